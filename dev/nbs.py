@@ -1,0 +1,161 @@
+"""Execute notebooks, each in a process of its own.
+
+    python dev/nbs.py run [nbs/20_bpe.ipynb ...]      execute, store the outputs, clean (all notebooks when none is named)
+    python dev/nbs.py check [nbs/20_bpe.ipynb ...]    execute a copy and compare its outputs with the stored ones
+    python dev/nbs.py test [nbs/20_bpe.ipynb ...]     execute without looking at outputs, cells flagged in `tst_flags` left out
+
+`check` compares under one Python only (OUTPUTS_PYTHON): some outputs show that Python's own prose or messages.
+Notebooks with `skip_exec: true` in their front matter are left alone.
+"""
+import argparse
+import configparser
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NBS = ROOT / "nbs"
+OUTPUTS_PYTHON = "3.11"
+TIMEOUT = 1200
+
+
+def all_notebooks() -> list[Path]:
+    "Every notebook of the project, in reading order."
+    return sorted(p for p in NBS.rglob("*.ipynb") if not any(q.startswith((".", "_")) for q in p.relative_to(NBS).parts))
+
+
+def skipped(path: Path) -> bool:
+    "Does the notebook's front matter say `skip_exec: true`?"
+    if "skip_exec" not in path.read_text(encoding="utf-8"):
+        return False
+    from fastcore.basics import str2bool
+    from nbdev.frontmatter import FrontmatterProc
+    from nbdev.process import NBProcessor
+
+    return str2bool(getattr(NBProcessor(path, procs=FrontmatterProc, process=True).nb, "frontmatter_", {}).get("skip_exec", False))
+
+
+def skip_flags() -> set[str]:
+    "Directives that keep a cell out of a test run (`tst_flags` in settings.ini)."
+    parser = configparser.ConfigParser(delimiters=["="])
+    parser.read(ROOT / "settings.ini", encoding="utf-8")
+    return set(parser["DEFAULT"].get("tst_flags", "").split())
+
+
+def execute(path: Path, flags: set[str] = frozenset()) -> tuple[str, str]:
+    "The cleaned notebook after running it from top to bottom, cells with `flags` left out, and the traceback if a cell failed."
+    sys.path.insert(0, str(ROOT))
+    os.environ.setdefault("MPLBACKEND", "agg")
+    os.environ.setdefault("COLUMNS", "100")
+    from execnb.nbio import nb2str, read_nb
+    from execnb.shell import CaptureShell
+    from nbdev.clean import clean_nb
+    from nbdev.process import extract_directives
+
+    nb = read_nb(path)
+
+    def skip(cell) -> bool:
+        if cell.cell_type != "code":
+            return True
+        found = extract_directives(cell, remove=False) or {}
+        if found.get("eval:", [""])[0].lower() == "false" or flags & found.keys():
+            return True
+        cell.outputs = []
+        return False
+
+    shell = CaptureShell(path)
+    old = Path.cwd()
+    os.chdir(path.parent)
+    try:
+        shell.run_all(nb, exc_stop=True, preproc=skip)
+    except Exception:
+        return "", shell.prettytb(fname=path)
+    finally:
+        os.chdir(old)
+    clean_nb(nb)
+    return nb2str(nb), ""
+
+
+def comparable(text: str) -> list:
+    "What must agree between a stored and a fresh run: sources and outputs; pictures only by their presence."
+    cells = []
+    for c in json.loads(text)["cells"]:
+        outs = []
+        for o in c.get("outputs", []):
+            data = {k: ("picture" if k.startswith("image/png") else v) for k, v in o.get("data", {}).items()}
+            outs.append((o["output_type"], o.get("name"), o.get("text"), sorted(data.items())))
+        cells.append((c["cell_type"], "".join(c["source"]), outs))
+    return cells
+
+
+def first_difference(stored: list, fresh: list) -> str:
+    "Where two runs part, in words."
+    for i, (a, b) in enumerate(zip(stored, fresh)):
+        if a != b:
+            return f"cell {i}:\n{a[1]}\n--- stored output\n{a[2]}\n--- output of this run\n{b[2]}"
+    return f"{len(stored)} stored cells, {len(fresh)} now"
+
+
+def one(action: str, path: Path) -> str:
+    "Do `action` to one notebook in this process; returns what is wrong, if anything."
+    text, problem = execute(path, skip_flags() if action == "test" else set())
+    if problem or action == "test":
+        return problem
+    stored = path.read_text(encoding="utf-8")
+    if action == "check":
+        a, b = comparable(stored), comparable(text)
+        return "" if a == b else f"stored outputs are stale (run `python dev/nbs.py run {path.relative_to(ROOT)}`)\n{first_difference(a, b)}"
+    if text != stored:
+        path.write_text(text, encoding="utf-8")
+    return ""
+
+
+def apart(action: str, path: Path) -> tuple[str, float]:
+    "`one` in a new process: (what is wrong, seconds). IPython takes `__main__` over, and a crash must not end the others."
+    start = time.perf_counter()
+    try:
+        done = subprocess.run(
+            [sys.executable, __file__, "--here", action, str(path)],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=TIMEOUT,
+            # QUIET: whether kernels are compiled or found in a cache must not show in outputs
+            env={**os.environ, "IN_TEST": "1", "PYTHONIOENCODING": "utf-8", "SUBWORD_NB_QUIET": "1"},
+        )
+        problem = "" if done.returncode == 0 else done.stdout + done.stderr or f"ended with code {done.returncode} and no message"
+    except subprocess.TimeoutExpired:
+        problem = f"still running after {TIMEOUT} s"
+    return problem, time.perf_counter() - start
+
+
+def main() -> int:
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("action", choices=["run", "check", "test"])
+    ap.add_argument("notebooks", nargs="*", type=Path)
+    ap.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    args = ap.parse_args()
+    paths = [p.resolve() for p in args.notebooks] or all_notebooks()
+    if args.here:
+        problem = one(args.action, paths[0])
+        print(problem, end="")
+        return 1 if problem else 0
+    if args.action == "check" and f"{sys.version_info.major}.{sys.version_info.minor}" != OUTPUTS_PYTHON:
+        print(f"not compared: the stored outputs are those of Python {OUTPUTS_PYTHON}, this is {sys.version.split()[0]}")
+        return 0
+    failed = 0
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        skips = [skipped(p) for p in paths]
+        results = pool.map(lambda p, skip: ("", 0.0) if skip else apart(args.action, p), paths, skips)
+        for path, skip, (problem, secs) in zip(paths, skips, results):
+            print(f"{'skip' if skip else 'FAILED' if problem else 'ok':6} {secs:6.1f} s  {path.relative_to(ROOT)}", flush=True)
+            if problem:
+                failed += 1
+                print(problem, flush=True)
+    print(f"{len(paths) - failed - sum(skips)} passed, {failed} failed, {sum(skips)} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

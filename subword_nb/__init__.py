@@ -1,0 +1,28 @@
+"""Subword tokenization you can read: BPE explained, trained and run. Start with `Tokenizer`."""
+
+__version__ = "0.1.0"
+__all__ = ["AddedToken", "Tokenizer", "TrainingReport", "warm_up"]
+
+_HOME = {"AddedToken": "vocab", "Tokenizer": "tokenizer", "TrainingReport": "training"}
+
+
+def __getattr__(name):
+    "Import a public name when it is first used, so that `import subword_nb` costs next to nothing."
+    if name not in _HOME:
+        raise AttributeError(f"module 'subword_nb' has no attribute {name!r}; its names are: {', '.join(__all__)}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"subword_nb.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])
+
+
+def warm_up() -> list[str]:
+    "Compile, or load from the cache, all kernels, so that the first bulk call does not wait."
+    from subword_nb import bpe_bulk, bpe_train, jit  # importing them registers their kernels
+
+    return jit.warm_up()

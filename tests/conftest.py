@@ -1,0 +1,41 @@
+"""Fixtures of all tests: where the project is, and where the data of other projects is, if anywhere."""
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def data_folder() -> Path:
+    "The folder with other projects' vocabularies and corpora: $SUBWORD_NB_DATA, else ../shared/data beside the repository."
+    named = os.environ.get("SUBWORD_NB_DATA")
+    return Path(named) if named else ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def project() -> Path:
+    "The repository's folder."
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    "The data folder; the test is skipped where there is none."
+    folder = data_folder()
+    if not folder.is_dir():
+        pytest.skip(f"no data folder {folder}: set SUBWORD_NB_DATA to one that has vocab/, golden/ and corpus/")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_file(shared_data):
+    "A function from a name in the data folder (`vocab/gpt2/vocab.json`) to its path; the test is skipped where it is missing."
+
+    def find(name: str) -> Path:
+        path = shared_data / name
+        if not path.exists():
+            pytest.skip(f"{name} is missing in the data folder {shared_data}")
+        return path
+
+    return find

@@ -1,0 +1,112 @@
+"""The project's notebooks as plain data, for the tests that read them. Standard library only."""
+import ast
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NBS = ROOT / "nbs"
+LIB = ROOT / "subword_nb"
+EXPORTS = {"export", "exports", "exporti"}
+_DIRECTIVE = re.compile(r"^\s*#\s*\|\s*(.+?)\s*$")
+_MAGIC = re.compile(r"^\s*[%!].*$", re.MULTILINE)
+
+
+@dataclass
+class Cell:
+    "One cell, with its directives apart from its code."
+
+    index: int
+    kind: str
+    id: str
+    source: str
+    outputs: list = field(default_factory=list)
+
+    @cached_property
+    def directives(self) -> dict[str, str]:
+        "Directive name → the rest of its line, of the directives that open a code cell."
+        found = {}
+        for line in self.source.splitlines() if self.kind == "code" else []:
+            if not line.strip():
+                continue
+            match = _DIRECTIVE.match(line)
+            if not match:
+                break
+            name, _, rest = match.group(1).partition(" ")
+            found[name.rstrip(":")] = rest.strip()
+        return found
+
+    @property
+    def exported(self) -> bool:
+        return bool(EXPORTS & self.directives.keys())
+
+    @property
+    def code(self) -> str:
+        "The source without directives and magics, line numbers kept."
+        lines = ["" if _DIRECTIVE.match(line) else line for line in self.source.splitlines()]
+        return _MAGIC.sub("", "\n".join(lines))
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.code) if self.kind == "code" else ast.Module([], [])
+
+    @property
+    def imports(self) -> list:
+        "Every import statement in the cell, those inside functions too."
+        return [n for n in ast.walk(self.tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
+
+
+@dataclass
+class Notebook:
+    "One notebook file."
+
+    path: Path
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        raw = json.loads(self.path.read_text(encoding="utf-8"))["cells"]
+        return [Cell(i, c["cell_type"], c.get("id", ""), "".join(c["source"]), c.get("outputs", [])) for i, c in enumerate(raw)]
+
+    @property
+    def code_cells(self) -> list[Cell]:
+        return [c for c in self.cells if c.kind == "code"]
+
+    @property
+    def number(self) -> int | None:
+        "The layer, or None for prose without a number."
+        match = re.match(r"(\d\d)_", self.path.name)
+        return int(match.group(1)) if match and self.path.parent == NBS else None
+
+    @cached_property
+    def module(self) -> str | None:
+        "What `default_exp` says."
+        return next((c.directives["default_exp"] for c in self.cells if "default_exp" in c.directives), None)
+
+    def __str__(self) -> str:
+        return self.path.relative_to(NBS).as_posix()
+
+
+def notebooks() -> list[Notebook]:
+    "Every notebook, in reading order."
+    paths = [p for p in NBS.rglob("*.ipynb") if not any(q.startswith((".", "_")) for q in p.relative_to(NBS).parts)]
+    return [Notebook(p) for p in sorted(paths)]
+
+
+def numbered() -> list[Notebook]:
+    "The notebooks that are layers."
+    return [nb for nb in notebooks() if nb.number is not None]
+
+
+def modules() -> list[Path]:
+    "The exported modules, `_modidx.py` and `__init__.py` aside, in layer order."
+    return [LIB / f"{nb.module}.py" for nb in numbered() if nb.module and (LIB / f"{nb.module}.py").exists()]
+
+
+def imported_modules(statement: ast.stmt) -> list[str]:
+    "Full names of the modules an import statement may load: `from a import b` gives `a` and `a.b`."
+    if isinstance(statement, ast.Import):
+        return [a.name for a in statement.names]
+    base = "." * statement.level + (statement.module or "")
+    return [base] + [f"{base}.{a.name}" for a in statement.names]

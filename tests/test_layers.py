@@ -1,0 +1,154 @@
+"""Numbers are layers: what may import what, and what importing the package loads."""
+import ast
+import json
+import re
+import subprocess
+import sys
+from configparser import ConfigParser
+
+import pytest
+from notebooks import ROOT, imported_modules, modules, notebooks, numbered
+
+NUMBERED = numbered()
+# Rooms whose kernels need NumPy at once; every other room is on the short path and loads without it.
+MAY_NEED_NUMPY = {"bpe_arrays", "bpe_bulk"}
+HEAVY = ["numba", "regex", "tqdm", "matplotlib"]
+DEV_ONLY = ["nbdev", "fastcore", "execnb", "IPython", "pytest"]
+
+
+def layers() -> dict[str, int]:
+    "Module name → its number."
+    return {nb.module: nb.number for nb in NUMBERED}
+
+
+def requirements() -> dict[str, str]:
+    "Import name → the key of settings.ini that asks for it."
+    parser = ConfigParser(delimiters=["="])
+    parser.read(ROOT / "settings.ini", encoding="utf-8")
+    found = {}
+    for key, value in parser["DEFAULT"].items():
+        if key == "requirements" or key.endswith("_requirements"):
+            for name in value.split():
+                found.setdefault(re.split(r"[<>=!;~\[]", name)[0].replace("-", "_"), key)
+    return found
+
+
+def test_there_are_notebooks():
+    assert NUMBERED
+
+
+def test_a_number_is_one_layer_and_names_its_module():
+    numbers = [nb.number for nb in NUMBERED]
+    assert len(numbers) == len(set(numbers)), f"two notebooks share a number: {[str(nb) for nb in NUMBERED]}"
+    wrong = [f"{nb}: default_exp {nb.module}" for nb in NUMBERED if nb.module != nb.path.stem[3:]]
+    assert not wrong, wrong
+
+
+def test_only_numbered_notebooks_export():
+    wrong = [f"{nb} cell {c.index}" for nb in notebooks() if nb.number is None for c in nb.cells if c.exported or "default_exp" in c.directives]
+    assert not wrong, wrong
+
+
+def test_exported_cells_go_to_their_own_module():
+    wrong = [f"{nb} cell {c.index}: {c.directives}" for nb in NUMBERED for c in nb.cells for k in ("export", "exports", "exporti") if c.directives.get(k)]
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("nb", NUMBERED, ids=str)
+def test_exported_cells_import_only_lower_numbers(nb):
+    known, wrong = layers(), []
+    for cell in nb.cells:
+        for statement in cell.imports if cell.exported else []:
+            for name in imported_modules(statement):
+                if name.startswith("."):
+                    wrong.append(f"cell {cell.index}: relative import; write `from subword_nb.… import …`")
+                elif name == "subword_nb" and isinstance(statement, ast.ImportFrom) and all(a.name in known for a in statement.names):
+                    pass  # `from subword_nb import text`: the module is looked at below
+                elif name == "subword_nb":
+                    wrong.append(f"cell {cell.index}: `{ast.unparse(statement)}` goes through the package's front door; import from the room")
+                elif name.startswith("subword_nb."):
+                    module = name.split(".")[1]
+                    if module in known and known[module] >= nb.number:
+                        wrong.append(f"cell {cell.index}: `{ast.unparse(statement)}` goes up to number {known[module]}")
+                    elif module not in known and name == imported_modules(statement)[0]:
+                        wrong.append(f"cell {cell.index}: `{ast.unparse(statement)}` names no room")
+    assert not wrong, "\n".join(dict.fromkeys(wrong))
+
+
+@pytest.mark.parametrize("nb", notebooks(), ids=str)
+def test_private_names_stay_in_their_notebook(nb):
+    wrong = []
+    for cell in nb.cells:
+        for statement in cell.imports:
+            if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("subword_nb.") and statement.module != f"subword_nb.{nb.module}":
+                wrong += [f"cell {cell.index}: {statement.module}.{a.name}" for a in statement.names if a.name.startswith("_")]
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("nb", NUMBERED, ids=str)
+def test_exported_imports_are_requirements_and_heavy_ones_wait(nb):
+    known, wrong = requirements(), []
+    for cell in nb.cells:
+        if not cell.exported:
+            continue
+        waits = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        typing = [n for n in ast.walk(cell.tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+        inside = {id(s) for f in [*(n for n in ast.walk(cell.tree) if isinstance(n, waits)), *typing] for s in ast.walk(f)}
+        for statement in cell.imports:
+            top = imported_modules(statement)[0].split(".")[0]
+            where = f"cell {cell.index}: `{ast.unparse(statement)}`"
+            if top in DEV_ONLY:
+                wrong.append(f"{where} is a development tool")
+            elif top == "subword_nb" or top in sys.stdlib_module_names:
+                continue
+            elif top not in known:
+                wrong.append(f"{where} is not among the requirements in settings.ini")
+            elif id(statement) not in inside and (known[top] != "requirements" or top in HEAVY or (top == "numpy" and nb.module not in MAY_NEED_NUMPY)):
+                wrong.append(f"{where} belongs inside the function that needs it")
+    assert not wrong, "\n".join(wrong)
+
+
+def loaded_by(code: str) -> list[str]:
+    "What a fresh Python has loaded after `code`, as top-level names."
+    probe = f"{code}\nimport sys, json\nprint(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    before = set(loaded_by(""))
+    found = (set(loaded_by("import subword_nb")) - before) & {"numpy", "typer", *HEAVY, *DEV_ONLY}
+    assert not found, f"`import subword_nb` loads {sorted(found)}"
+
+
+def test_modules_of_the_short_path_load_without_numpy():
+    before = set(loaded_by(""))
+    names = [p.stem for p in modules() if p.stem not in MAY_NEED_NUMPY]
+    banned = {"numpy", *HEAVY, *DEV_ONLY} - before
+    if set(loaded_by("".join(f"import subword_nb.{n}\n" for n in names))) & banned:
+        found = {n: sorted(set(loaded_by(f"import subword_nb.{n}")) & banned) for n in names}
+        raise AssertionError({n: f for n, f in found.items() if f})
+
+
+def test_every_module_imports_without_the_heavy_and_the_development_ones():
+    blocked = [*HEAVY, *DEV_ONLY]
+    block = f"import sys\nfor m in {blocked}: sys.modules[m] = None\n"
+    loaded_by(block + "".join(f"import subword_nb.{p.stem}\n" for p in modules()))
+
+
+def test_front_door_has_at_most_twelve_names_and_all_resolve():
+    probe = "import json, subword_nb as s; [getattr(s, n) for n in s.__all__]; print(json.dumps(list(s.__all__)))"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    names = json.loads(done.stdout.splitlines()[-1])
+    assert "Tokenizer" in names
+    assert len(names) <= 12, names
+    assert not [n for n in names if n.startswith("_") and n != "__version__"], names
+
+
+def test_one_version():
+    parser = ConfigParser(delimiters=["="])
+    parser.read(ROOT / "settings.ini", encoding="utf-8")
+    done = subprocess.run([sys.executable, "-c", "import subword_nb; print(subword_nb.__version__)"], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == parser["DEFAULT"]["version"], done.stderr

@@ -1,0 +1,181 @@
+"""The house style of notebooks and modules, where a program can tell."""
+import ast
+import re
+
+import pytest
+from docments import module_gaps
+from notebooks import LIB, NBS, ROOT, modules, notebooks, numbered
+
+ALL, NUMBERED, MODULES = notebooks(), numbered(), modules()
+EXPORTED_LINES, CODE_CELLS, IN_A_ROW, MODULE_LINES, PROSE_WORDS = 30, 60, 3, 400, 120
+# Written in pieces, so that this file does not name what it looks for.
+UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "xf" + "ail", "NotImpl" + "emented(?:Error)?"]) + r")\b")
+MACHINE = re.compile(r"(?<![\w.])(/" + r"(?:root|home/\w+|work|opt|Users/\w+)/|[A-Z]:\\Users)|site" + r"-packages|pypi\." + r"org|python" + r"hosted|/tmp" + r"/\w")
+ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}|<(?:function|bound method|object) .* 0x")
+both = pytest.mark.parametrize("nb", ALL, ids=str)
+layers = pytest.mark.parametrize("nb", NUMBERED, ids=str)
+
+
+def import_only(cell) -> bool:
+    "Is there nothing in the cell but imports?"
+    return bool(cell.tree.body) and all(isinstance(n, (ast.Import, ast.ImportFrom)) for n in cell.tree.body)
+
+
+def own_lines(cell) -> list[str]:
+    "The cell's lines without its directives."
+    return [line for line in cell.source.splitlines() if not re.match(r"\s*#\s*\|", line)]
+
+
+@both
+def test_opens_with_title_and_promise(nb):
+    first = nb.cells[0]
+    source = re.sub(r"\A---\n.*?\n---\n+", "", first.source, flags=re.DOTALL)  # front matter
+    opens = first.kind == "markdown" and re.fullmatch(r"# \S[^\n]*\n\n> \S[^\n]*(\n\n(- [^\n]+\n?)+)?\s*", source)
+    assert opens, "the first cell is `# Title`, a blank line, and `> promise` on one line"
+
+
+@layers
+def test_second_cell_names_the_module(nb):
+    assert "default_exp" in nb.cells[1].directives and not nb.cells[1].tree.body
+
+
+@both
+def test_cell_ids_are_there_and_unique(nb):
+    ids = [c.id for c in nb.cells]
+    assert all(ids) and len(ids) == len(set(ids)), sorted(i for i in set(ids) if ids.count(i) > 1)
+
+
+@both
+def test_cells_parse_and_none_is_empty(nb):
+    assert all(c.tree for c in nb.cells)
+    empty = [c.index for c in nb.cells if not c.source.strip()]
+    assert not empty, f"empty cells {empty}"
+
+
+@both
+def test_imports_have_cells_of_their_own(nb):
+    # The documentation build runs every cell with an import in it, but not the ordinary cells before it.
+    mixed = [f"cell {c.index}: {c.source[:60]!r}" for c in nb.code_cells if c.imports and not c.exported and not import_only(c)]
+    assert not mixed, "\n".join(mixed)
+
+
+@both
+def test_number_of_code_cells(nb):
+    assert len(nb.code_cells) <= CODE_CELLS, f"{len(nb.code_cells)} code cells"
+
+
+@both
+def test_prose_between_code(nb):
+    run, wrong = [], []
+    for c in [*nb.cells, None]:
+        if c is not None and c.kind == "code":
+            if not ("hide" in c.directives or "default_exp" in c.directives or import_only(c)):
+                run.append(c.index)
+            continue
+        if len(run) > IN_A_ROW:
+            wrong.append(run)
+        run = []
+    assert not wrong, f"more than {IN_A_ROW} code cells in a row without prose: cells {wrong}"
+
+
+@both
+def test_prose_is_short(nb):
+    long = []
+    for c in nb.cells:
+        if c.kind == "markdown":
+            prose = re.sub(r"```.*?```|^\|.*$|\$\$.*?\$\$", "", c.source, flags=re.DOTALL | re.MULTILINE)
+            if len(prose.split()) > PROSE_WORDS:
+                long.append(f"cell {c.index}: {len(prose.split())} words: {prose[:50]!r}")
+    assert not long, "\n".join(long)
+
+
+@layers
+def test_exported_cells_are_short(nb):
+    long = []
+    for c in nb.code_cells:
+        table = all(isinstance(n, (ast.Assign, ast.AnnAssign)) for n in c.tree.body)
+        if c.exported and not table and len(own_lines(c)) > EXPORTED_LINES:
+            long.append(f"cell {c.index}: {len(own_lines(c))} lines: {own_lines(c)[0]!r}")
+    assert not long, f"exported cells over {EXPORTED_LINES} lines:\n" + "\n".join(long)
+
+
+@layers
+def test_callouts_close(nb):
+    depth = 0
+    for c in nb.cells:
+        for line in c.source.splitlines() if c.kind == "markdown" else []:
+            depth += bool(re.match(r":{3,}\s*\{", line)) - bool(re.fullmatch(r":{3,}\s*", line))
+            assert 0 <= depth <= 3, f"cell {c.index}: {line!r}"
+    assert depth == 0, "a callout is not closed"
+
+
+@both
+def test_nothing_unfinished_and_nothing_of_this_machine(nb):
+    wrong = []
+    for c in nb.cells:
+        wrong += [f"cell {c.index}: {m.group()!r}" for p in (UNFINISHED, MACHINE) for m in p.finditer(c.source)]
+        for out in c.outputs:
+            data = out.get("data", {})
+            text = "".join("".join(t) for t in [out.get("text", ""), *(v for k, v in data.items() if k.startswith("text/") or "svg" in k)])
+            wrong += [f"output of cell {c.index}: {m.group()!r}" for p in (MACHINE, ADDRESS) for m in p.finditer(text)]
+            if out["output_type"] == "error":
+                wrong.append(f"output of cell {c.index} is an error")
+    assert not wrong, "\n".join(wrong)
+
+
+@both
+def test_links_between_notebooks(nb):
+    wrong = []
+    for c in nb.cells:
+        for target in re.findall(r"\]\(([^)#\s:]+\.ipynb)[^)]*\)", c.source) if c.kind == "markdown" else []:
+            if not (nb.path.parent / target).resolve().is_file():
+                wrong.append(f"cell {c.index}: {target}")
+    assert not wrong, wrong
+
+
+@layers
+def test_ends_by_naming_the_next(nb):
+    if nb is NUMBERED[-1]:
+        pytest.skip("the last room")
+    last = [c for c in nb.cells if c.kind == "markdown"][-1]
+    assert ".ipynb)" in last.source, "the last prose cell links the next notebook"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
+def test_module_size_and_order(path):
+    source = path.read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= MODULE_LINES, f"{len(source.splitlines())} lines"
+    tree, late, begun = ast.parse(source), [], False
+    assert (ast.get_docstring(tree) or "").strip(), "no module docstring"
+    for node in tree.body:
+        begun |= isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        if begun and isinstance(node, (ast.Import, ast.ImportFrom)):
+            late.append(f"line {node.lineno}: {ast.unparse(node)}")
+    assert not late, f"imports after definitions: {late}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
+def test_public_names_are_documented(path):
+    found = module_gaps(path.read_text(encoding="utf-8"))
+    assert not found, "\n".join(found)
+
+
+def test_every_room_has_its_module_and_every_module_its_room():
+    rooms = {nb.module for nb in NUMBERED}
+    found = {p.stem for p in LIB.glob("*.py") if not p.name.startswith("_")}
+    assert rooms == found, f"only notebooks: {sorted(rooms - found)}; only modules: {sorted(found - rooms)}"
+
+
+def test_other_files_are_finished_and_name_no_machine():
+    wrong = []
+    for pattern in ("tests/*.py", "dev/**/*", "subword_nb/*", "nbs/*.py", "nbs/*.css", ".github/**/*.yml", ".ci/*", "*.md", "*.ini", "*.toml", "*.yml", "setup.py"):
+        for path in ROOT.glob(pattern):
+            if path.is_file() and path.suffix not in {".pyc", ".png", ".woff2"}:
+                text = path.read_text(encoding="utf-8")
+                wrong += [f"{path.relative_to(ROOT)}: {m.group()!r}" for p in (UNFINISHED, MACHINE) for m in p.finditer(text)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_notebook_folder_holds_nothing_else():
+    odd = [p.relative_to(NBS).as_posix() for p in NBS.rglob("*") if p.is_file() and p.suffix in {".npy", ".log", ".tmp", ".gz", ".xz"}]
+    assert not odd, odd
