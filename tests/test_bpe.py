@@ -1,0 +1,120 @@
+"""BPE against the Hugging Face library: the same merges, in the same order, from the same text."""
+import json
+import random
+
+import pytest
+
+from subword_nb.bpe import bpe_train_ref
+from subword_nb.bpe_encode import BPE, encode_pretoken
+from subword_nb.bpe_train import bpe_train
+from subword_nb.corpus import documents
+from subword_nb.counts import count_pretokens
+from subword_nb.pretokenizers import byte_level
+from subword_nb.text import from_visible, to_visible
+
+BYTES = [bytes([i]) for i in range(256)]
+
+
+def hf_train(texts, pre_tokenizer=None, **options):
+    "Merges and vocabulary (in the order of ids) that Hugging Face's BpeTrainer learns."
+    tokenizers = pytest.importorskip("tokenizers", reason="the peer tests need the extra 'peers'")
+    tok = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tok.pre_tokenizer = pre_tokenizer or tokenizers.pre_tokenizers.WhitespaceSplit()
+    tok.train_from_iterator(texts, tokenizers.trainers.BpeTrainer(show_progress=False, **options))
+    model = json.loads(tok.to_str())["model"]
+    return [tuple(m) for m in model["merges"]], sorted(model["vocab"], key=model["vocab"].get)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("form", ["text", "lines"])
+@pytest.mark.parametrize("name", ["botchan", "english_small", "wagahaiwa_nekodearu"])
+def test_merges_of_real_text_are_hugging_faces(shared_file, name, form):
+    tokenizers = pytest.importorskip("tokenizers", reason="the peer tests need the extra 'peers'")
+    texts = list(documents(shared_file(f"corpus/{name}.txt")))
+    if form == "lines":
+        texts = "".join(texts).splitlines(keepends=True)
+    counts = {from_visible(p): n for p, n in count_pretokens(texts, byte_level("gpt2")).items()}
+    pre = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    merges, vocab = hf_train(texts, pre, vocab_size=8000, initial_alphabet=pre.alphabet())
+    for bulk in (False, True):
+        rules = bpe_train(counts, 8000, initial_alphabet=BYTES, tie_break="ids", bulk=bulk)
+        assert [(to_visible(a), to_visible(b)) for a, b in rules.merges] == merges
+        assert [to_visible(p) for p in rules.pieces] == vocab
+
+
+@pytest.mark.peers
+def test_merges_of_small_corpora_are_hugging_faces():
+    "Two thousand tiny corpora, with ties, a minimum frequency and special tokens."
+    rng = random.Random(0)
+    for _ in range(2000):
+        letters = rng.choice(["ab", "abc", "aé漢"])
+        counts = {}
+        for _ in range(rng.randrange(1, 8)):
+            word = "".join(rng.choices(letters, k=rng.randrange(1, 9)))
+            counts[word] = counts.get(word, 0) + rng.randrange(1, 4)
+        options = dict(vocab_size=rng.choice([8, 12, 40]), min_frequency=rng.choice([1, 2, 3]), special_tokens=rng.choice([[], ["<s>", "<pad>"]]))
+        merges, vocab = hf_train([" ".join(w for w, n in counts.items() for _ in range(n))], **options)
+        for train in (bpe_train_ref, bpe_train):
+            rules = train(counts, tie_break="ids", **options)
+            assert (rules.merges, rules.pieces) == (merges, vocab), (counts, options)
+
+
+@pytest.mark.peers
+def test_limits_of_the_alphabet_are_hugging_faces():
+    "Only where the rarest characters are not tied: there the order in Hugging Face's hash table decides."
+    counts = {"aabab": 7, "abc": 4, "cd": 2, "e": 1}
+    for limit in (1, 2, 3, 4, 5):
+        merges, vocab = hf_train([" ".join(w for w, n in counts.items() for _ in range(n))], vocab_size=20, limit_alphabet=limit)
+        rules = bpe_train(counts, 20, limit_alphabet=limit)
+        assert (rules.merges, rules.pieces) == (merges, vocab)
+
+
+@pytest.mark.peers
+def test_the_length_limit_of_hugging_face_is_exclusive():
+    "What the errata callout of the BPE notebook says about their trainer."
+    merges, vocab = hf_train(["abcdefgh " * 5], vocab_size=100, max_token_length=4)
+    assert max(map(len, vocab)) == 2
+    assert max(map(len, hf_train(["ab " * 5], vocab_size=100, max_token_length=1)[1])) == 2
+    assert max(map(len, bpe_train({"abcdefgh": 5}, 100, max_token_length=4).pieces)) == 4
+    assert max(map(len, bpe_train({"ab": 5}, 100, max_token_length=1).pieces)) == 1
+
+
+@pytest.mark.peers
+def test_encoding_is_hugging_faces():
+    "Rules in any order, unknown characters, affixes, byte fallback: the same ids."
+    tokenizers = pytest.importorskip("tokenizers", reason="the peer tests need the extra 'peers'")
+    rng = random.Random(1)
+    for _ in range(1500):
+        prefix, suffix = rng.choice(["", "##"]), rng.choice(["", "</w>"])
+        words = {"".join(rng.choices("abc", k=rng.randrange(1, 9))): rng.randrange(1, 4) for _ in range(8)}
+        rules = bpe_train_ref(words, 200, ["[UNK]"], tie_break="first", continuing_subword_prefix=prefix, end_of_word_suffix=suffix)
+        merges = rng.sample(rules.merges, len(rules.merges)) if rng.random() < 0.3 else rules.merges
+        piece2id = {p: i for i, p in enumerate(rules.pieces)}
+        if fallback := rng.random() < 0.3:
+            piece2id |= {f"<0x{b:02X}>": len(piece2id) + b for b in range(256)}
+        fuse, ignore = rng.random() < 0.5, rng.random() < 0.3
+        ours = BPE(piece2id, merges, None, "[UNK]", prefix, suffix, fuse, fallback, ignore)
+        theirs = tokenizers.models.BPE(piece2id, merges, unk_token="[UNK]", continuing_subword_prefix=prefix, end_of_word_suffix=suffix, fuse_unk=fuse, byte_fallback=fallback, ignore_merges=ignore)
+        for _ in range(10):
+            word = "".join(rng.choices("abc" if fallback and (prefix or suffix) else "abcxyé", k=rng.randrange(1, 12)))
+            assert encode_pretoken(ours, word) == [t.id for t in theirs.tokenize(word)], (word, rules, prefix, suffix, fuse, fallback, ignore)
+
+
+@pytest.mark.slow
+def test_three_versions_agree_on_ten_thousand_corpora():
+    rng = random.Random(2)
+    for _ in range(10_000):
+        letters = rng.choice(["ab", "abc", "abcdefgh"])
+        counts = {"".join(rng.choices(letters, k=rng.randrange(1, 14))): rng.randrange(1, 5) for _ in range(rng.randrange(1, 14))}
+        options = dict(tie_break=rng.choice(["first", "ids", "bytes"]), max_token_length=rng.choice([None, 3, 5]), min_frequency=rng.choice([1, 2]))
+        expected = bpe_train_ref(counts, 80, **options)
+        assert bpe_train(counts, 80, bulk=False, **options) == expected, (counts, options)
+        assert bpe_train(counts, 80, bulk=True, **options) == expected, (counts, options)
+
+
+@pytest.mark.slow
+def test_tie_rules_agree_on_real_text(shared_data):
+    "Dictionaries and kernel on a corpus where heaps, segments and growing really happen."
+    counts = count_pretokens(documents(shared_data / "corpus" / "botchan.txt"), "gpt2")
+    for rule in ("first", "ids", "bytes"):
+        assert bpe_train(counts, 4000, tie_break=rule, bulk=True) == bpe_train(counts, 4000, tie_break=rule, bulk=False)
