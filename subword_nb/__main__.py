@@ -1,0 +1,5 @@
+"""`python -m subword_nb` is `subword-nb`."""
+from subword_nb.cli import main
+
+if __name__ == "__main__":
+    main()

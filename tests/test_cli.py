@@ -1,0 +1,151 @@
+"""The command line as a shell uses it: processes, pipes, exit codes."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TEXT = "hugs and pugs, naïve 你好\n\n\tpuns \r\n'quotes' \x00 end without newline"
+
+
+def run(*args, data: bytes = b"", cwd=None, **env) -> subprocess.CompletedProcess:
+    "`python -m subword_nb` with arguments and standard input."
+    return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], input=data, capture_output=True, cwd=cwd, env={**os.environ, "PYTHONUTF8": "1", **env})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    "A folder with a text and a tokenizer trained on it."
+    home = tmp_path_factory.mktemp("cli")
+    (home / "text.txt").write_bytes((TEXT * 20).encode())
+    done = run("train", "text.txt", "--vocab-size", 300, "--special-token", "<s>", "-o", "tok.json", cwd=home)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode().startswith("tok.json: 300 pieces")
+    return home
+
+
+def test_the_installed_command_is_there():
+    script = Path(sys.executable).with_name("subword-nb")
+    if not script.exists():
+        pytest.skip("the package is not installed beside this Python")
+    assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout.startswith("subword-nb ")
+
+
+@pytest.mark.parametrize("args", [[], ["--help"], *([c, "--help"] for c in ("demo", "train", "encode", "decode", "inspect"))], ids=" ".join)
+def test_help_teaches_by_example(args):
+    done = run(*args)
+    assert done.returncode == 0
+    assert "subword-nb " + (args[0] if args and args[0] != "--help" else "demo") in done.stdout.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+def test_demo_works_and_leaves_nothing(tmp_path):
+    done = run("demo", cwd=tmp_path, NO_COLOR="1")
+    out = done.stdout.decode()
+    assert done.returncode == 0, done.stderr.decode()
+    assert "2,000 pieces" in out and "the same ids" in out and "\x1b[" not in out
+    assert not list(tmp_path.iterdir())
+    assert run("demo", "--out", "tok.json", "--vocab-size", 400, cwd=tmp_path).returncode == 0
+    assert json.loads(run("inspect", "tok.json", "--json", cwd=tmp_path).stdout)["vocab_size"] == 400
+
+
+@pytest.mark.parametrize("form", ["ids", "jsonl"])
+@pytest.mark.parametrize("text", [TEXT, "", "\n", "a\n", "<s>", " "])
+def test_what_goes_through_the_pipe_comes_out(folder, form, text):
+    ids = run("encode", "-t", "tok.json", "--format", form, data=text.encode(), cwd=folder)
+    assert ids.returncode == 0 and ids.stdout.count(b"\n") == 1
+    assert run("decode", "-t", "tok.json", data=ids.stdout, cwd=folder).stdout == text.encode()
+
+
+def test_files_arrays_and_lines(folder):
+    assert run("encode", "-t", "tok.json", "--file", "text.txt", "-o", "ids.npy", cwd=folder).returncode == 0
+    assert run("decode", "-t", "tok.json", "--file", "ids.npy", cwd=folder).stdout == (folder / "text.txt").read_bytes()
+    assert run("encode", "-t", "tok.json", "--lines", "-o", "/dev/stdout", data=b"a\nb\n", cwd=folder).stdout.count(b"\n") == 2
+    lines = run("encode", "-t", "tok.json", "--lines", data=b"hug\npug\n\nhugs", cwd=folder).stdout
+    assert run("decode", "-t", "tok.json", "--lines", data=lines, cwd=folder).stdout == b"hug\npug\n\nhugs\n"
+    assert run("encode", "-t", "tok.json", "--format", "pieces", "hugs", cwd=folder).stdout.decode().replace(" ", "").strip() == "hugs"
+    import numpy as np
+
+    assert np.load(folder / "ids.npy").dtype == np.uint32
+
+
+def test_patterns_compressed_files_and_standard_input_train_alike(folder):
+    import gzip
+
+    (folder / "text.txt.gz").write_bytes(gzip.compress((folder / "text.txt").read_bytes()))
+    made = []
+    for name, args, data in (("a", ["text.txt"], b""), ("b", ["text.txt.gz"], b""), ("c", ["text.tx*"], b""), ("d", ["-"], (folder / "text.txt").read_bytes()), ("e", [], (folder / "text.txt").read_bytes())):
+        done = run("train", *args, "--vocab-size", 290, "-o", f"{name}.json", data=data, cwd=folder)
+        assert done.returncode == 0, done.stderr.decode()
+        made.append((folder / f"{name}.json").read_bytes())
+    assert made[0] == made[1] == made[3] == made[4]
+
+
+MISTAKES = {
+    "a missing file": (["train", "nothing.txt", "-o", "x.json"], "nothing.txt"),
+    "an empty corpus": (["train", "empty.txt", "-o", "x.json"], "the corpus is empty"),
+    "bytes that are no text": (["train", "bad.txt", "-o", "x.json"], "bad.txt: byte 0xe9 at offset 3"),
+    "a vocabulary too small": (["train", "text.txt", "--vocab-size", "9", "-o", "x.json"], "pass vocab_size>=256"),
+    "special tokens twice": (["train", "text.txt", "--special-token", "<s>", "--special-token", "<s>", "-o", "x.json"], "more than once"),
+    "no place for the result": (["train", "text.txt"], "add -o tok.json"),
+    "an unknown algorithm": (["train", "text.txt", "--algorithm", "magic", "-o", "x.json"], "char_bpe"),
+    "no tokenizer": (["encode", "hug"], "add -t tok.json"),
+    "a tokenizer that is none": (["encode", "-t", "text.txt", "hug"], "is not JSON"),
+    "a tokenizer that is missing": (["encode", "-t", "no.json", "hug"], "no.json"),
+    "bad bytes on standard input": (["encode", "-t", "tok.json"], "<stdin>: byte 0xff at offset 1"),
+    "an id out of range": (["decode", "-t", "tok.json", "99999"], "its ids are from 0 to 299"),
+    "an id that is none": (["decode", "-t", "tok.json", "hug"], "is not a line of ids"),
+    "a damaged array": (["decode", "-t", "tok.json", "--file", "damaged.npy"], "damaged.npy"),
+    "an array without a file": (["encode", "-t", "tok.json", "--format", "npy", "hug"], "--out ids.npy"),
+    "a result that is no json": (["train", "text.txt", "-o", "x.txt"], "ends in .json"),
+    "a result in no folder": (["train", "text.txt", "-o", "no/x.json"], "make it first"),
+    "a demonstration in no folder": (["demo", "-o", "no/x.json"], "make it first"),
+    "a sentence that is no text": (["demo", "--text", b"a\xff".decode("utf-8", "surrogateescape")], "--text: byte 0xff at offset 1"),
+    "an unknown way with errors": (["decode", "-t", "tok.json", "66", "--errors", "magic"], "errors='magic' is unknown"),
+    "a folder as a result": (["encode", "-t", "tok.json", "-o", ".", "hug"], "is a folder"),
+    "an unknown option": (["encode", "--bogus"], "--bogus"),
+    "an unknown command": (["trian"], "trian"),
+    "a wrong number": (["train", "text.txt", "--vocab-size", "many"], "--vocab-size"),
+}
+
+
+@pytest.mark.parametrize("args, words", MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_one_clear_line_and_exit_code_2(folder, args, words):
+    (folder / "empty.txt").write_bytes(b"")
+    (folder / "bad.txt").write_bytes(b"caf\xe9")
+    (folder / "damaged.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr'")
+    done = run(*args, data=b"a\xffb", cwd=folder)
+    lines = done.stderr.decode().splitlines()
+    assert done.returncode == 2 and len(lines) == 1 and lines[0].startswith("subword-nb: error: ") and words in lines[0], done
+    assert not (folder / "x.json").exists()
+
+
+def test_errors_can_be_chosen(folder):
+    assert run("encode", "-t", "tok.json", "--errors", "replace", data=b"a\xffb", cwd=folder).returncode == 0
+    assert run("train", "bad.txt", "--errors", "ignore", "--vocab-size", 256, "-o", "lax.json", cwd=folder).returncode == 0
+
+
+def test_a_reader_that_leaves_early_is_no_error(folder):
+    command = [sys.executable, "-m", "subword_nb", "encode", "-t", "tok.json", "--lines"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder) as p:
+        p.stdout.close()
+        p.stdin.write(b"hugs and pugs\n" * 50_000)
+        p.stdin.close()
+        assert p.stderr.read() == b""
+        assert p.wait() == 141
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_is_quiet_and_leaves_no_file(folder):
+    with subprocess.Popen([sys.executable, "-m", "subword_nb", "train", "-", "-o", "never.json"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder) as p:
+        p.stdin.write(b"some words ")
+        p.stdin.flush()
+        time.sleep(1.5)
+        p.send_signal(signal.SIGINT)
+        assert p.wait(10) == 130
+        assert b"Traceback" not in p.stderr.read()
+    assert not (folder / "never.json").exists()
