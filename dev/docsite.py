@@ -1,0 +1,338 @@
+"""Render the notebooks as a website, and write README.md from nbs/index.ipynb.
+
+    python dev/docsite.py build [--out _site]      the whole site, offline, without Quarto
+    python dev/docsite.py readme [--check]         README.md; --check writes nothing and fails when it is out of date
+
+The way of a page: nbdev's own processors (hidden cells go, `show_doc` and links come) → one markdown text (docsite_cells.py)
+→ pandoc with dev/docsite/template.html and filter.lua → links made relative → a search index by pagefind.
+Title, order and links come from _quarto.yml, so that a place that has Quarto builds the same site from the same settings.
+"""
+import argparse
+import configparser
+import fnmatch
+import json
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent / "docsite"
+PICTURES = {".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp"}
+NBDEV_JOB = """
+from nbdev.doclinks import NbdevLookup, nbdev_export
+from nbdev.serve import proc_nbs
+nbdev_export()
+if {lib!r} not in NbdevLookup().entries:
+    raise SystemExit("nbdev does not know {lib}: install the project first, `pip install -e '.[dev]'`")
+proc_nbs(n_workers=0, force=True)
+"""
+
+
+@dataclass
+class Page:
+    "A page of the site and where it came from."
+
+    source: str  # Notebook, relative to nbs/, such as `20_bpe.ipynb`
+    target: str  # Page, relative to the site, such as `bpe.html`
+    room: str  # The number of the room, "" for pages outside the layers
+    title: str  # The notebook's first heading
+    lead: str  # The one-line promise below it
+
+
+def run(command: list, **kwargs) -> str:
+    "Run a program; when it fails, stop with all that it said."
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", **kwargs)
+    if done.returncode:
+        raise SystemExit(f"{Path(str(command[0])).name} failed ({done.returncode}):\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+    sys.stderr.write(done.stderr)
+    return done.stdout
+
+
+def settings() -> configparser.SectionProxy:
+    "settings.ini, the project's one sheet of facts."
+    ini = configparser.ConfigParser(delimiters=["="])
+    ini.read(ROOT / "settings.ini", encoding="utf-8")
+    return ini["DEFAULT"]
+
+
+def website() -> dict:
+    "The `website` part of _quarto.yml."
+    return yaml.safe_load((ROOT / "_quarto.yml").read_text(encoding="utf-8"))["website"]
+
+
+# ---------------------------------------------------------------- notebooks to pages
+
+
+def process_notebooks(
+    work: Path,  # An empty folder
+) -> Path:  # Folder of the processed notebooks
+    "Run nbdev on a copy of the project, so that the project itself is never written to."
+    cfg = settings()
+    ignore = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "_proc", "_docs")
+    for name in (cfg["nbs_path"], cfg["lib_path"]):
+        shutil.copytree(ROOT / name, work / name, ignore=ignore)
+    ini = (ROOT / "settings.ini").read_text(encoding="utf-8")
+    (work / "settings.ini").write_text(ini.rstrip() + "\nrenderer = docsite_showdoc.Entry\n", encoding="utf-8")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(work), str(HERE.parent)]), "MPLBACKEND": "agg", "PYTHONHASHSEED": "0"}
+    env.pop("IN_TEST", None)
+    print(run([sys.executable, "-c", NBDEV_JOB.format(lib=cfg["lib_name"])], cwd=work, env=env), end="")
+    return work / "_proc"
+
+
+def front_matter(nb) -> dict:
+    "Title, description and output file as nbdev wrote them into the first cell."
+    raw = next((c.source for c in nb.cells if c.cell_type == "raw"), "")
+    return yaml.safe_load("".join(raw).strip().strip("-")) or {}
+
+
+def read_pages(proc: Path) -> list[tuple[Page, object]]:  # Each page with its processed notebook
+    "Every notebook of the processed folder; it is an error when nbdev lost one."
+    from execnb.nbio import read_nb
+
+    nbs = ROOT / settings()["nbs_path"]
+    wanted = {p.relative_to(nbs).as_posix() for p in nbs.rglob("*.ipynb") if not any(q[0] in "._" for q in p.relative_to(nbs).parts)}
+    found = {p.relative_to(proc).as_posix(): read_nb(p) for p in sorted(proc.rglob("*.ipynb"))}
+    if wanted != set(found):
+        raise SystemExit(f"nbdev processed {sorted(found)}, expected {sorted(wanted)}")
+    pages = []
+    for source, nb in found.items():
+        fm = front_matter(nb)
+        if "title" not in fm:
+            raise SystemExit(f"{nbs.name}/{source} has no title; begin its first cell with `# Title`")
+        target = posixpath.join(posixpath.dirname(source), fm["output-file"])
+        room = re.match(r"\d+", posixpath.basename(source))
+        pages.append((Page(source, target, room.group() if room and "/" not in source else "", fm["title"], fm.get("description", "")), nb))
+    targets = [p.target for p, _ in pages]
+    if len(set(targets)) < len(targets):
+        raise SystemExit(f"two notebooks would become the same page: {sorted(t for t in targets if targets.count(t) > 1)}")
+    return pages
+
+
+def sidebar_order(
+    pages: dict[str, Page],  # By source
+    contents: list,  # `website: sidebar: contents` of _quarto.yml
+) -> list[tuple[str, list[Page]]]:  # Section titles with their pages, empty sections left out
+    "Sort the pages into the sections of the sidebar; every page has one place."
+    left, sections = sorted(pages), []
+    for entry in contents:
+        entry = entry if isinstance(entry, dict) else {"section": "", "contents": entry}
+        globs = entry["contents"] if isinstance(entry["contents"], list) else [entry["contents"]]
+        globs = [g.lstrip("/") for g in globs]
+        chosen = [s for s in left if any(fnmatch.fnmatchcase(s, g) and s.count("/") == g.count("/") for g in globs)]
+        left = [s for s in left if s not in chosen]
+        if chosen:
+            sections.append((entry["section"], [pages[s] for s in chosen]))
+    if left:
+        raise SystemExit(f"no section of the sidebar in _quarto.yml takes {left}")
+    return sections
+
+
+# ---------------------------------------------------------------- one page
+
+
+def site_link(
+    url: str,  # As written in the notebook
+    page: Page,
+    targets: dict[str, str],  # Notebook or picture, relative to nbs/ → file of the site
+    site: dict,  # The `website` part of _quarto.yml
+) -> str:  # As it must be on that page
+    "Turn links to notebooks and to our own site into relative ones, and links to other project files into links to the repository."
+    if url.startswith(site["site-url"] + "/"):
+        path, mark, anchor = url[len(site["site-url"]) + 1 :].partition("#")
+    elif urlsplit(url).scheme or url.startswith(("#", "//")):
+        return url
+    else:
+        path, mark, anchor = url.partition("#")
+        source = posixpath.normpath(posixpath.join(posixpath.dirname(page.source), path))
+        if source not in targets:
+            file = posixpath.normpath(posixpath.join(site["repo-subdir"], source))
+            if file.startswith("..") or not (ROOT / file).exists():
+                raise SystemExit(f"{page.source}: the link `{url}` leads nowhere")
+            return f"{site['repo-url']}/blob/{site['repo-branch']}/{file}{mark}{anchor}"
+        path = targets[source]
+    return posixpath.relpath(path, posixpath.dirname(page.target) or ".") + mark + anchor
+
+
+def name_links(
+    text: str,
+    ids: dict[str, set[str]],  # Page → its anchors
+    site: dict,
+) -> str:
+    "nbdev links every name it knows; keep the links whose page shows the name, or at least the class it belongs to."
+
+    def keep(m: re.Match) -> str:
+        for anchor in (m[2], m[2].rpartition(".")[0]):
+            if anchor in ids.get(m[1], ()):
+                return f'<a href="{site["site-url"]}/{m[1]}#{anchor}">{m[3]}</a>'
+        return m[3]
+
+    return re.sub(rf'<a href="{re.escape(site["site-url"])}/([^"#]+)#([^"]+)">(.*?)</a>', keep, text, flags=re.S)
+
+
+def pandoc_variables(page: Page, sections: list, site: dict) -> dict:
+    "What the template needs to know about a page besides its text."
+    home = posixpath.dirname(page.target) or "."
+    order = [p for _, pages in sections for p in pages]
+    at = order.index(page)
+
+    def item(p: Page) -> dict:
+        return {"href": posixpath.relpath(p.target, home), "label": p.title.replace("`", ""), "room": p.room, "here": p is page}
+
+    variables = {
+        "site": site["title"],
+        "description": (page.lead or site["description"]).replace("`", ""),
+        "pagetitle": site["title"] if page.source == "index.ipynb" else f"{page.title} · {site['title']}".replace("`", ""),
+        "root": posixpath.relpath(".", home) + "/",
+        "repo": site["repo-url"],
+        "notebook": f"{site['repo-url']}/blob/{site['repo-branch']}/{site['repo-subdir']}/{page.source}",
+        "room": page.room,
+        "heading": page.title,
+        "lead": page.lead,
+        "section": [{"name": name, "page": [item(p) for p in pages]} for name, pages in sections],
+    }
+    if at:
+        variables["previous"] = item(order[at - 1])
+    if at + 1 < len(order):
+        variables["next"] = item(order[at + 1])
+    return variables
+
+
+def escaped(value):
+    "The same variables with their strings made safe for HTML; words in backticks become code."
+    if isinstance(value, str):
+        value = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+        return re.sub(r"`([^`]+)`", r"<code>\1</code>", value)
+    if isinstance(value, dict):
+        return {k: escaped(v) for k, v in value.items()}
+    return [escaped(v) for v in value] if isinstance(value, list) else value
+
+
+def pandoc(markdown: str, variables: dict, work: Path) -> str:
+    "One page of HTML; a warning from pandoc is an error here."
+    import pypandoc
+
+    defaults = {
+        "from": "markdown",
+        "to": "html5",
+        "standalone": True,
+        "template": str(HERE / "template.html"),
+        "filters": [str(HERE / "filter.lua")],
+        "html-math-method": {"method": "mathml"},
+        "table-of-contents": True,
+        "toc-depth": 3,
+        "columns": 10_000,
+        "wrap": "preserve",
+        "fail-if-warnings": True,
+        "variables": escaped(variables),
+    }
+    (work / "defaults.yaml").write_text(json.dumps(defaults), encoding="utf-8")
+    return run([pypandoc.get_pandoc_path(), "--defaults", str(work / "defaults.yaml")], input=markdown, cwd=work)
+
+
+def render_page(page: Page, nb, sections: list, site: dict, work: Path) -> str:
+    "One page of HTML, its links still as the author wrote them."
+    from docsite_cells import page_markdown
+
+    try:
+        text = pandoc(page_markdown(nb), pandoc_variables(page, sections, site), work)
+    except (SystemExit, ValueError) as e:
+        raise SystemExit(f"{page.source}: {e}") from e
+    text = re.sub(r'<a href="#cb\d+-\d+"[^>]*></a>| id="cb\d+(?:-\d+)?"', "", text)  # pandoc's anchors on every line of code
+    return re.sub(r'<section id="([^"]*)"([^>]*>\s*<h\d)', r'<section\2 id="\1"', text)  # search looks for anchors on headings
+
+
+def render_pages(pages: list, sections: list, targets: dict, site: dict, work: Path) -> dict[str, str]:  # Path → HTML
+    "All pages, with links that hold on the site."
+    drafts = {page.target: render_page(page, nb, sections, site, work) for page, nb in pages}
+    ids = {target: set(re.findall(r'\bid="([^"]*)"', text)) for target, text in drafts.items()}
+    for page, _ in pages:
+        head, body, tail = re.split("<!-- /?text -->", drafts[page.target])
+        body = name_links(body, ids, site)
+        body = re.sub(r'\b(href|src)="([^"]*)"', lambda m: f'{m[1]}="{site_link(m[2], page, targets, site)}"', body)  # noqa: B023
+        drafts[page.target] = head + body + tail
+    return drafts
+
+
+# ---------------------------------------------------------------- the site
+
+
+def write_site(out: Path, work: Path) -> int:  # Number of pages
+    "Write all pages, pictures, styles and the search index into an empty folder."
+    proc, site = process_notebooks(work), website()
+    pages = read_pages(proc)
+    targets = {page.source: page.target for page, _ in pages}
+    pictures = [p.relative_to(proc) for p in sorted(proc.rglob("*")) if p.suffix.lower() in PICTURES]
+    targets |= {p.as_posix(): p.as_posix() for p in pictures}
+    sections = sidebar_order({p.source: p for p, _ in pages}, site["sidebar"]["contents"])
+    for target, text in render_pages(pages, sections, targets, site, work).items():
+        (out / target).parent.mkdir(parents=True, exist_ok=True)
+        (out / target).write_text(text, encoding="utf-8")
+    for p in pictures:
+        (out / p).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(proc / p, out / p)
+    for name in ("style.css", "site.js"):
+        shutil.copyfile(HERE / name, out / name)
+    lost = (HERE / "404.html").read_text(encoding="utf-8").replace("{root}", urlsplit(site["site-url"]).path + "/").replace("{title}", site["title"])
+    run([sys.executable, "-m", "pagefind", "--site", str(out), "--include-characters", "_", "--quiet"])
+    for extra in [*(out / "pagefind").glob("*ui.*"), out / "pagefind" / "pagefind-highlight.js"]:
+        extra.unlink()  # pagefind's own search boxes: ours is in site.js
+    (out / "404.html").write_text(lost, encoding="utf-8")
+    (out / ".nojekyll").touch()  # GitHub Pages serves the files as they are
+    return len(pages)
+
+
+def build(out: Path) -> None:
+    "Build beside the old site and swap at the end: a build that fails leaves the old site as it was."
+    out = out.resolve()
+    if out.exists() and any(out.iterdir()) and not (out / ".nojekyll").exists():
+        raise SystemExit(f"{out} holds something else than a site; name an empty folder or a new one with --out")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".site-", dir=out.parent) as new, tempfile.TemporaryDirectory() as work:
+        fresh, old = Path(new) / "new", Path(new) / "old"
+        fresh.mkdir()
+        count = write_site(fresh, Path(work))
+        if out.exists():
+            out.rename(old)
+        fresh.rename(out)
+    print(f"{count} pages in {out}")
+
+
+def readme(check: bool) -> int:  # Exit code
+    "Write README.md, or say whether it is what would be written."
+    from docsite_readme import readme_text
+
+    path, text = ROOT / "README.md", readme_text(ROOT / settings()["nbs_path"] / "index.ipynb", website())
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        print("README.md is in sync with nbs/index.ipynb")
+    elif check:
+        print("README.md is out of date; run `python dev/docsite.py readme`", file=sys.stderr)
+        return 1
+    else:
+        path.write_text(text, encoding="utf-8")
+        print("README.md written from nbs/index.ipynb")
+    return 0
+
+
+def main() -> int:
+    "The command line."
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = ap.add_subparsers(dest="action", required=True)
+    b = sub.add_parser("build", help="render the site")
+    b.add_argument("--out", type=Path, default=ROOT / "_site", help="folder of the site, replaced as a whole (default: _site)")
+    r = sub.add_parser("readme", help="write README.md from nbs/index.ipynb")
+    r.add_argument("--check", action="store_true", help="write nothing; exit 1 when README.md is out of date")
+    args = ap.parse_args()
+    return readme(args.check) if args.action == "readme" else build(args.out) or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""How the site shows a function or class: a short signature, the docstring, then one entry for each parameter.
+
+nbdev calls `Entry` for every `show_doc` (the `renderer` setting of the build's copy of settings.ini). Its stock form puts
+the words of the parameters into comments at the end of long code lines, which a phone cannot show.
+"""
+import importlib
+import inspect
+import re
+from functools import reduce
+
+from fastcore.docments import docments
+from nbdev.doclinks import NbdevLookup
+
+
+def type_name(anno) -> str:
+    "An annotation as it is written, with its generics; empty when there is none."
+    if anno is inspect.Parameter.empty or anno is None:
+        return ""
+    anno = getattr(anno, "__origin__", anno) if hasattr(anno, "__metadata__") else anno  # Annotated[str, …] is a str
+    text = anno if isinstance(anno, str) else inspect.formatannotation(anno)
+    return re.sub(r"\b(?:typing|collections\.abc|pathlib|subword_nb(?:\.\w+)*|__main__)\.", "", text).replace(" | ", "|")
+
+
+def default_text(value) -> str:
+    "A default as code; functions and classes by name, so that no address is shown."
+    text = getattr(value, "__name__", None) or repr(value)
+    return "…" if text == "<factory>" else text
+
+
+def plain(text: str) -> str:
+    "Words of a comment or docstring as markdown: only backticks keep their meaning."
+    parts = re.split(r"(`[^`]*`)", text)
+    parts[::2] = [re.sub(r"([\\<>*_\[\]{}$~^#|@!\"'])", r"\\\1", p) for p in parts[::2]]
+    return "".join(parts)
+
+
+def short_signature(
+    name: str,
+    sig: inspect.Signature,
+    width: int = 64,  # Longest line, in characters
+) -> str:  # Names and defaults only: types and meanings follow below
+    "A signature without annotations, broken into lines when it is long."
+    params, keyword_only = [], False
+    for p in sig.parameters.values():
+        if p.name == "self":
+            continue
+        if p.kind is p.KEYWORD_ONLY and not keyword_only and not any(q.startswith("*") for q in params):
+            params.append("*")
+        keyword_only = p.kind is p.KEYWORD_ONLY
+        stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        params.append(stars + p.name + ("" if p.default is p.empty else "=" + default_text(p.default)))
+    one_line = f"{name}({', '.join(params)})"
+    return one_line if len(one_line) <= width else f"{name}(\n" + "".join(f"    {p},\n" for p in params) + ")"
+
+
+def parameter(
+    name: str,  # "return" for what comes back
+    p: dict,  # What fastcore found out: `anno`, `default`, `docment`, `kind`
+) -> str:  # An entry of a definition list: name, type and default, its meaning below
+    "One parameter or return value; empty for a return of which nothing is known."
+    anno, default = type_name(p["anno"]), p.get("default", inspect.Parameter.empty)
+    words = p["docment"] or next((m.help for m in getattr(p["anno"], "__metadata__", ()) if getattr(m, "help", None)), "")  # typer's help
+    if name == "return":
+        if not anno and not words:
+            return ""
+        term = "[returns]{.returns}"
+    else:
+        stars = {inspect.Parameter.VAR_POSITIONAL: r"\*", inspect.Parameter.VAR_KEYWORD: r"\*\*"}.get(p.get("kind"), "")
+        term = f"[{stars}{name}]{{.param}}"
+    term += f" `{anno}`" if anno else ""
+    term += f" [default]{{.default}} `{default_text(default)}`" if default is not inspect.Parameter.empty else ""
+    return f"{term}\n:   {plain(words) or '[]{.nothing}'}\n"
+
+
+def exported(
+    name: str,  # Qualified name, such as `Tokenizer.train`
+    symbol,  # The object that the notebook's shell holds
+):  # The same object in the exported module when there is one: Python finds the source of a class only there
+    "Prefer the module's object to the shell's."
+    found = NbdevLookup()[name]
+    if not isinstance(found, tuple):
+        return symbol
+    module = importlib.import_module(found[1].removesuffix(".py").replace("/", "."))
+    return reduce(getattr, name.split("."), module)
+
+
+class Entry:
+    "Markdown of one `show_doc`; stands in for nbdev's own renderer."
+
+    def __init__(self, sym, name: str | None = None, title_level: int = 3):
+        found = inspect.unwrap(getattr(sym, "fget", None) or sym)
+        self.name, self.level = name or found.__qualname__, title_level
+        self.full_name = found.__qualname__ if found.__module__ == "__main__" else f"{found.__module__}.{found.__qualname__}"
+        self.sym = exported(self.full_name, found)
+
+    def _repr_markdown_(self) -> str:
+        "Heading, source link, signature, docstring, parameters."
+        parts, source = [f"{'#' * self.level} {self.name}"], NbdevLookup().code(self.full_name)
+        if source:
+            parts.append(f'[source]({source}){{.source aria-label="Source of {self.name}"}}')
+        if callable(self.sym):
+            parts.append(f"```python\n{short_signature(self.name, inspect.signature(self.sym))}\n```")
+        parts.append(plain(inspect.getdoc(self.sym) or ""))
+        entries = [parameter(k, v) for k, v in docments(self.sym, full=True).items() if k != "self"]
+        if any(entries):
+            parts += ["::: {.params}", "\n".join(e for e in entries if e), ":::"]
+        return "\n\n".join(p for p in parts if p)

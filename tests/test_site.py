@@ -1,0 +1,210 @@
+"""The docs site: every page is there, every link and anchor resolves, nothing comes from elsewhere, every figure has words."""
+import configparser
+import html.parser
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NBS = ROOT / "nbs"
+SITE_PY = ROOT / "dev" / "docsite.py"
+MISSING = [name for name in ("nbdev", "pypandoc", "pagefind", "yaml") if importlib.util.find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"the docs site needs {', '.join(MISSING)}: pip install -e '.[dev]'")
+
+
+def site_py(*args, **kwargs) -> subprocess.CompletedProcess:
+    "Run dev/docsite.py."
+    return subprocess.run([sys.executable, str(SITE_PY), *map(str, args)], capture_output=True, text=True, encoding="utf-8", **kwargs)
+
+
+def notebooks() -> list[Path]:
+    "Every notebook that must become a page, relative to nbs/."
+    found = (p.relative_to(NBS) for p in NBS.rglob("*.ipynb"))
+    return sorted(p for p in found if not any(part[0] in "._" for part in p.parts))
+
+
+class PageReader(html.parser.HTMLParser):
+    "What the checks need from one page: ids, links, loaded files, figures, the sidebar."
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.ids, self.links, self.loads, self.figures, self.sidebar = [], [], [], [], []
+        self.in_rooms, self.svg = False, None
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        a = dict(attrs)
+        if "id" in a:
+            self.ids.append(a["id"])
+        if tag == "nav":
+            self.in_rooms = a.get("id") == "site--rooms"
+        if tag == "a" and "href" in a:
+            self.links.append(a["href"])
+            if self.in_rooms:
+                self.sidebar.append(a["href"])
+        if tag == "link" or "src" in a:
+            self.loads.append(a.get("src") or a["href"])
+        if tag == "img":
+            self.figures.append((a.get("src", "")[:60], bool(a.get("alt"))))
+        if tag == "svg" and self.svg is None:
+            self.svg = bool(a.get("aria-label")) or a.get("aria-hidden") == "true"
+        if tag == "title" and self.svg is False:
+            self.svg = True
+
+    def handle_endtag(self, tag):
+        if tag == "nav":
+            self.in_rooms = False
+        if tag == "svg" and self.svg is not None:
+            self.figures.append(("svg", self.svg))
+            self.svg = None
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory) -> Path:
+    "The built site."
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    done = site_py("build", "--out", folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(out) -> dict[str, PageReader]:
+    "Every page, by its path in the site."
+    return {p.relative_to(out).as_posix(): PageReader(p) for p in sorted(out.rglob("*.html"))}
+
+
+def expected_page(notebook: Path) -> str:
+    "nbdev's rule: the number goes, the rest stays."
+    return notebook.with_name(re.sub(r"^\d+[a-zA-Z0-9]*_", "", notebook.name.lower())).with_suffix(".html").as_posix()
+
+
+def test_every_notebook_has_a_page(pages):
+    assert set(pages) - {"404.html"} == {expected_page(nb) for nb in notebooks()}
+
+
+def test_every_internal_link_and_anchor_resolves(out, pages):
+    base = urlsplit(re.search(r'site-url: "([^"]+)"', (ROOT / "_quarto.yml").read_text(encoding="utf-8"))[1]).path + "/"
+    broken = []
+    for name, page in pages.items():
+        for url in page.links + page.loads:
+            parts = urlsplit(url)
+            if parts.scheme:
+                continue
+            path = parts.path
+            if path.startswith(base):  # the page for lost readers may stand at any depth, so it links from the top
+                file = out / path.removeprefix(base)
+            else:
+                file = (out / name).parent / unquote(path) if path else out / name
+            target = os.path.relpath(file, out)
+            if not file.is_file():
+                broken.append(f"{name}: {url}: no such file")
+            elif parts.fragment and unquote(parts.fragment) not in pages[Path(target).as_posix()].ids:
+                broken.append(f"{name}: {url}: no such anchor")
+    assert not broken, "\n".join(broken)
+
+
+def test_ids_are_unique_in_a_page(pages):
+    twice = {name: sorted({i for i in p.ids if p.ids.count(i) > 1}) for name, p in pages.items()}
+    assert not {k: v for k, v in twice.items() if v}
+
+
+def test_nothing_is_loaded_from_elsewhere(out, pages):
+    remote = [(name, url[:80]) for name, p in pages.items() for url in p.loads if urlsplit(url).scheme not in ("", "data") or url.startswith("//")]
+    assert not remote
+    for sheet in [*out.glob("*.css"), *out.glob("*.js")]:
+        text = sheet.read_text(encoding="utf-8")
+        assert not re.search(r"@import|url\(\s*[\"']?(?:https?:)?//|https?://", text), sheet.name
+
+
+def test_no_local_paths_addresses_or_dates(out, pages):
+    local = re.compile(rf"{re.escape(str(ROOT))}\b|file://|/home/\w+/|/Users/\w+/|<ipython-input|\bat 0x[0-9a-f]{{6,}}|/tmp/(?:tmp|pytest|bash)")
+    for name in pages:
+        found = local.search((out / name).read_text(encoding="utf-8"))
+        assert not found, f"{name}: {found[0]}"
+
+
+def test_sidebar_is_in_layer_order(pages):
+    order = pages["index.html"].sidebar
+    assert order[0] == "index.html" and len(order) == len(set(order)) == len(notebooks())
+    number = {expected_page(nb): int(re.match(r"\d+", nb.name)[0]) for nb in notebooks() if len(nb.parts) == 1 and nb.name[0].isdigit()}
+    rooms = [number[href] for href in order if href in number]
+    assert rooms == sorted(rooms) and len(rooms) == len(number)
+
+
+def test_every_figure_has_words(pages):
+    silent = [(name, what) for name, p in pages.items() for what, words in p.figures if not words]
+    assert not silent
+
+
+def test_search_index_holds_every_page(out, pages):
+    assert (out / "pagefind" / "pagefind.js").is_file()
+    assert len(list((out / "pagefind" / "fragment").glob("*.pf_fragment"))) == len(pages) - 1  # not the 404 page
+
+
+def test_links_point_at_the_repository_of_settings_ini(out):
+    ini = configparser.ConfigParser(delimiters=["="])
+    ini.read(ROOT / "settings.ini", encoding="utf-8")
+    cfg, text = ini["DEFAULT"], (ROOT / "_quarto.yml").read_text(encoding="utf-8")
+    assert f'repo-url: "{cfg["git_url"]}"' in text and f"repo-branch: {cfg['branch']}" in text
+    assert f'site-url: "{cfg["doc_host"]}{cfg["doc_baseurl"]}"' in text
+    assert f'title: "{cfg["title"]}"' in text and f'description: "{cfg["description"]}"' in text
+
+
+def test_readme_is_in_sync():
+    done = site_py("readme", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_folder_that_is_no_site_is_left_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("do not lose me")
+    done = site_py("build", "--out", tmp_path)
+    assert done.returncode != 0 and "holds something else" in done.stderr
+    assert (tmp_path / "thesis.txt").read_text() == "do not lose me"
+
+
+@pytest.fixture
+def small_project(tmp_path) -> Path:
+    "A copy of the project with one notebook, whose second cell a test may fill."
+    for name in ("settings.ini", "_quarto.yml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "dev", tmp_path / "dev", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "subword_nb", tmp_path / "subword_nb", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "nbs").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "kind, source, complaint",
+    [
+        ("markdown", "See [a room](99_nowhere.ipynb).", "leads nowhere"),
+        ("markdown", "::: {.callout-note}\nnever closed", "pandoc"),
+        ("code", "#| export\nraise ValueError('no such room')", "no such room"),
+    ],
+)
+def test_a_failed_build_says_why_and_leaves_the_old_site(small_project, kind, source, complaint):
+    code = {"execution_count": None, "outputs": []} if kind == "code" else {}
+    cells = [
+        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Home\n> A page."},
+        {"cell_type": "code", "id": "b", "metadata": {}, "execution_count": None, "outputs": [], "source": "#| default_exp home"},
+        {"cell_type": kind, "id": "c", "metadata": {}, "source": source, **code},
+    ]
+    meta = {"kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}}
+    nb = {"cells": cells, "metadata": meta, "nbformat": 4, "nbformat_minor": 5}
+    (small_project / "nbs" / "index.ipynb").write_text(json.dumps(nb))
+    old = small_project / "_site"
+    old.mkdir()
+    (old / ".nojekyll").touch()
+    (old / "index.html").write_text("the old site")
+    done = subprocess.run([sys.executable, str(small_project / "dev" / "docsite.py"), "build"], capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode != 0 and complaint in done.stderr
+    assert (old / "index.html").read_text() == "the old site"
+    assert not list(small_project.glob(".site-*"))
