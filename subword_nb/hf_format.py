@@ -191,7 +191,7 @@ def parts_from_dict(
     added = _read_added(d.get("added_tokens") or [], model.piece2id)
     return Parts(model, pretokenizer_from_dict(d.get("pre_tokenizer")), decoder_from_dict(d.get("decoder")), added, d.get("post_processor"))
 
-# %% ../nbs/50_hf_format.ipynb #8a90a68a
+# %% ../nbs/50_hf_format.ipynb #6af6b072
 def read_hf(
     path:str|os.PathLike, # A tokenizer.json
 )->Parts: # The parts of the tokenizer
@@ -199,6 +199,7 @@ def read_hf(
     d = read_json(path)
     try: return parts_from_dict(d)
     except ValueError as e: raise ValueError(f"{path}: {e}") from None
+    except RecursionError: raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
 
 # %% ../nbs/50_hf_format.ipynb #6c2a041d
 def _read_merges_txt(path):

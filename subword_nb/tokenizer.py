@@ -27,15 +27,16 @@ from .vocab import AddedSplitter, invert
 
 if TYPE_CHECKING: import numpy as np
 
-# %% ../nbs/55_tokenizer.ipynb #0cca4997
+# %% ../nbs/55_tokenizer.ipynb #42f0a502
 _MOST_SPANS = 1 << 18 # The cache starts anew when it holds so many spans
+_LONGEST_SPAN = 256 # Longer spans are not remembered
 
 def _span_ids(tok, span):
     "The ids of a span, which are remembered."
     ids = tok._cache.get(span)
     if ids is None:
         ids = tuple(encode_pretoken(tok.model, tok.pre_tokenizer.piece_of(span)))
-        if tok.model.dropout: return ids
+        if tok.model.dropout or len(span) > _LONGEST_SPAN: return ids
         if len(tok._cache) >= _MOST_SPANS: tok._cache.clear()
         tok._cache[span] = ids
     return ids
@@ -48,11 +49,11 @@ def _plain_ids(tok, text, dropout, rng):
     for span in spans: ids += cache.get(span) or _span_ids(tok, span)
     return ids
 
-# %% ../nbs/55_tokenizer.ipynb #b79d9f6e
-def _valid_text(text, errors, what="encode"):
+# %% ../nbs/55_tokenizer.ipynb #ea75c0c2
+def _valid_text(text, errors, hint="; for several texts use encode_batch"):
     "The text as a string without lone surrogates."
     if isinstance(text, (bytes, bytearray, memoryview)): return decode_text(bytes(text), errors)
-    if not isinstance(text, str): raise ValueError(f"{what} takes a text (str or UTF-8 bytes), not a {type(text).__name__}; for several texts use encode_batch")
+    if not isinstance(text, str): raise ValueError(f"a text is a {type(text).__name__}; expected str or UTF-8 bytes{hint}")
     return text if text.isascii() else encode_text(text, errors).decode("utf-8")
 
 def _splitter(tok, allowed):
@@ -158,7 +159,7 @@ def _one_by_one(tok, texts, allowed_special, dropout, seed):
     seeds = [None if seed is None else rng.getrandbits(63) for _ in texts]
     return [encode(tok, text, allowed_special=allowed_special, dropout=dropout, seed=s) for text, s in zip(texts, seeds)]
 
-# %% ../nbs/55_tokenizer.ipynb #c6fff2d4
+# %% ../nbs/55_tokenizer.ipynb #92822410
 def encode_batch(
     tok:"Tokenizer", # A tokenizer
     texts:Iterable, # Texts (str or UTF-8 bytes)
@@ -172,7 +173,7 @@ def encode_batch(
     import numpy as np
     if isinstance(texts, (str, bytes)): raise ValueError("encode_batch takes several texts; pass a list, or use encode for one text")
     number, rows, find = _Numbering(), [], _splitter(tok, allowed_special).split
-    texts = [_valid_text(text, errors, "encode_batch") for text in texts]
+    texts = [_valid_text(text, errors, f" (text {i}, counted from 0)") for i, text in enumerate(texts)]
     for text in track(texts, desc="encoding", progress=progress, unit="text"):
         spans = None if tok.model.dropout or dropout is not None else _spans_of(tok, text, find)
         if spans is None: return _ragged(_one_by_one(tok, texts, allowed_special, dropout, seed))
@@ -190,17 +191,22 @@ def encode_array(
     "The ids of one text as an array."
     return encode_batch(tok, [text], **options).ids
 
-# %% ../nbs/55_tokenizer.ipynb #fe5101a0
+# %% ../nbs/55_tokenizer.ipynb #3f390d0f
 def _pieces_of(tok, ids, skip_special_tokens):
     "The pieces of ids; an id that is none is an error."
     if not isinstance(ids, Iterable): raise ValueError(f"decode takes ids, a list or an array, not a {type(ids).__name__}; for one id pass [{ids!r}]")
-    ids, top = ids.tolist() if hasattr(ids, "tolist") else list(ids), len(tok.id2piece)
+    ids, top = [_id(i) for i in (ids.tolist() if hasattr(ids, "tolist") else ids)], len(tok.id2piece)
     for i in ids:
-        if isinstance(i, bool) or not isinstance(i, int): raise ValueError(f"an id is {i!r}, a {type(i).__name__}; ids are integers")
         if not 0 <= i < top or tok.id2piece[i] is None:
             raise KeyError(f"the id {i} is not in this vocabulary of {tok.vocab_size} pieces; its ids are from 0 to {top - 1}")
     special = {i for t, i in tok.added_tokens if t.special} if skip_special_tokens else ()
     return [tok.id2piece[i] for i in ids if i not in special]
+
+def _id(i):
+    "An id as Python's int; what is no whole number is an error."
+    if type(i) is int: return i
+    if isinstance(i, bool) or not hasattr(i, "__index__"): raise ValueError(f"an id is {i!r}, a {type(i).__name__}; ids are integers")
+    return i.__index__()
 
 # %% ../nbs/55_tokenizer.ipynb #987c7cfe
 def decode_bytes(

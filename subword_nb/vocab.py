@@ -30,12 +30,14 @@ def check_vocabulary(
         owner[i] = piece
     return dict(piece2id)
 
-# %% ../nbs/40_vocab.ipynb #3ba27cfa
+# %% ../nbs/40_vocab.ipynb #07997c7e
 def invert(
     piece2id:Mapping, # piece → id, each id once
 )->list: # The piece of each id; None where no piece has that id
     "From ids back to pieces."
-    id2piece = [None] * (max(piece2id.values(), default=-1) + 1)
+    top = max(piece2id.values(), default=-1)
+    if top > 16 * len(piece2id) + 2**20: raise ValueError(f"the highest id is {top} for {len(piece2id)} pieces; number them closer, from 0")
+    id2piece = [None] * (top + 1)
     for piece, i in piece2id.items(): id2piece[i] = piece
     return id2piece
 
