@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['reason', 'Commands', 'stdin_bytes', 'named_sources', 'texts_of', 'split_lines', 'write_out', 'ids_of']
 
-# %% ../nbs/78_console.ipynb #0fa43fda
+# %% ../nbs/78_console.ipynb #c816f410
 import io
 import json
 import os
@@ -17,7 +17,7 @@ from pathlib import Path
 import typer
 from typer.core import TyperGroup
 
-from .corpus import documents, find_files
+from .corpus import documents, find_files, read_block
 from .draw import clip, printable
 from .hf_format import write_atomically
 from .text import decode_text
@@ -84,7 +84,7 @@ def _exit_code(run):
         print(f"subword-nb: error: {reason(e)}", file=sys.stderr)
         return 2
 
-# %% ../nbs/78_console.ipynb #b8347fac
+# %% ../nbs/78_console.ipynb #bda4234a
 def stdin_bytes(
     command: str, # The command that reads, for its help in the error
     asked: bool = False, # The user asked for standard input, so a keyboard is fine
@@ -92,7 +92,7 @@ def stdin_bytes(
     "Read standard input; an error rather than waiting at a keyboard nobody expects to use."
     if sys.stdin is None or (sys.stdin.isatty() and not asked):
         raise ValueError(f"{command} has nothing to read: give it as an argument, name a --file, or pipe it in (subword-nb {command} --help shows how)")
-    return sys.stdin.buffer.read()
+    return b"".join(iter(lambda: read_block(sys.stdin.buffer, 1 << 20), b""))
 
 # %% ../nbs/78_console.ipynb #4a588f47
 def named_sources(

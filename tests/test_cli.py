@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -142,10 +141,9 @@ def test_a_reader_that_leaves_early_is_no_error(folder):
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_is_quiet_and_leaves_no_file(folder):
     with subprocess.Popen([sys.executable, "-m", "subword_nb", "train", "-", "-o", "never.json"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder) as p:
-        p.stdin.write(b"some words ")
+        p.stdin.write(b"some words " * 50_000)  # more than a pipe holds: when this returns, the command is reading
         p.stdin.flush()
-        time.sleep(1.5)
         p.send_signal(signal.SIGINT)
-        assert p.wait(10) == 130
+        assert p.wait(60) == 130
         assert b"Traceback" not in p.stderr.read()
     assert not (folder / "never.json").exists()
