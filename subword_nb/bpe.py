@@ -6,7 +6,8 @@
 __all__ = ['base_symbols', 'count_pairs', 'merge_pair', 'piece_bytes', 'best_pair', 'alphabet', 'check_limits',
            'start_vocabulary', 'BPERules', 'join_pair', 'bpe_train_ref', 'bpe_encode_ref', 'replace_unknown']
 
-# %% ../nbs/20_bpe.ipynb #d919ff26
+# %% ../nbs/20_bpe.ipynb #1a06d23b
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -88,14 +89,14 @@ def alphabet(
                          f"pass limit_alphabet>={least}")
     return sorted(initial + (rest if limit is None else rest[:limit - len(initial)]), key=code)
 
-# %% ../nbs/20_bpe.ipynb #b01e1c2b
+# %% ../nbs/20_bpe.ipynb #0ac76bee
 def _check_start(counts, special_tokens):
     "Refuse an empty corpus, counts below one, and special tokens named twice."
     if not counts: raise ValueError("the corpus is empty: no pre-token was found; pass text that holds one")
     if bad := [n for n in counts.values() if n < 1]:
         raise ValueError(f"a pre-token has the count {bad[0]}; counts are positive integers")
-    if twice := {s for s in special_tokens if special_tokens.count(s) > 1}:
-        raise ValueError(f"special_tokens lists {min(twice)!r} more than once; list each token once")
+    if twice := [s for s, n in Counter(special_tokens).items() if n > 1]:
+        raise ValueError(f"special_tokens lists {twice[0]!r} more than once; list each token once")
 
 # %% ../nbs/20_bpe.ipynb #6c2880da
 def check_limits(

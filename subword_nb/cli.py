@@ -124,7 +124,7 @@ def _corpus(sources: list, errors: str) -> Iterator[str]:
     found = [p for s in sources for p in ([s] if s == "-" else find_files(s))]
     return chain.from_iterable(documents(sys.stdin.buffer if p == "-" else p, errors) for p in found)
 
-# %% ../nbs/80_cli.ipynb #95dadf3e
+# %% ../nbs/80_cli.ipynb #6bc5b7e2
 def _opt(text: str, *names: str):
     "An option that shows no default, because None means: as Tokenizer.train has it."
     return typer.Option(*names, help=text, show_default=False)
@@ -145,6 +145,7 @@ def _train_command(
     end_of_word_suffix: Annotated[str | None, _opt("Marks the last piece of a word, such as </w>.")] = None,
     continuing_subword_prefix: Annotated[str | None, _opt("Marks pieces inside a word, such as ##.")] = None,
     unk_piece: Annotated[str | None, _opt("Stands for unknown characters (char_bpe).")] = None,
+    byte_fallback: Annotated[bool, typer.Option("--byte-fallback", help="Spell unknown characters by 256 byte pieces (char_bpe).")] = False,
     pre_tokenizer: Annotated[str | None, _opt("gpt2, cl100k, o200k, whitespace, whitespace_split, or a regular expression.")] = None,
     errors: _Errors = "strict",
 ) -> None:
@@ -182,21 +183,24 @@ def _ended(report) -> str:
     why = {"no pair left": "no pair was left to merge", "min_frequency": "no pair was frequent enough"}.get(report.ended)
     return f" (stopped before {report.asked:,}: {why})" if why else ""
 
-# %% ../nbs/80_cli.ipynb #b9e3732a
+# %% ../nbs/80_cli.ipynb #53911e12
 def _encoded(tok, texts: Iterator[str], form: str, options: dict) -> bytes:
     "The output of `encode`."
+    if options["seed"] is None:
+        rows = [tok.encode(text, **options) for text in texts]
+    else:  # a seed of its own for each document, all from the one given
+        rows = tok.encode_batch(texts, **options).tolist()
     if form == "npy":
         import numpy as np
 
-        buffer, ids = io.BytesIO(), [np.array(tok.encode(text, **options), np.uint32) for text in texts]
-        np.save(buffer, np.concatenate(ids) if ids else np.zeros(0, np.uint32))
+        buffer = io.BytesIO()
+        np.save(buffer, np.fromiter(chain.from_iterable(rows), np.uint32))
         return buffer.getvalue()
-    lines = []
-    for text in texts:
-        ids = tok.encode(text, **options)
-        pieces = [tok.id2piece[i] for i in ids] if form != "ids" else []
-        record = {"ids": " ".join(map(str, ids)), "pieces": " ".join(pieces)}
-        lines.append(json.dumps({"ids": ids, "pieces": pieces}, ensure_ascii=False) if form == "jsonl" else record[form])
+    pieces = [[tok.id2piece[i] for i in ids] if form != "ids" else [] for ids in rows]
+    if form == "jsonl":
+        lines = [json.dumps({"ids": ids, "pieces": p}, ensure_ascii=False) for ids, p in zip(rows, pieces)]
+    else:
+        lines = [" ".join(map(str, row)) for row in (rows if form == "ids" else pieces)]
     return "".join(line + "\n" for line in lines).encode("utf-8")
 
 # %% ../nbs/80_cli.ipynb #827b531d

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Parts', 'parts_to_dict', 'write_atomically', 'write_hf', 'read_json', 'parts_from_dict', 'read_hf', 'read_gpt2']
 
-# %% ../nbs/50_hf_format.ipynb #ed236bd4
+# %% ../nbs/50_hf_format.ipynb #bc20b760
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from .bpe_encode import BPE
 from .decoders import decoder_from_dict
 from .pretokenizers import PreTokenizer, byte_level, pretokenizer_from_dict
 from .text import CHAR2BYTE, decode_text
-from .vocab import AddedToken, check_vocabulary
+from .vocab import AddedToken, check_vocabulary, invert
 
 # %% ../nbs/50_hf_format.ipynb #8a92fd4e
 class Parts(NamedTuple):
@@ -151,19 +151,20 @@ def _read_token(d, path):
         if type(value) is not known[name]: raise ValueError(f"{path}.{name} is {value!r}; expected {known[name].__name__}")
     return AddedToken(**{"special": False, **{k: v for k, v in d.items() if k != "id"}}), d["id"]
 
-# %% ../nbs/50_hf_format.ipynb #daa01afb
+# %% ../nbs/50_hf_format.ipynb #a29156f3
 def _read_added(tokens, vocab, path="added_tokens"):
     "The added tokens that a file describes, each with its id, in agreement with the vocabulary."
     if not isinstance(tokens, list): raise ValueError(f"{path} is a {type(tokens).__name__}; expected a list")
-    out, owner, ids = [], {i: p for p, i in vocab.items()}, dict(vocab)
+    out, seen, owner, ids = [], set(), {i: p for p, i in vocab.items()}, dict(vocab)
     for k, d in enumerate(tokens):
         token, i = _read_token(d, f"{path}[{k}]")
         name = token.content
         if owner.setdefault(i, name) != name: raise ValueError(f"{path}[{k}] gives {name!r} the id {i}, which belongs to {owner[i]!r}; give it an id of its own")
-        if ids.setdefault(name, i) != i or name in [t.content for t, _ in out]:
+        if ids.setdefault(name, i) != i or name in seen:
             raise ValueError(f"{path}[{k}]: {name!r} stands in the file twice, here with the id {i}; keep one of them")
+        seen.add(name)
         out.append((token, i))
-    check_vocabulary({t.content: i for t, i in out}, path)
+    invert(check_vocabulary(ids, path))
     return tuple(out)
 
 # %% ../nbs/50_hf_format.ipynb #a53695fc

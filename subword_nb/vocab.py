@@ -81,11 +81,10 @@ def _word_char(char):
     "Is this one character of the kind that words are made of?"
     return bool(compile_pattern(r"\w").match(char))
 
-# %% ../nbs/40_vocab.ipynb #717d8b19
+# %% ../nbs/40_vocab.ipynb #e3566cf1
 def _stretch(text, token, start, end, floor):
     "The span an added token really takes, or None if it may not stand here."
-    touched = start and _word_char(text[start-1]) or end < len(text) and _word_char(text[end])
-    if token.single_word and touched: return None
+    if token.single_word and (start and _word_char(text[start-1]) or end < len(text) and _word_char(text[end])): return None
     while token.lstrip and start > floor and text[start-1] in _spaces(): start -= 1
     while token.rstrip and end < len(text) and text[end] in _spaces(): end += 1
     return start, end
