@@ -111,7 +111,7 @@ def bpe_dropout(
         (_, new), i = min(rules)
         symbols[i:i+2] = [new]
 
-# %% ../nbs/24_bpe_encode.ipynb #43e14067
+# %% ../nbs/24_bpe_encode.ipynb #3e877829
 @dataclass
 class BPE:
     "A byte-pair encoding model: pieces, merge rules and how to use them."
@@ -131,6 +131,12 @@ class BPE:
         self.table = merge_table(self.merges, self.piece2id, self.continuing_subword_prefix)
 
     def __repr__(self): return f"BPE({len(self.piece2id):,} pieces, {len(self.merges):,} merges)"
+
+    def encode(self,
+        pretoken:str, # One pre-token
+    )->list[int]: # Ids, by the model's own options
+        "The ids of one pre-token."
+        return encode_pretoken(self, pretoken)
 
 # %% ../nbs/24_bpe_encode.ipynb #f5014aa3
 def _check_options(model):

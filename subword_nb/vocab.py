@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['check_vocabulary', 'invert', 'AddedToken', 'split_added_ref', 'AddedSplitter']
 
-# %% ../nbs/40_vocab.ipynb #e73951f4
+# %% ../nbs/40_vocab.ipynb #06aa5e4a
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -89,13 +89,14 @@ def _stretch(text, token, start, end, floor):
     while token.rstrip and end < len(text) and text[end] in _spaces(): end += 1
     return start, end
 
-# %% ../nbs/40_vocab.ipynb #7ccd6167
+# %% ../nbs/40_vocab.ipynb #4dc4148b
 class AddedSplitter:
     "Cuts texts at added tokens."
     def __init__(self,
         tokens:Iterable[AddedToken], # The tokens to look for
+        spell:Callable|None=None, # How a content looks in the text: a normalizer's function, where the text is normalized
     ):
-        self.tokens = {t.content: t for t in tokens}
+        self.tokens = {s: t for t in tokens if (s := spell(t.content) if spell else t.content)}
         longest_first = sorted(self.tokens, key=lambda c: (-len(c), c))
         self._find = re.compile("|".join(map(re.escape, longest_first))).finditer if longest_first else lambda text: ()
 
