@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['BEHAVIORS', 'HF_SPELLING', 'cut', 'PreTokenizer', 'Split', 'Whitespace', 'WhitespaceSplit', 'WholeText', 'ByteLevel',
-           'Sequence', 'spells_bytes', 'pretokenizer', 'byte_level', 'pretokenizer_from_dict', 'PATTERNS',
-           'compile_pattern', 'pretokenize', 'spans']
+           'BertPreTokenizer', 'Metaspace', 'Sequence', 'spells_bytes', 'pretokenizer', 'byte_level',
+           'pretokenizer_from_dict', 'PATTERNS', 'compile_pattern', 'pretokenize', 'spans']
 
 # %% ../nbs/10_pretokenizers.ipynb #9c578fab
 import re
@@ -17,10 +17,9 @@ from .text import encode_text, to_visible
 # %% ../nbs/10_pretokenizers.ipynb #6c96e530
 _all_ = ["PATTERNS", "compile_pattern", "pretokenize", "spans"]
 
-# %% ../nbs/10_pretokenizers.ipynb #4fe58b95
+# %% ../nbs/10_pretokenizers.ipynb #88a3574a
 BEHAVIORS = {"removed": "G", "isolated": ".", "merged_with_previous": "GM|.", "merged_with_next": "MG|.", "contiguous": "M+|G+"}
 
-# %% ../nbs/10_pretokenizers.ipynb #02434d45
 def cut(
     n:int, # Length of the text
     found:list[tuple[int,int]], # Matches as half-open offsets, in order
@@ -101,10 +100,9 @@ def _raw_split(self, text):
         if sum(map(len, found)) == len(text): return [p for p in found if p] if "" in found else found
     return PreTokenizer.raw_pretokens(self, text)
 
-# %% ../nbs/10_pretokenizers.ipynb #d01f7045
+# %% ../nbs/10_pretokenizers.ipynb #a6f463df
 HF_SPELLING = {**PATTERNS, "r50k": PATTERNS["gpt2"], "p50k": PATTERNS["gpt2"], "cl100k": PATTERNS["cl100k"].replace("{1,3}+", "{1,3}")}
 
-# %% ../nbs/10_pretokenizers.ipynb #c087fae2
 def _split_dict(self):
     "A Split as tokenizer.json writes it."
     source, dialect = _pattern_source(self)
@@ -114,7 +112,6 @@ def _split_dict(self):
                          "write it for HF and pass that without dialect=")
     return {"type": "Split", "pattern": pattern, "behavior": _camel(self.behavior), "invert": self.invert}
 
-# %% ../nbs/10_pretokenizers.ipynb #09c95ce0
 def _same_in_both(source):
     "Whether the two dialects read a regular expression alike."
     return compile_pattern(source).parts == compile_pattern(source, "oniguruma").parts
@@ -186,6 +183,66 @@ def _byte_level_split(self, piece, start, marks):
         spelled = [(to_visible(encode_text(c)), m) for c, m in zip(piece[a:b], marks[a:b])]
         yield "".join(v for v, _ in spelled), marks[a][0], marks[b - 1][1], [m for v, m in spelled for _ in v]
 
+# %% ../nbs/10_pretokenizers.ipynb #7cee56f4
+_LATER = "61D 9FD-A76 C77-C84 1B4E-1B4F 1B7D-1B7F 2E43-2E5D 10D6E-10F89 113D4-1145D 11660-116B9 1183B-11FFF 12FF1-12FF2 16D6D-16FE2 1E5FF-1E95F" # no punctuation in Unicode 8.0
+_PUNCTUATION = r"[\p{P}$+<=>^`|~\u{166D}\u{111C9}]&&[^%s]" % re.sub(r"\w+", r"\\u{\g<0>}", _LATER).replace(" ", "")
+_BERT = rf"[{_PUNCTUATION}]|[^\s[{_PUNCTUATION}]]+"
+
+# %% ../nbs/10_pretokenizers.ipynb #c344fc9e
+@dataclass(frozen=True)
+class BertPreTokenizer(PreTokenizer):
+    "Words, and each punctuation character alone; white space is dropped."
+    def _spans(self, text): return spans(text, _BERT)
+    def raw_pretokens(self, text): return [p for line in text.split("\n") for p in pretokenize(line, _BERT)] # a line of plain ASCII is quicker
+
+    def to_dict(self)->dict: # What stands in the file
+        "The form of tokenizer.json."
+        return {"type": "BertPreTokenizer"}
+
+# %% ../nbs/10_pretokenizers.ipynb #8a3319ab
+@dataclass(frozen=True, init=False, repr=False)
+class Metaspace(PreTokenizer):
+    "Write spaces as a visible character, put one in front, and cut before each."
+    replacement:str # The character that stands for a space
+    prepend_scheme:str # As given
+    splits:bool # The option `split`; the method has that name already
+
+    def __init__(self,
+        replacement:str="▁", # The character that stands for a space
+        prepend_scheme:str="always", # "always": put one before a text that does not begin with one; "never": do not
+        split:bool=True, # Cut before each; False leaves the text whole
+    ):
+        self.__dict__.update(replacement=replacement, prepend_scheme=prepend_scheme, splits=split, _pattern=_metaspace_pattern(replacement, prepend_scheme, split))
+
+    def __repr__(self): return f"Metaspace({self.replacement!r}, {self.prepend_scheme!r}, split={self.splits})"
+    def raw_pretokens(self, text): return self._pattern.findall(_with_metaspaces(self, text))
+    def _split(self, piece, start, marks): return _metaspace_split(self, piece, start, marks)
+
+    def to_dict(self)->dict: # What stands in the file
+        "The form of tokenizer.json."
+        return {"type": "Metaspace", "replacement": self.replacement, "prepend_scheme": self.prepend_scheme, "split": self.splits}
+
+# %% ../nbs/10_pretokenizers.ipynb #f6ba6658
+def _metaspace_pattern(r, scheme, split):
+    "What the pieces of a Metaspace match, its options checked."
+    if not isinstance(r, str) or len(r) != 1: raise ValueError(f"replacement={r!r} is not one character; the usual one is '▁' (U+2581)")
+    if scheme not in ("always", "never"):
+        known = "is not supported yet" if scheme == "first" else "is unknown"
+        raise ValueError(f'prepend_scheme={scheme!r} {known}; pass "always" or "never"')
+    return re.compile(f"{re.escape(r)}[^{re.escape(r)}]*|[^{re.escape(r)}]+" if split else "(?s:.+)")
+
+def _with_metaspaces(self, text):
+    "The text with visible spaces."
+    text = text.replace(" ", self.replacement)
+    return self.replacement + text if text and self.prepend_scheme == "always" and not text.startswith(self.replacement) else text
+
+def _metaspace_split(self, piece, start, marks):
+    "Pieces with the offsets of each of their characters; a space that was put in front has those of the character it stands before."
+    spelled = _with_metaspaces(self, piece)
+    if marks is None: marks = [(start + i, start + i + 1) for i in range(len(piece))]
+    if len(spelled) > len(piece): marks = [marks[0], *marks]
+    for m in self._pattern.finditer(spelled): yield m[0], marks[m.start()][0], marks[m.end() - 1][1], marks[m.start():m.end()]
+
 # %% ../nbs/10_pretokenizers.ipynb #2d185774
 @dataclass(frozen=True)
 class Sequence(PreTokenizer):
@@ -225,16 +282,17 @@ def _sequence_raw(steps, text):
         else: pieces = step.raw_pretokens(text) if k == 0 else [raw for p in pieces for raw in step.raw_pretokens(p)]
     return pieces
 
-# %% ../nbs/10_pretokenizers.ipynb #95652f45
+# %% ../nbs/10_pretokenizers.ipynb #143262d2
 def pretokenizer(
-    spec, # A name from `PATTERNS`, a regular expression, a pre-tokenizer, or None for no splitting
+    spec, # A name from `PATTERNS`, "bert", "metaspace", a regular expression, a pre-tokenizer, or None for no splitting
 )->PreTokenizer: # The pre-tokenizer meant
     "Make a pre-tokenizer from whatever names one."
+    named = {"whitespace": Whitespace, "whitespace_split": WhitespaceSplit, "bert": BertPreTokenizer, "metaspace": Metaspace}
     if spec is None: return WholeText()
     if isinstance(spec, PreTokenizer): return spec
     if not isinstance(spec, str):
-        raise ValueError(f"pre_tokenizer={spec!r} is not understood; pass a name ({', '.join(PATTERNS)}), a regular expression, a component or None")
-    if spec in ("whitespace", "whitespace_split"): return Whitespace() if spec == "whitespace" else WhitespaceSplit()
+        raise ValueError(f"pre_tokenizer={spec!r} is not understood; pass a name ({', '.join(PATTERNS | named)}), a regular expression, a component or None")
+    if spec in named: return named[spec]()
     if spec not in PATTERNS and not _same_in_both(spec):
         raise ValueError(f'pattern {spec[:60]!r} means one thing to tiktoken and another to HF; pass Split(pattern, dialect="rust") or dialect="oniguruma"')
     return Split(spec)
@@ -248,7 +306,7 @@ def byte_level(
     spell = ByteLevel(add_prefix_space=False, use_regex=False)
     return spell if pattern is None else Sequence([pretokenizer(pattern), spell])
 
-# %% ../nbs/10_pretokenizers.ipynb #070f2a2f
+# %% ../nbs/10_pretokenizers.ipynb #cc2d68de
 def _read_split(options, path):
     "A Split from its JSON options."
     pattern, behavior, names = options["pattern"], options["behavior"], {_camel(b): b for b in BEHAVIORS}
@@ -259,19 +317,28 @@ def _read_split(options, path):
     try: return Split(name or pattern.get("Regex") or pattern, names[behavior], options.get("invert", False))
     except ValueError as e: raise ValueError(f"{path}.pattern: {e}") from None
 
-# %% ../nbs/10_pretokenizers.ipynb #397ccf01
 def _read_sequence(options, path):
     "A Sequence from its JSON options."
     steps = options["pretokenizers"]
     if not isinstance(steps, list): raise ValueError(f"{path}.pretokenizers: expected a list, got {str(steps)[:60]}")
     return Sequence(pretokenizer_from_dict(d, f"{path}.pretokenizers[{i}]") for i, d in enumerate(steps))
 
-# %% ../nbs/10_pretokenizers.ipynb #46bc2da7
+def _read_metaspace(options, path):
+    "A Metaspace from its JSON options, of older files too (add_prefix_space, str_rep)."
+    scheme, r = options.get("prepend_scheme", "always"), options["replacement"]
+    if options.get("str_rep", r) != r: raise ValueError(f"{path}.str_rep: expected the replacement {r!r} again, got {options['str_rep'][:60]!r}")
+    if options.get("add_prefix_space") is False and scheme != "never": raise ValueError(f'{path}.add_prefix_space: false needs "prepend_scheme": "never", got {scheme!r}')
+    try: return Metaspace(r, scheme, options.get("split", True))
+    except ValueError as e: raise ValueError(f"{path}: {e}") from None
+
+# %% ../nbs/10_pretokenizers.ipynb #472856d4
 _READERS = { # type → (maker, option → its kind, options that must be given)
     "ByteLevel": (lambda o, path: ByteLevel(**o), {"add_prefix_space": bool, "trim_offsets": bool, "use_regex": bool}, ()),
     "Split": (_read_split, {"pattern": dict, "behavior": str, "invert": bool}, ("pattern", "behavior")),
     "Whitespace": (lambda o, path: Whitespace(), {}, ()),
     "WhitespaceSplit": (lambda o, path: WhitespaceSplit(), {}, ()),
+    "BertPreTokenizer": (lambda o, path: BertPreTokenizer(), {}, ()),
+    "Metaspace": (_read_metaspace, {"replacement": str, "prepend_scheme": str, "split": bool, "add_prefix_space": bool, "str_rep": str}, ("replacement",)),
     "Sequence": (_read_sequence, {"pretokenizers": list}, ("pretokenizers",)),
 }
 

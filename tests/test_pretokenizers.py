@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
+from subword_nb import decoders
 from subword_nb.patterns import PATTERNS, SplitPattern, compile_pattern, gpt2_split_ref, pretokenize, spans
-from subword_nb.pretokenizers import (BEHAVIORS, HF_SPELLING, ByteLevel, Sequence, Split, Whitespace, WhitespaceSplit, WholeText,
-                                      byte_level, pretokenizer_from_dict)
+from subword_nb.pretokenizers import (BEHAVIORS, HF_SPELLING, BertPreTokenizer, ByteLevel, Metaspace, Sequence, Split, Whitespace, WhitespaceSplit, WholeText,
+                                      byte_level, pretokenizer, pretokenizer_from_dict)
 
 NAMES = ("gpt2", "r50k", "p50k", "cl100k", "o200k")
 
@@ -22,7 +23,7 @@ ALPHABETS = [
     "\x1c\x1d\x1e\x1f", "\x00\x01\x7f", ".,;:!?", "/\\", "()[]{}", "+-*=<>", "$€£", "_‿⁀", "\u200c\u200d", "ⓐⒷ🄰🅐",
     "\u0301\u0300\u0327", "\u0e31\u094d", "\u20dd\u20e3", "\u0345", "🤗😀", "👩\u200d💻", "🇩🇪", "👍🏽", "𐐀𐐨", "𝒳𝔄", "🄯𐄀", "ﬁﬂﬀ", "ẞ", "İı",
     "\u0378\u0380", "\u1c89\u1c8a", "\ua7cb\ua7da", "\ua7ce\ua7d2", "\U00010940", "\U00011bc0", "\U000323b0", "\U0001fadf", "\U00010d4a\U00010d69", "\ue000\U000f0000\U0010ffff",
-    "\ufdd0\ufffe\U0001ffff", "\ufffd",
+    "\ufdd0\ufffe\U0001ffff", "\ufffd", "▁", " ▁", "▁ _", "、。「」！？", "\u166d\U000111c9\u2e42\u2e43", "¿¡«»§¶",
 ]
 
 
@@ -136,6 +137,15 @@ def plain_components():
         for regex in (False, True): yield ByteLevel(space, True, regex), pre.ByteLevel(add_prefix_space=space, trim_offsets=True, use_regex=regex)
     yield Sequence([WhitespaceSplit(), ByteLevel(True)]), pre.Sequence([pre.WhitespaceSplit(), pre.ByteLevel(add_prefix_space=True)])
     yield Sequence([ByteLevel(False), Whitespace()]), pre.Sequence([pre.ByteLevel(add_prefix_space=False), pre.Whitespace()])
+    yield BertPreTokenizer(), pre.BertPreTokenizer()
+    for scheme in ("always", "never"):
+        for split in (True, False): yield Metaspace("▁", scheme, split), pre.Metaspace("▁", scheme, split)
+    yield Metaspace("_"), pre.Metaspace("_")
+    yield Sequence([Metaspace(), BertPreTokenizer()]), pre.Sequence([pre.Metaspace(), pre.BertPreTokenizer()])
+    yield Sequence([BertPreTokenizer(), Metaspace()]), pre.Sequence([pre.BertPreTokenizer(), pre.Metaspace()])
+    yield Sequence([Metaspace(split=False), Split("▁", "isolated")]), pre.Sequence([pre.Metaspace(split=False), pre.Split("▁", "isolated")])
+    yield Sequence([Metaspace(), ByteLevel(False)]), pre.Sequence([pre.Metaspace(), pre.ByteLevel(add_prefix_space=False)])
+    yield Sequence([ByteLevel(False, use_regex=False), Metaspace("Ġ")]), pre.Sequence([pre.ByteLevel(add_prefix_space=False, use_regex=False), pre.Metaspace("Ġ")])
     yield Sequence([Split({"String": " "}, "merged_with_next"), ByteLevel(False, use_regex=False)]), pre.Sequence(
         [pre.Split(" ", "merged_with_next"), pre.ByteLevel(add_prefix_space=False, use_regex=False)])
 
@@ -210,11 +220,21 @@ def test_tiktoken_reads_the_same_sets(source):
 
 
 @pytest.mark.peers
+def test_bert_punctuation_on_every_code_point():
+    "Each between two letters: one piece (a letter), two (white space) or three (punctuation)."
+    pre = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers").pre_tokenizers
+    text = "\n".join(f"a{chr(i)}b" for i in range(0x110000) if not 0xD800 <= i < 0xE000)
+    theirs = [piece for piece, _ in pre.BertPreTokenizer().pre_tokenize_str(text)]
+    assert BertPreTokenizer().raw_pretokens(text) == theirs
+    assert len(theirs) > 0x110000 - 0x800
+
+
+@pytest.mark.peers
 def test_json_form_loads_in_hf():
     tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
     texts = list(generated(500, seed=30))
     for pre in (byte_level("gpt2"), byte_level("cl100k"), byte_level("o200k"), byte_level("r50k"), byte_level(None), Split("cl100k", "removed", True),
-                Sequence([Split({"String": "ab"}, "contiguous"), WhitespaceSplit()]), Whitespace()):
+                Sequence([Split({"String": "ab"}, "contiguous"), WhitespaceSplit()]), Whitespace(), BertPreTokenizer(), Metaspace("_", "never", False), Metaspace()):
         d = json.loads(json.dumps(pre.to_dict()))
         assert pretokenizer_from_dict(d).to_dict() == d
         whole = tk.Tokenizer(tk.models.BPE())
@@ -224,7 +244,7 @@ def test_json_form_loads_in_hf():
 
 def test_round_trips():
     for pre in (byte_level("gpt2"), byte_level("o200k"), Split("cl100k", "contiguous", True), Split(r"a\.b", "removed"), Split({"String": "."}), ByteLevel(True, False, False),
-                Sequence([Whitespace(), ByteLevel()]), WhitespaceSplit(), WholeText()):
+                Sequence([Whitespace(), ByteLevel()]), WhitespaceSplit(), WholeText(), BertPreTokenizer(), Metaspace("_", "never", False)):
         assert pretokenizer_from_dict(pre.to_dict()) == pre
         again = pickle.loads(pickle.dumps(pre))
         assert again == pre and hash(again) == hash(pre) and again.split("a.b c's 12") == pre.split("a.b c's 12")
@@ -233,13 +253,18 @@ def test_round_trips():
 def test_real_files_split_patterns(shared_file):
     "Every pre-tokenizer of these kinds in the tokenizer.json files at hand is read, and written back as it was."
     files = sorted(shared_file("vocab").glob("*/tokenizer.json"))
-    known = {"ByteLevel", "Split", "Whitespace", "WhitespaceSplit", "Sequence"}
+    known = {"ByteLevel", "Split", "Whitespace", "WhitespaceSplit", "Sequence", "BertPreTokenizer", "Metaspace"}
     for file in files:
         d = json.loads(file.read_text(encoding="utf-8")).get("pre_tokenizer")
         steps = d["pretokenizers"] if d and d["type"] == "Sequence" else [d] if d else []
         if not all(s["type"] in known for s in steps): continue
         for step in steps:
             if step["type"] == "ByteLevel": step.setdefault("use_regex", True) # older files leave it out
+            if step["type"] == "Metaspace": # written another way in older files
+                step.pop("str_rep", None)
+                step["prepend_scheme"] = step.get("prepend_scheme", "always" if step.pop("add_prefix_space", True) else "never")
+                step.pop("add_prefix_space", None)
+                step.setdefault("split", True)
         assert pretokenizer_from_dict(d).to_dict() == d, file
 
 
@@ -249,3 +274,50 @@ def test_import_is_light(project):
             "print([m for m in ('numpy', 'numba', 'regex', 'fastcore', 'tqdm') if m in sys.modules])")
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=project, check=True).stdout
     assert out.strip() == ("[]" if sys.version_info >= (3, 11) else out.strip())
+
+
+def test_metaspace_on_generated_strings():
+    "The definition, step by step: spaces, the one in front, a cut before each."
+    for text in ["", " ", "▁", *generated(2000, seed=40)]:
+        for scheme in ("always", "never"):
+            spelled = text.replace(" ", "▁")
+            if text and scheme == "always" and not spelled.startswith("▁"): spelled = "▁" + spelled
+            pieces = []
+            for c in spelled:
+                if c == "▁" or not pieces: pieces.append(c)
+                else: pieces[-1] += c
+            for split in (True, False):
+                pre = Metaspace("▁", scheme, split)
+                assert pre.raw_pretokens(text) == (pieces if split else [spelled] if spelled else [])
+                assert [(pre.piece_of(r), len(r)) for r in pre.raw_pretokens(text)] == [(p, len(p)) for p, _, _ in pre.split(text)]
+                assert [text[a:b].replace(" ", "▁") for _, a, b in pre.split(text)] == [
+                    p[1:] if k == 0 and len(spelled) > len(text) else p for k, p in enumerate(pre.raw_pretokens(text))]
+
+
+def test_metaspace_options_in_files():
+    "Older files say add_prefix_space and str_rep; what contradicts itself is refused, as HF does."
+    def read(**options): return pretokenizer_from_dict({"type": "Metaspace", "replacement": "▁"} | options)
+    assert read() == read(add_prefix_space=True) == read(str_rep="▁", prepend_scheme="always") == Metaspace()
+    assert read(add_prefix_space=True, prepend_scheme="never") == read(add_prefix_space=False, prepend_scheme="never") == Metaspace("▁", "never")
+    for options, message in (({"add_prefix_space": False}, "pre_tokenizer.add_prefix_space: false needs"), ({"str_rep": "_"}, "pre_tokenizer.str_rep: expected the replacement"),
+                             ({"prepend_scheme": "first"}, "pre_tokenizer: prepend_scheme='first' is not supported yet"), ({"replacement": ""}, "is not one character"),
+                             ({"prepend_scheme": "Always"}, "is unknown; pass"), ({"split": 1}, "pre_tokenizer.split: expected bool")):
+        with pytest.raises(ValueError, match="^" + message if message.startswith("pre") else message): read(**options)
+    with pytest.raises(ValueError, match="needs this option"): pretokenizer_from_dict({"type": "Metaspace"})
+
+
+def test_a_megabyte_is_linear_for_bert_and_metaspace():
+    for unit in (" ", "a", "!", "é", "▁", "🚀", "a ", "你"):
+        text = unit * (1_000_000 // len(unit.encode()))
+        assert sum(map(len, pretokenizer("bert").raw_pretokens(text))) == len(text.replace(" ", ""))
+        assert len("".join(pretokenizer("metaspace").raw_pretokens(text))) in (len(text), len(text) + 1)
+
+
+@pytest.mark.peers
+def test_the_metaspace_decoder_is_that_of_hf():
+    theirs, rng = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers").decoders, random.Random(50)
+    for scheme in ("always", "never", "first"):
+        ours, other = decoders.Metaspace(prepend_scheme=scheme), theirs.Metaspace(prepend_scheme=scheme)
+        for _ in range(1000):
+            pieces = ["".join(rng.choices("▁ aé", k=rng.randrange(4))) for _ in range(rng.randrange(5))]
+            assert "".join(ours.decode(pieces)) == other.decode(pieces), pieces
