@@ -6,12 +6,12 @@
 __all__ = ['base_symbols', 'count_pairs', 'merge_pair', 'piece_bytes', 'best_pair', 'alphabet', 'check_limits',
            'start_vocabulary', 'BPERules', 'join_pair', 'bpe_train_ref', 'bpe_encode_ref', 'replace_unknown']
 
-# %% ../nbs/20_bpe.ipynb #1a06d23b
+# %% ../nbs/20_bpe.ipynb #bc6863cd
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from .text import BYTE2CHAR
+from .text import BYTE2CHAR, encode_text
 
 # %% ../nbs/20_bpe.ipynb #21865596
 def base_symbols(
@@ -50,12 +50,12 @@ def merge_pair(
         else: out.append(symbols[i]); i += 1
     return out
 
-# %% ../nbs/20_bpe.ipynb #b8d2fd48
+# %% ../nbs/20_bpe.ipynb #c6de8d14
 def piece_bytes(
     piece:str|bytes, # A piece
 )->bytes: # Its bytes: UTF-8 for a `str`
     "The bytes that spell a piece."
-    return piece if isinstance(piece, bytes) else piece.encode("utf-8")
+    return piece if isinstance(piece, bytes) else encode_text(piece)
 
 # %% ../nbs/20_bpe.ipynb #7f807441
 def best_pair(
@@ -98,18 +98,18 @@ def _check_start(counts, special_tokens):
     if twice := [s for s, n in Counter(special_tokens).items() if n > 1]:
         raise ValueError(f"special_tokens lists {twice[0]!r} more than once; list each token once")
 
-# %% ../nbs/20_bpe.ipynb #6c2880da
+# %% ../nbs/20_bpe.ipynb #d391e5f6
 def check_limits(
-    **limits:int|None, # Names and values; None is no limit
+    **limits:int|None, # Names and values; for `limit_alphabet` and `max_token_length` None is no limit
 )->None:
     "Refuse a limit that is no whole number, or too small to mean anything."
     for name, value in limits.items():
         least = 0 if name == "min_frequency" else 1
-        if value is None: continue
+        if value is None and name in ("limit_alphabet", "max_token_length"): continue
         if isinstance(value, bool) or not isinstance(value, int): raise ValueError(f"{name}={value!r} is a {type(value).__name__}; pass a whole number")
         if value < least: raise ValueError(f"{name}={value} is too small; pass {name}>={least}")
 
-# %% ../nbs/20_bpe.ipynb #2a32ed5c
+# %% ../nbs/20_bpe.ipynb #320db651
 def start_vocabulary(
     counts:Mapping, # pre-token → count
     vocab_size:int, # Number of pieces wanted in the end
@@ -124,9 +124,9 @@ def start_vocabulary(
     _check_start(counts, specials)
     check_limits(vocab_size=vocab_size, limit_alphabet=limit_alphabet)
     letters = alphabet(counts, initial_alphabet, limit_alphabet)
-    known, nothing = set(letters), letters[0][:0]
-    keep = lambda p: nothing.join(s for s in base_symbols(p) if s in known) if limit_alphabet else p
-    splits = {p: base_symbols(keep(p), prefix, suffix) for p in counts}
+    known = set(letters)
+    keep = lambda p, symbols: symbols if limit_alphabet is None else [s for c, s in zip(base_symbols(p), symbols) if c in known]
+    splits = {p: keep(p, base_symbols(p, prefix, suffix)) for p in counts}
     marked = sorted({s for symbols in splits.values() for s in symbols} - known) if prefix + suffix else []
     pieces = list(dict.fromkeys(specials + letters + marked))
     if vocab_size < len(pieces):
