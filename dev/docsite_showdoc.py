@@ -5,11 +5,14 @@ the words of the parameters into comments at the end of long code lines, which a
 """
 import importlib
 import inspect
+import pkgutil
 import re
 from functools import reduce
 
 from fastcore.docments import docments
 from nbdev.doclinks import NbdevLookup
+
+import subword_nb
 
 
 def type_name(anno) -> str:
@@ -72,16 +75,28 @@ def parameter(
     return f"{term}\n:   {plain(words) or '[]{.nothing}'}\n"
 
 
+def home(
+    symbol,  # The object that the notebook's shell holds
+) -> str:  # Its full name in the package, or its own name if it is not exported
+    "Where a symbol was exported to: of several objects of this name, the one with the same signature and docstring."
+    name, look = symbol.__qualname__, lambda s: (str(inspect.signature(s)) if callable(s) else "", inspect.getdoc(s))
+    for module in sorted({f"subword_nb.{m.name}" for m in pkgutil.iter_modules(subword_nb.__path__)}):
+        full = f"{module}.{name}"
+        if NbdevLookup()[full] and look(exported(full, symbol)) == look(symbol):
+            return full
+    return name
+
+
 def exported(
-    name: str,  # Qualified name, such as `Tokenizer.train`
+    name: str,  # Full or qualified name, such as `Tokenizer.train`
     symbol,  # The object that the notebook's shell holds
 ):  # The same object in the exported module when there is one: Python finds the source of a class only there
     "Prefer the module's object to the shell's."
     found = NbdevLookup()[name]
     if not isinstance(found, tuple):
         return symbol
-    module = importlib.import_module(found[1].removesuffix(".py").replace("/", "."))
-    return reduce(getattr, name.split("."), module)
+    path = found[1].removesuffix(".py").replace("/", ".")
+    return reduce(getattr, name.removeprefix(path + ".").split("."), importlib.import_module(path))
 
 
 class Entry:
@@ -90,13 +105,14 @@ class Entry:
     def __init__(self, sym, name: str | None = None, title_level: int = 3):
         found = inspect.unwrap(getattr(sym, "fget", None) or sym)
         self.name, self.level = name or found.__qualname__, title_level
-        self.full_name = found.__qualname__ if found.__module__ == "__main__" else f"{found.__module__}.{found.__qualname__}"
+        self.full_name = home(found) if found.__module__ == "__main__" else f"{found.__module__}.{found.__qualname__}"
         self.sym = exported(self.full_name, found)
 
     def _repr_markdown_(self) -> str:
         "Heading, source link, signature, docstring, parameters."
         parts, source = [f"{'#' * self.level} {self.name}"], NbdevLookup().code(self.full_name)
         if source:
+            source = re.sub("#L.*", f"#L{inspect.getsourcelines(getattr(self.sym, 'fget', None) or self.sym)[1]}", source)
             parts.append(f'[source]({source}){{.source aria-label="Source of {self.name}"}}')
         if callable(self.sym):
             parts.append(f"```python\n{short_signature(self.name, inspect.signature(self.sym))}\n```")
