@@ -255,7 +255,12 @@ def _trie_parts(nodes: dict, links: dict) -> list:
         curves.append(_link(nodes[n], nodes[target]))
     return edges + curves + boxes
 
-# %% ../nbs/04_draw_graphs.ipynb #38076478
+# %% ../nbs/04_draw_graphs.ipynb #73103353
+def _said(node: _TrieNode, gap: str) -> str:
+    "A node's name, and its piece in brackets."
+    return node.name + f"{gap}[{node.label}]" * bool(node.label)
+
+
 def _trie_text(nodes: dict, order: list, links: dict) -> list:
     "The trie as indented lines."
     lines, rests = [], {}
@@ -265,7 +270,7 @@ def _trie_text(nodes: dict, order: list, links: dict) -> list:
         for k in node.kids:
             last = k == node.kids[-1]
             rests[k] = rest + ("└─ " if last else "├─ ") + nodes[k].char + " ", rest + ("   " if last else "│  ")
-        said = [node.name, f"[{node.label}]" if node.label else "", f"⇢ {nodes[links[n]].name}" if n in links else "", node.note]
+        said = [_said(node, "  "), "⇢ " + _said(nodes[links[n]], " ") if n in links else "", node.note]
         lines.append(first + "  ".join(filter(None, said)))
     return lines
 
