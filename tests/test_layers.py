@@ -11,7 +11,7 @@ from notebooks import ROOT, imported_modules, modules, notebooks, numbered
 
 NUMBERED = numbered()
 # Rooms whose kernels need NumPy at once; every other room is on the short path and loads without it.
-MAY_NEED_NUMPY = {"bpe_arrays", "bpe_bulk"}
+MAY_NEED_NUMPY = {"bpe_arrays", "bpe_bulk", "unigram_arrays"}
 HEAVY = ["numba", "regex", "tqdm", "matplotlib"]
 DEV_ONLY = ["nbdev", "fastcore", "execnb", "IPython", "pytest"]
 
