@@ -99,6 +99,19 @@ def exported(
     return reduce(getattr, name.removeprefix(path + ".").split("."), importlib.import_module(path))
 
 
+def parameters_of(
+    symbol,  # A function or class
+) -> dict:  # Name → what is known of it, "return" among them
+    "Parameters with their comments; the fields of a NamedTuple, whose constructor Python writes without any."
+    if not (inspect.isclass(symbol) and hasattr(symbol, "_fields")):
+        return docments(symbol, full=True)
+    found = {}
+    for name, p in inspect.signature(symbol).parameters.items():
+        line = re.search(rf"^\s+{name}\s*:[^#\n]*(?:#\s*(.*))?$", inspect.getsource(symbol), re.M)
+        found[name] = {"anno": p.annotation, "default": p.default, "kind": p.kind, "docment": (line and line[1]) or ""}
+    return found
+
+
 class Entry:
     "Markdown of one `show_doc`; stands in for nbdev's own renderer."
 
@@ -117,7 +130,7 @@ class Entry:
         if callable(self.sym):
             parts.append(f"```python\n{short_signature(self.name, inspect.signature(self.sym))}\n```")
         parts.append(plain(inspect.getdoc(self.sym) or ""))
-        entries = [parameter(k, v) for k, v in docments(self.sym, full=True).items() if k != "self"]
+        entries = [parameter(k, v) for k, v in parameters_of(self.sym).items() if k != "self"]
         if any(entries):
             parts += ["::: {.params}", "\n".join(e for e in entries if e), ":::"]
         return "\n\n".join(p for p in parts if p)
