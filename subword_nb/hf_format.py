@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Parts', 'parts_to_dict', 'write_atomically', 'write_hf', 'read_json', 'parts_from_dict', 'read_hf', 'read_gpt2']
 
-# %% ../nbs/50_hf_format.ipynb #bc20b760
+# %% ../nbs/50_hf_format.ipynb #d2d02754
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -15,33 +15,34 @@ from typing import NamedTuple
 from . import decoders
 from .bpe_encode import BPE
 from .decoders import decoder_from_dict
+from .hf_models import model_from_dict, model_to_dict
+from .normalizers import Normalizer, normalizer_from_dict
 from .pretokenizers import PreTokenizer, byte_level, pretokenizer_from_dict
+from .processors import Processor, processor_from_dict
 from .text import CHAR2BYTE, decode_text
 from .vocab import AddedToken, check_vocabulary, invert
 
-# %% ../nbs/50_hf_format.ipynb #8a92fd4e
+# %% ../nbs/50_hf_format.ipynb #abd69154
 class Parts(NamedTuple):
     "What a tokenizer file holds."
-    model: BPE # Vocabulary, merge rules, options
+    model: object # `BPE`, `WordPiece` or `Unigram`
     pre_tokenizer: PreTokenizer # How text is split before the model sees it
     decoder: decoders.Decoder|None = None # How pieces become text; None joins them with spaces
     added_tokens: tuple = () # (AddedToken, id) in the order of the file
-    post_processor: dict|None = None # Kept as it is in the file; only "ByteLevel", which changes no id
+    post_processor: Processor|None = None # What belongs around the ids; None: nothing
+    normalizer: Normalizer|None = None # What is done to the text before it is split; None: nothing
 
-# %% ../nbs/50_hf_format.ipynb #3feb0805
+# %% ../nbs/50_hf_format.ipynb #6dc9f830
 def parts_to_dict(
     parts:Parts, # The parts of a tokenizer
 )->dict: # The content of a tokenizer.json, ready for `json.dump`
     "Describe a tokenizer as its file does."
-    m = parts.model
     flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
     tokens = [{"id": i, "content": t.content, **{k: getattr(t, k) for k in flags}} for t, i in parts.added_tokens]
-    model = {"type": "BPE", "dropout": m.dropout, "unk_token": m.unk_piece, "continuing_subword_prefix": m.continuing_subword_prefix or None,
-        "end_of_word_suffix": m.end_of_word_suffix or None, "fuse_unk": m.fuse_unk, "byte_fallback": m.byte_fallback, "ignore_merges": m.ignore_merges,
-        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])), "merges": [list(pair) for pair in m.merges]}
-    decoder = None if parts.decoder is None else parts.decoder.to_dict()
-    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": tokens, "normalizer": None,
-        "pre_tokenizer": parts.pre_tokenizer.to_dict(), "post_processor": parts.post_processor, "decoder": decoder, "model": model}
+    model = model_to_dict(parts.model, [t.content for t, _ in parts.added_tokens])
+    as_dict = lambda part: None if part is None else part.to_dict()
+    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": tokens, "normalizer": as_dict(parts.normalizer), "pre_tokenizer": parts.pre_tokenizer.to_dict(),
+        "post_processor": as_dict(parts.post_processor), "decoder": as_dict(parts.decoder), "model": model}
 
 # %% ../nbs/50_hf_format.ipynb #1273849c
 def write_atomically(
@@ -103,44 +104,6 @@ def read_json(
     except RecursionError: raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
     except ValueError as e: raise ValueError(f"{path}: {e}") from None
 
-# %% ../nbs/50_hf_format.ipynb #518a02f1
-def _read_merges(merges, path):
-    "Merge rules as pairs, from pairs or from strings with one space."
-    if not isinstance(merges, list): raise ValueError(f"{path} is a {type(merges).__name__}; expected a list")
-    pairs = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) if isinstance(m, list) else () for m in merges]
-    for i, pair in enumerate(pairs):
-        if len(pair) != 2 or not all(isinstance(p, str) for p in pair):
-            raise ValueError(f'{path}[{i}] is {merges[i]!r}; expected two pieces, as ["a", "b"] or "a b"')
-    return pairs
-
-# %% ../nbs/50_hf_format.ipynb #e858a9a5
-_OPTIONS = {"dropout": (float, int, type(None)), "unk_token": (str, type(None)), "continuing_subword_prefix": (str, type(None)),
-    "end_of_word_suffix": (str, type(None)), "fuse_unk": (bool,), "byte_fallback": (bool,), "ignore_merges": (bool,)}
-
-def _check_model(d, path):
-    "Refuse another model, an option that BPE has not, an option of the wrong type, and a model without vocabulary or merges."
-    if not isinstance(d, dict): raise ValueError(f"{path} is a {type(d).__name__}; expected an object with vocab and merges")
-    kind = d.get("type", "BPE" if "merges" in d else None)
-    if kind != "BPE": raise ValueError(f"{path}.type is {kind!r}; this version reads BPE models")
-    for name, value in d.items():
-        if name in ("type", "vocab", "merges"): continue
-        if name not in _OPTIONS: raise ValueError(f"{path}.{name} is not an option of BPE; its options are: {', '.join(_OPTIONS)}")
-        if type(value) not in _OPTIONS[name]:
-            wanted = " or ".join("null" if k is type(None) else k.__name__ for k in _OPTIONS[name])
-            raise ValueError(f"{path}.{name} is {value!r}; expected {wanted}")
-    for name in ("vocab", "merges"):
-        if name not in d: raise ValueError(f"{path}.{name} is missing; the file may be damaged")
-
-# %% ../nbs/50_hf_format.ipynb #63ce3c2c
-def _read_model(d, path="model"):
-    "The BPE model that a file describes."
-    _check_model(d, path)
-    vocab, merges = check_vocabulary(d["vocab"], f"{path}.vocab"), _read_merges(d["merges"], f"{path}.merges")
-    options = {k: d.get(k) or "" for k in ("continuing_subword_prefix", "end_of_word_suffix")}
-    options |= {k: d.get(k, False) for k in ("fuse_unk", "byte_fallback", "ignore_merges")}
-    try: return BPE(vocab, merges, d.get("dropout"), d.get("unk_token"), **options)
-    except ValueError as e: raise ValueError(f"{path}: {e}") from None
-
 # %% ../nbs/50_hf_format.ipynb #23d8adcf
 def _read_token(d, path):
     "One added token and its id."
@@ -167,7 +130,7 @@ def _read_added(tokens, vocab, path="added_tokens"):
     invert(check_vocabulary(ids, path))
     return tuple(out)
 
-# %% ../nbs/50_hf_format.ipynb #a53695fc
+# %% ../nbs/50_hf_format.ipynb #ff288f2f
 _PARTS = ("version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
 
 def _check_parts(d):
@@ -176,21 +139,21 @@ def _check_parts(d):
     if "model" not in d or all(isinstance(v, int) for v in d.values()):
         raise ValueError("there is no model in it, so this is not a tokenizer.json; a vocab.json is read by passing its folder, which must also hold merges.txt")
     if odd := [k for k in d if k not in _PARTS]: raise ValueError(f"{odd[0]} is not a part of a tokenizer.json; its parts are: {', '.join(_PARTS)}")
-    post = d.get("post_processor")
-    harmless = isinstance(post, dict) and post.get("type") == "ByteLevel"
-    for name in ("truncation", "padding", "normalizer", "post_processor"):
-        if d.get(name) is not None and not (name == "post_processor" and harmless):
+    for name in ("truncation", "padding"):
+        if d.get(name) is not None:
             raise ValueError(f"{name} is {json.dumps(d[name])[:80]}, which this version does not do; set it to null if you can do without")
 
-# %% ../nbs/50_hf_format.ipynb #8457968f
+# %% ../nbs/50_hf_format.ipynb #e14b0837
 def parts_from_dict(
     d:Mapping, # The content of a tokenizer.json
 )->Parts: # The parts of the tokenizer
     "Read what a tokenizer.json says; what cannot be honoured is refused with its path."
     _check_parts(d)
-    model = _read_model(d["model"])
-    added = _read_added(d.get("added_tokens") or [], model.piece2id)
-    return Parts(model, pretokenizer_from_dict(d.get("pre_tokenizer")), decoder_from_dict(d.get("decoder")), added, d.get("post_processor"))
+    tokens = d.get("added_tokens") or []
+    model = model_from_dict(d["model"], added_tokens=[t["content"] for t in tokens if isinstance(t, Mapping) and "content" in t])
+    added = _read_added(tokens, model.piece2id)
+    parts = pretokenizer_from_dict(d.get("pre_tokenizer")), decoder_from_dict(d.get("decoder")), added, processor_from_dict(d.get("post_processor"))
+    return Parts(model, *parts, normalizer_from_dict(d.get("normalizer")))
 
 # %% ../nbs/50_hf_format.ipynb #6af6b072
 def read_hf(
