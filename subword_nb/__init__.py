@@ -1,4 +1,4 @@
-"""Subword tokenization you can read: BPE explained, trained and run. Start with `Tokenizer`."""
+"""Subword tokenization you can read: BPE, WordPiece and Unigram explained, trained and run. Start with `Tokenizer`."""
 
 __version__ = "0.1.0"
 __all__ = ["AddedToken", "Tokenizer", "TrainingReport", "warm_up"]
@@ -23,6 +23,6 @@ def __dir__():
 
 def warm_up() -> list[str]:
     "Compile, or load from the cache, all kernels, so that the first bulk call does not wait."
-    from subword_nb import bpe_bulk, bpe_train, jit  # importing them registers their kernels
+    from subword_nb import bpe_bulk, bpe_train, jit, unigram_arrays  # importing them registers their kernels
 
     return jit.warm_up()

@@ -5,10 +5,11 @@
 # %% auto #0
 __all__ = ['app', 'main']
 
-# %% ../nbs/80_cli.ipynb #14b56382
+# %% ../nbs/80_cli.ipynb #1853a49d
 import io
 import json
 import os
+import random
 import sys
 import tempfile
 import time
@@ -24,7 +25,7 @@ from .corpus import default_corpus, documents, find_files
 from .draw import clip, draw_bars, printable
 from .text import decode_text
 
-# %% ../nbs/80_cli.ipynb #36824710
+# %% ../nbs/80_cli.ipynb #a61e1131
 _EXAMPLES = {
     "": """Train, use and look into subword tokenizers.
 
@@ -48,6 +49,8 @@ _EXAMPLES = {
   subword-nb train "texts/**/*.txt" more.txt.gz --vocab-size 8000 -o tok.json
   subword-nb train a.txt --special-token "<|endoftext|>" --special-token "<pad>" -o tok.json
   subword-nb train a.txt --algorithm char_bpe --unk-piece "<unk>" --end-of-word-suffix "</w>" -o tok.json
+  subword-nb train a.txt --algorithm wordpiece -O objective=frequency -o vocab.txt
+  subword-nb train a.txt --algorithm unigram -O character_coverage=0.9995 -o tok.json
   zcat logs.gz | subword-nb train - -o tok.json
 
 Files may be .gz or .xz. Quote patterns so that ** works in every shell. An existing -o file is replaced in one step: a crash leaves the old one whole.""",
@@ -101,9 +104,9 @@ def _root(ctx: typer.Context, version: Annotated[bool, typer.Option("--version",
     elif ctx.invoked_subcommand is None:
         print(ctx.get_help())
 
-# %% ../nbs/80_cli.ipynb #44b5aff1
+# %% ../nbs/80_cli.ipynb #1a4f90dc
 _Errors = Annotated[str, typer.Option(help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD) or ignore.")]
-_TokenizerFile = Annotated[Path | None, typer.Option("--tokenizer", "-t", help="A tokenizer.json, or a folder with vocab.json and merges.txt.", show_default=False)]
+_TokenizerFile = Annotated[Path | None, typer.Option("--tokenizer", "-t", help="A tokenizer.json, a vocab.txt, or a folder with one of them or with vocab.json and merges.txt.", show_default=False)]
 
 
 def _load(path: Path | None, command: str):
@@ -124,7 +127,7 @@ def _corpus(sources: list, errors: str) -> Iterator[str]:
     found = [p for s in sources for p in ([s] if s == "-" else find_files(s))]
     return chain.from_iterable(documents(sys.stdin.buffer if p == "-" else p, errors) for p in found)
 
-# %% ../nbs/80_cli.ipynb #6bc5b7e2
+# %% ../nbs/80_cli.ipynb #ca69c704
 def _opt(text: str, *names: str):
     "An option that shows no default, because None means: as Tokenizer.train has it."
     return typer.Option(*names, help=text, show_default=False)
@@ -135,7 +138,7 @@ def _train_command(
     sources: Annotated[list[str] | None, typer.Argument(metavar="FILES...", help="Files and patterns; - or nothing reads standard input.", show_default=False)] = None,
     out: Annotated[Path | None, _opt("Where to write tokenizer.json.", "--out", "-o")] = None,
     vocab_size: Annotated[int, typer.Option(help="Pieces to end with, alphabet and special tokens included.")] = 8000,
-    algorithm: Annotated[str, typer.Option(help="bpe (byte-level, loses nothing) or char_bpe (characters, with an unknown piece).")] = "bpe",
+    algorithm: Annotated[str, typer.Option(help="bpe (byte-level, loses nothing), char_bpe, wordpiece or unigram.")] = "bpe",
     special_token: Annotated[list[str] | None, _opt("A special token; repeat for more. Ids 0, 1, … in this order.")] = None,
     min_frequency: Annotated[int | None, _opt("Merge no pair that occurs less often.")] = None,
     tie_break: Annotated[str | None, _opt("Among equally frequent pairs: ids (smallest), first (seen first) or bytes (alphabetical).")] = None,
@@ -144,19 +147,37 @@ def _train_command(
     max_token_length: Annotated[int | None, _opt("Learn no piece longer than this.")] = None,
     end_of_word_suffix: Annotated[str | None, _opt("Marks the last piece of a word, such as </w>.")] = None,
     continuing_subword_prefix: Annotated[str | None, _opt("Marks pieces inside a word, such as ##.")] = None,
-    unk_piece: Annotated[str | None, _opt("Stands for unknown characters (char_bpe).")] = None,
-    byte_fallback: Annotated[bool, typer.Option("--byte-fallback", help="Spell unknown characters by 256 byte pieces (char_bpe).")] = False,
-    pre_tokenizer: Annotated[str | None, _opt("gpt2, cl100k, o200k, whitespace, whitespace_split, or a regular expression.")] = None,
+    unk_piece: Annotated[str | None, _opt("Stands for unknown characters, or words (wordpiece).")] = None,
+    byte_fallback: Annotated[bool | None, typer.Option("--byte-fallback", help="Spell unknown characters by 256 byte pieces (char_bpe, unigram).", show_default=False)] = None,
+    normalizer: Annotated[str | None, _opt("bert, nfc, nfkc, lowercase, … or none.")] = None,
+    pre_tokenizer: Annotated[str | None, _opt("gpt2, cl100k, o200k, bert, metaspace, whitespace, …, none, or a regular expression.")] = None,
+    option: Annotated[list[str] | None, _opt("Any other option of the algorithm, such as objective=frequency; repeat for more.", "--option", "-O")] = None,
     errors: _Errors = "strict",
 ) -> None:
     "Learn a tokenizer from text."
-    given = {k: v for k, v in locals().items() if v is not None and k not in ("sources", "out", "special_token", "errors")}
+    given = {k: v for k, v in locals().items() if v is not None and k not in ("sources", "out", "special_token", "option", "errors")}
+    _train(_checked_out(out, algorithm), _corpus(sources or [], errors), special_token or [], _options(given, option or []))
+
+# %% ../nbs/80_cli.ipynb #c5bd3df6
+def _options(given: dict, more: list) -> dict:
+    "The options of `Tokenizer.train` from those of the command line."
     if given.get("initial_alphabet", "bytes") not in ("bytes", "corpus"):
         given["initial_alphabet"] = list(given["initial_alphabet"])
-    _train(_checked_out(out), _corpus(sources or [], errors), special_token or [], given)
+    for name in ("normalizer", "pre_tokenizer"):
+        if given.get(name) == "none":
+            given[name] = None
+    for text in more:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--option {text} has no value; write --option {text}=VALUE")
+        try:
+            given[name.replace("-", "_")] = json.loads(value)
+        except json.JSONDecodeError:
+            given[name.replace("-", "_")] = value
+    return given
 
-# %% ../nbs/80_cli.ipynb #859620dc
-def _checked_out(out: Path | None) -> Path:
+# %% ../nbs/80_cli.ipynb #dfa14d71
+def _checked_out(out: Path | None, algorithm: str) -> Path:
     "The place for a tokenizer, or an error if it cannot be saved there."
     if out is None:
         raise ValueError("train needs a place for the result: add -o tok.json")
@@ -164,11 +185,11 @@ def _checked_out(out: Path | None) -> Path:
         raise IsADirectoryError(f"--out {out} is a folder; name a file in it, such as {out / 'tok.json'}")
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; make it first")
-    if out.suffix in (".txt", ".model", ".tiktoken"):
-        raise ValueError(f"--out {out}: this version writes tokenizer.json only; give the file a name that ends in .json")
+    if out.suffix in (".model", ".tiktoken") or out.suffix == ".txt" and algorithm != "wordpiece":
+        raise ValueError(f"--out {out}: this version writes tokenizer.json, and vocab.txt for wordpiece; give the file a name that ends in .json")
     return out
 
-# %% ../nbs/80_cli.ipynb #d430e3ed
+# %% ../nbs/80_cli.ipynb #7df98991
 def _train(out: Path, docs: Iterator[str], special_tokens: list, options: dict) -> None:
     "Train, save, and say what came out."
     from subword_nb.tokenizer import Tokenizer
@@ -180,16 +201,24 @@ def _train(out: Path, docs: Iterator[str], special_tokens: list, options: dict) 
 
 def _ended(report) -> str:
     "Why training stopped early, if it did."
-    why = {"no pair left": "no pair was left to merge", "min_frequency": "no pair was frequent enough"}.get(report.ended)
+    known = {"no pair left": "no pair was left to merge", "min_frequency": "no pair was frequent enough"}
+    why = None if report.ended == "full" else known.get(report.ended, report.ended)
     return f" (stopped before {report.asked:,}: {why})" if why else ""
 
-# %% ../nbs/80_cli.ipynb #53911e12
+# %% ../nbs/80_cli.ipynb #de6bb3bd
+def _rows(tok, texts: Iterator[str], options: dict) -> list:
+    "The ids of each document; chance has a seed of its own for each, all from the one given."
+    if "alpha" in options:
+        rng = random.Random(options["seed"])
+        return [tok.sample(text, **{**options, "seed": rng.getrandbits(63)}).ids for text in texts]
+    if options["seed"] is None:
+        return [tok.encode(text, **options) for text in texts]
+    return tok.encode_batch(texts, **options).tolist()
+
+# %% ../nbs/80_cli.ipynb #c591fd2b
 def _encoded(tok, texts: Iterator[str], form: str, options: dict) -> bytes:
     "The output of `encode`."
-    if options["seed"] is None:
-        rows = [tok.encode(text, **options) for text in texts]
-    else:  # a seed of its own for each document, all from the one given
-        rows = tok.encode_batch(texts, **options).tolist()
+    rows = _rows(tok, texts, options)
     if form == "npy":
         import numpy as np
 
@@ -203,7 +232,7 @@ def _encoded(tok, texts: Iterator[str], form: str, options: dict) -> bytes:
         lines = [" ".join(map(str, row)) for row in (rows if form == "ids" else pieces)]
     return "".join(line + "\n" for line in lines).encode("utf-8")
 
-# %% ../nbs/80_cli.ipynb #827b531d
+# %% ../nbs/80_cli.ipynb #869493d6
 @app.command("encode", help=_EXAMPLES["encode"])
 def _encode_command(
     words: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)] = None,
@@ -214,7 +243,9 @@ def _encode_command(
     out: Annotated[Path | None, _opt("Write to this file instead of standard output.", "--out", "-o")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")] = False,
     dropout: Annotated[float | None, _opt("Pass over each merge with this probability (BPE-dropout).")] = None,
-    seed: Annotated[int | None, _opt("Makes dropout repeatable.")] = None,
+    alpha: Annotated[float | None, _opt("Draw a split, with probability proportional to P to the power alpha (unigram).")] = None,
+    seed: Annotated[int | None, _opt("Makes dropout and drawing repeatable.")] = None,
+    bare: Annotated[bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")] = False,
     errors: _Errors = "strict",
 ) -> None:
     "Turn text into ids."
@@ -224,7 +255,10 @@ def _encode_command(
         raise ValueError(f"--format {form} is not known; use ids, pieces, jsonl or npy")
     if form == "npy" and out is None:
         raise ValueError("--format npy needs a file: add --out ids.npy")
-    options = {"allowed_special": () if plain else "all", "dropout": dropout, "seed": seed}
+    options = {"allowed_special": () if plain else "all", "seed": seed}
+    options |= {"add_special_tokens": not bare, "dropout": dropout} if alpha is None else {"alpha": alpha}
+    if alpha is not None and dropout is not None:
+        raise ValueError("--alpha is for unigram and --dropout for BPE; give one of them")
     write_out(_encoded(tok, texts_of(words or [], file or [], lines, errors), form, options), out)
 
 # %% ../nbs/80_cli.ipynb #fd67228f
@@ -254,10 +288,10 @@ def _decode_command(
     at_terminal = out is None and sys.stdout.isatty() and not lines
     write_out(("".join(texts) + "\n" * at_terminal).encode("utf-8"), out)
 
-# %% ../nbs/80_cli.ipynb #109a043e
+# %% ../nbs/80_cli.ipynb #abf51081
 @app.command("inspect", help=_EXAMPLES["inspect"])
 def _inspect_command(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A tokenizer.json, or a folder with vocab.json and merges.txt.", show_default=False)],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A tokenizer.json, a vocab.txt, or a folder with one of them or with vocab.json and merges.txt.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     "Say what is in a tokenizer file."
@@ -266,24 +300,34 @@ def _inspect_command(
         facts = {"file": str(path), "bytes": path.stat().st_size} | facts
     print(json.dumps(facts, ensure_ascii=False, indent=1) if as_json else _facts(facts))
 
-# %% ../nbs/80_cli.ipynb #c0513c8e
+# %% ../nbs/80_cli.ipynb #395d6769
 def _facts(facts: dict) -> str:
     "The facts about a tokenizer, for people."
     show = lambda v: ", ".join(f"{printable(str(k), ' ')} {printable(str(x), ' ')}" for k, x in v.items()) or "none"
     rows = {
         "file": f"{printable(facts['file'], ' ')} ({facts['bytes']:,} bytes)" if "file" in facts else "a folder",
-        "model": f"{facts['model']}, {'byte-level' if facts['byte_level'] else 'characters'}, {facts['vocab_size']:,} pieces, {facts['merges']:,} merges",
+        "model": f"{facts['model']}, {'byte-level' if facts['byte_level'] else 'characters'}, {facts['vocab_size']:,} pieces" + (f", {facts['merges']:,} merges" if "merges" in facts else ""),
         "options": show(facts["options"]),
         "special": show(facts["special_tokens"]),
         "added": show(facts["added_tokens"]),
+        **({"normalize": printable(json.dumps(facts["normalizer"], ensure_ascii=False), " ")} if facts["normalizer"] else {}),
         "split by": printable(json.dumps(facts["pre_tokenizer"], ensure_ascii=False), " "),
         "decoder": printable(json.dumps(facts["decoder"], ensure_ascii=False), " "),
-        "merges": "  ".join("+".join(printable(p) for p in pair) for pair in facts["first_merges"]) or "none",
+        **_model_rows(facts),
         "longest": "  ".join(clip(printable(p), 30) for p in facts["longest_pieces"]),
     }
     unit = "bytes" if facts["byte_level"] else "characters"
     lengths = draw_bars(_by_length(facts["piece_lengths"]), title=f"Pieces by length, in {unit}") if facts["piece_lengths"] else "no pieces"
     return "".join(f"{k:<9} {clip(v, 300)}\n" for k, v in rows.items()) + f"\n{lengths}"
+
+# %% ../nbs/80_cli.ipynb #5631bdfd
+def _model_rows(facts: dict) -> dict:
+    "What is special to a kind of model: its first merges, or its most probable pieces."
+    if "first_merges" in facts:
+        return {"merges": "  ".join("+".join(printable(p) for p in pair) for pair in facts["first_merges"]) or "none"}
+    if "most_probable" in facts:
+        return {"likely": "  ".join(f"{printable(p)} {score:.2f}" for p, score in facts["most_probable"])}
+    return {}
 
 # %% ../nbs/80_cli.ipynb #f19177e9
 def _by_length(lengths: dict, most: int = 12) -> list:
@@ -292,7 +336,7 @@ def _by_length(lengths: dict, most: int = 12) -> list:
     long = sum(v for n, v in lengths.items() if n > most)
     return rows + [(f"{most + 1}+", long)] if long else rows
 
-# %% ../nbs/80_cli.ipynb #3d4d7e7d
+# %% ../nbs/80_cli.ipynb #4d2eab10
 _SENTENCE = "The function returns an iterator over the tokens: unbelievable, naïve, 你好 🤗"
 
 
@@ -305,7 +349,7 @@ def _demo_command(
     "See it work."
     from subword_nb.tokenizer import Tokenizer
 
-    out, text = out and _checked_out(out), decode_text(os.fsencode(text), "strict", "--text")
+    out, text = out and _checked_out(out, "bpe"), decode_text(os.fsencode(text), "strict", "--text")
     docs, start = default_corpus(), time.perf_counter()
     print(f"Corpus: the manual inside Python {sys.version_info[0]}.{sys.version_info[1]}, {sum(map(len, docs)):,} characters of English prose")
     tok = Tokenizer.train(docs, vocab_size=vocab_size, special_tokens=["<|endoftext|>"])

@@ -93,7 +93,7 @@ MISTAKES = {
     "no place for the result": (["train", "text.txt"], "add -o tok.json"),
     "an unknown algorithm": (["train", "text.txt", "--algorithm", "magic", "-o", "x.json"], "char_bpe"),
     "no tokenizer": (["encode", "hug"], "add -t tok.json"),
-    "a tokenizer that is none": (["encode", "-t", "text.txt", "hug"], "is not JSON"),
+    "a tokenizer that is none": (["encode", "-t", "text.txt", "hug"], "no list of pieces"),
     "a tokenizer that is missing": (["encode", "-t", "no.json", "hug"], "no.json"),
     "bad bytes on standard input": (["encode", "-t", "tok.json"], "<stdin>: byte 0xff at offset 1"),
     "an id out of range": (["decode", "-t", "tok.json", "99999"], "its ids are from 0 to 299"),
@@ -147,3 +147,20 @@ def test_ctrl_c_is_quiet_and_leaves_no_file(folder):
         assert p.wait(60) == 130
         assert b"Traceback" not in p.stderr.read()
     assert not (folder / "never.json").exists()
+
+
+def test_wordpiece_and_unigram_from_the_command_line(folder):
+    train = ["train", "text.txt", "--vocab-size", "40", "--algorithm"]
+    assert run(*train, "wordpiece", "-O", "objective=frequency", "--normalizer", "none", "-o", "vocab.txt", cwd=folder).returncode == 0
+    pieces = run("encode", "-t", "vocab.txt", "--format", "pieces", "hugs", cwd=folder).stdout.decode().split()
+    assert "".join(p.removeprefix("##") for p in pieces) == "hugs"
+    assert run(*train, "unigram", "-O", "max_piece_length=3", "--byte-fallback", "--vocab-size", "300", "-o", "unigram.json", cwd=folder).returncode == 0
+    facts = json.loads(run("inspect", "unigram.json", "--json", cwd=folder).stdout)
+    assert facts["model"] == "Unigram" and facts["options"]["byte_fallback"] is True and max(map(int, facts["piece_lengths"])) == 6
+    ids = run("encode", "-t", "unigram.json", "--alpha", "0.1", "--seed", "3", "hugs and puns é", cwd=folder).stdout
+    assert ids == run("encode", "-t", "unigram.json", "--alpha", "0.1", "--seed", "3", "hugs and puns é", cwd=folder).stdout
+    assert run("decode", "-t", "unigram.json", data=ids, cwd=folder).stdout.decode() == "hugs and puns é"
+    both = run("encode", "-t", "unigram.json", "--alpha", "1", "--dropout", "0.5", "hugs", cwd=folder)
+    assert both.returncode == 2 and b"give one of them" in both.stderr
+    assert b"has no value" in run(*train, "unigram", "-O", "seed_size", "-o", "x.json", cwd=folder).stderr
+    assert b"gives no probabilities" in run("encode", "-t", "vocab.txt", "--alpha", "1", "hugs", cwd=folder).stderr

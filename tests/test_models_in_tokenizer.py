@@ -1,0 +1,152 @@
+"""WordPiece and Unigram behind the tokenizer: real vocabularies, saved files in the peers' hands, chance and its laws."""
+import json
+import math
+import random
+
+import pytest
+
+from subword_nb import Tokenizer
+from subword_nb.corpus import COURSE_CORPUS, TOY_COUNTS
+from subword_nb.normalizers import BertNormalizer
+
+SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def random_text(rng: random.Random, length: int = 40) -> str:
+    "Words of the course, accents, other scripts, controls and the spellings of special tokens."
+    words = ["Hugging", "tokens", "the", "This", "naïve", "Café", "你好", "привет", "ΣΑΣ", "İ", "ß", "ﬁ", "[MASK]", "<unk>", "hug's", "12,5", "e\u0301", "\u00ad", "\ufeff", "🤗"]
+    gaps = [" ", "  ", "\n", "\t", "", "-", ".", "\u00a0", "\u3000", "\x00", "\x85"]
+    return "".join(rng.choice(words) + rng.choice(gaps) for _ in range(rng.randrange(length)))
+
+
+def course_wordpiece(**options) -> Tokenizer:
+    return Tokenizer.train(COURSE_CORPUS, algorithm="wordpiece", vocab_size=70, special_tokens=SPECIALS, tie_break="first", **options)
+
+
+def test_the_wordpiece_course_comes_out_as_published(shared_file):
+    expected = json.loads(shared_file("course_expected.json").read_text())["wordpiece"]
+    tok = course_wordpiece(normalizer=None, pre_tokenizer="bert")
+    assert tok.id2piece == expected["vocab"]
+    for text, pieces in expected["tokenize"].items():
+        assert tok.tokenize(text) == pieces
+    for word, pieces in expected["encode_word"].items():
+        assert tok.tokenize(word) == pieces
+
+
+def test_toy_words_in_wordpiece():
+    tok = Tokenizer.train(TOY_COUNTS, algorithm="wordpiece", vocab_size=13, tie_break="first")
+    assert tok.id2piece[-5:] == ["##gs", "hu", "hugs", "hug", "pu"]
+
+
+@pytest.mark.parametrize("name, lowercase", [("bert-base-uncased", True), ("bert-base-cased", False), ("bert-base-chinese", True)])
+@pytest.mark.parametrize("said", [True, False])
+def test_bert_vocabularies_are_golden(shared_file, name, lowercase, said):
+    if not said and name == "bert-base-chinese":
+        pytest.skip("its list of pieces holds capitals, and the golden ids are those of an uncased reading")
+    tok = Tokenizer.load(shared_file(f"vocab/{name}/vocab.txt"), **({"lowercase": lowercase} if said else {}))
+    assert tok.normalizer.lowercase is lowercase
+    strings = json.loads(shared_file("golden/strings.json").read_text())
+    golden = json.loads(shared_file(f"golden/hf-wordpiece__{name}.json").read_text())
+    assert [tok.encode(s) for s in strings] == golden["ids"]
+    assert tok.encode_batch(strings).tolist() == golden["ids"]
+
+
+def test_bert_json_adds_its_tokens_and_is_golden(shared_file):
+    tok = Tokenizer.load(shared_file("vocab/bert-base-uncased/tokenizer.json"))
+    strings = json.loads(shared_file("golden/strings.json").read_text())
+    golden = json.loads(shared_file("golden/hf__bert-base-uncased.json").read_text())
+    assert [tok.encode(s, add_special_tokens=False) for s in strings] == golden["ids"]
+    assert [tok.encode(s) for s in strings] == [[101, *ids, 102] for ids in golden["ids"]]
+    changed = {int(i): text for i, text in golden["decoded_where_different"].items()} if isinstance(golden["decoded_where_different"], dict) else {}
+    for i, text in changed.items():
+        assert tok.decode(golden["ids"][i]) == text
+
+
+def trained() -> dict[str, Tokenizer]:
+    corpus = COURSE_CORPUS + ["naïve Café привет 12,5 hug's", "[MASK] <unk>"]
+    return {
+        "score": course_wordpiece(),
+        "frequency": Tokenizer.train(corpus, "wordpiece", 120, SPECIALS, objective="frequency", normalizer=BertNormalizer(lowercase=False, strip_accents=True)),
+        "unigram": Tokenizer.train(corpus, "unigram", 80, ["<s>"]),
+        "bytes behind": Tokenizer.train(corpus, "unigram", 330, byte_fallback=True),
+        "user-defined": Tokenizer.train([*corpus, "a<n>b"], "unigram", 90, user_defined=["<n>"], normalizer="nfkc"),
+        "whole text": Tokenizer.train(corpus, "unigram", 80, pre_tokenizer=None),
+        "byte-level unigram": Tokenizer.train(corpus, "unigram", 100, pre_tokenizer="cl100k"),
+    }
+
+
+@pytest.mark.parametrize("name", ["score", "frequency", "unigram", "bytes behind", "user-defined", "whole text", "byte-level unigram"])
+def test_saved_tokenizers_come_back(tmp_path, name):
+    tok = trained()[name]
+    again = Tokenizer.load(tok.save(tmp_path / "tokenizer.json"))
+    assert again == tok
+    rng = random.Random(1)
+    for _ in range(200):
+        text = random_text(rng)
+        assert again.encode(text) == tok.encode(text)
+    assert again.encode_batch([random_text(rng) for _ in range(50)]).tolist()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["score", "frequency", "unigram", "bytes behind", "user-defined", "whole text", "byte-level unigram"])
+def test_saved_tokenizers_in_the_hands_of_hugging_face(tmp_path, name):
+    tokenizers = pytest.importorskip("tokenizers")
+    tok = trained()[name]
+    theirs = tokenizers.Tokenizer.from_file(str(tok.save(tmp_path / "tokenizer.json")))
+    rng = random.Random(2)
+    for _ in range(2000):
+        text = random_text(rng)
+        ids = tok.encode(text)
+        assert ids == theirs.encode(text, add_special_tokens=False).ids, text
+        assert tok.decode(ids) == theirs.decode(ids, skip_special_tokens=False), text
+
+
+@pytest.mark.peers
+def test_bert_pieces_on_random_text(shared_file):
+    tokenizers = pytest.importorskip("tokenizers")
+    for name, lowercase in (("bert-base-uncased", True), ("bert-base-cased", False)):
+        path = shared_file(f"vocab/{name}/vocab.txt")
+        ours, theirs = Tokenizer.load(path), tokenizers.BertWordPieceTokenizer(str(path), lowercase=lowercase)
+        rng = random.Random(3)
+        for _ in range(3000):
+            text = random_text(rng) if rng.random() < 0.5 else "".join(chr(c) if not 0xD800 <= c < 0xE000 else "?" for c in (rng.randrange(rng.choice([0x80, 0x800, 0x10000, 0x110000])) for _ in range(30)))
+            assert ours.encode(text) == theirs.encode(text, add_special_tokens=False).ids, text
+
+
+def test_best_splits_and_draws_of_a_text():
+    tok = Tokenizer.train(COURSE_CORPUS, "unigram", 60)
+    text = "the tokens show"
+    every = tok.nbest(text, 10**6)
+    assert len({tuple(s.ids) for s in every}) == len(every)
+    assert every[0].ids == tok.encode(text)
+    assert all(a.score >= b.score for a, b in zip(every, every[1:]))
+    assert tok.nbest(text, 7) == every[:7]
+    for alpha in (0.0, 0.3, 1.0):
+        weights = [math.exp(alpha * s.score) for s in every]
+        total = sum(weights)
+        entropy = -sum(w / total * math.log(w / total) for w in weights)
+        assert math.isclose(tok.entropy(text, alpha=alpha), entropy, rel_tol=1e-9)
+    chance = {tuple(s.ids): 0.3 * s.score for s in every}
+    total = math.log(sum(map(math.exp, chance.values())))
+    for seed in range(50):
+        drawn = tok.sample(text, alpha=0.3, seed=seed)
+        assert math.isclose(drawn.score, chance[tuple(drawn.ids)] - total, rel_tol=1e-9)
+        few = tok.sample(text, alpha=0.3, nbest_size=5, seed=seed)
+        assert few.ids in [s.ids for s in every[:5]]
+
+
+def test_drawn_splits_follow_their_probabilities():
+    tok = Tokenizer.train(COURSE_CORPUS, "unigram", 60)
+    text, alpha, n = "the tok", 0.5, 4000
+    every = tok.nbest(text, 10**6)
+    weights = [math.exp(alpha * s.score) for s in every]
+    expected = {tuple(s.ids): n * w / sum(weights) for s, w in zip(every, weights)}
+    seen = dict.fromkeys(expected, 0)
+    for seed in range(n):
+        seen[tuple(tok.sample(text, alpha=alpha, seed=seed).ids)] += 1
+    # splits expected fewer than five times are counted together, as the test asks for
+    small = [k for k, e in expected.items() if e < 5]
+    cells = [(seen[k], e) for k, e in expected.items() if e >= 5] + [(sum(seen[k] for k in small), sum(expected[k] for k in small))]
+    statistic = sum((o - e) ** 2 / e for o, e in cells if e)
+    freedom = len(cells) - 1
+    assert statistic < freedom + 5 * math.sqrt(2 * freedom), (statistic, freedom)
