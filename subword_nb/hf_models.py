@@ -106,7 +106,7 @@ def _read_bpe(d, path):
     options |= {k: d.get(k, False) for k in ("fuse_unk", "byte_fallback", "ignore_merges")}
     return BPE(vocab, merges, d.get("dropout"), d.get("unk_token"), **options)
 
-# %% ../nbs/49_hf_models.ipynb #53775792
+# %% ../nbs/49_hf_models.ipynb #3e149c22
 def _read_wordpiece(d, path):
     "The WordPiece model that a file describes."
     options = {ours: d[theirs] for theirs, ours in (("unk_token", "unk_piece"), ("continuing_subword_prefix",) * 2, ("max_input_chars_per_word",) * 2) if theirs in d}
@@ -124,14 +124,14 @@ def _read_unigram(d, path, control):
     if unk_id is not None and not 0 <= unk_id < len(pieces): raise ValueError(f"{path}.unk_id is {unk_id}; the vocabulary has the ids from 0 to {len(pieces) - 1}")
     piece2id, unk_piece = {p: i for i, p in enumerate(pieces)}, None if unk_id is None else pieces[unk_id]
     scores, spells = [float(s) for _, s in d["vocab"]], d.get("byte_fallback", False)
-    never = {p for p in control if p in piece2id} | (hidden_bytes(piece2id, scores) if spells else set())
+    never = {p for p in control if p in piece2id and scores[piece2id[p]] == 0} | (hidden_bytes(piece2id, scores) if spells else set())
     return Unigram(piece2id, scores, unk_piece, spells, control=tuple(sorted(never, key=piece2id.get)))
 
-# %% ../nbs/49_hf_models.ipynb #2ea86e5d
+# %% ../nbs/49_hf_models.ipynb #42b43a36
 def model_from_dict(
     d:Mapping, # What stands under `model` in tokenizer.json
     path:str="model", # Where that was, for errors
-    added_tokens:Iterable[str]=(), # Spellings that are cut out of the text before; a Unigram model never matches them
+    added_tokens:Iterable[str]=(), # Spellings that are cut out of the text before; a Unigram model never matches those with the score 0
 )->BPE|WordPiece|Unigram: # The model
     "The model that a file describes."
     kind = _check_model(d, path)

@@ -150,3 +150,49 @@ def test_drawn_splits_follow_their_probabilities():
     statistic = sum((o - e) ** 2 / e for o, e in cells if e)
     freedom = len(cells) - 1
     assert statistic < freedom + 5 * math.sqrt(2 * freedom), (statistic, freedom)
+
+
+def hugging_face_tokenizer(rng: random.Random):
+    "A WordPiece or Unigram tokenizer of any make, trained by Hugging Face's library on a few sentences."
+    from tokenizers import AddedToken as Added
+    from tokenizers import Tokenizer as Theirs
+    from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+    flag = lambda: rng.random() < 0.5
+    corpus, specials = COURSE_CORPUS + ["naïve Café привет 12,5 hug's <n> [MASK] 你好 abc-def"], ["[CLS]", "[SEP]", "[MASK]"]
+    if flag():
+        tok = Theirs(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=rng.choice([100, 6])))
+        trainer = trainers.WordPieceTrainer(vocab_size=140, special_tokens=["[UNK]", *specials], show_progress=False)
+    else:
+        tok = Theirs(models.Unigram())
+        trainer = trainers.UnigramTrainer(vocab_size=80, special_tokens=["<unk>", *specials], unk_token="<unk>", show_progress=False)
+    norm = rng.choice([None, normalizers.BertNormalizer(flag(), flag(), rng.choice([None, True, False]), flag()), normalizers.NFKC(),
+                       normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase()])])
+    pre = rng.choice([None, pre_tokenizers.BertPreTokenizer(), pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme=rng.choice(["always", "never"])),
+                      pre_tokenizers.Metaspace(split=False), pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])])
+    if norm:
+        tok.normalizer = norm
+    if pre:
+        tok.pre_tokenizer = pre
+    tok.train_from_iterator(corpus, trainer)
+    tok.add_tokens([Added(rng.choice(["<n>", "tok", "é", "hug's"]), single_word=flag(), lstrip=flag(), rstrip=flag(), normalized=flag())])
+    begin, end = ((t, tok.token_to_id(t)) for t in ("[CLS]", "[SEP]"))
+    post = rng.choice([None, processors.BertProcessing(end, begin), processors.RobertaProcessing(end, begin), processors.TemplateProcessing(
+        single="[CLS] $A [SEP]:1", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[begin, end])])
+    if post:
+        tok.post_processor = post
+    tok.decoder = rng.choice([decoders.WordPiece(cleanup=flag()), decoders.Metaspace()])
+    return tok
+
+
+@pytest.mark.peers
+def test_files_that_hugging_face_made(tmp_path):
+    pytest.importorskip("tokenizers")
+    rng = random.Random(4)
+    for _ in range(150):
+        theirs = hugging_face_tokenizer(rng)
+        theirs.save(str(tmp_path / "theirs.json"))
+        ours = Tokenizer.load(tmp_path / "theirs.json")
+        for _ in range(15):
+            text, added = random_text(rng, 12), rng.random() < 0.5
+            assert ours.encode(text, add_special_tokens=added) == theirs.encode(text, add_special_tokens=added).ids, (text, (tmp_path / "theirs.json").read_text())
