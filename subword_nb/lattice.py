@@ -114,13 +114,14 @@ def viterbi_ref(
     if path is None: raise no_path(lattice)
     return path, path_score(path)
 
-# %% ../nbs/30_lattice.ipynb #bfcbf1a0
+# %% ../nbs/30_lattice.ipynb #e689ba7a
 def no_path(
     lattice:Lattice, # A lattice without any path
 )->ValueError: # The error to raise
     "Say where the paths through a lattice stop."
     reached = [True] + [False] * len(lattice.text)
     for node in lattice.nodes: reached[node.end] |= reached[node.start]
+    if reached[-1]: return ValueError("the scores of every path add up to minus infinity, which is no logarithm of a probability; pass scores, or an alpha, closer to 0")
     i = max(i for i, r in enumerate(reached) if r)
     char = lattice.text[i]
     return ValueError(f"no sequence of pieces spells the text: at {i}, before {char!r} (U+{ord(char):04X}), none goes on; "

@@ -104,10 +104,10 @@ def part_ids(
         else: ids += [i for part in run for i in _unknown_ids(model, part)]
     return ids
 
-# %% ../nbs/37_unigram_encode.ipynb #99cb4880
+# %% ../nbs/37_unigram_encode.ipynb #16bdecf7
 def _unknown_ids(model, run):
     "The ids of a run of unknown characters."
-    spelled = [model.piece2id.get(f"<0x{b:02X}>") for b in encode_text(run)] if model.byte_fallback and run != model.unk_piece else [None]
+    spelled = [model.piece2id.get(f"<0x{b:02X}>") for b in encode_text(run)] if model.byte_fallback and run not in model.table else [None]
     if None not in spelled: return spelled
     if model.unk_piece is not None: return [model.piece2id[model.unk_piece]]
     raise _uncovered(run[0])
