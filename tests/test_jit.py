@@ -61,6 +61,6 @@ def test_the_notice_is_one_line_and_only_for_compiling(tmp_path):
     env = {k: v for k, v in os.environ.items() if k != "SUBWORD_NB_QUIET"} | {"NUMBA_CACHE_DIR": str(tmp_path)}
     first = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     second = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    assert first.stdout == second.stdout == "2\n"
+    assert first.stdout == second.stdout == "3\n"  # BPE encoding, BPE training, Unigram training
     assert first.stderr.count("\n") == 1 and "compiling" in first.stderr
     assert second.stderr == ""
