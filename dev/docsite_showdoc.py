@@ -104,7 +104,12 @@ def parameters_of(
 ) -> dict:  # Name → what is known of it, "return" among them
     "Parameters with their comments; the fields of a NamedTuple, whose constructor Python writes without any."
     if not (inspect.isclass(symbol) and hasattr(symbol, "_fields")):
-        return docments(symbol, full=True)
+        found = docments(symbol, full=True)
+        for name, p in found.items():  # fastcore leaves out the comment of **options
+            if p.get("kind") in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) and not p["docment"]:
+                line = re.search(rf"^\s*\*+{name}\b[^#\n]*#\s*(.*)$", inspect.getsource(symbol), re.M)
+                p["docment"] = line and line[1]
+        return found
     found = {}
     for name, p in inspect.signature(symbol).parameters.items():
         line = re.search(rf"^\s+{name}\s*:[^#\n]*(?:#\s*(.*))?$", inspect.getsource(symbol), re.M)
