@@ -143,14 +143,14 @@ def _check_parts(d):
         if d.get(name) is not None:
             raise ValueError(f"{name} is {json.dumps(d[name])[:80]}, which this version does not do; set it to null if you can do without")
 
-# %% ../nbs/50_hf_format.ipynb #f2ef0cc7
+# %% ../nbs/50_hf_format.ipynb #e14b0837
 def parts_from_dict(
     d:Mapping, # The content of a tokenizer.json
 )->Parts: # The parts of the tokenizer
     "Read what a tokenizer.json says; what cannot be honoured is refused with its path."
     _check_parts(d)
     tokens = d.get("added_tokens") or []
-    model = model_from_dict(d["model"], added_tokens=[t["content"] for t in tokens if isinstance(t, Mapping) and "content" in t and not t.get("single_word")])
+    model = model_from_dict(d["model"], added_tokens=[t["content"] for t in tokens if isinstance(t, Mapping) and "content" in t])
     added = _read_added(tokens, model.piece2id)
     parts = pretokenizer_from_dict(d.get("pre_tokenizer")), decoder_from_dict(d.get("decoder")), added, processor_from_dict(d.get("post_processor"))
     return Parts(model, *parts, normalizer_from_dict(d.get("normalizer")))

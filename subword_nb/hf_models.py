@@ -13,7 +13,7 @@ from .unigram_encode import Unigram
 from .vocab import check_vocabulary
 from .wordpiece_encode import WordPiece
 
-# %% ../nbs/49_hf_models.ipynb #3f3f67ab
+# %% ../nbs/49_hf_models.ipynb #db0ce175
 def _write_bpe(m):
     "A BPE model as a file has it."
     return {"type": "BPE", "dropout": m.dropout, "unk_token": m.unk_piece, "continuing_subword_prefix": m.continuing_subword_prefix or None,
@@ -22,8 +22,9 @@ def _write_bpe(m):
 
 def _write_wordpiece(m):
     "A WordPiece model as a file has it."
-    if m.unk_piece is None and "[UNK]" in m.piece2id: raise ValueError("a model without unk_piece has the piece [UNK], which tokenizer.json would take for it; name it as unk_piece")
-    return {"type": "WordPiece", "unk_token": "[UNK]" if m.unk_piece is None else m.unk_piece, "continuing_subword_prefix": m.continuing_subword_prefix,
+    unk = "[UNK]" if m.unk_piece is None else m.unk_piece
+    while m.unk_piece is None and unk in m.piece2id: unk = f"[{unk}]" # a name that is no piece: an unknown word is an error, there as here
+    return {"type": "WordPiece", "unk_token": unk, "continuing_subword_prefix": m.continuing_subword_prefix,
         "max_input_chars_per_word": m.max_input_chars_per_word, "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1]))}
 
 # %% ../nbs/49_hf_models.ipynb #32508125

@@ -5,14 +5,15 @@
 # %% auto #0
 __all__ = ['Split', 'best_sums', 'nbest', 'sample', 'entropy']
 
-# %% ../nbs/47_splits.ipynb #f5814e66
+# %% ../nbs/47_splits.ipynb #7c2f3757
 import heapq
 import math
 import random
+from functools import cache
 from typing import NamedTuple
 
 from . import lattice as lattices, unigram_sample
-from .engine import Engine, encode
+from .engine import Engine, encode, guarded
 from .unigram_encode import Unigram, part_ids
 
 # %% ../nbs/47_splits.ipynb #8e866058
@@ -38,10 +39,10 @@ def best_sums(
                 heapq.heappush(heap, (-(left[a][0] + right[b][0]), a, b))
     return out
 
-# %% ../nbs/47_splits.ipynb #ea40b501
-def _unigram_of(tok):
+# %% ../nbs/47_splits.ipynb #5df89a0c
+def _unigram_of(tok, options):
     "The Unigram model of a tokenizer; another model has one split for a text."
-    if isinstance(tok.model, Unigram): return tok.model
+    if isinstance(tok.model, Unigram): return guarded(tok, options.get("allowed_special", "all")).model
     raise ValueError(f"this is {tok.model!r}, which gives no probabilities to splits; only a Unigram model has several with scores (for BPE there is encode(…, dropout=))")
 
 def _units(tok, text, options):
@@ -58,7 +59,7 @@ def _unchained(chain):
         rows.append(ids)
     return [i for ids in reversed(rows) for i in ids]
 
-# %% ../nbs/47_splits.ipynb #c7f2f3cf
+# %% ../nbs/47_splits.ipynb #8baa45eb
 def nbest(
     tok:Engine, # A tokenizer with a Unigram model
     text:str|bytes, # One text; bytes are UTF-8
@@ -66,15 +67,15 @@ def nbest(
     **options, # `allowed_special` and `errors`, as for `encode`
 )->list[Split]: # In falling order of score
     "The n most probable splits of a text."
-    model = _unigram_of(tok)
+    model = _unigram_of(tok, options)
     if isinstance(n, bool) or not isinstance(n, int) or n < 1: raise ValueError(f"n={n!r} is no number of splits; pass a whole number from 1")
+    @cache
+    def ways(pretoken): return [(score, part_ids(model, [node.piece for node in path])) for path, score in lattices.nbest(model.lattice(pretoken), n)]
     best = [(0.0, ())]
-    for unit in _units(tok, text, options):
-        ways = [(0.0, unit)] if isinstance(unit, list) else [(score, part_ids(model, [node.piece for node in path])) for path, score in lattices.nbest(model.lattice(unit), n)]
-        best = best_sums(best, ways, n)
+    for unit in _units(tok, text, options): best = best_sums(best, [(0.0, unit)] if isinstance(unit, list) else ways(unit), n)
     return [Split(_unchained(chain), score) for score, chain in best]
 
-# %% ../nbs/47_splits.ipynb #13779330
+# %% ../nbs/47_splits.ipynb #8e34b8e7
 def sample(
     tok:Engine, # A tokenizer with a Unigram model
     text:str|bytes, # One text; bytes are UTF-8
@@ -84,14 +85,14 @@ def sample(
     **options, # `allowed_special` and `errors`, as for `encode`
 )->Split: # Ids, and the log-probability with which they were drawn
     "Draw one split of a text."
-    model, rng = _unigram_of(tok), random.Random(seed)
+    model, rng = _unigram_of(tok, options), random.Random(seed)
     _check_draw(alpha, nbest_size)
     if nbest_size in (0, 1): return Split(encode(tok, text, add_special_tokens=False, **options), 0.0)
     if nbest_size > 1: return _among(nbest(tok, text, nbest_size, **options), alpha, rng)
-    ids, score = [], 0.0
+    ids, score, lattice_of = [], 0.0, cache(model.lattice)
     for unit in _units(tok, text, options):
         if isinstance(unit, list): ids += unit; continue
-        path, logp = unigram_sample.sample(model.lattice(unit), alpha, rng)
+        path, logp = unigram_sample.sample(lattice_of(unit), alpha, rng)
         ids += part_ids(model, [node.piece for node in path])
         score += logp
     return Split(ids, score)
@@ -110,13 +111,15 @@ def _among(splits, alpha, rng):
     k = rng.choices(range(len(splits)), weights)[0]
     return Split(splits[k].ids, math.log(weights[k] / sum(weights)))
 
-# %% ../nbs/47_splits.ipynb #090846e6
+# %% ../nbs/47_splits.ipynb #8ad52ee5
 def entropy(
     tok:Engine, # A tokenizer with a Unigram model
     text:str|bytes, # One text; bytes are UTF-8
     alpha:float=1.0, # Of the distribution proportional to P to the power alpha
+    **options, # `allowed_special` and `errors`, as for `encode`
 )->float: # Nats; 0 if there is but one split
     "The entropy of the splits of a text."
-    model = _unigram_of(tok)
+    model = _unigram_of(tok, options)
     _check_draw(alpha, -1)
-    return math.fsum(unigram_sample.entropy(model.lattice(unit), alpha) for unit in _units(tok, text, {}) if isinstance(unit, str))
+    one = cache(lambda pretoken: unigram_sample.entropy(model.lattice(pretoken), alpha))
+    return math.fsum(one(unit) for unit in _units(tok, text, options) if isinstance(unit, str))

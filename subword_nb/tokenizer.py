@@ -104,17 +104,17 @@ def save(
     if Path(path).suffix in (".model", ".tiktoken"): raise ValueError(f"{path}: this version writes tokenizer.json and vocab.txt; pass a name that ends in .json or .txt")
     return write_vocab_txt(tok.parts, path) if Path(path).suffix == ".txt" else write_hf(tok.parts, path)
 
-# %% ../nbs/55_tokenizer.ipynb #f448128a
+# %% ../nbs/55_tokenizer.ipynb #6a82aa8b
 _OPTIONS = ("dropout", "unk_piece", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "max_input_chars_per_word", "unk_penalty", "user_defined")
 
-def _model_facts(m):
+def _model_facts(m, added):
     "What is special to the kind of a model."
     if hasattr(m, "merges"): return {"merges": len(m.merges), "first_merges": [list(pair) for pair in m.merges[:10]]}
     if not hasattr(m, "scores"): return {}
     likely = sorted(m.piece2id, key=lambda p: -m.scores[m.piece2id[p]])
-    return {"most_probable": [[p, m.scores[m.piece2id[p]]] for p in likely if p not in m.control and p != m.unk_piece][:10]}
+    return {"most_probable": [[p, m.scores[m.piece2id[p]]] for p in likely if p not in m.control and p not in added and p != m.unk_piece][:10]}
 
-# %% ../nbs/55_tokenizer.ipynb #69f63e22
+# %% ../nbs/55_tokenizer.ipynb #1c840006
 def inspect(
     tok:"Tokenizer", # A tokenizer
 )->dict: # Facts under short names, ready for JSON
@@ -123,7 +123,7 @@ def inspect(
     for piece in m.piece2id: lengths[len(piece)] = lengths.get(len(piece), 0) + 1
     as_dict = lambda part: part and part.to_dict()
     return {"model": type(m).__name__, "byte_level": spells_bytes(tok.pre_tokenizer), "vocab_size": tok.vocab_size,
-        "options": {k: v for k in _OPTIONS if (v := getattr(m, k, None))}, **_model_facts(m),
+        "options": {k: v for k in _OPTIONS if (v := getattr(m, k, None))}, **_model_facts(m, tok.added_contents),
         "special_tokens": {t.content: i for t, i in tok.added_tokens if t.special},
         "added_tokens": {t.content: i for t, i in tok.added_tokens if not t.special},
         "normalizer": as_dict(tok.normalizer), "pre_tokenizer": tok.pre_tokenizer.to_dict(), "post_processor": as_dict(tok.post_processor), "decoder": as_dict(tok.decoder),

@@ -2,12 +2,17 @@
 import json
 import math
 import random
+import subprocess
+import sys
 
 import pytest
 
 from subword_nb import Tokenizer
 from subword_nb.corpus import COURSE_CORPUS, TOY_COUNTS
+from subword_nb.lattice import path_score, segmentations
 from subword_nb.normalizers import BertNormalizer
+from subword_nb.unigram_encode import Unigram, part_ids
+from subword_nb.vocab import AddedToken
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -196,3 +201,107 @@ def test_files_that_hugging_face_made(tmp_path):
         for _ in range(15):
             text, added = random_text(rng, 12), rng.random() < 0.5
             assert ours.encode(text, add_special_tokens=added) == theirs.encode(text, add_special_tokens=added).ids, (text, (tmp_path / "theirs.json").read_text())
+
+
+@pytest.mark.peers
+def test_where_the_libraries_part(tmp_path):
+    "The corners that room 50 tells of; when one of them closes, its sentence goes."
+    tokenizers = pytest.importorskip("tokenizers")
+
+    def both(tok):
+        return tok, tokenizers.Tokenizer.from_file(str(tok.save(tmp_path / "tokenizer.json")))
+
+    ours, theirs = both(Tokenizer.train(COURSE_CORPUS, "unigram", 60, ["<s>"], normalizer="nfkc"))
+    assert "<s>" not in ours.tokenize("＜s＞") and "<s>" in theirs.encode("＜s＞").tokens
+    ours, theirs = both(Tokenizer.train(COURSE_CORPUS, "unigram", 340, byte_fallback=True))
+    assert ours.decode(ours.encode("<0x41>")) == "<0x41>" and theirs.decode(theirs.encode("<0x41>").ids) == "A"
+    ours, theirs = both(Tokenizer.train(COURSE_CORPUS, "unigram", 340, byte_fallback=True, unk_piece=None))
+    assert ours.tokenize("é") == ["▁", "<0xC3>", "<0xA9>"]
+    with pytest.raises(Exception, match="unk_id"):
+        theirs.encode("é")
+    parts = course_wordpiece().parts
+    ours, theirs = both(Tokenizer(*parts._replace(added_tokens=(*parts.added_tokens, (AddedToken("Pug!", normalized=True), 70)))))
+    assert ours.encode("PUG!") == theirs.encode("PUG!", add_special_tokens=False).ids == [70]
+    assert (ours.decode([70]), theirs.decode([70], skip_special_tokens=False)) == ("Pug!", "pug!")
+    twice = Tokenizer(*parts._replace(added_tokens=((AddedToken("Pug!", normalized=True), 70), (AddedToken("PUG!", normalized=True), 71))))
+    assert twice.encode("pug!") == [71]
+
+
+@pytest.mark.parametrize("algorithm, options", [
+    ("wordpiece", dict(pre_tokenizer="whitespace_split")), ("wordpiece", dict(pre_tokenizer=None, normalizer=None)), ("wordpiece", {}),
+    ("char_bpe", dict(pre_tokenizer="whitespace_split", ignore_merges=True, unk_piece="?")), ("bpe", dict(pre_tokenizer=None, ignore_merges=True)),
+    ("unigram", {}), ("unigram", dict(normalizer="nfkc", pre_tokenizer=None))])
+def test_what_is_not_allowed_never_comes(algorithm, options, tmp_path):
+    "Text cannot spell a special token that is not allowed, whatever splits it and whatever the model matches."
+    corpus = [*COURSE_CORPUS, "[ ] < > M A S K m a k"]
+    tok = Tokenizer.train(corpus, algorithm, 400 if algorithm == "bpe" else 120, ["[MASK]", AddedToken("<s>", single_word=True)], **options)
+    again = Tokenizer.load(tok.save(tmp_path / "tokenizer.json"))
+    assert again == tok
+    mask, s = tok.piece2id["[MASK]"], tok.piece2id["<s>"]
+    rng = random.Random(6)
+    texts = ["[MASK]", "<s>", "", *("".join(rng.choices(["[MASK]", "<s>", "＜s＞", "a", "tokens", " "], k=rng.randrange(1, 8))) for _ in range(200))]
+    for t in (tok, again):
+        for text in texts:
+            assert not {mask, s} & {*t.encode(text, allowed_special=())}, text
+            assert s not in t.encode(text, allowed_special={"[MASK]"}), text
+        assert t.encode_batch(texts, allowed_special=()).tolist() == [t.encode(x, allowed_special=()) for x in texts]
+        assert t.encode("[MASK]", allowed_special=["[MASK]"]) == t.encode("[MASK]") == [mask]
+    if algorithm == "unigram":
+        assert tok.nbest("a [MASK]", 2, allowed_special=())[0].ids == tok.encode("a [MASK]", allowed_special=())
+
+
+@pytest.mark.parametrize("byte_fallback", [False, True])
+def test_splits_of_any_text_are_those_of_brute_force(byte_fallback):
+    "Random models, texts with added tokens, unknown characters and bytes behind them."
+    rng = random.Random(7)
+    for _ in range(120):
+        pieces = dict.fromkeys(["<unk>", "a", "b", "▁", *("".join(rng.choices("ab▁é", k=rng.randrange(2, 4))) for _ in range(rng.randrange(8)))])
+        in_bytes = [f"<0x{b:02X}>" for b in range(256)] if byte_fallback else []
+        pieces = [*pieces, *in_bytes]
+        model = Unigram({p: i for i, p in enumerate(pieces)}, [-rng.randrange(1, 20) / 4 for _ in pieces], "<unk>", byte_fallback, fuse_unk=rng.random() < 0.5, control=("<unk>", *in_bytes))
+        tok = Tokenizer(model, rng.choice(["metaspace", None]), None, [(AddedToken("<x>"), len(pieces))])
+        text = "".join(rng.choices(["a", "b", "é", " ", "<x>", "ab", "z", "你"], k=rng.randrange(6)))
+        every = [((), 0.0)]
+        for part, added in tok.parts_of(text):
+            for word in [None] if added else [p for p, _, _ in tok.pre_tokenizer.split(part)]:
+                ways = [((len(pieces),), 0.0)] if word is None else [(tuple(part_ids(model, [n.piece for n in path])), path_score(path)) for path in segmentations(model.lattice(word))]
+                every = [(ids + more, score + s) for ids, score in every for more, s in ways]
+        found = tok.nbest(text, 10**5)
+        assert sorted(tuple(s.ids) for s in found) == sorted(ids for ids, _ in every)
+        assert all(math.isclose(s.score, score, abs_tol=1e-9) for s, score in zip(found, sorted((s for _, s in every), reverse=True)))
+        weights = [math.exp(0.7 * s) for _, s in every]
+        assert math.isclose(tok.entropy(text, alpha=0.7), -sum(w / sum(weights) * math.log(w / sum(weights)) for w in weights), abs_tol=1e-9)
+        assert tuple(tok.sample(text, alpha=0.7, seed=1).ids) in {ids for ids, _ in every}
+
+
+@pytest.mark.peers
+def test_they_load_in_transformers(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    for tok in trained().values():
+        theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tok.save(tmp_path / "tokenizer.json")))
+        for text in [*COURSE_CORPUS, "naïve 你 <s> [MASK] x"]:
+            assert theirs(text)["input_ids"] == tok.encode(text)
+
+
+@pytest.mark.parametrize("name", ["bert-base-uncased", "bert-base-cased", "bert-base-chinese"])
+def test_vocab_txt_is_written_as_it_was(shared_file, tmp_path, name):
+    path = shared_file(f"vocab/{name}/vocab.txt")
+    tok = Tokenizer.load(path, lowercase=True, strip_accents=False, handle_chinese_chars=False, clean_text=False)
+    assert tok.save(tmp_path / "vocab.txt").read_bytes() == path.read_bytes()
+
+
+SHORT = """
+import sys
+from subword_nb import Tokenizer
+tok = Tokenizer.load(sys.argv[1])
+assert tok.decode(tok.encode("the tokens", allowed_special=())) == "the tokens"
+if sys.argv[2] == "unigram": tok.nbest("the tokens", 3), tok.sample("the tokens", seed=1), tok.entropy("the tokens")
+print([m for m in ("numpy", "numba", "regex", "tqdm") if m in sys.modules])
+"""
+
+
+@pytest.mark.parametrize("algorithm", ["wordpiece", "unigram"])
+def test_loaded_models_encode_without_numpy(tmp_path, algorithm):
+    path = Tokenizer.train(COURSE_CORPUS, algorithm, 80).save(tmp_path / "tokenizer.json")
+    done = subprocess.run([sys.executable, "-c", SHORT, str(path), algorithm], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
