@@ -25,7 +25,7 @@ from .corpus import default_corpus, documents, find_files
 from .draw import clip, draw_bars, printable
 from .text import decode_text
 
-# %% ../nbs/80_cli.ipynb #a61e1131
+# %% ../nbs/80_cli.ipynb #00edd965
 _EXAMPLES = {
     "": """Train, use and look into subword tokenizers.
 
@@ -53,7 +53,9 @@ _EXAMPLES = {
   subword-nb train a.txt --algorithm unigram -O character_coverage=0.9995 -o tok.json
   zcat logs.gz | subword-nb train - -o tok.json
 
-Files may be .gz or .xz. Quote patterns so that ** works in every shell. An existing -o file is replaced in one step: a crash leaves the old one whole.""",
+Files may be .gz or .xz. Quote patterns so that ** works in every shell. An existing -o file is replaced in one step: a crash leaves the old one whole.
+
+Every algorithm has more options, given as -O name=value: bpe dropout, ignore_merges; wordpiece objective (score or frequency), max_input_chars_per_word; unigram seed_size, max_piece_length, shrinking_factor, character_coverage, required_chars, unk_penalty, and user_defined='["<n>"]', a list in JSON.""",
 }
 
 # %% ../nbs/80_cli.ipynb #f8fd5330
@@ -158,9 +160,11 @@ def _train_command(
     given = {k: v for k, v in locals().items() if v is not None and k not in ("sources", "out", "special_token", "option", "errors")}
     _train(_checked_out(out, algorithm), _corpus(sources or [], errors), special_token or [], _options(given, option or []))
 
-# %% ../nbs/80_cli.ipynb #c5bd3df6
+# %% ../nbs/80_cli.ipynb #cc0b33f5
 def _options(given: dict, more: list) -> dict:
     "The options of `Tokenizer.train` from those of the command line."
+    from subword_nb.training import options_of
+
     if given.get("initial_alphabet", "bytes") not in ("bytes", "corpus"):
         given["initial_alphabet"] = list(given["initial_alphabet"])
     for name in ("normalizer", "pre_tokenizer"):
@@ -168,12 +172,16 @@ def _options(given: dict, more: list) -> dict:
             given[name] = None
     for text in more:
         name, equals, value = text.partition("=")
+        name = name.replace("-", "_")
         if not equals:
             raise ValueError(f"--option {text} has no value; write --option {text}=VALUE")
+        if name in given or name not in options_of(given["algorithm"]):
+            why = "is there already, or has an option of its own" if name in given else "is not understood"
+            raise ValueError(f"--option {name} {why}; {given['algorithm']} has {', '.join(options_of(given['algorithm']))}, each once")
         try:
-            given[name.replace("-", "_")] = json.loads(value)
-        except json.JSONDecodeError:
-            given[name.replace("-", "_")] = value
+            given[name] = json.loads(value)
+        except ValueError:
+            given[name] = value
     return given
 
 # %% ../nbs/80_cli.ipynb #dfa14d71

@@ -5,15 +5,15 @@
 # %% auto #0
 __all__ = ['looks_cased', 'read_vocab_txt', 'write_vocab_txt']
 
-# %% ../nbs/53_other_formats.ipynb #2de22997
+# %% ../nbs/53_other_formats.ipynb #35e83d64
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from . import decoders
 from .hf_format import Parts, write_atomically
-from .normalizers import BertNormalizer, normalizer as as_normalizer
-from .pretokenizers import pretokenizer as as_pretokenizer
+from .normalizers import BertNormalizer, Normalizer, normalizer as as_normalizer
+from .pretokenizers import PreTokenizer, pretokenizer as as_pretokenizer
 from .text import category, decode_text
 from .vocab import AddedToken, invert
 from .wordpiece_encode import WordPiece
@@ -37,15 +37,15 @@ def _pieces_of_lines(path):
     if not piece2id: raise ValueError(f"{path} is empty; expected one piece a line")
     return piece2id
 
-# %% ../nbs/53_other_formats.ipynb #8b50ffe6
+# %% ../nbs/53_other_formats.ipynb #4726d02f
 def read_vocab_txt(
     path:str|os.PathLike, # A file with one piece a line
     lowercase:bool|None=None, # True: uncased; False: cased; None: what the pieces look like, see `looks_cased`
     strip_accents:bool|None=None, # Take accents off; None: if lower-casing
     handle_chinese_chars:bool=True, # Put spaces around Chinese characters
     clean_text:bool=True, # Drop control characters, make all white space spaces
-    normalizer="default", # Instead of the four options above: a normalizer, its name, or None
-    pre_tokenizer="bert", # How text is split
+    normalizer:Normalizer|str|None="default", # Instead of the four options above: a normalizer, its name, or None
+    pre_tokenizer:PreTokenizer|str|None="bert", # How text is split
     unk_piece:str="[UNK]", # Stands for a word that cannot be written with the pieces
     special_tokens:Iterable[str]=("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"), # Special if they are in the vocabulary
     **options, # `continuing_subword_prefix` and `max_input_chars_per_word`, see `WordPiece`
