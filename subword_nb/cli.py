@@ -240,7 +240,7 @@ def _encoded(tok, texts: Iterator[str], form: str, options: dict) -> bytes:
         lines = [" ".join(map(str, row)) for row in (rows if form == "ids" else pieces)]
     return "".join(line + "\n" for line in lines).encode("utf-8")
 
-# %% ../nbs/80_cli.ipynb #869493d6
+# %% ../nbs/80_cli.ipynb #a4209365
 @app.command("encode", help=_EXAMPLES["encode"])
 def _encode_command(
     words: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)] = None,
@@ -251,7 +251,7 @@ def _encode_command(
     out: Annotated[Path | None, _opt("Write to this file instead of standard output.", "--out", "-o")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")] = False,
     dropout: Annotated[float | None, _opt("Pass over each merge with this probability (BPE-dropout).")] = None,
-    alpha: Annotated[float | None, _opt("Draw a split, with probability proportional to P to the power alpha (unigram).")] = None,
+    alpha: Annotated[float | None, _opt("Draw a split, with probability proportional to P to the power alpha (unigram); adds nothing around a text.")] = None,
     seed: Annotated[int | None, _opt("Makes dropout and drawing repeatable.")] = None,
     bare: Annotated[bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")] = False,
     errors: _Errors = "strict",

@@ -16,10 +16,10 @@ from . import lattice as lattices, unigram_sample
 from .engine import Engine, encode, guarded
 from .unigram_encode import Unigram, part_ids
 
-# %% ../nbs/47_splits.ipynb #8e866058
+# %% ../nbs/47_splits.ipynb #5bde761b
 class Split(NamedTuple):
     "One way of writing a text."
-    ids: list # Ids, as `encode` would give them
+    ids: list # Ids of the text; what a post-processor puts around it is not a matter of splitting and is left out
     score: float # Natural-log: of its probability under the model (`nbest`), or of being drawn (`sample`)
 
 # %% ../nbs/47_splits.ipynb #6a59de84

@@ -180,7 +180,7 @@ def learn_wordpiece(
     model = WordPiece(_numbered(rules.pieces), unk_piece, continuing_subword_prefix, max_input_chars_per_word)
     return Learned(model, decoders.WordPiece(continuing_subword_prefix), rules.ended, list(rules[2]))
 
-# %% ../nbs/46_training.ipynb #1e203d68
+# %% ../nbs/46_training.ipynb #50890ace
 def learn_unigram(
     counts:Mapping, # pre-token → count
     vocab_size:int, # Number of pieces, special tokens, user-defined and byte pieces included
@@ -194,12 +194,14 @@ def learn_unigram(
     **options, # `user_defined`, `seed_size`, `max_piece_length`, `shrinking_factor`, `character_coverage` and the others of `unigram_train`
 )->Learned: # Model, decoder, how it ended
     "Learn a Unigram model."
-    found = unigram_train(counts, vocab_size, special_tokens=list(special_tokens), unk_piece=unk_piece, byte_fallback=byte_fallback, progress=progress, **options)
-    model = _unigram_of(found, [*special_tokens, *options.get("user_defined", ())], unk_piece, byte_fallback, unk_penalty, fuse_unk)
+    special, defined = (x if isinstance(x, str) else list(x) for x in (special_tokens, options.pop("user_defined", ())))
+    found = unigram_train(counts, vocab_size, special, defined, unk_piece, byte_fallback, progress=progress, **options)
+    model = _unigram_of(found, special + defined, unk_piece, byte_fallback, unk_penalty, fuse_unk)
     last = decoders.ByteLevel() if spells_bytes(pre_tokenizer) else _space_decoder(pre_tokenizer)
     decoder = decoders.Sequence((decoders.ByteFallback(), last)) if byte_fallback else last
     return Learned(model, decoder, found.ended, list(found.history))
 
+# %% ../nbs/46_training.ipynb #548428a8
 def _unigram_of(found, whole, unk_piece, byte_fallback, *options):
     "A model of what was learned. It never matches special, user-defined and byte pieces; the latter get scores at which others would not either."
     piece2id, scores = _numbered(found.pieces), list(found.scores)
