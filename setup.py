@@ -22,6 +22,7 @@ setup(
     keywords=cfg["keywords"],
     url=cfg["git_url"],
     packages=find_packages(include=[cfg["lib_path"], cfg["lib_path"] + ".*"]),
+    package_dir={"": "."},  # an editable install is then a path, which a folder left behind by an earlier install cannot hide
     package_data={cfg["lib_path"]: ["*.txt", "py.typed"]},
     python_requires=">=" + cfg["min_python"],
     install_requires=cfg["requirements"].split(),
