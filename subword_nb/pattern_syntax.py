@@ -171,7 +171,7 @@ def _literal(s, code):
         raise s.error("case-insensitive double letters that also match ligatures (ß, ﬁ) are not supported")
     s.put(_folded(s, part, False))
 
-# %% ../nbs/08_pattern_syntax.ipynb #888460f9
+# %% ../nbs/08_pattern_syntax.ipynb #20d6f137
 def _escape(s):
     "An escape outside a class."
     at, got = s.pos - 1, _escaped(s)
@@ -184,14 +184,16 @@ def _escape(s):
         s.parts += ["(?:", sides[0], w, ")", sides[1], w, ")|", sides[2], w, ")", sides[3], w, "))"]
         s.atom = None
     elif c in "Az" and c: s.put({"A": r"\A", "z": r"\Z"}[c], atom=False)
+    elif c == "Z" and s.dialect == "oniguruma": s.put(r"(?=\n?\Z)", atom=False) # at the end, or before a newline that ends the text
     elif c.isdigit() and c != "0": s.put("\\" + c); s.needs.add("group")
     else: raise s.error(f"\\{c} is not supported; write out what it stands for", at)
 
-# %% ../nbs/08_pattern_syntax.ipynb #1dfe449e
+# %% ../nbs/08_pattern_syntax.ipynb #a9ceb3f8
 def _anchor(s, c):
     "Line anchors in Oniguruma or under (?m), else the two ends of the text."
     lines = s.dialect == "oniguruma" or "m" in s.flags
-    s.put(f"(?m:{c})" if lines else {"^": r"\A", "$": r"\Z"}[c], atom=False)
+    starts = r"(?:\A|(?<=\n)(?!\Z))" if s.dialect == "oniguruma" else "(?m:^)" # no line begins behind the last newline there
+    s.put((starts if c == "^" else "(?m:$)") if lines else {"^": r"\A", "$": r"\Z"}[c], atom=False)
 
 # %% ../nbs/08_pattern_syntax.ipynb #f15d6e2b
 def _open_group(s):
