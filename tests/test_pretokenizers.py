@@ -9,48 +9,17 @@ import pytest
 
 from subword_nb import decoders
 from subword_nb.patterns import PATTERNS, SplitPattern, compile_pattern, gpt2_split_ref, pretokenize, spans
-from subword_nb.pretokenizers import (BEHAVIORS, HF_SPELLING, BertPreTokenizer, ByteLevel, Metaspace, Sequence, Split, Whitespace, WhitespaceSplit, WholeText,
-                                      byte_level, pretokenizer, pretokenizer_from_dict)
+from subword_nb.alignment import Aligned
+from subword_nb.pretokenizers import (DEEPSEEK, HF_SPELLING, BertPreTokenizer, ByteLevel, Callable, CharDelimiterSplit, Digits, FixedLength, Metaspace, Punctuation, Sequence, Split,
+                                      UnicodeScripts, Whitespace, WhitespaceSplit, WholeText, byte_level, pretokenizer, pretokenizer_from_dict)
+from test_splitting import check_component, generated, hf_spans
 
-NAMES = ("gpt2", "r50k", "p50k", "cl100k", "o200k")
-
-# what the strings are made of: scripts, spaces, digits, quotes, controls, marks, emoji, unassigned and recent code points
-ALPHABETS = [
-    "abcXYZ", "sStTmMdD", "éßÆœñ", "абвГДЕ", "αβγΔΩ", "שלום", "مرحبا", "नमस्ते", "ไทย", "你好世界", "こんにちはカナ", "한국어", "ǅǈǋ", "ʰʷˈ", "ªº",
-    "0123456789", "٠١٢٣", "०१२", "²³¹¼½", "ⅠⅣⅷ", "𝟘𝟙", "一二三",
-    "'", "''", "’", "'s't're've'm'll'd", "'S'T'RE'VE'M'LL'D", "'ſ'ſ", "\u212ak", "ſs",
-    " ", "  ", "\t", "\n", "\r", "\r\n", "\x0b\x0c", "\x85\xa0", "\u1680\u2000\u2003\u200a", "\u2028\u2029", "\u202f\u205f\u3000", "\u200b\u2060\ufeff\u180e",
-    "\x1c\x1d\x1e\x1f", "\x00\x01\x7f", ".,;:!?", "/\\", "()[]{}", "+-*=<>", "$€£", "_‿⁀", "\u200c\u200d", "ⓐⒷ🄰🅐",
-    "\u0301\u0300\u0327", "\u0e31\u094d", "\u20dd\u20e3", "\u0345", "🤗😀", "👩\u200d💻", "🇩🇪", "👍🏽", "𐐀𐐨", "𝒳𝔄", "🄯𐄀", "ﬁﬂﬀ", "ẞ", "İı",
-    "\u0378\u0380", "\u1c89\u1c8a", "\ua7cb\ua7da", "\ua7ce\ua7d2", "\U00010940", "\U00011bc0", "\U000323b0", "\U0001fadf", "\U00010d4a\U00010d69", "\ue000\U000f0000\U0010ffff",
-    "\ufdd0\ufffe\U0001ffff", "\ufffd", "▁", " ▁", "▁ _", "、。「」！？", "\u166d\U000111c9\u2e42\u2e43", "¿¡«»§¶",
-]
-
-
-def generated(n, seed=0):
-    "n strings, each from a few of the alphabets, so that neighbours of every kind meet."
-    rng = random.Random(seed)
-    for _ in range(n):
-        few = rng.sample(ALPHABETS, rng.randint(1, 5))
-        parts = []
-        for _ in range(rng.randint(1, 12)):
-            letters = rng.choice(few)
-            if rng.random() < 0.25: letters = rng.choice([" ", "\n", "'s", "a", "1", "\t ", "A"])
-            parts.append(letters if rng.random() < 0.3 else "".join(rng.choice(letters) for _ in range(rng.choice((1, 1, 2, 3, 5)))))
-        if rng.random() < 0.05: parts.append(chr(rng.choice([i for i in (rng.randrange(0x110000) for _ in range(4)) if not 0xD800 <= i < 0xE000] or [0x61])))
-        yield "".join(parts)
-
+NAMES = ("gpt2", "r50k", "p50k", "cl100k", "o200k", "llama3", "qwen2")
 
 @pytest.fixture(scope="session")
 def golden(shared_file):
     "The golden strings."
     return json.loads(shared_file("golden/strings.json").read_text(encoding="utf-8"))
-
-
-def hf_spans(pre, text): return [span for _, span in pre.pre_tokenize_str(text)]
-
-
-def hf_pieces(pre, text): return [(piece, *span) for piece, span in pre.pre_tokenize_str(text)]
 
 
 def check_tiktoken(name, strings):
@@ -138,7 +107,7 @@ def plain_components():
     yield Sequence([WhitespaceSplit(), ByteLevel(True)]), pre.Sequence([pre.WhitespaceSplit(), pre.ByteLevel(add_prefix_space=True)])
     yield Sequence([ByteLevel(False), Whitespace()]), pre.Sequence([pre.ByteLevel(add_prefix_space=False), pre.Whitespace()])
     yield BertPreTokenizer(), pre.BertPreTokenizer()
-    for scheme in ("always", "never"):
+    for scheme in ("always", "first", "never"):
         for split in (True, False): yield Metaspace("▁", scheme, split), pre.Metaspace("▁", scheme, split)
     yield Metaspace("_"), pre.Metaspace("_")
     yield Sequence([Metaspace(), BertPreTokenizer()]), pre.Sequence([pre.Metaspace(), pre.BertPreTokenizer()])
@@ -148,16 +117,118 @@ def plain_components():
     yield Sequence([ByteLevel(False, use_regex=False), Metaspace("Ġ")]), pre.Sequence([pre.ByteLevel(add_prefix_space=False, use_regex=False), pre.Metaspace("Ġ")])
     yield Sequence([Split({"String": " "}, "merged_with_next"), ByteLevel(False, use_regex=False)]), pre.Sequence(
         [pre.Split(" ", "merged_with_next"), pre.ByteLevel(add_prefix_space=False, use_regex=False)])
+    yield Sequence([]), pre.Sequence([])
+    yield Sequence([Sequence([WhitespaceSplit()]), Sequence([Metaspace("▁", "first"), Digits(True)])]), pre.Sequence(
+        [pre.Sequence([pre.WhitespaceSplit()]), pre.Sequence([pre.Metaspace("▁", "first"), pre.Digits(True)])])
+    yield Sequence([ByteLevel(False), Metaspace("▁", "first", False)]), pre.Sequence([pre.ByteLevel(add_prefix_space=False), pre.Metaspace("▁", "first", False)])
+    yield Sequence([Metaspace("▁", "first"), Metaspace("_", "first"), ByteLevel()]), pre.Sequence([pre.Metaspace("▁", "first"), pre.Metaspace("_", "first"), pre.ByteLevel()])
+    yield Sequence([Split("a", "removed"), Metaspace("▁", "first")]), pre.Sequence([pre.Split("a", "removed"), pre.Metaspace("▁", "first")])
+    yield Sequence([Punctuation("contiguous"), ByteLevel(False), Digits(), Split("[0-9][0-9][0-9]")]), pre.Sequence( # Falcon's
+        [pre.Punctuation("contiguous"), pre.ByteLevel(add_prefix_space=False), pre.Digits(), pre.Split(tokenizers_regex("[0-9][0-9][0-9]"), "isolated")])
+    yield byte_level("deepseek"), pre.Sequence([*(pre.Split(tokenizers_regex(p), "isolated") for p in DEEPSEEK), pre.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
-SPLITS = [r"\s", r"\s+", r"\d", "a|b", r"\p{P}", r"[^\w\s]", "(?=[A-Z])", "x*", "'(?i:s|t)", r"\p{Lu}\p{Ll}*", r"\p{N}{1,3}+", r"\b", "^.", ".$", r"\w", r"(?i)[k-t]", r"\h+", r"a\s??", r"(?m)s.t"]
+def tokenizers_regex(source): return pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers").Regex(source)
 
 
-def check_component(ours, theirs, strings):
-    for text in strings:
-        assert ours.split(text) == hf_pieces(theirs, text), text
-        raw = ours.raw_pretokens(text)
-        if raw is not None: assert [ours.piece_of(r) for r in raw] == [p for p, _, _ in ours.split(text)], text
+def random_step(rng, pre):
+    "One component with options drawn at random, ours and HF's."
+    b, mark, scheme, on, on2 = rng.choice(("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")), rng.choice("▁_Ġ"), rng.choice(("always", "first", "never")), rng.random() < 0.5, rng.random() < 0.5
+    pattern, n, d = rng.choice((r"\s+", r"\d", "a|b", r"\p{Lu}", "▁", "Ġ")), rng.randint(1, 6), rng.choice(" a▁1é")
+    return rng.choice([
+        lambda: (Whitespace(), pre.Whitespace()), lambda: (WhitespaceSplit(), pre.WhitespaceSplit()), lambda: (BertPreTokenizer(), pre.BertPreTokenizer()), lambda: (UnicodeScripts(), pre.UnicodeScripts()),
+        lambda: (ByteLevel(on, True, on2), pre.ByteLevel(add_prefix_space=on, use_regex=on2)), lambda: (Metaspace(mark, scheme, on), pre.Metaspace(mark, scheme, on)), lambda: (Punctuation(b), pre.Punctuation(b)),
+        lambda: (Digits(on), pre.Digits(on)), lambda: (FixedLength(n), pre.FixedLength(n)), lambda: (CharDelimiterSplit(d), pre.CharDelimiterSplit(d)), lambda: (Split(pattern, b, on), pre.Split(tokenizers_regex(pattern), b, on))])()
+
+
+@pytest.mark.peers
+def test_hf_random_sequences():
+    "Two to four steps with random options: pieces and offsets, and a file that HF reads as it reads its own."
+    tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
+    rng, texts = random.Random(80), list(generated(3000, seed=81))
+    base = json.loads(tk.Tokenizer(tk.models.BPE()).to_str())
+    for _ in range(250):
+        steps = [random_step(rng, tk.pre_tokenizers) for _ in range(rng.randint(2, 4))]
+        ours, theirs = Sequence([a for a, _ in steps]), tk.pre_tokenizers.Sequence([b for _, b in steps])
+        check_component(ours, theirs, rng.sample(texts, 12) + ["", " ", "a 1", " é▁a"])
+        whole = tk.Tokenizer(tk.models.BPE())
+        whole.pre_tokenizer = theirs
+        written = json.loads(whole.to_str())["pre_tokenizer"]
+        assert ours.to_dict() == written and pretokenizer_from_dict(written) == ours
+        assert json.loads(tk.Tokenizer.from_str(json.dumps(base | {"pre_tokenizer": ours.to_dict()})).to_str())["pre_tokenizer"] == written
+
+
+def test_a_cut_before_a_space_changes_nothing_in_a_sequence():
+    "Where a pre-tokenizer says so, whatever its steps are."
+    rng, letters = random.Random(82), [*"abZ09 !'-.é你я\n\t1▁_", "'s", "  ", "ab", "\u3000", "🚀", "\u0301"]
+    makers = [lambda: ByteLevel(rng.random() < 0.5, True, rng.random() < 0.7), lambda: Metaspace(rng.choice("▁_a"), rng.choice(("always", "first", "never")), rng.random() < 0.7), BertPreTokenizer, Whitespace,
+              WhitespaceSplit, lambda: Digits(rng.random() < 0.5), Punctuation, lambda: Punctuation("merged_with_next"), lambda: Split(rng.choice((*PATTERNS, *DEEPSEEK, " ", r"\s+", "a|b", "ab")), rng.choice(
+                  ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")), rng.random() < 0.3), lambda: CharDelimiterSplit(rng.choice(" ab")), UnicodeScripts, lambda: FixedLength(2), WholeText]
+    said = 0
+    for _ in range(1500):
+        pre = Sequence([rng.choice(makers)() for _ in range(rng.randint(1, 4))])
+        if not pre.splits_at_space: continue
+        said += 1
+        for _ in range(12):
+            x, y = ("".join(rng.choices(letters, k=rng.randrange(6))) + rng.choice("abZ09s"), " " + rng.choice("abZ09s") + "".join(rng.choices(letters, k=rng.randrange(6))))
+            for first in (True, False): assert pre.raw_pretokens(x + y, first) == pre.raw_pretokens(x, first) + pre.raw_pretokens(y, False), (pre, x, y)
+    assert said > 500
+
+
+def test_the_fast_way_in_any_sequence():
+    "Raw pretokens, spelled, are the pieces; the start of the original is where the offset is 0."
+    for ours in (Sequence([Metaspace("▁", "first"), Digits()]), Sequence([Split(" ", "removed"), Metaspace("▁", "first"), ByteLevel(False)]), Sequence([Sequence([UnicodeScripts(), Metaspace("▁", "first")]), Punctuation()]),
+                 Sequence([ByteLevel(), Digits()]), byte_level("deepseek"), Sequence([FixedLength(2), Metaspace("_", "first")]), Metaspace("▁", "first")):
+        for text in generated(150, seed=83):
+            for at in (0, 5):
+                pieces = [p.text for p in ours.split_aligned(Aligned(text, None, at))]
+                assert [ours.piece_of(r) for r in ours.raw_pretokens(text, first=at == 0)] == pieces, (ours, text, at)
+
+
+def test_spans_of_a_changed_text_are_carried_through():
+    "A text of eight characters that was three: every piece's offsets are those of its characters."
+    changed = Aligned("ab é 12!", [(0, 1), (0, 1), (1, 1), (1, 2), (1, 2), (2, 3), (2, 3), (2, 3)])
+    for pre in (ByteLevel(), ByteLevel(True, True, False), Metaspace(), Metaspace("▁", "first"), byte_level("deepseek"), Sequence([ByteLevel(), Digits(True)]), BertPreTokenizer()):
+        plain, found = pre.split("ab é 12!"), pre.split_aligned(changed)
+        assert [p.text for p in found] == [p for p, _, _ in plain]
+        assert [p.span(0, len(p.text)) for p in found] == [(changed.spans[a][0], changed.spans[b - 1][1]) for _, a, b in plain]
+        for p in found: assert len(p.marks()) == len(p.text)
+
+
+def halves(text): return [(0, len(text) // 2), (len(text) // 2, len(text))]
+
+
+def test_a_function_as_a_pre_tokenizer():
+    "It saves by its import path, loads where that is allowed, and says so where it cannot be saved."
+    for pre in (Callable(spans), Callable("subword_nb.patterns:spans"), pretokenizer(spans)):
+        assert pre.to_dict() == {"type": "Callable", "function": "subword_nb.patterns:spans"}
+        assert pre == Callable(spans) == pickle.loads(pickle.dumps(pre)) and hash(pre) == hash(Callable(spans))
+        assert pre.split("a b") == [("a", 0, 1), (" b", 1, 3)]
+        again = pretokenizer_from_dict(json.loads(json.dumps({"type": "Sequence", "pretokenizers": [pre.to_dict()]})), allow_code=True)
+        assert again.split("a b") == pre.split("a b") and not again.splits_at_space
+        with pytest.raises(ValueError, match=r"^pre_tokenizer.pretokenizers\[0\].function: the file wants to run 'subword_nb.patterns:spans'; pass allow_code=True"):
+            pretokenizer_from_dict({"type": "Sequence", "pretokenizers": [pre.to_dict()]})
+    assert byte_level(halves).raw_pretokens("abcd") == ["ab", "cd"]
+    for odd in ([(0, 9)], [(2, 1)], [(1, 2), (0, 1)], [(0, 2), (1, 3)], [("a", 1)], [(0,)], ["ab"], [(-1, 2)], [(0.0, 1.0)]):
+        with pytest.raises(ValueError, match="give .start, end. pairs in order"): Callable(lambda text, odd=odd: odd).split("abc")
+    assert Callable(lambda text: [(0, 0), (1, 2)]).raw_pretokens("abc") == ["b"] and Callable(lambda text: 1 / 0).split("") == []
+    with pytest.raises(ValueError, match="is a lambda"): Callable(lambda text: []).to_dict()
+    for spec in ("no_such_module_here:x", "math:nothing", "math", "math:pi"):
+        with pytest.raises(ValueError): Callable(spec)
+        with pytest.raises(ValueError, match="^pre_tokenizer"): pretokenizer_from_dict({"type": "Callable", "function": spec}, allow_code=True)
+    with pytest.raises(ValueError, match="is not a function"): Callable(5)
+
+
+def test_names():
+    "Every name makes what it says; a word that is none is refused with the nearest."
+    for name in (*PATTERNS, "deepseek", "bert", "metaspace", "punctuation", "digits", "unicode_scripts"):
+        assert pretokenizer(name).split("ab 1")
+        assert pretokenizer_from_dict(byte_level(name).to_dict()).split("It's 12é") == byte_level(name).split("It's 12é")
+    assert byte_level("deepseek").to_dict()["pretokenizers"][3] == {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    for word, near in (("gpt-2", "gpt2"), ("GPT2", "gpt2"), ("llama-3", "llama3"), ("cl100k_base", "cl100k"), ("o200k_base", "o200k"), ("Qwen2", "qwen2"), ("deepseek-v3", "deepseek"), ("byte", None), ("x", None)):
+        with pytest.raises(ValueError, match=f"pre_tokenizer={word!r} is not known; pass one of gpt2, r50k.*" + (f"nearest: .*{near}" if near else "")): pretokenizer(word)
+    assert pretokenizer("-").raw_pretokens("a-b") == ["a", "-", "b"] and pretokenizer("a|b").raw_pretokens("cab") == ["c", "a", "b"]
+    with pytest.raises(ValueError, match="is not understood"): pretokenizer(ByteLevel)
 
 
 @pytest.mark.peers
@@ -169,31 +240,6 @@ def test_hf_components_golden(golden):
 @pytest.mark.slow
 def test_hf_components_generated():
     for k, (ours, theirs) in enumerate(plain_components()): check_component(ours, theirs, ["", " ", "\n"] + list(generated(5000, seed=10 + k)))
-
-
-@pytest.mark.peers
-@pytest.mark.parametrize("behavior", BEHAVIORS)
-@pytest.mark.parametrize("invert", (False, True))
-def test_hf_split_behaviours(behavior, invert):
-    tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
-    strings = ["", "a", "  ", "aXbX  b", "one two  three", "1234567 89", "The Cat's\nIT'S"] + list(generated(150, seed=20))
-    for pattern in SPLITS:
-        check_component(Split(pattern, behavior, invert), tk.pre_tokenizers.Split(tk.Regex(pattern), behavior, invert), strings)
-    for literal in (" ", "'s", "a.b", ""):
-        check_component(Split({"String": literal}, behavior, invert), tk.pre_tokenizers.Split(literal, behavior, invert), strings + ["xa.bxaxb"])
-
-
-@pytest.mark.peers
-@pytest.mark.slow
-@pytest.mark.parametrize("source", [r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\h", r"\p{L}", r"\p{M}", r"\p{P}", r"\P{S}", r"\p{Cn}", r"\p{Han}", r"\p{Alphabetic}", ".", "(?m:.)",
-                                    r"(?i:[a-z])", r"(?i:[^a-z])", "(?i:s)", "(?i:k)", r"[\p{L}&&[^a-z]]", r"[^\w\s]", r"[\w]", r"[\W]", r"(?i:\s|\d)", r"[[a-c]\p{Nd}]"])
-def test_hf_reads_the_same_sets(source):
-    "Every code point, one by one: what one-character patterns match in HF's Oniguruma."
-    tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
-    text = "\n".join(chr(i) for i in range(0x110000) if not 0xD800 <= i < 0xE000)
-    theirs = hf_spans(tk.pre_tokenizers.Split(tk.Regex(source), "removed"), text)
-    ours = [(a, b) for _, a, b in Split(source, "removed").split(text)]
-    assert ours == theirs
 
 
 @pytest.mark.peers
@@ -220,6 +266,7 @@ def test_tiktoken_reads_the_same_sets(source):
 
 
 @pytest.mark.peers
+@pytest.mark.slow
 def test_bert_punctuation_on_every_code_point():
     "Each between two letters: one piece (a letter), two (white space) or three (punctuation)."
     pre = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers").pre_tokenizers
@@ -253,11 +300,9 @@ def test_round_trips():
 def test_real_files_split_patterns(shared_file):
     "Every pre-tokenizer of these kinds in the tokenizer.json files at hand is read, and written back as it was."
     files = sorted(shared_file("vocab").glob("*/tokenizer.json"))
-    known = {"ByteLevel", "Split", "Whitespace", "WhitespaceSplit", "Sequence", "BertPreTokenizer", "Metaspace"}
     for file in files:
         d = json.loads(file.read_text(encoding="utf-8")).get("pre_tokenizer")
         steps = d["pretokenizers"] if d and d["type"] == "Sequence" else [d] if d else []
-        if not all(s["type"] in known for s in steps): continue
         for step in steps:
             if step["type"] == "ByteLevel": step.setdefault("use_regex", True) # older files leave it out
             if step["type"] == "Metaspace": # written another way in older files
@@ -298,10 +343,11 @@ def test_metaspace_options_in_files():
     "Older files say add_prefix_space and str_rep; what contradicts itself is refused, as HF does."
     def read(**options): return pretokenizer_from_dict({"type": "Metaspace", "replacement": "▁"} | options)
     assert read() == read(add_prefix_space=True) == read(str_rep="▁", prepend_scheme="always") == Metaspace()
+    assert read(split=None, add_prefix_space=None) == Metaspace() and read(prepend_scheme="first") == Metaspace("▁", "first")
     assert read(add_prefix_space=True, prepend_scheme="never") == read(add_prefix_space=False, prepend_scheme="never") == Metaspace("▁", "never")
     for options, message in (({"add_prefix_space": False}, "pre_tokenizer.add_prefix_space: false needs"), ({"str_rep": "_"}, "pre_tokenizer.str_rep: expected the replacement"),
-                             ({"prepend_scheme": "first"}, "pre_tokenizer: prepend_scheme='first' is not supported yet"), ({"replacement": ""}, "is not one character"),
-                             ({"prepend_scheme": "Always"}, "is unknown; pass"), ({"split": 1}, "pre_tokenizer.split: expected bool")):
+                             ({"replacement": ""}, "pre_tokenizer: replacement='' is not one character"), ({"add_prefix_space": False, "prepend_scheme": "first"}, "pre_tokenizer.add_prefix_space: false needs"),
+                             ({"prepend_scheme": "Always"}, "pre_tokenizer: prepend_scheme='Always' is unknown; pass"), ({"split": 1}, "pre_tokenizer.split: expected bool")):
         with pytest.raises(ValueError, match="^" + message if message.startswith("pre") else message): read(**options)
     with pytest.raises(ValueError, match="needs this option"): pretokenizer_from_dict({"type": "Metaspace"})
 
