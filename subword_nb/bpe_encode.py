@@ -72,7 +72,7 @@ def bpe_encode(
     symbols = list(symbols)
     return _encode_short(symbols, table) if len(symbols) <= 64 else _encode_long(symbols, table)
 
-# %% ../nbs/24_bpe_encode.ipynb #0011190d
+# %% ../nbs/24_bpe_encode.ipynb #91484668
 def symbol_ids(
     pretoken:str, # One pre-token
     piece2id:Mapping, # piece → id
@@ -81,6 +81,7 @@ def symbol_ids(
     byte_fallback:bool=False, # Spell an unknown character by its bytes' pieces, if all are there
     prefix:str="", # `continuing_subword_prefix`
     suffix:str="", # `end_of_word_suffix`
+    drop_unknown:bool=False, # Leave unknown characters out where there is no id for them, instead of refusing
 )->list[int]: # The ids that merging starts from
     "The ids of a pre-token's characters."
     ids, fusing = [], False
@@ -88,6 +89,7 @@ def symbol_ids(
         known = [piece2id.get(symbol)]
         if known == [None] and byte_fallback: known = [piece2id.get(f"<0x{b:02X}>") for b in symbol.encode("utf-8")]
         if None not in known: ids += known
+        elif unk_id is None and drop_unknown: pass
         elif unk_id is None: raise ValueError(f"the character {char!r} (U+{ord(char):04X}) has no piece in this vocabulary, and there is no unk_piece; "
                                               'train with unk_piece=, byte_fallback=True or algorithm="bpe" (all 256 bytes)')
         elif not (fusing and fuse_unk): ids.append(unk_id)
@@ -111,7 +113,7 @@ def bpe_dropout(
         (_, new), i = min(rules)
         symbols[i:i+2] = [new]
 
-# %% ../nbs/24_bpe_encode.ipynb #3e877829
+# %% ../nbs/24_bpe_encode.ipynb #5e9c9224
 @dataclass
 class BPE:
     "A byte-pair encoding model: pieces, merge rules and how to use them."
@@ -124,6 +126,7 @@ class BPE:
     fuse_unk: bool = False # One unknown piece for a run of unknown characters
     byte_fallback: bool = False # Spell unknown characters by their bytes' pieces
     ignore_merges: bool = False # A pre-token that is a piece is not taken apart
+    drop_unknown: bool = field(default=False, compare=False) # Without unk_piece, leave unknown characters out, as Hugging Face's library does; False refuses them
     table: dict = field(init=False, repr=False, compare=False) # See `merge_table`
 
     def __post_init__(self):
@@ -146,7 +149,7 @@ def _check_options(model):
     if model.dropout is not None and not 0 <= model.dropout <= 1:
         raise ValueError(f"dropout={model.dropout} is not a probability; pass a number from 0 to 1, or None")
 
-# %% ../nbs/24_bpe_encode.ipynb #e0565640
+# %% ../nbs/24_bpe_encode.ipynb #fa59a003
 def start_ids(
     model:BPE, # Vocabulary and options
     pretoken:str, # One pre-token
@@ -155,7 +158,7 @@ def start_ids(
     if model.ignore_merges and pretoken in model.piece2id: return [model.piece2id[pretoken]]
     unk_id = None if model.unk_piece is None else model.piece2id[model.unk_piece]
     marks = model.continuing_subword_prefix, model.end_of_word_suffix
-    return symbol_ids(pretoken, model.piece2id, unk_id, model.fuse_unk, model.byte_fallback, *marks)
+    return symbol_ids(pretoken, model.piece2id, unk_id, model.fuse_unk, model.byte_fallback, *marks, model.drop_unknown)
 
 # %% ../nbs/24_bpe_encode.ipynb #383e2c46
 def encode_pretoken(
