@@ -129,7 +129,7 @@ def _corpus(sources: list, errors: str) -> Iterator[str]:
     found = [p for s in sources for p in ([s] if s == "-" else find_files(s))]
     return chain.from_iterable(documents(sys.stdin.buffer if p == "-" else p, errors) for p in found)
 
-# %% ../nbs/80_cli.ipynb #ca69c704
+# %% ../nbs/80_cli.ipynb #391b32a7
 def _opt(text: str, *names: str):
     "An option that shows no default, because None means: as Tokenizer.train has it."
     return typer.Option(*names, help=text, show_default=False)
@@ -140,7 +140,7 @@ def _train_command(
     sources: Annotated[list[str] | None, typer.Argument(metavar="FILES...", help="Files and patterns; - or nothing reads standard input.", show_default=False)] = None,
     out: Annotated[Path | None, _opt("Where to write tokenizer.json.", "--out", "-o")] = None,
     vocab_size: Annotated[int, typer.Option(help="Pieces to end with, alphabet and special tokens included.")] = 8000,
-    algorithm: Annotated[str, typer.Option(help="bpe (byte-level, loses nothing), char_bpe, wordpiece or unigram.")] = "bpe",
+    algorithm: Annotated[str, typer.Option(help="bpe (byte-level, loses nothing), char_bpe, wordpiece, unigram or wordlevel.")] = "bpe",
     special_token: Annotated[list[str] | None, _opt("A special token; repeat for more. Ids 0, 1, … in this order.")] = None,
     min_frequency: Annotated[int | None, _opt("Merge no pair that occurs less often.")] = None,
     tie_break: Annotated[str | None, _opt("Among equally frequent pairs: ids (smallest), first (seen first) or bytes (alphabetical).")] = None,

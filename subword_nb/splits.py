@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Split', 'best_sums', 'nbest', 'sample', 'entropy']
 
-# %% ../nbs/47_splits.ipynb #7c2f3757
+# %% ../nbs/47_splits.ipynb #44df3570
 import heapq
 import math
 import random
@@ -13,7 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from . import lattice as lattices, unigram_sample
-from .engine import Engine, encode, guarded
+from .engine import Engine, compiled, encode, units_of, valid_text
 from .unigram_encode import Unigram, part_ids
 
 # %% ../nbs/47_splits.ipynb #5bde761b
@@ -39,17 +39,15 @@ def best_sums(
                 heapq.heappush(heap, (-(left[a][0] + right[b][0]), a, b))
     return out
 
-# %% ../nbs/47_splits.ipynb #5df89a0c
+# %% ../nbs/47_splits.ipynb #4f8a010e
 def _unigram_of(tok, options):
     "The Unigram model of a tokenizer; another model has one split for a text."
-    if isinstance(tok.model, Unigram): return guarded(tok, options.get("allowed_special", "all")).model
+    if isinstance(tok.model, Unigram): return compiled(tok, options.get("allowed_special")).model
     raise ValueError(f"this is {tok.model!r}, which gives no probabilities to splits; only a Unigram model has several with scores (for BPE there is encode(…, dropout=))")
 
-def _units(tok, text, options):
+def _units(tok, text, allowed_special=None, errors="strict"):
     "What a text is made of: ids of added tokens, and pre-tokens."
-    for part, added in tok.parts_of(text, **options):
-        if added is not None: yield [tok.piece2id[added]]
-        else: yield from (piece for piece, _, _ in tok.pre_tokenizer.split(part))
+    return units_of(compiled(tok, allowed_special), valid_text(text, errors))
 
 def _unchained(chain):
     "The ids of a chain ((…, ids), ids), in order."
@@ -59,7 +57,7 @@ def _unchained(chain):
         rows.append(ids)
     return [i for ids in reversed(rows) for i in ids]
 
-# %% ../nbs/47_splits.ipynb #8baa45eb
+# %% ../nbs/47_splits.ipynb #03cc4ab2
 def nbest(
     tok:Engine, # A tokenizer with a Unigram model
     text:str|bytes, # One text; bytes are UTF-8
@@ -72,10 +70,10 @@ def nbest(
     @cache
     def ways(pretoken): return [(score, part_ids(model, [node.piece for node in path])) for path, score in lattices.nbest(model.lattice(pretoken), n)]
     best = [(0.0, ())]
-    for unit in _units(tok, text, options): best = best_sums(best, [(0.0, unit)] if isinstance(unit, list) else ways(unit), n)
+    for unit in _units(tok, text, **options): best = best_sums(best, [(0.0, [unit])] if isinstance(unit, int) else ways(unit), n)
     return [Split(_unchained(chain), score) for score, chain in best]
 
-# %% ../nbs/47_splits.ipynb #8e34b8e7
+# %% ../nbs/47_splits.ipynb #feb0deb4
 def sample(
     tok:Engine, # A tokenizer with a Unigram model
     text:str|bytes, # One text; bytes are UTF-8
@@ -90,8 +88,8 @@ def sample(
     if nbest_size in (0, 1): return Split(encode(tok, text, add_special_tokens=False, **options), 0.0)
     if nbest_size > 1: return _among(nbest(tok, text, nbest_size, **options), alpha, rng)
     ids, score, lattice_of = [], 0.0, cache(model.lattice)
-    for unit in _units(tok, text, options):
-        if isinstance(unit, list): ids += unit; continue
+    for unit in _units(tok, text, **options):
+        if isinstance(unit, int): ids.append(unit); continue
         path, logp = unigram_sample.sample(lattice_of(unit), alpha, rng)
         ids += part_ids(model, [node.piece for node in path])
         score += logp
@@ -111,7 +109,7 @@ def _among(splits, alpha, rng):
     k = rng.choices(range(len(splits)), weights)[0]
     return Split(splits[k].ids, math.log(weights[k] / sum(weights)))
 
-# %% ../nbs/47_splits.ipynb #8ad52ee5
+# %% ../nbs/47_splits.ipynb #5aa2ffbf
 def entropy(
     tok:Engine, # A tokenizer with a Unigram model
     text:str|bytes, # One text; bytes are UTF-8
@@ -122,4 +120,4 @@ def entropy(
     model = _unigram_of(tok, options)
     _check_draw(alpha, -1)
     one = cache(lambda pretoken: unigram_sample.entropy(model.lattice(pretoken), alpha))
-    return math.fsum(one(unit) for unit in _units(tok, text, options) if isinstance(unit, str))
+    return math.fsum(one(unit) for unit in _units(tok, text, **options) if isinstance(unit, str))

@@ -1,0 +1,158 @@
+"""Every tokenizer.json at hand, and pipelines built here, against the installed Hugging Face library: ids, pieces, offsets, masks, words, pairs, decoding."""
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from subword_nb import Tokenizer
+from subword_nb.encoding import Padding, Truncation
+
+ALPHABETS = [
+    "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789", "   ", " \t\n\r\x0b\x0c\x1c\x1f\x85\u00a0\u1680\u2003\u2028\u2029\u202f\u3000\u200b\ufeff",
+    ".,;:!?'\"()[]{}<>|@#$%^&*-_=+/\\~`", "éàüßñçøÅŒœİıſ", "\u0301\u0308\u0327\u0338\u20dd\u0e31\u0940\ufe0f", "абвгдеёжзийЁЖЩ", "αβγδεςσΣ", "你好世界漢字仮名龍", "あいうえおアイウエオがパﾊﾟ", "한국어안녕각가\u1100\u1161\u11a8", "שלוםאבג\u05b8\u05bc", "مرحبا\u064b\u0651ﻻ",
+    "ไทยสวัสดีน้ำ", "देवनागरीक्षि", "ሰላም", "🤗😀👩\u200d👩🏽‍🚀🇩🇪❤️", "ﬁﬀⅣ①½㎏ＡＢ１２℃™", "\x00\x01\x07\x1b\x7f\x80\u00ad\u200d\u2060\ufffd\ufffe\ue000\U000e0001\U0010ffff", "▁▁ĠĊ##</w>Ł", "\u0378\U0001fbff\u1abf\u0897",
+]
+WORDS = ["the", "Hello", "world", "isn't", "don't", "I'LL", "tokenization", "  ", "\n\n", "\r\n", "...", "<s>", "</s>", "[MASK]", "[CLS]", "<mask>", " <mask> ", "<|endoftext|>", "<extra_id_0>", "<pad>", "<unk>", "[unk]", "3.14", "1234567", "naïve", "Zürich", "中文", "日本語", "e\u0301", "<0x0A>", "▁", "https://a.b/c?d=e"]
+
+
+def generated(n: int, seed: int, extra=()) -> list[str]:
+    "Texts of many scripts with spaces of every kind, emoji, marks, control characters and the spellings of special tokens."
+    rng = random.Random(seed)
+    words = [*WORDS, *extra]
+
+    def piece():
+        if rng.random() < 0.35:
+            return rng.choice(words)
+        alphabet = rng.choice(ALPHABETS)
+        return "".join(rng.choices(alphabet, k=rng.choice((1, 1, 2, 3, 5))))
+
+    return ["".join(piece() + rng.choice(("", "", " ")) for _ in range(rng.choice((0, 1, 2, 4, 8)))) for _ in range(n)]
+
+
+def files(folder: Path) -> list[Path]:
+    "The tokenizer.json files of the data folder, by whatever name, without those that the reference library refuses."
+    found = [p for p in sorted(folder.glob("vocab/*/*.json")) if p.parent.name != "invalid" and ("tokenizer.json" in p.name or p.name == "wordlevel.json")]
+    if not found:
+        pytest.skip(f"there is no tokenizer.json in {folder}/vocab")
+    return found
+
+
+def reference(path):
+    return pytest.importorskip("tokenizers").Tokenizer.from_file(str(path))
+
+
+def facts(e) -> dict:
+    "What an encoding of either library says."
+    pieces = e.tokens
+    return {"ids": list(e.ids), "pieces": list(pieces), "offsets": [tuple(o) for o in e.offsets], "type_ids": list(e.type_ids), "special": list(e.special_tokens_mask),
+            "attention": list(e.attention_mask), "words": list(e.word_ids), "sequences": list(e.sequence_ids)}
+
+
+def same(ours, theirs, *where):
+    "Compare two encodings, and what overflowed."
+    a, b = facts(ours), facts(theirs)
+    for name in b:
+        assert a[name] == b[name], (*where, name, a["pieces"], b["pieces"], a[name], b[name])
+    assert len(ours.overflowing) == len(theirs.overflowing), where
+    for x, y in zip(ours.overflowing, theirs.overflowing):
+        same(x, y, *where, "overflowing")
+
+
+def in_bytes(text, offsets):
+    return [(len(text[:a].encode()), len(text[:b].encode())) for a, b in offsets]
+
+
+def compare(tok, ref, texts, pairs=True):
+    "Everything that both libraries say about texts."
+    for k, text in enumerate(texts):
+        ours = tok.align(text)
+        same(ours, ref.encode(text), "single", text)
+        assert tok.encode(text) == ours.ids, text
+        if k % 4 == 0:
+            plain = ref.encode(text, add_special_tokens=False)
+            mine = tok.align(text, add_special_tokens=False)
+            same(mine, plain, "bare", text)
+            assert mine.offsets_bytes == in_bytes(text, mine.offsets), text
+            for skip in (False, True):
+                assert tok.decode(ours.ids, skip_special_tokens=skip) == ref.decode(ours.ids, skip_special_tokens=skip), ("decode", skip, text, ours.ids)
+        if pairs and k % 4 == 1:
+            other = texts[k - 1]
+            same(tok.align(text, other), ref.encode(text, other), "pair", text, other)
+            same(tok.align(text, other, add_special_tokens=False), ref.encode(text, other, add_special_tokens=False), "bare pair", text, other)
+        if pairs and k % 16 == 2:
+            words = texts[k - 2:k + 1]
+            same(tok.align(words, is_pretokenized=True), ref.encode(words, is_pretokenized=True), "words", words)
+    got = tok.encode_batch(texts).tolist()
+    assert got == [e.ids for e in ref.encode_batch(texts)]
+
+
+@pytest.mark.peers
+def test_golden_ids_pieces_and_offsets(shared_data):
+    texts = json.loads((shared_data / "golden" / "strings.json").read_text(encoding="utf-8"))
+    texts = texts["strings"] if isinstance(texts, dict) else texts
+    for path in files(shared_data):
+        compare(Tokenizer.load(path), reference(path), texts)
+
+
+@pytest.mark.peers
+def test_generated_texts(shared_data):
+    for i, path in enumerate(files(shared_data)):
+        tok, ref = Tokenizer.load(path), reference(path)
+        added = [t.content for t, _ in tok.added_tokens]
+        compare(tok, ref, generated(400, i, added[:6] + added[-6:]))
+
+
+@pytest.mark.peers
+@pytest.mark.slow
+def test_many_generated_texts(shared_data):
+    for i, path in enumerate(files(shared_data)):
+        tok, ref = Tokenizer.load(path), reference(path)
+        added = [t.content for t, _ in tok.added_tokens]
+        compare(tok, ref, generated(20_000, 1000 + i, added[:6] + added[-6:]))
+
+
+@pytest.mark.peers
+def test_limits_and_filling(shared_data):
+    for i, path in enumerate(files(shared_data)):
+        tok, ref = Tokenizer.load(path), reference(path)
+        rng = random.Random(i)
+        texts = [t for t in generated(120, 77 + i) if t.strip()]
+        for _ in range(40):
+            size, side, strategy = rng.randrange(6, 24), rng.choice(("left", "right")), rng.choice(("longest_first", "only_first", "only_second"))
+            stride, multiple, fixed = rng.randrange(0, 2), rng.choice((None, 8)), rng.choice(("longest", 16))
+            tok.truncation, tok.padding = Truncation(size, stride, strategy, side), Padding(fixed, side, multiple, 3, 1, "<fill>")
+            ref.enable_truncation(size, stride=stride, strategy=strategy, direction=side)
+            ref.enable_padding(direction=side, pad_id=3, pad_type_id=1, pad_token="<fill>", length=None if fixed == "longest" else fixed, pad_to_multiple_of=multiple)
+            few = rng.sample(texts, 3)
+            pairs = list(zip(few, rng.sample(texts, 3)))
+            for one, many in ((few, few), (pairs, pairs)):
+                try:
+                    theirs = ref.encode_batch(many)
+                except Exception as error:  # the library raises plain Exceptions
+                    with pytest.raises(ValueError):
+                        tok.align_batch(few, [b for _, b in pairs] if one is pairs else None)
+                    assert str(error)
+                    continue
+                ours = tok.align_batch(few, [b for _, b in pairs] if one is pairs else None)
+                for a, b, text in zip(ours, theirs, one):
+                    same(a, b, path.parent.name, text, tok.truncation, tok.padding)
+                if one is few:
+                    assert tok.encode_batch(few).tolist() == [e.ids for e in theirs]
+
+
+@pytest.mark.peers
+def test_what_is_saved_loads_there_with_the_same_ids(shared_data, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    for i, path in enumerate(files(shared_data)):
+        tok, ref = Tokenizer.load(path), reference(path)
+        saved = tok.save(tmp_path / f"{path.parent.name}.json")
+        again, there = Tokenizer.load(saved), reference(saved)
+        assert again == tok
+        fast = transformers.PreTrainedTokenizerFast(tokenizer_file=str(saved))
+        for text in generated(100, 500 + i):
+            expected = ref.encode(text)
+            same(there.encode(text), expected, text)
+            assert again.encode(text) == expected.ids
+            if tok.truncation is None:
+                assert fast(text)["input_ids"] == tok(text).input_ids.tolist() == expected.ids
