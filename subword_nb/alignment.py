@@ -115,13 +115,13 @@ def replace_places(
         done = b
     return Aligned("".join(text) + aligned.text[done:], spans + marks[done:], aligned.at)
 
-# %% ../nbs/06_alignment.ipynb #0c1857a4
+# %% ../nbs/06_alignment.ipynb #f642c64f
 @lru_cache(4096)
 def _plain(ch):
     "A character without case and accents, to compare by."
     return ch.lower() if ch < "\x80" else unicodedata.normalize("NFKD", ch)[0].lower()
 
-# %% ../nbs/06_alignment.ipynb #0fb32e81
+# %% ../nbs/06_alignment.ipynb #f71e72de
 _WINDOW = 64
 
 def _blocks(a, b):
@@ -156,13 +156,13 @@ def align_by_difference(
         else: spans += [before.span(i, i2)] * (j2 - j)
     return Aligned(after, spans + marks[len(a) - end:], before.at)
 
-# %% ../nbs/06_alignment.ipynb #cb0740aa
+# %% ../nbs/06_alignment.ipynb #e0785d11
 def function_at(
     path:str, # "package.module:name"
 )->Callable: # What has that name there
     "Import a function by its path."
     module, _, name = path.partition(":") if isinstance(path, str) else ("", "", "")
-    if not module or not name: raise ValueError(f"{path!r} does not name a function; write package.module:name, for example html:unescape")
+    if not module or not name or module.startswith("."): raise ValueError(f"{path!r} does not name a function; write package.module:name, for example html:unescape")
     try: found = importlib.import_module(module)
     except ImportError as e: raise ValueError(f"{path!r}: {e}; install the package or put its folder on the path") from None
     for part in name.split("."):

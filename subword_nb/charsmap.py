@@ -4,15 +4,16 @@
 
 # %% auto #0
 __all__ = ['read_charsmap', 'build_charsmap', 'unit_parts', 'prefixes', 'charsmap_rules', 'longest_ref', 'shortest_ref',
-           'graphemes', 'Charsmap']
+           'graphemes', 'Charsmap', 'keeps_ascii']
 
-# %% ../nbs/07_charsmap.ipynb #c384e2b0
+# %% ../nbs/07_charsmap.ipynb #f4e5b487
 import re
+import string
 import sys
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from os.path import commonprefix
 
 from .normal_forms import CharTable
@@ -34,7 +35,7 @@ def read_charsmap(
     if sys.byteorder == "big": units.byteswap()
     return units, pool
 
-# %% ../nbs/07_charsmap.ipynb #586ca001
+# %% ../nbs/07_charsmap.ipynb #9cf90b99
 def _nodes(keys, values):
     "The nodes of a trie of sorted keys, equal ones once: ((label, node or value), …) → number, children before parents."
     nodes, path, before = {}, [[]], b""
@@ -48,7 +49,7 @@ def _nodes(keys, values):
         before = key
     return [*nodes, tuple(path[0][:-1])]
 
-# %% ../nbs/07_charsmap.ipynb #577f763b
+# %% ../nbs/07_charsmap.ipynb #552e7f44
 _STEPS = [(1 << k, sum(1 << i for i in range(256) if not i >> k & 1)) for k in range(8)]
 
 _SWAPS = [[step for step in _STEPS if label & step[0]] for label in range(256)]
@@ -58,7 +59,7 @@ def _bases(free, label):
     for shift, mask in _SWAPS[label]: free = (free & mask) << shift | free >> shift & mask
     return free
 
-# %% ../nbs/07_charsmap.ipynb #b396e28c
+# %% ../nbs/07_charsmap.ipynb #27266320
 class _Room:
     "Where in the array there is room: for each block of 256 units the free ones and the unused bases, as bits."
     def __init__(self): self.free, self.bases, self.open = [], [], []
@@ -79,7 +80,7 @@ class _Room:
         self.bases[block] ^= 1 << low
         return block * 256 + low
 
-# %% ../nbs/07_charsmap.ipynb #e5773a4f
+# %% ../nbs/07_charsmap.ipynb #65174397
 def _units(nodes):
     "The array of a trie, given its nodes."
     room, units, bases, todo = _Room(), {0: 0}, {}, [(0, len(nodes) - 1)]
@@ -119,7 +120,7 @@ def unit_parts(
     "What a unit says; a value's own bit counts as part of its label, so that no byte is mistaken for it."
     return unit & 0x800000FF, bool(unit & 0x100), unit >> 10 << (unit >> 6 & 8)
 
-# %% ../nbs/07_charsmap.ipynb #c6635add
+# %% ../nbs/07_charsmap.ipynb #66eb3ae8
 def _at(units, place):
     "The unit at a place, which a damaged trie may put outside."
     if place < len(units): return units[place]
@@ -133,10 +134,10 @@ def _text_at(pool, start):
     except UnicodeDecodeError: pass
     raise ValueError(f"precompiled_charsmap: the trie names a replacement at byte {start} of {len(pool)}, where none starts; it is damaged: take the map from the model again")
 
-# %% ../nbs/07_charsmap.ipynb #37b8de34
+# %% ../nbs/07_charsmap.ipynb #79547d6d
 def prefixes(
     units:array, # The trie
-    key:bytes, # What to look up
+    key:bytes|memoryview, # What to look up
 )->Iterator[tuple[int,int]]: # (length of a key of the map, where its replacement starts), shortest first
     "All keys of the map that the bytes begin with."
     place = unit_parts(_at(units, 0))[2]
@@ -147,25 +148,32 @@ def prefixes(
         place ^= distance
         if ends: yield length, _at(units, place) & 0x7FFFFFFF
 
-# %% ../nbs/07_charsmap.ipynb #6679bee4
+# %% ../nbs/07_charsmap.ipynb #5cd4a91c
+def _keys(units):
+    "Each key of the trie, and where its replacement starts."
+    children, todo, key, bases, above, steps = {}, [(0, 0, unit_parts(units[0])[2])], bytearray(), [], set(), 0
+    for place, unit in enumerate(units):
+        if 0 < unit & 0x800000FF < 256: children.setdefault(place ^ unit & 0xFF, []).append(place)
+    while todo:
+        depth, label, base = todo.pop()
+        above.difference_update(bases[depth:])
+        del bases[depth:], key[max(depth - 1, 0):]
+        steps += 1
+        if base in above or steps > 1 << 23: raise ValueError(f"precompiled_charsmap: the trie {'runs in circles' if base in above else 'has millions of keys'}; it is damaged: take the map from the model again")
+        if depth: key.append(label)
+        bases.append(base)
+        above.add(base)
+        for place in children.get(base, ()):
+            label, ends, distance = unit_parts(units[place])
+            todo.append((depth + 1, label, place ^ distance))
+            if ends: yield bytes([*key, label]), _at(units, place ^ distance) & 0x7FFFFFFF
+
 def charsmap_rules(
     blob:bytes, # A precompiled character map
 )->dict[str,str]: # Key → replacement, in the order of the keys' bytes
     "All rules of a character map."
-    (units, pool), rules, children, steps = read_charsmap(blob), {}, {}, 0
-    for place, unit in enumerate(units):
-        if 0 < unit & 0x800000FF < 256: children.setdefault(place ^ unit & 0xFF, []).append(place)
-    todo = [(b"", unit_parts(units[0])[2])]
-    while todo:
-        key, base = todo.pop()
-        steps += 1
-        if steps > 16 * len(units): raise ValueError("precompiled_charsmap: the trie runs in circles; it is damaged: take the map from the model again")
-        for place in children.get(base, ()):
-            label, ends, distance = unit_parts(units[place])
-            longer, below = key + bytes([label]), place ^ distance
-            todo.append((longer, below))
-            if ends: rules[longer] = _text_at(pool, _at(units, below) & 0x7FFFFFFF)
-    try: return {key.decode("utf-8"): rules[key] for key in sorted(rules)}
+    units, pool = read_charsmap(blob)
+    try: return {key.decode("utf-8"): _text_at(pool, start) for key, start in sorted(_keys(units))}
     except UnicodeDecodeError as e: raise ValueError(f"precompiled_charsmap: the key {e.object!r} is not UTF-8; the trie is damaged: take the map from the model again") from None
 
 # %% ../nbs/07_charsmap.ipynb #ff002116
@@ -263,12 +271,12 @@ def graphemes(
     "Cut a text into grapheme clusters, as of Unicode 17."
     return _cluster().findall(text)
 
-# %% ../nbs/07_charsmap.ipynb #df6b2425
+# %% ../nbs/07_charsmap.ipynb #022b8961
 class _Tables:
     "A map as it is used: what has been looked up is remembered."
     def __init__(self, blob):
         self.blob, (self.units, self.pool) = blob, read_charsmap(blob)
-        self.chars, self.clusters = CharTable(lambda ch: ch if (out := self.first(ch)) is None else out), {}
+        self.chars, self.whole = CharTable(lambda ch: ch if (out := self.first(ch)) is None else out), lru_cache(1 << 16)(self.first)
 
     def first(self, part):
         "The replacement of the shortest key that a part begins with; None if there is none."
@@ -277,20 +285,16 @@ class _Tables:
 
     def cluster(self, part):
         "The replacement of a whole cluster of less than six bytes; None if it goes character by character."
-        if len(part) > 5 or len(part.encode("utf-8", "surrogatepass")) > 5: return None
-        if part not in self.clusters: self.clusters[part] = self.first(part)
-        return self.clusters[part]
+        return None if len(part) > 5 or len(part.encode("utf-8", "surrogatepass")) > 5 else self.whole(part)
 
     @cached_property
     def later(self):
         "A pattern for the places where a key of several characters may match."
-        rules = charsmap_rules(self.blob)
-        self.reach = max((len(encode_text(key)) for key in rules), default=0)
-        chars = sorted({ch for key in rules for ch in key[1:]})
+        chars = sorted({ch for key in charsmap_rules(self.blob) for ch in key[1:]})
         body = "".join(map(re.escape, chars))
         return re.compile(f"[^{body}]?[{body}]+") if body else re.compile("(?!)")
 
-# %% ../nbs/07_charsmap.ipynb #583d24a5
+# %% ../nbs/07_charsmap.ipynb #e0d2ab58
 def _pairs(tables, text):
     "(part, its replacement) by HF's rule."
     if _is_plain(text): return zip(text, tables.chars.pieces(text))
@@ -313,7 +317,7 @@ def _changes(tables, text):
         if out and len(new) < len(old): out[-1] = out[-1][0], out[-1][1] + len(new) - len(old)
     return out
 
-# %% ../nbs/07_charsmap.ipynb #84dfb53e
+# %% ../nbs/07_charsmap.ipynb #e324610c
 def _longest(tables, text):
     "SentencePiece's rule."
     out, at = [], 0
@@ -325,8 +329,9 @@ def _longest(tables, text):
 def _longest_run(tables, text):
     "The longest key at each place, where keys may overlap."
     data, out, at = text.encode("utf-8", "surrogatepass"), [], 0
+    view = memoryview(data) # a slice of it copies nothing
     while at < len(data):
-        length, start = max(prefixes(tables.units, data[at:at + tables.reach]), default=(0, 0))
+        length, start = max(prefixes(tables.units, view[at:]), default=(0, 0))
         step = 1 if data[at] < 0x80 else 2 if data[at] < 0xE0 else 3 if data[at] < 0xF0 else 4
         out.append(_text_at(tables.pool, start) if length else data[at:at + step].decode("utf-8", "surrogatepass"))
         at += length or step
@@ -361,3 +366,21 @@ class Charsmap:
 
     @cached_property
     def _tables(self): return _Tables(self.blob)
+
+# %% ../nbs/07_charsmap.ipynb #051bc243
+def _leads_on(units, start):
+    "Do any keys begin with these bytes?"
+    place = unit_parts(_at(units, 0))[2]
+    for byte in start:
+        place ^= byte
+        label, _, distance = unit_parts(_at(units, place))
+        if label != byte: return False
+        place ^= distance
+    return True
+
+def keeps_ascii(
+    charsmap:Charsmap, # A character map
+)->bool: # False also where a key only begins with a space or a prepended sign
+    "Do an ASCII letter or digit that ends a cluster, and a space that begins one, come out as they are by HF's rule?"
+    heads = [" ", *(chr(i) for a, b in _ranges(_PREPEND) for i in range(a, b))]
+    return not any(_leads_on(charsmap._tables.units, ch.encode()) for ch in heads) and all(charsmap.normalize(ch) == ch for ch in string.ascii_letters + string.digits)

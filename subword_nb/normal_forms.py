@@ -7,10 +7,10 @@ __all__ = ['LOWER', 'UNMARKED', 'nfd_ref', 'normal_form', 'normal_form_changes',
            'is_nonspacing', 'strip_marks', 'lower_char', 'CharTable', 'lower_each', 'bert_normalize_ref',
            'bert_normalize', 'bert_pieces', 'is_mark', 'drop_marks']
 
-# %% ../nbs/05_normal_forms.ipynb #93fa8623
+# %% ../nbs/05_normal_forms.ipynb #06e100d2
 import re
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby, repeat
 
 from .text import UNICODE_VERSION, category, code_point_ranges
@@ -47,7 +47,7 @@ def nfd_ref(
                 done = False
     return "".join(out)
 
-# %% ../nbs/05_normal_forms.ipynb #9214852d
+# %% ../nbs/05_normal_forms.ipynb #8757259d
 @cache
 def _long_run():
     "A pattern for 32 marks in a row; any astral character counts as one, which is rarely so and does no harm."
@@ -60,12 +60,17 @@ def _ordered(text, form):
     runs = groupby(text, key=lambda c: unicodedata.combining(c) > 0)
     return "".join(c for marks, run in runs for c in (sorted(run, key=unicodedata.combining) if marks else run))
 
-# %% ../nbs/05_normal_forms.ipynb #bffab474
+# %% ../nbs/05_normal_forms.ipynb #a3d98ca9
+def _check_text(text):
+    "Refuse what is no `str`."
+    if not isinstance(text, str): raise ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
+
 def normal_form(
     text:str, # Any text
     form:str="NFC", # "NFC", "NFD", "NFKC" or "NFKD"
 )->str: # The text in that form, as HF tokenizers gives it
     "Normalize as Unicode 9.0 does, in time proportional to the text."
+    _check_text(text)
     if form not in ("NFC", "NFD", "NFKC", "NFKD"): raise ValueError(f'form={form!r} is unknown; pass "NFC", "NFD", "NFKC" or "NFKD"')
     if text.isascii(): return text
     long = _long_run().search(text)
@@ -74,7 +79,7 @@ def normal_form(
     parts[::2] = [unicodedata.normalize(form, _ordered(p, form) if long else p) for p in parts[::2]]
     return "".join(parts)
 
-# %% ../nbs/05_normal_forms.ipynb #2390c0f7
+# %% ../nbs/05_normal_forms.ipynb #e82a85e4
 class _Parts(dict):
     "Character → (class, character, change) of each part, worked out when first asked for."
     def __init__(self, form): self.form = form
@@ -87,13 +92,13 @@ class _Parts(dict):
 
 _parts = cache(_Parts)
 
-@cache
+@lru_cache(1 << 16)
 def _composed(a, b):
     "What two characters compose to; None if they stay apart."
     if _inert().match(a) or _inert().match(b): return None
     return one if len(one := unicodedata.normalize("NFC", a + b)) == 1 else None
 
-# %% ../nbs/05_normal_forms.ipynb #a86f94ce
+# %% ../nbs/05_normal_forms.ipynb #02b38f27
 def _compose(parts):
     "Melt marks into starters: (class, character, change) triples in, (character, change) pairs out."
     out, starter, before = [], None, 0
@@ -208,13 +213,14 @@ class CharTable(dict):
         "What each character of a text becomes."
         return [self[code] or "" for code in map(ord, text)]
 
-# %% ../nbs/05_normal_forms.ipynb #ba10de00
+# %% ../nbs/05_normal_forms.ipynb #b80d1789
 LOWER = CharTable(lower_char)
 
 def lower_each(
     text:str, # Any text
 )->str: # In lower case
     "Lower the case of every character, whatever stands beside it."
+    _check_text(text)
     return text.lower() if text.isascii() else LOWER.translate(text)
 
 # %% ../nbs/05_normal_forms.ipynb #74f2a3b0
@@ -231,7 +237,7 @@ def bert_normalize_ref(
     if strip: text = strip_marks(text)
     return lower_each(text) if lower else text
 
-# %% ../nbs/05_normal_forms.ipynb #0ff6056d
+# %% ../nbs/05_normal_forms.ipynb #f9f8840a
 class _MarksMove(Exception):
     "A mark that stays has a combining class: its place depends on its neighbours."
 
@@ -274,7 +280,7 @@ def bert_pieces(
         if not is_nonspacing(ch): out[source[at]] += lower_char(ch) if lower else ch
     return out
 
-# %% ../nbs/05_normal_forms.ipynb #0c5dbee3
+# %% ../nbs/05_normal_forms.ipynb #eb29be4c
 _YOUNG_MARKS = ("7FD 897-8D3 9FE AFA-AFF B55 C04-C3C CF3-D00 D3B-D3C D81 EBA ECE 1715 180F 1ABF-1ACE 1CF7 1DF6-1DFA A82C A8FF 10D24-10F85 11070-11074 110C2 11145-11146 111C9 "
                 "111CE-111CF 11241 1133B 113B8-113E2 1145E 1182C-11A99 11D31-1612F 16F4F 16F7F-16F87 16FE4-16FF1 1CF00-1CF46 1E08F-1E5EF")
 
@@ -290,4 +296,5 @@ def drop_marks(
     text:str, # Any text; decomposed if its accents are to go
 )->str: # Without combining marks
     "Drop all combining marks; precomposed letters are left as they are."
+    _check_text(text)
     return text if text.isascii() else UNMARKED.translate(text)

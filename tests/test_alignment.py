@@ -99,7 +99,7 @@ def test_paths_there_and_back():
     def inner(text): return text
     for bad in (inner, lambda t: t, "".join, print.__call__, random.Random(1).random, 3):
         with pytest.raises(ValueError, match="cannot be saved"): path_of(bad)
-    for bad in ("", ":", "html", "html:", ":unescape", None, "html:unescape.x", "no_such:thing", "html:__name__"):
+    for bad in ("", ":", "html", "html:", ":unescape", None, "html:unescape.x", "no_such:thing", "html:__name__", ".html:unescape", b"html:unescape"):
         with pytest.raises(ValueError): function_at(bad)
 
 

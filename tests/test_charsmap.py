@@ -10,7 +10,7 @@ import unicodedata
 
 import pytest
 
-from subword_nb.charsmap import Charsmap, build_charsmap, charsmap_rules, graphemes, prefixes, read_charsmap
+from subword_nb.charsmap import Charsmap, build_charsmap, charsmap_rules, graphemes, keeps_ascii, prefixes, read_charsmap
 
 # letters that compose, marks, joiners; Hangul; Indian conjuncts; prepended marks; pictures and flags; line ends and controls; full width and ligatures; wide and unassigned
 ALPHABETS = [
@@ -140,6 +140,40 @@ def test_a_trie_in_circles_is_found_out():
     units[place] = ord("b") | (place ^ base) << 10 | 1 << 8
     blob = (4 * len(units)).to_bytes(4, "little") + units.tobytes() + pool
     with pytest.raises(ValueError, match="circles"): charsmap_rules(blob)
+
+
+def test_shared_endings_are_no_circle():
+    "Ten thousand ways through one block of units; and one key as long as a page."
+    digits = {f"{i:04d}": "0" for i in range(10_000)}
+    assert len(read_charsmap(build_charsmap(digits))[0]) == 256 and charsmap_rules(build_charsmap(digits)) == digits
+    assert Charsmap(build_charsmap(digits)).longest("012 01234567é") == "012 00é"
+    long = {"ab" * 10_000: "x", "é" * 3000: "y"}
+    assert charsmap_rules(build_charsmap(long)) == long
+
+
+@pytest.mark.slow
+def test_a_trie_of_endless_keys_is_refused():
+    "Sixty letters, each a or b, all on the way to one value: no circle, but more keys than could ever be listed."
+    bases, units = [256 * (k + 1) for k in range(61)], [0] * (256 * 62)
+    units[0] = bases[0] << 10
+    for k in range(60):
+        for label in b"ab":
+            place = bases[k] ^ label
+            units[place] = label | (place ^ bases[k + 1]) << 10 | (k == 59) << 8
+    units[bases[60]] = 1 << 31
+    blob, started = (4 * len(units)).to_bytes(4, "little") + b"".join(u.to_bytes(4, "little") for u in units) + b"x\0", time.process_time()
+    with pytest.raises(ValueError, match="millions of keys"): charsmap_rules(blob)
+    assert time.process_time() - started < 60 and Charsmap(blob).normalize("ab" * 30) == "ab" * 30
+
+
+def test_memory_stays_bounded():
+    "Clusters are remembered, but not all there are."
+    assert Charsmap(build_charsmap({"ﬁ": "fi"}))._tables.whole.cache_info().maxsize == 1 << 16
+
+
+def test_what_cutting_at_a_space_relies_on():
+    for rules, kept in (({}, True), ({"e\u0301": "é", "a\u0301b": "", "\u3000": " ", "a": "a"}, True), ({"a": "b"}, False), ({"9": ""}, False), ({" ": " "}, False), ({" \u0301": "´"}, False), ({"\u0600\u0601": "x"}, False)):
+        assert keeps_ascii(Charsmap(build_charsmap(rules))) == kept, rules
 
 
 def test_rules_that_cannot_be_written():
@@ -279,6 +313,13 @@ def named_map(name):
     while True:
         size, shift, at = size | (spec[at] & 127) << shift, shift + 7, at + 1
         if spec[at - 1] < 128: return spec[at:at + size]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf"])
+def test_sentencepiece_s_maps_leave_spaces_alone(name):
+    "So texts may be cut there; letters, of course, change where case is folded."
+    assert keeps_ascii(Charsmap(named_map(name))) == (not name.endswith("cf"))
 
 
 @pytest.mark.peers

@@ -180,6 +180,19 @@ def test_a_megabyte_is_linear():
     assert changes[0] == ("ạ", -1) and len(changes) == 2 * half
 
 
+def test_what_is_no_text_is_refused():
+    "Bytes can be ASCII too, and would pass through unchanged."
+    for function in (normal_form, lower_each, drop_marks, normal_form_changes):
+        for wrong in (b"abc", bytearray(b"abc"), None, 3, ["a"]):
+            with pytest.raises(ValueError, match="expected str: decode bytes first"): function(wrong)
+        assert type("Mine", (str,), {})("e\u0301") == "e\u0301" and function(type("Mine", (str,), {})("e\u0301")) == function("e\u0301")
+
+
+def test_memory_stays_bounded():
+    "What pairs of characters compose to is remembered, but not all pairs there are."
+    assert F._composed.cache_info().maxsize == 1 << 16
+
+
 def test_tables_answer_for_each_character():
     shout = CharTable(lambda ch: "" if ch == "-" else ch.upper())
     assert shout.pieces("ß-a") == ["SS", "", "A"] and shout.translate("ß-a" * 300) == "SSA" * 300 and shout.translate("a-b") == "AB"

@@ -1,4 +1,6 @@
 """Normalizers against HF tokenizers: texts on every code point, spans on generated texts, files that HF loads or refuses; the same bytes on every Python."""
+import copy
+import dataclasses
 import functools
 import hashlib
 import html
@@ -6,6 +8,7 @@ import itertools
 import json
 import pickle
 import random
+import re
 import subprocess
 import sys
 import time
@@ -250,6 +253,43 @@ def test_real_maps_have_hf_s_spans(shared_file):
         for text in generated(600, seed=12): assert ours(n, text) == hf(text), (file, text)
 
 
+CASES = [
+    (BertNormalizer(False, False, True, False), "Crème brûlée", "Creme brulee"), (BertNormalizer(False, True, False, False), "学问", " 学  问 "), (BertNormalizer(True, False, False, False), "\ufeffBonjour\x07\u200e", "Bonjour"),
+    (BertNormalizer(False, False, False, True), "Crème BRÛLÉE", "crème brûlée"), (BertNormalizer(False, False, None, True), "BRÛLÉE", "brulee"), (BertNormalizer(False, False, None, False), "BRÛLÉE", "BRÛLÉE"),
+    (Sequence([Lowercase(), Strip()]), "\t GOOD Day \n", "good day"), (Sequence([NFD(), StripAccents()]), "Où êtes-vous, Zoë?", "Ou etes-vous, Zoe?"), (Sequence([]), " Ab ", " Ab "), (Lowercase(), "ÀÉ", "àé"),
+    (Strip(True, False), "  day  ", "day  "), (Strip(False, True), "  day  ", "  day"), (Strip(True, True), "\u2003day\u3000", "day"), (Strip(False, False), " day ", " day "), (Prepend("▁"), "day", "▁day"), (Prepend("▁"), "", ""),
+    (Replace("day", "night"), "day by day", "night by night"), (Replace({"Regex": r"\s+"}, " "), "day \t\n by", "day by"), (Replace({"Regex": "(d)(a)"}, "$2 $1"), "day", "$2 $1y"), (Replace({"Regex": r"(\w+)"}, "[$0]"), "a day", "[$0] [$0]"),
+    (Replace("''", '"'), "''day''", '"day"'), (Nmt(), "a\u200bb\x01", "a b"), (ByteLevel(), "é ", "Ã©Ġ"), (NFKC(), "①ﬁ㎏", "1fikg"), (NFC(), "e\u0301", "é"), (StripAccents(), "e\u0301é", "eé"),
+]
+
+
+@pytest.mark.parametrize("n, text, expected", CASES, ids=lambda x: ascii(x)[:40])
+def test_small_cases(n, text, expected):
+    "What HF's own tests ask of each component, with words of our own."
+    assert n.normalize(text) == n.align(text).text == expected
+    assert isinstance(n, N.Normalizer) and pickle.loads(pickle.dumps(n)) == n and hash(pickle.loads(pickle.dumps(n))) == hash(n) and eval(repr(n), vars(N)) == n
+
+
+@pytest.mark.peers
+def test_small_cases_are_hf_s():
+    tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
+    for n, text, expected in CASES: assert theirs(tk, n)(text)[0] == expected == theirs(tk, normalizer_from_dict(n.to_dict()))(text)[0], n
+    for n in {n for n, _, _ in CASES}:
+        for text in (" ", "Día  \u0301de SOL\u200b在", "''x''  "): assert ours(n, text) == theirs(tk, n)(text), (n, text)
+
+
+def test_components_are_values():
+    "HF's can be changed in place; ours are replaced: a changed one is another one."
+    n = Sequence([BertNormalizer(), Strip(), Prepend("_"), Replace("some", "else")])
+    assert [type(x).__name__ for x in n.normalizers] == ["BertNormalizer", "Strip", "Prepend", "Replace"] and n.normalizers[3].pattern == "some"
+    for component, name, value in ((n.normalizers[0], "lowercase", False), (n.normalizers[1], "left", False), (n.normalizers[2], "prepend", " "), (n.normalizers[3], "content", "")):
+        with pytest.raises(dataclasses.FrozenInstanceError): setattr(component, name, value)
+        other = dataclasses.replace(component, **{name: value})
+        assert getattr(other, name) == value and other != component and type(other) is type(component)
+    assert NFC() != NFD() and len({*COMPONENTS, *COMPONENTS}) == len(COMPONENTS) and copy.deepcopy(COMPONENTS) == COMPONENTS
+    with pytest.raises(ValueError, match=r"lowercase='no'; pass one of"): dataclasses.replace(BertNormalizer(), lowercase="no")
+
+
 def test_a_panic_of_hf_s_is_none_of_ours():
     "A pattern that matches before the first character, then a step over the whole text: the sign in front stays in front, once, and comes from nowhere."
     n = Sequence([Replace("^", "▁", True), Lowercase(), NFC()])
@@ -267,6 +307,14 @@ def test_cutting_before_a_space():
                 split += 1
                 assert n.normalize(x + y) == n.normalize(x) + n.normalize(y), (n, x, y)
     assert split > 10_000
+    chained = [NFC(), NFKC(), StripAccents(), Lowercase(), BertNormalizer(), TABLE, *(Precompiled(build_charsmap(r)) for r in ({"\u0600": ""}, {" \u0301": "z"}, {"e\u0301": "\u0301", "é": " "})),
+               *(Replace(p, c) for p, c in (("b é", ""), (" é", "x"), ("bx", ""), ("é", "\u0301"), ("b ", "z"), (" ", "▁"), ("▁b", "")))] + [Replace(p, c, True) for p, c in ((r"\s+", " "), (" {2,}", "x"), (" ", "▁"))]
+    for _ in range(15_000):
+        n = Sequence(rng.choices(chained, k=rng.randint(1, 4)))
+        x, y = ("".join(rng.choices("ab é\u0301\u0600", k=rng.randrange(4))) for _ in "xy")
+        x, y = x + rng.choice("abe"), " " + rng.choice("abe") + y
+        if n.splits_at_space: assert n.normalize(x + y) == n.normalize(x) + n.normalize(y), (n, x, y)
+    assert [n.splits_at_space for n in (Sequence([NFKC(), Replace(" {2,}", "▁", True)]), Sequence([TABLE, Replace(r"\s+", " ", True)]), Sequence([Replace(r"\s+", " ", True), NFC()]))] == [True, False, True]
     told = {n: n.splits_at_space for n in (Strip(), Prepend("x"), Replace("a b", ""), Replace("a ", ""), Replace("", "x"), Replace("a|b", "", True), N.Callable(str.title), NFC(), BertNormalizer(),
                                            TABLE, Replace(" ", "▁"), Replace(r"\s+", " ", True), Replace(" a", "b"), ByteLevel(), Sequence([Replace(" ", "a"), Replace("aa", "b")]))}
     assert [*told.values()] == [False] * 7 + [True] * 7 + [False]
@@ -324,12 +372,63 @@ def test_functions(tmp_path, monkeypatch):
     assert pickle.loads(pickle.dumps(n)) == n
 
 
+def test_functions_that_say_what_they_return():
+    "A function, one with its annotation as text, an object, and one with its first arguments given are asked by their signature."
+    def cut(x, n): return x.slice(0, n)
+    def exact(x: Aligned, n: int = 1) -> Aligned: return cut(x, n)
+    def named(x: "Aligned") -> "Aligned": return cut(x, 1)
+    class First:
+        n: int = 1
+
+        def __call__(self, x: Aligned) -> Aligned: return cut(x, self.n)
+    for function in (exact, named, First(), functools.partial(exact, n=1), First().__call__):
+        assert N.Callable(function).align(Aligned("ab", at=4)) == Aligned("a", at=4) and N.Callable(function).normalize("ab") == "a"
+    for function in (str.title, html.unescape, len, str, functools.partial(str.replace, "ab"), lambda text: text): assert not N.Callable(function)._exact
+    with pytest.raises(ValueError, match="returned a str; a normalizer's function returns Aligned"): N.Callable(lambda_of(str)).normalize("a")
+
+
+def lambda_of(made):
+    "A function that promises an aligned text and does not keep its word."
+    def broken(x: Aligned) -> Aligned: return made(x.text)
+    return broken
+
+
+@pytest.mark.peers
+def test_sequences_in_sequences_as_deep_as_hf_s():
+    tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
+    empty, d, read = json.loads(tk.Tokenizer(tk.models.BPE()).to_str()), {"type": "Sequence", "normalizers": []}, []
+    for _ in range(66):
+        try: tk.Tokenizer.from_str(json.dumps(empty | {"normalizer": d}))
+        except Exception as e: hf = str(e)
+        else: hf = ""
+        try: normalizer_from_dict(d)
+        except ValueError as e: mine = str(e)
+        else: mine = ""
+        assert bool(hf) == bool(mine) and (not mine or re.match(r"normalizer\.normalizers\[0\].*deeper than", mine)), (hf, mine)
+        read.append(not mine)
+        d = {"type": "Sequence", "normalizers": [d]}
+    assert True in read and False in read
+
+
+def test_a_megabyte_through_every_component():
+    "Of one letter, of spaces, of marks, of what every component changes: time proportional to the text."
+    for unit in ("a", " ", "\u0301", "\u3000", "ﬁ", "\r\n", "\x00"):
+        text = unit * (1_000_000 // len(unit.encode()))
+        for n in (*COMPONENTS[:24], Replace(r"\s+", " ", True), Replace(r"\s+$", "", True)):
+            started = time.process_time()
+            assert n.normalize(text) is not None and time.process_time() - started < 4, (unit, n)
+    for n in (NFKD(), BertNormalizer(), Strip(), Replace("ﬁ", "fi"), TABLE):
+        started, x = time.process_time(), n.align("ﬁ" * 300_000)
+        assert len(x.marks()) == len(x.text) and time.process_time() - started < 8, n
+
+
 def test_what_names_a_normalizer():
     for name, kind in N._NAMES.items(): assert normalizer(name) == kind()
     assert normalizer(("nfd", "strip_accents")) == Sequence([NFD(), StripAccents()]) and normalizer(None) is None
     for bad in ("NFC", "x", 3, NFC, {}, b"nfc"):
         with pytest.raises(ValueError, match="is not understood; pass a name"): normalizer(bad)
-    for bad in (lambda: Strip("left"), lambda: Prepend(1), lambda: Replace(None, ""), lambda: Replace("a", None), lambda: Precompiled("AAAA"), lambda: Sequence([None]), lambda: NFC().align(3)):
+    for bad in (lambda: Strip("left"), lambda: Prepend(1), lambda: Replace(None, ""), lambda: Replace("a", None), lambda: Precompiled("AAAA"), lambda: Sequence([None]), lambda: Sequence(NFC()), lambda: Sequence(3), lambda: Sequence(None), lambda: Sequence("nfc"), lambda: NFC().align(3),
+                lambda: NFC().normalize(b"a"), lambda: Lowercase().normalize(None), lambda: Precompiled(bytearray(4)), lambda: Precompiled(b"")):
         with pytest.raises(ValueError): bad()
 
 
