@@ -113,15 +113,16 @@ def place_tokens(
         rows += found
     return rows
 
-# %% ../nbs/48_pipeline.ipynb #85d710ec
+# %% ../nbs/48_pipeline.ipynb #ced02aec
 def encode_aligned(
     c:Compiled, # A compiled engine
     text:str|list[str], # One valid text, or its words
-)->Encoding: # Of the text alone: no special tokens, not cut, not filled; its byte offsets are worked out when it is finished
+)->Encoding: # Of the text alone: no special tokens, not cut, not filled
     "The tokens of one text and their places."
     rows = place_tokens(c, text) if isinstance(text, str) else [(id, piece, at, k) for k, word in enumerate(text) for id, piece, at, _ in place_tokens(c, word)]
     ids, pieces, offsets, word_ids = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
-    return Encoding(ids, pieces=pieces, offsets=offsets, word_ids=word_ids)
+    out = Encoding(ids, pieces=pieces, offsets=offsets, word_ids=word_ids)
+    return out if all(w.isascii() for w in ([text] if isinstance(text, str) else text)) else measure_bytes(out, [text])
 
 # %% ../nbs/48_pipeline.ipynb #f49922f8
 def _texts(text, errors):
@@ -134,11 +135,10 @@ def _checked_text(text, errors, is_pretokenized):
     if is_pretokenized == isinstance(text, (list, tuple)): return _texts(text, errors)
     raise ValueError(f"is_pretokenized={is_pretokenized}, and the text is a {type(text).__name__}; pass " + ("a list of words" if is_pretokenized else "one text (several: align_batch; words: is_pretokenized=True)"))
 
-# %% ../nbs/48_pipeline.ipynb #209b5885
+# %% ../nbs/48_pipeline.ipynb #44cc859f
 def finish(
     tok:Engine, # An engine
-    texts:list, # One text or two; each may be a list of words
-    encodings:list[Encoding], # What `encode_aligned` made of each
+    encodings:list[Encoding], # Of one text, or of two
     add_special_tokens:bool=True, # Add what the post-processor says
     truncation:Truncation|None=None, # The limit, or None
 )->Encoding: # One sequence
@@ -147,8 +147,7 @@ def finish(
     if truncation is not None:
         n_added = tok.post_processor.n_added(len(encodings) == 2) if add_special_tokens and tok.post_processor else 0
         encodings = truncate_pair(encodings, truncation, n_added)
-    out = tok.post_processor.process(encodings, add_special_tokens) if tok.post_processor else default_process(encodings)
-    return out if all(w.isascii() for t in texts for w in ([t] if isinstance(t, str) else t)) else measure_bytes(out, texts)
+    return tok.post_processor.process(encodings, add_special_tokens) if tok.post_processor else default_process(encodings)
 
 # %% ../nbs/48_pipeline.ipynb #8ce1be10
 def align(
@@ -164,7 +163,7 @@ def align(
     "All that can be said about the tokens of a text."
     return align_batch(tok, [text], None if pair is None else [pair], add_special_tokens, is_pretokenized, allowed_special, disallowed_special, errors)[0]
 
-# %% ../nbs/48_pipeline.ipynb #324bdb4d
+# %% ../nbs/48_pipeline.ipynb #6038f455
 def align_batch(
     tok:Engine, # An engine, such as a `Tokenizer`
     texts:Iterable, # Texts, or with `is_pretokenized` lists of words
@@ -176,20 +175,20 @@ def align_batch(
     errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
 )->list[Encoding]: # One for each text, or pair
     "`align` for many texts; filled up together if the tokenizer says so."
-    rows = [finish(tok, *row, add_special_tokens, tok.truncation) for row in
+    rows = [finish(tok, row, add_special_tokens, tok.truncation) for row in
             _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, errors)]
     return rows if tok.padding is None else pad_batch(rows, tok.padding)
 
-# %% ../nbs/48_pipeline.ipynb #15db0be8
+# %% ../nbs/48_pipeline.ipynb #d917f7c2
 def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, errors):
-    "Each text, or pair of texts, with its encodings."
+    "Each text, or pair of texts, as a list of encodings."
     if isinstance(texts, (str, bytes)): raise ValueError("several texts are expected, and this is one; pass a list")
     columns = [list(texts)] if pairs is None else [list(texts), list(pairs)]
     if len({len(col) for col in columns}) > 1: raise ValueError(f"there are {len(columns[0])} texts and {len(columns[1])} second texts; pass one for each")
     c = compiled(tok, allowed_special)
     columns = [[_checked_text(t, errors, is_pretokenized) for t in col] for col in columns]
     refuse_texts(tok, c, (w for col in columns for t in col for w in ([t] if isinstance(t, str) else t)), disallowed_special)
-    for row in zip(*columns): yield row, [encode_aligned(c, text) for text in row]
+    for row in zip(*columns): yield [encode_aligned(c, text) for text in row]
 
 # %% ../nbs/48_pipeline.ipynb #d33bbcf4
 class Stages(NamedTuple):
@@ -275,7 +274,7 @@ def _arrays(columns, alone):
         return np.stack(rows) if rows and len({len(r) for r in rows}) == 1 else np.zeros((0, 0), np.int64) if not rows else rows
     return {name: array(name, rows) for name, rows in columns.items()}
 
-# %% ../nbs/48_pipeline.ipynb #5515a646
+# %% ../nbs/48_pipeline.ipynb #4e84337a
 def call(
     tok:Engine, # An engine, such as a `Tokenizer`
     texts, # One text, or several; with `is_split_into_words` lists of words
@@ -299,7 +298,7 @@ def call(
     wanted, alone = _wanted(returned), _is_one(texts, is_split_into_words)
     limits = _truncation_of(tok, truncation, max_length, stride, truncation_side, padding), _padding_of(tok, padding, max_length, pad_to_multiple_of, padding_side, pad_piece)
     columns = ([texts], None if pairs is None else [pairs]) if alone else (texts, pairs)
-    rows = [finish(tok, *row, add_special_tokens, limits[0]) for row in _encoded(tok, *columns, is_split_into_words, allowed_special, disallowed_special, "strict")]
+    rows = [finish(tok, row, add_special_tokens, limits[0]) for row in _encoded(tok, *columns, is_split_into_words, allowed_special, disallowed_special, "strict")]
     if limits[1]: rows = pad_batch(rows, limits[1])
     return _batch(rows, wanted, alone, return_overflowing_tokens)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+os.environ["RUST_BACKTRACE"] = "0"  # where a peer panics on a text, its name is enough
 
 
 def data_folder() -> Path:
