@@ -17,7 +17,7 @@ from .patterns import compile_pattern
 from .text import code_point_ranges
 from .vocab import AddedToken
 
-# %% ../nbs/41_added.ipynb #2b3c32ff
+# %% ../nbs/41_added.ipynb #f97176e8
 @cache
 def _spaces():
     "The white space characters, in one string."
@@ -48,7 +48,7 @@ def split_added_ref(
         at = end
     return [(part, content) for part, content in [*parts, (text[at:], None)] if part]
 
-# %% ../nbs/41_added.ipynb #81b613e0
+# %% ../nbs/41_added.ipynb #5228eb16
 class _Words(list):
     "Spellings backwards, in order, and how many transitions have been worked out."
     made = 0
@@ -68,7 +68,7 @@ class _State(dict):
         for state in reversed(chain): found = state[char] = _successor(state, char, found)
         return found
 
-# %% ../nbs/41_added.ipynb #d0589c51
+# %% ../nbs/41_added.ipynb #c940682e
 def _successor(state, char, shorter):
     "The state behind a character; `shorter` is where the failure link leads on it (None: the state is the root)."
     words, at = state.words, lambda word: word[state.depth:state.depth + 1]
@@ -78,7 +78,7 @@ def _successor(state, char, shorter):
     if shorter is None: shorter = state
     return _State(words, lo, hi, state.depth + 1, shorter) if lo < hi else shorter
 
-# %% ../nbs/41_added.ipynb #8bffd2a4
+# %% ../nbs/41_added.ipynb #2cad11e9
 def _walk(root, text, at):
     "Matches in text[at:], found by one walk from right to left."
     states = islice(accumulate(reversed(text[at:]), getitem, initial=root), 1, None)
@@ -93,7 +93,7 @@ def _root(spellings):
     words = _Words(sorted(s[::-1] for s in spellings if s))
     return _State(words, 0, len(words))
 
-# %% ../nbs/41_added.ipynb #4b9907ed
+# %% ../nbs/41_added.ipynb #37f2db0b
 _HEADS = 64 # As many heads as a regular expression still tells apart quickly
 
 def _lengths(spellings):
@@ -111,7 +111,7 @@ def _head_pattern(heads):
     basic = "".join(re.escape(h) for h in sorted(heads) if h < "\U00010000")
     return re.compile("[" + basic + "\U00010000-\U0010ffff]")
 
-# %% ../nbs/41_added.ipynb #01696d66
+# %% ../nbs/41_added.ipynb #af5611af
 def _written(finder, text):
     "Where spellings stand, as (start, end): leftmost first, longest first."
     at, account = 0, len(text) // 8 + (256 if finder._states is None else 16)
@@ -128,6 +128,7 @@ def _written(finder, text):
 
 def _matches(finder, text):
     "The same; an empty spelling, if there is one, stands at every other place that is not right behind a match."
+    if not isinstance(text, str): raise ValueError(f"the text is a {type(text).__name__}; pass a str")
     at, empty = 0, "" in finder.tokens
     for start, end in _written(finder, text):
         if empty: yield from ((i, i) for i in range(at, start))
@@ -135,7 +136,7 @@ def _matches(finder, text):
         at = end + 1
     if empty: yield from ((i, i) for i in range(at, len(text) + 1))
 
-# %% ../nbs/41_added.ipynb #4c54da60
+# %% ../nbs/41_added.ipynb #c259441e
 def _spans(finder, text, special):
     "The spans of matches that may stand where they stand, with their tokens."
     at = reach = 0
@@ -173,13 +174,15 @@ def _restored(tokens):
     "A finder from its spellings, for pickle."
     return AddedFinder(tokens.values(), {t.content: s for s, t in tokens.items()}.get)
 
-# %% ../nbs/41_added.ipynb #966819c8
+# %% ../nbs/41_added.ipynb #4a0ce74b
 class AddedFinder:
     "Finds added tokens in texts."
     def __init__(self,
         tokens:Iterable[AddedToken], # The tokens to look for; of two with one spelling the last counts
         spell:Callable|None=None, # From content to spelling: a normalizer's function, where the text is normalized
     ):
+        tokens = list(tokens)
+        if odd := [t for t in tokens if not isinstance(t, AddedToken)]: raise ValueError(f"tokens holds {odd[0]!r}, a {type(odd[0]).__name__}; pass AddedToken objects")
         self.tokens = {spell(t.content) if spell else t.content: t for t in tokens}
         self._lengths, self._states = _lengths(self.tokens), None
         self._search = _head_pattern(self._lengths).search if self._lengths else lambda text, at: None
@@ -203,20 +206,22 @@ class AddedFinder:
         "Cut a text at its added tokens."
         return [(text[a:b], token and token.content) for a, b, token in self.spans(text)]
 
-# %% ../nbs/41_added.ipynb #9fadbfcf
+# %% ../nbs/41_added.ipynb #9ab5112d
 @lru_cache(64)
 def _finder_of(contents):
     "A finder for plain spellings, kept for the next text."
     return AddedFinder(AddedToken(content) for content in sorted(contents))
 
 def _names(name, value, known):
-    "A set of spellings from what a caller passes."
-    if isinstance(value, str) and value == "all": return frozenset(known)
+    "A set of spellings from what a caller passes; `known` is what \"all\" stands for, if anything."
+    if isinstance(value, str) and value == "all" and known is not None: return frozenset(known)
+    if isinstance(value, frozenset): return value
     if isinstance(value, str): raise ValueError(f'{name}={value!r} is one text; pass "all" or a set of tokens, {{{value!r}}}')
-    if not isinstance(value, Collection): raise ValueError(f'{name}={value!r} is no set of tokens; pass "all", a set or list, or () for none')
-    return frozenset(value)
+    texts = list(value) if isinstance(value, Iterable) else [None]
+    if all(isinstance(t, str) for t in texts): return frozenset(texts)
+    raise ValueError(f'{name}={value!r} is no set of tokens; pass "all", a set or list of texts, or () for none')
 
-# %% ../nbs/41_added.ipynb #2b07b29c
+# %% ../nbs/41_added.ipynb #cd9c3026
 def refuse_special(
     text:str, # Any text
     contents:"AddedFinder|Iterable[str]", # The special tokens there are; of a finder, those that are special
@@ -224,8 +229,8 @@ def refuse_special(
     allowed:str|Collection[str]=(), # What a text may give as a command; counts only where `disallowed` is "all"
 )->None:
     "Refuse a text that spells a special token which it may not spell."
-    known = [t.content for t in contents.tokens.values() if t.special] if isinstance(contents, AddedFinder) else contents
-    if isinstance(disallowed, str) and disallowed == "all": barred = frozenset(known) - _names("allowed_special", allowed, known)
+    known = _names("contents", [t.content for t in contents.tokens.values() if t.special] if isinstance(contents, AddedFinder) else contents, None)
+    if isinstance(disallowed, str) and disallowed == "all": barred = known - may if (may := _names("allowed_special", allowed, known)) else known
     else: barred = _names("disallowed_special", disallowed, known)
     for start, end in _matches(_finder_of(barred), text):
         token = text[start:end]

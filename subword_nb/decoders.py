@@ -22,15 +22,25 @@ def visible_bytes(
     try: return bytes([CHAR2BYTE[c] for c in piece])
     except KeyError: return piece.encode("utf-8")
 
-# %% ../nbs/44_decoders.ipynb #b514574c
+# %% ../nbs/44_decoders.ipynb #9831176d
+def _check_options(d):
+    "Refuse options that are not of the kind of their defaults."
+    for f in fields(d):
+        value = getattr(d, f.name)
+        if not isinstance(value, type(f.default)): raise ValueError(f"{f.name}={value!r} is a {type(value).__name__}; pass a {type(f.default).__name__} such as {f.default!r}")
+
+# %% ../nbs/44_decoders.ipynb #64b54ae2
 @dataclass(frozen=True)
 class Decoder:
     "What all decoders can do."
+    def __post_init__(self): _check_options(self)
+
     def decode(self,
         pieces:list[str], # Pieces, or the parts that another decoder made of them
         errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore"
     )->list[str]: # Parts, which are joined without anything between
         "Turn pieces into parts of the text."
+        if isinstance(pieces, str): raise ValueError(f"decode takes a list of pieces, not one text; pass [{pieces!r}]")
         return self._decode(list(pieces), errors)
 
     def to_dict(self)->dict: # Its type and options
@@ -67,7 +77,7 @@ class WordPiece(Decoder):
         parts = [p if i == 0 else p[len(self.prefix):] if p.startswith(self.prefix) else " " + p for i, p in enumerate(pieces)]
         return [_cleaned(p) for p in parts] if self.cleanup else parts
 
-# %% ../nbs/44_decoders.ipynb #6b55de91
+# %% ../nbs/44_decoders.ipynb #9cb8d4a5
 _CLEAN = [(" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re")]
 
 def _cleaned(part):
@@ -75,7 +85,7 @@ def _cleaned(part):
     for spaced, close in _CLEAN: part = part.replace(spaced, close)
     return part
 
-# %% ../nbs/44_decoders.ipynb #a298b740
+# %% ../nbs/44_decoders.ipynb #b02483dc
 @dataclass(frozen=True)
 class Metaspace(Decoder):
     "Turn visible spaces into spaces, and drop those of the first piece."
@@ -84,6 +94,7 @@ class Metaspace(Decoder):
     split: bool = True # Written to files; decoding does not use it
 
     def __post_init__(self):
+        super().__post_init__()
         if len(self.replacement) != 1: raise ValueError(f"replacement={self.replacement!r} is not one character; the usual one is '▁' (U+2581)")
         if self.prepend_scheme not in ("always", "never", "first"): raise ValueError(f'prepend_scheme={self.prepend_scheme!r} is unknown; pass "always", "never" or "first"')
 
@@ -142,7 +153,7 @@ class CTC(Decoder):
         if self.cleanup: parts = [_cleaned(p).replace(self.word_delimiter_token, " ") for p in parts]
         return [p for p in parts if p]
 
-# %% ../nbs/44_decoders.ipynb #1ec7ef25
+# %% ../nbs/44_decoders.ipynb #b7b6596a
 def fallback_byte(
     piece:str, # Any piece
 )->int|None: # Its byte; None if it is not of the form <0xXX>

@@ -5,37 +5,40 @@
 # %% auto #0
 __all__ = ['decode_bytes', 'decode', 'decode_batch', 'decode_stream_ref', 'Stream', 'stream', 'decode_stream']
 
-# %% ../nbs/54_decoding.ipynb #e1e03bbf
+# %% ../nbs/54_decoding.ipynb #fb0514e3
 import codecs
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from itertools import takewhile
 
 from . import decoders
 from .decoders import decode_pieces, fallback_byte, spell_run, visible_bytes
 
-# %% ../nbs/54_decoding.ipynb #dda578a1
+# %% ../nbs/54_decoding.ipynb #7cff227c
 class _Pieces(dict):
     "Id → piece, for one tokenizer; filled when an id is first asked for."
     def __init__(self, tok):
-        self.made_of = tok.id2piece, tok.added_tokens, tok.normalizer
-        self.size, self.added, self.bytes = tok.vocab_size, {i: t for t, i in tok.added_tokens}, {}
+        self.made_of = _parts(tok)
+        self.size, self.added, self.bytes, self.texts = tok.vocab_size, {i: t for t, i in tok.added_tokens}, {}, {}
         self.special = frozenset(t.content for t, _ in tok.added_tokens if t.special)
 
     def __missing__(self, i):
-        id2piece, _, normalizer = self.made_of
+        id2piece, _, normalizer, _ = self.made_of
         token, piece = self.added.get(i), id2piece[i] if 0 <= i < len(id2piece) else None
         if token is not None: piece = normalizer.normalize(token.content) if normalizer and token.normalized else token.content
         if piece is None: raise KeyError(f"the id {i} is not in this vocabulary of {self.size} pieces; its ids are from 0 to {len(id2piece) - 1}")
         self[i] = piece
         return piece
 
+def _parts(tok): return tok.id2piece, tok.added_tokens, tok.normalizer, tok.decoder
+
 def _pieces_of(tok):
     "The pieces of a tokenizer, kept with it until its parts change."
     kept = tok.__dict__.get("_spelled")
-    if kept is None or any(a is not b for a, b in zip(kept.made_of, (tok.id2piece, tok.added_tokens, tok.normalizer))): kept = tok._spelled = _Pieces(tok)
+    if kept is None or any(a is not b for a, b in zip(kept.made_of, _parts(tok))): kept = tok._spelled = _Pieces(tok)
     return kept
 
-# %% ../nbs/54_decoding.ipynb #4d82f588
+# %% ../nbs/54_decoding.ipynb #6ba63338
 def _id(i):
     "An id as Python's int; what is no whole number is an error."
     if type(i) is int: return i
@@ -45,6 +48,7 @@ def _id(i):
 def _ids(ids):
     "Ids as a list of Python's ints."
     if not isinstance(ids, Iterable): raise ValueError(f"decode takes ids, a list or an array, not a {type(ids).__name__}; for one id pass [{ids!r}]")
+    if isinstance(ids, (str, bytes, bytearray, set, frozenset, dict)): raise ValueError(f"decode takes ids in their order, a list or an array, not a {type(ids).__name__}")
     ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)
     return ids if set(map(type, ids)) <= {int} else [_id(i) for i in ids]
 
@@ -128,7 +132,7 @@ def decode_stream_ref(
     ends = [0, *map(len, out[::-1]), len(rest)]
     return [rest[a:b] for a, b in zip(ends, ends[1:])]
 
-# %% ../nbs/54_decoding.ipynb #49e7c298
+# %% ../nbs/54_decoding.ipynb #6c96e5ef
 class _Whole:
     "A stage that waits for whole parts."
     def __init__(self, decoder=None, errors="replace"):
@@ -156,7 +160,11 @@ class _Whole:
         "What comes when there are no more."
         return []
 
-# %% ../nbs/54_decoding.ipynb #0a75d043
+    def state(self):
+        "All that the next text depends on, apart from the next chunk; None if that is more than a word."
+        return None if self.held else self.n > 0
+
+# %% ../nbs/54_decoding.ipynb #8b6d5df1
 class _Joined(_Whole):
     "Pieces with spaces between them."
     def change(self, part): return [" " + part if self.n else part]
@@ -167,14 +175,16 @@ class _Heard(_Whole):
     def change(self, part):
         before, self.before = self.before, part
         return [] if part == before else self.decoder.decode([part], self.errors)
+    def state(self): return None
 
 class _AtEnd(_Whole):
     "All parts at once, when the last has come."
     def __init__(self, decoder, errors): super().__init__(decoder, errors); self.all = []
     def change(self, part): self.all.append(part); return []
     def finish(self): return [(p, True) for p in self.decoder.decode(self.all, self.errors)]
+    def state(self): return None
 
-# %% ../nbs/54_decoding.ipynb #eed2c36a
+# %% ../nbs/54_decoding.ipynb #621ca1aa
 class _Runs(_Whole):
     "Byte fallback: a run of bytes waits until it ends, or cannot be text any more."
     def __init__(self, decoder, errors): super().__init__(decoder, errors); self.begin()
@@ -190,13 +200,15 @@ class _Runs(_Whole):
         return spell_run(lost, self.errors)
 
     def end(self):
+        if not (self.run or self.bad): return []
         done = spell_run(self.run, self.errors)
         self.begin()
         return done
 
     def finish(self): return [(p, True) for p in self.end()]
+    def state(self): return None if self.run or self.bad or self.held else "no run"
 
-# %% ../nbs/54_decoding.ipynb #0283f688
+# %% ../nbs/54_decoding.ipynb #ff65587b
 class _Suffixes(_Whole):
     "BPEDecoder: suffixes wait until it is known whether this is the last part."
     late = None # The part before, from its first suffix on
@@ -209,12 +221,14 @@ class _Suffixes(_Whole):
         return out
 
     def finish(self): return [] if self.late is None else [(self.late.replace(self.decoder.suffix, ""), True)]
+    def state(self): return None if self.held or self.late else self.late is None
 
-# %% ../nbs/54_decoding.ipynb #0b6efaa0
+# %% ../nbs/54_decoding.ipynb #9b8183f3
 class _Glued:
     "Fuse: one part that ends when everything ends."
     def push(self, chunks): return [(text, False) for text, _ in chunks if text]
     def finish(self): return [("", True)]
+    def state(self): return "open"
 
 class _Literal:
     "A text is replaced wherever it stands."
@@ -224,15 +238,16 @@ class _Literal:
         out = []
         for text, ends in chunks:
             *done, tail = (self.held + text).split(self.old)
-            keep = 0 if ends else next((k for k in range(min(len(tail), len(self.old) - 1), 0, -1) if self.old.startswith(tail[-k:])), 0)
+            keep = 0 if ends or len(self.old) == 1 else next((k for k in range(min(len(tail), len(self.old) - 1), 0, -1) if self.old.startswith(tail[-k:])), 0)
             self.held = tail[len(tail) - keep:]
             out.append((self.new.join([*done, tail[:len(tail) - keep]]), ends))
             if ends: self.new = self.later
         return out
 
     def finish(self): return []
+    def state(self): return None if self.held else self.new
 
-# %% ../nbs/54_decoding.ipynb #a981e16c
+# %% ../nbs/54_decoding.ipynb #349c05d8
 class _Edges:
     "Strip: characters at the left edge go, those that may turn out to be the right edge wait."
     def __init__(self, d): self.d, self.left, self.held = d, d.start, 0
@@ -251,21 +266,24 @@ class _Edges:
         return out
 
     def finish(self): return []
+    def state(self): return None if self.held or self.left not in (0, self.d.start) else self.left
 
-# %% ../nbs/54_decoding.ipynb #f38bef46
+# %% ../nbs/54_decoding.ipynb #6053ae15
 class _Utf8:
     "Bytes become one part, character by character."
     def __init__(self, errors): self.reader = codecs.getincrementaldecoder("utf-8")(errors)
     def push(self, chunks): return [(self.reader.decode(data), False) for data, _ in chunks]
     def finish(self): return [(self.reader.decode(b"", True), True)]
+    def state(self): return None if self.reader.getstate()[0] else "between characters"
 
 class _Visible(_Whole):
     "ByteLevel: whole parts in, one part of characters out."
     def __init__(self, decoder, errors): super().__init__(decoder, errors); self.utf8 = _Utf8(errors)
     def push(self, chunks): return self.utf8.push([(visible_bytes(p), True) for p in self.parts(chunks)])
     def finish(self): return self.utf8.finish()
+    def state(self): return None if self.held else self.utf8.state()
 
-# %% ../nbs/54_decoding.ipynb #88d5a28a
+# %% ../nbs/54_decoding.ipynb #d0503b4f
 def _stages(decoder, errors):
     "The stages of a decoder, in order."
     kind = type(decoder)
@@ -278,15 +296,43 @@ def _stages(decoder, errors):
     known = {decoders.ByteLevel: _Visible, decoders.ByteFallback: _Runs, decoders.BPEDecoder: _Suffixes, decoders.CTC: _Heard, decoders.WordPiece: _Whole, decoders.Replace: _Whole}
     return [known.get(kind, _AtEnd)(decoder, errors)]
 
-# %% ../nbs/54_decoding.ipynb #94c0c715
+# %% ../nbs/54_decoding.ipynb #168fdf67
 def _ways(tok, skip, errors):
-    "What an id stands for, what is skipped, and the stages."
-    if isinstance(tok.decoder, decoders.ByteLevel): return _bytes_of(tok, bool(skip)), (), [_Utf8(errors)]
-    pieces = _pieces_of(tok)
-    return pieces, pieces.special if skip else (), _stages(tok.decoder, errors)
+    "What an id stands for, what is skipped, the stages, and the texts known already."
+    pieces, skip = _pieces_of(tok), bool(skip)
+    texts = pieces.texts.setdefault((skip, errors), {})
+    if isinstance(tok.decoder, decoders.ByteLevel): return _bytes_of(tok, skip), (), [_Utf8(errors)], texts
+    return pieces, pieces.special if skip else (), _stages(tok.decoder, errors), texts
 
-# %% ../nbs/54_decoding.ipynb #19a6810d
-class Stream:
+# %% ../nbs/54_decoding.ipynb #f4f4f272
+class _Steps:
+    "Ids through the stages."
+    def _moment(self):
+        "The texts known in this state; none, and none to be kept, while something is held back."
+        state = tuple([stage.state() for stage in self._stages])
+        return {} if None in state else self._texts.setdefault(state, {})
+
+    def _take(self, id):
+        "One id of which nothing is known, or several."
+        if isinstance(id, Iterable) and getattr(id, "ndim", 1): return "".join(map(self.step, _ids(id)))
+        if type(id) is not int: return self.step(_id(id))
+        piece, known = self._of[id], self._known
+        if self._over: raise ValueError("this stream has been finished; make a new one with stream(tok)")
+        self._known, chunks = {}, [] if piece in self._skipped else [(piece, True)]
+        for stage in self._stages: chunks = stage.push(chunks)
+        text, self._known = "".join([text for text, _ in chunks]), self._moment()
+        if self._known is known: known[id] = text
+        return text
+
+    def __copy__(self):
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, _stages=deepcopy(self._stages))
+        return other
+
+    def __deepcopy__(self, memo): return self.__copy__()
+
+# %% ../nbs/54_decoding.ipynb #104d365f
+class Stream(_Steps):
     "Text from ids as they come; `stream` makes it."
     def __init__(self,
         tok, # A tokenizer
@@ -295,24 +341,21 @@ class Stream:
         after:Iterable[int]=(), # Ids that came before, such as a prompt; their text is not given out
     ):
         _check_errors(errors)
-        self._over, self._of, self._skipped, self._stages = False, *_ways(tok, skip_special_tokens, errors)
+        self._over, self._of, self._skipped, self._stages, self._texts = False, *_ways(tok, skip_special_tokens, errors)
+        self._known = self._moment()
         for i in _ids(after): self.step(i)
 
     def step(self,
-        id:int, # The next id
+        id:int|Iterable[int], # The next id, or the next few
     )->str: # The text that is settled by it; "" while there is none
-        "Take one id."
-        piece = self._of[_id(id)]
-        if self._over: raise ValueError("this stream has been finished; make a new one with stream(tok)")
-        if piece in self._skipped: return ""
-        chunks = [(piece, True)]
-        for stage in self._stages: chunks = stage.push(chunks)
-        return "".join([text for text, _ in chunks])
+        "Take one id, or a few."
+        text = self._known.get(id) if type(id) is int else None
+        return self._take(id) if text is None else text
 
     def finish(self)->str: # The rest of the text
         "Say that no more ids come."
         if self._over: return ""
-        self._over, chunks = True, []
+        self._over, self._known, chunks = True, {}, []
         for stage in self._stages: chunks = stage.push(chunks) + stage.finish()
         return "".join([text for text, _ in chunks])
 

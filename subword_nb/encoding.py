@@ -14,26 +14,27 @@ from itertools import accumulate
 
 from .draw import clip, printable
 
-# %% ../nbs/42_encoding.ipynb #2d3f8559
+# %% ../nbs/42_encoding.ipynb #b71c41b7
 _COLUMNS = ("ids", "pieces", "offsets", "offsets_bytes", "word_ids", "type_ids", "special_tokens_mask", "attention_mask")
 
-def _position(value, name):
-    "Refuse what is no position; a negative one would count from the end, unnoticed."
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0: raise ValueError(f"{name}={value!r} is no position; pass a whole number from 0 on")
-    return value
+def _whole(path, value, most=2**64 - 1):
+    "A whole number, also NumPy's, as Python's; a negative one would count from the end, unnoticed, and is refused."
+    n = -1 if isinstance(value, bool) or not hasattr(value, "__index__") else value.__index__()
+    if not 0 <= n <= most: raise ValueError(f"{path}={value!r}: expected a whole number from 0 to {most}")
+    return n
 
 def _rows(encoding, sequence_index):
     "First position of a sequence and the one after its last; all positions where nothing is known about it."
-    return encoding.sequence_ranges.get(sequence_index, (0, len(encoding.ids)))
+    return encoding.sequence_ranges.get(_whole("sequence_index", sequence_index), (0, len(encoding.ids)))
 
-# %% ../nbs/42_encoding.ipynb #204b65f8
+# %% ../nbs/42_encoding.ipynb #b1370447
 class TokenMaps:
     "From tokens to words, characters and sequences."
     def token_to_sequence(self,
         token_index:int, # Position of a token
     )->int|None: # Which of the texts it belongs to; None for what stands around them
         "The sequence of a token."
-        if _position(token_index, "token_index") > len(self.ids): return None
+        if _whole("token_index", token_index) > len(self.ids): return None
         if not self.sequence_ranges: return 0
         return next((s for s, (start, stop) in sorted(self.sequence_ranges.items()) if start <= token_index < stop), None)
 
@@ -51,7 +52,7 @@ class TokenMaps:
         inside = self.token_to_sequence(token_index) is not None and token_index < len(self.ids)
         return self.word_ids[token_index] if inside else None
 
-# %% ../nbs/42_encoding.ipynb #4888fb2a
+# %% ../nbs/42_encoding.ipynb #5980b8e2
 class WordMaps:
     "From words and characters to tokens."
     def word_to_tokens(self,
@@ -59,9 +60,8 @@ class WordMaps:
         sequence_index:int=0, # In which of the texts
     )->tuple|None: # Position of its first token and the one after its last
         "The tokens of a word."
-        _position(word_index, "word_index")
         at, stop = _rows(self, sequence_index)
-        words = self.word_ids[at:stop]
+        words, word_index = self.word_ids[at:stop], _whole("word_index", word_index)
         ends = next((i for i, w in enumerate(words) if w is not None and w > word_index), len(words))
         found = [at + i for i, w in enumerate(words[:ends]) if w == word_index]
         return (found[0], found[-1] + 1) if found else None
@@ -74,7 +74,7 @@ class WordMaps:
         found = self.word_to_tokens(word_index, sequence_index)
         return found and (self.offsets[found[0]][0], self.offsets[found[1] - 1][1])
 
-# %% ../nbs/42_encoding.ipynb #ff820c52
+# %% ../nbs/42_encoding.ipynb #0f9c68e3
 class CharMaps:
     "From characters to tokens and words."
     def char_to_token(self,
@@ -82,8 +82,7 @@ class CharMaps:
         sequence_index:int=0, # In which of the texts
     )->int|None: # Position of the first token that covers it; None for a character that no token covers
         "The token of a character."
-        at, stop = _rows(self, sequence_index)
-        _position(char_pos, "char_pos")
+        (at, stop), char_pos = _rows(self, sequence_index), _whole("char_pos", char_pos)
         return next((at + i for i, (start, end) in enumerate(self.offsets[at:stop]) if start <= char_pos < end), None)
 
     def char_to_word(self,
@@ -142,7 +141,7 @@ def sequence_ids(
         out[start:stop] = [s] * (stop - start)
     return out
 
-# %% ../nbs/42_encoding.ipynb #9cf2a968
+# %% ../nbs/42_encoding.ipynb #b84d56bf
 def _line(e):
     "One line about an encoding."
     shown = ", ".join(printable(p) for p in e.pieces[:8]) + (", …" if len(e) > 8 else "")
@@ -155,8 +154,7 @@ def _table(e, most=50):
     show = lambda v: "" if v is None else f"{v[0]}–{v[1]}" if isinstance(v, tuple) else escape(clip(printable(v), 32)) if isinstance(v, str) else str(v)
     rows = [[str(i)] + [show(v) for v in row] for i, row in enumerate(zip(*(getattr(e, n)[:most] for n in names)))]
     cells = lambda tag, row: "<tr>" + "".join(f"<{tag}>{c}</{tag}>" for c in row) + "</tr>"
-    note = f"<p>{escape(_line(e))}</p>" if len(e) > most or e.overflowing else ""
-    return "<table>" + cells("th", ("token", *names)) + "".join(cells("td", r) for r in rows) + "</table>" + note
+    return "<table>" + cells("th", ("token", *names)) + "".join(cells("td", r) for r in rows) + "</table>" + (f"<p>{escape(_line(e))}</p>" if len(e) > most or e.overflowing else "")
 
 # %% ../nbs/42_encoding.ipynb #23da18f3
 def byte_offsets(
@@ -182,16 +180,11 @@ def measure_bytes(
         for i, span in zip(at, byte_offsets(text, [encoding.offsets[i] for i in at])): out[i] = span
     return replace(encoding, offsets_bytes=out, overflowing=[measure_bytes(o, texts) for o in encoding.overflowing])
 
-# %% ../nbs/42_encoding.ipynb #bf2d8c74
+# %% ../nbs/42_encoding.ipynb #856a28d7
 def _side(direction, path="direction"):
     "Refuse a side that there is not."
     if direction not in ("right", "left"): raise ValueError(f'{path}={direction!r} is no side; pass "right" or "left"')
     return direction
-
-def _whole(path, value, most=2**64 - 1):
-    "Refuse what is no whole number, negative or too large."
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most: raise ValueError(f"{path}={value!r}: expected a whole number from 0 to {most}")
-    return value
 
 # %% ../nbs/42_encoding.ipynb #f28a81b3
 def windows(
@@ -207,7 +200,7 @@ def windows(
     parts = [(s, min(s + max_length, length)) for s in range(0, max(length - max_length, 0) + step, step)]
     return parts if _side(direction) == "right" else [(length - stop, length - start) for start, stop in parts]
 
-# %% ../nbs/42_encoding.ipynb #291682f6
+# %% ../nbs/42_encoding.ipynb #ec5f936e
 def truncate_encoding(
     encoding:Encoding, # An encoding
     max_length:int, # Most tokens to keep
@@ -215,8 +208,8 @@ def truncate_encoding(
     direction:str="right", # Which end is cut, "right" or "left"
 )->Encoding: # The first part, with the others as its `overflowing`; the encoding itself where it fits
     "Cut an encoding into parts."
-    _side(direction), _whole("max_length", max_length), _whole("stride", stride)
-    if max_length >= len(encoding): return encoding
+    max_length, stride = _whole("max_length", max_length), _whole("stride", stride)
+    if _side(direction) and max_length >= len(encoding): return encoding
     if max_length == 0: return Encoding(overflowing=[encoding])
     part = lambda start, stop: Encoding(**{c: getattr(encoding, c)[start:stop] for c in _COLUMNS})
     first, *others = [part(*w) for w in windows(len(encoding), max_length, stride, direction)]
@@ -224,7 +217,7 @@ def truncate_encoding(
 
 Encoding.truncate = truncate_encoding
 
-# %% ../nbs/42_encoding.ipynb #4b500b0a
+# %% ../nbs/42_encoding.ipynb #0fb55bdf
 def pad_encoding(
     encoding:Encoding, # An encoding
     length:int, # Fewest tokens
@@ -234,8 +227,9 @@ def pad_encoding(
     pad_token:str="[PAD]", # Its piece
 )->Encoding: # At least `length` tokens long; what overflows is padded too
     "Fill an encoding up."
-    n = max(0, _whole("length", length) - len(encoding))
-    more = dict(ids=pad_id, pieces=pad_token, offsets=(0, 0), offsets_bytes=(0, 0), word_ids=None, type_ids=pad_type_id, special_tokens_mask=1, attention_mask=0)
+    if not isinstance(pad_token, str): raise ValueError(f"pad_token={pad_token!r} is a {type(pad_token).__name__}; pass a text such as '[PAD]'")
+    n, pad_id = max(0, _whole("length", length) - len(encoding)), _whole("pad_id", pad_id, 2**32 - 1)
+    more = dict(ids=pad_id, pieces=pad_token, offsets=(0, 0), offsets_bytes=(0, 0), word_ids=None, type_ids=_whole("pad_type_id", pad_type_id, 2**32 - 1), special_tokens_mask=1, attention_mask=0)
     right, shift = _side(direction) == "right", 0 if direction == "right" else n
     columns = {c: getattr(encoding, c) + [v] * n if right else [v] * n + getattr(encoding, c) for c, v in more.items()}
     ranges = {s: (start + shift, stop + shift) for s, (start, stop) in encoding.sequence_ranges.items()}
@@ -244,23 +238,30 @@ def pad_encoding(
 
 Encoding.pad = pad_encoding
 
-# %% ../nbs/42_encoding.ipynb #079fdc2c
+# %% ../nbs/42_encoding.ipynb #6829bcf1
+def _concatenated(encodings, growing):
+    "Encodings, one after the other, without what overflows."
+    columns, ranges, n = {c: [] for c in _COLUMNS}, {}, 0
+    for e in encodings:
+        for c, column in columns.items():
+            at = column[-1][1] if growing and n and c.startswith("offsets") else 0
+            column += [(start + at, end + at) for start, end in getattr(e, c)] if at else getattr(e, c)
+        ranges |= {s: (n + start, n + stop) for s, (start, stop) in e.sequence_ranges.items()}
+        n += len(e)
+    return Encoding(**columns, sequence_ranges=ranges)
+
 def _join(a, b, growing):
     "Two encodings, one after the other, and every combination of what overflows."
     others = [_join(o, p, growing) for o in a.overflowing for p in (b, *b.overflowing)] + [_join(a, p, growing) for p in b.overflowing]
-    columns = {c: getattr(a, c) + getattr(b, c) for c in _COLUMNS}
-    for c in ("offsets", "offsets_bytes") if growing and len(a) else ():
-        at = getattr(a, c)[-1][1]
-        columns[c] = getattr(a, c) + [(start + at, end + at) for start, end in getattr(b, c)]
-    moved = {s: (len(a) + start, len(a) + stop) for s, (start, stop) in b.sequence_ranges.items()}
-    return Encoding(**columns, overflowing=others, sequence_ranges=a.sequence_ranges | moved)
+    return replace(_concatenated([a, b], growing), overflowing=others)
 
-# %% ../nbs/42_encoding.ipynb #27918f55
 def merge_encodings(
     encodings:list, # Encodings in order
     growing_offsets:bool=False, # Count the offsets of each from where the one before ended
 )->Encoding: # One encoding; what overflows stands in every combination
     "Put encodings one after the other."
+    encodings = list(encodings)
+    if not any(e.overflowing for e in encodings): return _concatenated(encodings, growing_offsets)
     out = Encoding()
     for e in encodings: out = _join(out, e, growing_offsets)
     return out
@@ -283,7 +284,7 @@ def _one_of(value, path, known):
 _SIDES = {"Right": "right", "Left": "left"}
 _STRATEGIES = {"LongestFirst": "longest_first", "OnlyFirst": "only_first", "OnlySecond": "only_second"}
 
-# %% ../nbs/42_encoding.ipynb #9e77bb22
+# %% ../nbs/42_encoding.ipynb #e8d1a9c1
 @dataclass(frozen=True)
 class Truncation:
     "How long an encoding may be, and what is cut."
@@ -293,7 +294,8 @@ class Truncation:
     direction: str = "right" # Which end is cut, "right" or "left"
 
     def __post_init__(self):
-        _whole("max_length", self.max_length), _whole("stride", self.stride), _side(self.direction)
+        for name in ("max_length", "stride"): object.__setattr__(self, name, _whole(name, getattr(self, name)))
+        _side(self.direction)
         if self.strategy not in _STRATEGIES.values(): raise ValueError(f"strategy={self.strategy!r} is unknown; pass one of {', '.join(_STRATEGIES.values())}")
 
     def to_dict(self)->dict: # The `truncation` block of a tokenizer.json
@@ -312,7 +314,7 @@ class Truncation:
         for k in ("max_length", "stride"): _whole(f"{path}.{k}", d[k])
         return Truncation(d["max_length"], d["stride"], _one_of(d["strategy"], f"{path}.strategy", _STRATEGIES), _one_of(d.get("direction", "Right"), f"{path}.direction", _SIDES))
 
-# %% ../nbs/42_encoding.ipynb #ac55b141
+# %% ../nbs/42_encoding.ipynb #72f79eb1
 @dataclass(frozen=True)
 class Padding:
     "How long encodings are made, and with what."
@@ -324,9 +326,10 @@ class Padding:
     pad_piece: str = "[PAD]" # Its piece
 
     def __post_init__(self):
-        if self.strategy != "longest": _whole("strategy", self.strategy)
-        _side(self.direction), _whole("pad_id", self.pad_id, 2**32 - 1), _whole("pad_type_id", self.pad_type_id, 2**32 - 1)
-        if self.pad_to_multiple_of is not None: _whole("pad_to_multiple_of", self.pad_to_multiple_of)
+        _side(self.direction)
+        if not isinstance(self.pad_piece, str): raise ValueError(f"pad_piece={self.pad_piece!r} is a {type(self.pad_piece).__name__}; pass a text such as '[PAD]'")
+        for name, bits, unset in (("strategy", 64, "longest"), ("pad_to_multiple_of", 64, None), ("pad_id", 32, ...), ("pad_type_id", 32, ...)):
+            if getattr(self, name) != unset: object.__setattr__(self, name, _whole(name, getattr(self, name), 2**bits - 1))
 
     def to_dict(self)->dict: # The `padding` block of a tokenizer.json
         "How tokenizer.json spells this."
@@ -340,8 +343,7 @@ class Padding:
         path:str="padding", # Where that was, for errors
     )->"Padding|None": # None where there is none
         "What a file says about padding."
-        needed = ("strategy", "direction", "pad_id", "pad_type_id", "pad_token")
-        return None if d is None else _padding(_object(d, path, needed, "pad_to_multiple_of"), path)
+        return None if d is None else _padding(_object(d, path, ("strategy", "direction", "pad_id", "pad_type_id", "pad_token"), "pad_to_multiple_of"), path)
 
 # %% ../nbs/42_encoding.ipynb #d8cfaff1
 def _padding(d, path):

@@ -231,7 +231,7 @@ def encode(
     ids = _ids(c, text) if rng is None else _ids_by_chance(c, text, dropout, rng)
     return _finished(tok, [ids], add_special_tokens)[0] if tok._finishes else ids
 
-# %% ../nbs/45_engine.ipynb #743e8909
+# %% ../nbs/45_engine.ipynb #c6c40e33
 def refuse_texts(
     tok:"Engine", # An engine
     c:Compiled, # The same, compiled for a choice of tokens
@@ -239,8 +239,10 @@ def refuse_texts(
     disallowed_special:str|Collection[str], # "all" special tokens that are not allowed, or a set
 ):
     "Raise if a text spells a special token that it must not."
-    special = [t.content for t, _ in tok.added_tokens if t.special]
-    for text in texts if disallowed_special else (): refuse_special(text, special, disallowed_special, [t for t in special if t in c.ids])
+    if not disallowed_special: return
+    special = frozenset(t.content for t, _ in tok.added_tokens if t.special)
+    allowed = frozenset(t for t in special if t in c.ids)
+    for text in texts: refuse_special(text, special, disallowed_special, allowed)
 
 # %% ../nbs/45_engine.ipynb #d33a7356
 def tokenize(

@@ -43,14 +43,22 @@ def fill(
         mask += [int(name not in texts)] * len(found)
     return Processed(ids, types, mask)
 
-# %% ../nbs/43_processors.ipynb #d1e69b40
+# %% ../nbs/43_processors.ipynb #51cd19c9
+def _numbered(e, i):
+    "An encoding that knows the number of its text."
+    return replace(e, sequence_ranges=e.sequence_ranges | {i: (0, len(e))})
+
+def _one_or_two(encodings):
+    "Refuse all but the encodings of one text or of two."
+    if isinstance(encodings, Encoding) or not all(isinstance(e, Encoding) for e in encodings): raise ValueError("pass a list of one encoding or two; for ids alone there is process_ids")
+    if len(encodings) not in (1, 2): raise ValueError(f"{len(encodings)} encodings; pass those of one text or of two")
+    return encodings
+
 def _labelled(encodings):
     "One text or two, each knowing its number."
-    if len(encodings) not in (1, 2): raise ValueError(f"{len(encodings)} encodings; pass those of one text or of two")
-    numbered = lambda e, i: replace(e, sequence_ranges=e.sequence_ranges | {i: (0, len(e))})
-    return [replace(numbered(e, i), type_ids=[i] * len(e), overflowing=[numbered(o, i) for o in e.overflowing]) for i, e in enumerate(encodings)]
+    return [replace(_numbered(e, i), type_ids=[i] * len(e), overflowing=[_numbered(o, i) for o in e.overflowing]) for i, e in enumerate(_one_or_two(encodings))]
 
-# %% ../nbs/43_processors.ipynb #e21c6fad
+# %% ../nbs/43_processors.ipynb #e0fd4c02
 class _Processing:
     "Post-processing of encodings."
     def process(self,
@@ -58,7 +66,6 @@ class _Processing:
         add_special_tokens:bool=True, # False leaves the special tokens out
     )->Encoding: # One encoding, with everything around the texts
         "Put around one or two texts what belongs there."
-        if encodings and isinstance(encodings[0], int): return self.process_ids(encodings, None, add_special_tokens)
         return merge_encodings(self.parts(_labelled(encodings), add_special_tokens))
 
     def n_added(self,
@@ -74,9 +81,27 @@ class _Processing:
         "One step of a sequence of post-processors."
         return self._parts(encodings, add_special_tokens)
 
-# %% ../nbs/43_processors.ipynb #0904c9f3
+# %% ../nbs/43_processors.ipynb #cc11bc5b
+def _is_id(v):
+    "Whether a number fits where ids and type ids stand."
+    return type(v) is int and 0 <= v < 2**32
+
+def _token(v, path):
+    "A token and its id, as a pair."
+    if not isinstance(v, (list, tuple)) or len(v) != 2 or not isinstance(v[0], str) or not _is_id(v[1]): raise ValueError(f'{path} is {v!r}; expected a token and its id, such as ["[SEP]", 102]')
+    return tuple(v)
+
+def _check_options(p):
+    "Refuse options that are not of their kind: each is a token with its id, or a switch."
+    for f in fields(p):
+        value = getattr(p, f.name)
+        if f.name in ("sep", "cls"): object.__setattr__(p, f.name, _token(value, f.name))
+        elif not isinstance(value, bool): raise ValueError(f"{f.name} is {value!r}; pass True or False")
+
+# %% ../nbs/43_processors.ipynb #14152abc
 class Processor(_Processing):
     "What all post-processors can do."
+    def __post_init__(self): _check_options(self)
     def process_ids(self,
         ids:list[int], # Ids of a text
         pair:list[int]|None=None, # Ids of a second text
@@ -97,15 +122,14 @@ class Processor(_Processing):
         options = {f.name: getattr(self, f.name) for f in fields(self)}
         return {"type": type(self).__name__} | {k: listed(v) if isinstance(v, tuple) else v for k, v in options.items()}
 
-# %% ../nbs/43_processors.ipynb #56a03a3a
+# %% ../nbs/43_processors.ipynb #21c5a6f1
 def default_process(
     encodings:list, # The encoding of one text, or of two
 )->Encoding: # One encoding with nothing added
     "What happens without a post-processor."
-    if len(encodings) not in (1, 2): raise ValueError(f"{len(encodings)} encodings; pass those of one text or of two")
-    return encodings[0] if len(encodings) == 1 else merge_encodings([replace(e, sequence_ranges=e.sequence_ranges | {i: (0, len(e))}) for i, e in enumerate(encodings)])
+    return encodings[0] if len(_one_or_two(encodings)) == 1 else merge_encodings([_numbered(e, i) for i, e in enumerate(encodings)])
 
-# %% ../nbs/43_processors.ipynb #0e908afa
+# %% ../nbs/43_processors.ipynb #6569e8a3
 def _added(ids, pieces, type_id):
     "An encoding of added tokens."
     n = len(ids)
@@ -129,18 +153,19 @@ class BertProcessing(Processor):
         if not add_special_tokens: return encodings
         return [_wrap(e, min(i, 1), None if i else self.cls, self.sep, min(i, 1)) for i, e in enumerate(encodings)]
 
-# %% ../nbs/43_processors.ipynb #e1915648
+# %% ../nbs/43_processors.ipynb #49107144
+_SPACES = "Ġ\t\n\x0b\x0c\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200b))) + "\u2028\u2029\u202f\u205f\u3000" # Unicode's White_Space, and its visible form
+
+# %% ../nbs/43_processors.ipynb #9c83fd97
 def trim_offsets(
     encoding:Encoding, # An encoding of byte-level pieces
     add_prefix_space:bool=True, # A single space in front of the first piece may be one that nobody wrote
 )->Encoding: # Its offsets leave out the spaces at both ends of each piece
     "Take the spaces out of the offsets."
-    space = lambda c: c == "Ġ" or c.isspace() and c not in "\x1c\x1d\x1e\x1f"
     offsets, in_bytes = list(encoding.offsets), list(encoding.offsets_bytes)
     for i, (piece, (start, end)) in enumerate(zip(encoding.pieces, encoding.offsets)):
-        if not (piece and (space(piece[0]) or space(piece[-1]))): continue
-        lead = next((n for n, c in enumerate(piece) if not space(c)), len(piece))
-        trail = next((n for n, c in enumerate(reversed(piece)) if not space(c)), len(piece))
+        lead, trail = len(piece) - len(piece.lstrip(_SPACES)), len(piece) - len(piece.rstrip(_SPACES))
+        if not (lead or trail): continue
         if lead == 1 and add_prefix_space and (i == 0 or start == 0): lead = 0
         a = min(start + lead, end)
         b = max(end - trail, a) if trail and end >= trail else end
@@ -161,7 +186,7 @@ def _trimmed(encodings, add_prefix_space):
     trim = lambda e: trim_offsets(e, add_prefix_space)
     return [replace(trim(e), overflowing=[trim(o) for o in e.overflowing]) for e in encodings]
 
-# %% ../nbs/43_processors.ipynb #bf612837
+# %% ../nbs/43_processors.ipynb #2e756d67
 @dataclass(frozen=True)
 class ByteLevel(Processor):
     "Adds nothing; trims offsets."
@@ -172,7 +197,7 @@ class ByteLevel(Processor):
     def _n_added(self, paired): return 0
     def _parts(self, encodings, add_special_tokens):
         trimmed = _trimmed(encodings, self.add_prefix_space) if self.trim_offsets else encodings
-        return [replace(e, sequence_ranges=e.sequence_ranges | {i: (0, len(e))}) for i, e in enumerate(trimmed)]
+        return [_numbered(e, i) for i, e in enumerate(trimmed)]
 
 # %% ../nbs/43_processors.ipynb #98bb9212
 @dataclass(frozen=True)
@@ -191,7 +216,7 @@ class RobertaProcessing(Processor):
         encodings = [replace(zero(e), overflowing=[zero(o) for o in e.overflowing]) for e in encodings]
         return [_wrap(e, min(i, 1), self.sep if i else self.cls, self.sep, 0) for i, e in enumerate(encodings)]
 
-# %% ../nbs/43_processors.ipynb #72a0e9ca
+# %% ../nbs/43_processors.ipynb #d7961127
 def _word(word):
     "One word of a template, such as `$B:1` or `[SEP]`, as a step."
     name, colon, type_id = word.partition(":")
@@ -205,19 +230,20 @@ def _word(word):
 
 def _template(steps):
     "Steps, from a string, from words, or from steps."
-    words = steps.split(" ") if isinstance(steps, str) else list(steps)
-    return tuple(_word(w) if isinstance(w, str) else tuple(w) for w in words)
+    if not isinstance(steps, (str, list, tuple)): raise ValueError(f'a template is {steps!r}; pass words such as "[CLS] $A [SEP]", or a list')
+    steps = [_word(s) if isinstance(s, str) else s for s in (steps.split(" ") if isinstance(steps, str) else steps)]
+    for s in steps: _token(s, "a step of a template")
+    return tuple(map(tuple, steps))
 
 def _specials(tokens):
     "Special tokens by name, from a list of pairs or of objects, or from such a mapping."
     if isinstance(tokens, dict): return tokens
-    pairs = [(t["id"], {"ids": t["ids"], "tokens": t["tokens"]}) if isinstance(t, dict) else _one(*t) for t in tokens]
-    return dict(pairs)
+    return dict((t["id"], {"ids": t["ids"], "tokens": t["tokens"]}) if isinstance(t, dict) else _one(t) for t in tokens)
 
-def _one(a, b):
+def _one(pair):
     "A name and an id, in either order."
-    name, number = (a, b) if isinstance(a, str) else (b, a)
-    return name, {"ids": [number], "tokens": [name]}
+    name, i = _token(pair[::-1] if isinstance(pair, (list, tuple)) and isinstance(pair[-1], str) else pair, "a special token")
+    return name, {"ids": [i], "tokens": [name]}
 
 # %% ../nbs/43_processors.ipynb #7855fa6b
 @dataclass(frozen=True)
@@ -242,7 +268,7 @@ class TemplateProcessing(Processor):
         "How tokenizer.json describes this post-processor."
         return _template_dict(self)
 
-# %% ../nbs/43_processors.ipynb #e35cc4cb
+# %% ../nbs/43_processors.ipynb #5f162f4c
 def _template_dict(p):
     "A template in JSON."
     spell = lambda steps: [{"Sequence" if n in ("A", "B") else "SpecialToken": {"id": n, "type_id": t}} for n, t in steps]
@@ -257,11 +283,11 @@ def _filled(p, encodings, add_special_tokens):
     for name, type_id in steps:
         if name in texts:
             i, e = texts.index(name), encodings[texts.index(name)]
-            out.append(replace(e, type_ids=[type_id] * len(e), sequence_ranges=e.sequence_ranges | {i: (0, len(e))}))
+            out.append(replace(_numbered(e, i), type_ids=[type_id] * len(e)))
         elif add_special_tokens: out.append(_added(p.special_tokens[name]["ids"], p.special_tokens[name]["tokens"], type_id))
     return out
 
-# %% ../nbs/43_processors.ipynb #35a64316
+# %% ../nbs/43_processors.ipynb #d9d5dcc4
 def _check_template(template, both):
     "Refuse a template with unknown names, and one for pairs that loses a text."
     if lost := sorted({"A", "B"} - {n for n, _ in template.pair}) if both else (): raise ValueError(f"pair has no place for text {lost[0]}; it needs $A and $B")
@@ -270,6 +296,7 @@ def _check_template(template, both):
             if name not in ("A", "B") and name not in template.special_tokens:
                 raise ValueError(f"{kind} names {name!r}, which is not among the special_tokens ({', '.join(template.special_tokens) or 'none'}); add it there")
     for name, v in template.special_tokens.items():
+        if not all(map(_is_id, v["ids"])) or not all(isinstance(t, str) for t in v["tokens"]): raise ValueError(f"special_tokens[{name!r}] is {v!r}; ids are whole numbers from 0 on, and tokens are texts")
         if len(v["ids"]) != len(v["tokens"]): raise ValueError(f"special_tokens[{name!r}] has {len(v['ids'])} ids and {len(v['tokens'])} tokens; it needs one of each")
 
 # %% ../nbs/43_processors.ipynb #ba0b2276
@@ -281,24 +308,22 @@ def template(
     "A template from words."
     return TemplateProcessing(single, pair, special_tokens)
 
-# %% ../nbs/43_processors.ipynb #7d183cd4
+# %% ../nbs/43_processors.ipynb #d0d95fde
 @dataclass(frozen=True)
 class Sequence(Processor):
     "Post-processors one after the other."
     processors: tuple = () # In order
 
-    def __post_init__(self): object.__setattr__(self, "processors", tuple(self.processors))
+    def __post_init__(self):
+        object.__setattr__(self, "processors", tuple(self.processors))
+        if odd := [p for p in self.processors if not isinstance(p, Processor)]: raise ValueError(f"processors holds {odd[0]!r}, a {type(odd[0]).__name__}; pass post-processors")
 
     def _n_added(self, paired): return sum(p.n_added(paired) for p in self.processors)
     def _parts(self, encodings, add_special_tokens):
         for p in self.processors: encodings = p.parts(encodings, add_special_tokens)
         return encodings
 
-# %% ../nbs/43_processors.ipynb #90ee38dd
-def _is_id(v):
-    "Whether a number fits where ids and type ids stand."
-    return type(v) is int and 0 <= v < 2**32
-
+# %% ../nbs/43_processors.ipynb #8ef12c51
 def _steps(d, path):
     "The steps of a template as a file spells them."
     if not isinstance(d, list): raise ValueError(f"{path} is a {type(d).__name__}; expected a list of steps")
@@ -312,7 +337,7 @@ def _steps(d, path):
         steps.append((inner["id"], inner["type_id"]))
     return tuple(steps)
 
-# %% ../nbs/43_processors.ipynb #3d11741d
+# %% ../nbs/43_processors.ipynb #40c24224
 def _template_from(d, path):
     "A template from its JSON options."
     special = d["special_tokens"]
@@ -323,12 +348,8 @@ def _template_from(d, path):
     special = {k: {"ids": v["ids"], "tokens": v["tokens"]} for k, v in special.items()}
     return TemplateProcessing(_steps(d["single"], f"{path}.single"), _steps(d["pair"], f"{path}.pair"), special)
 
-def _token(v, path):
-    "A token and its id, as a pair."
-    if not isinstance(v, list) or len(v) != 2 or not isinstance(v[0], str) or not _is_id(v[1]): raise ValueError(f'{path} is {v!r}; expected ["[SEP]", 102]')
-    return tuple(v)
-
-# %% ../nbs/43_processors.ipynb #24e94fc2
+# %% ../nbs/43_processors.ipynb #c77a2952
+_DEEPEST = 62 # Sequences within each other, as far as Hugging Face's reader goes
 _FIELDS = {"ByteLevel": (ByteLevel, {"add_prefix_space": bool, "trim_offsets": bool, "use_regex": bool}, ("add_prefix_space", "trim_offsets")),
     "BertProcessing": (BertProcessing, {"sep": list, "cls": list}, ("sep", "cls")),
     "RobertaProcessing": (RobertaProcessing, {"sep": list, "cls": list, "trim_offsets": bool, "add_prefix_space": bool}, ("sep", "cls", "trim_offsets", "add_prefix_space")),
@@ -355,13 +376,14 @@ def _kind(d, path):
     if d["type"] not in list(_FIELDS): raise ValueError(f"{path}.type is {d['type']!r}; known are {', '.join(_FIELDS)}")
     return d
 
-# %% ../nbs/43_processors.ipynb #0d7c43db
+# %% ../nbs/43_processors.ipynb #fe643212
 def processor_from_dict(
     d:dict|None, # What a tokenizer.json says under `post_processor`
     path:str="post_processor", # Where that was, for errors
 )->Processor|None: # The post-processor; None if there is none
     "The post-processor that a file describes."
     if d is None: return None
+    if path.count(".processors[") > _DEEPEST: raise ValueError(f"{path}: post-processors are nested more than {_DEEPEST} deep")
     d = _kind(d, path)
     options = _checked(d, path)
     try:

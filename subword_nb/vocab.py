@@ -36,7 +36,7 @@ def invert(
     for piece, i in piece2id.items(): id2piece[i] = piece
     return id2piece
 
-# %% ../nbs/40_vocab.ipynb #bff9e7a8
+# %% ../nbs/40_vocab.ipynb #7cb67762
 @dataclass(frozen=True)
 class AddedToken:
     "A token that is found in the text before it is split."
@@ -50,3 +50,5 @@ class AddedToken:
     def __post_init__(self):
         if not isinstance(self.content, str) or not self.content:
             raise ValueError(f"an added token is spelled {self.content!r}; pass text of at least one character")
+        if {type(v) for v in (self.single_word, self.lstrip, self.rstrip, self.normalized, self.special)} != {bool}:
+            raise ValueError(f"an option of {self!r} is neither True nor False")

@@ -221,7 +221,12 @@ def test_refusal_names_token_place_and_ways_out():
     refuse_special("<t>", finder)
     with pytest.raises(ValueError, match="'<s>'"):
         refuse_special("<s>", finder)
-    for odd in ("<s>", 5, None):
+    for odd in ("<s>", "", 5, None, ["<s>", 5], [["<s>"]]):
+        with pytest.raises(ValueError, match="contents="):
+            refuse_special("<", odd)
+    with pytest.raises(ValueError, match="the text is a bytes"):
+        refuse_special(b"<s>", ["<s>"])
+    for odd in ("<s>", 5, None, [5], [["<s>"]]):
         with pytest.raises(ValueError, match="disallowed_special"):
             refuse_special("", finder, odd)
         with pytest.raises(ValueError, match="allowed_special"):
@@ -239,6 +244,51 @@ def test_pickles():
     again = pickle.loads(pickle.dumps(finder))
     assert again.tokens == finder.tokens
     assert again.split("a hug é") == finder.split("a hug é")
+
+
+def test_tokens_are_plain_objects():
+    "Equal, hashed, pickled and shown by all options; an option that is no truth value is refused, as it would count as true."
+    for k in range(5):
+        one = AddedToken("<m>", *(i == k for i in range(5)))
+        assert pickle.loads(pickle.dumps(one)) == one == eval(repr(one)) and hash(one) == hash(eval(repr(one))) and one != AddedToken("<m>", False, False, False, False, False)
+        with pytest.raises(ValueError, match="neither True nor False"):
+            AddedToken("<m>", *("no" if i == k else False for i in range(5)))
+    for odd in (["<s>"], [None], [AddedToken("a"), ("b", 1)]):
+        with pytest.raises(ValueError, match="pass AddedToken objects"):
+            AddedFinder(odd)
+    for odd in (b"<s>", 5):
+        with pytest.raises(ValueError, match="pass a str"):
+            AddedFinder([AddedToken("a")]).any(odd)
+
+
+@pytest.mark.peers
+def test_the_usual_cases_in_hugging_face():
+    "Words that touch, white space on both sides, the same token twice, special tokens as text, one token inside another."
+    tokenizers = pytest.importorskip("tokenizers")
+    sets = {
+        "words": ([AddedToken("ing", single_word=True, special=False), AddedToken("at", single_word=True, special=False)], ["sitting", "sit ing", "a cat at it", "ing", "_ing-at", "at,ing", "éat", "at\u0301", "1at"]),
+        "spaces": ([AddedToken("<m>", lstrip=True, rstrip=True, normalized=True)], ["a <m> b", "  <m>  ", "<m><m> <m>", "\n<m>\t\u00a0a", "a<m>\u200bb"]),
+        "left": ([AddedToken("<m>", lstrip=True), AddedToken("<n>", rstrip=True)], ["a <m> <n> b", "<n> <m>", "<m> <n>", "<n>  <n>", " <m>"]),
+        "nested": ([AddedToken("<a>"), AddedToken("<a><b>"), AddedToken("b>c")], ["<a><b>", "<a><a><b>", "<a><b>c", "<b>c<a>", "<a"]),
+        "special or not": ([AddedToken("[X]"), AddedToken("[Y]", special=False)], ["[X][Y]", "[Y] [X]", "[X[Y]]", ""]),
+        "emoji": ([AddedToken("👩"), AddedToken("\u200d🚀"), AddedToken("e\u0301")], ["👩\u200d🚀", "e\u0301é", "👩👩"]),
+        "spaces as tokens": ([AddedToken(" " * n, special=False, normalized=False) for n in range(2, 9)], ["a" + " " * n + "b" for n in range(20)])}
+    for name, (tokens, texts) in sets.items():
+        theirs, finder, ids = theirs_with(tokenizers, tokens), AddedFinder(tokens), {t.content: i for i, t in enumerate(tokens, 1)}
+        for special in (True, False):
+            theirs.encode_special_tokens = not special
+            for text in texts:
+                assert [(ids[t.content] if t else 0, (a, b)) for a, b, t in finder.spans(text, special)] == answer(theirs, text), (name, text)
+
+
+@pytest.mark.parametrize("text", ["a", " ", "\u0301", "e\u0301", "<", "<mask>", " <mask> ", "hug", "hug ", "\u200d", "é"], ids=ascii)
+def test_a_megabyte_of_one_thing(text):
+    finder = AddedFinder([AddedToken("<s>"), AddedToken("<mask>", lstrip=True), AddedToken("hug", single_word=True), AddedToken("é", rstrip=True), AddedToken("   ", special=False)])
+    text *= 300_000 // len(text)
+    begun = time.perf_counter()
+    spans = finder.spans(text)
+    assert spans[-1][1] == len(text) and time.perf_counter() - begun < 5
+    refuse_special(text, finder, disallowed={"<pad>"})
 
 
 def test_fifty_thousand_tokens_cost_little():

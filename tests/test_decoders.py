@@ -1,5 +1,6 @@
 """Decoders against HF tokenizers: every option of every kind, files good and bad, and sequences of them."""
 import json
+import pickle
 import random
 
 import pytest
@@ -194,7 +195,8 @@ def test_errors_name_the_place():
 
 
 def test_arguments_are_checked():
-    for make in (lambda: D.Sequence([1]), lambda: D.Replace(1, ""), lambda: D.Replace("a", None), lambda: D.Replace({"Regex": 1}, ""), lambda: D.Replace("(a", "", True), lambda: D.Strip("ab"), lambda: D.Strip(" ", True), lambda: D.Strip(" ", 0, 1.5), lambda: D.Metaspace(""), lambda: D.Metaspace("▁", "no")):
+    for make in (lambda: D.Sequence([1]), lambda: D.Replace(1, ""), lambda: D.Replace("a", None), lambda: D.Replace({"Regex": 1}, ""), lambda: D.Replace("(a", "", True), lambda: D.Strip("ab"), lambda: D.Strip(" ", True), lambda: D.Strip(" ", 0, 1.5), lambda: D.Metaspace(""), lambda: D.Metaspace("▁", "no"), lambda: D.Metaspace(None), lambda: D.Metaspace(split=0), lambda: D.WordPiece(None), lambda: D.WordPiece("##", "no"),
+                 lambda: D.CTC(None), lambda: D.CTC(cleanup=1), lambda: D.BPEDecoder(b"_"), lambda: D.ByteLevel("x"), lambda: D.Fuse().decode("abc")):
         with pytest.raises(ValueError):
             make()
 
@@ -205,3 +207,31 @@ def test_errors_of_bytes():
     for d, pieces in ((D.ByteLevel(), ["Ã"]), (D.ByteFallback(), ["<0xC3>"]), (D.Sequence([D.Fuse(), D.ByteLevel()]), ["Ã"])):
         with pytest.raises(UnicodeDecodeError):
             d.decode(pieces, "strict")
+
+
+# What the other library's own examples show, with other words: a decoder, pieces, the text
+CASES = [
+    (D.ByteLevel(), ["The", "Ġpug", "Ġhugs"], "The pug hugs"), (D.ByteLevel(), ["Ġcaf", "Ã©", "Ċ"], " café\n"), (D.Replace("_", " "), ["The_pug", "_hugs"], "The pug hugs"), (D.Replace("_", ""), ["_", "a_b"], "ab"),
+    (D.WordPiece(), ["The", "pu", "##g", "hug", "##s"], "The pug hugs"), (D.WordPiece(), ["We", "'re", "pu", "##gs", ".", "don", "'t"], "We're pugs. don 't"), (D.WordPiece("@@", False), ["pu", "@@gs", ",", "##x"], "pugs , ##x"),
+    (D.ByteFallback(), ["The", " pu", "g"], "The pug"), (D.ByteFallback(), ["<0x70>"], "p"), (D.ByteFallback(), ["<0xE6>"], "\ufffd"), (D.ByteFallback(), ["<0xE6>", "<0xBC>"], "\ufffd\ufffd"),
+    (D.ByteFallback(), ["<0xE6>", "<0xBC>", "<0xA2>"], "漢"), (D.ByteFallback(), ["<0xE6>", "<0xBC>", "<0xA2>", "a"], "漢a"), (D.ByteFallback(), ["<0xE6>", "<0xBC>", "a"], "\ufffd\ufffda"),
+    (D.Fuse(), ["The", " pu", "g"], "The pug"), (D.Strip(" ", 1, 0), [" The", "  pu", "g "], "The pug "), (D.Strip("x", 0, 2), ["pugxxx"], "pugx"),
+    (D.Metaspace(), ["▁The", "▁pu", "g"], "The pug"), (D.Metaspace("-"), ["-The", "-pu", "g"], "The pug"), (D.Metaspace("-", "never"), ["-The", "-pu", "g"], " The pug"),
+    (D.BPEDecoder(), ["The</w>", "pu", "g</w>"], "The pug"), (D.BPEDecoder("_"), ["The_", "pu", "g_", "hu", "gs_"], "The pug hugs"),
+    (D.CTC(), "<pad> <pad> e e <pad> g g <pad> g | | s".split(), "egg s"), (D.CTC("_", "/", True), ["_", "e", "g", "g", "_", "g", "/", ".", "_"], "egg ."), (D.CTC(cleanup=False), ["a", "|", "|", "b"], "a|b"),
+    (D.Sequence([D.CTC(), D.Metaspace()]), ["▁", "▁", "p", "p", "u", "g", "▁", "<pad>", "▁", "g"], "pug  g"), (D.Sequence([D.ByteFallback(), D.Fuse(), D.Strip(" ", 1, 0)]), [" ", "<0xC3>", "<0xA9>"], "é"),
+]
+
+
+@pytest.mark.parametrize("decoder, pieces, text", CASES, ids=str)
+def test_by_example(decoder, pieces, text):
+    assert "".join(decoder.decode(pieces)) == text
+    assert pickle.loads(pickle.dumps(decoder)) == decoder and eval(repr(decoder), vars(D)) == decoder
+
+
+@pytest.mark.peers
+def test_the_examples_in_hf():
+    tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
+    full = json.loads(tk.Tokenizer(tk.models.WordLevel({"a": 0}, "a")).to_str())
+    for decoder, pieces, text in CASES:
+        assert tk.Tokenizer.from_str(json.dumps(full | {"decoder": decoder.to_dict()})).decoder.decode(pieces) == text, decoder

@@ -1,6 +1,8 @@
 """Ids to text, at once and in steps: the stream against decode for every decoder, and both against HF."""
+import copy
 import json
 import random
+import threading
 import time
 from types import SimpleNamespace
 
@@ -120,7 +122,7 @@ def test_what_is_refused():
         for f in (decode, decode_bytes, lambda tok, ids: stream(tok).step(ids[0]), lambda tok, ids: decode_batch(tok, [ids])):
             with pytest.raises(KeyError, match=message):
                 f(tok, ids)
-    for bad, message in (([True], "an id is True"), (["a"], "an id is 'a'"), ([1.0], "an id is 1.0"), ([[0]], r"an id is \[0\]"), (0, r"pass \[0\]"), (None, "NoneType"), ("ab", "an id is 'a'")):
+    for bad, message in (([True], "an id is True"), (["a"], "an id is 'a'"), ([1.0], "an id is 1.0"), ([[0]], r"an id is \[0\]"), (0, r"pass \[0\]"), (None, "NoneType"), ("ab", "not a str"), (b"ab", "not a bytes"), ({0}, "not a set"), ({0: 1}, "not a dict")):
         with pytest.raises(ValueError, match=message):
             decode(tok, bad)
     for f in (lambda: stream(tok).step(True), lambda: stream(tok, errors="x"), lambda: decode(tok, [0], errors=None), lambda: decode_batch(tok, 3), lambda: decode_batch(tok, [3])):
@@ -138,6 +140,7 @@ def test_arrays_and_batches():
     assert decode(tok, np.array([0, 1, 2], np.uint32)) == decode(tok, iter([0, np.int64(1), 2])) == decode(tok, (0, 1, 2)) == "abc"
     assert decode_batch(tok, np.array([[0, 1], [1, 2]])) == decode_batch(tok, [[0, 1], np.array([1, 2])]) == decode_batch(tok, iter([(0, 1), (1, 2)])) == ["ab", "bc"]
     assert decode_batch(tok, []) == [] and decode(tok, []) == "" and stream(tok).step(np.uint32(1)) == "b"
+    assert stream(tok).step(np.array([0, 2], np.uint32)) == stream(tok).step(iter([0, 2])) == "ac" and stream(tok).step(np.array(1)) == "b" and stream(tok).step([]) == ""
     with pytest.raises(ValueError, match="decode takes ids|ids are integers"):
         decode(tok, np.array([[0]]))
 
@@ -148,8 +151,72 @@ def test_added_tokens_changed_later_are_seen():
     assert decode(tok, [0, 1]) == "aB"
     tok.normalizer = Lowercase()
     assert decode(tok, [0, 1]) == "ab"
-    tok.added_tokens, tok.id2piece, tok.vocab_size = (), ["x", "y", "z"], 3
-    assert decode(tok, [0, 1, 2]) == "xyz"
+    assert "".join(decode_stream(tok, [0, 1])) == "ab"
+    tok.added_tokens, tok.id2piece, tok.vocab_size = (), ["x", "y", "##z"], 3
+    assert decode(tok, [0, 1, 2]) == "".join(decode_stream(tok, [0, 1, 2])) == "xy##z"
+    tok.decoder = D.WordPiece()
+    assert decode(tok, [0, 1, 2]) == "".join(decode_stream(tok, [0, 1, 2])) == "x yz"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_streams_remember_changes_nothing(seed):
+    "A tokenizer that has streamed before, and copies of a stream in its middle, against a tokenizer that has not."
+    rng, hits = random.Random(seed), 0
+    for _ in range(120):
+        tok, errors, skip = some_tokenizer(rng, rng.choice(USUAL) if rng.random() < .6 else some_decoder(rng)), rng.choice(["replace", "ignore"]), rng.random() < .5
+        for _ in range(4):
+            ids, fresh = some_ids(rng, tok), toy(tok.id2piece, tok.decoder, tok.added_tokens, tok.normalizer)
+            one, other, at = stream(tok, skip, errors), stream(fresh, skip, errors), rng.randrange(len(ids) + 1)
+            hits += sum(i in one._known for i in ids)
+            start = [(one.step(i), other.step(i)) for i in ids[:at]]
+            again = (copy.copy if rng.random() < .5 else copy.deepcopy)(one)
+            rest = [*map(other.step, ids[at:]), other.finish()]
+            assert all(a == b for a, b in start) and [*map(one.step, ids[at:]), one.finish()] == rest == [*map(again.step, ids[at:]), again.finish()], (tok, ids)
+    assert hits > 100
+
+
+def test_after_an_error_the_stream_goes_on():
+    "What is refused changes nothing; a byte that is no text is an error under `strict`, wherever it comes."
+    tok = toy(["a", "Ã", "©", "ÿ", None], D.ByteLevel())
+    s = stream(tok, errors="strict")
+    for bad in (4, 9, True, "x", None, 1.5):
+        with pytest.raises((KeyError, ValueError)):
+            s.step(bad)
+    assert [s.step(0), s.step(1), s.step(2)] == ["a", "", "é"]
+    for _ in range(3):
+        with pytest.raises(UnicodeDecodeError):
+            s.step(3)
+        assert s.step(0) == "a"
+    tok = toy(["a", "<0xFF>", "<0xC3>", "<0xA9>"], D.Sequence([D.ByteFallback(), D.Fuse()]))
+    s = stream(tok, errors="strict")
+    for _ in range(3):
+        assert s.step([0, 0, 2, 3, 0]) == "aaéa"
+        with pytest.raises(UnicodeDecodeError):
+            s.step(1)
+
+
+def test_streams_in_threads():
+    "Streams of one tokenizer share what they remember."
+    tok, wrong = toy(["a", "##b", "c", "Ã", " "], D.WordPiece()), []
+    def work(seed):
+        ids = random.Random(seed).choices(range(5), k=4000)
+        wrong.extend([seed] * ("".join(decode_stream(tok, ids)) != decode(tok, ids)))
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_a_stream_remembers_no_more_than_texts_of_pieces():
+    "A hostile Strip counts down; its states are not kept."
+    for decoder in (D.Strip(" ", 2**64 - 1, 2**64 - 1), D.Sequence([D.Fuse(), D.Strip(" ", 10**6, 10**6)]), D.BPEDecoder(" "), D.CTC()):
+        tok = toy([" ", "a", "  "], decoder)
+        s = stream(tok)
+        for i in [0, 0, 2] * 3000 + [1, 1, 0] * 3000:
+            s.step(i)
+        assert sum(1 + len(texts) for texts in s._texts.values()) < 16
 
 
 def test_a_stream_costs_the_same_at_the_end_as_at_the_beginning():
@@ -246,3 +313,24 @@ def test_every_file_decodes_as_in_hf(shared_data):
                 assert decode(tok, ids, skip) == other.decode(ids, skip_special_tokens=skip), (path, ids, skip)
             assert "".join(decode_stream(tok, ids, True)) == decode(tok, ids, True)
     assert seen > 10
+
+
+@pytest.mark.peers
+def test_hf_stream_of_several_ids_and_its_copies():
+    "A letter of three bytes in two ids, handed over one by one, together and in parts; a copy goes on by itself."
+    tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
+    tok = toy(["à¸", "Ń", "±", "Ġ", "<|end|>"], D.ByteLevel(), [(AddedToken("<|end|>"), 4)])
+    hf, ids = in_hf(tk, tok), [0, 1, 0, 2, 3]
+    for parts in ([[i] for i in ids], [ids], [ids[:1], ids[1:]], [ids[:2], ids[2:]], [ids[:3], ids[3:]]):
+        s, other = stream(tok), tk.decoders.DecodeStream()
+        ours, theirs = [s.step(p) for p in parts], [other.step(hf, p) or "" for p in parts]
+        assert "".join(ours) == "".join(theirs) == "อั " and (ours == theirs or len(ours[0]) > len(theirs[0])), parts  # with half a letter behind it theirs holds a whole one back
+    s, other = stream(tok), tk.decoders.DecodeStream()
+    s.step(0), other.step(hf, 0)
+    s2, other2 = copy.copy(s), copy.copy(other)
+    assert (s.step(1), s2.step(2)) == (other.step(hf, 1), other2.step(hf, 2)) == ("อ", "ั")
+    s, other = stream(tok, skip_special_tokens=True), tk.decoders.DecodeStream(skip_special_tokens=True)
+    assert [s.step(i) for i in (4, 3, 4, 0, 4, 1)] == [other.step(hf, i) or "" for i in (4, 3, 4, 0, 4, 1)] == ["", " ", "", "", "", "อ"]
+    s, other = stream(tok, after=[3]), tk.decoders.DecodeStream(ids=[3])
+    assert [s.step(i) for i in (0, 1, 3)] == [other.step(hf, i) or "" for i in (0, 1, 3)] == ["", "อ", " "]
+    assert (stream(tok, after=[3, 0]).step(1), tk.decoders.DecodeStream(ids=[3, 0]).step(hf, 1)) == ("อ", " อ")  # theirs shows a space of the prompt again, as that ends in half a letter

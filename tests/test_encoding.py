@@ -3,6 +3,7 @@
 import json
 import pickle
 import random
+import time
 
 import pytest
 
@@ -264,10 +265,53 @@ def test_plain_object():
 
 @pytest.mark.parametrize("wrong, says", [
     (lambda e: Encoding([1], [], []), "pieces has 0 entries for 1 ids"), (lambda e: e.token_to_word(-1), "token_index=-1"), (lambda e: e.char_to_token(-1), "char_pos=-1"),
-    (lambda e: e.word_to_tokens("a"), "word_index='a'"), (lambda e: e.truncate(1, direction="up"), "'up' is no side"), (lambda e: e.truncate(-1), "max_length=-1"),
+    (lambda e: e.word_to_tokens("a"), "word_index='a'"), (lambda e: e.char_to_word(0, -1), "sequence_index=-1"), (lambda e: e.word_to_chars(0, "b"), "sequence_index='b'"), (lambda e: e.token_to_chars(True), "token_index=True"),
+    (lambda e: e.pad(3, pad_id=-1), "pad_id=-1"), (lambda e: e.pad(3, pad_type_id=None), "pad_type_id=None"), (lambda e: e.pad(3, pad_token=0), "pad_token=0 is a int"), (lambda e: Padding(pad_piece=None), "pad_piece=None is a NoneType"),
+    (lambda e: Padding(True), "strategy=True"), (lambda e: Padding(pad_to_multiple_of=1.0), "pad_to_multiple_of=1.0"), (lambda e: e.truncate(1, direction="up"), "'up' is no side"), (lambda e: e.truncate(-1), "max_length=-1"),
     (lambda e: e.pad(1.5), "length=1.5"), (lambda e: e.pad(3, direction="down"), "'down' is no side"), (lambda e: Truncation(3, strategy="first"), "strategy='first'"),
     (lambda e: Truncation(3, direction="up"), "'up'"), (lambda e: Truncation(-1), "max_length=-1"), (lambda e: Padding("short"), "strategy='short'"), (lambda e: Padding(pad_id=-1), "pad_id=-1"),
     (lambda e: truncate_pair([e], Truncation(1, strategy="only_second")), "needs a second text"), (lambda e: truncate_pair([e, e], Truncation(1, strategy="only_first")), "3 tokens must go")])
 def test_refusals(wrong, says):
     with pytest.raises(ValueError, match=says.replace("[", r"\[")):
         wrong(Encoding([1, 2], ["a", "b"], [(0, 1), (1, 2)]))
+
+
+def test_numpy_numbers():
+    "Positions and lengths that come out of arrays; what is kept of them goes into JSON."
+    np = pytest.importorskip("numpy")
+    e = Encoding([1, 2, 3], ["a", "b", "c"], [(0, 1), (1, 2), (2, 3)], word_ids=[0, 0, 1])
+    for k in (np.int64(1), np.uint8(1)):
+        assert (e.char_to_token(k), e.token_to_chars(k), e.word_to_tokens(k), e.token_to_word(k), e.char_to_word(k, np.int32(0))) == (1, (1, 2), (2, 3), 0, 0)
+        assert e.truncate(k) == e.truncate(1) and e.truncate(2, np.int64(1)) == e.truncate(2, 1) and e.pad(np.int64(5), pad_id=k).ids == [1, 2, 3, 1, 1]
+        assert json.loads(json.dumps([Truncation(k, k).to_dict(), Padding(k, "left", k, k, k).to_dict()])) == [Truncation(1, 1).to_dict(), Padding(1, "left", 1, 1, 1).to_dict()]
+
+
+def test_many_encodings_are_joined_at_once():
+    parts = [Encoding([k] * 50, ["a"] * 50, [(i, i + 1) for i in range(50)]) for k in range(3000)]
+    began = time.perf_counter()
+    out = Encoding.merge(parts)
+    assert time.perf_counter() - began < 3
+    assert out.ids == [k for k in range(3000) for _ in range(50)] and out.offsets == [(i, i + 1) for i in range(150_000)]
+    assert merge_encodings(iter(parts[:2])) == merge_encodings(parts[:2]) and merge_encodings(iter([parts[0].truncate(30), parts[1]])) == merge_encodings([parts[0].truncate(30), parts[1]])
+
+
+def test_a_question_and_its_passage():
+    "The answers that a user of the other library knows, for one text and for a pair."
+    words = ["[CLS]", "i", "love", "hug", "##ging", "##face", "[SEP]"]
+    one = Encoding(list(range(7)), words, [(0, 0), (0, 1), (2, 6), (7, 10), (10, 14), (14, 18), (0, 0)], word_ids=[None, 0, 1, 2, 2, 2, None], special_tokens_mask=[1, 0, 0, 0, 0, 0, 1], sequence_ranges={0: (1, 6)})
+    tail = Encoding([7, 8, 9], ["do", "you", "[SEP]"], [(0, 2), (3, 6), (0, 0)], word_ids=[0, 1, None], type_ids=[1] * 3, special_tokens_mask=[0, 0, 1], sequence_ranges={1: (0, 2)})
+    pair = merge_encodings([one, tail])
+    assert (one.n_sequences, one.sequence_ids, pair.n_sequences, pair.sequence_ids) == (1, [None, *[0] * 5, None], 2, [None, *[0] * 5, None, 1, 1, None])
+    assert [one.word_to_tokens(k) for k in range(4)] == [(1, 2), (2, 3), (3, 6), None]
+    assert (pair.word_to_tokens(2, 0), pair.word_to_tokens(1, 1), pair.word_to_tokens(2, 1)) == ((3, 6), (8, 9), None)
+    assert (one.word_to_chars(2), pair.word_to_chars(1, 1), pair.word_to_chars(0, 0)) == ((7, 18), (3, 6), (0, 1))
+    assert [pair.token_to_sequence(k) for k in (0, 1, 5, 6, 7, 9, 99)] == [None, 0, 0, None, 1, None, None]
+    assert [pair.token_to_chars(k) for k in (0, 4, 8, 9)] == [None, (10, 14), (3, 6), None]
+    assert [pair.token_to_word(k) for k in (0, 4, 8, 9, 42)] == [None, 2, 1, None, None]
+    assert [pair.char_to_token(*k) for k in ((0, 0), (1, 0), (11, 0), (0, 1), (2, 1), (5, 1))] == [1, None, 4, 7, None, 8]
+    assert [pair.char_to_word(*k) for k in ((17, 0), (4, 1), (18, 0))] == [2, 1, None]
+    assert (one.truncate(2).pieces, one.truncate(2, direction="left").pieces, len(one.truncate(2).overflowing)) == (["[CLS]", "i"], ["##face", "[SEP]"], 3)
+    assert [o.pieces for o in one.truncate(4, stride=2).overflowing] == [["love", "hug", "##ging", "##face"], ["##ging", "##face", "[SEP]"]]
+    assert one.pad(9).attention_mask == [1] * 7 + [0] * 2 and one.pad(9, "left").sequence_ids == [None] * 3 + [0] * 5 + [None]
+    with pytest.raises(ValueError, match="'both' is no side"):
+        one.truncate(2, direction="both")

@@ -1,6 +1,7 @@
 """Post-processors: on any encoding at all, equal to the same post-processor of Hugging Face's library."""
 # ruff: noqa: B023
 import json
+import pickle
 import random
 
 import pytest
@@ -190,7 +191,12 @@ def test_what_stands_in_files(d, happens):
     (lambda: template("[CLS] $A"), "single names '[CLS]', which is not among the special_tokens (none)"), (lambda: template("$A:x"), "'$A:x' is no step"), (lambda: template("$X"), "'$X' is no step"),
     (lambda: template(pair="$A"), "pair has no place for text B"), (lambda: BertProcessing(SEP, CLS).process([]), "0 encodings"), (lambda: default_process([Encoding()] * 3), "3 encodings"),
     (lambda: TemplateProcessing("$A", []).process([Encoding()] * 2), "no place for text A"), (lambda: template("$A $B").process([Encoding()]), "there is no such text"),
-    (lambda: Sequence([template("[CLS] $A [SEP]", special_tokens=[CLS, SEP])] * 2).process([Encoding()]), "filled with 3 parts")])
+    (lambda: Sequence([template("[CLS] $A [SEP]", special_tokens=[CLS, SEP])] * 2).process([Encoding()]), "filled with 3 parts"),
+    (lambda: ByteLevel().process([7, 8]), "for ids alone there is process_ids"), (lambda: ByteLevel().process(Encoding()), "pass a list"), (lambda: default_process([None]), "pass a list"),
+    (lambda: BertProcessing(102, 101), "sep is 102"), (lambda: BertProcessing((102, "[SEP]"), CLS), "sep is (102, '[SEP]')"), (lambda: RobertaProcessing(SEP, ("[CLS]", -1)), "cls is ('[CLS]', -1)"),
+    (lambda: RobertaProcessing(SEP, CLS, "no"), "trim_offsets is 'no'"), (lambda: ByteLevel(1), "add_prefix_space is 1"), (lambda: Sequence([ByteLevel(), "bert"]), "processors holds 'bert'"),
+    (lambda: template(3), "a template is 3"), (lambda: TemplateProcessing([("A", "x")]), "a step of a template is ('A', 'x')"), (lambda: template("[C] $A", special_tokens=["[C]"]), "a special token is '[C]'"),
+    (lambda: template("[C] $A", special_tokens=[("[C]", 1.5)]), "a special token is ('[C]', 1.5)"), (lambda: TemplateProcessing("[C] $A", special_tokens={"[C]": {"ids": ["x"], "tokens": ["[C]"]}}), "ids are whole numbers")])
 def test_refusals(wrong, says):
     with pytest.raises(ValueError) as e:
         wrong()
@@ -212,3 +218,41 @@ def test_every_published_file(shared_data):
             made = kind.from_dict(d.get(block))
             assert made is None or made.to_dict() == {"direction": "Right"} | d[block]
     assert found > 5
+
+
+def test_plain_objects():
+    "Pickled, hashed, compared and shown; lists are as good as tuples."
+    assert BertProcessing(list(SEP), list(CLS)) == BertProcessing(SEP, CLS) and hash(BertProcessing(list(SEP), CLS)) == hash(BertProcessing(SEP, CLS))
+    assert template("[CLS] $A", special_tokens=[list(CLS)]) == template(["[CLS]", "$A"], special_tokens=[CLS[::-1]]) == TemplateProcessing([["[CLS]", 0], ("A", 0)], special_tokens=[CLS])
+    for p in (random_processor(random.Random(k)) for k in range(60)):
+        assert pickle.loads(pickle.dumps(p)) == p and len({p, processor_from_dict(p.to_dict())}) == 1 and type(p).__name__ in repr(p)
+
+
+@pytest.mark.peers
+def test_nested_as_deep_as_theirs():
+    T = pytest.importorskip("tokenizers")
+    file = json.loads(T.Tokenizer(T.models.WordLevel({"a": 0}, "a")).to_str())
+    for depth in (1, 61, 62, 63, 90):
+        d = BYTES
+        for _ in range(depth):
+            d = {"type": "Sequence", "processors": [d]}
+        theirs_reads = said(lambda: T.Tokenizer.from_str(json.dumps({**file, "post_processor": d}))) != "fails"
+        assert (said(lambda: processor_from_dict(d)) != "fails") == theirs_reads == (depth <= 62)
+
+
+@pytest.mark.peers
+def test_trimming_before_a_template():
+    "A sequence of both, on a text whose piece carries its space: alone, as a pair, and in the other library."
+    T = pytest.importorskip("tokenizers")
+    words = {"the": 2, "Ġpug": 3, "hugs": 4, "ĠĠme": 5}
+    tok = T.Tokenizer(T.models.WordLevel({"[SEP]": 0, "[CLS]": 1, "[UNK]": 6} | words, "[UNK]"))
+    tok.pre_tokenizer = T.pre_tokenizers.Split("|", "removed")
+    own = template("[CLS]:0 $A:0 [SEP]:0", "[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1", [("[CLS]", 1), ("[SEP]", 0)])
+    spans = {"the|Ġpug|hugs": [(0, 3), (4, 8), (9, 13)], "Ġpug|ĠĠme": [(0, 4), (5, 9)]}
+    texts = [Encoding([words[w] for w in t.split("|")], t.split("|"), s, word_ids=list(range(len(s)))) for t, s in spans.items()]
+    for p, starts in ((own, [0, 0, 4, 9, 0]), (Sequence([ByteLevel(), own]), [0, 0, 5, 9, 0]), (Sequence([own]), [0, 0, 4, 9, 0])):
+        tok.post_processor = peer(p)
+        assert [a for a, _ in p.process(texts[:1]).offsets] == starts
+        assert read(tok.encode(*list(spans)[:1])) == state(p.process(texts[:1]))
+        assert read(tok.encode(*spans)) == state(p.process(texts)) and p.process(texts).type_ids == [0] * 5 + [1] * 3
+        assert read(tok.encode(*spans, add_special_tokens=False)) == state(p.process(texts, False))
