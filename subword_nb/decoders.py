@@ -6,9 +6,9 @@
 __all__ = ['visible_bytes', 'Decoder', 'ByteLevel', 'BPEDecoder', 'WordPiece', 'Metaspace', 'Replace', 'Strip', 'CTC',
            'fallback_byte', 'spell_run', 'ByteFallback', 'Fuse', 'Sequence', 'decode_pieces', 'decoder_from_dict']
 
-# %% ../nbs/44_decoders.ipynb #dee3d185
+# %% ../nbs/44_decoders.ipynb #f3c61542
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 
 from . import normalizers
@@ -47,14 +47,16 @@ class Decoder:
         "How tokenizer.json describes this decoder."
         return {"type": type(self).__name__} | {f.name: getattr(self, f.name) for f in fields(self)}
 
-# %% ../nbs/44_decoders.ipynb #f27fa650
+# %% ../nbs/44_decoders.ipynb #0456e8a4
 @dataclass(frozen=True)
 class ByteLevel(Decoder):
     "Undo the byte-level pre-tokenizer."
     add_prefix_space: bool = True # Written to files; decoding does not use it
     trim_offsets: bool = True # Written to files; decoding does not use it
     use_regex: bool = True # Written to files; decoding does not use it
+    bytes_only: bool = field(default=False, compare=False, repr=False) # Added tokens are bytes, too, where they can be; False: they are their own text
 
+    def to_dict(self): return {"type": "ByteLevel"} | {k: getattr(self, k) for k in ("add_prefix_space", "trim_offsets", "use_regex")}
     def _decode(self, pieces, errors): return [b"".join(map(visible_bytes, pieces)).decode("utf-8", errors)]
 
 # %% ../nbs/44_decoders.ipynb #6c64f1ac
@@ -250,7 +252,7 @@ def _nested(steps, path):
         if step is None: raise ValueError(f"{path}[{i}] is null; expected a decoder")
     return tuple(decoder_from_dict(step, f"{path}[{i}]") for i, step in enumerate(steps))
 
-# %% ../nbs/44_decoders.ipynb #f4d4e06d
+# %% ../nbs/44_decoders.ipynb #72a76086
 def decoder_from_dict(
     d:dict|None, # What a tokenizer.json says under `decoder`
     path:str="decoder", # Where that was, for errors
@@ -261,5 +263,6 @@ def decoder_from_dict(
     kinds = {c.__name__: c for c in (ByteLevel, BPEDecoder, WordPiece, Metaspace, Replace, Strip, CTC, ByteFallback, Fuse, Sequence)}
     if d["type"] not in kinds: raise ValueError(f"{path}.type is {d['type']!r}, which is no decoder; the decoders are {', '.join(kinds)}")
     options = _options(d, kinds[d["type"]], path)
+    if d["type"] == "ByteLevel": options["bytes_only"] = True
     try: return kinds[d["type"]](**options)
     except ValueError as e: raise ValueError(f"{path}: {e}") from None

@@ -52,7 +52,7 @@ def _ids(ids):
     ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)
     return ids if set(map(type, ids)) <= {int} else [_id(i) for i in ids]
 
-# %% ../nbs/54_decoding.ipynb #b106248c
+# %% ../nbs/54_decoding.ipynb #4e3cdc57
 def _spells_bytes(normalizer):
     "Does a normalizer spell text in the visible alphabet?"
     steps = getattr(normalizer, "normalizers", None)
@@ -65,7 +65,7 @@ class _Bytes(dict):
 
     def __missing__(self, i):
         piece, token, normalizer = self.pieces[i], self.pieces.added.get(i), self.pieces.made_of[2]
-        own = token is not None and not (token.normalized and _spells_bytes(normalizer))
+        own = token is not None and not self.pieces.made_of[3].bytes_only and not (token.normalized and _spells_bytes(normalizer))
         self[i] = b"" if piece in self.skipped else piece.encode("utf-8") if own else visible_bytes(piece)
         return self[i]
 
