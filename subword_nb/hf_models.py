@@ -154,7 +154,7 @@ def _read_wordlevel(d, path):
     vocab = check_vocabulary(d["vocab"], f"{path}.vocab")
     return WordLevel(vocab, _piece_or_none(d["unk_token"], vocab))
 
-# %% ../nbs/49_hf_models.ipynb #40ff9e1f
+# %% ../nbs/49_hf_models.ipynb #a6256dc8
 def _scored(vocab, path):
     "Pieces and scores of a Unigram model."
     seen = set()
@@ -171,7 +171,9 @@ def _read_unigram(d, path, added):
     (pieces, scores), unk_id, spells = _scored(d["vocab"], f"{path}.vocab"), d.get("unk_id"), d.get("byte_fallback", False)
     if unk_id is not None and not 0 <= unk_id < len(pieces): raise ValueError(f"{path}.unk_id is {unk_id}; the vocabulary has {len(pieces)} pieces, numbered from 0")
     piece2id = {p: i for i, p in enumerate(pieces)}
-    never = hidden_pieces(piece2id, scores, [*added, *(BYTE_PIECES if spells else ())])
+    never = hidden_pieces(piece2id, scores, BYTE_PIECES) if spells else set()
+    filled = hidden_pieces(piece2id, scores, added)
+    if {c for p in pieces for c in p} <= {p for p in pieces if len(p) == 1 and p not in filled}: never |= filled # else they lower the score of the unknown
     return Unigram(piece2id, scores, None if unk_id is None else pieces[unk_id], spells, control=tuple(sorted(never, key=piece2id.get)))
 
 # %% ../nbs/49_hf_models.ipynb #3cc3eeec

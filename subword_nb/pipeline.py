@@ -6,7 +6,7 @@
 __all__ = ['parts', 'normalized', 'place_tokens_ref', 'place_tokens', 'encode_aligned', 'finish', 'align', 'align_batch',
            'Stages', 'stages', 'Batch', 'call']
 
-# %% ../nbs/48_pipeline.ipynb #f8f2e77a
+# %% ../nbs/48_pipeline.ipynb #d2a5fa37
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from html import escape
@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from .alignment import Aligned
 from .draw import draw_tokens
-from .encoding import Encoding, Padding, Truncation, measure_bytes, pad_batch, truncate_pair
-from .engine import Compiled, Engine, any_late, compiled, refuse_texts, valid_text
+from .encoding import Encoding, Padding, Truncation, byte_offsets, pad_batch, truncate_pair
+from .engine import Compiled, Engine, any_late, compiled, refuse_texts
 from .processors import default_process
 from .spans import cut_words
+from .text import valid_text
 from .tokens import tokens
 
 # %% ../nbs/48_pipeline.ipynb #18de28c2
@@ -74,7 +75,7 @@ def _late_rows(c, found, word):
         rows += more
     return rows, word
 
-# %% ../nbs/48_pipeline.ipynb #e6bbc84b
+# %% ../nbs/48_pipeline.ipynb #f1c8c7d4
 def _word_rows(c, word):
     "(id, piece, start, end, number of the split) of a word that is not the first, and how many splits it has."
     found = c.rows.get(word)
@@ -89,11 +90,13 @@ def _word_rows(c, word):
 def _part_rows(c, part, word):
     "The tokens of a part that may be taken word by word, and the next number."
     first, *rest = cut_words(part.text)
-    head = part.slice(0, len(first))
-    (rows, n), at = _rows(c, c.norm.align(head) if c.norm else head, word), part.at + len(first)
+    at = part.at + len(first)
+    head = part.slice(0, len(first)) if c.norm is None else c.norm.align(part.slice(0, len(first)))
+    if rest and head.text and head.span(len(head.text) - 1, len(head.text))[1] != at: return _rows(c, c.norm.align(part), word)
+    rows, n = _rows(c, head, word)
     for w in rest:
         found, more = _word_rows(c, w)
-        if not c.pre.splits_at_space: n, more = word, 1
+        if not c.pre.splits_at_space: n -= 1 # the last split goes on
         rows += [(id, piece, (at + a, at + b), n + k) for id, piece, a, b, k in found]
         at, n = at + len(w), n + more
     return rows, n
@@ -113,16 +116,15 @@ def place_tokens(
         rows += found
     return rows
 
-# %% ../nbs/48_pipeline.ipynb #ced02aec
+# %% ../nbs/48_pipeline.ipynb #85d710ec
 def encode_aligned(
     c:Compiled, # A compiled engine
     text:str|list[str], # One valid text, or its words
-)->Encoding: # Of the text alone: no special tokens, not cut, not filled
+)->Encoding: # Of the text alone: no special tokens, not cut, not filled; its byte offsets are worked out when it is finished
     "The tokens of one text and their places."
     rows = place_tokens(c, text) if isinstance(text, str) else [(id, piece, at, k) for k, word in enumerate(text) for id, piece, at, _ in place_tokens(c, word)]
     ids, pieces, offsets, word_ids = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
-    out = Encoding(ids, pieces=pieces, offsets=offsets, word_ids=word_ids)
-    return out if all(w.isascii() for w in ([text] if isinstance(text, str) else text)) else measure_bytes(out, [text])
+    return Encoding(ids, pieces=pieces, offsets=offsets, word_ids=word_ids)
 
 # %% ../nbs/48_pipeline.ipynb #f49922f8
 def _texts(text, errors):
@@ -135,19 +137,37 @@ def _checked_text(text, errors, is_pretokenized):
     if is_pretokenized == isinstance(text, (list, tuple)): return _texts(text, errors)
     raise ValueError(f"is_pretokenized={is_pretokenized}, and the text is a {type(text).__name__}; pass " + ("a list of words" if is_pretokenized else "one text (several: align_batch; words: is_pretokenized=True)"))
 
-# %% ../nbs/48_pipeline.ipynb #44cc859f
+# %% ../nbs/48_pipeline.ipynb #e8d6d8aa
+_FAR = 1 << 40
+
+def _in_bytes(e, texts):
+    "Byte offsets for the offsets, from the number of the text that stands in their place; what overflows too."
+    spots, out = {}, [(0, 0)] * len(e)
+    for i, (a, _) in enumerate(e.offsets_bytes):
+        if (k := (a + _FAR // 2) // _FAR) == 0: continue
+        text = texts[k - 1]
+        spots.setdefault(text if isinstance(text, str) else text[e.word_ids[i]], []).append(i)
+    for text, at in spots.items():
+        for i, span in zip(at, byte_offsets(text, [e.offsets[i] for i in at])): out[i] = span
+    return replace(e, offsets_bytes=out, overflowing=[_in_bytes(o, texts) for o in e.overflowing])
+
+# %% ../nbs/48_pipeline.ipynb #e83c1e05
 def finish(
     tok:Engine, # An engine
-    encodings:list[Encoding], # Of one text, or of two
+    texts:list, # One text or two; each may be a list of words
+    encodings:list[Encoding], # What `encode_aligned` made of each
     add_special_tokens:bool=True, # Add what the post-processor says
     truncation:Truncation|None=None, # The limit, or None
 )->Encoding: # One sequence
     "Cut one or two texts to the limit and put them together."
+    wide = not all(w.isascii() for t in texts for w in ([t] if isinstance(t, str) else t))
+    if wide: encodings = [replace(e, offsets_bytes=[(k * _FAR,) * 2] * len(e)) for k, e in enumerate(encodings, 1)]
     if len(encodings) > 1: encodings = [replace(e, type_ids=[i] * len(e)) for i, e in enumerate(encodings)]
     if truncation is not None:
         n_added = tok.post_processor.n_added(len(encodings) == 2) if add_special_tokens and tok.post_processor else 0
         encodings = truncate_pair(encodings, truncation, n_added)
-    return tok.post_processor.process(encodings, add_special_tokens) if tok.post_processor else default_process(encodings)
+    out = tok.post_processor.process(encodings, add_special_tokens) if tok.post_processor else default_process(encodings)
+    return _in_bytes(out, texts) if wide else out
 
 # %% ../nbs/48_pipeline.ipynb #8ce1be10
 def align(
@@ -163,7 +183,7 @@ def align(
     "All that can be said about the tokens of a text."
     return align_batch(tok, [text], None if pair is None else [pair], add_special_tokens, is_pretokenized, allowed_special, disallowed_special, errors)[0]
 
-# %% ../nbs/48_pipeline.ipynb #6038f455
+# %% ../nbs/48_pipeline.ipynb #324bdb4d
 def align_batch(
     tok:Engine, # An engine, such as a `Tokenizer`
     texts:Iterable, # Texts, or with `is_pretokenized` lists of words
@@ -175,20 +195,20 @@ def align_batch(
     errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
 )->list[Encoding]: # One for each text, or pair
     "`align` for many texts; filled up together if the tokenizer says so."
-    rows = [finish(tok, row, add_special_tokens, tok.truncation) for row in
+    rows = [finish(tok, *row, add_special_tokens, tok.truncation) for row in
             _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, errors)]
     return rows if tok.padding is None else pad_batch(rows, tok.padding)
 
-# %% ../nbs/48_pipeline.ipynb #d917f7c2
+# %% ../nbs/48_pipeline.ipynb #15db0be8
 def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, errors):
-    "Each text, or pair of texts, as a list of encodings."
+    "Each text, or pair of texts, with its encodings."
     if isinstance(texts, (str, bytes)): raise ValueError("several texts are expected, and this is one; pass a list")
     columns = [list(texts)] if pairs is None else [list(texts), list(pairs)]
     if len({len(col) for col in columns}) > 1: raise ValueError(f"there are {len(columns[0])} texts and {len(columns[1])} second texts; pass one for each")
     c = compiled(tok, allowed_special)
     columns = [[_checked_text(t, errors, is_pretokenized) for t in col] for col in columns]
     refuse_texts(tok, c, (w for col in columns for t in col for w in ([t] if isinstance(t, str) else t)), disallowed_special)
-    for row in zip(*columns): yield [encode_aligned(c, text) for text in row]
+    for row in zip(*columns): yield row, [encode_aligned(c, text) for text in row]
 
 # %% ../nbs/48_pipeline.ipynb #d33bbcf4
 class Stages(NamedTuple):
@@ -274,7 +294,7 @@ def _arrays(columns, alone):
         return np.stack(rows) if rows and len({len(r) for r in rows}) == 1 else np.zeros((0, 0), np.int64) if not rows else rows
     return {name: array(name, rows) for name, rows in columns.items()}
 
-# %% ../nbs/48_pipeline.ipynb #4e84337a
+# %% ../nbs/48_pipeline.ipynb #5515a646
 def call(
     tok:Engine, # An engine, such as a `Tokenizer`
     texts, # One text, or several; with `is_split_into_words` lists of words
@@ -298,7 +318,7 @@ def call(
     wanted, alone = _wanted(returned), _is_one(texts, is_split_into_words)
     limits = _truncation_of(tok, truncation, max_length, stride, truncation_side, padding), _padding_of(tok, padding, max_length, pad_to_multiple_of, padding_side, pad_piece)
     columns = ([texts], None if pairs is None else [pairs]) if alone else (texts, pairs)
-    rows = [finish(tok, row, add_special_tokens, limits[0]) for row in _encoded(tok, *columns, is_split_into_words, allowed_special, disallowed_special, "strict")]
+    rows = [finish(tok, *row, add_special_tokens, limits[0]) for row in _encoded(tok, *columns, is_split_into_words, allowed_special, disallowed_special, "strict")]
     if limits[1]: rows = pad_batch(rows, limits[1])
     return _batch(rows, wanted, alone, return_overflowing_tokens)
 

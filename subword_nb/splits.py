@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Split', 'best_sums', 'nbest', 'sample', 'entropy']
 
-# %% ../nbs/47_splits.ipynb #44df3570
+# %% ../nbs/47_splits.ipynb #b0301317
 import heapq
 import math
 import random
@@ -13,7 +13,8 @@ from functools import cache
 from typing import NamedTuple
 
 from . import lattice as lattices, unigram_sample
-from .engine import Engine, compiled, encode, units_of, valid_text
+from .engine import Engine, compiled, encode, units_of
+from .text import valid_text
 from .unigram_encode import Unigram, part_ids
 
 # %% ../nbs/47_splits.ipynb #5bde761b

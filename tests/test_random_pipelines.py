@@ -61,7 +61,7 @@ def some_tokenizer(rng):
     elif rng.random() < .85:
         tok.pre_tokenizer = some_pre_tokenizer(rng)
     tok.train_from_iterator(TRAINING * 3, trainer)
-    for content in rng.sample(["<mask>", "cafe日", "Hug", "the ", " x", "漢", "[MASK]", "123", "ﬁ"], k=rng.randrange(4)):
+    for content in rng.sample(["<mask>", "café", "Hug", "the ", " x", "é", "[MASK]", "123", "ﬁ"], k=rng.randrange(4)):
         flags = dict(single_word=rng.random() < .3, lstrip=rng.random() < .3, rstrip=rng.random() < .3, normalized=rng.random() < .5)
         token = t.AddedToken(content, **flags)
         tok.add_special_tokens([token]) if rng.random() < .5 else tok.add_tokens([token])
@@ -82,7 +82,7 @@ def check(seed, folder):
     ref = some_tokenizer(rng)
     path = folder / f"{seed}.json"
     ref.save(str(path))
-    texts = [*TRAINING, *generated(60, seed, ["cafe日", "漢", "Hug", " x", "the ", "hugs"])]
+    texts = [*TRAINING, *generated(60, seed, ["café", "é", "Hug", " x", "the ", "hugs"])]
     try:
         ref.encode_batch(texts)
     except Exception:  # a model without an unknown piece that met one; ours has tests of its own for that
