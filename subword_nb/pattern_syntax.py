@@ -5,19 +5,16 @@
 # %% auto #0
 __all__ = ['read_pattern']
 
-# %% ../nbs/08_pattern_syntax.ipynb #bf7383a3
+# %% ../nbs/08_pattern_syntax.ipynb #3f3ab16e
 import re
 from functools import cache
 
-from .text import code_point_ranges, complement_ranges, merge_ranges
+from .text import category, code_point_ranges, complement_ranges, merge_ranges
 
-# %% ../nbs/08_pattern_syntax.ipynb #03e8d06f
-class _Scan:
-    "A pattern being read: the place, the flags in force, and what has been written so far."
-    def __init__(self, src, dialect):
-        self.src, self.dialect, self.pos = src, dialect, 0
-        self.parts, self.open, self.flags = [], [], frozenset() # parts: strings, and tuples of code point ranges
-        self.atom, self.repeated, self.needs = None, False, set()
+# %% ../nbs/08_pattern_syntax.ipynb #e08de953
+class _Source:
+    "A pattern and a place in it."
+    def __init__(self, src, onig): self.src, self.onig, self.pos = src, onig, 0
 
     def peek(self, n=1): return self.src[self.pos:self.pos + n]
 
@@ -28,101 +25,185 @@ class _Scan:
         self.pos += len(got)
         return got
 
-    def put(self, part, atom=True):
-        "Write a part; an atom is what a following repeat applies to."
-        self.atom, self.repeated = (len(self.parts) if atom else None), False
-        self.parts.append(part)
+    def match(self, pattern):
+        "Read what a pattern matches here."
+        m = re.compile(pattern).match(self.src, self.pos)
+        if m: self.pos = m.end()
+        return m
 
     def error(self, problem, at=None):
         "A ValueError that shows the pattern and the place."
         at = self.pos - 1 if at is None else at
         return ValueError(f"pattern {self.src[:60]!r}: {problem} at position {at}")
 
-# %% ../nbs/08_pattern_syntax.ipynb #96845efe
-_LONG_NAMES = {"letter": "L", "mark": "M", "number": "N", "punctuation": "P", "punct": "P", "symbol": "S", "separator": "Z", "other": "C",
+# %% ../nbs/08_pattern_syntax.ipynb #058bcd2a
+class _Scan(_Source):
+    "A pattern being read: the place, the flags in force, and what has been written so far."
+    def __init__(self, src, onig):
+        super().__init__(src, onig)
+        self.parts, self.open, self.flags = [], [], frozenset() # parts: strings, and tuples of code point ranges
+        self.atom, self.repeated, self.needs, self.groups, self.named, self.refers = None, False, set(), 0, False, 0
+
+    def put(self, *parts, atom=True):
+        "Write parts; together they are the atom that a following repeat applies to."
+        self.atom, self.repeated = (len(self.parts) if atom else None), False
+        self.parts += parts
+
+    def behind(self):
+        "Is this inside a lookbehind?"
+        return any(self.parts[at] in ("(?<=", "(?<!") for _, at, _ in self.open)
+
+# %% ../nbs/08_pattern_syntax.ipynb #e241edda
+_LONG_NAMES = {"letter": "L", "mark": "M", "combiningmark": "M", "number": "N", "punctuation": "P", "punct": "P", "symbol": "S", "separator": "Z", "other": "C", "casedletter": "LC",
                "lowercaseletter": "Ll", "uppercaseletter": "Lu", "titlecaseletter": "Lt", "modifierletter": "Lm", "otherletter": "Lo",
                "nonspacingmark": "Mn", "decimalnumber": "Nd", "alpha": "Alphabetic", "whitespace": "White_Space", "space": "White_Space"}
+_OTHER_LOWER = """AA BA 2B0-2B8 2C0-2C1 2E0-2E4 345 37A 10FC 1D2C-1D6A 1D78 1D9B-1DBF 2071 207F 2090-209C 2170-217F 24D0-24E9 2C7C-2C7D A69C-A69D A770
+A7F2-A7F4 A7F8-A7F9 AB5C-AB5F AB69 10780 10783-10785 10787-107B0 107B2-107BA 1E030-1E06D"""
+_OTHER_UPPER = "2160-216F 24B6-24CF 1F130-1F149 1F150-1F169 1F170-1F189"
+_HAN = "2E80-2E99 2E9B-2EF3 2F00-2FD5 3005 3007 3021-3029 3038-303B 3400-4DBF 4E00-9FFF F900-FA6D FA70-FAD9 16FE2-16FE3 16FF0-16FF1 20000-2A6DF 2A700-2B739 2B740-2B81D 2B820-2CEA1 2CEB0-2EBE0 2EBF0-2EE5D 2F800-2FA1D 30000-3134A 31350-323AF"
+
+_UNSTABLE = re.compile("changes|cw|default|di$|dia|ci$|caseign|noncharacter|nchar|patternsyn|patsyn|unknown|zzzz|extendedpic|extpict|age=|innob")
+
+def _listed(rows): return [(int(a, 16), int(b or a, 16) + 1) for a, _, b in (row.partition("-") for row in rows.split())]
+
+# %% ../nbs/08_pattern_syntax.ipynb #46082911
+@cache
+def _posix(name):
+    "The code points of [:name:]; None if there is no such name."
+    u = code_point_ranges
+    made = {"alnum": lambda: u("Alphabetic") + u("Nd"), "alpha": lambda: u("Alphabetic"), "ascii": lambda: [(0, 128)], "blank": lambda: [*u("Zs"), (9, 10)], "cntrl": lambda: u("Cc"),
+            "digit": lambda: u("Nd"), "graph": lambda: complement_ranges(merge_ranges(u("White_Space") + u("Cc") + u("Cn"))), "lower": lambda: u("Ll") + _listed(_OTHER_LOWER),
+            "print": lambda: complement_ranges(merge_ranges(u("Cc") + u("Cn") + u("Zl") + u("Zp"))), "punct": lambda: u("P") + u("S"), "space": lambda: u("White_Space"),
+            "upper": lambda: u("Lu") + _listed(_OTHER_UPPER), "word": lambda: _word_set(True, True), "xdigit": lambda: _HEX}
+    return tuple(merge_ranges(made[name]())) if name in made else None
 
 # %% ../nbs/08_pattern_syntax.ipynb #3a6f3857
 def _common(a, b):
     "The code points in both of two canonical lists of ranges."
     return complement_ranges(merge_ranges([*complement_ranges(a), *complement_ranges(b)]))
 
-# %% ../nbs/08_pattern_syntax.ipynb #7d9c334a
+# %% ../nbs/08_pattern_syntax.ipynb #0cd8735d
 @cache
-def _property(name):
+def _property(name, onig=False):
     "The code points of a property: from the pinned table, else from `regex`, kept to what the pinned version assigns."
-    name = _LONG_NAMES.get(re.sub(r"[\s_-]", "", name).lower(), name)
-    if name == "Any": return ((0, 0x110000),)
+    plain = re.sub(r"[\s_-]", "", name).lower()
+    if onig and plain not in ("punct", "word") and _posix(plain): return _posix(plain)
+    if plain == "word" and onig: return _word_set(True)
+    name = _LONG_NAMES.get(plain, {p.lower(): p for p in ("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", *"LMNPSZC")}.get(plain, name))
+    fixed = {"any": [(0, 0x110000)], "han": _listed(_HAN), "hani": _listed(_HAN), "lowercase": _posix("lower"), "uppercase": _posix("upper"), "assigned": complement_ranges(code_point_ranges("Cn")),
+             "casedletter": [*code_point_ranges("Lu"), *code_point_ranges("Ll"), *code_point_ranges("Lt")]}
+    fixed |= {"lc": fixed["casedletter"], "cased": [*fixed["casedletter"], *_posix("lower"), *_posix("upper")]}
+    if plain in fixed: return tuple(merge_ranges(fixed[plain]))
     try: return tuple(code_point_ranges(name))
-    except ValueError as e:
-        import regex
-        try: found = regex.compile(r"\p{%s}+" % name)
-        except regex.error: raise e from None
+    except ValueError as e: known = e
+    if onig and re.match("is|.*[=&]", plain) or _UNSTABLE.match(plain): raise known
+    import regex
+    try: found = regex.compile(r"\p{%s}+" % name)
+    except regex.error: raise known from None
     text = "".join(map(chr, range(0x110000)))
+    if re.match("in(?!her|scrip)", plain): return tuple(m.span() for m in found.finditer(text)) # a block holds what is not assigned, too
     return tuple(_common([m.span() for m in found.finditer(text)], complement_ranges(code_point_ranges("Cn"))))
 
-# %% ../nbs/08_pattern_syntax.ipynb #462de133
+# %% ../nbs/08_pattern_syntax.ipynb #7c537991
 def _property_escape(s, negated, at):
     r"The set behind \p{name}, \pL or \P{name}."
-    m = re.compile(r"\{(\^?)(?:(?:gc|General_Category)=)?([^{}]+)\}|()([A-Z])").match(s.src, s.pos)
+    m = s.match(r"\{(\^?)(?:(?:gc|General_Category)=)?([^{}]+)\}|()([A-Z])")
     if not m: raise s.error(r"\p needs a property name in braces", at)
-    s.pos = m.end()
-    try: ranges = _property(m[2] or m[4])
+    try: ranges = _property(m[2] or m[4], s.onig)
     except ValueError as e: raise s.error(str(e), at) from None
     return tuple(complement_ranges(ranges)) if negated != bool(m[1]) else ranges
 
-# %% ../nbs/08_pattern_syntax.ipynb #70ff58a0
+# %% ../nbs/08_pattern_syntax.ipynb #64492f1f
 _CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7, "e": 27}
 _HEX = ((48, 58), (65, 71), (97, 103))
 _ODD_WORDS = ((0xB2, 0xB4), (0xB9, 0xBA), (0xBC, 0xBF)) # ²³ ¹ ¼½¾: word characters to Oniguruma only
 
-# %% ../nbs/08_pattern_syntax.ipynb #adb1295a
-def _word_set(dialect, in_class=False):
+def _word_set(onig, in_class=False):
     r"The set behind \w: Unicode's definition, or Oniguruma's two (the table it uses outside brackets has six more signs)."
     word = code_point_ranges("Word")
-    if dialect == "rust": return tuple(word)
-    return tuple(merge_ranges([r for r in word if r != (0x200C, 0x200E)] + ([] if in_class else list(_ODD_WORDS))))
+    return tuple(merge_ranges([r for r in word if r != (0x200C, 0x200E)] + ([] if in_class else list(_ODD_WORDS)))) if onig else tuple(word)
 
-# %% ../nbs/08_pattern_syntax.ipynb #aad2cac3
+# %% ../nbs/08_pattern_syntax.ipynb #51c14947
+def _number(s, c, at):
+    "The code point that an escape spells as a number."
+    if c.isdigit(): m, base = s.match("[0-7]{1,3}"), 8
+    else: m, base = s.match((r"\{([0-9a-fA-F]{1,8})\}|" if c == "x" or not s.onig else "") + {"x": "([0-9a-fA-F]{1,2})" if s.onig else "([0-9a-fA-F]{2})", "u": "([0-9a-fA-F]{4})", "U": "([0-9a-fA-F]{8})"}[c]), 16
+    code = -1 if not m else int(next(filter(None, m.groups()), m[0]), base)
+    if not 0 <= code < 0x110000: raise s.error(f"\\{c} needs a code point in hexadecimal", at)
+    if s.onig and code > 127 and (base == 8 or c == "x" and "{" not in m[0]): raise s.error(f"\\{s.src[at + 1:s.pos]} is a byte, not a character; write \\x{{{code:x}}} for U+{code:04X}", at)
+    return code
+
+# %% ../nbs/08_pattern_syntax.ipynb #bbcc564f
 def _escaped(s, in_class=False):
     "The code point or the set that an escape stands for; None when it stands for a position."
     at, c = s.pos - 1, s.take()
-    if c in "pP" and c: return _property_escape(s, c == "P", at)
-    sets = {"s": lambda: code_point_ranges("White_Space"), "d": lambda: code_point_ranges("Nd"), "h": lambda: _HEX, "w": lambda: _word_set(s.dialect, in_class)}
+    if c in "pP" and c and not (s.onig and s.peek() != "{"): return _property_escape(s, c == "P", at)
+    sets = {"s": lambda: code_point_ranges("White_Space"), "d": lambda: code_point_ranges("Nd"), "h": lambda: _HEX, "w": lambda: _word_set(s.onig, in_class)}
     if c.lower() in sets:
         ranges = tuple(sets[c.lower()]())
         return tuple(complement_ranges(ranges)) if c.isupper() else ranges
     if c in _CONTROLS: return _CONTROLS[c]
-    if c in "xuU" and c:
-        m = re.compile(r"\{([0-9a-fA-F]{1,8})\}|([0-9a-fA-F]{%d})" % {"x": 2, "u": 4, "U": 8}[c]).match(s.src, s.pos)
-        if not m or int(m[1] or m[2], 16) > 0x10FFFF: raise s.error(f"\\{c} needs a code point in hexadecimal", at)
-        s.pos = m.end()
-        return int(m[1] or m[2], 16)
-    if c and not (c.isascii() and c.isalnum()): return ord(c)
+    if s.onig and (c == "0" or in_class and c in "1234567") and c:
+        s.pos -= 1
+        return _number(s, c, at)
+    if c in ("x", "u") or c == "U" and not s.onig: return _number(s, c, at)
+    if c and not (c.isascii() and c.isalnum()) or s.onig and c in (set("EFIJLQTUVijlmpqP") | set("KGAzRXNOykgZB" if in_class else "")): return ord(c)
     return None
 
-# %% ../nbs/08_pattern_syntax.ipynb #b2dee873
-@cache
-def _cased():
-    "Code points beyond ASCII that have another case, except ſ and the Kelvin sign, which go with s and k."
-    found = [r for p in ("Lu", "Ll", "Lt") for r in code_point_ranges(p)] + [(0x345, 0x346), (0x2160, 0x2180), (0x24B6, 0x24EA)]
-    odd = [(0, 0x80), (0x17F, 0x180), (0x212A, 0x212B)]
-    return _common(merge_ranges(found), complement_ranges(odd))
+# %% ../nbs/08_pattern_syntax.ipynb #a5581e32
+_LATER_CASES = "2C2F+30 A7C0+1 A7D0+1 A7D6+1 A7D8+1 1C89+1 A7CC+1 A7DA+1 " + " ".join([f"{c:X}+27" for c in range(0x10570, 0x10596)] + [f"{c:X}+20" for c in range(0x10D50, 0x10D66)])
 
-# %% ../nbs/08_pattern_syntax.ipynb #c14556b4
-def _folded(s, ranges, negated):
-    "A set with the other case of its ASCII letters added when the pattern ignores case; then the negation."
+@cache
+def _foldings():
+    "Code point → what it folds to, for all that have a case; what folds to a string → the code points that do."
+    cased = [r for p in ("Lu", "Ll", "Lt") for r in code_point_ranges(p)] + [(0x345, 0x346), (0x2160, 0x2180), (0x24B6, 0x24EA)]
+    fold = {c: chr(c).casefold() for a, b in cased for c in range(a, b)} | {0xA7CB: "\u0264", 0xA7DC: "\u019b"}
+    fold |= {c: chr(c + int(step, 16)) for c, step in ((int(c, 16), step) for c, _, step in (row.partition("+") for row in _LATER_CASES.split())) if category(chr(c)) == "Lu"}
+    alike = {}
+    for c, f in fold.items(): alike.setdefault(f, []).append(c)
+    return fold, alike
+
+def _one(folding):
+    "The set of all characters with a folding."
+    return merge_ranges((c, c + 1) for c in _foldings()[1].get(folding, map(ord, folding)))
+
+# %% ../nbs/08_pattern_syntax.ipynb #f7aa7b14
+def _hits(ranges): return [c for a, b in _common(ranges, merge_ranges((c, c + 1) for c in _foldings()[0])) for c in range(a, b)]
+
+def _folded(s, ranges, negated=False):
+    "A set with all other cases of its letters added when the pattern ignores case; then the negation."
     if "i" in s.flags:
-        letters = {c for a, b in ranges for c in range(a, min(b, 128)) if chr(c).isalpha()}
-        letters |= {c for c, near in ((0x73, 0x17F), (0x6B, 0x212A)) if any(a <= near < b for a, b in ranges)}
-        pairs = {c ^ 32 for c in letters} | letters
-        pairs |= {near for c, near in ((0x73, 0x17F), (0x6B, 0x212A)) if c in pairs}
-        ranges = merge_ranges([*ranges, *((c, c + 1) for c in pairs)])
-        beyond = _common(ranges, _cased())
-        if beyond and beyond != _cased():
-            raise s.error(f"case-insensitive U+{beyond[0][0]:04X} is not supported; write both cases in brackets")
+        fold, alike = _foldings()
+        ranges = merge_ranges([*ranges, *((d, d + 1) for c in _hits(ranges) for d in alike[fold[c]])])
     return tuple(complement_ranges(ranges)) if negated else tuple(ranges)
+
+# %% ../nbs/08_pattern_syntax.ipynb #f900389b
+class _Letter(tuple):
+    "The set of a letter whose case is ignored; `folding` says which, `behind` whether it stands in a lookbehind."
+    def __new__(cls, s, code):
+        folding = _foldings()[0].get(code, chr(code))
+        self = super().__new__(cls, _one(folding))
+        self.folding, self.behind = folding, s.behind()
+        if len(folding) > 1: raise s.error(f"case-insensitive {chr(code)!r} also matches {folding!r}; write out what it stands for")
+        return self
+
+def _both_spellings(s):
+    "Parts in which two letters have a third way to be written (st, ﬆ)."
+    parts, out, alike = [*s.parts, ""], [], {f: _one(f) for f in _foldings()[1] if len(f) > 1}
+    starts, i, repeated = {f[:2] for f in alike}, 0, lambda k: parts[k] and parts[k][0] in ("*", "+", "?", "{")
+    def pair(k, j): return parts[k].folding + parts[j].folding if isinstance(parts[j], _Letter) and not repeated(j + 1) and not repeated(k + 1) else ""
+    while i < len(parts) - 1:
+        if isinstance(parts[i], _Letter):
+            j = next(k for k in range(i + 1, len(parts)) if parts[k] not in ("(?:", "(", ")"))
+            if (both := pair(i, j)) in starts:
+                if j > i + 1 or parts[i].behind or both not in alike or pair(j, j + 1) in starts:
+                    raise s.error(f"case-insensitive {both!r} stands where one character for both letters may or may not match; write out what it stands for")
+                out += ["(?:", tuple(parts[i]), tuple(parts[j]), "|", tuple(alike[both]), ")"]
+                i = j + 1
+                continue
+        out.append(tuple(parts[i]) if isinstance(parts[i], _Letter) else parts[i])
+        i += 1
+    return out
 
 # %% ../nbs/08_pattern_syntax.ipynb #65021938
 def _class_char(s):
@@ -134,25 +215,37 @@ def _class_char(s):
     if got is None: raise s.error(f"{s.src[at:s.pos]} in a class is not supported", at)
     return got
 
-# %% ../nbs/08_pattern_syntax.ipynb #b651a4c6
+# %% ../nbs/08_pattern_syntax.ipynb #cddc7298
 def _class_item(s):
     "One character, one escape, or one range from a to b."
     at, low = s.pos, _class_char(s)
-    if not isinstance(low, int): return low
-    if s.peek() != "-" or s.peek(2) in ("-]", "-["): return [(low, low + 1)]
+    ranged = s.peek() == "-" and s.peek(2) not in ("-]", "-[")
+    if not isinstance(low, int):
+        if s.onig and ranged and s.peek(2) != "-&": raise s.error("class has a range that begins with a set; write the hyphen last, or \\\\-", at)
+        return low
+    if not ranged: return [(low, low + 1)]
     s.take()
     high = _class_char(s)
     if not isinstance(high, int) or high < low: raise s.error("class has a range that runs backwards or has no end", at)
     return [(low, high + 1)]
 
-# %% ../nbs/08_pattern_syntax.ipynb #f0f1104d
+# %% ../nbs/08_pattern_syntax.ipynb #0779db1e
+def _named_class(s):
+    "[:name:] or [:^name:] in a class; None if there is none here."
+    at, m = s.pos, s.match(r"\[:(\^?)([a-z]{1,20}):\]")
+    if not m: return None
+    if (ranges := _posix(m[2])) is None: raise s.error(f"{m[0]} is no class; known: [:alpha:], [:digit:], [:punct:], [:space:] and their like", at)
+    if not s.onig: ranges = _common(ranges, [(0, 128)])
+    return complement_ranges(ranges) if m[1] else ranges
+
 def _char_class(s):
     "A bracketed class after its opening bracket: its ranges, and whether it is negated."
     at, negated, operands, first = s.pos - 1, bool(s.take("^")), [[]], True
     while first or s.peek() != "]":
         if not s.peek(): raise s.error("class is never closed", at)
-        if s.peek(2) in ("[:", "--", "~~"): raise s.error(f"{s.peek(2)!r} in a class is not supported", s.pos)
+        if not s.onig and s.peek(2) in ("--", "~~"): raise s.error(f"{s.peek(2)!r} in a class is not supported", s.pos)
         if s.take("&&"): operands.append([])
+        elif (named := _named_class(s)) is not None: operands[-1] += named
         elif s.take("["):
             ranges, inverse = _char_class(s)
             operands[-1] += complement_ranges(merge_ranges(ranges)) if inverse else ranges
@@ -163,89 +256,118 @@ def _char_class(s):
     for other in operands[1:]: ranges = _common(ranges, merge_ranges(other))
     return ranges, negated
 
-# %% ../nbs/08_pattern_syntax.ipynb #117cff2c
+# %% ../nbs/08_pattern_syntax.ipynb #75324bd9
+def _put_class(s):
+    "A bracketed class, with the strings that it matches besides."
+    ranges, negated = _char_class(s)
+    strings = {_foldings()[0][c] for c in _hits(ranges)} if "i" in s.flags and s.onig and not negated else ()
+    strings = [p for f in sorted(strings, key=lambda f: (len(f), f)) if len(f) > 1 for p in ("|", *(tuple(_one(c)) for c in f))]
+    folded = _folded(s, ranges, negated)
+    s.put(*(("(?:", folded, *strings, ")") if strings else (folded,)))
+
+# %% ../nbs/08_pattern_syntax.ipynb #1ffe59b1
 def _literal(s, code):
     "One character that stands for itself, in either case when the pattern says so."
-    part = ((code, code + 1),)
-    if "i" in s.flags and s.dialect == "oniguruma" and s.src[s.pos - 2:s.pos].lower() in ("ss", "ff", "fi", "fl", "st"):
-        raise s.error("case-insensitive double letters that also match ligatures (ß, ﬁ) are not supported")
-    s.put(_folded(s, part, False))
+    if "i" in s.flags and s.onig: s.put(_Letter(s, code))
+    else: s.put(_folded(s, [(code, code + 1)]))
 
-# %% ../nbs/08_pattern_syntax.ipynb #20d6f137
+_BREAKS = ((10, 14), (0x85, 0x86), (0x2028, 0x202A))
+
 def _escape(s):
     "An escape outside a class."
     at, got = s.pos - 1, _escaped(s)
     if isinstance(got, int): return _literal(s, got)
-    if got is not None: return s.put(_folded(s, got, False))
+    if got is not None: return s.put(got if s.onig else _folded(s, got))
     c = s.src[s.pos - 1:s.pos] if s.pos > at + 1 else ""
-    if c in "bB" and c:
-        w = _word_set(s.dialect)
+    if c in ("b", "B"):
+        w = _word_set(s.onig)
         sides = ("(?<!", "(?=", "(?<=", "(?!") if c == "b" else ("(?<!", "(?!", "(?<=", "(?=")
-        s.parts += ["(?:", sides[0], w, ")", sides[1], w, ")|", sides[2], w, ")", sides[3], w, "))"]
-        s.atom = None
-    elif c in "Az" and c: s.put({"A": r"\A", "z": r"\Z"}[c], atom=False)
-    elif c == "Z" and s.dialect == "oniguruma": s.put(r"(?=\n?\Z)", atom=False) # at the end, or before a newline that ends the text
-    elif c.isdigit() and c != "0": s.put("\\" + c); s.needs.add("group")
+        s.put("(?:", sides[0], w, ")", sides[1], w, ")|", sides[2], w, ")", sides[3], w, "))", atom=False)
+    elif c in ("A", "z"): s.put({"A": r"\A", "z": r"\Z"}[c], atom=False)
+    elif c == "Z" and s.onig: s.put(r"(?=\n?\Z)", atom=False) # at the end, or before a newline that ends the text
+    elif c == "R" and s.onig and not s.behind(): s.put("(?:", ((13, 14),), ((10, 11),), "|(?!", ((13, 14),), ((10, 11),), ")", _BREAKS, ")")
+    elif c in ("N", "O") and s.onig: s.put(((0, 10), (11, 0x110000)) if c == "N" else ((0, 0x110000),))
+    elif c.isdigit() and c != "0": _refer(s, int(c), at)
     else: raise s.error(f"\\{c} is not supported; write out what it stands for", at)
 
-# %% ../nbs/08_pattern_syntax.ipynb #a9ceb3f8
+# %% ../nbs/08_pattern_syntax.ipynb #3433ef9f
+def _refer(s, number, at):
+    "The text of a group again."
+    if "i" in s.flags: raise s.error(f"\\{number} where case is ignored is not supported; write out what it stands for", at)
+    if s.peek().isdigit(): raise s.error("a number of two digits is not supported", at)
+    s.put(f"\\{number}")
+    s.needs.add("group")
+    s.refers = max(s.refers, number)
+
 def _anchor(s, c):
     "Line anchors in Oniguruma or under (?m), else the two ends of the text."
-    lines = s.dialect == "oniguruma" or "m" in s.flags
-    starts = r"(?:\A|(?<=\n)(?!\Z))" if s.dialect == "oniguruma" else "(?m:^)" # no line begins behind the last newline there
+    lines = s.onig or "m" in s.flags
+    starts = r"(?:\A|(?<=\n)(?!\Z))" if s.onig else "(?m:^)" # no line begins behind the last newline there
     s.put((starts if c == "^" else "(?m:$)") if lines else {"^": r"\A", "$": r"\Z"}[c], atom=False)
 
-# %% ../nbs/08_pattern_syntax.ipynb #f15d6e2b
+# %% ../nbs/08_pattern_syntax.ipynb #232884d3
+_GROUP = r"\?(?:#[^)]*\)|(?P<flags>[FLAGS]*)(?:-(?P<off>[FLAGS]+))?(?P<end>[:)])|(?P<look>[=!>]|<[=!])|NAMED<(?P<name>[^\W\d]\w*)>)"
+_RUST, _ONIG = _GROUP.replace("FLAGS", "ims").replace("NAMED", "P?"), _GROUP.replace("FLAGS", "imx").replace("NAMED", "")
+
 def _open_group(s):
     "An opening parenthesis with what makes it special."
-    at, before = s.pos - 1, s.flags
-    m = re.compile(r"\?(?:#[^)]*\)|(?P<flags>[ims]*)(?:-(?P<off>[ims]+))?(?P<end>[:)])|(?P<look>[=!>]|<[=!])|P?<(?P<name>\w+)>)").match(s.src, s.pos)
-    if s.peek() == "?" and not m: raise s.error("group begins with something that is not supported", at)
-    if m: s.pos = m.end()
+    at, before, m = s.pos - 1, s.flags, s.match(_ONIG if s.onig else _RUST)
+    if s.peek() == "?" and not m: raise s.error(f"group begins with something that is not supported ({s.src[at:at + 4]})", at)
     if m and m[0].startswith("?#"): return
-    if m and m["end"]:
-        swap = str.maketrans("ms", "sn") if s.dialect == "oniguruma" else {} # Ruby's m is everyone's s
-        s.flags = (s.flags | set(m["flags"].translate(swap))) - set((m["off"] or "").translate(swap))
-        if m["end"] == ")":
-            if s.parts and s.parts[-1] not in ("(", "(?:"): raise s.error("flags in mid-pattern are not supported; write (?i:...)", at)
-            return
+    if m and m["end"]: _set_flags(s, m)
+    if m and m["end"] == ")":
+        if not s.parts or s.parts[-1] in ("|", "(", "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"): return
+        if not s.onig: raise s.error("flags in mid-pattern are not supported; write (?i:...)", at)
+        before = None # a group without parentheses of its own, up to the end of the one it is in
     if m and m["look"] == ">": s.needs.add("compound possessive")
+    s.groups, s.named = s.groups + (not m or bool(m["name"])), s.named or bool(m and m["name"])
     s.open.append((at, len(s.parts), before))
     s.put("(" + ("" if not m or m["name"] else "?" + (m["look"] or ":")), atom=False)
 
-# %% ../nbs/08_pattern_syntax.ipynb #e5c03fec
-def _close_group(s):
+def _set_flags(s, m):
+    "Flags from here on."
+    swap = str.maketrans("m", "s") if s.onig else {} # Oniguruma's m is everyone's s
+    s.flags = (s.flags | set(m["flags"].translate(swap))) - set((m["off"] or "").translate(swap))
+
+# %% ../nbs/08_pattern_syntax.ipynb #3909fc9c
+def _close_group(s, end=False):
     "A closing parenthesis: the whole group becomes one atom and its flags end."
+    while s.open and s.open[-1][2] is None:
+        s.put(")")
+        s.open.pop()
+    if end: return
     if not s.open: raise s.error("closing parenthesis has no opening one")
     _, atom, s.flags = s.open.pop()
     s.put(")")
-    s.atom = atom
+    s.atom = None if s.parts[atom] in ("(?=", "(?!", "(?<=", "(?<!") else atom
 
-# %% ../nbs/08_pattern_syntax.ipynb #134c4b21
+# %% ../nbs/08_pattern_syntax.ipynb #782662eb
 def _repeat(s, c):
     "A repeat, greedy, lazy or possessive, of the atom before it."
-    at = s.pos - 1
-    m = re.compile(r"(\d*)(?:(,)(\d*))?\}").match(s.src, s.pos) if c == "{" else None
-    if c == "{" and not (m and (m[1] or m[3])):
+    at, m = s.pos - 1, s.match(r"(\d*)(?:(,)(\d*))?\}") if c == "{" and re.compile(r"\d|,\d").match(s.src, s.pos) else None
+    if c == "{" and not m:
+        if s.onig: return _literal(s, ord("{"))
         raise s.error("{ does not begin a repeat such as {1,3}; write \\{ for the character", at)
+    if m and (int(m[1] or 0) > int(m[3] or 100_000) or int(m[1] or 0) > 100_000 or int(m[3] or 0) > 100_000): raise s.error(f"{c}{m[0]} is no repeat: up to 100000, the lower number first", at)
     if s.atom is None: raise s.error(f"{c} has nothing to repeat", at)
     if s.repeated: s.parts.insert(s.atom, "(?:"); s.parts.append(")")
-    if m: c, s.pos = f"{{{m[1] or 0}{m[2] or ''}{m[3] or ''}}}", m.end()
+    if m: c = f"{{{m[1] or 0}{m[2] or ''}{m[3] or ''}}}"
     s.parts.append(c)
     s.repeated = True
     suffix = s.peek()
-    if suffix not in ("?", "+") or m and s.dialect == "oniguruma" and (suffix == "+" or not m[2]): return
+    if suffix not in ("?", "+") or m and s.onig and (suffix == "+" or not m[2]): return
     s.parts[-1] += s.take()
     if suffix == "+": s.needs.add("possessive" if s.atom == len(s.parts) - 2 else "compound possessive")
 
-# %% ../nbs/08_pattern_syntax.ipynb #8c7d8006
+# %% ../nbs/08_pattern_syntax.ipynb #d3ac7f0a
 def _read(pattern, dialect):
     "Read a whole pattern; return its scan, whose parts are strings and sets."
-    s = _Scan(pattern, dialect)
+    s = _Scan(pattern, dialect == "oniguruma")
     while s.pos < len(pattern):
         c = s.take()
-        if c == "\\": _escape(s)
-        elif c == "[": s.put(_folded(s, *_char_class(s)))
+        if "x" in s.flags and (c.isspace() or c == "#"): s.match(r"[^\n]*" if c == "#" else "")
+        elif c == "\\": _escape(s)
+        elif c == "[": _put_class(s)
         elif c == "(": _open_group(s)
         elif c == ")": _close_group(s)
         elif c in "*+?{": _repeat(s, c)
@@ -253,7 +375,10 @@ def _read(pattern, dialect):
         elif c in "^$": _anchor(s, c)
         elif c == ".": s.put(((0, 0x110000),) if "s" in s.flags else ((0, 10), (11, 0x110000)))
         else: _literal(s, ord(c))
+    _close_group(s, end=True)
     if s.open: raise s.error("group is never closed", s.open[-1][0])
+    if s.refers > s.groups or s.refers and s.named: raise s.error(f"\\{s.refers} refers to no group" + " by number" * s.named)
+    s.parts = _both_spellings(s) if any(isinstance(p, _Letter) for p in s.parts) else s.parts
     return s
 
 # %% ../nbs/08_pattern_syntax.ipynb #d16ddb26

@@ -157,37 +157,47 @@ def _masked(self, text):
     try: return None if "group" in self.needs else _ASTRAL.sub(lambda m: table[m[0]], text)
     except KeyError: return None
 
-# %% ../nbs/09_patterns.ipynb #0aa8ea98
+# %% ../nbs/09_patterns.ipynb #c0ebe371
 def _findall(self, text):
     "All matches as strings, by the smallest compiled pattern that is exact for this text."
     top = _top(text)
     grouped = "group" in self.needs or self.emulated # their findall would give the groups
     masked = _masked(self, text) if top > 0x10000 else None
-    if masked is None: return [m[0] for m in self._at(top).finditer(text)] if grouped else self._at(top).findall(text)
-    pieces = [] if grouped or self.gaps else self._at(0x10000).findall(masked)
+    pieces = [] if grouped or masked is not None and self.gaps else self._at(top if masked is None else 0x10000).findall(text if masked is None else masked)
+    if masked is None and not grouped and "" not in pieces: return pieces
     ends = list(accumulate(map(len, pieces)))
-    if not ends or ends[-1] != len(text):
-        self.gaps = True # a pattern that has left something out once is not asked to cover again
+    if masked is None or not ends or ends[-1] != len(text) or "" in pieces:
+        self.gaps = self.gaps or masked is not None # a pattern that has left something out once is not asked to cover again
         return [text[a:b] for a, b in _spans(self, text)]
     for k in {bisect_right(ends, m.start()) for m in _ASTRAL.finditer(text)}:
         pieces[k] = text[ends[k] - len(pieces[k]):ends[k]]
     return pieces
 
-# %% ../nbs/09_patterns.ipynb #7ac74762
+# %% ../nbs/09_patterns.ipynb #39d87317
 def _spans(self, text):
     "All matches as spans, by the smallest compiled pattern that is exact for this text."
     top = _top(text)
     masked = _masked(self, text) if top > 0x10000 else None
-    if masked is None: return [m.span() for m in self._at(top).finditer(text)]
-    return [m.span() for m in self._at(0x10000).finditer(masked)]
+    pattern, text = (self._at(top), text) if masked is None else (self._at(0x10000), masked)
+    found = [m.span() for m in pattern.finditer(text)]
+    return found if all(a < b for a, b in found) else _with_empty(pattern, text)
 
-# %% ../nbs/09_patterns.ipynb #cef2ccb4
+def _with_empty(pattern, text):
+    "The spans of matches of which some are empty."
+    found, at, last = [], 0, None
+    while at <= len(text) and (m := pattern.search(text, at)):
+        empty = m.start() == m.end()
+        if not empty or m.end() != last: found.append(m.span())
+        at, last = m.end() + empty, m.end()
+    return found
+
+# %% ../nbs/09_patterns.ipynb #4f269add
 class SplitPattern(_Compiled):
     "A compiled split pattern; `compile_pattern` makes it."
     def finditer(self,
         text:str, # Any text
     )->Iterator[re.Match]: # Match objects, in order
-        "All matches, as `re.Pattern.finditer` gives them."
+        "All matches, as `re.Pattern.finditer` gives them; only where some are empty does `spans` differ."
         return self._at(_top(text)).finditer(text)
 
     def match(self,

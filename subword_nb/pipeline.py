@@ -40,7 +40,7 @@ def normalized(
     if c.norm is not None: part = c.norm.align(part)
     for a, b, token in c.late.spans(part.text): yield part.slice(a, b), token and token.content
 
-# %% ../nbs/48_pipeline.ipynb #ad9133a5
+# %% ../nbs/48_pipeline.ipynb #d895be80
 class Placed(NamedTuple):
     "The tokens of a text as columns."
     ids: list # Ids
@@ -60,10 +60,11 @@ def _tokens_of(c, pretoken):
 
 def _place(c, part, out, n):
     "Add the tokens of a normalized part, whose first split is number n; the next number."
-    for n, pretoken in enumerate(c.pre.split_aligned(part), n + 1):
+    pretokens = c.pre.split_aligned(part)
+    for k, pretoken in enumerate(pretokens, n):
         ids, pieces, places = _tokens_of(c, pretoken.text)
-        for column, more in zip(out, (ids, pieces, [pretoken.span(a, b) for a, b in places], [n - 1] * len(ids))): column += more
-    return n
+        for column, more in zip(out, (ids, pieces, [pretoken.span(a, b) for a, b in places], [k] * len(ids))): column += more
+    return n + len(pretokens)
 
 # %% ../nbs/48_pipeline.ipynb #efb75041
 def place_tokens_ref(

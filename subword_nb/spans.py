@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['cut_words', 'later_words', 'joins_words', 'Path', 'find_path']
 
-# %% ../nbs/39_spans.ipynb #8ccdcc58
+# %% ../nbs/39_spans.ipynb #777113c1
 import re
 from string import ascii_letters, digits
 from typing import NamedTuple
 
 from .bpe_encode import BPE
 from .normalizers import Normalizer, Prepend, Replace, Sequence
-from .pretokenizers import Metaspace, PreTokenizer, WholeText, pretokenizer
+from .pretokenizers import Metaspace, PreTokenizer, Split, WholeText
 
 # %% ../nbs/39_spans.ipynb #ae5aef7f
 _SAFE = re.compile("(?<=[A-Za-z0-9])(?= [A-Za-z0-9])")
@@ -23,10 +23,10 @@ def cut_words(
     "Cut a text at its safe places."
     return _SAFE.split(text) if text else []
 
-# %% ../nbs/39_spans.ipynb #1786bc96
+# %% ../nbs/39_spans.ipynb #00a5476b
 def _keeps_words(step):
     "Whether letters and digits stay."
-    return not isinstance(step, Replace) or isinstance(step.pattern, str) and not set(step.pattern) & set(ascii_letters + digits)
+    return not isinstance(step, Replace) or (step.splits_at_space if step.regex else not set(step.pattern) & set(ascii_letters + digits))
 
 def _flat(norm):
     "The steps of a normalizer, sequences unfolded."
@@ -60,18 +60,26 @@ def _bridge(pre, norm):
         right.add(half[0][0])
     return left, right
 
-# %% ../nbs/39_spans.ipynb #a4a07b12
+# %% ../nbs/39_spans.ipynb #4065bdcd
 def joins_words(
     model, # A model
     pre:PreTokenizer, # A pre-tokenizer that does not cut at safe places
     norm:Normalizer|None, # What is done to words after the first
 )->bool: # False if words can be given to the model one by one
     "Could a model join the end of a word with the beginning of the next?"
-    whole = isinstance(pre, WholeText) or isinstance(pre, Metaspace) and not pre.splits
+    whole = isinstance(pre, WholeText) or isinstance(pre, Metaspace) and not pre.splits or isinstance(pre, Split) and len(_literal(pre)) == 1
     if not isinstance(model, BPE) or not whole or model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix: return True
     if (bridge := _bridge(pre, norm)) is None: return True
     left, right = bridge
-    return not left | right <= set(model.piece2id) or any(a[-1] in left and b[0] in right for a, b in model.merges)
+    return not _spells(model, left | right) or any(a[-1] in left and b[0] in right for a, b in model.merges)
+
+def _literal(split): return split.pattern.get("String", "") if isinstance(split.pattern, dict) else ""
+
+def _spells(model, chars):
+    "Does a model write characters without its unknown piece, which may be one for several?"
+    byte = lambda p: len(p) == 6 and p.startswith("<0x")
+    lacking = [f"<0x{b:02X}>" for c in chars if c not in model.piece2id for b in c.encode("utf-8")]
+    return not lacking or model.byte_fallback and all(p in model.piece2id for p in lacking) and not any(byte(p) for pair in model.merges for p in pair)
 
 # %% ../nbs/39_spans.ipynb #8fefdba3
 class Path(NamedTuple):

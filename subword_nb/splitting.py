@@ -7,11 +7,12 @@ __all__ = ['BEHAVIORS', 'HF_SPELLING', 'PUNCTUATION', 'cut', 'slices', 'PreToken
            'Whitespace', 'WhitespaceSplit', 'WholeText', 'Punctuation', 'Digits', 'CharDelimiterSplit', 'FixedLength',
            'script', 'UnicodeScripts']
 
-# %% ../nbs/11_splitting.ipynb #596275bd
+# %% ../nbs/11_splitting.ipynb #dc4f6f40
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache, cached_property
+from operator import index
 
 from .alignment import Aligned, as_aligned
 from .patterns import DEEPSEEK, PATTERNS, compile_pattern, pretokenize, spans
@@ -46,7 +47,9 @@ def slices(
     if marks is None: return [Aligned(text[a:b], None, at + a) for a, b in found]
     return [Aligned(text[a:b], marks[a:b], marks[a][0]) for a, b in found]
 
-# %% ../nbs/11_splitting.ipynb #84f34495
+# %% ../nbs/11_splitting.ipynb #5e518cd1
+def _not_text(text): return ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
+
 class _Hooks:
     "What a component says for itself: its spans, and whatever else is not as below."
     _at_space = ""
@@ -54,6 +57,10 @@ class _Hooks:
     def _pieces(self, aligned): return slices(aligned, self._spans(aligned.text))
     def _raw(self, text, first): return [text[a:b] for a, b in self._spans(text)]
     def _spell(self, raw): return raw
+
+    def _check_flags(self, *names):
+        "Refuse options that are neither True nor False."
+        if odd := [n for n in names if not isinstance(getattr(self, n), bool)]: raise ValueError(f"{odd[0]}={getattr(self, odd[0])!r}; pass True or False")
 
     @property
     def at_space(self)->str:
@@ -65,13 +72,14 @@ class _Hooks:
         "Whether a text may be cut before each such space without changing the pieces."
         return self.at_space == "splits"
 
-# %% ../nbs/11_splitting.ipynb #fd0330bd
+# %% ../nbs/11_splitting.ipynb #c6a9cd05
 class PreTokenizer(_Hooks):
     "What every pre-tokenizer can do."
     def split(self,
         text:str, # Any text
     )->list[tuple[str,int,int]]: # Pieces with their half-open code point offsets
         "The pieces of a text and where they come from."
+        if not isinstance(text, str): raise _not_text(text)
         if type(self)._pieces is _Hooks._pieces: return [(text[a:b], a, b) for a, b in self._spans(text)]
         return [(p.text, *p.span(0, len(p.text))) for p in self._pieces(Aligned(text))]
 
@@ -79,13 +87,15 @@ class PreTokenizer(_Hooks):
         aligned:Aligned|str, # A text that may have been changed already
     )->list[Aligned]: # Its pieces; their spans are places in the original
         "The pieces of a text, aligned with the original."
+        if not isinstance(aligned, (str, Aligned)): raise _not_text(aligned)
         return self._pieces(as_aligned(aligned))
 
     def raw_pretokens(self,
         text:str, # Any text
-        first:bool=True, # It stands at the very start of the original
+        first:int=1, # How many of its first characters stand at the very start of the original: 0, 1, or more if a normalizer made several of the first one
     )->list[str]: # The pieces in order, before spelling
         "The pieces of a text as strings, without offsets."
+        if not isinstance(text, str): raise _not_text(text)
         return self._raw(text, first)
 
     def piece_of(self,
@@ -94,7 +104,7 @@ class PreTokenizer(_Hooks):
         "Spell a raw pretoken."
         return self._spell(raw)
 
-# %% ../nbs/11_splitting.ipynb #51ab0238
+# %% ../nbs/11_splitting.ipynb #87a05122
 @dataclass(frozen=True)
 class Split(PreTokenizer):
     "Cut at the matches of a pattern."
@@ -105,6 +115,7 @@ class Split(PreTokenizer):
 
     def __post_init__(self):
         _check_behavior(self.behavior)
+        self._check_flags("invert")
         object.__setattr__(self, "_compiled", compile_pattern(*_pattern_source(self)))
 
     def __hash__(self): return hash((str(self.pattern), self.behavior, self.invert, self.dialect))
@@ -119,7 +130,7 @@ class Split(PreTokenizer):
         "The form of tokenizer.json."
         return _split_dict(self)
 
-# %% ../nbs/11_splitting.ipynb #3d8de174
+# %% ../nbs/11_splitting.ipynb #1f686063
 def _check_behavior(behavior):
     "Refuse what is no behaviour."
     if behavior not in BEHAVIORS: raise ValueError(f"behavior={behavior!r} is unknown; pass one of {', '.join(BEHAVIORS)}")
@@ -129,7 +140,8 @@ def _pattern_source(self):
     kind, source = (*self.pattern, *self.pattern.values()) if isinstance(self.pattern, dict) and len(self.pattern) == 1 else ("Regex", self.pattern)
     if kind not in ("Regex", "String") or not isinstance(source, str):
         raise ValueError(f'pattern={self.pattern!r} is not understood; pass a string, {{"Regex": "…"}} or {{"String": "…"}}')
-    return (re.escape(source), "rust") if kind == "String" else (source, self.dialect)
+    source, dialect = (re.escape(source), "rust") if kind == "String" else (source, self.dialect)
+    return f"(?:{source})" if isinstance(self.pattern, dict) and source in PATTERNS else source, dialect # a name is given as a plain string
 
 # %% ../nbs/11_splitting.ipynb #d38721df
 def _raw_split(self, text):
@@ -153,12 +165,15 @@ def _split_dict(self):
                          "write it for HF and pass that without dialect=")
     return {"type": "Split", "pattern": pattern, "behavior": hf_behavior(self.behavior), "invert": self.invert}
 
-# %% ../nbs/11_splitting.ipynb #f335c188
+# %% ../nbs/11_splitting.ipynb #1b55146e
 def same_in_both(
     source:str, # A regular expression
 )->bool: # True if tiktoken and HF find the same matches
     "Whether the two dialects read a regular expression alike."
-    return compile_pattern(source).parts == compile_pattern(source, "oniguruma").parts
+    try: first = compile_pattern(source, "rust").parts
+    except ValueError: return not compile_pattern(source, "oniguruma") # read there, it is not the same; read nowhere, it is an error
+    try: return first == compile_pattern(source, "oniguruma").parts
+    except ValueError: return False
 
 def hf_behavior(
     behavior:str, # A name from `BEHAVIORS`
@@ -226,7 +241,7 @@ class Punctuation(PreTokenizer):
         "The form of tokenizer.json."
         return {"type": "Punctuation", "behavior": hf_behavior(self.behavior)}
 
-# %% ../nbs/11_splitting.ipynb #6551aac9
+# %% ../nbs/11_splitting.ipynb #456be2b9
 _DIGITS = r"\p{N}\u{11DE0}-\u{11DE9}\u{16FF4}-\u{16FF6}"
 
 @dataclass(frozen=True)
@@ -235,6 +250,7 @@ class Digits(PreTokenizer):
     individual_digits:bool=False # Each digit alone; False leaves a number whole
     _at_space = "keeps"
 
+    def __post_init__(self): self._check_flags("individual_digits")
     def _spans(self, text): return spans(text, self._pattern())
     def _pattern(self): return _set_pattern(_DIGITS, "isolated" if self.individual_digits else "contiguous")
     def _raw(self, text, first): return pretokenize(text, self._pattern())
@@ -260,14 +276,15 @@ class CharDelimiterSplit(PreTokenizer):
         "The form of tokenizer.json."
         return {"type": "CharDelimiterSplit", "delimiter": self.delimiter}
 
-# %% ../nbs/11_splitting.ipynb #df999efd
+# %% ../nbs/11_splitting.ipynb #ab97e34a
 @dataclass(frozen=True)
 class FixedLength(PreTokenizer):
     "Cut every so many characters."
     length:int=5 # Characters in a piece; the last one may be shorter
 
     def __post_init__(self):
-        if isinstance(self.length, bool) or not isinstance(self.length, int) or self.length < 1: raise ValueError(f"length={self.length!r} is not a whole number from 1")
+        if isinstance(self.length, bool) or not hasattr(self.length, "__index__") or index(self.length) < 1: raise ValueError(f"length={self.length!r} is not a whole number from 1")
+        object.__setattr__(self, "length", index(self.length))
 
     def _spans(self, text): return [(i, min(i + self.length, len(text))) for i in range(0, len(text), self.length)]
 
