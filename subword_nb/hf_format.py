@@ -65,14 +65,14 @@ def _agreed(tokens, declared, piece2id):
         owner[i] = token.content
     return numbered
 
-# %% ../nbs/50_hf_format.ipynb #97ea0193
+# %% ../nbs/50_hf_format.ipynb #3861ac47
 def parts_to_dict(
     parts:Parts, # The parts of a tokenizer
 )->dict: # The content of a tokenizer.json, ready for `json.dump`
     "Describe a tokenizer as its file does."
     _check_numbers(parts)
     flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
-    tokens = [{"id": i, "content": t.content, **{k: getattr(t, k) for k in flags}} for t, i in parts.added_tokens]
+    tokens = [{"id": int(i), "content": t.content, **{k: getattr(t, k) for k in flags}} for t, i in parts.added_tokens]
     model = model_to_dict(parts.model, [t.content for t, _ in parts.added_tokens])
     as_dict = lambda part: None if part is None else part.to_dict()
     return {"version": "1.0", "truncation": as_dict(parts.truncation), "padding": as_dict(parts.padding), "added_tokens": tokens, "normalizer": as_dict(parts.normalizer), "pre_tokenizer": parts.pre_tokenizer.to_dict(),
@@ -108,13 +108,15 @@ def write_atomically(
     finally: new.unlink(missing_ok=True)
     return path
 
-# %% ../nbs/50_hf_format.ipynb #6fef6af7
+# %% ../nbs/50_hf_format.ipynb #c66f3286
 def _write_through(path, data):
     "Write to a device or a pipe."
     with open(path, "wb") as f: f.write(data)
     return path
 
-# %% ../nbs/50_hf_format.ipynb #b382dd7e
+def _half(text): return (found := re.search("[\ud800-\udfff]", text)) and found[0]
+
+# %% ../nbs/50_hf_format.ipynb #243c266e
 def write_hf(
     parts:Parts, # The parts of a tokenizer
     path:str|os.PathLike, # Where tokenizer.json shall be
@@ -126,13 +128,14 @@ def write_hf(
     if scored:
         before, _, behind = text.rpartition('"vocab": []')
         text = before + '"vocab": [\n   ' + ",\n   ".join(map(_scored_line, scored)) + "\n  ]" + behind
+    if half := _half(text): raise ValueError(f"half of a surrogate pair, U+{ord(half):04X}, stands in a piece or an option, and is no character; a file of text cannot hold it")
     return write_atomically(path, text.encode("utf-8"))
 
 def _scored_line(entry):
     "A piece and its score, spelled so that every reader reads the same number."
     return f"[{json.dumps(entry[0], ensure_ascii=False)}, {spell_score(entry[1]) or repr(entry[1])}]"
 
-# %% ../nbs/50_hf_format.ipynb #e8140af3
+# %% ../nbs/50_hf_format.ipynb #8cd669c0
 class _Twice(dict):
     "An object in which a key comes twice."
     key = None
@@ -145,9 +148,12 @@ def _object(pairs):
     d.key = next(k for k, _ in pairs if k in seen or seen.add(k))
     return d
 
-def _no_number(name): raise ValueError(f"{name} is no number in JSON; the file may be damaged")
+class _NoNumber(str):
+    "What stands in place of a number, and is none or too long for one."
 
-# %% ../nbs/50_hf_format.ipynb #1f83da55
+def _int(text): return int(text) if len(text) < 400 else _NoNumber(f"{text[:20]}… of {len(text):,} characters")
+
+# %% ../nbs/50_hf_format.ipynb #088d2a8d
 def _places(value, path=""):
     "Every value with its path; each object before what is in it."
     stack = [(path, value)]
@@ -158,35 +164,42 @@ def _places(value, path=""):
             for k, v in value.items(): stack += [(f"{path}[{k!r}]" if not k.isidentifier() else f"{path}.{k}" if path else k, v), (path, k)]
         elif isinstance(value, list): stack += [(f"{path}[{i}]", v) for i, v in enumerate(value)]
 
-def _half(text): return next((c for c in text if "\ud800" <= c <= "\udfff"), None)
-
-# %% ../nbs/50_hf_format.ipynb #8681aaae
+# %% ../nbs/50_hf_format.ipynb #94f0d2c1
 def read_json(
     path:str|os.PathLike, # A file with JSON in it
     parse_float=float, # What makes numbers of decimals
 )->dict|list|str|int|float|None: # What it says
     "Read JSON; a fault is reported with file and place."
-    data, twice = Path(path).read_bytes(), []
+    data, doubts = Path(path).read_bytes(), []
     try: text, halves = data.decode("utf-8"), re.search(rb"\\u[dD][89a-fA-F]", data) is not None
     except UnicodeDecodeError as e:
         raise ValueError(f"{path}: the byte 0x{data[e.start]:02x} at offset {e.start} is not UTF-8, so this is no JSON; it may be damaged or of another kind") from None
     del data # of a large file, only the text is kept
-    def hook(pairs):
-        d = _object(pairs)
-        if isinstance(d, _Twice): twice.append(d)
-        return d
-    try: found = json.loads(text, object_pairs_hook=hook, parse_constant=_no_number, parse_float=parse_float)
+    try: found = _loads(text, doubts, parse_float)
     except json.JSONDecodeError as e:
         raise ValueError(f"{path} is not JSON: {e.msg} at line {e.lineno}, column {e.colno}; the file may be damaged or of another kind") from None
     except RecursionError: raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
-    except ValueError as e: raise ValueError(f"{path}: {e}") from None
-    if twice or halves: _refuse_doubts(found, path)
+    if doubts or halves: _refuse_doubts(found, path)
     return found
 
-# %% ../nbs/50_hf_format.ipynb #29cd38f8
+# %% ../nbs/50_hf_format.ipynb #d1dca119
+def _loads(text, doubts, parse_float):
+    "JSON as values; what is doubtful among them is noted."
+    def hook(pairs):
+        d = _object(pairs)
+        if isinstance(d, _Twice): doubts.append(d.key)
+        return d
+    def constant(name): return doubts.append(name) or _NoNumber(name)
+    how = dict(object_pairs_hook=hook, parse_constant=constant, parse_float=parse_float)
+    try: return json.loads(text, **how)
+    except json.JSONDecodeError: raise
+    except ValueError: return doubts.append("digits") or json.loads(text, parse_int=_int, **how)
+
+# %% ../nbs/50_hf_format.ipynb #a782f62d
 def _refuse_doubts(found, path):
-    "Refuse a key that comes twice, and text that is no Unicode."
+    "Refuse a key that comes twice, a number that is none, and text that is no Unicode."
     for place, value in _places(found):
+        if isinstance(value, _NoNumber): raise ValueError(f"{path}: {place + ': ' if place else ''}{value} is no number that can be read; the file may be damaged")
         if isinstance(value, _Twice): raise ValueError(f"{path}: {place + ': ' if place else ''}the key {value.key!r} stands twice in one object; keep one of them")
         if isinstance(value, str) and (half := _half(value)): raise ValueError(f"{path}: {place + ': ' if place else ''}half of a surrogate pair, U+{ord(half):04X}, is no character; the file may be damaged")
 
@@ -224,7 +237,7 @@ def _check_ids(piece2id, path):
     if top > 16 * len(piece2id) + 2**20:
         raise ValueError(f"{path}[{max(piece2id, key=piece2id.get)!r}] is {top}, and there are {len(piece2id)} pieces; number them closer, from 0")
 
-# %% ../nbs/50_hf_format.ipynb #0fceccf8
+# %% ../nbs/50_hf_format.ipynb #6f4281ee
 _PARTS = ("version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
 _DEEPEST = 127
 
@@ -233,7 +246,7 @@ def _check_parts(d):
     if not isinstance(d, Mapping): raise ValueError(f"this is a JSON {type(d).__name__}, not a tokenizer.json; expected an object with a model")
     if "model" not in d or all(isinstance(v, int) for v in d.values()):
         raise ValueError("there is no model in it, so this is not a tokenizer.json; a vocab.json is read by passing its folder, which must also hold merges.txt")
-    if odd := [k for k in d if k not in _PARTS]: raise ValueError(f"{odd[0]} is not a part of a tokenizer.json; its parts are: {', '.join(_PARTS)}")
+    if odd := [k for k in d if k not in _PARTS]: raise ValueError(f"{odd[0] or repr(odd[0])} is not a part of a tokenizer.json; its parts are: {', '.join(_PARTS)}")
     if d.get("version", "1.0") != "1.0": raise ValueError(f'version is {d["version"]!r}; this version reads "1.0"')
     for name in _PARTS[4:8]:
         level, depth = [d.get(name)], 2

@@ -19,11 +19,11 @@ from .wordpiece_encode import WordPiece
 # %% ../nbs/49_hf_models.ipynb #23e8253b
 BYTE_PIECES = tuple(f"<0x{b:02X}>" for b in range(256))
 
-# %% ../nbs/49_hf_models.ipynb #6aa00655
+# %% ../nbs/49_hf_models.ipynb #803483ce
 def _write_bpe(m):
     "A BPE model as a file has it."
     unk = m.unk_piece if m.drop_unknown or _complete(m) else _unk_name(m, "<unk>")
-    return {"type": "BPE", "dropout": m.dropout, "unk_token": unk, "continuing_subword_prefix": m.continuing_subword_prefix or None,
+    return {"type": "BPE", "dropout": None if m.dropout is None else float(m.dropout), "unk_token": unk, "continuing_subword_prefix": m.continuing_subword_prefix or None,
         "end_of_word_suffix": m.end_of_word_suffix or None, "fuse_unk": m.fuse_unk, "byte_fallback": m.byte_fallback, "ignore_merges": m.ignore_merges,
         "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])), "merges": [list(pair) for pair in m.merges]}
 
@@ -33,6 +33,7 @@ def _complete(m):
 
 def _write_wordpiece(m):
     "A WordPiece model as a file has it."
+    if m.max_input_chars_per_word >= 2**64: raise ValueError(f"max_input_chars_per_word={m.max_input_chars_per_word} is more than a file can say; pass at most {2**64 - 1}")
     return {"type": "WordPiece", "unk_token": _unk_name(m, "[UNK]"), "continuing_subword_prefix": m.continuing_subword_prefix,
         "max_input_chars_per_word": m.max_input_chars_per_word, "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1]))}
 
@@ -70,12 +71,13 @@ def _write_unigram(m, added):
     return {"type": "Unigram", "unk_id": None if m.unk_piece is None else m.piece2id[m.unk_piece],
         "vocab": [[p, m.scores[i]] for i, p in enumerate(pieces)], "byte_fallback": m.byte_fallback}
 
-# %% ../nbs/49_hf_models.ipynb #7885a528
+# %% ../nbs/49_hf_models.ipynb #b12356cf
 def model_to_dict(
     model:BPE|WordPiece|Unigram|WordLevel, # The model
     added_tokens:Iterable[str]=(), # Spellings that are cut out of the text before the model sees it
 )->dict: # What stands under `model` in tokenizer.json
     "Describe a model as a file does."
+    check_vocabulary(getattr(model, "piece2id", {}), "piece2id")
     if isinstance(model, BPE): return _write_bpe(model)
     if isinstance(model, WordPiece): return _write_wordpiece(model)
     if isinstance(model, WordLevel): return _write_wordlevel(model)
@@ -131,7 +133,7 @@ def _lacking_merge(rules, vocab, prefix, path):
             if piece not in vocab: return ValueError(f"{path}[{i}], {a!r} {b!r}, needs the piece {piece!r}, which is not in the vocabulary; add the piece or remove the rule")
     return None
 
-# %% ../nbs/49_hf_models.ipynb #a2d48d28
+# %% ../nbs/49_hf_models.ipynb #ad0c9e6b
 def _read_bpe(d, path):
     "The BPE model that a file describes."
     vocab, rules, dropout = check_vocabulary(d["vocab"], f"{path}.vocab"), _read_merges(d["merges"], f"{path}.merges"), d.get("dropout")
@@ -146,7 +148,7 @@ def _piece_or_none(piece, vocab): return piece if piece in vocab else None
 def _read_wordpiece(d, path):
     "The WordPiece model that a file describes."
     vocab, most = check_vocabulary(d["vocab"], f"{path}.vocab"), d["max_input_chars_per_word"]
-    if most < 1: raise ValueError(f"{path}.max_input_chars_per_word is {most}; expected a whole number >= 1")
+    if not 1 <= most < 2**64: raise ValueError(f"{path}.max_input_chars_per_word is {most}; expected a whole number from 1 to {2**64 - 1}")
     return WordPiece(vocab, _piece_or_none(d["unk_token"], vocab), d["continuing_subword_prefix"], most)
 
 def _read_wordlevel(d, path):

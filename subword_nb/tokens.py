@@ -152,7 +152,7 @@ def _bpe_placed(model, pretoken, dropout=None, rng=None):
     ids = bpe_dropout(symbols, table, dropout, rng or random.Random()) if dropout else bpe_encode(symbols, table)
     return [Token(int(i), names[i], i.start, i.end) for i in ids]
 
-# %% ../nbs/38_tokens.ipynb #01f58d83
+# %% ../nbs/38_tokens.ipynb #f81bc9ca
 def tokens(
     model:BPE|WordPiece|Unigram|WordLevel, # The model
     pretoken:str, # One pre-token
@@ -160,6 +160,7 @@ def tokens(
     rng:random.Random|None=None, # Where chance comes from, if there is dropout
 )->list[Token]: # In order; the ids are those of `model.encode(pretoken)`
     "The tokens of a pre-token."
+    if not isinstance(pretoken, str): raise ValueError(f"the pre-token is a {type(pretoken).__name__}; places are counted in characters: pass a str")
     if isinstance(model, BPE):
         dropout = model.dropout if dropout is None else dropout
         if dropout: return _bpe_placed(model, pretoken, dropout, rng)

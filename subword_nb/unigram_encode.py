@@ -157,26 +157,28 @@ def unigram_encode(
     ids = [*map(model.known.get, parts)]
     return part_ids(model, parts) if None in ids else ids
 
-# %% ../nbs/37_unigram_encode.ipynb #8dff4805
+# %% ../nbs/37_unigram_encode.ipynb #660089cb
 def read_score(
     text:str, # A number as JSON writes it
 )->float: # As Hugging Face's library reads it; sometimes the neighbour of `float(text)`
     "Read a decimal by one integer and one division."
     digits, _, exponent = text.lower().lstrip("-").partition("e")
     whole, _, fraction = digits.partition(".")
-    power, number = int(exponent or 0) - len(fraction), int(whole + fraction)
-    while number >= 2**64: number, power = number // 10, power + 1 # further digits are ignored
-    value = float(number) * float(f"1e{power}") if power >= 0 else float(number) / float(f"1e{-power}") if power >= -308 else float(text)
+    digits = (whole + fraction).lstrip("0")
+    n = 19 + (int(digits[:20] or 0) < 2**64) # further digits are ignored
+    value, power = float(int(digits[:n] or 0)), int(min(max(float(exponent or 0), -2.0**31), 2.0**31)) - len(fraction) + len(digits[n:])
+    while value and power < -308: value, power = value / 1e308, power + 308
+    if value: value = value * float(f"1e{power}") if power >= 0 else value / float(f"1e{-power}")
     return -value if text[0] == "-" else value
 
-# %% ../nbs/37_unigram_encode.ipynb #20a9fbef
+# %% ../nbs/37_unigram_encode.ipynb #d203afef
 def spell_score(
     score:float, # A number
 )->str|None: # A decimal that every reader takes for it; None if there is none
     "Write a number so that an exact reader and a hasty one read the same."
     if read_score(repr(score)) == score: return repr(score)
     size, places = Fraction(abs(score)), 0
-    while size * 10**(places + 1) < 2**64: places += 1
+    while places < 308 and size * 10**(places + 1) < 2**64: places += 1
     for k in range(places, places - 4, -1):
         middle, scale = round(size * 10**k), float(10**k)
         for n in (middle + step * sign for step in range(500) for sign in (1, -1)):

@@ -25,11 +25,12 @@ def check_vocabulary(
         owner[i] = piece
     return dict(piece2id)
 
-# %% ../nbs/40_vocab.ipynb #07997c7e
+# %% ../nbs/40_vocab.ipynb #223389a1
 def invert(
     piece2id:Mapping, # piece → id, each id once
 )->list: # The piece of each id; None where no piece has that id
     "From ids back to pieces."
+    if odd := [p for p, i in piece2id.items() if isinstance(i, bool) or not hasattr(i, "__index__") or i < 0]: raise ValueError(f"the piece {odd[0]!r} has the id {piece2id[odd[0]]!r}; ids are integers from 0")
     top = max(piece2id.values(), default=-1)
     if top > 16 * len(piece2id) + 2**20: raise ValueError(f"the highest id is {top} for {len(piece2id)} pieces; number them closer, from 0")
     id2piece = [None] * (top + 1)

@@ -25,10 +25,11 @@ def wordlevel_train(
     words = sorted((word for word, n in counts.items() if n >= min_frequency and word not in specials), key=lambda word: (-counts[word], word))
     return {piece: i for i, piece in enumerate([*specials, *words][:vocab_size])}
 
-# %% ../nbs/29_wordlevel.ipynb #52962ae0
+# %% ../nbs/29_wordlevel.ipynb #b334baeb
 def _checked(counts, special_tokens):
     "Special tokens as a dict; refuses counts and tokens that mean nothing."
     if isinstance(special_tokens, str): raise ValueError(f"special_tokens={special_tokens!r} is one text; pass a list, [{special_tokens!r}]")
+    if not isinstance(special_tokens, Iterable): raise ValueError(f"special_tokens={special_tokens!r} is no list; pass a list of texts, () for none")
     specials = list(special_tokens)
     if odd := [t for t in specials if not isinstance(t, str) or not t]: raise ValueError(f"special_tokens holds {odd[0]!r}; pass texts of one character or more")
     if len(set(specials)) < len(specials): raise ValueError(f"special_tokens lists {max(specials, key=specials.count)!r} more than once; list each token once")
@@ -57,11 +58,12 @@ class WordLevel:
         known = self.piece2id.get(pretoken) if isinstance(pretoken, str) else None
         return _unknown(self, pretoken) if known is None else [known]
 
-# %% ../nbs/29_wordlevel.ipynb #e70cdf46
+# %% ../nbs/29_wordlevel.ipynb #943c4ef0
 def _check_model(model):
     "Refuse options that mean nothing."
     if not isinstance(model.piece2id, Mapping): raise ValueError(f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, such as {{p: i for i, p in enumerate(pieces)}}")
     if odd := [p for p in model.piece2id if not isinstance(p, str)]: raise ValueError(f"the piece {odd[0]!r} is a {type(odd[0]).__name__}; the pieces of WordLevel are str")
+    if odd := [(p, i) for p, i in model.piece2id.items() if not isinstance(i, int) or isinstance(i, bool) or i < 0]: raise ValueError(f"the piece {odd[0][0]!r} has the id {odd[0][1]!r}; ids are integers from 0")
     if model.unk_piece is not None and model.unk_piece not in model.piece2id:
         raise ValueError(f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, pass one of its pieces, or None if unknown words are to be errors")
 

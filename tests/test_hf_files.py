@@ -6,11 +6,13 @@ import sys
 
 import pytest
 
+from subword_nb.bpe_encode import BPE as BPEModel
 from subword_nb.hf_format import Parts, number_added, parts_from_dict, parts_to_dict, read_hf, read_json, write_hf
 from subword_nb.hf_models import model_from_dict, model_to_dict
 from subword_nb.tokens import tokens
 from subword_nb.vocab import AddedToken
 from subword_nb.wordlevel import WordLevel
+from subword_nb.wordpiece_encode import WordPiece
 
 BPE = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
        "ignore_merges": False, "vocab": {"a": 0, "b": 1, "ab": 2, "<u>": 3}, "merges": [["a", "b"]]}
@@ -79,6 +81,7 @@ FILES = {
     "WordPiece, no prefix": (file(WORDPIECE, ["continuing_subword_prefix"]), "model.continuing_subword_prefix is missing"), "WordPiece, prefix null": (file(WORDPIECE, continuing_subword_prefix=None), "model.continuing_subword_prefix is 'None'"),
     "WordPiece, no limit": (file(WORDPIECE, ["max_input_chars_per_word"]), "model.max_input_chars_per_word is missing"), "WordPiece, limit 0": (file(WORDPIECE, max_input_chars_per_word=0), "model.max_input_chars_per_word is 0"),
     "WordPiece, limit below 0": (file(WORDPIECE, max_input_chars_per_word=-1), "model.max_input_chars_per_word is -1"), "WordPiece, merges": (file(WORDPIECE, merges=[]), "model.merges is not an option of WordPiece"),
+    "WordPiece, limit 2**63": (file(WORDPIECE, max_input_chars_per_word=2**63), "same"), "WordPiece, limit 2**64": (file(WORDPIECE, max_input_chars_per_word=2**64), "model.max_input_chars_per_word is 18446744073709551616"),
     "WordPiece, prefix empty": (file(WORDPIECE, continuing_subword_prefix=""), "same"), "WordLevel, no unk": (file(WORDLEVEL, ["unk_token"]), "model.unk_token is missing"), "WordLevel, unk null": (file(WORDLEVEL, unk_token=None), "model.unk_token is 'None'"),
     "WordLevel, unk no piece": (file(WORDLEVEL, unk_token="zz"), "same"), "WordLevel, id twice": (file(WORDLEVEL, vocab={"a": 0, "b": 0}), "model.vocab: 'a' and 'b' both have the id 0"), "WordLevel, extra": (file(WORDLEVEL, foo=1), "model.foo is not an option of WordLevel"),
     # Unigram
@@ -90,7 +93,7 @@ FILES = {
     "Unigram, empty piece": (file(UNIGRAM, vocab=[["<unk>", 0], ["", -1]]), "model.vocab[1] is ['', -1]"), "Unigram, object": (file(UNIGRAM, vocab={"a": 0}), "model.vocab is \"{'a': 0}\"; expected a list"),
     "Unigram, whole scores": (file(UNIGRAM, vocab=[["<unk>", 0], ["a", -1]]), "same"), "Unigram, score out of range": (file(UNIGRAM, vocab=[["<unk>", 0], ["a", -10**400]]), "model.vocab[1], 'a', has the score -1000"),
     # the file
-    "version 2": (part(version="2.0"), "version is '2.0'"), "version null": (part(version=None), "version is None"), "no version": (part(["version"]), "same"), "unknown part": (part(foo=1), "foo is not a part"),
+    "version 2": (part(version="2.0"), "version is '2.0'"), "version null": (part(version=None), "version is None"), "no version": (part(["version"]), "same"), "part without name": (part(**{"": 1}), "'' is not a part"), "unknown part": (part(foo=1), "foo is not a part"),
     "no model": (part(["model"]), "there is no model"), "model null": (part(model=None), "model is a NoneType"), "model a number": (part(model=3), "model is a int"), "only model": ({"model": BPE}, "same"), "a list": ([], "this is a JSON list"),
     "normalizer unknown": (part(normalizer={"type": "Foo"}), "normalizer"), "pre_tokenizer unknown": (part(pre_tokenizer={"type": "Foo"}), "pre_tokenizer"), "decoder unknown": (part(decoder={"type": "Foo"}), "decoder"),
     "post_processor unknown": (part(post_processor={"type": "Foo"}), "post_processor"), "normalizer a number": (part(normalizer=3), "normalizer"), "decoder text": (part(decoder="Fuse"), "decoder"), "pre_tokenizer a list": (part(pre_tokenizer=[]), "pre_tokenizer"),
@@ -181,6 +184,11 @@ RAW = {  # changes of the text of a file → message, or "same"
     "NaN": (lambda s: s.replace('"dropout": null', '"dropout": NaN'), "NaN is no number"), "Infinity": (lambda s: s.replace('"dropout": null', '"dropout": -Infinity'), "-Infinity is no number"),
     "byte order mark": (lambda s: "\ufeff" + s, "is not JSON"), "more behind": (lambda s: s + " x", "is not JSON"), "cut": (lambda s: s[:200], "is not JSON"), "nothing": (lambda s: "", "is not JSON"),
     "half a pair": (lambda s: s.replace('"<u>"', '"\\ud800"'), "half of a surrogate pair, U+D800"), "tab in a piece": (lambda s: s.replace('"<u>"', '"\t"'), "is not JSON"), "id in powers": (lambda s: s.replace('"a": 0', '"a": 0e0'), "model.vocab['a'] is 0.0"),
+    "number too large": (lambda s: s.replace('"dropout": null', '"dropout": 1e400'), "model.dropout is inf"), "integer of a thousand digits": (lambda s: s.replace('"a": 0', '"a": 1' + "0" * 1000), "model.vocab['a'] is 1000"),
+    "id of five thousand digits": (lambda s: s.replace('"a": 0', '"a": 1' + "0" * 5000), "model.vocab.a: 10000000000000000000… of 5,001 characters is no number"), "exponent of five thousand digits": (lambda s: s.replace('"dropout": null', '"dropout": 1e' + "9" * 5000), "model.dropout is inf"),
+    "nothing times a lot": (lambda s: s.replace('"dropout": null', '"dropout": 0e400'), "same"), "fraction of five thousand digits": (lambda s: s.replace('"dropout": null', '"dropout": 0.' + "1" * 5000), "same"),
+    "NUL in a piece": (lambda s: s.replace('"<u>"', '"<\0u>"'), "is not JSON"), "NUL in escapes": (lambda s: s.replace('"<u>"', '"<\\u0000u>"'), "same"), "NUL behind": (lambda s: s + "\0", "is not JSON"),
+    "deep id": (lambda s: s.replace('"a": 0', '"a": ' + "[" * 200 + "]" * 200), "model.vocab['a'] is [[[["), "deep merge": (lambda s: s.replace('["a", "b"]', "[" * 200 + "]" * 200), "model.merges[0] is"),
     "lines of Windows": (lambda s: s.replace(", ", ",\r\n"), "same"), "a whole pair": (lambda s: s.replace('"<u>"', '"\\ud83e\\udd17"'), "same"), "model first": (lambda s: json.dumps(dict(reversed(json.loads(s).items()))), "same"),
 }
 
@@ -209,6 +217,39 @@ def test_text_that_is_no_file_there_either(name):
         assert message != "same"
     else:
         assert message == "same" or "twice" in name  # there the last one counts
+
+
+def hostile_score(rng: random.Random) -> str:
+    "A decimal below 0 with digits, zeros and powers that strain a reader."
+    digits = lambda n: "".join(rng.choices("0123456789", k=n))
+    whole = rng.choice(["0", str(rng.randrange(1, 10)), str(rng.randrange(1, 10)) + digits(rng.randrange(25))])
+    power = rng.choice(["", "", f"e{rng.randrange(-400, 20)}", f"E+{rng.randrange(270)}", "e-" + "9" * 4500])
+    return f"-{whole}.{'0' * rng.choice([0, 0, rng.randrange(330), 4500])}{digits(rng.randrange(1, 40))}{power}"
+
+
+@pytest.mark.peers
+def test_scores_are_read_as_there(tmp_path):
+    T = pytest.importorskip("tokenizers")
+    rng, path = random.Random(8), tmp_path / "tokenizer.json"
+    scores = [s for s in (hostile_score(rng) for _ in range(3000)) if float(s) > -1e300]
+    path.write_text('{"model": {"type": "Unigram", "unk_id": null, "vocab": [%s]}}' % ", ".join(f'["{i}", {s}]' for i, s in enumerate(scores)))
+    theirs = [score for _, score in json.loads(T.Tokenizer.from_file(str(path)).to_str())["model"]["vocab"]]
+    assert read_hf(path).model.scores == theirs
+    parts = read_hf(write_hf(read_hf(path), path))
+    assert sum(a != b for a, b in zip(parts.model.scores, theirs)) < 30  # some few have no decimal that a hasty reader reads as them
+    assert all(abs(a - b) <= 1e-15 * abs(b) for a, b in zip(parts.model.scores, theirs))
+
+
+@pytest.mark.peers
+def test_bytes_in_hiding_stay_there():
+    "A byte piece with a score too low to be used is never matched; there it is, where a character of its spelling has no piece."
+    T = pytest.importorskip("tokenizers")
+    known = [("<unk>", 0.0), *((c, -2.0) for c in "<0x41>a")]
+    for pieces, alike in ((known, True), (known[:-2], False)):
+        vocab = [*map(list, pieces), *([f"<0x{b:02X}>", -30.0] for b in range(256))]
+        content = file(UNIGRAM, vocab=vocab, byte_fallback=True)
+        found, ours = T.Tokenizer.from_str(json.dumps(content)).encode("<0x41>").ids, parts_from_dict(content).model.encode("<0x41>")
+        assert vocab.index(["<0x41>", -30.0]) not in ours and (found == ours) == alike
 
 
 @pytest.mark.parametrize("depth", [100, 1_000, 100_000])
@@ -307,6 +348,18 @@ def test_ids_that_no_reader_would_give_are_not_written():
         else:
             with pytest.raises(ValueError, match="numbered in their order from 2"):
                 parts_to_dict(parts)
+
+
+@pytest.mark.parametrize("model, message", [
+    (BPEModel({"a": True}, []), "piece2id['a'] is True"), (BPEModel({"a": 0, "b": 0}, []), "both have the id 0"), (BPEModel({"a": -1}, []), "piece2id['a'] is -1"), (WordPiece({"a": 2**32}, None), "piece2id['a'] is 4294967296"),
+    (WordPiece({"a": 0}, None, "##", 2**64), "max_input_chars_per_word=18446744073709551616"), (WordLevel({"a\ud800": 0}, None), "half of a surrogate pair, U+D800")])
+def test_what_would_not_be_read_is_not_written(model, message, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_text("as it was")
+    with pytest.raises(ValueError) as e:
+        write_hf(Parts(model, parts_from_dict(EMPTY).pre_tokenizer), path)
+    assert message in str(e.value)
+    assert path.read_text() == "as it was" and [p.name for p in tmp_path.iterdir()] == ["tokenizer.json"]
 
 
 @pytest.mark.peers
