@@ -6,16 +6,17 @@
 __all__ = ['parts', 'normalized', 'Placed', 'place_tokens_ref', 'place_tokens', 'encode_aligned', 'finish', 'align',
            'align_batch', 'Stages', 'stages', 'Batch', 'call']
 
-# %% ../nbs/48_pipeline.ipynb #d2a5fa37
+# %% ../nbs/48_pipeline.ipynb #9a4d6d72
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from html import escape
 from typing import NamedTuple
 
 from .alignment import Aligned
 from .draw import draw_tokens
 from .encoding import Encoding, Padding, Truncation, byte_offsets, pad_batch, truncate_pair
-from .engine import Compiled, Engine, any_late, compiled, refuse_texts
+from .engine import Compiled, Engine, any_late, chances, compiled, refuse_texts
 from .processors import default_process
 from .spans import cut_words
 from .text import valid_text
@@ -40,7 +41,7 @@ def normalized(
     if c.norm is not None: part = c.norm.align(part)
     for a, b, token in c.late.spans(part.text): yield part.slice(a, b), token and token.content
 
-# %% ../nbs/48_pipeline.ipynb #d895be80
+# %% ../nbs/48_pipeline.ipynb #02a0e5b2
 class Placed(NamedTuple):
     "The tokens of a text as columns."
     ids: list # Ids
@@ -48,38 +49,38 @@ class Placed(NamedTuple):
     offsets: list # (start, end) of each
     splits: list # Number of the pre-token, or added token, that each belongs to
 
-def _tokens_of(c, pretoken):
-    "The ids, pieces and places of the tokens of a pre-token, which are remembered."
-    found = c.placed.get(pretoken)
-    if found is None:
-        if len(c.placed) >= 1 << 16: c.placed.clear()
-        row = tokens(c.model, pretoken)
-        found = [t.id for t in row], [t.piece for t in row], [(t.start, t.end) for t in row]
-        if len(pretoken) <= 256: c.placed[pretoken] = found
+def _tokens_of(c, pretoken, chance):
+    "The ids, pieces and places of the tokens of a pre-token, which are remembered unless they are chance."
+    if chance is None and (found := c.placed.get(pretoken)) is not None: return found
+    row = tokens(c.model, pretoken, *chance or ())
+    found = [t.id for t in row], [t.piece for t in row], [(t.start, t.end) for t in row]
+    if len(c.placed) >= 1 << 16: c.placed.clear()
+    if chance is None and len(pretoken) <= 256: c.placed[pretoken] = found
     return found
 
-def _place(c, part, out, n):
+def _place(c, part, out, n, chance=None):
     "Add the tokens of a normalized part, whose first split is number n; the next number."
     pretokens = c.pre.split_aligned(part)
     for k, pretoken in enumerate(pretokens, n):
-        ids, pieces, places = _tokens_of(c, pretoken.text)
+        ids, pieces, places = _tokens_of(c, pretoken.text, chance)
         for column, more in zip(out, (ids, pieces, [pretoken.span(a, b) for a, b in places], [k] * len(ids))): column += more
     return n + len(pretokens)
 
-# %% ../nbs/48_pipeline.ipynb #efb75041
+# %% ../nbs/48_pipeline.ipynb #0406f4c6
 def place_tokens_ref(
     c:Compiled, # A compiled engine
     text:str, # One valid text
+    chance:tuple|None=None, # What drops merges: a probability and a source of chance
 )->Placed: # In order
     "The tokens of a text with their places, by the book."
     out = Placed([], [], [], [])
-    _place_parts(c, parts(c, text), out, 0)
+    _place_parts(c, parts(c, text), out, 0, chance)
     return out
 
-def _place_parts(c, found, out, n):
+def _place_parts(c, found, out, n, chance=None):
     "Add the tokens of parts; the next number."
     for part, added in found:
-        if added is None: n = _place(c, part, out, n); continue
+        if added is None: n = _place(c, part, out, n, chance); continue
         for column, value in zip(out, (c.ids[added], part.text, part.span(0, len(part.text)), n)): column.append(value)
         n += 1
     return n
@@ -111,13 +112,14 @@ def _place_words(c, part, out, n):
         at, n = at + len(word), n + more
     return n
 
-# %% ../nbs/48_pipeline.ipynb #5c8d7a45
+# %% ../nbs/48_pipeline.ipynb #9adf6cd2
 def place_tokens(
     c:Compiled, # A compiled engine
     text:str, # One valid text
+    chance:tuple|None=None, # What drops merges: a probability and a source of chance
 )->Placed: # In order
     "The tokens of a text with their places; each distinct word is looked at once, where that is the same."
-    if not c.by_words: return place_tokens_ref(c, text)
+    if chance is not None or not c.by_words: return place_tokens_ref(c, text, chance)
     out, n = Placed([], [], [], []), 0
     for a, b, token in c.raw.spans(text):
         part = Aligned(text[a:b], None, a)
@@ -125,19 +127,20 @@ def place_tokens(
         else: n = _place_parts(c, normalized(c, part), out, n) if any_late(c, part.text) else _place_words(c, part, out, n)
     return out
 
-# %% ../nbs/48_pipeline.ipynb #0169017e
+# %% ../nbs/48_pipeline.ipynb #277852d6
 def encode_aligned(
     c:Compiled, # A compiled engine
     text:str|list[str], # One valid text, or its words
+    chance:tuple|None=None, # What drops merges: a probability and a source of chance
 )->Encoding: # Of the text alone: no special tokens, not cut, not filled; its byte offsets are worked out when it is finished
     "The tokens of one text and their places."
-    if isinstance(text, str): ids, pieces, offsets, word_ids = place_tokens(c, text)
+    if isinstance(text, str): ids, pieces, offsets, word_ids = place_tokens(c, text, chance)
     else:
-        rows = [(i, p, at, k) for k, word in enumerate(text) for i, p, at, _ in zip(*place_tokens(c, word))]
+        rows = [(i, p, at, k) for k, word in enumerate(text) for i, p, at, _ in zip(*place_tokens(c, word, chance))]
         ids, pieces, offsets, word_ids = map(list, zip(*rows)) if rows else ([], [], [], [])
     return Encoding(ids, pieces=pieces, offsets=offsets, word_ids=word_ids)
 
-# %% ../nbs/48_pipeline.ipynb #f49922f8
+# %% ../nbs/48_pipeline.ipynb #3bddb7e3
 def _texts(text, errors):
     "A text, or the words of one, checked."
     if isinstance(text, (list, tuple)): return [valid_text(w, errors, f" (word {i}, counted from 0)") for i, w in enumerate(text)]
@@ -146,7 +149,7 @@ def _texts(text, errors):
 def _checked_text(text, errors, is_pretokenized):
     "A text of the kind that was announced."
     if is_pretokenized == isinstance(text, (list, tuple)): return _texts(text, errors)
-    raise ValueError(f"is_pretokenized={is_pretokenized}, and the text is a {type(text).__name__}; pass " + ("a list of words" if is_pretokenized else "one text (several: align_batch; words: is_pretokenized=True)"))
+    raise ValueError(f"is_pretokenized={is_pretokenized}, and the text is a {type(text).__name__}; pass " + ("a list of words" if is_pretokenized else "one text (several: align_batch; two in one sequence: pair=, pairs=; words: is_pretokenized=True, of a call is_split_into_words=True)"))
 
 # %% ../nbs/48_pipeline.ipynb #e8d6d8aa
 _FAR = 1 << 40
@@ -180,7 +183,7 @@ def finish(
     out = tok.post_processor.process(encodings, add_special_tokens) if tok.post_processor else default_process(encodings)
     return _in_bytes(out, texts) if wide else out
 
-# %% ../nbs/48_pipeline.ipynb #8ce1be10
+# %% ../nbs/48_pipeline.ipynb #d52a1366
 def align(
     tok:Engine, # An engine, such as a `Tokenizer`
     text:str|bytes|list[str], # One text, or with `is_pretokenized` its words
@@ -189,12 +192,15 @@ def align(
     is_pretokenized:bool=False, # The text is a list of words, which are not joined; offsets are counted in each word
     allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
     disallowed_special:str|Collection[str]=(), # Special tokens whose spelling in the text is an error, as for `encode`
+    dropout:float|None=None, # Instead of the model's own; BPE only
+    seed:int|None=None, # Makes dropout repeatable
     errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
 )->Encoding: # Ids, pieces, offsets, masks
     "All that can be said about the tokens of a text."
-    return align_batch(tok, [text], None if pair is None else [pair], add_special_tokens, is_pretokenized, allowed_special, disallowed_special, errors)[0]
+    texts = [text], None if pair is None else [pair]
+    return _finished(tok, _encoded(tok, *texts, is_pretokenized, allowed_special, disallowed_special, chances(tok, dropout, seed), errors), add_special_tokens, tok.truncation, tok.padding)[0]
 
-# %% ../nbs/48_pipeline.ipynb #324bdb4d
+# %% ../nbs/48_pipeline.ipynb #b11a3d3d
 def align_batch(
     tok:Engine, # An engine, such as a `Tokenizer`
     texts:Iterable, # Texts, or with `is_pretokenized` lists of words
@@ -203,25 +209,36 @@ def align_batch(
     is_pretokenized:bool=False, # Each text is a list of words
     allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the texts, as for `encode`
     disallowed_special:str|Collection[str]=(), # Special tokens whose spelling in a text is an error, as for `encode`
+    dropout:float|None=None, # Instead of the model's own; BPE only
+    seed:int|None=None, # Makes dropout repeatable; each text gets a seed of its own from it
     errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
 )->list[Encoding]: # One for each text, or pair
     "`align` for many texts; filled up together if the tokenizer says so."
-    rows = [finish(tok, *row, add_special_tokens, tok.truncation) for row in
-            _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, errors)]
-    return rows if tok.padding is None else pad_batch(rows, tok.padding)
+    texts = list(_several(texts))
+    return _finished(tok, _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, chances(tok, dropout, seed, len(texts)), errors), add_special_tokens, tok.truncation, tok.padding)
 
-# %% ../nbs/48_pipeline.ipynb #15db0be8
-def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, errors):
+# %% ../nbs/48_pipeline.ipynb #9726c401
+def _several(texts, what="texts"):
+    "Texts that are not one text by mistake, whose characters would be taken for texts."
+    if isinstance(texts, (str, bytes, bytearray, memoryview)): raise ValueError(f"several {what} are expected, and this is one; pass a list")
+    if not isinstance(texts, Iterable): raise ValueError(f"{what} is a {type(texts).__name__}; pass a list")
+    return texts
+
+def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, chance, errors):
     "Each text, or pair of texts, with its encodings."
-    if isinstance(texts, (str, bytes)): raise ValueError("several texts are expected, and this is one; pass a list")
-    columns = [list(texts)] if pairs is None else [list(texts), list(pairs)]
+    columns = [list(_several(texts))] if pairs is None else [list(_several(texts)), list(_several(pairs, "second texts"))]
     if len({len(col) for col in columns}) > 1: raise ValueError(f"there are {len(columns[0])} texts and {len(columns[1])} second texts; pass one for each")
     c = compiled(tok, allowed_special)
     columns = [[_checked_text(t, errors, is_pretokenized) for t in col] for col in columns]
     refuse_texts(tok, c, (w for col in columns for t in col for w in ([t] if isinstance(t, str) else t)), disallowed_special)
-    for row in zip(*columns): yield row, [encode_aligned(c, text) for text in row]
+    for row, one in zip(zip(*columns), chance or [None] * len(columns[0])): yield row, [encode_aligned(c, text, one) for text in row]
 
-# %% ../nbs/48_pipeline.ipynb #d33bbcf4
+def _finished(tok, encoded, add_special_tokens, truncation, padding):
+    "Texts with their encodings as they leave the tokenizer: cut, put together, filled up."
+    rows = [finish(tok, *row, add_special_tokens, truncation) for row in encoded]
+    return rows if padding is None else pad_batch(rows, padding)
+
+# %% ../nbs/48_pipeline.ipynb #fcfd0b60
 class Stages(NamedTuple):
     "What each stage made of a text: names and drawings, in order."
     rows: list # (name of the stage, strip)
@@ -236,16 +253,17 @@ def stages(
     text:str|bytes, # One text; bytes are UTF-8
     allowed_special:str|Collection[str]|None=None, # As for `encode`
 )->Stages: # Draws itself
-    "Show what every stage does to a text."
+    "Show what every stage does to a text; no merge is dropped."
     c, text = compiled(tok, allowed_special), valid_text(text)
     cut = [text[a:b] for a, b, _ in c.raw.spans(text)]
     normal, pretokens = list(parts(c, text)), []
     for part, added in normal: pretokens += [part.text] if added is not None else [p.text for p in c.pre.split_aligned(part)]
-    alone, whole = encode_aligned(c, text), align(tok, text, allowed_special=allowed_special)
+    alone = encode_aligned(c, text)
+    whole = _finished(tok, [([text], [alone])], True, tok.truncation, tok.padding)[0]
     rows = [("text", [text]), ("added tokens", cut), ("normalizer", [p.text for p, _ in normal]), ("pre-tokenizer", pretokens)]
     return Stages([(name, draw_tokens(p)) for name, p in rows] + [(name, draw_tokens(e.pieces, ids=e.ids)) for name, e in (("model", alone), ("post-processor", whole))])
 
-# %% ../nbs/48_pipeline.ipynb #def42c22
+# %% ../nbs/48_pipeline.ipynb #33017277
 class Batch(Mapping):
     "Arrays by name (`input_ids`, `token_type_ids`, `attention_mask`, …), and the encodings that they were made from."
     def __init__(self,
@@ -253,13 +271,27 @@ class Batch(Mapping):
         encodings:list[Encoding], # One for each row
     ): self.data, self.encodings = data, encodings
 
-    def __getitem__(self, key): return self.encodings[key] if isinstance(key, int) else self.data[key]
+    def __getitem__(self, key): return self.encodings[key] if isinstance(key, slice) or hasattr(key, "__index__") else self.data[key]
+    def __contains__(self, key): return key in self.data
     def __iter__(self): return iter(self.data)
     def __len__(self): return len(self.data)
+    def __eq__(self, other): return isinstance(other, Batch) and _plain(self.data) == _plain(other.data) and self.encodings == other.encodings
     def __repr__(self): return "Batch(" + ", ".join(f"{k}: {_shape(v)}" for k, v in self.data.items()) + ")"
     def __getattr__(self, name):
         if name != "data" and name in self.data: return self.data[name]
+        if name in _OF_ROWS: return partial(_of_row, self, name)
         raise AttributeError(f"a Batch has no {name!r}; it holds {', '.join(self.__dict__.get('data', ()))} and encodings")
+
+_OF_ROWS = ("tokens", "word_ids", "words", "sequence_ids", "char_to_token", "char_to_word", "token_to_chars", "token_to_sequence", "token_to_word", "word_to_chars", "word_to_tokens")
+
+def _of_row(batch, name, row=0, *where, **which):
+    "What the encoding of a row answers; a single number is a position in the only row."
+    if name in ("tokens", "word_ids", "words", "sequence_ids"): return getattr(batch.encodings[row], name)
+    if where: return getattr(batch.encodings[row], name)(*where, **which)
+    if len(batch.encodings) == 1: return getattr(batch.encodings[0], name)(row, **which)
+    raise TypeError(f"there are {len(batch.encodings)} rows; pass the number of one and a position: {name}(row, position)")
+
+def _plain(data): return {k: [v.tolist()] if hasattr(v, "tolist") else [row.tolist() for row in v] for k, v in data.items()}
 
 def _shape(column): return f"{column.dtype}{list(column.shape)}" if hasattr(column, "shape") else f"{len(column)} arrays"
 
@@ -305,7 +337,7 @@ def _arrays(columns, alone):
         return np.stack(rows) if rows and len({len(r) for r in rows}) == 1 else np.zeros((0, 0), np.int64) if not rows else rows
     return {name: array(name, rows) for name, rows in columns.items()}
 
-# %% ../nbs/48_pipeline.ipynb #5515a646
+# %% ../nbs/48_pipeline.ipynb #0ba7dc59
 def call(
     tok:Engine, # An engine, such as a `Tokenizer`
     texts, # One text, or several; with `is_split_into_words` lists of words
@@ -323,19 +355,24 @@ def call(
     return_overflowing_tokens:bool=False, # Parts that were cut off as rows of their own
     allowed_special=None, # As for `encode`
     disallowed_special=(), # As for `encode`
+    dropout:float|None=None, # As for `encode`
+    seed:int|None=None, # As for `align` of one text, as for `align_batch` of several
+    return_tensors:str|None=None, # "np" makes matrices also of one text, and refuses rows of different lengths
     **returned:bool, # `return_token_type_ids`, `return_attention_mask` (True by default), `return_special_tokens_mask`, `return_offsets_mapping`, `return_length` (False)
 )->Batch: # Arrays by name
     "Encode texts as a model takes them."
-    wanted, alone = _wanted(returned), _is_one(texts, is_split_into_words)
-    limits = _truncation_of(tok, truncation, max_length, stride, truncation_side, padding), _padding_of(tok, padding, max_length, pad_to_multiple_of, padding_side, pad_piece)
-    columns = ([texts], None if pairs is None else [pairs]) if alone else (texts, pairs)
-    rows = [finish(tok, *row, add_special_tokens, limits[0]) for row in _encoded(tok, *columns, is_split_into_words, allowed_special, disallowed_special, "strict")]
-    if limits[1]: rows = pad_batch(rows, limits[1])
-    return _batch(rows, wanted, alone, return_overflowing_tokens)
+    wanted, alone = _wanted(returned, return_tensors), _is_one(texts, is_split_into_words)
+    truncation = _truncation_of(tok, truncation, max_length, stride, truncation_side, padding)
+    padding = _padding_of(tok, padding, max_length, pad_to_multiple_of, padding_side, pad_piece)
+    columns = ([texts], None if pairs is None else [pairs]) if alone else (list(texts), pairs)
+    chance = chances(tok, dropout, seed, None if alone else len(columns[0]))
+    rows = _finished(tok, _encoded(tok, *columns, is_split_into_words, allowed_special, disallowed_special, chance, "strict"), add_special_tokens, truncation, padding)
+    return _batch(rows, wanted, alone and return_tensors is None, return_overflowing_tokens, return_tensors is not None)
 
-# %% ../nbs/48_pipeline.ipynb #15840fc0
-def _wanted(returned):
+# %% ../nbs/48_pipeline.ipynb #b88a5c46
+def _wanted(returned, tensors):
     "Which columns a call asks for."
+    if tensors not in (None, "np"): raise ValueError(f'return_tensors={tensors!r}: arrays are NumPy\'s here; pass "np", and make tensors of them, such as torch.from_numpy(batch["input_ids"])')
     names = {"token_type_ids": True, "attention_mask": True, "special_tokens_mask": False, "offsets_mapping": False, "length": False}
     if odd := {k.removeprefix("return_") for k in returned} - set(names): raise TypeError(f"there is no option {min(odd)!r}; columns are asked for by {', '.join('return_' + n for n in names)}")
     chosen = {k: returned.get(f"return_{k}", v) for k, v in names.items()}
@@ -343,16 +380,17 @@ def _wanted(returned):
 
 def _is_one(texts, words):
     "Is this one text, rather than several?"
-    if isinstance(texts, (str, bytes)): return True
+    if isinstance(texts, (str, bytes, bytearray, memoryview)): return True
     if not isinstance(texts, Iterable): raise ValueError(f"texts is a {type(texts).__name__}; pass a text or a list of texts")
     return words and isinstance(texts, (list, tuple)) and bool(texts) and isinstance(texts[0], (str, bytes))
 
-def _batch(rows, wanted, alone, overflowing):
+def _batch(rows, wanted, alone, overflowing, even):
     "The arrays of encodings."
+    import numpy as np
     source = [(i, e) for i, row in enumerate(rows) for e in (row, *(row.overflowing if overflowing else ()))]
     encodings = [e for _, e in source]
+    if even and len({len(e) for e in encodings}) > 1: raise ValueError("rows have different lengths, which make no matrix; pass padding=True, or leave return_tensors out")
     data = _arrays(_columns(encodings, wanted), alone and not overflowing)
-    import numpy as np
     if overflowing: data["overflow_to_sample_mapping"] = np.array([i for i, _ in source], np.int64)
     if wanted["length"]: data["length"] = np.array([len(e) for e in encodings], np.int64)
     return Batch(data, encodings)

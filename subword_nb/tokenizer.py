@@ -112,23 +112,25 @@ def _surface(tok, i):
     try: return decode_bytes(tok, [i]).decode("utf-8")
     except UnicodeDecodeError: return decode_bytes(tok, [i])
 
-# %% ../nbs/55_tokenizer.ipynb #a06587c8
+# %% ../nbs/55_tokenizer.ipynb #d619bf9b
 def add_tokens(
     tok:"Tokenizer", # A tokenizer, which is changed
     tokens:Iterable[str|AddedToken], # Spellings, or tokens with options
     special:bool=False, # What spellings become: special tokens, or ordinary ones, which are found in the normalized text
 )->int: # How many ids are new
     "Add tokens that are found in the text."
-    added, known = dict(tok.added_tokens), dict(tok.piece2id)
+    added, known = {t.content: (t, i) for t, i in tok.added_tokens}, dict(tok.piece2id)
+    free = max(known.values(), default=-1) + 1
     for t in [tokens] if isinstance(tokens, (str, AddedToken)) else tokens:
         if not isinstance(t, AddedToken): t = AddedToken(t, normalized=not special, special=special)
-        if other := next((o for o in added if o.content == t.content), None): del added[other]
-        added[t] = known.setdefault(t.content, max(known.values(), default=-1) + 1)
+        if t.content not in known: known[t.content], free = free, free + 1
+        added.pop(t.content, None)
+        added[t.content] = t, known[t.content]
     n_new = len(known) - len(tok.piece2id)
-    Tokenizer.__init__(tok, *tok.parts._replace(added_tokens=tuple(sorted(added.items(), key=lambda item: item[1]))), tok.allowed_special, tok.training)
+    tok.added_tokens = tuple(sorted(added.values(), key=lambda item: item[1]))
     return n_new
 
-# %% ../nbs/55_tokenizer.ipynb #999e986d
+# %% ../nbs/55_tokenizer.ipynb #f7e730db
 class Tokenizer(Engine):
     "Text to ids and back: `Tokenizer.train` or `Tokenizer.load`, then `encode`, `align`, `decode`, `save`, `draw`."
     def __init__(self,
@@ -153,13 +155,20 @@ class Tokenizer(Engine):
     nbest, sample, entropy = nbest, sample, entropy
     parts = property(lambda self: _parts_of(self), doc="What a file holds of it.")
 
+    def __setattr__(self, name, value): _exchange(self, name, value)
     def __reduce__(self): return type(self), (*self.parts, self.allowed_special, self.training)
     def __eq__(self, other): return isinstance(other, Tokenizer) and self.parts == other.parts
-    __hash__ = object.__hash__
+    def __hash__(self): return hash(type(self.model)) # Alike for equal ones, and not changed by tokens that are added
     def __repr__(self): return f"Tokenizer({self.model!r}, {self.pre_tokenizer!r}, {len(self.added_tokens)} added tokens)"
     def _repr_html_(self): return _table(self.inspect())
 
-# %% ../nbs/55_tokenizer.ipynb #accfedc8
+# %% ../nbs/55_tokenizer.ipynb #08e4b2c5
+def _exchange(tok, name, value):
+    "Set an attribute; where others are made from it, they follow."
+    if "_compiled" not in vars(tok) or name not in ("model", "pre_tokenizer", "normalizer", "added_tokens", "allowed_special"): return object.__setattr__(tok, name, value)
+    old = dict(zip(Parts._fields, tok.parts), allowed_special=tok.allowed_special, training=tok.training)
+    vars(tok).update(vars(Tokenizer(**old | {name: value})))
+
 def _parts_of(tok):
     "The parts of a tokenizer, as files hold them."
     return Parts(tok.model, tok.pre_tokenizer, tok.decoder, tok.added_tokens, tok.post_processor, tok.normalizer, tok.truncation, tok.padding)

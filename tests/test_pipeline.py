@@ -170,3 +170,101 @@ def test_what_is_saved_loads_there_with_the_same_ids(shared_data, tmp_path):
             assert again.encode(text) == expected.ids
             if tok.truncation is None:
                 assert fast(text)["input_ids"] == tok(text).input_ids.tolist() == expected.ids
+
+
+@pytest.mark.peers
+def test_words_handed_over_some_empty(shared_data):
+    "No words, empty words, words of spaces, one text or two."
+    for path in files(shared_data):
+        if path.stat().st_size > 9_000_000:
+            continue
+        tok, ref, rng = Tokenizer.load(path), reference(path), random.Random(1)
+        tok.truncation = tok.padding = None
+        ref.no_truncation()
+        ref.no_padding()
+        words = ["", "", " ", "  ", "▁", *generated(60, 3)]
+        for _ in range(60):
+            one, two, around = rng.choices(words, k=rng.randrange(6)), rng.choice((None, rng.choices(words, k=rng.randrange(4)))), rng.random() < 0.7
+            same(tok.align(one, two, around, is_pretokenized=True), ref.encode(one, two, is_pretokenized=True, add_special_tokens=around), path.parent.name, one, two)
+
+
+@pytest.mark.peers
+def test_all_merges_dropped(shared_data):
+    "Dropout of 1 leaves nothing to chance, so places can be compared."
+    for path in (p for p in files(shared_data) if p.parent.name in ("gpt2", "roberta-base", "phi-3-mini")):
+        tok, ref = Tokenizer.load(path), reference(path)
+        before = tok.align("remembered before")
+        ref.model.dropout = 1.0
+        for text in generated(60, 8):
+            same(tok.align(text, dropout=1.0), ref.encode(text), text)
+            assert tok.encode(text, dropout=1.0) == tok(text, dropout=1.0).input_ids.tolist() == tok.align(text, dropout=1.0).ids
+        assert tok.align("remembered before") == before
+
+
+def test_chance_is_the_same_in_every_call():
+    "Ids, places and arrays draw alike from one seed; nothing drawn is remembered."
+    tok = Tokenizer.train(["hugging tokens, tokenization and hugs"] * 3, vocab_size=300)
+    texts, plain = ["hugging tokens", "", "hugs 你"], tok.align("hugging tokens")
+    for seed in range(20):
+        assert tok.align(texts[0], dropout=0.5, seed=seed).ids == tok.encode(texts[0], dropout=0.5, seed=seed) == tok(texts[0], dropout=0.5, seed=seed).input_ids.tolist()
+        rows = tok.encode_batch(texts, dropout=0.5, seed=seed).tolist()
+        assert rows == [e.ids for e in tok.align_batch(texts, dropout=0.5, seed=seed)] == [r.tolist() for r in tok(texts, dropout=0.5, seed=seed).input_ids]
+    tok.model.dropout = 0.5
+    assert len({tuple(tok.align(texts[0]).ids) for _ in range(50)}) > 1 and len({tuple(tok.encode(texts[0])) for _ in range(50)}) > 1
+    assert tok.align(texts[0], dropout=0) == plain and tok.encode(texts[0], dropout=0) == plain.ids and str(tok.stages(texts[0])) == str(tok.stages(texts[0]))
+
+
+@pytest.mark.peers
+def test_a_template_may_give_the_text_twice():
+    tokenizers = pytest.importorskip("tokenizers")
+    from subword_nb.processors import TemplateProcessing
+
+    tok = Tokenizer.train(["the tokens of a text"], vocab_size=270, special_tokens=["<s>"])
+    tok.post_processor = TemplateProcessing("<s> $A <s> $A", "$A $B:1", [("<s>", 0)])
+    ref = tokenizers.Tokenizer.from_str(json.dumps({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "decoder": None,
+        "post_processor": tok.post_processor.to_dict(), "model": {"type": "WordLevel", "vocab": {"<s>": 0, "x": 1}, "unk_token": "x"}}))
+    n = len(tok.encode("the tokens", add_special_tokens=False)) // 2
+    for around in (True, False):
+        for limit in (None, Truncation(4)):
+            tok.truncation = limit
+            ids = tok.encode("the tokens", around)
+            assert ids == tok.align("the tokens", add_special_tokens=around).ids == tok.encode_batch(["the tokens"], around).tolist()[0]
+            assert len(ids) % 2 == 0 and min(ids) >= 0 and ids[:len(ids) // 2] == ids[len(ids) // 2:] and n > 0
+        assert len(ref.encode("x", add_special_tokens=around).ids) == (4 if around else 2)
+
+
+def test_a_list_of_barred_tokens_may_be_an_iterator():
+    tok = Tokenizer.train(["a b"], vocab_size=260, special_tokens=["<s>"])
+    for call in (lambda t: tok.encode_batch(["a", "x<s>"], disallowed_special=t), lambda t: tok.align_batch(["a", "x<s>"], disallowed_special=t), lambda t: tok(["a", "x<s>"], disallowed_special=t)):
+        with pytest.raises(ValueError, match="at position 1"):
+            call(iter(["<s>"]))
+
+
+def test_one_text_is_not_taken_for_several():
+    tok = Tokenizer.train(["a b"], vocab_size=260)
+    for one in ("cd", b"cd", bytearray(b"cd"), memoryview(b"cd")):
+        for call in (tok.align_batch, tok.encode_batch, lambda t: tok(["a", "b"], t), lambda t: tok.align_batch(["a", "b"], t)):
+            with pytest.raises(ValueError, match="pass a list"):
+                call(one)
+        assert tok(one).input_ids.tolist() == tok.encode("cd") == tok.align(one).ids
+
+
+@pytest.mark.peers
+def test_called_as_transformers_is(shared_data):
+    transformers = pytest.importorskip("transformers")
+    for path in (p for p in files(shared_data) if p.parent.name in ("bert-base-uncased", "roberta-base")):
+        tok, rng = Tokenizer.load(path), random.Random(4)
+        pad = next(p for p in ("[PAD]", "<pad>") if p in tok.piece2id)
+        fast, texts = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path), pad_token=pad), [t for t in generated(80, 5) if t.strip()]
+        for _ in range(60):
+            few, others = rng.sample(texts, 3), rng.choice((None, rng.sample(texts, 3)))
+            size, cut, fill, over = rng.randrange(8, 20), rng.choice((True, "longest_first", False)), rng.choice((True, "max_length", "longest", False)), rng.random() < 0.3
+            options = dict(max_length=size, truncation=cut, padding=fill, stride=rng.randrange(2) if cut else 0, padding_side=rng.choice(("left", "right")), pad_to_multiple_of=rng.choice((None, 8)) if fill and not cut else None,
+                return_special_tokens_mask=True, return_offsets_mapping=True, return_token_type_ids=True, return_overflowing_tokens=over and bool(cut), return_length=True)
+            theirs, ours = fast(few, others, **options), tok(few, others, **options)
+            for name in set(theirs) - {"length"}:
+                assert [[tuple(x) if isinstance(x, (list, tuple)) else x for x in row] if isinstance(row, list) else row for row in theirs[name]] == \
+                    [[tuple(x) if isinstance(x, list) else x for x in row] if isinstance(row := r.tolist(), list) else row for r in ours[name]], (name, options, few, others)
+            for row in range(3):
+                assert ours.tokens(row) == theirs.tokens(row) and ours.word_ids(row) == theirs.word_ids(row) and ours.sequence_ids(row) == theirs.sequence_ids(row)
+                assert [ours.char_to_token(row, c) for c in range(6)] == [theirs.char_to_token(row, c) for c in range(6)]

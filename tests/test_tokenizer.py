@@ -182,6 +182,51 @@ def test_threads_share_a_tokenizer(small):
     fresh = pickle.loads(pickle.dumps(small))
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(fresh.encode, texts * 4)) == expected * 4
+        places = [small.align(t) for t in texts]
+        assert list(pool.map(fresh.align, texts * 4)) == places * 4
+
+
+def test_threads_do_not_see_a_memory_that_starts_anew(small, monkeypatch):
+    "Memories that are emptied all the time, by every thread, lose nothing but time."
+    from concurrent.futures import ThreadPoolExecutor
+
+    from subword_nb import engine
+
+    monkeypatch.setattr(engine, "_MOST_SPANS", 3)
+    rng, fresh = random.Random(5), pickle.loads(pickle.dumps(small))
+    texts = [random_text(rng) for _ in range(100)]
+    batch = small.encode_batch(texts).tolist()
+    choose = ["all", (), {"<|endoftext|>"}]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda _: fresh.encode_batch(texts).tolist(), range(8))) == [batch] * 8
+        got = list(pool.map(lambda k: fresh.encode("a<|endoftext|>", allowed_special=choose[k % 3]), range(300)))
+    assert got == [small.encode("a<|endoftext|>", allowed_special=choose[k % 3]) for k in range(300)]
+
+
+def test_exchanged_parts_count_at_once(small):
+    "What was compiled from an old part is forgotten; what a file holds and what is encoded never part."
+    from dataclasses import replace
+
+    from subword_nb.normalizers import Lowercase
+    from subword_nb.pretokenizers import byte_level
+
+    tok = pickle.loads(pickle.dumps(small))
+    for name, value in (("normalizer", Lowercase()), ("normalizer", None), ("pre_tokenizer", byte_level("o200k")), ("pre_tokenizer", byte_level("gpt2")), ("model", replace(small.model, ignore_merges=True)),
+                        ("added_tokens", [(AddedToken("<x>"), len(small.piece2id))]), ("allowed_special", "all"), ("allowed_special", ["<x>"])):
+        tok.encode("Hugging <x> Tokens")
+        setattr(tok, name, value)
+        again = pickle.loads(pickle.dumps(tok))
+        assert again == tok and hash(again) == hash(tok) and again.allowed_special == tok.allowed_special
+        assert again.encode("Hugging <x> Tokens") == tok.encode("Hugging <x> Tokens") == tok.align("Hugging <x> Tokens").ids
+    with pytest.raises(ValueError, match="not an added token"):
+        tok.allowed_special = ["<y>"]
+    assert tok.allowed_special == {"<x>"} and tok.encode("<x>") == [len(small.piece2id)]
+
+
+def test_many_tokens_are_added_in_no_time(small):
+    tok = pickle.loads(pickle.dumps(small))
+    assert tok.add_tokens(f"<t{i % 50_000}>" for i in range(100_000)) == 50_000
+    assert tok.encode("<t49999>") == [tok.vocab_size - 1] and tok.add_tokens(["<t1>", AddedToken("<t2>", lstrip=True)]) == 0
 
 
 def test_long_spans_stay_fast(small):
