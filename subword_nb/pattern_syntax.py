@@ -82,13 +82,13 @@ def _common(a, b):
     "The code points in both of two canonical lists of ranges."
     return complement_ranges(merge_ranges([*complement_ranges(a), *complement_ranges(b)]))
 
-# %% ../nbs/08_pattern_syntax.ipynb #0cd8735d
+# %% ../nbs/08_pattern_syntax.ipynb #08550df8
 @cache
-def _property(name, onig=False):
+def _property(name, onig=False, in_class=False):
     "The code points of a property: from the pinned table, else from `regex`, kept to what the pinned version assigns."
     plain = re.sub(r"[\s_-]", "", name).lower()
     if onig and plain not in ("punct", "word") and _posix(plain): return _posix(plain)
-    if plain == "word" and onig: return _word_set(True)
+    if plain == "word" and onig: return _word_set(True, in_class)
     name = _LONG_NAMES.get(plain, {p.lower(): p for p in ("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", *"LMNPSZC")}.get(plain, name))
     fixed = {"any": [(0, 0x110000)], "han": _listed(_HAN), "hani": _listed(_HAN), "lowercase": _posix("lower"), "uppercase": _posix("upper"), "assigned": complement_ranges(code_point_ranges("Cn")),
              "casedletter": [*code_point_ranges("Lu"), *code_point_ranges("Ll"), *code_point_ranges("Lt")]}
@@ -104,12 +104,12 @@ def _property(name, onig=False):
     if re.match("in(?!her|scrip)", plain): return tuple(m.span() for m in found.finditer(text)) # a block holds what is not assigned, too
     return tuple(_common([m.span() for m in found.finditer(text)], complement_ranges(code_point_ranges("Cn"))))
 
-# %% ../nbs/08_pattern_syntax.ipynb #7c537991
-def _property_escape(s, negated, at):
+# %% ../nbs/08_pattern_syntax.ipynb #132d50af
+def _property_escape(s, negated, at, in_class):
     r"The set behind \p{name}, \pL or \P{name}."
     m = s.match(r"\{(\^?)(?:(?:gc|General_Category)=)?([^{}]+)\}|()([A-Z])")
     if not m: raise s.error(r"\p needs a property name in braces", at)
-    try: ranges = _property(m[2] or m[4], s.onig)
+    try: ranges = _property(m[2] or m[4], s.onig, in_class)
     except ValueError as e: raise s.error(str(e), at) from None
     return tuple(complement_ranges(ranges)) if negated != bool(m[1]) else ranges
 
@@ -133,11 +133,11 @@ def _number(s, c, at):
     if s.onig and code > 127 and (base == 8 or c == "x" and "{" not in m[0]): raise s.error(f"\\{s.src[at + 1:s.pos]} is a byte, not a character; write \\x{{{code:x}}} for U+{code:04X}", at)
     return code
 
-# %% ../nbs/08_pattern_syntax.ipynb #bbcc564f
+# %% ../nbs/08_pattern_syntax.ipynb #e3d78322
 def _escaped(s, in_class=False):
     "The code point or the set that an escape stands for; None when it stands for a position."
     at, c = s.pos - 1, s.take()
-    if c in "pP" and c and not (s.onig and s.peek() != "{"): return _property_escape(s, c == "P", at)
+    if c in "pP" and c and not (s.onig and s.peek() != "{"): return _property_escape(s, c == "P", at, in_class)
     sets = {"s": lambda: code_point_ranges("White_Space"), "d": lambda: code_point_ranges("Nd"), "h": lambda: _HEX, "w": lambda: _word_set(s.onig, in_class)}
     if c.lower() in sets:
         ranges = tuple(sets[c.lower()]())

@@ -162,19 +162,11 @@ def looks_at_start(
     "Does a pre-tokenizer treat the start of the original in its own way?"
     return isinstance(pre, Metaspace) and pre.prepend_scheme == "first" or isinstance(pre, Sequence) and any(map(looks_at_start, pre.pretokenizers))
 
-# %% ../nbs/12_pretokenizers.ipynb #46287eec
-def _at_start(text, first):
-    "A text as if its first characters had all been made of the original's first one."
-    return Aligned(text, [(0, 1)] * min(first, len(text)) + [(i, i + 1) for i in range(1, len(text) - first + 1)] if first > 1 else None)
-
-def _n_first(aligned):
-    "How many characters of a part stand at the very start of the original."
-    return next((k for k, (a, _) in enumerate(aligned.marks()) if a), len(aligned.text)) if aligned.spans else int(aligned.at == 0)
-
+# %% ../nbs/12_pretokenizers.ipynb #54024842
 def _sequence_raw(self, text, first):
     "The pieces before the last step spells them."
     *before, last = self.pretokenizers
-    if first and self._looks: return [raw for p in _sequence_split(before, _at_start(text, first)) for raw in last.raw_pretokens(p.text, _n_first(p))]
+    if first and self._looks: return [raw for p in _sequence_split(before, Aligned(text)) for raw in last.raw_pretokens(p.text, p.span(0, 1)[0] == 0)]
     pieces = [text] if text else []
     for k, step in enumerate(before):
         pieces = [raw for p in pieces for raw in step._raw(p, first)] if k else step._raw(text, first)

@@ -41,7 +41,7 @@ def later_words(
     if not all(s.splits_at_space and _keeps_words(s) for s in steps): return False, None
     return True, norm if len(steps) == len(_flat(norm)) else Sequence(tuple(steps)) if steps else None
 
-# %% ../nbs/39_spans.ipynb #c323f78e
+# %% ../nbs/39_spans.ipynb #19ed133d
 def _keeps_space(norm):
     "Whether a safe place is one still, after a normalizer."
     if norm is None: return True

@@ -72,7 +72,7 @@ class _Hooks:
         "Whether a text may be cut before each such space without changing the pieces."
         return self.at_space == "splits"
 
-# %% ../nbs/11_splitting.ipynb #c6a9cd05
+# %% ../nbs/11_splitting.ipynb #ab79fd4a
 class PreTokenizer(_Hooks):
     "What every pre-tokenizer can do."
     def split(self,
@@ -92,7 +92,7 @@ class PreTokenizer(_Hooks):
 
     def raw_pretokens(self,
         text:str, # Any text
-        first:int=1, # How many of its first characters stand at the very start of the original: 0, 1, or more if a normalizer made several of the first one
+        first:bool=True, # Its first character, and no other, stands at the very start of the original
     )->list[str]: # The pieces in order, before spelling
         "The pieces of a text as strings, without offsets."
         if not isinstance(text, str): raise _not_text(text)

@@ -11,7 +11,7 @@ from subword_nb import decoders
 from subword_nb.patterns import PATTERNS, SplitPattern, compile_pattern, gpt2_split_ref, pretokenize, spans
 from subword_nb.alignment import Aligned
 from subword_nb.pretokenizers import (DEEPSEEK, HF_SPELLING, BertPreTokenizer, ByteLevel, Callable, CharDelimiterSplit, Digits, FixedLength, Metaspace, Punctuation, Sequence, Split,
-                                      UnicodeScripts, Whitespace, WhitespaceSplit, WholeText, byte_level, pretokenizer, pretokenizer_from_dict)
+                                      UnicodeScripts, Whitespace, WhitespaceSplit, WholeText, byte_level, looks_at_start, pretokenizer, pretokenizer_from_dict)
 from test_splitting import check_component, generated, hf_spans
 
 NAMES = ("gpt2", "r50k", "p50k", "cl100k", "o200k", "llama3", "qwen2")
@@ -367,3 +367,45 @@ def test_the_metaspace_decoder_is_that_of_hf():
         for _ in range(1000):
             pieces = ["".join(rng.choices("▁ aé", k=rng.randrange(4))) for _ in range(rng.randrange(5))]
             assert "".join(ours.decode(pieces)) == other.decode(pieces), pieces
+
+
+@pytest.mark.peers
+def test_what_the_hf_tests_of_pre_tokenizers_expect():
+    "Their subjects, on sentences of our own: defaults, options, states, steps in a row."
+    pre = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers").pre_tokenizers
+    from tokenizers import Regex
+    strings = ["", "How old are you?!?  I'm 34,  and  you?", "Hey there dear friend!", "Hey 123 friend!   4567", "どこで生れ。Yes どこ", "a-b--c", " leading and trailing ", "x\ty\nz", "▁already ▁marked", "HelloWorld"]
+    pairs = [(ByteLevel(), pre.ByteLevel()), (ByteLevel(False), pre.ByteLevel(False)), (ByteLevel(True, False, False), pre.ByteLevel(True, False, False)), (Whitespace(), pre.Whitespace()), (WhitespaceSplit(), pre.WhitespaceSplit()),
+             (BertPreTokenizer(), pre.BertPreTokenizer()), (Metaspace(), pre.Metaspace()), (Metaspace("-"), pre.Metaspace("-")), (Metaspace("-", "never"), pre.Metaspace("-", "never")), (Metaspace("▁", "first", False), pre.Metaspace("▁", "first", False)),
+             (CharDelimiterSplit("-"), pre.CharDelimiterSplit("-")), (Punctuation(), pre.Punctuation()), (Punctuation("removed"), pre.Punctuation("removed")), (Digits(), pre.Digits()), (Digits(True), pre.Digits(True)), (FixedLength(), pre.FixedLength()),
+             (FixedLength(10), pre.FixedLength(10)), (UnicodeScripts(), pre.UnicodeScripts()), (Sequence([]), pre.Sequence([])), (Sequence([Punctuation(), WhitespaceSplit()]), pre.Sequence([pre.Punctuation(), pre.WhitespaceSplit()])),
+             (Sequence([WhitespaceSplit(), Punctuation("merged_with_previous"), Digits(True)]), pre.Sequence([pre.WhitespaceSplit(), pre.Punctuation("merged_with_previous"), pre.Digits(True)])),
+             (Split({"String": " "}, "removed"), pre.Split(" ", "removed")), (Split(r"(?=[A-Z])"), pre.Split(Regex(r"(?=[A-Z])"), "isolated")), (Split(r"\w+|[^\w\s]+", "removed", True), pre.Split(Regex(r"\w+|[^\w\s]+"), "removed", True))]
+    for ours, theirs in pairs:
+        for text in strings:
+            expected = theirs.pre_tokenize_str(text) if text else []
+            assert [(p, (a, b)) for p, a, b in ours.split(text)] == expected, (ours, text)
+        state = json.loads(theirs.__getstate__())
+        assert pretokenizer_from_dict(state).to_dict() == state and pretokenizer_from_dict(state).split(strings[1]) == ours.split(strings[1]), state
+
+
+def test_the_start_of_the_original():
+    "A normalizer may make several characters of the first one; all of them stand at the start."
+    for pre in (Sequence([FixedLength(1), Metaspace("_", "first")]), Sequence([Split("b"), Sequence([FixedLength(1), Metaspace("_", "first")])])):
+        assert looks_at_start(pre) and [pre.raw_pretokens("fin", first) for first in (False, True)] == [["f", "i", "n"], ["_f", "i", "n"]] and pre.raw_pretokens("") == []
+        for marks, expected in (([(1, 2), (2, 3), (3, 4)], ["f", "i", "n"]), ([(0, 1), (1, 2), (2, 3)], ["_f", "i", "n"]), ([(0, 1), (0, 1), (1, 2)], ["_f", "_i", "n"])):
+            assert [p.text for p in pre.split_aligned(Aligned("fin", marks))] == expected
+    assert not any(map(looks_at_start, (Metaspace(), ByteLevel(), Sequence([Whitespace(), Metaspace("_", "never")]), Sequence([]))))
+
+
+def test_odd_types_in_steps():
+    for make in (lambda: ByteLevel("yes"), lambda: ByteLevel(use_regex=None), lambda: Metaspace(split=1)):
+        with pytest.raises(ValueError, match="pass True or False"): make()
+    np = pytest.importorskip("numpy")
+    assert Callable(lambda text: list(zip(np.array([0, 1]), np.array([1, 3])))).split("abc") == [("a", 0, 1), ("bc", 1, 3)]
+    for odd in ([(0.0, 1)], [("0", "1")], [(0, 1, 2)], [(2, 1)], [(0, 2), (1, 3)], [(0, 4)], [(-1, 2)], [5]):
+        with pytest.raises(ValueError, match="give \\(start, end\\) pairs in order"): Callable(lambda text, odd=odd: odd).split("abc")
+    for pre in (ByteLevel(), BertPreTokenizer(), Metaspace(), Sequence([Whitespace(), ByteLevel()]), Callable(spans)):
+        for odd in (b"a", None, 5):
+            for ask in (pre.split, pre.split_aligned, pre.raw_pretokens):
+                with pytest.raises(ValueError, match="expected str"): ask(odd)
