@@ -6,7 +6,7 @@
 __all__ = ['Compiled', 'lacking', 'compiled', 'any_late', 'units_of', 'chances', 'encode', 'refuse_texts', 'tokenize', 'Ragged',
            'encode_batch', 'encode_array', 'Engine']
 
-# %% ../nbs/45_engine.ipynb #bf4a3397
+# %% ../nbs/45_engine.ipynb #0e89dc4d
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -22,7 +22,7 @@ from .bpe_encode import BPE, encode_pretoken
 from .corpus import track
 from .encoding import Encoding, Padding, Truncation, pad_batch, truncate_pair
 from .normalizers import Normalizer, normalizer as as_normalizer
-from .pretokenizers import Metaspace, PreTokenizer, pretokenizer
+from .pretokenizers import Metaspace, PreTokenizer, looks_at_start, pretokenizer
 from .processors import Processor
 from .spans import cut_words, find_path
 from .text import valid_text
@@ -33,7 +33,7 @@ from .wordpiece_encode import WordPiece
 
 if TYPE_CHECKING: import numpy as np
 
-# %% ../nbs/45_engine.ipynb #892a54a5
+# %% ../nbs/45_engine.ipynb #a475516b
 class Compiled:
     "An engine for one choice of the special tokens that are found in texts."
     def __init__(self,
@@ -47,7 +47,7 @@ class Compiled:
         self.model = lacking(model, tok.added_contents - self.ids.keys())
         self.raw = AddedFinder([t for t, _ in tokens if not t.normalized])
         self.late = AddedFinder([t for t, _ in tokens if t.normalized], self.norm and self.norm.normalize)
-        self.has_raw, self.has_late, self.asks_first = bool(self.raw.tokens), bool(self.late.tokens), _asks_first(self.pre)
+        self.has_raw, self.has_late, self.asks_first = bool(self.raw.tokens), bool(self.late.tokens), looks_at_start(self.pre)
         self.by_place = self.asks_first and self.norm is not None and not isinstance(self.pre, Metaspace) # Several pieces may come from the first character
         self.path = find_path(self.model, self.pre, self.norm)
         self.by_words = self.path.spans == "words" or self.norm is None and self.pre.splits_at_space # Does a text have the tokens of its words?
@@ -117,9 +117,7 @@ def _word_ids(c, word):
         ids = _remember(c.words, word, tuple(i for raw in c.pre.raw_pretokens(text, False) for i in _pretoken_ids(c, raw)))
     return ids
 
-# %% ../nbs/45_engine.ipynb #9b684efb
-def _asks_first(pre): return getattr(pre, "prepend_scheme", "") == "first" or any(map(_asks_first, getattr(pre, "pretokenizers", ())))
-
+# %% ../nbs/45_engine.ipynb #5f01be54
 def _at_start(c, part):
     "Does the normalized text begin with the first character of the part?"
     return c.norm is None or not c.asks_first or next((a.span(0, 1)[0] == 0 for size in (64, len(part)) if (a := c.norm.align(part[:size])).text), False)

@@ -22,7 +22,7 @@ from .normal_forms import bert_normalize_ref as bert_normalize_ref, clean_text a
 from .patterns import PATTERNS, compile_pattern
 from .text import code_point_ranges, encode_text, to_visible
 
-# %% ../nbs/10_normalizers.ipynb #d86ec67b
+# %% ../nbs/10_normalizers.ipynb #a78d9815
 _all_ = ["nfd_ref", "normal_form", "clean_text", "space_chinese", "strip_marks", "lower_each", "bert_normalize_ref", "bert_normalize"]
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Normalizer:
     @property
     def splits_at_space(self)->bool: # Is normalize(x + y) always normalize(x) + normalize(y), if x ends in [A-Za-z0-9] and y begins with a space and one of these?
         "May a long text be cut before a space between ASCII letters or digits, and the parts be normalized one by one?"
-        return True
+        return type(self).__module__ == Normalizer.__module__ # a class of one's own must say so itself
 
     @property
-    def _keeps_space(self): return True # does such a place look the same afterwards, so that the next step may rely on it?
+    def _keeps_space(self): return type(self).__module__ == Normalizer.__module__ # does such a place look the same afterwards, so that the next step may rely on it?
 
 # %% ../nbs/10_normalizers.ipynb #5d6712e1
 def _check_flags(component):
