@@ -117,7 +117,7 @@ def test_generated_texts(shared_data):
 @pytest.mark.peers
 @pytest.mark.slow
 def test_many_generated_texts(shared_data):
-    n = int(os.environ.get("SUBWORD_NB_TEXTS", "5000"))  # per file; 20,000 take some minutes
+    n = int(os.environ.get("SUBWORD_NB_TEXTS", "2000"))  # per file; 20,000 take some minutes
     for i, path in enumerate(files(shared_data)):
         tok, ref = Tokenizer.load(path), reference(path)
         added = [t.content for t, _ in tok.added_tokens]

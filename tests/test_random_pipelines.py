@@ -1,4 +1,5 @@
 """Pipelines put together at random with the Hugging Face library's components, saved there, loaded here, and saved again: the same ids, offsets and texts each time."""
+import os
 import random
 
 import pytest
@@ -104,4 +105,4 @@ def test_random_pipelines(tmp_path):
 @pytest.mark.peers
 @pytest.mark.slow
 def test_many_random_pipelines(tmp_path):
-    assert sum(check(seed, tmp_path) for seed in range(1000, 1600)) > 200
+    assert sum(check(seed, tmp_path) for seed in range(1000, 1000 + int(os.environ.get("SUBWORD_NB_PIPELINES", "120")))) > 40
