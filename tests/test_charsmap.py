@@ -10,7 +10,7 @@ import unicodedata
 
 import pytest
 
-from subword_nb.charsmap import Charsmap, build_charsmap, charsmap_rules, graphemes, keeps_ascii, prefixes, read_charsmap
+from subword_nb.charsmap import Charsmap, build_charsmap, charsmap_rules, graphemes, keeps_ascii, longest_ref, prefixes, read_charsmap
 
 # letters that compose, marks, joiners; Hangul; Indian conjuncts; prepended marks; pictures and flags; line ends and controls; full width and ligatures; wide and unassigned
 ALPHABETS = [
@@ -50,16 +50,6 @@ def hf_rule(rules, text):
     return "".join(out)
 
 
-def longest_rule(rules, text):
-    "The longest key at each place."
-    out, at = [], 0
-    while at < len(text):
-        key = next((text[at:end] for end in range(len(text), at, -1) if text[at:end] in rules), text[at])
-        out.append(rules.get(key, key))
-        at += len(key)
-    return "".join(out)
-
-
 def test_what_is_written_is_read():
     rng = random.Random(1)
     for _ in range(500):
@@ -82,7 +72,7 @@ def test_both_rules_match_their_references():
         for _ in range(5):
             text = text_of(rng, letters)
             assert charsmap.normalize(text) == hf_rule(rules, text) == "".join(ch for ch, _ in charsmap.changes(text)), (rules, ascii(text))
-            assert charsmap.longest(text) == longest_rule(rules, text), (rules, ascii(text))
+            assert charsmap.longest(text) == longest_ref(rules, text), (rules, ascii(text))
 
 
 def test_clusters():

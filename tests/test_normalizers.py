@@ -14,6 +14,7 @@ import sys
 import time
 
 import pytest
+from test_normal_forms import ALPHABETS
 
 from subword_nb import normalizers as N
 from subword_nb.alignment import Aligned
@@ -27,16 +28,6 @@ CODES = [i for i in range(0x110000) if not 0xD800 <= i < 0xE000]
 SOME = [i for i in CODES if i % 32 == 0 or i < 0x3400 or 0x10000 <= i < 0x17000 or category(chr(i)) not in ("Cn", "Co", "Lo")]  # one in 32 of ideographs and unassigned ones
 LAYOUTS = ("{}", "a{}", "{}\u0301", "a\u0345{}\u0334\u0301", "\u0307{}a{}\u0323")
 SETTINGS = list(itertools.product((True, False), (True, False), (None, True, False), (True, False)))
-
-# marks of many classes, old and young; letters that compose; Hangul parts; controls, spaces, joiners; ideographs in and out of the blocks
-ALPHABETS = [
-    "aeiouAEIOU\u0300\u0301\u0302\u0308\u0323\u0327\u0345\u0338", "éÉüÜñÑçÇşŞÅåǺǻṩṨẛ", "\u0301\u0323\u0334\u0345\u05b0\u064b\u0e38\u302a\u302e", "αΑσΣςά\u0342\u0313\u0345ΐ", "İIıiŁłØøßẞſﬁﬀ",
-    "한글각\u1100\u1161\u11a8\u1112\u11ab\u11a7", "がぎはパか\u3099\u309aｶﾊ\uff9e\uff9f", "हिंदीक़\u093c\u094d", "ไทยกำ\u0e33\u0e48", "\u0f73\u0f75\u0f81\u0f71\u0f72\u0f74\u0f40", "שׁלום\u05c1\u05b8", "\u0627\u0653\u0654\u064b\u0651ﷺ",
-    " \t\n\r\x0b\x0c\x85\xa0\u2003\u3000\u2028", "\x00\x01\x7f\xad\u200b\u200c\u200d\ufeff\u2060\ufffd\ufffe", "你好世界豈㐀\U00020000\U0002a700\U0002b820\U0002b920\U0002ceb0\U0002f800\U00030000", "々〇ㄅㇰ⺀⼀㈠",
-    "①²½ⅣＡａ㎏℃™ℌ𝐀𝔞", "\U0001d15f\U0001d15e\U0001d165\U0001d16d\U0001d157\u0301\u302e", "\u08d4\u08e1\u1dfb\U0001e000\U0001e944\U0001e94a\u0301\u0323\u0334a", "\u0897\u07fd\u1ac1\U0001e2ae\U00010d69\u0301\u0323\u0334a",
-    "\U00011935\U00011930\U00011938\U000105d2\u0307\U00011382\U000113c9\U0001611e", "\u1c89\ua7ce\ua7dc\U00016ea0\U00010d50ǅǄᲐა", "\u0378\ue000\U000e0001\U0010ffff\u0890\u08e2\U000110cd\u180e\u1734\U0001171e\u1cf2\u1885",
-    "abc ABC 123 .,!", "👩\u200d🚀👍🏽🇩🇪", "\U000111cf\U0001145e\U00011a34\U00010f46\U0001bc9e\u20d0\u20db\u0488",
-]
 
 
 def generated(n, seed=0):
