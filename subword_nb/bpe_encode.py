@@ -113,7 +113,7 @@ def bpe_dropout(
         (_, new), i = min(rules)
         symbols[i:i+2] = [new]
 
-# %% ../nbs/24_bpe_encode.ipynb #5e9c9224
+# %% ../nbs/24_bpe_encode.ipynb #ae10378d
 @dataclass
 class BPE:
     "A byte-pair encoding model: pieces, merge rules and how to use them."
@@ -128,6 +128,7 @@ class BPE:
     ignore_merges: bool = False # A pre-token that is a piece is not taken apart
     drop_unknown: bool = field(default=False, compare=False) # Without unk_piece, leave unknown characters out, as Hugging Face's library does; False refuses them
     table: dict = field(init=False, repr=False, compare=False) # See `merge_table`
+    drops_merges = True # `encode` takes a dropout
 
     def __post_init__(self):
         _check_options(self)
@@ -137,9 +138,11 @@ class BPE:
 
     def encode(self,
         pretoken:str, # One pre-token
+        dropout:float|None=None, # Instead of the model's own
+        rng:random.Random|None=None, # Where chance comes from, if there is dropout
     )->list[int]: # Ids, by the model's own options
         "The ids of one pre-token."
-        return encode_pretoken(self, pretoken)
+        return encode_pretoken(self, pretoken, dropout, rng)
 
 # %% ../nbs/24_bpe_encode.ipynb #f5014aa3
 def _check_options(model):

@@ -283,11 +283,12 @@ class _Visible(_Whole):
     def finish(self): return self.utf8.finish()
     def state(self): return None if self.held else self.utf8.state()
 
-# %% ../nbs/54_decoding.ipynb #d0503b4f
+# %% ../nbs/54_decoding.ipynb #c8603eab
 def _stages(decoder, errors):
     "The stages of a decoder, in order."
     kind = type(decoder)
     if decoder is None: return [_Joined()]
+    if hasattr(decoder, "stages"): return decoder.stages(errors) # it brings its own
     if kind is decoders.Sequence: return [s for d in decoder.decoders for s in _stages(d, errors)]
     if kind is decoders.Fuse: return [_Glued()]
     if kind is decoders.Metaspace: return [_Literal(decoder.replacement, " " if decoder.prepend_scheme == "never" else "", " ")]

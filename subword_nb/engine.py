@@ -6,7 +6,7 @@
 __all__ = ['Compiled', 'lacking', 'compiled', 'any_late', 'units_of', 'chances', 'encode', 'refuse_texts', 'tokenize', 'Ragged',
            'encode_batch', 'encode_array', 'Engine']
 
-# %% ../nbs/45_engine.ipynb #0e89dc4d
+# %% ../nbs/45_engine.ipynb #007413cb
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -18,7 +18,7 @@ from . import jit
 from .added import AddedFinder, refuse_special
 from .alignment import Aligned
 from .bpe import join_pair
-from .bpe_encode import BPE, encode_pretoken
+from .bpe_encode import BPE
 from .corpus import track
 from .encoding import Encoding, Padding, Truncation, pad_batch, truncate_pair
 from .normalizers import Normalizer, normalizer as as_normalizer
@@ -187,7 +187,7 @@ def _first_ids(c, word, first):
     "The ids of the first word of a part."
     return [i for late in _late(c, word, first) for raw in c.pre.raw_pretokens(*late) for i in _pretoken_ids(c, raw)]
 
-# %% ../nbs/45_engine.ipynb #af021f07
+# %% ../nbs/45_engine.ipynb #155e29e5
 def chances(
     tok:"Engine", # An engine
     dropout:float|None=None, # Instead of the model's own; BPE only
@@ -195,16 +195,16 @@ def chances(
     n:int|None=None, # So many texts, each with a seed of its own; None: one text, with this seed
 )->list|None: # For each text (probability, source of chance); None if no merge is dropped
     "What drops merges, for one text or several."
-    if not isinstance(tok.model, BPE):
+    if not getattr(tok.model, "drops_merges", False):
         if dropout is None: return None
         raise ValueError(f"dropout={dropout} drops BPE's merges, and this is {tok.model!r}; leave it out (a Unigram model is sampled from instead)")
-    if not (rate := tok.model.dropout if dropout is None else dropout): return None
+    if not (rate := getattr(tok.model, "dropout", None) if dropout is None else dropout): return None
     rng = random.Random(seed)
     return [(rate, rng)] if n is None else [(rate, random.Random(None if seed is None else rng.getrandbits(63))) for _ in range(n)]
 
 def _ids_by_chance(c, text, dropout, rng):
     "The ids of a text, with merges passed over at random."
-    return [i for unit in units_of(c, text) for i in ([unit] if isinstance(unit, int) else encode_pretoken(c.model, unit, dropout, rng))]
+    return [i for unit in units_of(c, text) for i in ([unit] if isinstance(unit, int) else c.model.encode(unit, dropout, rng))]
 
 # %% ../nbs/45_engine.ipynb #d16a7101
 def _around(tok, add_special_tokens):

@@ -26,7 +26,7 @@ from .text import CHAR2BYTE, decode_text
 from .unigram_encode import read_score, spell_score
 from .vocab import AddedToken, check_vocabulary
 
-# %% ../nbs/50_hf_format.ipynb #9d57c7ac
+# %% ../nbs/50_hf_format.ipynb #2420cc67
 class Parts(NamedTuple):
     "What a tokenizer file holds."
     model: object # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
@@ -37,6 +37,7 @@ class Parts(NamedTuple):
     normalizer: Normalizer|None = None # What is done to the text before it is split; None: nothing
     truncation: Truncation|None = None # How long a text may become; None: as long as it is
     padding: Padding|None = None # What texts are filled up to; None: they are not
+    source: object = None # What a file of another kind says besides, so that the same kind can be written again
 
 # %% ../nbs/50_hf_format.ipynb #7727ebfd
 def number_added(

@@ -17,11 +17,11 @@ from .engine import Engine, compiled, encode, units_of
 from .text import valid_text
 from .unigram_encode import Unigram, part_ids
 
-# %% ../nbs/47_splits.ipynb #5bde761b
+# %% ../nbs/47_splits.ipynb #43c2f87a
 class Split(NamedTuple):
     "One way of writing a text."
     ids: list # Ids of the text; what a post-processor puts around it is not a matter of splitting and is left out
-    score: float # Natural-log: of its probability under the model (`nbest`), or of being drawn (`sample`)
+    score: float|None # Natural-log: of its probability under the model (`nbest`), or of being drawn (`sample`); None where that is not known
 
 # %% ../nbs/47_splits.ipynb #6a59de84
 def best_sums(
@@ -74,18 +74,19 @@ def nbest(
     for unit in _units(tok, text, **options): best = best_sums(best, [(0.0, [unit])] if isinstance(unit, int) else ways(unit), n)
     return [Split(_unchained(chain), score) for score, chain in best]
 
-# %% ../nbs/47_splits.ipynb #feb0deb4
+# %% ../nbs/47_splits.ipynb #c5c5f956
 def sample(
-    tok:Engine, # A tokenizer with a Unigram model
+    tok:Engine, # A tokenizer with a Unigram model, or one that drops merges
     text:str|bytes, # One text; bytes are UTF-8
-    alpha:float=1.0, # Drawn with probability proportional to P to the power alpha
+    alpha:float=1.0, # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
     nbest_size:int=-1, # -1: among all splits; 0 or 1: the best; more: among so many of the best
     seed:int|None=None, # Makes the draw repeatable
     **options, # `allowed_special` and `errors`, as for `encode`
 )->Split: # Ids, and the log-probability with which they were drawn
     "Draw one split of a text."
-    model, rng = _unigram_of(tok, options), random.Random(seed)
     _check_draw(alpha, nbest_size)
+    if getattr(tok.model, "drops_merges", False): return Split(encode(tok, text, add_special_tokens=False, dropout=alpha, seed=seed, **options), None)
+    model, rng = _unigram_of(tok, options), random.Random(seed)
     if nbest_size in (0, 1): return Split(encode(tok, text, add_special_tokens=False, **options), 0.0)
     if nbest_size > 1: return _among(nbest(tok, text, nbest_size, **options), alpha, rng)
     ids, score, lattice_of = [], 0.0, cache(model.lattice)

@@ -152,7 +152,7 @@ def _bpe_placed(model, pretoken, dropout=None, rng=None):
     ids = bpe_dropout(symbols, table, dropout, rng or random.Random()) if dropout else bpe_encode(symbols, table)
     return [Token(int(i), names[i], i.start, i.end) for i in ids]
 
-# %% ../nbs/38_tokens.ipynb #f81bc9ca
+# %% ../nbs/38_tokens.ipynb #74853bed
 def tokens(
     model:BPE|WordPiece|Unigram|WordLevel, # The model
     pretoken:str, # One pre-token
@@ -165,6 +165,7 @@ def tokens(
         dropout = model.dropout if dropout is None else dropout
         if dropout: return _bpe_placed(model, pretoken, dropout, rng)
         return _side_by_side(model, encode_pretoken(model, pretoken, 0), pretoken) or _bpe_placed(model, pretoken)
+    if hasattr(model, "tokens"): return model.tokens(pretoken, dropout, rng)
     if dropout is not None: raise ValueError(f"dropout={dropout} drops BPE's merges, and this is {model!r}; leave it out")
     if not isinstance(model, (Unigram, WordPiece, WordLevel)): raise ValueError(f"{model!r} is a {type(model).__name__}; pass a BPE, WordPiece, Unigram or WordLevel model")
     ids = model.encode(pretoken)
