@@ -80,7 +80,7 @@ class _Room:
         self.bases[block] ^= 1 << low
         return block * 256 + low
 
-# %% ../nbs/07_charsmap.ipynb #65174397
+# %% ../nbs/07_charsmap.ipynb #1addd09b
 def _units(nodes):
     "The array of a trie, given its nodes."
     room, units, bases, todo = _Room(), {0: 0}, {}, [(0, len(nodes) - 1)]
@@ -92,7 +92,8 @@ def _units(nodes):
             todo += [(base ^ label, below) for label, below in nodes[k] if label]
         if place ^ bases[k] >= 1 << 21: raise ValueError(f"rules: the trie needs more than {1 << 21:,} units; pass fewer or shorter rules")
         units[place] |= (place ^ bases[k]) << 10 | (nodes[k][:1] != () and nodes[k][0][0] == 0) << 8
-    out = array("I", bytes(1024 * len(room.free)))
+    strange = [max((b & -b).bit_length() - 1, 0) for b in room.bases] # in each block a base that no node has: units labelled for it are nobody's children
+    out = array("I", [low ^ k for low in strange for k in range(256)])
     for place, unit in units.items(): out[place] = unit
     return out
 
@@ -337,7 +338,7 @@ def _longest_run(tables, text):
         at += length or step
     return "".join(out)
 
-# %% ../nbs/07_charsmap.ipynb #ab5187d3
+# %% ../nbs/07_charsmap.ipynb #a39cea2d
 @dataclass(frozen=True, repr=False)
 class Charsmap:
     "A precompiled character map, and the two ways to apply it."
@@ -363,6 +364,11 @@ class Charsmap:
     )->str: # What SentencePiece makes of it
         "Replace the longest key at each place by SentencePiece's rule."
         return _longest(self._tables, text)
+
+    @property
+    def later(self)->"re.Pattern": # Matches characters that stand second or later in a key, with one in front
+        "Where keys may be longer than a character."
+        return self._tables.later
 
     @cached_property
     def _tables(self): return _Tables(self.blob)
