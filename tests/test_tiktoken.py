@@ -1,0 +1,649 @@
+"""tiktoken's files and calls: published and made-up rank tables, the files' faults, and the installed tiktoken as the judge."""
+import base64
+import hashlib
+import http.server
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from functools import lru_cache
+
+import pytest
+from test_pipeline import generated
+
+from subword_nb import Tokenizer, tiktoken_format
+from subword_nb.decoders import ByteLevel as ByteLevelDecoder
+from subword_nb.hf_format import Parts
+from subword_nb.pretokenizers import Split, byte_level
+from subword_nb.text import to_visible
+from subword_nb.tiktoken_calls import (decode_single_token_bytes, decode_tokens_bytes, decode_with_offsets, encode_ordinary, encode_single_token, encode_with_unstable,
+                                       token_byte_values)
+from subword_nb.tiktoken_format import (PUBLISHED, TiktokenSource, encode_by_ranks_ref, identify, looks_like_ranks, merges_from_ranks, parts_to_ranks, published_ranks, read_encoding,
+                                        read_ranks, read_tiktoken, tiktoken_notes, to_tiktoken, write_ranks, write_tiktoken)
+from subword_nb.vocab import AddedToken
+
+# golden name → (file, encoding=, name in PUBLISHED)
+FILES = {
+    "r50k_base": ("tiktoken/r50k_base.tiktoken", None, "r50k_base"), "p50k_base": ("tiktoken/p50k_base.tiktoken", None, "p50k_base"), "p50k_edit": ("tiktoken/p50k_base.tiktoken", "p50k_edit", "p50k_edit"),
+    "cl100k_base": ("tiktoken/cl100k_base.tiktoken", None, "cl100k_base"), "o200k_base": ("tiktoken/o200k_base.tiktoken", None, "o200k_base"),
+    "o200k_harmony": ("tiktoken/o200k_base.tiktoken", "o200k_harmony", "o200k_harmony"), "llama-3": ("llama-3/tokenizer.model", None, "llama3"), "qwen": ("qwen/qwen.tiktoken", None, "qwen"),
+}
+OPENAI = [n for n in FILES if n not in ("llama-3", "qwen")]
+BIG = {"cl100k_base", "o200k_base", "o200k_harmony", "llama-3", "qwen"}  # some seconds each
+EACH = [pytest.param(n, marks=[pytest.mark.slow] if n in BIG else []) for n in FILES]
+TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "2000"))
+SPECIAL = ["<|endoftext|>", "<|fim_prefix|>", "<|endofprompt|>", "<|start|>", "<|reserved_200018|>", "<|im_start|>", "<|", "|>", "<0x41>", "<|endoftext|"]
+BYTES = {bytes([b]): b for b in range(256)}
+
+
+@lru_cache(2)
+def loaded(path, encoding):
+    return read_tiktoken(path, encoding=encoding)
+
+
+def tokenizer(parts: Parts) -> Tokenizer:
+    "A tokenizer to which special tokens' spellings are ordinary text, as they are to tiktoken."
+    return Tokenizer(*parts[:8], allowed_special=())
+
+
+@pytest.fixture
+def known(shared_file):
+    "A function from a golden name to the parts in its file."
+    return lambda name: loaded(str(shared_file("vocab/" + FILES[name][0])), FILES[name][1])
+
+
+def line(token: bytes, rank) -> bytes:
+    return base64.b64encode(token) + b" " + str(rank).encode() + b"\n"
+
+
+def table(ranks=BYTES) -> bytes:
+    return b"".join(line(t, r) for t, r in ranks.items())
+
+
+# ---- the files at hand ----
+
+@pytest.mark.parametrize("name", EACH)
+def test_golden_ids(name, known, shared_file):
+    golden, strings = json.loads(shared_file(f"golden/tiktoken__{name}.json").read_text()), json.loads(shared_file("golden/strings.json").read_text())
+    strings, parts = strings["strings"] if isinstance(strings, dict) else strings, known(name)
+    tok = tokenizer(parts)
+    for i, text in enumerate(strings):
+        assert tok.encode(text) == golden["ids"][i], text
+        assert tok.decode(golden["ids"][i]) == text and tok.decode_bytes(golden["ids"][i]) == text.encode(), text
+    assert not golden.get("decoded_where_different")
+    assert {t.content: i for t, i in parts.added_tokens} == golden.get("special_tokens", {})
+    assert parts.source == TiktokenSource(FILES[name][2], golden["pat_str"])
+    assert len(tok.id2piece) == golden["vocab_size"]
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "p50k_edit" else [pytest.mark.slow]) for n in FILES])
+def test_a_file_is_known_by_its_hash_and_written_byte_for_byte(name, shared_file, tmp_path, known):
+    file, encoding, published = FILES[name]
+    data = shared_file("vocab/" + file).read_bytes()
+    written = data.replace(b"\r\n", b"\n")  # Qwen's lines end in two characters
+    assert looks_like_ranks(data) and looks_like_ranks(data[:1000])
+    assert identify(data) == {"p50k_edit": "p50k_base", "o200k_harmony": "o200k_base"}.get(published, published)
+    ranks = read_ranks(data)
+    assert write_ranks(ranks, tmp_path / "x.tiktoken").read_bytes() == written
+    parts = known(name)
+    again, source, special = parts_to_ranks(parts)
+    assert (again, source, special) == (ranks, parts.source.pattern, {t.content: i for t, i in parts.added_tokens})
+    assert write_tiktoken(parts, tmp_path / "y.tiktoken").read_bytes() == written
+    assert published_ranks(published, path=shared_file("vocab/" + file)) == ranks
+    holes = {"cl100k_base": 16, "o200k_base": 19}.get(name, 0)  # ids that no token has, between the special tokens
+    assert PUBLISHED[published].n_vocab == len(ranks) + len(set(PUBLISHED[published].special_tokens.values())) + holes
+
+
+def test_special_tokens_of_families_are_those_of_their_configurations(shared_file):
+    for name, file in (("llama3", "llama-3/tokenizer_config.json"), ("qwen2.5", "qwen/qwen2.5_tokenizer_config.json"), ("qwen3", "qwen/qwen3_tokenizer_config.json")):
+        config = json.loads(shared_file("vocab/" + file).read_text())["added_tokens_decoder"]
+        assert PUBLISHED[name].special_tokens == {t["content"]: int(i) for i, t in config.items()}, name
+    assert [len(PUBLISHED[n].special_tokens) for n in ("llama3", "llama3.1", "qwen", "qwen2")] == [256, 256, 208, 3]
+    assert PUBLISHED["llama3.1"].special_tokens["<|python_tag|>"] == 128010 and max(PUBLISHED["llama3.1"].special_tokens.values()) == 128255
+    assert PUBLISHED["qwen"].special_tokens["<|extra_204|>"] == 151850
+
+
+def test_recovered_merges_are_gpt2s_own(shared_file):
+    "GPT-2 published its merges; its ranks give back the same list."
+    ranks = published_ranks("gpt2", path=shared_file("vocab/gpt2/vocab.bpe"))
+    merges = [tuple(row.split(" ")) for row in shared_file("vocab/gpt2/merges.txt").read_text("utf-8").split("\n")[1:-1]]
+    found = merges_from_ranks(ranks)
+    assert [(to_visible(a), to_visible(b)) for a, b in found.merges] == merges and found.whole == []
+    assert ranks == read_ranks(shared_file("vocab/tiktoken/r50k_base.tiktoken"))
+    assert {to_visible(t): i for t, i in ranks.items()} | {"<|endoftext|>": 50256} == json.loads(shared_file("vocab/gpt2/vocab.json").read_text("utf-8"))
+    assert published_ranks("gpt2", path=shared_file("vocab/gpt2/vocab.bpe").parent) == ranks
+    parts = read_encoding("gpt2", path=shared_file("vocab/gpt2/vocab.bpe"))
+    hf = Tokenizer.load(shared_file("vocab/gpt2/tokenizer.json"))
+    tok = tokenizer(parts)
+    assert all(tok.encode(t) == hf.encode(t, allowed_special=()) for t in generated(100, 1))
+    assert parts_to_ranks(hf.parts)[0] == ranks and parts_to_ranks(hf.parts)[2] == {"<|endoftext|>": 50256}
+
+
+@pytest.mark.slow
+def test_recovering_is_quick(shared_file):
+    ranks = read_ranks(shared_file("vocab/tiktoken/o200k_base.tiktoken"))
+    began = time.process_time()
+    merges_from_ranks(ranks)
+    assert time.process_time() - began < 6
+
+
+# ---- any table of ranks ----
+
+def random_ranks(rng) -> dict:
+    "A table that no training would give: ranks in any order, pieces that merging cannot make."
+    letters = rng.choice(("ab", "abc", "aé"))
+    alphabet, n = sorted(set(letters.encode())), rng.randrange(1, 14)
+    tokens = {bytes(rng.choices(alphabet, k=rng.choice((2, 2, 2, 3, 3, 4, 6)))) for _ in range(n)}
+    if rng.random() < 0.5:  # as training does: what two tokens join to
+        tokens, made = set(), [bytes([b]) for b in alphabet]
+        for _ in range(n):
+            made.append(rng.choice(made) + rng.choice(made))
+        tokens = {t for t in made if 1 < len(t) < 12}
+    ranks = list(range(256 + len(tokens)))
+    rng.shuffle(ranks)
+    if rng.random() < 0.5:
+        ranks.sort()
+    return dict(zip([*BYTES, *(sorted(tokens, key=len) if rng.random() < 0.5 else rng.sample(sorted(tokens), len(tokens)))], ranks))
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_any_table_is_encoded_as_its_merges(seed):
+    rng = random.Random(seed)
+    for _ in range(300 if seed == 0 else 5000):
+        ranks = random_ranks(rng)
+        parts = read_tiktoken(table(ranks), pattern=r"(?s:.)+")
+        assert parts_to_ranks(parts)[0] == ranks
+        for _ in range(5):
+            data = bytes(rng.choices([*{b for t in ranks if len(t) > 1 for b in t}, 120], k=rng.choice((1, 2, 3, 4, 6, 10, 80))))
+            assert parts.model.encode(to_visible(data)) == encode_by_ranks_ref(data, ranks), (ranks, data)
+
+
+@pytest.mark.peers
+def test_any_table_is_encoded_as_tiktoken_does():
+    tiktoken, rng = pytest.importorskip("tiktoken"), random.Random(2)
+    for _ in range(max(300, TEXTS // 5)):
+        ranks = random_ranks(rng)
+        theirs, ours = tiktoken.Encoding("x", pat_str="(?s:.)+", mergeable_ranks=ranks, special_tokens={}), read_tiktoken(table(ranks), pattern="(?s:.)+")
+        for _ in range(10):
+            data = bytes(rng.choices([*{b for t in ranks if len(t) > 1 for b in t}, 120], k=rng.choice((1, 2, 3, 4, 6, 10, 30, 200, 700))))
+            assert ours.model.encode(to_visible(data)) == theirs._encode_single_piece(data), (ranks, data)
+
+
+def test_ranks_of_trained_tokenizers():
+    "What we train is what tiktoken would make of its ids; where it is not, the reason is said."
+    texts = ["the hugs of the pugs and the buns", "hug pug pun bun hugs", "é è ê 日本語 日本"] * 5
+    tok = Tokenizer.train(texts, vocab_size=300, algorithm="bpe", special_tokens=["<s>"])
+    ranks, pattern, special = parts_to_ranks(tok.parts)
+    assert special == {"<s>": 0} and sorted(ranks.values()) == [*range(1, tok.vocab_size)] and len(ranks) > 270
+    again = read_tiktoken(table(ranks), pattern=pattern, special_tokens=special)
+    tok2 = tokenizer(again)
+    for text in generated(300, 3, ["<s>"]):
+        assert encode_ordinary(tok, text) == tok2.encode(text) and tok.encode(text, allowed_special="all") == tok2.encode(text, allowed_special="all")
+    assert [n for n in tiktoken_notes(tok.parts) if "special tokens" in n] and not tiktoken_notes(again)[0].startswith("1 special")
+
+
+def refused() -> dict:
+    "Name → (parts, message) of tokenizers that are not what tiktoken could be."
+    tok = Tokenizer.train(["abab abab hug hugs"] * 3, vocab_size=265, algorithm="bpe")
+    model, parts = tok.model, tok.parts
+    change = lambda **new: parts._replace(model=type(model)(**{k: getattr(model, k) for k in ("piece2id", "merges", "ignore_merges")} | new))
+    (a, b), *rest = model.merges
+    swapped = {p: i for p, i in model.piece2id.items()}
+    first, second = (x + y for x, y in model.merges[:2])
+    swapped[first], swapped[second] = swapped[second], swapped[first]
+    lacking = {p: i for p, i in model.piece2id.items() if p != to_visible(b"\x00")}
+    return {
+        "dropout": (change(dropout=0.1), "has dropout=0.1"), "suffix": (change(end_of_word_suffix="</w>"), "has end_of_word_suffix='</w>'"), "ids in another order": (change(piece2id=swapped), "the order of ids is the order of merges"),
+        "a rule less": (change(merges=[*rest]), "there is no such merge rule"), "a byte less": (change(piece2id=lacking), "1 of the 256 bytes have no piece, such as 0x00"),
+        "a piece no byte": (change(piece2id=model.piece2id | {"日": 999}), "spells no bytes"), "a whole piece": (change(piece2id=model.piece2id | {"qqqq": 999}), "no merges make the piece 'qqqq'"),
+        "a special token that is made": (parts._replace(added_tokens=((AddedToken(first), model.piece2id[first]),)), "is also made by a merge rule"),
+        "a special token with space": (parts._replace(added_tokens=((AddedToken("<m>", lstrip=True), 999),)), "has lstrip=True"), "a normalizer": (Tokenizer.train(["ab"] * 3, vocab_size=257, algorithm="bpe", normalizer="nfc").parts, "a normalizer stands before"),
+        "a space in front": (parts._replace(pre_tokenizer=type(byte_level("gpt2"))(add_prefix_space=True)), "add_prefix_space"), "not byte-level": (parts._replace(pre_tokenizer=Split("gpt2")), "byte-level"),
+        "two patterns": (parts._replace(pre_tokenizer=byte_level("deepseek")), "with one regular expression"), "merged pieces": (parts._replace(pre_tokenizer=byte_level(Split("gpt2", "merged_with_next"))), "makes others"),
+        "another dialect": (parts._replace(pre_tokenizer=byte_level(Split(r"\w+$|.", "isolated"))), "read in another way"), "not BPE": (parts._replace(model=Tokenizer.train(["ab ab"] * 3, vocab_size=5, algorithm="unigram").model), "encodes with byte-level BPE"),
+    }
+
+
+@pytest.mark.parametrize("name", [*refused()])
+def test_what_tiktoken_cannot_be_is_refused(name, tmp_path):
+    parts, message = refused()[name]
+    for call in (parts_to_ranks, tiktoken_notes, to_tiktoken, lambda p: write_tiktoken(p, tmp_path / "no.tiktoken")):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            call(parts)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.peers
+def test_patterns_that_leave_text_out():
+    "tiktoken drops what no match covers; a Split that keeps it is written so that tiktoken keeps it, too."
+    tiktoken = pytest.importorskip("tiktoken")
+    for source in (r"\d+", r"[a-z]+(?=b)|x", r"(?i:the)|\s", r"\p{Lu}\p{Ll}*"):
+        theirs = tiktoken.Encoding("x", pat_str=source, mergeable_ranks=BYTES | {b"ab": 256, b"12": 257}, special_tokens={})
+        parts = read_tiktoken(table(BYTES | {b"ab": 256, b"12": 257}), pattern=source)
+        kept = parts._replace(pre_tokenizer=byte_level(Split({"Regex": source}, "isolated", dialect="rust")))
+        whole = to_tiktoken(kept)
+        for text in generated(max(100, TEXTS // 10), 4, ["ab12", "the", "xyzb"]):
+            assert tokenizer(parts).encode(text) == theirs.encode_ordinary(text), (source, text)
+            assert tokenizer(kept).encode(text) == whole.encode_ordinary(text), (source, text)
+            assert tokenizer(kept).decode(whole.encode_ordinary(text)) == text
+
+
+# ---- tiktoken as the judge ----
+
+@pytest.fixture
+def cache(shared_file, tmp_path, monkeypatch):
+    "A folder as tiktoken keeps it, with all published files, and the environment that names it."
+    for name, p in PUBLISHED.items():
+        for address, _ in p.files:
+            if "://" in address:
+                file = address.rpartition("/")[2]
+                shutil.copyfile(shared_file(("vocab/gpt2/" if name == "gpt2" else "vocab/tiktoken/") + file), tmp_path / hashlib.sha1(address.encode()).hexdigest())
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.peers
+def test_published_encodings_are_tiktokens(cache):
+    tiktoken = pytest.importorskip("tiktoken")
+    from tiktoken_ext import openai_public
+    assert {n for n in PUBLISHED if not n.startswith(("llama", "qwen"))} == set(openai_public.ENCODING_CONSTRUCTORS)
+    for name, make in openai_public.ENCODING_CONSTRUCTORS.items():
+        told, ours = make(), PUBLISHED[name]
+        assert (told["pat_str"], told["special_tokens"]) == (tiktoken_format.PATTERNS[ours.pattern], ours.special_tokens), name
+        assert ours.n_vocab == tiktoken.get_encoding(name).n_vocab == told.get("explicit_n_vocab", ours.n_vocab)
+        assert published_ranks(name, download=False) == told["mergeable_ranks"], name
+
+
+def check_like_tiktoken(tok, theirs, name, n):
+    "Ids of generated texts with special tokens allowed and not, and decoding."
+    special = {t.content for t, _ in tok.added_tokens}
+    some = {t for t in ("<|endoftext|>", "<|fim_prefix|>", "<|start|>") if t in special}
+    runs = [c * k for c in " a\n\u3000é1.🤗\x00" for k in (1, 2, 3, 17, 300)]
+    rng = random.Random(7)
+    for text in [*generated(n, len(name), SPECIAL), *runs]:
+        ids = theirs.encode_ordinary(text)
+        assert encode_ordinary(tok, text) == tok.encode(text) == ids, text
+        assert tok.encode(text, allowed_special="all") == theirs.encode(text, allowed_special="all"), text
+        assert tok.encode(text, allowed_special=some) == theirs.encode(text, allowed_special=some, disallowed_special=()), text
+        for disallowed, allowed in (("all", ()), ("all", some), (some, ()), (some, "all"), (special, some)):
+            refused_there = refused_here = False
+            try:
+                theirs.encode(text, allowed_special=set(allowed) if allowed != "all" else "all", disallowed_special=disallowed)
+            except ValueError:
+                refused_there = True
+            try:
+                tok.encode(text, allowed_special=allowed, disallowed_special=disallowed)
+            except ValueError:
+                refused_here = True
+            assert refused_here == refused_there, (text, disallowed, allowed)
+        cut = ids[rng.randrange(len(ids) + 1):]
+        assert tok.decode_bytes(cut) == theirs.decode_bytes(cut) and tok.decode(cut) == theirs.decode(cut), text
+        assert decode_tokens_bytes(tok, cut) == theirs.decode_tokens_bytes(cut)
+        assert decode_with_offsets(tok, ids) == theirs.decode_with_offsets(ids), text
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", EACH)
+def test_generated_texts_are_encoded_alike(name, known, cache):
+    tiktoken, parts = pytest.importorskip("tiktoken"), known(name)
+    theirs = tiktoken.get_encoding(name) if name in OPENAI else to_tiktoken(parts)
+    check_like_tiktoken(tokenizer(parts), theirs, name, TEXTS)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", EACH)
+def test_calls_are_tiktokens(name, known):
+    pytest.importorskip("tiktoken")
+    parts = known(name)
+    tok, theirs, rng = tokenizer(parts), to_tiktoken(parts, "given"), random.Random(5)
+    assert theirs.name == "given" and to_tiktoken(parts).name == FILES[name][2]
+    assert token_byte_values(tok) == theirs.token_byte_values()
+    doubled = {200018}  # one id, two spellings: which of them is decoded is chance there
+    for i in [*rng.sample(range(theirs.n_vocab), 3000), *(i for _, i in parts.added_tokens)]:
+        try:
+            data = theirs.decode_single_token_bytes(i)
+        except KeyError:
+            with pytest.raises(KeyError):
+                decode_single_token_bytes(tok, i)
+            continue
+        assert decode_single_token_bytes(tok, i) == data or i in doubled
+        assert encode_single_token(tok, data) == theirs.encode_single_token(data) == i
+    for text in generated(500, 6, SPECIAL):
+        try:
+            i = theirs.encode_single_token(text)
+        except KeyError:
+            with pytest.raises(KeyError):
+                encode_single_token(tok, text)
+        else:
+            assert encode_single_token(tok, text) == i
+
+
+UNSTABLE = ["", " ", "  ", "   ", "\n", "\n\n", " \n", "a\n\n", "x \n \n", "\t ", "é", "日本", "\u3000", "a\u3000", "\x85", "x\x85", "hello", "hello fanta", "don't", "don'", "  !", "<|endoftext|>", "x<|endoftext|>", "<|endoftext|>x", "<|endoftext|> ",
+            "<|endof", "🤗", "👩🏽\u200d", "123", "12345", "e\u0301", "</", "def f(x):\n    ", "....", "\u200b", "\ufeff", "\x00", "ก็", "ab12cd \u2003", "http"]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", EACH)
+def test_unstable_ids_are_tiktokens(name, known):
+    pytest.importorskip("tiktoken")
+    parts = known(name)
+    tok, theirs = tokenizer(parts), to_tiktoken(parts)
+    for text in [*UNSTABLE, *generated(max(60, TEXTS // 40), 8, SPECIAL), *(c * 150 for c in " \n!")]:
+        for allowed in ((), "all"):
+            stable, completions = encode_with_unstable(tok, text, allowed_special=allowed, disallowed_special=())
+            there = theirs.encode_with_unstable(text, allowed_special=set(allowed) if allowed != "all" else "all", disallowed_special=())
+            assert stable == there[0] and completions == sorted(there[1]), text
+    if parts.added_tokens:
+        for call in (lambda: encode_with_unstable(tok, "x<|endoftext|>"), lambda: theirs.encode_with_unstable("x<|endoftext|>")):
+            with pytest.raises(ValueError):
+                call()
+
+
+@pytest.mark.peers
+def test_trained_tokenizers_become_encodings():
+    pytest.importorskip("tiktoken")
+    texts = generated(400, 9)
+    for pattern in ("gpt2", "r50k", "cl100k", "o200k", "llama3", "qwen2"):
+        tok = Tokenizer.train(texts, vocab_size=600, algorithm="bpe", pre_tokenizer=byte_level(pattern), special_tokens=["<|endoftext|>", "<s>"])
+        theirs = to_tiktoken(tok)
+        assert theirs.name == "subword_nb"
+        for text in generated(max(200, TEXTS // 4), 10, ["<s>"]):
+            assert tok.encode(text, allowed_special=()) == theirs.encode_ordinary(text)
+            assert tok.encode(text, allowed_special="all") == theirs.encode(text, allowed_special="all")
+    assert to_tiktoken(tok, name="mine").name == "mine"
+    whole = Tokenizer.train(texts, vocab_size=400, algorithm="bpe", pre_tokenizer=byte_level(None))
+    assert all(whole.encode(t) == to_tiktoken(whole).encode_ordinary(t) for t in generated(100, 11))
+
+
+def test_without_tiktoken_the_message_says_what_to_install():
+    code = "import sys; sys.modules['tiktoken'] = None\nfrom subword_nb import Tokenizer\nfrom subword_nb.tiktoken_format import to_tiktoken\nto_tiktoken(Tokenizer.train(['ab'] * 3, vocab_size=257, algorithm='bpe'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "ImportError: tiktoken is not installed; run: pip install tiktoken" in done.stderr
+
+
+# ---- where published files come from ----
+
+class Server:
+    "A loopback server of a few files; `seen` are the paths that were asked for."
+
+    def __init__(self, files):
+        seen = self.seen = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                seen.append(self.path)
+                data = files.get(self.path)
+                self.send_response(200 if data is not None else 404)
+                self.send_header("Content-Length", str(len(data or b"")))
+                self.end_headers()
+                self.wfile.write(data or b"")
+
+            def log_message(self, *args):
+                pass
+
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.http.server_port}"
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.http.shutdown()
+        self.http.server_close()
+
+
+TOY = table(BYTES | {b"hu": 256, b"hug": 257})
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path):
+    "The address of r50k_base's file is the loopback server's, and so is its hash; no folder is named, and the temporary one is empty."
+    for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(tiktoken_format.tempfile, "gettempdir", lambda: str(tmp_path))
+    server = Server({"/toy": TOY, "/wrong": TOY[:-1]})
+    monkeypatch.setitem(PUBLISHED, "r50k_base", PUBLISHED["r50k_base"]._replace(files=((server.address + "/toy", hashlib.sha256(TOY).hexdigest()),)))
+    server.key = hashlib.sha1((server.address + "/toy").encode()).hexdigest()
+    yield server
+    server.close()
+
+
+def test_a_published_file_is_downloaded_once_and_kept_as_tiktoken_keeps_it(server, tmp_path, monkeypatch):
+    assert published_ranks("r50k_base")[b"hug"] == 257
+    kept = tmp_path / "data-gym-cache" / server.key
+    assert kept.read_bytes() == TOY and [p.name for p in kept.parent.iterdir()] == [server.key]
+    assert published_ranks("r50k_base", download=False) == published_ranks("r50k_base") and server.seen == ["/toy"]
+    kept.write_bytes(TOY[:50])  # damaged: fetched anew
+    assert published_ranks("r50k_base")[b"hug"] == 257 and server.seen == ["/toy"] * 2 and kept.read_bytes() == TOY
+    for k, variable in enumerate(("DATA_GYM_CACHE_DIR", "TIKTOKEN_CACHE_DIR")):  # the second one goes before the first
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+        published_ranks("r50k_base")
+        assert (tmp_path / variable / server.key).read_bytes() == TOY and len(server.seen) == 3 + k
+    published_ranks("r50k_base", cache_dir=tmp_path / "mine")
+    assert (tmp_path / "mine" / server.key).is_file()
+    published_ranks("r50k_base", cache_dir="")
+    assert len(server.seen) == 6 and len(list(tmp_path.iterdir())) == 4
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError):
+        published_ranks("r50k_base", cache_dir=tmp_path / "file")  # a folder that is asked for has to take it
+    monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
+    monkeypatch.delenv("DATA_GYM_CACHE_DIR")
+    monkeypatch.setattr(tiktoken_format.tempfile, "gettempdir", lambda: str(tmp_path / "file"))
+    assert published_ranks("r50k_base")[b"hug"] == 257  # the temporary one need not
+
+
+def test_what_cannot_be_downloaded_says_where_to_put_it(server, tmp_path, monkeypatch):
+    address, digest = PUBLISHED["r50k_base"].files[0]
+    with pytest.raises(FileNotFoundError) as e:
+        published_ranks("r50k_base", download=False)
+    assert all(part in str(e.value) for part in (address, digest, server.key, "path=", "download=True"))
+    monkeypatch.setitem(PUBLISHED, "r50k_base", PUBLISHED["r50k_base"]._replace(files=((server.address + "/wrong", digest),)))
+    with pytest.raises(ValueError, match=f"{len(TOY) - 1} bytes.*expected {digest}"):
+        published_ranks("r50k_base")
+    monkeypatch.setitem(PUBLISHED, "r50k_base", PUBLISHED["r50k_base"]._replace(files=((server.address + "/none", digest),)))
+    with pytest.raises(FileNotFoundError, match="/none cannot be read .*404.*path=, or put a file"):
+        published_ranks("r50k_base")
+    server.close()
+    with pytest.raises(FileNotFoundError, match="cannot be read .*refused"):
+        published_ranks("r50k_base")
+    with pytest.raises(FileNotFoundError, match="tokenizer.model is not in the cache, and has no public address"):
+        published_ranks("llama3")
+    with pytest.raises(ValueError, match="encoding='r50k' is not known; known: gpt2, r50k_base"):
+        published_ranks("r50k")
+    assert not (tmp_path / "data-gym-cache").exists()
+    (tmp_path / "mine").write_bytes(b"x")
+    with pytest.raises(ValueError, match="is not the none of r50k_base: its SHA-256 is 2d711642"):
+        published_ranks("r50k_base", path=tmp_path / "mine")
+    with pytest.raises(FileNotFoundError):
+        published_ranks("r50k_base", path=tmp_path)
+
+
+# ---- faults of files ----
+
+FAULTS = {
+    "empty": (b"", "the rank file is empty"), "an empty line": (TOY + b"\n" + line(b"x", 300), "line 259, is empty; only the last line may be"), "two empty lines at the end": (TOY + b"\n", "line 259, is empty"),
+    "a rank twice": (TOY + line(b"xy", 3), "line 259: the rank 3 stands in line 4, too"), "a token twice": (TOY + line(b"hu", 300), r"line 259: the token b'hu' stands in line 257, too"),
+    "bad base64": (TOY + b"a*== 300\n", "line 259, has the token 'a*==', which is not base64"), "short base64": (TOY + b"abc 300\n", "line 259, has the token 'abc', which is not base64"),
+    "base64 with bits left": (TOY + b"YR== 300\n", "which is not base64"), "base64 without padding": (TOY + b"YQ 300\n", "which is not base64"), "no number": (TOY + b"YWI= x\n", "line 259, has the rank 'x'"),
+    "negative": (TOY + b"YWI= -1\n", "has the rank '-1'"), "decimal": (TOY + b"YWI= 1.0\n", "has the rank '1.0'"), "zeros": (TOY + b"YWI= 0300\n", "has the rank '0300'; ranks are numbers from 0 to 4294967295, without zeros"), "too high": (TOY + b"YWI= 4294967296\n", "has the rank '4294967296'"),
+    "very long number": (TOY + b"YWI= " + b"9" * 100_000 + b"\n", "has the rank '9999"), "no rank": (TOY + b"YWI=\n", "is 'YWI='; expected a token in base64, one space"), "two spaces": (TOY + b"YWI=  300\n", "expected a token in base64, one space"),
+    "a tab": (TOY + b"YWI=\t300\n", "expected a token"), "garbage behind": (TOY + b"YWI= 300 x\n", "expected a token"), "no token": (TOY + b" 300\n", "expected a token"), "garbage at the end": (TOY + b"\x00\x01\x02", "line 259, is"),
+    "digits of another script": (TOY + "YWI= ٣\n".encode(), "has the rank"), "cut off": (TOY[:-4], "line 258, has the rank ''"), "a mark of byte order": (b"\xef\xbb\xbf" + TOY, "line 1, "), "JSON": (b'{"a": 1}', "line 1, "),
+    "UTF-16": (TOY.decode().encode("utf-16"), "line 1, "), "only a line break": (b"\n", "is empty"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_of_a_file_have_line_and_reason(name, tmp_path):
+    data, message = FAULTS[name]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_ranks(data)
+    path = tmp_path / "x.tiktoken"
+    path.write_bytes(data)
+    for read in (read_ranks, lambda p: read_tiktoken(p, pattern="gpt2")):
+        with pytest.raises(ValueError) as e:
+            read(path)
+        assert str(e.value).startswith(str(path))
+
+
+def test_line_ends_do_not_matter():
+    assert read_ranks(TOY) == read_ranks(TOY.replace(b"\n", b"\r\n")) == read_ranks(TOY[:-1])
+    assert read_ranks(TOY, "mine")[b"hug"] == 257
+
+
+def test_faults_of_a_table():
+    def fails(message, data=TOY, **options):
+        with pytest.raises(ValueError, match=message):
+            read_tiktoken(data, **{"pattern": "gpt2"} | options)
+
+    fails(r"is none of the published rank files, and does not say how text is split; pass pattern= .*gpt2, r50k", pattern=None)
+    fails("the rank file is not the file of cl100k_base: its SHA-256 is", encoding="cl100k_base")
+    fails("encoding='nope' is not known; known: gpt2", encoding="nope")
+    fails("pattern='nope' is not known", pattern="nope")
+    fails("pattern=3 is no regular expression", pattern=3)
+    fails("the rank file: pattern '\\('", pattern="(")
+    fails("1 of the 256 bytes have no rank, such as 0x61", table({t: r for t, r in BYTES.items() if t != b"a"}))
+    fails("no token has the rank 256, though ranks go to 257", table(BYTES | {b"ab": 257}))
+    fails("no token has the rank 0, though ranks go to 256", table({t: r + 1 for t, r in BYTES.items()}))
+    fails("no token has the rank 256, though ranks go to 4294967295", table(BYTES | {b"ab": 2**32 - 1}))
+    fails("the special token '<s>' has the id 257, which is the rank of b'hug'", special_tokens={"<s>": 257})
+    fails("the special token 'hug' is spelled as a piece", special_tokens={"hug": 258})
+    fails("the special token '' has the id 258", special_tokens={"": 258})
+    fails("the special token '<s>' has the id '258'", special_tokens={"<s>": "258"})
+    fails("the special token '<s>' has the id -1", special_tokens={"<s>": -1})
+    fails("special_tokens is a list", special_tokens=["<s>"])
+    assert len(read_tiktoken(table(BYTES | {b"ab": 257}), pattern="cl100k_base", special_tokens={"<s>": 256}).model.piece2id) == 257
+    for ranks, message in (({"a": 1}, "'a' has the rank 1; expected at least one byte"), ({b"": 1}, "b'' has the rank 1"), ({b"a": 1.0}, "has the rank 1.0"), ({b"a": True}, "has the rank True"), ({b"a": -1}, "has the rank -1"), ({b"a": 1, b"b": 1}, "both have the rank 1")):
+        for call in (merges_from_ranks, lambda r: write_ranks(r, "never")):
+            with pytest.raises(ValueError, match=message):
+                call(ranks)
+    with pytest.raises(ValueError, match="holds the byte 0x62, which is no token itself"):
+        merges_from_ranks({b"a": 0, b"ab": 1})
+    assert merges_from_ranks({}) == ([], [])
+
+
+def test_recognition():
+    assert looks_like_ranks(TOY) and looks_like_ranks(TOY.replace(b"\n", b"\r\n")) and looks_like_ranks(b"YQ== 0") and looks_like_ranks(b"YQ== 7\nYWI= 9")
+    for other in (b"", b"\n", b"the 120\nthat 77\n", b"that 77\nthis 70\n", b"#version: 0.2\na b\n", b"hug\npug\n", b"minbpe v1\n", b"{}", b"\x0a\x07", b"YQ== 3\nYWI= 3\n", b"GGUF\x03\x00", b"a b 3\n"):
+        assert not looks_like_ranks(other), other
+    assert identify(TOY) is None and identify(b"") is None
+
+
+def test_hostile_tables_take_no_time():
+    "One long token, many long tokens, a run of one letter."
+    began = time.process_time()
+    long = BYTES | {b"a" * 100_000: 256}
+    assert merges_from_ranks(long).whole == [b"a" * 100_000]
+    parts = read_tiktoken(table(BYTES | {b"a" * n: 254 + n for n in range(2, 300)}), pattern="(?s:.)+")
+    assert tokenizer(parts).decode(tokenizer(parts).encode("a" * 50_000)) == "a" * 50_000
+    encode_with_unstable(tokenizer(parts), "a" * 400)
+    doubled = BYTES | {b"a" * 2**k: 255 + k for k in range(1, 18)}
+    assert len(merges_from_ranks(doubled).merges) == 17
+    assert time.process_time() - began < 20
+
+
+def mutants(data: bytes, n: int, seed: int):
+    "A rank file with something done to it."
+    rng = random.Random(seed)
+    for _ in range(n):
+        d, k = bytearray(data), rng.randrange(len(data))
+        kind = rng.randrange(8)
+        if kind == 0:
+            d[k] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            d[k] = rng.randrange(256)
+        elif kind == 2:
+            del d[k:]
+        elif kind == 3:
+            del d[k:k + rng.choice((1, 2, 5, 40))]
+        elif kind == 4:
+            d[k:k] = bytes(rng.choices(b" \n\r\t=0129AZaz+/\x00\xff", k=rng.choice((1, 1, 2, 30))))
+        elif kind == 5:
+            rows = bytes(d).split(b"\n")
+            i, j = rng.randrange(len(rows)), rng.randrange(len(rows))
+            rows[i] = rng.choice((rows[j], rows[i].split(b" ")[0] + b" " + rows[j].split(b" ")[-1], rows[j][::-1], rows[i] + rows[j]))
+            d = bytearray(b"\n".join(rows))
+        elif kind == 6:
+            d += bytes(rng.choices(range(256), k=rng.choice((1, 3, 100))))
+        else:
+            d[k:k] = d[max(0, k - 50):k]
+        yield bytes(d)
+
+
+@pytest.mark.parametrize("n", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_mutants_of_a_file_are_read_or_refused(n, shared_data):
+    real = shared_data / "vocab/tiktoken/r50k_base.tiktoken"
+    data = b"".join(real.read_bytes().splitlines(True)[:600]) if real.is_file() else TOY
+    original, n_read = read_ranks(data), 0
+    for mutant in mutants(data, n, n):
+        looks_like_ranks(mutant)
+        try:
+            ranks = read_ranks(mutant)
+        except ValueError as e:
+            assert str(e).startswith("the rank file"), e
+            continue
+        n_read += 1
+        assert read_ranks(table(ranks)) == ranks and set(map(type, ranks)) == {bytes} and len(set(ranks.values())) == len(ranks)
+        try:
+            parts = read_tiktoken(mutant, pattern="gpt2")
+        except ValueError as e:
+            assert str(e).startswith("the "), e
+            continue
+        assert ranks == original or len(ranks) != len(original) or parts_to_ranks(parts)[0] == ranks
+    assert 0 < n_read < n // 2
+
+
+# ---- calls ----
+
+def toy(special=None, pattern="r50k") -> Tokenizer:
+    return tokenizer(read_tiktoken(TOY, pattern=pattern, special_tokens=special or {}))
+
+
+def test_errors_of_calls():
+    tok = toy({"<s>": 258})
+    with pytest.raises(ValueError, match=r"byte 0xc3 at offset 1 of their 2 bytes .*pass ids of whole characters"):
+        decode_with_offsets(tok, [97, 0xC3])
+    with pytest.raises(KeyError, match="id 259 is not in this vocabulary"):
+        decode_single_token_bytes(tok, 259)
+    with pytest.raises(KeyError, match="no token spells 'pug'"):
+        encode_single_token(tok, "pug")
+    with pytest.raises(ValueError, match="spells the special token '<s>' at position 1"):
+        encode_with_unstable(tok, "x<s>")
+    with pytest.raises(ValueError, match="not an added token"):
+        encode_with_unstable(tok, "x", allowed_special={"<t>"})
+    with pytest.raises(ValueError, match="lone surrogate"):
+        encode_ordinary(tok, "x\ud800")
+    assert encode_ordinary(tok, "x\ud800", errors="replace") == [120, 0xEF, 0xBF, 0xBD]
+    words = Tokenizer.train(["hug hugs"] * 3, vocab_size=20, algorithm="wordpiece")
+    for call in (lambda: token_byte_values(words), lambda: encode_with_unstable(words, "hug")):
+        with pytest.raises(ValueError, match="byte-level BPE"):
+            call()
+    assert encode_single_token(words, words.id2piece[-1]) == len(words.id2piece) - 1
+    assert encode_single_token(tok, b"\xff") == 255 and encode_single_token(tok, "<s>") == 258
+    assert decode_with_offsets(tok, []) == ("", []) and decode_tokens_bytes(tok, []) == []
+
+
+def test_what_is_known_of_tokens_follows_added_ones():
+    tok = toy()
+    assert len(token_byte_values(tok)) == 258
+    tok.add_tokens(["hug"], special=True)
+    assert b"hug" not in token_byte_values(tok) and len(token_byte_values(tok)) == 257
+
+
+def test_stable_ids_and_completions_hold_what_they_promise():
+    tok = toy({"<s>": 258})
+    for text in ["h", "hu", "x hu", "<s>", "<s>hu", " ", "a  ", "é"]:
+        stable, completions = encode_with_unstable(tok, text, allowed_special="all")
+        assert text.encode().startswith(tok.decode_bytes(stable))
+        assert all(tok.decode_bytes([*stable, *more]).startswith(text.encode()) for more in completions)
+        assert bool(completions) == (not text.endswith("<s>"))
+
+
+def test_parts_are_equal_and_decoders_are_bytes():
+    parts = read_tiktoken(TOY, pattern="r50k")
+    assert parts == read_tiktoken(TOY, pattern="r50k") and parts.decoder == ByteLevelDecoder() and parts.model.ignore_merges
+    assert parts.source == TiktokenSource(None, tiktoken_format.PATTERNS["r50k"]) and parts.normalizer is parts.post_processor is None
+    assert read_tiktoken(TOY, pattern="r50k", name="toy").source.name == "toy"
