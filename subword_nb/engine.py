@@ -6,7 +6,7 @@
 __all__ = ['Compiled', 'lacking', 'compiled', 'any_late', 'units_of', 'chances', 'encode', 'refuse_texts', 'tokenize', 'Ragged',
            'encode_batch', 'encode_array', 'Engine']
 
-# %% ../nbs/45_engine.ipynb #007413cb
+# %% ../nbs/45_engine.ipynb #1de72a11
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -26,7 +26,6 @@ from .pretokenizers import Metaspace, PreTokenizer, looks_at_start, pretokenizer
 from .processors import Processor
 from .spans import cut_words, find_path
 from .text import valid_text
-from .unigram_encode import Unigram
 from .vocab import AddedToken, invert
 from .wordlevel import WordLevel
 from .wordpiece_encode import WordPiece
@@ -53,17 +52,16 @@ class Compiled:
         self.by_words = self.path.spans == "words" or self.norm is None and self.pre.splits_at_space # Does a text have the tokens of its words?
         self.pretokens, self.words, self.placed, self.rows = {}, {}, {}, {} # The memory: ids of pre-tokens and of words; tokens with their places in them
 
-# %% ../nbs/45_engine.ipynb #784b3809
+# %% ../nbs/45_engine.ipynb #bf371d3d
 def lacking(
     model, # A model
     pieces:Collection[str], # Pieces that ordinary text must not give
 )->object: # The model without them; the parts and results of merges stay
     "A model that does not spell what is not allowed."
-    if not pieces or not isinstance(model, (BPE, WordPiece, WordLevel, Unigram)): return model
-    if isinstance(model, Unigram):
-        never = set(pieces) & set(model.piece2id) - {*model.control, *model.user_defined}
+    if pieces and hasattr(model, "control"):
+        never = set(pieces) & set(vars(model).get("table", model.known)) - {*model.user_defined}
         return replace(model, control=(*model.control, *sorted(never))) if never else model
-    if isinstance(model, BPE) and not model.ignore_merges: return model
+    if not pieces or not isinstance(model, (BPE, WordPiece, WordLevel)) or isinstance(model, BPE) and not model.ignore_merges: return model
     kept, merges = {model.unk_piece}, getattr(model, "merges", ())
     for a, b in merges: kept |= {a, b, join_pair(a, b, model.continuing_subword_prefix)}
     left = {p: i for p, i in model.piece2id.items() if p not in pieces or p in kept or merges and len(p) == 1}
@@ -206,13 +204,13 @@ def _ids_by_chance(c, text, dropout, rng):
     "The ids of a text, with merges passed over at random."
     return [i for unit in units_of(c, text) for i in ([unit] if isinstance(unit, int) else c.model.encode(unit, dropout, rng))]
 
-# %% ../nbs/45_engine.ipynb #d16a7101
+# %% ../nbs/45_engine.ipynb #599c6e4e
 def _around(tok, add_special_tokens):
-    "The ids that go before and behind those of a text; None where the text stands more than once."
+    "The ids that go before and behind those of a text; None where the text stands more than once, or backwards."
     if tok.post_processor is None: return [], []
     if tok._frame[0] is not tok.post_processor:
-        marked = [tok.post_processor.process_ids([-1], None, add).ids for add in (False, True)]
-        tok._frame = tok.post_processor, *((ids[:ids.index(-1)], ids[ids.index(-1) + 1:]) if ids.count(-1) == 1 else None for ids in marked)
+        marked = [tok.post_processor.process_ids([-1, -2], None, add).ids for add in (False, True)]
+        tok._frame = tok.post_processor, *((ids[:ids.index(-1)], ids[ids.index(-2) + 1:]) if [i for i in ids if i < 0] == [-1, -2] else None for ids in marked)
     return tok._frame[1 + bool(add_special_tokens)]
 
 def _bare(ids): return Encoding(ids, pieces=ids, offsets=ids) # of which nothing else is known

@@ -6,19 +6,20 @@
 __all__ = ['RECIPES', 'TrainingReport', 'Learned', 'learn_bpe', 'learn_wordpiece', 'learn_unigram', 'learn_wordlevel',
            'options_of', 'train']
 
-# %% ../nbs/46_training.ipynb #81bebb25
+# %% ../nbs/46_training.ipynb #1aa5995d
 import inspect
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from . import decoders
+from . import decoders, normalizers
 from .bpe_encode import BPE
 from .bpe_train import bpe_train
 from .corpus import documents
 from .counts import count_pretokens
 from .decoders import visible_bytes
 from .normalizers import Normalizer, normalizer as as_normalizer
-from .pretokenizers import ByteLevel, Metaspace, PreTokenizer, Sequence, byte_level, pretokenizer, spells_bytes
+from .pretokenizers import ByteLevel, Metaspace, PreTokenizer, Sequence, Split, byte_level, pretokenizer, spells_bytes
 from .text import encode_text, to_visible
 from .unigram_encode import Unigram, lasting_score
 from .unigram_train import unigram_train
@@ -45,7 +46,7 @@ class Learned(NamedTuple):
     ended: str # See `TrainingReport`
     history: list # See `TrainingReport`
 
-# %% ../nbs/46_training.ipynb #30cf799d
+# %% ../nbs/46_training.ipynb #f75b56da
 _DEFAULTS = { # algorithm → pre-tokenizer, normalizer, unknown piece
     "bpe": ("gpt2", None, None), "char_bpe": ("whitespace", None, None), "wordpiece": ("bert", "bert", "[UNK]"), "unigram": ("metaspace", None, "<unk>"), "wordlevel": ("whitespace", None, "<unk>")}
 
@@ -53,7 +54,13 @@ def _conventions(algorithm, *given):
     "Pre-tokenizer, normalizer and unknown piece as given, or as the algorithm has them."
     if algorithm not in _DEFAULTS: raise ValueError(f'algorithm={algorithm!r} is not known; pass "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"')
     pre, norm, unk = (d if isinstance(g, str) and g == "default" else g for g, d in zip(given, _DEFAULTS[algorithm]))
-    return _split_for(algorithm, pre), as_normalizer(norm), unk
+    norm = as_normalizer(norm)
+    return (*_visible_spaces(norm), unk) if pre == "metaspace" and algorithm != "bpe" else (_split_for(algorithm, pre), norm, unk)
+
+def _visible_spaces(norm):
+    "Words that begin with ▁, and what writes spaces so behind a normalizer."
+    before = norm.normalizers if isinstance(norm, normalizers.Sequence) else [norm] if norm else []
+    return Split("▁", "merged_with_next"), normalizers.Sequence((*before, normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")))
 
 def _split_for(algorithm, spec):
     "The pre-tokenizer of an algorithm; that of `bpe` spells bytes."
@@ -201,17 +208,18 @@ def learn_unigram(
     decoder = decoders.Sequence((decoders.ByteFallback(), last)) if byte_fallback else last
     return Learned(model, decoder, found.ended, list(found.history))
 
-# %% ../nbs/46_training.ipynb #f382aaa4
+# %% ../nbs/46_training.ipynb #0da30ab3
 def _unigram_of(found, unk_piece, byte_fallback, *options):
     "A model of what was learned. It never matches byte pieces; they get scores at which other readers would not either."
-    piece2id, scores = _numbered(found.pieces), list(map(lasting_score, found.scores))
+    piece2id, scores = _numbered(found.pieces), [lasting_score(round(1024 * score) / 1024) for score in found.scores]
     of_bytes = [f"<0x{b:02X}>" for b in range(256) if byte_fallback]
-    for p in of_bytes: scores[piece2id[p]] = lasting_score(6 * min(found.scores) - 1)
+    for p in of_bytes: scores[piece2id[p]] = lasting_score(math.floor(6 * min(found.scores)) - 1.0)
     return Unigram(piece2id, scores, unk_piece, byte_fallback, *options, control=tuple(of_bytes))
 
 def _space_decoder(pre):
     "What makes spaces of the pre-tokenizer's mark for them."
     step = pre.pretokenizers[-1] if isinstance(pre, Sequence) and pre.pretokenizers else pre
+    if step == Split("▁", "merged_with_next"): return decoders.Sequence((decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)))
     return decoders.Metaspace(step.replacement, step.prepend_scheme, step.splits) if isinstance(step, Metaspace) else decoders.Fuse()
 
 # %% ../nbs/46_training.ipynb #71ff4f7b
