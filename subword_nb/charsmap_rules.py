@@ -98,11 +98,12 @@ def nmt_rules(
     more = {**rules, **dict.fromkeys(SPACES, " "), **dict.fromkeys(DROPPED, "")}
     return without_redundant({key: text for key, text in more.items() if key != "\uff5e"})
 
-# %% ../nbs/14_charsmap_rules.ipynb #6a81c433
+# %% ../nbs/14_charsmap_rules.ipynb #876a3727
 def simple_fold(
     ch:str, # One character
 )->str: # One character
     "Unicode's simple case folding: the small letter that stands for both, never two characters."
+    if len(ch) != 1: raise ValueError(f"{ch!r} has {len(ch)} characters; pass one, and join what comes back")
     small = _younger()[2].get(ch) or (ch.casefold() if len(ch.casefold()) == 1 else ch.lower())
     return small if len(small) == 1 else ch
 
@@ -113,12 +114,15 @@ def folded_rules(
     folded = {ch: small for ch in _characters() if (small := simple_fold(ch)) != ch}
     return without_redundant({**folded, **{key: "".join(map(simple_fold, text)) for key, text in rules.items()}})
 
-# %% ../nbs/14_charsmap_rules.ipynb #186c18fb
+# %% ../nbs/14_charsmap_rules.ipynb #e58ba0d0
 RULE_NAMES = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
+
+def _known(name):
+    if name not in RULE_NAMES: raise ValueError(f"rules {name!r} are unknown; expected one of {', '.join(RULE_NAMES)}")
+    return name
 
 @cache
 def _rules(name):
-    if name not in RULE_NAMES: raise ValueError(f"rules {name!r} are unknown; expected one of {', '.join(RULE_NAMES)}")
     if name == "identity": return {}
     if name.endswith("_cf"): return folded_rules(_rules(name.removesuffix("_cf")))
     return nmt_rules(nfkc_rules()) if name == "nmt_nfkc" else nfkc_rules()
@@ -127,14 +131,16 @@ def rules_for(
     name:str, # One of `RULE_NAMES`
 )->dict[str,str]: # Key → replacement, sorted by key
     "The rules that SentencePiece knows by name."
-    return dict(_rules(name))
+    return dict(_rules(_known(name)))
 
 @cache
+def _map(name): return build_charsmap(_rules(name)) if _rules(name) else b""
+
 def charsmap_for(
     name:str, # One of `RULE_NAMES`
 )->bytes: # A precompiled character map; empty for "identity", as SentencePiece writes it
     "The rules that SentencePiece knows by name, as they are put into a model."
-    return build_charsmap(_rules(name)) if _rules(name) else b""
+    return _map(_known(name))
 
 # %% ../nbs/14_charsmap_rules.ipynb #db231f5d
 def _codes(field, where):
@@ -147,11 +153,12 @@ def _codes(field, where):
         out.append(chr(code))
     return "".join(out)
 
-# %% ../nbs/14_charsmap_rules.ipynb #20c4fb28
+# %% ../nbs/14_charsmap_rules.ipynb #546d4a20
 def read_rules_tsv(
     source:str|os.PathLike, # A file; a `str` with a tab or a line end in it is the text of one
 )->dict[str,str]: # Key → replacement
     "Read rules as SentencePiece writes them: code points in hexadecimal, a tab, the code points to put there, and maybe a tab and a remark."
+    if not isinstance(source, (str, os.PathLike)): raise ValueError(f"the rules are a {type(source).__name__}; pass a path, or the text as a str")
     text = isinstance(source, str) and ("\t" in source or "\n" in source or not source)
     name, rules, lines = "the rules" if text else os.fspath(source), {}, {}
     for n, line in enumerate((source if text else decode_text(Path(source).read_bytes(), source=name)).split("\n"), 1):
@@ -169,7 +176,8 @@ def write_rules_tsv(
     "Write rules as SentencePiece reads them."
     def codes(text): return " ".join(f"{ord(ch):X}" for ch in text)
     for key, to in rules.items():
-        if not key or "\0" in encode_text(key + to).decode("utf-8"): raise ValueError(f"rules: {key!r} → {to!r} {'has a zero character' if key else 'has nothing to replace'}; leave the rule out")
+        if not isinstance(key, str) or not isinstance(to, str): raise ValueError(f"rules: {key!r} → {to!r}; pass strings")
+        if not key or b"\0" in encode_text(key + to): raise ValueError(f"rules: {key!r} → {to!r} {'has a zero character' if key else 'has nothing to replace'}; leave the rule out")
     text = "".join(f"{codes(key)}\t{codes(to)}\t# {printable(key)} => {printable(to)}\n" for key, to in sorted(rules.items()))
     if path is not None: Path(path).write_bytes(text.encode("utf-8"))
     return text

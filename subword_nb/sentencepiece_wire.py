@@ -77,10 +77,9 @@ def wire_fields(
         yield Field(number, wire, at, body, after, value)
         at = after
 
-# %% ../nbs/52_sentencepiece_wire.ipynb #ea0057be
+# %% ../nbs/52_sentencepiece_wire.ipynb #3ba6e65c
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 UNIGRAM, BPE, WORD, CHAR = 1, 2, 3, 4
-
 TRAINER_SPEC = {
     1: ("input", "paths", ()), 2: ("model_prefix", "path", ""), 3: ("model_type", "model type", UNIGRAM), 4: ("vocab_size", "int32", 8000), 5: ("accept_language", "strings", ()),
     6: ("self_test_sample_size", "int32", 0), 7: ("input_format", "string", ""), 10: ("character_coverage", "float", 0.9994999766349792), 11: ("input_sentence_size", "uint64", 0),
@@ -93,10 +92,8 @@ TRAINER_SPEC = {
     46: ("bos_piece", "string", "<s>"), 47: ("eos_piece", "string", "</s>"), 48: ("pad_piece", "string", "<pad>"), 49: ("train_extremely_large_corpus", "bool", False),
     50: ("enable_differential_privacy", "bool", False), 51: ("differential_privacy_noise_level", "float", 0.0), 52: ("differential_privacy_clipping_threshold", "uint64", 0),
     53: ("pretokenization_delimiter", "string", ""), 54: ("seed_sentencepieces_file", "path", ""), 55: ("auto_character_coverage", "bool", False)}
-
 NORMALIZER_SPEC = {
     1: ("name", "string", ""), 2: ("precompiled_charsmap", "bytes", b""), 3: ("add_dummy_prefix", "bool", True), 4: ("remove_extra_whitespaces", "bool", True), 5: ("escape_whitespaces", "bool", True), 6: ("normalization_rule_tsv", "path", "")}
-
 PIECE = {1: ("piece", "string", ""), 2: ("score", "float", 0.0), 3: ("type", "piece type", NORMAL)}
 SELF_TEST = {1: ("input", "string", ""), 2: ("expected", "string", "")}
 MODEL = {1: ("pieces", PIECE, ()), 2: ("trainer_spec", TRAINER_SPEC, {}), 3: ("normalizer_spec", NORMALIZER_SPEC, {}), 4: ("self_test_data", {1: ("samples", SELF_TEST, ())}, {}), 5: ("denormalizer_spec", NORMALIZER_SPEC, {})}
@@ -114,7 +111,7 @@ def _value_of(spec, table, name, what):
     if name not in defaults: raise KeyError(f"{what} has no field {name!r}; expected one of {', '.join(defaults)}")
     return spec.get(name, defaults[name])
 
-# %% ../nbs/52_sentencepiece_wire.ipynb #1fb6bc18
+# %% ../nbs/52_sentencepiece_wire.ipynb #19b55860
 @dataclass
 class ModelProto:
     "What a `.model` file holds; the dicts have the fields that stand in the file, by their names."
@@ -131,20 +128,18 @@ class ModelProto:
     )->object: # What the file says, else the default
         "How the model was trained, or what kind it is."
         return _value_of(self.trainer_spec, TRAINER_SPEC, name, "trainer_spec")
-
     def normalizer(self,
         name:str, # A field of the normalizer's
     )->object: # What the file says, else the default
         "What is done to a text first."
         return _value_of(self.normalizer_spec, NORMALIZER_SPEC, name, "normalizer_spec")
-
     def denormalizer(self,
         name:str, # A field of the normalizer's
     )->object: # What the file says, else the default
         "What is done to a decoded text last."
         return _value_of(self.denormalizer_spec, NORMALIZER_SPEC, name, "denormalizer_spec")
 
-# %% ../nbs/52_sentencepiece_wire.ipynb #8a618da2
+# %% ../nbs/52_sentencepiece_wire.ipynb #66565123
 _WIRE = {"float": 5, **dict.fromkeys(("int32", "uint64", "bool", "model type", "piece type"), 0)}
 _ONE = {"strings": "string", "paths": "path"}
 _FLOAT = struct.Struct("<f").unpack_from
@@ -158,9 +153,7 @@ def _number(value, kind):
         value = (value & (1 << 32) - 1 ^ 1 << 31) - (1 << 31)
     if value not in _ENUMS.get(kind, (value,)): raise ValueError(f"{value} is no {kind}; expected 1 to {_ENUMS[kind][-1]}: the file is damaged, or newer than this library")
     return value
-
-def _not_wire(kind, wire, f):
-    return f"a {_ONE.get(kind, kind)} is written with the wire type {wire}, and this field has {f.wire}; the file is damaged, or newer than this library"
+def _not_wire(kind, wire, f): return f"a {_ONE.get(kind, kind)} is written with the wire type {wire}, and this field has {f.wire}; the file is damaged, or newer than this library"
 
 def _value(data, f, kind):
     "What a field means."
@@ -174,9 +167,8 @@ def _value(data, f, kind):
     try: return raw.decode("utf-8")
     except UnicodeDecodeError as e: raise ValueError(f"byte 0x{raw[e.start]:02x} of the {_ONE.get(kind, kind)} at offset {f.body + e.start} is not UTF-8 ({e.reason})") from None
 
-# %% ../nbs/52_sentencepiece_wire.ipynb #24036a2f
-def _path(place):
-    "How a place is spelled in errors."
+# %% ../nbs/52_sentencepiece_wire.ipynb #8c0f01ba
+def _path(place): # how a place is spelled in errors
     return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in place).lstrip(".")
 
 def _read(data, start, end, table, place, rest, name, into):
@@ -205,14 +197,17 @@ def _read_piece(data, f, i, rest, name):
     spec = _read(data, f.body, f.end, PIECE, ("pieces", i), rest, name, {})
     return Piece(**{"piece": "", **spec}), sum(bit for bit, key in ((1, "piece"), (2, "score"), (4, "type")) if key in spec)
 
-# %% ../nbs/52_sentencepiece_wire.ipynb #124cd480
+# %% ../nbs/52_sentencepiece_wire.ipynb #cec922c0
+def _whole(data, name):
+    if not isinstance(data, (bytes, bytearray, memoryview)): raise ValueError(f"{name}: a {type(data).__name__}; pass the bytes of the file")
+    return bytes(data)
+
 def read_model_proto(
     data:bytes, # The bytes of a `.model` file
     name:str="the model", # Where they come from: errors begin with it
 )->ModelProto: # Everything that the file says
     "Read a SentencePiece model."
-    if not isinstance(data, (bytes, bytearray, memoryview)): raise ValueError(f"{name}: a {type(data).__name__}; pass the bytes of the file")
-    data, proto, shapes, tests = bytes(data), ModelProto(), bytearray(), {}
+    data, proto, shapes, tests = _whole(data, name), ModelProto(), bytearray(), {}
     for f in wire_fields(data, where=name):
         key, table, _ = MODEL.get(f.number, ("", None, None))
         if f.wire != 2 and key: raise ValueError(f"{name}, {key}, byte {f.start}: {_not_wire('message', 2, f)}")
@@ -227,7 +222,7 @@ def read_model_proto(
     if shapes != _shapes(proto.pieces): proto.shapes = bytes(shapes)
     return proto
 
-# %% ../nbs/52_sentencepiece_wire.ipynb #d1f8d724
+# %% ../nbs/52_sentencepiece_wire.ipynb #c0212d29
 _SPELLED = {"bool": bool, "bytes": bytes, "float": (int, float), "string": str, "strings": str, "path": str, "paths": str}
 
 def _field(number, kind, value):
@@ -244,8 +239,7 @@ def _field(number, kind, value):
     except UnicodeEncodeError as e: raise ValueError(f"{value!r} has a lone surrogate at {e.start}, which UTF-8 cannot hold") from None
     return _framed(number, raw)
 
-def _framed(number, raw):
-    "Bytes with a tag and their length before them."
+def _framed(number, raw): # bytes with a tag and their length before them
     return write_varint(number << 3 | 2) + write_varint(len(raw)) + raw
 
 # %% ../nbs/52_sentencepiece_wire.ipynb #05f58e70
@@ -273,11 +267,19 @@ def _write_piece(piece, i, shape, rest):
     spec = {key: v for n, ((key, _, default), v) in enumerate(zip(PIECE.values(), piece)) if shape >> n & 1 or v != default or str(v) == "-0.0"}
     return _framed(1, _write(spec, PIECE, ("pieces", i), rest) or b"")
 
-# %% ../nbs/52_sentencepiece_wire.ipynb #148dcced
+# %% ../nbs/52_sentencepiece_wire.ipynb #0432e51f
+def _check_lists(proto):
+    "Refuse what is no piece, no sample and no field, before it is taken apart."
+    for name, kinds, size, wanted in (("pieces", tuple, 3, "a Piece"), ("self_test_data", (tuple, list), 2, "(text, its pieces)"), ("rest", tuple, 2, "(place, bytes)")):
+        for i, given in enumerate(getattr(proto, name)):
+            if not isinstance(given, kinds) or len(given) != size or name == "rest" and not isinstance(given[1], bytes): raise ValueError(f"{name}[{i}]: {clip(repr(given), 60)}; pass {wanted}")
+    for i, (_, raw) in enumerate(proto.rest): list(wire_fields(raw, where=f"rest[{i}]"))
+
 def write_model_proto(
     proto:ModelProto, # A model
 )->bytes: # What belongs into a `.model` file
     "Write a SentencePiece model: fields in the order of their numbers, as every published model has them."
+    _check_lists(proto)
     rest, out = {}, []
     for place, raw in proto.rest: rest.setdefault(tuple(place), []).append(raw)
     shapes = proto.shapes if len(proto.shapes) == len(proto.pieces) else _shapes(proto.pieces)
@@ -298,14 +300,14 @@ class Row(NamedTuple):
     path: str # Which field it is, such as `pieces[0].score`
     meaning: object # Its value; None for a message, whose fields follow; bytes for what is not known
 
-# %% ../nbs/52_sentencepiece_wire.ipynb #51bcd2ba
+# %% ../nbs/52_sentencepiece_wire.ipynb #9d6b7560
 def explain_model_proto(
     data:bytes, # The bytes of a `.model` file
     name:str="the model", # Where they come from: errors begin with it
     most:int=8, # How many pieces to explain
 )->list[Row]: # One for each field, in the order of the bytes
     "Say what stands where."
-    rows, counts = [], Counter()
+    data, rows, counts = _whole(data, name), [], Counter()
     def walk(start, end, table, path):
         for f in wire_fields(data, start, end, f"{name}, {path}" if path else name):
             key, kind, default = table.get(f.number, (f"field {f.number}", None, None))
@@ -343,14 +345,13 @@ def draw_model_proto(
     text = "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, wide)) + f"  {row[3]}" for row in rows)
     return Svg(svg_figure(456 + 9 * max(len(row[3]) for row in rows), 24 * len(rows) + 4, alt, parts), text, alt)
 
-# %% ../nbs/52_sentencepiece_wire.ipynb #82431482
+# %% ../nbs/52_sentencepiece_wire.ipynb #91b8c6a3
 def used_pieces(
     proto:ModelProto, # A model
 )->list[Piece]: # Its pieces with the types that count
     "The pieces as SentencePiece uses them: one that is only a zero character counts as unused if bytes stand in for it."
     return [p._replace(type=UNUSED) if p.piece == "\0" and proto.trainer("byte_fallback") else p for p in proto.pieces]
 
-# %% ../nbs/52_sentencepiece_wire.ipynb #257d1012
 def _check_piece(p, i, fallback, unigram, name):
     "Refuse a piece that no tokenizer can use."
     where, size = f"{name}, pieces[{i}] {clip(p.piece, 40)!r}", len(p.piece.encode("utf-8", "surrogatepass"))

@@ -10,7 +10,7 @@ import unicodedata
 
 import pytest
 
-from subword_nb.charsmap import Charsmap, build_charsmap, charsmap_rules, graphemes, keeps_ascii, longest_ref, prefixes, read_charsmap
+from subword_nb.charsmap import Charsmap, build_charsmap, charsmap_rules, graphemes, keeps_ascii, longest_prefix, longest_ref, prefixes, read_charsmap, unit_parts
 
 # letters that compose, marks, joiners; Hangul; Indian conjuncts; prepended marks; pictures and flags; line ends and controls; full width and ligatures; wide and unassigned
 ALPHABETS = [
@@ -132,6 +132,59 @@ def test_a_trie_in_circles_is_found_out():
     with pytest.raises(ValueError, match="circles"): charsmap_rules(blob)
 
 
+def test_free_units_are_nobodys_children():
+    "Whatever byte is tried, zero too, at whatever node: only children answer."
+    rng = random.Random(12)
+    for _ in range(150):
+        rules, _ = rules_of(rng)
+        units, _ = read_charsmap(build_charsmap(rules))
+        keys, seen, todo = {key.encode() for key in rules}, 0, [(b"", unit_parts(units[0])[2])]
+        while todo:
+            start, base = todo.pop()
+            found = [byte for byte in range(256) if unit_parts(units[base ^ byte])[0] == byte]
+            assert found == sorted({key[len(start)] for key in keys if key.startswith(start) and key != start}), (rules, start)
+            assert (units[base] >> 31 == 1) == (start in keys)
+            todo += [(start + bytes([byte]), base ^ byte ^ unit_parts(units[base ^ byte])[2]) for byte in found]
+            seen += 1
+        assert seen == len({key[:n] for key in keys for n in range(len(key) + 1)} | {b""})
+
+
+def test_a_trie_of_long_keys_is_refused():
+    "A chain of fifteen thousand letters on which every place ends a key: half a megabyte of file, a hundred of keys."
+    n = 15_000
+    bases = [256 * (k // 32) + 256 + k % 32 for k in range(n + 1)]
+    units = [0] * (256 * (n // 32 + 3))
+    units[0] = bases[0] << 10
+    for base, below in zip(bases, bases[1:]):
+        away = base ^ ord("a") ^ below
+        units[base ^ ord("a")], units[below] = ord("a") | 1 << 8 | (away << 10 if away < 1 << 21 else away >> 8 << 10 | 1 << 9), 1 << 31
+    blob, started = (4 * len(units)).to_bytes(4, "little") + b"".join(u.to_bytes(4, "little") for u in units) + b"x\0", time.process_time()
+    for use in (charsmap_rules, Charsmap(blob).longest):
+        with pytest.raises(ValueError, match="endless ones"): use(blob if use is charsmap_rules else "aab")
+    assert time.process_time() - started < 10 and Charsmap(blob).normalize("b") == "b"
+
+
+def test_replacements_that_lie_over_each_other_are_refused():
+    "Ten thousand keys, and the replacement of each is nearly the whole pool."
+    units, pool = read_charsmap(build_charsmap({f"{i:04d}": str(i) for i in range(10_000)}))
+    values = [i for i, unit in enumerate(units) if unit >> 31]
+    for k, i in enumerate(values): units[i] = 1 << 31 | k
+    blob = (4 * len(units)).to_bytes(4, "little") + units.tobytes() + b"z" * 200_000
+    with pytest.raises(ValueError, match="over each other"): charsmap_rules(blob)
+    shared = read_charsmap(build_charsmap({"a": "xyz", "b": ""}))  # one replacement inside another is a fine way to save room
+    ends = [i for i, unit in enumerate(shared[0]) if unit >> 31 and unit & 0xFF == 4]
+    for i in ends: shared[0][i] = 1 << 31 | 2
+    assert charsmap_rules((4 * len(shared[0])).to_bytes(4, "little") + shared[0].tobytes() + shared[1]) == {"a": "xyz", "b": "z"}
+
+
+def test_thirty_two_keys_at_a_place():
+    rules = {"a" * n: f"<{n}>" for n in range(1, 41)}
+    units = read_charsmap(build_charsmap(rules))[0]
+    assert [longest_prefix(units, b"a" * n)[0] for n in (0, 1, 32, 33, 99)] == [0, 1, 32, 32, 32] and len([*prefixes(units, b"a" * 99)]) == 40
+    assert Charsmap(build_charsmap(rules)).longest("a" * 43) == longest_ref(rules, "a" * 43) == "<32><11>"
+    assert charsmap_rules(build_charsmap(rules)) == rules
+
+
 def test_shared_endings_are_no_circle():
     "Ten thousand ways through one block of units; and one key as long as a page."
     digits = {f"{i:04d}": "0" for i in range(10_000)}
@@ -183,7 +236,7 @@ def test_an_object_is_its_blob():
 def test_hostile_texts_are_linear():
     charsmap = Charsmap(build_charsmap({"\u0301": "x", "a\u0301\u0301\u0301": "y", "\u0301" * 50: "z", "क": "k", "\u0600": ""}))
     for unit in ("\u0301", "a\u0301", "क\u094d", "\u094d", "\u0600", "©\u200d", "©\u0301", "\u1100", "\u1161", "🇩", "\r\n", "\u200d", "👩\u200d"):
-        text, started = "क" + unit * (150_000 // len(unit)), time.process_time()
+        text, started = "क" + unit * (100_000 // len(unit)), time.process_time()
         assert len(charsmap.changes(text)) == len(charsmap.normalize(text))
         charsmap.longest(text)
         assert time.process_time() - started < 10, ascii(unit)
@@ -259,7 +312,7 @@ def test_hf_reads_what_is_written():
         rules, letters = rules_of(rng)
         blob = build_charsmap(rules)
         charsmap, other = Charsmap(blob), hf(blob)
-        for _ in range(20): agree(charsmap, other, text_of(rng, letters))
+        for _ in range(20): agree(charsmap, other, text_of(rng, letters + rng.choice(("", "\0\0\0"))))
 
 
 @pytest.mark.peers
@@ -329,8 +382,11 @@ def test_sentencepiece_reads_what_is_written():
         blob = build_charsmap(rules or {"a": "b"})
         charsmap, other = Charsmap(blob), sentencepiece(blob)
         for _ in range(20):
-            text = text_of(rng, letters)
+            text = text_of(rng, letters + rng.choice(("", "\0\0\0")))
             assert charsmap.longest(text) == other.normalize(text), (rules, ascii(text))
+    for n in (31, 32, 33, 40, 100):
+        rules = {"a" * k: f"<{k}>" for k in range(1, n + 1)}
+        assert Charsmap(build_charsmap(rules)).longest("a" * (n + 3)) == sentencepiece(build_charsmap(rules)).normalize("a" * (n + 3))
 
 
 @pytest.mark.peers

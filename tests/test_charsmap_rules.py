@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from subword_nb.charsmap import Charsmap, charsmap_rules
-from subword_nb.charsmap_rules import DROPPED, RULE_NAMES, charsmap_for, nfkc_rules, read_rules_tsv, rules_for, write_rules_tsv
+from subword_nb.charsmap import Charsmap, charsmap_rules, longest_ref
+from subword_nb.charsmap_rules import DROPPED, RULE_NAMES, charsmap_for, nfkc_rules, read_rules_tsv, rules_for, simple_fold, without_redundant, write_rules_tsv
 from subword_nb.sentencepiece_wire import read_model_proto
 
 TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "2000"))
@@ -42,6 +42,30 @@ def test_a_map_holds_its_rules():
 def test_tsv_there_and_back(tmp_path):
     rules = dict(random.Random(0).sample(sorted(rules_for("nmt_nfkc").items()), 5000))
     assert read_rules_tsv(write_rules_tsv(rules, tmp_path / "rules.tsv")) == read_rules_tsv(tmp_path / "rules.tsv") == read_rules_tsv(str(tmp_path / "rules.tsv")) == rules
+
+
+def test_what_the_librarys_own_tests_ask():
+    "A rule that shorter ones make needless goes, one that only looks so stays; lines may have no second field, or several spaces."
+    assert without_redundant({"a": "A", "b": "B", "ab": "AB", "abc": "ABC", "abcd": "AB"}) == {"a": "A", "abc": "ABC", "abcd": "AB", "b": "B"}
+    assert without_redundant({"a": "", "aa": "", "aaa": "a"}) == {"a": "", "aaa": "a"}
+    assert read_rules_tsv("0061\t0041\n0062  0063\t0042 \n0064\n0065\t\n") == {"a": "A", "bc": "B", "d": "", "e": ""}
+    rules = rules_for("nmt_nfkc")
+    assert [rules.get(ch) for ch in "Ａ①㍿\u3000\u200bﬁ～▁\x07a"] == ["A", "1", "株式会社", " ", " ", "fi", None, " ", "", None]
+    assert [longest_ref(rules, t) for t in ("ｸﾞｰｸﾞﾙ", "①②③", "が", "e\u0301\u0323")] == ["グーグル", "123", "が", "é\u0323"]
+
+
+@pytest.mark.parametrize("use", [lambda: rules_for("nfc"), lambda: rules_for(["nfkc"]), lambda: charsmap_for(None), lambda: charsmap_for(["nfkc"]), lambda: read_rules_tsv(b"41\t42\n"), lambda: read_rules_tsv(None), lambda: read_rules_tsv("\ufeff41\t42\n"),
+                                 lambda: write_rules_tsv({"a": None}), lambda: write_rules_tsv({1: "a"}), lambda: write_rules_tsv({"\ud800": "a"}), lambda: write_rules_tsv({"a": "\0"}), lambda: simple_fold("ab"), lambda: simple_fold("")])
+def test_wrong_arguments(use):
+    with pytest.raises(ValueError): use()
+
+
+def test_names_may_be_other_strings():
+    class Name(str): pass
+    assert rules_for(Name("nmt_nfkc")) == rules_for("nmt_nfkc") and charsmap_for(Name("identity")) == b""
+    changed = rules_for("nmt_nfkc")
+    changed.clear()
+    assert rules_for("nmt_nfkc") != {}  # a copy each
 
 
 def test_tsv_survives_any_bytes(tmp_path):

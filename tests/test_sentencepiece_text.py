@@ -6,6 +6,7 @@ import os
 import pickle
 import random
 import time
+import tracemalloc
 from types import SimpleNamespace
 
 import pytest
@@ -124,6 +125,49 @@ def test_fast_equals_reference():
     assert len(seen) == 4
 
 
+KANA = {"Ａ": "A", "Ｂ": "B", "Ｃ": "C", "ｸﾞ": "グ", "ｸ": "ク", "ｰ": "ー", "ﾙ": "ル", "①": "1", "②": "2", "③": "3", "㍿": "株式会社", "\u3000": " ", "\x7f": ""}
+# text, options that are not the default, the normalized text, origins and the end
+LIBRARY = [
+    ("", {}, "", None), ("      ", {}, "", None), ("\u3000", {}, "", None), ("ＡＢＣ", {}, "▁ABC", [0, 0, 1, 2, 3]), ("㍿", {}, "▁株式会社", [0, 0, 0, 0, 0, 1]), ("ｸﾞｰｸﾞﾙ", {}, "▁グーグル", [0, 0, 2, 3, 5, 6]), ("①②③", {}, "▁123", [0, 0, 1, 2, 3]),
+    (" I  saw a\u3000 \u3000girl\u3000\u3000", {}, "▁I▁saw▁a▁girl", [1, 1, 2, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16]), ("I saw a girl", {"add_dummy_prefix": False}, "I▁saw▁a▁girl", [*range(13)]),
+    ("I saw a girl", {"treat_whitespace_as_suffix": True}, "I▁saw▁a▁girl▁", [*range(13), 12]), ("  I saw a girl ", {"escape_whitespaces": False}, " I saw a girl", [2, *range(2, 15)]),
+    (" I  saw a girl ", {"remove_extra_whitespaces": False}, "▁▁I▁▁saw▁a▁girl▁", [0, *range(16)]), (" I  saw a girl ", {"remove_extra_whitespaces": False, "add_dummy_prefix": False}, "▁I▁▁saw▁a▁girl▁", [*range(16)]),
+    ("a\x7fb\x7f", {}, "▁ab", [0, 0, 2, 4]), ("\x7f", {}, "", None), ("\x7f", {"remove_extra_whitespaces": False}, "▁", [0, 1]), ("Ａ<b>Ａ Ａ", {"user_defined": ("<b>", "Ａ Ａ")}, "▁A<b>Ａ▁Ａ", [0, 0, 1, 1, 1, 4, 4, 4, 7])]
+
+
+@pytest.mark.parametrize(("text", "given", "expected", "origins"), LIBRARY)
+def test_what_the_librarys_own_tests_ask(text, given, expected, origins):
+    n = SentencePieceNormalizer(build_charsmap(KANA), **given)
+    assert n.normalize(text) == n.normalize_ref(text) == n.align(text).text == expected
+    if origins: assert n.align(text).marks() == [*zip(origins, origins[1:])]
+
+
+@pytest.mark.peers
+def test_the_library_answers_so():
+    for text, given, expected, origins in LIBRARY:
+        got, places = theirs(proto_of(SentencePieceNormalizer(build_charsmap(KANA), **given))).normalize(text, with_offsets=True)
+        assert got == expected and (origins is None or places == origins), (text, given, got, places)
+
+
+NESTED = [SentencePieceNormalizer(build_charsmap({"a" * n: "bx"[n % 2] * (n % 3) for n in range(1, k)}) if k else b"", False, False, user_defined=tuple("<" * n for n in range(1, m))) for k, m in ((32, 0), (33, 0), (34, 64), (60, 65), (0, 66), (90, 140))]
+
+
+@pytest.mark.parametrize("n", NESTED, ids=lambda n: f"{len(n.charsmap)}-{len(n.user_defined)}")
+def test_rows_of_keys_and_spellings_that_begin_alike(n):
+    for text in ("a" * 70, "<" * 150, "a" * 40 + "<" * 80 + "a" * 33):
+        assert n.normalize(text) == n.normalize_ref(text) == n.align(text).text
+    assert SentencePieceNormalizer(user_defined=tuple("<" * k for k in range(1, 70))).align("<" * 66).marks()[64:] == [(0, 64), (64, 64), (64, 66)]
+
+
+@pytest.mark.peers
+def test_rows_against_sentencepiece():
+    for n in NESTED:
+        sp = theirs(proto_of(n))
+        for text in ("a" * 70, "<" * 150, "a" * 40 + "<" * 80 + "a" * 33):
+            expected, origins = sp.normalize(text, with_offsets=True)
+            assert n.normalize(text) == expected and n.align(text).marks() == [*zip(origins, origins[1:])]
+
+
 def test_aligned_again():
     "What has been changed already keeps its places."
     rng = random.Random(4)
@@ -185,6 +229,19 @@ def test_time_is_proportional_to_the_text():
             assert time.perf_counter() - start < 4, piece
 
 
+def test_a_long_key_costs_no_memory():
+    "A key of ten thousand letters in the map for decoded text, and a stream whose text waits for its end."
+    undo = SentencePieceDecoder(denormalizer=build_charsmap({"a" * 10_000: "x", "ab": "c"}))
+    tracemalloc.start()
+    assert held_back(undo, ["a", "b", "a" * 9, "c", "a"]) == ["", "c", "", "a" * 9 + "c", "", "a"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
+    stages, start = SentencePieceDecoder(denormalizer=SentencePieceNormalizer(build_charsmap({"ab": "c"}))).stages(), time.perf_counter()
+    for _ in range(30_000): assert stages[1].push([("abab", True)]) == []
+    assert stages[1].finish() == [("▁" + "cc" * 30_000, True)] and time.perf_counter() - start < 4
+
+
 BYTES = [Piece(f"<0x{b:02X}>", 0.0, BYTE) for b in range(256)]
 
 
@@ -221,7 +278,7 @@ def test_decoding_any_ids_against_sentencepiece():
     rng = random.Random(6)
     for _ in range(max(60, N_TEXTS // 10)):
         proto = decoding_proto(rng)
-        sp, ours, undone = theirs(proto), sentencepiece_decoder(proto), proto.denormalizer("precompiled_charsmap")
+        sp, ours = theirs(proto), sentencepiece_decoder(proto)
         for _ in range(20):
             ids = [i for i in drawn_ids(rng, proto, rng.choice((0, 1, 2, 3, 5, 12)))]
             assert decode_pieces(ours, [proto.pieces[i].piece for i in ids]) == sp.decode(ids), (ours.to_dict(), [proto.pieces[i] for i in ids])
