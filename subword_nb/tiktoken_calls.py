@@ -6,9 +6,9 @@
 __all__ = ['encode_ordinary', 'decode_single_token_bytes', 'decode_tokens_bytes', 'decode_with_offsets', 'token_byte_values',
            'encode_single_token', 'encode_with_unstable']
 
-# %% ../nbs/62_tiktoken_calls.ipynb #b8ed4019
+# %% ../nbs/62_tiktoken_calls.ipynb #eb0506d6
 from bisect import bisect_left
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from .bpe_encode import BPE, bpe_encode
 from .decoding import decode_bytes
@@ -25,7 +25,7 @@ def encode_ordinary(
     "The ids of a text that gives no commands."
     return encode(tok, text, add_special_tokens=False, allowed_special=(), errors=errors)
 
-# %% ../nbs/62_tiktoken_calls.ipynb #9fc3614b
+# %% ../nbs/62_tiktoken_calls.ipynb #8815a2a1
 def decode_single_token_bytes(
     tok, # A tokenizer
     id:int, # One id
@@ -36,40 +36,47 @@ def decode_single_token_bytes(
 def decode_tokens_bytes(
     tok, # A tokenizer
     ids:Iterable[int], # Ids, a list or an array
-)->list[bytes]: # The bytes of each; joined, those of the text
+)->list[bytes]: # The bytes of each, alone; in byte-level vocabularies, joined, those of the text
     "The bytes of each id."
-    return [decode_bytes(tok, [i]) for i in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+    return _each(tok, ids)[0]
 
-# %% ../nbs/62_tiktoken_calls.ipynb #2c54efd0
+def _each(tok, ids):
+    "The bytes of each id alone, and of all together."
+    ids = list(ids) if isinstance(ids, Iterator) else ids
+    together = decode_bytes(tok, ids) # refuses what are no ids
+    return [decode_bytes(tok, [i]) for i in ids], together
+
+# %% ../nbs/62_tiktoken_calls.ipynb #7ec43b57
 def decode_with_offsets(
     tok, # A tokenizer
     ids:Iterable[int], # Ids whose bytes together are UTF-8
 )->tuple[str,list[int]]: # The text; for each id the index of the first character that has a byte of it
     "The text of ids, and where in it each of them begins."
-    parts, offsets, n = decode_tokens_bytes(tok, ids), [], 0
+    (parts, together), offsets, n = _each(tok, ids), [], 0
+    if b"".join(parts) != together: raise ValueError(f"ids side by side are not decoded here as each of them alone ({tok.decoder!r}), so that they have no places of their own; encode with align, which knows the offsets")
     for part in parts:
         offsets.append(max(0, n - (0x80 <= part[0] < 0xC0)) if part else n)
         n += sum(not 0x80 <= byte < 0xC0 for byte in part)
-    try: return b"".join(parts).decode("utf-8"), offsets
+    try: return together.decode("utf-8"), offsets
     except UnicodeDecodeError as e: raise ValueError(f"the ids do not spell UTF-8: byte 0x{e.object[e.start]:02x} at offset {e.start} of their {len(e.object)} bytes ({e.reason}); "
                                                      "pass ids of whole characters, or use decode, which replaces what is none") from None
 
-# %% ../nbs/62_tiktoken_calls.ipynb #5599a0c0
+# %% ../nbs/62_tiktoken_calls.ipynb #a52f9fd3
 def _byte_model(tok):
     "The BPE model of a byte-level tokenizer; anything else is refused."
     if isinstance(tok.model, BPE) and spells_bytes(tok.pre_tokenizer): return tok.model
     raise ValueError(f"tokens have bytes of their own in byte-level BPE, and this is {tok.model!r}, split by {tok.pre_tokenizer!r}; load a tokenizer of that kind")
 
 def _tokens(tok):
-    "Ordinary tokens in the order of their bytes, their ids, and id → length; worked out once for each set of parts."
+    "Ordinary tokens in the order of their bytes, their ids, and how many bytes each id has; worked out once for each set of parts."
     kept = tok.__dict__.get("_sorted_tokens")
     if kept is None or kept[0] is not tok.model or kept[1] is not tok.added_tokens:
         added = {t.content for t, _ in tok.added_tokens}
         found = sorted((from_visible(piece), i) for piece, i in _byte_model(tok).piece2id.items() if piece not in added)
-        kept = tok.__dict__["_sorted_tokens"] = tok.model, tok.added_tokens, [t for t, _ in found], [i for _, i in found], {i: len(t) for t, i in found}
+        kept = tok.__dict__["_sorted_tokens"] = tok.model, tok.added_tokens, [t for t, _ in found], [i for _, i in found], {i: len(t) for t, i in found} | {i: len(decode_single_token_bytes(tok, i)) for _, i in tok.added_tokens}
     return kept[2:]
 
-# %% ../nbs/62_tiktoken_calls.ipynb #80e638c5
+# %% ../nbs/62_tiktoken_calls.ipynb #30ee73e0
 def token_byte_values(
     tok, # A byte-level BPE tokenizer
 )->list[bytes]: # Sorted; special tokens are not among them
@@ -81,12 +88,13 @@ def encode_single_token(
     text_or_bytes:str|bytes, # What the token spells
 )->int: # Its id; special tokens are found, too
     "The id of a single token."
+    if not isinstance(text_or_bytes, (str, bytes, bytearray, memoryview)): raise ValueError(f"a token is a {type(text_or_bytes).__name__}; expected str or bytes")
     data = encode_text(text_or_bytes) if isinstance(text_or_bytes, str) else bytes(text_or_bytes)
     added = {t.content.encode("utf-8"): i for t, i in tok.added_tokens}
-    piece = to_visible(data) if spells_bytes(tok.pre_tokenizer) else data.decode("utf-8", "replace")
-    if piece in tok.model.piece2id and data not in added: return tok.model.piece2id[piece]
+    piece = to_visible(data) if spells_bytes(tok.pre_tokenizer) else data.decode("utf-8", "surrogateescape") # no piece has these
     if data in added: return added[data]
-    raise KeyError(f"no token spells {text_or_bytes[:60]!r}; encode gives the ids of any text")
+    if piece in tok.model.piece2id: return tok.model.piece2id[piece]
+    raise KeyError(f"no token spells {(text_or_bytes if isinstance(text_or_bytes, str) else data)[:60]!r}; encode gives the ids of any text")
 
 # %% ../nbs/62_tiktoken_calls.ipynb #4bc4c96a
 _BLANK = b" \n\t"

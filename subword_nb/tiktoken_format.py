@@ -7,34 +7,36 @@ __all__ = ['PUBLISHED', 'read_ranks', 'write_ranks', 'encode_by_ranks_ref', 'Rec
            'TiktokenSource', 'identify', 'looks_like_ranks', 'published_ranks', 'read_tiktoken', 'read_encoding',
            'parts_to_ranks', 'to_tiktoken', 'write_tiktoken', 'tiktoken_notes']
 
-# %% ../nbs/51_tiktoken_format.ipynb #6648ffa9
+# %% ../nbs/51_tiktoken_format.ipynb #b6e54944
 import base64
 import hashlib
 import os
 import re
 import tempfile
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from . import decoders
+from . import decoders, processors
 from .bpe_encode import BPE, bpe_encode
 from .hf_format import Parts, write_atomically
 from .patterns import PATTERNS, compile_pattern
 from .pretokenizers import ByteLevel, Sequence, Split, byte_level
 from .splitting import same_in_both
-from .text import CHAR2BYTE, from_visible, to_visible
+from .text import CHAR2BYTE, encode_text, from_visible, to_visible
 from .vocab import AddedToken
 
-# %% ../nbs/51_tiktoken_format.ipynb #ec6aa7e2
-_LINE = re.compile(rb"([A-Za-z0-9+/]+={0,2}) (0|[1-9][0-9]{0,9})")
+# %% ../nbs/51_tiktoken_format.ipynb #4ff7f945
+_LINE = re.compile(rb"(=|[A-Za-z0-9+/]+={0,2}) (0|[1-9][0-9]{0,9})") # = is the empty token
 def _shown(data): return repr(data[:40].decode("latin-1")) + "…" * (len(data) > 40)
+def _spelled(token): return base64.b64encode(token) or b"="
 def _of_line(line):
     "The token and the rank in a line; None if it holds no such thing."
     found = _LINE.fullmatch(line)
     try: token = base64.b64decode(found[1]) if found else b""
     except ValueError: return None
-    return (token, int(found[2])) if token and base64.b64encode(token) == found[1] and int(found[2]) < 2**32 else None
+    return (token, int(found[2])) if found and _spelled(token) == found[1] and int(found[2]) < 2**32 else None
 
 def _fault(line):
     "What is wrong with a line of a rank file."
@@ -62,12 +64,13 @@ def read_ranks(
         ranks[token], line_of[rank] = rank, n
     return ranks
 
-# %% ../nbs/51_tiktoken_format.ipynb #3f242a36
+# %% ../nbs/51_tiktoken_format.ipynb #4c2e1a13
 def _check_ranks(ranks):
     "Refuse what is no table of ranks."
+    if not isinstance(ranks, Mapping): raise ValueError(f"ranks are a {type(ranks).__name__}; pass a map from token to rank")
     owner = {}
     for token, rank in ranks.items():
-        if not isinstance(token, bytes) or not token or type(rank) is not int or not 0 <= rank < 2**32: raise ValueError(f"the token {token!r} has the rank {rank!r}; expected at least one byte, and a whole number from 0 to {2**32 - 1}")
+        if not isinstance(token, bytes) or type(rank) is not int or not 0 <= rank < 2**32: raise ValueError(f"the token {token[:40] if isinstance(token, bytes) else token!r} has the rank {rank!r}; expected bytes, and an int from 0 to {2**32 - 1}")
         if rank in owner: raise ValueError(f"the tokens {owner[rank][:40]!r} and {token[:40]!r} both have the rank {rank}; each token needs a rank of its own")
         owner[rank] = token
     return owner
@@ -78,7 +81,7 @@ def write_ranks(
 )->Path: # The path
     "Write a rank file in the order of ranks, atomically."
     owner = _check_ranks(ranks)
-    return write_atomically(path, b"".join(b"%s %d\n" % (base64.b64encode(owner[rank]), rank) for rank in sorted(owner)))
+    return write_atomically(path, b"".join(b"%s %d\n" % (_spelled(owner[rank]), rank) for rank in sorted(owner)))
 
 # %% ../nbs/51_tiktoken_format.ipynb #928e846b
 def encode_by_ranks_ref(
@@ -149,11 +152,10 @@ _QWEN25 = (*_QWEN, *(f"{name}_{side}" for name in ("object_ref", "box", "quad", 
            *_FIM, "fim_pad", "repo_name", "file_sep")
 _QWEN3 = (*_QWEN25, "<tool_response>", "</tool_response>", "<think>", "</think>")
 
-# %% ../nbs/51_tiktoken_format.ipynb #8da6a37a
+# %% ../nbs/51_tiktoken_format.ipynb #bb0eeb03
 def _numbered(first, names): return {name if name[0] == "<" else f"<|{name}|>": first + k for k, name in enumerate(names)}
 def _known(name, pattern, special, size=0): return Published(name, _GPT2 if name == "gpt2" else _FILES[pattern], pattern, special, max(size, *(i + 1 for i in special.values())))
-_END = _numbered(50256, _QWEN[:1])
-_CL100K, _O200K = _numbered(100257, (*_QWEN[:1], *_FIM)) | {"<|endofprompt|>": 100276}, {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}
+_END, _CL100K, _O200K = _numbered(50256, _QWEN[:1]), _numbered(100257, (*_QWEN[:1], *_FIM)) | {"<|endofprompt|>": 100276}, {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}
 PUBLISHED = {p.name: p for p in (_known("gpt2", "r50k", _END), _known("r50k_base", "r50k", _END), _known("p50k_base", "p50k", _END, 50281), _known("p50k_edit", "p50k", _END | _numbered(50281, _FIM)),
     _known("cl100k_base", "cl100k", _CL100K), _known("o200k_base", "o200k", _O200K), _known("o200k_harmony", "o200k", _numbered(199998, _HARMONY) | _O200K),
     _known("llama3", "llama3", _numbered(128000, _LLAMA3)), _known("llama3.1", "llama3", _numbered(128000, _LLAMA31)), _known("qwen", "qwen2", _numbered(151643, (*_QWEN, *(f"extra_{i}" for i in range(205))))),
@@ -161,29 +163,27 @@ PUBLISHED = {p.name: p for p in (_known("gpt2", "r50k", _END), _known("r50k_base
 
 def _published(name):
     "A published encoding by its name."
-    if name in PUBLISHED: return PUBLISHED[name]
+    if isinstance(name, str) and name in PUBLISHED: return PUBLISHED[name]
     raise ValueError(f"encoding={name!r} is not known; known: {', '.join(PUBLISHED)}")
 
-# %% ../nbs/51_tiktoken_format.ipynb #5b119222
+# %% ../nbs/51_tiktoken_format.ipynb #36564059
+def _digest(data): return hashlib.sha256(data).hexdigest()
 def identify(
     data:bytes, # All of a file
 )->str|None: # The first name in `PUBLISHED` that the file belongs to, such as "p50k_base"; None: it is another file
     "Which published encoding is this a file of?"
-    digest = hashlib.sha256(data).hexdigest()
+    digest = _digest(data)
     return next((p.name for p in PUBLISHED.values() for _, known in p.files if known == digest), None)
 
 def looks_like_ranks(
     data:bytes, # A file, or its beginning
 )->bool: # True: base64 and rising ranks, as far as looked
     "Does this begin as rank files do?"
-    lines = data[:1 << 16].split(b"\n")
-    if len(lines) > 1: lines.pop() # it may be cut off
-    found = [_of_line(line.removesuffix(b"\r")) for line in lines[:64]]
+    lines = data[:1 << 16].split(b"\n") # the last one may be cut off
+    found = [_of_line(line.removesuffix(b"\r")) for line in (lines[:-1] or lines)[:64]]
     return None not in found and all(a[1] < b[1] for a, b in zip(found, found[1:]))
 
-# %% ../nbs/51_tiktoken_format.ipynb #620c9e8d
-def _digest(data): return hashlib.sha256(data).hexdigest()
-
+# %% ../nbs/51_tiktoken_format.ipynb #efe19c96
 def _given(name, address, digest, path):
     "The file of an encoding, from a path or a folder that the caller names."
     path, file = Path(path), address.rpartition("/")[2]
@@ -198,12 +198,12 @@ def _place(address, cache_dir):
     folder = Path(tempfile.gettempdir()) / "data-gym-cache" if said is None else Path(said)
     return None if said is not None and not str(said) else folder / hashlib.sha1(address.encode()).hexdigest(), said is not None
 
-# %% ../nbs/51_tiktoken_format.ipynb #f7664160
+# %% ../nbs/51_tiktoken_format.ipynb #0dfb18e7
 def _fetched(name, address, digest, cache_dir, download):
     "One file of an encoding, from tiktoken's cache or from where it is published."
     place, said = _place(address, cache_dir)
     if place and place.is_file() and _digest(data := place.read_bytes()) == digest: return data
-    way = f"pass path=, or put a file with the SHA-256 {digest} to {place}" if place else f"pass path= (the SHA-256 is {digest})"
+    way = f"pass path= (to Tokenizer.load the file itself, and encoding={name!r})" + f", or put a file with the SHA-256 {digest} to {place}" * bool(place)
     if "://" not in address or not download: raise FileNotFoundError(f"{name}: {address} is not in the cache" + ("; pass download=True" if "://" in address else ", and has no public address") + f"; else {way}")
     from http.client import HTTPException
     from urllib.request import urlopen
@@ -212,16 +212,14 @@ def _fetched(name, address, digest, cache_dir, download):
     except (OSError, HTTPException) as e: raise FileNotFoundError(f"{name}: {address} cannot be read ({e}); get it where there is a network, then {way}") from None
     if _digest(data) != digest: raise ValueError(f"{name}: the SHA-256 of what {address} gives ({len(data)} bytes) is {_digest(data)}, expected {digest}; try again later, or {way}")
     try:
-        if place: place.parent.mkdir(parents=True, exist_ok=True)
-        if place: write_atomically(place, data)
+        if place: place.parent.mkdir(parents=True, exist_ok=True); write_atomically(place, data)
     except OSError:
         if said: raise # a folder that nobody has named need not take it
     return data
 
 def _gpt2_ranks(data):
     "The ranks in GPT-2's vocab.bpe: the bytes in the order of their visible characters, then what each merge makes."
-    lines = data.decode("utf-8").split("\n")[1:-1]
-    return {from_visible(piece): rank for rank, piece in enumerate([*sorted(CHAR2BYTE), *(line.replace(" ", "") for line in lines)])}
+    return {from_visible(piece): rank for rank, piece in enumerate([*sorted(CHAR2BYTE), *(line.replace(" ", "") for line in data.decode("utf-8").split("\n")[1:-1])])}
 
 # %% ../nbs/51_tiktoken_format.ipynb #5cf8d249
 def published_ranks(
@@ -235,12 +233,12 @@ def published_ranks(
     data = _fetched(name, address, digest, cache_dir, download) if path is None else _given(name, address, digest, path)
     return _gpt2_ranks(data) if address.endswith("vocab.bpe") else read_ranks(data, name)
 
-# %% ../nbs/51_tiktoken_format.ipynb #6e71e029
+# %% ../nbs/51_tiktoken_format.ipynb #e7600d0c
 _WHOLE = r"(?s:.)+" # the pattern of those who do not split
 
 def _source_of(pattern):
     "A pattern as tiktoken reads it, from a name or itself."
-    if not isinstance(pattern, str): raise ValueError(f"pattern={pattern!r} is no regular expression; pass one, or one of {', '.join(PATTERNS)}")
+    if not isinstance(pattern, str) or not pattern: raise ValueError(f"pattern={pattern!r} is no regular expression; pass one, or one of {', '.join(PATTERNS)}")
     if pattern in PUBLISHED: pattern = PUBLISHED[pattern].pattern
     if pattern not in PATTERNS and re.fullmatch(r"\w+", pattern): raise ValueError(f"pattern={pattern!r} is not known; pass a regular expression, or one of {', '.join(PATTERNS)}")
     return PATTERNS.get(pattern, pattern)
@@ -251,13 +249,14 @@ def _splitter(source):
     name = next((n for n, p in PATTERNS.items() if p == source and not n.startswith("whitespace")), None)
     return byte_level(name or Split({"Regex": source}, "removed", True, "rust"))
 
-# %% ../nbs/51_tiktoken_format.ipynb #b95ee2a8
+# %% ../nbs/51_tiktoken_format.ipynb #b5c72dfb
 def _check_special(special, owner, label):
     "Refuse special tokens that take a rank or a spelling of another."
     if not isinstance(special, Mapping): raise ValueError(f"special_tokens is a {type(special).__name__}; pass a map from spelling to id")
     for token, i in special.items():
-        if not isinstance(token, str) or not token or type(i) is not int or not 0 <= i < 2**32: raise ValueError(f"the special token {token!r} has the id {i!r}; expected text, and a whole number from 0 to {2**32 - 1}")
-        if i in owner: raise ValueError(f"{label}: the special token {token!r} has the id {i}, which is the rank of {owner[i]!r}; pass the special tokens that belong to this file")
+        if not isinstance(token, str) or not token or type(i) is not int or not 0 <= i < 2**32: raise ValueError(f"the special token {token!r} has the id {i!r}; expected text, and an int from 0 to {2**32 - 1}")
+        encode_text(token)
+        if i in owner: raise ValueError(f"{label}: the special token {token!r} has the id {i}, which is the rank of {owner[i][:40]!r}; pass the special tokens that belong to this file")
 
 def _check_table(ranks, special, label):
     "Refuse a table that lacks bytes, has gaps, or spells a special token."
@@ -279,7 +278,7 @@ def _parts(ranks, pattern, special, name, label):
     added = tuple((AddedToken(token), i) for token, i in sorted(special.items(), key=lambda item: item[1]))
     return Parts(model, pre, decoders.ByteLevel(), added, source=TiktokenSource(name, source))
 
-# %% ../nbs/51_tiktoken_format.ipynb #a55bc12a
+# %% ../nbs/51_tiktoken_format.ipynb #46511731
 def read_tiktoken(
     path:str|os.PathLike|bytes, # A rank file, or what it holds
     encoding:str|None=None, # A name in `PUBLISHED`: its pattern and special tokens; the file has to be the one published
@@ -294,8 +293,7 @@ def read_tiktoken(
     if encoding and (known is None or PUBLISHED[known].files != told.files):
         raise ValueError(f"{label} is not the file of {encoding}" + (f" but that of {known}" if known else f": its SHA-256 is {_digest(data)}, expected {told.files[0][1]}") + "; to read it all the same pass pattern= and special_tokens=")
     if told is None and pattern is None: raise ValueError(f"{label} is none of the published rank files, and does not say how text is split; pass pattern= (a regular expression, or one of {', '.join(PATTERNS)})")
-    ours = told is not None and (encoding or "://" in told.files[0][0])
-    special = special_tokens if special_tokens is not None else told.special_tokens if ours else {}
+    special = special_tokens if special_tokens is not None else told.special_tokens if told and (encoding or "://" in told.files[0][0]) else {}
     return _parts(read_ranks(data, label), told.pattern if pattern is None else pattern, special, name or encoding or known or (None if held else Path(path).stem), label)
 
 def read_encoding(
@@ -305,12 +303,11 @@ def read_encoding(
     "Read a published encoding by its name."
     return _parts(published_ranks(name, **where), PUBLISHED[name].pattern, PUBLISHED[name].special_tokens, name, name)
 
-# %% ../nbs/51_tiktoken_format.ipynb #678d49e6
+# %% ../nbs/51_tiktoken_format.ipynb #59c36256
 def _split_source(split):
     "The pattern whose matches are the pieces that a Split makes."
-    given, dialect = split.pattern, split.dialect
-    if isinstance(given, str) and given in PATTERNS: source, dialect = PATTERNS[given], "rust"
-    else: source = given if isinstance(given, str) else given.get("Regex")
+    given, known = split.pattern, isinstance(split.pattern, str) and split.pattern in PATTERNS
+    source, dialect = (PATTERNS[given], "rust") if known else (given if isinstance(given, str) else given.get("Regex"), split.dialect)
     if source is None: raise ValueError(f"{split!r} cuts at a literal text; write that as a regular expression for tiktoken")
     if dialect != "rust" and not same_in_both(source): raise ValueError(f"the pattern {source[:60]!r} is read in another way by tiktoken; write it for tiktoken: Split(pattern, dialect=\"rust\")")
     if split.behavior == "removed" and split.invert or split.behavior == "isolated" and given in [n for n in PATTERNS if not n.startswith("whitespace")]: return source
@@ -365,7 +362,7 @@ def parts_to_ranks(
     _check_rules(model, ranks, special)
     return ranks, pattern, special
 
-# %% ../nbs/51_tiktoken_format.ipynb #c10f9be7
+# %% ../nbs/51_tiktoken_format.ipynb #eea2bdc1
 def to_tiktoken(
     tok, # A tokenizer, or its `Parts`
     name:str|None=None, # What to call the encoding; None: its own name, if it has one
@@ -373,8 +370,10 @@ def to_tiktoken(
     "Make a tiktoken.Encoding of a byte-level BPE tokenizer."
     parts = getattr(tok, "parts", tok)
     ranks, pattern, special = parts_to_ranks(parts)
+    if both := [f"{a!r} and {b!r}" for a, b in zip(sorted(special), sorted(special)[1:]) if b.startswith(a)]: raise ValueError(f"the added tokens {both[0]} begin alike, and which of them tiktoken finds is chance; leave one of them out")
     try: import tiktoken
     except ImportError: raise ImportError("tiktoken is not installed; run: pip install tiktoken") from None
+    for note in _undone(parts): warnings.warn(note, stacklevel=2)
     try: return tiktoken.Encoding(name or getattr(parts.source, "name", None) or "subword_nb", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
     except ValueError as e: raise ValueError(f"tiktoken cannot read the pattern {pattern[:60]!r}: {e}") from None
 
@@ -385,15 +384,17 @@ def write_tiktoken(
     "Write the ranks of a tokenizer, atomically."
     return write_ranks(parts_to_ranks(parts)[0], path)
 
-# %% ../nbs/51_tiktoken_format.ipynb #3180f4c2
+# %% ../nbs/51_tiktoken_format.ipynb #bf17d54c
+def _undone(parts):
+    "What tiktoken does not do, though the tokenizer does."
+    notes = [f"that {t.content!r} is found in every text: to tiktoken it is a special token" for t, _ in parts.added_tokens if not t.special][:1]
+    notes += [f"the {k.replace('_', '-')}, {type(part).__name__}: tiktoken puts nothing around ids and cuts nothing off" for k in ("post_processor", "truncation", "padding") if (part := getattr(parts, k)) is not None and not isinstance(part, processors.ByteLevel)]
+    return notes + [f"the decoder, {parts.decoder!r}: tiktoken joins bytes"] * (not isinstance(parts.decoder, decoders.ByteLevel))
+
 def tiktoken_notes(
     parts:Parts, # The parts of a byte-level BPE tokenizer
 )->list[str]: # Sentences for a human, none if nothing is lost
     "What a rank file does not hold of a tokenizer."
-    ranks, pattern, special = parts_to_ranks(parts)
-    notes = [f"the pattern, {pattern!r}: pass it as pattern= to read_tiktoken"]
-    if special: notes.append(f"{len(special)} special tokens, {min(special, key=special.get)!r} first: pass them as special_tokens=")
-    if loose := [t.content for t, _ in parts.added_tokens if not t.special]: notes.append(f"that {loose[0]!r} is found in every text: to tiktoken it is a special token")
-    notes += [f"the {k.replace('_', '-')}, {type(part).__name__}: tiktoken puts nothing around ids and cuts nothing off" for k in ("post_processor", "truncation", "padding") if (part := getattr(parts, k)) is not None]
-    if not isinstance(parts.decoder, decoders.ByteLevel): notes.append(f"the decoder, {parts.decoder!r}: tiktoken joins bytes")
-    return notes
+    _, pattern, special = parts_to_ranks(parts)
+    first = f"special tokens, {len(special)} in all, {min(special, key=special.get)!r} first: pass them as special_tokens=" if special else ""
+    return [f"the pattern, {pattern!r}: pass it as pattern= to read_tiktoken", *[first] * bool(first), *_undone(parts)]
