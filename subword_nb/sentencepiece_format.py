@@ -6,9 +6,10 @@
 __all__ = ['Reversed', 'parts_from_proto', 'read_sentencepiece', 'as_sentencepiece', 'sentencepiece_notes', 'proto_from_parts',
            'write_sentencepiece']
 
-# %% ../nbs/57_sentencepiece_format.ipynb #f50473af
+# %% ../nbs/57_sentencepiece_format.ipynb #d5d949cf
 import os
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
 
 from . import decoders, normalizers
@@ -94,7 +95,7 @@ def read_sentencepiece(
     "Read a SentencePiece model."
     return parts_from_proto(read_model_proto(Path(path).read_bytes(), str(path)), str(path), add_bos, add_eos, reverse)
 
-# %% ../nbs/57_sentencepiece_format.ipynb #b34b13d2
+# %% ../nbs/57_sentencepiece_format.ipynb #0745c8db
 @dataclass
 class _Text:
     "What happens to a text, in SentencePiece's terms."
@@ -102,17 +103,25 @@ class _Text:
     charsmap: bytes|None = None # The same as it stands in a file
     name: str = "identity" # What such rules are called
     front: bool = False # Is a space put in front?
+    unless: bool = False # Only where there is none?
     runs: bool = False # Are runs of spaces made one?
-    trims: bool = False # Are spaces dropped at the ends?
+    shown: bool = False # And written as ▁?
+    left: bool = False # Are spaces dropped in front?
+    right: bool = False # And at the end?
+    words: bool = False # Are spaces dropped between words too?
     escape: bool = False # Are spaces written as ▁?
     suffix: bool = False # Is the space put at the end instead?
     cut: bool|None = None # Does the model see one word at a time? None: nothing is said of it
+    needs: object = None # A step that is right only if spaces are written as ▁ in the end
+    own: bool = False # Is all of it said by SentencePiece's normalizer?
+    alone: tuple = () # What that one leaves as it is
     notes: tuple = () # What is not the same
 
     def note(self, text): self.notes += (text,)
-    def done(self): return self.front or self.runs or self.trims or self.escape # Are spaces already treated, so that rules come too late?
+    def done(self): return self.own or self.front or self.runs or self.left or self.right or self.escape # Are spaces already treated, so that rules come too late?
 
-# %% ../nbs/57_sentencepiece_format.ipynb #7a95c1af
+# %% ../nbs/57_sentencepiece_format.ipynb #2dffdd2b
+@lru_cache(8)
 def _each(step):
     "What a step makes of single characters, those that it changes."
     blocks = ("".join(map(chr, range(a, min(a + 256, 0x110000)))) for a in range(0, 0x110000, 256) if not 0xD800 <= a < 0xE000)
@@ -146,30 +155,41 @@ def _by_rules(text, step):
     else: return False
     return True
 
-# %% ../nbs/57_sentencepiece_format.ipynb #69dacc7b
+# %% ../nbs/57_sentencepiece_format.ipynb #f9b2db3e
 def _by_spaces(text, step):
     "Take a step that is about spaces; False if it is none."
-    kind = type(step)
-    if kind is normalizers.Prepend and step.prepend == "▁" and not text.front: text.front = True
+    kind, late = type(step), text.front or text.escape or text.shown
+    if kind is normalizers.Prepend and step.prepend == "▁" and not text.front: text.front, text.needs = True, step
     elif kind is normalizers.Replace and not step.regex and (step.pattern, step.content) == (" ", "▁"): text.escape = True
-    elif _is_space_run(step) and not text.escape: text.runs = True
-    elif kind is normalizers.Strip and step.right and not text.front: text.trims = True
-    elif kind is WhitespaceSplit and not text.front and not text.escape:
+    elif _is_space_run(step) and not text.escape:
+        text.runs = True
+        if step.content == "▁": text.shown, text.needs = True, step
+    elif kind is normalizers.Strip and not late: text.left, text.right = text.left or step.left, text.right or step.right
+    elif kind is WhitespaceSplit and not late:
         _then(text, _spaces())
-        text.runs = text.trims = True
-    elif kind is Metaspace and step.replacement == "▁": _by_metaspace(text, step)
+        text.runs, text.left, text.right, text.words, text.needs = True, True, True, True, step
+    elif kind is Metaspace and step.replacement == "▁" and (step.prepend_scheme == "always" or not text.words): _by_metaspace(text, step)
     elif step == Split("▁", "merged_with_next") and text.escape: text.cut = True
     else: return kind is WholeText
     return True
 
 def _by_metaspace(text, step):
     "Take the step that writes spaces as ▁, puts one in front and cuts before each."
-    if step.prepend_scheme != "never" and not text.front:
-        text.front = True
-        text.note("a word that begins with ▁ gets one more in front in SentencePiece, and ▁ at the end of a text is dropped" if text.runs else "a text that begins with ▁ or with a space gets one more in front in SentencePiece")
-    text.escape, text.cut = True, step.splits
+    if step.prepend_scheme != "never" and not text.front: text.front = text.unless = True
+    text.escape, text.cut = True, bool(text.cut or text.words or step.splits)
 
-# %% ../nbs/57_sentencepiece_format.ipynb #69cd0907
+# %% ../nbs/57_sentencepiece_format.ipynb #31a2a716
+def _edge_notes(text):
+    "What SentencePiece does another way where a text begins and ends."
+    there = "in SentencePiece"
+    ends = ["the beginning"] * (not text.left and not text.unless) + ["the end"] * (not text.right)
+    if text.runs and ends: yield f"spaces at {' and at '.join(ends)} of a text are dropped {there}"
+    if (text.left or text.right) and any((text.rules or {}).get(c, c) == c for c in _spaces()): yield f"of white space at the ends of a text, only spaces are dropped {there}"
+    if text.unless: yield f"a {'word' if text.words else 'text'} that begins with ▁{'' if text.runs else ' or with a space'} gets one more in front {there}"
+    if text.runs and text.escape: yield f"▁ at the end of a text is dropped {there}"
+    if text.front and "" in (text.rules or {}).values(): yield f"a text of which nothing is left becomes one ▁ {there}"
+
+# %% ../nbs/57_sentencepiece_format.ipynb #8e7fb670
 def _flat(step, kind, name):
     "The steps of a sequence, which may hold others."
     return [s for inner in getattr(step, name) for s in _flat(inner, kind, name)] if isinstance(step, kind) else [] if step is None else [step]
@@ -178,15 +198,23 @@ def _text_of(parts):
     "What happens to a text before the model sees it, or an error that names the step."
     text, first = _Text(), True
     for step in [*_flat(parts.normalizer, normalizers.Sequence, "normalizers"), *_flat(pretokenizer(parts.pre_tokenizer), Sequence, "pretokenizers")]:
-        if type(step) is SentencePieceNormalizer and first:
-            text = _Text(None, step.charsmap, "user_defined" if step.charsmap else "identity", step.add_dummy_prefix, step.remove_extra_whitespaces, step.remove_extra_whitespaces, step.escape_whitespaces, step.treat_whitespace_as_suffix)
-        elif type(step) is Metaspace and type(parts.normalizer) is SentencePieceNormalizer and step.prepend_scheme != "never" or not (_by_rules(text, step) or _by_spaces(text, step)):
-            raise ValueError(f"a SentencePiece model has no words for {step!r}" + " at this place" * (not first) + '; train with pre_tokenizer="metaspace" and no normalizer or a SentencePieceNormalizer, or save as tokenizer.json')
+        if type(step) is SentencePieceNormalizer and first: text = _said_by(step)
+        elif text.own and not _only_cuts(text, step) or not (_by_rules(text, step) or _by_spaces(text, step)): raise _no_words(step, "" if first else " at this place")
         first = False
-    if text.trims and not text.runs: raise ValueError("a SentencePiece model that drops spaces at the ends also makes runs of them one, and Strip alone does not; train without it, or save as tokenizer.json")
-    if text.runs and not text.trims: text.note("spaces at the end of a text are dropped in SentencePiece")
+    if text.needs and not text.escape: raise _no_words(text.needs, " without ▁ for spaces behind it")
+    if (text.left or text.right) and not text.runs: raise ValueError("a SentencePiece model that drops spaces at the ends also makes runs of them one, and Strip alone does not; train without it, or save as tokenizer.json")
+    if not text.own: text.notes += tuple(_edge_notes(text))
     if text.charsmap is None: text.charsmap = build_charsmap(text.rules) if text.rules else b""
     return text
+
+def _said_by(step):
+    "What SentencePiece's normalizer says."
+    runs = step.remove_extra_whitespaces
+    return _Text(charsmap=step.charsmap, name="user_defined" if step.charsmap else "identity", front=step.add_dummy_prefix, runs=runs, left=runs, right=runs, escape=step.escape_whitespaces, suffix=step.treat_whitespace_as_suffix, own=True, alone=step.user_defined)
+
+def _only_cuts(text, step): return type(step) is WholeText or text.escape and (step == Split("▁", "merged_with_next") or type(step) is Metaspace and step.prepend_scheme == "never")
+
+def _no_words(step, where): return ValueError(f'a SentencePiece model has no words for {step!r}{where}; train with pre_tokenizer="metaspace" and no normalizer or a SentencePieceNormalizer, or save as tokenizer.json')
 
 # %% ../nbs/57_sentencepiece_format.ipynb #40cf0722
 def _kinds(parts):
@@ -249,7 +277,7 @@ def _model_in(parts, ids, kinds):
     what = "byte-level BPE" if isinstance(m, BPE) else type(m).__name__
     raise ValueError(f'a SentencePiece model holds Unigram or BPE of characters, and this is {what}; train with algorithm="unigram" or "char_bpe", or save as tokenizer.json')
 
-# %% ../nbs/57_sentencepiece_format.ipynb #9cffde0f
+# %% ../nbs/57_sentencepiece_format.ipynb #da8010ae
 def _translated(parts):
     "A tokenizer in SentencePiece's terms, and what is not the same."
     own = type(parts.model) in _MODELS.values() or isinstance(parts.model, (Unigram, BPE)) and not spells_bytes(parts.pre_tokenizer)
@@ -258,6 +286,7 @@ def _translated(parts):
     text = _text_of(parts)
     if text.cut and (wide := [p for p in ids if "▁" in p[1:] and p not in {*kinds["control"], *kinds["unused"], kinds["unk_piece"]}]):
         raise ValueError(f"the piece {wide[0]!r} holds ▁ behind its first character; here words are cut there, and SentencePiece would match it; save as tokenizer.json")
+    if lost := [p for p in text.alone if p not in kinds["user_defined"]]: raise ValueError(f"the normalizer leaves {lost[0]!r} as it is, which is no user-defined piece of the model; add it as a token that is not special, or leave it out of the normalizer")
     flags = text.front, text.runs, text.escape, text.suffix
     normalizer = SentencePieceNormalizer(text.charsmap, *flags, kinds["user_defined"])
     decoder, common = parts.decoder, dict(unk_piece=kinds["unk_piece"], control=kinds["control"], byte_fallback=kinds["byte_fallback"], add_dummy_prefix=text.front, remove_extra_whitespaces=text.runs)
@@ -272,7 +301,7 @@ def as_sentencepiece(
     "Say a tokenizer in SentencePiece's terms, or say what has none."
     return _translated(parts)[0]
 
-# %% ../nbs/57_sentencepiece_format.ipynb #6f8da3ca
+# %% ../nbs/57_sentencepiece_format.ipynb #a2f0669d
 def _model_notes(parts, new, text):
     "What is different about the model."
     m, known = parts.model, set(parts.model.piece2id)
@@ -281,7 +310,7 @@ def _model_notes(parts, new, text):
     if not own and m.unk_piece is not None and not m.fuse_unk and not m.byte_fallback: yield "several unknown characters in a row become one unknown piece in SentencePiece (here: fuse_unk=False)"
     if type(m) is Unigram and m.unk_piece is not None and m.unk_piece not in [t.content for t, _ in parts.added_tokens]: yield f"{new.unk_piece!r} in a text is one unknown piece here, and several characters in SentencePiece"
     if text.cut and "▁" not in known and not m.byte_fallback: yield "▁ is no piece, so unknown characters of two words become one unknown piece in SentencePiece"
-    if not own and isinstance(m, Unigram): yield "SentencePiece adds scores in 32 bits, so that it may choose another of two splits that are equally good but for rounding"
+    if not own and isinstance(m, Unigram) and any(128 * score % 1 for score in m.scores): yield "SentencePiece adds scores in 32 bits, so that it may choose another of two splits that are equally good but for rounding"
     if not own and [t for t, _ in parts.added_tokens if t.special and t.content != new.unk_piece]: yield "special tokens become control pieces: SentencePiece never finds them in a text, and makes nothing of them when it decodes"
     if loose and not own or set(map(str, [t.content for t in loose])) - known: yield f"the text behind {loose[0].content!r} begins anew here, and goes on in SentencePiece"
     if odd := [t for t, _ in parts.added_tokens if t.single_word or t.lstrip or t.rstrip or t.normalized]: yield f"options of added tokens such as {odd[0].content!r} (single_word, lstrip, rstrip, normalized) are lost"

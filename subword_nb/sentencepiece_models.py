@@ -56,13 +56,15 @@ class SentencePieceModel:
         "The tokens of a text."
         return part_tokens(self, [part for row in _rows(self, text, dropout, rng) for part in row.parts])
 
-# %% ../nbs/56_sentencepiece_models.ipynb #aca56fbc
+# %% ../nbs/56_sentencepiece_models.ipynb #f31c7243
 _SPACE, _BYTES = "▁", [f"<0x{b:02X}>" for b in range(256)]
 
 def _prepare(model):
     "Check a model and fill in what encoding looks up."
     if type(model) is SentencePieceModel: raise ValueError("SentencePieceModel is what four models share; make a SentencePieceUnigram, SentencePieceBPE, SentencePieceWords or SentencePieceChars")
-    for name in ("user_defined", "control", "unused"): setattr(model, name, tuple(getattr(model, name)))
+    for name in ("user_defined", "control", "unused"):
+        if isinstance(given := getattr(model, name), (str, bytes)): raise ValueError(f"{name}={given!r} is one piece; pass a list of pieces")
+        setattr(model, name, tuple(given))
     _check_pieces(model)
     _check_kinds(model)
     model.scores = array("f", model.scores).tolist()
@@ -71,7 +73,7 @@ def _prepare(model):
     model.known = {piece: i for piece, i in model.piece2id.items() if piece not in hidden}
     model._ready()
 
-# %% ../nbs/56_sentencepiece_models.ipynb #24f0aaaa
+# %% ../nbs/56_sentencepiece_models.ipynb #023fc8d2
 def _check_pieces(model):
     "Refuse pieces, ids and scores that are none."
     scores, seen = model.scores, {}
@@ -81,7 +83,7 @@ def _check_pieces(model):
         if i in seen: raise ValueError(f"{seen[i]!r} and {piece!r} both have the id {i}; give each piece an id of its own")
         seen[i] = piece
     for i, score in enumerate(scores):
-        if isinstance(score, bool) or not isinstance(score, Real): raise ValueError(f"the piece {seen.get(i)!r} has the score {score!r}; scores are numbers")
+        if isinstance(score, bool) or not isinstance(score, Real) or not -1e300 < score < 1e300: raise ValueError(f"the piece {seen.get(i)!r} has the score {score!r:.40}; scores are finite numbers of 32 bits")
 
 def _check_kinds(model):
     "Refuse kinds that contradict each other or name what is not there."
@@ -139,10 +141,10 @@ def _rows(model, text, dropout, rng):
     if getattr(model, "drops_merges", False): return [_row(model, _merged(model, text, dropout, rng))]
     raise ValueError(f"dropout={dropout} drops BPE's merges, and this is {model!r}; leave it out")
 
-# %% ../nbs/56_sentencepiece_models.ipynb #9318b02b
-def _symbols(text, user_defined, lengths):
+# %% ../nbs/56_sentencepiece_models.ipynb #f18a4ec7
+def _symbols(text, special, lengths):
     "(start, end, user-defined?) from left to right: the longest user-defined piece, else one character."
-    at, n, special = 0, len(text), set(user_defined)
+    at, n = 0, len(text)
     while at < n:
         end = next((at + k for k in reversed(lengths.get(text[at], ())) if at + k <= n and text[at:at + k] in special), 0)
         yield at, end or at + 1, end > 0
@@ -157,8 +159,8 @@ class SentencePieceWords(SentencePieceModel):
 class SentencePieceChars(SentencePieceModel):
     "A CHAR model: every character is a piece, or unknown; user-defined pieces are taken whole."
 
-    def _ready(self): self._lengths = lengths_by_first(self.user_defined)
-    def _rows(self, text): yield _row(self, [text[a:b] for a, b, _ in _symbols(text, self.user_defined, self._lengths)])
+    def _ready(self): self._special, self._lengths = frozenset(self.user_defined), lengths_by_first(self.user_defined)
+    def _rows(self, text): yield _row(self, [text[a:b] for a, b, _ in _symbols(text, self._special, self._lengths)])
 
 # %% ../nbs/56_sentencepiece_models.ipynb #1fd917e8
 def word_pattern(
@@ -190,7 +192,7 @@ def float32(
     "Round to 32 bits."
     return array("f", (number,))[0]
 
-# %% ../nbs/56_sentencepiece_models.ipynb #c24f4d3f
+# %% ../nbs/56_sentencepiece_models.ipynb #1ec243fd
 @dataclass(repr=False)
 class SentencePieceUnigram(SentencePieceModel, Unigram):
     "A UNIGRAM model: the split with the highest sum of scores, added up in 32-bit floats."
@@ -202,6 +204,7 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
         return build_lattice(text, self._spelled, self.piece2id, self.unk_score, self.piece2id.get(self.unk_piece, -1), self.lengths)
 
     def _ready(self):
+        if not 0 <= self.unk_penalty < math.inf: raise ValueError(f"unk_penalty={self.unk_penalty!r}; pass a number from 0 upwards, 10.0 for SentencePiece's")
         special, scores, self.fuse_unk = set(self.user_defined), self.scores, not self.byte_fallback
         by_length = lambda size: {p: float32(0.1 * (size(p) - 1)) if p in special else scores[i] for p, i in self.known.items()}
         self.table, self._spelled = by_length(lambda p: len(encode_text(p))), by_length(len)
@@ -211,8 +214,7 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
         self.unk_score = float32(lowest - self.unk_penalty)
 
     def _rows(self, text):
-        base, known = 0.0, self._memory
-        cell = array("f", (0.0,))
+        base, known, cell = 0.0, self._memory, array("f", (0.0,))
         for word in self._cut(text):
             row = known.get(word)
             if row is None and len(word) <= _LONG: row = _remember(known, word, _survey(self, word))
@@ -300,7 +302,7 @@ class SentencePieceBPE(SentencePieceModel):
                 if len(word) <= _LONG: _remember(known, word, row)
             yield row
 
-# %% ../nbs/56_sentencepiece_models.ipynb #59d2b7cc
+# %% ../nbs/56_sentencepiece_models.ipynb #3d7ce485
 def _rank(model):
     "What merging looks up: the rank of each joined piece, where texts are cut, what is never given out."
     usable = {p: i for p, i in model.piece2id.items() if p in model.known} | {p: model.piece2id[p] for p in model.unused}
@@ -308,15 +310,15 @@ def _rank(model):
     ranks = {k: rank for rank, k in enumerate(sorted({key(i) for i in usable.values()}, reverse=True))}
     model._ranks = {p: ranks[key(i)] for p, i in usable.items() if len(p) > 1}
     model._longest, model._spare = max(map(len, model._ranks), default=0), frozenset(model.unused)
-    model._lengths, model._cut, model._memory = lengths_by_first(model.user_defined), word_pattern(usable), {}
+    model._special, model._lengths, model._cut, model._memory = frozenset(model.user_defined), lengths_by_first(model.user_defined), word_pattern(usable), {}
 
-# %% ../nbs/56_sentencepiece_models.ipynb #3d4f028c
+# %% ../nbs/56_sentencepiece_models.ipynb #bac5b780
 def sentencepiece_bpe_ref(
     model:SentencePieceBPE, # The model
     text:str, # A normalized text
 )->list[int]: # Ids
     "The ids of a text, looking at all pairs before each merge."
-    symbols, seen = [(text[a:b], special) for a, b, special in _symbols(text, model.user_defined, lengths_by_first(model.user_defined))], {}
+    symbols, seen = [(text[a:b], special) for a, b, special in _symbols(text, set(model.user_defined), lengths_by_first(model.user_defined))], {}
     def score(i): # of the pair that begins at i; None if there is no such pair, or no such piece
         (a, fixed), (b, too) = symbols[i:i + 2] if 0 <= i < len(symbols) - 1 else [("", True)] * 2
         if fixed or too or not (a + b in model.known or a + b in model.unused): return None
@@ -332,13 +334,13 @@ def sentencepiece_bpe_ref(
     while rest: (parts.append if (s := rest.pop()) not in seen else lambda s: rest.extend(reversed(seen[s])))(s)
     return [t.id for t in part_tokens(model, parts)]
 
-# %% ../nbs/56_sentencepiece_models.ipynb #ee69a7af
+# %% ../nbs/56_sentencepiece_models.ipynb #5adc3f5e
 def _merged(model, text, dropout=None, rng=None, longest=None):
     "The parts of a text after all merges, or all that make pieces of at most `longest` characters."
     n, ranks, chance, spare = len(text), model._ranks, rng or random.Random(), model._spare if longest is None else ()
     longest = longest or model._longest
     ends, before, frozen, made, heap, last = [0] * (n + 1), [-1] * (n + 1), set(), {}, [], -1
-    for start, end, special in _symbols(text, model.user_defined, model._lengths):
+    for start, end, special in _symbols(text, model._special, model._lengths):
         ends[start], before[start], last = end, last, start
         if special: frozen.add(start)
     def offer(left, push):

@@ -208,10 +208,10 @@ def learn_unigram(
     decoder = decoders.Sequence((decoders.ByteFallback(), last)) if byte_fallback else last
     return Learned(model, decoder, found.ended, list(found.history))
 
-# %% ../nbs/46_training.ipynb #0da30ab3
+# %% ../nbs/46_training.ipynb #04363cde
 def _unigram_of(found, unk_piece, byte_fallback, *options):
     "A model of what was learned. It never matches byte pieces; they get scores at which other readers would not either."
-    piece2id, scores = _numbered(found.pieces), [lasting_score(round(1024 * score) / 1024) for score in found.scores]
+    piece2id, scores = _numbered(found.pieces), [lasting_score(round(128 * score) / 128) for score in found.scores]
     of_bytes = [f"<0x{b:02X}>" for b in range(256) if byte_fallback]
     for p in of_bytes: scores[piece2id[p]] = lasting_score(math.floor(6 * min(found.scores)) - 1.0)
     return Unigram(piece2id, scores, unk_piece, byte_fallback, *options, control=tuple(of_bytes))

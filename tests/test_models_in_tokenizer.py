@@ -47,9 +47,6 @@ def test_toy_words_in_wordpiece():
 @pytest.mark.parametrize("name, lowercase", [("bert-base-uncased", True), ("bert-base-cased", False), ("bert-base-chinese", True)])
 @pytest.mark.parametrize("said", [True, False])
 def test_bert_vocabularies_are_golden(shared_file, name, lowercase, said):
-    if not said and name == "bert-base-chinese":  # its pieces hold capitals, so it reads as cased; the golden ids are those of an uncased reading
-        assert Tokenizer.load(shared_file(f"vocab/{name}/vocab.txt")).normalizer.lowercase is False
-        said = True
     tok = Tokenizer.load(shared_file(f"vocab/{name}/vocab.txt"), **({"lowercase": lowercase} if said else {}))
     assert tok.normalizer.lowercase is lowercase
     strings = json.loads(shared_file("golden/strings.json").read_text())
@@ -223,10 +220,10 @@ def test_where_the_libraries_part(tmp_path):
     with pytest.raises(Exception, match="unk_id"):
         theirs.encode("é")
     parts = course_wordpiece().parts
-    ours, theirs = both(Tokenizer(*parts._replace(added_tokens=(*parts.added_tokens, (AddedToken("Pug!", normalized=True), 70)))))
+    ours, theirs = both(Tokenizer(*parts._replace(added_tokens=(*parts.added_tokens, (AddedToken("Pug!", normalized=True), 70)))[:8]))
     assert ours.encode("PUG!") == theirs.encode("PUG!", add_special_tokens=False).ids == [70]
     assert (ours.decode([70]), theirs.decode([70], skip_special_tokens=False)) == ("pug!", "pug!")
-    twice = Tokenizer(*parts._replace(added_tokens=((AddedToken("Pug!", normalized=True), 70), (AddedToken("PUG!", normalized=True), 71))))
+    twice = Tokenizer(*parts._replace(added_tokens=((AddedToken("Pug!", normalized=True), 70), (AddedToken("PUG!", normalized=True), 71)))[:8])
     assert twice.encode("pug!") == [71]
 
 

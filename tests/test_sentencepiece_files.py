@@ -367,7 +367,8 @@ REFUSED = {
     "suffix": (dict(algorithm="char_bpe", vocab_size=150, end_of_word_suffix="</w>", pre_tokenizer="metaspace"), "end_of_word_suffix='</w>'"), "dropout": (dict(algorithm="char_bpe", vocab_size=150, dropout=.1, pre_tokenizer="metaspace"), "dropout=0.1"),
     "penalty": (dict(algorithm="unigram", vocab_size=120, unk_penalty=5.0), "unk_penalty=5.0"), "splits": (dict(algorithm="unigram", vocab_size=120, pre_tokenizer="whitespace"), r"no words for Whitespace\(\)"),
     "late": (dict(algorithm="unigram", vocab_size=120, normalizer=[normalizers.Prepend("▁"), "lowercase"]), "no words for Lowercase"), "nfc": (dict(algorithm="unigram", vocab_size=120, normalizer="nfc"), "no words for NFC"),
-    "strip": (dict(algorithm="unigram", vocab_size=120, normalizer="strip"), "Strip alone"), "twice": (dict(algorithm="unigram", vocab_size=120, normalizer=SentencePieceNormalizer()), "no words for Metaspace"),
+    "strip": (dict(algorithm="unigram", vocab_size=120, normalizer="strip"), "Strip alone"), "twice": (dict(algorithm="unigram", vocab_size=120, normalizer=SentencePieceNormalizer()), "no words for Prepend"),
+    "twice too": (dict(algorithm="unigram", vocab_size=120, normalizer=SentencePieceNormalizer(), pre_tokenizer=pretokenizers.Metaspace()), "no words for Metaspace"), "unmarked": (dict(algorithm="unigram", vocab_size=120, pre_tokenizer="whitespace_split"), "WhitespaceSplit.. without ▁ for spaces"),
     "mark": (dict(algorithm="unigram", vocab_size=120, pre_tokenizer=pretokenizers.Metaspace("_")), r"no words for Metaspace\('_'"),
 }
 
@@ -379,6 +380,60 @@ def test_refused(name):
     tok = Tokenizer.train(LINES, **options)
     for function in (proto_from_parts, sentencepiece_notes, as_sentencepiece):
         with pytest.raises(ValueError, match=message): function(tok.parts)
+
+
+STEPS = ["lowercase", "strip_accents", "nmt", normalizers.Strip(), normalizers.Strip(left=False), normalizers.Strip(right=False), normalizers.Prepend("▁"), normalizers.Replace(" ", "▁"), normalizers.Replace(" {2,}", " ", regex=True), normalizers.Replace(" {2,}", "▁", regex=True),
+         normalizers.Replace("a", "b"), normalizers.Replace("\u00a0", " "), normalizers.Replace("▁", " "), normalizers.Replace(" ", "_"), normalizers.Replace("b", " c"), normalizers.Replace("_", ""), SentencePieceNormalizer(), SentencePieceNormalizer(add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False)]
+CUTS = [None, *(pretokenizers.Metaspace(prepend_scheme=s) for s in ("always", "never", "first")), pretokenizers.Metaspace(split=False), pretokenizers.Split("▁", "merged_with_next"), pretokenizers.WhitespaceSplit()]
+CUTS += [pretokenizers.Sequence([a, b]) for a in CUTS[4:] for b in CUTS[1:] if a is not b]
+LETTERS = sorted(set("abcdABÉéeİ▁\u00a0\t_ﬁfi1１ "))
+
+
+def pipelines(rng, n, steps):
+    "Tokenizers of any steps in any order that can be said in SentencePiece's terms, with their notes about texts, and what they are there."
+    from subword_nb.hf_format import Parts
+    from subword_nb.unigram_encode import Unigram
+    model = Unigram({p: i for i, p in enumerate(["<unk>", *LETTERS])}, [-20.0] + [-1.0 - i / 64 for i in range(len(LETTERS))], unk_piece="<unk>")
+    for _ in range(n):
+        norm = [rng.choice(steps) for _ in range(rng.choice((0, 1, 1, 2, 3, 4)))] if rng.random() < .9 else rng.choice(steps)
+        parts = Parts(model, pretokenizers.pretokenizer(rng.choice(CUTS)), None, ((AddedToken("<unk>"), 0),), None, normalizers.normalizer(norm))
+        try: notes = sentencepiece_notes(parts)
+        except ValueError: continue
+        yield Tokenizer(*parts[:8], allowed_special=()), Tokenizer(*as_sentencepiece(parts)[:8], allowed_special=()), [n for n in notes if "32 bits" not in n and "own rules" not in n]
+
+
+def check_pipelines(seed, n, steps=STEPS):
+    "Without a note all texts have the same ids; with notes, all that begin and end with letters and hold no ▁."
+    rng, silent = random.Random(seed), 0
+    for here, there, notes in pipelines(rng, n, steps):
+        silent += not notes
+        for _ in range(25):
+            s = "".join(rng.choices("abAÉéİ▁\u00a0\t_ﬁ１      ", k=rng.randrange(9)))
+            if notes: s = "d" + s.replace("▁", "e").strip().strip("_") + "d"
+            assert here.encode(s) == there.encode(s), (here.normalizer, here.pre_tokenizer, notes, s, here.tokenize(s), there.tokenize(s))
+    assert silent
+
+
+def test_pipelines():
+    check_pipelines(0, 150, STEPS[3:]) # without those that are tried on every character
+
+
+@pytest.mark.slow
+def test_many_pipelines():
+    check_pipelines(1, N)
+    check_pipelines(2, N // 50, [*STEPS, "nfkc"])
+
+
+def test_notes_of_edges():
+    "What SentencePiece does another way at the ends of a text is told, and only what it does."
+    spaces, strip, runs = normalizers.Replace(" ", "▁"), normalizers.Strip(), normalizers.Replace(" {2,}", " ", regex=True)
+    notes = lambda norm, pre=None: [n for n in sentencepiece_notes(Tokenizer.train(LINES, algorithm="unigram", vocab_size=120, normalizer=norm, pre_tokenizer=pre).parts) if "SentencePiece" in n and "32 bits" not in n and "▁ is no piece" not in n]
+    assert notes([normalizers.Prepend("▁"), spaces]) == []
+    assert notes([spaces], pretokenizers.Metaspace()) == ["a text that begins with ▁ or with a space gets one more in front in SentencePiece"]
+    assert notes([runs, spaces]) == ["spaces at the beginning and at the end of a text are dropped in SentencePiece", "▁ at the end of a text is dropped in SentencePiece"]
+    assert notes([runs, strip, normalizers.Prepend("▁"), spaces]) == ["of white space at the ends of a text, only spaces are dropped in SentencePiece", "▁ at the end of a text is dropped in SentencePiece"]
+    assert notes([runs, normalizers.Strip(left=False)], pretokenizers.Metaspace())[1:] == ["a text that begins with ▁ gets one more in front in SentencePiece", "▁ at the end of a text is dropped in SentencePiece"]
+    assert notes(None, pretokenizers.Sequence([pretokenizers.WhitespaceSplit(), pretokenizers.Metaspace()]))[0] == "a word that begins with ▁ gets one more in front in SentencePiece"
 
 
 def test_merges_that_differ():
@@ -398,7 +453,7 @@ def test_merges_that_differ():
 
 def test_notes_and_edges():
     "Every thing that is lost has a sentence; the pieces around a text are named in the file."
-    tok = Tokenizer.train(LINES, algorithm="char_bpe", vocab_size=160, pre_tokenizer="metaspace", unk_piece="<unk>", special_tokens=["<unk>", "[B]", "[E]", "<pad>"])
+    tok = Tokenizer.train(LINES, algorithm="char_bpe", vocab_size=160, pre_tokenizer=pretokenizers.Metaspace(), unk_piece="<unk>", special_tokens=["<unk>", "[B]", "[E]", "<pad>"])
     tok.post_processor = TemplateProcessing("[B] $A [E]", special_tokens=[("[B]", 1), ("[E]", 2)])
     tok.add_tokens([AddedToken("<own>", special=False, lstrip=True)])
     notes = " ".join(sentencepiece_notes(tok.parts))

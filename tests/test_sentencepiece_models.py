@@ -307,3 +307,28 @@ def test_a_model_without_unknown_spells_by_bytes():
         model = model_of(pieces, kind, True)
         assert model.encode("aé" if kind != "word" else "a▁é") == [256, *((0xE2, 0x96, 0x81) if kind == "word" else ()), 0xC3, 0xA9]
         assert pickle.loads(pickle.dumps(model)) == model
+
+
+def test_odd_arguments():
+    "Numbers of other kinds are numbers; what is no list of pieces, no finite score or no text is refused."
+    from fractions import Fraction
+    make = lambda **more: SentencePieceUnigram(**{"piece2id": {"<unk>": 0, "a": 1}, "scores": [0, Fraction(-1, 3)], "unk_piece": "<unk>", **more})
+    assert make().scores == [0.0, float32(-1 / 3)] and make(user_defined=iter(["a"])).user_defined == ("a",)
+    assert make().encode(type("Text", (str,), {})("a\ud800a")) == [1, 0, 1]
+    for more, message in [(dict(scores=[0, -10**400]), "the piece 'a' has the score -1000"), (dict(scores=[0, float("nan")]), "has the score nan"), (dict(scores=[0, 1e39]), "is inf in 32 bits"), (dict(scores=[0, True]), "has the score True"), (dict(user_defined="a"), "user_defined='a' is one piece"),
+                          (dict(control=b"a"), "control=b'a' is one piece"), (dict(unk_penalty=-1.0), "unk_penalty=-1.0"), (dict(piece2id={"<unk>": 0, b"a": 1}), "b'a' with the id 1 is no piece"), (dict(piece2id={"<unk>": 0, "a": True}), "'a' has the id True")]:
+        with pytest.raises(ValueError, match=message): make(**more)
+    bytewise = SentencePieceChars({f"<0x{b:02X}>": b for b in range(256)}, [0.0] * 256, byte_fallback=True)
+    with pytest.raises(ValueError, match="lone surrogate"): bytewise.encode("a\ud800")
+
+
+@pytest.mark.peers
+def test_many_user_defined_pieces():
+    "The longest at each place, from left to right, whatever the scores say and however many begin alike."
+    rng, names = random.Random(11), [f"<{'x' * k}>" for k in range(1, 60)] + ["<xx", "x><", ">"]
+    for kind in ("bpe", "char"):
+        pieces = [("<unk>", 0.0, UNKNOWN), *((p, -float(i), USER_DEFINED) for i, p in enumerate(names)), ("x", -70.0, NORMAL), ("xx", -1.0, NORMAL), ("<", -71.0, NORMAL)]
+        theirs, ours = peer(file_of(pieces, kind)), model_of(pieces, kind)
+        for _ in range(100):
+            text = "".join(rng.choice([rng.choice(names), "x", "<", "x" * rng.randrange(70)]) for _ in range(rng.randrange(9)))
+            assert ours.encode(text) == theirs.encode(text), text
