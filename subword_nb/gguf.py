@@ -129,14 +129,14 @@ def _pairs(r, only):
         if keep: found[key] = value
     return found
 
-# %% ../nbs/59_gguf.ipynb #ff63d951
+# %% ../nbs/59_gguf.ipynb #9f009938
 def read_gguf_metadata(
     path:str|os.PathLike, # A GGUF file
     only:str|Iterable[str]|None=None, # Keep the keys that begin with this, or with one of these; None: all
 )->dict: # key → value, in the order of the file; arrays of numbers are `array`, others lists
     "Read what stands in front of the weights; of the rest of the file not a byte."
     if only is not None: only = (only,) if isinstance(only, str) else tuple(only)
-    with open(path, "rb") as f: return _pairs(_Reader(f, str(path)), only)
+    with open(os.fspath(path), "rb") as f: return _pairs(_Reader(f, str(path)), only) # a number would be the handle of an open file
 
 def looks_like_gguf(
     data:bytes, # The first bytes of a file

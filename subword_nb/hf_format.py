@@ -291,7 +291,7 @@ def _read_merges_txt(path):
         merges.append(pair)
     return merges
 
-# %% ../nbs/50_hf_format.ipynb #e793c9fd
+# %% ../nbs/50_hf_format.ipynb #a55f78c7
 def read_gpt2(
     folder:str|os.PathLike, # Holds vocab.json and merges.txt
     special_tokens:Iterable[str]=("<|endoftext|>",), # Special if they are in the vocabulary
@@ -305,5 +305,6 @@ def read_gpt2(
     if lacking := [c for c in CHAR2BYTE if c not in vocab]:
         raise ValueError(f"{vocab_file} has no piece for {len(lacking)} of the 256 bytes, such as {lacking[0]!r}, so it is not a byte-level vocabulary; "
                          "this version reads no other kind from such a folder")
+    if all(f"{c}</w>" in vocab for c in CHAR2BYTE): raise ValueError(f"{vocab_file} marks the end of words by </w>, as CLIP's does, which is not GPT-2's; open its tokenizer.json")
     added = tuple((AddedToken(t), vocab[t]) for t in special_tokens if t in vocab)
     return Parts(model, byte_level("gpt2"), decoders.ByteLevel(), added)

@@ -269,7 +269,7 @@ class _Glue:
         *glued, self.glued = self.glued, *(p.endswith(self.separator) for p, _ in chunks)
         return [(" " * (not g) + p.removesuffix(self.separator), True) for g, (p, _) in zip(glued, chunks)]
 
-# %% ../nbs/58_nmt_format.ipynb #c7955145
+# %% ../nbs/58_nmt_format.ipynb #af7eca80
 SPECIAL = "<s>", "<pad>", "</s>", "<unk>"
 WORDS = Split({"Regex": r"[\r\n ]*\n[\r\n ]*|\A[\r ]+|[\r ]+\z| +"}, "removed")
 
@@ -277,8 +277,9 @@ def read_counts(
     path:str|os.PathLike, # A dict.txt of fairseq, or what get-vocab writes
 )->dict[str,int]: # piece → count, in the order of the file
     "Read lines of a piece and a count."
-    counts = {}
-    for n, line in enumerate(decode_text(Path(path).read_bytes(), source=str(path)).rstrip("\r\n").split("\n"), 1):
+    counts, text = {}, decode_text(Path(path).read_bytes(), source=str(path))
+    if text.startswith("\ufeff"): raise ValueError(f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of a piece; save the file without it")
+    for n, line in enumerate(text.rstrip("\r\n").split("\n"), 1):
         row = line.strip("\r ").split(" ")
         if len(row) != 2 or not re.fullmatch("[0-9]{1,18}", row[1]): raise ValueError(f"{path}, line {n}: {line[:60]!r}; expected a piece, a space and a count")
         if row[0] in counts: raise ValueError(f"{path}, line {n}: the piece {row[0]!r} has come before; keep one of the lines")

@@ -24,19 +24,20 @@ from .text import CHAR2BYTE, category, decode_text, to_visible
 from .vocab import AddedToken, check_vocabulary, invert
 from .wordpiece_encode import WordPiece
 
-# %% ../nbs/53_other_formats.ipynb #cbdfb307
+# %% ../nbs/53_other_formats.ipynb #367a34fa
 def looks_cased(
     pieces:Iterable[str], # The pieces of a vocabulary
 )->bool: # True if a piece holds a capital letter that lower-casing would change
     "Does a vocabulary hold pieces that no lower-cased text can match?"
-    ordinary = (p for p in pieces if not (p.startswith("[") and p.endswith("]")))
+    ordinary = (p for p in pieces if p[:1] + p[-1:] not in ("[]", "<>")) # special tokens are often spelled in capitals
     return any(category(c) in ("Lu", "Lt") and c.lower() != c for p in ordinary for c in p)
 
-# %% ../nbs/53_other_formats.ipynb #047559f6
+# %% ../nbs/53_other_formats.ipynb #e7bbd6f8
 def _pieces_of_lines(path):
     "piece → line number, from the lines of a file."
-    piece2id = {}
-    for i, line in enumerate(decode_text(Path(path).read_bytes(), source=str(path)).split("\n")):
+    piece2id, text = {}, decode_text(Path(path).read_bytes(), source=str(path))
+    if text.startswith("\ufeff"): raise ValueError(f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of the first piece; save the file without it")
+    for i, line in enumerate(text.split("\n")):
         piece = line.removesuffix("\r")
         if piece in piece2id: raise ValueError(f"{path}: the piece {piece!r} stands in line {piece2id[piece] + 1} and in line {i + 1}; keep one of them, or pass another file if this is no list of pieces")
         if piece: piece2id[piece] = i
@@ -270,7 +271,7 @@ def gpt2_files(
     "Find GPT-2's two files, by either pair of names."
     return next(((Path(folder) / v, Path(folder) / m) for v, m in GPT2_NAMES if (Path(folder) / v).is_file() and (Path(folder) / m).is_file()), None)
 
-# %% ../nbs/53_other_formats.ipynb #7576ad8f
+# %% ../nbs/53_other_formats.ipynb #f85eb85f
 def read_gpt2_files(
     vocab:str|os.PathLike, # vocab.json or encoder.json: piece → id
     merges:str|os.PathLike, # merges.txt or vocab.bpe: a rule a line
@@ -286,6 +287,8 @@ def read_gpt2_files(
         rules.append((pair[0], pair[1]))
     if lacking := [c for c in CHAR2BYTE if c not in piece2id]:
         raise ValueError(f"{vocab} has no piece for {len(lacking)} of the 256 bytes, such as {lacking[0]!r}, so it is not a byte-level vocabulary; pass another file")
+    if all(f"{c}</w>" in piece2id for c in CHAR2BYTE):
+        raise ValueError(f"{vocab} marks the end of words by </w>, as CLIP's does, whose text is lower-cased and split by rules that stand in neither file; open its tokenizer.json")
     try: model = BPE(piece2id, rules)
     except ValueError as e: raise ValueError(f"{merges}: {e}") from None
     return Parts(model, byte_level(pre_tokenizer), decoders.ByteLevel(), tuple((AddedToken(t), piece2id[t]) for t in special_tokens if t in piece2id))

@@ -285,3 +285,48 @@ def test_loading_a_tokenizer_from_it(server, tmp_path):
     assert Tokenizer.load(folder).encode("hug pug") == [0, 1]
     copy = shutil.copytree(folder, tmp_path / "copy")
     assert Tokenizer.load(copy).encode("hug pug x") == [0, 1, 2]
+
+
+def test_loading_by_name(server, tmp_path, monkeypatch):
+    from subword_nb import Tokenizer
+
+    monkeypatch.chdir(tmp_path)
+    ask = dict(cache_dir=tmp_path / "cache", endpoint=server.endpoint, token=False)
+    new, old = Tokenizer.load("org/whole", **ask), Tokenizer.load("org/whole", revision="v1", **ask)
+    assert (new.encode("hug bun"), old.encode("hug bun")) == ([0, 2], [2, 0])
+    assert new == Tokenizer.load(hub_folder("org/whole", **ask)) != old
+    assert Tokenizer.load(Tokenizer.load("org/whole", **ask).save(tmp_path / "again.json")) == new
+    for revision, tok in ((None, new), (SHA, new), ("v1", old), (OLD, old)):
+        server.asked.clear()
+        assert Tokenizer.load("org/whole", revision=revision, local_files_only=True, cache_dir=ask["cache_dir"]) == tok
+        assert Tokenizer.load("org/whole", revision=revision, cache_dir=ask["cache_dir"], endpoint=closed_port(), token=False) == tok, "the hub is down"
+        assert not server.asked
+    server.down = 503
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # between tries
+    assert Tokenizer.load("org/whole", **ask) == new
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    server.asked.clear()
+    assert Tokenizer.load("org/whole", **ask) == new and not server.asked
+    with pytest.raises(FileNotFoundError, match="org/bert: the cache does not hold it"): Tokenizer.load("org/bert", **ask)
+
+
+def test_options_of_the_reader_go_with_a_name(server, tmp_path):
+    from subword_nb import Tokenizer
+
+    ask = dict(cache_dir=tmp_path, endpoint=server.endpoint, token=False)
+    cased, uncased = Tokenizer.load("org/bert", **ask), Tokenizer.load("org/bert", lowercase=True, **ask)
+    assert (cased.encode("HUGS"), uncased.encode("HUGS")) == ([1], [2, 3]), "do_lower_case of its tokenizer_config.json, and what the caller says"
+    with pytest.raises(ValueError, match="lowercase= has no meaning here"): Tokenizer.load("org/whole", lowercase=True, **ask)
+    with pytest.raises(PermissionError, match="org/gated: access has to be asked for"): Tokenizer.load("org/gated", **ask)
+    assert Tokenizer.load("org/gated", **ask | {"token": "open"}).encode("pug") == [1]
+
+
+def test_a_folder_comes_before_a_repository_of_its_name(server, tmp_path, monkeypatch):
+    from subword_nb import Tokenizer
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "org" / "whole").mkdir(parents=True)
+    (tmp_path / "org" / "whole" / "tokenizer.json").write_bytes(TOKENIZER.replace(b"hug", b"local"))
+    assert Tokenizer.load("org/whole").encode("local") == [0]
+    with pytest.raises(FileNotFoundError, match="there is no file or folder"): Tokenizer.load(Path("org/other"))
+    assert not server.asked

@@ -185,7 +185,7 @@ def test_other_spellings_of_codes(tmp_path):
     assert read_codes(put(tmp_path, "#version: 0.2.0\na b\n")).version == (0, 2)
 
 
-@pytest.mark.parametrize("text, message", [("a\n", "line 1: 'a'; expected a piece, a space and a count"), ("a 1\na 2\n", "line 2: the piece 'a' has come before"), ("a b 1\n", "line 1"), ("a -1\n", "line 1"), ("", "line 1"), ("a 1\n\nb 1\n", "line 2")])
+@pytest.mark.parametrize("text, message", [("a\n", "line 1: 'a'; expected a piece, a space and a count"), ("a 1\na 2\n", "line 2: the piece 'a' has come before"), ("a b 1\n", "line 1"), ("a -1\n", "line 1"), ("", "line 1"), ("a 1\n\nb 1\n", "line 2"), ("\ufeffa 1\n", "byte order mark")])
 def test_broken_dictionaries(text, message, tmp_path):
     with pytest.raises(ValueError, match=message): read_counts(put(tmp_path, text))
 

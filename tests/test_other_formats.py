@@ -85,7 +85,7 @@ def put(folder, text, name="x.model"):
 
 
 SPECIAL = [("<|endoftext|>", 400), ("<|fim|>x", 319), ("<|fim|>", 316)]
-KINDS = {"basic": "", "gpt4": GPT4, "gpt2": PATTERNS["gpt2"], "cl100k": PATTERNS["cl100k"], "gaps": r"\w+", "end": r"\s+$|\S+|\s", "lines": r"(?s:.{1,7})|\Z"}
+KINDS = {"basic": "", "gpt4": GPT4, "gpt2": PATTERNS["gpt2"], "cl100k": PATTERNS["cl100k"], "gaps": r"\w+", "end": r"\s+$|\S+|\s", "lines": r"(?s:.{1,7})", "conditions": r"(?<!\w)\d++|(?=\S)\w+(?!x).|[^\\\]]{2,5}\b|(?>a+)\s|[\s\S]"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,7 +129,7 @@ BAD = [("", "line 1: ''; expected 'minbpe v1'"), ("minbpe v2\n\n0\n", "line 1"),
        ("minbpe v1\n\n999999999\n", "cut short"), ("minbpe v1\n\n0\n97 256\n", "line 4: the id 256 is not there yet"), ("minbpe v1\n\n0\n97\n", "line 4: '97' is no merge"), ("minbpe v1\n\n0\n97 98\n97 98\n", "line 5: this merge and line 4 both make"),
        ("minbpe v1\n\n0\n97 98\n\n99 98\n", "line 5: '' is no merge"), ("minbpe v1\n\n1\n<s>\n", "line 4: '<s>' is no special token"), ("minbpe v1\n\n1\n<s> 9\n", "the id 9 of '<s>' is taken"), ("minbpe v1\n\n2\n<s> 300\n<t> 300\n", "line 5"),
        ("minbpe v1\n\n2\n<s> 300\n<s> 301\n", "has come before"), ("minbpe v1\n\n2\n<s> 300\n<s>x 301\n", "never finds '<s>x'"), ("minbpe v1\n\n1\n<s> 900000000\n", "far beyond"), ("minbpe v1\n\n1\na 300\n", "spelled like the piece 97"),
-       ("minbpe v1\n(a)|b\n0\n", "line 2: the pattern has a group"), ("minbpe v1\n(?P<n>a)|b\n0\n", "a group"), ("minbpe v1\n[a[b]\n0\n", "line 2"), ("minbpe v1\n\\h\n0\n", "one thing to minbpe"), ("minbpe v1\n[a\n0\n", "line 2"), ("minbpe v1\n(?m:a$)\n0\n", "line 2"),
+       ("minbpe v1\n(a)|b\n0\n", "line 2: the pattern has a group"), ("minbpe v1\n(?P<n>a)|b\n0\n", "a group"), ("minbpe v1\n[a[b]\n0\n", "line 2"), ("minbpe v1\n[\\\\[]\n0\n", "one thing to minbpe"), ("minbpe v1\n[x\\h]\n0\n", "one thing to minbpe"), ("minbpe v1\n\\H|\\e\n0\n", "one thing to minbpe"), ("minbpe v1\n(?=a)|.\n0\n", "can match nothing"), ("minbpe v1\n\\w*?|b\n0\n", "can match nothing"), ("minbpe v1\n\\h\n0\n", "one thing to minbpe"), ("minbpe v1\n[a\n0\n", "line 2"), ("minbpe v1\n(?m:a$)\n0\n", "line 2"),
        (b"minbpe v1\n\n0\n\xff\n", "is not UTF-8"), ("minbpe v1\n\n0\n97 97\n" + "".join(f"{i} {i}\n" for i in range(256, 330)), "more than 134,217,728 bytes")]
 
 
@@ -255,3 +255,37 @@ def test_real_vocab_txt_written_again(shared_file, tmp_path):
     for name in ("bert-base-cased", "bert-base-uncased", "bert-base-chinese"):
         path = shared_file(f"vocab/{name}/vocab.txt")
         assert write_vocab_txt(read_vocab_txt(path), tmp_path / "v.txt").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("pattern", [r"\s*", r"a?|b", r"(?:ab|c{0,2})", r"(?!x)", r"x*+|y", r"a{0}b{0,}", r"(?>a*)(?<=b)", r"^|a", r"\b", r"(?i:a|)", r"(?:a|b|\Z)"])
+def test_patterns_that_match_nothing(pattern, tmp_path):
+    "An empty match is where minbpe's regex module and the others part, so neither reader nor writer takes such a pattern."
+    with pytest.raises(ValueError, match="line 2: .* can match nothing"): read_minbpe(put(tmp_path, f"minbpe v1\n{pattern}\n0\n"))
+    if r"\Z" in pattern: return
+    tok = Tokenizer.train([CORPUS], vocab_size=300, algorithm="bpe", pre_tokenizer="gpt2")
+    parts = tok.parts._replace(pre_tokenizer=byte_level(Split(pattern, dialect="rust")))
+    with pytest.raises(ValueError, match="can match nothing"): write_minbpe(parts, tmp_path / "no.model", renumber=True)
+    assert not (tmp_path / "no.model").exists()
+
+
+@pytest.mark.parametrize("pattern", [*PATTERNS.values(), GPT4, r"a|(?=b)b", r"\s+$|\S+", r"(?<=\w)\W++", r"x{1,}+", r"\bx\b", r"(?:|a)b"])
+def test_patterns_that_match_something(pattern, tmp_path):
+    assert read_minbpe(put(tmp_path, f"minbpe v1\n{pattern}\n0\n"))
+
+
+def test_marks_that_editors_leave(tmp_path):
+    for name, read in (("vocab.txt", read_vocab_txt), ("x.model", read_minbpe)):
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + (b"[PAD]\n[UNK]\n" if name == "vocab.txt" else b"minbpe v1\n\n0\n"))
+        with pytest.raises(ValueError, match="line 1"): read(tmp_path / name)
+
+
+def test_files_of_clip_are_not_read_as_those_of_gpt2(tmp_path):
+    from subword_nb.text import CHAR2BYTE
+
+    letters = [*CHAR2BYTE]
+    (tmp_path / "vocab.json").write_text(json.dumps({p: i for i, p in enumerate([*letters, *(c + "</w>" for c in letters), "in</w>", "in"])}), encoding="utf-8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\ni n</w>\ni n\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="as CLIP's does, .* open its tokenizer.json"): Tokenizer.load(tmp_path)
+    (tmp_path / "vocab.json").write_text(json.dumps({p: i for i, p in enumerate([*letters, "in", "</w>", "!</w>"])}), encoding="utf-8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\ni n\n", encoding="utf-8")
+    assert Tokenizer.load(tmp_path).encode("in") == [256], "pieces that only happen to hold it"
