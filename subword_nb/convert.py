@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['generated_texts', 'shrink', 'reason', 'Difference', 'Report', 'compare', 'surfaces', 'Conversion', 'convert']
 
-# %% ../nbs/67_convert.ipynb #d246ae01
+# %% ../nbs/67_convert.ipynb #c15600e8
 import os
 import random
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from .draw import printable
+from .draw import clip, printable
 from .engine import compiled, units_of
 from .files import KINDS
 from .tokenizer import Tokenizer
@@ -73,15 +73,15 @@ def reason(
     cut = "" if seen[0] == seen[1] else f", and the text is cut differently before it: {seen[0]} and {seen[1]}"
     return f"the model sees {told[0]!r} and splits it as {' | '.join(pieces[0])} and as {' | '.join(pieces[1])}{cut}"
 
-# %% ../nbs/67_convert.ipynb #95cecabb
+# %% ../nbs/67_convert.ipynb #81dfdd38
 def _ids(tok, text, around=True):
     "The ids of a text, or the kind of error it gives; of a function, what it returns."
     try: return list(tok(text)) if not isinstance(tok, Tokenizer) else tok.encode(text, add_special_tokens=around, allowed_special=())
     except (ValueError, KeyError) as e: return type(e).__name__
 
-def _named(tok, text):
+def _named(tok, text, around=True):
     "The pieces of a text, for formats that number them anew."
-    ids = _ids(tok, text)
+    ids = _ids(tok, text, around)
     return [tok.id2piece[i] for i in ids] if isinstance(ids, list) else ids
 
 # %% ../nbs/67_convert.ipynb #ae43d597
@@ -108,16 +108,17 @@ class Report(NamedTuple):
 
     def __str__(self): return _report(self)
 
-# %% ../nbs/67_convert.ipynb #f952b404
+# %% ../nbs/67_convert.ipynb #6b86ce76
 def _report(r):
     "A report in words."
     if r.identical: return f"identical on {r.n:,} strings"
     lines = [f"different on {r.n_different:,} of {r.n:,} strings"] if r.n_different else [f"the same ids on {r.n:,} strings"]
-    for d in r.differences: lines += [f"  {d.text!r}: {d.a} and {d.b}", f"    {d.reason}"]
+    short = lambda value: clip(value if isinstance(value, str) else repr(value), 160)
+    for d in r.differences: lines += [f"  {short(repr(d.text))}: {short(d.a)} and {short(d.b)}", f"    {clip(d.reason, 400)}"]
     if r.n_decoded: lines.append(f"  decoded differently on {r.n_decoded:,}, such as {r.decoded[0]!r}: {r.decoded[1]!r} and {r.decoded[2]!r}")
     return "\n".join(lines)
 
-# %% ../nbs/67_convert.ipynb #7eea32e0
+# %% ../nbs/67_convert.ipynb #112ce57f
 def compare(
     a:Tokenizer, # A tokenizer
     b:Tokenizer|Callable, # Another, or a function from text to ids, such as another library's
@@ -135,8 +136,9 @@ def compare(
         if seen(a, text) != seen(b, text): found.append(text)
         elif by == "ids" and isinstance(b, Tokenizer) and len(set(_decoded(a, b, text))) > 1: bad.append((text, *_decoded(a, b, text)))
     out = []
-    for text in found[:most * 10]:
-        small = shrink(text, lambda t: seen(a, t) != seen(b, t))
+    bare = lambda text: seen(a, text, False) != seen(b, text, False)
+    for text in sorted(found, key=lambda text: not bare(text))[:most * 10]: # what is put around a text hides nothing else
+        small = shrink(text, bare if bare(text) else lambda t: seen(a, t) != seen(b, t))
         if len(out) < most and small not in told: out.append(Difference(small, seen(a, small), seen(b, small), reason(a, b, small) if isinstance(b, Tokenizer) else "", text))
         told.add(small)
     return Report(total, len(found), out, len(bad), bad[0] if bad else None)
@@ -170,15 +172,26 @@ def _conversion(c):
     lines = [f"{printable(str(c.path), ' ')}: {KINDS[c.kind]}", *(f"not carried over: {note}" for note in c.notes), str(c.report)]
     return "\n".join(lines + [f"to read it: Tokenizer.load({str(c.path)!r}{told})"] * bool(c.options))
 
-# %% ../nbs/67_convert.ipynb #82f1b22a
+# %% ../nbs/67_convert.ipynb #0aa6f5a1
 def _left_open(tok, kind):
     "The options that a reader needs, because the format does not say."
     if kind == "vocab.txt": return {"normalizer": tok.normalizer, "pre_tokenizer": tok.pre_tokenizer}
+    if kind == "sentencepiece" and tok.post_processor is not None:
+        around = tok.post_processor.process_ids([-1]).ids
+        return {} if around.count(-1) != 1 else {name: True for name, ids in (("add_bos", around[:around.index(-1)]), ("add_eos", around[around.index(-1) + 1:])) if ids}
     if kind != "tiktoken": return {}
     from subword_nb.tiktoken_format import parts_to_ranks
     _, pattern, special = parts_to_ranks(tok.parts)
     return {"pattern": pattern, "special_tokens": special}
 
+def _reloaded(path, options):
+    "What was written, read with options that say the rest; without them if the file has no pieces for them."
+    try: return Tokenizer.load(path, **options), options
+    except ValueError:
+        if "add_bos" not in options and "add_eos" not in options: raise
+    return Tokenizer.load(path), {}
+
+# %% ../nbs/67_convert.ipynb #317efe1d
 def convert(
     source:str|os.PathLike|Tokenizer, # A file, folder or name that `Tokenizer.load` opens, or a tokenizer
     target:str|os.PathLike, # Where the new file shall be
@@ -193,4 +206,5 @@ def convert(
     written = write_file(tok.parts, target, kind)
     left, by = _left_open(tok, kind), "pieces" if kind in ("minbpe", "nmt") else "ids"
     if kind == "nmt": tok = Tokenizer(*translate(tok.parts, kind).parts[:-1], allowed_special=()) # whose pieces are spelled as there
-    return Conversion(written.path, kind, written.notes, compare(tok, Tokenizer.load(written.path, **left), n=n, seed=seed, by=by), left)
+    again, left = _reloaded(written.path, left)
+    return Conversion(written.path, kind, written.notes, compare(tok, again, n=n, seed=seed, by=by), left)

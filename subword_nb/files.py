@@ -71,7 +71,7 @@ def kind_of_head(
     kind = _text_kind(text, whole) if readable and "\0" not in text else None
     return "sentencepiece" if kind in (None, "vocab.txt") and looks_like_model_proto(head) else kind
 
-# %% ../nbs/61_files.ipynb #a2092e07
+# %% ../nbs/61_files.ipynb #b7fb3506
 class Place(NamedTuple):
     "Where a tokenizer is."
     kind: str # One of `KINDS`
@@ -80,7 +80,7 @@ class Place(NamedTuple):
 _PAIRS = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 
 def _partner(path):
-    "The file that belongs to one of GPT-2's, if it is there."
+    "The file whose name belongs to one of GPT-2's, if it is there."
     other = (_PAIRS | {b: a for a, b in _PAIRS.items()}).get(path.name)
     return path.with_name(other) if other and path.with_name(other).is_file() else None
 
@@ -89,7 +89,18 @@ def _kind_of_file(path):
     with open(path, "rb") as f: head = f.read(_HEAD)
     return kind_of_head(head, len(head) < _HEAD)
 
-# %% ../nbs/61_files.ipynb #89d31c19
+def _candidates(folder):
+    "The files of a folder that are opened."
+    return sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith(".") and p.suffix not in _NEVER)
+
+def _other_half(path, kind):
+    "The other of GPT-2's files, by its name, or the only one beside it that holds such a thing."
+    if (named := _partner(path)) and _kind_of_file(named) != kind: return named
+    wanted = "merges.txt" if kind == "vocab.json" else "vocab.json"
+    found = [p for p in _candidates(path.parent) if p != path and p.name not in _COMPANIONS and _kind_of_file(p) == wanted]
+    return found[0] if found and len({p.read_bytes() for p in found}) == 1 else None
+
+# %% ../nbs/61_files.ipynb #a72fca7a
 def find_tokenizer(
     path:str|os.PathLike, # A file or a folder
 )->Place: # What kind it is, and which files
@@ -103,34 +114,54 @@ def find_tokenizer(
 
 def _pair_of(path, kind):
     "GPT-2's two files from one of them."
-    other = _partner(path)
+    other = _other_half(path, kind)
     if other is None: raise ValueError(f"{path} is one of GPT-2's two files, and the other ({_PAIRS.get(path.name, 'vocab.json and merges.txt belong together')}) is not beside it; pass a folder that holds both")
     return Place("gpt2", (path, other) if kind == "vocab.json" else (other, path))
 
-# %% ../nbs/61_files.ipynb #dd031d7c
+# %% ../nbs/61_files.ipynb #f36a7e81
 def _refuse(path):
     "Say why a file is not read."
     with open(path, "rb") as f: head = f.read(_HEAD)
     if not head: raise ValueError(f"{path} is empty, so there is no tokenizer in it")
+    if path.name in _COMPANIONS: raise ValueError(f"{path} says how a tokenizer is used, and not which pieces it has; pass its folder, which must hold the tokenizer")
+    if packed := next((name for mark, name in _PACKED.items() if head.startswith(mark)), None): raise ValueError(f"{path} is packed ({packed}); unpack it and pass the file that comes out")
     if path.suffix == ".txt": return Place("vocab.txt", (path,)) # pieces may be any characters
     if head.lstrip()[:1] in (b"{", b"["): return Place("tokenizer.json", (path,)) # its reader says what is wrong with it
     raise ValueError(f"{path} begins with {head[:24]!r}, which is no tokenizer file that is known; known are {', '.join(KINDS)}")
 
+# %% ../nbs/61_files.ipynb #2c21e23a
 def _in_folder(folder):
     "The tokenizer in a folder."
-    files = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith(".") and p.suffix not in _NEVER)
-    if (folder / "tokenizer.json").is_file(): return Place("tokenizer.json", (folder / "tokenizer.json",))
-    pair = next(((folder / a, folder / b) for a, b in _PAIRS.items() if (folder / a).is_file() and (folder / b).is_file()), None)
-    found = {}
-    for p in files:
-        if pair is None or p not in pair: found.setdefault(_kind_of_file(p), []).append(p)
+    named, found = folder / "tokenizer.json", {}
+    if named.is_file() and _kind_of_file(named) in ("tokenizer.json", None): return Place("tokenizer.json", (named,))
+    kinds = {p: _kind_of_file(p) for p in _candidates(folder) if p.name not in _COMPANIONS}
+    pair = _pair_in(kinds)
+    for p, kind in kinds.items():
+        if p not in pair: found.setdefault(kind, []).append(p)
     if pair: found["gpt2"] = [pair]
     for kind in ("sentencepiece", "tiktoken", "gpt2", "minbpe", "tokenizer.json", "vocab.txt", "nmt", "gguf"):
         if chosen := _chosen(kind, found.get(kind, [])): return _only(folder, kind, chosen)
+    if len(kinds) == 1 and (alone := _alone(*kinds.items())): return alone
     raise ValueError(f"the folder {folder} holds no tokenizer that is known; known are {', '.join(KINDS)}")
 
-# %% ../nbs/61_files.ipynb #9c1ad1d5
+def _pair_in(kinds):
+    "GPT-2's two files in a folder, by their names, or by what they hold."
+    named = {p.name: (p, kind) for p, kind in kinds.items()}
+    for a, b in _PAIRS.items():
+        if a in named and b in named and named[a][1] in ("vocab.json", None) and named[b][1] in ("merges.txt", "nmt", None): return named[a][0], named[b][0]
+    vocabs, rules = ([p for p, kind in kinds.items() if kind == half] for half in ("vocab.json", "merges.txt"))
+    return (vocabs[0], rules[0]) if len(vocabs) == len(rules) == 1 else ()
+
+def _alone(item):
+    "The only file of a folder, if it holds codes, or a list of pieces with BERT's unknown one."
+    path, kind = item
+    with open(path, "rb") as f: pieces = f.read(_HEAD).split()
+    return Place(kind, (path,)) if kind == "nmt" or kind == "vocab.txt" and b"[UNK]" in pieces else None
+
+# %% ../nbs/61_files.ipynb #d54ca54b
 _NEVER = (".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".onnx", ".npz", ".npy", ".md", ".py", ".ipynb", ".png", ".jpg", ".gz", ".zip")
+_COMPANIONS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json") # Of no use alone
+_PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstandard"}
 _USUAL = {"vocab.txt": ("vocab.txt",), "nmt": ("bpe.codes", "bpecodes", "codes", "codes.txt", "codes.bpe", "bpe_codes"), "sentencepiece": ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "sentencepiece.model", "spm.model")}
 
 def _chosen(kind, found):
@@ -189,6 +220,15 @@ def _declared(config, path):
         if not i.isdecimal() or not isinstance(d, dict) or not isinstance(d.get("content"), str) or not d["content"]: raise ValueError(f"{path}: added_tokens_decoder[{i!r}] is {str(d)[:60]!r}; expected an id and a token with content")
         yield AddedToken(d["content"], **{k: bool(d[k]) for k in _FLAGS if k in d}), int(i)
 
+# %% ../nbs/61_files.ipynb #2b40be64
+_GPT2S = ("GPT2", "Roberta", "Bart", "MBart", "Longformer", "LED", "Deberta", "CodeGen", "Blenderbot", "Whisper", "GPTNeoX", "Mvp", "OPT", "BigBird", "PreTrained", "")
+
+def _check_class(config, path):
+    "Refuse a pair whose class splits text in another way."
+    said = config.get("tokenizer_class")
+    if isinstance(said, str) and said.removesuffix("Fast").removesuffix("Tokenizer") not in _GPT2S:
+        raise ValueError(f"{path}: tokenizer_config.json names {said}, which may not split text as GPT-2 does, and vocab.json and merges.txt do not say how; add its tokenizer.json to the folder, or pass pre_tokenizer=, such as a pattern")
+
 # %% ../nbs/61_files.ipynb #91e77524
 def with_declared(
     parts:Parts, # The parts of a tokenizer
@@ -204,7 +244,7 @@ def with_declared(
         if i not in owner: new.append((token, i)); owner[i], known[token.content] = token.content, i
     return parts._replace(added_tokens=(*parts.added_tokens, *sorted(new, key=lambda pair: pair[1]))) if new else parts
 
-# %% ../nbs/61_files.ipynb #e8d270d8
+# %% ../nbs/61_files.ipynb #5d06aead
 def read_file(
     path:str|os.PathLike, # A file or a folder
     allow_code:bool=False, # Import the Python functions that a tokenizer.json names; only for files that you trust
@@ -215,7 +255,8 @@ def read_file(
     read = _reader(place.kind)
     if place.kind == "vocab.txt": options = _config_options(config) | options
     if place.kind == "tokenizer.json": options = {"allow_code": allow_code} | options
+    if place.kind == "gpt2" and "pre_tokenizer" not in options: _check_class(config, path)
     parts = read(*place.paths, **_checked_options(place, read, options))
-    if config and place.kind in ("tiktoken", "sentencepiece") and "special_tokens" not in options:
+    if config and place.kind in ("tiktoken", "sentencepiece", "gpt2") and "special_tokens" not in options:
         parts = with_declared(parts, _declared(config, Path(path) / "tokenizer_config.json"), Path(path) / "tokenizer_config.json")
     return place.kind, parts

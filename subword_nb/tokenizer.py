@@ -30,7 +30,7 @@ from .tiktoken_format import to_tiktoken
 from .training import train
 from .vocab import AddedToken
 
-# %% ../nbs/65_tokenizer.ipynb #3bd90612
+# %% ../nbs/65_tokenizer.ipynb #fcec4cbe
 def load(
     cls:type, # `Tokenizer`
     path:str|os.PathLike, # A file or folder of any of the `KINDS` of room 61, a published encoding such as "cl100k_base", or "org/name" on the hub
@@ -41,17 +41,21 @@ def load(
     "Load a tokenizer."
     kind, parts = _read(path, allow_code, options)
     if allowed_special is None: allowed_special = "all" if kind in ("tokenizer.json", "gpt2", "vocab.txt") else ()
-    return cls(*parts[:-1], allowed_special=allowed_special, source=parts.source)
+    return cls(*parts, allowed_special=allowed_special)
 
-# %% ../nbs/65_tokenizer.ipynb #5225dd31
+# %% ../nbs/65_tokenizer.ipynb #e5ff3909
 _HUB = ("revision", "cache_dir", "local_files_only", "endpoint", "token")
 
 def _read(path, allow_code, options):
     "The kind and the parts of what a path or a name stands for."
+    if isinstance(path, str) and (not path or len(path) > 4096 or "\n" in path): raise ValueError(f"{path[:40]!r} is {len(path):,} characters of text, and not the name of a file; pass the path of a tokenizer file or of its folder")
+    if not isinstance(path, (str, os.PathLike)): raise ValueError(f"path={path!r} is no path or name; pass a file, a folder, org/name, or a published encoding")
     if Path(path).exists(): return read_file(path, allow_code, **options)
     from subword_nb.hub import hub_folder, looks_like_repo
     from subword_nb.tiktoken_format import PUBLISHED, read_encoding
-    if path in PUBLISHED: return "tiktoken", read_encoding(path, **options)
+    if path in PUBLISHED:
+        if hub := [k for k in _HUB if k in options and k != "cache_dir"]: raise ValueError(f"{path} is a published encoding and not a repository, so {hub[0]}= has no meaning here; leave it out, or pass org/name")
+        return "tiktoken", read_encoding(path, **options)
     if not isinstance(path, str) or not looks_like_repo(path):
         raise FileNotFoundError(f"there is no file or folder {path}; pass a tokenizer file, a folder that holds one, org/name on the hub, or one of {', '.join(PUBLISHED)}")
     folder = hub_folder(path, **{k: options[k] for k in _HUB if k in options})
@@ -115,7 +119,7 @@ def tokenize(
     unknown = m.piece2id.get(m.unk_piece) if hasattr(m, "scores") and not options.get("dropout") else None
     return [tok.id2piece[i] for i in ids] if unknown is None or unknown not in ids else align(tok, text, **options).pieces
 
-# %% ../nbs/65_tokenizer.ipynb #aa6d6af5
+# %% ../nbs/65_tokenizer.ipynb #cd9ebc54
 def draw(
     tok:"Tokenizer", # A tokenizer
     text:str|bytes, # One text
@@ -123,7 +127,8 @@ def draw(
 )->Strip: # Coloured pieces with their ids, for Jupyter and terminals
     "Show how a text is split."
     ids = encode(tok, text, **options)
-    return draw_tokens([_surface(tok, i) for i in ids], ids=ids)
+    pieces = tokenize(tok, text, **options) if hasattr(tok.model, "scores") and not options.get("dropout") else [_surface(tok, i) for i in ids]
+    return draw_tokens(pieces, ids=ids)
 
 def _surface(tok, i):
     "What a piece looks like in the text: characters, or bytes where it holds parts of one."
@@ -156,7 +161,7 @@ class _Calls:
     decode_with_offsets, decode_single_token_bytes, decode_tokens_bytes, token_byte_values = decode_with_offsets, decode_single_token_bytes, decode_tokens_bytes, token_byte_values
     n_vocab = property(lambda self: len(self.id2piece), doc="One more than the highest id, holes included; `vocab_size` counts the pieces.")
 
-# %% ../nbs/65_tokenizer.ipynb #1972ce07
+# %% ../nbs/65_tokenizer.ipynb #4d6450ad
 class Tokenizer(_Calls, Engine):
     "Text to ids and back: `Tokenizer.train` or `Tokenizer.load`, then `encode`, `align`, `decode`, `save`, `draw`."
     def __init__(self,
@@ -168,9 +173,9 @@ class Tokenizer(_Calls, Engine):
         normalizer:Normalizer|str|None=None, # What is done to the text before it is split; None: nothing
         truncation:Truncation|None=None, # How long a text may become; None: as long as it is
         padding:Padding|None=None, # What texts are filled up to; None: they are not
+        source=None, # What its file says besides
         allowed_special:str|Collection[str]="all", # Special tokens found in texts where a call does not say
         training=None, # How it was trained, if it was
-        source=None, # What its file says besides
     ):
         super().__init__(model, pre_tokenizer, normalizer, added_tokens, post_processor, truncation, padding, allowed_special)
         self.decoder, self.training, self.source = decoder, training, source
@@ -182,7 +187,7 @@ class Tokenizer(_Calls, Engine):
     parts = property(lambda self: _parts_of(self), doc="What a file holds of it.")
 
     def __setattr__(self, name, value): _exchange(self, name, value)
-    def __reduce__(self): return type(self), (*self.parts[:-1], self.allowed_special, self.training, self.source)
+    def __reduce__(self): return type(self), (*self.parts, self.allowed_special, self.training)
     def __eq__(self, other): return isinstance(other, Tokenizer) and self.parts[:-1] == other.parts[:-1]
     def __hash__(self): return hash(type(self.model)) # Alike for equal ones, and not changed by tokens that are added
     def __repr__(self): return f"Tokenizer({self.model!r}, {self.pre_tokenizer!r}, {len(self.added_tokens)} added tokens)"

@@ -5,9 +5,10 @@
 # %% auto #0
 __all__ = ['Translated', 'normalizer_steps', 'cuts_words', 'translate', 'Written', 'kind_of_name', 'write_file']
 
-# %% ../nbs/63_translate.ipynb #b54abeac
+# %% ../nbs/63_translate.ipynb #6c56f55f
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,7 +59,7 @@ def _pre_tokenizer(model, norm):
     if isinstance(model, SentencePieceWords) or cuts_words([p for p in model.piece2id if p not in model.control]): return Split("▁", "merged_with_next")
     return pretokenizer(None)
 
-# %% ../nbs/63_translate.ipynb #35dda832
+# %% ../nbs/63_translate.ipynb #d975b491
 def _scores(m):
     "Scores that give pieces the roles that tokenizer.json has no word for."
     ordinary = [m.scores[i] for p, i in m.piece2id.items() if p not in {*m.control, *m.unused, *m.user_defined, *BYTE_PIECES, m.unk_piece}]
@@ -66,12 +67,45 @@ def _scores(m):
     role = {**dict.fromkeys(m.user_defined, 0.0), **dict.fromkeys(m.unused, hopeless), **(dict.fromkeys(BYTE_PIECES, hopeless) if m.byte_fallback else {})}
     return [min(0.0, role.get(p, m.scores[i])) for p, i in sorted(m.piece2id.items(), key=lambda item: item[1])]
 
-def _as_unigram(m): return Unigram(dict(m.piece2id), _scores(m), m.unk_piece, m.byte_fallback), []
+def _as_unigram(m):
+    "The same pieces with these scores."
+    hidden = [*m.unused] + ["<0x41>"] * m.byte_fallback
+    notes = [f"pieces that no text matches in SentencePiece, such as {hidden[0]!r}, are found there where the text spells them in characters that are no pieces"] if hidden else []
+    return Unigram(dict(m.piece2id), _scores(m), m.unk_piece, m.byte_fallback), notes
 
-# %% ../nbs/63_translate.ipynb #d79dfbc3
+# %% ../nbs/63_translate.ipynb #fcb2e31a
+def _grown(n, lengths):
+    "The lengths into which a run of `n` characters is merged from the left, and the two that were merged last."
+    run, last = [1] * n, None
+    while (at := next((i for i in range(len(run) - 1) if run[i] + run[i + 1] in lengths), None)) is not None:
+        last = run[at], run[at + 1]
+        run[at:at + 2] = [sum(last)]
+    return run, last
+
+def _runs(m, doubtful):
+    "Rules for runs of one character that share a score, if nothing else can come between; else none."
+    runs = sorted((p for p in doubtful if len(set(p)) == 1), key=len, reverse=True)
+    c, lengths, rest = runs[0][0] if runs else "", [len(p) for p in runs], set(m.piece2id) - set(runs)
+    if c not in rest or lengths[0] > 32 or len({(p[0], m.scores[m.piece2id[p]]) for p in runs}) > 1: return []
+    if any(c * 2 in p for p in rest) or any(c in p for p in m.user_defined) or {*runs, c} & {*m.unused, *m.control}: return []
+    ways = [_grown(n, lengths) for n in lengths]
+    rules = [(c * last[0], c * last[1]) for n, (run, last) in zip(lengths, ways) if run == [n]]
+    small = BPE({c * n: n for n in (1, *lengths)}, rules)
+    return rules if all(small.encode(c * n) == _grown(n, lengths)[0] for n in range(4 * lengths[0])) else []
+
+def _with_runs(m, merges, doubtful):
+    "All rules by score, and the pieces that no rule makes exactly."
+    runs = _runs(m, doubtful)
+    if not runs: return merges, doubtful
+    score = lambda pair: m.scores[m.piece2id["".join(pair)]]
+    at = sum(score(pair) > score(runs[0]) for pair in merges)
+    return [*merges[:at], *runs, *merges[at:]], [p for p in doubtful if p not in {"".join(pair) for pair in runs}]
+
+# %% ../nbs/63_translate.ipynb #d0ce024d
 def _as_bpe(m):
     "BPE by scores as a list of merges."
     merges, _, doubtful = merges_of(m)
+    merges, doubtful = _with_runs(m, merges, doubtful)
     notes = [f"{len(doubtful)} pieces, such as {doubtful[0]!r}, have scores or roles that a list of merges cannot say exactly; texts with them may be split differently"] if doubtful else []
     if m.unused: notes.append(f"{len(m.unused)} unused pieces, such as {m.unused[0]!r}, are left out of merging")
     return BPE(dict(m.piece2id), merges, unk_piece=m.unk_piece, fuse_unk=True, byte_fallback=m.byte_fallback), notes
@@ -97,7 +131,7 @@ def _processor(processor):
     try: return processor_from_dict(processor.to_dict()), []
     except (ValueError, AttributeError) as e: return None, [f"what is put around a text ({type(processor).__name__}) is left out: {e}"]
 
-# %% ../nbs/63_translate.ipynb #6cb0aee7
+# %% ../nbs/63_translate.ipynb #b36eb25f
 _ROUNDING = "scores are added in 64 bits there and in 32 in SentencePiece: splits whose scores are equal up to rounding, as in a long run of dashes, may differ"
 _CLUSTERS = "the character map is applied by grapheme clusters there and by longest match in SentencePiece: characters with several marks may come out differently"
 
@@ -114,7 +148,7 @@ def _sentencepiece_notes(parts):
 def _decoder_notes(d):
     "What decoding does that steps cannot say."
     notes = [f"the unknown piece is decoded as {d.unk_surface!r} by SentencePiece, and as {d.unk_piece!r} there"]
-    return notes + ["the denormalizer is left out: decoded text stays normalized"] * bool(d.denormalizer)
+    return notes + ["the denormalizer is left out: decoded text stays normalized"] * bool(d.denormalizer.charsmap)
 
 # %% ../nbs/63_translate.ipynb #136b56a8
 def _sentencepiece_to_hf(parts):
@@ -133,7 +167,7 @@ def _sentencepiece_to_hf(parts):
     new = Parts(model, pre, decoder, tuple(sorted(added, key=lambda pair: pair[1])), post, whole, parts.truncation, parts.padding)
     return Translated(parts_from_dict(parts_to_dict(new)), [*_sentencepiece_notes(parts), *notes, *more])
 
-# %% ../nbs/63_translate.ipynb #15c76b6c
+# %% ../nbs/63_translate.ipynb #a7a9eb63
 def _plain(parts, kept, why):
     "Parts without those that a format has no place for, and a note for each."
     notes = [f"{name.replace('_', ' ')} is left out, {why}: {getattr(parts, name)!r}" for name in Parts._fields if name not in (*kept, "source") and getattr(parts, name) not in (None, ())]
@@ -144,16 +178,32 @@ def _to_hf(parts):
     if type(parts.model).__name__ == "NmtBPE":
         from subword_nb.nmt_format import bpe_from_nmt
         parts = bpe_from_nmt(parts)
-    return Translated(parts._replace(source=None), [])
+    parts, notes = _one_each(parts)
+    return Translated(_numbered(parts)._replace(source=None), notes)
 
-# %% ../nbs/63_translate.ipynb #44915ed8
+def _one_each(parts):
+    "Without a second spelling of an id: o200k_harmony reserves an id that has a name already."
+    owner, twice = {}, []
+    for t, i in sorted(parts.added_tokens, key=lambda pair: "reserved" in pair[0].content): # a name that says something goes first
+        if owner.setdefault(i, t.content) != t.content: twice.append((t, i))
+    notes = [f"the added token {t.content!r} is left out: it has the id {i}, as {owner[i]!r} has, and an id has one spelling there" for t, i in twice]
+    return parts._replace(added_tokens=tuple(pair for pair in parts.added_tokens if pair not in twice)) if twice else parts, notes
+
+def _numbered(parts):
+    "With added tokens among the pieces, if readers would number them otherwise: tiktoken's encodings leave gaps between ids."
+    m, loose = parts.model, {t.content: i for t, i in parts.added_tokens if t.content not in parts.model.piece2id}
+    if not isinstance(m, BPE) or list(loose.values()) == [*range(len(m.piece2id), len(m.piece2id) + len(loose))]: return parts
+    return parts._replace(model=replace(m, piece2id={**m.piece2id, **loose}))
+
+# %% ../nbs/63_translate.ipynb #1e00bd76
 def _to_sentencepiece(parts):
     from subword_nb.sentencepiece_format import parts_from_proto, proto_from_parts, sentencepiece_notes
     return Translated(parts_from_proto(proto_from_parts(parts)), sentencepiece_notes(parts))
 
 def _to_tiktoken(parts):
     from subword_nb.tiktoken_format import parts_to_ranks, tiktoken_notes
-    parts_to_ranks(parts)
+    try: parts_to_ranks(parts)
+    except ValueError as e: raise e if "save" in str(e) else ValueError(f"{e}; save it as tokenizer.json") from None
     return Translated(parts, tiktoken_notes(parts))
 
 def _to_gpt2(parts):

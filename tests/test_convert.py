@@ -1,11 +1,13 @@
 """From one format to another: what is written gives the same ids, or the notes say which texts differ."""
 
 import os
+import random
 import warnings
 
 import pytest
 from subword_nb import Tokenizer
-from subword_nb.convert import compare, convert, generated_texts, shrink
+from subword_nb.convert import compare, convert, generated_texts, shrink, surfaces
+from subword_nb.processors import processor_from_dict
 from subword_nb.translate import translate
 
 N = int(os.environ.get("SUBWORD_NB_TEXTS", 2000))
@@ -84,8 +86,9 @@ REAL = [("gpt2/tokenizer.json", "x.tiktoken"), ("tiktoken/r50k_base.tiktoken", "
 @pytest.mark.parametrize(("name", "target"), REAL)
 def test_real_files(shared_file, tmp_path, name, target):
     done = convert(shared_file("vocab/" + name), tmp_path / target, n=N)
-    share = done.report.n_different / N
-    if "sentencepiece/test_model" in name or "spiece" in name or "t5" in name or "bytefallback" in name:
+    a, b = Tokenizer.load(shared_file("vocab/" + name)), Tokenizer.load(tmp_path / target, **done.options)
+    share = sum(a.encode(t, False, ()) != b.encode(t, False, ()) for t in generated_texts(surfaces(a), N)) / N  # without what is put around
+    if "sentencepiece/test_model" in name or "spiece" in name or "t5" in name or "fixtures" in name:
         assert done.notes and share < 0.02, f"{done}"  # 32 bits, and marks by clusters
     elif target == "x.txt":
         assert done.notes  # the post-processor
@@ -112,3 +115,45 @@ def test_translation_changes_nothing_where_there_is_nothing_to_change(trained):
     for name in ("bpe", "unigram", "wordpiece"):
         found = translate(trained[name].parts, "tokenizer.json")
         assert found.notes == [] and found.parts[:-1] == trained[name].parts[:-1]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["llama-2/tokenizer.model", "mistral-v1/tokenizer.model.v1"])
+def test_runs_of_spaces_of_one_score(shared_file, tmp_path, name):
+    hf, spm = pytest.importorskip("tokenizers"), pytest.importorskip("sentencepiece")
+    done = convert(shared_file("vocab/" + name), tmp_path / "x.json", n=300)
+    assert done.report.identical and not any("list of merges" in note or "denormalizer" in note for note in done.notes), f"{done}"
+    theirs, sp, rng = hf.Tokenizer.from_file(str(tmp_path / "x.json")), spm.SentencePieceProcessor(), random.Random(1)
+    sp.Load(str(shared_file("vocab/" + name)))
+    for _ in range(1000):
+        text = "".join(rng.choice([" " * rng.randrange(1, 40), " ", "▁", "a", "the", " x=", "\n", "\t", "  "]) for _ in range(rng.randrange(1, 9)))
+        assert theirs.encode(text, add_special_tokens=False).ids == sp.encode(text), text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "encoding"), [("p50k_base", "p50k_base"), ("p50k_base", "p50k_edit"), ("cl100k_base", "cl100k_base"), ("o200k_base", "o200k_base"), ("o200k_base", "o200k_harmony")])
+def test_gaps_between_ids_in_tokenizer_json(shared_file, tmp_path, name, encoding):
+    tok = Tokenizer.load(shared_file(f"vocab/tiktoken/{name}.tiktoken"), encoding=encoding)
+    done = convert(tok, tmp_path / "x.json", n=300)
+    assert done.report.identical and len(done.notes) == (encoding == "o200k_harmony"), f"{done}"
+    back = Tokenizer.load(tmp_path / "x.json")
+    for token, i in back.added_tokens:
+        assert back.encode(f"a{token.content}b") == tok.encode(f"a{token.content}b", allowed_special="all") and i in back.encode(token.content)
+    try:
+        from tokenizers import Tokenizer as Theirs
+    except ImportError:
+        return
+    theirs = Theirs.from_file(str(tmp_path / "x.json"))
+    for text in [*generated_texts(n=300), "a<|endoftext|>b"]:
+        assert theirs.encode(text, add_special_tokens=False).ids == back.encode(text, add_special_tokens=False), text
+
+
+def test_what_is_put_around_hides_no_difference(trained):
+    end = trained["bpe"].piece2id["<|endoftext|>"]
+    around = lambda text: [*trained["bpe"].encode(text.lower()), end]
+    report = compare(trained["bpe"], around, texts=["", "abc"])
+    assert report.n_different == 2 and report.differences[0].text == ""
+    template = processor_from_dict({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}], "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}], "special_tokens": {"<|endoftext|>": {"id": "<|endoftext|>", "ids": [end], "tokens": ["<|endoftext|>"]}}})
+    other = Tokenizer(*trained["bpe"].parts._replace(normalizer="lowercase", post_processor=template)[:-1])
+    report = compare(trained["bpe"], other, texts=["", "abc", "xAx"])
+    assert report.n_different == 3 and report.differences[0].text == "A" and "different texts" in report.differences[0].reason

@@ -157,3 +157,47 @@ def test_two_halves_belong_together(shared_file, tmp_path):
     (tmp_path / "merges.txt").unlink()
     with pytest.raises(ValueError, match="the other"):
         Tokenizer.load(tmp_path / "vocab.json")
+
+
+MISLEADING = [("sentencepiece/test_model.model", "tokenizer.json"), ("sentencepiece/test_model.model", "vocab.txt"), ("wordlevel-vulrepair/wordlevel.json", "merges.txt"), ("tiktoken/r50k_base.tiktoken", "vocab.txt"), ("bert-base-chinese/vocab.txt", "tokenizer.model")]
+
+
+@pytest.mark.parametrize(("source", "name"), MISLEADING)
+def test_misleading_names(shared_file, tmp_path, source, name):
+    source = shared_file("vocab/" + source)
+    shutil.copyfile(source, tmp_path / name)
+    assert Tokenizer.load(source) == Tokenizer.load(tmp_path / name) == Tokenizer.load(tmp_path)
+
+
+def test_the_halves_are_told_by_content(shared_file, tmp_path):
+    want = Tokenizer.load(shared_file("vocab/gpt2/vocab.json"))
+    assert Tokenizer.load(shared_file("vocab/gpt2/encoder.pretty.json")) == want  # merges.txt and vocab.bpe are the same file
+    for a, b in [("pieces.json", "rules"), ("merges.txt", "vocab.json")]:
+        folder = tmp_path / a
+        folder.mkdir()
+        shutil.copyfile(shared_file("vocab/gpt2/vocab.json"), folder / a)
+        shutil.copyfile(shared_file("vocab/gpt2/merges.txt"), folder / b)
+        assert want == Tokenizer.load(folder) == Tokenizer.load(folder / a) == Tokenizer.load(folder / b)
+
+
+def test_a_pair_of_another_class_is_not_split_as_gpt2_splits(shared_file, tmp_path):
+    for name in ("vocab.json", "merges.txt"):
+        shutil.copyfile(shared_file("vocab/gpt2/" + name), tmp_path / name)
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text('{"tokenizer_class": "Qwen2Tokenizer", "added_tokens_decoder": {"50257": {"content": "<|im_start|>", "special": true}}}')
+    with pytest.raises(ValueError, match="Qwen2Tokenizer.*pre_tokenizer="):
+        Tokenizer.load(tmp_path)
+    tok = Tokenizer.load(tmp_path, pre_tokenizer="qwen2")
+    assert tok.encode("<|im_start|>1234") == [50257, 16, 17, 18, 19]
+    config.write_text('{"tokenizer_class": "GPT2TokenizerFast"}')
+    assert Tokenizer.load(tmp_path) == Tokenizer.load(tmp_path / "vocab.json")
+
+
+def test_what_is_no_tokenizer_says_so(tmp_path):
+    for name, data, message in [("tokenizer_config.json", b"{}", "pass its folder"), ("v.txt.gz", b"\x1f\x8b\x08\0", "is packed .gzip."), ("a.zip", b"PK\x03\x04\x14\0\0\0", "is packed .zip."), ("empty", b"", "is empty")]:
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ValueError, match=message):
+            Tokenizer.load(tmp_path / name)
+    for text in ("", "{\n}", "x" * 5000):
+        with pytest.raises(ValueError, match="not the name of a file"):
+            Tokenizer.load(text)
