@@ -7,7 +7,7 @@ __all__ = ['SentencePieceModel', 'part_tokens', 'SentencePieceWords', 'SentenceP
            'SentencePieceUnigram', 'sentencepiece_unigram_ref', 'SentencePieceBPE', 'sentencepiece_bpe_ref', 'Merges',
            'merges_of']
 
-# %% ../nbs/56_sentencepiece_models.ipynb #787390ae
+# %% ../nbs/56_sentencepiece_models.ipynb #0630b4e1
 import heapq
 import math
 import random
@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from .lattice import Lattice, build_lattice, lengths_by_first
 from .text import encode_text
+from .sentencepiece_text import NESTED_SPELLINGS
 from .tokens import Token
 from .unigram_encode import Unigram
 
@@ -141,12 +142,12 @@ def _rows(model, text, dropout, rng):
     if getattr(model, "drops_merges", False): return [_row(model, _merged(model, text, dropout, rng))]
     raise ValueError(f"dropout={dropout} drops BPE's merges, and this is {model!r}; leave it out")
 
-# %% ../nbs/56_sentencepiece_models.ipynb #f18a4ec7
+# %% ../nbs/56_sentencepiece_models.ipynb #ee3aa47a
 def _symbols(text, special, lengths):
     "(start, end, user-defined?) from left to right: the longest user-defined piece, else one character."
     at, n = 0, len(text)
     while at < n:
-        end = next((at + k for k in reversed(lengths.get(text[at], ())) if at + k <= n and text[at:at + k] in special), 0)
+        end = max([at + k for k in lengths.get(text[at], ()) if at + k <= n and text[at:at + k] in special][:NESTED_SPELLINGS], default=0)
         yield at, end or at + 1, end > 0
         at = end or at + 1
 

@@ -137,6 +137,16 @@ def strings(shared_data):
 
 
 @pytest.mark.peers
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "char"])
+def test_so_many_user_defined_pieces_at_one_place(kind):
+    "sentencepiece looks at 64 that begin at one place, the shortest ones."
+    pieces = [("<unk>", 0.0, 2), ("▁", -1.0, 1), ("b", -2.0, 1), *(("a" * k, 0.0, 4) for k in range(1, 71))]
+    theirs, ours = peer(file_of(pieces, kind)), model_of(pieces, kind)
+    for text in ("a" * 72, "b" + "a" * 69, "a" * 200 + "b", "aab"):
+        assert ours.encode(text) == theirs.encode(text), text
+
+
+@pytest.mark.peers
 @pytest.mark.parametrize("name", FILES)
 def test_real_models(shared_file, strings, name):
     theirs, ours = real(shared_file, name)
