@@ -384,7 +384,7 @@ def write_tiktoken(
     "Write the ranks of a tokenizer, atomically."
     return write_ranks(parts_to_ranks(parts)[0], path)
 
-# %% ../nbs/51_tiktoken_format.ipynb #bf17d54c
+# %% ../nbs/51_tiktoken_format.ipynb #227f267a
 def _undone(parts):
     "What tiktoken does not do, though the tokenizer does."
     notes = [f"that {t.content!r} is found in every text: to tiktoken it is a special token" for t, _ in parts.added_tokens if not t.special][:1]
@@ -397,4 +397,4 @@ def tiktoken_notes(
     "What a rank file does not hold of a tokenizer."
     _, pattern, special = parts_to_ranks(parts)
     first = f"special tokens, {len(special)} in all, {min(special, key=special.get)!r} first: pass them as special_tokens=" if special else ""
-    return [f"the pattern, {pattern!r}: pass it as pattern= to read_tiktoken", *[first] * bool(first), *_undone(parts)]
+    return [f"the pattern, {pattern!r}: give it to the reader as pattern=", *[first] * bool(first), *_undone(parts)]
