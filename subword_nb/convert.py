@@ -118,7 +118,7 @@ def _report(r):
     if r.n_decoded: lines.append(f"  decoded differently on {r.n_decoded:,}, such as {r.decoded[0]!r}: {r.decoded[1]!r} and {r.decoded[2]!r}")
     return "\n".join(lines)
 
-# %% ../nbs/67_convert.ipynb #112ce57f
+# %% ../nbs/67_convert.ipynb #b08a29cd
 def compare(
     a:Tokenizer, # A tokenizer
     b:Tokenizer|Callable, # Another, or a function from text to ids, such as another library's
@@ -134,7 +134,7 @@ def compare(
     for text in generated_texts(surfaces(a), n, seed) if texts is None else texts:
         total += 1
         if seen(a, text) != seen(b, text): found.append(text)
-        elif by == "ids" and isinstance(b, Tokenizer) and len(set(_decoded(a, b, text))) > 1: bad.append((text, *_decoded(a, b, text)))
+        elif by == "ids" and isinstance(b, Tokenizer) and (pair := _decoded(a, b, text))[0] != pair[1]: bad.append((text, *pair))
     out = []
     bare = lambda text: seen(a, text, False) != seen(b, text, False)
     for text in sorted(found, key=lambda text: not bare(text))[:most * 10]: # what is put around a text hides nothing else

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['KINDS', 'kind_of_head', 'Place', 'find_tokenizer', 'with_declared', 'read_file']
 
-# %% ../nbs/61_files.ipynb #58541574
+# %% ../nbs/61_files.ipynb #3d083ffa
 import inspect
 import json
 import os
@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from .hf_format import Parts, read_hf, read_json
+from .hf_format import Parts, read_gpt2_files, read_hf, read_json
 from .vocab import AddedToken
 
 # %% ../nbs/61_files.ipynb #99297f9c
@@ -28,41 +28,36 @@ KINDS = {
     "nmt": "codes of subword-nmt, fairseq or fastBPE: a pair of symbols in each line",
 }
 
-# %% ../nbs/61_files.ipynb #57dfb6a6
+# %% ../nbs/61_files.ipynb #404d574d
 _HEAD = 1 << 16 # Bytes that are looked at
 
-def _json_kind(text):
-    "The kind of a JSON object by its first key and value."
-    found = re.match(r'\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(-?\d+\s*[,}])?', text)
-    if not found: return None
-    if found[2]: return "vocab.json"
+def _is_pipeline(text):
+    "Is the first key of a JSON object a part of a tokenizer.json?"
+    found = re.match(r'\{\s*("(?:[^"\\]|\\.)*")\s*:', text)
     parts = ("version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
-    return "tokenizer.json" if json.loads(found[1]) in parts else None
+    return found is not None and json.loads(found[1]) in parts
 
-# %% ../nbs/61_files.ipynb #29141826
+# %% ../nbs/61_files.ipynb #0171ae4d
 def _text_kind(text, whole):
-    "The kind of a text by its first lines."
-    if text.startswith("{"): return _json_kind(text)
+    "The kind of a text that has no mark: a pipeline in JSON, or a list of pieces."
+    if text.startswith("{"): return "tokenizer.json" if _is_pipeline(text) else None
     lines = text.splitlines()
-    lines = lines if whole else lines[:-1] # the last may have been cut
-    pairs = [line.split(" ") for line in lines if line and not line.startswith("#version")]
-    marked, visible = any("</w>" in line for line in lines), any("Ġ" in line for line in lines)
-    if pairs and all(len(p) == 2 and all(p) for p in pairs): return "nmt" if marked else "merges.txt" if visible or lines[0].startswith("#version") else None
-    if pairs and all(len(p) == 3 and all(p) and p[2].isdecimal() for p in pairs) and marked: return "nmt" # fastBPE writes counts
-    if pairs and all(len(p) == 1 for p in pairs): return "vocab.txt"
-    return None
+    lines = [line for line in (lines if whole else lines[:-1]) if line] # the last may have been cut
+    return "vocab.txt" if lines and not any(" " in line for line in lines) else None
 
-# %% ../nbs/61_files.ipynb #3df3bff7
+# %% ../nbs/61_files.ipynb #b1a570a5
 def kind_of_head(
     head:bytes, # The beginning of a file, or all of it
     whole:bool=True, # Is it all of it?
 )->str|None: # One of `KINDS`, "vocab.json" or "merges.txt" for halves of GPT-2's, or None
     "Tell the kind of a file by its beginning."
     from subword_nb.gguf import looks_like_gguf
-    from subword_nb.other_formats import looks_like_minbpe
+    from subword_nb.nmt_format import looks_like_codes
+    from subword_nb.other_formats import looks_like_merges, looks_like_minbpe, looks_like_vocab_json
     from subword_nb.sentencepiece_wire import looks_like_model_proto
     from subword_nb.tiktoken_format import looks_like_ranks
-    marks = {"gguf": looks_like_gguf, "minbpe": looks_like_minbpe, "tiktoken": looks_like_ranks}
+    rules = lambda data: looks_like_merges(data) and (data.startswith(b"#version") or "Ġ".encode() in data)
+    marks = {"gguf": looks_like_gguf, "minbpe": looks_like_minbpe, "tiktoken": looks_like_ranks, "vocab.json": looks_like_vocab_json, "nmt": looks_like_codes, "merges.txt": rules}
     for kind, looks in marks.items():
         if looks(head): return kind
     text, readable = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n"), True
@@ -174,11 +169,11 @@ def _only(folder, kind, found):
     if len(found) > 1: raise ValueError(f"the folder {folder} holds {len(found)} tokenizers of one kind, {found[0].name} and {found[1].name}; pass one of the files")
     return Place(kind, found[0] if isinstance(found[0], tuple) else (found[0],))
 
-# %% ../nbs/61_files.ipynb #c0445ba9
+# %% ../nbs/61_files.ipynb #031d79a1
 def _reader(kind):
     "The function that reads a kind; its room is imported only now."
     if kind == "tokenizer.json": return read_hf
-    if kind == "gpt2": from subword_nb.other_formats import read_gpt2_files as read
+    if kind == "gpt2": return read_gpt2_files
     if kind == "vocab.txt": from subword_nb.other_formats import read_vocab_txt as read
     if kind == "minbpe": from subword_nb.other_formats import read_minbpe as read
     if kind == "sentencepiece": from subword_nb.sentencepiece_format import read_sentencepiece as read

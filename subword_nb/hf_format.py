@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Parts', 'number_added', 'parts_to_dict', 'write_atomically', 'write_hf', 'read_json', 'parts_from_dict', 'read_hf',
-           'read_gpt2']
+           'read_gpt2_files', 'read_gpt2']
 
 # %% ../nbs/50_hf_format.ipynb #edaf6c1c
 import json
@@ -279,32 +279,39 @@ def read_hf(
     except ValueError as e: raise ValueError(f"{path}: {e}") from None
     except RecursionError: raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
 
-# %% ../nbs/50_hf_format.ipynb #6c2a041d
+# %% ../nbs/50_hf_format.ipynb #62cb15b0
 def _read_merges_txt(path):
     "Merge rules from lines of two pieces with a space between them."
     merges = []
-    for n, line in enumerate(decode_text(path.read_bytes(), source=str(path)).split("\n"), 1):
+    for n, line in enumerate(decode_text(Path(path).read_bytes(), source=str(path)).split("\n"), 1):
         line = line.rstrip("\r")
         if not line or n == 1 and line.startswith("#version"): continue
         pair = tuple(line.split(" "))
-        if len(pair) != 2: raise ValueError(f"{path}, line {n}: {line!r} is not a merge rule; expected two pieces with a space between them")
+        if len(pair) != 2: raise ValueError(f"{path}, line {n}: {line[:60]!r} is not a merge rule; expected two pieces with a space between them")
         merges.append(pair)
     return merges
 
-# %% ../nbs/50_hf_format.ipynb #a55f78c7
+# %% ../nbs/50_hf_format.ipynb #4b4ad61b
+def read_gpt2_files(
+    vocab:str|os.PathLike, # vocab.json or encoder.json: piece → id
+    merges:str|os.PathLike, # merges.txt or vocab.bpe: a rule a line
+    special_tokens:Iterable[str]=("<|endoftext|>",), # Special if they are in the vocabulary
+    pre_tokenizer:PreTokenizer|str="gpt2", # How text is split: a pattern's name, a pattern or a component
+)->Parts: # The parts of the tokenizer
+    "Read a byte-level BPE tokenizer from two files of any name."
+    piece2id, rules = check_vocabulary(read_json(vocab), str(vocab)), _read_merges_txt(merges)
+    if lacking := [c for c in CHAR2BYTE if c not in piece2id]:
+        raise ValueError(f"{vocab} has no piece for {len(lacking)} of the 256 bytes, such as {lacking[0]!r}, so it is not a byte-level vocabulary; pass another file")
+    if all(f"{c}</w>" in piece2id for c in CHAR2BYTE):
+        raise ValueError(f"{vocab} marks the end of words by </w>, as CLIP's does, whose text is lower-cased and split by rules that stand in neither file; open its tokenizer.json")
+    try: model = BPE(piece2id, rules)
+    except ValueError as e: raise ValueError(f"{merges}: {e}") from None
+    return Parts(model, byte_level(pre_tokenizer), decoders.ByteLevel(), tuple((AddedToken(t), piece2id[t]) for t in special_tokens if t in piece2id))
+
+# %% ../nbs/50_hf_format.ipynb #c2d16c0a
 def read_gpt2(
     folder:str|os.PathLike, # Holds vocab.json and merges.txt
-    special_tokens:Iterable[str]=("<|endoftext|>",), # Special if they are in the vocabulary
+    **options, # Those of `read_gpt2_files`
 )->Parts: # The parts of the tokenizer
     "Read a byte-level BPE tokenizer from vocab.json and merges.txt."
-    vocab_file, merges_file = Path(folder) / "vocab.json", Path(folder) / "merges.txt"
-    vocab = check_vocabulary(read_json(vocab_file), str(vocab_file))
-    merges = _read_merges_txt(merges_file)
-    try: model = BPE(vocab, merges)
-    except ValueError as e: raise ValueError(f"{merges_file}: {e}") from None
-    if lacking := [c for c in CHAR2BYTE if c not in vocab]:
-        raise ValueError(f"{vocab_file} has no piece for {len(lacking)} of the 256 bytes, such as {lacking[0]!r}, so it is not a byte-level vocabulary; "
-                         "this version reads no other kind from such a folder")
-    if all(f"{c}</w>" in vocab for c in CHAR2BYTE): raise ValueError(f"{vocab_file} marks the end of words by </w>, as CLIP's does, which is not GPT-2's; open its tokenizer.json")
-    added = tuple((AddedToken(t), vocab[t]) for t in special_tokens if t in vocab)
-    return Parts(model, byte_level("gpt2"), decoders.ByteLevel(), added)
+    return read_gpt2_files(Path(folder) / "vocab.json", Path(folder) / "merges.txt", **options)

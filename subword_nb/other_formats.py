@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['GPT2_NAMES', 'looks_cased', 'read_vocab_txt', 'write_vocab_txt', 'read_minbpe', 'write_minbpe', 'looks_like_minbpe',
-           'looks_like_vocab_json', 'looks_like_merges', 'gpt2_files', 'read_gpt2_files', 'write_gpt2']
+           'looks_like_vocab_json', 'looks_like_merges', 'gpt2_files', 'write_gpt2']
 
-# %% ../nbs/53_other_formats.ipynb #aa9047f0
+# %% ../nbs/53_other_formats.ipynb #bde9806d
 import json
 import os
 import re
@@ -15,13 +15,13 @@ from pathlib import Path
 
 from . import decoders, processors
 from .bpe_encode import BPE, bpe_encode, symbol_ids
-from .hf_format import Parts, read_json, write_atomically
+from .hf_format import Parts, write_atomically
 from .normalizers import BertNormalizer, Normalizer, normalizer as as_normalizer
 from .patterns import compile_pattern
 from .pretokenizers import PATTERNS, ByteLevel, PreTokenizer, Sequence, Split, byte_level, pretokenizer as as_pretokenizer, spells_bytes
 from .splitting import same_in_both
 from .text import CHAR2BYTE, category, decode_text, to_visible
-from .vocab import AddedToken, check_vocabulary, invert
+from .vocab import AddedToken, invert
 from .wordpiece_encode import WordPiece
 
 # %% ../nbs/53_other_formats.ipynb #367a34fa
@@ -270,28 +270,6 @@ def gpt2_files(
 )->tuple[Path,Path]|None: # The vocabulary and the merges in it; None if it does not hold both
     "Find GPT-2's two files, by either pair of names."
     return next(((Path(folder) / v, Path(folder) / m) for v, m in GPT2_NAMES if (Path(folder) / v).is_file() and (Path(folder) / m).is_file()), None)
-
-# %% ../nbs/53_other_formats.ipynb #f85eb85f
-def read_gpt2_files(
-    vocab:str|os.PathLike, # vocab.json or encoder.json: piece → id
-    merges:str|os.PathLike, # merges.txt or vocab.bpe: a rule a line
-    special_tokens:Iterable[str]=("<|endoftext|>",), # Special if they are in the vocabulary
-    pre_tokenizer:PreTokenizer|str="gpt2", # How text is split: a pattern's name, a pattern or a component
-)->Parts: # The parts of the tokenizer
-    "Read a byte-level BPE tokenizer from two files of any name."
-    piece2id, rules = check_vocabulary(read_json(vocab), str(vocab)), []
-    for n, line in enumerate(decode_text(Path(merges).read_bytes(), source=str(merges)).split("\n"), 1):
-        line = line.rstrip("\r")
-        if not line or n == 1 and line.startswith("#version"): continue
-        if len(pair := line.split(" ")) != 2: raise ValueError(f"{merges}, line {n}: {line[:60]!r} is not a merge rule; expected two pieces with a space between them")
-        rules.append((pair[0], pair[1]))
-    if lacking := [c for c in CHAR2BYTE if c not in piece2id]:
-        raise ValueError(f"{vocab} has no piece for {len(lacking)} of the 256 bytes, such as {lacking[0]!r}, so it is not a byte-level vocabulary; pass another file")
-    if all(f"{c}</w>" in piece2id for c in CHAR2BYTE):
-        raise ValueError(f"{vocab} marks the end of words by </w>, as CLIP's does, whose text is lower-cased and split by rules that stand in neither file; open its tokenizer.json")
-    try: model = BPE(piece2id, rules)
-    except ValueError as e: raise ValueError(f"{merges}: {e}") from None
-    return Parts(model, byte_level(pre_tokenizer), decoders.ByteLevel(), tuple((AddedToken(t), piece2id[t]) for t in special_tokens if t in piece2id))
 
 # %% ../nbs/53_other_formats.ipynb #b7df4d06
 def write_gpt2(

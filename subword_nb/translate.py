@@ -167,7 +167,7 @@ def _sentencepiece_to_hf(parts):
     new = Parts(model, pre, decoder, tuple(sorted(added, key=lambda pair: pair[1])), post, whole, parts.truncation, parts.padding)
     return Translated(parts_from_dict(parts_to_dict(new)), [*_sentencepiece_notes(parts), *notes, *more])
 
-# %% ../nbs/63_translate.ipynb #a7a9eb63
+# %% ../nbs/63_translate.ipynb #31fef476
 def _plain(parts, kept, why):
     "Parts without those that a format has no place for, and a note for each."
     notes = [f"{name.replace('_', ' ')} is left out, {why}: {getattr(parts, name)!r}" for name in Parts._fields if name not in (*kept, "source") and getattr(parts, name) not in (None, ())]
@@ -175,9 +175,8 @@ def _plain(parts, kept, why):
 
 def _to_hf(parts):
     if type(parts.model) in _MODELS: return _sentencepiece_to_hf(parts)
-    if type(parts.model).__name__ == "NmtBPE":
-        from subword_nb.nmt_format import bpe_from_nmt
-        parts = bpe_from_nmt(parts)
+    from subword_nb.nmt_format import NmtBPE, bpe_from_nmt
+    if isinstance(parts.model, NmtBPE): parts = bpe_from_nmt(parts)
     parts, notes = _one_each(parts)
     return Translated(_numbered(parts)._replace(source=None), notes)
 

@@ -8,8 +8,8 @@ import pytest
 from test_pipeline import generated
 
 from subword_nb import Tokenizer
-from subword_nb.hf_format import read_gpt2
-from subword_nb.other_formats import (gpt2_files, looks_like_merges, looks_like_minbpe, looks_like_vocab_json, read_gpt2_files, read_minbpe, read_vocab_txt, write_gpt2, write_minbpe, write_vocab_txt)
+from subword_nb.hf_format import read_gpt2, read_gpt2_files
+from subword_nb.other_formats import (gpt2_files, looks_like_merges, looks_like_minbpe, looks_like_vocab_json, read_minbpe, read_vocab_txt, write_gpt2, write_minbpe, write_vocab_txt)
 from subword_nb.patterns import PATTERNS
 from subword_nb.pretokenizers import Split, byte_level
 from subword_nb.vocab import AddedToken
