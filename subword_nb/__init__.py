@@ -4,6 +4,7 @@ __version__ = "0.1.0"
 __all__ = ["AddedToken", "Tokenizer", "TrainingReport", "warm_up"]
 
 _HOME = {"AddedToken": "vocab", "Tokenizer": "tokenizer", "TrainingReport": "training"}
+_KERNEL_ROOMS = ("machine", "automaton", "scanners", "word_scanners", "span_table", "bpe_train", "unigram_arrays", "bpe_kernels", "bpe_misses", "wordpiece_misses", "unigram_misses", "bulk", "bulk_align")
 
 
 def __getattr__(name):
@@ -23,6 +24,8 @@ def __dir__():
 
 def warm_up() -> list[str]:
     "Compile, or load from the cache, all kernels, so that the first bulk call does not wait."
-    from subword_nb import bpe_bulk, bpe_train, jit, unigram_arrays  # importing them registers their kernels
+    from importlib import import_module
 
-    return jit.warm_up()
+    for room in _KERNEL_ROOMS:  # importing them registers their kernels
+        import_module(f"subword_nb.{room}")
+    return import_module("subword_nb.jit").warm_up()

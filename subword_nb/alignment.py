@@ -6,16 +6,15 @@
 __all__ = ['Aligned', 'as_aligned', 'apply_changes', 'draw_alignment', 'spread', 'replace_places', 'align_by_difference',
            'function_at', 'path_of']
 
-# %% ../nbs/06_alignment.ipynb #f0dde585
+# %% ../nbs/06_alignment.ipynb #022fc28d
 import importlib
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable
-from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .draw import Svg, printable, svg_figure, svg_text
+if TYPE_CHECKING: from subword_nb.draw import Svg
 
 # %% ../nbs/06_alignment.ipynb #5ee1df88
 class Aligned(NamedTuple):
@@ -71,12 +70,13 @@ def apply_changes(
         if n <= 0: here += 1 - n
     return Aligned("".join(text), spans, aligned.at)
 
-# %% ../nbs/06_alignment.ipynb #5c0b8bf5
+# %% ../nbs/06_alignment.ipynb #1cf96b87
 def draw_alignment(
     original:str, # The text as it came
     aligned:Aligned, # What it has become
-)->Svg: # Draws itself in Jupyter; `str()` lists the characters with their spans
+)->"Svg": # Draws itself in Jupyter; `str()` lists the characters with their spans
     "Draw where each character of a text comes from."
+    from subword_nb.draw import Svg, printable, svg_figure, svg_text
     parts, step, x0 = [], 34, 20
     for i, (a, b) in enumerate(aligned.marks()):
         corners = (x0 + step * a + 2, 34), (x0 + step * b - 2 if b > a else x0 + step * a + 2, 34), (x0 + step * i + 30, 86), (x0 + step * i + 4, 86)
@@ -121,11 +121,12 @@ def _plain(ch):
     "A character without case and accents, to compare by."
     return ch.lower() if ch < "\x80" else unicodedata.normalize("NFKD", ch)[0].lower()
 
-# %% ../nbs/06_alignment.ipynb #f71e72de
+# %% ../nbs/06_alignment.ipynb #8dca0314
 _WINDOW = 64
 
 def _blocks(a, b):
     "What of b stands for what of a: (start, end, start, end) in order, covering both, found in windows so that the cost is linear."
+    from difflib import SequenceMatcher
     i = j = 0
     while i < len(a) or j < len(b):
         k, ends = 0, min(len(a) - i, len(b) - j)

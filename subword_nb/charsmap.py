@@ -6,9 +6,8 @@
 __all__ = ['NESTED', 'read_charsmap', 'build_charsmap', 'unit_parts', 'prefixes', 'longest_prefix', 'charsmap_rules',
            'longest_ref', 'shortest_ref', 'graphemes', 'Charsmap', 'keeps_ascii']
 
-# %% ../nbs/07_charsmap.ipynb #a83b2e50
+# %% ../nbs/07_charsmap.ipynb #5ae3c4e6
 import re
-import string
 import sys
 from array import array
 from collections.abc import Iterator, Mapping
@@ -380,7 +379,7 @@ class Charsmap:
     _tables = cached_property(lambda self: _Tables(self.blob))
     later = property(lambda self: self._tables.later, doc="A pattern for the places where keys may be longer than a character, with the character in front.")
 
-# %% ../nbs/07_charsmap.ipynb #051bc243
+# %% ../nbs/07_charsmap.ipynb #6580237d
 def _leads_on(units, start):
     "Do any keys begin with these bytes?"
     place = unit_parts(_at(units, 0))[2]
@@ -396,4 +395,4 @@ def keeps_ascii(
 )->bool: # False also where a key only begins with a space or a prepended sign
     "Do an ASCII letter or digit that ends a cluster, and a space that begins one, come out as they are by HF's rule?"
     heads = [" ", *(chr(i) for a, b in _ranges(_PREPEND) for i in range(a, b))]
-    return not any(_leads_on(charsmap._tables.units, ch.encode()) for ch in heads) and all(charsmap.normalize(ch) == ch for ch in string.ascii_letters + string.digits)
+    return not any(_leads_on(charsmap._tables.units, ch.encode()) for ch in heads) and all(charsmap.normalize(ch) == ch for ch in map(chr, range(128)) if ch.isalnum())

@@ -6,12 +6,11 @@
 __all__ = ['visible_bytes', 'Decoder', 'ByteLevel', 'BPEDecoder', 'WordPiece', 'Metaspace', 'Replace', 'Strip', 'CTC',
            'fallback_byte', 'spell_run', 'ByteFallback', 'Fuse', 'Sequence', 'decode_pieces', 'decoder_from_dict']
 
-# %% ../nbs/44_decoders.ipynb #f3c61542
+# %% ../nbs/44_decoders.ipynb #190601db
 import re
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 
-from . import normalizers
 from .text import CHAR2BYTE
 
 # %% ../nbs/44_decoders.ipynb #a40ca584
@@ -104,7 +103,7 @@ class Metaspace(Decoder):
         front = " " if self.prepend_scheme == "never" else ""
         return [p.replace(self.replacement, " " if i else front) for i, p in enumerate(pieces)]
 
-# %% ../nbs/44_decoders.ipynb #aa1c449a
+# %% ../nbs/44_decoders.ipynb #a0942719
 @dataclass(frozen=True)
 class Replace(Decoder):
     "Put one text in the place of another, in each part by itself."
@@ -113,6 +112,7 @@ class Replace(Decoder):
     regex: bool = False # Is the pattern a regular expression?
 
     def __post_init__(self):
+        from subword_nb import normalizers
         found = normalizers.Replace(self.pattern, self.content, self.regex)
         for name in ("pattern", "regex"): object.__setattr__(self, name, getattr(found, name))
 
@@ -123,7 +123,10 @@ class Replace(Decoder):
         return {"type": "Replace", "pattern": {"Regex" if self.regex else "String": self.pattern}, "content": self.content}
 
 @lru_cache(64)
-def _replacer(pattern, content, regex): return normalizers.Replace(pattern, content, regex)
+def _replacer(pattern, content, regex):
+    "The normalizer that does the work."
+    from subword_nb.normalizers import Replace
+    return Replace(pattern, content, regex)
 
 # %% ../nbs/44_decoders.ipynb #a16b19f3
 @dataclass(frozen=True)

@@ -6,12 +6,9 @@
 __all__ = ['TokenMaps', 'WordMaps', 'CharMaps', 'Encoding', 'sequence_ids', 'byte_offsets', 'windows', 'truncate_encoding',
            'pad_encoding', 'merge_encodings', 'Truncation', 'Padding', 'pair_lengths', 'truncate_pair', 'pad_batch']
 
-# %% ../nbs/42_encoding.ipynb #908c581e
+# %% ../nbs/42_encoding.ipynb #b99de2d0
 from dataclasses import dataclass, field, replace
-from html import escape
 from itertools import accumulate
-
-from .draw import clip, printable
 
 # %% ../nbs/42_encoding.ipynb #b71c41b7
 _COLUMNS = ("ids", "pieces", "offsets", "offsets_bytes", "word_ids", "type_ids", "special_tokens_mask", "attention_mask")
@@ -140,9 +137,10 @@ def sequence_ids(
         out[start:stop] = [s] * (stop - start)
     return out
 
-# %% ../nbs/42_encoding.ipynb #b84d56bf
+# %% ../nbs/42_encoding.ipynb #fe57d30f
 def _line(e):
     "One line about an encoding."
+    from subword_nb.draw import clip, printable
     shown = ", ".join(printable(p) for p in e.pieces[:8]) + (", …" if len(e) > 8 else "")
     more = [f"{e.n_sequences} sequences"] * (e.n_sequences > 1) + [f"{len(e.overflowing)} overflowing"] * bool(e.overflowing)
     return f"Encoding({len(e)} tokens: {clip(shown, 100)}{''.join('; ' + m for m in more)})"
@@ -150,6 +148,8 @@ def _line(e):
 def _table(e, most=50):
     "An HTML table with a row per token."
     names = ("ids", "pieces", "offsets", "offsets_bytes", "word_ids", "sequence_ids", "type_ids", "special_tokens_mask", "attention_mask")
+    from html import escape
+    from subword_nb.draw import clip, printable
     show = lambda v: "" if v is None else f"{v[0]}–{v[1]}" if isinstance(v, tuple) else escape(clip(printable(v), 32)) if isinstance(v, str) else str(v)
     rows = [[str(i)] + [show(v) for v in row] for i, row in enumerate(zip(*(getattr(e, n)[:most] for n in names)))]
     cells = lambda tag, row: "<tr>" + "".join(f"<{tag}>{c}</{tag}>" for c in row) + "</tr>"

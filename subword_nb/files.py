@@ -5,11 +5,13 @@
 # %% auto #0
 __all__ = ['KINDS', 'kind_of_head', 'Place', 'find_tokenizer', 'with_declared', 'read_file']
 
-# %% ../nbs/61_files.ipynb #3d083ffa
+# %% ../nbs/61_files.ipynb #aa585508
+import gc
 import inspect
 import json
 import os
 import re
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,12 +47,16 @@ def _text_kind(text, whole):
     lines = [line for line in (lines if whole else lines[:-1]) if line] # the last may have been cut
     return "vocab.txt" if lines and not any(" " in line for line in lines) else None
 
-# %% ../nbs/61_files.ipynb #b1a570a5
+# %% ../nbs/61_files.ipynb #fad05d27
+_BEGINS = re.compile(rb'[ \t\r\n]*\{\s*"(?:version|truncation|added_tokens|normalizer|pre_tokenizer|model)"\s*:\s*(?:"1\.0"\s*,|null\s*,|\{\s*"|\[\s*\{\s*")') # What nearly all files of a whole pipeline begin with
+
+# %% ../nbs/61_files.ipynb #13db1f78
 def kind_of_head(
     head:bytes, # The beginning of a file, or all of it
     whole:bool=True, # Is it all of it?
 )->str|None: # One of `KINDS`, "vocab.json" or "merges.txt" for halves of GPT-2's, or None
     "Tell the kind of a file by its beginning."
+    if _BEGINS.match(head): return "tokenizer.json" # without importing the rooms of all other kinds
     from subword_nb.gguf import looks_like_gguf
     from subword_nb.nmt_format import looks_like_codes
     from subword_nb.other_formats import looks_like_merges, looks_like_minbpe, looks_like_vocab_json
@@ -239,7 +245,17 @@ def with_declared(
         if i not in owner: new.append((token, i)); owner[i], known[token.content] = token.content, i
     return parts._replace(added_tokens=(*parts.added_tokens, *sorted(new, key=lambda pair: pair[1]))) if new else parts
 
-# %% ../nbs/61_files.ipynb #5d06aead
+# %% ../nbs/61_files.ipynb #97530d12
+@contextmanager
+def _uncollected():
+    "Without the garbage collector, which is set going again if it went before."
+    went = gc.isenabled()
+    gc.disable()
+    try: yield
+    finally:
+        if went: gc.enable()
+
+# %% ../nbs/61_files.ipynb #bac20081
 def read_file(
     path:str|os.PathLike, # A file or a folder
     allow_code:bool=False, # Import the Python functions that a tokenizer.json names; only for files that you trust
@@ -251,7 +267,7 @@ def read_file(
     if place.kind == "vocab.txt": options = _config_options(config) | options
     if place.kind == "tokenizer.json": options = {"allow_code": allow_code} | options
     if place.kind == "gpt2" and "pre_tokenizer" not in options: _check_class(config, path)
-    parts = read(*place.paths, **_checked_options(place, read, options))
+    with _uncollected(): parts = read(*place.paths, **_checked_options(place, read, options))
     if config and place.kind in ("tiktoken", "sentencepiece", "gpt2") and "special_tokens" not in options:
         parts = with_declared(parts, _declared(config, Path(path) / "tokenizer_config.json"), Path(path) / "tokenizer_config.json")
     return place.kind, parts

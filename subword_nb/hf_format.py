@@ -6,27 +6,28 @@
 __all__ = ['Parts', 'number_added', 'parts_to_dict', 'write_atomically', 'write_hf', 'read_json', 'parts_from_dict', 'read_hf',
            'read_gpt2_files', 'read_gpt2']
 
-# %% ../nbs/50_hf_format.ipynb #edaf6c1c
+# %% ../nbs/50_hf_format.ipynb #67d9d33c
 import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from itertools import repeat
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import decoders
-from .bpe_encode import BPE
+from .bpe_encode import BPE, Rules
 from .decoders import decoder_from_dict
 from .encoding import Padding, Truncation
 from .hf_models import model_from_dict, model_to_dict
-from .normalizers import Normalizer, normalizer_from_dict
 from .pretokenizers import PreTokenizer, byte_level, pretokenizer_from_dict
 from .processors import Processor, processor_from_dict
 from .text import CHAR2BYTE, decode_text
-from .unigram_encode import read_score, spell_score
 from .vocab import AddedToken, check_vocabulary
 
-# %% ../nbs/50_hf_format.ipynb #2420cc67
+if TYPE_CHECKING: from subword_nb.normalizers import Normalizer
+
+# %% ../nbs/50_hf_format.ipynb #5522d0ed
 class Parts(NamedTuple):
     "What a tokenizer file holds."
     model: object # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
@@ -34,7 +35,7 @@ class Parts(NamedTuple):
     decoder: decoders.Decoder|None = None # How pieces become text; None joins them with spaces
     added_tokens: tuple = () # (AddedToken, id) in the order of the file
     post_processor: Processor|None = None # What belongs around the ids; None: nothing
-    normalizer: Normalizer|None = None # What is done to the text before it is split; None: nothing
+    normalizer: "Normalizer|None" = None # What is done to the text before it is split; None: nothing
     truncation: Truncation|None = None # How long a text may become; None: as long as it is
     padding: Padding|None = None # What texts are filled up to; None: they are not
     source: object = None # What a file of another kind says besides, so that the same kind can be written again
@@ -53,11 +54,12 @@ def number_added(
         new += content not in piece2id
     return tuple(out)
 
-# %% ../nbs/50_hf_format.ipynb #e16999cb
+# %% ../nbs/50_hf_format.ipynb #d6076504
 def _agreed(tokens, declared, piece2id):
     "Numbered tokens, if each id belongs to one of them alone."
-    owner = {i: p for p, i in piece2id.items()}
     numbered = number_added(tokens, piece2id)
+    new = {i for token, i in numbered if token.content not in piece2id}
+    owner = {i: p for p, i in piece2id.items() if i in new} if new else {}
     for token, i in numbered:
         if owner.get(i, token.content) != token.content:
             k = [t.content for t in tokens].index(token.content)
@@ -117,7 +119,7 @@ def _write_through(path, data):
 
 def _half(text): return (found := re.search("[\ud800-\udfff]", text)) and found[0]
 
-# %% ../nbs/50_hf_format.ipynb #243c266e
+# %% ../nbs/50_hf_format.ipynb #406edf68
 def write_hf(
     parts:Parts, # The parts of a tokenizer
     path:str|os.PathLike, # Where tokenizer.json shall be
@@ -134,6 +136,7 @@ def write_hf(
 
 def _scored_line(entry):
     "A piece and its score, spelled so that every reader reads the same number."
+    from subword_nb.unigram_encode import spell_score
     return f"[{json.dumps(entry[0], ensure_ascii=False)}, {spell_score(entry[1]) or repr(entry[1])}]"
 
 # %% ../nbs/50_hf_format.ipynb #8cd669c0
@@ -254,7 +257,14 @@ def _check_parts(d):
         while level := [v for x in level for v in (x.values() if isinstance(x, dict) else x if isinstance(x, list) else ()) if isinstance(v, (dict, list))]: depth += 1
         if depth > _DEEPEST: raise ValueError(f"{name} is nested too deeply, {depth} levels; a tokenizer.json has at most {_DEEPEST}")
 
-# %% ../nbs/50_hf_format.ipynb #d2833d89
+# %% ../nbs/50_hf_format.ipynb #4a8d548f
+def _normalizer(d, allow_code):
+    "The normalizer of a file."
+    if d is None: return None
+    from subword_nb.normalizers import normalizer_from_dict
+    return normalizer_from_dict(d, allow_code=allow_code)
+
+# %% ../nbs/50_hf_format.ipynb #26ad22ef
 def parts_from_dict(
     d:Mapping, # The content of a tokenizer.json
     allow_code:bool=False, # Import the functions that a file names; only for files that you trust
@@ -265,25 +275,32 @@ def parts_from_dict(
     model = model_from_dict(d["model"], added_tokens=[t.content for t in tokens])
     _check_ids(model.piece2id, "model.vocab")
     added, pre = _agreed(tokens, declared, model.piece2id), pretokenizer_from_dict(d.get("pre_tokenizer"), allow_code=allow_code)
-    parts = pre, decoder_from_dict(d.get("decoder")), added, processor_from_dict(d.get("post_processor")), normalizer_from_dict(d.get("normalizer"), allow_code=allow_code)
+    parts = pre, decoder_from_dict(d.get("decoder")), added, processor_from_dict(d.get("post_processor")), _normalizer(d.get("normalizer"), allow_code)
     return Parts(model, *parts, Truncation.from_dict(d.get("truncation")), Padding.from_dict(d.get("padding")))
 
-# %% ../nbs/50_hf_format.ipynb #398531dd
+# %% ../nbs/50_hf_format.ipynb #c334d2a7
+def _decimal(text):
+    "A decimal number as the Hugging Face library reads it."
+    from subword_nb.unigram_encode import read_score
+    return read_score(text)
+
 def read_hf(
     path:str|os.PathLike, # A tokenizer.json
     allow_code:bool=False, # Import the functions that a file names; only for files that you trust
 )->Parts: # The parts of the tokenizer
     "Read a tokenizer.json; its scores as the Hugging Face library reads them."
-    d = read_json(path, read_score)
+    d = read_json(path, _decimal)
     try: return parts_from_dict(d, allow_code)
     except ValueError as e: raise ValueError(f"{path}: {e}") from None
     except RecursionError: raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
 
-# %% ../nbs/50_hf_format.ipynb #62cb15b0
+# %% ../nbs/50_hf_format.ipynb #50f7cafa
 def _read_merges_txt(path):
     "Merge rules from lines of two pieces with a space between them."
-    merges = []
-    for n, line in enumerate(decode_text(Path(path).read_bytes(), source=str(path)).split("\n"), 1):
+    merges, lines = [], decode_text(Path(path).read_bytes(), source=str(path)).split("\n")
+    usual = lines[lines[0].startswith("#version"):len(lines) - (lines[-1] == "")]
+    if usual and set(map(str.count, usual, repeat(" "))) == {1} and not any(map(str.endswith, usual, repeat("\r"))): return Rules(usual)
+    for n, line in enumerate(lines, 1):
         line = line.rstrip("\r")
         if not line or n == 1 and line.startswith("#version"): continue
         pair = tuple(line.split(" "))

@@ -5,16 +5,14 @@
 # %% auto #0
 __all__ = ['BYTE_PIECES', 'hidden_pieces', 'model_to_dict', 'model_from_dict']
 
-# %% ../nbs/49_hf_models.ipynb #e15c87bf
+# %% ../nbs/49_hf_models.ipynb #5e9e1e2a
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from .bpe import join_pair
-from .bpe_encode import BPE
+from .bpe_encode import BPE, Rules
 from .text import CHAR2BYTE
-from .unigram_encode import Unigram
 from .vocab import check_vocabulary
-from .wordlevel import WordLevel
-from .wordpiece_encode import WordPiece
 
 # %% ../nbs/49_hf_models.ipynb #23e8253b
 BYTE_PIECES = tuple(f"<0x{b:02X}>" for b in range(256))
@@ -71,14 +69,17 @@ def _write_unigram(m, added):
     return {"type": "Unigram", "unk_id": None if m.unk_piece is None else m.piece2id[m.unk_piece],
         "vocab": [[p, m.scores[i]] for i, p in enumerate(pieces)], "byte_fallback": m.byte_fallback}
 
-# %% ../nbs/49_hf_models.ipynb #b12356cf
+# %% ../nbs/49_hf_models.ipynb #15456875
 def model_to_dict(
-    model:BPE|WordPiece|Unigram|WordLevel, # The model
+    model, # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
     added_tokens:Iterable[str]=(), # Spellings that are cut out of the text before the model sees it
 )->dict: # What stands under `model` in tokenizer.json
     "Describe a model as a file does."
     check_vocabulary(getattr(model, "piece2id", {}), "piece2id")
     if isinstance(model, BPE): return _write_bpe(model)
+    from subword_nb.unigram_encode import Unigram
+    from subword_nb.wordlevel import WordLevel
+    from subword_nb.wordpiece_encode import WordPiece
     if isinstance(model, WordPiece): return _write_wordpiece(model)
     if isinstance(model, WordLevel): return _write_wordlevel(model)
     if isinstance(model, Unigram): return _write_unigram(model, set(added_tokens))
@@ -113,7 +114,9 @@ def _check_model(d, path):
     if lacking := [name for name in _NEEDED[kind] if name not in d]: raise ValueError(f"{path}.{lacking[0]} is missing; the file may be damaged")
     return kind
 
-# %% ../nbs/49_hf_models.ipynb #3774def5
+# %% ../nbs/49_hf_models.ipynb #68290ebf
+_NO_SPACE = bytes({*range(256)} - {*b" \n"})
+
 def _read_merges(merges, path):
     "Merge rules as (place in the file, pair), from pairs or from strings with one space."
     old, rules = bool(merges) and isinstance(merges[0], str), []
@@ -126,6 +129,15 @@ def _read_merges(merges, path):
         rules.append((i, pair))
     return rules
 
+def _usual_merges(merges):
+    "The pairs alone, if all are alike and nothing is wrong with any; else None."
+    kinds = set(map(type, merges))
+    if kinds == {list}:
+        pairs = list(map(tuple, merges))
+        return pairs if set(map(len, pairs)) == {2} and set(map(type, chain.from_iterable(pairs))) == {str} else None
+    if kinds != {str} or (text := "\n".join(merges)).encode("utf-8", "replace").translate(None, _NO_SPACE) != b" \n" * (len(merges) - 1) + b" " or "#version" in text: return None
+    return Rules(merges)
+
 def _lacking_merge(rules, vocab, prefix, path):
     "Name the first rule that needs a piece which is not there."
     for i, (a, b) in rules:
@@ -133,30 +145,33 @@ def _lacking_merge(rules, vocab, prefix, path):
             if piece not in vocab: return ValueError(f"{path}[{i}], {a!r} {b!r}, needs the piece {piece!r}, which is not in the vocabulary; add the piece or remove the rule")
     return None
 
-# %% ../nbs/49_hf_models.ipynb #ad0c9e6b
+# %% ../nbs/49_hf_models.ipynb #74bdd402
 def _read_bpe(d, path):
     "The BPE model that a file describes."
-    vocab, rules, dropout = check_vocabulary(d["vocab"], f"{path}.vocab"), _read_merges(d["merges"], f"{path}.merges"), d.get("dropout")
+    vocab, pairs, dropout = check_vocabulary(d["vocab"], f"{path}.vocab"), _usual_merges(d["merges"]), d.get("dropout")
+    if pairs is None: pairs = [pair for _, pair in _read_merges(d["merges"], f"{path}.merges")]
     if dropout is not None and not 0 <= dropout <= 1: raise ValueError(f"{path}.dropout is {dropout}; expected a probability, 0 to 1, or null")
     options = {k: d.get(k) or "" for k in ("continuing_subword_prefix", "end_of_word_suffix")}
     options |= {k: bool(d.get(k)) for k in ("fuse_unk", "byte_fallback", "ignore_merges")}
-    try: return BPE(vocab, [pair for _, pair in rules], dropout, _piece_or_none(d.get("unk_token"), vocab), **options, drop_unknown=d.get("unk_token") is None)
-    except ValueError as e: raise _lacking_merge(rules, vocab, options["continuing_subword_prefix"], f"{path}.merges") or e from None
+    try: return BPE(vocab, pairs, dropout, _piece_or_none(d.get("unk_token"), vocab), **options, drop_unknown=d.get("unk_token") is None)
+    except ValueError as e: raise _lacking_merge(_read_merges(d["merges"], f"{path}.merges"), vocab, options["continuing_subword_prefix"], f"{path}.merges") or e from None
 
 def _piece_or_none(piece, vocab): return piece if piece in vocab else None
 
 def _read_wordpiece(d, path):
     "The WordPiece model that a file describes."
+    from subword_nb.wordpiece_encode import WordPiece
     vocab, most = check_vocabulary(d["vocab"], f"{path}.vocab"), d["max_input_chars_per_word"]
     if not 1 <= most < 2**64: raise ValueError(f"{path}.max_input_chars_per_word is {most}; expected a whole number from 1 to {2**64 - 1}")
     return WordPiece(vocab, _piece_or_none(d["unk_token"], vocab), d["continuing_subword_prefix"], most)
 
 def _read_wordlevel(d, path):
     "The WordLevel model that a file describes."
+    from subword_nb.wordlevel import WordLevel
     vocab = check_vocabulary(d["vocab"], f"{path}.vocab")
     return WordLevel(vocab, _piece_or_none(d["unk_token"], vocab))
 
-# %% ../nbs/49_hf_models.ipynb #a6256dc8
+# %% ../nbs/49_hf_models.ipynb #d50fef4b
 def _scored(vocab, path):
     "Pieces and scores of a Unigram model."
     seen = set()
@@ -170,6 +185,7 @@ def _scored(vocab, path):
 
 def _read_unigram(d, path, added):
     "The Unigram model that a file describes."
+    from subword_nb.unigram_encode import Unigram
     (pieces, scores), unk_id, spells = _scored(d["vocab"], f"{path}.vocab"), d.get("unk_id"), d.get("byte_fallback", False)
     if unk_id is not None and not 0 <= unk_id < len(pieces): raise ValueError(f"{path}.unk_id is {unk_id}; the vocabulary has {len(pieces)} pieces, numbered from 0")
     piece2id = {p: i for i, p in enumerate(pieces)}
@@ -178,12 +194,12 @@ def _read_unigram(d, path, added):
     if {c for p in pieces for c in p} <= {p for p in pieces if len(p) == 1 and p not in filled}: never |= filled # else they lower the score of the unknown
     return Unigram(piece2id, scores, None if unk_id is None else pieces[unk_id], spells, control=tuple(sorted(never, key=piece2id.get)))
 
-# %% ../nbs/49_hf_models.ipynb #3cc3eeec
+# %% ../nbs/49_hf_models.ipynb #134f84ae
 def model_from_dict(
     d:Mapping, # What stands under `model` in tokenizer.json
     path:str="model", # Where that was, for errors
     added_tokens:Iterable[str]=(), # Spellings that are cut out of the text before; a Unigram model never matches those that are hidden
-)->BPE|WordPiece|Unigram|WordLevel: # The model
+)->object: # `BPE`, `WordPiece`, `Unigram` or `WordLevel`, whose room is imported only now
     "The model that a file describes."
     kind = _check_model(d, path)
     try:

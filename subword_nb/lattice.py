@@ -7,16 +7,15 @@ __all__ = ['Node', 'Lattice', 'lengths_by_first', 'build_lattice', 'segmentation
            'viterbi', 'log_sum', 'forward', 'backward', 'check_alpha', 'log_partition', 'node_marginals', 'marginals',
            'nbest', 'lattice_arcs', 'draw_path']
 
-# %% ../nbs/30_lattice.ipynb #8409d106
+# %% ../nbs/30_lattice.ipynb #0bb3eca8
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .draw import Svg
-from .draw_graphs import draw_lattice
+if TYPE_CHECKING: from subword_nb.draw import Svg
 
 # %% ../nbs/30_lattice.ipynb #fbcc70f9
 class Node(NamedTuple):
@@ -243,12 +242,13 @@ def lattice_arcs(
     places = {node: i for i, node in enumerate(lattice.nodes)}
     return arcs, [places[node] for node in path]
 
-# %% ../nbs/30_lattice.ipynb #667c3fb5
+# %% ../nbs/30_lattice.ipynb #b6392eae
 def draw_path(
     lattice:Lattice, # A lattice of at most 40 characters
     path:Iterable[Node]|None=None, # Nodes to be drawn strong; None draws the best path
     title:str="", # A line above
-)->Svg: # Draws itself in Jupyter; `str()` is a drawing in characters
+)->"Svg": # Draws itself in Jupyter; `str()` is a drawing in characters
     "A lattice and one path through it."
     arcs, best = lattice_arcs(lattice, viterbi(lattice)[0] if path is None else path)
+    from subword_nb.draw_graphs import draw_lattice
     return draw_lattice(lattice.text, arcs, best, title)

@@ -8,7 +8,7 @@ __all__ = ['Normalizer', 'NFC', 'NFD', 'NFKC', 'NFKD', 'Lowercase', 'StripAccent
            'normal_form', 'clean_text', 'space_chinese', 'strip_marks', 'lower_each', 'bert_normalize_ref',
            'bert_normalize']
 
-# %% ../nbs/10_normalizers.ipynb #8d8a7495
+# %% ../nbs/10_normalizers.ipynb #db9bb43b
 import base64
 import binascii
 import inspect
@@ -20,7 +20,7 @@ from .charsmap import Charsmap, keeps_ascii
 from .normal_forms import LOWER, UNMARKED, CharTable, bert_normalize, bert_pieces, drop_marks, lower_each, normal_form, normal_form_changes
 from .normal_forms import bert_normalize_ref as bert_normalize_ref, clean_text as clean_text, nfd_ref as nfd_ref, space_chinese as space_chinese, strip_marks as strip_marks
 from .patterns import PATTERNS, compile_pattern
-from .text import code_point_ranges, encode_text, to_visible
+from .text import encode_text, to_visible
 
 # %% ../nbs/10_normalizers.ipynb #a78d9815
 _all_ = ["nfd_ref", "normal_form", "clean_text", "space_chinese", "strip_marks", "lower_each", "bert_normalize_ref", "bert_normalize"]
@@ -139,8 +139,8 @@ class BertNormalizer(Normalizer):
     def _normalize(self, text): return bert_normalize(text, *self._steps)
     def _align(self, x): return spread(x, bert_pieces(x.text, *self._steps))
 
-# %% ../nbs/10_normalizers.ipynb #5a0754ef
-_SPACES = "".join(chr(i) for a, b in code_point_ranges("White_Space") for i in range(a, b))
+# %% ../nbs/10_normalizers.ipynb #3c20e2f6
+_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000" # Unicode's White_Space
 
 @dataclass(frozen=True)
 class Strip(Normalizer):

@@ -113,15 +113,36 @@ def _top(text):
     if text.isascii(): return 0x80
     return 0x10000 if len(text.encode("utf-16-le", "surrogatepass")) == 2 * len(text) else 0x110000
 
-# %% ../nbs/09_patterns.ipynb #006cab8d
+# %% ../nbs/09_patterns.ipynb #16606db6
+_SHORT = ((r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", "A-Z"), (r"\p{Ll}\p{Lm}\p{Lo}\p{M}", "a-z"), (r"\p{L}\p{N}]", "A-Za-z0-9]"), (r"\p{L}", "[A-Za-z]"), (r"\p{N}", "[0-9]"), ("++$", r"++\Z"))
+
+def _is_usual(pattern, dialect, version):
+    "Is this one of the named patterns, read in a way that the short classes are right for?"
+    if dialect == "rust": return pattern in (PATTERNS["gpt2"], *map(PATTERNS.get, ("o200k", "llama3", "qwen2"))) or version >= (3, 11) and pattern in (_SMALL, PATTERNS["cl100k"])
+    return pattern in map(PATTERNS.get, ("gpt2", "o200k", "llama3", "qwen2"))
+
+def _in_ascii(pattern):
+    "A usual pattern for text that is ASCII."
+    for long, short in _SHORT: pattern = pattern.replace(long, short)
+    return re.compile(pattern, re.ASCII)
+
+# %% ../nbs/09_patterns.ipynb #a756fa75
 class _Compiled:
     "A pattern's parts and what has been compiled from them so far."
     def __init__(self, pattern, dialect="rust", version=sys.version_info):
-        self.pattern, self.dialect, self._compiled, self.gaps = pattern, dialect, {}, False
-        self.parts, self.needs = read_pattern(pattern, dialect)
-        hard = "compound possessive" in self.needs and version < (3, 11, 5) or {"possessive", "group"} <= self.needs and version < (3, 11)
-        self.engine, self.emulated = "regex" if hard else "re", "possessive" in self.needs and version < (3, 11) and not hard
+        self.pattern, self.dialect, self._compiled, self.gaps, self._version = pattern, dialect, {}, False, version
+        self.usual = _is_usual(pattern, dialect, version)
+        if self.usual: self._compiled[0x80] = _in_ascii(pattern)
         self._at(0x80)
+        self.in_ascii = self._compiled[0x80] if self.usual else None # for text that is ASCII its `findall` is ours, and covers the text
+
+    def __getattr__(self, name):
+        "The parts and what follows from them, read when first asked for."
+        if name not in ("parts", "needs", "engine", "emulated"): raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.parts, self.needs = read_pattern(self.pattern, self.dialect)
+        hard = "compound possessive" in self.needs and self._version < (3, 11, 5) or {"possessive", "group"} <= self.needs and self._version < (3, 11)
+        self.engine, self.emulated = "regex" if hard else "re", "possessive" in self.needs and self._version < (3, 11) and not hard
+        return vars(self)[name]
 
     def __repr__(self): return f"SplitPattern({self.pattern!r}, dialect={self.dialect!r})"
     def __reduce__(self): return compile_pattern, (self.pattern, self.dialect)
@@ -157,9 +178,10 @@ def _masked(self, text):
     try: return None if "group" in self.needs else _ASTRAL.sub(lambda m: table[m[0]], text)
     except KeyError: return None
 
-# %% ../nbs/09_patterns.ipynb #c0ebe371
+# %% ../nbs/09_patterns.ipynb #b73129eb
 def _findall(self, text):
     "All matches as strings, by the smallest compiled pattern that is exact for this text."
+    if self.usual and text.isascii(): return self._compiled[0x80].findall(text) # none is empty, none has a group
     top = _top(text)
     grouped = "group" in self.needs or self.emulated # their findall would give the groups
     masked = _masked(self, text) if top > 0x10000 else None

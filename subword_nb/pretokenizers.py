@@ -8,11 +8,10 @@ __all__ = ['ByteLevel', 'BertPreTokenizer', 'Metaspace', 'Sequence', 'looks_at_s
            'BEHAVIORS', 'HF_SPELLING', 'cut', 'script', 'PreTokenizer', 'Split', 'Whitespace', 'WhitespaceSplit',
            'WholeText', 'Punctuation', 'Digits', 'CharDelimiterSplit', 'FixedLength', 'UnicodeScripts']
 
-# %% ../nbs/12_pretokenizers.ipynb #1574aaf7
+# %% ../nbs/12_pretokenizers.ipynb #18be9d65
 import re
 from collections.abc import Callable as Function
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from operator import index
 
 from .alignment import Aligned, function_at, path_of
@@ -25,7 +24,7 @@ from .text import encode_text, to_visible
 _all_ = ["PATTERNS", "DEEPSEEK", "compile_pattern", "pretokenize", "spans", "BEHAVIORS", "HF_SPELLING", "cut", "script", "PreTokenizer", "Split", "Whitespace", "WhitespaceSplit",
          "WholeText", "Punctuation", "Digits", "CharDelimiterSplit", "FixedLength", "UnicodeScripts"]
 
-# %% ../nbs/12_pretokenizers.ipynb #0c84acb7
+# %% ../nbs/12_pretokenizers.ipynb #23e1f3db
 @dataclass(frozen=True)
 class ByteLevel(PreTokenizer):
     "Split as GPT-2 does and spell each pretoken's UTF-8 bytes in the visible alphabet."
@@ -37,6 +36,8 @@ class ByteLevel(PreTokenizer):
 
     @property
     def _at_space(self): return "splits" if self.use_regex else ""
+    @property
+    def _ascii_pattern(self): return compile_pattern("gpt2").in_ascii if self.use_regex and not self.add_prefix_space else None
     def _spell(self, raw): return to_visible(encode_text(raw))
     def _raw(self, text, first): return _byte_level_raw(self, text)
     def _pieces(self, aligned): return _byte_level_split(self, aligned)
@@ -126,7 +127,7 @@ def _metaspace_split(self, aligned):
     marked = marked._replace(text=marked.text.replace(" ", self.replacement))
     return slices(marked, [m.span() for m in self._pattern.finditer(marked.text)])
 
-# %% ../nbs/12_pretokenizers.ipynb #7beb87c6
+# %% ../nbs/12_pretokenizers.ipynb #874418e8
 @dataclass(frozen=True)
 class Sequence(PreTokenizer):
     "Pre-tokenizers one after the other, each splitting the pieces of the one before."
@@ -143,6 +144,9 @@ class Sequence(PreTokenizer):
 
     @property
     def _at_space(self): return next((s.at_space for s in self.pretokenizers if s.at_space != "keeps"), "keeps")
+
+    @property
+    def _ascii_pattern(self): return self.pretokenizers[0]._ascii_pattern if len(self.pretokenizers) == 2 and self.pretokenizers[1] in (ByteLevel(False, True, False), ByteLevel(False, False, False)) else None
 
     def to_dict(self)->dict: # What stands in the file
         "The form of tokenizer.json."
@@ -210,7 +214,7 @@ def _checked_spans(found, n, function):
         at = span[1]
     return out
 
-# %% ../nbs/12_pretokenizers.ipynb #b80db6c1
+# %% ../nbs/12_pretokenizers.ipynb #b321b0d1
 _MADE = {"deepseek": lambda: Sequence(map(Split, DEEPSEEK)), "whitespace": Whitespace, "whitespace_split": WhitespaceSplit, "bert": BertPreTokenizer, "metaspace": Metaspace,
          "punctuation": Punctuation, "digits": Digits, "unicode_scripts": UnicodeScripts}
 
@@ -218,6 +222,7 @@ def _refuse_word(spec):
     "A word that is no name: an error with the nearest ones."
     names = [*dict.fromkeys([*PATTERNS, *_MADE])]
     plain = {re.sub(r"\W|_", "", n): n for n in names}
+    from difflib import get_close_matches
     near = [plain[n] for n in get_close_matches(re.sub(r"\W|_", "", spec.lower()), plain, 3, 0.6)]
     raise ValueError(f"pre_tokenizer={spec!r} is not known; pass one of {', '.join(names)}, a regular expression, or None" + (f" (nearest: {', '.join(near)})" if near else "")
                      + '; to cut at the word itself pass Split({"String": …})')

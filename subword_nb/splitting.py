@@ -47,12 +47,12 @@ def slices(
     if marks is None: return [Aligned(text[a:b], None, at + a) for a, b in found]
     return [Aligned(text[a:b], marks[a:b], marks[a][0]) for a, b in found]
 
-# %% ../nbs/11_splitting.ipynb #5e518cd1
+# %% ../nbs/11_splitting.ipynb #4b89845a
 def _not_text(text): return ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
 
 class _Hooks:
     "What a component says for itself: its spans, and whatever else is not as below."
-    _at_space = ""
+    _at_space, _ascii_pattern = "", None
 
     def _pieces(self, aligned): return slices(aligned, self._spans(aligned.text))
     def _raw(self, text, first): return [text[a:b] for a, b in self._spans(text)]
@@ -104,7 +104,7 @@ class PreTokenizer(_Hooks):
         "Spell a raw pretoken."
         return self._spell(raw)
 
-# %% ../nbs/11_splitting.ipynb #87a05122
+# %% ../nbs/11_splitting.ipynb #5065a746
 @dataclass(frozen=True)
 class Split(PreTokenizer):
     "Cut at the matches of a pattern."
@@ -123,8 +123,8 @@ class Split(PreTokenizer):
     def _spans(self, text): return cut(len(text), self._compiled.spans(text), self.behavior, self.invert)
     def _raw(self, text, first): return _raw_split(self, text)
 
-    @cached_property
-    def _at_space(self): return _split_at_space(self._compiled.parts, self.behavior, self.invert)
+    _ascii_pattern = property(lambda self: self._compiled.in_ascii if self.behavior == "isolated" and not self.invert else None) # whose `findall` gives the raw pretokens of ASCII text
+    _at_space = cached_property(lambda self: "splits" if self._ascii_pattern else _split_at_space(self._compiled.parts, self.behavior, self.invert))
 
     def to_dict(self)->dict: # What stands in the file
         "The form of tokenizer.json."

@@ -7,37 +7,38 @@ __all__ = ['PUBLISHED', 'read_ranks', 'write_ranks', 'encode_by_ranks_ref', 'Rec
            'TiktokenSource', 'identify', 'looks_like_ranks', 'published_ranks', 'read_tiktoken', 'read_encoding',
            'parts_to_ranks', 'to_tiktoken', 'write_tiktoken', 'tiktoken_notes']
 
-# %% ../nbs/51_tiktoken_format.ipynb #b6e54944
+# %% ../nbs/51_tiktoken_format.ipynb #1097d66e
 import base64
+import codecs
 import hashlib
 import os
 import re
 import tempfile
 import warnings
+from binascii import a2b_base64
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 from . import decoders, processors
-from .bpe_encode import BPE, bpe_encode
+from .bpe_encode import BPE, RankRules, implied_rules
 from .hf_format import Parts, write_atomically
 from .patterns import PATTERNS, compile_pattern
 from .pretokenizers import ByteLevel, Sequence, Split, byte_level
 from .splitting import same_in_both
-from .text import CHAR2BYTE, encode_text, from_visible, to_visible
+from .text import BYTE2CHAR, CHAR2BYTE, encode_text, from_visible, to_visible
 from .vocab import AddedToken
 
-# %% ../nbs/51_tiktoken_format.ipynb #4ff7f945
+# %% ../nbs/51_tiktoken_format.ipynb #a23719ed
 _LINE = re.compile(rb"(=|[A-Za-z0-9+/]+={0,2}) (0|[1-9][0-9]{0,9})") # = is the empty token
 def _shown(data): return repr(data[:40].decode("latin-1")) + "…" * (len(data) > 40)
 def _spelled(token): return base64.b64encode(token) or b"="
 def _of_line(line):
     "The token and the rank in a line; None if it holds no such thing."
-    found = _LINE.fullmatch(line)
-    try: token = base64.b64decode(found[1]) if found else b""
+    try: token = base64.b64decode(found[1]) if (found := _LINE.fullmatch(line)) else b""
     except ValueError: return None
     return (token, int(found[2])) if found and _spelled(token) == found[1] and int(found[2]) < 2**32 else None
-
 def _fault(line):
     "What is wrong with a line of a rank file."
     token, space, rank = line.partition(b" ")
@@ -46,7 +47,15 @@ def _fault(line):
     if _LINE.fullmatch(b"QQ== " + rank) and int(rank) < 2**32: return f"has the token {_shown(token)}, which is not base64"
     return f"has the rank {_shown(rank)}; ranks are numbers from 0 to {2**32 - 1}, without zeros in front"
 
-# %% ../nbs/51_tiktoken_format.ipynb #9397b0e2
+# %% ../nbs/51_tiktoken_format.ipynb #2f1e0367
+def _fields(data): return dict(zip(map(a2b_base64, data[::2]), map(int, data[1::2])))
+def _quick_ranks(data):
+    "The ranks of a file that is as it should be, and has no empty token; else None."
+    try: found = _fields(data.split())
+    except ValueError: return None
+    again = b"".join(map(b"%s %d\n".__mod__, zip(map(base64.b64encode, found), found.values())))
+    return found if found and again == data.replace(b"\r\n", b"\n") and b"" not in found and len({*found.values()}) == len(found) and 0 <= min(found.values()) <= max(found.values()) < 2**32 else None
+
 def read_ranks(
     path:str|os.PathLike|bytes, # A rank file, or what it holds
     name:str|None=None, # What to call it in an error; None: its path
@@ -54,6 +63,7 @@ def read_ranks(
     "Read a rank file: a token in base64 and its rank on each line."
     held = isinstance(path, (bytes, bytearray, memoryview))
     data, name = bytes(path) if held else Path(path).read_bytes(), name or ("the rank file" if held else str(path))
+    if (quick := _quick_ranks(data)) is not None: return quick
     lines, ranks, line_of = data.removesuffix(b"\n").removesuffix(b"\r").split(b"\n"), {}, {}
     if lines == [b""]: raise ValueError(f"{name} is empty; expected a token in base64 and its rank on each line")
     for n, line in enumerate(lines, 1):
@@ -97,25 +107,18 @@ def encode_by_ranks_ref(
         parts[i:i+2] = [parts[i] + parts[i+1]]
     return [ranks[p] for p in parts]
 
-# %% ../nbs/51_tiktoken_format.ipynb #ba96b9fa
+# %% ../nbs/51_tiktoken_format.ipynb #ad11bc8b
 class Recovered(NamedTuple):
     "What a table of ranks says about merging."
     merges: list # The merge rules, pairs of tokens, in the order of ranks
     whole: list # Tokens that merging never makes: found only where a pre-token is just that
-
 def merges_from_ranks(
     ranks:Mapping[bytes,int], # token → rank
 )->Recovered: # Merge rules in order; tokens without one
     "Recover the merge rules from a table of ranks."
-    owner, table, whole = _check_ranks(ranks), {}, []
-    first = {token[0]: rank for token, rank in ranks.items() if len(token) == 1}
-    for token in sorted((t for t in ranks if len(t) > 1), key=len):
-        try: left = bpe_encode([first[b] for b in token], table)
-        except KeyError as e: raise ValueError(f"the token {token[:40]!r} holds the byte 0x{e.args[0]:02x}, which is no token itself; give all its bytes a rank") from None
-        if len(left) == 2: table[tuple(left)] = ranks[token], ranks[token]
-        else: whole.append(token)
-    rules = sorted((rank, pair) for pair, (rank, _) in table.items())
-    return Recovered([(owner[a], owner[b]) for _, (a, b) in rules], sorted(whole, key=ranks.get))
+    _check_ranks(ranks)
+    try: return Recovered(*implied_rules(ranks))
+    except KeyError as e: raise ValueError(f"a token holds the byte 0x{e.args[0].hex()}, which is no token itself; give all its bytes a rank") from None
 
 # %% ../nbs/51_tiktoken_format.ipynb #195f21ac
 class Published(NamedTuple):
@@ -152,7 +155,7 @@ _QWEN25 = (*_QWEN, *(f"{name}_{side}" for name in ("object_ref", "box", "quad", 
            *_FIM, "fim_pad", "repo_name", "file_sep")
 _QWEN3 = (*_QWEN25, "<tool_response>", "</tool_response>", "<think>", "</think>")
 
-# %% ../nbs/51_tiktoken_format.ipynb #bb0eeb03
+# %% ../nbs/51_tiktoken_format.ipynb #bdb4f6b6
 def _numbered(first, names): return {name if name[0] == "<" else f"<|{name}|>": first + k for k, name in enumerate(names)}
 def _known(name, pattern, special, size=0): return Published(name, _GPT2 if name == "gpt2" else _FILES[pattern], pattern, special, max(size, *(i + 1 for i in special.values())))
 _END, _CL100K, _O200K = _numbered(50256, _QWEN[:1]), _numbered(100257, (*_QWEN[:1], *_FIM)) | {"<|endofprompt|>": 100276}, {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}
@@ -160,7 +163,6 @@ PUBLISHED = {p.name: p for p in (_known("gpt2", "r50k", _END), _known("r50k_base
     _known("cl100k_base", "cl100k", _CL100K), _known("o200k_base", "o200k", _O200K), _known("o200k_harmony", "o200k", _numbered(199998, _HARMONY) | _O200K),
     _known("llama3", "llama3", _numbered(128000, _LLAMA3)), _known("llama3.1", "llama3", _numbered(128000, _LLAMA31)), _known("qwen", "qwen2", _numbered(151643, (*_QWEN, *(f"extra_{i}" for i in range(205))))),
     _known("qwen2", "qwen2", _numbered(151643, _QWEN)), _known("qwen2.5", "qwen2", _numbered(151643, _QWEN25)), _known("qwen3", "qwen2", _numbered(151643, _QWEN3)))}
-
 def _published(name):
     "A published encoding by its name."
     if isinstance(name, str) and name in PUBLISHED: return PUBLISHED[name]
@@ -183,7 +185,7 @@ def looks_like_ranks(
     found = [_of_line(line.removesuffix(b"\r")) for line in (lines[:-1] or lines)[:64]]
     return None not in found and all(a[1] < b[1] for a, b in zip(found, found[1:]))
 
-# %% ../nbs/51_tiktoken_format.ipynb #efe19c96
+# %% ../nbs/51_tiktoken_format.ipynb #b021f6b5
 def _given(name, address, digest, path):
     "The file of an encoding, from a path or a folder that the caller names."
     path, file = Path(path), address.rpartition("/")[2]
@@ -191,14 +193,13 @@ def _given(name, address, digest, path):
     data = place.read_bytes()
     if _digest(data) == digest: return data
     raise ValueError(f"{place} is not the {file} of {name}: its SHA-256 is {_digest(data)}, expected {digest}; get it anew, or read it as what it is: read_tiktoken(path, pattern=…)")
-
 def _place(address, cache_dir):
     "Where tiktoken keeps a file, None for nowhere; and whether someone has named that folder."
     said = next((d for d in (cache_dir, os.environ.get("TIKTOKEN_CACHE_DIR"), os.environ.get("DATA_GYM_CACHE_DIR")) if d is not None), None)
     folder = Path(tempfile.gettempdir()) / "data-gym-cache" if said is None else Path(said)
     return None if said is not None and not str(said) else folder / hashlib.sha1(address.encode()).hexdigest(), said is not None
 
-# %% ../nbs/51_tiktoken_format.ipynb #0dfb18e7
+# %% ../nbs/51_tiktoken_format.ipynb #3eb0ceec
 def _fetched(name, address, digest, cache_dir, download):
     "One file of an encoding, from tiktoken's cache or from where it is published."
     place, said = _place(address, cache_dir)
@@ -216,12 +217,11 @@ def _fetched(name, address, digest, cache_dir, download):
     except OSError:
         if said: raise # a folder that nobody has named need not take it
     return data
-
 def _gpt2_ranks(data):
     "The ranks in GPT-2's vocab.bpe: the bytes in the order of their visible characters, then what each merge makes."
     return {from_visible(piece): rank for rank, piece in enumerate([*sorted(CHAR2BYTE), *(line.replace(" ", "") for line in data.decode("utf-8").split("\n")[1:-1])])}
 
-# %% ../nbs/51_tiktoken_format.ipynb #5cf8d249
+# %% ../nbs/51_tiktoken_format.ipynb #12b4cff0
 def published_ranks(
     name:str, # A name in `PUBLISHED`
     path:str|os.PathLike|None=None, # The file (for gpt2 its vocab.bpe), or the folder it is in
@@ -231,9 +231,9 @@ def published_ranks(
     "The ranks of a published encoding; its file is what the hash says, or nothing is read."
     address, digest = _published(name).files[0]
     data = _fetched(name, address, digest, cache_dir, download) if path is None else _given(name, address, digest, path)
-    return _gpt2_ranks(data) if address.endswith("vocab.bpe") else read_ranks(data, name)
+    return _gpt2_ranks(data) if address.endswith("vocab.bpe") else _fields(data.split())
 
-# %% ../nbs/51_tiktoken_format.ipynb #e7600d0c
+# %% ../nbs/51_tiktoken_format.ipynb #bd7fdee4
 _WHOLE = r"(?s:.)+" # the pattern of those who do not split
 
 def _source_of(pattern):
@@ -242,14 +242,11 @@ def _source_of(pattern):
     if pattern in PUBLISHED: pattern = PUBLISHED[pattern].pattern
     if pattern not in PATTERNS and re.fullmatch(r"\w+", pattern): raise ValueError(f"pattern={pattern!r} is not known; pass a regular expression, or one of {', '.join(PATTERNS)}")
     return PATTERNS.get(pattern, pattern)
-
 def _splitter(source):
     "The pre-tokenizer of a pattern: what no match covers is left out, as tiktoken does."
     if source == _WHOLE: return byte_level(None)
     name = next((n for n, p in PATTERNS.items() if p == source and not n.startswith("whitespace")), None)
     return byte_level(name or Split({"Regex": source}, "removed", True, "rust"))
-
-# %% ../nbs/51_tiktoken_format.ipynb #b5c72dfb
 def _check_special(special, owner, label):
     "Refuse special tokens that take a rank or a spelling of another."
     if not isinstance(special, Mapping): raise ValueError(f"special_tokens is a {type(special).__name__}; pass a map from spelling to id")
@@ -257,28 +254,32 @@ def _check_special(special, owner, label):
         if not isinstance(token, str) or not token or type(i) is not int or not 0 <= i < 2**32: raise ValueError(f"the special token {token!r} has the id {i!r}; expected text, and an int from 0 to {2**32 - 1}")
         encode_text(token)
         if i in owner: raise ValueError(f"{label}: the special token {token!r} has the id {i}, which is the rank of {owner[i][:40]!r}; pass the special tokens that belong to this file")
-
 def _check_table(ranks, special, label):
     "Refuse a table that lacks bytes, has gaps, or spells a special token."
     if lacking := [b for b in range(256) if bytes([b]) not in ranks]: raise ValueError(f"{label}: {len(lacking)} of the 256 bytes have no rank, such as 0x{lacking[0]:02x}; texts that hold them could not be encoded")
     if both := next((t for t in special if all(c in CHAR2BYTE for c in t) and from_visible(t) in ranks), None): raise ValueError(f"{label}: the special token {both!r} is spelled as a piece that has a rank; a piece has one id")
     taken, top = {*ranks.values(), *special.values()}, max(ranks.values())
-    if (gap := next((i for i in range(top) if i not in taken), None)) is not None: # found soon: there are as many ids as tokens
+    if len(ranks) <= top and (gap := next((i for i in range(top) if i not in taken), None)) is not None: # found soon: there are as many ids as tokens
         raise ValueError(f"{label}: no token has the rank {gap}, though ranks go to {top}; if a special token has that id, pass special_tokens={{…: {gap}}}; else the file lacks a line")
 
+# %% ../nbs/51_tiktoken_format.ipynb #cef19691
+def _visible_ids(ranks):
+    "piece → id, from token → rank."
+    text, ends = codecs.charmap_decode(b"".join(ranks), "strict", "".join(BYTE2CHAR))[0], list(accumulate(map(len, ranks)))
+    return dict(zip(map(text.__getitem__, map(slice, [0, *ends], ends)), ranks.values()))
 def _parts(ranks, pattern, special, name, label):
     "A tokenizer from what an encoding is made of."
     source = _source_of(pattern)
     try: pre = _splitter(source)
     except ValueError as e: raise ValueError(f"{label}: {e}") from None
-    _check_special(special, _check_ranks(ranks), label)
+    _check_special(special, dict(zip(ranks.values(), ranks)), label)
     _check_table(ranks, special, label)
-    visible = {token: to_visible(token) for token in ranks}
-    model = BPE({visible[t]: i for t, i in ranks.items()}, [(visible[a], visible[b]) for a, b in merges_from_ranks(ranks).merges], ignore_merges=True)
+    ids = _visible_ids(ranks)
+    model = BPE(ids, RankRules(ids), ignore_merges=True)
     added = tuple((AddedToken(token), i) for token, i in sorted(special.items(), key=lambda item: item[1]))
     return Parts(model, pre, decoders.ByteLevel(), added, source=TiktokenSource(name, source))
 
-# %% ../nbs/51_tiktoken_format.ipynb #46511731
+# %% ../nbs/51_tiktoken_format.ipynb #ce5c0e15
 def read_tiktoken(
     path:str|os.PathLike|bytes, # A rank file, or what it holds
     encoding:str|None=None, # A name in `PUBLISHED`: its pattern and special tokens; the file has to be the one published
@@ -294,7 +295,7 @@ def read_tiktoken(
         raise ValueError(f"{label} is not the file of {encoding}" + (f" but that of {known}" if known else f": its SHA-256 is {_digest(data)}, expected {told.files[0][1]}") + "; to read it all the same pass pattern= and special_tokens=")
     if told is None and pattern is None: raise ValueError(f"{label} is none of the published rank files, and does not say how text is split; pass pattern= (a regular expression, or one of {', '.join(PATTERNS)})")
     special = special_tokens if special_tokens is not None else told.special_tokens if told and (encoding or "://" in told.files[0][0]) else {}
-    return _parts(read_ranks(data, label), told.pattern if pattern is None else pattern, special, name or encoding or known or (None if held else Path(path).stem), label)
+    return _parts(_fields(data.split()) if known and known != "gpt2" else read_ranks(data, label), told.pattern if pattern is None else pattern, special, name or encoding or known or (None if held else Path(path).stem), label)
 
 def read_encoding(
     name:str, # A name in `PUBLISHED`
@@ -303,7 +304,7 @@ def read_encoding(
     "Read a published encoding by its name."
     return _parts(published_ranks(name, **where), PUBLISHED[name].pattern, PUBLISHED[name].special_tokens, name, name)
 
-# %% ../nbs/51_tiktoken_format.ipynb #59c36256
+# %% ../nbs/51_tiktoken_format.ipynb #c2df248d
 def _split_source(split):
     "The pattern whose matches are the pieces that a Split makes."
     given, known = split.pattern, isinstance(split.pattern, str) and split.pattern in PATTERNS
@@ -314,7 +315,6 @@ def _split_source(split):
     if split.behavior != "isolated": raise ValueError(f"tiktoken's pieces are the matches of a pattern, and {split!r} makes others")
     if "group" in compile_pattern(source, "rust").needs: raise ValueError(f"the pattern {source[:60]!r} leaves out text and refers to groups; write one that matches all of a text")
     return rf"(?:{source})|(?:(?!{source})[\s\S])+"
-
 def _pattern_of(pre):
     "The one pattern that a byte-level pre-tokenizer splits with."
     *before, last = pre.pretokenizers if isinstance(pre, Sequence) and pre.pretokenizers else (pre,)
@@ -323,13 +323,12 @@ def _pattern_of(pre):
     if last.use_regex + len(before) > 1 or before and not isinstance(before[0], Split): raise ValueError(f"tiktoken splits with one regular expression, and this is split by {pre!r}")
     return PATTERNS["gpt2"] if last.use_regex else _split_source(before[0]) if before else _WHOLE
 
-# %% ../nbs/51_tiktoken_format.ipynb #ef56d345
+# %% ../nbs/51_tiktoken_format.ipynb #fa01abe8
 def _special_of(parts):
     "Spelling → id of added tokens, if tiktoken can look for them."
     for token, _ in parts.added_tokens:
         if odd := [k for k in ("single_word", "lstrip", "rstrip") if getattr(token, k)]: raise ValueError(f"the added token {token.content!r} has {odd[0]}=True, and tiktoken finds special tokens only as they are spelled")
     return {token.content: i for token, i in parts.added_tokens}
-
 def _ranks_of(model, special):
     "token → rank, from a byte-level model's ids."
     try: ranks = {from_visible(piece): i for piece, i in model.piece2id.items() if piece not in special}
@@ -337,7 +336,7 @@ def _ranks_of(model, special):
     if lacking := [b for b in range(256) if bytes([b]) not in ranks]: raise ValueError(f"{len(lacking)} of the 256 bytes have no piece, such as 0x{lacking[0]:02x}, and tiktoken needs all of them; train with algorithm=\"bpe\"")
     return ranks
 
-# %% ../nbs/51_tiktoken_format.ipynb #9a7edaed
+# %% ../nbs/51_tiktoken_format.ipynb #2a7f2fa7
 def _check_rules(model, ranks, special):
     "Refuse merge rules that do something else than the ranks."
     rules, (merges, whole), before = {pair: k for k, pair in enumerate(map(tuple, model.merges))}, merges_from_ranks(ranks), -1
@@ -348,7 +347,6 @@ def _check_rules(model, ranks, special):
         if rules[pair] < before: raise ValueError(f"the merge rule {pair[0]!r} {pair[1]!r} stands before one whose piece has a lower id; to tiktoken the order of ids is the order of merges")
         before = rules[pair]
     if whole and not model.ignore_merges: raise ValueError(f"no merges make the piece {to_visible(whole[0])!r}; tiktoken would find it as a whole pre-token, and this model (ignore_merges=False) does not")
-
 def parts_to_ranks(
     parts:Parts, # The parts of a byte-level BPE tokenizer
 )->tuple: # token → rank; the pattern's source; special tokens, spelling → id
@@ -384,13 +382,12 @@ def write_tiktoken(
     "Write the ranks of a tokenizer, atomically."
     return write_ranks(parts_to_ranks(parts)[0], path)
 
-# %% ../nbs/51_tiktoken_format.ipynb #227f267a
+# %% ../nbs/51_tiktoken_format.ipynb #e233d1c9
 def _undone(parts):
     "What tiktoken does not do, though the tokenizer does."
     notes = [f"that {t.content!r} is found in every text: to tiktoken it is a special token" for t, _ in parts.added_tokens if not t.special][:1]
     notes += [f"the {k.replace('_', '-')}, {type(part).__name__}: tiktoken puts nothing around ids and cuts nothing off" for k in ("post_processor", "truncation", "padding") if (part := getattr(parts, k)) is not None and not isinstance(part, processors.ByteLevel)]
     return notes + [f"the decoder, {parts.decoder!r}: tiktoken joins bytes"] * (not isinstance(parts.decoder, decoders.ByteLevel))
-
 def tiktoken_notes(
     parts:Parts, # The parts of a byte-level BPE tokenizer
 )->list[str]: # Sentences for a human, none if nothing is lost

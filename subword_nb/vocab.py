@@ -9,15 +9,16 @@ __all__ = ['check_vocabulary', 'invert', 'AddedToken']
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# %% ../nbs/40_vocab.ipynb #76062fa7
+# %% ../nbs/40_vocab.ipynb #a2e6eb5b
 def check_vocabulary(
     piece2id:Mapping, # piece → id, from a file or a caller
     where:str="vocab", # What to call it in an error
 )->dict[str,int]: # The same as a dict
     "Refuse a vocabulary whose pieces are not text or whose ids are not distinct integers from 0."
     if not isinstance(piece2id, Mapping): raise ValueError(f"{where} is a {type(piece2id).__name__}; expected a map from piece to id")
-    owner = {}
-    for piece, i in piece2id.items():
+    owner, ids = {}, piece2id.values()
+    if set(map(type, piece2id)) == {str} and set(map(type, ids)) == {int} and min(ids) >= 0 and max(ids) < 2**32 and len({*ids}) == len(ids): return dict(piece2id)
+    for piece, i in piece2id.items(): # something is odd: find out what
         if not isinstance(piece, str): raise ValueError(f"{where}: the piece {piece!r} is a {type(piece).__name__}; pieces are text")
         if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < 2**32:
             raise ValueError(f"{where}[{piece!r}] is {i!r}; ids are integers from 0 to {2**32 - 1}")
@@ -25,12 +26,14 @@ def check_vocabulary(
         owner[i] = piece
     return dict(piece2id)
 
-# %% ../nbs/40_vocab.ipynb #223389a1
+# %% ../nbs/40_vocab.ipynb #a0d79944
 def invert(
     piece2id:Mapping, # piece → id, each id once
 )->list: # The piece of each id; None where no piece has that id
     "From ids back to pieces."
-    if odd := [p for p, i in piece2id.items() if isinstance(i, bool) or not hasattr(i, "__index__") or i < 0]: raise ValueError(f"the piece {odd[0]!r} has the id {piece2id[odd[0]]!r}; ids are integers from 0")
+    if set(map(type, piece2id.values())) == {int} and min(piece2id.values()) >= 0: odd = []
+    else: odd = [p for p, i in piece2id.items() if isinstance(i, bool) or not hasattr(i, "__index__") or i < 0]
+    if odd: raise ValueError(f"the piece {odd[0]!r} has the id {piece2id[odd[0]]!r}; ids are integers from 0")
     top = max(piece2id.values(), default=-1)
     if top > 16 * len(piece2id) + 2**20: raise ValueError(f"the highest id is {top} for {len(piece2id)} pieces; number them closer, from 0")
     id2piece = [None] * (top + 1)
