@@ -126,7 +126,7 @@ def _in_ascii(pattern):
     for long, short in _SHORT: pattern = pattern.replace(long, short)
     return re.compile(pattern, re.ASCII)
 
-# %% ../nbs/09_patterns.ipynb #a756fa75
+# %% ../nbs/09_patterns.ipynb #327e1935
 class _Compiled:
     "A pattern's parts and what has been compiled from them so far."
     def __init__(self, pattern, dialect="rust", version=sys.version_info):
@@ -140,7 +140,8 @@ class _Compiled:
         "The parts and what follows from them, read when first asked for."
         if name not in ("parts", "needs", "engine", "emulated"): raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self.parts, self.needs = read_pattern(self.pattern, self.dialect)
-        hard = "compound possessive" in self.needs and self._version < (3, 11, 5) or {"possessive", "group"} <= self.needs and self._version < (3, 11)
+        again = any(re.fullmatch(r"\{0*([2-9]|[1-9]\d+)(,\d*)?\}\+", p) for p in self.parts if isinstance(p, str)) # `re` never goes back into the first rounds
+        hard = "compound possessive" in self.needs and (self._version < (3, 11, 5) or again) or {"possessive", "group"} <= self.needs and self._version < (3, 11)
         self.engine, self.emulated = "regex" if hard else "re", "possessive" in self.needs and self._version < (3, 11) and not hard
         return vars(self)[name]
 

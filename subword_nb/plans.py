@@ -90,19 +90,48 @@ def _opens(pre):
     "Does a pre-tokenizer put something before a text?"
     return isinstance(pre, ByteLevel) and pre.add_prefix_space or isinstance(pre, Metaspace) or isinstance(pre, Sequence) and any(map(_opens, pre.pretokenizers))
 
-# %% ../nbs/69_plans.ipynb #351db200
+# %% ../nbs/69_plans.ipynb #42d4815a
 def _marked_plan(c):
     "The plan of a BPE tokenizer that writes spaces as ▁, or None."
-    from subword_nb.word_scanners import space_scanner
     if not isinstance(c.model, (BPE, SentencePieceBPE)) or c.has_late and c.norm is not None or (opening := _mark_before(c)) is None: return None
     if any(a != "▁" == b for p in _spellings(c.model) for a, b in zip(p, p[1:])): return None
-    later = Replace(" ", "▁") if c.norm is not None else None
-    return Plan(space_scanner(), _kernel_of(c.model, c.pre, "▁"), _word_ids(c, later), opening, name="spaces, words")
+    spell = Metaspace("▁", "never", c.pre.splits) if isinstance(c.pre, Metaspace) else c.pre
+    ask = lambda span: [i for raw in spell.raw_pretokens(span.decode().replace(" ", "▁"), False) for i in c.model.encode(spell.piece_of(raw))]
+    return Plan(_marked_scanner(c.model), _kernel_of(c.model, c.pre, "▁"), ask, opening, name="spaces, words")
 
 def _spellings(model):
     "All that a model may join: pieces, and results of rules."
-    return model.piece2id if isinstance(model, SentencePieceBPE) else [a + b for a, b in model.merges] + list(model.piece2id if model.ignore_merges else ())
+    return [*model.known, *model.unused] if isinstance(model, SentencePieceBPE) else [a + b for a, b in model.merges] + list(model.piece2id if model.ignore_merges else ())
 
+# %% ../nbs/69_plans.ipynb #4d8cc44a
+def _marked_scanner(model):
+    "Cut before spaces, and between characters that no piece joins."
+    import numpy as np
+    from subword_nb.word_scanners import ALONE, OTHER, SPACE, WORD, class_scanner, space_scanner
+    whole = not isinstance(model, SentencePieceBPE) and (model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix)
+    if whole or not isinstance(model, SentencePieceBPE) and any("<0x" in a or "<0x" in b for a, b in model.merges): return space_scanner()
+    groups = _groups("▁".join(_spellings(model)))
+    letters = max(groups, key=len, default=())
+    classes = np.full(0x110000, ALONE if model.byte_fallback else WORD, np.uint8)
+    for char in model.piece2id:
+        if len(char) == 1: classes[ord(char)] = ALONE
+    for group in groups: classes[[*map(ord, group)]] = WORD if group is letters else OTHER
+    classes[[0x20, 0x2581]] = SPACE
+    return class_scanner("spaces and pieces", classes)
+
+def _groups(text):
+    "Characters that stand side by side in a text, directly or through others; ▁ divides."
+    group = {}
+    for a, b in set(zip(text, text[1:])):
+        if "▁" in (a, b): continue
+        one, other = group.setdefault(a, {a}), group.setdefault(b, {b})
+        if one is other: continue
+        if len(one) < len(other): one, other = other, one
+        one |= other
+        for char in other: group[char] = one
+    return [*{id(g): g for g in group.values()}.values()]
+
+# %% ../nbs/69_plans.ipynb #7a08492f
 def _mark_before(c):
     "What opens a text, if all else that happens to it is that spaces become ▁; None if there is more."
     n, pre, always = c.norm, c.pre, lambda part, first: b" " if part else b""
