@@ -1,0 +1,138 @@
+"""The benchmark: what it measures is what was asked for, every library gives the same ids, and nothing that goes wrong is silent."""
+import json
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from subword_nb import bench_rows, cli_bench
+from subword_nb.bench_rows import Row, hostile, run_cold, run_job, run_row, vocabulary
+from subword_nb.benchmark import LIBRARIES, Job, cut, digest, measure, nonsense, passes
+from subword_nb.cli_bench import GOALS, SUITE, SUITE_FILES, bench_command, compared, goals_table, hostile_table, reached, suite_rows, table
+from subword_nb.console import Commands
+from subword_nb.tokenizer import Tokenizer
+
+CASES = ["whole", "list", "documents", "20"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    "A text and a tokenizer."
+    home = tmp_path_factory.mktemp("bench")
+    (home / "text.txt").write_text(nonsense(20_000), encoding="utf-8")
+    Tokenizer.train([nonsense(20_000)], vocab_size=600, progress=False).save(home / "tok.json")
+    return home
+
+
+@pytest.fixture(scope="module")
+def row(folder):
+    "A function from a case to its row, ours alone."
+    v = vocabulary(f"v={folder / 'tok.json'}", ["subword_nb"], folder)
+    return lambda case, **more: Row(v, "nonsense", str(folder / "text.txt"), case, libraries=("subword_nb",))._replace(**more)
+
+
+def shell(*words):
+    "The command as a shell runs it."
+    app = typer.Typer(cls=Commands, add_completion=False, rich_markup_mode=None)
+    app.command("bench")(bench_command)
+    app.callback()(lambda: None)
+    return CliRunner().invoke(app, ["bench", *map(str, words)], prog_name="subword-nb")
+
+
+def test_an_array_that_is_made_is_counted_as_memory():
+    np = pytest.importorskip("numpy")
+    if not sys.platform.startswith("linux"):
+        pytest.skip("only Linux tells how much memory a process holds now")
+    found = passes(lambda n: np.ones(n, np.uint8), 60_000_000, lambda result: {"n": len(result)}, repeats=1)
+    assert found["n"] == 60_000_000 and 55_000_000 < found["memory"] < 90_000_000
+
+
+def test_measuring_here_and_in_a_process_gives_the_same_ids(folder):
+    job = Job("subword_nb", str(folder / "tok.json"), str(folder / "text.txt"), "documents", 4096, repeats=0)
+    there, tok = run_job(job), Tokenizer.load(folder / "tok.json")
+    assert (there["digest"], there["tokens"]) == digest([tok.encode(t) for t in cut(nonsense(20_000), 4096)])
+    assert len(there["cpu"]) == 1 and there["cpu"][0] > 0 and there["wall"][0] > 0
+    assert there["bytes"] == len(nonsense(20_000).encode())
+
+
+def test_what_fails_is_a_record(row, monkeypatch):
+    job = Job("subword_nb", "gone.json", "gone.txt")
+    assert "gone" in run_job(job)["error"] and "gone.json" in run_cold(job)["error"]
+    assert run_job(job, patience=0.001) == {"error": "no answer within 0.001 s"}
+    monkeypatch.setattr(bench_rows, "run_job", lambda job: {"error": "ended by signal 9"})
+    [record] = run_row(row("whole"))
+    assert record["error"] == "ended by signal 9" and "signal 9" in table([record])
+
+
+def test_a_result_that_changes_from_run_to_run_is_told(row, monkeypatch):
+    digests = iter("abc")
+    monkeypatch.setattr(bench_rows, "run_job", lambda job: {"cpu": [1.0, 2.0], "wall": [1.0, 2.0], "memory": 1, "digest": next(digests), "tokens": 3, "bytes": 9, "count": 1})
+    [record] = run_row(row("whole"))
+    assert record["digest"] == "differs from run to run"
+    assert record["cpu"]["first"] == {"best": 1.0, "noise": 0.0, "runs": 3}
+
+
+def test_a_case_that_does_not_exist(folder):
+    with pytest.raises(ValueError, match="pass one of whole, list, documents, short"):
+        measure(Job("subword_nb", str(folder / "tok.json"), str(folder / "text.txt"), "fast"))
+
+
+@pytest.mark.parametrize("case", ["whole", "cold"])
+def test_the_command_writes_what_it_prints(folder, tmp_path, case):
+    options = ("-t", f"v={folder / 'tok.json'}", "--text", f"t={folder / 'text.txt'}", "--case", case, "-l", "subword_nb", "--rounds", 1, "--repeats", 1)
+    done = shell(*options, "--json", tmp_path / "a.json")
+    assert done.exit_code == 0, done.output
+    stored = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert stored["machine"]["cores"] and stored["versions"]["subword_nb"] and stored["settings"]["rounds"] == 1
+    assert table(stored["records"]) in done.output
+    assert str(folder) not in json.dumps(stored), "paths of a machine are not written down"
+    assert "1.00×" in compared(stored["records"], stored["records"])
+
+
+def test_hostile_texts_come_in_two_sizes():
+    assert len(hostile("one letter", 1000)) == 1000 and set(hostile("spaces", 9)) == {" "}
+    clock = {"first": {"best": 1.0, "noise": 0, "runs": 1}}
+    records = [dict(vocabulary="v", text=f"spaces {n} MB", case="hostile", threads=1, library="subword_nb", cpu=clock | {"first": {"best": t, "noise": 0, "runs": 1}}, bytes=n * 10**6) for n, t in ((1, 0.1), (4, 0.6))]
+    assert "6.0 times as long" in hostile_table(records)
+    said = goals_table(records).splitlines()
+    assert [line.split()[0] for line in said[1:]] == ["yes", "NO"], said
+    assert "no answer" in hostile_table([records[0], {k: v for k, v in records[1].items() if k != "cpu"} | {"error": "no answer within 120 s"}])
+
+
+def test_who_gives_other_ids_does_not_count_for_a_goal():
+    clock = {"first": {"best": 1.0, "noise": 0, "runs": 1}}
+    ours, theirs = (dict(vocabulary="gpt2", text="english", case="whole", threads=1, library=x, cpu=clock, bytes=10**6, tokens=10_000, digest=x) for x in ("subword_nb", "gigatoken"))
+    assert len(reached([ours, theirs], GOALS[:1])) == 1
+    assert reached([ours, theirs | {"tokens": 10_020}], GOALS[:1]) == []
+
+
+def test_every_goal_has_its_row_in_the_suite(shared_data, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli_bench, "_file", lambda name, text, folder: name)
+    missing = [f for files in SUITE_FILES.values() for f in files.split(",") if not list(shared_data.glob(f))]
+    if missing:
+        pytest.skip(f"the data folder lacks {missing}")
+    monkeypatch.setattr(cli_bench, "vocabulary", lambda said, libraries, folder: bench_rows.Vocabulary(said.partition("=")[0], {}, "", {}))
+    there = {(r.vocabulary.name, r.text, r.case, r.threads): r.libraries for r in suite_rows(shared_data, list(LIBRARIES), tmp_path)}
+    for goal in GOALS:
+        for case in goal.cases:
+            found = there.get((goal.vocabulary, goal.text, case, goal.threads), ())
+            assert "subword_nb" in found and (goal.against == ("tolist",) or set(goal.against) & set(found)), goal
+    assert {v for row in SUITE for v in row[0].split()} | {t for row in SUITE for t in row[1].split()} == set(SUITE_FILES)
+
+
+@pytest.mark.peers
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm, known", [("bpe", {"tiktoken", "tokenizers", "tokie", "gigatoken", "fastokens"}), ("wordpiece", {"tokenizers", "tokie"}), ("unigram", {"tokenizers"})])
+def test_every_library_gives_the_same_ids(folder, algorithm, known):
+    here = [x for x in cli_bench.installed() if x in known | {"subword_nb"}]
+    if len(here) < 2:
+        pytest.skip("none of the other libraries is installed")
+    text = " ".join(w for w in nonsense(40_000).split() if w.isascii() and w.isalpha() and len(w) < 50)
+    (folder / f"{algorithm}.txt").write_text(text, encoding="utf-8")
+    Tokenizer.train([text], algorithm=algorithm, vocab_size=900, progress=False).save(folder / f"{algorithm}.json")
+    v = vocabulary(f"v={folder / algorithm}.json", here, folder)
+    for case in [*CASES, "cold"]:
+        records = run_row(Row(v, "text", str(folder / f"{algorithm}.txt"), case, libraries=tuple(here)), rounds=1, repeats=1)
+        assert {r["library"] for r in records} == set(here), case
+        assert len({r.get("digest", r.get("error")) for r in records}) == 1, table(records)
