@@ -1,10 +1,12 @@
 """Packaging: everything is read from settings.ini, the one place that is edited by hand."""
+import shutil
 from configparser import ConfigParser
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 here = Path(__file__).parent
+shutil.rmtree(here / "build" / "lib", ignore_errors=True)  # modules of an earlier build would be installed with today's
 parser = ConfigParser(delimiters=["="], inline_comment_prefixes=None)
 parser.read(here / "settings.ini", encoding="utf-8")
 cfg = parser["DEFAULT"]

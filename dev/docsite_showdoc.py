@@ -5,6 +5,7 @@ the words of the parameters into comments at the end of long code lines, which a
 """
 import importlib
 import inspect
+import linecache
 import pkgutil
 import re
 from functools import reduce
@@ -99,6 +100,13 @@ def exported(
     return reduce(getattr, name.removeprefix(path + ".").split("."), importlib.import_module(path))
 
 
+def source_of_fields(symbol):
+    "The cell in which a class of a notebook was defined."
+    start = re.compile(rf"^class {symbol.__name__}\b", re.M)
+    cells = ["".join(entry[2]) for name, entry in linecache.cache.items() if len(entry) > 2 and "ipython-input" in name]
+    return next((cell for cell in reversed(cells) if start.search(cell)), "")
+
+
 def parameters_of(
     symbol,  # A function or class
 ) -> dict:  # Name → what is known of it, "return" among them
@@ -111,8 +119,10 @@ def parameters_of(
                 p["docment"] = line and line[1]
         return found
     found = {}
+    try: source = inspect.getsource(symbol)
+    except OSError: source = source_of_fields(symbol)  # a class made in a notebook, whose fields no function holds
     for name, p in inspect.signature(symbol).parameters.items():
-        line = re.search(rf"^\s+{name}\s*:[^#\n]*(?:#\s*(.*))?$", inspect.getsource(symbol), re.M)
+        line = re.search(rf"^\s+{name}\s*:[^#\n]*(?:#\s*(.*))?$", source, re.M)
         found[name] = {"anno": p.annotation, "default": p.default, "kind": p.kind, "docment": (line and line[1]) or ""}
     return found
 
