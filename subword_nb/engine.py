@@ -88,9 +88,10 @@ def _checked(tok, allowed):
     if odd := allowed - tok.added_contents: raise ValueError(f"allowed_special holds {min(odd, key=str)!r}, which is not an added token of this tokenizer")
     return allowed
 
-# %% ../nbs/45_engine.ipynb #fac8b23c
+# %% ../nbs/45_engine.ipynb #24b5eafb
 _MOST_SPANS = 1 << 18 # A memory starts anew when it holds so many spans
 _LONGEST_SPAN = 256 # Longer spans are not remembered
+_SHORT = 100 # Characters up to which `_quick` is quicker than `_short`
 _LONG = 1000 # Characters or bytes from which `_in_bulk` is asked, if it is there
 
 def _remember(memory, span, ids):
@@ -240,12 +241,13 @@ def finished_rows(
     elif n_added: rows = [[*around[0], *r, *around[1]] for r in rows]
     return rows if tok.padding is None else [e.ids for e in pad_batch([_bare(r) for r in rows], tok.padding)]
 
-# %% ../nbs/45_engine.ipynb #0181123b
+# %% ../nbs/45_engine.ipynb #c04e4a8f
 def _quick_path(tok):
     "What encodes a short text by default options, or gives None."
     c, pattern, around = compiled(tok), tok.pre_tokenizer._ascii_pattern, around_ids(tok, True)
     if pattern is None or around is None or c.norm is not None or not isinstance(tok.model, BPE) or not (tok.truncation is tok.padding is None): return lambda text: None
-    return quick_path(pattern.findall, c.pretokens, *around, {t[0] for t in c.ids}, lambda: tok.model.dropout)
+    split, known = lambda text: pattern.findall(text) if text.isascii() else c.pre.raw_pretokens(text, False), c.pretokens
+    return quick_path(lambda text: [i for raw in split(text) for i in known[raw]], *around, {t[0] for t in c.ids}, lambda: tok.model.dropout)
 
 # %% ../nbs/45_engine.ipynb #52e95d90
 def _encode_fully(tok, text, add_special_tokens=True, allowed_special=None, disallowed_special=(), dropout=None, seed=None, errors="strict"):
@@ -255,7 +257,7 @@ def _encode_fully(tok, text, add_special_tokens=True, allowed_special=None, disa
     ids = part_ids(c, text) if chance is None else _ids_by_chance(c, text, *chance[0])
     return ids if tok.post_processor is tok.truncation is tok.padding is None else finished_rows(tok, [ids], add_special_tokens)[0]
 
-# %% ../nbs/45_engine.ipynb #fa07eb88
+# %% ../nbs/45_engine.ipynb #c7539bbe
 def encode(
     tok:"Engine", # An engine, such as a `Tokenizer`
     text:str|bytes, # One text; bytes are UTF-8
@@ -268,10 +270,10 @@ def encode(
 )->list[int]: # Ids
     "The ids of one text."
     if type(text) is str and allowed_special is dropout is None and add_special_tokens is True and disallowed_special == () and errors == "strict":
-        if tok._short is not None and (ids := tok._short(text)) is not None: return ids
-        if len(text) < _LONG or tok._in_bulk is None:
+        if len(text) < _SHORT or tok._short is None and (len(text) < _LONG or tok._in_bulk is None):
             if tok._quick is None: tok._quick = _quick_path(tok)
             if (ids := tok._quick(text)) is not None: return ids
+        if tok._short is not None and (ids := tok._short(text)) is not None: return ids
     way = _encode_fully if tok._in_bulk is None or not isinstance(text, (str, bytes)) or len(text) < _LONG else type(tok)._in_bulk
     return way(tok, text, add_special_tokens, allowed_special, disallowed_special=disallowed_special, dropout=dropout, seed=seed, errors=errors)
 
@@ -364,7 +366,7 @@ def encode_array(
     "The ids of one text as an array."
     return encode_batch(tok, [text], **options).ids
 
-# %% ../nbs/45_engine.ipynb #50637d12
+# %% ../nbs/45_engine.ipynb #fced6847
 class Engine:
     "A model with what stands before and behind it."
     def __init__(self,
@@ -383,7 +385,7 @@ class Engine:
         self.id2piece, self.vocab_size = invert(self.piece2id), len(self.piece2id)
         self.added_contents = frozenset(t.content for t, _ in self.added_tokens)
         self.allowed_special, self._compiled = _checked(self, allowed_special), {}
-        self._short = self._quick = None # ways for texts without options, tried in this order: text → ids, or None where it needs more
+        self._short = self._quick = None # ways for texts without options, with kernels and without: text → ids, or None where it needs more
         self._frame = None, None, None # a post-processor, and what it puts before and behind, without special tokens and with them
 
     _in_bulk = None # A method like `encode` for long texts, which a room above may add

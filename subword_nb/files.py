@@ -5,13 +5,14 @@
 # %% auto #0
 __all__ = ['KINDS', 'kind_of_head', 'Place', 'find_tokenizer', 'with_declared', 'read_file']
 
-# %% ../nbs/61_files.ipynb #aa585508
+# %% ../nbs/61_files.ipynb #6272f3a9
 import gc
 import inspect
 import json
 import os
 import re
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,22 +51,20 @@ def _text_kind(text, whole):
 # %% ../nbs/61_files.ipynb #fad05d27
 _BEGINS = re.compile(rb'[ \t\r\n]*\{\s*"(?:version|truncation|added_tokens|normalizer|pre_tokenizer|model)"\s*:\s*(?:"1\.0"\s*,|null\s*,|\{\s*"|\[\s*\{\s*")') # What nearly all files of a whole pipeline begin with
 
-# %% ../nbs/61_files.ipynb #13db1f78
+# %% ../nbs/61_files.ipynb #7449b739
+_MARKS = {"tiktoken": ("tiktoken_format", "looks_like_ranks"), "minbpe": ("other_formats", "looks_like_minbpe"), "vocab.json": ("other_formats", "looks_like_vocab_json"), # kind → room and test, imported one after the other
+    "nmt": ("nmt_format", "looks_like_codes"), "merges.txt": ("other_formats", "looks_like_merges")}
+
 def kind_of_head(
     head:bytes, # The beginning of a file, or all of it
     whole:bool=True, # Is it all of it?
 )->str|None: # One of `KINDS`, "vocab.json" or "merges.txt" for halves of GPT-2's, or None
     "Tell the kind of a file by its beginning."
     if _BEGINS.match(head): return "tokenizer.json" # without importing the rooms of all other kinds
-    from subword_nb.gguf import looks_like_gguf
-    from subword_nb.nmt_format import looks_like_codes
-    from subword_nb.other_formats import looks_like_merges, looks_like_minbpe, looks_like_vocab_json
+    for kind, (room, name) in _MARKS.items():
+        if getattr(import_module(f"subword_nb.{room}"), name)(head) and (kind != "merges.txt" or head.startswith(b"#version") or "Ġ".encode() in head): return kind
+    if head[:4] == b"GGUF" and import_module("subword_nb.gguf").looks_like_gguf(head): return "gguf"
     from subword_nb.sentencepiece_wire import looks_like_model_proto
-    from subword_nb.tiktoken_format import looks_like_ranks
-    rules = lambda data: looks_like_merges(data) and (data.startswith(b"#version") or "Ġ".encode() in data)
-    marks = {"gguf": looks_like_gguf, "minbpe": looks_like_minbpe, "tiktoken": looks_like_ranks, "vocab.json": looks_like_vocab_json, "nmt": looks_like_codes, "merges.txt": rules}
-    for kind, looks in marks.items():
-        if looks(head): return kind
     text, readable = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n"), True
     try: text = text.decode("utf-8", "strict")
     except UnicodeDecodeError as e: text, readable = text.decode("utf-8", "replace"), not whole and e.start > len(text) - 4

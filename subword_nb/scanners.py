@@ -358,7 +358,7 @@ def _scan(buf, n, starts, kinds, gpt2, kind):
     starts[k] = end
     return np.int64(k)
 
-# %% ../nbs/17_scanners.ipynb #815b1c32
+# %% ../nbs/17_scanners.ipynb #b5622ecf
 _SPACES = tuple(chr(c).encode() for a, b in code_point_ranges("White_Space") for c in range(a, b))
 
 def _settled(buf, n, starts, k, cased):
@@ -374,7 +374,7 @@ def gpt_scanner(
     kind = _CODES.get("gpt2" if name in ("r50k", "p50k") else name)
     if kind is None: raise ValueError(f"there is no scanner for {name!r}; pass one of {', '.join(_CODES)}, or make one of any pattern with automaton_scanner")
     def scan(buf, n, last, starts):
-        k = int(_scan(buf, n, starts, kind_table(), None if kind else True, kind or None))
+        k = int((_scan.compiled or _scan)(buf, n, starts, kind_table(), None if kind else True, kind or None))
         return k if last else _settled(buf, n, starts, k, kind == _O200K)
     return Scanner(name, scan, _FRESH)
 
@@ -382,16 +382,19 @@ def gpt_scanner(
 def _warm_up_scanners():
     for name in ("gpt2", "o200k"): gpt_scanner(name).scan(buffer_of(b"I'll "), 5, True, np.empty(13, np.uint32))
 
-# %% ../nbs/17_scanners.ipynb #b2870258
+# %% ../nbs/17_scanners.ipynb #c6a7e2aa
 @cache
-def _known():
-    "Parsed parts → the scanner's name."
+def _spellings():
+    "Published texts of patterns, with their dialects → the scanner's name."
     named = [(name, PATTERNS[name], "rust") for name in (*_CODES, "r50k", "p50k")] + [(name, HF_SPELLING[name], d) for name in _CODES for d in ("rust", "oniguruma")]
-    return {read_pattern(text, dialect)[0]: "gpt2" if name.endswith("50k") else name for name, text, dialect in named}
-
+    return {(text, dialect): "gpt2" if name.endswith("50k") else name for name, text, dialect in named}
+@cache
+def _known(): # parsing takes a third of a second, which a published spelling does not wait for
+    return {read_pattern(*spelling)[0]: name for spelling, name in _spellings().items()}
 def scanner_name(
     pattern:str, # A name from `PATTERNS`, or a regular expression
     dialect:str="rust", # How to read a regular expression: "rust" as tiktoken does, "oniguruma" as HF does
 )->str|None: # The name of the scanner with the same spans; None if there is none
     "Which scanner cuts as a pattern does."
-    return _known().get(tuple(read_pattern(*(PATTERNS[pattern], "rust") if pattern in PATTERNS else (pattern, dialect))[0]))
+    if pattern in PATTERNS: pattern, dialect = PATTERNS[pattern], "rust"
+    return _spellings().get((pattern, dialect)) or _known().get(tuple(read_pattern(pattern, dialect)[0]))

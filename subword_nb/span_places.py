@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Unsure', 'rows_of', 'span_rows', 'Places', 'piece_number']
 
-# %% ../nbs/73_span_places.ipynb #065b980c
+# %% ../nbs/73_span_places.ipynb #7be17302
 import threading
 from functools import cache, partial
 from unicodedata import combining
@@ -16,14 +16,17 @@ from .bulk import Bulk
 from .engine import Compiled
 from .machine import HEAD, buffer_of, decode_at
 from .normalizers import BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, Precompiled, Prepend, Replace, Sequence as Normalizers, StripAccents
-from .pretokenizers import BertPreTokenizer, Metaspace, Sequence, Whitespace, WhitespaceSplit, WholeText, spells_bytes
+from .pretokenizers import BertPreTokenizer, Metaspace, Sequence, Whitespace, WhitespaceSplit, WholeText
 from .sentencepiece_text import SentencePieceNormalizer
 from .text import encode_text, to_visible
 from .tokens import tokens
 
-# %% ../nbs/73_span_places.ipynb #70b72314
+# %% ../nbs/73_span_places.ipynb #f9e77ebc
 class Unsure(Exception):
     "What is known does not settle where tokens stand; the ordinary way does."
+    def __init__(self,
+        what:str="where the tokens stand is not certain", # What is said
+    ): super().__init__(what)
 
 def rows_of(
     c:Compiled, # A compiled engine
@@ -34,18 +37,27 @@ def rows_of(
     pretokens = c.pre.split_aligned(part)
     return [(t.id, t.piece, *p.span(t.start, t.end), k) for k, p in enumerate(pretokens) for t in tokens(c.model, p.text)], len(pretokens)
 
-# %% ../nbs/73_span_places.ipynb #469ddeeb
+# %% ../nbs/73_span_places.ipynb #64f5d924
 def span_rows(
     places:"Places", # See below
     span:str, # A span that does not open a text
 )->tuple[list,int]: # As for `rows_of`; places are counted from the span's start, splits from the next one
     "The tokens of a span, the ordinary way."
     if places.bytes: return _spelled_rows(places.c, span)
-    before = "a" if places.linked and span[:1] in (" ", "▁", "\n", "\t", "\r") else ""
+    before = "a" if places.linked and _cuts_before(places, span[:1]) else ""
     (rows, n), (skipped, less) = rows_of(places.c, Aligned(before + span, None, 1)), places.before if before else ([], 0)
     if rows[:len(skipped)] != skipped: raise Unsure
     at = 1 + len(before)
     return [(i, p, a - at, b - at, k - less) for i, p, a, b, k in rows[len(skipped):]], n - less
+
+def _cuts_before(places, ch):
+    "Does a character begin a span behind a letter?"
+    if ch not in places.cuts:
+        import numpy as np
+        data, starts = f"a{ch}a".encode(), np.empty(16, np.uint32)
+        k = places.plan.scanner.scan(buffer_of(data), len(data), True, starts)
+        places.cuts[ch] = HEAD + 1 in starts[1:k].tolist()
+    return places.cuts[ch]
 
 def _spelled_rows(c, span):
     "The same for a span that is a pre-token of bytes."
@@ -115,7 +127,7 @@ def _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r):
         rows[r, 0], rows[r, 1], rows[r, 2], rows[r, 3] = ids[t], ids[t], start, stop
         x, r = y, r + 1
 
-# %% ../nbs/73_span_places.ipynb #e31ba5e1
+# %% ../nbs/73_span_places.ipynb #2bf9af2c
 @jit.kernel
 def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, way, rows, info, count, left):
     "Enter m new spans with the rows of their tokens; those that are not simple are listed in `left`; their number."
@@ -125,7 +137,7 @@ def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, way, row
         lead, chars, width, simple = 0, 0, 0, how >= 0 and extra[j] >> 24 == 0 and end > first
         if simple:
             total = _total(ids, first, end, written)
-            if how == 0: simple = total == n
+            if how == 0: simple = total == n and (most == 0 or n > 1 and buffer[a] != 0xE2 and buffer[a+1] != 32 and buffer[a+1] != 0xE2)
             else:
                 lead, chars, width = _size_of(buffer, a, n, most, kinds)
                 simple = width >= 0 and total == (width if how == 1 else width + 1) and (how == 1 or lead > 0)
@@ -169,19 +181,21 @@ def _kind(places, ch):
     if any(map(str.isspace, inner)): return 8 if len(inner) == 3 and inner[::2] == "  " and not inner[1].isspace() else 9
     return len(inner) if set(marks) == {(1, 2)} else 9
 
-# %% ../nbs/73_span_places.ipynb #c8342ae4
+# %% ../nbs/73_span_places.ipynb #df741616
 class Places:
     "What is known of a tokenizer's spans: `info` has a row for each (first row of its tokens, how many, characters, splits, bytes, does what follows change places?), `rows` one for each token (id, number of its piece, start, end, split)."
     def __init__(self,
         bulk:Bulk, # A compiled engine that has a plan
     ):
         import numpy as np
+        from subword_nb.word_scanners import space_scanner
         c = self.c = bulk.c
-        self.plan, self.lock, self.bytes = bulk.plan._replace(solve=partial(_number, self), settle=None), threading.Lock(), spells_bytes(c.pre)
+        scanner = space_scanner() if bulk.plan.scanner.name == "spaces and pieces" else bulk.plan.scanner # a pre-token is one span here
+        self.plan, self.lock, self.bytes = bulk.plan._replace(scanner=scanner, solve=partial(_number, self), settle=None), threading.Lock(), bulk.plan.name.endswith(", bytes")
         self.model_ids, self.linked = bulk.plan.solve, not isinstance(_steps(c.pre)[0], (BertPreTokenizer, Whitespace, WhitespaceSplit))
         self.names = [""] * (1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0))
         for p, i in c.model.piece2id.items(): self.names[i] = p
-        self.more, self.pieces, self.edges = {}, None, None
+        self.more, self.cuts, self.pieces, self.edges = {}, {}, None, None
         self.written, self.kinds, self.way = np.zeros(len(self.names), np.int64), np.zeros(0x110000, np.uint8), np.array([-1, 0, 0, 1], np.int64)
         self.forget()
         self.before = rows_of(c, Aligned("a", None, 1))
@@ -245,7 +259,7 @@ def piece_number(
         places.names.append(piece)
     return places.more[piece]
 
-# %% ../nbs/73_span_places.ipynb #9c2eb3c6
+# %% ../nbs/73_span_places.ipynb #863d2e46
 def _find_way(places):
     "Find out what pieces spell, and where the tokens of simple spans stand, by asking the ordinary way about some."
     c = places.c
@@ -262,15 +276,15 @@ def _find_way(places):
     cores = [q for p in c.model.piece2id if (q := p.removeprefix(prefix).strip("▁")).isascii() and q.isalnum()]
     cores = cores[::max(1, len(cores) // 12)]
     known = cache(partial(span_rows, places))
-    for how, most in [(0, 0)] if spaced else [(how, most) for most in (_LINES, 1) for how in (1, 2, 3, 4)]:
+    for how, most in [(0, int(isinstance(c.pre, Metaspace) and c.pre.splits))] if spaced else [(how, most) for most in (_LINES, 1) for how in (1, 2, 3, 4)]:
         if _agrees(places, known, how, most, [a + q for a in ([" ", "  ", "\n", " \n"] if most > 1 else [" "]) for q in cores]): return
     places.way[0] = -1
 
-# %% ../nbs/73_span_places.ipynb #a55fe75b
+# %% ../nbs/73_span_places.ipynb #d570b0f2
 def _spell_bytes(places):
     "Each letter of a visible piece is a byte."
     m = places.c.model
-    if m.continuing_subword_prefix or m.end_of_word_suffix: return
+    if not hasattr(m, "merges") or m.continuing_subword_prefix or m.end_of_word_suffix: return
     for p, i in m.piece2id.items(): places.written[i] = len(p) * (p != m.unk_piece and p not in places.c.ids)
     places.way[0] = 0
 

@@ -119,25 +119,40 @@ def as_normalizer(
     from subword_nb.normalizers import normalizer
     return normalizer(spec)
 
-# %% ../nbs/39_spans.ipynb #7101a403
+# %% ../nbs/39_spans.ipynb #87395641
+_MOST_STRETCHES, _LONGEST_STRETCH = 1 << 17, 64 # More are not remembered
+
+class _Stretches(dict):
+    "What stands between two spaces → its ids, behind a space or not; it works out itself what it lacks. A KeyError where a cut is not safe."
+    def __init__(self, space, ids_of, odd): self.space, self.ids_of, self.odd = space, ids_of, odd
+    def __missing__(self, text):
+        if text[:1].isspace() or text[-1:].isspace() or self.odd(text): raise KeyError
+        if len(self) >= _MOST_STRETCHES: self.clear()
+        ids = tuple(self.ids_of(self.space + text))
+        if len(text) <= _LONGEST_STRETCH: self[text] = ids
+        return ids
+
+# %% ../nbs/39_spans.ipynb #bf3cc748
 def quick_path(
-    split:Callable, # From ASCII text to raw pretokens
-    ids_of:dict, # Raw pretoken → ids; it works out itself what it lacks
+    ids_of:Callable, # Text without added tokens → ids
     before:list, # Ids that go before those of a text
     behind:list, # Ids that go behind
     heads:Iterable[str], # Characters that added tokens begin with
     declines:Callable, # Called without arguments: is this way closed for now?
 )->Callable: # From text to ids, or to None where a text needs more
-    "The way of short texts."
-    heads = sorted(heads)
-    head, unusual = heads[0] if len(heads) == 1 else "\x80", re.compile("|".join(map(re.escape, heads))).search if len(heads) > 1 else None
+    "The way of short texts, for the GPT patterns."
+    odd = re.compile("|".join([r"[\ud800-\udfff]", *map(re.escape, sorted(heads))])).search
+    first, later = _Stretches("", ids_of, odd), _Stretches(" ", ids_of, odd if " " not in heads else lambda text: True)
 
     def quick(text):
-        if not text.isascii() or head in text or unusual and unusual(text) or declines(): return None
-        ids = [*before]
-        for raw in split(text): ids += ids_of[raw]
-        if behind: ids += behind
-        return ids
+        if declines(): return None
+        try:
+            if "  " in text and ("   " in text or text[-2:] == "  "): raise KeyError
+            head, *rest = text.split(" ")
+            ids = [*before, *first[head]]
+            for stretch in rest: ids += later[stretch]
+        except KeyError: ids = None if odd(text) else [*before, *ids_of(text)]
+        return ids + behind if behind and ids is not None else ids
     return quick
 
 # %% ../nbs/39_spans.ipynb #236a3c27

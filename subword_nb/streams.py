@@ -14,7 +14,7 @@ from .bulk import bulk_of, encode_array, encode_texts, may_hold
 from .engine import Engine, around_ids, compiled
 from .text import decode_text
 
-# %% ../nbs/72_streams.ipynb #933b71df
+# %% ../nbs/72_streams.ipynb #677e5f69
 def encode_blocks(
     tok:Engine, # An engine, such as a `Tokenizer`
     blocks:Iterable[bytes], # The bytes of one document, in UTF-8
@@ -30,7 +30,7 @@ def encode_blocks(
         return
     if len(around[0]): yield row(around[0])
     yield from _streamed(bulk, _until_token(bulk, blocks, rest))
-    if rest and rest[0]: yield encode_texts(c, [decode_text(b"".join(rest))], opens=False).ids
+    if rest and rest[0]: yield encode_texts(c, [decode_text(rest[0])], opens=None if rest[1] else True).ids
     if len(around[1]): yield row(around[1])
 
 # %% ../nbs/72_streams.ipynb #012e27a1
@@ -49,7 +49,7 @@ def _bytes(block):
     if isinstance(block, (bytes, bytearray, memoryview)): return bytes(block)
     raise ValueError(f"a block is a {type(block).__name__}; pass the document's bytes, in UTF-8")
 
-# %% ../nbs/72_streams.ipynb #811b201b
+# %% ../nbs/72_streams.ipynb #bce4bd24
 def _opened(opening, blocks):
     "Blocks behind what opens a text; each ends with a whole character."
     left, first = b"", True
@@ -66,12 +66,13 @@ def _opened(opening, blocks):
 
 def _until_token(bulk, blocks, rest):
     "Blocks up to a place where any text may be cut, and behind which a token may stand; `rest` takes what is left."
-    held, blocks = b"", iter(blocks)
+    held, begun, blocks = b"", False, iter(blocks)
+    reach = max((len(h.encode()) for heads in bulk.heads for h in heads or ()), default=0)
     for block in blocks:
         held += _bytes(block)
-        if bulk.heads and may_hold(bulk, held): rest.append(held + b"".join(map(_bytes, blocks))); return
-        cut = len(held) if not bulk.heads else max((m.end() for m in re.finditer(bulk.plan.scanner.fresh, held[-(1 << 16):])), default=0)
+        if bulk.heads and may_hold(bulk, held): rest += held + b"".join(map(_bytes, blocks)), begun; return
+        cut = len(held) if not bulk.heads else max((m.end() for m in re.finditer(bulk.plan.scanner.fresh, held[-(1 << 16):max(0, len(held) - reach)])), default=0) # a token may lie across what comes later
         if bulk.heads and cut: cut += max(0, len(held) - (1 << 16))
         if cut: yield held[:cut]
-        held = held[cut:]
+        held, begun = held[cut:], begun or cut > 0
     yield held

@@ -146,7 +146,7 @@ def space_scanner(
     "Cut before each run of spaces."
     return whitespace_scanner([(0x20, 0x21), (0x2581, 0x2582)])
 
-# %% ../nbs/18_word_scanners.ipynb #57b71001
+# %% ../nbs/18_word_scanners.ipynb #56bea427
 @kernel
 def _scan_safe(buffer, n, last, starts):
     "The starts of what lies between safe places; see `Scanner`."
@@ -155,7 +155,7 @@ def _scan_safe(buffer, n, last, starts):
         before, behind = i - ONE, i + ONE
         found = mask_equal(buffer, i, np.uint8(32)) & (mask_letters(buffer, before) | mask_within(buffer, before, np.uint8(48), np.uint8(57)))
         if found != NONE: found &= mask_letters(buffer, behind) | mask_within(buffer, behind, np.uint8(48), np.uint8(57))
-        if mask_high(buffer, before) != NONE: found |= mask_equal(buffer, before, np.uint8(0xFF)) | mask_equal(buffer, i, np.uint8(0xFF))
+        if mask_high(buffer, before) | mask_high(buffer, i) != NONE: found |= mask_equal(buffer, before, np.uint8(0xFF)) | mask_equal(buffer, i, np.uint8(0xFF))
         if i + BLOCK > end: found &= ALL >> (BLOCK - (end - i))
         k = _put_starts(starts, k, found, i)
         i += BLOCK

@@ -22,6 +22,11 @@ def texts_for(seed: int) -> list[str]:
     return generated(max(n // 4, 100), seed, ["<|endoftext|>", "</s>", "[SEP]", "<s>", "<pad>", "▁", "  ", "\n\n", "don't", "'re", "\u00a0", "\u3000"])
 
 
+def exact(tok, text, **options):
+    "The ids by the engine alone; its `encode` hands long texts over to the kernels."
+    return tok._encode_fully(text, **options)
+
+
 @pytest.fixture
 def always(monkeypatch):
     "Everything goes in bulk."
@@ -45,17 +50,17 @@ def test_real_tokenizers(name, shared_file, always):
     if name.split("/")[0] in WITH_KERNELS:
         assert bulk.bulk_of(compiled(tok)).plan is not None, "this tokenizer should have a plan"
     texts = texts_for(len(name)) + ["", " ", "a" * 3000, " " * 500, "x y " * 300]
-    expected = [engine.encode(tok, t) for t in texts]
+    expected = [exact(tok, t) for t in texts]
     for block in (1 << 18, 64):
         always.setattr(blocks.SIZES, "block", block)
         found = tok.encode_batch(texts).tolist()
         for text, a, b in zip(texts, found, expected):
             assert a == b, (name, block, text[:200])
-    bare = [engine.encode(tok, t, add_special_tokens=False, allowed_special=()) for t in texts]
+    bare = [exact(tok, t, add_special_tokens=False, allowed_special=()) for t in texts]
     assert tok.encode_batch([t.encode() for t in texts], add_special_tokens=False, allowed_special=(), threads=2).tolist() == bare
     whole = "\n".join(texts)
-    assert tok.encode(whole) == engine.encode(tok, whole)
-    assert tok.encode_array(whole, threads=2).tolist() == engine.encode(tok, whole)
+    assert tok.encode(whole) == exact(tok, whole)
+    assert tok.encode_array(whole, threads=2).tolist() == exact(tok, whole)
 
 
 @pytest.mark.slow
@@ -67,10 +72,10 @@ def test_corpora(name, corpus, shared_file, shared_data, always):
         pytest.skip(f"{corpus} is missing")
     for file in sorted(path.rglob("*.txt")) if path.is_dir() else [path]:
         text = file.read_bytes().decode("utf-8", "replace")[:400_000]
-        expected = engine.encode(tok, text)
+        expected = exact(tok, text)
         assert tok.encode(text) == expected
         lines = text.splitlines(True)[:3000]
-        assert tok.encode_batch(lines, threads=2).tolist() == [engine.encode(tok, t) for t in lines]
+        assert tok.encode_batch(lines, threads=2).tolist() == [exact(tok, t) for t in lines]
 
 
 def small_tokenizers():
@@ -82,11 +87,11 @@ def small_tokenizers():
 def test_trained_tokenizers_in_any_blocks(always):
     texts = [t for t in generated(150, 3, ["<s>", "low", "light", "'s", "1", "\n"])]
     for tok in small_tokenizers():
-        expected = [engine.encode(tok, t, allowed_special="all") for t in texts]
+        expected = [exact(tok, t, allowed_special="all") for t in texts]
         for block in (5, 1 << 18):
             always.setattr(blocks.SIZES, "block", block)
             assert tok.encode_batch(texts, allowed_special="all").tolist() == expected
-        assert tok.encode_array(" ".join(texts), threads=3).tolist() == engine.encode(tok, " ".join(texts))
+        assert tok.encode_array(" ".join(texts), threads=3).tolist() == exact(tok, " ".join(texts))
 
 
 def test_every_offset_modulo_64(always):
@@ -94,7 +99,7 @@ def test_every_offset_modulo_64(always):
     text = "say'st the low  light\r\n in 12345 rooms… été 你好!! they'll\n\n  x" * 3
     for shift in range(64):
         for head in ("a" * shift, " " * shift, "é" * (shift // 2)):
-            assert tok.encode(head + text) == engine.encode(tok, head + text)
+            assert tok.encode(head + text) == exact(tok, head + text)
 
 
 def test_threads_share_a_tokenizer(always):
@@ -102,7 +107,7 @@ def test_threads_share_a_tokenizer(always):
 
     tok = next(small_tokenizers())
     texts = [t * 20 for t in generated(40, 5, ["low", "light"])]
-    expected = [engine.encode(tok, t) for t in texts]
+    expected = [exact(tok, t) for t in texts]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(3):
             assert list(pool.map(tok.encode, texts)) == expected
@@ -116,7 +121,7 @@ def test_a_memory_map_is_read_in_place(tmp_path, always):
     path = Path(tmp_path / "text.txt")
     path.write_text("the low light " * 500, encoding="utf-8")
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        assert tok.encode_array(mapped).tolist() == engine.encode(tok, "the low light " * 500)
+        assert tok.encode_array(mapped).tolist() == exact(tok, "the low light " * 500)
 
 
 def test_limits_and_padding_in_bulk(always):
@@ -132,8 +137,8 @@ def test_a_text_with_many_tokens_between(always):
     tok = next(small_tokenizers())
     rng = random.Random(0)
     text = "".join(rng.choice(["low light", "<s>", " the rooms", "<", "s>", "\n"]) for _ in range(2000))
-    assert tok.encode(text, allowed_special="all") == engine.encode(tok, text, allowed_special="all")
-    assert tok.encode(text, allowed_special=()) == engine.encode(tok, text, allowed_special=())
+    assert tok.encode(text, allowed_special="all") == exact(tok, text, allowed_special="all")
+    assert tok.encode(text, allowed_special=()) == exact(tok, text, allowed_special=())
 
 
 def test_tokens_in_long_bytes(always):
@@ -146,5 +151,103 @@ def test_tokens_in_long_bytes(always):
         tok.add_tokens([AddedToken("<s>x", special=True, normalized=False, **flags), AddedToken("<s>", special=True, normalized=False), AddedToken("<t>", special=True, normalized=False, **flags)])
         for _ in range(4):
             text = "".join(rng.choice(["low light", "<s>", "<s>x", " <t> ", "<", "\u3000", "\u00a0 ", "é", "你好", "\n", "the rooms " * 40, "x"]) for _ in range(500))
-            assert tok.encode_array(text.encode()).tolist() == engine.encode(tok, text)
-            assert tok.encode_batch([text.encode(), b"", text.encode()[:5000].rsplit(b" ", 1)[0]]).tolist()[:2] == [engine.encode(tok, text), []]
+            assert tok.encode_array(text.encode()).tolist() == exact(tok, text)
+            assert tok.encode_batch([text.encode(), b"", text.encode()[:5000].rsplit(b" ", 1)[0]]).tolist()[:2] == [exact(tok, text), []]
+
+
+def test_a_token_lies_across_any_cut(always):
+    "Threads and blocks cut texts only where no token is cut."
+    from subword_nb.streams import encode_blocks
+    from subword_nb.vocab import AddedToken
+
+    for base in small_tokenizers():
+        tok = Tokenizer(*base.parts, allowed_special="all")
+        tok.add_tokens([AddedToken("low light", special=True, normalized=False), AddedToken("你好你好你好你好", special=True, normalized=False)])
+        text = "the rooms " * 40 + "low light" + " in rooms" * 40 + "你好你好你好你好" + " in rooms" * 9
+        for t in (text, text[395:], "x low light y " * 30, "a b 你好你好你好你好 low light " * 9):
+            for block in (5, 21, 64):
+                always.setattr(blocks.SIZES, "block", block)
+                expected = tok._encode_fully(t)
+                for n in (1, 4):
+                    assert tok.encode_array(t, threads=n).tolist() == tok.encode_array(t.encode(), threads=n).tolist() == expected
+                for size in (1, 7, 100):
+                    data = t.encode()
+                    assert [i for ids in encode_blocks(tok, (data[a:a + size] for a in range(0, len(data), size))) for i in ids.tolist()] == expected
+
+
+def test_what_goes_on_behind_a_token_opens_nothing(always):
+    "A stream that is cut before a token does not begin anew."
+    from subword_nb.pretokenizers import ByteLevel, Metaspace
+    from subword_nb.streams import encode_blocks
+
+    tokenizers = list(small_tokenizers())
+    for base, pre in ((tokenizers[0], ByteLevel(add_prefix_space=True)), (tokenizers[4], Metaspace("▁", "first", True)), (tokenizers[4], Metaspace("▁", "always", True))):
+        tok = Tokenizer(*base.parts, allowed_special="all")
+        tok.pre_tokenizer = pre
+        for text in ("low light\nin rooms " * 30 + "<s>low<s> light", "<s>low light", "low<s>", "low light <s> low"):
+            data = text.encode()
+            for size in (3, 40, 10_000):
+                assert [i for ids in encode_blocks(tok, [data[a:a + size] for a in range(0, len(data), size)]) for i in ids.tolist()] == tok._encode_fully(text), (pre, text[:40], size)
+
+
+def test_errors_are_mended_behind_any_pipeline(always):
+    "Bytes that are not UTF-8, where texts are normalized or hold tokens."
+    base = next(small_tokenizers())
+    normalized = Tokenizer(*base.parts, allowed_special="all")
+    normalized.normalizer = "nfc"
+    for tok in (base, normalized):
+        for rows in ([b"low <s> light\xff", b"\xe4\xbd"], [b"low \xf0\x9f", b"ok"], [b"\xc3(" * 3000 + b"<s>"]):
+            for errors in ("replace", "ignore"):
+                assert tok.encode_batch(rows, errors=errors, allowed_special="all").tolist() == [tok._encode_fully(r, errors=errors, allowed_special="all") for r in rows]
+            with pytest.raises(ValueError, match="is not UTF-8"):
+                tok.encode_batch(rows, allowed_special="all")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "tiktoken/cl100k_base.tiktoken", "tiktoken/o200k_base.tiktoken", "bert-base-uncased/tokenizer.json", "llama-2/tokenizer.model", "derived/llama-2-legacy.tokenizer.json", "t5-small/tokenizer.json", "t5-small/spiece.model", "roberta-base/tokenizer.json"])
+def test_short_texts(name, shared_file):
+    tok = loaded(shared_file, name)
+    tok.encode_batch(["a text "] * (blocks.SIZES.bulk // 7 + 1))
+    assert tok._short is not None
+    n = max(20_000, int(os.environ.get("SUBWORD_NB_TEXTS", 2000)))
+    rng, taken = random.Random(len(name)), 0
+    parts = generated(n, 11, ["<|endoftext|>", "</s>", "[SEP]", "[MASK]", "<", "▁", "  ", "   ", "\n\n", " \n", "\t ", "don't", "'re", "\u00a0", "\u3000", "\u0301", " 12345", "été", "你好", "🤗", "."])
+    for k, text in enumerate(parts):
+        if k % 4 == 0:
+            text = " ".join(parts[rng.randrange(k + 1)] for _ in range(rng.randrange(1, 40)))
+        expected = tok._encode_fully(text)
+        assert tok.encode(text) == expected, (name, text)
+        assert (found := tok._short(text)) in (None, expected), (name, text)
+        taken += found is not None
+    assert taken > n // 4 or name.startswith("t5-small/spiece"), f"{taken} of {n} went the short way"
+    with pytest.raises(ValueError, match="surrogate"):
+        tok.encode("a text " * 30 + "\ud800")
+
+
+def test_short_texts_follow_the_tokenizer():
+    from subword_nb.encoding import Truncation
+
+    tok = next(small_tokenizers())
+    tok.encode("low light " * (blocks.SIZES.bulk // 10 + 1))
+    for text in ("", "low", " low ", "low  light\n" * 30, "low <s> light " * 20):
+        assert tok.encode(text) == tok._encode_fully(text)
+    tok.model.dropout = 1.0
+    assert tok.encode("low light " * 20) == tok._encode_fully("low light " * 20) != tok._encode_fully("low light " * 20, dropout=0.0)
+    tok.model.dropout = None
+    tok.truncation = Truncation(5)
+    assert tok._short is None and len(tok.encode("low light " * 20)) == 5
+
+
+def test_kernels_are_loaded_behind_the_scenes(monkeypatch):
+    import threading
+
+    tok = next(small_tokenizers())
+    tok.encode("low light " * (blocks.SIZES.bulk // 10 + 1))  # so that nothing has to be compiled
+    new = Tokenizer(*tok.parts)
+    monkeypatch.setattr(blocks.SIZES, "bulk", 10_000)
+    for _ in range(11):
+        new.encode("low light " * 110)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(60)
+    assert new._short is not None and new.encode("low light " * 110) == new._encode_fully("low light " * 110)

@@ -119,3 +119,27 @@ def test_other_ways_are_the_pipelines(shared_file):
     assert align(tok, b"n\xc3\xa9e") == pipeline.align(tok, valid_text(b"n\xc3\xa9e"))
     tok.truncation = Truncation(5)
     assert align(tok, "a b c d e f g") == pipeline.align(tok, "a b c d e f g")
+
+
+def test_pipelines_of_all_kinds():
+    "Byte spelling behind other splitters, models that are not BPE, marks that split, and all kinds of white space."
+    from subword_nb.pretokenizers import BertPreTokenizer, ByteLevel, Metaspace, Sequence, Split
+
+    corpus = ["the low light in rooms, isn't it? 12 34", "été, ça va 你好 🤗", "low lower lowest; they've 1,000 rooms"] * 3
+    bytes_ = ByteLevel(add_prefix_space=False)
+    for algorithm, pre, norm in [("bpe", Sequence((BertPreTokenizer(), bytes_)), "nfc"), ("bpe", Sequence((Split({"String": " "}, "isolated"), bytes_)), "nfkc"), ("unigram", bytes_, None), ("wordlevel", bytes_, None),
+                                 ("wordpiece", bytes_, "nfd"), ("char_bpe", Metaspace("▁", "always", True), None), ("char_bpe", Metaspace("▁", "never", True), None), ("char_bpe", Metaspace("▁", "first", False), None)]:
+        size = 330 if algorithm == "bpe" else 90
+        tok = Tokenizer.train(corpus, algorithm=algorithm, vocab_size=size, special_tokens=["<unk>"], progress=False, pre_tokenizer=pre, normalizer=norm, **({"unk_piece": "<unk>"} if algorithm == "char_bpe" else {}))
+        if bulk.bulk_of(compiled(tok)).plan is None:
+            continue
+        for text in [" ", "  ", "\n", "\xa0", "ad", "bל", "\nM", "u  ", "the  low   light ", "ש ", "c\x0c1", "low\u3000light\x0b\x85x", *texts(60, 7)]:
+            check(tok, text)
+
+
+def test_every_kind_of_white_space(shared_file):
+    for name in ("t5-small/spiece.model", "xlnet-base-cased/spiece.model"):
+        tok = load(shared_file, name)
+        for space in "\t\n\x0b\x0c\r\x1c\x85\xa0\u1680\u2003\u2028\u202f\u3000\u200b\ufeff":
+            for text in (f"c{space}1", f"c{space}{space}ab", f"c {space}ab{space}", f"{space}c{space}\u0301"):
+                check(tok, text)

@@ -37,8 +37,8 @@ def test_the_quick_way_is_the_long_way(pattern):
     for _ in range(max(300, N // 2)):
         text = "".join(rng.choices(SIGNS, k=rng.randrange(14)))
         assert tok.encode(text) == the_long_way(tok, text)
-    if isinstance(pattern, str):
-        assert tok._quick("it's quick") is not None and tok._quick("<|endoftext|>") is tok._quick("é") is None
+    if isinstance(pattern, str) and (sys.version_info >= (3, 11) or pattern == "gpt2"):  # older ones lack possessive repeats
+        assert tok._quick("it's quick") is not None and tok._quick("<|endoftext|>") is None
 
 
 def test_what_is_changed_is_heeded():
@@ -56,9 +56,10 @@ def test_what_is_changed_is_heeded():
 
 def test_a_way_from_elsewhere_is_asked_first():
     tok = toy()
-    tok._short = lambda text: [7] if text == "seven" else None
-    assert tok.encode("seven") == [7] and tok.encode("a test") == toy().encode("a test")
-    assert tok.encode("seven", dropout=0.0) == toy().encode("seven")
+    text = "seven " * 30  # shorter ones are quicker without
+    tok._short = lambda given: [7] if given == text else None
+    assert tok.encode(text) == [7] and tok.encode("a test") == toy().encode("a test")
+    assert tok.encode(text, dropout=0.0) == toy().encode(text)
 
 
 def test_copies_are_whole():
@@ -93,7 +94,8 @@ def test_one_line_needs_few_modules(tmp_path, name):
     code = "import sys; from subword_nb import Tokenizer; Tokenizer.load(sys.argv[1], **eval(sys.argv[3])).encode('A sentence.'); print(*(m for m in sys.argv[2].split() if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code, str(path), LATER, "dict(pattern='gpt2')" if name == "tok.tiktoken" else "{}"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == ""
+    later = {"subword_nb.draw", "subword_nb.normalizers"} if name == "folder" else set()  # that is told apart from other pairs of files
+    assert set(done.stdout.split()) <= later
 
 
 def seconds(code, folder, runs=5):

@@ -63,6 +63,14 @@ def test_nothing_is_written_beyond_the_contract():
                 assert starts[k] == HEAD + n or not last
 
 
+def test_a_separator_stands_alone_at_every_offset():
+    "Also where it is the only byte of its block that is not ASCII."
+    for scanner in (safe_scanner(), space_scanner(), split_scanner("whitespace"), bert_scanner()):
+        for at in range(200):
+            data = ("ab cd ef " * 40)[:at].encode() + b"\xff" + b"gh ij " * 20
+            assert b"\xff" in scan_spans(scanner, data), (scanner.name, at)
+
+
 def test_safe_places_are_those_of_room_39():
     rng, scanner = random.Random(2), safe_scanner()
     for k in range(3200 // FEW):
