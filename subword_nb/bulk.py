@@ -33,11 +33,12 @@ def may_hold(
     "May a text hold one of the tokens?"
     return any(heads is None or any((h if isinstance(text, str) else h.encode()) in text for h in heads) for heads in bulk.heads)
 
-# %% ../nbs/71_bulk.ipynb #98309374
+# %% ../nbs/71_bulk.ipynb #c199afbb
 def _find_tokens(bulk, text, opens):
     "[(part, does it open its text?) or the id of a token] of a text."
     c, out, at = bulk.c, [], 0
     finder = c.raw if c.raw.tokens else c.late # in bulk, both look at the text as it is
+    if isinstance(text, str) and len(text) >= 1 << 12: text = text.encode()
     if isinstance(text, str) or len(bulk.heads) != 1 or len(text) < 1 << 12:
         text = text if isinstance(text, str) else decode_text(text)
         for a, b, token in c.raw.spans(text):
