@@ -169,7 +169,7 @@ class _Calls:
     decode_with_offsets, decode_single_token_bytes, decode_tokens_bytes, token_byte_values = (_Later("tiktoken_calls") for _ in range(4))
     n_vocab = property(lambda self: len(self.id2piece), doc="One more than the highest id, holes included; `vocab_size` counts the pieces.")
 
-# %% ../nbs/77_tokenizer.ipynb #c1ff2739
+# %% ../nbs/77_tokenizer.ipynb #62abb6a3
 class Tokenizer(_Calls, Engine):
     "Text to ids and back: `Tokenizer.train` or `Tokenizer.load`, then `encode`, `align`, `decode`, `save`, `draw`."
     def __init__(self,
@@ -190,7 +190,7 @@ class Tokenizer(_Calls, Engine):
 
     train, load, save, tokenize = _Later("training", wrap=classmethod), classmethod(load), save, tokenize
     _in_bulk, encode_batch, encode_array, encode_files = _Later("bulk", "encode"), _Later("bulk"), _Later("bulk"), _Later("encode_files")
-    align, align_batch, __call__, stages, decode, decode_bytes, decode_batch, stream = _Later("pipeline"), _Later("pipeline"), _Later("pipeline", "call"), _Later("pipeline"), *(_Later("decoding") for _ in range(4))
+    align, align_batch, __call__, stages, decode, decode_bytes, decode_batch, stream = _Later("bulk_align"), _Later("pipeline"), _Later("pipeline", "call"), _Later("pipeline"), *(_Later("decoding") for _ in range(4))
     inspect, draw, add_tokens, nbest, sample, entropy = inspect, draw, add_tokens, *(_Later("splits") for _ in range(3))
     parts = property(lambda self: _parts_of(self), doc="What a file holds of it.")
 

@@ -143,3 +143,12 @@ def test_every_kind_of_white_space(shared_file):
         for space in "\t\n\x0b\x0c\r\x1c\x85\xa0\u1680\u2003\u2028\u202f\u3000\u200b\ufeff":
             for text in (f"c{space}1", f"c{space}{space}ab", f"c {space}ab{space}", f"{space}c{space}\u0301"):
                 check(tok, text)
+
+
+def test_a_tokenizer_aligns_long_texts_so(monkeypatch):
+    monkeypatch.setattr(blocks.SIZES, "bulk", 0)
+    monkeypatch.setattr(blocks.SIZES, "loaded", 0)
+    tok = Tokenizer.train(["low lower lowest"] * 3, vocab_size=270, progress=False)
+    text = "the low light, été 你好 " * 50
+    found = tok.align(text)
+    assert isinstance(found, LongEncoding) and found == pipeline.align(tok, text)
