@@ -110,13 +110,13 @@ def _shares(share, size, fresh, watch=()):
             rows, held = [], 0
     if rows: yield Share(*map(list, zip(*rows)))
 
-# %% ../nbs/71_bulk.ipynb #371293fc
+# %% ../nbs/71_bulk.ipynb #0057b136
 class Bulk:
     "A compiled engine's plan, what its tokens begin with, and tables that threads take and give back."
     def __init__(self,
         c:Compiled, # A compiled engine
     ):
-        self.c, self.plan, self.tables = c, plan_of(c), []
+        self.c, self.plan, self.tables, self.expects = c, plan_of(c), [], False # expects: did the last texts hold tokens?
         self.heads = [_heads(f) for f in (c.raw, c.late) if f.tokens]
         whole = self.plan is None or self.plan.normalize or None in self.heads
         self.watch = None if whole else (*self.plan.barred, *(h.encode() for heads in self.heads for h in heads))
@@ -177,7 +177,7 @@ def _put_together(ids, first, items, texts):
     _copy_items(ids, first, items, bounds, out)
     return Ragged(out, bounds[np.array(texts, np.int64)])
 
-# %% ../nbs/71_bulk.ipynb #539abab4
+# %% ../nbs/71_bulk.ipynb #086f6d15
 def encode_texts(
     c:Compiled, # A compiled engine that has a plan
     texts:list, # Texts (str, UTF-8 bytes, or other buffers of bytes)
@@ -189,7 +189,7 @@ def encode_texts(
 )->Ragged: # Ids and bounds
     "Encode texts in bulk."
     bulk, before, behind = bulk_of(c), [~i for i in before], [~i for i in behind]
-    if bulk.watch is not None and not getattr(bulk, "expects", False):
+    if bulk.watch is not None and not bulk.expects:
         try: ids, ends = _run_all(bulk, Share([t if t.__class__ in (str, bytes) else memoryview(t).cast("B") for t in texts], [None] * len(texts) if opens is None else opens), threads, bulk.watch, progress)
         except Watched: bulk.expects = True
         else: return _framed(ids, ends, before, behind) if before or behind else Ragged(ids, ends)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['cut_documents_ref', 'Cut', 'cut_documents', 'fingerprint', 'encode_files']
 
-# %% ../nbs/76_encode_files.ipynb #e3f85818
+# %% ../nbs/76_encode_files.ipynb #4d4da6c4
 import json
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from .corpus import find_files, read_block, track
+from .corpus import find_files, read_blocks, track
 from .engine import Engine
 from .id_files import FORMATS, LOG, EncodedFiles, IdWriter, Journal, Layout, finished, need_pyarrow, report, settle
 from .text import decode_text, encode_text
@@ -61,34 +61,14 @@ def _between(data, k):
     "The last place up to k that is inside no character."
     return next((j for j in range(k, max(k - 4, -1), -1) if data[j] & 0xC0 != 0x80), k)
 
-# %% ../nbs/76_encode_files.ipynb #a292973b
+# %% ../nbs/76_encode_files.ipynb #7a4075e6
 _BLOCK = 1 << 23 # Bytes of text that are read and encoded at a time
 _SQUEEZED = {".gz", ".xz"}
 
-def _opened(raw, kind):
-    "The decompressing reader for a suffix, and the exceptions by which it reports damage."
-    if kind == ".gz":
-        import gzip
-        import zlib
-        return gzip.GzipFile(fileobj=raw), (gzip.BadGzipFile, zlib.error)
-    if kind == ".xz":
-        import lzma
-        return lzma.LZMAFile(raw), (lzma.LZMAError,)
-    return raw, ()
-
 def _blocks(path, offset, reached):
     "The blocks of a file from an offset in its text on; `reached[0]` follows on disk."
-    kind, block = path.suffix.lower(), b" "
-    with open(path, "rb") as raw:
-        stream, damage = _opened(raw, kind)
-        while block:
-            try:
-                if offset: stream.seek(offset)
-                block, offset = read_block(stream, _BLOCK), 0
-            except EOFError: raise ValueError(f"{path}: the {kind} file is cut off before its end; download or compress it again") from None
-            except damage as e: raise ValueError(f"{path}: not a sound {kind} file ({e}); download or compress it again") from None
-            reached[0] = raw.tell()
-            if block: yield block
+    for block, reached[0] in read_blocks(path, _BLOCK, offset):
+        if block: yield block
 
 # %% ../nbs/76_encode_files.ipynb #0a3a69eb
 class _Found(NamedTuple):

@@ -83,7 +83,16 @@ def _all_masks(buffer, i, ranges, pages, flat):
             else: other |= all_bytes
     return space, alone, other, size
 
-# %% ../nbs/18_word_scanners.ipynb #d9328293
+# %% ../nbs/18_word_scanners.ipynb #e8ec88c6
+@kernel
+def _finish(starts, k, end, last):
+    "Enter the end of a text that is over; how many spans k starts make."
+    if last and end > np.uint64(HEAD):
+        starts[k] = np.uint32(end)
+        k += 1
+    if k == 0: starts[0] = np.uint32(HEAD)
+    return max(k - 1, 0)
+
 @kernel
 def _put_starts(starts, k, mask, i):
     "Write the places of the set bits; returns how many starts there are now."
@@ -93,7 +102,7 @@ def _put_starts(starts, k, mask, i):
         mask &= mask - ONE
     return k
 
-# %% ../nbs/18_word_scanners.ipynb #fef9db87
+# %% ../nbs/18_word_scanners.ipynb #c1c6e2c4
 @kernel
 def _scan_words(ranges, pages, flat, buffer, n, last, starts):
     "The starts of all words; see `Scanner`."
@@ -112,11 +121,7 @@ def _scan_words(ranges, pages, flat, buffer, n, last, starts):
         at = size - ONE
         space0, alone0, other0, cut0 = space >> at & ONE, alone >> at & ONE, other >> at & ONE, cut >> at & ONE
         i += size
-    if last and n > 0:
-        starts[k] = np.uint32(end)
-        k += 1
-    if k == 0: starts[0] = np.uint32(HEAD)
-    return max(k - 1, 0)
+    return _finish(starts, k, end, last)
 
 # %% ../nbs/18_word_scanners.ipynb #f5654c6c
 def _byte_class(members):
@@ -146,7 +151,7 @@ def space_scanner(
     "Cut before each run of spaces."
     return whitespace_scanner([(0x20, 0x21), (0x2581, 0x2582)])
 
-# %% ../nbs/18_word_scanners.ipynb #56bea427
+# %% ../nbs/18_word_scanners.ipynb #7472e48c
 @kernel
 def _scan_safe(buffer, n, last, starts):
     "The starts of what lies between safe places; see `Scanner`."
@@ -159,11 +164,7 @@ def _scan_safe(buffer, n, last, starts):
         if i + BLOCK > end: found &= ALL >> (BLOCK - (end - i))
         k = _put_starts(starts, k, found, i)
         i += BLOCK
-    if last and n > 0:
-        starts[k] = np.uint32(end)
-        k += 1
-    if k == 0: starts[0] = np.uint32(HEAD)
-    return max(k - 1, 0)
+    return _finish(starts, k, end, last)
 
 # %% ../nbs/18_word_scanners.ipynb #9d75a1c2
 def safe_scanner(
