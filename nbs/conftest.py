@@ -1,16 +1,22 @@
 """Every notebook is one pytest item: it passes when it runs from top to bottom.
 
 Cells run in a process of their own (dev/nbs.py), by nbdev's rules: `eval: false` cells, cells flagged in `tst_flags`
-and notebooks with `skip_exec` are left out. The processes start ahead of their items, a few at a time.
+and notebooks with `skip_exec` are left out. The processes start ahead of their items, one fewer at a time
+than there are processors; one more when the tests are through, and this process only waits.
+With SUBWORD_NB_NOTEBOOKS=check all cells run, and their outputs must be the stored ones (under the Python that stored them).
 """
 import importlib.util
 import os
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).resolve().parent
+PROCESSORS = os.cpu_count() or 2
+_places, _waiting = threading.Semaphore(max(1, PROCESSORS - 1)), threading.Event()
 
 
 def _runner():
@@ -19,6 +25,12 @@ def _runner():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _action(runner) -> str:
+    "What is done to each notebook."
+    check = os.environ.get("SUBWORD_NB_NOTEBOOKS") == "check" and f"{sys.version_info.major}.{sys.version_info.minor}" == runner.OUTPUTS_PYTHON
+    return "check" if check else "test"
 
 
 class NotebookFailed(Exception):
@@ -34,7 +46,10 @@ class NotebookItem(pytest.Item):
         runner = _runner()
         if runner.skipped(self.path):
             pytest.skip("skip_exec in its front matter")
-        problem, _ = self.future.result() if self.future else runner.apart("test", self.path)
+        if PROCESSORS > 1 and not _waiting.is_set():
+            _waiting.set()
+            _places.release()
+        problem, _ = self.future.result() if self.future else runner.apart(_action(runner), self.path)
         if problem:
             raise NotebookFailed(problem)
 
@@ -66,10 +81,16 @@ def pytest_collection_finish(session):
             item.add_marker(pytest.mark.skip(reason='nbdev is missing: pip install -e ".[dev]"'))
     elif not session.config.option.collectonly and len(items) > 1:
         runner = _runner()
-        session.config.stash[_pool] = pool = ThreadPoolExecutor(max_workers=max(1, (os.cpu_count() or 2) - 1))
+        session.config.stash[_pool] = pool = ThreadPoolExecutor(PROCESSORS)
         for item in items:
             if not runner.skipped(item.path):
-                item.future = pool.submit(runner.apart, "test", item.path)
+                item.future = pool.submit(_in_turn, runner, item.path)
+
+
+def _in_turn(runner, path):
+    "Run a notebook when there is a place."
+    with _places:
+        return runner.apart(_action(runner), path)
 
 
 _pool = pytest.StashKey[ThreadPoolExecutor]()

@@ -18,7 +18,7 @@ WITH_KERNELS = {"gpt2", "roberta-base", "whisper-tiny", "phi-3-mini", "t5-small"
 
 
 def texts_for(seed: int) -> list[str]:
-    n = int(os.environ.get("SUBWORD_NB_TEXTS", 2000))
+    n = int(os.environ.get("SUBWORD_NB_TEXTS", 500))
     return generated(max(n // 4, 100), seed, ["<|endoftext|>", "</s>", "[SEP]", "<s>", "<pad>", "▁", "  ", "\n\n", "don't", "'re", "\u00a0", "\u3000"])
 
 
@@ -209,7 +209,7 @@ def test_short_texts(name, shared_file):
     tok = loaded(shared_file, name)
     tok.encode_batch(["a text "] * (blocks.SIZES.bulk // 7 + 1))
     assert tok._short is not None
-    n = max(20_000, int(os.environ.get("SUBWORD_NB_TEXTS", 2000)))
+    n = 10 * int(os.environ.get("SUBWORD_NB_TEXTS", 500))
     rng, taken = random.Random(len(name)), 0
     parts = generated(n, 11, ["<|endoftext|>", "</s>", "[SEP]", "[MASK]", "<", "▁", "  ", "   ", "\n\n", " \n", "\t ", "don't", "'re", "\u00a0", "\u3000", "\u0301", " 12345", "été", "你好", "🤗", "."])
     for k, text in enumerate(parts):

@@ -13,7 +13,7 @@ from subword_nb.encoding import Truncation
 from subword_nb.engine import compiled
 from subword_nb.text import valid_text
 
-N = int(os.environ.get("SUBWORD_NB_TEXTS", "2000"))
+N = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 FILES = ["gpt2/tokenizer.json", "tiktoken/cl100k_base.tiktoken", "tiktoken/o200k_base.tiktoken", "bert-base-uncased/tokenizer.json", "bert-base-cased/vocab.txt", "bert-base-chinese/vocab.txt",
          "roberta-base/tokenizer.json", "llama-2/tokenizer.model", "mistral-v1/tokenizer.model.v1", "phi-3-mini/tokenizer.json", "derived/llama-2-legacy.tokenizer.json", "t5-small/tokenizer.json",
          "t5-small/spiece.model", "xlnet-base-cased/spiece.model", "pegasus/tokenizer.json", "barthez/tokenizer.json", "clip/tokenizer.json", "falcon/tokenizer.json", "whisper-tiny/tokenizer.json",

@@ -5,10 +5,12 @@ import pickle
 import random
 import subprocess
 import sys
-import time
+import tracemalloc
 import unicodedata
 
 import pytest
+from characters import code_points
+from costs import assert_linear
 
 from subword_nb.charsmap import Charsmap, build_charsmap, charsmap_rules, graphemes, keeps_ascii, longest_prefix, longest_ref, prefixes, read_charsmap, unit_parts
 
@@ -150,18 +152,22 @@ def test_free_units_are_nobodys_children():
 
 
 def test_a_trie_of_long_keys_is_refused():
-    "A chain of fifteen thousand letters on which every place ends a key: half a megabyte of file, a hundred of keys."
-    n = 15_000
+    "A chain of twenty-two thousand letters on which every place ends a key: a megabyte of file, hundreds of keys."
+    n = 22_000
     bases = [256 * (k // 32) + 256 + k % 32 for k in range(n + 1)]
     units = [0] * (256 * (n // 32 + 3))
     units[0] = bases[0] << 10
     for base, below in zip(bases, bases[1:]):
         away = base ^ ord("a") ^ below
         units[base ^ ord("a")], units[below] = ord("a") | 1 << 8 | (away << 10 if away < 1 << 21 else away >> 8 << 10 | 1 << 9), 1 << 31
-    blob, started = (4 * len(units)).to_bytes(4, "little") + b"".join(u.to_bytes(4, "little") for u in units) + b"x\0", time.process_time()
+    blob = (4 * len(units)).to_bytes(4, "little") + b"".join(u.to_bytes(4, "little") for u in units) + b"x\0"
     for use in (charsmap_rules, Charsmap(blob).longest):
+        tracemalloc.start()
         with pytest.raises(ValueError, match="endless ones"): use(blob if use is charsmap_rules else "aab")
-    assert time.process_time() - started < 10 and Charsmap(blob).normalize("b") == "b"
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 150_000_000
+    assert Charsmap(blob).normalize("b") == "b"
 
 
 def test_replacements_that_lie_over_each_other_are_refused():
@@ -204,9 +210,9 @@ def test_a_trie_of_endless_keys_is_refused():
             place = bases[k] ^ label
             units[place] = label | (place ^ bases[k + 1]) << 10 | (k == 59) << 8
     units[bases[60]] = 1 << 31
-    blob, started = (4 * len(units)).to_bytes(4, "little") + b"".join(u.to_bytes(4, "little") for u in units) + b"x\0", time.process_time()
+    blob = (4 * len(units)).to_bytes(4, "little") + b"".join(u.to_bytes(4, "little") for u in units) + b"x\0"
     with pytest.raises(ValueError, match="millions of keys"): charsmap_rules(blob)
-    assert time.process_time() - started < 60 and Charsmap(blob).normalize("ab" * 30) == "ab" * 30
+    assert Charsmap(blob).normalize("ab" * 30) == "ab" * 30
 
 
 def test_memory_stays_bounded():
@@ -234,12 +240,15 @@ def test_an_object_is_its_blob():
 
 
 def test_hostile_texts_are_linear():
-    charsmap = Charsmap(build_charsmap({"\u0301": "x", "a\u0301\u0301\u0301": "y", "\u0301" * 50: "z", "क": "k", "\u0600": ""}))
-    for unit in ("\u0301", "a\u0301", "क\u094d", "\u094d", "\u0600", "©\u200d", "©\u0301", "\u1100", "\u1161", "🇩", "\r\n", "\u200d", "👩\u200d"):
-        text, started = "क" + unit * (100_000 // len(unit)), time.process_time()
+    blob = build_charsmap({"\u0301": "x", "a\u0301\u0301\u0301": "y", "\u0301" * 50: "z", "क": "k", "\u0600": ""})
+
+    def work(text):
+        charsmap, text = Charsmap(blob), "क" + text
         assert len(charsmap.changes(text)) == len(charsmap.normalize(text))
         charsmap.longest(text)
-        assert time.process_time() - started < 10, ascii(unit)
+
+    for unit in ("\u0301", "a\u0301", "क\u094d", "\u094d", "\u0600", "©\u200d", "©\u0301", "\u1100", "\u1161", "🇩", "\r\n", "\u200d", "👩\u200d"):
+        assert_linear(work, unit, 80_000)
 
 
 def test_import_is_light(project):
@@ -260,9 +269,10 @@ def nfkc_rules():
 def test_a_quarter_of_a_million_rules():
     rules, rng = nfkc_rules(), random.Random(6)
     while len(rules) < 250_000: rules["".join(rng.choices("abcdefghijéüñあいう한국어", k=rng.randint(2, 6)))] = rng.choice(["x", "yy", "é"])
-    started = time.process_time()
+    listed = list(rules.items())
+    rng.shuffle(listed)
+    assert_linear(lambda some: build_charsmap(dict(some)), listed, len(listed))
     blob = build_charsmap(rules)
-    assert time.process_time() - started < 20
     assert charsmap_rules(blob) == rules
     assert Charsmap(blob).longest("ﬁ e\u0301 \u1112\u1161\u11ab") == "fi é 한"
 
@@ -327,10 +337,12 @@ def test_hf_on_real_maps(shared_file):
 @pytest.mark.peers
 @pytest.mark.slow
 def test_hf_sees_the_same_clusters_at_every_code_point():
-    "Before and after a letter, a mark, a picture and a conjunct, wherever it changes what is looked up."
+    "Before and after a letter, a mark, a picture and a conjunct, wherever it changes what is looked up; of ideographs and Hangul one in some, but before marks."
     charsmap, other = Charsmap(lead_bytes()), pytest.importorskip("tokenizers").normalizers.Precompiled(lead_bytes())
-    codes = [chr(i) for i in range(0x80, 0x110000) if not 0xD800 <= i < 0xE000]
+    every = [chr(i) for i in code_points() if i >= 0x80]
+    some = [ch for ch in every if not ("\u3400" <= ch < "\ua000" or "\uac00" <= ch < "\ud7a4" or "\ue000" <= ch < "\uf900" or "\U00020000" <= ch < "\U00040000") or ord(ch) % 29 == 0]
     for layout in ("é{}", "{}a", "{}\u0301\u0301", "©\u200d{}", "©{}\u200d©\u0301", "\u0915\u094d{}\u0301", "{}\u094d\u0915\u0301", "\u0915\u094d{}\u0915\u0301", "\u0915{}\u0915\u0301", "\u0600{}\u0301"):
+        codes = every if layout == "{}\u0301\u0301" else some
         for k in range(0, len(codes), 50_000):
             text = ";".join(layout.replace("{}", ch) for ch in codes[k:k + 50_000])
             if (got := charsmap.normalize(text).split(";")) != (expected := other.normalize_str(text).split(";")):

@@ -11,7 +11,7 @@ from subword_nb.charsmap import Charsmap, charsmap_rules, longest_ref
 from subword_nb.charsmap_rules import DROPPED, RULE_NAMES, charsmap_for, nfkc_rules, read_rules_tsv, rules_for, simple_fold, without_redundant, write_rules_tsv
 from subword_nb.sentencepiece_wire import read_model_proto
 
-TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "2000"))
+TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 MAPS = RULE_NAMES[1:]
 # What the rules are on every Python: Unicode's younger characters do not come from the interpreter's tables.
 DIGESTS = {"identity": "e3b0c44298fc1c14", "nfkc": "1496e823a4e0b516", "nmt_nfkc": "c2f8c3f74566eb75", "nfkc_cf": "b0435e8ae5a06b14", "nmt_nfkc_cf": "e307ee1a76fc0e57"}

@@ -10,7 +10,7 @@ from subword_nb.convert import compare, convert, generated_texts, shrink, surfac
 from subword_nb.processors import processor_from_dict
 from subword_nb.translate import translate
 
-N = int(os.environ.get("SUBWORD_NB_TEXTS", 2000))
+N = int(os.environ.get("SUBWORD_NB_TEXTS", 500))
 
 
 @pytest.fixture

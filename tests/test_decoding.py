@@ -3,11 +3,11 @@ import copy
 import json
 import random
 import threading
-import time
 from types import SimpleNamespace
 
 import pytest
 from test_decoders import PATTERNS, piece
+from costs import assert_linear
 
 from subword_nb import decoders as D
 from subword_nb.decoders import decoder_from_dict
@@ -222,10 +222,11 @@ def test_a_stream_remembers_no_more_than_texts_of_pieces():
 def test_a_stream_costs_the_same_at_the_end_as_at_the_beginning():
     for decoder in (D.ByteLevel(), LLAMA, D.WordPiece(), D.Sequence([D.ByteFallback(), D.Strip(" ", 0, 2**64 - 1), D.Fuse(), D.Strip(" ", 0, 2**64 - 1)])):
         tok = toy(["▁a", " ", "<0x41>", "##b"], decoder)
-        ids = [0, 3, 2, 1] * 5000 + [1] * 20_000 + [2] * 20_000
-        began = time.perf_counter()
-        text = "".join(decode_stream(tok, ids))
-        assert time.perf_counter() - began < 5 and text == decode(tok, ids)
+
+        def work(ids, tok=tok):
+            assert "".join(decode_stream(tok, ids)) == decode(tok, ids)
+
+        assert_linear(work, lambda n: [0, 3, 2, 1] * (n // 4) + [1] * n + [2] * n, 16_000)
 
 
 # ---------------------------------------------------------------- against HF

@@ -1,6 +1,7 @@
 """Files to files of ids: every format, every way to cut documents, and runs that are killed at any moment."""
 import errno
 import gzip
+import io
 import json
 import lzma
 import os
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 
 from subword_nb import encode_files as room
+from subword_nb import id_files
 from subword_nb.corpus import default_corpus
 from subword_nb.encode_files import Cut, cut_documents, cut_documents_ref, encode_files, fingerprint
 from subword_nb.encoding import Padding, Truncation
@@ -25,7 +27,7 @@ from subword_nb.id_files import load_encoded
 from subword_nb.processors import TemplateProcessing
 from subword_nb.tokenizer import Tokenizer
 
-TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "2000"))
+TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 END = "<|endoftext|>"
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
 
@@ -289,42 +291,92 @@ def test_killed_at_every_step(tok, tmp_path, small, name, limit, overwrite):
     assert tree(rough / name) == want and steps > 5
 
 
-@unix
-@pytest.mark.parametrize("name", ["a.npy", "shards.parquet"])
-def test_sigkill_at_ten_random_moments(tok, tmp_path, monkeypatch, name):
-    if "parquet" in name:
-        pytest.importorskip("pyarrow")
+class Mortal(io.BufferedRandom):
+    "A file of a process that ends in one of its writes, all files counted: before it, with a part of it on the disk, or behind it."
+
+    left, phase = -1, "before"
+
+    def write(self, data):
+        Mortal.left -= 1
+        if Mortal.left == 0 and self.phase != "before":
+            data = memoryview(data).cast("B") if len(data) else b""
+            super().write(data[: len(data) // 2 if self.phase == "within" else None])
+            self.flush()
+        if Mortal.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().write(data)
+
+
+def whole_run(tok, paths, out):
+    encode_files(tok, paths, out, separator=END, append=END, shard_tokens=8_000 if "shards" in out.name else None)
+
+
+def start(tok, paths, out, at=-1, phase="before"):
+    "A process that encodes, and ends in its write number `at`; counted from 1."
+    if child := os.fork():
+        return child
+    try:
+        Mortal.left, Mortal.phase = at, phase
+        id_files.open = lambda path, mode: Mortal(io.FileIO(path, mode.replace("b", "") if "+" in mode else "w+"))
+        whole_run(tok, paths, out)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+@pytest.fixture
+def three(tmp_path, monkeypatch):
+    "Three files, read in blocks of some kilobytes, with a mark after each."
     monkeypatch.setattr(room, "_BLOCK", 3000)
     monkeypatch.setattr(room, "_EVERY", 0.0)
     paths = [tmp_path / f"t{k}.txt" for k in range(3)]
     for k, p in enumerate(paths):
-        p.write_bytes((story(15_000, k) + "東京 hug" * 2000).encode())
+        p.write_bytes((story(5000, k) + "東京 hug" * 700).encode())
+    (tmp_path / "calm").mkdir(), (tmp_path / "rough").mkdir()
+    return paths
 
-    def start(out):
-        if child := os.fork():
-            return child
-        try:
-            encode_files(tok, paths, out / name, separator=END, append=END, shard_tokens=8_000 if "shards" in name else None)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
 
-    calm, rough = tmp_path / "calm", tmp_path / "rough"
-    calm.mkdir(), rough.mkdir()
-    began = time.monotonic()
-    assert os.waitpid(start(calm), 0)[1] == 0
-    takes, rng, marks = time.monotonic() - began, random.Random(5), set()
+def marks(partial):
+    "Whole lines of a journal."
+    return (partial / "journal.jsonl").read_bytes().count(b"\n") if (partial / "journal.jsonl").exists() else 0
+
+
+@unix
+@pytest.mark.parametrize("name", ["a.npy", "shards.parquet"])
+def test_sigkill_in_ten_random_writes(tok, tmp_path, three, name):
+    if "parquet" in name:
+        pytest.importorskip("pyarrow")
+    calm, rough = tmp_path / "calm" / name, tmp_path / "rough" / name
+    whole_run(tok, three, calm)  # compiles what the processes need
+    rng, seen = random.Random(5), []
+    for phase in ["before", "within", "behind"] * 3 + ["within"]:
+        assert os.waitpid(start(tok, three, rough, rng.randrange(1, 12), phase), 0)[1] == signal.SIGKILL
+        seen.append(marks(rough.with_name(f"{name}.partial")))
+    assert seen == sorted(seen) and len(set(seen)) >= 5  # each went on where the last had stopped
+    assert os.waitpid(start(tok, three, rough), 0)[1] == 0
+    assert tree(rough) == tree(calm)
+
+
+@unix
+@pytest.mark.parametrize("name", ["a.npy", "shards.parquet"])
+def test_sigkill_from_outside_at_any_moment(tok, tmp_path, three, name):
+    "Wherever a process is when its journal has some lines more; it may have ended before."
+    if "parquet" in name:
+        pytest.importorskip("pyarrow")
+    calm, rough, rng = tmp_path / "calm" / name, tmp_path / "rough" / name, random.Random(6)
+    whole_run(tok, three, calm)  # compiles what the processes need
+    partial = rough.with_name(f"{name}.partial")
     for _ in range(10):
-        child = start(rough)
-        time.sleep(rng.random() * takes * 0.3)
+        aim, child = marks(partial) + rng.randrange(4), start(tok, three, rough)
+        while marks(partial) < aim and not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            time.sleep(rng.random() / 1000)
         os.kill(child, signal.SIGKILL)
         assert os.waitpid(child, 0)[1] in (0, signal.SIGKILL)
-        log = rough / f"{name}.partial" / "journal.jsonl"
-        if log.exists():
-            marks.add(log.read_bytes().count(b"\n"))
-    assert os.waitpid(start(rough), 0)[1] == 0
-    assert len(marks) >= 3 and tree(rough / name) == tree(calm / name)
+        if rough.exists():
+            break
+    assert os.waitpid(start(tok, three, rough), 0)[1] == 0
+    assert tree(rough) == tree(calm)
 
 
 def test_goes_on_where_it_stopped(tok, tmp_path, small, monkeypatch):
@@ -496,3 +548,19 @@ def test_fingerprints(tok, tmp_path):
 
 def test_a_cut_is_a_plain_tuple():
     assert list(cut_documents([b"a\nb", b"c\n"], b"\n", 99)) == [Cut([b"a"], True, 0, 2), Cut([b"bc"], True, 2, 5)]
+
+
+def test_a_mended_file_is_read_when_the_run_goes_on(tok, tmp_path):
+    good, bad = tmp_path / "a.txt", tmp_path / "b.txt"
+    good.write_text("hugs")
+    bad.write_bytes(b"hug \xff")
+    args = dict(paths=[good, bad], out=tmp_path / "ids.npy")
+    with pytest.raises(ValueError, match="b.txt.*offset 4 is not UTF-8"):
+        encode_files(tok, **args)
+    assert not (tmp_path / "ids.npy").exists()
+    bad.write_text("pugs and puns")
+    assert encode_files(tok, **args).resumed
+    assert rows_of(tmp_path / "ids.npy") == [tok.encode("hugs"), tok.encode("pugs and puns")]
+    for paths in (5, None, [good, 5], b"a.txt"):
+        with pytest.raises(ValueError, match="is no path; pass a path"):
+            encode_files(tok, paths, tmp_path / "no.npy")

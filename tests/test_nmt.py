@@ -13,7 +13,7 @@ from subword_nb.engine import Engine
 from subword_nb.nmt_format import (SPECIAL, WORDS, NmtBPE, NmtDecoder, bpe_from_nmt, looks_like_codes, nmt_from_bpe, nmt_merge, nmt_merge_ref, nmt_notes, read_codes, read_counts, read_nmt, segment,
                                    segment_word, write_codes, write_dictionary)
 
-N = int(os.environ.get("SUBWORD_NB_TEXTS", 2000))
+N = int(os.environ.get("SUBWORD_NB_TEXTS", 500))
 SMALL = "low low low low low lower lower newest newest newest newest newest newest widest widest widest it's don't 1934USABUSA USA <name>Bo</name> a b ab abab héllo wörld 你好 世界 😀😀 x@@ @@ </w> a</w>\n"
 
 

@@ -14,7 +14,7 @@ from subword_nb.patterns import PATTERNS
 from subword_nb.pretokenizers import Split, byte_level
 from subword_nb.vocab import AddedToken
 
-N = int(os.environ.get("SUBWORD_NB_TEXTS", 2000))
+N = int(os.environ.get("SUBWORD_NB_TEXTS", 500))
 GPT4 = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 CORPUS = "the hugging face course is about tokenization; hug hugs hugging pug pugs pun bun 1234 12 it's don't héllo wörld 你好世界 😀😀  \n\n  aaaa aaaaaaa\n" * 5
 

@@ -105,4 +105,5 @@ def test_random_pipelines(tmp_path):
 @pytest.mark.peers
 @pytest.mark.slow
 def test_many_random_pipelines(tmp_path):
-    assert sum(check(seed, tmp_path) for seed in range(1000, 1000 + int(os.environ.get("SUBWORD_NB_PIPELINES", "120")))) > 40
+    n = int(os.environ.get("SUBWORD_NB_PIPELINES", "120"))
+    assert sum(check(seed, tmp_path) for seed in range(1000, 1000 + n)) > n // 3

@@ -19,7 +19,7 @@ from subword_nb.sentencepiece_text import SentencePieceNormalizer
 from subword_nb.sentencepiece_wire import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, ModelProto, Piece, read_model_proto, wire_fields, write_model_proto
 from subword_nb.vocab import AddedToken
 
-N = int(os.environ.get("SUBWORD_NB_TEXTS", 2000))
+N = int(os.environ.get("SUBWORD_NB_TEXTS", 500))
 FILES = ["barthez/sentencepiece.bpe.model", "chatglm-6b/ice_text.model", "llama-2/tokenizer.model", "mistral-v1/tokenizer.model.v1", "sentencepiece/test_ja_model.model", "sentencepiece/test_model.model",
          "t5-small/spiece.model", "tf-text/fast_sentencepiece.model", *(f"transformers-fixtures/test_sentencepiece{x}.model" for x in ("", "_bpe", "_bpe_char", "_no_bos", "_with_bytefallback")), "xlnet-base-cased/spiece.model"]
 QUICK = ["llama-2/tokenizer.model", "sentencepiece/test_model.model", "transformers-fixtures/test_sentencepiece_bpe_char.model"]

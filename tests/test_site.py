@@ -87,10 +87,12 @@ def expected_page(notebook: Path) -> str:
     return notebook.with_name(re.sub(r"^\d+[a-zA-Z0-9]*_", "", notebook.name.lower())).with_suffix(".html").as_posix()
 
 
+@pytest.mark.slow
 def test_every_notebook_has_a_page(pages):
     assert set(pages) - {"404.html"} == {expected_page(nb) for nb in notebooks()}
 
 
+@pytest.mark.slow
 def test_every_internal_link_and_anchor_resolves(out, pages):
     base = urlsplit(re.search(r'site-url: "([^"]+)"', (ROOT / "_quarto.yml").read_text(encoding="utf-8"))[1]).path + "/"
     broken = []
@@ -112,11 +114,13 @@ def test_every_internal_link_and_anchor_resolves(out, pages):
     assert not broken, "\n".join(broken)
 
 
+@pytest.mark.slow
 def test_ids_are_unique_in_a_page(pages):
     twice = {name: sorted({i for i in p.ids if p.ids.count(i) > 1}) for name, p in pages.items()}
     assert not {k: v for k, v in twice.items() if v}
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere(out, pages):
     remote = [(name, url[:80]) for name, p in pages.items() for url in p.loads if urlsplit(url).scheme not in ("", "data") or url.startswith("//")]
     assert not remote
@@ -125,6 +129,7 @@ def test_nothing_is_loaded_from_elsewhere(out, pages):
         assert not re.search(r"@import|url\(\s*[\"']?(?:https?:)?//|https?://", text), sheet.name
 
 
+@pytest.mark.slow
 def test_no_local_paths_addresses_or_dates(out, pages):
     local = re.compile(rf"{re.escape(str(ROOT))}\b|file://|/home/\w+/|/Users/\w+/|<ipython-input|\bat 0x[0-9a-f]{{6,}}|/tmp/(?:tmp|pytest|bash)")
     for name in pages:
@@ -132,6 +137,7 @@ def test_no_local_paths_addresses_or_dates(out, pages):
         assert not found, f"{name}: {found[0]}"
 
 
+@pytest.mark.slow
 def test_sidebar_is_in_layer_order(pages):
     order = pages["index.html"].sidebar
     assert order[0] == "index.html" and len(order) == len(set(order)) == len(notebooks())
@@ -140,16 +146,19 @@ def test_sidebar_is_in_layer_order(pages):
     assert rooms == sorted(rooms) and len(rooms) == len(number)
 
 
+@pytest.mark.slow
 def test_every_figure_has_words(pages):
     silent = [(name, what) for name, p in pages.items() for what, words in p.figures if not words]
     assert not silent
 
 
+@pytest.mark.slow
 def test_search_index_holds_every_page(out, pages):
     assert (out / "pagefind" / "pagefind.js").is_file()
     assert len(list((out / "pagefind" / "fragment").glob("*.pf_fragment"))) == len(pages) - 1  # not the 404 page
 
 
+@pytest.mark.slow
 def test_links_point_at_the_repository_of_settings_ini(out):
     ini = configparser.ConfigParser(delimiters=["="])
     ini.read(ROOT / "settings.ini", encoding="utf-8")

@@ -1,9 +1,9 @@
 """Cutting a text at spaces before anything else is done with it changes no id, whatever the parts of a tokenizer are."""
 import random
-import time
 from string import ascii_letters, digits
 
 import pytest
+from costs import assert_linear
 
 from subword_nb import pretokenizers as pre
 from subword_nb.alignment import Aligned
@@ -111,7 +111,7 @@ def test_random_tokenizers_word_by_word():
 @pytest.mark.slow
 def test_many_random_tokenizers_word_by_word():
     rng = random.Random(1)
-    assert [check(rng) for _ in range(8000)].count("words") > 700
+    assert [check(rng) for _ in range(3000)].count("words") > 250
 
 
 def test_every_normalizer_alone():
@@ -165,6 +165,7 @@ def test_paths_compare_and_say_why():
 
 def test_a_megabyte_is_cut_in_a_moment():
     for unit in (" ", "a", "a ", " a", "é", "\u0301", "▁"):
-        began = time.perf_counter()
-        assert "".join(cut_words(unit * (1_000_000 // len(unit)))) == unit * (1_000_000 // len(unit))
-        assert time.perf_counter() - began < 5
+        def work(text):
+            assert "".join(cut_words(text)) == text
+
+        assert_linear(work, unit, 1_000_000)

@@ -3,9 +3,10 @@ import itertools
 import pickle
 import random
 import re
-import time
 
 import pytest
+from characters import code_points
+from costs import assert_linear
 
 from subword_nb.alignment import Aligned
 from subword_nb.patterns import DEEPSEEK, PATTERNS
@@ -77,7 +78,7 @@ def test_hf_split_behaviours(behavior, invert):
 def test_hf_reads_the_same_sets(source):
     "Every code point, one by one: what one-character patterns match in HF's Oniguruma."
     tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
-    text = "\n".join(chr(i) for i in range(0x110000) if not 0xD800 <= i < 0xE000)
+    text = "\n".join(map(chr, code_points()))
     theirs = hf_spans(tk.pre_tokenizers.Split(tk.Regex(source), "removed"), text)
     ours = [(a, b) for _, a, b in Split(source, "removed").split(text)]
     assert ours == theirs
@@ -132,7 +133,7 @@ def test_hf_reads_random_patterns_alike():
     "Read alike, or refused here; never more than HF reads but for an empty group that is repeated."
     tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
     rng, read, letters = random.Random(22), 0, "abstfilßéÉσςяЯǆǅkKſﬁﬃﬀﬆẞSTFIİıj\u030c\u0307ΐιαᾳᾼ0 \n你🤗'Aé"
-    for _ in range(1500):
+    for _ in range(900):
         source = ("(?i)" if rng.random() < 0.4 else "") + some_pattern(rng)
         if len(source) > 50 or re.search(r"[*+]\)*[*+]|\}[*+]", source): continue # what may take very long there
         try: ours = Split(source)
@@ -143,7 +144,7 @@ def test_hf_reads_random_patterns_alike():
         for _ in range(15):
             text = "".join(rng.choices(letters, k=rng.randrange(9))) + rng.choice(("", "", "ss", "straße", "ffi", "ǰ"))
             assert [(a, b) for _, a, b in ours.split(text)] == [s for s in hf_spans(theirs, text) if s[0] < s[1]], (source, text)
-    assert read > 800
+    assert read > 450
 
 
 @pytest.mark.peers
@@ -187,7 +188,7 @@ def test_odd_types():
 
 def every_code_point(before="a", after="b\n"):
     "Each code point between two letters."
-    return "".join(f"{before}{chr(i)}{after}" for i in range(0x110000) if not 0xD800 <= i < 0xE000)
+    return "".join(f"{before}{chr(i)}{after}" for i in code_points())
 
 
 @pytest.mark.peers
@@ -315,6 +316,4 @@ def test_a_megabyte_takes_a_moment():
     "Time is proportional to the text; a hostile one is no exception."
     for pre in (Split("x*"), Split("(?=a)|b", "merged_with_next"), Split(r"(?i)[\p{L}]+", "removed", True), Punctuation(), Punctuation("contiguous"), Digits(), Digits(True), UnicodeScripts(), FixedLength(3), CharDelimiterSplit("a"), Split(r"\s+", "merged_with_next")):
         for unit in ("a", "1", "!", " ", "я1", "\u0378"):
-            began = time.perf_counter()
-            pre.raw_pretokens(unit * (200_000 // len(unit)))
-            assert time.perf_counter() - began < 5
+            assert_linear(pre.raw_pretokens, unit, 80_000, what=(pre, unit))

@@ -58,23 +58,22 @@ def assert_no_worse(theirs, mine):
     assert mine[2] >= theirs[2]
 
 
-@pytest.mark.parametrize("coverage", [1.0, 0.9995])
-@pytest.mark.parametrize("name", ["english_small", "botchan"])
+@pytest.mark.parametrize("name, coverage", [("english_small", 1.0), ("botchan", 1.0), ("botchan", 0.9995)])
 def test_no_worse_than_sentencepiece(shared_file, name, coverage):
     "SentencePiece has fewer than 8,000 pieces for botchan, and says so; then ours is trained to as many."
     lines = "".join(documents(shared_file(f"corpus/{name}.txt"))).split("\n")
     assert_no_worse(*compare(name, lines, 8000, coverage))
 
 
-@pytest.mark.parametrize("name", ["english_small", "botchan"])
-def test_exactly_as_many_as_asked_for(shared_file, name):
-    counts = count_pretokens("".join(documents(shared_file(f"corpus/{name}.txt"))).split("\n"), "metaspace")
+def test_exactly_as_many_as_asked_for(shared_file):
+    "Also of a text from which SentencePiece makes fewer."
+    counts = count_pretokens("".join(documents(shared_file("corpus/botchan.txt"))).split("\n"), "metaspace")
     found = unigram_train(counts, 8000)
     assert (len(found.pieces), len(set(found.pieces)), found.ended) == (8000, 8000, "full")
 
 
 def test_no_worse_than_sentencepiece_in_many_languages(shared_file):
-    text = lzma.open(shared_file("corpus/multilingual_mixed.txt.xz")).read(10_000_000).decode(errors="ignore")
+    text = lzma.open(shared_file("corpus/multilingual_mixed.txt.xz")).read(5_000_000).decode(errors="ignore")
     assert_no_worse(*compare("multilingual", text.split("\n"), 16_000))
 
 
