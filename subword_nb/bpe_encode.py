@@ -6,9 +6,10 @@
 __all__ = ['merge_table', 'bpe_encode', 'symbol_ids', 'bpe_dropout', 'Rules', 'implied_rules', 'RankRules', 'BPE', 'start_ids',
            'encode_pretoken']
 
-# %% ../nbs/24_bpe_encode.ipynb #d076a939
+# %% ../nbs/24_bpe_encode.ipynb #fdece5cf
 import heapq
 import random
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -150,30 +151,31 @@ class Rules(_LazyPairs):
     __hash__ = None
     def __reduce__(self): return Rules, (self.lines,)
 
-# %% ../nbs/24_bpe_encode.ipynb #941d6f62
+# %% ../nbs/24_bpe_encode.ipynb #1e6053cd
 class _Ranks:
-    "Looks like a merge table of pieces."
-    def __init__(self, lines): self.rank, self.left = dict(zip(lines, range(len(lines)))), 50
+    "Looks like a merge table of pieces; the rule that makes a piece stands as far from the first as their ids lie apart."
+    def __init__(self, lines, ids): self.lines, self.ids, self.first, self.left = lines, ids, ids[lines[0].replace(" ", "")], 50
     def get(self, pair, default):
-        rank = self.rank.get(f"{pair[0]} {pair[1]}")
-        return default if rank is None else (rank, pair[0] + pair[1])
+        rank = self.ids.get(whole := pair[0] + pair[1], -1) - self.first
+        return (rank, whole) if 0 <= rank < len(self.lines) and self.lines[rank] == f"{pair[0]} {pair[1]}" else default
 
 def _by_ranks(model, pretoken):
     "The ids of one of the first pre-tokens; None where the table shall be used."
     if model.ignore_merges or model.end_of_word_suffix or len(pretoken) > 64 or not model.piece2id.keys() >= set(pretoken): return None
-    ranks = vars(model).get("_ranks") or vars(model).setdefault("_ranks", _Ranks(model.merges.lines))
+    if (lines := model.merges.lines) and model.piece2id.get(lines[-1].replace(" ", "")) != model.piece2id.get(lines[0].replace(" ", ""), 0) + len(lines) - 1: return None # ids with gaps
+    ranks = vars(model).get("_ranks") or vars(model).setdefault("_ranks", _Ranks(lines, model.piece2id))
     ranks.left -= 1
     if ranks.left >= 0: return [model.piece2id[p] for p in _encode_short(list(pretoken), ranks)]
     vars(model).pop("_ranks", None)
 
-# %% ../nbs/24_bpe_encode.ipynb #154a141c
+# %% ../nbs/24_bpe_encode.ipynb #cec2b740
 def _fits(lines, piece2id):
     "Do the rules make pieces that follow each other in the vocabulary, of characters that are in it? False says nothing."
     if not lines or (first := lines[0].replace(" ", "")) not in piece2id: return False
     ids = list(piece2id.values())
     pieces = list(piece2id) if ids == list(range(len(ids))) else sorted(piece2id, key=piece2id.get)
     text, at = "\n".join(lines), pieces.index(first)
-    return text.replace(" ", "") == "\n".join(pieces[at:at + len(lines)]) and {*text} - {" ", "\n"} <= piece2id.keys()
+    return text.replace(" ", "") == "\n".join(pieces[at:at + len(lines)]) and re.fullmatch(f"[ \n{re.escape(''.join(p for p in piece2id if len(p) == 1))}]*", text) is not None
 
 # %% ../nbs/24_bpe_encode.ipynb #0c44ac04
 def implied_rules(

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ZERO', 'ONE', 'ID_BITS', 'RANK_BITS', 'PLACE_BITS', 'ID_MASK', 'RANK_MASK', 'PLACE_MASK', 'MIX', 'EMPTY', 'NONE',
-           'NO_RULE', 'ALONE', 'SHORT', 'WIDEST', 'LEFT', 'merge_windows_ref', 'rule_slots', 'check_fits',
+           'NO_RULE', 'ALONE', 'SHORT', 'WIDEST', 'LEFT', 'merge_windows_ref', 'rule_slots', 'made_by', 'check_fits',
            'merge_symbols', 'row_place', 'whole_id', 'row_table', 'bounds_of', 'rules_of_rows', 'odd_rows', 'Merger',
            'byte_pairs', 'solve_bytes', 'Misses', 'RankMisses', 'solved']
 
@@ -15,11 +15,11 @@ import numpy as np
 
 from .jit import kernel, on_warm_up
 
-# %% ../nbs/64_bpe_kernels.ipynb #920ec429
+# %% ../nbs/64_bpe_kernels.ipynb #b74f686b
 def merge_windows_ref(
     text:str, # What to merge
     merge, # text → pieces: merges a short text
-    keep:int, # Merge so many symbols again, or more, in at least three pieces; and as many new ones
+    keep:int, # Merge so many symbols again, or more, in at least three pieces; and twice as many new ones
 )->list|None: # The pieces of the text; None if a piece that was kept had not settled
     "Merge a long text in windows."
     done, start, stop, first = [], 0, min(keep, len(text)), None
@@ -30,7 +30,8 @@ def merge_windows_ref(
         k = len(pieces)
         while k and (len("".join(pieces[k:])) < keep or len(pieces) - k < 3): k -= 1
         done, first = done + pieces[:k], pieces[k]
-        start, stop = stop - len("".join(pieces[k:])), min(stop + keep, len(text))
+        held = len("".join(pieces[k:]))
+        start, stop = stop - held, min(stop + 2 * held, len(text))
 
 # %% ../nbs/64_bpe_kernels.ipynb #2126752b
 ZERO, ONE, ID_BITS, RANK_BITS, PLACE_BITS = np.uint64(0), np.uint64(1), np.uint64(21), np.uint64(22), np.uint64(10)
@@ -57,7 +58,7 @@ def _add_rule(slots, a, b, rank):
     while slots[h] != EMPTY and slots[h] >> RANK_BITS != key: h = (h + ONE) & last
     slots[h] = key << RANK_BITS | np.uint64(rank)
 
-# %% ../nbs/64_bpe_kernels.ipynb #f58d8af8
+# %% ../nbs/64_bpe_kernels.ipynb #95ba0bd3
 @kernel
 def _add_rules(slots, left, right, rank):
     "Enter many rules."
@@ -73,6 +74,14 @@ def rule_slots(
     if len(left): _add_rules(slots, left, right, rank)
     return slots
 
+# %% ../nbs/64_bpe_kernels.ipynb #ec9c9224
+def made_by(
+    made:np.ndarray, # (ranks,) uint32, what each rank makes
+)->np.ndarray: # The same, or its first number alone
+    "What ranks make, in as few numbers as will do: one, where ids follow each other."
+    follow = len(made) > 1 and (np.diff(made.astype(np.int64)) == 1).all()
+    return made[:1].copy() if follow else made
+
 def check_fits(
     top:int, # The highest id
     ranks:int, # How many ranks there are
@@ -81,25 +90,32 @@ def check_fits(
     if top >= 2**21 - 1: raise ValueError(f"the highest id is {top}; the merging kernels hold ids below {2**21 - 1}: use Tokenizer.encode, which has no such limit")
     if ranks >= 2**22: raise ValueError(f"there are {ranks} ranks; the merging kernels hold {2**22 - 1}: use Tokenizer.encode, which has no such limit")
 
-# %% ../nbs/64_bpe_kernels.ipynb #83d2d141
+# %% ../nbs/64_bpe_kernels.ipynb #1f16ebec
 @kernel
 def _merge_few(work, n, slots, made, rules):
     "Merge work[:n], whose pairs have the given rules, by repeated search for the lowest rank; returns how many are left."
     while n > ONE:
-        best, n = NONE, n - ONE
-        for i in range(n):
+        best = NONE
+        for i in range(n - ONE):
             x = np.uint32(np.uint64(rules[np.uint64(i)]) << PLACE_BITS | np.uint64(i))
             best = x if x < best else best
         r, k = np.uint64(best) >> PLACE_BITS, np.uint64(best) & PLACE_MASK
-        if r == np.uint64(NO_RULE): return n + ONE
-        work[k] = np.uint32(((np.uint64(work[k]) >> ID_BITS) + (np.uint64(work[k+ONE]) >> ID_BITS)) << ID_BITS | np.uint64(made[r]))
-        for i in range(k + ONE, n):
+        if r == np.uint64(NO_RULE): return n
+        new, j, low = np.uint64(made[r]) if len(made) > 1 else np.uint64(made[0]) + r, k, NO_RULE
+        while j == k or np.uint64(low) > r and j + ONE < n and np.uint64(rules[j]) == r: # j reads, k writes
+            work[k] = np.uint32(((np.uint64(work[j]) >> ID_BITS) + (np.uint64(work[j+ONE]) >> ID_BITS)) << ID_BITS | new)
+            j, low = j + ONE + ONE, NO_RULE
+            if j < n: rules[k] = low = _rule_of(slots, work[k], work[j])
+            if k > ZERO: rules[k-ONE] = _rule_of(slots, work[k-ONE], work[k])
+            if k > ZERO: low = min(low, rules[k-ONE])
+            k += ONE
+        for i in range(n - j):
             i = np.uint64(i)
-            rules[i-ONE], work[i] = rules[i], work[i+ONE]
-        if k < n: rules[k] = _rule_of(slots, work[k], work[k+ONE])
-        if k > ZERO: rules[k-ONE] = _rule_of(slots, work[k-ONE], work[k])
+            work[k+i], rules[k+i] = work[j+i], rules[j+i]
+        n -= j - k
     return n
 
+# %% ../nbs/64_bpe_kernels.ipynb #bee36311
 @kernel
 def _merge_window(source, at, n, slots, made, work, rules):
     "Merge a copy of source[at:at+n] in `work`; returns how many are left."
@@ -108,14 +124,14 @@ def _merge_window(source, at, n, slots, made, work, rules):
     for i in range(n - ONE): rules[np.uint64(i)] = _rule_of(slots, work[np.uint64(i)], work[np.uint64(i)+ONE])
     return _merge_few(work, n, slots, made, rules)
 
-# %% ../nbs/64_bpe_kernels.ipynb #8d16f182
+# %% ../nbs/64_bpe_kernels.ipynb #07a90836
 @kernel
 def merge_symbols(
     ids:np.ndarray, # uint32, symbols in, pieces out
     at:np.uint64, # Where the row begins
     n:np.uint64, # How many symbols it has
     slots:np.ndarray, # Rules
-    made:np.ndarray, # What each rank makes
+    made:np.ndarray, # What each rank makes, see `made_by`
     work:np.ndarray, # (WIDEST,) uint32, scratch
     rules:np.ndarray, # (WIDEST,) uint32, scratch
     source:np.ndarray, # (WIDEST,) uint32, scratch
@@ -124,7 +140,7 @@ def merge_symbols(
     "Merge ids[at:at+n] in place, in windows."
     read, held, k, first = ZERO, ZERO, ZERO, NONE
     while True:
-        size = held + (keep if keep < n - read else n - read)
+        size = held + min(n - read, max(keep, held + held) if held * np.uint64(3) <= WIDEST else keep)
         if size > WIDEST: return EMPTY
         for i in range(size - held): source[held+np.uint64(i)] = ids[at+read+np.uint64(i)]
         read, t = read + size - held, _merge_window(source, ZERO, size, slots, made, work, rules)
@@ -206,7 +222,7 @@ def bounds_of(
     "Where rows of these lengths begin and end."
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
-# %% ../nbs/64_bpe_kernels.ipynb #0d2db438
+# %% ../nbs/64_bpe_kernels.ipynb #cacd1067
 @kernel
 def _recover(symbols, bounds, order, rank, made, slots, left, right):
     "Find the one rule that makes each piece, and enter it; left is NONE where merging makes no such piece."
@@ -222,17 +238,17 @@ def rules_of_rows(
     symbols:np.ndarray, # uint32, the pieces as rows of symbols
     bounds:np.ndarray, # (pieces + 1,) int64
     rank:np.ndarray, # (pieces,) uint32, the rank of each piece
-    made:np.ndarray, # (ranks,) uint32, the id of the piece of each rank
+    made:np.ndarray, # (ranks,) uint32, the id of the piece of each rank, or one number, see `made_by`
 )->tuple: # slots; left, right and rank of each rule; (pieces,) bool: is the piece longer than a symbol, and not made by merging?
     "The rules that pieces imply by their ranks."
     lengths = np.diff(bounds)
     if lengths.max(initial=0) > int(WIDEST): raise ValueError(f"a piece has {lengths.max()} symbols; the merging kernels take pieces of {int(WIDEST)}: use Tokenizer.encode")
     slots, left, right = np.full(1 << max(4, (2 * len(rank)).bit_length()), EMPTY, np.uint64), np.empty(len(rank), np.uint32), np.empty(len(rank), np.uint32)
-    if len(rank): _recover(symbols, bounds, np.argsort(lengths, kind="stable"), rank, made, slots, left, right)
+    if len(rank): _recover(symbols, bounds, np.argsort(lengths.astype(np.uint16), kind="stable"), rank, made, slots, left, right)
     ruled = left != NONE
     return slots, left[ruled], right[ruled], rank[ruled], ~ruled & (lengths > 1)
 
-# %% ../nbs/64_bpe_kernels.ipynb #849a2061
+# %% ../nbs/64_bpe_kernels.ipynb #342515db
 @kernel
 def _differs(symbols, bounds, value, slots, made, odd):
     "Which sequences does merging not make into their value? Those with an unknown symbol are not asked."
@@ -248,25 +264,25 @@ def odd_rows(
     bounds:np.ndarray, # (pieces + 1,) int64
     value:np.ndarray, # (pieces,) uint32, their ids
     slots:np.ndarray, # Rules
-    made:np.ndarray, # What each rank makes
+    made:np.ndarray, # What each rank makes, see `made_by`
 )->tuple: # keys and arena of a table of those that merging does not make
     "The table of the pieces that have to be taken whole."
     odd = np.zeros(len(value), np.bool_)
     _differs(symbols, bounds, value, slots, made, odd)
     return row_table(symbols[np.repeat(odd, np.diff(bounds))], bounds_of(np.diff(bounds)[odd]), value[odd])
 
-# %% ../nbs/64_bpe_kernels.ipynb #9b3aeb28
+# %% ../nbs/64_bpe_kernels.ipynb #dcb156b9
 LEFT = np.uint32(1 << 24) # In `extra`: left to Python
 
 class Merger(NamedTuple):
     "What merging looks up."
     slots: np.ndarray # Rules, see `rule_slots`
-    made: np.ndarray # (ranks,) uint32, what each rule makes
+    made: np.ndarray # (ranks,) uint32, what each rank makes, or one number, see `made_by`
     pairs: np.ndarray # (65536,) uint32, rank of each pair of bytes; (0,) if symbols depend on their places, or are characters
     keys: np.ndarray # Rows that are taken whole, see `row_table`
     arena: np.ndarray # The same
 
-# %% ../nbs/64_bpe_kernels.ipynb #752fcef1
+# %% ../nbs/64_bpe_kernels.ipynb #92cf3265
 def byte_pairs(
     first:np.ndarray, # (256,) uint32, id of each byte; NONE if it has none
     left:np.ndarray, # (rules,) uint32
@@ -274,7 +290,8 @@ def byte_pairs(
     rank:np.ndarray, # (rules,) uint32
 )->np.ndarray: # (65536,) uint32
     "The rank of each pair of bytes."
-    owner, pairs, known = np.full(2**21, -1, np.int64), np.full(65536, NO_RULE, np.uint32), first != NONE
+    pairs, known = np.full(65536, NO_RULE, np.uint32), first != NONE
+    owner = np.full(1 + max(int(a.max(initial=0)) for a in (first[known], left, right)), -1, np.int32)
     owner[first[known]] = np.flatnonzero(known)
     both = (owner[left] >= 0) & (owner[right] >= 0)
     pairs[owner[left[both]] << 8 | owner[right[both]]] = rank[both]
@@ -323,13 +340,13 @@ def solve_bytes(
             keep += keep
         bounds[j+1] = o
 
-# %% ../nbs/64_bpe_kernels.ipynb #30e7147a
+# %% ../nbs/64_bpe_kernels.ipynb #4a0015cc
 def _rank_tables(ranks, whole):
     "First symbols and tables of a rank file."
     rank, data = np.fromiter(ranks.values(), np.uint32, len(ranks)), np.frombuffer(b"".join(ranks), np.uint8)
     bounds, top = bounds_of(np.fromiter(map(len, ranks), np.int64, len(ranks))), int(rank.max(initial=0))
     check_fits(top, top)
-    first, made, single = np.full(1024, NONE, np.uint32), np.arange(top + 1, dtype=np.uint32), np.diff(bounds) == 1
+    first, made, single = np.full(1024, NONE, np.uint32), np.zeros(1, np.uint32), np.diff(bounds) == 1
     first[data[bounds[:-1][single]]] = rank[single]
     symbols = first[data]
     if (symbols == NONE).any(): raise ValueError(f"the byte 0x{data[symbols == NONE][0]:02x} stands in a token and is no token itself; give all bytes a rank")

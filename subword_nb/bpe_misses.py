@@ -5,21 +5,27 @@
 # %% auto #0
 __all__ = ['Letters', 'BPEMisses', 'SentencePieceBPEMisses', 'joins_at_space', 'bpe_misses']
 
-# %% ../nbs/65_bpe_misses.ipynb #5ae6692e
-from itertools import chain
+# %% ../nbs/65_bpe_misses.ipynb #7cffab5d
+from itertools import chain, compress
 from typing import NamedTuple
 
 import numpy as np
 
 from .bpe_encode import BPE, RankRules, Rules
-from .bpe_kernels import EMPTY, LEFT, NONE, WIDEST, Merger, Misses, bounds_of, byte_pairs, check_fits, merge_symbols, odd_rows, row_place, row_table, rule_slots, rules_of_rows, solve_bytes, whole_id
+from .bpe_kernels import EMPTY, LEFT, NONE, WIDEST, Merger, Misses, bounds_of, byte_pairs, check_fits, made_by, merge_symbols, odd_rows, row_place, row_table, rule_slots, rules_of_rows, solve_bytes, whole_id
 from .jit import kernel
 from .machine import decode_at
 from .pretokenizers import Metaspace, PreTokenizer, WholeText, spells_bytes
 from .sentencepiece_models import SentencePieceBPE
 from .text import BYTE2CHAR, encode_text, to_visible
 
-# %% ../nbs/65_bpe_misses.ipynb #d9f34669
+# %% ../nbs/65_bpe_misses.ipynb #7ca51f4d
+def _by_byte(piece2id):
+    "The id of each character that stands for a byte; what comes last stands for all others."
+    by_char = np.full(1 + max(map(ord, BYTE2CHAR)) + 1, NONE, np.uint32)
+    by_char[[*map(ord, BYTE2CHAR)]] = [piece2id.get(c, NONE) for c in BYTE2CHAR]
+    return by_char
+
 def _by_char(piece2id):
     "The id of each code point that is a piece."
     by_char, single = np.full(0x110000, NONE, np.uint32), [p for p in piece2id if len(p) == 1]
@@ -29,28 +35,30 @@ def _by_char(piece2id):
 def _spelled(pieces, by_char):
     "Pieces as symbols: a ragged array."
     codes = np.frombuffer("".join(pieces).encode("utf-32-le", "surrogatepass"), np.uint32)
-    return by_char[codes], bounds_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))
+    return by_char[np.minimum(codes, len(by_char) - 1)], bounds_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))
 
 def _rules_of_lines(lines, ids):
     "The same from rules as they stand in a file, without a table of pairs in between."
-    n, number = len(lines), ids.__getitem__
+    n, number, order = len(lines), ids.__getitem__, np.sort(np.fromiter(ids.values(), np.int64, len(ids)))
+    check_fits(int(order[-1]), n)
+    at = np.searchsorted(order, number(lines[0].replace(" ", "")))
     try:
         left, right = np.fromiter(map(number, " ".join(lines).split(" ")), np.uint32, 2 * n).reshape(n, 2).T.copy()
-        made = np.fromiter(map(number, "\n".join(lines).replace(" ", "").split("\n")), np.uint32, n)
+        if (np.diff(order) > 0).all(): made = order[at:at + n].astype(np.uint32)
+        else: made = np.fromiter(map(number, "\n".join(lines).replace(" ", "").split("\n")), np.uint32, n)
     except KeyError as e: raise ValueError(f"a merge needs the piece {e.args[0]!r}, which is not in the vocabulary; add the piece or remove the merge") from None
-    check_fits(max(ids.values(), default=0), n)
     rules = left, right, np.arange(n, dtype=np.uint32)
-    return rule_slots(*rules), made, rules
+    return rule_slots(*rules), made_by(made), rules, None
 
-# %% ../nbs/65_bpe_misses.ipynb #4048b407
+# %% ../nbs/65_bpe_misses.ipynb #a7fa3170
 def _rules_of(model, by_char):
-    "Slots, what each rank makes, and left, right and rank of each rule."
+    "Slots; what each rank makes; left, right and rank of each rule; if the rules are of pieces, which of those merging does not make, else None."
     if isinstance(model.merges, RankRules):
         rank = np.fromiter(model.merges.ids.values(), np.uint32, len(model.merges.ids))
         check_fits(int(rank.max(initial=0)), int(rank.max(initial=0)))
-        made = np.arange(int(rank.max(initial=0)) + 1, dtype=np.uint32)
-        slots, *rules, _ = rules_of_rows(*_spelled(list(model.merges.ids), by_char), rank, made)
-        return slots, made, rules
+        made = np.zeros(1, np.uint32)
+        slots, *rules, unmade = rules_of_rows(*_spelled(list(model.merges.ids), by_char), rank, made)
+        return slots, made, rules, unmade
     if isinstance(model.merges, Rules) and not model.continuing_subword_prefix and "table" not in vars(model): return _rules_of_lines(model.merges.lines, model.piece2id)
     n = len(model.table)
     left, right = np.fromiter(chain.from_iterable(model.table), np.int64, 2 * n).reshape(n, 2).T
@@ -59,9 +67,9 @@ def _rules_of(model, by_char):
     made = np.zeros(int(rank.max(initial=0)) + 1, np.uint32)
     made[rank] = new
     rules = [column.astype(np.uint32) for column in (left, right, rank)]
-    return rule_slots(*rules), made, rules
+    return rule_slots(*rules), made_by(made), rules, None
 
-# %% ../nbs/65_bpe_misses.ipynb #da78b231
+# %% ../nbs/65_bpe_misses.ipynb #fc77000b
 def _byte_symbols(model):
     "The id of each byte: first, later, only, last, in turns of 256; whether that makes a difference."
     first, marks = np.full(1024, NONE, np.uint32), (model.continuing_subword_prefix, model.end_of_word_suffix)
@@ -70,19 +78,20 @@ def _byte_symbols(model):
         for b, c in enumerate(BYTE2CHAR): first[256 * kind + b] = model.piece2id.get(prefix + c + suffix, NONE)
     return first, any(marks)
 
-def _whole_rows(model, by_char, slots, made):
+def _whole_rows(model, by_char, slots, made, unmade):
     "The table of pieces that are taken whole although merging does not make them; whether a piece has an unknown character."
     if not model.ignore_merges: return (np.zeros(0, np.uint64), np.zeros(2, np.uint32)), False
-    symbols, bounds = _spelled(list(model.piece2id), by_char)
-    return odd_rows(symbols, bounds, np.fromiter(model.piece2id.values(), np.uint32, len(model.piece2id)), slots, made), bool((symbols == NONE).any())
+    pieces = model.piece2id if unmade is None or model.merges.ids is not model.piece2id else dict(compress(model.piece2id.items(), unmade.tolist()))
+    symbols, bounds = _spelled(list(pieces), by_char)
+    return odd_rows(symbols, bounds, np.fromiter(pieces.values(), np.uint32, len(pieces)), slots, made), bool((symbols == NONE).any())
 
 def _byte_tables(model, pre):
     "First symbols and tables of a byte-level model."
     if not "".join(map(pre.piece_of, pre.raw_pretokens("é", False))).endswith(to_visible(encode_text("é"))): raise ValueError(f"{pre!r} does not give the bytes of a span as they are: use Tokenizer.encode")
-    (first, marked), by_char = _byte_symbols(model), _by_char(model.piece2id)
+    (first, marked), by_char = _byte_symbols(model), _by_byte(model.piece2id)
     if marked and (model.ignore_merges or isinstance(model.merges, RankRules)): raise ValueError(f"{model!r} takes words whole and marks symbols by their place; the merging kernels do one of these: use Tokenizer.encode")
-    slots, made, rules = _rules_of(model, by_char)
-    return first, Merger(slots, made, np.zeros(0, np.uint32) if marked else byte_pairs(first[:256], *rules), *_whole_rows(model, by_char, slots, made)[0])
+    slots, made, rules, unmade = _rules_of(model, by_char)
+    return first, Merger(slots, made, np.zeros(0, np.uint32) if marked else byte_pairs(first[:256], *rules), *_whole_rows(model, by_char, slots, made, unmade)[0])
 
 # %% ../nbs/65_bpe_misses.ipynb #62f2c9e9
 class Letters(NamedTuple):
@@ -182,7 +191,7 @@ def _solve_chars(buf, at, length, m, letters, tables, ids, bounds, extra):
             keep += keep
         bounds[j+1] = o
 
-# %% ../nbs/65_bpe_misses.ipynb #da90b1cd
+# %% ../nbs/65_bpe_misses.ipynb #fb024f4d
 def _char_tables(model, pre, space):
     "Characters and tables of a model whose symbols are characters."
     by_char, cuts = _by_char(model.piece2id), isinstance(pre, Metaspace) and pre.splits
@@ -191,8 +200,8 @@ def _char_tables(model, pre, space):
     if model.continuing_subword_prefix or model.end_of_word_suffix or model.ignore_merges and not cuts: raise ValueError(f"{model!r} looks at the ends of words; the merging kernels take characters alike: use Tokenizer.encode")
     if space is not None: by_char[32] = by_char[ord(space)]
     if by_char[32] == NONE or by_char[0x2581] == NONE: raise ValueError(f"{model!r} has no piece for the space; runs of unknown characters may then go on from word to word: use Tokenizer.encode")
-    slots, made, _ = _rules_of(model, by_char)
-    rows, unknown = _whole_rows(model, by_char, slots, made)
+    slots, made, _, _ = _rules_of(model, by_char)
+    rows, unknown = _whole_rows(model, by_char, slots, made, None)
     unk = NONE if model.unk_piece is None or unknown else model.piece2id[model.unk_piece]
     fallback = _fallback_bytes(model.piece2id, model.byte_fallback and not unknown)
     return _letters(by_char, fallback, np.zeros(0, np.uint32), unk, model.fuse_unk, by_char[ord(space)] if cuts else NONE, NONE), Merger(slots, made, np.zeros(0, np.uint32), *rows)
@@ -209,10 +218,10 @@ class BPEMisses(Misses):
         self.kernel = solve_bytes if spells_bytes(pre) else _solve_chars
         self.first, self.tables = _byte_tables(model, pre) if spells_bytes(pre) else _char_tables(model, pre, space)
 
-# %% ../nbs/65_bpe_misses.ipynb #339f62e8
+# %% ../nbs/65_bpe_misses.ipynb #1e13339f
 def _ranked(model, pieces):
     "The rank of each piece by its score, 0 for the highest; ties are refused, but for runs of one character, the longest of which comes first."
-    score, run = np.array([model.scores[model.known[p]] for p in pieces], np.float64), [len(p) if p == p[0] * len(p) else 0 for p in pieces]
+    score, run = np.array([model.scores[model.known[p]] for p in pieces], np.float64), [len(p) if p[0] == p[-1] and p == p[0] * len(p) else 0 for p in pieces]
     order = np.lexsort((run, ~np.signbit(score), score))[::-1]
     same = (np.diff(score[order]) == 0) & (np.diff(np.signbit(score[order])) == 0)
     for a, b in zip(order[:-1][same], order[1:][same]):
@@ -225,7 +234,7 @@ def _ranked(model, pieces):
 def _symbols_of(model, pieces):
     "The symbol of each code point: its id if it is a piece, else a number above all ids if it is in one."
     by_char, limit = _by_char(model.known), len(model.scores)
-    inner = [ord(c) for c in sorted({c for p in pieces for c in p} - model.known.keys())]
+    inner = [ord(c) for c in sorted({*"".join(pieces)} - model.known.keys())]
     by_char[inner] = np.arange(limit, limit + len(inner), dtype=np.uint32)
     by_char[32] = by_char[0x2581]
     return by_char, limit + len(inner)
@@ -238,17 +247,17 @@ def _never_merged(model, by_char, size):
     if special: np.maximum.at(longest, symbols[bounds[:-1]], np.diff(bounds).astype(np.uint32))
     return longest, row_table(symbols, bounds, np.zeros(len(special), np.uint32))
 
-# %% ../nbs/65_bpe_misses.ipynb #213307e7
+# %% ../nbs/65_bpe_misses.ipynb #63418a2e
 def _check_scores(model):
     "Refuse a model whose words cannot be merged one by one."
     if model.unused: raise ValueError(f"{model!r} has unused pieces, which are taken apart as the whole text was put together: use Tokenizer.encode")
-    if "▁" not in model.known or any(b == "▁" != a for p in model.known for a, b in zip(p, p[1:])): raise ValueError(f"{model!r} has no piece ▁, or pieces that go on after a word: use Tokenizer.encode")
+    if "▁" not in model.known or any("▁" in p.lstrip("▁") for p in model.known): raise ValueError(f"{model!r} has no piece ▁, or pieces that go on after a word: use Tokenizer.encode")
 
 def _score_tables(model):
     "Characters and tables of a SentencePiece model."
     _check_scores(model)
     alone, special = {p for p in model.user_defined if len(p) == 1}, {*model.user_defined}
-    pieces = [p for p in model.known if len(p) > 1 and p not in special and alone.isdisjoint(p)]
+    pieces = [p for p in model.known if len(p) > 1 and p not in special and (not alone or alone.isdisjoint(p))]
     by_char, size = _symbols_of(model, [*pieces, *special])
     check_fits(size, len(pieces))
     rank, made = _ranked(model, pieces), np.zeros(len(pieces), np.uint32)
@@ -257,7 +266,7 @@ def _score_tables(model):
     longest, rows = _never_merged(model, by_char, size)
     unk = NONE if model.unk_piece is None else model.piece2id[model.unk_piece]
     letters = _letters(by_char, _fallback_bytes(model.piece2id, model.byte_fallback), longest, unk, not model.byte_fallback, NONE, len(model.scores))
-    return letters, Merger(slots, made, np.zeros(0, np.uint32), *rows)
+    return letters, Merger(slots, made_by(made), np.zeros(0, np.uint32), *rows)
 
 # %% ../nbs/65_bpe_misses.ipynb #e408e869
 class SentencePieceBPEMisses(Misses):
