@@ -62,7 +62,7 @@ def _bytes_plan(c):
 
 def _space_before(part, first): return b"" if part[:1] in (b" ", b"") else b" "
 
-# %% ../nbs/69_plans.ipynb #33c218c6
+# %% ../nbs/69_plans.ipynb #f592c473
 def _word_ids(c, norm):
     "span → ids: all stages, on a span that does not open a text."
     def ask(span):
@@ -75,7 +75,7 @@ def _words_plan(c):
     from subword_nb.word_scanners import bert_scanner, safe_scanner, split_scanner
     if c.has_late and c.norm is not None: return None
     scanner = None
-    if isinstance(c.pre, BertPreTokenizer): scanner = bert_scanner(c.norm)
+    if isinstance(c.pre, BertPreTokenizer): scanner = bert_scanner(c.norm, "".join(c.model.piece2id) if isinstance(c.model, WordPiece) and c.model.unk_piece is not None else None)
     elif isinstance(c.pre, (Whitespace, WhitespaceSplit)) and c.norm is None: scanner = split_scanner("whitespace" if isinstance(c.pre, Whitespace) else "whitespace_split")
     if scanner is None and c.path.spans == "words" and c.path.later == c.norm and not c.asks_first and not isinstance(c.pre, (Metaspace, WholeText)) and not _opens(c.pre): scanner = safe_scanner()
     return scanner and Plan(scanner, _words_kernel(c), _word_ids(c, c.norm), name=f"{scanner.name}, words")
@@ -147,16 +147,17 @@ def _mark_unless(scheme, part, first):
     "A space, where Metaspace puts a mark."
     return b" " if part and scheme != "never" and (first or scheme == "always") and not part.startswith((b" ", "▁".encode())) else b""
 
-# %% ../nbs/69_plans.ipynb #ea6736d6
+# %% ../nbs/69_plans.ipynb #dc6e78e0
 def _unigram_plan(c):
     "The plan of a Unigram tokenizer, or None."
-    from subword_nb.unigram_misses import UnigramMisses, unigram_spans
-    from subword_nb.word_scanners import whitespace_scanner
-    if not isinstance(c.model, Unigram) or c.has_late and c.norm is not None or (spans := unigram_spans(c.model, c.norm, c.pre)) is None: return None
-    misses, before = UnigramMisses(c.model, c.norm, c.pre), tuple(spans.unless)
+    from subword_nb.unigram_misses import UnigramMisses
+    if not isinstance(c.model, Unigram) or c.has_late and c.norm is not None: return None
+    try: misses = UnigramMisses(c.model, c.norm, c.pre)
+    except ValueError: return None # words do not stand alone
+    spans, scanner = misses.spans, misses.scanner
+    before = tuple(spans.unless)
     opening = lambda part, first: b"" if not part or before and part.startswith(before) else spans.prefix
     ask = lambda span: c.model.encode(c.norm.normalize(span.decode())) if isinstance(c.norm, SentencePieceNormalizer) else _word_ids(c, c.norm)(span)
-    scanner = whitespace_scanner(list(spans.space))
     if spans.settles: scanner = scanner._replace(fresh=None) # the sum goes on to the end of a text
     return Plan(scanner, misses.solve, ask, opening, None, partial(_settling, misses) if spans.settles else None, tuple(spans.barred), "white space, words")
 

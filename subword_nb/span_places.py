@@ -181,16 +181,17 @@ def _kind(places, ch):
     if any(map(str.isspace, inner)): return 8 if len(inner) == 3 and inner[::2] == "  " and not inner[1].isspace() else 9
     return len(inner) if set(marks) == {(1, 2)} else 9
 
-# %% ../nbs/73_span_places.ipynb #df741616
+# %% ../nbs/73_span_places.ipynb #560ae288
 class Places:
     "What is known of a tokenizer's spans: `info` has a row for each (first row of its tokens, how many, characters, splits, bytes, does what follows change places?), `rows` one for each token (id, number of its piece, start, end, split)."
     def __init__(self,
         bulk:Bulk, # A compiled engine that has a plan
     ):
         import numpy as np
-        from subword_nb.word_scanners import space_scanner
+        from subword_nb.word_scanners import space_scanner, whitespace_scanner
         c = self.c = bulk.c
-        scanner = space_scanner() if bulk.plan.scanner.name == "spaces and pieces" else bulk.plan.scanner # a pre-token is one span here
+        whole = {"spaces and pieces": space_scanner, "white space": lambda: whitespace_scanner(list(bulk.plan.solve.__self__.spans.space))} # a pre-token is one span here
+        scanner = whole.get(bulk.plan.scanner.name, lambda: bulk.plan.scanner)()
         self.plan, self.lock, self.bytes = bulk.plan._replace(scanner=scanner, solve=partial(_number, self), settle=None), threading.Lock(), bulk.plan.name.endswith(", bytes")
         self.model_ids, self.linked = bulk.plan.solve, not isinstance(_steps(c.pre)[0], (BertPreTokenizer, Whitespace, WhitespaceSplit))
         self.names = [""] * (1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0))

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['WordSpans', 'kinds_in_clusters', 'unigram_spans', 'UnigramMisses']
 
-# %% ../nbs/68_unigram_misses.ipynb #da7a2131
-from functools import cache
+# %% ../nbs/68_unigram_misses.ipynb #7e9270d8
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +22,9 @@ from .span_table import Sink
 from .text import code_point_ranges
 from .unigram_bytes import BAR, CONTROLS, EXTENDS, HALF, ONE, PREPENDS, THREE, TWO, FOUR, UNK, encode_span, scratch, solve_spans, unigram_tables
 from .unigram_encode import Unigram
+from .word_scanners import class_scanner, code_points, word_classes
 
-# %% ../nbs/68_unigram_misses.ipynb #cf9f280f
+# %% ../nbs/68_unigram_misses.ipynb #4bd4c9b6
 class WordSpans(NamedTuple):
     "How a text is cut into spans that stand alone."
     space: tuple # Half-open (first, after) pairs of the code points before a run of which a text may be cut; the run goes with what follows
@@ -32,35 +33,44 @@ class WordSpans(NamedTuple):
     barred: tuple # Bytes that no text may hold, because what becomes of them depends on what is far away
     settles: bool # Do 32-bit sums go on from span to span?
     options: dict # For `unigram_tables`
+    inside: tuple = () # Two kinds of characters, as `space`, between which a word may be cut, too
 
     def __repr__(self): return f"WordSpans({''.join(chr(a) for a, _ in self.space)!r}, {self.prefix}, {self.unless}, {self.barred}, settles={self.settles})"
 
 def _pairs(chars): return tuple((ord(c), ord(c) + 1) for c in chars)
 
-# %% ../nbs/68_unigram_misses.ipynb #cc88b702
+# %% ../nbs/68_unigram_misses.ipynb #60b535d9
 _WHITE, _ASCII_WHITE, _WHOLE = "".join(chr(i) for a, b in code_point_ranges("White_Space") for i in range(a, b)), "\t\n\x0b\x0c\r ", WholeText()
 
 def _edges(units):
-    "base → (label, base) of each child, for whatever looks like one."
-    found = {}
-    for place, unit in enumerate(units):
-        label, _, distance = unit_parts(unit)
-        if 0 < label < 256: found.setdefault(place ^ label, []).append((label, place ^ distance))
-    return found
+    "(base, label, base below) of each child, for whatever looks like one, in order of bases."
+    units = np.array(units, np.int64)
+    label, place = units & 0x800000FF, np.arange(len(units))
+    at = np.flatnonzero((label > 0) & (label < 256))
+    at = at[np.argsort(place[at] ^ label[at], kind="stable")]
+    return at ^ label[at], label[at], at ^ (units[at] >> 10 << (units[at] >> 6 & 8))
 
-def _busy_bytes(units):
-    "Bytes that begin a key of more than one, and bytes that stand further on in keys."
-    edges, busy, seen = _edges(units), set(), set()
-    first = edges.get(unit_parts(units[0])[2], [])
-    todo = [base for _, base in first]
-    while todo:
-        if (base := todo.pop()) in seen: continue
-        seen.add(base)
-        busy.update(label for label, _ in edges.get(base, ()))
-        todo += [below for _, below in edges.get(base, ())]
-    return busy | {label for label, base in first if base in edges}
+@lru_cache(4)
+def _key_parts(charsmap):
+    "(bytes that begin a key of more than one, or stand further on in keys; which code points keys hold)."
+    units = read_charsmap(charsmap)[0] if charsmap else [0]
+    (bases, labels, below), busy, chars = _edges(units), np.zeros(256, bool), np.zeros(1 << 21, bool)
+    node, code, more, seen = np.array([unit_parts(units[0])[2]]), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64)
+    while len(node):
+        first, found = np.searchsorted(bases, node), np.searchsorted(bases, node, "right")
+        found -= first
+        at = np.repeat(first - np.cumsum(found) + found, found) + np.arange(found.sum())
+        if len(seen): busy[labels[at]] = True
+        byte, code, more = labels[at], np.repeat(code, found), np.repeat(more, found) # a character goes on, or one begins
+        width = (byte >= 0xC0).astype(np.int64) + (byte >= 0xE0) + (byte >= 0xF0)
+        code, more = np.where(more > 0, code << 6 | byte & 63, np.where(width > 0, byte & 0x3F >> width, byte)), np.where(more > 0, more - 1, width)
+        if not len(seen): busy[byte[np.isin(below[at], bases)]] = True
+        chars[code[more == 0] & 0x1FFFFF] = True
+        todo = np.setdiff1d(below[at] << 24 | np.where(more == 0, 0, code << 2 | more), seen)
+        node, code, more, seen = todo >> 24, (todo & 0xFFFFFF) >> 2, todo & 3, np.concatenate([seen, todo])
+    return set(np.flatnonzero(busy).tolist()), chars[:0x110000]
 
-# %% ../nbs/68_unigram_misses.ipynb #1daf74fa
+# %% ../nbs/68_unigram_misses.ipynb #20171883
 def _becomes_space(units, pool, ch):
     "Does a character become a space, or is it one that stays?"
     n, start = longest_prefix(units, ch.encode())
@@ -71,18 +81,44 @@ def _behind_sentencepiece(model, n, pre):
     cuts = isinstance(pre, Metaspace) and (pre.replacement, pre.splits, pre.prepend_scheme) == (BAR, True, "never")
     if not cuts and not (isinstance(pre, WholeText) and isinstance(model, SentencePieceUnigram)): return None
     if not n.escape_whitespaces or n.treat_whitespace_as_suffix: return None
-    if not cuts and (BAR not in model.table or any(BAR in p.lstrip(BAR) for p in model.table)): return None
+    if not cuts and (BAR not in model.table or any(BAR in p.lstrip(BAR) for p in model.table if BAR in p[1:])): return None
     (units, pool), extra = read_charsmap(n.charsmap) if n.charsmap else ([0] * 256, b""), n.remove_extra_whitespaces
     if extra and (not n.add_dummy_prefix or b"  " in pool or BAR.encode() in pool): return None
     if any(c in s for s in n.user_defined for c in _ASCII_WHITE + BAR): return None
-    busy = _busy_bytes(units)
+    busy = _key_parts(n.charsmap)[0]
     space = "".join(c for c in _ASCII_WHITE if ord(c) not in busy and _becomes_space(units, pool, c))
     if not extra and not cuts and any(BAR in p[1:] for p in model.table): # pieces that hold two
         if n.charsmap: return None
         space += BAR
-    options = dict(charsmap=n.charsmap, alone=n.user_defined, white=int(extra), mark=extra, apart=cuts, cut=cuts)
+    inside = () if cuts else _letters_and_signs(model, n, units)
+    options = dict(charsmap=n.charsmap, alone=n.user_defined, white=int(extra), mark=extra, apart=cuts, cut=cuts, goes_on=not cuts)
     barred = (BAR.encode(),) if extra and not _becomes_space(units, pool, BAR) else ()
-    return WordSpans(_pairs(space), b" " * (n.add_dummy_prefix and not extra), (), barred, not cuts, options) if " " in space else None
+    return WordSpans(_pairs(space), b" " * (n.add_dummy_prefix and not (extra and cuts)), (), barred, not cuts, options, inside) if " " in space else None
+
+# %% ../nbs/68_unigram_misses.ipynb #d5565534
+def _letters_and_signs(model, n, units):
+    "Letters, and signs that no piece has beside one of them; all are pieces and stay what they are."
+    keyed, ones = _key_parts(n.charsmap)[1], {c for c in model.table if len(c) == 1 and c not in _WHITE + BAR}
+    known = ones.difference(*(s for s in n.user_defined if len(s) > 1))
+    letters = {c for c in known if c.isalpha() and longest_prefix(units, c.encode())[0] < len(c.encode())}
+    points, bounds = code_points([p for p in model.table if len(p) > 1])
+    letter, beside = np.zeros(0x110000, bool), np.zeros(0x110000, bool)
+    letter[[*map(ord, letters)]], inner = True, np.ones(len(points), bool)
+    inner[bounds[:-1]] = False # has one before it in its piece
+    behind, before = np.flatnonzero(inner), np.flatnonzero(inner) - 1
+    beside[points[behind[letter[points[before]]]]] = beside[points[before[letter[points[behind]]]]] = True
+    signs = [c for c in known if not c.isalpha() and not keyed[ord(c)] and not beside[ord(c)]]
+    return _pairs(sorted(letters)), _pairs(sorted(signs))
+
+def _alike(model, options):
+    "Characters that a model does not know and a normalizer does not touch; None if it matters which of them there are."
+    if model.byte_fallback or model.unk_score is None or model.unk_piece not in model.piece2id: return None
+    found, kinds = np.ones(0x110000, bool), options.get("kinds")
+    found[:128] = found[0x10000:] = False
+    found[code_points(["".join([*model.table, *options.get("alone", ()), _WHITE, BAR])])[0]] = False
+    if options.get("charsmap"): found &= ~_key_parts(options["charsmap"])[1]
+    if kinds is not None: found[:65536] &= kinds == 0
+    return found
 
 # %% ../nbs/68_unigram_misses.ipynb #fac9f640
 def _leads_on(units, start):
@@ -131,12 +167,13 @@ def _behind_steps(model, normalizer, pre):
     if not mapped or not marks or not _drops_spaces(mapped, norms): return None
     return WordSpans(_pairs(space), b"", (), (), False, options | dict(white=1)) if (space := _kept(mapped, " ")) else None
 
-# %% ../nbs/68_unigram_misses.ipynb #179ff58c
+# %% ../nbs/68_unigram_misses.ipynb #b867e08a
 @cache
 def kinds_in_clusters(
 )->np.ndarray: # (65536,) uint8: for each character, `EXTENDS`, `PREPENDS`, `CONTROLS` or 0
     "What characters are in grapheme clusters, as `graphemes` cuts them; blocks of letters without any are left out."
-    kinds, codes = np.zeros(65536, np.uint8), [i for a, b in [(0, 0x3400), (0xA000, 0xAC00), (0xF900, 0x10000)] for i in range(a, b) if i != 10]
+    kinds, codes = np.zeros(65536, np.uint8), [0xD4E, 0xE33, 0xEB3, 0xFF9E, 0xFF9F] # letters that join; the rest is no letter
+    for name in ("M", "Cc", "Cf", "Cn", "Zl", "Zp"): codes += [i for a, b in code_point_ranges(name) for i in range(a, min(b, 65536)) if i != 10]
     for kind, front, back, joins in [(EXTENDS, "a", "", True), (PREPENDS, "", "a", True), (CONTROLS, "", "\u0301", False)]:
         found = {*graphemes("\n".join(f"{front}{chr(i)}{back}" for i in codes))}
         for i in codes:
@@ -177,14 +214,13 @@ def _split_again(buf, starts, j, t, base, work, ways, links, out, o):
     end, needed, behind = encode_span(buf, np.int64(starts[j]), np.int64(starts[j+1]), t, base, True, work, ways, links, out, o, len(out))
     return (end - o, 0, behind) if end >= 0 else (end, needed if end == -2 else 0, base)
 
-# %% ../nbs/68_unigram_misses.ipynb #bff6a7a2
+# %% ../nbs/68_unigram_misses.ipynb #d8e66512
 @kernel
 def _settle(buf, starts, of_span, j, first, n, slots, spill, t, sums, work, ways, links, out, ends, state):
     "Write the ids of spans first + j to first + n - 1; (how many of the n are written, 0 or how much room to work in it takes, -1 for a damaged map)."
     base, o, score, k, stop, needed, room = sums[0], np.uint64(state[0]), t.score, np.uint64(j), np.uint64(n), 0, np.uint64(len(out))
     while k < stop:
-        h = of_span[k]
-        v, w = slots[h+TWO], slots[h+THREE]
+        h, v, w = of_span[k], slots[of_span[k]+TWO], slots[of_span[k]+THREE]
         kind, limit = v & np.uint64(255), np.float64(np.int64(v >> np.uint64(8) & np.uint64(0x1FFFF)))
         if abs(base) < limit and kind < FOUR and v >> np.uint64(26) & np.uint64(63) == 0 and o + THREE <= room:
             out[o], out[o+ONE], out[o+TWO] = np.uint32(v >> HALF), np.uint32(w & np.uint64(0xFFFFFFFF)), np.uint32(w >> HALF)
@@ -193,7 +229,9 @@ def _settle(buf, starts, of_span, j, first, n, slots, spill, t, sums, work, ways
             if kind > TWO: base = np.float64(np.float32(base + score[w >> HALF]))
             o += kind
         elif kind == np.uint64(5):
-            ends[state[1]], base = np.int64(o), 0.0
+            free = np.uint64(ends[state[1]])
+            if o + free + THREE > room: break
+            ends[state[1]], base, o = np.int64(o), 0.0, o + free
             state[1] += 1
         elif abs(base) < limit:
             if o + THREE + (w >> HALF if kind == FOUR else kind) > room: break
@@ -201,15 +239,14 @@ def _settle(buf, starts, of_span, j, first, n, slots, spill, t, sums, work, ways
             o += size
         else:
             count, needed, base = _split_again(buf, starts, first + np.int64(k), t, base, work, ways, links, out, np.int64(o))
-            if count < 0:
-                if count == -1: needed = -1
-                break
+            if count == -1: needed = -1
+            if count < 0: break
             o += np.uint64(count)
         k += ONE
     sums[0], state[0] = base, np.int64(o)
     return np.int64(k), needed
 
-# %% ../nbs/68_unigram_misses.ipynb #cf9b751b
+# %% ../nbs/68_unigram_misses.ipynb #7dfb88af
 class UnigramMisses:
     "A Unigram tokenizer's answers for spans that are new."
     def __init__(self,
@@ -219,6 +256,8 @@ class UnigramMisses:
     ):
         self.spans = _spans_or_error(model, normalizer, pre)
         self.tables, self.rounded = unigram_tables(model, **self.spans.options, survey=self.spans.settles), isinstance(model, SentencePieceUnigram) and not self.spans.settles
+        classes = word_classes(space=self.spans.space, **dict(zip(("alone", "other"), self.spans.inside)))
+        self.scanner = class_scanner("white space", classes, _alike(model, self.spans.options), pairs=True)
     def __repr__(self): return f"UnigramMisses({len(self.tables.score) - 1:,} ids{', 32-bit sums' * self.spans.settles})"
 
     def solve(self,

@@ -64,10 +64,18 @@ def _ascii_masks(buffer, i, ranges):
         else: other |= found
     return space, alone, other
 
-# %% ../nbs/18_word_scanners.ipynb #a8956a47
+# %% ../nbs/18_word_scanners.ipynb #e6b86462
 @kernel
-def _all_masks(buffer, i, ranges, pages, flat):
-    "The three masks of a block with characters that are not ASCII, and how many bytes of it are whole characters."
+def _lower_ascii(buffer, n):
+    "Write small letters in place of ASCII capitals."
+    for i in range(np.uint64(HEAD), np.uint64(HEAD + n)):
+        c = buffer[i]
+        buffer[i] = c + (np.uint8((c >= 65) & (c <= 90)) << 5)
+
+# %% ../nbs/18_word_scanners.ipynb #de3dcb38
+@kernel
+def _all_masks(buffer, i, ranges, pages, flat, alike):
+    "The three masks of a block with characters that are not ASCII, and how many bytes of it are whole characters; of those that are alike, one is written for all."
     space, alone, other = _ascii_masks(buffer, i, ranges)
     leads, size = mask_within(buffer, i, np.uint8(0xC0), np.uint8(0xF7)), BLOCK
     while leads != NONE:
@@ -76,6 +84,9 @@ def _all_masks(buffer, i, ranges, pages, flat):
         code, width = decode_at(buffer, np.int64(i + j))
         if j + np.uint64(width) > BLOCK: size = j
         c = class_of(pages, flat, code)
+        if c > 3:
+            c &= np.uint8(3)
+            for q in range(np.uint64(width)): buffer[i+j+np.uint64(q)] = alike[c, width, q]
         if c != 0:
             all_bytes = ((ONE << np.uint64(width)) - ONE) << j
             if c == 1: space |= all_bytes
@@ -102,10 +113,11 @@ def _put_starts(starts, k, mask, i):
         mask &= mask - ONE
     return k
 
-# %% ../nbs/18_word_scanners.ipynb #c1c6e2c4
+# %% ../nbs/18_word_scanners.ipynb #e9fb069a
 @kernel
-def _scan_words(ranges, pages, flat, buffer, n, last, starts):
+def _scan_words(ranges, pages, flat, alike, buffer, n, last, starts):
     "The starts of all words; see `Scanner`."
+    if alike[0, 0, 0]: _lower_ascii(buffer, n)
     i, end, k = np.uint64(HEAD), np.uint64(HEAD) + np.uint64(n), np.int64(0)
     space0 = alone0 = other0 = NONE # the classes of the byte before the block
     cut0 = ONE                      # is it a separator?
@@ -113,17 +125,19 @@ def _scan_words(ranges, pages, flat, buffer, n, last, starts):
         size, high, inside, cut = BLOCK, mask_high(buffer, i), NONE, NONE
         if high == NONE: space, alone, other = _ascii_masks(buffer, i, ranges)
         else:
-            space, alone, other, size = _all_masks(buffer, i, ranges, pages, flat)
+            space, alone, other, size = _all_masks(buffer, i, ranges, pages, flat, alike)
             inside, cut = mask_within(buffer, i, np.uint8(0x80), np.uint8(0xBF)), mask_equal(buffer, i, np.uint8(0xFF))
         if i + size > end: size = end - i
-        found = (space | alone | (alone << ONE | alone0) | (other ^ (other << ONE | other0))) & ~(space << ONE | space0) & ~inside | cut | (cut << ONE | cut0)
+        alone1, other1 = alone << ONE | alone0, other << ONE | other0
+        found = alone & other1 | other & alone1 if alike[0, 0, 1] else alone | alone1 | other ^ other1
+        found = (space | found) & ~(space << ONE | space0) & ~inside | cut | (cut << ONE | cut0)
         k = _put_starts(starts, k, found & (ALL >> (BLOCK - size)), i)
         at = size - ONE
         space0, alone0, other0, cut0 = space >> at & ONE, alone >> at & ONE, other >> at & ONE, cut >> at & ONE
         i += size
     return _finish(starts, k, end, last)
 
-# %% ../nbs/18_word_scanners.ipynb #f5654c6c
+# %% ../nbs/18_word_scanners.ipynb #f9534409
 def _byte_class(members):
     "A class of a regular expression that holds some bytes."
     return b"[" + b"".join(re.escape(bytes([b])) for b in members) + b"]"
@@ -131,13 +145,23 @@ def _byte_class(members):
 def class_scanner(
     name:str, # What it cuts as
     classes:np.ndarray, # (0x110000,) uint8, see `word_classes`
+    alike:np.ndarray|None=None, # (0x110000,) bool: which characters beyond ASCII are like all others of the same class and width; None: none is
+    lower:bool=False, # Are ASCII capitals like small letters?
+    pairs:bool=False, # Cut, behind white space, only between ALONE and OTHER, on whichever side they are
 )->Scanner: # Its spans: white space with the word, the run of others or the single character behind it; white space that ends a text is alone
     "Scan by the classes of characters."
     edges = [0, *(np.flatnonzero(np.diff(classes[:128])) + 1).tolist(), 128]
     ranges = [(a, b - 1, classes[a]) for a, b in zip(edges, edges[1:]) if classes[a]]
     spaces = np.flatnonzero(classes[:128] == SPACE).tolist()
     fresh = _byte_class(b for b in range(128) if b not in spaces) + b"(?=" + _byte_class(spaces) + b")" if spaces else None
-    return Scanner(name, partial(_scan_words, np.array(ranges, np.uint8).reshape(-1, 3), *class_table(classes)), fresh)
+    first = np.zeros((4, 5, 4), np.uint8)
+    first[0, 0, 0], first[0, 0, 1] = lower, pairs
+    if alike is not None:
+        for c in range(4):
+            for width, (a, b) in enumerate([(0x80, 0x800), (0x800, 0x10000), (0x10000, 0x110000)], 2):
+                if (found := alike[a:b] & (classes[a:b] == c)).any(): first[c, width, :width] = [*chr(a + int(np.argmax(found))).encode()]
+        classes = classes | alike.astype(np.uint8) << 2
+    return Scanner(name, partial(_scan_words, np.array(ranges, np.uint8).reshape(-1, 3), *class_table(classes), first), fresh)
 
 # %% ../nbs/18_word_scanners.ipynb #af0a7108
 def whitespace_scanner(
@@ -294,9 +318,10 @@ def code_points(
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=bounds[1:])
     return np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), "<u4"), bounds
 
-# %% ../nbs/18_word_scanners.ipynb #f6fd3e74
+# %% ../nbs/18_word_scanners.ipynb #49d711c6
 def bert_scanner(
     norm:Normalizer|None=None, # What is done to the text before BertPreTokenizer splits it
+    known:str|None=None, # All characters of the pieces, if a word with any other is unknown as a whole: then those are alike; None: nothing is known
 )->Scanner|None: # None where the normalizer is not known character by character
     "Cut raw text where BERT's pre-tokenizer will cut the normalized one."
     if (found := char_map(norm)) is None: return None
@@ -304,7 +329,19 @@ def bert_scanner(
     classes = np.where(found.kinds == SAME, plain, WORD)
     classes[found.kinds == SPACED] = ALONE
     if found.changed: classes[list(found.changed)] = _classes_of_texts(plain, list(found.changed.values()))
-    return class_scanner("bert", classes)
+    small = all(found.changed.get(c) == chr(c + 32) for c in range(65, 91))
+    return class_scanner("bert", classes, None if known is None else _unknown(found, plain, known), small)
+
+def _unknown(found, plain, known):
+    "Which characters beyond ASCII, alone or in a word, are unknown for certain: they become letters, or one sign, that no piece has."
+    lacks = np.ones(0x110000, bool)
+    lacks[code_points([known])[0]] = False
+    alike = lacks & ((found.kinds == SAME) & (plain != SPACE) | (found.kinds == SPACED))
+    if found.changed:
+        points, bounds = code_points(list(found.changed.values()))
+        alike[list(found.changed)] = np.logical_or.reduceat(lacks[points], bounds[:-1]) & (np.maximum.reduceat(plain[points], bounds[:-1]) == WORD)
+    alike[:128] = False
+    return alike
 
 def _classes_of_texts(plain, texts):
     "What characters are that become some texts: white space; alone, if there is a cut on both sides; or part of a word."
