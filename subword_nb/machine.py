@@ -6,7 +6,7 @@
 __all__ = ['HEAD', 'SEPARATOR', 'THREES', 'THREE', 'ODD', 'LONG_ODD', 'SURROGATE', 'TWOS', 'TWO', 'buffer_of', 'intrinsic',
            'load64', 'trailing_zeros', 'prefetch', 'mask_equal', 'mask_within', 'mask_letters', 'mask_high',
            'places_of', 'decode_at', 'class_table', 'class_of', 'valid_until', 'count_separators', 'Scanner',
-           'scan_spans']
+           'scan_spans', 'Sink', 'expect_marks', 'take_ids']
 
 # %% ../nbs/15_machine.ipynb #944007d2
 from collections.abc import Callable
@@ -306,12 +306,13 @@ def count_separators(
         if a[i] != SEPARATOR: return -1
         i, count = i + 1, count + 1
 
-# %% ../nbs/15_machine.ipynb #106ff1c6
+# %% ../nbs/15_machine.ipynb #e0e56311
 class Scanner(NamedTuple):
     "What cuts a buffer into spans."
     name: str # What it cuts as
     scan: Callable # scan(buffer, n, last, starts) → k: n bytes of text from HEAD on; span j is buffer[starts[j]:starts[j+1]], j < k
     fresh: bytes|None = None # A regular expression over bytes: behind a match any text may be cut, whatever stands around; None: nothing is known
+    given: tuple|None = None # What `scan_rows` of room 17 takes behind `starts`, the table as what gives it, if that is what scans; None: it is not
 
 def scan_spans(
     scanner:Scanner, # A scanner
@@ -328,3 +329,51 @@ def scan_spans(
         out += [part[a - HEAD:b - HEAD] for a, b in zip(starts[:k].tolist(), starts[1:k+1].tolist())]
         at, size = at + int(starts[k]) - HEAD, block if k else 2 * size
     return out
+
+# %% ../nbs/15_machine.ipynb #3e703105
+class Sink:
+    "Ids written so far: `out[:state[0]]`, with the places of `state[1]` separators in `ends`."
+    def __init__(self,
+        room:int, # How many ids are expected
+        documents:int=1, # How many documents come, if `marks` are not used
+        frame:int=0, # How many ids are left free between texts
+        out:np.ndarray|None=None, # Where to write as long as there is room, uint32
+    ):
+        self.out, self.ends = np.empty(room + 256, np.uint32) if out is None else out, np.zeros(documents + 2, np.int64)
+        self.state = np.zeros(5, np.int64) # ids written, separators met, ids that lacked room, gaps, new spans
+        self.marks, self.frame, self.told, self.taken = [], frame, 0, 0 # What each separator stands for: the id of a token, or -1 between texts; how many were expected, and taken
+
+    def grow(self,
+        ids:int=0, # So many more are needed
+    ):
+        "Make room for half as many ids again."
+        self.state[2], n, old = 0, int(self.state[0]), self.out
+        self.out = np.empty(len(old) + len(old) // 2 + (1 << 12) + ids, np.uint32)
+        self.out[:n] = old[:n]
+
+    def ids(self)->np.ndarray: # (n,) uint32
+        "All ids; the sink is used up."
+        out, self.out, n = self.out, None, int(self.state[0])
+        if out.base is not None: return out[:n]
+        out.resize(n, refcheck=False)
+        return out
+
+# %% ../nbs/15_machine.ipynb #1fc930c4
+def expect_marks(
+    sink:Sink, # A sink whose `marks` have grown
+)->None:
+    "Say how many ids are left free at separators that are new."
+    new, n = np.array(sink.marks[sink.told:], np.int64), len(sink.marks)
+    if n + 2 > len(sink.ends): sink.ends = np.concatenate([sink.ends, np.zeros(n + 2, np.int64)])
+    sink.ends[sink.told:n], sink.told = np.where(new < 0, sink.frame, 1), n
+
+def take_ids(
+    sink:Sink, # A sink without frames
+)->np.ndarray: # (n,) uint32
+    "The ids so far, those of tokens in their places; the sink begins anew."
+    n, k = int(sink.state[0]), int(sink.state[1])
+    ids, said, left = sink.out[:n].copy(), np.array(sink.marks[:k], np.int64), sink.ends[k:sink.told].copy()
+    ids[sink.ends[:k][said >= 0]] = said[said >= 0]
+    sink.ends[:len(left)], sink.told, sink.taken, sink.state[:2] = left, len(left), sink.taken + k, 0
+    del sink.marks[:k]
+    return ids

@@ -4,15 +4,16 @@
 
 # %% auto #0
 __all__ = ['ONE', 'TWO', 'THREE', 'FOUR', 'EIGHT', 'MIX1', 'MIX2', 'LONG', 'LOW', 'HIGH', 'WAITING', 'encode_spans_ref',
-           'SpanTable', 'Sink', 'encode_spans', 'known_ids']
+           'SpanTable', 'encode_spans', 'known_ids', 'known_rows']
 
-# %% ../nbs/19_span_table.ipynb #84a1de2c
+# %% ../nbs/19_span_table.ipynb #3a6d8446
 from collections.abc import Callable
 
 import numpy as np
 
 from .jit import kernel
-from .machine import SEPARATOR, load64, prefetch, trailing_zeros
+from .machine import HEAD, SEPARATOR, Sink, load64, prefetch, trailing_zeros
+from .scanners import scan_rows
 
 # %% ../nbs/19_span_table.ipynb #84544128
 def encode_spans_ref(
@@ -87,7 +88,7 @@ def _keys_of(buffer, starts, j, end, slots, shift, low, high, place):
         prefetch(slots, h)
         a = b
 
-# %% ../nbs/19_span_table.ipynb #c1402df7
+# %% ../nbs/19_span_table.ipynb #f065135a
 @kernel
 def _keep(buffer, a, n, keys, count):
     "Keep the bytes of a long span; where they are."
@@ -102,23 +103,23 @@ def _enter(buffer, a, n, low, high, h, table, new, state):
     "Give a new span the empty slot h, and put it on the list; False if there is no room."
     slots, keys, _, count = table
     (fresh, at, length), m = new, state[4]
-    if m == len(fresh) or count[0] * 8 >= len(slots) or high == LONG and np.uint64(count[1]) + n + np.uint64(16) > np.uint64(len(keys)): return False
+    if m == len(fresh) or count[0] * 32 >= len(slots) * 5 or high == LONG and np.uint64(count[1]) + n + np.uint64(16) > np.uint64(len(keys)): return False
     slots[h], slots[h+ONE], slots[h+TWO] = low, high if high != LONG else LONG | _keep(buffer, a, n, keys, count), _PENDING
     fresh[m], at[m], length[m] = h, a, n
     count[0], state[4] = count[0] + 1, m + 1
     return True
 
-# %% ../nbs/19_span_table.ipynb #91424bb5
+# %% ../nbs/19_span_table.ipynb #b6ff0965
 @kernel
 def _note(kind, h, o, ends, state, gaps):
-    "Note the end of a document, or a gap."
+    "Note a separator, or a gap; how many ids are left free for it."
     if kind == _SEPARATED:
-        ends[state[1]] = np.int64(o)
-        state[1] += 1
-    else:
-        at, end, slot = gaps
-        at[state[3]], end[state[3]], slot[state[3]] = o, state[1], h
-        state[3] += 1
+        e, state[1] = state[1], state[1] + 1
+        free, ends[e] = np.uint64(ends[e]), np.int64(o)
+        return free
+    g, state[3] = state[3], state[3] + 1
+    gaps[0][g], gaps[1][g], gaps[2][g] = o, state[1], h
+    return np.uint64(0)
 
 @kernel
 def _copy(spill, w, out, o):
@@ -129,7 +130,7 @@ def _copy(spill, w, out, o):
         out[b], out[b+ONE], out[b+TWO], out[b+THREE] = spill[a], spill[a+ONE], spill[a+TWO], spill[a+THREE]
     return n
 
-# %% ../nbs/19_span_table.ipynb #7c6fdc91
+# %% ../nbs/19_span_table.ipynb #0fa2340d
 @kernel
 def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
     "Write the ids of spans j to k - 1 while there is room; returns the first span not written."
@@ -148,11 +149,11 @@ def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
                 if slots[h+ONE] == 0 and not _enter(buffer, a, b - a, x, y, h, table, new, state): break
             v, w, n = slots[h+TWO], slots[h+THREE], slots[h+TWO] & np.uint64(255)
             if n > THREE:
-                more = w >> np.uint64(32) if n == _SPILLED else np.uint64(0)
+                more = w >> np.uint64(32) if n == _SPILLED else np.uint64(ends[state[1]]) if n == _SEPARATED else np.uint64(0)
                 if o + more > room: state[2] = np.int64(more) + 200
                 if o + more > room or n == _PENDING and state[3] == len(gaps[0]): break
                 if n == _SPILLED: o += _copy(spill, w, out, o)
-                else: _note(n, h, o, ends, state, gaps)
+                else: o += _note(n, h, o, ends, state, gaps)
             else:
                 out[o], out[o+ONE], out[o+TWO] = np.uint32(v >> np.uint64(32)), np.uint32(w), np.uint32(w >> np.uint64(32))
                 o += n
@@ -161,45 +162,52 @@ def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
     state[0] = np.int64(o)
     return np.int64(j)
 
-# %% ../nbs/19_span_table.ipynb #8d1895e5
+# %% ../nbs/19_span_table.ipynb #a0fb2b06
 @kernel
-def _ids_of(slots, spill, h, out, o):
-    "Write the ids of a filled slot; how many they are."
-    v, w = slots[h+TWO], slots[h+THREE]
-    n = v & np.uint64(255)
-    if n == _SPILLED: n = _copy(spill, w, out, o)
-    else: out[o], out[o+ONE], out[o+TWO] = np.uint32(v >> np.uint64(32)), np.uint32(w), np.uint32(w >> np.uint64(32))
-    return n
+def _length(slots, h):
+    "How many ids a filled slot stands for."
+    n = slots[h+TWO] & np.uint64(255)
+    return np.int64(slots[h+THREE] >> np.uint64(32) if n == _SPILLED else n)
 
-# %% ../nbs/19_span_table.ipynb #2e764e1f
 @kernel
-def _close_gaps(table, out, written, ends, state, gaps):
-    "Put the ids of gaps in; `written` is a copy of the ids from the first gap on, and there is room."
+def _put(slots, spill, h, out, o):
+    "Write the ids of a filled slot, and nothing beyond them."
+    v, w, n = slots[h+TWO], slots[h+THREE], slots[h+TWO] & np.uint64(255)
+    if n == _SPILLED:
+        for i in range(w >> np.uint64(32)): out[o+np.uint64(i)] = spill[(w & np.uint64(0xFFFFFFFF))+np.uint64(i)]
+        return
+    for i in range(n): out[o+np.uint64(i)] = np.uint32((v if i == 0 else w) >> np.uint64(0 if i == 1 else 32))
+
+# %% ../nbs/19_span_table.ipynb #f073b970
+@kernel
+def _close_gaps(table, out, ends, state, gaps):
+    "Put the ids of gaps in; returns 0, or how much room is missing, and then nothing was done."
     slots, _, spill, _ = table
     at, end, slot = gaps
-    source, o, n, e = np.uint64(0), at[0], len(written), end[0]
+    move, stop, e = np.int64(0), state[0], state[1]
     for g in range(state[3]):
-        stop = at[g] - at[0]
-        while e < end[g]:
-            ends[e] += np.int64(o - at[0]) - np.int64(source)
-            e += 1
-        for i in range(source, stop): out[o+np.uint64(i)-source] = written[np.uint64(i)]
-        o += stop - source
-        source = stop
-        o += _ids_of(slots, spill, slot[g], out, o)
-    while e < state[1]:
-        ends[e] += np.int64(o - at[0]) - np.int64(source)
-        e += 1
-    for i in range(source, np.uint64(n)): out[o+np.uint64(i)-source] = written[np.uint64(i)]
-    state[0] = np.int64(o + np.uint64(n) - source)
+        prefetch(slots, slot[min(g + 8, state[3] - 1)])
+        move += _length(slots, slot[g])
+    if stop + move + 8 > len(out): return stop + move + 8 - len(out)
+    state[0] += move
+    for g in range(state[3] - 1, -1, -1):
+        a, to, source = np.int64(at[g]), np.uint64(stop + move), np.uint64(stop)
+        for i in range(np.uint64(stop - a)): out[to-np.uint64(i)-ONE] = out[source-np.uint64(i)-ONE]
+        while e > end[g]:
+            e -= 1
+            ends[e] += move
+        move, stop = move - _length(slots, slot[g]), a
+        _put(slots, spill, slot[g], out, np.uint64(a + move))
     state[3] = 0
+    return 0
 
-# %% ../nbs/19_span_table.ipynb #3a4add23
+# %% ../nbs/19_span_table.ipynb #19fec3eb
 @kernel
 def _fill_slots(table, fresh, m, ids, bounds, extra):
     "Put the ids of m spans into their slots, but for those that are still open."
     slots, _, spill, count = table
     for s in range(m):
+        prefetch(slots, fresh[min(s + 8, m - 1)])
         if extra[s] >> 24: continue
         h, a, n = np.uint64(fresh[s]), bounds[s], bounds[s+1] - bounds[s]
         v = np.uint64(extra[s]) << EIGHT
@@ -240,63 +248,40 @@ class SpanTable:
 
     def __repr__(self): return f"SpanTable({int(self.arrays[3][0]) - 1} spans, {sum(a.nbytes for a in self.arrays):,} bytes)"
 
-# %% ../nbs/19_span_table.ipynb #d57abadc
-def _scratch(table, n):
-    "Room to work in for n numbers, the same each time."
-    if len(table.work) < n: table.work = np.empty(2 * n, np.uint32)
-    return table.work[:n]
-
+# %% ../nbs/19_span_table.ipynb #868ecebd
 def _make_room(table, ids):
     "Room for so many ids to spill; numbers of slots stay."
     slots, keys, spill, count = table.arrays
-    if count[2] + ids + 4 > len(spill): table.arrays = slots, keys, np.concatenate([spill, np.zeros(len(spill) + ids + 4, np.uint32)]), count
+    if count[2] + ids + 4 > len(spill): table.arrays = slots, keys, np.concatenate([spill, np.empty(len(spill) + ids + 4, np.uint32)]), count
+
+def _slots(n):
+    "So many numbers, all 0, that begin with a line of memory."
+    room = np.zeros(n + 8, np.uint64)
+    return room[-room.ctypes.data % 64 // 8:][:n]
 
 def _empty(bits):
     "The arrays of an empty table, in which only the separator is known."
-    slots, key = np.zeros(4 << bits, np.uint64), SEPARATOR * int(MIX1) ^ (int(MIX2) << 56)
-    key &= 2**64 - 1
+    slots, key = _slots(4 << bits), (SEPARATOR * int(MIX1) ^ int(MIX2) << 56) & 2**64 - 1
     h = (((key ^ key >> 32) * int(MIX1)) % 2**64 >> 64 - bits) << 2
     slots[h:h+3] = SEPARATOR, 1 << 56, int(_SEPARATED)
-    return slots, np.zeros(1 << 12, np.uint8), np.zeros(1 << 12, np.uint32), np.array([1, 0, 0, 64 - bits], np.int64)
+    return slots, np.empty(8 << bits, np.uint8), np.empty(16 << bits, np.uint32), np.array([1, 0, 0, 64 - bits], np.int64)
 
-# %% ../nbs/19_span_table.ipynb #a0926303
+# %% ../nbs/19_span_table.ipynb #0414013e
 def _grow(table, key_bytes):
     "Make room for new spans, one of them with so many bytes; forget all if the limit is reached."
     slots, keys, spill, count = table.arrays
-    full, short = count[0] * 8 >= len(slots), count[1] + key_bytes + 16 > len(keys)
+    full, short = count[0] * 32 >= len(slots) * 5, count[1] + key_bytes + 16 > len(keys)
     if sum(a.nbytes for a in table.arrays) + full * slots.nbytes + short * (len(keys) + key_bytes) > table.limit and count[0] > 1:
         slots, keys, spill, count = _empty(table.bits)
         full, short = False, key_bytes + 16 > len(keys)
     if full:
-        bigger = np.zeros(2 * len(slots), np.uint64)
-        count[3] -= 1
+        more = 2 if sum(a.nbytes for a in table.arrays) + 3 * slots.nbytes < table.limit else 1
+        bigger = _slots(len(slots) << more)
+        count[3] -= more
         _move(slots, bigger, np.uint64(count[3]))
         slots = bigger
     if short: keys = np.concatenate([keys, np.zeros(len(keys) + key_bytes + 16, np.uint8)])
     table.arrays = slots, keys, spill, count
-
-# %% ../nbs/19_span_table.ipynb #81b0ad9e
-class Sink:
-    "Ids written so far: `out[:state[0]]`, with the ends of `state[1]` documents."
-    def __init__(self,
-        room:int, # How many ids are expected
-        documents:int=1, # How many documents come
-    ):
-        self.out, self.ends = np.empty(room + 256, np.uint32), np.zeros(documents + 2, np.int64)
-        self.state = np.zeros(5, np.int64) # ids written, documents ended, ids that lacked room, gaps, new spans
-
-    def grow(self,
-        ids:int=0, # So many more are needed
-    ):
-        "Make room for half as many ids again."
-        self.state[2] = 0
-        self.out.resize(len(self.out) + len(self.out) // 2 + (1 << 12) + ids, refcheck=False)
-
-    def ids(self)->np.ndarray: # (n,) uint32
-        "All ids; the sink is used up."
-        out, self.out = self.out, None
-        out.resize(int(self.state[0]), refcheck=False)
-        return out
 
 # %% ../nbs/19_span_table.ipynb #71f9c46d
 def encode_spans(
@@ -318,26 +303,21 @@ def encode_spans(
         if sink.state[3]: _close(table, sink)
         if j < k: _give_room(table, sink, int(starts[j+1]) - int(starts[j]) if j == before else 0)
 
-# %% ../nbs/19_span_table.ipynb #02f108c0
+# %% ../nbs/19_span_table.ipynb #283f6d86
 def _close(table, sink):
     "Close the gaps."
-    slots, first, slot = table.arrays[0], int(table.gaps[0][0]), table.gaps[2][:int(sink.state[3])]
-    missing = int(np.where((kind := slots[slot + TWO] & np.uint64(255)) == _SPILLED, slots[slot + THREE] >> np.uint64(32), kind).sum())
-    while int(sink.state[0]) + missing + 8 > len(sink.out): sink.grow()
-    written = _scratch(table, int(sink.state[0]) - first)
-    written[:] = sink.out[first:int(sink.state[0])]
-    _close_gaps(table.arrays, sink.out, written, sink.ends, sink.state, table.gaps)
+    while lack := _close_gaps(table.arrays, sink.out, sink.ends, sink.state, table.gaps): sink.grow(int(lack))
 
 def _give_room(table, sink, key_bytes=0):
     "Room for whatever stopped a pass."
-    if sink.state[2]: sink.grow(int(sink.state[2]))
-    else: _grow(table, key_bytes)
+    sink.grow(int(sink.state[2])) if sink.state[2] else _grow(table, key_bytes)
 
-# %% ../nbs/19_span_table.ipynb #0b984a35
+# %% ../nbs/19_span_table.ipynb #44464d19
 def _fill(buffer, table, state, solve, ask):
     "Have new slots filled, by the kernel and by Python."
     (fresh, at, length), m = table.new, int(state[4])
-    ids, bounds, extra = _scratch(table, 4 * int(length[:m].sum()) + 16 * m), np.zeros(m + 1, np.int64), np.full(m, 1 << 24, np.uint32)
+    ids, bounds, extra = table.work, np.zeros(m + 1, np.int64), np.full(m, 1 << 24, np.uint32)
+    if len(ids) < (room := 4 * int(length[:m].sum()) + 16 * m): ids = table.work = np.empty(2 * room, np.uint32)
     if solve is not None: solve(buffer, at, length, m, ids, bounds, extra)
     _make_room(table, int(bounds[m]) + m)
     _fill_slots(table.arrays, fresh, m, ids, bounds, extra)
@@ -398,3 +378,23 @@ def known_ids(
         if n == _SPILLED: o += _copy(spill, w, out, o)
         else: out[o], out[o+ONE], out[o+TWO], o = np.int64(v >> np.uint64(32)), np.int64(w & np.uint64(0xFFFFFFFF)), np.int64(w >> np.uint64(32)), o + n
     return np.int64(o)
+
+# %% ../nbs/19_span_table.ipynb #dd695571
+@kernel
+def known_rows(
+    data:bytes, # One text, UTF-8
+    buffer:np.ndarray, # A buffer with room for it
+    starts:np.ndarray, # Room for where its spans begin
+    slots:np.ndarray, # As for `known_ids`, like the next three
+    keys:np.ndarray, # Bytes of long spans
+    spill:np.ndarray, # Ids of spans with more than three
+    out:np.ndarray, # Takes the ids
+    kinds:np.ndarray, # As for `scan_rows` of room 17, like the next two
+    gpt2:bool|None, # True: GPT-2's pattern
+    kind:int|None, # Which other
+)->int: # What `known_ids` returns
+    "The ids of a text whose spans are all known: copied, scanned and looked up in one call."
+    n = len(data)
+    for i in range(n): buffer[HEAD+i] = data[i]
+    for i in range(HEAD): buffer[HEAD+n+i] = SEPARATOR
+    return known_ids(buffer, starts, scan_rows(buffer, n, starts, kinds, gpt2, kind), slots, keys, spill, out)

@@ -5,16 +5,14 @@
 # %% auto #0
 __all__ = ['encode_blocks']
 
-# %% ../nbs/72_streams.ipynb #7ffe12ea
-import re
+# %% ../nbs/72_streams.ipynb #1129a977
 from collections.abc import Collection, Iterable, Iterator
 
-from .blocks import SIZES, NotUTF8, drive
-from .bulk import bulk_of, encode_array, encode_texts, may_hold
+from .blocks import SIZES, NotUTF8, cut_at_marks, drive
+from .bulk import bulk_of, encode_array
 from .engine import Engine, around_ids, compiled
-from .text import decode_text
 
-# %% ../nbs/72_streams.ipynb #677e5f69
+# %% ../nbs/72_streams.ipynb #9e2b4e40
 def encode_blocks(
     tok:Engine, # An engine, such as a `Tokenizer`
     blocks:Iterable[bytes], # The bytes of one document, in UTF-8
@@ -23,56 +21,43 @@ def encode_blocks(
 )->Iterator: # Arrays of ids, uint32
     "The ids of a document that comes in blocks."
     import numpy as np
-    c, around, rest = compiled(tok, allowed_special), around_ids(tok, add_special_tokens), []
-    bulk, row = bulk_of(c), lambda ids: np.array(ids, np.uint32)
-    if around is None or tok.truncation or tok.padding or bulk.plan is None or bulk.plan.normalize or bulk.plan.barred or bulk.heads and (bulk.plan.scanner.fresh is None or any(t.lstrip or t.single_word for f in (c.raw, c.late) for t in f.tokens.values())):
+    c, around = compiled(tok, allowed_special), around_ids(tok, add_special_tokens)
+    bulk = bulk_of(c)
+    if around is None or tok.truncation or tok.padding or not bulk.simple or bulk.plan.barred:
         yield encode_array(tok, b"".join(map(_bytes, blocks)), add_special_tokens=add_special_tokens, allowed_special=allowed_special)
         return
-    if len(around[0]): yield row(around[0])
-    yield from _streamed(bulk, _until_token(bulk, blocks, rest))
-    if rest and rest[0]: yield encode_texts(c, [decode_text(rest[0])], opens=None if rest[1] else True).ids
-    if len(around[1]): yield row(around[1])
+    if len(around[0]): yield np.array(around[0], np.uint32)
+    yield from _streamed(bulk, blocks)
+    if len(around[1]): yield np.array(around[1], np.uint32)
 
-# %% ../nbs/72_streams.ipynb #012e27a1
+# %% ../nbs/72_streams.ipynb #6ec5c7c2
 def _streamed(bulk, blocks):
     "Ids of blocks, as soon as they are certain."
-    from subword_nb.span_table import Sink, SpanTable
+    from subword_nb.machine import Sink, take_ids
+    from subword_nb.span_table import SpanTable
     sink, table = Sink(SIZES.block), SpanTable()
+    parts = cut_at_marks(_whole(blocks), True, bulk.plan.opening, bulk.marks, sink.marks)
     try:
-        for n in drive(bulk.plan, _opened(bulk.plan.opening, blocks), table, sink, 0):
-            if n: yield sink.out[:n].copy()
-            sink.state[0] = 0
-    except NotUTF8: raise ValueError("a block is not UTF-8; convert the document, or encode it whole with errors=\"replace\"") from None
+        for n in drive(bulk.plan, parts, table, sink, True):
+            if n: yield take_ids(sink)
+    except ValueError as error:
+        if not isinstance(error, (NotUTF8, UnicodeDecodeError)): raise
+        raise ValueError("a block is not UTF-8; convert the document, or encode it whole with errors=\"replace\"") from None
 
 def _bytes(block):
     "A block, if it is one."
     if isinstance(block, (bytes, bytearray, memoryview)): return bytes(block)
     raise ValueError(f"a block is a {type(block).__name__}; pass the document's bytes, in UTF-8")
 
-# %% ../nbs/72_streams.ipynb #bce4bd24
-def _opened(opening, blocks):
-    "Blocks behind what opens a text; each ends with a whole character."
-    left, first = b"", True
+def _whole(blocks):
+    "Blocks that end with whole characters."
+    left = b""
     for block in blocks:
         data = left + _bytes(block)
-        if first and opening and data: data = opening(data, True) + data
-        first, cut = first and not data, len(data)
+        cut = len(data)
         while cut > max(0, len(data) - 4) and data[cut - 1] >= 0x80:
             cut -= 1
             if data[cut] >= 0xC0: break
         yield data[:cut]
         left = data[cut:]
     yield left
-
-def _until_token(bulk, blocks, rest):
-    "Blocks up to a place where any text may be cut, and behind which a token may stand; `rest` takes what is left."
-    held, begun, blocks = b"", False, iter(blocks)
-    reach = max((len(h.encode()) for heads in bulk.heads for h in heads or ()), default=0)
-    for block in blocks:
-        held += _bytes(block)
-        if bulk.heads and may_hold(bulk, held): rest += held + b"".join(map(_bytes, blocks)), begun; return
-        cut = len(held) if not bulk.heads else max((m.end() for m in re.finditer(bulk.plan.scanner.fresh, held[-(1 << 16):max(0, len(held) - reach)])), default=0) # a token may lie across what comes later
-        if bulk.heads and cut: cut += max(0, len(held) - (1 << 16))
-        if cut: yield held[:cut]
-        held, begun = held[cut:], begun or cut > 0
-    yield held
