@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['ENCODE_FILES_EXAMPLES', 'COMMANDS', 'encode_files_command', 'warm_up_command']
 
-# %% ../nbs/85_cli_bulk.ipynb #d8403efd
+# %% ../nbs/85_cli_bulk.ipynb #4180db44
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +28,19 @@ ENCODE_FILES_EXAMPLES = """Turn text files into files of ids, in bounded memory;
 
 In --separator, \\n, \\t and \\0 stand for what they do in most languages. Bounds of documents are in OUT.bounds.npy, facts in OUT.json; until all is done the work is in OUT.partial."""
 
-# %% ../nbs/85_cli_bulk.ipynb #a2e161d7
+# %% ../nbs/85_cli_bulk.ipynb #19c858a1
+def _partial(out: Path) -> Path: return out.with_name(f"{out.name}.partial")
+
+def _stopped(out: Path, e: BaseException) -> None:
+    "Say how an interrupted or failed run goes on."
+    left = _partial(out)
+    kept = f"what is done is kept in {left}; the same command goes on from there, and with --restart it begins anew" if left.exists() else "nothing was written"
+    if isinstance(e, KeyboardInterrupt):
+        print(f"subword-nb: stopped; {printable(kept, ' ')}", file=sys.stderr)
+        raise typer.Exit(130)
+    raise e if not left.exists() or str(left) in str(e) else ValueError(f"{e}. Then the same command goes on; {kept.partition('; ')[0]}, and --restart begins anew")
+
+# %% ../nbs/85_cli_bulk.ipynb #44a18345
 def encode_files_command(
     files: Annotated[list[str], typer.Argument(metavar="FILES...", help="Files and patterns: text, .gz, .xz, .jsonl.", show_default=False)], # What is encoded
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write: .npy, .bin, .arrow or .parquet; with --shard-tokens a folder.", show_default=False)], # Where to write
@@ -49,9 +62,12 @@ def encode_files_command(
     from subword_nb.encode_files import encode_files
     from subword_nb.tokenizer import Tokenizer
     for spelled, char in (("\\n", "\n"), ("\\t", "\t"), ("\\0", "\0")): separator = separator and separator.replace(spelled, char)
-    done = encode_files(Tokenizer.load(tokenizer), files, out, format=format, dtype=dtype, separator=separator, field=field, append=int(append) if append and append.isdigit() else append, add_special_tokens=not bare,
+    begun = _partial(out).exists()
+    try: done = encode_files(Tokenizer.load(tokenizer), files, out, format=format, dtype=dtype, separator=separator, field=field, append=int(append) if append and append.isdigit() else append, add_special_tokens=not bare,
         allowed_special=() if plain else None, shard_tokens=shard_tokens, errors=errors, threads=threads, resume=not restart, overwrite=overwrite)
-    print(f"{printable(str(out), ' ')}: {done.documents:,} documents, {done.tokens:,} ids as {done.dtype}{' (an earlier run did a part)' if done.resumed else ''}")
+    except (ValueError, KeyboardInterrupt) as e: _stopped(out, e)
+    already = "an earlier run did a part" if begun else "it was there already"
+    print(f"{printable(str(out), ' ')}: {done.documents:,} document{'s' * (done.documents != 1)}, {done.tokens:,} ids as {done.dtype}{f' ({already})' if done.resumed else ''}")
 
 # %% ../nbs/85_cli_bulk.ipynb #bf0caea1
 def warm_up_command(

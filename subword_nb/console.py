@@ -5,10 +5,11 @@
 # %% auto #0
 __all__ = ['reason', 'Commands', 'stdin_bytes', 'named_sources', 'texts_of', 'split_lines', 'write_out', 'ids_of']
 
-# %% ../nbs/83_console.ipynb #c816f410
+# %% ../nbs/83_console.ipynb #20b2364b
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from itertools import chain
@@ -22,7 +23,17 @@ from .draw import clip, printable
 from .hf_format import write_atomically
 from .text import decode_text
 
-# %% ../nbs/83_console.ipynb #fc6d9987
+# %% ../nbs/83_console.ipynb #236a1dfa
+_SPELLED = ( # what an error says to somebody who writes Python, and to somebody at a shell
+    ('pass errors="replace" or errors="ignore"', "add --errors replace or --errors ignore"),
+    (re.escape(" (a str is a path or a pattern; to use the text itself pass it in a list: [text])"), ""),
+    (r"(pass )?\boverwrite=True", lambda m: "add --overwrite" if m[1] else "--overwrite"),
+    (r"(pass )?\bresume=False", lambda m: "add --restart" if m[1] else "--restart"),
+    (r"'(uint16|uint32)'(?: or None\b)?", lambda m: m[1] + (", or leave it out" if m[0].endswith("None") else "")),
+    (r", or None for\b", ", or leave it out for"),
+    (r"\b(dtype|format|separator|shard_tokens|append|field|threads|errors|vocab_size|min_frequency)=(?:'([^']*)'|\"([^\"]*)\"|(-?\w+))?", lambda m: f"--{m[1].replace('_', '-')}{(' ' + (m[2] or m[3] or m[4])) if m[2] or m[3] or m[4] else ''}"),
+)
+
 def reason(
     e: BaseException, # What was raised
 ) -> str: # One line, safe to print
@@ -35,8 +46,7 @@ def reason(
     else:
         text = str(e.args[0]) if isinstance(e, KeyError) and e.args else str(e)
         if isinstance(e, UnicodeError): text += '; pass errors="replace" or errors="ignore"'
-    for python, shell in (('pass errors="replace" or errors="ignore"', "add --errors replace or --errors ignore"), (" (a str is a path or a pattern; to use the text itself pass it in a list: [text])", "")):
-        text = text.replace(python, shell)
+    for python, shell in _SPELLED: text = re.sub(python, shell, text)
     return clip(printable(" ".join(text.split()), " "), 2000)
 
 # %% ../nbs/83_console.ipynb #e1af6e24

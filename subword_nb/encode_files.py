@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['cut_documents_ref', 'Cut', 'cut_documents', 'fingerprint', 'encode_files']
 
-# %% ../nbs/76_encode_files.ipynb #4d4da6c4
+# %% ../nbs/76_encode_files.ipynb #3e4bf25c
 import json
+import os
 import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import fields, is_dataclass
@@ -217,14 +218,14 @@ class _Run(NamedTuple):
     options: dict # For `encode_batch`
     header: dict # All that the result depends on
 
-# %% ../nbs/76_encode_files.ipynb #284db1f8
+# %% ../nbs/76_encode_files.ipynb #1d9d3e24
 def _plan(tok, paths, out, format, dtype, separator, field, append, options, shard_tokens, errors):
     "Check what is asked for, before any work is done."
     decode_text(b"", errors) # refuses an unknown policy
-    inputs = [p for one in ([paths] if isinstance(paths, (str, Path)) else paths) for p in find_files(one)]
+    inputs = [p for one in _named(paths) for p in find_files(one)]
     if not inputs: raise ValueError("there are no files to encode; pass paths or patterns, such as 'texts/*.txt'")
     if isinstance(separator, str): separator = encode_text(separator)
-    if separator == b"": raise ValueError('separator is empty; pass what stands between documents, such as "\n", or None for a document in each file')
+    if separator == b"": raise ValueError('separator is empty; pass what stands between documents, such as "\\n", or None for a document in each file')
     if shard_tokens is not None and shard_tokens < 1: raise ValueError(f"shard_tokens={shard_tokens}; pass how many ids a shard holds at least, or None for one file")
     append, out = _id_of(tok, append), Path(out)
     format, dtype = _format_of(out, format), _dtype_of(tok, dtype, append)
@@ -235,7 +236,13 @@ def _plan(tok, paths, out, format, dtype, separator, field, append, options, sha
         "append": append, "add_special_tokens": options["add_special_tokens"], "allowed_special": said if said is None or isinstance(said, str) else sorted(said), "shard_tokens": shard_tokens, "errors": errors}
     return _Run(Layout(out, format, dtype, shard_tokens), inputs, separator, field, append, errors, options, header)
 
-# %% ../nbs/76_encode_files.ipynb #eff54f24
+# %% ../nbs/76_encode_files.ipynb #d5cd70a6
+def _named(paths):
+    "Paths and patterns as a list."
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable) else [*paths]
+    if odd := [p for p in listed if not isinstance(p, (str, os.PathLike))]: raise ValueError(f"{odd[0]!r} is no path; pass a path, a pattern, or a list of them")
+    return [p if isinstance(p, str) else Path(p) for p in listed]
+
 def _format_of(out, format):
     "The format that is asked for, or that the name says."
     format = format or out.suffix[1:]

@@ -6,7 +6,7 @@
 __all__ = ['Compiled', 'lacking', 'compiled', 'any_late', 'units_of', 'part_ids', 'chances', 'around_ids', 'finished_rows',
            'encode', 'refuse_texts', 'tokenize', 'encode_batch', 'encode_array', 'Engine']
 
-# %% ../nbs/45_engine.ipynb #d1ef74ad
+# %% ../nbs/45_engine.ipynb #5509f2d3
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -21,7 +21,7 @@ from .bpe_encode import BPE
 from .encoding import Encoding, Padding, Truncation, pad_batch, truncate_pair
 from .pretokenizers import Metaspace, PreTokenizer, looks_at_start, pretokenizer
 from .processors import Processor
-from .spans import Ragged, as_normalizer, cut_words, find_path, gather, quick_path, ragged
+from .spans import Ragged, as_normalizer, cut_words, find_path, gather, listed, quick_path, ragged, valid_texts
 from .text import valid_text
 from .vocab import AddedToken, invert
 
@@ -88,10 +88,10 @@ def _checked(tok, allowed):
     if odd := allowed - tok.added_contents: raise ValueError(f"allowed_special holds {min(odd, key=str)!r}, which is not an added token of this tokenizer")
     return allowed
 
-# %% ../nbs/45_engine.ipynb #24b5eafb
+# %% ../nbs/45_engine.ipynb #4934f5a9
 _MOST_SPANS = 1 << 18 # A memory starts anew when it holds so many spans
 _LONGEST_SPAN = 256 # Longer spans are not remembered
-_SHORT = 100 # Characters up to which `_quick` is quicker than `_short`
+_SHORT = 32 # Characters up to which `_quick` is quicker than `_short`
 _LONG = 1000 # Characters or bytes from which `_in_bulk` is asked, if it is there
 
 def _remember(memory, span, ids):
@@ -241,13 +241,13 @@ def finished_rows(
     elif n_added: rows = [[*around[0], *r, *around[1]] for r in rows]
     return rows if tok.padding is None else [e.ids for e in pad_batch([_bare(r) for r in rows], tok.padding)]
 
-# %% ../nbs/45_engine.ipynb #c04e4a8f
+# %% ../nbs/45_engine.ipynb #88359405
 def _quick_path(tok):
     "What encodes a short text by default options, or gives None."
     c, pattern, around = compiled(tok), tok.pre_tokenizer._ascii_pattern, around_ids(tok, True)
     if pattern is None or around is None or c.norm is not None or not isinstance(tok.model, BPE) or not (tok.truncation is tok.padding is None): return lambda text: None
     split, known = lambda text: pattern.findall(text) if text.isascii() else c.pre.raw_pretokens(text, False), c.pretokens
-    return quick_path(lambda text: [i for raw in split(text) for i in known[raw]], *around, {t[0] for t in c.ids}, lambda: tok.model.dropout)
+    return quick_path(lambda text: [i for raw in split(text) for i in known[raw]], *around, {t[0] for t in c.ids}, tok.model)
 
 # %% ../nbs/45_engine.ipynb #52e95d90
 def _encode_fully(tok, text, add_special_tokens=True, allowed_special=None, disallowed_special=(), dropout=None, seed=None, errors="strict"):
@@ -257,7 +257,7 @@ def _encode_fully(tok, text, add_special_tokens=True, allowed_special=None, disa
     ids = part_ids(c, text) if chance is None else _ids_by_chance(c, text, *chance[0])
     return ids if tok.post_processor is tok.truncation is tok.padding is None else finished_rows(tok, [ids], add_special_tokens)[0]
 
-# %% ../nbs/45_engine.ipynb #c7539bbe
+# %% ../nbs/45_engine.ipynb #ce03e3f0
 def encode(
     tok:"Engine", # An engine, such as a `Tokenizer`
     text:str|bytes, # One text; bytes are UTF-8
@@ -269,11 +269,12 @@ def encode(
     errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
 )->list[int]: # Ids
     "The ids of one text."
-    if type(text) is str and allowed_special is dropout is None and add_special_tokens is True and disallowed_special == () and errors == "strict":
-        if len(text) < _SHORT or tok._short is None and (len(text) < _LONG or tok._in_bulk is None):
-            if tok._quick is None: tok._quick = _quick_path(tok)
-            if (ids := tok._quick(text)) is not None: return ids
-        if tok._short is not None and (ids := tok._short(text)) is not None: return ids
+    if type(text) is str and allowed_special is dropout is None and add_special_tokens is True and not disallowed_special and errors == "strict":
+        short = tok._short
+        if len(text) < _SHORT or short is None and (len(text) < _LONG or tok._in_bulk is None):
+            if (quick := tok._quick) is None: quick = tok._quick = _quick_path(tok)
+            if (ids := quick(text)) is not None: return ids
+        if short is not None and (ids := short(text)) is not None: return ids
     way = _encode_fully if tok._in_bulk is None or not isinstance(text, (str, bytes)) or len(text) < _LONG else type(tok)._in_bulk
     return way(tok, text, add_special_tokens, allowed_special, disallowed_special=disallowed_special, dropout=dropout, seed=seed, errors=errors)
 
@@ -335,7 +336,7 @@ def _gathered(c, texts, before, behind, progress):
     ends = np.concatenate([[0], np.cumsum([len(r) for r in rows], dtype=np.int64)])
     return Ragged(tokens.ids, tokens.bounds[ends])
 
-# %% ../nbs/45_engine.ipynb #ed7e9452
+# %% ../nbs/45_engine.ipynb #14386282
 def encode_batch(
     tok:"Engine", # An engine, such as a `Tokenizer`
     texts:Iterable, # Texts (str or UTF-8 bytes)
@@ -348,9 +349,8 @@ def encode_batch(
     progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
 )->Ragged: # ids (uint32) and bounds (int64)
     "The ids of many texts, as arrays."
-    if isinstance(texts, (str, bytes, bytearray, memoryview)): raise ValueError("encode_batch takes several texts; pass a list, or use encode for one text")
+    texts = valid_texts(listed(texts), errors)
     c, around = compiled(tok, allowed_special), around_ids(tok, add_special_tokens)
-    texts = [valid_text(text, errors, f" (text {i}, counted from 0)") for i, text in enumerate(texts)]
     refuse_texts(tok, c, texts, disallowed_special)
     if (chance := chances(tok, dropout, seed, len(texts))) is not None: rows = [_ids_by_chance(c, text, *one) for text, one in zip(texts, chance)]
     elif tok.truncation is tok.padding is None and around is not None: return _gathered(c, texts, *around, progress)

@@ -58,7 +58,7 @@ class _Growing:
     def close(self):
         with suppress(OSError): self.file.close() # what could not be written is behind the mark
 
-# %% ../nbs/75_id_files.ipynb #35267d51
+# %% ../nbs/75_id_files.ipynb #0ea52ca2
 class Layout(NamedTuple):
     "Where an output goes, and in which form."
     out: Path # A file; with a limit a folder
@@ -66,14 +66,10 @@ class Layout(NamedTuple):
     dtype: str # "<u2" or "<u4"
     limit: int | None = None # A document that brings a shard to so many ids is its last; None: one file
 
-    @property
-    def folder(self):
-        "Where the work goes on."
-        return self.out.with_name(f"{self.out.name}.partial")
+    folder = property(lambda self: self.out.with_name(f"{self.out.name}.partial"), doc="Where the work goes on.")
 
-# %% ../nbs/75_id_files.ipynb #725ebe54
+# %% ../nbs/75_id_files.ipynb #6adafe67
 FORMATS = ("npy", "bin", "arrow", "parquet")
-
 def _name(layout, k): return f"{k:05d}.{layout.format}" if layout.limit else layout.out.name
 def _facts_name(layout): return "index.json" if layout.limit else f"{layout.out.name}.json"
 
@@ -258,18 +254,24 @@ def _end(journal):
     (journal.folder / LOG).unlink()
     journal.folder.rmdir()
 
-# %% ../nbs/75_id_files.ipynb #2f4718be
+# %% ../nbs/75_id_files.ipynb #a2bb3522
 def _take_up(journal, folder, header, resume):
     "Read what an earlier run left, if it was the same; start anew if there is nothing."
     _lock(journal.file, folder)
     lines, size = _whole_lines(journal.file) if resume else ([], 0)
-    if lines and (other := [k for k in header if lines[0].get(k) != header[k]]): raise ValueError(f"{folder} is an unfinished run with other {_differ(lines[0], header, other)}; call with the same again to finish it, or pass resume=False to start anew")
-    journal.file.truncate(size)
-    journal.resumed, journal.last = bool(lines), Mark(**lines[-1]) if len(lines) > 1 else Mark()
+    journal.resumed, journal.last, inputs = bool(lines), Mark(**lines[-1]) if len(lines) > 1 else Mark(), lines and lines[0].get("inputs", [])
+    other = [k for k in header if lines and lines[0].get(k) != header[k]]
+    if other and (other != ["inputs"] or not _unread(journal.last, inputs, header["inputs"])): raise ValueError(f"{folder} is an unfinished run with other {_differ(lines[0], header, other)}; call with the same again to finish it, or pass resume=False to start anew")
+    journal.file.truncate(0 if other else size)
+    for entry in (header, journal.last) if other else (): journal.add(entry)
     if lines: return
     _empty(folder)
     (folder / "shards").mkdir()
     journal.add(header)
+
+def _unread(mark, old, new):
+    "Have only files changed of which nothing has been read?"
+    return not mark.done and [path for path, *_ in old] == [path for path, *_ in new] and all(a == b for a, b, _ in zip(old, new, range(mark.file + (mark.offset > 0))))
 
 def _whole_lines(file):
     "The entries of a journal up to the first that is not whole, and how many bytes they are."
@@ -283,11 +285,12 @@ def _whole_lines(file):
         size += len(line)
     return lines, size
 
-# %% ../nbs/75_id_files.ipynb #5a780c9e
+# %% ../nbs/75_id_files.ipynb #b5d17023
 def _differ(old, new, names):
     "What is not the same in two runs, in words."
-    shown = [f"{n} ({old.get(n)!r}, now {new[n]!r})" if n not in ("inputs", "tokenizer") else n for n in names]
-    return ", ".join(shown)
+    changed = [b[0] for a, b in zip(old.get("inputs", ()), new.get("inputs", ())) if a[0] == b[0] and a != b]
+    shown = {"inputs": f"inputs ({changed[0]} has changed)" if changed else "inputs", "tokenizer": "tokenizer"}
+    return ", ".join(shown.get(n) or f"{n} ({old.get(n)!r}, now {new[n]!r})" for n in names)
 
 def _empty(folder):
     "Remove all but the journal."

@@ -63,7 +63,7 @@ def encode_text(
         raise ValueError(f"U+{ord(text[e.start]):04X} at position {e.start} is a lone surrogate, which UTF-8 cannot "
                          'hold; pass errors="replace" or errors="ignore"') from None
 
-# %% ../nbs/00_text.ipynb #8c6d892d
+# %% ../nbs/00_text.ipynb #0be79b09
 def valid_text(
     text:str|bytes, # One text; bytes are UTF-8
     errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
@@ -71,7 +71,7 @@ def valid_text(
 )->str: # Without lone surrogates
     "A text that has a place in UTF-8."
     if isinstance(text, (bytes, bytearray, memoryview)): return decode_text(bytes(text), errors)
-    if not isinstance(text, str): raise ValueError(f"a text is a {type(text).__name__}; expected str or UTF-8 bytes{hint}")
+    if not isinstance(text, str): raise ValueError(f"a text is of type {type(text).__name__}; expected str or UTF-8 bytes{hint}")
     return text if text.isascii() else encode_text(text, errors).decode("utf-8")
 
 # %% ../nbs/00_text.ipynb #da85ef31

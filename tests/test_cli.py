@@ -52,8 +52,7 @@ def test_demo_works_and_leaves_nothing(tmp_path):
     assert json.loads(run("inspect", "tok.json", "--json", cwd=tmp_path).stdout)["vocab_size"] == 400
 
 
-@pytest.mark.parametrize("form", ["ids", "jsonl"])
-@pytest.mark.parametrize("text", [TEXT, "", "\n", "a\n", "<s>", " "])
+@pytest.mark.parametrize("form, text", [("ids", TEXT), ("jsonl", TEXT), ("ids", ""), ("jsonl", "\n"), ("ids", "a\n"), ("jsonl", "<s>"), ("ids", " ")])
 def test_what_goes_through_the_pipe_comes_out(folder, form, text):
     ids = run("encode", "-t", "tok.json", "--format", form, data=text.encode(), cwd=folder)
     assert ids.returncode == 0 and ids.stdout.count(b"\n") == 1
@@ -109,7 +108,7 @@ MISTAKES = {
     "a result in no folder": (["train", "text.txt", "-o", "no/x.json"], "make it first"),
     "a demonstration in no folder": (["demo", "-o", "no/x.json"], "make it first"),
     "a sentence that is no text": (["demo", "--text", b"a\xff".decode("utf-8", "surrogateescape")], "--text: byte 0xff at offset 1"),
-    "an unknown way with errors": (["decode", "-t", "tok.json", "66", "--errors", "magic"], "errors='magic' is unknown"),
+    "an unknown way with errors": (["decode", "-t", "tok.json", "66", "--errors", "magic"], "--errors magic is unknown"),
     "a folder as a result": (["encode", "-t", "tok.json", "-o", ".", "hug"], "is a folder"),
     "an unknown option": (["encode", "--bogus"], "--bogus"),
     "an unknown command": (["trian"], "trian"),
@@ -153,6 +152,33 @@ def test_ctrl_c_is_quiet_and_leaves_no_file(folder):
         assert p.wait(60) == 130
         assert b"Traceback" not in p.stderr.read()
     assert not (folder / "never.json").exists()
+
+
+def test_encode_files_speaks_as_a_shell_does(folder, tmp_path):
+    command = ["encode-files", "-t", folder / "tok.json", "-o", "ids.npy"]
+    (tmp_path / "a.txt").write_text("hugs")
+    (tmp_path / "b.txt").write_bytes(b"hug \xff")
+    told = lambda *words: (done := run(*command, *words, cwd=tmp_path)).returncode and done.stderr.decode() or done.stdout.decode()
+    said = told("a.txt", "b.txt")
+    assert "b.txt, document at byte 0: byte 0xff at offset 4" in said and "--errors replace" in said and "kept in ids.npy.partial" in said and "--restart" in said
+    assert "--restart" in told("a.txt") and "resume" not in told("a.txt")
+    (tmp_path / "b.txt").write_bytes(b"pugs")
+    assert "an earlier run did a part" in told("a.txt", "b.txt")
+    assert "it was there already" in told("a.txt", "b.txt")
+    assert "add --overwrite to replace it" in told("a.txt")
+    assert "--dtype int8; pass uint16 or uint32, or leave it out" in told("a.txt", "--dtype", "int8")
+    assert 'separator is empty; pass what stands between documents, such as "\\n"' in told("a.txt", "--separator", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_says_how_encode_files_goes_on(folder, tmp_path):
+    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    os.mkfifo(tmp_path / "pipe.txt") # a file that never ends
+    with subprocess.Popen([sys.executable, "-m", "subword_nb", "encode-files", "-t", folder / "tok.json", "pipe.txt", "-o", "ids.npy"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, **heard) as p:
+        with open(tmp_path / "pipe.txt", "wb"): # opens when the command reads
+            p.send_signal(signal.SIGINT)
+            assert p.wait(60) == 130
+        assert p.stderr.read().decode().strip() == "subword-nb: stopped; what is done is kept in ids.npy.partial; the same command goes on from there, and with --restart it begins anew"
 
 
 def test_wordpiece_and_unigram_from_the_command_line(folder):
