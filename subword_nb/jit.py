@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['available', 'checked', 'Kernel', 'kernel', 'plainly', 'cached', 'on_warm_up', 'warm_up']
 
-# %% ../nbs/03_jit.ipynb #b0a20f5d
+# %% ../nbs/03_jit.ipynb #dcd46bea
 import importlib.util
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache, update_wrapper
 from pathlib import Path
@@ -39,16 +39,14 @@ def _notice():
     _said.set()
     print("subword_nb: compiling the bulk kernels, once; the result is cached for the next run", file=sys.stderr, flush=True)
 
-# %% ../nbs/03_jit.ipynb #d3b45cc0
+# %% ../nbs/03_jit.ipynb #c416b387
 @cache
 def _listen():
     "From now on print the notice when Numba compiles (not when it loads from its cache)."
     from numba.core import event
-
     class OnCompile(event.Listener):
         def on_start(self, event): _notice()
         def on_end(self, event): pass
-
     event.register("numba:compile", OnCompile())
 
 # %% ../nbs/03_jit.ipynb #08fb385d
@@ -88,10 +86,10 @@ def _stamp(kernel):
     facts = (*_facts(kernel, set()), str(checked()), sys.implementation.cache_tag or "")
     return _digest("\0".join(facts).encode("utf-8", "surrogatepass"))[:24]
 
-# %% ../nbs/03_jit.ipynb #a78593d0
+# %% ../nbs/03_jit.ipynb #b9ee3cf4
 def _user_folder():
     "Where programs of this user keep what they can make again, or None."
-    home = os.environ.get("LOCALAPPDATA") if os.name == "nt" else os.environ.get("XDG_CACHE_HOME")
+    home = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
     try: return Path(home) if home else Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
     except RuntimeError: return None # a user without a home
 
@@ -102,13 +100,13 @@ def _folders(fn):
     beside = [Path(fn.__code__.co_filename).parent / "__pycache__"] if fn.__module__ != "__main__" else []
     return beside + ([user / "subword_nb"] if (user := _user_folder()) else [])
 
-# %% ../nbs/03_jit.ipynb #b49b3fc9
+# %% ../nbs/03_jit.ipynb #00f72837
 class _Store:
     "What Numba asks for the machine code of one kernel; it stands where Numba's own cache would."
-    def __init__(self, kernel, which="compiled"):
+    def __init__(self, kernel):
         fn = kernel.py_func
         self.kind = f"{fn.__module__.rpartition('.')[2]}.{fn.__name__.strip('<>')}-"
-        self.name, self.folders = self.kind + _stamp(kernel) + which[:1], _folders(fn)
+        self.name, self.folders = self.kind + _stamp(kernel), _folders(fn)
         self.cache_path = str(self.folders[0]) if self.folders else None
 
     def load_overload(self, sig, context):
@@ -116,8 +114,7 @@ class _Store:
     def save_overload(self, sig, made):
         with suppress(Exception): _save(self, sig, made)
     def enable(self): pass
-    def disable(self): pass
-    def flush(self): pass
+    disable = flush = enable
 
 def _file(store, sig, codegen):
     "The file name for a kernel's code for given types of arguments."
@@ -125,23 +122,23 @@ def _file(store, sig, codegen):
     key = repr((sig, codegen.magic_tuple(), numba.__version__))
     return f"{store.name}.{_digest(key.encode())[:16]}.nbc"
 
-# %% ../nbs/03_jit.ipynb #a0c6f4cc
+# %% ../nbs/03_jit.ipynb #0ca08dcf
 def _load(store, sig, context):
     "Machine code out of a file, or None."
     import pickle
     from numba.core.compiler import CompileResult
     context.refresh()
     name = _file(store, sig, context.codegen())
-    for path in (folder / name for folder in store.folders):
-        if not path.is_file(): continue
+    for path in (path for folder in store.folders if (path := folder / name).is_file()):
         held, parts = pickle.loads(path.read_bytes())
         if held == sig: return CompileResult._rebuild(context, *parts)
 
-# %% ../nbs/03_jit.ipynb #ca5f1892
+# %% ../nbs/03_jit.ipynb #2810e196
 def _save(store, sig, made):
     "Machine code into a file of the first folder that takes it."
     from numba.core.serialize import dumps
     if made.lifted or made.library.has_dynamic_globals: return
+    if any(x.name.startswith(_LATER) for x in made.library._final_module.global_variables): return # an address of this process
     data, name = dumps((sig, made._reduce())), _file(store, sig, made.library.codegen)
     for folder in store.folders:
         partial = folder / f"{name}.{os.urandom(4).hex()}"
@@ -157,6 +154,143 @@ def _tidy(store, folder):
     "Remove what this kernel left behind under other stamps, a month ago or more."
     for path in folder.glob(f"{store.kind}*.nbc*"):
         if not path.name.startswith(store.name) and path.stat().st_mtime < time.time() - 30 * 86400: path.unlink()
+
+# %% ../nbs/03_jit.ipynb #8a39742b
+_LATER = ".numba.unresolved$" # How Numba names an address to come
+
+@cache
+def _whole():
+    "Where Numba keeps the code of a kernel that Python calls."
+    from llvmlite import ir
+    from llvmlite.binding import Linkage
+    from numba.core.codegen import JITCodeLibrary
+    class Whole(JITCodeLibrary):
+        inside = False
+        def _optimize_functions(self, module): module.data_layout = self._codegen._data_layout # improved as a whole instead
+        def add_ir_module(self, module):
+            for later in [x for x in module.global_values if x.name.startswith(_LATER)]:
+                name = later.name.removeprefix(_LATER)
+                fn = module.globals.get(name) or ir.Function(module, ir.FunctionType(ir.VoidType(), []), name)
+                later.initializer, later.linkage, later.global_constant = fn.bitcast(later.value_type), "internal", True
+            super().add_ir_module(module)
+        def finalize(self):
+            reached = [*self._linking_libraries]
+            for library in reached: reached += [part for part in library._linking_libraries if getattr(library, "inside", False) and part not in reached]
+            self._linking_libraries = reached
+            super().finalize()
+        def _finalize_final_module(self):
+            for fn in self._final_module.functions:
+                if fn.linkage == Linkage.linkonce_odr and not fn.is_declaration: fn.linkage = "internal"
+            super()._finalize_final_module()
+    return Whole
+
+# %% ../nbs/03_jit.ipynb #ccc2314c
+@cache
+def _part():
+    "Where Numba keeps the code of a kernel inside."
+    class Part(_whole()):
+        inside = True
+        def finalize(self):
+            self._finalize_dynamic_globals()
+            self._finalized = True
+        def get_pointer_to_function(self, name):
+            self._ensure_finalized()
+            return 0
+        codegen = property(lambda self: self) # which is asked to set an environment
+        def set_env(self, name, env): pass
+    return Part
+
+# %% ../nbs/03_jit.ipynb #2064e95b
+_SPARED = {"WithLifting", "FindLiterallyCalls", "LiteralUnroll", "LiteralPropagationSubPipelinePass", "InlineOverloads", "NopythonRewrites", "DumpParforDiagnostics"}
+
+@cache
+def _compiler(inside):
+    "Numba's compiler for kernels that Python calls, or for those inside."
+    from numba.core.compiler import Compiler
+    from numba.core.typed_passes import NativeLowering
+
+    class KernelCompiler(Compiler):
+        def define_pipelines(self):
+            lines = super().define_pipelines()
+            for line in lines if _works() else ():
+                line.passes = [(_lowering(inside) if step is NativeLowering else step, text) for step, text in line.passes if step.__name__ not in _SPARED]
+                line._finalized = False
+                line.finalize()
+            return lines
+        def _compile_core(self):
+            with _undisturbed() if _works() else nullcontext(): return super()._compile_core()
+    return KernelCompiler
+
+# %% ../nbs/03_jit.ipynb #4302a473
+@cache
+def _lowering(inside):
+    "The pass that writes down a kernel's instructions."
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.environment import lookup_environment
+    from numba.core.lowering import Lower
+    from numba.core.typed_passes import NativeLowering
+
+    class KernelLower(Lower):
+        def _lower_call_RecursiveCall(self, fnty, expr, signature): # the same kernel for other types is a library, too
+            if (made := fnty.dispatcher_type.dispatcher.overloads.get(signature.args)) is not None: self.library.add_linking_library(made.library)
+            return super()._lower_call_RecursiveCall(fnty, expr, signature)
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class Lowering(NativeLowering):
+        _name = f"kernel_lowering_{inside}"
+        lowering_class = KernelLower
+        def run_pass(self, state):
+            state.library = (_part if inside else _whole)()(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+            super().run_pass(state)
+            for name in [x.name for x in state.library._final_module.global_variables if not inside and x.name.startswith("_ZN08NumbaEnv")]:
+                if (env := lookup_environment(name)) is not None: state.library.codegen.set_env(name, env)
+            return True
+    return Lowering
+
+# %% ../nbs/03_jit.ipynb #091132fc
+@cache
+def _remembering():
+    "Numba's answers to what type a function returns for numbers, arrays and tuples, each found once."
+    from numba.core.types import Array, BaseTuple, Boolean, Number, functions
+    ask, answers = functions.BaseFunction.get_call_type, {}
+    def get_call_type(self, context, args, kws):
+        if kws or not all(isinstance(kind, Array | BaseTuple | Boolean | Number) for kind in args): return ask(self, context, args, kws)
+        if (self, args) not in answers: answers[self, args] = ask(self, context, args, kws)
+        return answers[self, args]
+    return get_call_type
+
+@contextmanager
+def _undisturbed():
+    "Compile without pauses and without questions asked before; Numba's own lock is held."
+    import gc
+    from numba.core.types.functions import BaseFunction
+    collects, ask, remembering = gc.isenabled(), BaseFunction.get_call_type, _remembering()
+    gc.disable()
+    BaseFunction.get_call_type = remembering
+    try: yield
+    finally:
+        BaseFunction.get_call_type = ask
+        if collects: gc.enable()
+
+# %% ../nbs/03_jit.ipynb #76b59d46
+_trial = {}
+
+def _works():
+    "Does this Numba compile in the ways of this section?"
+    if not _trial:
+        import numba
+        _trial["works"] = True # for the trial itself
+        try:
+            part = numba.njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_compiler(True))(lambda x: x + 1)
+            _trial["works"] = numba.njit(no_cfunc_wrapper=True, pipeline_class=_compiler(False))(lambda x: part(x) * x)(6) == 42
+        except Exception: _trial["works"] = False
+    return _trial["works"]
+
+def _ways(inside):
+    "What Numba is told beside the usual."
+    try: return {"pipeline_class": _compiler(inside)}
+    except (AttributeError, ImportError): return {}
 
 # %% ../nbs/03_jit.ipynb #d7e89d2a
 _mode = ContextVar("mode", default="") # "few": kernels that are not compiled stay plain; "plain": all do, within a plain kernel
@@ -189,7 +323,7 @@ class Kernel:
 
     def __repr__(self): return f"<kernel {self.__name__}, {'compiled at its first call' if self.compiled is None else 'compiled'}>"
 
-# %% ../nbs/03_jit.ipynb #47c6817c
+# %% ../nbs/03_jit.ipynb #d698575b
 _lock, _making = threading.RLock(), {}
 
 def _resolve(kernel, inside=False):
@@ -198,7 +332,7 @@ def _resolve(kernel, inside=False):
     if (found := getattr(kernel, which)) is not None: return found
     with _lock:
         if getattr(kernel, which) is None and (kernel, which) not in _making:
-            _listen()
+            with suppress(AttributeError, ImportError): _listen()
             try: setattr(kernel, which, kernel.make() if kernel.make else _compile(kernel, which))
             finally: _making.pop((kernel, which), None)
         return getattr(kernel, which) or _making[kernel, which]
@@ -211,9 +345,10 @@ def _compile(kernel, which):
     cells = fn.__closure__ and tuple(CellType(put(c.cell_contents)) for c in fn.__closure__)
     twin = update_wrapper(FunctionType(fn.__code__, scope, fn.__name__, fn.__defaults__, cells), fn)
     del twin.__wrapped__
-    made = numba.njit(nogil=True, error_model="numpy", boundscheck=checked(), no_cfunc_wrapper=True, no_cpython_wrapper=which == "inside")(twin)
-    if which == "inside": _making[kernel, which] = made
-    if not cells: made._cache = _Store(kernel, which)
+    inside = which == "inside"
+    made = numba.njit(nogil=True, error_model="numpy", boundscheck=checked(), no_cfunc_wrapper=True, no_cpython_wrapper=inside, **_ways(inside))(twin)
+    if inside: _making[kernel, which] = made
+    elif not cells: made._cache = _Store(kernel)
     for name in _names(fn.__code__) & scope.keys(): scope[name] = put(scope[name])
     return made
 

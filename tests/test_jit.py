@@ -192,3 +192,148 @@ def test_the_notice_is_one_line_and_only_for_compiling(tmp_path):
     assert first[0] == second[0] and int(first[0]) >= 3
     assert first[1].count("\n") == 1 and "compiling" in first[1]
     assert second[1] == ""
+
+
+INSIDE = """
+import gc, sys
+import numpy as np
+from subword_nb.jit import kernel
+
+@kernel
+def fibonacci(n): return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+@kernel
+def both(n): return np.arange(n), np.ones(n)
+
+@kernel
+def squares(n): return sum([i * i for i in range(n)])
+
+@kernel
+def small(i):
+    if i > 3: raise ValueError("too large", i)
+    return i
+
+@kernel
+def tail(a): return a[max(1, min(len(a), 1)):] # max and min are functions that Numba compiles, too
+
+@kernel
+def everything(n):
+    total = 0.0
+    for _ in range(1000):
+        a, b = both(n)
+        total += a[-1] + b.sum()
+    return fibonacci(n), squares(n), small(n - 7), tail(tail(a)), total
+
+for collects in (True, False):
+    gc.enable() if collects else gc.disable()
+    f, s, i, t, total = everything(10)
+    assert (f, s, i, t.tolist(), total) == (55, 285, 3, [*range(2, 10)], 19000.0) and gc.isenabled() == collects
+try: everything(11)
+except ValueError as e: print(e.args)
+"""
+
+
+def test_kernels_inside_become_part_of_the_one_that_calls_them(tmp_path):
+    """Recursion, arrays made and given back, lists and an error in kernels that have no code of their own; compiled, and from the cache."""
+    pytest.importorskip("numba")
+    (tmp_path / "inside.py").write_text(INSIDE)
+    for _ in range(2):
+        run = subprocess.run([sys.executable, str(tmp_path / "inside.py")], capture_output=True, text=True, env={**os.environ, "SUBWORD_NB_CACHE": str(tmp_path / "made"), "SUBWORD_NB_JIT": "1", "SUBWORD_NB_QUIET": "1"})
+        assert (run.returncode, run.stdout) == (0, "('too large', 4)\n"), run.stderr
+        names = {path.name.partition("-")[0] for path in (tmp_path / "made").iterdir()}
+        assert names == {"__main__.everything"}
+
+
+CIRCLES = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from subword_nb import jit
+from subword_nb.jit import kernel
+
+if sys.argv[1] == "other": jit._trial["works"] = False
+
+@kernel
+def depth(a, i): return np.int64(0) if i >= len(a) else np.int64(a[i]) + depth(a, i + 1)
+
+@kernel
+def steps(a, b):
+    s = 0
+    for i in range(len(a)):
+        x = a[i] * 3 + 1
+        while x > 1:
+            x = x // 2 if x % 2 == 0 else 3 * x + 1
+            s += 1
+            if s % 7 == 3: s ^= b + i
+            if s % 11 == 5: s += a[x % len(a)]
+    return s
+
+@kernel
+def top(a): return depth(a, 0) + steps(a, 3)
+
+@kernel
+def other(a): return steps(a, 3) * 2 + depth(a, 0) + steps(a, 1)
+
+@kernel
+def even(n): return True if n == 0 else odd(n - 1)
+
+@kernel
+def odd(n): return False if n == 0 else even(n - 1)
+
+@kernel
+def both(n): return even(n), odd(n)
+
+a = np.arange(1, 20)
+b = a.astype(np.int32)
+jobs = {"t": (top, a), "T": (top, b), "o": (other, a), "O": (other, b), "b": (both, 7), "B": (both, np.int32(8)), "e": (even, 4)}
+def run(job):
+    kernel, given = jobs[job]
+    assert kernel(given) == kernel.plain(given), job
+
+if sys.argv[1] == "threads":
+    with ThreadPoolExecutor(8) as pool: list(pool.map(run, sys.argv[2] * 3))
+else:
+    for job in sys.argv[2]: run(job)
+"""
+
+
+@pytest.mark.parametrize("ways", ["these", "other"])
+def test_kernels_that_call_themselves_or_each_other_share_a_cache(tmp_path, ways):
+    """Each compiled in a process of its own, then all of them loaded into one, in several orders and by threads; and where Numba lacks what this room needs."""
+    pytest.importorskip("numba")
+    (tmp_path / "circles.py").write_text(CIRCLES)
+    env = {**os.environ, "SUBWORD_NB_CACHE": str(tmp_path / "made"), "SUBWORD_NB_JIT": "1", "SUBWORD_NB_QUIET": "1"}
+    for how, jobs in [(ways, "tO"), (ways, "oT"), (ways, "Be"), (ways, "b"), (ways, "tToObBe"), (ways, "eBbOoTt"), (ways if ways == "other" else "threads", "tToObBe")]:
+        done = subprocess.run([sys.executable, str(tmp_path / "circles.py"), how, jobs], capture_output=True, text=True, env=env)
+        assert done.returncode == 0, (jobs, done.returncode, done.stderr)
+    assert ways == "other" or len({*(tmp_path / "made").iterdir()}) == 7  # all were cached
+
+
+def break_lowering(monkeypatch): monkeypatch.delattr("numba.core.environment.lookup_environment")  # noqa: E704
+def break_library(monkeypatch): monkeypatch.delattr("numba.core.codegen.JITCodeLibrary")  # noqa: E704
+def break_passes(monkeypatch): monkeypatch.setattr(jit, "_SPARED", jit._SPARED | {"NopythonTypeInference"})  # noqa: E704
+def break_typing(monkeypatch): monkeypatch.setattr(jit, "_remembering", lambda: 1 / 0)  # noqa: E704
+def break_compiler(monkeypatch): monkeypatch.delattr("numba.core.compiler.Compiler")  # noqa: E704
+def break_events(monkeypatch): monkeypatch.delattr("numba.core.event")  # noqa: E704
+
+
+@pytest.mark.parametrize("lacking", [break_lowering, break_library, break_passes, break_typing, break_compiler, break_events])
+def test_another_numba_compiles_in_its_own_way(monkeypatch, tmp_path, lacking):
+    pytest.importorskip("numba")
+    remembered = [jit._whole, jit._part, jit._compiler, jit._lowering, jit._remembering, jit._listen]
+    monkeypatch.setattr(jit, "_trial", {})
+    monkeypatch.setenv("SUBWORD_NB_CACHE", str(tmp_path))
+    for one in remembered:
+        one.cache_clear()
+    lacking(monkeypatch)
+    if lacking is break_events:
+        monkeypatch.setitem(sys.modules, "numba.core.event", None)
+    try:
+        lower = jit.kernel(lambda x: x + 5)
+        upper = jit.kernel(lambda x: lower(x) * lower(x + 1))
+        assert upper(1) == 42 == upper.plain(1)
+        if lacking in (break_lowering, break_library, break_passes, break_typing):
+            assert jit._trial == {"works": False}
+    finally:
+        for one in remembered:
+            one.cache_clear()
