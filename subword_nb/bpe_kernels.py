@@ -8,12 +8,13 @@ __all__ = ['ZERO', 'ONE', 'ID_BITS', 'RANK_BITS', 'PLACE_BITS', 'ID_MASK', 'RANK
            'merge_symbols', 'row_place', 'whole_id', 'row_table', 'bounds_of', 'rules_of_rows', 'odd_rows', 'Merger',
            'byte_pairs', 'solve_bytes', 'Misses', 'RankMisses', 'solved']
 
-# %% ../nbs/64_bpe_kernels.ipynb #36a8df17
+# %% ../nbs/64_bpe_kernels.ipynb #e4ae7398
 from typing import NamedTuple
 
 import numpy as np
 
 from .jit import kernel, on_warm_up
+from .machine import trailing_zeros
 
 # %% ../nbs/64_bpe_kernels.ipynb #b74f686b
 def merge_windows_ref(
@@ -33,7 +34,7 @@ def merge_windows_ref(
         held = len("".join(pieces[k:]))
         start, stop = stop - held, min(stop + 2 * held, len(text))
 
-# %% ../nbs/64_bpe_kernels.ipynb #2126752b
+# %% ../nbs/64_bpe_kernels.ipynb #bca4d192
 ZERO, ONE, ID_BITS, RANK_BITS, PLACE_BITS = np.uint64(0), np.uint64(1), np.uint64(21), np.uint64(22), np.uint64(10)
 ID_MASK, RANK_MASK, PLACE_MASK = np.uint64(2**21 - 1), np.uint64(2**22 - 1), np.uint64(2**10 - 1)
 MIX, EMPTY = np.uint64(0x9E3779B97F4A7C15), np.uint64(2**64 - 1) # Of hashes; no slot, or no number
@@ -41,46 +42,56 @@ NONE, NO_RULE, ALONE = np.uint32(2**32 - 1), np.uint32(2**22 - 1), np.uint32(1 <
 SHORT, WIDEST = np.uint64(64), np.uint64(1024) # Symbols in one window: usually, at most
 
 @kernel
+def _search(slots, a, b):
+    "The key of two symbols, the slot where its search begins, the last slot; a word behind the slots, and the key's bit in it."
+    key, last = (np.uint64(a) & ID_MASK) << ID_BITS | np.uint64(b) & ID_MASK, (np.uint64(16) << trailing_zeros(np.uint64(len(slots)))) - ONE
+    x = key * MIX
+    bit = x >> np.uint64(41) & (np.uint64(4) * last + np.uint64(3))
+    return key, x >> np.uint64(32) & last, last, last + ONE + (bit >> np.uint64(6)), ONE << (bit & np.uint64(63))
+
+@kernel
 def _rule_of(slots, a, b):
     "The rank of the rule that joins two symbols, of which the lower 21 bits count, or NO_RULE."
-    key, last = (np.uint64(a) & ID_MASK) << ID_BITS | np.uint64(b) & ID_MASK, np.uint64(len(slots) - 1)
-    h = (key * MIX) >> np.uint64(32) & last
+    key, h, last, word, bit = _search(slots, a, b)
+    if slots[word] & bit == ZERO: return NO_RULE
     while slots[h] != EMPTY:
         if slots[h] >> RANK_BITS == key: return np.uint32(slots[h] & RANK_MASK)
         h = (h + ONE) & last
     return NO_RULE
 
-@kernel
-def _add_rule(slots, a, b, rank):
-    "Enter a rule; there has to be room."
-    key, last = np.uint64(a) << ID_BITS | np.uint64(b), np.uint64(len(slots) - 1)
-    h = (key * MIX) >> np.uint64(32) & last
-    while slots[h] != EMPTY and slots[h] >> RANK_BITS != key: h = (h + ONE) & last
-    slots[h] = key << RANK_BITS | np.uint64(rank)
-
-# %% ../nbs/64_bpe_kernels.ipynb #95ba0bd3
+# %% ../nbs/64_bpe_kernels.ipynb #4f64b041
 @kernel
 def _add_rules(slots, left, right, rank):
-    "Enter many rules."
-    for i in range(len(left)): _add_rule(slots, left[i], right[i], rank[i])
+    "Enter rules; there has to be room."
+    for i in range(len(left)):
+        key, h, last, word, bit = _search(slots, left[i], right[i])
+        while slots[h] != EMPTY and slots[h] >> RANK_BITS != key: h = (h + ONE) & last
+        slots[word] |= bit
+        slots[h] = key << RANK_BITS | np.uint64(rank[i])
+
+def _no_rules(n):
+    "Slots for so many rules, and a bit for each quarter of a slot behind them."
+    size = 1 << max(4, (2 * n).bit_length())
+    slots = np.full(size + size // 16, EMPTY, np.uint64)
+    slots[size:] = 0
+    return slots
 
 def rule_slots(
     left:np.ndarray, # (rules,) uint32, ids
     right:np.ndarray, # (rules,) uint32, ids
     rank:np.ndarray, # (rules,) uint32
-)->np.ndarray: # (a power of two,) uint64, at most half of them taken
+)->np.ndarray: # uint64: a power of two of slots, at most half of them taken, and a sixteenth as many words of bits
     "Lay rules out for look-ups."
-    slots = np.full(1 << max(4, (2 * len(left)).bit_length()), EMPTY, np.uint64)
+    slots = _no_rules(len(left))
     if len(left): _add_rules(slots, left, right, rank)
     return slots
 
-# %% ../nbs/64_bpe_kernels.ipynb #ec9c9224
+# %% ../nbs/64_bpe_kernels.ipynb #fbf08365
 def made_by(
     made:np.ndarray, # (ranks,) uint32, what each rank makes
 )->np.ndarray: # The same, or its first number alone
     "What ranks make, in as few numbers as will do: one, where ids follow each other."
-    follow = len(made) > 1 and (np.diff(made.astype(np.int64)) == 1).all()
-    return made[:1].copy() if follow else made
+    return made[:1].copy() if len(made) > 1 and (np.diff(made.astype(np.int64)) == 1).all() else made
 
 def check_fits(
     top:int, # The highest id
@@ -90,7 +101,7 @@ def check_fits(
     if top >= 2**21 - 1: raise ValueError(f"the highest id is {top}; the merging kernels hold ids below {2**21 - 1}: use Tokenizer.encode, which has no such limit")
     if ranks >= 2**22: raise ValueError(f"there are {ranks} ranks; the merging kernels hold {2**22 - 1}: use Tokenizer.encode, which has no such limit")
 
-# %% ../nbs/64_bpe_kernels.ipynb #1f16ebec
+# %% ../nbs/64_bpe_kernels.ipynb #74a5a655
 @kernel
 def _merge_few(work, n, slots, made, rules):
     "Merge work[:n], whose pairs have the given rules, by repeated search for the lowest rank; returns how many are left."
@@ -109,9 +120,7 @@ def _merge_few(work, n, slots, made, rules):
             if k > ZERO: rules[k-ONE] = _rule_of(slots, work[k-ONE], work[k])
             if k > ZERO: low = min(low, rules[k-ONE])
             k += ONE
-        for i in range(n - j):
-            i = np.uint64(i)
-            work[k+i], rules[k+i] = work[j+i], rules[j+i]
+        for i in range(n - j): work[k+np.uint64(i)], rules[k+np.uint64(i)] = work[j+np.uint64(i)], rules[j+np.uint64(i)]
         n -= j - k
     return n
 
@@ -222,7 +231,7 @@ def bounds_of(
     "Where rows of these lengths begin and end."
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
-# %% ../nbs/64_bpe_kernels.ipynb #cacd1067
+# %% ../nbs/64_bpe_kernels.ipynb #2cb62dcb
 @kernel
 def _recover(symbols, bounds, order, rank, made, slots, left, right):
     "Find the one rule that makes each piece, and enter it; left is NONE where merging makes no such piece."
@@ -232,7 +241,7 @@ def _recover(symbols, bounds, order, rank, made, slots, left, right):
         a, n, left[t] = np.uint64(bounds[t]), np.uint64(bounds[t+1] - bounds[t]), NONE
         if n < np.uint64(2) or _merge_window(symbols, a, n, slots, made, work, rules) != np.uint64(2): continue
         left[t], right[t] = np.uint32(np.uint64(work[0]) & ID_MASK), np.uint32(np.uint64(work[1]) & ID_MASK)
-        _add_rule(slots, left[t], right[t], rank[t])
+        _add_rules(slots, left[t:t+1], right[t:t+1], rank[t:t+1])
 
 def rules_of_rows(
     symbols:np.ndarray, # uint32, the pieces as rows of symbols
@@ -243,7 +252,7 @@ def rules_of_rows(
     "The rules that pieces imply by their ranks."
     lengths = np.diff(bounds)
     if lengths.max(initial=0) > int(WIDEST): raise ValueError(f"a piece has {lengths.max()} symbols; the merging kernels take pieces of {int(WIDEST)}: use Tokenizer.encode")
-    slots, left, right = np.full(1 << max(4, (2 * len(rank)).bit_length()), EMPTY, np.uint64), np.empty(len(rank), np.uint32), np.empty(len(rank), np.uint32)
+    slots, left, right = _no_rules(len(rank)), np.empty(len(rank), np.uint32), np.empty(len(rank), np.uint32)
     if len(rank): _recover(symbols, bounds, np.argsort(lengths.astype(np.uint16), kind="stable"), rank, made, slots, left, right)
     ruled = left != NONE
     return slots, left[ruled], right[ruled], rank[ruled], ~ruled & (lengths > 1)
@@ -355,22 +364,16 @@ def _rank_tables(ranks, whole):
     rows = row_table(symbols[np.repeat(unmade, np.diff(bounds))], bounds_of(np.diff(bounds)[unmade]), rank[unmade])
     return first, Merger(slots, made, byte_pairs(first[:256], *rules), *rows)
 
-# %% ../nbs/64_bpe_kernels.ipynb #8258b42f
+# %% ../nbs/64_bpe_kernels.ipynb #af587dfd
 class Misses:
     "Finds the ids of spans that have not been seen."
     first, tables, kernel = None, None, solve_bytes # What bytes or characters begin as; what merging looks up; the kernel that takes both
 
     def solve(self,
-        buf:np.ndarray, # uint8, a buffer
-        at:np.ndarray, # int64, where spans begin
-        length:np.ndarray, # int64, their lengths in bytes
-        m:int, # How many spans there are
-        ids:np.ndarray, # uint32, takes the ids; room for 4 a byte and 16 a span
-        bounds:np.ndarray, # (m + 1,) int64, takes where each span's ids begin and end
-        extra:np.ndarray, # (m,) uint32, takes LEFT where Python has to be asked, else 0
+        *given, # What `solve_bytes` takes, without `first` and `tables`
     ):
         "The ids of spans."
-        self.kernel(buf, at, length, m, self.first, self.tables, ids, bounds, extra)
+        self.kernel(*given[:4], self.first, self.tables, *given[4:])
 
 class RankMisses(Misses):
     "Finds the ids of spans as tiktoken does, from the ranks of tokens alone."
@@ -379,7 +382,7 @@ class RankMisses(Misses):
         whole:bool=True, # A span that is a token is taken as it is; False: only merging counts
     ): self.first, self.tables = _rank_tables(ranks, whole)
 
-# %% ../nbs/64_bpe_kernels.ipynb #70107257
+# %% ../nbs/64_bpe_kernels.ipynb #ed1c7b56
 def solved(
     misses:Misses, # A handler
     spans:list[bytes], # Spans
@@ -391,7 +394,6 @@ def solved(
     misses.solve(buf, at, length, len(spans), ids, bounds, extra)
     return [None if x else ids[a:b].tolist() for x, a, b in zip(extra.tolist(), bounds.tolist(), bounds[1:].tolist())]
 
-# %% ../nbs/64_bpe_kernels.ipynb #78f15af4
 @on_warm_up
 def _warm_up_bytes():
     "Compile what byte-level models need."
