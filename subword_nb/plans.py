@@ -32,16 +32,18 @@ class Plan(NamedTuple):
     barred: tuple = () # Bytes that no text may hold
     name: str = "" # What it is called in `inspect`
 
-# %% ../nbs/69_plans.ipynb #12d618dc
+# %% ../nbs/69_plans.ipynb #04b0401d
 def _byte_level(pre):
     "(scanner, does a space stand before a text?) of a byte-level pre-tokenizer; None if there is no scanner."
     if isinstance(pre, ByteLevel): return (_pattern_scanner("gpt2", "rust", False), pre.add_prefix_space) if pre.use_regex else None
     steps = pre.pretokenizers if isinstance(pre, Sequence) else ()
     if len(steps) != 2 or not isinstance(steps[0], Split) or not isinstance(steps[1], ByteLevel) or steps[1].use_regex or steps[1].add_prefix_space: return None
-    split, rest = steps[0], (steps[0].behavior, steps[0].invert)
-    if isinstance(split.pattern, dict) and "Regex" not in split.pattern or rest not in (("isolated", False), ("removed", True)): return None
-    pattern = split.pattern["Regex"] if isinstance(split.pattern, dict) else split.pattern
-    return _pattern_scanner(pattern, split.dialect, split.invert), False
+    return _split_scanner(steps[0]), False
+
+def _split_scanner(split):
+    "The scanner of a Split that keeps all matches of a pattern; None if there is none."
+    if isinstance(split.pattern, dict) and "Regex" not in split.pattern or (split.behavior, split.invert) not in (("isolated", False), ("removed", True)): return None
+    return _pattern_scanner(split.pattern["Regex"] if isinstance(split.pattern, dict) else split.pattern, split.dialect, split.invert)
 
 @lru_cache(32)
 def _pattern_scanner(pattern, dialect, drops):
@@ -62,7 +64,7 @@ def _bytes_plan(c):
 
 def _space_before(part, first): return b"" if part[:1] in (b" ", b"") else b" "
 
-# %% ../nbs/69_plans.ipynb #f592c473
+# %% ../nbs/69_plans.ipynb #4b382798
 def _word_ids(c, norm):
     "span → ids: all stages, on a span that does not open a text."
     def ask(span):
@@ -74,9 +76,10 @@ def _words_plan(c):
     "The plan of a tokenizer that works word by word, or None."
     from subword_nb.word_scanners import bert_scanner, safe_scanner, split_scanner
     if c.has_late and c.norm is not None: return None
-    scanner = None
-    if isinstance(c.pre, BertPreTokenizer): scanner = bert_scanner(c.norm, "".join(c.model.piece2id) if isinstance(c.model, WordPiece) and c.model.unk_piece is not None else None)
-    elif isinstance(c.pre, (Whitespace, WhitespaceSplit)) and c.norm is None: scanner = split_scanner("whitespace" if isinstance(c.pre, Whitespace) else "whitespace_split")
+    scanner, (pre, _) = None, _spelled_parts(c.pre)
+    if isinstance(pre, BertPreTokenizer): scanner = bert_scanner(c.norm, "".join(c.model.piece2id) if isinstance(c.model, WordPiece) and c.model.unk_piece is not None else None)
+    elif isinstance(pre, (Whitespace, WhitespaceSplit)) and c.norm is None: scanner = split_scanner("whitespace" if isinstance(pre, Whitespace) else "whitespace_split")
+    elif isinstance(pre, Split) and c.norm is None and (scanner := _split_scanner(pre)): return Plan(scanner, None, lambda span: c.model.encode(span.decode()), name=f"{scanner.name}, words")
     if scanner is None and c.path.spans == "words" and c.path.later == c.norm and not c.asks_first and not isinstance(c.pre, (Metaspace, WholeText)) and not _opens(c.pre): scanner = safe_scanner()
     return scanner and Plan(scanner, _words_kernel(c), _word_ids(c, c.norm), name=f"{scanner.name}, words")
 
@@ -147,19 +150,24 @@ def _mark_unless(scheme, part, first):
     "A space, where Metaspace puts a mark."
     return b" " if part and scheme != "never" and (first or scheme == "always") and not part.startswith((b" ", "▁".encode())) else b""
 
-# %% ../nbs/69_plans.ipynb #dc6e78e0
+# %% ../nbs/69_plans.ipynb #945b2272
 def _unigram_plan(c):
     "The plan of a Unigram tokenizer, or None."
     from subword_nb.unigram_misses import UnigramMisses
     if not isinstance(c.model, Unigram) or c.has_late and c.norm is not None: return None
-    try: misses = UnigramMisses(c.model, c.norm, c.pre)
-    except ValueError: return None # words do not stand alone
-    spans, scanner = misses.spans, misses.scanner
-    before = tuple(spans.unless)
-    opening = lambda part, first: b"" if not part or before and part.startswith(before) else spans.prefix
-    ask = lambda span: c.model.encode(c.norm.normalize(span.decode())) if isinstance(c.norm, SentencePieceNormalizer) else _word_ids(c, c.norm)(span)
-    if spans.settles: scanner = scanner._replace(fresh=None) # the sum goes on to the end of a text
-    return Plan(scanner, misses.solve, ask, opening, None, partial(_settling, misses) if spans.settles else None, tuple(spans.barred), "white space, words")
+    for before, norm in _divided(c):
+        try: misses = UnigramMisses(c.model, norm, c.pre)
+        except ValueError: continue # words do not stand alone
+        spans, scanner, ask = misses.spans, misses.scanner, _whole_ids(c, norm) if isinstance(norm, SentencePieceNormalizer) else _word_ids(c, _unopened(norm))
+        if spans.settles: scanner = scanner._replace(fresh=None) # the sum goes on to the end of a text
+        return Plan(scanner, misses.solve, ask, partial(_open, spans), before, partial(_settling, misses) if spans.settles else None, tuple(spans.barred), "white space, words")
+    return None
+
+def _whole_ids(c, norm): return lambda span: c.model.encode(norm.normalize(span.decode()))
+
+def _open(spans, part, first):
+    "What spans say is put before a part."
+    return b"" if not part or spans.once and not first or spans.unless and part.startswith(spans.unless) else spans.prefix
 
 def _settling(misses):
     "What settles the spans of one run, with the sum so far."
@@ -167,13 +175,45 @@ def _settling(misses):
     state = np.zeros(1, np.float64)
     return lambda *given: misses.settle(*given, state)
 
-# %% ../nbs/69_plans.ipynb #ed0202d1
+# %% ../nbs/69_plans.ipynb #7bb8b51b
+def _divided(c):
+    "Ways to divide a normalizer into (what comes before everything else, the rest)."
+    yield None, c.norm
+    steps = [*c.norm.normalizers] if isinstance(c.norm, Normalizers) else [c.norm] if c.norm else []
+    k = len(steps)
+    while k and steps[k-1] in (Prepend("▁"), Replace(" ", "▁")): k -= 1
+    if k and not c.asks_first: yield Normalizers(steps[:k]).normalize, Normalizers(steps[k:]) if steps[k:] else None
+
+def _unopened(norm):
+    "A normalizer without what opens a text."
+    return Normalizers([s for s in norm.normalizers if not isinstance(s, Prepend)]) if isinstance(norm, Normalizers) else norm
+
+# %% ../nbs/69_plans.ipynb #62850b29
+def _bars_plan(c):
+    "The plan of a tokenizer that writes spaces as ▁ and cuts before each, or None."
+    from subword_nb.unigram_misses import marked_spans
+    from subword_nb.word_scanners import space_scanner
+    if c.has_late and c.norm is not None: return None
+    pre, spelled = _spelled_parts(c.pre)
+    for before, norm in _divided(c):
+        if spans := marked_spans(norm, pre):
+            kernel = None if spelled else _kernel_of(c.model, Metaspace("▁", "never"), "▁")
+            return Plan(space_scanner(), kernel, _word_ids(c, _unopened(norm)), partial(_open, spans), before, name="marks, words")
+    return None
+
+def _spelled_parts(pre):
+    "(the pre-tokenizer that cuts, are its pieces spelled as bytes?)"
+    steps = pre.pretokenizers if isinstance(pre, Sequence) else ()
+    spelled = len(steps) == 2 and isinstance(steps[1], ByteLevel) and not steps[1].use_regex and not steps[1].add_prefix_space
+    return (steps[0], True) if spelled else (pre, False)
+
+# %% ../nbs/69_plans.ipynb #9f18efe7
 def plan_of(
     c:Compiled, # A compiled engine
 )->Plan|None: # None: it goes the engine's way
     "How a tokenizer is run in bulk."
     if c.by_place or not jit.available(): return None
-    return _unigram_plan(c) or _marked_plan(c) or _bytes_plan(c) or _words_plan(c)
+    return _unigram_plan(c) or _marked_plan(c) or _bytes_plan(c) or _bars_plan(c) or _words_plan(c)
 
 def _kernel_of(model, pre, space=None):
     "The kernel that finds the ids of new spans, or None."

@@ -94,6 +94,87 @@ def test_trained_tokenizers_in_any_blocks(always):
         assert tok.encode_array(" ".join(texts), threads=3).tolist() == exact(tok, " ".join(texts))
 
 
+def recipes():
+    "(algorithm, options) of `Tokenizer.train`, all of which are to have a plan."
+    from subword_nb.normalizers import BertNormalizer
+    from subword_nb.pretokenizers import Metaspace, Split
+
+    for pre in ("default", "gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "whitespace_split", "bert", "metaspace", r"\p{L}+|\d|\s+"):
+        yield "bpe", {"pre_tokenizer": pre}
+    for norm in ("nfc", "nfkc", "lowercase", "bert"):
+        yield "bpe", {"normalizer": norm}
+    for pre in ("default", "whitespace_split", "bert", "metaspace", Metaspace("▁", "first"), Split("gpt2")):
+        for options in ({"unk_piece": "<unk>"}, {"byte_fallback": True}, {"end_of_word_suffix": "</w>", "unk_piece": "<unk>"}, {"continuing_subword_prefix": "##", "unk_piece": "<unk>"}, {"unk_piece": "<unk>", "fuse_unk": True}, {"unk_piece": "<unk>", "ignore_merges": True}):
+            yield "char_bpe", {"pre_tokenizer": pre, **options}
+    for pre in ("default", "whitespace", "whitespace_split", "metaspace"):
+        for norm in ("default", None, "lowercase", "nfkc", BertNormalizer(lowercase=False)):
+            yield "wordpiece", {"pre_tokenizer": pre, "normalizer": norm}
+            yield "wordlevel", {"pre_tokenizer": pre, "normalizer": norm}
+    for pre in ("default", "whitespace", "whitespace_split", "bert", "gpt2", Metaspace(), Metaspace("▁", "first"), Metaspace("▁", "never")):
+        for options in ({}, {"byte_fallback": True}, {"fuse_unk": False}, {"user_defined": ["low"]}):
+            yield "unigram", {"pre_tokenizer": pre, **options}
+    for norm in ("nfkc", "lowercase", "bert"):
+        for pre in ("default", Metaspace(), "whitespace_split"):
+            yield "unigram", {"pre_tokenizer": pre, "normalizer": norm}
+
+
+ODD = ["<s>", "low", "light", " low", "▁", " ▁", "▁▁", "  ", "\n", "İ", "ſ", "\u212a", "ß", "\u0345", "ᄒ", "ᅡ", "\u200b", "\x00", "\u0378", "\ue000", "ខ្មែរ", "'s"]
+
+
+@pytest.mark.parametrize("algorithm, options", list(recipes()), ids=str)
+def test_what_is_trained_has_a_plan(algorithm, options, always):
+    corpus = ["the low light in rooms, isn't it? 12 34", "été, ça va 你好 🤗", "low lower lowest; they've 1,000 rooms"] * 3
+    size = {"bpe": 330}.get(algorithm, 90) + 256 * ("byte_fallback" in options)
+    tok = Tokenizer.train(corpus, algorithm=algorithm, vocab_size=size, special_tokens=["<s>"], progress=False, **options)
+    for special in ("all", ()):
+        assert bulk.bulk_of(compiled(tok, special)).plan is not None, f"{algorithm} with {options} should have a plan"
+    texts = [*generated(40, 5, ODD), "", " ", "▁", " a", "▁a", "  ▁ a ", "low ▁light", "<s>low", "<s> low<s>▁low <s>"]
+    expected = [exact(tok, t, allowed_special="all") for t in texts]
+    for block in (7, 64, 1 << 18):
+        always.setattr(blocks.SIZES, "block", block)
+        assert tok.encode_batch(texts, allowed_special="all").tolist() == expected
+        assert tok.encode_array(" ".join(texts), threads=2, allowed_special="all").tolist() == exact(tok, " ".join(texts), allowed_special="all")
+
+
+def test_words_that_may_be_joined_have_no_plan():
+    "Where pieces reach over spaces, or sums go over whole texts, the engine encodes."
+    from subword_nb.pretokenizers import Metaspace
+
+    corpus = ["the low light in the low light"] * 3
+    for algorithm, options in [("bpe", {"pre_tokenizer": None}), ("char_bpe", {"pre_tokenizer": None, "unk_piece": "<unk>"}), ("unigram", {"pre_tokenizer": Metaspace("▁", "always", False)}), ("unigram", {"pre_tokenizer": Metaspace("▁", "first"), "normalizer": "nfkc"})]:
+        tok = Tokenizer.train(corpus, algorithm=algorithm, vocab_size=270 if algorithm == "bpe" else 60, progress=False, **options)
+        assert bulk.bulk_of(compiled(tok)).plan is None
+
+
+@pytest.mark.peers
+def test_marks_as_the_peers_have_them(tmp_path, always):
+    "Unigram behind each way to write spaces as ▁, in files of Hugging Face's library."
+    tokenizers = pytest.importorskip("tokenizers")
+    from tokenizers import Regex, models, normalizers as n, pre_tokenizers as p
+
+    rng = random.Random(0)
+    pieces = [("<unk>", 0.0), ("▁", -2.0), *((c, -4.0 - k / 8) for k, c in enumerate("abcdelowightrms,.1é你")), ("▁low", -3.0), ("low", -5.0), ("▁l", -3.5), ("ight", -4.25), ("▁light", -3.75), ("oo", -4.5), ("ms", -4.75)]
+    marks = [n.Prepend("▁"), n.Replace(" ", "▁")]
+    split = p.Split("▁", "merged_with_next")
+    kinds = [(n.Sequence(marks), split), (n.Sequence([n.NFKC(), n.Lowercase(), *marks]), split), (n.Replace(" ", "▁"), p.Split(Regex("▁"), "merged_with_next")), (n.NFKC(), p.Metaspace()), (n.Sequence([n.NFD(), n.StripAccents()]), p.Metaspace(prepend_scheme="never"))]
+    kinds += [(None, p.Metaspace(prepend_scheme=s)) for s in ("always", "first", "never")]
+    texts = ["".join(rng.choices([*"abcdelow ,.1é你", " low", " light", *ODD], k=rng.randrange(1, 14))) for _ in range(2000)]
+    for k, (norm, pre) in enumerate(kinds):
+        theirs = tokenizers.Tokenizer(models.Unigram(pieces, 0, False))
+        theirs.pre_tokenizer = pre
+        if norm:
+            theirs.normalizer = norm
+        theirs.add_special_tokens(["<s>"])
+        theirs.save(str(tmp_path / "tokenizer.json"))
+        tok = Tokenizer.load(tmp_path / "tokenizer.json")
+        assert bulk.bulk_of(compiled(tok)).plan is not None, k
+        expected = [e.ids for e in theirs.encode_batch(texts)]
+        for block in (7, 1 << 18):
+            always.setattr(blocks.SIZES, "block", block)
+            for text, a, b in zip(texts, tok.encode_batch(texts).tolist(), expected):
+                assert a == b, (k, block, text)
+
+
 def test_every_offset_modulo_64(always):
     tok = next(small_tokenizers())
     text = "say'st the low  light\r\n in 12345 rooms… été 你好!! they'll\n\n  x" * 3

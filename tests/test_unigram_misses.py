@@ -14,7 +14,7 @@ from subword_nb.charsmap import build_charsmap, graphemes
 from subword_nb.engine import compiled
 from subword_nb.machine import HEAD, buffer_of
 from subword_nb.normalizers import Precompiled, Replace, Sequence, Strip
-from subword_nb.pretokenizers import Metaspace, Sequence as Steps, WhitespaceSplit, WholeText
+from subword_nb.pretokenizers import Metaspace, Sequence as Steps, Split, WhitespaceSplit, WholeText
 from subword_nb.sentencepiece_models import SentencePieceUnigram, sentencepiece_unigram_ref
 from subword_nb.sentencepiece_text import SentencePieceNormalizer
 from subword_nb.span_table import Sink, SpanTable, encode_spans
@@ -166,9 +166,10 @@ RULES = {"\t": " ", "\n": " ", "A": "a", "e\u0301": "é", "½": "1⁄2", "\u00a0
 LETTERS = ["a", "a", "b", "b", "é", "A", "e", "\u0301", "½", "€", " ", " ", "  ", "\t", "\n", "\r\n", "\u00a0", "▁", "\x01", "´", "\u0600", "\u200d", "🤗"]
 MAPPED, BLOB = Precompiled(build_charsmap(RULES)), build_charsmap(RULES)
 RUNS, BOTH = Replace(" {2,}", " ", True), Steps([WhitespaceSplit(), Metaspace()])
+MARKED = Split("▁", "merged_with_next")
 PIPELINES = [
     (None, BOTH), (MAPPED, BOTH), (MAPPED, Steps([WhitespaceSplit(), Metaspace("▁", "never")])), (MAPPED, Steps([WhitespaceSplit(), Metaspace("▁", "always", False)])), (MAPPED, WhitespaceSplit()),
-    (Sequence([MAPPED, RUNS]), BOTH), (None, Metaspace()), (None, Metaspace("▁", "never")), (Strip(), BOTH), (Sequence([Precompiled(build_charsmap({"A": "a", "▁": " ", **{chr(i): " " for i in [9, 10, 11, 12, 13, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]}})), Strip(False, True), RUNS]), Metaspace()),
+    (Sequence([MAPPED, RUNS]), BOTH), (None, Metaspace()), (None, Metaspace("▁", "never")), (None, Metaspace("▁", "first")), (Replace(" ", "▁"), MARKED), (Replace(" ", "▁"), Split({"String": "▁"}, "merged_with_next")), (Strip(), BOTH), (Sequence([Precompiled(build_charsmap({"A": "a", "▁": " ", **{chr(i): " " for i in [9, 10, 11, 12, 13, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]}})), Strip(False, True), RUNS]), Metaspace()),
 ]
 
 
@@ -218,7 +219,7 @@ def test_what_does_not_stand_alone_has_no_plan():
     none = [
         (wide, own(), WholeText()), (toy, own(BLOB, False, True), WholeText()), (double, own(BLOB, True, False), WholeText()), (toy, own(BLOB, escape_whitespaces=False), WholeText()),
         (toy, own(BLOB, treat_whitespace_as_suffix=True), WholeText()), (toy, own(build_charsmap({"a b": "c", "▁": " "})), WholeText()), (toy, own(build_charsmap({" b": "c", "▁": " "})), WholeText()),
-        (toy, own(BLOB, user_defined=("a b",)), WholeText()), (toy, own(BLOB, user_defined=("▁a",)), WholeText()), (hf, own(BLOB), WholeText()), (hf, None, WholeText()), (hf, None, Metaspace("▁", "first")),
+        (toy, own(BLOB, user_defined=("a b",)), WholeText()), (toy, own(BLOB, user_defined=("▁a",)), WholeText()), (hf, own(BLOB), WholeText()), (hf, None, WholeText()), (hf, None, Steps([WhitespaceSplit(), Metaspace("▁", "first")])), (hf, Replace("a", "▁"), MARKED), (hf, Replace(" ", "▁"), Split("▁", "isolated")), (hf, Strip(), MARKED),
         (hf, Precompiled(build_charsmap({" a": "b"})), BOTH), (hf, Precompiled(build_charsmap({"\u0600a": "b"})), BOTH), (hf, MAPPED, Metaspace()), (hf, Replace("a", "b"), BOTH), (hf, None, Steps([Metaspace(), WhitespaceSplit()])),
     ]
     for model, norm, pre in none:

@@ -1,5 +1,6 @@
 """Scanning by classes: every block size and offset, every code point, and what normalizers and splitters make of the spans."""
 import lzma
+import os
 import random
 import re
 import unicodedata
@@ -24,6 +25,7 @@ NORMALIZERS = [
     BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False), Sequence([NFD(), Lowercase(), StripAccents()]), Sequence([StripAccents(), BertNormalizer(lowercase=False)]),
 ]
 FEW = 1 if available() else 40  # plain Python is slow
+TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 
 
 def spans_ref(text: bytes, classes) -> list[bytes]:
@@ -164,3 +166,111 @@ def test_whole_corpora(shared_file):
             spaces = "".join(chr(i) for i in np.flatnonzero(splitter_classes(pre) == SPACE))
             assert [w for s in scan_spans(scanner, text.encode()) if (w := s.decode().lstrip(spaces))] == pre.raw_pretokens(text)
         assert [s.decode() for s in scan_spans(safe_scanner(), text.encode())] == cut_words(text)
+
+
+REAL = ["bert-base-uncased/tokenizer.json", "bert-base-cased/vocab.txt", "bert-base-chinese/vocab.txt", "bert-base-multilingual-cased/vocab.txt", "t5-small/tokenizer.json", "t5-small/spiece.model", "xlnet-base-cased/spiece.model"]
+ODD_RANGES = [  # scripts that vocabularies lack, marks, Chinese, controls, unassigned and private characters, and everything
+    (0x1780, 0x17FA), (0x1200, 0x1380), (0x13A0, 0x1400), (0xA000, 0xA0FF), (0x10330, 0x10350), (0x12000, 0x12100), (0x13000, 0x13100), (0x0300, 0x0370), (0x0591, 0x05C8), (0x0E31, 0x0E50), (0x1AB0, 0x1AFF), (0x20D0, 0x20F1),
+    (0xFE00, 0xFE10), (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x20400), (0xF900, 0xFB00), (0x0, 0x20), (0x7F, 0xA0), (0x200B, 0x2070), (0x0378, 0x0390), (0x30000, 0x30100), (0xE000, 0xE010), (0xF0000, 0xF0010), (0xFFF0, 0x10000),
+    (0x1100, 0x1200), (0xAC00, 0xD7A4), (0x3130, 0x3190), (0x1F600, 0x1F650), (0x1F1E6, 0x1F200), (0x0400, 0x0500), (0x10400, 0x10450), (0x1E900, 0x1E95E), (0x1F00, 0x2000), (0x0100, 0x0250), (0x2100, 0x2190), (0xFF00, 0xFFF0),
+    (0x1D400, 0x1D500), (0xE0000, 0xE0080), (0x1E000, 0x1E030), (0x0, 0x110000), (0x80, 0x3000),
+]
+ODD_WORDS = ["the", "The", "THE", "don't", "DON'T", "l’été", "rock ʼn", "İ", "i̇", "ſ", "ß", "ẞ", "\u212a", "\u212b", "Σας", "ᾼ", "\u0345", "α\u0345", "ǅ", "ŉ", "ﬁ", "\u1100\u1161\u11a8", "각", "\u200b", "\u200d", "\ufeff", "\u00ad", "\x00", "\ufffd", ",", ".", "'", "’", "▁", "<unk>",
+             "[UNK]", "ខ្មែរ", "។", "🤗", "👩🏽‍🚀", "I", "K", "a" * 101, "\u17d2" * 40, "X" * 64, "\u00a0", "\u2028", "\u3000", "\t", "\n", "  "]
+
+
+def odd_strings(n, seed):
+    "Runs of odd characters, with and without words, capitals and spaces between."
+    rng = random.Random(seed)
+
+    def run():
+        if rng.random() < 0.4:
+            return rng.choice(ODD_WORDS)
+        a, b = rng.choice(ODD_RANGES)
+        return "".join(chr(c) for c in (rng.randrange(a, b) for _ in range(rng.choice([1, 1, 2, 3, 6]))) if not 0xD800 <= c < 0xE000)
+
+    return ["".join(run() + rng.choice(["", "", " ", ",", "x"]) for _ in range(rng.choice([1, 2, 3, 8, 30]))) for _ in range(n)]
+
+
+@pytest.fixture(params=REAL)
+def real(request, shared_file, monkeypatch):
+    "(tokenizer, its file); everything goes in bulk."
+    from subword_nb import Tokenizer, blocks, bulk
+    from subword_nb.engine import compiled
+
+    if not available():
+        pytest.skip("there are no kernels without Numba")
+    path = shared_file(f"vocab/{request.param}")
+    monkeypatch.setattr(blocks.SIZES, "bulk", 0)
+    monkeypatch.setattr(blocks.SIZES, "loaded", 0)
+    tok = Tokenizer.load(path)
+    tok.truncation = tok.padding = None
+    assert bulk.bulk_of(compiled(tok, ())).plan is not None
+    return tok, path, lambda size: monkeypatch.setattr(blocks.SIZES, "block", size)
+
+
+@pytest.mark.slow
+def test_odd_characters_in_bulk(real):
+    "Characters taken for one another, capitals lowered in the buffer, words cut inside: the ids stay."
+    tok, path, cut_at = real
+    texts = odd_strings(3 * TEXTS, 0)
+    expected = [tok._encode_fully(t, add_special_tokens=False, allowed_special=()) for t in texts]
+    for block in (1 << 18, 64, 7):
+        cut_at(block)
+        for text, a, b in zip(texts, tok.encode_batch(texts, add_special_tokens=False, allowed_special=()).tolist(), expected):
+            assert a == b, (path.name, block, ascii(text))
+    whole = "".join(texts)
+    assert tok.encode_array(whole, add_special_tokens=False, allowed_special=(), threads=2).tolist() == tok._encode_fully(whole, add_special_tokens=False, allowed_special=())
+
+
+@pytest.mark.slow
+def test_every_character_in_bulk(real):
+    "Each character alone, in a word, as a capital's neighbour and before a mark, in one table."
+    tok, path, _ = real
+    for form in ("{}", "a{}b", "A{}\u17d2,", "{}\u0301x"):
+        texts = [" ".join(form.format(chr(c)) for c in range(a, a + 64)) for a in [*range(0, 0x3400, 64), *range(0x4E00, 0x5000, 64), *range(0xA000, 0xAE00, 64), *range(0xE000, 0x1FC00, 64), *range(0x1FC00, 0x110000, 0x4000)] if not 0xD7C0 < a < 0xE000]
+        for text, ids in zip(texts, tok.encode_batch(texts, add_special_tokens=False, allowed_special=()).tolist()):
+            assert ids == tok._encode_fully(text, add_special_tokens=False, allowed_special=()), (path.name, ascii(text)[:200])
+
+
+@pytest.mark.peers
+def test_odd_characters_as_the_peers_have_them(real):
+    tok, path, _ = real
+    texts = [t for t in odd_strings(2000, 1) if t.strip()]
+    if path.suffix == ".model":
+        peer = pytest.importorskip("sentencepiece").SentencePieceProcessor(model_file=str(path))
+        texts = [t for t in texts if "\x00" not in t]
+        expected = [peer.encode(t) for t in texts]
+    else:
+        tokenizers = pytest.importorskip("tokenizers")
+        peer = tokenizers.Tokenizer.from_file(str(path)) if path.suffix == ".json" else tokenizers.BertWordPieceTokenizer(str(path), lowercase=tok.normalizer.lowercase, strip_accents=tok.normalizer.strip_accents)
+        if path.suffix == ".json":
+            peer.no_truncation()
+            peer.no_padding()
+        expected = [e.ids for e in peer.encode_batch(texts, add_special_tokens=False)]
+    found = tok.encode_batch(texts, add_special_tokens=False, **({"allowed_special": ()} if path.suffix == ".model" else {})).tolist()
+    for text, a, b in zip(texts, found, expected):
+        assert a == b, (path.name, ascii(text))
+
+
+def test_one_character_stands_for_those_alike():
+    "Widths and classes are kept, spans stay where they are, and what is alike gives the same spans."
+    alike = np.zeros(0x110000, bool)
+    alike[0x370:0x10000] = alike[0x1F600:0x1F650] = True
+    scanner, rng = class_scanner("alike", MIXED, alike, lower=True), random.Random(8)
+    for k in range(1500 // FEW):
+        text = "x" * (k % 64) + "".join(rng.choices(["a", "B", " ", "!", "+", "é", "×", "я", "ж", "ქ", "你", "好", "\u2003", "😀", "😃", "𐍈", "\xff", "ABC" * 22], k=rng.randrange(40)))
+        data, starts = text.encode(), np.empty(len(text.encode()) + 8, np.uint32)
+        buffer = buffer_of(data)
+        n = scanner.scan(buffer, len(data), True, starts)
+        after = bytes(buffer[HEAD:HEAD + len(data)]).decode()
+        assert [bytes(data[a - HEAD:b - HEAD]) for a, b in zip(starts[:n].tolist(), starts[1:n + 1].tolist())] == spans_ref(data, MIXED)
+        assert [len(c.encode()) for c in after] == [len(c.encode()) for c in text]
+        for c, d in zip(text, after):
+            if c.isascii():
+                assert d == c.lower()
+            elif alike[ord(c)]:
+                assert alike[ord(d)] and MIXED[ord(c)] == MIXED[ord(d)]
+            else:
+                assert c == d
+        assert len({d for c, d in zip(text, after) if alike[ord(c)] and MIXED[ord(c)] == WORD and len(d.encode()) == 2}) < 2
