@@ -5,21 +5,21 @@
 # %% auto #0
 __all__ = ['Bulk', 'bulk_of', 'encode_texts', 'may_hold', 'goes_in_bulk', 'encode_batch', 'encode_array', 'encode', 'short_way']
 
-# %% ../nbs/71_bulk.ipynb #ea67ea6d
+# %% ../nbs/71_bulk.ipynb #73bc4de2
 import os
 import re
 import threading
 from collections.abc import Callable, Collection, Iterable
 
 from . import engine, jit
-from .blocks import DESK, SIZES, Marks, Share, Watched, blocks_of, drive, groups_of, short_kernel, short_of
+from .blocks import DESK, SIZES, Marks, Share, Stretch, Watched, blocks_of, drive, groups_of, short_kernel, short_of
 from .corpus import track
 from .engine import Compiled, Engine, Ragged, around_ids, chances, compiled, finished_rows, ragged, refuse_texts
 from .plans import plan_of
 from .spans import listed, valid_texts
 from .text import decode_text, valid_text
 
-# %% ../nbs/71_bulk.ipynb #6dd20df6
+# %% ../nbs/71_bulk.ipynb #aa4618ce
 def _cut_near(text, at, fresh):
     "The first place from `at` on where a text may be cut; its end if there is none within reach."
     for _ in range(64):
@@ -34,14 +34,14 @@ def _cut_near(text, at, fresh):
 def _cuts(text, size, fresh, marks):
     "Where a long text is cut, its end included; never inside an added token."
     at, out = 0, []
-    while len(text) - at > 2 * size:
+    while len(text) - at > size + size // 2:
         cut = _cut_near(text, at + size, fresh)
         near = text[max(0, cut - marks.reach - 4):cut + marks.reach + 4] if marks else ""
         at = cut
         if not near or cut == len(text) or not marks.stand_in(near.encode("utf-8", "surrogatepass") if isinstance(near, str) else bytes(near)): out.append(cut)
     return [*out, len(text)] if not out or out[-1] < len(text) else out
 
-# %% ../nbs/71_bulk.ipynb #1935dbb9
+# %% ../nbs/71_bulk.ipynb #47dab973
 def _shares(share, size, fresh, marks=None):
     "A share as several, each of about `size` bytes or characters."
     opens = share.opens if isinstance(share.opens, list) else None
@@ -50,10 +50,11 @@ def _shares(share, size, fresh, marks=None):
         if b - a > 1 or not fresh or len(text) <= 2 * size: yield Share(share.texts[a:b], first); continue
         at = 0
         for cut in _cuts(text, size, fresh, marks):
-            yield Share([text[at:cut]], None if at else first, not at, cut == len(text))
+            part = memoryview(text)[at:cut] if not isinstance(text, str) else Stretch(text, at, cut) if cut - at > SIZES.block else text[at:cut]
+            yield Share([part], None if at else first, not at, cut == len(text))
             at = cut
 
-# %% ../nbs/71_bulk.ipynb #1ecdb831
+# %% ../nbs/71_bulk.ipynb #470f7820
 class Bulk:
     "A compiled engine's plan, its added tokens, and tables that threads take and give back."
     def __init__(self,
@@ -81,7 +82,7 @@ class Bulk:
         sink = Sink(min(n, max(n // 3, 1 << 28)) if out is None else 0, 0, len(before) + len(behind), out)
         sink.state[0] = len(before) if share.begins else 0
         blocks = blocks_of(share, self.plan.opening, marks, sink.marks, watch)
-        for _ in drive(self.plan, blocks, table, sink, any(t.__class__ is not str for t in share.texts)): pass
+        for _ in drive(self.plan, blocks, table, sink, not {*map(type, share.texts)} <= {str, Stretch}): pass
         self.tables.append(table)
         return _framed(sink, before, behind, share.begins, share.ends)
 
@@ -108,7 +109,7 @@ def bulk_of(
     if (found := vars(c).get("bulk")) is None: found = c.bulk = Bulk(c)
     return found
 
-# %% ../nbs/71_bulk.ipynb #1568d44f
+# %% ../nbs/71_bulk.ipynb #3d63dc25
 def _run_all(bulk, share, threads, progress, *how):
     "Ids of texts, and their bounds (NumPy arrays)."
     import numpy as np
@@ -116,7 +117,7 @@ def _run_all(bulk, share, threads, progress, *how):
     if not share.texts: done, out = [], np.zeros(0, np.uint32)
     elif threads == 1 and not progress: done, out = [bulk.run(share, *how)], None
     else:
-        shares = list(_shares(share, max(SIZES.block, min(sum(map(len, share.texts)) // (4 * threads), 1 << 24)), bulk.plan.scanner.fresh, how[2]))
+        shares = list(_shares(share, max(SIZES.block, min(sum(map(len, share.texts)) // (6 * threads), 1 << 24)), bulk.plan.scanner.fresh, how[2]))
         out, rooms = _rooms(shares, len(how[0]) + len(how[1]))
         with ThreadPoolExecutor(threads) as pool: done = list(track(pool.map(lambda s, room: bulk.run(s, *how, room), shares, rooms), total=len(shares), desc="encoding", progress=progress, unit="share"))
     at = np.cumsum([0] + [len(ids) for ids, _ in done])
