@@ -257,7 +257,7 @@ def _encode_fully(tok, text, add_special_tokens=True, allowed_special=None, disa
     ids = part_ids(c, text) if chance is None else _ids_by_chance(c, text, *chance[0])
     return ids if tok.post_processor is tok.truncation is tok.padding is None else finished_rows(tok, [ids], add_special_tokens)[0]
 
-# %% ../nbs/45_engine.ipynb #ce03e3f0
+# %% ../nbs/45_engine.ipynb #3f79d742
 def encode(
     tok:"Engine", # An engine, such as a `Tokenizer`
     text:str|bytes, # One text; bytes are UTF-8
@@ -275,7 +275,7 @@ def encode(
             if (quick := tok._quick) is None: quick = tok._quick = _quick_path(tok)
             if (ids := quick(text)) is not None: return ids
         if short is not None and (ids := short(text)) is not None: return ids
-    way = _encode_fully if tok._in_bulk is None or not isinstance(text, (str, bytes)) or len(text) < _LONG else type(tok)._in_bulk
+    way = _encode_fully if not isinstance(text, (str, bytes)) or len(text) < _LONG or tok._in_bulk is None else type(tok)._in_bulk
     return way(tok, text, add_special_tokens, allowed_special, disallowed_special=disallowed_special, dropout=dropout, seed=seed, errors=errors)
 
 # %% ../nbs/45_engine.ipynb #0b331cdd
