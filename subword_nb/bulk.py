@@ -41,13 +41,13 @@ def _cuts(text, size, fresh, marks):
         if not near or cut == len(text) or not marks.stand_in(near.encode("utf-8", "surrogatepass") if isinstance(near, str) else bytes(near)): out.append(cut)
     return [*out, len(text)] if not out or out[-1] < len(text) else out
 
-# %% ../nbs/71_bulk.ipynb #47dab973
+# %% ../nbs/71_bulk.ipynb #3bd6898e
 def _shares(share, size, fresh, marks=None):
     "A share as several, each of about `size` bytes or characters."
     opens = share.opens if isinstance(share.opens, list) else None
     for a, b in groups_of(share.texts, size):
         first, text = share.opens if opens is None else opens[a:b], share.texts[a]
-        if b - a > 1 or not fresh or len(text) <= 2 * size: yield Share(share.texts[a:b], first); continue
+        if b - a > 1 or not fresh: yield Share(share.texts[a:b], first); continue
         at = 0
         for cut in _cuts(text, size, fresh, marks):
             part = memoryview(text)[at:cut] if not isinstance(text, str) else Stretch(text, at, cut) if cut - at > SIZES.block else text[at:cut]
@@ -86,13 +86,12 @@ class Bulk:
         self.tables.append(table)
         return _framed(sink, before, behind, share.begins, share.ends)
 
-# %% ../nbs/71_bulk.ipynb #30e6faef
+# %% ../nbs/71_bulk.ipynb #bed27c23
 def _framed(sink, before, behind, begins, ends):
     "A sink's ids, with added tokens and what stands around texts put where room was left; where each text ends."
     import numpy as np
-    n, places, marks = int(sink.state[0]), sink.ends[:len(sink.marks)], np.array(sink.marks, np.int64)
-    stops = places[marks < 0]
-    if len(stops) < len(marks): sink.out[places[marks >= 0]] = marks[marks >= 0]
+    from subword_nb.machine import put_tokens
+    n, stops = int(sink.state[0]), put_tokens(sink)
     for k, id in enumerate([*behind, *before]): sink.out[stops + k] = id
     if begins and before: sink.out[:len(before)] = before
     if not ends: return sink.ids(), stops + len(behind)
@@ -163,7 +162,7 @@ def _put_together(ids, first, items, texts):
     _copy_items(ids, first, items, bounds, out)
     return Ragged(out, bounds[np.array(texts, np.int64)])
 
-# %% ../nbs/71_bulk.ipynb #82984575
+# %% ../nbs/71_bulk.ipynb #cfa50ecf
 def encode_texts(
     c:Compiled, # A compiled engine that has a plan
     texts:list, # Texts (str, UTF-8 bytes, or other buffers of bytes)
@@ -171,24 +170,23 @@ def encode_texts(
     behind:list[int]=(), # Ids put behind each
     threads:int=1, # How many
     progress:bool|None=None, # A bar, for what takes longer than two seconds
-    opens:bool|None=True, # None: the texts go on where others ended
 )->Ragged: # Ids and bounds
     "Encode texts in bulk."
     bulk = bulk_of(c)
     if bulk.simple:
-        share = Share([t if t.__class__ in (str, bytes) else memoryview(t).cast("B") for t in texts], opens)
+        share = Share([t if t.__class__ in (str, bytes) else memoryview(t).cast("B") for t in texts])
         try: return Ragged(*_run_all(bulk, share, threads, progress, before, behind, bulk.marks, bulk.plan.barred))
         except Watched: pass
-    share, items, starts = _items(bulk, texts, opens, [~i for i in before], [~i for i in behind])
+    share, items, starts = _items(bulk, texts, [~i for i in before], [~i for i in behind])
     return _put_together(*_run_all(bulk, share, threads, progress, (), (), None, ()), items, starts)
 
-# %% ../nbs/71_bulk.ipynb #a69403eb
-def _items(bulk, texts, opens, before, behind):
+# %% ../nbs/71_bulk.ipynb #6b3f702a
+def _items(bulk, texts, before, behind):
     "Parts of texts, and each text as a row of items: numbers of parts, and ids as their inverse."
     share, items, starts = Share([], []), [], [0]
     for text in texts:
         items += before
-        for part, first, id in _parts(bulk, text if text.__class__ is str else decode_text(bytes(text)), opens):
+        for part, first, id in _parts(bulk, text if text.__class__ is str else decode_text(bytes(text))):
             if id is not None: items.append(~id)
             elif any(b.decode() in part for b in bulk.plan.barred): items += [~i for i in engine.part_ids(bulk.c, part, first)]
             else:
@@ -199,11 +197,11 @@ def _items(bulk, texts, opens, before, behind):
         starts.append(len(items))
     return share, items, starts
 
-def _parts(bulk, text, opens):
+def _parts(bulk, text):
     "(part, does it open its text?, id of a token) of a text."
     for a, b, token in bulk.c.raw.spans(text):
         if token is not None: yield "", None, bulk.c.ids[token.content]; continue
-        for x, y, late in bulk.c.late.spans(text[a:b]): yield text[a + x:a + y], opens if a + x == 0 else False, None if late is None else bulk.c.ids[late.content]
+        for x, y, late in bulk.c.late.spans(text[a:b]): yield text[a + x:a + y], a + x == 0, None if late is None else bulk.c.ids[late.content]
 
 def may_hold(
     bulk:Bulk, # See above

@@ -23,10 +23,11 @@ from .draw import clip, printable
 from .hf_format import write_atomically
 from .text import decode_text
 
-# %% ../nbs/83_console.ipynb #236a1dfa
+# %% ../nbs/83_console.ipynb #dac2d553
 _SPELLED = ( # what an error says to somebody who writes Python, and to somebody at a shell
     ('pass errors="replace" or errors="ignore"', "add --errors replace or --errors ignore"),
     (re.escape(" (a str is a path or a pattern; to use the text itself pass it in a list: [text])"), ""),
+    (r"\b(vocab_size|min_frequency)>=(\d+)", lambda m: f"--{m[1].replace('_', '-')} {m[2]} or more"),
     (r"(pass )?\boverwrite=True", lambda m: "add --overwrite" if m[1] else "--overwrite"),
     (r"(pass )?\bresume=False", lambda m: "add --restart" if m[1] else "--restart"),
     (r"'(uint16|uint32)'(?: or None\b)?", lambda m: m[1] + (", or leave it out" if m[0].endswith("None") else "")),

@@ -6,7 +6,7 @@
 __all__ = ['HEAD', 'SEPARATOR', 'THREES', 'THREE', 'ODD', 'LONG_ODD', 'SURROGATE', 'TWOS', 'TWO', 'buffer_of', 'intrinsic',
            'load64', 'trailing_zeros', 'prefetch', 'mask_equal', 'mask_within', 'mask_letters', 'mask_high',
            'places_of', 'decode_at', 'class_table', 'class_of', 'valid_until', 'count_separators', 'Scanner',
-           'scan_spans', 'Sink', 'expect_marks', 'take_ids']
+           'scan_spans', 'Sink', 'expect_marks', 'put_tokens', 'take_ids']
 
 # %% ../nbs/15_machine.ipynb #944007d2
 from collections.abc import Callable
@@ -358,7 +358,7 @@ class Sink:
         out.resize(n, refcheck=False)
         return out
 
-# %% ../nbs/15_machine.ipynb #1fc930c4
+# %% ../nbs/15_machine.ipynb #3f5c64d9
 def expect_marks(
     sink:Sink, # A sink whose `marks` have grown
 )->None:
@@ -367,13 +367,22 @@ def expect_marks(
     if n + 2 > len(sink.ends): sink.ends = np.concatenate([sink.ends, np.zeros(n + 2, np.int64)])
     sink.ends[sink.told:n], sink.told = np.where(new < 0, sink.frame, 1), n
 
+def put_tokens(
+    sink:Sink, # A sink that has met separators
+)->np.ndarray: # int64: places of the separators between texts
+    "Write the ids of tokens where room was left for them."
+    k = int(sink.state[1])
+    said, places = np.array(sink.marks[:k], np.int64), sink.ends[:k]
+    sink.out[places[said >= 0]] = said[said >= 0]
+    return places[said < 0]
+
 def take_ids(
     sink:Sink, # A sink without frames
 )->np.ndarray: # (n,) uint32
     "The ids so far, those of tokens in their places; the sink begins anew."
+    put_tokens(sink)
     n, k = int(sink.state[0]), int(sink.state[1])
-    ids, said, left = sink.out[:n].copy(), np.array(sink.marks[:k], np.int64), sink.ends[k:sink.told].copy()
-    ids[sink.ends[:k][said >= 0]] = said[said >= 0]
+    ids, left = sink.out[:n].copy(), sink.ends[k:sink.told].copy()
     sink.ends[:len(left)], sink.told, sink.taken, sink.state[:2] = left, len(left), sink.taken + k, 0
     del sink.marks[:k]
     return ids

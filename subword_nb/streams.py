@@ -30,7 +30,7 @@ def encode_blocks(
     yield from _streamed(bulk, blocks)
     if len(around[1]): yield np.array(around[1], np.uint32)
 
-# %% ../nbs/72_streams.ipynb #6ec5c7c2
+# %% ../nbs/72_streams.ipynb #4264cc19
 def _streamed(bulk, blocks):
     "Ids of blocks, as soon as they are certain."
     from subword_nb.machine import Sink, take_ids
@@ -40,8 +40,7 @@ def _streamed(bulk, blocks):
     try:
         for n in drive(bulk.plan, parts, table, sink, True):
             if n: yield take_ids(sink)
-    except ValueError as error:
-        if not isinstance(error, (NotUTF8, UnicodeDecodeError)): raise
+    except (NotUTF8, UnicodeDecodeError):
         raise ValueError("a block is not UTF-8; convert the document, or encode it whole with errors=\"replace\"") from None
 
 def _bytes(block):

@@ -67,9 +67,9 @@ def test_generated_texts(name, shared_file):
 @pytest.mark.parametrize("name", FILES)
 def test_all_files(name, shared_file):
     tok = load(shared_file, name)
-    several = texts(N, 1)
-    missed = sum(check(tok, t, k % 3 > 0) for k, t in enumerate(several))
-    assert missed <= len(several) // 10, f"{missed} of {len(several)} texts went the ordinary way"
+    several, barred = texts(N, 1), [b.decode() for b in bulk.bulk_of(compiled(tok)).plan.barred]
+    missed = [t for k, t in enumerate(several) if check(tok, t, k % 3 > 0) and not any(b in t for b in barred)]
+    assert len(missed) <= len(several) // 10, f"{len(missed)} of {len(several)} texts went the ordinary way: {missed[:5]}"
     for block in (7, 64, 1 << 10):
         blocks.SIZES.block = block
         check(tok, "\n".join(several[:200]))

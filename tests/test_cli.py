@@ -87,7 +87,7 @@ MISTAKES = {
     "a missing file": (["train", "nothing.txt", "-o", "x.json"], "nothing.txt"),
     "an empty corpus": (["train", "empty.txt", "-o", "x.json"], "the corpus is empty"),
     "bytes that are no text": (["train", "bad.txt", "-o", "x.json"], "bad.txt: byte 0xe9 at offset 3"),
-    "a vocabulary too small": (["train", "text.txt", "--vocab-size", "9", "-o", "x.json"], "pass vocab_size>=256"),
+    "a vocabulary too small": (["train", "text.txt", "--vocab-size", "9", "-o", "x.json"], "pass --vocab-size 256 or more"),
     "special tokens twice": (["train", "text.txt", "--special-token", "<s>", "--special-token", "<s>", "-o", "x.json"], "more than once"),
     "no place for the result": (["train", "text.txt"], "add -o tok.json"),
     "an unknown algorithm": (["train", "text.txt", "--algorithm", "magic", "-o", "x.json"], "char_bpe"),
