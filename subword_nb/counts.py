@@ -51,31 +51,35 @@ def merge_counts(
         for piece, n in part.items(): total[piece] = total.get(piece, 0) + n
     return total
 
-# %% ../nbs/13_counts.ipynb #74c93acf
+# %% ../nbs/13_counts.ipynb #4e10b122
 @dataclass(frozen=True, eq=False)
 class FlatCounts:
     "Pretoken counts as three flat arrays, the form that kernels read."
     data:Any # NumPy array, uint8: the UTF-8 bytes of all pretokens, one after the other
     bounds:Any # NumPy array, int64, n+1: pretoken k is data[bounds[k]:bounds[k+1]]
     counts:Any # NumPy array, int64, n: how often each occurs
+    bytewise:bool=False # True: the pretokens are bytes, for a model that starts from bytes; False: they are text
 
     def __len__(self): return len(self.counts)
     def __repr__(self): return f"FlatCounts({len(self)} pretokens, {len(self.data)} bytes)"
 
-    def to_dict(self)->dict[str,int]: # Pretoken → count, in the arrays' order
+    def to_dict(self)->dict: # Pretoken (str, or bytes if bytewise) → count, in the arrays' order
         "The counts as a dict again."
         data, bounds = self.data.tobytes(), self.bounds.tolist()
-        return {data[a:b].decode(): n for a, b, n in zip(bounds, bounds[1:], self.counts.tolist())}
+        spelled = (lambda piece: piece) if self.bytewise else bytes.decode
+        return {spelled(data[a:b]): n for a, b, n in zip(bounds, bounds[1:], self.counts.tolist())}
 
-# %% ../nbs/13_counts.ipynb #de1c9323
+# %% ../nbs/13_counts.ipynb #6a6090da
 def flatten_counts(
-    counts:dict[str,int], # Pretoken → count, from 0 to 2**63-1
+    counts:dict, # Pretoken → count, from 0 to 2**63-1; all text, or all bytes
 )->FlatCounts: # The same in the same order; the arrays are new
     "Lay counts out as flat arrays."
     import numpy as np
     for piece, n in counts.items():
         if not isinstance(n, int) or not 0 <= n < 2**63: raise ValueError(f"count of {piece!r} is {n!r}; pass whole numbers from 0 to 2**63-1")
-    blobs = [encode_text(piece) for piece in counts]
+    kinds = {*map(type, counts)}
+    if len(kinds) > 1: raise ValueError(f"the pretokens are of {len(kinds)} types ({', '.join(sorted(k.__name__ for k in kinds))}); pass all as text or all as bytes")
+    blobs = [*counts] if bytes in kinds else [encode_text(piece) for piece in counts]
     bounds = np.zeros(len(blobs) + 1, np.int64)
     np.cumsum([len(b) for b in blobs], out=bounds[1:])
-    return FlatCounts(np.frombuffer(b"".join(blobs), np.uint8).copy(), bounds, np.array([*counts.values()], np.int64))
+    return FlatCounts(np.frombuffer(b"".join(blobs), np.uint8).copy(), bounds, np.array([*counts.values()], np.int64), bytes in kinds)
