@@ -100,7 +100,7 @@ def test_one_endless_line_is_cut_between_words_and_then_anywhere(tmp_path, monke
     p = write(tmp_path / "line", b"word " * 700_000)
     docs = list(documents(p))
     assert len(docs) > 2 and all(d.startswith((" word", "word")) for d in docs) and "".join(docs) == "word " * 700_000
-    monkeypatch.setattr(corpus, "_LONGEST", 1 << 20)
+    monkeypatch.setattr(corpus, "LONGEST", 1 << 20)
     p = write(tmp_path / "solid", b"x" * 5_000_000)
     docs = list(documents(p))
     assert len(docs) > 1 and max(map(len, docs)) <= 3 << 20 and "".join(docs) == "x" * 5_000_000

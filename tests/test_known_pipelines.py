@@ -639,7 +639,7 @@ def test_unigram_scores_far_below_the_others(name, tmp_path):
     path.write_text(json.dumps({"version": "1.0", "added_tokens": tokens, "model": {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": spells}}), encoding="utf-8")
     tok, ref = Tokenizer.load(path), lib().Tokenizer.from_file(str(path))
     for text in ("qbcd", "bcdq", "qqb<N>cd", "a", "zqbcdz"): same(tok.align(text), ref.encode(text), text)
-    if spells:  # a byte piece that cannot be meant is never matched here, see room 55
+    if spells:  # a byte piece that cannot be meant is never matched here, see room 57
         assert tok.tokenize("<0x41>") == ["<0x3C>", "0", "x", "4", "1", ">"] and ref.encode("<0x41>").tokens == ["<0x41>"]
 
 

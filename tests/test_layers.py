@@ -11,7 +11,7 @@ from notebooks import ROOT, imported_modules, modules, notebooks, numbered
 
 NUMBERED = numbered()
 # Rooms whose kernels need NumPy at once; every other room is on the short path and loads without it.
-MAY_NEED_NUMPY = {"bpe_arrays", "unigram_arrays", "machine", "automaton", "scanners", "word_scanners", "span_table", "bpe_kernels", "bpe_misses", "wordpiece_misses", "unigram_bytes", "unigram_misses", "span_places", "short_texts", "span_counts"}
+MAY_NEED_NUMPY = {"bpe_arrays", "wordpiece_arrays", "unigram_arrays", "machine", "automaton", "scanners", "word_scanners", "span_table", "bpe_kernels", "bpe_misses", "wordpiece_misses", "unigram_bytes", "unigram_misses", "span_places", "short_texts", "span_counts"}
 HEAVY = ["numba", "regex", "tqdm", "matplotlib"]
 DEV_ONLY = ["nbdev", "fastcore", "execnb", "IPython", "pytest"]
 

@@ -205,7 +205,7 @@ def test_files_that_hugging_face_made(tmp_path):
 
 @pytest.mark.peers
 def test_where_the_libraries_part(tmp_path):
-    "The corners that room 55 tells of; when one of them closes, its sentence goes."
+    "The corners that room 57 tells of; when one of them closes, its sentence goes."
     tokenizers = pytest.importorskip("tokenizers")
 
     def both(tok):

@@ -13,8 +13,8 @@ import pytest
 from subword_nb import unigram_arrays
 from subword_nb.corpus import TOY_COUNTS
 from subword_nb.lattice import build_lattice, viterbi
-from subword_nb.unigram_arrays import best_alternative, best_paths, e_step, keep_edges, logs, make_edges, probabilities, viterbi_counts
-from subword_nb.unigram_em import e_step_ref, em_ref, m_step, psi
+from subword_nb.unigram_arrays import best_alternative, best_paths, e_step, keep_edges, listed, make_edges, viterbi_counts
+from subword_nb.unigram_em import e_step_ref, em_ref, exps, logs, m_step, probabilities, psi
 
 
 def case(rng, letters="abé", most=9):
@@ -80,9 +80,21 @@ def test_kept_edges_are_those_of_the_smaller_vocabulary():
         alive = np.array([len(p) == 1 or rng.random() < 0.5 for p in pieces])
         smaller = [p for p, stays in zip(pieces, alive) if stays]
         kept, made = keep_edges(make_edges(counts, pieces), alive, renumber=True), make_edges(counts, smaller)
-        assert all(a.dtype == b.dtype and a.tolist() == b.tolist() for a, b in zip(kept, made))
+        assert all(a.dtype == b.dtype and a.tolist() == b.tolist() for a, b in zip(kept[:-1], made[:-1]))
+        for at, piece in zip(kept.at.tolist(), smaller):  # any place will do
+            assert "".join(counts)[at:at + len(piece)] == piece if at >= 0 else not any(piece in w for w in counts)
         same = keep_edges(make_edges(counts, pieces), alive)
-        assert [pieces[i] for i in same.piece] == [smaller[i] for i in kept.piece]
+        for k in range(len(counts)):
+            assert [(s, t, pieces[i]) for s, t, i in listed(same, k)] == [(s, t, smaller[i]) for s, t, i in listed(kept, k)]
+
+
+def test_edges_are_the_places_of_all_pieces():
+    rng = random.Random(8)
+    for _ in range(300):
+        counts, pieces, _ = case(rng)
+        edges = make_edges(counts, pieces)
+        for k, text in enumerate(counts):
+            assert listed(edges, k) == sorted((s, s + len(p), i) for i, p in enumerate(pieces) for s in range(len(text)) if text.startswith(p, s))
 
 
 def digest(threads=1):
@@ -119,8 +131,14 @@ def test_blocks_cover_everything_once(monkeypatch):
     rng = random.Random(4)
     for _ in range(500):
         costs = np.cumsum([0, *rng.choices([0, 0, 1, 2, 40], k=rng.randrange(30))])
-        blocks = [*unigram_arrays._in_blocks(costs, lambda a, b: (a, b), 1)]
-        assert blocks[0][0] == 0 and blocks[-1][1] == len(costs) - 1 and len(blocks) <= 16
+        monkeypatch.setattr(unigram_arrays, "_CHUNK", rng.choice([1, 5, 1 << 21]))
+        blocks = [*unigram_arrays._in_blocks(costs, list, 1, rng.choice([0, 9]))]
+        assert len(blocks) <= 16
+        blocks = [chunk for block in blocks for chunk in block]
+        if len(costs) == 1:
+            assert blocks == []
+            continue
+        assert blocks[0][0] == 0 and blocks[-1][1] == len(costs) - 1
         assert all(b == c and a <= b for (a, b), (c, _) in zip(blocks, blocks[1:]))
 
 
@@ -129,7 +147,7 @@ def test_em_never_lowers_the_likelihood():
     for _ in range(300):
         counts, pieces, prob = case(rng)
         edges, prob = make_edges(counts, pieces), np.array(prob) / sum(prob)
-        if not len(edges.piece):
+        if not len(edges.longest):
             continue
         before = -math.inf
         for _ in range(8):
@@ -150,9 +168,8 @@ def test_expected_counts_spell_the_corpus():
 @pytest.mark.parametrize("p, q", [(1, 1), (1e-3, 2e-3), (2.0**-800, 2.0**-800), (1, 2.0**-800), (2.0**-800, 1)])
 def test_a_megabyte_pretoken(p, q):
     n = 1_000_001
-    start = np.repeat(np.arange(n, dtype=np.int32), 2)[:-1]
-    piece = np.tile(np.array([0, 1], np.int32), n)[:-1]
-    edges = unigram_arrays.Edges(np.array([0, len(start)]), start, start + piece + 1, piece, np.array([n], np.int32), np.array([3]))
+    longest = np.append(np.ones(n - 1, np.int32), np.int32(0))
+    edges = unigram_arrays.Edges(np.array([0, n]), np.array([3]), longest, np.array([-1, 0], np.int32), np.array([1, 2], np.int32), np.zeros(2, np.int32))
     expected, total = e_step(edges, [p, q])
     assert np.isfinite(expected).all() and expected @ [1, 2] == pytest.approx(3 * n, rel=1e-9)
     tokens = viterbi_counts(edges, logs([p, q]))
@@ -179,7 +196,7 @@ def test_logarithms_and_powers():
     assert (abs(logs(x) - wanted) <= 5e-16 * abs(wanted)).all()
     y = -(10 ** rng.uniform(-12, math.log10(550), 20000))
     wanted = np.array([math.exp(v) for v in y])
-    assert (abs(unigram_arrays._exps(y) - wanted) <= 1e-15 * wanted).all() and (unigram_arrays._exps(y) <= 1).all()
+    assert (abs(exps(y) - wanted) <= 1e-15 * wanted).all() and (exps(y) <= 1).all()
 
 
 def test_psi():

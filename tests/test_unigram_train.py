@@ -28,7 +28,7 @@ room.FEW = FEW
 found = room.unigram_train(count_pretokens(COURSE_CORPUS, "metaspace"), 90, ["<s>"], ["token"], min_frequency=1, character_coverage=0.99, required_chars="é")
 print(json.dumps([found.pieces, [s.hex() for s in found.scores], [[n, loss.hex()] for n, loss in found.history], found.ended]))
 """
-PINNED = "1a397cb2c04a6713"  # of what TRAIN prints
+PINNED = "c84230dec7995468"  # of what TRAIN prints
 
 
 def learned_by(few=0, **environment):

@@ -13,11 +13,11 @@ import pytest
 from subword_nb.bpe import start_vocabulary
 from subword_nb.bpe_learn import learn_merges
 from subword_nb.corpus import COURSE_CORPUS, TOY_COUNTS, documents
-from subword_nb.counts import count_pretokens
+from subword_nb.counts import count_pretokens, flatten_counts
 from subword_nb.pretokenizers import pretokenizer
 from subword_nb.wordpiece import wordpiece_encode_ref, wordpiece_train_ref
 from subword_nb.wordpiece_encode import WordPiece, match_trie, wordpiece_encode
-from subword_nb.wordpiece_train import learn_pieces, wordpiece_train
+from subword_nb.wordpiece_train import corpus_symbols, learn_pieces, new_state, truncate_pieces, wordpiece_train
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -57,7 +57,7 @@ def random_corpus(rng):
     letters, prefix = rng.choice([("ab", "##"), ("abcde", "##"), ("aé漢", "##"), ("a#", "##"), ("ab#", "#"), ("ab", "a"), ("abc", "")])
     counts = {}
     for _ in range(rng.randrange(1, 10)):
-        counts["".join(rng.choices(letters, k=rng.randrange(1, 12)))] = rng.choice([1, 1, 2, 3, 2**63, 10**30])
+        counts["".join(rng.choices(letters, k=rng.randrange(1, 12)))] = rng.choice([1, 1, 2, 3, 2**40, 2**55])
     return counts, dict(
         tie_break=rng.choice(["first", "ids", "bytes"]), min_frequency=rng.choice([0, 1, 2, 3]), max_token_length=rng.choice([None, None, 2, 5]),
         special_tokens=rng.choice([(), ["[UNK]"], ["ab", "##b", "#a"]]), limit_alphabet=rng.choice([None, None, 1, 2]), continuing_subword_prefix=prefix,
@@ -70,7 +70,9 @@ def test_incremental_training_is_the_reference(n):
     for _ in range(n):
         counts, options = random_corpus(rng)
         size = rng.choice([12, 30, 60])
-        assert wordpiece_train(counts, size, **options) == wordpiece_train_ref(counts, size, **options), (counts, size, options)
+        expected = wordpiece_train_ref(counts, size, **options)
+        assert wordpiece_train(counts, size, **options) == expected, (counts, size, options)
+        assert wordpiece_train(flatten_counts(counts), size, **options) == expected, (counts, size, options)
 
 
 @pytest.mark.slow
@@ -84,7 +86,8 @@ def test_incremental_training_is_the_reference_on_real_text(shared_file, tie_bre
 
 
 def test_result_does_not_depend_on_the_hash_seed():
-    code = "from subword_nb.corpus import *; from subword_nb.wordpiece_train import *; print([wordpiece_train(TOY_COUNTS, 20, tie_break=t) for t in ('first', 'ids', 'bytes')])"
+    code = """from subword_nb.corpus import *; from subword_nb.counts import *; from subword_nb.wordpiece_train import *
+print([wordpiece_train(c, 60, tie_break=t) for t in ('first', 'ids', 'bytes') for c in (TOY_COUNTS, flatten_counts(count_pretokens(COURSE_CORPUS, 'bert')))])"""
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONHASHSEED": seed}) for seed in ("1", "2")]
     assert runs[0].stdout == runs[1].stdout != "", runs[0].stderr
 
@@ -121,9 +124,49 @@ def test_what_cannot_be_counted_is_refused(objective):
             wordpiece_train(TOY_COUNTS, 50, objective=objective, **options)
 
 
-def test_tie_rule_is_checked_by_the_loop_as_well():
+def test_tie_rule_is_checked_with_the_arrays_as_well():
+    names, symbol, length, weight = corpus_symbols({"ab": 1})
     with pytest.raises(ValueError, match="not a rule"):
-        learn_pieces([[0, 1]], [1], ["a", "##b"], 3, tie_break="random")
+        new_state(symbol, length, weight, names, tie_break="random")
+
+
+def test_counts_above_the_range_of_a_word_are_refused():
+    for counts in ({"ab": 10**30}, {"ab": 2**62}, {"a": 2**62, "b": 2**62}, {"a": 2**63}):
+        with pytest.raises(ValueError, match="pass smaller counts"):
+            wordpiece_train(counts, 50)
+    with pytest.raises(ValueError, match="pass smaller counts"):
+        wordpiece_train(flatten_counts({"ab": 2**62}), 50)
+    assert wordpiece_train({"ab": 2**62 - 1}, 50).scores[0].denominator == 2**62 - 1
+    with pytest.raises(ValueError, match="works on characters"):
+        wordpiece_train(flatten_counts({b"ab": 1}), 50)
+
+
+@pytest.mark.parametrize("tie_break", ["ids", "first", "bytes"])
+@pytest.mark.parametrize("prefix", ["##", ""])
+def test_stopping_going_on_and_cutting_on_real_text(shared_file, tie_break, prefix):
+    "Without a prefix most merges spell a piece that was there before."
+    counts = count_pretokens(documents(shared_file("corpus/botchan.txt")), "bert")
+    options = dict(tie_break=tie_break, continuing_subword_prefix=prefix)
+    start = len(wordpiece_train(counts, 10**6, min_frequency=10**6, **options).pieces)
+    full = wordpiece_train(counts, start + 300, **options)
+    assert full == wordpiece_train(flatten_counts(counts), start + 300, **options)
+    for n in (0, 1, 77, len(full.pieces) - start):
+        short = wordpiece_train(counts, start + n, **options)
+        assert truncate_pieces(full, start + n, prefix) == short
+        assert wordpiece_train(counts, start + 300, known=short, **options) == full
+
+
+def test_a_run_is_resumed_from_every_snapshot(shared_file):
+    counts = dict(list(count_pretokens(documents(shared_file("corpus/botchan.txt")), "bert").items())[:3000])
+    names, symbol, length, weight = corpus_symbols(counts)
+    pieces = sorted(names)
+    ids, found = {p: i for i, p in enumerate(pieces)}, []
+    state = new_state([ids[names[i]] for i in symbol.tolist()], length, weight, pieces)
+    rules = learn_pieces(*state, pieces, 3000, watch=lambda *told: found.append(told[3]()), every=0, work=1000)
+    assert rules == wordpiece_train(counts, 3000)
+    assert len(found) > 20
+    for snapshot in [found[0], *found[5::20], found[-1]]:
+        assert wordpiece_train(counts, 3000, resume=pickle.loads(pickle.dumps(snapshot))) == rules
 
 
 def test_bytes_are_no_word():
