@@ -4,7 +4,7 @@ __version__ = "0.1.0"
 __all__ = ["AddedToken", "Tokenizer", "TrainingReport", "warm_up"]
 
 _HOME = {"AddedToken": "vocab", "Tokenizer": "tokenizer", "TrainingReport": "training"}
-_KERNEL_ROOMS = ("machine", "automaton", "scanners", "word_scanners", "span_table", "bpe_train", "unigram_arrays", "bpe_kernels", "bpe_misses", "wordpiece_misses", "unigram_misses", "bulk", "bulk_align")
+_KERNEL_ROOMS = ("machine", "automaton", "scanners", "word_scanners", "span_table", "bpe_train", "wordpiece_train", "unigram_arrays", "unigram_train", "span_counts", "bpe_kernels", "bpe_misses", "wordpiece_misses", "unigram_misses", "bulk", "bulk_align")
 
 
 def __getattr__(name):

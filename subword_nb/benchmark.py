@@ -341,7 +341,7 @@ def _give_back():
     gc.collect()
     with suppress(OSError, AttributeError, TypeError): ctypes.CDLL(None).malloc_trim(0)
 
-# %% ../nbs/88_benchmark.ipynb #51d83ed7
+# %% ../nbs/88_benchmark.ipynb #5becba9d
 def measure_training(
     job:Training, # What is measured
 )->dict: # What `passes` gives, of one pass; bytes; tokens: pieces learned, or pre-tokens counted; digest; peak: bytes; pieces; for Unigram nats and pieces_used for each character
@@ -361,7 +361,7 @@ def measure_training(
 
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "nonsense.txt"
-        small.write_text(nonsense(1 << 20), encoding="utf-8", newline="\n")
+        small.write_text(nonsense(60_000) * 20 if job.algorithm == "unigram" else nonsense(1 << 20), encoding="utf-8", newline="\n")
         run((str(small), 2000))
     _give_back()
     return passes(run, (job.path, job.size), look, repeats=0) | {"bytes": os.path.getsize(job.path), "count": 1}

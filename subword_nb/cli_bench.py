@@ -198,14 +198,15 @@ TRAIN_GOALS = [ # what, text, against, in what, least ratio of theirs to ours
     *((f"unigram {n}", "english", ("sentencepiece", "sentencepiece alike"), "seconds", 5) for n in (8000, 32000)), *((f"unigram {n}", "english", ("sentencepiece alike",), "nats", 1) for n in (8000, 32000)),
     *(("bpe 32000", "english", ("rustbpe",), what, 1) for what in ("peak", "memory"))]
 
-# %% ../nbs/90_cli_bench.ipynb #abdde960
+# %% ../nbs/90_cli_bench.ipynb #e021e1f2
 def _train_goals(groups):
     "Lines about trainings."
     find = lambda what, text, threads=1: {r["library"]: r for r in groups.get((what, text, "train", threads), []) if "error" not in r}
     worth = lambda r, what: r["cpu"]["first"]["best"] if what == "seconds" else r.get(what)
     for what, text, against, of, least in TRAIN_GOALS:
         there = find(what, text)
-        ours, theirs = worth(there["subword_nb"], of) if "subword_nb" in there else None, [x for n in against if n in there and (x := worth(there[n], of)) is not None]
+        if "subword_nb" not in there: continue
+        ours, theirs = worth(there["subword_nb"], of), [x for n in against if n in there and (x := worth(there[n], of)) is not None and abs(there[n]["tokens"] / there["subword_nb"]["tokens"] - 1) <= 0.001]
         if ours and theirs: yield f"{what}, {text}, {of}, against {' or '.join(against)}", f"{min(theirs) / ours:.2f}×", f"{least:g}×", min(theirs) / ours >= least
     there = find("wordpiece 30000", "english")
     if {"subword_nb", "subword_nb score"} <= there.keys():
@@ -287,13 +288,14 @@ def suite_training(
     sources = {t: [f] for t, f in files.items()} | ({"mixed": [*files.values()]} if len(files) == 2 else {})
     return [r for said, t, most, n in TRAIN_SUITE if t in sources for r in _trainings(said, t, sources[t], n, libraries, min(most * 10**6, limit or most * 10**6), folder, large and most == 60)]
 
-# %% ../nbs/90_cli_bench.ipynb #851b336d
+# %% ../nbs/90_cli_bench.ipynb #610360df
 def _trainings(said, name, sources, threads, libraries, most, folder, large=False):
     "The row of a training, its text equal parts of its sources; and if wished one of ten times the text, ours alone."
     algorithm, _, size = said.partition("=")
     if algorithm not in TRAINERS or size.isdigit() == (algorithm == "counts"): raise ValueError(f"--train {said} is not understood; pass counts, or {', '.join(f'{a}=8000' for a in TRAINERS if a != 'counts')}")
     names = tuple(n for n in TRAINERS[algorithm] if libraries is None or n.split()[0] in libraries)
-    part = lambda source: cut(text_of(source), most // len(sources))[0] if most else text_of(source)
+    if not names: return []
+    part = lambda source: (cut(text_of(source), most // len(sources)) or [""])[0] if most else text_of(source)
     file = _file(f"{name} {most}", lambda: "\n".join(map(part, sources)), folder)
     rows = [TrainRow(name, file, algorithm, int(size or 0), threads, names)]
     if not large or algorithm != "bpe": return rows
@@ -362,10 +364,10 @@ def _asked(only, train, other):
     if only == "train" and other: raise ValueError("--only train encodes nothing; leave out --tokenizer and --case")
     return only != "train" and (only == "encode" or other or not train), train or ([*_TRAIN] if only == "train" else [])
 
-# %% ../nbs/90_cli_bench.ipynb #2387677c
+# %% ../nbs/90_cli_bench.ipynb #ff996fbe
 def bench_command(
     tokenizer: Annotated[list[str] | None, typer.Option("--tokenizer", "-t", metavar="NAME=FILE,FILE", help="A vocabulary in one or more formats; or bpe, wordpiece, unigram: trained on the spot. Repeat for more.  [default: bpe]", show_default=False)] = None, # What is measured
-    text: Annotated[list[str] | None, typer.Option("--text", metavar="NAME=FILE", help="A text (pattern, .gz, .xz …); or prose, code, scripts. Repeat for more.  [default: prose]", show_default=False)] = None, # On which texts
+    text: Annotated[list[str] | None, typer.Option("--text", metavar="NAME=FILE", help="A text (pattern, .gz, .xz …); or prose, code, scripts. Repeat for more.  [default: prose; for training, code]", show_default=False)] = None, # On which texts
     case: Annotated[list[str] | None, typer.Option("--case", help="whole, list, documents (4 KB), cold, hostile, or short strings of so many characters. Repeat for more.  [default: whole, documents, 20, cold]", show_default=False)] = None, # In which ways
     library: Annotated[list[str] | None, typer.Option("--library", "-l", help="Only these libraries.", show_default=False)] = None, # Which libraries
     threads: Annotated[list[int] | None, typer.Option("--threads", help="For whole texts and documents; repeat for more.  [default: 1]", show_default=False)] = None, # How many threads
@@ -383,12 +385,13 @@ def bench_command(
     "Time tokenizer libraries side by side."
     libraries, old = _chosen(library), json.loads(compare.read_text(encoding="utf-8")) if compare else None
     encodes, trains = _asked(only, train, bool(tokenizer or case))
+    if encodes and not libraries: raise ValueError(f"--library {library[0]} only trains; add --only train, or --train bpe=32000")
     if suite and not suite.is_dir(): raise ValueError(f"--suite {suite} is no folder; pass one that holds vocab/ and corpus/")
     with tempfile.TemporaryDirectory() as place:
         folder, most, rows = Path(place), round(limit * 10**6), []
         if suite: rows = (suite_rows(suite, libraries, folder, most) if encodes else []) + (suite_training(suite, library, folder, most, large) if only != "encode" else [])
         elif encodes: rows = _planned(tokenizer or ["bpe"], text or ["prose"], case or ["whole", "documents", "20", "cold"], threads or [1], libraries, limit, folder)
         if not suite: rows += [r for name, source in map(_named, text or ["code"]) for t in trains for n in threads or [1] for r in _trainings(t, name, [source], n, library, most, folder, large)]
-        if not rows: raise ValueError(f"{suite} holds none of the files that are needed, such as {SUITE_FILES['gpt2'].split(',')[0]}")
+        if not rows: raise ValueError(f"{suite} holds none of the files that are needed, such as {SUITE_FILES['gpt2'].split(',')[0]}" if suite else f"--library {' '.join(library or [])} learns nothing of {', '.join(trains)}")
         records = _run(rows, {"rounds": rounds, "repeats": repeats, "seconds": seconds}, out)
     if old: print(compared(records, old["records"]))

@@ -71,7 +71,7 @@ def _facts(x, seen):
     elif type(x).__module__ in ("builtins", "numpy") and not callable(x): yield f"{type(x).__name__} {x!r}"
     else: yield f"{type(x).__module__}.{getattr(x, '__qualname__', type(x).__qualname__)}"
 
-# %% ../nbs/03_jit.ipynb #b9362dd1
+# %% ../nbs/03_jit.ipynb #a1780476
 def _digest(data):
     "A number for bytes, in hexadecimal."
     import hashlib # three milliseconds that a short run does not spend
@@ -83,7 +83,7 @@ def _names(code):
 
 def _stamp(kernel):
     "A number for all that a kernel's machine code depends on, apart from the processor and Numba."
-    facts = (*_facts(kernel, set()), str(checked()), sys.implementation.cache_tag or "")
+    facts = (*_facts(kernel, set()), str(getattr(kernel.py_func, "borrows", False)), str(checked()), sys.implementation.cache_tag or "")
     return _digest("\0".join(facts).encode("utf-8", "surrogatepass"))[:24]
 
 # %% ../nbs/03_jit.ipynb #b9ee3cf4
@@ -273,7 +273,7 @@ def _undisturbed():
         BaseFunction.get_call_type = ask
         if collects: gc.enable()
 
-# %% ../nbs/03_jit.ipynb #76b59d46
+# %% ../nbs/03_jit.ipynb #5b1660dc
 _trial = {}
 
 def _works():
@@ -287,10 +287,11 @@ def _works():
         except Exception: _trial["works"] = False
     return _trial["works"]
 
-def _ways(inside):
-    "What Numba is told beside the usual."
-    try: return {"pipeline_class": _compiler(inside)}
-    except (AttributeError, ImportError): return {}
+def _ways(fn, inside):
+    "What Numba is told beside the usual; a kernel that `borrows` neither makes arrays nor keeps any, so nobody counts who holds them."
+    counts = {"_nrt": False} if getattr(fn, "borrows", False) else {}
+    try: return counts | {"pipeline_class": _compiler(inside)}
+    except (AttributeError, ImportError): return counts
 
 # %% ../nbs/03_jit.ipynb #d7e89d2a
 _mode = ContextVar("mode", default="") # "few": kernels that are not compiled stay plain; "plain": all do, within a plain kernel
@@ -323,7 +324,7 @@ class Kernel:
 
     def __repr__(self): return f"<kernel {self.__name__}, {'compiled at its first call' if self.compiled is None else 'compiled'}>"
 
-# %% ../nbs/03_jit.ipynb #d698575b
+# %% ../nbs/03_jit.ipynb #839d4a83
 _lock, _making = threading.RLock(), {}
 
 def _resolve(kernel, inside=False):
@@ -345,9 +346,8 @@ def _compile(kernel, which):
     cells = fn.__closure__ and tuple(CellType(put(c.cell_contents)) for c in fn.__closure__)
     twin = update_wrapper(FunctionType(fn.__code__, scope, fn.__name__, fn.__defaults__, cells), fn)
     del twin.__wrapped__
-    inside = which == "inside"
-    made = numba.njit(nogil=True, error_model="numpy", boundscheck=checked(), no_cfunc_wrapper=True, no_cpython_wrapper=inside, **_ways(inside))(twin)
-    if inside: _making[kernel, which] = made
+    made = numba.njit(nogil=True, error_model="numpy", boundscheck=checked(), no_cfunc_wrapper=True, no_cpython_wrapper=which == "inside", **_ways(fn, which == "inside"))(twin)
+    if which == "inside": _making[kernel, which] = made
     elif not cells: made._cache = _Store(kernel)
     for name in _names(fn.__code__) & scope.keys(): scope[name] = put(scope[name])
     return made

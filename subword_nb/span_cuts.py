@@ -18,10 +18,10 @@ from .spans import keeps_space, later_words
 if TYPE_CHECKING:
     import numpy as np
 
-# %% ../nbs/49_span_cuts.ipynb #ce39507c
+# %% ../nbs/49_span_cuts.ipynb #c41387ac
 class Cuts(NamedTuple):
     "How raw text is cut into spans that can be normalized and split one by one."
-    scanner: object # What cuts, see room 15
+    scanner: object # What cuts, a `Scanner`
     pretokens: Callable|None = None # span (bytes) → its pre-tokens (text); None: a span is a pre-token, spelled as it stands
     opening: Callable|None = None # (part as bytes, does it open the text?) → what is put before it
     normalize: Callable|None = None # Text → text, for the whole text before it is cut; None: nothing

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from subword_nb.draw import Strip
     from subword_nb.normalizers import Normalizer
 
-# %% ../nbs/85_tokenizer.ipynb #fcec4cbe
+# %% ../nbs/85_tokenizer.ipynb #e6239ad9
 def load(
     cls:type, # `Tokenizer`
     path:str|os.PathLike, # A file or folder of any of the `KINDS` of room 68, a published encoding such as "cl100k_base", or "org/name" on the hub
@@ -58,7 +58,7 @@ def _read(path, allow_code, options):
     folder = hub_folder(path, **{k: options[k] for k in _HUB if k in options})
     return read_file(folder, allow_code, **{k: v for k, v in options.items() if k not in _HUB})
 
-# %% ../nbs/85_tokenizer.ipynb #4a930825
+# %% ../nbs/85_tokenizer.ipynb #3fd38779
 def save(
     tok:"Tokenizer", # A tokenizer
     path:str|os.PathLike, # Where; .model is SentencePiece's, .tiktoken a list of ranks, .txt a list of pieces, .codes subword-nmt's, a folder takes vocab.json and merges.txt, anything else is a tokenizer.json
@@ -162,11 +162,12 @@ class _Later:
         setattr(self.owner, self.name, self.wrap(found) if self.wrap else found)
         return getattr(cls if tok is None else tok, self.name)
 
-# %% ../nbs/85_tokenizer.ipynb #38e07e41
+# %% ../nbs/85_tokenizer.ipynb #554651a5
 class _Calls:
-    "tiktoken's calls, for whoever comes from there."
+    "tiktoken's calls, for whoever comes from there; and what makes other tokenizers of one."
     encode_ordinary, encode_with_unstable, encode_single_token, to_tiktoken = *(_Later("tiktoken_calls") for _ in range(3)), _Later("tiktoken_format")
     decode_with_offsets, decode_single_token_bytes, decode_tokens_bytes, token_byte_values = (_Later("tiktoken_calls") for _ in range(4))
+    truncate, extend, train_new, translated = *(_Later("growing") for _ in range(3)), _Later("translate")
     n_vocab = property(lambda self: len(self.id2piece), doc="One more than the highest id, holes included; `vocab_size` counts the pieces.")
 
 # %% ../nbs/85_tokenizer.ipynb #62abb6a3

@@ -6,7 +6,7 @@
 __all__ = ['RECIPES', 'TrainingReport', 'Learned', 'pretoken_counts', 'learn_bpe', 'learn_wordpiece', 'learn_unigram',
            'learn_wordlevel', 'options_of', 'train']
 
-# %% ../nbs/54_training.ipynb #df2f31e7
+# %% ../nbs/54_training.ipynb #a6153d68
 import inspect
 import math
 import os
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import decoders, normalizers
-from .bpe_encode import BPE
+from .bpe_encode import BPE, Rules
 from .bpe_train import bpe_train
 from .checkpoints import Checkpoint, keep_counts, keep_snapshot
 from .counting import count_corpus
@@ -116,9 +116,7 @@ def pretoken_counts(
 
 def _limits(threads, memory, max_pretokens): return dict(threads=threads or os.cpu_count() or 1, memory=memory, max_spans=max_pretokens)
 
-# %% ../nbs/54_training.ipynb #a69492aa
-def _now(fn, watch, resume): return dict(watch=watch, resume=resume) if "watch" in inspect.signature(fn).parameters else {} # TEMPORARY
-def _tmp(counts): return counts.to_dict() if isinstance(counts, FlatCounts) else counts # TEMPORARY
+# %% ../nbs/54_training.ipynb #c991f8b0
 def _given_counts(counts, bytewise):
     "Counts that a caller made, checked: text (or bytes, for a model of bytes) and how often."
     if isinstance(counts, FlatCounts):
@@ -169,7 +167,7 @@ def _char_decoder(suffix, prefix, byte_fallback, pre):
     last = decoders.BPEDecoder(suffix) if suffix else decoders.WordPiece(prefix, cleanup=False) if prefix else _space_decoder(pre)
     return decoders.Sequence((decoders.ByteFallback(), last)) if byte_fallback else last
 
-# %% ../nbs/54_training.ipynb #ea210c3a
+# %% ../nbs/54_training.ipynb #514149b3
 def learn_bpe(
     counts:Mapping, # pre-token → count; bytes for byte-level BPE
     vocab_size:int, # Number of pieces, special tokens and alphabet included
@@ -197,15 +195,16 @@ def learn_bpe(
         raise ValueError(f'{wrong[0]} is for characters, and "bpe" starts from bytes; pass algorithm="char_bpe"')
     first = [*special_tokens, *(f"<0x{b:02X}>" for b in range(256) if byte_fallback)]
     limits = min_frequency, _start_for(bytewise, initial_alphabet), limit_alphabet, max_token_length, tie_break
-    rules = bpe_train(_tmp(counts), vocab_size, first, *limits, **marks, progress=progress, **_now(bpe_train, watch, resume))
+    rules = bpe_train(counts, vocab_size, first, *limits, **marks, progress=progress, watch=watch, resume=resume)
     encoding = dict(unk_piece=unk_piece, byte_fallback=byte_fallback, dropout=dropout, fuse_unk=fuse_unk, ignore_merges=ignore_merges)
     return _bpe_learned(rules, decoders.ByteLevel() if bytewise else _char_decoder(end_of_word_suffix, continuing_subword_prefix, byte_fallback, pre_tokenizer), encoding | marks)
 
-# %% ../nbs/54_training.ipynb #5f450da7
+# %% ../nbs/54_training.ipynb #e684ed1d
 def _bpe_learned(rules, decoder, options):
-    "Merge rules as a model; bytes are written in the visible alphabet."
-    show = lambda p: to_visible(p) if isinstance(p, bytes) else p
-    model = BPE(_numbered(rules.pieces), [(show(a), show(b)) for a, b in rules.merges], **options)
+    "Merge rules as a model; bytes are written in the visible alphabet, where no piece has a space."
+    shown = {p: to_visible(p) if isinstance(p, bytes) else p for p in rules.pieces}
+    ids, bytewise = _numbered([*shown.values()]), any(isinstance(a, bytes) for a, _ in rules.merges[:1])
+    model = BPE(ids, Rules([f"{shown[a]} {shown[b]}" for a, b in rules.merges]) if bytewise else rules.merges, **options)
     return Learned(model, decoder, rules.ended, list(rules.counts))
 
 # %% ../nbs/54_training.ipynb #2d2b57b1
@@ -234,7 +233,7 @@ def learn_wordpiece(
     model = WordPiece(_numbered(rules.pieces), unk_piece, continuing_subword_prefix, max_input_chars_per_word)
     return Learned(model, decoders.WordPiece(continuing_subword_prefix), rules.ended, list(rules[2]))
 
-# %% ../nbs/54_training.ipynb #393ec8a4
+# %% ../nbs/54_training.ipynb #9246574d
 def learn_unigram(
     counts:Mapping, # pre-token → count
     vocab_size:int, # Number of pieces, special tokens, user-defined and byte pieces included
@@ -251,7 +250,7 @@ def learn_unigram(
 )->Learned: # Model, decoder, how it ended
     "Learn a Unigram model."
     special, defined = (x if isinstance(x, str) else list(x) for x in (special_tokens, options.pop("user_defined", ())))
-    found = unigram_train(_tmp(counts), vocab_size, special, defined, unk_piece, byte_fallback, progress=progress, **_now(unigram_train, watch, resume), **options)
+    found = unigram_train(counts, vocab_size, special, defined, unk_piece, byte_fallback, progress=progress, watch=watch, resume=resume, **options)
     model = _unigram_of(found, unk_piece, byte_fallback, unk_penalty, fuse_unk)
     last = decoders.ByteLevel() if spells_bytes(pre_tokenizer) else _space_decoder(pre_tokenizer)
     decoder = decoders.Sequence((decoders.ByteFallback(), last)) if byte_fallback else last
@@ -336,7 +335,7 @@ def _checkpoint_of(folder, every, corpus, **facts):
     if corpus.parts.once: raise ValueError("a corpus that can be read only once cannot be gone on with; write it to a file first, or leave out checkpoint")
     return Checkpoint(folder, {"corpus": f"{corpus!r} {corpus.stamp()[:16]}"} | {k: repr(v) for k, v in facts.items()}, every)
 
-# %% ../nbs/54_training.ipynb #877a3d73
+# %% ../nbs/54_training.ipynb #2bdf5be1
 def train(
     cls:type, # `Tokenizer`
     source, # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
@@ -364,12 +363,12 @@ def train(
     if corpus is None: counts = _given_counts(source, bytewise)
     elif kept and kept.counts is not None: counts = kept.counts
     else: counts = _counts_of(corpus, norm, pre, bytewise, progress, kept, _limits(threads, memory, max_pretokens))
-    return _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, _watcher(watch, kept), kept and kept.snapshot, options)
+    return _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, _watcher(watch, kept), kept and kept.snapshot, options, dict(threads=threads) if algorithm == "unigram" else {})
 
-# %% ../nbs/54_training.ipynb #6760151f
-def _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, watch, resume, options):
+# %% ../nbs/54_training.ipynb #5608b42b
+def _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, watch, resume, options, more):
     "A tokenizer with a model of the counts."
-    learned = RECIPES[algorithm](counts, vocab_size, [t.content for t in specials], pre, unk_piece, progress=progress, watch=watch, resume=resume, **options)
+    learned = RECIPES[algorithm](counts, vocab_size, [t.content for t in specials], pre, unk_piece, progress=progress, watch=watch, resume=resume, **options, **more)
     ids = learned.model.piece2id
     added = [*specials, *(AddedToken(p, special=False) for p in options.get("user_defined", ()))]
     tok = cls(learned.model, pre, learned.decoder, tuple((t, ids[t.content]) for t in added), None, norm, allowed_special=())

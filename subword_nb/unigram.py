@@ -4,15 +4,18 @@
 
 # %% auto #0
 __all__ = ['substring_counts', 'scores_of', 'best_pieces', 'corpus_loss', 'removal_losses', 'UnigramVocabulary',
-           'check_shrinking', 'unigram_train_ref']
+           'check_shrinking', 'unigram_train_ref', 'choose_characters', 'listed_groups', 'reserved_pieces',
+           'check_counts', 'check_size', 'check_options', 'check_room']
 
-# %% ../nbs/31_unigram.ipynb #61574bc2
+# %% ../nbs/31_unigram.ipynb #7e317fb8
 import math
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import NamedTuple
 
 from .bpe import check_limits
+from .counts import FlatCounts
 from .lattice import build_lattice, lengths_by_first, viterbi
 
 # %% ../nbs/31_unigram.ipynb #024a04d8
@@ -126,3 +129,97 @@ def unigram_train_ref(
         losses = removal_losses(counts, scores)
         keep = max(vocab_size, min(n - 1, math.ceil(n * shrinking_factor)))
         for piece in sorted(losses, key=losses.get)[:n - keep]: del pieces[piece]
+
+# %% ../nbs/31_unigram.ipynb #d6870530
+def choose_characters(
+    counts:Mapping[str,int], # pretoken (or character) → how often it occurs
+    character_coverage:float=1.0, # Share of the corpus' characters that must have pieces
+    required_chars:Iterable[str]="", # Characters that must have pieces whatever their counts
+)->dict[str,int]: # character → count, most frequent first, those that do not occur at the end
+    "The characters that will be pieces."
+    found = defaultdict(int)
+    for text, n in counts.items():
+        for char in text: found[char] += n
+    kept, reached, enough = set(required_chars), 0, character_coverage * sum(found.values())
+    ordered = sorted(found, key=lambda c: (-found[c], c)) + sorted(kept - set(found))
+    for char in ordered:
+        if reached >= enough: break
+        kept.add(char)
+        reached += found[char]
+    return {c: found[c] for c in ordered if c in kept}
+
+# %% ../nbs/31_unigram.ipynb #f7e376b4
+def listed_groups(
+    **groups:Iterable[str], # Name of an option → pieces
+)->list[list[str]]: # One list for each
+    "The pieces of each group as a list."
+    for name, given in groups.items():
+        if isinstance(given, str): raise ValueError(f"{name}={given!r} is a str; pass a list, [{given!r}]")
+    return [[*given] for given in groups.values()]
+
+def reserved_pieces(
+    special:list[str], # Special tokens
+    unk_piece:str|None, # The unknown piece
+    defined:list[str], # User-defined pieces
+    byte_fallback:bool, # Are there byte pieces?
+)->list[str]: # All of them, in the order of their ids
+    "The pieces that are not learned, in the order of their ids."
+    pieces = special + [unk_piece] * (unk_piece is not None and unk_piece not in special) + defined
+    pieces += [f"<0x{b:02X}>" for b in range(256) if byte_fallback]
+    for p in pieces:
+        if not isinstance(p, str) or not p: raise ValueError(f"{p!r} is not a piece; special tokens, the unknown and user-defined pieces have at least one character")
+    if twice := [p for p, n in Counter(pieces).items() if n > 1]:
+        raise ValueError(f"{twice[0]!r} is listed more than once among special tokens, unk_piece, user-defined and byte pieces; list it once")
+    return pieces
+
+# %% ../nbs/31_unigram.ipynb #1c258988
+def check_counts(
+    counts:"Mapping[str,int]|FlatCounts", # pretoken → how often it occurs
+)->None:
+    "Refuse what is no text, or occurs no whole number of times, or too often for floats."
+    if isinstance(counts, FlatCounts): return _check_flat(counts)
+    if odd := [t for t in counts if not isinstance(t, str)]: raise ValueError(f"the pretoken {odd[0]!r} is {type(odd[0]).__name__}; Unigram learns from text, so pass str")
+    if bad := [(t, n) for t, n in counts.items() if not isinstance(n, int) or n < 1]: raise _bad_count(*bad[0])
+    check_size(sum(n * len(t) for t, n in counts.items()))
+
+def _check_flat(counts):
+    "The same for counts in arrays."
+    if counts.bytewise: raise ValueError("the counts are of bytes, bytewise=True; Unigram learns from text, so count text")
+    bad = (counts.counts < 1).nonzero()[0][:1].tolist()
+    for k in bad: raise _bad_count(counts.data[counts.bounds[k]:counts.bounds[k+1]].tobytes().decode(), int(counts.counts[k]))
+def _bad_count(text, n): return ValueError(f"the pretoken {text!r} has the count {n!r}; counts are positive integers")
+
+def check_size(
+    size:int, # Characters of the corpus
+)->None:
+    "Refuse more characters than floats can count."
+    if size >= 2**53: raise ValueError(f"the corpus has {size:,} characters; floats count exactly up to 2**53, so divide all counts by {size // 2**53 + 1}")
+
+# %% ../nbs/31_unigram.ipynb #ec07f9f5
+def check_options(
+    counts:"Mapping[str,int]|FlatCounts", # pretoken → how often it occurs
+    vocab_size:int, # Pieces wanted
+    character_coverage:float, # Share of the corpus' characters that must have pieces
+    required_chars:list, # Characters that must have pieces
+    shrinking_factor:float, # Share of the pieces that survives a round
+    **whole_numbers:int, # Name of an option → a number that is at least 1
+)->None:
+    "Refuse what cannot be trained with."
+    check_counts(counts)
+    if not (len(counts.data) if isinstance(counts, FlatCounts) else any(counts)): raise ValueError("the corpus is empty: no pretoken was found; pass text that holds one")
+    check_limits(vocab_size=vocab_size, **whole_numbers)
+    check_shrinking(shrinking_factor)
+    if not (isinstance(character_coverage, (int, float)) and 0 < character_coverage <= 1):
+        raise ValueError(f"character_coverage={character_coverage!r} is not a share; pass a number above 0 and at most 1, such as 0.9995")
+    if odd := [c for c in required_chars if not isinstance(c, str) or len(c) != 1]: raise ValueError(f"required_chars has {odd[0]!r}; pass single characters")
+
+def check_room(
+    vocab_size:int, # Pieces wanted
+    reserved:int, # How many are not learned
+    characters:int, # How many characters must have pieces
+)->None:
+    "Refuse a vocabulary that is too small."
+    need = reserved + characters
+    if vocab_size < need:
+        raise ValueError(f"vocab_size={vocab_size} is below the {need} pieces that must be there: {reserved} special, unknown, user-defined or byte pieces "
+                         f"and {characters} characters; pass vocab_size>={need}, or a lower character_coverage")

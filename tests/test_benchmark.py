@@ -7,9 +7,9 @@ import typer
 from typer.testing import CliRunner
 
 from subword_nb import bench_rows, cli_bench
-from subword_nb.bench_rows import Row, hostile, run_cold, run_job, run_row, vocabulary
-from subword_nb.benchmark import LIBRARIES, Job, cut, digest, measure, nonsense, passes
-from subword_nb.cli_bench import GOALS, SUITE, SUITE_FILES, bench_command, compared, goals_table, hostile_table, reached, suite_rows, table
+from subword_nb.bench_rows import Row, TrainRow, hostile, run_cold, run_job, run_row, run_training, shuffled, vocabulary
+from subword_nb.benchmark import LIBRARIES, TRAINERS, Job, Training, cut, digest, measure, nonsense, passes, stretches
+from subword_nb.cli_bench import GOALS, SUITE, SUITE_FILES, TRAIN_GOALS, TRAIN_SUITE, bench_command, compared, goals_table, hostile_table, reached, suite_rows, suite_training, table, train_table
 from subword_nb.console import Commands
 from subword_nb.tokenizer import Tokenizer
 
@@ -119,6 +119,92 @@ def test_every_goal_has_its_row_in_the_suite(shared_data, tmp_path, monkeypatch)
             found = there.get((goal.vocabulary, goal.text, case, goal.threads), ())
             assert "subword_nb" in found and (goal.against == ("tolist",) or set(goal.against) & set(found)), goal
     assert {v for row in SUITE for v in row[0].split()} | {t for row in SUITE for t in row[1].split()} == set(SUITE_FILES)
+
+
+@pytest.mark.parametrize("algorithm, options", [("bpe", {}), ("wordpiece", {"objective": "frequency"})])
+def test_a_training_learns_what_the_library_learns(folder, algorithm, options):
+    there = run_job(Training("subword_nb", algorithm, str(folder / "text.txt"), 500))
+    tok = Tokenizer.train(folder / "text.txt", algorithm=algorithm, vocab_size=500, progress=False, **options)
+    assert there["pieces"] == list(tok.piece2id) and there["tokens"] == tok.vocab_size
+    assert there["bytes"] == (folder / "text.txt").stat().st_size and len(there["cpu"]) == 1 and there["cpu"][0] > 0
+    assert there["peak"] is None or there["peak"] > there["memory"] >= 0
+
+
+def test_a_unigram_model_is_measured_too(folder):
+    there = run_job(Training("subword_nb", "unigram", str(folder / "text.txt"), 500))
+    assert there["tokens"] == 497 and "<unk>" not in there["pieces"]
+    assert 0 < there["nats"] < 20 and 0 < there["pieces_used"] <= 1.5
+    assert "nats" not in run_job(Training("subword_nb", "unigram", str(folder / "text.txt"), 500, look=False))
+
+
+def test_a_training_that_fails_is_a_record(folder, monkeypatch):
+    row = TrainRow("text", "gone.txt", "bpe", 300, names=("subword_nb",))
+    [record] = run_training(row)
+    assert "gone.txt" in record["error"] and "gone.txt" in train_table([record])
+    monkeypatch.setitem(TRAINERS["bpe"], "absent", TRAINERS["bpe"]["subword_nb"])
+    monkeypatch.setattr(bench_rows, "run_job", lambda job, patience: {"error": "ModuleNotFoundError: No module named 'absent'"})
+    assert "No module named 'absent'" in train_table(run_training(row._replace(names=("absent",))))
+
+
+def test_documents_for_training_are_the_text(folder):
+    text = (folder / "text.txt").read_text(encoding="utf-8")
+    assert "".join(stretches(folder / "text.txt", 50)) == text
+
+
+def test_a_long_corpus_has_the_same_words_and_other_documents(folder, tmp_path):
+    (tmp_path / "a.txt").write_text(" ".join(f"Sentence {i} ends here." for i in range(200)), encoding="utf-8")
+    documents = shuffled(tmp_path / "a.txt", tmp_path / "b.txt", 10).read_text(encoding="utf-8").split("\n\n")[:-1]
+    assert len(documents) == len(set(documents)) == 100
+    assert sorted(" ".join(documents).split()) == sorted((tmp_path / "a.txt").read_text(encoding="utf-8").split() * 10)
+
+
+def test_the_command_trains(folder, tmp_path):
+    options = ("--train", "bpe=400", "--train", "counts", "--text", f"t={folder / 'text.txt'}", "-l", "subword_nb", "--rounds", 1, "--threads", 2)
+    done = shell(*options, "--json", tmp_path / "a.json")
+    assert done.exit_code == 0, done.output
+    stored = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert [(r["vocabulary"], r["threads"]) for r in stored["records"]] == [("bpe 400", 2), ("counts", 2)]
+    assert all(train_table([r]) in done.output for r in stored["records"])
+    assert str(folder) not in json.dumps(stored), "paths of a machine are not written down"
+    assert "1.00×" in compared(stored["records"], stored["records"])
+
+
+@pytest.mark.parametrize("words, says", [(("--train", "bpe"), "--train bpe"), (("--train", "counts=3"), "pass counts"), (("--only", "both"), "pass encode or train"), (("--only", "train", "--case", "list"), "encodes nothing"), (("--only", "encode", "--train", "counts"), "trains nothing"), (("-l", "tokenizers", "--train", "counts"), "learns nothing of counts"), (("-l", "rustbpe"), "only trains")])
+def test_what_is_no_training(words, says, monkeypatch):
+    monkeypatch.setattr(cli_bench, "installed", lambda: dict.fromkeys(["subword_nb", "tokenizers", "rustbpe"], "1.0"))
+    done = shell(*words, *([] if "-l" in words else ["-l", "subword_nb"]))
+    assert done.exit_code == 2 and says in done.output
+
+
+def test_goals_of_training_count_only_equal_work():
+    clock = {"first": {"best": 1.0, "noise": 0, "runs": 1}}
+    of = lambda library, seconds, **more: dict(vocabulary="bpe 32000", text="english", case="train", threads=1, library=library, cpu={"first": clock["first"] | {"best": seconds}}, bytes=10**6, tokens=32_000, peak=10**8, memory=10**7) | more
+    said = goals_table([of("subword_nb", 1.0), of("gigatoken", 2.0), of("rustbpe", 2.0, peak=9 * 10**7), of("tokenizers", 90.0, tokens=30_000)]).splitlines()
+    assert [(line.split()[0], line.split("against ")[1].split()[0]) for line in said[1:]] == [("yes", "gigatoken"), ("NO", "rustbpe"), ("NO", "rustbpe"), ("yes", "rustbpe")]
+
+
+def test_every_goal_of_training_has_its_row(tmp_path):
+    there = {(said.replace("=", " "), text) for said, text, *_ in TRAIN_SUITE}
+    for what, text, against, *_ in TRAIN_GOALS:
+        assert (what, text) in there and set(against) <= set(TRAINERS[what.split()[0]])
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / SUITE_FILES["english"].removesuffix(".xz")).write_text("Some words. And more of them.", encoding="utf-8")
+    assert suite_training(tmp_path, None, tmp_path) == []
+
+
+@pytest.mark.peers
+@pytest.mark.slow
+def test_other_trainers_learn_as_many_pieces(folder):
+    text = " ".join(w for w in nonsense(40_000).split() if w.isascii() and w.isalpha() and len(w) < 50)
+    (folder / "words.txt").write_text(text, encoding="utf-8")
+    here = bench_rows.installed()
+    for algorithm, trainers in TRAINERS.items():
+        names = tuple(n for n in trainers if n.split()[0] in here)
+        records = run_training(TrainRow("words", str(folder / "words.txt"), algorithm, 0 if algorithm == "counts" else 600, names=names), rounds=1)
+        assert not [r for r in records if "error" in r], train_table(records)
+        assert algorithm == "counts" or all(597 <= r["tokens"] <= 600 for r in records), train_table(records)
+        if algorithm == "bpe":
+            assert all(r["shared"] == 1 for r in records if r["library"] in ("subword_nb", "gigatoken", "tokenizers")), train_table(records)
 
 
 @pytest.mark.peers

@@ -3,6 +3,7 @@ import hashlib
 import json
 import math
 import os
+import pickle
 import random
 import re
 import subprocess
@@ -11,12 +12,13 @@ import sys
 import pytest
 from notebooks import ROOT
 
+from subword_nb import unigram_train as room
 from subword_nb.corpus import COURSE_CORPUS, TOY_COUNTS
-from subword_nb.counts import count_pretokens
+from subword_nb.counts import count_pretokens, flatten_counts
 from subword_nb.unigram import best_pieces, corpus_loss
 from subword_nb.unigram_encode import Unigram
 from subword_nb.unigram_seeds import seed_pieces, seed_pieces_ref
-from subword_nb.unigram_train import unigram_train
+from subword_nb.unigram_train import em_train_ref, unigram_train
 
 COUNTS = count_pretokens(COURSE_CORPUS, "metaspace")
 TRAIN = """
@@ -210,3 +212,95 @@ def test_a_megabyte_without_a_space_is_linear(letters, size):
     assert ended == "full" and math.isfinite(loss)
     assert seconds[1] < 8 * seconds[0] + 2
     assert kilobytes < 4 << 20
+
+
+def test_flat_counts_train_to_the_same():
+    rng, trained = random.Random(5), 0
+    for _ in range(300):
+        counts, size, options = random_case(rng)
+        if any(0xD800 <= ord(c) < 0xE000 for text in counts for c in text):
+            continue  # UTF-8 cannot hold them
+        found = []
+        for form in (dict, flatten_counts):
+            try:
+                found.append(unigram_train(form(counts), size, **options))
+            except ValueError as error:
+                found.append(str(error))
+        assert found[0] == found[1]
+        trained += not isinstance(found[0], str)
+    assert trained > 100
+
+
+def words(rng, n=400):
+    "Counts of words of a few letters."
+    return {"".join(rng.choices("abcdeé", k=rng.randrange(1, 12))): rng.randrange(1, 50) for _ in range(n)}
+
+
+@pytest.mark.parametrize("options", [{}, dict(character_coverage=0.9, user_defined=["ab"], required_chars="z"), dict(digamma=False, n_sub_iterations=3, shrinking_factor=0.5, byte_fallback=True)])
+def test_training_goes_on_from_every_state(monkeypatch, options):
+    monkeypatch.setattr(room, "PAUSE", 0.0)
+    counts, states = words(random.Random(6)), []
+    whole = unigram_train(counts, 320, **options, watch=lambda done, total, what, state: states.append((done, total, what, pickle.dumps(state()))))
+    assert whole == unigram_train(counts, 320, **options)
+    assert [done for done, *_ in states] == sorted(done for done, *_ in states) and {total for _, total, *_ in states} == {100} and states[-1][0] == pytest.approx(100)
+    assert {what for _, _, what, _ in states} == {"suffixes", "seeds", "EM", "pruning"}
+    for *_, state in states:
+        seen = []
+        assert unigram_train(flatten_counts(counts), 320, **options, threads=2, resume=pickle.loads(state), watch=lambda done, *_, seen=seen: seen.append(done)) == whole
+        assert seen == sorted(seen)
+
+
+def test_an_interrupted_training_can_be_taken_up(monkeypatch):
+    monkeypatch.setattr(room, "PAUSE", 0.0)
+    counts, rng = words(random.Random(7)), random.Random(8)
+    whole = unigram_train(counts, 60)
+    for _ in range(20):
+        left, kept = rng.randrange(12), []
+
+        def watch(done, total, what, state, kept=kept, left=left):
+            kept.append(state())
+            if len(kept) > left:
+                raise KeyboardInterrupt
+        with pytest.raises(KeyboardInterrupt):
+            unigram_train(counts, 60, watch=watch)
+        assert unigram_train(counts, 60, resume=kept[-1]) == whole
+
+
+def test_states_of_other_trainings_are_refused(monkeypatch):
+    monkeypatch.setattr(room, "PAUSE", 0.0)
+    counts, states = words(random.Random(9)), []
+    unigram_train(counts, 60, watch=lambda done, total, what, state: states.append(state()))
+    for changed in (dict(vocab_size=61), dict(counts=counts | {"abc": 1000}), dict(seed_size=500), dict(special_tokens=["<s>"]), dict(shrinking_factor=0.7)):
+        with pytest.raises(ValueError, match="resume belongs to another corpus or other options"):
+            unigram_train(**{"counts": counts, "vocab_size": 60, "resume": states[-1], **changed})
+    for odd in (7, {}, {"kind": "bpe"}):
+        with pytest.raises(ValueError, match="resume is no state of a Unigram training"):
+            unigram_train(counts, 60, resume=odd)
+
+
+def test_a_vocabulary_pruned_further():
+    counts = words(random.Random(10))
+    large = unigram_train(counts, 500, ["<s>"], ["ab"], byte_fallback=True, required_chars="z")
+    start = dict(zip(large.pieces, large.scores))
+    for size in (450, 300):
+        small = unigram_train(counts, size, ["<s>"], ["ab"], byte_fallback=True, start=start)
+        assert (len(small.pieces), small.ended) == (size, "full") and set(small.pieces) < set(large.pieces) and small.pieces[:259] == large.pieces[:259]
+        assert {p for p in large.pieces[259:] if len(p) == 1} <= set(small.pieces)
+        again = unigram_train(flatten_counts(counts), size, ["<s>"], ["ab"], byte_fallback=True, start=dict(reversed(start.items())))
+        assert again == small
+    with pytest.raises(ValueError, match="cannot grow; train anew without start="):
+        unigram_train(counts, 501, ["<s>"], ["ab"], byte_fallback=True, start=start)
+    assert "q" not in unigram_train(counts | {"qq": 9}, 300, ["<s>"], ["ab"], byte_fallback=True, start=start).pieces  # none comes back
+
+
+def test_counts_beyond_32_bits():
+    rng = random.Random(11)
+    counts = {text: n * 2**33 + rng.randrange(2**33) for text, n in words(rng, 40).items()}
+    expected = em_train_ref(counts, 60, seed_size=200)
+    for form in (dict, flatten_counts):
+        found = unigram_train(form(counts), 60, unk_piece=None, seed_size=200)
+        assert set(found.pieces) == set(expected)
+        assert found.scores == pytest.approx([expected[p] for p in found.pieces], abs=1e-6)
+    for form in (dict, flatten_counts):
+        with pytest.raises(ValueError, match="divide all counts by 1024"):
+            unigram_train(form({"a": 2**63 - 1}), 9)
