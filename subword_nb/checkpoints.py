@@ -58,7 +58,7 @@ def load_snapshot(
         with np.load(path, allow_pickle=False) as found: return _value(json.loads(str(found["plain"])), [found[f"a{i}"] for i in range(len(found.files) - 1)])
     except (KeyError, ValueError, zipfile.BadZipFile, EOFError) as e: raise ValueError(f"{path} is damaged ({type(e).__name__}: {e}); delete it, and training begins again with the counts") from None
 
-# %% ../nbs/53_checkpoints.ipynb #3edd2cf2
+# %% ../nbs/53_checkpoints.ipynb #fcd734b9
 class Checkpoint:
     "What a run has reached: `counts`, once all is counted, and `snapshot`, once something is learned; None before."
     def __init__(self,
@@ -68,6 +68,7 @@ class Checkpoint:
     ):
         self.folder, self.facts, self.every, self.due = Path(os.path.expanduser(folder)), json.loads(json.dumps(facts)), every, time.monotonic() + every
         self.counts = self.snapshot = None
+        if self.folder.exists() and not self.folder.is_dir(): raise NotADirectoryError(f"{self.folder} is a file; name a folder for the checkpoint")
         self.folder.mkdir(parents=True, exist_ok=True)
         if (self.folder / "run.json").exists(): _go_on(self)
         elif some := next(self.folder.iterdir(), None): raise ValueError(f"{self.folder} is no checkpoint, it holds {some.name!r}; name a folder that is empty, or not there")
@@ -78,12 +79,13 @@ class Checkpoint:
         "Where unfinished counts are."
         return self.folder / "counting"
 
-# %% ../nbs/53_checkpoints.ipynb #a25c8cce
+# %% ../nbs/53_checkpoints.ipynb #ad448869
 def _go_on(checkpoint):
     "Read what an earlier run has reached."
     folder, facts = checkpoint.folder, checkpoint.facts
     try: found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except ValueError as e: raise ValueError(f"{folder / 'run.json'} is damaged ({e}); delete the folder") from None
+    if not isinstance(found, dict): raise ValueError(f"{folder / 'run.json'} is damaged: it holds a {type(found).__name__}; delete the folder")
     if odd := [k for k in {**found, **facts} if found.get(k) != facts.get(k)]:
         raise ValueError(f"{folder} is the checkpoint of another run: {odd[0]} was {found.get(odd[0])!r} and is {facts.get(odd[0])!r}; name another folder, or delete it")
     if (folder / "counts.npz").exists(): checkpoint.counts = load_counts(folder / "counts.npz")

@@ -74,13 +74,22 @@ def _corpus(sources: list, sample: str | None, **options) -> Corpus:
         print(f"note: not read, because the suffix does not say that it is text: {some}{f' and {len(corpus.skipped) - 3} more' if len(corpus.skipped) > 3 else ''}; to read such files, name them with a pattern", file=sys.stderr)
     return corpus
 
-# %% ../nbs/94_cli_train.ipynb #a2630c83
+# %% ../nbs/94_cli_train.ipynb #8bd7bb8d
 def _counted(sources: list) -> object | None:
     "The counts of files, if they are files of counts."
     from subword_nb.counting import sum_counts
     from subword_nb.counts import load_counts
-    if not sources or not all(s.endswith(".npz") for s in sources): return None
-    return sum_counts(*map(load_counts, sources))
+    are = [s.endswith(".npz") or s.endswith(".parquet") and _has_counts(s) for s in sources]
+    if any(are) and not all(are): raise ValueError(f"{sources[are.index(True)]} holds counts, and {sources[are.index(False)]} does not; give a corpus or counts, or count the corpus first")
+    return sum_counts(*map(load_counts, sources)) if any(are) else None
+
+def _has_counts(path: str) -> bool:
+    "Is a table one of counts?"
+    if not Path(path).is_file(): return False
+    try: import pyarrow.parquet as parquet
+    except ImportError: return False # whoever reads it says what is missing
+    try: return parquet.read_schema(path).names == ["pretoken", "count"]
+    except (OSError, ValueError): return False
 
 # %% ../nbs/94_cli_train.ipynb #42be8281
 def train_command(
@@ -138,7 +147,7 @@ def _options(given: dict, more: list) -> dict:
             given[name] = value
     return given
 
-# %% ../nbs/94_cli_train.ipynb #ce0f5d1f
+# %% ../nbs/94_cli_train.ipynb #b1094c00
 def checked_out(
     out: Path | None, # Where
     algorithm: str, # What is to be saved there; "": anything
@@ -151,11 +160,11 @@ def checked_out(
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; make it first")
     fits = {".txt": ("wordpiece",), ".model": ("unigram", "char_bpe"), ".tiktoken": ("bpe",), ".codes": ("char_bpe",)}.get(out.suffix)
-    if fits and algorithm not in fits:
+    if fits and algorithm and algorithm not in fits:
         raise ValueError(f"--out {out}: files that end in {out.suffix} hold {' or '.join(fits)}, and this is {algorithm}; give the file a name that ends in .json")
     return out
 
-# %% ../nbs/94_cli_train.ipynb #475fffa3
+# %% ../nbs/94_cli_train.ipynb #f3eafd88
 _CORPUS = ("sample", "field", "seed", "errors")
 
 def _train(out: Path, given: dict) -> None:
@@ -164,6 +173,8 @@ def _train(out: Path, given: dict) -> None:
     sources, like, more = given.pop("sources", []), given.pop("like", None), given.pop("extend", None)
     corpus = {k: given.pop(k) for k in _CORPUS if k in given}
     source, folder = _counted(sources), given.get("checkpoint")
+    if like and more: raise ValueError("--like and --extend exclude each other: --like learns a new vocabulary, --extend keeps all ids; give one of them")
+    if source is not None and (odd := [k for k in ("sample", "field") if k in corpus] + ["seed"] * bool(corpus.get("seed"))): raise ValueError(f"--{odd[0]} is for a corpus, and counts were given; leave it out")
     if source is None: source = _corpus(sources, corpus.pop("sample", None), **corpus)
     special_tokens, options = given.pop("special_token", []), _options(given, given.pop("option", []))
     try:
@@ -192,7 +203,7 @@ def how_ended(
     why = None if report.ended == "full" else known.get(report.ended, report.ended)
     return f" (stopped before {report.asked:,}: {why})" if why else ""
 
-# %% ../nbs/94_cli_train.ipynb #847cfb42
+# %% ../nbs/94_cli_train.ipynb #50fed9ce
 def count_command(
     sources: Annotated[list[str] | None, typer.Argument(metavar="FILES...", help="As for train; or files of counts, which are added up.", show_default=False)] = None, # The corpus, or counts
     out: Annotated[Path | None, opt("Where to write: .npz or .parquet.", "--out", "-o")] = None, # Where to write
@@ -210,6 +221,8 @@ def count_command(
     from subword_nb.counts import save_counts
     from subword_nb.training import pretoken_counts
     if out is None: raise ValueError("count needs a place for the result: add -o counts.npz")
+    if out.suffix not in (".npz", ".parquet"): raise ValueError(f"--out {out}: counts are kept in files that end in .npz or .parquet")
+    if not out.absolute().parent.is_dir(): raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; make it first")
     counts = _counted(sources or [])
     if counts is None:
         given = {k: None if v == "none" else v for k, v in (("normalizer", normalizer), ("pre_tokenizer", pre_tokenizer)) if v is not None}
@@ -217,7 +230,7 @@ def count_command(
     save_counts(counts, out)
     print(f"{printable(str(out), ' ')}: {int(counts.counts.sum()):,} pretokens, {len(counts):,} distinct{f'; each count may be {counts.error:,} too low' if counts.error else ''}")
 
-# %% ../nbs/94_cli_train.ipynb #a3cbf9ce
+# %% ../nbs/94_cli_train.ipynb #6e74adc4
 def cut_command(
     tokenizer: Annotated[str, typer.Argument(help="A tokenizer file of any kind.", show_default=False)], # A tokenizer
     sources: Annotated[list[str] | None, typer.Argument(metavar="[FILES]...", help="For Unigram: the corpus, or counts.", show_default=False)] = None, # A corpus
@@ -227,10 +240,12 @@ def cut_command(
     "Cut a vocabulary."
     from subword_nb.tokenizer import Tokenizer
     if vocab_size is None: raise ValueError("cut needs a size: add --vocab-size 8000")
+    if out is None: raise ValueError("cut needs a place for the result: add -o small.json")
+    checked_out(out, "")
     tok, counts = Tokenizer.load(tokenizer), _counted(sources or [])
     source = counts if counts is not None or not sources else _corpus(sources, None)
     small = tok.truncate(vocab_size, source)
-    for note in save_anyway(small, checked_out(out, "bpe" if out and out.suffix == ".tiktoken" else "")): print(f"note: {note}")
+    for note in save_anyway(small, out): print(f"note: {note}")
     print(f"{printable(str(out), ' ')}: {small.vocab_size:,} of {tok.vocab_size:,} pieces")
 
 TRAIN_COMMANDS = {"train": (train_command, TRAIN_EXAMPLES), "count": (count_command, COUNT_EXAMPLES), "cut": (cut_command, CUT_EXAMPLES)} # name → command and its help

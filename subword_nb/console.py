@@ -23,11 +23,15 @@ from .draw import clip, printable
 from .hf_format import write_atomically
 from .text import decode_text
 
-# %% ../nbs/91_console.ipynb #b56683d4
+# %% ../nbs/91_console.ipynb #d4d7955e
 _SPELLED = ( # what an error says to somebody who writes Python, and to somebody at a shell
     ('pass errors="replace" or errors="ignore"', "add --errors replace or --errors ignore"),
     (re.escape(" (a str is a path or a pattern; to use the text itself pass it in a list: [text])"), ""),
     (r"\b(vocab_size|min_frequency)>=(\d+)", lambda m: f"--{m[1].replace('_', '-')} {m[2]} or more"),
+    (r"\b(vocab_size)<=(\d+)", lambda m: f"--{m[1].replace('_', '-')} {m[2]} or less"),
+    (r"\bmax_pretokens(?:=|>=)(-?\d+)", r"--max-pretokens \1"),
+    (r"\b(grow with extend|cut with truncate|with train_new)\b", lambda m: {"g": "grow with train --extend", "c": "cut with the command cut", "w": "with train --like"}[m[1][0]]),
+    (r"pass source=, the corpus or its counts", "name the corpus, or its counts"),
     (r"(pass )?\boverwrite=True", lambda m: "add --overwrite" if m[1] else "--overwrite"),
     (r"(pass )?\bresume=False", lambda m: "add --restart" if m[1] else "--restart"),
     (r"'(uint16|uint32)'(?: or None\b)?", lambda m: m[1] + (", or leave it out" if m[0].endswith("None") else "")),

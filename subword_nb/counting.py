@@ -214,13 +214,13 @@ def _one_by_one(batches, norm, pre, bytewise, watch):
         if watch: watch(number)
     return _flat(out, bytewise)
 
-# %% ../nbs/52_counting.ipynb #2b55fdf7
+# %% ../nbs/52_counting.ipynb #5034b037
 def count_corpus(
     batches:Iterable, # (data, bounds, …) as `batches_of` makes them, or a `Corpus` does
     norm:Normalizer|None, # What is done to documents first
     pre:PreTokenizer, # How they are split then
     bytewise:bool=False, # Pre-tokens as bytes, where the pre-tokenizer spells bytes
-    threads:int=1, # So many batches are counted at once; the result does not depend on it
+    threads:int=1, # So many batches are counted at once; the result does not depend on it, unless `max_spans` is reached
     memory:int=1<<30, # Bytes of tables beyond which they go to disk; the result does not depend on it
     max_spans:int|None=None, # At most so many distinct spans, with an error that is told; None: all, exactly
     checkpoint:str|Path|None=None, # A folder to go on from if it holds counts, and to keep them in
@@ -242,7 +242,7 @@ def count_corpus(
     counts = _respelled(rows, cuts, bytewise, spells_bytes(pre))
     return FlatCounts(counts.data, counts.bounds, counts.counts, counts.bytewise, counter.error + more)
 
-# %% ../nbs/52_counting.ipynb #967e1926
+# %% ../nbs/52_counting.ipynb #6326cd22
 def sum_counts(
     *counts:FlatCounts, # Counts of the parts of a corpus, in order; all text, or all bytes
 )->FlatCounts: # Counts of the whole
@@ -251,7 +251,7 @@ def sum_counts(
     from subword_nb.span_counts import SpanCounts, add_rows, span_rows
     kinds = {c.bytewise for c in counts if len(c)}
     if len(kinds) > 1: raise ValueError("some counts are of text and some of bytes; count all parts for the same kind of model")
-    if (total := sum(int(c.counts.sum()) for c in counts)) >= 2**63: raise ValueError(f"the counts add up to {total}, and 64 bits hold 2**63-1; give all parts a smaller weight")
+    if (total := sum(float(c.counts.sum(dtype=float)) for c in counts)) >= 2**63: raise ValueError(f"the counts add up to {total:.3g}, and 64 bits hold 2**63-1; give all parts a smaller weight")
     table, place = SpanCounts(), 0
     for c in counts:
         add_rows(table, (c.data, c.bounds, c.counts, np.arange(place, place + len(c))))

@@ -5,11 +5,11 @@
 # %% auto #0
 __all__ = ['cut_documents_ref', 'Cut', 'cut_documents', 'fingerprint', 'encode_files']
 
-# %% ../nbs/84_encode_files.ipynb #a5f43894
+# %% ../nbs/84_encode_files.ipynb #83756937
 import json
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -187,7 +187,7 @@ def _encode(tok, run, writer, journal, found):
             due = time.monotonic() + _EVERY
     _flush(tok, run, writer, waiting)
 
-# %% ../nbs/84_encode_files.ipynb #0838b0ee
+# %% ../nbs/84_encode_files.ipynb #b84f1539
 def fingerprint(
     tok:Engine, # A tokenizer
 )->str: # 64 hexadecimal digits
@@ -201,7 +201,7 @@ def _plain(x):
     if type(x) is dict and {*map(type, x)} <= {str} and {*map(type, x.values())} <= {int}: return sorted(x.items()) # a vocabulary, in a moment
     if isinstance(x, dict): return sorted(((k, _plain(v)) for k, v in x.items()), key=lambda pair: repr(pair[0]))
     if isinstance(x, (set, frozenset)): return sorted(map(_plain, x), key=repr)
-    if isinstance(x, (list, tuple)): return [*x] if {*map(type, x)} <= {str, int, float} else [*map(_plain, x)]
+    if isinstance(x, Sequence) and not isinstance(x, str): return [*x] if {*map(type, x)} <= {str, int, float} else [*map(_plain, x)]
     if hasattr(x, "to_dict"): return type(x).__name__, _plain(x.to_dict())
     if is_dataclass(x): return type(x).__name__, [_plain(getattr(x, f.name)) for f in fields(x) if f.compare]
     return type(x).__name__, _plain(vars(x)) if hasattr(x, "__dict__") and not callable(x) else repr(x) if not callable(x) else x.__qualname__

@@ -22,7 +22,7 @@ from .vocab import AddedToken
 from .wordlevel import WordLevel
 from .wordpiece_encode import WordPiece
 
-# %% ../nbs/55_growing.ipynb #a2b0f682
+# %% ../nbs/55_growing.ipynb #6121ea22
 def kept_pieces(
     model, # `BPE`, `WordPiece` or `WordLevel`
     added:Iterable[str], # Contents of added tokens; they stay
@@ -32,21 +32,32 @@ def kept_pieces(
     merges, prefix = getattr(model, "merges", []), getattr(model, "continuing_subword_prefix", "")
     made = {join_pair(a, b, prefix) for a, b in merges}
     ordered, added = sorted(model.piece2id, key=model.piece2id.get), [*added]
-    first = {p for p in ordered if p in added or p == model.unk_piece or (p not in made if merges else _is_first(model, p))} | set(added)
+    first = {p for p in ordered if p in added or p == model.unk_piece or (p not in made if isinstance(model, BPE) else _is_first(model, p))} | set(added)
     if vocab_size < len(first): raise ValueError(f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, special tokens and the alphabet; pass vocab_size>={len(first)}")
     if vocab_size > (n := len({*ordered, *added})): raise ValueError(f"vocab_size={vocab_size} is above the {n} pieces that there are; pass vocab_size<={n}, or grow with extend")
     kept, done = set(first), []
-    for a, b in merges:
-        if len(kept) == vocab_size: break
-        kept.add(join_pair(a, b, prefix))
-        done.append((a, b))
-    if not merges: kept.update([p for p in ordered if p not in first][:vocab_size - len(first)])
+    if in_turn := _in_order(merges, kept, prefix):
+        for a, b in merges:
+            if len(kept) == vocab_size: break
+            kept.add(join_pair(a, b, prefix))
+            done.append((a, b))
+    if not in_turn or not isinstance(model, BPE): kept.update([p for p in ordered if p not in first][:vocab_size - len(first)])
+    if not in_turn: done = [(a, b) for a, b in merges if {a, b, join_pair(a, b, prefix)} <= kept]
     return [p for p in ordered if p in kept], done
 
 def _is_first(model, piece):
     "Is a piece of a model without merges one of those it began with?"
     prefix = getattr(model, "continuing_subword_prefix", None)
     return prefix is not None and len(piece.removeprefix(prefix)) == 1
+
+# %% ../nbs/55_growing.ipynb #0616c07d
+def _in_order(merges, first, prefix):
+    "Are both parts of each merge there when its turn comes?"
+    there = set(first)
+    for a, b in merges:
+        if a not in there or b not in there: return False
+        there.add(join_pair(a, b, prefix))
+    return True
 
 # %% ../nbs/55_growing.ipynb #a2ca8c16
 def truncate(
@@ -66,15 +77,20 @@ def truncate(
     more = {"merges": merges} if isinstance(tok.model, BPE) else {}
     return _with_model(tok, replace(tok.model, piece2id={p: i for p, i in ids.items() if p in inside}, **more), ids, vocab_size)
 
-# %% ../nbs/55_growing.ipynb #0c1dd92e
+# %% ../nbs/55_growing.ipynb #e1caaecc
 def _with_model(tok, model, ids, asked, training=None):
     "A tokenizer with another model; whatever names ids follows."
     added = tuple(sorted(((t, ids[t.content]) for t, _ in tok.added_tokens), key=lambda item: item[1]))
     padding = tok.padding and replace(tok.padding, pad_id=ids.get(tok.padding.pad_piece, tok.padding.pad_id))
     parts = tok.parts._replace(model=model, added_tokens=added, post_processor=_renumbered(tok.post_processor, ids), padding=padding, source=None)
     new = type(tok)(*parts, allowed_special=tok.allowed_special)
-    new.training = training or (tok.training and tok.training._replace(asked=asked, pieces=len(new.piece2id), ended="full", history=tok.training.history[:len(getattr(model, "merges", tok.training.history))]))
+    new.training = training or (tok.training and tok.training._replace(asked=asked, pieces=len(new.piece2id), ended="full", history=_history(tok, new)))
     return new
+
+def _history(tok, new):
+    "What a report of a smaller vocabulary tells of its learning."
+    all_, model = tok.training.history, new.model
+    return all_[:len(model.merges)] if isinstance(model, BPE) else all_[:max(0, len(all_) - (len(tok.piece2id) - len(new.piece2id)))] if isinstance(model, WordPiece) else all_
 
 def _renumbered(processor, ids):
     "A post-processor whose tokens have other ids."
@@ -87,7 +103,7 @@ def _renumbered(processor, ids):
         return replace(processor, special_tokens={name: {"tokens": v["tokens"], "ids": [id_of(t, i) for t, i in zip(v["tokens"], v["ids"])]} for name, v in processor.special_tokens.items()})
     return processor
 
-# %% ../nbs/55_growing.ipynb #d122f1c5
+# %% ../nbs/55_growing.ipynb #9a9f06ac
 def extend(
     tok:Engine, # A `Tokenizer` with a BPE, WordPiece or word-level model
     source, # A corpus, or counts, as for `train`
@@ -95,7 +111,7 @@ def extend(
     **options, # Those of `train` that its algorithm and the corpus take, such as `tie_break` or `field`; the same as in the first run
 )->Engine: # A new one; all ids stay
     "Go on learning where a tokenizer ended."
-    if isinstance(tok.model, Unigram): raise ValueError("a Unigram vocabulary is pruned from above and cannot grow: train one with a larger vocab_size, or make a new one with train_new")
+    if isinstance(tok.model, Unigram): raise ValueError("a Unigram vocabulary is pruned from above and cannot grow: train a larger one, or make a new one with train_new")
     if not isinstance(tok.model, (BPE, WordPiece, WordLevel)): tok = _in_parts(tok)
     n, kind = len(tok.piece2id), _kind_of(tok)
     if sorted(tok.piece2id.values()) != [*range(n)]: raise ValueError("the ids of this tokenizer have holes, so it is not clear what comes next; make a new one with train_new")
@@ -108,7 +124,7 @@ def extend(
     for a, b in rules: ids.setdefault(join_pair(a, b, tok.model.continuing_subword_prefix), len(ids))
     return _with_model(tok, replace(tok.model, piece2id={p: i for p, i in ids.items() if p in tok.model.piece2id or i >= n}, merges=[*tok.model.merges, *rules]), ids, vocab_size, TrainingReport("full" if len(ids) == vocab_size else ended, vocab_size, len(ids), len(counts), int(counts.counts.sum()), [*(tok.training.history if tok.training else ()), *at], counts.error))
 
-# %% ../nbs/55_growing.ipynb #f497c6fe
+# %% ../nbs/55_growing.ipynb #6f78cde4
 def _rules_beyond(tok, counts, vocab_size, limits):
     "The merges that are learned after those that a model has, the count of each, and why there are no more."
     m, bytewise = tok.model, spells_bytes(tok.pre_tokenizer)
@@ -116,7 +132,8 @@ def _rules_beyond(tok, counts, vocab_size, limits):
     made = {join_pair(a, b, m.continuing_subword_prefix) for a, b in m.merges}
     added = [t.content for t, _ in tok.added_tokens]
     first = [p for p in sorted(tok.piece2id, key=tok.piece2id.get) if p not in made or p in added]
-    letters = [spell(p) for p in first if p not in added and len(p) == 1]
+    if not _in_order(m.merges, first, m.continuing_subword_prefix): raise ValueError("the merges of this tokenizer are not in the order in which they were learned, so learning cannot go on behind them; make a new one with train_new")
+    letters = [spell(p) for p in first if len(p) == 1 and not (bytewise and p in added)]
     specials = [p for p in first if p in added or len(p) > 1 and not _is_marked(m, p)]
     marks = dict(continuing_subword_prefix=m.continuing_subword_prefix, end_of_word_suffix=m.end_of_word_suffix)
     known = [(spell(a), spell(b)) for a, b in m.merges]
@@ -133,11 +150,13 @@ def _is_marked(m, piece):
     bare = piece.removeprefix(m.continuing_subword_prefix)
     return len(bare.removesuffix(m.end_of_word_suffix) if m.end_of_word_suffix else bare) == 1
 
-# %% ../nbs/55_growing.ipynb #b297b31f
+# %% ../nbs/55_growing.ipynb #adf9dbf0
 _NAMES = ("unk_piece", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "dropout", "max_input_chars_per_word", "unk_penalty")
 
 def _kind_of(tok):
     "The algorithm that learns a tokenizer's kind of model."
+    if isinstance(tok.model, BPE) and spells_bytes(tok.pre_tokenizer) and (tok.model.end_of_word_suffix or tok.model.continuing_subword_prefix):
+        raise ValueError("a byte-level BPE whose pieces carry marks of their place is not trained here; train one anew with Tokenizer.train, without end_of_word_suffix and continuing_subword_prefix")
     for kind, name in ((BPE, "bpe" if spells_bytes(tok.pre_tokenizer) else "char_bpe"), (WordPiece, "wordpiece"), (Unigram, "unigram"), (WordLevel, "wordlevel")):
         if isinstance(tok.model, kind): return name
     raise ValueError(f"a {type(tok.model).__name__} model is not trained here; there are recipes for BPE, WordPiece, Unigram and WordLevel")
@@ -150,7 +169,7 @@ def _options_for(tok, kind, options):
     kept = {k: getattr(tok.model, k) for k in _NAMES if k in known and hasattr(tok.model, k)}
     return kept | {k: v for k, v in options.items() if k in known}, {k: v for k, v in options.items() if k not in known}
 
-# %% ../nbs/55_growing.ipynb #15dcccc8
+# %% ../nbs/55_growing.ipynb #1b800260
 def _splitting(tok):
     "The pre-tokenizer that words for training are cut with."
     pre = tok.pre_tokenizer
@@ -165,7 +184,8 @@ def _learned_again(tok, kind, source, vocab_size, options):
     if kind == "wordpiece": raise ValueError(f"this corpus and these options lead to other pieces than there are ({found[:len(old)][-1]!r} instead of {old[-1]!r} as the last); pass what the tokenizer was trained with, or make a new one with train_new")
     words = [p for p in found if p not in tok.piece2id][:vocab_size - len(tok.piece2id)]
     ids = tok.piece2id | {p: len(tok.piece2id) + i for i, p in enumerate(words)}
-    return _with_model(tok, replace(tok.model, piece2id=tok.model.piece2id | {p: ids[p] for p in words}), ids, vocab_size)
+    report = new.training._replace(pieces=len(ids), ended="full" if len(ids) == vocab_size else new.training.ended)
+    return _with_model(tok, replace(tok.model, piece2id=tok.model.piece2id | {p: ids[p] for p in words}), ids, vocab_size, report)
 
 # %% ../nbs/55_growing.ipynb #54883e52
 def train_new(

@@ -312,7 +312,7 @@ def _stream(raw):
         yield raw
     return _File(str(getattr(raw, "name", "<stream>")), None, again)
 
-# %% ../nbs/51_sources.ipynb #b9a4290b
+# %% ../nbs/51_sources.ipynb #a489cd66
 class Corpus:
     "Documents from any source, as bytes or as text, as often as the source allows."
     def __init__(self,
@@ -337,13 +337,13 @@ class Corpus:
     )->Iterator[str]: # In order
         "The documents as text."
         return (doc.decode() for batch in self.batches(progress) for doc in batch.docs())
-    def stamp(self)->str: # 64 hexadecimal digits; others once files (names, sizes, times) or options change
+    def stamp(self)->str: # 64 hexadecimal digits; others once files (names, sizes, times), the first megabyte of what is no file, or options change
         "What the corpus is made of, as a number."
         return _stamp(self)
     def __iter__(self): return self.documents()
     def __repr__(self): return f"Corpus({_says(self)})"
 
-# %% ../nbs/51_sources.ipynb #79732b25
+# %% ../nbs/51_sources.ipynb #d9fb7738
 def _much(corpus):
     "Whether compiled kernels pay: for much text, or if they are there already."
     return available() and (corpus.unit == "B" and (corpus.total or 0) >= 32 * BLOCK or "numba" in sys.modules and cached(valid_utf8, last_mark))
@@ -357,8 +357,13 @@ def _begun(corpus):
 
 def _stamp(corpus):
     "What a corpus is made of, as a number."
-    made = [(f.name, f.size, f.path.stat().st_mtime_ns if f.path else None) for f in corpus.parts.files] or (corpus.parts.says, corpus.total)
+    made = [(f.name, f.size, f.path.stat().st_mtime_ns if f.path else None) for f in corpus.parts.files] or (corpus.parts.says, corpus.total, _opening(corpus))
     return sha256(repr((made, corpus.field, corpus.errors, corpus.sample, corpus.seed)).encode()).hexdigest()
+
+def _opening(corpus):
+    "The first documents of what is not made of files, if it can be read again."
+    first = None if corpus.parts.once else next(chain.from_iterable(read(corpus) for read in corpus.parts.readers), None)
+    return first and (first.data, first.bounds.tolist())
 
 def _says(corpus):
     "What a corpus is, for people."

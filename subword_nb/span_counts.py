@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['PARTS', 'count_spans_ref', 'feed', 'with_last', 'SpanCounts', 'count_spans', 'span_rows', 'add_rows', 'at_most',
-           'pruned', 'Spill', 'commit', 'spilled_rows']
+           'pruned', 'Spill', 'commit', 'spilled_rows', 'is_compiled']
 
-# %% ../nbs/50_span_counts.ipynb #943e3cfd
+# %% ../nbs/50_span_counts.ipynb #542825c0
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from .counts import write_whole
-from .jit import kernel, on_warm_up
+from .jit import cached, kernel, on_warm_up
 from .machine import HEAD, SEPARATOR, Scanner
 from .span_table import LONG, MIX1, MIX2, ONE, THREE, TWO, keep_key, keys_of, move_slots, new_slots, slot_of
 
@@ -282,6 +282,12 @@ def spilled_rows(
     if not spill.sizes[p]: return
     with open(_part(spill, p), "rb") as file:
         while file.tell() < spill.sizes[p]: yield tuple(np.load(file) for _ in range(4))
+
+# %% ../nbs/50_span_counts.ipynb #724c1acb
+def is_compiled(
+)->bool: # True: counting begins at once; False: some seconds are spent on compiling first
+    "Has the kernel been compiled already, now or by an earlier process?"
+    return cached(_count)
 
 # %% ../nbs/50_span_counts.ipynb #e6e208b9
 @on_warm_up

@@ -6,7 +6,7 @@
 __all__ = ['RECIPES', 'TrainingReport', 'Learned', 'pretoken_counts', 'learn_bpe', 'learn_wordpiece', 'learn_unigram',
            'learn_wordlevel', 'options_of', 'train']
 
-# %% ../nbs/54_training.ipynb #a6153d68
+# %% ../nbs/54_training.ipynb #fde38d50
 import inspect
 import math
 import os
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import decoders, normalizers
+from .bpe import check_limits
 from .bpe_encode import BPE, Rules
 from .bpe_train import bpe_train
 from .checkpoints import Checkpoint, keep_counts, keep_snapshot
@@ -76,16 +77,22 @@ def _split_for(algorithm, spec):
     pre = pretokenizer(spec)
     return pre if spells_bytes(pre) else Sequence([pre, ByteLevel(add_prefix_space=False, use_regex=False)])
 
-# %% ../nbs/54_training.ipynb #818f50b5
+# %% ../nbs/54_training.ipynb #9d61f4dd
 _SMALL = int(os.environ.get("SUBWORD_NB_BULK", 1 << 20)) # Bytes below which nothing is compiled
+
+def _ready():
+    "Can kernels count without being compiled first?"
+    from subword_nb.span_counts import is_compiled
+    return is_compiled()
 
 def _counts_of(corpus, norm, pre, bytewise, progress, checkpoint, limits):
     "Pre-token counts of a corpus; bytes where the model starts from bytes."
-    batches, first, size = corpus.batches(progress), [], 0
+    batches, first, size, limit = corpus.batches(progress), [], 0, _SMALL
     for batch in batches:
         first.append(batch)
-        if (size := size + len(batch.data)) >= _SMALL: break
-    if size < _SMALL and checkpoint is None and not limits["max_spans"]:
+        if (size := size + len(batch.data)) >= limit and limit == _SMALL and not _ready(): limit *= 4
+        if size >= limit: break
+    if size < limit and checkpoint is None and not limits["max_spans"]:
         docs = (doc.decode() for batch in first for doc in batch.docs())
         counts = count_pretokens(docs if norm is None else map(norm.normalize, docs), pre, progress=False)
         return {visible_bytes(p): n for p, n in counts.items()} if bytewise else counts
@@ -94,7 +101,7 @@ def _counts_of(corpus, norm, pre, bytewise, progress, checkpoint, limits):
     if checkpoint is not None: keep_counts(checkpoint, counts)
     return counts
 
-# %% ../nbs/54_training.ipynb #bd7faff7
+# %% ../nbs/54_training.ipynb #6b62ea97
 def pretoken_counts(
     source, # A corpus, as for `train`; counts are checked and handed on
     algorithm:str="bpe", # What they are for
@@ -114,13 +121,17 @@ def pretoken_counts(
     counts = _given_counts(source, bytewise) if corpus is None else _counts_of(corpus, norm, pre, bytewise, progress, None, _limits(threads, memory, max_pretokens))
     return counts if isinstance(counts, FlatCounts) else replace(flatten_counts(counts), bytewise=bytewise)
 
-def _limits(threads, memory, max_pretokens): return dict(threads=threads or os.cpu_count() or 1, memory=memory, max_spans=max_pretokens)
+def _limits(threads, memory, max_pretokens):
+    "The options of counting, checked."
+    check_limits(memory=memory, **{k: v for k, v in (("threads", threads), ("max_pretokens", max_pretokens)) if v is not None})
+    return dict(threads=threads or os.cpu_count() or 1, memory=memory, max_spans=max_pretokens)
 
-# %% ../nbs/54_training.ipynb #c991f8b0
+# %% ../nbs/54_training.ipynb #6c2c4593
 def _given_counts(counts, bytewise):
     "Counts that a caller made, checked: text (or bytes, for a model of bytes) and how often."
     if isinstance(counts, FlatCounts):
         if counts.bytewise and not bytewise: raise ValueError("these counts are of bytes, for byte-level BPE; count the corpus anew for a model of characters")
+        if counts.counts.sum(dtype=float) >= 2**63: raise ValueError("the counts add up to more than 2**63-1, which 64 bits do not hold; divide them by something")
         if (counts.counts < 1).any(): raise ValueError(f"the counts go down to {counts.counts.min()}; counts are whole numbers from 1")
         return replace(counts, bytewise=bytewise)
     for p, n in counts.items():
@@ -335,7 +346,7 @@ def _checkpoint_of(folder, every, corpus, **facts):
     if corpus.parts.once: raise ValueError("a corpus that can be read only once cannot be gone on with; write it to a file first, or leave out checkpoint")
     return Checkpoint(folder, {"corpus": f"{corpus!r} {corpus.stamp()[:16]}"} | {k: repr(v) for k, v in facts.items()}, every)
 
-# %% ../nbs/54_training.ipynb #2bdf5be1
+# %% ../nbs/54_training.ipynb #363cd276
 def train(
     cls:type, # `Tokenizer`
     source, # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
@@ -346,7 +357,7 @@ def train(
     pre_tokenizer:PreTokenizer|str|None="default", # A name, a pattern, a component, or None for no splitting
     unk_piece:str|None="default", # Stands for the unknown; made a special token if it is none; [UNK], <unk> or None by default
     progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    threads:int|None=None, # None: one per processor; the result does not depend on it
+    threads:int|None=None, # None: one per processor; the result does not depend on it, unless `max_pretokens` is reached
     memory:int=1<<30, # Bytes of counts beyond which they go to disk; the result does not depend on it
     max_pretokens:int|None=None, # At most so many distinct spans are counted, with an error that the report tells; None: all, exactly
     checkpoint:str|Path|None=None, # A folder: what the run has reached is kept there, and gone on with
