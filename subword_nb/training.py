@@ -330,14 +330,21 @@ def _corpus_of(source, options):
     else: corpus = None
     return corpus, {k: v for k, v in options.items() if k not in own}
 
-# %% ../nbs/54_training.ipynb #b2ac641a
+# %% ../nbs/54_training.ipynb #282fc16c
 def _watcher(watch, checkpoint):
-    "What a trainer calls from time to time."
+    "What a trainer calls from time to time. What it learned before comes by once more when it goes on, and is no news."
     if checkpoint is None: return watch
+    reached = _reached(checkpoint)[0]
     def told(done, total, what, state):
-        keep_snapshot(checkpoint, state)
+        if done >= reached: keep_snapshot(checkpoint, lambda: {"done": done, "state": state()})
         if watch is not None: watch(done, total, what, state)
     return told
+
+def _reached(checkpoint):
+    "How far a run was, and the trainer's snapshot; None: it had learned nothing."
+    if checkpoint is None or (found := checkpoint.snapshot) is None: return 0, None
+    if not isinstance(found, dict) or {*found} != {"done", "state"} or not isinstance(found["done"], (int, float)): raise ValueError(f"{checkpoint.folder / 'state.npz'} holds no snapshot of this trainer; delete it, and training begins again with the counts")
+    return found["done"], found["state"]
 
 def _checkpoint_of(folder, every, corpus, **facts):
     "The checkpoint of a run, or None."
@@ -346,7 +353,7 @@ def _checkpoint_of(folder, every, corpus, **facts):
     if corpus.parts.once: raise ValueError("a corpus that can be read only once cannot be gone on with; write it to a file first, or leave out checkpoint")
     return Checkpoint(folder, {"corpus": f"{corpus!r} {corpus.stamp()[:16]}"} | {k: repr(v) for k, v in facts.items()}, every)
 
-# %% ../nbs/54_training.ipynb #363cd276
+# %% ../nbs/54_training.ipynb #8abf79cb
 def train(
     cls:type, # `Tokenizer`
     source, # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
@@ -374,7 +381,7 @@ def train(
     if corpus is None: counts = _given_counts(source, bytewise)
     elif kept and kept.counts is not None: counts = kept.counts
     else: counts = _counts_of(corpus, norm, pre, bytewise, progress, kept, _limits(threads, memory, max_pretokens))
-    return _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, _watcher(watch, kept), kept and kept.snapshot, options, dict(threads=threads) if algorithm == "unigram" else {})
+    return _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, _watcher(watch, kept), _reached(kept)[1], options, dict(threads=threads) if algorithm == "unigram" else {})
 
 # %% ../nbs/54_training.ipynb #5608b42b
 def _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, watch, resume, options, more):
