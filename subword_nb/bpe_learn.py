@@ -5,11 +5,10 @@
 # %% auto #0
 __all__ = ['merge_word', 'learn_merges', 'truncate_rules', 'lean', 'climb', 'sink', 'sort_run']
 
-# %% ../nbs/21_bpe_learn.ipynb #72363d25
+# %% ../nbs/21_bpe_learn.ipynb #24d60d49
 import heapq
 from collections.abc import Callable, Iterable
 from itertools import repeat
-from typing import NamedTuple
 
 from .bpe import BPERules, check_limits, join_pair, piece_bytes
 from .jit import kernel
@@ -166,10 +165,10 @@ def _before(s, c1, k1, q1, c2, k2, q2, by_spelling):
     if order == 0: order = _compare_spelling(s, s.right[q1], s.right[q2])
     return order < 0
 
-# %% ../nbs/21_bpe_learn.ipynb #32def1c6
+# %% ../nbs/21_bpe_learn.ipynb #70a34396
 @lean
 def climb(
-    s:NamedTuple, # A state
+    s:tuple, # A state
     i:int, # A place in the heap, the one behind the last for a new entry
     c:int, # Count of the entry
     k:int, # Key of the entry
@@ -185,10 +184,10 @@ def climb(
         i = p
     counts[i], keys[i], pairs[i] = c, k, q
 
-# %% ../nbs/21_bpe_learn.ipynb #ae7e2bc9
+# %% ../nbs/21_bpe_learn.ipynb #adaa417a
 @lean
 def sink(
-    s:NamedTuple, # A state
+    s:tuple, # A state
     n:int, # Entries in the heap
     c:int, # Count of the entry
     k:int, # Key of the entry

@@ -5,12 +5,12 @@
 # %% auto #0
 __all__ = ['WORK', 'new_state', 'index_words', 'grow', 'learn_some', 'replay_some', 'learn_merges_kernel', 'bpe_train']
 
-# %% ../nbs/23_bpe_train.ipynb #c27be795
+# %% ../nbs/23_bpe_train.ipynb #3138b8fe
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import jit
 from .bpe import BPERules, check_limits, check_start, choose_alphabet, first_pieces, join_pair, piece_bytes, start_vocabulary
@@ -141,7 +141,7 @@ def _kinds():
         "int64": "weight count seg_start size text_start heap_count merge event n option", "uint8": "text prefix", "uint64": "heap_key"}
     return {name: kind for kind, names in numbers.items() for name in names.split()}
 
-# %% ../nbs/23_bpe_train.ipynb #ee04aac8
+# %% ../nbs/23_bpe_train.ipynb #7b33c9e5
 def new_state(
     symbol:Any, # NumPy array, int32, the symbols (ids) of all distinct pre-tokens, one behind the other
     start:Any, # int64 (words + 1), where each pre-token begins in `symbol`
@@ -151,7 +151,7 @@ def new_state(
     max_token_length:int|None=None, # Longest piece, in base symbols
     tie_break:str="ids", # "first", "ids" or "bytes"
     prefix:str="", # `continuing_subword_prefix`
-)->NamedTuple: # Its words are counted
+)->tuple: # Its words are counted
     "Lay a corpus out as flat arrays."
     import numpy as np
 
@@ -169,14 +169,14 @@ def new_state(
     s.place[:EACH], s.newest[seen], s.n[PIECES], s.n[THRESHOLD], s.n[NEED] = (-1, 1, 0), 0, len(pieces), EVERYTHING, 1000
     return index_words(grow(s), _own(symbol, np.int32), _own(start, np.int64))
 
-# %% ../nbs/23_bpe_train.ipynb #63c39ef0
+# %% ../nbs/23_bpe_train.ipynb #3318b4f8
 WORK = 1 << 20 # Places that a kernel call looks at before Python has its turn
 
 def index_words(
-    s:NamedTuple, # A state without words
+    s:tuple, # A state without words
     symbol:Any, # NumPy array, int32, see `new_state`
     start:Any, # int64, see `new_state`
-)->NamedTuple: # Its pairs are counted and filed
+)->tuple: # Its pairs are counted and filed
     "Count the pairs of the corpus."
     import numpy as np
 
@@ -205,10 +205,10 @@ def _longer(old, used, need):
     if old.dtype == np.int32: new[used:] = -1
     return new
 
-# %% ../nbs/23_bpe_train.ipynb #1965ba76
+# %% ../nbs/23_bpe_train.ipynb #3a26cc4e
 def grow(
-    s:NamedTuple, # A `State` whose `n[NEED]` says how much room is missing
-)->NamedTuple: # The same facts in arrays that are long enough
+    s:tuple, # A `State` whose `n[NEED]` says how much room is missing
+)->tuple: # The same facts in arrays that are long enough
     "Make room for the next step."
     from subword_nb.bpe_arrays import HEAP, MERGES, NEED, OCCURRENCES, PAIRS, PIECES, fill_tables
     need, n = int(s.n[NEED]) + 3, s.n.tolist()
@@ -222,22 +222,22 @@ def grow(
         fill_tables(s)
     return s
 
-# %% ../nbs/23_bpe_train.ipynb #f86ca469
+# %% ../nbs/23_bpe_train.ipynb #5ff570ab
 def learn_some(
-    s:NamedTuple, # A state
+    s:tuple, # A state
     n_pieces:int, # Stop when there are so many pieces
     work:int=WORK, # Stop after about so many places
-)->tuple[NamedTuple,int]: # The state, in new arrays if it had to grow; FULL, ENDED if pairs ran out, or PAUSED
+)->tuple[tuple,int]: # The state, in new arrays if it had to grow; FULL, ENDED if pairs ran out, or PAUSED
     "Merge the best pairs of a state for a while."
     from subword_nb.bpe_arrays import NO_ROOM, learn
     while (status := learn(s, n_pieces, work)) == NO_ROOM: s = grow(s)
     return s, status
 
 def replay_some(
-    s:NamedTuple, # A state in which nothing but the beginning of `pair` is merged
+    s:tuple, # A state in which nothing but the beginning of `pair` is merged
     pair:Any, # NumPy array, int32, two ids for each merge
     work:int=WORK, # Stop after about so many places
-)->tuple[NamedTuple,int]: # The state, in new arrays if it had to grow; FULL or PAUSED
+)->tuple[tuple,int]: # The state, in new arrays if it had to grow; FULL or PAUSED
     "Merge known pairs in their order for a while."
     from subword_nb.bpe_arrays import NO_ROOM, replay
     while (status := replay(s, pair, work)) == NO_ROOM: s = grow(s)
