@@ -33,7 +33,7 @@ class Stretch:
     ): self.text, self.first, self.end = text, first, end
     def __len__(self): return self.end - self.first
 
-# %% ../nbs/77_blocks.ipynb #5b23161a
+# %% ../nbs/77_blocks.ipynb #b110d67a
 def _encoded(text):
     "A piece in UTF-8; in smaller pieces if it is likely that most of them are ASCII."
     if text.isascii() or not text[:1024].isascii() and not text[-1024:].isascii(): return text.encode()
@@ -41,20 +41,14 @@ def _encoded(text):
 
 def _slices(part):
     "A long part as blocks of whole characters."
+    from subword_nb.span_counts import char_blocks
     if isinstance(part, (str, Stretch)):
         text, first, end = (part, 0, len(part)) if isinstance(part, str) else (part.text, part.first, part.end)
         for a in range(first, end, SIZES.block):
             b = min(a + SIZES.block, end)
             yield b"".join([_encoded(text[i:min(i + _PIECE, b)]) for i in range(a, b, _PIECE)])
         return
-    a, n, part = 0, len(part), memoryview(part)
-    while a < n:
-        b = min(a + SIZES.block, n)
-        for _ in range(3):
-            if b == n or part[b] & 0xC0 != 0x80: break
-            b -= 1
-        yield part[a:b]
-        a = b
+    yield from char_blocks(part, SIZES.block)
 
 # %% ../nbs/77_blocks.ipynb #1407abee
 class Share(NamedTuple):

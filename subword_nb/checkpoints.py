@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['save_snapshot', 'load_snapshot', 'Checkpoint', 'keep_counts', 'keep_snapshot']
 
-# %% ../nbs/53_checkpoints.ipynb #a72d792b
+# %% ../nbs/53_checkpoints.ipynb #2f8fc183
 import json
 import os
 import time
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from .counts import FlatCounts, load_counts, save_counts, write_whole
+from .counts import FlatCounts, load_counts, save_counts, write_atomically
 
 # %% ../nbs/53_checkpoints.ipynb #5de154f8
 def _plain(value, arrays):
@@ -39,7 +39,7 @@ def _value(plain, arrays):
     if kind == "dict": return {_value(k, arrays): _value(v, arrays) for k, v in inner}
     return {"list": list, "tuple": tuple}[kind](_value(v, arrays) for v in inner)
 
-# %% ../nbs/53_checkpoints.ipynb #32084b1c
+# %% ../nbs/53_checkpoints.ipynb #ce55a9de
 def save_snapshot(
     path:Path, # A file
     snapshot, # Numbers, text, bytes, lists, tuples, dicts and arrays, in each other
@@ -47,7 +47,7 @@ def save_snapshot(
     "Keep a snapshot."
     import numpy as np
     plain = json.dumps(_plain(snapshot, arrays := []))
-    write_whole(path, lambda file: np.savez(file, plain=np.array(plain), **{f"a{i}": a for i, a in enumerate(arrays)}))
+    write_atomically(path, lambda file: np.savez(file, plain=np.array(plain), **{f"a{i}": a for i, a in enumerate(arrays)}))
 
 def load_snapshot(
     path:Path, # What `save_snapshot` wrote
@@ -58,7 +58,7 @@ def load_snapshot(
         with np.load(path, allow_pickle=False) as found: return _value(json.loads(str(found["plain"])), [found[f"a{i}"] for i in range(len(found.files) - 1)])
     except (KeyError, ValueError, zipfile.BadZipFile, EOFError) as e: raise ValueError(f"{path} is damaged ({type(e).__name__}: {e}); delete it, and training begins again with the counts") from None
 
-# %% ../nbs/53_checkpoints.ipynb #fcd734b9
+# %% ../nbs/53_checkpoints.ipynb #92f7b198
 class Checkpoint:
     "What a run has reached: `counts`, once all is counted, and `snapshot`, once something is learned; None before."
     def __init__(self,
@@ -70,9 +70,10 @@ class Checkpoint:
         self.counts = self.snapshot = None
         if self.folder.exists() and not self.folder.is_dir(): raise NotADirectoryError(f"{self.folder} is a file; name a folder for the checkpoint")
         self.folder.mkdir(parents=True, exist_ok=True)
+        for left in self.folder.rglob(".*.tmp"): left.unlink() # of a run that was ended while it wrote
         if (self.folder / "run.json").exists(): _go_on(self)
         elif some := next(self.folder.iterdir(), None): raise ValueError(f"{self.folder} is no checkpoint, it holds {some.name!r}; name a folder that is empty, or not there")
-        else: write_whole(self.folder / "run.json", lambda file: file.write(json.dumps(self.facts, indent=1).encode()))
+        else: write_atomically(self.folder / "run.json", lambda file: file.write(json.dumps(self.facts, indent=1).encode()))
 
     @property
     def counting(self)->Path: # For `count_corpus`

@@ -6,7 +6,7 @@
 __all__ = ['GOALS', 'TRAIN_GOALS', 'SUITE_FILES', 'SUITE', 'TRAIN_SUITE', 'EXAMPLES', 'table', 'train_table', 'hostile_table',
            'compared', 'Goal', 'reached', 'goals_table', 'suite_rows', 'suite_training', 'bench_command']
 
-# %% ../nbs/90_cli_bench.ipynb #4627f782
+# %% ../nbs/90_cli_bench.ipynb #ad601025
 import json
 import re
 import tempfile
@@ -18,7 +18,7 @@ import typer
 from .bench_rows import BUILT_IN, HOSTILE, Row, TrainRow, hostile, installed, machine, run_row, run_training, shuffled, text_of, vocabulary
 from .benchmark import LIBRARIES, TRAINERS, cut
 from .corpus import find_files
-from .hf_format import write_atomically
+from .counts import write_atomically
 
 # %% ../nbs/90_cli_bench.ipynb #d5d8d020
 def _clock(record): return "cpu" if record["threads"] == 1 else "wall"

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['reason', 'opt', 'Commands', 'stdin_bytes', 'named_sources', 'texts_of', 'split_lines', 'write_out', 'ids_of']
 
-# %% ../nbs/91_console.ipynb #20b2364b
+# %% ../nbs/91_console.ipynb #9c495058
 import io
 import json
 import os
@@ -19,8 +19,8 @@ import typer
 from typer.core import TyperGroup
 
 from .corpus import documents, find_files, read_block
+from .counts import write_atomically
 from .draw import clip, printable
-from .hf_format import write_atomically
 from .text import decode_text
 
 # %% ../nbs/91_console.ipynb #d4d7955e

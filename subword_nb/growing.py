@@ -59,7 +59,7 @@ def _in_order(merges, first, prefix):
         there.add(join_pair(a, b, prefix))
     return True
 
-# %% ../nbs/55_growing.ipynb #a2ca8c16
+# %% ../nbs/55_growing.ipynb #06cffb96
 def truncate(
     tok:Engine, # A `Tokenizer`
     vocab_size:int, # So many pieces are to be left, special tokens among them
@@ -74,23 +74,24 @@ def truncate(
     kept, merges = kept_pieces(tok.model, added, vocab_size)
     order = sorted({*kept, *added}, key=tok.piece2id.get)
     ids, inside = {p: i for i, p in enumerate(order)}, set(kept)
-    more = {"merges": merges} if isinstance(tok.model, BPE) else {}
-    return _with_model(tok, replace(tok.model, piece2id={p: i for p, i in ids.items() if p in inside}, **more), ids, vocab_size)
+    model = replace(tok.model, piece2id={p: i for p, i in ids.items() if p in inside}, **({"merges": merges} if isinstance(tok.model, BPE) else {}))
+    return _with_model(tok, model, ids, _cut_report(tok, model, len(ids)))
 
-# %% ../nbs/55_growing.ipynb #e1caaecc
-def _with_model(tok, model, ids, asked, training=None):
-    "A tokenizer with another model; whatever names ids follows."
-    added = tuple(sorted(((t, ids[t.content]) for t, _ in tok.added_tokens), key=lambda item: item[1]))
+# %% ../nbs/55_growing.ipynb #4049476e
+def _with_model(tok, model, ids, training, added=None):
+    "A tokenizer with another model and other ids; whatever names ids follows."
+    if added is None: added = tuple(sorted(((t, ids[t.content]) for t, _ in tok.added_tokens), key=lambda item: item[1]))
+    found = tok.allowed_special if isinstance(tok.allowed_special, str) else {c for c in tok.allowed_special if c in ids}
     padding = tok.padding and replace(tok.padding, pad_id=ids.get(tok.padding.pad_piece, tok.padding.pad_id))
-    parts = tok.parts._replace(model=model, added_tokens=added, post_processor=_renumbered(tok.post_processor, ids), padding=padding, source=None)
-    new = type(tok)(*parts, allowed_special=tok.allowed_special)
-    new.training = training or (tok.training and tok.training._replace(asked=asked, pieces=len(new.piece2id), ended="full", history=_history(tok, new)))
+    new = type(tok)(*tok.parts._replace(model=model, added_tokens=added, post_processor=_renumbered(tok.post_processor, ids), padding=padding, source=None), allowed_special=found)
+    new.training = training
     return new
 
-def _history(tok, new):
-    "What a report of a smaller vocabulary tells of its learning."
-    all_, model = tok.training.history, new.model
-    return all_[:len(model.merges)] if isinstance(model, BPE) else all_[:max(0, len(all_) - (len(tok.piece2id) - len(new.piece2id)))] if isinstance(model, WordPiece) else all_
+def _cut_report(tok, model, size):
+    "What the report of a smaller vocabulary tells."
+    if (report := tok.training) is None: return None
+    learned = len(model.merges) if isinstance(model, BPE) else max(0, len(report.history) - (len(tok.piece2id) - size)) if isinstance(model, WordPiece) else len(report.history)
+    return report._replace(asked=size, pieces=size, ended="full", history=report.history[:learned])
 
 def _renumbered(processor, ids):
     "A post-processor whose tokens have other ids."
@@ -103,7 +104,7 @@ def _renumbered(processor, ids):
         return replace(processor, special_tokens={name: {"tokens": v["tokens"], "ids": [id_of(t, i) for t, i in zip(v["tokens"], v["ids"])]} for name, v in processor.special_tokens.items()})
     return processor
 
-# %% ../nbs/55_growing.ipynb #9a9f06ac
+# %% ../nbs/55_growing.ipynb #827c248c
 def extend(
     tok:Engine, # A `Tokenizer` with a BPE, WordPiece or word-level model
     source, # A corpus, or counts, as for `train`
@@ -122,7 +123,9 @@ def extend(
     rules, at, ended = _rules_beyond(tok, counts, vocab_size, {k: v for k, v in more.items() if k in ("min_frequency", "max_token_length", "tie_break")})
     ids = dict(tok.piece2id)
     for a, b in rules: ids.setdefault(join_pair(a, b, tok.model.continuing_subword_prefix), len(ids))
-    return _with_model(tok, replace(tok.model, piece2id={p: i for p, i in ids.items() if p in tok.model.piece2id or i >= n}, merges=[*tok.model.merges, *rules]), ids, vocab_size, TrainingReport("full" if len(ids) == vocab_size else ended, vocab_size, len(ids), len(counts), int(counts.counts.sum()), [*(tok.training.history if tok.training else ()), *at], counts.error))
+    model = replace(tok.model, piece2id={p: i for p, i in ids.items() if p in tok.model.piece2id or i >= n}, merges=[*tok.model.merges, *rules])
+    history = [*(tok.training.history if tok.training else ()), *at]
+    return _with_model(tok, model, ids, TrainingReport("full" if len(ids) == vocab_size else ended, vocab_size, len(ids), len(counts), int(counts.counts.sum()), history, counts.error))
 
 # %% ../nbs/55_growing.ipynb #6f78cde4
 def _rules_beyond(tok, counts, vocab_size, limits):
@@ -169,7 +172,7 @@ def _options_for(tok, kind, options):
     kept = {k: getattr(tok.model, k) for k in _NAMES if k in known and hasattr(tok.model, k)}
     return kept | {k: v for k, v in options.items() if k in known}, {k: v for k, v in options.items() if k not in known}
 
-# %% ../nbs/55_growing.ipynb #1b800260
+# %% ../nbs/55_growing.ipynb #d8f199d2
 def _splitting(tok):
     "The pre-tokenizer that words for training are cut with."
     pre = tok.pre_tokenizer
@@ -185,9 +188,9 @@ def _learned_again(tok, kind, source, vocab_size, options):
     words = [p for p in found if p not in tok.piece2id][:vocab_size - len(tok.piece2id)]
     ids = tok.piece2id | {p: len(tok.piece2id) + i for i, p in enumerate(words)}
     report = new.training._replace(pieces=len(ids), ended="full" if len(ids) == vocab_size else new.training.ended)
-    return _with_model(tok, replace(tok.model, piece2id=tok.model.piece2id | {p: ids[p] for p in words}), ids, vocab_size, report)
+    return _with_model(tok, replace(tok.model, piece2id=tok.model.piece2id | {p: ids[p] for p in words}), ids, report)
 
-# %% ../nbs/55_growing.ipynb #54883e52
+# %% ../nbs/55_growing.ipynb #c631eb79
 def train_new(
     tok:Engine, # A `Tokenizer`
     source, # A corpus, or counts, as for `train`
@@ -205,16 +208,7 @@ def train_new(
     unk = getattr(tok.model, "unk_piece", None)
     if kind == "wordpiece": more.setdefault("objective", "frequency")
     new = train(type(tok), source, kind, vocab_size or len(tok.piece2id), specials, tok.normalizer, _splitting(tok), unk, **more, **counting)
-    return _dressed(tok, new)
-
-def _dressed(tok, new):
-    "A newly trained tokenizer with the pipeline of another."
-    named = tok.allowed_special if isinstance(tok.allowed_special, str) else {c for c in tok.allowed_special if c in new.piece2id}
-    padding = tok.padding and replace(tok.padding, pad_id=new.piece2id.get(tok.padding.pad_piece, 0))
-    parts = tok.parts._replace(model=new.model, added_tokens=new.added_tokens, post_processor=_renumbered(tok.post_processor, new.piece2id), padding=padding, source=None)
-    made = type(tok)(*parts, allowed_special=named)
-    made.training = new.training
-    return made
+    return _with_model(tok, new.model, new.piece2id, new.training, new.added_tokens)
 
 # %% ../nbs/55_growing.ipynb #20ca84ec
 def _in_parts(tok):

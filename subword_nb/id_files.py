@@ -6,7 +6,7 @@
 __all__ = ['FORMATS', 'LOG', 'npy_head', 'Layout', 'Mark', 'IdWriter', 'need_pyarrow', 'write_lists', 'Journal', 'EncodedFiles',
            'report', 'finished', 'settle', 'load_encoded']
 
-# %% ../nbs/83_id_files.ipynb #a58c09ee
+# %% ../nbs/83_id_files.ipynb #e1b201a4
 import json
 import os
 import shutil
@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from .counts import write_atomically
 from .engine import Ragged
-from .hf_format import write_atomically
 
 if TYPE_CHECKING: import numpy as np
 

@@ -7,7 +7,7 @@ __all__ = ['SPECIAL', 'WORDS', 'Codes', 'read_codes', 'looks_like_codes', 'nmt_m
            'NmtBPE', 'segment_word', 'segment', 'NmtDecoder', 'read_counts', 'read_nmt', 'nmt_from_bpe', 'bpe_from_nmt',
            'nmt_notes', 'write_codes', 'write_dictionary']
 
-# %% ../nbs/65_nmt_format.ipynb #92393d79
+# %% ../nbs/65_nmt_format.ipynb #cae4c09a
 import heapq
 import os
 import random
@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 from . import decoders
 from .bpe_encode import BPE
-from .hf_format import Parts, write_atomically
+from .counts import write_atomically
+from .hf_format import Parts
 from .pretokenizers import Split
 from .text import decode_text
 from .tokens import Token

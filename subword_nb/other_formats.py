@@ -6,7 +6,7 @@
 __all__ = ['GPT2_NAMES', 'looks_cased', 'read_vocab_txt', 'write_vocab_txt', 'read_minbpe', 'write_minbpe', 'looks_like_minbpe',
            'looks_like_vocab_json', 'looks_like_merges', 'gpt2_files', 'write_gpt2']
 
-# %% ../nbs/60_other_formats.ipynb #bde9806d
+# %% ../nbs/60_other_formats.ipynb #05325cab
 import json
 import os
 import re
@@ -15,7 +15,8 @@ from pathlib import Path
 
 from . import decoders, processors
 from .bpe_encode import BPE, bpe_encode, symbol_ids
-from .hf_format import Parts, write_atomically
+from .counts import write_atomically
+from .hf_format import Parts
 from .normalizers import BertNormalizer, Normalizer, normalizer as as_normalizer
 from .patterns import compile_pattern
 from .pretokenizers import PATTERNS, ByteLevel, PreTokenizer, Sequence, Split, byte_level, pretokenizer as as_pretokenizer, spells_bytes

@@ -6,7 +6,7 @@
 __all__ = ['Reversed', 'parts_from_proto', 'read_sentencepiece', 'as_sentencepiece', 'sentencepiece_notes', 'proto_from_parts',
            'write_sentencepiece']
 
-# %% ../nbs/64_sentencepiece_format.ipynb #d5d949cf
+# %% ../nbs/64_sentencepiece_format.ipynb #b88f1855
 import os
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -16,7 +16,8 @@ from . import decoders, normalizers
 from .bpe_encode import BPE
 from .charsmap import build_charsmap, charsmap_rules
 from .charsmap_rules import rules_for
-from .hf_format import Parts, write_atomically
+from .counts import write_atomically
+from .hf_format import Parts
 from .pretokenizers import Metaspace, Sequence, pretokenizer, spells_bytes
 from .processors import Processor, Sequence as ProcessorSequence, TemplateProcessing
 from .sentencepiece_models import SentencePieceBPE, SentencePieceChars, SentencePieceUnigram, SentencePieceWords, merges_of

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['TEXT_SUFFIXES', 'ROW_SUFFIXES', 'PARQUET_SUFFIXES', 'ARROW_SUFFIXES', 'files', 'Corpus', 'as_corpus', 'wikitext']
 
-# %% ../nbs/51_sources.ipynb #4de60baf
+# %% ../nbs/51_sources.ipynb #97854120
 import glob
 import io
 import os
@@ -20,9 +20,9 @@ from json import JSONDecodeError, loads
 from pathlib import Path
 from typing import NamedTuple
 
-from .batches import Batch, Rows, byte_chunks, column_batches, column_way, field_way, gathered, last_mark, lines_of, need_arrow, pack, pack_stream, sampled, valid_utf8
+from .batches import Batch, Rows, byte_chunks, column_batches, column_way, field_way, gathered, kernels_wait, lines_of, need_arrow, pack, pack_stream, sampled
 from .corpus import BLOCK, PACKED, documents, find_files, read_blocks, track
-from .jit import available, cached
+from .jit import available
 from .text import decode_text
 
 # %% ../nbs/51_sources.ipynb #f4b3811b
@@ -343,10 +343,10 @@ class Corpus:
     def __iter__(self): return self.documents()
     def __repr__(self): return f"Corpus({_says(self)})"
 
-# %% ../nbs/51_sources.ipynb #d9fb7738
+# %% ../nbs/51_sources.ipynb #a46ddd35
 def _much(corpus):
     "Whether compiled kernels pay: for much text, or if they are there already."
-    return available() and (corpus.unit == "B" and (corpus.total or 0) >= 32 * BLOCK or "numba" in sys.modules and cached(valid_utf8, last_mark))
+    return available() and (corpus.unit == "B" and (corpus.total or 0) >= 32 * BLOCK or "numba" in sys.modules and kernels_wait())
 
 def _begun(corpus):
     "The batches of a corpus, unless it has been read and cannot be read again."

@@ -7,7 +7,7 @@ __all__ = ['PUBLISHED', 'read_ranks', 'write_ranks', 'encode_by_ranks_ref', 'Rec
            'TiktokenSource', 'identify', 'looks_like_ranks', 'published_ranks', 'read_tiktoken', 'read_encoding',
            'parts_to_ranks', 'to_tiktoken', 'write_tiktoken', 'tiktoken_notes']
 
-# %% ../nbs/58_tiktoken_format.ipynb #1097d66e
+# %% ../nbs/58_tiktoken_format.ipynb #605b2481
 import base64
 import codecs
 import hashlib
@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 from . import decoders, processors
 from .bpe_encode import BPE, RankRules, implied_rules
-from .hf_format import Parts, write_atomically
+from .counts import write_atomically
+from .hf_format import Parts
 from .patterns import PATTERNS, compile_pattern
 from .pretokenizers import ByteLevel, Sequence, Split, byte_level
 from .splitting import same_in_both

@@ -6,7 +6,7 @@
 __all__ = ['RECIPES', 'TrainingReport', 'Learned', 'pretoken_counts', 'learn_bpe', 'learn_wordpiece', 'learn_unigram',
            'learn_wordlevel', 'options_of', 'train']
 
-# %% ../nbs/54_training.ipynb #fde38d50
+# %% ../nbs/54_training.ipynb #7265dddc
 import inspect
 import math
 import os
@@ -21,7 +21,7 @@ from .bpe import check_limits
 from .bpe_encode import BPE, Rules
 from .bpe_train import bpe_train
 from .checkpoints import Checkpoint, keep_counts, keep_snapshot
-from .counting import count_corpus
+from .counting import count_corpus, watched
 from .counts import FlatCounts, count_pretokens, flatten_counts
 from .decoders import visible_bytes
 from .normalizers import Normalizer, normalizer as as_normalizer
@@ -77,7 +77,7 @@ def _split_for(algorithm, spec):
     pre = pretokenizer(spec)
     return pre if spells_bytes(pre) else Sequence([pre, ByteLevel(add_prefix_space=False, use_regex=False)])
 
-# %% ../nbs/54_training.ipynb #9d61f4dd
+# %% ../nbs/54_training.ipynb #92d39089
 _SMALL = int(os.environ.get("SUBWORD_NB_BULK", 1 << 20)) # Bytes below which nothing is compiled
 
 def _ready():
@@ -85,9 +85,9 @@ def _ready():
     from subword_nb.span_counts import is_compiled
     return is_compiled()
 
-def _counts_of(corpus, norm, pre, bytewise, progress, checkpoint, limits):
+def _counts_of(corpus, norm, pre, bytewise, progress, watch, checkpoint, limits):
     "Pre-token counts of a corpus; bytes where the model starts from bytes."
-    batches, first, size, limit = corpus.batches(progress), [], 0, _SMALL
+    batches, first, size, limit = watched(corpus.batches(progress), corpus.total, watch), [], 0, _SMALL
     for batch in batches:
         first.append(batch)
         if (size := size + len(batch.data)) >= limit and limit == _SMALL and not _ready(): limit *= 4
@@ -101,7 +101,7 @@ def _counts_of(corpus, norm, pre, bytewise, progress, checkpoint, limits):
     if checkpoint is not None: keep_counts(checkpoint, counts)
     return counts
 
-# %% ../nbs/54_training.ipynb #6b62ea97
+# %% ../nbs/54_training.ipynb #9aee9c6f
 def pretoken_counts(
     source, # A corpus, as for `train`; counts are checked and handed on
     algorithm:str="bpe", # What they are for
@@ -118,7 +118,7 @@ def pretoken_counts(
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     corpus, odd = _corpus_of(source, options)
     if odd: raise ValueError(f"{next(iter(odd))} is no option of a corpus; it has errors, field, sample and seed")
-    counts = _given_counts(source, bytewise) if corpus is None else _counts_of(corpus, norm, pre, bytewise, progress, None, _limits(threads, memory, max_pretokens))
+    counts = _given_counts(source, bytewise) if corpus is None else _counts_of(corpus, norm, pre, bytewise, progress, None, None, _limits(threads, memory, max_pretokens))
     return counts if isinstance(counts, FlatCounts) else replace(flatten_counts(counts), bytewise=bytewise)
 
 def _limits(threads, memory, max_pretokens):
@@ -353,7 +353,7 @@ def _checkpoint_of(folder, every, corpus, **facts):
     if corpus.parts.once: raise ValueError("a corpus that can be read only once cannot be gone on with; write it to a file first, or leave out checkpoint")
     return Checkpoint(folder, {"corpus": f"{corpus!r} {corpus.stamp()[:16]}"} | {k: repr(v) for k, v in facts.items()}, every)
 
-# %% ../nbs/54_training.ipynb #8abf79cb
+# %% ../nbs/54_training.ipynb #3517a40e
 def train(
     cls:type, # `Tokenizer`
     source, # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
@@ -369,7 +369,7 @@ def train(
     max_pretokens:int|None=None, # At most so many distinct spans are counted, with an error that the report tells; None: all, exactly
     checkpoint:str|Path|None=None, # A folder: what the run has reached is kept there, and gone on with
     every:float=60.0, # Seconds from checkpoint to checkpoint
-    watch:Callable|None=None, # watch(done, total, what, state), from time to time
+    watch:Callable|None=None, # watch(done, total, what, state), from time to time, while "counting" (bytes or documents; nothing to go on from), and while learning
     **options, # Those of `Corpus`: errors, field, sample, seed; and of `learn_bpe`, `learn_wordpiece`, `learn_unigram` or `learn_wordlevel`, such as `min_frequency`; `options_of` lists them
 )->object: # A new tokenizer; its `training` says how training ended
     "Train a tokenizer on a corpus."
@@ -380,7 +380,7 @@ def train(
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     if corpus is None: counts = _given_counts(source, bytewise)
     elif kept and kept.counts is not None: counts = kept.counts
-    else: counts = _counts_of(corpus, norm, pre, bytewise, progress, kept, _limits(threads, memory, max_pretokens))
+    else: counts = _counts_of(corpus, norm, pre, bytewise, progress, watch, kept, _limits(threads, memory, max_pretokens))
     return _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, _watcher(watch, kept), _reached(kept)[1], options, dict(threads=threads) if algorithm == "unigram" else {})
 
 # %% ../nbs/54_training.ipynb #5608b42b
