@@ -109,7 +109,7 @@ def read_pages(proc: Path) -> list[tuple[Page, object]]:  # Each page with its p
         if "title" not in fm:
             raise SystemExit(f"{nbs.name}/{source} has no title; begin its first cell with `# Title`")
         target = posixpath.join(posixpath.dirname(source), fm["output-file"])
-        room = re.match(r"\d+", posixpath.basename(source))
+        room = re.match(r"\d+[a-z]?(?=_)", posixpath.basename(source))
         pages.append((Page(source, target, room.group() if room and "/" not in source else "", fm["title"], fm.get("description", "")), nb))
     targets = [p.target for p, _ in pages]
     if len(set(targets)) < len(targets):

@@ -74,10 +74,10 @@ class Notebook:
         return [c for c in self.cells if c.kind == "code"]
 
     @property
-    def number(self) -> int | None:
-        "The layer, or None for prose without a number."
-        match = re.match(r"(\d\d)_", self.path.name)
-        return int(match.group(1)) if match and self.path.parent == NBS else None
+    def number(self) -> tuple[int, str] | None:
+        "The layer: (24, '') for room 24, (24, 'a') for the one behind it; None for prose without a number."
+        match = re.match(r"(\d\d)([a-z]?)_", self.path.name)
+        return (int(match[1]), match[2]) if match and self.path.parent == NBS else None
 
     @cached_property
     def module(self) -> str | None:

@@ -141,7 +141,7 @@ def test_no_local_paths_addresses_or_dates(out, pages):
 def test_sidebar_is_in_layer_order(pages):
     order = pages["index.html"].sidebar
     assert order[0] == "index.html" and len(order) == len(set(order)) == len(notebooks())
-    number = {expected_page(nb): int(re.match(r"\d+", nb.name)[0]) for nb in notebooks() if len(nb.parts) == 1 and nb.name[0].isdigit()}
+    number = {expected_page(nb): re.match(r"\d+[a-z]?", nb.name)[0] for nb in notebooks() if len(nb.parts) == 1 and nb.name[0].isdigit()}
     rooms = [number[href] for href in order if href in number]
     assert rooms == sorted(rooms) and len(rooms) == len(number)
 
