@@ -170,7 +170,7 @@ class _Calls:
     truncate, extend, train_new, translated = *(_Later("growing") for _ in range(3)), _Later("translate")
     n_vocab = property(lambda self: len(self.id2piece), doc="One more than the highest id, holes included; `vocab_size` counts the pieces.")
 
-# %% ../nbs/85_tokenizer.ipynb #62abb6a3
+# %% ../nbs/85_tokenizer.ipynb #d52b636a
 class Tokenizer(_Calls, Engine):
     "Text to ids and back: `Tokenizer.train` or `Tokenizer.load`, then `encode`, `align`, `decode`, `save`, `draw`."
     def __init__(self,
@@ -192,7 +192,7 @@ class Tokenizer(_Calls, Engine):
     train, load, save, tokenize = _Later("training", wrap=classmethod), classmethod(load), save, tokenize
     _in_bulk, encode_batch, encode_array, encode_files = _Later("bulk", "encode"), _Later("bulk"), _Later("bulk"), _Later("encode_files")
     align, align_batch, __call__, stages, decode, decode_bytes, decode_batch, stream = _Later("bulk_align"), _Later("pipeline"), _Later("pipeline", "call"), _Later("pipeline"), *(_Later("decoding") for _ in range(4))
-    inspect, draw, add_tokens, nbest, sample, entropy = inspect, draw, add_tokens, *(_Later("splits") for _ in range(3))
+    inspect, draw, explain, compare, explain_training, add_tokens, nbest, sample, entropy = inspect, draw, *map(_Later, ("explain", "compare", "explain_training")), add_tokens, *(_Later("splits") for _ in range(3))
     parts = property(lambda self: _parts_of(self), doc="What a file holds of it.")
 
     def __setattr__(self, name, value): _exchange(self, name, value)
