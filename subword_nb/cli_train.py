@@ -91,7 +91,7 @@ def _has_counts(path: str) -> bool:
     try: return parquet.read_schema(path).names == ["pretoken", "count"]
     except (OSError, ValueError): return False
 
-# %% ../nbs/94_cli_train.ipynb #42be8281
+# %% ../nbs/94_cli_train.ipynb #8e674635
 def train_command(
     sources: Annotated[list[str] | None, typer.Argument(metavar="FILES...", help="Files, patterns, folders and addresses (s3://, hf://, https://); - or nothing reads standard input.", show_default=False)] = None, # The corpus, or counts
     out: Annotated[Path | None, opt("Where to write tokenizer.json.", "--out", "-o")] = None, # Where to write
@@ -116,12 +116,12 @@ def train_command(
     errors: Annotated[str, typer.Option(help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD) or ignore.")] = "strict", # For bytes that are not UTF-8
     threads: Annotated[int | None, opt("How many threads count; one per processor if not given. The result does not depend on it.")] = None, # Threads
     checkpoint: Annotated[Path | None, opt("A folder: what the run has reached is kept there, and the same command goes on.")] = None, # Where to go on from
+    trace: Annotated[Path | None, opt("A file (.npz): what is needed to explain later why a piece came in.")] = None, # Where the trace goes
     like: Annotated[str | None, opt("Keep the pipeline and special tokens of this tokenizer, and learn a new vocabulary.")] = None, # Another tokenizer
     extend: Annotated[str | None, opt("Keep all ids of this tokenizer, and learn more pieces.")] = None, # Another tokenizer
 ) -> None: # It prints what came out
     "Learn a tokenizer from text."
-    given = {k: v for k, v in locals().items() if v is not None}
-    _train(checked_out(given.pop("out", None), algorithm), given)
+    _train(checked_out(out, algorithm), {k: v for k, v in locals().items() if v is not None and k != "out"})
 
 # %% ../nbs/94_cli_train.ipynb #cc0b33f5
 def _options(given: dict, more: list) -> dict:
@@ -187,11 +187,12 @@ def _train(out: Path, given: dict) -> None:
     for note in save_anyway(tok, out): print(f"note: {note}")
     print(f"{printable(str(out), ' ')}: {tok.vocab_size:,} pieces from {tok.training.total:,} pretokens{how_ended(tok.training)}")
 
-# %% ../nbs/94_cli_train.ipynb #43a725ad
+# %% ../nbs/94_cli_train.ipynb #8570817d
 def _from_other(tok, grows: bool, source, special_tokens: list, options: dict):
     "A tokenizer made of another."
     size, own = options.pop("vocab_size"), {k: v for k, v in options.items() if k not in ("algorithm", "normalizer", "pre_tokenizer", "unk_piece", "initial_alphabet", "checkpoint")}
     if odd := [k for k in options if k not in own and k != "algorithm"]: raise ValueError(f"--{odd[0].replace('_', '-')} is not for --like and --extend, which keep the pipeline of a tokenizer; leave it out")
+    if grows and "trace" in own: raise ValueError("--trace is not for --extend, because two runs make that vocabulary; leave it out")
     if grows and special_tokens: raise ValueError("--special-token is not for --extend, which keeps all ids; use --like, or add tokens in Python with tok.add_tokens")
     return tok.extend(source, size, **own) if grows else tok.train_new(source, size, special_tokens, **own)
 

@@ -6,7 +6,7 @@
 __all__ = ['RECIPES', 'TrainingReport', 'Learned', 'pretoken_counts', 'learn_bpe', 'learn_wordpiece', 'learn_unigram',
            'learn_wordlevel', 'options_of', 'train']
 
-# %% ../nbs/54_training.ipynb #7265dddc
+# %% ../nbs/54_training.ipynb #46fda15d
 import inspect
 import math
 import os
@@ -28,6 +28,7 @@ from .normalizers import Normalizer, normalizer as as_normalizer
 from .pretokenizers import ByteLevel, Metaspace, PreTokenizer, Sequence, Split, byte_level, pretokenizer, spells_bytes
 from .sources import as_corpus
 from .text import encode_text, to_visible
+from .training_trace import Recorder
 from .unigram_encode import Unigram, lasting_score
 from .unigram_train import unigram_train
 from .vocab import AddedToken
@@ -35,7 +36,7 @@ from .wordlevel import WordLevel, wordlevel_train
 from .wordpiece_encode import WordPiece
 from .wordpiece_train import wordpiece_train
 
-# %% ../nbs/54_training.ipynb #02bc40ab
+# %% ../nbs/54_training.ipynb #832eb9bd
 class TrainingReport(NamedTuple):
     "What happened in training."
     ended: str # "full" when the vocabulary has the size asked for, else why it has not, such as "no pair left"
@@ -45,6 +46,8 @@ class TrainingReport(NamedTuple):
     total: int # All pre-tokens
     history: list # BPE: the count of each pair when it was merged; WordPiece: its score; Unigram: what each round did
     error: int = 0 # How much too low counts may be, if `max_pretokens` was given
+    trace: object = None # The `TrainingTrace`, if one was asked for
+    def __repr__(self): return f"TrainingReport({', '.join(f'{k}={v!r}' for k, v in zip(self._fields, self) if v is not None)})"
 
 # %% ../nbs/54_training.ipynb #c460cbbb
 class Learned(NamedTuple):
@@ -353,7 +356,7 @@ def _checkpoint_of(folder, every, corpus, **facts):
     if corpus.parts.once: raise ValueError("a corpus that can be read only once cannot be gone on with; write it to a file first, or leave out checkpoint")
     return Checkpoint(folder, {"corpus": f"{corpus!r} {corpus.stamp()[:16]}"} | {k: repr(v) for k, v in facts.items()}, every)
 
-# %% ../nbs/54_training.ipynb #3517a40e
+# %% ../nbs/54_training.ipynb #14796a40
 def train(
     cls:type, # `Tokenizer`
     source, # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
@@ -370,6 +373,7 @@ def train(
     checkpoint:str|Path|None=None, # A folder: what the run has reached is kept there, and gone on with
     every:float=60.0, # Seconds from checkpoint to checkpoint
     watch:Callable|None=None, # watch(done, total, what, state), from time to time, while "counting" (bytes or documents; nothing to go on from), and while learning
+    trace:bool|str|Path=False, # True: what `explain_training` needs is kept as `training.trace`; a path: and written to this file
     **options, # Those of `Corpus`: errors, field, sample, seed; and of `learn_bpe`, `learn_wordpiece`, `learn_unigram` or `learn_wordlevel`, such as `min_frequency`; `options_of` lists them
 )->object: # A new tokenizer; its `training` says how training ended
     "Train a tokenizer on a corpus."
@@ -377,19 +381,20 @@ def train(
     corpus, options = _corpus_of(source, options)
     options, specials = _checked_options(algorithm, options), _special_tokens(special_tokens, unk_piece)
     kept = _checkpoint_of(checkpoint, every, corpus, algorithm=algorithm, vocab_size=vocab_size, special_tokens=specials, normalizer=norm, pre_tokenizer=pre, unk_piece=unk_piece, max_pretokens=max_pretokens, options=options)
-    bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
+    bytewise, told = RECIPES[algorithm] is learn_bpe and spells_bytes(pre), Recorder(_watcher(watch, kept), trace) if trace else _watcher(watch, kept)
     if corpus is None: counts = _given_counts(source, bytewise)
     elif kept and kept.counts is not None: counts = kept.counts
     else: counts = _counts_of(corpus, norm, pre, bytewise, progress, watch, kept, _limits(threads, memory, max_pretokens))
-    return _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, _watcher(watch, kept), _reached(kept)[1], options, dict(threads=threads) if algorithm == "unigram" else {})
+    return _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, told, None if trace and algorithm == "unigram" else _reached(kept)[1], options, dict(threads=threads) if algorithm == "unigram" else {})
 
-# %% ../nbs/54_training.ipynb #5608b42b
+# %% ../nbs/54_training.ipynb #870cdc7d
 def _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, watch, resume, options, more):
     "A tokenizer with a model of the counts."
     learned = RECIPES[algorithm](counts, vocab_size, [t.content for t in specials], pre, unk_piece, progress=progress, watch=watch, resume=resume, **options, **more)
     ids = learned.model.piece2id
-    added = [*specials, *(AddedToken(p, special=False) for p in options.get("user_defined", ()))]
-    tok = cls(learned.model, pre, learned.decoder, tuple((t, ids[t.content]) for t in added), None, norm, allowed_special=())
+    tok = cls(learned.model, pre, learned.decoder, tuple((t, ids[t.content]) for t in [*specials, *(AddedToken(p, special=False) for p in options.get("user_defined", ()))]), None, norm, allowed_special=())
     total = int(counts.counts.sum()) if isinstance(counts, FlatCounts) else sum(counts.values())
-    tok.training = TrainingReport(learned.ended, vocab_size, len(ids), len(counts), total, learned.history, getattr(counts, "error", 0))
+    bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
+    trace = watch.trace(algorithm, counts, bytewise, learned, [t.content for t in specials], _start_for(bytewise, options.get("initial_alphabet")), options_of(algorithm) | options) if isinstance(watch, Recorder) else None
+    tok.training = TrainingReport(learned.ended, vocab_size, len(ids), len(counts), total, learned.history, getattr(counts, "error", 0), trace)
     return tok

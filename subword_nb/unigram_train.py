@@ -281,7 +281,7 @@ def _finish(s, texts, reserved, missing):
     ordered = sorted(learned, key=lambda p: (-learned[p], p))
     return [*reserved, *ordered], [0.0] * len(reserved) + [learned[p] for p in ordered]
 
-# %% ../nbs/35_unigram_train.ipynb #54c238e3
+# %% ../nbs/35_unigram_train.ipynb #750141e2
 PAUSE = 0.2 # Seconds between two calls of `watch`
 
 class _Watcher:
@@ -290,6 +290,7 @@ class _Watcher:
         self.watch, self.texts, self.options, self.done, self.now, self.what, self.next = watch, texts, options, 0.0, None, "suffixes", 0.0
     def move(self, what, now, left): # `left`: steps still to come
         self.what, self.now, self.done = what, now, self.done + (100 - self.done) / (1 + left)
+        if hasattr(self.watch, "after_step"): self.watch.after_step(what, now, self.texts)
         self.tick()
     def tick(self):
         if self.watch is None or time.monotonic() < self.next: return
@@ -366,7 +367,7 @@ def _warm_up_unigram_training():
     texts = _cut(_learnable(flatten_counts({"abx": 2, "xab": 2}), [], [], 1.0, [], 3, None)[0], "x")
     _learn(texts, lambda: _start(texts, ["ab"], 9, 3, 1), (), [], [], 3, (0.5, 1, True), 1, False, None, None)
 
-# %% ../nbs/35_unigram_train.ipynb #1efe9b48
+# %% ../nbs/35_unigram_train.ipynb #6a7cfb75
 def unigram_train(
     counts:"Mapping[str,int]|FlatCounts", # pretoken → how often it occurs
     vocab_size:int, # Number of pieces wanted, all included
@@ -385,7 +386,7 @@ def unigram_train(
     threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
     progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
     start:Mapping[str,float]|None=None, # Learned pieces and their scores to start from instead of seeds; all their characters stay
-    watch:Callable|None=None, # Called as watch(done, total, what, state) from time to time
+    watch:Callable|None=None, # Called as watch(done, total, what, state) from time to time; if it has `after_step`, that is called as after_step(what, standing, texts) after every step
     resume:Mapping|None=None, # What state() returned in a training with the same counts and options
 )->UnigramVocabulary: # Pieces, scores as 32-bit numbers, (size, loss) of each round, and why training ended
     "Unigram training by EM and pruning (Kudo 2018)."
