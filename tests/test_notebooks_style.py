@@ -124,6 +124,12 @@ def test_nothing_unfinished_and_nothing_of_this_machine(nb):
 
 
 @both
+def test_pictures_have_words(nb):
+    wrong = [c.index for c in nb.code_cells if any("image/png" in o.get("data", {}) for o in c.outputs) and not c.directives.get("fig-alt")]
+    assert not wrong, f"cells {wrong} show a picture; say it in words in `#| fig-alt: …`"
+
+
+@both
 def test_links_between_notebooks(nb):
     wrong = []
     for c in nb.cells:
