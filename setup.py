@@ -25,7 +25,7 @@ setup(
     url=cfg["git_url"],
     packages=find_packages(include=[cfg["lib_path"], cfg["lib_path"] + ".*"]),
     package_dir={"": "."},  # an editable install is then a path, which a folder left behind by an earlier install cannot hide
-    package_data={cfg["lib_path"]: ["*.txt", "py.typed"]},
+    package_data={cfg["lib_path"]: ["*.txt", "*.js", "*.css", "py.typed"]},
     python_requires=">=" + cfg["min_python"],
     install_requires=cfg["requirements"].split(),
     extras_require=extras,

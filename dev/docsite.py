@@ -1,6 +1,7 @@
 """Render the notebooks as a website, and write README.md from nbs/index.ipynb.
 
     python dev/docsite.py build [--out _site]      the whole site, offline, without Quarto
+    python dev/docsite.py playground --out FOLDER  only the playground's page and its files, in seconds
     python dev/docsite.py readme [--check]         README.md; --check writes nothing and fails when it is out of date
 
 The way of a page: nbdev's own processors (hidden cells go, `show_doc` and links come) → one markdown text (docsite_cells.py)
@@ -18,22 +19,25 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import docsite_playground
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = Path(__file__).resolve().parent / "docsite"
 PICTURES = {".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp"}
+WORKERS = os.cpu_count() or 1
 NBDEV_JOB = """
 from nbdev.doclinks import NbdevLookup, nbdev_export
 from nbdev.serve import proc_nbs
 nbdev_export()
 if {lib!r} not in NbdevLookup().entries:
     raise SystemExit("nbdev does not know {lib}: install the project first, `pip install -e '.[dev]'`")
-proc_nbs(n_workers=0, force=True)
+proc_nbs(n_workers={workers}, force=True)
 """
 
 
@@ -84,7 +88,7 @@ def process_notebooks(
     (work / "settings.ini").write_text(ini.rstrip() + "\nrenderer = docsite_showdoc.Entry\n", encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(work), str(HERE.parent)]), "MPLBACKEND": "agg", "PYTHONHASHSEED": "0"}
     env.pop("IN_TEST", None)
-    print(run([sys.executable, "-c", NBDEV_JOB.format(lib=cfg["lib_name"])], cwd=work, env=env), end="")
+    print(run([sys.executable, "-c", NBDEV_JOB.format(lib=cfg["lib_name"], workers=WORKERS)], cwd=work, env=env), end="")
     return work / "_proc"
 
 
@@ -127,7 +131,7 @@ def sidebar_order(
         entry = entry if isinstance(entry, dict) else {"section": "", "contents": entry}
         globs = entry["contents"] if isinstance(entry["contents"], list) else [entry["contents"]]
         globs = [g.lstrip("/") for g in globs]
-        chosen = [s for s in left if any(fnmatch.fnmatchcase(s, g) and s.count("/") == g.count("/") for g in globs)]
+        chosen = list(dict.fromkeys(s for g in globs for s in left if fnmatch.fnmatchcase(s, g) and s.count("/") == g.count("/")))
         left = [s for s in left if s not in chosen]
         if chosen:
             sections.append((entry["section"], [pages[s] for s in chosen]))
@@ -198,6 +202,7 @@ def pandoc_variables(page: Page, sections: list, site: dict) -> dict:
         "heading": page.title,
         "lead": page.lead,
         "section": [{"name": name, "page": [item(p) for p in pages]} for name, pages in sections],
+        "playground": page.source == docsite_playground.PAGE,
     }
     if at:
         variables["previous"] = item(order[at - 1])
@@ -216,7 +221,11 @@ def escaped(value):
     return [escaped(v) for v in value] if isinstance(value, list) else value
 
 
-def pandoc(markdown: str, variables: dict, work: Path) -> str:
+def pandoc(
+    markdown: str,
+    variables: dict,
+    work: Path,  # A folder; several pages may be made there at once
+) -> str:
     "One page of HTML; a warning from pandoc is an error here."
     import pypandoc
 
@@ -227,6 +236,7 @@ def pandoc(markdown: str, variables: dict, work: Path) -> str:
         "template": str(HERE / "template.html"),
         "filters": [str(HERE / "filter.lua")],
         "html-math-method": {"method": "mathml"},
+        "syntax-highlighting": "none",  # see painted() in docsite_cells.py
         "table-of-contents": True,
         "toc-depth": 3,
         "columns": 10_000,
@@ -234,31 +244,35 @@ def pandoc(markdown: str, variables: dict, work: Path) -> str:
         "fail-if-warnings": True,
         "variables": escaped(variables),
     }
-    (work / "defaults.yaml").write_text(json.dumps(defaults), encoding="utf-8")
-    return run([pypandoc.get_pandoc_path(), "--defaults", str(work / "defaults.yaml")], input=markdown, cwd=work)
+    with tempfile.TemporaryDirectory(dir=work) as own:
+        sheet = Path(own) / "defaults.yaml"
+        sheet.write_text(json.dumps(defaults), encoding="utf-8")
+        return run([pypandoc.get_pandoc_path(), "--defaults", str(sheet)], input=markdown, cwd=own)
 
 
 def render_page(page: Page, nb, sections: list, site: dict, work: Path) -> str:
     "One page of HTML, its links still as the author wrote them."
-    from docsite_cells import page_markdown
+    from docsite_cells import page_markdown, painted_page
 
     try:
         text = pandoc(page_markdown(nb), pandoc_variables(page, sections, site), work)
     except (SystemExit, ValueError) as e:
         raise SystemExit(f"{page.source}: {e}") from e
-    text = re.sub(r'<a href="#cb\d+-\d+"[^>]*></a>| id="cb\d+(?:-\d+)?"', "", text)  # pandoc's anchors on every line of code
-    return re.sub(r'<section id="([^"]*)"([^>]*>\s*<h\d)', r'<section\2 id="\1"', text)  # search looks for anchors on headings
+    return re.sub(r'<section id="([^"]*)"([^>]*>\s*<h\d)', r'<section\2 id="\1"', painted_page(text))  # search looks for anchors on headings
 
 
 def render_pages(pages: list, sections: list, targets: dict, site: dict, work: Path) -> dict[str, str]:  # Path → HTML
     "All pages, with links that hold on the site."
-    drafts = {page.target: render_page(page, nb, sections, site, work) for page, nb in pages}
+    with ThreadPoolExecutor(WORKERS) as pool:  # pandoc works, Python waits
+        texts = pool.map(lambda p: render_page(*p, sections, site, work), pages)
+        drafts = {page.target: text for (page, _), text in zip(pages, texts)}
     ids = {target: set(re.findall(r'\bid="([^"]*)"', text)) for target, text in drafts.items()}
     for page, _ in pages:
         head, body, tail = re.split("<!-- /?text -->", drafts[page.target])
         body = name_links(body, ids, site)
         body = re.sub(r'\b(href|src)="([^"]*)"', lambda m: f'{m[1]}="{site_link(m[2], page, targets, site)}"', body)  # noqa: B023
-        drafts[page.target] = head + body + tail
+        whole = head + body + tail
+        drafts[page.target] = docsite_playground.with_policy(whole) if page.source == docsite_playground.PAGE else whole
     return drafts
 
 
@@ -281,6 +295,8 @@ def write_site(out: Path, work: Path) -> int:  # Number of pages
         shutil.copyfile(proc / p, out / p)
     for name in ("style.css", "site.js"):
         shutil.copyfile(HERE / name, out / name)
+    if docsite_playground.PAGE in targets:
+        docsite_playground.write_playground(out)
     lost = (HERE / "404.html").read_text(encoding="utf-8").replace("{root}", urlsplit(site["site-url"]).path + "/").replace("{title}", site["title"])
     run([sys.executable, "-m", "pagefind", "--site", str(out), "--include-characters", "_", "--quiet"])
     for extra in [*(out / "pagefind").glob("*ui.*"), out / "pagefind" / "pagefind-highlight.js"]:
@@ -288,6 +304,22 @@ def write_site(out: Path, work: Path) -> int:  # Number of pages
     (out / "404.html").write_text(lost, encoding="utf-8")
     (out / ".nojekyll").touch()  # GitHub Pages serves the files as they are
     return len(pages)
+
+
+def write_playground_alone(out: Path) -> None:
+    "Write the playground's page and its files into a new folder, without the rest of the site; its links lead nowhere."
+    from execnb.nbio import read_nb
+
+    nb, site = read_nb(ROOT / settings()["nbs_path"] / docsite_playground.PAGE), website()
+    title, lead = (line.lstrip("#> ") for line in nb.cells.pop(0).source.splitlines() if line)
+    page = Page(docsite_playground.PAGE, "playground.html", "", title, lead)
+    out.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as work:
+        text = render_page(page, nb, [("", [page])], site, Path(work))
+    (out / page.target).write_text(docsite_playground.with_policy(text), encoding="utf-8")
+    for name in ("style.css", "site.js"):
+        shutil.copyfile(HERE / name, out / name)
+    docsite_playground.write_playground(out)
 
 
 def build(out: Path) -> None:
@@ -328,10 +360,13 @@ def main() -> int:
     sub = ap.add_subparsers(dest="action", required=True)
     b = sub.add_parser("build", help="render the site")
     b.add_argument("--out", type=Path, default=ROOT / "_site", help="folder of the site, replaced as a whole (default: _site)")
+    p = sub.add_parser("playground", help="write only the playground's page and its files")
+    p.add_argument("--out", type=Path, required=True, help="a new folder")
     r = sub.add_parser("readme", help="write README.md from nbs/index.ipynb")
     r.add_argument("--check", action="store_true", help="write nothing; exit 1 when README.md is out of date")
     args = ap.parse_args()
-    return readme(args.check) if args.action == "readme" else build(args.out) or 0
+    actions = {"readme": lambda: readme(args.check), "playground": lambda: write_playground_alone(args.out), "build": lambda: build(args.out)}
+    return actions[args.action]() or 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import inspect
 import linecache
 import pkgutil
 import re
-from functools import reduce
+from functools import cached_property, reduce
 
 from fastcore.docments import docments
 from nbdev.doclinks import NbdevLookup
@@ -137,6 +137,11 @@ class Entry:
         self.sym = exported(self.full_name, found)
 
     def _repr_markdown_(self) -> str:
+        "What the page shows; IPython asks twice, and looking for sources takes long."
+        return self.markdown
+
+    @cached_property
+    def markdown(self) -> str:
         "Heading, source link, signature, docstring, parameters."
         parts, source = [f"{'#' * self.level} {self.name}"], NbdevLookup().code(self.full_name)
         if source:

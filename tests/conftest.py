@@ -1,5 +1,7 @@
-"""Fixtures of all tests: where the project is, and where the data of other projects is, if anywhere."""
+"""Fixtures of all tests: where the project is, its documentation site, and where the data of other projects is, if anywhere."""
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,18 @@ def data_folder() -> Path:
 def project() -> Path:
     "The repository's folder."
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def built_site(tmp_path_factory) -> Path:
+    "The documentation site: $SUBWORD_NB_SITE if somebody has built it, else built now, once."
+    named = os.environ.get("SUBWORD_NB_SITE")
+    if named:
+        return Path(named)
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    done = subprocess.run([sys.executable, str(ROOT / "dev" / "docsite.py"), "build", "--out", str(folder)], capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -68,12 +68,9 @@ class PageReader(html.parser.HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory) -> Path:
+def out(built_site) -> Path:
     "The built site."
-    folder = tmp_path_factory.mktemp("docs") / "site"
-    done = site_py("build", "--out", folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+    return built_site
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
--- What pandoc does between reading and writing a page: callouts, tables, formulas, and the anchors of documented names.
+-- What pandoc does between reading and writing a page: callouts, tables, formulas, code, and the anchors of documented names.
 
 local names = { note = "Note", tip = "Tip", warning = "Warning", important = "Important", caution = "Caution" }
 
@@ -60,9 +60,17 @@ local function Table(t)
   return pandoc.Div(t, pandoc.Attr("", { "table" }, { tabindex = "0", role = "region", ["aria-label"] = "Table" }))
 end
 
+-- Code in a language is highlighted later (docsite_cells.py): pandoc would spend most of its time on it.
+local function CodeBlock(c)
+  local language = c.classes[1]
+  if language and not language:match("^out") then
+    return pandoc.CodeBlock(c.text, pandoc.Attr("", {}, { language = language }))
+  end
+end
+
 -- A displayed formula scrolls inside its own line when the screen is narrower.
 local function Math(m)
   if m.mathtype == "DisplayMath" then return pandoc.Span(m, pandoc.Attr("", { "equation" })) end
 end
 
-return { { Div = Div, Table = Table, Math = Math }, { Header = Header } }
+return { { Div = Div, Table = Table, Math = Math, CodeBlock = CodeBlock }, { Header = Header } }

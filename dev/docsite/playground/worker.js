@@ -1,0 +1,65 @@
+// Runs the package itself, by Pyodide, apart from the page: what hangs here is ended from there.
+import { loadPyodide } from "./pyodide/pyodide.mjs";
+
+const here = new URL(".", import.meta.url).href;
+const bytes = async (name) => {
+  const answer = await fetch(here + name);
+  if (!answer.ok) throw new Error(`${name} could not be read (${answer.status})`);
+  return new Uint8Array(await answer.arrayBuffer());
+};
+
+async function start() {
+  const parts = Promise.all([bytes("package.zip"), bytes("glue.py")]);
+  const py = await loadPyodide({ indexURL: `${here}pyodide/`, stdout: () => {}, stderr: () => {} });
+  const [zip, glue] = await parts;
+  py.unpackArchive(zip, "zip", { extractDir: "/package" });
+  py.FS.writeFile("/package/glue.py", glue);
+  py.runPython("import sys; sys.path.insert(0, '/package')");
+  return { py, glue: py.pyimport("glue") };
+}
+const ready = start();
+
+const LEVELS = 200; // of nesting, which the package refuses, too; its reader of JSON must not run out of this page's stack
+
+/** Is this JSON nested deeper than any tokenizer? */
+function tooDeep(data) {
+  let depth = 0, inside = false, i = 0;
+  while (data[i] === 0x20 || (data[i] >= 9 && data[i] <= 13)) i += 1;
+  if (data[i] !== 0x7b && data[i] !== 0x5b) return false;
+  for (; i < data.length; i++) {
+    const c = data[i];
+    if (inside) { if (c === 0x5c) i += 1; else if (c === 0x22) inside = false; }
+    else if (c === 0x22) inside = true;
+    else if (c === 0x7b || c === 0x5b) { if (++depth > LEVELS) return true; }
+    else if (c === 0x7d || c === 0x5d) depth -= 1;
+  }
+  return false;
+}
+function load(glue, py, files, options) {
+  const deep = files.find(({ data }) => tooDeep(new Uint8Array(data)));
+  if (deep) return JSON.stringify({ error: `${deep.name} is nested deeper than ${LEVELS} levels; no tokenizer file is` });
+  return glue.try_load(put(py, files), JSON.stringify(options ?? {}));
+}
+
+// The files of a tokenizer into an empty folder; a name keeps letters, digits, dots, dashes and underscores.
+function put(py, files) {
+  try { for (const name of py.FS.readdir("/given")) if (name !== "." && name !== "..") py.FS.unlink(`/given/${name}`); } catch { py.FS.mkdir("/given"); }
+  const names = files.map(({ name }, i) => name.split(/[\\/]/).pop().replace(/[^\w.-]/g, "_").replace(/^\.+/, "").slice(-80) || `file${i}`);
+  files.forEach(({ data }, i) => py.FS.writeFile(`/given/${names[i]}`, new Uint8Array(data)));
+  return files.length === 1 ? `/given/${names[0]}` : "/given";
+}
+
+const OPERATIONS = {
+  start: async () => "{}",
+  fetch: async ({ py, glue }, { file }) => glue.try_load(put(py, [{ name: file, data: await bytes(file) }])),
+  load: async ({ py, glue }, { files, options }) => load(glue, py, files, options),
+  explain: async ({ glue }, { text }) => glue.try_explain(text),
+};
+
+addEventListener("message", async ({ data: { id, operation, args } }) => {
+  try {
+    postMessage({ id, json: await OPERATIONS[operation](await ready, args) });
+  } catch (e) {
+    postMessage({ id, broken: String(e?.message ?? e).slice(0, 300) });
+  }
+});
