@@ -271,7 +271,7 @@ export function render(root, data, options = {}) {
     if (focus) chips[i].focus();
     const t = tokens[i], bytes = (t.bytes ?? "").match(/../g) ?? [];
     detail.replaceChildren(`Token ${i} is the piece `, code(t.piece), ` with the id ${t.id}; it stands for `,
-      t.end > t.start ? `${place(t.start, t.end)} of the text` : "no character of the text", bytes.length ? `, bytes ${bytes.slice(0, 24).join(" ")}${bytes.length > 24 ? " …" : ""}` : "", t.special ? "; a special token." : ".");
+      t.end > t.start ? `${place(t.start, t.end)} of the text` : "no character of the text", bytes.length ? `, ${bytes.length > 1 ? "bytes" : "byte"} ${bytes.slice(0, 24).join(" ")}${bytes.length > 24 ? " …" : ""} in hexadecimal` : "", t.special ? "; a special token." : ".");
   }
   function showWord(w, s) {
     if (w !== word || s !== undefined) step = s ?? null;

@@ -1,0 +1,182 @@
+"""The documentation site and JupyterLab in a real browser: nothing fails to load, nothing is too wide, everybody can read it, notebooks run."""
+import importlib.util
+import shutil
+from pathlib import Path
+
+import browser
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NBS = ROOT / "nbs"
+COMMON = (".rooms", "pre.sourceCode")  # the same on all pages, and long: checked on every tenth
+RUN_IN_LAB = ("20_bpe.ipynb", "28_wordpiece_encode.ipynb", "31_unigram.ipynb")
+NO_BROWSER = browser.missing()
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(NO_BROWSER), reason=NO_BROWSER)]
+needs_axe = pytest.mark.skipif(not browser.axe_script().is_file(), reason=f"axe-core is missing ({browser.axe_script()}): npm ci --prefix dev/web, or set SUBWORD_NB_NODE_MODULES")
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    "One browser for all tests of the site."
+    with browser.chromium() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def address(built_site):
+    "Where the site is served."
+    with browser.served(built_site) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def names(built_site) -> list[str]:
+    "Every page, relative to the site."
+    return sorted(p.relative_to(built_site).as_posix() for p in built_site.rglob("*.html"))
+
+
+def complaints(chrome, address, names, look, **context) -> dict[str, object]:
+    "Open every page in one window; what `look` has to say of each, where it says anything."
+    window = chrome.new_context(reduced_motion="reduce", **context)
+    page, found = window.new_page(), {}
+    wrong = browser.watch(page)
+    for i, name in enumerate(names):
+        page.goto(f"{address}/{name}")
+        said = [*wrong, *look(page, i)]
+        if said:
+            found[name] = said
+        wrong.clear()
+    window.close()
+    return found
+
+
+def accessible(page, i) -> list[str]:
+    "Complaints of axe-core; every tenth page as a whole, the others without what all have."
+    return browser.axe(page, () if i % 10 == 0 else COMMON)
+
+
+def no_wider(page, i) -> list[str]:
+    "Complaints about a page that scrolls sideways, in a wide window or on a phone."
+    said = []
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        said += [s for s in [browser.sideways(page)] if s]
+    return said
+
+
+def test_pages_load_whole_and_fit(chrome, address, names):
+    assert not complaints(chrome, address, names, no_wider)
+
+
+@needs_axe
+def test_light_wide_pages_are_accessible(chrome, address, names):
+    assert not complaints(chrome, address, names, accessible, viewport={"width": 1280, "height": 900}, color_scheme="light")
+
+
+@needs_axe
+def test_dark_narrow_pages_are_accessible(chrome, address, names):
+    assert not complaints(chrome, address, names[::3], accessible, viewport={"width": 390, "height": 900}, color_scheme="dark")
+
+
+@needs_axe
+def test_a_page_with_faults_is_complained_about(chrome, address):
+    page = chrome.new_page()
+    page.goto(f"{address}/bpe.html")
+    page.evaluate("""() => document.querySelector(".text").insertAdjacentHTML("afterbegin",
+      '<h5>deep</h5><img src="data:,"><button></button><p style="color:#999;background:#aaa">pale</p><div style="width:3000px">wide</div>')""")
+    said = " ".join(browser.axe(page, COMMON))
+    assert all(rule in said for rule in ("heading-order", "image-alt", "button-name", "color-contrast"))
+    assert browser.sideways(page)
+    page.close()
+
+
+@pytest.fixture
+def page(chrome):
+    "A window that prefers the light theme, and complains at the end of what went wrong in it."
+    window = chrome.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce")
+    page = window.new_page()
+    wrong = browser.watch(page)
+    yield page
+    window.close()
+    assert not wrong
+
+
+def paper(page) -> str:
+    "The colour behind the text."
+    return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_theme_follows_the_system_until_the_button_says_otherwise(page, address):
+    page.goto(f"{address}/index.html")
+    light = paper(page)
+    page.emulate_media(color_scheme="dark")
+    dark = paper(page)
+    assert light != dark
+    page.get_by_role("button", name="Light theme").click()
+    assert paper(page) == light
+    page.goto(f"{address}/bpe.html")  # the choice is kept
+    assert paper(page) == light
+    page.get_by_role("button", name="Dark theme").click()
+    page.emulate_media(color_scheme="light")
+    assert paper(page) == dark
+
+
+def test_search_finds_and_enter_follows(page, address):
+    page.goto(f"{address}/index.html")
+    page.keyboard.press("/")
+    box = page.get_by_role("searchbox", name="Search the rooms")
+    box.fill("wordpiece_encode")
+    page.locator(".found a").first.wait_for()
+    wanted = page.locator(".found a").first.get_attribute("href")
+    assert "wordpiece" in wanted
+    box.press("Enter")
+    page.wait_for_url("**/" + wanted.split("/")[-1])
+    assert page.locator("h1").count() == 1
+
+
+def test_search_opens_and_closes_by_mouse_and_keyboard(page, address):
+    page.goto(f"{address}/tutorials/pipelines.html")
+    page.get_by_role("button", name="Search").click()
+    box = page.get_by_role("searchbox", name="Search the rooms")
+    box.fill("merge")
+    page.locator(".found a").nth(1).wait_for()
+    box.press("ArrowDown")
+    assert page.evaluate("document.activeElement === document.querySelector('.found a')")
+    page.keyboard.press("Escape")
+    assert not page.locator(".finder").is_visible()
+
+
+def test_rooms_open_and_close_on_a_narrow_screen(page, address):
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"{address}/bpe.html")
+    rooms, menu = page.locator(".rooms"), page.get_by_role("button", name="Rooms")
+    assert not rooms.is_visible()
+    menu.click()
+    assert rooms.is_visible() and menu.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Escape")
+    assert not rooms.is_visible() and menu.get_attribute("aria-expanded") == "false"
+
+
+def test_pages_are_readable_without_scripts(chrome, address):
+    window = chrome.new_context(java_script_enabled=False, viewport={"width": 390, "height": 800})
+    page = window.new_page()
+    page.goto(f"{address}/bpe.html")
+    assert page.locator(".rooms").is_visible() and page.locator(".text").is_visible()
+    assert not page.get_by_role("button", name="Search").is_visible()
+    window.close()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jupyterlab") is None, reason="JupyterLab is missing: pip install -e '.[dev]'")
+def test_notebooks_run_in_jupyterlab(tmp_path):
+    work, home = tmp_path / "nbs", tmp_path / "home"
+    shutil.copytree(NBS, work, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "_*"))
+    home.mkdir()
+    failed = {}
+    with browser.jupyterlab(work, home) as url, browser.chromium() as chrome:
+        for name in RUN_IN_LAB:
+            page = chrome.new_page(viewport={"width": 1280, "height": 900})
+            cells = browser.run_all(page, url, work / name)
+            assert cells
+            failed |= {f"{name}, code cell {c['cell']}": c["error"] for c in cells if c["error"]}
+            page.close()
+    assert not failed
