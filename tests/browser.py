@@ -22,19 +22,31 @@ FLAGS = [
 ]
 
 
+def excuse(
+    why: str,  # Why a test cannot run here; empty when it can
+) -> str:  # The same
+    "A reason to skip a test; where SUBWORD_NB_BROWSER says `required`, nothing is one."
+    if why and os.environ.get("SUBWORD_NB_BROWSER") == "required":
+        raise RuntimeError(why)
+    return why
+
+
 def missing() -> str:
     "Why there is no browser here; empty when there is one."
     if importlib.util.find_spec("playwright") is None:
-        return "a browser needs Playwright: pip install -e '.[browser]'"
-    if not CHROMIUM.exists():
-        return f"there is no Chromium at {CHROMIUM}: install one, or name it in SUBWORD_NB_CHROMIUM"
-    return ""
+        return excuse("a browser needs Playwright: pip install -e '.[browser]'")
+    return excuse("" if CHROMIUM.exists() else f"there is no Chromium at {CHROMIUM}: install one, or name it in SUBWORD_NB_CHROMIUM")
 
 
 def axe_script() -> Path:
     "The file of axe-core, which checks a page for accessibility."
     named = os.environ.get("SUBWORD_NB_NODE_MODULES")
     return (Path(named) if named else ROOT / "dev" / "web" / "node_modules") / "axe-core" / "axe.min.js"
+
+
+def no_axe() -> str:
+    "Why axe-core is not here; empty when it is."
+    return excuse("" if axe_script().is_file() else f"axe-core is missing ({axe_script()}): npm ci --prefix dev/web, or set SUBWORD_NB_NODE_MODULES")
 
 
 @contextlib.contextmanager
@@ -84,7 +96,8 @@ def watch(page) -> list[str]:  # Grows while the page lives
     wrong = []
     page.on("console", lambda m: wrong.append(f"console: {m.text}") if m.type == "error" else None)
     page.on("pageerror", lambda e: wrong.append(f"error: {e}"))
-    page.on("requestfailed", lambda r: wrong.append(f"failed: {r.url} {r.failure}"))
+    left = "net::ERR_ABORTED"  # not a failure: the next page was asked for before this one had all it wanted
+    page.on("requestfailed", lambda r: wrong.append(f"failed: {r.url} {r.failure}") if r.failure != left else None)
     page.on("response", lambda r: wrong.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
     page.on("request", lambda r: wrong.append(f"elsewhere: {r.url[:200]}") if urlsplit(r.url).hostname not in (None, "", "127.0.0.1") else None)
     return wrong

@@ -12,7 +12,8 @@ COMMON = (".rooms", "pre.sourceCode")  # the same on all pages, and long: checke
 RUN_IN_LAB = ("20_bpe.ipynb", "28_wordpiece_encode.ipynb", "31_unigram.ipynb")
 NO_BROWSER = browser.missing()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(NO_BROWSER), reason=NO_BROWSER)]
-needs_axe = pytest.mark.skipif(not browser.axe_script().is_file(), reason=f"axe-core is missing ({browser.axe_script()}): npm ci --prefix dev/web, or set SUBWORD_NB_NODE_MODULES")
+NO_AXE = browser.no_axe()
+needs_axe = pytest.mark.skipif(bool(NO_AXE), reason=NO_AXE)
 
 
 @pytest.fixture(scope="module")
@@ -167,12 +168,12 @@ def test_pages_are_readable_without_scripts(chrome, address):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jupyterlab") is None, reason="JupyterLab is missing: pip install -e '.[dev]'")
-def test_notebooks_run_in_jupyterlab(tmp_path):
+def test_notebooks_run_in_jupyterlab(chrome, tmp_path):
     work, home = tmp_path / "nbs", tmp_path / "home"
     shutil.copytree(NBS, work, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "_*"))
     home.mkdir()
     failed = {}
-    with browser.jupyterlab(work, home) as url, browser.chromium() as chrome:
+    with browser.jupyterlab(work, home) as url:
         for name in RUN_IN_LAB:
             page = chrome.new_page(viewport={"width": 1280, "height": 900})
             cells = browser.run_all(page, url, work / name)

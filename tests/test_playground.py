@@ -1,24 +1,20 @@
 """The playground: the ids in the browser are those of the package, whatever is typed or dropped, and nothing of it runs as a script."""
-import functools
-import http.server
 import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
-import threading
 import zipfile
 from pathlib import Path
 
+import browser as web
 import pytest
 
 from subword_nb import Tokenizer
 
 ROOT = Path(__file__).resolve().parent.parent
 DEV = ROOT / "dev"
-CHROMIUM = Path(os.environ.get("SUBWORD_NB_CHROMIUM", "/usr/bin/chromium"))
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 KINDS = ("bpe", "char_bpe", "wordpiece", "unigram")
 MARKUP = ("<img src=x onerror=window.hit=1>", "<script>window.hit=1</script>", "</code><svg/onload=window.hit=1>")
 NASTY = [
@@ -174,43 +170,26 @@ def test_the_small_tokenizers_are_always_the_same(small, builder, tmp_path):
 def site(tmp_path_factory, builder) -> Path:
     "The built playground; skipped where Pyodide is missing."
     if builder.pyodide_folder() is None:
-        pytest.skip(f"no Pyodide in {builder.node_modules()}: npm ci --prefix dev/web, or set SUBWORD_NB_NODE_MODULES")
+        pytest.skip(web.excuse(f"no Pyodide in {builder.node_modules()}: npm ci --prefix dev/web, or set SUBWORD_NB_NODE_MODULES"))
     folder = tmp_path_factory.mktemp("playground") / "site"
     build(folder)
     return folder
 
 
-def served(folder: Path):
-    "A server of a folder, and its address."
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server, f"http://127.0.0.1:{server.server_port}"
-
-
 @pytest.fixture(scope="module")
 def address(site):
     "Where the site is served."
-    server, url = served(site)
-    yield url
-    server.shutdown()
-    server.server_close()
+    with web.served(site) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
 def browser():
     "Chromium; skipped where it or Playwright is missing."
-    sync_api = pytest.importorskip("playwright.sync_api", reason="the browser tests need Playwright: pip install playwright")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}; set SUBWORD_NB_CHROMIUM")
-    with sync_api.sync_playwright() as p:
-        chromium = p.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield chromium
-        chromium.close()
+    if why := web.missing():
+        pytest.skip(why)
+    with web.chromium() as one:
+        yield one
 
 
 class Playground:
@@ -385,11 +364,10 @@ def test_the_pieces_at_the_end_of_the_steps_are_the_tokens(shared_page, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ("light", "dark"))
 def test_no_barrier_that_axe_knows(browser, address, builder, scheme):
-    axe = builder.node_modules() / "axe-core" / "axe.min.js"
-    if not axe.is_file():
-        pytest.skip("axe-core is missing: npm ci --prefix dev/web")
+    if why := web.no_axe():
+        pytest.skip(why)
     found = Playground(browser, address, color_scheme=scheme).settled()
-    found.page.evaluate(axe.read_text(encoding="utf-8"))
+    found.page.evaluate(web.axe_script().read_text(encoding="utf-8"))
     for kind in KINDS:
         found.choose(kind)
         found.page.evaluate("document.querySelectorAll('#playground details').forEach((d) => { d.open = true; })")
@@ -530,11 +508,9 @@ def test_what_takes_too_long_is_ended_and_a_small_tokenizer_comes_back(browser, 
 def test_without_pyodide_the_page_shows_its_first_text_and_says_why(browser, tmp_path):
     done = build(tmp_path / "site", SUBWORD_NB_NODE_MODULES=str(tmp_path / "none"))
     assert "npm ci --prefix dev/web" in done.stderr
-    server, url = served(tmp_path / "site")
-    found = Playground(browser, url)
-    assert "npm ci --prefix dev/web" in found.page.inner_text(".pg-status")
-    first = json.loads((tmp_path / "site" / "playground" / "tokenizers.json").read_text(encoding="utf-8"))["text"]
-    assert found.ids() == expected(tmp_path / "site" / "playground" / "bpe.json", [first])[0]
-    found.close()
-    server.shutdown()
-    server.server_close()
+    with web.served(tmp_path / "site") as url:
+        found = Playground(browser, url)
+        assert "npm ci --prefix dev/web" in found.page.inner_text(".pg-status")
+        first = json.loads((tmp_path / "site" / "playground" / "tokenizers.json").read_text(encoding="utf-8"))["text"]
+        assert found.ids() == expected(tmp_path / "site" / "playground" / "bpe.json", [first])[0]
+        found.close()

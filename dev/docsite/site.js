@@ -66,7 +66,12 @@ for (const block of all("div.sourceCode")) {
   });
   block.append(button);
 }
-for (const box of all("pre, .out, .out > div, .equation")) if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+function reachable(from) {
+  for (const box of [...(from.matches?.("pre, .out, .equation") ? [from] : []), ...all("pre, .out, .out *, .equation", from)])
+    if (box.scrollWidth > box.clientWidth && box instanceof HTMLElement && /auto|scroll/.test(getComputedStyle(box).overflowX)) box.tabIndex = 0;
+}
+reachable(document);
+document.addEventListener("toggle", (e) => { if (e.target.open) reachable(e.target); }, true);
 
 // ---------- search: pagefind's index, loaded at the first use; a page opened as a file has none ----------
 const finder = one(".finder"), query = one("#site--query"), found = one(".found"), count = one(".count"), searchButton = one(".search");
