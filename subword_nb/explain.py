@@ -145,12 +145,13 @@ def reason_for(
     else: pieces, note = [next(p for p, k in model.piece2id.items() if k == i) for i in ids], f"nothing more is known of a {type(model).__name__}"
     return room("sentencepiece_explain").WholeReason(pretoken, found, pieces, note)
 
-# %% ../nbs/85a_explain.ipynb #8821bf9c
+# %% ../nbs/85a_explain.ipynb #51424866
 @dataclass(repr=False)
 class Explanation:
     "Why a text was split so: its parts, words, reasons and tokens."
     text: str # The original
     model: str # Class name of the model
+    byte_level: bool # Are pre-tokens and pieces spelled in the visible byte alphabet?
     parts: list # "start", "end", "added" (content or None), "normalized", "changes"; in order, covering the text
     words: list # "start", "end", "pretoken", "shown", "why" (place in `reasons`), "tokens" ([first, behind the last])
     reasons: list # One per distinct pre-token, or stretch of one: `kind`, `pieces`, `to_dict()`
@@ -168,7 +169,7 @@ class Explanation:
 
     def to_dict(self)->dict: # str, int, float, bool, None, list and dict
         "Everything as plain data, ready for JSON."
-        return {"text": self.text, "model": self.model, "parts": self.parts, "words": self.words, "reasons": [r.to_dict() for r in self.reasons], "tokens": self.tokens}
+        return {"text": self.text, "model": self.model, "byte_level": self.byte_level, "parts": self.parts, "words": self.words, "reasons": [r.to_dict() for r in self.reasons], "tokens": self.tokens}
 
     def __repr__(self): return f"Explanation({len(self.text):,} characters, {len(self.words):,} words, {len(self.tokens):,} tokens)"
     def __str__(self): return import_module("subword_nb.explain_draw").explanation_text(self)
@@ -253,7 +254,7 @@ def _give_tokens(words, tokens):
         done, last = max(done, word + 1), k + 1
     for w in words[done:]: w["tokens"] = [last, last]
 
-# %% ../nbs/85a_explain.ipynb #7f428eb2
+# %% ../nbs/85a_explain.ipynb #018ec646
 def explain(
     tok:Engine, # An engine, such as a `Tokenizer`; no merge is dropped
     text:str|bytes, # One text; bytes are UTF-8
@@ -270,4 +271,4 @@ def explain(
     parts, words, reasons, number = _words(compiled(tok, allowed_special), text, in_bytes)
     tokens = _tokens(tok, e, number, in_bytes)
     _give_tokens(words, tokens)
-    return Explanation(text, type(tok.model).__name__, parts, words, reasons, tokens)
+    return Explanation(text, type(tok.model).__name__, in_bytes, parts, words, reasons, tokens)

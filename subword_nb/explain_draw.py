@@ -20,15 +20,13 @@ from .text import from_visible
 
 if TYPE_CHECKING: from matplotlib.axes import Axes
 
-# %% ../nbs/85b_explain_draw.ipynb #224e84ad
+# %% ../nbs/85b_explain_draw.ipynb #7b63def3
 def reader(
     explanation:dict, # An explanation as plain data
 )->Callable: # From a piece to what is drawn: the piece, or the bytes that it spells
     "How the pieces of an explanation are to be read."
-    pretokens = {w["pretoken"] for w in explanation["words"]}
-    try: spelled = not all(p.isascii() for p in pretokens) and all(from_visible(p).decode("utf-8") is not None for p in pretokens)
-    except ValueError: spelled = False
-    return _bytes_or_piece if spelled else lambda piece: piece
+    other = explanation.get("byte_level") and not all(w["pretoken"].isascii() for w in explanation["words"])
+    return _bytes_or_piece if other else lambda piece: piece
 
 def _bytes_or_piece(piece):
     "The bytes that a piece spells, or the piece where it spells none."

@@ -166,7 +166,7 @@ def test_late_tokens_and_what_is_dropped():
     assert e.parts == [{"start": 0, "end": 3, "added": None, "normalized": "", "changes": [{"start": 0, "end": 3, "before": "   ", "after": ""}]}] and e.tokens == [] == e.words
     e = explain(tok, " XabX ")
     assert [(p["start"], p["end"], p["added"], p["normalized"]) for p in e.parts] == [(0, 2, "X", "X"), (2, 4, None, "ab"), (4, 6, "X", "X")]
-    assert explain(tok, "").to_dict() == {"text": "", "model": "WordLevel", "parts": [], "words": [], "reasons": [], "tokens": []}
+    assert explain(tok, "").to_dict() == {"text": "", "model": "WordLevel", "byte_level": False, "parts": [], "words": [], "reasons": [], "tokens": []}
 
 
 def test_equal_pretokens_share_a_reason():
