@@ -179,18 +179,18 @@ def run_all(
     page.goto(f"{url}/lab/tree/{file.name}?reset", timeout=60_000)
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
     page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=60_000)
-    end, asked, started = time.monotonic() + seconds, page.locator(".jp-Dialog .jp-mod-accept"), False
+    end, asked, started = time.monotonic() + seconds, page.locator(".jp-Dialog .jp-mod-accept"), 0.0
     while True:  # a cell that has not run has no number yet
         page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=1000 * seconds)
         page.wait_for_timeout(500)
         if asked.is_visible():  # a slow kernel lets JupyterLab ask which one is meant, and forget what it should do
             asked.click()
-            started = False
+            started = 0.0
             continue
         if not started:
             page.get_by_role("menuitem", name="Run", exact=True).click()
             page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-            started = True
+            started = time.monotonic()
             continue
         page.keyboard.press("Control+s")
         page.wait_for_timeout(500)
@@ -204,3 +204,5 @@ def run_all(
             return errors or [{"cell": i, "error": ""} for i in range(len(cells))]
         if time.monotonic() > end:
             raise TimeoutError(f"{file.name}: cells still waiting after {seconds} s: {[i for i, c in enumerate(cells) if not c['execution_count']][:5]}")
+        if time.monotonic() > started + 30:  # asked too early: the kernel has nothing to do, and cells wait
+            started = 0.0

@@ -50,7 +50,7 @@ def test_an_array_that_is_made_is_counted_as_memory():
 
 def test_measuring_here_and_in_a_process_gives_the_same_ids(folder):
     job = Job("subword_nb", str(folder / "tok.json"), str(folder / "text.txt"), "documents", 4096, repeats=0)
-    there, tok = run_job(job), Tokenizer.load(folder / "tok.json")
+    there, tok = run_job(job, patience=900), Tokenizer.load(folder / "tok.json")  # with nothing in a cache it compiles first
     assert (there["digest"], there["tokens"]) == digest([tok.encode(t) for t in cut(nonsense(20_000), 4096)])
     assert len(there["cpu"]) == 1 and there["cpu"][0] > 0 and there["wall"][0] > 0
     assert there["bytes"] == len(nonsense(20_000).encode())
