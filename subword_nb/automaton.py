@@ -5,9 +5,10 @@
 # %% auto #0
 __all__ = ['Automaton', 'automaton', 'find_ref', 'automaton_scanner']
 
-# %% ../nbs/16_automaton.ipynb #62652b36
+# %% ../nbs/16_automaton.ipynb #1a424195
 import re
 from bisect import bisect_right
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ def _tokens(pattern, parts):
         found = _TOKEN.findall(part) if isinstance(part, str) else [part]
         if isinstance(part, str) and "".join(found) != part: raise _refuse(pattern, f"has {part}")
         for token in found:
-            if token in _REFUSED or token[0] == "\\" and token != r"\Z": raise _refuse(pattern, _REFUSED.get(token, "compares with a group"))
+            if token in _REFUSED or token and token[0] == "\\" and token != r"\Z": raise _refuse(pattern, _REFUSED.get(token, "compares with a group"))
         out += found
     return out
 
@@ -75,8 +76,8 @@ def _symbols(pattern, sets):
     if len(numbers) > 250: raise _refuse(pattern, f"tells {len(numbers)} kinds of characters apart; more than 250")
     return lows, kinds, {s: frozenset(k for m, k in numbers.items() if m >> i & 1) for i, s in enumerate(sets)}
 
-# %% ../nbs/16_automaton.ipynb #4de37662
-_MOST = 4000 # Instructions, and states
+# %% ../nbs/16_automaton.ipynb #0f7ba2bc
+_MOST, _MOST_WORK = 4000, 8_000_000 # Instructions, and states; instructions that are looked at while states are made
 
 class _Program:
     "A program being written: instructions (kind, symbols, next), and the places where nothing may fail."
@@ -203,7 +204,7 @@ class Automaton(NamedTuple):
         "The symbol of a character."
         return self.kinds[bisect_right(self.lows, ord(char)) - 1]
 
-# %% ../nbs/16_automaton.ipynb #cddd4f21
+# %% ../nbs/16_automaton.ipynb #4125ebc1
 def automaton(
     pattern:str, # A name from `PATTERNS`, or a regular expression
     dialect:str="rust", # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
@@ -220,8 +221,10 @@ def automaton(
 
 def _states(pattern, program, start, end):
     "All thread lists that any text leads to, with their rows."
-    numbers, states, table = {(start,): 0}, [(start,)], []
+    numbers, states, table, work = {(start,): 0}, [(start,)], [], 0
     for threads in states:
+        work += (end + 1) * len(program)
+        if work > _MOST_WORK: raise _refuse(pattern, "takes too long to turn into states")
         row = [_advance(program, threads, s) for s in range(end + 1)]
         for after, _ in row:
             if after and numbers.setdefault(after, len(states)) == len(states): states.append(after)
@@ -266,37 +269,42 @@ def _follow(auto, state, symbol, joined):
     if after >= 0: return (after, _MATCHED if match else kind), _MARK * match
     return _begin(auto, symbol, False, joined) if match else (state, _STOP)
 
-# %% ../nbs/16_automaton.ipynb #99291890
-def _certain(auto, state):
-    "Whether the threads of a state match in the end, whatever comes."
-    seen, stack = {state}, [state]
-    while stack:
-        for after, match in auto.table[stack.pop()]:
-            if not match and after < 0: return False
-            if not match and after not in seen: seen.add(after); stack.append(after)
-    return True
+# %% ../nbs/16_automaton.ipynb #11fec01d
+def _certain(auto):
+    "The states whose threads match in the end, whatever comes."
+    before, lost = [[] for _ in auto.table], [k for k, row in enumerate(auto.table) if any(not match and after < 0 for after, match in row)]
+    for k, row in enumerate(auto.table):
+        for after, match in row:
+            if not match and after >= 0: before[after].append(k)
+    doubtful = set(lost)
+    while lost:
+        new = [k for k in before[lost.pop()] if k not in doubtful]
+        doubtful.update(new)
+        lost += new
+    return {*range(len(auto.table))} - doubtful
 
-# %% ../nbs/16_automaton.ipynb #08d7309f
+# %% ../nbs/16_automaton.ipynb #8c4c0460
 def _entries(auto, joined):
     "The table of one loop: (state << shift) + symbol → next << shift + 3 | bits; the kinds of the states; shift."
-    certain = [_certain(auto, state) for state in range(len(auto.table))]
+    certain = _certain(auto)
     states, rows, shift = {(-1, _RESTART): 0, (-1, _GAP): 1}, [], auto.end.bit_length()
     for state in (order := [*states]):
         rows.append([])
         for symbol in range(auto.end + 1):
             (at, kind), bits = _follow(auto, state, symbol, joined)
-            after = (at, _MATCHED if at >= 0 and certain[at] else kind)
+            after = (at, _MATCHED if at in certain else kind)
             if states.setdefault(after, len(order)) == len(order): order.append(after)
             rows[-1].append(states[after] << 3 + shift | bits)
     table = np.zeros((len(rows), 1 << shift), np.uint32)
     table[:, :auto.end + 1] = rows
     return table.ravel(), np.array([kind for _, kind in order], np.uint8), shift
 
-# %% ../nbs/16_automaton.ipynb #7e68f25b
+# %% ../nbs/16_automaton.ipynb #1a298c70
 @kernel
 def _scan(buf, n, last, starts, ascii, pages, flat, table, kinds, shift):
     "Write where spans begin; returns how many are finished, or rather certain."
     end, bits, k, at, state, place = np.uint64(HEAD + n), np.uint64(shift), np.uint64(0), np.uint64(HEAD), np.uint64(0), np.empty(2, np.uint64)
+    again, most = np.uint64(0), np.uint64(64 * n + 65536) # bytes that are looked at once more
     while True:
         c, width = buf[at], np.uint64(1)
         if c < 128: symbol = ascii[c]
@@ -310,7 +318,10 @@ def _scan(buf, n, last, starts, ascii, pages, flat, table, kinds, shift):
         place[entry >> np.uint64(1) & np.uint64(1)] = at
         if entry & np.uint64(4):
             if at >= end and (not last or entry & np.uint64(1)): return _finished(k - (entry & np.uint64(1)), kinds[state >> bits], last)
+            far = at
             state, at, k = _turn(buf, at, place[1], k, entry, kinds[state >> bits], np.uint64(1) << bits)
+            if far > at: again += far - at
+            if again > most: return np.int64(-1)
         else: state, at = entry >> np.uint64(3), at + width
 
 # %% ../nbs/16_automaton.ipynb #64b07863
@@ -330,17 +341,18 @@ def _finished(k, kind, last):
     if last or kind == _RESTART: return np.int64(k)
     return np.int64(k) - (2 if kind == _INSIDE else 1)
 
-# %% ../nbs/16_automaton.ipynb #fa8c012b
+# %% ../nbs/16_automaton.ipynb #02b5b2cf
 def _fresh(auto):
     "A regular expression over bytes that matches before safe cuts; None if there are none between ASCII characters."
     arrivals, found = [set() for _ in range(auto.end)], {}
     for row in auto.table:
         for s in range(auto.end): arrivals[s].add(row[s][0])
-    safe = lambda state, b: state < 0 or auto.table[state][b] == auto.table[state][auto.end]
+    certain, every = _certain(auto), frozenset(range(auto.end))
+    safe = cache(lambda state: every if state < 0 else frozenset(b for b in range(auto.end) if auto.table[state][b] == auto.table[state][auto.end]))
     for a in range(auto.end):
         first = auto.table[0][a][0]
-        if first < 0 or not _certain(auto, first): continue
-        after = frozenset(b for b in range(auto.end) if all(safe(s, b) for s in arrivals[a]))
+        if first < 0 or first not in certain: continue
+        after = every.intersection(*map(safe, arrivals[a]))
         if after: found.setdefault(after, []).append(a)
     ascii = [auto.symbol(chr(c)) for c in range(128)]
     pairs = [(_bytes_in(ascii, befores), _bytes_in(ascii, after)) for after, befores in found.items()]
@@ -352,7 +364,7 @@ def _bytes_in(ascii, symbols):
     firsts, lasts = [c for c in places if c - 1 not in places], [c for c in places if c + 1 not in places]
     return "".join(["[", *(rf"\x{a:02x}-\x{b:02x}" if b > a else rf"\x{a:02x}" for a, b in zip(firsts, lasts)), "]"] * bool(places)).encode()
 
-# %% ../nbs/16_automaton.ipynb #60ba2fe0
+# %% ../nbs/16_automaton.ipynb #91027d55
 def automaton_scanner(
     pattern:str, # A name from `PATTERNS`, or a regular expression
     dialect:str="rust", # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
@@ -369,7 +381,8 @@ def automaton_scanner(
     def scan(buf, n, last, starts):
         "Write where spans begin; returns how many."
         if len(buf) < HEAD + n + 4 or len(starts) < n + 8 or buf[HEAD + n] != 255: raise ValueError(f"buffer of {len(buf)} for a text of {n} bytes; make it with buffer_of, and starts with n + 8 places")
-        return int(_scan(buf, n, bool(last), starts, *tables))
+        if (k := int(_scan(buf, n, bool(last), starts, *tables))) >= 0: return k
+        raise ValueError(f"the pattern {pattern[:60]!r} looks at this text many times over, and was stopped in a block of {n:,} bytes; use a tokenizer with another pattern")
     return Scanner(f"automaton of {pattern[:60]}", scan, _fresh(auto))
 
 # %% ../nbs/16_automaton.ipynb #cb7eb101

@@ -6,20 +6,22 @@
 __all__ = ['NESTED', 'read_charsmap', 'build_charsmap', 'unit_parts', 'prefixes', 'longest_prefix', 'charsmap_rules',
            'longest_ref', 'shortest_ref', 'graphemes', 'Charsmap', 'keeps_ascii']
 
-# %% ../nbs/07_charsmap.ipynb #5ae3c4e6
+# %% ../nbs/07_charsmap.ipynb #ec2afc58
 import re
 import sys
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from os.path import commonprefix
 
+from .forks import cached_property
+from .limits import check_limit
 from .normal_forms import CharTable
 from .text import code_point_ranges, complement_ranges, encode_text, merge_ranges
 
-# %% ../nbs/07_charsmap.ipynb #0a637536
+# %% ../nbs/07_charsmap.ipynb #d3c563be
 def read_charsmap(
     blob:bytes, # A precompiled character map
 )->tuple[array,bytes]: # The trie's units (32-bit unsigned); the replacements, each ended by a zero byte
@@ -32,6 +34,7 @@ def read_charsmap(
     units, pool = array("I", blob[4:4 + size]), blob[4 + size:]
     try: pool.decode("utf-8")
     except UnicodeDecodeError as e: refuse(f"the replacements are not UTF-8 at byte {e.start}")
+    check_limit("growth", n := max((len(text.decode("utf-8", "replace")) for text in pool.split(b"\0") if len(text) > 256), default=0), f"precompiled_charsmap: a replacement has {n:,} characters")
     if sys.byteorder == "big": units.byteswap()
     return units, pool
 
@@ -330,7 +333,7 @@ def _changes(tables, text):
         if out and len(new) < len(old): out[-1] = out[-1][0], out[-1][1] + len(new) - len(old)
     return out
 
-# %% ../nbs/07_charsmap.ipynb #376bf6d8
+# %% ../nbs/07_charsmap.ipynb #3a15941a
 def _longest(tables, text):
     "SentencePiece's rule."
     out, at = [], 0
@@ -341,8 +344,7 @@ def _longest(tables, text):
 
 def _longest_run(tables, text):
     "The longest key at each place, where keys may overlap."
-    data, out, at = text.encode("utf-8", "surrogatepass"), [], 0
-    view = memoryview(data) # a slice of it copies nothing
+    view, out, at = memoryview(data := text.encode("utf-8", "surrogatepass")), [], 0 # a slice of the view copies nothing
     while at < len(data):
         length, start = longest_prefix(tables.units, view[at:])
         step = 1 if data[at] < 0x80 else 2 if data[at] < 0xE0 else 3 if data[at] < 0xF0 else 4

@@ -6,11 +6,13 @@
 __all__ = ['visible_bytes', 'Decoder', 'ByteLevel', 'BPEDecoder', 'WordPiece', 'Metaspace', 'Replace', 'Strip', 'CTC',
            'fallback_byte', 'spell_run', 'ByteFallback', 'Fuse', 'Sequence', 'decode_pieces', 'decoder_from_dict']
 
-# %% ../nbs/44_decoders.ipynb #190601db
+# %% ../nbs/44_decoders.ipynb #21eba5d6
 import re
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from .limits import SMALL, check_growth, check_limit
 from .text import CHAR2BYTE
 
 # %% ../nbs/44_decoders.ipynb #a40ca584
@@ -33,6 +35,8 @@ def _check_options(d):
 class Decoder:
     "What all decoders can do."
     def __post_init__(self): _check_options(self)
+    if TYPE_CHECKING: # what each kind has
+        def _decode(self, pieces, errors): return pieces
 
     def decode(self,
         pieces:list[str], # Pieces, or the parts that another decoder made of them
@@ -195,18 +199,21 @@ class Fuse(Decoder):
     "Glue all parts together."
     def _decode(self, pieces, errors): return ["".join(pieces)]
 
-# %% ../nbs/44_decoders.ipynb #b01d6d32
+# %% ../nbs/44_decoders.ipynb #345f0e77
 @dataclass(frozen=True)
 class Sequence(Decoder):
     "Decoders one after the other."
-    decoders: tuple = () # In the order in which they are applied
+    decoders: tuple|list = () # In the order in which they are applied
 
     def __post_init__(self):
         object.__setattr__(self, "decoders", tuple(self.decoders))
         if odd := [d for d in self.decoders if not isinstance(d, Decoder)]: raise ValueError(f"decoders holds {odd[0]!r}, a {type(odd[0]).__name__}; pass decoders")
 
     def _decode(self, pieces, errors):
-        for decoder in self.decoders: pieces = decoder.decode(pieces, errors)
+        size = sum(map(len, pieces))
+        for decoder in self.decoders:
+            pieces = decoder.decode(pieces, errors)
+            if (n := sum(map(len, pieces))) > SMALL: check_growth(size, n, "a Sequence of decoders")
         return pieces
 
     def to_dict(self)->dict: # Its type and its decoders
@@ -233,7 +240,7 @@ def _without_old_names(options, path):
     if not isinstance(spelled, str): raise ValueError(f"{path}.str_rep is {spelled!r}; expected a str")
     return options
 
-# %% ../nbs/44_decoders.ipynb #051f2e28
+# %% ../nbs/44_decoders.ipynb #ec2b81a3
 _DEEPEST = 62 # Sequences within each other
 
 def _options(d, kind, path):
@@ -251,6 +258,7 @@ def _options(d, kind, path):
 def _nested(steps, path):
     "The decoders of a Sequence."
     if path.count(".decoders") > _DEEPEST: raise ValueError(f"{path}: decoders are nested more than {_DEEPEST} deep")
+    check_limit("components", len(steps), f"{path} has {len(steps):,} steps")
     for i, step in enumerate(steps):
         if step is None: raise ValueError(f"{path}[{i}] is null; expected a decoder")
     return tuple(decoder_from_dict(step, f"{path}[{i}]") for i, step in enumerate(steps))

@@ -5,18 +5,19 @@
 # %% auto #0
 __all__ = ['KINDS', 'kind_of_head', 'Place', 'find_tokenizer', 'with_declared', 'read_file']
 
-# %% ../nbs/68_files.ipynb #6272f3a9
-import gc
+# %% ../nbs/68_files.ipynb #3c6c9b99
 import inspect
 import json
 import os
 import re
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from .hf_format import Parts, read_gpt2_files, read_hf, read_json
+from .disks import naming
+from .forks import uncollected
+from .hf_format import Parts, check_parts, read_gpt2_files, read_hf, read_json
+from .limits import check_limit, read_bytes
 from .vocab import AddedToken
 
 # %% ../nbs/68_files.ipynb #99297f9c
@@ -61,17 +62,27 @@ def kind_of_head(
 )->str|None: # One of `KINDS`, "vocab.json" or "merges.txt" for halves of GPT-2's, or None
     "Tell the kind of a file by its beginning."
     if _BEGINS.match(head): return "tokenizer.json" # without importing the rooms of all other kinds
-    for kind, (room, name) in _MARKS.items():
-        if getattr(import_module(f"subword_nb.{room}"), name)(head) and (kind != "merges.txt" or head.startswith(b"#version") or "Ġ".encode() in head): return kind
+    for known, (room, name) in _MARKS.items():
+        if getattr(import_module(f"subword_nb.{room}"), name)(head) and (known != "merges.txt" or head.startswith(b"#version") or "Ġ".encode() in head): return known
     if head[:4] == b"GGUF" and import_module("subword_nb.gguf").looks_like_gguf(head): return "gguf"
     from subword_nb.sentencepiece_wire import looks_like_model_proto
     text, readable = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n"), True
-    try: text = text.decode("utf-8", "strict")
-    except UnicodeDecodeError as e: text, readable = text.decode("utf-8", "replace"), not whole and e.start > len(text) - 4
-    kind = _text_kind(text, whole) if readable and "\0" not in text else None
+    try: found = text.decode("utf-8", "strict")
+    except UnicodeDecodeError as e: found, readable = text.decode("utf-8", "replace"), not whole and e.start > len(text) - 4
+    kind = _text_kind(found, whole) if readable and "\0" not in found else None
     return "sentencepiece" if kind in (None, "vocab.txt") and looks_like_model_proto(head) else kind
 
-# %% ../nbs/68_files.ipynb #b7fb3506
+# %% ../nbs/68_files.ipynb #89a0a122
+def _is_file(path):
+    "Is this an ordinary file of its folder? A link that leads out of the folder is refused, unless the folder is the hub's cache, whose files lie beside it."
+    if not path.is_file(): return False
+    if not path.is_symlink(): return True
+    target, folder = path.resolve(), path.parent.resolve()
+    caches = [up.parent / "blobs" for up in (folder, *folder.parents) if up.name == "snapshots"]
+    if folder in target.parents or any(cache in target.parents for cache in caches): return True
+    raise ValueError(f"{path} is a link to a file outside of its folder; pass that file itself if it is meant")
+
+# %% ../nbs/68_files.ipynb #6da51498
 class Place(NamedTuple):
     "Where a tokenizer is."
     kind: str # One of `KINDS`
@@ -82,23 +93,23 @@ _PAIRS = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 def _partner(path):
     "The file whose name belongs to one of GPT-2's, if it is there."
     other = (_PAIRS | {b: a for a, b in _PAIRS.items()}).get(path.name)
-    return path.with_name(other) if other and path.with_name(other).is_file() else None
+    return path.with_name(other) if other and _is_file(path.with_name(other)) else None
 
 def _kind_of_file(path):
     "The kind of one file."
-    with open(path, "rb") as f: head = f.read(_HEAD)
+    with naming(path), open(path, "rb") as f: head = f.read(_HEAD)
     return kind_of_head(head, len(head) < _HEAD)
 
 def _candidates(folder):
     "The files of a folder that are opened."
-    return sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith(".") and p.suffix not in _NEVER)
+    return sorted(p for p in folder.iterdir() if p.suffix not in _NEVER and not p.name.startswith(".") and _is_file(p))
 
 def _other_half(path, kind):
     "The other of GPT-2's files, by its name, or the only one beside it that holds such a thing."
     if (named := _partner(path)) and _kind_of_file(named) != kind: return named
     wanted = "merges.txt" if kind == "vocab.json" else "vocab.json"
     found = [p for p in _candidates(path.parent) if p != path and p.name not in _COMPANIONS and _kind_of_file(p) == wanted]
-    return found[0] if found and len({p.read_bytes() for p in found}) == 1 else None
+    return found[0] if found and len({read_bytes(p) for p in found}) == 1 else None
 
 # %% ../nbs/68_files.ipynb #a72fca7a
 def find_tokenizer(
@@ -129,11 +140,11 @@ def _refuse(path):
     if head.lstrip()[:1] in (b"{", b"["): return Place("tokenizer.json", (path,)) # its reader says what is wrong with it
     raise ValueError(f"{path} begins with {head[:24]!r}, which is no tokenizer file that is known; known are {', '.join(KINDS)}")
 
-# %% ../nbs/68_files.ipynb #2c21e23a
+# %% ../nbs/68_files.ipynb #64b2827b
 def _in_folder(folder):
     "The tokenizer in a folder."
     named, found = folder / "tokenizer.json", {}
-    if named.is_file() and _kind_of_file(named) in ("tokenizer.json", None): return Place("tokenizer.json", (named,))
+    if _is_file(named) and _kind_of_file(named) in ("tokenizer.json", None): return Place("tokenizer.json", (named,))
     kinds = {p: _kind_of_file(p) for p in _candidates(folder) if p.name not in _COMPANIONS}
     pair = _pair_in(kinds)
     for p, kind in kinds.items():
@@ -197,11 +208,11 @@ def _checked_options(place, read, options):
             raise ValueError(f"{place.paths[0]} says by itself how to read it ({KINDS[place.kind]}), so {name}= has no meaning here; leave it out{more}")
     return options
 
-# %% ../nbs/68_files.ipynb #c40e1e14
+# %% ../nbs/68_files.ipynb #04d3a571
 def _config(folder):
     "What a tokenizer_config.json says; nothing if there is none."
     path = folder / "tokenizer_config.json"
-    found = read_json(path) if path.is_file() else {}
+    found = read_json(path) if _is_file(path) else {}
     return found if isinstance(found, dict) else {}
 
 def _config_options(config):
@@ -216,8 +227,9 @@ def _declared(config, path):
     "The tokens it declares, with their ids."
     tokens = config.get("added_tokens_decoder", {})
     if not isinstance(tokens, dict): raise ValueError(f"{path}: added_tokens_decoder is a {type(tokens).__name__}; expected an object of id → token")
+    check_limit("added_tokens", len(tokens), f"{path}: added_tokens_decoder has {len(tokens):,} entries")
     for i, d in tokens.items():
-        if not i.isdecimal() or not isinstance(d, dict) or not isinstance(d.get("content"), str) or not d["content"]: raise ValueError(f"{path}: added_tokens_decoder[{i!r}] is {str(d)[:60]!r}; expected an id and a token with content")
+        if not re.fullmatch("[0-9]{1,10}", i) or int(i) >= 2**32 or not isinstance(d, dict) or not isinstance(d.get("content"), str) or not d["content"]: raise ValueError(f"{path}: added_tokens_decoder[{i!r}] is {str(d)[:60]!r}; expected an id and a token with content")
         yield AddedToken(d["content"], **{k: bool(d[k]) for k in _FLAGS if k in d}), int(i)
 
 # %% ../nbs/68_files.ipynb #2b40be64
@@ -229,7 +241,7 @@ def _check_class(config, path):
     if isinstance(said, str) and said.removesuffix("Fast").removesuffix("Tokenizer") not in _GPT2S:
         raise ValueError(f"{path}: tokenizer_config.json names {said}, which may not split text as GPT-2 does, and vocab.json and merges.txt do not say how; add its tokenizer.json to the folder, or pass pre_tokenizer=, such as a pattern")
 
-# %% ../nbs/68_files.ipynb #91e77524
+# %% ../nbs/68_files.ipynb #cc40450c
 def with_declared(
     parts:Parts, # The parts of a tokenizer
     declared, # (AddedToken, id) pairs
@@ -242,19 +254,10 @@ def with_declared(
         if owner.get(i, token.content) != token.content or known.get(token.content, i) != i:
             raise ValueError(f"{path} declares {token.content!r} with the id {i}, and in the vocabulary that is {owner[i]!r}" if i in owner else f"{path} declares {token.content!r} with the id {i}, and in the vocabulary it has {known[token.content]}")
         if i not in owner: new.append((token, i)); owner[i], known[token.content] = token.content, i
+    if new and (top := max(owner)) > 16 * len(owner) + 2**20: raise ValueError(f"{path} declares {owner[top][:40]!r} with the id {top}, far beyond the {len(owner):,} pieces; number it closer")
     return parts._replace(added_tokens=(*parts.added_tokens, *sorted(new, key=lambda pair: pair[1]))) if new else parts
 
-# %% ../nbs/68_files.ipynb #97530d12
-@contextmanager
-def _uncollected():
-    "Without the garbage collector, which is set going again if it went before."
-    went = gc.isenabled()
-    gc.disable()
-    try: yield
-    finally:
-        if went: gc.enable()
-
-# %% ../nbs/68_files.ipynb #bac20081
+# %% ../nbs/68_files.ipynb #af016c4b
 def read_file(
     path:str|os.PathLike, # A file or a folder
     allow_code:bool=False, # Import the Python functions that a tokenizer.json names; only for files that you trust
@@ -266,7 +269,8 @@ def read_file(
     if place.kind == "vocab.txt": options = _config_options(config) | options
     if place.kind == "tokenizer.json": options = {"allow_code": allow_code} | options
     if place.kind == "gpt2" and "pre_tokenizer" not in options: _check_class(config, path)
-    with _uncollected(): parts = read(*place.paths, **_checked_options(place, read, options))
+    with naming(path), uncollected(): parts = read(*place.paths, **_checked_options(place, read, options))
     if config and place.kind in ("tiktoken", "sentencepiece", "gpt2") and "special_tokens" not in options:
         parts = with_declared(parts, _declared(config, Path(path) / "tokenizer_config.json"), Path(path) / "tokenizer_config.json")
-    return place.kind, parts
+    try: return place.kind, parts if place.kind == "tokenizer.json" else check_parts(parts)
+    except ValueError as e: raise ValueError(f"{place.paths[0]}: {e}") from None

@@ -6,7 +6,7 @@
 __all__ = ['PRE_TOKENIZERS', 'read_gguf_metadata', 'looks_like_gguf', 'explain_gguf', 'gguf_pre_tokenizer', 'parts_from_gguf',
            'read_gguf']
 
-# %% ../nbs/66_gguf.ipynb #93fb1018
+# %% ../nbs/66_gguf.ipynb #397b3f12
 import io
 import os
 import struct
@@ -18,6 +18,7 @@ from typing import NamedTuple
 from . import decoders
 from .bpe_encode import BPE
 from .hf_format import Parts
+from .limits import check_limit
 from .normalizers import BertNormalizer
 from .other_formats import looks_cased
 from .pretokenizers import ByteLevel, PreTokenizer, Sequence, byte_level, pretokenizer
@@ -28,7 +29,7 @@ from .splitting import Digits, Punctuation, Split
 from .vocab import AddedToken
 from .wordpiece_encode import WordPiece
 
-# %% ../nbs/66_gguf.ipynb #bcbe0df7
+# %% ../nbs/66_gguf.ipynb #8ae565fd
 class _Reader:
     "A file read from front to back, never further than it reaches."
     def __init__(self, file, name, log=None):
@@ -44,6 +45,7 @@ class _Reader:
     def take(self, n, what):
         self.check(n, what)
         if n > _LONGEST: raise self.fault(f"{what} has {n:,} bytes, more than {_LONGEST:,}; no tokenizer is that long, so the file is damaged")
+        check_limit("file_bytes", self.at + n, f"{self.name}: what stands in front of the weights has {self.at + n:,} bytes")
         data = self.file.read(n)
         if len(data) != n: raise self.fault(f"{what} could not be read to its end; the file changed meanwhile")
         if self.log is not None: self.log.append((self.at, data, what))
@@ -52,6 +54,7 @@ class _Reader:
 
     def skip(self, n, what):
         self.check(n, what)
+        check_limit("file_bytes", self.at + n, f"{self.name}: what stands in front of the weights has {self.at + n:,} bytes")
         self.at = self.file.seek(self.at + n)
 
     def number(self, code, what): return struct.unpack(self.order + code, self.take(_SIZES[code], what))[0]
@@ -149,12 +152,12 @@ def explain_gguf(
     data:bytes, # A GGUF file, or its first bytes
 )->list[tuple[int,bytes,str]]: # (offset, bytes, what they are), to the end of the metadata or to where they stop making sense
     "Every field in front of the weights, in order."
-    log = []
+    log:list = []
     try: _pairs(_Reader(io.BytesIO(data), "the file", log), None)
     except ValueError as e: log.append((sum(len(d) for _, d, _ in log), b"", str(e)))
     return log
 
-# %% ../nbs/66_gguf.ipynb #8e73cf77
+# %% ../nbs/66_gguf.ipynb #a2db8411
 _KINDS = {int: "a whole number", bool: "a truth value", str: "a string", (list, array): "an array"}
 
 def _get(metadata, name, kind, default=None):
@@ -169,6 +172,7 @@ def _of(metadata, name, kinds, n=None):
     "An array whose elements are all of one kind, n of them if that is said; None if there is none."
     values = _get(metadata, name, (list, array))
     if values is None: return None
+    check_limit("pieces", len(values), f"tokenizer.ggml.{name} has {len(values):,} elements")
     for i, v in enumerate(values):
         if not isinstance(v, kinds) or isinstance(v, bool): raise ValueError(f"tokenizer.ggml.{name}[{i}] is {str(v)[:40]!r}; expected {'a string' if kinds is str else 'a number'}")
     if n is not None and len(values) < n: raise ValueError(f"tokenizer.ggml.{name} has {len(values):,} elements for {n:,} tokens; the file is damaged")
@@ -287,7 +291,7 @@ def _merges(metadata):
     "Merge rules in the order of their ranks; one that comes again counts where it came first."
     found = {}
     for i, m in enumerate(_of(metadata, "merges", str) or ()):
-        left, space, right = m[:1] + m[1:].partition(" ")[0], *m[1:].partition(" ")[1:]
+        left, space, right = m[1:].partition(" "); left = m[:1] + left
         if not space or not right: raise ValueError(f"tokenizer.ggml.merges[{i}] is {m!r}; expected two pieces with a space between them")
         found.setdefault((left, right))
     if not found: raise ValueError("there are no tokenizer.ggml.merges, and a vocabulary of BPE is nothing without them; convert the model again")

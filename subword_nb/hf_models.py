@@ -8,6 +8,7 @@ __all__ = ['BYTE_PIECES', 'hidden_pieces', 'model_to_dict', 'model_from_dict']
 # %% ../nbs/56_hf_models.ipynb #5e9e1e2a
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from typing import Any
 
 from .bpe import join_pair
 from .bpe_encode import BPE, Rules
@@ -199,7 +200,7 @@ def model_from_dict(
     d:Mapping, # What stands under `model` in tokenizer.json
     path:str="model", # Where that was, for errors
     added_tokens:Iterable[str]=(), # Spellings that are cut out of the text before; a Unigram model never matches those that are hidden
-)->object: # `BPE`, `WordPiece`, `Unigram` or `WordLevel`, whose room is imported only now
+)->Any: # `BPE`, `WordPiece`, `Unigram` or `WordLevel`, whose room is imported only now
     "The model that a file describes."
     kind = _check_model(d, path)
     try:

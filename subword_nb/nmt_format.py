@@ -7,7 +7,7 @@ __all__ = ['SPECIAL', 'WORDS', 'Codes', 'read_codes', 'looks_like_codes', 'nmt_m
            'NmtBPE', 'segment_word', 'segment', 'NmtDecoder', 'read_counts', 'read_nmt', 'nmt_from_bpe', 'bpe_from_nmt',
            'nmt_notes', 'write_codes', 'write_dictionary']
 
-# %% ../nbs/65_nmt_format.ipynb #cae4c09a
+# %% ../nbs/65_nmt_format.ipynb #35408aba
 import heapq
 import os
 import random
@@ -22,6 +22,7 @@ from . import decoders
 from .bpe_encode import BPE
 from .counts import write_atomically
 from .hf_format import Parts
+from .limits import read_bytes
 from .pretokenizers import Split
 from .text import decode_text
 from .tokens import Token
@@ -52,12 +53,12 @@ def _rows(lines, first, name):
     if rows: return rows
     raise ValueError(f"{name} holds no merge rule; expected lines of two symbols with a space between them")
 
-# %% ../nbs/65_nmt_format.ipynb #8e9cf3aa
+# %% ../nbs/65_nmt_format.ipynb #e18e95ea
 def read_codes(
     path:str|os.PathLike, # A file of codes, as learn-bpe or fastBPE writes it
 )->Codes: # Rules and version
     "Read merge rules, one a line."
-    text = decode_text(Path(path).read_bytes(), source=str(path))
+    text = decode_text(read_bytes(path), source=str(path))
     if text.startswith("\ufeff"): raise ValueError(f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of a symbol; save the file without it")
     lines = text.rstrip("\r\n ").split("\n")
     version = _version(lines.pop(0).strip("\r "), path) if text.startswith("#version:") else None
@@ -78,7 +79,7 @@ def nmt_merge_ref(
     symbols:Iterable[str], # What to start from
     ranks:Mapping, # pair → rank
     dropout:float=0, # Probability of passing over a pair in a round
-    rng:random.Random|None=None, # Where chance comes from; needed if there is dropout
+    rng=None, # Where chance comes from, a `random.Random`; needed if there is dropout
 )->list[str]: # The symbols that are left
     "Merge in rounds: all places of the pair of lowest rank, from left to right."
     symbols = list(symbols)
@@ -92,15 +93,15 @@ def nmt_merge_ref(
             free = i + 2
         symbols = out + symbols[free:]
 
-# %% ../nbs/65_nmt_format.ipynb #6dfa8473
+# %% ../nbs/65_nmt_format.ipynb #17eab72a
 def nmt_merge(
-    symbols:Iterable[str], # What to start from
+    symbols, # What to start from, an iterable of texts
     ranks:Mapping, # pair → rank
 )->list[str]: # The symbols that are left
     "Merge in rounds with a heap; pairs that a round makes wait for the next."
     symbols = list(symbols)
-    n, pair = len(symbols), lambda i: (symbols[i], symbols[after[i]]) if i >= 0 and after[i] < n else None
-    after, before = list(range(1, n + 1)), list(range(-1, n - 1))
+    after, before = list(range(1, (n := len(symbols)) + 1)), list(range(-1, n - 1))
+    pair = lambda i: (symbols[i], symbols[after[i]]) if i >= 0 and after[i] < n else None
     heap = [(ranks[p], i) for i in range(n - 1) if (p := pair(i)) in ranks]
     heapq.heapify(heap)
     while heap:
@@ -134,14 +135,14 @@ def split_rare(
             else: stack += [(pair[1].removesuffix(_END) if final else pair[1], final), (pair[0], False)]
     return out
 
-# %% ../nbs/65_nmt_format.ipynb #d756a725
+# %% ../nbs/65_nmt_format.ipynb #ebcb0506
 def _glossary(source):
     "One glossary entry: does it match a whole word, where is it found, where does it cut?"
     if not isinstance(source, str) or not source: raise ValueError(f"glossaries holds {source!r}; pass regular expressions, such as USA or <name>\\w*</name>")
     try: whole, part = re.compile(f"^{source}$"), re.compile(f"({source})")
     except re.error as e: raise ValueError(f"glossaries holds {source!r}, which is no regular expression: {e}") from None
-    if part.groups > 1: raise ValueError(f"glossaries holds {source!r} with a group, whose text would be written twice; write (?:…) for it")
-    return whole, part
+    if part.groups <= 1: return whole, part
+    raise ValueError(f"glossaries holds {source!r} with a group, whose text would be written twice; write (?:…) for it")
 
 def isolate(
     word:str, # One word
@@ -149,8 +150,7 @@ def isolate(
 )->list[str]: # Parts of the word, none empty; joined, they are the word
     "Cut a word before and after whatever a glossary matches."
     parts = [word]
-    for whole, part in map(_glossary, glossaries):
-        parts = [s for p in parts for s in ([p] if whole.match(p) or not part.search(p) else filter(None, part.split(p)))]
+    for whole, part in map(_glossary, glossaries): parts = [s for p in parts for s in ([p] if whole.match(p) or not part.search(p) else filter(None, part.split(p)))]
     return parts
 
 # %% ../nbs/65_nmt_format.ipynb #9ff9aeb8
@@ -183,7 +183,7 @@ class NmtBPE:
     )->list[Token]: # In order, with their places in the word
         "The tokens of one word."
         found = _marked(self, pretoken, dropout, rng)
-        return [Token(*_known(self, m), end - len(p), end) for (p, m), end in zip(found, accumulate(len(p) for p, _ in found)) if m]
+        return [Token(id, piece, end - len(p), end) for (p, m), end in zip(found, accumulate(len(p) for p, _ in found)) if m for id, piece in [_known(self, m)]]
 
 # %% ../nbs/65_nmt_format.ipynb #a0444941
 def _prepare(model):
@@ -203,7 +203,7 @@ def _prepare(model):
 
 # %% ../nbs/65_nmt_format.ipynb #a39712e7
 def segment_word(
-    model:NmtBPE, # Rules and options
+    model, # Rules and options, an `NmtBPE`
     word:str, # One word
     dropout:float|None=None, # Probability of passing over a pair
     rng:random.Random|None=None, # Where chance comes from
@@ -267,10 +267,10 @@ class _Glue:
     def state(self): return self.glued
 
     def push(self, chunks):
-        *glued, self.glued = self.glued, *(p.endswith(self.separator) for p, _ in chunks)
+        *glued, self.glued = [self.glued] + [p.endswith(self.separator) for p, _ in chunks]
         return [(" " * (not g) + p.removesuffix(self.separator), True) for g, (p, _) in zip(glued, chunks)]
 
-# %% ../nbs/65_nmt_format.ipynb #af7eca80
+# %% ../nbs/65_nmt_format.ipynb #d0bbd1f6
 SPECIAL = "<s>", "<pad>", "</s>", "<unk>"
 WORDS = Split({"Regex": r"[\r\n ]*\n[\r\n ]*|\A[\r ]+|[\r ]+\z| +"}, "removed")
 
@@ -278,7 +278,7 @@ def read_counts(
     path:str|os.PathLike, # A dict.txt of fairseq, or what get-vocab writes
 )->dict[str,int]: # piece → count, in the order of the file
     "Read lines of a piece and a count."
-    counts, text = {}, decode_text(Path(path).read_bytes(), source=str(path))
+    counts, text = {}, decode_text(read_bytes(path), source=str(path))
     if text.startswith("\ufeff"): raise ValueError(f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of a piece; save the file without it")
     for n, line in enumerate(text.rstrip("\r\n").split("\n"), 1):
         row = line.strip("\r ").split(" ")
@@ -392,7 +392,7 @@ def write_dictionary(
 )->Path: # The path
     "Write fairseq's dict.txt, atomically, if the ids are those that fairseq gives."
     m = parts.model if isinstance(parts.model, NmtBPE) else nmt_from_bpe(parts, separator).model
-    pieces = sorted(m.piece2id, key=m.piece2id.get)
+    pieces = sorted(m.piece2id, key=m.piece2id.__getitem__)
     if (*pieces[:4],) != SPECIAL or [*map(m.piece2id.get, pieces)] != [*range(len(pieces))]:
         raise ValueError(f"fairseq gives {', '.join(SPECIAL)} the ids 0 to 3 and the lines of a dict.txt the ids from 4, and this vocabulary has others; train with these special_tokens, in this order")
     if odd := [p for p in pieces[4:] if not p or re.search("[ \r\n]", p)]: raise ValueError(f"the piece {odd[0]!r} does not fit into a line of a piece and a count")

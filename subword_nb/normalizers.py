@@ -8,26 +8,28 @@ __all__ = ['Normalizer', 'NFC', 'NFD', 'NFKC', 'NFKD', 'Lowercase', 'StripAccent
            'normal_form', 'clean_text', 'space_chinese', 'strip_marks', 'lower_each', 'bert_normalize_ref',
            'bert_normalize']
 
-# %% ../nbs/10_normalizers.ipynb #db9bb43b
+# %% ../nbs/10_normalizers.ipynb #5d42a585
 import base64
 import binascii
 import inspect
 import re
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from .alignment import Aligned, align_by_difference, as_aligned, function_at, path_of, replace_places, spread
 from .charsmap import Charsmap, keeps_ascii
+from .limits import SMALL, check_growth, check_limit
 from .normal_forms import LOWER, UNMARKED, CharTable, bert_normalize, bert_pieces, drop_marks, lower_each, normal_form, normal_form_changes
 from .normal_forms import bert_normalize_ref as bert_normalize_ref, clean_text as clean_text, nfd_ref as nfd_ref, space_chinese as space_chinese, strip_marks as strip_marks
-from .patterns import PATTERNS, compile_pattern
+from .patterns import PATTERNS, compile_pattern, matches_from
 from .text import encode_text, to_visible
 
 # %% ../nbs/10_normalizers.ipynb #a78d9815
 _all_ = ["nfd_ref", "normal_form", "clean_text", "space_chinese", "strip_marks", "lower_each", "bert_normalize_ref", "bert_normalize"]
-
 @dataclass(frozen=True)
 class Normalizer:
     "What all normalizers can do."
+    if TYPE_CHECKING: _normalize = _align = lambda self, text: text # what each of them has
     def normalize(self,
         text:str, # Any text
     )->str: # The text that is tokenized in its place
@@ -172,19 +174,19 @@ class Prepend(Normalizer):
     def _normalize(self, text): return self.prepend + text if text else text
     def _align(self, x): return spread(x, [self.prepend + x.text[0], *x.text[1:]]) if x.text else x
 
-# %% ../nbs/10_normalizers.ipynb #60dc5a44
+# %% ../nbs/10_normalizers.ipynb #6dd73249
 def _matches(pattern, text):
     "Where a compiled pattern matches: an empty match may not touch the match before it, and is not tried twice at one place."
     found = pattern.spans(text)
     if all(a < b for a, b in found): return found
-    search, out, at = next(pattern.finditer(text)).re.search, [], 0
-    while at <= len(text) and (m := search(text, at)):
+    search, out, at = matches_from(pattern, text), [], 0
+    while at <= len(text) and (m := search(at)):
         empty = m.start() == m.end()
         if not empty or not out or out[-1][1] != m.end(): out.append(m.span())
         at = m.end() + empty
     return out
 
-# %% ../nbs/10_normalizers.ipynb #e6f76b04
+# %% ../nbs/10_normalizers.ipynb #0b565fb7
 @dataclass(frozen=True)
 class Replace(Normalizer):
     "Write a content in the place of every match."
@@ -205,17 +207,23 @@ class Replace(Normalizer):
     def _places(self, text):
         if not text: return []
         return _matches(self._compiled(), text) if self.regex else [m.span() for m in re.finditer(re.escape(self.pattern), text)]
-    def _align(self, x): return replace_places(x, self._places(x.text), self.content)
+    def _align(self, x): return replace_places(x, _kept_small(self, x.text, self._places(x.text)), self.content)
 
     def _normalize(self, text):
-        if not self.regex: return text.replace(self.pattern, self.content) if text else text
-        ends = [0, *(i for place in self._places(text) for i in place), len(text)]
+        if not self.regex: return _kept_small(self, text, None).replace(self.pattern, self.content) if text else text
+        ends = [0, *(i for place in _kept_small(self, text, self._places(text)) for i in place), len(text)]
         return self.content.join(text[a:b] for a, b in zip(ends[::2], ends[1::2]))
 
-    splits_at_space = property(lambda self: bool(_RUN_OF_SPACE.fullmatch(self.pattern)) if self.regex else bool(self.pattern) and not _ACROSS.search(self.pattern))
+    @property
+    def splits_at_space(self): return bool(_RUN_OF_SPACE.fullmatch(self.pattern)) if self.regex else bool(self.pattern) and not _ACROSS.search(self.pattern)
     _keeps_space = property(lambda self: self.content[:1] == " " if self.regex else not re.search("[A-Za-z0-9 ]|^$", self.pattern))
 
-# %% ../nbs/10_normalizers.ipynb #70e77598
+# %% ../nbs/10_normalizers.ipynb #36d2d52f
+def _kept_small(step, text, places):
+    "The places, or the text if they are not known, unless what is put there makes the text grow beyond all measure."
+    if len(step.content) > 1: check_growth(len(text), len(text) + (text.count(step.pattern) if places is None else len(places)) * len(step.content), repr(step)[:80])
+    return text if places is None else places
+
 _ACROSS = re.compile("[A-Za-z0-9] ")
 _RUN_OF_SPACE = re.compile(r"(?:\\[snrtfv]| )(?:\+|\{[1-9]\d*(?:,\d*)?\})?")
 
@@ -249,7 +257,7 @@ def _says_aligned(function):
 @dataclass(frozen=True)
 class Callable(Normalizer):
     "Apply a Python function."
-    function:object # From str to str, or from Aligned to Aligned and annotated so; or its path, "package.module:name"
+    function:Any # From str to str, or from Aligned to Aligned and annotated so; or its path, "package.module:name"
 
     def __post_init__(self):
         if isinstance(self.function, str): object.__setattr__(self, "function", function_at(self.function))
@@ -268,11 +276,20 @@ class Callable(Normalizer):
     def _normalize(self, text): return self._call(Aligned(text)).text if self._exact else self._call(text)
     def _align(self, x): return self._call(x) if self._exact else align_by_difference(x, self._call(x.text))
 
-# %% ../nbs/10_normalizers.ipynb #13e1e7c9
+# %% ../nbs/10_normalizers.ipynb #b14f1581
+def _in_turn(steps, x, size):
+    "Functions one after the other."
+    first = size(x)
+    for step in steps:
+        x = step(x)
+        if (n := size(x)) > SMALL: check_growth(first, n, "a Sequence of normalizers")
+    return x
+
+# %% ../nbs/10_normalizers.ipynb #9b584167
 @dataclass(frozen=True)
 class Sequence(Normalizer):
     "Normalizers one after the other."
-    normalizers:tuple=() # The steps, in order
+    normalizers:tuple|list=() # The steps, in order
 
     def __post_init__(self):
         if not isinstance(self.normalizers, (list, tuple)): raise ValueError(f"normalizers={self.normalizers!r}; pass a list of normalizers such as [NFC()]")
@@ -282,13 +299,8 @@ class Sequence(Normalizer):
 
     def to_dict(self): return {"type": "Sequence", "normalizers": [n.to_dict() for n in self.normalizers]}
 
-    def _normalize(self, text):
-        for n in self.normalizers: text = n.normalize(text)
-        return text
-
-    def _align(self, x):
-        for n in self.normalizers: x = n.align(x)
-        return x
+    def _normalize(self, text): return _in_turn([n.normalize for n in self.normalizers], text, len)
+    def _align(self, x): return _in_turn([n.align for n in self.normalizers], x, lambda x: len(x.text))
 
     @property
     def splits_at_space(self):
@@ -298,7 +310,7 @@ class Sequence(Normalizer):
 
     _keeps_space = property(lambda self: all(n._keeps_space for n in self.normalizers))
 
-# %% ../nbs/10_normalizers.ipynb #23f6a11c
+# %% ../nbs/10_normalizers.ipynb #9f7e1898
 _KINDS = {k.__name__: k for k in (BertNormalizer, Strip, StripAccents, NFC, NFD, NFKC, NFKD, Sequence, Lowercase, Nmt, Precompiled, Replace, Prepend, ByteLevel, Callable)}
 _NAMES = {"bert": BertNormalizer, "nfc": NFC, "nfd": NFD, "nfkc": NFKC, "nfkd": NFKD, "lowercase": Lowercase, "strip_accents": StripAccents, "strip": Strip, "prepend": Prepend, "nmt": Nmt,
           "byte_level": ByteLevel}
@@ -308,7 +320,7 @@ def normalizer(
 )->Normalizer|None: # The normalizer meant
     "Make a normalizer from whatever names one."
     if spec is None or isinstance(spec, Normalizer): return spec
-    if isinstance(spec, (list, tuple)): return Sequence([normalizer(s) for s in spec if s is not None])
+    if isinstance(spec, (list, tuple)): return Sequence([n for s in spec if (n := normalizer(s)) is not None])
     if isinstance(spec, str) and spec in _NAMES: return _NAMES[spec]()
     if isinstance(spec, str) and ":" in spec or callable(spec) and not isinstance(spec, type): return Callable(spec)
     raise ValueError(f"normalizer={spec!r} is not understood; pass a name ({', '.join(_NAMES)}), a function or its path package.module:name, a component or None")
@@ -350,7 +362,7 @@ def _read_pattern(value, path):
 
 _READERS = {"pattern": _read_pattern, "content": _read_text, "prepend": _read_text, "function": _read_text, "precompiled_charsmap": _read_blob}
 
-# %% ../nbs/10_normalizers.ipynb #f34dcc02
+# %% ../nbs/10_normalizers.ipynb #7ccb9c53
 def _read_options(d, kind, path, allow_code):
     "The options of one normalizer, checked."
     options, needs = {k: v for k, v in d.items() if k != "type"}, _REQUIRED.get(kind, ())
@@ -361,6 +373,7 @@ def _read_options(d, kind, path, allow_code):
         if name not in options: raise ValueError(f"{path}.{name}: {kind} needs this option")
     if kind != "Sequence": return {_RENAMED.get(k, k): _READERS.get(k, _read_flag)(v, f"{path}.{k}") for k, v in options.items()}
     steps = options["normalizers"]
+    if isinstance(steps, list): check_limit("components", len(steps), f"{path}.normalizers has {len(steps):,} steps")
     if not isinstance(steps, list) or None in steps: raise ValueError(f"{path}.normalizers: expected a list of objects, got {str(steps)[:60]}")
     if path.count(".normalizers[") > _DEEPEST: raise ValueError(f"{path[:60]}…: Sequences lie deeper than {_DEEPEST} in each other; write the steps as one list")
     return {"normalizers": [normalizer_from_dict(x, f"{path}.normalizers[{i}]", allow_code) for i, x in enumerate(steps)]}

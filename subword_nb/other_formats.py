@@ -6,7 +6,7 @@
 __all__ = ['GPT2_NAMES', 'looks_cased', 'read_vocab_txt', 'write_vocab_txt', 'read_minbpe', 'write_minbpe', 'looks_like_minbpe',
            'looks_like_vocab_json', 'looks_like_merges', 'gpt2_files', 'write_gpt2']
 
-# %% ../nbs/60_other_formats.ipynb #05325cab
+# %% ../nbs/60_other_formats.ipynb #8d16ff49
 import json
 import os
 import re
@@ -14,9 +14,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from . import decoders, processors
+from .backtracking import pattern_tree
 from .bpe_encode import BPE, bpe_encode, symbol_ids
-from .counts import write_atomically
+from .counts import write_atomically, write_together
 from .hf_format import Parts
+from .limits import check_limit, read_bytes
 from .normalizers import BertNormalizer, Normalizer, normalizer as as_normalizer
 from .patterns import compile_pattern
 from .pretokenizers import PATTERNS, ByteLevel, PreTokenizer, Sequence, Split, byte_level, pretokenizer as as_pretokenizer, spells_bytes
@@ -33,10 +35,10 @@ def looks_cased(
     ordinary = (p for p in pieces if p[:1] + p[-1:] not in ("[]", "<>")) # special tokens are often spelled in capitals
     return any(category(c) in ("Lu", "Lt") and c.lower() != c for p in ordinary for c in p)
 
-# %% ../nbs/60_other_formats.ipynb #e7bbd6f8
+# %% ../nbs/60_other_formats.ipynb #fe661cf8
 def _pieces_of_lines(path):
     "piece → line number, from the lines of a file."
-    piece2id, text = {}, decode_text(Path(path).read_bytes(), source=str(path))
+    piece2id, text = {}, decode_text(read_bytes(path), source=str(path))
     if text.startswith("\ufeff"): raise ValueError(f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of the first piece; save the file without it")
     for i, line in enumerate(text.split("\n")):
         piece = line.removesuffix("\r")
@@ -90,7 +92,7 @@ def write_vocab_txt(
     _check_lines(parts)
     return write_atomically(path, "".join(f"{p or ''}\n" for p in invert(parts.model.piece2id)).encode("utf-8"))
 
-# %% ../nbs/60_other_formats.ipynb #f4160f95
+# %% ../nbs/60_other_formats.ipynb #d93d4e1c
 _PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<group>\((?!\?)|\(\?P?<\w+>)|.", re.DOTALL) # an escape, a class, a group that captures, or one character
 
 def _minbpe_pattern(pattern, name):
@@ -106,11 +108,14 @@ def _minbpe_pattern(pattern, name):
         out.append({"$": r"(?=\n?\z)", r"\Z": r"\z"}.get(t, t))
     return "".join(out)
 
+# %% ../nbs/60_other_formats.ipynb #2db2cd01
 def _may_match_nothing(compiled):
     "Can a pattern match an empty text somewhere? Conditions, which take no characters, are taken to hold."
-    text = re.sub(r"\(\?<?[=!]", "(?:|", "".join(p if isinstance(p, str) else "x" for p in compiled.parts))
-    text = re.sub(r"\(\?m:[\^$]\)|\\[AZ]", "(?:)", text).replace("(?>", "(?:")
-    return re.fullmatch(re.sub(r"([*+?}])\+", r"\1", text), "") is not None # possessive or not, nothing is nothing
+    def empty(node):
+        if node[0] == "rep": return node[2] == 0 or empty(node[1])
+        if node[0] in ("cat", "alt"): return (all if node[0] == "cat" else any)(map(empty, node[1]))
+        return node[0] != "set" and (node[0] != "other" or len(node) < 2 or empty(node[1]))
+    return empty(pattern_tree(compiled.parts))
 
 def _minbpe_split(pattern, name):
     "The pre-tokenizer of a pattern; what it does not match is left out, as minbpe does."
@@ -122,18 +127,19 @@ def _minbpe_split(pattern, name):
     if _may_match_nothing(compile_pattern(source, split.dialect)): raise ValueError(f"{name}, line 2: {pattern[:60]!r} can match nothing, and what is found behind an empty match differs; write + for *, or leave out the part that may be empty")
     return Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
 
-# %% ../nbs/60_other_formats.ipynb #c2ecd67f
-_MOST_BYTES = 1 << 27 # All pieces together; a small file could ask for any number
+# %% ../nbs/60_other_formats.ipynb #805f616f
+_MOST_BYTES = 1 << 19 # All pieces together, besides sixteen for each character of the file; doubling a piece in each line could ask for any number
 
 def _minbpe_pieces(lines, first, name):
     "The pieces of bytes and merges, in the order of their ids, and the merges."
-    pieces, merges, total, known = [bytes([b]) for b in range(256)], [], 0, {}
+    pieces, merges, total, known, most = [bytes([b]) for b in range(256)], [], 0, {}, _MOST_BYTES + 16 * sum(map(len, lines))
     for n, line in enumerate(lines, first):
         if not re.fullmatch(r"[0-9]{1,9}\s+[0-9]{1,9}", line): raise ValueError(f"{name}, line {n}: {line[:60]!r} is no merge; expected two ids with a space between them")
         a, b = map(int, line.split())
         if max(a, b) >= len(pieces): raise ValueError(f"{name}, line {n}: the id {max(a, b)} is not there yet; this line makes {len(pieces)}, of ids below that")
         total += len(pieces[a]) + len(pieces[b])
-        if total > _MOST_BYTES: raise ValueError(f"{name}, line {n}: the pieces up to here have more than {_MOST_BYTES:,} bytes together; no training makes such, so the file is damaged")
+        check_limit("piece_chars", len(pieces[a]) + len(pieces[b]), f"{name}, line {n}: the piece has {len(pieces[a]) + len(pieces[b]):,} bytes")
+        if total > most: raise ValueError(f"{name}, line {n}: the pieces up to here have more than {most:,} bytes together; no training makes such, so the file is damaged")
         piece = pieces[a] + pieces[b]
         if piece in known: raise ValueError(f"{name}, line {n}: this merge and line {known[piece]} both make {piece[:40]!r}; no training makes such, so the file is damaged")
         known[piece] = n
@@ -157,12 +163,12 @@ def _minbpe_special(lines, taken, name):
         special[content] = i
     return special
 
-# %% ../nbs/60_other_formats.ipynb #84ba8314
+# %% ../nbs/60_other_formats.ipynb #b9b1daa2
 def read_minbpe(
     path:str|os.PathLike, # A .model of minbpe
 )->Parts: # The parts of the tokenizer
     "Read a byte-level BPE tokenizer from minbpe's file."
-    lines = [line.strip() for line in decode_text(Path(path).read_bytes(), source=str(path)).split("\n")]
+    lines = [line.strip() for line in decode_text(read_bytes(path), source=str(path)).split("\n")]
     if lines[0] != "minbpe v1": raise ValueError(f"{path}, line 1: {lines[0][:60]!r}; expected 'minbpe v1', with which minbpe's files begin")
     if len(lines) < 3 or not re.fullmatch("[0-9]{1,9}", lines[2]): raise ValueError(f"{path}, line 3: {''.join(lines[2:3])[:60]!r}; expected the number of special tokens")
     n, rules = int(lines[2]), lines[3:-1] if not lines[-1] else lines[3:]
@@ -284,6 +290,6 @@ def write_gpt2(
     m, folder = parts.model, Path(folder)
     ids = {**m.piece2id, **{t.content: i for t, i in parts.added_tokens}}
     folder.mkdir(exist_ok=True)
-    write_atomically(folder / names[0], json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False).encode("utf-8"))
-    write_atomically(folder / names[1], "".join(["#version: 0.2\n", *(f"{a} {b}\n" for a, b in m.merges)]).encode("utf-8"))
+    vocab, merges = json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False), "".join(["#version: 0.2\n", *(f"{a} {b}\n" for a, b in m.merges)])
+    write_together({folder / names[0]: vocab.encode("utf-8"), folder / names[1]: merges.encode("utf-8")})
     return folder

@@ -5,10 +5,13 @@
 # %% auto #0
 __all__ = ['read_pattern']
 
-# %% ../nbs/08_pattern_syntax.ipynb #3f3ab16e
+# %% ../nbs/08_pattern_syntax.ipynb #19d0a21c
 import re
+import sys
+from array import array
 from functools import cache
 
+from .limits import check_limit
 from .text import category, code_point_ranges, complement_ranges, merge_ranges
 
 # %% ../nbs/08_pattern_syntax.ipynb #e08de953
@@ -36,18 +39,20 @@ class _Source:
         at = self.pos - 1 if at is None else at
         return ValueError(f"pattern {self.src[:60]!r}: {problem} at position {at}")
 
-# %% ../nbs/08_pattern_syntax.ipynb #058bcd2a
+# %% ../nbs/08_pattern_syntax.ipynb #97b62df3
 class _Scan(_Source):
     "A pattern being read: the place, the flags in force, and what has been written so far."
     def __init__(self, src, onig):
         super().__init__(src, onig)
         self.parts, self.open, self.flags = [], [], frozenset() # parts: strings, and tuples of code point ranges
-        self.atom, self.repeated, self.needs, self.groups, self.named, self.refers = None, False, set(), 0, False, 0
+        self.atom, self.repeated, self.needs, self.groups, self.named, self.refers, self.named_sets, self.ranges = None, False, set(), 0, False, 0, set(), 0
 
     def put(self, *parts, atom=True):
         "Write parts; together they are the atom that a following repeat applies to."
         self.atom, self.repeated = (len(self.parts) if atom else None), False
         self.parts += parts
+        self.ranges += sum(len(p) for p in parts if not isinstance(p, str))
+        check_limit("pattern_steps", self.ranges, f"the pattern {self.src[:60]!r} has {self.ranges:,} ranges of characters in its classes, or more")
 
     def behind(self):
         "Is this inside a lookbehind?"
@@ -82,7 +87,7 @@ def _common(a, b):
     "The code points in both of two canonical lists of ranges."
     return complement_ranges(merge_ranges([*complement_ranges(a), *complement_ranges(b)]))
 
-# %% ../nbs/08_pattern_syntax.ipynb #08550df8
+# %% ../nbs/08_pattern_syntax.ipynb #e24cbada
 @cache
 def _property(name, onig=False, in_class=False):
     "The code points of a property: from the pinned table, else from `regex`, kept to what the pinned version assigns."
@@ -100,15 +105,16 @@ def _property(name, onig=False, in_class=False):
     import regex
     try: found = regex.compile(r"\p{%s}+" % name)
     except regex.error: raise known from None
-    text = "".join(map(chr, range(0x110000)))
+    text = array("I", range(0x110000)).tobytes().decode(f"utf-32-{sys.byteorder[0]}e", "surrogatepass") # a list of characters would take twenty times as much memory
     if re.match("in(?!her|scrip)", plain): return tuple(m.span() for m in found.finditer(text)) # a block holds what is not assigned, too
     return tuple(_common([m.span() for m in found.finditer(text)], complement_ranges(code_point_ranges("Cn"))))
 
-# %% ../nbs/08_pattern_syntax.ipynb #132d50af
+# %% ../nbs/08_pattern_syntax.ipynb #2bc67d87
 def _property_escape(s, negated, at, in_class):
     r"The set behind \p{name}, \pL or \P{name}."
     m = s.match(r"\{(\^?)(?:(?:gc|General_Category)=)?([^{}]+)\}|()([A-Z])")
     if not m: raise s.error(r"\p needs a property name in braces", at)
+    if s.named_sets.add(m[2] or m[4]) or len(s.named_sets) > 100: raise s.error("more than 100 properties are named", at)
     try: ranges = _property(m[2] or m[4], s.onig, in_class)
     except ValueError as e: raise s.error(str(e), at) from None
     return tuple(complement_ranges(ranges)) if negated != bool(m[1]) else ranges
@@ -305,7 +311,7 @@ def _anchor(s, c):
     starts = r"(?:\A|(?<=\n)(?!\Z))" if s.onig else "(?m:^)" # no line begins behind the last newline there
     s.put((starts if c == "^" else "(?m:$)") if lines else {"^": r"\A", "$": r"\Z"}[c], atom=False)
 
-# %% ../nbs/08_pattern_syntax.ipynb #232884d3
+# %% ../nbs/08_pattern_syntax.ipynb #921df8b1
 _GROUP = r"\?(?:#[^)]*\)|(?P<flags>[FLAGS]*)(?:-(?P<off>[FLAGS]+))?(?P<end>[:)])|(?P<look>[=!>]|<[=!])|NAMED<(?P<name>[^\W\d]\w*)>)"
 _RUST, _ONIG = _GROUP.replace("FLAGS", "ims").replace("NAMED", "P?"), _GROUP.replace("FLAGS", "imx").replace("NAMED", "")
 
@@ -321,6 +327,7 @@ def _open_group(s):
         before = None # a group without parentheses of its own, up to the end of the one it is in
     if m and m["look"] == ">": s.needs.add("compound possessive")
     s.groups, s.named = s.groups + (not m or bool(m["name"])), s.named or bool(m and m["name"])
+    if len(s.open) == 100: raise s.error("groups lie in each other more than 100 deep", at)
     s.open.append((at, len(s.parts), before))
     s.put("(" + ("" if not m or m["name"] else "?" + (m["look"] or ":")), atom=False)
 
@@ -381,12 +388,13 @@ def _read(pattern, dialect):
     s.parts = _both_spellings(s) if any(isinstance(p, _Letter) for p in s.parts) else s.parts
     return s
 
-# %% ../nbs/08_pattern_syntax.ipynb #d16ddb26
+# %% ../nbs/08_pattern_syntax.ipynb #1797a964
 def read_pattern(
     pattern:str, # A regular expression
     dialect:str="rust", # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
 )->tuple[tuple,frozenset[str]]: # Parts (strings of plain syntax, and sets as tuples of code point ranges); special needs
     "Read a pattern as its dialect means it."
+    check_limit("pattern_chars", len(pattern), f"the pattern {pattern[:60]!r} has {len(pattern):,} characters")
     if dialect not in ("rust", "oniguruma"): raise ValueError(f'dialect={dialect!r} is unknown; pass "rust" or "oniguruma"')
     scan = _read(pattern, dialect)
     return tuple(scan.parts), frozenset(scan.needs)

@@ -6,11 +6,12 @@
 __all__ = ['Reversed', 'parts_from_proto', 'read_sentencepiece', 'as_sentencepiece', 'sentencepiece_notes', 'proto_from_parts',
            'write_sentencepiece']
 
-# %% ../nbs/64_sentencepiece_format.ipynb #b88f1855
+# %% ../nbs/64_sentencepiece_format.ipynb #477aeaec
 import os
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from . import decoders, normalizers
 from .bpe_encode import BPE
@@ -18,6 +19,7 @@ from .charsmap import build_charsmap, charsmap_rules
 from .charsmap_rules import rules_for
 from .counts import write_atomically
 from .hf_format import Parts
+from .limits import read_bytes
 from .pretokenizers import Metaspace, Sequence, pretokenizer, spells_bytes
 from .processors import Processor, Sequence as ProcessorSequence, TemplateProcessing
 from .sentencepiece_models import SentencePieceBPE, SentencePieceChars, SentencePieceUnigram, SentencePieceWords, merges_of
@@ -86,7 +88,7 @@ def parts_from_proto(
     around = _processor_of(proto, add_bos, add_eos, reverse, name)
     return Parts(model, pretokenizer(None), decoder, added, around, normalizer, source=proto)
 
-# %% ../nbs/64_sentencepiece_format.ipynb #706480ff
+# %% ../nbs/64_sentencepiece_format.ipynb #3e8bf1cc
 def read_sentencepiece(
     path:str|os.PathLike, # A `.model` file
     add_bos:bool=False, # Put the control piece for the beginning before a text
@@ -94,7 +96,7 @@ def read_sentencepiece(
     reverse:bool=False, # Reverse the tokens of a text; those around it stay where they are
 )->Parts: # The parts of the tokenizer; `source` is the proto
     "Read a SentencePiece model."
-    return parts_from_proto(read_model_proto(Path(path).read_bytes(), str(path)), str(path), add_bos, add_eos, reverse)
+    return parts_from_proto(read_model_proto(read_bytes(path), str(path)), str(path), add_bos, add_eos, reverse)
 
 # %% ../nbs/64_sentencepiece_format.ipynb #0745c8db
 @dataclass
@@ -113,7 +115,7 @@ class _Text:
     escape: bool = False # Are spaces written as ▁?
     suffix: bool = False # Is the space put at the end instead?
     cut: bool|None = None # Does the model see one word at a time? None: nothing is said of it
-    needs: object = None # A step that is right only if spaces are written as ▁ in the end
+    needs: Any = None # A step that is right only if spaces are written as ▁ in the end
     own: bool = False # Is all of it said by SentencePiece's normalizer?
     alone: tuple = () # What that one leaves as it is
     notes: tuple = () # What is not the same
@@ -373,7 +375,7 @@ def proto_from_parts(
     same = n.charsmap == old.normalizer("precompiled_charsmap") and old.normalizer("name")
     trainer = {**old.trainer_spec, **_trainer_facts(new, text)}
     rest = [r for r in old.rest if r[0][:1] not in (("pieces",), ("self_test_data",))]
-    proto = ModelProto(_pieces_of(new.model), trainer, {**old.normalizer_spec, "name": same or text.name, **said(n)}, {**old.denormalizer_spec, **(said(undo) if undo.charsmap else {})}, [], rest)
+    proto = ModelProto(_pieces_of(new.model), trainer, {**old.normalizer_spec, "name": same or text.name, **said(n)}, {**old.denormalizer_spec, **(said(undo) if undo.charsmap else {})}, [], rest=rest)
     return check_model_proto(proto, "the new model")
 
 # %% ../nbs/64_sentencepiece_format.ipynb #b5577128

@@ -8,17 +8,18 @@ __all__ = ['NORMAL', 'UNKNOWN', 'CONTROL', 'USER_DEFINED', 'UNUSED', 'BYTE', 'UN
            'Piece', 'ModelProto', 'read_model_proto', 'write_model_proto', 'Row', 'explain_model_proto',
            'draw_model_proto', 'used_pieces', 'check_model_proto', 'looks_like_model_proto']
 
-# %% ../nbs/59_sentencepiece_wire.ipynb #79d9cba9
+# %% ../nbs/59_sentencepiece_wire.ipynb #00004324
 import math
 import re
 import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .charsmap import read_charsmap
 from .draw import Svg, clip, printable, svg_figure, svg_text
+from .limits import check_limit
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #4f7998ad
 def read_varint(
@@ -125,17 +126,17 @@ class ModelProto:
 
     def trainer(self,
         name:str, # A field of the trainer's
-    )->object: # What the file says, else the default
+    )->Any: # What the file says, else the default
         "How the model was trained, or what kind it is."
         return _value_of(self.trainer_spec, TRAINER_SPEC, name, "trainer_spec")
     def normalizer(self,
         name:str, # A field of the normalizer's
-    )->object: # What the file says, else the default
+    )->Any: # What the file says, else the default
         "What is done to a text first."
         return _value_of(self.normalizer_spec, NORMALIZER_SPEC, name, "normalizer_spec")
     def denormalizer(self,
         name:str, # A field of the normalizer's
-    )->object: # What the file says, else the default
+    )->Any: # What the file says, else the default
         "What is done to a decoded text last."
         return _value_of(self.denormalizer_spec, NORMALIZER_SPEC, name, "denormalizer_spec")
 
@@ -167,7 +168,7 @@ def _value(data, f, kind):
     try: return raw.decode("utf-8")
     except UnicodeDecodeError as e: raise ValueError(f"byte 0x{raw[e.start]:02x} of the {_ONE.get(kind, kind)} at offset {f.body + e.start} is not UTF-8 ({e.reason})") from None
 
-# %% ../nbs/59_sentencepiece_wire.ipynb #8c0f01ba
+# %% ../nbs/59_sentencepiece_wire.ipynb #73bf81fb
 def _path(place): # how a place is spelled in errors
     return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in place).lstrip(".")
 
@@ -175,14 +176,12 @@ def _read(data, start, end, table, place, rest, name, into):
     "The known fields of a message by name; the others go to the rest."
     path = _path(place)
     for f in wire_fields(data, start, end, f"{name}, {path}" if path else name):
-        if f.number not in table:
-            rest.append((place, data[f.start:f.end]))
-            continue
+        if f.number not in table: rest.append((place, data[f.start:f.end])); check_limit("unknown_fields", len(rest), f"{name} has more than {len(rest) - 1:,} fields that are not known"); continue
         key, kind, default = table[f.number]
         try: value = _value(data, f, "message" if isinstance(kind, dict) else kind)
         except ValueError as e: raise ValueError(f"{name}, {path}.{key}, byte {f.start}: {e}") from None
         if isinstance(kind, dict): value = _read(data, f.body, f.end, kind, (*place, len(into.get(key, ()))), rest, name, {})
-        if default == (): into.setdefault(key, []).append(value)
+        if default == (): into.setdefault(key, []).append(value); key != "samples" or check_limit("unknown_fields", len(into[key]), f"{name} has more than {len(into[key]) - 1:,} samples to test it with")
         else: into[key] = value
     return into
 
@@ -197,7 +196,7 @@ def _read_piece(data, f, i, rest, name):
     spec = _read(data, f.body, f.end, PIECE, ("pieces", i), rest, name, {})
     return Piece(**{"piece": "", **spec}), sum(bit for bit, key in ((1, "piece"), (2, "score"), (4, "type")) if key in spec)
 
-# %% ../nbs/59_sentencepiece_wire.ipynb #cec922c0
+# %% ../nbs/59_sentencepiece_wire.ipynb #7582cae8
 def _whole(data, name):
     if not isinstance(data, (bytes, bytearray, memoryview)): raise ValueError(f"{name}: a {type(data).__name__}; pass the bytes of the file")
     return bytes(data)
@@ -211,11 +210,11 @@ def read_model_proto(
     for f in wire_fields(data, where=name):
         key, table, _ = MODEL.get(f.number, ("", None, None))
         if f.wire != 2 and key: raise ValueError(f"{name}, {key}, byte {f.start}: {_not_wire('message', 2, f)}")
-        if not key: proto.rest.append(((), data[f.start:f.end]))
+        if not key: proto.rest.append(((), data[f.start:f.end])); check_limit("unknown_fields", len(proto.rest), f"{name} has more than {len(proto.rest) - 1:,} fields that are not known")
         elif key == "pieces":
             piece, shape = _read_piece(data, f, len(proto.pieces), proto.rest, name)
             proto.pieces.append(piece)
-            shapes.append(shape)
+            shapes.append(shape); len(shapes) & 65535 or check_limit("pieces", len(shapes), f"{name} has {len(shapes):,} pieces or more")
         elif f.body == f.end: proto.rest.append(((key,), b""))
         else: _read(data, f.body, f.end, table, (key,), proto.rest, name, tests if key == "self_test_data" else getattr(proto, key))
     proto.self_test_data = [(sample.get("input", ""), sample.get("expected", "")) for sample in tests.get("samples", [])]

@@ -11,10 +11,12 @@ __all__ = ['BEHAVIORS', 'HF_SPELLING', 'PUNCTUATION', 'cut', 'slices', 'PreToken
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from operator import index
+from typing import TYPE_CHECKING, Any
 
 from .alignment import Aligned, as_aligned
+from .forks import cached_property
 from .patterns import DEEPSEEK, PATTERNS, compile_pattern, pretokenize, spans
 from .text import category
 
@@ -52,8 +54,8 @@ def _not_text(text): return ValueError(f"text is a {type(text).__name__}; expect
 
 class _Hooks:
     "What a component says for itself: its spans, and whatever else is not as below."
+    if TYPE_CHECKING: _spans: Any; to_dict: Any # what each kind has
     _at_space, _ascii_pattern = "", None
-
     def _pieces(self, aligned): return slices(aligned, self._spans(aligned.text))
     def _raw(self, text, first): return [text[a:b] for a, b in self._spans(text)]
     def _spell(self, raw): return raw

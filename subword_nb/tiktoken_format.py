@@ -7,7 +7,7 @@ __all__ = ['PUBLISHED', 'read_ranks', 'write_ranks', 'encode_by_ranks_ref', 'Rec
            'TiktokenSource', 'identify', 'looks_like_ranks', 'published_ranks', 'read_tiktoken', 'read_encoding',
            'parts_to_ranks', 'to_tiktoken', 'write_tiktoken', 'tiktoken_notes']
 
-# %% ../nbs/58_tiktoken_format.ipynb #605b2481
+# %% ../nbs/58_tiktoken_format.ipynb #1e1b8ee7
 import base64
 import codecs
 import hashlib
@@ -19,12 +19,13 @@ from binascii import a2b_base64
 from collections.abc import Mapping
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import decoders, processors
 from .bpe_encode import BPE, RankRules, implied_rules
 from .counts import write_atomically
 from .hf_format import Parts
+from .limits import read_bytes
 from .patterns import PATTERNS, compile_pattern
 from .pretokenizers import ByteLevel, Sequence, Split, byte_level
 from .splitting import same_in_both
@@ -48,7 +49,7 @@ def _fault(line):
     if _LINE.fullmatch(b"QQ== " + rank) and int(rank) < 2**32: return f"has the token {_shown(token)}, which is not base64"
     return f"has the rank {_shown(rank)}; ranks are numbers from 0 to {2**32 - 1}, without zeros in front"
 
-# %% ../nbs/58_tiktoken_format.ipynb #2f1e0367
+# %% ../nbs/58_tiktoken_format.ipynb #8246c57e
 def _fields(data): return dict(zip(map(a2b_base64, data[::2]), map(int, data[1::2])))
 def _quick_ranks(data):
     "The ranks of a file that is as it should be, and has no empty token; else None."
@@ -63,7 +64,7 @@ def read_ranks(
 )->dict[bytes,int]: # token → rank, in the order of the file
     "Read a rank file: a token in base64 and its rank on each line."
     held = isinstance(path, (bytes, bytearray, memoryview))
-    data, name = bytes(path) if held else Path(path).read_bytes(), name or ("the rank file" if held else str(path))
+    data, name = bytes(path) if isinstance(path, (bytes, bytearray, memoryview)) else read_bytes(path), name or ("the rank file" if held else str(path))
     if (quick := _quick_ranks(data)) is not None: return quick
     lines, ranks, line_of = data.removesuffix(b"\n").removesuffix(b"\r").split(b"\n"), {}, {}
     if lines == [b""]: raise ValueError(f"{name} is empty; expected a token in base64 and its rank on each line")
@@ -186,12 +187,12 @@ def looks_like_ranks(
     found = [_of_line(line.removesuffix(b"\r")) for line in (lines[:-1] or lines)[:64]]
     return None not in found and all(a[1] < b[1] for a, b in zip(found, found[1:]))
 
-# %% ../nbs/58_tiktoken_format.ipynb #b021f6b5
+# %% ../nbs/58_tiktoken_format.ipynb #89b06f76
 def _given(name, address, digest, path):
     "The file of an encoding, from a path or a folder that the caller names."
     path, file = Path(path), address.rpartition("/")[2]
     place = next((p for p in (path / file, path / "merges.txt") if p.is_file()), path / file) if path.is_dir() else path
-    data = place.read_bytes()
+    data = read_bytes(place)
     if _digest(data) == digest: return data
     raise ValueError(f"{place} is not the {file} of {name}: its SHA-256 is {_digest(data)}, expected {digest}; get it anew, or read it as what it is: read_tiktoken(path, pattern=…)")
 def _place(address, cache_dir):
@@ -280,7 +281,7 @@ def _parts(ranks, pattern, special, name, label):
     added = tuple((AddedToken(token), i) for token, i in sorted(special.items(), key=lambda item: item[1]))
     return Parts(model, pre, decoders.ByteLevel(), added, source=TiktokenSource(name, source))
 
-# %% ../nbs/58_tiktoken_format.ipynb #ce5c0e15
+# %% ../nbs/58_tiktoken_format.ipynb #a5e72ba2
 def read_tiktoken(
     path:str|os.PathLike|bytes, # A rank file, or what it holds
     encoding:str|None=None, # A name in `PUBLISHED`: its pattern and special tokens; the file has to be the one published
@@ -290,13 +291,13 @@ def read_tiktoken(
 )->Parts: # The parts of the tokenizer
     "Read a tokenizer from a rank file; files of published encodings are known by their hash."
     held = isinstance(path, (bytes, bytearray, memoryview))
-    data, label = bytes(path) if held else Path(path).read_bytes(), "the rank file" if held else str(path)
-    told = _published(encoding or known) if (known := identify(data)) or encoding else None
+    data, label = bytes(path) if isinstance(path, (bytes, bytearray, memoryview)) else read_bytes(path), "the rank file" if held else str(path)
+    told:Any = _published(encoding or known) if (known := identify(data)) or encoding else None
     if encoding and (known is None or PUBLISHED[known].files != told.files):
         raise ValueError(f"{label} is not the file of {encoding}" + (f" but that of {known}" if known else f": its SHA-256 is {_digest(data)}, expected {told.files[0][1]}") + "; to read it all the same pass pattern= and special_tokens=")
     if told is None and pattern is None: raise ValueError(f"{label} is none of the published rank files, and does not say how text is split; pass pattern= (a regular expression, or one of {', '.join(PATTERNS)})")
     special = special_tokens if special_tokens is not None else told.special_tokens if told and (encoding or "://" in told.files[0][0]) else {}
-    return _parts(_fields(data.split()) if known and known != "gpt2" else read_ranks(data, label), told.pattern if pattern is None else pattern, special, name or encoding or known or (None if held else Path(path).stem), label)
+    return _parts(_fields(data.split()) if known and known != "gpt2" else read_ranks(data, label), told.pattern if pattern is None else pattern, special, name or encoding or known or (None if held else Path(label).stem), label)
 
 def read_encoding(
     name:str, # A name in `PUBLISHED`
@@ -365,7 +366,7 @@ def parts_to_ranks(
 def to_tiktoken(
     tok, # A tokenizer, or its `Parts`
     name:str|None=None, # What to call the encoding; None: its own name, if it has one
-)->object: # A tiktoken.Encoding, which encodes as the tokenizer does
+)->Any: # A tiktoken.Encoding, which encodes as the tokenizer does
     "Make a tiktoken.Encoding of a byte-level BPE tokenizer."
     parts = getattr(tok, "parts", tok)
     ranks, pattern, special = parts_to_ranks(parts)

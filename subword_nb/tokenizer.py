@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = ['load', 'save', 'inspect', 'tokenize', 'draw', 'add_tokens', 'Tokenizer']
 
-# %% ../nbs/85_tokenizer.ipynb #7e2884a6
+# %% ../nbs/85_tokenizer.ipynb #a0ec6f15
 import os
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from . import decoders
 from .decoders import Decoder
@@ -19,23 +19,28 @@ from .encoding import Padding, Truncation
 from .engine import Engine, compiled, encode
 from .files import read_file
 from .hf_format import Parts
+from .limits import Limits, limited
 from .pretokenizers import PreTokenizer, spells_bytes
 from .processors import Processor
 from .vocab import AddedToken
 
-if TYPE_CHECKING:
+if TYPE_CHECKING: # also the rooms above, of which the tokenizer's methods are functions
+    from subword_nb import bulk, bulk_align, compare, decoding, encode_files, explain, explain_training, growing, pipeline, splits, tiktoken_calls, tiktoken_format, training, translate
     from subword_nb.draw import Strip
     from subword_nb.normalizers import Normalizer
 
-# %% ../nbs/85_tokenizer.ipynb #e6239ad9
+# %% ../nbs/85_tokenizer.ipynb #dc7162df
 def load(
     cls:type, # `Tokenizer`
     path:str|os.PathLike, # A file or folder of any of the `KINDS` of room 68, a published encoding such as "cl100k_base", or "org/name" on the hub
     allowed_special:str|Collection[str]|None=None, # Special tokens found in texts where a call does not say: "all", a set, () for none; None: "all" for Hugging Face's and BERT's files, () for the others
     allow_code:bool=False, # Import the Python functions that a tokenizer.json names; only for files that you trust
+    limits:Limits|Mapping|None=None, # What is accepted from the file, all or some by name, such as {"file_bytes": 2**31}; None: those in force, see room 00a
     **options, # Those of its reader, such as `encoding` and `pattern` for ranks, `lowercase` for vocab.txt, `add_bos` for SentencePiece; for the hub `revision`, `cache_dir`, `local_files_only`
 )->"Tokenizer": # The tokenizer in it
     "Load a tokenizer."
+    if limits is not None:
+        with limited(limits): return load(cls, path, allowed_special, allow_code, **options)
     kind, parts = _read(path, allow_code, options)
     if allowed_special is None: allowed_special = "all" if kind in ("tokenizer.json", "gpt2", "vocab.txt") else ()
     return cls(*parts, allowed_special=allowed_special)
@@ -162,16 +167,55 @@ class _Later:
         setattr(self.owner, self.name, self.wrap(found) if self.wrap else found)
         return getattr(cls if tok is None else tok, self.name)
 
-# %% ../nbs/85_tokenizer.ipynb #554651a5
-class _Calls:
+# %% ../nbs/85_tokenizer.ipynb #57675b91
+class _Calls(Engine):
     "tiktoken's calls, for whoever comes from there; and what makes other tokenizers of one."
-    encode_ordinary, encode_with_unstable, encode_single_token, to_tiktoken = *(_Later("tiktoken_calls") for _ in range(3)), _Later("tiktoken_format")
-    decode_with_offsets, decode_single_token_bytes, decode_tokens_bytes, token_byte_values = (_Later("tiktoken_calls") for _ in range(4))
-    truncate, extend, train_new, translated = *(_Later("growing") for _ in range(3)), _Later("translate")
-    n_vocab = property(lambda self: len(self.id2piece), doc="One more than the highest id, holes included; `vocab_size` counts the pieces.")
+    if TYPE_CHECKING:
+        encode_ordinary, encode_with_unstable, encode_single_token = tiktoken_calls.encode_ordinary, tiktoken_calls.encode_with_unstable, tiktoken_calls.encode_single_token
+        decode_with_offsets, decode_single_token_bytes = tiktoken_calls.decode_with_offsets, tiktoken_calls.decode_single_token_bytes
+        decode_tokens_bytes, token_byte_values, to_tiktoken = tiktoken_calls.decode_tokens_bytes, tiktoken_calls.token_byte_values, tiktoken_format.to_tiktoken
+        truncate, extend, train_new, translated = growing.truncate, growing.extend, growing.train_new, translate.translated
+    else:
+        encode_ordinary, encode_with_unstable, encode_single_token, to_tiktoken = *(_Later("tiktoken_calls") for _ in range(3)), _Later("tiktoken_format")
+        decode_with_offsets, decode_single_token_bytes, decode_tokens_bytes, token_byte_values = (_Later("tiktoken_calls") for _ in range(4))
+        truncate, extend, train_new, translated = *(_Later("growing") for _ in range(3)), _Later("translate")
 
-# %% ../nbs/85_tokenizer.ipynb #d52b636a
-class Tokenizer(_Calls, Engine):
+    @property
+    def n_vocab(self)->int: # One more than the highest id, holes included; `vocab_size` counts the pieces
+        "How large a table of ids has to be."
+        return len(self.id2piece)
+
+# %% ../nbs/85_tokenizer.ipynb #e3d995f3
+if TYPE_CHECKING:
+    _Given = ParamSpec("_Given")
+    _Made = TypeVar("_Made")
+
+    class _Maker(Generic[_Given]):
+        "A class method, as type checkers see it."
+        def __init__(self, fn:Callable[Concatenate[Any,_Given],Any]): ...
+        def __get__(self, tok:object, cls:type[_Made])->Callable[_Given,_Made]: ...
+
+# %% ../nbs/85_tokenizer.ipynb #48fc4794
+class _Methods(_Calls):
+    "What a tokenizer does, from the rooms that do it."
+    save, tokenize, inspect, draw, add_tokens = save, tokenize, inspect, draw, add_tokens
+    if TYPE_CHECKING:
+        train, load = _Maker(training.train), _Maker(load)
+        encode_batch, encode_array, encode_files = bulk.encode_batch, bulk.encode_array, encode_files.encode_files
+        align, align_batch, __call__, stages = bulk_align.align, pipeline.align_batch, pipeline.call, pipeline.stages
+        decode, decode_bytes, decode_batch, stream = decoding.decode, decoding.decode_bytes, decoding.decode_batch, decoding.stream
+        nbest, sample, entropy = splits.nbest, splits.sample, splits.entropy
+        explain, compare, explain_training = explain.explain, compare.compare, explain_training.explain_training
+    else:
+        train, load = _Later("training", wrap=classmethod), classmethod(load)
+        _in_bulk, encode_batch, encode_array, encode_files = _Later("bulk", "encode"), _Later("bulk"), _Later("bulk"), _Later("encode_files")
+        align, align_batch, __call__, stages = _Later("bulk_align"), _Later("pipeline"), _Later("pipeline", "call"), _Later("pipeline")
+        decode, decode_bytes, decode_batch, stream = (_Later("decoding") for _ in range(4))
+        nbest, sample, entropy = (_Later("splits") for _ in range(3))
+        explain, compare, explain_training = map(_Later, ("explain", "compare", "explain_training"))
+
+# %% ../nbs/85_tokenizer.ipynb #1ce88bdc
+class Tokenizer(_Methods):
     "Text to ids and back: `Tokenizer.train` or `Tokenizer.load`, then `encode`, `align`, `decode`, `save`, `draw`."
     def __init__(self,
         model, # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
@@ -189,11 +233,10 @@ class Tokenizer(_Calls, Engine):
         super().__init__(model, pre_tokenizer, normalizer, added_tokens, post_processor, truncation, padding, allowed_special)
         self.decoder, self.training, self.source = decoder, training, source
 
-    train, load, save, tokenize = _Later("training", wrap=classmethod), classmethod(load), save, tokenize
-    _in_bulk, encode_batch, encode_array, encode_files = _Later("bulk", "encode"), _Later("bulk"), _Later("bulk"), _Later("encode_files")
-    align, align_batch, __call__, stages, decode, decode_bytes, decode_batch, stream = _Later("bulk_align"), _Later("pipeline"), _Later("pipeline", "call"), _Later("pipeline"), *(_Later("decoding") for _ in range(4))
-    inspect, draw, explain, compare, explain_training, add_tokens, nbest, sample, entropy = inspect, draw, *map(_Later, ("explain", "compare", "explain_training")), add_tokens, *(_Later("splits") for _ in range(3))
-    parts = property(lambda self: _parts_of(self), doc="What a file holds of it.")
+    @property
+    def parts(self)->Parts: # In the order of the arguments above
+        "What a file holds of it."
+        return _parts_of(self)
 
     def __setattr__(self, name, value): _exchange(self, name, value)
     def __reduce__(self): return type(self), (*self.parts, self.allowed_special, self.training)

@@ -13,6 +13,7 @@ from characters import code_points
 from costs import assert_linear
 
 from subword_nb.charsmap import Charsmap, build_charsmap, charsmap_rules, graphemes, keeps_ascii, longest_prefix, longest_ref, prefixes, read_charsmap, unit_parts
+from subword_nb.limits import limited
 
 # letters that compose, marks, joiners; Hangul; Indian conjuncts; prepended marks; pictures and flags; line ends and controls; full width and ligatures; wide and unassigned
 ALPHABETS = [
@@ -176,7 +177,8 @@ def test_replacements_that_lie_over_each_other_are_refused():
     values = [i for i, unit in enumerate(units) if unit >> 31]
     for k, i in enumerate(values): units[i] = 1 << 31 | k
     blob = (4 * len(units)).to_bytes(4, "little") + units.tobytes() + b"z" * 200_000
-    with pytest.raises(ValueError, match="over each other"): charsmap_rules(blob)
+    with pytest.raises(ValueError, match="over each other"), limited(growth=10**6): charsmap_rules(blob)
+    with pytest.raises(ValueError, match="a replacement has 200,000 characters"): charsmap_rules(blob)
     shared = read_charsmap(build_charsmap({"a": "xyz", "b": ""}))  # one replacement inside another is a fine way to save room
     ends = [i for i, unit in enumerate(shared[0]) if unit >> 31 and unit & 0xFF == 4]
     for i in ends: shared[0][i] = 1 << 31 | 2

@@ -130,7 +130,7 @@ BAD = [("", "line 1: ''; expected 'minbpe v1'"), ("minbpe v2\n\n0\n", "line 1"),
        ("minbpe v1\n\n0\n97 98\n\n99 98\n", "line 5: '' is no merge"), ("minbpe v1\n\n1\n<s>\n", "line 4: '<s>' is no special token"), ("minbpe v1\n\n1\n<s> 9\n", "the id 9 of '<s>' is taken"), ("minbpe v1\n\n2\n<s> 300\n<t> 300\n", "line 5"),
        ("minbpe v1\n\n2\n<s> 300\n<s> 301\n", "has come before"), ("minbpe v1\n\n2\n<s> 300\n<s>x 301\n", "never finds '<s>x'"), ("minbpe v1\n\n1\n<s> 900000000\n", "far beyond"), ("minbpe v1\n\n1\na 300\n", "spelled like the piece 97"),
        ("minbpe v1\n(a)|b\n0\n", "line 2: the pattern has a group"), ("minbpe v1\n(?P<n>a)|b\n0\n", "a group"), ("minbpe v1\n[a[b]\n0\n", "line 2"), ("minbpe v1\n[\\\\[]\n0\n", "one thing to minbpe"), ("minbpe v1\n[x\\h]\n0\n", "one thing to minbpe"), ("minbpe v1\n\\H|\\e\n0\n", "one thing to minbpe"), ("minbpe v1\n(?=a)|.\n0\n", "can match nothing"), ("minbpe v1\n\\w*?|b\n0\n", "can match nothing"), ("minbpe v1\n\\h\n0\n", "one thing to minbpe"), ("minbpe v1\n[a\n0\n", "line 2"), ("minbpe v1\n(?m:a$)\n0\n", "line 2"),
-       (b"minbpe v1\n\n0\n\xff\n", "is not UTF-8"), ("minbpe v1\n\n0\n97 97\n" + "".join(f"{i} {i}\n" for i in range(256, 330)), "more than 134,217,728 bytes")]
+       (b"minbpe v1\n\n0\n\xff\n", "is not UTF-8"), ("minbpe v1\n\n0\n97 97\n" + "".join(f"{i} {i}\n" for i in range(256, 330)), "the piece has 16,384 bytes, and the limit piece_chars is 8,192")]
 
 
 @pytest.mark.parametrize("text, message", BAD, ids=[m for _, m in BAD])
