@@ -201,10 +201,10 @@ def _in_window(marks, text, at):
     "(start, end, id) of tokens in a window that begins at a place."
     parts, width = [(0, len(text), None)], (lambda a, b: b - a) if text.isascii() else lambda a, b: len(text[a:b].encode())
     for finder in marks.finders: parts = [p for a, b, id in parts for p in ([(a, b, id)] if id is not None else [(a + x, a + y, None if t is None else marks.ids[t.content]) for x, y, t in finder.spans(text[a:b])])]
+    char = 0 # tokens that take white space may reach over the next one, so `at` goes back, too
     for a, b, id in parts:
-        size = width(a, b)
-        if id is not None: yield at, at + size, id
-        at += size
+        at, char = at + (width(char, a) if char <= a else -width(a, char)), a
+        if id is not None: yield at, at + width(a, b), id
 
 # %% ../nbs/77_blocks.ipynb #d050991e
 def _loose_end(marks, text):
@@ -222,7 +222,7 @@ def cut_at_marks(
     first:bool|None=None, # Does it open its text? None: it goes on where another ended
     opening:Callable|None=None, # What a tokenizer puts before a text, see `Plan`
     marks:Marks|None=None, # Added tokens that are looked for
-    between:list|None=None, # Takes their ids
+    between=None, # A list that takes their ids
 )->Iterator[bytes]: # Blocks, with a separator for each token
     "Cut a part at its added tokens."
     from subword_nb.span_counts import with_last

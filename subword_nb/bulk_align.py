@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['LongEncoding', 'align_long', 'align']
 
-# %% ../nbs/82_bulk_align.ipynb #8f8b4f18
+# %% ../nbs/82_bulk_align.ipynb #f4596c16
 from collections.abc import Collection
 from dataclasses import fields
 
@@ -15,6 +15,7 @@ from .blocks import SIZES, drive
 from .bulk import bulk_of, encode_texts, goes_in_bulk, may_hold
 from .encoding import Encoding
 from .engine import Compiled, Engine, compiled, refuse_texts
+from .normalizers import Callable, Replace, Sequence as Normalizers, Strip
 from .processors import ByteLevel, RobertaProcessing, Sequence as Processors, trim_offsets
 from .text import valid_text
 
@@ -48,7 +49,7 @@ class LongEncoding(Encoding):
 
     def __len__(self): return len(vars(self)["ids"]) if "ids" in vars(self) else len(self._ids)
     def __eq__(self, other): return isinstance(other, Encoding) and all(getattr(self, f.name) == getattr(other, f.name) for f in fields(Encoding))
-    __hash__ = None
+    __hash__ = None # type: ignore[assignment]
     def __reduce__(self): return Encoding, tuple(getattr(self, f.name) for f in fields(Encoding))
 
     @property
@@ -146,7 +147,7 @@ def _mend(places, text, numbers, out, o, char):
     import numpy as np
     marked = np.flatnonzero(places.info[numbers[:-1], 5])
     if not len(marked): return
-    rows, chars, done = *(np.cumsum(places.info[numbers, k]) - places.info[numbers, k] for k in (1, 2)), 0
+    done, (rows, chars) = 0, (np.cumsum(places.info[numbers, k]) - places.info[numbers, k] for k in (1, 2))
     for j in marked.tolist():
         if j < done: continue
         run = numbers[j:j + _run(places, numbers[j:])]
@@ -246,8 +247,16 @@ def _long(places, text, out, frame, p):
     e.sequence_ranges = dict.fromkeys(frame.sequence_ranges, (p, p + n))
     return e
 
-# %% ../nbs/82_bulk_align.ipynb #3a2fc09e
-_MOST_SPANS = 1 << 22 # What is known starts anew when there are so many spans
+# %% ../nbs/82_bulk_align.ipynb #5b9e4f80
+def _looks_around(norm): return any(map(_looks_around, norm.normalizers)) if isinstance(norm, Normalizers) else isinstance(norm, (Strip, Callable)) or isinstance(norm, Replace) and norm.regex
+
+def _stays(bulk, text):
+    "Do the steps before everything else leave a text as it is, and each of its words alone, too?"
+    if not (normalize := bulk.plan.normalize): return True
+    return not _looks_around(bulk.c.norm) and all(i is not None or normalize(text[a:b]) == text[a:b] for a, b, i in _items(bulk, text))
+
+# %% ../nbs/82_bulk_align.ipynb #ce8901a3
+_MOST_SPANS, _MOST_MORE = 1 << 20, 1 << 16 # What is known starts anew when there are so many spans, or so many pieces that have no id of their own
 
 def align_long(
     tok:Engine, # An engine that neither cuts nor fills up
@@ -258,18 +267,18 @@ def align_long(
     "The tokens of a long text with their places."
     from subword_nb.span_places import Places, Unsure
     bulk = bulk_of(c)
-    if any(b.decode() in text for b in bulk.plan.barred) or bulk.plan.normalize and bulk.plan.normalize(text) != text: return None
+    if any(b.decode() in text for b in bulk.plan.barred) or not _stays(bulk, text): return None
     try:
         frame, p = _frame(tok, add_special_tokens)
-        if (places := vars(c).get("places")) is None: places = c.places = Places(bulk)
+        places = vars(c).get("places") or vars(c).setdefault("places", Places(bulk)) # threads that come at once share one
         with places.lock:
-            if len(places.info) > _MOST_SPANS: places.forget()
+            if len(places.info) > _MOST_SPANS or len(places.more) > _MOST_MORE: places.forget()
             try: out = _placed(places, bulk, text)
             except BaseException: places.forget(); raise # half of a block may be known
             if bulk.plan.settle and encode_texts(c, [text]).ids.tolist() != out[0].tolist(): return None
             if tok.post_processor and (prefix := _trims(tok.post_processor)) is not None: _trim(places, out, prefix)
             return _long(places, text, out, frame, p)
-    except Unsure: return None
+    except (Unsure, ValueError): return None # also of a model that refuses what it is asked to get to know it
 
 # %% ../nbs/82_bulk_align.ipynb #52472b63
 def align(

@@ -9,10 +9,10 @@ __all__ = ['save_snapshot', 'load_snapshot', 'Checkpoint', 'keep_counts', 'keep_
 import json
 import os
 import time
-import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from .counts import FlatCounts, load_counts, save_counts, write_atomically
 
@@ -51,12 +51,13 @@ def save_snapshot(
 
 def load_snapshot(
     path:Path, # What `save_snapshot` wrote
-)->object: # The snapshot
+)->Any: # The snapshot
     "Read a snapshot."
     import numpy as np
     try:
         with np.load(path, allow_pickle=False) as found: return _value(json.loads(str(found["plain"])), [found[f"a{i}"] for i in range(len(found.files) - 1)])
-    except (KeyError, ValueError, zipfile.BadZipFile, EOFError) as e: raise ValueError(f"{path} is damaged ({type(e).__name__}: {e}); delete it, and training begins again with the counts") from None
+    except (FileNotFoundError, PermissionError): raise
+    except Exception as e: raise ValueError(f"{path} is damaged ({type(e).__name__}: {e}); delete it, and training begins again with the counts") from None
 
 # %% ../nbs/53_checkpoints.ipynb #92f7b198
 class Checkpoint:
@@ -67,7 +68,8 @@ class Checkpoint:
         every:float=60.0, # Seconds from snapshot to snapshot
     ):
         self.folder, self.facts, self.every, self.due = Path(os.path.expanduser(folder)), json.loads(json.dumps(facts)), every, time.monotonic() + every
-        self.counts = self.snapshot = None
+        self.counts:FlatCounts|None = None
+        self.snapshot:Any = None
         if self.folder.exists() and not self.folder.is_dir(): raise NotADirectoryError(f"{self.folder} is a file; name a folder for the checkpoint")
         self.folder.mkdir(parents=True, exist_ok=True)
         for left in self.folder.rglob(".*.tmp"): left.unlink() # of a run that was ended while it wrote
@@ -85,7 +87,7 @@ def _go_on(checkpoint):
     "Read what an earlier run has reached."
     folder, facts = checkpoint.folder, checkpoint.facts
     try: found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except ValueError as e: raise ValueError(f"{folder / 'run.json'} is damaged ({e}); delete the folder") from None
+    except (ValueError, RecursionError) as e: raise ValueError(f"{folder / 'run.json'} is damaged ({e}); delete the folder") from None
     if not isinstance(found, dict): raise ValueError(f"{folder / 'run.json'} is damaged: it holds a {type(found).__name__}; delete the folder")
     if odd := [k for k in {**found, **facts} if found.get(k) != facts.get(k)]:
         raise ValueError(f"{folder} is the checkpoint of another run: {odd[0]} was {found.get(odd[0])!r} and is {facts.get(odd[0])!r}; name another folder, or delete it")

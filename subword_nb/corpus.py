@@ -6,7 +6,7 @@
 __all__ = ['TOY_COUNTS', 'TOY_BYTES', 'COURSE_CORPUS', 'BLOCK', 'LONGEST', 'PACKED', 'from_string', 'default_corpus',
            'find_files', 'first_bytes', 'packed_as', 'read_block', 'read_blocks', 'track', 'documents']
 
-# %% ../nbs/01_corpus.ipynb #2d2e73b5
+# %% ../nbs/01_corpus.ipynb #6b372ca1
 import codecs
 import glob
 import importlib
@@ -14,10 +14,12 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
+from .disks import is_empty, naming, unchanged
 from .text import decode_text, encode_text
 
 # %% ../nbs/01_corpus.ipynb #0b512af0
@@ -159,7 +161,7 @@ def read_block(
         n += len(part)
     return b"".join(parts)
 
-# %% ../nbs/01_corpus.ipynb #8cbfd2c7
+# %% ../nbs/01_corpus.ipynb #6234710c
 def read_blocks(
     path: Path, # A file, or an open binary file
     size: int, # Bytes in a block
@@ -168,22 +170,33 @@ def read_blocks(
 ) -> Iterator[tuple[bytes, int]]: # Blocks, each with the place reached on disk; the last block is empty
     "Blocks of a file, decompressed by its suffix or its first bytes."
     with open(path, "rb") if isinstance(path, Path) else nullcontext(path) as raw:
-        kind = packed_as(name or (str(path) if isinstance(path, Path) else ""), first_bytes(raw, 10))
-        name = name or str(path if isinstance(path, Path) else getattr(path, "name", "<stream>"))
-        stream, damage = _opened(raw, kind)
-        block, tells = None, hasattr(raw, "seekable") and raw.seekable()
-        while block != b"":
-            try:
-                if offset and block is None:
-                    stream.seek(offset)
-                block = read_block(stream, size)
-            except EOFError:
-                raise ValueError(f"{name}: the {kind} file is cut off before its end; download or compress it again") from None
-            except damage as e:
-                if getattr(e, "errno", None) is not None:
-                    raise  # the disk, not the file
-                raise ValueError(f"{name}: not a sound {kind} file ({e}); download or compress it again") from None
-            yield block, raw.tell() if tells else 0
+        called = name or (str(path) if isinstance(path, Path) else "")
+        name, place = called or str(getattr(path, "name", "<stream>")), 0
+        with naming(name), unchanged(raw, name):
+            for block, place in _unpacked(raw, packed_as(called, first_bytes(raw, 10)), size, offset, name):
+                if block:
+                    yield block, place
+        yield b"", place
+
+# %% ../nbs/01_corpus.ipynb #c621a333
+def _unpacked(raw, kind: str, size: int, offset: int, name: str) -> Iterator[tuple[bytes, int]]:
+    "The blocks of an open file."
+    stream, damage = _opened(raw, kind)
+    block, tells = None, hasattr(raw, "seekable") and raw.seekable()
+    while block != b"":
+        try:
+            if block is None and kind and is_empty(raw) and not first_bytes(raw, 1):
+                raise EOFError  # not even a head
+            if offset and block is None:
+                stream.seek(offset)
+            block = read_block(stream, size)
+        except EOFError:
+            raise ValueError(f"{name}: the {kind} file is cut off before its end; download or compress it again") from None
+        except damage as e:
+            if getattr(e, "errno", None) is not None:
+                raise  # the disk, not the file
+            raise ValueError(f"{name}: not a sound {kind} file ({e}); download or compress it again") from None
+        yield block, raw.tell() if tells else 0
 
 # %% ../nbs/01_corpus.ipynb #3281d679
 def _opened(raw, kind: str) -> tuple:
@@ -225,7 +238,8 @@ class _Frames:
     "Zstandard frames as a stream of bytes."
 
     def __init__(self, raw, make: Callable):
-        self.raw, self.make, self.frame, self.left, self.held, self.feed = raw, make, None, b"", memoryview(b""), 256
+        self.raw, self.make, self.left, self.held, self.feed = raw, make, b"", memoryview(b""), 256
+        self.frame: Any = None
 
     def read1(self, size: int) -> bytes:
         "At least one byte, at most `size`; none at the end."
@@ -324,7 +338,7 @@ def documents(
     if isinstance(source, (bytes, bytearray, dict)) or not isinstance(source, Iterable):
         way = {bytes: "; to use these bytes pass them in a list: [data]", dict: "; pass list(counts) if the keys are the documents"}.get(type(source), "")
         raise ValueError(f"source is {type(source).__name__}; expected a path, a glob pattern, or an iterable of str, bytes or Path{way}")
-    size = len(source) if hasattr(source, "__len__") else None
+    size = len(source) if isinstance(source, Sized) else None
     return _from_items(track(source, size, "reading", progress, "doc"), errors)
 
 # %% ../nbs/01_corpus.ipynb #fbb72d7a

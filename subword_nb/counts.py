@@ -4,17 +4,20 @@
 
 # %% auto #0
 __all__ = ['count_pretokens_ref', 'count_pretokens', 'merge_counts', 'FlatCounts', 'flatten_counts', 'write_atomically',
-           'save_counts', 'load_counts']
+           'write_together', 'lock_file', 'save_counts', 'load_counts']
 
-# %% ../nbs/13_counts.ipynb #70de34ee
+# %% ../nbs/13_counts.ipynb #441aa6fe
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .corpus import track
+from .disks import naming
 from .pretokenizers import pretokenizer as as_pretokenizer
 from .text import encode_text
 
@@ -89,33 +92,93 @@ def flatten_counts(
     np.cumsum([len(b) for b in blobs], out=bounds[1:])
     return FlatCounts(np.frombuffer(b"".join(blobs), np.uint8).copy(), bounds, np.array([*counts.values()], np.int64), bytes in kinds)
 
-# %% ../nbs/13_counts.ipynb #618e143b
+# %% ../nbs/13_counts.ipynb #b0b57c07
 def write_atomically(
     path:str|os.PathLike, # Where the file shall be
     data:bytes|Callable, # All of its content; or what writes it to an open binary file
 )->Path: # The path
     "Write a file so that it is whole or not there; a crash leaves the old one as it was."
-    path, write = Path(path), data if callable(data) else lambda file: file.write(data)
+    write_together({path: data})
+    return Path(path)
+
+# %% ../nbs/13_counts.ipynb #56ff04e6
+def write_together(
+    files:Mapping, # path → all of its content, or what writes it to an open binary file
+)->None:
+    "Write several files so that all are whole, or all are as they were."
+    staged = []
+    try:
+        for path, data in files.items():
+            path, write = Path(path), data if callable(data) else partial(_write, data)
+            if _is_file_to_be(path): staged.append(_staged(path, write))
+            else: _write_through(path, write)
+        _rename(staged)
+    finally:
+        for _, *left in staged:
+            for name in left[1:]: name.unlink(missing_ok=True)
+
+def _write(data, file): file.write(data)
+
+def _is_file_to_be(path):
+    "May a path become a file? False for a device or a pipe."
     if path.is_dir(): raise IsADirectoryError(f"{path} is a folder; pass the name of a file, such as {path / 'tokenizer.json'}")
     if not path.parent.is_dir(): raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or write somewhere else")
-    if path.exists() and not path.is_file(): return _write_through(path, write)
-    target = Path(os.path.realpath(path))
-    new = target.with_name(f".{target.name}.{os.urandom(4).hex()}.tmp")
-    try:
-        with open(new, "xb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists(): os.chmod(new, target.stat().st_mode & 0o777)
-        os.replace(new, target)
-    finally: new.unlink(missing_ok=True)
-    return path
+    return path.is_file() or not path.exists()
 
-# %% ../nbs/13_counts.ipynb #bf0ae709
+# %% ../nbs/13_counts.ipynb #b88a87d3
+def _staged(path, write):
+    "(path, where it is in truth, the new content's name, a name for the old content); the new content is on the disk."
+    target, mark = Path(os.path.realpath(path)), os.urandom(4).hex()
+    new, old = (target.with_name(f".{target.name}.{mark}{kind}.tmp") for kind in ("", ".old"))
+    try:
+        with naming(path, new, target):
+            with open(new, "xb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists(): os.chmod(new, target.stat().st_mode & 0o777)
+    except BaseException: new.unlink(missing_ok=True); raise
+    return path, target, new, old
+
+# %% ../nbs/13_counts.ipynb #76311697
+def _rename(staged):
+    "Put what is staged in its places."
+    done = []
+    try:
+        for path, target, new, old in staged:
+            if len(staged) > 1:
+                with suppress(OSError): os.link(target, old) # the old content has two names now
+            with naming(path, new, target): os.replace(new, target)
+            done.append((target, old))
+    except BaseException:
+        for target, old in done:
+            with suppress(OSError): old.replace(target) if old.exists() else target.unlink()
+        raise
+    for folder in {target.parent for target, _ in done}: _sync_folder(folder)
+
+def _sync_folder(folder):
+    "Bring the names in a folder to the disk, where a system can do that."
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try: os.fsync(handle)
+        finally: os.close(handle)
+
+# %% ../nbs/13_counts.ipynb #7078f4e6
 def _write_through(path, write):
     "Write to a device or a pipe."
-    with open(path, "wb") as file: write(file)
-    return path
+    with naming(path), open(path, "wb") as file: write(file)
+
+# %% ../nbs/13_counts.ipynb #77784ae4
+def lock_file(
+    file, # An open file, or its number; the lock lasts until it is closed
+    place:str|Path, # What is written to
+)->None:
+    "Make sure that no other process writes to a place."
+    try: import fcntl
+    except ImportError: return
+    try: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError: raise ValueError(f"another process is writing to {place}; wait for it, or name another output") from None
+    except OSError: return # a disk that knows no locks
 
 # %% ../nbs/13_counts.ipynb #42e9e5c0
 def save_counts(
@@ -133,7 +196,7 @@ def save_counts(
     table = pa.table({"pretoken": column if counts.bytewise else column.cast(pa.large_string()), "count": counts.counts})
     write_atomically(path, lambda file: parquet.write_table(table.replace_schema_metadata({"subword_nb.error": str(counts.error)}), file))
 
-def _counts_path(path):
+def _counts_path(path)->Path:
     "A path that says what is in the file."
     path = Path(os.path.expanduser(path))
     if path.suffix not in (".npz", ".parquet"): raise ValueError(f"{path}: counts are kept in files that end in .npz or .parquet")

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .added import AddedFinder, refuse_special
 from .alignment import Aligned
@@ -21,7 +21,7 @@ from .bpe_encode import BPE
 from .encoding import Encoding, Padding, Truncation, pad_batch, truncate_pair
 from .pretokenizers import Metaspace, PreTokenizer, looks_at_start, pretokenizer
 from .processors import Processor
-from .spans import Ragged, as_normalizer, cut_words, find_path, gather, listed, quick_path, ragged, valid_texts
+from .spans import Ragged, as_normalizer, cut_words, find_path, gather, keep_way, listed, quick_path, ragged, valid_texts
 from .text import valid_text
 from .vocab import AddedToken, invert
 
@@ -40,7 +40,7 @@ class Compiled:
         if isinstance(model, BPE): model.dropout = None # What is remembered must not be chance
         self.model = lacking(model, tok.added_contents - self.ids.keys())
         self.raw = AddedFinder([t for t, _ in tokens if not t.normalized])
-        self.late = AddedFinder([t for t, _ in tokens if t.normalized], self.norm and self.norm.normalize)
+        self.late = AddedFinder([t for t, _ in tokens if t.normalized], self.norm.normalize if self.norm else None)
         self.has_raw, self.has_late, self.asks_first = bool(self.raw.tokens), bool(self.late.tokens), looks_at_start(self.pre)
         self.by_place = self.asks_first and self.norm is not None and not isinstance(self.pre, Metaspace) # Several pieces may come from the first character
         self.path = find_path(self.model, self.pre, self.norm)
@@ -51,7 +51,7 @@ class Compiled:
 def lacking(
     model, # A model
     pieces:Collection[str], # Pieces that ordinary text must not give
-)->object: # The model without them; the parts and results of merges stay
+)->Any: # The model without them; the parts and results of merges stay
     "A model that does not spell what is not allowed."
     if pieces and hasattr(model, "control"):
         never = set(pieces) & set(vars(model).get("table", model.known)) - {*model.user_defined}
@@ -61,7 +61,7 @@ def lacking(
     from subword_nb.wordpiece_encode import WordPiece
     if not isinstance(model, (BPE, WordPiece, WordLevel)) or isinstance(model, BPE) and not model.ignore_merges: return model
     kept, merges = {model.unk_piece}, getattr(model, "merges", ())
-    for a, b in merges: kept |= {a, b, join_pair(a, b, model.continuing_subword_prefix)}
+    for a, b in merges: kept |= {a, b, join_pair(a, b, getattr(model, "continuing_subword_prefix", ""))}
     left = {p: i for p, i in model.piece2id.items() if p not in pieces or p in kept or merges and len(p) == 1}
     return model if len(left) == len(model.piece2id) else replace(model, piece2id=left)
 
@@ -71,11 +71,12 @@ def compiled(
     allowed_special:str|Collection[str]|None=None, # "all", a set of special tokens, () for none; None: as the tokenizer has it
 )->Compiled: # Made once for each choice
     "The engine for a choice of special tokens."
+    made = tok._compiled # a tokenizer that is changed gets another, which must not hold what the old parts gave
     key = tok.allowed_special if allowed_special is None else _checked(tok, allowed_special)
-    if (found := tok._compiled.get(key)) is None:
-        if len(tok._compiled) >= 8: tok._compiled.clear()
+    if (found := made.get(key)) is None:
+        if len(made) >= 8: made.clear()
         special = frozenset(t.content for t, _ in tok.added_tokens if t.special)
-        found = tok._compiled[key] = Compiled(tok, special if key == "all" else key & special)
+        found = made.setdefault(key, Compiled(tok, special if key == "all" else key & special))
     return found
 
 def _checked(tok, allowed):
@@ -162,11 +163,11 @@ def units_of(
 )->list: # Pre-tokens as the model sees them (str), and ids of added tokens (int), in order
     "What the model is asked, and what it is not."
     if c.by_place: return _aligned_units(c, text)
-    units = []
+    units:list = []
     for part in _pieces(c, text):
         for late in [part] if isinstance(part, int) else _late(c, *part):
             if isinstance(late, int): units.append(late)
-            else: units += map(c.pre.piece_of, c.pre.raw_pretokens(*late))
+            else: units.extend(map(c.pre.piece_of, c.pre.raw_pretokens(*late)))
     return units
 
 # %% ../nbs/45_engine.ipynb #a422551e
@@ -220,11 +221,11 @@ def around_ids(
     add_special_tokens:bool, # Are special tokens among them?
 )->tuple|None: # Lists of ids
     "The ids that go before and behind those of a text; None where the text stands more than once, or backwards."
-    if tok.post_processor is None: return [], []
-    if tok._frame[0] is not tok.post_processor:
-        marked = [tok.post_processor.process_ids([-1, -2], None, add).ids for add in (False, True)]
-        tok._frame = tok.post_processor, *((ids[:ids.index(-1)], ids[ids.index(-2) + 1:]) if [i for i in ids if i < 0] == [-1, -2] else None for ids in marked)
-    return tok._frame[1 + bool(add_special_tokens)]
+    if (post := tok.post_processor) is None: return [], []
+    if (frame := tok._frame)[0] is not post:
+        marked = [post.process_ids([-1, -2], None, add).ids for add in (False, True)]
+        frame = tok._frame = post, *((ids[:ids.index(-1)], ids[ids.index(-2) + 1:]) if [i for i in ids if i < 0] == [-1, -2] else None for ids in marked)
+    return frame[1 + bool(add_special_tokens)]
 
 def _bare(ids): return Encoding(ids, pieces=ids, offsets=ids) # of which nothing else is known
 
@@ -237,8 +238,8 @@ def finished_rows(
     around, cut = around_ids(tok, add_special_tokens), tok.truncation
     n_added = tok.post_processor.n_added(False) if add_special_tokens and tok.post_processor else 0
     if cut is not None: rows = [truncate_pair([_bare(r)], cut, n_added)[0].ids if len(r) + n_added > cut.max_length else r for r in rows]
-    if around is None: rows = [tok.post_processor.process_ids(r, None, add_special_tokens).ids for r in rows]
-    elif n_added: rows = [[*around[0], *r, *around[1]] for r in rows]
+    if around is None and tok.post_processor: rows = [tok.post_processor.process_ids(r, None, add_special_tokens).ids for r in rows]
+    elif around and n_added: rows = [[*around[0], *r, *around[1]] for r in rows]
     return rows if tok.padding is None else [e.ids for e in pad_batch([_bare(r) for r in rows], tok.padding)]
 
 # %% ../nbs/45_engine.ipynb #88359405
@@ -272,7 +273,7 @@ def encode(
     if type(text) is str and allowed_special is dropout is None and add_special_tokens is True and not disallowed_special and errors == "strict":
         short = tok._short
         if len(text) < _SHORT or short is None and (len(text) < _LONG or tok._in_bulk is None):
-            if (quick := tok._quick) is None: quick = tok._quick = _quick_path(tok)
+            if (quick := tok._quick) is None: quick = keep_way(tok, "_quick", _quick_path)
             if (ids := quick(text)) is not None: return ids
         if short is not None and (ids := short(text)) is not None: return ids
     way = _encode_fully if not isinstance(text, (str, bytes)) or len(text) < _LONG or tok._in_bulk is None else type(tok)._in_bulk
@@ -353,7 +354,7 @@ def encode_batch(
     c, around = compiled(tok, allowed_special), around_ids(tok, add_special_tokens)
     refuse_texts(tok, c, texts, disallowed_special)
     if (chance := chances(tok, dropout, seed, len(texts))) is not None: rows = [_ids_by_chance(c, text, *one) for text, one in zip(texts, chance)]
-    elif tok.truncation is tok.padding is None and around is not None: return _gathered(c, texts, *around, progress)
+    elif tok.truncation is tok.padding is None and around is not None: return _gathered(c, texts, around[0], around[1], progress)
     else: rows = _gathered(c, texts, [], [], progress).tolist()
     return ragged(finished_rows(tok, rows, add_special_tokens))
 
@@ -381,18 +382,19 @@ class Engine:
     ):
         self.model, self.pre_tokenizer, self.normalizer = model, pretokenizer(pre_tokenizer), as_normalizer(normalizer)
         self.added_tokens, self.post_processor, self.truncation, self.padding = tuple(added_tokens), post_processor, truncation, padding
-        self.piece2id = {**model.piece2id, **{t.content: i for t, i in self.added_tokens}}
+        self.piece2id:dict[str,int] = {**model.piece2id, **{t.content: i for t, i in self.added_tokens}}
         self.id2piece, self.vocab_size = invert(self.piece2id), len(self.piece2id)
         self.added_contents = frozenset(t.content for t, _ in self.added_tokens)
         self.allowed_special, self._compiled = _checked(self, allowed_special), {}
-        self._short = self._quick = None # ways for texts without options, with kernels and without: text → ids, or None where it needs more
-        self._frame = None, None, None # a post-processor, and what it puts before and behind, without special tokens and with them
+        self._short, self._quick, self._changes = None, None, [] # ways for texts without options, with kernels and without: text → ids, or None where it needs more; and what `keep_way` looks at
+        self._frame:tuple = None, None, None # a post-processor, and what it puts before and behind, without special tokens and with them
 
-    _in_bulk = None # A method like `encode` for long texts, which a room above may add
+    if TYPE_CHECKING: training: Any # How a `Tokenizer` was trained
+    _in_bulk: Any = None # A method like `encode` for long texts, which a room above may add
 
     def __getstate__(self): return {**vars(self), "_compiled": {}, "_short": None, "_quick": None}
     def __setattr__(self, name, value):
         object.__setattr__(self, name, value)
-        if name in ("post_processor", "truncation", "padding"): vars(self).update(_short=None, _quick=None)
+        if name in ("post_processor", "truncation", "padding"): vars(self).update(_changes=[], _short=None, _quick=None)
 
     encode, tokenize, encode_batch, encode_array, _encode_fully = encode, tokenize, encode_batch, encode_array, _encode_fully

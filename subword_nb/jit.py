@@ -17,6 +17,9 @@ from contextvars import ContextVar
 from functools import cache, update_wrapper
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+from .forks import uncollected, waited
 
 # %% ../nbs/03_jit.ipynb #981c64a8
 def available(
@@ -263,15 +266,12 @@ def _remembering():
 @contextmanager
 def _undisturbed():
     "Compile without pauses and without questions asked before; Numba's own lock is held."
-    import gc
     from numba.core.types.functions import BaseFunction
-    collects, ask, remembering = gc.isenabled(), BaseFunction.get_call_type, _remembering()
-    gc.disable()
+    ask, remembering = BaseFunction.get_call_type, _remembering()
     BaseFunction.get_call_type = remembering
-    try: yield
-    finally:
-        BaseFunction.get_call_type = ask
-        if collects: gc.enable()
+    try:
+        with uncollected(): yield
+    finally: BaseFunction.get_call_type = ask
 
 # %% ../nbs/03_jit.ipynb #5b1660dc
 _trial = {}
@@ -314,7 +314,7 @@ class Kernel:
 
     def plain(self,
         *args, # What the kernel is called with
-    )->object: # What the function returns
+    )->Any: # What the function returns
         "Run the kernel, and all that it calls, as plain Python."
         import numpy as np
         token = _mode.set("plain")
@@ -325,7 +325,7 @@ class Kernel:
     def __repr__(self): return f"<kernel {self.__name__}, {'compiled at its first call' if self.compiled is None else 'compiled'}>"
 
 # %% ../nbs/03_jit.ipynb #839d4a83
-_lock, _making = threading.RLock(), {}
+_lock, _making = waited(threading.RLock()), {}
 
 def _resolve(kernel, inside=False):
     "What stands for a kernel: the function, or the instruction, that Numba makes of it; `inside` for those that are compiled, else for Python."

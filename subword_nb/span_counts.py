@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from .counts import write_atomically
+from .disks import naming
 from .jit import cached, kernel, on_warm_up
 from .machine import HEAD, SEPARATOR, Scanner
 from .span_table import LONG, MIX1, MIX2, ONE, THREE, TWO, keep_key, keys_of, move_slots, new_slots, slot_of
@@ -52,7 +53,7 @@ def feed(
 
 # %% ../nbs/50_span_counts.ipynb #ca6c554c
 def char_blocks(
-    text:bytes, # UTF-8, or a memory map of it
+    text, # UTF-8 as bytes, or a memory map of it
     size:int=1<<18, # At most so many bytes, and at least 4
 )->Iterator[memoryview]: # Its blocks, which are not copied
     "A text in blocks of whole characters."
@@ -259,7 +260,7 @@ class Spill:
         "Append rows."
         for p, rows in enumerate(parts):
             if not len(rows[2]): continue
-            with open(_part(self, p), "r+b" if self.sizes[p] else "wb") as file:
+            with naming(_part(self, p)), open(_part(self, p), "r+b" if self.sizes[p] else "wb") as file:
                 file.seek(self.sizes[p])
                 for array in rows: np.save(file, array)
                 self.sizes[p] = file.tell()
@@ -276,7 +277,7 @@ def _go_on(spill, found):
 
 def _to_disk(path):
     "Wait until a file is on the disk."
-    with open(path, "rb+") as file: os.fsync(file.fileno())
+    with naming(path), open(path, "rb+") as file: os.fsync(file.fileno())
 
 # %% ../nbs/50_span_counts.ipynb #84a1afcf
 def commit(
@@ -295,8 +296,11 @@ def spilled_rows(
 )->Iterator[tuple]: # Rows, as they were written
     "What a part holds."
     if not spill.sizes[p]: return
-    with open(_part(spill, p), "rb") as file:
-        while file.tell() < spill.sizes[p]: yield tuple(np.load(file) for _ in range(4))
+    with naming(_part(spill, p)), open(_part(spill, p), "rb") as file:
+        while file.tell() < spill.sizes[p]:
+            try: rows = tuple(np.load(file) for _ in range(4))
+            except (EOFError, ValueError) as e: raise ValueError(f"{_part(spill, p)} is damaged ({e}); delete the folder, and count anew") from None
+            yield rows
 
 # %% ../nbs/50_span_counts.ipynb #724c1acb
 def is_compiled(

@@ -14,6 +14,7 @@ from . import jit
 from .alignment import Aligned
 from .bulk import Bulk
 from .engine import Compiled
+from .forks import waited
 from .machine import HEAD, buffer_of, decode_at
 from .normalizers import BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, Precompiled, Prepend, Replace, Sequence as Normalizers, StripAccents
 from .pretokenizers import BertPreTokenizer, Metaspace, Sequence, Whitespace, WhitespaceSplit, WholeText
@@ -192,12 +193,11 @@ class Places:
         c = self.c = bulk.c
         whole = {"spaces and pieces": space_scanner, "white space": lambda: whitespace_scanner(list(bulk.plan.solve.__self__.spans.space))} # a pre-token is one span here
         scanner = whole.get(bulk.plan.scanner.name, lambda: bulk.plan.scanner)()
-        self.plan, self.lock, self.bytes = bulk.plan._replace(scanner=scanner, solve=partial(_number, self), settle=None), threading.Lock(), bulk.plan.name.endswith(", bytes")
+        self.plan, self.lock, self.bytes = bulk.plan._replace(scanner=scanner, solve=partial(_number, self), settle=None), waited(threading.Lock()), bulk.plan.name.endswith(", bytes")
         self.model_ids, self.linked = bulk.plan.solve, not isinstance(_steps(c.pre)[0], (BertPreTokenizer, Whitespace, WhitespaceSplit))
         self.names = [""] * (1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0))
         for p, i in c.model.piece2id.items(): self.names[i] = p
-        self.more, self.cuts, self.pieces, self.edges = {}, {}, None, None
-        self.written, self.kinds, self.way = np.zeros(len(self.names), np.int64), np.zeros(0x110000, np.uint8), np.array([-1, 0, 0, 1], np.int64)
+        self.cuts, self.written, self.kinds, self.way = {}, np.zeros(len(self.names), np.int64), np.zeros(0x110000, np.uint8), np.array([-1, 0, 0, 1], np.int64)
         self.forget()
         self.before = rows_of(c, Aligned("a", None, 1))
         self.width = len(c.norm.normalize("aaa") if c.norm else "aaa")
@@ -208,6 +208,8 @@ class Places:
         import numpy as np
         from subword_nb.span_table import SpanTable
         self.table, self.count = SpanTable(), np.zeros(2, np.int64)
+        del self.names[len(self.written):] # spellings of unknown words, of which there is no end
+        self.more, self.pieces, self.edges = {}, None, None
         self.rows, self.info = np.zeros((1 << 12, 5), np.int32), np.zeros((1 << 10, 6), np.int64)
 
 def _steps(pre): return [s for p in pre.pretokenizers for s in _steps(p)] or [pre] if isinstance(pre, Sequence) else [pre]

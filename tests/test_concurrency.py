@@ -1,0 +1,404 @@
+"""One tokenizer in eight threads from its first call, in forks at the worst moments, and in spawned processes: the same ids, no deadlock, no warning."""
+import gc
+import json
+import os
+import sys
+import threading
+import time
+import warnings
+
+import pytest
+from mishaps import LONG, TEXTS, answers, digest, ids_only, in_fork, load, run_child
+
+from subword_nb import Tokenizer, bpe_encode, bulk, bulk_align, engine, forks, jit
+from subword_nb.processors import TemplateProcessing
+
+forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+REAL = ["gpt2/tokenizer.json", "gpt2", "bert-base-uncased/vocab.txt", "t5-small/spiece.model", "llama-2/tokenizer.model", "tiktoken/cl100k_base.tiktoken", "barthez/tokenizer.json", "clip/tokenizer.json", "falcon/tokenizer.json", "pegasus/tokenizer.json",
+        "phi-3-mini/tokenizer.json", "qwen/qwen.tiktoken", "roberta-base/tokenizer.json", "t5-small/tokenizer.json", "whisper-tiny/tokenizer.json", "xlnet-base-cased/spiece.model", "chatglm-6b/ice_text.model", "tf-text/fast_sentencepiece.model", "bert-base-chinese/vocab.txt", "tiktoken/o200k_base.tiktoken"]
+
+
+@pytest.fixture(scope="module")
+def toys(tmp_path_factory):
+    "Small tokenizers of each algorithm, in files of several formats."
+    folder, docs = tmp_path_factory.mktemp("toys"), [*TEXTS * 3, "low lower lowest newer wider hugs pug pun bun " * 20]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for kind, special in {"bpe": ["<s>"], "char_bpe": ["<unk>"], "wordpiece": ["[UNK]"], "unigram": ["<unk>", "<s>"]}.items():
+            unknown = {"unk_piece": "<unk>"} if kind == "char_bpe" else {}
+            tok = Tokenizer.train(docs, algorithm=kind, vocab_size=400, special_tokens=special, progress=False, **unknown)
+            tok.save(folder / f"{kind}.json")
+            if kind == "bpe":
+                (folder / "gpt2").mkdir()
+                tok.save(folder / "gpt2")
+            if kind == "wordpiece":
+                tok.save(folder / "vocab.txt")
+            if kind == "unigram":
+                tok.save(folder / "unigram.model")
+    return [folder / name for name in ("bpe.json", "gpt2", "char_bpe.json", "wordpiece.json", "vocab.txt", "unigram.json", "unigram.model")]
+
+
+def named(paths):
+    return json.dumps([str(p) for p in paths])
+
+
+@pytest.fixture(scope="module")
+def real(shared_file):
+    return [shared_file(f"vocab/{name}") for name in REAL]
+
+
+def test_eight_threads_from_the_first_call(toys, record_property):
+    assert run_child("race", named(toys[:1] + toys[3:4] + toys[6:])) == 3
+    record_property("tokenizers", 3)
+
+
+def test_a_tokenizer_in_a_spawned_process(toys, record_property):
+    assert run_child("spawn", named(toys[::2])) == 4
+    record_property("tokenizers", 4)
+
+
+@forking
+def test_forks_at_random_moments(toys, record_property):
+    record_property("forks", run_child("forks", named(toys[:1]), 3, 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bulk", ["2000", ""], ids=["kernels", "usual"])
+def test_eight_threads_from_the_first_call_of_each_toy(toys, bulk, record_property):
+    record_property("tokenizers", run_child("race", named(toys), env={"SUBWORD_NB_BULK": bulk} if bulk else {}, timeout=150))
+
+
+@pytest.mark.slow
+def test_eight_threads_from_the_first_call_of_real_files(real, record_property):
+    record_property("tokenizers", run_child("race", named(real[:6]), timeout=200))
+
+
+@pytest.mark.soak
+def test_eight_threads_from_the_first_call_of_all_real_files(real, record_property):
+    rounds = int(os.environ.get("SUBWORD_NB_SOAK_ROUNDS", "10"))
+    for _ in range(rounds):
+        for path in real:
+            assert run_child("race", named([path]), timeout=600) == 1
+    record_property("tokenizers", rounds * len(real))
+
+
+@pytest.mark.slow
+def test_real_files_in_a_spawned_process(real, record_property):
+    record_property("tokenizers", run_child("spawn", named(real[:6]), timeout=200))
+
+
+@forking
+@pytest.mark.slow
+def test_forks_at_random_moments_of_all_algorithms(toys, record_property):
+    tried = sum(run_child("forks", named([path]), 4, seed, timeout=150, env={"SUBWORD_NB_BULK": "2000"}) for seed, path in enumerate([toys[2], toys[3], toys[5]]))
+    record_property("forks", tried)
+
+
+@forking
+@pytest.mark.soak
+def test_forks_at_random_moments_of_real_files(real, record_property):
+    rounds = int(os.environ.get("SUBWORD_NB_SOAK_ROUNDS", "10"))
+    record_property("forks", sum(run_child("forks", named([path]), 20, seed, timeout=1200) for seed in range(rounds) for path in real))
+
+
+# Forks at a chosen moment: while another thread is inside.
+
+
+def while_inside(inside, job, enter=0.4):
+    "What a fork finds that is made while a thread is in `inside(entered, wait)`; the thread leaves a moment later."
+    entered, wrong = threading.Event(), []
+
+    def work():
+        try:
+            inside(entered, lambda: (entered.set(), time.sleep(enter)))
+        except BaseException as e:
+            wrong.append(e)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        assert entered.wait(30)
+        return in_fork(job, timeout=20)
+    finally:
+        thread.join(30)
+        assert not thread.is_alive() and not wrong, wrong
+
+
+class SlowImport:
+    "Finds a module a good while after it is asked for."
+
+    def __init__(self, name, wait):
+        self.name, self.wait = name, wait
+
+    def find_spec(self, name, path=None, target=None):
+        if name == self.name:
+            self.name = None
+            self.wait()
+
+
+@forking
+def test_a_fork_waits_for_an_import(monkeypatch):
+    monkeypatch.delitem(sys.modules, "subword_nb.nmt_format", raising=False)
+
+    def inside(entered, wait):
+        monkeypatch.setattr(sys, "meta_path", [SlowImport("subword_nb.nmt_format", wait), *sys.meta_path])
+        import subword_nb.nmt_format  # noqa: F401
+
+    def job():
+        from subword_nb.nmt_format import looks_like_codes
+
+        return callable(looks_like_codes)
+
+    assert while_inside(inside, job) is True
+
+
+@forking
+def test_a_fork_waits_for_the_compiler():
+    def double(x):
+        return 2 * x
+
+    def triple(x):
+        return 3 * x
+
+    if not jit.available():
+        pytest.skip("without Numba nothing is compiled")
+    jit.kernel(triple)(1)
+
+    def inside(entered, wait):
+        from numba.core.compiler_lock import global_compiler_lock
+
+        with global_compiler_lock:
+            wait()
+
+    assert while_inside(inside, lambda: jit.kernel(double)(21)) == 42
+
+
+@forking
+def test_a_fork_waits_for_who_makes_kernels():
+    def slow(wait):
+        def make():
+            wait()
+            return max
+
+        return make
+
+    def job():
+        return jit.kernel(lambda x: x + 1)(41) if jit.available() else 42
+
+    assert while_inside(lambda entered, wait: jit._resolve(jit.Kernel(max, make=slow(wait))), job) == 42
+
+
+@forking
+def test_a_fork_leaves_no_table_locked(toys, monkeypatch):
+    "`functools.cached_property` has one lock for all models up to Python 3.11."
+    tok, other, make = load(toys[2]), load(toys[2]), bpe_encode.merge_table
+    expected, home = load(toys[2]).encode("low lower"), os.getpid()
+    vars(other.model).pop("table", None), vars(tok.model).pop("table", None)
+
+    def inside(entered, wait):
+        def merge_table(*args):
+            if os.getpid() == home:
+                wait()
+            return make(*args)
+
+        monkeypatch.setattr(bpe_encode, "merge_table", merge_table)
+        other.model.table
+
+    assert while_inside(inside, lambda: (tok.model.table, tok.encode("low lower"))[1]) == expected
+
+
+@forking
+def test_a_fork_waits_for_who_aligns(toys, monkeypatch):
+    tok = load(toys[0])
+    tok.encode_array(LONG * 200)  # loads the kernels
+    expected = tok.align(LONG).ids
+    assert type(tok.align(LONG)).__name__ == "LongEncoding" or not jit.available()
+    place, home = bulk_align._placed, os.getpid()
+
+    def inside(entered, wait):
+        def placed(*args):
+            found = place(*args)
+            if os.getpid() == home:
+                wait()
+            return found
+
+        monkeypatch.setattr(bulk_align, "_placed", placed)
+        tok.align(LONG)
+
+    if not jit.available():
+        pytest.skip("without Numba nothing is placed in bulk")
+    assert while_inside(inside, lambda: tok.align(LONG).ids) == expected
+
+
+@forking
+def test_a_fork_has_a_garbage_collector(toys):
+    def inside(entered, wait):
+        with forks.uncollected():
+            wait()
+
+    assert while_inside(inside, gc.isenabled) is True and gc.isenabled()
+
+
+@forking
+def test_a_fork_inside_of_an_import_a_compiler_and_a_pause_does_not_wait_for_itself():
+    with forks.uncollected():
+        with jit._lock:
+            begun = time.monotonic()
+            assert in_fork(lambda: [gc.isenabled(), jit._lock.acquire(timeout=5)]) == [False, True]
+            assert time.monotonic() - begun < 30
+    assert gc.isenabled()
+
+
+@forking
+def test_forks_of_forks_and_forks_in_threads(toys):
+    tok, expected, found = load(toys[0]), answers(load(toys[0])), []
+    assert in_fork(lambda: in_fork(lambda: answers(tok))) == expected
+    team = [threading.Thread(target=lambda: found.append(in_fork(lambda: answers(tok))), daemon=True) for _ in range(3)]
+    for t in team:
+        t.start()
+    for t in team:
+        t.join(60)
+    assert found == [expected] * 3
+
+
+# What one thread makes while another changes the tokenizer must not be kept.
+
+
+def framed(tok):
+    return TemplateProcessing("<s> $A", special_tokens=[("<s>", tok.piece2id["<s>"])])
+
+
+@pytest.mark.parametrize("way", ["_quick", "_short"])
+def test_a_way_made_while_the_tokenizer_changes_is_not_kept(toys, way, monkeypatch):
+    tok = load(toys[0])
+    if way == "_short" and not jit.available():
+        pytest.skip("without Numba there is no such way")
+    room, name = {"_quick": (engine, "_quick_path"), "_short": (bulk, "short_way")}[way]
+    make = getattr(room, name)
+
+    def make_and_change(tok):
+        made = make(tok)
+        monkeypatch.setattr(room, name, make)
+        tok.post_processor = framed(tok)
+        return made
+
+    monkeypatch.setattr(room, name, make_and_change)
+    text = "low lower " * (1 if way == "_quick" else 200)
+    before = tok.encode(text.strip()) if way == "_quick" else tok.encode_array(text * 600) is not None and tok.encode(text)
+    assert tok.post_processor is not None
+    assert tok.encode("low lower") == tok._encode_fully("low lower") == [tok.piece2id["<s>"], *load(toys[0]).encode("low lower")]
+    assert before is not None
+
+
+def test_a_compiled_engine_made_while_tokens_are_added_is_not_kept(toys, monkeypatch):
+    tok, make = load(toys[0]), engine.Compiled
+
+    def make_and_change(*args):
+        made = make(*args)
+        monkeypatch.setattr(engine, "Compiled", make)
+        tok.add_tokens(["lower"])
+        return made
+
+    monkeypatch.setattr(engine, "Compiled", make_and_change)
+    tok.encode("low lower")
+    assert tok.piece2id["lower"] in tok.encode("low lower") and tok.piece2id["lower"] in tok.encode("low lower", allowed_special="all")
+
+
+def test_threads_share_what_the_first_puts_down(toys):
+    tok, start, found = load(toys[0]), threading.Barrier(8), []
+    team = [threading.Thread(target=lambda: (start.wait(30), found.append(engine.compiled(tok)))) for _ in range(8)]
+    for t in team:
+        t.start()
+    for t in team:
+        t.join(30)
+    assert len(found) == 8 and {*map(id, found)} == {id(engine.compiled(tok))}
+
+
+def test_ids_follow_each_change_while_others_encode(toys, record_property):
+    "Seven threads encode, one changes the post-processor to and fro: each answer is of before or after, and the last is of the end."
+    tok, stop, wrong = load(toys[0]), threading.Event(), []
+    plain = [load(toys[0]).encode(t) for t in TEXTS]
+    marked = [[tok.piece2id["<s>"], *ids] for ids in plain]
+
+    def work():
+        while not stop.is_set():
+            for k, text in enumerate(TEXTS):
+                if (ids := tok.encode(text)) not in (plain[k], marked[k]):
+                    wrong.append((text, ids))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    team = [threading.Thread(target=work, daemon=True) for _ in range(7)]
+    try:
+        for t in team:
+            t.start()
+        for n in range(60):
+            tok.post_processor = framed(tok) if n % 2 == 0 else None
+            assert [tok.encode(t) for t in TEXTS] == (marked if n % 2 == 0 else plain)
+            time.sleep(0.002)
+    finally:
+        stop.set()
+        for t in team:
+            t.join(30)
+        sys.setswitchinterval(interval)
+    assert not wrong, wrong[0]
+    record_property("changes", 60)
+
+
+# Memories have an end.
+
+
+def test_memories_of_spans_have_an_end(toys, monkeypatch):
+    monkeypatch.setattr(engine, "_MOST_SPANS", 50)
+    for path in toys:
+        tok = load(path)
+        expected = load(path)
+        for n in range(300):
+            text = f"word{n} and{n * 7}x"
+            assert tok.encode(text) == expected._encode_fully(text)
+        c = engine.compiled(tok)
+        assert len(c.pretokens) <= 51 and len(c.words) <= 51, path
+
+
+class Busy(list):
+    "Tables that other threads always have."
+
+    def pop(self):
+        raise IndexError
+
+
+def test_many_threads_leave_few_tables(toys):
+    if not jit.available():
+        pytest.skip("without Numba there are no tables")
+    tok, text = load(toys[0]), "low lower lowest newer wider hugs"
+    tok.encode_batch([LONG] * 600)
+    kept = engine.compiled(tok).bulk
+    kept.tables = Busy()
+    way, expected = bulk.short_way(tok), tok._encode_fully(text)
+    for _ in range(bulk._TABLES + 10):
+        assert way(text) == expected
+    assert len(kept.tables) == bulk._TABLES
+    tok.encode_batch([LONG] * 600)
+    assert len(kept.tables) == bulk._TABLES
+
+
+def test_unknown_words_have_an_end_in_places(toys, monkeypatch):
+    if not jit.available():
+        pytest.skip("without Numba nothing is placed in bulk")
+    monkeypatch.setattr(bulk_align, "_MOST_MORE", 100)
+    for path in toys:
+        tok = load(path)
+        tok.encode_array(LONG * 200)
+        for n in range(6):
+            text = " ".join(f"w{chr(0x4E00 + 997 * n + i)}x" for i in range(900))
+            found, expected = tok.align(text), load(path).align(text)
+            assert (found.ids, found.offsets, found.pieces) == (expected.ids, expected.offsets, expected.pieces)
+        places = vars(engine.compiled(tok)).get("places")
+        if places is not None:
+            assert len(places.more) <= 100 + 2000 and len(places.names) <= len(places.written) + 2100, path
+
+
+def test_answers_are_those_of_the_way_without_kernels(toys):
+    for path in toys:
+        ids_only(load(path))
+    assert digest([1]) != digest([2])
