@@ -191,17 +191,18 @@ def _solve_chars(buf, at, length, m, letters, tables, ids, bounds, extra):
             keep += keep
         bounds[j+1] = o
 
-# %% ../nbs/72_bpe_misses.ipynb #fb024f4d
+# %% ../nbs/72_bpe_misses.ipynb #68b08513
 def _char_tables(model, pre, space):
     "Characters and tables of a model whose symbols are characters."
     by_char, cuts = _by_char(model.piece2id), isinstance(pre, Metaspace) and pre.splits
     if isinstance(pre, Metaspace): space = pre.replacement
     elif not isinstance(pre, WholeText): raise ValueError(f"{pre!r} leaves out or joins characters; the merging kernels take spans whole: use Tokenizer.encode")
     if model.continuing_subword_prefix or model.end_of_word_suffix or model.ignore_merges and not cuts: raise ValueError(f"{model!r} looks at the ends of words; the merging kernels take characters alike: use Tokenizer.encode")
-    if space is not None: by_char[32] = by_char[ord(space)]
-    if by_char[32] == NONE or by_char[0x2581] == NONE: raise ValueError(f"{model!r} has no piece for the space; runs of unknown characters may then go on from word to word: use Tokenizer.encode")
     slots, made, _, _ = _rules_of(model, by_char)
     rows, unknown = _whole_rows(model, by_char, slots, made, None)
+    if space is not None: by_char[32] = by_char[ord(space)]
+    if space is not None and space == model.unk_piece: raise ValueError(f"{model!r} spells the unknown as it spells spaces; the merging kernels tell them apart: use Tokenizer.encode")
+    if by_char[32] == NONE or by_char[0x2581] == NONE: raise ValueError(f"{model!r} has no piece for the space; runs of unknown characters may then go on from word to word: use Tokenizer.encode")
     unk = NONE if model.unk_piece is None or unknown else model.piece2id[model.unk_piece]
     fallback = _fallback_bytes(model.piece2id, model.byte_fallback and not unknown)
     return _letters(by_char, fallback, np.zeros(0, np.uint32), unk, model.fuse_unk, by_char[ord(space)] if cuts else NONE, NONE), Merger(slots, made, np.zeros(0, np.uint32), *rows)
@@ -218,7 +219,7 @@ class BPEMisses(Misses):
         self.kernel = solve_bytes if spells_bytes(pre) else _solve_chars
         self.first, self.tables = _byte_tables(model, pre) if spells_bytes(pre) else _char_tables(model, pre, space)
 
-# %% ../nbs/72_bpe_misses.ipynb #1e13339f
+# %% ../nbs/72_bpe_misses.ipynb #1f29037b
 def _ranked(model, pieces):
     "The rank of each piece by its score, 0 for the highest; ties are refused, but for runs of one character, the longest of which comes first."
     score, run = np.array([model.scores[model.known[p]] for p in pieces], np.float64), [len(p) if p[0] == p[-1] and p == p[0] * len(p) else 0 for p in pieces]
@@ -236,7 +237,6 @@ def _symbols_of(model, pieces):
     by_char, limit = _by_char(model.known), len(model.scores)
     inner = [ord(c) for c in sorted({*"".join(pieces)} - model.known.keys())]
     by_char[inner] = np.arange(limit, limit + len(inner), dtype=np.uint32)
-    by_char[32] = by_char[0x2581]
     return by_char, limit + len(inner)
 
 def _never_merged(model, by_char, size):
@@ -247,7 +247,7 @@ def _never_merged(model, by_char, size):
     if special: np.maximum.at(longest, symbols[bounds[:-1]], np.diff(bounds).astype(np.uint32))
     return longest, row_table(symbols, bounds, np.zeros(len(special), np.uint32))
 
-# %% ../nbs/72_bpe_misses.ipynb #63418a2e
+# %% ../nbs/72_bpe_misses.ipynb #61aae29f
 def _check_scores(model):
     "Refuse a model whose words cannot be merged one by one."
     if model.unused: raise ValueError(f"{model!r} has unused pieces, which are taken apart as the whole text was put together: use Tokenizer.encode")
@@ -264,6 +264,7 @@ def _score_tables(model):
     made[rank] = [model.known[p] for p in pieces]
     slots = rules_of_rows(*_spelled(pieces, by_char), rank, made)[0]
     longest, rows = _never_merged(model, by_char, size)
+    by_char[32] = by_char[0x2581] # now that pieces with a space inside are spelled
     unk = NONE if model.unk_piece is None else model.piece2id[model.unk_piece]
     letters = _letters(by_char, _fallback_bytes(model.piece2id, model.byte_fallback), longest, unk, not model.byte_fallback, NONE, len(model.scores))
     return letters, Merger(slots, made_by(made), np.zeros(0, np.uint32), *rows)

@@ -10,7 +10,7 @@ __all__ = ['HEAD', 'SEPARATOR', 'THREES', 'THREE', 'ODD', 'LONG_ODD', 'SURROGATE
 
 # %% ../nbs/15_machine.ipynb #944007d2
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def intrinsic(
     "Declare an operation with the plain Python function it stands for."
     return lambda fn: Kernel(fn, make=lambda: _made(fn, recipe, result, bytes_read))
 
-# %% ../nbs/15_machine.ipynb #0d759930
+# %% ../nbs/15_machine.ipynb #83fe024a
 def _made(fn, recipe, result, bytes_read):
     "What Numba compiles a call to: the recipe, with an array and a place in it turned into an address."
     from numba import types
@@ -62,8 +62,10 @@ def _address(context, builder, kind, array, i, bytes_read):
     "The address of array[i]."
     made = context.make_array(kind)(context, builder, array)
     if checked() and bytes_read: # SUBWORD_NB_JIT=check
-        beyond = builder.icmp_unsigned(">", builder.add(i, _ir().Constant(i.type, bytes_read)), made.nitems)
-        with builder.if_then(beyond): context.call_conv.return_user_exc(builder, IndexError, (f"{bytes_read} bytes are read beyond an array",))
+        enough = _ir().Constant(i.type, -(-bytes_read * 8 // kind.dtype.bitwidth)) # elements
+        left = builder.sub(made.nitems, i) # where i <= nitems; a place before the array is a huge number
+        outside = builder.or_(builder.icmp_unsigned(">", i, made.nitems), builder.icmp_unsigned("<", left, enough))
+        with builder.if_then(outside): context.call_conv.return_user_exc(builder, IndexError, (f"{bytes_read} bytes are read outside an array",))
     return builder.gep(made.data, [i])
 
 # %% ../nbs/15_machine.ipynb #beeb9b2f
@@ -339,7 +341,8 @@ class Sink:
         frame:int=0, # How many ids are left free between texts
         out:np.ndarray|None=None, # Where to write as long as there is room, uint32
     ):
-        self.out, self.ends = np.empty(room + 256, np.uint32) if out is None else out, np.zeros(documents + 2, np.int64)
+        self.out:Any = np.empty(room + 256, np.uint32) if out is None else out
+        self.ends = np.zeros(documents + 2, np.int64)
         self.state = np.zeros(5, np.int64) # ids written, separators met, ids that lacked room, gaps, new spans
         self.marks, self.frame, self.told, self.taken = [], frame, 0, 0 # What each separator stands for: the id of a token, or -1 between texts; how many were expected, and taken
 

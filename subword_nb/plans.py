@@ -8,7 +8,7 @@ __all__ = ['Plan', 'plan_of']
 # %% ../nbs/76_plans.ipynb #49b00f70
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import jit
 from .bpe_encode import BPE
@@ -24,7 +24,7 @@ from .wordpiece_encode import WordPiece
 # %% ../nbs/76_plans.ipynb #b0d27845
 class Plan(NamedTuple):
     "How a tokenizer encodes in bulk."
-    scanner: object # What cuts bytes into spans
+    scanner: Any # What cuts bytes into spans
     solve: Callable|None # The kernel of the model, see room 19; None: Python is asked about every new span
     ask: Callable # bytes of a span → its ids
     opening: Callable|None = None # (part as bytes, does it open the text?) → what is put before it
@@ -66,35 +66,49 @@ def _words_kernel(c):
     try: return WordPieceMisses(c.model, c.norm, c.pre).solve if isinstance(c.model, WordPiece) else None
     except ValueError: return None
 
-# %% ../nbs/76_plans.ipynb #42d4815a
+# %% ../nbs/76_plans.ipynb #f6f34e0e
 def _marked_plan(c):
     "The plan of a BPE tokenizer that writes spaces as ▁, or None."
     if not isinstance(c.model, (BPE, SentencePieceBPE)) or c.has_late and c.norm is not None or (opening := _mark_before(c)) is None: return None
-    if any(a != "▁" == b for p in _spellings(c.model) for a, b in zip(p, p[1:])): return None
+    if not _stand_alone(c.model, isinstance(c.pre, Metaspace) and c.pre.splits): return None
     spell = Metaspace("▁", "never", c.pre.splits) if isinstance(c.pre, Metaspace) else c.pre
     ask = lambda span: [i for raw in spell.raw_pretokens(span.decode().replace(" ", "▁"), False) for i in c.model.encode(spell.piece_of(raw))]
     return Plan(_marked_scanner(c.model), _kernel_of(c.model, c.pre, "▁"), ask, opening, name="spaces, words")
+
+def _stand_alone(model, cut):
+    "May words with the marks before them be given to the model one by one? `cut`: they are cut before marks anyway."
+    ends = isinstance(model, BPE) and (model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix)
+    return (cut or not ends and _has_mark(model)) and not any(a != "▁" == b for p in _spellings(model) for a, b in zip(p, p[1:]))
+
+def _singles(model): return {p for p in (model.known if isinstance(model, SentencePieceBPE) else model.piece2id) if len(p) == 1}
+def _has_mark(model): return "▁" in _singles(model) and model.unk_piece != "▁"
 
 def _spellings(model):
     "All that a model may join: pieces, and results of rules."
     return [*model.known, *model.unused] if isinstance(model, SentencePieceBPE) else [a + b for a, b in model.merges] + list(model.piece2id if model.ignore_merges else ())
 
-# %% ../nbs/76_plans.ipynb #4d8cc44a
+# %% ../nbs/76_plans.ipynb #997fd5fd
 def _marked_scanner(model):
     "Cut before spaces, and between characters that no piece joins."
     import numpy as np
     from subword_nb.word_scanners import ALONE, OTHER, SPACE, WORD, class_scanner, space_scanner
-    whole = not isinstance(model, SentencePieceBPE) and (model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix)
-    if whole or not isinstance(model, SentencePieceBPE) and any("<0x" in a or "<0x" in b for a, b in model.merges): return space_scanner()
-    groups = _groups("▁".join(_spellings(model)))
+    groups, singles = _groups("▁".join(_spellings(model))), _singles(model)
+    if not _has_mark(model) or not all(group <= singles for group in groups) or isinstance(model, BPE) and _merges_more(model): return space_scanner()
     letters = max(groups, key=len, default=())
-    classes = np.full(0x110000, ALONE if model.byte_fallback else WORD, np.uint8)
-    for char in model.piece2id:
-        if len(char) == 1: classes[ord(char)] = ALONE
+    classes = np.full(0x110000, ALONE if model.byte_fallback and model.piece2id.keys() >= _BYTES else WORD, np.uint8)
+    classes[[*map(ord, singles)]] = ALONE
     for group in groups: classes[[*map(ord, group)]] = WORD if group is letters else OTHER
     classes[[0x20, 0x2581]] = SPACE
     return class_scanner("spaces and pieces", classes)
 
+_BYTES = {f"<0x{b:02X}>" for b in range(256)}
+
+def _merges_more(model):
+    "Does a BPE model look at the ends of words, or join what is no character of the text?"
+    if model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix: return True
+    return any("<0x" in p or p == model.unk_piece for pair in model.merges for p in pair)
+
+# %% ../nbs/76_plans.ipynb #7946469f
 def _groups(text):
     "Characters that stand side by side in a text, directly or through others; ▁ divides."
     group = {}

@@ -1,0 +1,117 @@
+"""All ways to the ids of a text, and back, which must agree."""
+import contextlib
+
+from inputs import Choices
+
+from subword_nb import blocks, bulk, engine, jit, pipeline
+from subword_nb.bulk_align import LongEncoding, align_long
+from subword_nb.compare import compare
+from subword_nb.decoding import decode_stream, decode_stream_ref
+from subword_nb.engine import around_ids, compiled
+from subword_nb.explain import explain
+from subword_nb.streams import encode_blocks
+
+COLUMNS = ("ids", "pieces", "offsets", "offsets_bytes", "word_ids", "type_ids", "special_tokens_mask", "attention_mask", "sequence_ranges", "overflowing")
+REFUSED = "refused"
+
+
+@contextlib.contextmanager
+def sizes(**some):
+    "Other limits between the ways."
+    before = vars(blocks.SIZES).copy()
+    vars(blocks.SIZES).update(some)
+    try:
+        yield
+    finally:
+        vars(blocks.SIZES).clear()
+        vars(blocks.SIZES).update(before)
+
+
+def tried(fn, *args, **options):
+    "What a call gives; an error that the calls document is an answer, too."
+    try:
+        return fn(*args, **options)
+    except (ValueError, KeyError):
+        return REFUSED
+
+
+def same(way: str, found, expected, text):
+    assert found is expected or found == expected, f"{way} gives {found!r:.300}, expected {expected!r:.300}, for {text!r:.300}"
+
+
+def cut(data: bytes, c: Choices) -> list[bytes]:
+    "Bytes in blocks."
+    out, at = [], 0
+    while at < len(data):
+        n = 1 + c.number(40)
+        out.append(data[at:at + n])
+        at += n
+    return out
+
+
+def check_encode(tok, text: str, c: Choices):
+    "Every way to the ids of a text; returns them, or None if it is refused."
+    engine_compiled = compiled(tok)
+    with sizes(bulk=1 << 40, loaded=1 << 40):
+        placed = tried(pipeline.place_tokens_ref, engine_compiled, text)
+        expected = tried(tok._encode_fully, text)
+        if placed is not REFUSED:
+            bare = tried(tok._encode_fully, text, add_special_tokens=False)
+            if tok.truncation is tok.padding is None and around_ids(tok, False) == ([], []):
+                same("the engine", bare, list(placed[0]), text)
+        same("encode", tried(tok.encode, text), expected, text)
+        same("the engine's batch", tried(lambda: engine.encode_batch(tok, ["a", text, ""]).tolist()[1]) if tok.padding is None else REFUSED, expected if tok.padding is None and tried(tok._encode_fully, "a") is not REFUSED else REFUSED, text)
+        aligned = tried(pipeline.align, tok, text)
+        same("align", aligned if aligned is REFUSED else aligned.ids, expected, text)
+        if len(text) < 200:
+            said = tried(explain, tok, text)
+            if said is not REFUSED and tok.truncation is tok.padding is None:
+                same("explain", said.ids, expected, text)
+    if jit.available() and bulk.bulk_of(engine_compiled).plan is not None:
+        check_kernels(tok, text, c, expected, aligned)
+    if c.byte() < 40 and len(text) < 200:
+        tried(compare, tok, tok, text)
+    return None if expected is REFUSED else expected
+
+
+def check_kernels(tok, text, c, expected, aligned):
+    "The ways of the kernels, in blocks of any size."
+    data = text.encode()
+    with sizes(bulk=0, loaded=0, block=c.pick((4, 7, 64, 1 << 18))):
+        same("encode by kernels", tried(tok.encode, text), expected, text)
+        same("encode_array", tried(lambda: tok.encode_array(text).tolist()), expected, text)
+        same("encode_array of bytes", tried(lambda: tok.encode_array(data).tolist()), expected, text)
+        if tok.padding is None and expected is not REFUSED:
+            same("encode_batch", tried(lambda: tok.encode_batch([text, "", text[:5] * 0, text], threads=c.pick((1, 1, 1, 2))).tolist()[::3]), [expected, expected], text)
+        if (short := tried(bulk.short_way(tok), text)) is not None:
+            same("short_way", short, expected, text)
+        streamed = tried(lambda: [i for ids in encode_blocks(tok, cut(data, c)) for i in ids.tolist()])
+        same("encode_blocks", streamed, expected, text)
+        if tok.truncation is tok.padding is None and aligned is not REFUSED:
+            found = align_long(tok, compiled(tok), text, True)
+            if isinstance(found, LongEncoding):
+                for name in COLUMNS:
+                    same(f"align by kernels, {name},", getattr(found, name), getattr(aligned, name), text)
+
+
+def check_decode(tok, ids: list[int]):
+    "Decoding as a whole, in batches, and id by id."
+    text = tried(tok.decode, ids)
+    same("decode_batch", tried(tok.decode_batch, [ids, ids[:1]]), [text, tried(tok.decode, ids[:1])] if text is not REFUSED else REFUSED, ids)
+    same("decode_stream", tried(lambda: "".join(decode_stream(tok, ids))), text, ids)
+    if len(ids) < 24 and text is not REFUSED:
+        same("decode_stream_ref", "".join(decode_stream_ref(tok, ids)), text, ids)
+    tried(tok.decode, ids, skip_special_tokens=True)
+    tried(tok.decode, ids, errors="strict")
+    return text
+
+
+def check_all(tok, text: str, c: Choices, whole: bool = False):
+    "Encode, decode; `whole`: decoding must give the text back."
+    ids = check_encode(tok, text, c)
+    if ids is None:
+        return
+    with sizes(bulk=1 << 40, loaded=1 << 40):
+        decoded = check_decode(tok, ids)
+        if whole:
+            same("the round trip", decoded, text, text)
