@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from .batches import Batch, Rows, byte_chunks, column_batches, column_way, field_way, gathered, kernels_wait, lines_of, need_arrow, pack, pack_stream, sampled
 from .corpus import BLOCK, PACKED, documents, find_files, read_blocks, track
+from .disks import naming, unchanged
 from .jit import available
 from .text import decode_text
 
@@ -106,7 +107,7 @@ def _read_text(file, corpus):
             last = place
     return chunks() if corpus.sample is None else lines_of(chunks())
 
-# %% ../nbs/51_sources.ipynb #57197b3f
+# %% ../nbs/51_sources.ipynb #a4f2d651
 def _read_rows(file, corpus):
     "JSON lines."
     rows, held, n, last = Rows(lambda i: f"{file.name}, line {i}", corpus.field, corpus.errors), [], 0, 0
@@ -118,17 +119,17 @@ def _read_rows(file, corpus):
             n += 1
             if not (line := line.removeprefix(b"\xef\xbb\xbf") if n == 1 else line).strip(): continue
             try: row = loads(decode_text(line, corpus.errors, rows.place(n)))
-            except JSONDecodeError as e: raise ValueError(f"{rows.place(n)}: no JSON ({e}); each line of such a file is an object or a text") from None
+            except (JSONDecodeError, RecursionError) as e: raise ValueError(f"{rows.place(n)}: no JSON ({e}); each line of such a file is an object or a text") from None
             if (doc := rows.utf8(row, n)) is not None: docs.append(doc)
         yield pack(docs, place - last)
         last = place
 
-# %% ../nbs/51_sources.ipynb #c6ac5428
+# %% ../nbs/51_sources.ipynb #3b4c3fd6
 def _read_records(records, way, where, corpus, steps):
     "The text in record batches; `steps` says how far so many rows are."
     at = before = 0
     for record in records:
-        array = record.column(record.schema.get_field_index(way[0]))
+        (array := record.column(record.schema.get_field_index(way[0]))).validate()
         for key in way[1:]: array = array.flatten()[array.type.get_field_index(key)]
         yield from column_batches(array, f"{where}, field {'.'.join(way)}", at, corpus.errors, corpus.quick)
         at += len(array)
@@ -136,19 +137,19 @@ def _read_records(records, way, where, corpus, steps):
         yield pack([], now - before)
         before = now
 
-# %% ../nbs/51_sources.ipynb #4758c78a
+# %% ../nbs/51_sources.ipynb #2e4da793
 @contextmanager
-def _sound(name, kind):
-    "Say which file is damaged."
-    pa = need_arrow()
-    try: yield pa
-    except (pa.ArrowException, OSError) as e:
-        if getattr(e, "errno", None) is not None: raise
-        raise ValueError(f"{name}: not a sound {kind} file ({str(e).strip()}); download or write it again") from None
+def _sound(name, kind, raw):
+    "Say which file is damaged, was changed, or is on a disk that fails."
+    with naming(name), unchanged(raw, name), nullcontext(need_arrow()) as pa:
+        try: yield pa
+        except (pa.ArrowException, OSError) as e:
+            if getattr(e, "errno", None) is not None: raise
+            raise ValueError(f"{name}: not a sound {kind} file ({str(e).strip()}); download or write it again") from None
 
 def _read_parquet(file, corpus):
     "A Parquet file: a thousand rows at a time."
-    with file.open() as raw, _sound(file.name, "Parquet"):
+    with file.open() as raw, _sound(file.name, "Parquet", raw):
         from pyarrow import parquet
         table = parquet.ParquetFile(raw, buffer_size=BLOCK, pre_buffer=False)
         way, rows = column_way(table.schema_arrow, corpus.field, file.name), table.metadata.num_rows
@@ -156,9 +157,8 @@ def _read_parquet(file, corpus):
 
 def _read_arrow(file, corpus):
     "An Arrow file, or the stream that `datasets` writes: one record batch at a time."
-    with file.open() as opened, _sound(file.name, "Arrow") as pa, (pa.memory_map(str(file.path)) if file.path else nullcontext(opened)) as raw:
-        head = raw.read(6)
-        raw.seek(0)
+    with file.open() as opened, _sound(file.name, "Arrow", opened) as pa, (pa.OSFile(str(file.path)) if file.path else nullcontext(opened)) as raw:
+        head, _ = raw.read(6), raw.seek(0)
         table = (pa.ipc.open_file if head == b"ARROW1" else pa.ipc.open_stream)(raw)
         way, done = column_way(table.schema, corpus.field, file.name), [0]
         def numbered():

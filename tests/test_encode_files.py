@@ -260,7 +260,7 @@ def die_at(k, monkeypatch, how):
 @unix
 @pytest.mark.parametrize("name,limit", [("a.npy", None), ("b.npy", 700), ("c.parquet", 700), ("d.arrow", None)])
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_killed_at_every_step(tok, tmp_path, small, name, limit, overwrite):
+def test_killed_at_every_step(tok, tmp_path, small, name, limit, overwrite, record_property):
     if name[-3:] != "npy":
         pytest.importorskip("pyarrow")
     calm, rough = tmp_path / "calm", tmp_path / "rough"
@@ -289,6 +289,7 @@ def test_killed_at_every_step(tok, tmp_path, small, name, limit, overwrite):
         at = at + 1 if rng.random() < 0.7 else rng.randrange(at + 2)
         assert steps < 500
     assert tree(rough / name) == want and steps > 5
+    record_property("kills", steps - 1)
 
 
 class Mortal(io.BufferedRandom):
