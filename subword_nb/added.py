@@ -204,7 +204,7 @@ class AddedFinder:
         text:str, # Any text
     )->list[tuple[str,str|None]]: # (part, content of the added token or None for ordinary text), in order
         "Cut a text at its added tokens."
-        return [(text[a:b], token and token.content) for a, b, token in self.spans(text)]
+        return [(text[a:b], token.content if token else None) for a, b, token in self.spans(text)]
 
 # %% ../nbs/41_added.ipynb #9ab5112d
 @lru_cache(64)

@@ -178,8 +178,8 @@ def path_of(
 )->str: # "package.module:name"
     "The path by which another process can import a function."
     module = getattr(function, "__module__", None) or getattr(getattr(function, "__objclass__", None), "__module__", None)
-    name, found = getattr(function, "__qualname__", None), sys.modules.get(module)
-    why = ("it has no name" if not isinstance(name, str) else "it is a lambda" if "<lambda>" in name else "it is defined inside another function" if "<locals>" in name
+    name, found = getattr(function, "__qualname__", ""), sys.modules.get(module or "")
+    why = ("it has no name" if not isinstance(name, str) or not name else "it is a lambda" if "<lambda>" in name else "it is defined inside another function" if "<locals>" in name
            else "it is defined in the running program, not in a module" if module == "__main__" else None)
     for part in () if why else name.split("."): found = getattr(found, part, None)
     if not why and found != function: why = f"{module}:{name} is something else"

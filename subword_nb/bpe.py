@@ -10,7 +10,7 @@ __all__ = ['base_symbols', 'count_pairs', 'merge_pair', 'piece_bytes', 'best_pai
 # %% ../nbs/20_bpe.ipynb #bc6863cd
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .text import BYTE2CHAR, encode_text
 
@@ -21,7 +21,7 @@ def base_symbols(
     suffix:str="", # Put after the last symbol (`end_of_word_suffix`)
 )->list: # One piece per character (of a `str`) or per byte (of `bytes`)
     "The symbols a pre-token starts from."
-    symbols = [pretoken[i:i+1] for i in range(len(pretoken))]
+    symbols:list = [pretoken[i:i+1] for i in range(len(pretoken))]
     if prefix: symbols[1:] = [prefix + s for s in symbols[1:]]
     if suffix and symbols: symbols[-1] += suffix
     return symbols
@@ -68,7 +68,7 @@ def best_pair(
     top = max(pairs.values())
     tied = [pair for pair, count in pairs.items() if count == top]
     if tie_break == "first": return tied[0]
-    if tie_break == "ids": return min(tied, key=lambda pair: [piece2id[p] for p in pair])
+    if tie_break == "ids": return min(tied, key=lambda pair: [piece2id[p] for p in pair]) # type: ignore[index]
     if tie_break == "bytes": return min(tied, key=lambda pair: [piece_bytes(p) for p in pair])
     raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids" or "bytes"')
 
@@ -170,7 +170,7 @@ def join_pair(
     a, # The left piece (`str` or `bytes`)
     b, # The right piece, of the same kind
     prefix:str="", # `continuing_subword_prefix`, which `b` loses
-)->str|bytes: # The piece that the two become
+)->Any: # The piece that the two become, of that kind
     "What two pieces merge into."
     return a + (b[len(prefix):] if prefix and b.startswith(prefix) else b)
 

@@ -12,10 +12,10 @@ import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from operator import add
 
 from .bpe import base_symbols, join_pair
+from .forks import cached_property
 
 # %% ../nbs/24_bpe_encode.ipynb #10868321
 def _quick_table(merges, ids):
@@ -97,9 +97,10 @@ def symbol_ids(
     drop_unknown:bool=False, # Leave unknown characters out where there is no id for them, instead of refusing
 )->list[int]: # The ids that merging starts from
     "The ids of a pre-token's characters."
-    ids, fusing = [], False
+    ids:list[int] = []
+    fusing = False
     for symbol, char in zip(base_symbols(pretoken, prefix, suffix), pretoken):
-        known = [piece2id.get(symbol)]
+        known:list = [piece2id.get(symbol)]
         if known == [None] and byte_fallback: known = [piece2id.get(f"<0x{b:02X}>") for b in symbol.encode("utf-8")]
         if None not in known: ids += known
         elif unk_id is None and drop_unknown: pass
@@ -133,7 +134,7 @@ class _LazyPairs(Sequence):
     def __iter__(self): return iter(self.pairs)
     def __getitem__(self, i): return self.pairs[i]
     def __repr__(self): return repr(self.pairs)
-    __hash__ = None
+    __hash__ = None # type: ignore[assignment]
 
 class Rules(_LazyPairs):
     "Merge rules read from lines: a sequence of pairs of pieces."
@@ -187,7 +188,7 @@ def implied_rules(
         left = bpe_encode([ids[s] for s in base_symbols(piece)], table)
         if len(left) == 2: table[tuple(left)] = ids[piece], ids[piece]
         else: whole.append(piece)
-    return [(owner[a], owner[b]) for a, b in sorted(table, key=table.get)], sorted(whole, key=ids.get)
+    return [(owner[a], owner[b]) for a, b in sorted(table, key=table.__getitem__)], sorted(whole, key=ids.__getitem__)
 
 # %% ../nbs/24_bpe_encode.ipynb #ab362e2b
 class RankRules(_LazyPairs):

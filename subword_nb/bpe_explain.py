@@ -49,7 +49,7 @@ def merge_steps_ref(
         found = [(r[0], i, r[1]) for i, pair in enumerate(zip(symbols, symbols[1:])) if (r := rule(*pair))]
         if not found: return steps, symbols
         rank, i, new = min(found)
-        symbols[i:i+2] = [_joined(*symbols[i:i+2], rank, new, i, prefix, steps)]
+        symbols[i:i+2] = [_joined(symbols[i], symbols[i + 1], rank, new, i, prefix, steps)]
 
 def _joined(a, b, rank, new, at, prefix, steps):
     "What two symbols become; the merge is written down."
@@ -89,7 +89,7 @@ def first_symbols(
     ids, unk, out, odd, fusing = model.piece2id, model.unk_piece, [], {}, False
     if model.ignore_merges and pretoken in ids: return [Symbol(ids[pretoken], pretoken, 0, len(pretoken))], "the whole pre-token is a piece and is not taken apart (ignore_merges)"
     for at, symbol in enumerate(base_symbols(pretoken, model.continuing_subword_prefix, model.end_of_word_suffix)):
-        spelled = [symbol] if symbol in ids else [f"<0x{b:02X}>" for b in symbol.encode("utf-8")] if model.byte_fallback else [None]
+        spelled:list = [symbol] if symbol in ids else [f"<0x{b:02X}>" for b in symbol.encode("utf-8")] if model.byte_fallback else [None]
         unknown = any(p not in ids for p in spelled)
         if not unknown: out += [Symbol(ids[p], p, at, at + 1) for p in spelled]
         elif unk is None and not model.drop_unknown: start_ids(model, pretoken) # which says what is missing

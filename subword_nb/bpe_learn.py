@@ -139,7 +139,7 @@ def truncate_rules(
 
 # %% ../nbs/21_bpe_learn.ipynb #d3e6cf9d
 def lean(
-    fn:Callable, # A function as `kernel` takes it
+    fn, # A function as `kernel` takes it
 )->Callable: # A kernel
     "Mark a kernel that neither makes arrays nor keeps any."
     fn.borrows = True
@@ -168,7 +168,7 @@ def _before(s, c1, k1, q1, c2, k2, q2, by_spelling):
 # %% ../nbs/21_bpe_learn.ipynb #70a34396
 @lean
 def climb(
-    s:tuple, # A state
+    s, # A state
     i:int, # A place in the heap, the one behind the last for a new entry
     c:int, # Count of the entry
     k:int, # Key of the entry
@@ -187,7 +187,7 @@ def climb(
 # %% ../nbs/21_bpe_learn.ipynb #adaa417a
 @lean
 def sink(
-    s:tuple, # A state
+    s, # A state
     n:int, # Entries in the heap
     c:int, # Count of the entry
     k:int, # Key of the entry

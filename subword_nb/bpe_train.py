@@ -151,7 +151,7 @@ def new_state(
     max_token_length:int|None=None, # Longest piece, in base symbols
     tie_break:str="ids", # "first", "ids" or "bytes"
     prefix:str="", # `continuing_subword_prefix`
-)->tuple: # Its words are counted
+)->Any: # Its words are counted
     "Lay a corpus out as flat arrays."
     import numpy as np
 
@@ -173,10 +173,10 @@ def new_state(
 WORK = 1 << 20 # Places that a kernel call looks at before Python has its turn
 
 def index_words(
-    s:tuple, # A state without words
+    s, # A `State` without words
     symbol:Any, # NumPy array, int32, see `new_state`
     start:Any, # int64, see `new_state`
-)->tuple: # Its pairs are counted and filed
+)->Any: # Its pairs are counted and filed
     "Count the pairs of the corpus."
     import numpy as np
 
@@ -207,8 +207,8 @@ def _longer(old, used, need):
 
 # %% ../nbs/23_bpe_train.ipynb #3a26cc4e
 def grow(
-    s:tuple, # A `State` whose `n[NEED]` says how much room is missing
-)->tuple: # The same facts in arrays that are long enough
+    s, # A `State` whose `n[NEED]` says how much room is missing
+)->Any: # The same facts in arrays that are long enough
     "Make room for the next step."
     from subword_nb.bpe_arrays import HEAP, MERGES, NEED, OCCURRENCES, PAIRS, PIECES, fill_tables
     need, n = int(s.n[NEED]) + 3, s.n.tolist()

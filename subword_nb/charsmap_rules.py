@@ -159,9 +159,9 @@ def read_rules_tsv(
 )->dict[str,str]: # Key → replacement
     "Read rules as SentencePiece writes them: code points in hexadecimal, a tab, the code points to put there, and maybe a tab and a remark."
     if not isinstance(source, (str, os.PathLike)): raise ValueError(f"the rules are a {type(source).__name__}; pass a path, or the text as a str")
-    text = isinstance(source, str) and ("\t" in source or "\n" in source or not source)
-    name, rules, lines = "the rules" if text else os.fspath(source), {}, {}
-    for n, line in enumerate((source if text else decode_text(Path(source).read_bytes(), source=name)).split("\n"), 1):
+    text = source if isinstance(source, str) and ("\t" in source or "\n" in source or not source) else None
+    name, rules, lines = "the rules" if text is not None else os.fspath(source), {}, {}
+    for n, line in enumerate((text if text is not None else decode_text(Path(source).read_bytes(), source=name)).split("\n"), 1):
         if not line.strip() or line.startswith("#"): continue
         key, to = [_codes(field, f"{name}, line {n}") for field in [*line.split("\t"), ""][:2]]
         if not key: raise ValueError(f"{name}, line {n}: nothing to replace; expected code points in hexadecimal before the tab")

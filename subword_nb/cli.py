@@ -13,7 +13,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -163,7 +163,7 @@ def _encode_command(
         raise ValueError(f"--format {form} is not known; use ids, pieces, jsonl or npy")
     if form == "npy" and out is None:
         raise ValueError("--format npy needs a file: add --out ids.npy")
-    options = {"allowed_special": () if plain else None, "seed": seed}
+    options:dict = {"allowed_special": () if plain else None, "seed": seed}
     options |= {"add_special_tokens": not bare, "dropout": dropout} if alpha is None else {"alpha": alpha}
     if alpha is not None and dropout is not None:
         raise ValueError("--alpha is for unigram and --dropout for BPE; give one of them")
@@ -186,7 +186,7 @@ def _decode_command(
     if ids and file:
         raise ValueError("give either IDS or --file, not both")
     if ids:
-        sources = [("IDS", " ".join(ids).encode())]
+        sources:Iterable = [("IDS", " ".join(ids).encode())]
     else:
         sources = chain.from_iterable(named_sources(f, "decode") for f in file) if file else [("<stdin>", stdin_bytes("decode"))]
     texts = []

@@ -254,8 +254,8 @@ def suite_rows(
     rows = []
     for said, texts, cases, threads, wanted, most in SUITE:
         chosen, use = [vocabularies[v] for v in said.split() if v in vocabularies], tuple(x for x in wanted if x in libraries)
-        texts = {t: there[t][0] for t in texts.split() if t in there} if texts else {"": ""}
-        rows += [r for t, source in texts.items() for v in chosen for case in cases.split() for r in _rows(v, t, source, case, threads, use, min(most * 10**6, limit or most * 10**6), folder)]
+        sources = {t: there[t][0] for t in texts.split() if t in there} if texts else {"": ""}
+        rows += [r for t, source in sources.items() for v in chosen for case in cases.split() for r in _rows(v, t, source, case, threads, use, min(most * 10**6, limit or most * 10**6), folder)]
     return rows
 
 # %% ../nbs/90_cli_bench.ipynb #06db95d7
@@ -385,7 +385,7 @@ def bench_command(
     "Time tokenizer libraries side by side."
     libraries, old = _chosen(library), json.loads(compare.read_text(encoding="utf-8")) if compare else None
     encodes, trains = _asked(only, train, bool(tokenizer or case))
-    if encodes and not libraries: raise ValueError(f"--library {library[0]} only trains; add --only train, or --train bpe=32000")
+    if encodes and library and not libraries: raise ValueError(f"--library {library[0]} only trains; add --only train, or --train bpe=32000")
     if suite and not suite.is_dir(): raise ValueError(f"--suite {suite} is no folder; pass one that holds vocab/ and corpus/")
     with tempfile.TemporaryDirectory() as place:
         folder, most, rows = Path(place), round(limit * 10**6), []

@@ -8,10 +8,10 @@ __all__ = ['EXPLAIN_EXAMPLES', 'COMPARE_EXAMPLES', 'EXPLAIN_COMMANDS', 'explain_
 # %% ../nbs/94a_cli_explain.ipynb #5faff012
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,7 +25,7 @@ def _documents(words: list, files: list, lines: bool, errors: str, command: str)
     "The documents of a call."
     if words and files: raise ValueError("give either TEXT or --file, not both")
     if len(words) > 1: raise ValueError(f'TEXT is one argument, got {len(words)}; put it in quotes: "{clip(" ".join(words), 200)}"')
-    if words: sources = [("TEXT", os.fsencode(words[0]))]
+    if words: sources:Iterable = [("TEXT", os.fsencode(words[0]))]
     else: sources = chain.from_iterable(named_sources(f, command) for f in files) if files else [("<stdin>", stdin_bytes(command))]
     for name, content in sources:
         text = "".join(documents(content, errors)) if isinstance(content, Path) else decode_text(content, errors, name)
@@ -140,10 +140,10 @@ def compare_command(
 ) -> None: # It prints a comparison
     "Say where two tokenizers differ."
     from subword_nb.compare import compare, comparison_html, comparison_text
-    if len(tokenizer or []) != 2: raise ValueError(f"compare needs two tokenizers and got {len(tokenizer or [])}: add -t a.json -t b.json")
-    color, names = _colors(color, out), [Path(t).name or t for t in tokenizer]
+    if not tokenizer or len(tokenizer) != 2: raise ValueError(f"compare needs two tokenizers and got {len(tokenizer or [])}: add -t a.json -t b.json")
+    color, names = _colors(color, out), [Path(t).name or str(t) for t in tokenizer]
     (a, b), names = (_tokenizer(t, "compare") for t in tokenizer), names if names[0] != names[1] else tokenizer
     found = [compare(a, b, text, names, () if plain else None) for text in _documents(words or [], file or [], lines, errors, "compare")]
     _write(found, out, as_json, lines, "Two tokenizers, one text", lambda c: comparison_text(c, color, width), comparison_html)
 
-EXPLAIN_COMMANDS = {"explain": (explain_command, EXPLAIN_EXAMPLES), "compare": (compare_command, COMPARE_EXAMPLES)} # name → command and its help
+EXPLAIN_COMMANDS: dict[str, tuple[Any, str]] = {"explain": (explain_command, EXPLAIN_EXAMPLES), "compare": (compare_command, COMPARE_EXAMPLES)} # name → command and its help

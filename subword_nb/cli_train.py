@@ -10,7 +10,7 @@ __all__ = ['TRAIN_EXAMPLES', 'COUNT_EXAMPLES', 'CUT_EXAMPLES', 'TRAIN_COMMANDS',
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -75,7 +75,7 @@ def _corpus(sources: list, sample: str | None, **options) -> Corpus:
     return corpus
 
 # %% ../nbs/94_cli_train.ipynb #8bd7bb8d
-def _counted(sources: list) -> object | None:
+def _counted(sources: list) -> Any | None:
     "The counts of files, if they are files of counts."
     from subword_nb.counting import sum_counts
     from subword_nb.counts import load_counts
@@ -197,7 +197,7 @@ def _from_other(tok, grows: bool, source, special_tokens: list, options: dict):
     return tok.extend(source, size, **own) if grows else tok.train_new(source, size, special_tokens, **own)
 
 def how_ended(
-    report: object, # A `TrainingReport`
+    report: Any, # A `TrainingReport`
 ) -> str: # " (stopped before …)", or nothing
     "Why training stopped early, if it did."
     known = {"no pair left": "no pair was left to merge", "min_frequency": "no pair was frequent enough"}
@@ -226,7 +226,7 @@ def count_command(
     if not out.absolute().parent.is_dir(): raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; make it first")
     counts = _counted(sources or [])
     if counts is None:
-        given = {k: None if v == "none" else v for k, v in (("normalizer", normalizer), ("pre_tokenizer", pre_tokenizer)) if v is not None}
+        given:dict = {k: None if v == "none" else v for k, v in (("normalizer", normalizer), ("pre_tokenizer", pre_tokenizer)) if v is not None}
         counts = pretoken_counts(_corpus(sources or [], sample, field=field, seed=seed, errors=errors), algorithm, **given, threads=threads, max_pretokens=max_pretokens)
     save_counts(counts, out)
     print(f"{printable(str(out), ' ')}: {int(counts.counts.sum()):,} pretokens, {len(counts):,} distinct{f'; each count may be {counts.error:,} too low' if counts.error else ''}")
@@ -249,4 +249,4 @@ def cut_command(
     for note in save_anyway(small, out): print(f"note: {note}")
     print(f"{printable(str(out), ' ')}: {small.vocab_size:,} of {tok.vocab_size:,} pieces")
 
-TRAIN_COMMANDS = {"train": (train_command, TRAIN_EXAMPLES), "count": (count_command, COUNT_EXAMPLES), "cut": (cut_command, CUT_EXAMPLES)} # name → command and its help
+TRAIN_COMMANDS: dict[str, tuple[Any, str]] = {"train": (train_command, TRAIN_EXAMPLES), "count": (count_command, COUNT_EXAMPLES), "cut": (cut_command, CUT_EXAMPLES)} # name → command and its help

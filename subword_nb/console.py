@@ -11,12 +11,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
 import typer
 from typer.core import TyperGroup
+from typing import Any
 
 from .corpus import documents, find_files, read_block
 from .counts import write_atomically
@@ -66,7 +67,7 @@ def _mute() -> None:
 def opt(
     text:str, # Its help
     *names:str, # Such as --out and -o; none: the parameter's own
-)->object: # What typer takes
+)->Any: # What typer takes
     "An option that shows no default, because None means: as the library has it."
     return typer.Option(*names, help=text, show_default=False)
 
@@ -75,8 +76,8 @@ class Commands(TyperGroup):
     "Commands that all fail in the same way."
 
     def invoke(self,
-        ctx: typer.Context, # The call
-    ) -> object: # What the command returned
+        ctx: Any, # The call, a `typer.Context`
+    ) -> Any: # What the command returned
         "Run a command; a reader that went away is no error."
         try:
             result = super().invoke(ctx)
@@ -141,7 +142,7 @@ def texts_of(
     if len(words) > 1:
         raise ValueError(f'TEXT is one argument, got {len(words)}; put it in quotes: "{" ".join(words)}"')
     if words:
-        sources = [("TEXT", os.fsencode(words[0]))]
+        sources:Iterable = [("TEXT", os.fsencode(words[0]))]
     else:
         sources = chain.from_iterable(named_sources(f, "encode") for f in files) if files else [("<stdin>", stdin_bytes("encode"))]
     for name, content in sources:

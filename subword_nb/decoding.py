@@ -342,7 +342,8 @@ class Stream(_Steps):
         after:Iterable[int]=(), # Ids that came before, such as a prompt; their text is not given out
     ):
         _check_errors(errors)
-        self._over, self._of, self._skipped, self._stages, self._texts = False, *_ways(tok, skip_special_tokens, errors)
+        self._of, self._skipped, self._stages, self._texts = _ways(tok, skip_special_tokens, errors)
+        self._over = False
         self._known = self._moment()
         for i in _ids(after): self.step(i)
 

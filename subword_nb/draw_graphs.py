@@ -7,6 +7,7 @@ __all__ = ['draw_lattice', 'draw_trie', 'draw_splits', 'draw_flow']
 
 # %% ../nbs/04_draw_graphs.ipynb #8f794c6e
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
 
@@ -42,13 +43,13 @@ class _Arc:
         return _chip_width(self.label, self.note)
 
 # %% ../nbs/04_draw_graphs.ipynb #d6e7d40c
-def _arcs(n: int, arcs: list, best) -> list:
+def _arcs(n, arcs, best):
     "Checked arcs."
     best, checked = set(best), []
     for i, arc in enumerate(arcs):
         if not isinstance(arc, (tuple, list)) or len(arc) not in (3, 4):
             raise ValueError(f"arcs[{i}] is {clip(repr(arc), 60)}; expected (start, end, label) or (start, end, label, note)")
-        start, end, label, note = *arc, *[""] * (4 - len(arc))
+        start, end, label, note = (*arc, "")[:4]
         if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= n):
             raise ValueError(f"arcs[{i}] goes from {start!r} to {end!r}; expected 0 <= start < end <= {n}, the length of the text")
         note = f"{note:.2f}".replace("-", "−") if isinstance(note, float) else printable(str(note), " ")
@@ -121,7 +122,7 @@ def _lattice_text(shown: list, arcs: list, title: str) -> str:
 def draw_lattice(
     text: str, # at most 40 characters; position i is before its character i
     arcs: list, # (start, end, label) or (start, end, label, note): pieces over character positions, and a score or a word beside the label
-    best: tuple = (), # places in `arcs` that are drawn strong
+    best: Iterable[int] = (), # places in `arcs` that are drawn strong
     title: str = "", # a line above
 ) -> Svg: # draws itself in Jupyter; `str()` is a drawing in characters
     "Draw the pieces that fit a text as arcs between character positions."

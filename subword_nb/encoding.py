@@ -7,11 +7,14 @@ __all__ = ['TokenMaps', 'WordMaps', 'CharMaps', 'Encoding', 'sequence_ids', 'byt
            'pad_encoding', 'merge_encodings', 'Truncation', 'Padding', 'pair_lengths', 'truncate_pair', 'pad_batch']
 
 # %% ../nbs/42_encoding.ipynb #b99de2d0
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 # %% ../nbs/42_encoding.ipynb #b71c41b7
 _COLUMNS = ("ids", "pieces", "offsets", "offsets_bytes", "word_ids", "type_ids", "special_tokens_mask", "attention_mask")
+_USUAL: Any = None # Left out: `_fill` gives it its usual value
 
 def _whole(path, value, most=2**64 - 1):
     "A whole number, also NumPy's, as Python's; a negative one would count from the end, unnoticed, and is refused."
@@ -26,6 +29,10 @@ def _rows(encoding, sequence_index):
 # %% ../nbs/42_encoding.ipynb #b1370447
 class TokenMaps:
     "From tokens to words, characters and sequences."
+    if TYPE_CHECKING: ids: list[int]; pieces: list[str]; offsets: list[tuple[int,int]]; word_ids: list[int|None]; sequence_ranges: dict[int,tuple[int,int]] # what an `Encoding` has
+    @property
+    def tokens(self)->list[str]: "The pieces, under Hugging Face's name."; return self.pieces
+
     def token_to_sequence(self,
         token_index:int, # Position of a token
     )->int|None: # Which of the texts it belongs to; None for what stands around them
@@ -51,6 +58,10 @@ class TokenMaps:
 # %% ../nbs/42_encoding.ipynb #5980b8e2
 class WordMaps:
     "From words and characters to tokens."
+    if TYPE_CHECKING: offsets: list[tuple[int,int]]; word_ids: list[int|None] # what an `Encoding` has
+    @property
+    def words(self)->list[int|None]: "The word ids, under Hugging Face's older name."; return self.word_ids
+
     def word_to_tokens(self,
         word_index:int, # Number of a pre-token
         sequence_index:int=0, # In which of the texts
@@ -73,6 +84,8 @@ class WordMaps:
 # %% ../nbs/42_encoding.ipynb #0f9c68e3
 class CharMaps:
     "From characters to tokens and words."
+    if TYPE_CHECKING: offsets: list[tuple[int,int]]; token_to_word: Callable[[int],int|None] # what an `Encoding` has
+
     def char_to_token(self,
         char_pos:int, # Position of a character in the original text
         sequence_index:int=0, # In which of the texts
@@ -93,25 +106,27 @@ class CharMaps:
 @dataclass(repr=False)
 class Encoding(TokenMaps, WordMaps, CharMaps):
     "An encoded text: lists of one length, an entry per token."
-    ids: list = field(default_factory=list) # Numbers for the model
-    pieces: list = field(default_factory=list) # Spelling of each in the vocabulary
-    offsets: list = field(default_factory=list) # (start, end) of each in its text, in characters
-    offsets_bytes: list|None = None # The same in UTF-8 bytes; None: every character is one byte wide
-    word_ids: list|None = None # Number of the pre-token in its text; None for what is in none
-    type_ids: list|None = None # What a model is told about the text that a token belongs to
-    special_tokens_mask: list|None = None # 1 for what stands around the texts
-    attention_mask: list|None = None # 0 for padding
-    overflowing: list = field(default_factory=list) # Encodings of what truncation cut off
-    sequence_ranges: dict = field(default_factory=dict) # Number of a text → first position and the one after its last; empty: one text, everywhere
+    ids: list[int] = field(default_factory=list) # Numbers for the model
+    pieces: list[str] = field(default_factory=list) # Spelling of each in the vocabulary
+    offsets: list[tuple[int,int]] = field(default_factory=list) # (start, end) of each in its text, in characters
+    offsets_bytes: list[tuple[int,int]] = _USUAL # The same in UTF-8 bytes; None: every character is one byte wide
+    word_ids: list[int|None] = _USUAL # Number of the pre-token in its text; None for what is in none
+    type_ids: list[int] = _USUAL # What a model is told about the text that a token belongs to
+    special_tokens_mask: list[int] = _USUAL # 1 for what stands around the texts
+    attention_mask: list[int] = _USUAL # 0 for padding
+    overflowing: list["Encoding"] = field(default_factory=list) # Encodings of what truncation cut off
+    sequence_ranges: dict[int,tuple[int,int]] = field(default_factory=dict) # Number of a text → first position and the one after its last; empty: one text, everywhere
 
     def __post_init__(self): _fill(self)
     def __len__(self): return len(self.ids)
     def __repr__(self): return _line(self)
     def _repr_html_(self): return _table(self)
-    tokens = property(lambda self: self.pieces, doc="The pieces, under Hugging Face's name.")
-    words = property(lambda self: self.word_ids, doc="The word ids, under Hugging Face's older name.")
-    n_sequences = property(lambda self: len(self.sequence_ranges) or 1, doc="How many texts it holds.")
-    sequence_ids = property(lambda self: sequence_ids(self), doc="The text of each token, from 0 on; None for what stands around them.")
+    if TYPE_CHECKING: truncate, pad, merge = truncate_encoding, pad_encoding, staticmethod(merge_encodings) # noqa: F821 (they are defined below)
+
+    @property
+    def n_sequences(self)->int: "How many texts it holds."; return len(self.sequence_ranges) or 1
+    @property
+    def sequence_ids(self)->list[int|None]: "The text of each token, from 0 on; None for what stands around them."; return sequence_ids(self)
 
     def to_dict(self)->dict: # Lists by name, `sequence_ids` among them
         "Plain data, ready for JSON."
@@ -129,9 +144,9 @@ def _fill(e):
 
 def sequence_ids(
     encoding:Encoding, # An encoding
-)->list: # Per token the number of its text, from 0 on; None for what stands around the texts
+)->list[int|None]: # Per token the number of its text, from 0 on; None for what stands around the texts
     "Which text each token belongs to."
-    out = [None] * len(encoding)
+    out:list[int|None] = [None] * len(encoding)
     for s in range(encoding.n_sequences):
         start, stop = _rows(encoding, s)
         out[start:stop] = [s] * (stop - start)
@@ -367,7 +382,7 @@ def truncate_pair(
     if room < 0 or over <= 0 and room: return list(encodings)
     if room == 0: return [cut(e, 0) for e in encodings]
     if truncation.strategy == "longest_first":
-        return [cut(e, n) for e, n in zip(encodings, pair_lengths(*lengths, room) if len(lengths) == 2 else [room])]
+        return [cut(e, n) for e, n in zip(encodings, pair_lengths(lengths[0], lengths[1], room) if len(lengths) == 2 else [room])]
     at = ["only_first", "only_second"].index(truncation.strategy)
     if at >= len(encodings): raise ValueError("strategy='only_second' needs a second text, and there is one text; pass a pair or another strategy")
     if lengths[at] <= over: raise ValueError(f"strategy={truncation.strategy!r}: {over} tokens must go, and that text has {lengths[at]}; pass a larger max_length or strategy='longest_first'")
@@ -379,6 +394,6 @@ def pad_batch(
     padding:Padding, # How long they become
 )->list: # As many, of one length unless some are longer than a fixed one
     "Pad a batch."
-    length = max(map(len, encodings), default=0) if padding.strategy == "longest" else padding.strategy
+    length:Any = max(map(len, encodings), default=0) if padding.strategy == "longest" else padding.strategy
     if padding.pad_to_multiple_of: length += -length % padding.pad_to_multiple_of
     return [pad_encoding(e, length, padding.direction, padding.pad_id, padding.pad_type_id, padding.pad_piece) for e in encodings]

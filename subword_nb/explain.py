@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from .alignment import Aligned
 from .bpe_explain import BPEReason, Merge, Symbol, explain_bpe
@@ -131,7 +132,7 @@ def explain_nmt(
 def reason_for(
     model, # A model of any kind
     pretoken:str, # One pre-token, as the model is given it
-)->object: # A reason: `kind`, `pieces` and `to_dict()`
+)->Any: # A reason: `kind`, `pieces` and `to_dict()`
     "Why a model splits a pre-token as it does."
     room = lambda name: import_module(f"subword_nb.{name}")
     names = {k.__name__ for k in type(model).__mro__}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fractions import Fraction
 from html import escape
+from typing import Any
 
 from .draw import cell_width, clip, draw_bars, draw_merge_tree, printable
 from .text import CHAR2BYTE, encode_text, from_visible, to_visible
@@ -151,7 +152,7 @@ class TrainingExplanation:
 
     def plot(self,
         ax=None, # A matplotlib axis; None: a new one
-    )->object: # The axis
+    )->Any: # The axis
         "Draw the piece among all others: merges by their worth, rounds by probability."
         return _plot(self, ax)
 
@@ -296,7 +297,7 @@ def _spelling(tok, trace, piece):
     if piece in trace.facts["pieces"] or piece in tok.piece2id or not trace.counts.bytewise or all(c in CHAR2BYTE for c in piece): return piece
     return to_visible(encode_text(piece))
 
-def _trace_of(tok, trace):
+def _trace_of(tok, trace)->TrainingTrace:
     "The trace to look into."
     if trace is None: trace = getattr(tok.training, "trace", None)
     if trace is None: raise ValueError("this tokenizer has no trace of its training; train with Tokenizer.train(..., trace=True), or pass trace=, a file that trace=\"FILE\" wrote")
@@ -310,7 +311,7 @@ def explain_training(
 )->TrainingExplanation: # Its `to_dict()` is plain data; it draws itself
     "When and why a piece came into the vocabulary."
     trace = _trace_of(tok, trace)
-    piece = _spelling(tok, trace, piece)
+    piece = str(_spelling(tok, trace, piece))
     f, kinds = trace.facts, {"bpe": _merge_kind, "wordpiece": _merge_kind, "unigram": _unigram_kind, "wordlevel": _word_kind}
     if piece in f["special"]: kind, facts = "special", {}
     elif piece in f["defined"]: kind, facts = "defined", {}

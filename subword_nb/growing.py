@@ -8,6 +8,7 @@ __all__ = ['kept_pieces', 'truncate', 'extend', 'train_new']
 # %% ../nbs/55_growing.ipynb #4d37ec63
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 from .bpe import join_pair
 from .bpe_encode import BPE
@@ -21,6 +22,8 @@ from .unigram_encode import Unigram
 from .vocab import AddedToken
 from .wordlevel import WordLevel
 from .wordpiece_encode import WordPiece
+
+if TYPE_CHECKING: _Tok = TypeVar("_Tok", bound=Engine)
 
 # %% ../nbs/55_growing.ipynb #6121ea22
 def kept_pieces(
@@ -61,18 +64,18 @@ def _in_order(merges, first, prefix):
 
 # %% ../nbs/55_growing.ipynb #06cffb96
 def truncate(
-    tok:Engine, # A `Tokenizer`
+    tok:"_Tok", # A `Tokenizer`
     vocab_size:int, # So many pieces are to be left, special tokens among them
     source=None, # For Unigram: the corpus, or counts, to prune with
     **options, # Those of `train` that a corpus needs, such as `field`
-)->Engine: # A new one, with the ids from 0 on
+)->"_Tok": # A new one, with the ids from 0 on
     "The tokenizer that training to a smaller size would have given."
     if isinstance(tok.model, Unigram): return _pruned(tok, vocab_size, source, options)
     if source is not None: raise ValueError("source is for Unigram; this model is cut without one")
     if not isinstance(tok.model, (BPE, WordPiece, WordLevel)): tok = _in_parts(tok)
     added = [t.content for t, _ in tok.added_tokens]
     kept, merges = kept_pieces(tok.model, added, vocab_size)
-    order = sorted({*kept, *added}, key=tok.piece2id.get)
+    order = sorted({*kept, *added}, key=tok.piece2id.__getitem__)
     ids, inside = {p: i for i, p in enumerate(order)}, set(kept)
     model = replace(tok.model, piece2id={p: i for p, i in ids.items() if p in inside}, **({"merges": merges} if isinstance(tok.model, BPE) else {}))
     return _with_model(tok, model, ids, _cut_report(tok, model, len(ids)))
@@ -106,11 +109,11 @@ def _renumbered(processor, ids):
 
 # %% ../nbs/55_growing.ipynb #827c248c
 def extend(
-    tok:Engine, # A `Tokenizer` with a BPE, WordPiece or word-level model
+    tok:"_Tok", # A `Tokenizer` with a BPE, WordPiece or word-level model
     source, # A corpus, or counts, as for `train`
     vocab_size:int, # So many pieces are to be there, special tokens among them
     **options, # Those of `train` that its algorithm and the corpus take, such as `tie_break` or `field`; the same as in the first run
-)->Engine: # A new one; all ids stay
+)->"_Tok": # A new one; all ids stay
     "Go on learning where a tokenizer ended."
     if isinstance(tok.model, Unigram): raise ValueError("a Unigram vocabulary is pruned from above and cannot grow: train a larger one, or make a new one with train_new")
     if not isinstance(tok.model, (BPE, WordPiece, WordLevel)): tok = _in_parts(tok)
@@ -192,12 +195,12 @@ def _learned_again(tok, kind, source, vocab_size, options):
 
 # %% ../nbs/55_growing.ipynb #c631eb79
 def train_new(
-    tok:Engine, # A `Tokenizer`
+    tok:"_Tok", # A `Tokenizer`
     source, # A corpus, or counts, as for `train`
     vocab_size:int|None=None, # Number of pieces, special tokens included; None: as many as there are
     special_tokens:Iterable=(), # More special tokens, behind those that there are
     **options, # Those of `train`, such as `min_frequency` or `progress`; options of the model stay if they are not given
-)->Engine: # A new one
+)->"_Tok": # A new one
     "A tokenizer like another, with a vocabulary for other text."
     if not isinstance(tok.model, (BPE, WordPiece, WordLevel)) and type(tok.model) is not Unigram: tok = _in_parts(tok)
     kind, extra = _kind_of(tok), [t if isinstance(t, AddedToken) else AddedToken(t) for t in special_tokens]

@@ -132,7 +132,8 @@ def viterbi(
 )->tuple[list[Node],float]: # The best path and its score
     "The best path, one look at each node."
     n = len(lattice.text)
-    best, last = [0.0] + [-math.inf] * n, [None] * (n + 1)
+    best = [0.0] + [-math.inf] * n
+    last:list = [None] * (n + 1)
     for end in range(1, n + 1):
         for node in lattice.end_nodes[end]:
             score = best[node.start] + node.score

@@ -8,7 +8,7 @@ __all__ = ['TextCost', 'text_cost', 'UnigramCost', 'unigram_cost']
 # %% ../nbs/86_measure.ipynb #a76622c3
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .engine import Engine
 
@@ -37,7 +37,8 @@ def text_cost(
 )->TextCost: # Sums over all texts
     "Count what texts cost with a tokenizer."
     if isinstance(texts, (str, bytes)): raise ValueError("texts is one text; pass a list of texts, such as [text]")
-    unk = tok.piece2id.get(getattr(tok.model, "unk_piece", None))
+    unk:Any = getattr(tok.model, "unk_piece", None)
+    unk = tok.piece2id.get(unk)
     characters = words = tokens = unknown = 0
     for text in texts:
         ids = tok.encode(text, add_special_tokens=False)

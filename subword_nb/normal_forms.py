@@ -33,7 +33,7 @@ def _inert(version=unicodedata.unidata_version):
 # %% ../nbs/05_normal_forms.ipynb #e18d3b78
 def nfd_ref(
     text:str, # Any text
-    form:str="NFD", # "NFD", or "NFKD" to decompose compatible characters too
+    form="NFD", # "NFD", or "NFKD" to decompose compatible characters too
 )->str: # The text decomposed, marks in canonical order
     "Decompose each character, then swap neighbouring marks until their classes do not fall."
     out = [d for c in text for d in (c if _inert().match(c) else unicodedata.normalize(form, c))]
@@ -43,7 +43,7 @@ def nfd_ref(
         done = True
         for i in range(len(out) - 1):
             if classes[i] > classes[i + 1] > 0:
-                for row in (out, classes): row[i], row[i + 1] = row[i + 1], row[i]
+                out[i], out[i + 1], classes[i], classes[i + 1] = out[i + 1], out[i], classes[i + 1], classes[i]
                 done = False
     return "".join(out)
 
@@ -67,7 +67,7 @@ def _check_text(text):
 
 def normal_form(
     text:str, # Any text
-    form:str="NFC", # "NFC", "NFD", "NFKC" or "NFKD"
+    form="NFC", # "NFC", "NFD", "NFKC" or "NFKD"
 )->str: # The text in that form, as HF tokenizers gives it
     "Normalize as Unicode 9.0 does, in time proportional to the text."
     _check_text(text)

@@ -39,7 +39,7 @@ def normalized(
 )->Iterator[tuple[Aligned,str|None]]: # As for `parts`
     "Normalize a part, and cut it at the tokens that are looked for then."
     if c.norm is not None: part = c.norm.align(part)
-    for a, b, token in c.late.spans(part.text): yield part.slice(a, b), token and token.content
+    for a, b, token in c.late.spans(part.text): yield part.slice(a, b), token.content if token else None
 
 # %% ../nbs/47_pipeline.ipynb #02a0e5b2
 class Placed(NamedTuple):
@@ -49,12 +49,14 @@ class Placed(NamedTuple):
     offsets: list # (start, end) of each
     splits: list # Number of the pre-token, or added token, that each belongs to
 
+_MOST_PLACED = 1 << 16 # A memory of places starts anew when it holds so many spans
+
 def _tokens_of(c, pretoken, chance):
     "The ids, pieces and places of the tokens of a pre-token, which are remembered unless they are chance."
     if chance is None and (found := c.placed.get(pretoken)) is not None: return found
     row = tokens(c.model, pretoken, *chance or ())
     found = [t.id for t in row], [t.piece for t in row], [(t.start, t.end) for t in row]
-    if len(c.placed) >= 1 << 16: c.placed.clear()
+    if len(c.placed) >= _MOST_PLACED: c.placed.clear()
     if chance is None and len(pretoken) <= 256: c.placed[pretoken] = found
     return found
 
@@ -91,7 +93,7 @@ def _word(c, word):
     out, part = Placed([], [], [], []), Aligned(word, None, 1) # not at the start of the text
     n = _place(c, c.path.later.align(part) if c.path.later else part, out, 0)
     found = out._replace(offsets=[(a - 1, b - 1) for a, b in out.offsets]), n
-    if len(c.rows) >= 1 << 16: c.rows.clear()
+    if len(c.rows) >= _MOST_PLACED: c.rows.clear()
     if len(word) <= 256: c.rows[word] = found
     return found
 
@@ -366,7 +368,7 @@ def call(
     padding = _padding_of(tok, padding, max_length, pad_to_multiple_of, padding_side, pad_piece)
     columns = ([texts], None if pairs is None else [pairs]) if alone else (list(texts), pairs)
     chance = chances(tok, dropout, seed, None if alone else len(columns[0]))
-    rows = _finished(tok, _encoded(tok, *columns, is_split_into_words, allowed_special, disallowed_special, chance, "strict"), add_special_tokens, truncation, padding)
+    rows = _finished(tok, _encoded(tok, columns[0], columns[1], is_split_into_words, allowed_special, disallowed_special, chance, "strict"), add_special_tokens, truncation, padding)
     return _batch(rows, wanted, alone and return_tensors is None, return_overflowing_tokens, return_tensors is not None)
 
 # %% ../nbs/47_pipeline.ipynb #b88a5c46

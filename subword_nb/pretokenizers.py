@@ -131,7 +131,7 @@ def _metaspace_split(self, aligned):
 @dataclass(frozen=True)
 class Sequence(PreTokenizer):
     "Pre-tokenizers one after the other, each splitting the pieces of the one before."
-    pretokenizers:tuple # The steps, in order
+    pretokenizers:tuple|list # The steps, in order
 
     def __post_init__(self):
         steps = tuple(self.pretokenizers)
@@ -180,7 +180,7 @@ def _sequence_raw(self, text, first):
 
 # %% ../nbs/12_pretokenizers.ipynb #358a3759
 def spells_bytes(
-    pre:PreTokenizer, # A pre-tokenizer
+    pre:PreTokenizer|None, # A pre-tokenizer
 )->bool: # True if its pieces are bytes spelled in the visible alphabet
     "Does a pre-tokenizer, as those of byte-level tokenizers do, spell bytes?"
     return isinstance(pre, ByteLevel) or isinstance(pre, Sequence) and any(map(spells_bytes, pre.pretokenizers))
@@ -215,7 +215,7 @@ def _checked_spans(found, n, function):
     return out
 
 # %% ../nbs/12_pretokenizers.ipynb #b321b0d1
-_MADE = {"deepseek": lambda: Sequence(map(Split, DEEPSEEK)), "whitespace": Whitespace, "whitespace_split": WhitespaceSplit, "bert": BertPreTokenizer, "metaspace": Metaspace,
+_MADE = {"deepseek": lambda: Sequence([*map(Split, DEEPSEEK)]), "whitespace": Whitespace, "whitespace_split": WhitespaceSplit, "bert": BertPreTokenizer, "metaspace": Metaspace,
          "punctuation": Punctuation, "digits": Digits, "unicode_scripts": UnicodeScripts}
 
 def _refuse_word(spec):
@@ -288,7 +288,7 @@ def _read_callable(options, path, allow_code):
     if not allow_code: raise ValueError(f"{path}.function: the file wants to run {options['function']!r}; pass allow_code=True if you trust it")
     return Callable(options["function"])
 
-_READERS = { # type → (maker, option → its kinds, options that must be given)
+_READERS: dict[str, tuple] = { # type → (maker, option → its kinds, options that must be given)
     "ByteLevel": (lambda o, path: ByteLevel(**o), {"add_prefix_space": bool, "trim_offsets": bool, "use_regex": bool}, ("add_prefix_space", "trim_offsets")),
     "Split": (_read_split, {"pattern": dict, "behavior": str, "invert": bool}, ("pattern", "behavior", "invert")),
     "Whitespace": (lambda o, path: Whitespace(), {}, ()),

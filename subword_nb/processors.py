@@ -8,7 +8,8 @@ __all__ = ['Processed', 'fill', 'Processor', 'default_process', 'BertProcessing'
 
 # %% ../nbs/43_processors.ipynb #9161509f
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .encoding import Encoding, merge_encodings
 
@@ -61,6 +62,10 @@ def _labelled(encodings):
 # %% ../nbs/43_processors.ipynb #e0fd4c02
 class _Processing:
     "Post-processing of encodings."
+    if TYPE_CHECKING: # what each kind has
+        def _n_added(self, paired): return 0
+        def _parts(self, encodings, add_special_tokens): return encodings
+
     def process(self,
         encodings:list, # The encoding of one text, or of two
         add_special_tokens:bool=True, # False leaves the special tokens out
@@ -119,7 +124,7 @@ class Processor(_Processing):
     def to_dict(self)->dict: # Its type and options
         "How tokenizer.json describes this post-processor."
         listed = lambda v: [p.to_dict() for p in v] if v and isinstance(v[0], Processor) else list(v)
-        options = {f.name: getattr(self, f.name) for f in fields(self)}
+        options = {f.name: getattr(self, f.name) for f in fields(cast(Any, self))}
         return {"type": type(self).__name__} | {k: listed(v) if isinstance(v, tuple) else v for k, v in options.items()}
 
 # %% ../nbs/43_processors.ipynb #21c5a6f1
@@ -249,9 +254,9 @@ def _one(pair):
 @dataclass(frozen=True)
 class TemplateProcessing(Processor):
     "Any template."
-    single: tuple = "$A" # For one text: "[CLS] $A [SEP]", a list of such words, or steps (name, type id) where "A" is the text
-    pair: tuple = "$A:0 $B:1" # For two texts; "A" and "B"
-    special_tokens: dict = () # name → {"ids": [...], "tokens": [...]}, or a list of (name, id)
+    single: tuple|list|str = "$A" # For one text: "[CLS] $A [SEP]", a list of such words, or steps (name, type id) where "A" is the text
+    pair: tuple|list|str = "$A:0 $B:1" # For two texts; "A" and "B"
+    special_tokens: Any = () # name → {"ids": [...], "tokens": [...]}, or a list of (name, id)
 
     def __post_init__(self):
         spelled = self.pair != () and (isinstance(self.pair, str) or all(isinstance(w, str) for w in self.pair))
@@ -303,7 +308,7 @@ def _check_template(template, both):
 def template(
     single:str|list="$A", # Words for one text: "[CLS] $A [SEP]"
     pair:str|list="$A:0 $B:1", # Words for two texts: "[CLS] $A [SEP] $B:1 [SEP]:1"
-    special_tokens:list=(), # (name, id) of each
+    special_tokens:Iterable=(), # (name, id) of each
 )->TemplateProcessing: # The post-processor
     "A template from words."
     return TemplateProcessing(single, pair, special_tokens)
@@ -312,7 +317,7 @@ def template(
 @dataclass(frozen=True)
 class Sequence(Processor):
     "Post-processors one after the other."
-    processors: tuple = () # In order
+    processors: tuple|list = () # In order
 
     def __post_init__(self):
         object.__setattr__(self, "processors", tuple(self.processors))
@@ -350,7 +355,7 @@ def _template_from(d, path):
 
 # %% ../nbs/43_processors.ipynb #c77a2952
 _DEEPEST = 62 # Sequences within each other, as far as Hugging Face's reader goes
-_FIELDS = {"ByteLevel": (ByteLevel, {"add_prefix_space": bool, "trim_offsets": bool, "use_regex": bool}, ("add_prefix_space", "trim_offsets")),
+_FIELDS: dict[str, tuple] = {"ByteLevel": (ByteLevel, {"add_prefix_space": bool, "trim_offsets": bool, "use_regex": bool}, ("add_prefix_space", "trim_offsets")),
     "BertProcessing": (BertProcessing, {"sep": list, "cls": list}, ("sep", "cls")),
     "RobertaProcessing": (RobertaProcessing, {"sep": list, "cls": list, "trim_offsets": bool, "add_prefix_space": bool}, ("sep", "cls", "trim_offsets", "add_prefix_space")),
     "TemplateProcessing": (None, {"single": list, "pair": list, "special_tokens": dict}, ("single", "pair", "special_tokens")),

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .bpe_explain import BPEReason, Merge, Symbol
 from .lattice import build_lattice, lengths_by_first, viterbi
@@ -199,7 +199,7 @@ class Stretch(NamedTuple):
     "A part of a text and why it was split so."
     start: int # Its first character, in code points of the text
     end: int # Behind its last character
-    reason: object # Its reason; places in it are those of the stretch
+    reason: Any # Its reason; places in it are those of the stretch
 
 def explain_stretches(
     model:SentencePieceModel, # One of the four models

@@ -105,8 +105,7 @@ def part_tokens(
     "The tokens of a split."
     out, at = [], 0
     for known, run in groupby(parts, model.known.__contains__):
-        if not known and not model.byte_fallback: run = ["".join(run)]
-        for part in run:
+        for part in run if known or model.byte_fallback else ["".join(run)]:
             end = at + len(part)
             if known: out.append(Token(model.known[part], part, at, end))
             elif model.byte_fallback: out += [Token(model.piece2id[_BYTES[b]], _BYTES[b], at, end) for b in encode_text(part)]
@@ -388,12 +387,12 @@ def merges_of(
     model:SentencePieceBPE, # The model
 )->Merges: # Each joined piece is in one of the three lists
     "The one list of merges that a BPE model's scores stand for."
-    found, ranks, special = Merges([], [], []), model._ranks, set(model.user_defined)
+    found, ranks, special = Merges([], [], []), vars(model)["_ranks"], set(model.user_defined)
     order = sorted(ranks, key=ranks.get)
     twice = {a for a, b in zip(map(ranks.get, order), map(ranks.get, order[1:])) if a == b}
     for piece in order:
         parts = _merged(model, piece, longest=len(piece) - 1)
-        if ranks[piece] in twice or piece in model._spare: found.doubtful.append(piece)
+        if ranks[piece] in twice or piece in vars(model)["_spare"]: found.doubtful.append(piece)
         elif len(parts) != 2 or special & {piece, *parts}: found.whole.append(piece)
         elif any(p not in model.known for p in parts): found.doubtful.append(piece)
         else: found.merges.append(tuple(parts))

@@ -12,12 +12,13 @@ import codecs
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from itertools import groupby, islice, repeat
+from typing import Any
 
 from .alignment import Aligned
 from .charsmap import NESTED, Charsmap, charsmap_rules, longest_prefix, read_charsmap, unit_parts
 from .decoders import Decoder
+from .forks import cached_property
 from .normalizers import Normalizer
 from .sentencepiece_wire import CONTROL, UNKNOWN, USER_DEFINED, ModelProto
 
@@ -218,7 +219,7 @@ class SentencePieceNormalizer(Normalizer):
         return write_chunks(chunks_ref(text, charsmap_rules(self.charsmap) if self.charsmap else {}, self.user_defined), *self._flags)[0]
 
 # %% ../nbs/62_sentencepiece_text.ipynb #0e55edb9
-_FLAGS = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces", "treat_whitespace_as_suffix")
+_FLAGS: tuple[str,...] = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces", "treat_whitespace_as_suffix")
 
 def _check_texts(d, name):
     "Refuse what is no collection of strings; keep it as a tuple."
@@ -254,7 +255,7 @@ def sentencepiece_decode_ref(
     "Turn pieces into text, piece after piece."
     out, prefixed = "", True
     for is_byte, run in groupby(pieces, lambda p: decoder.byte_fallback and p in _BYTES):
-        if is_byte: out += _lost(bytes(map(_BYTES.get, run)).decode("utf-8", "surrogateescape"))
+        if is_byte: out += _lost(bytes(map(_BYTES.__getitem__, run)).decode("utf-8", "surrogateescape"))
         else:
             for piece in run:
                 if piece in decoder.control: continue
@@ -341,7 +342,7 @@ class SentencePieceDecoder(Decoder):
     byte_fallback:bool = False # Are <0x00> … <0xFF> bytes?
     add_dummy_prefix:bool = True # A space was put in front, and goes
     remove_extra_whitespaces:bool = True # Spaces at the beginning go
-    denormalizer:SentencePieceNormalizer|bytes = b"" # What is done to the whole text in the end: a character map, or a normalizer; b"": nothing
+    denormalizer:Any = b"" # What is done to the whole text in the end: a character map, or a normalizer; b"": nothing
 
     def __post_init__(self): _check_decoder(self)
     def __reduce__(self): return type(self), tuple(getattr(self, f.name) for f in fields(self))
@@ -386,7 +387,7 @@ def sentencepiece_normalizer(
     proto:ModelProto, # A model as it is read
 )->SentencePieceNormalizer: # As the model wants texts
     "The normalizer that a model asks for."
-    return SentencePieceNormalizer(proto.normalizer("precompiled_charsmap"), *map(proto.normalizer, _FLAGS[:3]), proto.trainer("treat_whitespace_as_suffix"),
+    return SentencePieceNormalizer(proto.normalizer("precompiled_charsmap"), proto.normalizer(_FLAGS[0]), proto.normalizer(_FLAGS[1]), proto.normalizer(_FLAGS[2]), proto.trainer("treat_whitespace_as_suffix"),
                                    tuple(p.piece for p in proto.pieces if p.type == USER_DEFINED))
 
 def sentencepiece_decoder(
@@ -396,4 +397,4 @@ def sentencepiece_decoder(
     unk, blob = [p.piece for p in proto.pieces if p.type == UNKNOWN], proto.denormalizer("precompiled_charsmap")
     undone = SentencePieceNormalizer(blob, *map(proto.denormalizer, _FLAGS[:3])) if blob else b""
     return SentencePieceDecoder(unk[0] if unk else "<unk>", proto.trainer("unk_surface").split("\0")[0], tuple(p.piece for p in proto.pieces if p.type == CONTROL),
-                                proto.trainer("byte_fallback"), *map(proto.normalizer, _FLAGS[:2]), undone)
+                                proto.trainer("byte_fallback"), proto.normalizer(_FLAGS[0]), proto.normalizer(_FLAGS[1]), undone)

@@ -9,7 +9,7 @@ __all__ = ['Cuts', 'pretokens_ref', 'byte_level_scanner', 'match_scanner', 'spac
 # %% ../nbs/49_span_cuts.ipynb #2341a49a
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .normalizers import Normalizer, Prepend, Replace, Sequence as Normalizers
 from .pretokenizers import BertPreTokenizer, ByteLevel, Metaspace, PreTokenizer, Sequence, Split, Whitespace, WhitespaceSplit, WholeText, looks_at_start
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # %% ../nbs/49_span_cuts.ipynb #c41387ac
 class Cuts(NamedTuple):
     "How raw text is cut into spans that can be normalized and split one by one."
-    scanner: object # What cuts, a `Scanner`
+    scanner: Any # What cuts, a `Scanner`
     pretokens: Callable|None = None # span (bytes) → its pre-tokens (text); None: a span is a pre-token, spelled as it stands
     opening: Callable|None = None # (part as bytes, does it open the text?) → what is put before it
     normalize: Callable|None = None # Text → text, for the whole text before it is cut; None: nothing
@@ -48,7 +48,7 @@ def byte_level_scanner(
 
 def match_scanner(
     split:Split, # A Split
-)->object|None: # A scanner; None if there is none
+)->Any|None: # A scanner; None if there is none
     "The scanner of a Split that keeps all matches of a pattern."
     if isinstance(split.pattern, dict) and "Regex" not in split.pattern or (split.behavior, split.invert) not in (("isolated", False), ("removed", True)): return None
     return _pattern_scanner(split.pattern["Regex"] if isinstance(split.pattern, dict) else split.pattern, split.dialect, split.invert)
@@ -95,7 +95,7 @@ def space_marks(
     return Marked(b" " * (pre.prepend_scheme != "never"), (b" ", "▁".encode()), pre.prepend_scheme == "first")
 
 def flat_steps(
-    step:object, # A normalizer, a pre-tokenizer, a sequence of them, or None
+    step:Any, # A normalizer, a pre-tokenizer, a sequence of them, or None
 )->list: # Sequences unfolded, in order
     "The steps of a component in a row."
     inner = getattr(step, "normalizers", None) or getattr(step, "pretokenizers", None) if isinstance(step, (Normalizers, Sequence)) else None

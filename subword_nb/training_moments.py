@@ -58,7 +58,7 @@ def merge_facts_ref(
     pairs, single, ids = count_pairs(splits, counts), count_symbols(splits, counts), {p: i for i, p in enumerate(raw)}
     by_score, place = trace.facts["kind"] == "wordpiece", {pair: i for i, pair in enumerate(pairs)}
     worth = {(a, b): Fraction(n, single[a] * single[b]) if by_score else n for (a, b), n in pairs.items() if n >= option["least"] and size[a] + size[b] <= option["longest"]}
-    keys = {"ids": lambda p: [ids[x] for x in p], "bytes": lambda p: [piece_bytes(x) for x in p], "first": place.get}
+    keys:dict = {"ids": lambda p: [ids[x] for x in p], "bytes": lambda p: [piece_bytes(x) for x in p], "first": place.get}
     order = sorted(worth, key=lambda p: (-worth[p], keys[option["rule"]](p)))
     a, b = pair = tuple(raw[i] for i in trace.arrays["merges"][step].tolist())
     piece = join_pair(a, b, prefix)

@@ -8,9 +8,10 @@ __all__ = ['TrainingTrace', 'save_trace', 'load_trace', 'Recorder', 'make_trace'
 # %% ../nbs/53a_training_trace.ipynb #bd8502ca
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 from .counts import FlatCounts, flatten_counts, write_atomically
 from .text import to_visible
@@ -102,7 +103,7 @@ class Recorder:
         watch:Callable|None=None, # Who else is told
         path:bool|str|os.PathLike=False, # A file for the trace; True or False: none
     ):
-        self.watch, self.path, self.state, self.before, self.seeds, self.rounds, self.final = watch, _checked_path(path), None, None, None, [], None
+        self.watch, self.path, self.rounds, (self.state, self.before, self.seeds, self.final) = watch, _checked_path(path), [], cast(Any, [None] * 4)
     def __call__(self, done, total, what, state):
         "Keep what the last snapshot is made of; hand on."
         if what == "merging": self.state = state
@@ -171,7 +172,7 @@ def make_trace(
     bytewise:bool, # Are they of bytes?
     learned, # What the recipe returned: a model, why training ended, and a history
     special:list, # Special tokens, first ids first
-    initial:list=(), # `initial_alphabet` as symbols
+    initial:Iterable=(), # `initial_alphabet` as symbols
     options:dict|None=None, # Options of the recipe by name; those that are no plain values are left out
 )->TrainingTrace: # Of the run that has just ended
     "Put a trace together."

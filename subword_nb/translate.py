@@ -37,7 +37,7 @@ def normalizer_steps(
     norm:SentencePieceNormalizer, # What SentencePiece does to a text
 )->list: # Normalizers that tokenizer.json knows, in order
     "SentencePiece's normalization as steps."
-    steps = [normalizers.Precompiled(norm.charsmap)] if norm.charsmap else []
+    steps:list = [normalizers.Precompiled(norm.charsmap)] if norm.charsmap else []
     if norm.remove_extra_whitespaces:
         at_end = r"[ ▁]+\z" if norm.escape_whitespaces else r" +\z"
         steps += [normalizers.Replace(pattern, new, True) for pattern, new in ((r"\A +", ""), (" {2,}", " "), (at_end, ""))]

@@ -128,7 +128,7 @@ def unigram_train_ref(
         if n <= vocab_size: return UnigramVocabulary(list(scores), list(scores.values()), history, ended)
         losses = removal_losses(counts, scores)
         keep = max(vocab_size, min(n - 1, math.ceil(n * shrinking_factor)))
-        for piece in sorted(losses, key=losses.get)[:n - keep]: del pieces[piece]
+        for piece in sorted(losses, key=losses.__getitem__)[:n - keep]: del pieces[piece]
 
 # %% ../nbs/31_unigram.ipynb #d6870530
 def choose_characters(
@@ -164,7 +164,7 @@ def reserved_pieces(
     byte_fallback:bool, # Are there byte pieces?
 )->list[str]: # All of them, in the order of their ids
     "The pieces that are not learned, in the order of their ids."
-    pieces = special + [unk_piece] * (unk_piece is not None and unk_piece not in special) + defined
+    pieces = special + ([unk_piece] if unk_piece is not None and unk_piece not in special else []) + defined
     pieces += [f"<0x{b:02X}>" for b in range(256) if byte_fallback]
     for p in pieces:
         if not isinstance(p, str) or not p: raise ValueError(f"{p!r} is not a piece; special tokens, the unknown and user-defined pieces have at least one character")

@@ -109,18 +109,20 @@ def logs(
     low = m < 0.7071067811865476
     m, e = np.where(low, m + m, m), e - low
     z = (m - 1.0) / (m + 1.0)
-    w, h = z * z, 0.0
+    w = z * z
+    h:np.ndarray|float = 0.0
     for k in range(23, 0, -2): h = h * w + 1.0 / k
     return e * LN2[0] + (2.0 * z * h + e * LN2[1])
 
 # %% ../nbs/32_unigram_em.ipynb #11dcd52f
 def exps(
-    x:"np.ndarray", # Floats
+    x:"np.ndarray|float", # Floats
 )->"np.ndarray": # e to the power of each
     "Powers of e, by + - * alone."
     import numpy as np
     n = np.rint(x * 1.4426950408889634)
-    r, h = (x - n * LN2[0]) - n * LN2[1], 1.0
+    r = (x - n * LN2[0]) - n * LN2[1]
+    h:np.ndarray|float = 1.0
     for k in range(16, 0, -1): h = h * r / k + 1.0
     return np.ldexp(h, n.astype(np.int64))
 

@@ -154,7 +154,7 @@ def unigram_encode(
     parts, end = [], len(pretoken)
     while end: parts.append(pretoken[begin[end]:end]); end = begin[end]
     parts.reverse()
-    ids = [*map(model.known.get, parts)]
+    ids:list = [*map(model.known.get, parts)]
     return part_ids(model, parts) if None in ids else ids
 
 # %% ../nbs/37_unigram_encode.ipynb #660089cb

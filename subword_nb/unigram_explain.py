@@ -146,9 +146,9 @@ def unknown_notes(
     "What became of the unknown characters of a split, in words."
     from subword_nb.draw import printable
     found = {"unknown": {}, "byte fallback": {}}
-    for known, run in groupby(parts, model.known.__contains__):
+    for known, group in groupby(parts, model.known.__contains__):
         if known: continue
-        whole = spell(run := list(run))
+        whole = spell(run := list(group))
         for part in run:
             lost = model.unk_piece in (whole if len(whole) == 1 else spell([part])) # a fused run is lost or kept as one
             found["unknown" if lost else "byte fallback"][part] = None

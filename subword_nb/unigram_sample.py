@@ -123,7 +123,7 @@ def sample_without_replacement(
     "Draw different segmentations: the k largest of all Gumbel-perturbed log-probabilities (Kool et al. 2019)."
     if isinstance(k, bool) or not isinstance(k, int) or k < 1: raise ValueError(f"k={k!r}; pass a whole number of segmentations, at least 1")
     sums, order, drawn = _check(lattice, alpha, rng), count(), []
-    heap = [(-_gumbel(rng), next(order), 0.0, len(lattice.text), None)]
+    heap:list = [(-_gumbel(rng), next(order), 0.0, len(lattice.text), None)]
     while heap and len(drawn) < k:
         key, _, p, end, rest = heapq.heappop(heap)
         if not end: drawn.append((_unroll(rest), p, -key)); continue

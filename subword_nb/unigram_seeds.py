@@ -250,7 +250,7 @@ class Substrings(NamedTuple):
     first: "np.ndarray"  # (n,) int32 or int64, where the interval begins in `Suffixes.order`
     last: "np.ndarray"   # (n,) int32 or int64, where it ends, exclusive
     length: "np.ndarray" # (n,) int32 or int64, characters
-    count: "np.ndarray"  # (n,) int64, how often the substring occurs in the corpus
+    count: "np.ndarray"  # type: ignore[assignment] # (n,) int64, how often the substring occurs in the corpus
 
 # %% ../nbs/34_unigram_seeds.ipynb #2b669a0b
 @kernel

@@ -122,7 +122,7 @@ class Standing(NamedTuple):
 
 # %% ../nbs/35_unigram_train.ipynb #69d5c19d
 def training_steps(
-    now:Standing, # Where to start from
+    now, # Where to start from, a `Standing`
     size:int, # How many pieces are wanted
     shrinking_factor:float=0.75, # Share of the pieces that survives a round
     steps:int=2, # EM steps in a round

@@ -9,6 +9,7 @@ __all__ = ['answer', 'front_end', 'playground']
 import pkgutil
 import re
 from functools import lru_cache
+from typing import Any
 
 from .draw import clip
 
@@ -62,7 +63,7 @@ _STYLE = """
 def front_end(
 )->tuple[str,str]: # An ES module whose default export has `render`; a style sheet
     "The page's half of the widget."
-    view, style = (pkgutil.get_data("subword_nb", name).decode("utf-8") for name in ("view.js", "view.css"))
+    view, style = ((pkgutil.get_data("subword_nb", name) or b"").decode("utf-8") for name in ("view.js", "view.css"))
     return re.sub(r"^export (?=(?:async )?function|const|class)", "", view, flags=re.M) + _BOX, style + _STYLE
 
 # %% ../nbs/85e_widget.ipynb #8fa011bd
@@ -95,7 +96,7 @@ def playground(
     tokenizer, # A `Tokenizer`, or anything with `explain`
     text:str="", # What the box holds at first
     most:int=5000, # Longest text that is explained, in code points
-)->object: # A widget; as the last line of a cell it shows itself. Its `text` can be read and set, `data` and `problem` can be read
+)->Any: # A widget; as the last line of a cell it shows itself. Its `text` can be read and set, `data` and `problem` can be read
     "A text box that shows the tokens of what is typed, and why they are these."
     if not callable(getattr(tokenizer, "explain", None)): raise ValueError(f"got {type(tokenizer).__name__}, expected a tokenizer with a method explain; load one with Tokenizer.load")
     return _widget_class()(tokenizer, text, most)

@@ -11,7 +11,7 @@ __all__ = ['WORD', 'SPACE', 'ALONE', 'OTHER', 'ONE', 'ALL', 'LAST', 'BLOCK', 'NO
 import re
 import unicodedata
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -307,7 +307,7 @@ def _ranges(pattern):
 # %% ../nbs/18_word_scanners.ipynb #41cc4a52
 def splitter_classes(
     pre:PreTokenizer, # A pre-tokenizer
-)->np.ndarray|None: # (0x110000,) uint8: how it takes each character of the text it is given; None if that is not all there is to it
+)->Any: # (0x110000,) uint8, an array: how it takes each character of the text it is given; None if that is not all there is to it
     "The classes of BertPreTokenizer, Whitespace and WhitespaceSplit."
     if type(pre) is BertPreTokenizer: return word_classes(space=_ranges(r"\s"), alone=_ranges(f"[{PUNCTUATION}]"))
     if type(pre) is Whitespace: return word_classes(space=_ranges(r"\s"), other=_ranges(r"[^\w\s]"))

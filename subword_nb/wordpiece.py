@@ -67,7 +67,7 @@ def check_corpus(
     if not isinstance(prefix, str): raise ValueError(f'continuing_subword_prefix={prefix!r} is a {type(prefix).__name__}; pass a str such as "##", or "" for no mark')
     if isinstance(special_tokens, str): raise ValueError(f"special_tokens={special_tokens!r} is one text; pass a list, [{special_tokens!r}]")
     specials, initial = list(special_tokens), list(initial_alphabet)
-    if odd := [t for t in specials if not isinstance(t, str) or not t]: raise ValueError(f"special_tokens holds {odd[0]!r}; pass texts of one character or more")
+    if wrong := [t for t in specials if not isinstance(t, str) or not t]: raise ValueError(f"special_tokens holds {wrong[0]!r}; pass texts of one character or more")
     if twice := [t for t, n in Counter(specials).items() if n > 1]: raise ValueError(f"special_tokens lists {twice[0]!r} more than once; list each token once")
     if odd := [s for s in initial if not isinstance(s, str) or len(s) != 1 and (len(s) != len(prefix) + 1 or not s.startswith(prefix))]:
         raise ValueError(f"initial_alphabet holds {odd[0]!r}; pass single characters, with or without the mark {prefix!r}")

@@ -8,7 +8,8 @@ __all__ = ['MatchTrie', 'failure_pops', 'match_trie', 'wordpiece_encode', 'WordP
 # %% ../nbs/28_wordpiece_encode.ipynb #96419118
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+
+from .forks import cached_property
 
 # %% ../nbs/28_wordpiece_encode.ipynb #bee38a91
 @dataclass

@@ -122,7 +122,7 @@ def explain_wordpiece(
     trials, tried, pieces, end = wordpiece_trials(pretoken, model, most)
     if end < len(pretoken):
         model.encode(pretoken) # refuses the word where there is no unknown piece
-        pieces, note = [model.unk_piece], [f"the word is unknown: no piece fits at character {end}, {pretoken[end]!r}"]
+        pieces, note = [str(model.unk_piece)], [f"the word is unknown: no piece fits at character {end}, {pretoken[end]!r}"]
     if tried > most: note.append(f"the first {most:,} of {tried:,} trials are listed")
     return WordPieceReason(trials, wordpiece_links(pretoken, _tree(model), model.continuing_subword_prefix), pieces, "; ".join(note) or None)
 

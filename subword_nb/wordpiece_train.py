@@ -238,7 +238,7 @@ def wordpiece_train(
     prefix, limits = continuing_subword_prefix, (min_frequency, max_token_length, tie_break)
     specials, initial = check_corpus(counts, special_tokens, initial_alphabet, prefix)
     if objective == "frequency":
-        control = {name: value for name, value in dict(watch=watch, resume=resume, known=known).items() if value is not None}
+        control:dict = {name: value for name, value in dict(watch=watch, resume=resume, known=known).items() if value is not None}
         return bpe_train(counts, vocab_size, specials, min_frequency, initial, limit_alphabet, max_token_length, tie_break, prefix, progress=progress, **control)
     return _by_score(counts, vocab_size, specials, initial, limit_alphabet, prefix, limits, known, resume, progress, watch)
 

@@ -33,7 +33,7 @@ def hf_train(texts, pre_tokenizer=None, **options):
 @pytest.mark.peers
 @pytest.mark.parametrize("form", ["text", "lines"])
 @pytest.mark.parametrize("name", ["botchan", "english_small", "wagahaiwa_nekodearu"])
-def test_merges_of_real_text_are_hugging_faces(shared_file, name, form):
+def test_merges_of_real_text_are_hugging_faces(shared_file, name, form, record_property):
     tokenizers = pytest.importorskip("tokenizers", reason="the peer tests need the extra 'peers'")
     texts = list(documents(shared_file(f"corpus/{name}.txt")))
     if form == "lines":
@@ -45,6 +45,7 @@ def test_merges_of_real_text_are_hugging_faces(shared_file, name, form):
         rules = bpe_train(counts, 8000, initial_alphabet=BYTES, tie_break="ids", bulk=bulk)
         assert [(to_visible(a), to_visible(b)) for a, b in rules.merges] == merges
         assert [to_visible(p) for p in rules.pieces] == vocab
+    record_property("merges", len(merges))
 
 
 @pytest.mark.peers

@@ -85,7 +85,7 @@ def replay(reason: dict):
 
 
 @pytest.mark.parametrize("name, every", [*((n, 6) for n in QUICK), *(pytest.param(n, 1, marks=pytest.mark.slow) for n in REAL)])
-def test_golden_strings(shared_file, name, every):
+def test_golden_strings(shared_file, name, every, record_property):
     strings = json.loads(shared_file("golden/strings.json").read_text(encoding="utf-8"))[::every]
     options = {"encoding": name.split("/")[1].split(".")[0]} if name.startswith("tiktoken") else {}
     tok = Tokenizer.load(shared_file(f"vocab/{name}"), **options)
@@ -102,6 +102,7 @@ def test_golden_strings(shared_file, name, every):
         if len(text) < 60:
             assert explain(tok, text, add_special_tokens=False).ids == tok.encode(text, add_special_tokens=False)
     assert len(kinds) == 1
+    record_property("texts", len(strings))
 
 NORMALIZERS = [None, "nfkc", "strip", ["nfd", "strip_accents", "lowercase"], "prepend", "bert", "nmt"]
 

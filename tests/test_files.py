@@ -78,10 +78,13 @@ def test_golden_ids(shared_data, shared_file, name):
 
 
 @pytest.mark.slow
-def test_golden_ids_of_every_file(shared_data, shared_file):
+def test_golden_ids_of_every_file(shared_data, shared_file, record_property):
     strings = json.loads(shared_file("golden/strings.json").read_text("utf-8"))
-    for name, found in golden_cases(shared_data):
+    cases = list(golden_cases(shared_data))
+    for name, found in cases:
         _check_golden(shared_data, name, found, strings)
+    record_property("vocabularies", len(cases))
+    record_property("texts", len(cases) * len(strings))
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:

@@ -456,7 +456,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_threads_memory_hash_seeds_and_kernels_do_not_matter(tmp_path):
+def test_threads_memory_hash_seeds_and_kernels_do_not_matter(tmp_path, record_property):
     import json
     (tmp_path / "a.txt").write_text("\n".join(made_up(random.Random(i), 30000) for i in range(10)))
     (tmp_path / "save.py").write_text(SAVE)
@@ -471,6 +471,7 @@ def test_threads_memory_hash_seeds_and_kernels_do_not_matter(tmp_path):
         assert done.returncode == 0, done.stderr.decode()
         for name in RUNS:
             assert (tmp_path / f"{way}_{name}.json").read_bytes() == (tmp_path / f"0_{name}.json").read_bytes(), (way, name)
+    record_property("runs", len(ways) * len(RUNS))
 
 
 @pytest.mark.parametrize("name", RUNS)

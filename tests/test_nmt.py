@@ -47,10 +47,11 @@ def lines(n, seed):
 
 @pytest.mark.peers
 @pytest.mark.parametrize("version", ["#version: 0.2\n", "#version: 0.1\n", ""])
-def test_codes_that_the_peer_learned(version, tmp_path, capsys):
+def test_codes_that_the_peer_learned(version, tmp_path, capsys, record_property):
     codes = version + learned().partition("\n")[2]
     ref, model = peer().BPE(io.StringIO(codes)), read_nmt(put(tmp_path, codes)).model
     for text in lines(N, 1): assert segment(model, text) == ref.process_line(text), text
+    record_property("texts", N)
 
 
 @pytest.mark.peers

@@ -1,23 +1,31 @@
 """What a person gets who installs the package: built and installed away from the repository."""
 import configparser
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.slow
 LEFT_OUT = (".git", "_docs", "_proc", "_site", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".ipynb_checkpoints", "venv", ".venv", "node_modules")
+DATA = ("py.typed", "unicode_classes.txt", "view.css", "view.js")
+SUPPORTED = range(10, 15)  # 3.10 to 3.14
+ELSEWHERE = ("test_text.py", "test_encoding.py", "test_processors.py", "test_decoders.py", "test_bpe.py")  # what is run from the installed wheel
+MACHINE = re.compile(rb"/(?:root|home/\w+|work|opt|Users/\w+)/|[A-Z]:\\Users|/tmp/\w")
 
 
-def run(*command, cwd: Path, **env) -> str:
+def run(*command, cwd: Path, timeout: float = 600, **env) -> str:
     "Standard output of a command that must succeed."
-    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, **env})
+    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=timeout, env={**os.environ, **env})
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -30,13 +38,38 @@ def settings(project):
 
 
 @pytest.fixture(scope="module")
-def wheel(project, tmp_path_factory) -> Path:
-    "The wheel, built from a copy."
-    folder = tmp_path_factory.mktemp("wheel")
-    shutil.copytree(project, folder / "src", symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
-    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "--wheel-dir", folder / "out", folder / "src", cwd=folder)
-    [built] = (folder / "out").glob("*.whl")
+def source(project, tmp_path_factory) -> Path:
+    "A copy of the repository, to build from."
+    folder = tmp_path_factory.mktemp("source") / "src"
+    shutil.copytree(project, folder, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    return folder
+
+
+def built_wheel(source: Path, out: Path) -> Path:
+    "The wheel of a folder, or of a source distribution."
+    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "--wheel-dir", out, source, cwd=out.parent)
+    [built] = out.glob("*.whl")
     return built
+
+
+def built_sdist(source: Path, out: Path) -> Path:
+    "The source distribution of a folder, from a copy: building leaves notes beside the sources."
+    copy = out / "copy"
+    shutil.copytree(source, copy, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    run(sys.executable, "setup.py", "--quiet", "sdist", "--dist-dir", out, cwd=copy)
+    [archive] = out.glob("*.tar.gz")
+    return archive
+
+
+@pytest.fixture(scope="module")
+def wheel(source, tmp_path_factory) -> Path:
+    return built_wheel(source, tmp_path_factory.mktemp("wheel") / "out")
+
+
+@pytest.fixture(scope="module")
+def sdist(source, tmp_path_factory) -> Path:
+    pytest.importorskip("setuptools")
+    return built_sdist(source, tmp_path_factory.mktemp("sdist"))
 
 
 @pytest.fixture(scope="module")
@@ -52,31 +85,129 @@ def installed(wheel, tmp_path_factory) -> Path:
     return scripts
 
 
-def test_wheel_holds_the_package_and_nothing_else(wheel, settings, project):
-    names = zipfile.ZipFile(wheel).namelist()
-    assert wheel.name.startswith(f"subword_nb-{settings['version']}-py3-none-any")
-    modules = {f"subword_nb/{p.name}" for p in (project / "subword_nb").glob("*.py")}
-    assert modules <= set(names), sorted(modules - set(names))
-    assert "subword_nb/unicode_classes.txt" in names
-    assert any(n.endswith("LICENSE") for n in names), "no licence"
-    odd = [n for n in names if not n.startswith(("subword_nb/", f"subword_nb-{settings['version']}.dist-info/"))]
+def contents(archive: Path) -> dict[str, bytes]:
+    "The files of a wheel, or of a source distribution without its top folder."
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as z:
+            return {n: z.read(n) for n in z.namelist()}
+    with tarfile.open(archive) as tar:
+        return {m.name.partition("/")[2]: tar.extractfile(m).read() for m in tar.getmembers() if m.isfile()}
+
+
+def test_wheel_holds_the_package_and_nothing_else(wheel, settings, source):
+    names = set(contents(wheel))
+    info = f"subword_nb-{settings['version']}.dist-info/"
+    assert wheel.name == f"subword_nb-{settings['version']}-py3-none-any.whl"
+    modules = {f"subword_nb/{p.name}" for p in (source / "subword_nb").glob("*.py")}
+    assert {n for n in names if not n.startswith(info)} == modules | {f"subword_nb/{n}" for n in DATA}
+    assert any(n.startswith(info) and n.endswith("LICENSE") for n in names), "no licence"
+
+
+def test_source_distribution_holds_what_the_wheel_is_built_from(sdist, settings, source):
+    names = set(contents(sdist))
+    assert sdist.name == f"subword_nb-{settings['version']}.tar.gz"
+    modules = {f"subword_nb/{p.name}" for p in (source / "subword_nb").glob("*.py")} | {f"subword_nb/{n}" for n in DATA}
+    assert modules == {n for n in names if n.startswith("subword_nb/")}
+    assert {"setup.py", "settings.ini", "MANIFEST.in", "LICENSE", "README.md", "CHANGELOG.md", "PKG-INFO"} <= names
+    odd = [n for n in names - modules if "/" in n and not n.startswith("subword_nb.egg-info/")]
     assert not odd, odd
 
 
+def test_nothing_names_the_machine_it_was_built_on(wheel, sdist, source):
+    for archive in (wheel, sdist):
+        for name, data in contents(archive).items():
+            assert not (m := MACHINE.search(data)), f"{archive.name}: {name}: {m and data[max(0, m.start() - 40):m.end() + 40]}"
+            assert str(source).encode() not in data, f"{archive.name}: {name}"
+    with tarfile.open(sdist) as tar:
+        assert {(m.uid, m.gid, m.uname, m.gname) for m in tar.getmembers()} == {(0, 0, "", "")}
+        assert all(m.isfile() or m.isdir() for m in tar.getmembers())
+
+
+def test_the_same_sources_give_the_same_files(wheel, sdist, source, tmp_path):
+    def digest(path):
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    assert digest(built_wheel(sdist, tmp_path / "from sdist")) == digest(wheel), "the source distribution gives another wheel"
+    again = tmp_path / "again"
+    shutil.copytree(source, again, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    for path in again.rglob("*"):
+        if path.is_file():
+            os.utime(path, (1_700_000_000, 1_700_000_000), follow_symlinks=False)
+    assert digest(built_sdist(again, tmp_path / "sdist")) == digest(sdist)
+    assert digest(built_wheel(again, tmp_path / "wheel")) == digest(wheel)
+
+
 def test_metadata(wheel, settings):
-    with zipfile.ZipFile(wheel) as z:
-        [name] = [n for n in z.namelist() if n.endswith(".dist-info/METADATA")]
-        text = z.read(name).decode("utf-8")
-        [entry] = [n for n in z.namelist() if n.endswith("entry_points.txt")]
-        entry_points = z.read(entry).decode("utf-8")
-    head = text.split("\n\n")[0]
-    assert f"Requires-Python: >={settings['min_python']}" in head
-    always = [line.split(": ")[1] for line in head.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
+    files = contents(wheel)
+    [said] = [Parser().parsestr(data.decode("utf-8")) for n, data in files.items() if n.endswith(".dist-info/METADATA")]
+    [entry_points] = [data.decode("utf-8") for n, data in files.items() if n.endswith("entry_points.txt")]
+    assert said["Requires-Python"] == f">={settings['min_python']}"
+    always = [r for r in said.get_all("Requires-Dist") if "extra ==" not in r]
     assert len(always) == len(settings["requirements"].split()), always
     assert not [r for r in always if r.startswith(("nbdev", "fastcore"))], always
-    assert {"dev", "peers", "viz"} <= {line.split(": ")[1] for line in head.splitlines() if line.startswith("Provides-Extra")}
+    extras = {k.removesuffix("_requirements") for k in settings if k.endswith("_requirements")}
+    assert extras == set(said.get_all("Provides-Extra"))
+    classifiers = said.get_all("Classifier")
+    assert {"Typing :: Typed", "Programming Language :: Python :: 3 :: Only", "Operating System :: OS Independent"} <= set(classifiers)
+    assert [c for c in classifiers if re.search(r":: 3\.\d+$", c)] == [f"Programming Language :: Python :: 3.{minor}" for minor in SUPPORTED]
+    assert settings["min_python"] == f"3.{SUPPORTED[0]}"
+    assert "Apache-2.0" in (said["License"] or said["License-Expression"])
+    assert "# subword_nb" in said.get_payload()
     assert "subword-nb = subword_nb.cli:main" in entry_points.replace("=", " = ").replace("  ", " ")
     assert "subword_nb._modidx:d" in entry_points
+
+
+def interpreters() -> dict[int, str]:
+    "The supported Pythons that are here: minor version → command."
+    found = {sys.version_info[1]: sys.executable}
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    for minor in SUPPORTED:
+        for path in [shutil.which(f"python3.{minor}"), *sorted(pyenv.glob(f"3.{minor}.*/bin/python"))]:
+            if path and minor not in found:
+                probe = "import sys, ensurepip, venv; print(sys.version_info[1])"
+                done = subprocess.run([str(path), "-c", probe], capture_output=True, text=True, timeout=60)
+                if done.returncode == 0 and done.stdout.strip() == str(minor):
+                    found[minor] = str(path)
+    return dict(sorted(found.items()))
+
+
+@pytest.mark.parametrize("which", ["oldest", "newest"])
+def test_it_installs_without_a_compiler_and_passes_tests_elsewhere(which, wheel, project, tmp_path):
+    found = interpreters()
+    minor = min(found) if which == "oldest" else max(found)
+    if which == "newest" and len(found) == 1:
+        pytest.skip("there is only one Python, which was the oldest")
+    run(found[minor], "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    scripts = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
+    bare = {"PATH": str(scripts), "CC": "false", "CXX": "false", "PYTHONPATH": "", "SUBWORD_NB_DATA": str(tmp_path / "none"), "NUMBA_CACHE_DIR": str(tmp_path / "numba"), "PYTHONUTF8": "1", "PYTEST_ADDOPTS": "", "SUBWORD_NB_TEXTS": "60"}
+    try:
+        run(scripts / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, "pytest", cwd=tmp_path, **bare)
+    except AssertionError as e:
+        if not os.environ.get("CI") and re.search("connection|resolution|network|timed out|no matching distribution", str(e), re.IGNORECASE):
+            pytest.skip("the package index cannot be reached")
+        raise
+    where = Path(run(scripts / "python", "-c", "import subword_nb.bulk; print(subword_nb.__file__)", cwd=tmp_path, **bare).strip())
+    assert where.parent.parent.name.endswith("-packages") and where.is_relative_to((tmp_path / "venv").resolve()), where
+    assert "subword-nb" in run(scripts / "subword-nb", "--help", cwd=tmp_path, **bare)
+    assert "Trained" in run(scripts / "subword-nb", "demo", cwd=tmp_path, **bare)
+    (tmp_path / "tests").mkdir()
+    for path in (project / "tests").glob("*.py"):
+        if path.name in ELSEWHERE or not path.name.startswith("test_"):
+            shutil.copy(path, tmp_path / "tests")
+    shutil.copy(project / "pytest.ini", tmp_path)
+    said = run(scripts / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/{n}" for n in ELSEWHERE), cwd=tmp_path, **bare)
+    passed = re.search(r"(\d+) passed", said)
+    assert passed and int(passed[1]) >= 100, said
+
+
+def test_checkers_see_the_types_of_what_is_installed(installed, project, tmp_path):
+    pytest.importorskip("mypy")
+    for name in ("right.py", "wrong.py"):
+        shutil.copy(project / "tests" / "types" / name, tmp_path)
+    check = [sys.executable, "-m", "mypy", "--config-file", "", "--python-executable", installed / "python", "--cache-dir", tmp_path / "cache", "--ignore-missing-imports"]
+    assert "Success" in run(*check, "right.py", cwd=tmp_path, MYPYPATH="")
+    done = subprocess.run([str(c) for c in [*check, "wrong.py"]], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "MYPYPATH": ""})
+    assert done.returncode == 1 and "Found" in done.stdout, "without py.typed a checker takes everything for Any"
 
 
 def test_installed_command_and_package(installed, settings, tmp_path):
@@ -95,16 +226,3 @@ def test_installed_package_trains_and_encodes(installed, tmp_path):
         "assert Tokenizer.load('tok.json').encode('This is the') == tok.encode('This is the')\n"
     )
     run(installed / "python", "-c", code, cwd=tmp_path)
-
-
-def test_source_distribution_builds(project, tmp_path):
-    shutil.copytree(project, tmp_path / "src", symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
-    try:
-        import setuptools  # noqa: F401
-    except ImportError:
-        pytest.skip("setuptools is missing")
-    run(sys.executable, "setup.py", "--quiet", "sdist", "--dist-dir", tmp_path / "out", cwd=tmp_path / "src")
-    [archive] = (tmp_path / "out").glob("*.tar.gz")
-    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "--wheel-dir", tmp_path / "wheels", archive, cwd=tmp_path)
-    [built] = (tmp_path / "wheels").glob("*.whl")
-    assert "subword_nb/unicode_classes.txt" in zipfile.ZipFile(built).namelist()

@@ -99,20 +99,24 @@ def compare(tok, ref, texts, pairs=True):
 
 
 @pytest.mark.peers
-def test_golden_ids_pieces_and_offsets(shared_data):
+def test_golden_ids_pieces_and_offsets(shared_data, record_property):
     texts = json.loads((shared_data / "golden" / "strings.json").read_text(encoding="utf-8"))
     texts = texts["strings"] if isinstance(texts, dict) else texts
     for path in files(shared_data):
         compare(Tokenizer.load(path), reference(path), texts)
+    record_property("texts", len(texts) * len(files(shared_data)))
+    record_property("vocabularies", len(files(shared_data)))
 
 
 @pytest.mark.peers
-def test_generated_texts(shared_data):
+def test_generated_texts(shared_data, record_property):
     n = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))  # per file; 20,000 take some minutes
     for i, path in enumerate(files(shared_data)):
         tok, ref = Tokenizer.load(path), reference(path)
         added = [t.content for t, _ in tok.added_tokens]
         compare(tok, ref, generated(n, i, added[:6] + added[-6:]))
+    record_property("texts", n * len(files(shared_data)))
+    record_property("vocabularies", len(files(shared_data)))
 
 
 @pytest.mark.peers

@@ -78,7 +78,7 @@ def same(tok, peer, strings, pieces=True, decode=True):
 
 @pytest.mark.peers
 @pytest.mark.parametrize("name", MARKED)
-def test_golden(name, shared_file, shared_data):
+def test_golden(name, shared_file, shared_data, record_property):
     "Ids, pieces, decoded texts and facts of every real file are those of the golden files and of the library."
     path = shared_file(f"vocab/{name}")
     golden = json.loads((shared_data / "golden" / f"sp__{name.replace('/', '.')}.json").read_text(encoding="utf-8"))
@@ -97,17 +97,19 @@ def test_golden(name, shared_file, shared_data):
              **{k: proto.normalizer(k) for k in ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")}, "treat_whitespace_as_suffix": proto.trainer("treat_whitespace_as_suffix")}
     assert {k: v for k, v in info.items() if k in facts} == {k: v for k, v in facts.items() if k in info}
     assert write_model_proto(proto_from_parts(parts)) == path.read_bytes()
+    record_property("texts", len(strings))
 
 
 @pytest.mark.peers
 @pytest.mark.parametrize("name", MARKED)
-def test_generated(name, shared_file):
+def test_generated(name, shared_file, record_property):
     "The library itself, on generated texts; also for the file that is written when nothing is known of the old one."
     path = shared_file(f"vocab/{name}")
     parts = read_sentencepiece(path)
     tok, peer = Tokenizer(*parts[:8], allowed_special=()), sp().SentencePieceProcessor(model_file=str(path))
     strings = texts(name, max(20, N // 20 if name in QUICK else N // 4))
     same(tok, peer, strings)
+    record_property("texts", len(strings))
     rng = random.Random(name)
     for _ in range(max(20, N // 20)):
         ids = [rng.randrange(min(len(parts.source.pieces), rng.choice((300, 10**6)))) for _ in range(rng.randrange(9))]
@@ -339,6 +341,19 @@ def small(**changes):
     "The proto of a small Unigram model."
     pieces = [Piece("<unk>", 0.0, UNKNOWN), Piece("<s>", 0.0, CONTROL), Piece("</s>", 0.0, CONTROL), Piece("▁", -3.0), *(Piece(c, -4.0 - k) for k, c in enumerate("hugs")), Piece("▁hug", -2.0), Piece("[x]", 0.0, USER_DEFINED)]
     return ModelProto(pieces=changes.pop("pieces", pieces), **changes)
+
+
+def test_changed_models_keep_fields_of_a_later_version():
+    "Fields that nobody knows here stay in a model that is changed and written, but for those of its pieces."
+    own, of_trainer = b"\xc2\x3e\x03abc", b"\xc2\x3e\x02de"  # field 1000 of the model, and of how it was trained
+    proto = small(rest=[((), own), (("trainer_spec",), of_trainer), (("pieces", 3), b"\xc2\x3e\x01f")])
+    parts = parts_from_proto(read_model_proto(write_model_proto(proto)))
+    tok = Tokenizer(*parts[:8], allowed_special=())
+    tok.add_tokens(["<mask>"], special=True)
+    new = proto_from_parts(tok.parts._replace(source=parts.source))
+    assert new.rest == [((), own), (("trainer_spec",), of_trainer)] or new.rest == [(("trainer_spec",), of_trainer), ((), own)]
+    again = read_model_proto(write_model_proto(new))
+    assert again.rest == new.rest and again.pieces == new.pieces and again.shapes == new.shapes == b""
 
 
 @pytest.mark.peers

@@ -73,7 +73,7 @@ def table(ranks=BYTES) -> bytes:
 # ---- the files at hand ----
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_golden_ids(name, known, shared_file):
+def test_golden_ids(name, known, shared_file, record_property):
     golden, strings = json.loads(shared_file(f"golden/tiktoken__{name}.json").read_text()), json.loads(shared_file("golden/strings.json").read_text())
     strings, parts = strings["strings"] if isinstance(strings, dict) else strings, known(name)
     tok = tokenizer(parts)
@@ -84,6 +84,7 @@ def test_golden_ids(name, known, shared_file):
     assert {t.content: i for t, i in parts.added_tokens} == golden.get("special_tokens", {})
     assert parts.source == TiktokenSource(FILES[name][2], golden["pat_str"])
     assert len(tok.id2piece) == golden["vocab_size"]
+    record_property("texts", len(strings))
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -312,10 +313,11 @@ def check_like_tiktoken(tok, theirs, name, n):
 
 @pytest.mark.peers
 @pytest.mark.parametrize("name", EACH)
-def test_generated_texts_are_encoded_alike(name, known, cache):
+def test_generated_texts_are_encoded_alike(name, known, cache, record_property):
     tiktoken, parts = pytest.importorskip("tiktoken"), known(name)
     theirs = tiktoken.get_encoding(name) if name in OPENAI else to_tiktoken(parts)
     check_like_tiktoken(tokenizer(parts), theirs, name, TEXTS)
+    record_property("texts", TEXTS)
 
 
 @pytest.mark.peers
