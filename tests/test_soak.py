@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from costs import assert_linear
-from mishaps import LONG, TEXTS, load, resident, run_child, some_text
+from mishaps import LONG, TEXTS, load, run_child, some_text
 
 from subword_nb import Tokenizer
 
@@ -225,7 +225,7 @@ def run_load(shared_file, seconds, record_property, threads=THREADS):
     rng = random.Random(7)
     texts = [t for t in rng.sample([line for line in lines if line], min(1500, len([line for line in lines if line]))) if "<" not in t] + [t for t in TEXTS if "<" not in t and "[" not in t and t.strip()]
     at_work = Load(paths, texts, seconds)
-    before, interval = resident() if Path("/proc/self/statm").exists() else 0, sys.getswitchinterval()
+    interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     team = [threading.Thread(target=at_work.work, args=(k,), daemon=True) for k in range(threads)] + [threading.Thread(target=at_work.train, args=(0,), daemon=True)]
     try:
@@ -240,8 +240,6 @@ def run_load(shared_file, seconds, record_property, threads=THREADS):
     assert sum(at_work.tried.values()) > 100
     record_property("texts", sum(at_work.tried.values()))
     record_property("seconds", seconds)
-    if before:
-        record_property("growth_kib", resident() - before)
     return at_work
 
 
