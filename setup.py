@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 from setuptools.command.sdist import sdist
 
-NEWEST_PYTHON = 14  # the newest 3.x that is tested
+NEWEST_PYTHON = 14  # the newest 3.x that is meant
 WHEN = os.environ.setdefault("SOURCE_DATE_EPOCH", "315532800")  # the date of all files in wheel and sdist: 1980, the first that a zip can say
 here = Path(__file__).parent
 shutil.rmtree(here / "build" / "lib", ignore_errors=True)  # modules of an earlier build would be installed with today's

@@ -125,15 +125,17 @@ def _file(store, sig, codegen):
     key = repr((sig, codegen.magic_tuple(), numba.__version__))
     return f"{store.name}.{_digest(key.encode())[:16]}.nbc"
 
-# %% ../nbs/03_jit.ipynb #0ca08dcf
+# %% ../nbs/03_jit.ipynb #093be9b3
 def _load(store, sig, context):
     "Machine code out of a file, or None."
     import pickle
     from numba.core.compiler import CompileResult
     context.refresh()
     name = _file(store, sig, context.codegen())
-    for path in (path for folder in store.folders if (path := folder / name).is_file()):
-        held, parts = pickle.loads(path.read_bytes())
+    for folder in store.folders:
+        try: data = (folder / name).read_bytes()
+        except OSError: continue # not there, or nothing that may be read
+        held, parts = pickle.loads(data)
         if held == sig: return CompileResult._rebuild(context, *parts)
 
 # %% ../nbs/03_jit.ipynb #2810e196
@@ -369,7 +371,7 @@ def plainly(
     try: yield
     finally: _mode.reset(token)
 
-# %% ../nbs/03_jit.ipynb #e378943b
+# %% ../nbs/03_jit.ipynb #237aaabb
 def cached(
     *kernels:Kernel, # The kernels that would be called, those from Python only
 )->bool: # True if calling them takes milliseconds: their code is in this process or in a file
@@ -379,7 +381,10 @@ def cached(
 def _stored(kernel):
     "Is there a file with the kernel's code?"
     store = _Store(kernel)
-    return any(next(folder.glob(f"{store.name}.*.nbc"), None) for folder in store.folders)
+    for folder in store.folders:
+        with suppress(OSError): # a folder that may not be looked into holds nothing
+            if next(folder.glob(f"{store.name}.*.nbc"), None): return True
+    return False
 
 # %% ../nbs/03_jit.ipynb #23165a4a
 _jobs = {}

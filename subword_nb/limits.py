@@ -82,9 +82,12 @@ def limited(
     try: yield _BELOW.get()
     finally: _BELOW.reset(token)
 
-# %% ../nbs/00a_limits.ipynb #643e21d2
+# %% ../nbs/00a_limits.ipynb #2839e135
 class TooMuch(ValueError):
     "More than a limit allows."
+    def __init__(self,
+        what:str, # What came, what the limit is, and how to raise it
+    ): super().__init__(what)
 
 def check_limit(
     name:str, # A limit

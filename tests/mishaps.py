@@ -6,6 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import pathlib
 import pickle
 import random
 import signal
@@ -124,8 +125,10 @@ class Disk:
         import io
 
         self.patched = [(builtins, "open"), (io, "open"), (os, "fsync"), (os, "replace")]
+        opens, _, fsync, replace = (getattr(home, name) for home, name in self.patched)
+        if accessor := getattr(pathlib, "_normal_accessor", None):  # Python 3.10's paths keep functions of their own
+            self.patched += [(accessor, "open"), (accessor, "replace")]
         self.old = [getattr(home, name) for home, name in self.patched]
-        opens, _, fsync, replace = self.old
 
         def opened(file, mode="r", *args, **options):
             ours = isinstance(file, (str, os.PathLike)) and os.fspath(file).startswith(self.folder) and any(c in mode for c in "wxa+")
@@ -146,7 +149,7 @@ class Disk:
                 self.step(once=True)
             return replace(a, b, **options)
 
-        for (home, name), new in zip(self.patched, (opened, opened, synced, replaced)):
+        for (home, name), new in zip(self.patched, (opened, opened, synced, replaced, opened, replaced)):
             setattr(home, name, new)
         return self
 

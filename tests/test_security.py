@@ -201,7 +201,7 @@ def test_patterns_are_linear_or_have_a_clock(tmp_path):
             for part in ({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}}, {"normalizer": replace({"Regex": pattern}, "b")}):
                 tok, start = Tokenizer.load(written(tmp_path, **part)), time.monotonic()
                 try: tok.encode(text)
-                except ValueError as e: assert "ran for more than 0.1 seconds" in str(e) and repr(pattern[:10])[1:-1] in str(e)
+                except ValueError as e: assert ("ran for more than 0.1 seconds" in str(e) or "looks at this text many times over" in str(e)) and repr(pattern[:10])[1:-1] in str(e) # the second, once kernels are loaded
                 assert time.monotonic() - start < 20, (pattern, part)
         with pytest.raises(ValueError, match="ran for more than 0.1 seconds"): compile_pattern("a*b|a").spans("a" * 300_000)
         decoder = Tokenizer.load(written(tmp_path, decoder=replace({"Regex": "(?:a|b|aa)*?c"}, "b"), model=MODEL | {"vocab": {"a" * 4000: 0}, "merges": []}))
