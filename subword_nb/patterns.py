@@ -106,7 +106,8 @@ class _Timed:
 
     @cached_property
     def compiled(self):
-        import regex
+        try: import regex
+        except ImportError: raise ModuleNotFoundError(f"pattern {self.name[:60]!r} may go back many times, so it runs against a clock, and for that the package regex is needed, which is not installed; run: pip install regex", name="regex") from None
         try: return regex.compile(self.source)
         except (regex.error, RecursionError) as e: raise ValueError(f"pattern {self.name[:60]!r}: {getattr(e, 'msg', 'its groups lie too deep')}") from None
 

@@ -492,11 +492,12 @@ def test_a_list_of_ranks_asks_how_text_is_split(open_page, tmp_path):
 
 @pytest.mark.slow
 def test_what_takes_too_long_is_ended_and_a_small_tokenizer_comes_back(browser, address, site):
-    data = hostile_tokenizer(pre_tokenizer={"type": "Split", "pattern": {"Regex": "(a|aa|a?a)+z"}, "behavior": "Isolated", "invert": False})
+    steps = [{"type": "Replace", "pattern": {"String": "a"}, "content": content} for content in ["aa"] * 7 + ["a"] * 900]  # 128 times as long, then 900 times through
+    data = hostile_tokenizer(normalizer={"type": "Sequence", "normalizers": steps})
     found = Playground(browser, address, limits={"explain": 6}).settled()
     found.open(("slow.json", data))
     before = found.count("shown")
-    found.page.evaluate("() => { const a = document.getElementById('pg-text'); a.value = 'a'.repeat(60) + 'b'; a.dispatchEvent(new Event('input')); }")
+    found.page.evaluate("() => { const a = document.getElementById('pg-text'); a.value = 'a'.repeat(1000) + 'b'; a.dispatchEvent(new Event('input')); }")
     found.wait("shown", before)
     assert "was stopped" in found.page.inner_text(".pg-alert") and "slow.json" in found.page.inner_text(".pg-alert")
     assert found.page.is_checked("input[value=bpe]")
