@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['available', 'checked', 'Kernel', 'kernel', 'plainly', 'cached', 'on_warm_up', 'warm_up']
 
-# %% ../nbs/03_jit.ipynb #dcd46bea
+# %% ../nbs/03_jit.ipynb #42a51ff8
 import importlib.util
 import os
 import sys
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache, update_wrapper
+from glob import iglob
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -103,7 +104,7 @@ def _folders(fn):
     beside = [Path(fn.__code__.co_filename).parent / "__pycache__"] if fn.__module__ != "__main__" else []
     return beside + ([user / "subword_nb"] if (user := _user_folder()) else [])
 
-# %% ../nbs/03_jit.ipynb #00f72837
+# %% ../nbs/03_jit.ipynb #39586b70
 class _Store:
     "What Numba asks for the machine code of one kernel; it stands where Numba's own cache would."
     def __init__(self, kernel):
@@ -116,8 +117,7 @@ class _Store:
         with suppress(Exception): return _load(self, sig, context)
     def save_overload(self, sig, made):
         with suppress(Exception): _save(self, sig, made)
-    def enable(self): pass
-    disable = flush = enable
+    enable = disable = flush = lambda self: None
 
 def _file(store, sig, codegen):
     "The file name for a kernel's code for given types of arguments."
@@ -125,17 +125,15 @@ def _file(store, sig, codegen):
     key = repr((sig, codegen.magic_tuple(), numba.__version__))
     return f"{store.name}.{_digest(key.encode())[:16]}.nbc"
 
-# %% ../nbs/03_jit.ipynb #093be9b3
+# %% ../nbs/03_jit.ipynb #4827cc70
 def _load(store, sig, context):
     "Machine code out of a file, or None."
     import pickle
     from numba.core.compiler import CompileResult
     context.refresh()
     name = _file(store, sig, context.codegen())
-    for folder in store.folders:
-        try: data = (folder / name).read_bytes()
-        except OSError: continue # not there, or nothing that may be read
-        held, parts = pickle.loads(data)
+    for path in (path for folder in store.folders if (path := folder / name).is_file()):
+        held, parts = pickle.loads(path.read_bytes())
         if held == sig: return CompileResult._rebuild(context, *parts)
 
 # %% ../nbs/03_jit.ipynb #2810e196
@@ -371,7 +369,7 @@ def plainly(
     try: yield
     finally: _mode.reset(token)
 
-# %% ../nbs/03_jit.ipynb #237aaabb
+# %% ../nbs/03_jit.ipynb #b77ff7be
 def cached(
     *kernels:Kernel, # The kernels that would be called, those from Python only
 )->bool: # True if calling them takes milliseconds: their code is in this process or in a file
@@ -381,10 +379,7 @@ def cached(
 def _stored(kernel):
     "Is there a file with the kernel's code?"
     store = _Store(kernel)
-    for folder in store.folders:
-        with suppress(OSError): # a folder that may not be looked into holds nothing
-            if next(folder.glob(f"{store.name}.*.nbc"), None): return True
-    return False
+    return any(next(iglob(f"{store.name}.*.nbc", root_dir=folder), None) for folder in store.folders) # one that may not be looked into holds nothing
 
 # %% ../nbs/03_jit.ipynb #23165a4a
 _jobs = {}
