@@ -206,7 +206,8 @@ def _settle(part, out, run, home, mark):
     with suppress(FileNotFoundError): (out / record_name(part.number)).unlink() # of what is replaced
     for name in names: os.replace(home / name, out / name)
     shard = Shard(files, mark.all_documents - (not part.opens), mark.all_ids, mark.read, not part.opens, part.sources, run.header["tokenizer"], _options(run))
-    write_record(out, part.number, shard)
+    write_record(home, part.number, shard) # half a record is never in the folder itself
+    os.replace(home / record_name(part.number), out / record_name(part.number))
     return shard
 
 # %% ../nbs/84a_encode_parts.ipynb #1658f9ad

@@ -1,6 +1,7 @@
 """Vocabularies that are cut, grown and learned anew; training that is watched, stopped and gone on with; the same file however it is done."""
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -290,12 +291,12 @@ def test_a_process_ended_at_random_goes_on(name, how, tmp_path):
     size = 3000
     Tokenizer.train(tmp_path / "a.txt", kind_of(name), size, **RUNS[name]).save(tmp_path / "plain.json")
     command = [sys.executable, "child.py", "a.txt", "run", "tok.json", kind_of(name), str(size), json.dumps(RUNS[name])]
-    ended = 0
-    for trial in range(40):
+    ended, span = 0, 1.0  # seconds of the first wait at most: half as long after each run that nobody ended in time
+    for _ in range(40):
         with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
             assert child.stdout.readline() == b"go\n"
             try:
-                child.wait(rng.uniform(.2, 1.0) + trial * .3)
+                child.wait(span * rng.uniform(.2, 1.0) + ended * .3)
             except subprocess.TimeoutExpired:
                 child.send_signal(how)
                 child.wait(10)
@@ -303,7 +304,10 @@ def test_a_process_ended_at_random_goes_on(name, how, tmp_path):
                 if (tmp_path / "tok.json").exists(): break  # it had come to its end
                 continue
             assert child.returncode == 0, child.stderr.read().decode()
-            break
+            if ended: break
+            shutil.rmtree(tmp_path / "run")
+            (tmp_path / "tok.json").unlink()
+            span /= 2
     assert ended and (tmp_path / "tok.json").read_bytes() == (tmp_path / "plain.json").read_bytes()
 
 
