@@ -216,7 +216,7 @@ def test_a_checkpoint_is_gone_on_with_and_that_of_another_run_refused(home, tmp_
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [True, False], ids=["checkpoint", "plain"])
 def test_ctrl_c_says_what_is_kept(tmp_path, kept):
-    (tmp_path / "a.txt").write_text("".join(story(i, 1_500_000) for i in range(12)))
+    (tmp_path / "a.txt").write_text("".join(story(i, 1_500_000) for i in range(24)))
     command = [sys.executable, "-m", "subword_nb", "train", "a.txt", "--algorithm", "unigram", "--vocab-size", "3000", "-o", "tok.json", *(["--checkpoint", "run"] if kept else [])]
     heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)} if os.name == "posix" else {}  # also where the tests were started in the background, which does not hear it
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "SUBWORD_NB_QUIET": "1"}, **heard) as child:
