@@ -331,6 +331,8 @@ def small_memories():
     "Limits that a short test reaches, so that memories are filled and begun anew."
     from subword_nb import engine, pipeline, spans
 
+    from subword_nb import sentencepiece_models
+    sentencepiece_models._MOST = 1 << 10
     engine._MOST_SPANS = pipeline._MOST_PLACED = spans._MOST_STRETCHES = 1 << 10
     with contextlib.suppress(ImportError):
         from subword_nb.span_table import SpanTable
