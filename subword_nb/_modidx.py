@@ -4248,4 +4248,5 @@ d = { 'settings': { 'branch': 'main',
                                     'subword_nb.workers.note': ('workers.html#note', 'subword_nb/workers.py'),
                                     'subword_nb.workers.run_tasks': ('workers.html#run_tasks', 'subword_nb/workers.py'),
                                     'subword_nb.workers.run_tasks_ref': ('workers.html#run_tasks_ref', 'subword_nb/workers.py'),
+                                    'subword_nb.workers.scratch': ('workers.html#scratch', 'subword_nb/workers.py'),
                                     'subword_nb.workers.team': ('workers.html#team', 'subword_nb/workers.py')}}}

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['count_corpus_ref', 'batches_of', 'watched', 'Counter', 'count_batches', 'in_order', 'count_corpus', 'sum_counts']
 
-# %% ../nbs/52_counting.ipynb #0d5b9b19
+# %% ../nbs/52_counting.ipynb #6f67326e
 import shutil
 import tempfile
 import time
@@ -24,6 +24,7 @@ from .normalizers import Normalizer
 from .pretokenizers import PreTokenizer, spells_bytes
 from .span_cuts import Cuts, cuts_of, pretokens_ref
 from .text import encode_text, to_visible
+from .workers import scratch
 
 # %% ../nbs/52_counting.ipynb #a8474486
 def count_corpus_ref(
@@ -98,7 +99,7 @@ class Counter:
         self.spill:Any = None if not folder else Spill(folder, facts or {})
         self.error:int = self.spill.error if self.spill else 0
 
-# %% ../nbs/52_counting.ipynb #36660026
+# %% ../nbs/52_counting.ipynb #5c9f7b1b
 def _work(counter, number, batch):
     "Count one batch, in any thread; how much too low it makes counts."
     from subword_nb.span_counts import SpanCounts, pruned
@@ -112,7 +113,7 @@ def _work(counter, number, batch):
 def _spill(counter):
     "Write all tables to disk; no thread may be at work."
     from subword_nb.span_counts import PARTS, Spill, span_rows
-    if counter.spill is None: counter.spill = Spill(tempfile.mkdtemp(prefix="subword-nb-"), {})
+    if counter.spill is None: counter.spill = Spill(tempfile.mkdtemp(prefix="subword-nb-", dir=scratch()), {})
     for table in counter.free: counter.spill.write(span_rows(table, PARTS))
     counter.free.clear()
 

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -415,6 +416,37 @@ def test_workers_that_cannot_start_do_not_hang(tmp_path):
     ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, encoding="utf-8", timeout=120, env={**os.environ, "PYTHONPATH": root})
     assert ran.returncode != 0 and "started" not in ran.stdout
     assert '1 workers did not start within 6 seconds; a script that starts them needs `if __name__ == "__main__":`' in ran.stderr
+
+
+def spills_and_dies(task, part, folder):
+    "Count with a table of no memory; say where it is put on disk, and be killed then, the first time."
+    from subword_nb import span_counts
+
+    with pytest.MonkeyPatch.context() as patch:
+        real = span_counts.Spill.write
+
+        def write(spill, rows):
+            real(spill, rows)
+            dies = not (Path(folder) / "where").exists()
+            with open(Path(folder) / "where", "a", encoding="utf-8") as file:
+                file.write(f"{spill.folder}\n")
+            if dies and any(spill.folder.iterdir()):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        patch.setattr(span_counts.Spill, "write", write)
+        return sum(map(len, (rows[2] for rows in count_part(part, task, HowToCount(None, pretokenizer("gpt2"), memory=1)))))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+def test_a_killed_worker_leaves_nothing_on_disk(client, tmp_path):
+    (tmp_path / "a.txt").write_text("naïve 東京 hugs and pugs\n" * 100, encoding="utf-8")
+    part = parts_of(tmp_path / "a.txt")[0]
+    assert [*run_tasks(spills_and_dies, range(3), client, shared=(part, str(tmp_path)))] == [6] * 3
+    where = {*(tmp_path / "where").read_text(encoding="utf-8").splitlines()}
+    assert len(where) == 4 and not [p for p in where if Path(p).exists()]
+    assert spills_and_dies(0, part, str(tmp_path)) == 6  # without Dask it is where the system has such files
+    assert Path((tmp_path / "where").read_text(encoding="utf-8").splitlines()[-1]).parent == Path(tempfile.gettempdir())
 
 
 class Killer(threading.Thread):
