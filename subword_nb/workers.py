@@ -8,7 +8,6 @@ __all__ = ['MEMORY', 'run_tasks_ref', 'note', 'Here', 'There', 'scratch', 'local
 
 # %% ../nbs/51b_workers.ipynb #13551bbe
 import logging
-import os
 import pickle
 import sys
 import warnings
@@ -218,9 +217,10 @@ def team(
 
 # %% ../nbs/51b_workers.ipynb #e1f0ac1e
 def _workers(n_workers):
-    "How many workers are asked for."
-    if n_workers is None: return os.cpu_count() or 1
-    return n_workers
+    "How many workers are asked for; Dask knows how many processors a container or a job may use."
+    if n_workers is not None: return n_workers
+    from dask.system import CPU_COUNT
+    return CPU_COUNT
 
 # %% ../nbs/51b_workers.ipynb #1429ce77
 def check_client(
