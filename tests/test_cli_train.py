@@ -1,6 +1,5 @@
 """`train`, `count` and `cut` as somebody new to them uses them: an empty folder, a text, processes, exit codes."""
 import gzip
-import io
 import json
 import os
 import random
@@ -9,28 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+from commands import run
 
 KINDS = ["bpe", "char_bpe", "wordpiece", "unigram", "wordlevel"]
 SIZE = 400
-
-
-def run(*args, data: bytes | None = None, cwd=None) -> subprocess.CompletedProcess:
-    "The command line with arguments, in this process; with standard input, in one of its own."
-    if data is not None:
-        return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], input=data, capture_output=True, cwd=cwd, env={**os.environ, "PYTHONUTF8": "1"})
-    from subword_nb.cli import app
-    out, err, before = io.StringIO(), io.StringIO(), os.getcwd()
-    os.chdir(cwd or before)
-    try:
-        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:
-            app(list(map(str, args)), prog_name="subword-nb")
-    finally:
-        os.chdir(before)
-    return subprocess.CompletedProcess(args, left.value.code or 0, out.getvalue().encode(), err.getvalue().encode())
 
 
 def good(*args, **more) -> str:

@@ -3,9 +3,9 @@ import json
 import random
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
+from pages import Page
 
 from subword_nb.compare import boundaries, boundaries_ref, compare, comparison_html, comparison_text
 from subword_nb.corpus import default_corpus
@@ -24,28 +24,6 @@ def toks() -> dict:
     make = lambda kind, **more: Tokenizer.train(docs, algorithm=kind, vocab_size=600, **more)
     return {"bpe": make("bpe", special_tokens=["<s>", "</s>"]), "char": make("char_bpe", unk_piece="<unk>", end_of_word_suffix="</w>"), "fallback": make("char_bpe", byte_fallback=True),
             "wordpiece": make("wordpiece"), "unigram": make("unigram"), "wordlevel": make("wordlevel"), "nfkc": make("unigram", normalizer="nfkc"), "small": Tokenizer.train(docs, vocab_size=270)}
-
-
-class Tags(HTMLParser):
-    "Tags that balance; what they hold."
-
-    def __init__(self, html):
-        super().__init__()
-        self.open, self.tags, self.attrs, self.text = [], [], [], []
-        self.feed(html)
-        assert not self.open, self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attrs += attrs
-        if tag not in ("br", "hr", "meta"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 def places(c) -> list:
@@ -175,10 +153,10 @@ def test_page_drawing_is_safe(toks):
     for text in [*TEXTS, *HOSTILE]:
         for a, b in (("bpe", "wordpiece"), ("unigram", "char")):
             html = comparison_html(compare(toks[a], toks[b], text, names=(text, "<b>")))
-            tags = Tags(html)
-            assert set(tags.tags) <= {"div", "span", "b", "bdi"} and {k for k, _ in tags.attrs} <= {"style", "dir", "role", "aria-label", "title"}
+            tags = Page(html)
+            assert set(tags.tags) <= {"div", "span", "b", "bdi"} and {k for _, k, _ in tags.attrs} <= {"style", "dir", "role", "aria-label", "title"}
             assert not set(html) & set("\x1b\x00\u202e\u200b\u2066")
-            for style in (v for k, v in tags.attrs if k == "style" and "background" in v):
+            for style in (v for _, k, v in tags.attrs if k == "style" and "background" in v):
                 assert "color:#" in style.replace("background", "")
 
 

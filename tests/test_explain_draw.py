@@ -4,9 +4,9 @@ import random
 import re
 import xml.etree.ElementTree as ET
 from html import unescape
-from html.parser import HTMLParser
 
 import pytest
+from pages import Page
 
 from subword_nb.corpus import default_corpus
 from subword_nb.draw import cell_width
@@ -25,32 +25,6 @@ def toks() -> dict:
     make = lambda kind, **more: Tokenizer.train(docs, algorithm=kind, vocab_size=600, **more)
     return {"bpe": make("bpe", special_tokens=["<s>", "</s>"]), "char": make("char_bpe", unk_piece="<unk>", end_of_word_suffix="</w>"), "fallback": make("char_bpe", byte_fallback=True),
             "wordpiece": make("wordpiece", objective="frequency"), "unigram": make("unigram"), "wordlevel": make("wordlevel"), "nfkc": make("unigram", normalizer="nfkc"), "whole": make("unigram", pre_tokenizer=None)}
-
-
-class Page(HTMLParser):
-    "A page whose tags balance."
-
-    def __init__(self, html):
-        super().__init__()
-        self.open, self.tags, self.attrs, self.text = [], [], [], []
-        self.feed(html)
-        assert not self.open, self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attrs += [(tag, k, v) for k, v in attrs]
-        if tag not in ("br", "hr", "meta"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attrs += [(tag, k, v) for k, v in attrs]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag, tag
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 def check_page(html: str) -> Page:

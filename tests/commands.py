@@ -1,0 +1,35 @@
+"""What tests of the command line share."""
+import io
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+
+import pytest
+
+
+class Out(io.StringIO):
+    "Standard output with the buffer that bytes are written to."
+
+    def __init__(self):
+        super().__init__()
+        self.buffer = io.BytesIO()
+
+    def flush(self):
+        pass
+
+
+def run(*args, data: bytes | None = None, cwd=None, **env) -> subprocess.CompletedProcess:
+    "The command line with arguments, in this process; with standard input, in one of its own."
+    if data is not None or env:
+        return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], input=data or b"", capture_output=True, cwd=cwd, env={**os.environ, "PYTHONUTF8": "1", **env})
+    from subword_nb.cli import app
+
+    out, err, before = Out(), io.StringIO(), os.getcwd()
+    os.chdir(cwd or before)
+    try:
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:
+            app(list(map(str, args)), prog_name="subword-nb")
+    finally:
+        os.chdir(before)
+    return subprocess.CompletedProcess(args, left.value.code or 0, out.buffer.getvalue() or out.getvalue().encode(), err.getvalue().encode())
