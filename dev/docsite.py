@@ -27,10 +27,12 @@ from urllib.parse import urlsplit
 import docsite_playground
 import yaml
 
+from subword_nb.cpus import cpu_count
+
 ROOT = Path(__file__).resolve().parent.parent
 HERE = Path(__file__).resolve().parent / "docsite"
 PICTURES = {".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp"}
-WORKERS = os.cpu_count() or 1
+WORKERS = cpu_count()
 NBDEV_JOB = """
 from nbdev.doclinks import NbdevLookup, nbdev_export
 from nbdev.serve import proc_nbs

@@ -17,6 +17,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from subword_nb.cpus import cpu_count
+
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
 OUTPUTS_PYTHON = "3.11"
@@ -145,7 +147,7 @@ def main() -> int:
         print(f"not compared: the stored outputs are those of Python {OUTPUTS_PYTHON}, this is {sys.version.split()[0]}")
         return 0
     failed = 0
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with ThreadPoolExecutor(max_workers=cpu_count()) as pool:
         skips = [skipped(p) for p in paths]
         results = pool.map(lambda p, skip: ("", 0.0) if skip else apart(args.action, p), paths, skips)
         for path, skip, (problem, secs) in zip(paths, skips, results):

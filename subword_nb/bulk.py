@@ -7,7 +7,6 @@ __all__ = ['safe_cuts', 'Bulk', 'bulk_of', 'encode_texts', 'may_hold', 'goes_in_
            'short_way']
 
 # %% ../nbs/79_bulk.ipynb #2cac5a23
-import os
 import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from . import engine, jit
 from .blocks import SIZES, Marks, Share, Stretch, Watched, blocks_of, drive, groups_of
 from .corpus import track
+from .cpus import cpu_count
 from .engine import Compiled, Engine, Ragged, around_ids, chances, compiled, finished_rows, ragged, refuse_texts
 from .plans import plan_of
 from .spans import keep_way, listed, valid_texts
@@ -261,7 +261,7 @@ def encode_batch(
     seed:int|None=None, # Makes dropout repeatable; each text gets a seed of its own from it
     errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
     progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    threads:int=1, # How many; 0: as many as there are processors. The ids are the same
+    threads:int=1, # How many; 0: one per processor. The ids are the same
 )->Ragged: # ids (uint32) and bounds (int64)
     "The ids of many texts, as arrays."
     texts, threads = listed(texts), _threads(threads)
@@ -285,8 +285,8 @@ def _plain(texts): return [bytes(t) if not isinstance(t, (str, bytes)) and _is_b
 
 def _threads(n):
     "How many threads."
-    if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= 1024: raise ValueError(f"threads={n!r} is no number of threads; pass 1 or more, or 0 for as many as there are processors")
-    return n or os.cpu_count() or 1
+    if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= 1024: raise ValueError(f"threads={n!r} is no number of threads; pass 1 or more, or 0 for one per processor")
+    return n or cpu_count()
 
 # %% ../nbs/79_bulk.ipynb #354d8a0b
 def encode_array(

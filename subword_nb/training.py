@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import decoders, normalizers
+from . import cpus, decoders, normalizers
 from .bpe import check_limits
 from .bpe_encode import BPE, Rules
 from .bpe_train import bpe_train
@@ -127,7 +127,7 @@ def pretoken_counts(
 def _limits(threads, memory, max_pretokens):
     "The options of counting, checked."
     check_limits(memory=memory, **{k: v for k, v in (("threads", threads), ("max_pretokens", max_pretokens)) if v is not None})
-    return dict(threads=threads or os.cpu_count() or 1, memory=memory, max_spans=max_pretokens)
+    return dict(threads=threads or cpus.cpu_count(), memory=memory, max_spans=max_pretokens)
 
 # %% ../nbs/54_training.ipynb #6c2c4593
 def _given_counts(counts, bytewise):

@@ -7,13 +7,13 @@ __all__ = ['BIG', 'SMALL', 'Edges', 'make_edges', 'listed', 'keep_edges', 'expec
            'Tokens', 'viterbi_counts', 'best_alternative']
 
 # %% ../nbs/33_unigram_arrays.ipynb #616862c7
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
+from .cpus import cpu_count
 from .jit import available, kernel, on_warm_up
 from .unigram_em import logs
 
@@ -212,7 +212,7 @@ def _in_blocks(costs, work, threads, least=0):
     n = max(1, min(_MOST, total // max(_BLOCK, least)))
     cuts = [0, *np.searchsorted(costs, np.arange(1, n) * (total // n)).tolist(), len(costs) - 1]
     run, blocks = lambda b: work(_chunks(costs, *b, halt)), [*zip(cuts, cuts[1:])]
-    threads = min(n, (os.cpu_count() or 1) if threads is None else threads)
+    threads = min(n, cpu_count() if threads is None else threads)
     if threads < 2 or not available():
         yield from map(run, blocks)
         return

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from .corpus import track
+from .cpus import cpu_count
 
 if TYPE_CHECKING: from distributed import Client
 
@@ -217,10 +218,8 @@ def team(
 
 # %% ../nbs/51b_workers.ipynb #e1f0ac1e
 def _workers(n_workers):
-    "How many workers are asked for; Dask knows how many processors a container or a job may use."
-    if n_workers is not None: return n_workers
-    from dask.system import CPU_COUNT
-    return CPU_COUNT
+    "How many workers are asked for."
+    return cpu_count() if n_workers is None else n_workers
 
 # %% ../nbs/51b_workers.ipynb #1429ce77
 def check_client(
