@@ -233,7 +233,7 @@ def _declared(config, path):
         yield AddedToken(d["content"], **{k: bool(d[k]) for k in _FLAGS if k in d}), int(i)
 
 # %% ../nbs/68_files.ipynb #2b40be64
-_GPT2S = ("GPT2", "Roberta", "Bart", "MBart", "Longformer", "LED", "Deberta", "CodeGen", "Blenderbot", "Whisper", "GPTNeoX", "Mvp", "OPT", "BigBird", "PreTrained", "")
+_GPT2S = ("GPT2", "Roberta", "Bart", "Longformer", "LED", "Deberta", "CodeGen", "Blenderbot", "Whisper", "Mvp", "OPT", "PreTrained", "")
 
 def _check_class(config, path):
     "Refuse a pair whose class splits text in another way."

@@ -72,7 +72,7 @@ def _start(r):
     if magic != b"GGUF": raise ValueError(f"{r.name} is no GGUF file: it starts with {magic!r}, expected b'GGUF'; pass a file that ends in .gguf")
     version = r.number("I", "the version")
     if version and version % 2**16 == 0: r.order, version = ">", struct.unpack(">I", struct.pack("<I", version))[0]
-    if version == 1: raise r.fault("this is version 1 of the format, which was in use for some weeks of 2023; convert the model again with a newer llama.cpp, which writes version 3", 4)
+    if version == 1: raise r.fault("this is version 1 of the format, which was written for a few days of 2023; convert the model again with a newer llama.cpp, which writes version 3", 4)
     if version not in (2, 3): raise r.fault(f"version {version} of the format is not known; versions 2 and 3 are read, in both orders of bytes", 4)
     r.number("Q", "the number of tensors")
     n = r.number("Q", "the number of pairs")

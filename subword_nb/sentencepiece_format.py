@@ -190,7 +190,7 @@ def _edge_notes(text):
     if (text.left or text.right) and any((text.rules or {}).get(c, c) == c for c in _spaces()): yield f"of white space at the ends of a text, only spaces are dropped {there}"
     if text.unless: yield f"a {'word' if text.words else 'text'} that begins with ▁{'' if text.runs else ' or with a space'} gets one more in front {there}"
     if text.runs and text.escape: yield f"▁ at the end of a text is dropped {there}"
-    if text.front and "" in (text.rules or {}).values(): yield f"a text of which nothing is left becomes one ▁ {there}"
+    if text.front and not text.runs and "" in (text.rules or {}).values(): yield f"a text of which nothing is left becomes one ▁ {there}"
 
 # %% ../nbs/64_sentencepiece_format.ipynb #8e7fb670
 def _flat(step, kind, name):
@@ -309,7 +309,7 @@ def _model_notes(parts, new, text):
     "What is different about the model."
     m, known = parts.model, set(parts.model.piece2id)
     own, loose = type(m) in _MODELS.values(), [t for t, _ in parts.added_tokens if not t.special]
-    if not own and m.unk_piece is None: yield f"an unknown character becomes {new.unk_piece!r} in SentencePiece, and is an error here" if not m.byte_fallback else f"SentencePiece demands an unknown piece; {new.unk_piece!r} is added and never used"
+    if not own and m.unk_piece is None: yield f"an unknown character becomes {new.unk_piece!r} in SentencePiece, and is an error here" if not m.byte_fallback else f"older versions of SentencePiece demand an unknown piece; {new.unk_piece!r} is added and never used"
     if not own and m.unk_piece is not None and not m.fuse_unk and not m.byte_fallback: yield "several unknown characters in a row become one unknown piece in SentencePiece (here: fuse_unk=False)"
     if type(m) is Unigram and m.unk_piece is not None and m.unk_piece not in [t.content for t, _ in parts.added_tokens]: yield f"{new.unk_piece!r} in a text is one unknown piece here, and several characters in SentencePiece"
     if text.cut and "▁" not in known and not m.byte_fallback: yield "▁ is no piece, so unknown characters of two words become one unknown piece in SentencePiece"

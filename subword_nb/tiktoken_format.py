@@ -370,7 +370,7 @@ def to_tiktoken(
     "Make a tiktoken.Encoding of a byte-level BPE tokenizer."
     parts = getattr(tok, "parts", tok)
     ranks, pattern, special = parts_to_ranks(parts)
-    if both := [f"{a!r} and {b!r}" for a, b in zip(sorted(special), sorted(special)[1:]) if b.startswith(a)]: raise ValueError(f"the added tokens {both[0]} begin alike, and which of them tiktoken finds is chance; leave one of them out")
+    if both := [f"{a!r} and {b!r}" for a, b in zip(sorted(special), sorted(special)[1:]) if b.startswith(a)]: raise ValueError(f"the added tokens {both[0]} begin alike, and tiktoken may find the shorter one; leave one of them out")
     try: import tiktoken
     except ImportError: raise ImportError("tiktoken is not installed; run: pip install tiktoken") from None
     for note in _undone(parts): warnings.warn(note, stacklevel=2)

@@ -54,3 +54,21 @@ def shared_file(shared_data):
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def hf():
+    "Hugging Face's library."
+    return pytest.importorskip("tokenizers", reason="the peer tests need the extra 'peers'")
+
+
+@pytest.fixture(scope="session")
+def spm():
+    "SentencePiece."
+    return pytest.importorskip("sentencepiece", reason="the peer tests need the extra 'peers'")
+
+
+@pytest.fixture(scope="session")
+def tiktoken():
+    "tiktoken."
+    return pytest.importorskip("tiktoken", reason="the peer tests need the extra 'peers'")
