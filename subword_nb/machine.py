@@ -314,7 +314,7 @@ class Scanner(NamedTuple):
     name: str # What it cuts as
     scan: Callable # scan(buffer, n, last, starts) → k: n bytes of text from HEAD on; span j is buffer[starts[j]:starts[j+1]], j < k
     fresh: bytes|None = None # A regular expression over bytes: behind a match any text may be cut, whatever stands around; None: nothing is known
-    given: tuple|None = None # What `scan_rows` of room 17 takes behind `starts`, the table as what gives it, if that is what scans; None: it is not
+    given: tuple|None = None # What `scan_rows` of room 17 takes behind `starts`, with a function that gives the table in the table's place; None: another kernel scans
 
 def scan_spans(
     scanner:Scanner, # A scanner

@@ -151,7 +151,7 @@ def class_scanner(
     classes:np.ndarray, # (0x110000,) uint8, see `word_classes`
     alike:np.ndarray|None=None, # (0x110000,) bool: which characters beyond ASCII are like all others of the same class and width; None: none is
     lower:bool=False, # Are ASCII capitals like small letters?
-    pairs:bool=False, # Cut, behind white space, only between ALONE and OTHER, on whichever side they are
+    pairs:bool=False, # Cut only before white space, and between ALONE and OTHER, whichever comes first
 )->Scanner: # Its spans: white space with the word, the run of others or the single character behind it; white space that ends a text is alone
     "Scan by the classes of characters."
     edges = [0, *(np.flatnonzero(np.diff(classes[:128])) + 1).tolist(), 128]
