@@ -127,7 +127,7 @@ def _at_start(c, part):
     return c.norm is None or not c.asks_first or next((a.span(0, 1)[0] == 0 for size in (64, len(part)) if (a := c.norm.align(part[:size])).text), False)
 
 def _pieces(c, text):
-    "(part, is it plain text not normalized yet, does it stand first) or the id of a token found in the raw text."
+    "(part that is not normalized yet, does it stand first), or the id of a token found in the raw text."
     if not c.has_raw: return [(text, True)] if text else []
     return [(text[a:b], a == 0) if t is None else c.ids[t.content] for a, b, t in c.raw.spans(text)]
 

@@ -267,7 +267,7 @@ def _tally(left, shared, before, longest, least, low, width, ends, tally):
 
 # %% ../nbs/34_unigram_seeds.ipynb #c71cb788
 def _bar(suffixes, room, longest, least):
-    "The least worth for which there is room, and how many substrings of each length and of this worth there is no room for."
+    "The least worth for which there is room, how many substrings of each length and of this worth there is no room for, and how many are taken."
     import numpy as np
     tally, ends = np.zeros((max(256, min(1 << 18, 16 * len(suffixes.order)) // (longest + 1)) + 1, longest + 1), np.int64), np.zeros(longest + 1, np.int64)
     low, width, top = 0, 1, len(tally) - 1
