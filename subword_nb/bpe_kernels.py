@@ -354,7 +354,7 @@ def _rank_tables(ranks, whole):
     "First symbols and tables of a rank file."
     rank, data = np.fromiter(ranks.values(), np.uint32, len(ranks)), np.frombuffer(b"".join(ranks), np.uint8)
     bounds, top = bounds_of(np.fromiter(map(len, ranks), np.int64, len(ranks))), int(rank.max(initial=0))
-    check_fits(top, top)
+    check_fits(top, top + 1)
     first, made, single = np.full(1024, NONE, np.uint32), np.zeros(1, np.uint32), np.diff(bounds) == 1
     first[data[bounds[:-1][single]]] = rank[single]
     symbols = first[data]

@@ -55,7 +55,7 @@ def _rules_of(model, by_char):
     "Slots; what each rank makes; left, right and rank of each rule; if the rules are of pieces, which of those merging does not make, else None."
     if isinstance(model.merges, RankRules):
         rank = np.fromiter(model.merges.ids.values(), np.uint32, len(model.merges.ids))
-        check_fits(int(rank.max(initial=0)), int(rank.max(initial=0)))
+        check_fits(int(rank.max(initial=0)), int(rank.max(initial=0)) + 1)
         made = np.zeros(1, np.uint32)
         slots, *rules, unmade = rules_of_rows(*_spelled(list(model.merges.ids), by_char), rank, made)
         return slots, made, rules, unmade
@@ -63,7 +63,7 @@ def _rules_of(model, by_char):
     n = len(model.table)
     left, right = np.fromiter(chain.from_iterable(model.table), np.int64, 2 * n).reshape(n, 2).T
     rank, new = np.fromiter(chain.from_iterable(model.table.values()), np.int64, 2 * n).reshape(n, 2).T
-    check_fits(max(model.piece2id.values(), default=0), int(rank.max(initial=0)))
+    check_fits(max(model.piece2id.values(), default=0), int(rank.max(initial=0)) + 1)
     made = np.zeros(int(rank.max(initial=0)) + 1, np.uint32)
     made[rank] = new
     rules = [column.astype(np.uint32) for column in (left, right, rank)]

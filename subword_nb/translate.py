@@ -147,7 +147,7 @@ def _sentencepiece_notes(parts):
 
 def _decoder_notes(d):
     "What decoding does that steps cannot say."
-    notes = [f"the unknown piece is decoded as {d.unk_surface!r} by SentencePiece, and as {d.unk_piece!r} there"]
+    notes = [f"the unknown piece is decoded as {d.unk_surface!r} by SentencePiece, and as {d.unk_piece!r} there"] * (d.unk_surface != d.unk_piece)
     return notes + ["the denormalizer is left out: decoded text stays normalized"] * bool(d.denormalizer.charsmap)
 
 # %% ../nbs/70_translate.ipynb #136b56a8
