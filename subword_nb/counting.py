@@ -85,7 +85,7 @@ def _count_batch(cuts, table, batch, number):
 
 # %% ../nbs/52_counting.ipynb #99862129
 class Counter:
-    "Counts spans of batches; `free` has the tables that no thread is using, `error` says how much too low counts may be."
+    "Counts spans of batches; `free` has the tables that no thread is using, `error` says how much too low counts of spans may be."
     def __init__(self,
         cuts:Cuts, # How they are cut
         threads:int=1, # So many batches at once
@@ -227,7 +227,7 @@ def count_corpus(
     checkpoint:str|Path|None=None, # A folder to go on from if it holds counts, and to keep them in
     facts:dict|None=None, # What the corpus is called, and how it is cut; a checkpoint with other facts is refused
     every:float=60.0, # Seconds from checkpoint to checkpoint
-)->FlatCounts: # In first-seen order; `error` says how much too low a count may be
+)->FlatCounts: # In first-seen order; `error` says how much too low the count of a span may be, so a pre-token's may be for each of its spans
     "How often each pre-token occurs in a corpus."
     check_limits(threads=threads, memory=memory, **({} if max_spans is None else dict(max_spans=max_spans)))
     if (cuts := cuts_of(norm, pre) if jit.available() else None) is None: return _one_by_one(batches, norm, pre, bytewise)

@@ -66,7 +66,7 @@ class FlatCounts:
     bounds:Any # NumPy array, int64, n+1: pretoken k is data[bounds[k]:bounds[k+1]]
     counts:Any # NumPy array, int64, n: how often each occurs
     bytewise:bool=False # True: the pretokens are bytes, for a model that starts from bytes; False: they are text
-    error:int=0 # How much too low counts may be, if they are not exact
+    error:int=0 # How much too low the counts of spans may be, if they are not exact
 
     def __len__(self): return len(self.counts)
     def __repr__(self): return f"FlatCounts({len(self)} pretokens, {len(self.data)} bytes)"

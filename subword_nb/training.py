@@ -44,15 +44,15 @@ class TrainingReport(NamedTuple):
     pieces: int # The pieces there are
     pretokens: int # Distinct pre-tokens
     total: int # All pre-tokens
-    history: list # BPE: the count of each pair when it was merged; WordPiece: its score; Unigram: what each round did
-    error: int = 0 # How much too low counts may be, if `max_pretokens` was given
+    history: list # BPE: the count of each pair when it was merged; WordPiece: its score, or its count for objective="frequency"; Unigram: what each round did
+    error: int = 0 # How much too low the count of a span may be, if `max_pretokens` was given
     trace: Any = None # The `TrainingTrace`, if one was asked for
     def __repr__(self): return f"TrainingReport({', '.join(f'{k}={v!r}' for k, v in zip(self._fields, self) if v is not None)})"
 
 # %% ../nbs/54_training.ipynb #c460cbbb
 class Learned(NamedTuple):
     "What a recipe returns."
-    model: Any # `BPE`, `WordPiece` or `Unigram`
+    model: Any # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
     decoder: decoders.Decoder|None # What makes text of its pieces; None joins them with spaces
     ended: str # See `TrainingReport`
     history: list # See `TrainingReport`
@@ -304,7 +304,7 @@ def learn_wordlevel(
 RECIPES: dict[str, Any] = {"bpe": learn_bpe, "char_bpe": learn_bpe, "wordpiece": learn_wordpiece, "unigram": learn_unigram, "wordlevel": learn_wordlevel}
 
 def options_of(
-    algorithm:str, # "bpe", "char_bpe", "wordpiece" or "unigram"
+    algorithm:str, # "bpe", "char_bpe", "wordpiece", "unigram" or "wordlevel"
 )->dict: # name → default
     "The options that an algorithm adds to those of `train`."
     if algorithm not in RECIPES: raise ValueError(f'algorithm={algorithm!r} is not known; pass "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"')
