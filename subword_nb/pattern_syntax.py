@@ -30,14 +30,12 @@ class _Source:
 
     def match(self, pattern):
         "Read what a pattern matches here."
-        m = re.compile(pattern).match(self.src, self.pos)
-        if m: self.pos = m.end()
+        if m := re.compile(pattern).match(self.src, self.pos): self.pos = m.end()
         return m
 
     def error(self, problem, at=None):
         "A ValueError that shows the pattern and the place."
-        at = self.pos - 1 if at is None else at
-        return ValueError(f"pattern {self.src[:60]!r}: {problem} at position {at}")
+        return ValueError(f"pattern {self.src[:60]!r}: {problem} at position {self.pos - 1 if at is None else at}")
 
 # %% ../nbs/08_pattern_syntax.ipynb #97b62df3
 class _Scan(_Source):
@@ -59,15 +57,12 @@ class _Scan(_Source):
         return any(self.parts[at] in ("(?<=", "(?<!") for _, at, _ in self.open)
 
 # %% ../nbs/08_pattern_syntax.ipynb #e241edda
-_LONG_NAMES = {"letter": "L", "mark": "M", "combiningmark": "M", "number": "N", "punctuation": "P", "punct": "P", "symbol": "S", "separator": "Z", "other": "C", "casedletter": "LC",
-               "lowercaseletter": "Ll", "uppercaseletter": "Lu", "titlecaseletter": "Lt", "modifierletter": "Lm", "otherletter": "Lo",
-               "nonspacingmark": "Mn", "decimalnumber": "Nd", "alpha": "Alphabetic", "whitespace": "White_Space", "space": "White_Space"}
-_OTHER_LOWER = """AA BA 2B0-2B8 2C0-2C1 2E0-2E4 345 37A 10FC 1D2C-1D6A 1D78 1D9B-1DBF 2071 207F 2090-209C 2170-217F 24D0-24E9 2C7C-2C7D A69C-A69D A770
-A7F2-A7F4 A7F8-A7F9 AB5C-AB5F AB69 10780 10783-10785 10787-107B0 107B2-107BA 1E030-1E06D"""
+_LONG_NAMES = {"letter": "L", "mark": "M", "combiningmark": "M", "number": "N", "punctuation": "P", "punct": "P", "symbol": "S", "separator": "Z", "other": "C", "casedletter": "LC", "lowercaseletter": "Ll", "uppercaseletter": "Lu", "titlecaseletter": "Lt", "modifierletter": "Lm", "otherletter": "Lo", "nonspacingmark": "Mn", "decimalnumber": "Nd", "unassigned": "Cn", "alpha": "Alphabetic", "whitespace": "White_Space", "space": "White_Space"}
+_OTHER_LOWER = """AA BA 2B0-2B8 2C0-2C1 2E0-2E4 345 37A 10FC 1D2C-1D6A 1D78 1D9B-1DBF 2071 207F 2090-209C 2170-217F 24D0-24E9 2C7C-2C7D A69C-A69D A770 A7F2-A7F4 A7F8-A7F9 AB5C-AB5F AB69 10780 10783-10785 10787-107B0 107B2-107BA 1E030-1E06D"""
 _OTHER_UPPER = "2160-216F 24B6-24CF 1F130-1F149 1F150-1F169 1F170-1F189"
 _HAN = "2E80-2E99 2E9B-2EF3 2F00-2FD5 3005 3007 3021-3029 3038-303B 3400-4DBF 4E00-9FFF F900-FA6D FA70-FAD9 16FE2-16FE3 16FF0-16FF1 20000-2A6DF 2A700-2B739 2B740-2B81D 2B820-2CEA1 2CEB0-2EBE0 2EBF0-2EE5D 2F800-2FA1D 30000-3134A 31350-323AF"
 
-_UNSTABLE = re.compile("changes|cw|default|di$|dia|ci$|caseign|noncharacter|nchar|patternsyn|patsyn|unknown|zzzz|extendedpic|extpict|age=|innob")
+_UNSTABLE = re.compile("changes|cw|default|di$|dia|ci$|caseign|noncharacter|nchar|patternsyn|patsyn|unknown|zzzz|extendedpic|extpict|age=|innob|odi$|otherdef|alphanumeric|h$|horizsp|v$|vertsp|nfk?[cd]q|posix|katakanaorh|hrkt|$")
 
 def _listed(rows): return [(int(a, 16), int(b or a, 16) + 1) for a, _, b in (row.partition("-") for row in rows.split())]
 
@@ -88,31 +83,39 @@ def _common(a, b):
     return complement_ranges(merge_ranges([*complement_ranges(a), *complement_ranges(b)]))
 
 # %% ../nbs/08_pattern_syntax.ipynb #e24cbada
+def _in_regex(names):
+    "Runs of the first property that `regex` knows; asked for a bare name, it would take blocks, numbers and much else that neither dialect has."
+    import regex
+    for name in names:
+        try: return regex.compile(r"\p{%s}+" % name)
+        except (regex.error, OverflowError): pass # a name that reads as a number without end
+
 @cache
 def _property(name, onig=False, in_class=False):
     "The code points of a property: from the pinned table, else from `regex`, kept to what the pinned version assigns."
+    if not onig: name = re.sub(r"(?i)\A[\s_-]*is(?![\s_-]*(c|cs|alnum|blank|word)[\s_-]*\Z)", "", name)
     plain = re.sub(r"[\s_-]", "", name).lower()
-    if onig and plain not in ("punct", "word") and _posix(plain): return _posix(plain)
-    if plain == "word" and onig: return _word_set(True, in_class)
-    name = _LONG_NAMES.get(plain, {p.lower(): p for p in ("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", *"LMNPSZC")}.get(plain, name))
-    fixed = {"any": [(0, 0x110000)], "han": _listed(_HAN), "hani": _listed(_HAN), "lowercase": _posix("lower"), "uppercase": _posix("upper"), "assigned": complement_ranges(code_point_ranges("Cn")),
-             "casedletter": [*code_point_ranges("Lu"), *code_point_ranges("Ll"), *code_point_ranges("Lt")]}
-    fixed |= {"lc": fixed["casedletter"], "cased": [*fixed["casedletter"], *_posix("lower"), *_posix("upper")]}
+    if onig and plain != "punct" and _posix(plain): return _posix(plain) if plain != "word" else _word_set(True, in_class)
+    name = _LONG_NAMES.get(plain, {p.lower(): p for p in ("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Cn", *"LMNPSZC")}.get(plain, name))
+    cased = [*code_point_ranges("Lu"), *code_point_ranges("Ll"), *code_point_ranges("Lt")]
+    fixed = {"any": [(0, 0x110000)], "han": _listed(_HAN), "hani": _listed(_HAN), "ascii": [(0, 128)], "lowercase": _posix("lower"), "lower": _posix("lower"), "uppercase": _posix("upper"), "upper": _posix("upper"), "assigned": complement_ranges(code_point_ranges("Cn")), "casedletter": cased, "lc": cased,
+             "cased": [*cased, *_posix("lower"), *_posix("upper")]}
     if plain in fixed: return tuple(merge_ranges(fixed[plain]))
     try: return tuple(code_point_ranges(name))
     except ValueError as e: known = e
     if onig and re.match("is|.*[=&]", plain) or _UNSTABLE.match(plain): raise known
-    import regex
-    try: found = regex.compile(r"\p{%s}+" % name)
-    except regex.error: raise known from None
+    block = onig and re.match("in(?!her|scrip)", plain)
+    found = _in_regex([name] if block or re.match("sc(ript)?=[a-z]", plain) else [f"gc={name}", f"sc={name}", f"{name}=yes"] if re.fullmatch(r"[a-z]\w*", plain) else [])
+    if not found or re.fullmatch("bidim(irrored)?|incb" if onig else "surrogate|graph|print|xdigit", plain): raise known
     text = array("I", range(0x110000)).tobytes().decode(f"utf-32-{sys.byteorder[0]}e", "surrogatepass") # a list of characters would take twenty times as much memory
-    if re.match("in(?!her|scrip)", plain): return tuple(m.span() for m in found.finditer(text)) # a block holds what is not assigned, too
-    return tuple(_common([m.span() for m in found.finditer(text)], complement_ranges(code_point_ranges("Cn"))))
+    if block: return tuple(m.span() for m in found.finditer(text)) # a block holds what is not assigned, too
+    if not (runs := _common([m.span() for m in found.finditer(text)], complement_ranges(code_point_ranges("Cn")))): raise known # a script of a later version
+    return tuple(runs)
 
 # %% ../nbs/08_pattern_syntax.ipynb #2bc67d87
 def _property_escape(s, negated, at, in_class):
     r"The set behind \p{name}, \pL or \P{name}."
-    m = s.match(r"\{(\^?)(?:(?:gc|General_Category)=)?([^{}]+)\}|()([A-Z])")
+    m = s.match(r"\{(\^?)" + "(?:(?:gc|General_Category)=(?=[A-Za-z]{1,2}\\}|[^{}]*(?:etter|ark|umber|unctuation|ymbol|eparator|ther)\\}))?" * (not s.onig) + r"([^{}]+)\}|()([A-Z])")
     if not m: raise s.error(r"\p needs a property name in braces", at)
     if s.named_sets.add(m[2] or m[4]) or len(s.named_sets) > 100: raise s.error("more than 100 properties are named", at)
     try: ranges = _property(m[2] or m[4], s.onig, in_class)
@@ -146,12 +149,10 @@ def _escaped(s, in_class=False):
     if c in "pP" and c and not (s.onig and s.peek() != "{"): return _property_escape(s, c == "P", at, in_class)
     sets = {"s": lambda: code_point_ranges("White_Space"), "d": lambda: code_point_ranges("Nd"), "h": lambda: _HEX, "w": lambda: _word_set(s.onig, in_class)}
     if c.lower() in sets:
-        ranges = tuple(sets[c.lower()]())
-        return tuple(complement_ranges(ranges)) if c.isupper() else ranges
+        return tuple((complement_ranges if c.isupper() else list)(sets[c.lower()]()))
     if c in _CONTROLS: return _CONTROLS[c]
     if s.onig and (c == "0" or in_class and c in "1234567") and c:
-        s.pos -= 1
-        return _number(s, c, at)
+        s.pos -= 1; return _number(s, c, at)
     if c in ("x", "u") or c == "U" and not s.onig: return _number(s, c, at)
     if c and not (c.isascii() and c.isalnum()) or s.onig and c in (set("EFIJLQTUVijlmpqP") | set("KGAzRXNOykgZB" if in_class else "")): return ord(c)
     return None
@@ -360,8 +361,7 @@ def _repeat(s, c):
     if s.repeated: s.parts.insert(s.atom, "(?:"); s.parts.append(")")
     if m: c = f"{{{m[1] or 0}{m[2] or ''}{m[3] or ''}}}"
     s.parts.append(c)
-    s.repeated = True
-    suffix = s.peek()
+    s.repeated, suffix = True, s.peek()
     if suffix not in ("?", "+") or m and s.onig and (suffix == "+" or not m[2]): return
     s.parts[-1] += s.take()
     if suffix == "+": s.needs.add("possessive" if s.atom == len(s.parts) - 2 else "compound possessive")

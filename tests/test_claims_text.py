@@ -3,6 +3,7 @@ import importlib.util
 import inspect
 import io
 import json
+import random
 import re
 import signal
 import unicodedata
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from subword_nb.charsmap import Charsmap
-from subword_nb.patterns import PATTERNS
+from subword_nb.patterns import PATTERNS, compile_pattern
 
 pytestmark = pytest.mark.peers
 
@@ -163,6 +164,30 @@ def test_what_rust_makes_of_class_operators_anchors_and_repeats(tiktoken):
     assert cut(tiktoken, "[a-c~~b-d]|[b-c]+", "abcd") == ["a", "bc", "d"]
     assert cut(tiktoken, "[a-c--b]+|b", "abc") == ["a", "b", "c"]
     assert [cut(tiktoken, *case) for case in ((r"\h+|.", "afg"), (r"\d{1,3}+", "12345"), ("^a|[ab]+", "aab"), (r"[[:punct:]]+|.", "$+é"))] == [["af", "g"], ["123", "45"], ["a", "ab"], ["$+", "é"]]
+
+
+def properties():
+    "Every name that regex knows as a property or a value of one, and some that nothing knows."
+    known = getattr(pytest.importorskip("regex._regex_core"), "PROPERTIES", {})
+    names = {str(n).lower() for name, (_, values) in known.items() for n in (name, *values)}
+    return sorted(names | {"is" + n for n in names} | {"in" + n for n in names} | {f"{k}={v}" for k in ("sc", "script", "gc", "blk", "lb", "ccc", "age") for v in ("greek", "Lu", "10", "a1", "1/2")} | {"inf", "nan", "1e9993", "-1", "is"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", ["rust", "oniguruma"])
+def test_a_property_is_the_peers_or_refused(hf, tiktoken, dialect):
+    rng = random.Random(dialect)
+    text = "".join(map(chr, [*range(1, 0x3100), *rng.sample([i for i in range(0x3100, 0x110000) if not 0xD800 <= i < 0xE000], 4000)]))
+    names = properties()
+    for name in ["greek", "lower", "is_greek", "Cn", "gc=Lu", "1/2", "1e9993", "lb", "InThai", "odi", *rng.sample(names, min(len(names), 150))]:
+        pattern = rf"\p{{{name}}}"
+        try: ours = set("".join(compile_pattern(pattern, dialect).findall(text)))
+        except ValueError: continue
+        try:
+            if dialect == "rust": theirs = {*bytes(tiktoken.Encoding("p", pat_str=pattern, mergeable_ranks={bytes([b]): b for b in range(256)}, special_tokens={}).encode_ordinary(text)).decode()}
+            else: theirs = {*text} - {*hf.normalizers.Replace(hf.Regex(pattern), "").normalize_str(text)}
+        except Exception: theirs = None  # they refuse it
+        assert ours == theirs or theirs is None and name.startswith("in") and dialect == "oniguruma", name  # other names of blocks
 
 
 def test_a_long_s_ends_a_contraction_in_gpt_4s_pattern(tiktoken):
