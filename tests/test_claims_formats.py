@@ -1,7 +1,6 @@
 """What the rooms about files say of other libraries, run against those libraries: one test for each statement, or for a few that belong together."""
 import io
 import json
-import os
 import random
 import struct
 
@@ -449,25 +448,3 @@ def test_llama_2_scores_runs_of_spaces_alike_and_llama_3_begins_as_gpt_4(shared_
 def test_most_published_models_drop_extra_spaces(shared_file):
     names = ("llama-2/tokenizer.model", "t5-small/spiece.model", "xlnet-base-cased/spiece.model", "sentencepiece/test_model.model")
     assert [read_model_proto(shared_file(f"vocab/{n}").read_bytes()).normalizer("remove_extra_whitespaces") for n in names] == [False, True, True, True]
-
-
-def test_the_hub_is_asked_once_for_the_commit_and_not_at_all_for_a_known_one(tmp_path, monkeypatch):
-    import http.server
-    import threading
-    pytest.importorskip("huggingface_hub")
-    hub, fetch = pytest.importorskip("test_hub"), pytest.importorskip("subword_nb.hub").hub_folder
-    for name in [n for n in os.environ if n.lower().endswith("_proxy") or n in ("HF_HUB_OFFLINE", "HF_TOKEN", "HF_ENDPOINT")]: monkeypatch.delenv(name)
-    monkeypatch.setenv("SUBWORD_NB_QUIET", "1")
-    served = http.server.ThreadingHTTPServer(("127.0.0.1", 0), hub.Hub)
-    served.asked, served.down = [], 0
-    threading.Thread(target=served.serve_forever, args=(0.02,), daemon=True).start()
-    ask, seen = dict(cache_dir=tmp_path, endpoint=f"http://127.0.0.1:{served.server_address[1]}", token=False), []
-    for options in ({}, {}, {"revision": hub.SHA}, {"local_files_only": True}):
-        folder = fetch("org/whole", **ask, **options)
-        seen.append(sorted(f"{method} {path.split('/')[-1] if '/resolve/' in path else path.split('/')[4]}" for method, path, _ in served.asked))
-        served.asked.clear()
-    served.shutdown()
-    served.server_close()
-    assert {"GET tokenizer.json", "GET tokenizer_config.json"} <= {*seen[0]} and len(seen[0]) > 2
-    assert seen[1:] == [["GET revision"], [], []]
-    assert (folder / "tokenizer.json").resolve().parent.name == "blobs" and (tmp_path / "models--org--whole/refs/main").read_text() == hub.SHA
