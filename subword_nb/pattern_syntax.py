@@ -5,16 +5,15 @@
 # %% auto #0
 __all__ = ['read_pattern']
 
-# %% ../nbs/08_pattern_syntax.ipynb #19d0a21c
+# %% ../nbs/08_pattern_syntax.ipynb #5fb31e61
 import re
-import sys
-from array import array
 from functools import cache
 
 from .limits import check_limit
+from .properties import common_ranges, named_set, property_set, word_set
 from .text import category, code_point_ranges, complement_ranges, merge_ranges
 
-# %% ../nbs/08_pattern_syntax.ipynb #e08de953
+# %% ../nbs/08_pattern_syntax.ipynb #7601d0cf
 class _Source:
     "A pattern and a place in it."
     def __init__(self, src, onig): self.src, self.onig, self.pos = src, onig, 0
@@ -30,12 +29,14 @@ class _Source:
 
     def match(self, pattern):
         "Read what a pattern matches here."
-        if m := re.compile(pattern).match(self.src, self.pos): self.pos = m.end()
+        m = re.compile(pattern).match(self.src, self.pos)
+        if m: self.pos = m.end()
         return m
 
     def error(self, problem, at=None):
         "A ValueError that shows the pattern and the place."
-        return ValueError(f"pattern {self.src[:60]!r}: {problem} at position {self.pos - 1 if at is None else at}")
+        at = self.pos - 1 if at is None else at
+        return ValueError(f"pattern {self.src[:60]!r}: {problem} at position {at}")
 
 # %% ../nbs/08_pattern_syntax.ipynb #97b62df3
 class _Scan(_Source):
@@ -56,81 +57,15 @@ class _Scan(_Source):
         "Is this inside a lookbehind?"
         return any(self.parts[at] in ("(?<=", "(?<!") for _, at, _ in self.open)
 
-# %% ../nbs/08_pattern_syntax.ipynb #e241edda
-_LONG_NAMES = {"letter": "L", "mark": "M", "combiningmark": "M", "number": "N", "punctuation": "P", "punct": "P", "symbol": "S", "separator": "Z", "other": "C", "casedletter": "LC", "lowercaseletter": "Ll", "uppercaseletter": "Lu", "titlecaseletter": "Lt", "modifierletter": "Lm", "otherletter": "Lo", "nonspacingmark": "Mn", "decimalnumber": "Nd", "unassigned": "Cn", "alpha": "Alphabetic", "whitespace": "White_Space", "space": "White_Space"}
-_OTHER_LOWER = """AA BA 2B0-2B8 2C0-2C1 2E0-2E4 345 37A 10FC 1D2C-1D6A 1D78 1D9B-1DBF 2071 207F 2090-209C 2170-217F 24D0-24E9 2C7C-2C7D A69C-A69D A770 A7F2-A7F4 A7F8-A7F9 AB5C-AB5F AB69 10780 10783-10785 10787-107B0 107B2-107BA 1E030-1E06D"""
-_OTHER_UPPER = "2160-216F 24B6-24CF 1F130-1F149 1F150-1F169 1F170-1F189"
-_HAN = "2E80-2E99 2E9B-2EF3 2F00-2FD5 3005 3007 3021-3029 3038-303B 3400-4DBF 4E00-9FFF F900-FA6D FA70-FAD9 16FE2-16FE3 16FF0-16FF1 20000-2A6DF 2A700-2B739 2B740-2B81D 2B820-2CEA1 2CEB0-2EBE0 2EBF0-2EE5D 2F800-2FA1D 30000-3134A 31350-323AF"
-
-_UNSTABLE = re.compile("changes|cw|default|di$|dia|ci$|caseign|noncharacter|nchar|patternsyn|patsyn|unknown|zzzz|extendedpic|extpict|age=|innob|odi$|otherdef|alphanumeric|h$|horizsp|v$|vertsp|nfk?[cd]q|posix|katakanaorh|hrkt|$")
-
-def _listed(rows): return [(int(a, 16), int(b or a, 16) + 1) for a, _, b in (row.partition("-") for row in rows.split())]
-
-# %% ../nbs/08_pattern_syntax.ipynb #46082911
-@cache
-def _posix(name):
-    "The code points of [:name:]; None if there is no such name."
-    u = code_point_ranges
-    made = {"alnum": lambda: u("Alphabetic") + u("Nd"), "alpha": lambda: u("Alphabetic"), "ascii": lambda: [(0, 128)], "blank": lambda: [*u("Zs"), (9, 10)], "cntrl": lambda: u("Cc"),
-            "digit": lambda: u("Nd"), "graph": lambda: complement_ranges(merge_ranges(u("White_Space") + u("Cc") + u("Cn"))), "lower": lambda: u("Ll") + _listed(_OTHER_LOWER),
-            "print": lambda: complement_ranges(merge_ranges(u("Cc") + u("Cn") + u("Zl") + u("Zp"))), "punct": lambda: u("P") + u("S"), "space": lambda: u("White_Space"),
-            "upper": lambda: u("Lu") + _listed(_OTHER_UPPER), "word": lambda: _word_set(True, True), "xdigit": lambda: _HEX}
-    return tuple(merge_ranges(made[name]())) if name in made else None
-
-# %% ../nbs/08_pattern_syntax.ipynb #3a6f3857
-def _common(a, b):
-    "The code points in both of two canonical lists of ranges."
-    return complement_ranges(merge_ranges([*complement_ranges(a), *complement_ranges(b)]))
-
-# %% ../nbs/08_pattern_syntax.ipynb #e24cbada
-def _in_regex(names):
-    "Runs of the first property that `regex` knows; asked for a bare name, it would take blocks, numbers and much else that neither dialect has."
-    import regex
-    for name in names:
-        try: return regex.compile(r"\p{%s}+" % name)
-        except (regex.error, OverflowError): pass # a name that reads as a number without end
-
-@cache
-def _property(name, onig=False, in_class=False):
-    "The code points of a property: from the pinned table, else from `regex`, kept to what the pinned version assigns."
-    if not onig: name = re.sub(r"(?i)\A[\s_-]*is(?![\s_-]*(c|cs|alnum|blank|word)[\s_-]*\Z)", "", name)
-    plain = re.sub(r"[\s_-]", "", name).lower()
-    if onig and plain != "punct" and _posix(plain): return _posix(plain) if plain != "word" else _word_set(True, in_class)
-    name = _LONG_NAMES.get(plain, {p.lower(): p for p in ("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Cn", *"LMNPSZC")}.get(plain, name))
-    cased = [*code_point_ranges("Lu"), *code_point_ranges("Ll"), *code_point_ranges("Lt")]
-    fixed = {"any": [(0, 0x110000)], "han": _listed(_HAN), "hani": _listed(_HAN), "ascii": [(0, 128)], "lowercase": _posix("lower"), "lower": _posix("lower"), "uppercase": _posix("upper"), "upper": _posix("upper"), "assigned": complement_ranges(code_point_ranges("Cn")), "casedletter": cased, "lc": cased,
-             "cased": [*cased, *_posix("lower"), *_posix("upper")]}
-    if plain in fixed: return tuple(merge_ranges(fixed[plain]))
-    try: return tuple(code_point_ranges(name))
-    except ValueError as e: known = e
-    if onig and re.match("is|.*[=&]", plain) or _UNSTABLE.match(plain): raise known
-    block = onig and re.match("in(?!her|scrip)", plain)
-    found = _in_regex([name] if block or re.match("sc(ript)?=[a-z]", plain) else [f"gc={name}", f"sc={name}", f"{name}=yes"] if re.fullmatch(r"[a-z]\w*", plain) else [])
-    if not found or re.fullmatch("bidim(irrored)?|incb" if onig else "surrogate|graph|print|xdigit", plain): raise known
-    text = array("I", range(0x110000)).tobytes().decode(f"utf-32-{sys.byteorder[0]}e", "surrogatepass") # a list of characters would take twenty times as much memory
-    if block: return tuple(m.span() for m in found.finditer(text)) # a block holds what is not assigned, too
-    if not (runs := _common([m.span() for m in found.finditer(text)], complement_ranges(code_point_ranges("Cn")))): raise known # a script of a later version
-    return tuple(runs)
-
-# %% ../nbs/08_pattern_syntax.ipynb #2bc67d87
+# %% ../nbs/08_pattern_syntax.ipynb #e7c81efa
 def _property_escape(s, negated, at, in_class):
     r"The set behind \p{name}, \pL or \P{name}."
-    m = s.match(r"\{(\^?)" + "(?:(?:gc|General_Category)=(?=[A-Za-z]{1,2}\\}|[^{}]*(?:etter|ark|umber|unctuation|ymbol|eparator|ther)\\}))?" * (not s.onig) + r"([^{}]+)\}|()([A-Z])")
+    m = s.match(r"\{(\^?)([^{}]+)\}|()([A-Z])")
     if not m: raise s.error(r"\p needs a property name in braces", at)
     if s.named_sets.add(m[2] or m[4]) or len(s.named_sets) > 100: raise s.error("more than 100 properties are named", at)
-    try: ranges = _property(m[2] or m[4], s.onig, in_class)
+    try: ranges = property_set(m[2] or m[4], s.onig, in_class)
     except ValueError as e: raise s.error(str(e), at) from None
     return tuple(complement_ranges(ranges)) if negated != bool(m[1]) else ranges
-
-# %% ../nbs/08_pattern_syntax.ipynb #64492f1f
-_CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7, "e": 27}
-_HEX = ((48, 58), (65, 71), (97, 103))
-_ODD_WORDS = ((0xB2, 0xB4), (0xB9, 0xBA), (0xBC, 0xBF)) # ²³ ¹ ¼½¾: word characters to Oniguruma only
-
-def _word_set(onig, in_class=False):
-    r"The set behind \w: Unicode's definition, or Oniguruma's two (the table it uses outside brackets has six more signs)."
-    word = code_point_ranges("Word")
-    return tuple(merge_ranges([r for r in word if r != (0x200C, 0x200E)] + ([] if in_class else list(_ODD_WORDS)))) if onig else tuple(word)
 
 # %% ../nbs/08_pattern_syntax.ipynb #51c14947
 def _number(s, c, at):
@@ -142,17 +77,21 @@ def _number(s, c, at):
     if s.onig and code > 127 and (base == 8 or c == "x" and "{" not in m[0]): raise s.error(f"\\{s.src[at + 1:s.pos]} is a byte, not a character; write \\x{{{code:x}}} for U+{code:04X}", at)
     return code
 
-# %% ../nbs/08_pattern_syntax.ipynb #e3d78322
+# %% ../nbs/08_pattern_syntax.ipynb #003097ba
+_CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7, "e": 27}
+
 def _escaped(s, in_class=False):
     "The code point or the set that an escape stands for; None when it stands for a position."
     at, c = s.pos - 1, s.take()
     if c in "pP" and c and not (s.onig and s.peek() != "{"): return _property_escape(s, c == "P", at, in_class)
-    sets = {"s": lambda: code_point_ranges("White_Space"), "d": lambda: code_point_ranges("Nd"), "h": lambda: _HEX, "w": lambda: _word_set(s.onig, in_class)}
+    sets = {"s": lambda: code_point_ranges("White_Space"), "d": lambda: code_point_ranges("Nd"), "h": lambda: named_set("xdigit"), "w": lambda: word_set(s.onig, in_class)}
     if c.lower() in sets:
-        return tuple((complement_ranges if c.isupper() else list)(sets[c.lower()]()))
+        ranges = tuple(sets[c.lower()]())
+        return tuple(complement_ranges(ranges)) if c.isupper() else ranges
     if c in _CONTROLS: return _CONTROLS[c]
     if s.onig and (c == "0" or in_class and c in "1234567") and c:
-        s.pos -= 1; return _number(s, c, at)
+        s.pos -= 1
+        return _number(s, c, at)
     if c in ("x", "u") or c == "U" and not s.onig: return _number(s, c, at)
     if c and not (c.isascii() and c.isalnum()) or s.onig and c in (set("EFIJLQTUVijlmpqP") | set("KGAzRXNOykgZB" if in_class else "")): return ord(c)
     return None
@@ -174,8 +113,8 @@ def _one(folding):
     "The set of all characters with a folding."
     return merge_ranges((c, c + 1) for c in _foldings()[1].get(folding, map(ord, folding)))
 
-# %% ../nbs/08_pattern_syntax.ipynb #f7aa7b14
-def _hits(ranges): return [c for a, b in _common(ranges, merge_ranges((c, c + 1) for c in _foldings()[0])) for c in range(a, b)]
+# %% ../nbs/08_pattern_syntax.ipynb #381394c2
+def _hits(ranges): return [c for a, b in common_ranges(ranges, merge_ranges((c, c + 1) for c in _foldings()[0])) for c in range(a, b)]
 
 def _folded(s, ranges, negated=False):
     "A set with all other cases of its letters added when the pattern ignores case; then the negation."
@@ -236,13 +175,13 @@ def _class_item(s):
     if not isinstance(high, int) or high < low: raise s.error("class has a range that runs backwards or has no end", at)
     return [(low, high + 1)]
 
-# %% ../nbs/08_pattern_syntax.ipynb #0779db1e
+# %% ../nbs/08_pattern_syntax.ipynb #90307c9d
 def _named_class(s):
     "[:name:] or [:^name:] in a class; None if there is none here."
     at, m = s.pos, s.match(r"\[:(\^?)([a-z]{1,20}):\]")
     if not m: return None
-    if (ranges := _posix(m[2])) is None: raise s.error(f"{m[0]} is no class; known: [:alpha:], [:digit:], [:punct:], [:space:] and their like", at)
-    if not s.onig: ranges = _common(ranges, [(0, 128)])
+    if (ranges := named_set(m[2])) is None: raise s.error(f"{m[0]} is no class; known: [:alpha:], [:digit:], [:punct:], [:space:] and their like", at)
+    if not s.onig: ranges = common_ranges(ranges, [(0, 128)])
     return complement_ranges(ranges) if m[1] else ranges
 
 def _char_class(s):
@@ -260,7 +199,7 @@ def _char_class(s):
         first = False
     s.take()
     ranges = merge_ranges(operands[0])
-    for other in operands[1:]: ranges = _common(ranges, merge_ranges(other))
+    for other in operands[1:]: ranges = common_ranges(ranges, merge_ranges(other))
     return ranges, negated
 
 # %% ../nbs/08_pattern_syntax.ipynb #75324bd9
@@ -272,7 +211,7 @@ def _put_class(s):
     folded = _folded(s, ranges, negated)
     s.put(*(("(?:", folded, *strings, ")") if strings else (folded,)))
 
-# %% ../nbs/08_pattern_syntax.ipynb #1ffe59b1
+# %% ../nbs/08_pattern_syntax.ipynb #5f778f84
 def _literal(s, code):
     "One character that stands for itself, in either case when the pattern says so."
     if "i" in s.flags and s.onig: s.put(_Letter(s, code))
@@ -287,7 +226,7 @@ def _escape(s):
     if got is not None: return s.put(got if s.onig else _folded(s, got))
     c = s.src[s.pos - 1:s.pos] if s.pos > at + 1 else ""
     if c in ("b", "B"):
-        w = _word_set(s.onig)
+        w = word_set(s.onig)
         sides = ("(?<!", "(?=", "(?<=", "(?!") if c == "b" else ("(?<!", "(?!", "(?<=", "(?=")
         s.put("(?:", sides[0], w, ")", sides[1], w, ")|", sides[2], w, ")", sides[3], w, "))", atom=False)
     elif c in ("A", "z"): s.put({"A": r"\A", "z": r"\Z"}[c], atom=False)
@@ -349,7 +288,7 @@ def _close_group(s, end=False):
     s.put(")")
     s.atom = None if s.parts[atom] in ("(?=", "(?!", "(?<=", "(?<!") else atom
 
-# %% ../nbs/08_pattern_syntax.ipynb #782662eb
+# %% ../nbs/08_pattern_syntax.ipynb #d86eae7d
 def _repeat(s, c):
     "A repeat, greedy, lazy or possessive, of the atom before it."
     at, m = s.pos - 1, s.match(r"(\d*)(?:(,)(\d*))?\}") if c == "{" and re.compile(r"\d|,\d").match(s.src, s.pos) else None
@@ -361,7 +300,8 @@ def _repeat(s, c):
     if s.repeated: s.parts.insert(s.atom, "(?:"); s.parts.append(")")
     if m: c = f"{{{m[1] or 0}{m[2] or ''}{m[3] or ''}}}"
     s.parts.append(c)
-    s.repeated, suffix = True, s.peek()
+    s.repeated = True
+    suffix = s.peek()
     if suffix not in ("?", "+") or m and s.onig and (suffix == "+" or not m[2]): return
     s.parts[-1] += s.take()
     if suffix == "+": s.needs.add("possessive" if s.atom == len(s.parts) - 2 else "compound possessive")
