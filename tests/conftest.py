@@ -72,3 +72,36 @@ def spm():
 def tiktoken():
     "tiktoken."
     return pytest.importorskip("tiktoken", reason="the peer tests need the extra 'peers'")
+
+
+@pytest.fixture(scope="session")
+def openai_public(tiktoken):
+    "tiktoken's list of published encodings."
+    from tiktoken_ext import openai_public
+    return openai_public
+
+
+@pytest.fixture(scope="session")
+def apply_bpe():
+    "The module of subword-nmt that applies codes."
+    return pytest.importorskip("subword_nmt.apply_bpe", reason="the peer tests need the extra 'peers'")
+
+
+@pytest.fixture(scope="session")
+def regex():
+    "The module regex, by which other libraries cut texts."
+    return pytest.importorskip("regex", reason="the peer tests need the extra 'peers'")
+
+
+@pytest.fixture(scope="module")
+def tok():
+    "A tokenizer of 500 ids with an end of documents, for files and folders of ids."
+    from subword_nb.corpus import default_corpus
+    from subword_nb.tokenizer import Tokenizer
+    return Tokenizer.train(default_corpus()[:20], vocab_size=500, special_tokens=["<|endoftext|>"])
+
+
+@pytest.fixture
+def no_waiting(monkeypatch):
+    "A killed process loses nothing that it has written, so there is no need to wait for the disk; real children do."
+    monkeypatch.setattr(os, "fsync", lambda fd: None)

@@ -14,6 +14,7 @@ from costs import assert_linear
 
 from subword_nb.charsmap import Charsmap, build_charsmap, charsmap_rules, graphemes, keeps_ascii, longest_prefix, longest_ref, prefixes, read_charsmap, unit_parts
 from subword_nb.limits import limited
+from subword_nb.sentencepiece_wire import wire_fields, write_varint
 
 # letters that compose, marks, joiners; Hangul; Indian conjuncts; prepended marks; pictures and flags; line ends and controls; full width and ligatures; wide and unassigned
 ALPHABETS = [
@@ -355,21 +356,13 @@ def sentencepiece(blob=None, name=None):
     "SentencePiece's normalizer with nothing but the map."
     spm, plain = pytest.importorskip("sentencepiece", reason="SentencePiece is one of the peers"), {"add_dummy_prefix": False, "escape_whitespaces": False, "remove_extra_whitespaces": False}
     if name: return spm.SentencePieceNormalizer(rule_name=name, **plain)
-    return spm.SentencePieceNormalizer(normalizer_spec=b"\x0a\x01x\x12" + varint(len(blob)) + blob + b"\x18\0\x20\0\x28\0", **plain)
-
-
-def varint(n):
-    "A number as protocol buffers write it."
-    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+    return spm.SentencePieceNormalizer(normalizer_spec=b"\x0a\x01x\x12" + write_varint(len(blob)) + blob + b"\x18\0\x20\0\x28\0", **plain)
 
 
 def named_map(name):
     "The map that SentencePiece has under a name, cut out of its serialized settings."
     spec = sentencepiece(name=name).serialized_normalizer_spec()
-    at, size, shift = 2 + spec[1] + 1, 0, 0
-    while True:
-        size, shift, at = size | (spec[at] & 127) << shift, shift + 7, at + 1
-        if spec[at - 1] < 128: return spec[at:at + size]
+    return next(spec[f.body:f.end] for f in wire_fields(spec) if f.number == 2)
 
 
 @pytest.mark.peers

@@ -5,6 +5,7 @@ import math
 import struct
 
 import pytest
+from peers import hf_file, hf_trained, sp_file, sp_model, sp_trained, tiktoken_of
 
 from subword_nb.bpe import bpe_train_ref
 from subword_nb.charsmap import Charsmap, build_charsmap
@@ -12,77 +13,38 @@ from subword_nb.corpus import COURSE_CORPUS, TOY_COUNTS
 from subword_nb.counts import count_pretokens
 from subword_nb.patterns import PATTERNS
 from subword_nb.pretokenizers import byte_level
+from subword_nb.sentencepiece_wire import CONTROL, UNKNOWN, wire_fields
 from subword_nb.text import BYTE2CHAR
 from subword_nb.tokenizer import Tokenizer
 from subword_nb.unigram import scores_of, substring_counts
 
 pytestmark = pytest.mark.peers
-NEEDED = "the peer tests need the extra 'peers'"
 LINES = ["This is the course.", "a b c d e f g h", "new york is old"] * 5
 
 
-def proto(spm, lines=LINES, **options):
-    "A model of SentencePiece's trainer, as bytes."
-    made = io.BytesIO()
-    spm.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=made, num_threads=1, **{"minloglevel": 2, "hard_vocab_limit": False, "vocab_size": 60} | options)
-    return made.getvalue()
+def trained(spm, lines=LINES, **options): return sp_trained(spm, lines, **{"vocab_size": 60} | options)
 
 
-def trained(spm, lines=LINES, **options): return spm.SentencePieceProcessor(model_proto=proto(spm, lines, **options))
-
-
-def fields(data):
-    "Number, kind and content of the fields of a message."
-    def varint(at):
-        value = shift = 0
-        while data[at] > 127: value, shift, at = value | (data[at] & 127) << shift, shift + 7, at + 1
-        return value | data[at] << shift, at + 1
-    at = 0
-    while at < len(data):
-        tag, at = varint(at)
-        if tag & 7 == 0: value, at = varint(at)
-        else:
-            size, at = varint(at) if tag & 7 == 2 else ({1: 8, 5: 4}[tag & 7], at)
-            value, at = data[at:at + size], at + size
-        yield tag >> 3, tag & 7, value
-
-
-def long(number, content):
-    "A field whose content is bytes."
-    out, n = [], len(content)
-    while n > 127: out.append(n & 127 | 128); n >>= 7
-    return bytes([number << 3 | 2, *out, n]) + content
-
-
-def unigram(pieces, charsmap=b""):
-    "A Unigram model for SentencePiece whose normalizer has only the map."
-    rows = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3), *((p, s, 1) for p, s in pieces)]
-    body = b"".join(long(1, long(1, p.encode()) + b"\x15" + struct.pack("<f", s) + (b"" if k == 1 else bytes([0x18, k]))) for p, s, k in rows)
-    return body + long(2, b"\x18\x01") + long(3, (long(2, charsmap) if charsmap else b"") + b"\x18\x00")
+def with_map(spm, charsmap, letters):
+    "A model of single letters, behind <unk>, <s> and </s>, whose normalizer has only a map."
+    return sp_model(spm, [("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL), *((c, -1.0) for c in letters)], {"precompiled_charsmap": charsmap, "add_dummy_prefix": False})
 
 
 # errata
 
 def test_hfs_trainer_learns_12_of_the_19_merges_of_the_first_seen_order(hf):
     first = bpe_train_ref(count_pretokens(COURSE_CORPUS, byte_level("gpt2")), 50, ["<|endoftext|>"], tie_break="first").merges
-    tok = hf.Tokenizer(hf.models.BPE())
-    tok.pre_tokenizer = hf.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tok.train_from_iterator(COURSE_CORPUS, hf.trainers.BpeTrainer(vocab_size=50, special_tokens=["<|endoftext|>"], show_progress=False))
+    tok = hf_trained(hf, "BPE", COURSE_CORPUS, hf.pre_tokenizers.ByteLevel(add_prefix_space=False), vocab_size=50, special_tokens=["<|endoftext|>"])
     theirs = [tuple(m) for m in json.loads(tok.to_str())["model"]["merges"]]
     assert (len(first), len(theirs), len({*first} & {*theirs})) == (19, 19, 12)
 
 
 def test_equal_splits_of_the_toy_words_end_in_the_longest_piece_in_both(hf, spm):
     pieces = [*scores_of(substring_counts(TOY_COUNTS, whole=False)).items()]
-    tok, sp = hf.Tokenizer(hf.models.Unigram([("<unk>", 0.0), *pieces], 0, False)), spm.SentencePieceProcessor(model_proto=unigram(pieces))
+    tok, sp = hf.Tokenizer(hf.models.Unigram([("<unk>", 0.0), *pieces], 0, False)), sp_model(spm, pieces)
     expected = [["h", "ugs"], ["p", "ug"], ["p", "un"], ["b", "un"]]
     assert [tok.encode(w).tokens for w in ("hugs", "pug", "pun", "bun")] == [sp.encode(w, out_type=str) for w in ("hugs", "pug", "pun", "bun")] == expected
     assert math.isclose(dict(pieces)["h"] + dict(pieces)["ugs"], dict(pieces)["hug"] + dict(pieces)["s"])
-
-
-def test_sentencepieces_trainer_normalizes_by_nmt_nfkc(spm):
-    spec = next(v for n, _, v in fields(proto(spm)) if n == 3)
-    assert {n: v for n, _, v in fields(spec)}[1] == b"nmt_nfkc"
 
 
 def test_nmt_nfkc_is_nfkc_but_for_some_controls_and_invisible_characters_and_the_full_width_tilde(spm):
@@ -113,26 +75,24 @@ def test_bytes_bring_an_unknown_character_back(spm):
     assert [sp.decode(sp.encode("a 汉的")) for sp in (plain, with_bytes)] == ["a  ⁇ ", "a 汉的"]
 
 
-def test_gpt2s_and_cl100ks_first_ids_follow_the_visible_characters(shared_file):
-    load = pytest.importorskip("tiktoken.load", reason=NEEDED).load_tiktoken_bpe
+def test_gpt2s_and_cl100ks_first_ids_follow_the_visible_characters(tiktoken, shared_file):
+    from tiktoken.load import load_tiktoken_bpe
     visible = sorted(range(256), key=lambda b: (ord(BYTE2CHAR[b]) > 255, b))
     for name in ("r50k_base", "cl100k_base"):
-        ranks = load(str(shared_file(f"vocab/tiktoken/{name}.tiktoken")))
+        ranks = load_tiktoken_bpe(str(shared_file(f"vocab/tiktoken/{name}.tiktoken")))
         assert [bytes([b]) for b in visible] == sorted(ranks, key=ranks.get)[:256]
         assert [ranks[bytes([b])] for b in (33, 0, 32)] == [0, 188, 220] and not [b for b in range(256) if ranks[bytes([b])] == b]
 
 
-def test_tiktoken_cuts_numbers_by_threes_from_the_left_in_any_script():
-    tiktoken = pytest.importorskip("tiktoken", reason=NEEDED)
+def test_tiktoken_cuts_numbers_by_threes_from_the_left_in_any_script(tiktoken):
     for digits in ("1234567", "١٢٣٤٥٦٧"):
         whole = [p.encode() for p in (digits[:3], digits[3:6], digits, digits[1:4])]
-        tok = tiktoken.Encoding("toy", pat_str=PATTERNS["cl100k"], mergeable_ranks={**{bytes([b]): b for b in range(256)}, **{p: 256 + k for k, p in enumerate(whole)}}, special_tokens={})
+        tok = tiktoken_of(tiktoken, PATTERNS["cl100k"], whole)
         assert tok.encode(digits) == [256, 257, *digits[6].encode()]
 
 
-def test_only_small_letters_and_the_straight_apostrophe_are_contractions_in_gpt2():
-    regex, public = pytest.importorskip("regex", reason=NEEDED), pytest.importorskip("tiktoken_ext.openai_public", reason=NEEDED)
-    assert [regex.findall(public.r50k_pat_str, t) for t in ("she's", "SHE'S", "she’s")] == [["she", "'s"], ["SHE", "'", "S"], ["she", "’", "s"]]
+def test_only_small_letters_and_the_straight_apostrophe_are_contractions_in_gpt2(regex, openai_public):
+    assert [regex.findall(openai_public.r50k_pat_str, t) for t in ("she's", "SHE'S", "she’s")] == [["she", "'s"], ["SHE", "'", "S"], ["she", "’", "s"]]
 
 
 # limits
@@ -143,31 +103,28 @@ def test_both_libraries_follow_far_offsets_of_a_character_map(hf, spm):
         units[0], units[a], units[512] = root, ord("a") | 1 << 8 | (a ^ 512) << 10, 1 << 31
         charsmap = struct.pack("<I", 4096) + struct.pack("<1024I", *units) + b"b\0"
         assert hf.normalizers.Precompiled(charsmap).normalize_str("xa") == "xb" and Charsmap(charsmap).longest("a") == "b"
-        assert spm.SentencePieceProcessor(model_proto=unigram([("a", -1.0), ("b", -1.0)], charsmap)).encode("a") == [4]
+        assert with_map(spm, charsmap, "ab").encode("a") == [4]
 
 
 def test_hf_loads_files_that_are_refused_here(hf, tmp_path):
     model = {"type": "WordLevel", "vocab": {"hug": 0, "[UNK]": 1}, "unk_token": "[UNK]"}
     for more in ({"vocab": {"hug": 0, "pug": 0, "[UNK]": 1}}, {"nobody_reads_this": 1}):
-        file = {"version": "1.0", **dict.fromkeys(("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")), "added_tokens": [], "model": model | more}
-        (tmp_path / "tokenizer.json").write_text(json.dumps(file))
+        (tmp_path / "tokenizer.json").write_text(json.dumps(hf_file(model | more)))
         assert hf.Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("hug").ids == [0]
         with pytest.raises(ValueError): Tokenizer.load(tmp_path / "tokenizer.json")
 
 
 # bulk, benchmark, files of ids
 
-def test_a_cut_before_a_space_between_letters_is_one_of_every_pattern():
-    regex, public = pytest.importorskip("regex", reason=NEEDED), pytest.importorskip("tiktoken_ext.openai_public", reason=NEEDED)
+def test_a_cut_before_a_space_between_letters_is_one_of_every_pattern(regex, openai_public):
     text = "ab cd é ß 你 好 AB'S xY zA"
-    for pattern in (public.r50k_pat_str, *PATTERNS.values()):
+    for pattern in (openai_public.r50k_pat_str, *PATTERNS.values()):
         for at in (i for i in range(1, len(text)) if text[i] == " "): assert regex.findall(pattern, text[:at]) + regex.findall(pattern, text[at:]) == regex.findall(pattern, text)
 
 
-def test_a_cut_behind_a_newline_is_one_of_gpt2s_pattern_only_if_the_newline_stands_alone():
-    regex, public = pytest.importorskip("regex", reason=NEEDED), pytest.importorskip("tiktoken_ext.openai_public", reason=NEEDED)
+def test_a_cut_behind_a_newline_is_one_of_gpt2s_pattern_only_if_the_newline_stands_alone(regex, openai_public):
     def cut(pattern, text): return regex.findall(pattern, text[:-2]) + regex.findall(pattern, text[-2:]) == regex.findall(pattern, text)
-    assert [cut(public.r50k_pat_str, t) for t in ("ab\ncd", ".\ncd", "ab\n\ncd", "ab \ncd")] == [True, True, False, False]
+    assert [cut(openai_public.r50k_pat_str, t) for t in ("ab\ncd", ".\ncd", "ab\n\ncd", "ab \ncd")] == [True, True, False, False]
     assert all(cut(PATTERNS[p], t) for p in ("cl100k", "o200k", "llama3", "qwen2") for t in ("ab\ncd", ".\ncd", "ab\n\ncd", "ab \ncd"))
 
 
@@ -188,17 +145,18 @@ def test_numpys_head_of_a_row_of_numbers_has_128_bytes():
 # tutorials
 
 def test_sentencepiece_leaves_out_the_type_of_ordinary_pieces(spm):
-    made = proto(spm)
-    pieces = [{n: v for n, _, v in fields(v)} for n, _, v in fields(made) if n == 1]
-    assert {p[1]: p[3] for p in pieces if 3 in p} == {b"<unk>": 2, b"<s>": 3, b"</s>": 3} and len(pieces) > 10
-    assert [n for n, _, _ in fields(made)] == [1] * len(pieces) + [2, 3] and {k for _, _, v in fields(made) for _, k, _ in fields(v)} == {0, 2, 5}
+    made = sp_file(spm, LINES, vocab_size=60)
+    parts = [*wire_fields(made)]
+    pieces = [{f.number: f for f in wire_fields(made, part.body, part.end)} for part in parts if part.number == 1]
+    assert {made[p[1].body:p[1].end]: p[3].value for p in pieces if 3 in p} == {b"<unk>": UNKNOWN, b"<s>": CONTROL, b"</s>": CONTROL} and len(pieces) > 10
+    assert [part.number for part in parts] == [1] * len(pieces) + [2, 3] and {f.wire for part in parts for f in wire_fields(made, part.body, part.end)} == {0, 2, 5}
 
 
 @pytest.mark.parametrize("key, joined", [("e\u0301", True), ("и\u0306", True), ("\u1ea1\u0306", True), ("\u1112\u1161", False), ("\u1112\u1161\u11ab", False)])
 def test_hf_looks_up_no_group_of_six_bytes_or_more(hf, spm, key, joined):
     charsmap = build_charsmap({key: "x"})
     assert (len(key.encode()) < 6, hf.normalizers.Precompiled(charsmap).normalize_str(key) == "x") == (joined, joined)
-    assert spm.SentencePieceProcessor(model_proto=unigram([("x", -1.0)], charsmap)).encode(key) == [3]
+    assert with_map(spm, charsmap, "x").encode(key) == [3]
 
 
 def test_encode_special_tokens_makes_text_of_special_tokens_alone(hf):
@@ -214,8 +172,7 @@ def test_what_a_tokenizer_json_consists_of(hf):
     assert sorted(parts) == sorted(["version", "added_tokens", "normalizer", "pre_tokenizer", "model", "post_processor", "decoder", "truncation", "padding"])
 
 
-def test_letters_of_most_scripts_have_three_bytes():
-    regex = pytest.importorskip("regex", reason=NEEDED)
+def test_letters_of_most_scripts_have_three_bytes(regex):
     def size(script): return {len(chr(i).encode()) for i in range(0x41, 0x1c80) if regex.fullmatch(rf"(?V1)[\p{{Script={script}}}&&\p{{L}}]", chr(i))}
     assert {s: size(s) for s in ("Latin", "Greek", "Armenian", "Hebrew")} == {"Latin": {1, 2}, "Greek": {2}, "Armenian": {2}, "Hebrew": {2}}
     assert {len(c.encode()) for c in "абвгдежзабوحدс"} == {2}

@@ -1,5 +1,4 @@
 """What the rooms on models and training (20 to 37a, 51 to 55, 71 to 78) say of other libraries, done by those libraries."""
-import io
 import json
 import math
 import subprocess
@@ -7,38 +6,24 @@ import sys
 from collections import Counter
 
 import pytest
-from test_sentencepiece_models import CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, file_of
+from peers import TOY, hf_file, hf_pieces, hf_trained, sp_model, sp_scores, sp_trained
 
 from subword_nb.charsmap import build_charsmap
-from subword_nb.corpus import TOY_COUNTS
+from subword_nb.sentencepiece_wire import BPE, CONTROL, NORMAL, UNUSED, USER_DEFINED
 from subword_nb.unigram_encode import read_score
 
 pytestmark = pytest.mark.peers
-TOY = [w for w, n in TOY_COUNTS.items() for _ in range(n)]
 LINES = ["the course of the chapter, the token and the tokens of the course"] * 5 + ["a tokenizer splits the words"] * 3
-
-
-def of(spm, *pieces, kind="unigram"):
-    "SentencePiece with an unknown piece and these."
-    return spm.SentencePieceProcessor(model_proto=file_of([("<unk>", 0.0, UNKNOWN), *pieces], kind))
 
 
 def scores(spm, lines, **options):
     "Learned piece → score, of SentencePiece trained on lines."
-    made = io.BytesIO()
-    options = {"minloglevel": 2, "num_threads": 1, "hard_vocab_limit": False, "vocab_size": 100, "character_coverage": 1.0} | options
-    spm.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=made, model_type="unigram", **options)
-    sp = spm.SentencePieceProcessor(model_proto=made.getvalue())
-    return {sp.id_to_piece(i): sp.get_score(i) for i in range(len(sp)) if not (sp.is_control(i) or sp.is_unknown(i))}
+    return sp_scores(sp_trained(spm, lines, character_coverage=1.0, **options))
 
 
 def learned(hf, kind, texts, **options):
     "Pieces by their ids, of one of Hugging Face's models trained on texts."
-    tok = hf.Tokenizer(getattr(hf.models, kind)())
-    tok.pre_tokenizer = hf.pre_tokenizers.Metaspace() if kind == "Unigram" else hf.pre_tokenizers.WhitespaceSplit()
-    trainer = {"BPE": "BpeTrainer", "WordPiece": "WordPieceTrainer", "Unigram": "UnigramTrainer"}[kind]
-    tok.train_from_iterator(texts, getattr(hf.trainers, trainer)(show_progress=False, **options))
-    return sorted(tok.get_vocab(), key=tok.get_vocab().get)
+    return hf_pieces(hf_trained(hf, kind, texts, hf.pre_tokenizers.Metaspace() if kind == "Unigram" else hf.pre_tokenizers.WhitespaceSplit(), **options))
 
 
 # Rooms 20 to 24: BPE
@@ -125,14 +110,14 @@ def test_scores_of_sentencepiece_do_not_add_up_to_one(spm):
 def test_unknown_characters_in_sentencepiece_cost_ten_more_than_the_worst_ordinary_piece_and_in_hf_than_any(hf, spm):
     known = [("ku", -12.0), ("t", -12.0), ("ut", -1.0)]  # k is unknown: −12 − 10 − 1 against −24
     for kind in (USER_DEFINED, UNUSED, CONTROL):
-        assert of(spm, *((p, s, NORMAL) for p, s in known), ("zz", -100.0, kind)).encode("kut", out_type=str) == ["k", "ut"]
-    assert of(spm, *((p, s, NORMAL) for p, s in known), ("zz", -100.0, NORMAL)).encode("kut", out_type=str) == ["ku", "t"]
+        assert sp_model(spm, [*known, ("zz", -100.0, kind)]).encode("kut", out_type=str) == ["k", "ut"]
+    assert sp_model(spm, [*known, ("zz", -100.0, NORMAL)]).encode("kut", out_type=str) == ["ku", "t"]
     found = [hf.Tokenizer(hf.models.Unigram([("<unk>", unk), *known], 0, False)).encode("kut").tokens for unk in (0.0, -100.0)]
     assert found == [["k", "ut"], ["ku", "t"]]
 
 
 def test_user_defined_pieces_score_by_characters_in_sentencepiece_s_draws(spm):
-    sp, n = of(spm, ("上海", -9.0, USER_DEFINED), ("上", 0.1, NORMAL), ("海", 0.1, NORMAL)), 4000
+    sp, n = sp_model(spm, [("上海", -9.0, USER_DEFINED), ("上", 0.1), ("海", 0.1)]), 4000
     assert sp.encode("上海", out_type=str) == ["上海"]  # 0.5 against 0.2
     spm.set_random_generator_seed(1)
     for size in (-1, 2):
@@ -141,7 +126,7 @@ def test_user_defined_pieces_score_by_characters_in_sentencepiece_s_draws(spm):
 
 
 def test_nbest_sizes_in_sentencepiece_s_python_package(spm):
-    sp = of(spm, ("a", -1.0, NORMAL), ("aa", -2.5, NORMAL), ("aaa", -3.5, NORMAL))
+    sp = sp_model(spm, [("a", -1.0), ("aa", -2.5), ("aaa", -3.5)])
     spm.set_random_generator_seed(1)
     drawn = {n: {tuple(sp.encode("aaaa", enable_sampling=True, alpha=0.1, nbest_size=n)) for _ in range(300)} for n in (2, 512, -1)}
     assert {n: len(found) for n, found in drawn.items()} == {2: 2, 512: 7, -1: 7}
@@ -156,7 +141,7 @@ def test_hf_reads_a_decimal_by_one_integer_and_one_division(hf):
     texts = [f"-{k * 7919 % 30}.{k ** 5 * 104729 % 10 ** (1 + k % 24):0{1 + k % 24}d}{'' if k % 4 else 'e-7'}" for k in range(1, 1500)]
     vocab = [["<unk>", 0.0], *([f"p{k}", "%"] for k in range(len(texts)))]
     model = {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": False}
-    parts = json.dumps({"version": "1.0", **dict.fromkeys(("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")), "added_tokens": [], "model": model}).split('"%"')
+    parts = json.dumps(hf_file(model)).split('"%"')
     whole = "".join(a + b for a, b in zip(parts, [*texts, ""]))
     found = [s for _, s in json.loads(hf.Tokenizer.from_str(whole).to_str())["model"]["vocab"]][1:]
     assert found == [read_score(t) for t in texts]
@@ -189,10 +174,8 @@ def test_a_damaged_arrow_file_ends_a_process_that_believes_it(tmp_path):
 
 
 def test_by_default_sentencepiece_puts_no_mark_for_spaces_at_the_edges_or_doubled(spm):
-    made = [io.BytesIO() for _ in range(2)]
-    for out, more in zip(made, ({}, {"remove_extra_whitespaces": False})):
-        spm.SentencePieceTrainer.train(sentence_iterator=iter(["hug pug bun"] * 20), model_writer=out, vocab_size=12, hard_vocab_limit=False, minloglevel=2, **more)
-    found = [["".join(spm.SentencePieceProcessor(model_proto=m.getvalue()).encode(t, out_type=str)) for t in ("  hug  pug ", "hug▁")] for m in made]
+    models = [sp_trained(spm, ["hug pug bun"] * 20, vocab_size=12, **more) for more in ({}, {"remove_extra_whitespaces": False})]
+    found = [["".join(m.encode(t, out_type=str)) for t in ("  hug  pug ", "hug▁")] for m in models]
     assert found == [["▁hug▁pug", "▁hug"], ["▁▁▁hug▁▁pug▁", "▁hug▁"]]
 
 
@@ -205,7 +188,7 @@ def test_llama_2_has_marks_of_two_to_sixteen_with_the_lowest_score(spm, shared_f
 
 
 def test_of_equal_scores_sentencepiece_s_bpe_joins_the_leftmost_first(spm):
-    sp = of(spm, *((p, -5.0, NORMAL) for p in "abc"), ("ab", -1.0, NORMAL), ("bc", -1.0, NORMAL), kind="bpe")
+    sp = sp_model(spm, [*((p, -5.0) for p in "abc"), ("ab", -1.0), ("bc", -1.0)], model_type=BPE)
     assert [sp.encode(t, out_type=str) for t in ("abc", "cabc")] == [["ab", "c"], ["c", "ab", "c"]]
 
 

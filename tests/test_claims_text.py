@@ -1,7 +1,6 @@
 """What the notebooks on text, normalizers, patterns, encodings and decoders say of other programs, done by those programs."""
 import importlib.util
 import inspect
-import io
 import json
 import random
 import re
@@ -10,11 +9,14 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from peers import BYTES, hf_split, sp_file, sp_trained, tiktoken_of
 
 from subword_nb.charsmap import Charsmap
 from subword_nb.patterns import PATTERNS, compile_pattern
+from subword_nb.sentencepiece_wire import read_model_proto
 
 pytestmark = pytest.mark.peers
+CATS = ["the cat sat on the mat"] * 20
 
 
 def bare(hf):
@@ -24,15 +26,10 @@ def bare(hf):
     return tok
 
 
-def split(hf, pattern, text): return [piece for piece, _ in hf.pre_tokenizers.Split(hf.Regex(pattern), "isolated").pre_tokenize_str(text)]
-
-
 def cut(tiktoken, pattern, text):
     "The stretches that tiktoken's pattern finds: every part of the text is a piece, so each stretch is one token."
-    ranks = {bytes([b]): b for b in range(256)}
-    for a in range(len(text)):
-        for b in range(a, len(text)): ranks.setdefault(text[a:b + 1].encode(), len(ranks))
-    enc = tiktoken.Encoding("cut", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    parts = dict.fromkeys(text[a:b].encode() for a in range(len(text)) for b in range(a + 1, len(text) + 1))
+    enc = tiktoken_of(tiktoken, pattern, [p for p in parts if p not in BYTES])
     return [enc.decode_single_token_bytes(i).decode() for i in enc.encode_ordinary(text)]
 
 
@@ -43,28 +40,13 @@ def places(hf, normalizer, text):
     return list(zip(normalizer.normalize_str(text), tok.encode(text).offsets))
 
 
-def sp_model(spm, **options):
-    made = io.BytesIO()
-    spm.SentencePieceTrainer.train(sentence_iterator=iter(["the cat sat on the mat"] * 20), model_writer=made, vocab_size=40, hard_vocab_limit=False, minloglevel=9, num_threads=1, **options)
-    return made.getvalue()
+def cats_file(spm, **options): return sp_file(spm, CATS, vocab_size=40, **options)
+def trained(spm, **options): return sp_trained(spm, CATS, vocab_size=40, **options)
 
 
-def field(message, number):
-    "The last bytes field with a number in a protobuf message."
-    at, found = 0, None
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            value, shift, at = value | (message[at] & 127) << shift, shift + 7, at + 1
-            if message[at - 1] < 128: return value
-    while at < len(message):
-        key = varint()
-        size = varint() if key & 7 in (0, 2) else 4 if key & 7 == 5 else 8
-        if key & 7 == 0: continue
-        if key >> 3 == number: found = message[at:at + size]
-        at += size
-    return found
+def rules(model: bytes) -> dict:
+    "What the file of a model says of its normalizer."
+    return read_model_proto(model).normalizer_spec
 
 
 def test_hf_has_several_versions_of_unicode(hf):
@@ -101,19 +83,20 @@ def test_hf_gives_what_swallows_others_the_first_place_and_a_replacement_the_las
 
 
 def test_hf_moves_places_behind_a_character_that_a_map_drops_at_the_start(hf, spm):
-    precompiled = hf.normalizers.Precompiled(field(field(sp_model(spm), 3), 2))
+    precompiled = hf.normalizers.Precompiled(rules(cats_file(spm))["precompiled_charsmap"])
     assert (places(hf, precompiled, "a\x01b"), places(hf, precompiled, "\x01ab")) == ([("a", (0, 1)), ("b", (2, 3))], [("a", (0, 1)), ("b", (1, 2))])
 
 
 def test_a_model_of_sentencepiece_names_its_rules_and_carries_them(spm):
-    assert field(field(sp_model(spm), 3), 1) == b"nmt_nfkc" and len(field(field(sp_model(spm), 3), 2)) > 200_000
-    assert field(field(sp_model(spm, normalization_rule_name="identity"), 3), 2) == b""
+    usual, none = (rules(cats_file(spm, **o)) for o in ({}, {"normalization_rule_name": "identity"}))
+    assert usual["name"] == "nmt_nfkc" and len(usual["precompiled_charsmap"]) > 200_000
+    assert none["precompiled_charsmap"] == b""
 
 
 def test_a_line_end_of_two_characters_in_hf_and_in_sentencepiece(hf, spm):
-    model = sp_model(spm)
-    theirs, precompiled = spm.SentencePieceProcessor(model_proto=model), hf.normalizers.Precompiled(field(field(model, 3), 2))
-    kept = spm.SentencePieceProcessor(model_proto=sp_model(spm, remove_extra_whitespaces=False))
+    model = cats_file(spm)
+    theirs, precompiled = spm.SentencePieceProcessor(model_proto=model), hf.normalizers.Precompiled(rules(model)["precompiled_charsmap"])
+    kept = trained(spm, remove_extra_whitespaces=False)
     assert [precompiled.normalize_str(t) for t in ("ﬁ\u0301", "a\r\nb")] == ["fi", "a b"]
     assert [theirs.normalize("ﬁ\u0301"), theirs.normalize("a\r\nb"), kept.normalize("a\r\nb")] == ["▁fi\u0301", "▁a▁b", "▁a▁▁b"]  # two spaces become one by default
 
@@ -121,43 +104,43 @@ def test_a_line_end_of_two_characters_in_hf_and_in_sentencepiece(hf, spm):
 def test_sentencepieces_trainer_refuses_32_keys_that_begin_at_one_place(spm, tmp_path):
     for n, well in ((31, True), (32, False), (33, False)):
         (tmp_path / "rules.tsv").write_text("".join(" ".join(["61"] * k) + "\t62\n" for k in range(1, n + 1)))
-        try: done = bool(sp_model(spm, normalization_rule_tsv=str(tmp_path / "rules.tsv")))
+        try: done = bool(cats_file(spm, normalization_rule_tsv=str(tmp_path / "rules.tsv")))
         except RuntimeError: done = False
         assert done == well
 
 
 def test_of_two_lines_with_one_key_sentencepiece_takes_the_later_and_a_lost_tab_deletes(spm, tmp_path):
     (tmp_path / "rules.tsv").write_text("41\t62\n41\t63\n44\t\n45\n46\t66\ta remark\n")
-    model = spm.SentencePieceProcessor(model_proto=sp_model(spm, normalization_rule_tsv=str(tmp_path / "rules.tsv")))
+    model = trained(spm, normalization_rule_tsv=str(tmp_path / "rules.tsv"))
     assert model.normalize("xAyDzEwFv") == "▁xcyzwfv"
 
 
 def test_the_joiner_was_a_space_in_older_models_and_in_hfs_nmt_and_is_none_now(hf, spm, shared_file):
-    old, now = (Charsmap(field(field(model, 3), 2)) for model in (shared_file("vocab/t5-small/spiece.model").read_bytes(), sp_model(spm)))
-    assert [[rules.normalize(c) for c in "\u200d\u061c\u200c"] for rules in (old, now)] == [[" ", "\u061c", " "], ["\u200d", " ", " "]]
+    old, now = (Charsmap(rules(model)["precompiled_charsmap"]) for model in (shared_file("vocab/t5-small/spiece.model").read_bytes(), cats_file(spm)))
+    assert [[charsmap.normalize(c) for c in "\u200d\u061c\u200c"] for charsmap in (old, now)] == [[" ", "\u061c", " "], ["\u200d", " ", " "]]
     assert hf.normalizers.Nmt().normalize_str("a\u200db\u061cc") == "a b\u061cc"
 
 
 def test_sentencepiece_may_have_pieces_across_spaces_and_joins_runs_of_them(spm):
-    across = spm.SentencePieceProcessor(model_proto=sp_model(spm, split_by_whitespace=False, model_type="bpe"))
+    across = trained(spm, split_by_whitespace=False, model_type="bpe")
     assert any("▁" in across.id_to_piece(i)[1:] for i in range(across.get_piece_size()))
-    usual = spm.SentencePieceProcessor(model_proto=sp_model(spm))
+    usual = trained(spm)
     assert "".join(usual.encode("a  b", out_type=str)) == "▁a▁b" and usual.decode(usual.encode("the  cat")) == "the cat"
 
 
 def test_sentencepieces_python_refuses_to_sample_of_none_or_one(spm):
-    model = spm.SentencePieceProcessor(model_proto=sp_model(spm))
+    model = trained(spm)
     for n in (0, 1):
         with pytest.raises(ValueError, match="nbest_size"): model.encode("the cat", enable_sampling=True, alpha=0.1, nbest_size=n)
-    bpe = spm.SentencePieceProcessor(model_proto=sp_model(spm, model_type="bpe"))
+    bpe = trained(spm, model_type="bpe")
     assert bpe.encode("the cat", out_type=str, enable_sampling=True, alpha=1.0, nbest_size=-1) == ["▁", *"the", "▁", *"cat"]  # alpha is the probability of dropping a merge
     assert bpe.encode("the cat", enable_sampling=True, alpha=0.0, nbest_size=-1) == bpe.encode("the cat")
 
 
 def test_what_oniguruma_makes_of_bytes_letters_and_folded_strings(hf):
-    with pytest.raises(Exception, match="Oniguruma error"): split(hf, r"\xe9", "é")
-    assert [split(hf, *case) for case in ((r"\i", "aib"), ("(?i)ss", "aßb"), ("(?i)[ß]", "assb"), ("[a~~b]", "x~y"))] == [["a", "i", "b"], ["a", "ß", "b"], ["a", "ss", "b"], ["x", "~", "y"]]
-    assert [split(hf, *case) for case in (("^a", "b\na"), ("a$", "a\nb"), ("(?m:a.)", "a\n"), (r"\p{punct}", "a$b"), ("[[:punct:]]", "a$b"))] == [["b\n", "a"], ["a", "\nb"], ["a\n"], ["a$b"], ["a", "$", "b"]]
+    with pytest.raises(Exception, match="Oniguruma error"): hf_split(hf, r"\xe9", "é")
+    assert [hf_split(hf, *case) for case in ((r"\i", "aib"), ("(?i)ss", "aßb"), ("(?i)[ß]", "assb"), ("[a~~b]", "x~y"))] == [["a", "i", "b"], ["a", "ß", "b"], ["a", "ss", "b"], ["x", "~", "y"]]
+    assert [hf_split(hf, *case) for case in (("^a", "b\na"), ("a$", "a\nb"), ("(?m:a.)", "a\n"), (r"\p{punct}", "a$b"), ("[[:punct:]]", "a$b"))] == [["b\n", "a"], ["a", "\nb"], ["a\n"], ["a$b"], ["a", "$", "b"]]
 
 
 def test_what_rust_makes_of_class_operators_anchors_and_repeats(tiktoken):
@@ -168,7 +151,7 @@ def test_what_rust_makes_of_class_operators_anchors_and_repeats(tiktoken):
 
 def properties():
     "Every name that regex knows as a property or a value of one, and some that nothing knows."
-    known = getattr(pytest.importorskip("regex._regex_core"), "PROPERTIES", {})
+    known = pytest.importorskip("regex._regex_core").PROPERTIES
     names = {str(n).lower() for name, (_, values) in known.items() for n in (name, *values)}
     return sorted(names | {"is" + n for n in names} | {"in" + n for n in names} | {f"{k}={v}" for k in ("sc", "script", "gc", "blk", "lb", "ccc", "age") for v in ("greek", "Lu", "10", "a1", "1/2")} | {"inf", "nan", "1e9993", "-1", "is"})
 
@@ -179,12 +162,12 @@ def test_a_property_is_the_peers_or_refused(hf, tiktoken, dialect):
     rng = random.Random(dialect)
     text = "".join(map(chr, [*range(1, 0x3100), *rng.sample([i for i in range(0x3100, 0x110000) if not 0xD800 <= i < 0xE000], 4000)]))
     names = properties()
-    for name in ["greek", "lower", "is_greek", "Cn", "gc=Lu", "1/2", "1e9993", "lb", "InThai", "odi", *rng.sample(names, min(len(names), 150))]:
+    for name in ["greek", "lower", "is_greek", "Cn", "gc=Lu", "gc=punct", "General Category=Lowercase_Letter", "1/2", "1e9993", "lb", "InThai", "odi", *rng.sample(names, min(len(names), 150))]:
         pattern = rf"\p{{{name}}}"
         try: ours = set("".join(compile_pattern(pattern, dialect).findall(text)))
         except ValueError: continue
         try:
-            if dialect == "rust": theirs = {*bytes(tiktoken.Encoding("p", pat_str=pattern, mergeable_ranks={bytes([b]): b for b in range(256)}, special_tokens={}).encode_ordinary(text)).decode()}
+            if dialect == "rust": theirs = {*bytes(tiktoken_of(tiktoken, pattern).encode_ordinary(text)).decode()}
             else: theirs = {*text} - {*hf.normalizers.Replace(hf.Regex(pattern), "").normalize_str(text)}
         except Exception: theirs = None  # they refuse it
         assert ours == theirs or theirs is None and name.startswith("in") and dialect == "oniguruma", name  # other names of blocks
@@ -199,8 +182,8 @@ def test_cl100k_of_today_and_llama_3_part_at_the_end_of_a_text(tiktoken):
     assert [cut(tiktoken, p, "a\n ") for p in (PATTERNS["cl100k"], first)] == [["a", "\n "], ["a", "\n", " "]]
 
 
-def test_patterns_are_spelled_as_installed(tiktoken):
-    source = inspect.getsource(pytest.importorskip("tiktoken_ext.openai_public"))
+def test_patterns_are_spelled_as_installed(openai_public):
+    source = inspect.getsource(openai_public)
     assert all(part in source for part in (PATTERNS["r50k"], PATTERNS["cl100k"], PATTERNS["o200k"].split("'d)?|")[0]))
     if found := importlib.util.find_spec("transformers"):
         assert PATTERNS["qwen2"] in (Path(found.origin).parent / "models" / "qwen2" / "tokenization_qwen2.py").read_text(encoding="utf-8")

@@ -20,7 +20,6 @@ import pytest
 
 from subword_nb import encode_files as room
 from subword_nb import id_files
-from subword_nb.corpus import default_corpus
 from subword_nb.encode_files import Cut, cut_documents, cut_documents_ref, encode_files, fingerprint
 from subword_nb.encoding import Padding, Truncation
 from subword_nb.id_files import load_encoded
@@ -29,18 +28,8 @@ from subword_nb.tokenizer import Tokenizer
 
 TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 END = "<|endoftext|>"
+pytestmark = pytest.mark.usefixtures("no_waiting")
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
-
-
-@pytest.fixture(scope="module")
-def tok():
-    return Tokenizer.train(default_corpus()[:20], vocab_size=500, special_tokens=[END])
-
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch):
-    "A killed process loses nothing that it has written, so there is no need to wait for the disk; real children do."
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
 @pytest.fixture

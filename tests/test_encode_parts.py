@@ -36,18 +36,8 @@ from subword_nb.tokenizer import Tokenizer
 END = "<|endoftext|>"
 ROUNDS = int(os.environ.get("SUBWORD_NB_ROUNDS", "60"))
 KILLS = int(os.environ.get("SUBWORD_NB_KILLS", "40"))
+pytestmark = pytest.mark.usefixtures("no_waiting")
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
-
-
-@pytest.fixture(scope="module")
-def tok():
-    return Tokenizer.train(default_corpus()[:20], vocab_size=500, special_tokens=[END])
-
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch):
-    "A killed process loses nothing that it has written, so there is no need to wait for the disk."
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
 def story(n=400, seed=0, words=("hug", "pug", "bun", "naïve", "東京", "🤗", "the", "function", END, "\n", "\r\n", "\n\n", "a" * 30)):
@@ -958,11 +948,10 @@ def small_disk(tmp_path):
     "A disk of 300 kilobytes; the test is skipped where none may be made."
     place = tmp_path / "disk"
     place.mkdir()
-    mount = shutil.which("mount")
-    if not sys.platform.startswith("linux") or not mount or subprocess.run([mount, "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(place)], capture_output=True).returncode:
-        pytest.skip("a tmpfs cannot be mounted here")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], capture_output=True, check=True)
+    with mishaps.small_disk(place, "300k") as disk:
+        if disk is None:
+            pytest.skip("a tmpfs cannot be mounted here")
+        yield disk
 
 
 @pytest.mark.slow

@@ -1,5 +1,4 @@
 """SentencePiece's `.model` files: what its own library reads is read alike, what is written here it reads with the same ids, and damaged files are refused with their place."""
-import io
 import json
 import math
 import os
@@ -10,6 +9,7 @@ from collections import Counter
 from functools import partial
 
 import pytest
+from peers import sp_file
 
 from subword_nb import Tokenizer, normalizers, pretokenizers
 from subword_nb.charsmap import build_charsmap
@@ -241,9 +241,7 @@ def trained(tmp_path, options):
         if name in options:
             (tmp_path / f"{name}.tsv").write_text(options[name])
             options[name] = str(tmp_path / f"{name}.tsv")
-    out = io.BytesIO()
-    sp().SentencePieceTrainer.train(sentence_iterator=iter(CORPUS.split("\n")), model_writer=out, minloglevel=2, num_threads=1, **{"hard_vocab_limit": False, "normalization_rule_name": "identity", **options})
-    return out.getvalue()
+    return sp_file(sp(), CORPUS.split("\n"), **{"normalization_rule_name": "identity", **options})
 
 
 @pytest.mark.peers

@@ -1,6 +1,5 @@
 """SentencePiece's normalizer and decoder against sentencepiece itself: generated models with all options, texts, offsets, ids in any order; and the decoder as a stream."""
 import copy
-import io
 import json
 import os
 import pickle
@@ -11,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from costs import assert_linear
+from peers import sp_file
 
 from subword_nb.alignment import Aligned
 from subword_nb.charsmap import build_charsmap
@@ -367,12 +367,12 @@ TRAINED = [dict(model_type="unigram", byte_fallback=True, user_defined_symbols=[
 @pytest.mark.parametrize("how", TRAINED, ids=lambda how: how["model_type"])
 def test_trained_models_against_sentencepiece(tmp_path, how):
     "Models as sentencepiece's trainer writes them, with a map for decoded texts."
-    spm, out, rng = pytest.importorskip("sentencepiece"), io.BytesIO(), random.Random(10)
+    spm, rng = pytest.importorskip("sentencepiece"), random.Random(10)
     (tmp_path / "undo.tsv").write_text("62 61\t78\n63\t\n62 61 62 61\t79 20\n", encoding="utf-8")
     lines = ["".join(rng.choices("abc  é", k=30)) for _ in range(200)] + ["abcé▁"]
-    spm.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=out, vocab_size=300 if "byte_fallback" in how else 40, hard_vocab_limit=False, denormalization_rule_tsv=str(tmp_path / "undo.tsv"), minloglevel=2, **how)
-    proto = read_model_proto(out.getvalue())
-    sp, n, d = spm.SentencePieceProcessor(model_proto=out.getvalue()), sentencepiece_normalizer(proto), sentencepiece_decoder(proto)
+    file = sp_file(spm, lines, vocab_size=300 if "byte_fallback" in how else 40, denormalization_rule_tsv=str(tmp_path / "undo.tsv"), **how)
+    proto = read_model_proto(file)
+    sp, n, d = spm.SentencePieceProcessor(model_proto=file), sentencepiece_normalizer(proto), sentencepiece_decoder(proto)
     assert d.denormalizer.charsmap and d.denormalizer == SentencePieceNormalizer(d.denormalizer.charsmap, False, False, False)
     names = [p.piece for p in proto.pieces]
     for text in [*texts(rng, 300), *("".join(rng.choices("abc  <n>▁", k=12)) for _ in range(300))]:

@@ -1,48 +1,13 @@
 """Unigram's best splits against SentencePiece and Hugging Face, with real vocabularies and with random ones."""
 import json
 import random
-import struct
 
 import pytest
+from peers import sp_loaded
 
 from subword_nb.lattice import backward, forward, nbest, viterbi
+from subword_nb.sentencepiece_wire import BYTE, CONTROL, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER_DEFINED, ModelProto, Piece, read_model_proto
 from subword_nb.unigram_encode import part_ids, unigram_encode, unigram_encode_ref, unigram_model
-
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # the kinds of pieces in a SentencePiece model
-
-
-def fields(data: bytes):
-    "The fields of a protocol buffer message: (number, value), bytes for what has a length."
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte, at = data[at], at + 1
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-            shift += 7
-
-    while at < len(data):
-        number, kind = divmod(varint(), 8)
-        if kind == 0:
-            yield number, varint()
-        else:
-            size = varint() if kind == 2 else {1: 8, 5: 4}[kind]
-            yield number, data[at:at + size]
-            at += size
-
-
-def read_pieces(data: bytes) -> list:
-    "(piece, score, kind) of a SentencePiece model, in the order of ids."
-    pieces = []
-    for number, value in fields(data):
-        if number == 1:
-            piece = dict(fields(value))
-            pieces.append((piece[1].decode(), struct.unpack("<f", piece.get(2, bytes(4)))[0], piece.get(3, NORMAL)))
-    return pieces
 
 
 def model_of(pieces: list, byte_fallback: bool = False):
@@ -53,23 +18,11 @@ def model_of(pieces: list, byte_fallback: bool = False):
     return unigram_model(scores, unk_piece=kinds[UNKNOWN][0], byte_fallback=byte_fallback, control=sorted(special), user_defined=kinds[USER_DEFINED])
 
 
-def message(number: int, value) -> bytes:
-    "One field of a protocol buffer message: bytes with their length, an integer, or a 32-bit float."
-    def varint(n):
-        return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
-
-    if isinstance(value, float):
-        return varint(number << 3 | 5) + struct.pack("<f", value)
-    return varint(number << 3 | 2) + varint(len(value)) + value if isinstance(value, bytes) else varint(number << 3) + varint(value)
-
-
-def sentencepiece_file(pieces: list, byte_fallback: bool = False) -> bytes:
-    "A SentencePiece Unigram model of (piece, score, kind) that changes nothing in a text before it is split."
-    listed = [message(1, message(1, p.encode()) + message(2, score) + message(3, kind)) for p, score, kind in pieces]
-    none = 2**64 - 1  # no beginning, end or padding: the id −1
-    trainer = message(3, 1) + message(35, int(byte_fallback)) + message(40, 0) + b"".join(message(n, none) for n in (41, 42, 43))
-    normalizer = message(1, b"identity") + message(3, 0) + message(4, 0) + message(5, 0)
-    return b"".join(listed) + message(2, trainer) + message(3, normalizer)
+def sentencepiece_model(spm, pieces: list, byte_fallback: bool = False):
+    "A Unigram model of (piece, score, kind) in SentencePiece that changes nothing in a text before it is split."
+    trainer = {"model_type": UNIGRAM, "byte_fallback": byte_fallback, "unk_id": 0, "bos_id": -1, "eos_id": -1, "pad_id": -1}
+    normalizer = {"name": "identity", "add_dummy_prefix": False, "remove_extra_whitespaces": False, "escape_whitespaces": False}
+    return sp_loaded(spm, ModelProto([Piece(*p) for p in pieces], trainer, normalizer))
 
 
 def lines_of(shared_file, most: int) -> list:
@@ -87,7 +40,7 @@ def test_best_splits_are_those_of_sentencepiece(shared_file, name):
     spm = pytest.importorskip("sentencepiece")
     path = shared_file(f"vocab/{name}")
     sp = spm.SentencePieceProcessor(model_file=str(path))
-    pieces = read_pieces(path.read_bytes())
+    pieces = read_model_proto(path.read_bytes()).pieces
     model = model_of(pieces, any(kind == BYTE for *_, kind in pieces))
     assert list(model.piece2id) == [sp.id_to_piece(i) for i in range(len(sp))]
     score_of = lambda parts: sum(model.table[p] if p in model.table else model.unk_score * len(p) for p in parts)
@@ -107,7 +60,7 @@ def test_best_splits_are_those_of_sentencepiece(shared_file, name):
 
 @pytest.mark.parametrize("name", ["xlnet-base-cased", "t5-small"])
 def test_the_walk_is_the_lattice_on_real_vocabularies(shared_file, name):
-    model = model_of(read_pieces(shared_file(f"vocab/{name}/spiece.model").read_bytes()))
+    model = model_of(read_model_proto(shared_file(f"vocab/{name}/spiece.model").read_bytes()).pieces)
     for text in lines_of(shared_file, 100):
         text = "▁" + text.replace(" ", "▁")
         assert unigram_encode(model, text) == unigram_encode_ref(model, text)
@@ -127,7 +80,7 @@ def test_random_models_against_sentencepiece(kinds):
         elif kinds != "normal":
             chosen = rng.sample(spelled, rng.randrange(1, 3) if len(spelled) > 2 else 0)
             pieces = [(p, s, (UNUSED if kinds == "unused" else USER_DEFINED) if p in chosen else k) for p, s, k in pieces]
-        sp = spm.SentencePieceProcessor(model_proto=sentencepiece_file(pieces, kinds == "bytes"))
+        sp = sentencepiece_model(spm, pieces, kinds == "bytes")
         model = model_of(pieces, kinds == "bytes")
         for _ in range(6):
             text = "".join(rng.choices(["a", "b", "c", "é", "x", "你", "<s>", "<unk>", "<0x41>"], weights=(8, 8, 6, 3, 2, 1, .3, .3, .3), k=rng.randrange(1, 12)))
@@ -149,7 +102,7 @@ def test_user_defined_pieces_score_a_tenth_per_byte_after_the_first():
             for step in (-0.01, 0.01):
                 rival = top + 0.1 * (len(piece.encode()) - 1) + step
                 pieces = [("<unk>", 0.0, UNKNOWN), ("a", top, NORMAL), ("b", -500.0, NORMAL), (piece, -7.0, USER_DEFINED), (piece + "a", rival, NORMAL)]
-                sp = spm.SentencePieceProcessor(model_proto=sentencepiece_file(pieces))
+                sp = sentencepiece_model(spm, pieces)
                 wins.append(len(sp.encode(piece + "a")) == 1)
                 if rival <= 0:
                     assert model_of(pieces).encode(piece + "a") == sp.encode(piece + "a")
@@ -217,7 +170,7 @@ def test_the_ten_best_are_those_of_sentencepiece(shared_file):
     spm = pytest.importorskip("sentencepiece")
     path = shared_file("vocab/t5-small/spiece.model")
     sp = spm.SentencePieceProcessor(model_file=str(path))
-    model = model_of(read_pieces(path.read_bytes()))
+    model = model_of(read_model_proto(path.read_bytes()).pieces)
     for text in ["unbelievable", "Hello world", "tokenization", "internationalization", "New York", "aaaaaa"]:
         ours = nbest(model.lattice(sp.normalize(text)), 10)
         theirs = [sum(model.table[p] for p in pieces) for pieces in sp.nbest_encode_as_pieces(text, 10)]

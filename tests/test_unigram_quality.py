@@ -1,10 +1,10 @@
 """Unigram against SentencePiece: both train on the same text with matching options, one function measures both models."""
-import io
 import lzma
 import math
 import time
 
 import pytest
+from peers import sp_scores, sp_trained
 
 from subword_nb.corpus import documents
 from subword_nb.counts import count_pretokens
@@ -25,11 +25,9 @@ def measure(pieces, scores, counts):
 def sentencepiece_model(lines, vocab_size, **options):
     "SentencePiece trained on the lines: its processor, its learned pieces and their scores."
     spm = pytest.importorskip("sentencepiece", reason="the peer tests need the extra 'peers'")
-    model = io.BytesIO()
-    spm.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=model, vocab_size=vocab_size, **MATCHING, **options)
-    sp = spm.SentencePieceProcessor(model_proto=model.getvalue())
-    learned = [i for i in range(len(sp)) if not (sp.is_control(i) or sp.is_unknown(i))]
-    return sp, [sp.id_to_piece(i) for i in learned], [sp.get_score(i) for i in learned]
+    sp = sp_trained(spm, lines, vocab_size=vocab_size, **MATCHING, **options)
+    scores = sp_scores(sp)
+    return sp, [*scores], [*scores.values()]
 
 
 def compare(name, lines, vocab_size, coverage=1.0):

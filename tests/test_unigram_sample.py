@@ -4,6 +4,7 @@ import random
 from collections import Counter
 
 import pytest
+from peers import sp_scores, sp_trained
 
 from subword_nb.lattice import build_lattice, forward, log_sum, path_score, segmentations
 from subword_nb.unigram_sample import entropy, last_pieces, sample, sample_nbest, sample_ref, sample_without_replacement
@@ -191,13 +192,12 @@ def test_a_long_text_is_linear():
 
 @pytest.mark.peers
 @pytest.mark.parametrize("nbest_size, alpha", [(-1, 0.1), (-1, 0.5), (-1, 1.0), (4, 0.5), (10, 0.2)])
-def test_sentencepiece_draws_from_the_same_law(nbest_size, alpha, tmp_path):
+def test_sentencepiece_draws_from_the_same_law(nbest_size, alpha):
     spm = pytest.importorskip("sentencepiece")
     rng = random.Random(0)
     lines = [" ".join("".join(rng.choices("abc", [4, 2, 1], k=rng.randrange(2, 8))) for _ in range(8)) for _ in range(400)]
-    spm.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_prefix=str(tmp_path / "m"), vocab_size=40, model_type="unigram", hard_vocab_limit=False, minloglevel=2)
-    sp = spm.SentencePieceProcessor(model_file=str(tmp_path / "m.model"))
-    scores = {sp.id_to_piece(i): sp.get_score(i) for i in range(sp.get_piece_size()) if not (sp.is_control(i) or sp.is_unknown(i))}
+    sp = sp_trained(spm, lines, vocab_size=40)
+    scores = sp_scores(sp)
     spm.set_random_generator_seed(1)
     n = 8000
     for word in ("abacab", "cabb"):
