@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from subword_nb.cpus import cpu_count
+
 HERE = Path(__file__).resolve().parent
-PROCESSORS = os.cpu_count() or 2
+PROCESSORS = cpu_count()
 _places, _waiting = threading.Semaphore(max(1, PROCESSORS - 1)), threading.Event()
 
 
@@ -76,10 +78,9 @@ def pytest_collect_file(file_path, parent):
 
 def pytest_collection_finish(session):
     items = [i for i in session.items if isinstance(i, NotebookItem)]
-    if items and importlib.util.find_spec("nbdev") is None and not os.environ.get("SUBWORD_NB_NOTEBOOKS"):
-        for item in items:
-            item.add_marker(pytest.mark.skip(reason='nbdev is missing: pip install -e ".[dev]"'))
-    elif not session.config.option.collectonly and len(items) > 1:
+    if items and importlib.util.find_spec("nbdev") is None:
+        raise pytest.UsageError('notebooks run by nbdev, which is not installed: pip install -e ".[dev]", or name what is to be tested without them: pytest tests')
+    if not session.config.option.collectonly and len(items) > 1:
         runner = _runner()
         session.config.stash[_pool] = pool = ThreadPoolExecutor(PROCESSORS)
         for item in items:
