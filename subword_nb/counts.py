@@ -33,7 +33,7 @@ def count_pretokens_ref(
             counts[piece] = counts.get(piece, 0) + 1
     return counts
 
-# %% ../nbs/13_counts.ipynb #69f3f847
+# %% ../nbs/13_counts.ipynb #0841a509
 def count_pretokens(
     docs, # Iterable of str: the documents
     pretokenizer, # What `subword_nb.pretokenizers.pretokenizer` takes: a name, a regular expression, a component, None
@@ -43,9 +43,7 @@ def count_pretokens(
     if isinstance(docs, (str, bytes)): raise ValueError(f"docs is one {type(docs).__name__}; pass an iterable of documents, such as [text]")
     pre, raw = as_pretokenizer(pretokenizer), Counter()
     for doc in track(docs, desc="counting", progress=progress, unit="doc"):
-        found = pre.raw_pretokens(doc)
-        raw.update((piece for piece, _, _ in pre.split(doc)) if found is None else found)
-    if pre.raw_pretokens("") is None: return dict(raw) # these are pieces already
+        raw.update(pre.raw_pretokens(doc))
     return {pre.piece_of(text): n for text, n in raw.items()}
 
 # %% ../nbs/13_counts.ipynb #885190dc

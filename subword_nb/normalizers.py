@@ -8,7 +8,7 @@ __all__ = ['Normalizer', 'NFC', 'NFD', 'NFKC', 'NFKD', 'Lowercase', 'StripAccent
            'normal_form', 'clean_text', 'space_chinese', 'strip_marks', 'lower_each', 'bert_normalize_ref',
            'bert_normalize']
 
-# %% ../nbs/10_normalizers.ipynb #5d42a585
+# %% ../nbs/10_normalizers.ipynb #e1025764
 import base64
 import binascii
 import inspect
@@ -21,7 +21,7 @@ from .charsmap import Charsmap, keeps_ascii
 from .limits import SMALL, check_growth, check_limit
 from .normal_forms import LOWER, UNMARKED, CharTable, bert_normalize, bert_pieces, drop_marks, lower_each, normal_form, normal_form_changes
 from .normal_forms import bert_normalize_ref as bert_normalize_ref, clean_text as clean_text, nfd_ref as nfd_ref, space_chinese as space_chinese, strip_marks as strip_marks
-from .patterns import PATTERNS, compile_pattern, matches_from
+from .patterns import PATTERNS, compile_pattern
 from .text import encode_text, to_visible
 
 # %% ../nbs/10_normalizers.ipynb #a78d9815
@@ -174,19 +174,7 @@ class Prepend(Normalizer):
     def _normalize(self, text): return self.prepend + text if text else text
     def _align(self, x): return spread(x, [self.prepend + x.text[0], *x.text[1:]]) if x.text else x
 
-# %% ../nbs/10_normalizers.ipynb #6dd73249
-def _matches(pattern, text):
-    "Where a compiled pattern matches: an empty match may not touch the match before it, and is not tried twice at one place."
-    found = pattern.spans(text)
-    if all(a < b for a, b in found): return found
-    search, out, at = matches_from(pattern, text), [], 0
-    while at <= len(text) and (m := search(at)):
-        empty = m.start() == m.end()
-        if not empty or not out or out[-1][1] != m.end(): out.append(m.span())
-        at = m.end() + empty
-    return out
-
-# %% ../nbs/10_normalizers.ipynb #0b565fb7
+# %% ../nbs/10_normalizers.ipynb #89fbeb8e
 @dataclass(frozen=True)
 class Replace(Normalizer):
     "Write a content in the place of every match."
@@ -206,7 +194,7 @@ class Replace(Normalizer):
     def _compiled(self): return compile_pattern(f"(?:{self.pattern})" if self.pattern in PATTERNS else self.pattern, "oniguruma")
     def _places(self, text):
         if not text: return []
-        return _matches(self._compiled(), text) if self.regex else [m.span() for m in re.finditer(re.escape(self.pattern), text)]
+        return self._compiled().spans(text) if self.regex else [m.span() for m in re.finditer(re.escape(self.pattern), text)]
     def _align(self, x): return replace_places(x, _kept_small(self, x.text, self._places(x.text)), self.content)
 
     def _normalize(self, text):
