@@ -159,7 +159,7 @@ def _minbpe_special(lines, taken, name):
         if i < taken or i in special.values(): raise ValueError(f"{name}, line {n}: the id {i} of {content!r} is taken; ids from {taken} are free")
         if i > 16 * taken + 2**20: raise ValueError(f"{name}, line {n}: the id {i} of {content!r} is far beyond the {taken} pieces; number it closer")
         if before := [t for t in special if content.startswith(t)]:
-            raise ValueError(f"{name}, line {n}: minbpe never finds {content!r}, because {before[0]!r} stands before it; put the longer one first")
+            raise ValueError(f"{name}, line {n}: minbpe never finds {content!r} where both are allowed, because {before[0]!r} stands before it; put the longer one first")
         special[content] = i
     return special
 

@@ -256,7 +256,7 @@ def learn_unigram(
     unk_piece:str|None="<unk>", # Stands for unknown characters
     byte_fallback:bool=False, # Spell unknown characters by 256 byte pieces
     fuse_unk:bool=True, # One unknown piece for a run of unknown characters
-    unk_penalty:float=10.0, # How far the unknown piece's score is below the lowest
+    unk_penalty:float=10.0, # How far the unknown piece's score is below the lowest of an ordinary piece
     progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
     watch:Callable|None=None, # See `train`
     resume:Any=None, # A snapshot of an earlier run on the same counts with the same options

@@ -26,7 +26,7 @@ class Unigram:
     scores: list # Natural-log probability of each piece, at the place of its id
     unk_piece: str|None = None # Piece for unknown characters; None refuses them, or spells them by bytes
     byte_fallback: bool = False # Spell unknown characters by their bytes' pieces, if all are there
-    unk_penalty: float = 10.0 # How far an unknown character is below the lowest score
+    unk_penalty: float = 10.0 # How far an unknown character is below the lowest score of an ordinary piece
     fuse_unk: bool = True # One unknown piece for a run of unknown characters
     user_defined: tuple = () # Pieces that are preferred to others
     control: tuple = () # Pieces that are never matched in text
