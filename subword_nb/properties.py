@@ -9,6 +9,7 @@ __all__ = ['word_set', 'named_set', 'common_ranges', 'property_set']
 import re
 import sys
 from array import array
+from collections.abc import Iterable
 from functools import cache, lru_cache
 
 from .text import PROPERTIES, code_point_ranges, complement_ranges, merge_ranges
@@ -70,8 +71,8 @@ def _made(plain):
 
 # %% ../nbs/07a_properties.ipynb #c6604426
 def common_ranges(
-    a:list|tuple, # Canonical ranges
-    b:list|tuple, # Canonical ranges
+    a:Iterable[tuple[int,int]], # Canonical ranges
+    b:Iterable[tuple[int,int]], # Canonical ranges
 )->list[tuple[int,int]]: # What is in both, canonical
     "The intersection of two sets."
     return complement_ranges(merge_ranges([*complement_ranges(a), *complement_ranges(b)]))

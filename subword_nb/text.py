@@ -10,6 +10,7 @@ __all__ = ['UNICODE_VERSION', 'PROPERTIES', 'BYTE2CHAR', 'CHAR2BYTE', 'utf8_ref'
 # %% ../nbs/00_text.ipynb #2172f93d
 import pkgutil
 from bisect import bisect_right
+from collections.abc import Iterable
 from functools import cache
 
 # %% ../nbs/00_text.ipynb #ecee1350
@@ -175,7 +176,7 @@ def merge_ranges(
 
 # %% ../nbs/00_text.ipynb #9b89397c
 def complement_ranges(
-    ranges:list[tuple[int,int]], # Canonical ranges
+    ranges:Iterable[tuple[int,int]], # Canonical ranges
 )->list[tuple[int,int]]: # Every other code point, canonical
     "All code points that the ranges leave out."
     edges = [0, *(e for r in ranges for e in r), 0x110000]
