@@ -10,11 +10,13 @@ Notebooks with `skip_exec: true` in their front matter are left alone.
 import argparse
 import configparser
 import json
+import multiprocessing
 import os
-import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 from subword_nb.cpus import cpu_count
@@ -116,19 +118,51 @@ def one(action: str, path: Path) -> str:
     return ""
 
 
+WARM = ["execnb.nbio", "execnb.shell", "nbdev.clean", "nbdev.process", "nbdev.showdoc", "numpy", "numba", "matplotlib.pyplot"]
+
+
+@cache
+def _processes():
+    "How notebooks get their processes: forked from one that has imported what nearly all need, where the system can do that."
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(WARM)
+    return context
+
+
+def _child(action: str, path: Path, env: dict, log: str):
+    "Do `action` to a notebook in the process it was given; what is wrong goes to `log`, and so does all that the process prints."
+    os.environ.clear()
+    os.environ.update(env)
+    with open(log, "w", encoding="utf-8") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    sys.stdin = open(os.devnull, encoding="utf-8")
+    problem = one(action, path)
+    print(problem, end="", flush=True)
+    os._exit(1 if problem else 0)  # threads that a notebook left behind must not keep the process
+
+
 def apart(action: str, path: Path) -> tuple[str, float]:
-    "`one` in a new process: (what is wrong, seconds). IPython takes `__main__` over, and a crash must not end the others."
+    "`one` in a process of its own: (what is wrong, seconds). IPython takes `__main__` over, and a crash must not end the others."
     start = time.perf_counter()
-    try:
-        done = subprocess.run(
-            [sys.executable, __file__, "--here", action, str(path)],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=TIMEOUT,
-            # QUIET: whether kernels are compiled or found in a cache must not show in outputs
-            env={**os.environ, "IN_TEST": "1", "PYTHONIOENCODING": "utf-8", "SUBWORD_NB_QUIET": "1"},
-        )
-        problem = "" if done.returncode == 0 else done.stdout + done.stderr or f"ended with code {done.returncode} and no message"
-    except subprocess.TimeoutExpired:
-        problem = f"still running after {TIMEOUT} s"
+    # QUIET: whether kernels are compiled or found in a cache must not show in outputs
+    env = {**os.environ, "IN_TEST": "1", "PYTHONIOENCODING": "utf-8", "SUBWORD_NB_QUIET": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "log")
+        child = _processes().Process(target=_child, args=(action, path, env, str(log)))
+        child.start()
+        child.join(TIMEOUT)
+        if child.exitcode is None:
+            child.kill()
+            child.join()
+            problem = f"still running after {TIMEOUT} s"
+        elif child.exitcode:
+            said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+            problem = said or f"ended with code {child.exitcode} and no message"
+        else:
+            problem = ""
     return problem, time.perf_counter() - start
 
 
@@ -136,13 +170,8 @@ def main() -> int:
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("action", choices=["run", "check", "test"])
     ap.add_argument("notebooks", nargs="*", type=Path)
-    ap.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = ap.parse_args()
     paths = [p.resolve() for p in args.notebooks] or all_notebooks()
-    if args.here:
-        problem = one(args.action, paths[0])
-        print(problem, end="")
-        return 1 if problem else 0
     if args.action == "check" and f"{sys.version_info.major}.{sys.version_info.minor}" != OUTPUTS_PYTHON:
         print(f"not compared: the stored outputs are those of Python {OUTPUTS_PYTHON}, this is {sys.version.split()[0]}")
         return 0

@@ -1,38 +1,32 @@
 """Every notebook is one pytest item: it passes when it runs from top to bottom.
 
 Cells run in a process of their own (dev/nbs.py), by nbdev's rules: `eval: false` cells, cells flagged in `tst_flags`
-and notebooks with `skip_exec` are left out. The processes start ahead of their items, one fewer at a time
-than there are processors; one more when the tests are through, and this process only waits.
+and notebooks with `skip_exec` are left out.
 With SUBWORD_NB_NOTEBOOKS=check all cells run, and their outputs must be the stored ones (under the Python that stored them).
 """
+import importlib
 import importlib.util
 import os
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from subword_nb.cpus import cpu_count
-
 HERE = Path(__file__).resolve().parent
-PROCESSORS = cpu_count()
-_places, _waiting = threading.Semaphore(max(1, PROCESSORS - 1)), threading.Event()
 
 
+@cache
 def _runner():
-    "The module dev/nbs.py."
-    spec = importlib.util.spec_from_file_location("subword_nb_dev_nbs", HERE.parent / "dev" / "nbs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    "The module dev/nbs.py, by a name that the processes of notebooks can import, too."
+    sys.path.insert(0, str(HERE.parent / "dev"))
+    return importlib.import_module("nbs")
 
 
 def _action(runner) -> str:
     "What is done to each notebook."
-    check = os.environ.get("SUBWORD_NB_NOTEBOOKS") == "check" and f"{sys.version_info.major}.{sys.version_info.minor}" == runner.OUTPUTS_PYTHON
-    return "check" if check else "test"
+    right_python = f"{sys.version_info.major}.{sys.version_info.minor}" == runner.OUTPUTS_PYTHON
+    return "check" if os.environ.get("SUBWORD_NB_NOTEBOOKS") == "check" and right_python else "test"
 
 
 class NotebookFailed(Exception):
@@ -42,16 +36,11 @@ class NotebookFailed(Exception):
 class NotebookItem(pytest.Item):
     "One notebook."
 
-    future = None
-
     def runtest(self):
         runner = _runner()
         if runner.skipped(self.path):
             pytest.skip("skip_exec in its front matter")
-        if PROCESSORS > 1 and not _waiting.is_set():
-            _waiting.set()
-            _places.release()
-        problem, _ = self.future.result() if self.future else runner.apart(_action(runner), self.path)
+        problem, _ = runner.apart(_action(runner), self.path)
         if problem:
             raise NotebookFailed(problem)
 
@@ -77,26 +66,5 @@ def pytest_collect_file(file_path, parent):
 
 
 def pytest_collection_finish(session):
-    items = [i for i in session.items if isinstance(i, NotebookItem)]
-    if items and importlib.util.find_spec("nbdev") is None:
+    if any(isinstance(i, NotebookItem) for i in session.items) and importlib.util.find_spec("nbdev") is None:
         raise pytest.UsageError('notebooks run by nbdev, which is not installed: pip install -e ".[dev]", or name what is to be tested without them: pytest tests')
-    if not session.config.option.collectonly and len(items) > 1:
-        runner = _runner()
-        session.config.stash[_pool] = pool = ThreadPoolExecutor(PROCESSORS)
-        for item in items:
-            if not runner.skipped(item.path):
-                item.future = pool.submit(_in_turn, runner, item.path)
-
-
-def _in_turn(runner, path):
-    "Run a notebook when there is a place."
-    with _places:
-        return runner.apart(_action(runner), path)
-
-
-_pool = pytest.StashKey[ThreadPoolExecutor]()
-
-
-def pytest_sessionfinish(session):
-    if pool := session.config.stash.get(_pool, None):
-        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,13 +1,41 @@
 """Fixtures of all tests: where the project is, its documentation site, and where the data of other projects is, if anywhere."""
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import seeds
 
 ROOT = Path(__file__).resolve().parent.parent
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in what a shell starts in the background; tests interrupt processes by it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["RUST_BACKTRACE"] = "0"  # where a peer panics on a text, its name is enough
+
+
+class FailuresAtOnce:
+    "Names a test when it fails, and how it failed in a line, not only when all are done."
+
+    def __init__(self, reporter):
+        self.reporter = reporter
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            message = crash.message.partition("\n")[0][:200] if crash else ""
+            self.reporter.write_line(f"\nfailed: {report.nodeid}: {message}", red=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config):
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    if reporter is not None:
+        config.pluginmanager.register(FailuresAtOnce(reporter))
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(seeds.repeat_with())
 
 
 def data_folder() -> Path:
