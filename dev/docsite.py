@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from urllib.parse import urlsplit
 import docsite_playground
 import yaml
 
+from subword_nb.corpus import progress_lines, track
 from subword_nb.cpus import cpu_count
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -267,7 +269,7 @@ def render_pages(pages: list, sections: list, targets: dict, site: dict, work: P
     "All pages, with links that hold on the site."
     with ThreadPoolExecutor(WORKERS) as pool:  # pandoc works, Python waits
         texts = pool.map(lambda p: render_page(*p, sections, site, work), pages)
-        drafts = {page.target: text for (page, _), text in zip(pages, texts)}
+        drafts = {page.target: text for (page, _), text in zip(pages, track(texts, total=len(pages), desc="rendering", unit="page"))}
     ids = {target: set(re.findall(r'\bid="([^"]*)"', text)) for target, text in drafts.items()}
     for page, _ in pages:
         head, body, tail = re.split("<!-- /?text -->", drafts[page.target])
@@ -281,8 +283,9 @@ def render_pages(pages: list, sections: list, targets: dict, site: dict, work: P
 # ---------------------------------------------------------------- the site
 
 
-def write_site(out: Path, work: Path) -> int:  # Number of pages
-    "Write all pages, pictures, styles and the search index into an empty folder."
+def write_site(out: Path, work: Path, say: Callable) -> int:  # Number of pages
+    "Write all pages, pictures, styles and the search index into an empty folder; `say` is told what is done next."
+    say("reading the notebooks")
     proc, site = process_notebooks(work), website()
     pages = read_pages(proc)
     targets = {page.source: page.target for page, _ in pages}
@@ -298,7 +301,9 @@ def write_site(out: Path, work: Path) -> int:  # Number of pages
     for name in ("style.css", "site.js"):
         shutil.copyfile(HERE / name, out / name)
     if docsite_playground.PAGE in targets:
+        say("writing the playground")
         docsite_playground.write_playground(out)
+    say("making the search index")
     lost = (HERE / "404.html").read_text(encoding="utf-8").replace("{root}", urlsplit(site["site-url"]).path + "/").replace("{title}", site["title"])
     run([sys.executable, "-m", "pagefind", "--site", str(out), "--include-characters", "_", "--quiet"])
     for extra in [*(out / "pagefind").glob("*ui.*"), out / "pagefind" / "pagefind-highlight.js"]:
@@ -333,7 +338,8 @@ def build(out: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=".site-", dir=out.parent) as new, tempfile.TemporaryDirectory() as work:
         fresh, old = Path(new) / "new", Path(new) / "old"
         fresh.mkdir()
-        count = write_site(fresh, Path(work))
+        with progress_lines("docs build", always=True) as say:
+            count = write_site(fresh, Path(work), say)
         if out.exists():
             out.rename(old)
         fresh.rename(out)

@@ -43,10 +43,11 @@ class Aligned(NamedTuple):
 
     def transform(self,
         changes:Iterable, # (character, n) in order, see `apply_changes`
+        *,
         skip:int=0, # How many characters are dropped before the first change
     )->"Aligned": # The changed text
         "Apply changes, and carry the spans along."
-        return apply_changes(self, changes, skip)
+        return apply_changes(self, changes, skip=skip)
 
 # %% ../nbs/06_alignment.ipynb #6a162339
 def as_aligned(
@@ -59,6 +60,7 @@ def as_aligned(
 def apply_changes(
     aligned:Aligned, # What the changes start from
     changes:Iterable, # (character, n) in order: n = 0 replaces, n > 0 inserts, n < 0 replaces one and swallows -n more
+    *,
     skip:int=0, # How many characters are dropped before the first change
 )->Aligned: # The changed text
     "Apply changes, and carry the spans along."
@@ -82,7 +84,7 @@ def draw_alignment(
         corners = (x0 + step * a + 2, 34), (x0 + step * b - 2 if b > a else x0 + step * a + 2, 34), (x0 + step * i + 30, 86), (x0 + step * i + 4, 86)
         parts.append(f'<polygon points="{" ".join(f"{x},{y}" for x, y in corners)}" fill="#7cc4f0" fill-opacity="0.45" stroke="#666" stroke-width="0.6"/>')
     for y, text in ((24, original), (104, aligned.text)):
-        parts += [svg_text(x0 + step * i + 17, y, printable(c), ' text-anchor="middle"') for i, c in enumerate(text)]
+        parts += [svg_text(x0 + step * i + 17, y, printable(c), more=' text-anchor="middle"') for i, c in enumerate(text)]
     said = [f"{printable(c)} ← {a}:{b} {printable(original[a:b])}".rstrip() for c, (a, b) in zip(aligned.text, aligned.marks())]
     alt = f"{printable(original)} becomes {printable(aligned.text)}; lines join each character to where it comes from."
     return Svg(svg_figure(2 * x0 + step * max(len(original), len(aligned.text), 1), 116, alt, parts), "\n".join(said), alt)

@@ -207,10 +207,11 @@ class Automaton(NamedTuple):
 # %% ../nbs/16_automaton.ipynb #4125ebc1
 def automaton(
     pattern:str, # A name from `PATTERNS`, or a regular expression
+    *,
     dialect:str="rust", # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
 )->Automaton: # The same matches as `compile_pattern`
     "Turn a pattern into states, or say why that cannot be done."
-    parts = compile_pattern(pattern, dialect).parts
+    parts = compile_pattern(pattern, dialect=dialect).parts
     tree = _tree(_tokens(pattern, parts))
     lows, kinds, sets = _symbols(pattern, list(dict.fromkeys(p for p in (*parts, *[((10, 11),)] * ("(?m:$)" in parts)) if not isinstance(p, str))))
     program = _Program(pattern, sets, max(kinds) + 1)
@@ -367,12 +368,13 @@ def _bytes_in(ascii, symbols):
 # %% ../nbs/16_automaton.ipynb #91027d55
 def automaton_scanner(
     pattern:str, # A name from `PATTERNS`, or a regular expression
+    *,
     dialect:str="rust", # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
     gaps:str="own", # What becomes of the text between matches: "own", a span of its own, or "joined" in front of the match that follows
 )->Scanner: # Spans are matches and gaps
     "A scanner for any regular pattern that matches no empty text."
     if gaps not in ("own", "joined"): raise ValueError(f'gaps={gaps!r} is unknown; pass "own" or "joined"')
-    auto = automaton(pattern, dialect)
+    auto = automaton(pattern, dialect=dialect)
     if any(match for _, match in auto.table[0]): raise _refuse(pattern, "can match nothing at all")
     classes = np.repeat(np.array(auto.kinds, np.uint8), np.diff([*auto.lows, 0x110000]))
     ascii = np.array([*classes[:128], auto.end], np.uint8)

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['Batch', 'pack', 'gathered', 'last_mark', 'last_cut', 'kernels_wait', 'is_utf8', 'byte_chunks', 'lines_of',
-           'pack_stream', 'field_way', 'Rows', 'need_arrow', 'column_way', 'column_batches', 'draws', 'sampled']
+           'split_lines', 'pack_stream', 'field_way', 'Rows', 'need_arrow', 'column_way', 'column_batches', 'draws',
+           'draw_limit', 'kept_units', 'sampled']
 
 # %% ../nbs/48_batches.ipynb #a04f3a8d
 import codecs
@@ -34,6 +35,7 @@ class Batch(NamedTuple):
 # %% ../nbs/48_batches.ipynb #b270cc3e
 def pack(
     docs:list[bytes], # In order
+    *,
     step:int=0, # How far they bring the reader
 )->Batch: # A new batch
     "Put documents into a batch."
@@ -90,6 +92,7 @@ def _last_mark(data, mark, before, at):
 # %% ../nbs/48_batches.ipynb #7ccebb55
 def last_cut(
     data:bytes, # Whole characters of UTF-8
+    *,
     quick:bool=False, # Look with the kernel: for so much text that compiling pays
 )->int: # A place behind a newline, or if there is none, before a space; 0: there is none
     "The last place where a chunk of UTF-8 may end."
@@ -121,6 +124,7 @@ def kernels_wait(
 # %% ../nbs/48_batches.ipynb #dd70f7bf
 def is_utf8(
     data:bytes, # Any bytes
+    *,
     quick:bool=False, # Check with the kernel: for so much text that compiling pays
 )->bool: # True if they are whole, valid characters
     "Is it UTF-8?"
@@ -137,7 +141,7 @@ def _checked(data, final, errors, source, at, quick):
     "Valid UTF-8 from the start of some bytes, and how many of them it took; the rest is the beginning of a character."
     k = len(data) if final else _whole(data)
     head = data if k == len(data) else data[:k]
-    if is_utf8(head, quick):
+    if is_utf8(head, quick=quick):
         try:
             if k == len(data) or codecs.utf_8_decode(data[k:], "strict", False)[1] == 0: return head, k
         except UnicodeDecodeError: pass
@@ -150,6 +154,7 @@ def _checked(data, final, errors, source, at, quick):
 # %% ../nbs/48_batches.ipynb #c5a84a1d
 def byte_chunks(
     blocks:Iterable[tuple[bytes, int]], # Blocks of a file, each with the place reached on disk, the last one empty
+    *,
     errors:str="strict", # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
     source:str="the text", # What to call it in an error
     quick:bool=False, # Check with a compiled kernel: for so much text that compiling pays
@@ -177,7 +182,7 @@ def _new_cut(held, seen, quick):
     "The last cut of what is held, of which so many bytes had none when nothing followed; 0: there is none."
     start = max(0, seen - 16) # the characters around a place decide
     while start and held[start] & 0xC0 == 0x80: start -= 1
-    return start + k if (k := last_cut(held[start:], quick)) else 0
+    return start + k if (k := last_cut(held[start:], quick=quick)) else 0
 
 # %% ../nbs/48_batches.ipynb #6b7c06da
 def lines_of(
@@ -193,12 +198,34 @@ def lines_of(
             yield Batch(start + data[:last], np.concatenate([np.zeros(1, np.int64), ends + len(start)]), step)
             held, data, step = [], data[last:], 0
         if data: held.append(data)
-        if step: yield pack([], step)
+        if step: yield pack([], step=step)
     if held: yield pack([b"".join(held)])
+
+# %% ../nbs/48_batches.ipynb #aa6c235a
+def split_lines(
+    batch:Batch, # Documents
+    *,
+    ends:bool=True, # True: each line keeps its newline; False: newlines and carriage returns are dropped, and so are empty lines
+)->Batch: # Every line is a document
+    "Cut the documents of a batch into lines."
+    import numpy as np
+    data = np.frombuffer(batch.data, np.uint8)
+    is_end = data == 10
+    if not ends:
+        is_end |= data == 13
+    cuts = np.flatnonzero(is_end) + 1
+    if ends:
+        new = np.setdiff1d(cuts, batch.bounds)
+        return batch._replace(bounds=np.sort(np.concatenate([batch.bounds, new])))
+    kept = ~is_end
+    place = np.zeros(len(data) + 1, np.int64) # how many bytes are kept before each
+    np.cumsum(kept, out=place[1:])
+    return batch._replace(data=data[kept].tobytes(), bounds=np.unique(place[np.union1d(batch.bounds, cuts)]))
 
 # %% ../nbs/48_batches.ipynb #7dc1c50f
 def pack_stream(
     docs:Iterable[bytes|None], # None holds no document, and is a step like any other
+    *,
     size:int=BLOCK, # About how many bytes make a batch
 )->Iterator[Batch]: # Every document is one step
     "Collect single documents in batches."
@@ -208,8 +235,8 @@ def pack_stream(
         if doc is not None:
             held.append(doc)
             n += len(doc) + 8
-        if n >= size: yield pack(held, step); held, n, step = [], 0, 0
-    if step: yield pack(held, step)
+        if n >= size: yield pack(held, step=step); held, n, step = [], 0, 0
+    if step: yield pack(held, step=step)
 
 # %% ../nbs/48_batches.ipynb #96029c8e
 def field_way(
@@ -246,9 +273,9 @@ class Rows:
             if isinstance(row, Mapping) and (row := _inside(self, row, i)) is None: return None
             if self.field is not None and self.way is None: raise ValueError(f"{self.place(i)} is {type(row).__name__}; field={self.field!r} needs objects with such a field")
             if isinstance(row, str): return row.encode()
-            if isinstance(row, (bytes, bytearray)): return decode_text(bytes(row), self.errors, self.place(i)).encode()
+            if isinstance(row, (bytes, bytearray)): return decode_text(bytes(row), errors=self.errors, source=self.place(i)).encode()
         except UnicodeEncodeError:
-            try: return encode_text(row, self.errors)
+            try: return encode_text(row, errors=self.errors)
             except ValueError as e: raise ValueError(f"{self.place(i)}: {e}") from None
         within = f", field {'.'.join(self.way)}," if self.way else ""
         raise ValueError(f"{self.place(i)}{within} is {type(row).__name__}; expected str, bytes" + ("" if self.way else ", pathlib.Path or an object with a field of text"))
@@ -303,6 +330,7 @@ def _check_places(array):
 def column_batches(
     array, # A pyarrow array of text, or of bytes that are UTF-8
     where:str, # What to call the column in an error
+    *,
     at:int=0, # Which row the first one is, for an error
     errors:str="strict", # As for `byte_chunks`
     quick:bool=False, # As for `byte_chunks`
@@ -325,8 +353,8 @@ def column_batches(
         part = bytes(memoryview(data)[int(bounds[a]):int(bounds[b])])
         batch = Batch(part, bounds[a:b + 1] - bounds[a])
         firsts = batch.bounds[:-1][batch.bounds[:-1] < len(part)]
-        if is_utf8(part, quick) and not (np.frombuffer(part, np.uint8)[firsts] & 0xC0 == 0x80).any(): yield batch
-        else: yield pack([decode_text(d, errors, f"{where}, row {at + i} (counted from 0)").encode() for i, d in zip(rows[a:b].tolist(), batch.docs())])
+        if is_utf8(part, quick=quick) and not (np.frombuffer(part, np.uint8)[firsts] & 0xC0 == 0x80).any(): yield batch
+        else: yield pack([decode_text(d, errors=errors, source=f"{where}, row {at + i} (counted from 0)").encode() for i, d in zip(rows[a:b].tolist(), batch.docs())])
 
 # %% ../nbs/48_batches.ipynb #38790754
 def draws(
@@ -341,6 +369,43 @@ def draws(
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)): x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
     return x ^ (x >> np.uint64(31))
 
+# %% ../nbs/48_batches.ipynb #4e7a21c1
+def draw_limit(
+    sample:float|int, # As for `sampled`
+    seed:int, # As for `sampled`
+    n:int, # How many units the corpus has; a share does not ask
+)->int: # From 0 to 2**64
+    "What the numbers of the units that are kept are below."
+    import numpy as np
+    if isinstance(sample, float):
+        return int(sample * 2**53) << 11
+    if sample >= n:
+        return 1 << 64
+    least, step = np.zeros(0, np.uint64), max(BLOCK, sample)
+    for first in range(0, n, step):
+        drawn = draws(seed, first, min(step, n - first))
+        if len(least) == sample:
+            drawn = drawn[drawn < least.max()]
+        least = np.concatenate([least, drawn])
+        if len(least) > sample:
+            least = np.partition(least, sample - 1)[:sample]
+    return int(least.max()) + 1
+
+def kept_units(
+    batches:Iterable[Batch], # Units that follow each other in a corpus
+    *,
+    seed:int, # As for `sampled`
+    below:int, # The limit, from `draw_limit`
+    first:int=0, # The place of the first unit in the corpus
+)->Iterator[Batch]: # What is kept, in order
+    "Keep the units whose numbers are below a limit."
+    import numpy as np
+    for batch in batches:
+        n = len(batch.bounds) - 1
+        chosen = np.flatnonzero(draws(seed, first, n) <= np.uint64(below - 1)).tolist() if below else []
+        yield pack([batch.data[batch.bounds[k]:batch.bounds[k + 1]] for k in chosen], step=batch.step)
+        first += n
+
 # %% ../nbs/48_batches.ipynb #360fa176
 def sampled(
     batches:Iterable[Batch], # A corpus
@@ -349,17 +414,19 @@ def sampled(
 )->Iterator[Batch]: # What is kept, in order; a number of documents comes when all have been seen
     "Keep some of the documents."
     import numpy as np
+    if isinstance(sample, float):
+        yield from kept_units(batches, seed=seed, below=draw_limit(sample, seed, 0))
+        return
     at, heap, most = 0, [], np.uint64(2**64 - 1)
     for batch in batches:
         drawn, first = draws(seed, at, len(batch.bounds) - 1), at
         at += len(drawn)
-        chosen = np.flatnonzero(drawn >> np.uint64(11) < np.uint64(sample * 2**53) if isinstance(sample, float) else drawn <= most).tolist()
+        chosen = np.flatnonzero(drawn <= most).tolist()
         docs = [batch.data[batch.bounds[k]:batch.bounds[k + 1]] for k in chosen]
-        if isinstance(sample, float): yield pack(docs, batch.step); continue
         for k, doc in zip(chosen, docs):
             unit = -int(drawn[k]), first + k, doc
             if len(heap) < sample: heappush(heap, unit)
             elif unit > heap[0]: heapreplace(heap, unit)
         if len(heap) == sample: most = np.uint64(-heap[0][0])
-        yield pack([], batch.step)
+        yield pack([], step=batch.step)
     yield from (batch._replace(step=0) for batch in pack_stream(doc for _, _, doc in sorted(heap, key=lambda unit: unit[1])))

@@ -41,7 +41,7 @@ class Library(NamedTuple):
 LIBRARIES = {
     "subword_nb": Library((), "from subword_nb import Tokenizer\ntok = Tokenizer.load(path)",
         "tok.encode_array(text, add_special_tokens=False, threads=threads)", "tok.encode(text, add_special_tokens=False)", "tok.encode(text)",
-        "tok.encode_batch(texts, add_special_tokens=False, threads=threads)", "[result.ids[a:b] for a, b in zip(result.bounds, result.bounds[1:])]"),
+        "tok.encode_batch(texts, add_special_tokens=False, threads=threads)", "[*result]"),
     "gigatoken": Library(("tokenizer.json", "sentencepiece", "tiktoken"), "from gigatoken import Tokenizer\ntok = Tokenizer.from_tiktoken(path) if path.endswith('.tiktoken') else Tokenizer(path)",
         "tok.encode(text) if threads == 1 else tok.encode_batch([text], parallel=True)", "tok.encode(text).tolist()", "tok.encode(text).tolist()",
         "tok.encode_batch(texts, parallel=threads > 1)", "[r for r in result]"),
@@ -106,6 +106,7 @@ def cut(
 def snippets(
     text:str, # Any text
     size:int, # Characters
+    *,
     most:int=2000, # At most so many
 )->list[str]: # From all over the text, each just behind a space if one is near, no two alike
     "Take short strings out of a text."
@@ -158,6 +159,7 @@ def passes(
     run:Callable, # What is timed
     given, # Its argument
     look:Callable, # What the first result is good for
+    *,
     repeats:int=5, # Warm passes at most
     seconds:float=10.0, # No new warm pass is begun after these; one there is in any case
 )->dict: # cpu and wall: seconds of each pass, the first one first; memory: bytes; and what `look` gives
@@ -177,6 +179,7 @@ def passes(
 
 # %% ../nbs/88_benchmark.ipynb #19f25195
 def nonsense(
+    *,
     size:int=60_000, # Characters, about
 )->str: # The same at every call
     "Text of every sort that no book holds: random words of many scripts, digits, punctuation, and long runs."
@@ -236,7 +239,7 @@ def measure(
     _keep_to(job.threads)
     text = Path(job.text).read_bytes()[:job.most or None].decode("utf-8", "ignore")
     for name in ("array", "batch", "call"): # code is loaded by a tokenizer that goes away again
-        _calls(job)[name]([nonsense(1 << 20)] * 2 if name == "batch" else nonsense(1 << 21) if name == "array" else nonsense()[:100])
+        _calls(job)[name]([nonsense(size=1 << 20)] * 2 if name == "batch" else nonsense(size=1 << 21) if name == "array" else nonsense()[:100])
     load, _, calls = _once(_calls, job)
     run, given, rows = _case(job, calls, text)
 
@@ -245,12 +248,13 @@ def measure(
         return {"digest": letters, "tokens": tokens} | ({"tolist": _seconds_of_tolist(ids[0])} if job.case == "list" else {})
 
     texts = [given] if isinstance(given, str) else given
-    done = passes(run, given, look, job.repeats, job.seconds)
+    done = passes(run, given, look, repeats=job.repeats, seconds=job.seconds)
     return done | {"load": load, "bytes": sum(len(t.encode("utf-8")) for t in texts), "count": len(texts)}
 
 # %% ../nbs/88_benchmark.ipynb #309b1b59
 def stretches(
     path:str, # A text file
+    *,
     size:int=4096, # Characters, at least
 )->Iterator[str]: # Joined they are the text
     "Documents of a text, cut where a word begins anyhow."
@@ -307,7 +311,7 @@ TRAINERS = {"bpe": {
         "result.train_from_iterator(lines(path), tk.trainers.UnigramTrainer(vocab_size=size, special_tokens=['<unk>', '<s>', '</s>'], unk_token='<unk>', show_progress=False))", "dict(json.loads(result.to_str())['model']['vocab'][3:])"),
 }, "counts": {
     "subword_nb": Trainer("from subword_nb.counting import count_corpus\nfrom subword_nb.pretokenizers import byte_level\nfrom subword_nb.sources import Corpus",
-        "result = count_corpus(Corpus(path).batches(), None, byte_level('gpt2'), True, threads=threads)", "range(len(result))"),
+        "result = count_corpus(Corpus(path).batches(), None, byte_level('gpt2'), bytewise=True, threads=threads)", "range(len(result))"),
 }}
 
 # %% ../nbs/88_benchmark.ipynb #eedb1cff
@@ -361,7 +365,7 @@ def measure_training(
 
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "nonsense.txt"
-        small.write_text(nonsense(60_000) * 20 if job.algorithm == "unigram" else nonsense(1 << 20), encoding="utf-8", newline="\n")
+        small.write_text(nonsense(size=60_000) * 20 if job.algorithm == "unigram" else nonsense(size=1 << 20), encoding="utf-8", newline="\n")
         run((str(small), 2000))
     _give_back()
     return passes(run, (job.path, job.size), look, repeats=0) | {"bytes": os.path.getsize(job.path), "count": 1}

@@ -48,7 +48,7 @@ def _slices(part):
             b = min(a + SIZES.block, end)
             yield b"".join([_encoded(text[i:min(i + _PIECE, b)]) for i in range(a, b, _PIECE)])
         return
-    yield from char_blocks(part, SIZES.block)
+    yield from char_blocks(part, size=SIZES.block)
 
 # %% ../nbs/77_blocks.ipynb #1407abee
 class Share(NamedTuple):
@@ -61,6 +61,7 @@ class Share(NamedTuple):
 class Watched(Exception):
     "A block holds what it must not."
     def __init__(self,
+        *,
         what:str="a block holds what is watched for", # What is said
     ): super().__init__(what)
 
@@ -79,6 +80,7 @@ def groups_of(
 # %% ../nbs/77_blocks.ipynb #e8785dcf
 def blocks_of(
     share:Share, # Parts
+    *,
     opening:Callable|None=None, # What a tokenizer puts before a text, see `Plan`
     marks:"Marks|None"=None, # Added tokens that are looked for
     between:list|None=None, # Takes what each separator stands for
@@ -90,7 +92,7 @@ def blocks_of(
         between += [-1] * (a > 0)
         if b - a == 1 and len(share.texts[a]) > SIZES.block:
             if a: yield b"\xff"
-            yield from cut_at_marks(_watched(_slices(share.texts[a]), watch), one[a], opening, marks, between)
+            yield from cut_at_marks(_watched(_slices(share.texts[a]), watch), first=one[a], opening=opening, marks=marks, between=between)
             continue
         data = [t.encode() if t.__class__ is str else t for t in share.texts[a:b]]
         joined = b"\xff".join([b"", *data] if a else data)
@@ -104,7 +106,7 @@ def _marked(data, opens, opening, marks, between):
     "Short parts, cut at tokens; what separators stand for is noted in order."
     for k, (d, first) in enumerate(zip(data, opens)):
         between += [-1] * (k > 0)
-        yield b"".join(cut_at_marks([d], first, opening, marks, between))
+        yield b"".join(cut_at_marks([d], first=first, opening=opening, marks=marks, between=between))
 
 # %% ../nbs/77_blocks.ipynb #5a1c3b1c
 def _watched(blocks, watch):
@@ -172,6 +174,7 @@ class Marks:
 
     def find(self,
         text:bytes, # UTF-8
+        *,
         last:bool=True, # Does nothing follow?
     )->tuple[list,int]: # (start, end, id) of tokens in order, and up to where all is certain
         "Find tokens in bytes."
@@ -219,6 +222,7 @@ def _loose_end(marks, text):
 # %% ../nbs/77_blocks.ipynb #76e79add
 def cut_at_marks(
     blocks:Iterable[bytes], # A part, in blocks that end with whole characters
+    *,
     first:bool|None=None, # Does it open its text? None: it goes on where another ended
     opening:Callable|None=None, # What a tokenizer puts before a text, see `Plan`
     marks:Marks|None=None, # Added tokens that are looked for
@@ -232,7 +236,7 @@ def cut_at_marks(
         n += len(block)
         if n < wanted and not last: continue
         text, at, out = held[0] if len(held) == 1 else b"".join(held), 0, []
-        found, stop = marks.find(text, last) if marks else ((), n)
+        found, stop = marks.find(text, last=last) if marks else ((), n)
         for a, b, token in found:
             out += [*_opened(text[at:a], first, opening), b"\xff"]
             between.append(token)
@@ -253,14 +257,15 @@ def drive(
     blocks:Iterable[bytes], # Text in UTF-8, separators between documents; no block ends inside a character
     table, # The `SpanTable` of this thread
     sink, # The `Sink` that ids go to
+    *,
     checked:bool=False, # Do the bytes have to be checked? There must be as many separators as the sink expects
 )->Iterator[int]: # After each block that brought spans, how many ids are in the sink
     "Encode blocks into a sink."
     from subword_nb.span_counts import feed
     from subword_nb.span_table import encode_spans
     settle = plan.settle and plan.settle()
-    for buffer, starts, k, _ in feed(plan.scanner, _expected(blocks, sink, checked), SIZES.block):
-        encode_spans(buffer, starts, k, table, sink, plan.solve, plan.ask, settle)
+    for buffer, starts, k, _ in feed(plan.scanner, _expected(blocks, sink, checked), size=SIZES.block):
+        encode_spans(buffer, starts, k, table, sink, plan.solve, plan.ask, settle=settle)
         yield int(sink.state[0])
 
 # %% ../nbs/77_blocks.ipynb #bb9105ab

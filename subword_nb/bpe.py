@@ -17,6 +17,7 @@ from .text import BYTE2CHAR, encode_text
 # %% ../nbs/20_bpe.ipynb #21865596
 def base_symbols(
     pretoken:str|bytes, # One pre-token
+    *,
     prefix:str="", # Put before every symbol but the first (`continuing_subword_prefix`)
     suffix:str="", # Put after the last symbol (`end_of_word_suffix`)
 )->list: # One piece per character (of a `str`) or per byte (of `bytes`)
@@ -42,6 +43,7 @@ def count_pairs(
 def merge_pair(
     symbols:list, # The symbols of one pre-token
     pair:tuple, # The two symbols to be merged
+    *,
     piece=None, # What they become; their concatenation if None
 )->list: # A new list, in which every occurrence of `pair`, left to right, is one symbol
     "Replace `pair` by `piece` in `symbols`."
@@ -61,7 +63,8 @@ def piece_bytes(
 # %% ../nbs/20_bpe.ipynb #7f807441
 def best_pair(
     pairs:Mapping, # pair → count, in first-seen order
-    tie_break:str="first", # "first", "ids" or "bytes"
+    *,
+    tie_break:str="first", # "first", "ids", "bytes" or "largest"
     piece2id:Mapping|None=None, # piece → id; needed for "ids"
 )->tuple: # The most frequent pair; of several, the one that `tie_break` names
     "The pair to merge next."
@@ -70,11 +73,13 @@ def best_pair(
     if tie_break == "first": return tied[0]
     if tie_break == "ids": return min(tied, key=lambda pair: [piece2id[p] for p in pair]) # type: ignore[index]
     if tie_break == "bytes": return min(tied, key=lambda pair: [piece_bytes(p) for p in pair])
-    raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids" or "bytes"')
+    if tie_break == "largest": return max(tied, key=lambda pair: [piece_bytes(p) for p in pair])
+    raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids", "bytes" or "largest"')
 
 # %% ../nbs/20_bpe.ipynb #d50286b9
 def choose_alphabet(
     seen:Mapping, # Symbol → how often it occurs
+    *,
     initial:Iterable=(), # Symbols that are kept whatever the corpus holds
     limit:int|None=None, # At most so many symbols; the most frequent stay, ties by code point
 )->list: # Sorted by code point; bytes by their visible character
@@ -90,6 +95,7 @@ def choose_alphabet(
 
 def alphabet(
     counts:Mapping, # pre-token → count
+    *,
     initial:Iterable=(), # See `choose_alphabet`
     limit:int|None=None, # See `choose_alphabet`
 )->list: # Sorted by code point; bytes by their visible character
@@ -97,7 +103,7 @@ def alphabet(
     seen = {}
     for pretoken, n in counts.items():
         for symbol in base_symbols(pretoken): seen[symbol] = seen.get(symbol, 0) + n
-    return choose_alphabet(seen, initial, limit)
+    return choose_alphabet(seen, initial=initial, limit=limit)
 
 # %% ../nbs/20_bpe.ipynb #de85ff45
 def check_start(
@@ -118,6 +124,7 @@ def check_limits(
         least = 0 if name == "min_frequency" else 1
         if value is None and name in ("limit_alphabet", "max_token_length"): continue
         if isinstance(value, bool) or not isinstance(value, int): raise ValueError(f"{name}={value!r} is a {type(value).__name__}; pass a whole number")
+        if name == "vocab_size": continue # the least size is known when the alphabet is
         if value < least: raise ValueError(f"{name}={value} is too small; pass {name}>={least}")
 
 # %% ../nbs/20_bpe.ipynb #a18e7d5f
@@ -126,19 +133,22 @@ def first_pieces(
     letters:Iterable, # The alphabet
     marked:Iterable, # Symbols with a prefix or a suffix
     vocab_size:int, # Number of pieces wanted in the end
+    *,
     known:Iterable=(), # Pieces of an earlier run, which come before all others
 )->list: # In the order of their ids, each once
     "The vocabulary before the first merge; refuses a size below it."
     known, specials, letters = list(known), list(special_tokens), list(letters)
     pieces = list(dict.fromkeys([*known, *specials, *letters, *marked]))
-    if vocab_size >= len(pieces): return pieces
+    least = max(1, len(pieces))
+    if vocab_size >= least: return pieces
     parts = f"{len(known)} known ones, {len(pieces) - len(known)} of the specials and the alphabet" if known else f"{len(specials)} special tokens, {len(pieces) - len(specials)} of the alphabet"
-    raise ValueError(f"vocab_size={vocab_size} is below the {len(pieces)} pieces to start from ({parts}); pass vocab_size>={len(pieces)}")
+    raise ValueError(f"vocab_size={vocab_size} is below the {len(pieces)} pieces to start from ({parts}); pass vocab_size>={least}")
 
 # %% ../nbs/20_bpe.ipynb #60396312
 def start_vocabulary(
     counts:Mapping, # pre-token → count
     vocab_size:int, # Number of pieces wanted in the end
+    *,
     special_tokens:Iterable[str]=(), # Pieces with the first ids; they take no part in merging
     initial_alphabet:Iterable=(), # See `choose_alphabet`
     limit_alphabet:int|None=None, # See `choose_alphabet`
@@ -150,12 +160,12 @@ def start_vocabulary(
     specials = list(special_tokens)
     check_start(min(counts.values(), default=None), specials)
     check_limits(vocab_size=vocab_size, limit_alphabet=limit_alphabet)
-    letters = alphabet(counts, initial_alphabet, limit_alphabet)
+    letters = alphabet(counts, initial=initial_alphabet, limit=limit_alphabet)
     kept = set(letters)
     keep = lambda p, symbols: symbols if limit_alphabet is None else [s for c, s in zip(base_symbols(p), symbols) if c in kept]
-    splits = {p: keep(p, base_symbols(p, prefix, suffix)) for p in counts}
+    splits = {p: keep(p, base_symbols(p, prefix=prefix, suffix=suffix)) for p in counts}
     marked = sorted({s for symbols in splits.values() for s in symbols} - kept) if prefix + suffix else []
-    return first_pieces(specials, letters, marked, vocab_size, known), splits
+    return first_pieces(specials, letters, marked, vocab_size, known=known), splits
 
 # %% ../nbs/20_bpe.ipynb #de8a5671
 class BPERules(NamedTuple):
@@ -169,6 +179,7 @@ class BPERules(NamedTuple):
 def join_pair(
     a, # The left piece (`str` or `bytes`)
     b, # The right piece, of the same kind
+    *,
     prefix:str="", # `continuing_subword_prefix`, which `b` loses
 )->Any: # The piece that the two become, of that kind
     "What two pieces merge into."
@@ -178,37 +189,46 @@ def join_pair(
 def bpe_train_ref(
     counts:Mapping, # pre-token (`str` or `bytes`) → count, in first-seen order
     vocab_size:int, # Number of pieces wanted, special tokens and alphabet included
+    *,
     special_tokens:Iterable[str]=(), # Pieces with the first ids
     min_frequency:int=1, # A pair rarer than this is never merged
     initial_alphabet:Iterable=(), # Symbols that are in the vocabulary whatever the corpus holds
     limit_alphabet:int|None=None, # At most so many alphabet symbols
     max_token_length:int|None=None, # No piece of more than so many characters (bytes, for bytes)
-    tie_break:str="ids", # "first", "ids" or "bytes"
+    tie_break:str="ids", # "first", "ids", "bytes" or "largest"
     continuing_subword_prefix:str="", # Marks symbols that do not start their pre-token
     end_of_word_suffix:str="", # Marks the symbol that ends its pre-token
 )->BPERules: # Pieces, merge rules, their counts, and why training ended
     "Byte-pair encoding by recounting everything after every merge (Sennrich et al. 2016)."
     check_limits(min_frequency=min_frequency, max_token_length=max_token_length)
-    marks = continuing_subword_prefix, end_of_word_suffix
-    pieces, splits = start_vocabulary(counts, vocab_size, special_tokens, initial_alphabet, limit_alphabet, *marks)
+    pieces, splits = start_vocabulary(
+        counts,
+        vocab_size,
+        special_tokens=special_tokens,
+        initial_alphabet=initial_alphabet,
+        limit_alphabet=limit_alphabet,
+        prefix=continuing_subword_prefix,
+        suffix=end_of_word_suffix,
+    )
     piece2id, size, merges, at = {p: i for i, p in enumerate(pieces)}, dict.fromkeys(pieces, 1), [], []
     fits = lambda a, b: max_token_length is None or size[a] + size[b] <= max_token_length
     while len(pieces) < vocab_size:
         pairs = {pair: n for pair, n in count_pairs(splits, counts).items() if fits(*pair)}
         if not pairs: return BPERules(pieces, merges, at, "no pair left")
-        a, b = pair = best_pair(pairs, tie_break, piece2id)
+        a, b = pair = best_pair(pairs, tie_break=tie_break, piece2id=piece2id)
         if pairs[pair] < min_frequency: return BPERules(pieces, merges, at, "min_frequency")
-        piece = join_pair(a, b, continuing_subword_prefix)
+        piece = join_pair(a, b, prefix=continuing_subword_prefix)
         if piece not in piece2id: piece2id[piece] = len(pieces); pieces.append(piece)
         size[piece] = size[a] + size[b]
         merges.append(pair); at.append(pairs[pair])
-        splits = {p: merge_pair(symbols, pair, piece) for p, symbols in splits.items()}
+        splits = {p: merge_pair(symbols, pair, piece=piece) for p, symbols in splits.items()}
     return BPERules(pieces, merges, at, "full")
 
 # %% ../nbs/20_bpe.ipynb #cb599a64
 def bpe_encode_ref(
     symbols:str|bytes|list, # A pre-token, or a list of symbols to start from
     ranks:Mapping, # merge rule (a pair of pieces) → rank, lower first
+    *,
     continuing_subword_prefix:str="", # Stripped from the right piece of a merge
 )->list: # The pieces, left to right
     "Merge the leftmost pair of lowest rank until no pair is a rule."
@@ -217,13 +237,14 @@ def bpe_encode_ref(
         rules = [(ranks[pair], i) for i, pair in enumerate(zip(symbols, symbols[1:])) if pair in ranks]
         if not rules: return symbols
         _, i = min(rules)
-        symbols[i:i+2] = [join_pair(symbols[i], symbols[i+1], continuing_subword_prefix)]
+        symbols[i:i+2] = [join_pair(symbols[i], symbols[i+1], prefix=continuing_subword_prefix)]
 
 # %% ../nbs/20_bpe.ipynb #bf8b21f6
 def replace_unknown(
     symbols:list, # The symbols of one pre-token
     pieces, # The vocabulary (anything that answers `in`)
     unk_piece:str, # Stands for a symbol that is not in the vocabulary
+    *,
     fuse:bool=False, # One unknown piece for a run of unknown symbols
 )->list: # Symbols that are all in the vocabulary
     "Put `unk_piece` in the place of unknown symbols."

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['PAIR', 'LENGTH', 'WORD', 'EACH', 'PAIRS', 'OCCURRENCES', 'NOTES', 'HEAP', 'PIECES', 'MERGES', 'WORDS', 'THRESHOLD',
            'NEED', 'LOOKS', 'MIN_FREQUENCY', 'MAX_LENGTH', 'TIE', 'BYTEWISE', 'TIE_RULES', 'FIRST', 'IDS', 'BYTES',
-           'MIX', 'LOW', 'EVERYTHING', 'FULL', 'ENDED', 'NO_ROOM', 'PAUSED', 'State', 'count_words', 'file_words',
-           'fill_tables', 'learn', 'replay']
+           'LARGEST', 'MIX', 'LOW', 'EVERYTHING', 'FULL', 'ENDED', 'NO_ROOM', 'PAUSED', 'State', 'count_words',
+           'file_words', 'fill_tables', 'learn', 'replay']
 
 # %% ../nbs/22_bpe_arrays.ipynb #ada8f99a
 from typing import NamedTuple
@@ -54,8 +54,8 @@ PAIRS, OCCURRENCES, NOTES, HEAP, PIECES, MERGES, WORDS, THRESHOLD, NEED, LOOKS =
 # Places in State.option
 MIN_FREQUENCY, MAX_LENGTH, TIE, BYTEWISE = range(4)
 # Values of State.option[TIE]
-TIE_RULES = {"first": 0, "ids": 1, "bytes": 2}
-FIRST, IDS, BYTES = range(3)
+TIE_RULES = {"first": 0, "ids": 1, "bytes": 2, "largest": 3}
+FIRST, IDS, BYTES, LARGEST = range(4)
 MIX, LOW, EVERYTHING = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF), np.int64(2**63 - 1)
 
 # %% ../nbs/22_bpe_arrays.ipynb #b04f262b
@@ -217,6 +217,12 @@ def _key(s, q):
         s.seg_length[q] -= 1
     return LOW
 
+@lean
+def _spelling(s):
+    "Which spelling comes first among pairs of equal count: the smallest (1), the largest (-1), or neither (0), where keys decide."
+    if s.option[TIE] == BYTES: return 1
+    return -1 if s.option[TIE] == LARGEST else 0
+
 # %% ../nbs/22_bpe_arrays.ipynb #be05021d
 @lean
 def _fits(s, q):
@@ -228,7 +234,7 @@ def _push(s, q):
     "Give pair q a heap entry that is true now."
     if not _fits(s, q): return
     s.n[HEAP] += 1
-    climb(s, s.n[HEAP] - 1, s.count[q], _key(s, q), q, s.option[TIE] == BYTES)
+    climb(s, s.n[HEAP] - 1, s.count[q], _key(s, q), q, _spelling(s))
 
 # %% ../nbs/22_bpe_arrays.ipynb #2a99b5ef
 @lean
@@ -250,7 +256,7 @@ def _lower_threshold(s):
 @lean
 def _sink(s, c, k, q):
     "Put an entry in the place of the best one, or below it."
-    sink(s, s.n[HEAP], c, k, q, s.option[TIE] == BYTES)
+    sink(s, s.n[HEAP], c, k, q, _spelling(s))
 
 @lean
 def _best_pair(s):

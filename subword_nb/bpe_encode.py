@@ -28,6 +28,7 @@ def _quick_table(merges, ids):
 # %% ../nbs/24_bpe_encode.ipynb #801c831f
 def merge_table(
     merges:Iterable, # Merge rules (pairs of pieces) in the order of their ranks
+    *,
     piece2id:Mapping|None=None, # piece → id; None to keep the pieces themselves
     prefix:str="", # `continuing_subword_prefix`
 )->dict: # pair → (rank, merged), in ids if `piece2id` is given
@@ -35,7 +36,7 @@ def merge_table(
     if piece2id is not None and not prefix and (table := _quick_table(merges, piece2id.__getitem__)): return table
     table = {}
     for rank, (a, b) in enumerate(merges):
-        piece = join_pair(a, b, prefix)
+        piece = join_pair(a, b, prefix=prefix)
         if piece2id is None: table[a, b] = rank, piece; continue
         if missing := [p for p in (a, b, piece) if p not in piece2id]:
             raise ValueError(f"merge {rank} ({a!r}, {b!r}) needs the piece {missing[0]!r}, which is not in the vocabulary; add the piece or remove the merge")
@@ -89,6 +90,7 @@ def bpe_encode(
 def symbol_ids(
     pretoken:str, # One pre-token
     piece2id:Mapping, # piece → id
+    *,
     unk_id:int|None=None, # Id for a character that is not in the vocabulary
     fuse_unk:bool=False, # One unknown piece for a run of unknown characters
     byte_fallback:bool=False, # Spell an unknown character by its bytes' pieces, if all are there
@@ -99,7 +101,7 @@ def symbol_ids(
     "The ids of a pre-token's characters."
     ids:list[int] = []
     fusing = False
-    for symbol, char in zip(base_symbols(pretoken, prefix, suffix), pretoken):
+    for symbol, char in zip(base_symbols(pretoken, prefix=prefix, suffix=suffix), pretoken):
         known:list = [piece2id.get(symbol)]
         if known == [None] and byte_fallback: known = [piece2id.get(f"<0x{b:02X}>") for b in symbol.encode("utf-8")]
         if None not in known: ids += known
@@ -115,10 +117,14 @@ def bpe_dropout(
     symbols:Iterable, # What to start from
     table:Mapping, # pair → (rank, merged)
     dropout:float, # Probability of passing over a candidate, 0 to 1
-    rng:random.Random, # Where chance comes from
+    *,
+    rng:random.Random|None=None, # Where chance comes from
+    seed:int|None=None, # Instead of it: the same draw each time
 )->list: # The symbols that are left
     "Encode with merge rules dropped at random (Provilkov et al. 2020)."
     if not 0 <= dropout <= 1: raise ValueError(f"dropout={dropout} is not a probability; pass a number from 0 to 1")
+    if rng is None:
+        rng = random.Random(seed)
     symbols = list(symbols)
     while True:
         rules = [(table[pair], i) for i, pair in enumerate(zip(symbols, symbols[1:])) if pair in table]
@@ -237,7 +243,7 @@ class BPE:
     byte_fallback: bool = False # Spell unknown characters by their bytes' pieces
     ignore_merges: bool = False # A pre-token that is a piece is not taken apart
     drop_unknown: bool = field(default=False, compare=False) # Without unk_piece, leave unknown characters out, as Hugging Face's library does; False refuses them
-    table = cached_property(lambda self: merge_table(self.merges, self.piece2id, self.continuing_subword_prefix)) # Made when it is first asked for
+    table = cached_property(lambda self: merge_table(self.merges, piece2id=self.piece2id, prefix=self.continuing_subword_prefix)) # Made when it is first asked for
     drops_merges = True # `encode` takes a dropout
 
     def __post_init__(self):
@@ -248,11 +254,13 @@ class BPE:
 
     def encode(self,
         pretoken:str, # One pre-token
+        *,
         dropout:float|None=None, # Instead of the model's own
         rng:random.Random|None=None, # Where chance comes from, if there is dropout
+        seed:int|None=None, # Instead of it: the same draw each time
     )->list[int]: # Ids, by the model's own options
         "The ids of one pre-token."
-        return encode_pretoken(self, pretoken, dropout, rng)
+        return encode_pretoken(self, pretoken, dropout=dropout, rng=rng, seed=seed)
 
 # %% ../nbs/24_bpe_encode.ipynb #84861c31
 def _can_wait(merges, piece2id):
@@ -280,18 +288,28 @@ def start_ids(
     "The ids of a pre-token before any merge."
     if model.ignore_merges and pretoken in model.piece2id: return [model.piece2id[pretoken]]
     unk_id = None if model.unk_piece is None else model.piece2id[model.unk_piece]
-    marks = model.continuing_subword_prefix, model.end_of_word_suffix
-    return symbol_ids(pretoken, model.piece2id, unk_id, model.fuse_unk, model.byte_fallback, *marks, model.drop_unknown)
+    return symbol_ids(
+        pretoken,
+        model.piece2id,
+        unk_id=unk_id,
+        fuse_unk=model.fuse_unk,
+        byte_fallback=model.byte_fallback,
+        prefix=model.continuing_subword_prefix,
+        suffix=model.end_of_word_suffix,
+        drop_unknown=model.drop_unknown,
+    )
 
 # %% ../nbs/24_bpe_encode.ipynb #8ae57529
 def encode_pretoken(
     model:BPE, # Vocabulary, rules and options
     pretoken:str, # One pre-token
+    *,
     dropout:float|None=None, # Instead of the model's own
-    rng:random.Random|None=None, # Where chance comes from; needed if there is dropout
+    rng:random.Random|None=None, # Where chance comes from, if there is dropout
+    seed:int|None=None, # Instead of it: the same draw each time
 )->list[int]: # Ids
     "The ids of one pre-token."
     dropout = model.dropout if dropout is None else dropout
     if not dropout and "table" not in vars(model) and (ids := _untabled(model, pretoken)) is not None: return ids
     ids = start_ids(model, pretoken)
-    return bpe_dropout(ids, model.table, dropout, rng or random.Random()) if dropout else bpe_encode(ids, model.table)
+    return bpe_dropout(ids, model.table, dropout, rng=rng, seed=seed) if dropout else bpe_encode(ids, model.table)

@@ -41,6 +41,7 @@ class Merge(NamedTuple):
 def merge_steps_ref(
     symbols:list[Symbol], # What merging starts from
     rule:Callable, # Two symbols → (rank, merged id), or None
+    *,
     prefix:str="", # `continuing_subword_prefix`
 )->tuple[list[Merge],list[Symbol]]: # The merges in their order; the symbols that are left
     "Merge by rank, looking at all pairs before each merge, and write every merge down."
@@ -53,7 +54,7 @@ def merge_steps_ref(
 
 def _joined(a, b, rank, new, at, prefix, steps):
     "What two symbols become; the merge is written down."
-    piece = join_pair(a.piece, b.piece, prefix)
+    piece = join_pair(a.piece, b.piece, prefix=prefix)
     steps.append(Merge(rank, a.piece, b.piece, piece, at, a.start, b.end))
     return Symbol(new, piece, a.start, b.end)
 
@@ -61,6 +62,7 @@ def _joined(a, b, rank, new, at, prefix, steps):
 def merge_steps(
     symbols:list[Symbol], # What merging starts from
     rule:Callable, # Two symbols → (rank, merged id), or None
+    *,
     prefix:str="", # `continuing_subword_prefix`
 )->tuple[list[Merge],list[Symbol]]: # The merges in their order; the symbols that are left
     "Merge by rank without looking twice, and write every merge down."
@@ -88,7 +90,7 @@ def first_symbols(
     "What merging starts from, in its places."
     ids, unk, out, odd, fusing = model.piece2id, model.unk_piece, [], {}, False
     if model.ignore_merges and pretoken in ids: return [Symbol(ids[pretoken], pretoken, 0, len(pretoken))], "the whole pre-token is a piece and is not taken apart (ignore_merges)"
-    for at, symbol in enumerate(base_symbols(pretoken, model.continuing_subword_prefix, model.end_of_word_suffix)):
+    for at, symbol in enumerate(base_symbols(pretoken, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix)):
         spelled:list = [symbol] if symbol in ids else [f"<0x{b:02X}>" for b in symbol.encode("utf-8")] if model.byte_fallback else [None]
         unknown = any(p not in ids for p in spelled)
         if not unknown: out += [Symbol(ids[p], p, at, at + 1) for p in spelled]
@@ -115,7 +117,7 @@ def _rule_of(model, pretoken):
     table = model.table
     if not by_rank: return lambda a, b: table.get((a.id, b.id))
     rank_of, prefix = model.merges.ids, model.continuing_subword_prefix
-    return lambda a, b: (found := table.get((a.id, b.id))) and (rank_of[join_pair(a.piece, b.piece, prefix)], found[1])
+    return lambda a, b: (found := table.get((a.id, b.id))) and (rank_of[join_pair(a.piece, b.piece, prefix=prefix)], found[1])
 
 # %% ../nbs/24a_bpe_explain.ipynb #76881f71
 @dataclass
@@ -140,7 +142,7 @@ def explain_bpe(
     "Every merge of a pre-token, in its order."
     if not isinstance(pretoken, str): raise ValueError(f"the pre-token is a {type(pretoken).__name__}; places are counted in characters: pass a str")
     symbols, note = first_symbols(model, pretoken)
-    steps, left = merge_steps(symbols, _rule_of(model, pretoken), model.continuing_subword_prefix) if len(symbols) > 1 else ([], symbols)
+    steps, left = merge_steps(symbols, _rule_of(model, pretoken), prefix=model.continuing_subword_prefix) if len(symbols) > 1 else ([], symbols)
     return BPEReason(symbols, steps, [s.piece for s in left], note)
 
 # %% ../nbs/24a_bpe_explain.ipynb #524d1b29

@@ -379,6 +379,7 @@ class RankMisses(Misses):
     "Finds the ids of spans as tiktoken does, from the ranks of tokens alone."
     def __init__(self,
         ranks:dict, # token (bytes) → rank
+        *,
         whole:bool=True, # A span that is a token is taken as it is; False: only merging counts
     ): self.first, self.tables = _rank_tables(ranks, whole)
 

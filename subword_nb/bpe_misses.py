@@ -87,7 +87,7 @@ def _whole_rows(model, by_char, slots, made, unmade):
 
 def _byte_tables(model, pre):
     "First symbols and tables of a byte-level model."
-    if not "".join(map(pre.piece_of, pre.raw_pretokens("é", False))).endswith(to_visible(encode_text("é"))): raise ValueError(f"{pre!r} does not give the bytes of a span as they are: use Tokenizer.encode")
+    if not "".join(map(pre.piece_of, pre.raw_pretokens("é", first=False))).endswith(to_visible(encode_text("é"))): raise ValueError(f"{pre!r} does not give the bytes of a span as they are: use Tokenizer.encode")
     (first, marked), by_char = _byte_symbols(model), _by_byte(model.piece2id)
     if marked and (model.ignore_merges or isinstance(model.merges, RankRules)): raise ValueError(f"{model!r} takes words whole and marks symbols by their place; the merging kernels do one of these: use Tokenizer.encode")
     slots, made, rules, unmade = _rules_of(model, by_char)
@@ -213,6 +213,7 @@ class BPEMisses(Misses):
     def __init__(self,
         model:BPE, # The model; without dropout
         pre:PreTokenizer, # How text is split, and spelled
+        *,
         space:str|None=None, # What a normalizer writes for a space ("▁"), where the pre-tokenizer does not say so
     ):
         if model.dropout: raise ValueError(f"dropout={model.dropout} makes ids chance; what is remembered must not be chance: pass a model without")
@@ -278,6 +279,7 @@ class SentencePieceBPEMisses(Misses):
 
 def joins_at_space(
     model:BPE, # A BPE model
+    *,
     space:str="▁", # How spaces are spelled
 )->bool: # False if words, with the spaces before them, may be given to the model one by one
     "Does a rule join the end of a word with a space that follows?"
@@ -286,9 +288,10 @@ def joins_at_space(
 def bpe_misses(
     model:BPE|SentencePieceBPE, # A BPE model
     pre:PreTokenizer, # How text is split
+    *,
     space:str|None=None, # As for `BPEMisses`
 )->Misses: # A ValueError says why there is none
     "What finds the ids of new spans for a model."
     if isinstance(model, SentencePieceBPE): return SentencePieceBPEMisses(model)
     if not isinstance(model, BPE): raise ValueError(f"{model!r} does not merge; pass a BPE model")
-    return BPEMisses(model, pre, space)
+    return BPEMisses(model, pre, space=space)

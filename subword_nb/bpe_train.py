@@ -77,14 +77,14 @@ def _start_arrays(counts, vocab_size, special_tokens, initial_alphabet, limit_al
     often = np.zeros(_MARK, np.int64)
     if limit_alphabet is not None: np.add.at(often, plain, np.repeat(weight, np.diff(bounds)))
     symbol_of = lambda code: _spelled(int(code), bytewise, prefix, suffix)
-    letters = choose_alphabet({symbol_of(c): int(often[c]) for c in _occurring(plain)}, initial_alphabet, limit_alphabet)
+    letters = choose_alphabet({symbol_of(c): int(often[c]) for c in _occurring(plain)}, initial=initial_alphabet, limit=limit_alphabet)
     codes = _marked(plain, bounds, prefix, suffix)
     if limit_alphabet is not None:
         keep = np.isin(plain, [x if bytewise else ord(x) for s in letters if len(s) == 1 for x in s])
         codes, bounds = codes[keep], np.concatenate([[0], np.cumsum(keep)])[bounds]
     symbols = {int(c): symbol_of(c) for c in _occurring(codes)}
     marked = sorted({s for c, s in symbols.items() if c >= _MARK} - set(letters)) if prefix + suffix else []
-    pieces = first_pieces(specials, letters, marked, vocab_size, known)
+    pieces = first_pieces(specials, letters, marked, vocab_size, known=known)
     ids, table = {p: i for i, p in enumerate(pieces)}, np.zeros(max(symbols, default=0) + 1, np.int32)
     for c, s in symbols.items(): table[c] = ids[s]
     return pieces, table[codes], bounds, weight
@@ -97,7 +97,7 @@ def _known_ids(known, pieces, vocab_size, prefix):
         if odd := [p for p in (a, b) if p not in ids]:
             raise ValueError(f"known merge {len(pairs)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; pass the merges of a run in their order")
         pairs.append((ids[a], ids[b]))
-        ids.setdefault(join_pair(a, b, prefix), len(ids))
+        ids.setdefault(join_pair(a, b, prefix=prefix), len(ids))
     if len(ids) > vocab_size: raise ValueError(f"vocab_size={vocab_size} is below the {len(ids)} pieces that the known merges need; pass vocab_size>={len(ids)}")
     return pairs
 
@@ -114,7 +114,7 @@ def _resumed(snapshot, pieces, vocab_size, prefix):
     ids = {p: i for i, p in enumerate(made)}
     for a, b in pairs:
         if not 0 <= min(a, b) <= max(a, b) < len(made): raise ValueError(f"the snapshot merges the pieces {a} and {b} before they are made; it is damaged")
-        if (piece := join_pair(made[a], made[b], prefix)) not in ids: ids[piece] = len(made); made.append(piece)
+        if (piece := join_pair(made[a], made[b], prefix=prefix)) not in ids: ids[piece] = len(made); made.append(piece)
     if len(made) > vocab_size: raise ValueError(f"vocab_size={vocab_size} is below the {len(made)} pieces of the snapshot; pass those of the run that was interrupted")
     return pairs
 
@@ -147,9 +147,10 @@ def new_state(
     start:Any, # int64 (words + 1), where each pre-token begins in `symbol`
     weight:Any, # int64 (words), how often each occurs; is used, not changed
     pieces:list, # The vocabulary to start from
+    *,
     min_frequency:int=1, # A pair rarer than this is never merged
     max_token_length:int|None=None, # Longest piece, in base symbols
-    tie_break:str="ids", # "first", "ids" or "bytes"
+    tie_break:str="ids", # "first", "ids", "bytes" or "largest"
     prefix:str="", # `continuing_subword_prefix`
 )->Any: # Its words are counted
     "Lay a corpus out as flat arrays."
@@ -226,6 +227,7 @@ def grow(
 def learn_some(
     s:tuple, # A state
     n_pieces:int, # Stop when there are so many pieces
+    *,
     work:int=WORK, # Stop after about so many places
 )->tuple[tuple,int]: # The state, in new arrays if it had to grow; FULL, ENDED if pairs ran out, or PAUSED
     "Merge the best pairs of a state for a while."
@@ -236,6 +238,7 @@ def learn_some(
 def replay_some(
     s:tuple, # A state in which nothing but the beginning of `pair` is merged
     pair:Any, # NumPy array, int32, two ids for each merge
+    *,
     work:int=WORK, # Stop after about so many places
 )->tuple[tuple,int]: # The state, in new arrays if it had to grow; FULL or PAUSED
     "Merge known pairs in their order for a while."
@@ -285,6 +288,7 @@ def learn_merges_kernel(
     weight, # (words,) int64: how often each occurs
     pieces:list, # The vocabulary to start from; a list of its own is returned
     vocab_size:int, # Stop when there are so many pieces
+    *,
     known:Iterable=(), # Merges of an earlier run, as pairs of ids
     progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
     watch:Callable|None=None, # See `bpe_train`
@@ -297,7 +301,7 @@ def learn_merges_kernel(
     pairs, s = np.array([i for pair in known for i in pair], np.int32), new_state(symbol, start, weight, pieces, **options)
     watched, bar = _Watched(watch, vocab_size, len(pieces)), [len(pieces)] * 2
     def advance(share): bar[:] = bar[1], int(share[0].n[PIECES]); return bar[1] - bar[0]
-    for share in track(_shares(s, pairs, vocab_size), vocab_size - len(pieces), "merging", progress, "piece", advance):
+    for share in track(_shares(s, pairs, vocab_size), total=vocab_size - len(pieces), desc="merging", progress=progress, unit="piece", step=advance):
         s, status = share
         watched(int(s.n[PIECES]), partial(_merged_ids, s))
     watched(int(s.n[PIECES]), partial(_merged_ids, s), last=True)
@@ -317,12 +321,13 @@ def _learn_dictionaries(splits, counts, pieces, vocab_size, known, watch, **opti
 def bpe_train(
     counts:Mapping|FlatCounts, # pre-token (`str` or `bytes`) → count, in first-seen order
     vocab_size:int, # Number of pieces wanted, special tokens and alphabet included
+    *,
     special_tokens:Iterable[str]=(), # Pieces with the first ids
     min_frequency:int=1, # A pair rarer than this is never merged
     initial_alphabet:Iterable=(), # Symbols that are in the vocabulary whatever the corpus holds
     limit_alphabet:int|None=None, # At most so many alphabet symbols
     max_token_length:int|None=None, # No piece of more than so many characters (bytes, for bytes)
-    tie_break:str="ids", # "first", "ids" or "bytes"
+    tie_break:str="ids", # "first", "ids", "bytes" or "largest", see `best_pair`
     continuing_subword_prefix:str="", # Marks symbols that do not start their pre-token
     end_of_word_suffix:str="", # Marks the symbol that ends its pre-token
     progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
@@ -332,25 +337,25 @@ def bpe_train(
     known:BPERules|Iterable|None=None, # Rules of an earlier run, or its merges: pairs of pieces; they come first, in their order
 )->BPERules: # Pieces, merge rules, their counts, and why training ended
     "Byte-pair encoding with counts that are kept up to date (Sennrich et al. 2016)."
-    if tie_break not in ("first", "ids", "bytes"): raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids" or "bytes"')
+    if tie_break not in ("first", "ids", "bytes", "largest"): raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids", "bytes" or "largest"')
     check_limits(min_frequency=min_frequency, max_token_length=max_token_length)
     options = dict(min_frequency=min_frequency, max_token_length=max_token_length, tie_break=tie_break, prefix=continuing_subword_prefix)
-    begin = vocab_size, special_tokens, initial_alphabet, limit_alphabet, continuing_subword_prefix, end_of_word_suffix, known
-    return _trained(counts, begin, options, (resume, watch, progress, bulk))
+    alphabet = dict(special_tokens=special_tokens, initial_alphabet=initial_alphabet, limit_alphabet=limit_alphabet, prefix=continuing_subword_prefix, suffix=end_of_word_suffix)
+    return _trained(counts, (vocab_size, alphabet, known), options, (resume, watch, progress, bulk))
 
 # %% ../nbs/23_bpe_train.ipynb #bdba603b
 def _trained(counts, begin, options, control):
     "`bpe_train`, its options checked and sorted."
-    (vocab_size, *_, known), (resume, watch, progress, bulk), prefix = begin, control, options["prefix"]
+    (vocab_size, alphabet, known), (resume, watch, progress, bulk), prefix = begin, control, options["prefix"]
     known, held = (known.merges, known.pieces) if isinstance(known, BPERules) else (list(known or ()), ())
     flat = isinstance(counts, FlatCounts)
     if bulk is None: bulk = jit.available() and (len(counts.data) > 30_000 if flat else sum(map(len, counts)) > 300_000) # arrays come from kernels, so some are loaded
-    if bulk: pieces, *corpus = _start_arrays(counts, *begin[:-1], held)
+    if bulk: pieces, *corpus = _start_arrays(counts, vocab_size, **alphabet, known=held)
     else:
         if flat: counts = counts.to_dict()
-        pieces, splits = start_vocabulary(counts, *begin[:-1], held)
+        pieces, splits = start_vocabulary(counts, vocab_size, **alphabet, known=held)
     merges = _known_ids(known, pieces, vocab_size, prefix) if resume is None else _resumed(resume, pieces, vocab_size, prefix)
-    if bulk: return learn_merges_kernel(*corpus, pieces, vocab_size, merges, progress, watch, **options)
+    if bulk: return learn_merges_kernel(*corpus, pieces, vocab_size, known=merges, progress=progress, watch=watch, **options)
     return _learn_dictionaries(splits, counts, pieces, vocab_size, merges, watch, **options)
 
 # %% ../nbs/23_bpe_train.ipynb #bd2d4c37

@@ -16,7 +16,8 @@ from . import engine, jit
 from .blocks import SIZES, Marks, Share, Stretch, Watched, blocks_of, drive, groups_of
 from .corpus import track
 from .cpus import cpu_count
-from .engine import Compiled, Engine, Ragged, around_ids, chances, compiled, finished_rows, ragged, refuse_texts
+from .engine import Compiled, Engine, Ragged, around_ids, byte_model, chances, compiled, finished_rows, ragged, refuse_option, refuse_texts, second_texts
+from .limits import SMALL, check_growth
 from .plans import plan_of
 from .spans import keep_way, listed, valid_texts
 from .text import decode_text, valid_text
@@ -41,6 +42,7 @@ def safe_cuts(
     text, # A long text, a str or bytes, or anything else with a length and slices of bytes
     size:int, # Cuts are at least so many characters or bytes apart
     fresh:bytes, # What a scanner says of safe places, see `Scanner`
+    *,
     marks:Marks|None=None, # Added tokens, in which nothing is cut
 )->list[int]: # Places in order, the end of the text last
     "Where a long text is cut so that its parts have the ids of the whole."
@@ -62,7 +64,7 @@ def _shares(share, size, fresh, marks=None):
         first, text = share.opens if opens is None else opens[a:b], share.texts[a]
         if b - a > 1 or not fresh: yield Share(share.texts[a:b], first); continue
         at = 0
-        for cut in safe_cuts(text, size, fresh, marks):
+        for cut in safe_cuts(text, size, fresh, marks=marks):
             part = memoryview(text)[at:cut] if not isinstance(text, str) else Stretch(text, at, cut) if cut - at > SIZES.block else text[at:cut]
             yield Share([part], None if at else first, not at, cut == len(text))
             at = cut
@@ -80,6 +82,7 @@ class Bulk:
 
     def run(self,
         share:Share, # What a thread takes at a time
+        *,
         before:Sequence[int]=(), # Ids put before each text
         behind:Sequence[int]=(), # Ids put behind each
         marks:Marks|None=None, # Added tokens to be found
@@ -91,11 +94,11 @@ class Bulk:
         from subword_nb.span_table import SpanTable
         n = sum(map(len, share.texts))
         try: table = self.tables.pop()
-        except IndexError: table = SpanTable(min(18, max(14, n.bit_length() - 5)))
-        sink = Sink(min(n, max(n // 3, 1 << 28)) if out is None else 0, 0, len(before) + len(behind), out)
+        except IndexError: table = SpanTable(bits=min(18, max(14, n.bit_length() - 5)))
+        sink = Sink(min(n, max(n // 3, 1 << 28)) if out is None else 0, documents=0, frame=len(before) + len(behind), out=out)
         sink.state[0] = len(before) if share.begins else 0
-        blocks = blocks_of(share, self.plan.opening, marks, sink.marks, watch)
-        for _ in drive(self.plan, blocks, table, sink, not {*map(type, share.texts)} <= {str, Stretch}): pass
+        blocks = blocks_of(share, opening=self.plan.opening, marks=marks, between=sink.marks, watch=watch)
+        for _ in drive(self.plan, blocks, table, sink, checked=not {*map(type, share.texts)} <= {str, Stretch}): pass
         if len(self.tables) < _TABLES: self.tables.append(table)
         return _framed(sink, before, behind, share.begins, share.ends)
 
@@ -108,7 +111,7 @@ def _framed(sink, before, behind, begins, ends):
     for k, id in enumerate([*behind, *before]): sink.out[stops + k] = id
     if begins and before: sink.out[:len(before)] = before
     if not ends: return sink.ids(), stops + len(behind)
-    if n + len(behind) > len(sink.out): sink.grow(len(behind))
+    if n + len(behind) > len(sink.out): sink.grow(ids=len(behind))
     sink.out[n:n + len(behind)] = behind
     sink.state[0] = n + len(behind)
     return sink.ids(), np.append(stops, n) + len(behind)
@@ -121,16 +124,17 @@ def bulk_of(
     return vars(c).get("bulk") or vars(c).setdefault("bulk", Bulk(c)) # threads that come at once share one
 
 # %% ../nbs/79_bulk.ipynb #3d63dc25
-def _run_all(bulk, share, threads, progress, *how):
+def _run_all(bulk, share, threads, progress, before, behind, marks, watch):
     "Ids of texts, and their bounds (NumPy arrays)."
     import numpy as np
     from concurrent.futures import ThreadPoolExecutor
     if not share.texts: done, out = [], np.zeros(0, np.uint32)
-    elif threads == 1 and not progress: done, out = [bulk.run(share, *how)], None
+    elif threads == 1 and not progress: done, out = [bulk.run(share, before=before, behind=behind, marks=marks, watch=watch)], None
     else:
-        shares = list(_shares(share, max(SIZES.block, min(sum(map(len, share.texts)) // (6 * threads), 1 << 24)), bulk.plan.scanner.fresh, how[2]))
-        out, rooms = _rooms(shares, len(how[0]) + len(how[1]))
-        with ThreadPoolExecutor(threads) as pool: done = list(track(pool.map(lambda s, room: bulk.run(s, *how, room), shares, rooms), total=len(shares), desc="encoding", progress=progress, unit="share"))
+        shares = list(_shares(share, max(SIZES.block, min(sum(map(len, share.texts)) // (6 * threads), 1 << 24)), bulk.plan.scanner.fresh, marks))
+        out, rooms = _rooms(shares, len(before) + len(behind))
+        def run(s, room): return bulk.run(s, before=before, behind=behind, marks=marks, watch=watch, out=room)
+        with ThreadPoolExecutor(threads) as pool: done = list(track(pool.map(run, shares, rooms), total=len(shares), desc="encoding", progress=progress, unit="share"))
     at = np.cumsum([0] + [len(ids) for ids, _ in done])
     ends = np.concatenate([np.zeros(1, np.int64), *(part_ends + a for a, (_, part_ends) in zip(at, done))])
     return done[0][0] if out is None else _joined(out, done, at), ends
@@ -178,6 +182,7 @@ def _put_together(ids, first, items, texts):
 def encode_texts(
     c:Compiled, # A compiled engine that has a plan
     texts:list, # Texts (str, UTF-8 bytes, or other buffers of bytes)
+    *,
     before:Sequence[int]=(), # Ids put before each
     behind:Sequence[int]=(), # Ids put behind each
     threads:int=1, # How many
@@ -199,12 +204,15 @@ def _items(bulk, texts, before, behind):
     share, items, starts = Share([], []), [], [0]
     for text in texts:
         items += before
+        n_in = n_out = 0
         for part, first, id in _parts(bulk, text if text.__class__ is str else decode_text(bytes(text))):
             if id is not None: items.append(~id)
-            elif any(b.decode() in part for b in bulk.plan.barred): items += [~i for i in engine.part_ids(bulk.c, part, first)]
+            elif any(b.decode() in part for b in bulk.plan.barred): items += [~i for i in engine.part_ids(bulk.c, part, opens=first)]
             else:
                 items.append(len(share.texts))
                 share.texts.append(bulk.plan.normalize(part) if bulk.plan.normalize else part)
+                n_in, n_out = n_in + len(part), n_out + len(share.texts[-1])
+                if n_out > SMALL: check_growth(n_in, n_out, "a normalizer")
                 share.opens.append(first)
         items += behind
         starts.append(len(items))
@@ -236,11 +244,12 @@ def goes_in_bulk(
 # %% ../nbs/79_bulk.ipynb #73ac5b30
 def _in_bulk(c, texts, before, behind, threads, errors, progress, hint=""):
     "Encode texts; those that are not valid are mended or named first."
+    valid_text("", errors=errors) # refuses an unknown policy before there is need of one
     if not {*map(type, texts)} <= {str, bytes}:
         for i, text in enumerate(texts):
-            if not isinstance(text, (str, bytes)): texts[i] = text if _is_buffer(text) else valid_text(text, errors, hint.format(i))
-    try: found = encode_texts(c, texts, before, behind, threads, progress)
-    except ValueError: found = encode_texts(c, valid_texts(texts, errors), before, behind, threads, progress)
+            if not isinstance(text, (str, bytes)): texts[i] = text if _is_buffer(text) else valid_text(text, errors=errors, hint=hint.format(i))
+    try: found = encode_texts(c, texts, before=before, behind=behind, threads=threads, progress=progress)
+    except ValueError: found = encode_texts(c, valid_texts(texts, errors=errors), before=before, behind=behind, threads=threads, progress=progress)
     _loaded["kernels"] = True
     return found
 
@@ -250,25 +259,41 @@ def _is_buffer(text):
     try: return memoryview(text).itemsize == 1 and memoryview(text).c_contiguous
     except TypeError: return False
 
+def _is_text(text):
+    "Is it a str, or bytes that are UTF-8?"
+    try:
+        return isinstance(text, str) or bool(str(text, "utf-8")) or not len(text)
+    except (TypeError, UnicodeDecodeError):
+        return False
+
 # %% ../nbs/79_bulk.ipynb #e3664990
 def encode_batch(
     tok:Engine, # An engine, such as a `Tokenizer`
     texts:Iterable, # Texts (str or UTF-8 bytes)
+    pairs:Iterable|None=None, # A second text for each
+    *,
     add_special_tokens:bool=True, # Add what the post-processor says
     allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the texts, as for `encode`
     disallowed_special:str|Collection[str]=(), # Special tokens whose spelling in a text is an error, as for `encode`
     dropout:float|None=None, # Instead of the model's own; BPE only
     seed:int|None=None, # Makes dropout repeatable; each text gets a seed of its own from it
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
+    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
     progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
     threads:int=1, # How many; 0: one per processor. The ids are the same
-)->Ragged: # ids (uint32) and bounds (int64)
-    "The ids of many texts, as arrays."
+)->Ragged: # A sequence of documents: arrays of ids (uint32); all of them in `.ids`, their places in `.bounds`
+    "The ids of many texts."
     texts, threads = listed(texts), _threads(threads)
-    c, around, size = compiled(tok, allowed_special), around_ids(tok, add_special_tokens), _size(texts)
-    if not goes_in_bulk(c, size) or chances(tok, dropout, seed, len(texts)) is not None:
-        return engine.encode_batch(tok, _plain(texts), add_special_tokens, allowed_special, disallowed_special, dropout, seed, errors, progress)
-    if disallowed_special: refuse_texts(tok, c, [valid_text(t, errors) for t in texts], disallowed_special)
+    seconds = second_texts(pairs, len(texts))
+    if errors == "bytes" and all(map(_is_text, [*texts, *seconds])):
+        byte_model(tok)
+        errors = "strict"
+    c, around, size = compiled(tok, allowed_special=allowed_special), around_ids(tok, add_special_tokens), _size([*texts, *seconds])
+    if errors == "bytes" or not goes_in_bulk(c, size) or chances(tok, dropout=dropout, seed=seed, n=len(texts)) is not None:
+        return engine.encode_batch(tok, _plain(texts), None if pairs is None else _plain(seconds), add_special_tokens=add_special_tokens, allowed_special=allowed_special, disallowed_special=disallowed_special, dropout=dropout, seed=seed, errors=errors, progress=progress)
+    if disallowed_special: refuse_texts(tok, c, [valid_text(t, errors=errors) for t in [*texts, *seconds]], disallowed_special)
+    if pairs is not None:
+        rows = _in_bulk(c, [*texts, *seconds], (), (), threads, errors, progress, " (text {}, counted from 0; second texts are counted behind all others)").tolist()
+        return ragged(finished_rows(tok, rows[:len(texts)], add_special_tokens, pairs=rows[len(texts):]))
     whole = tok.truncation is tok.padding is None and around is not None
     before, behind = around if whole and around else ((), ())
     found = _in_bulk(c, texts, before, behind, threads, errors, progress, " (text {}, counted from 0)")
@@ -292,16 +317,18 @@ def _threads(n):
 def encode_array(
     tok:Engine, # An engine, such as a `Tokenizer`
     text:str|bytes, # One text; bytes are UTF-8, also of a memory-mapped file
+    pair:str|bytes|None=None, # A second text
     **options, # As for `encode_batch`
 )->"np.ndarray": # (tokens,) uint32
-    "The ids of one text as an array."
-    return encode_batch(tok, [text], **options).ids
+    "The ids of one text, or of a pair, as an array."
+    return encode_batch(tok, [text], None if pair is None else [refuse_option(pair)], **options).ids
 
 # %% ../nbs/79_bulk.ipynb #aba8e3b6
 def _as_list(c, ids):
     "An array of ids as a list."
     import numpy as np
     if (known := vars(c).get("numbers")) is None: known = c.numbers = np.array(range(1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0)), object)
+    if len(ids) and ids.max() >= len(known): return ids.tolist() # a post-processor or padding may have ids of its own
     out = []
     for a in range(0, len(ids), 1 << 13): out += known.take(ids[a:a + (1 << 13)], mode="clip").tolist()
     return out
@@ -309,15 +336,19 @@ def _as_list(c, ids):
 def encode(
     tok:Engine, # An engine, such as a `Tokenizer`
     text:str|bytes, # One text; bytes are UTF-8
+    pair:str|bytes|None=None, # A second text
+    *,
     add_special_tokens:bool=True, # Add what the post-processor says
     allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for the engine's `encode`
     **options, # Of the engine's `encode`: `disallowed_special`, `dropout`, `seed`, `errors`
 )->list[int]: # Ids
-    "The ids of one text."
-    if isinstance(text, (str, bytes)) and len(text) >= SIZES.loaded and goes_in_bulk(c := compiled(tok, allowed_special), len(text)):
-        return _as_list(c, encode_batch(tok, [text], add_special_tokens, allowed_special, **options).ids)
-    if isinstance(text, (str, bytes)): _count(tok, len(text))
-    return tok._encode_fully(text, add_special_tokens, allowed_special, **options)
+    "The ids of one text, or of a pair."
+    size = _size([text] if pair is None else [text, pair])
+    if size >= SIZES.loaded and goes_in_bulk(c := compiled(tok, allowed_special=allowed_special), size):
+        seconds = None if pair is None else [refuse_option(pair)]
+        return _as_list(c, encode_batch(tok, [text], seconds, add_special_tokens=add_special_tokens, allowed_special=allowed_special, **options).ids)
+    _count(tok, size)
+    return tok._encode_fully(text, pair, add_special_tokens=add_special_tokens, allowed_special=allowed_special, **options)
 
 # %% ../nbs/79_bulk.ipynb #ba4df647
 def short_way(
@@ -371,8 +402,8 @@ def _warm_up_bulk():
     from subword_nb.pretokenizers import byte_level
     from subword_nb.text import BYTE2CHAR
     from subword_nb.vocab import AddedToken
-    tok = Engine(BPE({c: b for b, c in enumerate(BYTE2CHAR)} | {"ab": 256}, [("a", "b")]), byte_level("gpt2"), None, [(AddedToken("<s>"), 257)])
+    tok = Engine(BPE({c: b for b, c in enumerate(BYTE2CHAR)} | {"ab": 256}, [("a", "b")]), pre_tokenizer=byte_level("gpt2"), normalizer=None, added_tokens=[(AddedToken("<s>"), 257)])
     words = " ".join(f"ab{i * 7919} é你" for i in range(20_000))
-    for text in (words, words.encode(), words + "<s>"): encode_texts(compiled(tok), [text, text[:9]], [0], [1])
+    for text in (words, words.encode(), words + "<s>"): encode_texts(compiled(tok), [text, text[:9]], before=[0], behind=[1])
     short_way(tok)(words[:200])
     _loaded["kernels"] = True

@@ -14,7 +14,7 @@ from .alignment import Aligned
 from .blocks import SIZES, drive
 from .bulk import bulk_of, encode_texts, goes_in_bulk, may_hold
 from .encoding import Encoding
-from .engine import Compiled, Engine, compiled, refuse_texts
+from .engine import Compiled, Engine, byte_model, compiled, refuse_texts
 from .normalizers import Callable, Replace, Sequence as Normalizers, Strip
 from .processors import ByteLevel, RobertaProcessing, Sequence as Processors, trim_offsets
 from .text import valid_text
@@ -104,7 +104,7 @@ def _numbered(places, parts):
     "Numbers of the spans of parts, which follow each other, and where each part's spans end."
     from subword_nb.span_table import Sink
     data = b"\xff".join(parts)
-    sink = Sink(len(data) // 3 + 64, len(parts))
+    sink = Sink(len(data) // 3 + 64, documents=len(parts))
     for _ in drive(places.plan, _blocks(data), places.table, sink): pass
     ends = [*sink.ends[:sink.state[1]].tolist(), int(sink.state[0])]
     return sink.ids(), ends
@@ -185,7 +185,7 @@ def _placed(places, bulk, text):
 def _trims(post):
     "(is there anything but one trimming in front?, the prefix rule of the trimming or None); Unsure if it is otherwise."
     from subword_nb.span_places import Unsure
-    steps = list(post.processors) if isinstance(post, Processors) else [post]
+    steps = list(post.steps) if isinstance(post, Processors) else [post]
     trims = [k for k, p in enumerate(steps) if isinstance(p, Processors) or isinstance(p, (ByteLevel, RobertaProcessing)) and p.trim_offsets]
     if trims not in ([], [0]) or any(isinstance(p, Processors) for p in steps): raise Unsure
     return steps[0].add_prefix_space if trims else None
@@ -205,7 +205,7 @@ def _trimmed(names):
     "Spaces at both ends of pieces, by `trim_offsets` itself."
     import numpy as np
     length = np.array([len(n) for n in names], np.int64)
-    places = np.array(trim_offsets(Encoding([0] * len(names), names, [(1, 1 + len(n)) for n in names]), False).offsets, np.int64).reshape(-1, 2)
+    places = np.array(trim_offsets(Encoding([0] * len(names), names, [(1, 1 + len(n)) for n in names]), add_prefix_space=False).offsets, np.int64).reshape(-1, 2)
     lead = places[:, 0] - 1
     return lead, np.where(lead == length, length, 1 + length - places[:, 1])
 
@@ -227,7 +227,7 @@ def _frame(tok, add_special_tokens):
     from subword_nb.span_places import Unsure
     if tok.post_processor is None: return Encoding([-1, -2], ["", ""], [(0, 0)] * 2), 0
     _trims(tok.post_processor)
-    out = tok.post_processor.process([Encoding([-1, -2], ["", ""], [(0, 0)] * 2)], add_special_tokens)
+    out = tok.post_processor.process([Encoding([-1, -2], ["", ""], [(0, 0)] * 2)], add_special_tokens=add_special_tokens)
     if [i for i in out.ids if i < 0] != [-1, -2] or out.ids[at := out.ids.index(-1)] + out.ids[at + 1] != -3 or out.overflowing or not {*out.sequence_ranges} <= {0}: raise Unsure
     return out, at
 
@@ -248,7 +248,7 @@ def _long(places, text, out, frame, p):
     return e
 
 # %% ../nbs/82_bulk_align.ipynb #5b9e4f80
-def _looks_around(norm): return any(map(_looks_around, norm.normalizers)) if isinstance(norm, Normalizers) else isinstance(norm, (Strip, Callable)) or isinstance(norm, Replace) and norm.regex
+def _looks_around(norm): return any(map(_looks_around, norm.steps)) if isinstance(norm, Normalizers) else isinstance(norm, (Strip, Callable)) or isinstance(norm, Replace) and norm.regex
 
 def _stays(bulk, text):
     "Do the steps before everything else leave a text as it is, and each of its words alone, too?"
@@ -262,10 +262,12 @@ def align_long(
     tok:Engine, # An engine that neither cuts nor fills up
     c:Compiled, # The same, compiled; it has a plan
     text:str, # One valid text
+    *,
     add_special_tokens:bool=True, # Add what the post-processor says
 )->LongEncoding|None: # None: only the ordinary way is certain
     "The tokens of a long text with their places."
     from subword_nb.span_places import Places, Unsure
+    if c.spells_affixes: return None # places beyond a word are those of its text
     bulk = bulk_of(c)
     if any(b.decode() in text for b in bulk.plan.barred) or not _stays(bulk, text): return None
     try:
@@ -285,18 +287,22 @@ def align(
     tok:Engine, # An engine, such as a `Tokenizer`
     text:str|bytes|list[str], # One text, or with `is_pretokenized` its words
     pair:str|bytes|list[str]|None=None, # A second text
+    *,
     add_special_tokens:bool=True, # Add what the post-processor says
     is_pretokenized:bool=False, # A text is a list of words, which are not joined; offsets are counted in each word
     allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
     disallowed_special:str|Collection[str]=(), # Special tokens whose spelling in the text is an error, as for `encode`
     dropout:float|None=None, # Instead of the model's own; BPE only
     seed:int|None=None, # Makes dropout repeatable
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
+    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, and the offsets of bytes are in bytes
 )->Encoding: # Ids, pieces, offsets, masks
     "All that can be said about the tokens of a text."
-    plain = pair is None and not is_pretokenized and tok.truncation is tok.padding is dropout is None and not getattr(tok.model, "dropout", None)
-    if plain and isinstance(text, (str, bytes)) and len(text) >= SIZES.loaded and goes_in_bulk(c := compiled(tok, allowed_special), len(text)):
-        text = valid_text(text, errors)
+    if errors == "bytes" and isinstance(text, str) and pair is None:
+        byte_model(tok) # refuses any other
+        errors = "strict"
+    plain = errors != "bytes" and pair is None and not is_pretokenized and tok.truncation is tok.padding is dropout is None and not getattr(tok.model, "dropout", None)
+    if plain and isinstance(text, (str, bytes)) and len(text) >= SIZES.loaded and goes_in_bulk(c := compiled(tok, allowed_special=allowed_special), len(text)):
+        text = valid_text(text, errors=errors)
         refuse_texts(tok, c, [text], disallowed_special)
-        if (found := align_long(tok, c, text, add_special_tokens)) is not None: return found
-    return pipeline.align(tok, text, pair, add_special_tokens, is_pretokenized, allowed_special, disallowed_special, dropout, seed, errors)
+        if (found := align_long(tok, c, text, add_special_tokens=add_special_tokens)) is not None: return found
+    return pipeline.align(tok, text, pair, add_special_tokens=add_special_tokens, is_pretokenized=is_pretokenized, allowed_special=allowed_special, disallowed_special=disallowed_special, dropout=dropout, seed=seed, errors=errors)

@@ -171,6 +171,7 @@ def read_rules_tsv(
 
 def write_rules_tsv(
     rules:Mapping[str,str], # Key → replacement
+    *,
     path:str|os.PathLike|None=None, # Where to put the text; None: nowhere
 )->str: # The text, a line a rule, sorted by key
     "Write rules as SentencePiece reads them."

@@ -65,6 +65,7 @@ class Checkpoint:
     def __init__(self,
         folder:str|Path, # Made if it does not exist
         facts:dict, # What the run is: text, numbers and lists by name
+        *,
         every:float=60.0, # Seconds from snapshot to snapshot
     ):
         self.folder, self.facts, self.every, self.due = Path(os.path.expanduser(folder)), json.loads(json.dumps(facts)), every, time.monotonic() + every

@@ -133,7 +133,9 @@ def _encoded(tok, texts: Iterator[str], form: str, options: dict) -> bytes:
         buffer = io.BytesIO()
         np.save(buffer, np.fromiter(chain.from_iterable(rows), np.uint32))
         return buffer.getvalue()
-    pieces = [[tok.id2piece[i] for i in ids] if form != "ids" else [] for ids in rows]
+    from subword_nb.engine import pieces_of
+
+    pieces = [pieces_of(tok, ids) if form != "ids" else [] for ids in rows]
     if form == "jsonl":
         lines = [json.dumps({"ids": ids, "pieces": p}, ensure_ascii=False) for ids, p in zip(rows, pieces)]
     else:
@@ -167,6 +169,12 @@ def _encode_command(
     options |= {"add_special_tokens": not bare, "dropout": dropout} if alpha is None else {"alpha": alpha}
     if alpha is not None and dropout is not None:
         raise ValueError("--alpha is for unigram and --dropout for BPE; give one of them")
+    if alpha is not None and not hasattr(tok.model, "lattice"):
+        drops = getattr(tok.model, "drops_merges", False)
+        raise ValueError(f"--alpha draws among the splits of a Unigram model, and this is {tok.model!r}; {'add --dropout 0.1 instead' if drops else 'leave it out'}")
+    if dropout is not None and not getattr(tok.model, "drops_merges", False):
+        draws = hasattr(tok.model, "lattice")
+        raise ValueError(f"--dropout passes over merges of BPE, and this is {tok.model!r}; {'add --alpha 0.1 instead' if draws else 'leave it out'}")
     write_out(_encoded(tok, texts_of(words or [], file or [], lines, errors), form, options), out)
 
 # %% ../nbs/95_cli.ipynb #658d4421
@@ -182,7 +190,7 @@ def _decode_command(
 ) -> None:
     "Turn ids into text."
     tok = _load(tokenizer, "decode")
-    decode_text(b"", errors)  # refuses an unknown policy
+    decode_text(b"", errors=errors)  # refuses an unknown policy
     if ids and file:
         raise ValueError("give either IDS or --file, not both")
     if ids:
@@ -192,7 +200,7 @@ def _decode_command(
     texts = []
     for name, content in sources:
         data = content.read_bytes() if isinstance(content, Path) else content
-        texts += [tok.decode(found, skip_special_tokens, errors) + "\n" * lines for found in ids_of(data, name)]
+        texts += [tok.decode(found, skip_special_tokens=skip_special_tokens, errors=errors) + "\n" * lines for found in ids_of(data, name)]
     at_terminal = out is None and sys.stdout.isatty() and not lines
     write_out(("".join(texts) + "\n" * at_terminal).encode("utf-8"), out)
 
@@ -211,23 +219,23 @@ def _inspect_command(
 # %% ../nbs/95_cli.ipynb #702c9432
 def _facts(facts: dict) -> str:
     "The facts about a tokenizer, for people."
-    show = lambda v: ", ".join(f"{printable(str(k), ' ')} {printable(str(x), ' ')}" for k, x in v.items()) or "none"
+    show = lambda v: ", ".join(f"{printable(str(k), space=' ')} {printable(str(x), space=' ')}" for k, x in v.items()) or "none"
     rows = {
-        "file": f"{printable(facts['file'], ' ')} ({facts['bytes']:,} bytes)" if "file" in facts else "a folder",
+        "file": f"{printable(facts['file'], space=' ')} ({facts['bytes']:,} bytes)" if "file" in facts else "a folder",
         "model": f"{facts['model']}, {'byte-level' if facts['byte_level'] else 'characters'}, {facts['vocab_size']:,} pieces" + (f", {facts['merges']:,} merges" if "merges" in facts else ""),
         "options": show(facts["options"]),
         "special": show(facts["special_tokens"]),
         "added": show(facts["added_tokens"]),
-        **({"normalize": printable(json.dumps(facts["normalizer"], ensure_ascii=False), " ")} if facts["normalizer"] else {}),
-        "split by": printable(json.dumps(facts["pre_tokenizer"], ensure_ascii=False), " "),
-        "decoder": printable(json.dumps(facts["decoder"], ensure_ascii=False), " "),
-        **({"says": printable(json.dumps(facts["source"], ensure_ascii=False), " ")} if facts["source"] else {}),
+        **({"normalize": printable(json.dumps(facts["normalizer"], ensure_ascii=False), space=" ")} if facts["normalizer"] else {}),
+        "split by": printable(json.dumps(facts["pre_tokenizer"], ensure_ascii=False), space=" "),
+        "decoder": printable(json.dumps(facts["decoder"], ensure_ascii=False), space=" "),
+        **({"says": printable(json.dumps(facts["source"], ensure_ascii=False), space=" ")} if facts["source"] else {}),
         **_model_rows(facts),
-        "longest": "  ".join(clip(printable(p), 30) for p in facts["longest_pieces"]),
+        "longest": "  ".join(clip(printable(p), n=30) for p in facts["longest_pieces"]),
     }
     unit = "bytes" if facts["byte_level"] else "characters"
     lengths = draw_bars(_by_length(facts["piece_lengths"]), title=f"Pieces by length, in {unit}") if facts["piece_lengths"] else "no pieces"
-    return "".join(f"{k:<9} {clip(v, 300)}\n" for k, v in rows.items()) + f"\n{lengths}"
+    return "".join(f"{k:<9} {clip(v, n=300)}\n" for k, v in rows.items()) + f"\n{lengths}"
 
 # %% ../nbs/95_cli.ipynb #5631bdfd
 def _model_rows(facts: dict) -> dict:
@@ -253,12 +261,12 @@ _SENTENCE = "The function returns an iterator over the tokens: unbelievable, naÃ
 def _demo_command(
     text: Annotated[str, typer.Option(help="What to split.")] = _SENTENCE,
     vocab_size: Annotated[int, typer.Option(help="Pieces to learn.")] = 2000,
-    out: Annotated[Path | None, opt("Keep the tokenizer in this file.", "--out", "-o")] = None,
+    out: Annotated[str | None, opt("Keep the tokenizer in this file.", "--out", "-o")] = None,
 ) -> None:
     "See it work."
     from subword_nb.tokenizer import Tokenizer
 
-    out, text = out and checked_out(out, "bpe"), decode_text(os.fsencode(text), "strict", "--text")
+    out, text = out and checked_out(out, "bpe"), decode_text(os.fsencode(text), errors="strict", source="--text")
     docs, start = default_corpus(), time.perf_counter()
     print(f"Corpus: the manual inside Python {sys.version_info[0]}.{sys.version_info[1]}, {sum(map(len, docs)):,} characters of English prose")
     tok = Tokenizer.train(docs, vocab_size=vocab_size, special_tokens=["<|endoftext|>"])
@@ -275,15 +283,15 @@ def _ratio(tok, docs: list[str]) -> float:
     return sum(len(d.encode("utf-8")) for d in docs) / sum(len(tok.encode(d)) for d in docs)
 
 
-def _save_and_compare(tok, out: Path | None, text: str, ids: list[int]) -> None:
+def _save_and_compare(tok, out: str | None, text: str, ids: list[int]) -> None:
     "Save, load back, and make sure that nothing changed."
     with tempfile.TemporaryDirectory() as folder:
         path = tok.save(out or Path(folder) / "tokenizer.json")
         again = type(tok).load(path)
         if again.encode(text) != ids or again.decode(ids) != text:
             raise ValueError("the saved tokenizer differs from the trained one; please report this")
-        print(f"Saved, loaded back: the same ids, and they decode to the same text{f' ({out})' if out else ''}")
-    print(f"\nNext: subword-nb {'inspect ' + str(out) if out else 'demo --out tok.json'}, or subword-nb train --help")
+        print(f"Saved, loaded back: the same ids, and they decode to the same text{f' ({path})' if out else ''}")
+    print(f"\nNext: subword-nb {'inspect ' + str(path) if out else 'demo --out tok.json'}, or subword-nb train --help")
 
 # %% ../nbs/95_cli.ipynb #b42aa40f
 for name, (command, examples) in (EXPLAIN_COMMANDS | COMMANDS).items(): app.command(name, help=examples)(command)

@@ -15,12 +15,14 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from .bench_rows import BUILT_IN, HOSTILE, Row, TrainRow, hostile, installed, machine, run_row, run_training, shuffled, text_of, vocabulary
+from .bench_rows import BUILT_IN, HOSTILE, Row, TrainRow, chain, hostile, installed, machine, run_row, run_training, shuffled, text_of, vocabulary
 from .benchmark import LIBRARIES, TRAINERS, cut
-from .corpus import find_files
+from .corpus import find_files, progress_lines
 from .counts import write_atomically
 
 # %% ../nbs/90_cli_bench.ipynb #d5d8d020
+_MILLISECONDS = "cold", "chains" # Cases whose tables show these
+
 def _clock(record): return "cpu" if record["threads"] == 1 else "wall"
 
 def _speed(record, which):
@@ -29,10 +31,13 @@ def _speed(record, which):
     return record["bytes"] / t["best"] / 1e6 if t else None
 
 def _figure(record, which):
-    "What a table shows: MB/s, microseconds a call, or milliseconds of a start; and the noise."
+    "What a table shows: MB/s, microseconds a call, or milliseconds of a start or a chain; and the noise."
     t = record.get(_clock(record), {}).get(which)
     if t is None: return "", ""
-    value = record["bytes"] / t["best"] / 1e6 if not (record["case"].isdigit() or record["case"] == "cold") else t["best"] / record["count"] * (1e3 if record["case"] == "cold" else 1e6)
+    case = record["case"]
+    if case in _MILLISECONDS: value = t["best"] * 1e3
+    elif case.isdigit(): value = t["best"] / record["count"] * 1e6
+    else: value = record["bytes"] / t["best"] / 1e6
     return f"{value:,.{1 if value < 1000 else 0}f}", f"{t['noise']:.0%}" if t["runs"] > 1 else ""
 
 # %% ../nbs/90_cli_bench.ipynb #3aa80b23
@@ -65,8 +70,8 @@ def table(
     blocks = []
     for (name, text, case, threads), group in _groups(records).items():
         ours = next((r for r in group if r["library"] == "subword_nb" and "error" not in r), None)
-        size = next((f", {r['bytes'] / 1e6:,.1f} MB" for r in group if "bytes" in r and not case.isdigit() and case != "cold"), "")
-        unit = "µs a call" if case.isdigit() else "ms" if case == "cold" else "MB/s"
+        size = next((f", {r['bytes'] / 1e6:,.1f} MB" for r in group if "bytes" in r and not case.isdigit() and case not in _MILLISECONDS), "")
+        unit = "µs a call" if case.isdigit() else "ms" if case in _MILLISECONDS else "MB/s"
         title = f"{name} · {text}{size} · {f'{case} characters' if case.isdigit() else case} · {unit} of {'CPU' if threads == 1 else 'wall'} time, {threads} thread{'s' * (threads > 1)}"
         head = ["", "first", "noise", "warm", "noise", "MB more", "ids", "ours ×", "warm ×"]
         blocks.append(f"{title}\n{_columns([head, *(_line(r, ours) for r in group)])}")
@@ -160,6 +165,7 @@ def _best(group, goal, names):
 # %% ../nbs/90_cli_bench.ipynb #5a629f8c
 def reached(
     records:list[dict], # Of one run
+    *,
     goals:list[Goal]=GOALS, # What is wanted
 )->list[tuple]: # (what, case, ours, theirs, ratio, least) for each goal of which both sides were measured; rates in MB/s
     "Look up the goals in a run."
@@ -245,6 +251,7 @@ def suite_rows(
     home:Path, # The folder with the files of `SUITE_FILES`
     libraries:list[str], # Those that are installed
     folder:Path, # Where files are written
+    *,
     limit:int=0, # Bytes of a text at most; 0 for what the suite says
 )->list[Row]: # All rows whose files are there
     "The rows of the suite."
@@ -256,7 +263,7 @@ def suite_rows(
         chosen, use = [vocabularies[v] for v in said.split() if v in vocabularies], tuple(x for x in wanted if x in libraries)
         sources = {t: there[t][0] for t in texts.split() if t in there} if texts else {"": ""}
         rows += [r for t, source in sources.items() for v in chosen for case in cases.split() for r in _rows(v, t, source, case, threads, use, min(most * 10**6, limit or most * 10**6), folder)]
-    return rows
+    return rows + _chain_rows(tuple(libraries), folder) if rows else []
 
 # %% ../nbs/90_cli_bench.ipynb #06db95d7
 def _rows(v, name, source, case, threads, libraries, most, folder):
@@ -265,6 +272,16 @@ def _rows(v, name, source, case, threads, libraries, most, folder):
     if case != "hostile": return [Row(v, name, _file(name, lambda: text_of(source), folder), case, threads, most, libraries)]
     files = {x: _file(f"hostile {x}", lambda x=x: hostile(x, 4_000_000), folder) for x in HOSTILE}
     return [Row(v, f"{x} {n} MB", file, case, 1, n * 10**6, libraries) for x, file in files.items() for n in (1, 4)]
+
+def _chain_rows(
+    libraries, # Those that are measured
+    folder, # Where files are written
+    lengths=(10, 100, 1000), # Letters of the longest piece
+    letters=20_000, # Of the text; a multiple of each, so that the best segmentation is the only one
+):
+    "A run of one letter, for chains of different lengths in two formats."
+    file = _file(f"{letters} letters", lambda: "a" * letters, folder)
+    return [Row(v, f"{letters:,} letters", file, "chains", libraries=libraries) for n in lengths for v in chain(n, folder)]
 
 def _file(name, text, folder):
     "A text as a file, written when it is first asked for."
@@ -280,6 +297,7 @@ def suite_training(
     home:Path, # The folder with the texts of `SUITE_FILES`
     libraries:list[str]|None, # Only these; None: all that are known
     folder:Path, # Where files are written
+    *,
     limit:int=0, # Bytes of a text at most; 0 for what the suite says
     large:bool=False, # Ours on ten times the text too
 )->list[TrainRow]: # All rows whose texts are there
@@ -311,6 +329,7 @@ EXAMPLES = """Time the tokenizer libraries that are installed, side by side.
   subword-nb bench -t tokenizer.json,r50k.tiktoken --case 20 --case 1000   one vocabulary in two formats; short strings
   subword-nb bench -t unigram --text scripts --threads 2       two threads, many scripts
   subword-nb bench --case hostile --library subword_nb         seven megabytes that nobody writes
+  subword-nb bench --case chains                               vocabularies of a, aa, aaa … in two formats
   subword-nb bench --train bpe=32000 --train counts --text book.txt   learning instead of encoding
   subword-nb bench --suite data --json new.json --compare old.json   all that is promised
   subword-nb bench --suite data --only train --large           of that, what is said of training
@@ -332,21 +351,25 @@ def _chosen(names):
 # %% ../nbs/90_cli_bench.ipynb #d6f00e0c
 def _planned(tokenizers, texts, cases, threads, libraries, limit, folder):
     "The rows of the options."
-    if odd := [c for c in cases if c not in ("whole", "list", "documents", "cold", "hostile") and not (c.isdigit() and int(c))]: raise ValueError(f"--case {odd[0]} is unknown; pass whole, list, documents, cold, hostile, or a number of characters")
+    if odd := [c for c in cases if c not in ("whole", "list", "documents", "cold", "hostile", "chains") and not (c.isdigit() and int(c))]: raise ValueError(f"--case {odd[0]} is unknown; pass whole, list, documents, cold, hostile, chains, or a number of characters")
     if odd := [n for n in threads if n < 1]: raise ValueError(f"--threads {odd[0]} leaves nobody to work; pass 1 or more")
+    chains = _chain_rows(tuple(libraries), folder) if "chains" in cases else []
+    if chains and {*cases} == {"chains"}: return chains
     vocabularies = [vocabulary(t, libraries, folder) for t in tokenizers]
     named = [_named(t) for t in texts]
     for _, source in named: source in BUILT_IN or find_files(source)
-    first, always = [c for c in cases if c not in ("cold", "hostile")], [c for c in cases if c in ("cold", "hostile")]
+    first, always = [c for c in cases if c not in ("cold", "hostile", "chains")], [c for c in cases if c in ("cold", "hostile")]
     rows = [r for name, source in named for v in vocabularies for c in first for n in (threads if c in ("whole", "documents") else [1]) for r in _rows(v, name, source, c, n, tuple(libraries), round(limit * 10**6), folder)]
-    return rows + [r for v in vocabularies for c in always for r in _rows(v, "", "", c, 1, tuple(libraries), 0, folder)]
+    return rows + [r for v in vocabularies for c in always for r in _rows(v, "", "", c, 1, tuple(libraries), 0, folder)] + chains
 
 # %% ../nbs/90_cli_bench.ipynb #0090e92b
-def _run(rows, options, path):
-    "Run rows, print each as it is done, and keep what is known in a file."
+def _run(rows, options, path, say):
+    "Run rows, print each as it is done, and keep what is known in a file; `say` is told what is measured next."
     facts = {"machine": machine(), "versions": installed(), "settings": options, "records": []}
-    for row in rows:
-        found = run_training(row, options["rounds"], options["seconds"]) if isinstance(row, TrainRow) else run_row(row, **options)
+    for n, row in enumerate(rows, 1):
+        what = f"{row.algorithm}, {row.text}" if isinstance(row, TrainRow) else " ".join(filter(None, (row.vocabulary.name, row.text, row.case)))
+        say(f"row {n} of {len(rows)}, {what}")
+        found = run_training(row, rounds=options["rounds"], seconds=options["seconds"]) if isinstance(row, TrainRow) else run_row(row, **options)
         facts["records"] += found
         if isinstance(row, TrainRow) or row.case != "hostile": print((train_table if isinstance(row, TrainRow) else table)(found) + "\n", flush=True)
         if path: write_atomically(path, json.dumps(facts, indent=1, ensure_ascii=False).encode("utf-8") + b"\n")
@@ -366,9 +389,10 @@ def _asked(only, train, other):
 
 # %% ../nbs/90_cli_bench.ipynb #ff996fbe
 def bench_command(
+    *,
     tokenizer: Annotated[list[str] | None, typer.Option("--tokenizer", "-t", metavar="NAME=FILE,FILE", help="A vocabulary in one or more formats; or bpe, wordpiece, unigram: trained on the spot. Repeat for more.  [default: bpe]", show_default=False)] = None, # What is measured
     text: Annotated[list[str] | None, typer.Option("--text", metavar="NAME=FILE", help="A text (pattern, .gz, .xz …); or prose, code, scripts. Repeat for more.  [default: prose; for training, code]", show_default=False)] = None, # On which texts
-    case: Annotated[list[str] | None, typer.Option("--case", help="whole, list, documents (4 KB), cold, hostile, or short strings of so many characters. Repeat for more.  [default: whole, documents, 20, cold]", show_default=False)] = None, # In which ways
+    case: Annotated[list[str] | None, typer.Option("--case", help="whole, list, documents (4 KB), cold, hostile, chains, or short strings of so many characters. Repeat for more.  [default: whole, documents, 20, cold]", show_default=False)] = None, # In which ways
     library: Annotated[list[str] | None, typer.Option("--library", "-l", help="Only these libraries.", show_default=False)] = None, # Which libraries
     threads: Annotated[list[int] | None, typer.Option("--threads", help="For whole texts and documents; repeat for more.  [default: 1]", show_default=False)] = None, # How many threads
     limit: Annotated[float, typer.Option("--limit", help="Megabytes of a text at most; 0 for all.")] = 0.0, # Megabytes
@@ -387,11 +411,11 @@ def bench_command(
     encodes, trains = _asked(only, train, bool(tokenizer or case))
     if encodes and library and not libraries: raise ValueError(f"--library {library[0]} only trains; add --only train, or --train bpe=32000")
     if suite and not suite.is_dir(): raise ValueError(f"--suite {suite} is no folder; pass one that holds vocab/ and corpus/")
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, progress_lines("subword-nb bench") as say:
         folder, most, rows = Path(place), round(limit * 10**6), []
-        if suite: rows = (suite_rows(suite, libraries, folder, most) if encodes else []) + (suite_training(suite, library, folder, most, large) if only != "encode" else [])
+        if suite: rows = (suite_rows(suite, libraries, folder, limit=most) if encodes else []) + (suite_training(suite, library, folder, limit=most, large=large) if only != "encode" else [])
         elif encodes: rows = _planned(tokenizer or ["bpe"], text or ["prose"], case or ["whole", "documents", "20", "cold"], threads or [1], libraries, limit, folder)
         if not suite: rows += [r for name, source in map(_named, text or ["code"]) for t in trains for n in threads or [1] for r in _trainings(t, name, [source], n, library, most, folder, large)]
         if not rows: raise ValueError(f"{suite} holds none of the files that are needed, such as {SUITE_FILES['gpt2'].split(',')[0]}" if suite else f"--library {' '.join(library or [])} learns nothing of {', '.join(trains)}")
-        records = _run(rows, {"rounds": rounds, "repeats": repeats, "seconds": seconds}, out)
+        records = _run(rows, {"rounds": rounds, "repeats": repeats, "seconds": seconds}, out, say)
     if old: print(compared(records, old["records"]))

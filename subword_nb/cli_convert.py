@@ -8,7 +8,7 @@ __all__ = ['EXAMPLES', 'reader_options', 'convert_command', 'save_anyway']
 # %% ../nbs/92_cli_convert.ipynb #90c868a4
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -46,7 +46,8 @@ Reads tokenizer.json, SentencePiece and minbpe .model, tiktoken ranks, vocab.txt
 # %% ../nbs/92_cli_convert.ipynb #1cb77efe
 def convert_command(
     source: Annotated[str, typer.Argument(metavar="OLD", help="A tokenizer file or folder, a published encoding, or org/name on the hub.", show_default=False)], # What is converted
-    target: Annotated[Path, typer.Argument(metavar="NEW", help="Where to write; the name says the format: .json, .model, .tiktoken, .txt, .codes, or a folder.", show_default=False)], # Where to write
+    target: Annotated[str, typer.Argument(metavar="NEW", help="Where to write; the name says the format: .json, .model, .tiktoken, .txt or .codes; in a folder (it ends in / or exists) tokenizer.json is written.", show_default=False)], # Where to write
+    *,
     to: Annotated[str | None, typer.Option("--to", help="The format, if the name does not say it.", show_default=False)] = None, # The format
     check: Annotated[int, typer.Option("--check", help="On how many generated texts both are run; 0 for none.")] = 1000, # How many texts
     seed: Annotated[int, typer.Option(help="Makes these texts other ones.")] = 0, # Makes them repeatable
@@ -55,18 +56,25 @@ def convert_command(
 ) -> None: # It prints a report
     "Write a tokenizer in another format."
     from subword_nb.convert import convert
+    from subword_nb.translate import kind_of_name, place_of
     if check < 0: raise ValueError(f"--check {check} is negative; pass a number of texts, 0 for none")
-    if Path(source).exists() and target.exists() and Path(source).samefile(target): raise ValueError(f"{printable(str(target), ' ')} is the file that is read; give the new one another name")
-    done = convert(source, target, to, check, seed, **reader_options(option or []))
+    kind = to or kind_of_name(target, option="--to")
+    here = Path(source)
+    places = [place for place in (Path(target), place_of(target, kind)) if place.exists()]
+    if here.exists() and any(here.samefile(place) for place in places): raise ValueError(f"{printable(target, space=' ')} is the file that is read; give the new one another name")
+    done = convert(source, target, kind=kind, n=check, seed=seed, **reader_options(option or []))
     print(done)
     if strict and not (done.report.identical and not done.notes): raise typer.Exit(1)
 
 # %% ../nbs/92_cli_convert.ipynb #154b7fc8
 def save_anyway(
     tok, # A tokenizer that was just trained
-    out:Path, # Where it shall be
-)->list: # Notes about what the file does not say
+    out:str|Path, # Where it shall be
+)->Any: # A `Written`: where it is, and what the file does not say
     "Write what was trained, in another format if need be."
     from subword_nb.translate import write_file
-    try: return write_file(tok.parts, out).notes
-    except ValueError as e: raise ValueError(f"{e}; nothing is lost: what was trained is in {tok.save(out.with_name(f'{out.name}.json'))}") from None
+    try:
+        return write_file(tok.parts, out)
+    except ValueError as e:
+        other = Path(out).with_name(f"{Path(out).name}.json")
+        raise ValueError(f"{e}; nothing is lost: what was trained is in {tok.save(other)}") from None

@@ -24,11 +24,11 @@ from .text import decode_text
 def _documents(words: list, files: list, lines: bool, errors: str, command: str) -> Iterator:
     "The documents of a call."
     if words and files: raise ValueError("give either TEXT or --file, not both")
-    if len(words) > 1: raise ValueError(f'TEXT is one argument, got {len(words)}; put it in quotes: "{clip(" ".join(words), 200)}"')
+    if len(words) > 1: raise ValueError(f'TEXT is one argument, got {len(words)}; put it in quotes: "{clip(" ".join(words), n=200)}"')
     if words: sources:Iterable = [("TEXT", os.fsencode(words[0]))]
     else: sources = chain.from_iterable(named_sources(f, command) for f in files) if files else [("<stdin>", stdin_bytes(command))]
     for name, content in sources:
-        text = "".join(documents(content, errors)) if isinstance(content, Path) else decode_text(content, errors, name)
+        text = "".join(documents(content, errors=errors)) if isinstance(content, Path) else decode_text(content, errors=errors, source=name)
         yield from split_lines(text) if lines else [text]
 
 # %% ../nbs/94a_cli_explain.ipynb #ac38e16b
@@ -75,6 +75,7 @@ def _tokenizer(path: str | None, command: str):
 
 # %% ../nbs/94a_cli_explain.ipynb #1d233b25
 def explain_command(
+    *,
     words: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)] = None, # One text
     tokenizer: Annotated[str | None, opt(_TokenizerFile, "--tokenizer", "-t")] = None, # A tokenizer
     file: Annotated[list[str] | None, opt("A file or pattern to explain; repeat for more; - is standard input.", "--file", "-f")] = None, # Files with texts
@@ -96,7 +97,7 @@ def explain_command(
     tok, color = _tokenizer(tokenizer, "explain"), _colors(color, out)
     if piece or trace: return _write(_pieces(tok, piece or [], trace, bool(words or file)), out, as_json, lines, "Why a piece is in the vocabulary", str, lambda e: e._repr_html_())
     found = [tok.explain(text, allowed_special=() if plain else None, add_special_tokens=not bare) for text in _documents(words or [], file or [], lines, errors, "explain")]
-    _write(found, out, as_json, lines, "Why a text is split as it is", lambda e: explanation_text(e, color, width, drawn), lambda e: explanation_html(e, drawn))
+    _write(found, out, as_json, lines, "Why a text is split as it is", lambda e: explanation_text(e, color=color, width=width, words=drawn), lambda e: explanation_html(e, words=drawn))
 
 # %% ../nbs/94a_cli_explain.ipynb #0b37e02a
 def _pieces(tok, pieces: list, trace: Path | None, text: bool) -> list:
@@ -108,7 +109,7 @@ def _pieces(tok, pieces: list, trace: Path | None, text: bool) -> list:
     if not trace.is_file(): raise FileNotFoundError(f"--trace {trace}: there is no such file; train --trace {trace} writes it")
     from subword_nb.training_trace import load_trace
     found = load_trace(trace)
-    return [explain_training(tok, piece, found) for piece in pieces]
+    return [explain_training(tok, piece, trace=found) for piece in dict.fromkeys(pieces)]
 
 def _colors(color, out):
     "Whether to write colours: as asked, else none to a file."
@@ -127,6 +128,7 @@ The first tokenizer is above, the second below; a column ends where both cut, an
 
 # %% ../nbs/94a_cli_explain.ipynb #d3941eac
 def compare_command(
+    *,
     words: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)] = None, # One text
     tokenizer: Annotated[list[str] | None, opt(_TokenizerFile + " Give it twice.", "--tokenizer", "-t")] = None, # Two tokenizers
     file: Annotated[list[str] | None, opt("A file or pattern to compare on; repeat for more; - is standard input.", "--file", "-f")] = None, # Files with texts
@@ -143,7 +145,7 @@ def compare_command(
     if not tokenizer or len(tokenizer) != 2: raise ValueError(f"compare needs two tokenizers and got {len(tokenizer or [])}: add -t a.json -t b.json")
     color, names = _colors(color, out), [Path(t).name or str(t) for t in tokenizer]
     (a, b), names = (_tokenizer(t, "compare") for t in tokenizer), names if names[0] != names[1] else tokenizer
-    found = [compare(a, b, text, names, () if plain else None) for text in _documents(words or [], file or [], lines, errors, "compare")]
-    _write(found, out, as_json, lines, "Two tokenizers, one text", lambda c: comparison_text(c, color, width), comparison_html)
+    found = [compare(a, b, text, names=names, allowed_special=() if plain else None) for text in _documents(words or [], file or [], lines, errors, "compare")]
+    _write(found, out, as_json, lines, "Two tokenizers, one text", lambda c: comparison_text(c, color=color, width=width), comparison_html)
 
 EXPLAIN_COMMANDS: dict[str, tuple[Any, str]] = {"explain": (explain_command, EXPLAIN_EXAMPLES), "compare": (compare_command, COMPARE_EXAMPLES)} # name → command and its help

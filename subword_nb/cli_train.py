@@ -9,6 +9,7 @@ __all__ = ['TRAIN_EXAMPLES', 'COUNT_EXAMPLES', 'CUT_EXAMPLES', 'TRAIN_COMMANDS',
 # %% ../nbs/94_cli_train.ipynb #bf535daf
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ import typer
 
 from .cli_convert import save_anyway
 from .console import opt
+from .corpus import progress_lines
 from .draw import printable
 from .sources import Corpus, files
 
@@ -39,7 +41,7 @@ TRAIN_EXAMPLES = """Learn a tokenizer from text files and write it as tokenizer.
 
 Files may be text, JSON lines (.jsonl), Parquet or Arrow, text and JSON lines also as .gz, .xz, .bz2 or .zst; of a folder, those are read whose suffix says so, and the others are named. Quote patterns so that ** works in every shell. An existing -o file is replaced in one step: a crash leaves the old one whole.
 
-Every algorithm has more options, given as -O name=value: bpe dropout, ignore_merges; wordpiece objective (score or frequency), max_input_chars_per_word; unigram seed_size, max_piece_length, shrinking_factor, character_coverage, required_chars, unk_penalty, and user_defined='["<n>"]', a list in JSON."""
+Every algorithm has more options, given as -O name=value: bpe dropout, ignore_merges; char_bpe and unigram split_digits, split_by_unicode_script, treat_whitespace_as_suffix; wordpiece objective (score or frequency), max_input_chars_per_word; unigram start (bpe), seed_size, max_piece_length, shrinking_factor, character_coverage, required_chars, unk_penalty, and user_defined='["<n>"]', a list in JSON."""
 
 COUNT_EXAMPLES = """Count the pre-tokens of a corpus, to train on them as often as you like.
 
@@ -70,7 +72,7 @@ def _corpus(sources: list, sample: str | None, **options) -> Corpus:
         raise ValueError(f"--sample {sample} is no number; give a share such as 0.1, or a number of documents such as 100000") from None
     corpus = Corpus(files(*(sys.stdin.buffer if s == "-" else s for s in sources)), sample=part, **options)
     if corpus.skipped:
-        some = ", ".join(printable(s, " ") for s in corpus.skipped[:3])
+        some = ", ".join(printable(s, space=" ") for s in corpus.skipped[:3])
         print(f"note: not read, because the suffix does not say that it is text: {some}{f' and {len(corpus.skipped) - 3} more' if len(corpus.skipped) > 3 else ''}; to read such files, name them with a pattern", file=sys.stderr)
     return corpus
 
@@ -93,13 +95,15 @@ def _has_counts(path: str) -> bool:
 
 # %% ../nbs/94_cli_train.ipynb #8e674635
 def train_command(
+    *,
     sources: Annotated[list[str] | None, typer.Argument(metavar="FILES...", help="Files, patterns, folders and addresses (s3://, hf://, https://); - or nothing reads standard input.", show_default=False)] = None, # The corpus, or counts
-    out: Annotated[Path | None, opt("Where to write tokenizer.json.", "--out", "-o")] = None, # Where to write
+    out: Annotated[str | None, opt("Where to write, such as tok.json; in a folder (it ends in / or exists) tokenizer.json.", "--out", "-o")] = None, # Where to write
     vocab_size: Annotated[int, typer.Option(help="Pieces to end with, alphabet and special tokens included.")] = 8000, # How many pieces
     algorithm: Annotated[str, typer.Option(help="bpe (byte-level, loses nothing), char_bpe, wordpiece, unigram or wordlevel.")] = "bpe", # Which algorithm
     special_token: Annotated[list[str] | None, opt("A special token; repeat for more. Ids 0, 1, … in this order.")] = None, # Special tokens
+    plain: Annotated[bool | None, typer.Option("--plain", help="To the tokenizer, special tokens in texts are ordinary text, also when it is loaded again.", show_default=False)] = None, # Texts are data
     min_frequency: Annotated[int | None, opt("Merge no pair that occurs less often.")] = None, # Rarest pair
-    tie_break: Annotated[str | None, opt("Among equally frequent pairs: ids (smallest), first (seen first) or bytes (alphabetical).")] = None, # Rule for ties
+    tie_break: Annotated[str | None, opt("Among equally frequent pairs: ids (smallest), first (seen first), bytes (alphabetical) or largest (the last of these, as subword-nmt; bpe and char_bpe).")] = None, # Rule for ties
     initial_alphabet: Annotated[str | None, opt("bytes, corpus, or the characters to start with.")] = None, # What to start from
     limit_alphabet: Annotated[int | None, opt("Keep only so many characters of the corpus.")] = None, # Most characters
     max_token_length: Annotated[int | None, opt("Learn no piece longer than this.")] = None, # Longest piece
@@ -111,6 +115,7 @@ def train_command(
     pre_tokenizer: Annotated[str | None, opt("gpt2, cl100k, o200k, bert, metaspace, whitespace, …, none, or a regular expression.")] = None, # How it is split
     option: Annotated[list[str] | None, opt("Any other option of the algorithm, such as objective=frequency; repeat for more.", "--option", "-O")] = None, # Other options
     field: Annotated[str | None, opt("Field of JSON lines, or column of tables, that holds the text; a.b is b within a.")] = None, # Where the text is
+    documents: Annotated[str | None, opt("lines: every line is a document; whole: a text file is one. Not given: lines for unigram, else whole.")] = None, # What a document is
     sample: Annotated[str | None, opt("Train on this share of the documents (0.1), or on so many (100000); of text files, lines.")] = None, # A part of the corpus
     seed: Annotated[int, typer.Option(help="Another seed, another sample.")] = 0, # Which part
     errors: Annotated[str, typer.Option(help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD) or ignore.")] = "strict", # For bytes that are not UTF-8
@@ -149,25 +154,33 @@ def _options(given: dict, more: list) -> dict:
 
 # %% ../nbs/94_cli_train.ipynb #b1094c00
 def checked_out(
-    out: Path | None, # Where
+    out: str | None, # Where
     algorithm: str, # What is to be saved there; "": anything
-) -> Path: # The same
+) -> str: # The same
     "The place for a tokenizer, or an error if it cannot be saved there."
     if out is None:
         raise ValueError("train needs a place for the result: add -o tok.json")
-    if out.is_dir():
-        raise IsADirectoryError(f"--out {out} is a folder; name a file in it, such as {out / 'tok.json'}")
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; make it first")
-    fits = {".txt": ("wordpiece",), ".model": ("unigram", "char_bpe"), ".tiktoken": ("bpe",), ".codes": ("char_bpe",)}.get(out.suffix)
+    from subword_nb.translate import kind_of_name, names_folder
+    kind, place = kind_of_name(out, option=""), Path(out)
+    if kind == "gguf":
+        raise ValueError(f"--out {out}: GGUF files are only read here; give the file a name that ends in .json")
+    if names_folder(out):
+        there = next(p for p in (place.absolute(), *place.absolute().parents) if p.exists())
+        if not there.is_dir():
+            raise NotADirectoryError(f"--out {out}: {there} is a file, so there can be no such folder; name another")
+        return out
+    if not place.absolute().parent.is_dir():
+        raise FileNotFoundError(f"--out {out}: there is no folder {place.parent}; make it first, or end the path in / for a folder that is made")
+    suffix = place.suffix.lower()
+    fits = {".txt": ("wordpiece",), ".model": ("unigram", "char_bpe"), ".tiktoken": ("bpe",), ".codes": ("char_bpe",)}.get(suffix)
     if fits and algorithm and algorithm not in fits:
-        raise ValueError(f"--out {out}: files that end in {out.suffix} hold {' or '.join(fits)}, and this is {algorithm}; give the file a name that ends in .json")
+        raise ValueError(f"--out {out}: files that end in {suffix} hold {' or '.join(fits)}, and this is {algorithm}; give the file a name that ends in .json")
     return out
 
 # %% ../nbs/94_cli_train.ipynb #f3eafd88
 _CORPUS = ("sample", "field", "seed", "errors")
 
-def _train(out: Path, given: dict) -> None:
+def _train(out: str, given: dict) -> None:
     "Train, save, and say what came out."
     from subword_nb.tokenizer import Tokenizer
     sources, like, more = given.pop("sources", []), given.pop("like", None), given.pop("extend", None)
@@ -176,16 +189,22 @@ def _train(out: Path, given: dict) -> None:
     if like and more: raise ValueError("--like and --extend exclude each other: --like learns a new vocabulary, --extend keeps all ids; give one of them")
     if source is not None and (odd := [k for k in ("sample", "field") if k in corpus] + ["seed"] * bool(corpus.get("seed"))): raise ValueError(f"--{odd[0]} is for a corpus, and counts were given; leave it out")
     if source is None: source = _corpus(sources, corpus.pop("sample", None), **corpus)
-    special_tokens, options = given.pop("special_token", []), _options(given, given.pop("option", []))
+    special_tokens, plain = given.pop("special_token", []), given.pop("plain", False)
+    options = _options(given, given.pop("option", []))
+    if plain and more: raise ValueError("--plain is not for --extend, which keeps what texts may spell; leave it out")
+    if plain: options["allowed_special"] = ()
     try:
-        if like or more: tok = _from_other(Tokenizer.load(like or more), bool(more), source, special_tokens, options)
-        else: tok = Tokenizer.train(source, special_tokens=special_tokens, **options)
+        warnings.filterwarnings("ignore", "training ended with") # said below, in the line about the result
+        with progress_lines("subword-nb train"):
+            if like or more: tok = _from_other(Tokenizer.load(like or more), bool(more), source, special_tokens, options)
+            else: tok = Tokenizer.train(source, special_tokens=special_tokens, **options)
     except KeyboardInterrupt:
         kept = folder and folder.exists()
-        print(f"subword-nb: stopped; {f'what is done is kept in {printable(str(folder), chr(32))}, and the same command goes on from there' if kept else 'nothing was written'}", file=sys.stderr)
+        print(f"subword-nb: stopped; {f'what is done is kept in {printable(str(folder), space=chr(32))}, and the same command goes on from there' if kept else 'nothing was written'}", file=sys.stderr)
         raise typer.Exit(130) from None
-    for note in save_anyway(tok, out): print(f"note: {note}")
-    print(f"{printable(str(out), ' ')}: {tok.vocab_size:,} pieces from {tok.training.total:,} pretokens{how_ended(tok.training)}")
+    written = save_anyway(tok, out)
+    for note in written.notes: print(f"note: {note}")
+    print(f"{printable(str(written.path), space=' ')}: {tok.vocab_size:,} pieces from {tok.training.total:,} pretokens{how_ended(tok.training)}")
 
 # %% ../nbs/94_cli_train.ipynb #8570817d
 def _from_other(tok, grows: bool, source, special_tokens: list, options: dict):
@@ -194,24 +213,27 @@ def _from_other(tok, grows: bool, source, special_tokens: list, options: dict):
     if odd := [k for k in options if k not in own and k != "algorithm"]: raise ValueError(f"--{odd[0].replace('_', '-')} is not for --like and --extend, which keep the pipeline of a tokenizer; leave it out")
     if grows and "trace" in own: raise ValueError("--trace is not for --extend, because two runs make that vocabulary; leave it out")
     if grows and special_tokens: raise ValueError("--special-token is not for --extend, which keeps all ids; use --like, or add tokens in Python with tok.add_tokens")
-    return tok.extend(source, size, **own) if grows else tok.train_new(source, size, special_tokens, **own)
+    return tok.extend(source, size, **own) if grows else tok.train_new(source, vocab_size=size, special_tokens=special_tokens, **own)
 
 def how_ended(
     report: Any, # A `TrainingReport`
 ) -> str: # " (stopped before …)", or nothing
     "Why training stopped early, if it did."
-    known = {"no pair left": "no pair was left to merge", "min_frequency": "no pair was frequent enough"}
-    why = None if report.ended == "full" else known.get(report.ended, report.ended)
+    from subword_nb.training import why_short
+
+    why = why_short(report)
     return f" (stopped before {report.asked:,}: {why})" if why else ""
 
 # %% ../nbs/94_cli_train.ipynb #50fed9ce
 def count_command(
+    *,
     sources: Annotated[list[str] | None, typer.Argument(metavar="FILES...", help="As for train; or files of counts, which are added up.", show_default=False)] = None, # The corpus, or counts
     out: Annotated[Path | None, opt("Where to write: .npz or .parquet.", "--out", "-o")] = None, # Where to write
     algorithm: Annotated[str, typer.Option(help="What the counts are for: bpe, char_bpe, wordpiece, unigram or wordlevel.")] = "bpe", # Which algorithm
     normalizer: Annotated[str | None, opt("As for train.")] = None, # What is done to text
     pre_tokenizer: Annotated[str | None, opt("As for train.")] = None, # How it is split
     field: Annotated[str | None, opt("Field of JSON lines, or column of tables, that holds the text.")] = None, # Where the text is
+    documents: Annotated[str | None, opt("lines or whole, as for train.")] = None, # What a document is
     sample: Annotated[str | None, opt("Count this share of the documents, or so many.")] = None, # A part of the corpus
     seed: Annotated[int, typer.Option(help="Another seed, another sample.")] = 0, # Which part
     errors: Annotated[str, typer.Option(help="Bytes that are not UTF-8: strict, replace or ignore.")] = "strict", # For bytes that are not UTF-8
@@ -226,17 +248,19 @@ def count_command(
     if not out.absolute().parent.is_dir(): raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; make it first")
     counts = _counted(sources or [])
     if counts is None:
-        given:dict = {k: None if v == "none" else v for k, v in (("normalizer", normalizer), ("pre_tokenizer", pre_tokenizer)) if v is not None}
-        counts = pretoken_counts(_corpus(sources or [], sample, field=field, seed=seed, errors=errors), algorithm, **given, threads=threads, max_pretokens=max_pretokens)
+        given:dict = {k: None if v == "none" else v for k, v in (("normalizer", normalizer), ("pre_tokenizer", pre_tokenizer), ("documents", documents)) if v is not None}
+        with progress_lines("subword-nb count"):
+            counts = pretoken_counts(_corpus(sources or [], sample, field=field, seed=seed, errors=errors), algorithm=algorithm, **given, threads=threads, max_pretokens=max_pretokens)
     save_counts(counts, out)
-    print(f"{printable(str(out), ' ')}: {int(counts.counts.sum()):,} pretokens, {len(counts):,} distinct{f'; each count may be {counts.error:,} too low' if counts.error else ''}")
+    print(f"{printable(str(out), space=' ')}: {int(counts.counts.sum()):,} pretokens, {len(counts):,} distinct{f'; each count may be {counts.error:,} too low' if counts.error else ''}")
 
 # %% ../nbs/94_cli_train.ipynb #6e74adc4
 def cut_command(
     tokenizer: Annotated[str, typer.Argument(help="A tokenizer file of any kind.", show_default=False)], # A tokenizer
+    *,
     sources: Annotated[list[str] | None, typer.Argument(metavar="[FILES]...", help="For Unigram: the corpus, or counts.", show_default=False)] = None, # A corpus
     vocab_size: Annotated[int | None, opt("Pieces to keep, special tokens included.")] = None, # How many pieces
-    out: Annotated[Path | None, opt("Where to write.", "--out", "-o")] = None, # Where to write
+    out: Annotated[str | None, opt("Where to write, as for train.", "--out", "-o")] = None, # Where to write
 ) -> None: # It prints what came out
     "Cut a vocabulary."
     from subword_nb.tokenizer import Tokenizer
@@ -245,8 +269,9 @@ def cut_command(
     checked_out(out, "")
     tok, counts = Tokenizer.load(tokenizer), _counted(sources or [])
     source = counts if counts is not None or not sources else _corpus(sources, None)
-    small = tok.truncate(vocab_size, source)
-    for note in save_anyway(small, out): print(f"note: {note}")
-    print(f"{printable(str(out), ' ')}: {small.vocab_size:,} of {tok.vocab_size:,} pieces")
+    small = tok.truncate(vocab_size, source=source)
+    written = save_anyway(small, out)
+    for note in written.notes: print(f"note: {note}")
+    print(f"{printable(str(written.path), space=' ')}: {small.vocab_size:,} of {tok.vocab_size:,} pieces")
 
 TRAIN_COMMANDS: dict[str, tuple[Any, str]] = {"train": (train_command, TRAIN_EXAMPLES), "count": (count_command, COUNT_EXAMPLES), "cut": (cut_command, CUT_EXAMPLES)} # name → command and its help

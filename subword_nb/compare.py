@@ -99,7 +99,7 @@ class Comparison:
         return {"text": self.text, "names": list(self.names), "counts": list(self.counts), "boundaries": {"both": self.both, "only_first": one, "only_second": other, "places": [list(b) for b in self.boundaries]},
             "tokens": [[dict(t) for t in side] for side in self.tokens], "stretches": [{**s, "tokens": [list(t) for t in s["tokens"]]} for s in self.stretches]}
 
-    def __str__(self): return comparison_text(self, False, 100)
+    def __str__(self): return comparison_text(self, color=False, width=100)
     __repr__ = __str__
     def _repr_html_(self): return comparison_html(self)
 
@@ -137,6 +137,7 @@ def compare(
     tok:Engine, # A tokenizer
     other:Engine, # Another
     text:str|bytes, # One text; bytes are UTF-8
+    *,
     names:tuple|list|None=None, # What to call the two
     allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
     errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
@@ -146,7 +147,7 @@ def compare(
     for t in (tok, other):
         if not isinstance(t, Engine): raise ValueError(f"a {type(t).__name__} cannot be compared; pass tokenizers, such as Tokenizer.load(path)")
     if names is not None and (isinstance(names, str) or len(names) != 2): raise ValueError(f"names={names!r}: pass two, one for each tokenizer")
-    text = valid_text(text, errors, hint="; compare one text at a time")
+    text = valid_text(text, errors=errors, hint="; compare one text at a time")
     if len(text) > most: raise ValueError(f"the text has {len(text):,} characters, and most={most:,} are compared; pass a part of it, or a larger most=")
     at = _char_of(text)
     sides = [_tokens(t, text, allowed_special) for t in (tok, other)]
@@ -157,7 +158,7 @@ def compare(
 # %% ../nbs/85c_compare.ipynb #97bae44c
 def _tokens(tok, text, allowed_special):
     "The tokens of a text, with their exact places."
-    e = encode_aligned(compiled(tok, allowed_special), text)
+    e = encode_aligned(compiled(tok, allowed_special=allowed_special), text)
     known = {pair: _spelling(tok, *pair) for pair in {*zip(e.ids, e.pieces)}}
     labels = {(i, p): _shown(tok, p, s) for (i, p), s in known.items()}
     spelled, shown = [known[pair] for pair in zip(e.ids, e.pieces)], [labels[pair] for pair in zip(e.ids, e.pieces)]
@@ -186,10 +187,10 @@ _MARK = {True: "", False: "≠", None: "·"}
 
 def _columns(c, limit, most):
     "(label above, label below, same) of each stretch, and how many are not drawn."
-    label = lambda side, numbers: [clip(c.tokens[side][n]["shown"], limit) or "⟨empty⟩" for n in numbers[:most]] + [f"… {len(numbers) - most:,} more"] * (len(numbers) > most)
+    label = lambda side, numbers: [clip(c.tokens[side][n]["shown"], n=limit) or "⟨empty⟩" for n in numbers[:most]] + [f"… {len(numbers) - most:,} more"] * (len(numbers) > most)
     return [([label(s, x["tokens"][s]) for s in (0, 1)], x["same"]) for x in c.stretches[:most]], max(0, len(c.stretches) - most)
 
-def _title(c, s): return f"{clip(printable(c.names[s], ' '), 40)}: {c.counts[s]:,} token{'s' * (c.counts[s] != 1)}"
+def _title(c, s): return f"{clip(printable(c.names[s], space=' '), n=40)}: {c.counts[s]:,} token{'s' * (c.counts[s] != 1)}"
 
 def _summary(c):
     "The numbers in a sentence."
@@ -201,6 +202,7 @@ def _summary(c):
 # %% ../nbs/85c_compare.ipynb #0003f05a
 def comparison_text(
     comparison:Comparison, # What `compare` found
+    *,
     color:bool|None=None, # ANSI colours: None asks the terminal and NO_COLOR
     width:int|None=None, # Cells per line; None asks the terminal
     most:int=500, # How many stretches are drawn; the rest are counted
@@ -250,6 +252,7 @@ def _lines_of(row, color):
 # %% ../nbs/85c_compare.ipynb #6f30ec3d
 def comparison_html(
     comparison:Comparison, # What `compare` found
+    *,
     most:int=300, # How many stretches are drawn; the rest are counted
 )->str: # One element with inline styles
     "Draw a comparison for Jupyter and for pages."

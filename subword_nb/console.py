@@ -47,13 +47,16 @@ def reason(
     if hasattr(e, "format_message"):  # what typer raises about options and arguments
         path = getattr(getattr(e, "ctx", None), "command_path", "subword-nb")
         text = f"{e.format_message().rstrip('.')} (see: {path} --help)"
+        option_name = getattr(e, "option_name", "")
+        if re.fullmatch("-[0-9]+", option_name):
+            text = f"{option_name} is taken for an option; an argument that begins with - comes after --, and no id is below 0 (see: {path} --help)"
     elif isinstance(e, OSError) and e.strerror and e.filename:
         text = f"{e.filename}: {e.strerror}"
     else:
         text = str(e.args[0]) if isinstance(e, KeyError) and e.args else str(e)
         if isinstance(e, UnicodeError): text += '; pass errors="replace" or errors="ignore"'
     for python, shell in _SPELLED: text = re.sub(python, shell, text)
-    return clip(printable(" ".join(text.split()), " "), 2000)
+    return clip(printable(" ".join(text.split()), space=" "), n=2000)
 
 # %% ../nbs/91_console.ipynb #e1af6e24
 def _mute() -> None:
@@ -111,6 +114,7 @@ def _exit_code(run):
 # %% ../nbs/91_console.ipynb #bda4234a
 def stdin_bytes(
     command: str, # The command that reads, for its help in the error
+    *,
     asked: bool = False, # The user asked for standard input, so a keyboard is fine
 ) -> bytes: # All of standard input
     "Read standard input; an error rather than waiting at a keyboard nobody expects to use."
@@ -146,7 +150,7 @@ def texts_of(
     else:
         sources = chain.from_iterable(named_sources(f, "encode") for f in files) if files else [("<stdin>", stdin_bytes("encode"))]
     for name, content in sources:
-        text = "".join(documents(content, errors)) if isinstance(content, Path) else decode_text(content, errors, name)
+        text = "".join(documents(content, errors=errors)) if isinstance(content, Path) else decode_text(content, errors=errors, source=name)
         yield from split_lines(text) if lines else [text]
 
 # %% ../nbs/91_console.ipynb #50912962
@@ -196,7 +200,7 @@ def _ids_of_line(line: str, where: str) -> list[int]:
         if line.lstrip()[:1] in ("[", "{"):
             found = json.loads(line)
             found = found["ids"] if isinstance(found, dict) else found
-        else: found = [int(word) if word.isascii() and word.isdigit() else word for word in line.split()]
+        else: found = [int(word) if re.fullmatch("-?[0-9]+", word) else word for word in line.split()]
         if all(type(i) is int for i in found): return found
     except (ValueError, KeyError, TypeError, RecursionError): pass
-    raise ValueError(f"{where}: {clip(line, 60)!r} is not a line of ids; expected numbers, or JSON as encode --format jsonl writes it")
+    raise ValueError(f"{where}: {clip(line, n=60)!r} is not a line of ids; expected numbers, or JSON as encode --format jsonl writes it")

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .draw import clip, printable
-from .engine import compiled, units_of
-from .files import KINDS
+from .engine import compiled, pieces_of, units_of
+from .files import KINDS, special_by_default
+from .pretokenizers import byte_level
 from .tokenizer import Tokenizer
 from .translate import kind_of_name, translate, write_file
 
@@ -23,6 +24,7 @@ _TROUBLE = ["  ", "\n", "\t", "\r\n", "\x0b", "\x1c", "\x85", "\xa0", "\u2003", 
     "👩‍👩‍👧", "🇫🇷", "👍🏽", "\x00", "\x7f", "\ue000", "\u0378", "don't", "I'LL", "1234567", "3.14", "a_b", "x=1;", "http://a.b/c", "...", "-----", "«»", "''", "\"", "#!", "<s>", "</s>", "<unk>", "<0x41>", "[CLS]", "<|endoftext|>", "@@ ", "##", "</w>", "A" * 9, " " * 7, "é", "Ä", "ö"]
 
 def generated_texts(
+    *,
     pieces:Iterable[str]=(), # Surfaces of pieces to build texts of
     n:int=1000, # How many
     seed:int=0, # Makes them repeatable
@@ -38,6 +40,7 @@ def generated_texts(
 def shrink(
     text:str, # A text with a property
     differs:Callable[[str],bool], # Does a text have it?
+    *,
     most:int=2000, # How many texts to try
 )->str: # A text with the property from which no character can be taken away (if `most` is enough)
     "Make a text small."
@@ -65,7 +68,7 @@ def reason(
 )->str: # A sentence
     "Where two tokenizers part."
     if _ids(a, text, False) == _ids(b, text, False): return f"the same ids, but not the same around them: {_ids(a, text)} and {_ids(b, text)}"
-    seen = [units_of(compiled(t, ()), text) for t in (a, b)]
+    seen = [units_of(compiled(t, allowed_special=()), text) for t in (a, b)]
     told = ["".join(u if isinstance(u, str) else f"⟨{u}⟩" for u in units) for units in seen]
     if told[0] != told[1]: return f"the models see different texts: {told[0]!r} and {told[1]!r}"
     pieces = [_pieces(t, text) for t in (a, b)]
@@ -82,7 +85,7 @@ def _ids(tok, text, around=True):
 def _named(tok, text, around=True):
     "The pieces of a text, for formats that number them anew."
     ids = _ids(tok, text, around)
-    return [tok.id2piece[i] for i in ids] if isinstance(ids, list) else ids
+    return pieces_of(tok, ids) if isinstance(ids, list) else ids
 
 # %% ../nbs/87_convert.ipynb #ae43d597
 class Difference(NamedTuple):
@@ -113,8 +116,8 @@ def _report(r):
     "A report in words."
     if r.identical: return f"identical on {r.n:,} strings"
     lines = [f"different on {r.n_different:,} of {r.n:,} strings"] if r.n_different else [f"the same ids on {r.n:,} strings"]
-    short = lambda value: clip(value if isinstance(value, str) else repr(value), 160)
-    for d in r.differences: lines += [f"  {short(repr(d.text))}: {short(d.a)} and {short(d.b)}", f"    {clip(d.reason, 400)}"]
+    short = lambda value: clip(value if isinstance(value, str) else repr(value), n=160)
+    for d in r.differences: lines += [f"  {short(repr(d.text))}: {short(d.a)} and {short(d.b)}", f"    {clip(d.reason, n=400)}"]
     if r.n_decoded: lines.append(f"  decoded differently on {r.n_decoded:,}, such as {r.decoded[0]!r}: {r.decoded[1]!r} and {r.decoded[2]!r}")
     return "\n".join(lines)
 
@@ -122,6 +125,7 @@ def _report(r):
 def compare(
     a:Tokenizer, # A tokenizer
     b:Tokenizer|Callable, # Another, or a function from text to ids, such as another library's
+    *,
     texts:Iterable[str]|None=None, # What to run them on; None: `generated_texts` from the pieces of `a`
     n:int=1000, # How many texts are generated
     seed:int=0, # Makes them repeatable
@@ -131,7 +135,7 @@ def compare(
     "Run two tokenizers on the same texts; spellings of special tokens are ordinary text to both."
     if by not in ("ids", "pieces"): raise ValueError(f'by={by!r} is not understood; pass "ids" or "pieces"')
     found, bad, total, told, seen = [], [], 0, set(), _ids if by == "ids" else _named
-    for text in generated_texts(surfaces(a), n, seed) if texts is None else texts:
+    for text in generated_texts(pieces=surfaces(a), n=n, seed=seed) if texts is None else texts:
         total += 1
         if seen(a, text) != seen(b, text): found.append(text)
         elif by == "ids" and isinstance(b, Tokenizer) and (pair := _decoded(a, b, text))[0] != pair[1]: bad.append((text, *pair))
@@ -169,13 +173,14 @@ class Conversion(NamedTuple):
 def _conversion(c):
     "A conversion in words."
     told = "".join(f", {k}={v if len(repr(v)) < 80 else '…'!r}" for k, v in c.options.items())
-    lines = [f"{printable(str(c.path), ' ')}: {KINDS[c.kind]}", *(f"not carried over: {note}" for note in c.notes), str(c.report)]
+    lines = [f"{printable(str(c.path), space=' ')}: {KINDS[c.kind]}", *(f"not carried over: {note}" for note in c.notes), str(c.report)]
     return "\n".join(lines + [f"to read it: Tokenizer.load({str(c.path)!r}{told})"] * bool(c.options))
 
 # %% ../nbs/87_convert.ipynb #0aa6f5a1
 def _left_open(tok, kind):
     "The options that a reader needs, because the format does not say."
-    if kind == "vocab.txt": return {"normalizer": tok.normalizer, "pre_tokenizer": tok.pre_tokenizer}
+    if kind == "vocab.txt": return _for_vocab_txt(tok)
+    if kind == "gpt2": return _for_gpt2(tok)
     if kind == "sentencepiece" and tok.post_processor is not None:
         around = tok.post_processor.process_ids([-1]).ids
         return {} if around.count(-1) != 1 else {name: True for name, ids in (("add_bos", around[:around.index(-1)]), ("add_eos", around[around.index(-1) + 1:])) if ids}
@@ -183,6 +188,29 @@ def _left_open(tok, kind):
     from subword_nb.tiktoken_format import parts_to_ranks
     _, pattern, special = parts_to_ranks(tok.parts)
     return {"pattern": pattern, "special_tokens": special}
+
+def _for_vocab_txt(tok):
+    "What a list of pieces does not say, where it is not what a reader takes for granted."
+    usual = {"unk_piece": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
+    options = {name: getattr(tok.model, name) for name, value in usual.items() if getattr(tok.model, name) != value}
+    special = [t.content for t, _ in tok.added_tokens]
+    if sorted(special) != sorted(p for p in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if p in tok.model.piece2id): options["special_tokens"] = special
+    return {"normalizer": tok.normalizer, "pre_tokenizer": tok.pre_tokenizer} | options
+
+def _for_gpt2(tok):
+    "What vocab.json and merges.txt do not say, where it is not what a reader takes for granted."
+    special, usual = [t.content for t, _ in tok.added_tokens], [p for p in ("<|endoftext|>",) if p in tok.piece2id]
+    options = {} if special == usual else {"special_tokens": special}
+    return options if tok.pre_tokenizer == byte_level("gpt2") else options | {"pre_tokenizer": tok.pre_tokenizer}
+
+def _spelled_option(tok, kind):
+    "Which special tokens texts may spell, where a reader would take others for granted."
+    special = {t.content for t, _ in tok.added_tokens if t.special}
+    found = special if tok.allowed_special == "all" else special & tok.allowed_special
+    usual = special if special_by_default(kind) == "all" else set()
+    if kind in ("tokenizer.json", "nmt") or found == usual:
+        return {}
+    return {"allowed_special": "all" if found == special else sorted(found)}
 
 def _reloaded(path, options):
     "What was written, read with options that say the rest; without them if the file has no pieces for them."
@@ -195,16 +223,17 @@ def _reloaded(path, options):
 def convert(
     source:str|os.PathLike|Tokenizer, # A file, folder or name that `Tokenizer.load` opens, or a tokenizer
     target:str|os.PathLike, # Where the new file shall be
+    *,
     kind:str|None=None, # One of the `KINDS` of room 68; None: what the name of `target` says
     n:int=1000, # On how many generated texts both are run; 0 for none
     seed:int=0, # Makes them repeatable
     **options, # For reading `source`
 )->Conversion: # What was written, what is not carried over, and how the two compare
     "Write a tokenizer in another format and compare the two."
-    tok = source if isinstance(source, Tokenizer) else Tokenizer.load(source, **options)
     kind = kind or kind_of_name(target)
-    written = write_file(tok.parts, target, kind)
-    left, by = _left_open(tok, kind), "pieces" if kind in ("minbpe", "nmt") else "ids"
-    if kind == "nmt": tok = Tokenizer(*translate(tok.parts, kind).parts[:-1], allowed_special=()) # whose pieces are spelled as there
+    tok = source if isinstance(source, Tokenizer) else Tokenizer.load(source, **options)
+    written = write_file(tok.parts, target, kind=kind)
+    left, by = _left_open(tok, kind) | _spelled_option(tok, kind), "pieces" if kind in ("minbpe", "nmt") else "ids"
+    if kind == "nmt": tok = Tokenizer(**translate(tok.parts, kind).parts._replace(source=None, allowed_special=())._asdict()) # whose pieces are spelled as there
     again, left = _reloaded(written.path, left)
     return Conversion(written.path, kind, written.notes, compare(tok, again, n=n, seed=seed, by=by), left)

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['TOY_COUNTS', 'TOY_BYTES', 'COURSE_CORPUS', 'BLOCK', 'LONGEST', 'PACKED', 'from_string', 'default_corpus',
-           'find_files', 'first_bytes', 'packed_as', 'read_block', 'read_blocks', 'track', 'documents']
+           'find_files', 'first_bytes', 'packed_as', 'read_block', 'read_blocks', 'track', 'progress_lines',
+           'documents', 'opened_batches']
 
 # %% ../nbs/01_corpus.ipynb #6b372ca1
 import codecs
@@ -13,9 +14,10 @@ import importlib
 import io
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ COURSE_CORPUS = [
 # %% ../nbs/01_corpus.ipynb #ee59421e
 def from_string(
     text: str, # any text
+    *,
     sep: str | None = None, # what stands between documents and is dropped; None: the text is one document
 ) -> list[str]: # documents in order, none of them empty
     "Make a corpus of a string."
@@ -48,6 +51,7 @@ def from_string(
 
 # %% ../nbs/01_corpus.ipynb #fa61135b
 def default_corpus(
+    *,
     sources: bool = False, # add the source files of the standard library, without its tests
 ) -> list[str]: # one document per topic, sorted by topic; then one per source file, sorted by path
     "The prose (and the code) that comes with Python itself."
@@ -165,6 +169,7 @@ def read_block(
 def read_blocks(
     path: Path, # A file, or an open binary file
     size: int, # Bytes in a block
+    *,
     offset: int = 0, # Where to begin in the text, decompressed
     name: str = "", # What an open file is called
 ) -> Iterator[tuple[bytes, int]]: # Blocks, each with the place reached on disk; the last block is empty
@@ -289,8 +294,12 @@ def _watched() -> bool:
     return kernel or (sys.stderr is not None and sys.stderr.isatty())
 
 # %% ../nbs/01_corpus.ipynb #b5308176
+_open_lines = [] # The blocks of `progress_lines` that are at work, the innermost last
+
+
 def track(
     iterable: Iterable, # anything, of any length
+    *,
     total: int | None = None, # how many steps there will be, where known
     desc: str = "", # what is being done, shown before the bar
     progress: bool | None = None, # None: a bar after two seconds if someone looks; True: at once; False: none
@@ -300,6 +309,8 @@ def track(
     "Hand items on, with a progress bar where it helps."
     if progress not in (None, True, False):
         raise ValueError(f"progress={progress!r}; pass None (when it takes long), True (always) or False (never)")
+    if progress is None and _open_lines:
+        return _noted(iterable, _open_lines[-1], desc, total, unit, step or (lambda item: 1))
     if progress is False or (progress is None and not _watched()):
         return iter(iterable)
     return _tracked(iterable, dict(total=total, desc=desc, unit=unit, unit_scale=True, leave=bool(progress)), 0.0 if progress else 2.0, step or (lambda item: 1))
@@ -323,23 +334,93 @@ def _tracked(iterable: Iterable, bar_options: dict, delay: float, step: Callable
         if bar is not None:
             bar.close()
 
+# %% ../nbs/01_corpus.ipynb #4aeea2dc
+_EVERY = 10.0 # Seconds from line to line
+
+
+class _Lines:
+    "What the next line says."
+    def __init__(self, what: str):
+        self.what, self.doing, self.done, self.unit = what, "at work", 0, ""
+        self.total: int | None = None
+        self.start, self.over = time.monotonic(), threading.Event()
+
+    def line(self) -> str:
+        "What is being done, and how far it is."
+        seconds = f"{time.monotonic() - self.start:,.0f} s"
+        if not self.unit:
+            return f"{self.what}: {self.doing}, {seconds}"
+        units = {"B": "MB", "%": "%"}.get(self.unit, f"{self.unit}s")
+        of = f" of {self.amount(self.total)}" if self.total else ""
+        return f"{self.what}: {self.doing}, {self.amount(self.done)}{of} {units}, {seconds}"
+
+    def amount(self, n) -> str:
+        "A number of units, of bytes in megabytes."
+        return f"{n / 1e6:,.1f}" if self.unit == "B" else f"{n:,}"
+
+    def write(self, every: float) -> None:
+        "Write a line from time to time until all is over."
+        while not self.over.wait(every):
+            with suppress(OSError, ValueError, AttributeError):  # nobody reads standard error any more, or there is none
+                print(self.line(), file=sys.stderr, flush=True)
+
+# %% ../nbs/01_corpus.ipynb #cd37efef
+@contextmanager
+def progress_lines(
+    what: str, # what is at work, the beginning of each line
+    *,
+    always: bool = False, # also where a terminal could show a bar
+    every: float | None = None, # seconds from line to line; None: ten
+) -> Iterator[Callable]: # for a `with` block: a function that takes what is done next, for work that `track` does not follow
+    "Write a line to standard error every ten seconds, where it is no terminal."
+    lines = _Lines(what)
+
+    def say(doing: str) -> None:
+        lines.doing, lines.unit = doing, ""
+
+    if os.environ.get("SUBWORD_NB_QUIET") or (_watched() and not always):
+        yield say
+        return
+    thread = threading.Thread(target=lines.write, args=(_EVERY if every is None else every,), daemon=True)
+    _open_lines.append(lines)
+    thread.start()
+    try:
+        yield say
+    finally:
+        _open_lines.remove(lines)
+        lines.over.set()
+        thread.join()
+
+# %% ../nbs/01_corpus.ipynb #da700c3a
+def _noted(iterable: Iterable, lines: _Lines, desc: str, total: int | None, unit: str, step: Callable) -> Iterator:
+    "Items, each of which is noted for the next line; then what was done before goes on."
+    before = lines.doing, lines.done, lines.total, lines.unit
+    lines.doing, lines.done, lines.total, lines.unit = desc or before[0], 0, total, unit
+    try:
+        for item in iterable:
+            yield item
+            lines.done += step(item)
+    finally:
+        lines.doing, lines.done, lines.total, lines.unit = before
+
 # %% ../nbs/01_corpus.ipynb #cfe3e039
 def documents(
-    source: str | Path | Iterable, # a path or glob pattern; an open binary file; or an iterable of str, of UTF-8 bytes, or of Path (a file each)
+    source: str | Path | Iterable, # a path or glob pattern; an open binary file; or an iterable of str, of UTF-8 bytes, of Path (a file each), or of batches of these
+    *,
     errors: str = "strict", # bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
     progress: bool | None = None, # None: a bar after two seconds if someone looks; True: at once; False: none
 ) -> Iterator[str]: # documents in order; a file larger than a megabyte comes in chunks
     "Stream the documents of a corpus."
-    decode_text(b"", errors)  # refuses an unknown policy
+    decode_text(b"", errors=errors)  # refuses an unknown policy
     if isinstance(source, (str, Path)):
         return _from_files(find_files(source), errors, progress)
     if isinstance(source, (io.RawIOBase, io.BufferedIOBase)):
-        return (text for text, _ in track(_chunks(source, errors), None, "reading", progress, "chunk"))
+        return (text for text, _ in track(_chunks(source, errors), total=None, desc="reading", progress=progress, unit="chunk"))
     if isinstance(source, (bytes, bytearray, dict)) or not isinstance(source, Iterable):
         way = {bytes: "; to use these bytes pass them in a list: [data]", dict: "; pass list(counts) if the keys are the documents"}.get(type(source), "")
         raise ValueError(f"source is {type(source).__name__}; expected a path, a glob pattern, or an iterable of str, bytes or Path{way}")
     size = len(source) if isinstance(source, Sized) else None
-    return _from_items(track(source, size, "reading", progress, "doc"), errors)
+    return _from_items(track(source, total=size, desc="reading", progress=progress, unit="doc"), errors)
 
 # %% ../nbs/01_corpus.ipynb #fbb72d7a
 def _from_files(paths: list, errors: str, progress: bool | None) -> Iterator[str]:
@@ -353,26 +434,38 @@ def _from_files(paths: list, errors: str, progress: bool | None) -> Iterator[str
                 yield text, place - last
                 last = place
 
-    for text, _ in track(pairs(), total or None, "reading", progress, "B", lambda pair: pair[1]):
+    for text, _ in track(pairs(), total=total or None, desc="reading", progress=progress, unit="B", step=lambda pair: pair[1]):
         yield text
 
 
 def _from_items(items: Iterable, errors: str) -> Iterator[str]:
     "The documents of an iterable: text checked, bytes decoded, paths read."
-    for i, item in enumerate(items):
+    for i, item in enumerate(opened_batches(items)):
         if isinstance(item, str):
             yield item if item.isascii() else _valid(item, errors, f"document {i}")
         elif isinstance(item, (bytes, bytearray)):
-            yield decode_text(bytes(item), errors, source=f"document {i}")
+            yield decode_text(bytes(item), errors=errors, source=f"document {i}")
         elif isinstance(item, Path):
             yield from (text for p in find_files(item) for text, _ in _chunks(p, errors))
         else:
             raise ValueError(f"document {i} (counted from 0) is {type(item).__name__}; expected str, bytes or pathlib.Path")
 
+# %% ../nbs/01_corpus.ipynb #99ff8990
+def opened_batches(
+    items: Iterable, # documents, and iterables of documents
+) -> Iterator: # documents, in order
+    "Hand out the documents of batches one by one."
+    for item in items:
+        single = isinstance(item, (str, bytes, bytearray, Path, Mapping)) or hasattr(item, "read")
+        if single or not isinstance(item, Iterable):
+            yield item
+        else:
+            yield from item
+
 # %% ../nbs/01_corpus.ipynb #ed90559b
 def _valid(text: str, errors: str, source: str) -> str:
     "Text without lone surrogates."
     try:
-        return encode_text(text, errors).decode("utf-8")
+        return encode_text(text, errors=errors).decode("utf-8")
     except ValueError as e:
         raise ValueError(f"{source}: {e}") from None

@@ -37,6 +37,7 @@ def count_pretokens_ref(
 def count_pretokens(
     docs, # Iterable of str: the documents
     pretokenizer, # What `subword_nb.pretokenizers.pretokenizer` takes: a name, a regular expression, a component, None
+    *,
     progress:bool|None=None, # True shows a bar, False none, None when it takes longer than two seconds
 )->dict[str,int]: # Piece → how often it occurs, in first-seen order
     "Count pretokens, spelling each distinct one once."

@@ -27,6 +27,7 @@ def _share(folder):
 
 # %% ../nbs/02b_cpus.ipynb #09727079
 def group_limits(
+    *,
     root:str|Path="/", # The folder that has `proc` and `sys`
 )->list[float]: # Processors, for each limit of the process's control groups, inner groups first
     "What Linux's control groups leave to this process."
@@ -41,10 +42,11 @@ def group_limits(
 
 # %% ../nbs/02b_cpus.ipynb #de611b86
 def cpu_count(
+    *,
     root:str|Path="/", # As for `group_limits`
 )->int: # 1 or more
     "How many processors this process may use; $PYTHON_CPU_COUNT or `-X cpu_count` overrides it."
     said = str(sys._xoptions.get("cpu_count", os.environ.get("PYTHON_CPU_COUNT", "")))
     if said.isdecimal() and int(said): return int(said)
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min([there, *map(math.ceil, group_limits(root))])
+    return min([there, *map(math.ceil, group_limits(root=root))])

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from .limits import SMALL, check_growth, check_limit
+from .limits import SMALL, check_growth, check_limit, warn_ignored
+from .nesting import Nested
 from .text import CHAR2BYTE
 
 # %% ../nbs/44_decoders.ipynb #a40ca584
@@ -40,6 +41,7 @@ class Decoder:
 
     def decode(self,
         pieces:list[str], # Pieces, or the parts that another decoder made of them
+        *,
         errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore"
     )->list[str]: # Parts, which are joined without anything between
         "Turn pieces into parts of the text."
@@ -120,7 +122,10 @@ class Replace(Decoder):
         found = normalizers.Replace(self.pattern, self.content, self.regex)
         for name in ("pattern", "regex"): object.__setattr__(self, name, getattr(found, name))
 
-    def _decode(self, pieces, errors): return [*map(_replacer(self.pattern, self.content, self.regex).normalize, pieces)]
+    def _decode(self, pieces, errors):
+        from subword_nb.normalizers import normalize_word
+        step = _replacer(self.pattern, self.content, self.regex)
+        return [normalize_word(step, piece, what="a decoder that replaces") for piece in pieces]
 
     def to_dict(self)->dict: # Its type and options
         "How tokenizer.json describes this decoder."
@@ -171,6 +176,7 @@ def fallback_byte(
 
 def spell_run(
     run:bytes, # The bytes of neighbouring pieces
+    *,
     errors:str="replace", # "replace", "strict" or "ignore"
 )->list[str]: # The text as one part; one U+FFFD for each byte if it is not UTF-8 as a whole
     "The text of a run of bytes."
@@ -184,14 +190,14 @@ def spell_run(
 @dataclass(frozen=True)
 class ByteFallback(Decoder):
     "Turn runs of <0xXX> pieces into the text that their bytes spell."
-    def _decode(self, pieces, errors):
+    def _decode(self, pieces, errors, spell=spell_run):
         parts, run = [], bytearray()
         for p in pieces:
             if (byte := fallback_byte(p)) is not None: run.append(byte)
             else:
-                parts += [*spell_run(run, errors), p]
+                parts += [*spell(run, errors=errors), p]
                 run = bytearray()
-        return parts + spell_run(run, errors)
+        return parts + spell(run, errors=errors)
 
 # %% ../nbs/44_decoders.ipynb #2f8c113c
 @dataclass(frozen=True)
@@ -200,34 +206,32 @@ class Fuse(Decoder):
     def _decode(self, pieces, errors): return ["".join(pieces)]
 
 # %% ../nbs/44_decoders.ipynb #345f0e77
-@dataclass(frozen=True)
-class Sequence(Decoder):
+@dataclass(frozen=True, eq=False, repr=False)
+class Sequence(Nested, Decoder):
     "Decoders one after the other."
-    decoders: tuple|list = () # In the order in which they are applied
+    decoders: tuple|list = () # In the order in which they are applied; a Sequence among them stands for its own steps
 
     def __post_init__(self):
         object.__setattr__(self, "decoders", tuple(self.decoders))
         if odd := [d for d in self.decoders if not isinstance(d, Decoder)]: raise ValueError(f"decoders holds {odd[0]!r}, a {type(odd[0]).__name__}; pass decoders")
+        self._work_out_steps()
 
     def _decode(self, pieces, errors):
         size = sum(map(len, pieces))
-        for decoder in self.decoders:
-            pieces = decoder.decode(pieces, errors)
+        for decoder in self.steps:
+            pieces = decoder.decode(pieces, errors=errors)
             if (n := sum(map(len, pieces))) > SMALL: check_growth(size, n, "a Sequence of decoders")
         return pieces
-
-    def to_dict(self)->dict: # Its type and its decoders
-        "How tokenizer.json describes this decoder."
-        return {"type": "Sequence", "decoders": [d.to_dict() for d in self.decoders]}
 
 # %% ../nbs/44_decoders.ipynb #d6e741c0
 def decode_pieces(
     decoder:Decoder|None, # A decoder, or None: pieces are joined with spaces
     pieces:list[str], # The pieces, in order
+    *,
     errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore", as in `bytes.decode`
 )->str: # The text
     "Turn pieces back into text."
-    return " ".join(pieces) if decoder is None else "".join(decoder.decode(pieces, errors))
+    return " ".join(pieces) if decoder is None else "".join(decoder.decode(pieces, errors=errors))
 
 # %% ../nbs/44_decoders.ipynb #6bcf6111
 _YOUNG = ("use_regex", "prepend_scheme", "split") # Options that files may leave out
@@ -243,37 +247,42 @@ def _without_old_names(options, path):
 # %% ../nbs/44_decoders.ipynb #ec2b81a3
 _DEEPEST = 62 # Sequences within each other
 
-def _options(d, kind, path):
+def _options(d, kind, path, ignored):
     "The options of one decoder, checked."
     known, options = ({k: v for k, v in x.items() if k != "type"} for x in (kind().to_dict(), d))
     if kind is Metaspace: options = _without_old_names(options, path)
-    if odd := [name for name in options if name not in known]: raise ValueError(f"{path}.{odd[0]} is not an option of {d['type']}; its options are: {', '.join(known) or 'none'}")
+    ignored += [f"{path}.{k}" for k in options if k not in known]
+    options = {k: v for k, v in options.items() if k in known}
     for name, default in known.items():
         if name not in options and name not in _YOUNG: raise ValueError(f"{path}.{name}: {d['type']} needs this option")
         value = options.get(name, default)
         if type(value) is not type(default): raise ValueError(f"{path}.{name} is {value!r}; expected {type(default).__name__}")
-    if kind is Sequence: options["decoders"] = _nested(options["decoders"], f"{path}.decoders")
+    if kind is Sequence: options["decoders"] = _nested(options["decoders"], f"{path}.decoders", ignored)
     return options
 
-def _nested(steps, path):
+def _nested(steps, path, ignored):
     "The decoders of a Sequence."
     if path.count(".decoders") > _DEEPEST: raise ValueError(f"{path}: decoders are nested more than {_DEEPEST} deep")
     check_limit("components", len(steps), f"{path} has {len(steps):,} steps")
     for i, step in enumerate(steps):
         if step is None: raise ValueError(f"{path}[{i}] is null; expected a decoder")
-    return tuple(decoder_from_dict(step, f"{path}[{i}]") for i, step in enumerate(steps))
+    return tuple(decoder_from_dict(step, path=f"{path}[{i}]", ignored=ignored) for i, step in enumerate(steps))
 
 # %% ../nbs/44_decoders.ipynb #72a76086
 def decoder_from_dict(
     d:dict|None, # What a tokenizer.json says under `decoder`
+    *,
     path:str="decoder", # Where that was, for errors
+    ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
 )->Decoder|None: # The decoder; None if there is none
     "The decoder that a file describes."
     if d is None: return None
     if not isinstance(d, dict) or not isinstance(d.get("type"), str): raise ValueError(f'{path} has no type; expected an object such as {{"type": "Fuse"}} or null')
     kinds = {c.__name__: c for c in (ByteLevel, BPEDecoder, WordPiece, Metaspace, Replace, Strip, CTC, ByteFallback, Fuse, Sequence)}
     if d["type"] not in kinds: raise ValueError(f"{path}.type is {d['type']!r}, which is no decoder; the decoders are {', '.join(kinds)}")
-    options = _options(d, kinds[d["type"]], path)
+    found = [] if ignored is None else ignored
+    options = _options(d, kinds[d["type"]], path, found)
+    if ignored is None: warn_ignored(found, path)
     if d["type"] == "ByteLevel": options["bytes_only"] = True
     try: return kinds[d["type"]](**options)
     except ValueError as e: raise ValueError(f"{path}: {e}") from None

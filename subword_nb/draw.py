@@ -60,6 +60,7 @@ def _spell(text: str, space: str = "·", most: int = 4) -> str:
 # %% ../nbs/02_draw.ipynb #73da0283
 def printable(
     piece: str | bytes, # a piece; bytes are read as UTF-8 and what is not UTF-8 is shown in hexadecimal
+    *,
     space: str = "·", # what a space looks like
 ) -> str: # the label: no controls, no invisible characters, no mark without a base
     "A label for a piece that is safe to show anywhere."
@@ -75,6 +76,7 @@ def printable(
 # %% ../nbs/02_draw.ipynb #5a3b2128
 def clip(
     text: str, # any text
+    *,
     n: int = 32, # most characters to keep, the ellipsis included; at least 1
 ) -> str: # the text, or its beginning and `…`
     "Cut a text to `n` characters."
@@ -129,6 +131,7 @@ class Strip:
 
     def terminal(
         self,
+        *,
         color: bool | None = None,  # ANSI colours: None asks the terminal and NO_COLOR
         width: int | None = None,  # cells per line; None asks the terminal
     ) -> str:  # lines of text, no newline at the end
@@ -188,6 +191,7 @@ def _note(i: int, piece: str | bytes, id) -> str:
 # %% ../nbs/02_draw.ipynb #174e9124
 def draw_tokens(
     pieces: list, # surface strings in order, or bytes where a piece is not whole characters
+    *,
     ids: list | None = None, # one integer per piece, drawn below it
     title: str = "", # a line above
     limit: int = 32, # longest label, in characters
@@ -202,9 +206,9 @@ def draw_tokens(
         raise ValueError(f"{len(pieces)} pieces but {len(ids)} ids; pass one id per piece, or ids=None")
     chips = []
     for i, (p, n) in enumerate(zip(pieces[:most], ids)):
-        label = clip(printable(p), limit) or "⟨empty⟩"
+        label = clip(printable(p), n=limit) or "⟨empty⟩"
         chips.append(_Chip(label, "" if n is None else str(int(n)), _note(i, p, n), p[-1:] in ("\n", b"\n")))
-    return Strip(chips, clip(printable(title, " "), 200), max(0, len(pieces) - most))
+    return Strip(chips, clip(printable(title, space=" "), n=200), max(0, len(pieces) - most))
 
 # %% ../nbs/02_draw.ipynb #8d6d52e4
 @dataclass(frozen=True, repr=False)
@@ -228,6 +232,7 @@ def svg_figure(
     height: float, # in pixels
     alt: str, # one sentence for those who cannot see the figure
     parts: list, # SVG elements, drawn in order, already escaped
+    *,
     shrink: str = "", # more style, such as ";max-width:100%;height:auto"
 ) -> str: # one <svg> element
     "Wrap drawn parts into one accessible <svg> element."
@@ -240,6 +245,7 @@ def svg_text(
     x: float, # in pixels
     y: float, # of the letters' foot
     label: str, # what it says, printable; escaped here
+    *,
     more: str = "", # further attributes, each after a space
 ) -> str: # one <text> element
     "One line of text in a figure."
@@ -268,8 +274,8 @@ def _node(tree, where: str = "tree", depth: int = 0) -> _Node:
         label, note = tree[0], str(tree[3]) if len(tree) == 4 else ""
         kids = [_node(tree[i], f"{where}[{i}]", depth + 1) for i in (1, 2)]
     else:
-        raise ValueError(f"{where} is {clip(repr(tree), 60)}; expected a piece (str or bytes) or a tuple (piece, left, right)")
-    node = _Node(clip(printable(label), 24) or "⟨empty⟩", kids, clip(printable(note, " "), 24), 1 + max([k.level for k in kids], default=-1))
+        raise ValueError(f"{where} is {clip(repr(tree), n=60)}; expected a piece (str or bytes) or a tuple (piece, left, right)")
+    node = _Node(clip(printable(label), n=24) or "⟨empty⟩", kids, clip(printable(note, space=" "), n=24), 1 + max([k.level for k in kids], default=-1))
     node.width = 8.5 * (cell_width(node.label) + cell_width(node.note) * 0.8) + 14 + 6 * bool(node.note)
     node.span = max(node.width, sum(k.span for k in kids) + 10 * (len(kids) - 1))
     return node
@@ -327,7 +333,7 @@ def draw_merge_tree(
         left += r.span + 24
     top = max(r.level for r in roots)
     steps = [f"{n.label} = {n.kids[0].label} + {n.kids[1].label}" for r in roots for n in _walk(r) if n.kids]
-    alt = clip("Merge tree of " + ", ".join(r.label for r in roots) + (": " + "; ".join(steps) if steps else ""), 400)
+    alt = clip("Merge tree of " + ", ".join(r.label for r in roots) + (": " + "; ".join(steps) if steps else ""), n=400)
     return Svg(svg_figure(left - 16, 46 * top + 40, alt, _tree_parts(roots, top)), "\n".join(ln for r in roots for ln in _outline(r)), alt)
 
 # %% ../nbs/02_draw.ipynb #28a250cd
@@ -341,16 +347,17 @@ def _bar_rows(pairs) -> list:
     rows = []
     for i, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError(f"pairs[{i}] is {clip(repr(pair), 40)}; expected (label, number), for example sorted(counts.items())")
+            raise ValueError(f"pairs[{i}] is {clip(repr(pair), n=40)}; expected (label, number), for example sorted(counts.items())")
         label, v = pair
         if isinstance(v, bool) or not isinstance(v, (int, float)) or not math.isfinite(v) or v < 0:
             raise ValueError(f"pairs[{i}] has the value {v!r}; a bar needs a finite number >= 0")
-        rows.append((clip(printable(label), 24) or "⟨empty⟩", v))
+        rows.append((clip(printable(label), n=24) or "⟨empty⟩", v))
     return rows
 
 # %% ../nbs/02_draw.ipynb #c03bad3b
 def draw_bars(
     pairs: list, # (label, number) from top to bottom; numbers are finite and >= 0
+    *,
     title: str = "", # a line above
     width: int = 480, # of the picture, in pixels; at least 200
     most: int = 40, # most bars drawn; the rest are counted
@@ -361,40 +368,41 @@ def draw_bars(
     rows = _bar_rows(pairs)
     if not rows:
         raise ValueError("there is nothing to draw; pass at least one (label, number)")
-    title, more, rows = clip(printable(title, " "), 80), len(rows) - most, rows[:most]
+    title, more, rows = clip(printable(title, space=" "), n=80), len(rows) - most, rows[:most]
     top = max(v for _, v in rows) or 1
     pad, tail = max(cell_width(k) for k, _ in rows), max(len(_number(v)) for _, v in rows)
     x, room = 8.5 * pad + 12, max(40.0, width - 8.5 * (pad + tail) - 28)
-    parts = [svg_text(0, 15, title, ' font-weight="600"')] if title else []
+    parts = [svg_text(0, 15, title, more=' font-weight="600"')] if title else []
     lines, y = [title] if title else [], 24 if title else 2
     for k, v in rows:
-        parts.append(svg_text(x - 8, y + 15, k, ' text-anchor="end"') + f'<rect x="{x:.1f}" y="{y + 3}" width="{room * v / top:.1f}" height="15" rx="2" fill="#3f8fc4" stroke="currentColor" stroke-opacity=".5"/>' + svg_text(x + room * v / top + 6, y + 15, _number(v)))
+        parts.append(svg_text(x - 8, y + 15, k, more=' text-anchor="end"') + f'<rect x="{x:.1f}" y="{y + 3}" width="{room * v / top:.1f}" height="15" rx="2" fill="#3f8fc4" stroke="currentColor" stroke-opacity=".5"/>' + svg_text(x + room * v / top + 6, y + 15, _number(v)))
         lines.append(" " * (pad - cell_width(k)) + f"{k} │{'█' * round(30 * v / top) or ('▏' if v else '')} {_number(v)}")
         y += 21
     if more > 0:
         parts.append(svg_text(x, y + 15, f"… and {more:,} more"))
         lines.append(f"… and {more:,} more")
-    alt = clip((title or "Bar chart") + ": " + ", ".join(f"{k} {_number(v)}" for k, v in rows), 400)
-    return Svg(svg_figure(width, y + 21 * (more > 0) + 4, alt, parts, ";max-width:100%;height:auto"), "\n".join(lines), alt)
+    alt = clip((title or "Bar chart") + ": " + ", ".join(f"{k} {_number(v)}" for k, v in rows), n=400)
+    return Svg(svg_figure(width, y + 21 * (more > 0) + 4, alt, parts, shrink=";max-width:100%;height:auto"), "\n".join(lines), alt)
 
 # %% ../nbs/02_draw.ipynb #f814174f
 def draw_arrays(
     arrays: dict, # name → values, top to bottom; at most 24 values are drawn
+    *,
     marked: dict | None = None, # name → places whose cells are coloured
 ) -> Svg: # draws itself in Jupyter; `str()` is a table in characters
     "Draw arrays as rows of cells."
-    rows = {printable(str(k), " "): [clip(printable(str(v), " "), 10) for v in list(vs)[:24]] for k, vs in arrays.items()}
+    rows = {printable(str(k), space=" "): [clip(printable(str(v), space=" "), n=10) for v in list(vs)[:24]] for k, vs in arrays.items()}
     if not any(rows.values()):
         raise ValueError("there is nothing to draw; pass at least one array with a value")
     name, n = max(map(cell_width, rows)), max(map(len, rows.values()))
     cell = max(cell_width(v) for vs in rows.values() for v in [*vs, str(n)])
     x, wide = 8.5 * name + 10, 8.5 * cell + 12
-    parts = [svg_text(x + wide * (i + 0.5), 12, str(i), ' text-anchor="middle" font-size="11" fill-opacity=".7"') for i in range(n)]
+    parts = [svg_text(x + wide * (i + 0.5), 12, str(i), more=' text-anchor="middle" font-size="11" fill-opacity=".7"') for i in range(n)]
     for y, (k, vs) in zip(range(18, 18 + 28 * len(rows), 28), rows.items()):
-        parts.append(svg_text(x - 8, y + 17, k, ' text-anchor="end"'))
+        parts.append(svg_text(x - 8, y + 17, k, more=' text-anchor="end"'))
         for i, v in enumerate(vs):
             fill = ' fill="#3f8fc4" fill-opacity=".45"' if i in (marked or {}).get(k, ()) else ' fill="none"'
-            parts.append(f'<rect x="{x + wide * i:.1f}" y="{y}" width="{wide:.1f}" height="24"{fill} stroke="currentColor" stroke-opacity=".5"/>' + svg_text(x + wide * (i + 0.5), y + 17, v, ' text-anchor="middle"'))
+            parts.append(f'<rect x="{x + wide * i:.1f}" y="{y}" width="{wide:.1f}" height="24"{fill} stroke="currentColor" stroke-opacity=".5"/>' + svg_text(x + wide * (i + 0.5), y + 17, v, more=' text-anchor="middle"'))
     lines = [" " * (name - cell_width(k)) + f"{k} │" + "".join(" " * (cell + 1 - cell_width(v)) + v for v in vs) for k, vs in {"": [str(i) for i in range(n)], **rows}.items()]
-    alt = clip("Arrays: " + "; ".join(f"{k} = {', '.join(vs)}" for k, vs in rows.items()), 400)
-    return Svg(svg_figure(x + wide * n + 2, 20 + 28 * len(rows), alt, parts, ";max-width:100%;height:auto"), "\n".join(lines), alt)
+    alt = clip("Arrays: " + "; ".join(f"{k} = {', '.join(vs)}" for k, vs in rows.items()), n=400)
+    return Svg(svg_figure(x + wide * n + 2, 20 + 28 * len(rows), alt, parts, shrink=";max-width:100%;height:auto"), "\n".join(lines), alt)

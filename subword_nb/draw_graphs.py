@@ -48,12 +48,12 @@ def _arcs(n, arcs, best):
     best, checked = set(best), []
     for i, arc in enumerate(arcs):
         if not isinstance(arc, (tuple, list)) or len(arc) not in (3, 4):
-            raise ValueError(f"arcs[{i}] is {clip(repr(arc), 60)}; expected (start, end, label) or (start, end, label, note)")
+            raise ValueError(f"arcs[{i}] is {clip(repr(arc), n=60)}; expected (start, end, label) or (start, end, label, note)")
         start, end, label, note = (*arc, "")[:4]
         if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= n):
             raise ValueError(f"arcs[{i}] goes from {start!r} to {end!r}; expected 0 <= start < end <= {n}, the length of the text")
-        note = f"{note:.2f}".replace("-", "−") if isinstance(note, float) else printable(str(note), " ")
-        checked.append(_Arc(start, end, clip(printable(label), 24) or "⟨empty⟩", clip(note, 16), i in best))
+        note = f"{note:.2f}".replace("-", "−") if isinstance(note, float) else printable(str(note), space=" ")
+        checked.append(_Arc(start, end, clip(printable(label), n=24) or "⟨empty⟩", clip(note, n=16), i in best))
     if outside := best - set(range(len(checked))): raise ValueError(f"best names arc {min(outside)}, but there are {len(checked)} arcs; pass indices into arcs")
     return checked
 
@@ -96,8 +96,8 @@ def _lattice_parts(shown: list, arcs: list, step: float, places: list, y0: float
     for i in range(len(shown) + 1):
         x = x0 + i * step
         parts.append(f'<circle cx="{x:.1f}" cy="{y0:.1f}" r="11" fill="{_PLAIN}" stroke="#666"/>')
-        parts.append(svg_text(x, y0 + 4, str(i), f' text-anchor="middle" font-size="11" style="fill:{INK}"'))
-    for i, ch in enumerate(shown): parts.append(svg_text(x0 + (i + 0.5) * step, y0 + 32, ch, ' text-anchor="middle" font-weight="700"'))
+        parts.append(svg_text(x, y0 + 4, str(i), more=f' text-anchor="middle" font-size="11" style="fill:{INK}"'))
+    for i, ch in enumerate(shown): parts.append(svg_text(x0 + (i + 0.5) * step, y0 + 32, ch, more=' text-anchor="middle" font-weight="700"'))
     return parts
 
 # %% ../nbs/04_draw_graphs.ipynb #4c89a21c
@@ -122,6 +122,7 @@ def _lattice_text(shown: list, arcs: list, title: str) -> str:
 def draw_lattice(
     text: str, # at most 40 characters; position i is before its character i
     arcs: list, # (start, end, label) or (start, end, label, note): pieces over character positions, and a score or a word beside the label
+    *,
     best: Iterable[int] = (), # places in `arcs` that are drawn strong
     title: str = "", # a line above
 ) -> Svg: # draws itself in Jupyter; `str()` is a drawing in characters
@@ -130,14 +131,14 @@ def draw_lattice(
         got = f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
         raise ValueError(f"got {got}; a lattice is readable up to 40 characters: pass a shorter str, such as one word")
     if len(arcs) > 1000: raise ValueError(f"{len(arcs):,} arcs cannot be read; pass at most 1,000, such as the best ones")
-    arcs, shown, title = _arcs(len(text), arcs, best), [printable(c) for c in text], clip(printable(title, " "), 120)
+    arcs, shown, title = _arcs(len(text), arcs, best), [printable(c) for c in text], clip(printable(title, space=" "), n=120)
     top = _levels(arcs)
     step = max([44.0, *(8.6 * cell_width(c) + 8 for c in shown), *((a.width + 26) / (a.end - a.start) for a in arcs)])
     while None in (places := [_chip_place(a, arcs, step) for a in arcs]): step += 6
     way = ", ".join(a.label for a in sorted(arcs, key=lambda a: a.start) if a.best)
-    alt = clip(f"{title or 'Lattice'}: {len(arcs)} pieces over {printable(text) or 'an empty text'}" + (f"; strong: {way}" if way else ""), 400)
+    alt = clip(f"{title or 'Lattice'}: {len(arcs)} pieces over {printable(text) or 'an empty text'}" + (f"; strong: {way}" if way else ""), n=400)
     y0, wide = 32.0 * top - 16 + 26 * bool(title), 40 + step * len(text)
-    parts = ([svg_text(8, 16, title, ' font-weight="600"')] if title else []) + _lattice_parts(shown, arcs, step, places, y0)
+    parts = ([svg_text(8, 16, title, more=' font-weight="600"')] if title else []) + _lattice_parts(shown, arcs, step, places, y0)
     return Svg(svg_figure(max(wide, 8.6 * cell_width(title) + 16), y0 + 44, alt, parts), _lattice_text(shown, arcs, title), alt)
 
 # %% ../nbs/04_draw_graphs.ipynb #af8d7f00
@@ -161,18 +162,18 @@ class _TrieNode:
 def _trie_nodes(edges: list, labels: dict, links: dict, notes: dict, names: dict) -> dict:
     "Checked nodes by their number, in the order in which they are first named."
     for i, edge in enumerate(edges):
-        if not isinstance(edge, (tuple, list)) or len(edge) != 3: raise ValueError(f"edges[{i}] is {clip(repr(edge), 60)}; expected (parent, child, character)")
+        if not isinstance(edge, (tuple, list)) or len(edge) != 3: raise ValueError(f"edges[{i}] is {clip(repr(edge), n=60)}; expected (parent, child, character)")
     numbers = dict.fromkeys([n for a, b, _ in edges for n in (a, b)] + [*labels])
     if unknown := [n for n in [*links, *links.values(), *notes, *names] if n not in numbers]:
         raise ValueError(f"links, notes or names mention node {unknown[0]!r}, which no edge or label has; draw it with an edge or leave it out")
     if not numbers or len(numbers) > 150: raise ValueError(f"a trie of {len(numbers)} nodes cannot be drawn; pass 1 to 150 nodes, such as the part for a few pieces")
-    show = lambda d, n, most, space=" ": clip(printable(str(d.get(n, "")), space), most)
+    show = lambda d, n, most, space=" ": clip(printable(str(d.get(n, "")), space=space), n=most)
     nodes = {n: _TrieNode(show({n: n, **names}, n, 16), show(labels, n, 24, "·"), show(notes, n, 32)) for n in numbers}
     if twice := [n for n, k in Counter(b for _, b, _ in edges).items() if k > 1]:
         raise ValueError(f"node {twice[0]!r} has more than one parent; a trie is a tree: give every child one edge")
     for a, b, ch in edges:
         nodes[a].kids.append(b)
-        nodes[b].char = clip(printable(ch), 16) or "⟨empty⟩"
+        nodes[b].char = clip(printable(ch), n=16) or "⟨empty⟩"
     return nodes
 
 # %% ../nbs/04_draw_graphs.ipynb #f113a59f
@@ -237,7 +238,7 @@ def _trie_parts(nodes: dict, links: dict) -> list:
         name = f'<tspan font-size="11" font-weight="400">{escape(node.name)}</tspan>'
         boxes.append(f'<text x="{middle:.1f}" y="{y:.1f}" text-anchor="middle" fill="{INK}" font-weight="700">{name}<tspan dx="6">{escape(node.label)}</tspan></text>')
         if node.note:
-            boxes.append(svg_text(middle, node.y + 12, node.note, f' text-anchor="middle" font-size="11" style="fill:{INK}"'))
+            boxes.append(svg_text(middle, node.y + 12, node.note, more=f' text-anchor="middle" font-size="11" style="fill:{INK}"'))
     for n, target in links.items(): curves.append(_link(nodes[n], nodes[target]))
     return edges + curves + boxes
 
@@ -263,21 +264,22 @@ def _trie_text(nodes: dict, order: list, links: dict) -> list:
 def draw_trie(
     edges: list, # (parent, child, character); nodes are numbers, those without a parent are roots
     labels: dict, # node → the piece that ends there (a coloured node)
+    *,
     links: dict | None = None, # node → the node its failure link names (dashed); nodes without a link are left out
     notes: dict | None = None, # node → a word below it, such as what its link pops
     title: str = "", # a line above
     names: dict | None = None, # node → what it is called instead of its number
 ) -> Svg: # draws itself in Jupyter; `str()` is the tree in characters
     "Draw a trie, with failure links if there are any."
-    links, title = links or {}, clip(printable(title, " "), 120)
+    links, title = links or {}, clip(printable(title, space=" "), n=120)
     nodes = _trie_nodes(edges, labels, links, notes or {}, names or {})
     order = _trie_order(nodes, edges)
     wide, high = _trie_place(nodes, order, 52 if links else 32)
     for n in nodes.values():
         n.y += 4 + 26 * bool(title)
-    head = [svg_text(8, 16, title, ' font-weight="600"')] if title else []
+    head = [svg_text(8, 16, title, more=' font-weight="600"')] if title else []
     said = ", ".join(n.label for n in nodes.values() if n.label) or "none"
-    alt = clip(f"{title or 'Trie'}: {len(nodes)} nodes; pieces: {said}" + (f"; {len(links)} failure links" if links else ""), 400)
+    alt = clip(f"{title or 'Trie'}: {len(nodes)} nodes; pieces: {said}" + (f"; {len(links)} failure links" if links else ""), n=400)
     figure = svg_figure(max(wide, 8.6 * cell_width(title) + 16), high + (24 if links else 8) + 26 * bool(title), alt, head + _trie_parts(nodes, links))
     return Svg(figure, "\n".join(([title] if title else []) + _trie_text(nodes, order, links)), alt)
 
@@ -285,36 +287,37 @@ def draw_trie(
 def _split_table(words: list, splits: dict) -> list:
     "Checked columns of cells, a cell being a list of labels; the words come first."
     if not splits or not words: raise ValueError("there is nothing to draw; pass at least one word, and splits={name: [pieces of each word]}")
-    table = [("", [[clip(printable(w), 24)] for w in words])]
+    table = [("", [[clip(printable(w), n=24)] for w in words])]
     for name, column in splits.items():
         if isinstance(column, str) or len(column) != len(words) or any(isinstance(c, (str, bytes)) for c in column):
             raise ValueError(f"splits[{name!r}] does not fit {len(words)} words; pass one list of pieces per word")
-        table.append((printable(str(name), " "), [[clip(printable(p), 24) or "⟨empty⟩" for p in pieces] for pieces in column]))
+        table.append((printable(str(name), space=" "), [[clip(printable(p), n=24) or "⟨empty⟩" for p in pieces] for pieces in column]))
     return table
 
 # %% ../nbs/04_draw_graphs.ipynb #3492bd1c
 def draw_splits(
     words: list, # what was split, top to bottom
     splits: dict, # name of a tokenizer → for each word, the list of its pieces
+    *,
     title: str = "", # a line above
 ) -> Svg: # draws itself in Jupyter; `str()` is a table in characters
     "Draw how several tokenizers split the same words."
-    table, title, x, parts, columns = _split_table(words, splits), clip(printable(title, " "), 120), 8.0, [], []
+    table, title, x, parts, columns = _split_table(words, splits), clip(printable(title, space=" "), n=120), 8.0, [], []
     top = 26 * bool(title) + 8
     for i, (name, cells) in enumerate(table):
-        parts.append(svg_text(x, top + 10, name, ' font-weight="600"'))
+        parts.append(svg_text(x, top + 10, name, more=' font-weight="600"'))
         right = x + 8.6 * cell_width(name)
         for row, labels in enumerate(cells):
             at, y = x, top + 34 + 28 * row
             for k, label in enumerate(labels):
                 wide = 8.6 * cell_width(label) + 12
-                parts.append(f'<rect x="{at:.1f}" y="{y - 10}" width="{wide:.1f}" height="20" rx="5" fill="{PALETTE[k % 6][0]}" stroke="#666"/>' * bool(i) + svg_text(at + wide / 2, y + 5, label, ' text-anchor="middle"' + f' style="fill:{INK}"' * bool(i)))
+                parts.append(f'<rect x="{at:.1f}" y="{y - 10}" width="{wide:.1f}" height="20" rx="5" fill="{PALETTE[k % 6][0]}" stroke="#666"/>' * bool(i) + svg_text(at + wide / 2, y + 5, label, more=' text-anchor="middle"' + f' style="fill:{INK}"' * bool(i)))
                 at += wide + 3
             right = max(right, at)
         x, said = right + 22, [" ".join(labels) for labels in cells]
         columns.append([t + " " * (max(map(cell_width, [name, *said])) - cell_width(t)) for t in (name, *said)])
-    alt = clip((title or "Splits") + ": " + "; ".join(f"{w[0]} = " + ", ".join(f"{name} {' '.join(cells[i])}" for name, cells in table[1:]) for i, w in enumerate(table[0][1])), 400)
-    head = [svg_text(8, 16, title, ' font-weight="600"')] if title else []
+    alt = clip((title or "Splits") + ": " + "; ".join(f"{w[0]} = " + ", ".join(f"{name} {' '.join(cells[i])}" for name, cells in table[1:]) for i, w in enumerate(table[0][1])), n=400)
+    head = [svg_text(8, 16, title, more=' font-weight="600"')] if title else []
     figure = svg_figure(max(x - 14, 8.6 * cell_width(title) + 16), top + 28 * len(words) + 24, alt, head + parts)
     return Svg(figure, "\n".join(([title] if title else []) + ["  ".join(row).rstrip() for row in zip(*columns)]), alt)
 
@@ -333,10 +336,10 @@ def _boxes(columns: list) -> dict:
     "Checked boxes by name."
     boxes = {}
     for i, said in [(i, said) for i, column in enumerate(columns) for said in ([column] if isinstance(column, str) else column)]:
-        if not isinstance(said, str) or not said: raise ValueError(f"columns[{i}] holds {clip(repr(said), 40)}; expected a text whose first line is the name of a box")
+        if not isinstance(said, str) or not said: raise ValueError(f"columns[{i}] holds {clip(repr(said), n=40)}; expected a text whose first line is the name of a box")
         lines = said.split("\n")
-        if lines[0] in boxes: raise ValueError(f"two boxes are called {clip(repr(lines[0]), 40)}; give each a first line of its own")
-        boxes[lines[0]] = _Box([clip(printable(line, " "), 60) for line in lines], i, 18 * len(lines) + 12)
+        if lines[0] in boxes: raise ValueError(f"two boxes are called {clip(repr(lines[0]), n=40)}; give each a first line of its own")
+        boxes[lines[0]] = _Box([clip(printable(line, space=" "), n=60) for line in lines], i, 18 * len(lines) + 12)
     if not boxes: raise ValueError("there is nothing to draw; pass at least one box")
     return boxes
 
@@ -346,9 +349,9 @@ def _arrows(arrows: list | None, boxes: dict) -> list:
     if arrows is None: arrows = [(a, b) for a in boxes for b in boxes if boxes[b].column == boxes[a].column + 1]
     for a, b, *_ in arrows:
         if lost := [name for name in (a, b) if name not in boxes]:
-            raise ValueError(f"an arrow names {clip(repr(lost[0]), 40)}, which is no box; the boxes are {', '.join(boxes)}")
+            raise ValueError(f"an arrow names {clip(repr(lost[0]), n=40)}, which is no box; the boxes are {', '.join(boxes)}")
         if boxes[a].column > boxes[b].column or a == b: raise ValueError(f"the arrow from {a!r} to {b!r} leads back; put {b!r} into the same column or one further right")
-    return [(a, b, clip(printable(" ".join(map(str, more)), " "), 40)) for a, b, *more in arrows]
+    return [(a, b, clip(printable(" ".join(map(str, more)), space=" "), n=40)) for a, b, *more in arrows]
 
 # %% ../nbs/04_draw_graphs.ipynb #89508b31
 def _arrow(a: _Box, b: _Box, label: str) -> tuple:
@@ -356,7 +359,7 @@ def _arrow(a: _Box, b: _Box, label: str) -> tuple:
     if a.column == b.column:
         down, x = (1 if b.y > a.y else -1), a.x + a.width / 2
         y, end = (a.y + a.high, b.y) if down > 0 else (a.y, b.y + b.high)
-        path, head, said = f"M{x:.1f} {y:.1f}V{end - 8 * down:.1f}", f"M{x:.1f} {end:.1f}l-4 {-9 * down}h8z", svg_text(x + 10, (y + end) / 2 + 4, label, ' font-size="12"')
+        path, head, said = f"M{x:.1f} {y:.1f}V{end - 8 * down:.1f}", f"M{x:.1f} {end:.1f}l-4 {-9 * down}h8z", svg_text(x + 10, (y + end) / 2 + 4, label, more=' font-size="12"')
     else:
         x, y, to, end = a.x + a.width, a.y + a.high / 2, b.x, b.y + b.high / 2
         path, head = f"M{x:.1f} {y:.1f}C{(x + to) / 2:.1f} {y:.1f} {(x + to) / 2 - 4:.1f} {end:.1f} {to - 8:.1f} {end:.1f}", f"M{to:.1f} {end:.1f}l-9 -4v8z"
@@ -374,12 +377,13 @@ def _said_box(name: str, boxes: dict, ways: list) -> str:
 # %% ../nbs/04_draw_graphs.ipynb #da79b8a8
 def draw_flow(
     columns: list, # left to right: a list of boxes, or one box; a box is a text, its first line its name
+    *,
     arrows: list | None = None, # (from, to) or (from, to, what is said beside it), by names; None: each box to all of the next column
     strong: tuple = (), # names of boxes that stand out
     title: str = "", # a line above
 ) -> Svg: # draws itself in Jupyter; `str()` is a line for each box
     "Draw what goes from where to where."
-    boxes, title, x, parts = _boxes(columns), clip(printable(title, " "), 120), 1.0, []
+    boxes, title, x, parts = _boxes(columns), clip(printable(title, space=" "), n=120), 1.0, []
     ways, top = _arrows(arrows, boxes), 1 + 26 * bool(title)
     rows = [row for i in range(len(columns)) if (row := [box for box in boxes.values() if box.column == i])]
     gaps = {i: 34 if any(boxes[a].column == boxes[b].column == i for a, b, _ in ways) else 14 for i in range(len(columns))}
@@ -393,8 +397,8 @@ def draw_flow(
     drawn = [_arrow(boxes[a], boxes[b], said) for a, b, said in ways]
     for n, box in boxes.items():
         parts.append(f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.high}" rx="5" fill="{_BEST if n in strong else _PLAIN}" stroke="#666"/>')
-        parts += [svg_text(box.x + 9, box.y + 20 + 18 * k, line, f' style="fill:{INK}"' + ' font-weight="600"' * (not k)) for k, line in enumerate(box.lines)]
+        parts += [svg_text(box.x + 9, box.y + 20 + 18 * k, line, more=f' style="fill:{INK}"' + ' font-weight="600"' * (not k)) for k, line in enumerate(box.lines)]
     lines, wide = [_said_box(n, boxes, ways) for n in boxes], max(rows[-1][0].x + rows[-1][0].width + 1, 8.6 * cell_width(title) + 10)
-    parts = [svg_text(1, 16, title, ' font-weight="600"')] * bool(title) + [p for p, _ in drawn] + parts + [p for _, p in drawn if p]
-    alt = clip((title or "Flow") + ": " + "; ".join(lines), 400)
-    return Svg(svg_figure(wide, max(tall.values()) + top + 1, alt, parts, f";max-width:100%;height:auto;min-width:{min(wide, 640):.0f}px"), "\n".join([title] * bool(title) + lines), alt)
+    parts = [svg_text(1, 16, title, more=' font-weight="600"')] * bool(title) + [p for p, _ in drawn] + parts + [p for _, p in drawn if p]
+    alt = clip((title or "Flow") + ": " + "; ".join(lines), n=400)
+    return Svg(svg_figure(wide, max(tall.values()) + top + 1, alt, parts, shrink=f";max-width:100%;height:auto;min-width:{min(wide, 640):.0f}px"), "\n".join([title] * bool(title) + lines), alt)

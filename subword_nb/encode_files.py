@@ -13,13 +13,18 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from .corpus import find_files, read_blocks, track, PACKED
-from .engine import Engine
+from .batches import is_utf8
+from .corpus import read_blocks, track, PACKED
+from .engine import Engine, byte_model
 from .id_files import FORMATS, LOG, EncodedFiles, IdWriter, Journal, Layout, finished, report, settle
+from .limits import check_ordinary
 from .id_tables import need_pyarrow
+from .parts import input_files, input_name, input_stamp, open_input
+from .sources import is_address
 from .text import decode_text, encode_text
 
 # %% ../nbs/84_encode_files.ipynb #b1dd23dc
@@ -70,16 +75,17 @@ _SQUEEZED = {*PACKED}
 
 def _blocks(path, offset, end, reached):
     "The blocks of a file between two places in its text; `reached[0]` follows on disk."
-    for block, reached[0] in read_blocks(path, _BLOCK, offset):
-        if end is not None: block = block[:end - offset]
-        if not block: return
-        offset += len(block)
-        yield block
+    with open_input(path) as raw:
+        for block, reached[0] in read_blocks(raw, _BLOCK, offset=offset, name=str(path)):
+            if end is not None: block = block[:end - offset]
+            if not block: return
+            offset += len(block)
+            yield block
 
 # %% ../nbs/84_encode_files.ipynb #702675d9
 class Found(NamedTuple):
     "Documents with the place where reading goes on behind them."
-    path: Path # The file they are in
+    path: Path | str # The file they are in, or its address
     cut: Cut # The documents
     file: int # Number of the file that is read next
     offset: int # And where
@@ -88,6 +94,7 @@ class Found(NamedTuple):
 # %% ../nbs/84_encode_files.ipynb #2a7a1121
 def find_documents(
     run:"EncodeRun", # What is asked for
+    *,
     file:int=0, # The number of a file
     offset:int=0, # And a place in its text: there it begins
 )->Iterator[Found]: # In order
@@ -102,13 +109,14 @@ def find_documents(
         if "inputs" in run.header and _stamp(path) != run.header["inputs"][k]: raise ValueError(f"{path} has changed while it was read; start again with resume=False")
 
 # %% ../nbs/84_encode_files.ipynb #acdb7ad0
-def _stamp(path): return [str(path), (facts := path.stat()).st_size, facts.st_mtime_ns]
+def _stamp(path): return [str(path), *input_stamp(path)]
 
 def is_json_lines(
-    path:Path, # A file
+    path:Path|str, # A file, or an address
 )->bool: # By its name, with or without the suffix of a compression
     "Is a file made of lines of JSON?"
-    return (Path(path.stem) if path.suffix.lower() in _SQUEEZED else path).suffix.lower() in (".jsonl", ".ndjson")
+    name = input_name(path)
+    return (Path(name.stem) if name.suffix.lower() in _SQUEEZED else name).suffix.lower() in (".jsonl", ".ndjson")
 
 # %% ../nbs/84_encode_files.ipynb #9758f2c4
 def _located(run, item):
@@ -125,28 +133,42 @@ def _texts(run, item):
 def _said(run, path, at, line):
     "The text in a line of JSON."
     where = f"{path}, line at byte {at:,}"
-    try: found = json.loads(decode_text(line, run.errors, where))
+    try: found = json.loads(decode_text(line, errors=run.text_errors, source=where))
     except (json.JSONDecodeError, RecursionError) as e: raise ValueError(f"{where}: no JSON ({e}); each line of such a file is an object") from None
     text = found.get(run.field) if isinstance(found, dict) else found
     if isinstance(text, str): return text
     has = f"an object with {', '.join(map(repr, found)) or 'nothing'}" if isinstance(found, dict) else f"a {type(found).__name__}"
     raise ValueError(f"{where}: {has}; expected a text under {run.field!r}: pass field= with its name")
 
-def _blame(run, items):
-    "Raise an error that names the document which is not Unicode, if one is."
+def _blame(tok, run, items):
+    "Raise an error that names the document which is not Unicode, or which cannot be encoded as bytes, if one is."
     for item in items:
         for at, doc in _located(run, item):
             where = f"{item.path}, document at byte {at:,}"
-            if not is_json_lines(item.path): decode_text(doc, run.errors, where)
-            elif doc.strip():
-                try: encode_text(_said(run, item.path, at, doc), run.errors)
-                except ValueError as e: raise ValueError(f"{where}: {e}") from None
+            if run.errors != "bytes" and not is_json_lines(item.path):
+                decode_text(doc, errors=run.errors, source=where)
+                continue
+            try:
+                if not is_json_lines(item.path):
+                    tok.encode(doc, errors="bytes")
+                elif doc.strip():
+                    encode_text(_said(run, item.path, at, doc), errors=run.text_errors)
+            except ValueError as e:
+                raise ValueError(f"{where}: {e}") from None
 
 # %% ../nbs/84_encode_files.ipynb #c6c78eac
+def _groups(tok, run, texts):
+    "Texts that are encoded together, each group with what is done where it is not Unicode."
+    if run.errors != "bytes":
+        groups = [(run.errors, texts)]
+    else:
+        groups = [("strict" if good else "bytes", [*some]) for good, some in groupby(texts, lambda text: isinstance(text, str) or is_utf8(text))]
+    return groups if tok.padding is None else [(errors, [text]) for errors, some in groups for text in some]
+
 def _rows(tok, run, texts):
     "The ids of texts, each as `encode` gives them, and where they end."
     import numpy as np
-    batches = [tok.encode_batch(texts, errors=run.errors, **run.options)] if tok.padding is None else [tok.encode_batch([t], errors=run.errors, **run.options) for t in texts]
+    batches = [tok.encode_batch(some, errors=errors, **run.options) for errors, some in _groups(tok, run, texts)]
     ids = np.concatenate([b.ids for b in batches])
     ends = np.cumsum(np.concatenate([np.diff(b.bounds) for b in batches]), dtype=np.int64)
     if run.append is None: return ids, ends
@@ -156,7 +178,7 @@ def _flush(tok, run, writer, items):
     "Encode and write whole documents."
     texts = [t for item in items for t in _texts(run, item)]
     try: rows = _rows(tok, run, texts) if texts else None
-    except ValueError: _blame(run, items); raise
+    except ValueError: _blame(tok, run, items); raise
     if rows: writer.add(*rows)
     writer.read += sum(item.cut.end - item.cut.start for item in items)
 
@@ -170,16 +192,18 @@ def _long(tok, run, writer, item, found):
     def pieces():
         nonlocal item
         while True:
-            piece = decode_text(item.cut.docs[0], run.errors, f"{item.path}, counted from byte {item.cut.start:,}")
-            yield piece.encode("utf-8")
+            piece = item.cut.docs[0]
+            if run.errors != "bytes":
+                piece = decode_text(piece, errors=run.errors, source=f"{item.path}, counted from byte {item.cut.start:,}").encode("utf-8")
+            yield piece
             if item.cut.whole: return
             item = next(found)
 
-    if tok.truncation is not None or tok.padding is not None or is_json_lines(item.path):
+    if tok.truncation is not None or tok.padding is not None or run.errors == "bytes" or is_json_lines(item.path):
         whole = b"".join(pieces())
         _flush(tok, run, writer, [first._replace(cut=Cut([whole], True, first.cut.start, item.cut.end))])
         return item
-    for ids in encode_blocks(tok, pieces(), run.options["add_special_tokens"], run.options["allowed_special"]): writer.add(ids, np.zeros(0, np.int64))
+    for ids in encode_blocks(tok, pieces(), add_special_tokens=run.options["add_special_tokens"], allowed_special=run.options["allowed_special"]): writer.add(ids, np.zeros(0, np.int64))
     last = np.array([] if run.append is None else [run.append], np.uint32)
     writer.add(last, np.array([len(last)], np.int64))
     writer.read += item.cut.end - first.cut.start
@@ -206,7 +230,7 @@ def encode_found(
         if not item.cut.whole: item = _long(tok, run, writer, item, found)
         waiting, size = [], 0
         if journal is not None and time.monotonic() >= due:
-            journal.add(writer.mark(item.file, item.offset), writer)
+            journal.add(writer.mark(item.file, item.offset), writer=writer)
             due = time.monotonic() + _EVERY
     _flush(tok, run, writer, waiting)
 
@@ -233,7 +257,7 @@ def _plain(x):
 class EncodeRun(NamedTuple):
     "What is asked for."
     layout: Layout # Where ids go, and in which form
-    inputs: list # The files, a `Path` each
+    inputs: list # The files: a `Path`, or an address, for each
     separator: bytes | None # What stands between the documents of a text file; None: a file is a document
     field: str # What the text of a line of JSON is called
     append: int | None # An id put behind each document
@@ -241,6 +265,11 @@ class EncodeRun(NamedTuple):
     options: dict # For `encode_batch`
     header: dict # All that the result depends on; without "inputs" nobody looks whether they change
     stretches: list | None = None # (first byte, behind the last or None) of each file; None: all of them
+
+    @property
+    def text_errors(self)->str: # "strict", "replace" or "ignore"
+        "What is done in lines of JSON and tables, which are text in any case."
+        return "strict" if self.errors == "bytes" else self.errors
 
 # %% ../nbs/84_encode_files.ipynb #edeb0ea0
 def plan_run(
@@ -257,8 +286,15 @@ def plan_run(
     errors:str, # As for `encode_files`
 )->EncodeRun: # With files found, and defaults filled in
     "Check what is asked for, before any work is done."
-    decode_text(b"", errors) # refuses an unknown policy
-    inputs = [p for one in _named(paths) for p in find_files(one)]
+    if errors == "bytes":
+        byte_model(tok) # refuses any other
+    else:
+        decode_text(b"", errors=errors) # refuses an unknown policy
+    if is_address(out):
+        raise ValueError(f"out must be a path on this computer, got {out!r}; write there, and copy it when it is whole")
+    inputs = [p for one in _named(paths) for p in input_files(one)]
+    for path in inputs:
+        if not is_address(path): check_ordinary(path)
     if not inputs: raise ValueError("there are no files to encode; pass paths or patterns, such as 'texts/*.txt'")
     if isinstance(separator, str): separator = encode_text(separator)
     if separator == b"": raise ValueError('separator is empty; pass what stands between documents, such as "\\n", or None for a document in each file')
@@ -306,7 +342,7 @@ def _id_of(tok, append)->int|None:
 # %% ../nbs/84_encode_files.ipynb #6dbf14d7
 def encode_files(
     tok:Engine, # A tokenizer
-    paths:str|Path|Iterable, # Text files or patterns, .gz and .xz too; of .jsonl files each line is a document
+    paths:str|Path|Iterable, # Text files, patterns or addresses (`s3://…`), .gz and .xz too; of .jsonl files each line is a document
     out:str|Path, # A file, or with `shard_tokens` a folder; the work goes on in OUT.partial beside it
     *,
     format:str|None=None, # "npy", "bin" (numbers alone), "arrow" or "parquet" (a row of lists for each document); None: as the name ends
@@ -317,7 +353,7 @@ def encode_files(
     add_special_tokens:bool=True, # Add what the post-processor says
     allowed_special:str|Collection[str]|None=None, # Special tokens found in the texts, as for `encode`
     shard_tokens:int|None=None, # A document that brings a shard to so many ids is its last; None: one file
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
+    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode`: text files need not be text
     threads:int|None=None, # As for `encode_batch`
     progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
     resume:bool=True, # Finish what an interrupted call with the same arguments began; False: start anew
@@ -338,7 +374,7 @@ def _go(tok, run, resume, taken, progress):
     "Do what is left to do."
     out = run.layout.out
     if out.is_dir() and not (run.layout.limit and (out / "index.json").exists()): raise IsADirectoryError(f"{out} is a folder that encode_files did not write; name another output")
-    journal = Journal(run.layout, run.header, resume)
+    journal = Journal(run.layout, run.header, resume=resume)
     try:
         if not journal.last.done:
             if taken: _refuse(run)
@@ -354,7 +390,7 @@ def _work(tok, run, journal, progress):
     writer = IdWriter(run.layout, at)
     try:
         total = sum(size for _, size, _ in run.header["inputs"][at.file:])
-        encode_found(tok, run, writer, journal, iter(track(find_documents(run, at.file, at.offset), total, "encoding", progress, "B", lambda item: item.step)))
+        encode_found(tok, run, writer, journal, iter(track(find_documents(run, file=at.file, offset=at.offset), total=total, desc="encoding", progress=progress, unit="B", step=lambda item: item.step)))
         journal.last = writer.finish()
         journal.add(journal.last)
     finally: writer.close()

@@ -22,9 +22,9 @@ from .disks import naming
 from .encode_files import Cut, EncodeRun, Found, encode_found, find_documents, is_json_lines, plan_run
 from .engine import Engine, around_ids, compiled
 from .id_files import IdWriter, Layout, Mark
-from .parts import document_from
+from .parts import document_from, input_name, input_stamp, open_input
 from .shards import MANIFEST, SHARD_FORMATS, Shard, Source, checksum, read_manifest, read_record, record_name, shard_fault, shard_names, write_manifest, write_record
-from .sources import ARROW_SUFFIXES, PARQUET_SUFFIXES, Corpus
+from .sources import ARROW_SUFFIXES, PARQUET_SUFFIXES, Corpus, is_address
 from .text import decode_text
 from .workers import MEMORY, run_tasks
 
@@ -38,7 +38,7 @@ def part_ranges(
     "Cut a file before documents."
     at = 0
     while at < size:
-        end = document_from(raw, at + part_bytes, size, separator) if at + part_bytes < size else size
+        end = document_from(raw, at + part_bytes, size, separator=separator) if at + part_bytes < size else size
         yield at, end
         at = end
 
@@ -47,7 +47,7 @@ def _cutter(tok, run):
     "What encodes a piece of a document; None if documents must stay whole."
     if run.layout.format != "bin" or run.errors != "strict" or tok.truncation is not None or tok.padding is not None: return None
     if around_ids(tok, run.options["add_special_tokens"]) is None: return None
-    bulk = bulk_of(compiled(tok, run.options["allowed_special"]))
+    bulk = bulk_of(compiled(tok, allowed_special=run.options["allowed_special"]))
     return bulk if bulk.simple and not bulk.plan.barred and bulk.plan.scanner.fresh else None
 
 class _Bytes:
@@ -75,21 +75,21 @@ class EncodePart(NamedTuple):
 
 # %% ../nbs/84a_encode_parts.ipynb #7fa10796
 def is_table(
-    path:Path, # A file
+    path:Path|str, # A file, or an address
 )->bool: # By its name
     "Does a file hold a table, Parquet's or Arrow's?"
-    return path.suffix.lower() in PARQUET_SUFFIXES | ARROW_SUFFIXES
+    return input_name(path).suffix.lower() in PARQUET_SUFFIXES | ARROW_SUFFIXES
 
 def _stretches(tok, run, path, part_bytes):
     "(stretch, opens, closes) of a file; a stretch whose end is None may be put together with others."
-    facts = path.stat()
-    whole = Source(str(path), 0, None, facts.st_size, facts.st_mtime_ns)
-    with open(path, "rb") as raw:
-        if facts.st_size <= part_bytes or is_table(path) or packed_as(str(path), first_bytes(raw, 10)): return [(whole, True, True)]
+    size, stamp = input_stamp(path)
+    whole = Source(str(path), 0, None, size, stamp)
+    with open_input(path) as raw:
+        if size <= part_bytes or is_table(path) or packed_as(str(path), first_bytes(raw, 10)): return [(whole, True, True)]
         separator = b"\n" if is_json_lines(path) else run.separator
         if separator: return [(whole._replace(start=a, end=b), True, True) for a, b in part_ranges(raw, whole.size, separator, part_bytes)]
         if (bulk := _cutter(tok, run)) is None: return [(whole, True, True)]
-        cuts = safe_cuts(_Bytes(raw, 0, whole.size), part_bytes, bulk.plan.scanner.fresh, bulk.marks)
+        cuts = safe_cuts(_Bytes(raw, 0, whole.size), part_bytes, bulk.plan.scanner.fresh, marks=bulk.marks)
     return [(whole._replace(start=a, end=b), a == 0, b == whole.size) for a, b in zip([0, *cuts], cuts)]
 
 # %% ../nbs/84a_encode_parts.ipynb #a88a8cb9
@@ -114,11 +114,11 @@ def plan_parts(
     return parts
 
 # %% ../nbs/84a_encode_parts.ipynb #a6772fcc
-def _place(part, source): return os.path.join(part.home, source.path)
+def _place(part, source): return source.path if is_address(source.path) else os.path.join(part.home, source.path)
 
 def _check(part, source):
     "Raise an error if a file is another by now."
-    size, mtime_ns = (facts := os.stat(_place(part, source))).st_size, facts.st_mtime_ns
+    size, mtime_ns = input_stamp(_place(part, source))
     if (size, mtime_ns) != (source.size, source.mtime_ns):
         was = f"it had {source.size:,} bytes, and has {size:,}" if size != source.size else "it has the same size, but was written later"
         raise ValueError(f"{source.path} has changed since its parts were chosen ({was}); call again when nobody writes to it")
@@ -127,7 +127,7 @@ def _check(part, source):
 def _table(path, run):
     "The rows of a table of texts."
     at = 0
-    for batch in Corpus(path, run.field, run.errors).batches():
+    for batch in Corpus(path, field=run.field, errors=run.text_errors).batches():
         docs = [*batch.docs()]
         yield Found(path, Cut(docs, True, at, at := at + sum(map(len, docs))), 0, 0, 0)
 
@@ -136,7 +136,7 @@ def _read(part, run):
     for s in part.sources:
         with naming(s.path):
             _check(part, s)
-            path = Path(_place(part, s))
+            path = s.path if is_address(s.path) else Path(_place(part, s))
             yield from _table(path, run) if is_table(path) else find_documents(run._replace(inputs=[path], stretches=[(s.start, s.end)], header={}))
             _check(part, s)
 
@@ -147,13 +147,13 @@ def _encode_stretch(tok, bulk:Bulk, part, run, writer):
     "Encode and write a piece of a document."
     import numpy as np
     source, at, (before, behind) = part.sources[0], 0, tuple(around_ids(tok, run.options["add_special_tokens"]) or ())
-    with naming(source.path), open(_place(part, source), "rb") as file:
+    with naming(source.path), open_input(_place(part, source)) as file:
         text = _Bytes(file, source.start, source.end)
-        for cut in safe_cuts(text, _STEP, bulk.plan.scanner.fresh, bulk.marks):
+        for cut in safe_cuts(text, _STEP, bulk.plan.scanner.fresh, marks=bulk.marks):
             with naming(source.path): data = text[at:cut]
             first, last = part.opens and at == 0, part.closes and cut == len(text)
-            try: ids = bulk.run(Share([data], True if first else None, first, last), before, behind, bulk.marks)[0]
-            except ValueError: decode_text(data, "strict", f"{source.path}, counted from byte {source.start + at:,}"); raise
+            try: ids = bulk.run(Share([data], True if first else None, first, last), before=before, behind=behind, marks=bulk.marks)[0]
+            except ValueError: decode_text(data, errors="strict", source=f"{source.path}, counted from byte {source.start + at:,}"); raise
             yield writer.add(ids, np.zeros(0, np.int64))
             at = cut
     tail = np.array([run.append] if part.closes and run.append is not None else [], np.uint32)
@@ -277,7 +277,7 @@ class EncodedParts(NamedTuple):
 # %% ../nbs/84a_encode_parts.ipynb #76f47856
 def encode_parts(
     tok:Engine, # A tokenizer
-    paths:str|Path|Iterable, # Text files or patterns, compressed ones too; of .jsonl files each line is a document, of .parquet and .arrow each row. Workers find them under the same names
+    paths:str|Path|Iterable, # Text files, patterns or addresses (`s3://…`), compressed ones too; of .jsonl files each line is a document, of .parquet and .arrow each row. Workers find them under the same names
     out:str|Path, # A folder, made if need be, which workers find under the same name
     *,
     format:str="bin", # "bin" (numbers alone, with bounds beside them) or "parquet" (a row of lists for each document)
@@ -287,7 +287,7 @@ def encode_parts(
     append:str|int|None=None, # A token put behind each document, such as "<|endoftext|>"
     add_special_tokens:bool=True, # Add what the post-processor says
     allowed_special:str|Collection[str]|None=None, # Special tokens found in the texts, as for `encode`
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
+    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode_files`
     part_bytes:int=1<<26, # About so many bytes of text make a part
     overwrite:bool=False, # Make anew what was made in another way; what fits is kept
     client=False, # False: this process; None: processes of this machine, as long as they are needed; a `distributed.Client`

@@ -4,13 +4,17 @@
 
 # %% auto #0
 __all__ = ['TokenMaps', 'WordMaps', 'CharMaps', 'Encoding', 'sequence_ids', 'byte_offsets', 'windows', 'truncate_encoding',
-           'pad_encoding', 'merge_encodings', 'Truncation', 'Padding', 'pair_lengths', 'truncate_pair', 'pad_batch']
+           'pad_encoding', 'merge_encodings', 'Truncation', 'check_stride', 'Padding', 'TokenizerConfig',
+           'pair_lengths', 'truncate_pair', 'pad_batch']
 
 # %% ../nbs/42_encoding.ipynb #b99de2d0
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from math import prod
 from typing import TYPE_CHECKING, Any
+
+from .limits import check_growth, warn_ignored
 
 # %% ../nbs/42_encoding.ipynb #b71c41b7
 _COLUMNS = ("ids", "pieces", "offsets", "offsets_bytes", "word_ids", "type_ids", "special_tokens_mask", "attention_mask")
@@ -158,14 +162,14 @@ def _line(e):
     from subword_nb.draw import clip, printable
     shown = ", ".join(printable(p) for p in e.pieces[:8]) + (", …" if len(e) > 8 else "")
     more = [f"{e.n_sequences} sequences"] * (e.n_sequences > 1) + [f"{len(e.overflowing)} overflowing"] * bool(e.overflowing)
-    return f"Encoding({len(e)} tokens: {clip(shown, 100)}{''.join('; ' + m for m in more)})"
+    return f"Encoding({len(e)} tokens: {clip(shown, n=100)}{''.join('; ' + m for m in more)})"
 
 def _table(e, most=50):
     "An HTML table with a row per token."
     names = ("ids", "pieces", "offsets", "offsets_bytes", "word_ids", "sequence_ids", "type_ids", "special_tokens_mask", "attention_mask")
     from html import escape
     from subword_nb.draw import clip, printable
-    show = lambda v: "" if v is None else f"{v[0]}–{v[1]}" if isinstance(v, tuple) else escape(clip(printable(v), 32)) if isinstance(v, str) else str(v)
+    show = lambda v: "" if v is None else f"{v[0]}–{v[1]}" if isinstance(v, tuple) else escape(clip(printable(v), n=32)) if isinstance(v, str) else str(v)
     rows = [[str(i)] + [show(v) for v in row] for i, row in enumerate(zip(*(getattr(e, n)[:most] for n in names)))]
     cells = lambda tag, row: "<tr>" + "".join(f"<{tag}>{c}</{tag}>" for c in row) + "</tr>"
     return "<table>" + cells("th", ("token", *names)) + "".join(cells("td", r) for r in rows) + "</table>" + (f"<p>{escape(_line(e))}</p>" if len(e) > most or e.overflowing else "")
@@ -178,7 +182,8 @@ def byte_offsets(
     "Character offsets as byte offsets."
     if text.isascii(): return list(offsets)
     at = [0, *accumulate(1 if c < "\x80" else 2 if c < "\u0800" else 3 if c < "\U00010000" else 4 for c in text)]
-    return [(at[start], at[end]) for start, end in offsets]
+    def in_bytes(i): return at[i] if i < len(at) else i # beyond the text, where a suffix that was spelled as bytes claims places
+    return [(in_bytes(start), in_bytes(end)) for start, end in offsets]
 
 # %% ../nbs/42_encoding.ipynb #856a28d7
 def _side(direction, path="direction"):
@@ -190,6 +195,7 @@ def _side(direction, path="direction"):
 def windows(
     length:int, # Number of tokens
     max_length:int, # Most tokens per part, 1 or more
+    *,
     stride:int=0, # How many tokens a part repeats of the part before; less than `max_length`
     direction:str="right", # "right": parts from the start on; "left": from the end backwards
 )->list: # (start, stop) of each part
@@ -204,6 +210,7 @@ def windows(
 def truncate_encoding(
     encoding:Encoding, # An encoding
     max_length:int, # Most tokens to keep
+    *,
     stride:int=0, # How many tokens a part repeats of the part before
     direction:str="right", # Which end is cut, "right" or "left"
 )->Encoding: # The first part, with the others as its `overflowing`; the encoding itself where it fits
@@ -212,7 +219,7 @@ def truncate_encoding(
     if _side(direction) and max_length >= len(encoding): return encoding
     if max_length == 0: return Encoding(overflowing=[encoding])
     part = lambda start, stop: Encoding(**{c: getattr(encoding, c)[start:stop] for c in _COLUMNS})
-    first, *others = [part(*w) for w in windows(len(encoding), max_length, stride, direction)]
+    first, *others = [part(*w) for w in windows(len(encoding), max_length, stride=stride, direction=direction)]
     return replace(first, overflowing=others)
 
 Encoding.truncate = truncate_encoding
@@ -221,6 +228,7 @@ Encoding.truncate = truncate_encoding
 def pad_encoding(
     encoding:Encoding, # An encoding
     length:int, # Fewest tokens
+    *,
     direction:str="right", # Where the padding goes, "right" or "left"
     pad_id:int=0, # Id of padding
     pad_type_id:int=0, # Its type id
@@ -233,7 +241,7 @@ def pad_encoding(
     right, shift = _side(direction) == "right", 0 if direction == "right" else n
     columns = {c: getattr(encoding, c) + [v] * n if right else [v] * n + getattr(encoding, c) for c, v in more.items()}
     ranges = {s: (start + shift, stop + shift) for s, (start, stop) in encoding.sequence_ranges.items()}
-    others = [pad_encoding(e, length, direction, pad_id, pad_type_id, pad_token) for e in encoding.overflowing]
+    others = [pad_encoding(e, length, direction=direction, pad_id=pad_id, pad_type_id=pad_type_id, pad_token=pad_token) for e in encoding.overflowing]
     return Encoding(**columns, overflowing=others, sequence_ranges=ranges)
 
 Encoding.pad = pad_encoding
@@ -255,25 +263,36 @@ def _join(a, b, growing):
     others = [_join(o, p, growing) for o in a.overflowing for p in (b, *b.overflowing)] + [_join(a, p, growing) for p in b.overflowing]
     return replace(_concatenated([a, b], growing), overflowing=others)
 
+def _check_combinations(encodings):
+    "Refuse more combinations of what overflows than a text may grow to, before they are made."
+    n_rows = prod(1 + len(e.overflowing) for e in encodings)
+    lengths = [len(e) + sum(map(len, e.overflowing)) for e in encodings]
+    n_out = sum(n * (n_rows // (1 + len(e.overflowing))) for n, e in zip(lengths, encodings))
+    check_growth(sum(lengths), n_out, "joining what overflows", unit="tokens")
+
 def merge_encodings(
     encodings:list, # Encodings in order
+    *,
     growing_offsets:bool=False, # Count the offsets of each from where the one before ended
 )->Encoding: # One encoding; what overflows stands in every combination
     "Put encodings one after the other."
     encodings = list(encodings)
     if not any(e.overflowing for e in encodings): return _concatenated(encodings, growing_offsets)
+    _check_combinations(encodings)
     out = Encoding()
     for e in encodings: out = _join(out, e, growing_offsets)
     return out
 
-Encoding.merge = staticmethod(lambda encodings, growing_offsets=True: merge_encodings(encodings, growing_offsets))
+Encoding.merge = staticmethod(lambda encodings, *, growing_offsets=True: merge_encodings(encodings, growing_offsets=growing_offsets))
 
 # %% ../nbs/42_encoding.ipynb #312786f1
-def _object(d, path, needed, other):
-    "Refuse what is no JSON object, one that lacks an option, and one with an option that nobody knows."
+def _object(d, path, needed, other, ignored):
+    "Refuse what is no JSON object, and one that lacks an option; options that nobody knows are ignored, with a warning if nobody collects them."
     if not isinstance(d, dict): raise ValueError(f"{path} is a {type(d).__name__}; expected an object or null")
-    if unknown := [k for k in d if k not in (*needed, other)]: raise ValueError(f"{path}.{unknown[0]} is not an option; the block has {', '.join((*needed, other))}")
     if missing := [k for k in needed if k not in d]: raise ValueError(f"{path}.{missing[0]} is missing; the block needs {', '.join(needed)}")
+    unknown = [f"{path}.{k}" for k in d if k not in (*needed, other)]
+    if ignored is None: warn_ignored(unknown, path)
+    else: ignored += unknown
     return d
 
 def _one_of(value, path, known):
@@ -306,13 +325,28 @@ class Truncation:
     @staticmethod
     def from_dict(
         d:dict|None, # The `truncation` block of a tokenizer.json
+        *,
         path:str="truncation", # Where that was, for errors
+        ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
     )->"Truncation|None": # None where there is none
         "What a file says about truncation."
         if d is None: return None
-        _object(d, path, ("max_length", "strategy", "stride"), "direction")
+        _object(d, path, ("max_length", "strategy", "stride"), "direction", ignored)
         for k in ("max_length", "stride"): _whole(f"{path}.{k}", d[k])
         return Truncation(d["max_length"], d["stride"], _one_of(d["strategy"], f"{path}.strategy", _STRATEGIES), _one_of(d.get("direction", "Right"), f"{path}.direction", _SIDES))
+
+# %% ../nbs/42_encoding.ipynb #62a33485
+def check_stride(
+    truncation:Truncation|None, # What is to be set
+    *,
+    n_added:int=0, # How many tokens are added around a text
+):
+    "Refuse a stride that would repeat all of a part; a ValueError."
+    if truncation is None or truncation.stride == 0:
+        return
+    room = max(truncation.max_length - n_added, 0)
+    if truncation.stride >= room:
+        raise ValueError(f"stride must be below the {room} tokens that fit (max_length={truncation.max_length}, {n_added} of them around the text), got {truncation.stride}; pass a smaller stride or a larger max_length")
 
 # %% ../nbs/42_encoding.ipynb #72f79eb1
 @dataclass(frozen=True)
@@ -340,10 +374,12 @@ class Padding:
     @staticmethod
     def from_dict(
         d:dict|None, # The `padding` block of a tokenizer.json
+        *,
         path:str="padding", # Where that was, for errors
+        ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
     )->"Padding|None": # None where there is none
         "What a file says about padding."
-        return None if d is None else _padding(_object(d, path, ("strategy", "direction", "pad_id", "pad_type_id", "pad_token"), "pad_to_multiple_of"), path)
+        return None if d is None else _padding(_object(d, path, ("strategy", "direction", "pad_id", "pad_type_id", "pad_token"), "pad_to_multiple_of", ignored), path)
 
 # %% ../nbs/42_encoding.ipynb #d8cfaff1
 def _padding(d, path):
@@ -356,6 +392,24 @@ def _padding(d, path):
     if d.get("pad_to_multiple_of") is not None: _whole(f"{path}.pad_to_multiple_of", d["pad_to_multiple_of"])
     if not isinstance(d["pad_token"], str): raise ValueError(f"{path}.pad_token is {d['pad_token']!r}; expected a string")
     return Padding(strategy, _one_of(d["direction"], f"{path}.direction", _SIDES), d.get("pad_to_multiple_of"), d["pad_id"], d["pad_type_id"], d["pad_token"])
+
+# %% ../nbs/42_encoding.ipynb #eca8df03
+@dataclass(frozen=True)
+class TokenizerConfig:
+    "What a tokenizer_config.json says about calls and decoded text; None where it says nothing."
+    pad_piece: str|None = None # Piece to fill up with
+    padding_side: str|None = None # "right" or "left"
+    truncation_side: str|None = None # Which end is cut, "right" or "left"
+    max_length: int|None = None # Most tokens that the model takes
+    columns: tuple|None = None # Columns that the model takes, such as "input_ids" and "attention_mask"
+    word_end: str = "" # In decoded text each becomes a space, and the ends are stripped: `</w>` of CLIP
+    clean_up: bool = False # Does decoded text lose spaces before punctuation and contractions?
+
+    def __post_init__(self):
+        for name in ("padding_side", "truncation_side"):
+            if (side := getattr(self, name)) not in (None, "right", "left"): raise ValueError(f'{name} must be "right" or "left", got {side!r}')
+        if self.max_length is not None: object.__setattr__(self, "max_length", _whole("max_length", self.max_length))
+        if self.columns is not None: object.__setattr__(self, "columns", tuple(self.columns))
 
 # %% ../nbs/42_encoding.ipynb #8a4cc7d1
 def pair_lengths(
@@ -374,11 +428,12 @@ def pair_lengths(
 def truncate_pair(
     encodings:list, # One encoding, or two
     truncation:Truncation, # What may stay
+    *,
     n_added:int=0, # How many tokens will be added around them
 )->list: # The encodings, cut where needed
     "Cut one text or two, so that everything fits."
     room, lengths = truncation.max_length - n_added, [len(e) for e in encodings]
-    over, cut = sum(lengths) - room, lambda e, n: truncate_encoding(e, n, truncation.stride, truncation.direction)
+    over, cut = sum(lengths) - room, lambda e, n: truncate_encoding(e, n, stride=truncation.stride, direction=truncation.direction)
     if room < 0 or over <= 0 and room: return list(encodings)
     if room == 0: return [cut(e, 0) for e in encodings]
     if truncation.strategy == "longest_first":
@@ -396,4 +451,4 @@ def pad_batch(
     "Pad a batch."
     length:Any = max(map(len, encodings), default=0) if padding.strategy == "longest" else padding.strategy
     if padding.pad_to_multiple_of: length += -length % padding.pad_to_multiple_of
-    return [pad_encoding(e, length, padding.direction, padding.pad_id, padding.pad_type_id, padding.pad_piece) for e in encodings]
+    return [pad_encoding(e, length, direction=padding.direction, pad_id=padding.pad_id, pad_type_id=padding.pad_type_id, pad_token=padding.pad_piece) for e in encodings]

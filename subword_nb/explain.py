@@ -125,7 +125,7 @@ def explain_nmt(
     tokens, said = model.tokens(pretoken), []
     if kept := [s.piece for s in first if s.end - s.start > 1]: said.append(f"kept whole by a glossary: {', '.join(map(printable, kept))}")
     if len(tokens) > sum(s.start < s.end for s in left): said.append("pieces that the vocabulary lacks are split again")
-    if unknown := [pretoken[t.start:t.end] for t in tokens if t.piece == model.unk_piece]: said.append(f"unknown: {', '.join(map(printable, unknown))}")
+    if unknown := [pretoken[t.start:t.end] for t in tokens if t.piece not in model.piece2id]: said.append(f"unknown: {', '.join(map(printable, unknown))}")
     return BPEReason(first, steps, [t.piece for t in tokens], "; ".join(said) or None)
 
 # %% ../nbs/85a_explain.ipynb #2201c188
@@ -179,8 +179,9 @@ class Explanation:
 # %% ../nbs/85a_explain.ipynb #9518fd32
 def _in_bytes(tok):
     "Are pieces of this tokenizer spelled in the visible alphabet?"
-    steps = lambda n: [s for step in n.normalizers for s in steps(step)] if hasattr(n, "normalizers") else [type(n).__name__]
-    return spells_bytes(tok.pre_tokenizer) or isinstance(getattr(tok, "decoder", None), ByteLevel) or "ByteLevel" in steps(tok.normalizer)
+    normalizer = tok.normalizer
+    names = [type(step).__name__ for step in getattr(normalizer, "steps", (normalizer,))]
+    return spells_bytes(tok.pre_tokenizer) or isinstance(getattr(tok, "decoder", None), ByteLevel) or "ByteLevel" in names
 
 def _bytes_of(tok, in_bytes, piece, added):
     "The bytes that a piece spells."
@@ -236,9 +237,9 @@ def _made_of(tok, e, number):
 def _tokens(tok, e, number, in_bytes):
     "The tokens of an encoding as data."
     added, unk, out = {i: t for t, i in tok.added_tokens}, getattr(tok.model, "unk_piece", None), []
-    from_text = hasattr(tok.model, "scores") and tok.model.piece2id.get(unk) in e.ids
+    from_text = getattr(tok.model, "spells_unknown", hasattr(tok.model, "scores")) and tok.model.piece2id.get(unk) in e.ids
     for i, piece, (start, end), word, special in zip(e.ids, e.pieces, e.offsets, _made_of(tok, e, number), e.special_tokens_mask):
-        if not from_text and 0 <= i < len(tok.id2piece): piece = tok.id2piece[i]
+        if not from_text and 0 <= i < len(tok.id2piece) and tok.id2piece[i] is not None: piece = tok.id2piece[i]
         own = word is None
         data = _bytes_of(tok, in_bytes, piece, own)
         out.append({"id": i, "piece": piece, "shown": printable(data if in_bytes else piece), "bytes": data.hex(), "start": start, "end": end,
@@ -259,17 +260,18 @@ def _give_tokens(words, tokens):
 def explain(
     tok:Engine, # An engine, such as a `Tokenizer`; no merge is dropped
     text:str|bytes, # One text; bytes are UTF-8
+    *,
     allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
     add_special_tokens:bool=True, # Add what the post-processor says
     errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
     most:int=100_000, # The longest text that is explained, in code points
 )->Explanation: # Its ids are those of `encode`, its pieces those of `tokenize`
     "Why a text is split so: every stage with its reasons."
-    text = valid_text(text, errors)
+    text = valid_text(text, errors=errors)
     if len(text) > most: raise ValueError(f"the text has {len(text):,} characters, and an explanation keeps every step for each of them; pass a part of the text, or most={len(text)} if there is memory for it")
-    e = align(tok, text, None, add_special_tokens, False, allowed_special, dropout=0.0 if getattr(tok.model, "drops_merges", False) else None)
+    e = align(tok, text, None, add_special_tokens=add_special_tokens, is_pretokenized=False, allowed_special=allowed_special, dropout=0.0 if getattr(tok.model, "drops_merges", False) else None)
     in_bytes = _in_bytes(tok)
-    parts, words, reasons, number = _words(compiled(tok, allowed_special), text, in_bytes)
+    parts, words, reasons, number = _words(compiled(tok, allowed_special=allowed_special), text, in_bytes)
     tokens = _tokens(tok, e, number, in_bytes)
     _give_tokens(words, tokens)
     return Explanation(text, type(tok.model).__name__, in_bytes, parts, words, reasons, tokens)

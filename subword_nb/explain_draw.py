@@ -36,6 +36,7 @@ def _bytes_or_piece(piece):
 # %% ../nbs/85b_explain_draw.ipynb #373a8b27
 def merge_trees_of(
     reason:dict, # A reason of kind "bpe"
+    *,
     read:Callable=str, # See `reader`
 )->list: # A tree for each piece, left to right, for `draw_merge_tree`
     "The merges of a pre-token as trees."
@@ -57,7 +58,7 @@ def _leaves(tree):
 
 def _bpe_parts(reason, word, read, most):
     "Merge trees and the merges in order."
-    trees, shown, room, steps = merge_trees_of(reason, read) if len(reason["symbols"]) <= 20000 else [], [], most, reason["steps"]
+    trees, shown, room, steps = merge_trees_of(reason, read=read) if len(reason["symbols"]) <= 20000 else [], [], most, reason["steps"]
     for tree in trees:
         leaves, deep = _leaves(tree)
         if leaves > room or deep > 150: break
@@ -78,7 +79,7 @@ def _bpe_table(reason, read, most):
     return "table", ["step", "rank" if reason["steps"][0]["rank"] is not None else "score", "merge", "symbols after it", *["in the vocabulary"] * spelled], rows, len(reason["steps"]) - most, "merges"
 
 # %% ../nbs/85b_explain_draw.ipynb #4e8045ae
-def _chip(piece, n=24): return clip(printable(piece), n) or "⟨empty⟩"
+def _chip(piece, n=24): return clip(printable(piece), n=n) or "⟨empty⟩"
 
 def _around(labels, at, reach=6):
     "The labels around a place, and where that place is among them."
@@ -101,20 +102,21 @@ def _short(trials, most):
 def draw_trials(
     pretoken:str, # What was looked up; of a long one the first 40 characters are drawn
     trials:list, # {"start", "end", "piece", "found"} in order
+    *,
     most:int=30, # How many looks are drawn; the rest are counted
 )->Svg: # Draws itself in Jupyter; `str()` is a drawing in characters
     "Draw the trials of longest match."
     chars = [printable(c) for c in pretoken[:40]]
     rows, more = _short([t for t in trials if t["start"] < 40], most)
     step, n = max([18.0, *(8.6 * cell_width(c) + 6 for c in chars)]), len(chars)
-    parts = [svg_text(8 + step * (i + .5), 16, c, ' text-anchor="middle" font-weight="700"') for i, c in enumerate(chars)]
+    parts = [svg_text(8 + step * (i + .5), 16, c, more=' text-anchor="middle" font-weight="700"') for i, c in enumerate(chars)]
     for k, t in enumerate(rows):
-        parts += _bar(t, 26 + 26 * k, step, chars) if not isinstance(t, int) else [svg_text(8 + step * n + 14, 43 + 26 * k, f"… {t:,} shorter ones, none found", ' fill-opacity=".8"')]
+        parts += _bar(t, 26 + 26 * k, step, chars) if not isinstance(t, int) else [svg_text(8 + step * n + 14, 43 + 26 * k, f"… {t:,} shorter ones, none found", more=' fill-opacity=".8"')]
     more += sum(t["start"] >= 40 for t in trials)
     if more: parts.append(svg_text(8, 43 + 26 * len(rows), f"… and {more:,} more trials"))
     labels = [f"… {t:,} shorter ones, none found" if isinstance(t, int) else f"{_chip(t['piece'])} {'✓' if t['found'] else '–'}" for t in rows]
     wide = 8 + step * n + 22 + 8.6 * max([0, *map(cell_width, labels)])
-    alt = clip(f"Trials for {printable(pretoken[:40])}: found {', '.join(_chip(t['piece']) for t in trials if t['found']) or 'nothing'}, {len(trials):,} looks", 400)
+    alt = clip(f"Trials for {printable(pretoken[:40])}: found {', '.join(_chip(t['piece']) for t in trials if t['found']) or 'nothing'}, {len(trials):,} looks", n=400)
     lines = [" " * (0 if isinstance(t, int) else cell_width("".join(chars[:t["start"]]))) + label for t, label in zip(rows, labels)]
     return Svg(svg_figure(wide, 30 + 26 * (len(rows) + bool(more)), alt, parts), "\n".join(lines + [f"… and {more:,} more trials"] * bool(more)), alt)
 
@@ -124,14 +126,14 @@ def _bar(t, y, step, chars):
     start, end, ink = t["start"], min(t["end"], len(chars)), f' style="fill:{INK}"' if t["found"] else ' fill-opacity=".8"'
     look = f'fill="{PALETTE[1][0]}" stroke="#666"' if t["found"] else 'fill="none" stroke="currentColor" stroke-opacity=".6" stroke-dasharray="4 3"'
     box = f'<rect x="{9 + step * start:.1f}" y="{y}" width="{max(step * (end - start) - 2, 4):.1f}" height="22" rx="5" {look}/>'
-    letters = [svg_text(8 + step * (i + .5), y + 16, chars[i], f' text-anchor="middle"{ink}') for i in range(start, end)]
+    letters = [svg_text(8 + step * (i + .5), y + 16, chars[i], more=f' text-anchor="middle"{ink}') for i in range(start, end)]
     strong = ' font-weight="700"' if t["found"] else ' fill-opacity=".8"'
-    return [box, *letters, svg_text(8 + step * len(chars) + 14, y + 16, f"{_chip(t['piece'])} {'✓' if t['found'] else '–'}", strong)]
+    return [box, *letters, svg_text(8 + step * len(chars) + 14, y + 16, f"{_chip(t['piece'])} {'✓' if t['found'] else '–'}", more=strong)]
 
 # %% ../nbs/85b_explain_draw.ipynb #919951ee
 def _wordpiece_parts(reason, word, read, most):
     "Trials, and the links of the one-pass matcher."
-    parts, links = [("figure", draw_trials(word["pretoken"], reason["trials"], most))] if reason["trials"] else [], reason.get("links") or []
+    parts, links = [("figure", draw_trials(word["pretoken"], reason["trials"], most=most))] if reason["trials"] else [], reason.get("links") or []
     row = lambda link: [_chip(link["char"]) if link["char"] else "end of the word", _chip(link["from"]) if link["from"] else "the start", ("row", [_chip(p) for p in link["pops"]], None), _chip(link["to"]) if link["to"] else "no link: unknown"]
     if any(link["char"] for link in links): parts += [("head", "In one pass, with failure links"), ("table", ["does not fit", "standing at", "certain now", "on from"], [row(k) for k in links[:most]], len(links) - most, "links")]
     return parts
@@ -147,7 +149,7 @@ def _lattice(pretoken, arcs, most):
     if not kept: return [("line", "too long to draw")] if arcs else []
     drawn = [(a["start"], a["end"], a["piece"], *([float(a["score"])] if a["score"] is not None else [])) for a in kept]
     left = [f"{n:,} {what}" for n, what in ((len(inside) - len(kept), "less probable pieces"), (len(pretoken) - end, "characters more")) if n]
-    return [("figure", draw_lattice(pretoken[:end], drawn, [i for i, a in enumerate(kept) if a["best"]]), f"not drawn: {', '.join(left)}" if left else "")]
+    return [("figure", draw_lattice(pretoken[:end], drawn, best=[i for i, a in enumerate(kept) if a["best"]]), f"not drawn: {', '.join(left)}" if left else "")]
 
 def _unigram_parts(reason, word, read, most):
     "Lattice, best splits and marginals."
@@ -180,7 +182,7 @@ def _reasons(data, words, most):
     for why, word in list(first.items())[:words]:
         reason = data["reasons"][why]
         parts = _KINDS[reason["kind"]](reason, word, read, most) if reason["kind"] in _KINDS else [("line", "a piece of the vocabulary" if reason.get("found") else "not in the vocabulary")]
-        note = [("line", clip(printable(reason["note"], " "), 300))] if reason.get("note") else []
+        note = [("line", clip(printable(reason["note"], space=" "), n=300))] if reason.get("note") else []
         out.append((_chip(word["shown"], 40), times[why], [_chip(read(p)) for p in reason["pieces"]], note + parts))
     return out, max(0, len(first) - words)
 
@@ -189,8 +191,8 @@ def _overview(data, limit=32):
     "What comes before the reasons: the tokens, what was changed, the added tokens, the pre-tokens."
     read, most = reader(data), 100
     label = lambda t: bytes.fromhex(t["bytes"]) if read is _bytes_or_piece and t["bytes"] and not t["special"] else t["shown"] or t["piece"]
-    n, model, tokens = len(data["tokens"]), clip(data.get("model", ""), 40), data["tokens"]
-    parts = [("strip", draw_tokens([label(t) for t in tokens], [t["id"] for t in tokens], f"{model}: {n:,} token{'s' * (n != 1)}", limit, most))]
+    n, model, tokens = len(data["tokens"]), clip(data.get("model", ""), n=40), data["tokens"]
+    parts = [("strip", draw_tokens([label(t) for t in tokens], ids=[t["id"] for t in tokens], title=f"{model}: {n:,} token{'s' * (n != 1)}", limit=limit, most=most))]
     changes = [c for part in data.get("parts", ()) for c in part.get("changes", ())]
     rows = [[f"{c['start']}–{c['end']}", _chip(c["before"], 40) if c["before"] else "nothing", _chip(c["after"], 40) if c["after"] else "nothing"] for c in changes[:20]]
     if rows: parts += [("head", "What the normalizer changed"), ("table", ["place", "before", "after"], rows, len(changes) - 20, "changes")]
@@ -225,6 +227,7 @@ def _part_html(part):
 # %% ../nbs/85b_explain_draw.ipynb #cb9c0cb3
 def explanation_html(
     explanation, # What `tok.explain` returned, or its `to_dict()`
+    *,
     words:int=12, # How many distinct pre-tokens are drawn; the rest are counted
     most:int=40, # Most leaves of a tree, arcs of a lattice, rows of a table
 )->str: # One element with inline styles, no scripts, no links
@@ -259,7 +262,7 @@ def _cell_text(cell):
 def _part_text(part, color, width):
     "One part of a drawing as lines."
     kind, what = part[:2]
-    if kind == "strip": return [_fit(what.title, width), *replace(what, title="").terminal(color, width).split("\n")]
+    if kind == "strip": return [_fit(what.title, width), *replace(what, title="").terminal(color=color, width=width).split("\n")]
     if kind in ("line", "head"): return [_fit(what, width)]
     if kind == "figure":
         lines = str(what).split("\n")
@@ -273,6 +276,7 @@ def _part_text(part, color, width):
 # %% ../nbs/85b_explain_draw.ipynb #a035e477
 def explanation_text(
     explanation, # What `tok.explain` returned, or its `to_dict()`
+    *,
     color:bool|None=None, # ANSI colours: None asks the terminal and NO_COLOR
     width:int|None=None, # Cells per line; None asks the terminal
     words:int=12, # How many distinct pre-tokens are drawn; the rest are counted
@@ -301,6 +305,7 @@ def _axes(ax, name):
 # %% ../nbs/85b_explain_draw.ipynb #e20622d5
 def plot_ranks(
     explanation, # What `tok.explain` returned for a BPE model, or its `to_dict()`
+    *,
     ax=None, # Matplotlib axes; None: new ones
     words:int=6, # How many distinct pre-tokens are drawn, those with the most merges
 )->"Axes": # What was drawn on

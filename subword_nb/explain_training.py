@@ -41,7 +41,7 @@ def _alphabet_facts(trace, piece):
 def _unknown(trace, piece, why):
     "An error that names pieces like the one that was asked for."
     near = get_close_matches(piece, [p for p in trace.facts["pieces"] if abs(len(p) - len(piece)) < 3], 3)
-    return KeyError(f"nothing can be told of {clip(piece, 40)!r}: {why}" + (f"; pieces like it are {', '.join(map(repr, near))}" if near else "; pass a piece as the model spells it, or an id"))
+    return KeyError(f"nothing can be told of {clip(piece, n=40)!r}: {why}" + (f"; pieces like it are {', '.join(map(repr, near))}" if near else "; pass a piece as the model spells it, or an id"))
 
 # %% ../nbs/85d_explain_training.ipynb #e52cd81f
 def _spellings(trace, alive):
@@ -151,6 +151,7 @@ class TrainingExplanation:
     def _repr_html_(self): return f"<div><p>{escape(self.summary)}</p>{''.join(x._repr_html_() for x in _drawings(self))}{''.join(map(_html, _tables(self)))}</div>"
 
     def plot(self,
+        *,
         ax=None, # A matplotlib axis; None: a new one
     )->Any: # The axis
         "Draw the piece among all others: merges by their worth, rounds by probability."
@@ -162,14 +163,14 @@ def _raw(e, piece):
     bytewise = e.trace is not None and e.trace.counts.bytewise and piece not in e.trace.facts["special"]
     return from_visible(piece) if bytewise and all(c in CHAR2BYTE for c in piece) else piece
 
-def _shown(e, piece): return clip(printable(_raw(e, piece)), 40) or "⟨empty⟩"
+def _shown(e, piece): return clip(printable(_raw(e, piece)), n=40) or "⟨empty⟩"
 
 def _times(n): return "once" if n == 1 else f"{n:,} times"
 
 def _share(score): return f"{score[0]:,}/({score[1]:,}·{score[2]:,})"
 
 # %% ../nbs/85d_explain_training.ipynb #7cfe5efa
-_RULES = {"ids": "the smallest ids", "first": "the place that is seen first", "bytes": "the spelling that comes first"}
+_RULES = {"ids": "the smallest ids", "first": "the place that is seen first", "bytes": "the spelling that comes first", "largest": "the spelling that comes last"}
 
 def _say_merge(e, who, f):
     "The sentences of a merge."
@@ -238,19 +239,25 @@ def _drawings(e):
     if e.kind == "merge":
         worth = lambda r: float(Fraction(r["score"][0], r["score"][1] * r["score"][2])) if r["score"] else r["count"]
         best = [(f"{_shown(e, r['left'])}+{_shown(e, r['right'])}{'=' * (r['tied'] and i > 0)}", worth(r)) for i, r in enumerate(f["order"])]
-        return [draw_merge_tree(_tree_of(e, f["tree"])), draw_bars(best, f"Best pairs at step {f['step']:,}" + "; = is worth the same" * (f["tied"] > 0))]
-    if e.kind in ("kept", "fell") and f["rounds"]: return [draw_bars([(str(r["round"]), r["probability"]) for r in f["rounds"]], "Probability after EM, round by round")]
+        return [draw_merge_tree(_tree_of(e, f["tree"])), draw_bars(best, title=f"Best pairs at step {f['step']:,}" + "; = is worth the same" * (f["tied"] > 0))]
+    if e.kind in ("kept", "fell") and f["rounds"]: return [draw_bars([(str(r["round"]), r["probability"]) for r in f["rounds"]], title="Probability after EM, round by round")]
     return []
 
-def _tree_of(e, node, depth=0):
-    "The tree as `draw_merge_tree` takes it, the first levels of it."
-    if node["step"] is None or depth > 6: return _raw(e, node["piece"])
-    return (_raw(e, node["piece"]), *(_tree_of(e, node[side], depth + 1) for side in ("left", "right")), f"{node['step']}: {node['count']:,}×{'=' * bool(node['tied'])}")
+def _tree_of(e, node, depth=0, drawn=None):
+    "The tree as `draw_merge_tree` takes it, the first levels of it; a merge that is needed twice is drawn where it is needed first."
+    drawn = set() if drawn is None else drawn
+    piece = _raw(e, node["piece"])
+    if node["step"] is None or depth > 6 or node["step"] in drawn:
+        return piece
+    drawn.add(node["step"])
+    left = _tree_of(e, node["left"], depth + 1, drawn)
+    right = _tree_of(e, node["right"], depth + 1, drawn)
+    return piece, left, right, f"{node['step']}: {node['count']:,}×{'=' * bool(node['tied'])}"
 
 # %% ../nbs/85d_explain_training.ipynb #62ee0eba
 def _tables(e):
     "Tables of an explanation; the first row of each is its head."
-    f, show = e.facts, lambda pieces: clip(" ".join(_shown(e, p) for p in pieces), 60)
+    f, show = e.facts, lambda pieces: clip(" ".join(_shown(e, p) for p in pieces), n=60)
     number = lambda x: "–" if x is None else f"{x:.4g}"
     if e.kind == "merge": return [[["pre-token", "count", "before", "after"], *([_shown(e, x["pretoken"]), f"{x['count']:,}", show(x["before"]), show(x["after"])] for x in f["examples"])],
         [["piece", "count before", "after"], *([_shown(e, p), f"{x:,}", f"{y:,}"] for p, x, y in f["parts"])]]
@@ -307,6 +314,7 @@ def _trace_of(tok, trace)->TrainingTrace:
 def explain_training(
     tok, # A `Tokenizer`
     piece:str|bytes|int, # As the model spells it, or as text; bytes; or an id
+    *,
     trace:"TrainingTrace|str|None"=None, # A trace or the file of one; None: that of `tok.training`
 )->TrainingExplanation: # Its `to_dict()` is plain data; it draws itself
     "When and why a piece came into the vocabulary."

@@ -84,25 +84,39 @@ def _in_child():
     _resume()
 
 # %% ../nbs/02a_forks.ipynb #e0038f74
-_paused = {} # thread → did the collector go before?
+class _Pause:
+    "The threads that do without the collector at this moment, and whether it went before the first of them came."
+    def __init__(self):
+        self.lock = waited(threading.RLock()) # one that its holder may take again, since a finalizer may come in between
+        self.threads: list[int] = [] # each once for every block that it is in
+        self.went = False
+
+_pause = _Pause()
 
 @contextmanager
 def uncollected(
 )->Iterator[None]: # For a `with` block
-    "Without the garbage collector, which is set going again if it went before."
-    me, went = threading.get_ident(), gc.isenabled()
-    _paused.setdefault(me, went)
-    gc.disable()
-    try: yield
+    "Without the garbage collector, which is set going again behind the last such block of all threads, if it went before."
+    me = threading.get_ident()
+    with _pause.lock:
+        if not _pause.threads:
+            _pause.went = gc.isenabled()
+        _pause.threads.append(me)
+        gc.disable()
+    try:
+        yield
     finally:
-        if went: gc.enable(); _paused.pop(me, None) # in this order: a fork may come in between
-        elif not _paused.get(me): _paused.pop(me, None)
+        with _pause.lock:
+            _pause.threads.remove(me)
+            if not _pause.threads and _pause.went:
+                gc.enable()
 
 def _resume():
     "In a child: set the collector going if a thread that is no more had stopped it."
-    others = [went for thread, went in _paused.items() if thread != threading.get_ident()]
-    if any(others) and not _paused.get(threading.get_ident()): gc.enable()
-    for thread in [*_paused]: thread != threading.get_ident() and _paused.pop(thread)
+    mine = [thread for thread in _pause.threads if thread == threading.get_ident()]
+    if _pause.threads and not mine and _pause.went:
+        gc.enable()
+    _pause.threads = mine
 
 # %% ../nbs/02a_forks.ipynb #510ba2f0
 class cached_property:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from . import decoders
 from .bpe_encode import BPE
 from .hf_format import Parts
-from .limits import check_limit
+from .limits import check_limit, check_ordinary
 from .normalizers import BertNormalizer
 from .other_formats import looks_cased
 from .pretokenizers import ByteLevel, PreTokenizer, Sequence, byte_level, pretokenizer
@@ -135,10 +135,12 @@ def _pairs(r, only):
 # %% ../nbs/66_gguf.ipynb #9f009938
 def read_gguf_metadata(
     path:str|os.PathLike, # A GGUF file
+    *,
     only:str|Iterable[str]|None=None, # Keep the keys that begin with this, or with one of these; None: all
 )->dict: # key → value, in the order of the file; arrays of numbers are `array`, others lists
     "Read what stands in front of the weights; of the rest of the file not a byte."
     if only is not None: only = (only,) if isinstance(only, str) else tuple(only)
+    check_ordinary(path)
     with open(os.fspath(path), "rb") as f: return _pairs(_Reader(f, str(path)), only) # a number would be the handle of an open file
 
 def looks_like_gguf(
@@ -246,7 +248,7 @@ def _proto(metadata, vocabulary, default):
 def _sentencepiece(metadata, kind):
     "The parts of a SentencePiece vocabulary."
     vocabulary, default = _vocabulary(metadata, (" ", "▁")), _DEFAULTS[kind]
-    parts = parts_from_proto(_proto(metadata, vocabulary, default), "the vocabulary")
+    parts = parts_from_proto(_proto(metadata, vocabulary, default), name="the vocabulary")
     return parts._replace(post_processor=_around(metadata, vocabulary, *(default[k] for k in ("add_bos", "add_eos", "bos", "eos"))))
 
 # %% ../nbs/66_gguf.ipynb #79e400e3
@@ -254,22 +256,54 @@ _UPPER, _LOWER = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}
 _SHORT, _END = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 _DEEPSEEK_CODER = "[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-\ud7ff]+"
 _BLOOM = r" ?[^(\s|.,!?…。，、।۔،)]+"
+_CASED = ( # Letters that have a case, as ranges of hexadecimal code points
+    "b5 c0-d6 d8-f6 f8-1ba 1bc-1bf 1c4-293 295-2af 370-373 376 377 37b-37d 37f 386 388-38a 38c 38e-3a1 3a3-3f5 3f7-481 48a-52f 531-556 10a0-10c5 13a0-13f5 "
+    "13f8-13fd 1c90-1cba 1cbd-1cbf 1d00-1d2b 1d6b-1d77 1d79-1d9a 1e00-1f15 1f18-1f1d 1f20-1f45 1f48-1f4d 1f50-1f57 1f59 1f5b 1f5d 1f5f-1f7d 1f80-1fb4 "
+    "1fb6-1fbc 1fbe 1fc2-1fc4 1fc6-1fcc 1fd0-1fd3 1fd6-1fdb 1fe0-1fec 1ff2-1ff4 1ff6-1ffc 2102 2107 210a-2113 2115 2119-211d 2124 2126 2128 212a-212d "
+    "212f-2134 2139 213c-213f 2145-2149 214e 2183 2184 2c00-2c7b 2c7e-2ce4 2ceb-2cee 2cf2 2cf3 a640-a66d a680-a69b a722-a76f a771-a787 a78b-a78e ab70-abbf "
+    "fb00-fb06 fb13-fb17 ff21-ff3a ff41-ff5a 10400-1044f 104b0-104d3 104d8-104fb 10c80-10cb2 10cc0-10cf2 118a0-118df 1e900-1e943 ")
+_LETTERS = "A-Za-z" + "".join("-".join(chr(int(c, 16)) for c in span.split("-")) for span in _CASED.split())
+_ASIAN = "[一-龥\u3040-ゟ゠-ヿ]+"
+_SIGNS_FIRST = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+"""
+_WORD = r"|[^\r\n\p{L}\p{N}]?\p{L}+|"
+_OTHERS = r"| ?[^\s\p{L}\p{N}]+[\r\n]*"
+_RUNS_OF_SPACE = "|".join(rf"\s{{{n}}}(?!\S)" for n in (512, 256, 128, 64, 32, 16, 8, 4)) + r"|\s{1,2}(?!\S)|\s{1}"
+_ANY_CASE = f"{_UPPER}*{_LOWER}+{_SHORT}?|{_UPPER}+{_LOWER}*{_SHORT}?|"
+_STEPS = { # name → patterns, each cutting the pieces of the one before
+    "deepseek-llm": ("[\r\n]", rf"\s?[{_LETTERS}]+", "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", r"\s+$", "[一-龥ࠀ-一가-\ud7ff]+", r"\p{N}+"),
+    "spark2_5": (r"\p{N}{1,3}", _ASIAN, _SIGNS_FIRST + r"|[\r\n]|\s+(?!\S)|\s+", r"\p{N}"),
+    "youtu": ("[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|" + _ASIAN, _ANY_CASE + r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*" + _END),
+    "minicpm5": (r"\p{N}{1,3}", _SHORT + _WORD + r"\p{N}+" + _OTHERS + _END),
+    "viking": (_BLOOM, r"\p{N}"),
+    "chameleon": ("<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", "([\\t\\n]|    |  )", r"\p{N}", r"[\p{P}!-/:-@\[-`{-~]", "gpt2"),
+    "tiny_aya": (r"\d{1,3}(?=(?:\d{3})*\b)", "o200k"),
+    "superbpe": (r"\p{N}+", r"(?=(\d{3})+(?!\d))"),
+    "afmoe": (r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))", "[一-鿿㐀-䶿豈-\ufaff\u3040-ゟ゠-ヿ･-ﾟ⼀-\u2fdf\u0e40-\u0e7f\u0e80-\u0effក-\u17ffက-႟ꩠ-ꩿꧠ-\ua9ff가-\ud7afᄀ-ᇿ]+", _SIGNS_FIRST + r"[\r\n]*" + _END),
+    "laguna": (r"[^\n]+|[\n]+", "qwen2"),
+}
+_NOT_BYTES = "gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace" # Their BPE merges characters
 
 PRE_TOKENIZERS = { # how text is split → the names of `tokenizer.ggml.pre` that mean it
     "gpt2": "gpt-2 phi-2 mpt olmo jais trillion granite-docling exaone4 modern-bert roberta-bpe jina-v1-en jina-v2-code jina-es jina-de jina-v2-es jina-v2-de gigachat mellum a.x-4.0",
-    "llama3": "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 dbrx smaug-bpe glm4 chatglm-bpe",
-    "qwen2": "qwen2 deepseek-r1-qwen stablelm2 hunyuan megrez grok-2 solar-open kormo",
-    "o200k": "gpt-4o llama4 kanana2 minimax-m2",
-    "deepseek": "deepseek-v3 hunyuan-dense joyai-llm",
-    "one digit at a time, then gpt2": "starcoder refact command-r smollm codeshell exaone minerva-7b",
+    "llama3": "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano dbrx smaug-bpe glm4 chatglm-bpe",
+    "qwen2": "qwen2 deepseek-r1-qwen stablelm2 hunyuan megrez grok-2 solar-open kormo f2llmv2",
+    "o200k": "gpt-4o llama4 kanana2 talkie minimax-m2 granite-embed-multi-97m",
+    "deepseek": "deepseek-v3 hunyuan-dense joyai-llm hy_v4",
+    "one digit at a time, then gpt2": "starcoder refact command-r smollm codeshell exaone minerva-7b mellum2",
     "falcon": "falcon", "llama.cpp's default": "default", "deepseek-coder": "deepseek-coder",
     f"{_UPPER}*{_LOWER}+|{_UPPER}+{_LOWER}*|" r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*" + _END: "tekken",
     _SHORT + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*" + _END: "qwen35",
     _SHORT + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+" + _END: "seed-coder",
     _BLOOM: "bloom poro-chat gpt3-finnish",
+    "kimi": "kimi-k2", **{name: name for name in _STEPS if name != "tiny_aya"}, "tiny_aya": "tiny_aya cohere2moe",
+    _SHORT + _WORD + r"\p{N}{1,3}" + _OTHERS + r"|\s*[\r\n]+|" + _RUNS_OF_SPACE: "jais-2",
+    r"'(?i:[sdmt]|ll|ve|re)" + r"|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+": "bailingmoe bailingmoe2 llada-moe",
+    _WORD[1:] + r"\p{N}" + _OTHERS + _END: "ufakzeka",
+    _SHORT + r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+": "exaone-moe",
 }
 _MEANING = {name: how for how, names in PRE_TOKENIZERS.items() for name in names.split()}
-_IGNORES_MERGES = {*"llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 tekken".split()}
+_ADDS_BOS = {*"llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken chameleon".split()}
+_IGNORES_MERGES = _ADDS_BOS - {"chameleon"} | {"youtu", "minicpm5", "granite-embed-multi-97m"}
 
 # %% ../nbs/66_gguf.ipynb #4e3aa87c
 def gguf_pre_tokenizer(
@@ -277,14 +311,16 @@ def gguf_pre_tokenizer(
 )->PreTokenizer: # A byte-level pre-tokenizer
     "How the models of a pre-tokenizer name split text."
     how = _MEANING.get(name)
+    if name in _NOT_BYTES: raise ValueError(f"tokenizer.ggml.pre is {name!r}, whose BPE merges characters and not bytes, and that is not read; open the model's tokenizer.json")
     if how is None:
         raise ValueError(f"tokenizer.ggml.pre is {name!r}, and how that splits text is not known here; known are {', '.join(_MEANING)}. "
                          'If you know the pattern, pass pattern=, a name such as "gpt2" or "llama3" or a regular expression')
     if how == "falcon": return Sequence([Punctuation("contiguous"), ByteLevel(False), Digits(False), Split("[0-9][0-9][0-9]")])
     if how == "llama.cpp's default": return byte_level(Sequence([Split(r"[\p{P}\$\+<=>\^~\|]+"), Split("gpt2"), Split(r"\p{N}+"), Split("[0-9][0-9][0-9]")]))
     if how == "deepseek-coder": return byte_level(Sequence([*map(Split, _DEEPSEEK_CODER), Digits(True)]))
+    if how in _STEPS: return byte_level(Sequence([*map(Split, _STEPS[how])]))
     if how.startswith("one digit"): return Sequence([Digits(True), ByteLevel(False)])
-    return byte_level(how if how in ("gpt2", "llama3", "qwen2", "o200k", "deepseek") else Split(how))
+    return byte_level(how if how in ("gpt2", "llama3", "qwen2", "o200k", "deepseek", "kimi") else Split(how))
 
 # %% ../nbs/66_gguf.ipynb #295ba0c6
 def _merges(metadata):
@@ -304,7 +340,7 @@ def _byte_level_bpe(metadata, pattern):
     elif pre is not None: pre_tokenizer = gguf_pre_tokenizer(pre)
     else: raise ValueError('tokenizer.ggml.pre is missing, because the file is older than that key, so nobody knows how its text is split; pass pattern=, such as "gpt2" or "llama3"')
     model = BPE(vocabulary.piece2id, _merges(metadata), ignore_merges=pre in _IGNORES_MERGES, drop_unknown=True)
-    return Parts(model, pre_tokenizer, decoders.ByteLevel(), _added(vocabulary), _around(metadata, vocabulary, pre in _IGNORES_MERGES, False))
+    return Parts(model, pre_tokenizer, decoders.ByteLevel(), _added(vocabulary), _around(metadata, vocabulary, pre in _ADDS_BOS, False))
 
 def _added(vocabulary):
     "Control and unknown pieces as special tokens, user-defined ones as added tokens."
@@ -336,6 +372,7 @@ _REFUSED = {"none": "the file says that it has no tokenizer", "no_vocab": "the f
 # %% ../nbs/66_gguf.ipynb #b597a088
 def parts_from_gguf(
     metadata:Mapping, # What `read_gguf_metadata` found
+    *,
     pattern:str|PreTokenizer|None=None, # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
     lowercase:bool|None=None, # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see `looks_cased`
 )->Parts: # The parts of the tokenizer
@@ -351,10 +388,11 @@ def parts_from_gguf(
 
 def read_gguf(
     path:str|os.PathLike, # A GGUF file
+    *,
     pattern:str|PreTokenizer|None=None, # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
     lowercase:bool|None=None, # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see `looks_cased`
 )->Parts: # The parts of the tokenizer
     "Read the tokenizer of a GGUF file; the weights are not touched."
     metadata = read_gguf_metadata(path, only="tokenizer.ggml.")
-    try: return parts_from_gguf(metadata, pattern, lowercase)
+    try: return parts_from_gguf(metadata, pattern=pattern, lowercase=lowercase)
     except ValueError as e: raise ValueError(f"{path}: {e}") from None

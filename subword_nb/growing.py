@@ -6,7 +6,7 @@
 __all__ = ['kept_pieces', 'truncate', 'extend', 'train_new']
 
 # %% ../nbs/55_growing.ipynb #4d37ec63
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,8 +16,8 @@ from .bpe_train import bpe_train
 from .engine import Engine
 from .pretokenizers import Metaspace, Split, WholeText, spells_bytes
 from .processors import BertProcessing, RobertaProcessing, Sequence, TemplateProcessing
-from .text import from_visible, to_visible
-from .training import TrainingReport, options_of, pretoken_counts, train
+from .text import CHAR2BYTE, from_visible, to_visible
+from .training import TrainingReport, options_of, pretoken_counts, train, warn_if_short
 from .unigram_encode import Unigram
 from .vocab import AddedToken
 from .wordlevel import WordLevel
@@ -33,7 +33,7 @@ def kept_pieces(
 )->tuple[list,list]: # Pieces that stay, in the order of their ids; merges that stay, if the model has any
     "What is left of a vocabulary that is cut."
     merges, prefix = getattr(model, "merges", []), getattr(model, "continuing_subword_prefix", "")
-    made = {join_pair(a, b, prefix) for a, b in merges}
+    made = {join_pair(a, b, prefix=prefix) for a, b in merges}
     ordered, added = sorted(model.piece2id, key=model.piece2id.get), [*added]
     first = {p for p in ordered if p in added or p == model.unk_piece or (p not in made if isinstance(model, BPE) else _is_first(model, p))} | set(added)
     if vocab_size < len(first): raise ValueError(f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, special tokens and the alphabet; pass vocab_size>={len(first)}")
@@ -42,10 +42,10 @@ def kept_pieces(
     if in_turn := _in_order(merges, kept, prefix):
         for a, b in merges:
             if len(kept) == vocab_size: break
-            kept.add(join_pair(a, b, prefix))
+            kept.add(join_pair(a, b, prefix=prefix))
             done.append((a, b))
     if not in_turn or not isinstance(model, BPE): kept.update([p for p in ordered if p not in first][:vocab_size - len(first)])
-    if not in_turn: done = [(a, b) for a, b in merges if {a, b, join_pair(a, b, prefix)} <= kept]
+    if not in_turn: done = [(a, b) for a, b in merges if {a, b, join_pair(a, b, prefix=prefix)} <= kept]
     return [p for p in ordered if p in kept], done
 
 def _is_first(model, piece):
@@ -59,13 +59,14 @@ def _in_order(merges, first, prefix):
     there = set(first)
     for a, b in merges:
         if a not in there or b not in there: return False
-        there.add(join_pair(a, b, prefix))
+        there.add(join_pair(a, b, prefix=prefix))
     return True
 
 # %% ../nbs/55_growing.ipynb #06cffb96
 def truncate(
     tok:"_Tok", # A `Tokenizer`
     vocab_size:int, # So many pieces are to be left, special tokens among them
+    *,
     source=None, # For Unigram: the corpus, or counts, to prune with
     **options, # Those of `train` that a corpus needs, such as `field`
 )->"_Tok": # A new one, with the ids from 0 on
@@ -78,17 +79,22 @@ def truncate(
     order = sorted({*kept, *added}, key=tok.piece2id.__getitem__)
     ids, inside = {p: i for i, p in enumerate(order)}, set(kept)
     model = replace(tok.model, piece2id={p: i for p, i in ids.items() if p in inside}, **({"merges": merges} if isinstance(tok.model, BPE) else {}))
-    return _with_model(tok, model, ids, _cut_report(tok, model, len(ids)))
+    return _with_model(tok, model, ids, _cut_report(tok, model, len(ids)), source=_told(tok))
 
 # %% ../nbs/55_growing.ipynb #4049476e
-def _with_model(tok, model, ids, training, added=None):
+def _with_model(tok, model, ids, training, added=None, allowed_special=None, source=None):
     "A tokenizer with another model and other ids; whatever names ids follows."
     if added is None: added = tuple(sorted(((t, ids[t.content]) for t, _ in tok.added_tokens), key=lambda item: item[1]))
-    found = tok.allowed_special if isinstance(tok.allowed_special, str) else {c for c in tok.allowed_special if c in ids}
+    if allowed_special is None:
+        allowed_special = tok.allowed_special if isinstance(tok.allowed_special, str) else {c for c in tok.allowed_special if c in ids}
     padding = tok.padding and replace(tok.padding, pad_id=ids.get(tok.padding.pad_piece, tok.padding.pad_id))
-    new = type(tok)(*tok.parts._replace(model=model, added_tokens=added, post_processor=_renumbered(tok.post_processor, ids), padding=padding, source=None), allowed_special=found)
+    new = type(tok)(**tok.parts._replace(model=model, added_tokens=added, post_processor=_renumbered(tok.post_processor, ids), padding=padding, source=source, allowed_special=allowed_special)._asdict())
     new.training = training
     return new
+
+def _told(tok):
+    "What training here was told, as a `.model` file says it, or None; what a file said besides is not true of another vocabulary."
+    return tok.source if isinstance(tok.source, dict) else None
 
 def _cut_report(tok, model, size):
     "What the report of a smaller vocabulary tells."
@@ -101,7 +107,7 @@ def _renumbered(processor, ids):
     def id_of(token, old):
         if token not in ids: raise ValueError(f"the post-processor puts {token!r} (id {old}) around texts, and the new vocabulary has it not; add it to special_tokens")
         return ids[token]
-    if isinstance(processor, Sequence): return replace(processor, processors=tuple(_renumbered(p, ids) for p in processor.processors))
+    if isinstance(processor, Sequence): return replace(processor, processors=tuple(_renumbered(p, ids) for p in processor.steps))
     if isinstance(processor, (BertProcessing, RobertaProcessing)): return replace(processor, **{k: (getattr(processor, k)[0], id_of(*getattr(processor, k))) for k in ("sep", "cls")})
     if isinstance(processor, TemplateProcessing):
         return replace(processor, special_tokens={name: {"tokens": v["tokens"], "ids": [id_of(t, i) for t, i in zip(v["tokens"], v["ids"])]} for name, v in processor.special_tokens.items()})
@@ -121,35 +127,50 @@ def extend(
     if sorted(tok.piece2id.values()) != [*range(n)]: raise ValueError("the ids of this tokenizer have holes, so it is not clear what comes next; make a new one with train_new")
     if vocab_size < n: raise ValueError(f"vocab_size={vocab_size} is below the {n} pieces that there are; cut with truncate")
     more, counting = _options_for(tok, kind, options)
+    if barred := [k for k in ("split_digits", "split_by_unicode_script") if more.get(k)]:
+        raise ValueError(f"{barred[0]} is not for extend, which goes on from the merges that there are; make a new one with train_new")
     if kind in ("wordpiece", "wordlevel"): return _learned_again(tok, kind, source, vocab_size, counting | more)
-    counts = pretoken_counts(source, kind, tok.normalizer, _splitting(tok), **counting)
+    counts = pretoken_counts(source, algorithm=kind, normalizer=tok.normalizer, pre_tokenizer=_splitting(tok), **counting)
     rules, at, ended = _rules_beyond(tok, counts, vocab_size, {k: v for k, v in more.items() if k in ("min_frequency", "max_token_length", "tie_break")})
     ids = dict(tok.piece2id)
-    for a, b in rules: ids.setdefault(join_pair(a, b, tok.model.continuing_subword_prefix), len(ids))
+    for a, b in rules: ids.setdefault(join_pair(a, b, prefix=tok.model.continuing_subword_prefix), len(ids))
     model = replace(tok.model, piece2id={p: i for p, i in ids.items() if p in tok.model.piece2id or i >= n}, merges=[*tok.model.merges, *rules])
     history = [*(tok.training.history if tok.training else ()), *at]
-    return _with_model(tok, model, ids, TrainingReport("full" if len(ids) == vocab_size else ended, vocab_size, len(ids), len(counts), int(counts.counts.sum()), history, counts.error))
+    report = TrainingReport("full" if len(ids) == vocab_size else ended, vocab_size, len(ids), len(counts), int(counts.counts.sum()), history, counts.error)
+    warn_if_short(report)
+    told = dict.fromkeys(_told(tok) or (), False) or None # these merges were divided nowhere
+    return _with_model(tok, model, ids, report, source=told)
 
 # %% ../nbs/55_growing.ipynb #6f78cde4
 def _rules_beyond(tok, counts, vocab_size, limits):
     "The merges that are learned after those that a model has, the count of each, and why there are no more."
-    m, bytewise = tok.model, spells_bytes(tok.pre_tokenizer)
+    m, bytewise = tok.model, spells_bytes(tok.pre_tokenizer) and not _marks_bytes(tok)
+    if _marks_bytes(tok): counts = _visible_counts(counts)
     spell, show = (from_visible, to_visible) if bytewise else (lambda p: p, lambda p: p)
-    made = {join_pair(a, b, m.continuing_subword_prefix) for a, b in m.merges}
+    made = {join_pair(a, b, prefix=m.continuing_subword_prefix) for a, b in m.merges}
     added = [t.content for t, _ in tok.added_tokens]
     first = [p for p in sorted(tok.piece2id, key=tok.piece2id.get) if p not in made or p in added]
     if not _in_order(m.merges, first, m.continuing_subword_prefix): raise ValueError("the merges of this tokenizer are not in the order in which they were learned, so learning cannot go on behind them; make a new one with train_new")
     letters = [spell(p) for p in first if len(p) == 1 and not (bytewise and p in added)]
-    specials = [p for p in first if p in added or len(p) > 1 and not _is_marked(m, p)]
+    specials = first if not bytewise else [p for p in first if p in added or len(p) > 1 and not _is_marked(m, p)] # all, so that each keeps its place, even where this corpus lacks it
     marks = dict(continuing_subword_prefix=m.continuing_subword_prefix, end_of_word_suffix=m.end_of_word_suffix)
     known = [(spell(a), spell(b)) for a, b in m.merges]
-    rules = bpe_train(counts, max(vocab_size, len(first) + len(made)), specials, initial_alphabet=letters, limit_alphabet=len(letters), known=known, **marks, **limits)
+    rules = bpe_train(counts, max(vocab_size, len(first) + len(made)), special_tokens=specials, initial_alphabet=letters, limit_alphabet=len(letters), known=known, **marks, **limits)
     out, there = [], {*tok.piece2id}
     for a, b in rules.merges[len(known):]:
         if len(there) == vocab_size: break
         out.append((show(a), show(b)))
-        there.add(join_pair(*out[-1], m.continuing_subword_prefix))
+        there.add(join_pair(*out[-1], prefix=m.continuing_subword_prefix))
     return out, rules.counts[len(known):len(known) + len(out)], rules.ended
+
+def _marks_bytes(tok):
+    "Is this a byte-level BPE whose pieces carry marks of their place, as CLIP's do?"
+    m = tok.model
+    return isinstance(m, BPE) and spells_bytes(tok.pre_tokenizer) and bool(m.end_of_word_suffix or m.continuing_subword_prefix)
+
+def _visible_counts(counts):
+    "Counts of bytes as counts of their visible characters, which can carry marks."
+    return {to_visible(pretoken): n for pretoken, n in counts.to_dict().items()}
 
 def _is_marked(m, piece):
     "Is a piece one character with the marks of its place?"
@@ -161,9 +182,7 @@ _NAMES = ("unk_piece", "continuing_subword_prefix", "end_of_word_suffix", "fuse_
 
 def _kind_of(tok):
     "The algorithm that learns a tokenizer's kind of model."
-    if isinstance(tok.model, BPE) and spells_bytes(tok.pre_tokenizer) and (tok.model.end_of_word_suffix or tok.model.continuing_subword_prefix):
-        raise ValueError("a byte-level BPE whose pieces carry marks of their place is not trained here; train one anew with Tokenizer.train, without end_of_word_suffix and continuing_subword_prefix")
-    for kind, name in ((BPE, "bpe" if spells_bytes(tok.pre_tokenizer) else "char_bpe"), (WordPiece, "wordpiece"), (Unigram, "unigram"), (WordLevel, "wordlevel")):
+    for kind, name in ((BPE, "bpe" if spells_bytes(tok.pre_tokenizer) and not _marks_bytes(tok) else "char_bpe"), (WordPiece, "wordpiece"), (Unigram, "unigram"), (WordLevel, "wordlevel")):
         if isinstance(tok.model, kind): return name
     raise ValueError(f"a {type(tok.model).__name__} model is not trained here; there are recipes for BPE, WordPiece, Unigram and WordLevel")
 
@@ -180,11 +199,13 @@ def _splitting(tok):
     "The pre-tokenizer that words for training are cut with."
     pre = tok.pre_tokenizer
     if isinstance(pre, Metaspace) and not pre.splits: return replace(pre, split=True)
-    return Split("▁", "merged_with_next") if isinstance(pre, WholeText) and tok.normalizer is not None and tok.normalizer.normalize("a b").count("▁") else pre
+    marked = tok.normalizer.normalize("a b") if isinstance(pre, WholeText) and tok.normalizer is not None else ""
+    if "▁" not in marked: return pre
+    return Split("▁", "merged_with_previous" if marked.endswith("▁") else "merged_with_next")
 
 def _learned_again(tok, kind, source, vocab_size, options):
     "The result of a longer run, if it begins with the pieces that there are."
-    new = train_new(tok, source, vocab_size, **({"objective": "score"} if kind == "wordpiece" else {}) | options)
+    new = train_new(tok, source, vocab_size=vocab_size, **({"objective": "score"} if kind == "wordpiece" else {}) | options)
     old, found = (sorted(t.model.piece2id, key=t.model.piece2id.get) for t in (tok, new))
     if found[:len(old)] == old: return new
     if kind == "wordpiece": raise ValueError(f"this corpus and these options lead to other pieces than there are ({found[:len(old)][-1]!r} instead of {old[-1]!r} as the last); pass what the tokenizer was trained with, or make a new one with train_new")
@@ -197,8 +218,10 @@ def _learned_again(tok, kind, source, vocab_size, options):
 def train_new(
     tok:"_Tok", # A `Tokenizer`
     source, # A corpus, or counts, as for `train`
+    *,
     vocab_size:int|None=None, # Number of pieces, special tokens included; None: as many as there are
     special_tokens:Iterable=(), # More special tokens, behind those that there are
+    allowed_special:str|Collection[str]|None=None, # Special tokens found in texts where a call does not say; None: as the tokenizer has it
     **options, # Those of `train`, such as `min_frequency` or `progress`; options of the model stay if they are not given
 )->"_Tok": # A new one
     "A tokenizer like another, with a vocabulary for other text."
@@ -210,8 +233,10 @@ def train_new(
     specials = [*old, *(t for t in extra if t.content not in {o.content for o in old})]
     unk = getattr(tok.model, "unk_piece", None)
     if kind == "wordpiece": more.setdefault("objective", "frequency")
-    new = train(type(tok), source, kind, vocab_size or len(tok.piece2id), specials, tok.normalizer, _splitting(tok), unk, **more, **counting)
-    return _with_model(tok, new.model, new.piece2id, new.training, new.added_tokens)
+    if _marks_bytes(tok): return _trained_marked(tok, source, vocab_size or len(tok.piece2id), specials, more, counting, allowed_special)
+    found = "all" if allowed_special is None else allowed_special
+    new = train(type(tok), source, algorithm=kind, vocab_size=vocab_size or len(tok.piece2id), special_tokens=specials, normalizer=tok.normalizer, pre_tokenizer=_splitting(tok), unk_piece=unk, allowed_special=found, **more, **counting)
+    return _with_model(tok, new.model, new.piece2id, new.training, new.added_tokens, allowed_special, _told(new))
 
 # %% ../nbs/55_growing.ipynb #20ca84ec
 def _in_parts(tok):
@@ -225,4 +250,23 @@ def _pruned(tok, vocab_size, source, options):
     m = tok.model
     if vocab_size > len(tok.piece2id): raise ValueError(f"vocab_size={vocab_size} is above the {len(tok.piece2id)} pieces that there are, and a Unigram vocabulary cannot grow; make a new one with train_new")
     apart = {*tok.added_contents, m.unk_piece, *m.user_defined, *m.control}
-    return train_new(tok, source, vocab_size, start={p: m.scores[i] for p, i in m.piece2id.items() if p not in apart}, **options)
+    return train_new(tok, source, vocab_size=vocab_size, start={p: m.scores[i] for p, i in m.piece2id.items() if p not in apart}, **options)
+
+# %% ../nbs/55_growing.ipynb #f5becba1
+def _trained_marked(tok, source, vocab_size, specials, options, counting, allowed_special):
+    "A tokenizer of CLIP's kind, with merges learned anew."
+    m, odd = tok.model, {"initial_alphabet", "limit_alphabet"} & set(options)
+    if odd: raise ValueError(f"{min(odd)}= has no meaning for pieces of bytes with marks, which begin with all bytes; leave it out")
+    counts = pretoken_counts(source, algorithm="char_bpe", normalizer=tok.normalizer, pre_tokenizer=_splitting(tok), **{k: v for k, v in counting.items() if k != "checkpoint"})
+    prefixes, suffixes = ([""] + [mark] * bool(mark) for mark in (m.continuing_subword_prefix, m.end_of_word_suffix))
+    forms = [f"{prefix}{c}{suffix}" for suffix in suffixes for prefix in prefixes for c in CHAR2BYTE]
+    first = [*dict.fromkeys([*(t.content for t in specials), *forms])]
+    if vocab_size < len(first): raise ValueError(f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, special tokens and the bytes in all their forms; pass vocab_size>={len(first)}")
+    limits = {k: v for k, v in options.items() if k in ("min_frequency", "max_token_length", "tie_break", "progress")}
+    marks = dict(continuing_subword_prefix=m.continuing_subword_prefix, end_of_word_suffix=m.end_of_word_suffix)
+    rules = bpe_train(_visible_counts(counts), vocab_size, special_tokens=first, initial_alphabet=list(CHAR2BYTE), **marks, **limits)
+    ids = {piece: i for i, piece in enumerate(dict.fromkeys([*first, *rules.pieces]))}
+    model = replace(m, piece2id=ids, merges=rules.merges)
+    report = TrainingReport(rules.ended, vocab_size, len(ids), len(counts), int(counts.counts.sum()), list(rules.counts), counts.error)
+    warn_if_short(report, stacklevel=4)
+    return _with_model(tok, model, ids, report, tuple((t, ids[t.content]) for t in specials), allowed_special)

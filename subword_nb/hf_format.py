@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import decoders
 from .bpe_encode import BPE, RankRules, Rules
 from .decoders import decoder_from_dict
-from .encoding import Padding, Truncation
+from .encoding import Padding, TokenizerConfig, Truncation
 from .hf_models import model_from_dict, model_to_dict
-from .limits import check_json, check_limit, current, read_bytes
-from .pretokenizers import PreTokenizer, byte_level, pretokenizer_from_dict
+from .limits import check_json, check_limit, current, read_bytes, warn_ignored
+from .pretokenizers import PreTokenizer, byte_level, pretokenizer_from_dict, spells_bytes
 from .processors import Processor, processor_from_dict
 from .text import CHAR2BYTE, decode_text
 from .vocab import AddedToken, check_vocabulary
@@ -39,7 +39,9 @@ class Parts(NamedTuple):
     normalizer: "Normalizer|None" = None # What is done to the text before it is split; None: nothing
     truncation: Truncation|None = None # How long a text may become; None: as long as it is
     padding: Padding|None = None # What texts are filled up to; None: they are not
-    source: Any = None # What a file of another kind says besides, so that the same kind can be written again
+    config: TokenizerConfig|None = None # What a tokenizer_config.json beside the file says about calls and decoded text; None: there was none
+    source: Any = None # What a file of another kind says besides, so that the same kind can be written again; after training, a dict of what a `.model` file says of it
+    allowed_special: Any = None # Special tokens found in texts: "all", or a set of them; None: as the library has it that the file comes from
 
 # %% ../nbs/57_hf_format.ipynb #7727ebfd
 def number_added(
@@ -77,7 +79,9 @@ def parts_to_dict(
     _check_numbers(parts)
     flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
     tokens = [{"id": int(i), "content": t.content, **{k: getattr(t, k) for k in flags}} for t, i in parts.added_tokens]
-    model = model_to_dict(parts.model, [t.content for t, _ in parts.added_tokens])
+    model = model_to_dict(parts.model, added_tokens=[t.content for t, _ in parts.added_tokens])
+    if parts.allowed_special not in (None, "all"):
+        model[_OWN_KEY] = {"allowed_special": sorted(parts.allowed_special)}
     as_dict = lambda part: None if part is None else part.to_dict()
     return {"version": "1.0", "truncation": as_dict(parts.truncation), "padding": as_dict(parts.padding), "added_tokens": tokens, "normalizer": as_dict(parts.normalizer), "pre_tokenizer": parts.pre_tokenizer.to_dict(),
         "post_processor": as_dict(parts.post_processor), "decoder": as_dict(parts.decoder), "model": model}
@@ -146,6 +150,7 @@ def _places(value, path=""):
 # %% ../nbs/57_hf_format.ipynb #26553cec
 def read_json(
     path:str|os.PathLike, # A file with JSON in it
+    *,
     parse_float=float, # What makes numbers of decimals
 )->Any: # What it says: a dict, a list, a text, a number, or None
     "Read JSON; a fault is reported with file and place."
@@ -186,24 +191,26 @@ def _refuse_doubts(found, path):
 # %% ../nbs/57_hf_format.ipynb #198a89b0
 _TOKEN = {"id": int, "content": str, **dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), bool)}
 
-def _read_token(d, path):
+def _read_token(d, path, ignored):
     "One added token and its declared id; None instead of a token that has no character."
     if not isinstance(d, dict): raise ValueError(f"{path} is {str(d)[:60]!r}; expected an object with id and content")
     for name, value in d.items():
-        if name not in _TOKEN: raise ValueError(f"{path}.{name} is not an option of an added token; its options are: {', '.join(_TOKEN)}")
+        if name not in _TOKEN:
+            ignored.append(f"{path}.{name}")
+            continue
         if type(value) is not _TOKEN[name]: raise ValueError(f"{path}.{name} is {str(value)[:60]!r}; expected {_TOKEN[name].__name__}")
     if lacking := [name for name in _TOKEN if name not in d]: raise ValueError(f"{path}.{lacking[0]} is missing; the file may be damaged")
     if not 0 <= d["id"] < 2**32: raise ValueError(f"{path}.id is {d['id']}; ids are integers from 0 to {2**32 - 1}")
-    return AddedToken(**{k: v for k, v in d.items() if k != "id"}) if d["content"] else None, d["id"]
+    return AddedToken(**{k: d[k] for k in _TOKEN if k != "id"}) if d["content"] else None, d["id"]
 
 # %% ../nbs/57_hf_format.ipynb #c75a8aaf
-def _read_tokens(tokens, path="added_tokens"):
+def _read_tokens(tokens, ignored, path="added_tokens"):
     "Added tokens and their declared ids, as two lists."
     if not isinstance(tokens, list): raise ValueError(f"{path} is a {type(tokens).__name__}; expected a list")
     check_limit("added_tokens", len(tokens), f"{path} has {len(tokens):,} entries")
     out, first = [], {}
     for k, d in enumerate(tokens):
-        token, i = _read_token(d, f"{path}[{k}]")
+        token, i = _read_token(d, f"{path}[{k}]", ignored)
         if token is None: continue
         j, other = first.setdefault(token.content, (k, token))
         if (token.normalized, token.special) != (other.normalized, other.special):
@@ -217,6 +224,23 @@ def _check_ids(piece2id, path):
     top = max(piece2id.values(), default=0)
     if top > 16 * len(piece2id) + 2**20:
         raise ValueError(f"{path}[{max(piece2id, key=piece2id.get)!r}] is {top}, and there are {len(piece2id)} pieces; number them closer, from 0")
+
+# %% ../nbs/57_hf_format.ipynb #a27ff4c2
+_OWN_KEY = "subword_nb" # Under `model`, where other libraries pass over it
+
+def _read_own_key(model, contents):
+    "What stands under `model` without this library's key, and which special tokens that key lets texts spell."
+    if not isinstance(model, Mapping) or _OWN_KEY not in model:
+        return model, None
+    said, path = model[_OWN_KEY], f"model.{_OWN_KEY}"
+    if not isinstance(said, Mapping) or set(said) != {"allowed_special"}:
+        raise ValueError(f"{path} is {str(said)[:60]!r}; expected an object with allowed_special, and nothing else")
+    allowed = said["allowed_special"]
+    if not isinstance(allowed, list) or not all(isinstance(content, str) for content in allowed):
+        raise ValueError(f"{path}.allowed_special is {str(allowed)[:60]!r}; expected a list of added tokens")
+    if unknown := sorted(set(allowed) - contents):
+        raise ValueError(f"{path}.allowed_special holds {unknown[0]!r}, which is not among added_tokens; take it out of the list")
+    return {name: value for name, value in model.items() if name != _OWN_KEY}, frozenset(allowed)
 
 # %% ../nbs/57_hf_format.ipynb #2caaf089
 _PARTS = ("version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
@@ -236,11 +260,11 @@ def _check_parts(d):
         if depth > _DEEPEST: raise ValueError(f"{name} is nested too deeply, {depth} levels; a tokenizer.json has at most {_DEEPEST}")
 
 # %% ../nbs/57_hf_format.ipynb #4a8d548f
-def _normalizer(d, allow_code):
+def _normalizer(d, allow_code, ignored):
     "The normalizer of a file."
     if d is None: return None
     from subword_nb.normalizers import normalizer_from_dict
-    return normalizer_from_dict(d, allow_code=allow_code)
+    return normalizer_from_dict(d, allow_code=allow_code, ignored=ignored)
 
 # %% ../nbs/57_hf_format.ipynb #6d840566
 def check_parts(
@@ -257,6 +281,10 @@ def check_parts(
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         affix = getattr(m, name, None) or ""
         if len(affix) > limits.affix_chars: check_limit("affix_chars", len(affix), f"{name} has {len(affix):,} characters")
+    if getattr(m, "byte_fallback", False):
+        affixes = [getattr(m, name, None) or "" for name in ("continuing_subword_prefix", "end_of_word_suffix")]
+        n = 4 + sum(len(affix.encode("utf-8", "surrogatepass")) for affix in affixes)
+        check_limit("growth", n, f"byte_fallback spells an unknown character, its prefix and its suffix with {n:,} tokens")
     for n in (getattr(parts.padding, "strategy", 0), getattr(parts.padding, "pad_to_multiple_of", 0) or 0):
         if n != "longest": check_limit("padding", n, f"padding asks for {n:,} tokens")
     if (cut := parts.truncation) and cut.stride:
@@ -267,16 +295,23 @@ def check_parts(
 # %% ../nbs/57_hf_format.ipynb #8e173362
 def parts_from_dict(
     d:Mapping, # The content of a tokenizer.json
+    *,
     allow_code:bool=False, # Import the functions that a file names; only for files that you trust
+    ignored:list|None=None, # Takes the paths of keys that no component has; None: a warning names them
 )->Parts: # The parts of the tokenizer
     "Read what a tokenizer.json says; what cannot be honoured is refused with its path."
     _check_parts(d)
-    tokens, declared = _read_tokens(d.get("added_tokens", []))
-    model = model_from_dict(d["model"], added_tokens=[t.content for t in tokens])
+    found = [] if ignored is None else ignored
+    tokens, declared = _read_tokens(d.get("added_tokens", []), found)
+    described, allowed_special = _read_own_key(d["model"], {t.content for t in tokens})
+    model = model_from_dict(described, added_tokens=[t.content for t in tokens], ignored=found)
     _check_ids(model.piece2id, "model.vocab")
-    added, pre = _agreed(tokens, declared, model.piece2id), pretokenizer_from_dict(d.get("pre_tokenizer"), allow_code=allow_code)
-    parts = pre, decoder_from_dict(d.get("decoder")), added, processor_from_dict(d.get("post_processor")), _normalizer(d.get("normalizer"), allow_code)
-    return check_parts(Parts(model, *parts, Truncation.from_dict(d.get("truncation")), Padding.from_dict(d.get("padding"))))
+    parts = Parts(model, pretokenizer_from_dict(d.get("pre_tokenizer"), allow_code=allow_code, ignored=found),
+        decoder_from_dict(d.get("decoder"), ignored=found), _agreed(tokens, declared, model.piece2id),
+        processor_from_dict(d.get("post_processor"), ignored=found), _normalizer(d.get("normalizer"), allow_code, found),
+        Truncation.from_dict(d.get("truncation"), ignored=found), Padding.from_dict(d.get("padding"), ignored=found), allowed_special=allowed_special)
+    if ignored is None: warn_ignored(found, "tokenizer.json")
+    return check_parts(parts)
 
 # %% ../nbs/57_hf_format.ipynb #c334d2a7
 def _decimal(text):
@@ -286,18 +321,21 @@ def _decimal(text):
 
 def read_hf(
     path:str|os.PathLike, # A tokenizer.json
+    *,
     allow_code:bool=False, # Import the functions that a file names; only for files that you trust
 )->Parts: # The parts of the tokenizer
     "Read a tokenizer.json; its scores as the Hugging Face library reads them."
-    d = read_json(path, _decimal)
-    try: return parts_from_dict(d, allow_code)
+    d, ignored = read_json(path, parse_float=_decimal), []
+    try: parts = parts_from_dict(d, allow_code=allow_code, ignored=ignored)
     except ValueError as e: raise ValueError(f"{path}: {e}") from None
     except RecursionError: raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
+    warn_ignored(ignored, path)
+    return parts
 
 # %% ../nbs/57_hf_format.ipynb #636f64e0
 def _read_merges_txt(path):
     "Merge rules from lines of two pieces with a space between them."
-    merges, lines = [], decode_text(read_bytes(path), source=str(path)).split("\n")
+    merges, lines = [], decode_text(read_bytes(path, lines="merges"), source=str(path)).split("\n")
     usual = lines[lines[0].startswith("#version"):len(lines) - (lines[-1] == "")]
     if usual and set(map(str.count, usual, repeat(" "))) == {1} and not any(map(str.endswith, usual, repeat("\r"))): return Rules(usual)
     for n, line in enumerate(lines, 1):
@@ -312,18 +350,21 @@ def _read_merges_txt(path):
 def read_gpt2_files(
     vocab:str|os.PathLike, # vocab.json or encoder.json: piece → id
     merges:str|os.PathLike, # merges.txt or vocab.bpe: a rule a line
+    *,
     special_tokens:Iterable[str]=("<|endoftext|>",), # Special if they are in the vocabulary
-    pre_tokenizer:PreTokenizer|str="gpt2", # How text is split: a pattern's name, a pattern or a component
+    pre_tokenizer:PreTokenizer|str="gpt2", # How text is split: a pattern's name, a pattern or a component; spelling bytes is added where it does not do that
 )->Parts: # The parts of the tokenizer
     "Read a byte-level BPE tokenizer from two files of any name."
-    piece2id, rules = check_vocabulary(read_json(vocab), str(vocab)), _read_merges_txt(merges)
+    piece2id, rules = check_vocabulary(read_json(vocab), where=str(vocab)), _read_merges_txt(merges)
     if lacking := [c for c in CHAR2BYTE if c not in piece2id]:
         raise ValueError(f"{vocab} has no piece for {len(lacking)} of the 256 bytes, such as {lacking[0]!r}, so it is not a byte-level vocabulary; pass another file")
     if all(f"{c}</w>" in piece2id for c in CHAR2BYTE):
         raise ValueError(f"{vocab} marks the end of words by </w>, as CLIP's does, whose text is lower-cased and split by rules that stand in neither file; open its tokenizer.json")
     try: model = BPE(piece2id, rules)
     except ValueError as e: raise ValueError(f"{merges}: {e}") from None
-    return Parts(model, byte_level(pre_tokenizer), decoders.ByteLevel(), tuple((AddedToken(t), piece2id[t]) for t in special_tokens if t in piece2id))
+    if isinstance(pre_tokenizer, str) or not spells_bytes(pre_tokenizer):
+        pre_tokenizer = byte_level(pre_tokenizer)
+    return Parts(model, pre_tokenizer, decoders.ByteLevel(), tuple((AddedToken(t), piece2id[t]) for t in special_tokens if t in piece2id))
 
 # %% ../nbs/57_hf_format.ipynb #c2d16c0a
 def read_gpt2(

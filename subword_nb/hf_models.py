@@ -12,6 +12,7 @@ from typing import Any
 
 from .bpe import join_pair
 from .bpe_encode import BPE, Rules
+from .limits import warn_ignored
 from .text import CHAR2BYTE
 from .vocab import check_vocabulary
 
@@ -50,6 +51,7 @@ def _write_wordlevel(m):
 def hidden_pieces(
     piece2id:Mapping, # piece → id
     scores:list, # Natural-log probability of each piece, by id
+    *,
     of:Iterable[str]=(), # Which pieces may be hidden
 )->set: # Those that are less probable than any six of the other pieces in a row
     "Pieces that no best split uses."
@@ -63,7 +65,7 @@ def _write_unigram(m, added):
     way = "; save it in a format that has a place for it, or train without"
     if m.unk_penalty != 10: raise ValueError(f"unk_penalty={m.unk_penalty} cannot be written to tokenizer.json, where it is always 10{way}")
     if m.unk_piece is not None and not m.fuse_unk: raise ValueError(f"fuse_unk=False cannot be written to tokenizer.json for a Unigram model{way}")
-    if lost := [p for p in (*m.user_defined, *m.control) if p not in {*added, *hidden_pieces(m.piece2id, m.scores, BYTE_PIECES)}]:
+    if lost := [p for p in (*m.user_defined, *m.control) if p not in {*added, *hidden_pieces(m.piece2id, m.scores, of=BYTE_PIECES)}]:
         raise ValueError(f"{lost[0]!r} is a user-defined or control piece, which tokenizer.json can only hold as an added token; add it to the added tokens{way}")
     if sorted(m.piece2id.values()) != list(range(len(m.piece2id))): raise ValueError("a Unigram model in tokenizer.json is a list, so its ids must be 0, 1, 2, …; this one's ids have gaps")
     pieces = sorted(m.piece2id, key=m.piece2id.get)
@@ -73,10 +75,11 @@ def _write_unigram(m, added):
 # %% ../nbs/56_hf_models.ipynb #15456875
 def model_to_dict(
     model, # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
+    *,
     added_tokens:Iterable[str]=(), # Spellings that are cut out of the text before the model sees it
 )->dict: # What stands under `model` in tokenizer.json
     "Describe a model as a file does."
-    check_vocabulary(getattr(model, "piece2id", {}), "piece2id")
+    check_vocabulary(getattr(model, "piece2id", {}), where="piece2id")
     if isinstance(model, BPE): return _write_bpe(model)
     from subword_nb.unigram_encode import Unigram
     from subword_nb.wordlevel import WordLevel
@@ -101,15 +104,17 @@ def _kind_of(d):
     return "WordPiece" if set(_NEEDED["WordPiece"]) <= set(d) else "WordLevel" if "unk_token" in d else "Unigram" if isinstance(d.get("vocab"), list) else None
 
 # %% ../nbs/56_hf_models.ipynb #b4a802a7
-def _check_model(d, path):
-    "Refuse another model, an option that it has not, an option of the wrong type, and one that is lacking."
+def _check_model(d, path, ignored):
+    "Refuse another model, an option of the wrong type, and one that is lacking; what is no option is ignored."
     if not isinstance(d, Mapping): raise ValueError(f"{path} is a {type(d).__name__}; expected an object with a vocab")
     kind = _kind_of(d)
     if not isinstance(kind, str) or kind not in _NEEDED: raise ValueError(f"{path}.type is {kind!r}; this version reads {', '.join(_NEEDED)} models")
     known = _NEEDED[kind] | _MAY.get(kind, {})
     for name, value in d.items():
         if name == "type": continue
-        if name not in known: raise ValueError(f"{path}.{name} is not an option of {kind}; its options are: {', '.join(known)}")
+        if name not in known:
+            ignored.append(f"{path}.{name}")
+            continue
         if type(value) not in known[name]:
             raise ValueError(f"{path}.{name} is {str(value)[:60]!r}; expected {' or '.join(_CALLED.get(k, k.__name__) for k in known[name])}")
     if lacking := [name for name in _NEEDED[kind] if name not in d]: raise ValueError(f"{path}.{lacking[0]} is missing; the file may be damaged")
@@ -142,14 +147,14 @@ def _usual_merges(merges):
 def _lacking_merge(rules, vocab, prefix, path):
     "Name the first rule that needs a piece which is not there."
     for i, (a, b) in rules:
-        for piece in (a, b, join_pair(a, b, prefix)):
+        for piece in (a, b, join_pair(a, b, prefix=prefix)):
             if piece not in vocab: return ValueError(f"{path}[{i}], {a!r} {b!r}, needs the piece {piece!r}, which is not in the vocabulary; add the piece or remove the rule")
     return None
 
 # %% ../nbs/56_hf_models.ipynb #74bdd402
 def _read_bpe(d, path):
     "The BPE model that a file describes."
-    vocab, pairs, dropout = check_vocabulary(d["vocab"], f"{path}.vocab"), _usual_merges(d["merges"]), d.get("dropout")
+    vocab, pairs, dropout = check_vocabulary(d["vocab"], where=f"{path}.vocab"), _usual_merges(d["merges"]), d.get("dropout")
     if pairs is None: pairs = [pair for _, pair in _read_merges(d["merges"], f"{path}.merges")]
     if dropout is not None and not 0 <= dropout <= 1: raise ValueError(f"{path}.dropout is {dropout}; expected a probability, 0 to 1, or null")
     options = {k: d.get(k) or "" for k in ("continuing_subword_prefix", "end_of_word_suffix")}
@@ -162,14 +167,14 @@ def _piece_or_none(piece, vocab): return piece if piece in vocab else None
 def _read_wordpiece(d, path):
     "The WordPiece model that a file describes."
     from subword_nb.wordpiece_encode import WordPiece
-    vocab, most = check_vocabulary(d["vocab"], f"{path}.vocab"), d["max_input_chars_per_word"]
+    vocab, most = check_vocabulary(d["vocab"], where=f"{path}.vocab"), d["max_input_chars_per_word"]
     if not 1 <= most < 2**64: raise ValueError(f"{path}.max_input_chars_per_word is {most}; expected a whole number from 1 to {2**64 - 1}")
     return WordPiece(vocab, _piece_or_none(d["unk_token"], vocab), d["continuing_subword_prefix"], most)
 
 def _read_wordlevel(d, path):
     "The WordLevel model that a file describes."
     from subword_nb.wordlevel import WordLevel
-    vocab = check_vocabulary(d["vocab"], f"{path}.vocab")
+    vocab = check_vocabulary(d["vocab"], where=f"{path}.vocab")
     return WordLevel(vocab, _piece_or_none(d["unk_token"], vocab))
 
 # %% ../nbs/56_hf_models.ipynb #d50fef4b
@@ -190,19 +195,23 @@ def _read_unigram(d, path, added):
     (pieces, scores), unk_id, spells = _scored(d["vocab"], f"{path}.vocab"), d.get("unk_id"), d.get("byte_fallback", False)
     if unk_id is not None and not 0 <= unk_id < len(pieces): raise ValueError(f"{path}.unk_id is {unk_id}; the vocabulary has {len(pieces)} pieces, numbered from 0")
     piece2id = {p: i for i, p in enumerate(pieces)}
-    never = hidden_pieces(piece2id, scores, BYTE_PIECES) if spells else set()
-    filled = hidden_pieces(piece2id, scores, added)
+    never = hidden_pieces(piece2id, scores, of=BYTE_PIECES) if spells else set()
+    filled = hidden_pieces(piece2id, scores, of=added)
     if {c for p in pieces for c in p} <= {p for p in pieces if len(p) == 1 and p not in filled}: never |= filled # else they lower the score of the unknown
     return Unigram(piece2id, scores, None if unk_id is None else pieces[unk_id], spells, control=tuple(sorted(never, key=piece2id.get)))
 
 # %% ../nbs/56_hf_models.ipynb #134f84ae
 def model_from_dict(
     d:Mapping, # What stands under `model` in tokenizer.json
+    *,
     path:str="model", # Where that was, for errors
     added_tokens:Iterable[str]=(), # Spellings that are cut out of the text before; a Unigram model never matches those that are hidden
+    ignored:list|None=None, # Takes the paths of keys that the model does not have; None: a warning names them
 )->Any: # `BPE`, `WordPiece`, `Unigram` or `WordLevel`, whose room is imported only now
     "The model that a file describes."
-    kind = _check_model(d, path)
+    found = [] if ignored is None else ignored
+    kind = _check_model(d, path, found)
+    if ignored is None: warn_ignored(found, path)
     try:
         if kind == "Unigram": return _read_unigram(d, path, list(added_tokens))
         return {"BPE": _read_bpe, "WordPiece": _read_wordpiece, "WordLevel": _read_wordlevel}[kind](d, path)

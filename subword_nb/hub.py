@@ -51,6 +51,7 @@ def _check_names(repo, revision):
 # %% ../nbs/67_hub.ipynb #e99dddf9
 def hub_folder(
     repo:str, # "org/name"
+    *,
     revision:str|None=None, # A branch, a tag or a commit; None: the main branch
     cache_dir:str|os.PathLike|None=None, # Where fetched files are kept; None: where huggingface_hub keeps them (HF_HOME, HF_HUB_CACHE)
     local_files_only:bool|None=None, # True: only what the cache holds; False: ask the hub; None: as HF_HUB_OFFLINE says

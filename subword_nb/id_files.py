@@ -178,6 +178,7 @@ class Journal:
     def __init__(self,
         layout:Layout, # Of what is written
         header:dict, # All that the result depends on, ready for JSON
+        *,
         resume:bool=True, # Go on from what an earlier one says; False: start anew
     ):
         self.folder = layout.folder
@@ -187,6 +188,7 @@ class Journal:
 
     def add(self,
         entry:Mark|dict, # How far it is
+        *,
         writer:IdWriter|None=None, # Files that it needs no longer are removed
     ):
         "Write a line, and wait until it is on the disk."
@@ -326,7 +328,7 @@ def _make_room(layout):
 # %% ../nbs/83_id_files.ipynb #55cc402c
 def load_encoded(
     path:str|Path, # What `encode_files` wrote
-)->Ragged|list[Ragged]: # Ids and bounds, mapped into memory where the format allows; for a folder a list, an entry for each shard
+)->Ragged|list[Ragged]: # Documents, with `.ids` and `.bounds`, mapped into memory where the format allows; for a folder a list, an entry for each shard
     "Open encoded files."
     path = Path(path)
     beside = path / "index.json" if path.is_dir() else path.with_name(f"{path.name}.json")
@@ -355,7 +357,9 @@ def _open(path, format, dtype):
 def _columns(path, format, dtype):
     "The ids and bounds of one file, unchecked."
     import numpy as np
-    if format in ("arrow", "parquet"): return read_lists(path, format, dtype)
+    if format in ("arrow", "parquet"):
+        found = read_lists(path, format, dtype)
+        return found.ids, found.bounds
     bounds = np.load(path.with_name(f"{path.name}.bounds.npy"), mmap_mode="r")
     if format == "npy": return np.load(path, mmap_mode="r"), bounds
     return np.memmap(path, np.dtype(dtype).newbyteorder("<"), "r") if path.stat().st_size else np.zeros(0, dtype), bounds

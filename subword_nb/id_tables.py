@@ -57,7 +57,7 @@ def read_lists(
     path:Path, # What `write_lists` wrote
     format:str, # "arrow" or "parquet"
     dtype:str, # What ids are if there are none, such as "uint16"
-)->Ragged: # Ids and bounds
+)->Ragged: # Documents, with `.ids` and `.bounds`
     "The ids and bounds in a column of lists."
     import numpy as np
     pa = need_pyarrow()

@@ -35,6 +35,7 @@ def _ir():
 def intrinsic(
     recipe:Callable, # (builder, addresses or values) → the instruction's result; arrays arrive as the address of their element
     result:str, # Name of Numba's type of the result: "uint64", "void"
+    *,
     bytes_read:int=0, # How many bytes are read from the address on
 )->Callable: # A decorator for the plain Python function
     "Declare an operation with the plain Python function it stands for."
@@ -75,7 +76,7 @@ def _load64(builder, address):
     word.align = 1
     return word
 
-@intrinsic(_load64, "uint64", 8)
+@intrinsic(_load64, "uint64", bytes_read=8)
 def load64(
     a:np.ndarray, # (n,) uint8
     i:int, # Place of the first of eight bytes
@@ -140,7 +141,7 @@ def _mask(answers):
     "Answers as the bits of a word, the first one lowest."
     return np.uint64(sum(1 << j for j, yes in enumerate(answers) if yes))
 
-@intrinsic(_equal, "uint64", 64)
+@intrinsic(_equal, "uint64", bytes_read=64)
 def mask_equal(
     a:np.ndarray, # (n,) uint8
     i:int, # Place of the first of 64 bytes
@@ -149,7 +150,7 @@ def mask_equal(
     "Where a byte stands among sixty-four."
     return _mask(a[int(i):int(i) + 64] == c)
 
-@intrinsic(_within, "uint64", 64)
+@intrinsic(_within, "uint64", bytes_read=64)
 def mask_within(
     a:np.ndarray, # (n,) uint8
     i:int, # Place of the first of 64 bytes
@@ -161,7 +162,7 @@ def mask_within(
     return _mask((part >= low) & (part <= high))
 
 # %% ../nbs/15_machine.ipynb #63834721
-@intrinsic(_letters, "uint64", 64)
+@intrinsic(_letters, "uint64", bytes_read=64)
 def mask_letters(
     a:np.ndarray, # (n,) uint8
     i:int, # Place of the first of 64 bytes
@@ -174,7 +175,7 @@ def _high(builder, address):
     bytes_, kind = _vector(builder, address)
     return builder.bitcast(builder.icmp_signed("<", bytes_, _ir().Constant(kind, [0] * 64)), _ir().IntType(64))
 
-@intrinsic(_high, "uint64", 64)
+@intrinsic(_high, "uint64", bytes_read=64)
 def mask_high(
     a:np.ndarray, # (n,) uint8
     i:int, # Place of the first of 64 bytes
@@ -319,6 +320,7 @@ class Scanner(NamedTuple):
 def scan_spans(
     scanner:Scanner, # A scanner
     text:bytes, # UTF-8, with or without separators
+    *,
     block:int=1<<16, # How many bytes are scanned at once; one that brings nothing is doubled
 )->list[bytes]: # Its spans
     "The spans of a text, scanned block by block."
@@ -337,6 +339,7 @@ class Sink:
     "Ids written so far: `out[:state[0]]`, with the places of `state[1]` separators in `ends`."
     def __init__(self,
         room:int, # How many ids are expected
+        *,
         documents:int=1, # How many documents come, if `marks` are not used
         frame:int=0, # How many ids are left free between texts
         out:np.ndarray|None=None, # Where to write as long as there is room, uint32
@@ -347,6 +350,7 @@ class Sink:
         self.marks, self.frame, self.told, self.taken = [], frame, 0, 0 # What each separator stands for: the id of a token, or -1 between texts; how many were expected, and taken
 
     def grow(self,
+        *,
         ids:int=0, # So many more are needed
     ):
         "Make room for half as many ids again."

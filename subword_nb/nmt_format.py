@@ -58,7 +58,7 @@ def read_codes(
     path:str|os.PathLike, # A file of codes, as learn-bpe or fastBPE writes it
 )->Codes: # Rules and version
     "Read merge rules, one a line."
-    text = decode_text(read_bytes(path), source=str(path))
+    text = decode_text(read_bytes(path, lines="merges"), source=str(path))
     if text.startswith("\ufeff"): raise ValueError(f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of a symbol; save the file without it")
     lines = text.rstrip("\r\n ").split("\n")
     version = _version(lines.pop(0).strip("\r "), path) if text.startswith("#version:") else None
@@ -78,6 +78,7 @@ def looks_like_codes(
 def nmt_merge_ref(
     symbols:Iterable[str], # What to start from
     ranks:Mapping, # pair → rank
+    *,
     dropout:float=0, # Probability of passing over a pair in a round
     rng=None, # Where chance comes from, a `random.Random`; needed if there is dropout
 )->list[str]: # The symbols that are left
@@ -122,6 +123,7 @@ def split_rare(
     pieces:Iterable[str], # The pieces of one word, without marks
     undone:Mapping, # symbol → the pair that makes it
     vocabulary:Iterable[str], # What may be written: pieces with the separator, and without it at the end of a word
+    *,
     separator:str="@@", # Marks a piece that does not end its word
 )->list[str]: # Pieces, each in the vocabulary or impossible to split
     "Undo merges until every piece is in the vocabulary."
@@ -165,25 +167,31 @@ class NmtBPE:
     vocabulary: frozenset|None = None # What may be written; other pieces are split again
     unk_piece: str|None = "<unk>" # Stands for a piece without an id; None: such a piece is an error
     drops_merges = True # `encode` and `tokens` take dropout
+    spells_unknown = True # The tokens of unknown pieces carry their text, as apply-bpe writes it
     def __post_init__(self): _prepare(self)
     def __repr__(self): return f"NmtBPE({len(self.piece2id):,} pieces, {len(self.merges):,} merges)"
 
     def encode(self,
         pretoken:str, # One word
+        *,
         dropout:float|None=None, # Probability of passing over a pair
         rng:random.Random|None=None, # Where chance comes from
+        seed:int|None=None, # Instead of it: the same draw each time
     )->list[int]: # Ids
         "The ids of one word."
-        return [_known(self, marked)[0] for _, marked in _marked(self, pretoken, dropout, rng) if marked]
+        return [_known(self, marked)[0] for _, marked in _marked(self, pretoken, dropout, rng, seed) if marked]
 
     def tokens(self,
         pretoken:str, # One word
+        *,
         dropout:float|None=None, # Probability of passing over a pair
         rng:random.Random|None=None, # Where chance comes from
+        seed:int|None=None, # Instead of it: the same draw each time
     )->list[Token]: # In order, with their places in the word
         "The tokens of one word."
-        found = _marked(self, pretoken, dropout, rng)
-        return [Token(id, piece, end - len(p), end) for (p, m), end in zip(found, accumulate(len(p) for p, _ in found)) if m for id, piece in [_known(self, m)]]
+        found = _marked(self, pretoken, dropout, rng, seed)
+        ends = accumulate(len(p) for p, _ in found)
+        return [Token(_known(self, m)[0], m, end - len(p), end) for (p, m), end in zip(found, ends) if m]
 
 # %% ../nbs/65_nmt_format.ipynb #a0444941
 def _prepare(model):
@@ -205,24 +213,26 @@ def _prepare(model):
 def segment_word(
     model, # Rules and options, an `NmtBPE`
     word:str, # One word
+    *,
     dropout:float|None=None, # Probability of passing over a pair
     rng:random.Random|None=None, # Where chance comes from
+    seed:int|None=None, # Instead of it: the same draw each time
 )->list[str]: # Pieces without marks; joined, they are the word
     "Take one word apart."
     if dropout and not 0 <= dropout <= 1: raise ValueError(f"dropout={dropout} is not a probability; pass a number from 0 to 1")
-    out, rng = [], rng or (random.Random() if dropout else None)
+    out, rng = [], rng or (random.Random(seed) if dropout else None)
     for part in isolate(word, model.glossaries) if word else []:
         if len(part) == 1 or model._kept and model._kept.match(part): out.append(part); continue
         symbols = [*part, _END] if model.version == (0, 1) else [*part[:-1], part[-1] + _END]
-        symbols = nmt_merge_ref(symbols, model._ranks, dropout, rng) if dropout else nmt_merge(symbols, model._ranks)
+        symbols = nmt_merge_ref(symbols, model._ranks, dropout=dropout, rng=rng) if dropout else nmt_merge(symbols, model._ranks)
         symbols = symbols[:-1] if symbols[-1] == _END else [*symbols[:-1], symbols[-1].removesuffix(_END)]
-        out += split_rare(symbols, model._undone, model.vocabulary, model.separator) if model.vocabulary else symbols
+        out += split_rare(symbols, model._undone, model.vocabulary, separator=model.separator) if model.vocabulary else symbols
     return out
 
-def _marked(model, word, dropout, rng):
+def _marked(model, word, dropout, rng, seed=None):
     "The pieces of a word without and with the separator."
     if not isinstance(word, str): raise ValueError(f"the word is a {type(word).__name__}; pass a str")
-    pieces = segment_word(model, word, dropout, rng)
+    pieces = segment_word(model, word, dropout=dropout, rng=rng, seed=seed)
     return [*zip(pieces, [p + model.separator for p in pieces[:-1]] + pieces[-1:])] # of version 0.1 and a vocabulary the last may be empty; it has no id
 
 def _known(model, marked):
@@ -235,6 +245,7 @@ def _known(model, marked):
 def segment(
     model:NmtBPE, # Rules and options
     text:str, # One line, or several
+    *,
     dropout:float|None=None, # Probability of passing over a pair
     seed:int|None=None, # Makes dropout repeatable
 )->str: # The same lines, pieces with spaces between them
@@ -255,6 +266,7 @@ class NmtDecoder(decoders.Decoder):
     def _decode(self, pieces, errors): return [text for text, _ in _Glue(self.separator).push([(p, True) for p in pieces])]
 
     def stages(self,
+        *,
         errors:str="replace", # Not needed: pieces are text
     )->list: # One stage for a stream
         "What decodes piece by piece."
@@ -278,7 +290,7 @@ def read_counts(
     path:str|os.PathLike, # A dict.txt of fairseq, or what get-vocab writes
 )->dict[str,int]: # piece → count, in the order of the file
     "Read lines of a piece and a count."
-    counts, text = {}, decode_text(read_bytes(path), source=str(path))
+    counts, text = {}, decode_text(read_bytes(path, lines="pieces"), source=str(path))
     if text.startswith("\ufeff"): raise ValueError(f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of a piece; save the file without it")
     for n, line in enumerate(text.rstrip("\r\n").split("\n"), 1):
         row = line.strip("\r ").split(" ")
@@ -302,6 +314,7 @@ def _pieces_of_codes(codes, separator):
 # %% ../nbs/65_nmt_format.ipynb #48f97e3d
 def read_nmt(
     codes:str|os.PathLike, # A file of codes
+    *,
     vocabulary:str|os.PathLike|Mapping|None=None, # Pieces and counts, as get-vocab writes them: only these are written
     threshold:int|None=None, # Leave out pieces of the vocabulary that are rarer
     glossaries:Iterable[str]=(), # Regular expressions for what is never taken apart
@@ -328,6 +341,7 @@ def _check_rules(merges):
 
 def nmt_from_bpe(
     parts:Parts, # A tokenizer with a `BPE` model that marks the end of words by </w>
+    *,
     separator:str="@@", # Marks a piece that does not end its word
 )->Parts: # The same ids for the same words; how text becomes words is not carried over
     "A character-level BPE tokenizer as subword-nmt's."
@@ -378,20 +392,22 @@ def nmt_notes(
 def write_codes(
     parts:Parts, # A tokenizer that `read_nmt` gave, or one with `BPE` and </w>
     path:str|os.PathLike, # Where the codes shall be
+    *,
     separator:str="@@", # What apply-bpe will be told to mark pieces with
 )->Path: # The path
     "Write merge rules for apply-bpe, atomically; `nmt_notes` says what they do not carry."
-    m = parts.model if isinstance(parts.model, NmtBPE) else nmt_from_bpe(parts, separator).model
+    m = parts.model if isinstance(parts.model, NmtBPE) else nmt_from_bpe(parts, separator=separator).model
     if not m.merges: raise ValueError("there is no merge rule, and apply-bpe refuses a file without any; train with a larger vocab_size, or save as tokenizer.json")
     return write_atomically(path, "".join([f"#version: {m.version[0]}.{m.version[1]}\n", *(f"{a} {b}\n" for a, b in m.merges)]).encode("utf-8"))
 
 def write_dictionary(
     parts:Parts, # As for `write_codes`
     path:str|os.PathLike, # Where the dict.txt shall be
+    *,
     separator:str="@@", # As for `write_codes`
 )->Path: # The path
     "Write fairseq's dict.txt, atomically, if the ids are those that fairseq gives."
-    m = parts.model if isinstance(parts.model, NmtBPE) else nmt_from_bpe(parts, separator).model
+    m = parts.model if isinstance(parts.model, NmtBPE) else nmt_from_bpe(parts, separator=separator).model
     pieces = sorted(m.piece2id, key=m.piece2id.__getitem__)
     if (*pieces[:4],) != SPECIAL or [*map(m.piece2id.get, pieces)] != [*range(len(pieces))]:
         raise ValueError(f"fairseq gives {', '.join(SPECIAL)} the ids 0 to 3 and the lines of a dict.txt the ids from 4, and this vocabulary has others; train with these special_tokens, in this order")

@@ -33,6 +33,7 @@ def _inert(version=unicodedata.unidata_version):
 # %% ../nbs/05_normal_forms.ipynb #e18d3b78
 def nfd_ref(
     text:str, # Any text
+    *,
     form="NFD", # "NFD", or "NFKD" to decompose compatible characters too
 )->str: # The text decomposed, marks in canonical order
     "Decompose each character, then swap neighbouring marks until their classes do not fall."
@@ -67,6 +68,7 @@ def _check_text(text):
 
 def normal_form(
     text:str, # Any text
+    *,
     form="NFC", # "NFC", "NFD", "NFKC" or "NFKD"
 )->str: # The text in that form, as HF tokenizers gives it
     "Normalize as Unicode 9.0 does, in time proportional to the text."
@@ -124,14 +126,15 @@ _RUN = re.compile("[\x00-\x7f]?[^\x00-\x7f]+")
 
 def normal_form_changes(
     text:str, # Any text
+    *,
     form:str="NFC", # "NFC", "NFD", "NFKC" or "NFKD"
 )->list[tuple[str,int]]: # The characters of the text in that form, each with its change
     "Normalize, and say of every character which ones it replaces."
-    if normal_form(text, form) == text: return list(zip(text, repeat(0)))
+    if normal_form(text, form=form) == text: return list(zip(text, repeat(0)))
     out, at = [], 0
     for run in _RUN.finditer(text):
         out += zip(text[at:run.start()], repeat(0))
-        out += zip(run[0], repeat(0)) if normal_form(run[0], form) == run[0] else _changes(run[0], form)
+        out += zip(run[0], repeat(0)) if normal_form(run[0], form=form) == run[0] else _changes(run[0], form)
         at = run.end()
     return out + list(zip(text[at:], repeat(0)))
 
@@ -175,7 +178,7 @@ def strip_marks(
     text:str, # Any text
 )->str: # Decomposed, without nonspacing marks
     "Decompose, then drop what was an accent or looks like one to Unicode."
-    return "".join(c for c in normal_form(text, "NFD") if not is_nonspacing(c))
+    return "".join(c for c in normal_form(text, form="NFD") if not is_nonspacing(c))
 
 # %% ../nbs/05_normal_forms.ipynb #1d7b177c
 _LOWER = {chr(c): chr(c + step) for a, b, step in (
@@ -226,6 +229,7 @@ def lower_each(
 # %% ../nbs/05_normal_forms.ipynb #74f2a3b0
 def bert_normalize_ref(
     text:str, # Any text
+    *,
     clean:bool=True, # `clean_text`
     chinese:bool=True, # `handle_chinese_chars`
     strip:bool=True, # `strip_accents`
@@ -242,17 +246,18 @@ class _MarksMove(Exception):
     "A mark that stays has a combining class: its place depends on its neighbours."
 
 @cache
-def _bert_table(*options):
+def _bert_table(clean, chinese, strip, lower):
     "The table for some setting of the four steps."
     def become(ch):
-        out = bert_normalize_ref(ch, *options)
-        if options[2] and any(map(unicodedata.combining, out)): raise _MarksMove(out)
+        out = bert_normalize_ref(ch, clean=clean, chinese=chinese, strip=strip, lower=lower)
+        if strip and any(map(unicodedata.combining, out)): raise _MarksMove(out)
         return out
     return CharTable(become)
 
 # %% ../nbs/05_normal_forms.ipynb #a5427c3d
 def bert_normalize(
     text:str, # Any text
+    *,
     clean:bool=True, # `clean_text`
     chinese:bool=True, # `handle_chinese_chars`
     strip:bool=True, # `strip_accents`
@@ -260,11 +265,12 @@ def bert_normalize(
 )->str: # The text as BERT's tokenizer reads it
     "BERT's four steps in one pass over the text."
     try: return _bert_table(clean, chinese, strip, lower).translate(text)
-    except _MarksMove: return bert_normalize_ref(text, clean, chinese, strip, lower)
+    except _MarksMove: return bert_normalize_ref(text, clean=clean, chinese=chinese, strip=strip, lower=lower)
 
 # %% ../nbs/05_normal_forms.ipynb #fb95cf77
 def bert_pieces(
     text:str, # Any text
+    *,
     clean:bool=True, # `clean_text`
     chinese:bool=True, # `handle_chinese_chars`
     strip:bool=True, # `strip_accents`
@@ -275,7 +281,7 @@ def bert_pieces(
     except _MarksMove: pass
     first = _bert_table(clean, chinese, False, False).pieces(text)
     source, at, out = [i for i, piece in enumerate(first) for _ in piece], -1, [""] * len(text)
-    for ch, change in normal_form_changes("".join(first), "NFD"):
+    for ch, change in normal_form_changes("".join(first), form="NFD"):
         at += change == 0
         if not is_nonspacing(ch): out[source[at]] += lower_char(ch) if lower else ch
     return out

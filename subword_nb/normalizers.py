@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['Normalizer', 'NFC', 'NFD', 'NFKC', 'NFKD', 'Lowercase', 'StripAccents', 'Nmt', 'ByteLevel', 'BertNormalizer', 'Strip',
-           'Prepend', 'Replace', 'Precompiled', 'Callable', 'Sequence', 'normalizer', 'normalizer_from_dict', 'nfd_ref',
-           'normal_form', 'clean_text', 'space_chinese', 'strip_marks', 'lower_each', 'bert_normalize_ref',
-           'bert_normalize']
+           'Prepend', 'Replace', 'Precompiled', 'Callable', 'normalize_word', 'Sequence', 'normalizer',
+           'normalizer_from_dict', 'nfd_ref', 'normal_form', 'clean_text', 'space_chinese', 'strip_marks', 'lower_each',
+           'bert_normalize_ref', 'bert_normalize']
 
 # %% ../nbs/10_normalizers.ipynb #e1025764
 import base64
@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from .alignment import Aligned, align_by_difference, as_aligned, function_at, path_of, replace_places, spread
 from .charsmap import Charsmap, keeps_ascii
-from .limits import SMALL, check_growth, check_limit
+from .forks import cached_property
+from .limits import SMALL, WORD_SMALL, check_growth, check_limit, warn_ignored
+from .nesting import Nested
 from .normal_forms import LOWER, UNMARKED, CharTable, bert_normalize, bert_pieces, drop_marks, lower_each, normal_form, normal_form_changes
 from .normal_forms import bert_normalize_ref as bert_normalize_ref, clean_text as clean_text, nfd_ref as nfd_ref, space_chinese as space_chinese, strip_marks as strip_marks
 from .patterns import PATTERNS, compile_pattern
@@ -71,9 +73,9 @@ def _check_text(component, *names):
 # %% ../nbs/10_normalizers.ipynb #5095591e
 class _Form(Normalizer):
     "A normal form, named as its class is."
-    def _normalize(self, text): return normal_form(text, type(self).__name__)
+    def _normalize(self, text): return normal_form(text, form=type(self).__name__)
     def _align(self, x):
-        changes = normal_form_changes(x.text, type(self).__name__)
+        changes = normal_form_changes(x.text, form=type(self).__name__)
         return x.transform(changes) if any(n for _, n in changes) or [c for c, _ in changes] != [*x.text] else x
 
 @dataclass(frozen=True)
@@ -136,10 +138,12 @@ class BertNormalizer(Normalizer):
     def __post_init__(self): _check_flags(self)
 
     @property
-    def _steps(self): return self.clean_text, self.handle_chinese_chars, self.lowercase if self.strip_accents is None else self.strip_accents, self.lowercase
+    def _steps(self):
+        strip = self.lowercase if self.strip_accents is None else self.strip_accents
+        return {"clean": self.clean_text, "chinese": self.handle_chinese_chars, "strip": strip, "lower": self.lowercase}
 
-    def _normalize(self, text): return bert_normalize(text, *self._steps)
-    def _align(self, x): return spread(x, bert_pieces(x.text, *self._steps))
+    def _normalize(self, text): return bert_normalize(text, **self._steps)
+    def _align(self, x): return spread(x, bert_pieces(x.text, **self._steps))
 
 # %% ../nbs/10_normalizers.ipynb #3c20e2f6
 _SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000" # Unicode's White_Space
@@ -171,8 +175,16 @@ class Prepend(Normalizer):
 
     def __post_init__(self): _check_text(self, "prepend")
     splits_at_space = property(lambda self: not self.prepend)
-    def _normalize(self, text): return self.prepend + text if text else text
-    def _align(self, x): return spread(x, [self.prepend + x.text[0], *x.text[1:]]) if x.text else x
+    def _check(self, text): check_growth(len(text), len(text) + len(self.prepend), f"Prepend({self.prepend[:20]!r}…)")
+    def _normalize(self, text):
+        if not text: return text
+        if len(self.prepend) > 1: self._check(text)
+        return self.prepend + text
+
+    def _align(self, x):
+        if not x.text: return x
+        if len(self.prepend) > 1: self._check(x.text)
+        return spread(x, [self.prepend + x.text[0], *x.text[1:]])
 
 # %% ../nbs/10_normalizers.ipynb #89fbeb8e
 @dataclass(frozen=True)
@@ -191,7 +203,7 @@ class Replace(Normalizer):
         if self.regex: self._compiled()
 
     def to_dict(self): return {"type": "Replace", "pattern": {"Regex" if self.regex else "String": self.pattern}, "content": self.content}
-    def _compiled(self): return compile_pattern(f"(?:{self.pattern})" if self.pattern in PATTERNS else self.pattern, "oniguruma")
+    def _compiled(self): return compile_pattern(f"(?:{self.pattern})" if self.pattern in PATTERNS else self.pattern, dialect="oniguruma")
     def _places(self, text):
         if not text: return []
         return self._compiled().spans(text) if self.regex else [m.span() for m in re.finditer(re.escape(self.pattern), text)]
@@ -265,6 +277,17 @@ class Callable(Normalizer):
     def _align(self, x): return self._call(x) if self._exact else align_by_difference(x, self._call(x.text))
 
 # %% ../nbs/10_normalizers.ipynb #b14f1581
+def normalize_word(
+    norm:Normalizer, # A normalizer
+    word:str, # A part of a text, worked on alone
+    *,
+    what:str="a normalizer", # What the error names
+)->str: # The normalized part
+    "Normalize one of the words of a text; a word that grows too much is refused, since there may be many."
+    text = norm.normalize(word)
+    if len(text) > WORD_SMALL: check_growth(len(word), len(text), what, free=WORD_SMALL)
+    return text
+
 def _in_turn(steps, x, size):
     "Functions one after the other."
     first = size(x)
@@ -274,29 +297,32 @@ def _in_turn(steps, x, size):
     return x
 
 # %% ../nbs/10_normalizers.ipynb #9b584167
-@dataclass(frozen=True)
-class Sequence(Normalizer):
+@dataclass(frozen=True, eq=False, repr=False)
+class Sequence(Nested, Normalizer):
     "Normalizers one after the other."
-    normalizers:tuple|list=() # The steps, in order
+    normalizers:tuple|list=() # The steps, in order; a Sequence among them stands for its own steps
 
     def __post_init__(self):
         if not isinstance(self.normalizers, (list, tuple)): raise ValueError(f"normalizers={self.normalizers!r}; pass a list of normalizers such as [NFC()]")
         object.__setattr__(self, "normalizers", tuple(self.normalizers))
         for n in self.normalizers:
             if not isinstance(n, Normalizer): raise ValueError(f"normalizers holds {n!r}; pass normalizers such as NFC()")
+        self._work_out_steps()
 
-    def to_dict(self): return {"type": "Sequence", "normalizers": [n.to_dict() for n in self.normalizers]}
+    def _normalize(self, text): return _in_turn([n.normalize for n in self.steps], text, len)
+    def _align(self, x): return _in_turn([n.align for n in self.steps], x, lambda x: len(x.text))
 
-    def _normalize(self, text): return _in_turn([n.normalize for n in self.normalizers], text, len)
-    def _align(self, x): return _in_turn([n.align for n in self.normalizers], x, lambda x: len(x.text))
+    splits_at_space = cached_property(lambda self: _all_split_at_space(self.steps)) # True if every step splits there, or looks at single characters only
+    _keeps_space = cached_property(lambda self: all(n._keeps_space for n in self.steps))
 
-    @property
-    def splits_at_space(self):
-        "Does every step split there, or look at single characters only?"
-        kept = [all(n._keeps_space for n in self.normalizers[:i]) for i in range(len(self.normalizers))]
-        return all(n.splits_at_space and (intact or isinstance(n, _Table)) for n, intact in zip(self.normalizers, kept))
-
-    _keeps_space = property(lambda self: all(n._keeps_space for n in self.normalizers))
+def _all_split_at_space(steps):
+    "May a text be cut before a space, although each step sees what the ones before it have made?"
+    is_intact = True
+    for n in steps:
+        if not n.splits_at_space or not is_intact and not isinstance(n, _Table):
+            return False
+        is_intact = is_intact and n._keeps_space
+    return True
 
 # %% ../nbs/10_normalizers.ipynb #9f7e1898
 _KINDS = {k.__name__: k for k in (BertNormalizer, Strip, StripAccents, NFC, NFD, NFKC, NFKD, Sequence, Lowercase, Nmt, Precompiled, Replace, Prepend, ByteLevel, Callable)}
@@ -351,12 +377,12 @@ def _read_pattern(value, path):
 _READERS = {"pattern": _read_pattern, "content": _read_text, "prepend": _read_text, "function": _read_text, "precompiled_charsmap": _read_blob}
 
 # %% ../nbs/10_normalizers.ipynb #7ccb9c53
-def _read_options(d, kind, path, allow_code):
+def _read_options(d, kind, path, allow_code, ignored):
     "The options of one normalizer, checked."
-    options, needs = {k: v for k, v in d.items() if k != "type"}, _REQUIRED.get(kind, ())
+    needs = _REQUIRED.get(kind, ())
     known = (*needs, *["strip_accents"] * (kind == "BertNormalizer"))
-    for name in options:
-        if name not in known: raise ValueError(f"{path}.{name}: {kind} has no such option; known: {', '.join(known) or 'none'}")
+    options = {k: v for k, v in d.items() if k in known}
+    ignored += [f"{path}.{k}" for k in d if k != "type" and k not in known]
     for name in needs:
         if name not in options: raise ValueError(f"{path}.{name}: {kind} needs this option")
     if kind != "Sequence": return {_RENAMED.get(k, k): _READERS.get(k, _read_flag)(v, f"{path}.{k}") for k, v in options.items()}
@@ -364,18 +390,22 @@ def _read_options(d, kind, path, allow_code):
     if isinstance(steps, list): check_limit("components", len(steps), f"{path}.normalizers has {len(steps):,} steps")
     if not isinstance(steps, list) or None in steps: raise ValueError(f"{path}.normalizers: expected a list of objects, got {str(steps)[:60]}")
     if path.count(".normalizers[") > _DEEPEST: raise ValueError(f"{path[:60]}…: Sequences lie deeper than {_DEEPEST} in each other; write the steps as one list")
-    return {"normalizers": [normalizer_from_dict(x, f"{path}.normalizers[{i}]", allow_code) for i, x in enumerate(steps)]}
+    return {"normalizers": [normalizer_from_dict(x, path=f"{path}.normalizers[{i}]", allow_code=allow_code, ignored=ignored) for i, x in enumerate(steps)]}
 
 # %% ../nbs/10_normalizers.ipynb #bbfa7e18
 def normalizer_from_dict(
     d:dict|None, # The value of "normalizer" in tokenizer.json
+    *,
     path:str="normalizer", # Where it stands in the file: it opens error messages
     allow_code:bool=False, # May the file name Python functions, which are then imported?
+    ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
 )->Normalizer|None: # The same normalizer as an object; None if there is none
     "Read a normalizer from tokenizer.json's form."
     if d is None: return None
     kind = _kind_of(d, path)
-    options = _read_options(d, kind, path, allow_code)
+    found = [] if ignored is None else ignored
+    options = _read_options(d, kind, path, allow_code, found)
+    if ignored is None: warn_ignored(found, path)
     if kind == "Callable" and not allow_code:
         raise ValueError(f"{path}.function: the file wants to import and run {options['function']!r}; if you trust it, pass allow_code=True")
     try: return _KINDS[kind](**options)

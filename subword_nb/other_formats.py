@@ -11,6 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 
 from . import decoders, processors
@@ -38,7 +39,7 @@ def looks_cased(
 # %% ../nbs/60_other_formats.ipynb #fe661cf8
 def _pieces_of_lines(path):
     "piece → line number, from the lines of a file."
-    piece2id, text = {}, decode_text(read_bytes(path), source=str(path))
+    piece2id, text = {}, decode_text(read_bytes(path, lines="pieces"), source=str(path))
     if text.startswith("\ufeff"): raise ValueError(f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of the first piece; save the file without it")
     for i, line in enumerate(text.split("\n")):
         piece = line.removesuffix("\r")
@@ -50,6 +51,7 @@ def _pieces_of_lines(path):
 # %% ../nbs/60_other_formats.ipynb #4726d02f
 def read_vocab_txt(
     path:str|os.PathLike, # A file with one piece a line
+    *,
     lowercase:bool|None=None, # True: uncased; False: cased; None: what the pieces look like, see `looks_cased`
     strip_accents:bool|None=None, # Take accents off; None: if lower-casing
     handle_chinese_chars:bool=True, # Put spaces around Chinese characters
@@ -124,7 +126,7 @@ def _minbpe_split(pattern, name):
     if source in PATTERNS: return byte_level(source)
     try: split = Split(source, "removed", True, "oniguruma" if same_in_both(source) else "rust")
     except ValueError as e: raise ValueError(f"{name}, line 2: {e}") from None
-    if _may_match_nothing(compile_pattern(source, split.dialect)): raise ValueError(f"{name}, line 2: {pattern[:60]!r} can match nothing, and what is found behind an empty match differs; write + for *, or leave out the part that may be empty")
+    if _may_match_nothing(compile_pattern(source, dialect=split.dialect)): raise ValueError(f"{name}, line 2: {pattern[:60]!r} can match nothing, and what is found behind an empty match differs; write + for *, or leave out the part that may be empty")
     return Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
 
 # %% ../nbs/60_other_formats.ipynb #805f616f
@@ -148,6 +150,10 @@ def _minbpe_pieces(lines, first, name):
     return pieces, merges
 
 # %% ../nbs/60_other_formats.ipynb #7aa4af34
+def _highest_id(taken):
+    "The highest id that a special token may have behind so many pieces."
+    return 16 * taken + 2**20
+
 def _minbpe_special(lines, taken, name):
     "Special tokens and their ids."
     special = {}
@@ -157,7 +163,7 @@ def _minbpe_special(lines, taken, name):
         content, i = row[0], int(row[1])
         if content in special: raise ValueError(f"{name}, line {n}: the special token {content!r} has come before; keep one of the lines")
         if i < taken or i in special.values(): raise ValueError(f"{name}, line {n}: the id {i} of {content!r} is taken; ids from {taken} are free")
-        if i > 16 * taken + 2**20: raise ValueError(f"{name}, line {n}: the id {i} of {content!r} is far beyond the {taken} pieces; number it closer")
+        if i > _highest_id(taken): raise ValueError(f"{name}, line {n}: the id {i} of {content!r} is far beyond the {taken} pieces; number it closer")
         if before := [t for t in special if content.startswith(t)]:
             raise ValueError(f"{name}, line {n}: minbpe never finds {content!r} where both are allowed, because {before[0]!r} stands before it; put the longer one first")
         special[content] = i
@@ -168,7 +174,7 @@ def read_minbpe(
     path:str|os.PathLike, # A .model of minbpe
 )->Parts: # The parts of the tokenizer
     "Read a byte-level BPE tokenizer from minbpe's file."
-    lines = [line.strip() for line in decode_text(read_bytes(path), source=str(path)).split("\n")]
+    lines = [line.strip() for line in decode_text(read_bytes(path, lines="merges"), source=str(path)).split("\n")]
     if lines[0] != "minbpe v1": raise ValueError(f"{path}, line 1: {lines[0][:60]!r}; expected 'minbpe v1', with which minbpe's files begin")
     if len(lines) < 3 or not re.fullmatch("[0-9]{1,9}", lines[2]): raise ValueError(f"{path}, line 3: {''.join(lines[2:3])[:60]!r}; expected the number of special tokens")
     n, rules = int(lines[2]), lines[3:-1] if not lines[-1] else lines[3:]
@@ -213,9 +219,9 @@ def _pattern_of(parts):
     if (split.behavior, split.invert) not in (("isolated", False), ("removed", True)): raise ValueError(f"minbpe takes the matches of its pattern as pre-tokens, and this is {split!r}{way}")
     if split.pattern in PATTERNS: return PATTERNS[split.pattern]
     source = "".join({"$": r"\Z", r"\z": r"\Z"}.get(t[0], t[0]) for t in _PART.finditer(split.pattern))
-    if "\n" in source or "\r" in source or compile_pattern(_minbpe_pattern(source, "the pattern"), "rust").parts != compile_pattern(split.pattern, split.dialect).parts:
+    if "\n" in source or "\r" in source or compile_pattern(_minbpe_pattern(source, "the pattern"), dialect="rust").parts != compile_pattern(split.pattern, dialect=split.dialect).parts:
         raise ValueError(f"the pattern {split.pattern[:60]!r} cannot be written in a line that minbpe reads alike{way}")
-    if _may_match_nothing(compile_pattern(split.pattern, split.dialect)): raise ValueError(f"the pattern {split.pattern[:60]!r} can match nothing, and minbpe goes on from there in another way{way}")
+    if _may_match_nothing(compile_pattern(split.pattern, dialect=split.dialect)): raise ValueError(f"the pattern {split.pattern[:60]!r} can match nothing, and minbpe goes on from there in another way{way}")
     if split.behavior == "isolated": source = f"{source}|(?:(?!{source})[\\s\\S])+" # what the pattern leaves is a pre-token, too
     return source if source == source.strip() else f"(?:{source})"
 
@@ -227,16 +233,27 @@ def _minbpe_ids(parts, renumber):
     if odd := [p for p in m.piece2id if p not in ids and p not in added]: raise ValueError(f"the piece {odd[0]!r} is made by no merge, and minbpe has only those; save it as tokenizer.json")
     if len(ids) < 256 + len(m.merges) or (odd := [t for t in added if t in ids]): raise ValueError(f"two pieces are spelled alike{', ' + repr(odd[0]) if len(ids) == 256 + len(m.merges) else ''}; save it as tokenizer.json")
     if odd := [t for t in added if t.split() != [t]]: raise ValueError(f"the special token {odd[0]!r} holds white space, where minbpe ends it; save it as tokenizer.json")
-    if renumber: return ids, {t: len(ids) + k for k, t in enumerate(sorted(added, key=added.get))}
+    if renumber: return ids, _free_ids(added, len(ids))
     for p, i in ids.items():
         if m.piece2id.get(p) != i: raise ValueError(f"minbpe gives the piece {p!r} the id {i}, and here it is {m.piece2id.get(p)}; pass renumber=True to have the same pieces with minbpe's ids, or save it as tokenizer.json")
     if odd := [t for t, i in added.items() if i < len(ids)]: raise ValueError(f"the special token {odd[0]!r} has the id {added[odd[0]]} of another piece")
     return ids, added
 
+def _free_ids(added, taken):
+    "Ids of special tokens: their own where no piece has them, else the next ones that are free."
+    owner = {}
+    for content, i in added.items():
+        if taken <= i <= _highest_id(taken): owner.setdefault(i, content)
+    ids, free = {content: i for i, content in owner.items()}, (i for i in count(taken) if i not in owner)
+    for content in sorted(added, key=added.get):
+        if content not in ids: ids[content] = next(free)
+    return {content: ids[content] for content in added}
+
 # %% ../nbs/60_other_formats.ipynb #58a28416
 def write_minbpe(
     parts:Parts, # The parts of a byte-level BPE tokenizer
     path:str|os.PathLike, # Where the .model shall be
+    *,
     renumber:bool=False, # Give bytes, merges and special tokens minbpe's ids; False refuses where they are others
 )->Path: # The path
     "Write minbpe's file, atomically: bytes have the ids 0 to 255, then come the merges, then the special tokens."
@@ -282,6 +299,7 @@ def gpt2_files(
 def write_gpt2(
     parts:Parts, # The parts of a byte-level BPE tokenizer
     folder:str|os.PathLike, # Where the two files shall be; it is made if it is not there
+    *,
     names:tuple[str,str]=GPT2_NAMES[0], # What they shall be called
 )->Path: # The folder
     "Write vocab.json and merges.txt; the split pattern and the special tokens are arguments of `read_gpt2_files`."
@@ -289,7 +307,7 @@ def write_gpt2(
     if not spells_bytes(parts.pre_tokenizer): raise ValueError(f"vocab.json and merges.txt hold pieces of bytes, which {parts.pre_tokenizer!r} does not make; save it as tokenizer.json")
     m, folder = parts.model, Path(folder)
     ids = {**m.piece2id, **{t.content: i for t, i in parts.added_tokens}}
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     vocab, merges = json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False), "".join(["#version: 0.2\n", *(f"{a} {b}\n" for a, b in m.merges)])
     write_together({folder / names[0]: vocab.encode("utf-8"), folder / names[1]: merges.encode("utf-8")})
     return folder

@@ -63,7 +63,7 @@ def _property_escape(s, negated, at, in_class):
     m = s.match(r"\{(\^?)([^{}]+)\}|()([A-Z])")
     if not m: raise s.error(r"\p needs a property name in braces", at)
     if s.named_sets.add(m[2] or m[4]) or len(s.named_sets) > 100: raise s.error("more than 100 properties are named", at)
-    try: ranges = property_set(m[2] or m[4], s.onig, in_class)
+    try: ranges = property_set(m[2] or m[4], onig=s.onig, in_class=in_class)
     except ValueError as e: raise s.error(str(e), at) from None
     return tuple(complement_ranges(ranges)) if negated != bool(m[1]) else ranges
 
@@ -84,7 +84,7 @@ def _escaped(s, in_class=False):
     "The code point or the set that an escape stands for; None when it stands for a position."
     at, c = s.pos - 1, s.take()
     if c in "pP" and c and not (s.onig and s.peek() != "{"): return _property_escape(s, c == "P", at, in_class)
-    sets = {"s": lambda: code_point_ranges("White_Space"), "d": lambda: code_point_ranges("Nd"), "h": lambda: named_set("xdigit"), "w": lambda: word_set(s.onig, in_class)}
+    sets = {"s": lambda: code_point_ranges("White_Space"), "d": lambda: code_point_ranges("Nd"), "h": lambda: named_set("xdigit"), "w": lambda: word_set(onig=s.onig, in_class=in_class)}
     if c.lower() in sets:
         ranges = tuple(sets[c.lower()]())
         return tuple(complement_ranges(ranges)) if c.isupper() else ranges
@@ -226,7 +226,7 @@ def _escape(s):
     if got is not None: return s.put(got if s.onig else _folded(s, got))
     c = s.src[s.pos - 1:s.pos] if s.pos > at + 1 else ""
     if c in ("b", "B"):
-        w = word_set(s.onig)
+        w = word_set(onig=s.onig)
         sides = ("(?<!", "(?=", "(?<=", "(?!") if c == "b" else ("(?<!", "(?!", "(?<=", "(?=")
         s.put("(?:", sides[0], w, ")", sides[1], w, ")|", sides[2], w, ")", sides[3], w, "))", atom=False)
     elif c in ("A", "z"): s.put({"A": r"\A", "z": r"\Z"}[c], atom=False)
@@ -331,6 +331,7 @@ def _read(pattern, dialect):
 # %% ../nbs/08_pattern_syntax.ipynb #1797a964
 def read_pattern(
     pattern:str, # A regular expression
+    *,
     dialect:str="rust", # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
 )->tuple[tuple,frozenset[str]]: # Parts (strings of plain syntax, and sets as tuples of code point ranges); special needs
     "Read a pattern as its dialect means it."

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from . import jit
 from .bpe_encode import BPE
 from .engine import Compiled
-from .normalizers import Prepend, Replace, Sequence as Normalizers
+from .normalizers import Prepend, Replace, Sequence as Normalizers, normalize_word
 from .pretokenizers import BertPreTokenizer, Metaspace, Split, Whitespace, WhitespaceSplit, WholeText
 from .sentencepiece_models import SentencePieceBPE
 from .sentencepiece_text import SentencePieceNormalizer
@@ -45,8 +45,9 @@ def _bytes_plan(c):
 def _word_ids(c, norm):
     "span → ids: all stages, on a span that does not open a text."
     def ask(span):
-        text = norm.normalize(span.decode()) if norm else span.decode()
-        return [i for raw in c.pre.raw_pretokens(text, False) for i in c.model.encode(c.pre.piece_of(raw))]
+        text = span.decode()
+        if norm: text = normalize_word(norm, text)
+        return [i for raw in c.pre.raw_pretokens(text, first=False) for i in c.model.encode(c.pre.piece_of(raw))]
     return ask
 
 def _words_plan(c):
@@ -54,7 +55,7 @@ def _words_plan(c):
     from subword_nb.word_scanners import bert_scanner, safe_scanner, split_scanner
     if c.has_late and c.norm is not None: return None
     scanner, (pre, _) = None, cutting_part(c.pre)
-    if isinstance(pre, BertPreTokenizer): scanner = bert_scanner(c.norm, "".join(c.model.piece2id) if isinstance(c.model, WordPiece) and c.model.unk_piece is not None else None)
+    if isinstance(pre, BertPreTokenizer): scanner = bert_scanner(norm=c.norm, known="".join(c.model.piece2id) if isinstance(c.model, WordPiece) and c.model.unk_piece is not None else None)
     elif isinstance(pre, (Whitespace, WhitespaceSplit)) and c.norm is None: scanner = split_scanner("whitespace" if isinstance(pre, Whitespace) else "whitespace_split")
     elif isinstance(pre, Split) and c.norm is None and (scanner := match_scanner(pre)): return Plan(scanner, None, lambda span: c.model.encode(span.decode()), name=f"{scanner.name}, words")
     if scanner is None and c.path.spans == "words" and c.path.later == c.norm and not c.asks_first and not isinstance(c.pre, (Metaspace, WholeText)) and not puts_before(c.pre): scanner = safe_scanner()
@@ -71,8 +72,8 @@ def _marked_plan(c):
     "The plan of a BPE tokenizer that writes spaces as ▁, or None."
     if not isinstance(c.model, (BPE, SentencePieceBPE)) or c.has_late and c.norm is not None or (opening := _mark_before(c)) is None: return None
     if not _stand_alone(c.model, isinstance(c.pre, Metaspace) and c.pre.splits): return None
-    spell = Metaspace("▁", "never", c.pre.splits) if isinstance(c.pre, Metaspace) else c.pre
-    ask = lambda span: [i for raw in spell.raw_pretokens(span.decode().replace(" ", "▁"), False) for i in c.model.encode(spell.piece_of(raw))]
+    spell = Metaspace("▁", "never", split=c.pre.splits) if isinstance(c.pre, Metaspace) else c.pre
+    ask = lambda span: [i for raw in spell.raw_pretokens(span.decode().replace(" ", "▁"), first=False) for i in c.model.encode(spell.piece_of(raw))]
     return Plan(_marked_scanner(c.model), _kernel_of(c.model, c.pre, "▁"), ask, opening, name="spaces, words")
 
 def _stand_alone(model, cut):
@@ -129,7 +130,7 @@ def _mark_before(c):
         plain = not n.charsmap and n.escape_whitespaces and not n.remove_extra_whitespaces and not n.treat_whitespace_as_suffix and isinstance(pre, WholeText)
         return (always if n.add_dummy_prefix else lambda part, first: b"") if plain else None
     if isinstance(pre, Metaspace) and n is None and pre.replacement == "▁": return partial(_mark_unless, pre.prepend_scheme)
-    steps = n.normalizers if isinstance(n, Normalizers) else (n,)
+    steps = n.steps if isinstance(n, Normalizers) else (n,)
     if not isinstance(pre, WholeText) or c.path.spans != "words" or steps[-1] != Replace(" ", "▁"): return None
     return {(): lambda part, first: b"", (Prepend("▁"),): always}.get(tuple(steps[:-1]))
 
@@ -143,7 +144,7 @@ def _unigram_plan(c):
     from subword_nb.unigram_misses import UnigramMisses
     if not isinstance(c.model, Unigram) or c.has_late and c.norm is not None: return None
     for before, norm in divided(c.norm, c.asks_first):
-        try: misses = UnigramMisses(c.model, norm, c.pre)
+        try: misses = UnigramMisses(c.model, normalizer=norm, pre=c.pre)
         except ValueError: continue # words do not stand alone
         spans, scanner, ask = misses.spans, misses.scanner, _whole_ids(c, norm) if isinstance(norm, SentencePieceNormalizer) else _word_ids(c, without_opening(norm))
         if spans.settles: scanner = scanner._replace(fresh=None) # the sum goes on to the end of a text
@@ -181,5 +182,5 @@ def plan_of(
 def _kernel_of(model, pre, space=None):
     "The kernel that finds the ids of new spans, or None."
     from subword_nb.bpe_misses import bpe_misses
-    try: return bpe_misses(model, pre, space).solve
+    try: return bpe_misses(model, pre, space=space).solve
     except ValueError: return None

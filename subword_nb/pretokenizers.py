@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 from operator import index
 
 from .alignment import Aligned, function_at, path_of
-from .patterns import DEEPSEEK, PATTERNS, compile_pattern as compile_pattern, pretokenize, spans
+from .forks import cached_property
+from .limits import SMALL, check_growth, warn_ignored
+from .nesting import Nested
+from .patterns import DEEPSEEK, KIMI, PATTERNS, compile_pattern as compile_pattern, pretokenize, spans
 from .splitting import (BEHAVIORS, HF_SPELLING, PUNCTUATION, CharDelimiterSplit, Digits, FixedLength, PreTokenizer, Punctuation, Split, UnicodeScripts, Whitespace,
                                   WhitespaceSplit, WholeText, cut as cut, hf_behavior, same_in_both, script as script, slices)
 from .text import encode_text, to_visible
@@ -50,7 +53,7 @@ class ByteLevel(PreTokenizer):
 def _byte_level_raw(self, text):
     "The strings whose bytes are spelled."
     if text and self.add_prefix_space and not text.startswith(" "): text = " " + text
-    return pretokenize(text, "gpt2") if self.use_regex else [text] if text else []
+    return pretokenize(text, pattern="gpt2") if self.use_regex else [text] if text else []
 
 def _prefixed(aligned, mark):
     "A text with a mark in front; it has the span of the character it stands before."
@@ -61,7 +64,7 @@ def _prefixed(aligned, mark):
 def _byte_level_split(self, aligned):
     "Pieces in the visible alphabet, with the offsets of each of their characters."
     if aligned.text and self.add_prefix_space and not aligned.text.startswith(" "): aligned = _prefixed(aligned, " ")
-    pieces = slices(aligned, spans(aligned.text, "gpt2")) if self.use_regex else [aligned] if aligned.text else []
+    pieces = slices(aligned, spans(aligned.text, pattern="gpt2")) if self.use_regex else [aligned] if aligned.text else []
     return [p._replace(text=to_visible(p.text.encode())) if p.text.isascii() else _spelled(p) for p in pieces]
 
 def _spelled(piece):
@@ -76,8 +79,8 @@ _BERT = rf"[{PUNCTUATION}]|[^\s[{PUNCTUATION}]]+"
 class BertPreTokenizer(PreTokenizer):
     "Words, and each punctuation character alone; white space is dropped."
     _at_space = "splits"
-    def _spans(self, text): return spans(text, _BERT)
-    def _raw(self, text, first): return [p for line in text.split("\n") for p in pretokenize(line, _BERT)] # a line of plain ASCII is quicker
+    def _spans(self, text): return spans(text, pattern=_BERT)
+    def _raw(self, text, first): return [p for line in text.split("\n") for p in pretokenize(line, pattern=_BERT)] # a line of plain ASCII is quicker
 
     def to_dict(self)->dict: # What stands in the file
         "The form of tokenizer.json."
@@ -101,6 +104,7 @@ class Metaspace(PreTokenizer):
 
     @property
     def _at_space(self): return "splits" if self.splits else ""
+    def __reduce__(self): return Metaspace, (self.replacement, self.prepend_scheme, self.splits)
     def __repr__(self): return f"Metaspace({self.replacement!r}, {self.prepend_scheme!r}, split={self.splits})"
     def _raw(self, text, first): return self._pattern.findall(self.replacement * _lacks_mark(self, text, first) + text.replace(" ", self.replacement))
     def _pieces(self, aligned): return _metaspace_split(self, aligned)
@@ -128,35 +132,44 @@ def _metaspace_split(self, aligned):
     return slices(marked, [m.span() for m in self._pattern.finditer(marked.text)])
 
 # %% ../nbs/12_pretokenizers.ipynb #874418e8
-@dataclass(frozen=True)
-class Sequence(PreTokenizer):
+@dataclass(frozen=True, eq=False, repr=False)
+class Sequence(Nested, PreTokenizer):
     "Pre-tokenizers one after the other, each splitting the pieces of the one before."
-    pretokenizers:tuple|list # The steps, in order
+    pretokenizers:tuple|list # The steps, in order; a Sequence among them stands for its own steps
 
     def __post_init__(self):
-        steps = tuple(self.pretokenizers)
-        if odd := [s for s in steps if not isinstance(s, PreTokenizer)]: raise ValueError(f"pretokenizers holds {odd[0]!r}, which is no pre-tokenizer; make one with pretokenizer(…)")
-        self.__dict__.update(pretokenizers=steps, _looks=any(map(looks_at_start, steps[1:])), _spells=any(map(spells_bytes, steps[:-1])))
+        given = tuple(self.pretokenizers)
+        if odd := [s for s in given if not isinstance(s, PreTokenizer)]: raise ValueError(f"pretokenizers holds {odd[0]!r}, which is no pre-tokenizer; make one with pretokenizer(…)")
+        object.__setattr__(self, "pretokenizers", given)
+        self._work_out_steps()
+        self.__dict__.update(_looks=any(map(looks_at_start, self.steps[1:])), _spells=any(map(spells_bytes, self.steps[:-1])), _may_grow=_may_grow(self.steps))
 
-    def _raw(self, text, first): return _sequence_raw(self, text, first) if self.pretokenizers else [text] if text else []
-    def _spell(self, raw): return self.pretokenizers[-1].piece_of(raw) if self.pretokenizers else raw
-    def _pieces(self, aligned): return _sequence_split(self.pretokenizers, aligned)
+    def _raw(self, text, first): return _sequence_raw(self, text, first) if self.steps else [text] if text else []
+    def _spell(self, raw): return self.steps[-1].piece_of(raw) if self.steps else raw
+    def _pieces(self, aligned): return _sequence_split(self.steps, aligned, self._may_grow)
+
+    _at_space = cached_property(lambda self: next((found for s in self.steps if (found := s.at_space) != "keeps"), "keeps"))
 
     @property
-    def _at_space(self): return next((s.at_space for s in self.pretokenizers if s.at_space != "keeps"), "keeps")
-
-    @property
-    def _ascii_pattern(self): return self.pretokenizers[0]._ascii_pattern if len(self.pretokenizers) == 2 and self.pretokenizers[1] in (ByteLevel(False, True, False), ByteLevel(False, False, False)) else None
-
-    def to_dict(self)->dict: # What stands in the file
-        "The form of tokenizer.json."
-        return {"type": "Sequence", "pretokenizers": [p.to_dict() for p in self.pretokenizers]}
+    def _ascii_pattern(self): return self.steps[0]._ascii_pattern if len(self.steps) == 2 and self.steps[1] in (ByteLevel(False, True, False), ByteLevel(False, False, False)) else None
 
 # %% ../nbs/12_pretokenizers.ipynb #40c19846
-def _sequence_split(steps, aligned):
+def _may_grow(steps):
+    "Can steps make more than the growth that is allowed? One of these makes at most eight characters of one, and each further one four."
+    return sum(not isinstance(s, _CUTS_ONLY) for s in steps) > 3
+
+_CUTS_ONLY = Split, Whitespace, WhitespaceSplit, WholeText, Punctuation, Digits, CharDelimiterSplit, FixedLength, UnicodeScripts, BertPreTokenizer
+
+def _check_size(n_in, pieces):
+    "Refuse pieces that are too long taken together."
+    if (n_out := sum(map(len, pieces))) > SMALL: check_growth(n_in, n_out, "a Sequence of pre-tokenizers")
+
+def _sequence_split(steps, aligned, may_grow=False):
     "Feed every piece of one step to the next."
     pieces = [aligned] if aligned.text else []
-    for step in steps: pieces = [q for p in pieces for q in step.split_aligned(p)]
+    for step in steps:
+        pieces = [q for p in pieces for q in step.split_aligned(p)]
+        if may_grow: _check_size(len(aligned.text), [p.text for p in pieces])
     return pieces
 
 # %% ../nbs/12_pretokenizers.ipynb #d77652d0
@@ -164,17 +177,18 @@ def looks_at_start(
     pre:PreTokenizer, # A pre-tokenizer
 )->bool: # True if `first` makes a difference
     "Does a pre-tokenizer treat the start of the original in its own way?"
-    return isinstance(pre, Metaspace) and pre.prepend_scheme == "first" or isinstance(pre, Sequence) and any(map(looks_at_start, pre.pretokenizers))
+    return isinstance(pre, Metaspace) and pre.prepend_scheme == "first" or isinstance(pre, Sequence) and any(map(looks_at_start, pre.steps))
 
 # %% ../nbs/12_pretokenizers.ipynb #54024842
 def _sequence_raw(self, text, first):
     "The pieces before the last step spells them."
-    *before, last = self.pretokenizers
-    if first and self._looks: return [raw for p in _sequence_split(before, Aligned(text)) for raw in last.raw_pretokens(p.text, p.span(0, 1)[0] == 0)]
+    *before, last = self.steps
+    if first and self._looks: return [raw for p in _sequence_split(before, Aligned(text), self._may_grow) for raw in last.raw_pretokens(p.text, first=p.span(0, 1)[0] == 0)]
     pieces = [text] if text else []
     for k, step in enumerate(before):
         pieces = [raw for p in pieces for raw in step._raw(p, first)] if k else step._raw(text, first)
         if self._spells and spells_bytes(step): pieces = [step.piece_of(raw) for raw in pieces]
+        if self._may_grow: _check_size(len(text), pieces)
     if isinstance(last, ByteLevel) and not last.use_regex and not last.add_prefix_space: return pieces
     return [raw for p in pieces for raw in last._raw(p, first and not before)]
 
@@ -183,7 +197,7 @@ def spells_bytes(
     pre:PreTokenizer|None, # A pre-tokenizer
 )->bool: # True if its pieces are bytes spelled in the visible alphabet
     "Does a pre-tokenizer, as those of byte-level tokenizers do, spell bytes?"
-    return isinstance(pre, ByteLevel) or isinstance(pre, Sequence) and any(map(spells_bytes, pre.pretokenizers))
+    return isinstance(pre, ByteLevel) or isinstance(pre, Sequence) and any(map(spells_bytes, pre.steps))
 
 # %% ../nbs/12_pretokenizers.ipynb #d5a0de41
 @dataclass(frozen=True)
@@ -216,7 +230,8 @@ def _checked_spans(found, n, function):
 
 # %% ../nbs/12_pretokenizers.ipynb #b321b0d1
 _MADE = {"deepseek": lambda: Sequence([*map(Split, DEEPSEEK)]), "whitespace": Whitespace, "whitespace_split": WhitespaceSplit, "bert": BertPreTokenizer, "metaspace": Metaspace,
-         "punctuation": Punctuation, "digits": Digits, "unicode_scripts": UnicodeScripts}
+         "punctuation": Punctuation, "digits": Digits, "unicode_scripts": UnicodeScripts, "xlnet": lambda: Sequence([WhitespaceSplit(), Metaspace()]),
+         "t5": lambda: Sequence([WhitespaceSplit(), Metaspace()]), "llama": lambda: Metaspace("▁", "first", split=False), "kimi": lambda: Split(KIMI, dialect="rust")}
 
 def _refuse_word(spec):
     "A word that is no name: an error with the nearest ones."
@@ -250,7 +265,7 @@ def byte_level(
     "The pre-tokenizer of byte-level BPE with any split pattern."
     if isinstance(pattern, str) and pattern == "gpt2": return ByteLevel(add_prefix_space=False)
     spell, pre = ByteLevel(add_prefix_space=False, use_regex=False), pretokenizer(pattern)
-    return spell if pattern is None else Sequence([*(pre.pretokenizers if isinstance(pre, Sequence) else [pre]), spell])
+    return spell if pattern is None else Sequence([*(pre.steps if isinstance(pre, Sequence) else [pre]), spell])
 
 # %% ../nbs/12_pretokenizers.ipynb #15a4f551
 def _read_behavior(options, path, default=None):
@@ -269,18 +284,20 @@ def _read_split(options, path):
     try: return Split(name or (pattern if regex in (None, "", *PATTERNS) else regex), behavior, options["invert"])
     except ValueError as e: raise ValueError(f"{path}.pattern: {e}") from None
 
-def _read_sequence(options, path, allow_code):
+_DEEPEST = 62 # Sequences within each other, as far as Hugging Face's reader goes
+
+def _read_sequence(options, path, allow_code, ignored):
     "A Sequence from its JSON options."
     steps = options["pretokenizers"]
-    if path.count("pretokenizers[") > 60: raise ValueError(f"{path}: Sequences nested more than 60 deep; write the steps into one")
-    return Sequence([pretokenizer_from_dict({"type": None} if d is None else d, f"{path}.pretokenizers[{i}]", allow_code) for i, d in enumerate(steps)])
+    if path.count("pretokenizers[") > _DEEPEST: raise ValueError(f"{path[:60]}…: Sequences nested more than {_DEEPEST} deep; write the steps into one")
+    return Sequence([pretokenizer_from_dict({"type": None} if d is None else d, path=f"{path}.pretokenizers[{i}]", allow_code=allow_code, ignored=ignored) for i, d in enumerate(steps)])
 
 def _read_metaspace(options, path):
     "A Metaspace from its JSON options, of older files too (add_prefix_space, str_rep)."
     scheme, r = options.get("prepend_scheme", "always"), options["replacement"]
     if options.get("str_rep", r) != r: raise ValueError(f"{path}.str_rep: expected the replacement {r!r} again, got {options['str_rep'][:60]!r}")
     if options.get("add_prefix_space") is False and scheme != "never": raise ValueError(f'{path}.add_prefix_space: false needs "prepend_scheme": "never", got {scheme!r}')
-    return Metaspace(r, scheme, options.get("split", True) is not False)
+    return Metaspace(replacement=r, prepend_scheme=scheme, split=options.get("split", True) is not False)
 
 # %% ../nbs/12_pretokenizers.ipynb #0a81ffbd
 def _read_callable(options, path, allow_code):
@@ -307,13 +324,13 @@ _READERS: dict[str, tuple] = { # type → (maker, option → its kinds, options 
 # %% ../nbs/12_pretokenizers.ipynb #c46aec47
 def _kind_name(kind): return " or ".join("null" if k is type(None) else k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
 
-def _checked_options(d, path):
-    "The options of a component, if they are known, complete and of the right kinds."
+def _checked_options(d, path, ignored):
+    "The options of a component, if they are complete and of the right kinds."
     kind = d["type"]
     _, kinds, required = _READERS[kind]
-    options = {k: v for k, v in d.items() if k != "type"}
+    options = {k: v for k, v in d.items() if k in kinds}
+    ignored += [f"{path}.{k}" for k in d if k != "type" and k not in kinds]
     for key, value in options.items():
-        if key not in kinds: raise ValueError(f"{path}.{key}: {kind} has no such option; known: {', '.join(kinds) or 'none'}")
         if not isinstance(value, kinds[key]) or isinstance(value, bool) and kinds[key] is int: raise ValueError(f"{path}.{key}: expected {_kind_name(kinds[key])}, got {str(value)[:60]}")
     for key in required:
         if key not in options: raise ValueError(f"{path}.{key}: {kind} needs this option")
@@ -322,14 +339,19 @@ def _checked_options(d, path):
 # %% ../nbs/12_pretokenizers.ipynb #f58320a7
 def pretokenizer_from_dict(
     d, # The value of "pre_tokenizer" in tokenizer.json: a dict, or None
+    *,
     path:str="pre_tokenizer", # Where it stands in the file: it opens error messages
     allow_code:bool=False, # Import the functions that a file names; only for files that you trust
+    ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
 )->PreTokenizer: # The same pre-tokenizer as an object
     "Read a pre-tokenizer from tokenizer.json's form."
     if d is None: return WholeText()
     if not isinstance(d, dict) or not isinstance(d.get("type"), str): raise ValueError(f"{path}: expected null or an object with a type, got {str(d)[:60]}")
     if d["type"] not in _READERS: raise ValueError(f"{path}.type: {d['type']!r} is not supported; known: {', '.join(_READERS)}")
-    make, options = _READERS[d["type"]][0], _checked_options(d, path)
-    if d["type"] == "Sequence": return make(options, path, allow_code)
+    found = [] if ignored is None else ignored
+    make, options = _READERS[d["type"]][0], _checked_options(d, path, found)
+    sequence = make(options, path, allow_code, found) if d["type"] == "Sequence" else None
+    if ignored is None: warn_ignored(found, path)
+    if sequence is not None: return sequence
     try: return make(options, path, allow_code) if d["type"] == "Callable" else make(options, path)
     except ValueError as e: raise (e if str(e).startswith(path) else ValueError(f"{path}: {e}")) from None

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .encoding import Encoding, merge_encodings
+from .limits import SMALL, check_growth, warn_ignored
+from .nesting import Nested
 
 # %% ../nbs/43_processors.ipynb #05d8eff9
 class Processed(NamedTuple):
@@ -32,6 +34,7 @@ def fill(
     template:list, # Steps (name, type id) in order; "A" and "B" stand for the texts
     special:dict, # name of a special token → its ids
     texts:dict, # "A" → ids, "B" → ids
+    *,
     add_special_tokens:bool=True, # False leaves the special tokens out
 )->Processed: # What the template makes of the texts
     "Fill a template."
@@ -68,10 +71,11 @@ class _Processing:
 
     def process(self,
         encodings:list, # The encoding of one text, or of two
+        *,
         add_special_tokens:bool=True, # False leaves the special tokens out
     )->Encoding: # One encoding, with everything around the texts
         "Put around one or two texts what belongs there."
-        return merge_encodings(self.parts(_labelled(encodings), add_special_tokens))
+        return merge_encodings(self.parts(_labelled(encodings), add_special_tokens=add_special_tokens))
 
     def n_added(self,
         paired:bool, # For two texts
@@ -81,6 +85,7 @@ class _Processing:
 
     def parts(self,
         encodings:list, # Encodings in order
+        *,
         add_special_tokens:bool=True, # False leaves the special tokens out
     )->list: # Encodings in order, not yet joined
         "One step of a sequence of post-processors."
@@ -110,11 +115,12 @@ class Processor(_Processing):
     def process_ids(self,
         ids:list[int], # Ids of a text
         pair:list[int]|None=None, # Ids of a second text
+        *,
         add_special_tokens:bool=True, # False leaves the special tokens out
     )->Processed: # Ids, type ids and the mask of special tokens
         "The same for ids alone."
         bare = lambda ids: Encoding(list(ids), [""] * len(ids), [(0, 0)] * len(ids))
-        out = self.process([bare(x) for x in (ids, pair) if x is not None], add_special_tokens)
+        out = self.process([bare(x) for x in (ids, pair) if x is not None], add_special_tokens=add_special_tokens)
         return Processed(out.ids, out.type_ids, out.special_tokens_mask)
 
     def special_ids(self)->list[int]: # Ids that it adds, for one text or for two
@@ -164,6 +170,7 @@ _SPACES = "Ġ\t\n\x0b\x0c\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x2
 # %% ../nbs/43_processors.ipynb #9c83fd97
 def trim_offsets(
     encoding:Encoding, # An encoding of byte-level pieces
+    *,
     add_prefix_space:bool=True, # A single space in front of the first piece may be one that nobody wrote
 )->Encoding: # Its offsets leave out the spaces at both ends of each piece
     "Take the spaces out of the offsets."
@@ -188,7 +195,7 @@ def _in_bytes(piece, chars, in_bytes, lead, trail):
 # %% ../nbs/43_processors.ipynb #e141feb9
 def _trimmed(encodings, add_prefix_space):
     "Encodings and what overflows from them, all trimmed."
-    trim = lambda e: trim_offsets(e, add_prefix_space)
+    trim = lambda e: trim_offsets(e, add_prefix_space=add_prefix_space)
     return [replace(trim(e), overflowing=[trim(o) for o in e.overflowing]) for e in encodings]
 
 # %% ../nbs/43_processors.ipynb #2e756d67
@@ -285,6 +292,9 @@ def _filled(p, encodings, add_special_tokens):
     if len(encodings) not in (1, 2): raise ValueError(f"a template is to be filled with {len(encodings)} parts, which another post-processor made; keep one that adds tokens, and put all tokens into its template")
     steps, texts, out = (p.single, "A", []) if len(encodings) == 1 else (p.pair, "AB", [])
     _check_places(steps, set(texts))
+    n_special = {name: len(v["ids"]) if add_special_tokens else 0 for name, v in p.special_tokens.items()}
+    n_out = sum(len(encodings[texts.index(name)]) if name in texts else n_special[name] for name, _ in steps)
+    check_growth(sum(map(len, encodings)), n_out, "TemplateProcessing", unit="tokens")
     for name, type_id in steps:
         if name in texts:
             i, e = texts.index(name), encodings[texts.index(name)]
@@ -308,50 +318,57 @@ def _check_template(template, both):
 def template(
     single:str|list="$A", # Words for one text: "[CLS] $A [SEP]"
     pair:str|list="$A:0 $B:1", # Words for two texts: "[CLS] $A [SEP] $B:1 [SEP]:1"
+    *,
     special_tokens:Iterable=(), # (name, id) of each
 )->TemplateProcessing: # The post-processor
     "A template from words."
     return TemplateProcessing(single, pair, special_tokens)
 
 # %% ../nbs/43_processors.ipynb #d0d95fde
-@dataclass(frozen=True)
-class Sequence(Processor):
+@dataclass(frozen=True, eq=False, repr=False)
+class Sequence(Nested, Processor):
     "Post-processors one after the other."
-    processors: tuple|list = () # In order
+    processors: tuple|list = () # In order; a Sequence among them stands for its own steps
 
     def __post_init__(self):
         object.__setattr__(self, "processors", tuple(self.processors))
         if odd := [p for p in self.processors if not isinstance(p, Processor)]: raise ValueError(f"processors holds {odd[0]!r}, a {type(odd[0]).__name__}; pass post-processors")
+        self._work_out_steps()
 
-    def _n_added(self, paired): return sum(p.n_added(paired) for p in self.processors)
+    def _n_added(self, paired): return sum(p.n_added(paired) for p in self.steps)
     def _parts(self, encodings, add_special_tokens):
-        for p in self.processors: encodings = p.parts(encodings, add_special_tokens)
+        n_in = sum(map(len, encodings))
+        for p in self.steps:
+            encodings = p.parts(encodings, add_special_tokens=add_special_tokens)
+            if (n_out := sum(map(len, encodings))) > SMALL: check_growth(n_in, n_out, "a Sequence of post-processors", unit="tokens")
         return encodings
 
 # %% ../nbs/43_processors.ipynb #8ef12c51
-def _steps(d, path):
+def _steps(d, path, ignored):
     "The steps of a template as a file spells them."
     if not isinstance(d, list): raise ValueError(f"{path} is a {type(d).__name__}; expected a list of steps")
     steps = []
     for i, step in enumerate(d):
         kind = next(iter(step)) if isinstance(step, dict) and len(step) == 1 else None
         inner = step[kind] if kind in ("SpecialToken", "Sequence") else None
-        if not isinstance(inner, dict) or set(inner) != {"id", "type_id"} or not isinstance(inner["id"], str) or not _is_id(inner["type_id"]):
+        if not isinstance(inner, dict) or not {"id", "type_id"} <= set(inner) or not isinstance(inner["id"], str) or not _is_id(inner["type_id"]):
             raise ValueError(f'{path}[{i}] is {step!r}; expected {{"SpecialToken": {{"id": …, "type_id": …}}}} or "Sequence" instead')
         if (kind == "Sequence") != (inner["id"] in ("A", "B")): raise ValueError(f'{path}[{i}]: a Sequence has the id "A" or "B", a SpecialToken another; got {step!r}')
+        ignored += [f"{path}[{i}].{kind}.{k}" for k in inner if k not in ("id", "type_id")]
         steps.append((inner["id"], inner["type_id"]))
     return tuple(steps)
 
 # %% ../nbs/43_processors.ipynb #40c24224
-def _template_from(d, path):
+def _template_from(d, path, ignored):
     "A template from its JSON options."
     special = d["special_tokens"]
     for name, v in special.items():
         good = isinstance(v, dict) and isinstance(v.get("id"), str) and isinstance(v.get("ids"), list) and isinstance(v.get("tokens"), list)
         if not good or not all(map(_is_id, v["ids"])) or not all(isinstance(t, str) for t in v["tokens"]):
             raise ValueError(f"{path}.special_tokens[{name!r}] is {v!r}; expected an object with id, ids and tokens")
+        ignored += [f"{path}.special_tokens[{name!r}].{k}" for k in v if k not in ("id", "ids", "tokens")]
     special = {k: {"ids": v["ids"], "tokens": v["tokens"]} for k, v in special.items()}
-    return TemplateProcessing(_steps(d["single"], f"{path}.single"), _steps(d["pair"], f"{path}.pair"), special)
+    return TemplateProcessing(_steps(d["single"], f"{path}.single", ignored), _steps(d["pair"], f"{path}.pair", ignored), special)
 
 # %% ../nbs/43_processors.ipynb #c77a2952
 _DEEPEST = 62 # Sequences within each other, as far as Hugging Face's reader goes
@@ -361,12 +378,12 @@ _FIELDS: dict[str, tuple] = {"ByteLevel": (ByteLevel, {"add_prefix_space": bool,
     "TemplateProcessing": (None, {"single": list, "pair": list, "special_tokens": dict}, ("single", "pair", "special_tokens")),
     "Sequence": (Sequence, {"processors": list}, ("processors",))}
 
-def _checked(d, path):
+def _checked(d, path, ignored):
     "The options of a post-processor, each of its kind and none missing."
     kinds, needed = _FIELDS[d["type"]][1:]
-    options = {k: v for k, v in d.items() if k != "type"}
+    options = {k: v for k, v in d.items() if k in kinds}
+    ignored += [f"{path}.{k}" for k in d if k != "type" and k not in kinds]
     for name, value in options.items():
-        if name not in kinds: raise ValueError(f"{path}.{name} is not an option of {d['type']}; its options are: {', '.join(kinds)}")
         if type(value) is not kinds[name]: raise ValueError(f"{path}.{name} is {value!r}; expected a {kinds[name].__name__}")
     if missing := [n for n in needed if n not in options]: raise ValueError(f"{path}.{missing[0]} is missing; {d['type']} needs it")
     return options
@@ -378,22 +395,32 @@ def _kind(d, path):
     if "type" not in d:
         d = d | {"type": next((k for k in ("RobertaProcessing", "BertProcessing", "TemplateProcessing") if set(_FIELDS[k][2]) <= set(d)), None)}
         if d["type"] is None: raise ValueError(f"{path} has no type; expected one of {', '.join(_FIELDS)}")
+    read_as = next((k for k in ("RobertaProcessing", "BertProcessing") if set(_FIELDS[k][2]) <= set(d)), d["type"])
+    if read_as != d["type"] != "RobertaProcessing": raise ValueError(f"{path}.type is {d['type']!r}, but its keys are those of {read_as}, and Hugging Face's library goes by the keys; correct the type or remove the keys")
     if d["type"] not in list(_FIELDS): raise ValueError(f"{path}.type is {d['type']!r}; known are {', '.join(_FIELDS)}")
     return d
 
 # %% ../nbs/43_processors.ipynb #fe643212
 def processor_from_dict(
     d:dict|None, # What a tokenizer.json says under `post_processor`
+    *,
     path:str="post_processor", # Where that was, for errors
+    ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
 )->Processor|None: # The post-processor; None if there is none
     "The post-processor that a file describes."
     if d is None: return None
     if path.count(".processors[") > _DEEPEST: raise ValueError(f"{path}: post-processors are nested more than {_DEEPEST} deep")
+    found = [] if ignored is None else ignored
     d = _kind(d, path)
-    options = _checked(d, path)
-    try:
-        if d["type"] == "TemplateProcessing": return _template_from(options, path)
-        if d["type"] == "Sequence": return Sequence(tuple(processor_from_dict(p, f"{path}.processors[{i}]") for i, p in enumerate(options["processors"])))
-        options = {k: _token(v, f"{path}.{k}") if k in ("sep", "cls") else v for k, v in options.items()}
-        return _FIELDS[d["type"]][0](**options)
+    options = _checked(d, path, found)
+    try: processor = _made(d["type"], options, path, found)
     except ValueError as e: raise ValueError(str(e) if str(e).startswith(path) else f"{path}: {e}") from None
+    if ignored is None: warn_ignored(found, path)
+    return processor
+
+def _made(kind, options, path, ignored):
+    "A post-processor of a kind, from checked options."
+    if kind == "TemplateProcessing": return _template_from(options, path, ignored)
+    if kind == "Sequence": return Sequence(tuple(processor_from_dict(p, path=f"{path}.processors[{i}]", ignored=ignored) for i, p in enumerate(options["processors"])))
+    options = {k: _token(v, f"{path}.{k}") if k in ("sep", "cls") else v for k, v in options.items()}
+    return _FIELDS[kind][0](**options)

@@ -18,6 +18,7 @@ from .text import PROPERTIES, code_point_ranges, complement_ranges, merge_ranges
 _ODD_WORDS = ((0xB2, 0xB4), (0xB9, 0xBA), (0xBC, 0xBF)) # ²³ ¹ ¼½¾: word characters to Oniguruma only
 
 def word_set(
+    *,
     onig:bool=False, # Oniguruma's; False: Rust's, which is Unicode's
     in_class:bool=False, # Does it stand in brackets? Oniguruma's table outside of them has six more signs
 )->tuple: # Canonical ranges
@@ -46,7 +47,7 @@ def named_set(
     made = {"alnum": lambda: u("Alphabetic") + u("Nd"), "alpha": lambda: u("Alphabetic"), "ascii": lambda: [(0, 128)], "blank": lambda: [*u("Zs"), (9, 10)], "cntrl": lambda: u("Cc"),
             "digit": lambda: u("Nd"), "graph": lambda: complement_ranges(merge_ranges(u("White_Space") + u("Cc") + u("Cn"))), "lower": lambda: u("Ll") + _listed(_OTHER_LOWER),
             "print": lambda: complement_ranges(merge_ranges(u("Cc") + u("Cn") + u("Zl") + u("Zp"))), "punct": lambda: u("P") + u("S"), "space": lambda: u("White_Space"),
-            "upper": lambda: u("Lu") + _listed(_OTHER_UPPER), "word": lambda: word_set(True, True), "xdigit": lambda: _HEX}
+            "upper": lambda: u("Lu") + _listed(_OTHER_UPPER), "word": lambda: word_set(onig=True, in_class=True), "xdigit": lambda: _HEX}
     return tuple(merge_ranges(made[name]())) if name in made else None
 
 # %% ../nbs/07a_properties.ipynb #22a9a3c6
@@ -105,6 +106,7 @@ def _borrowed(plain, onig):
 @lru_cache(1000)
 def property_set(
     name:str, # What stands in \p{...}
+    *,
     onig:bool=False, # Oniguruma's; False: Rust's
     in_class:bool=False, # Does it stand in brackets?
 )->tuple: # Canonical ranges
@@ -114,7 +116,7 @@ def property_set(
         if _loose(key) in ("gc", "generalcategory") and _loose(value) in _CATEGORIES: name = value
         name = re.sub(r"(?i)\A[\s_-]*is(?![\s_-]*(c|cs|alnum|blank|word)[\s_-]*\Z)", "", name) # isc is a property of its own, and so on
     plain = _loose(name)
-    if onig and plain == "word": return word_set(True, in_class)
+    if onig and plain == "word": return word_set(onig=True, in_class=in_class)
     if onig and plain != "punct" and (found := named_set(plain)): return found
     if found := _made(plain): return found
     known = _CATEGORIES.get(plain) or _OTHERS.get(plain) or name

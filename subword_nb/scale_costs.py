@@ -37,6 +37,7 @@ def on_paper(
     K:float, # Heaps' law of its distinct pre-tokens by bytes
     beta:float, # Its exponent
     rate:float, # Bytes that a worker counts in a second
+    *,
     row:float=40.0, # Bytes of a row
     workers:int=1000, # So many
 )->dict: # Bytes read, shuffled and kept; how many parts and rows there are; hours
@@ -77,10 +78,10 @@ class Meter(Here):
         return handle
 
 # %% ../nbs/87b_scale_costs.ipynb #6feb1576
-def _sent(meter, packed):
+def _sent(meter, summaries):
     "Add rows to what travels."
-    meter.travelled += sum(map(rows_bytes, packed))
-    meter.rows += sum(len(rows[1]) for rows in packed)
+    meter.travelled += sum(rows_bytes(packed) for packed, _ in summaries)
+    meter.rows += sum(len(packed[1]) for packed, _ in summaries)
 
 # %% ../nbs/87b_scale_costs.ipynb #dbc21dba
 def meter_count(
@@ -89,7 +90,7 @@ def meter_count(
 )->dict: # Seconds of CPU time to count and to merge, bytes that would travel, for each row too, rows that are left
     "Count parts in this process, and measure each step."
     begun, crew = time.process_time(), Meter()
-    counts = count_parts(crew, parts, how, False)
+    counts = count_parts(crew, parts, how, progress=False)
     whole, counted = time.process_time() - begun, crew.seconds.get("count_part", 0.0)
     return dict(count=counted, merge=whole - counted, travelled=crew.travelled, row=crew.travelled / max(1, crew.rows), rows=len(counts), spans=int(counts.counts.sum()), kept=rows_bytes((counts.data, counts.bounds, counts.counts)))
 
@@ -100,7 +101,7 @@ def growth(
 )->list[tuple[int,int]]: # (bytes read, distinct pre-tokens) for the first part, the first two, four …, and all
     "How the number of distinct pre-tokens grows with a corpus."
     sizes = sorted({min(1 << k, len(parts)) for k in range(len(parts).bit_length() + 1)})
-    return [(sum(p.stop - p.start for p in parts[:n]), len(count_corpus(chain.from_iterable(part_batches(p) for p in parts[:n]), how.norm, how.pre, how.bytewise))) for n in sizes]
+    return [(sum(p.stop - p.start for p in parts[:n]), len(count_corpus(chain.from_iterable(part_batches(p) for p in parts[:n]), how.norm, how.pre, bytewise=how.bytewise, lines=how.lines))) for n in sizes]
 
 # %% ../nbs/87b_scale_costs.ipynb #4cd7bcb2
 def _usage():
@@ -113,7 +114,7 @@ def _usage():
 def _at_once(part, parts, how, threads):
     "Count a corpus as one machine does."
     begun, (cpu, _) = time.monotonic(), _usage()
-    count_corpus(chain.from_iterable(map(part_batches, parts)), how.norm, how.pre, how.bytewise, threads=threads)
+    count_corpus(chain.from_iterable(map(part_batches, parts)), how.norm, how.pre, bytewise=how.bytewise, threads=threads, lines=how.lines)
     return time.monotonic() - begun, _usage()[0] - cpu
 
 # %% ../nbs/87b_scale_costs.ipynb #e96e7c86
@@ -121,17 +122,18 @@ def measure_count(
     parts:Sequence[Part], # A corpus
     how:HowToCount, # How to count
     workers:int, # How many; 0: one worker counts the corpus at once, as one machine does
+    *,
     warm:Sequence[Part]=(), # Parts that are counted first, so that kernels are there
 )->dict: # Seconds on the clock and of CPU time of all workers, and the most memory that one had, in bytes
     "Count on workers made for it."
-    with local_client(max(1, workers), 6 << 30) as client:
+    with local_client(max(1, workers), memory_limit=6 << 30) as client:
         crew, idle = There(client), client.run(_usage)
-        for _ in range(max(1, workers)): count_parts(crew, warm or parts[:2], how, False)
+        for _ in range(max(1, workers)): count_parts(crew, warm or parts[:2], how, progress=False)
         before = client.run(_usage)
         if workers == 0: wall, _ = crew.fetch(crew.submit(_at_once, None, parts, crew.share(how), 1))
         else:
             begun = time.monotonic()
-            count_parts(crew, parts, how, False)
+            count_parts(crew, parts, how, progress=False)
             wall = time.monotonic() - begun
         after = client.run(_usage)
     return dict(workers=workers, wall=wall, cpu=sum(after[w][0] - before[w][0] for w in after), peak=max(peak for _, peak in after.values()), idle=max(peak for _, peak in idle.values()))
@@ -139,6 +141,7 @@ def measure_count(
 # %% ../nbs/87b_scale_costs.ipynb #3e97b618
 def measure_scale(
     texts:dict, # Name → path of a text file
+    *,
     copies:int=5, # Each is counted so many times over, as one corpus
     part_bytes:int=32 << 20, # As for `scale.count`
     repeats:int=2, # Each number of workers is measured so often; the quickest counts
@@ -146,9 +149,9 @@ def measure_scale(
     "What counting texts on workers costs, by GPT-2's pattern."
     how, out = HowToCount(None, byte_level("gpt2"), True), []
     for name, path in texts.items():
-        parts = parts_of([path] * copies, part_bytes)
+        parts = parts_of([path] * copies, part_bytes=part_bytes)
         runs = [min((measure_count(parts, how, n) for _ in range(repeats)), key=lambda run: run["wall"]) for n in (0, 1, 2)]
-        sizes = growth(parts_of(path, 1 << 20), how)
+        sizes = growth(parts_of(path, part_bytes=1 << 20), how)
         K, beta = heaps(*zip(*[(n, d) for n, d in sizes if n >= 1 << 21]))
         out.append(dict(text=name, bytes=sum(p.stop - p.start for p in parts), parts=len(parts), part_bytes=part_bytes, runs=runs, steps=meter_count(parts, how), growth=sizes, K=K, beta=beta))
     return out

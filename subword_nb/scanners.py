@@ -389,11 +389,12 @@ def _spellings():
     return {(text, dialect): "gpt2" if name.endswith("50k") else name for name, text, dialect in named}
 @cache
 def _known(): # parsing takes a third of a second, which a published spelling does not wait for
-    return {read_pattern(*spelling)[0]: name for spelling, name in _spellings().items()}
+    return {read_pattern(pattern, dialect=dialect)[0]: name for (pattern, dialect), name in _spellings().items()}
 def scanner_name(
     pattern:str, # A name from `PATTERNS`, or a regular expression
+    *,
     dialect:str="rust", # How to read a regular expression: "rust" as tiktoken does, "oniguruma" as HF does
 )->str|None: # The name of the scanner with the same spans; None if there is none
     "Which scanner cuts as a pattern does."
     if pattern in PATTERNS: pattern, dialect = PATTERNS[pattern], "rust"
-    return _spellings().get((pattern, dialect)) or _known().get(tuple(read_pattern(pattern, dialect)[0]))
+    return _spellings().get((pattern, dialect)) or _known().get(tuple(read_pattern(pattern, dialect=dialect)[0]))

@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from .bpe_explain import BPEReason, Merge, Symbol
-from .lattice import build_lattice, lengths_by_first, viterbi
+from .lattice import build_lattice, lengths_by_first, pieces_at, viterbi
 from .sentencepiece_models import SentencePieceBPE, SentencePieceChars, SentencePieceModel, SentencePieceUnigram, part_tokens
 from .sentencepiece_text import NESTED_SPELLINGS
 from .unigram_explain import UnigramReason, lattice_reason, unknown_notes
@@ -45,12 +45,14 @@ def _parts(model, tokens, text, start=0):
 
 def _unigram(model, text, n, parts):
     "The reason of a Unigram model: arcs with the scores that `encode` adds up, and the split that 32 bits take."
-    lattice = build_lattice(text, model.table, model.piece2id, model.unk_score, model.piece2id.get(model.unk_piece, -1), model.lengths)
+    lattice = build_lattice(text, model.table, piece2id=model.piece2id, unk_score=model.unk_score, unk_id=model.piece2id.get(model.unk_piece, -1), lengths=model.lengths)
     at, taken = 0, []
-    places = {(node.start, node.end): node for node in lattice.nodes}
-    for part in parts: taken.append(places[at, at + len(part)]); at += len(part)
+    for part in parts:
+        end = at + len(part)
+        taken.append(next(node for node in lattice.begin_nodes[at] if node.end == end))
+        at = end
     spell = lambda parts: _spell(model, parts)
-    reason = lattice_reason(model, lattice, taken, spell, n, unknown_notes(model, parts, spell))
+    reason = lattice_reason(model, lattice, taken, spell, n=n, notes=unknown_notes(model, parts, spell))
     ahead = viterbi(lattice)[1] - reason.paths[0].score
     if ahead > 0: reason.note = "; ".join(filter(None, [reason.note, f"32-bit sums take this split; exact ones would take one that is {ahead:.3g} nats ahead"]))
     return reason
@@ -61,9 +63,9 @@ def _first(model, text):
     special, lengths, symbols, fixed, at = frozenset(model.user_defined), lengths_by_first(model.user_defined), [], set(), 0
     unk = model.piece2id.get(model.unk_piece, -1)
     while at < len(text):
-        ends = [at + k for k in lengths.get(text[at], ()) if text[at:at + k] in special and at + k <= len(text)][:NESTED_SPELLINGS]
-        end = ends[-1] if ends else at + 1
-        if ends: fixed.add(at)
+        found = pieces_at(text, at, special, lengths)[:NESTED_SPELLINGS]
+        end = at + len(found[-1] if found else text[at])
+        if found: fixed.add(at)
         symbols.append(Symbol(model.known.get(text[at:end], unk), text[at:end], at, end))
         at = end
     return symbols, fixed
@@ -180,6 +182,7 @@ def _reason(model, text, n, parts=None):
 def explain_sentencepiece(
     model:SentencePieceModel, # One of the four models
     pretoken:str, # A normalized text, or part of one
+    *,
     n:int=5, # Unigram: how many splits to tell at most
 )->"UnigramReason|BPEReason|WholeReason": # Draws itself in Jupyter
     "Why one of SentencePiece's models splits a text as it does, all of it at once."
@@ -204,6 +207,7 @@ class Stretch(NamedTuple):
 def explain_stretches(
     model:SentencePieceModel, # One of the four models
     text:str, # A normalized text, or part of one
+    *,
     n:int=5, # Unigram: how many splits of each stretch to tell at most
     cut:Callable|None=None, # `stretch_cutter(model)`, if you have it already
     known:dict|None=None, # Reasons of stretches met before, for this model and this n; what is new is added

@@ -23,7 +23,7 @@ from .limits import read_bytes
 from .pretokenizers import Metaspace, Sequence, pretokenizer, spells_bytes
 from .processors import Processor, Sequence as ProcessorSequence, TemplateProcessing
 from .sentencepiece_models import SentencePieceBPE, SentencePieceChars, SentencePieceUnigram, SentencePieceWords, merges_of
-from .sentencepiece_text import SentencePieceDecoder, SentencePieceNormalizer, sentencepiece_decoder, sentencepiece_normalizer
+from .sentencepiece_text import SentencePieceDecoder, SentencePieceNormalizer, sentencepiece_decoder, sentencepiece_normalizer, words_of
 from .sentencepiece_wire import (BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, ModelProto, Piece, check_model_proto,
                                            read_model_proto, used_pieces, write_model_proto)
 from .splitting import Split, WhitespaceSplit, WholeText
@@ -75,28 +75,30 @@ def _processor_of(proto, add_bos, add_eos, reverse, name):
 # %% ../nbs/64_sentencepiece_format.ipynb #7b734401
 def parts_from_proto(
     proto:ModelProto, # What a `.model` file says
+    *,
     name:str="the model", # Where it comes from: errors begin with it
     add_bos:bool=False, # Put the control piece for the beginning before a text
     add_eos:bool=False, # Put the control piece for the end behind it
     reverse:bool=False, # Reverse the tokens of a text; those around it stay where they are
 )->Parts: # The parts of the tokenizer; `source` is the proto
     "Make a tokenizer of what a SentencePiece model says."
-    used = replace(check_model_proto(proto, name), pieces=used_pieces(proto))
+    used = replace(check_model_proto(proto, name=name), pieces=used_pieces(proto))
     try: model, normalizer, decoder = _model_of(used), sentencepiece_normalizer(used), sentencepiece_decoder(used)
     except ValueError as e: raise ValueError(str(e) if str(e).startswith(name) else f"{name}: {e}") from None
     added = tuple((AddedToken(p.piece), i) for i, p in enumerate(used.pieces) if p.type in (UNKNOWN, CONTROL))
     around = _processor_of(proto, add_bos, add_eos, reverse, name)
-    return Parts(model, pretokenizer(None), decoder, added, around, normalizer, source=proto)
+    return Parts(model, words_of(normalizer), decoder, added, around, normalizer, source=proto)
 
 # %% ../nbs/64_sentencepiece_format.ipynb #3e8bf1cc
 def read_sentencepiece(
     path:str|os.PathLike, # A `.model` file
+    *,
     add_bos:bool=False, # Put the control piece for the beginning before a text
     add_eos:bool=False, # Put the control piece for the end behind it
     reverse:bool=False, # Reverse the tokens of a text; those around it stay where they are
 )->Parts: # The parts of the tokenizer; `source` is the proto
     "Read a SentencePiece model."
-    return parts_from_proto(read_model_proto(read_bytes(path), str(path)), str(path), add_bos, add_eos, reverse)
+    return parts_from_proto(read_model_proto(read_bytes(path), name=str(path)), name=str(path), add_bos=add_bos, add_eos=add_eos, reverse=reverse)
 
 # %% ../nbs/64_sentencepiece_format.ipynb #0745c8db
 @dataclass
@@ -115,6 +117,7 @@ class _Text:
     escape: bool = False # Are spaces written as ▁?
     suffix: bool = False # Is the space put at the end instead?
     cut: bool|None = None # Does the model see one word at a time? None: nothing is said of it
+    sides: tuple = () # Where words are cut: "before" ▁, "behind" it
     needs: Any = None # A step that is right only if spaces are written as ▁ in the end
     own: bool = False # Is all of it said by SentencePiece's normalizer?
     alone: tuple = () # What that one leaves as it is
@@ -163,6 +166,7 @@ def _by_spaces(text, step):
     "Take a step that is about spaces; False if it is none."
     kind, late = type(step), text.front or text.escape or text.shown
     if kind is normalizers.Prepend and step.prepend == "▁" and not text.front: text.front, text.needs = True, step
+    elif _is_mark_behind(step) and not text.front: text.front, text.suffix, text.needs = True, True, step
     elif kind is normalizers.Replace and not step.regex and (step.pattern, step.content) == (" ", "▁"): text.escape = True
     elif _is_space_run(step) and not text.escape:
         text.runs = True
@@ -172,14 +176,24 @@ def _by_spaces(text, step):
         _then(text, _spaces())
         text.runs, text.left, text.right, text.words, text.needs = True, True, True, True, step
     elif kind is Metaspace and step.replacement == "▁" and (step.prepend_scheme == "always" or not text.words): _by_metaspace(text, step)
-    elif step == Split("▁", "merged_with_next") and text.escape: text.cut = True
-    else: return kind is WholeText
+    elif text.escape and (side := _cut_side(step)): text.cut, text.sides = True, (*text.sides, side)
+    else: return isinstance(step, WholeText)
     return True
+
+def _is_mark_behind(step):
+    "Does a step put ▁ behind a text?"
+    return type(step) is normalizers.Replace and step.regex and (step.pattern, step.content) == (r"\z", "▁")
+
+def _cut_side(step):
+    "Where a step cuts: before every ▁, behind it, or None for neither."
+    if step == Split("▁", "merged_with_next"): return "before"
+    return "behind" if step == Split("▁", "merged_with_previous") else None
 
 def _by_metaspace(text, step):
     "Take the step that writes spaces as ▁, puts one in front and cuts before each."
     if step.prepend_scheme != "never" and not text.front: text.front = text.unless = True
     text.escape, text.cut = True, bool(text.cut or text.words or step.splits)
+    if text.cut: text.sides = (*text.sides, "before")
 
 # %% ../nbs/64_sentencepiece_format.ipynb #31a2a716
 def _edge_notes(text):
@@ -215,7 +229,10 @@ def _said_by(step):
     runs = step.remove_extra_whitespaces
     return _Text(charsmap=step.charsmap, name="user_defined" if step.charsmap else "identity", front=step.add_dummy_prefix, runs=runs, left=runs, right=runs, escape=step.escape_whitespaces, suffix=step.treat_whitespace_as_suffix, own=True, alone=step.user_defined)
 
-def _only_cuts(text, step): return type(step) is WholeText or text.escape and (step == Split("▁", "merged_with_next") or type(step) is Metaspace and step.prepend_scheme == "never")
+def _only_cuts(text, step):
+    "Does a step behind SentencePiece's own normalizer cut words, or nothing?"
+    cuts = _cut_side(step) or type(step) is Metaspace and step.prepend_scheme == "never"
+    return isinstance(step, WholeText) or text.escape and cuts
 
 def _no_words(step, where): return ValueError(f'a SentencePiece model has no words for {step!r}{where}; train with pre_tokenizer="metaspace" and no normalizer or a SentencePieceNormalizer, or save as tokenizer.json')
 
@@ -287,15 +304,17 @@ def _translated(parts):
     ids, kinds = _kinds(parts) if own else ({}, {})
     model = _model_in(parts, ids, kinds) # names what is no model of this kind
     text = _text_of(parts)
-    if text.cut and (wide := [p for p in ids if "▁" in p[1:] and p not in {*kinds["control"], *kinds["unused"], kinds["unk_piece"]}]):
-        raise ValueError(f"the piece {wide[0]!r} holds ▁ behind its first character; here words are cut there, and SentencePiece would match it; save as tokenizer.json")
+    for side in text.sides:
+        inside, where = (slice(1, None), "behind its first") if side == "before" else (slice(None, -1), "before its last")
+        if wide := [p for p in ids if "▁" in p[inside] and p not in {*kinds["control"], *kinds["unused"], kinds["unk_piece"]}]:
+            raise ValueError(f"the piece {wide[0]!r} holds ▁ {where} character; here words are cut there, and SentencePiece would match it; save as tokenizer.json")
     if lost := [p for p in text.alone if p not in kinds["user_defined"]]: raise ValueError(f"the normalizer leaves {lost[0]!r} as it is, which is no user-defined piece of the model; add it as a token that is not special, or leave it out of the normalizer")
     flags = text.front, text.runs, text.escape, text.suffix
     normalizer = SentencePieceNormalizer(text.charsmap, *flags, kinds["user_defined"])
     decoder, common = parts.decoder, dict(unk_piece=kinds["unk_piece"], control=kinds["control"], byte_fallback=kinds["byte_fallback"], add_dummy_prefix=text.front, remove_extra_whitespaces=text.runs)
     decoder = replace(decoder, **common) if type(decoder) is SentencePieceDecoder else SentencePieceDecoder(unk_surface=kinds["unk_piece"], **common)
     added = tuple((AddedToken(p), i) for p, i in ids.items() if p in {kinds["unk_piece"], *kinds["control"]})
-    return parts._replace(model=model, pre_tokenizer=pretokenizer(None), decoder=decoder, added_tokens=added, normalizer=normalizer), text
+    return parts._replace(model=model, pre_tokenizer=words_of(normalizer), decoder=decoder, added_tokens=added, normalizer=normalizer), text
 
 # %% ../nbs/64_sentencepiece_format.ipynb #ade1480a
 def as_sentencepiece(
@@ -327,7 +346,8 @@ def sentencepiece_notes(
     notes = [*text.notes, *_model_notes(parts, new.model, text)]
     if parts.post_processor is not None: notes.append("what is put around a text is not in the file; callers of SentencePiece ask for it (add_bos, add_eos, reverse)")
     if parts.truncation is not None or parts.padding is not None: notes.append("truncation and padding are not in the file")
-    if not isinstance(parts.decoder, (SentencePieceDecoder, decoders.Metaspace, decoders.Fuse, decoders.Sequence)): notes.append("pieces are made text by SentencePiece's own rules")
+    if text.suffix and text.front and type(parts.decoder) is not SentencePieceDecoder: notes.append("the space behind the last word stays in decoded text in SentencePiece")
+    elif not isinstance(parts.decoder, (SentencePieceDecoder, decoders.Metaspace, decoders.Fuse, decoders.Sequence)): notes.append("pieces are made text by SentencePiece's own rules")
     return notes
 
 # %% ../nbs/64_sentencepiece_format.ipynb #318d1a56
@@ -347,8 +367,13 @@ def _trainer_facts(parts, text):
     facts = {"model_type": next(k for k, kind in _MODELS.items() if type(m) is kind), "vocab_size": len(m.piece2id), **({} if text.cut is None else {"split_by_whitespace": text.cut}), "treat_whitespace_as_suffix": text.suffix,
              "control_symbols": [p for p in m.control if p not in edges.values()], "user_defined_symbols": [*m.user_defined], "byte_fallback": m.byte_fallback,
              "unk_id": m.piece2id[m.unk_piece], **{f"{kind}_id": -1 if p is None else m.piece2id[p] for kind, p in edges.items()},
-             "unk_surface": parts.decoder.unk_surface, "unk_piece": m.unk_piece, **{f"{kind}_piece": p for kind, p in edges.items() if p is not None}}
+             **_training_facts(parts.source), "unk_surface": parts.decoder.unk_surface, "unk_piece": m.unk_piece, **{f"{kind}_piece": p for kind, p in edges.items() if p is not None}}
     return facts
+
+def _training_facts(source):
+    "How training here divided words; other libraries take what a file does not say for their defaults."
+    names = ("split_digits", "split_by_unicode_script")
+    return {k: source[k] for k in names if k in source} if isinstance(source, dict) else {}
 
 # %% ../nbs/64_sentencepiece_format.ipynb #b8d34067
 def _pieces_of(m):
@@ -376,7 +401,7 @@ def proto_from_parts(
     trainer = {**old.trainer_spec, **_trainer_facts(new, text)}
     rest = [r for r in old.rest if r[0][:1] not in (("pieces",), ("self_test_data",))]
     proto = ModelProto(_pieces_of(new.model), trainer, {**old.normalizer_spec, "name": same or text.name, **said(n)}, {**old.denormalizer_spec, **(said(undo) if undo.charsmap else {})}, [], rest=rest)
-    return check_model_proto(proto, "the new model")
+    return check_model_proto(proto, name="the new model")
 
 # %% ../nbs/64_sentencepiece_format.ipynb #b5577128
 def write_sentencepiece(

@@ -19,7 +19,7 @@ from itertools import groupby
 from numbers import Real
 from typing import NamedTuple
 
-from .lattice import Lattice, build_lattice, lengths_by_first
+from .lattice import LONG, Lattice, build_lattice, lengths_by_first, pieces_at
 from .text import encode_text
 from .sentencepiece_text import NESTED_SPELLINGS
 from .tokens import Token
@@ -43,19 +43,23 @@ class SentencePieceModel:
 
     def encode(self,
         text:str, # A normalized text, or part of one
+        *,
         dropout:float|None=None, # BPE only: probability of passing over a merge for good
         rng:random.Random|None=None, # Where chance comes from, if there is dropout
+        seed:int|None=None, # Instead of it: the same draw each time
     )->list[int]: # Ids
         "The ids of a text."
-        return _joined(self, _rows(self, text, dropout, rng))
+        return _joined(self, _rows(self, text, dropout, rng or (None if seed is None else random.Random(seed))))
 
     def tokens(self,
         text:str, # A normalized text, or part of one
+        *,
         dropout:float|None=None, # As for `encode`
         rng:random.Random|None=None, # As for `encode`
+        seed:int|None=None, # Instead of it: the same draw each time
     )->list[Token]: # What `encode` gives, each in its place; offsets in the text
         "The tokens of a text."
-        return part_tokens(self, [part for row in _rows(self, text, dropout, rng) for part in row.parts])
+        return part_tokens(self, [part for row in _rows(self, text, dropout, rng or (None if seed is None else random.Random(seed))) for part in row.parts])
 
 # %% ../nbs/63_sentencepiece_models.ipynb #f31c7243
 _SPACE, _BYTES = "▁", [f"<0x{b:02X}>" for b in range(256)]
@@ -146,9 +150,10 @@ def _symbols(text, special, lengths):
     "(start, end, user-defined?) from left to right: the longest user-defined piece, else one character."
     at, n = 0, len(text)
     while at < n:
-        end = max([at + k for k in lengths.get(text[at], ()) if at + k <= n and text[at:at + k] in special][:NESTED_SPELLINGS], default=0)
-        yield at, end or at + 1, end > 0
-        at = end or at + 1
+        found = pieces_at(text, at, special, lengths)[:NESTED_SPELLINGS]
+        end = at + len(found[-1] if found else text[at])
+        yield at, end, bool(found)
+        at = end
 
 class SentencePieceWords(SentencePieceModel):
     "A WORD model: every stretch from one ▁ to the next is one piece, or unknown."
@@ -177,7 +182,7 @@ def word_pattern(
     return lambda text: list(filter(None, cut.split(text)))
 
 # %% ../nbs/63_sentencepiece_models.ipynb #70022759
-_LARGEST, _RESET, _LONG, _MOST = float.fromhex("0x1.fffffep+127"), 100_000.0, 64, 1 << 16
+_LARGEST, _RESET, _MOST = float.fromhex("0x1.fffffep+127"), 100_000.0, 1 << 16
 
 def _remember(memory, key, row):
     "Keep a row; forget all others when there are too many."
@@ -201,7 +206,7 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
         text:str, # A normalized text, or part of one
     )->Lattice: # A user-defined piece counts by its characters here, and by its bytes in `encode`, as in SentencePiece
         "All splits of a text."
-        return build_lattice(text, self._spelled, self.piece2id, self.unk_score, self.piece2id.get(self.unk_piece, -1), self.lengths)
+        return build_lattice(text, self._spelled, piece2id=self.piece2id, unk_score=self.unk_score, unk_id=self.piece2id.get(self.unk_piece, -1), lengths=self.lengths)
 
     def _ready(self):
         if not 0 <= self.unk_penalty < math.inf: raise ValueError(f"unk_penalty={self.unk_penalty!r}; pass a number from 0 upwards, 10.0 for SentencePiece's")
@@ -217,7 +222,7 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
         base, known, cell = 0.0, self._memory, array("f", (0.0,))
         for word in self._cut(text):
             row = known.get(word)
-            if row is None and len(word) <= _LONG: row = _remember(known, word, _survey(self, word))
+            if row is None and len(word) <= LONG: row = _remember(known, word, _survey(self, word))
             if row is None or abs(base) >= row.limit:
                 row, base = _exactly(self, word, base)
             else:
@@ -266,21 +271,28 @@ def _survey(model, word):
 # %% ../nbs/63_sentencepiece_models.ipynb #d32f67e6
 def _exactly(model, word, base):
     "The split of a word whose start has the score `base`, and the score at its end, in 32-bit floats."
-    n, get, lengths, unk = len(word), model.table.get, model.lengths, model.unk_score
+    n, scores, lengths, long, unk = len(word), model.table, model.lengths, model.lengths.long, model.unk_score
     best, begin, cell, front = [base] + [0.0] * n, [-1] * (n + 1), array("f", (0.0,)), 0
     for start, char in enumerate(word):
         before = best[start]
         if before < -_RESET or before > _RESET:
-            for i in range(start, front + 1):
-                if i == start or begin[i] >= 0: best[i] = float32(best[i] - before)
+            best[start:front + 1] = array("f", [score - before for score in best[start:front + 1]]).tolist()
             before = best[start]
         for k in lengths.get(char, (1,)):
             if (end := start + k) > n: break
-            score = get(word[start:end], unk if k == 1 else None)
+            score = scores.get(word[start:end], unk if k == 1 else None)
             if score is None or (begin[end] >= 0 and before + score <= best[end]): continue
             cell[0] = before + score
             if begin[end] < 0 or cell[0] > best[end]: best[end], begin[end] = cell[0], start
             if end > front: front = end
+        fitting = [] if long is None else long.at(word, start)
+        if fitting:
+            front = max(front, start + len(fitting[0]))
+        for piece in fitting:
+            end, total = start + len(piece), before + scores[piece]
+            if begin[end] >= 0 and total <= best[end]: continue
+            cell[0] = total
+            if begin[end] < 0 or cell[0] > best[end]: best[end], begin[end] = cell[0], start
     parts, end = [], n
     while end: parts.append(word[begin[end]:end]); end = begin[end]
     return _row(model, parts[::-1]), best[n]
@@ -299,7 +311,7 @@ class SentencePieceBPE(SentencePieceModel):
         for word in self._cut(text):
             if (row := known.get(word)) is None:
                 row = _row(self, _merged(self, word))
-                if len(word) <= _LONG: _remember(known, word, row)
+                if len(word) <= LONG: _remember(known, word, row)
             yield row
 
 # %% ../nbs/63_sentencepiece_models.ipynb #3d7ce485

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['NESTED_SPELLINGS', 'chunks_ref', 'write_chunks', 'SentencePieceNormalizer', 'sentencepiece_decode_ref',
-           'SentencePieceDecoder', 'sentencepiece_normalizer', 'sentencepiece_decoder']
+           'SentencePieceDecoder', 'sentencepiece_normalizer', 'sentencepiece_decoder', 'SentencePiecePreTokenizer',
+           'words_of']
 
 # %% ../nbs/62_sentencepiece_text.ipynb #df3d5ce2
 import base64
@@ -12,15 +13,18 @@ import codecs
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from itertools import groupby, islice, repeat
+from itertools import groupby, repeat
 from typing import Any
 
 from .alignment import Aligned
 from .charsmap import NESTED, Charsmap, charsmap_rules, longest_prefix, read_charsmap, unit_parts
 from .decoders import Decoder
 from .forks import cached_property
+from .lattice import lengths_by_first, pieces_at
 from .normalizers import Normalizer
+from .pretokenizers import Metaspace, Sequence
 from .sentencepiece_wire import CONTROL, UNKNOWN, USER_DEFINED, ModelProto
+from .splitting import Split, WhitespaceSplit, WholeText
 
 # %% ../nbs/62_sentencepiece_text.ipynb #b2097b6a
 NESTED_SPELLINGS = 64
@@ -28,6 +32,7 @@ NESTED_SPELLINGS = 64
 def chunks_ref(
     text:str, # Any text
     rules:Mapping[str,str], # Key → replacement, the rules of a character map
+    *,
     user_defined:Iterable[str]=(), # Spellings that are left alone
 )->list[tuple[int,str]]: # (how many characters are taken, what they become), in order; together they take the whole text
     "Cut a text into chunks, and replace each."
@@ -43,6 +48,7 @@ def chunks_ref(
 # %% ../nbs/62_sentencepiece_text.ipynb #67a56a5d
 def write_chunks(
     chunks:Iterable[tuple[int,str]], # (characters taken, replacement), in order
+    *,
     add_dummy_prefix:bool=True, # Put a space at the beginning
     remove_extra_whitespaces:bool=True, # Drop spaces at the ends, and all but the first of a run
     escape_whitespaces:bool=True, # Write spaces as ▁
@@ -72,16 +78,14 @@ def write_chunks(
 class _Spellings:
     "User-defined spellings, found longest first."
     def __init__(self, spellings):
-        self.known, sizes = frozenset(spellings), {}
-        for s in spellings: sizes.setdefault(s[0], set()).add(len(s))
-        self.sizes = {head: sorted(found) for head, found in sizes.items()}
-        self.heads = re.compile("[" + "".join(map(re.escape, sizes)) + "]" if sizes else "(?!)")
+        self.known, self.sizes = frozenset(spellings), lengths_by_first(spellings)
+        self.firsts = dict.fromkeys(s[0] for s in spellings)
+        self.heads = re.compile("[" + "".join(map(re.escape, self.firsts)) + "]" if self.firsts else "(?!)")
 
     def at(self, text, i):
         "How many characters the longest spelling at a place has; 0 if there is none."
-        sizes, most = self.sizes.get(text[i], ()), len(text) - i
-        if len(sizes) > NESTED_SPELLINGS: return max(islice((n for n in sizes if n <= most and text[i:i + n] in self.known), NESTED_SPELLINGS), default=0)
-        return next((n for n in reversed(sizes) if n <= most and text[i:i + n] in self.known), 0)
+        found = pieces_at(text, i, self.known, self.sizes)[:NESTED_SPELLINGS]
+        return len(found[-1]) if found else 0
 
     def spans(self, text):
         "Where spellings stand, from left to right."
@@ -125,7 +129,7 @@ class _Tables:
     @cached_property
     def crossed(self):
         "May a key begin before a user-defined spelling and reach into it?"
-        return self.map is not None and any(map(self.joined.__getitem__, self.users.sizes))
+        return self.map is not None and any(map(self.joined.__getitem__, self.users.firsts))
 
     @cached_property
     def words(self):
@@ -158,7 +162,7 @@ def _chunks(tables, text):
         return
     data, i, at, b, last = memoryview(text.encode("utf-8", "surrogatepass")), 0, 0, 0, len(text) - 1
     while i <= last:
-        part, n = text[i], tables.users.at(text, i) if text[i] in tables.users.sizes else 0
+        part, n = text[i], tables.users.at(text, i) if text[i] in tables.users.firsts else 0
         if not n and i < last and tables.map and tables.joined[text[i + 1]]:
             at, b = i, b + len(text[at:i].encode("utf-8", "surrogatepass"))
             if longest := longest_prefix(tables.units, data[b:])[0]: part = bytes(data[b:b + longest]).decode("utf-8")
@@ -174,14 +178,14 @@ def _normalized(n, text):
     new = "" if slow else _replaced(tables, text)
     if not slow and not n.remove_extra_whitespaces: return front + new.replace(" ", space) + back
     new = new.lstrip(" ")
-    if slow or back and not new: return write_chunks(_chunks(tables, text), *n._flags)[0]
+    if slow or back and not new: return write_chunks(_chunks(tables, text), **n._options)[0]
     if "  " in new: new = re.sub("  +", " ", new)
     return (front + new.replace(" ", space)).rstrip(space) + back
 
 def _aligned(n, x):
     "The normalized text, each character from the beginning of its chunk to the beginning of the next character's."
     if not x.text: return x
-    text, origins = write_chunks(_chunks(n._tables, x.text), *n._flags)
+    text, origins = write_chunks(_chunks(n._tables, x.text), **n._options)
     marks = x.marks()
     starts = [*(a for a, _ in marks), marks[-1][1]]
     return Aligned(text, [(starts[p], marks[q - 1][1] if q > p else starts[p]) for p, q in zip(origins, origins[1:])], x.at)
@@ -211,12 +215,13 @@ class SentencePieceNormalizer(Normalizer):
         return super().to_dict() | {"charsmap": base64.b64encode(self.charsmap).decode("ascii"), "user_defined": [*self.user_defined]}
     _tables = cached_property(lambda self: _Tables(self.charsmap, self.user_defined))
     _flags = property(lambda self: tuple(getattr(self, name) for name in _FLAGS))
+    _options = property(lambda self: dict(zip(_FLAGS, self._flags)))
 
     def normalize_ref(self,
         text:str, # Any text
     )->str: # What `normalize` gives
         "Normalize a text chunk by chunk."
-        return write_chunks(chunks_ref(text, charsmap_rules(self.charsmap) if self.charsmap else {}, self.user_defined), *self._flags)[0]
+        return write_chunks(chunks_ref(text, charsmap_rules(self.charsmap) if self.charsmap else {}, user_defined=self.user_defined), **self._options)[0]
 
 # %% ../nbs/62_sentencepiece_text.ipynb #0e55edb9
 _FLAGS: tuple[str,...] = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces", "treat_whitespace_as_suffix")
@@ -354,6 +359,7 @@ class SentencePieceDecoder(Decoder):
     _fixed = cached_property(lambda self: {self.unk_piece: self.unk_surface} | dict.fromkeys(self.control, ""))
 
     def stages(self,
+        *,
         errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore"
     )->list: # Objects with `push`, `finish` and `state`, each fed with what the one before gives
         "How pieces become text while more of them are still to come."
@@ -364,7 +370,7 @@ class SentencePieceDecoder(Decoder):
 # %% ../nbs/62_sentencepiece_text.ipynb #cfa1cd1b
 def _decoded(d, pieces, errors):
     "The parts of a text: as soon as something has been written, and where there are no bytes, what was remembered."
-    (said, *undone), parts, at = d.stages(errors), [], 0
+    (said, *undone), parts, at = d.stages(errors=errors), [], 0
     while at < len(pieces) and said.starting:
         parts += said.push([(pieces[at], True)])
         at += 1
@@ -398,3 +404,52 @@ def sentencepiece_decoder(
     undone = SentencePieceNormalizer(blob, *map(proto.denormalizer, _FLAGS[:3])) if blob else b""
     return SentencePieceDecoder(unk[0] if unk else "<unk>", proto.trainer("unk_surface").split("\0")[0], tuple(p.piece for p in proto.pieces if p.type == CONTROL),
                                 proto.trainer("byte_fallback"), proto.normalizer(_FLAGS[0]), proto.normalizer(_FLAGS[1]), undone)
+
+# %% ../nbs/62_sentencepiece_text.ipynb #66a945d5
+@dataclass(frozen=True)
+class SentencePiecePreTokenizer(WholeText):
+    "SentencePiece's words for `split`; its model takes the normalized text whole."
+    add_dummy_prefix:bool = True # Is the first word marked, too?
+    remove_extra_whitespaces:bool = True # Are runs of white space one space?
+    escape_whitespaces:bool = True # Is the mark ▁? False: a space
+    treat_whitespace_as_suffix:bool = False # Is the mark put behind a word instead of in front?
+
+    def __post_init__(self): self._check_flags(*(f.name for f in fields(self)))
+
+    def split(self,
+        text:str, # Any text, as it is before it is normalized
+    )->list[tuple[str,int,int]]: # Words with their half-open code point offsets
+        "The words of a text and where they come from."
+        if self.treat_whitespace_as_suffix: return self._marked_behind(text)
+        scheme = "always" if self.add_dummy_prefix or self.remove_extra_whitespaces else "never"
+        steps = [WhitespaceSplit()] * self.remove_extra_whitespaces + [Metaspace("▁", scheme)]
+        words = Sequence(steps).split(text)
+        if words and not self.add_dummy_prefix and self.remove_extra_whitespaces:
+            first, start, end = words[0]
+            words[0] = text[start:end], start, end
+        return [(self._marked(word), start, end) for word, start, end in words]
+
+    def _marked(self, word):
+        "A word with its mark where the model has it."
+        mark = "▁" if self.escape_whitespaces else " "
+        return mark + word[1:] if word.startswith("▁") else word
+
+    def _marked_behind(self, text):
+        "The words of a text with their marks behind them."
+        mark = "▁" if self.escape_whitespaces else " "
+        steps = [WhitespaceSplit()] * self.remove_extra_whitespaces + [Split({"Regex": "[ ▁]"}, "merged_with_previous")]
+        words, marked = [], []
+        for word, start, end in Sequence(steps).split(text):
+            words.append((word.rstrip(" ▁"), start, end))
+            marked.append(self.remove_extra_whitespaces or word[-1] in " ▁")
+        if words and self.add_dummy_prefix and marked[-1] and not self.remove_extra_whitespaces: # the text ends with a space and has its mark, and one more
+            words.append(("", len(text), len(text)))
+            marked.append(True)
+        if words and (self.add_dummy_prefix or self.remove_extra_whitespaces): marked[-1] = self.add_dummy_prefix
+        return [(word + mark * has_mark, start, end) for (word, start, end), has_mark in zip(words, marked)]
+
+def words_of(
+    normalizer:SentencePieceNormalizer, # What treats spaces
+)->SentencePiecePreTokenizer: # With the same switches
+    "The pre-tokenizer that goes with a normalizer."
+    return SentencePiecePreTokenizer(*(getattr(normalizer, f.name) for f in fields(SentencePiecePreTokenizer)))

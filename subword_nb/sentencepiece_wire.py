@@ -60,6 +60,7 @@ def wire_fields(
     data:bytes, # A message, or something that holds it
     start:int=0, # Where the message begins
     end:int|None=None, # Where it ends; None: with the data
+    *,
     where:str="the message", # What it is: errors begin with it
 )->Iterator[Field]: # The fields in the order of the bytes, known or not
     "Cut a message into fields, without asking what they mean."
@@ -175,7 +176,7 @@ def _path(place): # how a place is spelled in errors
 def _read(data, start, end, table, place, rest, name, into):
     "The known fields of a message by name; the others go to the rest."
     path = _path(place)
-    for f in wire_fields(data, start, end, f"{name}, {path}" if path else name):
+    for f in wire_fields(data, start, end, where=f"{name}, {path}" if path else name):
         if f.number not in table: rest.append((place, data[f.start:f.end])); check_limit("unknown_fields", len(rest), f"{name} has more than {len(rest) - 1:,} fields that are not known"); continue
         key, kind, default = table[f.number]
         try: value = _value(data, f, "message" if isinstance(kind, dict) else kind)
@@ -203,6 +204,7 @@ def _whole(data, name):
 
 def read_model_proto(
     data:bytes, # The bytes of a `.model` file
+    *,
     name:str="the model", # Where they come from: errors begin with it
 )->ModelProto: # Everything that the file says
     "Read a SentencePiece model."
@@ -271,7 +273,7 @@ def _check_lists(proto):
     "Refuse what is no piece, no sample and no field, before it is taken apart."
     for name, kinds, size, wanted in (("pieces", tuple, 3, "a Piece"), ("self_test_data", (tuple, list), 2, "(text, its pieces)"), ("rest", tuple, 2, "(place, bytes)")):
         for i, given in enumerate(getattr(proto, name)):
-            if not isinstance(given, kinds) or len(given) != size or name == "rest" and not isinstance(given[1], bytes): raise ValueError(f"{name}[{i}]: {clip(repr(given), 60)}; pass {wanted}")
+            if not isinstance(given, kinds) or len(given) != size or name == "rest" and not isinstance(given[1], bytes): raise ValueError(f"{name}[{i}]: {clip(repr(given), n=60)}; pass {wanted}")
     for i, (_, raw) in enumerate(proto.rest): list(wire_fields(raw, where=f"rest[{i}]"))
 
 def write_model_proto(
@@ -302,13 +304,14 @@ class Row(NamedTuple):
 # %% ../nbs/59_sentencepiece_wire.ipynb #9d6b7560
 def explain_model_proto(
     data:bytes, # The bytes of a `.model` file
+    *,
     name:str="the model", # Where they come from: errors begin with it
     most:int=8, # How many pieces to explain
 )->list[Row]: # One for each field, in the order of the bytes
     "Say what stands where."
     data, rows, counts = _whole(data, name), [], Counter()
     def walk(start, end, table, path):
-        for f in wire_fields(data, start, end, f"{name}, {path}" if path else name):
+        for f in wire_fields(data, start, end, where=f"{name}, {path}" if path else name):
             key, kind, default = table.get(f.number, (f"field {f.number}", None, None))
             here = f"{path}.{key}".lstrip(".")
             counts[here] += 1
@@ -326,11 +329,12 @@ def explain_model_proto(
 def _shown(data, row):
     "The columns of a row: offset, tag and length, content, path and meaning."
     def spell(part): return " ".join(f"{b:02X}" for b in part[:8]) + " …" * (len(part) > 8)
-    meaning = "" if row.meaning is None else " = " + clip(printable(row.meaning if isinstance(row.meaning, (str, bytes)) else f"{row.meaning:.9g}" if isinstance(row.meaning, float) else str(row.meaning)), 40)
+    meaning = "" if row.meaning is None else " = " + clip(printable(row.meaning if isinstance(row.meaning, (str, bytes)) else f"{row.meaning:.9g}" if isinstance(row.meaning, float) else str(row.meaning)), n=40)
     return f"{row.start:06X}", spell(data[row.start:row.body]), "" if row.meaning is None else spell(data[row.body:row.end]), row.path + meaning
 
 def draw_model_proto(
     data:bytes, # The bytes of a `.model` file
+    *,
     most:int=8, # How many pieces to draw
 )->Svg: # A table: where, tag and length, content, meaning
     "Draw the bytes of a model, a field a line."
@@ -338,8 +342,8 @@ def draw_model_proto(
     parts, edges = [], (0, 68, 206, 446)
     for y, row in zip(range(0, 24 * len(rows), 24), rows):
         parts += [f'<rect x="{x - 4}" y="{y + 3}" width="{w}" height="19" rx="3" fill="{color}" fill-opacity=".35"/>' for x, w, color, cell in ((68, 128, "#f4b14f", row[1]), (206, 226, "#3f8fc4", row[2])) if cell]
-        parts += [svg_text(x, y + 17, cell, ' fill-opacity=".6"' * (x == 0)) for x, cell in zip(edges, row) if cell]
-    alt = clip("The bytes of a model: " + "; ".join(f"{head} {body} is {meaning}" for _, head, body, meaning in rows), 400)
+        parts += [svg_text(x, y + 17, cell, more=' fill-opacity=".6"' * (x == 0)) for x, cell in zip(edges, row) if cell]
+    alt = clip("The bytes of a model: " + "; ".join(f"{head} {body} is {meaning}" for _, head, body, meaning in rows), n=400)
     wide = [max(len(row[k]) for row in rows) for k in range(3)]
     text = "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, wide)) + f"  {row[3]}" for row in rows)
     return Svg(svg_figure(456 + 9 * max(len(row[3]) for row in rows), 24 * len(rows) + 4, alt, parts), text, alt)
@@ -353,7 +357,7 @@ def used_pieces(
 
 def _check_piece(p, i, fallback, unigram, name):
     "Refuse a piece that no tokenizer can use."
-    where, size = f"{name}, pieces[{i}] {clip(p.piece, 40)!r}", len(p.piece.encode("utf-8", "surrogatepass"))
+    where, size = f"{name}, pieces[{i}] {clip(p.piece, n=40)!r}", len(p.piece.encode("utf-8", "surrogatepass"))
     if not p.piece: raise ValueError(f"{name}, pieces[{i}]: a piece is empty; expected at least one character")
     if "\0" in p.piece and (p.piece, p.type) != ("\0", UNUSED): raise ValueError(f"{where} has a zero character, which SentencePiece does not allow; leave the piece out")
     if size >= 8000: raise ValueError(f"{where} has {size} bytes; expected fewer than 8000")
@@ -364,13 +368,14 @@ def _check_piece(p, i, fallback, unigram, name):
 # %% ../nbs/59_sentencepiece_wire.ipynb #c489bcee
 def check_model_proto(
     proto:ModelProto, # A model
+    *,
     name:str="the model", # What it is: errors begin with it
 )->ModelProto: # The same
     "Refuse what SentencePiece refuses, and pieces of the same spelling."
     ids, unigram, fallback = {}, proto.trainer("model_type") == UNIGRAM, proto.trainer("byte_fallback")
     for i, p in enumerate(used := used_pieces(proto)):
         _check_piece(p, i, fallback, unigram, name)
-        if ids.setdefault(p.piece, i) != i: raise ValueError(f"{name}, pieces[{i}]: {clip(p.piece, 40)!r} is also pieces[{ids[p.piece]}]; pieces are looked up by their spelling: rename one of them")
+        if ids.setdefault(p.piece, i) != i: raise ValueError(f"{name}, pieces[{i}]: {clip(p.piece, n=40)!r} is also pieces[{ids[p.piece]}]; pieces are looked up by their spelling: rename one of them")
     types = Counter(p.type for p in used)
     if types[UNKNOWN] > 1 or not types[UNKNOWN] and not fallback: raise ValueError(f"{name}: {types[UNKNOWN]} of {len(used)} pieces have the type UNKNOWN; expected exactly one, usually '<unk>'")
     if fallback and types[BYTE] != 256: raise ValueError(f"{name}: trainer_spec.byte_fallback is true, but {types[BYTE]} pieces stand for bytes; expected all 256 from <0x00> to <0xFF>")

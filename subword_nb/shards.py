@@ -32,7 +32,7 @@ class Source(NamedTuple):
     start: int # The first byte, in a compressed file of the text
     end: int | None # Behind the last byte; None: the end of the file
     size: int # Bytes of the whole file, on disk
-    mtime_ns: int # When it was last changed, in nanoseconds
+    mtime_ns: int # When it was last changed, in nanoseconds; of an address, see `input_stamp`
 
 # %% ../nbs/83a_shards.ipynb #6453bfba
 class Shard(NamedTuple):
@@ -345,7 +345,16 @@ def verify_encoded(
     for k, shard in enumerate(manifest.shards):
         known |= {*shard_names(k, manifest.format)}
         if fault := shard_fault(folder, shard) or _odd_rows(folder, manifest, k): found.append(fault)
+        elif fault := _record_fault(folder, k): found.append(fault)
     return found + [Fault(name, "foreign", "no shard of this folder has that name") for name in sorted({p.name for p in folder.iterdir()} - known)]
+
+def _record_fault(folder, k):
+    "A fault if a shard's record is missing or torn; the same encoding, done again, writes it."
+    name = record_name(k)
+    try: there = _regular(folder / name)
+    except ValueError as e: return Fault(name, "damaged", str(e))
+    if there is None: return Fault(name, "missing", "there is no such file; encode again, which writes only what is missing")
+    return Fault(name, "damaged", "it is no record that can be read; encode again") if read_record(folder, k) is None else None
 
 def _odd_rows(folder, manifest, k):
     "A fault if the bytes are as promised, and what was promised makes no sense."

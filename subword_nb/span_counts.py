@@ -34,6 +34,7 @@ def count_spans_ref(
 def feed(
     scanner:Scanner, # What cuts
     blocks:Iterable[bytes], # Text in UTF-8, separators between documents; no block ends inside a character
+    *,
     size:int=1<<18, # About how long a block is
 )->Iterator[tuple]: # (buffer, starts, k, place): k spans are certain, and the place of the first of them, in bytes of all blocks
     "The spans of a stream."
@@ -54,6 +55,7 @@ def feed(
 # %% ../nbs/50_span_counts.ipynb #ca6c554c
 def char_blocks(
     text, # UTF-8 as bytes, or a memory map of it
+    *,
     size:int=1<<18, # At most so many bytes, and at least 4
 )->Iterator[memoryview]: # Its blocks, which are not copied
     "A text in blocks of whole characters."
@@ -145,6 +147,7 @@ def _spell(slots, keys, chosen, bounds, data):
 class SpanCounts:
     "Spans and how often each was seen; `arrays` is (slots, keys, count), as the kernels take it."
     def __init__(self,
+        *,
         bits:int=15, # It begins with 2**bits slots of 32 bytes
     ): self.arrays = new_slots(4 << bits), np.empty(8 << bits, np.uint8), np.array([0, 0, 0, 64 - bits], np.int64)
 
@@ -176,6 +179,7 @@ def count_spans(
     buffer:np.ndarray, # uint8; 15 bytes behind the last span may be read
     starts:np.ndarray, # (k + 1,) where spans begin, and where the last one ends
     k:int, # How many spans
+    *,
     place:int=0, # The place of the first one in the corpus
     counts:np.ndarray=_NONE, # (k,) uint64: how often each occurs; empty: once
     places:np.ndarray=_NONE, # (k,) uint64: the place of each; empty: they follow each other
@@ -187,6 +191,7 @@ def count_spans(
 # %% ../nbs/50_span_counts.ipynb #4e01b8ae
 def span_rows(
     table:SpanCounts, # Counts
+    *,
     parts:int=1, # How many parts the rows are divided into
 )->list[tuple]: # For each part (data, bounds, counts, places) in first-seen order; a span is in the part that its bytes say
     "The rows of a table."
@@ -216,7 +221,7 @@ def add_rows(
     "Add the rows of one table to another."
     data, bounds, counts, places = rows
     padded = np.concatenate([data, np.zeros(16, np.uint8)]) # a key is loaded eight bytes at a time
-    if len(counts): count_spans(table, padded, bounds, len(counts), 0, counts.astype(np.uint64), places.astype(np.uint64))
+    if len(counts): count_spans(table, padded, bounds, len(counts), place=0, counts=counts.astype(np.uint64), places=places.astype(np.uint64))
 
 # %% ../nbs/50_span_counts.ipynb #74fcb069
 def at_most(
@@ -283,6 +288,7 @@ def _to_disk(path):
 def commit(
     spill:Spill, # Rows on disk
     batches:int, # So many batches of the corpus are in its files
+    *,
     error:int=0, # How much too low counts may be
 )->None:
     "From now on, this is what the folder holds."
@@ -312,6 +318,6 @@ def is_compiled(
 @on_warm_up
 def _warm_up_counting():
     "Compile what counts."
-    table = SpanCounts(4)
+    table = SpanCounts(bits=4)
     count_spans(table, np.zeros(24, np.uint8), np.array([0, 1], np.uint32), 1)
     add_rows(table, span_rows(table)[0])

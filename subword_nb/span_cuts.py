@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .normalizers import Normalizer, Prepend, Replace, Sequence as Normalizers
+from .normalizers import Normalizer, Prepend, Replace, Sequence as Normalizers, normalize_word
 from .pretokenizers import BertPreTokenizer, ByteLevel, Metaspace, PreTokenizer, Sequence, Split, Whitespace, WhitespaceSplit, WholeText, looks_at_start
 from .spans import keeps_space, later_words
 
@@ -42,7 +42,7 @@ def byte_level_scanner(
 )->tuple|None: # (scanner or None, does a space stand before a text?); None if its pieces are not bytes behind a pattern
     "The scanner of a byte-level pre-tokenizer."
     if isinstance(pre, ByteLevel): return (_pattern_scanner("gpt2", "rust", False), pre.add_prefix_space) if pre.use_regex else None
-    steps = pre.pretokenizers if isinstance(pre, Sequence) else ()
+    steps = pre.steps if isinstance(pre, Sequence) else ()
     if len(steps) != 2 or not isinstance(steps[0], Split) or not isinstance(steps[1], ByteLevel) or steps[1].use_regex or steps[1].add_prefix_space: return None
     return match_scanner(steps[0]), False
 
@@ -58,8 +58,8 @@ def _pattern_scanner(pattern, dialect, drops):
     "The scanner of a pattern; None if there is none, or if what it does not match would have to be dropped."
     from subword_nb.automaton import automaton_scanner
     from subword_nb.scanners import gpt_scanner, scanner_name
-    if name := scanner_name(pattern, dialect): return gpt_scanner(name)
-    try: return None if drops else automaton_scanner(pattern, dialect)
+    if name := scanner_name(pattern, dialect=dialect): return gpt_scanner(name)
+    try: return None if drops else automaton_scanner(pattern, dialect=dialect)
     except ValueError: return None
 
 # %% ../nbs/49_span_cuts.ipynb #833e34f2
@@ -98,8 +98,8 @@ def flat_steps(
     step:Any, # A normalizer, a pre-tokenizer, a sequence of them, or None
 )->list: # Sequences unfolded, in order
     "The steps of a component in a row."
-    inner = getattr(step, "normalizers", None) or getattr(step, "pretokenizers", None) if isinstance(step, (Normalizers, Sequence)) else None
-    return [s for part in inner or () for s in flat_steps(part)] if isinstance(step, (Normalizers, Sequence)) else [] if step is None else [step]
+    if step is None: return []
+    return [*step.steps] if isinstance(step, (Normalizers, Sequence)) else [step]
 
 # %% ../nbs/49_span_cuts.ipynb #a2dd2c71
 def put_before(
@@ -117,7 +117,7 @@ def divided(
 )->Iterator[tuple]: # (what is done to the whole text, or None; the steps that are left, or None)
     "Ways to divide a normalizer into what comes before everything else, and the rest."
     yield None, norm
-    steps = [*norm.normalizers] if isinstance(norm, Normalizers) else [norm] if norm else []
+    steps = [*norm.steps] if isinstance(norm, Normalizers) else [norm] if norm else []
     k = len(steps)
     while k and steps[k-1] in (Prepend("▁"), Replace(" ", "▁")): k -= 1
     if k and not asks_first: yield Normalizers(steps[:k]).normalize, Normalizers(steps[k:]) if steps[k:] else None
@@ -126,7 +126,7 @@ def without_opening(
     norm:Normalizer|None, # A normalizer
 )->Normalizer|None: # The same for a word that does not open a text
     "A normalizer without what opens a text."
-    return Normalizers([s for s in norm.normalizers if not isinstance(s, Prepend)]) if isinstance(norm, Normalizers) else norm
+    return Normalizers([s for s in norm.steps if not isinstance(s, Prepend)]) if isinstance(norm, Normalizers) else norm
 
 # %% ../nbs/49_span_cuts.ipynb #c4141c27
 def _mark_cuts(norm, pre):
@@ -160,7 +160,7 @@ def cutting_part(
     pre:PreTokenizer, # Any pre-tokenizer
 )->tuple: # (the pre-tokenizer that cuts, are its pieces spelled as bytes?)
     "What cuts, without what spells."
-    steps = pre.pretokenizers if isinstance(pre, Sequence) else ()
+    steps = pre.steps if isinstance(pre, Sequence) else ()
     spelled = len(steps) == 2 and isinstance(steps[1], ByteLevel) and not steps[1].use_regex and not steps[1].add_prefix_space
     return (steps[0], True) if spelled else (pre, False)
 
@@ -168,14 +168,15 @@ def puts_before(
     pre:PreTokenizer, # Any pre-tokenizer
 )->bool: # True for a prefix space, or a mark
     "Does a pre-tokenizer put something before a text?"
-    return isinstance(pre, ByteLevel) and pre.add_prefix_space or isinstance(pre, Metaspace) or isinstance(pre, Sequence) and any(map(puts_before, pre.pretokenizers))
+    return isinstance(pre, ByteLevel) and pre.add_prefix_space or isinstance(pre, Metaspace) or isinstance(pre, Sequence) and any(map(puts_before, pre.steps))
 
 # %% ../nbs/49_span_cuts.ipynb #053e58a3
 def _of_span(norm, pre):
     "span → its pre-tokens, for spans that do not open a text."
     def pretokens(span):
-        text = norm.normalize(span.decode()) if norm else span.decode()
-        raw = pre.raw_pretokens(text, False)
+        text = span.decode()
+        if norm: text = normalize_word(norm, text)
+        raw = pre.raw_pretokens(text, first=False)
         return [piece for piece, _, _ in pre.split(text)] if raw is None else [pre.piece_of(r) for r in raw]
     return pretokens
 
@@ -183,7 +184,7 @@ def _word_cuts(norm, pre):
     "The cuts where words stand alone, or None."
     from subword_nb.word_scanners import bert_scanner, safe_scanner, split_scanner
     scanner, (inner, _) = None, cutting_part(pre)
-    if isinstance(inner, BertPreTokenizer): scanner = bert_scanner(norm)
+    if isinstance(inner, BertPreTokenizer): scanner = bert_scanner(norm=norm)
     elif isinstance(inner, (Whitespace, WhitespaceSplit)) and norm is None: scanner = split_scanner("whitespace" if isinstance(inner, Whitespace) else "whitespace_split")
     elif isinstance(inner, Split) and norm is None: scanner = match_scanner(inner)
     return Cuts(scanner or safe_scanner(), _of_span(norm, pre)) if scanner or _are_safe(norm, pre) else None

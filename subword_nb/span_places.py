@@ -212,7 +212,7 @@ class Places:
         self.more, self.pieces, self.edges = {}, None, None
         self.rows, self.info = np.zeros((1 << 12, 5), np.int32), np.zeros((1 << 10, 6), np.int64)
 
-def _steps(pre): return [s for p in pre.pretokenizers for s in _steps(p)] or [pre] if isinstance(pre, Sequence) else [pre]
+def _steps(pre): return [*pre.steps] or [pre] if isinstance(pre, Sequence) else [pre]
 
 # %% ../nbs/81_span_places.ipynb #89b90d51
 def _number(places, buffer, at, length, m, numbers, bounds, extra):
@@ -310,6 +310,6 @@ def _agrees(places, known, how, most, spans):
 # %% ../nbs/81_span_places.ipynb #7d6cc14f
 def _keeps_width(norm):
     "Does no step of a normalizer make ASCII text longer, or move it?"
-    if isinstance(norm, Normalizers): return all(map(_keeps_width, norm.normalizers))
+    if isinstance(norm, Normalizers): return all(map(_keeps_width, norm.steps))
     if isinstance(norm, Replace): return len(norm.content) <= 1 if norm.regex else len(norm.content) < len(norm.pattern) or len(norm.pattern) == 1
     return norm is None or isinstance(norm, (BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, StripAccents, Precompiled, Prepend, SentencePieceNormalizer))

@@ -272,6 +272,7 @@ WAITING = 1 << 13 # So many new spans, and gaps for them, may wait for the model
 class SpanTable:
     "What is remembered of spans; `arrays` is (slots, keys, spill, count), as the kernels take it."
     def __init__(self,
+        *,
         bits:int=15, # It begins with 2**bits slots of 32 bytes
         limit:int=1<<28, # The most bytes that it may have; beyond that it starts anew
     ):
@@ -328,6 +329,7 @@ def encode_spans(
     sink:Sink, # Where ids go
     solve:Callable|None, # solve(buffer, at, length, m, ids, bounds, extra): the kernel of a model; None: there is none
     ask:Callable, # bytes of a span → its ids: the model in Python
+    *,
     settle:Callable|None=None, # For models whose answers depend on more than the span, see below; None: they do not
 )->None:
     "Write the ids of the spans of a buffer."
@@ -342,11 +344,11 @@ def encode_spans(
 # %% ../nbs/19_span_table.ipynb #283f6d86
 def _close(table, sink):
     "Close the gaps."
-    while lack := _close_gaps(table.arrays, sink.out, sink.ends, sink.state, table.gaps): sink.grow(int(lack))
+    while lack := _close_gaps(table.arrays, sink.out, sink.ends, sink.state, table.gaps): sink.grow(ids=int(lack))
 
 def _give_room(table, sink, key_bytes=0):
     "Room for whatever stopped a pass."
-    sink.grow(int(sink.state[2])) if sink.state[2] else _grow(table, key_bytes)
+    sink.grow(ids=int(sink.state[2])) if sink.state[2] else _grow(table, key_bytes)
 
 # %% ../nbs/19_span_table.ipynb #44464d19
 def _fill(buffer, table, state, solve, ask):

@@ -9,8 +9,9 @@ __all__ = ['Split', 'best_sums', 'nbest', 'sample', 'entropy']
 import heapq
 import math
 import random
+from collections.abc import Collection
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
 
 from . import lattice as lattices, unigram_sample
 from .engine import Engine, compiled, encode, units_of
@@ -41,14 +42,14 @@ def best_sums(
     return out
 
 # %% ../nbs/46_splits.ipynb #4f8a010e
-def _unigram_of(tok, options):
+def _unigram_of(tok, allowed_special):
     "The Unigram model of a tokenizer; another model has one split for a text."
-    if isinstance(tok.model, Unigram): return compiled(tok, options.get("allowed_special")).model
+    if isinstance(tok.model, Unigram): return compiled(tok, allowed_special=allowed_special).model
     raise ValueError(f"this is {tok.model!r}, which gives no probabilities to splits; only a Unigram model has several with scores (for BPE there is encode(…, dropout=))")
 
-def _units(tok, text, allowed_special=None, errors="strict"):
+def _units(tok, text, allowed_special, errors):
     "What a text is made of: ids of added tokens, and pre-tokens."
-    return units_of(compiled(tok, allowed_special), valid_text(text, errors))
+    return units_of(compiled(tok, allowed_special=allowed_special), valid_text(text, errors=errors))
 
 def _unchained(chain):
     "The ids of a chain ((…, ids), ids), in order."
@@ -62,48 +63,126 @@ def _unchained(chain):
 def nbest(
     tok:Engine, # A tokenizer with a Unigram model
     text:str|bytes, # One text; bytes are UTF-8
+    *,
     n:int=10, # How many splits; fewer if there are no more
-    **options, # `allowed_special` and `errors`, as for `encode`
+    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
+    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
 )->list[Split]: # In falling order of score
     "The n most probable splits of a text."
-    model = _unigram_of(tok, options)
+    model = _unigram_of(tok, allowed_special)
     if isinstance(n, bool) or not isinstance(n, int) or n < 1: raise ValueError(f"n={n!r} is no number of splits; pass a whole number from 1")
     @cache
     def ways(pretoken): return [(score, part_ids(model, [node.piece for node in path])) for path, score in lattices.nbest(model.lattice(pretoken), n)]
     best = [(0.0, ())]
-    for unit in _units(tok, text, **options): best = best_sums(best, [(0.0, [unit])] if isinstance(unit, int) else ways(unit), n)
+    for unit in _units(tok, text, allowed_special, errors): best = best_sums(best, [(0.0, [unit])] if isinstance(unit, int) else ways(unit), n)
     return [Split(_unchained(chain), score) for score, chain in best]
 
 # %% ../nbs/46_splits.ipynb #c5c5f956
+@overload
 def sample(
     tok:Engine, # A tokenizer with a Unigram model, or one that drops merges
     text:str|bytes, # One text; bytes are UTF-8
+    *,
+    k:None=None, # One split, not in a list
     alpha:float=1.0, # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
     nbest_size:int=-1, # -1: among all splits; 0 or 1: the best; more: among so many of the best
+    replace:bool=True, # False: all of them different, and fewer where there are no more; Unigram only
     seed:int|None=None, # Makes the draw repeatable
-    **options, # `allowed_special` and `errors`, as for `encode`
-)->Split: # Ids, and the log-probability with which they were drawn
-    "Draw one split of a text."
-    _check_draw(alpha, nbest_size)
-    if getattr(tok.model, "drops_merges", False): return Split(encode(tok, text, add_special_tokens=False, dropout=alpha, seed=seed, **options), None)
-    model, rng = _unigram_of(tok, options), random.Random(seed)
-    if nbest_size in (0, 1): return Split(encode(tok, text, add_special_tokens=False, **options), 0.0)
-    if nbest_size > 1: return _among(nbest(tok, text, nbest_size, **options), alpha, rng)
-    ids, score, lattice_of = [], 0.0, cache(model.lattice)
-    for unit in _units(tok, text, **options):
-        if isinstance(unit, int): ids.append(unit); continue
-        path, logp = unigram_sample.sample(lattice_of(unit), alpha, rng)
-        ids += part_ids(model, [node.piece for node in path])
-        score += logp
-    return Split(ids, score)
+    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
+    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
+)->Split: # The split
+    "One split of a text."
+
+@overload
+def sample(
+    tok:Engine, # A tokenizer with a Unigram model, or one that drops merges
+    text:str|bytes, # One text; bytes are UTF-8
+    *,
+    k:int, # How many splits
+    alpha:float=1.0, # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
+    nbest_size:int=-1, # -1: among all splits; 0 or 1: the best; more: among so many of the best
+    replace:bool=True, # False: all of them different, and fewer where there are no more; Unigram only
+    seed:int|None=None, # Makes the draw repeatable
+    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
+    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
+)->list[Split]: # In the order of drawing
+    "Several splits of a text."
+
+def sample(
+    tok:Engine, # A tokenizer with a Unigram model, or one that drops merges
+    text:str|bytes, # One text; bytes are UTF-8
+    *,
+    alpha:float=1.0, # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
+    nbest_size:int=-1, # -1: among all splits; 0 or 1: the best; more: among so many of the best
+    k:int|None=None, # How many splits, as a list; None: one, and no list
+    replace:bool=True, # False: all of them different, and fewer where there are no more; Unigram only
+    seed:int|None=None, # Makes the draw repeatable
+    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
+    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
+)->Split|list[Split]: # Ids, and the log-probability with which one draw gives them
+    "Draw a split of a text, or several."
+    _check_draw(alpha, nbest_size, k, replace)
+    options: dict[str, Any] = {"allowed_special": allowed_special, "errors": errors}
+    if getattr(tok.model, "drops_merges", False):
+        if not replace:
+            raise ValueError("replace=False needs the probabilities of splits, which a Unigram model has; for BPE draw with replace=True, and leave out what comes again")
+        if k is None:
+            return _dropped(tok, text, alpha, seed, options)
+        rng = random.Random(seed)
+        return [_dropped(tok, text, alpha, rng.getrandbits(63), options) for _ in range(k)]
+    model, rng = _unigram_of(tok, allowed_special), random.Random(seed)
+    if nbest_size in (0, 1):
+        best = Split(encode(tok, text, add_special_tokens=False, **options), 0.0)
+        return best if k is None else [best] * (k if replace else 1)
+    if nbest_size > 1:
+        splits = nbest(tok, text, n=nbest_size, **options)
+        if k is None:
+            return _among(splits, alpha, rng)
+        return [_among(splits, alpha, rng) for _ in range(k)] if replace else _different_among(splits, alpha, k, rng)
+    units, lattice_of = _units(tok, text, allowed_special, errors), cache(model.lattice)
+    if k is None:
+        return _drawn(model, units, lattice_of, alpha, rng)
+    if replace:
+        return [_drawn(model, units, lattice_of, alpha, rng) for _ in range(k)]
+    return _different(model, units, lattice_of, alpha, k, rng)
 
 # %% ../nbs/46_splits.ipynb #8855ae83
-def _check_draw(alpha, nbest_size):
+def _check_draw(alpha, nbest_size=-1, k=None, replace=True):
     "Refuse an exponent or a number of splits that mean nothing."
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 <= alpha < math.inf:
         raise ValueError(f"alpha={alpha!r} is no exponent; pass a number from 0 (all splits alike) upwards")
     if isinstance(nbest_size, bool) or not isinstance(nbest_size, int) or nbest_size < -1:
         raise ValueError(f"nbest_size={nbest_size!r} is not understood; pass -1 for all splits, 1 for the best, or a number of splits to draw from")
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
+        raise ValueError(f"k must be a number of splits from 1, or None for one split, got {k!r}")
+    if not isinstance(replace, bool):
+        raise ValueError(f"replace must be True or False, got {replace!r}")
+
+def _dropped(tok, text, dropout, seed, options):
+    "A split of BPE with merges passed over."
+    return Split(encode(tok, text, add_special_tokens=False, dropout=dropout, seed=seed, **options), None)
+
+def _drawn(model, units, lattice_of, alpha, rng):
+    "A split from the lattices of all pre-tokens."
+    ids, score = [], 0.0
+    for unit in units:
+        if isinstance(unit, int):
+            ids.append(unit)
+            continue
+        path, logp = unigram_sample.sample(lattice_of(unit), alpha, rng=rng)
+        ids += part_ids(model, [node.piece for node in path])
+        score += logp
+    return Split(ids, score)
+
+def _different(model, units, lattice_of, alpha, k, rng):
+    "Several different splits from the lattices of all pre-tokens."
+    lattices_of_text, out = [lattice_of(unit) for unit in units if isinstance(unit, str)], []
+    for paths, score, _ in unigram_sample.sample_rows_without_replacement(lattices_of_text, k, alpha, rng=rng):
+        rows, ids = iter(paths), []
+        for unit in units:
+            ids += [unit] if isinstance(unit, int) else part_ids(model, [node.piece for node in next(rows)])
+        out.append(Split(ids, score))
+    return out
 
 def _among(splits, alpha, rng):
     "One of some splits, with probability proportional to exp(alpha · score)."
@@ -111,15 +190,27 @@ def _among(splits, alpha, rng):
     k = rng.choices(range(len(splits)), weights)[0]
     return Split(splits[k].ids, math.log(weights[k] / sum(weights)))
 
+def _different_among(splits, alpha, k, rng):
+    "Several of some splits, each time one of those that are left; the scores are those of the first draw."
+    left, out = list(splits), []
+    total = math.log(math.fsum(math.exp(alpha * (s.score - splits[0].score)) for s in splits))
+    while left and len(out) < k:
+        weights = [math.exp(alpha * (s.score - left[0].score)) for s in left]
+        found = left.pop(rng.choices(range(len(left)), weights)[0])
+        out.append(Split(found.ids, alpha * (found.score - splits[0].score) - total))
+    return out
+
 # %% ../nbs/46_splits.ipynb #5aa2ffbf
 def entropy(
     tok:Engine, # A tokenizer with a Unigram model
     text:str|bytes, # One text; bytes are UTF-8
+    *,
     alpha:float=1.0, # Of the distribution proportional to P to the power alpha
-    **options, # `allowed_special` and `errors`, as for `encode`
+    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
+    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
 )->float: # Nats; 0 if there is but one split
     "The entropy of the splits of a text."
-    model = _unigram_of(tok, options)
-    _check_draw(alpha, -1)
-    one = cache(lambda pretoken: unigram_sample.entropy(model.lattice(pretoken), alpha))
-    return math.fsum(one(unit) for unit in _units(tok, text, **options) if isinstance(unit, str))
+    model = _unigram_of(tok, allowed_special)
+    _check_draw(alpha)
+    one = cache(lambda pretoken: unigram_sample.entropy(model.lattice(pretoken), alpha=alpha))
+    return math.fsum(one(unit) for unit in _units(tok, text, allowed_special, errors) if isinstance(unit, str))

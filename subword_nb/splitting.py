@@ -26,6 +26,7 @@ BEHAVIORS = {"removed": "G", "isolated": ".", "merged_with_previous": "GM|.", "m
 def cut(
     n:int, # Length of the text
     found:list[tuple[int,int]], # Matches as half-open offsets, in order
+    *,
     behavior:str="isolated", # A name from `BEHAVIORS`
     invert:bool=False, # Swap the roles of matches and gaps
 )->list[tuple[int,int]]: # The pieces' half-open offsets, in order, none empty
@@ -94,6 +95,7 @@ class PreTokenizer(_Hooks):
 
     def raw_pretokens(self,
         text:str, # Any text
+        *,
         first:bool=True, # Its first character, and no other, stands at the very start of the original
     )->list[str]: # The pieces in order, before spelling
         "The pieces of a text as strings, without offsets."
@@ -118,11 +120,12 @@ class Split(PreTokenizer):
     def __post_init__(self):
         _check_behavior(self.behavior)
         self._check_flags("invert")
-        object.__setattr__(self, "_compiled", compile_pattern(*_pattern_source(self)))
+        source, dialect = _pattern_source(self)
+        object.__setattr__(self, "_compiled", compile_pattern(source, dialect=dialect))
 
     def __hash__(self): return hash((str(self.pattern), self.behavior, self.invert, self.dialect))
     def __reduce__(self): return Split, (self.pattern, self.behavior, self.invert, self.dialect)
-    def _spans(self, text): return cut(len(text), self._compiled.spans(text), self.behavior, self.invert)
+    def _spans(self, text): return cut(len(text), self._compiled.spans(text), behavior=self.behavior, invert=self.invert)
     def _raw(self, text, first): return _raw_split(self, text)
 
     _ascii_pattern = property(lambda self: self._compiled.in_ascii if self.behavior == "isolated" and not self.invert else None) # whose `findall` gives the raw pretokens of ASCII text
@@ -172,9 +175,9 @@ def same_in_both(
     source:str, # A regular expression
 )->bool: # True if tiktoken and HF find the same matches
     "Whether the two dialects read a regular expression alike."
-    try: first = compile_pattern(source, "rust").parts
-    except ValueError: return not compile_pattern(source, "oniguruma") # read there, it is not the same; read nowhere, it is an error
-    try: return first == compile_pattern(source, "oniguruma").parts
+    try: first = compile_pattern(source, dialect="rust").parts
+    except ValueError: return not compile_pattern(source, dialect="oniguruma") # read there, it is not the same; read nowhere, it is an error
+    try: return first == compile_pattern(source, dialect="oniguruma").parts
     except ValueError: return False
 
 def hf_behavior(
@@ -188,8 +191,8 @@ def hf_behavior(
 class Whitespace(PreTokenizer):
     r"Words and runs of other signs, `\w+|[^\w\s]+`; white space is dropped."
     _at_space = "splits"
-    def _spans(self, text): return spans(text, "whitespace")
-    def _raw(self, text, first): return pretokenize(text, "whitespace")
+    def _spans(self, text): return spans(text, pattern="whitespace")
+    def _raw(self, text, first): return pretokenize(text, pattern="whitespace")
 
     def to_dict(self)->dict: # What stands in the file
         "The form of tokenizer.json."
@@ -200,8 +203,8 @@ class Whitespace(PreTokenizer):
 class WhitespaceSplit(PreTokenizer):
     "Everything between white space."
     _at_space = "splits"
-    def _spans(self, text): return spans(text, "whitespace_split")
-    def _raw(self, text, first): return pretokenize(text, "whitespace_split")
+    def _spans(self, text): return spans(text, pattern="whitespace_split")
+    def _raw(self, text, first): return pretokenize(text, pattern="whitespace_split")
 
     def to_dict(self)->dict: # What stands in the file
         "The form of tokenizer.json."
@@ -236,8 +239,8 @@ class Punctuation(PreTokenizer):
     _at_space = "keeps"
 
     def __post_init__(self): _check_behavior(self.behavior)
-    def _spans(self, text): return spans(text, _set_pattern(PUNCTUATION, self.behavior))
-    def _raw(self, text, first): return pretokenize(text, _set_pattern(PUNCTUATION, self.behavior))
+    def _spans(self, text): return spans(text, pattern=_set_pattern(PUNCTUATION, self.behavior))
+    def _raw(self, text, first): return pretokenize(text, pattern=_set_pattern(PUNCTUATION, self.behavior))
 
     def to_dict(self)->dict: # What stands in the file
         "The form of tokenizer.json."
@@ -253,9 +256,9 @@ class Digits(PreTokenizer):
     _at_space = "keeps"
 
     def __post_init__(self): self._check_flags("individual_digits")
-    def _spans(self, text): return spans(text, self._pattern())
+    def _spans(self, text): return spans(text, pattern=self._pattern())
     def _pattern(self): return _set_pattern(_DIGITS, "isolated" if self.individual_digits else "contiguous")
-    def _raw(self, text, first): return pretokenize(text, self._pattern())
+    def _raw(self, text, first): return pretokenize(text, pattern=self._pattern())
 
     def to_dict(self)->dict: # What stands in the file
         "The form of tokenizer.json."
@@ -271,7 +274,7 @@ class CharDelimiterSplit(PreTokenizer):
         if not isinstance(self.delimiter, str) or len(self.delimiter) != 1: raise ValueError(f"delimiter={self.delimiter!r} is not one character; use Split for longer ones")
         object.__setattr__(self, "_at_space", "splits" if self.delimiter == " " else "keeps")
 
-    def _spans(self, text): return spans(text, _set_pattern(r"\u{%x}" % ord(self.delimiter), "removed"))
+    def _spans(self, text): return spans(text, pattern=_set_pattern(r"\u{%x}" % ord(self.delimiter), "removed"))
     def _raw(self, text, first): return [p for p in text.split(self.delimiter) if p]
 
     def to_dict(self)->dict: # What stands in the file
@@ -372,7 +375,7 @@ class UnicodeScripts(PreTokenizer):
 def _known_sides(): # the tile that ends before the space, and the one that begins with it
     names = [n for n in PATTERNS if not n.startswith("whitespace")]
     texts = [(PATTERNS[n], "rust") for n in names] + [(HF_SPELLING[n], "oniguruma") for n in names]
-    return {compile_pattern(*t).parts: ["MM"] for t in texts} | {compile_pattern(DEEPSEEK[2], "oniguruma").parts: ["MM", "GM"]} # it leaves out numbers
+    return {compile_pattern(pattern, dialect=dialect).parts: ["MM"] for pattern, dialect in texts} | {compile_pattern(DEEPSEEK[2], dialect="oniguruma").parts: ["MM", "GM"]} # it leaves out numbers
 
 def _sides(parts):
     "What the two tiles at a space between letters or digits may be: MM, MG or GM; GG if no match touches it; nothing if that is not known."

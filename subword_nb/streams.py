@@ -16,12 +16,13 @@ from .engine import Engine, around_ids, compiled
 def encode_blocks(
     tok:Engine, # An engine, such as a `Tokenizer`
     blocks:Iterable[bytes], # The bytes of one document, in UTF-8
+    *,
     add_special_tokens:bool=True, # Add what the post-processor says
     allowed_special:str|Collection[str]|None=None, # As for `encode_batch`
 )->Iterator: # Arrays of ids, uint32
     "The ids of a document that comes in blocks."
     import numpy as np
-    c, around = compiled(tok, allowed_special), around_ids(tok, add_special_tokens)
+    c, around = compiled(tok, allowed_special=allowed_special), around_ids(tok, add_special_tokens)
     bulk = bulk_of(c)
     if around is None or tok.truncation or tok.padding or not bulk.simple or bulk.plan.barred:
         yield encode_array(tok, b"".join(map(_bytes, blocks)), add_special_tokens=add_special_tokens, allowed_special=allowed_special)
@@ -36,9 +37,9 @@ def _streamed(bulk, blocks):
     from subword_nb.machine import Sink, take_ids
     from subword_nb.span_table import SpanTable
     sink, table = Sink(SIZES.block), SpanTable()
-    parts = cut_at_marks(_whole(blocks), True, bulk.plan.opening, bulk.marks, sink.marks)
+    parts = cut_at_marks(_whole(blocks), first=True, opening=bulk.plan.opening, marks=bulk.marks, between=sink.marks)
     try:
-        for n in drive(bulk.plan, parts, table, sink, True):
+        for n in drive(bulk.plan, parts, table, sink, checked=True):
             if n: yield take_ids(sink)
     except (NotUTF8, UnicodeDecodeError):
         raise ValueError("a block is not UTF-8; convert the document, or encode it whole with errors=\"replace\"") from None

@@ -35,6 +35,7 @@ def _check_errors(errors):
 # %% ../nbs/00_text.ipynb #79720673
 def decode_text(
     data:bytes, # UTF-8
+    *,
     errors:str="strict", # "strict" raises, "replace" puts U+FFFD, "ignore" drops
     source:str="<bytes>", # Where the bytes come from: it opens the error message
 )->str: # The text
@@ -47,13 +48,13 @@ def decode_text(
 
 # %% ../nbs/00_text.ipynb #1fe3f7f0
 def _without_surrogates(text, errors):
-    "Replace every lone surrogate by U+FFFD, or drop it."
-    put = "\N{REPLACEMENT CHARACTER}" if errors == "replace" else ""
-    return "".join(put if "\ud800" <= c <= "\udfff" else c for c in text)
+    "Join surrogates that make a character; replace every lone one by U+FFFD, or drop it."
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", errors)
 
 # %% ../nbs/00_text.ipynb #ea1ba874
 def encode_text(
     text:str, # Any Python string
+    *,
     errors:str="strict", # "strict" raises, "replace" puts U+FFFD, "ignore" drops
 )->bytes: # UTF-8
     "Encode as UTF-8, or name the lone surrogate that has no UTF-8 form."
@@ -67,13 +68,16 @@ def encode_text(
 # %% ../nbs/00_text.ipynb #0be79b09
 def valid_text(
     text:str|bytes, # One text; bytes are UTF-8
+    *,
     errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
     hint:str="; for several texts use encode_batch", # What to add to an error about the type
 )->str: # Without lone surrogates
     "A text that has a place in UTF-8."
-    if isinstance(text, (bytes, bytearray, memoryview)): return decode_text(bytes(text), errors)
+    if isinstance(text, (bytes, bytearray, memoryview)): return decode_text(bytes(text), errors=errors)
     if not isinstance(text, str): raise ValueError(f"a text is of type {type(text).__name__}; expected str or UTF-8 bytes{hint}")
-    return text if text.isascii() else encode_text(text, errors).decode("utf-8")
+    if not text.isascii(): return encode_text(text, errors=errors).decode("utf-8")
+    _check_errors(errors)
+    return text
 
 # %% ../nbs/00_text.ipynb #da85ef31
 def visible_alphabet()->dict[int,str]: # Byte value → its visible character, all 256 of them
@@ -122,6 +126,7 @@ def _runs(label, skip=""):
 def unicode_table(
     category_of, # Function from a character to its general category, such as `unicodedata.category`
     alphabetic:set[int], # Code points with the property Alphabetic
+    *,
     version:str=UNICODE_VERSION, # Unicode version that both come from
 )->str: # The text of unicode_classes.txt
     "Write the pinned table: one line for each run of code points that share a property."

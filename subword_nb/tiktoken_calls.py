@@ -10,9 +10,9 @@ __all__ = ['encode_ordinary', 'decode_single_token_bytes', 'decode_tokens_bytes'
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 
-from .bpe_encode import BPE, bpe_encode
+from .bpe_encode import bpe_encode
 from .decoding import decode_bytes
-from .engine import compiled, encode, refuse_texts, units_of
+from .engine import byte_model, compiled, encode, refuse_texts, units_of, unstable_ids
 from .pretokenizers import spells_bytes
 from .text import code_point_ranges, encode_text, from_visible, to_visible, valid_text
 
@@ -20,7 +20,8 @@ from .text import code_point_ranges, encode_text, from_visible, to_visible, vali
 def encode_ordinary(
     tok, # A tokenizer
     text:str|bytes, # One text; bytes are UTF-8
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
+    *,
+    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
 )->list[int]: # Ids; a special token's spelling in the text is ordinary text
     "The ids of a text that gives no commands."
     return encode(tok, text, add_special_tokens=False, allowed_special=(), errors=errors)
@@ -62,17 +63,12 @@ def decode_with_offsets(
                                                      "pass ids of whole characters, or use decode, which replaces what is none") from None
 
 # %% ../nbs/69_tiktoken_calls.ipynb #a52f9fd3
-def _byte_model(tok):
-    "The BPE model of a byte-level tokenizer; anything else is refused."
-    if isinstance(tok.model, BPE) and spells_bytes(tok.pre_tokenizer): return tok.model
-    raise ValueError(f"tokens have bytes of their own in byte-level BPE, and this is {tok.model!r}, split by {tok.pre_tokenizer!r}; load a tokenizer of that kind")
-
 def _tokens(tok):
     "Ordinary tokens in the order of their bytes, their ids, and how many bytes each id has; worked out once for each set of parts."
     kept = tok.__dict__.get("_sorted_tokens")
     if kept is None or kept[0] is not tok.model or kept[1] is not tok.added_tokens:
         added = {t.content for t, _ in tok.added_tokens}
-        found = sorted((from_visible(piece), i) for piece, i in _byte_model(tok).piece2id.items() if piece not in added)
+        found = sorted((from_visible(piece), i) for piece, i in byte_model(tok).piece2id.items() if piece not in added)
         kept = tok.__dict__["_sorted_tokens"] = tok.model, tok.added_tokens, [t for t, _ in found], [i for _, i in found], {i: len(t) for t, i in found} | {i: len(decode_single_token_bytes(tok, i)) for _, i in tok.added_tokens}
     return kept[2:]
 
@@ -95,19 +91,6 @@ def encode_single_token(
     if data in added: return added[data]
     if piece in tok.model.piece2id: return tok.model.piece2id[piece]
     raise KeyError(f"no token spells {(text_or_bytes if isinstance(text_or_bytes, str) else data)[:60]!r}; encode gives the ids of any text")
-
-# %% ../nbs/69_tiktoken_calls.ipynb #4bc4c96a
-_BLANK = b" \n\t"
-
-def _unstable(tok, units, rows):
-    "How many of the last ids may change when the text goes on."
-    if not units or isinstance(units[-1], int): return 0
-    ids, n = [i for row in rows for i in row], len(rows[-1])
-    added = {i for _, i in tok.added_tokens}
-    blank = lambda i: i not in added and not decode_single_token_bytes(tok, i).strip(_BLANK)
-    if n and blank(ids[-n]):
-        while n < len(ids) and blank(ids[-n - 1]): n += 1
-    return n
 
 # %% ../nbs/69_tiktoken_calls.ipynb #c2c9d46f
 def _bare(model, data):
@@ -139,7 +122,7 @@ def _ids_of(tok, model, data):
 # %% ../nbs/69_tiktoken_calls.ipynb #be5f0468
 def _completions(tok, data):
     "The sequences of ids that may come of unstable bytes."
-    (tokens, ids, sizes), model = _tokens(tok), _byte_model(tok)
+    (tokens, ids, sizes), model = _tokens(tok), byte_model(tok)
     found, k = {_until(_ids_of(tok, model, data + rest), sizes, len(data)) for rest in _rests(tokens, max(sizes.values()), data)}, bisect_left(tokens, data)
     while k < len(tokens) and tokens[k].startswith(data):
         found.add((ids[k],))
@@ -154,15 +137,17 @@ def _completions(tok, data):
 def encode_with_unstable(
     tok, # A byte-level BPE tokenizer
     text:str|bytes, # One text; bytes are UTF-8
+    *,
     allowed_special:str|Collection[str]=(), # Special tokens that are found in the text: "all", or a set
     disallowed_special:str|Collection[str]="all", # Special tokens whose spelling in the text is an error: "all" that are not allowed, or a set
     errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
 )->tuple[list[int],list[list[int]]]: # Ids that stay whatever follows; sorted, the sequences of ids that may come after them
     "Encode the beginning of a text."
-    c, text = compiled(tok, allowed_special), valid_text(text, errors)
+    byte_model(tok)
+    c, text = compiled(tok, allowed_special=allowed_special), valid_text(text, errors=errors)
     refuse_texts(tok, c, [text], disallowed_special)
     units = units_of(c, text)
     rows = [[u] if isinstance(u, int) else list(c.model.encode(u)) for u in units]
-    ids, n = [i for row in rows for i in row], _unstable(tok, units, rows)
+    ids, n = [i for row in rows for i in row], unstable_ids(tok, units, rows)
     data, stable = b"".join(decode_tokens_bytes(tok, ids[len(ids) - n:])), ids[:len(ids) - n]
     return stable, sorted(map(list, _completions(tok, data))) if data else []

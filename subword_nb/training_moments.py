@@ -8,8 +8,10 @@ __all__ = ['merge_facts_ref', 'symbol_counts', 'merge_facts', 'made_by', 'merge_
 # %% ../nbs/54a_training_moments.ipynb #0d2559f0
 import math
 from fractions import Fraction
+from typing import Any
 
 from .bpe import bpe_encode_ref, choose_alphabet, count_pairs, join_pair, merge_pair, piece_bytes, start_vocabulary
+from .bpe_learn import Descending
 from .jit import cached, plainly
 from .text import BYTE2CHAR, from_visible, to_visible
 from .training_trace import TrainingTrace
@@ -37,19 +39,23 @@ def _splits_ref(trace, step):
     "Pre-token → its symbols before a merge; piece → its length in symbols of the alphabet."
     f, raw, option = trace.facts, _raw(trace), _options(trace)
     initial = [from_visible(s) for s in f["initial"]] if trace.counts.bytewise else f["initial"]
-    begin = trace.counts.to_dict(), len(raw), f["special"], initial, option["limit"], f["prefix"]
-    splits = (start_vocabulary(*begin, f["suffix"]) if f["kind"] == "bpe" else wordpiece_start(*begin))[1]
+    begin = dict[str,Any](special_tokens=f["special"], initial_alphabet=initial, limit_alphabet=option["limit"], prefix=f["prefix"])
+    if f["kind"] == "bpe":
+        splits = start_vocabulary(trace.counts.to_dict(), len(raw), suffix=f["suffix"], **begin)[1]
+    else:
+        splits = wordpiece_start(trace.counts.to_dict(), len(raw), **begin)[1]
     size = dict.fromkeys(raw[:f["start"]], 1)
     for a, b in trace.arrays["merges"][:step].tolist():
-        piece = join_pair(raw[a], raw[b], f["prefix"])
+        piece = join_pair(raw[a], raw[b], prefix=f["prefix"])
         size[piece] = size[raw[a]] + size[raw[b]]
-        splits = {p: merge_pair(symbols, (raw[a], raw[b]), piece) for p, symbols in splits.items()}
+        splits = {p: merge_pair(symbols, (raw[a], raw[b]), piece=piece) for p, symbols in splits.items()}
     return splits, size
 
 # %% ../nbs/54a_training_moments.ipynb #84b76349
 def merge_facts_ref(
     trace:TrainingTrace, # Of BPE or WordPiece
     step:int, # Number of a merge
+    *,
     most:int=8, # How many pairs and examples at most
 )->dict: # Plain values, as for `merge_facts`
     "What was there just before a merge, by counting everything."
@@ -58,11 +64,11 @@ def merge_facts_ref(
     pairs, single, ids = count_pairs(splits, counts), count_symbols(splits, counts), {p: i for i, p in enumerate(raw)}
     by_score, place = trace.facts["kind"] == "wordpiece", {pair: i for i, pair in enumerate(pairs)}
     worth = {(a, b): Fraction(n, single[a] * single[b]) if by_score else n for (a, b), n in pairs.items() if n >= option["least"] and size[a] + size[b] <= option["longest"]}
-    keys:dict = {"ids": lambda p: [ids[x] for x in p], "bytes": lambda p: [piece_bytes(x) for x in p], "first": place.get}
+    keys:dict = {"ids": lambda p: [ids[x] for x in p], "bytes": lambda p: [piece_bytes(x) for x in p], "first": place.get, "largest": lambda p: Descending(piece_bytes(x) for x in p)}
     order = sorted(worth, key=lambda p: (-worth[p], keys[option["rule"]](p)))
     a, b = pair = tuple(raw[i] for i in trace.arrays["merges"][step].tolist())
-    piece = join_pair(a, b, prefix)
-    after = {p: merge_pair(symbols, pair, piece) for p, symbols in splits.items()}
+    piece = join_pair(a, b, prefix=prefix)
+    after = {p: merge_pair(symbols, pair, piece=piece) for p, symbols in splits.items()}
     then, hit = count_symbols(after, counts), [p for p in counts if after[p] != splits[p]]
     seen = sorted(hit, key=lambda p: -counts[p])[:most]
     return dict(step=step, left=_spelled(a), right=_spelled(b), piece=_spelled(piece), count=pairs[pair], score=[pairs[pair], single[a], single[b]] if by_score else None,
@@ -90,7 +96,7 @@ def _symbols_of(trace):
     if limit is not None:
         seen = np.zeros(int(code.max(initial=0)) + 1, np.int64)
         np.add.at(seen, code, np.repeat(trace.counts.counts, np.diff(bounds)))
-        letters = {*choose_alphabet({letter(k): int(seen[k]) for k in np.flatnonzero(seen).tolist()}, f["initial"], limit)}
+        letters = {*choose_alphabet({letter(k): int(seen[k]) for k in np.flatnonzero(seen).tolist()}, initial=f["initial"], limit=limit)}
         keep = np.array([letter(k) in letters for k in range(len(seen))])[code]
         both, bounds = both[keep], np.concatenate([[0], np.cumsum(keep)])[bounds]
     ids, table = {p: i for i, p in enumerate(f["pieces"][:f["start"]])}, np.zeros(int(both.max(initial=0)) + 1, np.int32)
@@ -150,7 +156,7 @@ def _bpe_sequence(run):
     ids = {p: i for i, p in enumerate(names)}
     for i in np.flatnonzero(symbol < 0).tolist(): # pre-tokens that are one piece
         first, *rest = (names[k] for k in run.symbol[run.start[word[i]]:run.start[word[i]+1]].tolist())
-        for p in rest: first = join_pair(first, p, prefix)
+        for p in rest: first = join_pair(first, p, prefix=prefix)
         symbol[i] = ids[first]
     return symbol, word
 
@@ -161,8 +167,9 @@ class _WordPieceRun:
         import numpy as np
         from subword_nb.wordpiece_train import new_state
         self.trace, (symbol, self.start), f, option = trace, _symbols_of(trace), trace.facts, _options(trace)
-        self.symbol, limits = symbol, (option["least"], None if option["longest"] == math.inf else option["longest"], option["rule"])
-        self.s, self.w = new_state(symbol, np.diff(self.start), trace.counts.counts, f["pieces"][:f["start"]], *limits, f["prefix"])
+        self.symbol, longest = symbol, None if option["longest"] == math.inf else option["longest"]
+        limits = dict[str,Any](min_frequency=option["least"], max_token_length=longest, tie_break=option["rule"])
+        self.s, self.w = new_state(symbol, np.diff(self.start), trace.counts.counts, f["pieces"][:f["start"]], **limits, prefix=f["prefix"])
     def go(self, step):
         import numpy as np
         from subword_nb.wordpiece_arrays import KNOWN, MERGES
@@ -226,9 +233,11 @@ def _ordered(run, symbol, word, often, most):
     by_score, rule = run.trace.facts["kind"] == "wordpiece", _options(run.trace)["rule"]
     found = _candidates(run, often, most)
     first = _first_places(symbol, word, found) if rule == "first" and found else {}
-    key = {"ids": lambda a, b: (a, b), "first": lambda a, b: first[a, b], "bytes": lambda a, b: [piece_bytes(_raw_piece(run.trace, i)) for i in (a, b)]}[rule]
+    key: dict = {"ids": lambda a, b: (a, b), "first": lambda a, b: first[a, b], "bytes": lambda a, b: [piece_bytes(_raw_piece(run.trace, i)) for i in (a, b)]}
+    key["largest"] = lambda a, b: Descending(key["bytes"](a, b))
+    order = key[rule]
     worth = lambda a, b, n: Fraction(n, int(often[a]) * int(often[b])) if by_score else n
-    return sorted(((worth(*x), *x) for x in found), key=lambda x: (-x[0], key(x[1], x[2])))
+    return sorted(((worth(*x), *x) for x in found), key=lambda x: (-x[0], order(x[1], x[2])))
 
 def _merged_at(symbol, word, a, b):
     "Where a pair stands, and where of that it is merged: from left to right, so of `aaa` only the first."
@@ -248,7 +257,7 @@ def _facts_at(run, step, most):
     often = np.zeros(len(names), np.int64)
     np.add.at(often, symbol, weight[word])
     a, b = trace.arrays["merges"][step].tolist()
-    piece = join_pair(names[a], names[b], trace.facts["prefix"])
+    piece = join_pair(names[a], names[b], prefix=trace.facts["prefix"])
     at, merged = _merged_at(symbol, word, a, b)
     order, made, count, new = _ordered(run, symbol, word, often, most), int(weight[word[merged]].sum()), int(weight[word[at]].sum()), names.index(piece)
     own = Fraction(count, int(often[a]) * int(often[b])) if by_score else count
@@ -256,7 +265,7 @@ def _facts_at(run, step, most):
     hit = np.unique(word[at])
     def example(w):
         split = [names[i] for i in symbol[np.searchsorted(word, w):np.searchsorted(word, w, "right")].tolist()]
-        return dict(pretoken=_pretoken(trace, w), count=int(weight[w]), before=split, after=merge_pair(split, (names[a], names[b]), piece))
+        return dict(pretoken=_pretoken(trace, w), count=int(weight[w]), before=split, after=merge_pair(split, (names[a], names[b]), piece=piece))
     change = {a: 0, b: 0, new: 0}
     for x, d in ((a, -made), (b, -made), (new, made)): change[x] += d
     return dict(step=step, left=names[a], right=names[b], piece=piece, count=count, score=score(a, b, count), tied=sum(w == own for w, *_ in order) - 1,
@@ -273,6 +282,7 @@ def _pretoken(trace, w):
 def merge_facts(
     trace:TrainingTrace, # Of BPE or WordPiece
     step:int, # Number of a merge
+    *,
     most:int=8, # How many pairs and examples at most
 )->dict: # Plain values: the merge, its worth, the pairs in order, the parts' counts before and after, what it changed
     "What was there just before a merge."
@@ -286,7 +296,7 @@ def _quickly(trace):
     "Kernels for large traces; for small ones only if they are compiled."
     if trace.facts["kind"] == "bpe": from subword_nb.bpe_arrays import count_words, file_words, replay; known = count_words, file_words, replay
     else: from subword_nb.wordpiece_arrays import count_places, fill_tables, merge_best; known = count_places, fill_tables, merge_best
-    return plainly(len(trace.counts.data) < 20_000 and not cached(*known))
+    return plainly(yes=len(trace.counts.data) < 20_000 and not cached(*known))
 
 # %% ../nbs/54a_training_moments.ipynb #e3ea6e07
 def made_by(
@@ -294,7 +304,7 @@ def made_by(
 )->dict: # id of a piece → steps that make it, in order; pieces to begin with only if a merge spells them, too
     "Which merges make a piece."
     names, ids, out = trace.facts["pieces"], {p: i for i, p in enumerate(trace.facts["pieces"])}, {}
-    for k, (a, b) in enumerate(trace.arrays["merges"].tolist()): out.setdefault(ids[join_pair(names[a], names[b], trace.facts["prefix"])], []).append(k)
+    for k, (a, b) in enumerate(trace.arrays["merges"].tolist()): out.setdefault(ids[join_pair(names[a], names[b], prefix=trace.facts["prefix"])], []).append(k)
     return out
 
 _DEEP = 100 # Levels of a tree at most
@@ -310,6 +320,7 @@ def _node(trace, made, i, before, depth=0):
 def merge_story(
     trace:TrainingTrace, # Of BPE or WordPiece
     piece:str, # A piece that a merge made, as the model spells it
+    *,
     most:int=8, # How many pairs and examples at most
 )->dict: # `merge_facts` of the first merge that made it; `steps`, all that make it; `tree`: piece, step, count, score, tied, left, right, where a symbol of the alphabet has the step None and nothing below
     "How a piece was put together, merge by merge, and what the last of them won against."
@@ -351,7 +362,7 @@ def never_merged(
     if ends and symbols: symbols[-1] += suffix
     if missing := [s for s in symbols if s not in names[:trace.facts["start"]]]: return dict(split=symbols, pairs=[], last=None, missing=missing)
     pairs, ids = trace.arrays["merges"].tolist(), {p: i for i, p in enumerate(names)}
-    split = bpe_encode_ref(symbols, {(names[a], names[b]): k for k, (a, b) in reversed([*enumerate(pairs)])}, prefix)
+    split = bpe_encode_ref(symbols, {(names[a], names[b]): k for k, (a, b) in reversed([*enumerate(pairs)])}, continuing_subword_prefix=prefix)
     with _quickly(trace):
         (run := _run_again(trace)).go(len(pairs))
         symbol, word = run.sequence()

@@ -6,6 +6,7 @@
 __all__ = ['TrainingTrace', 'save_trace', 'load_trace', 'Recorder', 'make_trace']
 
 # %% ../nbs/53a_training_trace.ipynb #bd8502ca
+import errno
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -69,8 +70,9 @@ def load_trace(
         if head["version"] != _VERSION: raise ValueError(f"it is of version {head['version']}, and version {_VERSION} is known here")
         data, bounds, counts = (arrays.pop(k) for k in ("counts_data", "counts_bounds", "counts"))
         return _checked(TrainingTrace(head["algorithm"], FlatCounts(data, bounds, counts, head["bytewise"], head["error"]), head["facts"], arrays))
-    except OSError: raise
-    except Exception as e: raise ValueError(f"{path} is no trace of training, or is damaged ({type(e).__name__}: {e}); make one with Tokenizer.train(..., trace={path.name!r})") from None
+    except Exception as e:
+        if isinstance(e, OSError) and e.errno != errno.EINVAL: raise # the disk's; EINVAL comes of damage: a place before the beginning of the file
+        raise ValueError(f"{path} is no trace of training, or is damaged ({type(e).__name__}: {e}); make one with Tokenizer.train(..., trace={path.name!r})") from None
 
 # %% ../nbs/53a_training_trace.ipynb #1989e05b
 _ROUND = ("alive", "prob", "loss", "uses", "kept") # Arrays of a round; all but `kept` also of `final`
@@ -100,6 +102,7 @@ def _checked(trace):
 class Recorder:
     "Watches a run of training, and makes its trace."
     def __init__(self,
+        *,
         watch:Callable|None=None, # Who else is told
         path:bool|str|os.PathLike=False, # A file for the trace; True or False: none
     ):
@@ -122,9 +125,10 @@ class Recorder:
 
     def trace(self,
         *run, # Algorithm, counts and all else that `make_trace` takes
+        **options, # Its `initial` and `options`
     )->TrainingTrace: # Of the run that has just ended
         "Make the trace, with the arguments of `make_trace`, and write it if there is a path for it."
-        trace = make_trace(self, *run)
+        trace = make_trace(self, *run, **options)
         if self.path is not None: trace.save(self.path)
         return trace
 
@@ -172,6 +176,7 @@ def make_trace(
     bytewise:bool, # Are they of bytes?
     learned, # What the recipe returned: a model, why training ended, and a history
     special:list, # Special tokens, first ids first
+    *,
     initial:Iterable=(), # `initial_alphabet` as symbols
     options:dict|None=None, # Options of the recipe by name; those that are no plain values are left out
 )->TrainingTrace: # Of the run that has just ended
@@ -184,7 +189,8 @@ def _facts(learned, special, initial, options):
     m, plain = learned.model, {k: v for k, v in options.items() if v is None or isinstance(v, (bool, int, float, str))}
     special = [*special, *(f"<0x{b:02X}>" for b in range(256) if plain.get("byte_fallback"))]
     initial, defined = [to_visible(s) if isinstance(s, bytes) else s for s in initial], [*options.get("user_defined", ())]
-    marks = dict(prefix=getattr(m, "continuing_subword_prefix", ""), suffix=getattr(m, "end_of_word_suffix", ""))
+    suffix = getattr(m, "end_of_word_suffix", "") or plain.get("end_of_word_suffix", "") # a WordPiece model does not know what it was trained with
+    marks = dict(prefix=getattr(m, "continuing_subword_prefix", ""), suffix=suffix)
     return dict(pieces=[*m.piece2id], special=special, initial=initial, defined=defined, options=plain, ended=learned.ended, **marks)
 
 # %% ../nbs/53a_training_trace.ipynb #e552b34f

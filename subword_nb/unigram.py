@@ -21,6 +21,7 @@ from .lattice import build_lattice, lengths_by_first, viterbi
 # %% ../nbs/31_unigram.ipynb #024a04d8
 def substring_counts(
     counts:Mapping, # pretoken → how often it occurs
+    *,
     whole:bool=True, # Keep pieces that occur only as whole pretokens
 )->dict[str,int]: # piece → how often it occurs: characters first, then the rest, each in first-seen order
     "How often every stretch of text occurs inside the pretokens of a corpus."
@@ -48,6 +49,7 @@ def scores_of(
 def best_pieces(
     pretoken:str, # What to segment
     scores:Mapping, # piece → natural-log probability
+    *,
     unk_score:float|None=None, # Score of an unknown character; None refuses it
     lengths:Mapping|None=None, # `lengths_by_first(scores)`, if you have it already
 )->tuple[list[str],float]: # The pieces, and their natural-log probability
@@ -113,6 +115,7 @@ def _seeds(counts, seed_size):
 def unigram_train_ref(
     counts:Mapping, # pretoken → how often it occurs, in first-seen order
     vocab_size:int, # Number of pieces wanted
+    *,
     seed_size:int=300, # Number of pieces to start from
     shrinking_factor:float=0.9, # Share of the pieces that survive a round
 )->UnigramVocabulary: # Characters in first-seen order, then the rest by falling count
@@ -120,7 +123,7 @@ def unigram_train_ref(
     check_limits(vocab_size=vocab_size, seed_size=seed_size)
     check_shrinking(shrinking_factor)
     pieces, n_letters = _seeds(counts, seed_size)
-    if vocab_size < n_letters: raise ValueError(f"vocab_size={vocab_size} is below the {n_letters} characters of the corpus, which all stay; pass vocab_size>={n_letters}")
+    if vocab_size < max(1, n_letters): raise ValueError(f"vocab_size={vocab_size} is below the {n_letters} characters of the corpus, which all stay; pass vocab_size>={n_letters}")
     history, ended = [], "full" if len(pieces) >= vocab_size else "no piece left"
     while True:
         scores, n = scores_of(pieces), len(pieces)
@@ -133,6 +136,7 @@ def unigram_train_ref(
 # %% ../nbs/31_unigram.ipynb #d6870530
 def choose_characters(
     counts:Mapping[str,int], # pretoken (or character) → how often it occurs
+    *,
     character_coverage:float=1.0, # Share of the corpus' characters that must have pieces
     required_chars:Iterable[str]="", # Characters that must have pieces whatever their counts
 )->dict[str,int]: # character → count, most frequent first, those that do not occur at the end

@@ -15,6 +15,7 @@ import numpy as np
 
 from .cpus import cpu_count
 from .jit import available, kernel, on_warm_up
+from .lattice import lengths_by_first, pieces_at
 from .unigram_em import logs
 
 # %% ../nbs/33_unigram_arrays.ipynb #5bb76d20
@@ -27,13 +28,12 @@ class Edges(NamedTuple):
     length: np.ndarray  # (n_pieces,) int32, characters
     at: np.ndarray      # (n_pieces,) int32, a place where the piece stands; -1: nowhere (int64 from 2**31 places on)
 
-def _longest(pieces):
-    "piece → id, and first character → the longest piece that starts with it; pieces are not empty and not listed twice."
-    piece2id, longest = {p: i for i, p in enumerate(pieces)}, {}
+def _numbered(pieces):
+    "piece → id; pieces are not empty and not listed twice."
+    piece2id = {p: i for i, p in enumerate(pieces)}
     if "" in piece2id: raise ValueError(f"piece {piece2id['']} is empty; a piece has at least one character")
     if twice := [(i, p) for i, p in enumerate(pieces) if piece2id[p] != i]: raise ValueError("{1!r} is piece {0} and again piece {2}; list each piece once".format(*twice[0], piece2id[twice[0][1]]))
-    for p in pieces: longest[p[0]] = max(longest.get(p[0], 0), len(p))
-    return piece2id, longest
+    return piece2id
 
 # %% ../nbs/33_unigram_arrays.ipynb #9662d48e
 @kernel
@@ -48,12 +48,16 @@ def make_edges(
     pieces:Sequence[str], # The vocabulary; the place in it is the id
 )->Edges: # Every place where a piece stands in a pretoken
     "Look up every substring of every pretoken."
-    piece2id, longest = _longest(pieces)
+    piece2id, lengths = _numbered(pieces), lengths_by_first(pieces)
     if bad := [(t, n) for t, n in counts.items() if n < 1]: raise ValueError(f"the pretoken {bad[0][0]!r} has the count {bad[0][1]}; counts are positive integers")
+
+    def longest_at(text, start):
+        found = pieces_at(text, start, piece2id, lengths)
+        return piece2id[found[-1]] if found else -1
+
     length = np.array([len(p) for p in pieces], np.int32)
-    shorter = np.array([next((i for n in range(len(p) - 1, 0, -1) if (i := piece2id.get(p[:n])) is not None), -1) for p in pieces], np.int32)
-    starts = ((text, s, min(longest.get(text[s], 0), len(text) - s)) for text in counts for s in range(len(text)))
-    found = np.array([next((i for n in range(most, 0, -1) if (i := piece2id.get(text[s:s+n])) is not None), -1) for text, s, most in starts], np.int32)
+    shorter = np.array([longest_at(p[:-1], 0) if len(p) > 1 else -1 for p in pieces], np.int32)
+    found = np.array([longest_at(text, start) for text in counts for start in range(len(text))], np.int32)
     bounds, at = np.cumsum([0, *map(len, counts)], dtype=np.int64), np.full(len(pieces), -1, np.int32)
     _stand(found, shorter, at)
     return Edges(bounds, np.array([*counts.values()], np.int64), found, shorter, length, at)
@@ -65,9 +69,11 @@ def listed(
 )->list[tuple[int,int,int]]: # (start, end, piece), sorted
     "All edges of one pretoken."
     first, last, found = int(edges.bounds[k]), int(edges.bounds[k+1]), []
-    for s in range(last - first):
-        p = int(edges.longest[first + s])
-        while p >= 0: found, p = [*found, (s, s + int(edges.length[p]), p)], int(edges.shorter[p])
+    for start in range(last - first):
+        piece = int(edges.longest[first + start])
+        while piece >= 0:
+            found.append((start, start + int(edges.length[piece]), piece))
+            piece = int(edges.shorter[piece])
     return sorted(found)
 
 # %% ../nbs/33_unigram_arrays.ipynb #9cad7361
@@ -82,6 +88,7 @@ def _nearest(shorter, alive, near):
 def keep_edges(
     edges:Edges, # The lattices
     alive:np.ndarray, # (n_pieces,) bool, True for the pieces that stay
+    *,
     renumber:bool=False, # Count the ids anew, from 0, among the pieces that stay
 )->Edges: # New arrays without the edges of the others
     "Take pieces out of all lattices."
@@ -241,6 +248,7 @@ def _check_covered(edges, covered):
 def expected_counts(
     edges:Edges, # The lattices of the corpus
     prob:np.ndarray, # (n_pieces,) probability of each piece; 0: never used
+    *,
     threads:int|None=None, # How many threads share the work; None: one per processor
     tick:Callable=lambda: None, # Called from time to time
 )->tuple[np.ndarray,np.ndarray,np.ndarray]: # (n_pieces,) expected counts; (n_pretokens,) probabilities, as mantissas and as powers
@@ -261,10 +269,11 @@ def expected_counts(
 def e_step(
     edges:Edges, # The lattices of the corpus
     prob:np.ndarray, # (n_pieces,) probability of each piece; 0: never used
+    *,
     threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
 )->tuple[np.ndarray,float]: # (n_pieces,) expected counts; log-likelihood of the corpus, nats
     "Expected counts of all pieces, and how probable the corpus is."
-    expected, value, power = expected_counts(edges, prob, threads)
+    expected, value, power = expected_counts(edges, prob, threads=threads)
     return expected, _total(edges.counts * (logs(value) + power * logs(BIG)))
 
 # %% ../nbs/33_unigram_arrays.ipynb #efa2fe9b
@@ -332,6 +341,7 @@ def _best_paths(edges, start, length, alone, score, threads):
 def best_paths(
     edges:Edges, # The lattices
     score:np.ndarray, # (n_pieces,) natural-log probability of each piece
+    *,
     threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
 )->Paths: # One per pretoken; of equals, the path whose last piece is longest, then the one before it, and so on
     "Viterbi over all pretokens."
@@ -362,6 +372,7 @@ def _use(edges, first, last, score, used, total):
 def viterbi_counts(
     edges:Edges, # The lattices of the corpus
     score:np.ndarray, # (n_pieces,) natural-log probability of each piece
+    *,
     threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
 )->Tokens: # How often each piece is used; the score of the corpus; its number of tokens
     "Count the pieces of the best segmentations."
@@ -379,6 +390,7 @@ def viterbi_counts(
 def best_alternative(
     edges:Edges, # The lattices of the corpus, with a place where each piece stands
     score:np.ndarray, # (n_pieces,) natural-log probability of each piece
+    *,
     threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
 )->Paths: # One per piece; empty, with the score -inf, for a piece that has none or that stands nowhere in the corpus
     "The best segmentation of each piece into other pieces."

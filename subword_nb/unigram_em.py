@@ -48,6 +48,7 @@ def e_step_ref(
 # %% ../nbs/32_unigram_em.ipynb #301d84e7
 def psi(
     x, # Positive number, or array of them
+    *,
     log:Callable=math.log, # Natural logarithm; one that takes arrays if x is one
 )->float: # The digamma function at x: the derivative of the logarithm of the gamma function
     "ψ(x): like log(x - 1/2) for large x, and far below it for small x."
@@ -62,6 +63,7 @@ LOWEST = -550.0 # No score falls below it, so that every probability is a float
 
 def m_step(
     expected:Mapping[str,float], # piece → expected count
+    *,
     digamma:bool=False, # Kudo's variant: ψ in place of the logarithm; the probabilities then add up to less than 1
     threshold:float=0.0, # Pieces expected less often are left out
     required:Collection[str]=(), # Pieces that count at least `threshold`
@@ -129,6 +131,7 @@ def exps(
 # %% ../nbs/32_unigram_em.ipynb #923bee16
 def probabilities(
     expected:"np.ndarray", # (n_pieces,) expected counts
+    *,
     digamma:bool=False, # Kudo's variant, see `m_step`; the probabilities then add up to less than 1
     threshold:float=0.0, # Pieces expected less often get the probability 0
     required:"np.ndarray|None"=None, # (n_pieces,) bool, True for pieces that count at least `threshold`
@@ -142,6 +145,6 @@ def probabilities(
     total = float(np.cumsum(c)[-1]) if len(c) else 0.0 # from left to right
     if not total > 0: raise ValueError(f"no piece is expected {threshold:g} times; pass a lower threshold")
     some, lowest = c > 0, exps(np.float64(LOWEST))
-    if digamma: c[some] = exps(np.clip(psi(np.maximum(c[some], 1e-300), logs) - psi(total, logs), LOWEST, 0.0))
+    if digamma: c[some] = exps(np.clip(psi(np.maximum(c[some], 1e-300), log=logs) - psi(total, log=logs), LOWEST, 0.0))
     else: c = c / total
     return np.where(some, np.maximum(c, lowest), 0.0)

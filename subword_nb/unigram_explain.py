@@ -10,6 +10,7 @@ __all__ = ['Arc', 'RankedPath', 'UnigramReason', 'explain_unigram_ref', 'lattice
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -74,6 +75,7 @@ def _splits(model, text, start=0):
 def explain_unigram_ref(
     model:Unigram, # The model
     pretoken:str, # A short pre-token: the number of splits doubles with each character
+    *,
     n:int=5, # How many splits to tell
 )->tuple: # (start, end) → marginal; (pieces' ends, score, behind, probability) of the best; the total
     "What is to be known about a split, from the list of all."
@@ -92,6 +94,7 @@ def lattice_reason(
     lattice:Lattice, # All splits of a pre-token
     taken:list, # The `Node`s of the split that is taken, left to right
     spell:Callable, # From the parts of a split to its pieces
+    *,
     n:int=5, # How many splits to tell at most
     notes:tuple=(), # What else there is to say
 )->UnigramReason: # The reason
@@ -112,9 +115,9 @@ def _most_probable(model, lattice, taken, spell, logs):
     "The arcs to be told, in the order of the nodes; `logs` are the logarithms of their marginals."
     places, nodes = range(len(logs)), lattice.nodes
     if len(logs) > _MOST_ARCS:
-        on = [i for i in places if nodes[i] in taken]
-        rest = sorted((i for i in places if nodes[i] not in taken), key=lambda i: -logs[i])
-        places = sorted(on + rest[:max(0, _MOST_ARCS - len(on))])
+        on = {i for i in places if nodes[i] in taken}
+        rest = nsmallest(max(0, _MOST_ARCS - len(on)), (i for i in places if i not in on), key=lambda i: -logs[i])
+        places = sorted([*on, *rest])
     arcs = []
     for i in places:
         start, end, id, score, piece = nodes[i]
@@ -159,6 +162,7 @@ def unknown_notes(
 def explain_unigram(
     model:Unigram, # The model
     pretoken:str, # One pre-token
+    *,
     n:int=5, # How many splits to tell at most
 )->UnigramReason: # Draws itself in Jupyter
     "Why a Unigram model splits a pre-token as it does."
@@ -167,14 +171,14 @@ def explain_unigram(
     model.encode(pretoken) # says what is missing, if no split is possible
     lattice = model.lattice(pretoken)
     taken = viterbi(lattice)[0]
-    return lattice_reason(model, lattice, taken, lambda parts: _spell(model, parts), n, unknown_notes(model, [node.piece for node in taken], lambda parts: _spell(model, parts)))
+    return lattice_reason(model, lattice, taken, lambda parts: _spell(model, parts), n=n, notes=unknown_notes(model, [node.piece for node in taken], lambda parts: _spell(model, parts)))
 
 # %% ../nbs/37a_unigram_explain.ipynb #1d52df7e
 def _shown(path):
     "A ranked path in words: share, distance, pieces."
     from subword_nb.draw import clip, printable
     near = 0 < abs(path.behind) < 0.005
-    return f"{path.probability:.2%}", f"{path.behind:.0e}" if near else f"{path.behind:.2f}", clip(" ".join(map(printable, path.pieces)), 160)
+    return f"{path.probability:.2%}", f"{path.behind:.0e}" if near else f"{path.behind:.2f}", clip(" ".join(map(printable, path.pieces)), n=160)
 
 def _table(reason):
     "A reason in characters: a line for each split."
@@ -188,12 +192,13 @@ def _html(reason):
     picture = draw_unigram(reason)._repr_html_() if len(reason.pretoken) <= 20 else ""
     cells = lambda tag, row: "".join(f'<{tag} style="text-align:left">{escape(c)}</{tag}>' for c in row)
     rows = "".join(f"<tr>{cells('td', _shown(path))}</tr>" for path in reason.paths)
-    note = f"<p>{escape(printable(reason.note, ' '))}</p>" if reason.note else ""
+    note = f"<p>{escape(printable(reason.note, space=' '))}</p>" if reason.note else ""
     return f"{picture}<table><tr>{cells('th', ('share', 'nats behind', 'pieces'))}</tr>{rows}</table>{note}"
 
 # %% ../nbs/37a_unigram_explain.ipynb #688a7f9f
 def draw_unigram(
     reason:UnigramReason, # A reason for at most 40 characters
+    *,
     least:float=0.001, # Arcs with a smaller marginal are left out, unless the best split uses them
     title:str="", # A line above; empty says the best split's share
 )->"Svg": # Draws itself in Jupyter; `str()` is a drawing in characters
@@ -201,4 +206,4 @@ def draw_unigram(
     from subword_nb.draw_graphs import draw_lattice
     arcs = [arc for arc in reason.arcs if arc.best or arc.marginal >= least]
     title = title or f"the best split's share: {reason.paths[0].probability:.1%}"
-    return draw_lattice(reason.pretoken, [(a.start, a.end, a.piece, f"{a.marginal:.1%}") for a in arcs], [i for i, a in enumerate(arcs) if a.best], title)
+    return draw_lattice(reason.pretoken, [(a.start, a.end, a.piece, f"{a.marginal:.1%}") for a in arcs], best=[i for i, a in enumerate(arcs) if a.best], title=title)

@@ -259,13 +259,14 @@ class UnigramMisses:
     "A Unigram tokenizer's answers for spans that are new."
     def __init__(self,
         model:Unigram, # The model
+        *,
         normalizer:Normalizer|None=None, # What is done to a text before
         pre:PreTokenizer=_WHOLE, # How it is split
     ):
         self.spans = _spans_or_error(model, normalizer, pre)
         self.tables, self.rounded = unigram_tables(model, **self.spans.options, survey=self.spans.settles), isinstance(model, SentencePieceUnigram) and not self.spans.settles
         classes = word_classes(space=self.spans.space, **dict(zip(("alone", "other"), self.spans.inside)))
-        self.scanner = class_scanner("white space", classes, _alike(model, self.spans.options), pairs=True)
+        self.scanner = class_scanner("white space", classes, alike=_alike(model, self.spans.options), pairs=True)
     def __repr__(self): return f"UnigramMisses({len(self.tables.score) - 1:,} ids{', 32-bit sums' * self.spans.settles})"
 
     def solve(self,
@@ -291,26 +292,30 @@ def _spans_or_error(model, normalizer, pre):
     if spans := unigram_spans(model, normalizer, pre): return spans
     raise ValueError(f"{model!r} behind {normalizer!r} and {pre!r} is not known to treat words alone; encode without kernels, or pass components for which `unigram_spans` gives spans")
 
+def _room(lengths):
+    "How many bytes to work in suffice for most spans of these lengths: few grow when they are normalized."
+    return 256 + int(np.max(lengths, initial=0))
+
 def _solve(tables, rounded, buffer, at, length, m, ids, bounds, extra):
     "Solve spans, with room to work in as it is needed."
-    j, size, bounds[0] = 0, 256, 0
+    j, size, bounds[0] = 0, _room(length[:m]), 0
     while j < m:
         j, needed = solve_spans(buffer, at, length, j, m, tables, rounded, *scratch(size), ids, bounds, extra)
         size = 2 * needed
 
 def _settled(tables, buffer, starts, of_span, first, n, arrays, sink, sums):
     "Write, and make room as it is needed."
-    j, size = 0, 256
+    j, size = 0, _room(np.diff(starts[first:first + n + 1]))
     while j < n:
         j, needed = _settle(buffer, starts, of_span, j, first, n, arrays[0], arrays[2], tables, sums, *scratch(size), sink.out, sink.ends, sink.state)
         if needed < 0: raise ValueError("precompiled_charsmap: the map is damaged; take it from the model again")
         if needed: size = 2 * needed
-        elif j < n: sink.grow(size + 4 * int(starts[first+j+1] - starts[first+j]))
+        elif j < n: sink.grow(ids=size + 4 * int(starts[first+j+1] - starts[first+j]))
 
 # %% ../nbs/75_unigram_misses.ipynb #987a3b71
 @on_warm_up
 def _warm_up_unigram_misses():
     "Compile the kernels."
-    misses, one = UnigramMisses(SentencePieceUnigram({"a": 0, BAR: 1, "?": 2}, [0.0, 0.0, 0.0], "?"), SentencePieceNormalizer(remove_extra_whitespaces=False)), np.array([1], np.int64)
+    misses, one = UnigramMisses(SentencePieceUnigram({"a": 0, BAR: 1, "?": 2}, [0.0, 0.0, 0.0], "?"), normalizer=SentencePieceNormalizer(remove_extra_whitespaces=False)), np.array([1], np.int64)
     misses.solve(buffer_of(b"a"), one + HEAD - 1, one, 1, np.empty(20, np.uint32), np.zeros(2, np.int64), np.zeros(1, np.uint32))
     misses.settle(buffer_of(b"a"), np.array([HEAD, HEAD + 1], np.uint32), np.zeros(1, np.uint64), 0, 1, (np.zeros(4, np.uint64), None, np.zeros(1, np.uint32)), Sink(300), np.zeros(1))

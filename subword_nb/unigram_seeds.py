@@ -37,6 +37,7 @@ def _check_products(characters, longest):
 # %% ../nbs/34_unigram_seeds.ipynb #4021332b
 def seed_pieces_ref(
     counts:Mapping[str,int], # pretoken → how often it occurs
+    *,
     seed_size:int=1_000_000, # At most so many pieces, all characters among them
     max_piece_length:int=16, # In characters
     min_frequency:int=2, # Rarer substrings are left out, characters excepted
@@ -221,6 +222,7 @@ def _compare(code, rest, word, counts, length, order, left, shared, before):
 # %% ../nbs/34_unigram_seeds.ipynb #3897d325
 def suffix_array(
     counts:"Mapping[str,int]|FlatCounts|Texts", # pretoken → how often it occurs
+    *,
     length:int=16, # Compare suffixes by so many characters; equal ones stay in the order of the corpus
 )->Suffixes: # All suffixes in order
     "Sort the suffixes of all pretokens."
@@ -238,6 +240,7 @@ def suffix_array(
 # %% ../nbs/34_unigram_seeds.ipynb #e0e162bd
 def suffix_array_ref(
     counts:Mapping[str,int], # pretoken → how often it occurs
+    *,
     length:int=16, # Compare suffixes by so many characters
 )->list[tuple[int,int]]: # (number of the pretoken, place in it), sorted by what stands there, then by themselves
     "Sort the suffixes by looking at them."
@@ -304,6 +307,7 @@ def _take(left, shared, before, longest, least, worth, skip, ends, first, last, 
 # %% ../nbs/34_unigram_seeds.ipynb #b7ee3ddb
 def choose_seeds(
     suffixes:Suffixes, # From `suffix_array`, with at least the length `max_piece_length`
+    *,
     seed_size:int=1_000_000, # At most so many pieces, all characters among them
     max_piece_length:int=16, # In characters
     min_frequency:int=2, # Rarer substrings are left out, characters excepted
@@ -322,14 +326,15 @@ def choose_seeds(
 # %% ../nbs/34_unigram_seeds.ipynb #51544e09
 def seed_pieces(
     counts:"Mapping[str,int]|FlatCounts", # pretoken → how often it occurs
+    *,
     seed_size:int=1_000_000, # At most so many pieces, all characters among them
     max_piece_length:int=16, # In characters
     min_frequency:int=2, # Rarer substrings are left out, characters excepted
 )->dict[str,int]: # piece → count, sorted by spelling (code points)
     "The most promising substrings, by sorting suffixes."
     _check_limits(seed_size, max_piece_length, min_frequency)
-    suffixes = suffix_array(counts, max_piece_length)
-    found = choose_seeds(suffixes, seed_size, max_piece_length, min_frequency)
+    suffixes = suffix_array(counts, length=max_piece_length)
+    found = choose_seeds(suffixes, seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency)
     return dict(zip(spelled(suffixes.code, suffixes.order[found.first], found.length), found.count.tolist()))
 
 def spelled(

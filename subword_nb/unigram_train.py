@@ -48,13 +48,14 @@ def removal_loss_ref(
 def removal_loss(
     edges:"Edges", # The lattices of the corpus
     score:"np.ndarray", # (n_pieces,) natural-log probability of each piece
+    *,
     threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
 )->tuple["np.ndarray","Tokens"]: # (n_pieces,) nats, infinite for a piece that others cannot spell; the corpus in its best segmentations
     "What each piece's removal costs at most, all in one pass."
     import numpy as np
 
     from subword_nb.unigram_arrays import best_alternative, viterbi_counts
-    tokens, other = viterbi_counts(edges, score, threads), best_alternative(edges, score, threads).score
+    tokens, other = viterbi_counts(edges, score, threads=threads), best_alternative(edges, score, threads=threads).score
     some = other > -np.inf
     return np.where(some, tokens.counts * (score - np.where(some, other, 0.0)), np.inf), tokens
 
@@ -91,25 +92,27 @@ RARE = 0.5 # EM drops pieces that are expected less often
 def em_step(
     s:Survivors, # The pieces, with the probabilities to start from
     size:int, # Never leave fewer pieces
+    *,
     digamma:bool=True, # Kudo's variant of the M-step
     threads:int|None=None, # How many threads share the work; None: one per processor
     tick:Callable=lambda: None, # Called from time to time
 )->Survivors: # With new probabilities, without rare pieces
     "One E-step and one M-step."
     from subword_nb.unigram_arrays import expected_counts
-    expected, kept = expected_counts(s.edges, s.prob, threads, tick)[0], s.required
+    expected, kept = expected_counts(s.edges, s.prob, threads=threads, tick=tick)[0], s.required
     if (kept | (expected >= RARE)).sum() < size: kept = stay(expected, s.prob, kept, size)
-    prob = probabilities(expected, digamma, RARE, kept)
+    prob = probabilities(expected, digamma=digamma, threshold=RARE, required=kept)
     return _only(s._replace(prob=prob), prob > 0)
 
 def prune(
     s:Survivors, # The pieces
     size:int, # How many are to be left
+    *,
     threads:int|None=None, # How many threads share the work; None: one per processor
 )->tuple[Survivors,float]: # What is left; the loss of the corpus before, nats
     "Drop the pieces whose removal costs least."
     score = logs(s.prob)
-    loss, tokens = removal_loss(s.edges, score, threads)
+    loss, tokens = removal_loss(s.edges, score, threads=threads)
     return _only(s, stay(loss, score, s.required, size)), -tokens.score
 
 # %% ../nbs/35_unigram_train.ipynb #c6bff0d8
@@ -124,6 +127,7 @@ class Standing(NamedTuple):
 def training_steps(
     now, # Where to start from, a `Standing`
     size:int, # How many pieces are wanted
+    *,
     shrinking_factor:float=0.75, # Share of the pieces that survives a round
     steps:int=2, # EM steps in a round
     digamma:bool=True, # Kudo's variant of the M-step while pruning
@@ -135,16 +139,16 @@ def training_steps(
     (s, step, last, history), now = now, None # what `now` held may go when `s` has changed
     while len(s.prob):
         while step < steps:
-            s, step = em_step(s, size, digamma and not last, threads, tick), step + 1
+            s, step = em_step(s, size, digamma=digamma and not last, threads=threads, tick=tick), step + 1
             yield "EM", Standing(s, step, last, history)
         n = len(s.prob)
         if last: break
         if n <= size: s, step, last = s._replace(required=s.required | True), 0, True
         else:
-            smaller, loss = prune(s, max(size, min(n - 1, int(n * shrinking_factor))), threads)
+            smaller, loss = prune(s, max(size, min(n - 1, int(n * shrinking_factor))), threads=threads)
             s, step, history = smaller, 0, (*history, (n, loss))
             yield "pruning", Standing(s, step, last, history)
-    if len(s.prob) and step == steps: yield "EM", Standing(s, step + 1, last, (*history, (n, -viterbi_counts(s.edges, logs(s.prob), threads).score)))
+    if len(s.prob) and step == steps: yield "EM", Standing(s, step + 1, last, (*history, (n, -viterbi_counts(s.edges, logs(s.prob), threads=threads).score)))
 
 # %% ../nbs/35_unigram_train.ipynb #b1762b2b
 @kernel
@@ -226,7 +230,7 @@ def _learnable(counts, reserved, user_defined, character_coverage, required_char
     alone = {p for p in reserved if len(p) == 1}
     texts = _cut(lay_out(counts), alone.union(user_defined))
     found, required_chars = _characters(texts), [c for c in required_chars if c not in alone]
-    characters = choose_characters(found, character_coverage, required_chars) if given is None else {p: found.get(p, 0) for p in given if len(p) == 1}
+    characters = choose_characters(found, character_coverage=character_coverage, required_chars=required_chars) if given is None else {p: found.get(p, 0) for p in given if len(p) == 1}
     check_room(vocab_size, len(reserved), len(characters))
     return in_letter_order(_cut(texts, found.keys() - characters.keys())), [c for c, n in characters.items() if n == 0]
 
@@ -234,6 +238,7 @@ def _learnable(counts, reserved, user_defined, character_coverage, required_char
 def em_train_ref(
     counts:Mapping[str,int], # pretoken → how often it occurs
     vocab_size:int, # Number of pieces wanted; at least the characters
+    *,
     shrinking_factor:float=0.75, # Share of the pieces that survives a round
     n_sub_iterations:int=2, # EM steps in a round
     digamma:bool=True, # Kudo's variant of the M-step while pruning
@@ -246,7 +251,7 @@ def em_train_ref(
     best = lambda worth, n: sorted(scores, key=lambda p: (p not in required, -single(worth[p]), -single(scores[p]), p))[:n]
     def em(scores, digamma, always):
         expected, _ = e_step_ref(counts, scores)
-        return m_step(expected, digamma, RARE, required.union(best(expected, vocab_size), always))
+        return m_step(expected, digamma=digamma, threshold=RARE, required=required.union(best(expected, vocab_size), always))
     while True:
         for _ in range(n_sub_iterations): scores = em(scores, digamma, ())
         n = len(scores)
@@ -262,14 +267,28 @@ FEW = 1000 # Characters (or bytes) of distinct pretokens below which nothing is 
 def _start(texts, reserved, seed_size, max_piece_length, min_frequency):
     "The seeds with their first probabilities, count·length shared out."
     import numpy as np
-    suffixes = suffix_array(texts, max_piece_length)
-    seeds = choose_seeds(suffixes, seed_size, max_piece_length, min_frequency)
+    suffixes = suffix_array(texts, length=max_piece_length)
+    seeds = choose_seeds(suffixes, seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency)
     worth, alive, edges = seeds.count * seeds.length, np.ones(len(seeds.count), bool), seed_edges(suffixes, seeds)
     barred = find_pieces(suffixes, sorted({p for p in reserved if len(p) <= max_piece_length}))
     row = lambda x: (x.first.astype(np.int64) << 32) + x.length # rises with the spelling
     at = np.searchsorted(row(seeds), row(barred))
     alive[at[(barred.count > 0) & (np.append(row(seeds), -1)[at] == row(barred))]] = False
     return _only(Survivors(worth / float(sum(worth.tolist())), seeds.length == 1, edges), alive)
+
+def _bpe_start(texts, reserved, seed_size, max_piece_length, min_frequency):
+    "The characters and what BPE merges, with the shares of the text that they had when they were made."
+    from subword_nb.bpe_train import bpe_train
+    counts = {t: n for t, n in zip(spelled(texts.code, texts.bounds[:-1], texts.bounds[1:] - texts.bounds[:-1]), texts.counts.tolist()) if t}
+    if not counts:
+        return _start(texts, reserved, seed_size, max_piece_length, min_frequency)
+    worth = _characters(texts)
+    rules = bpe_train(counts, max(seed_size, len(worth)), min_frequency=min_frequency, max_token_length=max_piece_length, progress=False)
+    for (a, b), n in zip(rules.merges, rules.counts):
+        worth[a + b] = worth.get(a + b, 0) + n * len(a + b)
+    pieces = sorted(worth.keys() - {*reserved})
+    total = float(sum(worth[p] for p in pieces))
+    return _survivors(texts, pieces, [worth[p] / total for p in pieces])
 
 def _finish(s, texts, reserved, missing):
     "All pieces and their scores as 32-bit numbers: the reserved ones, then the learned by falling score, ties by spelling."
@@ -327,7 +346,7 @@ def _resumed(state, texts, options):
 def _survivors(texts, pieces, prob):
     "The given pieces, sorted by spelling, with the places where they stand."
     import numpy as np
-    suffixes = suffix_array(texts, max(map(len, pieces), default=1))
+    suffixes = suffix_array(texts, length=max(map(len, pieces), default=1))
     found = find_pieces(suffixes, pieces)
     alive = found.count > 0
     found = type(found)(*(x[alive] for x in found))
@@ -343,13 +362,13 @@ def _steps_left(now, size, shrinking_factor, steps):
 def _run(texts, begin, size, watcher, progress, shrinking_factor, steps, digamma, threads):
     "Train to the end; where training stands then."
     def moves():
-        steps_to_come = training_steps(begins := begin(), size, shrinking_factor, steps, digamma, threads, watcher.tick)
+        steps_to_come = training_steps(begins := begin(), size, shrinking_factor=shrinking_factor, steps=steps, digamma=digamma, threads=threads, tick=watcher.tick)
         for what, now in chain([("seeds", begins)], steps_to_come):
             before = watcher.done
             watcher.move(what, now, _steps_left(now, size, shrinking_factor, steps))
             yield watcher.done - before
     watcher.tick()
-    for _ in track(moves(), 100, "training", progress, "%", step=lambda part: part): pass
+    for _ in track(moves(), total=100, desc="training", progress=progress, unit="%", step=lambda part: part): pass
     return watcher.now
 
 def _learn(texts, start, options, reserved, missing, vocab_size, rounds, threads, progress, watch, resume):
@@ -371,6 +390,7 @@ def _warm_up_unigram_training():
 def unigram_train(
     counts:"Mapping[str,int]|FlatCounts", # pretoken → how often it occurs
     vocab_size:int, # Number of pieces wanted, all included
+    *,
     special_tokens:Iterable[str]=(), # Pieces with the first ids, never matched in text
     user_defined:Iterable[str]=(), # Pieces that are always one token
     unk_piece:str|None="<unk>", # Stands for unknown characters; None: there is no such piece
@@ -385,7 +405,7 @@ def unigram_train(
     required_chars:Iterable[str]="", # Characters that must have pieces whatever their counts
     threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
     progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    start:Mapping[str,float]|None=None, # Learned pieces and their scores to start from instead of seeds; all their characters stay
+    start:Mapping[str,float]|str|None=None, # What to start from. None: seeds from the suffix array; "bpe": what BPE learns with seed_size pieces; or learned pieces and their scores, of which all characters stay
     watch:Callable|None=None, # Called as watch(done, total, what, state) from time to time; if it has `after_step`, that is called as after_step(what, standing, texts) after every step
     resume:Mapping|None=None, # What state() returned in a training with the same counts and options
 )->UnigramVocabulary: # Pieces, scores as 32-bit numbers, (size, loss) of each round, and why training ended
@@ -393,8 +413,11 @@ def unigram_train(
     (special, defined), required_chars = listed_groups(special_tokens=special_tokens, user_defined=user_defined), [*required_chars]
     check_options(counts, vocab_size, character_coverage, required_chars, shrinking_factor, seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency, n_sub_iterations=n_sub_iterations)
     reserved, limits, rounds = reserved_pieces(special, unk_piece, defined, byte_fallback), (seed_size, max_piece_length, min_frequency), (shrinking_factor, n_sub_iterations, digamma)
-    given = None if start is None else _given(start, reserved, vocab_size)
-    with plainly((len(counts.data) if isinstance(counts, FlatCounts) else sum(map(len, counts))) < FEW):
+    if isinstance(start, str) and start != "bpe": raise ValueError(f'start must be "bpe", a map from pieces to scores, or None, got {start!r}')
+    given = None if start is None or isinstance(start, str) else _given(start, reserved, vocab_size)
+    with plainly(yes=(len(counts.data) if isinstance(counts, FlatCounts) else sum(map(len, counts))) < FEW):
         texts, missing = _learnable(counts, reserved, defined, character_coverage, required_chars, vocab_size, given)
-        begin = (lambda: _start(texts, reserved, *limits)) if given is None else lambda: _survivors(texts, [*given], given.values())
-        return _learn(texts, begin, (limits, given), reserved, missing, vocab_size, rounds, threads, progress, watch, resume)
+        def begin():
+            if start == "bpe": return _bpe_start(texts, reserved, *limits)
+            return _start(texts, reserved, *limits) if given is None else _survivors(texts, [*given], given.values())
+        return _learn(texts, begin, (limits, start if isinstance(start, str) else given), reserved, missing, vocab_size, rounds, threads, progress, watch, resume)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 # %% ../nbs/40_vocab.ipynb #a2e6eb5b
 def check_vocabulary(
     piece2id:Mapping, # piece → id, from a file or a caller
+    *,
     where:str="vocab", # What to call it in an error
 )->dict[str,int]: # The same as a dict
     "Refuse a vocabulary whose pieces are not text or whose ids are not distinct integers from 0."

@@ -17,12 +17,13 @@ from .draw import clip
 def answer(
     tokenizer, # Anything with `explain`, such as a `Tokenizer`
     text:str, # As typed
+    *,
     most:int=5000, # Longest text, in code points
 )->dict: # `data`: the explanation as plain data, {} if there is none; `problem`: why there is none, else ""
     "What the page is told about a text."
     if len(text) > most: return {"data": {}, "problem": f"the text has {len(text)} characters, at most {most} are explained; shorten it or raise most="}
     try: return {"data": tokenizer.explain(text).to_dict(), "problem": ""}
-    except (ValueError, KeyError) as e: return {"data": {}, "problem": clip(str(e.args[0] if e.args else e), 300)}
+    except (ValueError, KeyError) as e: return {"data": {}, "problem": clip(str(e.args[0] if e.args else e), n=300)}
 
 # %% ../nbs/85e_widget.ipynb #59dc68d5
 _BOX = """
@@ -83,7 +84,7 @@ def _widget_class():
         problem = Unicode(help="Why there is no explanation").tag(sync=True)
 
         def __init__(self, tokenizer, text, most):
-            self._ask = lambda typed: answer(tokenizer, typed, most)
+            self._ask = lambda typed: answer(tokenizer, typed, most=most)
             super().__init__(text=text, **self._ask(text))
             self.observe(self._answer, "text")
 
@@ -94,6 +95,7 @@ def _widget_class():
 # %% ../nbs/85e_widget.ipynb #b6d2b9fc
 def playground(
     tokenizer, # A `Tokenizer`, or anything with `explain`
+    *,
     text:str="", # What the box holds at first
     most:int=5000, # Longest text that is explained, in code points
 )->Any: # A widget; as the last line of a cell it shows itself. Its `text` can be read and set, `data` and `problem` can be read

@@ -149,6 +149,7 @@ def _byte_class(members):
 def class_scanner(
     name:str, # What it cuts as
     classes:np.ndarray, # (0x110000,) uint8, see `word_classes`
+    *,
     alike:np.ndarray|None=None, # (0x110000,) bool: which characters beyond ASCII are like all others of the same class and width; None: none is
     lower:bool=False, # Are ASCII capitals like small letters?
     pairs:bool=False, # Cut only before white space, and between ALONE and OTHER, whichever comes first
@@ -213,7 +214,7 @@ def _steps(norm):
     "The names of what a normalizer does, one after the other; None if it is not known character by character."
     if norm is None: return ()
     if type(norm) is Sequence:
-        parts = [_steps(n) for n in norm.normalizers]
+        parts = [_steps(n) for n in norm.steps]
         return None if None in parts else sum(parts, ())
     if type(norm) is not BertNormalizer: return {NFD: ("nfd",), Lowercase: ("lower",), StripAccents: ("unmark",)}.get(type(norm))
     strip = norm.lowercase if norm.strip_accents is None else norm.strip_accents
@@ -242,7 +243,7 @@ def _apply(steps, text):
     "What a normalizer makes of a text whose characters do not touch."
     for step in steps:
         if step == "chinese": text = space_chinese(text)
-        elif step == "nfd": text = normal_form(text, "NFD")
+        elif step == "nfd": text = normal_form(text, form="NFD")
         elif not _table(step).keys().isdisjoint(map(ord, set(text))): text = text.translate(_table(step))
         if step == "lower": text = text.lower()
     return text
@@ -324,6 +325,7 @@ def code_points(
 
 # %% ../nbs/18_word_scanners.ipynb #49d711c6
 def bert_scanner(
+    *,
     norm:Normalizer|None=None, # What is done to the text before BertPreTokenizer splits it
     known:str|None=None, # All characters of the pieces, if a word with any other is unknown as a whole: then those are alike; None: nothing is known
 )->Scanner|None: # None where the normalizer is not known character by character
@@ -334,7 +336,7 @@ def bert_scanner(
     classes[found.kinds == SPACED] = ALONE
     if found.changed: classes[list(found.changed)] = _classes_of_texts(plain, list(found.changed.values()))
     small = all(found.changed.get(c) == chr(c + 32) for c in range(65, 91))
-    return class_scanner("bert", classes, None if known is None else _unknown(found, plain, known), small)
+    return class_scanner("bert", classes, alike=None if known is None else _unknown(found, plain, known), lower=small)
 
 def _unknown(found, plain, known):
     "Which characters beyond ASCII, alone or in a word, are unknown for certain: they become letters, or one sign, that no piece has."

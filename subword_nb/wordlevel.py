@@ -14,6 +14,7 @@ from .bpe import check_limits
 # %% ../nbs/29_wordlevel.ipynb #ecbd3ae8
 def wordlevel_train(
     counts:Mapping, # pre-token → count
+    *,
     vocab_size:int=30_000, # Number of pieces at most, special tokens included
     min_frequency:int=0, # A rarer word gets no id
     special_tokens:Iterable[str]=(), # Pieces with the first ids
@@ -21,7 +22,9 @@ def wordlevel_train(
     "Give ids to the most frequent words."
     check_limits(vocab_size=vocab_size, min_frequency=min_frequency)
     specials = _checked(counts, special_tokens)
-    if vocab_size < len(specials): raise ValueError(f"vocab_size={vocab_size} is below the {len(specials)} special tokens; pass vocab_size>={len(specials)}")
+    least = max(1, len(specials))
+    if vocab_size < least:
+        raise ValueError(f"vocab_size={vocab_size} is below {least} ({len(specials)} special tokens, and no vocabulary is empty); pass vocab_size>={least}")
     words = sorted((word for word, n in counts.items() if n >= min_frequency and word not in specials), key=lambda word: (-counts[word], word))
     return {piece: i for i, piece in enumerate([*specials, *words][:vocab_size])}
 

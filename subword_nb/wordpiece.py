@@ -81,14 +81,16 @@ def start_pieces(
 )->list: # Pieces in the order of their ids
     "The vocabulary before the first merge."
     pieces = list(dict.fromkeys([*special_tokens, *sorted(set(symbols))]))
-    if vocab_size < len(pieces):
+    least = max(1, len(pieces))
+    if vocab_size < least:
         raise ValueError(f"vocab_size={vocab_size} is below the {len(pieces)} pieces to start from ({len(special_tokens)} special tokens, "
-                         f"{len(pieces) - len(special_tokens)} symbols); pass vocab_size>={len(pieces)}")
+                         f"{len(pieces) - len(special_tokens)} symbols); pass vocab_size>={least}")
     return pieces
 
 def wordpiece_start(
     counts:Mapping, # pre-token → count
     vocab_size:int, # Number of pieces wanted in the end
+    *,
     special_tokens:Iterable[str]=(), # Pieces with the first ids; they take no part in merging
     initial_alphabet:Iterable[str]=(), # Symbols that are in the vocabulary whatever the corpus holds
     limit_alphabet:int|None=None, # At most so many different characters; the others vanish from the pre-tokens
@@ -97,8 +99,8 @@ def wordpiece_start(
     "The vocabulary and the symbols before the first merge."
     check_limits(vocab_size=vocab_size, limit_alphabet=limit_alphabet)
     specials, initial = check_corpus(counts, special_tokens, initial_alphabet, prefix)
-    known = set(alphabet(counts, initial, limit_alphabet))
-    splits = {p: [s for char, s in zip(p, base_symbols(p, prefix)) if char in known] for p in counts}
+    known = set(alphabet(counts, initial=initial, limit=limit_alphabet))
+    splits = {p: [s for char, s in zip(p, base_symbols(p, prefix=prefix)) if char in known] for p in counts}
     return start_pieces({s for split in splits.values() for s in split}.union(initial), specials, vocab_size), splits
 
 # %% ../nbs/25_wordpiece.ipynb #bfe4ffbc
@@ -113,6 +115,7 @@ class WordPieceRules(NamedTuple):
 def wordpiece_train_ref(
     counts:Mapping, # pre-token → count, in first-seen order
     vocab_size:int, # Number of pieces wanted, special tokens and symbols included
+    *,
     special_tokens:Iterable[str]=(), # Pieces with the first ids
     min_frequency:int=1, # A pair that occurs less often is never merged, whatever its score
     initial_alphabet:Iterable[str]=(), # Symbols that are in the vocabulary whatever the corpus holds
@@ -124,24 +127,25 @@ def wordpiece_train_ref(
     "WordPiece by scoring everything anew after every merge (after Schuster and Nakajima 2012)."
     check_limits(min_frequency=min_frequency, max_token_length=max_token_length)
     prefix, longest = continuing_subword_prefix, max_token_length or float("inf")
-    pieces, splits = wordpiece_start(counts, vocab_size, special_tokens, initial_alphabet, limit_alphabet, prefix)
+    pieces, splits = wordpiece_start(counts, vocab_size, special_tokens=special_tokens, initial_alphabet=initial_alphabet, limit_alphabet=limit_alphabet, prefix=prefix)
     piece2id, size, merges, at = {p: i for i, p in enumerate(pieces)}, dict.fromkeys(pieces, 1), [], []
     while len(pieces) < vocab_size:
         often = {(a, b): n for (a, b), n in count_pairs(splits, counts).items() if size[a] + size[b] <= longest}
         scores = {pair: s for pair, s in pair_scores(splits, counts).items() if often.get(pair, 0) >= max(1, min_frequency)}
         if not scores: return WordPieceRules(pieces, merges, at, "min_frequency" if often else "no pair left")
-        a, b = pair = best_pair(scores, tie_break, piece2id)
-        piece = join_pair(a, b, prefix)
+        a, b = pair = best_pair(scores, tie_break=tie_break, piece2id=piece2id)
+        piece = join_pair(a, b, prefix=prefix)
         if piece not in piece2id: piece2id[piece] = len(pieces); pieces.append(piece)
         size[piece] = size[a] + size[b]
         merges.append(pair); at.append(scores[pair])
-        splits = {p: merge_pair(symbols, pair, piece) for p, symbols in splits.items()}
+        splits = {p: merge_pair(symbols, pair, piece=piece) for p, symbols in splits.items()}
     return WordPieceRules(pieces, merges, at, "full")
 
 # %% ../nbs/25_wordpiece.ipynb #62cda845
 def match_trials(
     pretoken:str, # One pre-token
     pieces:Container[str], # The vocabulary
+    *,
     continuing_subword_prefix:str="##", # Marks pieces that do not start their pre-token
 )->list[tuple[str,bool]]: # What is looked up, in this order, and whether it is a piece
     "The trials of greedy longest matching, to the end of the word or to where nothing fits."
@@ -159,11 +163,12 @@ def match_trials(
 def wordpiece_encode_ref(
     pretoken:str, # One pre-token
     pieces:Container[str], # The vocabulary
+    *,
     unk_piece:str="[UNK]", # Stands for a word that the pieces cannot spell
     continuing_subword_prefix:str="##", # Marks pieces that do not start their pre-token
     max_input_chars_per_word:int=100, # A longer word is unknown, in characters
 )->list[str]: # The pieces, left to right; `unk_piece` alone for an unknown word
     "Greedy longest match, a whole word or nothing."
     if len(pretoken) > max_input_chars_per_word: return [unk_piece]
-    trials = match_trials(pretoken, pieces, continuing_subword_prefix)
+    trials = match_trials(pretoken, pieces, continuing_subword_prefix=continuing_subword_prefix)
     return [piece for piece, hit in trials if hit] if not trials or trials[-1][1] else [unk_piece]

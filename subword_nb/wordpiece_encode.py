@@ -52,6 +52,7 @@ def failure_pops(
 # %% ../nbs/28_wordpiece_encode.ipynb #e2a77327
 def match_trie(
     pieces:Mapping|Iterable[str], # piece → id; or pieces alone, which then stand for themselves
+    *,
     prefix:str="##", # `continuing_subword_prefix`
 )->MatchTrie: # The two trees with failure links and pops
     "Prepare a vocabulary for LinMaxMatch (Song et al. 2021)."
@@ -127,7 +128,7 @@ class WordPiece:
     def _tables(self): return _short_tables(self._usable, self.continuing_subword_prefix)
 
     @cached_property
-    def _trie(self): return match_trie(self._usable, self.continuing_subword_prefix)
+    def _trie(self): return match_trie(self._usable, prefix=self.continuing_subword_prefix)
 
     def encode(self,
         pretoken:str, # One pre-token

@@ -39,27 +39,47 @@ def wordpiece_trials_ref(
 def wordpiece_trials(
     pretoken:str, # One pre-token
     model:WordPiece, # Pieces and their mark
+    *,
     most:int=10_000, # Trials beyond are counted, not kept
 )->tuple[list[Trial],int,list[str],int]: # The trials; how many there were; the pieces found; where they end, which is the word's end if it can be spelled
     "The trials of greedy longest match, none longer than the longest piece."
-    ids, prefix, kept, n, pieces, start = model.piece2id, model.continuing_subword_prefix, [], 0, [], 0
-    longest = _longest(model)
+    prefix, kept, n, pieces, start = model.continuing_subword_prefix, [], 0, [], 0
+    longest, tree = _longest(model), _tree(model)
     while start < len(pretoken):
-        mark = prefix if start else ""
-        for end in range(min(len(pretoken), start + longest[start > 0]), start, -1):
-            n, found = n + 1, (piece := mark + pretoken[start:end]) in ids
-            if n <= most: kept.append(Trial(start, end, piece, found))
-            if found: break
-        else: break
+        first, (end, piece) = min(len(pretoken), start + longest[start > 0]), _longest_match(tree, pretoken, start)
+        for tried in range(first, max(end, start + 1) - 1, -1):
+            if len(kept) == most:
+                break
+            kept.append(Trial(start, tried, prefix * (start > 0) + pretoken[start:tried], tried == end))
+        n += first - max(end, start + 1) + 1
+        if not piece:
+            break
         pieces.append(piece)
         start = end
     return kept, n, pieces, start
+
+def _longest_match(tree, pretoken, start):
+    "Where the longest piece that fits at a place ends, and the piece; (start, None) if none fits."
+    node, found = int(start > 0), (start, None)
+    for at in range(start, len(pretoken)):
+        node = tree.children[node].get(pretoken[at])
+        if node is None:
+            break
+        if tree.ends[node] is not None:
+            found = at + 1, tree.ends[node]
+    return found
 
 def _longest(model):
     "Characters in the longest piece that may start a word, and in the longest that may go on in one, at least 1; worked out once."
     if (found := vars(model).get("_longest")) is None:
         ids, prefix = model.piece2id, model.continuing_subword_prefix
         found = vars(model)["_longest"] = max(map(len, ids), default=1), max([1, *(len(p) - len(prefix) for p in ids if p.startswith(prefix))])
+    return found
+def _tree(model):
+    "The pieces as a tree with links, built once."
+    if (found := vars(model).get("_piece_tree")) is None:
+        longest = model.max_input_chars_per_word + len(model.continuing_subword_prefix)
+        found = vars(model)["_piece_tree"] = match_trie([p for p in model.piece2id if len(p) <= longest], prefix=model.continuing_subword_prefix)
     return found
 
 # %% ../nbs/28a_wordpiece_explain.ipynb #9c72f583
@@ -79,6 +99,7 @@ class LinkStep(NamedTuple):
 def wordpiece_links(
     pretoken:str, # One pre-token
     trie:MatchTrie, # The vocabulary with pieces (not ids) at its ends, see `match_trie`
+    *,
     prefix:str="##", # `continuing_subword_prefix`
 )->list[LinkStep]: # In order; the pops of a word that can be spelled, joined, are its pieces
     "Every failure link that the one-pass matcher follows."
@@ -112,6 +133,7 @@ class WordPieceReason:
 def explain_wordpiece(
     model:WordPiece, # Pieces, their mark, and what to do with unknown words
     pretoken:str, # One pre-token
+    *,
     most:int=10_000, # Trials beyond are counted, not kept
 )->WordPieceReason: # Its pieces are those of `model.encode(pretoken)`
     "Every trial and every link of a pre-token."
@@ -119,16 +141,9 @@ def explain_wordpiece(
     if not isinstance(pretoken, str) or len(pretoken) > limit:
         model.encode(pretoken) # refuses what is no text, and a long word where there is no unknown piece
         return WordPieceReason([], [], [model.unk_piece], f"the word is unknown: it has {len(pretoken):,} characters, and more than {limit:,} are not tried (max_input_chars_per_word)")
-    trials, tried, pieces, end = wordpiece_trials(pretoken, model, most)
+    trials, tried, pieces, end = wordpiece_trials(pretoken, model, most=most)
     if end < len(pretoken):
         model.encode(pretoken) # refuses the word where there is no unknown piece
         pieces, note = [str(model.unk_piece)], [f"the word is unknown: no piece fits at character {end}, {pretoken[end]!r}"]
     if tried > most: note.append(f"the first {most:,} of {tried:,} trials are listed")
-    return WordPieceReason(trials, wordpiece_links(pretoken, _tree(model), model.continuing_subword_prefix), pieces, "; ".join(note) or None)
-
-def _tree(model):
-    "The pieces as a tree with links, built once."
-    if (found := vars(model).get("_piece_tree")) is None:
-        longest = model.max_input_chars_per_word + len(model.continuing_subword_prefix)
-        found = vars(model)["_piece_tree"] = match_trie([p for p in model.piece2id if len(p) <= longest], model.continuing_subword_prefix)
-    return found
+    return WordPieceReason(trials, wordpiece_links(pretoken, _tree(model), prefix=model.continuing_subword_prefix), pieces, "; ".join(note) or None)

@@ -94,6 +94,7 @@ PLACE, FIELD, MOST = np.uint64(0x3FFFFF), np.uint64(22), (1 << 22) - 1
 
 def byte_trie(
     piece2id:dict, # piece → id
+    *,
     prefix:str="##", # Marks the pieces that go on in a word
 )->np.ndarray: # (places,) uint64: 22 bits place of the parent, 22 bits base of the children, 20 bits id + 1 or 0; words start from place 0 and go on from place 1
     "Lay a WordPiece vocabulary out as two trees of bytes in a double array: the child of a node by a byte stands at base + byte."
@@ -262,7 +263,7 @@ class WordPieceMisses:
         if found is None: raise ValueError(f"{normalizer!r} is not known character by character; encode without kernels, or use BertNormalizer, NFD, Lowercase, StripAccents or a Sequence of them")
         if plain is None: raise ValueError(f"{pre!r} does not split by classes of characters alone; encode without kernels, or use BertPreTokenizer, Whitespace or WhitespaceSplit")
         unk = -1 if model.unk_piece is None else model.piece2id[model.unk_piece]
-        self.tables = np.array([min(model.max_input_chars_per_word, 2**31), unk], np.int64), *_tables_of(normalizer, pre), byte_trie(model.piece2id, model.continuing_subword_prefix)
+        self.tables = np.array([min(model.max_input_chars_per_word, 2**31), unk], np.int64), *_tables_of(normalizer, pre), byte_trie(model.piece2id, prefix=model.continuing_subword_prefix)
 
     def solve(self,
         buffer:np.ndarray, # uint8, with separators around the text

@@ -38,6 +38,7 @@ def _characters(counts):
 # %% ../nbs/27_wordpiece_train.ipynb #a9642b25
 def corpus_symbols(
     counts:Mapping|FlatCounts, # pre-token → count
+    *,
     initial:Iterable[str]=(), # `initial_alphabet`
     limit:int|None=None, # `limit_alphabet`
     prefix:str="##", # `continuing_subword_prefix`
@@ -51,7 +52,7 @@ def corpus_symbols(
     if limit is not None:
         seen = np.zeros(int(char.max()) + 1, np.int64)
         np.add.at(seen, char, np.repeat(weight, length))
-        known = choose_alphabet({chr(c): int(seen[c]) for c in np.flatnonzero(seen)}, initial, limit)
+        known = choose_alphabet({chr(c): int(seen[c]) for c in np.flatnonzero(seen)}, initial=initial, limit=limit)
         stays = np.isin(char, [ord(c) for c in known if len(c) == 1])
         kept = np.concatenate([[0], np.cumsum(stays)])
         code, length = code[stays], kept[ends] - kept[ends - length]
@@ -95,6 +96,7 @@ def new_state(
     length, # Array, int64: how many of them each pre-token has
     weight, # Array, int64: how often each pre-token occurs; all weight · length add up to less than 2**63
     pieces:list, # The vocabulary to start from
+    *,
     min_frequency:int=1, # A pair rarer than this is never merged
     max_token_length:int|None=None, # Longest piece, in base symbols
     tie_break:str="ids", # "first", "ids" or "bytes"
@@ -121,6 +123,7 @@ def learn_until(
     s, # `Ranking`, from `new_state` or as this function returned it
     w, # `Words`, the same
     n_pieces:int, # Stop when there are so many pieces and all known merges are done
+    *,
     work:int=1<<20, # Stop after so many steps, some tenths of a second
 )->tuple: # `Ranking`, `Words`, in new arrays where they had to grow; "full", "no pair left", or "" if there is more to do
     "Merge the best pairs."
@@ -158,6 +161,7 @@ def learn_pieces(
     w, # `Words`, the same
     pieces:list, # The vocabulary to start from
     vocab_size:int, # Stop when there are so many pieces
+    *,
     progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
     watch:Callable|None=None, # Called now and then as `watch(pieces, vocab_size, "merging", state)`; `state()` is a snapshot
     every:float=0.3, # Seconds from one call of `watch` to the next, at least
@@ -170,7 +174,7 @@ def learn_pieces(
     for target in track(range(first, vocab_size + step, step), desc="merging", progress=progress, unit="step"):
         ended = ""
         while not ended:
-            s, w, ended = learn_until(s, w, min(target, vocab_size), work)
+            s, w, ended = learn_until(s, w, min(target, vocab_size), work=work)
             if watch and time.monotonic() - said >= every: tell(); said = time.monotonic()
         if ended != "full": break
     if watch: tell()
@@ -185,7 +189,7 @@ def _beginning(names, specials, vocab_size, known, resume, prefix):
     for a, b in getattr(known, "merges", known or ()):
         if odd := [p for p in (a, b) if p not in ids]: raise ValueError(f"known merge {len(merges)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; pass the merges of a run in their order")
         merges.append((ids[a], ids[b]))
-        ids.setdefault(join_pair(a, b, prefix), len(ids))
+        ids.setdefault(join_pair(a, b, prefix=prefix), len(ids))
     if len(ids) > vocab_size: raise ValueError(f"vocab_size={vocab_size} is below the {len(ids)} pieces that are known or needed; pass vocab_size>={len(ids)}")
     return pieces, merges if resume is None else _resumed(resume, pieces)
 
@@ -201,13 +205,13 @@ def _by_score(counts, vocab_size, specials, initial, limit, prefix, limits, know
     "Train by score; as plain Python where that takes less time than compiling."
     import numpy as np
     from subword_nb.wordpiece_arrays import count_places, fill_tables, merge_best
-    names, symbol, length, weight = corpus_symbols(counts, initial, limit, prefix)
+    names, symbol, length, weight = corpus_symbols(counts, initial=initial, limit=limit, prefix=prefix)
     pieces, merges = _beginning([*names, *initial], specials, vocab_size, known, resume, prefix)
     ids = {p: i for i, p in enumerate(pieces)}
     symbol = np.array([ids[p] for p in names], np.int32)[symbol]
-    with plainly(len(symbol) < 20_000 and not cached(count_places, fill_tables, merge_best)):
-        s, w = new_state(symbol, length, weight, pieces, *limits, prefix, merges)
-        return learn_pieces(s, w, pieces, vocab_size, progress, watch)
+    with plainly(yes=len(symbol) < 20_000 and not cached(count_places, fill_tables, merge_best)):
+        s, w = new_state(symbol, length, weight, pieces, **limits, prefix=prefix, known=merges)
+        return learn_pieces(s, w, pieces, vocab_size, progress=progress, watch=watch)
 
 # %% ../nbs/27_wordpiece_train.ipynb #6a19b85f
 def _check_options(objective, tie_break, min_frequency, max_token_length, vocab_size, limit_alphabet):
@@ -220,6 +224,7 @@ def _check_options(objective, tie_break, min_frequency, max_token_length, vocab_
 def wordpiece_train(
     counts:Mapping|FlatCounts, # pre-token → count, in first-seen order
     vocab_size:int, # Number of pieces wanted, special tokens and symbols included
+    *,
     special_tokens:Iterable[str]=(), # Pieces with the first ids
     min_frequency:int=1, # A rarer pair is never merged
     initial_alphabet:Iterable[str]=(), # Symbols that are in the vocabulary whatever the corpus holds
@@ -232,14 +237,17 @@ def wordpiece_train(
     watch:Callable|None=None, # Called now and then as `watch(pieces, vocab_size, "merging", state)`; `state()` is a snapshot
     resume:Mapping|None=None, # A snapshot of a run with the same counts and options, to go on from
     known:WordPieceRules|BPERules|Iterable|None=None, # Rules of an earlier run, or its merges: pairs of pieces; they come first, in their order
+    end_of_word_suffix:str="", # Marks the symbol that ends its pre-token; only by frequency, and no encoder of WordPiece looks for it
 )->WordPieceRules|BPERules: # By score: `WordPieceRules`, as the reference; by frequency: `BPERules`
     "WordPiece, by score (after Schuster and Nakajima 2012) or by frequency."
     _check_options(objective, tie_break, min_frequency, max_token_length, vocab_size, limit_alphabet)
-    prefix, limits = continuing_subword_prefix, (min_frequency, max_token_length, tie_break)
+    if end_of_word_suffix and objective == "score": raise ValueError(f'end_of_word_suffix={end_of_word_suffix!r} is an option of Hugging Face\'s trainer, which learns by frequency; pass objective="frequency", or leave it out')
+    prefix = continuing_subword_prefix
+    limits = {"min_frequency": min_frequency, "max_token_length": max_token_length, "tie_break": tie_break}
     specials, initial = check_corpus(counts, special_tokens, initial_alphabet, prefix)
     if objective == "frequency":
         control:dict = {name: value for name, value in dict(watch=watch, resume=resume, known=known).items() if value is not None}
-        return bpe_train(counts, vocab_size, specials, min_frequency, initial, limit_alphabet, max_token_length, tie_break, prefix, progress=progress, **control)
+        return bpe_train(counts, vocab_size, special_tokens=specials, min_frequency=min_frequency, initial_alphabet=initial, limit_alphabet=limit_alphabet, max_token_length=max_token_length, tie_break=tie_break, continuing_subword_prefix=prefix, end_of_word_suffix=end_of_word_suffix, progress=progress, **control)
     return _by_score(counts, vocab_size, specials, initial, limit_alphabet, prefix, limits, known, resume, progress, watch)
 
 # %% ../nbs/27_wordpiece_train.ipynb #25258bb7
@@ -252,7 +260,8 @@ def _warm_up_wordpiece():
 def truncate_pieces(
     rules:WordPieceRules, # What training by score learned
     vocab_size:int, # Number of pieces wanted, not fewer than the run started from
+    *,
     prefix:str="##", # Its `continuing_subword_prefix`
 )->WordPieceRules: # What a run of that size would have learned
     "The rules of a smaller vocabulary; `truncate_rules` for WordPiece."
-    return WordPieceRules(*truncate_rules(BPERules(*rules), vocab_size, prefix))
+    return WordPieceRules(*truncate_rules(BPERules(*rules), vocab_size, prefix=prefix))

@@ -25,6 +25,7 @@ if TYPE_CHECKING: from distributed import Client
 def run_tasks_ref(
     fn:Callable, # Called with a task, then with what is shared
     tasks:Iterable, # What it is called with
+    *,
     shared:tuple=(), # What all calls get
 )->list: # A result for each task
     "Run a function over tasks, one by one."
@@ -89,6 +90,7 @@ class There:
     "Runs tasks on the workers of a Dask client, with the methods of `Here`."
     def __init__(self,
         client:"Client", # A `distributed.Client`
+        *,
         timeout:float=60.0, # Seconds without any worker after which it gives up
     ): self.client, self.timeout, self.begun, self.tasks = client, timeout, 0, dict[str, str]()
     def submit(self,
@@ -175,6 +177,7 @@ MEMORY = 2 << 30 # Bytes that a worker may have, unless something else is said
 @contextmanager
 def local_client(
     n_workers:int, # How many processes
+    *,
     memory_limit:int|str=MEMORY, # Bytes that each may have; one that takes more is ended, and begun anew
     timeout:float=60.0, # Seconds after which workers that have not started are given up
 )->Iterator["Client"]: # A `distributed.Client`, closed at the end
@@ -206,6 +209,7 @@ def _local():
 # %% ../nbs/51b_workers.ipynb #706c6d21
 @contextmanager
 def team(
+    *,
     client=None, # None: processes of this machine, as long as they are needed; False: this process; a `distributed.Client`, which stays open
     n_workers:int|None=None, # How many processes, where they are made here; None: one per processor
     memory_limit:int|str=MEMORY, # Bytes that each of them may have
@@ -213,7 +217,7 @@ def team(
     "Choose where tasks run."
     if client is False: yield Here()
     elif client is None:
-        with local_client(_workers(n_workers), memory_limit) as made: yield There(made)
+        with local_client(_workers(n_workers), memory_limit=memory_limit) as made: yield There(made)
     else: yield There(client)
 
 # %% ../nbs/51b_workers.ipynb #e1f0ac1e
@@ -224,6 +228,7 @@ def _workers(n_workers):
 # %% ../nbs/51b_workers.ipynb #1429ce77
 def check_client(
     client, # As for `team`
+    *,
     n_workers:int|None=None, # As for `team`
 )->None:
     "Raise an error for what cannot work."
@@ -238,8 +243,8 @@ def check_client(
 def run_tasks(
     fn:Callable, # Called with a task, then with what is shared
     tasks:Iterable, # What it is called with, once for each; the `path` of a task is named in errors
-    client=None, # None: processes of this machine, as long as they are needed; False: this process; a `distributed.Client`, which stays open
     *,
+    client=None, # None: processes of this machine, as long as they are needed; False: this process; a `distributed.Client`, which stays open
     shared:tuple=(), # Objects that each worker gets once
     n_workers:int|None=None, # How many processes, where they are made here; None: one per processor
     memory_limit:int|str=MEMORY, # Bytes that each of them may have
@@ -248,14 +253,14 @@ def run_tasks(
     desc:str="working", # What is being done, shown before the bar
 )->Iterator: # A result for each task; the first error ends it
     "Run a function over many tasks."
-    check_client(client, n_workers)
+    check_client(client, n_workers=n_workers)
     total = len(tasks) if isinstance(tasks, Sized) else None
-    return track(_results(fn, tasks, client, shared, n_workers, memory_limit, ordered), total, desc, progress, "task")
+    return track(_results(fn, tasks, client, shared, n_workers, memory_limit, ordered), total=total, desc=desc, progress=progress, unit="task")
 
 # %% ../nbs/51b_workers.ipynb #38798779
 def _results(fn, tasks, client, shared, n_workers, memory_limit, ordered):
     "The results of tasks."
-    with team(client, n_workers, memory_limit) as crew:
+    with team(client=client, n_workers=n_workers, memory_limit=memory_limit) as crew:
         held, numbers, out, at = [crew.share(s) for s in shared], {}, {}, 0
         def numbered():
             for n, task in enumerate(tasks):

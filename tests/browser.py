@@ -152,7 +152,7 @@ def jupyterlab(
     with log.open("w") as out:
         lab = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
     try:
-        url, end = f"http://127.0.0.1:{port}", time.monotonic() + 120
+        url, end = f"http://127.0.0.1:{port}", time.monotonic() + 600
         while True:
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/api/status", timeout=5):
                 break
@@ -173,12 +173,12 @@ def run_all(
     page,  # A page of the browser
     url: str,  # JupyterLab's address
     file: Path,  # A notebook at the top of its folder
-    seconds: int = 240,  # For all cells together
+    seconds: int = 900,  # For all cells together
 ) -> list[dict]:  # For each code cell that ran: its number, and the text of its error, "" if there is none
     "Open a notebook, run all its cells, wait until the kernel is idle, save it, and read from the file what came out."
-    page.goto(f"{url}/lab/tree/{file.name}?reset", timeout=60_000)
-    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
-    page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=60_000)
+    page.goto(f"{url}/lab/tree/{file.name}?reset", timeout=600_000)
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=600_000)
+    page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=600_000)
     end, asked, started = time.monotonic() + seconds, page.locator(".jp-Dialog .jp-mod-accept"), 0.0
     while True:  # a cell that has not run has no number yet
         page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=1000 * seconds)

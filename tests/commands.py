@@ -19,17 +19,21 @@ class Out(io.StringIO):
         pass
 
 
-def run(*args, data: bytes | None = None, cwd=None, **env) -> subprocess.CompletedProcess:
-    "The command line with arguments, in this process; with standard input, in one of its own."
+def run(*args, data: bytes | None = None, cwd=None, quiet: bool = True, **env) -> subprocess.CompletedProcess:
+    "The command line with arguments, in this process; with standard input, in one of its own. `quiet`: without lines about progress, which a busy machine would cause."
     if data is not None or env:
-        return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], input=data or b"", capture_output=True, cwd=cwd, env={**os.environ, "PYTHONUTF8": "1", **env})
+        return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], input=data or b"", capture_output=True, cwd=cwd, env={**os.environ, "PYTHONUTF8": "1", "SUBWORD_NB_QUIET": "1" if quiet else "", **env})
     from subword_nb.cli import app
 
-    out, err, before = Out(), io.StringIO(), os.getcwd()
+    out, err, before, said = Out(), io.StringIO(), os.getcwd(), os.environ.get("SUBWORD_NB_QUIET")
     os.chdir(cwd or before)
+    os.environ["SUBWORD_NB_QUIET"] = "1" if quiet else ""
     try:
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:
             app(list(map(str, args)), prog_name="subword-nb")
     finally:
         os.chdir(before)
+        os.environ.pop("SUBWORD_NB_QUIET")
+        if said is not None:
+            os.environ["SUBWORD_NB_QUIET"] = said
     return subprocess.CompletedProcess(args, left.value.code or 0, out.buffer.getvalue() or out.getvalue().encode(), err.getvalue().encode())

@@ -20,7 +20,7 @@ import warnings
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
-PATIENCE = int(os.environ.get("SUBWORD_NB_PATIENCE", "60"))  # seconds after which a child that should take one counts as locked up
+PATIENCE = int(os.environ.get("SUBWORD_NB_PATIENCE", "600"))  # seconds after which a child that should take one counts as locked up
 
 TEXTS = ["", " ", "low", "Lower, lowest!", "it's 12 o'clock", "Zwölf Boxkämpfer jagen Eva", "naïve café", "こんにちは世界", "你好,世界", "the\ttab\n\nand  lines \n", "🤗 hugs 👩‍👩‍👧", "x" * 70, "e\u0301\u0323", "a<s>b</s> <unk> [UNK] <|endoftext|>",
          "Привет, мир", "नमस्ते दुनिया", "def f(x): return x ** 2", "\u00a0wide\u3000spaces", "-1,234.50", "end "]

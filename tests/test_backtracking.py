@@ -21,17 +21,17 @@ def some_pattern(rng, depth=1):
 
 
 def test_linear_patterns_are_linear():
-    "A long run of each kind, with what may follow it: a clock of some seconds is far more than a linear search needs, and far less than a square."
+    "A long run of each kind, with what may follow it: a clock of two minutes is far more than a linear search needs on a busy machine, and far less than a square."
     regex = pytest.importorskip("regex")
-    rng, proved, start = random.Random(3), 0, time.monotonic()
+    rng, proved, start = random.Random(3), 0, time.process_time()
     texts = [unit * (20_000 // len(unit)) + end for unit in ("a", "b", "ab", "aab", " ", "c", "a ") for end in ("", "b", "\n", "c")]
-    while proved < 60 and time.monotonic() - start < 60:
+    while proved < 60 and time.process_time() - start < 60:
         pattern = some_pattern(rng)
         if not is_linear(pattern_tree(read_pattern(pattern)[0])): continue
         proved += 1
         compiled = regex.compile(pattern)
         for text in rng.sample(texts, 6):
-            for _ in compiled.finditer(text, timeout=10): pass  # raises TimeoutError
+            for _ in compiled.finditer(text, timeout=120): pass  # raises TimeoutError
     assert proved >= 20
 
 

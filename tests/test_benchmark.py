@@ -1,13 +1,15 @@
 """The benchmark: what it measures is what was asked for, every library gives the same ids, and nothing that goes wrong is silent."""
 import json
 import sys
+from functools import partial
 
 import pytest
 import typer
+from seeds import TEXTS, fresh
 from typer.testing import CliRunner
 
 from subword_nb import bench_rows, cli_bench
-from subword_nb.bench_rows import Row, TrainRow, hostile, run_cold, run_job, run_row, run_training, shuffled, vocabulary
+from subword_nb.bench_rows import Row, TrainRow, chain, hostile, run_cold, run_job, run_row, run_training, shuffled, vocabulary
 from subword_nb.benchmark import LIBRARIES, TRAINERS, Job, Training, cut, digest, measure, nonsense, passes, stretches
 from subword_nb.cli_bench import GOALS, SUITE, SUITE_FILES, TRAIN_GOALS, TRAIN_SUITE, bench_command, compared, goals_table, hostile_table, reached, suite_rows, suite_training, table, train_table
 from subword_nb.console import Commands
@@ -20,8 +22,8 @@ CASES = ["whole", "list", "documents", "20"]
 def folder(tmp_path_factory):
     "A text and a tokenizer."
     home = tmp_path_factory.mktemp("bench")
-    (home / "text.txt").write_text(nonsense(20_000), encoding="utf-8")
-    Tokenizer.train([nonsense(20_000)], vocab_size=600, progress=False).save(home / "tok.json")
+    (home / "text.txt").write_text(nonsense(size=20_000), encoding="utf-8")
+    Tokenizer.train([nonsense(size=20_000)], vocab_size=600, progress=False).save(home / "tok.json")
     return home
 
 
@@ -51,9 +53,9 @@ def test_an_array_that_is_made_is_counted_as_memory():
 def test_measuring_here_and_in_a_process_gives_the_same_ids(folder):
     job = Job("subword_nb", str(folder / "tok.json"), str(folder / "text.txt"), "documents", 4096, repeats=0)
     there, tok = run_job(job, patience=900), Tokenizer.load(folder / "tok.json")  # with nothing in a cache it compiles first
-    assert (there["digest"], there["tokens"]) == digest([tok.encode(t) for t in cut(nonsense(20_000), 4096)])
+    assert (there["digest"], there["tokens"]) == digest([tok.encode(t) for t in cut(nonsense(size=20_000), 4096)])
     assert len(there["cpu"]) == 1 and there["cpu"][0] > 0 and there["wall"][0] > 0
-    assert there["bytes"] == len(nonsense(20_000).encode())
+    assert there["bytes"] == len(nonsense(size=20_000).encode())
 
 
 def test_what_fails_is_a_record(row, monkeypatch):
@@ -100,11 +102,30 @@ def test_hostile_texts_come_in_two_sizes():
     assert "no answer" in hostile_table([records[0], {k: v for k, v in records[1].items() if k != "cpu"} | {"error": "no answer within 120 s"}])
 
 
+def test_chains_are_a_case_of_the_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(cli_bench, "_chain_rows", partial(cli_bench._chain_rows, lengths=(4,), letters=20))
+    done = shell("--case", "chains", "-l", "subword_nb", "--rounds", 1, "--repeats", 0, "--json", tmp_path / "a.json")
+    assert done.exit_code == 0, done.output
+    records = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["records"]
+    assert [(r["vocabulary"], r["text"], r["tokens"]) for r in records] == [(f"chain of 4, {kind}", "20 letters", 6) for kind in ("tokenizer.json", "sentencepiece")]
+    assert records[0]["digest"] == records[1]["digest"]
+    assert "chain of 4, sentencepiece · 20 letters · chains · ms of CPU time" in done.output
+
+
+@pytest.mark.peers
+def test_every_library_splits_a_chain_alike(tmp_path):
+    here = tuple(x for x in ("subword_nb", "tokenizers", "sentencepiece") if x in bench_rows.installed())
+    (tmp_path / "letters.txt").write_text("a" * 40, encoding="utf-8")
+    records = [r for v in chain(10, tmp_path) for r in run_row(Row(v, "40 letters", str(tmp_path / "letters.txt"), "chains", libraries=here), rounds=1, repeats=0)]
+    assert [r["library"] for r in records] == [x for x in here if x != "sentencepiece"] + [x for x in here if x != "tokenizers"]
+    assert {r.get("tokens") for r in records} == {5} and len({r["digest"] for r in records}) == 1, table(records)
+
+
 def test_who_gives_other_ids_does_not_count_for_a_goal():
     clock = {"first": {"best": 1.0, "noise": 0, "runs": 1}}
     ours, theirs = (dict(vocabulary="gpt2", text="english", case="whole", threads=1, library=x, cpu=clock, bytes=10**6, tokens=10_000, digest=x) for x in ("subword_nb", "gigatoken"))
-    assert len(reached([ours, theirs], GOALS[:1])) == 1
-    assert reached([ours, theirs | {"tokens": 10_020}], GOALS[:1]) == []
+    assert len(reached([ours, theirs], goals=GOALS[:1])) == 1
+    assert reached([ours, theirs | {"tokens": 10_020}], goals=GOALS[:1]) == []
 
 
 def test_every_goal_has_its_row_in_the_suite(shared_data, tmp_path, monkeypatch):
@@ -123,7 +144,7 @@ def test_every_goal_has_its_row_in_the_suite(shared_data, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("algorithm, options", [("bpe", {}), ("wordpiece", {"objective": "frequency"})])
 def test_a_training_learns_what_the_library_learns(folder, algorithm, options):
-    there = run_job(Training("subword_nb", algorithm, str(folder / "text.txt"), 500))
+    there = run_job(Training("subword_nb", algorithm, str(folder / "text.txt"), 500), patience=900)  # with nothing in a cache it compiles first
     tok = Tokenizer.train(folder / "text.txt", algorithm=algorithm, vocab_size=500, progress=False, **options)
     assert there["pieces"] == list(tok.piece2id) and there["tokens"] == tok.vocab_size
     assert there["bytes"] == (folder / "text.txt").stat().st_size and len(there["cpu"]) == 1 and there["cpu"][0] > 0
@@ -131,10 +152,10 @@ def test_a_training_learns_what_the_library_learns(folder, algorithm, options):
 
 
 def test_a_unigram_model_is_measured_too(folder):
-    there = run_job(Training("subword_nb", "unigram", str(folder / "text.txt"), 500))
+    there = run_job(Training("subword_nb", "unigram", str(folder / "text.txt"), 500), patience=900)
     assert there["tokens"] == 497 and "<unk>" not in there["pieces"]
     assert 0 < there["nats"] < 20 and 0 < there["pieces_used"] <= 1.5
-    assert "nats" not in run_job(Training("subword_nb", "unigram", str(folder / "text.txt"), 500, look=False))
+    assert "nats" not in run_job(Training("subword_nb", "unigram", str(folder / "text.txt"), 500, look=False), patience=900)
 
 
 def test_a_training_that_fails_is_a_record(folder, monkeypatch):
@@ -148,12 +169,12 @@ def test_a_training_that_fails_is_a_record(folder, monkeypatch):
 
 def test_documents_for_training_are_the_text(folder):
     text = (folder / "text.txt").read_text(encoding="utf-8")
-    assert "".join(stretches(folder / "text.txt", 50)) == text
+    assert "".join(stretches(folder / "text.txt", size=50)) == text
 
 
 def test_a_long_corpus_has_the_same_words_and_other_documents(folder, tmp_path):
     (tmp_path / "a.txt").write_text(" ".join(f"Sentence {i} ends here." for i in range(200)), encoding="utf-8")
-    documents = shuffled(tmp_path / "a.txt", tmp_path / "b.txt", 10).read_text(encoding="utf-8").split("\n\n")[:-1]
+    documents = shuffled(tmp_path / "a.txt", tmp_path / "b.txt", times=10).read_text(encoding="utf-8").split("\n\n")[:-1]
     assert len(documents) == len(set(documents)) == 100
     assert sorted(" ".join(documents).split()) == sorted((tmp_path / "a.txt").read_text(encoding="utf-8").split() * 10)
 
@@ -195,7 +216,7 @@ def test_every_goal_of_training_has_its_row(tmp_path):
 @pytest.mark.peers
 @pytest.mark.slow
 def test_other_trainers_learn_as_many_pieces(folder):
-    text = " ".join(w for w in nonsense(40_000).split() if w.isascii() and w.isalpha() and len(w) < 50)
+    text = " ".join(w for w in nonsense(size=40_000).split() if w.isascii() and w.isalpha() and len(w) < 50)
     (folder / "words.txt").write_text(text, encoding="utf-8")
     here = bench_rows.installed()
     for algorithm, trainers in TRAINERS.items():
@@ -211,14 +232,16 @@ def test_other_trainers_learn_as_many_pieces(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm, known", [("bpe", {"tiktoken", "tokenizers", "tokie", "gigatoken", "fastokens"}), ("wordpiece", {"tokenizers", "tokie"}), ("unigram", {"tokenizers"})])
 def test_every_library_gives_the_same_ids(folder, algorithm, known):
+    "All of them for whole texts; for the other cases one of them, another one in each run."
     here = [x for x in cli_bench.installed() if x in known | {"subword_nb"}]
     if len(here) < 2:
         pytest.skip("none of the other libraries is installed")
-    text = " ".join(w for w in nonsense(40_000).split() if w.isascii() and w.isalpha() and len(w) < 50)
+    text = " ".join(w for w in nonsense(size=40_000).split() if w.isascii() and w.isalpha() and len(w) < 50)
     (folder / f"{algorithm}.txt").write_text(text, encoding="utf-8")
     Tokenizer.train([text], algorithm=algorithm, vocab_size=900, progress=False).save(folder / f"{algorithm}.json")
     v = vocabulary(f"v={folder / algorithm}.json", here, folder)
-    for case in [*CASES, "cold"]:
-        records = run_row(Row(v, "text", str(folder / f"{algorithm}.txt"), case, libraries=tuple(here)), rounds=1, repeats=1)
-        assert {r["library"] for r in records} == set(here), case
+    for case in [*CASES, "cold"] if algorithm == "bpe" else ["whole", "documents"]:
+        asked = here if case == "whole" or TEXTS >= 2000 else ["subword_nb", fresh(case).choice([x for x in here if x != "subword_nb"])]
+        records = run_row(Row(v, "text", str(folder / f"{algorithm}.txt"), case, libraries=tuple(asked)), rounds=1, repeats=1)
+        assert {r["library"] for r in records} == set(asked), case
         assert len({r.get("digest", r.get("error")) for r in records}) == 1, table(records)

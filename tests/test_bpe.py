@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from seeds import TEXTS, fresh
 
 from subword_nb.bpe import bpe_train_ref, join_pair
 from subword_nb.bpe_encode import BPE, encode_pretoken
@@ -93,7 +94,7 @@ def test_encoding_is_hugging_faces():
     for _ in range(1500):
         prefix, suffix = rng.choice(["", "##"]), rng.choice(["", "</w>"])
         words = {"".join(rng.choices("abc", k=rng.randrange(1, 9))): rng.randrange(1, 4) for _ in range(8)}
-        rules = bpe_train_ref(words, 200, ["[UNK]"], tie_break="first", continuing_subword_prefix=prefix, end_of_word_suffix=suffix)
+        rules = bpe_train_ref(words, 200, special_tokens=["[UNK]"], tie_break="first", continuing_subword_prefix=prefix, end_of_word_suffix=suffix)
         merges = rng.sample(rules.merges, len(rules.merges)) if rng.random() < 0.3 else rules.merges
         piece2id = {p: i for i, p in enumerate(rules.pieces)}
         if fallback := rng.random() < 0.3:
@@ -107,9 +108,9 @@ def test_encoding_is_hugging_faces():
 
 
 @pytest.mark.slow
-def test_three_versions_agree_on_ten_thousand_corpora():
-    rng = random.Random(2)
-    for _ in range(10_000):
+def test_three_versions_agree_on_generated_corpora():
+    rng = fresh(2)
+    for _ in range(10 * TEXTS):
         letters = rng.choice(["ab", "abc", "abcdefgh"])
         counts = {"".join(rng.choices(letters, k=rng.randrange(1, 14))): rng.randrange(1, 5) for _ in range(rng.randrange(1, 14))}
         options = dict(tie_break=rng.choice(["first", "ids", "bytes"]), max_token_length=rng.choice([None, 3, 5]), min_frequency=rng.choice([1, 2]))
@@ -138,8 +139,8 @@ def random_counts(rng):
 
 
 def test_flat_counts_train_as_a_dict_does():
-    rng = random.Random(5)
-    for _ in range(400):
+    rng = fresh(5)
+    for _ in range(TEXTS // 2):
         counts, options = random_counts(rng)
         expected = bpe_train_ref(counts, 90, **options)
         for bulk in (False, True):
@@ -154,7 +155,7 @@ def test_a_piece_made_twice_keeps_one_id_and_all_its_places():
         counts = {"".join(rng.choices("a#", k=rng.randrange(1, 12))): rng.randrange(1, 4) for _ in range(20)}
         options = dict(continuing_subword_prefix="##", tie_break=rng.choice(["first", "ids", "bytes"]), max_token_length=rng.choice([None, 5]))
         expected = bpe_train_ref(counts, 300, **options)
-        twice += len({join_pair(a, b, "##") for a, b in expected.merges}) < len(expected.merges)
+        twice += len({join_pair(a, b, prefix="##") for a, b in expected.merges}) < len(expected.merges)
         assert bpe_train(counts, 300, bulk=True, **options) == expected == bpe_train(counts, 300, bulk=False, **options)
     assert twice > 10
 
@@ -166,13 +167,13 @@ def watched_run(counts, bulk, options):
 
 
 def test_a_run_in_two_parts_is_one_run():
-    rng = random.Random(7)
-    for case in range(60):
+    rng = fresh(7)
+    for case in range(TEXTS // 10):
         counts, options = random_counts(rng)
         bulk = bool(case % 2)
         whole, seen = watched_run(counts, bulk, options)
         for k in range(max(1, seen[0]["start"]), len(whole.pieces) + 1):
-            part = truncate_rules(whole, k, options.get("continuing_subword_prefix", ""))
+            part = truncate_rules(whole, k, prefix=options.get("continuing_subword_prefix", ""))
             if k % 5 == 0:
                 assert part == bpe_train_ref(counts, k, **options)
             assert bpe_train(counts, 90, bulk=not bulk, known=part, **options) == whole

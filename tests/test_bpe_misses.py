@@ -1,10 +1,10 @@
 """The handlers of new spans for models that merge, against the models themselves: real vocabularies, hostile spans, whole texts of spans."""
-import os
-import random
 import re
 
 import numpy as np
 import pytest
+import seeds
+from seeds import fresh
 
 from subword_nb import Tokenizer
 from subword_nb.bpe_encode import BPE, RankRules, Rules, implied_rules
@@ -18,7 +18,7 @@ from subword_nb.text import BYTE2CHAR, from_visible
 from subword_nb.tiktoken_format import encode_by_ranks_ref, read_ranks
 
 pytestmark = pytest.mark.skipif(not available(), reason="kernels as plain Python are checked in the notebooks")
-TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500")) // 4
+TEXTS = seeds.TEXTS // 4
 BYTEWISE = ["gpt2/tokenizer.json", "roberta-base/tokenizer.json", "clip/tokenizer.json", "falcon/tokenizer.json", "whisper-tiny/tokenizer.json", "tiktoken/cl100k_base.tiktoken"]
 MARKED = ["phi-3-mini/tokenizer.json", "derived/llama-2-legacy.tokenizer.json", "llama-2/tokenizer.model", "mistral-v1/tokenizer.model.v1", "transformers-fixtures/test_sentencepiece_bpe.model"]
 ALPHABETS = ["etaoin shrdlu", "aAbB019 .,'!?", " \n\t\u3000\u00a0", "éßäñøœ", "中文字日本語", "🤗👩‍🚀❤️", "кириллица", "שלום عربي", "०१२गि", "▁ <0x41>", "\x00\x7f\u200b\ufeff\U0010ffff"]
@@ -26,7 +26,7 @@ ALPHABETS = ["etaoin shrdlu", "aAbB019 .,'!?", " \n\t\u3000\u00a0", "éßäñø�
 
 def model_of(path):
     "Model and pre-tokenizer as the engine uses them."
-    c = compiled(Tokenizer.load(path), "all")
+    c = compiled(Tokenizer.load(path), allowed_special="all")
     return c.model, c.pre
 
 
@@ -47,7 +47,7 @@ def compare(misses, spans, expected, most_left=0.0):
 def test_byte_level_models(shared_file, name):
     model, pre = model_of(shared_file(f"vocab/{name}"))
     visible = lambda text: pre.piece_of(text) if name != "falcon/tokenizer.json" else byte_level(None).piece_of(text)
-    spans = random_spans(random.Random(name), TEXTS)
+    spans = random_spans(fresh(name), TEXTS)
     compare(bpe_misses(model, pre), spans, [model.encode(visible(s)) for s in spans])
 
 
@@ -55,16 +55,16 @@ def test_byte_level_models(shared_file, name):
 def test_models_of_characters(shared_file, name):
     model, pre = model_of(shared_file(f"vocab/{name}"))
     assert isinstance(model, SentencePieceBPE) or not joins_at_space(model)
-    spans = [" " * rng.randrange(1, 40 if k % 9 == 0 else 2) + s.replace(" ", "").replace("▁", "") for rng in [random.Random(name)] for k, s in enumerate(random_spans(rng, TEXTS))]
+    spans = [" " * rng.randrange(1, 40 if k % 9 == 0 else 2) + s.replace(" ", "").replace("▁", "") for rng in [fresh(name)] for k, s in enumerate(random_spans(rng, TEXTS))]
     expected = [model.encode(s.replace(" ", "▁")) for s in spans]
-    compare(bpe_misses(model, pre, "▁"), spans, expected)
+    compare(bpe_misses(model, pre, space="▁"), spans, expected)
 
 
 @pytest.mark.parametrize("name", MARKED)
 def test_words_in_a_row_are_the_text(shared_file, name):
     "Spans that end before a run of marks may be encoded one by one."
     model, pre = model_of(shared_file(f"vocab/{name}"))
-    misses, rng = bpe_misses(model, pre, "▁"), random.Random(name)
+    misses, rng = bpe_misses(model, pre, space="▁"), fresh(name)
     for text in random_spans(rng, TEXTS // 5):
         text = " " + text
         rows = solved(misses, [s.encode() for s in re.findall("[ ▁]+[^ ▁]*", text)])
@@ -78,7 +78,7 @@ def test_rank_files_against_tiktoken(shared_file, name):
     ranks = read_ranks(shared_file(f"vocab/tiktoken/{name}.tiktoken"))
     special = {"<|gap|>": 50256} if name == "p50k_base" else {}
     peer = tiktoken.Encoding(name, pat_str="(?s:.)+", mergeable_ranks=ranks, special_tokens=special)
-    spans = [*random_spans(random.Random(name), TEXTS), *("a" * n for n in range(50, 300, 7)), *("-" * n for n in range(50, 300, 7)), *(" " * n for n in range(50, 300, 7))]
+    spans = [*random_spans(fresh(name), TEXTS), *("a" * n for n in range(50, 300, 7)), *("-" * n for n in range(50, 300, 7)), *(" " * n for n in range(50, 300, 7))]
     compare(RankMisses(ranks), spans, [peer.encode_ordinary(s) for s in spans])
 
 
@@ -113,12 +113,12 @@ def random_ranks(rng):
 
 
 def test_random_ranks_in_any_order():
-    rng = random.Random(4)
+    rng = fresh(4)
     for _ in range(TEXTS):
         (letters, ranks), whole = random_ranks(rng), rng.random() < 0.5
         spans = [bytes(rng.choices(letters, k=n)) for n in (1, 2, 3, 7, 20, 64, 65, rng.randrange(66, 400))]
-        found = solved(RankMisses(ranks, whole), spans)
-        assert [r for r in zip(spans, found) if r[1] is not None and r[1] != encode_by_ranks_ref(r[0], ranks, whole)] == []
+        found = solved(RankMisses(ranks, whole=whole), spans)
+        assert [r for r in zip(spans, found) if r[1] is not None and r[1] != encode_by_ranks_ref(r[0], ranks, whole=whole)] == []
         assert None not in found[:6]
 
 
@@ -138,14 +138,14 @@ def test_a_piece_that_reaches_back_further_than_any_window():
 
 def test_runs_of_one_byte_with_long_pieces():
     "Three pieces of 80 spaces are kept from window to window; neighbours of one rank are merged without a search."
-    rng = random.Random(9)
-    for k in range(20):
+    rng = fresh(9)
+    for k in range(4 + TEXTS // 50):
         runs = [b" " * n for n in (range(2, 81) if k % 2 else rng.sample(range(2, 130), 40))]
         names = [*(bytes([b]) for b in range(256)), *(runs if k < 4 else rng.sample(runs, len(runs))), b" a", b"  a"]
         ranks = {name: i for i, name in enumerate(names)}
         spans = [b" " * n + end for n in (3, 63, 64, 65, 200, 1500) for end in (b"", b"a", b"ba")]
-        found = solved(RankMisses(ranks, False), spans)
-        assert [s for s, f in zip(spans, found) if f is not None and f != encode_by_ranks_ref(s, ranks, False)] == []
+        found = solved(RankMisses(ranks, whole=False), spans)
+        assert [s for s, f in zip(spans, found) if f is not None and f != encode_by_ranks_ref(s, ranks, whole=False)] == []
         assert k >= 4 or None not in found
 
 
@@ -171,7 +171,7 @@ def test_ranks_with_words_that_merging_does_not_make():
 def test_many_spans_in_one_call_and_room():
     "Nothing is written outside of what a handler may write."
     ranks = {bytes([b]): b for b in range(256)} | {b"ab": 256, b"abab": 257}
-    rng, misses = random.Random(5), RankMisses(ranks)
+    rng, misses = fresh(5), RankMisses(ranks)
     spans = [bytes(rng.choices(b"abc\xff", k=rng.randrange(1, 90))) for _ in range(500)]
     spans = [s for s in spans if s[0] != 255] + [b"\xff"]
     data, length = b"".join(spans), np.array([*map(len, spans)], np.int64)
@@ -189,7 +189,7 @@ def test_threads_share_a_handler(shared_file):
     from concurrent.futures import ThreadPoolExecutor
 
     misses = RankMisses(read_ranks(shared_file("vocab/tiktoken/r50k_base.tiktoken")))
-    spans = [s.encode() for s in random_spans(random.Random(6), 1000)]
+    spans = [s.encode() for s in random_spans(fresh(6), 1000)]
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: solved(misses, spans), range(8)))
     assert all(a == answers[0] for a in answers)
@@ -220,8 +220,8 @@ def test_metaspace_cuts_before_each_mark():
     model = BPE({p: i for i, p in enumerate(pieces)}, [("▁", "▁"), ("▁", "a"), ("a", "a"), ("▁▁", "a")], unk_piece="<unk>")
     for pre in (Metaspace(prepend_scheme="never"), WholeText()):
         spans = ["   aa", " a", "  ", "a", "  \u00e9\u00e9a"]
-        expected = [[i for p in pre.raw_pretokens(s.replace(" ", "▁"), False) for i in model.encode(p)] for s in spans]
-        compare(BPEMisses(model, pre, "▁"), spans, expected)
+        expected = [[i for p in pre.raw_pretokens(s.replace(" ", "▁"), first=False) for i in model.encode(p)] for s in spans]
+        compare(BPEMisses(model, pre, space="▁"), spans, expected)
 
 
 @pytest.mark.parametrize("make,why", [
@@ -243,7 +243,7 @@ def test_spans_of_the_corpora(shared_data, shared_file, name):
     model, pre = model_of(path)
     files = sorted(p for p in (shared_data / "corpus").rglob("*.txt"))
     texts = [p.read_text(encoding="utf-8", errors="replace")[:300_000] for p in files[:40]] or pytest.skip("no corpora")
-    raws = list({r for t in texts for r in pre.raw_pretokens(t, True)})
+    raws = list({r for t in texts for r in pre.raw_pretokens(t, first=True)})
     spans = [from_visible(r).decode("utf-8", "replace") for r in raws] if name.startswith("falcon") else raws
     if name.startswith("falcon"):
         keep = [k for k, s in enumerate(spans) if "\ufffd" not in s]
@@ -264,6 +264,6 @@ def test_rules_of_rank_files_are_found_when_asked_for(shared_file):
     assert "table" not in vars(model) and "pairs" not in vars(model.merges) and tok.decode(ids).startswith("A sentence")
     listed = BPE(dict(model.piece2id), list(model.merges), ignore_merges=True)
     assert listed == model and model == listed and repr(listed) == repr(model) and "pairs" in vars(model.merges)
-    for text in random_spans(random.Random(8), 200):
+    for text in random_spans(fresh(8), 200):
         piece = byte_level(None).piece_of(text)
         assert listed.encode(piece) == model.encode(piece)

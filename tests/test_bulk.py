@@ -1,9 +1,9 @@
 """The kernels give the ids of the engine, for every kind of tokenizer and however a text is cut: real files, corpora, batches, threads."""
-import os
-import random
 from pathlib import Path
 
 import pytest
+import seeds
+from seeds import fresh
 from test_pipeline import generated
 
 from subword_nb import Tokenizer, blocks, bulk, engine
@@ -18,7 +18,7 @@ WITH_KERNELS = {"gpt2", "roberta-base", "whisper-tiny", "phi-3-mini", "t5-small"
 
 
 def texts_for(seed: int) -> list[str]:
-    n = int(os.environ.get("SUBWORD_NB_TEXTS", 500))
+    n = seeds.TEXTS
     return generated(max(n // 4, 100), seed, ["<|endoftext|>", "</s>", "[SEP]", "<s>", "<pad>", "▁", "  ", "\n\n", "don't", "'re", "\u00a0", "\u3000"])
 
 
@@ -127,7 +127,7 @@ def test_what_is_trained_has_a_plan(algorithm, options, always):
     size = {"bpe": 330}.get(algorithm, 90) + 256 * ("byte_fallback" in options)
     tok = Tokenizer.train(corpus, algorithm=algorithm, vocab_size=size, special_tokens=["<s>"], progress=False, **options)
     for special in ("all", ()):
-        assert bulk.bulk_of(compiled(tok, special)).plan is not None, f"{algorithm} with {options} should have a plan"
+        assert bulk.bulk_of(compiled(tok, allowed_special=special)).plan is not None, f"{algorithm} with {options} should have a plan"
     texts = [*generated(40, 5, ODD), "", " ", "▁", " a", "▁a", "  ▁ a ", "low ▁light", "<s>low", "<s> low<s>▁low <s>"]
     expected = [exact(tok, t, allowed_special="all") for t in texts]
     for block in (7, 64, 1 << 18):
@@ -141,7 +141,7 @@ def test_words_that_may_be_joined_have_no_plan():
     from subword_nb.pretokenizers import Metaspace
 
     corpus = ["the low light in the low light"] * 3
-    for algorithm, options in [("bpe", {"pre_tokenizer": None}), ("char_bpe", {"pre_tokenizer": None, "unk_piece": "<unk>"}), ("unigram", {"pre_tokenizer": Metaspace("▁", "always", False)}), ("unigram", {"pre_tokenizer": Metaspace("▁", "first"), "normalizer": "nfkc"})]:
+    for algorithm, options in [("bpe", {"pre_tokenizer": None}), ("char_bpe", {"pre_tokenizer": None, "unk_piece": "<unk>"}), ("unigram", {"pre_tokenizer": Metaspace("▁", "always", split=False)}), ("unigram", {"pre_tokenizer": Metaspace("▁", "first"), "normalizer": "nfkc"})]:
         tok = Tokenizer.train(corpus, algorithm=algorithm, vocab_size=270 if algorithm == "bpe" else 60, progress=False, **options)
         assert bulk.bulk_of(compiled(tok)).plan is None
 
@@ -152,7 +152,7 @@ def test_marks_as_the_peers_have_them(tmp_path, always):
     tokenizers = pytest.importorskip("tokenizers")
     from tokenizers import Regex, models, normalizers as n, pre_tokenizers as p
 
-    rng = random.Random(0)
+    rng = fresh(0)
     pieces = [("<unk>", 0.0), ("▁", -2.0), *((c, -4.0 - k / 8) for k, c in enumerate("abcdelowightrms,.1é你")), ("▁low", -3.0), ("low", -5.0), ("▁l", -3.5), ("ight", -4.25), ("▁light", -3.75), ("oo", -4.5), ("ms", -4.75)]
     marks = [n.Prepend("▁"), n.Replace(" ", "▁")]
     split = p.Split("▁", "merged_with_next")
@@ -216,7 +216,7 @@ def test_limits_and_padding_in_bulk(always):
 
 def test_a_text_with_many_tokens_between(always):
     tok = next(small_tokenizers())
-    rng = random.Random(0)
+    rng = fresh(0)
     text = "".join(rng.choice(["low light", "<s>", " the rooms", "<", "s>", "\n"]) for _ in range(2000))
     assert tok.encode(text, allowed_special="all") == exact(tok, text, allowed_special="all")
     assert tok.encode(text, allowed_special=()) == exact(tok, text, allowed_special=())
@@ -226,9 +226,9 @@ def test_tokens_in_long_bytes(always):
     from subword_nb.vocab import AddedToken
 
     base = next(small_tokenizers())
-    rng = random.Random(1)
+    rng = fresh(1)
     for flags in ({}, {"lstrip": True}, {"rstrip": True}, {"single_word": True}, {"lstrip": True, "rstrip": True, "single_word": True}):
-        tok = Tokenizer(*base.parts, allowed_special="all")
+        tok = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
         tok.add_tokens([AddedToken("<s>x", special=True, normalized=False, **flags), AddedToken("<s>", special=True, normalized=False), AddedToken("<t>", special=True, normalized=False, **flags)])
         for _ in range(4):
             text = "".join(rng.choice(["low light", "<s>", "<s>x", " <t> ", "<", "\u3000", "\u00a0 ", "é", "你好", "\n", "the rooms " * 40, "x"]) for _ in range(500))
@@ -242,7 +242,7 @@ def test_a_token_lies_across_any_cut(always):
     from subword_nb.vocab import AddedToken
 
     for base in small_tokenizers():
-        tok = Tokenizer(*base.parts, allowed_special="all")
+        tok = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
         tok.add_tokens([AddedToken("low light", special=True, normalized=False), AddedToken("你好你好你好你好", special=True, normalized=False)])
         text = "the rooms " * 40 + "low light" + " in rooms" * 40 + "你好你好你好你好" + " in rooms" * 9
         for t in (text, text[395:], "x low light y " * 30, "a b 你好你好你好你好 low light " * 9):
@@ -262,8 +262,8 @@ def test_what_goes_on_behind_a_token_opens_nothing(always):
     from subword_nb.streams import encode_blocks
 
     tokenizers = list(small_tokenizers())
-    for base, pre in ((tokenizers[0], ByteLevel(add_prefix_space=True)), (tokenizers[4], Metaspace("▁", "first", True)), (tokenizers[4], Metaspace("▁", "always", True))):
-        tok = Tokenizer(*base.parts, allowed_special="all")
+    for base, pre in ((tokenizers[0], ByteLevel(add_prefix_space=True)), (tokenizers[4], Metaspace("▁", "first", split=True)), (tokenizers[4], Metaspace("▁", "always", split=True))):
+        tok = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
         tok.pre_tokenizer = pre
         for text in ("low light\nin rooms " * 30 + "<s>low<s> light", "<s>low light", "low<s>", "low light <s> low"):
             data = text.encode()
@@ -274,7 +274,7 @@ def test_what_goes_on_behind_a_token_opens_nothing(always):
 def test_errors_are_mended_behind_any_pipeline(always):
     "Bytes that are not UTF-8, where texts are normalized or hold tokens."
     base = next(small_tokenizers())
-    normalized = Tokenizer(*base.parts, allowed_special="all")
+    normalized = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
     normalized.normalizer = "nfc"
     for tok in (base, normalized):
         for rows in ([b"low <s> light\xff", b"\xe4\xbd"], [b"low \xf0\x9f", b"ok"], [b"\xc3(" * 3000 + b"<s>"]):
@@ -290,8 +290,8 @@ def test_short_texts(name, shared_file):
     tok = loaded(shared_file, name)
     tok.encode_batch(["a text "] * (blocks.SIZES.bulk // 7 + 1))
     assert tok._short is not None
-    n = 10 * int(os.environ.get("SUBWORD_NB_TEXTS", 500))
-    rng, taken = random.Random(len(name)), 0
+    n = 10 * seeds.TEXTS
+    rng, taken = fresh(len(name)), 0
     parts = generated(n, 11, ["<|endoftext|>", "</s>", "[SEP]", "[MASK]", "<", "▁", "  ", "   ", "\n\n", " \n", "\t ", "don't", "'re", "\u00a0", "\u3000", "\u0301", " 12345", "été", "你好", "🤗", "."])
     for k, text in enumerate(parts):
         if k % 4 == 0:
@@ -324,7 +324,7 @@ def test_kernels_are_loaded_behind_the_scenes(monkeypatch):
 
     tok = next(small_tokenizers())
     tok.encode("low light " * (blocks.SIZES.bulk // 10 + 1))  # so that nothing has to be compiled
-    new = Tokenizer(*tok.parts)
+    new = Tokenizer(**tok.parts._asdict())
     monkeypatch.setattr(blocks.SIZES, "bulk", 10_000)
     for _ in range(11):
         new.encode("low light " * 110)

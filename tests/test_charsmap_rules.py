@@ -1,17 +1,15 @@
 """SentencePiece's rules by name: the same as the installed library's, on every Python, and what published models have of them."""
 import hashlib
-import os
-import random
 import re
 from collections import Counter
 
 import pytest
+from seeds import TEXTS, fresh
 
 from subword_nb.charsmap import Charsmap, charsmap_rules, longest_ref
 from subword_nb.charsmap_rules import DROPPED, RULE_NAMES, charsmap_for, nfkc_rules, read_rules_tsv, rules_for, simple_fold, without_redundant, write_rules_tsv
 from subword_nb.sentencepiece_wire import read_model_proto
 
-TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 MAPS = RULE_NAMES[1:]
 # What the rules are on every Python: Unicode's younger characters do not come from the interpreter's tables.
 DIGESTS = {"identity": "e3b0c44298fc1c14", "nfkc": "1496e823a4e0b516", "nmt_nfkc": "c2f8c3f74566eb75", "nfkc_cf": "b0435e8ae5a06b14", "nmt_nfkc_cf": "e307ee1a76fc0e57"}
@@ -24,7 +22,7 @@ ALPHABET = (
 
 def drawn_texts(n: int, seed: int = 0) -> list[str]:
     "Texts in which characters with rules meet characters that lengthen a key."
-    rng = random.Random(seed)
+    rng = fresh(seed)
     keys = list(nfkc_rules())
     word = [lambda: rng.choice(ALPHABET), lambda: rng.choice(keys), lambda: rng.choice(ALPHABET) * rng.randrange(1, 4), lambda: chr(rng.choice((rng.randrange(1, 0xD800), rng.randrange(0xE000, 0x110000))))]
     return ["".join(rng.choice(word)() for _ in range(rng.randrange(13))) for _ in range(n)]
@@ -40,8 +38,8 @@ def test_a_map_holds_its_rules():
 
 
 def test_tsv_there_and_back(tmp_path):
-    rules = dict(random.Random(0).sample(sorted(rules_for("nmt_nfkc").items()), 5000))
-    assert read_rules_tsv(write_rules_tsv(rules, tmp_path / "rules.tsv")) == read_rules_tsv(tmp_path / "rules.tsv") == read_rules_tsv(str(tmp_path / "rules.tsv")) == rules
+    rules = dict(fresh(0).sample(sorted(rules_for("nmt_nfkc").items()), 5000))
+    assert read_rules_tsv(write_rules_tsv(rules, path=tmp_path / "rules.tsv")) == read_rules_tsv(tmp_path / "rules.tsv") == read_rules_tsv(str(tmp_path / "rules.tsv")) == rules
 
 
 def test_what_the_librarys_own_tests_ask():
@@ -69,7 +67,7 @@ def test_names_may_be_other_strings():
 
 
 def test_tsv_survives_any_bytes(tmp_path):
-    rng, path = random.Random(5), tmp_path / "rules.tsv"
+    rng, path = fresh(5), tmp_path / "rules.tsv"
     good, refused = write_rules_tsv({"ﬁ": "fi", "\t": "", "e\u0301": "é"}).encode(), Counter()
     for _ in range(400):
         data = bytearray(good)
@@ -106,7 +104,7 @@ def test_normalizes_as_sentencepiece(name):
         pytest.skip(f"sentencepiece {sp.__version__} has the rules of an older Unicode")
     everything = [chr(i) for i in range(1, 0x110000) if not 0xD800 <= i < 0xE000]
     assert [c for c, theirs in zip(everything, peer.normalize(everything)) if ours.longest(c) != theirs] == []
-    texts = drawn_texts(10 * TEXTS) + [key + tail for key in random.Random(1).sample(sorted(rules_for(name)), TEXTS) for tail in ("", "\u0301", "ᆨ")]
+    texts = drawn_texts(10 * TEXTS) + [key + tail for key in fresh(1).sample(sorted(rules_for(name)), TEXTS) for tail in ("", "\u0301", "ᆨ")]
     assert [t for t, theirs in zip(texts, peer.normalize(texts)) if ours.longest(t) != theirs] == []
 
 
@@ -114,7 +112,7 @@ def test_normalizes_as_sentencepiece(name):
 def test_sentencepiece_reads_our_rules(tmp_path, capfd):
     sp = pytest.importorskip("sentencepiece")
     rules = {"ﬁ": "fi", "\t": "", "e\u0301": "é", "\u2028": " ", "\U0001f600": "\u00e9\u0301"}
-    write_rules_tsv(rules, tmp_path / "rules.tsv")
+    write_rules_tsv(rules, path=tmp_path / "rules.tsv")
     peer = sp.SentencePieceNormalizer(rule_tsv=str(tmp_path / "rules.tsv"))
     assert dict(peer.Decompile()) == rules
     assert peer.normalize("ﬁn\te\u0301e\u2028😀") == "▁finée▁é\u0301"
@@ -125,7 +123,7 @@ def test_published_models_differ_by_what_was_added_since(shared_data):
     models = sorted(p for p in shared_data.glob("vocab/*/*.model*") if "llama-3" not in str(p))
     kinds = {}
     for path in models:
-        proto = read_model_proto(path.read_bytes(), str(path))
+        proto = read_model_proto(path.read_bytes(), name=str(path))
         name, blob = proto.normalizer("name"), proto.normalizer("precompiled_charsmap")
         assert blob or name == "identity"
         if blob:
@@ -141,5 +139,5 @@ def test_published_models_differ_by_what_was_added_since(shared_data):
         assert not any(c in text for c in late for text in theirs.values())
         mine, its = Charsmap(charsmap_for(name)), Charsmap(blob)
         other = re.compile("|".join(map(re.escape, {*missing, *changed})))
-        texts = [t for t in random.Random(2).sample(list(theirs), 4 * TEXTS) + drawn_texts(TEXTS, 3) if not other.search(t)]
+        texts = [t for t in fresh(2).sample(list(theirs), 4 * TEXTS) + drawn_texts(TEXTS, 3) if not other.search(t)]
         assert [t for t in texts if mine.longest(t) != its.longest(t)] == [], path

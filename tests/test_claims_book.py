@@ -33,7 +33,7 @@ def with_map(spm, charsmap, letters):
 # errata
 
 def test_hfs_trainer_learns_12_of_the_19_merges_of_the_first_seen_order(hf):
-    first = bpe_train_ref(count_pretokens(COURSE_CORPUS, byte_level("gpt2")), 50, ["<|endoftext|>"], tie_break="first").merges
+    first = bpe_train_ref(count_pretokens(COURSE_CORPUS, byte_level("gpt2")), 50, special_tokens=["<|endoftext|>"], tie_break="first").merges
     tok = hf_trained(hf, "BPE", COURSE_CORPUS, hf.pre_tokenizers.ByteLevel(add_prefix_space=False), vocab_size=50, special_tokens=["<|endoftext|>"])
     theirs = [tuple(m) for m in json.loads(tok.to_str())["model"]["merges"]]
     assert (len(first), len(theirs), len({*first} & {*theirs})) == (19, 19, 12)
@@ -108,10 +108,9 @@ def test_both_libraries_follow_far_offsets_of_a_character_map(hf, spm):
 
 def test_hf_loads_files_that_are_refused_here(hf, tmp_path):
     model = {"type": "WordLevel", "vocab": {"hug": 0, "[UNK]": 1}, "unk_token": "[UNK]"}
-    for more in ({"vocab": {"hug": 0, "pug": 0, "[UNK]": 1}}, {"nobody_reads_this": 1}):
-        (tmp_path / "tokenizer.json").write_text(json.dumps(hf_file(model | more)))
-        assert hf.Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("hug").ids == [0]
-        with pytest.raises(ValueError): Tokenizer.load(tmp_path / "tokenizer.json")
+    (tmp_path / "tokenizer.json").write_text(json.dumps(hf_file(model | {"vocab": {"hug": 0, "pug": 0, "[UNK]": 1}})))
+    assert hf.Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("hug").ids == [0]
+    with pytest.raises(ValueError): Tokenizer.load(tmp_path / "tokenizer.json")
 
 
 # bulk, benchmark, files of ids

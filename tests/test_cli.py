@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ TEXT = "hugs and pugs, naïve 你好\n\n\tpuns \r\n'quotes' \x00 end without new
 
 def run(*args, data: bytes = b"", cwd=None, **env) -> subprocess.CompletedProcess:
     "`python -m subword_nb` with arguments and standard input."
-    return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], input=data, capture_output=True, cwd=cwd, env={**os.environ, "PYTHONUTF8": "1", **env})
+    return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], input=data, capture_output=True, cwd=cwd, env={**os.environ, "PYTHONUTF8": "1", "SUBWORD_NB_QUIET": "1", **env})
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +89,7 @@ MISTAKES = {
     "an empty corpus": (["train", "empty.txt", "-o", "x.json"], "the corpus is empty"),
     "bytes that are no text": (["train", "bad.txt", "-o", "x.json"], "bad.txt: byte 0xe9 at offset 3"),
     "a vocabulary too small": (["train", "text.txt", "--vocab-size", "9", "-o", "x.json"], "pass --vocab-size 256 or more"),
+    "a vocabulary below nothing": (["train", "text.txt", "--vocab-size", "-5", "-o", "x.json"], "--vocab-size -5 is below the 256 pieces to start from"),
     "special tokens twice": (["train", "text.txt", "--special-token", "<s>", "--special-token", "<s>", "-o", "x.json"], "more than once"),
     "no place for the result": (["train", "text.txt"], "add -o tok.json"),
     "an unknown algorithm": (["train", "text.txt", "--algorithm", "magic", "-o", "x.json"], "char_bpe"),
@@ -101,11 +103,23 @@ MISTAKES = {
     "a tokenizer that is missing": (["encode", "-t", "no.json", "hug"], "no.json"),
     "bad bytes on standard input": (["encode", "-t", "tok.json"], "<stdin>: byte 0xff at offset 1"),
     "an id out of range": (["decode", "-t", "tok.json", "99999"], "its ids are from 0 to 299"),
+    "an id below 0": (["decode", "-t", "tok.json", "--", "66", "-1"], "the id -1 is not in this vocabulary of 300 pieces; its ids are from 0 to 299"),
+    "an id that looks like an option": (["decode", "-t", "tok.json", "-1"], "-1 is taken for an option; an argument that begins with - comes after --, and no id is below 0"),
+    "drawing from a model of merges": (["encode", "-t", "tok.json", "--alpha", "0.1", "hug"], "add --dropout 0.1 instead"),
     "an id that is none": (["decode", "-t", "tok.json", "hug"], "is not a line of ids"),
     "a damaged array": (["decode", "-t", "tok.json", "--file", "damaged.npy"], "damaged.npy"),
     "an array without a file": (["encode", "-t", "tok.json", "--format", "npy", "hug"], "--out ids.npy"),
     "a result that is no json": (["train", "text.txt", "-o", "x.txt"], "ends in .json"),
     "a result in no folder": (["train", "text.txt", "-o", "no/x.json"], "make it first"),
+    "a result without a suffix": (["train", "text.txt", "-o", "x"], ".json (tokenizer.json)"),
+    "a result with an unknown suffix": (["train", "nothing.txt", "-o", "x.xyz"], "the name 'x.xyz' has no suffix that says a format"),
+    "a result in a folder that is a file": (["train", "nothing.txt", "-o", "text.txt/"], "there can be no such folder"),
+    "a result that is only read": (["train", "nothing.txt", "-o", "x.gguf"], "GGUF files are only read here"),
+    "a conversion without a suffix": (["convert", "tok.json", "x"], "or say the format (--to)"),
+    "a conversion with an unknown suffix": (["convert", "tok.json", "x.xyz"], ".tiktoken (tiktoken)"),
+    "a conversion onto the file that is read": (["convert", "tok.json", "./tok.json"], "is the file that is read"),
+    "a cut vocabulary with an unknown suffix": (["cut", "nothing.json", "--vocab-size", "290", "-o", "x.xyz"], "has no suffix that says a format"),
+    "a demonstration with an unknown suffix": (["demo", "-o", "x.xyz"], "has no suffix that says a format"),
     "a demonstration in no folder": (["demo", "-o", "no/x.json"], "make it first"),
     "a sentence that is no text": (["demo", "--text", b"a\xff".decode("utf-8", "surrogateescape")], "--text: byte 0xff at offset 1"),
     "an unknown way with errors": (["decode", "-t", "tok.json", "66", "--errors", "magic"], "--errors magic is unknown"),
@@ -124,7 +138,21 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(folder, args, words):
     done = run(*args, data=b"a\xffb", cwd=folder)
     lines = done.stderr.decode().splitlines()
     assert done.returncode == 2 and len(lines) == 1 and lines[0].startswith("subword-nb: error: ") and words in lines[0], done
-    assert not (folder / "x.json").exists()
+    assert not list(folder.glob("x*"))
+
+
+def test_a_path_that_ends_in_a_separator_is_a_folder(folder):
+    small = run("train", "text.txt", "--vocab-size", 290, "-o", "new/one/", cwd=folder)
+    assert small.returncode == 0 and b"new/one/tokenizer.json: " in small.stdout.replace(b"\\", b"/"), small
+    for args in (["train", "text.txt", "--vocab-size", 290, "-o", "new"], ["cut", "tok.json", "--vocab-size", 290, "-o", "two/"]):
+        done = run(*args, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert (folder / args[-1] / "tokenizer.json").is_file()
+    for target, kind, names in (("three/", None, ["tokenizer.json"]), ("four/five/", "gpt2", ["merges.txt", "vocab.json"]), ("six/", "tiktoken", ["tokenizer.tiktoken"]), ("noext", "tokenizer.json", None)):
+        done = run("convert", "tok.json", target, *(["--to", kind] if kind else []), "--check", 0, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert (folder / target).is_file() if names is None else sorted(p.name for p in (folder / target).iterdir()) == names
+    assert b"is the file that is read" in run("convert", "new/tokenizer.json", "new/", cwd=folder).stderr
 
 
 def test_errors_can_be_chosen(folder):
@@ -173,11 +201,11 @@ def test_encode_files_speaks_as_a_shell_does(folder, tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_says_how_encode_files_goes_on(folder, tmp_path):
     heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    os.mkfifo(tmp_path / "pipe.txt") # a file that never ends
-    with subprocess.Popen([sys.executable, "-m", "subword_nb", "encode-files", "-t", folder / "tok.json", "pipe.txt", "-o", "ids.npy"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, **heard) as p:
-        with open(tmp_path / "pipe.txt", "wb"): # opens when the command reads
-            p.send_signal(signal.SIGINT)
-            assert p.wait(60) == 130
+    (tmp_path / "long.txt").write_bytes(b"hugs pugs buns\n" * 20_000_000)
+    with subprocess.Popen([sys.executable, "-m", "subword_nb", "encode-files", "-t", folder / "tok.json", "long.txt", "-o", "ids.npy"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, **heard) as p:
+        while not (tmp_path / "ids.npy.partial" / "journal").exists() and not list(tmp_path.glob("ids.npy.partial*")) and p.poll() is None: time.sleep(0.01)
+        p.send_signal(signal.SIGINT)
+        assert p.wait(60) == 130
         assert p.stderr.read().decode().strip() == "subword-nb: stopped; what is done is kept in ids.npy.partial; the same command goes on from there, and with --restart it begins anew"
 
 
@@ -195,4 +223,4 @@ def test_wordpiece_and_unigram_from_the_command_line(folder):
     both = run("encode", "-t", "unigram.json", "--alpha", "1", "--dropout", "0.5", "hugs", cwd=folder)
     assert both.returncode == 2 and b"give one of them" in both.stderr
     assert b"has no value" in run(*train, "unigram", "-O", "seed_size", "-o", "x.json", cwd=folder).stderr
-    assert b"gives no probabilities" in run("encode", "-t", "vocab.txt", "--alpha", "1", "hugs", cwd=folder).stderr
+    assert b"splits of a Unigram model, and this is WordPiece" in run("encode", "-t", "vocab.txt", "--alpha", "1", "hugs", cwd=folder).stderr

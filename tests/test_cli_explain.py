@@ -46,18 +46,18 @@ def home(tmp_path_factory) -> Path:
 def test_explain_says_what_the_library_says(home, kind):
     e = Tokenizer.load(home / f"{kind}.json").explain(TEXT)
     ask = ["explain", "-t", f"{kind}.json", TEXT]
-    assert good(*ask, "--width", 90, cwd=home) == explanation_text(e, False, 90) + "\n"
-    assert good(*ask, "--width", 90, "--words", 2, "--color", cwd=home) == explanation_text(e, True, 90, 2) + "\n"
+    assert good(*ask, "--width", 90, cwd=home) == explanation_text(e, color=False, width=90) + "\n"
+    assert good(*ask, "--width", 90, "--words", 2, "--color", cwd=home) == explanation_text(e, color=True, width=90, words=2) + "\n"
     assert json.loads(good(*ask, "--json", cwd=home)) == e.to_dict()
     plain = Tokenizer.load(home / f"{kind}.json").explain(TEXT, allowed_special=(), add_special_tokens=False)
     assert json.loads(good(*ask, "--json", "--plain", "--bare", cwd=home)) == plain.to_dict() != e.to_dict()
 
 
 def test_compare_says_what_the_library_says(home):
-    c = compare(Tokenizer.load(home / "bpe.json"), Tokenizer.load(home / "wordpiece.json"), TEXT, ("bpe.json", "wordpiece.json"))
+    c = compare(Tokenizer.load(home / "bpe.json"), Tokenizer.load(home / "wordpiece.json"), TEXT, names=("bpe.json", "wordpiece.json"))
     ask = ["compare", "-t", "bpe.json", "-t", "wordpiece.json", TEXT]
-    assert good(*ask, "--width", 70, cwd=home) == comparison_text(c, False, 70) + "\n"
-    assert good(*ask, "--width", 70, "--color", cwd=home) == comparison_text(c, True, 70) + "\n"
+    assert good(*ask, "--width", 70, cwd=home) == comparison_text(c, color=False, width=70) + "\n"
+    assert good(*ask, "--width", 70, "--color", cwd=home) == comparison_text(c, color=True, width=70) + "\n"
     assert json.loads(good(*ask, "--json", cwd=home)) == c.to_dict()
     assert json.loads(good(*ask, "--json", "--plain", cwd=home))["counts"] > list(c.counts)
     twins = json.loads(good("compare", "-t", "bpe.json", "-t", "copy/bpe.json", "--json", "a", cwd=home))
@@ -79,7 +79,7 @@ def test_files_pipes_and_lines(home, ask):
 @pytest.mark.parametrize("ask", [["explain", "-t", "bpe.json"], ["compare", "-t", "bpe.json", "-t", "unigram.json"]], ids=lambda a: a[0])
 def test_what_the_name_of_the_file_says(home, tmp_path, ask):
     toks = [Tokenizer.load(home / f"{n}.json") for n in ("bpe", "unigram")]
-    found = toks[0].explain(TEXT) if ask[0] == "explain" else compare(*toks, TEXT, ("bpe.json", "unigram.json"))
+    found = toks[0].explain(TEXT) if ask[0] == "explain" else compare(*toks, TEXT, names=("bpe.json", "unigram.json"))
     html = explanation_html(found) if ask[0] == "explain" else comparison_html(found)
     for name in ("a.html", "a.json", "a.txt"):
         assert good(*ask, "-o", tmp_path / name, TEXT, cwd=home) == ""
@@ -123,7 +123,7 @@ def test_why_a_piece_is_in_the_vocabulary(tmp_path):
     good("train", "a.txt", "--vocab-size", 262, "--trace", "run.npz", "-o", "tok.json", cwd=tmp_path)
     tok = Tokenizer.load(tmp_path / "tok.json")
     ask = ["explain", "-t", "tok.json", "--trace", "run.npz"]
-    told = [tok.explain_training(p, str(tmp_path / "run.npz")) for p in ("ug", "Ġhug")]
+    told = [tok.explain_training(p, trace=str(tmp_path / "run.npz")) for p in ("ug", "Ġhug")]
     assert good(*ask, "--piece", "ug", "--piece", "Ġhug", cwd=tmp_path) == f"{told[0]}\n\n{told[1]}\n"
     assert json.loads(good(*ask, "--piece", "ug", "--json", cwd=tmp_path)) == told[0].to_dict()
     assert good(*ask, "--piece", "ug", "-o", "ug.html", cwd=tmp_path) == "" and told[0].summary.split()[0] in (tmp_path / "ug.html").read_text(encoding="utf-8")
@@ -146,3 +146,16 @@ def test_a_reader_that_goes_away_is_no_error(home):
     command = f'"{sys.executable}" -m subword_nb explain -t bpe.json --words 99 --json -f text.txt | head -c 10'
     done = subprocess.run(["bash", "-c", command], capture_output=True, cwd=home)
     assert len(done.stdout) == 10 and not done.stderr
+
+
+def test_a_merge_is_drawn_once(tmp_path):
+    "aaaa is aa twice: what aa is made of is drawn at the first, and a piece that is asked for twice is told of once."
+    (tmp_path / "a.txt").write_text("aaaa aaaaaaaa banana\n" * 5)
+    good("train", "a.txt", "--vocab-size", 262, "-o", "tok.json", "--trace", "run.npz", cwd=tmp_path)
+    ask = ["explain", "-t", "tok.json", "--trace", "run.npz", "--piece", "aaaa"]
+    said = good(*ask, cwd=tmp_path)
+    tree = [line for line in said.splitlines() if line.lstrip("│├└─ ").split("  ")[0] in ("aaaa", "aa", "a") and "×" in line or line[:2] in ("├─", "│ ", "└─")]
+    assert tree == ["aaaa  1: 20×", "├─ aa  0: 50×", "│  ├─ a", "│  └─ a", "└─ aa"]
+    assert good(*ask, "--piece", "aaaa", cwd=tmp_path) == said
+    facts = json.loads(good(*ask, "--json", cwd=tmp_path))
+    assert facts["tree"]["left"] == facts["tree"]["right"] and facts["tree"]["left"]["count"] == 50  # plain data has all of it

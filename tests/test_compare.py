@@ -82,7 +82,7 @@ def test_places_are_those_of_the_original(toks):
 
 def replace_no_limits(tok):
     "The same tokenizer without limits."
-    again = Tokenizer(*tok.parts, tok.allowed_special)
+    again = Tokenizer(**tok.parts._asdict())
     again.truncation = again.padding = None
     return again
 
@@ -104,7 +104,7 @@ def test_turned_round(toks):
 
 def test_what_is_put_around_and_limits_do_not_matter(toks):
     tok = toks["bpe"]
-    short = Tokenizer(*tok.parts, tok.allowed_special)
+    short = Tokenizer(**tok.parts._asdict())
     short.truncation, short.padding = Truncation(3), Padding(12, pad_piece="<s>", pad_id=tok.piece2id["<s>"])
     assert compare(short, tok, TEXTS[3]).to_dict()["tokens"] == compare(tok, tok, TEXTS[3]).to_dict()["tokens"]
     assert compare(tok, tok, "<s>a", allowed_special="all").counts == (2, 2) and min(compare(tok, tok, "<s>a", allowed_special=()).counts) > 2
@@ -135,17 +135,17 @@ def test_text_drawing_fits_and_marks_what_differs(toks):
     for text in [*TEXTS, *HOSTILE, " ".join(TEXTS)]:
         c = compare(toks["bpe"], toks["wordpiece"], text)
         for width in (20, 47, 100):
-            lines = comparison_text(c, False, width).splitlines()
+            lines = comparison_text(c, color=False, width=width).splitlines()
             assert not set("".join(lines)) & set("\x1b\x00\u202e\u200b\u2066")
             assert max(map(cell_width, lines)) <= width
             assert len(re.findall("≠+", "\n".join(lines))) == sum(s["same"] is False for s in c.stretches)
-    assert "\x1b[" in comparison_text(c, True, 80)
+    assert "\x1b[" in comparison_text(c, color=True, width=80)
 
 
 def test_colours_and_width_come_from_the_terminal(toks, monkeypatch):
     c = compare(toks["bpe"], toks["small"], "an iterator over tokens " * 9)
     monkeypatch.setenv("COLUMNS", "44")
-    assert comparison_text(c) == comparison_text(c, False, 44) != comparison_text(c, False, 120)
+    assert comparison_text(c) == comparison_text(c, color=False, width=44) != comparison_text(c, color=False, width=120)
     assert max(cell_width(ln) for ln in comparison_text(c).splitlines()[4:]) <= 44
 
 
@@ -163,7 +163,7 @@ def test_page_drawing_is_safe(toks):
 def test_long_texts_are_cut_and_counted(toks):
     c = compare(toks["bpe"], toks["small"], "word " * 5000)
     n = len(c.stretches)
-    assert f"… and {n - 300:,} stretches more" in comparison_html(c) and f"… and {n - 500:,} stretches more" in comparison_text(c, False, 80)
+    assert f"… and {n - 300:,} stretches more" in comparison_html(c) and f"… and {n - 500:,} stretches more" in comparison_text(c, color=False, width=80)
     assert len(comparison_html(c)) < 300_000
     assert len(comparison_html(compare(toks["small"], toks["wordlevel"], "x" * 20000))) < 300_000
 

@@ -173,7 +173,7 @@ def test_a_wrong_source_is_refused_at_once(source, error, says):
 
 
 def test_a_wrong_document_is_named_by_its_position(tmp_path):
-    for docs, says in ((["a", None], "document 1 (counted from 0) is NoneType"), ([7], "document 0 (counted from 0) is int"), ([["a"]], "is list"), (["a", "b", b"\xff"], "document 2: byte 0xff at offset 0")):
+    for docs, says in ((["a", None], "document 1 (counted from 0) is NoneType"), ([7], "document 0 (counted from 0) is int"), ([["a", ["b"]]], "document 1 (counted from 0) is list"), (["a", "b", b"\xff"], "document 2: byte 0xff at offset 0")):
         with pytest.raises(ValueError, match=re.escape(says)):
             list(documents(docs))
     with pytest.raises(FileNotFoundError, match="no file"):
@@ -220,7 +220,7 @@ def test_toy_corpora_are_as_published(shared_file):
 
 
 def test_from_string_splits_and_drops_what_is_empty():
-    assert from_string("a--b----c", "--") == ["a", "b", "c"] and from_string(" ") == [" "]
+    assert from_string("a--b----c", sep="--") == ["a", "b", "c"] and from_string(" ") == [" "]
 
 
 def test_track_passes_items_on_and_draws_only_when_asked(capsys):

@@ -1,7 +1,5 @@
 """Counting: whatever way a corpus is counted, the counts and their order are those of the definition."""
 import lzma
-import os
-import random
 import signal
 import subprocess
 import sys
@@ -9,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from seeds import TEXTS as N, fresh
 
 from subword_nb import counting, span_counts
 from subword_nb.counting import Counter, batches_of, count_batches, count_corpus, count_corpus_ref, sum_counts
@@ -19,7 +18,6 @@ from subword_nb.pretokenizers import Sequence as Steps
 from subword_nb.sources import Corpus
 from subword_nb.span_cuts import cuts_of
 
-N = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 MARKED = Sequence((Prepend("▁"), Replace(" ", "▁")))
 KINDS = {
     "gpt2": (None, byte_level("gpt2")), "cl100k": (None, byte_level("cl100k")), "o200k": (None, byte_level("o200k")), "roberta": (None, ByteLevel(add_prefix_space=True)), "bert": (BertNormalizer(), BertPreTokenizer()),
@@ -35,18 +33,18 @@ def items(counts):
 
 
 def docs(n, seed=0):
-    rng = random.Random(seed)
+    rng = fresh(seed)
     return ["".join(rng.choices(PARTS, k=rng.randrange(20))) for _ in range(n)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_generated_documents(kind):
     norm, pre = KINDS[kind]
-    several, rng = docs(N), random.Random(1)
+    several, rng = docs(N), fresh(1)
     for _ in range(6):
         some = several[: rng.randrange(N)]
         options = {"threads": rng.choice([1, 2, 3]), "memory": rng.choice([1, 1 << 30])}
-        assert items(count_corpus(batches_of(some, rng.choice([1, 100, 1 << 20])), norm, pre, **options)) == items(count_corpus_ref(some, norm, pre))
+        assert items(count_corpus(batches_of(some, size=rng.choice([1, 100, 1 << 20])), norm, pre, **options)) == items(count_corpus_ref(some, norm, pre))
 
 
 def test_most_have_cuts():
@@ -64,7 +62,7 @@ def test_first_megabytes_of_each_corpus(kind, corpus, shared_file):
 
 
 def test_a_long_document_in_many_blocks():
-    text = "".join(random.Random(0).choices(PARTS, k=400_000))
+    text = "".join(fresh(0).choices(PARTS, k=400_000))
     assert len(text.encode()) > 1 << 20
     for kind in ("gpt2", "bert", "marks"):
         assert items(count_corpus(batches_of([text, "", text[:1000]]), *KINDS[kind])) == items(count_corpus_ref([text, "", text[:1000]], *KINDS[kind]))
@@ -83,11 +81,11 @@ def test_counts_beyond_32_bits():
 
 def test_memory_stays_while_the_corpus_grows():
     words = [f" {w}" for w in range(20_000)]
-    rng, table = random.Random(0), None
+    rng, table = fresh(0), None
     size = []
     for n in (5, 50):
         counter = Counter(cuts_of(None, byte_level("gpt2")))
-        count_batches(counter, batches_of(("".join(rng.choices(words, k=20_000)) for _ in range(n)), 1 << 17))
+        count_batches(counter, batches_of(("".join(rng.choices(words, k=20_000)) for _ in range(n)), size=1 << 17))
         size.append(sum(t.nbytes for t in counter.free))
         table = counter.free[0]
     assert len(table) <= 20_100 and size[1] <= size[0] * 1.5
@@ -96,7 +94,7 @@ def test_memory_stays_while_the_corpus_grows():
 def test_a_limit_is_a_choice_and_tells_its_error():
     text = " ".join(f"w{int(k)}" for k in np.random.default_rng(0).zipf(1.2, 50_000) % 5000)
     exact = dict(items(count_corpus(batches_of([text]), None, WhitespaceSplit())))
-    found = count_corpus(batches_of([text], 1), None, WhitespaceSplit(), max_spans=300)
+    found = count_corpus(batches_of([text], size=1), None, WhitespaceSplit(), max_spans=300)
     assert 0 < found.error <= sum(exact.values()) / 301 and len(found) <= 300
     for p, n in items(found):
         assert exact[p] - 2 * found.error <= n <= exact[p]
@@ -131,7 +129,7 @@ tok.save(sys.argv[4])
 @pytest.mark.slow
 def test_killed_at_random_moments(tmp_path):
     "A run that is killed again and again ends with the tokenizer of an undisturbed one."
-    text, rng = tmp_path / "text.txt", random.Random(0)
+    text, rng = tmp_path / "text.txt", fresh(0)
     text.write_text("\n".join(docs(120_000)).replace("\x00", "0"), encoding="utf-8")
     run = [sys.executable, "-c", CHILD, str(text)]
     subprocess.run([*run, str(tmp_path / "whole"), "1", str(tmp_path / "whole.json")], check=True)
@@ -157,9 +155,9 @@ def test_killed_at_random_moments(tmp_path):
 def test_a_changed_corpus_is_refused(tmp_path):
     some = docs(50)
     with pytest.raises(ZeroDivisionError):
-        count_corpus((1 / 0 if i == 30 else b for i, b in enumerate(batches_of(some, 1))), None, Whitespace(), checkpoint=tmp_path, every=0)
+        count_corpus((1 / 0 if i == 30 else b for i, b in enumerate(batches_of(some, size=1))), None, Whitespace(), checkpoint=tmp_path, every=0)
     with pytest.raises(ValueError, match="it was changed"):
-        count_corpus(batches_of([], 1), None, Whitespace(), checkpoint=tmp_path)
+        count_corpus(batches_of([], size=1), None, Whitespace(), checkpoint=tmp_path)
 
 
 def test_rows_on_disk_are_cut_off_where_the_manifest_ends(tmp_path):
@@ -175,12 +173,12 @@ def test_rows_on_disk_are_cut_off_where_the_manifest_ends(tmp_path):
 
 def test_ctrl_c_leaves_what_was_counted(tmp_path):
     def batches():
-        yield from batches_of(docs(20), 1)
+        yield from batches_of(docs(20), size=1)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         count_corpus(batches(), None, Whitespace(), checkpoint=tmp_path, every=0, threads=2)
-    assert items(count_corpus(batches_of(docs(20), 1), None, Whitespace(), checkpoint=tmp_path)) == items(count_corpus_ref(docs(20), None, Whitespace()))
+    assert items(count_corpus(batches_of(docs(20), size=1), None, Whitespace(), checkpoint=tmp_path)) == items(count_corpus_ref(docs(20), None, Whitespace()))
 
 
 def test_sources_and_documents_count_alike(tmp_path):

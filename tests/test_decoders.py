@@ -158,14 +158,22 @@ REFUSED = [
     {"type": "Metaspace", "replacement": "▁", "prepend_scheme": None}, {"type": "Metaspace", "replacement": "▁", "add_prefix_space": 1}, {"type": "Sequence"}, {"type": "Sequence", "decoders": None}, {"type": "Sequence", "decoders": {}},
     {"type": "Sequence", "decoders": [None]}, {"type": "Sequence", "decoders": [{}]}, {"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "Strip"}]},
 ]
-# HF ignores an option it does not know, and reads some decoders by their options alone; here both are refused with their path
+# Options that a decoder does not have are ignored, there and here
+ODD = [{"type": "Fuse", "x": 1}, {"type": "ByteFallback", "x": None}, {"type": "BPEDecoder", "suffix": "", "x": ""}, {"type": "Sequence", "decoders": [], "x": []}, {"type": "Metaspace", "replacement": "▁", "x": 1}]
+# HF reads some decoders by their options alone; here they are refused with their path
 STRICTER = [
-    {"type": "Fuse", "x": 1}, {"type": "ByteFallback", "x": None}, {"type": "BPEDecoder", "suffix": "", "prefix": ""}, {"type": "Sequence", "decoders": [], "x": []}, {"suffix": "</w>"}, {"type": "BPE", "suffix": "</w>"}, {"prefix": "##", "cleanup": True}, ["</w>"],
+    {"suffix": "</w>"}, {"type": "BPE", "suffix": "</w>"}, {"prefix": "##", "cleanup": True}, ["</w>"],
 ]
 
 
 @pytest.mark.parametrize("d", READ, ids=json.dumps)
 def test_what_is_read(d): assert ours_of(d) is not None
+
+
+@pytest.mark.parametrize("d", ODD, ids=json.dumps)
+def test_options_of_no_decoder_are_ignored_with_a_warning(d):
+    with pytest.warns(UserWarning, match=r"^decoder: ignored decoder\.x: no such option"):
+        assert D.decoder_from_dict(d) == D.decoder_from_dict({k: v for k, v in d.items() if k != "x"})
 
 
 @pytest.mark.parametrize("d", REFUSED + STRICTER, ids=json.dumps)
@@ -177,6 +185,8 @@ def test_hf_reads_and_refuses_the_same():
     tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
     for d in READ:
         assert in_hf(tk, d) == ours_of(d), d
+    for d in ODD:
+        assert in_hf(tk, d) == ours_of({k: v for k, v in d.items() if k != "x"}), d
     for d in REFUSED:
         assert in_hf(tk, d) is None, d
     for d in STRICTER:
@@ -190,7 +200,7 @@ def test_errors_name_the_place():
     for d, message in [({"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "Strip", "content": "ab", "start": 0, "stop": 0}]}, "model.decoder.decoders[1]: content='ab' is not one character"),
                        ({"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"Regex": "(a"}, "content": ""}]}, "model.decoder.decoders[0]: "), ({"type": "Sequence", "decoders": [{"type": "Foo"}]}, "model.decoder.decoders[0].type is 'Foo'")]:
         with pytest.raises(ValueError) as e:
-            decoder_from_dict(d, "model.decoder")
+            decoder_from_dict(d, path="model.decoder")
         assert str(e.value).startswith(message), e.value
 
 
@@ -202,11 +212,11 @@ def test_arguments_are_checked():
 
 
 def test_errors_of_bytes():
-    assert [D.ByteLevel().decode(["a", "Ã"], e) for e in ("replace", "ignore")] == [["a\ufffd"], ["a"]]
-    assert [D.ByteFallback().decode(["a", "<0xC3>", "<0x41>"], e) for e in ("replace", "ignore")] == [["a", "\ufffd", "\ufffd"], ["a"]]
+    assert [D.ByteLevel().decode(["a", "Ã"], errors=e) for e in ("replace", "ignore")] == [["a\ufffd"], ["a"]]
+    assert [D.ByteFallback().decode(["a", "<0xC3>", "<0x41>"], errors=e) for e in ("replace", "ignore")] == [["a", "\ufffd", "\ufffd"], ["a"]]
     for d, pieces in ((D.ByteLevel(), ["Ã"]), (D.ByteFallback(), ["<0xC3>"]), (D.Sequence([D.Fuse(), D.ByteLevel()]), ["Ã"])):
         with pytest.raises(UnicodeDecodeError):
-            d.decode(pieces, "strict")
+            d.decode(pieces, errors="strict")
 
 
 # What the other library's own examples show, with other words: a decoder, pieces, the text

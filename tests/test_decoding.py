@@ -11,7 +11,7 @@ from costs import assert_linear
 
 from subword_nb import decoders as D
 from subword_nb.decoders import decoder_from_dict
-from subword_nb.decoding import decode, decode_batch, decode_bytes, decode_stream, decode_stream_ref, stream
+from subword_nb.decoding import decode, decode_batch, decode_bytes, decode_stream, decode_stream_ref, stream, stream_decoder
 from subword_nb.normalizers import NFC, Lowercase
 from subword_nb.text import BYTE2CHAR
 from subword_nb.vocab import AddedToken
@@ -58,6 +58,11 @@ def some_ids(rng: random.Random, tok, longest: int = 14) -> list[int]:
     return [i for _ in range(rng.randrange(longest)) for i in [rng.choice(real)] * rng.choice((1, 1, 1, 2))] if real else []
 
 
+def as_streamed(tok):
+    "The same tokenizer, with the stream's rule for runs of bytes that are not UTF-8."
+    return toy(tok.id2piece, stream_decoder(tok.decoder), tok.added_tokens, tok.normalizer)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_stream_is_decode_in_steps(seed):
     "What has come out is never changed, no more than hindsight allows, and all of it in the end."
@@ -65,15 +70,18 @@ def test_the_stream_is_decode_in_steps(seed):
     for _ in range(400):
         tok = some_tokenizer(rng, rng.choice(USUAL) if rng.random() < .4 else some_decoder(rng))
         ids, skip, errors = some_ids(rng, tok), rng.random() < .5, rng.choice(["replace", "replace", "ignore"])
-        s = stream(tok, skip, errors)
+        s = stream(tok, skip_special_tokens=skip, errors=errors)
         steps = [*map(s.step, ids), s.finish()]
-        assert "".join(steps) == decode(tok, ids, skip, errors) == "".join(decode_stream(tok, ids, skip, errors)), (tok, ids)
+        assert "".join(steps) == decode(as_streamed(tok), ids, skip_special_tokens=skip, errors=errors) == "".join(decode_stream(tok, ids, skip_special_tokens=skip, errors=errors)), (tok, ids)
+        if "".join(steps) != (whole := decode(tok, ids, skip_special_tokens=skip, errors=errors)):
+            pieces = [p if p is not None else "" for p in tok.id2piece]
+            assert any(D.fallback_byte(pieces[i]) is not None for i in ids) and (errors == "ignore" or "\ufffd" in whole), (tok, ids)
         out = most = ""
-        for step, ref in zip(steps, decode_stream_ref(tok, ids, skip, errors)):
+        for step, ref in zip(steps, decode_stream_ref(tok, ids, skip_special_tokens=skip, errors=errors)):
             out, most = out + step, most + ref
             assert most.startswith(out), (tok, ids)
         k = rng.randrange(len(ids) + 1)
-        assert "".join(steps[:k]) + "".join(decode_stream(tok, ids[k:], skip, errors, after=ids[:k])) == "".join(steps)
+        assert "".join(steps[:k]) + "".join(decode_stream(tok, ids[k:], skip_special_tokens=skip, errors=errors, after=ids[:k])) == "".join(steps)
 
 
 @pytest.mark.parametrize("decoder", [D.ByteLevel(), D.WordPiece(), D.Metaspace(), D.BPEDecoder(), D.Sequence([D.Replace("▁▁", " "), D.Fuse(), D.Strip(" ", 1, 1)]), LLAMA, None], ids=str)
@@ -87,7 +95,7 @@ def test_nothing_is_held_back_without_need(decoder):
         for k, i in enumerate(ids):
             out += s.step(i)
             # All texts that may follow: the end, or one of some continuations.
-            texts = [decode(tok, ids[:k + 1] + more) for more in ([], [0], [1], [2], [3], [4], [9], [10], [11], [0, 1], [1, 1], [3, 3], [8, 8, 2], [9, 2], [10, 2], [10, 9, 2], [0, 2])]
+            texts = [decode(as_streamed(tok), ids[:k + 1] + more) for more in ([], [0], [1], [2], [3], [4], [9], [10], [11], [0, 1], [1, 1], [3, 3], [8, 8, 2], [9, 2], [10, 2], [10, 9, 2], [0, 2])]
             agreed = len(min(texts, key=len))
             while any(t[:agreed] != texts[0][:agreed] for t in texts):
                 agreed -= 1
@@ -102,7 +110,23 @@ def test_no_half_characters():
         out.append(s.step(b))
     assert [c for c in out if c] == list(text) and s.finish() == ""
     s = stream(fallback)
-    assert [s.step(b) for b in text.encode()] == [""] * len(text.encode()) and s.step(256) == text + "x"
+    assert [c for b in text.encode() if (c := s.step(b))] == list(text) and (s.step(256), s.finish()) == ("x", "")
+
+
+def test_a_line_end_in_bytes_is_given_out_at_once():
+    "Phi-3 and Llama 2 write a line end as <0x0A>: nobody waits for the next word to see it."
+    tok = toy(["▁one", "<0x0A>", "two", "<0xC3>", "<0xA9>", "<0xFF>"], LLAMA)
+    assert [*map(stream(tok).step, [0, 1, 1, 2, 1, 3, 4, 1, 2])] == ["one", "\n", "\n", "two", "\n", "", "é", "\n", "two"]
+    # A bad byte takes what has not been given out, to the end of its run; the run after the next piece is another.
+    s = stream(tok)
+    assert [*map(s.step, [0, 1, 3, 5, 1, 2, 1]), s.finish()] == ["one", "\n", "", "\ufffd\ufffd", "\ufffd", "two", "\n", ""]
+    s = stream(tok, errors="ignore")
+    assert [*map(s.step, [0, 1, 3, 5, 1, 2, 1]), s.finish()] == ["one", "\n", "", "", "", "two", "\n", ""]
+    s = stream(tok)
+    assert [*map(s.step, [1, 3, 2, 3]), s.finish()] == ["\n", "", "\ufffdtwo", "", "\ufffd"]
+    # A stage that wants whole parts gets the run as one.
+    words = toy(tok.id2piece, D.Sequence([D.ByteFallback(), D.WordPiece("\n")]))
+    assert "".join(decode_stream(words, [2, 1, 1, 2, 1])) == decode(words, [2, 1, 1, 2, 1]) == "two\n two"
 
 
 def test_lost_bytes_are_seen_at_once():
@@ -166,7 +190,7 @@ def test_what_streams_remember_changes_nothing(seed):
         tok, errors, skip = some_tokenizer(rng, rng.choice(USUAL) if rng.random() < .6 else some_decoder(rng)), rng.choice(["replace", "ignore"]), rng.random() < .5
         for _ in range(4):
             ids, fresh = some_ids(rng, tok), toy(tok.id2piece, tok.decoder, tok.added_tokens, tok.normalizer)
-            one, other, at = stream(tok, skip, errors), stream(fresh, skip, errors), rng.randrange(len(ids) + 1)
+            one, other, at = stream(tok, skip_special_tokens=skip, errors=errors), stream(fresh, skip_special_tokens=skip, errors=errors), rng.randrange(len(ids) + 1)
             hits += sum(i in one._known for i in ids)
             start = [(one.step(i), other.step(i)) for i in ids[:at]]
             again = (copy.copy if rng.random() < .5 else copy.deepcopy)(one)
@@ -193,6 +217,11 @@ def test_after_an_error_the_stream_goes_on():
         assert s.step([0, 0, 2, 3, 0]) == "aaéa"
         with pytest.raises(UnicodeDecodeError):
             s.step(1)
+    for _ in range(3):
+        assert s.step([2, 3, 2]) == "é"
+        with pytest.raises(UnicodeDecodeError):
+            s.step(0)
+        assert s.step([2, 3, 0]) == "éa"
 
 
 def test_streams_in_threads():
@@ -257,8 +286,8 @@ def test_hf_decodes_the_same():
         for _ in range(10):
             ids = some_ids(rng, tok)
             for skip in (True, False):
-                assert decode(tok, ids, skip) == other.decode(ids, skip_special_tokens=skip), (tok, ids, skip)
-            assert decode_batch(tok, [ids, ids[:2]], True) == other.decode_batch([ids, ids[:2]], skip_special_tokens=True)
+                assert decode(tok, ids, skip_special_tokens=skip) == other.decode(ids, skip_special_tokens=skip), (tok, ids, skip)
+            assert decode_batch(tok, [ids, ids[:2]], skip_special_tokens=True) == other.decode_batch([ids, ids[:2]], skip_special_tokens=True)
 
 
 @pytest.mark.peers
@@ -273,16 +302,19 @@ def test_a_byte_level_added_token_is_its_own_text():
 
 @pytest.mark.peers
 def test_hf_stream_and_its_faults():
-    "Where HF's stream gives out text, it is the same; it loses what it holds at the end, and breaks at a run of bytes that turns out to be bad."
+    "Where HF's stream gives out text, it is the same, line ends in bytes too; it loses what it holds at the end, and breaks at a run of bytes that turns out to be bad."
     tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
     tok = toy(["Ġcaf", "Ã", "©", "s", "▁x"], D.ByteLevel())
     s, other, hf = stream(tok), tk.decoders.DecodeStream(), in_hf(tk, tok)
     assert [s.step(i) for i in (0, 1, 2, 3)] == [other.step(hf, i) or "" for i in (0, 1, 2, 3)] == [" caf", "", "é", "s"]
     assert (s.step(1), other.step(hf, 1), s.finish()) == ("", None, "\ufffd")  # HF's has no end, so this is lost
+    tok = toy(["<0xC3>", "<0xA9>", "x", "▁one", "<0x0A>", "▁two"], LLAMA)
+    s, other, hf = stream(tok), tk.decoders.DecodeStream(), in_hf(tk, tok)
+    assert [(s.step(i), other.step(hf, i) or "") for i in (3, 4, 5, 0, 1, 4, 4, 2)] == [(t, t) for t in ("one", "\n", " two", "", "é", "\n", "\n", "x")]
     tok = toy(["<0xC3>", "<0xA9>", "x"], D.Sequence([D.ByteFallback(), D.Fuse()]))
     s, other, hf = stream(tok), tk.decoders.DecodeStream(), in_hf(tk, tok)
     ids = [2, 0, 1, 0, 2]
-    assert "".join([*map(s.step, ids), s.finish()]) == decode(tok, ids) == hf.decode(ids) == "x\ufffd\ufffd\ufffdx"
+    assert "".join([*map(s.step, ids), s.finish()]) == "xé\ufffdx" and decode(tok, ids) == hf.decode(ids) == "x\ufffd\ufffd\ufffdx"
     theirs = []
     try:
         for i in ids:
@@ -313,8 +345,8 @@ def test_every_file_decodes_as_in_hf(shared_data):
         batches = [other.encode(s).ids for s in strings] + [rng.choices(real + [i for _, i in added] * 9, k=rng.randrange(1, 24)) for _ in range(500)]
         for ids in batches:
             for skip in (True, False):
-                assert decode(tok, ids, skip) == other.decode(ids, skip_special_tokens=skip), (path, ids, skip)
-            assert "".join(decode_stream(tok, ids, True)) == decode(tok, ids, True)
+                assert decode(tok, ids, skip_special_tokens=skip) == other.decode(ids, skip_special_tokens=skip), (path, ids, skip)
+            assert "".join(decode_stream(tok, ids, skip_special_tokens=True)) == decode(tok, ids, skip_special_tokens=True)
     assert seen > 10
 
 

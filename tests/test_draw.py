@@ -38,7 +38,7 @@ def test_generated_tokens_are_shown_safely():
     rng = random.Random(0)
     for _ in range(300):
         pieces = [random_piece(rng) for _ in range(rng.randrange(1, 8))]
-        strip = draw_tokens(pieces, range(len(pieces)), title=rng.choice(["", "<i>t", '"']))
+        strip = draw_tokens(pieces, ids=range(len(pieces)), title=rng.choice(["", "<i>t", '"']))
         page = Tags(strip._repr_html_())
         assert set(page.tags) <= {"div", "span", "br"} and page.attrs <= {"style", "title", "role", "aria-label"}
         for shown in (strip._repr_html_(), str(strip), strip.terminal(color=False, width=20)):
@@ -65,7 +65,7 @@ def test_a_long_token_is_cut_and_a_long_strip_is_counted():
 
 
 def test_lines_wrap_at_the_width_and_at_newlines():
-    strip = draw_tokens(["東京", " is", "\n", "big"] * 10, range(40))
+    strip = draw_tokens(["東京", " is", "\n", "big"] * 10, ids=range(40))
     for width in (20, 40, 80):
         lines = strip.terminal(color=False, width=width).splitlines()
         assert max(map(len, lines)) <= width
@@ -114,7 +114,7 @@ def test_tree_boxes_do_not_overlap():
 
 
 def test_same_input_same_picture():
-    assert draw_tokens(["a", " b"], [1, 2]) == draw_tokens(["a", " b"], [1, 2])
+    assert draw_tokens(["a", " b"], ids=[1, 2]) == draw_tokens(["a", " b"], ids=[1, 2])
     assert isinstance(draw_tokens([]), Strip) and str(draw_tokens([])) == ""
     assert draw_merge_tree(("ab", "a", "b")) == draw_merge_tree(("ab", "a", "b")) and isinstance(draw_bars([("a", 0)]), Svg)
 
@@ -127,9 +127,9 @@ def test_palette_has_six_colors_with_their_own_ink():
     ("call", "says"),
     [
         (lambda: draw_tokens("text"), "tok.tokenize"),
-        (lambda: draw_tokens(["a"], [1, 2]), "1 pieces but 2 ids"),
+        (lambda: draw_tokens(["a"], ids=[1, 2]), "1 pieces but 2 ids"),
         (lambda: draw_tokens([None]), "got NoneType"),
-        (lambda: clip("a", 0), "n>=1"),
+        (lambda: clip("a", n=0), "n>=1"),
         (lambda: draw_merge_tree([]), "at least one tree"),
         (lambda: draw_merge_tree(("a", "b")), "expected a piece"),
         (lambda: draw_merge_tree(7), "tree is 7"),

@@ -51,10 +51,10 @@ def test_chips_of_random_lattices_do_not_overlap():
     for _ in range(200):
         text, arcs = random_lattice(rng)
         best = [i for i in range(len(arcs)) if rng.random() < 0.3]
-        figure = draw_lattice(text, arcs, best, title="t" * rng.randrange(30))
+        figure = draw_lattice(text, arcs, best=best, title="t" * rng.randrange(30))
         root = parsed(figure)
         assert_apart(root)
-        assert figure.svg == draw_lattice(text, list(map(list, arcs)), tuple(best), title=figure.alt.split(": ")[0] if "t: " in figure.alt else "").svg
+        assert figure.svg == draw_lattice(text, list(map(list, arcs)), best=tuple(best), title=figure.alt.split(": ")[0] if "t: " in figure.alt else "").svg
         assert len(list(root.iter(NS + "circle"))) == len(text) + 1
 
 
@@ -80,7 +80,7 @@ def test_hostile_labels_titles_and_texts():
         arcs = [(0, len(word), s, s)] if word else []
         root = parsed(draw_lattice(word, arcs, title=s))
         assert_apart(root)
-        root = parsed(draw_trie([(0, 1, s), (1, 2, s)], {2: s}, {2: 0}, {2: s, 1: s}, s, {0: s}))
+        root = parsed(draw_trie([(0, 1, s), (1, 2, s)], {2: s}, links={2: 0}, notes={2: s, 1: s}, title=s, names={0: s}))
         assert_apart(root)
 
 
@@ -97,7 +97,7 @@ def test_lattice_text_rows_end_where_they_should():
 
 
 def test_long_lattices_are_lists_in_text():
-    lines = str(draw_lattice("a" * 40, [(0, 20, "a" * 20, -1.0), (20, 40, "b", "x")], [1])).splitlines()
+    lines = str(draw_lattice("a" * 40, [(0, 20, "a" * 20, -1.0), (20, 40, "b", "x")], best=[1])).splitlines()
     assert lines == ["  0–20 ─ " + "a" * 20 + "  −1.00", " 20–40 ━ b  x"]
 
 
@@ -108,10 +108,12 @@ def test_arcs_outside_the_text(bad):
 
 
 def test_lattice_errors():
-    for args, message in [(("abc", [(0, 1)]), "expected"), (("abc", [(0, 1, "a")], [1]), "best names arc 1"), (("abc", [(0, 1, "a")], [-1]), "best names arc -1"),
-                          ((b"abc", []), "got a bytes"), (("a" * 41, []), "41 characters")]:
+    for args, message in [(("abc", [(0, 1)]), "expected"), ((b"abc", []), "got a bytes"), (("a" * 41, []), "41 characters")]:
         with pytest.raises(ValueError, match=message):
             draw_lattice(*args)
+    for arc in (1, -1):
+        with pytest.raises(ValueError, match=f"best names arc {arc}"):
+            draw_lattice("abc", [(0, 1, "a")], best=[arc])
 
 
 def random_trie(rng: random.Random) -> tuple:
@@ -130,14 +132,14 @@ def test_random_tries():
     rng = random.Random(3)
     for _ in range(200):
         edges, labels, links, notes = random_trie(rng)
-        figure = draw_trie(edges, labels, links, notes)
+        figure = draw_trie(edges, labels, links=links, notes=notes)
         root = parsed(figure)
         assert_apart(root)
         nodes = {n for a, b, _ in edges for n in (a, b)}
         assert len(figure.text.splitlines()) == len(nodes)
         assert figure.text.count("⇢") == len(links) and figure.text.count("pops p") == len(notes)
         assert figure.svg.count("stroke-dasharray") == len(links)
-        assert figure.svg == draw_trie(edges, labels, links, notes).svg
+        assert figure.svg == draw_trie(edges, labels, links=links, notes=notes).svg
 
 
 def test_a_deep_trie_needs_no_recursion_and_a_big_one_is_refused():
@@ -148,7 +150,7 @@ def test_a_deep_trie_needs_no_recursion_and_a_big_one_is_refused():
 
 def test_a_single_node():
     assert str(draw_trie([], {0: "a"})) == "0  [a]"
-    parsed(draw_trie([], {0: "a"}, {0: 0}))
+    parsed(draw_trie([], {0: "a"}, links={0: 0}))
 
 
 def test_splits_of_random_words():

@@ -17,16 +17,19 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from seeds import TEXTS, fresh
 
 from subword_nb import encode_files as room
 from subword_nb import id_files
+from subword_nb.bpe_encode import BPE
 from subword_nb.encode_files import Cut, cut_documents, cut_documents_ref, encode_files, fingerprint
 from subword_nb.encoding import Padding, Truncation
 from subword_nb.id_files import load_encoded
+from subword_nb.pretokenizers import byte_level
 from subword_nb.processors import TemplateProcessing
+from subword_nb.spans import Ragged
 from subword_nb.tokenizer import Tokenizer
 
-TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 END = "<|endoftext|>"
 pytestmark = pytest.mark.usefixtures("no_waiting")
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
@@ -41,7 +44,7 @@ def small(monkeypatch):
 
 def story(n=4000, seed=0):
     "A text with accents, Chinese, an emoji and ends of documents."
-    rng = random.Random(seed)
+    rng = fresh(seed)
     words = ["hug", "pug", "bun", "naïve", "東京", "🤗", "the", "function", END, "\n", "a" * 30]
     return " ".join(rng.choices(words, k=n))
 
@@ -56,7 +59,7 @@ def tree(path):
 def rows_of(path):
     "The documents that were written."
     found = load_encoded(path)
-    return [row for part in (found if isinstance(found, list) else [found]) for row in part.tolist()]
+    return [row for part in ([found] if isinstance(found, Ragged) else found) for row in part.tolist()]
 
 
 def expected(tok, data, separator, append=None, **options):
@@ -81,7 +84,7 @@ def whole(cuts):
 
 
 def test_cut_documents_like_split():
-    rng = random.Random(1)
+    rng = fresh(1)
     for _ in range(TEXTS):
         data = "".join(rng.choices(["a", "b", "é", "你", "🤗", "\n"], k=rng.randrange(40))).encode()
         separator = rng.choice([None, b"\n", b"a", b"ab", b"aba", b"aa", "é".encode(), b"aab\nb", "你🤗".encode()])
@@ -94,7 +97,7 @@ def test_cut_documents_like_split():
 
 
 def test_pieces_of_damaged_text_are_the_text():
-    rng = random.Random(2)
+    rng = fresh(2)
     for _ in range(TEXTS):
         data = bytes(rng.choices([0x61, 0x80, 0xBF, 0xC3, 0xE4, 0xBD, 0xA0, 0xF0, 0x9F, 0xED, 0xFF], k=rng.randrange(40)))
         size = rng.randrange(1, 6)
@@ -165,7 +168,7 @@ def test_nothing_to_encode(tok, tmp_path):
 
 def test_more_than_65536_ids(tok, tmp_path):
     model = replace(tok.model, piece2id={**tok.model.piece2id, "東": 65536})
-    large = Tokenizer(model, tok.pre_tokenizer, tok.decoder, tok.added_tokens)
+    large = Tokenizer(model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens)
     (tmp_path / "x.txt").write_text("a hug")
     assert encode_files(large, tmp_path / "x.txt", tmp_path / "a.npy").dtype == "uint32"
     assert np.load(tmp_path / "a.npy").dtype == np.uint32
@@ -175,7 +178,7 @@ def test_more_than_65536_ids(tok, tmp_path):
 
 
 def test_what_the_tokenizer_puts_around(tok, tmp_path, small):
-    other = Tokenizer(tok.model, tok.pre_tokenizer, tok.decoder, tok.added_tokens, TemplateProcessing([END, "$A"], special_tokens=[(END, tok.piece2id[END])]), truncation=Truncation(12), padding=Padding(20))
+    other = Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, post_processor=TemplateProcessing([END, "$A"], special_tokens=[(END, tok.piece2id[END])]), truncation=Truncation(12), padding=Padding(20))
     data = ("a hug\n" * 50 + "東京" * 700 + "\nbun").encode()
     (tmp_path / "x.txt").write_bytes(data)
     encode_files(other, tmp_path / "x.txt", tmp_path / "a.npy", separator="\n")
@@ -192,14 +195,14 @@ def test_special_tokens_in_texts(tok, tmp_path):
 
 
 def test_chance_is_left_out(tok, tmp_path):
-    chancy = Tokenizer(replace(tok.model, dropout=0.5), tok.pre_tokenizer, tok.decoder, tok.added_tokens)
+    chancy = Tokenizer(replace(tok.model, dropout=0.5), pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens)
     (tmp_path / "x.txt").write_text("the function returns an iterator")
     encode_files(chancy, tmp_path / "x.txt", tmp_path / "a.npy")
     assert rows_of(tmp_path / "a.npy") == [tok.encode("the function returns an iterator")]
 
 
 @pytest.mark.parametrize("separator", [None, "\n"])
-@pytest.mark.parametrize("errors", ["replace", "ignore"])
+@pytest.mark.parametrize("errors", ["replace", "ignore", "bytes"])
 def test_damaged_text(tok, tmp_path, small, separator, errors):
     data = (b"a hug\n" * 40 + b"pug \xe6\x9d\n\xff" + b"bun\xf0\x9f" * 400) * 2
     (tmp_path / "x.txt").write_bytes(data)
@@ -208,6 +211,36 @@ def test_damaged_text(tok, tmp_path, small, separator, errors):
     assert not (tmp_path / "a.npy").exists()
     encode_files(tok, tmp_path / "x.txt", tmp_path / "b.npy", separator=separator, errors=errors)
     assert rows_of(tmp_path / "b.npy") == expected(tok, data, separator and separator.encode(), errors=errors)
+
+
+def test_files_that_are_no_text(tok, tmp_path, small):
+    "Documents of generated bytes, most of them text; packed ones, long ones, and ones that are cut off or filled up."
+    rng = fresh("bytes")
+    parts = [b"a hug", " naïve 東京".encode(), b"\n", b"\n", b"\xff", b"\xe6\x9d", b" pug", "🤗".encode(), END.encode()]
+    framed = Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, truncation=Truncation(9), padding=Padding(4))
+    for n in range(12):
+        data = b"".join(rng.choices(parts, weights=[9, 9, 3, 3, 0.2, 0.2, 9, 3, 1], k=rng.choice([0, 5, 60, 900])))
+        path, separator, who = tmp_path / ("x.gz" if n % 4 == 3 else "x.dat"), rng.choice([None, b"\n", b"\xff"]), rng.choice([tok, framed])
+        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+        encode_files(who, path, tmp_path / "a.npy", separator=separator, errors="bytes", append=END, overwrite=True)
+        assert rows_of(tmp_path / "a.npy") == expected(who, data, separator, tok.piece2id[END], errors="bytes")
+
+
+def test_bytes_that_cannot_be_encoded_are_named(tok, tmp_path):
+    (tmp_path / "x.dat").write_bytes(b"a\nab\xff\n")
+    words = Tokenizer.train(["a b"], algorithm="wordlevel", vocab_size=5)
+    with pytest.raises(ValueError, match="load a tokenizer of that kind"):
+        encode_files(words, tmp_path / "x.dat", tmp_path / "a.npy", errors="bytes")
+    few = Tokenizer(BPE({"a": 0, "b": 1}, []), pre_tokenizer=byte_level("gpt2"))
+    with pytest.raises(ValueError, match=r"x\.dat, document at byte 2: the vocabulary has no piece for the byte 0xff"):
+        encode_files(few, tmp_path / "x.dat", tmp_path / "a.npy", separator="\n", errors="bytes")
+    (tmp_path / "x.jsonl").write_bytes(b'{"text": "a hug"}\n')
+    encode_files(tok, tmp_path / "x.jsonl", tmp_path / "b.npy", errors="bytes")
+    assert rows_of(tmp_path / "b.npy") == [tok.encode("a hug")]
+    for line, message in ((b'{"text": "\xff"}', "line at byte 0: byte 0xff at offset 10 is not UTF-8"), (b'{"text": "\\ud83d"}', "document at byte 0: .*surrogate")):
+        (tmp_path / "x.jsonl").write_bytes(line)
+        with pytest.raises(ValueError, match=message):
+            encode_files(tok, tmp_path / "x.jsonl", tmp_path / "c.npy", errors="bytes")
 
 
 def job(folder, name, **options):
@@ -256,7 +289,7 @@ def test_killed_at_every_step(tok, tmp_path, small, name, limit, overwrite, reco
     calm.mkdir(), rough.mkdir()
     encode_files(tok, **job(tmp_path, f"calm/{name}", shard_tokens=limit))
     want = tree(calm / name)
-    rng, at, steps = random.Random(4), 0, 0
+    rng, at, steps = fresh(4), 0, 0
     while True:  # each child dies a few steps further on than the last
         if overwrite and not (rough / name).exists() and not (rough / f"{name}.partial").exists():
             encode_files(tok, [tmp_path / "x1.txt"], rough / name, shard_tokens=limit)
@@ -339,7 +372,7 @@ def test_sigkill_in_ten_random_writes(tok, tmp_path, three, name):
         pytest.importorskip("pyarrow")
     calm, rough = tmp_path / "calm" / name, tmp_path / "rough" / name
     whole_run(tok, three, calm)  # compiles what the processes need
-    rng, seen = random.Random(5), []
+    rng, seen = random.Random(5), []  # whose moments are far enough apart
     for phase in ["before", "within", "behind"] * 3 + ["within"]:
         assert os.waitpid(start(tok, three, rough, rng.randrange(1, 12), phase), 0)[1] == signal.SIGKILL
         seen.append(marks(rough.with_name(f"{name}.partial")))
@@ -354,7 +387,7 @@ def test_sigkill_from_outside_at_any_moment(tok, tmp_path, three, name):
     "Wherever a process is when its journal has some lines more; it may have ended before."
     if "parquet" in name:
         pytest.importorskip("pyarrow")
-    calm, rough, rng = tmp_path / "calm" / name, tmp_path / "rough" / name, random.Random(6)
+    calm, rough, rng = tmp_path / "calm" / name, tmp_path / "rough" / name, fresh(6)
     whole_run(tok, three, calm)  # compiles what the processes need
     partial = rough.with_name(f"{name}.partial")
     for _ in range(10):
@@ -391,7 +424,7 @@ def test_other_runs_are_refused(tok, tmp_path, small, monkeypatch):
         die_at(30, patch, lambda: (_ for _ in ()).throw(Killed()))
         with pytest.raises(Killed):
             encode_files(tok, **args)
-    other = Tokenizer(tok.model, "cl100k", tok.decoder, tok.added_tokens)
+    other = Tokenizer(tok.model, pre_tokenizer="cl100k", decoder=tok.decoder, added_tokens=tok.added_tokens)
     for who, change, said in ((tok, {"separator": "\n"}, "separator"), (tok, {"dtype": "uint32"}, "dtype"), (other, {}, "tokenizer"), (tok, {"append": None}, "append"), (tok, {"paths": args["paths"][:2]}, "inputs")):
         with pytest.raises(ValueError, match=f"unfinished run with other {said}.*resume=False"):
             encode_files(who, **{**args, **change})
@@ -521,16 +554,16 @@ def test_mistakes_are_named(tok, tmp_path):
 def test_fingerprints(tok, tmp_path):
     tok.save(tmp_path / "tok.json")
     once = fingerprint(tok)
-    assert once == fingerprint(Tokenizer.load(tmp_path / "tok.json", allowed_special=()))
+    assert once == fingerprint(Tokenizer.load(tmp_path / "tok.json"))
     merges = list(tok.model.merges)
     merges[-1], merges[-2] = merges[-2], merges[-1]
     others = [
-        Tokenizer(replace(tok.model, merges=merges), tok.pre_tokenizer, tok.decoder, tok.added_tokens), Tokenizer(tok.model, "cl100k", tok.decoder, tok.added_tokens),
-        Tokenizer(tok.model, tok.pre_tokenizer, tok.decoder, tok.added_tokens, normalizer="nfc"), Tokenizer(tok.model, tok.pre_tokenizer, tok.decoder, ()),
-        Tokenizer(tok.model, tok.pre_tokenizer, tok.decoder, tok.added_tokens, allowed_special="all"), Tokenizer(tok.model, tok.pre_tokenizer, tok.decoder, tok.added_tokens, truncation=Truncation(5)),
+        Tokenizer(replace(tok.model, merges=merges), pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens), Tokenizer(tok.model, pre_tokenizer="cl100k", decoder=tok.decoder, added_tokens=tok.added_tokens),
+        Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, normalizer="nfc"), Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=()),
+        Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, allowed_special=()), Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, truncation=Truncation(5)),
     ]
     assert len({once, *map(fingerprint, others)}) == 1 + len(others)
-    code = "import sys; from subword_nb.tokenizer import Tokenizer; from subword_nb.encode_files import fingerprint; print(fingerprint(Tokenizer.load(sys.argv[1], allowed_special=())))"
+    code = "import sys; from subword_nb.tokenizer import Tokenizer; from subword_nb.encode_files import fingerprint; print(fingerprint(Tokenizer.load(sys.argv[1])))"
     for seed in ("1", "2"):
         done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "tok.json")], capture_output=True, text=True, env={**os.environ, "PYTHONHASHSEED": seed})
         assert done.stdout.strip() == once, done.stderr

@@ -100,12 +100,12 @@ def test_any_parts_are_the_whole(tok, tmp_path, mixed, format, separator):
         assert seen == sorted(seen, reverse=True) and seen[0] > 9 and seen[-1] == 1
 
 
-@pytest.mark.parametrize("options", [{"dtype": "uint32"}, {"allowed_special": ()}, {"errors": "replace"}, {"errors": "ignore"}, {"add_special_tokens": False}])
+@pytest.mark.parametrize("options", [{"dtype": "uint32"}, {"allowed_special": ()}, {"errors": "replace"}, {"errors": "ignore"}, {"errors": "bytes"}, {"add_special_tokens": False}])
 def test_options_are_those_of_one_machine(tok, tmp_path, mixed, options):
     if "errors" in options:
         (tmp_path / "odd.txt").write_bytes(b"hug\xff pug \xe4\xba hug\n" * 40)
         mixed = [*mixed, tmp_path / "odd.txt"]
-    framed = Tokenizer(tok.model, ByteLevel(add_prefix_space=True), tok.decoder, tok.added_tokens, TemplateProcessing([END, "$A", END], special_tokens=[(END, tok.piece2id[END])]))
+    framed = Tokenizer(tok.model, pre_tokenizer=ByteLevel(add_prefix_space=True), decoder=tok.decoder, added_tokens=tok.added_tokens, post_processor=TemplateProcessing([END, "$A", END], special_tokens=[(END, tok.piece2id[END])]))
     for who in (tok, framed):
         for separator in (None, "\n"):
             out = tmp_path / f"{who is tok}{separator is None}"
@@ -113,10 +113,22 @@ def test_options_are_those_of_one_machine(tok, tmp_path, mixed, options):
             same(out, one_machine(who, mixed, tmp_path / "one.npy", separator=separator, **options))
 
 
+def test_tables_are_text_in_any_case(tok, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"text": ["a hug", "東京"]}), tmp_path / "good.parquet")
+    parquet.write_table(pa.table({"text": [b"a hug", b"\xff"]}), tmp_path / "bad.parquet")
+    encode_parts(tok, tmp_path / "good.parquet", tmp_path / "good", errors="bytes")
+    assert [doc.tolist() for doc in load_shards(tmp_path / "good")] == [tok.encode("a hug"), tok.encode("東京")]
+    with pytest.raises(ValueError, match=r"bad\.parquet.*byte 0xff at offset 0 is not UTF-8"):
+        encode_parts(tok, tmp_path / "bad.parquet", tmp_path / "bad", errors="bytes", field="text")
+
+
 def test_documents_that_need_their_end_stay_whole(tok, tmp_path):
     (tmp_path / "x.txt").write_text(story(), encoding="utf-8")
     for change in (dict(truncation=Truncation(12)), dict(padding=Padding(20)), dict(normalizer="nfkc")):
-        who = Tokenizer(tok.model, tok.pre_tokenizer, tok.decoder, tok.added_tokens, **change)
+        who = Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, **change)
         out = tmp_path / next(iter(change))
         assert encode_parts(who, tmp_path / "x.txt", out, part_bytes=50).shards == 1
         same(out, one_machine(who, tmp_path / "x.txt", tmp_path / "one.npy"))
@@ -261,7 +273,7 @@ def test_records_that_are_lost_are_taken_from_the_manifest(tok, job):
 def test_other_runs_are_refused(tok, tmp_path, job):
     done = encode_parts(tok, **job)
     before = tree(job["out"])
-    other = Tokenizer(tok.model, "cl100k", tok.decoder, tok.added_tokens)
+    other = Tokenizer(tok.model, pre_tokenizer="cl100k", decoder=tok.decoder, added_tokens=tok.added_tokens)
     for who, change, said in (
         (other, {}, "another tokenizer"), (tok, {"separator": None}, r"separator='\\n', now None"), (tok, {"append": None}, "append="), (tok, {"dtype": "uint32"}, "dtype="), (tok, {"errors": "ignore"}, "errors="),
         (tok, {"format": "parquet"}, "format="), (tok, {"part_bytes": 300}, "part 0 was bytes 0 to"), (tok, {"paths": job["paths"][1:]}, "part 0 was bytes 0 to .*t0.txt, now .*t1.txt"), (tok, {"paths": job["paths"][:2]}, "there were more parts"),
@@ -925,7 +937,7 @@ def test_the_whole_run_is_killed_at_random(tok, tmp_path, kills):
         with open(tmp_path / "errors.txt", "wb") as errors:
             child = subprocess.Popen([sys.executable, str(tmp_path / "run.py"), str(tmp_path / "tok.json"), str(path), str(tmp_path / "rough")], start_new_session=True, stdout=errors, stderr=errors)
         try:
-            due = time.monotonic() + 120
+            due = time.monotonic() + 900
             while child.poll() is None and time.monotonic() < due and (killed == kills or records() < aim):
                 time.sleep(0.01)
         finally:
@@ -975,3 +987,114 @@ def test_a_disk_that_is_really_full(tok, tmp_path, small_disk, format):
     done = encode_parts(tok, out=small_disk / "ids", **job)
     assert 0 < done.made <= calm.shards - kept and kept > 0
     assert tree(small_disk / "ids") == tree(tmp_path / "calm")
+
+
+# Addresses -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def remote(request):
+    "What puts files of this computer under addresses of a file system in memory, which goes at the end."
+    fsspec = pytest.importorskip("fsspec")
+    fs, home = fsspec.filesystem("memory"), f"/{request.node.originalname}"
+
+    def put(paths):
+        for path in paths:
+            fs.pipe(f"{home}/{path.name}", path.read_bytes())
+        return [f"memory://{home}/{path.name}" for path in paths]
+
+    yield put
+    if fs.exists(home):
+        fs.rm(home, recursive=True)
+
+
+def but_for_sources(folder):
+    "What a manifest says, but for names and times of files."
+    found = read_manifest(folder)
+    return found._replace(shards=tuple(s._replace(sources=tuple((Path(x.path).name, x.start, x.end, x.size) for x in s.sources)) for s in found.shards))
+
+
+@pytest.mark.parametrize("separator, format", [(None, "bin"), ("\n", "bin"), (None, "parquet")])
+def test_addresses_are_read_as_files_of_this_computer(tok, tmp_path, mixed, remote, separator, format):
+    if format == "parquet":
+        pytest.importorskip("pyarrow")
+    addresses = remote(mixed)
+    for part_bytes in (60, 900, 1 << 20):
+        here, there = tmp_path / f"here{part_bytes}", tmp_path / f"there{part_bytes}"
+        wanted = encode_parts(tok, mixed, here, separator=separator, format=format, part_bytes=part_bytes)
+        done = encode_parts(tok, addresses, there, separator=separator, format=format, part_bytes=part_bytes)
+        assert done._replace(folder=here) == wanted
+        assert but_for_sources(there) == but_for_sources(here)
+        assert {s.path for shard in read_manifest(there).shards for s in shard.sources} == {*addresses}
+        assert verify_encoded(there) == []
+        assert encode_parts(tok, addresses, there, separator=separator, format=format, part_bytes=part_bytes).made == 0
+        (there / shards.shard_names(0, format)[0]).unlink()
+        assert encode_parts(tok, addresses, there, separator=separator, format=format, part_bytes=part_bytes).made == 1
+
+
+def test_patterns_and_folders_of_addresses(tok, tmp_path, mixed, remote):
+    texts = [p for p in mixed if p.suffix == ".txt"]
+    addresses = remote(texts)
+    wanted = one_machine(tok, texts, tmp_path / "one.npy")
+    home = addresses[0].rpartition("/")[0]
+    for k, name in enumerate((f"{home}/*.txt", home, addresses)):
+        encode_parts(tok, name, tmp_path / str(k))
+        same(tmp_path / str(k), wanted)
+    encode_files(tok, addresses, tmp_path / "two.npy")
+    assert load_encoded(tmp_path / "two.npy").tolist() == wanted.tolist()
+
+
+def test_tables_at_addresses(tok, tmp_path, remote):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"text": ["a hug", "pug", ""]}), tmp_path / "x.parquet")
+    (address,) = remote([tmp_path / "x.parquet"])
+    encode_parts(tok, address, tmp_path / "ids")
+    assert [doc.tolist() for doc in load_shards(tmp_path / "ids")] == [tok.encode(text) for text in ("a hug", "pug", "")]
+
+
+def test_an_address_that_changed_is_noticed(tok, tmp_path, remote):
+    path = tmp_path / "x.txt"
+    path.write_text("a hug\n" * 60, encoding="utf-8")
+    (address,) = remote([path])
+    run = files_room.plan_run(tok, address, tmp_path / "ids", "bin", None, "\n", "text", None, {"add_special_tokens": True, "allowed_special": None}, None, "strict")
+    found = plan_parts(tok, run, 100)
+    (tmp_path / "ids" / "_work").mkdir(parents=True)
+    for text, said in (("a hug\n" * 61, "it had 360 bytes, and has 366"), ("a pug\n" * 60, "it has the same size, but was written later")):
+        path.write_text(text, encoding="utf-8")
+        remote([path])
+        with pytest.raises(ValueError, match=f"x\\.txt has changed since its parts were chosen \\({said}\\)"):
+            room.encode_part(tok, found[1], tmp_path / "ids", run)
+    encode_parts(tok, address, tmp_path / "other", separator="\n", part_bytes=100)
+    path.write_text("a bun\n" * 60, encoding="utf-8")
+    remote([path])
+    with pytest.raises(ValueError, match=r"x\.txt has changed"):
+        encode_parts(tok, address, tmp_path / "other", separator="\n", part_bytes=100)
+    assert encode_parts(tok, address, tmp_path / "other", separator="\n", part_bytes=100, overwrite=True).made == 4
+    assert load_shards(tmp_path / "other")[0].tolist() == tok.encode("a bun")
+
+
+def test_errors_about_addresses(tok, tmp_path, remote):
+    (tmp_path / "bad.txt").write_bytes(b"a hug\n\xff")
+    (address,) = remote([tmp_path / "bad.txt"])
+    for separator in (None, "\n"):
+        with pytest.raises(ValueError, match=r"memory://.*bad\.txt"):
+            encode_parts(tok, address, tmp_path / "ids", separator=separator, part_bytes=4)
+    with pytest.raises(FileNotFoundError, match="there is no file memory://nowhere/x.txt"):
+        encode_parts(tok, "memory://nowhere/x.txt", tmp_path / "ids2")
+    with pytest.raises(ValueError, match="out must be a path on this computer, got 'memory://nowhere/ids'"):
+        encode_parts(tok, address, "memory://nowhere/ids")
+
+
+@pytest.mark.slow
+def test_workers_read_addresses(tok, tmp_path, mixed):
+    pytest.importorskip("distributed")
+    pytest.importorskip("fsspec")
+    from subword_nb import scale
+
+    addresses = [f"file://{path}" for path in mixed]
+    done = scale.encode(tok, addresses, tmp_path / "there", n_workers=2, part_bytes=60)
+    wanted = scale.encode(tok, mixed, tmp_path / "here", client=False, part_bytes=60)
+    assert done._replace(folder=wanted.folder) == wanted
+    assert but_for_sources(tmp_path / "there") == but_for_sources(tmp_path / "here")

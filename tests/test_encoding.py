@@ -7,8 +7,11 @@ import random
 import pytest
 from costs import assert_linear
 
+from subword_nb import Tokenizer
+from subword_nb.bpe_encode import BPE
 from subword_nb.encoding import (
     Encoding, Padding, Truncation, byte_offsets, merge_encodings, pad_batch, truncate_encoding, truncate_pair, windows)
+from subword_nb.processors import TemplateProcessing
 
 LISTS = [("ids", "ids"), ("type_ids", "type_ids"), ("tokens", "pieces"), ("words", "word_ids"), ("offsets", "offsets"),
          ("special_tokens_mask", "special_tokens_mask"), ("attention_mask", "attention_mask")]
@@ -99,14 +102,15 @@ def test_questions():
 def test_truncate():
     rng = random.Random(2)
     for _ in range(1500):
-        e, args = random_encoding(rng, most=14), (rng.randint(0, 9), rng.choice([0, 0, 1, 2, 3]), rng.choice(["right", "left"]))
-        if args[0] and args[0] < len(e) and args[1] >= args[0]:  # theirs panics
+        e, most = random_encoding(rng, most=14), rng.randint(0, 9)
+        options = {"stride": rng.choice([0, 0, 1, 2, 3]), "direction": rng.choice(["right", "left"])}
+        if most and most < len(e) and options["stride"] >= most:  # theirs panics
             with pytest.raises(ValueError, match="pass a smaller stride"):
-                e.truncate(*args)
+                e.truncate(most, **options)
             continue
         t = theirs(e)
-        t.truncate(args[0], args[1], args[2])
-        assert read(t) == state(e.truncate(*args)), (e, args)
+        t.truncate(most, **options)
+        assert read(t) == state(e.truncate(most, **options)), (e, most, options)
 
 
 @pytest.mark.peers
@@ -116,7 +120,7 @@ def test_pad():
         e, n, side = random_encoding(rng, depth=2), rng.randint(0, 14), rng.choice(["right", "left"])
         t = theirs(e)
         t.pad(n, direction=side, pad_id=7, pad_type_id=3, pad_token="<p>")
-        assert read(t) == state(e.pad(n, side, 7, 3, "<p>"))
+        assert read(t) == state(e.pad(n, direction=side, pad_id=7, pad_type_id=3, pad_token="<p>"))
     e, t = Encoding([1], ["a"], [(0, 1)]), theirs(Encoding([1], ["a"], [(0, 1)]))
     t.pad(3)
     assert read(t) == state(e.pad(3))
@@ -129,8 +133,8 @@ def test_merge(growing):
     rng = random.Random(4)
     for _ in range(500):
         parts = [random_encoding(rng, 4, rng.choice([0, 1, 2])) for _ in range(rng.randint(0, 3))]
-        assert read(T.Encoding.merge([theirs(e) for e in parts], growing)) == state(merge_encodings(parts, growing))
-        assert Encoding.merge(parts, growing) == merge_encodings(parts, growing)
+        assert read(T.Encoding.merge([theirs(e) for e in parts], growing)) == state(merge_encodings(parts, growing_offsets=growing))
+        assert Encoding.merge(parts, growing_offsets=growing) == merge_encodings(parts, growing_offsets=growing)
     parts = [random_encoding(rng, 4), random_encoding(rng, 4)]
     assert read(T.Encoding.merge([theirs(e) for e in parts])) == state(Encoding.merge(parts))
 
@@ -212,11 +216,13 @@ def test_blocks_of_a_file(block):
     kind = Truncation if block == "truncation" else Padding
     assert kind.from_dict(good).to_dict() == good and kind.from_dict(None) is None
     bad = [{k: v for k, v in {**good, **c}.items() if k not in c or v is not None} for c in changes]
-    for d in [*bad, [], 3, {**good, "x": 1}]:
+    for d in [*bad, [], 3]:
         try:
             assert kind.from_dict(d).to_dict() == {"direction": "Right"} | ({"pad_to_multiple_of": None} if block == "padding" else {}) | d
         except ValueError as e:
             assert str(e).startswith(block), str(e)
+    with pytest.warns(UserWarning, match=f"^{block}: ignored {block}.x: no such option"):
+        assert kind.from_dict({**good, "x": 1}).to_dict() == good
 
 
 @pytest.mark.peers
@@ -236,9 +242,9 @@ def test_byte_offsets_follow_every_change():
     offsets = [(i, i + 1) for i in range(len(text))]
     e = Encoding(list(range(6)), list(text), offsets, byte_offsets(text, offsets))
     assert e.offsets_bytes == [(len(text[:a].encode()), len(text[:b].encode())) for a, b in offsets]
-    assert e.truncate(2, 1, "left").overflowing[0].offsets_bytes == [(6, 10), (10, 12)]
-    assert e.pad(8, "left").offsets_bytes == [(0, 0)] * 2 + e.offsets_bytes
-    assert merge_encodings([e, e], True).offsets_bytes[6:] == [(a + 13, b + 13) for a, b in e.offsets_bytes]
+    assert e.truncate(2, stride=1, direction="left").overflowing[0].offsets_bytes == [(6, 10), (10, 12)]
+    assert e.pad(8, direction="left").offsets_bytes == [(0, 0)] * 2 + e.offsets_bytes
+    assert merge_encodings([e, e], growing_offsets=True).offsets_bytes[6:] == [(a + 13, b + 13) for a, b in e.offsets_bytes]
     assert merge_encodings([e, e]).offsets_bytes == e.offsets_bytes * 2
 
 
@@ -246,7 +252,7 @@ def test_windows():
     for n in range(12):
         for m in range(1, 7):
             for s in range(m):
-                right, left = windows(n, m, s), windows(n, m, s, "left")
+                right, left = windows(n, m, stride=s), windows(n, m, stride=s, direction="left")
                 assert left == [(n - b, n - a) for a, b in right]
                 assert right[0][0] == 0 and right[-1][1] == n and all(0 <= b - a <= m for a, b in right)
                 assert all(b - c == s for (_, b), (c, _) in zip(right, right[1:]))
@@ -282,7 +288,7 @@ def test_numpy_numbers():
     e = Encoding([1, 2, 3], ["a", "b", "c"], [(0, 1), (1, 2), (2, 3)], word_ids=[0, 0, 1])
     for k in (np.int64(1), np.uint8(1)):
         assert (e.char_to_token(k), e.token_to_chars(k), e.word_to_tokens(k), e.token_to_word(k), e.char_to_word(k, np.int32(0))) == (1, (1, 2), (2, 3), 0, 0)
-        assert e.truncate(k) == e.truncate(1) and e.truncate(2, np.int64(1)) == e.truncate(2, 1) and e.pad(np.int64(5), pad_id=k).ids == [1, 2, 3, 1, 1]
+        assert e.truncate(k) == e.truncate(1) and e.truncate(2, stride=np.int64(1)) == e.truncate(2, stride=1) and e.pad(np.int64(5), pad_id=k).ids == [1, 2, 3, 1, 1]
         assert json.loads(json.dumps([Truncation(k, k).to_dict(), Padding(k, "left", k, k, k).to_dict()])) == [Truncation(1, 1).to_dict(), Padding(1, "left", 1, 1, 1).to_dict()]
 
 
@@ -311,6 +317,43 @@ def test_a_question_and_its_passage():
     assert [pair.char_to_word(*k) for k in ((17, 0), (4, 1), (18, 0))] == [2, 1, None]
     assert (one.truncate(2).pieces, one.truncate(2, direction="left").pieces, len(one.truncate(2).overflowing)) == (["[CLS]", "i"], ["##face", "[SEP]"], 3)
     assert [o.pieces for o in one.truncate(4, stride=2).overflowing] == [["love", "hug", "##ging", "##face"], ["##ging", "##face", "[SEP]"]]
-    assert one.pad(9).attention_mask == [1] * 7 + [0] * 2 and one.pad(9, "left").sequence_ids == [None] * 3 + [0] * 5 + [None]
+    assert one.pad(9).attention_mask == [1] * 7 + [0] * 2 and one.pad(9, direction="left").sequence_ids == [None] * 3 + [0] * 5 + [None]
     with pytest.raises(ValueError, match="'both' is no side"):
         one.truncate(2, direction="both")
+
+
+def test_a_stride_that_repeats_everything_is_refused_when_it_is_set():
+    "On a tokenizer, with a post-processor that comes later, and in a call; what is around the text counts. What was set before stays."
+    made = BPE({"a": 0, "b": 1, "[C]": 2, "[S]": 3}, [])
+    around = TemplateProcessing("[C] $A [S]", pair="[C] $A [S] $B [S]", special_tokens=[("[C]", 2), ("[S]", 3)])
+    tok = Tokenizer(made, pre_tokenizer="whitespace", post_processor=around)
+    for size, stride in ((5, 3), (5, 4), (5, 5), (3, 1), (2, 1), (1, 1), (0, 1)):
+        with pytest.raises(ValueError, match=f"stride must be below the {max(size - 2, 0)} tokens that fit .*got {stride}"):
+            tok.truncation = Truncation(size, stride)
+        with pytest.raises(ValueError, match="stride must be below"):
+            tok("a b", truncation=True, max_length=size, stride=stride)
+        assert tok.truncation is None
+    with pytest.raises(ValueError, match="below the 2 tokens"):
+        tok("a b", "a", truncation=True, max_length=5, stride=2)
+    assert [len(r) for r in tok(["a b a b a"], truncation=True, max_length=5, stride=2, return_overflowing_tokens=True)["input_ids"]] == [5, 5, 5]
+    assert tok(["a b a b a"], truncation=True, max_length=3, stride=2, add_special_tokens=False)["input_ids"][0].tolist() == [0, 1, 0]
+    for size in (2, 1, 0):
+        tok.truncation = Truncation(size)
+    bare = Tokenizer(made, pre_tokenizer="whitespace", truncation=Truncation(5, 3))
+    with pytest.raises(ValueError, match="below the 3 tokens"):
+        bare.post_processor = around
+    assert bare.post_processor is None and bare.encode("a b a b a b") == [0, 1, 0, 1, 0]
+    copied = pickle.loads(pickle.dumps(bare))
+    assert copied.truncation == Truncation(5, 3)
+
+
+def test_a_file_with_such_a_stride_opens_and_says_so_when_it_cuts(tmp_path):
+    tok = Tokenizer(BPE({"a": 0, "b": 1}, []), pre_tokenizer="whitespace")
+    tok.save(tmp_path / "t.json")
+    described = json.loads((tmp_path / "t.json").read_text())
+    described["truncation"] = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 3}
+    (tmp_path / "t.json").write_text(json.dumps(described))
+    found = Tokenizer.load(tmp_path / "t.json")
+    assert found.encode("a b a") == [0, 1, 0]
+    with pytest.raises(ValueError, match="pass a smaller stride"):
+        found.encode("a b a b")

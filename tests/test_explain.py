@@ -108,7 +108,7 @@ NORMALIZERS = [None, "nfkc", "strip", ["nfd", "strip_accents", "lowercase"], "pr
 
 
 def trained(algorithm, normalizer=None, **options) -> Tokenizer:
-    tok = Tokenizer.train(COURSE_CORPUS * 4, algorithm, 320 if algorithm == "bpe" else 90, ["[UNK]", "[CLS]", "[SEP]", "[MASK]"], normalizer, unk_piece=None if algorithm == "bpe" else "[UNK]", **options)
+    tok = Tokenizer.train(COURSE_CORPUS * 4, algorithm=algorithm, vocab_size=320 if algorithm == "bpe" else 90, special_tokens=["[UNK]", "[CLS]", "[SEP]", "[MASK]"], normalizer=normalizer, unk_piece=None if algorithm == "bpe" else "[UNK]", **options)
     tok.add_tokens([AddedToken("naïve", normalized=True, special=False), AddedToken("12", lstrip=True, rstrip=True), AddedToken(" cut ", normalized=True, lstrip=True, special=False), AddedToken("½", normalized=False, special=False)])
     tok.allowed_special = "all"
     return tok
@@ -197,12 +197,12 @@ def test_dropout_is_left_out():
 
 def test_subword_nmt():
     rng, corpus = random.Random(5), " ".join(COURSE_CORPUS)
-    base = Tokenizer.train(COURSE_CORPUS * 3, "char_bpe", 110, end_of_word_suffix="</w>")
+    base = Tokenizer.train(COURSE_CORPUS * 3, algorithm="char_bpe", vocab_size=110, end_of_word_suffix="</w>")
     merges = [(a, b) for a, b in base.model.merges]
     for version in ((0, 2), (0, 1)):
         pieces = dict.fromkeys(["<unk>", *(s + m for a, b in merges for p in (a, b, a + b, *a, *b.removesuffix("</w>")) for s in [p.removesuffix("</w>")] if s for m in ("", "@@"))])
         for more in ({}, {"glossaries": ("tok\\w*", "the")}, {"vocabulary": rng.sample(sorted(pieces), len(pieces) // 2)}):
-            tok = Tokenizer(NmtBPE({p: i for i, p in enumerate(pieces)}, merges, version, **more), WORDS)
+            tok = Tokenizer(NmtBPE({p: i for i, p in enumerate(pieces)}, merges, version, **more), pre_tokenizer=WORDS)
             for _ in range(40):
                 text = " ".join(rng.choices([*corpus.split(), "tokéns", "Ω", "thethe", ""], k=rng.randrange(8)))
                 d = sums(explain(tok, text), tok, text)
@@ -300,7 +300,7 @@ def test_changes_of_any_alignment():
             here += 1 - n if n <= 0 else 0
             if n > 0 and len(steps) > 20:
                 break
-        new = Aligned(text).transform(steps, skip)
+        new = Aligned(text).transform(steps, skip=skip)
         found = changes(text, new, 0, len(text))
         assert put(text, 0, found) == new.text
         assert all(a["end"] < b["start"] for a, b in zip(found, found[1:]))

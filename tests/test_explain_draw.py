@@ -46,13 +46,13 @@ def test_all_kinds_on_all_texts(toks):
     for name, tok in toks.items():
         for text in TEXTS:
             e = tok.explain(text)
-            html, plain = explanation_html(e, words=99), explanation_text(e, False, 200, words=99)
+            html, plain = explanation_html(e, words=99), explanation_text(e, color=False, width=200, words=99)
             said = unescape("".join(check_page(html).text))
             for t in e.to_dict()["tokens"]:
                 assert t["shown"] in plain and t["shown"] in said, (name, text, t)
             distinct = len({w["why"] for w in e.to_dict()["words"]})
             assert html.count("<details") == distinct
-            assert html == explanation_html(json.loads(json.dumps(e.to_dict())), words=99) and plain == explanation_text(e.to_dict(), False, 200, words=99)
+            assert html == explanation_html(json.loads(json.dumps(e.to_dict())), words=99) and plain == explanation_text(e.to_dict(), color=False, width=200, words=99)
 
 
 def test_hostile_texts(toks):
@@ -63,7 +63,7 @@ def test_hostile_texts(toks):
             check_page(html)
             assert len(html) < 500_000, (name, text[:20], len(html))
             for width in (20, 60):
-                plain = explanation_text(e, False, width)
+                plain = explanation_text(e, color=False, width=width)
                 assert not set(plain) & UNSAFE and max(map(cell_width, plain.split("\n"))) <= width, (name, text[:20])
                 assert len(plain) < 100_000
 
@@ -81,7 +81,7 @@ def test_hostile_data():
         for reason in reasons:
             data = {"text": s, "model": s, "parts": [part], "words": [word] * 3, "reasons": [reason], "tokens": [token]}
             assert "(3 times)" in "".join(check_page(explanation_html(data)).text)
-            plain = explanation_text(data, False, 50)
+            plain = explanation_text(data, color=False, width=50)
             assert not set(plain) & UNSAFE and max(map(cell_width, plain.split("\n"))) <= 50, (s[:9], reason["kind"][:9])
 
 
@@ -109,8 +109,8 @@ def test_byte_level_pieces_are_read_as_bytes(toks):
     for name in ("char", "wordpiece", "unigram"):
         read = reader(toks[name].explain("naïve 你").to_dict())
         assert [read(s) for s in ("ï", "Ġa", "é")] == ["ï", "Ġa", "é"]
-    said = explanation_text(toks["bpe"].explain("the tokens 你"), False, 120)
-    assert "⟨E4" in said and "Ġt" in said and "Ġt" not in explanation_text(toks["char"].explain("the tokens 你"), False, 120)
+    said = explanation_text(toks["bpe"].explain("the tokens 你"), color=False, width=120)
+    assert "⟨E4" in said and "Ġt" in said and "Ġt" not in explanation_text(toks["char"].explain("the tokens 你"), color=False, width=120)
 
 
 def random_trials(rng):
@@ -145,13 +145,13 @@ def test_random_trials():
 
 def test_long_words_are_cut_and_counted(toks):
     text = "ab" * 2000
-    said = {name: explanation_text(toks[name].explain(text), False, 100) for name in ("bpe", "wordpiece", "unigram", "whole")}
+    said = {name: explanation_text(toks[name].explain(text), color=False, width=100) for name in ("bpe", "wordpiece", "unigram", "whole")}
     assert all("more" in s for s in said.values())
     assert "characters more" in explanation_html(toks["whole"].explain("the cat sat " * 20))
     deep = {"kind": "bpe", "symbols": ["a"] * 400, "steps": [{"rank": k, "score": None, "left": "a" * (k + 1), "right": "a", "piece": "a" * (k + 2), "at": 0, "start": 0, "end": k + 2} for k in range(399)], "pieces": ["a" * 400], "note": None}
     data = {"text": "", "model": "BPE", "parts": [], "words": [{"start": 0, "end": 400, "pretoken": "a" * 400, "shown": "a" * 400, "why": 0, "tokens": [0, 1]}], "reasons": [deep], "tokens": []}
-    assert "Too big to draw: 1 piece" in explanation_html(data) and "… and 359 merges more" in explanation_text(data, False, 80)
-    assert "… and 359 merges more" in explanation_text(data, False, 80, most=40) and "… and 389 merges more" in explanation_text(data, False, 80, most=10)
+    assert "Too big to draw: 1 piece" in explanation_html(data) and "… and 359 merges more" in explanation_text(data, color=False, width=80)
+    assert "… and 359 merges more" in explanation_text(data, color=False, width=80, most=40) and "… and 389 merges more" in explanation_text(data, color=False, width=80, most=10)
 
 
 def test_many_words_are_counted(toks):
@@ -159,24 +159,24 @@ def test_many_words_are_counted(toks):
     distinct = len({w["why"] for w in e.to_dict()["words"]})
     for n in (0, 1, 12):
         assert explanation_html(e, words=n).count("<details") == n and f"… and {distinct - n} distinct pre-tokens more" in explanation_html(e, words=n)
-        assert explanation_text(e, False, 80, words=n).endswith(f"… and {distinct - n} distinct pre-tokens more")
-    assert "distinct" not in explanation_text(e, False, 80, words=distinct)
+        assert explanation_text(e, color=False, width=80, words=n).endswith(f"… and {distinct - n} distinct pre-tokens more")
+    assert "distinct" not in explanation_text(e, color=False, width=80, words=distinct)
 
 
 def test_normalizer_added_tokens_and_repeats(toks):
-    said = explanation_text(toks["wordpiece"].explain("The cat, THE cat"), False, 100)
+    said = explanation_text(toks["wordpiece"].explain("The cat, THE cat"), color=False, width=100)
     assert "What the normalizer changed" in said and re.search(r"0–1 +T +t\n", said) and "(2 times)" in said
-    said = explanation_text(toks["bpe"].explain("a<s>b", allowed_special="all"), False, 100)
+    said = explanation_text(toks["bpe"].explain("a<s>b", allowed_special="all"), color=False, width=100)
     assert "Added tokens, found in the text" in said
-    assert "What the normalizer changed" not in explanation_text(toks["bpe"].explain("abc"), False, 100)
+    assert "What the normalizer changed" not in explanation_text(toks["bpe"].explain("abc"), color=False, width=100)
 
 
 def test_colours_and_width_come_from_the_terminal(toks, monkeypatch):
     e = toks["bpe"].explain("An iterator over all of the tokens, again and again")
     monkeypatch.setenv("COLUMNS", "44")
-    assert explanation_text(e) == explanation_text(e, False, 44) != explanation_text(e, False, 120)
-    assert "\x1b[1m" in explanation_text(e, True, 80) and "\x1b" not in explanation_text(e, False, 80)
-    assert re.sub("\x1b\\[[0-9;]*m", "", explanation_text(e, True, 80)).split("\n\n", 2)[2] == explanation_text(e, False, 80).split("\n\n", 2)[2]
+    assert explanation_text(e) == explanation_text(e, color=False, width=44) != explanation_text(e, color=False, width=120)
+    assert "\x1b[1m" in explanation_text(e, color=True, width=80) and "\x1b" not in explanation_text(e, color=False, width=80)
+    assert re.sub("\x1b\\[[0-9;]*m", "", explanation_text(e, color=True, width=80)).split("\n\n", 2)[2] == explanation_text(e, color=False, width=80).split("\n\n", 2)[2]
 
 
 def test_an_explanation_draws_itself(toks):
@@ -217,6 +217,6 @@ def test_what_is_no_explanation(bad):
 ])
 def test_known_tokenizers_on_a_known_sentence(shared_file, name, expected):
     e = Tokenizer.load(shared_file(f"vocab/{name}")).explain("Tokenization isn't trivial! 你好")
-    said = explanation_text(e, False, 160)
+    said = explanation_text(e, color=False, width=160)
     assert [x for x in expected if x not in said] == []
     check_page(explanation_html(e))

@@ -2,11 +2,11 @@
 import json
 import math
 import os
-import random
 import subprocess
 import sys
 
 import pytest
+from seeds import TEXTS as N, fresh
 from costs import assert_linear
 from test_sentencepiece_models import MODELS, model_of, near_ties, random_model, random_text
 
@@ -17,9 +17,8 @@ from subword_nb.sentencepiece_format import read_sentencepiece
 from subword_nb.unigram_encode import Unigram, unigram_model
 from subword_nb.unigram_explain import Arc, RankedPath, draw_unigram, explain_unigram, explain_unigram_ref
 
-N = int(os.environ.get("SUBWORD_NB_TEXTS", 500))
 FILES = ["llama-2/tokenizer.model", "sentencepiece/test_model.model", "t5-small/spiece.model", *(f"transformers-fixtures/test_sentencepiece{x}.model" for x in ("", "_bpe", "_bpe_char", "_no_bos", "_with_bytefallback"))]
-QUICK = ["llama-2/tokenizer.model", "t5-small/spiece.model", "transformers-fixtures/test_sentencepiece_bpe_char.model"]
+QUICK = ["transformers-fixtures/test_sentencepiece_bpe_char.model"]
 KEYS = {"unigram": ["kind", "arcs", "paths", "total", "pieces", "note"], "bpe": {"kind", "symbols", "steps", "pieces", "note"}, "wordlevel": ["kind", "found", "pieces", "note"]}
 ARC = ["start", "end", "piece", "id", "score", "marginal", "best", "unknown"]
 
@@ -58,8 +57,9 @@ def check_lattice(reason, model, text, n=5):
 
 @pytest.mark.parametrize("ties", [True, False], ids=["ties", "any scores"])
 def test_equals_the_list_of_all_splits(ties):
-    rng, found, refused = random.Random(f"unigram {ties}"), 0, 0
-    while found < max(1000, 2 * N):
+    rng, found, refused = fresh(f"unigram {ties}"), 0, 0
+    while found < 2 * N or refused < N // 4:
+        assert found < 20 * N, refused
         model, text, n = random_unigram(rng, ties), "".join(rng.choices(["a", "b", "é", "?", "<unk>"], weights=(6, 6, 2, 1, 1), k=rng.randrange(10))), rng.choice([1, 2, 5, 50])
         try: model.encode(text)
         except ValueError as e:
@@ -68,7 +68,7 @@ def test_equals_the_list_of_all_splits(ties):
             refused += 1
             continue
         found += 1
-        reason, (share, best, total) = explain_unigram(model, text, n), explain_unigram_ref(model, text, n)
+        reason, (share, best, total) = explain_unigram(model, text, n=n), explain_unigram_ref(model, text, n=n)
         check_plain(reason, model, text)
         check_lattice(reason, model, text, n)
         assert reason.total == pytest.approx(total, abs=1e-9)
@@ -79,7 +79,6 @@ def test_equals_the_list_of_all_splits(ties):
             assert [a.end for a in reason.arcs if a.best] == best[0][0]
             parts = [[text[a:b] for a, b in zip([0, *ends], ends)] for ends, *_ in best]
             if all(part in model.known for split in parts for part in split): assert [p.pieces for p in reason.paths] == parts
-    assert refused > 50
 
 
 def test_a_runner_up_that_has_no_ids():
@@ -109,7 +108,7 @@ def test_what_is_no_unigram_is_refused():
     with pytest.raises(ValueError, match="pass one of SentencePiece's"): explain_sentencepiece(model, "a")
     for n in (0, -1, True, 1.5, None):
         for fn, m in ((explain_unigram, model), (explain_sentencepiece, theirs)):
-            with pytest.raises(ValueError, match="a whole number from 1"): fn(m, "a", n)
+            with pytest.raises(ValueError, match="a whole number from 1"): fn(m, "a", n=n)
     for fn, m in ((explain_unigram, model), (explain_sentencepiece, theirs)):
         with pytest.raises(ValueError, match="pass a str"): fn(m, b"a")
 
@@ -130,7 +129,7 @@ def test_display_is_safe_and_says_what_it_must():
 
 def test_long_texts():
     "Ten thousand characters: every number is there and finite, and at most 2,000 arcs beside those of the split that is taken."
-    rng = random.Random(5)
+    rng = fresh(5)
     pieces = sorted({"".join(rng.choices("abc", k=k)) for k in range(1, 9) for _ in range(60)} | set("abc"))
     model = unigram_model([("<unk>", 0.0), *((p, -1 - rng.random() * len(p)) for p in pieces)], unk_piece="<unk>", control=["<unk>"])
     text = "".join(rng.choices("abc?", weights=(9, 9, 9, 1), k=10_000))
@@ -193,7 +192,7 @@ for cls in (SentencePieceUnigram, SentencePieceBPE): print(explain_sentencepiece
 
 def check_sentencepiece(model, text, n=5):
     "What holds for a reason of any of the four."
-    reason = explain_sentencepiece(model, text, n)
+    reason = explain_sentencepiece(model, text, n=n)
     check_plain(reason, model, text)
     if reason.kind == "unigram": check_sums(reason, model, text)
     elif reason.kind == "bpe": check_merges(reason, model, text)
@@ -226,8 +225,10 @@ def check_merges(reason, model, text):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_generated_models(kind):
-    rng, rounded = random.Random(f"explain {kind}"), 0
-    for k in range(max(250, N // 2)):
+    rng, rounded = fresh(f"explain {kind}"), 0
+    for k in range(5 * N):
+        if k >= N // 2 and (rounded > 5 or kind != "unigram"):
+            break
         pieces, byte_fallback, alphabet = random_model(rng)
         if kind == "unigram" and k % 2: (pieces, alphabet), byte_fallback = near_ties(rng), False
         model = model_of(pieces, kind, byte_fallback)
@@ -239,7 +240,7 @@ def test_generated_models(kind):
 
 def check_stretches(model, text):
     "The stretches against the reason of the whole text at once; the stretches."
-    whole, found = explain_sentencepiece(model, text, 3), explain_stretches(model, text, 3)
+    whole, found = explain_sentencepiece(model, text, n=3), explain_stretches(model, text, n=3)
     assert [p for s in found for p in s.reason.pieces] == whole.pieces and "".join(text[s.start:s.end] for s in found) == text
     if whole.kind == "bpe":
         place = lambda m, start: (m.left, m.right, m.piece, m.start + start, m.end + start, m.score)
@@ -258,8 +259,8 @@ def check_stretches(model, text):
 @pytest.mark.parametrize("kind", MODELS)
 def test_stretches_are_the_whole(kind):
     "Pieces of all kinds, unknown spaces, runs of unknown words, unused pieces, sums that 32 bits cannot tell apart."
-    rng, several, other = random.Random(f"stretches {kind}"), 0, 0
-    for k in range(max(1000, 2 * N)):
+    rng, several, other = fresh(f"stretches {kind}"), 0, 0
+    for k in range(2 * N):
         pieces, byte_fallback, alphabet = random_model(rng)
         if kind == "unigram" and k % 2: (pieces, alphabet), byte_fallback = near_ties(rng), False
         model = model_of(pieces, kind, byte_fallback)
@@ -267,7 +268,7 @@ def test_stretches_are_the_whole(kind):
         found = check_stretches(model, text)
         several += len(found) > 1
         other += len({(text[s.start:s.end], *s.reason.pieces) for s in found}) > len({text[s.start:s.end] for s in found})
-    assert several > 300 and (other > 0 or kind != "unigram"), (several, other)
+    assert several > N // 4 and (other > 0 or kind != "unigram" or N < 500), (several, other)
 
 
 def test_where_stretches_begin():
@@ -279,12 +280,12 @@ def test_where_stretches_begin():
 
 
 def test_marginals_of_sentencepiece_are_those_of_all_splits():
-    rng = random.Random("marginals")
+    rng = fresh("marginals")
     for _ in range(300):
         pieces, byte_fallback, alphabet = random_model(rng)
         model, text = model_of(pieces, "unigram", byte_fallback), random_text(rng, alphabet, (0, 1, 3, 5, 7))
-        reason = explain_sentencepiece(model, text, 10**6)
-        paths = list(segmentations(build_lattice(text, model.table, None, model.unk_score)))
+        reason = explain_sentencepiece(model, text, n=10**6)
+        paths = list(segmentations(build_lattice(text, model.table, piece2id=None, unk_score=model.unk_score)))
         scores = [math.fsum(node.score for node in path) for path in paths]
         top = max(scores)
         total = top + math.log(math.fsum(math.exp(s - top) for s in scores))
@@ -317,7 +318,7 @@ def test_an_unused_piece_is_taken_apart_as_it_was_last_put_together():
 def test_golden_strings(name, shared_file, shared_data):
     "Real files: the reason of every golden string, as the normalizer leaves it, has the pieces of its ids."
     parts = read_sentencepiece(shared_file(f"vocab/{name}"))
-    tok = Tokenizer(*parts[:8], allowed_special=())
+    tok = Tokenizer(**parts._replace(source=None, allowed_special=())._asdict())
     golden = json.loads((shared_data / "golden" / f"sp__{name.replace('/', '.')}.json").read_text(encoding="utf-8"))["ids"]
     strings, whole = json.loads((shared_data / "golden" / "strings.json").read_text(encoding="utf-8")), 0
     for i, (s, ids) in enumerate(zip(strings, golden)):
@@ -328,6 +329,7 @@ def test_golden_strings(name, shared_file, shared_data):
     assert whole > 0.8 * len(strings)  # the rest have added tokens in them, which no model sees
 
 
+@pytest.mark.slow
 def test_a_page_for_t5(shared_file):
     "Ten thousand characters of a real text with a real vocabulary."
     model = read_sentencepiece(shared_file("vocab/t5-small/spiece.model")).model

@@ -28,6 +28,7 @@ from subword_nb.encode_files import encode_files
 from subword_nb.id_files import load_encoded
 from subword_nb.pretokenizers import byte_level
 from subword_nb.sources import Corpus, files
+from subword_nb.spans import Ragged
 from subword_nb.span_counts import Spill, SpanCounts, add_rows, span_rows, spilled_rows
 
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and modes of files")
@@ -50,7 +51,7 @@ def saver(toks, name, folder=False):
         def to(home):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                tok.save(home / name)
+                tok.save(home / name, kind="gpt2" if folder else None)
 
         return to
 
@@ -207,7 +208,7 @@ FORMATS = ["npy", "bin", "arrow", "parquet"]
 
 def ids_of(out):
     found = load_encoded(out)
-    return [(r.ids.tolist(), r.bounds.tolist()) for r in (found if isinstance(found, list) else [found])]
+    return [(r.ids.tolist(), r.bounds.tolist()) for r in ([found] if isinstance(found, Ragged) else found)]
 
 
 def texts_in(folder, n=3):
@@ -324,7 +325,7 @@ def test_counts_that_do_not_fit_on_the_disk(tmp_path, monkeypatch, record_proper
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def count(memory):
-        return count_corpus(batches_of(DOCS, 200), None, byte_level("gpt2"), threads=1, memory=memory).to_dict()
+        return count_corpus(batches_of(DOCS, size=200), None, byte_level("gpt2"), threads=1, memory=memory).to_dict()
 
     expected, faults = count(1 << 30), 0
     for at in itertools.count(1, 5):
@@ -346,7 +347,7 @@ def test_spilled_counts_that_are_damaged(error, tmp_path):
     table = SpanCounts()
     add_rows(table, (np.frombuffer(b"hugpug", np.uint8), np.array([0, 3, 6]), np.array([1, 2]), np.array([0, 3])))
     spill = Spill(tmp_path, {})
-    spill.write(span_rows(table, 16))
+    spill.write(span_rows(table, parts=16))
     part = next(p for p in range(16) if spill.sizes[p])
     path = tmp_path / f"counts.{part:02}"
     path.write_bytes(path.read_bytes()[:60] + error)
@@ -565,7 +566,7 @@ def test_a_cache_folder_that_takes_nothing(tmp_path, monkeypatch, capfd):
 
 
 def run_cli(*args, **options):
-    return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], capture_output=True, text=True, encoding="utf-8", timeout=120, cwd=Path(__file__).resolve().parent.parent, env={**os.environ, "SUBWORD_NB_QUIET": "1"}, **options)
+    return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], capture_output=True, text=True, encoding="utf-8", timeout=900, cwd=Path(__file__).resolve().parent.parent, env={**os.environ, "SUBWORD_NB_QUIET": "1"}, **options)
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def test_real_files_are_told_by_content(shared_file, tmp_path, name):
         bare = tmp_path / "nameless"
         with open(path, "rb") as f:
             bare.write_bytes(f.read(200_000))
-        assert kind_of_head(bare.read_bytes()[: 1 << 16], False) == KIND_OF[name]
+        assert kind_of_head(bare.read_bytes()[: 1 << 16], whole=False) == KIND_OF[name]
 
 
 def test_real_folders(shared_data):
@@ -193,7 +193,9 @@ def test_a_pair_of_another_class_is_not_split_as_gpt2_splits(shared_file, tmp_pa
     tok = Tokenizer.load(tmp_path, pre_tokenizer="qwen2")
     assert tok.encode("<|im_start|>1234") == [50257, 16, 17, 18, 19]
     config.write_text('{"tokenizer_class": "GPT2TokenizerFast"}')
-    assert Tokenizer.load(tmp_path) == Tokenizer.load(tmp_path / "vocab.json")
+    tok = Tokenizer.load(tmp_path)
+    tok.config = None  # what the folder says about calls
+    assert tok == Tokenizer.load(tmp_path / "vocab.json")
 
 
 def test_what_is_no_tokenizer_says_so(tmp_path):

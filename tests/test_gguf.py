@@ -115,7 +115,7 @@ TOYS = {"gpt2": toy_bpe, "llama": toy_llama, "t5": toy_t5, "bert": toy_bert}
 
 def opened(path, **options):
     "The tokenizer in a file."
-    return Tokenizer(*read_gguf(path, **options)[:8], allowed_special=())
+    return Tokenizer(**read_gguf(path, **options)._replace(source=None, allowed_special=())._asdict())
 
 
 # --- the format
@@ -337,6 +337,66 @@ def test_all_names_of_pre_tokenizers_work():
         assert "".join(p for p, *_ in gguf_pre_tokenizer(n).split(text)) == to_visible(text.encode("utf-8")), n
 
 
+PUBLISHED_NAMES = """default minicpm5 llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano deepseek-llm deepseek-coder deepseek-v3 spark2_5 youtu falcon mpt starcoder gpt-2 phi-2
+    jina-es jina-de gigachat jina-v2-es jina-v2-de a.x-4.0 mellum modern-bert jais-2 gemma4 granite-embed-multi-311m sarvam-moe jina-v1-en jina-v2-code roberta-bpe whitespace refact command-r qwen2 deepseek-r1-qwen kormo
+    f2llmv2 qwen35 stablelm2 olmo dbrx smaug-bpe poro-chat glm4 chatglm-bpe viking jais tekken smollm codeshell bloom gpt3-finnish exaone exaone4 exaone-moe chameleon minerva-7b megrez gpt-4o llama4 kanana2 talkie
+    granite-embed-multi-97m tiny_aya cohere2moe superbpe trillion granite-docling bailingmoe bailingmoe2 llada-moe seed-coder hunyuan hunyuan-dense hy_v4 joyai-llm kimi-k2 ufakzeka grok-2 afmoe laguna minimax-m2
+    solar-open mellum2""".split()
+OF_CHARACTERS = {"gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace"}
+
+
+def test_every_name_that_llama_cpp_publishes_is_read_or_refused_by_name():
+    assert {n for names in PRE_TOKENIZERS.values() for n in names.split()} == {*PUBLISHED_NAMES} - OF_CHARACTERS
+    for name in OF_CHARACTERS:
+        with pytest.raises(ValueError, match=f"tokenizer.ggml.pre is '{name}', whose BPE merges characters and not bytes"):
+            gguf_pre_tokenizer(name)
+
+
+def test_flags_that_go_with_a_name(write):
+    "Whether whole pieces are taken before merging, and bos put in front, where the file is silent."
+    def made(pre):
+        return opened(write(ggml(model="gpt2", pre=pre, tokens=["a", "b", "c", "ab", "bc", "abc", "<s>"], merges=["b c"], token_type=As("i32", [1] * 6 + [3]), bos_token_id=6)))
+    for pre, whole, bos in (("gpt-2", False, False), ("llama-bpe", True, True), ("jina-v5-nano", True, True), ("tekken", True, True), ("chameleon", False, True), ("youtu", True, False), ("minicpm5", True, False),
+                            ("granite-embed-multi-97m", True, False), ("kimi-k2", False, False)):
+        assert made(pre).encode("abc") == [6] * bos + ([5] if whole else [0, 4]), pre
+
+
+SHORT = "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+ENDS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"
+QWEN2_PATTERN = SHORT + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + ENDS
+CASES_OF = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+%s|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*%s|" % (SHORT + "?", SHORT + "?")
+DEEPSEEK_SIGNS = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+"
+AS_IN_LLAMA_CPP = { # name → the patterns that llama.cpp, or the tokenizer.json that it names, cuts with, one after the other
+    "minicpm5": [r"\p{N}{1,3}", SHORT + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|" + ENDS],
+    "jais-2": [SHORT + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}"],
+    "spark2_5": [r"\p{N}{1,3}", "[一-龥\u3040-ゟ゠-ヿ]+", DEEPSEEK_SIGNS + r"|[\r\n]|\s+(?!\S)|\s+", r"\p{N}"],
+    "hy_v4": [r"\p{N}{1,3}", "[一-龥\u3040-ゟ゠-ヿ]+", DEEPSEEK_SIGNS + r"[\r\n]*|" + ENDS],
+    "youtu": ["[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥\u3040-ゟ゠-ヿ]+", CASES_OF + r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + ENDS],
+    "viking": [r" ?[^(\s|.,!?…。，、।۔،)]+", r"\p{N}"], "mellum2": [r"\p{N}", GPT2_PATTERN], "superbpe": [r"\p{N}+", r"(?=(\d{3})+(?!\d))"],
+    "chameleon": ["<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", r"([\t\n]|    |  )", r"\p{N}", r"[\p{P}!-/:-@\[-`{-~]", GPT2_PATTERN],
+    "tiny_aya": [r"\d{1,3}(?=(?:\d{3})*\b)", CASES_OF + r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + ENDS], "talkie": [CASES_OF + r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + ENDS],
+    "kimi-k2": [r"[\p{Han}]+|" + CASES_OF.replace("]*[", "&&[^\\p{Han}]]*[").replace("]+[", "&&[^\\p{Han}]]+[").replace("]+(?", "&&[^\\p{Han}]]+(?").replace("]*(?", "&&[^\\p{Han}]]*(?") + r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + ENDS],
+    "bailingmoe": [r"'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"],
+    "ufakzeka": [r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + ENDS], "laguna": [r"[^\n]+|[\n]+", QWEN2_PATTERN], "f2llmv2": [QWEN2_PATTERN],
+    "exaone-moe": [SHORT + r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+"],
+    "deepseek-llm": ["[\r\n]", r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-Ֆ]+", "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", r"\s+$", "[一-龥ࠀ-一가-\ud7ff]+", r"\p{N}+"],
+    "afmoe": [r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))", "[一-鿿㐀-䶿豈-\ufaff\u3040-ゟ゠-ヿ･-ﾟ⼀-\u2fdf\u0e40-\u0e7f\u0e80-\u0effក-\u17ffက-႟ꩠ-ꩿꧠ-\ua9ff가-\ud7afᄀ-ᇿ]+", DEEPSEEK_SIGNS + r"[\r\n]*|" + ENDS],
+}
+STRINGS = ["", "Hello wörld's 12345 ２³ x²!!\r\n\n    \t«yes» don'T I'LL a1b2 ", "1234567 12 1,000 123456\n\n  \n x", "<sentinel:12>IMGIMGABCZ    tabs\t\tand  more", "日本語 カタカナ 한국어 ภาษาไทย हिन्दी е́ ÀÉé", "中文English's混合 fooBar!!/\n\n", "“quoted” — well… ok", "a  b   c\u3000d " + " " * 70 + "e"]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", AS_IN_LLAMA_CPP)
+def test_a_name_cuts_as_its_published_patterns_do(name, hf):
+    rng, P = random.Random(name), hf.pre_tokenizers
+    theirs = P.Sequence([P.Split(hf.Regex(pattern), "isolated") for pattern in AS_IN_LLAMA_CPP[name]])
+    ours = gguf_pre_tokenizer(name)
+    texts = STRINGS + ["".join(rng.choices("abZÉé 12345'sTL.!?/(\r\n\t 日本カ한ไ", k=rng.randrange(30))) for _ in range(300)]
+    for text in texts:
+        assert [(a, b) for _, a, b in ours.split(text)] == [span for _, span in theirs.pre_tokenize_str(text)], text
+
+
 def test_a_tokenizer_is_written_as_json_again(write, tmp_path):
     for kind in ("gpt2", "bert"):
         tok = opened(write(TOYS[kind]()))
@@ -543,7 +603,7 @@ def harm(n, seed, shared, path):
         parts = None
         try:
             parts = read_gguf(path)
-            Tokenizer(*parts[:8], allowed_special=()).encode("hug  hugs <x y> é\0▁")
+            Tokenizer(**parts._replace(source=None, allowed_special=())._asdict()).encode("hug  hugs <x y> é\0▁")
         except ValueError as e:
             assert parts is not None or str(e).startswith(str(path)), e
             return 0
@@ -596,7 +656,7 @@ def test_memory_is_bounded_by_the_file(tmp_path):
 
 def test_metadata_from_elsewhere():
     pairs = {k: v.value if isinstance(v, As) else v for k, v in toy_bpe().items()}
-    assert Tokenizer(*parts_from_gguf(pairs)[:8]).encode("hug") == [257]
+    assert Tokenizer(**parts_from_gguf(pairs)._replace(source=None)._asdict()).encode("hug") == [257]
     for odd in ({"tokenizer.ggml.tokens": ["a", None]}, {"tokenizer.ggml.tokens": []}, {"tokenizer.ggml.merges": [b"a b"]}, {"tokenizer.ggml.token_type": ["1"] * 300}):
         with pytest.raises(ValueError, match=r"tokenizer\.ggml\."):
             parts_from_gguf(pairs | odd)

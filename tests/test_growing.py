@@ -14,7 +14,9 @@ import pytest
 from subword_nb import counts as counts_module
 from subword_nb.counts import FlatCounts, flatten_counts
 from subword_nb.tokenizer import Tokenizer
+from subword_nb.text import to_visible
 from subword_nb.training import pretoken_counts
+from subword_nb.vocab import AddedToken
 
 ALPHABETS = ["ab", "abc", "abcdé", "ab你好é", "aab<s>", "ab▁c"]
 LIMITS = {"limit_alphabet": [1, 2, 4], "max_token_length": [1, 3, 5], "tie_break": ["ids", "first", "bytes"], "initial_alphabet": ["corpus", ["z", "a"]], "min_frequency": [1, 2, 4]}
@@ -58,7 +60,7 @@ def parts(tok):
 def trained_or_none(docs, kind, n, special, options):
     "The tokenizer, or None where the size is too small."
     try:
-        return Tokenizer.train(docs, kind, n, special, **options)
+        return Tokenizer.train(docs, algorithm=kind, vocab_size=n, special_tokens=special, **options)
     except ValueError:
         return None
 
@@ -88,7 +90,7 @@ def test_cutting_and_growing_equal_direct_training(seed):
 
 def test_a_cut_below_the_alphabet_is_refused_where_nothing_was_merged():
     for options in ({"max_token_length": 1}, {"min_frequency": 99}, {"min_frequency": 99, "byte_fallback": True}):
-        tok = Tokenizer.train(["abc abc"], "char_bpe", 400, **options)
+        tok = Tokenizer.train(["abc abc"], algorithm="char_bpe", vocab_size=400, **options)
         with pytest.raises(ValueError, match="is below the"):
             tok.truncate(tok.vocab_size - 1)
 
@@ -96,19 +98,19 @@ def test_a_cut_below_the_alphabet_is_refused_where_nothing_was_merged():
 def test_growing_knows_a_special_token_of_one_character_as_a_letter():
     docs = ["aaba abab baab"]
     for options in ({}, {"continuing_subword_prefix": "##"}, {"end_of_word_suffix": "</w>"}):
-        big = Tokenizer.train(docs, "char_bpe", 12, ["a"], **options)
-        assert parts(Tokenizer.train(docs, "char_bpe", 7, ["a"], **options).extend(docs, 12)) == parts(big)
+        big = Tokenizer.train(docs, algorithm="char_bpe", vocab_size=12, special_tokens=["a"], **options)
+        assert parts(Tokenizer.train(docs, algorithm="char_bpe", vocab_size=7, special_tokens=["a"], **options).extend(docs, 12)) == parts(big)
 
 
 def test_the_report_of_a_cut_tells_of_the_merges_that_are_left():
     for kind in ("bpe", "char_bpe", "wordpiece"):
-        big, small = (Tokenizer.train([made_up(random.Random(0), 9000)], kind, n) for n in (400, 300))
+        big, small = (Tokenizer.train([made_up(random.Random(0), 9000)], algorithm=kind, vocab_size=n) for n in (400, 300))
         assert big.truncate(300).training.history == small.training.history
 
 
 def test_growing_says_how_it_ended(tmp_path):
     texts = ["a b c d d d e e f g h"]
-    Tokenizer.train(texts, "wordlevel", 4).save(tmp_path / "tok.json")
+    Tokenizer.train(texts, algorithm="wordlevel", vocab_size=4).save(tmp_path / "tok.json")
     tok = Tokenizer.load(tmp_path / "tok.json")
     other = tok.extend(["x y z z"], 6)
     assert other.training is not None and other.training.pieces == 6 and all(other.piece2id[p] == i for p, i in tok.piece2id.items())
@@ -116,12 +118,12 @@ def test_growing_says_how_it_ended(tmp_path):
 
 def test_unigram_is_cut_with_its_corpus_and_cannot_grow():
     text = [made_up(random.Random(1), 20000)]
-    tok = Tokenizer.train(text, "unigram", 400, ["<pad>"], user_defined=["<n>"])
+    tok = Tokenizer.train(text, algorithm="unigram", vocab_size=400, special_tokens=["<pad>"], user_defined=["<n>"])
     with pytest.raises(ValueError, match="source"):
         tok.truncate(200)
     with pytest.raises(ValueError, match="cannot grow"):
         tok.extend(text, 500)
-    cut = tok.truncate(200, text)
+    cut = tok.truncate(200, source=text)
     assert cut.vocab_size == 200 and set(cut.piece2id) <= set(tok.piece2id) and sorted(cut.piece2id.values()) == [*range(200)]
     assert [t.content for t, _ in cut.added_tokens] == [t.content for t, _ in tok.added_tokens]
     assert cut.decode(cut.encode(text[0][:500])) == text[0][:500]
@@ -170,7 +172,7 @@ def test_unigram_files_of_others_are_pruned(name, shared_file, tmp_path):
     n = len(tok.added_tokens) + 300
     with pytest.raises(ValueError, match="source"):
         tok.truncate(n)
-    cut = tok.truncate(n, DOCS)
+    cut = tok.truncate(n, source=DOCS)
     assert set(cut.piece2id) <= set(tok.piece2id) and cut.vocab_size <= n
     check_whole(cut, cut, tmp_path)
 
@@ -191,9 +193,45 @@ def test_files_of_others_grow_and_keep_all_ids_or_say_why_not(name, shared_file,
         assert [grown.decode(grown.encode(t)) for t in TEXTS] == [tok.decode(tok.encode(t)) for t in TEXTS]
 
 
-def test_bytes_with_marks_of_their_place_are_refused(shared_file):
-    with pytest.raises(ValueError, match="train one anew with Tokenizer.train"):
-        Tokenizer.load(shared_file("vocab/clip/tokenizer.json")).train_new(DOCS, 700)
+def marked_bytes(suffix, prefix="") -> Tokenizer:
+    "A byte-level BPE whose pieces carry marks of their place, before it has learned anything."
+    from subword_nb.bpe_encode import BPE
+    from subword_nb.decoders import ByteLevel
+    from subword_nb.pretokenizers import byte_level
+    from subword_nb.text import CHAR2BYTE
+    pieces = ["<end>", *dict.fromkeys(f"{p}{c}{s}" for s in ("", suffix) for p in ("", prefix) for c in CHAR2BYTE)]
+    model = BPE({p: i for i, p in enumerate(pieces)}, [], end_of_word_suffix=suffix, continuing_subword_prefix=prefix)
+    return Tokenizer(model, pre_tokenizer=byte_level(r"\p{L}+|[^\p{L}]"), decoder=ByteLevel(), added_tokens=((AddedToken("<end>", special=True), 0),))
+
+
+@pytest.mark.parametrize("suffix, prefix", [("</w>", ""), ("</w>", "##"), ("", "@@")])
+def test_bytes_with_marks_of_their_place_are_learned_anew_and_further(suffix, prefix, tmp_path):
+    start = marked_bytes(suffix, prefix)
+    n, other = len(start.piece2id), "ünlike w\u00f6rds 漢字 zzyzx\x00"
+    small, large = (start.train_new(DOCS, vocab_size=n + k) for k in (20, 45))
+    assert (len(small.piece2id), len(large.piece2id), small.training.ended) == (n + 20, n + 45, "full")
+    grown = small.extend(DOCS, vocab_size=n + 45)
+    assert (grown.piece2id, grown.model.merges) == (large.piece2id, large.model.merges), "as if it had learned on"
+    assert start.extend(DOCS, vocab_size=n + 20).model.merges == small.model.merges
+    for tok in (small, large, grown, small.extend([other] * 3, vocab_size=n + 25)):
+        for text in (DOCS[0], other, ""):
+            bare = "".join(p.removeprefix(prefix).removesuffix(suffix) if suffix else p.removeprefix(prefix) for p in tok.tokenize(text))
+            assert bare == to_visible(text.encode()), "every byte is known, wherever it stands"
+    assert len(large.encode(DOCS[0])) < len(small.encode(DOCS[0])) < len(start.encode(DOCS[0]))
+    assert Tokenizer.load(large.save(tmp_path / "t.json")) == large
+    with pytest.raises(ValueError, match=f"vocab_size=300 is below the {n} pieces to begin with"):
+        start.train_new(DOCS, vocab_size=300)
+
+
+def test_clip_is_learned_anew_and_further(shared_file):
+    clip = Tokenizer.load(shared_file("vocab/clip/tokenizer.json"))
+    new = clip.train_new(DOCS, vocab_size=540)
+    assert new.vocab_size == 540 and {"<|startoftext|>", "<|endoftext|>", "!</w>"} <= new.piece2id.keys() and new.model.end_of_word_suffix == "</w>"
+    around = new.encode(DOCS[0])
+    assert (around[0], around[-1]) == (new.piece2id["<|startoftext|>"], new.piece2id["<|endoftext|>"]) and new.model.unk_piece == "<|endoftext|>"
+    more = clip.extend(["zzyzx zzyzx"] * 50, vocab_size=len(clip.piece2id) + 1)
+    assert more.piece2id.items() > clip.piece2id.items() and more.model.merges[:-1] == list(clip.model.merges)
+    assert (more.encode("zzyzx"), len(clip.encode("zzyzx"))) == ([49406, 49408, 49407], 4)
 
 
 # train_new and transformers
@@ -206,7 +244,7 @@ def test_train_new_is_train_new_from_iterator(name, size, shared_file, monkeypat
     tok, peer = Tokenizer.load(path), transformers.PreTrainedTokenizerFast(tokenizer_file=str(path))
     docs = [made_up(random.Random(i), 4000) for i in range(5)]
     theirs = peer.train_new_from_iterator(docs, size)
-    ours = tok.train_new(docs, size)
+    ours = tok.train_new(docs, vocab_size=size)
     vocab = theirs.get_vocab()
     assert {t.content: i for t, i in ours.added_tokens if t.special} == {t.content: i for i, t in theirs.added_tokens_decoder.items() if t.special}
     if name == "bert-base-uncased":  # the peer numbers ##x in the order of a hash map, which decides ties
@@ -223,7 +261,7 @@ def test_train_new_is_train_new_from_iterator(name, size, shared_file, monkeypat
 @pytest.mark.parametrize("name, size", [("gpt2/tokenizer.json", 400), ("bert-base-uncased/tokenizer.json", 300), ("t5-small/tokenizer.json", 350), ("roberta-base/tokenizer.json", 400)])
 def test_train_new_keeps_the_pipeline(name, size, shared_file, tmp_path):
     tok, docs = Tokenizer.load(shared_file("vocab/" + name)), [made_up(random.Random(3), 20000)]
-    new = tok.train_new(docs, size, ["<more>"])
+    new = tok.train_new(docs, vocab_size=size, special_tokens=["<more>"])
     assert new.vocab_size == size and new.pre_tokenizer == tok.pre_tokenizer and new.normalizer == tok.normalizer
     old = [t for t, _ in tok.added_tokens]
     assert sorted((t.content for t, _ in new.added_tokens)) == sorted({*(t.content for t in old), "<more>"})
@@ -240,7 +278,7 @@ from subword_nb.tokenizer import Tokenizer
 if __name__ == "__main__":
     path, folder, out, kind, size, options = sys.argv[1:]
     print("go", flush=True)
-    tok = Tokenizer.train(path, kind, int(size), checkpoint=folder, every=0.0, threads=1, memory=1 << 16, **json.loads(options))
+    tok = Tokenizer.train(path, algorithm=kind, vocab_size=int(size), checkpoint=folder, every=0.0, threads=1, memory=1 << 16, **json.loads(options))
     tok.save(out)
 """
 
@@ -258,7 +296,7 @@ def stopped_everywhere(name, source, folder, size, **more):
             calls[0] += 1
             if calls[0] == 2 + int(1.6 ** stops): raise KeyboardInterrupt
         try:
-            return Tokenizer.train(source, kind_of(name), size, checkpoint=folder, every=0.0, watch=watch, **RUNS[name], **more), stops
+            return Tokenizer.train(source, algorithm=kind_of(name), vocab_size=size, checkpoint=folder, every=0.0, watch=watch, **RUNS[name], **more), stops
         except KeyboardInterrupt:
             assert not [p for p in folder.rglob("*") if p.suffix == ".new"]
     raise AssertionError("no end")
@@ -269,14 +307,14 @@ def test_a_run_stopped_again_and_again_ends_as_an_undisturbed_one(name, tmp_path
     import subword_nb.bpe_train
     monkeypatch.setattr(subword_nb.bpe_train, "_PAUSE", 0.0)
     (tmp_path / "a.txt").write_text(made_up(random.Random(5), 40000))
-    plain = Tokenizer.train(tmp_path / "a.txt", kind_of(name), 500, **RUNS[name])
+    plain = Tokenizer.train(tmp_path / "a.txt", algorithm=kind_of(name), vocab_size=500, **RUNS[name])
     tok, _ = stopped_everywhere(name, tmp_path / "a.txt", tmp_path / "run", 500)
     assert parts(tok) == parts(plain)
     plain.save(tmp_path / "1.json")
     tok.save(tmp_path / "2.json")
     assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
     assert tok.training[:5] == plain.training[:5]
-    again = Tokenizer.train(tmp_path / "a.txt", kind_of(name), 500, checkpoint=tmp_path / "run", **RUNS[name])  # a folder that is done is no harm
+    again = Tokenizer.train(tmp_path / "a.txt", algorithm=kind_of(name), vocab_size=500, checkpoint=tmp_path / "run", **RUNS[name])  # a folder that is done is no harm
     assert parts(again) == parts(plain)
 
 
@@ -289,7 +327,7 @@ def test_a_process_ended_at_random_goes_on(name, how, tmp_path):
     (tmp_path / "a.txt").write_text(made_up(rng, 2_000_000))
     (tmp_path / "child.py").write_text(CHILD)
     size = 3000
-    Tokenizer.train(tmp_path / "a.txt", kind_of(name), size, **RUNS[name]).save(tmp_path / "plain.json")
+    Tokenizer.train(tmp_path / "a.txt", algorithm=kind_of(name), vocab_size=size, **RUNS[name]).save(tmp_path / "plain.json")
     command = [sys.executable, "child.py", "a.txt", "run", "tok.json", kind_of(name), str(size), json.dumps(RUNS[name])]
     ended, span = 0, 1.0  # seconds of the first wait at most: half as long after each run that nobody ended in time
     for _ in range(40):
@@ -321,7 +359,7 @@ def stopped(tmp_path_factory):
         calls.append(told)
         if (home / "run" / "state.npz").exists(): raise KeyboardInterrupt
     with pytest.raises(KeyboardInterrupt):
-        Tokenizer.train(home / "a.txt", "unigram", 300, checkpoint=home / "run", every=0.0, watch=watch)
+        Tokenizer.train(home / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=home / "run", every=0.0, watch=watch)
     return home
 
 
@@ -347,7 +385,7 @@ def test_a_corpus_that_was_changed_is_refused(stopped, tmp_path):
     (stopped / "a.txt").write_text("x" + text[1:])
     try:
         with pytest.raises(ValueError, match="another run"):
-            Tokenizer.train(stopped / "a.txt", "unigram", 300, checkpoint=folder)
+            Tokenizer.train(stopped / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder)
     finally:
         (stopped / "a.txt").write_text(text)
 
@@ -361,7 +399,7 @@ def test_damage_is_refused_or_does_no_harm(stopped, tmp_path, name, damage):
     flipped[len(data) // 2] ^= 0xFF
     (folder / name).write_bytes({"empty": b"", "cut": data[:len(data) // 2], "noise": random.Random(0).randbytes(len(data)), "flipped": bytes(flipped), "list": b"[1, 2]"}[damage])
     with pytest.raises(ValueError, match="damaged|another run|is not|delete") as caught:
-        Tokenizer.train(stopped / "a.txt", "unigram", 300, checkpoint=folder)
+        Tokenizer.train(stopped / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder)
     assert str(folder) in str(caught.value)
 
 
@@ -372,13 +410,13 @@ def test_a_snapshot_of_something_else_is_refused(stopped, tmp_path, kind, state)
     with pytest.raises(KeyboardInterrupt):
         def stop(done, total, what, state):
             if what != "counting": raise KeyboardInterrupt
-        Tokenizer.train(stopped / "a.txt", kind, 400, checkpoint=tmp_path / "run", every=0.0, watch=stop)
+        Tokenizer.train(stopped / "a.txt", algorithm=kind, vocab_size=400, checkpoint=tmp_path / "run", every=0.0, watch=stop)
     save_snapshot(tmp_path / "run" / "state.npz", state)
     if state is None:
-        Tokenizer.train(stopped / "a.txt", kind, 400, checkpoint=tmp_path / "run")
+        Tokenizer.train(stopped / "a.txt", algorithm=kind, vocab_size=400, checkpoint=tmp_path / "run")
         return
     with pytest.raises(ValueError, match="snapshot|resume|damaged"):
-        Tokenizer.train(stopped / "a.txt", kind, 400, checkpoint=tmp_path / "run")
+        Tokenizer.train(stopped / "a.txt", algorithm=kind, vocab_size=400, checkpoint=tmp_path / "run")
 
 
 def test_a_full_disk_leaves_the_old_checkpoint(tmp_path, monkeypatch):
@@ -387,19 +425,19 @@ def test_a_full_disk_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     def stop(*told):
         if (folder / "state.npz").exists(): raise KeyboardInterrupt
     with pytest.raises(KeyboardInterrupt):
-        Tokenizer.train(tmp_path / "a.txt", "unigram", 300, checkpoint=folder, every=0.0, watch=stop)
+        Tokenizer.train(tmp_path / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder, every=0.0, watch=stop)
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
     assert "state.npz" in before
-    plain = Tokenizer.train(tmp_path / "a.txt", "unigram", 300)
+    plain = Tokenizer.train(tmp_path / "a.txt", algorithm="unigram", vocab_size=300)
     def full(file, *args, **arrays):
         file.write(b"half of it")
         raise OSError(28, "No space left on device")
     with monkeypatch.context() as broken:
         broken.setattr(np, "savez", full)
         with pytest.raises(OSError, match="No space left"):
-            Tokenizer.train(tmp_path / "a.txt", "unigram", 300, checkpoint=folder, every=0.0)
+            Tokenizer.train(tmp_path / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder, every=0.0)
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
-    assert parts(Tokenizer.train(tmp_path / "a.txt", "unigram", 300, checkpoint=folder)) == parts(plain)
+    assert parts(Tokenizer.train(tmp_path / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder)) == parts(plain)
 
 
 def test_what_cannot_be_gone_on_with_is_refused(tmp_path):
@@ -420,7 +458,7 @@ def test_what_cannot_be_gone_on_with_is_refused(tmp_path):
 @pytest.mark.parametrize("size", [4000, 600000], ids=["small", "large"])
 def test_watch_is_told_sensible_numbers(name, size):
     told, docs = [], [made_up(random.Random(7), size)]
-    tok = Tokenizer.train(docs, kind_of(name), 800 if size > 4000 else 350, watch=lambda *a: told.append(a), threads=1, **RUNS[name])
+    tok = Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=800 if size > 4000 else 350, watch=lambda *a: told.append(a), threads=1, **RUNS[name])
     assert told and all(0 <= done <= total and isinstance(what, str) and callable(state) for done, total, what, state in told)
     for (a, t, w, _), (b, u, v, _) in pairwise(told):
         assert w != v or t != u or a <= b
@@ -432,9 +470,9 @@ def test_watch_is_told_sensible_numbers(name, size):
 def test_bars_are_drawn_and_change_nothing(name, capsys, monkeypatch):
     monkeypatch.delenv("SUBWORD_NB_QUIET", raising=False)
     docs = [made_up(random.Random(8), 3000)] * 3
-    quiet = Tokenizer.train(docs, kind_of(name), 350, progress=False, **RUNS[name])
+    quiet = Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=350, progress=False, **RUNS[name])
     assert capsys.readouterr() == ("", "")
-    assert parts(Tokenizer.train(docs, kind_of(name), 350, progress=True, **RUNS[name])) == parts(quiet)
+    assert parts(Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=350, progress=True, **RUNS[name])) == parts(quiet)
     out, err = capsys.readouterr()
     assert out == "" and err
     assert "reading" in err and (name != "unigram" or "training" in err)
@@ -445,7 +483,7 @@ def test_what_watch_raises_comes_out(tmp_path):
         def watch(*told, error=error): raise error
         for name in ("bpe", "wordpiece", "unigram"):
             with pytest.raises(error):
-                Tokenizer.train([made_up(random.Random(9), 5000)], name, 400, watch=watch)
+                Tokenizer.train([made_up(random.Random(9), 5000)], algorithm=name, vocab_size=400, watch=watch)
 
 
 # The same file however it is done
@@ -455,7 +493,7 @@ import sys, json
 from subword_nb.tokenizer import Tokenizer
 if __name__ == "__main__":
     path, out, more = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-    for name, (kind, options) in json.loads(sys.argv[4]).items(): Tokenizer.train(path, kind, 600, ["<s>"], **options, **more).save(f"{out}_{name}.json")
+    for name, (kind, options) in json.loads(sys.argv[4]).items(): Tokenizer.train(path, algorithm=kind, vocab_size=600, special_tokens=["<s>"], **options, **more).save(f"{out}_{name}.json")
 """
 
 
@@ -482,10 +520,10 @@ def test_threads_memory_hash_seeds_and_kernels_do_not_matter(tmp_path, record_pr
 def test_threads_and_spilling_change_nothing_through_kernels(name, monkeypatch):
     from subword_nb import training
     docs = [made_up(random.Random(i), 3000) for i in range(8)]
-    plain = Tokenizer.train(docs, kind_of(name), 450, **RUNS[name])
+    plain = Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=450, **RUNS[name])
     monkeypatch.setattr(training, "_SMALL", 1)
     for more in ({"threads": 1}, {"threads": 3}, {"memory": 1}):
-        assert parts(Tokenizer.train(docs, kind_of(name), 450, **more, **RUNS[name])) == parts(plain)
+        assert parts(Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=450, **more, **RUNS[name])) == parts(plain)
 
 
 # Counts
@@ -497,7 +535,7 @@ def test_counts_beyond_32_bits(name):
     first = None
     for factor in (1, 2**33, 2**40):
         counts = {w: n * factor for w, n in words.items()}
-        found = [Tokenizer.train(c, kind_of(name), 300 if name == "bpe" else 60, pre_tokenizer=None, normalizer=None, **RUNS[name]) for c in (counts, flatten_counts(counts))]
+        found = [Tokenizer.train(c, algorithm=kind_of(name), vocab_size=300 if name == "bpe" else 60, pre_tokenizer=None, normalizer=None, **RUNS[name]) for c in (counts, flatten_counts(counts))]
         assert parts(found[0]) == parts(found[1])
         assert found[0].training.total == found[1].training.total == sum(counts.values())
         if name != "unigram":
@@ -505,7 +543,7 @@ def test_counts_beyond_32_bits(name):
             assert parts(found[0]) == first  # pairs stand to each other as they did
     for counts in ({"ab": 2**62, "ba": 2**62, "aa": 2**62}, flatten_counts({"ab": 2**62, "ba": 2**62, "aa": 2**62})):
         try:
-            assert Tokenizer.train(counts, kind_of(name), 300, pre_tokenizer=None, normalizer=None, **RUNS[name]).training.total == 3 * 2**62
+            assert Tokenizer.train(counts, algorithm=kind_of(name), vocab_size=300, pre_tokenizer=None, normalizer=None, **RUNS[name]).training.total == 3 * 2**62
         except ValueError as e:
             assert "2**63" in str(e) or "divide all counts" in str(e)
 
@@ -520,12 +558,12 @@ def test_sums_of_counts_do_not_overflow():
 @pytest.mark.parametrize("name", RUNS)
 def test_counts_train_as_their_corpus_does(name, tmp_path):
     docs = [made_up(random.Random(10), 9000)]
-    plain = Tokenizer.train(docs, kind_of(name), 400, **RUNS[name])
-    counts = pretoken_counts(docs, kind_of(name))
-    assert parts(Tokenizer.train(counts, kind_of(name), 400, **RUNS[name])) == parts(plain)
+    plain = Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=400, **RUNS[name])
+    counts = pretoken_counts(docs, algorithm=kind_of(name))
+    assert parts(Tokenizer.train(counts, algorithm=kind_of(name), vocab_size=400, **RUNS[name])) == parts(plain)
     for suffix in (".npz", ".parquet"):
         counts_module.save_counts(counts, tmp_path / f"c{suffix}")
-        assert parts(Tokenizer.train(counts_module.load_counts(tmp_path / f"c{suffix}"), kind_of(name), 400, **RUNS[name])) == parts(plain)
+        assert parts(Tokenizer.train(counts_module.load_counts(tmp_path / f"c{suffix}"), algorithm=kind_of(name), vocab_size=400, **RUNS[name])) == parts(plain)
 
 
 def test_a_limit_on_pretokens_tells_what_it_costs():

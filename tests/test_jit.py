@@ -1,6 +1,7 @@
 """Kernels where Numba is switched off, has no cache folder, meets two threads at once, or finds a cache of another day."""
 import os
 import re
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -169,6 +170,77 @@ def test_plain_runs_everything_plain():
     assert jit.kernel(high).plain(2**40) == 2**80 + 1 and seen == [int]
     with jit.plainly():
         assert jit.kernel(high)(2**40) == 2**80 + 1
+
+
+CALLBACK = """
+import signal, sys
+from contextlib import suppress
+from numba.core.codegen import JITCodeLibrary
+
+which, name = sys.argv[1], sys.argv[2]
+hook, calls = getattr(JITCodeLibrary, which), []
+
+def interrupted(cls, *args): # what LLVM calls while it translates, or looks for what was translated
+    calls.append(len(calls))
+    if len(calls) == 1: signal.raise_signal(getattr(signal, name))
+    return hook.__func__(cls, *args)
+
+setattr(JITCodeLibrary, which, classmethod(interrupted))
+import numpy as np
+from subword_nb.jit import kernel
+
+@kernel
+def low(a): return a.sum() + 1
+
+@kernel
+def high(a): return low(a) * 2
+
+class Stopped(BaseException): pass
+
+def stop(number, frame): raise Stopped(number)
+
+if name == "SIGTERM": signal.signal(signal.SIGTERM, stop)
+before = signal.getsignal(getattr(signal, name))
+reached = []
+try:
+    reached.append(high(np.arange(4)))
+    reached.append("went on")
+except (KeyboardInterrupt, Stopped) as e: print(type(e).__name__, len(calls) > 0, reached)
+assert signal.getsignal(getattr(signal, name)) is before
+print(high(np.arange(4)))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+@pytest.mark.parametrize("name, error", [("SIGINT", "KeyboardInterrupt"), pytest.param("SIGTERM", "Stopped", marks=pytest.mark.slow)])
+def test_a_signal_while_kernels_compile_or_load_is_heard(tmp_path, name, error):
+    "An error raised inside a callback is lost: the signal is held back until the callback is left."
+    pytest.importorskip("numba")
+    for which in ("_object_compiled_hook", "_object_getbuffer_hook"):  # the second run loads what the first one compiled
+        code = f"import sys; sys.argv = ['', {which!r}, {name!r}]\n{CALLBACK}"
+        out, err = run(code, tmp_path / "cache", SUBWORD_NB_QUIET="1")
+        assert out.splitlines() == [f"{error} True []", "14"], which
+        assert "ignored" not in err
+
+
+def test_signals_are_held_back_in_the_main_thread_alone():
+    "Held signals are given to whoever handled them before, each once, in order; nothing changes in another thread."
+    if os.name != "posix": pytest.skip("Windows has no such signals")
+    heard, old = [], {n: signal.signal(n, lambda number, frame: heard.append(number)) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with jit.signals_held():
+            with jit.signals_held():
+                for n in (signal.SIGTERM, signal.SIGINT): signal.raise_signal(n)
+                assert heard == []
+            assert heard == [signal.SIGTERM, signal.SIGINT]  # a step inside is done: there they can be heard
+            signal.raise_signal(signal.SIGINT)
+            assert len(heard) == 2
+        assert heard == [signal.SIGTERM, signal.SIGINT, signal.SIGINT]
+        with ThreadPoolExecutor(1) as pool: pool.submit(lambda: jit.signals_held().__enter__()).result()
+        signal.raise_signal(signal.SIGINT)
+        assert len(heard) == 4
+    finally:
+        for n, handler in old.items(): signal.signal(n, handler)
 
 
 def test_threads_meet_at_a_first_call():

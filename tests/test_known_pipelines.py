@@ -1,10 +1,10 @@
 """The pipelines of well-known models, put together with the Hugging Face library's components on small vocabularies, saved there and loaded here: ids, pieces, offsets, masks, pairs, limits and decoded texts are those of that library."""
 import json
-import os
-import random
 from functools import lru_cache
 
 import pytest
+import seeds
+from seeds import fresh
 from test_pipeline import compare, generated, same
 
 from subword_nb import Tokenizer
@@ -545,7 +545,7 @@ def check(name, folder, n, seed):
     added = [t.content for t, _ in tok.added_tokens]
     texts = [*SPECIAL_TEXTS, *LINES, *generated(n, seed, added[:8] + added[-8:] + [f" {a}  " for a in added[:4]])]
     compare(tok, ref, texts)
-    rng = random.Random(seed)
+    rng = fresh(seed)
     top = max(tok.piece2id.values())
     for k in range(n):
         ids = [rng.choice(range(min(top + 1, 24))) if rng.random() < .3 else rng.randrange(top + 1) for _ in range(k % 9)]
@@ -568,7 +568,7 @@ def test_known_pipeline(name, tmp_path):
 @pytest.mark.parametrize("name", names())
 def test_known_pipeline_on_many_texts(name, tmp_path):
     lib()
-    check(name, tmp_path, int(os.environ.get("SUBWORD_NB_TEXTS", "500")), 4242 + len(name))
+    check(name, tmp_path, seeds.TEXTS, 4242 + len(name))
 
 
 @pytest.mark.peers
@@ -580,7 +580,7 @@ def test_a_long_text(name, tmp_path):
     ref.no_padding()
     ref.save(str(tmp_path / "tokenizer.json"))
     tok = Tokenizer.load(tmp_path / "tokenizer.json")
-    rng = random.Random(len(name))
+    rng = fresh(len(name))
     texts = [" ".join(rng.choices([*LINES, *generated(40, len(name))], k=150)), "".join(rng.choices("的一是不了人我在有他这为之大来以个中上们。，\n", k=3000)), "a" + " " * 700 + "b" + "\n" * 500 + "-" * 600 + "x" * 900]
     for text in texts: assert tok.encode(text) == ref.encode(text).ids
     same(tok.align(texts[0]), ref.encode(texts[0]))

@@ -7,7 +7,7 @@ from docments import module_gaps
 from notebooks import LIB, NBS, ROOT, modules, notebooks, numbered
 
 ALL, NUMBERED, MODULES = notebooks(), numbered(), modules()
-EXPORTED_LINES, CODE_CELLS, IN_A_ROW, MODULE_LINES, PROSE_WORDS = 30, 60, 3, 400, 120
+IN_A_ROW, PROSE_WORDS = 3, 120
 # Written in pieces, so that this file does not name what it looks for.
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "xf" + "ail", "NotImpl" + "emented(?:Error)?"]) + r")\b")
 MACHINE = re.compile(r"(?<![\w.])(/" + r"(?:root|home/\w+|work|opt|Users/\w+)/|[A-Z]:\\Users)|site" + r"-packages|pypi\." + r"org|python" + r"hosted|/tmp" + r"/\w")
@@ -19,11 +19,6 @@ layers = pytest.mark.parametrize("nb", NUMBERED, ids=str)
 def import_only(cell) -> bool:
     "Is there nothing in the cell but imports?"
     return bool(cell.tree.body) and all(isinstance(n, (ast.Import, ast.ImportFrom)) for n in cell.tree.body)
-
-
-def own_lines(cell) -> list[str]:
-    "The cell's lines without its directives."
-    return [line for line in cell.source.splitlines() if not re.match(r"\s*#\s*\|", line)]
 
 
 @both
@@ -60,11 +55,6 @@ def test_imports_have_cells_of_their_own(nb):
 
 
 @both
-def test_number_of_code_cells(nb):
-    assert len(nb.code_cells) <= CODE_CELLS, f"{len(nb.code_cells)} code cells"
-
-
-@both
 def test_prose_between_code(nb):
     run, wrong = [], []
     for c in [*nb.cells, None]:
@@ -89,14 +79,28 @@ def test_prose_is_short(nb):
     assert not long, "\n".join(long)
 
 
-@layers
-def test_exported_cells_are_short(nb):
-    long = []
-    for c in nb.code_cells:
-        table = all(isinstance(n, (ast.Assign, ast.AnnAssign)) for n in c.tree.body)
-        if c.exported and not table and len(own_lines(c)) > EXPORTED_LINES:
-            long.append(f"cell {c.index}: {len(own_lines(c))} lines: {own_lines(c)[0]!r}")
-    assert not long, f"exported cells over {EXPORTED_LINES} lines:\n" + "\n".join(long)
+UNRENDERED = { # what a page would show as it is typed, see `left_markup` in test_site.py, which reads the pages themselves
+    "a power that is no formula (write 2³² or $n^2$)": re.compile(r"\w\^|\^[\w(*]|\*\^"),
+    "a link around code, which becomes a link itself (write `name` alone)": re.compile(r"\[\x01\]\("),
+    "an asterisk that emphasizes nothing (emphasis within emphasis: close the outer one first)": re.compile(r"(?<!\\)\*(?=[^\s*])|(?<=[^\s*\\])\*"),
+}
+
+
+def as_prose(source: str) -> str:
+    "Markdown without blocks of code, formulas and emphasis; \\x01 for code within a line."
+    source = re.sub(r"```.*?```|\$\$.*?\$\$", "", source, flags=re.DOTALL)
+    source = re.sub(r"(?<!\\)\$[^$\n]+?\$", "", re.sub(r"``.*?``|`[^`]*`", "\x01", source))
+    source = re.sub(r"(?<!\\)\*\*(?=[^\s*])((?:[^*]|\*(?!\*))*?)(?<=\S)\*\*", r"\1", source)  # bold, in which there may be emphasis
+    return re.sub(r"(?<!\\)\*(?=[^\s*])[^*]*?(?<=[^\s*])\*", "\x02", source)
+
+
+@both
+def test_prose_holds_what_is_rendered(nb):
+    wrong = [f"cell {c.index}: {why}: {m.group()!r}" for c in nb.cells if c.kind == "markdown" for why, marks in UNRENDERED.items() for m in marks.finditer(as_prose(c.source))]
+    opening = re.sub(r"\A---\n.*?\n---\n+", "", nb.cells[0].source, flags=re.DOTALL)
+    promise = next((line for line in opening.splitlines() if line.startswith("> ")), "")
+    if "*" in promise: wrong.append(f"the promise is shown as it is typed: {promise!r}")
+    assert not wrong, "\n".join(wrong)
 
 
 @layers
@@ -146,9 +150,8 @@ def test_ends_by_naming_the_next(nb):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
-def test_module_size_and_order(path):
+def test_module_opens_with_a_docstring_and_imports(path):
     source = path.read_text(encoding="utf-8")
-    assert len(source.splitlines()) <= MODULE_LINES, f"{len(source.splitlines())} lines"
     tree, late, begun = ast.parse(source), [], False
     assert (ast.get_docstring(tree) or "").strip(), "no module docstring"
     for node in tree.body:

@@ -1,10 +1,9 @@
 """minbpe's model files against a re-telling of its rules, GPT-2's two files against the real ones, and everything that a damaged file may hold."""
 import json
-import os
-import random
 import re
 
 import pytest
+from seeds import TEXTS as N, fresh
 from test_pipeline import generated
 
 from subword_nb import Tokenizer
@@ -14,7 +13,6 @@ from subword_nb.patterns import PATTERNS
 from subword_nb.pretokenizers import Split, byte_level
 from subword_nb.vocab import AddedToken
 
-N = int(os.environ.get("SUBWORD_NB_TEXTS", 500))
 GPT4 = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 CORPUS = "the hugging face course is about tokenization; hug hugs hugging pug pugs pun bun 1234 12 it's don't héllo wörld 你好世界 😀😀  \n\n  aaaa aaaaaaa\n" * 5
 
@@ -91,7 +89,7 @@ KINDS = {"basic": "", "gpt4": GPT4, "gpt2": PATTERNS["gpt2"], "cl100k": PATTERNS
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_of_minbpe(kind, tmp_path):
     text = written(KINDS[kind], SPECIAL)
-    ref, tok = Peer(text), Tokenizer(*read_minbpe(put(tmp_path, text))[:8], allowed_special=())
+    ref, tok = Peer(text), Tokenizer(**read_minbpe(put(tmp_path, text))._replace(source=None, allowed_special=())._asdict())
     for s in ["", CORPUS[:300], "a \n", "ſ'ſ it'S", *generated(max(N // 5, 50), len(kind), [t for t, _ in SPECIAL])]:
         if any(ord(c) > 0x323af and not 0xe000 <= ord(c) < 0x110000 for c in s): continue
         for allowed in ("none", "all", {"<|fim|>"}):
@@ -118,7 +116,7 @@ def test_trained_here_and_written_for_minbpe(pre, tmp_path):
     tok.add_tokens(["<|a|>", "<|a|>b"], special=True)
     with pytest.raises(ValueError, match="renumber=True"): write_minbpe(tok.parts, tmp_path / "x.model")
     ref = Peer(write_minbpe(tok.parts, tmp_path / "x.model", renumber=True).read_text(encoding="utf-8"))
-    back = Tokenizer(*read_minbpe(tmp_path / "x.model")[:8], allowed_special=())
+    back = Tokenizer(**read_minbpe(tmp_path / "x.model")._replace(source=None, allowed_special=())._asdict())
     for s in ["a \n", CORPUS[:200], *generated(max(N // 10, 50), 5, ["<|a|>", "<|a|>b", "hugging"])]:
         ids = back.encode(s, allowed_special="all")
         assert back.tokenize(s, allowed_special="all") == tok.tokenize(s, allowed_special="all")
@@ -174,12 +172,12 @@ def mutated(data, rng):
 
 
 def check_mutations(n, folder, seed):
-    rng, whole = random.Random(seed), written(GPT4, SPECIAL, 30).encode()
+    rng, whole = fresh(seed), written(GPT4, SPECIAL, 30).encode()
     for _ in range(n):
         path = put(folder, mutated(whole, rng))
         try: parts = read_minbpe(path)
         except ValueError as e: assert str(e).startswith(str(path)), e; continue
-        tok = Tokenizer(*parts[:8], allowed_special=())
+        tok = Tokenizer(**parts._replace(source=None, allowed_special=())._asdict())
         if any(t.content.isspace() for t, _ in parts.added_tokens): continue
         ids = tok.encode("hugging 12 it's")
         assert all(tok.id2piece[i] is not None for i in ids)
@@ -197,14 +195,14 @@ def test_real_gpt2_files(shared_file, tmp_path):
     vocab, merges = shared_file("vocab/gpt2/encoder.json"), shared_file("vocab/gpt2/vocab.bpe")
     golden, strings = (json.loads(shared_file(f"golden/{n}.json").read_text(encoding="utf-8")) for n in ("hf-bbpe__gpt2", "strings"))
     parts = read_gpt2_files(vocab, merges)
-    tok = Tokenizer(*parts[:8])
+    tok = Tokenizer(**parts._replace(source=None)._asdict())
     for text, ids in zip(strings, golden["ids"]): assert tok.encode(text) == ids
     assert read_gpt2(shared_file("vocab/gpt2/vocab.json").parent) == parts
     folder = write_gpt2(parts, tmp_path / "new")
     assert json.loads((folder / "vocab.json").read_text(encoding="utf-8")) == json.loads(vocab.read_text(encoding="utf-8"))
     assert (folder / "merges.txt").read_text(encoding="utf-8") == shared_file("vocab/gpt2/merges.txt").read_text(encoding="utf-8")
     assert read_gpt2_files(*gpt2_files(folder)) == parts
-    old = write_gpt2(parts, tmp_path / "old", ("encoder.json", "vocab.bpe"))
+    old = write_gpt2(parts, tmp_path / "old", names=("encoder.json", "vocab.bpe"))
     assert [p.name for p in gpt2_files(old)] == ["encoder.json", "vocab.bpe"] and gpt2_files(tmp_path) is None
 
 
@@ -215,7 +213,7 @@ def test_gpt2_files_in_the_peer(tmp_path):
     tok = Tokenizer.train([CORPUS], vocab_size=330, algorithm="bpe", special_tokens=["<|endoftext|>"])
     folder = write_gpt2(tok.parts, tmp_path / "new")
     ref = tokenizers.ByteLevelBPETokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"))
-    back = Tokenizer(*read_gpt2_files(*gpt2_files(folder))[:8], allowed_special=())
+    back = Tokenizer(**read_gpt2_files(*gpt2_files(folder))._replace(source=None, allowed_special=())._asdict())
     for s in generated(N // 4, 77, ["hugging", "<|endoftext|>"]): assert tok.encode(s, allowed_special=()) == back.encode(s) == ref.encode(s).ids, s
 
 

@@ -181,7 +181,7 @@ def test_it_installs_without_a_compiler_and_passes_tests_elsewhere(which, wheel,
     scripts = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
     bare = {"PATH": str(scripts), "CC": "false", "CXX": "false", "PYTHONPATH": "", "SUBWORD_NB_DATA": str(tmp_path / "none"), "NUMBA_CACHE_DIR": str(tmp_path / "numba"), "PYTHONUTF8": "1", "PYTEST_ADDOPTS": "", "SUBWORD_NB_TEXTS": "60"}
     try:
-        run(scripts / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, "pytest", cwd=tmp_path, **bare)
+        run(scripts / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, "pytest", "pytest-xdist", cwd=tmp_path, **bare)
     except AssertionError as e:
         if not os.environ.get("CI") and re.search("connection|resolution|network|timed out|no matching distribution", str(e), re.IGNORECASE):
             pytest.skip("the package index cannot be reached")

@@ -1,10 +1,10 @@
 """Every tokenizer.json at hand, and pipelines built here, against the installed Hugging Face library: ids, pieces, offsets, masks, words, pairs, decoding."""
 import json
-import os
-import random
 from pathlib import Path
 
 import pytest
+import seeds
+from seeds import fresh
 
 from subword_nb import Tokenizer
 from subword_nb.encoding import Padding, Truncation
@@ -19,7 +19,7 @@ WORDS = ["the", "Hello", "world", "isn't", "don't", "I'LL", "tokenization", "  "
 
 def generated(n: int, seed: int, extra=()) -> list[str]:
     "Texts of many scripts with spaces of every kind, emoji, marks, control characters and the spellings of special tokens."
-    rng = random.Random(seed)
+    rng = fresh(seed)
     words = [*WORDS, *extra]
 
     def piece():
@@ -110,7 +110,7 @@ def test_golden_ids_pieces_and_offsets(shared_data, record_property):
 
 @pytest.mark.peers
 def test_generated_texts(shared_data, record_property):
-    n = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))  # per file; 20,000 take some minutes
+    n = seeds.TEXTS  # per file; 20,000 take some minutes
     for i, path in enumerate(files(shared_data)):
         tok, ref = Tokenizer.load(path), reference(path)
         added = [t.content for t, _ in tok.added_tokens]
@@ -123,7 +123,7 @@ def test_generated_texts(shared_data, record_property):
 def test_limits_and_filling(shared_data):
     for i, path in enumerate(files(shared_data)):
         tok, ref = Tokenizer.load(path), reference(path)
-        rng = random.Random(i)
+        rng = fresh(i)
         texts = [t for t in generated(120, 77 + i) if t.strip()]
         for _ in range(40):
             size, side, strategy = rng.randrange(6, 24), rng.choice(("left", "right")), rng.choice(("longest_first", "only_first", "only_second"))
@@ -173,14 +173,14 @@ def test_words_handed_over_some_empty(shared_data):
     for path in files(shared_data):
         if path.stat().st_size > 9_000_000:
             continue
-        tok, ref, rng = Tokenizer.load(path), reference(path), random.Random(1)
+        tok, ref, rng = Tokenizer.load(path), reference(path), fresh(1)
         tok.truncation = tok.padding = None
         ref.no_truncation()
         ref.no_padding()
         words = ["", "", " ", "  ", "▁", *generated(60, 3)]
         for _ in range(60):
             one, two, around = rng.choices(words, k=rng.randrange(6)), rng.choice((None, rng.choices(words, k=rng.randrange(4)))), rng.random() < 0.7
-            same(tok.align(one, two, around, is_pretokenized=True), ref.encode(one, two, is_pretokenized=True, add_special_tokens=around), path.parent.name, one, two)
+            same(tok.align(one, two, add_special_tokens=around, is_pretokenized=True), ref.encode(one, two, is_pretokenized=True, add_special_tokens=around), path.parent.name, one, two)
 
 
 @pytest.mark.peers
@@ -222,8 +222,8 @@ def test_a_template_may_give_the_text_twice():
     for around in (True, False):
         for limit in (None, Truncation(4)):
             tok.truncation = limit
-            ids = tok.encode("the tokens", around)
-            assert ids == tok.align("the tokens", add_special_tokens=around).ids == tok.encode_batch(["the tokens"], around).tolist()[0]
+            ids = tok.encode("the tokens", add_special_tokens=around)
+            assert ids == tok.align("the tokens", add_special_tokens=around).ids == tok.encode_batch(["the tokens"], add_special_tokens=around).tolist()[0]
             assert len(ids) % 2 == 0 and min(ids) >= 0 and ids[:len(ids) // 2] == ids[len(ids) // 2:] and n > 0
         assert len(ref.encode("x", add_special_tokens=around).ids) == (4 if around else 2)
 
@@ -248,7 +248,7 @@ def test_one_text_is_not_taken_for_several():
 def test_called_as_transformers_is(shared_data):
     transformers = pytest.importorskip("transformers")
     for path in (p for p in files(shared_data) if p.parent.name in ("bert-base-uncased", "roberta-base")):
-        tok, rng = Tokenizer.load(path), random.Random(4)
+        tok, rng = Tokenizer.load(path), fresh(4)
         pad = next(p for p in ("[PAD]", "<pad>") if p in tok.piece2id)
         fast, texts = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path), pad_token=pad), [t for t in generated(80, 5) if t.strip()]
         for _ in range(60):

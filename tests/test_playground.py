@@ -111,9 +111,30 @@ def test_the_package_explains_without_numpy_numba_and_regex(small, tmp_path):
 def test_the_glue_says_why_it_refuses():
     code = "import glue, json; print(glue.try_explain('a')); print(glue.try_load('/given/no such file'))"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(DEV / "docsite" / "playground")])}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", env=env, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", env=env, timeout=900)
     first, second = map(json.loads, done.stdout.splitlines())
     assert "no tokenizer is loaded" in first["error"] and "there is no file or folder no such file" in second["error"]
+
+
+BROKEN = {  # content of a file that is named like JSON → what is said of it
+    b'{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0': "is not JSON: Expecting ',' delimiter at line 1, column ",
+    b"<html><body>404</body></html>": "is not JSON: Expecting value at line 1, column 1",
+    b"hello": "is not JSON: ",
+    b"two words\nand more\n": "is not JSON: ",
+    b"[1, 2]": "holds JSON, but no object (list)",
+    b'{"a": "\xff"}': "is not JSON: the byte 0xff at offset 7",
+    b"\n": "is not JSON: ",
+    b"": "is empty",
+}
+
+
+@pytest.mark.parametrize("content", BROKEN)
+def test_a_broken_file_is_called_no_json(tmp_path, content):
+    "In the package, whose words the page shows."
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    with pytest.raises(ValueError) as e:
+        Tokenizer.load(tmp_path / "tokenizer.json")
+    assert BROKEN[content] in str(e.value) and "[UNK]" not in str(e.value)
 
 
 # ---------- the files of the page ----------
@@ -214,7 +235,7 @@ class Playground:
     def count(self, name: str) -> int:
         return int(self.page.evaluate(f"document.getElementById('playground').dataset.{name} ?? '0'"))
 
-    def wait(self, name: str, before: int, seconds: int = 240) -> None:
+    def wait(self, name: str, before: int, seconds: int = 900) -> None:
         "Wait for one more drawing, or file read."
         at = f'[data-{name}="{before}"]' if before else f"[data-{name}]"
         self.page.wait_for_selector(f"#playground:not({at})" if before else f"#playground{at}", timeout=seconds * 1000)
@@ -222,7 +243,7 @@ class Playground:
     def settled(self) -> "Playground":
         "Wait for the answer to what was typed last."
         self.page.wait_for_timeout(250)
-        self.page.wait_for_selector(".pg-view:not([aria-busy])", timeout=240_000)
+        self.page.wait_for_selector(".pg-view:not([aria-busy])", timeout=900_000)
         return self
 
     def type(self, text: str) -> "Playground":
@@ -399,6 +420,7 @@ REFUSED = {
     "half of a model": ("tokenizer.model", b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02\n\xff\xff\xff\xff\x0f"),
     "bad ranks": ("x.tiktoken", b"IQ== 0\nIQ== 1\n"),
     "nothing": ("tokenizer.json", b""),
+    "a page of a server": ("tokenizer.json", b"<html><body>404</body></html>"),
     "a name": (f"../../{MARKUP[0]}.json", b"[]"),
 }
 
@@ -417,6 +439,7 @@ def test_a_bad_file_is_refused_with_words_and_the_page_lives_on(open_page, site,
     said = open_page.open(REFUSED[what])
     assert "was not loaded: " in said and len(said) < 1200, said
     assert "given/" not in said and "Traceback" not in said
+    assert what != "a page of a server" or "tokenizer.json is not JSON: Expecting value" in said
     open_page.type("still here")
     assert open_page.ids() == expected(site / "playground" / "bpe.json", ["still here"])[0]
     assert open_page.page.inner_text(".pg-alert") == ""

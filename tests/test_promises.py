@@ -1,10 +1,9 @@
 """The promises of the book: each names tests that there are, with the figures of their last run; and round trips, over all of Unicode."""
 import ast
 import json
-import os
-import random
 
 import pytest
+from seeds import TEXTS, fresh
 from characters import code_points
 from test_pipeline import generated
 
@@ -12,7 +11,6 @@ from subword_nb import Tokenizer
 from subword_nb.corpus import COURSE_CORPUS
 from subword_nb.pretokenizers import ByteLevel
 
-TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 WAYS = {
     "as usual": {}, "many merges": dict(vocab_size=600), "no merge": dict(vocab_size=257), "qwen2's pattern": dict(pre_tokenizer="qwen2"),
     "cl100k's pattern": dict(pre_tokenizer="cl100k"), "o200k's pattern": dict(pre_tokenizer="o200k"), "nothing split": dict(pre_tokenizer=ByteLevel(add_prefix_space=False, use_regex=False)), "first ties": dict(tie_break="first"),
@@ -50,7 +48,7 @@ def test_every_named_test_has_figures_and_no_other(project):
 def texts() -> list[str]:
     "Code points by themselves (all, where SUBWORD_NB_TEXTS is 2,000 or more), all in groups that stand beside each other, and texts drawn from all."
     every = code_points(1 if TEXTS >= 2000 else 64)
-    rng = random.Random(3)
+    rng = fresh(3)
     groups = ["".join(map(chr, every[i:i + 50])) for i in range(0, len(every), 50)]
     drawn = ["".join(map(chr, rng.choices(every, k=rng.randrange(40)))) for _ in range(4000)]
     return ["", *map(chr, every if TEXTS >= 2000 else every[::31]), *groups, *drawn, *generated(2000, 5)]

@@ -1,8 +1,10 @@
 """The promises of SECURITY.md: each names a test of this file, and each test here is named by one."""
+import functools
 import ast
 import base64
 import json
 import os
+import pickle
 import re
 import struct
 import subprocess
@@ -43,7 +45,7 @@ def replace(pattern, content): return {"type": "Replace", "pattern": pattern, "c
 
 def in_child(code, *args):
     "Run Python elsewhere; its output."
-    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, timeout=900, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -189,7 +191,7 @@ def test_links_do_not_lead_out_of_a_folder(tmp_path):
 
 def test_published_files_are_what_their_hash_says(tmp_path):
     (tmp_path / "cl100k_base.tiktoken").write_bytes(b"".join(base64.b64encode(bytes([b])) + b" %d\n" % b for b in range(256)))
-    with pytest.raises(ValueError, match="SHA-256"): published_ranks("cl100k_base", tmp_path)
+    with pytest.raises(ValueError, match="SHA-256"): published_ranks("cl100k_base", path=tmp_path)
     with pytest.raises(ValueError, match="SHA-256"): Tokenizer.load(tmp_path / "cl100k_base.tiktoken", encoding="cl100k_base")
     with pytest.raises(FileNotFoundError): Tokenizer.load("cl100k_base", cache_dir=tmp_path, download=False)
 
@@ -199,26 +201,26 @@ def test_patterns_are_linear_or_have_a_clock(tmp_path):
     with limited(regex_seconds=0.1, regex_seconds_per_million=0):
         for pattern, text in (("a*b|a", "a" * 300_000), ("(a|aa)+$", "a" * 60 + "b"), (r"(a*)*\1c|a", "a" * 400)):
             for part in ({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}}, {"normalizer": replace({"Regex": pattern}, "b")}):
-                tok, start = Tokenizer.load(written(tmp_path, **part)), time.monotonic()
+                tok, start = Tokenizer.load(written(tmp_path, **part)), time.process_time()
                 try: tok.encode(text)
                 except ValueError as e: assert ("ran for more than 0.1 seconds" in str(e) or "looks at this text many times over" in str(e)) and repr(pattern[:10])[1:-1] in str(e) # the second, once kernels are loaded
-                assert time.monotonic() - start < 20, (pattern, part)
+                assert time.process_time() - start < 20, (pattern, part)
         with pytest.raises(ValueError, match="ran for more than 0.1 seconds"): compile_pattern("a*b|a").spans("a" * 300_000)
         decoder = Tokenizer.load(written(tmp_path, decoder=replace({"Regex": "(?:a|b|aa)*?c"}, "b"), model=MODEL | {"vocab": {"a" * 4000: 0}, "merges": []}))
-        start = time.monotonic()
+        start = time.process_time()
         try: decoder.decode([0])
         except ValueError as e: assert "ran for more than" in str(e)
-        assert time.monotonic() - start < 20
+        assert time.process_time() - start < 20
     with pytest.raises(ValueError, match="looks at this text many times over"): list(scan_spans(automaton_scanner("a*b|a"), b"a" * 60_000))
 
 
 @pytest.mark.parametrize("pattern", ["(a{1,1000}){1,1000}", "(?:(?:(?=a)){400}){400}b", "(" * 3000 + "a" + ")" * 3000, "a|" * 6000 + "b", r"\w" * 2000, "|".join(rf"\p{{In_Basic_Latin{' ' * i}}}" for i in range(150))], ids=["repeats", "conditions", "groups", "length", "classes", "properties"])
 def test_patterns_that_are_too_large_are_refused(tmp_path, pattern):
-    start = time.monotonic()
+    start = time.process_time()
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     for part in ({"pre_tokenizer": split}, {"normalizer": replace({"Regex": pattern}, "b")}, {"decoder": replace({"Regex": pattern}, "b")}):
         with pytest.raises(ValueError): Tokenizer.load(written(tmp_path, **part))
-    assert time.monotonic() - start < 60
+    assert time.process_time() - start < 60
 
 
 def test_texts_do_not_grow_beyond_all_measure(tmp_path):
@@ -229,8 +231,41 @@ def test_texts_do_not_grow_beyond_all_measure(tmp_path):
             with pytest.raises(TooMuch, match="limit growth is 256"): call("éaa " * 20)
     tok = Tokenizer.load(written(tmp_path, decoder={"type": "Sequence", "decoders": [replace({"String": "a"}, "aa")] * 60}))
     with pytest.raises(TooMuch, match="growth"): tok.decode([2, 2])
+    template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "s", "type_id": 0}}] * 1000 + [{"Sequence": {"id": "A", "type_id": 0}}], "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}], "special_tokens": {"s": {"id": "s", "ids": [0] * 16_000, "tokens": ["a"] * 16_000}}}
+    spell = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    for part in ({"post_processor": template}, {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [spell] * 60}}):  # `test_growth.py` has every stage
+        tok = Tokenizer.load(written(tmp_path, **part))
+        for call in (tok.encode, tok.align, tok.encode_array):
+            with pytest.raises(TooMuch, match="limit growth is 256"): call("aé")
     with pytest.raises(ValueError, match="components"): Tokenizer.load(written(tmp_path, normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}] * 2000}))
     with pytest.raises(ValueError, match="repeats each token 20,000 times"): Tokenizer.load(written(tmp_path, truncation={"max_length": 20_000, "stride": 19_999, "strategy": "LongestFirst", "direction": "Right"}))
+
+
+def test_nested_components_cost_what_they_hold(tmp_path):
+    "Files of a few kilobytes whose Sequences lie in each other; `test_nesting.py` has every component and call."
+    inner = {"normalizer": ({"type": "Lowercase"}, "normalizers"), "pre_tokenizer": ({"type": "Digits", "individual_digits": True}, "pretokenizers"), "decoder": ({"type": "Fuse"}, "decoders"), "post_processor": ({"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}, "processors")}
+    for depth in (20, 50, 62, 63, 240, 400):
+        for name, (part, key) in inner.items():
+            for _ in range(depth): part = {"type": "Sequence", key: [part]}
+            path, start = written(tmp_path, **{name: part}), time.process_time()
+            try:
+                tok = Tokenizer.load(path)
+                assert tok.encode("aab") == [2, 1] and tok.align("aab").offsets == [(0, 2), (2, 3)] and tok.decode([2, 1]) and tok.inspect()
+                pickle.loads(pickle.dumps(tok)).save(tmp_path / "again.json")
+            except ValueError as e: assert depth > 62 and "nested too deeply" in str(e)
+            assert time.process_time() - start < 10, (name, depth)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs named pipes and devices")
+def test_what_is_no_file_is_refused(tmp_path):
+    "`test_ordinary_files.py` has every call."
+    os.mkfifo(tmp_path / "tokenizer.json")
+    for path in (tmp_path / "tokenizer.json", "/dev/zero", "/dev/null"):
+        for call in (Tokenizer.load, functools.partial(Tokenizer.train, vocab_size=300)):
+            with pytest.raises(ValueError, match="is a (pipe|device), which may block or never end"):
+                call(path)
+    (tmp_path / "vocab.txt").write_bytes(b"[UNK]\n" + b"".join(b"%x\n" % i for i in range(50_000)))
+    with pytest.raises(ValueError, match="has more than 20,000 lines, and the limit pieces is 20,000"): Tokenizer.load(tmp_path / "vocab.txt", limits={"pieces": 20_000})
 
 
 def test_numbers_in_files_allocate_nothing(tmp_path):
@@ -266,7 +301,7 @@ def test_kernels_have_a_checked_build(tmp_path):
     code = "import sys; from subword_nb import Tokenizer; print(Tokenizer.load(sys.argv[1]).encode_array('aab aaa' * 50).tolist())"
     path, found = written(tmp_path), []
     for how in ("check", "0"):
-        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=300, env={**os.environ, "SUBWORD_NB_JIT": how})
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=900, env={**os.environ, "SUBWORD_NB_JIT": how})
         assert done.returncode == 0, done.stderr
         found.append(done.stdout)
     assert found[0] == found[1] and len(found[0]) > 100

@@ -1,7 +1,6 @@
 """SentencePiece's four models against the installed library: the real files and thousands of small models that are put together byte by byte here."""
 import copy
 import json
-import os
 import pickle
 import random
 import struct
@@ -9,6 +8,7 @@ import threading
 from collections import Counter
 
 import pytest
+from seeds import TEXTS, fresh
 from costs import assert_linear
 
 from subword_nb import unigram_sample
@@ -18,7 +18,6 @@ from subword_nb.sentencepiece_models import SentencePieceBPE, SentencePieceChars
 from subword_nb.sentencepiece_wire import read_model_proto
 from subword_nb.unigram_encode import part_ids
 
-TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 MODELS = {"unigram": (1, SentencePieceUnigram), "bpe": (2, SentencePieceBPE), "word": (3, SentencePieceWords), "char": (4, SentencePieceChars)}
 FILES = ["barthez/sentencepiece.bpe.model", "chatglm-6b/ice_text.model", "llama-2/tokenizer.model", "mistral-v1/tokenizer.model.v1", "sentencepiece/test_ja_model.model", "sentencepiece/test_model.model", "t5-small/spiece.model",
@@ -75,7 +74,7 @@ def random_text(rng, alphabet, lengths=(0, 1, 2, 3, 5, 8, 13, 30, 60)):
 @pytest.mark.peers
 @pytest.mark.parametrize("kind", MODELS)
 def test_generated_models(kind):
-    rng, refs = random.Random(kind), {"unigram": sentencepiece_unigram_ref, "bpe": sentencepiece_bpe_ref}
+    rng, refs = fresh(kind), {"unigram": sentencepiece_unigram_ref, "bpe": sentencepiece_bpe_ref}
     for _ in range(max(40, TEXTS // 20)):
         pieces, byte_fallback, alphabet = random_model(rng)
         theirs, ours = peer(file_of(pieces, kind, byte_fallback)), model_of(pieces, kind, byte_fallback)
@@ -112,7 +111,7 @@ def near_ties(rng):
 @pytest.mark.parametrize("seed, models, lengths", [(0, 30, (100, 1000, 5000)), pytest.param(1, 600, (1000, 5000, 30_000), marks=pytest.mark.slow)])
 def test_sums_in_32_bits_over_long_texts(seed, models, lengths):
     "Sums pass the point where SentencePiece starts to count anew, and rounding decides between splits."
-    rng = random.Random(seed)
+    rng = fresh(seed)
     for _ in range(models):
         pieces, alphabet = near_ties(rng)
         theirs, ours = peer(file_of(pieces, "unigram")), model_of(pieces, "unigram")
@@ -125,7 +124,7 @@ def test_sums_in_32_bits_over_long_texts(seed, models, lengths):
 def real(shared_file, name):
     "The library's processor, and our model of the same file."
     data = shared_file(f"vocab/{name}").read_bytes()
-    proto = read_model_proto(data, name)
+    proto = read_model_proto(data, name=name)
     kind = {number: kind for kind, (number, _) in MODELS.items()}[proto.trainer("model_type")]
     return peer(data), model_of([(p.piece, p.score, p.type) for p in proto.pieces], kind, proto.trainer("byte_fallback"))
 
@@ -150,7 +149,7 @@ def test_so_many_user_defined_pieces_at_one_place(kind):
 @pytest.mark.parametrize("name", FILES)
 def test_real_models(shared_file, strings, name):
     theirs, ours = real(shared_file, name)
-    long = " ".join(random.Random(0).choices(strings, k=200))
+    long = " ".join(fresh(0).choices(strings, k=200))
     for text in [*strings, long]:
         normalized = theirs.normalize(text)
         assert ours.encode(normalized) == theirs.encode(text), text[:80]
@@ -188,9 +187,9 @@ def test_dropped_merges_are_as_frequent(shared_file, name, text):
     rng, normalized = random.Random(0), theirs.normalize(text)
     for alpha in (0.1, 0.5):
         want = Counter(tuple(theirs.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1)) for _ in range(2000))
-        assert excess(want, Counter(tuple(ours.encode(normalized, alpha, rng)) for _ in range(2000))) < 6
-    assert ours.encode(normalized, 0.0) == theirs.encode(text)
-    assert ours.encode(normalized, 1.0) == theirs.encode(text, enable_sampling=True, alpha=1.0, nbest_size=-1)
+        assert excess(want, Counter(tuple(ours.encode(normalized, dropout=alpha, rng=rng)) for _ in range(2000))) < 6
+    assert ours.encode(normalized, dropout=0.0) == theirs.encode(text)
+    assert ours.encode(normalized, dropout=1.0) == theirs.encode(text, enable_sampling=True, alpha=1.0, nbest_size=-1)
 
 
 @pytest.mark.peers
@@ -208,14 +207,14 @@ def test_unigram_samples_and_nbest(shared_file, name):
     lattice = ours.lattice(theirs.normalize("New York"))
     for alpha in (0.2, 1.0):
         want = Counter(tuple(theirs.encode("New York", enable_sampling=True, alpha=alpha, nbest_size=-1)) for _ in range(1500))
-        drawn = Counter(tuple(t.id for t in part_tokens(ours, [node.piece for node in unigram_sample.sample(lattice, alpha, rng)[0]])) for _ in range(1500))
+        drawn = Counter(tuple(t.id for t in part_tokens(ours, [node.piece for node in unigram_sample.sample(lattice, alpha, rng=rng)[0]])) for _ in range(1500))
         assert excess(want, drawn) < 6
 
 
 @pytest.mark.peers
 def test_nbest_of_generated_models():
     "Scores of the best splits, with user-defined pieces counted by characters, unused ones left out, and unknown characters."
-    rng = random.Random(5)
+    rng = fresh(5)
     for _ in range(60):
         pieces, byte_fallback, alphabet = random_model(rng)
         if any(p and s > 0 for p, s, _ in pieces): continue
@@ -231,7 +230,7 @@ def test_nbest_of_generated_models():
 
 def test_merges_encode_as_scores():
     "Any distinct scores, longer pieces above their parts too."
-    rng, tried = random.Random(3), 0
+    rng, tried = fresh(3), 0
     for _ in range(1500):
         letters = rng.choice(["ab", "abc", "aé▁"])
         names = sorted({*letters, *("".join(rng.choices(letters, k=rng.choice([2, 2, 3, 4, 6]))) for _ in range(rng.randrange(1, 20)))})
@@ -260,14 +259,14 @@ def test_doubtful_and_whole_pieces():
 
 def test_merges_of_real_models(shared_file):
     for name, merges, doubtful in (("llama-2/tokenizer.model", 29_597, 15), ("transformers-fixtures/test_sentencepiece_bpe.model", 928, 0)):
-        proto = read_model_proto(shared_file(f"vocab/{name}").read_bytes(), name)
+        proto = read_model_proto(shared_file(f"vocab/{name}").read_bytes(), name=name)
         found = merges_of(model_of([(p.piece, p.score, p.type) for p in proto.pieces], "bpe", proto.trainer("byte_fallback")))
         assert (len(found.merges), len(found.whole), len(found.doubtful)) == (merges, 0, doubtful)
         assert all(set(p) == {"▁"} for p in found.doubtful)
 
 
 def test_models_are_values():
-    rng = random.Random(0)
+    rng = fresh(0)
     for kind in MODELS:
         pieces, byte_fallback, alphabet = random_model(rng)
         model, text = model_of(pieces, kind, byte_fallback), random_text(rng, alphabet, (30,))
@@ -303,7 +302,7 @@ def test_hostile_texts_take_linear_time(kind):
 
 
 def test_threads_share_a_model():
-    rng = random.Random(7)
+    rng = fresh(7)
     pieces, alphabet = near_ties(rng)
     model, texts = model_of(pieces, "unigram"), ["".join(rng.choices(alphabet, k=400)) for _ in range(60)]
     want, got = [model_of(pieces, "unigram").encode(text) for text in texts], {}
@@ -338,7 +337,7 @@ def test_odd_arguments():
 @pytest.mark.peers
 def test_many_user_defined_pieces():
     "The longest at each place, from left to right, whatever the scores say and however many begin alike."
-    rng, names = random.Random(11), [f"<{'x' * k}>" for k in range(1, 60)] + ["<xx", "x><", ">"]
+    rng, names = fresh(11), [f"<{'x' * k}>" for k in range(1, 60)] + ["<xx", "x><", ">"]
     for kind in ("bpe", "char"):
         pieces = [("<unk>", 0.0, UNKNOWN), *((p, -float(i), USER_DEFINED) for i, p in enumerate(names)), ("x", -70.0, NORMAL), ("xx", -1.0, NORMAL), ("<", -71.0, NORMAL)]
         theirs, ours = peer(file_of(pieces, kind)), model_of(pieces, kind)

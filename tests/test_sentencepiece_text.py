@@ -1,7 +1,6 @@
 """SentencePiece's normalizer and decoder against sentencepiece itself: generated models with all options, texts, offsets, ids in any order; and the decoder as a stream."""
 import copy
 import json
-import os
 import pickle
 import random
 import tracemalloc
@@ -9,6 +8,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from seeds import TEXTS as N_TEXTS, fresh
 from costs import assert_linear
 from peers import sp_file
 
@@ -19,7 +19,6 @@ from subword_nb.decoding import decode, decode_stream
 from subword_nb.sentencepiece_text import SentencePieceDecoder, SentencePieceNormalizer, sentencepiece_decoder, sentencepiece_normalizer
 from subword_nb.sentencepiece_wire import BYTE, CHAR, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, ModelProto, Piece, read_model_proto, write_model_proto
 
-N_TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 SPACES = " \u00a0\u2003\u3000\u200b\ufeff\t\r\n\x0b\x0c\x1c\x1f\x85\u2028"
 ALPHABETS = ["ab ", "  a▁", SPACES + "a", "aé\u0301e\u0327ö", "ﬁ²½①ＡＢｱﾞ", "한글\u1112\u1161\u11ab", "👩\u200d🚀🏽🇩🇪", "\x00\x01\x07\x7f\x9f", "\ue000\U000fffff\u0378\U00010900", "你好、日本 ", "<s></s><unk><0x41>", "´¨ \u0308", "שלוםمر\u0651ا"]
 WHOLE = ["", " ", "   ", "▁", "▁▁▁", " ▁ ", "a" * 40, " " * 40 + "x", "<s> a", "<|endoftext|>", "\ufeff", "\x00", "a\r\nb", "\u200b\u200b", "\u00a0", "x\u3000"]
@@ -61,7 +60,7 @@ def theirs(proto: ModelProto):
 @pytest.mark.peers
 def test_generated_normalizers_against_sentencepiece():
     "Text and the origin of every character, for models of random rules, options and user-defined spellings."
-    rng = random.Random(1)
+    rng = fresh(1)
     for _ in range(max(60, N_TEXTS // 10)):
         n = normalizer(rng)
         proto = proto_of(n)
@@ -88,7 +87,7 @@ REAL = ("t5-small/spiece.model", "sentencepiece/test_model.model", "xlnet-base-c
 @pytest.mark.parametrize("name", REAL)
 def test_real_normalizers_against_sentencepiece(shared_file, name):
     "The normalizers of published models, on generated texts and the golden strings."
-    data, rng = shared_file(f"vocab/{name}").read_bytes(), random.Random(2)
+    data, rng = shared_file(f"vocab/{name}").read_bytes(), fresh(2)
     sp = pytest.importorskip("sentencepiece").SentencePieceProcessor(model_proto=data)
     ours = sentencepiece_normalizer(read_model_proto(data))
     golden = json.loads(shared_file("golden/strings.json").read_text(encoding="utf-8"))
@@ -117,7 +116,7 @@ def test_every_code_point_against_sentencepiece(shared_file, layout):
 
 def test_fast_equals_reference():
     "Everything that decides between the fast ways, without a peer."
-    rng, seen = random.Random(3), set()
+    rng, seen = fresh(3), set()
     for _ in range(400):
         n = normalizer(rng)
         seen.add((n._tables.wide, n._tables.crossed))
@@ -171,7 +170,7 @@ def test_rows_against_sentencepiece():
 
 def test_aligned_again():
     "What has been changed already keeps its places."
-    rng = random.Random(4)
+    rng = fresh(4)
     for _ in range(300):
         first, second = normalizer(rng), normalizer(rng)
         for text in texts(rng, 3):
@@ -206,7 +205,7 @@ def test_options_are_checked_and_kept():
 
 def test_damaged_maps_are_refused_or_used():
     "A map with flipped bits gives a text or a ValueError."
-    rng, blob = random.Random(5), build_charsmap({"ﬁ": "fi", "e\u0301": "é", "\t": " ", "abc": "x"})
+    rng, blob = fresh(5), build_charsmap({"ﬁ": "fi", "e\u0301": "é", "\t": " ", "abc": "x"})
     for _ in range(300):
         bad = bytearray(blob)
         for _ in range(rng.randrange(1, 4)): bad[rng.randrange(len(bad))] ^= 1 << rng.randrange(8)
@@ -276,7 +275,7 @@ def drawn_ids(rng: random.Random, proto: ModelProto, n: int) -> list:
 
 @pytest.mark.peers
 def test_decoding_any_ids_against_sentencepiece():
-    rng = random.Random(6)
+    rng = fresh(6)
     for _ in range(max(60, N_TEXTS // 10)):
         proto = decoding_proto(rng)
         sp, ours = theirs(proto), sentencepiece_decoder(proto)
@@ -287,14 +286,14 @@ def test_decoding_any_ids_against_sentencepiece():
 
 def test_streams_give_what_decode_gives():
     "Nothing given out is taken back, and what waits is what may still change, for every policy."
-    rng = random.Random(7)
+    rng = fresh(7)
     for _ in range(150):
         proto = decoding_proto(rng)
         tok = SimpleNamespace(id2piece=[p.piece for p in proto.pieces], vocab_size=len(proto.pieces), decoder=sentencepiece_decoder(proto), added_tokens=(), normalizer=None)
         for _ in range(6):
             ids = drawn_ids(rng, proto, rng.choice((0, 1, 3, 6, 15)))
             for errors in ("replace", "ignore"):
-                stages, out = tok.decoder.stages(errors), []
+                stages, out = tok.decoder.stages(errors=errors), []
                 for i in ids:
                     chunks = [(tok.id2piece[i], True)]
                     for stage in stages: chunks = stage.push(chunks)
@@ -328,13 +327,13 @@ def test_only_what_must_wait_waits():
 
 def test_states_decide_what_comes_next():
     "Two streams in the same state give the same texts from there on."
-    rng = random.Random(8)
+    rng = fresh(8)
     for _ in range(60):
         proto = decoding_proto(rng)
         decoder, seen = sentencepiece_decoder(proto), {}
         tail = [proto.pieces[i].piece for i in drawn_ids(rng, proto, 6)]
         for _ in range(12):
-            stages = decoder.stages("replace")
+            stages = decoder.stages(errors="replace")
             for i in drawn_ids(rng, proto, rng.randrange(4)):
                 chunks = [(proto.pieces[i].piece, True)]
                 for stage in stages: chunks = stage.push(chunks)
@@ -352,10 +351,10 @@ def test_strict_and_ignored_bytes():
     d = SentencePieceDecoder(byte_fallback=True)
     pieces = ["▁a", "<0xE2>", "<0x82>", "▁b", "<0xC3>", "<0xA9>", "<0xFF>"]
     assert decode_pieces(d, pieces) == "a\ufffd\ufffd bé\ufffd"
-    assert decode_pieces(d, pieces, "ignore") == "a bé"
-    with pytest.raises(UnicodeDecodeError): decode_pieces(d, pieces, "strict")
-    with pytest.raises(UnicodeDecodeError): decode_pieces(d, ["<0xE2>"], "strict")
-    assert decode_pieces(d, ["<0xE2>", "▁b"], "ignore") == " b"
+    assert decode_pieces(d, pieces, errors="ignore") == "a bé"
+    with pytest.raises(UnicodeDecodeError): decode_pieces(d, pieces, errors="strict")
+    with pytest.raises(UnicodeDecodeError): decode_pieces(d, ["<0xE2>"], errors="strict")
+    assert decode_pieces(d, ["<0xE2>", "▁b"], errors="ignore") == " b"
     assert decode_pieces(Sequence((d,)), ["▁a", "▁b"]) == "a b"
 
 
@@ -367,7 +366,7 @@ TRAINED = [dict(model_type="unigram", byte_fallback=True, user_defined_symbols=[
 @pytest.mark.parametrize("how", TRAINED, ids=lambda how: how["model_type"])
 def test_trained_models_against_sentencepiece(tmp_path, how):
     "Models as sentencepiece's trainer writes them, with a map for decoded texts."
-    spm, rng = pytest.importorskip("sentencepiece"), random.Random(10)
+    spm, rng = pytest.importorskip("sentencepiece"), fresh(10)
     (tmp_path / "undo.tsv").write_text("62 61\t78\n63\t\n62 61 62 61\t79 20\n", encoding="utf-8")
     lines = ["".join(rng.choices("abc  é", k=30)) for _ in range(200)] + ["abcé▁"]
     file = sp_file(spm, lines, vocab_size=300 if "byte_fallback" in how else 40, denormalization_rule_tsv=str(tmp_path / "undo.tsv"), **how)
@@ -389,7 +388,7 @@ def test_trained_models_against_sentencepiece(tmp_path, how):
 @pytest.mark.slow
 def test_decoding_generated_ids_of_real_models(shared_file):
     "Any ids of published models."
-    rng = random.Random(9)
+    rng = fresh(9)
     for name in (*REAL, "transformers-fixtures/test_sentencepiece_with_bytefallback.model", "mistral-v1/tokenizer.model.v1"):
         data = shared_file(f"vocab/{name}").read_bytes()
         sp, proto = pytest.importorskip("sentencepiece").SentencePieceProcessor(model_proto=data), read_model_proto(data)

@@ -35,12 +35,13 @@ def full_model() -> ModelProto:
     return ModelProto([*META, *LETTERS, Piece("ü", -math.pi, UNUSED), Piece("", 1e-40, USER_DEFINED), Piece("x" * 300, -0.0)], *specs, [("in put", "▁in ▁put"), ("", "")], rest)
 
 
+@pytest.mark.slow
 def test_published_models_are_written_as_they_were(shared_data):
     for path in real_models(shared_data):
         data = path.read_bytes()
-        proto = read_model_proto(data, str(path))
+        proto = read_model_proto(data, name=str(path))
         assert write_model_proto(proto) == data, path
-        assert check_model_proto(proto, str(path)) is proto and proto.rest == [] and len(proto.pieces) == proto.trainer("vocab_size") + 344 * ("chatglm" in str(path)) + 2 * ("barthez" in str(path))
+        assert check_model_proto(proto, name=str(path)) is proto and proto.rest == [] and len(proto.pieces) == proto.trainer("vocab_size") + 344 * ("chatglm" in str(path)) + 2 * ("barthez" in str(path))
 
 
 def test_all_fields_there_and_back():
@@ -254,7 +255,7 @@ def survive(data: bytes) -> bool:
     "Read or refused; what is read is written and read again the same, explained and drawn."
     looks_like_model_proto(data)
     try:
-        proto = read_model_proto(data, "hostile.model")
+        proto = read_model_proto(data, name="hostile.model")
     except ValueError as e:
         assert str(e).startswith("hostile.model, ") and "byte " in str(e)
         with pytest.raises(ValueError):
@@ -300,6 +301,7 @@ def test_damaged_published_models(shared_data):
             for _ in range(10): survive(mutated(rng, data))
 
 
+@pytest.mark.slow
 def test_hostile_files_cost_what_they_weigh():
     def work(data):
         try:

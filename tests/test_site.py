@@ -67,6 +67,71 @@ class PageReader(html.parser.HTMLParser):
             self.svg = None
 
 
+class ProseReader(html.parser.HTMLParser):
+    "The words of a page, block by block: no code, formulas, figures, or output of cells. The cells of a table that document a function are apart."
+
+    BLOCKS = {"p", "li", "h1", "h2", "h3", "h4", "td", "th", "figcaption", "summary", "dt", "dd", "div"}
+    SKIPPED = {"code", "pre", "script", "style", "svg", "math", "nav", "title"}
+    VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.open, self.blocks = [], [""]
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        a = dict(attrs)
+        if tag == "meta" and a.get("name") == "description":
+            self.blocks.append(a.get("content", ""))
+        if tag in self.VOID:
+            return
+        self.open.append((tag, "output" in (a.get("class") or "")))
+        if tag in self.BLOCKS:
+            self.blocks.append("")
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop()[0] != tag:
+            pass
+        if tag in self.BLOCKS:
+            self.blocks.append("")
+
+    def handle_data(self, data):
+        if not any(tag in self.SKIPPED or output for tag, output in self.open):
+            self.blocks[-1] += data
+        elif self.open[-1][0] in ("code", "math"):
+            self.blocks[-1] += "\u200b"  # something stands there, on which an asterisk could lean
+
+
+MARKUP = re.compile(r"""
+    (?<=[^\s*+/])\*+ | (?<!\*)\*+(?=[^\s*/+=)])           # asterisks that lean on a word: of emphasis that was not closed, or lies within another
+    | \w\^ | \^[\w(]                                       # a power that is no formula
+    | `                                                     # code that was not closed
+    | \]\( | \[\]                                          # a link within a link
+    | :::                                                   # a callout that was not closed
+    | (?<!\w)__?\w[^_\s]*_(?!\w)                           # emphasis with underscores
+""", re.VERBOSE)
+PYTHON = re.compile(r"\*{1,2}\w+( \u200b)?|.*\w\*\*\w.*|.*\(\w+ \* \d+,\).*|__\w+__")  # how tables of parameters spell what a function takes, and powers
+
+
+def left_markup(text: str) -> list[str]:
+    "Marks that a reader should not see, each with what stands around it."
+    return [block[max(0, m.start() - 30):m.end() + 30] for raw in ProseReader(text).blocks for block in [" ".join(raw.split())] if not PYTHON.fullmatch(block) for m in MARKUP.finditer(block)]
+
+
+@pytest.mark.parametrize("text", [
+    "<p>what is bugs* cut into?*</p>", "<p>the first *n* of them</p>", "<p>it has 2^(<em>n</em> − 1) cuts</p>", "<p>below 2^32</p>", "<p>e^<em>d</em> times</p>", "<p>an `open one</p>",
+    '<p>as <a href="x">[<code>f</code>](https://example.org)</a> does</p>', "<p>::: {.callout-tip}</p>", "<p>an _old_ way</p>", "<li>**bold words</li>", '<meta name="description" content="of *n*">', "<td>2^64</td>", "<p>Pieces <code>a</code>* and so on</p>"])
+def test_markup_that_is_left_is_found(text):
+    assert left_markup(text)
+
+
+@pytest.mark.parametrize("text", [
+    "<p>what is <em>bugs</em> cut into?</p>", "<p><code>a*b</code> and <code>2**3</code></p>", "<pre>2^3 *x*</pre>", "<p>by + - * / alone</p>", "<p>2³²</p>", "<p><math><mi>x</mi><mo>^</mo></math></p>", "<td>**options</td>", "<td>*args</td>",
+    "<td>From 0 to 2**63-1</td>", "<td>(pages * 256,) uint32</td>", '<div class="cell-output"><p>ex**are*s^t</p></div>', "<script>a*b*c</script>", "<p>snake_case names, [CLS] and a list [1] (2)</p>", "<p>An img <img src='*a*'> and a line<br>break</p>"])
+def test_what_is_no_markup_is_left_alone(text):
+    assert left_markup(text) == []
+
+
 @pytest.fixture(scope="module")
 def out(built_site) -> Path:
     "The built site."
@@ -109,6 +174,12 @@ def test_every_internal_link_and_anchor_resolves(out, pages):
             elif parts.fragment and unquote(parts.fragment) not in pages[Path(target).as_posix()].ids:
                 broken.append(f"{name}: {url}: no such anchor")
     assert not broken, "\n".join(broken)
+
+
+@pytest.mark.slow
+def test_no_markup_is_left_in_prose(out):
+    found = {p.relative_to(out).as_posix(): left for p in sorted(out.rglob("*.html")) if (left := left_markup(p.read_text(encoding="utf-8")))}
+    assert found == {}, "\n".join(f"{page}: {left}" for page, left in found.items())
 
 
 @pytest.mark.slow

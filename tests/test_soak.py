@@ -1,6 +1,6 @@
 """What only time shows: memory that grows, work that grows faster than the text, and ids that go wrong under a mixed load, compared with the peers all the time.
 
-`pytest tests -m soak` runs the full forms; SUBWORD_NB_SOAK_SECONDS, _THREADS, _TEXTS and _CYCLES say how much."""
+`pytest tests -m soak` runs the full forms; SUBWORD_NB_SOAK_SECONDS, _THREADS, _TEXTS, _CYCLES and _MB say how much."""
 import json
 import os
 import random
@@ -9,10 +9,12 @@ import threading
 import time
 import traceback
 import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
-from costs import assert_linear
+from costs import assert_linear, user_seconds
+from long_texts import MODELS, NAMES, forget, long_text
 from mishaps import LONG, TEXTS, load, run_child, some_text
 
 from subword_nb import Tokenizer
@@ -40,15 +42,16 @@ def toys(tmp_path_factory):
 @linux
 @pytest.mark.parametrize("kind", ["bpe", pytest.param("wordpiece", marks=pytest.mark.slow), pytest.param("unigram", marks=pytest.mark.slow)])
 def test_short_texts_do_not_grow_memory(toys, kind, record_property):
-    n, growth = run_child("grow", json.dumps(toys[kind]), 20_000 if kind == "bpe" else 100_000, timeout=150)
+    n, growth = run_child("grow", json.dumps(toys[kind]), 20_000 if kind == "bpe" else 100_000, timeout=900)
     record_property("texts", n)
     record_property("growth_kib", growth)
     assert growth < GROWTH
 
 
+@pytest.mark.slow
 @linux
 def test_loading_and_forgetting_does_not_grow_memory(toys, record_property):
-    n, growth, threads = run_child("cycles", json.dumps([*toys.values()]), 30, timeout=150)
+    n, growth, threads = run_child("cycles", json.dumps([*toys.values()]), 30, timeout=900)
     record_property("cycles", n)
     record_property("growth_kib", growth)
     assert growth < GROWTH and threads == 0
@@ -118,6 +121,21 @@ def test_time_grows_with_every_hostile_text_of_real_files(shared_file, name, rec
         for n in (16_000, 256_000):
             assert_all_linear(tok, unit, n, f"{name}, {what}")
     record_property("comparisons", 10 * len(UNITS))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", MODELS)
+def test_twice_a_long_hostile_text_takes_twice_the_time(shared_file, name, record_property):
+    tok, size = load(shared_file(f"vocab/{name}")), int(float(os.environ.get("SUBWORD_NB_SOAK_MB", "8")) * 1e6)
+    tok.encode(LONG * 3000)  # loads the kernels
+
+    def encode(text):
+        forget(tok)
+        tok.encode(text)
+
+    for what in NAMES:
+        assert_linear(encode, partial(long_text, what, tok=tok), size, times=2, slack=1.3, clock=user_seconds, what=f"{name}, {what}")
+    record_property("comparisons", len(NAMES))
 
 
 # A mixed load.
@@ -191,7 +209,7 @@ class Load:
             if rng.random() < 0.2:
                 self.held[name] = load(self.paths[name])  # the old one is forgotten once nobody uses it
         else:
-            self.check(name, what, Tokenizer(*tok.parts, allowed_special=tok.allowed_special).encode(text, **OPTIONS), text)
+            self.check(name, what, Tokenizer(**tok.parts._asdict()).encode(text, **OPTIONS), text)
         self.tried[what] = self.tried.get(what, 0) + (80 if what in ("batch", "threads") else 1)
 
     def work(self, seed):

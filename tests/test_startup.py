@@ -3,20 +3,19 @@ import copy
 import gc
 import os
 import pickle
-import random
 import resource
 import subprocess
 import sys
 import warnings
 
 import pytest
+from seeds import TEXTS as N, fresh
 
 from subword_nb import Tokenizer
 from subword_nb.engine import compiled, finished_rows, part_ids
 from subword_nb.pretokenizers import Split
 from subword_nb.processors import TemplateProcessing
 
-N = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 SIGNS = "".join(map(chr, range(128))) + " " * 60 + "''''sStTrReElLmMdDvV019\n\n\r\r//aAzZ<|endoftext|>" * 2
 LATER = "numpy numba regex tqdm subword_nb.draw subword_nb.training subword_nb.pipeline subword_nb.decoding subword_nb.normalizers subword_nb.sentencepiece_models subword_nb.bulk"
 
@@ -33,7 +32,7 @@ def the_long_way(tok, text):
 
 @pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", Split(r"\w+|\W", dialect="rust")], ids=str)
 def test_the_quick_way_is_the_long_way(pattern):
-    tok, rng = toy(pre_tokenizer=pattern), random.Random(str(pattern))
+    tok, rng = toy(pre_tokenizer=pattern), fresh(str(pattern))
     for _ in range(max(300, N // 2)):
         text = "".join(rng.choices(SIGNS, k=rng.randrange(14)))
         assert tok.encode(text) == the_long_way(tok, text)
@@ -90,7 +89,7 @@ def test_one_line_needs_few_modules(tmp_path, name):
     tok = Tokenizer.train(["a test of tokens"] * 3, vocab_size=270, pre_tokenizer="gpt2")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ranks do not say how text is split
-        tok.save(path)
+        tok.save(path, kind="gpt2" if name == "folder" else None)
     code = "import sys; from subword_nb import Tokenizer; Tokenizer.load(sys.argv[1], **eval(sys.argv[3])).encode('A sentence.'); print(*(m for m in sys.argv[2].split() if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code, str(path), LATER, "dict(pattern='gpt2')" if name == "tok.tiktoken" else "{}"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

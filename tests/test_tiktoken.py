@@ -4,7 +4,6 @@ import hashlib
 import http.server
 import itertools
 import json
-import os
 import pickle
 import random
 import re
@@ -13,21 +12,26 @@ import subprocess
 import sys
 import threading
 import warnings
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 
 import pytest
+from seeds import TEXTS, fresh
 from test_pipeline import generated
 from costs import assert_linear
 
 from subword_nb import Tokenizer, processors, tiktoken_format
+from subword_nb.bpe_encode import BPE
 from subword_nb.decoders import ByteLevel as ByteLevelDecoder
-from subword_nb.encoding import Truncation
+from subword_nb.encoding import Padding, Truncation
 from subword_nb.hf_format import Parts
-from subword_nb.pretokenizers import Split, byte_level
-from subword_nb.text import to_visible
+from subword_nb.pretokenizers import ByteLevel, Split, byte_level
+from subword_nb.processors import RobertaProcessing
+from subword_nb.text import BYTE2CHAR, to_visible
 from subword_nb.tiktoken_calls import (decode_single_token_bytes, decode_tokens_bytes, decode_with_offsets, encode_ordinary, encode_single_token, encode_with_unstable,
                                        token_byte_values)
-from subword_nb.tiktoken_format import (PUBLISHED, TiktokenSource, encode_by_ranks_ref, identify, looks_like_ranks, merges_from_ranks, parts_to_ranks, published_ranks, read_encoding,
+from subword_nb.tiktoken_format import (MODEL_BEGINNINGS, MODEL_ENCODINGS, PUBLISHED, TiktokenSource, encode_by_ranks_ref, encoding_name_for_model, identify, looks_like_ranks, merges_from_ranks, parts_to_ranks, published_ranks, read_encoding,
                                         read_ranks, read_tiktoken, tiktoken_notes, to_tiktoken, write_ranks, write_tiktoken)
 from subword_nb.vocab import AddedToken
 
@@ -41,7 +45,6 @@ OPENAI = [n for n in FILES if n not in ("llama-3", "qwen")]
 BIG = {"cl100k_base", "o200k_base", "o200k_harmony", "llama-3", "qwen"}  # some seconds each
 EACH = [pytest.param(n, marks=[pytest.mark.slow] if n in BIG else []) for n in FILES]
 GOLDEN = [pytest.param(n, marks=[] if n == "p50k_edit" else [pytest.mark.slow]) for n in FILES]  # one by default
-TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 SPECIAL = ["<|endoftext|>", "<|fim_prefix|>", "<|endofprompt|>", "<|start|>", "<|reserved_200018|>", "<|im_start|>", "<|", "|>", "<0x41>", "<|endoftext|"]
 BYTES = {bytes([b]): b for b in range(256)}
 
@@ -53,7 +56,7 @@ def loaded(path, encoding):
 
 def tokenizer(parts: Parts) -> Tokenizer:
     "A tokenizer to which special tokens' spellings are ordinary text, as they are to tiktoken."
-    return Tokenizer(*parts[:8], allowed_special=())
+    return Tokenizer(**parts._replace(source=None, allowed_special=())._asdict())
 
 
 @pytest.fixture
@@ -177,7 +180,7 @@ def random_ranks(rng) -> dict:
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_any_table_is_encoded_as_its_merges(seed):
-    rng = random.Random(seed)
+    rng = fresh(seed)
     for _ in range(300 if seed == 0 else 5000):
         ranks = random_ranks(rng)
         parts = read_tiktoken(table(ranks), pattern=r"(?s:.)+")
@@ -189,8 +192,8 @@ def test_any_table_is_encoded_as_its_merges(seed):
 
 @pytest.mark.peers
 def test_any_table_is_encoded_as_tiktoken_does():
-    tiktoken, rng = pytest.importorskip("tiktoken"), random.Random(2)
-    for _ in range(max(300, TEXTS // 5)):
+    tiktoken, rng = pytest.importorskip("tiktoken"), fresh(2)
+    for _ in range(TEXTS):
         ranks = random_ranks(rng)
         theirs, ours = tiktoken.Encoding("x", pat_str="(?s:.)+", mergeable_ranks=ranks, special_tokens={}), read_tiktoken(table(ranks), pattern="(?s:.)+")
         for _ in range(10):
@@ -251,7 +254,7 @@ def test_patterns_that_leave_text_out():
         parts = read_tiktoken(table(BYTES | {b"ab": 256, b"12": 257}), pattern=source)
         kept = parts._replace(pre_tokenizer=byte_level(Split({"Regex": source}, "isolated", dialect="rust")))
         whole = to_tiktoken(kept)
-        for text in generated(max(100, TEXTS // 10), 4, ["ab12", "the", "xyzb"]):
+        for text in generated(TEXTS // 2, 4, ["ab12", "the", "xyzb"]):
             assert tokenizer(parts).encode(text) == theirs.encode_ordinary(text), (source, text)
             assert tokenizer(kept).encode(text) == whole.encode_ordinary(text), (source, text)
             assert tokenizer(kept).decode(whole.encode_ordinary(text)) == text
@@ -275,7 +278,7 @@ def cache(shared_file, tmp_path, monkeypatch):
 def test_published_encodings_are_tiktokens(cache):
     tiktoken = pytest.importorskip("tiktoken")
     from tiktoken_ext import openai_public
-    assert {n for n in PUBLISHED if not n.startswith(("llama", "qwen"))} == set(openai_public.ENCODING_CONSTRUCTORS)
+    assert {n for n in PUBLISHED if not n.startswith(("llama", "qwen", "kimi"))} == set(openai_public.ENCODING_CONSTRUCTORS)
     for name, make in openai_public.ENCODING_CONSTRUCTORS.items():
         told, ours = make(), PUBLISHED[name]
         assert (told["pat_str"], told["special_tokens"]) == (tiktoken_format.PATTERNS[ours.pattern], ours.special_tokens), name
@@ -288,7 +291,7 @@ def check_like_tiktoken(tok, theirs, name, n):
     special = {t.content for t, _ in tok.added_tokens}
     some = {t for t in ("<|endoftext|>", "<|fim_prefix|>", "<|start|>") if t in special}
     runs = [c * k for c in " a\n\u3000é1.🤗\x00" for k in (1, 2, 3, 17, 300)]
-    rng = random.Random(7)
+    rng = fresh(7)
     for text in [*generated(n, len(name), SPECIAL), *runs]:
         ids = theirs.encode_ordinary(text)
         assert encode_ordinary(tok, text) == tok.encode(text) == ids, text
@@ -325,7 +328,7 @@ def test_generated_texts_are_encoded_alike(name, known, cache, record_property):
 def test_calls_are_tiktokens(name, known):
     pytest.importorskip("tiktoken")
     parts = known(name)
-    tok, theirs, rng = tokenizer(parts), to_tiktoken(parts, "given"), random.Random(5)
+    tok, theirs, rng = tokenizer(parts), to_tiktoken(parts, name="given"), fresh(5)
     assert theirs.name == "given" and to_tiktoken(parts).name == FILES[name][2]
     assert token_byte_values(tok) == theirs.token_byte_values()
     doubled = {200018}  # one id, two spellings: which of them is decoded is chance there
@@ -431,7 +434,7 @@ def test_trained_tokenizers_become_encodings():
         tok = Tokenizer.train(texts, vocab_size=600, algorithm="bpe", pre_tokenizer=byte_level(pattern), special_tokens=["<|endoftext|>", "<s>"])
         theirs = to_tiktoken(tok)
         assert theirs.name == "subword_nb"
-        for text in generated(max(200, TEXTS // 4), 10, ["<s>"]):
+        for text in generated(TEXTS, 10, ["<s>"]):
             assert tok.encode(text, allowed_special=()) == theirs.encode_ordinary(text)
             assert tok.encode(text, allowed_special="all") == theirs.encode(text, allowed_special="all")
     assert to_tiktoken(tok, name="mine").name == "mine"
@@ -573,7 +576,7 @@ def test_faults_of_a_file_have_line_and_reason(name, tmp_path):
 
 def test_line_ends_do_not_matter():
     assert read_ranks(TOY) == read_ranks(TOY.replace(b"\n", b"\r\n")) == read_ranks(TOY[:-1])
-    assert read_ranks(TOY, "mine")[b"hug"] == 257
+    assert read_ranks(TOY, name="mine")[b"hug"] == 257
 
 
 def test_faults_of_a_table():
@@ -654,7 +657,7 @@ def test_hostile_tables_take_no_time():
 
 def mutants(data: bytes, n: int, seed: int):
     "A rank file with something done to it."
-    rng = random.Random(seed)
+    rng = fresh(seed)
     for _ in range(n):
         d, k = bytearray(data), rng.randrange(len(data))
         kind = rng.randrange(8)
@@ -772,3 +775,266 @@ def test_parts_are_equal_and_decoders_are_bytes():
     assert parts == read_tiktoken(TOY, pattern="r50k") and parts.decoder == ByteLevelDecoder() and parts.model.ignore_merges
     assert parts.source == TiktokenSource(None, tiktoken_format.PATTERNS["r50k"]) and parts.normalizer is parts.post_processor is None
     assert read_tiktoken(TOY, pattern="r50k", name="toy").source.name == "toy"
+
+
+# ---- folders with a rank file and a config ----
+
+KIMI_CONFIG = {"auto_map": {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer", None]}, "tokenizer_class": "TikTokenTokenizer", "bos_token": "[BOS]", "eos_token": "[EOS]",
+               "added_tokens_decoder": {str(258 + i): {"content": t, "special": True} for i, t in {0: "[BOS]", 1: "[EOS]", 2: "<|im_end|>", 254: "[UNK]", 255: "[PAD]"}.items()}}
+
+
+def folder_of(tmp_path, ranks: bytes, config: dict, name: str = "tiktoken.model"):
+    (tmp_path / name).write_bytes(ranks)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    return tmp_path
+
+
+def kimi_pattern():
+    "As Kimi's tokenization_kimi.py spells it."
+    upper, lower, suffix = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    head = r"[^\r\n\p{L}\p{N}]?"
+    return "|".join([r"[\p{Han}]+", head + upper + "*" + lower + "+" + suffix, head + upper + "+" + lower + "*" + suffix, r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+
+
+@pytest.mark.peers
+def test_a_folder_of_kimi_is_read_as_its_program_reads_it(tmp_path, tiktoken):
+    tok = Tokenizer.load(folder_of(tmp_path, TOY, KIMI_CONFIG))
+    special = {t.content: i for t, i in tok.added_tokens}
+    assert len(special) == 258 and [special[t] for t in ("[BOS]", "<|reserved_token_261|>", "[PAD]", "<|reserved_token_515|>")] == [258, 261, 513, 515]
+    theirs = tiktoken.Encoding("kimi", pat_str=kimi_pattern(), mergeable_ranks=read_ranks(TOY), special_tokens=special)
+    for text in ["中文English混合", "汉字abc 北京市 Pascal", "IT'S 1234567 ok!\r\n  x", *generated(150, 8, ["[BOS]", "<|im_end|>"])]:
+        assert tok.encode(text) == theirs.encode_ordinary(text), text
+        assert tok.encode(text, allowed_special="all") == theirs.encode(text, allowed_special="all"), text
+
+
+def test_a_config_and_ranks_that_do_not_fit_are_refused(tmp_path, shared_file):
+    other = KIMI_CONFIG | {"added_tokens_decoder": {"300": {"content": "[BOS]", "special": True}}}
+    with pytest.raises(ValueError, match="the first token that it declares has the id 300, and the rank file has 258 ranks"):
+        Tokenizer.load(folder_of(tmp_path, TOY, other))
+    llama4 = {"tokenizer_class": "PreTrainedTokenizer", "added_tokens_decoder": {str(258 + i): {"content": t, "special": True} for i, t in enumerate(["<|begin_of_text|>", "<|end_of_text|>"])}}
+    for config in (llama4, {}, {"auto_map": {"AutoTokenizer": ["tokenization_other.TikTokenTokenizer", None]}}):
+        with pytest.raises(ValueError, match="is none of the published rank files, and does not say how text is split"):
+            Tokenizer.load(folder_of(tmp_path, TOY, config))
+    assert Tokenizer.load(folder_of(tmp_path, TOY, llama4), pattern="o200k").encode("hug") == [257]
+    with pytest.raises(ValueError, match="is the rank file of r50k_base, but tokenizer_config.json beside it names Kimi's tokenizer"):
+        Tokenizer.load(folder_of(tmp_path, shared_file("vocab/tiktoken/r50k_base.tiktoken").read_bytes(), KIMI_CONFIG))
+
+
+def test_published_ranks_of_llama_4_and_kimi_are_known_by_their_hash(tmp_path, monkeypatch):
+    "Neither file is at hand, so a small one takes its place."
+    for name, split in (("llama4", "o200k"), ("kimi-k2", "kimi")):
+        with monkeypatch.context() as patch:
+            patch.setitem(PUBLISHED, name, PUBLISHED[name]._replace(files=(("tokenizer.model", hashlib.sha256(TOY).hexdigest()),)))
+            config = {"added_tokens_decoder": {"258": {"content": "<|begin_of_text|>", "special": True}}}
+            tok = Tokenizer.load(folder_of(tmp_path, TOY, config, "tokenizer.model"))
+            assert tok.source.name == name and [t.content for t, _ in tok.added_tokens] == ["<|begin_of_text|>"]
+            for text in ("中文English's 1234 x/\n\ny", "ÀÉé DON'T"):
+                assert tok.pre_tokenizer.raw_pretokens(text) == byte_level(split).raw_pretokens(text)
+    assert [(len(PUBLISHED[n].special_tokens), min(PUBLISHED[n].special_tokens.values())) for n in ("llama4", "kimi-k2")] == [(2048, 200000), (258, 163584)]
+    assert PUBLISHED["llama4"].special_tokens["<|reserved_special_token_903|>"] == 202047
+
+
+# ---- bytes that are no text, and surrogates ----
+
+def some_bytes(rng):
+    "Texts with bytes that are no text: cut off, inside, surrogates, at the front."
+    text = "".join(rng.choices(["a", "ab", " ", "  ", "\n", "é", "실", "👍", "1", "'ll", "<|end|>", " tok", "!"], k=rng.randrange(7))).encode()
+    odd = rng.choice([b"\xed", b"\xff", b"\x80", b"\xe4\xbd", b"\xed\xa0\xbd", b"\xf4\x90\x80\x80", b"\xc0\xaf", b""])
+    cut = rng.randrange(len(text) + 1)
+    return text[:cut] + odd + text[cut:] if rng.random() < .7 else text[:cut]
+
+
+MADE = BYTES | {t: 256 + k for k, t in enumerate((b"ab", b"\xec\x8b", b"\xec\x8b\xa4", b"\xa4\xed", b"  ", b" t", b"ok", b" tok", b"\xf0\x9f", b"ll", b"'ll", b"\n\n", b"\xffa"))}
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("pattern", ["r50k", "cl100k", "o200k"])
+def test_bytes_have_tiktokens_ids(pattern):
+    "As its `_encode_bytes`, for text, for what begins as text, and for bytes that never were; the ids spell the bytes."
+    pytest.importorskip("tiktoken")
+    rng = random.Random(18)
+    tok = tokenizer(read_tiktoken(table(MADE), pattern=pattern, special_tokens={"<|end|>": 300}))
+    theirs = to_tiktoken(tok)
+    for data in [b"\xec\x8b\xa4\xed", b"\xff", b"", b"a \xff", b"a  \n \xe4", *(some_bytes(rng) for _ in range(1500))]:
+        want = theirs._encode_bytes(data)
+        assert tok.encode(data, errors="bytes") == want == tok.encode_ordinary(data, errors="bytes"), data
+        assert tok.decode_bytes(want) == data and tok.decode(want) == theirs.decode(want)
+        for errors in ("replace", "ignore"):
+            assert tok.decode(want, errors=errors) == theirs.decode(want, errors=errors) == tok.decode_batch([want], errors=errors)[0]
+        try:
+            assert tok.decode(want, errors="strict").encode() == data
+        except UnicodeDecodeError:
+            with pytest.raises(UnicodeDecodeError):
+                theirs.decode(want, errors="strict")
+
+
+@pytest.mark.peers
+def test_surrogates_have_tiktokens_ids():
+    "Those that make a pair are joined, lone ones replaced, where that is asked for; tiktoken does so unasked."
+    pytest.importorskip("tiktoken")
+    rng = random.Random(19)
+    tok = tokenizer(read_tiktoken(table(MADE), pattern="r50k"))
+    theirs = to_tiktoken(tok)
+    for _ in range(500):
+        text = "".join(rng.choices(["\ud83d", "\udc4d", "a", "é", "👍", "\ufeff", " "], k=rng.randrange(7)))
+        want = theirs.encode_ordinary(text)
+        assert tok.encode(text, errors="replace") == want == tok.encode_array(text, errors="replace").tolist() == tok.align(text, errors="replace").ids
+
+
+def test_bytes_that_are_no_text_in_every_call():
+    "One text, many, arrays, pieces; special tokens in front of the first bad byte; dropout."
+    tok = tokenizer(read_tiktoken(table(MADE), pattern="r50k", special_tokens={"<|end|>": 300}))
+    bad = b"a tok<|end|>ab\xff ab\n"
+    want = tok.encode(bad, errors="bytes")
+    assert tok.decode_bytes(want) == bad
+    assert tok.encode_array(bad, errors="bytes").tolist() == want and [tok.id2piece[i] for i in want] == tok.tokenize(bad, errors="bytes")
+    assert tok.encode_batch([bad, "é", b"ab", bytearray(bad)], errors="bytes", threads=2).tolist() == [want, tok.encode("é"), tok.encode("ab"), want]
+    two = tok.encode(bad, b"ab\xff", errors="bytes")
+    assert two == want + tok.encode(b"ab\xff", errors="bytes") and tok.encode_batch([bad, "a"], [b"ab\xff", b"b"], errors="bytes").tolist() == [two, tok.encode("a", "b")]
+    found = tok.encode(bad, errors="bytes", allowed_special="all")
+    assert found.count(300) == 1 and tok.decode_bytes(found) == bad
+    with pytest.raises(ValueError, match="special token"):
+        tok.encode(bad, errors="bytes", disallowed_special="all")
+    drawn = [tok.encode(bad, errors="bytes", dropout=.5, seed=k) for k in range(9)]
+    assert drawn == [tok.encode(bad, errors="bytes", dropout=.5, seed=k) for k in range(9)] and {*map(tok.decode_bytes, drawn)} == {bad} and len({*map(tuple, drawn)}) > 1
+
+
+def spelled(data, encoding):
+    "The bytes at the places of tokens."
+    return [data[a:b] for a, b in encoding.offsets]
+
+
+def test_tokens_of_bytes_have_their_places_in_them():
+    "With the ids of `encode`, and for text within the places that it has as text."
+    rng = random.Random(20)
+    tok = tokenizer(read_tiktoken(table(MADE), pattern="r50k", special_tokens={"<|end|>": 300}))
+    for allowed in ("all", ()):
+        for data in [b"", b"a tok\xff", "é 你".encode(), b"<|end|>\xff", b"a <|end|>  \n\xe4\xbd", *(some_bytes(rng) for _ in range(600))]:
+            e = tok.align(data, errors="bytes", allowed_special=allowed)
+            assert e.ids == tok.encode(data, errors="bytes", allowed_special=allowed), data
+            assert spelled(data, e) == [tok.decode_bytes([i]) for i in e.ids] and b"".join(spelled(data, e)) == data
+            assert e.offsets_bytes == e.offsets and sorted(e.word_ids) == e.word_ids
+            with suppress(UnicodeDecodeError):
+                text = tok.align(data.decode(), errors="bytes", allowed_special=allowed)
+                assert text == tok.align(data.decode(), allowed_special=allowed) and (e.pieces, e.word_ids) == (text.pieces, text.word_ids)
+                assert all(a <= x <= y <= b for (a, b), (x, y) in zip(text.offsets_bytes, e.offsets))
+
+
+@pytest.mark.parametrize("kind", ["spaces", "lower", "nfc", "dropout", "framed"])
+def test_places_in_bytes_in_every_pipeline(kind):
+    rng = random.Random(kind)
+    tok = tokenizer(read_tiktoken(table(MADE), pattern="r50k", special_tokens={"<|end|>": 300}))
+    changed = {"spaces": {"pre_tokenizer": ByteLevel(add_prefix_space=True)}, "lower": {"normalizer": "lowercase"}, "nfc": {"normalizer": "nfc"},
+        "dropout": {"model": replace(tok.model, dropout=0.5)}, "framed": {"post_processor": RobertaProcessing(("<|end|>", 300), ("<|end|>", 300))}}[kind]
+    tok = Tokenizer(**tok.parts._asdict() | changed)
+    words = [b"tok", b"A", b" ", b"\n", "É".encode(), "e\u0301".encode(), "İ".encode(), "你".encode(), b"\xff", b"\xe4", b"<|end|>"]
+    for n in range(300):
+        data = b"".join(rng.choices(words, k=rng.randrange(8)))
+        options = {"errors": "bytes", "seed": n} if kind == "dropout" else {"errors": "bytes"}
+        e = tok.align(data, **options)
+        assert e.ids == tok.encode(data, **options), data
+        inside = [at for at, special in zip(e.offsets, e.special_tokens_mask) if not special]
+        assert all(0 <= a <= b <= len(data) for a, b in inside) and [a for a, _ in inside] == sorted(a for a, _ in inside)
+        if kind == "nfc" and "e\u0301".encode() in data:
+            continue  # a composed character has the place of its first one
+        covered = {k for a, b in inside for k in range(a, b)}
+        assert all(k in covered or data[k : k + 1].isspace() for k in range(len(data)))
+
+
+def test_places_in_bytes_of_pairs_words_and_batches():
+    tok = tokenizer(read_tiktoken(table(MADE), pattern="r50k"))
+    good, bad = "é tok", b"a tok\xff"
+    e = tok.align(good, bad, errors="bytes")
+    assert e.ids == tok.encode(good, bad, errors="bytes")
+    n = len(tok.encode(good))
+    assert e.offsets[:n] == tok.align(good).offsets and e.offsets_bytes[:n] == tok.align(good).offsets_bytes and e.offsets[n:] == e.offsets_bytes[n:] == tok.align(bad, errors="bytes").offsets
+    rows = tok.align_batch([bad, good, good.encode(), bytearray(bad), memoryview(bad)], errors="bytes")
+    assert [r.ids for r in rows] == tok.encode_batch([bad, good, good.encode(), bytearray(bad), memoryview(bad)], errors="bytes").tolist()
+    assert rows[0] == rows[3] == rows[4] == tok.align(bad, errors="bytes")
+    assert rows[1] == tok.align(good) and rows[2].offsets[:2] == [(0, 1), (1, 2)]
+    words = tok.align([good, bad], is_pretokenized=True, errors="bytes")
+    assert words.offsets[n:] == tok.align(bad, errors="bytes").offsets and words.word_ids == [0] * n + [1] * (len(words) - n)
+    cut = Tokenizer(**tok.parts._asdict() | {"truncation": Truncation(2), "padding": Padding(3)})
+    short = cut.align(bad, errors="bytes")
+    assert short.ids == cut.encode(bad, errors="bytes") and spelled(bad, short)[:2] == [b"a", b" tok"] and len(short.overflowing) == 1
+    assert spelled(bad, short.overflowing[0])[0] == b"\xff"
+
+
+def test_a_suffix_of_words_is_no_byte():
+    "What is before bytes that are no text is joined with them without the mark of its end."
+    pieces = [*(BYTE2CHAR[b] for b in range(256)), *(f"{BYTE2CHAR[b]}</w>" for b in range(256)), "lo", "w</w>", "low</w>"]
+    model = BPE({p: i for i, p in enumerate(dict.fromkeys(pieces))}, [("l", "o"), ("lo", "w</w>")], end_of_word_suffix="</w>")
+    tok = Tokenizer(model, pre_tokenizer=byte_level("gpt2"))
+    e = tok.align(b"low low\xff", errors="bytes")
+    assert e.pieces == ["low</w>", "Ġ", "lo", "w", "ÿ</w>"] == tok.tokenize(b"low low\xff", errors="bytes")
+    assert spelled(b"low low\xff", e) == [b"low", b" ", b"lo", b"w", b"\xff"]
+
+
+@pytest.mark.slow
+def test_long_bytes_that_are_no_text():
+    "Where the kernels work, and a bad byte behind."
+    tok, long = tokenizer(read_tiktoken(table(MADE), pattern="r50k")), b"ab tok " * 60_000
+    want = tok.encode(long)
+    assert tok.encode(long, errors="bytes") == want and tok.encode_batch([long, b"\xff"], errors="bytes").tolist() == [want, [255]]
+    assert tok.decode_bytes(tok.encode(long + b"\xff\n", errors="bytes")) == long + b"\xff\n"
+
+
+def test_bytes_that_are_no_text_are_refused_without_bytes():
+    words = Tokenizer.train(["a b"], algorithm="wordpiece", vocab_size=9)
+    for call in (lambda: words.encode(b"a\xff", errors="bytes"), lambda: words.encode_batch([b"a"], errors="bytes"), lambda: words.encode("a", errors="bytes"),
+                 lambda: words.align(b"a\xff", errors="bytes"), lambda: words.align("a", errors="bytes"), lambda: words.align_batch(["a"], errors="bytes")):
+        with pytest.raises(ValueError, match="load a tokenizer of that kind"):
+            call()
+    tok = tokenizer(read_tiktoken(table(), pattern="r50k"))
+    for call in (lambda: tok.encode("\ud83d\udc4d"), lambda: tok.encode("\ud83d", errors="bytes"), lambda: tok.align("\ud83d", errors="bytes")):
+        with pytest.raises(ValueError, match="lone surrogate"):
+            call()
+    for wrong in (5, None, ["a"]):
+        with pytest.raises(ValueError, match="a text is of type"):
+            tok.encode(wrong, errors="bytes")
+    with pytest.raises(ValueError, match="a text is of type int"):
+        tok.align(5, errors="bytes")
+    with pytest.raises(ValueError, match="special token"):
+        tokenizer(read_tiktoken(table(MADE), pattern="r50k", special_tokens={"<|end|>": 300})).align(b"<|end|>\xff", errors="bytes", allowed_special=(), disallowed_special="all")
+    with pytest.raises(ValueError, match="errors='bites' is unknown"):
+        tok.encode(b"\xff", errors="bites")
+    few = Tokenizer(BPE({"a": 0, "b": 1}, []), pre_tokenizer=byte_level("gpt2"))
+    with pytest.raises(ValueError, match="no piece for the byte 0xff"):
+        few.encode(b"a\xff", errors="bytes")
+    with pytest.raises(ValueError, match="no piece for the byte 0xff"):
+        few.align(b"a\xff", errors="bytes")
+
+
+# ---- names of models ----
+
+@pytest.mark.peers
+def test_models_have_tiktokens_encodings(tiktoken):
+    "All names and beginnings of its table, and names made of them."
+    import tiktoken.model as theirs
+    assert MODEL_ENCODINGS == theirs.MODEL_TO_ENCODING and MODEL_BEGINNINGS == theirs.MODEL_PREFIX_TO_ENCODING
+    names, rng = [*theirs.MODEL_TO_ENCODING, *theirs.MODEL_PREFIX_TO_ENCODING], random.Random(21)
+    for name in [*names, *(rng.choice(names) + rng.choice(["-2024-05-13", "-", ":acme", "x", "", "-mini"]) for _ in range(500)), *(rng.choice(names)[:-1] for _ in range(100)), "", "GPT-4"]:
+        try:
+            want = theirs.encoding_name_for_model(name)
+        except KeyError:
+            with pytest.raises(KeyError, match="no encoding is known for the model"):
+                encoding_name_for_model(name)
+        else:
+            assert encoding_name_for_model(name) == want, name
+
+
+def test_a_model_is_loaded_by_its_name(tmp_path, monkeypatch):
+    "Where there is no file of that name; the encoding's file comes from the cache, as for the encoding itself."
+    address = "https://example.org/toy.tiktoken"
+    monkeypatch.setitem(PUBLISHED, "o200k_base", PUBLISHED["o200k_base"]._replace(files=((address, hashlib.sha256(table(MADE)).hexdigest()),), special_tokens={"<|endoftext|>": 300}, n_vocab=301))
+    (tmp_path / hashlib.sha1(address.encode()).hexdigest()).write_bytes(table(MADE))
+    want = Tokenizer.load("o200k_base", cache_dir=tmp_path, download=False)
+    for name in ("gpt-4o", "gpt-4o-2024-05-13", "o1", "ft:gpt-4o:acme"):
+        tok = Tokenizer.load(name, cache_dir=tmp_path, download=False)
+        assert tok == want and tok.source.name == "o200k_base" and tok.encode("ab tok") == want.encode("ab tok")
+    with pytest.raises(FileNotFoundError, match="there is no file or folder gpt-9"):
+        Tokenizer.load("gpt-9")
+    Tokenizer.train(["a b"], vocab_size=257).save(tmp_path / "gpt-4o.json")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpt-4o.json").rename(tmp_path / "gpt-4o")
+    assert Tokenizer.load("gpt-4o").vocab_size == 257

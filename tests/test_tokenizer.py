@@ -258,3 +258,12 @@ def test_damaged_files_are_refused_not_misread(tmp_path, small):
             assert "damaged.json" in str(e)
             refused += 1
     assert refused > MUTATIONS / 3
+
+
+@pytest.mark.parametrize("text", ["a", "a" * 20_000, b"a"])
+def test_a_policy_that_is_unknown_is_refused(text):
+    "Also where there is nothing wrong with the text."
+    tok = Tokenizer.train(["a b"] * 3, vocab_size=257)
+    for call in (tok.encode, tok.encode_array, tok.tokenize, tok.align, lambda x, errors: tok.encode_batch([x], errors=errors)):
+        with pytest.raises(ValueError, match="errors='bogus' is unknown"):
+            call(text, errors="bogus")

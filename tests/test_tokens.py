@@ -34,7 +34,7 @@ def random_bpe(rng: random.Random, dropout: float | None = None) -> BPE:
         if (suffix and a.endswith(suffix)) or (prefix and not b.startswith(prefix)):
             continue
         merges.append((a, b))
-        marked.append(join_pair(a, b, prefix))
+        marked.append(join_pair(a, b, prefix=prefix))
         pieces.append(marked[-1])
     piece2id = {p: i for i, p in enumerate(dict.fromkeys(pieces))}
     return BPE(piece2id, merges, dropout, "<unk>", prefix, suffix, rng.random() < 0.5, fallback, rng.random() < 0.3)
@@ -95,7 +95,7 @@ def spelled_with_marks(model, word: str) -> bool:
     "Is a character with a mark spelled in bytes? The other library counts the mark's bytes as text then."
     if not isinstance(model, BPE) or not model.byte_fallback or not model.continuing_subword_prefix + model.end_of_word_suffix:
         return False
-    return any(s not in model.piece2id for s in base_symbols(word, model.continuing_subword_prefix, model.end_of_word_suffix))
+    return any(s not in model.piece2id for s in base_symbols(word, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix))
 
 
 @pytest.mark.peers
@@ -136,12 +136,13 @@ def test_dropout_takes_the_same_chances_as_the_encoder():
     for seed in range(300):
         model, word = random_bpe(rng, dropout=rng.choice([None, 0.4])), random_word(rng, 20)
         rate = rng.choice([None, 0.0, 0.5, 1.0])
-        found = tokens(model, word, rate, random.Random(seed))
-        assert [t.id for t in found] == encode_pretoken(model, word, rate, random.Random(seed))
+        found = tokens(model, word, dropout=rate, rng=random.Random(seed))
+        assert [t.id for t in found] == encode_pretoken(model, word, dropout=rate, rng=random.Random(seed))
     with pytest.raises(ValueError, match="drops BPE's merges"):
-        tokens(random_wordpiece(rng), "a", 0.5)
+        tokens(random_wordpiece(rng), "a", dropout=0.5)
 
 
+@pytest.mark.slow
 def test_long_pretokens_are_quick_and_right():
     "A hundred thousand characters without a space: linear, or nearly so, whatever is unknown."
     rng = random.Random(4)
@@ -178,4 +179,4 @@ def test_trained_words_are_those_of_hugging_face():
         peer.pre_tokenizer = hf.pre_tokenizers.WhitespaceSplit()
         peer.train_from_iterator([" ".join(words)], hf.trainers.WordLevelTrainer(vocab_size=size, min_frequency=least, special_tokens=special, show_progress=False))
         counts = {w: words.count(w) for w in words}
-        assert wordlevel_train(counts, size, least, special) == peer.get_vocab(with_added_tokens=False), (counts, size, least, special)
+        assert wordlevel_train(counts, vocab_size=size, min_frequency=least, special_tokens=special) == peer.get_vocab(with_added_tokens=False), (counts, size, least, special)

@@ -25,7 +25,7 @@ SOME = [*COURSE_CORPUS, "the cat sat on the mat, and the dog sat on the cat; aaa
 
 
 def traced(algorithm="char_bpe", source=TOY_COUNTS, size=14, **options):
-    return Tokenizer.train(source, algorithm, size, trace=True, **options)
+    return Tokenizer.train(source, algorithm=algorithm, vocab_size=size, trace=True, **options)
 
 
 def random_case(rng):
@@ -53,8 +53,8 @@ def check_cases(seed, n):
         if not merges:
             continue
         step, most = rng.randrange(merges), rng.choice([1, 2, 8])
-        ref = merge_facts_ref(trace, step, most)
-        assert merge_facts(trace, step, most) == ref, (algorithm, counts, options, specials, step)
+        ref = merge_facts_ref(trace, step, most=most)
+        assert merge_facts(trace, step, most=most) == ref, (algorithm, counts, options, specials, step)
         assert (ref["order"][0]["left"], ref["order"][0]["right"]) == (ref["left"], ref["right"])
         if algorithm != "wordpiece" or options.get("objective") == "frequency":
             assert ref["count"] == tok.training.history[step]
@@ -72,7 +72,7 @@ def check_tree(trace, node, known):
     if node["step"] is None:
         assert set(node) == {"piece", "step"}
         return
-    ref = known.setdefault(node["step"], merge_facts_ref(trace, node["step"], 1))
+    ref = known.setdefault(node["step"], merge_facts_ref(trace, node["step"], most=1))
     assert [node[k] for k in ("piece", "count", "score", "tied")] == [ref[k] for k in ("piece", "count", "score", "tied")]
     assert (node["left"]["piece"], node["right"]["piece"]) == (ref["left"], ref["right"])
     for side in ("left", "right"):
@@ -91,7 +91,7 @@ def test_many_moments_by_definition():
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_trace_changes_nothing(algorithm):
-    plain, tok = (Tokenizer.train(SOME, algorithm, SIZES[algorithm], trace=trace) for trace in (False, True))
+    plain, tok = (Tokenizer.train(SOME, algorithm=algorithm, vocab_size=SIZES[algorithm], trace=trace) for trace in (False, True))
     assert tok == plain and tok.model == plain.model
     assert tok.training != plain.training and tok.training._replace(trace=None) == plain.training
     assert plain.training.trace is None and "trace" not in repr(plain.training)
@@ -159,14 +159,14 @@ def test_watch_is_told_the_same(algorithm):
     told = {}
     for trace in (False, True):
         calls = told[trace] = []
-        Tokenizer.train(TOY_COUNTS, algorithm, 12, trace=trace, watch=lambda done, total, what, state, calls=calls: calls.append((what, total, callable(state))))
+        Tokenizer.train(TOY_COUNTS, algorithm=algorithm, vocab_size=12, trace=trace, watch=lambda done, total, what, state, calls=calls: calls.append((what, total, callable(state))))
     assert {*told[True]} >= {*told[False][:1]} and told[True]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_files_and_pickles(algorithm, tmp_path):
     path = tmp_path / "trace.npz"
-    tok = Tokenizer.train(SOME, algorithm, SIZES[algorithm], trace=path)
+    tok = Tokenizer.train(SOME, algorithm=algorithm, vocab_size=SIZES[algorithm], trace=path)
     trace = tok.training.trace
     assert load_trace(path) == trace == load_trace(str(path))
     assert [p.name for p in tmp_path.iterdir()] == ["trace.npz"]
@@ -174,7 +174,7 @@ def test_files_and_pickles(algorithm, tmp_path):
     tok.save(tmp_path / "tok.json")
     loaded = Tokenizer.load(tmp_path / "tok.json")
     some = [*tok.piece2id][-5:]
-    assert [loaded.explain_training(p, path).to_dict() for p in some] == [tok.explain_training(p).to_dict() for p in some]
+    assert [loaded.explain_training(p, trace=path).to_dict() for p in some] == [tok.explain_training(p).to_dict() for p in some]
     with pytest.raises(ValueError, match="has no trace of its training"):
         loaded.explain_training(some[0])
 
@@ -197,6 +197,10 @@ def test_foreign_and_damaged_files(tmp_path):
         path.write_bytes(data)
         with pytest.raises(ValueError, match="is no trace of training, or is damaged"):
             load_trace(path)
+    at = whole.rindex(b"PK\x05\x06") + 16  # where the directory says that it begins: a little later, so the first member begins before the file
+    path.write_bytes(whole[:at] + (int.from_bytes(whole[at:at + 4], "little") + 4).to_bytes(4, "little") + whole[at + 4:])
+    with pytest.raises(ValueError, match="is no trace of training, or is damaged"):
+        load_trace(path)
     np.save(tmp_path / "array.npy", np.zeros(3))
     with pytest.raises(ValueError, match="is no trace of training"):
         load_trace(tmp_path / "array.npy")
@@ -211,7 +215,7 @@ def test_a_trace_without_a_place_is_refused_before_the_run(tmp_path):
             Tokenizer.train(SOME, trace=wrong, watch=lambda *args: told.append(args))
     assert not told
     with pytest.raises(ValueError, match="pass True, False, or the path"):
-        Recorder(None, 3)
+        Recorder(watch=None, path=3)
 
 
 def test_what_never_became_a_piece():
@@ -229,7 +233,7 @@ def test_a_cut_tokenizer_is_explained_by_the_larger_run():
     tok = traced()
     small = tok.truncate(9)
     assert small.explain_training("hugs").id is None and small.explain_training("hugs").facts == tok.explain_training("hugs").facts
-    assert tok.train_new(TOY_COUNTS, 12, trace=True).explain_training("ug").kind == "merge"
+    assert tok.train_new(TOY_COUNTS, vocab_size=12, trace=True).explain_training("ug").kind == "merge"
     with pytest.raises(ValueError, match="has no trace of its training"):
         small.extend(TOY_COUNTS, 12).explain_training("ug")
     tok.add_tokens(["<new>"])
@@ -263,7 +267,7 @@ def test_without_compiled_kernels():
 from subword_nb import Tokenizer
 from subword_nb.corpus import COURSE_CORPUS
 for algorithm, n in (("bpe", 280), ("wordpiece", 80), ("unigram", 45)):
-    tok = Tokenizer.train(COURSE_CORPUS, algorithm, n, trace=True)
+    tok = Tokenizer.train(COURSE_CORPUS, algorithm=algorithm, vocab_size=n, trace=True)
     print([tok.explain_training(p).summary for p in [*tok.piece2id][-8:]])
 """
     seen = {}
@@ -281,5 +285,5 @@ def test_the_command_line_writes_a_trace(tmp_path):
     call = ["train", str(tmp_path / "some.txt"), "--vocab-size", "280", "-o", str(tmp_path / "tok.json")]
     assert CliRunner().invoke(app, [*call, "--trace", str(tmp_path / "trace.npz")]).exit_code == 0
     tok = Tokenizer.load(tmp_path / "tok.json")
-    assert tok.explain_training(" the", tmp_path / "trace.npz").to_dict() == traced("bpe", tmp_path / "some.txt", 280).explain_training("Ġthe").to_dict()
+    assert tok.explain_training(" the", trace=tmp_path / "trace.npz").to_dict() == traced("bpe", tmp_path / "some.txt", 280).explain_training("Ġthe").to_dict()
     assert CliRunner().invoke(app, [*call, "--extend", str(tmp_path / "tok.json"), "--trace", str(tmp_path / "t.npz")]).exit_code != 0

@@ -1,13 +1,24 @@
 """Unigram's best splits against SentencePiece and Hugging Face, with real vocabularies and with random ones."""
+import cProfile
 import json
 import random
 
 import pytest
+from costs import assert_linear
 from peers import sp_loaded
 
-from subword_nb.lattice import backward, forward, nbest, viterbi
-from subword_nb.sentencepiece_wire import BYTE, CONTROL, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER_DEFINED, ModelProto, Piece, read_model_proto
+from subword_nb import Tokenizer
+from subword_nb.lattice import LONG, Lattice, LongPieces, Node, backward, build_lattice, forward, lengths_by_first, nbest, pieces_at, viterbi
+from subword_nb.sentencepiece_explain import explain_sentencepiece
+from subword_nb.sentencepiece_models import SentencePieceChars, SentencePieceUnigram, sentencepiece_unigram_ref
+from subword_nb.sentencepiece_text import _Spellings
+from subword_nb.sentencepiece_wire import BYTE, CONTROL, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER_DEFINED, ModelProto, Piece, read_model_proto, write_model_proto
+from subword_nb.tokens import tokens, tokens_ref
 from subword_nb.unigram_encode import part_ids, unigram_encode, unigram_encode_ref, unigram_model
+from subword_nb.unigram_explain import explain_unigram
+from subword_nb.unigram_sample import sample
+from subword_nb.wordpiece_encode import WordPiece
+from subword_nb.wordpiece_explain import explain_wordpiece
 
 
 def model_of(pieces: list, byte_fallback: bool = False):
@@ -175,3 +186,260 @@ def test_the_ten_best_are_those_of_sentencepiece(shared_file):
         ours = nbest(model.lattice(sp.normalize(text)), 10)
         theirs = [sum(model.table[p] for p in pieces) for pieces in sp.nbest_encode_as_pieces(text, 10)]
         assert [score for _, score in ours] == pytest.approx(theirs, abs=1e-4), text
+
+
+# Chains: many pieces that begin alike, up to long ones.
+
+
+def naively_at(text, start, pieces):
+    return [text[start:end] for end in range(start + 1, len(text) + 1) if text[start:end] in pieces]
+
+
+def periodic(rng, n):
+    "A text with long repeats."
+    unit = "".join(rng.choices("ab", k=rng.randrange(1, 4)))
+    text = unit * n
+    for _ in range(rng.randrange(3)):
+        at = rng.randrange(n)
+        text = text[:at] + rng.choice("abc") + text[at:]
+    return text[:n]
+
+
+def chained_pieces(rng):
+    "Pieces of all lengths, most of which lie in each other, and a text that holds them."
+    text = periodic(rng, 400)
+    pieces = {text[a:a + rng.randrange(1, 250)] for a in rng.choices(range(300), k=rng.randrange(1, 40))}
+    pieces |= {text[:n] for n in rng.choices(range(1, 300), k=20)}
+    pieces |= {p + "c" for p in rng.choices(sorted(pieces), k=5)}
+    return sorted(pieces), text
+
+
+def test_long_pieces_are_found_where_they_stand():
+    rng, long = random.Random(29), 0
+    for _ in range(15):
+        pieces, text = chained_pieces(rng)
+        rng.shuffle(pieces)
+        known, lengths = set(pieces), lengths_by_first(pieces)
+        fewer = set(pieces[::2])  # those that were taken out since
+        for start in rng.sample(range(400), 30):
+            expected = naively_at(text, start, known)
+            assert pieces_at(text, start, known, lengths) == expected
+            assert pieces_at(text, start, fewer, lengths) == [p for p in expected if p in fewer]
+            long += sum(len(p) > LONG for p in expected)
+    assert long > 500
+    assert [LongPieces(found).at("aab", 0) for found in ([], ["b"], ["aab"], ["aac"], ["aa", "aa"])] == [[], [], ["aab"], [], ["aa"]]
+
+
+def test_chains_are_split_as_by_the_reference():
+    rng, used = random.Random(30), 0
+    for k in range(8):
+        pieces, text = chained_pieces(rng)
+        pieces = sorted({*pieces, "a", "b"})
+        scored = [("<unk>", 0.0), *((p, -rng.randrange(1, 9) * 3 ** (k % 8)) for p in pieces)]  # totals beyond 100,000, too, from where 32-bit sums begin anew
+        model = unigram_model(scored, unk_piece="<unk>", control=["<unk>"])
+        ids = model.encode(text)
+        assert ids == unigram_encode_ref(model, text)
+        assert tokens(model, text) == tokens_ref(model, text)
+        theirs = SentencePieceUnigram({p: i for i, (p, _) in enumerate(scored)}, [score * (1 + 1e4 * (k % 3)) for _, score in scored], "<unk>")
+        assert theirs.encode(text) == sentencepiece_unigram_ref(theirs, text)
+        used += sum(len(scored[i][0]) > LONG for i in ids)
+    assert used > 10
+
+
+@pytest.mark.peers
+def test_chains_are_split_as_by_their_libraries(hf, spm):
+    rng = random.Random(31)
+    for _ in range(40):
+        pieces, text = chained_pieces(rng)
+        pieces = sorted({*pieces, "a", "b"})
+        scored = [("<unk>", 0.0), *((p, -rng.randrange(1, 40) / 4) for p in pieces)]
+        assert unigram_model(scored, unk_piece="<unk>").encode(text) == hf.Tokenizer(hf.models.Unigram(scored, 0, False)).encode(text).ids
+        ours = SentencePieceUnigram({p: i for i, (p, _) in enumerate(scored)}, [score for _, score in scored], "<unk>")
+        assert ours.encode(text) == sentencepiece_model(spm, [("<unk>", 0.0, UNKNOWN), *((p, score, NORMAL) for p, score in scored[1:])]).encode(text)
+
+
+class Counted(str):
+    "A text that counts the characters that are copied out of it."
+    copied = 0
+
+    def __getitem__(self, key):
+        out = str.__getitem__(self, key)
+        self.copied += len(out)
+        return out
+
+
+def chain_of(longest):
+    return ["a" * n for n in range(1, longest + 1)]
+
+
+def of_unigram(pieces):
+    return unigram_model([("<unk>", 0.0), *((p, -10.0 - len(p) / 1e6) for p in pieces)], unk_piece="<unk>")
+
+
+def of_sentencepiece(pieces):
+    model = SentencePieceUnigram({p: i for i, p in enumerate(["<unk>", *pieces])}, [0.0, *(-10.0 - len(p) / 1e6 for p in pieces)], "<unk>")
+    model._cut = lambda text: [text]
+    return model
+
+
+def every_call(model_of, explain):
+    "The calls that look at all splits, of the same text."
+    def calls(pieces):
+        model = model_of(pieces)
+
+        def run(text):
+            lattice = model.lattice(text)
+            return explain(model, text), nbest(lattice, 2), sample(lattice, 1.0, seed=1)
+        return run
+    return calls
+
+
+def characters(pieces):
+    return SentencePieceChars({p: i for i, p in enumerate(["<unk>", "a", *(p + "b" for p in pieces)])}, [0.0] * (len(pieces) + 2), "<unk>", user_defined=[p + "b" for p in pieces]).encode
+
+
+CHAINS = {
+    "unigram": lambda pieces: of_unigram(pieces).encode,
+    "lattice": lambda pieces: lambda text: build_lattice(text, dict.fromkeys(pieces, -1.0)),
+    "sentencepiece": lambda pieces: of_sentencepiece(pieces).encode,
+    "spellings": lambda pieces: lambda text: [*_Spellings([p + "b" for p in pieces]).spans(text)],
+    "characters": characters,
+}
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+def test_looking_up_a_chain_copies_no_more_than_its_longest_piece(kind):
+    "Not every piece that may fit: that is half the square of the longest. What is left is that square for the short pieces."
+    longest, text = 300, Counted("a" * 400)
+    CHAINS[kind](chain_of(longest))(text)
+    assert 400 <= text.copied <= len(text) * (4 * longest + LONG**2)
+
+
+SPLITS = {
+    "unigram": every_call(of_unigram, explain_unigram),
+    "sentencepiece": every_call(of_sentencepiece, explain_sentencepiece),
+}
+
+
+@pytest.mark.parametrize("kind", SPLITS)
+def test_looking_at_all_splits_copies_no_more_than_the_longest_piece(kind):
+    "A few times at each place, where each edge copying its piece would be half the square of the longest."
+    longest, text = 300, Counted("a" * 400)
+    SPLITS[kind](chain_of(longest))(text)
+    assert 400 <= text.copied <= 5 * len(text) * (4 * longest + LONG**2)
+
+
+def chain_file(folder, kind, longest):
+    "A tokenizer.json or a .model whose pieces are a, aa, aaa … and which changes nothing in a text."
+    scored = [("<unk>", 0.0), *((p, -10.0 - len(p) / 1e6) for p in chain_of(longest))]
+    if kind == "tokenizer.json":
+        model = {"type": "Unigram", "unk_id": 0, "vocab": scored, "byte_fallback": False}
+        empty = dict.fromkeys(("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder"))
+        data = json.dumps({"version": "1.0", "added_tokens": [], **empty, "model": model}).encode()
+    else:
+        trainer = {"model_type": UNIGRAM, "unk_id": 0, "bos_id": -1, "eos_id": -1, "pad_id": -1}
+        normalizer = {"name": "identity", "add_dummy_prefix": False, "remove_extra_whitespaces": False, "escape_whitespaces": False}
+        pieces = [Piece(p, score, UNKNOWN if p == "<unk>" else NORMAL) for p, score in scored]
+        data = write_model_proto(ModelProto(pieces, trainer, normalizer))
+    path = folder / kind
+    path.write_bytes(data)
+    return Tokenizer.load(path)
+
+
+CALLS = {
+    "explain": lambda tokenizer, text: tokenizer.explain(text),
+    "nbest": lambda tokenizer, text: tokenizer.nbest(text, n=2),
+    "sample": lambda tokenizer, text: tokenizer.sample(text, seed=1),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kind", ["tokenizer.json", "tokenizer.model"])
+def test_all_splits_of_a_chain_cost_one_step_for_each_edge(tmp_path, kind, call):
+    work = CALLS[call]
+    # Both grow: 16 times the edges. Four times `grows` passes, which is half of what a cube would take.
+    tokenizer = chain_file(tmp_path, kind, 400)
+    assert_linear(lambda n: work(tokenizer, "a" * n), lambda n: n, 400, times=4, grows=8, what=f"{kind} {call}, text and pieces")
+    # Only the text grows, and with it the edges.
+    shorter = chain_file(tmp_path, kind, 80)
+    assert_linear(lambda n: work(shorter, "a" * n), lambda n: n, 1600, what=f"{kind} {call}, text")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_calls_that_an_edge_costs_do_not_grow(tmp_path, call):
+    "Python's calls, and those of its built-in functions, for each edge: counted, so that no clock is asked."
+    tokenizer, work = chain_file(tmp_path, "tokenizer.json", 200), CALLS[call]
+
+    def calls_per_edge(n):
+        profile = cProfile.Profile()
+        profile.runcall(work, tokenizer, "a" * n)
+        return sum(entry.callcount for entry in profile.getstats()) / (n * (n + 1) / 2)
+
+    calls_per_edge(10)
+    assert calls_per_edge(200) <= 1.1 * calls_per_edge(100)
+
+
+class Added(float):
+    "A score that counts how often it is added to another number or taken from one."
+    times = 0
+
+    def __radd__(self, other):
+        Added.times += 1
+        return other + float(self)
+
+    def __rsub__(self, other):
+        Added.times += 1
+        return other - float(self)
+
+
+def test_the_first_few_look_at_each_edge_once():
+    "Not once for each of the few: after one look at all edges, so many lists of so many are left at each place."
+    size, n = 100, 5
+    score = Added(-1.0)
+    nodes = [Node(a, b, b - a, score, "a" * (b - a)) for a in range(size) for b in range(a + 1, size + 1)]
+    lattice, Added.times = Lattice("a" * size, nodes), 0
+    assert len(nbest(lattice, n)) == n
+    assert Added.times <= len(nodes) + size * n * n
+
+
+def test_the_first_few_are_those_of_a_whole_sort():
+    "Every candidate in its order, where many tie, where nodes stand twice and where some lead from nowhere."
+    rng = random.Random(32)
+    for _ in range(300):
+        size = rng.randrange(1, 9)
+        places = [tuple(sorted(rng.sample(range(size + 1), 2))) for _ in range(rng.randrange(1, 25))]
+        nodes = [Node(a, b, i, -rng.randrange(3) / 2, "?") for i, (a, b) in enumerate(places)]
+        lattice = Lattice("a" * size, nodes)
+        for n in (1, 2, 5, 1000):
+            assert nbest(lattice, n) == nbest_by_sorting(lattice, n)
+
+
+def nbest_by_sorting(lattice, n):
+    ways = [[([], 0.0)]]
+    for ending in lattice.end_nodes[1:]:
+        found = [([*path, node], score + node.score) for node in ending for path, score in ways[node.start]]
+        ways.append(sorted(found, key=lambda way: -way[1])[:n])
+    return ways[-1]
+
+
+def test_sums_that_begin_anew_at_every_place_cost_no_more_than_the_longest_piece():
+    "All sums ahead are moved, as SentencePiece does it; each is moved in one step."
+    def work(longest):
+        pieces = ["<unk>", *chain_of(longest)[longest // 25 - 1::longest // 25], "a"]
+        model = SentencePieceUnigram({p: i for i, p in enumerate(pieces)}, [0.0, *(-2e5 for _ in pieces[1:])], "<unk>")
+        assert len(model.encode("a" * 2000)) >= 2000 // longest
+
+    assert_linear(work, lambda longest: longest, 1600)
+
+
+def test_reasons_of_long_words_are_quick():
+    "A word and its tokens, however many beginnings of it are pieces."
+    def work(n):
+        model = WordPiece({"[UNK]": 0, "a": 1, "##a": 2, "a" * n: 3, "##" + "a" * (n // 2) + "b": 4}, max_input_chars_per_word=10**6)
+        text = "a" * (2 * n)
+        reason = explain_wordpiece(model, text, most=10)
+        assert reason.pieces == [list(model.piece2id)[i] for i in model.encode(text)]
+
+    assert_linear(work, lambda n: n, 1600, grows=256)
+    model = WordPiece({"a": 0, "##b": 1}, "a", max_input_chars_per_word=10**6)
+    assert_linear(lambda text: tokens(model, text), lambda n: "a" + "b" * n, 16_000)

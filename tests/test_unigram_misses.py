@@ -1,12 +1,11 @@
 """Unigram in bulk: spans, kernels and settling against the engine, on real vocabularies and on models made up."""
 import json
-import os
-import random
 import threading
 from functools import partial
 
 import numpy as np
 import pytest
+from seeds import TEXTS, fresh
 from costs import assert_linear
 
 from subword_nb import Tokenizer, jit
@@ -18,12 +17,11 @@ from subword_nb.pretokenizers import Metaspace, Sequence as Steps, Split, Whites
 from subword_nb.sentencepiece_models import SentencePieceUnigram, sentencepiece_unigram_ref
 from subword_nb.sentencepiece_text import SentencePieceNormalizer
 from subword_nb.span_table import Sink, SpanTable, encode_spans
-from subword_nb.unigram_bytes import CONTROLS, EXTENDS, PREPENDS
+from subword_nb.unigram_bytes import CONTROLS, DROPPED, EXTENDS, PREPENDS
 from subword_nb.unigram_encode import Unigram, unigram_model
 from subword_nb.unigram_misses import UnigramMisses, kinds_in_clusters, unigram_spans
 from subword_nb.word_scanners import whitespace_scanner
 
-TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 REAL = ["t5-small/tokenizer.json", "t5-small/spiece.model", "pegasus/tokenizer.json", "xlnet-base-cased/spiece.model"]
 pytestmark = pytest.mark.skipif(not jit.available(), reason="bulk encoding needs Numba")
 
@@ -37,7 +35,7 @@ class Parts:
     def ids(self, text):
         "The plain way."
         text = self.norm.normalize(text) if self.norm else text
-        return [i for raw in self.pre.raw_pretokens(text, True) for i in self.model.encode(self.pre.piece_of(raw))]
+        return [i for raw in self.pre.raw_pretokens(text, first=True) for i in self.model.encode(self.pre.piece_of(raw))]
 
 
 def plan_of(c):
@@ -48,9 +46,9 @@ def plan_of(c):
 
     def ask(span):
         text = later.normalize(span.decode()) if later else span.decode()
-        return [i for raw in c.pre.raw_pretokens(text, False) for i in c.model.encode(c.pre.piece_of(raw))]
+        return [i for raw in c.pre.raw_pretokens(text, first=False) for i in c.model.encode(c.pre.piece_of(raw))]
 
-    return whitespace_scanner(spans.space), lambda d: spans.prefix if d and not d.startswith(spans.unless) else b"", UnigramMisses(c.model, c.norm, c.pre), ask
+    return whitespace_scanner(spans.space), lambda d: spans.prefix if d and not d.startswith(spans.unless) else b"", UnigramMisses(c.model, normalizer=c.norm, pre=c.pre), ask
 
 
 def run(plan, text, block=1 << 16, table=None):
@@ -60,7 +58,7 @@ def run(plan, text, block=1 << 16, table=None):
     settle = (lambda *args: misses.settle(*args, sums)) if misses.spans.settles else None
     documents = [opening(d) + d for d in text.split(b"\xff")]
     text, at, table = b"\xff".join(documents), 0, table or SpanTable()
-    sink, size = Sink(max(8, len(text) // 4), len(documents)), block
+    sink, size = Sink(max(8, len(text) // 4), documents=len(documents)), block
     while at < len(text):
         end = min(len(text), at + size)
         while end < len(text) and text[end] & 0xC0 == 0x80:
@@ -69,7 +67,7 @@ def run(plan, text, block=1 << 16, table=None):
         k = scanner.scan(buffer, end - at, end == len(text), starts)
         size = block if k else 2 * size
         if k:
-            encode_spans(buffer, starts, k, table, sink, misses.solve, ask, settle)
+            encode_spans(buffer, starts, k, table, sink, misses.solve, ask, settle=settle)
             at += int(starts[k]) - HEAD
     return sink.ids().tolist(), sink.ends[: sink.state[1]].tolist()
 
@@ -88,11 +86,11 @@ def real(request, shared_file):
     "(tokenizer, its plan where special tokens are ordinary text)"
     tok = Tokenizer.load(shared_file(f"vocab/{request.param}"))
     tok.truncation = tok.padding = None
-    return tok, plan_of(compiled(tok, ()))
+    return tok, plan_of(compiled(tok, allowed_special=()))
 
 
 def plain(tok, text):
-    c = compiled(tok, ())
+    c = compiled(tok, allowed_special=())
     return Parts(c.model, c.norm, c.pre).ids(text)
 
 
@@ -134,14 +132,40 @@ def test_signs_that_join_what_follows(real):
         assert run(plan, text.encode())[0] == plain(tok, text), ascii(text)
 
 
+def test_signs_that_join_what_follows_are_no_reason_to_ask(real):
+    "One such sign in a long text without spaces would have all of it done the slow way."
+    tok, plan = real
+    misses, rng = UnigramMisses(compiled(tok, allowed_special=()).model, normalizer=tok.normalizer, pre=tok.pre_tokenizer), fresh("signs")
+    signs = [chr(i) for i in (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x8E2, 0xD4E)]
+    for _ in range(TEXTS):
+        text = "".join(rng.choices([*signs, "a", "é", "日", "한", "क", "\u0301", "\u0323", "\u200d", "½", "\xa0", "\x01", "🤗", "ﬁ", "Ａ"], k=rng.randrange(1, 12)))
+        assert run(plan, text.encode())[0] == plain(tok, text), ascii(text)
+    assert None not in solved(misses, [f" {sign}a".encode() for sign in signs])
+
+
 def test_clusters_of_every_kind(real):
     tok, plan = real
-    rng, misses = random.Random(0), UnigramMisses(compiled(tok, ()).model, tok.normalizer, tok.pre_tokenizer)
+    rng, misses = fresh(0), UnigramMisses(compiled(tok, allowed_special=()).model, normalizer=tok.normalizer, pre=tok.pre_tokenizer)
     texts = ["".join(rng.choices(CHARACTERS, k=rng.choice([1, 2, 3, 5, 9, 20]))) for _ in range(TEXTS)]
     for text in texts:
         assert run(plan, text.encode())[0] == plain(tok, text), ascii(text)
     spans = [(" " + t.replace(" ", "").replace("\t", "").replace("\n", "").replace("\r", "")).encode() for t in texts]
     assert sum(ids is None for ids in solved(misses, spans)) < len(spans) // 2
+
+
+WHITE = [" ", "\t", "\n", "\r", "\f"]  # the map takes a vertical tab away
+
+
+def test_white_space_is_dropped_without_a_look_at_the_map(real):
+    tok, plan = real
+    before_ascii, dropped = plan[2].tables.chars[:256], {c for c in WHITE if not plain(tok, f"{c}{c}")}
+    if " " not in dropped:
+        return  # each space is a piece of its own
+    assert {chr(c) for c in np.flatnonzero(before_ascii == DROPPED)} == dropped
+    rng = fresh(3)
+    for _ in range(TEXTS):
+        text = "".join(rng.choices([*WHITE, "\v", "\r\n", "\u0301", "\u00a0", "\x01", "▁", "a", "hello"], k=rng.choice([2, 9, 60])))
+        assert run(plan, text.encode())[0] == plain(tok, text), ascii(text)
 
 
 @pytest.mark.slow
@@ -168,7 +192,7 @@ MAPPED, BLOB = Precompiled(build_charsmap(RULES)), build_charsmap(RULES)
 RUNS, BOTH = Replace(" {2,}", " ", True), Steps([WhitespaceSplit(), Metaspace()])
 MARKED = Split("▁", "merged_with_next")
 PIPELINES = [
-    (None, BOTH), (MAPPED, BOTH), (MAPPED, Steps([WhitespaceSplit(), Metaspace("▁", "never")])), (MAPPED, Steps([WhitespaceSplit(), Metaspace("▁", "always", False)])), (MAPPED, WhitespaceSplit()),
+    (None, BOTH), (MAPPED, BOTH), (MAPPED, Steps([WhitespaceSplit(), Metaspace("▁", "never")])), (MAPPED, Steps([WhitespaceSplit(), Metaspace("▁", "always", split=False)])), (MAPPED, WhitespaceSplit()),
     (Sequence([MAPPED, RUNS]), BOTH), (None, Metaspace()), (None, Metaspace("▁", "never")), (None, Metaspace("▁", "first")), (Replace(" ", "▁"), MARKED), (Replace(" ", "▁"), Split({"String": "▁"}, "merged_with_next")), (Strip(), BOTH), (Sequence([Precompiled(build_charsmap({"A": "a", "▁": " ", **{chr(i): " " for i in [9, 10, 11, 12, 13, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]}})), Strip(False, True), RUNS]), Metaspace()),
 ]
 
@@ -187,7 +211,7 @@ def rnd_unigram(rng, kind=Unigram, own=False, never="?"):
 
 @pytest.mark.parametrize("k", range(len(PIPELINES)))
 def test_pipelines_made_up(k):
-    rng, (norm, pre) = random.Random(k), PIPELINES[k]
+    rng, (norm, pre) = fresh(k), PIPELINES[k]
     for _ in range(max(1, TEXTS // 200)):
         parts = Parts(rnd_unigram(rng), norm, pre)
         plan = plan_of(parts)
@@ -200,7 +224,7 @@ def test_pipelines_made_up(k):
 @pytest.mark.parametrize("extra", [True, False])
 @pytest.mark.parametrize("pre", [WholeText(), Metaspace("▁", "never")])
 def test_sentencepiece_made_up(extra, pre):
-    rng = random.Random(int(extra))
+    rng = fresh(int(extra))
     for k in range(max(1, TEXTS // 100)):
         norm = SentencePieceNormalizer(BLOB if extra or k % 2 else b"", extra or k % 3 > 0, extra, user_defined=("ab", "€") if k % 4 == 0 else ())
         parts = Parts(rnd_unigram(rng, SentencePieceUnigram, True, "▁" if k % 2 else "?"), norm, pre)
@@ -239,14 +263,32 @@ def test_tabs_are_cut_at_only_if_they_become_spaces():
 
 
 def test_long_spans_are_linear():
-    plans = [plan_of(Parts(rnd_unigram(random.Random(3)), MAPPED, BOTH)), plan_of(Parts(rnd_unigram(random.Random(3), SentencePieceUnigram, True), SentencePieceNormalizer(BLOB), WholeText()))]
+    plans = [plan_of(Parts(rnd_unigram(fresh(3)), MAPPED, BOTH)), plan_of(Parts(rnd_unigram(fresh(3), SentencePieceUnigram, True), SentencePieceNormalizer(BLOB), WholeText()))]
     for plan in plans:
         for unit in (b"a", b"ab", "é".encode(), "€".encode(), b" ", "½".encode(), "e\u0301".encode(), "´".encode()):
             assert_linear(partial(run, plan), unit, 1 << 18)
 
 
+@pytest.mark.parametrize("kind", [Unigram, SentencePieceUnigram])
+def test_chains_cost_their_longest_piece(kind):
+    "Pieces a, aa, aaa, …: the trie is walked once from each place, whatever the longest is; ids as without kernels."
+    def chained(longest):
+        pieces = ["?", "▁", *("a" * n for n in range(1, longest + 1))]
+        scores = [-10.0 - len(p) / 1e6 for p in pieces]
+        model = kind({p: i for i, p in enumerate(pieces)}, scores, "?")
+        return plan_of(Parts(model, None, BOTH) if kind is Unigram else Parts(model, SentencePieceNormalizer(BLOB), WholeText()))
+
+    assert_linear(lambda plan: run(plan, b"a" * 16_000), chained, 1600)
+    parts = chained(300)
+    pieces = ["?", "▁", *("a" * n for n in range(1, 301))]
+    model = kind({p: i for i, p in enumerate(pieces)}, [-10.0 - len(p) / 1e6 for p in pieces], "?")
+    same = Parts(model, None, BOTH) if kind is Unigram else Parts(model, SentencePieceNormalizer(BLOB), WholeText())
+    for n in (1, 299, 300, 301, 1000):
+        assert run(parts, b"a" * n)[0] == same.ids("a" * n)
+
+
 def test_long_spans_are_right():
-    rng = random.Random(5)
+    rng = fresh(5)
     for kind, norm, pre in [(Unigram, MAPPED, BOTH), (SentencePieceUnigram, SentencePieceNormalizer(BLOB), WholeText())]:
         parts = Parts(rnd_unigram(rng, kind, kind is SentencePieceUnigram), norm, pre)
         plan = plan_of(parts)
@@ -256,8 +298,8 @@ def test_long_spans_are_right():
 
 
 def test_many_threads_share_one_object():
-    parts = Parts(rnd_unigram(random.Random(1)), MAPPED, BOTH)
-    plan, texts = plan_of(parts), ["".join(random.Random(k).choices(LETTERS, k=2000)) for k in range(8)]
+    parts = Parts(rnd_unigram(fresh(1)), MAPPED, BOTH)
+    plan, texts = plan_of(parts), ["".join(fresh(k).choices(LETTERS, k=2000)) for k in range(8)]
     run(plan, b"a")
     found = {}
     threads = [threading.Thread(target=lambda k=k: found.update({k: run(plan, texts[k].encode())[0]})) for k in range(8)]
@@ -278,14 +320,14 @@ def test_bars_are_barred_where_their_place_matters():
 
 
 def test_a_damaged_map_is_left_to_python():
-    parts = Parts(rnd_unigram(random.Random(1)), MAPPED, BOTH)
-    misses = UnigramMisses(parts.model, MAPPED, BOTH)
+    parts = Parts(rnd_unigram(fresh(1)), MAPPED, BOTH)
+    misses = UnigramMisses(parts.model, normalizer=MAPPED, pre=BOTH)
     whole = misses.tables
     misses.tables = whole._replace(rules=np.array([1 << 20], np.uint32))
     assert solved(misses, ["½".encode()]) == [None]
     misses.tables = whole._replace(chars=whole.chars[: 256 + 65536 + 6])
     assert None in solved(misses, [k.encode() for k in ("½", "´", "b\u0301", "e\u0301")])
-    own = UnigramMisses(rnd_unigram(random.Random(1), SentencePieceUnigram, True), SentencePieceNormalizer(BLOB))
+    own = UnigramMisses(rnd_unigram(fresh(1), SentencePieceUnigram, True), normalizer=SentencePieceNormalizer(BLOB))
     own.tables = own.tables._replace(rules=np.array([1 << 20], np.uint32))
     with pytest.raises(ValueError, match="the map is damaged"):
         own.settle(buffer_of("½".encode()), np.array([HEAD, HEAD + 2], np.uint32), np.zeros(1, np.uint64), 0, 1, (np.zeros(4, np.uint64), None, np.zeros(1, np.uint32)), Sink(9), np.zeros(1))

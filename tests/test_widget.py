@@ -27,7 +27,7 @@ def tok():
 @pytest.fixture
 def sent(tok):
     "A widget, and what it sends to the page, message by message."
-    box, messages = playground(tok, "low"), []
+    box, messages = playground(tok, text="low"), []
     box.comm.send = lambda data=None, *args, **kwargs: messages.append(data)
     return box, messages
 
@@ -65,7 +65,7 @@ def test_a_fault_of_ours_is_not_hidden_as_a_problem():
 
 @needs_anywidget
 def test_only_three_traits_and_the_view_travel(tok):
-    box = playground(tok, "low")
+    box = playground(tok, text="low")
     assert {k for k in box.keys if not k.startswith("_")} - {"layout", "tabbable", "tooltip"} == {"text", "data", "problem"}
     assert [t["id"] for t in box.data["tokens"]] == tok.encode("low")
 
@@ -85,7 +85,7 @@ def test_a_message_from_the_page_is_answered_in_one(sent, tok):
 @needs_anywidget
 def test_two_widgets_have_their_own_tokenizers(tok):
     other = Tokenizer.train(["low lower"], algorithm="char_bpe", vocab_size=7)
-    one, two = playground(tok, "low"), playground(other, "low")
+    one, two = playground(tok, text="low"), playground(other, text="low")
     one.text = two.text = "lower"
     assert [t["id"] for t in one.data["tokens"]] == tok.encode("lower")
     assert [t["id"] for t in two.data["tokens"]] == other.encode("lower")
@@ -103,7 +103,7 @@ NOTEBOOK = """
 from subword_nb import Tokenizer
 from subword_nb.widget import playground
 tok = Tokenizer.load("tok.json")
-box = playground(tok, "low")
+box = playground(tok, text="low")
 box
 """
 
@@ -131,6 +131,9 @@ def test_typing_in_jupyterlab(tok, tmp_path):
             page.wait_for_function("(ids) => JSON.stringify([...document.querySelectorAll('.sw-widget .sw-token .sw-id')].map((e) => e.textContent)) == ids", arg=json.dumps(wanted, separators=(",", ":")), timeout=20_000)
 
         shown("low")
+        counts = page.evaluate("() => [...document.querySelectorAll('.sw-widget .sw-counts > div')].map((e) => [...e.children].map((part) => part.getBoundingClientRect()).map((r) => [r.left, r.right, r.top]))")
+        assert len(counts) > 3 and len({term[2] for term, _ in counts}) == 1 and len({value[2] for _, value in counts}) == 1, "the counts stand in a row"
+        assert all(a[0][1] < b[0][0] for a, b in zip(counts, counts[1:])) and all(value[2] < term[2] for term, value in counts)
         for text in ("lowest newer", "<b>new</b>", MARKUP, "Größe 東京 👩‍👩‍👧‍👦\ttab\nline"):
             area.fill(text)
             shown(text)

@@ -1,12 +1,11 @@
 """Scanning by classes: every block size and offset, every code point, and what normalizers and splitters make of the spans."""
 import lzma
-import os
-import random
 import re
 import unicodedata
 
 import numpy as np
 import pytest
+from seeds import TEXTS, fresh
 
 from subword_nb.jit import available
 from subword_nb.machine import HEAD, buffer_of, scan_spans
@@ -25,7 +24,6 @@ NORMALIZERS = [
     BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False), Sequence([NFD(), Lowercase(), StripAccents()]), Sequence([StripAccents(), BertNormalizer(lowercase=False)]),
 ]
 FEW = 1 if available() else 40  # plain Python is slow
-TEXTS = int(os.environ.get("SUBWORD_NB_TEXTS", "500"))
 
 
 def spans_ref(text: bytes, classes) -> list[bytes]:
@@ -35,11 +33,11 @@ def spans_ref(text: bytes, classes) -> list[bytes]:
 
 
 def test_every_offset_and_block():
-    rng, scanner = random.Random(0), class_scanner("mixed", MIXED)
+    rng, scanner = fresh(0), class_scanner("mixed", MIXED)
     for k in range(3200 // FEW):
         text = b"x" * (k % 64) + b"".join(rng.choices(PARTS, weights=[6] * 13 + [1] * 4, k=rng.randrange(50)))
         for block in (1 << 16, rng.randrange(1, 200)):
-            assert scan_spans(scanner, text, block) == spans_ref(text, MIXED), (text, block)
+            assert scan_spans(scanner, text, block=block) == spans_ref(text, MIXED), (text, block)
 
 
 def test_every_cut_between_two_characters_at_every_offset():
@@ -52,7 +50,7 @@ def test_every_cut_between_two_characters_at_every_offset():
 
 
 def test_nothing_is_written_beyond_the_contract():
-    scanner, rng = class_scanner("mixed", MIXED), random.Random(1)
+    scanner, rng = class_scanner("mixed", MIXED), fresh(1)
     for make in (scanner, safe_scanner()):
         for n in (0, 1, 2, 63, 64, 65, 127, 200):
             text = bytes(rng.choice(b"! +a") for _ in range(n))
@@ -74,17 +72,17 @@ def test_a_separator_stands_alone_at_every_offset():
 
 
 def test_safe_places_are_those_of_room_39():
-    rng, scanner = random.Random(2), safe_scanner()
+    rng, scanner = fresh(2), safe_scanner()
     for k in range(3200 // FEW):
         text = "x" * (k % 64) + "".join(rng.choices(["a", "Z", "0", " ", " ", ",", "é", "e\u0301", "[", "`", "/", ":", "@", "{", "abcdefghij" * 7], k=rng.randrange(40)))
         for block in (1 << 16, rng.randrange(1, 100)):
-            assert [s.decode() for s in scan_spans(scanner, text.encode(), block)] == cut_words(text), (text, block)
+            assert [s.decode() for s in scan_spans(scanner, text.encode(), block=block)] == cut_words(text), (text, block)
     assert scan_spans(scanner, b"a b\xff c d") == [b"a", b" b", b"\xff", b" c", b" d"]
 
 
 def test_fresh_places_are_cuts():
-    rng = random.Random(3)
-    for scanner in (class_scanner("mixed", MIXED), safe_scanner(), space_scanner(), split_scanner("whitespace"), bert_scanner(BertNormalizer())):
+    rng = fresh(3)
+    for scanner in (class_scanner("mixed", MIXED), safe_scanner(), space_scanner(), split_scanner("whitespace"), bert_scanner(norm=BertNormalizer())):
         for _ in range(300 // FEW + 1):
             text = b"".join(rng.choices(PARTS, k=rng.randrange(30)))
             ends = {0}
@@ -103,17 +101,17 @@ def test_spaces():
 
 @pytest.mark.parametrize("name, pre", [("whitespace", Whitespace()), ("whitespace_split", WhitespaceSplit())])
 def test_splitters(name, pre):
-    rng, scanner, spaces = random.Random(4), split_scanner(name), "".join(chr(i) for i in np.flatnonzero(splitter_classes(pre) == SPACE))
+    rng, scanner, spaces = fresh(4), split_scanner(name), "".join(chr(i) for i in np.flatnonzero(splitter_classes(pre) == SPACE))
     for _ in range(2000 // FEW):
         text = "".join(rng.choices([*"ab_1 '.!\n\t", "é", "\u0301", "\u200d", "你", "…", "\u00a0", "\u3000", "😀", "\x85", "\x1c"], k=rng.randrange(25)))
-        found = [s.decode() for s in scan_spans(scanner, text.encode(), rng.randrange(1, 90))]
+        found = [s.decode() for s in scan_spans(scanner, text.encode(), block=rng.randrange(1, 90))]
         assert "".join(found) == text
         assert [s.strip(spaces) for s in found if s.strip(spaces)] == pre.raw_pretokens(text), text
 
 
 @pytest.mark.parametrize("norm", NORMALIZERS, ids=str)
 def test_bert_spans_are_independent(norm):
-    rng, scanner, pre, become = random.Random(5), bert_scanner(norm), BertPreTokenizer(), norm.normalize if norm else str
+    rng, scanner, pre, become = fresh(5), bert_scanner(norm=norm), BertPreTokenizer(), norm.normalize if norm else str
     pieces = ["a", "B", "é", "e\u0301", "\u0301", "\u0327", "\u0f71\u0f72", " ", "\n", "\u00a0", "\u2028", ",", ";", "\u037e", "你", "\uf900", "\x00", "\u200b", "한", "ﬁ", "İ", "=\u0338", "≠", "\U000e0100", "𖿰", "\u0378",
               "\ue000", "\ufffd", "\x85", "\u1fef", "\u0345", "\U0001d15e"]
     for _ in range(600 // FEW):
@@ -123,7 +121,7 @@ def test_bert_spans_are_independent(norm):
 
 def test_what_is_not_known_character_by_character():
     for norm in (NFC(), Prepend("▁"), Sequence([Lowercase(), NFC()])):
-        assert char_map(norm) is None and bert_scanner(norm) is None
+        assert char_map(norm) is None and bert_scanner(norm=norm) is None
     assert splitter_classes(Punctuation()) is None
     with pytest.raises(ValueError, match="whitespace_split"):
         split_scanner("bert")
@@ -162,7 +160,7 @@ def test_whole_corpora(shared_file):
     for name in ("udhr.txt.xz", "multilingual_mixed.txt.xz", "english_60mb.txt.xz"):
         with lzma.open(shared_file(f"corpus/{name}")) as f:
             text = f.read(4_000_000).decode(errors="ignore")
-        for scanner, pre in ((bert_scanner(None), BertPreTokenizer()), (split_scanner("whitespace"), Whitespace())):
+        for scanner, pre in ((bert_scanner(norm=None), BertPreTokenizer()), (split_scanner("whitespace"), Whitespace())):
             spaces = "".join(chr(i) for i in np.flatnonzero(splitter_classes(pre) == SPACE))
             assert [w for s in scan_spans(scanner, text.encode()) if (w := s.decode().lstrip(spaces))] == pre.raw_pretokens(text)
         assert [s.decode() for s in scan_spans(safe_scanner(), text.encode())] == cut_words(text)
@@ -181,7 +179,7 @@ ODD_WORDS = ["the", "The", "THE", "don't", "DON'T", "l’été", "rock ʼn", "İ
 
 def odd_strings(n, seed):
     "Runs of odd characters, with and without words, capitals and spaces between."
-    rng = random.Random(seed)
+    rng = fresh(seed)
 
     def run():
         if rng.random() < 0.4:
@@ -205,7 +203,7 @@ def real(request, shared_file, monkeypatch):
     monkeypatch.setattr(blocks.SIZES, "loaded", 0)
     tok = Tokenizer.load(path)
     tok.truncation = tok.padding = None
-    assert bulk.bulk_of(compiled(tok, ())).plan is not None
+    assert bulk.bulk_of(compiled(tok, allowed_special=())).plan is not None
     return tok, path, lambda size: monkeypatch.setattr(blocks.SIZES, "block", size)
 
 
@@ -257,7 +255,7 @@ def test_one_character_stands_for_those_alike():
     "Widths and classes are kept, spans stay where they are, and what is alike gives the same spans."
     alike = np.zeros(0x110000, bool)
     alike[0x370:0x10000] = alike[0x1F600:0x1F650] = True
-    scanner, rng = class_scanner("alike", MIXED, alike, lower=True), random.Random(8)
+    scanner, rng = class_scanner("alike", MIXED, alike=alike, lower=True), fresh(8)
     for k in range(1500 // FEW):
         text = "x" * (k % 64) + "".join(rng.choices(["a", "B", " ", "!", "+", "é", "×", "я", "ж", "ქ", "你", "好", "\u2003", "😀", "😃", "𐍈", "\xff", "ABC" * 22], k=rng.randrange(40)))
         data, starts = text.encode(), np.empty(len(text.encode()) + 8, np.uint32)

@@ -35,7 +35,7 @@ def model_of(pieces, **options):
 @pytest.mark.parametrize("train", [wordpiece_train_ref, wordpiece_train])
 def test_vocabulary_of_the_course(shared_file, train):
     expected = json.loads(shared_file("course_expected.json").read_text(encoding="utf-8"))["wordpiece"]
-    rules = train(count_pretokens(COURSE_CORPUS, "bert"), 70, SPECIALS, tie_break="first")
+    rules = train(count_pretokens(COURSE_CORPUS, "bert"), 70, special_tokens=SPECIALS, tie_break="first")
     assert rules.pieces == expected["vocab"]
     assert rules.merges == [tuple(pair) for pair in expected["merges"]]
     model = model_of(rules.pieces)
@@ -152,7 +152,7 @@ def test_stopping_going_on_and_cutting_on_real_text(shared_file, tie_break, pref
     assert full == wordpiece_train(flatten_counts(counts), start + 300, **options)
     for n in (0, 1, 77, len(full.pieces) - start):
         short = wordpiece_train(counts, start + n, **options)
-        assert truncate_pieces(full, start + n, prefix) == short
+        assert truncate_pieces(full, start + n, prefix=prefix) == short
         assert wordpiece_train(counts, start + 300, known=short, **options) == full
 
 
@@ -182,7 +182,7 @@ def test_a_fan_of_pieces_under_a_long_one_keeps_nothing_for_those_without_link()
 
 def test_a_word_of_a_megabyte_trains_and_encodes():
     word = "".join(random.Random(0).choices("abcd", k=1_000_000))
-    rules = wordpiece_train({word: 1}, 60, ["[UNK]"])
+    rules = wordpiece_train({word: 1}, 60, special_tokens=["[UNK]"])
     assert rules.ended == "full"
     model = model_of(rules.pieces, max_input_chars_per_word=1_000_000)
     pieces = [rules.pieces[i] for i in model.encode(word)]
@@ -274,11 +274,11 @@ def test_frequency_is_hugging_faces_given_the_ids_of_its_run(shared_file, name):
     texts = list(documents(shared_file(f"corpus/{name}.txt")))
     counts = count_pretokens(texts, "bert")
     theirs = hf_train(texts, peer().pre_tokenizers.BertPreTokenizer(), vocab_size=8000, special_tokens=SPECIALS)
-    start, splits = start_vocabulary(counts, 8000, SPECIALS, prefix="##")
+    start, splits = start_vocabulary(counts, 8000, special_tokens=SPECIALS, prefix="##")
     assert set(theirs[: len(start)]) == set(start)
     assert theirs[: len(SPECIALS)] == SPECIALS
     assert learned_from(counts, theirs[: len(start)], splits, 8000) == theirs
-    ours = wordpiece_train(counts, 8000, SPECIALS, objective="frequency").pieces
+    ours = wordpiece_train(counts, 8000, special_tokens=SPECIALS, objective="frequency").pieces
     assert len(ours) == 8000 and len(set(ours) - set(theirs)) < 200
 
 
@@ -291,7 +291,7 @@ def test_frequency_is_hugging_faces_where_no_tie_depends_on_its_ids():
         for _ in range(rng.randrange(1, 7)):
             counts["".join(rng.choices("abc", k=rng.randrange(1, 7)))] = rng.randrange(1, 500)
         options = dict(vocab_size=rng.choice([8, 12, 20, 60]), min_frequency=rng.choice([0, 2, 40]), special_tokens=["[UNK]"])
-        start, splits = start_vocabulary(counts, 100, ["[UNK]"], prefix="##")
+        start, splits = start_vocabulary(counts, 100, special_tokens=["[UNK]"], prefix="##")
         plain, marked = [p for p in start if not p.startswith("##")], [p for p in start if p.startswith("##")]
         if options["vocab_size"] < len(start):
             continue

@@ -68,7 +68,7 @@ def test_small_vocabularies(normalizer, pre):
 
 
 def test_golden_texts_cut_into_spans(tok, shared_file):
-    misses, scanner = WordPieceMisses(tok.model, tok.normalizer, tok.pre_tokenizer), bert_scanner(tok.normalizer)
+    misses, scanner = WordPieceMisses(tok.model, tok.normalizer, tok.pre_tokenizer), bert_scanner(norm=tok.normalizer)
     texts = json.loads(shared_file("golden/strings.json").read_text(encoding="utf-8"))
     texts = [t for t in (texts.values() if isinstance(texts, dict) else texts) if isinstance(t, str)]
     left = 0

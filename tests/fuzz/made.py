@@ -103,7 +103,7 @@ def some_sentencepiece(c: Choices, kind: int):
     trainer = {"model_type": kind, "byte_fallback": fallback}
     normal = {name: c.byte() < 128 for name in ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")}
     trainer["treat_whitespace_as_suffix"] = c.byte() > 230
-    return Tokenizer(*parts_from_proto(ModelProto(pieces, trainer, normal), add_bos=c.flag(), add_eos=c.flag()))
+    return Tokenizer(**parts_from_proto(ModelProto(pieces, trainer, normal), add_bos=c.flag(), add_eos=c.flag())._asdict())
 
 
 def some_normalizer(c: Choices, deep: bool = True):
@@ -119,7 +119,8 @@ def some_pre_tokenizer(c: Choices, deep: bool = True):
     if deep and c.number(4) == 0:
         return p.Sequence([some_pre_tokenizer(c, False) for _ in range(1 + c.number(2))])
     return c.pick([lambda: None if deep else p.WhitespaceSplit(), p.Whitespace, p.WhitespaceSplit, p.BertPreTokenizer, p.UnicodeScripts, lambda: p.Punctuation(c.pick(behaviors)), lambda: p.Digits(c.flag()), lambda: p.CharDelimiterSplit(c.pick((" ", "e", "▁"))), lambda: p.FixedLength(1 + c.number(5)),
-                   lambda: p.Metaspace(c.pick("▁▁_"), c.pick(("always", "never", "first")), c.flag()), lambda: p.Metaspace("▁", c.pick(("always", "never", "first")), c.flag()), lambda: p.Split(c.pick((" ", "a", "▁", {"Regex": r"\s+"}, {"Regex": r"\w+|[^\w\s]+"}, "gpt2", "cl100k", "o200k")), c.pick(behaviors), c.flag())])()
+                   lambda: p.Metaspace(replacement=c.pick("▁▁_"), prepend_scheme=c.pick(("always", "never", "first")), split=c.flag()),
+                   lambda: p.Metaspace(prepend_scheme=c.pick(("always", "never", "first")), split=c.flag()), lambda: p.Split(c.pick((" ", "a", "▁", {"Regex": r"\s+"}, {"Regex": r"\w+|[^\w\s]+"}, "gpt2", "cl100k", "o200k")), c.pick(behaviors), c.flag())])()
 
 
 def some_decoder(c: Choices, deep: bool = True):
@@ -160,10 +161,10 @@ def some_tokenizer(c: Choices):
     if kind == "byte_bpe":
         pre = c.pick([lambda: pretokenizers.ByteLevel(c.flag(), c.flag(), c.flag()), lambda: pretokenizers.byte_level(c.pick(("gpt2", "cl100k", "o200k", "llama3", r"\p{L}+|\d|\s+"))), lambda: pretokenizers.Sequence([some_pre_tokenizer(c, False), pretokenizers.ByteLevel(c.flag(), c.flag(), c.flag())])])()
     if kind in ("char_bpe", "unigram") and c.byte() < 140:
-        pre, norm = c.pick([lambda: (pretokenizers.Metaspace("▁", c.pick(("always", "never", "first")), c.flag()), None if c.flag() else norm), lambda: (None, normalizers.Replace(" ", "▁")), lambda: (None, normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]))])()
+        pre, norm = c.pick([lambda: (pretokenizers.Metaspace(replacement="▁", prepend_scheme=c.pick(("always", "never", "first")), split=c.flag()), None if c.flag() else norm), lambda: (None, normalizers.Replace(" ", "▁")), lambda: (None, normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]))])()
     model = {"char_bpe": lambda: some_bpe(c, False), "byte_bpe": lambda: some_bpe(c, True), "unigram": lambda: some_unigram(c), "wordpiece": lambda: some_wordpiece(c), "nmt": lambda: some_nmt(c), "wordlevel": lambda: WordLevel(numbered(c, ["<unk>", *LETTERS, *words(c, LETTERS, 20)]), c.pick(("<unk>", None)))}[kind]()
     added = some_added(c, model.piece2id)
     decoder = decoders.ByteLevel() if kind == "byte_bpe" and c.flag() else some_decoder(c)
     truncation = Truncation(2 + c.number(6)) if c.byte() > 240 else None
     padding = Padding() if c.byte() > 240 else None
-    return Tokenizer(model, pre, decoder, added, some_processor(c, added), norm, truncation, padding)
+    return Tokenizer(model, pre_tokenizer=pre, decoder=decoder, added_tokens=added, post_processor=some_processor(c, added), normalizer=norm, truncation=truncation, padding=padding)

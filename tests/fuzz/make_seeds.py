@@ -49,11 +49,11 @@ def files():
     kinds = {"wordpiece": words, "unigram": unigram, "char_bpe": chars, "wordlevel": level, "bpe": byte_bpe}
     for name, tok in kinds.items():
         yield "tokenizer_json", name, shorter(saved(tok, "tokenizer.json"))
-    rich = Tokenizer(chars.model, pretokenizers.Sequence([pretokenizers.Digits(True), pretokenizers.Metaspace()]), decoders.Sequence([decoders.Metaspace(), decoders.Strip(" ", 1, 0)]), chars.added_tokens,
-                     processors.template("<s> $A", "<s> $A $B:1", [("<s>", 0)]), normalizers.Sequence([normalizers.NFKC(), normalizers.Replace({"Regex": r"\s+"}, " ")]))
+    rich = Tokenizer(chars.model, pre_tokenizer=pretokenizers.Sequence([pretokenizers.Digits(True), pretokenizers.Metaspace()]), decoder=decoders.Sequence([decoders.Metaspace(), decoders.Strip(" ", 1, 0)]), added_tokens=chars.added_tokens,
+                     post_processor=processors.template("<s> $A", "<s> $A $B:1", special_tokens=[("<s>", 0)]), normalizer=normalizers.Sequence([normalizers.NFKC(), normalizers.Replace({"Regex": r"\s+"}, " ")]))
     yield "tokenizer_json", "rich", shorter(saved(rich, "tokenizer.json"))
     with tempfile.TemporaryDirectory() as place:
-        byte_bpe.save(Path(place, "folder"), "gpt2")
+        byte_bpe.save(Path(place, "folder"), kind="gpt2")
         vocab, merges = (Path(place, "folder", n).read_bytes() for n in ("vocab.json", "merges.txt"))
     yield "gpt2_files", "small", shorter(vocab) + CUT + merges
     yield "vocab_txt", "small", saved(words, "vocab.txt")
@@ -128,11 +128,11 @@ def texts():
     n, p, d = normalizers, pretokenizers, decoders
     for k, norm in enumerate([n.Sequence([n.NFD(), n.StripAccents(), n.Lowercase()]), n.BertNormalizer(), n.Sequence([n.Prepend("▁"), n.Replace(" ", "▁"), n.Strip(True, False), n.Nmt()]), n.Replace({"Regex": r"\s+"}, " "), n.Precompiled(build_charsmap({"ﬁ": "fi"}))]):
         yield "normalizer", f"{k}", json.dumps(norm.to_dict()).encode() + CUT + text_bytes(TEXTS[k])
-    for k, pre in enumerate([p.byte_level("cl100k"), p.Sequence([p.Digits(True), p.Punctuation("contiguous"), p.Metaspace("▁", "first", False)]), p.BertPreTokenizer(), p.Split({"Regex": r"\w+"}, "merged_with_next", True), p.Sequence([p.CharDelimiterSplit("e"), p.FixedLength(3), p.UnicodeScripts()])]):
+    for k, pre in enumerate([p.byte_level("cl100k"), p.Sequence([p.Digits(True), p.Punctuation("contiguous"), p.Metaspace(prepend_scheme="first", split=False)]), p.BertPreTokenizer(), p.Split({"Regex": r"\w+"}, "merged_with_next", True), p.Sequence([p.CharDelimiterSplit("e"), p.FixedLength(3), p.UnicodeScripts()])]):
         yield "pre_tokenizer", f"{k}", json.dumps(pre.to_dict()).encode() + CUT + text_bytes(TEXTS[k])
     for k, dec in enumerate([d.ByteLevel(), d.Sequence([d.Replace("▁", " "), d.ByteFallback(), d.Fuse(), d.Strip(" ", 1, 0)]), d.WordPiece("##", True), d.CTC(), d.BPEDecoder("</w>"), d.Metaspace("▁", "always")]):
         yield "decoder", f"{k}", json.dumps(dec.to_dict()).encode() + CUT + b"\n".join(text_bytes(t) for t in ("▁low", "<0xE2>", "<0x96>", "##er", "a", "a", "</w>", "'s"))
-    for k, post in enumerate([processors.BertProcessing(("[SEP]", 1), ("[CLS]", 2)), processors.RobertaProcessing(("</s>", 1), ("<s>", 2)), processors.template("<s> $A", "<s> $A $B:1 <s>:1", [("<s>", 3)])]):
+    for k, post in enumerate([processors.BertProcessing(("[SEP]", 1), ("[CLS]", 2)), processors.RobertaProcessing(("</s>", 1), ("<s>", 2)), processors.template("<s> $A", "<s> $A $B:1 <s>:1", special_tokens=[("<s>", 3)])]):
         yield "processor", f"{k}", json.dumps(post.to_dict()).encode()
     rng = random.Random(0)
     for name in ("encode_bpe", "encode_char_bpe", "encode_wordpiece", "encode_unigram", "explain_compare"):

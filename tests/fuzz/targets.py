@@ -90,7 +90,7 @@ def parts_of(data: bytes, n: int) -> list[bytes]:
 
 def use(parts, data: bytes):
     "What was loaded, at work: the same ids on every way."
-    tok = Tokenizer(*parts)
+    tok = Tokenizer(**parts._asdict())
     tried(tok.inspect)
     check_all(tok, TEXT, Choices(data[-8:]))
     c = Choices(bytes(data[:16]))
@@ -182,7 +182,7 @@ def gguf(data):
 @target
 def any_file(data):
     kind_of_head(data)
-    kind_of_head(data, False)
+    kind_of_head(data, whole=False)
     use(read_file(put("file", data))[1], data)
 
 
@@ -243,16 +243,16 @@ def tables(data):
 @target
 def pattern(data):
     c = Choices(data[:4])
-    dialect, text, source = c.pick(("rust", "oniguruma")), c.text(3) + "ab1 é\nA", decode_text(data[4:], "replace")
+    dialect, text, source = c.pick(("rust", "oniguruma")), c.text(3) + "ab1 é\nA", decode_text(data[4:], errors="replace")
     if len(source) > 300:
         return
-    expected = compile_pattern(source, dialect).spans(text)
-    found = find_ref(automaton(source, dialect), text)
+    expected = compile_pattern(source, dialect=dialect).spans(text)
+    found = find_ref(automaton(source, dialect=dialect), text)
     same("the automaton", found, expected, (source, text))
-    scanner = tried(automaton_scanner, source, dialect)
+    scanner = tried(automaton_scanner, source, dialect=dialect)
     if scanner is not REFUSED:
         cuts = {0, len(text), *(i for span in found for i in span)}
-        same("the scanner", [s.decode() for s in scan_spans(scanner, text.encode(), 16)], [text[a:b] for a, b in zip(sorted(cuts), sorted(cuts)[1:])], (source, text))
+        same("the scanner", [s.decode() for s in scan_spans(scanner, text.encode(), block=16)], [text[a:b] for a, b in zip(sorted(cuts), sorted(cuts)[1:])], (source, text))
 
 
 def loaded_json(data: bytes):
@@ -292,7 +292,7 @@ def decoder(data):
     model = {p: i for i, p in enumerate(dict.fromkeys(pieces))}
     from subword_nb.wordlevel import WordLevel
 
-    tok = Tokenizer(WordLevel(model, None), None, found)
+    tok = Tokenizer(WordLevel(model, None), pre_tokenizer=None, decoder=found)
     check_decode(tok, [model[p] for p in pieces])
 
 
@@ -305,8 +305,8 @@ def processor(data):
         text = Encoding([5, 6], ["a", "b"], [(0, 1), (1, 2)])
         for texts in ([text], [text, text]):
             for add in (True, False):
-                ids = found.process_ids([5, 6], [5, 6] if len(texts) == 2 else None, add).ids
-                same("process", found.process(texts, add).ids, ids, "")
+                ids = found.process_ids([5, 6], [5, 6] if len(texts) == 2 else None, add_special_tokens=add).ids
+                same("process", found.process(texts, add_special_tokens=add).ids, ids, "")
 
 
 @cache
@@ -364,7 +364,7 @@ def references(data):
     word = "".join(made.LETTERS[b % len(made.LETTERS)] for b in data[200:240])
     model = made.some_bpe(c, False) if c.flag() else made.some_wordpiece(c)
     if isinstance(model, WordPiece) and model.unk_piece and word:
-        pieces = wordpiece_encode_ref(word, model.piece2id, model.unk_piece, model.continuing_subword_prefix, model.max_input_chars_per_word)
+        pieces = wordpiece_encode_ref(word, model.piece2id, unk_piece=model.unk_piece, continuing_subword_prefix=model.continuing_subword_prefix, max_input_chars_per_word=model.max_input_chars_per_word)
         same("WordPiece", model.encode(word), [model.piece2id[p] for p in pieces], word)
     if isinstance(model, BPE) and not (model.continuing_subword_prefix or model.end_of_word_suffix or model.ignore_merges) and all(ch in model.piece2id for ch in word):
         same("BPE", [model.piece2id[p] for p in bpe_encode_ref(list(word), {pair: r for r, pair in enumerate(model.merges)})], model.encode(word), word)
@@ -393,7 +393,7 @@ def bytes_that_are_no_text(data):
     "UTF-8 is checked as Python does, and mended as Python does."
     tok = trained("bpe")
     for errors in ("strict", "replace", "ignore"):
-        text = tried(decode_text, data, errors)
+        text = tried(decode_text, data, errors=errors)
         expected = text if text is REFUSED else tok.encode(text)
         with sizes(bulk=0, loaded=0, block=16):
             same(f"errors={errors}", tried(lambda errors=errors: tok.encode_array(data, errors=errors).tolist()), expected, data)
@@ -412,7 +412,7 @@ def counting(data):
     docs = [text_of(part) for part in data[6:].split(b"\x01")]
     expected = count_corpus_ref(docs, norm, pre)
     for memory, most in ((1 << 30, 1 << 20), (1, 1 << 20), (1 << 30, 40)):
-        found = count_corpus(batches_of(docs, most), norm, pre, memory=memory)
+        found = count_corpus(batches_of(docs, size=most), norm, pre, memory=memory)
         same("count_corpus", (found.data.tobytes(), found.bounds.tolist(), found.counts.tolist()), (expected.data.tobytes(), expected.bounds.tolist(), expected.counts.tolist()), docs)
 
 
@@ -423,10 +423,10 @@ def train(data):
     size, prefix, ties = 20 + c.number(60), c.pick(("", "##")), c.pick(("ids", "first", "bytes"))
     for fast, slow, options in ((bpe_train, bpe_train_ref, {"bulk": True, "end_of_word_suffix": c.pick(("", "</w>"))}), (wordpiece_train, wordpiece_train_ref, {})):
         given = {"continuing_subword_prefix": prefix, "tie_break": ties, "min_frequency": 1 + c.number(2)} | {k: v for k, v in options.items() if k != "bulk"}
-        expected = tried(slow, counts, size, ["<s>"], **given)
+        expected = tried(slow, counts, size, special_tokens=["<s>"], **given)
         for bulk_ in (False, True) if "bulk" in options else (None,):
             more = {} if bulk_ is None else {"bulk": bulk_}
-            same(fast.__name__, tried(fast, counts, size, ["<s>"], progress=False, **given, **more), expected, counts)
+            same(fast.__name__, tried(fast, counts, size, special_tokens=["<s>"], progress=False, **given, **more), expected, counts)
 
 
 @target
@@ -472,7 +472,7 @@ def written() -> list[int]:
 @target
 def console_choices(data):
     "What takes names from users: splits, options, names of patterns."
-    c, word = Choices(data), decode_text(data[:40], "replace")
+    c, word = Choices(data), decode_text(data[:40], errors="replace")
     tried(Split, word)
     tried(Tokenizer.load, word if not Path(word).exists() and "/" not in word and "\0" not in word else "no-such-file")
     tried(Tokenizer.train, ["a b"], algorithm=c.pick(("bpe", word)), vocab_size=c.pick((300, -1, 0, 2**70)), pre_tokenizer=c.pick(("default", word)), normalizer=c.pick(("default", word)), progress=False)

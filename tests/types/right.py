@@ -33,7 +33,7 @@ tok = Tokenizer.load("tokenizer.json")
 assert_type(tok, Tokenizer)
 assert_type(Tokenizer.load(Path("ranks.tiktoken"), allowed_special={"<|endoftext|>"}, encoding="cl100k_base"), Tokenizer)
 assert_type(Tokenizer.train("corpus/*.txt", algorithm="bpe", vocab_size=32_000, special_tokens=["<s>", AddedToken("</s>")]), Tokenizer)
-assert_type(Mine.train(["a text"], "unigram", normalizer=NFC(), pre_tokenizer="metaspace", threads=2), Mine)
+assert_type(Mine.train(["a text"], algorithm="unigram", normalizer=NFC(), pre_tokenizer="metaspace", threads=2), Mine)
 assert_type(Mine.load("org/name", revision="main"), Mine)
 assert_type(tok.save("out.json"), Path)
 assert_type(tok.parts, Parts)
@@ -44,7 +44,7 @@ assert_type(tok.add_tokens(["<new>", AddedToken("<newer>", special=True)]), int)
 assert_type(tok.inspect(), dict)
 tok.normalizer = Lowercase()
 tok.truncation, tok.padding = Truncation(128, stride=8), Padding("longest")
-made = Tokenizer(tok.model, "gpt2", normalizer="nfc", added_tokens=[(AddedToken("<s>"), 0)], post_processor=TemplateProcessing("<s> $A", special_tokens=[("<s>", 0)]))
+made = Tokenizer(tok.model, pre_tokenizer="gpt2", normalizer="nfc", added_tokens=[(AddedToken("<s>"), 0)], post_processor=TemplateProcessing("<s> $A", special_tokens=[("<s>", 0)]))
 made.pre_tokenizer = Whitespace()
 
 # Ids.
@@ -53,6 +53,11 @@ assert_type(tok.encode(b"text", add_special_tokens=False, allowed_special="all",
 assert_type(tok.tokenize("text"), list[str])
 assert_type(tok.encode_batch(["a", b"b"], threads=4, progress=False), Ragged)
 assert_type(tok.encode_batch(["a"]).tolist(), list[list[int]])
+documents = tok.encode_batch(["a", "b"])
+rows: list[Array] = [row for row in documents]
+document: Array = documents[0]
+assert_type(documents[1:], Ragged)
+assert_type(len(documents) + documents.count([1]) + documents.index(document), int)
 ids: Array = tok.encode_batch(text for text in ("a", "b")).ids
 array: Array = tok.encode_array("text", add_special_tokens=False)
 assert_type(array.dtype.itemsize, int)
@@ -97,13 +102,14 @@ assert_type(batch.encodings, list[Encoding])
 assert_type(tok.stages("text"), Stages)
 
 # Other splits, reasons, comparisons.
-assert_type(tok.nbest("text", 5), list[OneSplit])
+assert_type(tok.nbest("text", n=5), list[OneSplit])
 assert_type(tok.sample("text", alpha=0.5, seed=1), OneSplit)
+assert_type(tok.sample("text", k=3, replace=False, seed=1), list[OneSplit])
 assert_type(tok.entropy("text"), float)
 assert_type(tok.explain("text", most=1_000), Explanation)
 assert_type(tok.compare(made, "text", names=("a", "b")), Comparison)
 assert_type(tok.explain_training("hug"), TrainingExplanation)
-assert_type(tok.explain_training(b"hug", "trace.npz"), TrainingExplanation)
+assert_type(tok.explain_training(b"hug", trace="trace.npz"), TrainingExplanation)
 
 # tiktoken's calls.
 assert_type(tok.encode_ordinary("text"), list[int])

@@ -18,6 +18,8 @@ first: int = tok.encode_batch(["text"])  # E: assignment
 array: np.ndarray = tok.encode_batch(["text"])  # E: assignment
 tok.encode_batch(["text"], threads="two")  # E: arg-type
 tok.encode_batch(5)  # E: arg-type
+tok.encode_batch(["text"])["ids"]  # E: call-overload
+tok.encode_batch(["text"]).lengths  # E: attr-defined
 tok.encode_array("text").encode("utf-8")  # E: attr-defined
 tok.decode("text")  # E: arg-type
 tok.decode(7)  # E: arg-type
@@ -29,7 +31,7 @@ tok.align("text").ids + "text"  # E: operator
 tok(["a"], padding=7)  # E: arg-type
 tok.save(7)  # E: arg-type
 tok.compare("other.json", "text")  # E: arg-type
-tok.sample("text", alpha="high")  # E: arg-type
+tok.sample("text", alpha="high")  # E: call-overload
 tok.encode_files("corpus.txt", "ids", "npy")  # E: call-arg
 tok.add_tokens([7])  # E: list-item
 tok.n_vocab = 7  # E: misc
