@@ -8,6 +8,7 @@ The way of a page: nbdev's own processors (hidden cells go, `show_doc` and links
 → pandoc with dev/docsite/template.html and filter.lua → links made relative → a search index by pagefind.
 Title, order and links come from _quarto.yml, so that a place that has Quarto builds the same site from the same settings.
 """
+
 import argparse
 import configparser
 import fnmatch
@@ -60,7 +61,9 @@ def run(command: list, **kwargs) -> str:
     "Run a program; when it fails, stop with all that it said."
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", **kwargs)
     if done.returncode:
-        raise SystemExit(f"{Path(str(command[0])).name} failed ({done.returncode}):\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+        raise SystemExit(
+            f"{Path(str(command[0])).name} failed ({done.returncode}):\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+        )
     sys.stderr.write(done.stderr)
     return done.stdout
 
@@ -89,10 +92,22 @@ def process_notebooks(
     for name in (cfg["nbs_path"], cfg["lib_path"]):
         shutil.copytree(ROOT / name, work / name, ignore=ignore)
     ini = (ROOT / "settings.ini").read_text(encoding="utf-8")
-    (work / "settings.ini").write_text(ini.rstrip() + "\nrenderer = docsite_showdoc.Entry\n", encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(work), str(HERE.parent)]), "MPLBACKEND": "agg", "PYTHONHASHSEED": "0"}
+    (work / "settings.ini").write_text(
+        ini.rstrip() + "\nrenderer = docsite_showdoc.Entry\n", encoding="utf-8"
+    )
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(work), str(HERE.parent)]),
+        "MPLBACKEND": "agg",
+        "PYTHONHASHSEED": "0",
+    }
     env.pop("IN_TEST", None)
-    print(run([sys.executable, "-c", NBDEV_JOB.format(lib=cfg["lib_name"], workers=WORKERS)], cwd=work, env=env), end="")
+    print(
+        run(
+            [sys.executable, "-c", NBDEV_JOB.format(lib=cfg["lib_name"], workers=WORKERS)], cwd=work, env=env
+        ),
+        end="",
+    )
     return work / "_proc"
 
 
@@ -107,7 +122,11 @@ def read_pages(proc: Path) -> list[tuple[Page, object]]:  # Each page with its p
     from execnb.nbio import read_nb
 
     nbs = ROOT / settings()["nbs_path"]
-    wanted = {p.relative_to(nbs).as_posix() for p in nbs.rglob("*.ipynb") if not any(q[0] in "._" for q in p.relative_to(nbs).parts)}
+    wanted = {
+        p.relative_to(nbs).as_posix()
+        for p in nbs.rglob("*.ipynb")
+        if not any(q[0] in "._" for q in p.relative_to(nbs).parts)
+    }
     found = {p.relative_to(proc).as_posix(): read_nb(p) for p in sorted(proc.rglob("*.ipynb"))}
     if wanted != set(found):
         raise SystemExit(f"nbdev processed {sorted(found)}, expected {sorted(wanted)}")
@@ -118,10 +137,23 @@ def read_pages(proc: Path) -> list[tuple[Page, object]]:  # Each page with its p
             raise SystemExit(f"{nbs.name}/{source} has no title; begin its first cell with `# Title`")
         target = posixpath.join(posixpath.dirname(source), fm["output-file"])
         room = re.match(r"\d+[a-z]?(?=_)", posixpath.basename(source))
-        pages.append((Page(source, target, room.group() if room and "/" not in source else "", fm["title"], fm.get("description", "")), nb))
+        pages.append(
+            (
+                Page(
+                    source,
+                    target,
+                    room.group() if room and "/" not in source else "",
+                    fm["title"],
+                    fm.get("description", ""),
+                ),
+                nb,
+            )
+        )
     targets = [p.target for p, _ in pages]
     if len(set(targets)) < len(targets):
-        raise SystemExit(f"two notebooks would become the same page: {sorted(t for t in targets if targets.count(t) > 1)}")
+        raise SystemExit(
+            f"two notebooks would become the same page: {sorted(t for t in targets if targets.count(t) > 1)}"
+        )
     return pages
 
 
@@ -135,7 +167,11 @@ def sidebar_order(
         entry = entry if isinstance(entry, dict) else {"section": "", "contents": entry}
         globs = entry["contents"] if isinstance(entry["contents"], list) else [entry["contents"]]
         globs = [g.lstrip("/") for g in globs]
-        chosen = list(dict.fromkeys(s for g in globs for s in left if fnmatch.fnmatchcase(s, g) and s.count("/") == g.count("/")))
+        chosen = list(
+            dict.fromkeys(
+                s for g in globs for s in left if fnmatch.fnmatchcase(s, g) and s.count("/") == g.count("/")
+            )
+        )
         left = [s for s in left if s not in chosen]
         if chosen:
             sections.append((entry["section"], [pages[s] for s in chosen]))
@@ -183,7 +219,9 @@ def name_links(
                 return f'<a href="{site["site-url"]}/{m[1]}#{anchor}">{m[3]}</a>'
         return m[3]
 
-    return re.sub(rf'<a href="{re.escape(site["site-url"])}/([^"#]+)#([^"]+)">(.*?)</a>', keep, text, flags=re.S)
+    return re.sub(
+        rf'<a href="{re.escape(site["site-url"])}/([^"#]+)#([^"]+)">(.*?)</a>', keep, text, flags=re.S
+    )
 
 
 def pandoc_variables(page: Page, sections: list, site: dict) -> dict:
@@ -193,12 +231,19 @@ def pandoc_variables(page: Page, sections: list, site: dict) -> dict:
     at = order.index(page)
 
     def item(p: Page) -> dict:
-        return {"href": posixpath.relpath(p.target, home), "label": p.title.replace("`", ""), "room": p.room, "here": p is page}
+        return {
+            "href": posixpath.relpath(p.target, home),
+            "label": p.title.replace("`", ""),
+            "room": p.room,
+            "here": p is page,
+        }
 
     variables = {
         "site": site["title"],
         "description": (page.lead or site["description"]).replace("`", ""),
-        "pagetitle": site["title"] if page.source == "index.ipynb" else f"{page.title} · {site['title']}".replace("`", ""),
+        "pagetitle": site["title"]
+        if page.source == "index.ipynb"
+        else f"{page.title} · {site['title']}".replace("`", ""),
         "root": posixpath.relpath(".", home) + "/",
         "repo": site["repo-url"],
         "notebook": f"{site['repo-url']}/blob/{site['repo-branch']}/{site['repo-subdir']}/{page.source}",
@@ -262,21 +307,32 @@ def render_page(page: Page, nb, sections: list, site: dict, work: Path) -> str:
         text = pandoc(page_markdown(nb), pandoc_variables(page, sections, site), work)
     except (SystemExit, ValueError) as e:
         raise SystemExit(f"{page.source}: {e}") from e
-    return re.sub(r'<section id="([^"]*)"([^>]*>\s*<h\d)', r'<section\2 id="\1"', painted_page(text))  # search looks for anchors on headings
+    return re.sub(
+        r'<section id="([^"]*)"([^>]*>\s*<h\d)', r'<section\2 id="\1"', painted_page(text)
+    )  # search looks for anchors on headings
 
 
-def render_pages(pages: list, sections: list, targets: dict, site: dict, work: Path) -> dict[str, str]:  # Path → HTML
+def render_pages(
+    pages: list, sections: list, targets: dict, site: dict, work: Path
+) -> dict[str, str]:  # Path → HTML
     "All pages, with links that hold on the site."
     with ThreadPoolExecutor(WORKERS) as pool:  # pandoc works, Python waits
         texts = pool.map(lambda p: render_page(*p, sections, site, work), pages)
-        drafts = {page.target: text for (page, _), text in zip(pages, track(texts, total=len(pages), desc="rendering", unit="page"))}
+        drafts = {
+            page.target: text
+            for (page, _), text in zip(pages, track(texts, total=len(pages), desc="rendering", unit="page"))
+        }
     ids = {target: set(re.findall(r'\bid="([^"]*)"', text)) for target, text in drafts.items()}
     for page, _ in pages:
         head, body, tail = re.split("<!-- /?text -->", drafts[page.target])
         body = name_links(body, ids, site)
-        body = re.sub(r'\b(href|src)="([^"]*)"', lambda m: f'{m[1]}="{site_link(m[2], page, targets, site)}"', body)  # noqa: B023
+        body = re.sub(
+            r'\b(href|src)="([^"]*)"', lambda m: f'{m[1]}="{site_link(m[2], page, targets, site)}"', body
+        )  # noqa: B023
         whole = head + body + tail
-        drafts[page.target] = docsite_playground.with_policy(whole) if page.source == docsite_playground.PAGE else whole
+        drafts[page.target] = (
+            docsite_playground.with_policy(whole) if page.source == docsite_playground.PAGE else whole
+        )
     return drafts
 
 
@@ -304,7 +360,12 @@ def write_site(out: Path, work: Path, say: Callable) -> int:  # Number of pages
         say("writing the playground")
         docsite_playground.write_playground(out)
     say("making the search index")
-    lost = (HERE / "404.html").read_text(encoding="utf-8").replace("{root}", urlsplit(site["site-url"]).path + "/").replace("{title}", site["title"])
+    lost = (
+        (HERE / "404.html")
+        .read_text(encoding="utf-8")
+        .replace("{root}", urlsplit(site["site-url"]).path + "/")
+        .replace("{title}", site["title"])
+    )
     run([sys.executable, "-m", "pagefind", "--site", str(out), "--include-characters", "_", "--quiet"])
     for extra in [*(out / "pagefind").glob("*ui.*"), out / "pagefind" / "pagefind-highlight.js"]:
         extra.unlink()  # pagefind's own search boxes: ours is in site.js
@@ -333,9 +394,14 @@ def build(out: Path) -> None:
     "Build beside the old site and swap at the end: a build that fails leaves the old site as it was."
     out = out.resolve()
     if out.exists() and any(out.iterdir()) and not (out / ".nojekyll").exists():
-        raise SystemExit(f"{out} holds something else than a site; name an empty folder or a new one with --out")
+        raise SystemExit(
+            f"{out} holds something else than a site; name an empty folder or a new one with --out"
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".site-", dir=out.parent) as new, tempfile.TemporaryDirectory() as work:
+    with (
+        tempfile.TemporaryDirectory(prefix=".site-", dir=out.parent) as new,
+        tempfile.TemporaryDirectory() as work,
+    ):
         fresh, old = Path(new) / "new", Path(new) / "old"
         fresh.mkdir()
         with progress_lines("docs build", always=True) as say:
@@ -367,13 +433,22 @@ def main() -> int:
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     sub = ap.add_subparsers(dest="action", required=True)
     b = sub.add_parser("build", help="render the site")
-    b.add_argument("--out", type=Path, default=ROOT / "_site", help="folder of the site, replaced as a whole (default: _site)")
+    b.add_argument(
+        "--out",
+        type=Path,
+        default=ROOT / "_site",
+        help="folder of the site, replaced as a whole (default: _site)",
+    )
     p = sub.add_parser("playground", help="write only the playground's page and its files")
     p.add_argument("--out", type=Path, required=True, help="a new folder")
     r = sub.add_parser("readme", help="write README.md from nbs/index.ipynb")
     r.add_argument("--check", action="store_true", help="write nothing; exit 1 when README.md is out of date")
     args = ap.parse_args()
-    actions = {"readme": lambda: readme(args.check), "playground": lambda: write_playground_alone(args.out), "build": lambda: build(args.out)}
+    actions = {
+        "readme": lambda: readme(args.check),
+        "playground": lambda: write_playground_alone(args.out),
+        "build": lambda: build(args.out),
+    }
     return actions[args.action]() or 0
 
 

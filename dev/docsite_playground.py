@@ -3,6 +3,7 @@
 Pyodide comes from npm: `npm ci --prefix dev/web`, or a folder named by SUBWORD_NB_NODE_MODULES. Without it the page
 shows what the package said of the first text when the site was built, and says how to get the rest.
 """
+
 import base64
 import hashlib
 import json
@@ -30,7 +31,11 @@ def node_modules() -> Path:
 def pyodide_folder() -> Path | None:
     "Pyodide's folder, if it is whole."
     folder = node_modules() / "pyodide"
-    return folder if all((folder / name).is_file() for name in (*PYODIDE, "pyodide-lock.json", "package.json")) else None
+    return (
+        folder
+        if all((folder / name).is_file() for name in (*PYODIDE, "pyodide-lock.json", "package.json"))
+        else None
+    )
 
 
 def zip_package(
@@ -40,13 +45,28 @@ def zip_package(
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
         for file in sorted((ROOT / "subword_nb").iterdir()):
             if file.suffix in (".py", ".txt") and file.is_file():
-                z.writestr(zipfile.ZipInfo(f"subword_nb/{file.name}", (1980, 1, 1, 0, 0, 0)), file.read_bytes(), zipfile.ZIP_DEFLATED)
+                z.writestr(
+                    zipfile.ZipInfo(f"subword_nb/{file.name}", (1980, 1, 1, 0, 0, 0)),
+                    file.read_bytes(),
+                    zipfile.ZIP_DEFLATED,
+                )
 
 
 def train(out: Path) -> None:
     "Train the small tokenizers, in a process of its own."
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)]), "PYTHONHASHSEED": "0", "SUBWORD_NB_QUIET": "1"}
-    done = subprocess.run([sys.executable, str(HERE / "train.py"), str(out)], capture_output=True, text=True, encoding="utf-8", env=env)
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)]),
+        "PYTHONHASHSEED": "0",
+        "SUBWORD_NB_QUIET": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, str(HERE / "train.py"), str(out)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=env,
+    )
     if done.returncode:
         raise SystemExit(f"the playground's tokenizers could not be trained:\n{done.stderr[-4000:]}")
 
@@ -55,7 +75,10 @@ def copy_pyodide(out: Path) -> bool:  # Was it there?
     "Copy what of Pyodide a page loads; of its list of packages only what it is for, because none is used."
     folder = pyodide_folder()
     if folder is None:
-        print(f"warning: no Pyodide in {node_modules()}: the playground will only show its first text; run `npm ci --prefix dev/web`", file=sys.stderr)
+        print(
+            f"warning: no Pyodide in {node_modules()}: the playground will only show its first text; run `npm ci --prefix dev/web`",
+            file=sys.stderr,
+        )
         return False
     (out / "pyodide").mkdir()
     for name in PYODIDE:
@@ -73,12 +96,27 @@ def write_playground(
     "Write the folder `playground/` of the site."
     folder = out / "playground"
     folder.mkdir(parents=True)
-    for file in (HERE / "page.js", HERE / "page.css", HERE / "worker.js", HERE / "glue.py", ROOT / "subword_nb" / "view.js", ROOT / "subword_nb" / "view.css"):
+    for file in (
+        HERE / "page.js",
+        HERE / "page.css",
+        HERE / "worker.js",
+        HERE / "glue.py",
+        ROOT / "subword_nb" / "view.js",
+        ROOT / "subword_nb" / "view.css",
+    ):
         shutil.copyfile(file, folder / file.name)
     zip_package(folder / "package.zip")
     train(folder)
     listed = folder / "tokenizers.json"
-    listed.write_text(json.dumps({**json.loads(listed.read_text(encoding="utf-8")), "pyodide": copy_pyodide(folder)}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    listed.write_text(
+        json.dumps(
+            {**json.loads(listed.read_text(encoding="utf-8")), "pyodide": copy_pyodide(folder)},
+            indent=1,
+            ensure_ascii=False,
+        )
+        + "\n",
+        encoding="utf-8",
+    )
 
 
 def with_policy(
@@ -86,6 +124,12 @@ def with_policy(
 ) -> str:  # With a policy: its own scripts and files only
     "Forbid a page to run any script that it did not come with, and to talk to any other place."
     inline = re.findall(r"<script>(.*?)</script>", text, flags=re.S)
-    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in inline)
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in inline
+    )
     policy = f"default-src 'self'; script-src 'self' 'wasm-unsafe-eval' {hashes}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'"
-    return text.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">', 1)
+    return text.replace(
+        '<meta charset="utf-8">',
+        f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        1,
+    )

@@ -2,6 +2,7 @@
 
 The page is read on GitHub, so links lead to notebooks of the repository, and callouts become GitHub's alerts.
 """
+
 import posixpath
 import re
 from pathlib import Path
@@ -42,15 +43,25 @@ def prose(text: str, folder: str) -> str:
 
 def output_text(out) -> str:
     "One output as plain text; empty when it has none."
-    text = joined(out["text"]) if out["output_type"] == "stream" else joined(out.get("data", {}).get("text/plain", ""))
+    text = (
+        joined(out["text"])
+        if out["output_type"] == "stream"
+        else joined(out.get("data", {}).get("text/plain", ""))
+    )
     return ANSI.sub("", text).rstrip("\n")
 
 
 def code(cell) -> str:
     "A code cell: the source in a fence, what it prints in a second one."
     lines = cell.source.splitlines()
-    words = {line[2:].strip().split()[0].rstrip(":") for line in lines if line.startswith("#|") and line[2:].strip()}
-    options, source = split_options("\n".join(line for line in lines if not line.startswith("#|") or ":" in line))
+    words = {
+        line[2:].strip().split()[0].rstrip(":")
+        for line in lines
+        if line.startswith("#|") and line[2:].strip()
+    }
+    options, source = split_options(
+        "\n".join(line for line in lines if not line.startswith("#|") or ":" in line)
+    )
     if words & HIDDEN or options.get("include") is False:
         return ""
     shown = f"```python\n{source}\n```" if source and options.get("echo") is not False else ""
@@ -66,5 +77,9 @@ def readme_text(
     "The whole text of the README."
     from execnb.nbio import read_nb
 
-    parts = [prose(c.source, site["repo-subdir"]) if c.cell_type == "markdown" else code(c) for c in read_nb(notebook).cells if c.cell_type != "raw"]
+    parts = [
+        prose(c.source, site["repo-subdir"]) if c.cell_type == "markdown" else code(c)
+        for c in read_nb(notebook).cells
+        if c.cell_type != "raw"
+    ]
     return "\n\n".join([NOTE, *(p.strip("\n") for p in parts if p.strip())]) + "\n"

@@ -3,6 +3,7 @@
 nbdev calls `Entry` for every `show_doc` (the `renderer` setting of the build's copy of settings.ini). Its stock form puts
 the words of the parameters into comments at the end of long code lines, which a phone cannot show.
 """
+
 import importlib
 import inspect
 import linecache
@@ -20,9 +21,13 @@ def type_name(anno) -> str:
     "An annotation as it is written, with its generics; empty when there is none."
     if anno is inspect.Parameter.empty or anno is None:
         return ""
-    anno = getattr(anno, "__origin__", anno) if hasattr(anno, "__metadata__") else anno  # Annotated[str, …] is a str
+    anno = (
+        getattr(anno, "__origin__", anno) if hasattr(anno, "__metadata__") else anno
+    )  # Annotated[str, …] is a str
     text = anno if isinstance(anno, str) else inspect.formatannotation(anno)
-    return re.sub(r"\b(?:typing|collections\.abc|pathlib|subword_nb(?:\.\w+)*|__main__)\.", "", text).replace(" | ", "|")
+    return re.sub(r"\b(?:typing|collections\.abc|pathlib|subword_nb(?:\.\w+)*|__main__)\.", "", text).replace(
+        " | ", "|"
+    )
 
 
 def default_text(value) -> str:
@@ -63,16 +68,22 @@ def parameter(
 ) -> str:  # An entry of a definition list: name, type and default, its meaning below
     "One parameter or return value; empty for a return of which nothing is known."
     anno, default = type_name(p["anno"]), p.get("default", inspect.Parameter.empty)
-    words = p["docment"] or next((m.help for m in getattr(p["anno"], "__metadata__", ()) if getattr(m, "help", None)), "")  # typer's help
+    words = p["docment"] or next(
+        (m.help for m in getattr(p["anno"], "__metadata__", ()) if getattr(m, "help", None)), ""
+    )  # typer's help
     if name == "return":
         if not anno and not words:
             return ""
         term = "[returns]{.returns}"
     else:
-        stars = {inspect.Parameter.VAR_POSITIONAL: r"\*", inspect.Parameter.VAR_KEYWORD: r"\*\*"}.get(p.get("kind"), "")
+        stars = {inspect.Parameter.VAR_POSITIONAL: r"\*", inspect.Parameter.VAR_KEYWORD: r"\*\*"}.get(
+            p.get("kind"), ""
+        )
         term = f"[{stars}{name}]{{.param}}"
     term += f" `{anno}`" if anno else ""
-    term += f" [default]{{.default}} `{default_text(default)}`" if default is not inspect.Parameter.empty else ""
+    term += (
+        f" [default]{{.default}} `{default_text(default)}`" if default is not inspect.Parameter.empty else ""
+    )
     return f"{term}\n:   {plain(words) or '[]{.nothing}'}\n"
 
 
@@ -80,7 +91,10 @@ def home(
     symbol,  # The object that the notebook's shell holds
 ) -> str:  # Its full name in the package, or its own name if it is not exported
     "Where a symbol was exported to: of several objects of this name, the one with the same signature and docstring."
-    name, look = symbol.__qualname__, lambda s: (str(inspect.signature(s)) if callable(s) else "", inspect.getdoc(s))
+    name, look = (
+        symbol.__qualname__,
+        lambda s: (str(inspect.signature(s)) if callable(s) else "", inspect.getdoc(s)),
+    )
     for module in sorted({f"subword_nb.{m.name}" for m in pkgutil.iter_modules(subword_nb.__path__)}):
         full = f"{module}.{name}"
         if NbdevLookup()[full] and look(exported(full, symbol)) == look(symbol):
@@ -103,7 +117,11 @@ def exported(
 def source_of_fields(symbol):
     "The cell in which a class of a notebook was defined."
     start = re.compile(rf"^class {symbol.__name__}\b", re.M)
-    cells = ["".join(entry[2]) for name, entry in linecache.cache.items() if len(entry) > 2 and "ipython-input" in name]
+    cells = [
+        "".join(entry[2])
+        for name, entry in linecache.cache.items()
+        if len(entry) > 2 and "ipython-input" in name
+    ]
     return next((cell for cell in reversed(cells) if start.search(cell)), "")
 
 
@@ -114,16 +132,26 @@ def parameters_of(
     if not (inspect.isclass(symbol) and hasattr(symbol, "_fields")):
         found = docments(symbol, full=True)
         for name, p in found.items():  # fastcore leaves out the comment of **options
-            if p.get("kind") in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) and not p["docment"]:
+            if (
+                p.get("kind") in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+                and not p["docment"]
+            ):
                 line = re.search(rf"^\s*\*+{name}\b[^#\n]*#\s*(.*)$", inspect.getsource(symbol), re.M)
                 p["docment"] = line and line[1]
         return found
     found = {}
-    try: source = inspect.getsource(symbol)
-    except OSError: source = source_of_fields(symbol)  # a class made in a notebook, whose fields no function holds
+    try:
+        source = inspect.getsource(symbol)
+    except OSError:
+        source = source_of_fields(symbol)  # a class made in a notebook, whose fields no function holds
     for name, p in inspect.signature(symbol).parameters.items():
         line = re.search(rf"^\s+{name}\s*:[^#\n]*(?:#\s*(.*))?$", source, re.M)
-        found[name] = {"anno": p.annotation, "default": p.default, "kind": p.kind, "docment": (line and line[1]) or ""}
+        found[name] = {
+            "anno": p.annotation,
+            "default": p.default,
+            "kind": p.kind,
+            "docment": (line and line[1]) or "",
+        }
     return found
 
 
@@ -133,7 +161,9 @@ class Entry:
     def __init__(self, sym, name: str | None = None, title_level: int = 3):
         found = inspect.unwrap(getattr(sym, "fget", None) or sym)
         self.name, self.level = name or found.__qualname__, title_level
-        self.full_name = home(found) if found.__module__ == "__main__" else f"{found.__module__}.{found.__qualname__}"
+        self.full_name = (
+            home(found) if found.__module__ == "__main__" else f"{found.__module__}.{found.__qualname__}"
+        )
         self.sym = exported(self.full_name, found)
 
     def _repr_markdown_(self) -> str:
@@ -145,7 +175,9 @@ class Entry:
         "Heading, source link, signature, docstring, parameters."
         parts, source = [f"{'#' * self.level} {self.name}"], NbdevLookup().code(self.full_name)
         if source:
-            source = re.sub("#L.*", f"#L{inspect.getsourcelines(getattr(self.sym, 'fget', None) or self.sym)[1]}", source)
+            source = re.sub(
+                "#L.*", f"#L{inspect.getsourcelines(getattr(self.sym, 'fget', None) or self.sym)[1]}", source
+            )
             parts.append(f'[source]({source}){{.source aria-label="Source of {self.name}"}}')
         if callable(self.sym):
             parts.append(f"```python\n{short_signature(self.name, inspect.signature(self.sym))}\n```")

@@ -11,6 +11,7 @@ It asks uv (`pip install uv`) and the package index. To install from it:
 
 What each package is for stands in `settings.ini`; `EXTRAS` names the extras that are locked.
 """
+
 import argparse
 import configparser
 import shutil
@@ -37,7 +38,11 @@ def settings() -> configparser.SectionProxy:
 def wanted() -> list[str]:
     "The requirements that are locked, each once, in the order of `settings.ini`."
     told = settings()
-    return list(dict.fromkeys(r for key in ("requirements", *(f"{e}_requirements" for e in EXTRAS)) for r in told[key].split()))
+    return list(
+        dict.fromkeys(
+            r for key in ("requirements", *(f"{e}_requirements" for e in EXTRAS)) for r in told[key].split()
+        )
+    )
 
 
 def uv() -> list[str]:
@@ -60,23 +65,54 @@ def resolved(keep: bool) -> str:
         asked.write_text("\n".join(wanted()) + "\n", encoding="utf-8")
         if keep and LOCK.exists():
             shutil.copy(LOCK, out)
-        options = ["--universal", "--python-version", told["min_python"], "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--no-config", "--quiet"]
-        done = subprocess.run([*uv(), "pip", "compile", *options, *([] if keep else ["--upgrade"]), "--output-file", str(out), str(asked)], capture_output=True, text=True, encoding="utf-8")
+        options = [
+            "--universal",
+            "--python-version",
+            told["min_python"],
+            "--generate-hashes",
+            "--no-header",
+            "--no-annotate",
+            "--no-emit-index-url",
+            "--no-emit-find-links",
+            "--no-config",
+            "--quiet",
+        ]
+        done = subprocess.run(
+            [
+                *uv(),
+                "pip",
+                "compile",
+                *options,
+                *([] if keep else ["--upgrade"]),
+                "--output-file",
+                str(out),
+                str(asked),
+            ],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+        )
         if done.returncode:
             sys.exit(done.stderr)
-        return HEAD.format(extras=", ".join(EXTRAS), oldest=told["min_python"]) + out.read_text(encoding="utf-8")
+        return HEAD.format(extras=", ".join(EXTRAS), oldest=told["min_python"]) + out.read_text(
+            encoding="utf-8"
+        )
 
 
 def main() -> None:
     "Read the command line, write or check the lock."
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keep", action="store_true", help="keep pins where they fit")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the lock does not fit settings.ini")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the lock does not fit settings.ini"
+    )
     given = parser.parse_args()
     text = resolved(given.keep or given.check)
     if not given.check:
         LOCK.write_text(text, encoding="utf-8")
-        print(f"{LOCK.relative_to(ROOT)}: {sum('==' in line for line in text.splitlines() if not line.startswith('#'))} pins")
+        print(
+            f"{LOCK.relative_to(ROOT)}: {sum('==' in line for line in text.splitlines() if not line.startswith('#'))} pins"
+        )
     elif not LOCK.exists() or LOCK.read_text(encoding="utf-8") != text:
         sys.exit(f"{LOCK.relative_to(ROOT)} does not fit settings.ini: run python dev/lock.py --keep")
 

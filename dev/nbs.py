@@ -7,6 +7,7 @@
 `check` compares under one Python only (OUTPUTS_PYTHON): some outputs show that Python's own prose or messages.
 Notebooks with `skip_exec: true` in their front matter are left alone.
 """
+
 import argparse
 import configparser
 import json
@@ -29,7 +30,9 @@ TIMEOUT = 1200
 
 def all_notebooks() -> list[Path]:
     "Every notebook of the project, in reading order."
-    return sorted(p for p in NBS.rglob("*.ipynb") if not any(q.startswith((".", "_")) for q in p.relative_to(NBS).parts))
+    return sorted(
+        p for p in NBS.rglob("*.ipynb") if not any(q.startswith((".", "_")) for q in p.relative_to(NBS).parts)
+    )
 
 
 def skipped(path: Path) -> bool:
@@ -40,7 +43,11 @@ def skipped(path: Path) -> bool:
     from nbdev.frontmatter import FrontmatterProc
     from nbdev.process import NBProcessor
 
-    return str2bool(getattr(NBProcessor(path, procs=FrontmatterProc, process=True).nb, "frontmatter_", {}).get("skip_exec", False))
+    return str2bool(
+        getattr(NBProcessor(path, procs=FrontmatterProc, process=True).nb, "frontmatter_", {}).get(
+            "skip_exec", False
+        )
+    )
 
 
 def skip_flags() -> set[str]:
@@ -112,13 +119,26 @@ def one(action: str, path: Path) -> str:
     stored = path.read_text(encoding="utf-8")
     if action == "check":
         a, b = comparable(stored), comparable(text)
-        return "" if a == b else f"stored outputs are stale (run `python dev/nbs.py run {path.relative_to(ROOT)}`)\n{first_difference(a, b)}"
+        return (
+            ""
+            if a == b
+            else f"stored outputs are stale (run `python dev/nbs.py run {path.relative_to(ROOT)}`)\n{first_difference(a, b)}"
+        )
     if text != stored:
         path.write_text(text, encoding="utf-8")
     return ""
 
 
-WARM = ["execnb.nbio", "execnb.shell", "nbdev.clean", "nbdev.process", "nbdev.showdoc", "numpy", "numba", "matplotlib.pyplot"]
+WARM = [
+    "execnb.nbio",
+    "execnb.shell",
+    "nbdev.clean",
+    "nbdev.process",
+    "nbdev.showdoc",
+    "numpy",
+    "numba",
+    "matplotlib.pyplot",
+]
 
 
 @cache
@@ -173,14 +193,19 @@ def main() -> int:
     args = ap.parse_args()
     paths = [p.resolve() for p in args.notebooks] or all_notebooks()
     if args.action == "check" and f"{sys.version_info.major}.{sys.version_info.minor}" != OUTPUTS_PYTHON:
-        print(f"not compared: the stored outputs are those of Python {OUTPUTS_PYTHON}, this is {sys.version.split()[0]}")
+        print(
+            f"not compared: the stored outputs are those of Python {OUTPUTS_PYTHON}, this is {sys.version.split()[0]}"
+        )
         return 0
     failed = 0
     with ThreadPoolExecutor(max_workers=cpu_count()) as pool:
         skips = [skipped(p) for p in paths]
         results = pool.map(lambda p, skip: ("", 0.0) if skip else apart(args.action, p), paths, skips)
         for path, skip, (problem, secs) in zip(paths, skips, results):
-            print(f"{'skip' if skip else 'FAILED' if problem else 'ok':6} {secs:6.1f} s  {path.relative_to(ROOT)}", flush=True)
+            print(
+                f"{'skip' if skip else 'FAILED' if problem else 'ok':6} {secs:6.1f} s  {path.relative_to(ROOT)}",
+                flush=True,
+            )
             if problem:
                 failed += 1
                 print(problem, flush=True)

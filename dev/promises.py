@@ -7,6 +7,7 @@
 A test says what it tried by `record_property(name, number)`. Numbers of a test with parameters are added up; those whose name ends in `_kib`
 or `_mib` are not: the largest counts. The figures go to nbs/book/promises_figures.json, from which the page of promises is made.
 """
+
 import argparse
 import json
 import os
@@ -29,7 +30,14 @@ def named() -> list[str]:
 
 def outcome(case) -> str:
     "passed, skipped or failed."
-    return next((word for tag, word in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")) if case.find(tag) is not None), "passed")
+    return next(
+        (
+            word
+            for tag, word in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped"))
+            if case.find(tag) is not None
+        ),
+        "passed",
+    )
 
 
 def test_id(case) -> str:
@@ -42,7 +50,11 @@ def add(figures: dict, case) -> None:
     figures["cases"] = figures.get("cases", 0) + 1
     for p in case.iter("property"):
         name, value = p.get("name"), int(p.get("value"))
-        figures[name] = max(figures.get(name, 0), value) if name.endswith(("_kib", "_mib")) else figures.get(name, 0) + value
+        figures[name] = (
+            max(figures.get(name, 0), value)
+            if name.endswith(("_kib", "_mib"))
+            else figures.get(name, 0) + value
+        )
 
 
 def read(folder: Path) -> dict:
@@ -80,7 +92,11 @@ def run(tests: list[str], folder: Path) -> int:
     for k, file in enumerate(sorted({t.split("::")[0] for t in tests})):
         own = [t for t in tests if t.split("::")[0] == file]
         env = {**os.environ, "PYTEST_ADDOPTS": ""}
-        bad |= subprocess.run([sys.executable, "-m", "pytest", "-q", "-m", ANY, f"--junitxml={folder / f'{k}.xml'}", *own], cwd=ROOT, env=env).returncode
+        bad |= subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-m", ANY, f"--junitxml={folder / f'{k}.xml'}", *own],
+            cwd=ROOT,
+            env=env,
+        ).returncode
     return bad
 
 

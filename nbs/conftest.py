@@ -4,6 +4,7 @@ Cells run in a process of their own (dev/nbs.py), by nbdev's rules: `eval: false
 and notebooks with `skip_exec` are left out.
 With SUBWORD_NB_NOTEBOOKS=check all cells run, and their outputs must be the stored ones (under the Python that stored them).
 """
+
 import importlib
 import importlib.util
 import os
@@ -61,10 +62,14 @@ class NotebookFile(pytest.File):
 
 
 def pytest_collect_file(file_path, parent):
-    if file_path.suffix == ".ipynb" and not any(p.startswith((".", "_")) for p in file_path.relative_to(HERE).parts):
+    if file_path.suffix == ".ipynb" and not any(
+        p.startswith((".", "_")) for p in file_path.relative_to(HERE).parts
+    ):
         return NotebookFile.from_parent(parent, path=file_path)
 
 
 def pytest_collection_finish(session):
     if any(isinstance(i, NotebookItem) for i in session.items) and importlib.util.find_spec("nbdev") is None:
-        raise pytest.UsageError('notebooks run by nbdev, which is not installed: pip install -e ".[dev]", or name what is to be tested without them: pytest tests')
+        raise pytest.UsageError(
+            'notebooks run by nbdev, which is not installed: pip install -e ".[dev]", or name what is to be tested without them: pytest tests'
+        )

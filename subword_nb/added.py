@@ -23,27 +23,38 @@ def _spaces():
     "The white space characters, in one string."
     return "".join(chr(c) for a, b in code_point_ranges("White_Space") for c in range(a, b))
 
+
 def _in_word(text, start, end):
     "Does a character of the kind that words are made of touch this stretch?"
     is_word = compile_pattern(r"\w").match
-    return bool(start and is_word(text[start-1]) or end < len(text) and is_word(text[end]))
+    return bool(start and is_word(text[start - 1]) or end < len(text) and is_word(text[end]))
 
 # %% ../nbs/41_added.ipynb #cd427097
 def split_added_ref(
-    text:str, # Any text
-    tokens:Collection[AddedToken], # The tokens to look for; their contents are their spellings
-)->list[tuple[str,str|None]]: # (part, content of the token or None for ordinary text), in order; no part is empty
+    text: str,  # Any text
+    tokens: Collection[AddedToken],  # The tokens to look for; their contents are their spellings
+) -> list[
+    tuple[str, str | None]
+]:  # (part, content of the token or None for ordinary text), in order; no part is empty
     "Cut a text at added tokens: leftmost first, longest first, then their options."
     parts, at, i = [], 0, 0
     while i < len(text):
-        token = max((t for t in tokens if text.startswith(t.content, i)), key=lambda t: len(t.content), default=None)
-        if token is None: i += 1; continue
+        token = max(
+            (t for t in tokens if text.startswith(t.content, i)), key=lambda t: len(t.content), default=None
+        )
+        if token is None:
+            i += 1
+            continue
         start, end = i, i + len(token.content)
         i = end
-        if token.single_word and _in_word(text, start, end): continue
-        if token.lstrip: start = max(at, len(text[:start].rstrip(_spaces())))
-        if token.rstrip: end = len(text) - len(text[end:].lstrip(_spaces()))
-        if start >= end: continue
+        if token.single_word and _in_word(text, start, end):
+            continue
+        if token.lstrip:
+            start = max(at, len(text[:start].rstrip(_spaces())))
+        if token.rstrip:
+            end = len(text) - len(text[end:].lstrip(_spaces()))
+        if start >= end:
+            continue
         parts += [(text[at:start], None), (text[start:end], token.content)]
         at = end
     return [(part, content) for part, content in [*parts, (text[at:], None)] if part]
@@ -51,10 +62,13 @@ def split_added_ref(
 # %% ../nbs/41_added.ipynb #5228eb16
 class _Words(list):
     "Spellings backwards, in order, and how many transitions have been worked out."
+
     made = 0
+
 
 class _State(dict):
     "The words lo … hi, which begin alike for `depth` characters; as a dict: next character → next state."
+
     __slots__ = ("words", "lo", "hi", "depth", "fail", "longest")
 
     def __init__(self, words, lo, hi, depth=0, fail=None):
@@ -63,19 +77,23 @@ class _State(dict):
 
     def __missing__(self, char):
         chain, state = [], self
-        while state is not None and char not in state: chain.append(state); state = state.fail
+        while state is not None and char not in state:
+            chain.append(state)
+            state = state.fail
         found = None if state is None else state[char]
-        for state in reversed(chain): found = state[char] = _successor(state, char, found)
+        for state in reversed(chain):
+            found = state[char] = _successor(state, char, found)
         return found
 
 # %% ../nbs/41_added.ipynb #c940682e
 def _successor(state, char, shorter):
     "The state behind a character; `shorter` is where the failure link leads on it (None: the state is the root)."
-    words, at = state.words, lambda word: word[state.depth:state.depth + 1]
+    words, at = state.words, lambda word: word[state.depth : state.depth + 1]
     lo = bisect_left(words, char, state.lo, state.hi, key=at)
     hi = bisect_right(words, char, lo, state.hi, key=at)
     words.made += 1
-    if shorter is None: shorter = state
+    if shorter is None:
+        shorter = state
     return _State(words, lo, hi, state.depth + 1, shorter) if lo < hi else shorter
 
 # %% ../nbs/41_added.ipynb #2cad11e9
@@ -88,26 +106,33 @@ def _walk(root, text, at):
             yield start, start + length
             at = start + length
 
+
 def _root(spellings):
     "The state before the first character."
     words = _Words(sorted(s[::-1] for s in spellings if s))
     return _State(words, 0, len(words))
 
 # %% ../nbs/41_added.ipynb #37f2db0b
-_HEADS = 64 # As many heads as a regular expression still tells apart quickly
+_HEADS = 64  # As many heads as a regular expression still tells apart quickly
+
 
 def _lengths(spellings):
     "Head → lengths of the spellings worth trying where it stands, longest first."
     for size in (8, 4, 2, 1):
         lengths = {}
-        for s in filter(None, spellings): lengths.setdefault(s[:size], set()).add(len(s))
-        if len(lengths) <= _HEADS: break
-    for head, known in lengths.items(): known.update(n for n in range(1, len(head)) if head[:n] in spellings)
+        for s in filter(None, spellings):
+            lengths.setdefault(s[:size], set()).add(len(s))
+        if len(lengths) <= _HEADS:
+            break
+    for head, known in lengths.items():
+        known.update(n for n in range(1, len(head)) if head[:n] in spellings)
     return {head: sorted(known, reverse=True) for head, known in lengths.items()}
+
 
 def _head_pattern(heads):
     "A regular expression for the heads; of many single characters, one for a set that holds them."
-    if len(heads) <= _HEADS: return re.compile("|".join(re.escape(h) for h in sorted(heads, key=lambda h: (-len(h), h))))
+    if len(heads) <= _HEADS:
+        return re.compile("|".join(re.escape(h) for h in sorted(heads, key=lambda h: (-len(h), h))))
     basic = "".join(re.escape(h) for h in sorted(heads) if h < "\U00010000")
     return re.compile("[" + basic + "\U00010000-\U0010ffff]")
 
@@ -118,23 +143,28 @@ def _written(finder, text):
     while found := finder._search(text, at):
         start = found.start()
         lengths = finder._lengths.get(found[0], ())
-        spelling = next((s for n in lengths if (s := text[start:start + n]) in finder.tokens), "")
-        if spelling: yield start, start + len(spelling)
+        spelling = next((s for n in lengths if (s := text[start : start + n]) in finder.tokens), "")
+        if spelling:
+            yield start, start + len(spelling)
         at = start + (len(spelling) or 1)
         account -= 1 + sum(1 + n // 64 for n in lengths)
         if account < 0:
             yield from _walk(_automaton(finder), text, at)
             return
 
+
 def _matches(finder, text):
     "The same; an empty spelling, if there is one, stands at every other place that is not right behind a match."
-    if not isinstance(text, str): raise ValueError(f"the text is a {type(text).__name__}; pass a str")
+    if not isinstance(text, str):
+        raise ValueError(f"the text is a {type(text).__name__}; pass a str")
     at, empty = 0, "" in finder.tokens
     for start, end in _written(finder, text):
-        if empty: yield from ((i, i) for i in range(at, start))
+        if empty:
+            yield from ((i, i) for i in range(at, start))
         yield start, end
         at = end + 1
-    if empty: yield from ((i, i) for i in range(at, len(text) + 1))
+    if empty:
+        yield from ((i, i) for i in range(at, len(text) + 1))
 
 # %% ../nbs/41_added.ipynb #c259441e
 def _spans(finder, text, special):
@@ -142,13 +172,16 @@ def _spans(finder, text, special):
     at = reach = 0
     for start, end in _matches(finder, text):
         token = finder.tokens[text[start:end]]
-        if token.special and not special or token.single_word and _in_word(text, start, end): continue
+        if token.special and not special or token.single_word and _in_word(text, start, end):
+            continue
         if token.lstrip:
-            while start > at and text[start-1] in _spaces(): start -= 1
+            while start > at and text[start - 1] in _spaces():
+                start -= 1
             start = max(start, at)
         if token.rstrip:
             reach = max(reach, end)
-            while reach < len(text) and text[reach] in _spaces(): reach += 1
+            while reach < len(text) and text[reach] in _spaces():
+                reach += 1
             end = reach
         if start <= end:
             yield start, end, token
@@ -159,16 +192,20 @@ def _with_text(found, size):
     "The spans found, with those of the ordinary text between them."
     out, at = [], 0
     for start, end, token in found:
-        if at < start: out.append((at, start, None))
-        if start < end: out.append((start, end, token))
+        if at < start:
+            out.append((at, start, None))
+        if start < end:
+            out.append((start, end, token))
         at = end
     return out + [(at, size, None)] if at < size else out
 
 # %% ../nbs/41_added.ipynb #769e2ec7
 def _automaton(finder):
     "The finder's root state, with what is known from earlier texts."
-    if finder._states is None or finder._states.words.made > 1 << 20: finder._states = _root(finder.tokens)
+    if finder._states is None or finder._states.words.made > 1 << 20:
+        finder._states = _root(finder.tokens)
     return finder._states
+
 
 def _restored(tokens):
     "A finder from its spellings, for pickle."
@@ -177,34 +214,51 @@ def _restored(tokens):
 # %% ../nbs/41_added.ipynb #4a0ce74b
 class AddedFinder:
     "Finds added tokens in texts."
-    def __init__(self,
-        tokens:Iterable[AddedToken], # The tokens to look for; of two with one spelling the last counts
+
+    def __init__(
+        self,
+        tokens: Iterable[AddedToken],  # The tokens to look for; of two with one spelling the last counts
         *,
-        spell:Callable|None=None, # From content to spelling: a normalizer's function, where the text is normalized
+        spell: Callable
+        | None = None,  # From content to spelling: a normalizer's function, where the text is normalized
     ):
         tokens = list(tokens)
-        if odd := [t for t in tokens if not isinstance(t, AddedToken)]: raise ValueError(f"tokens holds {odd[0]!r}, a {type(odd[0]).__name__}; pass AddedToken objects")
+        if odd := [t for t in tokens if not isinstance(t, AddedToken)]:
+            raise ValueError(f"tokens holds {odd[0]!r}, a {type(odd[0]).__name__}; pass AddedToken objects")
         self.tokens = {spell(t.content) if spell else t.content: t for t in tokens}
         self._lengths, self._states = _lengths(self.tokens), None
         self._search = _head_pattern(self._lengths).search if self._lengths else lambda text, at: None
 
-    def __reduce__(self): return _restored, (self.tokens,)
-    def __repr__(self): return f"AddedFinder({len(self.tokens)} tokens)"
-    def any(self,
-        text:str, # Any text
-    )->bool: # False: all of the text is ordinary
+    def __reduce__(self):
+        return _restored, (self.tokens,)
+
+    def __repr__(self):
+        return f"AddedFinder({len(self.tokens)} tokens)"
+
+    def any(
+        self,
+        text: str,  # Any text
+    ) -> bool:  # False: all of the text is ordinary
         "Does a spelling stand anywhere in a text?"
         return next(_matches(self, text), None) is not None
-    def spans(self,
-        text:str, # Any text
+
+    def spans(
+        self,
+        text: str,  # Any text
         *,
-        special:bool=True, # False: special tokens stay ordinary text, as with Hugging Face's `encode_special_tokens`
-    )->list[tuple[int,int,AddedToken|None]]: # (start, end, token or None for ordinary text), none empty; all of the text
+        special: bool = True,  # False: special tokens stay ordinary text, as with Hugging Face's `encode_special_tokens`
+    ) -> list[
+        tuple[int, int, AddedToken | None]
+    ]:  # (start, end, token or None for ordinary text), none empty; all of the text
         "Cut a text at its added tokens, as spans."
         return _with_text(_spans(self, text, special), len(text))
-    def split(self,
-        text:str, # Any text
-    )->list[tuple[str,str|None]]: # (part, content of the added token or None for ordinary text), in order
+
+    def split(
+        self,
+        text: str,  # Any text
+    ) -> list[
+        tuple[str, str | None]
+    ]:  # (part, content of the added token or None for ordinary text), in order
         "Cut a text at its added tokens."
         return [(text[a:b], token.content if token else None) for a, b, token in self.spans(text)]
 
@@ -214,45 +268,70 @@ def _finder_of(contents):
     "A finder for plain spellings, kept for the next text."
     return AddedFinder(AddedToken(content) for content in sorted(contents))
 
+
 def _names(name, value, known):
-    "A set of spellings from what a caller passes; `known` is what \"all\" stands for, if anything."
-    if isinstance(value, str) and value == "all" and known is not None: return frozenset(known)
-    if isinstance(value, frozenset): return value
-    if isinstance(value, str): raise ValueError(f'{name}={value!r} is one text; pass "all" or a set of tokens, {{{value!r}}}')
+    'A set of spellings from what a caller passes; `known` is what "all" stands for, if anything.'
+    if isinstance(value, str) and value == "all" and known is not None:
+        return frozenset(known)
+    if isinstance(value, frozenset):
+        return value
+    if isinstance(value, str):
+        raise ValueError(f'{name}={value!r} is one text; pass "all" or a set of tokens, {{{value!r}}}')
     texts = list(value) if isinstance(value, Iterable) else [None]
-    if all(isinstance(t, str) for t in texts): return frozenset(texts)
-    raise ValueError(f'{name}={value!r} is no set of tokens; pass "all", a set or list of texts, or () for none')
+    if all(isinstance(t, str) for t in texts):
+        return frozenset(texts)
+    raise ValueError(
+        f'{name}={value!r} is no set of tokens; pass "all", a set or list of texts, or () for none'
+    )
 
 # %% ../nbs/41_added.ipynb #cd9c3026
 def refuse_special(
-    text:str, # Any text
-    contents:"AddedFinder|Iterable[str]", # The special tokens there are; of a finder, those that are special
+    text: str,  # Any text
+    contents: "AddedFinder|Iterable[str]",  # The special tokens there are; of a finder, those that are special
     *,
-    disallowed:str|Collection[str]="all", # What a text may not spell; "all": every special token that is not allowed
-    allowed:str|Collection[str]=(), # What a text may give as a command; counts only where `disallowed` is "all"
-)->None:
+    disallowed: str
+    | Collection[str] = "all",  # What a text may not spell; "all": every special token that is not allowed
+    allowed: str
+    | Collection[str] = (),  # What a text may give as a command; counts only where `disallowed` is "all"
+) -> None:
     "Refuse a text that spells a special token which it may not spell."
-    known = _names("contents", [t.content for t in contents.tokens.values() if t.special] if isinstance(contents, AddedFinder) else contents, None)
-    if isinstance(disallowed, str) and disallowed == "all": barred = known - may if (may := _names("allowed_special", allowed, known)) else known
-    else: barred = _names("disallowed_special", disallowed, known)
+    known = _names(
+        "contents",
+        [t.content for t in contents.tokens.values() if t.special]
+        if isinstance(contents, AddedFinder)
+        else contents,
+        None,
+    )
+    if isinstance(disallowed, str) and disallowed == "all":
+        barred = known - may if (may := _names("allowed_special", allowed, known)) else known
+    else:
+        barred = _names("disallowed_special", disallowed, known)
     for start, end in _matches(_finder_of(barred), text):
         token = text[start:end]
-        raise ValueError(f"the text spells the special token {token!r} at position {start}; to take it as that token pass "
-            f"allowed_special={{{token!r}}}, to take it as ordinary text pass disallowed_special=() or a set without it")
+        raise ValueError(
+            f"the text spells the special token {token!r} at position {start}; to take it as that token pass "
+            f"allowed_special={{{token!r}}}, to take it as ordinary text pass disallowed_special=() or a set without it"
+        )
 
 # %% ../nbs/41_added.ipynb #e25e4d5e
 def checked_allowed(
-    allowed_special:str|Collection[str], # "all", a set of added tokens, or () for none
-    contents:Collection[str], # The added tokens there are
-)->str|frozenset: # "all", or a set
+    allowed_special: str | Collection[str],  # "all", a set of added tokens, or () for none
+    contents: Collection[str],  # The added tokens there are
+) -> str | frozenset:  # "all", or a set
     "The choice of special tokens that are found in texts; a name that is no added token is an error."
     if isinstance(allowed_special, str):
         if allowed_special == "all":
             return allowed_special
-        raise ValueError(f'allowed_special={allowed_special!r} is one text; pass "all" or a set of tokens, {{{allowed_special!r}}}')
+        raise ValueError(
+            f'allowed_special={allowed_special!r} is one text; pass "all" or a set of tokens, {{{allowed_special!r}}}'
+        )
     if not isinstance(allowed_special, Collection):
-        raise ValueError(f'allowed_special={allowed_special!r} is no set of tokens; pass "all", a set or list, or () for none')
+        raise ValueError(
+            f'allowed_special={allowed_special!r} is no set of tokens; pass "all", a set or list, or () for none'
+        )
     allowed = frozenset(allowed_special)
     if unknown := allowed - frozenset(contents):
-        raise ValueError(f"allowed_special holds {min(unknown, key=str)!r}, which is not an added token of this tokenizer")
+        raise ValueError(
+            f"allowed_special holds {min(unknown, key=str)!r}, which is not an added token of this tokenizer"
+        )
     return allowed

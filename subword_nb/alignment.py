@@ -14,102 +14,144 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING: from subword_nb.draw import Svg
+if TYPE_CHECKING:
+    from subword_nb.draw import Svg
 
 # %% ../nbs/06_alignment.ipynb #5ee1df88
 class Aligned(NamedTuple):
     "A text and, for every character of it, where in the original it comes from."
-    text:str # What the text has become
-    spans:list|None = None # Per character its (start, end) in the original; None where nothing has changed: (at + i, at + i + 1)
-    at:int = 0 # Where in the original this text begins
-    def marks(self)->list: # (start, end) per character
+
+    text: str  # What the text has become
+    spans: list | None = (
+        None  # Per character its (start, end) in the original; None where nothing has changed: (at + i, at + i + 1)
+    )
+    at: int = 0  # Where in the original this text begins
+
+    def marks(self) -> list:  # (start, end) per character
         "The spans, written out."
-        return self.spans if self.spans is not None else [(i, i + 1) for i in range(self.at, self.at + len(self.text))]
+        return (
+            self.spans
+            if self.spans is not None
+            else [(i, i + 1) for i in range(self.at, self.at + len(self.text))]
+        )
 
-    def span(self,
-        a:int, # First character of a part
-        b:int, # Its end, behind the last character
-    )->tuple[int,int]: # Half-open, in the original
+    def span(
+        self,
+        a: int,  # First character of a part
+        b: int,  # Its end, behind the last character
+    ) -> tuple[int, int]:  # Half-open, in the original
         "Where text[a:b] comes from: from its first character's start to its last one's end."
-        if self.spans is None: return self.at + a, self.at + b
-        return (self.spans[a][0], self.spans[b - 1][1]) if a < b else (self.spans[a - 1][1] if a else self.at,) * 2
+        if self.spans is None:
+            return self.at + a, self.at + b
+        return (
+            (self.spans[a][0], self.spans[b - 1][1])
+            if a < b
+            else (self.spans[a - 1][1] if a else self.at,) * 2
+        )
 
-    def slice(self,
-        a:int, # First character of the part
-        b:int, # Its end
-    )->"Aligned": # The part, aligned with the same original
+    def slice(
+        self,
+        a: int,  # First character of the part
+        b: int,  # Its end
+    ) -> "Aligned":  # The part, aligned with the same original
         "text[a:b] with its spans."
         return Aligned(self.text[a:b], None if self.spans is None else self.spans[a:b], self.span(a, b)[0])
 
-    def transform(self,
-        changes:Iterable, # (character, n) in order, see `apply_changes`
+    def transform(
+        self,
+        changes: Iterable,  # (character, n) in order, see `apply_changes`
         *,
-        skip:int=0, # How many characters are dropped before the first change
-    )->"Aligned": # The changed text
+        skip: int = 0,  # How many characters are dropped before the first change
+    ) -> "Aligned":  # The changed text
         "Apply changes, and carry the spans along."
         return apply_changes(self, changes, skip=skip)
 
 # %% ../nbs/06_alignment.ipynb #6a162339
 def as_aligned(
-    text:str|Aligned, # Any text; an aligned one is passed through
-)->Aligned: # The same, with spans
+    text: str | Aligned,  # Any text; an aligned one is passed through
+) -> Aligned:  # The same, with spans
     "A text that nothing has been done to yet."
     return text if isinstance(text, Aligned) else Aligned(text)
 
 # %% ../nbs/06_alignment.ipynb #fd099970
 def apply_changes(
-    aligned:Aligned, # What the changes start from
-    changes:Iterable, # (character, n) in order: n = 0 replaces, n > 0 inserts, n < 0 replaces one and swallows -n more
+    aligned: Aligned,  # What the changes start from
+    changes: Iterable,  # (character, n) in order: n = 0 replaces, n > 0 inserts, n < 0 replaces one and swallows -n more
     *,
-    skip:int=0, # How many characters are dropped before the first change
-)->Aligned: # The changed text
+    skip: int = 0,  # How many characters are dropped before the first change
+) -> Aligned:  # The changed text
     "Apply changes, and carry the spans along."
     marks, here, text, spans = aligned.marks(), skip, [], []
     for ch, n in changes:
-        if n <= 0 and here - n >= len(marks): raise ValueError(f"the change ({ch!r}, {n}) asks for character {here - n} of a text of {len(marks)}; give each character of the text to one change")
+        if n <= 0 and here - n >= len(marks):
+            raise ValueError(
+                f"the change ({ch!r}, {n}) asks for character {here - n} of a text of {len(marks)}; give each character of the text to one change"
+            )
         spans.append(marks[here] if n <= 0 else marks[here - 1] if here else (aligned.at, aligned.at))
         text.append(ch)
-        if n <= 0: here += 1 - n
+        if n <= 0:
+            here += 1 - n
     return Aligned("".join(text), spans, aligned.at)
 
 # %% ../nbs/06_alignment.ipynb #1cf96b87
 def draw_alignment(
-    original:str, # The text as it came
-    aligned:Aligned, # What it has become
-)->"Svg": # Draws itself in Jupyter; `str()` lists the characters with their spans
+    original: str,  # The text as it came
+    aligned: Aligned,  # What it has become
+) -> "Svg":  # Draws itself in Jupyter; `str()` lists the characters with their spans
     "Draw where each character of a text comes from."
     from subword_nb.draw import Svg, printable, svg_figure, svg_text
+
     parts, step, x0 = [], 34, 20
     for i, (a, b) in enumerate(aligned.marks()):
-        corners = (x0 + step * a + 2, 34), (x0 + step * b - 2 if b > a else x0 + step * a + 2, 34), (x0 + step * i + 30, 86), (x0 + step * i + 4, 86)
-        parts.append(f'<polygon points="{" ".join(f"{x},{y}" for x, y in corners)}" fill="#7cc4f0" fill-opacity="0.45" stroke="#666" stroke-width="0.6"/>')
+        corners = (
+            (x0 + step * a + 2, 34),
+            (x0 + step * b - 2 if b > a else x0 + step * a + 2, 34),
+            (x0 + step * i + 30, 86),
+            (x0 + step * i + 4, 86),
+        )
+        parts.append(
+            f'<polygon points="{" ".join(f"{x},{y}" for x, y in corners)}" fill="#7cc4f0" fill-opacity="0.45" stroke="#666" stroke-width="0.6"/>'
+        )
     for y, text in ((24, original), (104, aligned.text)):
-        parts += [svg_text(x0 + step * i + 17, y, printable(c), more=' text-anchor="middle"') for i, c in enumerate(text)]
-    said = [f"{printable(c)} ← {a}:{b} {printable(original[a:b])}".rstrip() for c, (a, b) in zip(aligned.text, aligned.marks())]
+        parts += [
+            svg_text(x0 + step * i + 17, y, printable(c), more=' text-anchor="middle"')
+            for i, c in enumerate(text)
+        ]
+    said = [
+        f"{printable(c)} ← {a}:{b} {printable(original[a:b])}".rstrip()
+        for c, (a, b) in zip(aligned.text, aligned.marks())
+    ]
     alt = f"{printable(original)} becomes {printable(aligned.text)}; lines join each character to where it comes from."
-    return Svg(svg_figure(2 * x0 + step * max(len(original), len(aligned.text), 1), 116, alt, parts), "\n".join(said), alt)
+    return Svg(
+        svg_figure(2 * x0 + step * max(len(original), len(aligned.text), 1), 116, alt, parts),
+        "\n".join(said),
+        alt,
+    )
 
 # %% ../nbs/06_alignment.ipynb #b2df3516
 def spread(
-    aligned:Aligned, # What is changed
-    pieces:Iterable, # One string per character, which may be empty: what takes its place
-)->Aligned: # Every character of a piece has the span of the character it stands for
+    aligned: Aligned,  # What is changed
+    pieces: Iterable,  # One string per character, which may be empty: what takes its place
+) -> Aligned:  # Every character of a piece has the span of the character it stands for
     "Give each character's place to a string."
     pieces = pieces if isinstance(pieces, list) else list(pieces)
-    if len(pieces) != len(aligned.text): raise ValueError(f"{len(pieces)} strings for {len(aligned.text)} characters; pass one for each")
+    if len(pieces) != len(aligned.text):
+        raise ValueError(f"{len(pieces)} strings for {len(aligned.text)} characters; pass one for each")
     text = "".join(pieces)
-    if text == aligned.text and all(pieces): return aligned
+    if text == aligned.text and all(pieces):
+        return aligned
     return Aligned(text, [s for piece, s in zip(pieces, aligned.marks()) for _ in piece], aligned.at)
 
 # %% ../nbs/06_alignment.ipynb #ded6c569
 def replace_places(
-    aligned:Aligned, # What is changed
-    places:Iterable, # (start, end) of each match, in order, not overlapping
-    content:str, # What takes the place of each
-)->Aligned: # The content has the span of the last character it replaces
+    aligned: Aligned,  # What is changed
+    places: Iterable,  # (start, end) of each match, in order, not overlapping
+    content: str,  # What takes the place of each
+) -> Aligned:  # The content has the span of the last character it replaces
     "Replace matches by a content, with the spans that HF gives it."
     places = list(places)
-    if not places: return aligned
+    if not places:
+        return aligned
     marks, text, spans, done = aligned.marks(), [], [], 0
     for a, b in places:
         text += aligned.text[done:a], content
@@ -126,64 +168,98 @@ def _plain(ch):
 # %% ../nbs/06_alignment.ipynb #8dca0314
 _WINDOW = 64
 
+
 def _blocks(a, b):
     "What of b stands for what of a: (start, end, start, end) in order, covering both, found in windows so that the cost is linear."
     from difflib import SequenceMatcher
+
     i = j = 0
     while i < len(a) or j < len(b):
         k, ends = 0, min(len(a) - i, len(b) - j)
-        while k < ends and a[i + k] == b[j + k]: k += 1
-        if k: yield i, i + k, j, j + k
+        while k < ends and a[i + k] == b[j + k]:
+            k += 1
+        if k:
+            yield i, i + k, j, j + k
         i, j = i + k, j + k
-        left, right = a[i:i + _WINDOW], b[j:j + _WINDOW]
+        left, right = a[i : i + _WINDOW], b[j : j + _WINDOW]
         whole, x, y = i + _WINDOW >= len(a) and j + _WINDOW >= len(b), 0, 0
         for _, p, x2, q, y2 in SequenceMatcher(None, left, right, False).get_opcodes():
-            if not whole and (p or q) and max(x2, y2) == _WINDOW: break # the window's edge, not the text, may be why
+            if not whole and (p or q) and max(x2, y2) == _WINDOW:
+                break  # the window's edge, not the text, may be why
             x, y = x2, y2
             yield i + p, i + x, j + q, j + y
         i, j = i + x, j + y
 
 # %% ../nbs/06_alignment.ipynb #5ba96445
 def align_by_difference(
-    before:Aligned, # The text that a function was given
-    after:str, # The text that it returned
-)->Aligned: # `after`, aligned by what it has in common with the text before
+    before: Aligned,  # The text that a function was given
+    after: str,  # The text that it returned
+) -> Aligned:  # `after`, aligned by what it has in common with the text before
     "Guess the spans of a text from a function that says nothing about them."
-    if after == before.text: return before
+    if after == before.text:
+        return before
     a, b, marks, spans, end = [*map(_plain, before.text)], [*map(_plain, after)], before.marks(), [], 0
-    while end < min(len(a), len(b)) and a[-1 - end] == b[-1 - end]: end += 1
-    if end == len(a): end = 0 # something was put in front
-    for i, i2, j, j2 in _blocks(a[:len(a) - end], b[:len(b) - end]):
-        if i2 - i == j2 - j: spans += marks[i:i2]
-        elif i == i2: spans += [marks[i - 1] if i else (before.at, before.at)] * (j2 - j)
-        else: spans += [before.span(i, i2)] * (j2 - j)
-    return Aligned(after, spans + marks[len(a) - end:], before.at)
+    while end < min(len(a), len(b)) and a[-1 - end] == b[-1 - end]:
+        end += 1
+    if end == len(a):
+        end = 0  # something was put in front
+    for i, i2, j, j2 in _blocks(a[: len(a) - end], b[: len(b) - end]):
+        if i2 - i == j2 - j:
+            spans += marks[i:i2]
+        elif i == i2:
+            spans += [marks[i - 1] if i else (before.at, before.at)] * (j2 - j)
+        else:
+            spans += [before.span(i, i2)] * (j2 - j)
+    return Aligned(after, spans + marks[len(a) - end :], before.at)
 
 # %% ../nbs/06_alignment.ipynb #e0785d11
 def function_at(
-    path:str, # "package.module:name"
-)->Callable: # What has that name there
+    path: str,  # "package.module:name"
+) -> Callable:  # What has that name there
     "Import a function by its path."
     module, _, name = path.partition(":") if isinstance(path, str) else ("", "", "")
-    if not module or not name or module.startswith("."): raise ValueError(f"{path!r} does not name a function; write package.module:name, for example html:unescape")
-    try: found = importlib.import_module(module)
-    except ImportError as e: raise ValueError(f"{path!r}: {e}; install the package or put its folder on the path") from None
+    if not module or not name or module.startswith("."):
+        raise ValueError(
+            f"{path!r} does not name a function; write package.module:name, for example html:unescape"
+        )
+    try:
+        found = importlib.import_module(module)
+    except ImportError as e:
+        raise ValueError(f"{path!r}: {e}; install the package or put its folder on the path") from None
     for part in name.split("."):
-        if not hasattr(found, part): raise ValueError(f"{path!r}: {module} has no {name!r}; check the name after the colon")
+        if not hasattr(found, part):
+            raise ValueError(f"{path!r}: {module} has no {name!r}; check the name after the colon")
         found = getattr(found, part)
-    if not callable(found): raise ValueError(f"{path!r} is a {type(found).__name__}; expected a function")
+    if not callable(found):
+        raise ValueError(f"{path!r} is a {type(found).__name__}; expected a function")
     return found
 
 # %% ../nbs/06_alignment.ipynb #40d0670e
 def path_of(
-    function:Callable, # A function
-)->str: # "package.module:name"
+    function: Callable,  # A function
+) -> str:  # "package.module:name"
     "The path by which another process can import a function."
-    module = getattr(function, "__module__", None) or getattr(getattr(function, "__objclass__", None), "__module__", None)
+    module = getattr(function, "__module__", None) or getattr(
+        getattr(function, "__objclass__", None), "__module__", None
+    )
     name, found = getattr(function, "__qualname__", ""), sys.modules.get(module or "")
-    why = ("it has no name" if not isinstance(name, str) or not name else "it is a lambda" if "<lambda>" in name else "it is defined inside another function" if "<locals>" in name
-           else "it is defined in the running program, not in a module" if module == "__main__" else None)
-    for part in () if why else name.split("."): found = getattr(found, part, None)
-    if not why and found != function: why = f"{module}:{name} is something else"
-    if not why and ":" not in name: return f"{module}:{name}"
-    raise ValueError(f"{getattr(function, '__name__', type(function).__name__)} cannot be saved: {why}; put it into a module that can be imported, under a name of its own, and pass that")
+    why = (
+        "it has no name"
+        if not isinstance(name, str) or not name
+        else "it is a lambda"
+        if "<lambda>" in name
+        else "it is defined inside another function"
+        if "<locals>" in name
+        else "it is defined in the running program, not in a module"
+        if module == "__main__"
+        else None
+    )
+    for part in () if why else name.split("."):
+        found = getattr(found, part, None)
+    if not why and found != function:
+        why = f"{module}:{name} is something else"
+    if not why and ":" not in name:
+        return f"{module}:{name}"
+    raise ValueError(
+        f"{getattr(function, '__name__', type(function).__name__)} cannot be saved: {why}; put it into a module that can be imported, under a name of its own, and pass that"
+    )

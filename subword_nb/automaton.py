@@ -18,15 +18,29 @@ from .machine import HEAD, Scanner, class_of, class_table, decode_at
 from .patterns import compile_pattern
 
 # %% ../nbs/16_automaton.ipynb #b217c0dd
-_TOKEN = re.compile(r"\(\?m:[\^$]\)|\(\?:\\A\|\(\?<=\\n\)\(\?!\\Z\)\)|\(\?=\\n\?\\Z\)|\(\?(?:<?[=!]|[:>])|[()|]|\\[AZ]|\\\d|(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?")
+_TOKEN = re.compile(
+    r"\(\?m:[\^$]\)|\(\?:\\A\|\(\?<=\\n\)\(\?!\\Z\)\)|\(\?=\\n\?\\Z\)|\(\?(?:<?[=!]|[:>])|[()|]|\\[AZ]|\\\d|(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?"
+)
 _LINE_START = r"(?:\A|(?<=\n)(?!\Z))"
-_REFUSED = {"(?<=": "looks behind", "(?<!": "looks behind", r"\A": r"asks for the start of the text (^ or \A)", "(?m:^)": "asks for the start of a line (^)", _LINE_START: "asks for the start of a line (^)",
-            r"(?=\n?\Z)": r"looks two characters ahead (\Z before a newline)"}
-_LOOKS = {r"\Z": ("look", ("end",), False), "(?m:$)": ("look", ("alt", [("end",), ("set", ((10, 11),))]), False)}
+_REFUSED = {
+    "(?<=": "looks behind",
+    "(?<!": "looks behind",
+    r"\A": r"asks for the start of the text (^ or \A)",
+    "(?m:^)": "asks for the start of a line (^)",
+    _LINE_START: "asks for the start of a line (^)",
+    r"(?=\n?\Z)": r"looks two characters ahead (\Z before a newline)",
+}
+_LOOKS = {
+    r"\Z": ("look", ("end",), False),
+    "(?m:$)": ("look", ("alt", [("end",), ("set", ((10, 11),))]), False),
+}
+
 
 def _refuse(pattern, problem):
     "The error for what no automaton can do."
-    return ValueError(f"pattern {pattern[:60]!r} {problem}, which an automaton cannot do; use compile_pattern")
+    return ValueError(
+        f"pattern {pattern[:60]!r} {problem}, which an automaton cannot do; use compile_pattern"
+    )
 
 # %% ../nbs/16_automaton.ipynb #c53ef56a
 def _tokens(pattern, parts):
@@ -34,9 +48,11 @@ def _tokens(pattern, parts):
     out = []
     for part in parts:
         found = _TOKEN.findall(part) if isinstance(part, str) else [part]
-        if isinstance(part, str) and "".join(found) != part: raise _refuse(pattern, f"has {part}")
+        if isinstance(part, str) and "".join(found) != part:
+            raise _refuse(pattern, f"has {part}")
         for token in found:
-            if token in _REFUSED or token and token[0] == "\\" and token != r"\Z": raise _refuse(pattern, _REFUSED.get(token, "compares with a group"))
+            if token in _REFUSED or token and token[0] == "\\" and token != r"\Z":
+                raise _refuse(pattern, _REFUSED.get(token, "compares with a group"))
         out += found
     return out
 
@@ -46,118 +62,186 @@ def _tree(tokens):
     branches = [[]]
     while tokens and tokens[0] != ")":
         token = tokens.pop(0)
-        if token == "|": branches.append([])
-        elif isinstance(token, tuple): branches[-1].append(("set", token))
-        elif token in _LOOKS: branches[-1].append(_LOOKS[token])
-        elif token[0] != "(": branches[-1].append(_repeat_node(branches[-1].pop(), token))
+        if token == "|":
+            branches.append([])
+        elif isinstance(token, tuple):
+            branches[-1].append(("set", token))
+        elif token in _LOOKS:
+            branches[-1].append(_LOOKS[token])
+        elif token[0] != "(":
+            branches[-1].append(_repeat_node(branches[-1].pop(), token))
         else:
             inner = _tree(tokens)
             tokens.pop(0)
-            branches[-1].append(("look", inner, token == "(?!") if token in ("(?=", "(?!") else ("atomic", inner) if token == "(?>" else inner)
+            branches[-1].append(
+                ("look", inner, token == "(?!")
+                if token in ("(?=", "(?!")
+                else ("atomic", inner)
+                if token == "(?>"
+                else inner
+            )
     made = [b[0] if len(b) == 1 else ("cat", b) for b in branches]
     return made[0] if len(made) == 1 else ("alt", made)
 
+
 def _repeat_node(body, token):
     "A repeat: body, least and most times (None: no limit), and its kind: greedy, lazy or possessive."
-    low, comma, high = re.match(r"\{(\d+)(,?)(\d*)\}", token).groups() if token[0] == "{" else {"*": ("0", ",", ""), "+": ("1", ",", ""), "?": ("0", ",", "1")}[token[0]]
-    return "rep", body, int(low), int(low) if not comma else int(high) if high else None, token[-1] if len(token) > 1 and token[-1] in "?+" else ""
+    low, comma, high = (
+        re.match(r"\{(\d+)(,?)(\d*)\}", token).groups()
+        if token[0] == "{"
+        else {"*": ("0", ",", ""), "+": ("1", ",", ""), "?": ("0", ",", "1")}[token[0]]
+    )
+    return (
+        "rep",
+        body,
+        int(low),
+        int(low) if not comma else int(high) if high else None,
+        token[-1] if len(token) > 1 and token[-1] in "?+" else "",
+    )
 
 # %% ../nbs/16_automaton.ipynb #4cf60ce3
 def _symbols(pattern, sets):
     "First code points of the stretches, their symbols, and the symbols that make up each set."
     toggles = {0: 0}
     for i, ranges in enumerate(sets):
-        for place in (p for r in ranges for p in r): toggles[place] = toggles.get(place, 0) ^ 1 << i
+        for place in (p for r in ranges for p in r):
+            toggles[place] = toggles.get(place, 0) ^ 1 << i
     toggles.pop(0x110000, None)
     lows, kinds, numbers, inside = sorted(toggles), [], {}, 0
     for low in lows:
         inside ^= toggles[low]
         kinds.append(numbers.setdefault(inside, len(numbers)))
-    if len(numbers) > 250: raise _refuse(pattern, f"tells {len(numbers)} kinds of characters apart; more than 250")
-    return lows, kinds, {s: frozenset(k for m, k in numbers.items() if m >> i & 1) for i, s in enumerate(sets)}
+    if len(numbers) > 250:
+        raise _refuse(pattern, f"tells {len(numbers)} kinds of characters apart; more than 250")
+    return (
+        lows,
+        kinds,
+        {s: frozenset(k for m, k in numbers.items() if m >> i & 1) for i, s in enumerate(sets)},
+    )
 
 # %% ../nbs/16_automaton.ipynb #0f7ba2bc
-_MOST, _MOST_WORK = 4000, 8_000_000 # Instructions, and states; instructions that are looked at while states are made
+_MOST, _MOST_WORK = (
+    4000,
+    8_000_000,
+)  # Instructions, and states; instructions that are looked at while states are made
+
 
 class _Program:
     "A program being written: instructions (kind, symbols, next), and the places where nothing may fail."
-    def __init__(self, pattern, sets, symbols): self.pattern, self.sets, self.all, self.code, self.claims = pattern, sets, frozenset(range(symbols + 1)), [("match", None, None)], []
+
+    def __init__(self, pattern, sets, symbols):
+        self.pattern, self.sets, self.all, self.code, self.claims = (
+            pattern,
+            sets,
+            frozenset(range(symbols + 1)),
+            [("match", None, None)],
+            [],
+        )
 
     def put(self, *instruction):
         "Write an instruction; returns its number."
-        if len(self.code) >= _MOST: raise _refuse(self.pattern, f"needs more than {_MOST} instructions")
+        if len(self.code) >= _MOST:
+            raise _refuse(self.pattern, f"needs more than {_MOST} instructions")
         self.code.append(instruction)
         return len(self.code) - 1
 
     def emit(self, node, then):
         "Write a node that goes on at `then`; returns where it begins."
         kind, what = node[0], node[1]
-        if kind == "set": return self.put("set", self.sets[what], then)
-        if kind == "alt": return self.put("split", None, [self.emit(n, then) for n in what])
-        if kind == "look": return self.put("look", self.all - _first(self, what) if node[2] else _first(self, what), then)
-        if kind == "rep": return _emit_repeat(self, node, then)
+        if kind == "set":
+            return self.put("set", self.sets[what], then)
+        if kind == "alt":
+            return self.put("split", None, [self.emit(n, then) for n in what])
+        if kind == "look":
+            return self.put("look", self.all - _first(self, what) if node[2] else _first(self, what), then)
+        if kind == "rep":
+            return _emit_repeat(self, node, then)
         if kind == "atomic":
             self.claims.append(then)
             return self.emit(what, then)
-        for n in reversed(what): then = self.emit(n, then)
+        for n in reversed(what):
+            then = self.emit(n, then)
         return then
 
 # %% ../nbs/16_automaton.ipynb #203505ab
 def _emit_repeat(self, node, then):
     "Write a repeat."
     _, body, low, high, mode = node
-    if _may_be_empty(body) and high != 1: raise _refuse(self.pattern, "repeats what can be empty")
+    if _may_be_empty(body) and high != 1:
+        raise _refuse(self.pattern, "repeats what can be empty")
     at, leave = then, _leave(self, body, then) if mode == "+" else then
     ways = (lambda again: [leave, again]) if mode == "?" else (lambda again: [again, leave])
     if high is None:
         at = self.put("split", None, None)
         first = self.emit(body, at)
         self.code[at] = ("split", None, ways(first))
-        if low: at, low = first, low - 1
+        if low:
+            at, low = first, low - 1
     else:
-        for _ in range(high - low): at = self.put("split", None, ways(self.emit(body, at)))
-    for _ in range(low): at = self.emit(body, at)
+        for _ in range(high - low):
+            at = self.put("split", None, ways(self.emit(body, at)))
+    for _ in range(low):
+        at = self.emit(body, at)
     return at
 
 # %% ../nbs/16_automaton.ipynb #8819f3d6
 def _leave(self, body, then):
     "Where a possessive repeat goes on when it takes no more."
     taken = _single(self, body)
-    if taken is not None: return self.put("look", self.all - taken, then)
+    if taken is not None:
+        return self.put("look", self.all - taken, then)
     self.claims.append(then)
     return then
+
 
 def _prove(self):
     "Behind a longer possessive repeat or an atomic group nothing may fail."
     if not all(_advance(self.code, [then], s)[1] for then in self.claims for s in self.all):
-        raise _refuse(self.pattern, "has an atomic group, or a possessive repeat of more than one character, before something that can fail")
+        raise _refuse(
+            self.pattern,
+            "has an atomic group, or a possessive repeat of more than one character, before something that can fail",
+        )
 
 # %% ../nbs/16_automaton.ipynb #f6ac234c
 def _may_be_empty(node):
     "Can a node match without taking a character?"
     kind, what = node[0], node[1]
-    if kind in ("set", "look"): return kind == "look"
-    if kind == "rep": return node[2] == 0 or _may_be_empty(what)
-    return _may_be_empty(what) if kind == "atomic" else (all if kind == "cat" else any)(map(_may_be_empty, what))
+    if kind in ("set", "look"):
+        return kind == "look"
+    if kind == "rep":
+        return node[2] == 0 or _may_be_empty(what)
+    return (
+        _may_be_empty(what) if kind == "atomic" else (all if kind == "cat" else any)(map(_may_be_empty, what))
+    )
+
 
 def _single(self, node):
     "The symbols of a node that takes exactly one character; None for any other."
-    if node[0] == "set": return self.sets[node[1]]
-    if node[0] != "alt": return None
+    if node[0] == "set":
+        return self.sets[node[1]]
+    if node[0] != "alt":
+        return None
     found = [_single(self, n) for n in node[1]]
     return None if None in found else frozenset().union(*found)
 
 # %% ../nbs/16_automaton.ipynb #9ffec1bd
-def _first(self, node): return _needs(self, node)[0]
+def _first(self, node):
+    return _needs(self, node)[0]
+
 
 def _needs(self, node):
     "The symbols before which a lookahead succeeds, and whether it takes a character."
     kind, what = node[0], node[1] if len(node) > 1 else None
-    if kind == "set": return self.sets[what], True
-    if kind == "end": return frozenset([max(self.all)]), False
-    if kind == "look": return (self.all - _first(self, what) if node[2] else _first(self, what)), False
-    if kind == "rep" and node[2] == 0: return self.all, True
-    if kind == "atomic" or kind == "rep" and node[2] == 1: return _needs(self, what)
+    if kind == "set":
+        return self.sets[what], True
+    if kind == "end":
+        return frozenset([max(self.all)]), False
+    if kind == "look":
+        return (self.all - _first(self, what) if node[2] else _first(self, what)), False
+    if kind == "rep" and node[2] == 0:
+        return self.all, True
+    if kind == "atomic" or kind == "rep" and node[2] == 1:
+        return _needs(self, what)
     if kind == "alt":
         found = [_needs(self, n) for n in what]
         return frozenset().union(*(s for s, _ in found)), any(t for _, t in found)
@@ -165,11 +249,15 @@ def _needs(self, node):
     for k, n in enumerate(what if kind == "cat" else [what] * node[2]):
         found, takes = _needs(self, n)
         symbols = symbols & found
-        if takes and not (kind == "cat" and all(_never_fails(m) for m in what[k+1:])): raise _refuse(self.pattern, "looks more than one character ahead")
-        if takes: return symbols, True
+        if takes and not (kind == "cat" and all(_never_fails(m) for m in what[k + 1 :])):
+            raise _refuse(self.pattern, "looks more than one character ahead")
+        if takes:
+            return symbols, True
     return symbols, False
 
-def _never_fails(node): return node[0] == "rep" and node[2] == 0 or node[0] == "cat" and all(map(_never_fails, node[1]))
+
+def _never_fails(node):
+    return node[0] == "rep" and node[2] == 0 or node[0] == "cat" and all(map(_never_fails, node[1]))
 
 # %% ../nbs/16_automaton.ipynb #b2253ea2
 def _advance(program, threads, symbol):
@@ -177,106 +265,140 @@ def _advance(program, threads, symbol):
     after, seen, stack = {}, set(), [*reversed(threads)]
     while stack:
         at = stack.pop()
-        if at in seen: continue
+        if at in seen:
+            continue
         seen.add(at)
         kind, symbols, then = program[at]
-        if kind == "match": return tuple(after), True
-        if kind == "split": stack += reversed(then)
+        if kind == "match":
+            return tuple(after), True
+        if kind == "split":
+            stack += reversed(then)
         elif symbol in symbols:
-            if kind == "look": stack.append(then)
-            else: after[then] = True
+            if kind == "look":
+                stack.append(then)
+            else:
+                after[then] = True
     return tuple(after), False
 
 # %% ../nbs/16_automaton.ipynb #08fbde08
 class Automaton(NamedTuple):
     "A pattern as a program, and as a table of its thread lists."
-    pattern: str # The regular expression
-    program: list # Instructions: kind, symbols, next
-    lows: list[int] # First code points of stretches with one symbol
-    kinds: list[int] # Their symbols
-    end: int # The symbol of the end; all others are below it
-    states: list[tuple[int,...]] # Thread lists, best thread first; the first one is where a match begins
-    table: list[list[tuple[int,bool]]] # State → symbol → next state or -1, and whether a match ends before the symbol
 
-    def symbol(self,
-        char:str, # One character
-    )->int: # Its class
+    pattern: str  # The regular expression
+    program: list  # Instructions: kind, symbols, next
+    lows: list[int]  # First code points of stretches with one symbol
+    kinds: list[int]  # Their symbols
+    end: int  # The symbol of the end; all others are below it
+    states: list[tuple[int, ...]]  # Thread lists, best thread first; the first one is where a match begins
+    table: list[
+        list[tuple[int, bool]]
+    ]  # State → symbol → next state or -1, and whether a match ends before the symbol
+
+    def symbol(
+        self,
+        char: str,  # One character
+    ) -> int:  # Its class
         "The symbol of a character."
         return self.kinds[bisect_right(self.lows, ord(char)) - 1]
 
 # %% ../nbs/16_automaton.ipynb #4125ebc1
 def automaton(
-    pattern:str, # A name from `PATTERNS`, or a regular expression
+    pattern: str,  # A name from `PATTERNS`, or a regular expression
     *,
-    dialect:str="rust", # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
-)->Automaton: # The same matches as `compile_pattern`
+    dialect: str = "rust",  # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
+) -> Automaton:  # The same matches as `compile_pattern`
     "Turn a pattern into states, or say why that cannot be done."
     parts = compile_pattern(pattern, dialect=dialect).parts
     tree = _tree(_tokens(pattern, parts))
-    lows, kinds, sets = _symbols(pattern, list(dict.fromkeys(p for p in (*parts, *[((10, 11),)] * ("(?m:$)" in parts)) if not isinstance(p, str))))
+    lows, kinds, sets = _symbols(
+        pattern,
+        list(
+            dict.fromkeys(p for p in (*parts, *[((10, 11),)] * ("(?m:$)" in parts)) if not isinstance(p, str))
+        ),
+    )
     program = _Program(pattern, sets, max(kinds) + 1)
     start = program.emit(tree, 0)
     _prove(program)
     states, table = _states(pattern, program.code, start, max(kinds) + 1)
     return Automaton(pattern, program.code, lows, kinds, max(kinds) + 1, states, table)
 
+
 def _states(pattern, program, start, end):
     "All thread lists that any text leads to, with their rows."
     numbers, states, table, work = {(start,): 0}, [(start,)], [], 0
     for threads in states:
         work += (end + 1) * len(program)
-        if work > _MOST_WORK: raise _refuse(pattern, "takes too long to turn into states")
+        if work > _MOST_WORK:
+            raise _refuse(pattern, "takes too long to turn into states")
         row = [_advance(program, threads, s) for s in range(end + 1)]
         for after, _ in row:
-            if after and numbers.setdefault(after, len(states)) == len(states): states.append(after)
-        if len(states) > _MOST: raise _refuse(pattern, f"needs more than {_MOST} states")
+            if after and numbers.setdefault(after, len(states)) == len(states):
+                states.append(after)
+        if len(states) > _MOST:
+            raise _refuse(pattern, f"needs more than {_MOST} states")
         table.append([(numbers.get(after, -1), match) for after, match in row])
     return states, table
 
 # %% ../nbs/16_automaton.ipynb #12431b9b
 def find_ref(
-    auto:Automaton, # An automaton
-    text:str, # Any text
-)->list[tuple[int,int]]: # Half-open code point offsets of its matches, in order
+    auto: Automaton,  # An automaton
+    text: str,  # Any text
+) -> list[tuple[int, int]]:  # Half-open code point offsets of its matches, in order
     "Find all matches as `re` does, with thread lists."
     symbols, found, at, last = [*map(auto.symbol, text), auto.end], [], 0, None
     while at <= len(text):
         threads, best = auto.states[0], None
         for i in range(at, len(symbols)):
             threads, match = _advance(auto.program, threads, symbols[i])
-            if match: best = i
-            if not threads: break
-        if best is not None and (best > at or best != last): found.append((at, best))
+            if match:
+                best = i
+            if not threads:
+                break
+        if best is not None and (best > at or best != last):
+            found.append((at, best))
         at, last = (at + 1, last) if best is None else (best + (best == at), best)
     return found
 
 # %% ../nbs/16_automaton.ipynb #8de7e002
 _EMIT, _MARK, _STOP = 1, 2, 4
-_RESTART, _GAP, _MATCHED, _FRESH, _INSIDE = range(5) # Before a match; in a gap; a match is marked; none is yet; none is yet and a gap stands before
+_RESTART, _GAP, _MATCHED, _FRESH, _INSIDE = range(
+    5
+)  # Before a match; in a gap; a match is marked; none is yet; none is yet and a gap stands before
+
 
 def _begin(auto, symbol, gap, joined):
     "Where a symbol leads when no match is going on, and its bits."
-    if symbol == auto.end: return (-1, _RESTART), _EMIT | _STOP
+    if symbol == auto.end:
+        return (-1, _RESTART), _EMIT | _STOP
     after = auto.table[0][symbol][0]
-    if after < 0: return (-1, _GAP), 0 if gap else _EMIT
-    if not gap or not joined: return (after, _INSIDE if gap else _FRESH), _EMIT | _MARK
+    if after < 0:
+        return (-1, _GAP), 0 if gap else _EMIT
+    if not gap or not joined:
+        return (after, _INSIDE if gap else _FRESH), _EMIT | _MARK
     return (after, _FRESH), _MARK
+
 
 def _follow(auto, state, symbol, joined):
     "Where a symbol leads in any state, and its bits."
     at, kind = state
-    if at < 0: return _begin(auto, symbol, kind == _GAP, joined)
+    if at < 0:
+        return _begin(auto, symbol, kind == _GAP, joined)
     after, match = auto.table[at][symbol]
-    if after >= 0: return (after, _MATCHED if match else kind), _MARK * match
+    if after >= 0:
+        return (after, _MATCHED if match else kind), _MARK * match
     return _begin(auto, symbol, False, joined) if match else (state, _STOP)
 
 # %% ../nbs/16_automaton.ipynb #11fec01d
 def _certain(auto):
     "The states whose threads match in the end, whatever comes."
-    before, lost = [[] for _ in auto.table], [k for k, row in enumerate(auto.table) if any(not match and after < 0 for after, match in row)]
+    before, lost = (
+        [[] for _ in auto.table],
+        [k for k, row in enumerate(auto.table) if any(not match and after < 0 for after, match in row)],
+    )
     for k, row in enumerate(auto.table):
         for after, match in row:
-            if not match and after >= 0: before[after].append(k)
+            if not match and after >= 0:
+                before[after].append(k)
     doubtful = set(lost)
     while lost:
         new = [k for k in before[lost.pop()] if k not in doubtful]
@@ -294,22 +416,32 @@ def _entries(auto, joined):
         for symbol in range(auto.end + 1):
             (at, kind), bits = _follow(auto, state, symbol, joined)
             after = (at, _MATCHED if at in certain else kind)
-            if states.setdefault(after, len(order)) == len(order): order.append(after)
+            if states.setdefault(after, len(order)) == len(order):
+                order.append(after)
             rows[-1].append(states[after] << 3 + shift | bits)
     table = np.zeros((len(rows), 1 << shift), np.uint32)
-    table[:, :auto.end + 1] = rows
+    table[:, : auto.end + 1] = rows
     return table.ravel(), np.array([kind for _, kind in order], np.uint8), shift
 
 # %% ../nbs/16_automaton.ipynb #1a298c70
 @kernel
 def _scan(buf, n, last, starts, ascii, pages, flat, table, kinds, shift):
     "Write where spans begin; returns how many are finished, or rather certain."
-    end, bits, k, at, state, place = np.uint64(HEAD + n), np.uint64(shift), np.uint64(0), np.uint64(HEAD), np.uint64(0), np.empty(2, np.uint64)
-    again, most = np.uint64(0), np.uint64(64 * n + 65536) # bytes that are looked at once more
+    end, bits, k, at, state, place = (
+        np.uint64(HEAD + n),
+        np.uint64(shift),
+        np.uint64(0),
+        np.uint64(HEAD),
+        np.uint64(0),
+        np.empty(2, np.uint64),
+    )
+    again, most = np.uint64(0), np.uint64(64 * n + 65536)  # bytes that are looked at once more
     while True:
         c, width = buf[at], np.uint64(1)
-        if c < 128: symbol = ascii[c]
-        elif c == 255: symbol = ascii[128]
+        if c < 128:
+            symbol = ascii[c]
+        elif c == 255:
+            symbol = ascii[128]
         else:
             code, w = decode_at(buf, np.int64(at))
             symbol, width = class_of(pages, flat, code), np.uint64(w)
@@ -318,28 +450,37 @@ def _scan(buf, n, last, starts, ascii, pages, flat, table, kinds, shift):
         k += entry & np.uint64(1)
         place[entry >> np.uint64(1) & np.uint64(1)] = at
         if entry & np.uint64(4):
-            if at >= end and (not last or entry & np.uint64(1)): return _finished(k - (entry & np.uint64(1)), kinds[state >> bits], last)
+            if at >= end and (not last or entry & np.uint64(1)):
+                return _finished(k - (entry & np.uint64(1)), kinds[state >> bits], last)
             far = at
             state, at, k = _turn(buf, at, place[1], k, entry, kinds[state >> bits], np.uint64(1) << bits)
-            if far > at: again += far - at
-            if again > most: return np.int64(-1)
-        else: state, at = entry >> np.uint64(3), at + width
+            if far > at:
+                again += far - at
+            if again > most:
+                return np.int64(-1)
+        else:
+            state, at = entry >> np.uint64(3), at + width
 
 # %% ../nbs/16_automaton.ipynb #64b07863
 @kernel
 def _turn(buf, at, mark, k, entry, kind, gap):
     "State, place and number of spans after a stop."
-    if entry & np.uint64(1): return np.uint64(0), at + np.uint64(1), k
-    if kind == _MATCHED: return np.uint64(0), mark, k
-    if kind == _INSIDE: k -= np.uint64(1)
+    if entry & np.uint64(1):
+        return np.uint64(0), at + np.uint64(1), k
+    if kind == _MATCHED:
+        return np.uint64(0), mark, k
+    if kind == _INSIDE:
+        k -= np.uint64(1)
     c = buf[mark]
     width = 1 if c < 0xC0 else 2 if c < 0xE0 else 3 if c < 0xF0 else 4
     return gap, mark + np.uint64(width), k
 
+
 @kernel
 def _finished(k, kind, last):
     "How many of k spans are finished at the end of a block."
-    if last or kind == _RESTART: return np.int64(k)
+    if last or kind == _RESTART:
+        return np.int64(k)
     return np.int64(k) - (2 if kind == _INSIDE else 1)
 
 # %% ../nbs/16_automaton.ipynb #02b5b2cf
@@ -347,44 +488,66 @@ def _fresh(auto):
     "A regular expression over bytes that matches before safe cuts; None if there are none between ASCII characters."
     arrivals, found = [set() for _ in range(auto.end)], {}
     for row in auto.table:
-        for s in range(auto.end): arrivals[s].add(row[s][0])
+        for s in range(auto.end):
+            arrivals[s].add(row[s][0])
     certain, every = _certain(auto), frozenset(range(auto.end))
-    safe = cache(lambda state: every if state < 0 else frozenset(b for b in range(auto.end) if auto.table[state][b] == auto.table[state][auto.end]))
+    safe = cache(
+        lambda state: (
+            every
+            if state < 0
+            else frozenset(b for b in range(auto.end) if auto.table[state][b] == auto.table[state][auto.end])
+        )
+    )
     for a in range(auto.end):
         first = auto.table[0][a][0]
-        if first < 0 or first not in certain: continue
+        if first < 0 or first not in certain:
+            continue
         after = every.intersection(*map(safe, arrivals[a]))
-        if after: found.setdefault(after, []).append(a)
+        if after:
+            found.setdefault(after, []).append(a)
     ascii = [auto.symbol(chr(c)) for c in range(128)]
     pairs = [(_bytes_in(ascii, befores), _bytes_in(ascii, after)) for after, befores in found.items()]
     return b"|".join(a + b"(?=" + b + b")" for a, b in pairs if a and b) or None
+
 
 def _bytes_in(ascii, symbols):
     "A class of ASCII bytes; empty if there are none."
     places = [c for c in range(128) if ascii[c] in symbols]
     firsts, lasts = [c for c in places if c - 1 not in places], [c for c in places if c + 1 not in places]
-    return "".join(["[", *(rf"\x{a:02x}-\x{b:02x}" if b > a else rf"\x{a:02x}" for a, b in zip(firsts, lasts)), "]"] * bool(places)).encode()
+    return "".join(
+        ["[", *(rf"\x{a:02x}-\x{b:02x}" if b > a else rf"\x{a:02x}" for a, b in zip(firsts, lasts)), "]"]
+        * bool(places)
+    ).encode()
 
 # %% ../nbs/16_automaton.ipynb #91027d55
 def automaton_scanner(
-    pattern:str, # A name from `PATTERNS`, or a regular expression
+    pattern: str,  # A name from `PATTERNS`, or a regular expression
     *,
-    dialect:str="rust", # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
-    gaps:str="own", # What becomes of the text between matches: "own", a span of its own, or "joined" in front of the match that follows
-)->Scanner: # Spans are matches and gaps
+    dialect: str = "rust",  # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
+    gaps: str = "own",  # What becomes of the text between matches: "own", a span of its own, or "joined" in front of the match that follows
+) -> Scanner:  # Spans are matches and gaps
     "A scanner for any regular pattern that matches no empty text."
-    if gaps not in ("own", "joined"): raise ValueError(f'gaps={gaps!r} is unknown; pass "own" or "joined"')
+    if gaps not in ("own", "joined"):
+        raise ValueError(f'gaps={gaps!r} is unknown; pass "own" or "joined"')
     auto = automaton(pattern, dialect=dialect)
-    if any(match for _, match in auto.table[0]): raise _refuse(pattern, "can match nothing at all")
+    if any(match for _, match in auto.table[0]):
+        raise _refuse(pattern, "can match nothing at all")
     classes = np.repeat(np.array(auto.kinds, np.uint8), np.diff([*auto.lows, 0x110000]))
     ascii = np.array([*classes[:128], auto.end], np.uint8)
     tables = (ascii, *class_table(classes), *_entries(auto, gaps == "joined"))
 
     def scan(buf, n, last, starts):
         "Write where spans begin; returns how many."
-        if len(buf) < HEAD + n + 4 or len(starts) < n + 8 or buf[HEAD + n] != 255: raise ValueError(f"buffer of {len(buf)} for a text of {n} bytes; make it with buffer_of, and starts with n + 8 places")
-        if (k := int(_scan(buf, n, bool(last), starts, *tables))) >= 0: return k
-        raise ValueError(f"the pattern {pattern[:60]!r} looks at this text many times over, and was stopped in a block of {n:,} bytes; use a tokenizer with another pattern")
+        if len(buf) < HEAD + n + 4 or len(starts) < n + 8 or buf[HEAD + n] != 255:
+            raise ValueError(
+                f"buffer of {len(buf)} for a text of {n} bytes; make it with buffer_of, and starts with n + 8 places"
+            )
+        if (k := int(_scan(buf, n, bool(last), starts, *tables))) >= 0:
+            return k
+        raise ValueError(
+            f"the pattern {pattern[:60]!r} looks at this text many times over, and was stopped in a block of {n:,} bytes; use a tokenizer with another pattern"
+        )
+
     return Scanner(f"automaton of {pattern[:60]}", scan, _fresh(auto))
 
 # %% ../nbs/16_automaton.ipynb #cb7eb101

@@ -11,8 +11,11 @@ import re
 from .limits import check_limit, current
 
 # %% ../nbs/08a_backtracking.ipynb #447a20e5
-_TOKEN = re.compile(r"\(\?m:[\^$]\)|\(\?:\\A\|\(\?<=\\n\)\(\?!\\Z\)\)|\(\?=\\n\?\\Z\)|\(\?(?:<?[=!]|[:>])|[()|]|\\[AZ]|\\\d+|(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?")
+_TOKEN = re.compile(
+    r"\(\?m:[\^$]\)|\(\?:\\A\|\(\?<=\\n\)\(\?!\\Z\)\)|\(\?=\\n\?\\Z\)|\(\?(?:<?[=!]|[:>])|[()|]|\\[AZ]|\\\d+|(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?"
+)
 _EDGES = (r"\A", r"\Z", "(?m:^)", "(?m:$)", r"(?:\A|(?<=\n)(?!\Z))", r"(?=\n?\Z)")
+
 
 def _tokens(parts):
     "Sets and pieces of syntax, one by one, the last first; what is not known is one token."
@@ -22,122 +25,181 @@ def _tokens(parts):
         out += found if not isinstance(part, str) or "".join(found) == part else [part]
     return out[::-1]
 
+
 def _repeat(body, token):
     "A repeat of a node."
-    low, comma, high = re.match(r"\{(\d+)(,?)(\d*)\}", token).groups() if token[0] == "{" else {"*": ("0", ",", ""), "+": ("1", ",", ""), "?": ("0", ",", "1")}[token[0]]
-    return "rep", body, int(low), int(low) if not comma else int(high) if high else None, token[-1] if len(token) > 1 and token[-1] in "?+" else ""
+    low, comma, high = (
+        re.match(r"\{(\d+)(,?)(\d*)\}", token).groups()
+        if token[0] == "{"
+        else {"*": ("0", ",", ""), "+": ("1", ",", ""), "?": ("0", ",", "1")}[token[0]]
+    )
+    return (
+        "rep",
+        body,
+        int(low),
+        int(low) if not comma else int(high) if high else None,
+        token[-1] if len(token) > 1 and token[-1] in "?+" else "",
+    )
 
 # %% ../nbs/08a_backtracking.ipynb #886872a9
 def pattern_tree(
-    parts:tuple, # What `read_pattern` gives
-)->tuple: # ("cat", items), ("alt", branches), ("set", ranges), ("rep", node, least, most or None, kind), ("look", node), ("edge",) or ("other",)
+    parts: tuple,  # What `read_pattern` gives
+) -> tuple:  # ("cat", items), ("alt", branches), ("set", ranges), ("rep", node, least, most or None, kind), ("look", node), ("edge",) or ("other",)
     "A pattern as a tree."
     tokens = _tokens(parts)
     tree = _branches(tokens)
     return tree if not tokens else ("other",)
+
 
 def _branches(tokens):
     "The node up to the closing parenthesis."
     branches = [[]]
     while tokens and tokens[-1] != ")":
         token, items = tokens.pop(), branches[-1]
-        if token == "|": branches.append([])
-        elif isinstance(token, tuple): items.append(("set", token))
-        elif token in _EDGES: items.append(("edge",))
-        elif token[0] in "*+?{": items.append(_repeat(items.pop() if items else ("other",), token))
-        elif token[0] != "(": items.append(("other",))
+        if token == "|":
+            branches.append([])
+        elif isinstance(token, tuple):
+            items.append(("set", token))
+        elif token in _EDGES:
+            items.append(("edge",))
+        elif token[0] in "*+?{":
+            items.append(_repeat(items.pop() if items else ("other",), token))
+        elif token[0] != "(":
+            items.append(("other",))
         else:
             inner = _branches(tokens)
-            if tokens: tokens.pop()
-            items.append(inner if token in ("(", "(?:") else ("other", inner) if token == "(?>" else ("look", inner))
-    made = [("cat", tuple(x for i in b for x in (i[1] if i[0] == "cat" else (i,)))) if len(b) != 1 else b[0] for b in branches]
+            if tokens:
+                tokens.pop()
+            items.append(
+                inner if token in ("(", "(?:") else ("other", inner) if token == "(?>" else ("look", inner)
+            )
+    made = [
+        ("cat", tuple(x for i in b for x in (i[1] if i[0] == "cat" else (i,)))) if len(b) != 1 else b[0]
+        for b in branches
+    ]
     return made[0] if len(made) == 1 else ("alt", tuple(made))
 
 # %% ../nbs/08a_backtracking.ipynb #4743acd4
 def steps_of(
-    tree:tuple, # From `pattern_tree`
-)->int: # How many classes and conditions
+    tree: tuple,  # From `pattern_tree`
+) -> int:  # How many classes and conditions
     "How large a pattern is with all its repeats written out."
     kind = tree[0]
-    if kind == "rep": return max(tree[2], tree[3] or 1, 1) * steps_of(tree[1])
-    if kind in ("cat", "alt"): return 1 + sum(map(steps_of, tree[1]))
+    if kind == "rep":
+        return max(tree[2], tree[3] or 1, 1) * steps_of(tree[1])
+    if kind in ("cat", "alt"):
+        return 1 + sum(map(steps_of, tree[1]))
     return 1 + sum(map(steps_of, tree[1:])) if kind in ("look", "other") else 1
 
+
 def check_pattern(
-    pattern:str, # A regular expression, for messages
-    parts:tuple, # What `read_pattern` gives
-)->None:
+    pattern: str,  # A regular expression, for messages
+    parts: tuple,  # What `read_pattern` gives
+) -> None:
     "Refuse a pattern that is larger than the limit."
     ranges = sum(len(p) for p in parts if not isinstance(p, str))
-    for n, what in ((steps_of(pattern_tree(parts)), "steps when its repeats are written out"), (ranges, "ranges of characters in its classes")):
+    for n, what in (
+        (steps_of(pattern_tree(parts)), "steps when its repeats are written out"),
+        (ranges, "ranges of characters in its classes"),
+    ):
         check_limit("pattern_steps", n, f"the pattern {pattern[:60]!r} has {n:,} {what}")
 
 # %% ../nbs/08a_backtracking.ipynb #fb8c55b0
 _MANY = 1000
 
+
 def _ways(node):
     "How many ways an item tries at one place, at most; above `_MANY` it does not matter how many."
     kind, total = node[0], 1
-    if kind in ("set", "edge"): return 1
-    if kind == "look": return _ways(node[1])
-    if kind == "alt": return min(sum(map(_ways, node[1])), _MANY + 1)
+    if kind in ("set", "edge"):
+        return 1
+    if kind == "look":
+        return _ways(node[1])
+    if kind == "alt":
+        return min(sum(map(_ways, node[1])), _MANY + 1)
     if kind == "cat":
-        for item in node[1]: total = min(total * _ways(item), _MANY + 1)
+        for item in node[1]:
+            total = min(total * _ways(item), _MANY + 1)
         return total
-    if kind != "rep" or node[3] is None or node[3] > _MANY: return _MANY + 1
+    if kind != "rep" or node[3] is None or node[3] > _MANY:
+        return _MANY + 1
     inner = _ways(node[1])
-    return min(node[3] + 1 if inner == 1 else (inner + 1) ** node[3] if node[3] < 12 else _MANY + 1, _MANY + 1)
+    return min(
+        node[3] + 1 if inner == 1 else (inner + 1) ** node[3] if node[3] < 12 else _MANY + 1, _MANY + 1
+    )
 
-def _is_run(node): return node[0] == "rep" and node[1][0] == "set" and node[3] is None and node[4] != "?" and node[2] <= _MANY
-def _never_fails(node): return node[0] == "rep" and node[2] == 0 and (_is_run(node) or _ways(node) <= _MANY)
+
+def _is_run(node):
+    return (
+        node[0] == "rep" and node[1][0] == "set" and node[3] is None and node[4] != "?" and node[2] <= _MANY
+    )
+
+
+def _never_fails(node):
+    return node[0] == "rep" and node[2] == 0 and (_is_run(node) or _ways(node) <= _MANY)
 
 # %% ../nbs/08a_backtracking.ipynb #0ab7b114
 def _unsettled(items):
     "The places of runs behind which something can fail; None if the branch has other repeats without end, or too many ways."
     found, ways = [], 1
     for i, item in enumerate(items):
-        if _is_run(item): found += [i] * (not all(map(_never_fails, items[i + 1:])))
-        else: ways *= _ways(item)
-        if ways > _MANY: return None
+        if _is_run(item):
+            found += [i] * (not all(map(_never_fails, items[i + 1 :])))
+        else:
+            ways *= _ways(item)
+        if ways > _MANY:
+            return None
     return found
 
-def _first_run(items): return next((i for i, item in enumerate(items) if _is_run(item)), None)
+
+def _first_run(items):
+    return next((i for i, item in enumerate(items) if _is_run(item)), None)
+
 
 def _covers(items, before, run):
     "Does a branch begin alike, with a run that takes at least as much?"
     i = _first_run(items)
     return i is not None and items[:i] == before and items[i][2] <= 1 and _holds(items[i][1][1], run[1][1])
 
-def _holds(ranges, others): return all(any(a <= c and d <= b for a, b in ranges) for c, d in others)
+
+def _holds(ranges, others):
+    return all(any(a <= c and d <= b for a, b in ranges) for c, d in others)
 
 # %% ../nbs/08a_backtracking.ipynb #248c3d46
 def is_linear(
-    tree:tuple, # From `pattern_tree`
-)->bool: # False: it may be, and nobody has proved it
+    tree: tuple,  # From `pattern_tree`
+) -> bool:  # False: it may be, and nobody has proved it
     "Is a search with this pattern sure to take time in proportion to the text?"
     branches = [b[1] if b[0] == "cat" else (b,) for b in (tree[1] if tree[0] == "alt" else (tree,))]
     open_runs = [_unsettled(items) for items in branches]
     for k, (items, found) in enumerate(zip(branches, open_runs)):
-        if found is None or len(found) > 1: return False
+        if found is None or len(found) > 1:
+            return False
         for i in found:
-            for later, left in zip(branches[k + 1:], open_runs[k + 1:]):
-                if not _covers(later, items[:i], items[i]): return False
-                if not left: break
-            else: return False
+            for later, left in zip(branches[k + 1 :], open_runs[k + 1 :]):
+                if not _covers(later, items[:i], items[i]):
+                    return False
+                if not left:
+                    break
+            else:
+                return False
     return True
 
 # %% ../nbs/08a_backtracking.ipynb #88052270
 def seconds_for(
-    n:int, # Characters of the text
-)->float: # Seconds
+    n: int,  # Characters of the text
+) -> float:  # Seconds
     "How long one search may take."
     limits = current()
     return limits.regex_seconds + limits.regex_seconds_per_million * n / 1e6
 
+
 def too_slow(
-    pattern:str, # The regular expression
-    n:int, # Characters of the text
-)->ValueError: # To be raised
+    pattern: str,  # The regular expression
+    n: int,  # Characters of the text
+) -> ValueError:  # To be raised
     "What is said of a search that was stopped."
-    return ValueError(f"the pattern {pattern[:60]!r} ran for more than {seconds_for(n):.3g} seconds on a text of {n:,} characters, and was stopped; it may go back and forth without end: "
-                      "use a tokenizer with another pattern, or allow more by SUBWORD_NB_LIMITS=regex_seconds=… or `with limited(regex_seconds=…)`")
+    return ValueError(
+        f"the pattern {pattern[:60]!r} ran for more than {seconds_for(n):.3g} seconds on a text of {n:,} characters, and was stopped; it may go back and forth without end: "
+        "use a tokenizer with another pattern, or allow more by SUBWORD_NB_LIMITS=regex_seconds=… or `with limited(regex_seconds=…)`"
+    )

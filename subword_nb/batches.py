@@ -19,37 +19,41 @@ from .corpus import BLOCK, LONGEST
 from .jit import cached, kernel
 from .text import decode_text, encode_text
 
-if TYPE_CHECKING: import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 # %% ../nbs/48_batches.ipynb #20ff0c8f
 class Batch(NamedTuple):
     "Some documents of a corpus, as bytes."
-    data: bytes # The UTF-8 of all documents, one after the other
-    bounds: "np.ndarray" # int64, n+1: document k is data[bounds[k]:bounds[k+1]]
-    step: int = 0 # How far it brings the reader: bytes on disk for files, else documents
 
-    def docs(self)->list[bytes]: # In order
+    data: bytes  # The UTF-8 of all documents, one after the other
+    bounds: "np.ndarray"  # int64, n+1: document k is data[bounds[k]:bounds[k+1]]
+    step: int = 0  # How far it brings the reader: bytes on disk for files, else documents
+
+    def docs(self) -> list[bytes]:  # In order
         "The documents."
         return [self.data[a:b] for a, b in pairwise(self.bounds.tolist())]
 
 # %% ../nbs/48_batches.ipynb #b270cc3e
 def pack(
-    docs:list[bytes], # In order
+    docs: list[bytes],  # In order
     *,
-    step:int=0, # How far they bring the reader
-)->Batch: # A new batch
+    step: int = 0,  # How far they bring the reader
+) -> Batch:  # A new batch
     "Put documents into a batch."
     import numpy as np
+
     bounds = np.zeros(len(docs) + 1, np.int64)
     np.cumsum([len(d) for d in docs], out=bounds[1:])
     return Batch(docs[0] if len(docs) == 1 else b"".join(docs), bounds, step)
 
 # %% ../nbs/48_batches.ipynb #ef14088c
 def gathered(
-    batches:Iterable[Batch], # Of any size
-)->Iterator[Batch]: # Of half a megabyte or more, except the last
+    batches: Iterable[Batch],  # Of any size
+) -> Iterator[Batch]:  # Of half a megabyte or more, except the last
     "The same documents in fewer batches."
     import numpy as np
+
     held, size = [], 0
     for batch in batches:
         held.append(batch)
@@ -57,84 +61,107 @@ def gathered(
         if size >= BLOCK // 2 or len(held) >= 256:
             yield _joined(held, np)
             held, size = [], 0
-    if held: yield _joined(held, np)
+    if held:
+        yield _joined(held, np)
+
 
 def _joined(held, np):
     "Several batches as one."
     step, full = sum(b.step for b in held), [b for b in held if len(b.bounds) > 1]
-    if len(full) < 2: return (full or held)[0]._replace(step=step)
+    if len(full) < 2:
+        return (full or held)[0]._replace(step=step)
     starts = np.cumsum([0, *(len(b.data) for b in full)])
     bounds = [b.bounds[1:] + at for b, at in zip(full, starts.tolist())]
     return Batch(b"".join([b.data for b in full]), np.concatenate([np.zeros(1, np.int64), *bounds]), step)
 
 # %% ../nbs/48_batches.ipynb #d1a5904a
-_KIND = bytes((b >= 128 or chr(b).isalnum()) + 2 * (b >= 128 or not chr(b).isspace()) for b in range(256)) # 1: may be of a letter or digit; 2: may be of no white space
+_KIND = bytes(
+    (b >= 128 or chr(b).isalnum()) + 2 * (b >= 128 or not chr(b).isspace()) for b in range(256)
+)  # 1: may be of a letter or digit; 2: may be of no white space
+
 
 @kernel
 def last_mark(
-    data, # (n,) uint8, UTF-8
-    kind, # (256,) uint8: 1 for bytes that may be of a letter or digit, 2 for those that may be of no white space, 3 for both
-    mark:int, # The byte to look for
-    before:int, # What the kind of the byte before it must share; the one behind may be of a letter or digit
-    at:int, # Where to begin, going backwards; at most n-1
-)->int: # Its place, or 0
+    data,  # (n,) uint8, UTF-8
+    kind,  # (256,) uint8: 1 for bytes that may be of a letter or digit, 2 for those that may be of no white space, 3 for both
+    mark: int,  # The byte to look for
+    before: int,  # What the kind of the byte before it must share; the one behind may be of a letter or digit
+    at: int,  # Where to begin, going backwards; at most n-1
+) -> int:  # Its place, or 0
     "The last place below `at` where a mark stands between bytes of the right kind, or 0."
     i = at - 1
-    while i > 0 and not (data[i] == mark and kind[data[i + 1]] & 1 and kind[data[i - 1]] & before): i -= 1
+    while i > 0 and not (data[i] == mark and kind[data[i + 1]] & 1 and kind[data[i - 1]] & before):
+        i -= 1
     return max(i, 0)
+
 
 def _last_mark(data, mark, before, at):
     "The same without compiling."
     i = data.rfind(mark, 0, at)
-    while i > 0 and not (_KIND[data[i + 1]] & 1 and _KIND[data[i - 1]] & before): i = data.rfind(mark, 0, i)
+    while i > 0 and not (_KIND[data[i + 1]] & 1 and _KIND[data[i - 1]] & before):
+        i = data.rfind(mark, 0, i)
     return max(i, 0)
 
 # %% ../nbs/48_batches.ipynb #7ccebb55
 def last_cut(
-    data:bytes, # Whole characters of UTF-8
+    data: bytes,  # Whole characters of UTF-8
     *,
-    quick:bool=False, # Look with the kernel: for so much text that compiling pays
-)->int: # A place behind a newline, or if there is none, before a space; 0: there is none
+    quick: bool = False,  # Look with the kernel: for so much text that compiling pays
+) -> int:  # A place behind a newline, or if there is none, before a space; 0: there is none
     "The last place where a chunk of UTF-8 may end."
     if quick:
         import numpy as np
+
         array, kind = np.frombuffer(data, np.uint8), np.frombuffer(_KIND, np.uint8)
     for mark, before in ((10, 2), (32, 1)):
         i = len(data) - 1
-        while (i := last_mark(array, kind, mark, before, i) if quick else _last_mark(data, mark, before, i)) > 0:
-            left, right = data[max(0, i - 4):i].decode("utf-8", "ignore")[-1:], data[i + 1:i + 5].decode("utf-8", "ignore")[:1]
-            if right.isalnum() and not left.isspace() and (mark == 10 or left.isalnum()): return i + (mark == 10)
+        while (
+            i := last_mark(array, kind, mark, before, i) if quick else _last_mark(data, mark, before, i)
+        ) > 0:
+            left, right = (
+                data[max(0, i - 4) : i].decode("utf-8", "ignore")[-1:],
+                data[i + 1 : i + 5].decode("utf-8", "ignore")[:1],
+            )
+            if right.isalnum() and not left.isspace() and (mark == 10 or left.isalnum()):
+                return i + (mark == 10)
     return 0
+
 
 def _whole(data):
     "How many of the bytes are whole characters, if a last one may be cut short."
     for k in range(1, min(4, len(data) + 1)):
         lead = data[-k]
-        if lead >= 0xC0: return len(data) - k if (2 if lead < 0xE0 else 3 if lead < 0xF0 else 4) > k else len(data)
-        if lead < 0x80: break
+        if lead >= 0xC0:
+            return len(data) - k if (2 if lead < 0xE0 else 3 if lead < 0xF0 else 4) > k else len(data)
+        if lead < 0x80:
+            break
     return len(data)
 
 # %% ../nbs/48_batches.ipynb #afb801a6
-def kernels_wait(
-)->bool: # True where neither compiling nor loading would be waited for
+def kernels_wait() -> bool:  # True where neither compiling nor loading would be waited for
     "Are the kernels of this room, and the one that checks UTF-8, ready?"
     from subword_nb.machine import valid_until
+
     return cached(valid_until, last_mark)
 
 # %% ../nbs/48_batches.ipynb #dd70f7bf
 def is_utf8(
-    data:bytes, # Any bytes
+    data: bytes,  # Any bytes
     *,
-    quick:bool=False, # Check with the kernel: for so much text that compiling pays
-)->bool: # True if they are whole, valid characters
+    quick: bool = False,  # Check with the kernel: for so much text that compiling pays
+) -> bool:  # True if they are whole, valid characters
     "Is it UTF-8?"
-    if data.isascii(): return True
+    if data.isascii():
+        return True
     if quick:
         import numpy as np
         from subword_nb.machine import valid_until
+
         return valid_until(np.frombuffer(data, np.uint8), 0, len(data)) == len(data)
-    try: return data.decode() is not None
-    except UnicodeDecodeError: return False
+    try:
+        return data.decode() is not None
+    except UnicodeDecodeError:
+        return False
 
 # %% ../nbs/48_batches.ipynb #66464150
 def _checked(data, final, errors, source, at, quick):
@@ -143,23 +170,32 @@ def _checked(data, final, errors, source, at, quick):
     head = data if k == len(data) else data[:k]
     if is_utf8(head, quick=quick):
         try:
-            if k == len(data) or codecs.utf_8_decode(data[k:], "strict", False)[1] == 0: return head, k
-        except UnicodeDecodeError: pass
-    try: text, used = codecs.utf_8_decode(data, errors, final)
+            if k == len(data) or codecs.utf_8_decode(data[k:], "strict", False)[1] == 0:
+                return head, k
+        except UnicodeDecodeError:
+            pass
+    try:
+        text, used = codecs.utf_8_decode(data, errors, final)
     except UnicodeDecodeError as e:
-        raise ValueError(f"{source}: byte 0x{e.object[e.start]:02x} at offset {at + e.start} is not UTF-8 ({e.reason}); "
-                         'pass errors="replace" or errors="ignore", or convert the file to UTF-8') from None
+        raise ValueError(
+            f"{source}: byte 0x{e.object[e.start]:02x} at offset {at + e.start} is not UTF-8 ({e.reason}); "
+            'pass errors="replace" or errors="ignore", or convert the file to UTF-8'
+        ) from None
     return text.encode(), used
 
 # %% ../nbs/48_batches.ipynb #c5a84a1d
 def byte_chunks(
-    blocks:Iterable[tuple[bytes, int]], # Blocks of a file, each with the place reached on disk, the last one empty
+    blocks: Iterable[
+        tuple[bytes, int]
+    ],  # Blocks of a file, each with the place reached on disk, the last one empty
     *,
-    errors:str="strict", # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
-    source:str="the text", # What to call it in an error
-    quick:bool=False, # Check with a compiled kernel: for so much text that compiling pays
-    at:int=0, # Where the first block begins, for an error
-)->Iterator[tuple[bytes, int]]: # Chunks of valid UTF-8, cut where `documents` cuts, each with the place reached on disk
+    errors: str = "strict",  # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+    source: str = "the text",  # What to call it in an error
+    quick: bool = False,  # Check with a compiled kernel: for so much text that compiling pays
+    at: int = 0,  # Where the first block begins, for an error
+) -> Iterator[
+    tuple[bytes, int]
+]:  # Chunks of valid UTF-8, cut where `documents` cuts, each with the place reached on disk
     "Cut a stream of bytes into chunks that may be taken for documents."
     held, place, tail, chars, seen = bytearray(), 0, b"", 0, 0
     for block, reached in blocks:
@@ -174,22 +210,27 @@ def byte_chunks(
                 chars = 0
             seen = len(held)
         held += text
-        if len(held) > LONGEST: chars = chars + len(text.decode()) if chars else len(held.decode())
+        if len(held) > LONGEST:
+            chars = chars + len(text.decode()) if chars else len(held.decode())
         place = reached
-    if held: yield bytes(held), place
+    if held:
+        yield bytes(held), place
+
 
 def _new_cut(held, seen, quick):
     "The last cut of what is held, of which so many bytes had none when nothing followed; 0: there is none."
-    start = max(0, seen - 16) # the characters around a place decide
-    while start and held[start] & 0xC0 == 0x80: start -= 1
+    start = max(0, seen - 16)  # the characters around a place decide
+    while start and held[start] & 0xC0 == 0x80:
+        start -= 1
     return start + k if (k := last_cut(held[start:], quick=quick)) else 0
 
 # %% ../nbs/48_batches.ipynb #6b7c06da
 def lines_of(
-    chunks:Iterable[Batch], # One text, in pieces that end anywhere
-)->Iterator[Batch]: # Its lines as documents, each with its newline; the last may lack it
+    chunks: Iterable[Batch],  # One text, in pieces that end anywhere
+) -> Iterator[Batch]:  # Its lines as documents, each with its newline; the last may lack it
     "Cut a text that comes in pieces into lines."
     import numpy as np
+
     held = []
     for data, _, step in chunks:
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + 1
@@ -197,18 +238,22 @@ def lines_of(
             start, last = b"".join(held), int(ends[-1])
             yield Batch(start + data[:last], np.concatenate([np.zeros(1, np.int64), ends + len(start)]), step)
             held, data, step = [], data[last:], 0
-        if data: held.append(data)
-        if step: yield pack([], step=step)
-    if held: yield pack([b"".join(held)])
+        if data:
+            held.append(data)
+        if step:
+            yield pack([], step=step)
+    if held:
+        yield pack([b"".join(held)])
 
 # %% ../nbs/48_batches.ipynb #aa6c235a
 def split_lines(
-    batch:Batch, # Documents
+    batch: Batch,  # Documents
     *,
-    ends:bool=True, # True: each line keeps its newline; False: newlines and carriage returns are dropped, and so are empty lines
-)->Batch: # Every line is a document
+    ends: bool = True,  # True: each line keeps its newline; False: newlines and carriage returns are dropped, and so are empty lines
+) -> Batch:  # Every line is a document
     "Cut the documents of a batch into lines."
     import numpy as np
+
     data = np.frombuffer(batch.data, np.uint8)
     is_end = data == 10
     if not ends:
@@ -218,16 +263,16 @@ def split_lines(
         new = np.setdiff1d(cuts, batch.bounds)
         return batch._replace(bounds=np.sort(np.concatenate([batch.bounds, new])))
     kept = ~is_end
-    place = np.zeros(len(data) + 1, np.int64) # how many bytes are kept before each
+    place = np.zeros(len(data) + 1, np.int64)  # how many bytes are kept before each
     np.cumsum(kept, out=place[1:])
     return batch._replace(data=data[kept].tobytes(), bounds=np.unique(place[np.union1d(batch.bounds, cuts)]))
 
 # %% ../nbs/48_batches.ipynb #7dc1c50f
 def pack_stream(
-    docs:Iterable[bytes|None], # None holds no document, and is a step like any other
+    docs: Iterable[bytes | None],  # None holds no document, and is a step like any other
     *,
-    size:int=BLOCK, # About how many bytes make a batch
-)->Iterator[Batch]: # Every document is one step
+    size: int = BLOCK,  # About how many bytes make a batch
+) -> Iterator[Batch]:  # Every document is one step
     "Collect single documents in batches."
     held, n, step = [], 0, 0
     for doc in docs:
@@ -235,83 +280,129 @@ def pack_stream(
         if doc is not None:
             held.append(doc)
             n += len(doc) + 8
-        if n >= size: yield pack(held, step=step); held, n, step = [], 0, 0
-    if step: yield pack(held, step=step)
+        if n >= size:
+            yield pack(held, step=step)
+            held, n, step = [], 0, 0
+    if step:
+        yield pack(held, step=step)
 
 # %% ../nbs/48_batches.ipynb #96029c8e
 def field_way(
-    columns:Mapping, # Name of each field → what it holds, for the error
-    texts:list[str], # The names of those that hold text
-    field:str|None, # The one that is asked for; None: choose
-    where:str, # Who has these fields, for the error
-)->list[str]: # One name, or several for a field within a field
+    columns: Mapping,  # Name of each field → what it holds, for the error
+    texts: list[str],  # The names of those that hold text
+    field: str | None,  # The one that is asked for; None: choose
+    where: str,  # Who has these fields, for the error
+) -> list[str]:  # One name, or several for a field within a field
     "The way to the text of a row."
     listed = ", ".join(f"{k} ({v})" for k, v in columns.items()) or "no field at all"
     if field is None:
-        if "text" in columns or len(texts) == 1: return ["text"] if "text" in columns else list(texts)
-        raise ValueError(f"{where} has {'no field of text' if not texts else 'several fields of text'}: {listed}; pass field=, the name of one")
+        if "text" in columns or len(texts) == 1:
+            return ["text"] if "text" in columns else list(texts)
+        raise ValueError(
+            f"{where} has {'no field of text' if not texts else 'several fields of text'}: {listed}; pass field=, the name of one"
+        )
     way = [field] if field in columns else field.split(".")
-    if way[0] not in columns: raise ValueError(f"{where} has no field {field!r}; it has {listed}")
+    if way[0] not in columns:
+        raise ValueError(f"{where} has no field {field!r}; it has {listed}")
     return way
 
 # %% ../nbs/48_batches.ipynb #f184a7c6
 class Rows:
     "Makes UTF-8 of rows, which are texts or objects with a field."
-    def __init__(self,
-        place:Callable, # Says in an error where row i is
-        field:str|None, # As for `field_way`
-        errors:str, # Bytes that are not UTF-8: "strict", "replace" or "ignore"
-    ): self.place, self.field, self.errors, self.way = place, field, errors, None
 
-    def utf8(self,
-        row, # Text, UTF-8 bytes, or an object with a field of text
-        i:int, # Which one it is, for an error
-    )->bytes|None: # None if the field holds nothing
+    def __init__(
+        self,
+        place: Callable,  # Says in an error where row i is
+        field: str | None,  # As for `field_way`
+        errors: str,  # Bytes that are not UTF-8: "strict", "replace" or "ignore"
+    ):
+        self.place, self.field, self.errors, self.way = place, field, errors, None
+
+    def utf8(
+        self,
+        row,  # Text, UTF-8 bytes, or an object with a field of text
+        i: int,  # Which one it is, for an error
+    ) -> bytes | None:  # None if the field holds nothing
         "The document of a row."
         try:
-            if isinstance(row, str) and self.field is None: return row.encode()
-            if isinstance(row, Mapping) and (row := _inside(self, row, i)) is None: return None
-            if self.field is not None and self.way is None: raise ValueError(f"{self.place(i)} is {type(row).__name__}; field={self.field!r} needs objects with such a field")
-            if isinstance(row, str): return row.encode()
-            if isinstance(row, (bytes, bytearray)): return decode_text(bytes(row), errors=self.errors, source=self.place(i)).encode()
+            if isinstance(row, str) and self.field is None:
+                return row.encode()
+            if isinstance(row, Mapping) and (row := _inside(self, row, i)) is None:
+                return None
+            if self.field is not None and self.way is None:
+                raise ValueError(
+                    f"{self.place(i)} is {type(row).__name__}; field={self.field!r} needs objects with such a field"
+                )
+            if isinstance(row, str):
+                return row.encode()
+            if isinstance(row, (bytes, bytearray)):
+                return decode_text(bytes(row), errors=self.errors, source=self.place(i)).encode()
         except UnicodeEncodeError:
-            try: return encode_text(row, errors=self.errors)
-            except ValueError as e: raise ValueError(f"{self.place(i)}: {e}") from None
+            try:
+                return encode_text(row, errors=self.errors)
+            except ValueError as e:
+                raise ValueError(f"{self.place(i)}: {e}") from None
         within = f", field {'.'.join(self.way)}," if self.way else ""
-        raise ValueError(f"{self.place(i)}{within} is {type(row).__name__}; expected str, bytes" + ("" if self.way else ", pathlib.Path or an object with a field of text"))
+        raise ValueError(
+            f"{self.place(i)}{within} is {type(row).__name__}; expected str, bytes"
+            + ("" if self.way else ", pathlib.Path or an object with a field of text")
+        )
 
 # %% ../nbs/48_batches.ipynb #cc886ed9
 def _inside(rows, row, i):
     "What is in the field of an object."
-    if rows.way is None: rows.way = field_way({k: type(v).__name__ for k, v in row.items()}, [k for k, v in row.items() if isinstance(v, str)], rows.field, rows.place(i))
+    if rows.way is None:
+        rows.way = field_way(
+            {k: type(v).__name__ for k, v in row.items()},
+            [k for k, v in row.items() if isinstance(v, str)],
+            rows.field,
+            rows.place(i),
+        )
     for n, key in enumerate(rows.way):
-        if row is None: return None
+        if row is None:
+            return None
         if not isinstance(row, Mapping) or key not in row:
-            has = f"it has {', '.join(map(str, row))}" if isinstance(row, Mapping) else f"there is {type(row).__name__}"
-            raise ValueError(f"{rows.place(i)} has no field {'.'.join(rows.way[:n + 1])!r}; {has}")
+            has = (
+                f"it has {', '.join(map(str, row))}"
+                if isinstance(row, Mapping)
+                else f"there is {type(row).__name__}"
+            )
+            raise ValueError(f"{rows.place(i)} has no field {'.'.join(rows.way[: n + 1])!r}; {has}")
         row = row[key]
     return row
 
 # %% ../nbs/48_batches.ipynb #da50d4fb
-def need_arrow(
-)->Any: # The module `pyarrow`
+def need_arrow() -> Any:  # The module `pyarrow`
     "pyarrow, or an error that says how to get it."
-    try: import pyarrow
-    except ImportError: raise ModuleNotFoundError('Parquet and Arrow need the package pyarrow, which is not installed; run: pip install "subword_nb[arrow]"') from None
+    try:
+        import pyarrow
+    except ImportError:
+        raise ModuleNotFoundError(
+            'Parquet and Arrow need the package pyarrow, which is not installed; run: pip install "subword_nb[arrow]"'
+        ) from None
     return pyarrow
 
+
 def column_way(
-    schema, # A pyarrow schema
-    field:str|None, # As for `field_way`
-    where:str, # Who has these columns, for an error
-)->list[str]: # As `field_way` returns it
+    schema,  # A pyarrow schema
+    field: str | None,  # As for `field_way`
+    where: str,  # Who has these columns, for an error
+) -> list[str]:  # As `field_way` returns it
     "The way to the column of text."
     said = {f.name: f.type for f in schema}
-    way = field_way(said, [k for k, t in said.items() if str(t).split("<values=")[-1].startswith(("string", "large_string"))], field, where)
+    way = field_way(
+        said,
+        [k for k, t in said.items() if str(t).split("<values=")[-1].startswith(("string", "large_string"))],
+        field,
+        where,
+    )
     kind = said[way[0]]
     for n, key in enumerate(way[1:], 1):
         inside = {f.name: f.type for f in kind} if str(kind).startswith("struct<") else {}
-        if key not in inside: raise ValueError(f"{where} has no field {'.'.join(way[:n + 1])!r}; {'.'.join(way[:n])} is {kind}")
+        if key not in inside:
+            raise ValueError(
+                f"{where} has no field {'.'.join(way[: n + 1])!r}; {'.'.join(way[:n])} is {kind}"
+            )
         kind = inside[key]
     return way
 
@@ -320,63 +411,87 @@ def _check_places(array):
     "Refuse a column whose places lie outside its memory; whether its bytes are UTF-8 is looked at later."
     if str(array.type).startswith("dictionary<"):
         from pyarrow import compute
+
         low, high = (x.as_py() for x in compute.min_max(array.indices).values())
-        if low is not None and not 0 <= low <= high < len(array.dictionary): raise ValueError("a row's text is none of those that its column has; the file is damaged")
+        if low is not None and not 0 <= low <= high < len(array.dictionary):
+            raise ValueError("a row's text is none of those that its column has; the file is damaged")
         array = array.dictionary
-    raw = {"string": "binary", "large_string": "large_binary", "string_view": "binary_view"}.get(str(array.type))
+    raw = {"string": "binary", "large_string": "large_binary", "string_view": "binary_view"}.get(
+        str(array.type)
+    )
     (array.view(raw) if raw else array).validate(full=True)
 
 # %% ../nbs/48_batches.ipynb #8001dfd5
 def column_batches(
-    array, # A pyarrow array of text, or of bytes that are UTF-8
-    where:str, # What to call the column in an error
+    array,  # A pyarrow array of text, or of bytes that are UTF-8
+    where: str,  # What to call the column in an error
     *,
-    at:int=0, # Which row the first one is, for an error
-    errors:str="strict", # As for `byte_chunks`
-    quick:bool=False, # As for `byte_chunks`
-)->Iterator[Batch]: # About a megabyte each; rows that are null hold no document
+    at: int = 0,  # Which row the first one is, for an error
+    errors: str = "strict",  # As for `byte_chunks`
+    quick: bool = False,  # As for `byte_chunks`
+) -> Iterator[Batch]:  # About a megabyte each; rows that are null hold no document
     "Take the documents out of a column."
     import numpy as np
+
     pa = need_arrow()
     _check_places(array)
-    if pa.types.is_dictionary(array.type): array = array.dictionary_decode()
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     name = str(array.type)
-    if name == "null": return
-    if name not in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view"): raise ValueError(f"{where} is {name}; expected a column of texts")
+    if name == "null":
+        return
+    if name not in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view"):
+        raise ValueError(f"{where} is {name}; expected a column of texts")
     rows = np.flatnonzero(np.asarray(array.is_valid())) if array.null_count else np.arange(len(array))
     array = array.cast(pa.large_binary())
-    if array.null_count: array = array.drop_null()
-    if not len(array): return
-    bounds = np.frombuffer(array.buffers()[1], np.int64)[array.offset:array.offset + len(array) + 1]
+    if array.null_count:
+        array = array.drop_null()
+    if not len(array):
+        return
+    bounds = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
     data = array.buffers()[2] or b""
-    for a, b in pairwise(np.unique([0, *np.searchsorted(bounds, np.arange(bounds[0] + BLOCK, bounds[-1], BLOCK)), len(array)]).tolist()):
-        part = bytes(memoryview(data)[int(bounds[a]):int(bounds[b])])
-        batch = Batch(part, bounds[a:b + 1] - bounds[a])
+    for a, b in pairwise(
+        np.unique(
+            [0, *np.searchsorted(bounds, np.arange(bounds[0] + BLOCK, bounds[-1], BLOCK)), len(array)]
+        ).tolist()
+    ):
+        part = bytes(memoryview(data)[int(bounds[a]) : int(bounds[b])])
+        batch = Batch(part, bounds[a : b + 1] - bounds[a])
         firsts = batch.bounds[:-1][batch.bounds[:-1] < len(part)]
-        if is_utf8(part, quick=quick) and not (np.frombuffer(part, np.uint8)[firsts] & 0xC0 == 0x80).any(): yield batch
-        else: yield pack([decode_text(d, errors=errors, source=f"{where}, row {at + i} (counted from 0)").encode() for i, d in zip(rows[a:b].tolist(), batch.docs())])
+        if is_utf8(part, quick=quick) and not (np.frombuffer(part, np.uint8)[firsts] & 0xC0 == 0x80).any():
+            yield batch
+        else:
+            yield pack(
+                [
+                    decode_text(d, errors=errors, source=f"{where}, row {at + i} (counted from 0)").encode()
+                    for i, d in zip(rows[a:b].tolist(), batch.docs())
+                ]
+            )
 
 # %% ../nbs/48_batches.ipynb #38790754
 def draws(
-    seed:int, # Any whole number
-    first:int, # Place of the first unit in the corpus
-    n:int, # How many units
-)->"np.ndarray": # (n,) uint64; no number occurs twice under one seed
+    seed: int,  # Any whole number
+    first: int,  # Place of the first unit in the corpus
+    n: int,  # How many units
+) -> "np.ndarray":  # (n,) uint64; no number occurs twice under one seed
     "The numbers that units draw."
     import numpy as np
+
     key = int.from_bytes(sha256(b"%d" % seed).digest()[:8], "little")
     x = np.arange(first + 1, first + n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)): x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
     return x ^ (x >> np.uint64(31))
 
 # %% ../nbs/48_batches.ipynb #4e7a21c1
 def draw_limit(
-    sample:float|int, # As for `sampled`
-    seed:int, # As for `sampled`
-    n:int, # How many units the corpus has; a share does not ask
-)->int: # From 0 to 2**64
+    sample: float | int,  # As for `sampled`
+    seed: int,  # As for `sampled`
+    n: int,  # How many units the corpus has; a share does not ask
+) -> int:  # From 0 to 2**64
     "What the numbers of the units that are kept are below."
     import numpy as np
+
     if isinstance(sample, float):
         return int(sample * 2**53) << 11
     if sample >= n:
@@ -391,29 +506,32 @@ def draw_limit(
             least = np.partition(least, sample - 1)[:sample]
     return int(least.max()) + 1
 
+
 def kept_units(
-    batches:Iterable[Batch], # Units that follow each other in a corpus
+    batches: Iterable[Batch],  # Units that follow each other in a corpus
     *,
-    seed:int, # As for `sampled`
-    below:int, # The limit, from `draw_limit`
-    first:int=0, # The place of the first unit in the corpus
-)->Iterator[Batch]: # What is kept, in order
+    seed: int,  # As for `sampled`
+    below: int,  # The limit, from `draw_limit`
+    first: int = 0,  # The place of the first unit in the corpus
+) -> Iterator[Batch]:  # What is kept, in order
     "Keep the units whose numbers are below a limit."
     import numpy as np
+
     for batch in batches:
         n = len(batch.bounds) - 1
         chosen = np.flatnonzero(draws(seed, first, n) <= np.uint64(below - 1)).tolist() if below else []
-        yield pack([batch.data[batch.bounds[k]:batch.bounds[k + 1]] for k in chosen], step=batch.step)
+        yield pack([batch.data[batch.bounds[k] : batch.bounds[k + 1]] for k in chosen], step=batch.step)
         first += n
 
 # %% ../nbs/48_batches.ipynb #360fa176
 def sampled(
-    batches:Iterable[Batch], # A corpus
-    sample:float|int, # A share of its documents, above 0 and at most 1, if a `float`; else how many
-    seed:int, # Another seed, another sample
-)->Iterator[Batch]: # What is kept, in order; a number of documents comes when all have been seen
+    batches: Iterable[Batch],  # A corpus
+    sample: float | int,  # A share of its documents, above 0 and at most 1, if a `float`; else how many
+    seed: int,  # Another seed, another sample
+) -> Iterator[Batch]:  # What is kept, in order; a number of documents comes when all have been seen
     "Keep some of the documents."
     import numpy as np
+
     if isinstance(sample, float):
         yield from kept_units(batches, seed=seed, below=draw_limit(sample, seed, 0))
         return
@@ -422,11 +540,17 @@ def sampled(
         drawn, first = draws(seed, at, len(batch.bounds) - 1), at
         at += len(drawn)
         chosen = np.flatnonzero(drawn <= most).tolist()
-        docs = [batch.data[batch.bounds[k]:batch.bounds[k + 1]] for k in chosen]
+        docs = [batch.data[batch.bounds[k] : batch.bounds[k + 1]] for k in chosen]
         for k, doc in zip(chosen, docs):
             unit = -int(drawn[k]), first + k, doc
-            if len(heap) < sample: heappush(heap, unit)
-            elif unit > heap[0]: heapreplace(heap, unit)
-        if len(heap) == sample: most = np.uint64(-heap[0][0])
+            if len(heap) < sample:
+                heappush(heap, unit)
+            elif unit > heap[0]:
+                heapreplace(heap, unit)
+        if len(heap) == sample:
+            most = np.uint64(-heap[0][0])
         yield pack([], step=batch.step)
-    yield from (batch._replace(step=0) for batch in pack_stream(doc for _, _, doc in sorted(heap, key=lambda unit: unit[1])))
+    yield from (
+        batch._replace(step=0)
+        for batch in pack_stream(doc for _, _, doc in sorted(heap, key=lambda unit: unit[1]))
+    )

@@ -32,13 +32,16 @@ from .unigram_encode import unigram_model
 
 # %% ../nbs/89_bench_rows.ipynb #0a721910
 def made_up(
-    size:int, # Bytes, about
+    size: int,  # Bytes, about
     *,
-    seed:int=0, # Another one, another text
-)->str: # Lines of words, common ones often, in seven scripts
+    seed: int = 0,  # Another one, another text
+) -> str:  # Lines of words, common ones often, in seven scripts
     "A text of many scripts."
     rng, first = random.Random(seed), (0x61, 0x430, 0x3B1, 0x5D0, 0x905, 0x3042, 0x4E00)
-    words = [["".join(chr(a + rng.randrange(24)) for _ in range(rng.randrange(1, 9))) for _ in range(3000)] for a in first]
+    words = [
+        ["".join(chr(a + rng.randrange(24)) for _ in range(rng.randrange(1, 9))) for _ in range(3000)]
+        for a in first
+    ]
     lines, n = [], 0
     while n < size:
         script = rng.choice(words)
@@ -47,82 +50,113 @@ def made_up(
     return "".join(lines)
 
 # %% ../nbs/89_bench_rows.ipynb #775ee55c
-BUILT_IN = {"prose": lambda: "\n".join(default_corpus()), "code": lambda: "\n".join(default_corpus(sources=True)), "scripts": lambda: made_up(8_000_000)}
+BUILT_IN = {
+    "prose": lambda: "\n".join(default_corpus()),
+    "code": lambda: "\n".join(default_corpus(sources=True)),
+    "scripts": lambda: made_up(8_000_000),
+}
+
 
 def text_of(
-    source:str, # A key of `BUILT_IN`, or a path or pattern of files
-)->str: # All of it, as one string
+    source: str,  # A key of `BUILT_IN`, or a path or pattern of files
+) -> str:  # All of it, as one string
     "The text of a name or of files."
     return BUILT_IN[source]() if source in BUILT_IN else "".join(documents(source, progress=False))
 
 # %% ../nbs/89_bench_rows.ipynb #ce176912
-HOSTILE = {"one letter": "a", "letters": "abcdefghijklmnopqrstuvwxyz", "spaces": " ", "digits": "0123456789", "punctuation": "!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~",
-    "emoji": "".join(map(chr, range(0x1F600, 0x1F650))), "Chinese": "".join(map(chr, range(0x4E00, 0x9FA6)))}
+HOSTILE = {
+    "one letter": "a",
+    "letters": "abcdefghijklmnopqrstuvwxyz",
+    "spaces": " ",
+    "digits": "0123456789",
+    "punctuation": "!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~",
+    "emoji": "".join(map(chr, range(0x1F600, 0x1F650))),
+    "Chinese": "".join(map(chr, range(0x4E00, 0x9FA6))),
+}
+
 
 def hostile(
-    name:str, # A key of `HOSTILE`
-    size:int, # Bytes
-)->str: # Characters drawn from it by chance, without a break
+    name: str,  # A key of `HOSTILE`
+    size: int,  # Bytes
+) -> str:  # Characters drawn from it by chance, without a break
     "A text without a place to rest."
-    if name not in HOSTILE: raise ValueError(f"no hostile text is called {name!r}; pass one of {', '.join(HOSTILE)}")
+    if name not in HOSTILE:
+        raise ValueError(f"no hostile text is called {name!r}; pass one of {', '.join(HOSTILE)}")
     letters = HOSTILE[name]
     return "".join(random.Random(0).choices(letters, k=size // len(letters[0].encode("utf-8"))))
 
 # %% ../nbs/89_bench_rows.ipynb #47d93efe
 class Vocabulary(NamedTuple):
     "One vocabulary, in as many formats as are needed."
-    name: str # What it is called in tables
-    files: dict[str,str] # Kind of file → path; the first is ours
-    pattern: str # How text is split, for libraries that read ranks only
-    special: dict[str,int] # Special tokens, for the same
+
+    name: str  # What it is called in tables
+    files: dict[str, str]  # Kind of file → path; the first is ours
+    pattern: str  # How text is split, for libraries that read ranks only
+    special: dict[str, int]  # Special tokens, for the same
 
 # %% ../nbs/89_bench_rows.ipynb #4840af96
 _SUFFIX = {"tokenizer.json": ".json", "tiktoken": ".tiktoken", "sentencepiece": ".model"}
 
+
 def _trained(name, folder):
     "A tokenizer of 8,000 pieces for the prose of Python, as a file."
     path = folder / f"{name}.json"
-    if not path.exists(): Tokenizer.train(default_corpus(), algorithm=name, vocab_size=8000, progress=False).save(path)
+    if not path.exists():
+        Tokenizer.train(default_corpus(), algorithm=name, vocab_size=8000, progress=False).save(path)
     return str(path)
+
 
 def _written(files, name, reads, folder):
     "Write the first kind that a library reads and the vocabulary can be written as, if none is there."
-    if not reads or any(k in files for k in reads): return
+    if not reads or any(k in files for k in reads):
+        return
     for kind in reads:
         path = folder / f"{name}.made{_SUFFIX[kind]}"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            try: files[kind] = str(Tokenizer.load(next(iter(files.values()))).save(path))
-            except ValueError: continue
+            try:
+                files[kind] = str(Tokenizer.load(next(iter(files.values()))).save(path))
+            except ValueError:
+                continue
         return
 
 # %% ../nbs/89_bench_rows.ipynb #a6285aeb
 def vocabulary(
-    said:str, # NAME=FILE,FILE…, or FILE; or bpe, wordpiece or unigram, to be trained on the spot
-    libraries:list[str], # Which libraries shall read it
-    folder:Path, # Where files are written
-)->Vocabulary: # With files for those libraries that can be served
+    said: str,  # NAME=FILE,FILE…, or FILE; or bpe, wordpiece or unigram, to be trained on the spot
+    libraries: list[str],  # Which libraries shall read it
+    folder: Path,  # Where files are written
+) -> Vocabulary:  # With files for those libraries that can be served
     "Find the files of a vocabulary, and write those that are missing."
     name, equals, paths = said.partition("=")
-    if not equals: name, paths = Path(said).stem, said
-    if paths in ("bpe", "wordpiece", "unigram") and not Path(paths).exists(): paths = _trained(paths, folder)
-    files = {(place := find_tokenizer(p)).kind: p if len(place.paths) > 1 else str(place.paths[0]) for p in paths.split(",")}
-    for library in libraries: _written(files, name, LIBRARIES[library].reads, folder)
+    if not equals:
+        name, paths = Path(said).stem, said
+    if paths in ("bpe", "wordpiece", "unigram") and not Path(paths).exists():
+        paths = _trained(paths, folder)
+    files = {
+        (place := find_tokenizer(p)).kind: p if len(place.paths) > 1 else str(place.paths[0])
+        for p in paths.split(",")
+    }
+    for library in libraries:
+        _written(files, name, LIBRARIES[library].reads, folder)
     pattern, special = "", {}
     if "tiktoken" in files:
-        _, pattern, special = parts_to_ranks(Tokenizer.load(files["tiktoken" if ".made." not in files["tiktoken"] else next(iter(files))]).parts)
+        _, pattern, special = parts_to_ranks(
+            Tokenizer.load(
+                files["tiktoken" if ".made." not in files["tiktoken"] else next(iter(files))]
+            ).parts
+        )
     return Vocabulary(name, files, pattern, special)
 
 # %% ../nbs/89_bench_rows.ipynb #5a0f31c8
 def chain(
-    longest:int, # Letters of the longest piece
-    folder:Path, # Where files are written
-)->list[Vocabulary]: # As a tokenizer.json, and as a SentencePiece model
+    longest: int,  # Letters of the longest piece
+    folder: Path,  # Where files are written
+) -> list[Vocabulary]:  # As a tokenizer.json, and as a SentencePiece model
     "A Unigram vocabulary of the pieces a, aa, aaa …, in two formats."
-    pieces = [("<unk>", 0.0), ("▁", -1.0), *(("a" * n, -n**0.5) for n in range(1, longest + 1))]
+    pieces = [("<unk>", 0.0), ("▁", -1.0), *(("a" * n, -(n**0.5)) for n in range(1, longest + 1))]
     tok, made = Tokenizer(unigram_model(pieces, unk_piece="<unk>"), pre_tokenizer=Metaspace()), []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore") # the formats differ in what a run of letters does not hold
+        warnings.simplefilter("ignore")  # the formats differ in what a run of letters does not hold
         for kind in ("tokenizer.json", "sentencepiece"):
             path = tok.save(folder / f"chain{longest}{_SUFFIX[kind]}")
             made.append(Vocabulary(f"chain of {longest}, {kind}", {kind: str(path)}, "", {}))
@@ -131,84 +165,159 @@ def chain(
 # %% ../nbs/89_bench_rows.ipynb #91d89bf3
 def _environment(threads):
     "Variables that make libraries use so many threads, and no cache folder of theirs."
-    told = dict(RAYON_NUM_THREADS=threads, OMP_NUM_THREADS=threads, TOKENIZERS_PARALLELISM="true" if threads > 1 else "false", TIKTOKEN_CACHE_DIR="", SUBWORD_NB_QUIET=1, PYTHONUTF8=1)
+    told = dict(
+        RAYON_NUM_THREADS=threads,
+        OMP_NUM_THREADS=threads,
+        TOKENIZERS_PARALLELISM="true" if threads > 1 else "false",
+        TIKTOKEN_CACHE_DIR="",
+        SUBWORD_NB_QUIET=1,
+        PYTHONUTF8=1,
+    )
     return os.environ | {k: str(v) for k, v in told.items()}
+
 
 def _failed(done, job):
     "Why a process ended, in a line, without the folders of this machine."
-    if done.returncode < 0: return {"error": f"ended by signal {-done.returncode}"}
+    if done.returncode < 0:
+        return {"error": f"ended by signal {-done.returncode}"}
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"[\w.]+: ", line)]
-    return {"error": (named or lines or ["said nothing"])[-1].replace(str(Path(job.path).parent) + os.sep, "")[:200]}
+    return {
+        "error": (named or lines or ["said nothing"])[-1].replace(str(Path(job.path).parent) + os.sep, "")[
+            :200
+        ]
+    }
 
 # %% ../nbs/89_bench_rows.ipynb #3975cbd0
 def run_job(
-    job:Job|Training, # What to measure
+    job: Job | Training,  # What to measure
     *,
-    patience:float=120.0, # Seconds after which the process is ended
-)->dict: # What `measure` or `measure_training` gives, or the reason why there is nothing, under "error"
+    patience: float = 120.0,  # Seconds after which the process is ended
+) -> dict:  # What `measure` or `measure_training` gives, or the reason why there is nothing, under "error"
     "Do one job in a new process."
     code = "from subword_nb.benchmark import serve; serve()"
-    try: done = subprocess.run([sys.executable, "-c", code], input=json.dumps(job._asdict()), capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=patience, env=_environment(job.threads))
-    except subprocess.TimeoutExpired: return {"error": f"no answer within {patience:g} s"}
-    if done.returncode or not done.stdout.strip(): return _failed(done, job)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            input=json.dumps(job._asdict()),
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=patience,
+            env=_environment(job.threads),
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"no answer within {patience:g} s"}
+    if done.returncode or not done.stdout.strip():
+        return _failed(done, job)
     return json.loads(done.stdout.splitlines()[-1])
 
 # %% ../nbs/89_bench_rows.ipynb #bbad5a32
 def _children():
     "CPU seconds of all processes that were started from here and have ended."
-    try: import resource
-    except ImportError: return sum(os.times()[2:4])
+    try:
+        import resource
+    except ImportError:
+        return sum(os.times()[2:4])
     return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
 # %% ../nbs/89_bench_rows.ipynb #87e52e1f
 def run_cold(
-    job:Job, # Library and file
+    job: Job,  # Library and file
     *,
-    text:str="The quick brown fox doesn't jump.", # What is encoded
-)->dict: # cpu and wall, the ids' number and digest; or an error
+    text: str = "The quick brown fox doesn't jump.",  # What is encoded
+) -> dict:  # cpu and wall, the ids' number and digest; or an error
     "From the start of Python to the ids of a sentence."
     cpu, wall = _children(), time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", program(job, text)], capture_output=True, text=True, env=_environment(1))
+    done = subprocess.run(
+        [sys.executable, "-c", program(job, text)], capture_output=True, text=True, env=_environment(1)
+    )
     cpu, wall = _children() - cpu, time.perf_counter() - wall
-    if done.returncode: return _failed(done, job)
+    if done.returncode:
+        return _failed(done, job)
     letters, tokens = digest([[int(i) for i in done.stdout.split()]])
-    return {"cpu": [cpu], "wall": [wall], "digest": letters, "tokens": tokens, "memory": None, "bytes": len(text.encode("utf-8")), "count": 1}
+    return {
+        "cpu": [cpu],
+        "wall": [wall],
+        "digest": letters,
+        "tokens": tokens,
+        "memory": None,
+        "bytes": len(text.encode("utf-8")),
+        "count": 1,
+    }
 
 # %% ../nbs/89_bench_rows.ipynb #f6364375
 class Row(NamedTuple):
     "What all libraries do, one after the other."
-    vocabulary: Vocabulary # In which files
-    text: str # Its name in tables
-    file: str # Where it is
-    case: str # whole, list, documents, cold, hostile, chains, or a number of characters
-    threads: int = 1 # How many
-    most: int = 0 # Bytes of the text; 0 for all
-    libraries: tuple[str,...] = () # Which
+
+    vocabulary: Vocabulary  # In which files
+    text: str  # Its name in tables
+    file: str  # Where it is
+    case: str  # whole, list, documents, cold, hostile, chains, or a number of characters
+    threads: int = 1  # How many
+    most: int = 0  # Bytes of the text; 0 for all
+    libraries: tuple[str, ...] = ()  # Which
 
 # %% ../nbs/89_bench_rows.ipynb #26893b0b
-_DOCUMENT = 4096 # Bytes of a document
+_DOCUMENT = 4096  # Bytes of a document
+
 
 def _job(row, library, repeats, seconds):
     "The job of a library in a row, on a given file rather than a made one; None if there is no file for it."
     v, reads = row.vocabulary, LIBRARIES[library].reads
     kinds = sorted((k for k in reads or v.files if k in v.files), key=lambda k: ".made." in v.files[k])
-    if not kinds: return None
-    case, size = ("short", int(row.case)) if row.case.isdigit() else ("documents", _DOCUMENT) if row.case == "documents" else ("whole", 0) if row.case in ("hostile", "chains") else (row.case, 0)
-    return Job(library, v.files[kinds[0]], row.file, case, size, row.threads, row.most, repeats, seconds, v.pattern, v.special)
+    if not kinds:
+        return None
+    case, size = (
+        ("short", int(row.case))
+        if row.case.isdigit()
+        else ("documents", _DOCUMENT)
+        if row.case == "documents"
+        else ("whole", 0)
+        if row.case in ("hostile", "chains")
+        else (row.case, 0)
+    )
+    return Job(
+        library,
+        v.files[kinds[0]],
+        row.file,
+        case,
+        size,
+        row.threads,
+        row.most,
+        repeats,
+        seconds,
+        v.pattern,
+        v.special,
+    )
 
 # %% ../nbs/89_bench_rows.ipynb #479d5490
 def _merged(name, found):
     "One record of what the rounds found."
-    if errors := [f["error"] for f in found if "error" in f]: return name | {"error": errors[0]}
+    if errors := [f["error"] for f in found if "error" in f]:
+        return name | {"error": errors[0]}
     times = {}
     for clock in ("cpu", "wall"):
         first, warm = [f[clock][0] for f in found], [t for f in found for t in f[clock][1:]]
-        times[clock] = {k: {"best": min(v), "noise": median(v) / min(v) - 1, "runs": len(v)} for k, v in (("first", first), ("warm", warm)) if v and min(v) > 0}
+        times[clock] = {
+            k: {"best": min(v), "noise": median(v) / min(v) - 1, "runs": len(v)}
+            for k, v in (("first", first), ("warm", warm))
+            if v and min(v) > 0
+        }
     same = len({f["digest"] for f in found}) == 1
     memory = [f["memory"] for f in found if f["memory"] is not None]
     tolist = {"tolist": min(f["tolist"] for f in found)} if "tolist" in found[0] else {}
-    return name | times | tolist | {k: found[0][k] for k in ("bytes", "count", "tokens")} | {"digest": found[0]["digest"] if same else "differs from run to run", "memory": min(memory, default=None)}
+    return (
+        name
+        | times
+        | tolist
+        | {k: found[0][k] for k in ("bytes", "count", "tokens")}
+        | {
+            "digest": found[0]["digest"] if same else "differs from run to run",
+            "memory": min(memory, default=None),
+        }
+    )
 
 # %% ../nbs/89_bench_rows.ipynb #faecf990
 def _in_turns(jobs, run, rounds, seconds):
@@ -216,86 +325,114 @@ def _in_turns(jobs, run, rounds, seconds):
     found = {x: [] for x in jobs}
     for _ in range(rounds):
         for x, job in jobs.items():
-            if not any("error" in f or f["wall"][0] > seconds for f in found[x]): found[x].append(run(job, found[x]))
+            if not any("error" in f or f["wall"][0] > seconds for f in found[x]):
+                found[x].append(run(job, found[x]))
     return found
 
 # %% ../nbs/89_bench_rows.ipynb #0ad0522c
 def run_row(
-    row:Row, # What is measured
+    row: Row,  # What is measured
     *,
-    rounds:int=3, # Processes for each library
-    repeats:int=5, # Warm passes in a process at most
-    seconds:float=10.0, # No further pass and no further round for a library after so much time
-)->list[dict]: # A record for each library that has a file
+    rounds: int = 3,  # Processes for each library
+    repeats: int = 5,  # Warm passes in a process at most
+    seconds: float = 10.0,  # No further pass and no further round for a library after so much time
+) -> list[dict]:  # A record for each library that has a file
     "Measure all libraries on one row, in turns."
     jobs = {x: job for x in row.libraries if (job := _job(row, x, repeats, seconds))}
-    found = _in_turns(jobs, lambda job, _: run_cold(job) if row.case == "cold" else run_job(job), rounds, seconds)
+    found = _in_turns(
+        jobs, lambda job, _: run_cold(job) if row.case == "cold" else run_job(job), rounds, seconds
+    )
     name = {"vocabulary": row.vocabulary.name, "text": row.text, "case": row.case, "threads": row.threads}
     return [_merged(name | {"library": library}, f) for library, f in found.items()]
 
 # %% ../nbs/89_bench_rows.ipynb #273f0e96
 class TrainRow(NamedTuple):
     "What all libraries learn, one after the other."
-    text: str # Its name in tables
-    file: str # Where it is
-    algorithm: str # A key of `TRAINERS`
-    size: int # Pieces
-    threads: int = 1 # How many
-    names: tuple[str,...] = () # Keys of `TRAINERS[algorithm]`
+
+    text: str  # Its name in tables
+    file: str  # Where it is
+    algorithm: str  # A key of `TRAINERS`
+    size: int  # Pieces
+    threads: int = 1  # How many
+    names: tuple[str, ...] = ()  # Keys of `TRAINERS[algorithm]`
 
 # %% ../nbs/89_bench_rows.ipynb #59c8f4d8
 def run_training(
-    row:TrainRow, # What is measured
+    row: TrainRow,  # What is measured
     *,
-    rounds:int=3, # Processes for each library
-    seconds:float=10.0, # No further round for a library that needed longer
-    patience:float=3600.0, # Seconds after which a process is ended
-)->list[dict]: # A record for each library; a message in it where one is not installed
+    rounds: int = 3,  # Processes for each library
+    seconds: float = 10.0,  # No further round for a library that needed longer
+    patience: float = 3600.0,  # Seconds after which a process is ended
+) -> list[dict]:  # A record for each library; a message in it where one is not installed
     "Measure the training of all libraries on one row, in turns."
     jobs = {x: Training(x, row.algorithm, row.file, row.size, row.threads) for x in row.names}
-    found = _in_turns(jobs, lambda job, before: run_job(job._replace(look=not before), patience=patience), rounds, seconds)
-    name = {"vocabulary": f"{row.algorithm} {row.size}" if row.size else row.algorithm, "text": row.text, "case": "train", "threads": row.threads}
+    found = _in_turns(
+        jobs, lambda job, before: run_job(job._replace(look=not before), patience=patience), rounds, seconds
+    )
+    name = {
+        "vocabulary": f"{row.algorithm} {row.size}" if row.size else row.algorithm,
+        "text": row.text,
+        "case": "train",
+        "threads": row.threads,
+    }
     ours = set(next((f[0].get("pieces", ()) for x, f in found.items() if x == "subword_nb" and f), ()))
     return [_merged(name | {"library": x}, f) | _more(f, ours) for x, f in found.items()]
 
+
 def _more(found, ours):
     "What only trainings tell."
-    if any("error" in f for f in found): return {}
+    if any("error" in f for f in found):
+        return {}
     peaks, pieces = [f["peak"] for f in found if f["peak"] is not None], found[0].get("pieces")
     shared = {"shared": len(ours.intersection(pieces)) / len(pieces)} if ours and pieces else {}
-    return {"peak": min(peaks, default=None)} | shared | {k: found[0][k] for k in ("nats", "pieces_used") if k in found[0]}
+    return (
+        {"peak": min(peaks, default=None)}
+        | shared
+        | {k: found[0][k] for k in ("nats", "pieces_used") if k in found[0]}
+    )
 
 # %% ../nbs/89_bench_rows.ipynb #a9c5b1cb
 def shuffled(
-    path:str|Path, # A text file
-    to:str|Path, # A file to write
+    path: str | Path,  # A text file
+    to: str | Path,  # A file to write
     *,
-    times:int=10, # How many times as long
-    seed:int=0, # Another seed, another order
-)->Path: # `to`
+    times: int = 10,  # How many times as long
+    seed: int = 0,  # Another seed, another order
+) -> Path:  # `to`
     "Documents of twenty sentences each, drawn from a text without order."
     rng, sentences = random.Random(seed), re.split(r"(?<=[.!?])\s+", Path(path).read_text(encoding="utf-8"))
     with open(to, "w", encoding="utf-8", newline="\n") as file:
         for _ in range(times):
             rng.shuffle(sentences)
-            for i in range(0, len(sentences), 20): file.write(" ".join(sentences[i:i + 20]) + "\n\n")
+            for i in range(0, len(sentences), 20):
+                file.write(" ".join(sentences[i : i + 20]) + "\n\n")
     return Path(to)
 
 # %% ../nbs/89_bench_rows.ipynb #6a425544
-def installed(
-)->dict[str,str]: # Name → version, of the libraries that can be imported
+def installed() -> dict[str, str]:  # Name → version, of the libraries that can be imported
     "The tokenizer libraries that are here."
     found = {}
     for name in dict.fromkeys([*LIBRARIES, *(n.split()[0] for names in TRAINERS.values() for n in names)]):
-        if importlib.util.find_spec(name) is None: continue
-        try: found[name] = version(name)
-        except PackageNotFoundError: found[name] = "?"
+        if importlib.util.find_spec(name) is None:
+            continue
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "?"
     return found
 
-def machine(
-)->dict: # cpu, cores, system, python, and the versions of what kernels are made with
+
+def machine() -> dict:  # cpu, cores, system, python, and the versions of what kernels are made with
     "What a reader must know of a machine."
     cpu = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists() and (found := re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())): cpu = found[1]
+    if Path("/proc/cpuinfo").exists() and (
+        found := re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    ):
+        cpu = found[1]
     made = {name: version(name) for name in ("numpy", "numba") if importlib.util.find_spec(name)}
-    return {"cpu": cpu, "cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}", "python": platform.python_version()} | made
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    } | made

@@ -29,58 +29,103 @@ from .corpus import documents
 # %% ../nbs/88_benchmark.ipynb #3093e471
 class Library(NamedTuple):
     "How a tokenizer library is used: lines of Python, for a program of their own too."
-    reads: tuple[str,...] # Kinds of files (`KINDS` of room 68) that it takes, the best first; () for all
-    load: str # Lines that make `tok` of `path`, `pattern` and `special`
-    array: str # The ids of `text`, the quickest way
-    ids: str # The ids of `text` as a list
-    call: str # What is written for a short text; a list
-    batch: str # The ids of all `texts`, the quickest way
-    rows: str # A list of the ids of each text, from `result`, which `batch` gave
+
+    reads: tuple[str, ...]  # Kinds of files (`KINDS` of room 68) that it takes, the best first; () for all
+    load: str  # Lines that make `tok` of `path`, `pattern` and `special`
+    array: str  # The ids of `text`, the quickest way
+    ids: str  # The ids of `text` as a list
+    call: str  # What is written for a short text; a list
+    batch: str  # The ids of all `texts`, the quickest way
+    rows: str  # A list of the ids of each text, from `result`, which `batch` gave
 
 # %% ../nbs/88_benchmark.ipynb #057133fa
 LIBRARIES = {
-    "subword_nb": Library((), "from subword_nb import Tokenizer\ntok = Tokenizer.load(path)",
-        "tok.encode_array(text, add_special_tokens=False, threads=threads)", "tok.encode(text, add_special_tokens=False)", "tok.encode(text)",
-        "tok.encode_batch(texts, add_special_tokens=False, threads=threads)", "[*result]"),
-    "gigatoken": Library(("tokenizer.json", "sentencepiece", "tiktoken"), "from gigatoken import Tokenizer\ntok = Tokenizer.from_tiktoken(path) if path.endswith('.tiktoken') else Tokenizer(path)",
-        "tok.encode(text) if threads == 1 else tok.encode_batch([text], parallel=True)", "tok.encode(text).tolist()", "tok.encode(text).tolist()",
-        "tok.encode_batch(texts, parallel=threads > 1)", "[r for r in result]"),
-    "tiktoken": Library(("tiktoken",), "import tiktoken\nfrom tiktoken.load import load_tiktoken_bpe\ntok = tiktoken.Encoding('bench', pat_str=pattern, mergeable_ranks=load_tiktoken_bpe(path), special_tokens=special)",
-        "tok.encode_to_numpy(text, disallowed_special=())", "tok.encode_ordinary(text)", "tok.encode(text)",
-        "tok.encode_ordinary_batch(texts, num_threads=threads)", "result"),
-    "tokenizers": Library(("tokenizer.json",), "from tokenizers import Tokenizer\ntok = Tokenizer.from_file(path)",
-        "tok.encode_batch_fast([text], add_special_tokens=False)[0].ids", "tok.encode_batch_fast([text], add_special_tokens=False)[0].ids", "tok.encode(text).ids",
-        "tok.encode_batch_fast(texts, add_special_tokens=False)", "[e.ids for e in result]"),
-    "sentencepiece": Library(("sentencepiece",), "from sentencepiece import SentencePieceProcessor\ntok = SentencePieceProcessor(model_file=path)",
-        "tok.encode_as_numpy(text)", "tok.encode(text)", "tok.encode(text)", "tok.encode(texts, num_threads=threads)", "result"),
-    "tokie": Library(("tokenizer.json",), "from tokie import Tokenizer\ntok = Tokenizer.from_json(path)",
-        "tok.encode_batch_flat([text], add_special_tokens=False)[0]", "tok.encode(text, add_special_tokens=False).ids", "tok.encode(text).ids",
-        "tok.encode_batch_flat(texts, add_special_tokens=False)", "(lambda ends: [result[0][b - n:b] for b, n in zip(ends, result[1].tolist())])(result[1].cumsum().tolist())"),
-    "fastokens": Library(("tokenizer.json", "tiktoken"), "from fastokens import Tokenizer\ntok = Tokenizer.from_tiktoken(path, pattern=pattern, special_tokens=special) if path.endswith('.tiktoken') else Tokenizer.from_file(path)",
-        "memoryview(tok.encode_batch_flat([text])[0]).cast('I')", "tok.encode_ordinary(text).ids", "tok.encode(text).ids",
-        "tok.encode_batch_flat(texts)", "(lambda ids, ends: [ids[a:b] for a, b in zip(ends, ends[1:])])(memoryview(result[0]).cast('I'), memoryview(result[1]).cast('Q'))"),
+    "subword_nb": Library(
+        (),
+        "from subword_nb import Tokenizer\ntok = Tokenizer.load(path)",
+        "tok.encode_array(text, add_special_tokens=False, threads=threads)",
+        "tok.encode(text, add_special_tokens=False)",
+        "tok.encode(text)",
+        "tok.encode_batch(texts, add_special_tokens=False, threads=threads)",
+        "[*result]",
+    ),
+    "gigatoken": Library(
+        ("tokenizer.json", "sentencepiece", "tiktoken"),
+        "from gigatoken import Tokenizer\ntok = Tokenizer.from_tiktoken(path) if path.endswith('.tiktoken') else Tokenizer(path)",
+        "tok.encode(text) if threads == 1 else tok.encode_batch([text], parallel=True)",
+        "tok.encode(text).tolist()",
+        "tok.encode(text).tolist()",
+        "tok.encode_batch(texts, parallel=threads > 1)",
+        "[r for r in result]",
+    ),
+    "tiktoken": Library(
+        ("tiktoken",),
+        "import tiktoken\nfrom tiktoken.load import load_tiktoken_bpe\ntok = tiktoken.Encoding('bench', pat_str=pattern, mergeable_ranks=load_tiktoken_bpe(path), special_tokens=special)",
+        "tok.encode_to_numpy(text, disallowed_special=())",
+        "tok.encode_ordinary(text)",
+        "tok.encode(text)",
+        "tok.encode_ordinary_batch(texts, num_threads=threads)",
+        "result",
+    ),
+    "tokenizers": Library(
+        ("tokenizer.json",),
+        "from tokenizers import Tokenizer\ntok = Tokenizer.from_file(path)",
+        "tok.encode_batch_fast([text], add_special_tokens=False)[0].ids",
+        "tok.encode_batch_fast([text], add_special_tokens=False)[0].ids",
+        "tok.encode(text).ids",
+        "tok.encode_batch_fast(texts, add_special_tokens=False)",
+        "[e.ids for e in result]",
+    ),
+    "sentencepiece": Library(
+        ("sentencepiece",),
+        "from sentencepiece import SentencePieceProcessor\ntok = SentencePieceProcessor(model_file=path)",
+        "tok.encode_as_numpy(text)",
+        "tok.encode(text)",
+        "tok.encode(text)",
+        "tok.encode(texts, num_threads=threads)",
+        "result",
+    ),
+    "tokie": Library(
+        ("tokenizer.json",),
+        "from tokie import Tokenizer\ntok = Tokenizer.from_json(path)",
+        "tok.encode_batch_flat([text], add_special_tokens=False)[0]",
+        "tok.encode(text, add_special_tokens=False).ids",
+        "tok.encode(text).ids",
+        "tok.encode_batch_flat(texts, add_special_tokens=False)",
+        "(lambda ends: [result[0][b - n:b] for b, n in zip(ends, result[1].tolist())])(result[1].cumsum().tolist())",
+    ),
+    "fastokens": Library(
+        ("tokenizer.json", "tiktoken"),
+        "from fastokens import Tokenizer\ntok = Tokenizer.from_tiktoken(path, pattern=pattern, special_tokens=special) if path.endswith('.tiktoken') else Tokenizer.from_file(path)",
+        "memoryview(tok.encode_batch_flat([text])[0]).cast('I')",
+        "tok.encode_ordinary(text).ids",
+        "tok.encode(text).ids",
+        "tok.encode_batch_flat(texts)",
+        "(lambda ids, ends: [ids[a:b] for a, b in zip(ends, ends[1:])])(memoryview(result[0]).cast('I'), memoryview(result[1]).cast('Q'))",
+    ),
 }
 
 # %% ../nbs/88_benchmark.ipynb #6877e3cd
 class Job(NamedTuple):
     "One measurement."
-    library: str # A key of `LIBRARIES`
-    path: str # The tokenizer's file
-    text: str = "" # The file with the text, UTF-8
-    case: str = "whole" # "whole" and "list": the text as one string, to an array or a list; "documents": many strings; "short": one call each
-    size: int = 0 # Bytes of a document, or characters of a short string
-    threads: int = 1 # For libraries that take a number; the process is kept to as many cores
-    most: int = 0 # Bytes of the text that are used; 0 for all
-    repeats: int = 5 # Warm passes at most
-    seconds: float = 10.0 # No new warm pass is begun after these
-    pattern: str = "" # How text is split, for rank files
-    special: dict = {} # Special tokens and their ids, for rank files
+
+    library: str  # A key of `LIBRARIES`
+    path: str  # The tokenizer's file
+    text: str = ""  # The file with the text, UTF-8
+    case: str = "whole"  # "whole" and "list": the text as one string, to an array or a list; "documents": many strings; "short": one call each
+    size: int = 0  # Bytes of a document, or characters of a short string
+    threads: int = 1  # For libraries that take a number; the process is kept to as many cores
+    most: int = 0  # Bytes of the text that are used; 0 for all
+    repeats: int = 5  # Warm passes at most
+    seconds: float = 10.0  # No new warm pass is begun after these
+    pattern: str = ""  # How text is split, for rank files
+    special: dict = {}  # Special tokens and their ids, for rank files
 
 # %% ../nbs/88_benchmark.ipynb #e5284a7b
 def program(
-    job:Job, # Library, file, pattern and special tokens
-    text:str, # One short text
-)->str: # Python source that prints the ids of the text
+    job: Job,  # Library, file, pattern and special tokens
+    text: str,  # One short text
+) -> str:  # Python source that prints the ids of the text
     "A whole program that loads a tokenizer and encodes one text."
     library = LIBRARIES[job.library]
     known = {"path": job.path, "pattern": job.pattern, "special": job.special, "text": text}
@@ -89,35 +134,37 @@ def program(
 
 # %% ../nbs/88_benchmark.ipynb #9847cee9
 def cut(
-    text:str, # Any text
-    size:int, # Bytes in UTF-8
-)->list[str]: # Joined they are the text; each is as long as it can be
+    text: str,  # Any text
+    size: int,  # Bytes in UTF-8
+) -> list[str]:  # Joined they are the text; each is as long as it can be
     "Cut a text into documents of at most so many bytes."
-    if size < 4: raise ValueError(f"size={size} has no room for every character; pass size>=4")
+    if size < 4:
+        raise ValueError(f"size={size} has no room for every character; pass size>=4")
     data, parts, a = text.encode("utf-8"), [], 0
     while a < len(data):
         b = min(a + size, len(data))
-        while b < len(data) and data[b] & 0xC0 == 0x80: b -= 1
+        while b < len(data) and data[b] & 0xC0 == 0x80:
+            b -= 1
         parts.append(data[a:b].decode("utf-8"))
         a = b
     return parts
 
 # %% ../nbs/88_benchmark.ipynb #a3610649
 def snippets(
-    text:str, # Any text
-    size:int, # Characters
+    text: str,  # Any text
+    size: int,  # Characters
     *,
-    most:int=2000, # At most so many
-)->list[str]: # From all over the text, each just behind a space if one is near, no two alike
+    most: int = 2000,  # At most so many
+) -> list[str]:  # From all over the text, each just behind a space if one is near, no two alike
     "Take short strings out of a text."
     step = max(size + 1, len(text) // most)
     begins = (text.find(" ", a, a + step) + 1 or a for a in range(0, len(text) - size + 1, step))
-    return list(dict.fromkeys(s for b in begins if len(s := text[b:b + size]) == size))[:most]
+    return list(dict.fromkeys(s for b in begins if len(s := text[b : b + size]) == size))[:most]
 
 # %% ../nbs/88_benchmark.ipynb #c78fe62c
 def digest(
-    rows:list, # The ids of each text: lists or arrays
-)->tuple[str,int]: # 16 letters, and how many ids there are
+    rows: list,  # The ids of each text: lists or arrays
+) -> tuple[str, int]:  # 16 letters, and how many ids there are
     "A few letters that are the same when all ids of all texts are."
     seen, total = hashlib.blake2b(digest_size=8), 0
     for row in rows:
@@ -125,11 +172,14 @@ def digest(
         total += len(row)
     return seen.hexdigest(), total
 
+
 def _little(row):
     "The ids of one text as bytes, four each, the low one first."
-    if hasattr(row, "astype"): return row.astype("<u4").tobytes()
+    if hasattr(row, "astype"):
+        return row.astype("<u4").tobytes()
     ids = array("I", row.tolist() if hasattr(row, "tolist") else row)
-    if sys.byteorder == "big": ids.byteswap()
+    if sys.byteorder == "big":
+        ids.byteswap()
     return ids.tobytes()
 
 # %% ../nbs/88_benchmark.ipynb #224d0e12
@@ -139,11 +189,14 @@ def _resident(name):
         return int(re.search(rf"{name}:\s*(\d+)", Path("/proc/self/status").read_text())[1]) * 1024
     with suppress(ImportError):
         import resource
+
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
 
 def _forget_peak():
     "Let the highest mark begin anew, where the system can."
-    with suppress(OSError): Path("/proc/self/clear_refs").write_text("5")
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 # %% ../nbs/88_benchmark.ipynb #96f97e4c
 def _once(run, given):
@@ -156,13 +209,13 @@ def _once(run, given):
 
 # %% ../nbs/88_benchmark.ipynb #1f344fb3
 def passes(
-    run:Callable, # What is timed
-    given, # Its argument
-    look:Callable, # What the first result is good for
+    run: Callable,  # What is timed
+    given,  # Its argument
+    look: Callable,  # What the first result is good for
     *,
-    repeats:int=5, # Warm passes at most
-    seconds:float=10.0, # No new warm pass is begun after these; one there is in any case
-)->dict: # cpu and wall: seconds of each pass, the first one first; memory: bytes; and what `look` gives
+    repeats: int = 5,  # Warm passes at most
+    seconds: float = 10.0,  # No new warm pass is begun after these; one there is in any case
+) -> dict:  # cpu and wall: seconds of each pass, the first one first; memory: bytes; and what `look` gives
     "Time a first pass and warm ones."
     _forget_peak()
     before, begin = _resident("VmRSS"), time.perf_counter()
@@ -180,13 +233,18 @@ def passes(
 # %% ../nbs/88_benchmark.ipynb #19f25195
 def nonsense(
     *,
-    size:int=60_000, # Characters, about
-)->str: # The same at every call
+    size: int = 60_000,  # Characters, about
+) -> str:  # The same at every call
     "Text of every sort that no book holds: random words of many scripts, digits, punctuation, and long runs."
     rng, letters = random.Random(0), "abcdefghijklmnopqrstuvwxyzABCXYZäéßñжщяλωאבשعنहिन你好世界カナ한글😀👍🏽"
-    words = ["".join(rng.choices(letters if rng.random() < .3 else letters[:26], k=rng.randrange(1, 10))) for _ in range(size // 8)]
+    words = [
+        "".join(rng.choices(letters if rng.random() < 0.3 else letters[:26], k=rng.randrange(1, 10)))
+        for _ in range(size // 8)
+    ]
     runs = [c * 700 for c in ("q", " ", "\n", "7", "!", "é", "你", "😀")]
-    joined = "".join(w + rng.choice((" ", " ", " ", "\n", ", ", ". ", "'s ", " 1984 ", "--", "\t")) for w in words)
+    joined = "".join(
+        w + rng.choice((" ", " ", " ", "\n", ", ", ". ", "'s ", " 1984 ", "--", "\t")) for w in words
+    )
     return joined + " ".join(runs) + "".join(rng.choices(letters[:26], k=3000))
 
 # %% ../nbs/88_benchmark.ipynb #597c165e
@@ -195,12 +253,16 @@ def _keep_to(cores):
     with suppress(AttributeError, OSError):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-cores:])
 
+
 def _calls(job):
     "A library's expressions as functions of what they take, all on one newly loaded tokenizer."
     library = LIBRARIES[job.library]
     names = {"path": job.path, "pattern": job.pattern, "special": job.special, "threads": job.threads}
     exec(library.load, names)
-    if job.library == "subword_nb" and "threads" not in inspect.signature(names["tok"].encode_batch).parameters:
+    if (
+        job.library == "subword_nb"
+        and "threads" not in inspect.signature(names["tok"].encode_batch).parameters
+    ):
         library = Library(*(x.replace(", threads=threads", "") if isinstance(x, str) else x for x in library))
     taken = {"array": "text", "ids": "text", "call": "text", "batch": "texts", "rows": "result"}
     return {k: eval(f"lambda {x}: {getattr(library, k)}", names) for k, x in taken.items()}
@@ -208,17 +270,28 @@ def _calls(job):
 # %% ../nbs/88_benchmark.ipynb #1adf1343
 def _each(call):
     "A function that makes one call for each text and keeps nothing."
+
     def run(texts):
-        for text in texts: call(text)
+        for text in texts:
+            call(text)
+
     return run
+
 
 def _case(job, calls, text):
     "What is timed, its argument, and the rows of ids in its result."
     if job.case in ("whole", "list"):
         return calls["array" if job.case == "whole" else "ids"], text, lambda result: [_flat(result)]
-    if job.case == "documents": return calls["batch"], cut(text, job.size), calls["rows"]
-    if job.case == "short": return _each(calls["call"]), (given := snippets(text, job.size)), lambda _: [calls["call"](t) for t in given]
+    if job.case == "documents":
+        return calls["batch"], cut(text, job.size), calls["rows"]
+    if job.case == "short":
+        return (
+            _each(calls["call"]),
+            (given := snippets(text, job.size)),
+            lambda _: [calls["call"](t) for t in given],
+        )
     raise ValueError(f"case={job.case!r}; pass one of whole, list, documents, short")
+
 
 def _flat(result):
     "The ids of the only text in a batch, or the ids."
@@ -228,24 +301,33 @@ def _flat(result):
 def _seconds_of_tolist(row):
     "The least CPU seconds that an array of these ids takes to become a list."
     import numpy as np
+
     ids = np.asarray(row, dtype=np.uint32)
     return min(_once(lambda a: a.tolist(), ids)[0] for _ in range(5))
 
 # %% ../nbs/88_benchmark.ipynb #06b0681b
 def measure(
-    job:Job, # What is measured
-)->dict: # What `passes` gives; load: CPU seconds; bytes and count of the texts; tokens; digest; for lists tolist, seconds
+    job: Job,  # What is measured
+) -> dict:  # What `passes` gives; load: CPU seconds; bytes and count of the texts; tokens; digest; for lists tolist, seconds
     "Do one job in this process."
     _keep_to(job.threads)
-    text = Path(job.text).read_bytes()[:job.most or None].decode("utf-8", "ignore")
-    for name in ("array", "batch", "call"): # code is loaded by a tokenizer that goes away again
-        _calls(job)[name]([nonsense(size=1 << 20)] * 2 if name == "batch" else nonsense(size=1 << 21) if name == "array" else nonsense()[:100])
+    text = Path(job.text).read_bytes()[: job.most or None].decode("utf-8", "ignore")
+    for name in ("array", "batch", "call"):  # code is loaded by a tokenizer that goes away again
+        _calls(job)[name](
+            [nonsense(size=1 << 20)] * 2
+            if name == "batch"
+            else nonsense(size=1 << 21)
+            if name == "array"
+            else nonsense()[:100]
+        )
     load, _, calls = _once(_calls, job)
     run, given, rows = _case(job, calls, text)
 
     def look(result):
         letters, tokens = digest(ids := rows(result))
-        return {"digest": letters, "tokens": tokens} | ({"tolist": _seconds_of_tolist(ids[0])} if job.case == "list" else {})
+        return {"digest": letters, "tokens": tokens} | (
+            {"tolist": _seconds_of_tolist(ids[0])} if job.case == "list" else {}
+        )
 
     texts = [given] if isinstance(given, str) else given
     done = passes(run, given, look, repeats=job.repeats, seconds=job.seconds)
@@ -253,10 +335,10 @@ def measure(
 
 # %% ../nbs/88_benchmark.ipynb #309b1b59
 def stretches(
-    path:str, # A text file
+    path: str,  # A text file
     *,
-    size:int=4096, # Characters, at least
-)->Iterator[str]: # Joined they are the text
+    size: int = 4096,  # Characters, at least
+) -> Iterator[str]:  # Joined they are the text
     "Documents of a text, cut where a word begins anyhow."
     between = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
     for chunk in documents(Path(path), progress=False):
@@ -266,20 +348,23 @@ def stretches(
             yield chunk[a:b]
             a = b
 
+
 def lines(
-    path:str, # A text file
-)->Iterator[str]: # Without their ends
+    path: str,  # A text file
+) -> Iterator[str]:  # Without their ends
     "The lines of a text that are not empty."
     with open(path, encoding="utf-8", newline="\n") as file:
         for line in file:
-            if line := line.rstrip("\n"): yield line
+            if line := line.rstrip("\n"):
+                yield line
 
 # %% ../nbs/88_benchmark.ipynb #ad57c3cd
 class Trainer(NamedTuple):
     "How a library learns: lines of Python."
-    ready: str # Imports
-    learn: str # Lines that make `result` of `path`, `size` and `threads`
-    pieces: str # What was learned: pieces, or piece → score
+
+    ready: str  # Imports
+    learn: str  # Lines that make `result` of `path`, `size` and `threads`
+    pieces: str  # What was learned: pieces, or piece → score
 
 # %% ../nbs/88_benchmark.ipynb #954cf157
 _TK = "import json\nimport tokenizers as tk\nfrom subword_nb.benchmark import lines, stretches"
@@ -290,51 +375,111 @@ _SP_PIECES = "{{{}: result.get_score(i) for i in range(len(result)) if not (resu
 _ALIKE = "model_type='unigram', normalization_rule_name='identity', remove_extra_whitespaces=False, split_by_unicode_script=False, split_by_number=False, character_coverage=1.0"
 
 # %% ../nbs/88_benchmark.ipynb #08790605
-TRAINERS = {"bpe": {
-    "subword_nb": Trainer(_OURS, "result = Tokenizer.train(path, vocab_size=size, threads=threads, progress=False)", "result.piece2id"),
-    "gigatoken": Trainer("from gigatoken import TextFileSource, train_bpe\nfrom subword_nb.text import to_visible", "result = train_bpe(TextFileSource([path]), size, [])", "map(to_visible, result[0].values())"),
-    "rustbpe": Trainer("from rustbpe import Tokenizer\nfrom subword_nb.benchmark import stretches\nfrom subword_nb.patterns import PATTERNS\nfrom subword_nb.text import to_visible",
-        "result = Tokenizer()\nresult.train_from_iterator(stretches(path), size, pattern=PATTERNS['r50k'])", "[to_visible(bytes(p)) for p, _ in result.get_mergeable_ranks()]"),
-    "tokenizers": Trainer(_TK, "result = tk.Tokenizer(tk.models.BPE())\nresult.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=False)\n"
-        "result.train_from_iterator(stretches(path), tk.trainers.BpeTrainer(vocab_size=size, initial_alphabet=tk.pre_tokenizers.ByteLevel.alphabet(), show_progress=False))", "result.get_vocab()"),
-    "sentencepiece": Trainer(_SP, _SP_LEARN.format("model_type='bpe'"), _SP_PIECES.format("to_visible(result.id_to_piece(i).replace('▁', ' ').encode())")),
-}, "wordpiece": {
-    "subword_nb": Trainer(_OURS, "result = Tokenizer.train(path, algorithm='wordpiece', objective='frequency', vocab_size=size, threads=threads, progress=False)", "result.piece2id"),
-    "subword_nb score": Trainer(_OURS, "result = Tokenizer.train(path, algorithm='wordpiece', objective='score', vocab_size=size, threads=threads, progress=False)", "result.piece2id"),
-    "tokenizers": Trainer(_TK, "result = tk.Tokenizer(tk.models.WordPiece(unk_token='[UNK]'))\nresult.normalizer, result.pre_tokenizer = tk.normalizers.BertNormalizer(), tk.pre_tokenizers.BertPreTokenizer()\n"
-        "result.train_from_iterator(stretches(path), tk.trainers.WordPieceTrainer(vocab_size=size, special_tokens=['[UNK]'], show_progress=False))", "result.get_vocab()"),
-}, "unigram": {
-    "subword_nb": Trainer(_OURS, "result = Tokenizer.train(lines(path), algorithm='unigram', vocab_size=size, special_tokens=['<unk>', '<s>', '</s>'], threads=threads, progress=False)", "dict([*zip(result.piece2id, result.model.scores)][3:])"),
-    "sentencepiece": Trainer(_SP, _SP_LEARN.format("model_type='unigram'"), _SP_PIECES.format("result.id_to_piece(i)")),
-    "sentencepiece alike": Trainer(_SP, _SP_LEARN.format(_ALIKE), _SP_PIECES.format("result.id_to_piece(i)")),
-    "tokenizers": Trainer(_TK, "result = tk.Tokenizer(tk.models.Unigram())\nresult.pre_tokenizer = tk.pre_tokenizers.Metaspace()\n"
-        "result.train_from_iterator(lines(path), tk.trainers.UnigramTrainer(vocab_size=size, special_tokens=['<unk>', '<s>', '</s>'], unk_token='<unk>', show_progress=False))", "dict(json.loads(result.to_str())['model']['vocab'][3:])"),
-}, "counts": {
-    "subword_nb": Trainer("from subword_nb.counting import count_corpus\nfrom subword_nb.pretokenizers import byte_level\nfrom subword_nb.sources import Corpus",
-        "result = count_corpus(Corpus(path).batches(), None, byte_level('gpt2'), bytewise=True, threads=threads)", "range(len(result))"),
-}}
+TRAINERS = {
+    "bpe": {
+        "subword_nb": Trainer(
+            _OURS,
+            "result = Tokenizer.train(path, vocab_size=size, threads=threads, progress=False)",
+            "result.piece2id",
+        ),
+        "gigatoken": Trainer(
+            "from gigatoken import TextFileSource, train_bpe\nfrom subword_nb.text import to_visible",
+            "result = train_bpe(TextFileSource([path]), size, [])",
+            "map(to_visible, result[0].values())",
+        ),
+        "rustbpe": Trainer(
+            "from rustbpe import Tokenizer\nfrom subword_nb.benchmark import stretches\nfrom subword_nb.patterns import PATTERNS\nfrom subword_nb.text import to_visible",
+            "result = Tokenizer()\nresult.train_from_iterator(stretches(path), size, pattern=PATTERNS['r50k'])",
+            "[to_visible(bytes(p)) for p, _ in result.get_mergeable_ranks()]",
+        ),
+        "tokenizers": Trainer(
+            _TK,
+            "result = tk.Tokenizer(tk.models.BPE())\nresult.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=False)\n"
+            "result.train_from_iterator(stretches(path), tk.trainers.BpeTrainer(vocab_size=size, initial_alphabet=tk.pre_tokenizers.ByteLevel.alphabet(), show_progress=False))",
+            "result.get_vocab()",
+        ),
+        "sentencepiece": Trainer(
+            _SP,
+            _SP_LEARN.format("model_type='bpe'"),
+            _SP_PIECES.format("to_visible(result.id_to_piece(i).replace('▁', ' ').encode())"),
+        ),
+    },
+    "wordpiece": {
+        "subword_nb": Trainer(
+            _OURS,
+            "result = Tokenizer.train(path, algorithm='wordpiece', objective='frequency', vocab_size=size, threads=threads, progress=False)",
+            "result.piece2id",
+        ),
+        "subword_nb score": Trainer(
+            _OURS,
+            "result = Tokenizer.train(path, algorithm='wordpiece', objective='score', vocab_size=size, threads=threads, progress=False)",
+            "result.piece2id",
+        ),
+        "tokenizers": Trainer(
+            _TK,
+            "result = tk.Tokenizer(tk.models.WordPiece(unk_token='[UNK]'))\nresult.normalizer, result.pre_tokenizer = tk.normalizers.BertNormalizer(), tk.pre_tokenizers.BertPreTokenizer()\n"
+            "result.train_from_iterator(stretches(path), tk.trainers.WordPieceTrainer(vocab_size=size, special_tokens=['[UNK]'], show_progress=False))",
+            "result.get_vocab()",
+        ),
+    },
+    "unigram": {
+        "subword_nb": Trainer(
+            _OURS,
+            "result = Tokenizer.train(lines(path), algorithm='unigram', vocab_size=size, special_tokens=['<unk>', '<s>', '</s>'], threads=threads, progress=False)",
+            "dict([*zip(result.piece2id, result.model.scores)][3:])",
+        ),
+        "sentencepiece": Trainer(
+            _SP, _SP_LEARN.format("model_type='unigram'"), _SP_PIECES.format("result.id_to_piece(i)")
+        ),
+        "sentencepiece alike": Trainer(
+            _SP, _SP_LEARN.format(_ALIKE), _SP_PIECES.format("result.id_to_piece(i)")
+        ),
+        "tokenizers": Trainer(
+            _TK,
+            "result = tk.Tokenizer(tk.models.Unigram())\nresult.pre_tokenizer = tk.pre_tokenizers.Metaspace()\n"
+            "result.train_from_iterator(lines(path), tk.trainers.UnigramTrainer(vocab_size=size, special_tokens=['<unk>', '<s>', '</s>'], unk_token='<unk>', show_progress=False))",
+            "dict(json.loads(result.to_str())['model']['vocab'][3:])",
+        ),
+    },
+    "counts": {
+        "subword_nb": Trainer(
+            "from subword_nb.counting import count_corpus\nfrom subword_nb.pretokenizers import byte_level\nfrom subword_nb.sources import Corpus",
+            "result = count_corpus(Corpus(path).batches(), None, byte_level('gpt2'), bytewise=True, threads=threads)",
+            "range(len(result))",
+        ),
+    },
+}
 
 # %% ../nbs/88_benchmark.ipynb #eedb1cff
 class Training(NamedTuple):
     "One measurement of training."
-    name: str # A key of `TRAINERS[algorithm]`; its first word is the library
-    algorithm: str # A key of `TRAINERS`
-    path: str # The file with the text, UTF-8
-    size: int # Pieces
-    threads: int = 1 # For libraries that take a number; the process is kept to as many cores
-    look: bool = True # Tell the pieces too, and what the text costs with them
+
+    name: str  # A key of `TRAINERS[algorithm]`; its first word is the library
+    algorithm: str  # A key of `TRAINERS`
+    path: str  # The file with the text, UTF-8
+    size: int  # Pieces
+    threads: int = 1  # For libraries that take a number; the process is kept to as many cores
+    look: bool = True  # Tell the pieces too, and what the text costs with them
 
 # %% ../nbs/88_benchmark.ipynb #cc7188f9
 def _learned(trainer, job, names):
     "The number of pieces, their digest, the pieces, and what the text costs with them."
     found = eval(trainer.pieces, names)
-    if job.algorithm == "counts": return {"tokens": len(found), "digest": ""}
+    if job.algorithm == "counts":
+        return {"tokens": len(found), "digest": ""}
     pieces = list(found)
-    known = {"tokens": len(pieces), "digest": hashlib.blake2b("\0".join(sorted(pieces)).encode("utf-8", "replace"), digest_size=8).hexdigest()}
-    if not job.look: return known
+    known = {
+        "tokens": len(pieces),
+        "digest": hashlib.blake2b(
+            "\0".join(sorted(pieces)).encode("utf-8", "replace"), digest_size=8
+        ).hexdigest(),
+    }
+    if not job.look:
+        return known
     if job.algorithm == "unigram":
         from subword_nb.counts import count_pretokens
         from subword_nb.measure import unigram_cost
+
         cost = unigram_cost(pieces, list(found.values()), count_pretokens(lines(job.path), "metaspace"))
         known["nats"], known["pieces_used"] = -cost.best / cost.characters, cost.tokens / cost.characters
     return known | {"pieces": pieces}
@@ -343,12 +488,13 @@ def _learned(trainer, job, names):
 def _give_back():
     "Return freed memory to the system."
     gc.collect()
-    with suppress(OSError, AttributeError, TypeError): ctypes.CDLL(None).malloc_trim(0)
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 # %% ../nbs/88_benchmark.ipynb #5becba9d
 def measure_training(
-    job:Training, # What is measured
-)->dict: # What `passes` gives, of one pass; bytes; tokens: pieces learned, or pre-tokens counted; digest; peak: bytes; pieces; for Unigram nats and pieces_used for each character
+    job: Training,  # What is measured
+) -> dict:  # What `passes` gives, of one pass; bytes; tokens: pieces learned, or pre-tokens counted; digest; peak: bytes; pieces; for Unigram nats and pieces_used for each character
     "Train once in this process."
     _keep_to(job.threads)
     trainer = TRAINERS[job.algorithm][job.name]
@@ -365,14 +511,26 @@ def measure_training(
 
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "nonsense.txt"
-        small.write_text(nonsense(size=60_000) * 20 if job.algorithm == "unigram" else nonsense(size=1 << 20), encoding="utf-8", newline="\n")
+        small.write_text(
+            nonsense(size=60_000) * 20 if job.algorithm == "unigram" else nonsense(size=1 << 20),
+            encoding="utf-8",
+            newline="\n",
+        )
         run((str(small), 2000))
     _give_back()
-    return passes(run, (job.path, job.size), look, repeats=0) | {"bytes": os.path.getsize(job.path), "count": 1}
+    return passes(run, (job.path, job.size), look, repeats=0) | {
+        "bytes": os.path.getsize(job.path),
+        "count": 1,
+    }
 
 # %% ../nbs/88_benchmark.ipynb #f13151c4
-def serve(
-) -> None: # A job of either kind in JSON on standard input, its result in JSON as the last line of standard output
+def serve() -> (
+    None
+):  # A job of either kind in JSON on standard input, its result in JSON as the last line of standard output
     "What a worker process does."
     told = json.load(sys.stdin)
-    print("\n" + json.dumps(measure_training(Training(**told)) if "algorithm" in told else measure(Job(**told))), flush=True)
+    print(
+        "\n"
+        + json.dumps(measure_training(Training(**told)) if "algorithm" in told else measure(Job(**told))),
+        flush=True,
+    )

@@ -18,89 +18,128 @@ from .added import AddedFinder
 from .plans import Plan
 
 # %% ../nbs/77_blocks.ipynb #339a1746
-SIZES = SimpleNamespace(block=1 << 18, # Bytes, or characters of a `str`, that are scanned at once; at least 4
-    bulk=int(os.environ.get("SUBWORD_NB_BULK", 1 << 20)), # Bytes or characters from which the kernels are worth their start
-    loaded=min(2000, int(os.environ.get("SUBWORD_NB_BULK", 2000)))) # The same, once kernels are in memory
+SIZES = SimpleNamespace(
+    block=1 << 18,  # Bytes, or characters of a `str`, that are scanned at once; at least 4
+    bulk=int(
+        os.environ.get("SUBWORD_NB_BULK", 1 << 20)
+    ),  # Bytes or characters from which the kernels are worth their start
+    loaded=min(2000, int(os.environ.get("SUBWORD_NB_BULK", 2000))),
+)  # The same, once kernels are in memory
 
-_PIECE = 1 << 14 # Characters of a `str` that are encoded at once
+_PIECE = 1 << 14  # Characters of a `str` that are encoded at once
+
 
 class Stretch:
     "A long stretch of a `str`, which is not copied."
-    def __init__(self,
-        text:str, # A long text
-        first:int, # Where the stretch begins
-        end:int, # Where it ends
-    ): self.text, self.first, self.end = text, first, end
-    def __len__(self): return self.end - self.first
+
+    def __init__(
+        self,
+        text: str,  # A long text
+        first: int,  # Where the stretch begins
+        end: int,  # Where it ends
+    ):
+        self.text, self.first, self.end = text, first, end
+
+    def __len__(self):
+        return self.end - self.first
 
 # %% ../nbs/77_blocks.ipynb #b110d67a
 def _encoded(text):
     "A piece in UTF-8; in smaller pieces if it is likely that most of them are ASCII."
-    if text.isascii() or not text[:1024].isascii() and not text[-1024:].isascii(): return text.encode()
-    return b"".join([text[i:i + 1024].encode() for i in range(0, len(text), 1024)])
+    if text.isascii() or not text[:1024].isascii() and not text[-1024:].isascii():
+        return text.encode()
+    return b"".join([text[i : i + 1024].encode() for i in range(0, len(text), 1024)])
+
 
 def _slices(part):
     "A long part as blocks of whole characters."
     from subword_nb.span_counts import char_blocks
+
     if isinstance(part, (str, Stretch)):
-        text, first, end = (part, 0, len(part)) if isinstance(part, str) else (part.text, part.first, part.end)
+        text, first, end = (
+            (part, 0, len(part)) if isinstance(part, str) else (part.text, part.first, part.end)
+        )
         for a in range(first, end, SIZES.block):
             b = min(a + SIZES.block, end)
-            yield b"".join([_encoded(text[i:min(i + _PIECE, b)]) for i in range(a, b, _PIECE)])
+            yield b"".join([_encoded(text[i : min(i + _PIECE, b)]) for i in range(a, b, _PIECE)])
         return
     yield from char_blocks(part, size=SIZES.block)
 
 # %% ../nbs/77_blocks.ipynb #1407abee
 class Share(NamedTuple):
     "Parts of texts that one thread encodes."
-    texts: list # str, bytes or memoryview; a `Stretch`, if it is longer than a block
-    opens: list|bool|None = True # Does a part open its text? None: it goes on where another ended. One answer for all, or a list
-    begins: bool = True # Does a text begin with the first part?
-    ends: bool = True # Does a text end with the last part?
+
+    texts: list  # str, bytes or memoryview; a `Stretch`, if it is longer than a block
+    opens: list | bool | None = (
+        True  # Does a part open its text? None: it goes on where another ended. One answer for all, or a list
+    )
+    begins: bool = True  # Does a text begin with the first part?
+    ends: bool = True  # Does a text end with the last part?
+
 
 class Watched(Exception):
     "A block holds what it must not."
-    def __init__(self,
+
+    def __init__(
+        self,
         *,
-        what:str="a block holds what is watched for", # What is said
-    ): super().__init__(what)
+        what: str = "a block holds what is watched for",  # What is said
+    ):
+        super().__init__(what)
+
 
 def groups_of(
-    texts:list, # Texts
-    size:int, # So many bytes or characters make a group
-)->Iterator: # (first, after the last): a text longer than `size` is alone
+    texts: list,  # Texts
+    size: int,  # So many bytes or characters make a group
+) -> Iterator:  # (first, after the last): a text longer than `size` is alone
     "Put texts together in groups."
     ends, a, n = [*accumulate(map(len, texts))], 0, len(texts)
     while a < n:
         b = min(n, bisect_left(ends, (ends[a - 1] if a else 0) + size, a) + 1)
-        if b - a > 1 and len(texts[b - 1]) > size: b -= 1
+        if b - a > 1 and len(texts[b - 1]) > size:
+            b -= 1
         yield a, b
         a = b
 
 # %% ../nbs/77_blocks.ipynb #e8785dcf
 def blocks_of(
-    share:Share, # Parts
+    share: Share,  # Parts
     *,
-    opening:Callable|None=None, # What a tokenizer puts before a text, see `Plan`
-    marks:"Marks|None"=None, # Added tokens that are looked for
-    between:list|None=None, # Takes what each separator stands for
-    watch:tuple=(), # Bytes that must not stand in a block
-)->Iterator: # bytes, or parts of a memory map
+    opening: Callable | None = None,  # What a tokenizer puts before a text, see `Plan`
+    marks: "Marks|None" = None,  # Added tokens that are looked for
+    between: list | None = None,  # Takes what each separator stands for
+    watch: tuple = (),  # Bytes that must not stand in a block
+) -> Iterator:  # bytes, or parts of a memory map
     "Blocks of bytes with separators between parts."
-    one, between = share.opens if isinstance(share.opens, list) else [share.opens] * len(share.texts), [] if between is None else between
+    one, between = (
+        share.opens if isinstance(share.opens, list) else [share.opens] * len(share.texts),
+        [] if between is None else between,
+    )
     for a, b in groups_of(share.texts, SIZES.block):
         between += [-1] * (a > 0)
         if b - a == 1 and len(share.texts[a]) > SIZES.block:
-            if a: yield b"\xff"
-            yield from cut_at_marks(_watched(_slices(share.texts[a]), watch), first=one[a], opening=opening, marks=marks, between=between)
+            if a:
+                yield b"\xff"
+            yield from cut_at_marks(
+                _watched(_slices(share.texts[a]), watch),
+                first=one[a],
+                opening=opening,
+                marks=marks,
+                between=between,
+            )
             continue
         data = [t.encode() if t.__class__ is str else t for t in share.texts[a:b]]
         joined = b"\xff".join([b"", *data] if a else data)
-        if marks and marks.stand_in(joined): joined = b"\xff" * (a > 0) + b"\xff".join(_marked(data, one[a:b], opening, marks, between))
+        if marks and marks.stand_in(joined):
+            joined = b"\xff" * (a > 0) + b"\xff".join(_marked(data, one[a:b], opening, marks, between))
         else:
             between += [-1] * (b - a - 1)
-            if opening: joined = b"\xff" * (a > 0) + b"\xff".join([d if first is None else opening(bytes(d), first) + d for d, first in zip(data, one[a:b])])
+            if opening:
+                joined = b"\xff" * (a > 0) + b"\xff".join(
+                    [d if first is None else opening(bytes(d), first) + d for d, first in zip(data, one[a:b])]
+                )
         yield from _watched([joined], watch)
+
 
 def _marked(data, opens, opening, marks, between):
     "Short parts, cut at tokens; what separators stand for is noted in order."
@@ -115,72 +154,94 @@ def _watched(blocks, watch):
     for block in blocks:
         if watch:
             edge = before + bytes(block[:reach])
-            if any(_stands(w, block) or w in edge for w in watch): raise Watched
+            if any(_stands(w, block) or w in edge for w in watch):
+                raise Watched
             before = (before + bytes(block[-reach:]))[-reach:]
         yield block
+
 
 def _stands(head, text):
     "Does a beginning stand in bytes?"
     return head in bytes(text) if len(text) < 1 << 12 else bool(len(_places(head, text, 1)))
 
-def _places(head, text, most=1<<12):
+
+def _places(head, text, most=1 << 12):
     "Where a beginning stands in bytes; most=1: the first place only."
     import numpy as np
     from subword_nb.machine import places_of
-    if len(text) < 1 << 12: return [m.start() for m in re.finditer(b"(?=" + re.escape(head) + b")", text)]
+
+    if len(text) < 1 << 12:
+        return [m.start() for m in re.finditer(b"(?=" + re.escape(head) + b")", text)]
     data, word, found, at = np.frombuffer(text, np.uint8), np.frombuffer(head, np.uint8), [], 0
     while True:
         out = np.empty(most, np.int64)
-        found.append(out[:places_of(data, word, at, out)])
-        if len(found[-1]) < most or most == 1: return np.concatenate(found).tolist()
+        found.append(out[: places_of(data, word, at, out)])
+        if len(found[-1]) < most or most == 1:
+            return np.concatenate(found).tolist()
         at = int(found[-1][-1]) + 1
 
 # %% ../nbs/77_blocks.ipynb #0ab843b7
-_WHITE = re.compile(rb"(?:[\x09-\x0d\x1c-\x20]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe1\xa0\x8e|\xe2\x80[\x80-\x8b\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80)*")
+_WHITE = re.compile(
+    rb"(?:[\x09-\x0d\x1c-\x20]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe1\xa0\x8e|\xe2\x80[\x80-\x8b\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80)*"
+)
+
 
 def _white_before(text, at):
     "Where the white space that ends at a place begins."
     while at > 0:
-        chunk = bytes(text[max(0, at - 4096):at])
+        chunk = bytes(text[max(0, at - 4096) : at])
         kept = len(chunk.rstrip(b"\t\n\v\f\r\x1c\x1d\x1e\x1f "))
-        if kept == len(chunk): kept = next((kept - k for k in (2, 3) if kept >= k and _WHITE.fullmatch(chunk, kept - k)), kept)
-        if kept == len(chunk): break
+        if kept == len(chunk):
+            kept = next((kept - k for k in (2, 3) if kept >= k and _WHITE.fullmatch(chunk, kept - k)), kept)
+        if kept == len(chunk):
+            break
         at -= len(chunk) - kept
     return at
 
+
 def _heads(spellings):
     "At most twelve beginnings, of which one stands in any text that holds a token; None if there are more."
-    if "" in spellings: return None
+    if "" in spellings:
+        return None
     for size in (8, 4, 3, 2, 1):
-        if len(found := {s[:size].encode() for s in spellings}) <= 12: return sorted(found)
+        if len(found := {s[:size].encode() for s in spellings}) <= 12:
+            return sorted(found)
     return None
 
 # %% ../nbs/77_blocks.ipynb #0aa3675f
 class Marks:
     "Added tokens, as they are looked for in bytes."
-    def __init__(self,
-        finders:Sequence[AddedFinder], # One, or two, of which the second looks at what the first leaves
-        ids:Mapping[str,int], # Ids of tokens by their contents
+
+    def __init__(
+        self,
+        finders: Sequence[AddedFinder],  # One, or two, of which the second looks at what the first leaves
+        ids: Mapping[str, int],  # Ids of tokens by their contents
     ):
         tokens = {s: t for f in finders for s, t in f.tokens.items()}
-        self.finders, self.ids, self.heads = finders, ids, _heads(tokens) # heads: None if there are too many
-        self.reach, self.wide = max(len(s.encode()) for s in tokens), any(t.lstrip or t.rstrip or t.single_word for t in tokens.values())
+        self.finders, self.ids, self.heads = finders, ids, _heads(tokens)  # heads: None if there are too many
+        self.reach, self.wide = (
+            max(len(s.encode()) for s in tokens),
+            any(t.lstrip or t.rstrip or t.single_word for t in tokens.values()),
+        )
 
-    def stand_in(self,
-        text:bytes, # UTF-8
-    )->bool: # False: it holds none for certain
+    def stand_in(
+        self,
+        text: bytes,  # UTF-8
+    ) -> bool:  # False: it holds none for certain
         "May a token stand in a text?"
         return any(_stands(h, text) for h in self.heads)
 
-    def find(self,
-        text:bytes, # UTF-8
+    def find(
+        self,
+        text: bytes,  # UTF-8
         *,
-        last:bool=True, # Does nothing follow?
-    )->tuple[list,int]: # (start, end, id) of tokens in order, and up to where all is certain
+        last: bool = True,  # Does nothing follow?
+    ) -> tuple[list, int]:  # (start, end, id) of tokens in order, and up to where all is certain
         "Find tokens in bytes."
         windows = _windows(self, text, sorted({i for h in self.heads for i in _places(h, text)}))
         stop = len(text) if last else _loose_end(self, text)
-        if windows and not last and windows[-1][1] == len(text): stop = min(stop, windows.pop()[0])
+        if windows and not last and windows[-1][1] == len(text):
+            stop = min(stop, windows.pop()[0])
         found = [token for a, b in windows for token in _in_window(self, bytes(text[a:b]).decode(), a)]
         return found, max(stop, found[-1][1]) if found else stop
 
@@ -190,51 +251,82 @@ def _windows(marks, text, spots):
     out = []
     for spot in spots:
         a, b = spot, min(len(text), spot + marks.reach)
-        if out and spot + marks.reach + 8 <= out[-1][1]: continue
-        while b < len(text) and text[b] & 0xC0 == 0x80: b -= 1
-        if marks.wide: a, b = _white_before(text, a), _WHITE.match(text, b).end()
+        if out and spot + marks.reach + 8 <= out[-1][1]:
+            continue
+        while b < len(text) and text[b] & 0xC0 == 0x80:
+            b -= 1
+        if marks.wide:
+            a, b = _white_before(text, a), _WHITE.match(text, b).end()
         a, b = max(0, a - 4), min(len(text), b + 8)
-        while a > 0 and text[a] & 0xC0 == 0x80: a -= 1
-        while b < len(text) and text[b] & 0xC0 == 0x80: b += 1
-        if out and a <= out[-1][1]: out[-1] = min(a, out[-1][0]), max(b, out[-1][1])
-        else: out.append((a, b))
+        while a > 0 and text[a] & 0xC0 == 0x80:
+            a -= 1
+        while b < len(text) and text[b] & 0xC0 == 0x80:
+            b += 1
+        if out and a <= out[-1][1]:
+            out[-1] = min(a, out[-1][0]), max(b, out[-1][1])
+        else:
+            out.append((a, b))
     return out
+
 
 def _in_window(marks, text, at):
     "(start, end, id) of tokens in a window that begins at a place."
-    parts, width = [(0, len(text), None)], (lambda a, b: b - a) if text.isascii() else lambda a, b: len(text[a:b].encode())
-    for finder in marks.finders: parts = [p for a, b, id in parts for p in ([(a, b, id)] if id is not None else [(a + x, a + y, None if t is None else marks.ids[t.content]) for x, y, t in finder.spans(text[a:b])])]
-    char = 0 # tokens that take white space may reach over the next one, so `at` goes back, too
+    parts, width = (
+        [(0, len(text), None)],
+        (lambda a, b: b - a) if text.isascii() else lambda a, b: len(text[a:b].encode()),
+    )
+    for finder in marks.finders:
+        parts = [
+            p
+            for a, b, id in parts
+            for p in (
+                [(a, b, id)]
+                if id is not None
+                else [
+                    (a + x, a + y, None if t is None else marks.ids[t.content])
+                    for x, y, t in finder.spans(text[a:b])
+                ]
+            )
+        ]
+    char = 0  # tokens that take white space may reach over the next one, so `at` goes back, too
     for a, b, id in parts:
         at, char = at + (width(char, a) if char <= a else -width(a, char)), a
-        if id is not None: yield at, at + width(a, b), id
+        if id is not None:
+            yield at, at + width(a, b), id
 
 # %% ../nbs/77_blocks.ipynb #d050991e
 def _loose_end(marks, text):
     "Where the end of a text begins that may belong to a token that goes on."
     tail = bytes(text[-32:])
-    at = len(text) - max((n for h in marks.heads for n in range(1, min(len(h), len(tail) + 1)) if tail.endswith(h[:n])), default=0)
-    if not marks.wide: return at
+    at = len(text) - max(
+        (n for h in marks.heads for n in range(1, min(len(h), len(tail) + 1)) if tail.endswith(h[:n])),
+        default=0,
+    )
+    if not marks.wide:
+        return at
     at = max(0, _white_before(text, at) - 4)
-    while at > 0 and text[at] & 0xC0 == 0x80: at -= 1
+    while at > 0 and text[at] & 0xC0 == 0x80:
+        at -= 1
     return at
 
 # %% ../nbs/77_blocks.ipynb #76e79add
 def cut_at_marks(
-    blocks:Iterable[bytes], # A part, in blocks that end with whole characters
+    blocks: Iterable[bytes],  # A part, in blocks that end with whole characters
     *,
-    first:bool|None=None, # Does it open its text? None: it goes on where another ended
-    opening:Callable|None=None, # What a tokenizer puts before a text, see `Plan`
-    marks:Marks|None=None, # Added tokens that are looked for
-    between=None, # A list that takes their ids
-)->Iterator[bytes]: # Blocks, with a separator for each token
+    first: bool | None = None,  # Does it open its text? None: it goes on where another ended
+    opening: Callable | None = None,  # What a tokenizer puts before a text, see `Plan`
+    marks: Marks | None = None,  # Added tokens that are looked for
+    between=None,  # A list that takes their ids
+) -> Iterator[bytes]:  # Blocks, with a separator for each token
     "Cut a part at its added tokens."
     from subword_nb.span_counts import with_last
+
     held, n, wanted = [], 0, 0
     for block, last in with_last(blocks):
         held.append(block)
         n += len(block)
-        if n < wanted and not last: continue
+        if n < wanted and not last:
+            continue
         text, at, out = held[0] if len(held) == 1 else b"".join(held), 0, []
         found, stop = marks.find(text, last=last) if marks else ((), n)
         for a, b, token in found:
@@ -247,22 +339,26 @@ def cut_at_marks(
         yield b"".join(out) if len(out) != 1 else out[0]
         held, n, wanted = [bytes(text[stop:])] * (stop < n), n - stop, 2 * (n - stop)
 
+
 def _opened(part, first, opening):
     "The beginning of a part behind what a tokenizer puts before it."
-    return [part] if first is None or not opening or not len(part) else [opening(bytes(part[:4]), first), part]
+    return (
+        [part] if first is None or not opening or not len(part) else [opening(bytes(part[:4]), first), part]
+    )
 
 # %% ../nbs/77_blocks.ipynb #4d12b4ef
 def drive(
-    plan:Plan, # How to encode
-    blocks:Iterable[bytes], # Text in UTF-8, separators between documents; no block ends inside a character
-    table, # The `SpanTable` of this thread
-    sink, # The `Sink` that ids go to
+    plan: Plan,  # How to encode
+    blocks: Iterable[bytes],  # Text in UTF-8, separators between documents; no block ends inside a character
+    table,  # The `SpanTable` of this thread
+    sink,  # The `Sink` that ids go to
     *,
-    checked:bool=False, # Do the bytes have to be checked? There must be as many separators as the sink expects
-)->Iterator[int]: # After each block that brought spans, how many ids are in the sink
+    checked: bool = False,  # Do the bytes have to be checked? There must be as many separators as the sink expects
+) -> Iterator[int]:  # After each block that brought spans, how many ids are in the sink
     "Encode blocks into a sink."
     from subword_nb.span_counts import feed
     from subword_nb.span_table import encode_spans
+
     settle = plan.settle and plan.settle()
     for buffer, starts, k, _ in feed(plan.scanner, _expected(blocks, sink, checked), size=SIZES.block):
         encode_spans(buffer, starts, k, table, sink, plan.solve, plan.ask, settle=settle)
@@ -271,20 +367,28 @@ def drive(
 # %% ../nbs/77_blocks.ipynb #bb9105ab
 class NotUTF8(ValueError):
     "A block that is not UTF-8."
-    def __init__(self,
-        what:str="a block is not UTF-8", # What is said
-    ): super().__init__(what)
+
+    def __init__(
+        self,
+        what: str = "a block is not UTF-8",  # What is said
+    ):
+        super().__init__(what)
+
 
 def _expected(blocks, sink, checked):
     "Blocks, whose separators the sink is told of; checked: they are UTF-8, and there are as many separators as were announced."
     import numpy as np
     from subword_nb.machine import count_separators, expect_marks
+
     found = 0
     for block in blocks:
-        if len(sink.marks) > sink.told: expect_marks(sink)
+        if len(sink.marks) > sink.told:
+            expect_marks(sink)
         if checked and len(block):
             n = count_separators(np.frombuffer(block, np.uint8), 0, len(block))
             found += n
-            if n < 0 or found > sink.taken + len(sink.marks): raise NotUTF8
+            if n < 0 or found > sink.taken + len(sink.marks):
+                raise NotUTF8
         yield block
-    if checked and found != sink.taken + len(sink.marks): raise NotUTF8
+    if checked and found != sink.taken + len(sink.marks):
+        raise NotUTF8

@@ -16,22 +16,24 @@ from .text import BYTE2CHAR, encode_text
 
 # %% ../nbs/20_bpe.ipynb #21865596
 def base_symbols(
-    pretoken:str|bytes, # One pre-token
+    pretoken: str | bytes,  # One pre-token
     *,
-    prefix:str="", # Put before every symbol but the first (`continuing_subword_prefix`)
-    suffix:str="", # Put after the last symbol (`end_of_word_suffix`)
-)->list: # One piece per character (of a `str`) or per byte (of `bytes`)
+    prefix: str = "",  # Put before every symbol but the first (`continuing_subword_prefix`)
+    suffix: str = "",  # Put after the last symbol (`end_of_word_suffix`)
+) -> list:  # One piece per character (of a `str`) or per byte (of `bytes`)
     "The symbols a pre-token starts from."
-    symbols:list = [pretoken[i:i+1] for i in range(len(pretoken))]
-    if prefix: symbols[1:] = [prefix + s for s in symbols[1:]]
-    if suffix and symbols: symbols[-1] += suffix
+    symbols: list = [pretoken[i : i + 1] for i in range(len(pretoken))]
+    if prefix:
+        symbols[1:] = [prefix + s for s in symbols[1:]]
+    if suffix and symbols:
+        symbols[-1] += suffix
     return symbols
 
 # %% ../nbs/20_bpe.ipynb #5625c083
 def count_pairs(
-    splits:Mapping, # pre-token → its current symbols
-    counts:Mapping, # pre-token → how often it occurs
-)->dict: # pair → count, in the order in which the pairs are first seen
+    splits: Mapping,  # pre-token → its current symbols
+    counts: Mapping,  # pre-token → how often it occurs
+) -> dict:  # pair → count, in the order in which the pairs are first seen
     "How often each pair of neighbouring symbols occurs."
     pairs = {}
     for pretoken, symbols in splits.items():
@@ -41,128 +43,156 @@ def count_pairs(
 
 # %% ../nbs/20_bpe.ipynb #9ce2a20b
 def merge_pair(
-    symbols:list, # The symbols of one pre-token
-    pair:tuple, # The two symbols to be merged
+    symbols: list,  # The symbols of one pre-token
+    pair: tuple,  # The two symbols to be merged
     *,
-    piece=None, # What they become; their concatenation if None
-)->list: # A new list, in which every occurrence of `pair`, left to right, is one symbol
+    piece=None,  # What they become; their concatenation if None
+) -> list:  # A new list, in which every occurrence of `pair`, left to right, is one symbol
     "Replace `pair` by `piece` in `symbols`."
     out, i, piece = [], 0, pair[0] + pair[1] if piece is None else piece
     while i < len(symbols):
-        if tuple(symbols[i:i+2]) == pair: out.append(piece); i += 2
-        else: out.append(symbols[i]); i += 1
+        if tuple(symbols[i : i + 2]) == pair:
+            out.append(piece)
+            i += 2
+        else:
+            out.append(symbols[i])
+            i += 1
     return out
 
 # %% ../nbs/20_bpe.ipynb #c6de8d14
 def piece_bytes(
-    piece:str|bytes, # A piece
-)->bytes: # Its bytes: UTF-8 for a `str`
+    piece: str | bytes,  # A piece
+) -> bytes:  # Its bytes: UTF-8 for a `str`
     "The bytes that spell a piece."
     return piece if isinstance(piece, bytes) else encode_text(piece)
 
 # %% ../nbs/20_bpe.ipynb #7f807441
 def best_pair(
-    pairs:Mapping, # pair → count, in first-seen order
+    pairs: Mapping,  # pair → count, in first-seen order
     *,
-    tie_break:str="first", # "first", "ids", "bytes" or "largest"
-    piece2id:Mapping|None=None, # piece → id; needed for "ids"
-)->tuple: # The most frequent pair; of several, the one that `tie_break` names
+    tie_break: str = "first",  # "first", "ids", "bytes" or "largest"
+    piece2id: Mapping | None = None,  # piece → id; needed for "ids"
+) -> tuple:  # The most frequent pair; of several, the one that `tie_break` names
     "The pair to merge next."
     top = max(pairs.values())
     tied = [pair for pair, count in pairs.items() if count == top]
-    if tie_break == "first": return tied[0]
-    if tie_break == "ids": return min(tied, key=lambda pair: [piece2id[p] for p in pair]) # type: ignore[index]
-    if tie_break == "bytes": return min(tied, key=lambda pair: [piece_bytes(p) for p in pair])
-    if tie_break == "largest": return max(tied, key=lambda pair: [piece_bytes(p) for p in pair])
+    if tie_break == "first":
+        return tied[0]
+    if tie_break == "ids":
+        return min(tied, key=lambda pair: [piece2id[p] for p in pair])  # type: ignore[index]
+    if tie_break == "bytes":
+        return min(tied, key=lambda pair: [piece_bytes(p) for p in pair])
+    if tie_break == "largest":
+        return max(tied, key=lambda pair: [piece_bytes(p) for p in pair])
     raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids", "bytes" or "largest"')
 
 # %% ../nbs/20_bpe.ipynb #d50286b9
 def choose_alphabet(
-    seen:Mapping, # Symbol → how often it occurs
+    seen: Mapping,  # Symbol → how often it occurs
     *,
-    initial:Iterable=(), # Symbols that are kept whatever the corpus holds
-    limit:int|None=None, # At most so many symbols; the most frequent stay, ties by code point
-)->list: # Sorted by code point; bytes by their visible character
+    initial: Iterable = (),  # Symbols that are kept whatever the corpus holds
+    limit: int | None = None,  # At most so many symbols; the most frequent stay, ties by code point
+) -> list:  # Sorted by code point; bytes by their visible character
     "The alphabet of a corpus, from the counts of its symbols."
     initial = list(dict.fromkeys(initial))
     code = lambda s: BYTE2CHAR[s[0]] if isinstance(s, bytes) else s
     rest = sorted(set(seen) - set(initial), key=lambda s: (-seen[s], code(s)))
     least = max(1, len(initial))
     if limit is not None and limit < least:
-        raise ValueError(f"limit_alphabet={limit} is below the {len(initial)} symbols of initial_alphabet; "
-                         f"pass limit_alphabet>={least}")
-    return sorted(initial + (rest if limit is None else rest[:limit - len(initial)]), key=code)
+        raise ValueError(
+            f"limit_alphabet={limit} is below the {len(initial)} symbols of initial_alphabet; "
+            f"pass limit_alphabet>={least}"
+        )
+    return sorted(initial + (rest if limit is None else rest[: limit - len(initial)]), key=code)
+
 
 def alphabet(
-    counts:Mapping, # pre-token → count
+    counts: Mapping,  # pre-token → count
     *,
-    initial:Iterable=(), # See `choose_alphabet`
-    limit:int|None=None, # See `choose_alphabet`
-)->list: # Sorted by code point; bytes by their visible character
+    initial: Iterable = (),  # See `choose_alphabet`
+    limit: int | None = None,  # See `choose_alphabet`
+) -> list:  # Sorted by code point; bytes by their visible character
     "The single-character (or single-byte) pieces of a corpus."
     seen = {}
     for pretoken, n in counts.items():
-        for symbol in base_symbols(pretoken): seen[symbol] = seen.get(symbol, 0) + n
+        for symbol in base_symbols(pretoken):
+            seen[symbol] = seen.get(symbol, 0) + n
     return choose_alphabet(seen, initial=initial, limit=limit)
 
 # %% ../nbs/20_bpe.ipynb #de85ff45
 def check_start(
-    smallest:int|None, # The smallest count; None: there is none
-    special_tokens:Iterable[str], # Their names
-)->None:
+    smallest: int | None,  # The smallest count; None: there is none
+    special_tokens: Iterable[str],  # Their names
+) -> None:
     "Refuse an empty corpus, counts below one, and special tokens named twice."
-    if smallest is None: raise ValueError("the corpus is empty: no pre-token was found; pass text that holds one")
-    if smallest < 1: raise ValueError(f"a pre-token has the count {smallest}; counts are positive integers")
+    if smallest is None:
+        raise ValueError("the corpus is empty: no pre-token was found; pass text that holds one")
+    if smallest < 1:
+        raise ValueError(f"a pre-token has the count {smallest}; counts are positive integers")
     if twice := [s for s, n in Counter(special_tokens).items() if n > 1]:
         raise ValueError(f"special_tokens lists {twice[0]!r} more than once; list each token once")
 
+
 def check_limits(
-    **limits:int|None, # Names and values; for `limit_alphabet` and `max_token_length` None is no limit
-)->None:
+    **limits: int | None,  # Names and values; for `limit_alphabet` and `max_token_length` None is no limit
+) -> None:
     "Refuse a limit that is no whole number, or too small to mean anything."
     for name, value in limits.items():
         least = 0 if name == "min_frequency" else 1
-        if value is None and name in ("limit_alphabet", "max_token_length"): continue
-        if isinstance(value, bool) or not isinstance(value, int): raise ValueError(f"{name}={value!r} is a {type(value).__name__}; pass a whole number")
-        if name == "vocab_size": continue # the least size is known when the alphabet is
-        if value < least: raise ValueError(f"{name}={value} is too small; pass {name}>={least}")
+        if value is None and name in ("limit_alphabet", "max_token_length"):
+            continue
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{name}={value!r} is a {type(value).__name__}; pass a whole number")
+        if name == "vocab_size":
+            continue  # the least size is known when the alphabet is
+        if value < least:
+            raise ValueError(f"{name}={value} is too small; pass {name}>={least}")
 
 # %% ../nbs/20_bpe.ipynb #a18e7d5f
 def first_pieces(
-    special_tokens:Iterable[str], # Their names
-    letters:Iterable, # The alphabet
-    marked:Iterable, # Symbols with a prefix or a suffix
-    vocab_size:int, # Number of pieces wanted in the end
+    special_tokens: Iterable[str],  # Their names
+    letters: Iterable,  # The alphabet
+    marked: Iterable,  # Symbols with a prefix or a suffix
+    vocab_size: int,  # Number of pieces wanted in the end
     *,
-    known:Iterable=(), # Pieces of an earlier run, which come before all others
-)->list: # In the order of their ids, each once
+    known: Iterable = (),  # Pieces of an earlier run, which come before all others
+) -> list:  # In the order of their ids, each once
     "The vocabulary before the first merge; refuses a size below it."
     known, specials, letters = list(known), list(special_tokens), list(letters)
     pieces = list(dict.fromkeys([*known, *specials, *letters, *marked]))
     least = max(1, len(pieces))
-    if vocab_size >= least: return pieces
-    parts = f"{len(known)} known ones, {len(pieces) - len(known)} of the specials and the alphabet" if known else f"{len(specials)} special tokens, {len(pieces) - len(specials)} of the alphabet"
-    raise ValueError(f"vocab_size={vocab_size} is below the {len(pieces)} pieces to start from ({parts}); pass vocab_size>={least}")
+    if vocab_size >= least:
+        return pieces
+    parts = (
+        f"{len(known)} known ones, {len(pieces) - len(known)} of the specials and the alphabet"
+        if known
+        else f"{len(specials)} special tokens, {len(pieces) - len(specials)} of the alphabet"
+    )
+    raise ValueError(
+        f"vocab_size={vocab_size} is below the {len(pieces)} pieces to start from ({parts}); pass vocab_size>={least}"
+    )
 
 # %% ../nbs/20_bpe.ipynb #60396312
 def start_vocabulary(
-    counts:Mapping, # pre-token → count
-    vocab_size:int, # Number of pieces wanted in the end
+    counts: Mapping,  # pre-token → count
+    vocab_size: int,  # Number of pieces wanted in the end
     *,
-    special_tokens:Iterable[str]=(), # Pieces with the first ids; they take no part in merging
-    initial_alphabet:Iterable=(), # See `choose_alphabet`
-    limit_alphabet:int|None=None, # See `choose_alphabet`
-    prefix:str="", # `continuing_subword_prefix`
-    suffix:str="", # `end_of_word_suffix`
-    known:Iterable=(), # Pieces of an earlier run, which keep their ids
-)->tuple[list,dict]: # Pieces in the order of their ids; pre-token → symbols
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids; they take no part in merging
+    initial_alphabet: Iterable = (),  # See `choose_alphabet`
+    limit_alphabet: int | None = None,  # See `choose_alphabet`
+    prefix: str = "",  # `continuing_subword_prefix`
+    suffix: str = "",  # `end_of_word_suffix`
+    known: Iterable = (),  # Pieces of an earlier run, which keep their ids
+) -> tuple[list, dict]:  # Pieces in the order of their ids; pre-token → symbols
     "The vocabulary and the symbols before the first merge."
     specials = list(special_tokens)
     check_start(min(counts.values(), default=None), specials)
     check_limits(vocab_size=vocab_size, limit_alphabet=limit_alphabet)
     letters = alphabet(counts, initial=initial_alphabet, limit=limit_alphabet)
     kept = set(letters)
-    keep = lambda p, symbols: symbols if limit_alphabet is None else [s for c, s in zip(base_symbols(p), symbols) if c in kept]
+    keep = lambda p, symbols: (
+        symbols if limit_alphabet is None else [s for c, s in zip(base_symbols(p), symbols) if c in kept]
+    )
     splits = {p: keep(p, base_symbols(p, prefix=prefix, suffix=suffix)) for p in counts}
     marked = sorted({s for symbols in splits.values() for s in symbols} - kept) if prefix + suffix else []
     return first_pieces(specials, letters, marked, vocab_size, known=known), splits
@@ -170,35 +200,36 @@ def start_vocabulary(
 # %% ../nbs/20_bpe.ipynb #de8a5671
 class BPERules(NamedTuple):
     "What training learns."
-    pieces: list # The vocabulary in the order of ids: special tokens, alphabet, merged pieces
-    merges: list # The merge rules, a pair of pieces each, in the order of their ranks
-    counts: list # How often each pair occurred when it was merged
-    ended: str   # Why training stopped: "full", "no pair left" or "min_frequency"
+
+    pieces: list  # The vocabulary in the order of ids: special tokens, alphabet, merged pieces
+    merges: list  # The merge rules, a pair of pieces each, in the order of their ranks
+    counts: list  # How often each pair occurred when it was merged
+    ended: str  # Why training stopped: "full", "no pair left" or "min_frequency"
 
 # %% ../nbs/20_bpe.ipynb #e5ac0334
 def join_pair(
-    a, # The left piece (`str` or `bytes`)
-    b, # The right piece, of the same kind
+    a,  # The left piece (`str` or `bytes`)
+    b,  # The right piece, of the same kind
     *,
-    prefix:str="", # `continuing_subword_prefix`, which `b` loses
-)->Any: # The piece that the two become, of that kind
+    prefix: str = "",  # `continuing_subword_prefix`, which `b` loses
+) -> Any:  # The piece that the two become, of that kind
     "What two pieces merge into."
-    return a + (b[len(prefix):] if prefix and b.startswith(prefix) else b)
+    return a + (b[len(prefix) :] if prefix and b.startswith(prefix) else b)
 
 # %% ../nbs/20_bpe.ipynb #0ce1ac3e
 def bpe_train_ref(
-    counts:Mapping, # pre-token (`str` or `bytes`) → count, in first-seen order
-    vocab_size:int, # Number of pieces wanted, special tokens and alphabet included
+    counts: Mapping,  # pre-token (`str` or `bytes`) → count, in first-seen order
+    vocab_size: int,  # Number of pieces wanted, special tokens and alphabet included
     *,
-    special_tokens:Iterable[str]=(), # Pieces with the first ids
-    min_frequency:int=1, # A pair rarer than this is never merged
-    initial_alphabet:Iterable=(), # Symbols that are in the vocabulary whatever the corpus holds
-    limit_alphabet:int|None=None, # At most so many alphabet symbols
-    max_token_length:int|None=None, # No piece of more than so many characters (bytes, for bytes)
-    tie_break:str="ids", # "first", "ids", "bytes" or "largest"
-    continuing_subword_prefix:str="", # Marks symbols that do not start their pre-token
-    end_of_word_suffix:str="", # Marks the symbol that ends its pre-token
-)->BPERules: # Pieces, merge rules, their counts, and why training ended
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids
+    min_frequency: int = 1,  # A pair rarer than this is never merged
+    initial_alphabet: Iterable = (),  # Symbols that are in the vocabulary whatever the corpus holds
+    limit_alphabet: int | None = None,  # At most so many alphabet symbols
+    max_token_length: int | None = None,  # No piece of more than so many characters (bytes, for bytes)
+    tie_break: str = "ids",  # "first", "ids", "bytes" or "largest"
+    continuing_subword_prefix: str = "",  # Marks symbols that do not start their pre-token
+    end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token
+) -> BPERules:  # Pieces, merge rules, their counts, and why training ended
     "Byte-pair encoding by recounting everything after every merge (Sennrich et al. 2016)."
     check_limits(min_frequency=min_frequency, max_token_length=max_token_length)
     pieces, splits = start_vocabulary(
@@ -214,42 +245,50 @@ def bpe_train_ref(
     fits = lambda a, b: max_token_length is None or size[a] + size[b] <= max_token_length
     while len(pieces) < vocab_size:
         pairs = {pair: n for pair, n in count_pairs(splits, counts).items() if fits(*pair)}
-        if not pairs: return BPERules(pieces, merges, at, "no pair left")
+        if not pairs:
+            return BPERules(pieces, merges, at, "no pair left")
         a, b = pair = best_pair(pairs, tie_break=tie_break, piece2id=piece2id)
-        if pairs[pair] < min_frequency: return BPERules(pieces, merges, at, "min_frequency")
+        if pairs[pair] < min_frequency:
+            return BPERules(pieces, merges, at, "min_frequency")
         piece = join_pair(a, b, prefix=continuing_subword_prefix)
-        if piece not in piece2id: piece2id[piece] = len(pieces); pieces.append(piece)
+        if piece not in piece2id:
+            piece2id[piece] = len(pieces)
+            pieces.append(piece)
         size[piece] = size[a] + size[b]
-        merges.append(pair); at.append(pairs[pair])
+        merges.append(pair)
+        at.append(pairs[pair])
         splits = {p: merge_pair(symbols, pair, piece=piece) for p, symbols in splits.items()}
     return BPERules(pieces, merges, at, "full")
 
 # %% ../nbs/20_bpe.ipynb #cb599a64
 def bpe_encode_ref(
-    symbols:str|bytes|list, # A pre-token, or a list of symbols to start from
-    ranks:Mapping, # merge rule (a pair of pieces) → rank, lower first
+    symbols: str | bytes | list,  # A pre-token, or a list of symbols to start from
+    ranks: Mapping,  # merge rule (a pair of pieces) → rank, lower first
     *,
-    continuing_subword_prefix:str="", # Stripped from the right piece of a merge
-)->list: # The pieces, left to right
+    continuing_subword_prefix: str = "",  # Stripped from the right piece of a merge
+) -> list:  # The pieces, left to right
     "Merge the leftmost pair of lowest rank until no pair is a rule."
     symbols = base_symbols(symbols) if isinstance(symbols, (str, bytes)) else list(symbols)
     while True:
         rules = [(ranks[pair], i) for i, pair in enumerate(zip(symbols, symbols[1:])) if pair in ranks]
-        if not rules: return symbols
+        if not rules:
+            return symbols
         _, i = min(rules)
-        symbols[i:i+2] = [join_pair(symbols[i], symbols[i+1], prefix=continuing_subword_prefix)]
+        symbols[i : i + 2] = [join_pair(symbols[i], symbols[i + 1], prefix=continuing_subword_prefix)]
 
 # %% ../nbs/20_bpe.ipynb #bf8b21f6
 def replace_unknown(
-    symbols:list, # The symbols of one pre-token
-    pieces, # The vocabulary (anything that answers `in`)
-    unk_piece:str, # Stands for a symbol that is not in the vocabulary
+    symbols: list,  # The symbols of one pre-token
+    pieces,  # The vocabulary (anything that answers `in`)
+    unk_piece: str,  # Stands for a symbol that is not in the vocabulary
     *,
-    fuse:bool=False, # One unknown piece for a run of unknown symbols
-)->list: # Symbols that are all in the vocabulary
+    fuse: bool = False,  # One unknown piece for a run of unknown symbols
+) -> list:  # Symbols that are all in the vocabulary
     "Put `unk_piece` in the place of unknown symbols."
     out = []
     for s in symbols:
-        if s in pieces: out.append(s)
-        elif not (fuse and out and out[-1] == unk_piece): out.append(unk_piece)
+        if s in pieces:
+            out.append(s)
+        elif not (fuse and out and out[-1] == unk_piece):
+            out.append(unk_piece)
     return out

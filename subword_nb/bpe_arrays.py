@@ -19,32 +19,33 @@ from .machine import prefetch
 # %% ../nbs/22_bpe_arrays.ipynb #f6dd03c0
 class State(NamedTuple):
     "Everything training knows."
-    place: np.ndarray       # int32, three numbers each: pair or -1, length, word
-    weight: np.ndarray      # int64 (words), how often each occurs
-    left: np.ndarray        # int32 (pairs), id of the left piece
-    right: np.ndarray       # int32 (pairs), id of the right piece
-    count: np.ndarray       # int64 (pairs), always exact
-    seg_start: np.ndarray   # int64 (pairs), where its segment begins in `occurrence`
+
+    place: np.ndarray  # int32, three numbers each: pair or -1, length, word
+    weight: np.ndarray  # int64 (words), how often each occurs
+    left: np.ndarray  # int32 (pairs), id of the left piece
+    right: np.ndarray  # int32 (pairs), id of the right piece
+    count: np.ndarray  # int64 (pairs), always exact
+    seg_start: np.ndarray  # int64 (pairs), where its segment begins in `occurrence`
     seg_length: np.ndarray  # int32 (pairs)
     occurrence: np.ndarray  # int32, places
-    note: np.ndarray        # int32, two numbers each: pair, place
-    near_left: np.ndarray   # int32 (pieces), the number of (x, new) in the current merge, or -1
+    note: np.ndarray  # int32, two numbers each: pair, place
+    near_left: np.ndarray  # int32 (pieces), the number of (x, new) in the current merge, or -1
     near_right: np.ndarray  # int32 (pieces), the number of (new, y)
-    newest: np.ndarray      # int32 (pieces), the last event that made it: 0 the corpus, m + 1 merge m, -1 none
-    size: np.ndarray        # int64 (pieces), base symbols in it; 0 if no merge can spell it
-    text: np.ndarray        # uint8, the bytes of all pieces
+    newest: np.ndarray  # int32 (pieces), the last event that made it: 0 the corpus, m + 1 merge m, -1 none
+    size: np.ndarray  # int64 (pieces), base symbols in it; 0 if no merge can spell it
+    text: np.ndarray  # uint8, the bytes of all pieces
     text_start: np.ndarray  # int64 (pieces + 1)
-    text_slot: np.ndarray   # int32, hash table: piece id or -1
-    slot: np.ndarray        # int32, hash table of the corpus's own pairs: pair number or -1
+    text_slot: np.ndarray  # int32, hash table: piece id or -1
+    slot: np.ndarray  # int32, hash table of the corpus's own pairs: pair number or -1
     heap_count: np.ndarray  # int64 (entries)
-    heap_key: np.ndarray    # uint64 (entries), what settles ties
-    heap_pair: np.ndarray   # int32 (entries)
-    merge: np.ndarray       # int64, four numbers each: left, right, merged, count
-    event: np.ndarray       # int64 (events + 1), the first pair number of each event
-    older: np.ndarray       # int32 (events), the event before it that made the same piece, or -1
-    prefix: np.ndarray      # uint8, `continuing_subword_prefix`
-    n: np.ndarray           # int64, fill levels, see the constants
-    option: np.ndarray      # int64, see the constants
+    heap_key: np.ndarray  # uint64 (entries), what settles ties
+    heap_pair: np.ndarray  # int32 (entries)
+    merge: np.ndarray  # int64, four numbers each: left, right, merged, count
+    event: np.ndarray  # int64 (events + 1), the first pair number of each event
+    older: np.ndarray  # int32 (events), the event before it that made the same piece, or -1
+    prefix: np.ndarray  # uint8, `continuing_subword_prefix`
+    n: np.ndarray  # int64, fill levels, see the constants
+    option: np.ndarray  # int64, see the constants
 
 # %% ../nbs/22_bpe_arrays.ipynb #06b7834c
 # The three numbers of a place
@@ -64,40 +65,48 @@ def _slot_of(s, a, b):
     "The slot of the corpus's pair (a, b), or the empty slot where it belongs."
     mask = len(s.slot) - 1
     h = np.int64((((np.uint64(a) << np.uint64(32)) | np.uint64(b)) * MIX) >> np.uint64(33)) & mask
-    while s.slot[h] >= 0 and (s.left[s.slot[h]] != a or s.right[s.slot[h]] != b): h = (h + 1) & mask
+    while s.slot[h] >= 0 and (s.left[s.slot[h]] != a or s.right[s.slot[h]] != b):
+        h = (h + 1) & mask
     return h
 
 # %% ../nbs/22_bpe_arrays.ipynb #da934cec
 @lean
 def count_words(
-    s:State, # A state
-    symbol:np.ndarray, # int32, the symbols of all words, one behind the other
-    start:np.ndarray, # int64 (words + 1), where each word begins
-    last:int, # The word to stop before
-)->None:
+    s: State,  # A state
+    symbol: np.ndarray,  # int32, the symbols of all words, one behind the other
+    start: np.ndarray,  # int64 (words + 1), where each word begins
+    last: int,  # The word to stop before
+) -> None:
     "Write words into the places, number and count their pairs, up to word `last` or until the table is full."
     place, pairs, w = s.place, s.n[PAIRS], s.n[WORDS]
-    while w < last and 2 * (pairs + start[w+1] - start[w]) <= min(2 * len(s.left), len(s.slot)):
-        for i in range(start[w], start[w+1]):
+    while w < last and 2 * (pairs + start[w + 1] - start[w]) <= min(2 * len(s.left), len(s.slot)):
+        for i in range(start[w], start[w + 1]):
             p = EACH * (i + 1)
-            place[p+PAIR], place[p+LENGTH], place[p+WORD] = -1, 1, w
-            if i + 1 == start[w+1]: break
-            h = _slot_of(s, symbol[i], symbol[i+1])
+            place[p + PAIR], place[p + LENGTH], place[p + WORD] = -1, 1, w
+            if i + 1 == start[w + 1]:
+                break
+            h = _slot_of(s, symbol[i], symbol[i + 1])
             if s.slot[h] < 0:
-                s.slot[h], s.left[pairs], s.right[pairs], s.count[pairs], s.seg_length[pairs] = pairs, symbol[i], symbol[i+1], 0, 0
+                s.slot[h], s.left[pairs], s.right[pairs], s.count[pairs], s.seg_length[pairs] = (
+                    pairs,
+                    symbol[i],
+                    symbol[i + 1],
+                    0,
+                    0,
+                )
                 pairs += 1
             q = np.int64(s.slot[h])
-            place[p+PAIR] = q
+            place[p + PAIR] = q
             s.count[q] += s.weight[w]
             s.seg_length[q] += 1
         w += 1
-    s.n[PAIRS], s.n[WORDS], s.n[NEED] = pairs, w, start[w+1] - start[w] if w < last else 0
+    s.n[PAIRS], s.n[WORDS], s.n[NEED] = pairs, w, start[w + 1] - start[w] if w < last else 0
 
 # %% ../nbs/22_bpe_arrays.ipynb #ec0aad48
 @lean
 def file_words(
-    s:State, # A state
-)->None:
+    s: State,  # A state
+) -> None:
     "A segment for each pair of the corpus."
     at = 0
     for q in range(s.n[PAIRS]):
@@ -105,7 +114,7 @@ def file_words(
         at += s.seg_length[q]
         s.seg_length[q] = 0
     for p in range(len(s.place) // EACH):
-        q = s.place[EACH*p+PAIR]
+        q = s.place[EACH * p + PAIR]
         if q >= 0:
             s.occurrence[s.seg_start[q] + s.seg_length[q]] = p
             s.seg_length[q] += 1
@@ -120,42 +129,54 @@ def _gain(s, a, b, c, p, near, x, new):
         k = s.n[PAIRS]
         s.left[k], s.right[k], s.count[k], s.seg_length[k] = a, b, 0, 0
         s.n[PAIRS], near[x] = k + 1, k
-        if x == new: s.near_left[x] = s.near_right[x] = k
+        if x == new:
+            s.near_left[x] = s.near_right[x] = k
     s.count[k] += c
     s.seg_length[k] += 1
     t = s.n[NOTES]
-    s.note[2*t], s.note[2*t+1], s.n[NOTES] = k, p, t + 1
+    s.note[2 * t], s.note[2 * t + 1], s.n[NOTES] = k, p, t + 1
     return k
 
 # %% ../nbs/22_bpe_arrays.ipynb #066fae93
 _AHEAD = 12
+
 
 @lean
 def _merge_places(s, q, new, again):
     "Merge pair q at all its places; `again`: the piece has been made before."
     place, count, end = s.place, s.count, s.seg_start[q] + s.seg_length[q]
     for i in range(s.seg_start[q], end):
-        if i + _AHEAD < end: prefetch(place, np.uint64(EACH * np.int64(s.occurrence[i+_AHEAD])))
+        if i + _AHEAD < end:
+            prefetch(place, np.uint64(EACH * np.int64(s.occurrence[i + _AHEAD])))
         p = EACH * np.int64(s.occurrence[i])
-        if place[p+PAIR] != q: continue
-        second, before = p + EACH * np.int64(place[p+LENGTH]), p - EACH * np.int64(place[p-EACH+LENGTH])
-        c, left, k = s.weight[place[p+WORD]], np.int64(place[before+PAIR]), np.int64(-1)
+        if place[p + PAIR] != q:
+            continue
+        second, before = p + EACH * np.int64(place[p + LENGTH]), p - EACH * np.int64(place[p - EACH + LENGTH])
+        c, left, k = s.weight[place[p + WORD]], np.int64(place[before + PAIR]), np.int64(-1)
         count[q] -= c
         if left >= 0:
             count[left] -= c
             x, known = np.int64(s.left[left]), s.n[PAIRS]
             k = _gain(s, x, new, c, before // EACH, s.near_left, x, new)
-            place[before+PAIR] = k
-            if again and k >= known: _take_over(s, k, q)
-        right = np.int64(place[second+PAIR])
+            place[before + PAIR] = k
+            if again and k >= known:
+                _take_over(s, k, q)
+        right = np.int64(place[second + PAIR])
         if right >= 0:
             count[right] -= c
             y, known = np.int64(s.right[right]), s.n[PAIRS]
             k = _gain(s, new, y, c, p // EACH, s.near_right, y, new)
-            if again and k >= known: _take_over(s, k, q)
-        else: k = np.int64(-1)
-        size = place[p+LENGTH] + place[second+LENGTH]
-        place[second+PAIR], place[p+PAIR], place[p+LENGTH], place[p+EACH*(size-1)+LENGTH] = -1, k, size, size
+            if again and k >= known:
+                _take_over(s, k, q)
+        else:
+            k = np.int64(-1)
+        size = place[p + LENGTH] + place[second + LENGTH]
+        place[second + PAIR], place[p + PAIR], place[p + LENGTH], place[p + EACH * (size - 1) + LENGTH] = (
+            -1,
+            k,
+            size,
+            size,
+        )
 
 # %% ../nbs/22_bpe_arrays.ipynb #0d1223bf
 @lean
@@ -169,25 +190,29 @@ def _file_notes(s, first, sort):
         s.seg_length[k] = 0
     s.n[OCCURRENCES] = at
     for t in range(s.n[NOTES]):
-        k = s.note[2*t]
-        s.occurrence[s.seg_start[k] + s.seg_length[k]] = s.note[2*t+1]
+        k = s.note[2 * t]
+        s.occurrence[s.seg_start[k] + s.seg_length[k]] = s.note[2 * t + 1]
         s.seg_length[k] += 1
     s.n[NOTES] = 0
     for k in range(first, s.n[PAIRS]):
-        if sort: sort_run(s.occurrence, s.seg_start[k], s.seg_start[k] + s.seg_length[k])
-        if s.count[k] >= s.n[THRESHOLD]: _push(s, k)
+        if sort:
+            sort_run(s.occurrence, s.seg_start[k], s.seg_start[k] + s.seg_length[k])
+        if s.count[k] >= s.n[THRESHOLD]:
+            _push(s, k)
 
 # %% ../nbs/22_bpe_arrays.ipynb #d27e0fe8
 @lean
 def _find(s, a, b):
     "The number of the pair (a, b) if it occurs anywhere, or -1."
     h = _slot_of(s, a, b)
-    if s.slot[h] >= 0 and s.count[s.slot[h]] > 0: return np.int64(s.slot[h])
+    if s.slot[h] >= 0 and s.count[s.slot[h]] > 0:
+        return np.int64(s.slot[h])
     for x in (np.int64(a), np.int64(b)):
         e = np.int64(s.newest[x])
         while e > 0:
-            for q in range(s.event[e], s.event[e+1]):
-                if s.left[q] == a and s.right[q] == b and s.count[q] > 0: return q
+            for q in range(s.event[e], s.event[e + 1]):
+                if s.left[q] == a and s.right[q] == b and s.count[q] > 0:
+                    return q
             e = np.int64(s.older[e])
     return np.int64(-1)
 
@@ -196,31 +221,36 @@ def _find(s, a, b):
 def _take_over(s, k, merged):
     "Move the count and the places of the pair that k repeats to k; `merged` is left to its own merge."
     q = _find(s, s.left[k], s.right[k])
-    if q < 0 or q == merged: return
+    if q < 0 or q == merged:
+        return
     s.count[k], s.count[q] = s.count[k] + s.count[q], 0
     for i in range(s.seg_start[q], s.seg_start[q] + s.seg_length[q]):
         p = s.occurrence[i]
-        if s.place[EACH*np.int64(p)+PAIR] == q:
+        if s.place[EACH * np.int64(p) + PAIR] == q:
             t = s.n[NOTES]
-            s.place[EACH*np.int64(p)+PAIR], s.note[2*t], s.note[2*t+1], s.n[NOTES] = k, k, p, t + 1
+            s.place[EACH * np.int64(p) + PAIR], s.note[2 * t], s.note[2 * t + 1], s.n[NOTES] = k, k, p, t + 1
             s.seg_length[k] += 1
 
 # %% ../nbs/22_bpe_arrays.ipynb #915976b0
 @lean
 def _key(s, q):
     "What orders pair q among pairs of equal count."
-    if s.option[TIE] != FIRST: return (np.uint64(s.left[q]) << np.uint64(32)) | np.uint64(s.right[q])
+    if s.option[TIE] != FIRST:
+        return (np.uint64(s.left[q]) << np.uint64(32)) | np.uint64(s.right[q])
     while s.seg_length[q] > 0:
         p = np.int64(s.occurrence[s.seg_start[q]])
-        if s.place[EACH*p+PAIR] == q: return np.uint64(p)
+        if s.place[EACH * p + PAIR] == q:
+            return np.uint64(p)
         s.seg_start[q] += 1
         s.seg_length[q] -= 1
     return LOW
 
+
 @lean
 def _spelling(s):
     "Which spelling comes first among pairs of equal count: the smallest (1), the largest (-1), or neither (0), where keys decide."
-    if s.option[TIE] == BYTES: return 1
+    if s.option[TIE] == BYTES:
+        return 1
     return -1 if s.option[TIE] == LARGEST else 0
 
 # %% ../nbs/22_bpe_arrays.ipynb #be05021d
@@ -229,10 +259,12 @@ def _fits(s, q):
     "May the two symbols of pair q be merged, as far as `max_token_length` goes?"
     return s.size[s.left[q]] + s.size[s.right[q]] <= s.option[MAX_LENGTH]
 
+
 @lean
 def _push(s, q):
     "Give pair q a heap entry that is true now."
-    if not _fits(s, q): return
+    if not _fits(s, q):
+        return
     s.n[HEAP] += 1
     climb(s, s.n[HEAP] - 1, s.count[q], _key(s, q), q, _spelling(s))
 
@@ -242,13 +274,17 @@ def _lower_threshold(s):
     "Move the best of the pile into the empty heap; False if it has no room."
     old, best, more = s.n[THRESHOLD], np.int64(0), 0
     for q in range(s.n[PAIRS]):
-        if s.count[q] < old: best = max(best, s.count[q])
+        if s.count[q] < old:
+            best = max(best, s.count[q])
     new = max(best // 4, s.option[MIN_FREQUENCY])
-    for q in range(s.n[PAIRS]): more += new <= s.count[q] < old
-    s.n[NEED] = more
-    if more > len(s.heap_pair): return False
     for q in range(s.n[PAIRS]):
-        if new <= s.count[q] < old: _push(s, q)
+        more += new <= s.count[q] < old
+    s.n[NEED] = more
+    if more > len(s.heap_pair):
+        return False
+    for q in range(s.n[PAIRS]):
+        if new <= s.count[q] < old:
+            _push(s, q)
     s.n[THRESHOLD] = new
     return True
 
@@ -258,6 +294,7 @@ def _sink(s, c, k, q):
     "Put an entry in the place of the best one, or below it."
     sink(s, s.n[HEAP], c, k, q, _spelling(s))
 
+
 @lean
 def _best_pair(s):
     "The pair that comes next, left on top of the heap; -1 if there is none, -2 if the heap needs room."
@@ -266,27 +303,33 @@ def _best_pair(s):
             c, k, q = s.heap_count[0], s.heap_key[0], np.int64(s.heap_pair[0])
             if s.count[q] < s.n[THRESHOLD] or not _fits(s, q):
                 last = s.n[HEAP] = s.n[HEAP] - 1
-                if last > 0: _sink(s, s.heap_count[last], s.heap_key[last], np.int64(s.heap_pair[last]))
+                if last > 0:
+                    _sink(s, s.heap_count[last], s.heap_key[last], np.int64(s.heap_pair[last]))
                 continue
             key = _key(s, q)
-            if s.count[q] == c and key == k: return q
+            if s.count[q] == c and key == k:
+                return q
             _sink(s, s.count[q], key, q)
-        if s.n[THRESHOLD] <= s.option[MIN_FREQUENCY]: return np.int64(-1)
-        if not _lower_threshold(s): return np.int64(-2)
+        if s.n[THRESHOLD] <= s.option[MIN_FREQUENCY]:
+            return np.int64(-1)
+        if not _lower_threshold(s):
+            return np.int64(-2)
 
 # %% ../nbs/22_bpe_arrays.ipynb #e4f676b7
 @lean
 def _spelling_slot(s, i, j):
     "The slot of the piece spelled text[i:j], or the empty slot where it belongs."
     mask, h = len(s.text_slot) - 1, np.uint64(j - i)
-    for t in range(i, j): h = (h ^ np.uint64(s.text[t])) * MIX
+    for t in range(i, j):
+        h = (h ^ np.uint64(s.text[t])) * MIX
     h = np.int64((h ^ (h >> np.uint64(29))) >> np.uint64(1)) & mask
     while s.text_slot[h] >= 0:
-        at, n, t = s.text_start[s.text_slot[h]], s.text_start[s.text_slot[h]+1], i
+        at, n, t = s.text_start[s.text_slot[h]], s.text_start[s.text_slot[h] + 1], i
         while at < n and t < j and s.text[at] == s.text[t]:
             at += 1
             t += 1
-        if at == n and t == j: return h
+        if at == n and t == j:
+            return h
         h = (h + 1) & mask
     return h
 
@@ -294,10 +337,11 @@ def _spelling_slot(s, i, j):
 @lean
 def _spell(s, a, b):
     "Write what a and b merge into behind the text; returns its slot and where it ends."
-    skip, end, m, same = s.text_start[b], s.text_start[b+1], len(s.prefix), 0
+    skip, end, m, same = s.text_start[b], s.text_start[b + 1], len(s.prefix), 0
     i = j = s.text_start[s.n[PIECES]]
-    while same < m and skip + same < end and s.text[skip+same] == s.prefix[same]: same += 1
-    for t in range(s.text_start[a], s.text_start[a+1]):
+    while same < m and skip + same < end and s.text[skip + same] == s.prefix[same]:
+        same += 1
+    for t in range(s.text_start[a], s.text_start[a + 1]):
         s.text[j] = s.text[t]
         j += 1
     for t in range(skip + m if same == m else skip, end):
@@ -314,88 +358,116 @@ def _has_room(s, most):
     merges = 4 * (m + 1) <= len(s.merge) and m + 2 <= len(s.older) and m + 3 <= len(s.event)
     return pairs and merges and s.n[OCCURRENCES] + most <= len(s.occurrence) and 2 * most <= len(s.note)
 
+
 @lean
 def _has_room_to_spell(s, a, b):
     "Is there room for one more piece, and for its bytes?"
     p = s.n[PIECES]
-    s.n[NEED] = s.text_start[a+1] - s.text_start[a] + s.text_start[b+1] - s.text_start[b]
-    return s.text_start[p] + s.n[NEED] <= len(s.text) and p + 2 <= min(len(s.text_start), len(s.size)) and 2 * (p + 2) <= len(s.text_slot)
+    s.n[NEED] = s.text_start[a + 1] - s.text_start[a] + s.text_start[b + 1] - s.text_start[b]
+    return (
+        s.text_start[p] + s.n[NEED] <= len(s.text)
+        and p + 2 <= min(len(s.text_start), len(s.size))
+        and 2 * (p + 2) <= len(s.text_slot)
+    )
+
 
 @lean
 def _held(s, new):
     "How many places the pairs with a piece have at most."
     places = 0
     for q in range(s.n[PAIRS]):
-        if (s.left[q] == new or s.right[q] == new) and s.count[q] > 0: places += s.seg_length[q]
+        if (s.left[q] == new or s.right[q] == new) and s.count[q] > 0:
+            places += s.seg_length[q]
     return places
 
 # %% ../nbs/22_bpe_arrays.ipynb #6ac9b458
 @lean
 def fill_tables(
-    s:State, # A state
-)->None:
+    s: State,  # A state
+) -> None:
     "Enter the pairs of the corpus and every piece into empty hash tables."
     for q in range(s.n[PAIRS] if s.n[MERGES] == 0 else s.event[1]):
-        h = np.int64((((np.uint64(s.left[q]) << np.uint64(32)) | np.uint64(s.right[q])) * MIX) >> np.uint64(33)) & (len(s.slot) - 1)
-        while s.slot[h] >= 0: h = (h + 1) & (len(s.slot) - 1)
+        h = np.int64(
+            (((np.uint64(s.left[q]) << np.uint64(32)) | np.uint64(s.right[q])) * MIX) >> np.uint64(33)
+        ) & (len(s.slot) - 1)
+        while s.slot[h] >= 0:
+            h = (h + 1) & (len(s.slot) - 1)
         s.slot[h] = q
     for p in range(s.n[PIECES]):
-        if s.size[p] > 0: s.text_slot[_spelling_slot(s, s.text_start[p], s.text_start[p+1])] = p
+        if s.size[p] > 0:
+            s.text_slot[_spelling_slot(s, s.text_start[p], s.text_start[p + 1])] = p
 
 # %% ../nbs/22_bpe_arrays.ipynb #bff891a2
 @lean
 def _merge(s, q, a, b):
     "Merge pair q of the symbols a and b, -1 if it occurs nowhere; False if there is no room."
-    if not _has_room_to_spell(s, a, b): return False
+    if not _has_room_to_spell(s, a, b):
+        return False
     h, end = _spell(s, a, b)
     new, m, first, places = np.int64(s.text_slot[h]), s.n[MERGES], s.n[PAIRS], np.int64(0)
-    if q >= 0: places = np.int64(s.seg_length[q])
+    if q >= 0:
+        places = np.int64(s.seg_length[q])
     again = new >= 0 and s.newest[new] >= 0
-    if not _has_room(s, 2 * places + (_held(s, new) if again else 0)): return False
+    if not _has_room(s, 2 * places + (_held(s, new) if again else 0)):
+        return False
     if new < 0:
         new = s.text_slot[h] = s.n[PIECES]
-        s.text_start[new+1], s.n[PIECES] = end, new + 1
+        s.text_start[new + 1], s.n[PIECES] = end, new + 1
     size = s.size[a] + s.size[b]
-    if again and s.size[new] != size: s.n[HEAP], s.n[THRESHOLD] = 0, EVERYTHING
+    if again and s.size[new] != size:
+        s.n[HEAP], s.n[THRESHOLD] = 0, EVERYTHING
     s.size[new] = size
-    s.merge[4*m], s.merge[4*m+1], s.merge[4*m+2], s.merge[4*m+3] = a, b, new, s.count[q] if q >= 0 else 0
+    s.merge[4 * m], s.merge[4 * m + 1], s.merge[4 * m + 2], s.merge[4 * m + 3] = (
+        a,
+        b,
+        new,
+        s.count[q] if q >= 0 else 0,
+    )
     s.n[MERGES], s.n[LOOKS] = m + 1, s.n[LOOKS] + places
-    if q >= 0: _merge_places(s, q, new, again)
-    s.older[m+1], s.newest[new], s.event[m+2] = s.newest[new], m + 1, s.n[PAIRS]
+    if q >= 0:
+        _merge_places(s, q, new, again)
+    s.older[m + 1], s.newest[new], s.event[m + 2] = s.newest[new], m + 1, s.n[PAIRS]
     _file_notes(s, first, again)
     return True
 
 # %% ../nbs/22_bpe_arrays.ipynb #cd4ae69c
 FULL, ENDED, NO_ROOM, PAUSED = range(4)
 
+
 @lean
 def learn(
-    s:State, # A state
-    n_pieces:int, # Stop when there are so many
-    work:int, # Stop after about so many places
-)->int: # FULL, ENDED, NO_ROOM or PAUSED
+    s: State,  # A state
+    n_pieces: int,  # Stop when there are so many
+    work: int,  # Stop after about so many places
+) -> int:  # FULL, ENDED, NO_ROOM or PAUSED
     "Merge until there are n_pieces, no pair is left, the arrays are full, or so many places have been looked at."
     until = s.n[LOOKS] + work
     while s.n[PIECES] < n_pieces:
         q = _best_pair(s)
-        if q == -1: return ENDED
-        if q == -2: return NO_ROOM
-        if s.n[LOOKS] >= until: return PAUSED
-        if not _merge(s, q, np.int64(s.left[q]), np.int64(s.right[q])): return NO_ROOM
+        if q == -1:
+            return ENDED
+        if q == -2:
+            return NO_ROOM
+        if s.n[LOOKS] >= until:
+            return PAUSED
+        if not _merge(s, q, np.int64(s.left[q]), np.int64(s.right[q])):
+            return NO_ROOM
     return FULL
 
 # %% ../nbs/22_bpe_arrays.ipynb #c5f29852
 @lean
 def replay(
-    s:State, # A state
-    pair:np.ndarray, # int32, two ids for each merge
-    work:int, # Stop after about so many places
-)->int: # FULL, NO_ROOM or PAUSED
+    s: State,  # A state
+    pair: np.ndarray,  # int32, two ids for each merge
+    work: int,  # Stop after about so many places
+) -> int:  # FULL, NO_ROOM or PAUSED
     "Merge known pairs, two ids each, from merge n[MERGES] on."
     until = s.n[LOOKS] + work
     while 2 * s.n[MERGES] < len(pair):
-        a, b = np.int64(pair[2*s.n[MERGES]]), np.int64(pair[2*s.n[MERGES]+1])
-        if s.n[LOOKS] >= until: return PAUSED
-        if not _merge(s, _find(s, a, b), a, b): return NO_ROOM
+        a, b = np.int64(pair[2 * s.n[MERGES]]), np.int64(pair[2 * s.n[MERGES] + 1])
+        if s.n[LOOKS] >= until:
+            return PAUSED
+        if not _merge(s, _find(s, a, b), a, b):
+            return NO_ROOM
         s.n[LOOKS] += 1
     return FULL

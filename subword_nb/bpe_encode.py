@@ -23,40 +23,50 @@ def _quick_table(merges, ids):
     try:
         left, right = zip(*merges)
         return dict(zip(zip(map(ids, left), map(ids, right)), enumerate(map(ids, map(add, left, right)))))
-    except (KeyError, TypeError, ValueError): return None
+    except (KeyError, TypeError, ValueError):
+        return None
 
 # %% ../nbs/24_bpe_encode.ipynb #801c831f
 def merge_table(
-    merges:Iterable, # Merge rules (pairs of pieces) in the order of their ranks
+    merges: Iterable,  # Merge rules (pairs of pieces) in the order of their ranks
     *,
-    piece2id:Mapping|None=None, # piece → id; None to keep the pieces themselves
-    prefix:str="", # `continuing_subword_prefix`
-)->dict: # pair → (rank, merged), in ids if `piece2id` is given
+    piece2id: Mapping | None = None,  # piece → id; None to keep the pieces themselves
+    prefix: str = "",  # `continuing_subword_prefix`
+) -> dict:  # pair → (rank, merged), in ids if `piece2id` is given
     "The rules in the form that encoding looks them up."
-    if piece2id is not None and not prefix and (table := _quick_table(merges, piece2id.__getitem__)): return table
+    if piece2id is not None and not prefix and (table := _quick_table(merges, piece2id.__getitem__)):
+        return table
     table = {}
     for rank, (a, b) in enumerate(merges):
         piece = join_pair(a, b, prefix=prefix)
-        if piece2id is None: table[a, b] = rank, piece; continue
+        if piece2id is None:
+            table[a, b] = rank, piece
+            continue
         if missing := [p for p in (a, b, piece) if p not in piece2id]:
-            raise ValueError(f"merge {rank} ({a!r}, {b!r}) needs the piece {missing[0]!r}, which is not in the vocabulary; add the piece or remove the merge")
+            raise ValueError(
+                f"merge {rank} ({a!r}, {b!r}) needs the piece {missing[0]!r}, which is not in the vocabulary; add the piece or remove the merge"
+            )
         table[piece2id[a], piece2id[b]] = rank, piece2id[piece]
     return table
 
 # %% ../nbs/24_bpe_encode.ipynb #ee92339b
 _NO_RULE = (float("inf"), None)
 
+
 def _encode_short(symbols, table):
     "Merge by rank with a list of rules; quick for a few dozen symbols."
     rules = [table.get(pair, _NO_RULE) for pair in zip(symbols, symbols[1:])]
     while rules:
         best = min(rules)
-        if best is _NO_RULE: break
+        if best is _NO_RULE:
+            break
         i = rules.index(best)
-        symbols[i:i+2] = [best[1]]
+        symbols[i : i + 2] = [best[1]]
         del rules[i]
-        if i: rules[i-1] = table.get((symbols[i-1], symbols[i]), _NO_RULE)
-        if i < len(rules): rules[i] = table.get((symbols[i], symbols[i+1]), _NO_RULE)
+        if i:
+            rules[i - 1] = table.get((symbols[i - 1], symbols[i]), _NO_RULE)
+        if i < len(rules):
+            rules[i] = table.get((symbols[i], symbols[i + 1]), _NO_RULE)
     return symbols
 
 # %% ../nbs/24_bpe_encode.ipynb #fef2c031
@@ -64,229 +74,326 @@ def _encode_long(symbols, table):
     "Merge by rank with a heap and a doubly linked list; n log n steps."
     n = len(symbols)
     after, before = list(range(1, n + 1)), list(range(-1, n - 1))
-    heap = [(table[pair][0], i, table[pair][1]) for i, pair in enumerate(zip(symbols, symbols[1:])) if pair in table]
+    heap = [
+        (table[pair][0], i, table[pair][1])
+        for i, pair in enumerate(zip(symbols, symbols[1:]))
+        if pair in table
+    ]
     heapq.heapify(heap)
     while heap:
         rank, i, new = heapq.heappop(heap)
         j = after[i]
-        if symbols[i] is None or j == n or table.get((symbols[i], symbols[j])) != (rank, new): continue
+        if symbols[i] is None or j == n or table.get((symbols[i], symbols[j])) != (rank, new):
+            continue
         symbols[i], symbols[j], after[i] = new, None, after[j]
-        if after[j] < n: before[after[j]] = i
+        if after[j] < n:
+            before[after[j]] = i
         for left, right in ((before[i], i), (i, after[i])):
             rule = table.get((symbols[left], symbols[right])) if left >= 0 and right < n else None
-            if rule: heapq.heappush(heap, (rule[0], left, rule[1]))
+            if rule:
+                heapq.heappush(heap, (rule[0], left, rule[1]))
     return [s for s in symbols if s is not None]
 
 # %% ../nbs/24_bpe_encode.ipynb #99fcbde4
 def bpe_encode(
-    symbols:Iterable, # What to start from: the pieces or ids of one pre-token's characters
-    table:Mapping, # pair → (rank, merged), see `merge_table`
-)->list: # The symbols that are left
+    symbols: Iterable,  # What to start from: the pieces or ids of one pre-token's characters
+    table: Mapping,  # pair → (rank, merged), see `merge_table`
+) -> list:  # The symbols that are left
     "Merge the leftmost pair of lowest rank until no pair is a rule, without looking twice."
     symbols = list(symbols)
     return _encode_short(symbols, table) if len(symbols) <= 64 else _encode_long(symbols, table)
 
 # %% ../nbs/24_bpe_encode.ipynb #91484668
 def symbol_ids(
-    pretoken:str, # One pre-token
-    piece2id:Mapping, # piece → id
+    pretoken: str,  # One pre-token
+    piece2id: Mapping,  # piece → id
     *,
-    unk_id:int|None=None, # Id for a character that is not in the vocabulary
-    fuse_unk:bool=False, # One unknown piece for a run of unknown characters
-    byte_fallback:bool=False, # Spell an unknown character by its bytes' pieces, if all are there
-    prefix:str="", # `continuing_subword_prefix`
-    suffix:str="", # `end_of_word_suffix`
-    drop_unknown:bool=False, # Leave unknown characters out where there is no id for them, instead of refusing
-)->list[int]: # The ids that merging starts from
+    unk_id: int | None = None,  # Id for a character that is not in the vocabulary
+    fuse_unk: bool = False,  # One unknown piece for a run of unknown characters
+    byte_fallback: bool = False,  # Spell an unknown character by its bytes' pieces, if all are there
+    prefix: str = "",  # `continuing_subword_prefix`
+    suffix: str = "",  # `end_of_word_suffix`
+    drop_unknown: bool = False,  # Leave unknown characters out where there is no id for them, instead of refusing
+) -> list[int]:  # The ids that merging starts from
     "The ids of a pre-token's characters."
-    ids:list[int] = []
+    ids: list[int] = []
     fusing = False
     for symbol, char in zip(base_symbols(pretoken, prefix=prefix, suffix=suffix), pretoken):
-        known:list = [piece2id.get(symbol)]
-        if known == [None] and byte_fallback: known = [piece2id.get(f"<0x{b:02X}>") for b in symbol.encode("utf-8")]
-        if None not in known: ids += known
-        elif unk_id is None and drop_unknown: pass
-        elif unk_id is None: raise ValueError(f"the character {char!r} (U+{ord(char):04X}) has no piece in this vocabulary, and there is no unk_piece; "
-                                              'train with unk_piece=, byte_fallback=True or algorithm="bpe" (all 256 bytes)')
-        elif not (fusing and fuse_unk): ids.append(unk_id)
+        known: list = [piece2id.get(symbol)]
+        if known == [None] and byte_fallback:
+            known = [piece2id.get(f"<0x{b:02X}>") for b in symbol.encode("utf-8")]
+        if None not in known:
+            ids += known
+        elif unk_id is None and drop_unknown:
+            pass
+        elif unk_id is None:
+            raise ValueError(
+                f"the character {char!r} (U+{ord(char):04X}) has no piece in this vocabulary, and there is no unk_piece; "
+                'train with unk_piece=, byte_fallback=True or algorithm="bpe" (all 256 bytes)'
+            )
+        elif not (fusing and fuse_unk):
+            ids.append(unk_id)
         fusing = None in known
     return ids
 
 # %% ../nbs/24_bpe_encode.ipynb #55e54335
 def bpe_dropout(
-    symbols:Iterable, # What to start from
-    table:Mapping, # pair → (rank, merged)
-    dropout:float, # Probability of passing over a candidate, 0 to 1
+    symbols: Iterable,  # What to start from
+    table: Mapping,  # pair → (rank, merged)
+    dropout: float,  # Probability of passing over a candidate, 0 to 1
     *,
-    rng:random.Random|None=None, # Where chance comes from
-    seed:int|None=None, # Instead of it: the same draw each time
-)->list: # The symbols that are left
+    rng: random.Random | None = None,  # Where chance comes from
+    seed: int | None = None,  # Instead of it: the same draw each time
+) -> list:  # The symbols that are left
     "Encode with merge rules dropped at random (Provilkov et al. 2020)."
-    if not 0 <= dropout <= 1: raise ValueError(f"dropout={dropout} is not a probability; pass a number from 0 to 1")
+    if not 0 <= dropout <= 1:
+        raise ValueError(f"dropout={dropout} is not a probability; pass a number from 0 to 1")
     if rng is None:
         rng = random.Random(seed)
     symbols = list(symbols)
     while True:
         rules = [(table[pair], i) for i, pair in enumerate(zip(symbols, symbols[1:])) if pair in table]
         rules = [rule for rule in rules if rng.random() >= dropout]
-        if not rules: return symbols
+        if not rules:
+            return symbols
         (_, new), i = min(rules)
-        symbols[i:i+2] = [new]
+        symbols[i : i + 2] = [new]
 
 # %% ../nbs/24_bpe_encode.ipynb #66c53a4a
 class _LazyPairs(Sequence):
     "Looks like a list of pairs, which are found when somebody asks for them."
-    def __len__(self): return len(self.pairs)
-    def __iter__(self): return iter(self.pairs)
-    def __getitem__(self, i): return self.pairs[i]
-    def __repr__(self): return repr(self.pairs)
-    __hash__ = None # type: ignore[assignment]
+
+    def __len__(self):
+        return len(self.pairs)
+
+    def __iter__(self):
+        return iter(self.pairs)
+
+    def __getitem__(self, i):
+        return self.pairs[i]
+
+    def __repr__(self):
+        return repr(self.pairs)
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 class Rules(_LazyPairs):
     "Merge rules read from lines: a sequence of pairs of pieces."
-    def __init__(self,
-        lines:list[str], # Two pieces with a space between them each, which has been checked
-    ): self.lines = lines
+
+    def __init__(
+        self,
+        lines: list[str],  # Two pieces with a space between them each, which has been checked
+    ):
+        self.lines = lines
 
     @cached_property
-    def pairs(self)->list[tuple]:
+    def pairs(self) -> list[tuple]:
         "The rules, taken apart."
         return [tuple(line.split(" ")) for line in self.lines]
 
-    def __len__(self): return len(self.lines)
-    def __eq__(self, other): return self.lines == other.lines if isinstance(other, Rules) else self.pairs == other
+    def __len__(self):
+        return len(self.lines)
+
+    def __eq__(self, other):
+        return self.lines == other.lines if isinstance(other, Rules) else self.pairs == other
+
     __hash__ = None
-    def __reduce__(self): return Rules, (self.lines,)
+
+    def __reduce__(self):
+        return Rules, (self.lines,)
 
 # %% ../nbs/24_bpe_encode.ipynb #1e6053cd
 class _Ranks:
     "Looks like a merge table of pieces; the rule that makes a piece stands as far from the first as their ids lie apart."
-    def __init__(self, lines, ids): self.lines, self.ids, self.first, self.left = lines, ids, ids[lines[0].replace(" ", "")], 50
+
+    def __init__(self, lines, ids):
+        self.lines, self.ids, self.first, self.left = lines, ids, ids[lines[0].replace(" ", "")], 50
+
     def get(self, pair, default):
         rank = self.ids.get(whole := pair[0] + pair[1], -1) - self.first
-        return (rank, whole) if 0 <= rank < len(self.lines) and self.lines[rank] == f"{pair[0]} {pair[1]}" else default
+        return (
+            (rank, whole)
+            if 0 <= rank < len(self.lines) and self.lines[rank] == f"{pair[0]} {pair[1]}"
+            else default
+        )
+
 
 def _by_ranks(model, pretoken):
     "The ids of one of the first pre-tokens; None where the table shall be used."
-    if model.ignore_merges or model.end_of_word_suffix or len(pretoken) > 64 or not model.piece2id.keys() >= set(pretoken): return None
-    if (lines := model.merges.lines) and model.piece2id.get(lines[-1].replace(" ", "")) != model.piece2id.get(lines[0].replace(" ", ""), 0) + len(lines) - 1: return None # ids with gaps
+    if (
+        model.ignore_merges
+        or model.end_of_word_suffix
+        or len(pretoken) > 64
+        or not model.piece2id.keys() >= set(pretoken)
+    ):
+        return None
+    if (lines := model.merges.lines) and model.piece2id.get(lines[-1].replace(" ", "")) != model.piece2id.get(
+        lines[0].replace(" ", ""), 0
+    ) + len(lines) - 1:
+        return None  # ids with gaps
     ranks = vars(model).get("_ranks") or vars(model).setdefault("_ranks", _Ranks(lines, model.piece2id))
     ranks.left -= 1
-    if ranks.left >= 0: return [model.piece2id[p] for p in _encode_short(list(pretoken), ranks)]
+    if ranks.left >= 0:
+        return [model.piece2id[p] for p in _encode_short(list(pretoken), ranks)]
     vars(model).pop("_ranks", None)
 
 # %% ../nbs/24_bpe_encode.ipynb #cec2b740
 def _fits(lines, piece2id):
     "Do the rules make pieces that follow each other in the vocabulary, of characters that are in it? False says nothing."
-    if not lines or (first := lines[0].replace(" ", "")) not in piece2id: return False
+    if not lines or (first := lines[0].replace(" ", "")) not in piece2id:
+        return False
     ids = list(piece2id.values())
     pieces = list(piece2id) if ids == list(range(len(ids))) else sorted(piece2id, key=piece2id.get)
     text, at = "\n".join(lines), pieces.index(first)
-    return text.replace(" ", "") == "\n".join(pieces[at:at + len(lines)]) and re.fullmatch(f"[ \n{re.escape(''.join(p for p in piece2id if len(p) == 1))}]*", text) is not None
+    return (
+        text.replace(" ", "") == "\n".join(pieces[at : at + len(lines)])
+        and re.fullmatch(f"[ \n{re.escape(''.join(p for p in piece2id if len(p) == 1))}]*", text) is not None
+    )
 
 # %% ../nbs/24_bpe_encode.ipynb #0c44ac04
 def implied_rules(
-    ids:Mapping, # piece (`str` or `bytes`) → id, which is its rank
-)->tuple[list,list]: # Merge rules in the order of their ranks; pieces that merging never makes
+    ids: Mapping,  # piece (`str` or `bytes`) → id, which is its rank
+) -> tuple[list, list]:  # Merge rules in the order of their ranks; pieces that merging never makes
     "The merge rules that a vocabulary implies; a KeyError names a symbol that is no piece."
     table, whole, owner = {}, [], {i: piece for piece, i in ids.items()}
     for piece in sorted((p for p in ids if len(p) > 1), key=len):
         left = bpe_encode([ids[s] for s in base_symbols(piece)], table)
-        if len(left) == 2: table[tuple(left)] = ids[piece], ids[piece]
-        else: whole.append(piece)
-    return [(owner[a], owner[b]) for a, b in sorted(table, key=table.__getitem__)], sorted(whole, key=ids.__getitem__)
+        if len(left) == 2:
+            table[tuple(left)] = ids[piece], ids[piece]
+        else:
+            whole.append(piece)
+    return [(owner[a], owner[b]) for a, b in sorted(table, key=table.__getitem__)], sorted(
+        whole, key=ids.__getitem__
+    )
 
 # %% ../nbs/24_bpe_encode.ipynb #ab362e2b
 class RankRules(_LazyPairs):
     "Merge rules that ids imply: neighbours join if they spell a piece, the lowest id first."
-    def __init__(self,
-        ids:Mapping, # piece → id, which is its rank
-    ): self.ids = ids
+
+    def __init__(
+        self,
+        ids: Mapping,  # piece → id, which is its rank
+    ):
+        self.ids = ids
 
     @cached_property
-    def pairs(self)->list[tuple]:
+    def pairs(self) -> list[tuple]:
         "The rules."
         return implied_rules(self.ids)[0]
 
-    def __eq__(self, other): return isinstance(other, RankRules) and self.ids == other.ids or self.pairs == (other.pairs if isinstance(other, RankRules) else other)
+    def __eq__(self, other):
+        return (
+            isinstance(other, RankRules)
+            and self.ids == other.ids
+            or self.pairs == (other.pairs if isinstance(other, RankRules) else other)
+        )
+
     __hash__ = None
-    def __reduce__(self): return RankRules, (self.ids,)
+
+    def __reduce__(self):
+        return RankRules, (self.ids,)
 
 # %% ../nbs/24_bpe_encode.ipynb #6b1048df
 class _Joins:
     "Looks like a merge table of pieces; two pieces become what they spell."
-    def __init__(self, ids): self.ids = ids
-    def __contains__(self, pair): return pair[0] + pair[1] in self.ids
-    def __getitem__(self, pair): return self.ids[pair[0] + pair[1]], pair[0] + pair[1]
+
+    def __init__(self, ids):
+        self.ids = ids
+
+    def __contains__(self, pair):
+        return pair[0] + pair[1] in self.ids
+
+    def __getitem__(self, pair):
+        return self.ids[pair[0] + pair[1]], pair[0] + pair[1]
+
     def get(self, pair, default=None):
         rank = self.ids.get(pair[0] + pair[1])
         return default if rank is None else (rank, pair[0] + pair[1])
 
+
 def _by_joins(model, pretoken):
     "The ids of a pre-token whose characters all have one; else None."
     ids = model.piece2id
-    if model.ignore_merges and pretoken in ids: return [ids[pretoken]]
-    if model.end_of_word_suffix or not model.merges.ids.keys() >= set(pretoken): return None
+    if model.ignore_merges and pretoken in ids:
+        return [ids[pretoken]]
+    if model.end_of_word_suffix or not model.merges.ids.keys() >= set(pretoken):
+        return None
     return [ids[p] for p in bpe_encode(pretoken, _Joins(model.merges.ids))]
 
 # %% ../nbs/24_bpe_encode.ipynb #fa21c576
 @dataclass
 class BPE:
     "A byte-pair encoding model: pieces, merge rules and how to use them."
-    piece2id: dict # piece → id
-    merges: list # Merge rules in the order of their ranks
-    dropout: float|None = None # Probability of passing over a candidate
-    unk_piece: str|None = None # Piece for a character that is not in the vocabulary
-    continuing_subword_prefix: str = "" # Marks symbols that do not start their pre-token
-    end_of_word_suffix: str = "" # Marks the symbol that ends its pre-token
-    fuse_unk: bool = False # One unknown piece for a run of unknown characters
-    byte_fallback: bool = False # Spell unknown characters by their bytes' pieces
-    ignore_merges: bool = False # A pre-token that is a piece is not taken apart
-    drop_unknown: bool = field(default=False, compare=False) # Without unk_piece, leave unknown characters out, as Hugging Face's library does; False refuses them
-    table = cached_property(lambda self: merge_table(self.merges, piece2id=self.piece2id, prefix=self.continuing_subword_prefix)) # Made when it is first asked for
-    drops_merges = True # `encode` takes a dropout
+
+    piece2id: dict  # piece → id
+    merges: list  # Merge rules in the order of their ranks
+    dropout: float | None = None  # Probability of passing over a candidate
+    unk_piece: str | None = None  # Piece for a character that is not in the vocabulary
+    continuing_subword_prefix: str = ""  # Marks symbols that do not start their pre-token
+    end_of_word_suffix: str = ""  # Marks the symbol that ends its pre-token
+    fuse_unk: bool = False  # One unknown piece for a run of unknown characters
+    byte_fallback: bool = False  # Spell unknown characters by their bytes' pieces
+    ignore_merges: bool = False  # A pre-token that is a piece is not taken apart
+    drop_unknown: bool = field(
+        default=False, compare=False
+    )  # Without unk_piece, leave unknown characters out, as Hugging Face's library does; False refuses them
+    table = cached_property(
+        lambda self: merge_table(self.merges, piece2id=self.piece2id, prefix=self.continuing_subword_prefix)
+    )  # Made when it is first asked for
+    drops_merges = True  # `encode` takes a dropout
 
     def __post_init__(self):
         _check_options(self)
-        if self.continuing_subword_prefix or not _can_wait(self.merges, self.piece2id): self.table # made now, or refused
+        if self.continuing_subword_prefix or not _can_wait(self.merges, self.piece2id):
+            self.table  # made now, or refused
 
-    def __repr__(self): return f"BPE({len(self.piece2id):,} pieces, {len(self.merges):,} merges)"
+    def __repr__(self):
+        return f"BPE({len(self.piece2id):,} pieces, {len(self.merges):,} merges)"
 
-    def encode(self,
-        pretoken:str, # One pre-token
+    def encode(
+        self,
+        pretoken: str,  # One pre-token
         *,
-        dropout:float|None=None, # Instead of the model's own
-        rng:random.Random|None=None, # Where chance comes from, if there is dropout
-        seed:int|None=None, # Instead of it: the same draw each time
-    )->list[int]: # Ids, by the model's own options
+        dropout: float | None = None,  # Instead of the model's own
+        rng: random.Random | None = None,  # Where chance comes from, if there is dropout
+        seed: int | None = None,  # Instead of it: the same draw each time
+    ) -> list[int]:  # Ids, by the model's own options
         "The ids of one pre-token."
         return encode_pretoken(self, pretoken, dropout=dropout, rng=rng, seed=seed)
 
 # %% ../nbs/24_bpe_encode.ipynb #84861c31
 def _can_wait(merges, piece2id):
     "Is it certain that all pieces of the rules are in the vocabulary, so that a table of them can be made later?"
-    if isinstance(merges, RankRules): return merges.ids is piece2id or merges.ids.keys() <= piece2id.keys()
+    if isinstance(merges, RankRules):
+        return merges.ids is piece2id or merges.ids.keys() <= piece2id.keys()
     return isinstance(merges, Rules) and _fits(merges.lines, piece2id)
+
 
 def _untabled(model, pretoken):
     "The ids of a pre-token without a merge table; None where one shall be used."
-    if isinstance(model.merges, RankRules): return _by_joins(model, pretoken)
+    if isinstance(model.merges, RankRules):
+        return _by_joins(model, pretoken)
     return _by_ranks(model, pretoken) if isinstance(model.merges, Rules) else None
+
 
 def _check_options(model):
     "Refuse an unknown piece that is no piece, and a dropout that is no probability."
     if model.unk_piece is not None and model.unk_piece not in model.piece2id:
-        raise ValueError(f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, or pass one of its pieces")
+        raise ValueError(
+            f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, or pass one of its pieces"
+        )
     if model.dropout is not None and not 0 <= model.dropout <= 1:
         raise ValueError(f"dropout={model.dropout} is not a probability; pass a number from 0 to 1, or None")
 
 # %% ../nbs/24_bpe_encode.ipynb #fa59a003
 def start_ids(
-    model:BPE, # Vocabulary and options
-    pretoken:str, # One pre-token
-)->list[int]: # The ids that merging starts from; a single one if merges are ignored
+    model: BPE,  # Vocabulary and options
+    pretoken: str,  # One pre-token
+) -> list[int]:  # The ids that merging starts from; a single one if merges are ignored
     "The ids of a pre-token before any merge."
-    if model.ignore_merges and pretoken in model.piece2id: return [model.piece2id[pretoken]]
+    if model.ignore_merges and pretoken in model.piece2id:
+        return [model.piece2id[pretoken]]
     unk_id = None if model.unk_piece is None else model.piece2id[model.unk_piece]
     return symbol_ids(
         pretoken,
@@ -301,15 +408,20 @@ def start_ids(
 
 # %% ../nbs/24_bpe_encode.ipynb #8ae57529
 def encode_pretoken(
-    model:BPE, # Vocabulary, rules and options
-    pretoken:str, # One pre-token
+    model: BPE,  # Vocabulary, rules and options
+    pretoken: str,  # One pre-token
     *,
-    dropout:float|None=None, # Instead of the model's own
-    rng:random.Random|None=None, # Where chance comes from, if there is dropout
-    seed:int|None=None, # Instead of it: the same draw each time
-)->list[int]: # Ids
+    dropout: float | None = None,  # Instead of the model's own
+    rng: random.Random | None = None,  # Where chance comes from, if there is dropout
+    seed: int | None = None,  # Instead of it: the same draw each time
+) -> list[int]:  # Ids
     "The ids of one pre-token."
     dropout = model.dropout if dropout is None else dropout
-    if not dropout and "table" not in vars(model) and (ids := _untabled(model, pretoken)) is not None: return ids
+    if not dropout and "table" not in vars(model) and (ids := _untabled(model, pretoken)) is not None:
+        return ids
     ids = start_ids(model, pretoken)
-    return bpe_dropout(ids, model.table, dropout, rng=rng, seed=seed) if dropout else bpe_encode(ids, model.table)
+    return (
+        bpe_dropout(ids, model.table, dropout, rng=rng, seed=seed)
+        if dropout
+        else bpe_encode(ids, model.table)
+    )

@@ -16,41 +16,47 @@ from typing import TYPE_CHECKING, NamedTuple
 from .bpe import base_symbols, join_pair
 from .bpe_encode import BPE, RankRules, start_ids
 
-if TYPE_CHECKING: from subword_nb.draw import Svg
+if TYPE_CHECKING:
+    from subword_nb.draw import Svg
 
 # %% ../nbs/24a_bpe_explain.ipynb #4869a0b0
 class Symbol(NamedTuple):
     "A symbol of a pre-token in its place."
-    id: int # Its id
-    piece: str # Its spelling in the vocabulary
-    start: int # Its first character, in code points of the pre-token
-    end: int # Behind its last character
+
+    id: int  # Its id
+    piece: str  # Its spelling in the vocabulary
+    start: int  # Its first character, in code points of the pre-token
+    end: int  # Behind its last character
+
 
 class Merge(NamedTuple):
     "One merge."
-    rank: int|None # Rank of the rule, lower first; None where scores decide
-    left: str # The left piece
-    right: str # The right piece
-    piece: str # What they become
-    at: int # Number of the left piece among the symbols just before this merge
-    start: int # First character of the new piece, in code points of the pre-token
-    end: int # Behind its last character
-    score: float|None = None # Score of the new piece, higher first; None where ranks decide
+
+    rank: int | None  # Rank of the rule, lower first; None where scores decide
+    left: str  # The left piece
+    right: str  # The right piece
+    piece: str  # What they become
+    at: int  # Number of the left piece among the symbols just before this merge
+    start: int  # First character of the new piece, in code points of the pre-token
+    end: int  # Behind its last character
+    score: float | None = None  # Score of the new piece, higher first; None where ranks decide
 
 # %% ../nbs/24a_bpe_explain.ipynb #d7e90128
 def merge_steps_ref(
-    symbols:list[Symbol], # What merging starts from
-    rule:Callable, # Two symbols → (rank, merged id), or None
+    symbols: list[Symbol],  # What merging starts from
+    rule: Callable,  # Two symbols → (rank, merged id), or None
     *,
-    prefix:str="", # `continuing_subword_prefix`
-)->tuple[list[Merge],list[Symbol]]: # The merges in their order; the symbols that are left
+    prefix: str = "",  # `continuing_subword_prefix`
+) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
     "Merge by rank, looking at all pairs before each merge, and write every merge down."
     symbols, steps = list(symbols), []
     while True:
         found = [(r[0], i, r[1]) for i, pair in enumerate(zip(symbols, symbols[1:])) if (r := rule(*pair))]
-        if not found: return steps, symbols
+        if not found:
+            return steps, symbols
         rank, i, new = min(found)
-        symbols[i:i+2] = [_joined(symbols[i], symbols[i + 1], rank, new, i, prefix, steps)]
+        symbols[i : i + 2] = [_joined(symbols[i], symbols[i + 1], rank, new, i, prefix, steps)]
+
 
 def _joined(a, b, rank, new, at, prefix, steps):
     "What two symbols become; the merge is written down."
@@ -60,11 +66,11 @@ def _joined(a, b, rank, new, at, prefix, steps):
 
 # %% ../nbs/24a_bpe_explain.ipynb #cf190984
 def merge_steps(
-    symbols:list[Symbol], # What merging starts from
-    rule:Callable, # Two symbols → (rank, merged id), or None
+    symbols: list[Symbol],  # What merging starts from
+    rule: Callable,  # Two symbols → (rank, merged id), or None
     *,
-    prefix:str="", # `continuing_subword_prefix`
-)->tuple[list[Merge],list[Symbol]]: # The merges in their order; the symbols that are left
+    prefix: str = "",  # `continuing_subword_prefix`
+) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
     "Merge by rank without looking twice, and write every merge down."
     symbols, steps, standing = list(symbols), [], list(range(len(symbols)))
     candidate = lambda i, j: (found := rule(symbols[i], symbols[j])) and (found[0], i, found[1])
@@ -73,90 +79,145 @@ def merge_steps(
     while heap:
         rank, i, new = heapq.heappop(heap)
         at = bisect_left(standing, i)
-        if standing[at:at+1] != [i] or at + 1 == len(standing): continue
+        if standing[at : at + 1] != [i] or at + 1 == len(standing):
+            continue
         j = standing[at + 1]
-        if rule(symbols[i], symbols[j]) != (rank, new): continue # one of them has changed since
+        if rule(symbols[i], symbols[j]) != (rank, new):
+            continue  # one of them has changed since
         symbols[i] = _joined(symbols[i], symbols[j], rank, new, at, prefix, steps)
         del standing[at + 1]
-        for pair in zip(standing[max(at - 1, 0):at + 1], standing[max(at, 1):at + 2]):
-            if c := candidate(*pair): heapq.heappush(heap, c)
+        for pair in zip(standing[max(at - 1, 0) : at + 1], standing[max(at, 1) : at + 2]):
+            if c := candidate(*pair):
+                heapq.heappush(heap, c)
     return steps, [symbols[i] for i in standing]
 
 # %% ../nbs/24a_bpe_explain.ipynb #92bff663
 def first_symbols(
-    model:BPE, # Vocabulary and options
-    pretoken:str, # One pre-token
-)->tuple[list[Symbol],str|None]: # Symbols with the ids of `start_ids`; what is special about them
+    model: BPE,  # Vocabulary and options
+    pretoken: str,  # One pre-token
+) -> tuple[list[Symbol], str | None]:  # Symbols with the ids of `start_ids`; what is special about them
     "What merging starts from, in its places."
     ids, unk, out, odd, fusing = model.piece2id, model.unk_piece, [], {}, False
-    if model.ignore_merges and pretoken in ids: return [Symbol(ids[pretoken], pretoken, 0, len(pretoken))], "the whole pre-token is a piece and is not taken apart (ignore_merges)"
-    for at, symbol in enumerate(base_symbols(pretoken, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix)):
-        spelled:list = [symbol] if symbol in ids else [f"<0x{b:02X}>" for b in symbol.encode("utf-8")] if model.byte_fallback else [None]
+    if model.ignore_merges and pretoken in ids:
+        return [
+            Symbol(ids[pretoken], pretoken, 0, len(pretoken))
+        ], "the whole pre-token is a piece and is not taken apart (ignore_merges)"
+    for at, symbol in enumerate(
+        base_symbols(pretoken, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix)
+    ):
+        spelled: list = (
+            [symbol]
+            if symbol in ids
+            else [f"<0x{b:02X}>" for b in symbol.encode("utf-8")]
+            if model.byte_fallback
+            else [None]
+        )
         unknown = any(p not in ids for p in spelled)
-        if not unknown: out += [Symbol(ids[p], p, at, at + 1) for p in spelled]
-        elif unk is None and not model.drop_unknown: start_ids(model, pretoken) # which says what is missing
-        elif unk is not None and fusing and model.fuse_unk: out[-1] = out[-1]._replace(end=at + 1)
-        elif unk is not None: out.append(Symbol(ids[unk], unk, at, at + 1))
-        if spelled != [symbol]: odd.setdefault(unknown, {})[pretoken[at]] = True
+        if not unknown:
+            out += [Symbol(ids[p], p, at, at + 1) for p in spelled]
+        elif unk is None and not model.drop_unknown:
+            start_ids(model, pretoken)  # which says what is missing
+        elif unk is not None and fusing and model.fuse_unk:
+            out[-1] = out[-1]._replace(end=at + 1)
+        elif unk is not None:
+            out.append(Symbol(ids[unk], unk, at, at + 1))
+        if spelled != [symbol]:
+            odd.setdefault(unknown, {})[pretoken[at]] = True
         fusing = unknown
     return out, _note(odd, unk)
 
+
 def _note(odd, unk):
     "What has become of characters without a piece."
-    said = {False: "spelled by its bytes (byte_fallback)", True: "left out (drop_unknown)" if unk is None else f"unknown, written as {unk}"}
-    shown = lambda chars: ", ".join(map(repr, list(chars)[:5])) + (f" and {len(chars) - 5} more" if len(chars) > 5 else "")
+    said = {
+        False: "spelled by its bytes (byte_fallback)",
+        True: "left out (drop_unknown)" if unk is None else f"unknown, written as {unk}",
+    }
+    shown = lambda chars: (
+        ", ".join(map(repr, list(chars)[:5])) + (f" and {len(chars) - 5} more" if len(chars) > 5 else "")
+    )
     return "; ".join(f"{shown(odd[k])}: {said[k]}" for k in (False, True) if k in odd) or None
 
 # %% ../nbs/24a_bpe_explain.ipynb #8fbd50c7
 def _rule_of(model, pretoken):
     "What two symbols become, by a model's rules: (rank, id), or None."
     by_rank = isinstance(model.merges, RankRules)
-    if by_rank and not (model.continuing_subword_prefix or model.end_of_word_suffix) and model.merges.ids.keys() >= set(pretoken):
+    if (
+        by_rank
+        and not (model.continuing_subword_prefix or model.end_of_word_suffix)
+        and model.merges.ids.keys() >= set(pretoken)
+    ):
         rank_of, ids = model.merges.ids, model.piece2id
         return lambda a, b: (rank_of[whole], ids[whole]) if (whole := a.piece + b.piece) in rank_of else None
     table = model.table
-    if not by_rank: return lambda a, b: table.get((a.id, b.id))
+    if not by_rank:
+        return lambda a, b: table.get((a.id, b.id))
     rank_of, prefix = model.merges.ids, model.continuing_subword_prefix
-    return lambda a, b: (found := table.get((a.id, b.id))) and (rank_of[join_pair(a.piece, b.piece, prefix=prefix)], found[1])
+    return lambda a, b: (
+        (found := table.get((a.id, b.id))) and (rank_of[join_pair(a.piece, b.piece, prefix=prefix)], found[1])
+    )
 
 # %% ../nbs/24a_bpe_explain.ipynb #76881f71
 @dataclass
 class BPEReason:
     "Why BPE splits a pre-token as it does."
-    symbols: list # `Symbol`s: what merging starts from
-    steps: list # `Merge`s in the order in which they are applied
-    pieces: list # The pieces that are left
-    note: str|None = None # What is special: unknown characters, bytes, a piece that is not taken apart
-    kind: str = field(default="bpe", init=False) # Which kind of reason this is
 
-    def to_dict(self)->dict: # str, int, float, None, list and dict; `places` are those of `symbols`
+    symbols: list  # `Symbol`s: what merging starts from
+    steps: list  # `Merge`s in the order in which they are applied
+    pieces: list  # The pieces that are left
+    note: str | None = None  # What is special: unknown characters, bytes, a piece that is not taken apart
+    kind: str = field(default="bpe", init=False)  # Which kind of reason this is
+
+    def to_dict(self) -> dict:  # str, int, float, None, list and dict; `places` are those of `symbols`
         "The reason as plain data, ready for JSON."
-        return {"kind": self.kind, "symbols": [s.piece for s in self.symbols], "places": [[s.start, s.end] for s in self.symbols],
-                "steps": [m._asdict() for m in self.steps], "pieces": list(self.pieces), "note": self.note}
+        return {
+            "kind": self.kind,
+            "symbols": [s.piece for s in self.symbols],
+            "places": [[s.start, s.end] for s in self.symbols],
+            "steps": [m._asdict() for m in self.steps],
+            "pieces": list(self.pieces),
+            "note": self.note,
+        }
 
 # %% ../nbs/24a_bpe_explain.ipynb #fa5498fd
 def explain_bpe(
-    model:BPE, # Vocabulary, rules and options; its dropout is not used
-    pretoken:str, # One pre-token
-)->BPEReason: # Its pieces are those of `model.encode(pretoken, 0)`
+    model: BPE,  # Vocabulary, rules and options; its dropout is not used
+    pretoken: str,  # One pre-token
+) -> BPEReason:  # Its pieces are those of `model.encode(pretoken, 0)`
     "Every merge of a pre-token, in its order."
-    if not isinstance(pretoken, str): raise ValueError(f"the pre-token is a {type(pretoken).__name__}; places are counted in characters: pass a str")
+    if not isinstance(pretoken, str):
+        raise ValueError(
+            f"the pre-token is a {type(pretoken).__name__}; places are counted in characters: pass a str"
+        )
     symbols, note = first_symbols(model, pretoken)
-    steps, left = merge_steps(symbols, _rule_of(model, pretoken), prefix=model.continuing_subword_prefix) if len(symbols) > 1 else ([], symbols)
+    steps, left = (
+        merge_steps(symbols, _rule_of(model, pretoken), prefix=model.continuing_subword_prefix)
+        if len(symbols) > 1
+        else ([], symbols)
+    )
     return BPEReason(symbols, steps, [s.piece for s in left], note)
 
 # %% ../nbs/24a_bpe_explain.ipynb #524d1b29
 def merge_trees(
-    reason:BPEReason, # First symbols and steps
-)->list: # One tree per piece, left to right, for `draw_merge_tree`
+    reason: BPEReason,  # First symbols and steps
+) -> list:  # One tree per piece, left to right, for `draw_merge_tree`
     "The merges of a pre-token as trees."
     trees = [s.piece for s in reason.symbols]
-    for m in reason.steps: trees[m.at:m.at+2] = [(m.piece, *trees[m.at:m.at+2], f"rank {m.rank}" if m.score is None else f"score {m.score:.4g}")]
+    for m in reason.steps:
+        trees[m.at : m.at + 2] = [
+            (
+                m.piece,
+                *trees[m.at : m.at + 2],
+                f"rank {m.rank}" if m.score is None else f"score {m.score:.4g}",
+            )
+        ]
     return trees
 
+
 def draw_reason(
-    reason:BPEReason, # First symbols and steps
-)->"Svg": # Draws itself in Jupyter; `str()` is indented text
+    reason: BPEReason,  # First symbols and steps
+) -> "Svg":  # Draws itself in Jupyter; `str()` is indented text
     "Draw the merges of a pre-token."
     from subword_nb.draw import draw_merge_tree
+
     return draw_merge_tree(merge_trees(reason))

@@ -18,44 +18,70 @@ from .machine import trailing_zeros
 
 # %% ../nbs/71_bpe_kernels.ipynb #b74f686b
 def merge_windows_ref(
-    text:str, # What to merge
-    merge, # text → pieces: merges a short text
-    keep:int, # Merge so many symbols again, or more, in at least three pieces; and twice as many new ones
-)->list|None: # The pieces of the text; None if a piece that was kept had not settled
+    text: str,  # What to merge
+    merge,  # text → pieces: merges a short text
+    keep: int,  # Merge so many symbols again, or more, in at least three pieces; and twice as many new ones
+) -> list | None:  # The pieces of the text; None if a piece that was kept had not settled
     "Merge a long text in windows."
     done, start, stop, first = [], 0, min(keep, len(text)), None
     while True:
         pieces = merge(text[start:stop])
-        if first not in (None, pieces[0] if pieces else None): return None
-        if stop == len(text): return done + pieces
+        if first not in (None, pieces[0] if pieces else None):
+            return None
+        if stop == len(text):
+            return done + pieces
         k = len(pieces)
-        while k and (len("".join(pieces[k:])) < keep or len(pieces) - k < 3): k -= 1
+        while k and (len("".join(pieces[k:])) < keep or len(pieces) - k < 3):
+            k -= 1
         done, first = done + pieces[:k], pieces[k]
         held = len("".join(pieces[k:]))
         start, stop = stop - held, min(stop + 2 * held, len(text))
 
 # %% ../nbs/71_bpe_kernels.ipynb #bca4d192
-ZERO, ONE, ID_BITS, RANK_BITS, PLACE_BITS = np.uint64(0), np.uint64(1), np.uint64(21), np.uint64(22), np.uint64(10)
+ZERO, ONE, ID_BITS, RANK_BITS, PLACE_BITS = (
+    np.uint64(0),
+    np.uint64(1),
+    np.uint64(21),
+    np.uint64(22),
+    np.uint64(10),
+)
 ID_MASK, RANK_MASK, PLACE_MASK = np.uint64(2**21 - 1), np.uint64(2**22 - 1), np.uint64(2**10 - 1)
-MIX, EMPTY = np.uint64(0x9E3779B97F4A7C15), np.uint64(2**64 - 1) # Of hashes; no slot, or no number
-NONE, NO_RULE, ALONE = np.uint32(2**32 - 1), np.uint32(2**22 - 1), np.uint32(1 << 21) # No symbol; no rank; the length 1 of a symbol
-SHORT, WIDEST = np.uint64(64), np.uint64(1024) # Symbols in one window: usually, at most
+MIX, EMPTY = np.uint64(0x9E3779B97F4A7C15), np.uint64(2**64 - 1)  # Of hashes; no slot, or no number
+NONE, NO_RULE, ALONE = (
+    np.uint32(2**32 - 1),
+    np.uint32(2**22 - 1),
+    np.uint32(1 << 21),
+)  # No symbol; no rank; the length 1 of a symbol
+SHORT, WIDEST = np.uint64(64), np.uint64(1024)  # Symbols in one window: usually, at most
+
 
 @kernel
 def _search(slots, a, b):
     "The key of two symbols, the slot where its search begins, the last slot; a word behind the slots, and the key's bit in it."
-    key, last = (np.uint64(a) & ID_MASK) << ID_BITS | np.uint64(b) & ID_MASK, (np.uint64(16) << trailing_zeros(np.uint64(len(slots)))) - ONE
+    key, last = (
+        (np.uint64(a) & ID_MASK) << ID_BITS | np.uint64(b) & ID_MASK,
+        (np.uint64(16) << trailing_zeros(np.uint64(len(slots)))) - ONE,
+    )
     x = key * MIX
     bit = x >> np.uint64(41) & (np.uint64(4) * last + np.uint64(3))
-    return key, x >> np.uint64(32) & last, last, last + ONE + (bit >> np.uint64(6)), ONE << (bit & np.uint64(63))
+    return (
+        key,
+        x >> np.uint64(32) & last,
+        last,
+        last + ONE + (bit >> np.uint64(6)),
+        ONE << (bit & np.uint64(63)),
+    )
+
 
 @kernel
 def _rule_of(slots, a, b):
     "The rank of the rule that joins two symbols, of which the lower 21 bits count, or NO_RULE."
     key, h, last, word, bit = _search(slots, a, b)
-    if slots[word] & bit == ZERO: return NO_RULE
+    if slots[word] & bit == ZERO:
+        return NO_RULE
     while slots[h] != EMPTY:
-        if slots[h] >> RANK_BITS == key: return np.uint32(slots[h] & RANK_MASK)
+        if slots[h] >> RANK_BITS == key:
+            return np.uint32(slots[h] & RANK_MASK)
         h = (h + ONE) & last
     return NO_RULE
 
@@ -65,9 +91,11 @@ def _add_rules(slots, left, right, rank):
     "Enter rules; there has to be room."
     for i in range(len(left)):
         key, h, last, word, bit = _search(slots, left[i], right[i])
-        while slots[h] != EMPTY and slots[h] >> RANK_BITS != key: h = (h + ONE) & last
+        while slots[h] != EMPTY and slots[h] >> RANK_BITS != key:
+            h = (h + ONE) & last
         slots[word] |= bit
         slots[h] = key << RANK_BITS | np.uint64(rank[i])
+
 
 def _no_rules(n):
     "Slots for so many rules, and a bit for each quarter of a slot behind them."
@@ -76,30 +104,41 @@ def _no_rules(n):
     slots[size:] = 0
     return slots
 
+
 def rule_slots(
-    left:np.ndarray, # (rules,) uint32, ids
-    right:np.ndarray, # (rules,) uint32, ids
-    rank:np.ndarray, # (rules,) uint32
-)->np.ndarray: # uint64: a power of two of slots, at most half of them taken, and a sixteenth as many words of bits
+    left: np.ndarray,  # (rules,) uint32, ids
+    right: np.ndarray,  # (rules,) uint32, ids
+    rank: np.ndarray,  # (rules,) uint32
+) -> (
+    np.ndarray
+):  # uint64: a power of two of slots, at most half of them taken, and a sixteenth as many words of bits
     "Lay rules out for look-ups."
     slots = _no_rules(len(left))
-    if len(left): _add_rules(slots, left, right, rank)
+    if len(left):
+        _add_rules(slots, left, right, rank)
     return slots
 
 # %% ../nbs/71_bpe_kernels.ipynb #fbf08365
 def made_by(
-    made:np.ndarray, # (ranks,) uint32, what each rank makes
-)->np.ndarray: # The same, or its first number alone
+    made: np.ndarray,  # (ranks,) uint32, what each rank makes
+) -> np.ndarray:  # The same, or its first number alone
     "What ranks make, in as few numbers as will do: one, where ids follow each other."
     return made[:1].copy() if len(made) > 1 and (np.diff(made.astype(np.int64)) == 1).all() else made
 
+
 def check_fits(
-    top:int, # The highest id
-    ranks:int, # How many ranks there are
+    top: int,  # The highest id
+    ranks: int,  # How many ranks there are
 ):
     "Refuse what does not fit into a slot."
-    if top >= 2**21 - 1: raise ValueError(f"the highest id is {top}; the merging kernels hold ids below {2**21 - 1}: use Tokenizer.encode, which has no such limit")
-    if ranks >= 2**22: raise ValueError(f"there are {ranks} ranks; the merging kernels hold {2**22 - 1}: use Tokenizer.encode, which has no such limit")
+    if top >= 2**21 - 1:
+        raise ValueError(
+            f"the highest id is {top}; the merging kernels hold ids below {2**21 - 1}: use Tokenizer.encode, which has no such limit"
+        )
+    if ranks >= 2**22:
+        raise ValueError(
+            f"there are {ranks} ranks; the merging kernels hold {2**22 - 1}: use Tokenizer.encode, which has no such limit"
+        )
 
 # %% ../nbs/71_bpe_kernels.ipynb #74a5a655
 @kernel
@@ -111,16 +150,23 @@ def _merge_few(work, n, slots, made, rules):
             x = np.uint32(np.uint64(rules[np.uint64(i)]) << PLACE_BITS | np.uint64(i))
             best = x if x < best else best
         r, k = np.uint64(best) >> PLACE_BITS, np.uint64(best) & PLACE_MASK
-        if r == np.uint64(NO_RULE): return n
+        if r == np.uint64(NO_RULE):
+            return n
         new, j, low = np.uint64(made[r]) if len(made) > 1 else np.uint64(made[0]) + r, k, NO_RULE
-        while j == k or np.uint64(low) > r and j + ONE < n and np.uint64(rules[j]) == r: # j reads, k writes
-            work[k] = np.uint32(((np.uint64(work[j]) >> ID_BITS) + (np.uint64(work[j+ONE]) >> ID_BITS)) << ID_BITS | new)
+        while j == k or np.uint64(low) > r and j + ONE < n and np.uint64(rules[j]) == r:  # j reads, k writes
+            work[k] = np.uint32(
+                ((np.uint64(work[j]) >> ID_BITS) + (np.uint64(work[j + ONE]) >> ID_BITS)) << ID_BITS | new
+            )
             j, low = j + ONE + ONE, NO_RULE
-            if j < n: rules[k] = low = _rule_of(slots, work[k], work[j])
-            if k > ZERO: rules[k-ONE] = _rule_of(slots, work[k-ONE], work[k])
-            if k > ZERO: low = min(low, rules[k-ONE])
+            if j < n:
+                rules[k] = low = _rule_of(slots, work[k], work[j])
+            if k > ZERO:
+                rules[k - ONE] = _rule_of(slots, work[k - ONE], work[k])
+            if k > ZERO:
+                low = min(low, rules[k - ONE])
             k += ONE
-        for i in range(n - j): work[k+np.uint64(i)], rules[k+np.uint64(i)] = work[j+np.uint64(i)], rules[j+np.uint64(i)]
+        for i in range(n - j):
+            work[k + np.uint64(i)], rules[k + np.uint64(i)] = work[j + np.uint64(i)], rules[j + np.uint64(i)]
         n -= j - k
     return n
 
@@ -128,78 +174,89 @@ def _merge_few(work, n, slots, made, rules):
 @kernel
 def _merge_window(source, at, n, slots, made, work, rules):
     "Merge a copy of source[at:at+n] in `work`; returns how many are left."
-    if n == ZERO: return n
-    for i in range(n): work[np.uint64(i)] = source[at+np.uint64(i)] | ALONE
-    for i in range(n - ONE): rules[np.uint64(i)] = _rule_of(slots, work[np.uint64(i)], work[np.uint64(i)+ONE])
+    if n == ZERO:
+        return n
+    for i in range(n):
+        work[np.uint64(i)] = source[at + np.uint64(i)] | ALONE
+    for i in range(n - ONE):
+        rules[np.uint64(i)] = _rule_of(slots, work[np.uint64(i)], work[np.uint64(i) + ONE])
     return _merge_few(work, n, slots, made, rules)
 
 # %% ../nbs/71_bpe_kernels.ipynb #07a90836
 @kernel
 def merge_symbols(
-    ids:np.ndarray, # uint32, symbols in, pieces out
-    at:np.uint64, # Where the row begins
-    n:np.uint64, # How many symbols it has
-    slots:np.ndarray, # Rules
-    made:np.ndarray, # What each rank makes, see `made_by`
-    work:np.ndarray, # (WIDEST,) uint32, scratch
-    rules:np.ndarray, # (WIDEST,) uint32, scratch
-    source:np.ndarray, # (WIDEST,) uint32, scratch
-    keep:np.uint64, # How many symbols windows overlap by, at least
-)->np.uint64: # How many are left; EMPTY if `keep` was too small, and then the row is spoilt
+    ids: np.ndarray,  # uint32, symbols in, pieces out
+    at: np.uint64,  # Where the row begins
+    n: np.uint64,  # How many symbols it has
+    slots: np.ndarray,  # Rules
+    made: np.ndarray,  # What each rank makes, see `made_by`
+    work: np.ndarray,  # (WIDEST,) uint32, scratch
+    rules: np.ndarray,  # (WIDEST,) uint32, scratch
+    source: np.ndarray,  # (WIDEST,) uint32, scratch
+    keep: np.uint64,  # How many symbols windows overlap by, at least
+) -> np.uint64:  # How many are left; EMPTY if `keep` was too small, and then the row is spoilt
     "Merge ids[at:at+n] in place, in windows."
     read, held, k, first = ZERO, ZERO, ZERO, NONE
     while True:
         size = held + min(n - read, max(keep, held + held) if held * np.uint64(3) <= WIDEST else keep)
-        if size > WIDEST: return EMPTY
-        for i in range(size - held): source[held+np.uint64(i)] = ids[at+read+np.uint64(i)]
+        if size > WIDEST:
+            return EMPTY
+        for i in range(size - held):
+            source[held + np.uint64(i)] = ids[at + read + np.uint64(i)]
         read, t = read + size - held, _merge_window(source, ZERO, size, slots, made, work, rules)
-        if first != NONE and work[0] != first: return EMPTY # it had not settled
+        if first != NONE and work[0] != first:
+            return EMPTY  # it had not settled
         held, done = ZERO, t
         if read < n:
             while done > ZERO and (held < keep or t - done < np.uint64(3)):
                 done -= ONE
                 held += np.uint64(work[done]) >> ID_BITS
             first = work[done]
-        for i in range(done): ids[at+k+np.uint64(i)] = np.uint32(np.uint64(work[np.uint64(i)]) & ID_MASK)
+        for i in range(done):
+            ids[at + k + np.uint64(i)] = np.uint32(np.uint64(work[np.uint64(i)]) & ID_MASK)
         k += done
-        if read == n: return k
-        for i in range(held): source[np.uint64(i)] = source[size-held+np.uint64(i)]
+        if read == n:
+            return k
+        for i in range(held):
+            source[np.uint64(i)] = source[size - held + np.uint64(i)]
 
 # %% ../nbs/71_bpe_kernels.ipynb #f0671dc2
 @kernel
 def row_place(
-    ids:np.ndarray, # uint32, symbols
-    at:np.uint64, # Where the row begins
-    n:np.uint64, # How many symbols it has
-    keys:np.ndarray, # See `row_table`
-    arena:np.ndarray, # The same
-)->np.uint64: # A place in `keys`; what stands there is 0 if the row is not in the table
+    ids: np.ndarray,  # uint32, symbols
+    at: np.uint64,  # Where the row begins
+    n: np.uint64,  # How many symbols it has
+    keys: np.ndarray,  # See `row_table`
+    arena: np.ndarray,  # The same
+) -> np.uint64:  # A place in `keys`; what stands there is 0 if the row is not in the table
     "Where a row of symbols is, or belongs."
     h, last = n * MIX, np.uint64(len(keys) - 1)
     for i in range(n):
-        h = (h ^ np.uint64(ids[at+np.uint64(i)])) * MIX
+        h = (h ^ np.uint64(ids[at + np.uint64(i)])) * MIX
         h ^= h >> np.uint64(29)
     h &= last
     while keys[h] != ZERO:
         p, i = np.uint64(keys[h]), ZERO
         if np.uint64(arena[p]) == n:
-            while i < n and arena[p+ONE+ONE+i] == ids[at+i]: i += ONE
-            if i == n: break
+            while i < n and arena[p + ONE + ONE + i] == ids[at + i]:
+                i += ONE
+            if i == n:
+                break
         h = (h + ONE) & last
     return h
 
 # %% ../nbs/71_bpe_kernels.ipynb #e52d053c
 @kernel
 def whole_id(
-    ids:np.ndarray, # As for `row_place`
-    at:np.uint64, # The same
-    n:np.uint64, # The same
-    keys:np.ndarray, # The same
-    arena:np.ndarray, # The same
-)->np.uint32: # NONE if it is not in the table
+    ids: np.ndarray,  # As for `row_place`
+    at: np.uint64,  # The same
+    n: np.uint64,  # The same
+    keys: np.ndarray,  # The same
+    arena: np.ndarray,  # The same
+) -> np.uint32:  # NONE if it is not in the table
     "The id of a row that is taken as it is."
     p = np.uint64(keys[row_place(ids, at, n, keys, arena)])
-    return arena[p+ONE] if p != ZERO else NONE
+    return arena[p + ONE] if p != ZERO else NONE
 
 # %% ../nbs/71_bpe_kernels.ipynb #bc519702
 @kernel
@@ -207,27 +264,36 @@ def _add_rows(symbols, bounds, value, keys, arena):
     "Enter rows with a value each."
     p = ONE
     for s in range(len(value)):
-        a, n = np.uint64(bounds[s]), np.uint64(bounds[s+1] - bounds[s])
+        a, n = np.uint64(bounds[s]), np.uint64(bounds[s + 1] - bounds[s])
         h = row_place(symbols, a, n, keys, arena)
-        if keys[h] == ZERO: keys[h] = p
-        else: p = np.uint64(keys[h])
-        arena[p], arena[p+ONE] = np.uint32(n), value[s]
-        for i in range(n): arena[p+ONE+ONE+np.uint64(i)] = symbols[a+np.uint64(i)]
+        if keys[h] == ZERO:
+            keys[h] = p
+        else:
+            p = np.uint64(keys[h])
+        arena[p], arena[p + ONE] = np.uint32(n), value[s]
+        for i in range(n):
+            arena[p + ONE + ONE + np.uint64(i)] = symbols[a + np.uint64(i)]
         p += n + ONE + ONE
 
+
 def row_table(
-    symbols:np.ndarray, # uint32, all rows one after the other
-    bounds:np.ndarray, # (rows + 1,) int64, where each begins and ends
-    value:np.ndarray, # (rows,) uint32, what each stands for
-)->tuple[np.ndarray,np.ndarray]: # keys (a power of two,) uint64, none if there are no rows; arena, uint32
+    symbols: np.ndarray,  # uint32, all rows one after the other
+    bounds: np.ndarray,  # (rows + 1,) int64, where each begins and ends
+    value: np.ndarray,  # (rows,) uint32, what each stands for
+) -> tuple[np.ndarray, np.ndarray]:  # keys (a power of two,) uint64, none if there are no rows; arena, uint32
     "A table of rows of symbols."
-    keys, arena = np.zeros(1 << (2 * len(value)).bit_length() if len(value) else 0, np.uint64), np.zeros(len(symbols) + 2 * len(value) + 2, np.uint32)
-    if len(value): _add_rows(symbols, bounds, value, keys, arena)
+    keys, arena = (
+        np.zeros(1 << (2 * len(value)).bit_length() if len(value) else 0, np.uint64),
+        np.zeros(len(symbols) + 2 * len(value) + 2, np.uint32),
+    )
+    if len(value):
+        _add_rows(symbols, bounds, value, keys, arena)
     return keys, arena
 
+
 def bounds_of(
-    lengths:np.ndarray, # (rows,) integers
-)->np.ndarray: # (rows + 1,) int64
+    lengths: np.ndarray,  # (rows,) integers
+) -> np.ndarray:  # (rows + 1,) int64
     "Where rows of these lengths begin and end."
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
@@ -238,22 +304,37 @@ def _recover(symbols, bounds, order, rank, made, slots, left, right):
     work, rules = np.empty(WIDEST, np.uint32), np.empty(WIDEST, np.uint32)
     for k in range(len(order)):
         t = order[k]
-        a, n, left[t] = np.uint64(bounds[t]), np.uint64(bounds[t+1] - bounds[t]), NONE
-        if n < np.uint64(2) or _merge_window(symbols, a, n, slots, made, work, rules) != np.uint64(2): continue
+        a, n, left[t] = np.uint64(bounds[t]), np.uint64(bounds[t + 1] - bounds[t]), NONE
+        if n < np.uint64(2) or _merge_window(symbols, a, n, slots, made, work, rules) != np.uint64(2):
+            continue
         left[t], right[t] = np.uint32(np.uint64(work[0]) & ID_MASK), np.uint32(np.uint64(work[1]) & ID_MASK)
-        _add_rules(slots, left[t:t+1], right[t:t+1], rank[t:t+1])
+        _add_rules(slots, left[t : t + 1], right[t : t + 1], rank[t : t + 1])
+
 
 def rules_of_rows(
-    symbols:np.ndarray, # uint32, the pieces as rows of symbols
-    bounds:np.ndarray, # (pieces + 1,) int64
-    rank:np.ndarray, # (pieces,) uint32, the rank of each piece
-    made:np.ndarray, # (ranks,) uint32, the id of the piece of each rank, or one number, see `made_by`
-)->tuple: # slots; left, right and rank of each rule; (pieces,) bool: is the piece longer than a symbol, and not made by merging?
+    symbols: np.ndarray,  # uint32, the pieces as rows of symbols
+    bounds: np.ndarray,  # (pieces + 1,) int64
+    rank: np.ndarray,  # (pieces,) uint32, the rank of each piece
+    made: np.ndarray,  # (ranks,) uint32, the id of the piece of each rank, or one number, see `made_by`
+) -> tuple:  # slots; left, right and rank of each rule; (pieces,) bool: is the piece longer than a symbol, and not made by merging?
     "The rules that pieces imply by their ranks."
     lengths = np.diff(bounds)
-    if lengths.max(initial=0) > int(WIDEST): raise ValueError(f"a piece has {lengths.max()} symbols; the merging kernels take pieces of {int(WIDEST)}: use Tokenizer.encode")
+    if lengths.max(initial=0) > int(WIDEST):
+        raise ValueError(
+            f"a piece has {lengths.max()} symbols; the merging kernels take pieces of {int(WIDEST)}: use Tokenizer.encode"
+        )
     slots, left, right = _no_rules(len(rank)), np.empty(len(rank), np.uint32), np.empty(len(rank), np.uint32)
-    if len(rank): _recover(symbols, bounds, np.argsort(lengths.astype(np.uint16), kind="stable"), rank, made, slots, left, right)
+    if len(rank):
+        _recover(
+            symbols,
+            bounds,
+            np.argsort(lengths.astype(np.uint16), kind="stable"),
+            rank,
+            made,
+            slots,
+            left,
+            right,
+        )
     ruled = left != NONE
     return slots, left[ruled], right[ruled], rank[ruled], ~ruled & (lengths > 1)
 
@@ -263,41 +344,50 @@ def _differs(symbols, bounds, value, slots, made, odd):
     "Which sequences does merging not make into their value? Those with an unknown symbol are not asked."
     work, rules = np.empty(WIDEST, np.uint32), np.empty(WIDEST, np.uint32)
     for t in range(len(value)):
-        a, n, worst = np.uint64(bounds[t]), np.uint64(bounds[t+1] - bounds[t]), np.uint32(0)
-        for i in range(n): worst = symbols[a+np.uint64(i)] if symbols[a+np.uint64(i)] > worst else worst
-        if n == ZERO or worst == NONE: continue
-        odd[t] = n > WIDEST or _merge_window(symbols, a, n, slots, made, work, rules) != ONE or np.uint32(np.uint64(work[0]) & ID_MASK) != value[t]
+        a, n, worst = np.uint64(bounds[t]), np.uint64(bounds[t + 1] - bounds[t]), np.uint32(0)
+        for i in range(n):
+            worst = symbols[a + np.uint64(i)] if symbols[a + np.uint64(i)] > worst else worst
+        if n == ZERO or worst == NONE:
+            continue
+        odd[t] = (
+            n > WIDEST
+            or _merge_window(symbols, a, n, slots, made, work, rules) != ONE
+            or np.uint32(np.uint64(work[0]) & ID_MASK) != value[t]
+        )
+
 
 def odd_rows(
-    symbols:np.ndarray, # uint32, the pieces as rows of symbols; NONE for an unknown one
-    bounds:np.ndarray, # (pieces + 1,) int64
-    value:np.ndarray, # (pieces,) uint32, their ids
-    slots:np.ndarray, # Rules
-    made:np.ndarray, # What each rank makes, see `made_by`
-)->tuple: # keys and arena of a table of those that merging does not make
+    symbols: np.ndarray,  # uint32, the pieces as rows of symbols; NONE for an unknown one
+    bounds: np.ndarray,  # (pieces + 1,) int64
+    value: np.ndarray,  # (pieces,) uint32, their ids
+    slots: np.ndarray,  # Rules
+    made: np.ndarray,  # What each rank makes, see `made_by`
+) -> tuple:  # keys and arena of a table of those that merging does not make
     "The table of the pieces that have to be taken whole."
     odd = np.zeros(len(value), np.bool_)
     _differs(symbols, bounds, value, slots, made, odd)
     return row_table(symbols[np.repeat(odd, np.diff(bounds))], bounds_of(np.diff(bounds)[odd]), value[odd])
 
 # %% ../nbs/71_bpe_kernels.ipynb #dcb156b9
-LEFT = np.uint32(1 << 24) # In `extra`: left to Python
+LEFT = np.uint32(1 << 24)  # In `extra`: left to Python
+
 
 class Merger(NamedTuple):
     "What merging looks up."
-    slots: np.ndarray # Rules, see `rule_slots`
-    made: np.ndarray # (ranks,) uint32, what each rank makes, or one number, see `made_by`
-    pairs: np.ndarray # (65536,) uint32, rank of each pair of bytes; (0,) if symbols depend on their places, or are characters
-    keys: np.ndarray # Rows that are taken whole, see `row_table`
-    arena: np.ndarray # The same
+
+    slots: np.ndarray  # Rules, see `rule_slots`
+    made: np.ndarray  # (ranks,) uint32, what each rank makes, or one number, see `made_by`
+    pairs: np.ndarray  # (65536,) uint32, rank of each pair of bytes; (0,) if symbols depend on their places, or are characters
+    keys: np.ndarray  # Rows that are taken whole, see `row_table`
+    arena: np.ndarray  # The same
 
 # %% ../nbs/71_bpe_kernels.ipynb #92cf3265
 def byte_pairs(
-    first:np.ndarray, # (256,) uint32, id of each byte; NONE if it has none
-    left:np.ndarray, # (rules,) uint32
-    right:np.ndarray, # (rules,) uint32
-    rank:np.ndarray, # (rules,) uint32
-)->np.ndarray: # (65536,) uint32
+    first: np.ndarray,  # (256,) uint32, id of each byte; NONE if it has none
+    left: np.ndarray,  # (rules,) uint32
+    right: np.ndarray,  # (rules,) uint32
+    rank: np.ndarray,  # (rules,) uint32
+) -> np.ndarray:  # (65536,) uint32
     "The rank of each pair of bytes."
     pairs, known = np.full(65536, NO_RULE, np.uint32), first != NONE
     owner = np.full(1 + max(int(a.max(initial=0)) for a in (first[known], left, right)), -1, np.int32)
@@ -306,48 +396,71 @@ def byte_pairs(
     pairs[owner[left[both]] << 8 | owner[right[both]]] = rank[both]
     return pairs
 
+
 @kernel
 def _start_bytes(buf, a, n, first, plain, ids, at):
     "Write the symbols of n bytes to ids[at:]; returns the largest, NONE if a byte has no symbol."
     worst = np.uint32(0)
     for i in range(n):
         i = np.uint64(i)
-        kind = ZERO if plain else (np.uint64(256) if i > ZERO else ZERO) + (np.uint64(512) if i + ONE == n else ZERO)
-        ids[at+i] = first[kind+np.uint64(buf[a+i])]
-        worst = ids[at+i] if ids[at+i] > worst else worst
+        kind = (
+            ZERO
+            if plain
+            else (np.uint64(256) if i > ZERO else ZERO) + (np.uint64(512) if i + ONE == n else ZERO)
+        )
+        ids[at + i] = first[kind + np.uint64(buf[a + i])]
+        worst = ids[at + i] if ids[at + i] > worst else worst
     return worst
 
 # %% ../nbs/71_bpe_kernels.ipynb #6c1dfe1a
 @kernel
 def solve_bytes(
-    buf:np.ndarray, # uint8, a buffer
-    at:np.ndarray, # int64, where spans begin
-    length:np.ndarray, # int64, their lengths
-    m:int, # How many spans there are
-    first:np.ndarray, # (1024,) uint32, the id of a byte: first, later, only, last, in turns of 256
-    tables:Merger, # What merging looks up
-    ids:np.ndarray, # uint32, takes the ids
-    bounds:np.ndarray, # (m + 1,) int64, takes where each span's begin and end
-    extra:np.ndarray, # (m,) uint32, takes LEFT or 0
+    buf: np.ndarray,  # uint8, a buffer
+    at: np.ndarray,  # int64, where spans begin
+    length: np.ndarray,  # int64, their lengths
+    m: int,  # How many spans there are
+    first: np.ndarray,  # (1024,) uint32, the id of a byte: first, later, only, last, in turns of 256
+    tables: Merger,  # What merging looks up
+    ids: np.ndarray,  # uint32, takes the ids
+    bounds: np.ndarray,  # (m + 1,) int64, takes where each span's begin and end
+    extra: np.ndarray,  # (m,) uint32, takes LEFT or 0
 ):
     "The ids of spans whose symbols are their bytes."
     slots, made, pairs, keys, arena = tables
-    work, rules, source = np.empty(WIDEST, np.uint32), np.empty(WIDEST, np.uint32), np.empty(WIDEST, np.uint32)
+    work, rules, source = (
+        np.empty(WIDEST, np.uint32),
+        np.empty(WIDEST, np.uint32),
+        np.empty(WIDEST, np.uint32),
+    )
     o, plain, bounds[0] = ZERO, len(pairs) > 0, 0
     for j in range(m):
         a, n, extra[j], keep = np.uint64(at[j]), np.uint64(length[j]), LEFT, np.uint64(32)
-        while extra[j] and keep < WIDEST and buf[a] != 255 and _start_bytes(buf, a, n, first, plain, ids, o) != NONE:
+        while (
+            extra[j]
+            and keep < WIDEST
+            and buf[a] != 255
+            and _start_bytes(buf, a, n, first, plain, ids, o) != NONE
+        ):
             whole, k = whole_id(ids, o, n, keys, arena) if len(keys) else NONE, ONE
-            if whole != NONE: ids[o] = whole
+            if whole != NONE:
+                ids[o] = whole
             elif plain and n <= SHORT:
-                for i in range(n): work[np.uint64(i)] = ids[o+np.uint64(i)] | ALONE
-                for i in range(n - ONE): rules[np.uint64(i)] = pairs[np.uint64(buf[a+np.uint64(i)]) << np.uint64(8) | np.uint64(buf[a+np.uint64(i)+ONE])]
+                for i in range(n):
+                    work[np.uint64(i)] = ids[o + np.uint64(i)] | ALONE
+                for i in range(n - ONE):
+                    rules[np.uint64(i)] = pairs[
+                        np.uint64(buf[a + np.uint64(i)]) << np.uint64(8)
+                        | np.uint64(buf[a + np.uint64(i) + ONE])
+                    ]
                 k = _merge_few(work, n, slots, made, rules)
-                for i in range(k): ids[o+np.uint64(i)] = np.uint32(np.uint64(work[np.uint64(i)]) & ID_MASK)
-            else: k = merge_symbols(ids, o, n, slots, made, work, rules, source, keep)
-            if k != EMPTY: o, extra[j] = o + k, 0
+                for i in range(k):
+                    ids[o + np.uint64(i)] = np.uint32(np.uint64(work[np.uint64(i)]) & ID_MASK)
+            else:
+                k = merge_symbols(ids, o, n, slots, made, work, rules, source, keep)
+            if k != EMPTY:
+                o, extra[j] = o + k, 0
             keep += keep
-        bounds[j+1] = o
+        bounds[j + 1] = o
 
 # %% ../nbs/71_bpe_kernels.ipynb #4a0015cc
 def _rank_tables(ranks, whole):
@@ -358,42 +471,68 @@ def _rank_tables(ranks, whole):
     first, made, single = np.full(1024, NONE, np.uint32), np.zeros(1, np.uint32), np.diff(bounds) == 1
     first[data[bounds[:-1][single]]] = rank[single]
     symbols = first[data]
-    if (symbols == NONE).any(): raise ValueError(f"the byte 0x{data[symbols == NONE][0]:02x} stands in a token and is no token itself; give all bytes a rank")
+    if (symbols == NONE).any():
+        raise ValueError(
+            f"the byte 0x{data[symbols == NONE][0]:02x} stands in a token and is no token itself; give all bytes a rank"
+        )
     slots, *rules, unmade = rules_of_rows(symbols, bounds, rank, made)
     unmade &= whole
-    rows = row_table(symbols[np.repeat(unmade, np.diff(bounds))], bounds_of(np.diff(bounds)[unmade]), rank[unmade])
+    rows = row_table(
+        symbols[np.repeat(unmade, np.diff(bounds))], bounds_of(np.diff(bounds)[unmade]), rank[unmade]
+    )
     return first, Merger(slots, made, byte_pairs(first[:256], *rules), *rows)
 
 # %% ../nbs/71_bpe_kernels.ipynb #af587dfd
 class Misses:
     "Finds the ids of spans that have not been seen."
-    first, tables, kernel = None, None, solve_bytes # What bytes or characters begin as; what merging looks up; the kernel that takes both
 
-    def solve(self,
-        *given, # What `solve_bytes` takes, without `first` and `tables`
+    first, tables, kernel = (
+        None,
+        None,
+        solve_bytes,
+    )  # What bytes or characters begin as; what merging looks up; the kernel that takes both
+
+    def solve(
+        self,
+        *given,  # What `solve_bytes` takes, without `first` and `tables`
     ):
         "The ids of spans."
         self.kernel(*given[:4], self.first, self.tables, *given[4:])
 
+
 class RankMisses(Misses):
     "Finds the ids of spans as tiktoken does, from the ranks of tokens alone."
-    def __init__(self,
-        ranks:dict, # token (bytes) → rank
+
+    def __init__(
+        self,
+        ranks: dict,  # token (bytes) → rank
         *,
-        whole:bool=True, # A span that is a token is taken as it is; False: only merging counts
-    ): self.first, self.tables = _rank_tables(ranks, whole)
+        whole: bool = True,  # A span that is a token is taken as it is; False: only merging counts
+    ):
+        self.first, self.tables = _rank_tables(ranks, whole)
 
 # %% ../nbs/71_bpe_kernels.ipynb #ed1c7b56
 def solved(
-    misses:Misses, # A handler
-    spans:list[bytes], # Spans
-)->list: # The ids of each as a list; None where Python has to be asked
+    misses: Misses,  # A handler
+    spans: list[bytes],  # Spans
+) -> list:  # The ids of each as a list; None where Python has to be asked
     "Ask a handler about a few spans."
     length = np.fromiter(map(len, spans), np.int64, len(spans))
-    buf, at = np.frombuffer(b"\xff" * 128 + b"".join(spans) + b"\xff" * 128, np.uint8), 128 + bounds_of(length)[:-1]
-    ids, bounds, extra = np.zeros(4 * int(length.sum()) + 16 * len(spans), np.uint32), np.zeros(len(spans) + 1, np.int64), np.zeros(len(spans), np.uint32)
+    buf, at = (
+        np.frombuffer(b"\xff" * 128 + b"".join(spans) + b"\xff" * 128, np.uint8),
+        128 + bounds_of(length)[:-1],
+    )
+    ids, bounds, extra = (
+        np.zeros(4 * int(length.sum()) + 16 * len(spans), np.uint32),
+        np.zeros(len(spans) + 1, np.int64),
+        np.zeros(len(spans), np.uint32),
+    )
     misses.solve(buf, at, length, len(spans), ids, bounds, extra)
-    return [None if x else ids[a:b].tolist() for x, a, b in zip(extra.tolist(), bounds.tolist(), bounds[1:].tolist())]
+    return [
+        None if x else ids[a:b].tolist()
+        for x, a, b in zip(extra.tolist(), bounds.tolist(), bounds[1:].tolist())
+    ]
+
 
 @on_warm_up
 def _warm_up_bytes():

@@ -15,19 +15,24 @@ from .jit import kernel
 
 # %% ../nbs/21_bpe_learn.ipynb #e8b95b2a
 def merge_word(
-    symbols:list, # The symbols of one pre-token
-    pair:tuple, # The two symbols to merge
-    new, # What they become
-)->tuple[list,list]: # The new symbols; the changes, as (pair, +1 or -1)
+    symbols: list,  # The symbols of one pre-token
+    pair: tuple,  # The two symbols to merge
+    new,  # What they become
+) -> tuple[list, list]:  # The new symbols; the changes, as (pair, +1 or -1)
     "Merge `pair` from left to right and say which pair counts change."
     (a, b), out, changes, i, n = pair, [], [], 0, len(symbols)
     while i < n:
-        if i + 1 < n and symbols[i] == a and symbols[i+1] == b:
+        if i + 1 < n and symbols[i] == a and symbols[i + 1] == b:
             changes.append((pair, -1))
-            if out: changes += [((out[-1], a), -1), ((out[-1], new), +1)]
-            if i + 2 < n: changes += [((b, symbols[i+2]), -1), ((new, symbols[i+2]), +1)]
-            out.append(new); i += 2
-        else: out.append(symbols[i]); i += 1
+            if out:
+                changes += [((out[-1], a), -1), ((out[-1], new), +1)]
+            if i + 2 < n:
+                changes += [((b, symbols[i + 2]), -1), ((new, symbols[i + 2]), +1)]
+            out.append(new)
+            i += 2
+        else:
+            out.append(symbols[i])
+            i += 1
     return out, changes
 
 # %% ../nbs/21_bpe_learn.ipynb #52277bb4
@@ -46,28 +51,40 @@ def _pop_best(heap, pairs, key, fits):
     while heap:
         n, k, pair = heapq.heappop(heap)
         now = pairs[pair]
-        if not fits(pair): continue
-        if now == -n and k == key(pair): return pair
+        if not fits(pair):
+            continue
+        if now == -n and k == key(pair):
+            return pair
         heapq.heappush(heap, (-now, key(pair), pair))
 
 # %% ../nbs/21_bpe_learn.ipynb #fa48e585
 class Descending(tuple):
     "A tuple that sorts the other way round."
+
     __lt__ = tuple.__gt__
+
 
 def _tie_key(tie_break, pieces, words, where, size):
     "A function from a pair of ids to what orders it among pairs of equal count."
+
     def first_place(pair):
         for w in sorted(where[pair]):
             at = 0
             for x, y in zip(words[w], words[w][1:]):
-                if (x, y) == pair: return w, at
+                if (x, y) == pair:
+                    return w, at
                 at += size[x]
         return len(words), 0
-    def spelling(pair): return [piece_bytes(pieces[i]) for i in pair]
-    def last_spelling(pair): return Descending(spelling(pair))
+
+    def spelling(pair):
+        return [piece_bytes(pieces[i]) for i in pair]
+
+    def last_spelling(pair):
+        return Descending(spelling(pair))
+
     keys = {"ids": lambda pair: pair, "bytes": spelling, "first": first_place, "largest": last_spelling}
-    if tie_break not in keys: raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids", "bytes" or "largest"')
+    if tie_break not in keys:
+        raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids", "bytes" or "largest"')
     return keys[tie_break]
 
 # %% ../nbs/21_bpe_learn.ipynb #8cab0fdb
@@ -87,69 +104,95 @@ def _merge_everywhere(pair, new, words, counts, pairs, where):
 # %% ../nbs/21_bpe_learn.ipynb #aa2f2659
 def _name_piece(pair, pieces, piece2id, size, prefix):
     "The id of what a pair of ids merges into, and whether a known piece has another length now; `pieces` grows if the spelling is new."
-    new = piece2id.setdefault(piece := join_pair(pieces[pair[0]], pieces[pair[1]], prefix=prefix), len(pieces))
-    if new == len(pieces): pieces.append(piece); size.append(0)
+    new = piece2id.setdefault(
+        piece := join_pair(pieces[pair[0]], pieces[pair[1]], prefix=prefix), len(pieces)
+    )
+    if new == len(pieces):
+        pieces.append(piece)
+        size.append(0)
     before, size[new] = size[new], size[pair[0]] + size[pair[1]]
     return new, before not in (0, size[new])
 
 # %% ../nbs/21_bpe_learn.ipynb #53dda4e9
 def learn_merges(
-    words:list[list[int]], # The symbols (ids) of each distinct pre-token; changed in place
-    counts:list[int], # How often each pre-token occurs
-    pieces:list, # The vocabulary to start from; changed in place
-    vocab_size:int, # Stop when there are so many pieces
+    words: list[list[int]],  # The symbols (ids) of each distinct pre-token; changed in place
+    counts: list[int],  # How often each pre-token occurs
+    pieces: list,  # The vocabulary to start from; changed in place
+    vocab_size: int,  # Stop when there are so many pieces
     *,
-    min_frequency:int=1, # Stop when the best pair is rarer
-    max_token_length:int|None=None, # Longest piece, in base symbols
-    tie_break:str="ids", # "first", "ids", "bytes" or "largest"
-    prefix:str="", # `continuing_subword_prefix`
-    known:Iterable[tuple[int,int]]=(), # Merges of an earlier run, as pairs of ids
-    after:Callable=lambda merges: None, # Called at each merge with the pairs of ids merged so far
-)->BPERules: # As `bpe_train_ref` returns it
+    min_frequency: int = 1,  # Stop when the best pair is rarer
+    max_token_length: int | None = None,  # Longest piece, in base symbols
+    tie_break: str = "ids",  # "first", "ids", "bytes" or "largest"
+    prefix: str = "",  # `continuing_subword_prefix`
+    known: Iterable[tuple[int, int]] = (),  # Merges of an earlier run, as pairs of ids
+    after: Callable = lambda merges: None,  # Called at each merge with the pairs of ids merged so far
+) -> BPERules:  # As `bpe_train_ref` returns it
     "Learn merges with dictionaries: every count is kept up to date."
     piece2id, size, merges, at = {p: i for i, p in enumerate(pieces)}, [1] * len(pieces), [], []
     pairs, where = _index_words(words, counts)
     key, ended = _tie_key(tie_break, pieces, words, where, size), "full"
-    fits = lambda pair: pairs[pair] > 0 and size[pair[0]] + size[pair[1]] <= (max_token_length or float("inf"))
+    fits = lambda pair: (
+        pairs[pair] > 0 and size[pair[0]] + size[pair[1]] <= (max_token_length or float("inf"))
+    )
     entries = lambda some: [(-pairs[p], key(p), p) for p in some if fits(p)]
+
     def merge(pair):
-        merges.append(pair); at.append(pairs.get(pair, 0)); after(merges)
+        merges.append(pair)
+        at.append(pairs.get(pair, 0))
+        after(merges)
         new, resized = _name_piece(pair, pieces, piece2id, size, prefix)
         gained = _merge_everywhere(pair, new, words, counts, pairs, where)
         return entries(pairs if resized else gained)
-    for pair in known: merge(pair)
+
+    for pair in known:
+        merge(pair)
     heapq.heapify(heap := entries(pairs))
     while len(pieces) < vocab_size and ended == "full":
         pair = _pop_best(heap, pairs, key, fits)
-        if pair is None or pairs[pair] < min_frequency: ended = "no pair left" if pair is None else "min_frequency"
-        else: list(map(heapq.heappush, repeat(heap), merge(pair)))
+        if pair is None or pairs[pair] < min_frequency:
+            ended = "no pair left" if pair is None else "min_frequency"
+        else:
+            list(map(heapq.heappush, repeat(heap), merge(pair)))
     return BPERules(pieces, [(pieces[a], pieces[b]) for a, b in merges], at, ended)
 
 # %% ../nbs/21_bpe_learn.ipynb #6e4b10b0
 def truncate_rules(
-    rules:BPERules, # What a run learned
-    vocab_size:int, # Number of pieces wanted, not fewer than the run started from
+    rules: BPERules,  # What a run learned
+    vocab_size: int,  # Number of pieces wanted, not fewer than the run started from
     *,
-    prefix:str="", # Its `continuing_subword_prefix`
-)->BPERules: # What a run of that size would have learned
+    prefix: str = "",  # Its `continuing_subword_prefix`
+) -> BPERules:  # What a run of that size would have learned
     "The rules of a smaller vocabulary."
     check_limits(vocab_size=vocab_size)
-    made, ids = [join_pair(a, b, prefix=prefix) for a, b in rules.merges], {p: i for i, p in enumerate(rules.pieces)}
+    made, ids = (
+        [join_pair(a, b, prefix=prefix) for a, b in rules.merges],
+        {p: i for i, p in enumerate(rules.pieces)},
+    )
     first = len(rules.pieces)
-    for piece in reversed([*dict.fromkeys(made)]): first -= ids[piece] == first - 1
+    for piece in reversed([*dict.fromkeys(made)]):
+        first -= ids[piece] == first - 1
     least = max(1, first)
     if vocab_size < least:
-        raise ValueError(f"vocab_size={vocab_size} is below the {first} pieces that training started from; pass vocab_size>={least}")
+        raise ValueError(
+            f"vocab_size={vocab_size} is below the {first} pieces that training started from; pass vocab_size>={least}"
+        )
     if vocab_size > len(rules.pieces):
-        if rules.ended == "full": raise ValueError(f"vocab_size={vocab_size} is above the {len(rules.pieces)} pieces that were learned; pass vocab_size<={len(rules.pieces)}, or train on with known=")
+        if rules.ended == "full":
+            raise ValueError(
+                f"vocab_size={vocab_size} is above the {len(rules.pieces)} pieces that were learned; pass vocab_size<={len(rules.pieces)}, or train on with known="
+            )
         return rules
-    until = next((m + 1 for m, piece in enumerate(made) if ids[piece] == vocab_size - 1), 0) if vocab_size > first else 0
+    until = (
+        next((m + 1 for m, piece in enumerate(made) if ids[piece] == vocab_size - 1), 0)
+        if vocab_size > first
+        else 0
+    )
     return BPERules(rules.pieces[:vocab_size], rules.merges[:until], rules.counts[:until], "full")
 
 # %% ../nbs/21_bpe_learn.ipynb #d3e6cf9d
 def lean(
-    fn, # A function as `kernel` takes it
-)->Callable: # A kernel
+    fn,  # A function as `kernel` takes it
+) -> Callable:  # A kernel
     "Mark a kernel that neither makes arrays nor keeps any."
     fn.borrows = True
     return kernel(fn)
@@ -158,37 +201,43 @@ def lean(
 @lean
 def _compare_spelling(s, x, y):
     "-1, 0 or 1 as the bytes of piece x come before, equal or come after those of piece y."
-    i, j, n, m = s.text_start[x], s.text_start[y], s.text_start[x+1], s.text_start[y+1]
+    i, j, n, m = s.text_start[x], s.text_start[y], s.text_start[x + 1], s.text_start[y + 1]
     while i < n and j < m:
-        if s.text[i] != s.text[j]: return -1 if s.text[i] < s.text[j] else 1
+        if s.text[i] != s.text[j]:
+            return -1 if s.text[i] < s.text[j] else 1
         i += 1
         j += 1
     return 0 if i == n and j == m else (-1 if i == n else 1)
 
+
 @lean
 def _before(s, c1, k1, q1, c2, k2, q2, spelling):
     "Does an entry with count c1 and key k1 of pair q1 come off the heap before one with c2 and k2 of q2?"
-    if c1 != c2: return c1 > c2
-    if spelling == 0: return k1 < k2
+    if c1 != c2:
+        return c1 > c2
+    if spelling == 0:
+        return k1 < k2
     order = _compare_spelling(s, s.left[q1], s.left[q2])
-    if order == 0: order = _compare_spelling(s, s.right[q1], s.right[q2])
+    if order == 0:
+        order = _compare_spelling(s, s.right[q1], s.right[q2])
     return order * spelling < 0
 
 # %% ../nbs/21_bpe_learn.ipynb #70a34396
 @lean
 def climb(
-    s, # A state
-    i:int, # A place in the heap, the one behind the last for a new entry
-    c:int, # Count of the entry
-    k:int, # Key of the entry
-    q:int, # Its pair number
-    spelling:int, # What settles ties: 0 the keys, 1 and -1 the spellings, forwards or backwards
-)->None:
+    s,  # A state
+    i: int,  # A place in the heap, the one behind the last for a new entry
+    c: int,  # Count of the entry
+    k: int,  # Key of the entry
+    q: int,  # Its pair number
+    spelling: int,  # What settles ties: 0 the keys, 1 and -1 the spellings, forwards or backwards
+) -> None:
     "Put an entry at place i of the heap or above it."
     counts, keys, pairs = s.heap_count, s.heap_key, s.heap_pair
     while i > 0:
         p = (i - 1) >> 1
-        if not _before(s, c, k, q, counts[p], keys[p], pairs[p], spelling): break
+        if not _before(s, c, k, q, counts[p], keys[p], pairs[p], spelling):
+            break
         counts[i], keys[i], pairs[i] = counts[p], keys[p], pairs[p]
         i = p
     counts[i], keys[i], pairs[i] = c, k, q
@@ -196,19 +245,23 @@ def climb(
 # %% ../nbs/21_bpe_learn.ipynb #adaa417a
 @lean
 def sink(
-    s, # A state
-    n:int, # Entries in the heap
-    c:int, # Count of the entry
-    k:int, # Key of the entry
-    q:int, # Its pair number
-    spelling:int, # What settles ties: 0 the keys, 1 and -1 the spellings, forwards or backwards
-)->None:
+    s,  # A state
+    n: int,  # Entries in the heap
+    c: int,  # Count of the entry
+    k: int,  # Key of the entry
+    q: int,  # Its pair number
+    spelling: int,  # What settles ties: 0 the keys, 1 and -1 the spellings, forwards or backwards
+) -> None:
     "Put an entry in the place of the best one, or below it."
     i, counts, keys, pairs = 0, s.heap_count, s.heap_key, s.heap_pair
     while 2 * i + 1 < n:
         j = 2 * i + 1
-        if j + 1 < n and _before(s, counts[j+1], keys[j+1], pairs[j+1], counts[j], keys[j], pairs[j], spelling): j += 1
-        if not _before(s, counts[j], keys[j], pairs[j], c, k, q, spelling): break
+        if j + 1 < n and _before(
+            s, counts[j + 1], keys[j + 1], pairs[j + 1], counts[j], keys[j], pairs[j], spelling
+        ):
+            j += 1
+        if not _before(s, counts[j], keys[j], pairs[j], c, k, q, spelling):
+            break
         counts[i], keys[i], pairs[i] = counts[j], keys[j], pairs[j]
         i = j
     counts[i], keys[i], pairs[i] = c, k, q
@@ -216,18 +269,19 @@ def sink(
 # %% ../nbs/21_bpe_learn.ipynb #4b526275
 @lean
 def sort_run(
-    a, # An array of numbers
-    i:int, # Where the run begins
-    j:int, # Where it ends
-)->None:
+    a,  # An array of numbers
+    i: int,  # Where the run begins
+    j: int,  # Where it ends
+) -> None:
     "Sort a[i:j]."
     gap = 1
-    while 3 * gap < j - i: gap = 3 * gap + 1
+    while 3 * gap < j - i:
+        gap = 3 * gap + 1
     while gap > 0:
         for t in range(i + gap, j):
             x, u = a[t], t
-            while u >= i + gap and a[u-gap] > x:
-                a[u] = a[u-gap]
+            while u >= i + gap and a[u - gap] > x:
+                a[u] = a[u - gap]
                 u -= gap
             a[u] = x
         gap //= 3

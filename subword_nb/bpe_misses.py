@@ -12,7 +12,26 @@ from typing import NamedTuple
 import numpy as np
 
 from .bpe_encode import BPE, RankRules, Rules
-from .bpe_kernels import EMPTY, LEFT, NONE, WIDEST, Merger, Misses, bounds_of, byte_pairs, check_fits, made_by, merge_symbols, odd_rows, row_place, row_table, rule_slots, rules_of_rows, solve_bytes, whole_id
+from subword_nb.bpe_kernels import (
+    EMPTY,
+    LEFT,
+    NONE,
+    WIDEST,
+    Merger,
+    Misses,
+    bounds_of,
+    byte_pairs,
+    check_fits,
+    made_by,
+    merge_symbols,
+    odd_rows,
+    row_place,
+    row_table,
+    rule_slots,
+    rules_of_rows,
+    solve_bytes,
+    whole_id,
+)
 from .jit import kernel
 from .machine import decode_at
 from .pretokenizers import Metaspace, PreTokenizer, WholeText, spells_bytes
@@ -26,16 +45,21 @@ def _by_byte(piece2id):
     by_char[[*map(ord, BYTE2CHAR)]] = [piece2id.get(c, NONE) for c in BYTE2CHAR]
     return by_char
 
+
 def _by_char(piece2id):
     "The id of each code point that is a piece."
     by_char, single = np.full(0x110000, NONE, np.uint32), [p for p in piece2id if len(p) == 1]
     by_char[[ord(p) for p in single]] = [piece2id[p] for p in single]
     return by_char
 
+
 def _spelled(pieces, by_char):
     "Pieces as symbols: a ragged array."
     codes = np.frombuffer("".join(pieces).encode("utf-32-le", "surrogatepass"), np.uint32)
-    return by_char[np.minimum(codes, len(by_char) - 1)], bounds_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))
+    return by_char[np.minimum(codes, len(by_char) - 1)], bounds_of(
+        np.fromiter(map(len, pieces), np.int64, len(pieces))
+    )
+
 
 def _rules_of_lines(lines, ids):
     "The same from rules as they stand in a file, without a table of pairs in between."
@@ -43,10 +67,17 @@ def _rules_of_lines(lines, ids):
     check_fits(int(order[-1]), n)
     at = np.searchsorted(order, number(lines[0].replace(" ", "")))
     try:
-        left, right = np.fromiter(map(number, " ".join(lines).split(" ")), np.uint32, 2 * n).reshape(n, 2).T.copy()
-        if (np.diff(order) > 0).all(): made = order[at:at + n].astype(np.uint32)
-        else: made = np.fromiter(map(number, "\n".join(lines).replace(" ", "").split("\n")), np.uint32, n)
-    except KeyError as e: raise ValueError(f"a merge needs the piece {e.args[0]!r}, which is not in the vocabulary; add the piece or remove the merge") from None
+        left, right = (
+            np.fromiter(map(number, " ".join(lines).split(" ")), np.uint32, 2 * n).reshape(n, 2).T.copy()
+        )
+        if (np.diff(order) > 0).all():
+            made = order[at : at + n].astype(np.uint32)
+        else:
+            made = np.fromiter(map(number, "\n".join(lines).replace(" ", "").split("\n")), np.uint32, n)
+    except KeyError as e:
+        raise ValueError(
+            f"a merge needs the piece {e.args[0]!r}, which is not in the vocabulary; add the piece or remove the merge"
+        ) from None
     rules = left, right, np.arange(n, dtype=np.uint32)
     return rule_slots(*rules), made_by(made), rules, None
 
@@ -59,7 +90,8 @@ def _rules_of(model, by_char):
         made = np.zeros(1, np.uint32)
         slots, *rules, unmade = rules_of_rows(*_spelled(list(model.merges.ids), by_char), rank, made)
         return slots, made, rules, unmade
-    if isinstance(model.merges, Rules) and not model.continuing_subword_prefix and "table" not in vars(model): return _rules_of_lines(model.merges.lines, model.piece2id)
+    if isinstance(model.merges, Rules) and not model.continuing_subword_prefix and "table" not in vars(model):
+        return _rules_of_lines(model.merges.lines, model.piece2id)
     n = len(model.table)
     left, right = np.fromiter(chain.from_iterable(model.table), np.int64, 2 * n).reshape(n, 2).T
     rank, new = np.fromiter(chain.from_iterable(model.table.values()), np.int64, 2 * n).reshape(n, 2).T
@@ -75,32 +107,55 @@ def _byte_symbols(model):
     first, marks = np.full(1024, NONE, np.uint32), (model.continuing_subword_prefix, model.end_of_word_suffix)
     for kind in range(4):
         prefix, suffix = marks[0] if kind & 1 else "", marks[1] if kind & 2 else ""
-        for b, c in enumerate(BYTE2CHAR): first[256 * kind + b] = model.piece2id.get(prefix + c + suffix, NONE)
+        for b, c in enumerate(BYTE2CHAR):
+            first[256 * kind + b] = model.piece2id.get(prefix + c + suffix, NONE)
     return first, any(marks)
+
 
 def _whole_rows(model, by_char, slots, made, unmade):
     "The table of pieces that are taken whole although merging does not make them; whether a piece has an unknown character."
-    if not model.ignore_merges: return (np.zeros(0, np.uint64), np.zeros(2, np.uint32)), False
-    pieces = model.piece2id if unmade is None or model.merges.ids is not model.piece2id else dict(compress(model.piece2id.items(), unmade.tolist()))
+    if not model.ignore_merges:
+        return (np.zeros(0, np.uint64), np.zeros(2, np.uint32)), False
+    pieces = (
+        model.piece2id
+        if unmade is None or model.merges.ids is not model.piece2id
+        else dict(compress(model.piece2id.items(), unmade.tolist()))
+    )
     symbols, bounds = _spelled(list(pieces), by_char)
-    return odd_rows(symbols, bounds, np.fromiter(pieces.values(), np.uint32, len(pieces)), slots, made), bool((symbols == NONE).any())
+    return odd_rows(symbols, bounds, np.fromiter(pieces.values(), np.uint32, len(pieces)), slots, made), bool(
+        (symbols == NONE).any()
+    )
+
 
 def _byte_tables(model, pre):
     "First symbols and tables of a byte-level model."
-    if not "".join(map(pre.piece_of, pre.raw_pretokens("é", first=False))).endswith(to_visible(encode_text("é"))): raise ValueError(f"{pre!r} does not give the bytes of a span as they are: use Tokenizer.encode")
+    if not "".join(map(pre.piece_of, pre.raw_pretokens("é", first=False))).endswith(
+        to_visible(encode_text("é"))
+    ):
+        raise ValueError(f"{pre!r} does not give the bytes of a span as they are: use Tokenizer.encode")
     (first, marked), by_char = _byte_symbols(model), _by_byte(model.piece2id)
-    if marked and (model.ignore_merges or isinstance(model.merges, RankRules)): raise ValueError(f"{model!r} takes words whole and marks symbols by their place; the merging kernels do one of these: use Tokenizer.encode")
+    if marked and (model.ignore_merges or isinstance(model.merges, RankRules)):
+        raise ValueError(
+            f"{model!r} takes words whole and marks symbols by their place; the merging kernels do one of these: use Tokenizer.encode"
+        )
     slots, made, rules, unmade = _rules_of(model, by_char)
-    return first, Merger(slots, made, np.zeros(0, np.uint32) if marked else byte_pairs(first[:256], *rules), *_whole_rows(model, by_char, slots, made, unmade)[0])
+    return first, Merger(
+        slots,
+        made,
+        np.zeros(0, np.uint32) if marked else byte_pairs(first[:256], *rules),
+        *_whole_rows(model, by_char, slots, made, unmade)[0],
+    )
 
 # %% ../nbs/72_bpe_misses.ipynb #62f2c9e9
 class Letters(NamedTuple):
     "How characters become symbols."
-    pages: np.ndarray # (0x1100,) uint16, number of the page of 256 code points
-    flat: np.ndarray # (pages * 256,) uint32, symbol of each code point; NONE if it has none
-    fallback: np.ndarray # (256,) uint32, ids of bytes; NONE where there is none
-    longest: np.ndarray # (symbols,) uint32, length in symbols of the longest piece never merged that begins so; (0,) without such pieces
-    options: np.ndarray # (4,) uint32: id of unknown characters or NONE; 1 if runs of them have one; symbol that spans are cut before, or NONE; symbols from here on are no ids
+
+    pages: np.ndarray  # (0x1100,) uint16, number of the page of 256 code points
+    flat: np.ndarray  # (pages * 256,) uint32, symbol of each code point; NONE if it has none
+    fallback: np.ndarray  # (256,) uint32, ids of bytes; NONE where there is none
+    longest: np.ndarray  # (symbols,) uint32, length in symbols of the longest piece never merged that begins so; (0,) without such pieces
+    options: np.ndarray  # (4,) uint32: id of unknown characters or NONE; 1 if runs of them have one; symbol that spans are cut before, or NONE; symbols from here on are no ids
+
 
 def _letters(by_char, fallback, longest, *options):
     "Tables of characters in two stages."
@@ -109,6 +164,7 @@ def _letters(by_char, fallback, longest, *options):
     pages = np.where(used, np.cumsum(used), 0).astype(np.uint16)
     flat = np.concatenate([np.full(256, NONE, np.uint32), rows[used].ravel()])
     return Letters(pages, flat, fallback, longest, np.array(options, np.uint32))
+
 
 def _fallback_bytes(piece2id, yes):
     "The ids of the pieces <0x00> to <0xFF>."
@@ -119,23 +175,33 @@ def _fallback_bytes(piece2id, yes):
 def _spell_bytes(buf, a, width, fallback, ids, k):
     "Write the ids of the bytes of a character, if all of them have one; returns whether."
     for i in range(width):
-        ids[k+np.uint64(i)] = fallback[buf[a+np.uint64(i)]]
-        if ids[k+np.uint64(i)] == NONE: return False
+        ids[k + np.uint64(i)] = fallback[buf[a + np.uint64(i)]]
+        if ids[k + np.uint64(i)] == NONE:
+            return False
     return True
+
 
 @kernel
 def _start_chars(buf, a, n, pages, flat, fallback, options, ids, at):
     "Write the symbols of the characters of n bytes to ids[at:]; returns their number, EMPTY if Python has to be asked."
     end, k, fusing = a + n, at, False
     while a < end:
-        if buf[a] >= 0xF5: return EMPTY
+        if buf[a] >= 0xF5:
+            return EMPTY
         code, width = decode_at(buf, a)
-        symbol, width = flat[np.uint64(pages[code >> 8]) << np.uint64(8) | np.uint64(code & 255)], np.uint64(width)
+        symbol, width = (
+            flat[np.uint64(pages[code >> 8]) << np.uint64(8) | np.uint64(code & 255)],
+            np.uint64(width),
+        )
         known = symbol != NONE
-        if known: ids[k] = symbol
-        if known: k += np.uint64(1)
-        elif _spell_bytes(buf, a, width, fallback, ids, k): k, known = k + width, True
-        elif options[0] == NONE: return EMPTY
+        if known:
+            ids[k] = symbol
+        if known:
+            k += np.uint64(1)
+        elif _spell_bytes(buf, a, width, fallback, ids, k):
+            k, known = k + width, True
+        elif options[0] == NONE:
+            return EMPTY
         elif not (fusing and options[1]):
             ids[k] = options[0]
             k += np.uint64(1)
@@ -146,13 +212,18 @@ def _start_chars(buf, a, n, pages, flat, fallback, options, ids, at):
 @kernel
 def _has_special(ids, at, n, longest, keys, arena):
     "Do the symbols spell a piece that is never merged?"
-    if len(longest) == 0: return False
+    if len(longest) == 0:
+        return False
     for i in range(n):
-        i, symbol = np.uint64(i), ids[at+np.uint64(i)]
+        i, symbol = np.uint64(i), ids[at + np.uint64(i)]
         most = min(np.uint64(longest[symbol]), n - i)
         for k in range(most):
-            if k > 0 and keys[row_place(ids, at + i, np.uint64(k) + np.uint64(1), keys, arena)] != np.uint64(0): return True
+            if k > 0 and keys[row_place(ids, at + i, np.uint64(k) + np.uint64(1), keys, arena)] != np.uint64(
+                0
+            ):
+                return True
     return False
+
 
 @kernel
 def _merge_cut(ids, at, n, options, slots, made, keys, arena, wholes, work, rules, source, keep):
@@ -160,14 +231,19 @@ def _merge_cut(ids, at, n, options, slots, made, keys, arena, wholes, work, rule
     mark, a, end, k = options[2], at, at + n, at
     while a < end:
         b, left = a + np.uint64(1), np.uint64(1)
-        while b < end and (mark == NONE or ids[b] != mark): b += np.uint64(1)
+        while b < end and (mark == NONE or ids[b] != mark):
+            b += np.uint64(1)
         whole = whole_id(ids, a, b - a, keys, arena) if wholes else NONE
-        if whole == NONE: left = merge_symbols(ids, a, b - a, slots, made, work, rules, source, keep)
-        else: ids[a] = whole
-        if left == EMPTY: return EMPTY
+        if whole == NONE:
+            left = merge_symbols(ids, a, b - a, slots, made, work, rules, source, keep)
+        else:
+            ids[a] = whole
+        if left == EMPTY:
+            return EMPTY
         for i in range(left):
-            ids[k] = ids[a+np.uint64(i)]
-            if ids[k] >= options[3]: return EMPTY
+            ids[k] = ids[a + np.uint64(i)]
+            if ids[k] >= options[3]:
+                return EMPTY
             k += np.uint64(1)
         a = b
     return k - at
@@ -178,60 +254,104 @@ def _solve_chars(buf, at, length, m, letters, tables, ids, bounds, extra):
     "The ids of m spans whose symbols are their characters."
     slots, made, _, keys, arena = tables
     pages, flat, fallback, longest, options = letters
-    work, rules, source = np.empty(WIDEST, np.uint32), np.empty(WIDEST, np.uint32), np.empty(WIDEST, np.uint32)
+    work, rules, source = (
+        np.empty(WIDEST, np.uint32),
+        np.empty(WIDEST, np.uint32),
+        np.empty(WIDEST, np.uint32),
+    )
     o, wholes, special = np.uint64(0), len(keys) > 0 and len(longest) == 0, len(longest) > 0
     bounds[0] = 0
     for j in range(m):
         extra[j], keep = LEFT, np.uint64(32)
         while extra[j] and keep < WIDEST:
-            n = _start_chars(buf, np.uint64(at[j]), np.uint64(length[j]), pages, flat, fallback, options, ids, o)
-            if n == EMPTY or special and _has_special(ids, o, n, longest, keys, arena): break
+            n = _start_chars(
+                buf, np.uint64(at[j]), np.uint64(length[j]), pages, flat, fallback, options, ids, o
+            )
+            if n == EMPTY or special and _has_special(ids, o, n, longest, keys, arena):
+                break
             n = _merge_cut(ids, o, n, options, slots, made, keys, arena, wholes, work, rules, source, keep)
-            if n != EMPTY: o, extra[j] = o + n, 0
+            if n != EMPTY:
+                o, extra[j] = o + n, 0
             keep += keep
-        bounds[j+1] = o
+        bounds[j + 1] = o
 
 # %% ../nbs/72_bpe_misses.ipynb #68b08513
 def _char_tables(model, pre, space):
     "Characters and tables of a model whose symbols are characters."
     by_char, cuts = _by_char(model.piece2id), isinstance(pre, Metaspace) and pre.splits
-    if isinstance(pre, Metaspace): space = pre.replacement
-    elif not isinstance(pre, WholeText): raise ValueError(f"{pre!r} leaves out or joins characters; the merging kernels take spans whole: use Tokenizer.encode")
-    if model.continuing_subword_prefix or model.end_of_word_suffix or model.ignore_merges and not cuts: raise ValueError(f"{model!r} looks at the ends of words; the merging kernels take characters alike: use Tokenizer.encode")
+    if isinstance(pre, Metaspace):
+        space = pre.replacement
+    elif not isinstance(pre, WholeText):
+        raise ValueError(
+            f"{pre!r} leaves out or joins characters; the merging kernels take spans whole: use Tokenizer.encode"
+        )
+    if model.continuing_subword_prefix or model.end_of_word_suffix or model.ignore_merges and not cuts:
+        raise ValueError(
+            f"{model!r} looks at the ends of words; the merging kernels take characters alike: use Tokenizer.encode"
+        )
     slots, made, _, _ = _rules_of(model, by_char)
     rows, unknown = _whole_rows(model, by_char, slots, made, None)
-    if space is not None: by_char[32] = by_char[ord(space)]
-    if space is not None and space == model.unk_piece: raise ValueError(f"{model!r} spells the unknown as it spells spaces; the merging kernels tell them apart: use Tokenizer.encode")
-    if by_char[32] == NONE or by_char[0x2581] == NONE: raise ValueError(f"{model!r} has no piece for the space; runs of unknown characters may then go on from word to word: use Tokenizer.encode")
+    if space is not None:
+        by_char[32] = by_char[ord(space)]
+    if space is not None and space == model.unk_piece:
+        raise ValueError(
+            f"{model!r} spells the unknown as it spells spaces; the merging kernels tell them apart: use Tokenizer.encode"
+        )
+    if by_char[32] == NONE or by_char[0x2581] == NONE:
+        raise ValueError(
+            f"{model!r} has no piece for the space; runs of unknown characters may then go on from word to word: use Tokenizer.encode"
+        )
     unk = NONE if model.unk_piece is None or unknown else model.piece2id[model.unk_piece]
     fallback = _fallback_bytes(model.piece2id, model.byte_fallback and not unknown)
-    return _letters(by_char, fallback, np.zeros(0, np.uint32), unk, model.fuse_unk, by_char[ord(space)] if cuts else NONE, NONE), Merger(slots, made, np.zeros(0, np.uint32), *rows)
+    return _letters(
+        by_char,
+        fallback,
+        np.zeros(0, np.uint32),
+        unk,
+        model.fuse_unk,
+        by_char[ord(space)] if cuts else NONE,
+        NONE,
+    ), Merger(slots, made, np.zeros(0, np.uint32), *rows)
 
 # %% ../nbs/72_bpe_misses.ipynb #5e902f7a
 class BPEMisses(Misses):
     "Finds the ids of spans as a BPE model does, of bytes or of characters."
-    def __init__(self,
-        model:BPE, # The model; without dropout
-        pre:PreTokenizer, # How text is split, and spelled
+
+    def __init__(
+        self,
+        model: BPE,  # The model; without dropout
+        pre: PreTokenizer,  # How text is split, and spelled
         *,
-        space:str|None=None, # What a normalizer writes for a space ("▁"), where the pre-tokenizer does not say so
+        space: str
+        | None = None,  # What a normalizer writes for a space ("▁"), where the pre-tokenizer does not say so
     ):
-        if model.dropout: raise ValueError(f"dropout={model.dropout} makes ids chance; what is remembered must not be chance: pass a model without")
+        if model.dropout:
+            raise ValueError(
+                f"dropout={model.dropout} makes ids chance; what is remembered must not be chance: pass a model without"
+            )
         self.kernel = solve_bytes if spells_bytes(pre) else _solve_chars
-        self.first, self.tables = _byte_tables(model, pre) if spells_bytes(pre) else _char_tables(model, pre, space)
+        self.first, self.tables = (
+            _byte_tables(model, pre) if spells_bytes(pre) else _char_tables(model, pre, space)
+        )
 
 # %% ../nbs/72_bpe_misses.ipynb #1f29037b
 def _ranked(model, pieces):
     "The rank of each piece by its score, 0 for the highest; ties are refused, but for runs of one character, the longest of which comes first."
-    score, run = np.array([model.scores[model.known[p]] for p in pieces], np.float64), [len(p) if p[0] == p[-1] and p == p[0] * len(p) else 0 for p in pieces]
+    score, run = (
+        np.array([model.scores[model.known[p]] for p in pieces], np.float64),
+        [len(p) if p[0] == p[-1] and p == p[0] * len(p) else 0 for p in pieces],
+    )
     order = np.lexsort((run, ~np.signbit(score), score))[::-1]
     same = (np.diff(score[order]) == 0) & (np.diff(np.signbit(score[order])) == 0)
     for a, b in zip(order[:-1][same], order[1:][same]):
         if not (run[a] and run[b] and pieces[a][0] == pieces[b][0]):
-            raise ValueError(f"the pieces {pieces[a]!r} and {pieces[b]!r} have the same score, and which is joined first depends on their places: use Tokenizer.encode")
+            raise ValueError(
+                f"the pieces {pieces[a]!r} and {pieces[b]!r} have the same score, and which is joined first depends on their places: use Tokenizer.encode"
+            )
     rank = np.empty(len(pieces), np.uint32)
     rank[order] = np.arange(len(pieces), dtype=np.uint32)
     return rank
+
 
 def _symbols_of(model, pieces):
     "The symbol of each code point: its id if it is a piece, else a number above all ids if it is in one."
@@ -240,58 +360,82 @@ def _symbols_of(model, pieces):
     by_char[inner] = np.arange(limit, limit + len(inner), dtype=np.uint32)
     return by_char, limit + len(inner)
 
+
 def _never_merged(model, by_char, size):
     "The pieces that a text is not merged across, as sequences; the longest by first symbol."
     special = [p for p in model.user_defined if len(p) > 1]
     symbols, bounds = _spelled(special, by_char)
     longest = np.zeros(size if special else 0, np.uint32)
-    if special: np.maximum.at(longest, symbols[bounds[:-1]], np.diff(bounds).astype(np.uint32))
+    if special:
+        np.maximum.at(longest, symbols[bounds[:-1]], np.diff(bounds).astype(np.uint32))
     return longest, row_table(symbols, bounds, np.zeros(len(special), np.uint32))
 
 # %% ../nbs/72_bpe_misses.ipynb #61aae29f
 def _check_scores(model):
     "Refuse a model whose words cannot be merged one by one."
-    if model.unused: raise ValueError(f"{model!r} has unused pieces, which are taken apart as the whole text was put together: use Tokenizer.encode")
-    if "▁" not in model.known or any("▁" in p.lstrip("▁") for p in model.known): raise ValueError(f"{model!r} has no piece ▁, or pieces that go on after a word: use Tokenizer.encode")
+    if model.unused:
+        raise ValueError(
+            f"{model!r} has unused pieces, which are taken apart as the whole text was put together: use Tokenizer.encode"
+        )
+    if "▁" not in model.known or any("▁" in p.lstrip("▁") for p in model.known):
+        raise ValueError(f"{model!r} has no piece ▁, or pieces that go on after a word: use Tokenizer.encode")
+
 
 def _score_tables(model):
     "Characters and tables of a SentencePiece model."
     _check_scores(model)
     alone, special = {p for p in model.user_defined if len(p) == 1}, {*model.user_defined}
-    pieces = [p for p in model.known if len(p) > 1 and p not in special and (not alone or alone.isdisjoint(p))]
+    pieces = [
+        p for p in model.known if len(p) > 1 and p not in special and (not alone or alone.isdisjoint(p))
+    ]
     by_char, size = _symbols_of(model, [*pieces, *special])
     check_fits(size, len(pieces))
     rank, made = _ranked(model, pieces), np.zeros(len(pieces), np.uint32)
     made[rank] = [model.known[p] for p in pieces]
     slots = rules_of_rows(*_spelled(pieces, by_char), rank, made)[0]
     longest, rows = _never_merged(model, by_char, size)
-    by_char[32] = by_char[0x2581] # now that pieces with a space inside are spelled
+    by_char[32] = by_char[0x2581]  # now that pieces with a space inside are spelled
     unk = NONE if model.unk_piece is None else model.piece2id[model.unk_piece]
-    letters = _letters(by_char, _fallback_bytes(model.piece2id, model.byte_fallback), longest, unk, not model.byte_fallback, NONE, len(model.scores))
+    letters = _letters(
+        by_char,
+        _fallback_bytes(model.piece2id, model.byte_fallback),
+        longest,
+        unk,
+        not model.byte_fallback,
+        NONE,
+        len(model.scores),
+    )
     return letters, Merger(slots, made_by(made), np.zeros(0, np.uint32), *rows)
 
 # %% ../nbs/72_bpe_misses.ipynb #e408e869
 class SentencePieceBPEMisses(Misses):
     "Finds the ids of spans as SentencePiece's BPE does; a space is ▁."
-    def __init__(self,
-        model:SentencePieceBPE, # The model
-    ): self.kernel, (self.first, self.tables) = _solve_chars, _score_tables(model)
+
+    def __init__(
+        self,
+        model: SentencePieceBPE,  # The model
+    ):
+        self.kernel, (self.first, self.tables) = _solve_chars, _score_tables(model)
+
 
 def joins_at_space(
-    model:BPE, # A BPE model
+    model: BPE,  # A BPE model
     *,
-    space:str="▁", # How spaces are spelled
-)->bool: # False if words, with the spaces before them, may be given to the model one by one
+    space: str = "▁",  # How spaces are spelled
+) -> bool:  # False if words, with the spaces before them, may be given to the model one by one
     "Does a rule join the end of a word with a space that follows?"
     return any(b[0] == space != a[-1] for a, b in model.merges)
 
+
 def bpe_misses(
-    model:BPE|SentencePieceBPE, # A BPE model
-    pre:PreTokenizer, # How text is split
+    model: BPE | SentencePieceBPE,  # A BPE model
+    pre: PreTokenizer,  # How text is split
     *,
-    space:str|None=None, # As for `BPEMisses`
-)->Misses: # A ValueError says why there is none
+    space: str | None = None,  # As for `BPEMisses`
+) -> Misses:  # A ValueError says why there is none
     "What finds the ids of new spans for a model."
-    if isinstance(model, SentencePieceBPE): return SentencePieceBPEMisses(model)
-    if not isinstance(model, BPE): raise ValueError(f"{model!r} does not merge; pass a BPE model")
+    if isinstance(model, SentencePieceBPE):
+        return SentencePieceBPEMisses(model)
+    if not isinstance(model, BPE):
+        raise ValueError(f"{model!r} does not merge; pass a BPE model")
     return BPEMisses(model, pre, space=space)

@@ -13,7 +13,16 @@ from itertools import accumulate
 from typing import Any
 
 from . import jit
-from .bpe import BPERules, check_limits, check_start, choose_alphabet, first_pieces, join_pair, piece_bytes, start_vocabulary
+from subword_nb.bpe import (
+    BPERules,
+    check_limits,
+    check_start,
+    choose_alphabet,
+    first_pieces,
+    join_pair,
+    piece_bytes,
+    start_vocabulary,
+)
 from .bpe_learn import learn_merges
 from .corpus import track
 from .counts import FlatCounts
@@ -23,29 +32,44 @@ from .jit import on_warm_up
 def _codes(counts):
     "What symbols are made of, where each pre-token begins among them, the counts, and whether they are bytes."
     import numpy as np
+
     points = lambda text: np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     if isinstance(counts, FlatCounts):
         bounds, weight = np.asarray(counts.bounds, np.int64), np.asarray(counts.counts, np.int64)
-        data, bounds = np.asarray(counts.data)[bounds[0]:bounds[-1]], bounds - bounds[0]
-        if counts.bytewise: return data, bounds, weight, True
+        data, bounds = np.asarray(counts.data)[bounds[0] : bounds[-1]], bounds - bounds[0]
+        if counts.bytewise:
+            return data, bounds, weight, True
         begins = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])
         return points(data.tobytes().decode()), begins[bounds], weight, False
-    if len({*map(type, counts)}) > 1: raise ValueError("some pre-tokens are text and some are bytes; pass all as text or all as bytes")
-    if big := [n for n in counts.values() if n >= 2**63]: raise ValueError(f"a pre-token has the count {big[0]}; at most {2**63 - 1} is possible")
+    if len({*map(type, counts)}) > 1:
+        raise ValueError("some pre-tokens are text and some are bytes; pass all as text or all as bytes")
+    if big := [n for n in counts.values() if n >= 2**63]:
+        raise ValueError(f"a pre-token has the count {big[0]}; at most {2**63 - 1} is possible")
     bytewise, bounds = bytes in {*map(type, counts)}, np.cumsum([0, *map(len, counts)])
-    return np.frombuffer(b"".join(counts), np.uint8) if bytewise else points("".join(counts)), bounds, np.array([*counts.values()], np.int64), bytewise
+    return (
+        np.frombuffer(b"".join(counts), np.uint8) if bytewise else points("".join(counts)),
+        bounds,
+        np.array([*counts.values()], np.int64),
+        bytewise,
+    )
 
 # %% ../nbs/23_bpe_train.ipynb #6c4b2e07
-_MARK = 0x110000 # Above every code point
+_MARK = 0x110000  # Above every code point
+
 
 def _marked(codes, bounds, prefix, suffix):
     "Codes with their marks."
     import numpy as np
+
     full = np.flatnonzero(np.diff(bounds))
     codes = codes.astype(np.int32)
-    if prefix: codes += _MARK; codes[bounds[full]] -= _MARK
-    if suffix: codes[bounds[full+1] - 1] += 2 * _MARK
+    if prefix:
+        codes += _MARK
+        codes[bounds[full]] -= _MARK
+    if suffix:
+        codes[bounds[full + 1] - 1] += 2 * _MARK
     return codes
+
 
 def _spelled(code, bytewise, prefix, suffix):
     "The symbol of a code."
@@ -57,27 +81,44 @@ def _spelled(code, bytewise, prefix, suffix):
 def _check_sum(weight, bounds):
     "Refuse counts whose sums might not fit."
     import numpy as np
+
     total = float(np.dot(weight.astype(np.float64), np.diff(bounds)))
-    if total >= 2**63 * (1 - 1e-9): raise ValueError(f"the corpus has {total:.3g} symbols, counted as often as they occur; sums must stay below 2**63")
+    if total >= 2**63 * (1 - 1e-9):
+        raise ValueError(
+            f"the corpus has {total:.3g} symbols, counted as often as they occur; sums must stay below 2**63"
+        )
+
 
 def _occurring(codes):
     "The different codes, in order."
     import numpy as np
+
     return np.flatnonzero(np.bincount(codes, minlength=1)) if len(codes) else np.zeros(0, np.int64)
 
 # %% ../nbs/23_bpe_train.ipynb #aa86ae36
-def _start_arrays(counts, vocab_size, special_tokens, initial_alphabet, limit_alphabet, prefix, suffix, known):
+def _start_arrays(
+    counts, vocab_size, special_tokens, initial_alphabet, limit_alphabet, prefix, suffix, known
+):
     "`start_vocabulary` for kernels: pieces; symbols of all pre-tokens; where each begins; counts."
     import numpy as np
+
     plain, bounds, weight, bytewise = _codes(counts)
     check_start(int(weight.min()) if len(weight) else None, specials := list(special_tokens))
     check_limits(vocab_size=vocab_size, limit_alphabet=limit_alphabet)
     _check_sum(weight, bounds)
-    if bytewise and prefix + suffix: raise ValueError("continuing_subword_prefix and end_of_word_suffix mark characters; these pre-tokens are bytes")
+    if bytewise and prefix + suffix:
+        raise ValueError(
+            "continuing_subword_prefix and end_of_word_suffix mark characters; these pre-tokens are bytes"
+        )
     often = np.zeros(_MARK, np.int64)
-    if limit_alphabet is not None: np.add.at(often, plain, np.repeat(weight, np.diff(bounds)))
+    if limit_alphabet is not None:
+        np.add.at(often, plain, np.repeat(weight, np.diff(bounds)))
     symbol_of = lambda code: _spelled(int(code), bytewise, prefix, suffix)
-    letters = choose_alphabet({symbol_of(c): int(often[c]) for c in _occurring(plain)}, initial=initial_alphabet, limit=limit_alphabet)
+    letters = choose_alphabet(
+        {symbol_of(c): int(often[c]) for c in _occurring(plain)},
+        initial=initial_alphabet,
+        limit=limit_alphabet,
+    )
     codes = _marked(plain, bounds, prefix, suffix)
     if limit_alphabet is not None:
         keep = np.isin(plain, [x if bytewise else ord(x) for s in letters if len(s) == 1 for x in s])
@@ -86,7 +127,8 @@ def _start_arrays(counts, vocab_size, special_tokens, initial_alphabet, limit_al
     marked = sorted({s for c, s in symbols.items() if c >= _MARK} - set(letters)) if prefix + suffix else []
     pieces = first_pieces(specials, letters, marked, vocab_size, known=known)
     ids, table = {p: i for i, p in enumerate(pieces)}, np.zeros(max(symbols, default=0) + 1, np.int32)
-    for c, s in symbols.items(): table[c] = ids[s]
+    for c, s in symbols.items():
+        table[c] = ids[s]
     return pieces, table[codes], bounds, weight
 
 # %% ../nbs/23_bpe_train.ipynb #1fda9617
@@ -95,10 +137,15 @@ def _known_ids(known, pieces, vocab_size, prefix):
     ids, pairs = {p: i for i, p in enumerate(pieces)}, []
     for a, b in known:
         if odd := [p for p in (a, b) if p not in ids]:
-            raise ValueError(f"known merge {len(pairs)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; pass the merges of a run in their order")
+            raise ValueError(
+                f"known merge {len(pairs)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; pass the merges of a run in their order"
+            )
         pairs.append((ids[a], ids[b]))
         ids.setdefault(join_pair(a, b, prefix=prefix), len(ids))
-    if len(ids) > vocab_size: raise ValueError(f"vocab_size={vocab_size} is below the {len(ids)} pieces that the known merges need; pass vocab_size>={len(ids)}")
+    if len(ids) > vocab_size:
+        raise ValueError(
+            f"vocab_size={vocab_size} is below the {len(ids)} pieces that the known merges need; pass vocab_size>={len(ids)}"
+        )
     return pairs
 
 # %% ../nbs/23_bpe_train.ipynb #17329ee9
@@ -106,26 +153,44 @@ def _snapshot(start, pairs):
     "What `resume` takes: how many pieces there were before the first merge, and the merges as pairs of ids."
     return {"kind": "bpe", "start": start, "merges": [[int(a), int(b)] for a, b in pairs]}
 
+
 def _resumed(snapshot, pieces, vocab_size, prefix):
     "The merges of a snapshot; refuses one of another run."
-    if not isinstance(snapshot, Mapping) or snapshot.get("kind") != "bpe": raise ValueError("resume is no snapshot of a BPE run; pass what `state()` returned to `watch`")
-    if snapshot["start"] != len(pieces): raise ValueError(f"the snapshot started from {snapshot['start']} pieces, these counts and options from {len(pieces)}; pass those of the run that was interrupted")
+    if not isinstance(snapshot, Mapping) or snapshot.get("kind") != "bpe":
+        raise ValueError("resume is no snapshot of a BPE run; pass what `state()` returned to `watch`")
+    if snapshot["start"] != len(pieces):
+        raise ValueError(
+            f"the snapshot started from {snapshot['start']} pieces, these counts and options from {len(pieces)}; pass those of the run that was interrupted"
+        )
     pairs, made = [(int(a), int(b)) for a, b in snapshot["merges"]], list(pieces)
     ids = {p: i for i, p in enumerate(made)}
     for a, b in pairs:
-        if not 0 <= min(a, b) <= max(a, b) < len(made): raise ValueError(f"the snapshot merges the pieces {a} and {b} before they are made; it is damaged")
-        if (piece := join_pair(made[a], made[b], prefix=prefix)) not in ids: ids[piece] = len(made); made.append(piece)
-    if len(made) > vocab_size: raise ValueError(f"vocab_size={vocab_size} is below the {len(made)} pieces of the snapshot; pass those of the run that was interrupted")
+        if not 0 <= min(a, b) <= max(a, b) < len(made):
+            raise ValueError(
+                f"the snapshot merges the pieces {a} and {b} before they are made; it is damaged"
+            )
+        if (piece := join_pair(made[a], made[b], prefix=prefix)) not in ids:
+            ids[piece] = len(made)
+            made.append(piece)
+    if len(made) > vocab_size:
+        raise ValueError(
+            f"vocab_size={vocab_size} is below the {len(made)} pieces of the snapshot; pass those of the run that was interrupted"
+        )
     return pairs
 
 # %% ../nbs/23_bpe_train.ipynb #9e99afde
-_PAUSE = .25 # Seconds from one call of `watch` to the next
+_PAUSE = 0.25  # Seconds from one call of `watch` to the next
+
 
 class _Watched:
     "Calls `watch` now and then."
-    def __init__(self, watch, total, start): self.watch, self.total, self.start, self.next = watch, total, start, 0.0
+
+    def __init__(self, watch, total, start):
+        self.watch, self.total, self.start, self.next = watch, total, start, 0.0
+
     def __call__(self, done, pairs, last=False):
-        if self.watch is None or not last and time.monotonic() < self.next: return
+        if self.watch is None or not last and time.monotonic() < self.next:
+            return
         self.watch(done, self.total, "merging", lambda: _snapshot(self.start, pairs()))
         self.next = time.monotonic() + _PAUSE
 
@@ -133,60 +198,99 @@ class _Watched:
 def _own(a, kind):
     "An array as kernels take it: of one kind, without gaps, and one that may be written to."
     import numpy as np
+
     return np.require(a, kind, ["C", "W"])
+
 
 def _kinds():
     "Field of `State` → its kind of numbers, as its comment says."
-    numbers = {"int32": "place left right seg_length occurrence note near_left near_right newest text_slot slot heap_pair older",
-        "int64": "weight count seg_start size text_start heap_count merge event n option", "uint8": "text prefix", "uint64": "heap_key"}
+    numbers = {
+        "int32": "place left right seg_length occurrence note near_left near_right newest text_slot slot heap_pair older",
+        "int64": "weight count seg_start size text_start heap_count merge event n option",
+        "uint8": "text prefix",
+        "uint64": "heap_key",
+    }
     return {name: kind for kind, names in numbers.items() for name in names.split()}
 
 # %% ../nbs/23_bpe_train.ipynb #7b33c9e5
 def new_state(
-    symbol:Any, # NumPy array, int32, the symbols (ids) of all distinct pre-tokens, one behind the other
-    start:Any, # int64 (words + 1), where each pre-token begins in `symbol`
-    weight:Any, # int64 (words), how often each occurs; is used, not changed
-    pieces:list, # The vocabulary to start from
+    symbol: Any,  # NumPy array, int32, the symbols (ids) of all distinct pre-tokens, one behind the other
+    start: Any,  # int64 (words + 1), where each pre-token begins in `symbol`
+    weight: Any,  # int64 (words), how often each occurs; is used, not changed
+    pieces: list,  # The vocabulary to start from
     *,
-    min_frequency:int=1, # A pair rarer than this is never merged
-    max_token_length:int|None=None, # Longest piece, in base symbols
-    tie_break:str="ids", # "first", "ids", "bytes" or "largest"
-    prefix:str="", # `continuing_subword_prefix`
-)->Any: # Its words are counted
+    min_frequency: int = 1,  # A pair rarer than this is never merged
+    max_token_length: int | None = None,  # Longest piece, in base symbols
+    tie_break: str = "ids",  # "first", "ids", "bytes" or "largest"
+    prefix: str = "",  # `continuing_subword_prefix`
+) -> Any:  # Its words are counted
     "Lay a corpus out as flat arrays."
     import numpy as np
 
     from subword_nb.bpe_arrays import EACH, EVERYTHING, PIECES, NEED, THRESHOLD, TIE_RULES, State
-    if len(symbol) >= 2**31 - 1: raise ValueError(f"the distinct pre-tokens have {len(symbol)} symbols; at most {2**31 - 2} can be numbered")
+
+    if len(symbol) >= 2**31 - 1:
+        raise ValueError(
+            f"the distinct pre-tokens have {len(symbol)} symbols; at most {2**31 - 2} can be numbered"
+        )
     seen = np.flatnonzero(np.bincount(symbol, minlength=1))
     own = bytes if any(isinstance(pieces[i], bytes) for i in seen.tolist()) else str
     texts = [piece_bytes(p) if isinstance(p, own) else b"" for p in pieces]
-    limits = [max(1, min_frequency), 2**62 if max_token_length is None else max_token_length, TIE_RULES[tie_break], own is bytes]
-    s = State(**{name: np.full(2, -1, np.int32) if "int32" in kind else np.zeros(2, kind) for name, kind in _kinds().items()})
+    limits = [
+        max(1, min_frequency),
+        2**62 if max_token_length is None else max_token_length,
+        TIE_RULES[tie_break],
+        own is bytes,
+    ]
+    s = State(
+        **{
+            name: np.full(2, -1, np.int32) if "int32" in kind else np.zeros(2, kind)
+            for name, kind in _kinds().items()
+        }
+    )
     nowhere, numbers = np.full(len(pieces), -1, np.int32), lambda values: np.array(values, np.int64)
-    s = s._replace(place=np.empty(EACH * (len(symbol) + 1), np.int32), weight=_own(weight, np.int64), option=numbers(limits), n=np.zeros(10, np.int64),
-        newest=nowhere, near_left=nowhere.copy(), near_right=nowhere.copy(), size=numbers([isinstance(p, own) for p in pieces]),
-        text=_own(bytearray(b"".join(texts)), np.uint8), text_start=numbers([0, *accumulate(map(len, texts))]), prefix=_own(bytearray(prefix.encode()), np.uint8))
-    s.place[:EACH], s.newest[seen], s.n[PIECES], s.n[THRESHOLD], s.n[NEED] = (-1, 1, 0), 0, len(pieces), EVERYTHING, 1000
+    s = s._replace(
+        place=np.empty(EACH * (len(symbol) + 1), np.int32),
+        weight=_own(weight, np.int64),
+        option=numbers(limits),
+        n=np.zeros(10, np.int64),
+        newest=nowhere,
+        near_left=nowhere.copy(),
+        near_right=nowhere.copy(),
+        size=numbers([isinstance(p, own) for p in pieces]),
+        text=_own(bytearray(b"".join(texts)), np.uint8),
+        text_start=numbers([0, *accumulate(map(len, texts))]),
+        prefix=_own(bytearray(prefix.encode()), np.uint8),
+    )
+    s.place[:EACH], s.newest[seen], s.n[PIECES], s.n[THRESHOLD], s.n[NEED] = (
+        (-1, 1, 0),
+        0,
+        len(pieces),
+        EVERYTHING,
+        1000,
+    )
     return index_words(grow(s), _own(symbol, np.int32), _own(start, np.int64))
 
 # %% ../nbs/23_bpe_train.ipynb #3318b4f8
-WORK = 1 << 20 # Places that a kernel call looks at before Python has its turn
+WORK = 1 << 20  # Places that a kernel call looks at before Python has its turn
+
 
 def index_words(
-    s, # A `State` without words
-    symbol:Any, # NumPy array, int32, see `new_state`
-    start:Any, # int64, see `new_state`
-)->Any: # Its pairs are counted and filed
+    s,  # A `State` without words
+    symbol: Any,  # NumPy array, int32, see `new_state`
+    start: Any,  # int64, see `new_state`
+) -> Any:  # Its pairs are counted and filed
     "Count the pairs of the corpus."
     import numpy as np
 
     from subword_nb.bpe_arrays import NEED, WORDS, count_words, file_words
+
     words = len(start) - 1
     while (w := int(s.n[WORDS])) < words:
         last = int(np.searchsorted(start, start[w] + WORK, "right")) - 1
         count_words(s, symbol, start, min(words, max(w + 1, last)))
-        if s.n[NEED]: s = grow(s)
+        if s.n[NEED]:
+            s = grow(s)
     s = s._replace(occurrence=np.empty(3 * len(symbol) // 2 + 2, np.int32))
     file_words(s)
     return s
@@ -195,28 +299,50 @@ def index_words(
 def _table(entries):
     "An empty hash table that so many entries fill by half at most."
     import numpy as np
+
     return np.full(1 << max(10, (2 * entries - 1).bit_length()), -1, np.int32)
+
 
 def _longer(old, used, need):
     "The array with room for `need` more, -1 behind what is used in those that hold numbers of things."
     import numpy as np
-    if used + need <= len(old): return old
+
+    if used + need <= len(old):
+        return old
     new = np.empty(max(2 * len(old), used + need), old.dtype)
     new[:used] = old[:used]
-    if old.dtype == np.int32: new[used:] = -1
+    if old.dtype == np.int32:
+        new[used:] = -1
     return new
 
 # %% ../nbs/23_bpe_train.ipynb #3a26cc4e
 def grow(
-    s, # A `State` whose `n[NEED]` says how much room is missing
-)->Any: # The same facts in arrays that are long enough
+    s,  # A `State` whose `n[NEED]` says how much room is missing
+) -> Any:  # The same facts in arrays that are long enough
     "Make room for the next step."
     from subword_nb.bpe_arrays import HEAP, MERGES, NEED, OCCURRENCES, PAIRS, PIECES, fill_tables
+
     need, n = int(s.n[NEED]) + 3, s.n.tolist()
-    used = dict.fromkeys(["left", "right", "count", "seg_start", "seg_length"], n[PAIRS]) | dict.fromkeys(["heap_count", "heap_key", "heap_pair"], n[HEAP])
-    used |= dict.fromkeys(["near_left", "near_right", "newest", "size"], n[PIECES]) | {"text_start": n[PIECES] + 1, "text": int(s.text_start[n[PIECES]])}
-    used |= {"merge": 4 * n[MERGES], "event": n[MERGES] + 2, "older": n[MERGES] + 1, "note": 0, "occurrence": n[OCCURRENCES]}
-    s = s._replace(**{name: _longer(getattr(s, name), k, {"note": 2, "merge": 4}.get(name, 1) * need) for name, k in used.items()})
+    used = dict.fromkeys(["left", "right", "count", "seg_start", "seg_length"], n[PAIRS]) | dict.fromkeys(
+        ["heap_count", "heap_key", "heap_pair"], n[HEAP]
+    )
+    used |= dict.fromkeys(["near_left", "near_right", "newest", "size"], n[PIECES]) | {
+        "text_start": n[PIECES] + 1,
+        "text": int(s.text_start[n[PIECES]]),
+    }
+    used |= {
+        "merge": 4 * n[MERGES],
+        "event": n[MERGES] + 2,
+        "older": n[MERGES] + 1,
+        "note": 0,
+        "occurrence": n[OCCURRENCES],
+    }
+    s = s._replace(
+        **{
+            name: _longer(getattr(s, name), k, {"note": 2, "merge": 4}.get(name, 1) * need)
+            for name, k in used.items()
+        }
+    )
     pairs = n[PAIRS] + need if n[MERGES] == 0 else 0
     if 2 * pairs > len(s.slot) or 2 * (len(s.size) + 2) > len(s.text_slot):
         s = s._replace(slot=_table(max(pairs, int(s.event[1]))), text_slot=_table(len(s.size) + 2))
@@ -225,31 +351,37 @@ def grow(
 
 # %% ../nbs/23_bpe_train.ipynb #5ff570ab
 def learn_some(
-    s:tuple, # A state
-    n_pieces:int, # Stop when there are so many pieces
+    s: tuple,  # A state
+    n_pieces: int,  # Stop when there are so many pieces
     *,
-    work:int=WORK, # Stop after about so many places
-)->tuple[tuple,int]: # The state, in new arrays if it had to grow; FULL, ENDED if pairs ran out, or PAUSED
+    work: int = WORK,  # Stop after about so many places
+) -> tuple[tuple, int]:  # The state, in new arrays if it had to grow; FULL, ENDED if pairs ran out, or PAUSED
     "Merge the best pairs of a state for a while."
     from subword_nb.bpe_arrays import NO_ROOM, learn
-    while (status := learn(s, n_pieces, work)) == NO_ROOM: s = grow(s)
+
+    while (status := learn(s, n_pieces, work)) == NO_ROOM:
+        s = grow(s)
     return s, status
 
+
 def replay_some(
-    s:tuple, # A state in which nothing but the beginning of `pair` is merged
-    pair:Any, # NumPy array, int32, two ids for each merge
+    s: tuple,  # A state in which nothing but the beginning of `pair` is merged
+    pair: Any,  # NumPy array, int32, two ids for each merge
     *,
-    work:int=WORK, # Stop after about so many places
-)->tuple[tuple,int]: # The state, in new arrays if it had to grow; FULL or PAUSED
+    work: int = WORK,  # Stop after about so many places
+) -> tuple[tuple, int]:  # The state, in new arrays if it had to grow; FULL or PAUSED
     "Merge known pairs in their order for a while."
     from subword_nb.bpe_arrays import NO_ROOM, replay
-    while (status := replay(s, pair, work)) == NO_ROOM: s = grow(s)
+
+    while (status := replay(s, pair, work)) == NO_ROOM:
+        s = grow(s)
     return s, status
 
 # %% ../nbs/23_bpe_train.ipynb #54b53be5
 def _shares(s, pairs, vocab_size):
     "Merge known pairs, then learn; a share of the work at a time."
     from subword_nb.bpe_arrays import PAUSED
+
     status = PAUSED
     while status == PAUSED:
         s, status = replay_some(s, pairs)
@@ -263,45 +395,70 @@ def _shares(s, pairs, vocab_size):
 def _merged_ids(s):
     "The merges of a state so far, as pairs of ids."
     from subword_nb.bpe_arrays import MERGES
-    return s.merge[:4*s.n[MERGES]].reshape(-1, 4)[:, :2].tolist()
+
+    return s.merge[: 4 * s.n[MERGES]].reshape(-1, 4)[:, :2].tolist()
+
 
 def _why_ended(s):
     "Why a state that is not full has no next pair."
     from subword_nb.bpe_arrays import MAX_LENGTH, PAIRS
+
     n = s.n[PAIRS]
     fits = s.size[s.left[:n]] + s.size[s.right[:n]] <= s.option[MAX_LENGTH]
     return "min_frequency" if (fits & (s.count[:n] > 0)).any() else "no pair left"
 
+
 def _rules(s, pieces, ended):
     "A state as rules."
     from subword_nb.bpe_arrays import BYTEWISE, MERGES, PIECES
-    first, last, merge = len(pieces), int(s.n[PIECES]), s.merge[:4*s.n[MERGES]]
-    text, at = s.text[:s.text_start[last]].tobytes(), s.text_start[first:last+1].tolist()
+
+    first, last, merge = len(pieces), int(s.n[PIECES]), s.merge[: 4 * s.n[MERGES]]
+    text, at = s.text[: s.text_start[last]].tobytes(), s.text_start[first : last + 1].tolist()
     new = [text[i:j] for i, j in zip(at, at[1:])]
     pieces = [*pieces, *(new if s.option[BYTEWISE] else [b.decode() for b in new])]
-    return BPERules(pieces, [(pieces[a], pieces[b]) for a, b in zip(merge[0::4].tolist(), merge[1::4].tolist())], merge[3::4].tolist(), ended)
+    return BPERules(
+        pieces,
+        [(pieces[a], pieces[b]) for a, b in zip(merge[0::4].tolist(), merge[1::4].tolist())],
+        merge[3::4].tolist(),
+        ended,
+    )
 
 # %% ../nbs/23_bpe_train.ipynb #90f36949
 def learn_merges_kernel(
-    symbol, # (n,) int32: the symbols (ids) of all distinct pre-tokens, one behind the other
-    start, # (words + 1,) int64: where each begins
-    weight, # (words,) int64: how often each occurs
-    pieces:list, # The vocabulary to start from; a list of its own is returned
-    vocab_size:int, # Stop when there are so many pieces
+    symbol,  # (n,) int32: the symbols (ids) of all distinct pre-tokens, one behind the other
+    start,  # (words + 1,) int64: where each begins
+    weight,  # (words,) int64: how often each occurs
+    pieces: list,  # The vocabulary to start from; a list of its own is returned
+    vocab_size: int,  # Stop when there are so many pieces
     *,
-    known:Iterable=(), # Merges of an earlier run, as pairs of ids
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    watch:Callable|None=None, # See `bpe_train`
-    **options, # `min_frequency`, `max_token_length`, `tie_break` and `prefix`, see `new_state`
-)->BPERules: # As `learn_merges` returns it
+    known: Iterable = (),  # Merges of an earlier run, as pairs of ids
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    watch: Callable | None = None,  # See `bpe_train`
+    **options,  # `min_frequency`, `max_token_length`, `tie_break` and `prefix`, see `new_state`
+) -> BPERules:  # As `learn_merges` returns it
     "Learn merges on flat arrays; the kernel of `learn_merges`."
     import numpy as np
 
     from subword_nb.bpe_arrays import ENDED, PIECES
-    pairs, s = np.array([i for pair in known for i in pair], np.int32), new_state(symbol, start, weight, pieces, **options)
+
+    pairs, s = (
+        np.array([i for pair in known for i in pair], np.int32),
+        new_state(symbol, start, weight, pieces, **options),
+    )
     watched, bar = _Watched(watch, vocab_size, len(pieces)), [len(pieces)] * 2
-    def advance(share): bar[:] = bar[1], int(share[0].n[PIECES]); return bar[1] - bar[0]
-    for share in track(_shares(s, pairs, vocab_size), total=vocab_size - len(pieces), desc="merging", progress=progress, unit="piece", step=advance):
+
+    def advance(share):
+        bar[:] = bar[1], int(share[0].n[PIECES])
+        return bar[1] - bar[0]
+
+    for share in track(
+        _shares(s, pairs, vocab_size),
+        total=vocab_size - len(pieces),
+        desc="merging",
+        progress=progress,
+        unit="piece",
+        step=advance,
+    ):
         s, status = share
         watched(int(s.n[PIECES]), partial(_merged_ids, s))
     watched(int(s.n[PIECES]), partial(_merged_ids, s), last=True)
@@ -311,36 +468,61 @@ def learn_merges_kernel(
 def _learn_dictionaries(splits, counts, pieces, vocab_size, known, watch, **options):
     "`learn_merges` on the symbols of pre-tokens."
     ids, start = {p: i for i, p in enumerate(pieces)}, len(pieces)
-    words, watched, merged = [[ids[s] for s in symbols] for symbols in splits.values()], _Watched(watch, vocab_size, start), []
-    def after(pairs): merged[:] = [pairs]; watched(len(pieces), lambda: list(pairs))
-    rules = learn_merges(words, list(counts.values()), pieces, vocab_size, known=known, after=after, **options)
+    words, watched, merged = (
+        [[ids[s] for s in symbols] for symbols in splits.values()],
+        _Watched(watch, vocab_size, start),
+        [],
+    )
+
+    def after(pairs):
+        merged[:] = [pairs]
+        watched(len(pieces), lambda: list(pairs))
+
+    rules = learn_merges(
+        words, list(counts.values()), pieces, vocab_size, known=known, after=after, **options
+    )
     watched(len(pieces), lambda: list(merged[0]) if merged else [], last=True)
     return rules
 
 # %% ../nbs/23_bpe_train.ipynb #af2c0a5c
 def bpe_train(
-    counts:Mapping|FlatCounts, # pre-token (`str` or `bytes`) → count, in first-seen order
-    vocab_size:int, # Number of pieces wanted, special tokens and alphabet included
+    counts: Mapping | FlatCounts,  # pre-token (`str` or `bytes`) → count, in first-seen order
+    vocab_size: int,  # Number of pieces wanted, special tokens and alphabet included
     *,
-    special_tokens:Iterable[str]=(), # Pieces with the first ids
-    min_frequency:int=1, # A pair rarer than this is never merged
-    initial_alphabet:Iterable=(), # Symbols that are in the vocabulary whatever the corpus holds
-    limit_alphabet:int|None=None, # At most so many alphabet symbols
-    max_token_length:int|None=None, # No piece of more than so many characters (bytes, for bytes)
-    tie_break:str="ids", # "first", "ids", "bytes" or "largest", see `best_pair`
-    continuing_subword_prefix:str="", # Marks symbols that do not start their pre-token
-    end_of_word_suffix:str="", # Marks the symbol that ends its pre-token
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    bulk:bool|None=None, # True: kernels; False: dictionaries; None: by size
-    watch:Callable|None=None, # Called now and then as `watch(pieces, vocab_size, "merging", state)`; `state()` is a snapshot
-    resume:Mapping|None=None, # A snapshot of a run with the same counts and options, to go on from
-    known:BPERules|Iterable|None=None, # Rules of an earlier run, or its merges: pairs of pieces; they come first, in their order
-)->BPERules: # Pieces, merge rules, their counts, and why training ended
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids
+    min_frequency: int = 1,  # A pair rarer than this is never merged
+    initial_alphabet: Iterable = (),  # Symbols that are in the vocabulary whatever the corpus holds
+    limit_alphabet: int | None = None,  # At most so many alphabet symbols
+    max_token_length: int | None = None,  # No piece of more than so many characters (bytes, for bytes)
+    tie_break: str = "ids",  # "first", "ids", "bytes" or "largest", see `best_pair`
+    continuing_subword_prefix: str = "",  # Marks symbols that do not start their pre-token
+    end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    bulk: bool | None = None,  # True: kernels; False: dictionaries; None: by size
+    watch: Callable
+    | None = None,  # Called now and then as `watch(pieces, vocab_size, "merging", state)`; `state()` is a snapshot
+    resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
+    known: BPERules
+    | Iterable
+    | None = None,  # Rules of an earlier run, or its merges: pairs of pieces; they come first, in their order
+) -> BPERules:  # Pieces, merge rules, their counts, and why training ended
     "Byte-pair encoding with counts that are kept up to date (Sennrich et al. 2016)."
-    if tie_break not in ("first", "ids", "bytes", "largest"): raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids", "bytes" or "largest"')
+    if tie_break not in ("first", "ids", "bytes", "largest"):
+        raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids", "bytes" or "largest"')
     check_limits(min_frequency=min_frequency, max_token_length=max_token_length)
-    options = dict(min_frequency=min_frequency, max_token_length=max_token_length, tie_break=tie_break, prefix=continuing_subword_prefix)
-    alphabet = dict(special_tokens=special_tokens, initial_alphabet=initial_alphabet, limit_alphabet=limit_alphabet, prefix=continuing_subword_prefix, suffix=end_of_word_suffix)
+    options = dict(
+        min_frequency=min_frequency,
+        max_token_length=max_token_length,
+        tie_break=tie_break,
+        prefix=continuing_subword_prefix,
+    )
+    alphabet = dict(
+        special_tokens=special_tokens,
+        initial_alphabet=initial_alphabet,
+        limit_alphabet=limit_alphabet,
+        prefix=continuing_subword_prefix,
+        suffix=end_of_word_suffix,
+    )
     return _trained(counts, (vocab_size, alphabet, known), options, (resume, watch, progress, bulk))
 
 # %% ../nbs/23_bpe_train.ipynb #bdba603b
@@ -349,13 +531,25 @@ def _trained(counts, begin, options, control):
     (vocab_size, alphabet, known), (resume, watch, progress, bulk), prefix = begin, control, options["prefix"]
     known, held = (known.merges, known.pieces) if isinstance(known, BPERules) else (list(known or ()), ())
     flat = isinstance(counts, FlatCounts)
-    if bulk is None: bulk = jit.available() and (len(counts.data) > 30_000 if flat else sum(map(len, counts)) > 300_000) # arrays come from kernels, so some are loaded
-    if bulk: pieces, *corpus = _start_arrays(counts, vocab_size, **alphabet, known=held)
+    if bulk is None:
+        bulk = jit.available() and (
+            len(counts.data) > 30_000 if flat else sum(map(len, counts)) > 300_000
+        )  # arrays come from kernels, so some are loaded
+    if bulk:
+        pieces, *corpus = _start_arrays(counts, vocab_size, **alphabet, known=held)
     else:
-        if flat: counts = counts.to_dict()
+        if flat:
+            counts = counts.to_dict()
         pieces, splits = start_vocabulary(counts, vocab_size, **alphabet, known=held)
-    merges = _known_ids(known, pieces, vocab_size, prefix) if resume is None else _resumed(resume, pieces, vocab_size, prefix)
-    if bulk: return learn_merges_kernel(*corpus, pieces, vocab_size, known=merges, progress=progress, watch=watch, **options)
+    merges = (
+        _known_ids(known, pieces, vocab_size, prefix)
+        if resume is None
+        else _resumed(resume, pieces, vocab_size, prefix)
+    )
+    if bulk:
+        return learn_merges_kernel(
+            *corpus, pieces, vocab_size, known=merges, progress=progress, watch=watch, **options
+        )
     return _learn_dictionaries(splits, counts, pieces, vocab_size, merges, watch, **options)
 
 # %% ../nbs/23_bpe_train.ipynb #bd2d4c37

@@ -16,7 +16,20 @@ from . import engine, jit
 from .blocks import SIZES, Marks, Share, Stretch, Watched, blocks_of, drive, groups_of
 from .corpus import track
 from .cpus import cpu_count
-from .engine import Compiled, Engine, Ragged, around_ids, byte_model, chances, compiled, finished_rows, ragged, refuse_option, refuse_texts, second_texts
+from subword_nb.engine import (
+    Compiled,
+    Engine,
+    Ragged,
+    around_ids,
+    byte_model,
+    chances,
+    compiled,
+    finished_rows,
+    ragged,
+    refuse_option,
+    refuse_texts,
+    second_texts,
+)
 from .limits import SMALL, check_growth
 from .plans import plan_of
 from .spans import keep_way, listed, valid_texts
@@ -29,77 +42,114 @@ if TYPE_CHECKING:
 def _cut_near(text, at, fresh):
     "The first place from `at` on where a text may be cut; its end if there is none within reach."
     for _ in range(64):
-        window = text[at:at + 4096]
-        if isinstance(text, str): window = window.encode("utf-8", "surrogatepass")
+        window = text[at : at + 4096]
+        if isinstance(text, str):
+            window = window.encode("utf-8", "surrogatepass")
         if found := re.search(fresh, bytes(window)):
-            head = bytes(window[:found.end()])
+            head = bytes(window[: found.end()])
             return at + (len(head.decode("utf-8", "surrogatepass")) if isinstance(text, str) else len(head))
         at += 4000
     return len(text)
 
 # %% ../nbs/79_bulk.ipynb #2b8b770d
 def safe_cuts(
-    text, # A long text, a str or bytes, or anything else with a length and slices of bytes
-    size:int, # Cuts are at least so many characters or bytes apart
-    fresh:bytes, # What a scanner says of safe places, see `Scanner`
+    text,  # A long text, a str or bytes, or anything else with a length and slices of bytes
+    size: int,  # Cuts are at least so many characters or bytes apart
+    fresh: bytes,  # What a scanner says of safe places, see `Scanner`
     *,
-    marks:Marks|None=None, # Added tokens, in which nothing is cut
-)->list[int]: # Places in order, the end of the text last
+    marks: Marks | None = None,  # Added tokens, in which nothing is cut
+) -> list[int]:  # Places in order, the end of the text last
     "Where a long text is cut so that its parts have the ids of the whole."
     at, out = 0, []
     while len(text) - at > size + size // 2:
         cut = _cut_near(text, at + size, fresh)
-        near = text[max(0, cut - marks.reach - 4):cut + marks.reach + 4] if marks else ""
+        near = text[max(0, cut - marks.reach - 4) : cut + marks.reach + 4] if marks else ""
         at = cut
-        if not near or not marks or cut == len(text) or not marks.stand_in(near.encode("utf-8", "surrogatepass") if isinstance(near, str) else bytes(near)): out.append(cut)
+        if (
+            not near
+            or not marks
+            or cut == len(text)
+            or not marks.stand_in(
+                near.encode("utf-8", "surrogatepass") if isinstance(near, str) else bytes(near)
+            )
+        ):
+            out.append(cut)
     return [*out, len(text)] if not out or out[-1] < len(text) else out
 
 # %% ../nbs/79_bulk.ipynb #d87061af
-_TABLES = 32 # So many tables are kept for threads to come, each of bounded size (room 19)
+_TABLES = 32  # So many tables are kept for threads to come, each of bounded size (room 19)
+
 
 def _shares(share, size, fresh, marks=None):
     "A share as several, each of about `size` bytes or characters."
     opens = share.opens if isinstance(share.opens, list) else None
     for a, b in groups_of(share.texts, size):
         first, text = share.opens if opens is None else opens[a:b], share.texts[a]
-        if b - a > 1 or not fresh: yield Share(share.texts[a:b], first); continue
+        if b - a > 1 or not fresh:
+            yield Share(share.texts[a:b], first)
+            continue
         at = 0
         for cut in safe_cuts(text, size, fresh, marks=marks):
-            part = memoryview(text)[at:cut] if not isinstance(text, str) else Stretch(text, at, cut) if cut - at > SIZES.block else text[at:cut]
+            part = (
+                memoryview(text)[at:cut]
+                if not isinstance(text, str)
+                else Stretch(text, at, cut)
+                if cut - at > SIZES.block
+                else text[at:cut]
+            )
             yield Share([part], None if at else first, not at, cut == len(text))
             at = cut
 
 # %% ../nbs/79_bulk.ipynb #470f7820
 class Bulk:
     "A compiled engine's plan, its added tokens, and tables that threads take and give back."
-    def __init__(self,
-        c:Compiled, # A compiled engine
+
+    def __init__(
+        self,
+        c: Compiled,  # A compiled engine
     ):
         self.c, self.plan, self.tables = c, cast(Any, plan_of(c)), []
-        finders = [f for f in (c.raw, c.late) if f.tokens] # in bulk, both look at the text as it is
+        finders = [f for f in (c.raw, c.late) if f.tokens]  # in bulk, both look at the text as it is
         self.marks = Marks(finders, c.ids) if finders else None
-        self.simple = self.plan is not None and not self.plan.normalize and not (self.marks and self.marks.heads is None) # Is all of it done while texts go by?
+        self.simple = (
+            self.plan is not None
+            and not self.plan.normalize
+            and not (self.marks and self.marks.heads is None)
+        )  # Is all of it done while texts go by?
 
-    def run(self,
-        share:Share, # What a thread takes at a time
+    def run(
+        self,
+        share: Share,  # What a thread takes at a time
         *,
-        before:Sequence[int]=(), # Ids put before each text
-        behind:Sequence[int]=(), # Ids put behind each
-        marks:Marks|None=None, # Added tokens to be found
-        watch:tuple=(), # Bytes that must not stand in it
-        out:"np.ndarray|None"=None, # Where ids may be written, uint32
-    )->tuple: # ids; where each text that ends here ends (NumPy arrays)
+        before: Sequence[int] = (),  # Ids put before each text
+        behind: Sequence[int] = (),  # Ids put behind each
+        marks: Marks | None = None,  # Added tokens to be found
+        watch: tuple = (),  # Bytes that must not stand in it
+        out: "np.ndarray|None" = None,  # Where ids may be written, uint32
+    ) -> tuple:  # ids; where each text that ends here ends (NumPy arrays)
         "Encode a share."
         from subword_nb.machine import Sink
         from subword_nb.span_table import SpanTable
+
         n = sum(map(len, share.texts))
-        try: table = self.tables.pop()
-        except IndexError: table = SpanTable(bits=min(18, max(14, n.bit_length() - 5)))
-        sink = Sink(min(n, max(n // 3, 1 << 28)) if out is None else 0, documents=0, frame=len(before) + len(behind), out=out)
+        try:
+            table = self.tables.pop()
+        except IndexError:
+            table = SpanTable(bits=min(18, max(14, n.bit_length() - 5)))
+        sink = Sink(
+            min(n, max(n // 3, 1 << 28)) if out is None else 0,
+            documents=0,
+            frame=len(before) + len(behind),
+            out=out,
+        )
         sink.state[0] = len(before) if share.begins else 0
         blocks = blocks_of(share, opening=self.plan.opening, marks=marks, between=sink.marks, watch=watch)
-        for _ in drive(self.plan, blocks, table, sink, checked=not {*map(type, share.texts)} <= {str, Stretch}): pass
-        if len(self.tables) < _TABLES: self.tables.append(table)
+        for _ in drive(
+            self.plan, blocks, table, sink, checked=not {*map(type, share.texts)} <= {str, Stretch}
+        ):
+            pass
+        if len(self.tables) < _TABLES:
+            self.tables.append(table)
         return _framed(sink, before, behind, share.begins, share.ends)
 
 # %% ../nbs/79_bulk.ipynb #bed27c23
@@ -107,34 +157,61 @@ def _framed(sink, before, behind, begins, ends):
     "A sink's ids, with added tokens and what stands around texts put where room was left; where each text ends."
     import numpy as np
     from subword_nb.machine import put_tokens
+
     n, stops = int(sink.state[0]), put_tokens(sink)
-    for k, id in enumerate([*behind, *before]): sink.out[stops + k] = id
-    if begins and before: sink.out[:len(before)] = before
-    if not ends: return sink.ids(), stops + len(behind)
-    if n + len(behind) > len(sink.out): sink.grow(ids=len(behind))
-    sink.out[n:n + len(behind)] = behind
+    for k, id in enumerate([*behind, *before]):
+        sink.out[stops + k] = id
+    if begins and before:
+        sink.out[: len(before)] = before
+    if not ends:
+        return sink.ids(), stops + len(behind)
+    if n + len(behind) > len(sink.out):
+        sink.grow(ids=len(behind))
+    sink.out[n : n + len(behind)] = behind
     sink.state[0] = n + len(behind)
     return sink.ids(), np.append(stops, n) + len(behind)
 
 # %% ../nbs/79_bulk.ipynb #e2dfb590
 def bulk_of(
-    c:Compiled, # A compiled engine
-)->Bulk: # Made once
+    c: Compiled,  # A compiled engine
+) -> Bulk:  # Made once
     "What a compiled engine needs to run in bulk."
-    return vars(c).get("bulk") or vars(c).setdefault("bulk", Bulk(c)) # threads that come at once share one
+    return vars(c).get("bulk") or vars(c).setdefault("bulk", Bulk(c))  # threads that come at once share one
 
 # %% ../nbs/79_bulk.ipynb #3d63dc25
 def _run_all(bulk, share, threads, progress, before, behind, marks, watch):
     "Ids of texts, and their bounds (NumPy arrays)."
     import numpy as np
     from concurrent.futures import ThreadPoolExecutor
-    if not share.texts: done, out = [], np.zeros(0, np.uint32)
-    elif threads == 1 and not progress: done, out = [bulk.run(share, before=before, behind=behind, marks=marks, watch=watch)], None
+
+    if not share.texts:
+        done, out = [], np.zeros(0, np.uint32)
+    elif threads == 1 and not progress:
+        done, out = [bulk.run(share, before=before, behind=behind, marks=marks, watch=watch)], None
     else:
-        shares = list(_shares(share, max(SIZES.block, min(sum(map(len, share.texts)) // (6 * threads), 1 << 24)), bulk.plan.scanner.fresh, marks))
+        shares = list(
+            _shares(
+                share,
+                max(SIZES.block, min(sum(map(len, share.texts)) // (6 * threads), 1 << 24)),
+                bulk.plan.scanner.fresh,
+                marks,
+            )
+        )
         out, rooms = _rooms(shares, len(before) + len(behind))
-        def run(s, room): return bulk.run(s, before=before, behind=behind, marks=marks, watch=watch, out=room)
-        with ThreadPoolExecutor(threads) as pool: done = list(track(pool.map(run, shares, rooms), total=len(shares), desc="encoding", progress=progress, unit="share"))
+
+        def run(s, room):
+            return bulk.run(s, before=before, behind=behind, marks=marks, watch=watch, out=room)
+
+        with ThreadPoolExecutor(threads) as pool:
+            done = list(
+                track(
+                    pool.map(run, shares, rooms),
+                    total=len(shares),
+                    desc="encoding",
+                    progress=progress,
+                    unit="share",
+                )
+            )
     at = np.cumsum([0] + [len(ids) for ids, _ in done])
     ends = np.concatenate([np.zeros(1, np.int64), *(part_ends + a for a, (_, part_ends) in zip(at, done))])
     return done[0][0] if out is None else _joined(out, done, at), ends
@@ -143,17 +220,23 @@ def _run_all(bulk, share, threads, progress, before, behind, marks, watch):
 def _rooms(shares, frame):
     "One array for all shares, a stretch of it for each."
     import numpy as np
+
     at = np.cumsum([0] + [sum(map(len, s.texts)) + (len(s.texts) + 1) * frame + 256 for s in shares]).tolist()
-    if at[-1] > 1 << 28: return np.zeros(0, np.uint32), [None] * len(shares)
+    if at[-1] > 1 << 28:
+        return np.zeros(0, np.uint32), [None] * len(shares)
     out = np.empty(at[-1], np.uint32)
     return out, [out[a:b] for a, b in zip(at, at[1:])]
+
 
 def _joined(out, done, at):
     "The ids of all shares, moved together; or copied, if one of them had no room."
     import ctypes
     import numpy as np
-    if any(ids.base is not out for ids, _ in done): return np.concatenate([out[:0], *(ids for ids, _ in done)])
-    for a, (ids, _) in zip(at.tolist(), done): ctypes.memmove(out.ctypes.data + 4 * a, ids.ctypes.data, ids.nbytes)
+
+    if any(ids.base is not out for ids, _ in done):
+        return np.concatenate([out[:0], *(ids for ids, _ in done)])
+    for a, (ids, _) in zip(at.tolist(), done):
+        ctypes.memmove(out.ctypes.data + 4 * a, ids.ctypes.data, ids.nbytes)
     done.clear()
     out.resize(int(at[-1]), refcheck=False)
     return out
@@ -164,15 +247,21 @@ def _copy_items(ids, first, items, bounds, out):
     "Item i is a part's ids, ids[first[item]:first[item + 1]], or if negative the id ~item."
     for i in range(len(items)):
         o, item = bounds[i], items[i]
-        if item < 0: out[o] = ~item
+        if item < 0:
+            out[o] = ~item
         else:
-            for j in range(first[item+1] - first[item]): out[o+j] = ids[first[item]+j]
+            for j in range(first[item + 1] - first[item]):
+                out[o + j] = ids[first[item] + j]
+
 
 def _put_together(ids, first, items, texts):
     "Ids of texts, whose items are items[texts[i]:texts[i + 1]]; part k has the ids from first[k] on."
     import numpy as np
+
     items = np.array(items, np.int64)
-    lengths = np.where(items < 0, 1, np.append(np.diff(first), 0)[np.maximum(items, 0)]) if len(items) else items
+    lengths = (
+        np.where(items < 0, 1, np.append(np.diff(first), 0)[np.maximum(items, 0)]) if len(items) else items
+    )
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     out = np.empty(int(bounds[-1]), np.uint32)
     _copy_items(ids, first, items, bounds, out)
@@ -180,20 +269,24 @@ def _put_together(ids, first, items, texts):
 
 # %% ../nbs/79_bulk.ipynb #cfa50ecf
 def encode_texts(
-    c:Compiled, # A compiled engine that has a plan
-    texts:list, # Texts (str, UTF-8 bytes, or other buffers of bytes)
+    c: Compiled,  # A compiled engine that has a plan
+    texts: list,  # Texts (str, UTF-8 bytes, or other buffers of bytes)
     *,
-    before:Sequence[int]=(), # Ids put before each
-    behind:Sequence[int]=(), # Ids put behind each
-    threads:int=1, # How many
-    progress:bool|None=None, # A bar, for what takes longer than two seconds
-)->Ragged: # Ids and bounds
+    before: Sequence[int] = (),  # Ids put before each
+    behind: Sequence[int] = (),  # Ids put behind each
+    threads: int = 1,  # How many
+    progress: bool | None = None,  # A bar, for what takes longer than two seconds
+) -> Ragged:  # Ids and bounds
     "Encode texts in bulk."
     bulk = bulk_of(c)
     if bulk.simple:
         share = Share([t if t.__class__ in (str, bytes) else memoryview(t).cast("B") for t in texts])
-        try: return Ragged(*_run_all(bulk, share, threads, progress, before, behind, bulk.marks, bulk.plan.barred))
-        except Watched: pass
+        try:
+            return Ragged(
+                *_run_all(bulk, share, threads, progress, before, behind, bulk.marks, bulk.plan.barred)
+            )
+        except Watched:
+            pass
     share, items, starts = _items(bulk, texts, [~i for i in before], [~i for i in behind])
     ids, ends = _run_all(bulk, share, threads, progress, (), (), None, ())
     return _put_together(ids, ends, items, starts)
@@ -206,58 +299,82 @@ def _items(bulk, texts, before, behind):
         items += before
         n_in = n_out = 0
         for part, first, id in _parts(bulk, text if text.__class__ is str else decode_text(bytes(text))):
-            if id is not None: items.append(~id)
-            elif any(b.decode() in part for b in bulk.plan.barred): items += [~i for i in engine.part_ids(bulk.c, part, opens=first)]
+            if id is not None:
+                items.append(~id)
+            elif any(b.decode() in part for b in bulk.plan.barred):
+                items += [~i for i in engine.part_ids(bulk.c, part, opens=first)]
             else:
                 items.append(len(share.texts))
                 share.texts.append(bulk.plan.normalize(part) if bulk.plan.normalize else part)
                 n_in, n_out = n_in + len(part), n_out + len(share.texts[-1])
-                if n_out > SMALL: check_growth(n_in, n_out, "a normalizer")
+                if n_out > SMALL:
+                    check_growth(n_in, n_out, "a normalizer")
                 share.opens.append(first)
         items += behind
         starts.append(len(items))
     return share, items, starts
 
+
 def _parts(bulk, text):
     "(part, does it open its text?, id of a token) of a text."
     for a, b, token in bulk.c.raw.spans(text):
-        if token is not None: yield "", None, bulk.c.ids[token.content]; continue
-        for x, y, late in bulk.c.late.spans(text[a:b]): yield text[a + x:a + y], a + x == 0, None if late is None else bulk.c.ids[late.content]
+        if token is not None:
+            yield "", None, bulk.c.ids[token.content]
+            continue
+        for x, y, late in bulk.c.late.spans(text[a:b]):
+            yield text[a + x : a + y], a + x == 0, None if late is None else bulk.c.ids[late.content]
+
 
 def may_hold(
-    bulk:Bulk, # See above
-    text:str, # Any text
-)->bool: # False: it holds none for certain
+    bulk: Bulk,  # See above
+    text: str,  # Any text
+) -> bool:  # False: it holds none for certain
     "May a text hold an added token?"
-    return bulk.marks is not None and (bulk.marks.heads is None or any(h.decode() in text for h in bulk.marks.heads))
+    return bulk.marks is not None and (
+        bulk.marks.heads is None or any(h.decode() in text for h in bulk.marks.heads)
+    )
 
 # %% ../nbs/79_bulk.ipynb #b163defd
-_loaded = {} # Not empty when a bulk call has brought the kernels into memory; no lock guards it, so a fork at any moment leaves it whole
+_loaded = {}  # Not empty when a bulk call has brought the kernels into memory; no lock guards it, so a fork at any moment leaves it whole
+
 
 def goes_in_bulk(
-    c:Compiled, # A compiled engine
-    size:int, # How many characters or bytes there are
-)->bool: # False: the engine's way
+    c: Compiled,  # A compiled engine
+    size: int,  # How many characters or bytes there are
+) -> bool:  # False: the engine's way
     "Is a text encoded by kernels?"
     return size >= (SIZES.loaded if _loaded else SIZES.bulk) and bulk_of(c).plan is not None
 
 # %% ../nbs/79_bulk.ipynb #73ac5b30
 def _in_bulk(c, texts, before, behind, threads, errors, progress, hint=""):
     "Encode texts; those that are not valid are mended or named first."
-    valid_text("", errors=errors) # refuses an unknown policy before there is need of one
+    valid_text("", errors=errors)  # refuses an unknown policy before there is need of one
     if not {*map(type, texts)} <= {str, bytes}:
         for i, text in enumerate(texts):
-            if not isinstance(text, (str, bytes)): texts[i] = text if _is_buffer(text) else valid_text(text, errors=errors, hint=hint.format(i))
-    try: found = encode_texts(c, texts, before=before, behind=behind, threads=threads, progress=progress)
-    except ValueError: found = encode_texts(c, valid_texts(texts, errors=errors), before=before, behind=behind, threads=threads, progress=progress)
+            if not isinstance(text, (str, bytes)):
+                texts[i] = text if _is_buffer(text) else valid_text(text, errors=errors, hint=hint.format(i))
+    try:
+        found = encode_texts(c, texts, before=before, behind=behind, threads=threads, progress=progress)
+    except ValueError:
+        found = encode_texts(
+            c,
+            valid_texts(texts, errors=errors),
+            before=before,
+            behind=behind,
+            threads=threads,
+            progress=progress,
+        )
     _loaded["kernels"] = True
     return found
 
 # %% ../nbs/79_bulk.ipynb #421497d9
 def _is_buffer(text):
     "Is it bytes that stand somewhere else: a memory map, an array?"
-    try: return memoryview(text).itemsize == 1 and memoryview(text).c_contiguous
-    except TypeError: return False
+    try:
+        return memoryview(text).itemsize == 1 and memoryview(text).c_contiguous
+    except TypeError:
+        return False
+
 
 def _is_text(text):
     "Is it a str, or bytes that are UTF-8?"
@@ -268,58 +385,98 @@ def _is_text(text):
 
 # %% ../nbs/79_bulk.ipynb #e3664990
 def encode_batch(
-    tok:Engine, # An engine, such as a `Tokenizer`
-    texts:Iterable, # Texts (str or UTF-8 bytes)
-    pairs:Iterable|None=None, # A second text for each
+    tok: Engine,  # An engine, such as a `Tokenizer`
+    texts: Iterable,  # Texts (str or UTF-8 bytes)
+    pairs: Iterable | None = None,  # A second text for each
     *,
-    add_special_tokens:bool=True, # Add what the post-processor says
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the texts, as for `encode`
-    disallowed_special:str|Collection[str]=(), # Special tokens whose spelling in a text is an error, as for `encode`
-    dropout:float|None=None, # Instead of the model's own; BPE only
-    seed:int|None=None, # Makes dropout repeatable; each text gets a seed of its own from it
-    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    threads:int=1, # How many; 0: one per processor. The ids are the same
-)->Ragged: # A sequence of documents: arrays of ids (uint32); all of them in `.ids`, their places in `.bounds`
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the texts, as for `encode`
+    disallowed_special: str
+    | Collection[str] = (),  # Special tokens whose spelling in a text is an error, as for `encode`
+    dropout: float | None = None,  # Instead of the model's own; BPE only
+    seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    threads: int = 1,  # How many; 0: one per processor. The ids are the same
+) -> (
+    Ragged
+):  # A sequence of documents: arrays of ids (uint32); all of them in `.ids`, their places in `.bounds`
     "The ids of many texts."
     texts, threads = listed(texts), _threads(threads)
     seconds = second_texts(pairs, len(texts))
     if errors == "bytes" and all(map(_is_text, [*texts, *seconds])):
         byte_model(tok)
         errors = "strict"
-    c, around, size = compiled(tok, allowed_special=allowed_special), around_ids(tok, add_special_tokens), _size([*texts, *seconds])
-    if errors == "bytes" or not goes_in_bulk(c, size) or chances(tok, dropout=dropout, seed=seed, n=len(texts)) is not None:
-        return engine.encode_batch(tok, _plain(texts), None if pairs is None else _plain(seconds), add_special_tokens=add_special_tokens, allowed_special=allowed_special, disallowed_special=disallowed_special, dropout=dropout, seed=seed, errors=errors, progress=progress)
-    if disallowed_special: refuse_texts(tok, c, [valid_text(t, errors=errors) for t in [*texts, *seconds]], disallowed_special)
+    c, around, size = (
+        compiled(tok, allowed_special=allowed_special),
+        around_ids(tok, add_special_tokens),
+        _size([*texts, *seconds]),
+    )
+    if (
+        errors == "bytes"
+        or not goes_in_bulk(c, size)
+        or chances(tok, dropout=dropout, seed=seed, n=len(texts)) is not None
+    ):
+        return engine.encode_batch(
+            tok,
+            _plain(texts),
+            None if pairs is None else _plain(seconds),
+            add_special_tokens=add_special_tokens,
+            allowed_special=allowed_special,
+            disallowed_special=disallowed_special,
+            dropout=dropout,
+            seed=seed,
+            errors=errors,
+            progress=progress,
+        )
+    if disallowed_special:
+        refuse_texts(tok, c, [valid_text(t, errors=errors) for t in [*texts, *seconds]], disallowed_special)
     if pairs is not None:
-        rows = _in_bulk(c, [*texts, *seconds], (), (), threads, errors, progress, " (text {}, counted from 0; second texts are counted behind all others)").tolist()
-        return ragged(finished_rows(tok, rows[:len(texts)], add_special_tokens, pairs=rows[len(texts):]))
+        rows = _in_bulk(
+            c,
+            [*texts, *seconds],
+            (),
+            (),
+            threads,
+            errors,
+            progress,
+            " (text {}, counted from 0; second texts are counted behind all others)",
+        ).tolist()
+        return ragged(finished_rows(tok, rows[: len(texts)], add_special_tokens, pairs=rows[len(texts) :]))
     whole = tok.truncation is tok.padding is None and around is not None
     before, behind = around if whole and around else ((), ())
     found = _in_bulk(c, texts, before, behind, threads, errors, progress, " (text {}, counted from 0)")
-    if tok._short is None: keep_way(tok, "_short", short_way)
+    if tok._short is None:
+        keep_way(tok, "_short", short_way)
     return found if whole else ragged(finished_rows(tok, found.tolist(), add_special_tokens))
 
 # %% ../nbs/79_bulk.ipynb #6920617f
 def _size(texts):
     "Characters or bytes of all texts that are texts."
-    if {*map(type, texts)} <= {str, bytes}: return sum(map(len, texts))
+    if {*map(type, texts)} <= {str, bytes}:
+        return sum(map(len, texts))
     return sum(len(t) for t in texts if isinstance(t, (str, bytes)) or _is_buffer(t))
 
-def _plain(texts): return [bytes(t) if not isinstance(t, (str, bytes)) and _is_buffer(t) else t for t in texts]
+
+def _plain(texts):
+    return [bytes(t) if not isinstance(t, (str, bytes)) and _is_buffer(t) else t for t in texts]
+
 
 def _threads(n):
     "How many threads."
-    if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= 1024: raise ValueError(f"threads={n!r} is no number of threads; pass 1 or more, or 0 for one per processor")
+    if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= 1024:
+        raise ValueError(f"threads={n!r} is no number of threads; pass 1 or more, or 0 for one per processor")
     return n or cpu_count()
 
 # %% ../nbs/79_bulk.ipynb #354d8a0b
 def encode_array(
-    tok:Engine, # An engine, such as a `Tokenizer`
-    text:str|bytes, # One text; bytes are UTF-8, also of a memory-mapped file
-    pair:str|bytes|None=None, # A second text
-    **options, # As for `encode_batch`
-)->"np.ndarray": # (tokens,) uint32
+    tok: Engine,  # An engine, such as a `Tokenizer`
+    text: str | bytes,  # One text; bytes are UTF-8, also of a memory-mapped file
+    pair: str | bytes | None = None,  # A second text
+    **options,  # As for `encode_batch`
+) -> "np.ndarray":  # (tokens,) uint32
     "The ids of one text, or of a pair, as an array."
     return encode_batch(tok, [text], None if pair is None else [refuse_option(pair)], **options).ids
 
@@ -327,56 +484,93 @@ def encode_array(
 def _as_list(c, ids):
     "An array of ids as a list."
     import numpy as np
-    if (known := vars(c).get("numbers")) is None: known = c.numbers = np.array(range(1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0)), object)
-    if len(ids) and ids.max() >= len(known): return ids.tolist() # a post-processor or padding may have ids of its own
+
+    if (known := vars(c).get("numbers")) is None:
+        known = c.numbers = np.array(
+            range(1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0)), object
+        )
+    if len(ids) and ids.max() >= len(known):
+        return ids.tolist()  # a post-processor or padding may have ids of its own
     out = []
-    for a in range(0, len(ids), 1 << 13): out += known.take(ids[a:a + (1 << 13)], mode="clip").tolist()
+    for a in range(0, len(ids), 1 << 13):
+        out += known.take(ids[a : a + (1 << 13)], mode="clip").tolist()
     return out
 
+
 def encode(
-    tok:Engine, # An engine, such as a `Tokenizer`
-    text:str|bytes, # One text; bytes are UTF-8
-    pair:str|bytes|None=None, # A second text
+    tok: Engine,  # An engine, such as a `Tokenizer`
+    text: str | bytes,  # One text; bytes are UTF-8
+    pair: str | bytes | None = None,  # A second text
     *,
-    add_special_tokens:bool=True, # Add what the post-processor says
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for the engine's `encode`
-    **options, # Of the engine's `encode`: `disallowed_special`, `dropout`, `seed`, `errors`
-)->list[int]: # Ids
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the text, as for the engine's `encode`
+    **options,  # Of the engine's `encode`: `disallowed_special`, `dropout`, `seed`, `errors`
+) -> list[int]:  # Ids
     "The ids of one text, or of a pair."
     size = _size([text] if pair is None else [text, pair])
     if size >= SIZES.loaded and goes_in_bulk(c := compiled(tok, allowed_special=allowed_special), size):
         seconds = None if pair is None else [refuse_option(pair)]
-        return _as_list(c, encode_batch(tok, [text], seconds, add_special_tokens=add_special_tokens, allowed_special=allowed_special, **options).ids)
+        return _as_list(
+            c,
+            encode_batch(
+                tok,
+                [text],
+                seconds,
+                add_special_tokens=add_special_tokens,
+                allowed_special=allowed_special,
+                **options,
+            ).ids,
+        )
     _count(tok, size)
-    return tok._encode_fully(text, pair, add_special_tokens=add_special_tokens, allowed_special=allowed_special, **options)
+    return tok._encode_fully(
+        text, pair, add_special_tokens=add_special_tokens, allowed_special=allowed_special, **options
+    )
 
 # %% ../nbs/79_bulk.ipynb #ba4df647
 def short_way(
-    tok:Engine, # An engine whose kernels are in memory
-)->Callable: # From text to ids, or to None where a text needs more
+    tok: Engine,  # An engine whose kernels are in memory
+) -> Callable:  # From text to ids, or to None where a text needs more
     "What encodes a short text by default options with the kernels."
     from subword_nb.short_texts import DESK, short_of
     from subword_nb.span_table import SpanTable
+
     bulk, around = bulk_of(compiled(tok)), around_ids(tok, True)
     plan, tables, drops = bulk.plan, bulk.tables, getattr(tok.model, "drops_merges", False)
-    if not bulk.simple or plan.settle or around is None or tok.truncation or tok.padding: return lambda text: None
-    (before, behind), encode_short, odd = around, short_of(plan), [b.decode() for b in (*plan.barred, *(bulk.marks.heads if bulk.marks else ()))]
+    if not bulk.simple or plan.settle or around is None or tok.truncation or tok.padding:
+        return lambda text: None
+    (before, behind), encode_short, odd = (
+        around,
+        short_of(plan),
+        [b.decode() for b in (*plan.barred, *(bulk.marks.heads if bulk.marks else ()))],
+    )
 
-    rare = {spelling[0] for spelling in odd} # one character is looked for much quicker than two
+    rare = {spelling[0] for spelling in odd}  # one character is looked for much quicker than two
 
     def short(text):
-        if len(text) > DESK or drops and getattr(tok.model, "dropout", None): return None
+        if len(text) > DESK or drops and getattr(tok.model, "dropout", None):
+            return None
         for char in rare:
-            if char in text and any(spelling in text for spelling in odd): return None
-        try: data = text.encode()
-        except UnicodeEncodeError: return None # whoever is next says what is wrong
-        if plan.opening: data = plan.opening(data, True) + data
-        if len(data) > DESK: return None
-        try: table = tables.pop()
-        except IndexError: table = SpanTable()
+            if char in text and any(spelling in text for spelling in odd):
+                return None
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            return None  # whoever is next says what is wrong
+        if plan.opening:
+            data = plan.opening(data, True) + data
+        if len(data) > DESK:
+            return None
+        try:
+            table = tables.pop()
+        except IndexError:
+            table = SpanTable()
         ids = encode_short(data, table)
-        if len(tables) < _TABLES: tables.append(table)
+        if len(tables) < _TABLES:
+            tables.append(table)
         return [*before, *ids, *behind] if before or behind else ids
+
     return short
 
 # %% ../nbs/79_bulk.ipynb #a6d86487
@@ -384,11 +578,14 @@ def _count(tok, size):
     "Count characters of texts that were not long enough; a megabyte of them is worth loading the kernels."
     c = compiled(tok)
     before, c.seen = vars(c).get("seen", 0), vars(c).get("seen", 0) + size
-    if before < SIZES.bulk <= c.seen and tok._short is None: threading.Thread(target=_load, args=(tok, c)).start()
+    if before < SIZES.bulk <= c.seen and tok._short is None:
+        threading.Thread(target=_load, args=(tok, c)).start()
+
 
 def _load(tok, c):
     "Bring the kernels into memory, if that takes no compiler, and use them from then on."
     from subword_nb.short_texts import short_kernel
+
     if (plan := bulk_of(c).plan) is not None and (_loaded or jit.cached(short_kernel(plan))):
         encode_texts(c, ["a text"])
         _loaded["kernels"] = True
@@ -402,8 +599,15 @@ def _warm_up_bulk():
     from subword_nb.pretokenizers import byte_level
     from subword_nb.text import BYTE2CHAR
     from subword_nb.vocab import AddedToken
-    tok = Engine(BPE({c: b for b, c in enumerate(BYTE2CHAR)} | {"ab": 256}, [("a", "b")]), pre_tokenizer=byte_level("gpt2"), normalizer=None, added_tokens=[(AddedToken("<s>"), 257)])
+
+    tok = Engine(
+        BPE({c: b for b, c in enumerate(BYTE2CHAR)} | {"ab": 256}, [("a", "b")]),
+        pre_tokenizer=byte_level("gpt2"),
+        normalizer=None,
+        added_tokens=[(AddedToken("<s>"), 257)],
+    )
     words = " ".join(f"ab{i * 7919} é你" for i in range(20_000))
-    for text in (words, words.encode(), words + "<s>"): encode_texts(compiled(tok), [text, text[:9]], before=[0], behind=[1])
+    for text in (words, words.encode(), words + "<s>"):
+        encode_texts(compiled(tok), [text, text[:9]], before=[0], behind=[1])
     short_way(tok)(words[:200])
     _loaded["kernels"] = True

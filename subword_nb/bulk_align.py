@@ -22,47 +22,98 @@ from .text import valid_text
 # %% ../nbs/82_bulk_align.ipynb #3a1aae9b
 class _Column:
     "A list made of an array when it is first asked for; what is assigned takes its place."
-    def __init__(self, made): self.made = made
-    def __set_name__(self, owner, name): self.name = name
+
+    def __init__(self, made):
+        self.made = made
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
     def __get__(self, e, cls=None):
-        if e is None: return self
+        if e is None:
+            return self
         found = vars(e)[self.name] = self.made(e)
         return found
 
-def _pairs(a): return list(zip(a[:, 0].tolist(), a[:, 1].tolist()))
+
+def _pairs(a):
+    return list(zip(a[:, 0].tolist(), a[:, 1].tolist()))
+
 
 def _words(a):
     "Numbers of words, None for -1."
     out = a.tolist()
-    for i in (a < 0).nonzero()[0].tolist(): out[i] = None
+    for i in (a < 0).nonzero()[0].tolist():
+        out[i] = None
     return out
 
 # %% ../nbs/82_bulk_align.ipynb #43a301de
 class LongEncoding(Encoding):
     "An `Encoding` whose columns are arrays, and become lists when they are asked for."
-    def __new__(cls, *given, **named): return Encoding(*given, **named) if given or named else super().__new__(cls) # what `replace` makes is an ordinary one
-    def __init__(self): self.overflowing, self.sequence_ranges = [], {}
 
-    ids, pieces, word_ids = _Column(lambda e: e._ids.tolist()), _Column(lambda e: e._names.take(e._pieces).tolist()), _Column(lambda e: _words(e._word_ids))
-    offsets, offsets_bytes = _Column(lambda e: _pairs(e._offsets)), _Column(lambda e: _pairs(e._offsets_bytes))
-    type_ids, special_tokens_mask, attention_mask = _Column(lambda e: e._type_ids.tolist()), _Column(lambda e: e._special_tokens_mask.tolist()), _Column(lambda e: e._attention_mask.tolist())
+    def __new__(cls, *given, **named):
+        return (
+            Encoding(*given, **named) if given or named else super().__new__(cls)
+        )  # what `replace` makes is an ordinary one
 
-    def __len__(self): return len(vars(self)["ids"]) if "ids" in vars(self) else len(self._ids)
-    def __eq__(self, other): return isinstance(other, Encoding) and all(getattr(self, f.name) == getattr(other, f.name) for f in fields(Encoding))
-    __hash__ = None # type: ignore[assignment]
-    def __reduce__(self): return Encoding, tuple(getattr(self, f.name) for f in fields(Encoding))
+    def __init__(self):
+        self.overflowing, self.sequence_ranges = [], {}
+
+    ids, pieces, word_ids = (
+        _Column(lambda e: e._ids.tolist()),
+        _Column(lambda e: e._names.take(e._pieces).tolist()),
+        _Column(lambda e: _words(e._word_ids)),
+    )
+    offsets, offsets_bytes = (
+        _Column(lambda e: _pairs(e._offsets)),
+        _Column(lambda e: _pairs(e._offsets_bytes)),
+    )
+    type_ids, special_tokens_mask, attention_mask = (
+        _Column(lambda e: e._type_ids.tolist()),
+        _Column(lambda e: e._special_tokens_mask.tolist()),
+        _Column(lambda e: e._attention_mask.tolist()),
+    )
+
+    def __len__(self):
+        return len(vars(self)["ids"]) if "ids" in vars(self) else len(self._ids)
+
+    def __eq__(self, other):
+        return isinstance(other, Encoding) and all(
+            getattr(self, f.name) == getattr(other, f.name) for f in fields(Encoding)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self):
+        return Encoding, tuple(getattr(self, f.name) for f in fields(Encoding))
 
     @property
-    def arrays(self)->dict: # ids (n,) uint32; offsets and offsets_bytes (n, 2) int64; word_ids (n,) int64, -1 for none; type_ids, special_tokens_mask and attention_mask (n,) uint32
+    def arrays(
+        self,
+    ) -> dict:  # ids (n,) uint32; offsets and offsets_bytes (n, 2) int64; word_ids (n,) int64, -1 for none; type_ids, special_tokens_mask and attention_mask (n,) uint32
         "The columns as NumPy arrays, by name; pieces are not among them."
-        return {name: getattr(self, "_" + name) for name in ("ids", "offsets", "offsets_bytes", "word_ids", "type_ids", "special_tokens_mask", "attention_mask")}
+        return {
+            name: getattr(self, "_" + name)
+            for name in (
+                "ids",
+                "offsets",
+                "offsets_bytes",
+                "word_ids",
+                "type_ids",
+                "special_tokens_mask",
+                "attention_mask",
+            )
+        }
 
     _offsets_bytes = property(lambda self: _in_bytes(self._text, self._offsets))
 
+
 def _in_bytes(text, offsets):
     "Offsets in characters as offsets in UTF-8."
-    if text.isascii(): return offsets
+    if text.isascii():
+        return offsets
     import numpy as np
+
     data = np.frombuffer(text.encode(), np.uint8)
     return np.append(np.flatnonzero(data & 0xC0 != 0x80), len(data))[offsets]
 
@@ -75,69 +126,104 @@ def _gather(numbers, first, end, rows, info, out, o, char, split, move):
         r = info[s, 0]
         if move:
             for t in range(r, r + info[s, 1]):
-                out[0, o], out[1, o], out[2, o], out[3, o], out[4, o] = rows[t, 0], rows[t, 1], char + rows[t, 2], char + rows[t, 3], split + rows[t, 4]
+                out[0, o], out[1, o], out[2, o], out[3, o], out[4, o] = (
+                    rows[t, 0],
+                    rows[t, 1],
+                    char + rows[t, 2],
+                    char + rows[t, 3],
+                    split + rows[t, 4],
+                )
                 o += 1
-        else: o += info[s, 1]
+        else:
+            o += info[s, 1]
         char, split = char + info[s, 2], split + info[s, 3]
     return o, char, split
 
 # %% ../nbs/82_bulk_align.ipynb #24d2a7ee
 def _items(bulk, text):
     "(start, end, id of an added token or None) of the parts of a text."
-    if not may_hold(bulk, text): return [(0, len(text), None)]
+    if not may_hold(bulk, text):
+        return [(0, len(text), None)]
     c, out = bulk.c, []
     for a, b, token in c.raw.spans(text):
-        if token is not None: out.append((a, b, c.ids[token.content]))
-        else: out += [(a + x, a + y, None if t is None else c.ids[t.content]) for x, y, t in c.late.spans(text[a:b]) if x < y]
+        if token is not None:
+            out.append((a, b, c.ids[token.content]))
+        else:
+            out += [
+                (a + x, a + y, None if t is None else c.ids[t.content])
+                for x, y, t in c.late.spans(text[a:b])
+                if x < y
+            ]
     return out
+
 
 def _blocks(data):
     "Data in blocks, none ending inside a character."
     a = 0
     while a < len(data):
         b = min(a + SIZES.block, len(data))
-        while b < len(data) and data[b] & 0xC0 == 0x80: b -= 1
+        while b < len(data) and data[b] & 0xC0 == 0x80:
+            b -= 1
         yield data[a:b]
         a = b
+
 
 def _numbered(places, parts):
     "Numbers of the spans of parts, which follow each other, and where each part's spans end."
     from subword_nb.span_table import Sink
+
     data = b"\xff".join(parts)
     sink = Sink(len(data) // 3 + 64, documents=len(parts))
-    for _ in drive(places.plan, _blocks(data), places.table, sink): pass
-    ends = [*sink.ends[:sink.state[1]].tolist(), int(sink.state[0])]
+    for _ in drive(places.plan, _blocks(data), places.table, sink):
+        pass
+    ends = [*sink.ends[: sink.state[1]].tolist(), int(sink.state[0])]
     return sink.ids(), ends
 
 # %% ../nbs/82_bulk_align.ipynb #461e8b46
 def _shifts(c, head):
     "Does a normalizer lose count of places, because it drops what a text begins with?"
-    if c.norm is None or head.isascii() and head.isprintable(): return False
+    if c.norm is None or head.isascii() and head.isprintable():
+        return False
     after = c.norm.align(Aligned(head + " a"))
-    return after.text[-1:] != "a" or after.span(len(after.text) - 1, len(after.text)) != (len(head) + 1, len(head) + 2)
+    return after.text[-1:] != "a" or after.span(len(after.text) - 1, len(after.text)) != (
+        len(head) + 1,
+        len(head) + 2,
+    )
+
 
 def _ids_of(places, numbers):
     "The ids of spans."
-    return [i for s in numbers.tolist() for i in places.rows[places.info[s, 0]:places.info[s, 0] + places.info[s, 1], 0].tolist()]
+    return [
+        i
+        for s in numbers.tolist()
+        for i in places.rows[places.info[s, 0] : places.info[s, 0] + places.info[s, 1], 0].tolist()
+    ]
+
 
 def _run(places, numbers):
     "How many of some spans go together at the start."
     n = 1
-    while n < len(numbers) and places.info[numbers[n - 1], 5]: n += 1
+    while n < len(numbers) and places.info[numbers[n - 1], 5]:
+        n += 1
     return n
 
 # %% ../nbs/82_bulk_align.ipynb #456c4c39
 def _head(places, text, at, numbers, opening):
     "Rows of a part's first spans, the ordinary way, and their splits, characters and number; None where nothing is special about them."
     from subword_nb.span_places import Unsure, rows_of
-    if not len(numbers) or places.bytes and not opening: return None
-    run = numbers[:_run(places, numbers)]
+
+    if not len(numbers) or places.bytes and not opening:
+        return None
+    run = numbers[: _run(places, numbers)]
     size = int(places.info[run, 4].sum()) - len(opening)
     head = text[:size].encode()[:size].decode()
-    if not places.bytes and _shifts(places.c, head): raise Unsure
-    if not places.linked and not opening: return None
+    if not places.bytes and _shifts(places.c, head):
+        raise Unsure
+    if not places.linked and not opening:
+        return None
     found, splits = rows_of(places.c, Aligned(head, None, at))
-    if not head or not found and len(run) < len(numbers) or [r[0] for r in found] != _ids_of(places, run): raise Unsure
+    if not head or not found and len(run) < len(numbers) or [r[0] for r in found] != _ids_of(places, run):
+        raise Unsure
     return found, splits, len(head), len(run)
 
 # %% ../nbs/82_bulk_align.ipynb #88e5f9b8
@@ -145,67 +231,119 @@ def _mend(places, text, numbers, out, o, char):
     "Find the places of spans that go together; the first token is at o, the first character at char."
     from subword_nb.span_places import Unsure, span_rows
     import numpy as np
+
     marked = np.flatnonzero(places.info[numbers[:-1], 5])
-    if not len(marked): return
+    if not len(marked):
+        return
     done, (rows, chars) = 0, (np.cumsum(places.info[numbers, k]) - places.info[numbers, k] for k in (1, 2))
     for j in marked.tolist():
-        if j < done: continue
-        run = numbers[j:j + _run(places, numbers[j:])]
-        first, size, done, at = int(chars[j]) + char, int(places.info[run, 2].sum()), j + len(run), o + int(rows[j])
-        found, _ = span_rows(places, text[first:first + size])
-        if [r[0] for r in found] != _ids_of(places, run): raise Unsure
-        out[2:4, at:at + len(found)] = np.array([(first + r[2], first + r[3]) for r in found]).reshape(-1, 2).T
+        if j < done:
+            continue
+        run = numbers[j : j + _run(places, numbers[j:])]
+        first, size, done, at = (
+            int(chars[j]) + char,
+            int(places.info[run, 2].sum()),
+            j + len(run),
+            o + int(rows[j]),
+        )
+        found, _ = span_rows(places, text[first : first + size])
+        if [r[0] for r in found] != _ids_of(places, run):
+            raise Unsure
+        out[2:4, at : at + len(found)] = (
+            np.array([(first + r[2], first + r[3]) for r in found]).reshape(-1, 2).T
+        )
 
 # %% ../nbs/82_bulk_align.ipynb #90e5fdf7
 def _placed(places, bulk, text):
     "Five rows of numbers for the tokens of a text: id, number of the piece, start, end, split."
     from subword_nb.span_places import Unsure, piece_number
     import numpy as np
+
     items, opening = _items(bulk, text), bulk.plan.opening
     parts = [text[a:b].encode() for a, b, i in items if i is None]
-    opened = [opening(p, a == 0) if opening else b"" for p, a in zip(parts, [a for a, _, i in items if i is None])]
-    numbers, ends = _numbered(places, [o + p for o, p in zip(opened, parts)]) if parts else (np.zeros(0, np.uint32), [])
+    opened = [
+        opening(p, a == 0) if opening else b"" for p, a in zip(parts, [a for a, _, i in items if i is None])
+    ]
+    numbers, ends = (
+        _numbered(places, [o + p for o, p in zip(opened, parts)]) if parts else (np.zeros(0, np.uint32), [])
+    )
     spans, before = zip([0, *ends], ends), iter(opened)
     plan = [(a, b, i, *((0, 0, b"") if i is not None else (*next(spans), next(before)))) for a, b, i in items]
-    room = _gather(numbers, 0, len(numbers), places.rows, places.info, np.zeros((5, 1), np.int64), 0, 0, 0, False)[0] + sum(i is not None for _, _, i in items) + 8
+    room = (
+        _gather(
+            numbers, 0, len(numbers), places.rows, places.info, np.zeros((5, 1), np.int64), 0, 0, 0, False
+        )[0]
+        + sum(i is not None for _, _, i in items)
+        + 8
+    )
     out, o, split = np.empty((5, room), np.int64), 0, 0
     for a, b, token, first, end, opens in plan:
-        if token is not None: row, n, head = [(token, text[a:b], a, b, 0)], 1, None
-        else: head = _head(places, text[a:b], a, numbers[first:end], opens); row, n = head[:2] if head else ([], 0)
-        if row: out[:, o:o + len(row)] = np.array([(i, piece_number(places, i, p), x, y, split + k) for i, p, x, y, k in row]).T
+        if token is not None:
+            row, n, head = [(token, text[a:b], a, b, 0)], 1, None
+        else:
+            head = _head(places, text[a:b], a, numbers[first:end], opens)
+            row, n = head[:2] if head else ([], 0)
+        if row:
+            out[:, o : o + len(row)] = np.array(
+                [(i, piece_number(places, i, p), x, y, split + k) for i, p, x, y, k in row]
+            ).T
         o, split = o + len(row), split + n
-        if token is not None: continue
+        if token is not None:
+            continue
         start, first = (a + head[2], first + head[3]) if head else (a, first)
-        at, (o, char, split) = o, _gather(numbers, first, end, places.rows, places.info, out, o, start, split, True)
-        if char != b: raise Unsure
-        if first < end: _mend(places, text, numbers[first:end], out, at, start)
+        at, (o, char, split) = (
+            o,
+            _gather(numbers, first, end, places.rows, places.info, out, o, start, split, True),
+        )
+        if char != b:
+            raise Unsure
+        if first < end:
+            _mend(places, text, numbers[first:end], out, at, start)
     return out[:, :o]
 
 # %% ../nbs/82_bulk_align.ipynb #93d52378
 def _trims(post):
     "(is there anything but one trimming in front?, the prefix rule of the trimming or None); Unsure if it is otherwise."
     from subword_nb.span_places import Unsure
+
     steps = list(post.steps) if isinstance(post, Processors) else [post]
-    trims = [k for k, p in enumerate(steps) if isinstance(p, Processors) or isinstance(p, (ByteLevel, RobertaProcessing)) and p.trim_offsets]
-    if trims not in ([], [0]) or any(isinstance(p, Processors) for p in steps): raise Unsure
+    trims = [
+        k
+        for k, p in enumerate(steps)
+        if isinstance(p, Processors) or isinstance(p, (ByteLevel, RobertaProcessing)) and p.trim_offsets
+    ]
+    if trims not in ([], [0]) or any(isinstance(p, Processors) for p in steps):
+        raise Unsure
     return steps[0].add_prefix_space if trims else None
+
 
 def _edges(places):
     "How many spaces are trimmed from both ends of each piece known so far."
-    if places.edges is None or len(places.edges[0]) != len(places.names): places.edges = _trimmed(places.names)
+    if places.edges is None or len(places.edges[0]) != len(places.names):
+        places.edges = _trimmed(places.names)
     return places.edges
+
 
 def _pieces_of(places):
     "The pieces known so far as an array."
     import numpy as np
-    if places.pieces is None or len(places.pieces) != len(places.names): places.pieces = np.array([*places.names, None], object)[:-1]
+
+    if places.pieces is None or len(places.pieces) != len(places.names):
+        places.pieces = np.array([*places.names, None], object)[:-1]
     return places.pieces
+
 
 def _trimmed(names):
     "Spaces at both ends of pieces, by `trim_offsets` itself."
     import numpy as np
+
     length = np.array([len(n) for n in names], np.int64)
-    places = np.array(trim_offsets(Encoding([0] * len(names), names, [(1, 1 + len(n)) for n in names]), add_prefix_space=False).offsets, np.int64).reshape(-1, 2)
+    places = np.array(
+        trim_offsets(
+            Encoding([0] * len(names), names, [(1, 1 + len(n)) for n in names]), add_prefix_space=False
+        ).offsets,
+        np.int64,
+    ).reshape(-1, 2)
     lead = places[:, 0] - 1
     return lead, np.where(lead == length, length, 1 + length - places[:, 1])
 
@@ -213,11 +351,13 @@ def _trimmed(names):
 def _trim(places, out, prefix):
     "Take spaces out of offsets, as `trim_offsets` does."
     import numpy as np
+
     lead, trail = _edges(places)
     (_, pieces, start, end, _), at = out, np.arange(out.shape[1])
     lead, trail = lead[pieces], trail[pieces]
     changed = (lead > 0) | (trail > 0)
-    if prefix: lead = np.where((lead == 1) & ((at == 0) | (start == 0)), 0, lead)
+    if prefix:
+        lead = np.where((lead == 1) & ((at == 0) | (start == 0)), 0, lead)
     a = np.where(changed, np.minimum(start + lead, end), start)
     out[2], out[3] = a, np.where(changed & (trail > 0) & (end >= trail), np.maximum(end - trail, a), end)
 
@@ -225,84 +365,161 @@ def _trim(places, out, prefix):
 def _frame(tok, add_special_tokens):
     "What a post-processor puts around a text, in all columns, and the place of the text's tokens in it."
     from subword_nb.span_places import Unsure
-    if tok.post_processor is None: return Encoding([-1, -2], ["", ""], [(0, 0)] * 2), 0
+
+    if tok.post_processor is None:
+        return Encoding([-1, -2], ["", ""], [(0, 0)] * 2), 0
     _trims(tok.post_processor)
-    out = tok.post_processor.process([Encoding([-1, -2], ["", ""], [(0, 0)] * 2)], add_special_tokens=add_special_tokens)
-    if [i for i in out.ids if i < 0] != [-1, -2] or out.ids[at := out.ids.index(-1)] + out.ids[at + 1] != -3 or out.overflowing or not {*out.sequence_ranges} <= {0}: raise Unsure
+    out = tok.post_processor.process(
+        [Encoding([-1, -2], ["", ""], [(0, 0)] * 2)], add_special_tokens=add_special_tokens
+    )
+    if (
+        [i for i in out.ids if i < 0] != [-1, -2]
+        or out.ids[at := out.ids.index(-1)] + out.ids[at + 1] != -3
+        or out.overflowing
+        or not {*out.sequence_ranges} <= {0}
+    ):
+        raise Unsure
     return out, at
+
 
 def _long(places, text, out, frame, p):
     "The encoding of a text, from its rows and what stands around it."
     from subword_nb.span_places import piece_number
     import numpy as np
+
     e, n, rest = LongEncoding(), out.shape[1], len(frame) - p - 2
-    around = lambda name, body, kind: np.concatenate([np.array(getattr(frame, name)[:p], kind), body, np.array(getattr(frame, name)[p + 2:], kind)]) if p or rest else body.astype(kind)
-    e._ids, e._offsets = around("ids", out[0].astype(np.uint32), np.uint32), np.zeros((p + n + rest, 2), np.int64)
-    e._offsets[p:p + n] = out[2:4].T
+    around = lambda name, body, kind: (
+        np.concatenate(
+            [np.array(getattr(frame, name)[:p], kind), body, np.array(getattr(frame, name)[p + 2 :], kind)]
+        )
+        if p or rest
+        else body.astype(kind)
+    )
+    e._ids, e._offsets = (
+        around("ids", out[0].astype(np.uint32), np.uint32),
+        np.zeros((p + n + rest, 2), np.int64),
+    )
+    e._offsets[p : p + n] = out[2:4].T
     e._word_ids, e._pieces = np.full(p + n + rest, -1, np.int64), np.zeros(p + n + rest, np.int64)
-    e._word_ids[p:p + n] = out[4]
-    e._pieces[:p], e._pieces[p:p + n], e._pieces[p + n:] = [piece_number(places, *t) for t in zip(frame.ids[:p], frame.pieces[:p])], out[1], [piece_number(places, *t) for t in zip(frame.ids[p + 2:], frame.pieces[p + 2:])]
-    for name in ("type_ids", "special_tokens_mask", "attention_mask"): setattr(e, "_" + name, around(name, np.full(n, getattr(frame, name)[p], np.uint32), np.uint32))
+    e._word_ids[p : p + n] = out[4]
+    e._pieces[:p], e._pieces[p : p + n], e._pieces[p + n :] = (
+        [piece_number(places, *t) for t in zip(frame.ids[:p], frame.pieces[:p])],
+        out[1],
+        [piece_number(places, *t) for t in zip(frame.ids[p + 2 :], frame.pieces[p + 2 :])],
+    )
+    for name in ("type_ids", "special_tokens_mask", "attention_mask"):
+        setattr(e, "_" + name, around(name, np.full(n, getattr(frame, name)[p], np.uint32), np.uint32))
     e._text, e._names = text, _pieces_of(places)
     e.sequence_ranges = dict.fromkeys(frame.sequence_ranges, (p, p + n))
     return e
 
 # %% ../nbs/82_bulk_align.ipynb #5b9e4f80
-def _looks_around(norm): return any(map(_looks_around, norm.steps)) if isinstance(norm, Normalizers) else isinstance(norm, (Strip, Callable)) or isinstance(norm, Replace) and norm.regex
+def _looks_around(norm):
+    return (
+        any(map(_looks_around, norm.steps))
+        if isinstance(norm, Normalizers)
+        else isinstance(norm, (Strip, Callable)) or isinstance(norm, Replace) and norm.regex
+    )
+
 
 def _stays(bulk, text):
     "Do the steps before everything else leave a text as it is, and each of its words alone, too?"
-    if not (normalize := bulk.plan.normalize): return True
-    return not _looks_around(bulk.c.norm) and all(i is not None or normalize(text[a:b]) == text[a:b] for a, b, i in _items(bulk, text))
+    if not (normalize := bulk.plan.normalize):
+        return True
+    return not _looks_around(bulk.c.norm) and all(
+        i is not None or normalize(text[a:b]) == text[a:b] for a, b, i in _items(bulk, text)
+    )
 
 # %% ../nbs/82_bulk_align.ipynb #ce8901a3
-_MOST_SPANS, _MOST_MORE = 1 << 20, 1 << 16 # What is known starts anew when there are so many spans, or so many pieces that have no id of their own
+_MOST_SPANS, _MOST_MORE = (
+    1 << 20,
+    1 << 16,
+)  # What is known starts anew when there are so many spans, or so many pieces that have no id of their own
+
 
 def align_long(
-    tok:Engine, # An engine that neither cuts nor fills up
-    c:Compiled, # The same, compiled; it has a plan
-    text:str, # One valid text
+    tok: Engine,  # An engine that neither cuts nor fills up
+    c: Compiled,  # The same, compiled; it has a plan
+    text: str,  # One valid text
     *,
-    add_special_tokens:bool=True, # Add what the post-processor says
-)->LongEncoding|None: # None: only the ordinary way is certain
+    add_special_tokens: bool = True,  # Add what the post-processor says
+) -> LongEncoding | None:  # None: only the ordinary way is certain
     "The tokens of a long text with their places."
     from subword_nb.span_places import Places, Unsure
-    if c.spells_affixes: return None # places beyond a word are those of its text
+
+    if c.spells_affixes:
+        return None  # places beyond a word are those of its text
     bulk = bulk_of(c)
-    if any(b.decode() in text for b in bulk.plan.barred) or not _stays(bulk, text): return None
+    if any(b.decode() in text for b in bulk.plan.barred) or not _stays(bulk, text):
+        return None
     try:
         frame, p = _frame(tok, add_special_tokens)
-        places = vars(c).get("places") or vars(c).setdefault("places", Places(bulk)) # threads that come at once share one
+        places = vars(c).get("places") or vars(c).setdefault(
+            "places", Places(bulk)
+        )  # threads that come at once share one
         with places.lock:
-            if len(places.info) > _MOST_SPANS or len(places.more) > _MOST_MORE: places.forget()
-            try: out = _placed(places, bulk, text)
-            except BaseException: places.forget(); raise # half of a block may be known
-            if bulk.plan.settle and encode_texts(c, [text]).ids.tolist() != out[0].tolist(): return None
-            if tok.post_processor and (prefix := _trims(tok.post_processor)) is not None: _trim(places, out, prefix)
+            if len(places.info) > _MOST_SPANS or len(places.more) > _MOST_MORE:
+                places.forget()
+            try:
+                out = _placed(places, bulk, text)
+            except BaseException:
+                places.forget()
+                raise  # half of a block may be known
+            if bulk.plan.settle and encode_texts(c, [text]).ids.tolist() != out[0].tolist():
+                return None
+            if tok.post_processor and (prefix := _trims(tok.post_processor)) is not None:
+                _trim(places, out, prefix)
             return _long(places, text, out, frame, p)
-    except (Unsure, ValueError): return None # also of a model that refuses what it is asked to get to know it
+    except (Unsure, ValueError):
+        return None  # also of a model that refuses what it is asked to get to know it
 
 # %% ../nbs/82_bulk_align.ipynb #52472b63
 def align(
-    tok:Engine, # An engine, such as a `Tokenizer`
-    text:str|bytes|list[str], # One text, or with `is_pretokenized` its words
-    pair:str|bytes|list[str]|None=None, # A second text
+    tok: Engine,  # An engine, such as a `Tokenizer`
+    text: str | bytes | list[str],  # One text, or with `is_pretokenized` its words
+    pair: str | bytes | list[str] | None = None,  # A second text
     *,
-    add_special_tokens:bool=True, # Add what the post-processor says
-    is_pretokenized:bool=False, # A text is a list of words, which are not joined; offsets are counted in each word
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
-    disallowed_special:str|Collection[str]=(), # Special tokens whose spelling in the text is an error, as for `encode`
-    dropout:float|None=None, # Instead of the model's own; BPE only
-    seed:int|None=None, # Makes dropout repeatable
-    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, and the offsets of bytes are in bytes
-)->Encoding: # Ids, pieces, offsets, masks
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    is_pretokenized: bool = False,  # A text is a list of words, which are not joined; offsets are counted in each word
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the text, as for `encode`
+    disallowed_special: str
+    | Collection[str] = (),  # Special tokens whose spelling in the text is an error, as for `encode`
+    dropout: float | None = None,  # Instead of the model's own; BPE only
+    seed: int | None = None,  # Makes dropout repeatable
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, and the offsets of bytes are in bytes
+) -> Encoding:  # Ids, pieces, offsets, masks
     "All that can be said about the tokens of a text."
     if errors == "bytes" and isinstance(text, str) and pair is None:
-        byte_model(tok) # refuses any other
+        byte_model(tok)  # refuses any other
         errors = "strict"
-    plain = errors != "bytes" and pair is None and not is_pretokenized and tok.truncation is tok.padding is dropout is None and not getattr(tok.model, "dropout", None)
-    if plain and isinstance(text, (str, bytes)) and len(text) >= SIZES.loaded and goes_in_bulk(c := compiled(tok, allowed_special=allowed_special), len(text)):
+    plain = (
+        errors != "bytes"
+        and pair is None
+        and not is_pretokenized
+        and tok.truncation is tok.padding is dropout is None
+        and not getattr(tok.model, "dropout", None)
+    )
+    if (
+        plain
+        and isinstance(text, (str, bytes))
+        and len(text) >= SIZES.loaded
+        and goes_in_bulk(c := compiled(tok, allowed_special=allowed_special), len(text))
+    ):
         text = valid_text(text, errors=errors)
         refuse_texts(tok, c, [text], disallowed_special)
-        if (found := align_long(tok, c, text, add_special_tokens=add_special_tokens)) is not None: return found
-    return pipeline.align(tok, text, pair, add_special_tokens=add_special_tokens, is_pretokenized=is_pretokenized, allowed_special=allowed_special, disallowed_special=disallowed_special, dropout=dropout, seed=seed, errors=errors)
+        if (found := align_long(tok, c, text, add_special_tokens=add_special_tokens)) is not None:
+            return found
+    return pipeline.align(
+        tok,
+        text,
+        pair,
+        add_special_tokens=add_special_tokens,
+        is_pretokenized=is_pretokenized,
+        allowed_special=allowed_special,
+        disallowed_special=disallowed_special,
+        dropout=dropout,
+        seed=seed,
+        errors=errors,
+    )

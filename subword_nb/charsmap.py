@@ -23,19 +23,38 @@ from .text import code_point_ranges, complement_ranges, encode_text, merge_range
 
 # %% ../nbs/07_charsmap.ipynb #d3c563be
 def read_charsmap(
-    blob:bytes, # A precompiled character map
-)->tuple[array,bytes]: # The trie's units (32-bit unsigned); the replacements, each ended by a zero byte
+    blob: bytes,  # A precompiled character map
+) -> tuple[array, bytes]:  # The trie's units (32-bit unsigned); the replacements, each ended by a zero byte
     "Take a character map apart into its two halves."
-    if not isinstance(blob, bytes): raise ValueError(f"precompiled_charsmap is a {type(blob).__name__}; pass bytes (in a file they are base64)")
-    def refuse(what): raise ValueError(f"precompiled_charsmap: {what}; expected 4 bytes of size, a trie of that many bytes, and replacements in UTF-8: take the map from the model again")
+    if not isinstance(blob, bytes):
+        raise ValueError(
+            f"precompiled_charsmap is a {type(blob).__name__}; pass bytes (in a file they are base64)"
+        )
+
+    def refuse(what):
+        raise ValueError(
+            f"precompiled_charsmap: {what}; expected 4 bytes of size, a trie of that many bytes, and replacements in UTF-8: take the map from the model again"
+        )
+
     size = int.from_bytes(blob[:4], "little")
-    if len(blob) < 4 or len(blob) < 4 + size: refuse(f"{len(blob)} bytes are too few" + f" for a trie of {size}" * (len(blob) >= 4))
-    if size == 0 or size % 4: refuse(f"a trie of {size} bytes is not a whole number of units")
-    units, pool = array("I", blob[4:4 + size]), blob[4 + size:]
-    try: pool.decode("utf-8")
-    except UnicodeDecodeError as e: refuse(f"the replacements are not UTF-8 at byte {e.start}")
-    check_limit("growth", n := max((len(text.decode("utf-8", "replace")) for text in pool.split(b"\0") if len(text) > 256), default=0), f"precompiled_charsmap: a replacement has {n:,} characters")
-    if sys.byteorder == "big": units.byteswap()
+    if len(blob) < 4 or len(blob) < 4 + size:
+        refuse(f"{len(blob)} bytes are too few" + f" for a trie of {size}" * (len(blob) >= 4))
+    if size == 0 or size % 4:
+        refuse(f"a trie of {size} bytes is not a whole number of units")
+    units, pool = array("I", blob[4 : 4 + size]), blob[4 + size :]
+    try:
+        pool.decode("utf-8")
+    except UnicodeDecodeError as e:
+        refuse(f"the replacements are not UTF-8 at byte {e.start}")
+    check_limit(
+        "growth",
+        n := max(
+            (len(text.decode("utf-8", "replace")) for text in pool.split(b"\0") if len(text) > 256), default=0
+        ),
+        f"precompiled_charsmap: a replacement has {n:,} characters",
+    )
+    if sys.byteorder == "big":
+        units.byteswap()
     return units, pool
 
 # %% ../nbs/07_charsmap.ipynb #9cf90b99
@@ -56,29 +75,36 @@ def _nodes(keys, values):
 _STEPS = [(1 << k, sum(1 << i for i in range(256) if not i >> k & 1)) for k in range(8)]
 _SWAPS = [[step for step in _STEPS if label & step[0]] for label in range(256)]
 
+
 def _bases(free, label):
     "Of 256 places, given as bits, the ones whose child by this label would be free."
-    for shift, mask in _SWAPS[label]: free = (free & mask) << shift | free >> shift & mask
+    for shift, mask in _SWAPS[label]:
+        free = (free & mask) << shift | free >> shift & mask
     return free
 
 # %% ../nbs/07_charsmap.ipynb #27266320
 class _Room:
     "Where in the array there is room: for each block of 256 units the free ones and the unused bases, as bits."
-    def __init__(self): self.free, self.bases, self.open = [], [], []
+
+    def __init__(self):
+        self.free, self.bases, self.open = [], [], []
 
     def base(self, labels):
         "Take a base under which all labels are free."
         for block in reversed(self.open):
             fits = self.bases[block]
-            for label in labels: fits &= _bases(self.free[block], label)
-            if fits: return self._take(block, (fits & -fits).bit_length() - 1, labels)
+            for label in labels:
+                fits &= _bases(self.free[block], label)
+            if fits:
+                return self._take(block, (fits & -fits).bit_length() - 1, labels)
         self.open = [b for b in self.open if self.free[b]][-7:] + [len(self.free)]
         self.free.append((1 << 256) - 1 - (not self.free))
         self.bases.append(self.free[-1])
         return self.base(labels)
 
     def _take(self, block, low, labels):
-        for label in labels: self.free[block] ^= 1 << (low ^ label)
+        for label in labels:
+            self.free[block] ^= 1 << (low ^ label)
         self.bases[block] ^= 1 << low
         return block * 256 + low
 
@@ -92,114 +118,156 @@ def _units(nodes):
             base = bases[k] = room.base([label for label, _ in nodes[k]])
             units.update((base ^ label, label or 1 << 31 | below) for label, below in nodes[k])
             todo += [(base ^ label, below) for label, below in nodes[k] if label]
-        if place ^ bases[k] >= 1 << 21: raise ValueError(f"rules: the trie needs more than {1 << 21:,} units; pass fewer or shorter rules")
+        if place ^ bases[k] >= 1 << 21:
+            raise ValueError(
+                f"rules: the trie needs more than {1 << 21:,} units; pass fewer or shorter rules"
+            )
         units[place] |= (place ^ bases[k]) << 10 | (nodes[k][:1] != () and nodes[k][0][0] == 0) << 8
-    strange = [max((b & -b).bit_length() - 1, 0) for b in room.bases] # in each block a base that no node has
+    strange = [max((b & -b).bit_length() - 1, 0) for b in room.bases]  # in each block a base that no node has
     out = array("I", [low ^ k for low in strange for k in range(256)])
-    for place, unit in units.items(): out[place] = unit
+    for place, unit in units.items():
+        out[place] = unit
     return out
 
 # %% ../nbs/07_charsmap.ipynb #2f3d992d
 def build_charsmap(
-    rules:Mapping[str,str], # What to replace → what to put there
-)->bytes: # A precompiled character map, as SentencePiece and HF tokenizers read it
+    rules: Mapping[str, str],  # What to replace → what to put there
+) -> bytes:  # A precompiled character map, as SentencePiece and HF tokenizers read it
     "Write rules as a character map."
     pool, starts = bytearray(), {}
     for key, text in rules.items():
-        if not isinstance(key, str) or not isinstance(text, str): raise ValueError(f"rules: {key!r} → {text!r}; pass strings")
-        if not key or "\0" in key + text: raise ValueError(f"rules: {key!r} → {text!r} has {'a zero character' if key else 'nothing to replace'}; a character map cannot hold it: leave the rule out")
-        if text in starts: continue
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise ValueError(f"rules: {key!r} → {text!r}; pass strings")
+        if not key or "\0" in key + text:
+            raise ValueError(
+                f"rules: {key!r} → {text!r} has {'a zero character' if key else 'nothing to replace'}; a character map cannot hold it: leave the rule out"
+            )
+        if text in starts:
+            continue
         starts[text] = len(pool)
         pool += encode_text(text) + b"\0"
     keys = sorted((encode_text(key), starts[text]) for key, text in rules.items())
     units = _units(_nodes(*zip(*keys)) if keys else [()])
-    if sys.byteorder == "big": units.byteswap()
+    if sys.byteorder == "big":
+        units.byteswap()
     return (4 * len(units)).to_bytes(4, "little") + units.tobytes() + pool
 
 # %% ../nbs/07_charsmap.ipynb #5295e387
 def unit_parts(
-    unit:int, # A unit of the trie
-)->tuple[int,bool,int]: # (label, does a key end here, how far the base is)
+    unit: int,  # A unit of the trie
+) -> tuple[int, bool, int]:  # (label, does a key end here, how far the base is)
     "What a unit says; a value's own bit counts as part of its label, so that no byte is mistaken for it."
     return unit & 0x800000FF, bool(unit & 0x100), unit >> 10 << (unit >> 6 & 8)
 
 # %% ../nbs/07_charsmap.ipynb #66eb3ae8
 def _at(units, place):
     "The unit at a place, which a damaged trie may put outside."
-    if place < len(units): return units[place]
-    raise ValueError(f"precompiled_charsmap: the trie points to unit {place}, but has {len(units)}; it is damaged: take the map from the model again")
+    if place < len(units):
+        return units[place]
+    raise ValueError(
+        f"precompiled_charsmap: the trie points to unit {place}, but has {len(units)}; it is damaged: take the map from the model again"
+    )
+
 
 def _text_at(pool, start):
     "The replacement that starts at a byte."
     end = pool.find(0, start)
     try:
-        if start <= len(pool): return pool[start:end if end >= 0 else len(pool)].decode("utf-8")
-    except UnicodeDecodeError: pass
-    raise ValueError(f"precompiled_charsmap: the trie names a replacement at byte {start} of {len(pool)}, where none starts; it is damaged: take the map from the model again")
+        if start <= len(pool):
+            return pool[start : end if end >= 0 else len(pool)].decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    raise ValueError(
+        f"precompiled_charsmap: the trie names a replacement at byte {start} of {len(pool)}, where none starts; it is damaged: take the map from the model again"
+    )
 
 # %% ../nbs/07_charsmap.ipynb #79547d6d
 def prefixes(
-    units:array, # The trie
-    key:bytes|memoryview, # What to look up
-)->Iterator[tuple[int,int]]: # (length of a key of the map, where its replacement starts), shortest first
+    units: array,  # The trie
+    key: bytes | memoryview,  # What to look up
+) -> Iterator[tuple[int, int]]:  # (length of a key of the map, where its replacement starts), shortest first
     "All keys of the map that the bytes begin with."
     place = unit_parts(_at(units, 0))[2]
     for length, byte in enumerate(key, 1):
         place ^= byte
         label, ends, distance = unit_parts(_at(units, place))
-        if byte == 0 or label != byte: return
+        if byte == 0 or label != byte:
+            return
         place ^= distance
-        if ends: yield length, _at(units, place) & 0x7FFFFFFF
+        if ends:
+            yield length, _at(units, place) & 0x7FFFFFFF
 
 # %% ../nbs/07_charsmap.ipynb #6db5e341
 NESTED = 32
+
+
 def longest_prefix(
-    units:array, # The trie
-    key:bytes|memoryview, # What to look up
-)->tuple[int,int]: # (its length, where its replacement starts); (0, 0): there is none
+    units: array,  # The trie
+    key: bytes | memoryview,  # What to look up
+) -> tuple[int, int]:  # (its length, where its replacement starts); (0, 0): there is none
     "The longest key that the bytes begin with, of the 32 shortest."
     return max(islice(prefixes(units, key), NESTED), default=(0, 0))
 
 # %% ../nbs/07_charsmap.ipynb #9bef30af
 def _keys(units):
     "Each key of the trie, and where its replacement starts."
-    children, todo, key, bases, above, steps = {}, [(0, 0, unit_parts(units[0])[2])], bytearray(), [], set(), 0
+    children, todo, key, bases, above, steps = (
+        {},
+        [(0, 0, unit_parts(units[0])[2])],
+        bytearray(),
+        [],
+        set(),
+        0,
+    )
     for place, unit in enumerate(units):
-        if 0 < unit & 0x800000FF < 256: children.setdefault(place ^ unit & 0xFF, []).append(place)
+        if 0 < unit & 0x800000FF < 256:
+            children.setdefault(place ^ unit & 0xFF, []).append(place)
     while todo:
         depth, label, base = todo.pop()
         above.difference_update(bases[depth:])
-        del bases[depth:], key[max(depth - 1, 0):]
+        del bases[depth:], key[max(depth - 1, 0) :]
         steps += 1
-        if base in above or steps > 1 << 23: raise ValueError(f"precompiled_charsmap: the trie {'runs in circles' if base in above else 'has millions of keys, or endless ones'}; it is damaged: take the map from the model again")
-        if depth: key.append(label)
+        if base in above or steps > 1 << 23:
+            raise ValueError(
+                f"precompiled_charsmap: the trie {'runs in circles' if base in above else 'has millions of keys, or endless ones'}; it is damaged: take the map from the model again"
+            )
+        if depth:
+            key.append(label)
         bases.append(base)
         above.add(base)
         for place in children.get(base, ()):
             label, ends, distance = unit_parts(units[place])
             todo.append((depth + 1, label, place ^ distance))
             steps += ends * depth >> 3
-            if ends: yield bytes([*key, label]), _at(units, place ^ distance) & 0x7FFFFFFF
+            if ends:
+                yield bytes([*key, label]), _at(units, place ^ distance) & 0x7FFFFFFF
 
 # %% ../nbs/07_charsmap.ipynb #dc4392a9
 def charsmap_rules(
-    blob:bytes, # A precompiled character map
-)->dict[str,str]: # Key → replacement, in the order of the keys' bytes
+    blob: bytes,  # A precompiled character map
+) -> dict[str, str]:  # Key → replacement, in the order of the keys' bytes
     "All rules of a character map."
     units, pool = read_charsmap(blob)
-    try: keys = [(key.decode("utf-8"), start) for key, start in sorted(_keys(units))]
-    except UnicodeDecodeError as e: raise ValueError(f"precompiled_charsmap: the key {e.object!r} is not UTF-8; the trie is damaged: take the map from the model again") from None
+    try:
+        keys = [(key.decode("utf-8"), start) for key, start in sorted(_keys(units))]
+    except UnicodeDecodeError as e:
+        raise ValueError(
+            f"precompiled_charsmap: the key {e.object!r} is not UTF-8; the trie is damaged: take the map from the model again"
+        ) from None
     texts, left = {}, 16 * len(pool)
     for start in {start for _, start in keys}:
         texts[start] = _text_at(pool, start)
-        if (left := left - len(texts[start])) < 0: raise ValueError("precompiled_charsmap: the replacements lie over each other many times; the map is damaged: take it from the model again")
+        if (left := left - len(texts[start])) < 0:
+            raise ValueError(
+                "precompiled_charsmap: the replacements lie over each other many times; the map is damaged: take it from the model again"
+            )
     return {key: texts[start] for key, start in keys}
 
 # %% ../nbs/07_charsmap.ipynb #0835a5f2
 def longest_ref(
-    rules:Mapping[str,str], # Key → replacement
-    text:str, # Any text
-)->str: # The text as SentencePiece normalizes it
+    rules: Mapping[str, str],  # Key → replacement
+    text: str,  # Any text
+) -> str:  # The text as SentencePiece normalizes it
     "Replace the longest key at each place, copy what no key begins."
     out, at = [], 0
     while at < len(text):
@@ -211,11 +279,14 @@ def longest_ref(
 
 # %% ../nbs/07_charsmap.ipynb #0e7e2187
 def shortest_ref(
-    rules:Mapping[str,str], # Key → replacement
-    text:str, # Any text
-)->str: # The text as HF tokenizers normalizes it
+    rules: Mapping[str, str],  # Key → replacement
+    text: str,  # Any text
+) -> str:  # The text as HF tokenizers normalizes it
     "Replace clusters, then characters, by the shortest key that each begins with."
-    def replaced(part): return next((rules[part[:n]] for n in range(1, len(part) + 1) if part[:n] in rules), None)
+
+    def replaced(part):
+        return next((rules[part[:n]] for n in range(1, len(part) + 1) if part[:n] in rules), None)
+
     out = []
     for part in graphemes(text):
         whole = replaced(part) if len(part.encode("utf-8", "surrogatepass")) < 6 else None
@@ -225,44 +296,77 @@ def shortest_ref(
 # %% ../nbs/07_charsmap.ipynb #3970c35e
 _PREPEND = "600-605 6DD 70F 890-891 8E2 D4E 110BD 110CD 111C2-111C3 113D1 1193F 11941 11A84-11A89 11D46 11F02"
 _CONTROL = "0-1F 7F-9F AD 61C 180E 200B 200E-200F 2028-202E 2060-206F FEFF FFF0-FFFB 13430-1343F 1BCA0-1BCA3 1D173-1D17A E0000-E001F E0080-E00FF E01F0-E0FFF"
-_NOT_EXTENDING = "102B-102C 1038 1062-1064 1067-106D 1083 1087-108C 108F 109A-109C 1A61 1A63-1A64 AA7B AA7D 11720-11721"
+_NOT_EXTENDING = (
+    "102B-102C 1038 1062-1064 1067-106D 1083 1087-108C 108F 109A-109C 1A61 1A63-1A64 AA7B AA7D 11720-11721"
+)
 _EXTENDING_TOO = "E33 EB3 1ACF-1ADD 1AE0-1AEB 200C-200D FF9E-FF9F 10EFA-10EFB 11B60-11B67 1E6E3 1E6E6 1E6EE-1E6EF 1E6F5 1F3FB-1F3FF E0020-E007F"
-_NOT_SPACING = ("9BE 9D7 B3E B57 BBE BD7 CC0 CC2 CC7-CC8 CCA-CCB CD5-CD6 D3E D57 DCF DDF 1715 1734 1B35 1B3B 1B3D 1B43-1B44 1BAA 1BF2-1BF3 302E-302F A953 A9C0 111C0 11235 1133E 1134D "
-                "11357 113B8 113C2 113C5 113C7-113C9 113CF 114B0 114BD 115AF 116B6 11930 1193D 11F41 16FF0-16FF1 1D165-1D166 1D16D-1D172")
+_NOT_SPACING = (
+    "9BE 9D7 B3E B57 BBE BD7 CC0 CC2 CC7-CC8 CCA-CCB CD5-CD6 D3E D57 DCF DDF 1715 1734 1B35 1B3B 1B3D 1B43-1B44 1BAA 1BF2-1BF3 302E-302F A953 A9C0 111C0 11235 1133E 1134D "
+    "11357 113B8 113C2 113C5 113C7-113C9 113CF 114B0 114BD 115AF 116B6 11930 1193D 11F41 16FF0-16FF1 1D165-1D166 1D16D-1D172"
+)
 _SPACING_TOO = "E33 EB3 11B61 11B65 11B67"
-_LINKERS = "94D 9CD ACD B4D C4D D4D 1039 17D2 1A60 1B44 1BAB A9C0 AAF6 10A3F 11133 113D0 1193E 11A47 11A99 11F42"
+_LINKERS = (
+    "94D 9CD ACD B4D C4D D4D 1039 17D2 1A60 1B44 1BAB A9C0 AAF6 10A3F 11133 113D0 1193E 11A47 11A99 11F42"
+)
 
 # %% ../nbs/07_charsmap.ipynb #6e40c58a
-_CONSONANTS = ("915-939 958-95F 978-97F 995-9A8 9AA-9B0 9B2 9B6-9B9 9DC-9DD 9DF 9F0-9F1 A95-AA8 AAA-AB0 AB2-AB3 AB5-AB9 AF9 B15-B28 B2A-B30 B32-B33 B35-B39 B5C-B5D B5F B71 C15-C28 "
-               "C2A-C39 C58-C5A D15-D3A 1000-102A 103F 1050-1055 105A-105D 1061 1065-1066 106E-1070 1075-1081 108E 1780-17B3 1A20-1A54 1B0B-1B0C 1B13-1B33 1B45-1B4C 1B83-1BA0 "
-               "1BAE-1BAF 1BBB-1BBD A989-A98B A98F-A9B2 A9E0-A9E4 A9E7-A9EF A9FA-A9FE AA60-AA6F AA71-AA73 AA7A AA7E-AA7F AAE0-AAEA ABC0-ABDA 10A00 10A10-10A13 10A15-10A17 "
-               "10A19-10A35 11103-11126 11144 11147 11380-11389 1138B 1138E 11390-113B5 11900-11906 11909 1190C-11913 11915-11916 11918-1192F 11A00 11A0B-11A32 11A50 11A5C-11A83 "
-               "11F04-11F10 11F12-11F33")
-_PICTURES = ("A9 AE 203C 2049 2122 2139 2194-2199 21A9-21AA 231A-231B 2328 23CF 23E9-23F3 23F8-23FA 24C2 25AA-25AB 25B6 25C0 25FB-25FE 2600-2604 260E 2611 2614-2615 2618 261D 2620 "
-             "2622-2623 2626 262A 262E-262F 2638-263A 2640 2642 2648-2653 265F-2660 2663 2665-2666 2668 267B 267E-267F 2692-2697 2699 269B-269C 26A0-26A1 26A7 26AA-26AB 26B0-26B1 "
-             "26BD-26BE 26C4-26C5 26C8 26CE-26CF 26D1 26D3-26D4 26E9-26EA 26F0-26F5 26F7-26FA 26FD 2702 2705 2708-270D 270F 2712 2714 2716 271D 2721 2728 2733-2734 2744 2747 274C "
-             "274E 2753-2755 2757 2763-2764 2795-2797 27A1 27B0 27BF 2934-2935 2B05-2B07 2B1B-2B1C 2B50 2B55 3030 303D 3297 3299 1F004 1F02C-1F02F 1F094-1F09F 1F0AF-1F0B0 1F0C0 "
-             "1F0CF-1F0D0 1F0F6-1F0FF 1F170-1F171 1F17E-1F17F 1F18E 1F191-1F19A 1F1AE-1F1E5 1F201-1F20F 1F21A 1F22F 1F232-1F23A 1F23C-1F23F 1F249-1F25F 1F266-1F321 1F324-1F393 "
-             "1F396-1F397 1F399-1F39B 1F39E-1F3F0 1F3F3-1F3F5 1F3F7-1F3FA 1F400-1F4FD 1F4FF-1F53D 1F549-1F54E 1F550-1F567 1F56F-1F570 1F573-1F57A 1F587 1F58A-1F58D 1F590 "
-             "1F595-1F596 1F5A4-1F5A5 1F5A8 1F5B1-1F5B2 1F5BC 1F5C2-1F5C4 1F5D1-1F5D3 1F5DC-1F5DE 1F5E1 1F5E3 1F5E8 1F5EF 1F5F3 1F5FA-1F64F 1F680-1F6C5 1F6CB-1F6D2 1F6D5-1F6E5 "
-             "1F6E9 1F6EB-1F6F0 1F6F3-1F6FF 1F7DA-1F7FF 1F80C-1F80F 1F848-1F84F 1F85A-1F85F 1F888-1F88F 1F8AE-1F8AF 1F8BC-1F8BF 1F8C2-1F8CF 1F8D9-1F8FF 1F90C-1F93A 1F93C-1F945 "
-             "1F947-1F9FF 1FA58-1FA5F 1FA6E-1FAFF 1FC00-1FFFD")
+_CONSONANTS = (
+    "915-939 958-95F 978-97F 995-9A8 9AA-9B0 9B2 9B6-9B9 9DC-9DD 9DF 9F0-9F1 A95-AA8 AAA-AB0 AB2-AB3 AB5-AB9 AF9 B15-B28 B2A-B30 B32-B33 B35-B39 B5C-B5D B5F B71 C15-C28 "
+    "C2A-C39 C58-C5A D15-D3A 1000-102A 103F 1050-1055 105A-105D 1061 1065-1066 106E-1070 1075-1081 108E 1780-17B3 1A20-1A54 1B0B-1B0C 1B13-1B33 1B45-1B4C 1B83-1BA0 "
+    "1BAE-1BAF 1BBB-1BBD A989-A98B A98F-A9B2 A9E0-A9E4 A9E7-A9EF A9FA-A9FE AA60-AA6F AA71-AA73 AA7A AA7E-AA7F AAE0-AAEA ABC0-ABDA 10A00 10A10-10A13 10A15-10A17 "
+    "10A19-10A35 11103-11126 11144 11147 11380-11389 1138B 1138E 11390-113B5 11900-11906 11909 1190C-11913 11915-11916 11918-1192F 11A00 11A0B-11A32 11A50 11A5C-11A83 "
+    "11F04-11F10 11F12-11F33"
+)
+_PICTURES = (
+    "A9 AE 203C 2049 2122 2139 2194-2199 21A9-21AA 231A-231B 2328 23CF 23E9-23F3 23F8-23FA 24C2 25AA-25AB 25B6 25C0 25FB-25FE 2600-2604 260E 2611 2614-2615 2618 261D 2620 "
+    "2622-2623 2626 262A 262E-262F 2638-263A 2640 2642 2648-2653 265F-2660 2663 2665-2666 2668 267B 267E-267F 2692-2697 2699 269B-269C 26A0-26A1 26A7 26AA-26AB 26B0-26B1 "
+    "26BD-26BE 26C4-26C5 26C8 26CE-26CF 26D1 26D3-26D4 26E9-26EA 26F0-26F5 26F7-26FA 26FD 2702 2705 2708-270D 270F 2712 2714 2716 271D 2721 2728 2733-2734 2744 2747 274C "
+    "274E 2753-2755 2757 2763-2764 2795-2797 27A1 27B0 27BF 2934-2935 2B05-2B07 2B1B-2B1C 2B50 2B55 3030 303D 3297 3299 1F004 1F02C-1F02F 1F094-1F09F 1F0AF-1F0B0 1F0C0 "
+    "1F0CF-1F0D0 1F0F6-1F0FF 1F170-1F171 1F17E-1F17F 1F18E 1F191-1F19A 1F1AE-1F1E5 1F201-1F20F 1F21A 1F22F 1F232-1F23A 1F23C-1F23F 1F249-1F25F 1F266-1F321 1F324-1F393 "
+    "1F396-1F397 1F399-1F39B 1F39E-1F3F0 1F3F3-1F3F5 1F3F7-1F3FA 1F400-1F4FD 1F4FF-1F53D 1F549-1F54E 1F550-1F567 1F56F-1F570 1F573-1F57A 1F587 1F58A-1F58D 1F590 "
+    "1F595-1F596 1F5A4-1F5A5 1F5A8 1F5B1-1F5B2 1F5BC 1F5C2-1F5C4 1F5D1-1F5D3 1F5DC-1F5DE 1F5E1 1F5E3 1F5E8 1F5EF 1F5F3 1F5FA-1F64F 1F680-1F6C5 1F6CB-1F6D2 1F6D5-1F6E5 "
+    "1F6E9 1F6EB-1F6F0 1F6F3-1F6FF 1F7DA-1F7FF 1F80C-1F80F 1F848-1F84F 1F85A-1F85F 1F888-1F88F 1F8AE-1F8AF 1F8BC-1F8BF 1F8C2-1F8CF 1F8D9-1F8FF 1F90C-1F93A 1F93C-1F945 "
+    "1F947-1F9FF 1FA58-1FA5F 1FA6E-1FAFF 1FC00-1FFFD"
+)
 
 # %% ../nbs/07_charsmap.ipynb #bd26d172
-def _ranges(text): return [(int(a, 16), int(b or a, 16) + 1) for a, _, b in (r.partition("-") for r in text.split())]
-def _without(ranges, others): return complement_ranges(merge_ranges([*complement_ranges(merge_ranges(ranges)), *others]))
-def _body(ranges): return "".join(f"\\U{a:08x}-\\U{b - 1:08x}" for a, b in ranges)
-def _extending(): return _without([*code_point_ranges("M"), *_ranges(_EXTENDING_TOO)], _ranges(_NOT_EXTENDING))
+def _ranges(text):
+    return [(int(a, 16), int(b or a, 16) + 1) for a, _, b in (r.partition("-") for r in text.split())]
+
+
+def _without(ranges, others):
+    return complement_ranges(merge_ranges([*complement_ranges(merge_ranges(ranges)), *others]))
+
+
+def _body(ranges):
+    return "".join(f"\\U{a:08x}-\\U{b - 1:08x}" for a, b in ranges)
+
+
+def _extending():
+    return _without([*code_point_ranges("M"), *_ranges(_EXTENDING_TOO)], _ranges(_NOT_EXTENDING))
+
 
 @cache
 def _classes():
     "The kinds of characters that clusters are made of, as insides of a regular expression's brackets."
     extending = _extending()
     spacing = [*_without(code_point_ranges("Mc"), _ranges(_NOT_SPACING)), *_ranges(_SPACING_TOO)]
-    kinds = {"E": extending, "X": _without(extending, [*spacing, (0x200C, 0x200D)]), "Q": _without(extending, [*spacing, (0x200D, 0x200E)]),
-             "P": _ranges(_PREPEND), "N": _ranges(_CONTROL), "K": _ranges(_LINKERS), "C": _ranges(_CONSONANTS), "G": _ranges(_PICTURES),
-             "L": _ranges("1100-115F A960-A97C"), "V": _ranges("1160-11A7 D7B0-D7C6 16D63 16D67-16D6A"), "T": _ranges("11A8-11FF D7CB-D7FB"),
-             "S": [(i, i + 1) for i in range(0xAC00, 0xD7A4, 28)], "H": [(0xAC00, 0xD7A4)], "R": [(0x1F1E6, 0x1F200)]}
+    kinds = {
+        "E": extending,
+        "X": _without(extending, [*spacing, (0x200C, 0x200D)]),
+        "Q": _without(extending, [*spacing, (0x200D, 0x200E)]),
+        "P": _ranges(_PREPEND),
+        "N": _ranges(_CONTROL),
+        "K": _ranges(_LINKERS),
+        "C": _ranges(_CONSONANTS),
+        "G": _ranges(_PICTURES),
+        "L": _ranges("1100-115F A960-A97C"),
+        "V": _ranges("1160-11A7 D7B0-D7C6 16D63 16D67-16D6A"),
+        "T": _ranges("11A8-11FF D7CB-D7FB"),
+        "S": [(i, i + 1) for i in range(0xAC00, 0xD7A4, 28)],
+        "H": [(0xAC00, 0xD7A4)],
+        "R": [(0x1F1E6, 0x1F200)],
+    }
     return {name: _body(ranges) for name, ranges in {**kinds, "Y": _without(kinds["X"], kinds["K"])}.items()}
 
 # %% ../nbs/07_charsmap.ipynb #28479a19
@@ -272,27 +376,36 @@ def _cluster():
     rule = r"\r\n|[N]|[P]*(?:[L]*(?:[S][V]*|[H]|[V]+)[T]*|[L]+|[T]+|[G](?:[Q]*\u200d[G])*|[C](?:[Y]*[K][X]*[C])*|[R][R]|[^NP])[E]*|[P]+[E]*"
     return re.compile(re.sub("[A-Z]", lambda m: _classes()[m[0]], rule))
 
+
 @cache
 def _joiners():
     "Two patterns for what joins its neighbours: one that takes every astral character for such, and so is quick, and an exact one."
     low = [(a, min(b, 0x10000)) for a, b in [*_extending(), *_ranges(_PREPEND)] if a < 0x10000]
-    return re.compile(f"[{_body(low)}\U00010000-\U0010ffff]"), re.compile(f"[{_classes()['E']}{_classes()['P']}]")
+    return re.compile(f"[{_body(low)}\U00010000-\U0010ffff]"), re.compile(
+        f"[{_classes()['E']}{_classes()['P']}]"
+    )
 
-def _is_plain(text): # are all clusters of less than six bytes single characters?
+
+def _is_plain(text):  # are all clusters of less than six bytes single characters?
     return "\r\n" not in text and (text.isascii() or not all(joiner.search(text) for joiner in _joiners()))
 
+
 def graphemes(
-    text:str, # Any text
-)->list[str]: # Joined, they are the text
+    text: str,  # Any text
+) -> list[str]:  # Joined, they are the text
     "Cut a text into grapheme clusters, as of Unicode 17."
     return _cluster().findall(text)
 
 # %% ../nbs/07_charsmap.ipynb #022b8961
 class _Tables:
     "A map as it is used: what has been looked up is remembered."
+
     def __init__(self, blob):
         self.blob, (self.units, self.pool) = blob, read_charsmap(blob)
-        self.chars, self.whole = CharTable(lambda ch: ch if (out := self.first(ch)) is None else out), lru_cache(1 << 16)(self.first)
+        self.chars, self.whole = (
+            CharTable(lambda ch: ch if (out := self.first(ch)) is None else out),
+            lru_cache(1 << 16)(self.first),
+        )
 
     def first(self, part):
         "The replacement of the shortest key that a part begins with; None if there is none."
@@ -313,24 +426,32 @@ class _Tables:
 # %% ../nbs/07_charsmap.ipynb #e0d2ab58
 def _pairs(tables, text):
     "(part, its replacement) by HF's rule."
-    if _is_plain(text): return zip(text, tables.chars.pieces(text))
+    if _is_plain(text):
+        return zip(text, tables.chars.pieces(text))
     out = []
     for part in graphemes(text):
         whole = tables.cluster(part)
         out += zip(part, tables.chars.pieces(part)) if whole is None else [(part, whole)]
     return out
 
+
 def _normalized(tables, text):
     "HF's rule."
-    return tables.chars.translate(text) if _is_plain(text) else "".join([new for _, new in _pairs(tables, text)])
+    return (
+        tables.chars.translate(text) if _is_plain(text) else "".join([new for _, new in _pairs(tables, text)])
+    )
+
 
 def _changes(tables, text):
     "HF's rule, with its changes."
     out = []
     for old, new in _pairs(tables, text):
-        if len(old) == len(new) == 1: out.append((new, 0))
-        else: out += [(ch, int(i >= len(old))) for i, ch in enumerate(new)]
-        if out and len(new) < len(old): out[-1] = out[-1][0], out[-1][1] + len(new) - len(old)
+        if len(old) == len(new) == 1:
+            out.append((new, 0))
+        else:
+            out += [(ch, int(i >= len(old))) for i, ch in enumerate(new)]
+        if out and len(new) < len(old):
+            out[-1] = out[-1][0], out[-1][1] + len(new) - len(old)
     return out
 
 # %% ../nbs/07_charsmap.ipynb #3a15941a
@@ -338,17 +459,24 @@ def _longest(tables, text):
     "SentencePiece's rule."
     out, at = [], 0
     for run in tables.later.finditer(text):
-        out += [tables.chars.translate(text[at:run.start()]), _longest_run(tables, run[0])]
+        out += [tables.chars.translate(text[at : run.start()]), _longest_run(tables, run[0])]
         at = run.end()
     return "".join(out) + tables.chars.translate(text[at:])
 
+
 def _longest_run(tables, text):
     "The longest key at each place, where keys may overlap."
-    view, out, at = memoryview(data := text.encode("utf-8", "surrogatepass")), [], 0 # a slice of the view copies nothing
+    view, out, at = (
+        memoryview(data := text.encode("utf-8", "surrogatepass")),
+        [],
+        0,
+    )  # a slice of the view copies nothing
     while at < len(data):
         length, start = longest_prefix(tables.units, view[at:])
         step = 1 if data[at] < 0x80 else 2 if data[at] < 0xE0 else 3 if data[at] < 0xF0 else 4
-        out.append(_text_at(tables.pool, start) if length else data[at:at + step].decode("utf-8", "surrogatepass"))
+        out.append(
+            _text_at(tables.pool, start) if length else data[at : at + step].decode("utf-8", "surrogatepass")
+        )
         at += length or step
     return "".join(out)
 
@@ -356,30 +484,41 @@ def _longest_run(tables, text):
 @dataclass(frozen=True, repr=False)
 class Charsmap:
     "A precompiled character map, and the two ways to apply it."
-    blob:bytes # As in the model
-    def __repr__(self): return f"Charsmap({len(self.blob):,} bytes)"
-    def __reduce__(self): return Charsmap, (self.blob,)
 
-    def normalize(self,
-        text:str, # Any text
-    )->str: # What HF tokenizers makes of it
+    blob: bytes  # As in the model
+
+    def __repr__(self):
+        return f"Charsmap({len(self.blob):,} bytes)"
+
+    def __reduce__(self):
+        return Charsmap, (self.blob,)
+
+    def normalize(
+        self,
+        text: str,  # Any text
+    ) -> str:  # What HF tokenizers makes of it
         "Replace clusters and characters by HF's rule."
         return _normalized(self._tables, text)
 
-    def changes(self,
-        text:str, # Any text
-    )->list[tuple[str,int]]: # The characters of the normalized text, each with its change
+    def changes(
+        self,
+        text: str,  # Any text
+    ) -> list[tuple[str, int]]:  # The characters of the normalized text, each with its change
         "What HF tokenizers notes about every character: it decides the offsets."
         return _changes(self._tables, text)
 
-    def longest(self,
-        text:str, # Any text
-    )->str: # What SentencePiece makes of it
+    def longest(
+        self,
+        text: str,  # Any text
+    ) -> str:  # What SentencePiece makes of it
         "Replace the longest key at each place by SentencePiece's rule."
         return _longest(self._tables, text)
 
     _tables = cached_property(lambda self: _Tables(self.blob))
-    later = property(lambda self: self._tables.later, doc="A pattern for the places where keys may be longer than a character, with the character in front.")
+    later = property(
+        lambda self: self._tables.later,
+        doc="A pattern for the places where keys may be longer than a character, with the character in front.",
+    )
 
 # %% ../nbs/07_charsmap.ipynb #6580237d
 def _leads_on(units, start):
@@ -388,13 +527,17 @@ def _leads_on(units, start):
     for byte in start:
         place ^= byte
         label, _, distance = unit_parts(_at(units, place))
-        if label != byte: return False
+        if label != byte:
+            return False
         place ^= distance
     return True
 
+
 def keeps_ascii(
-    charsmap:Charsmap, # A character map
-)->bool: # False also where a key only begins with a space or a prepended sign
+    charsmap: Charsmap,  # A character map
+) -> bool:  # False also where a key only begins with a space or a prepended sign
     "Do an ASCII letter or digit that ends a cluster, and a space that begins one, come out as they are by HF's rule?"
     heads = [" ", *(chr(i) for a, b in _ranges(_PREPEND) for i in range(a, b))]
-    return not any(_leads_on(charsmap._tables.units, ch.encode()) for ch in heads) and all(charsmap.normalize(ch) == ch for ch in map(chr, range(128)) if ch.isalnum())
+    return not any(_leads_on(charsmap._tables.units, ch.encode()) for ch in heads) and all(
+        charsmap.normalize(ch) == ch for ch in map(chr, range(128)) if ch.isalnum()
+    )

@@ -22,14 +22,24 @@ from .text import code_point_ranges, complement_ranges, decode_text, encode_text
 
 # %% ../nbs/14_charsmap_rules.ipynb #768e7102
 _ONE = {
-    0xA7F1: "SCFQ", 0x1CCD6: string.ascii_uppercase + string.digits, 0x1E030: "абвгдежзиклмопрстуфхцчшыэюꚉәіјөүӏабвгдежзиклопсуфхцчшъыґіѕџҫꙑұ",
-    0x10781: "ːˑæʙɓ ʣ\uAB66ʥʤɖɗᶑɘɞʩɤɢɠʛħʜɧʄʪʫɬ\U0001DF04ꞎɮ\U0001DF05ʎ\U0001DF06øɶɷqɺ\U0001DF08ɽɾʀʨʦ\uAB67ʧʈⱱ ʏʡʢʘǀǁǂ\U0001DF0A\U0001DF1E"}
-_TWO = ("105C9 105D2 307 105E4 105DA 307 11383 11382 113C9 11385 11384 113BB 1138E 1138B 113C2 11391 11390 113C9 113C5 113C2 113C2 113C7 113C2 113B8 113C8 113C2 113C9 16121 1611E 1611E "
-        "16122 1611E 16129 16123 1611E 1611F 16124 16129 1611F 16125 1611E 16120 16126 16121 1611F 16127 16122 1611F 16128 16121 16120 16D68 16D67 16D67 16D69 16D63 16D67 16D6A 16D69 16D67")
-_FOLD = ("1C89 1C8A 2C2F 2C5F A7C0 A7C1 A7CB 264 A7CC A7CD A7CE A7CF A7D0 A7D1 A7D2 A7D3 A7D4 A7D5 A7D6 A7D7 A7D8 A7D9 A7DA A7DB A7DC 19B "
-         "10570-1057A 10597 1057C-1058A 105A3 1058C-10592 105B3 10594-10595 105BB 10D50-10D65 10D70 16EA0-16EB8 16EBB")
+    0xA7F1: "SCFQ",
+    0x1CCD6: string.ascii_uppercase + string.digits,
+    0x1E030: "абвгдежзиклмопрстуфхцчшыэюꚉәіјөүӏабвгдежзиклопсуфхцчшъыґіѕџҫꙑұ",
+    0x10781: "ːˑæʙɓ ʣ\uab66ʥʤɖɗᶑɘɞʩɤɢɠʛħʜɧʄʪʫɬ\U0001df04ꞎɮ\U0001df05ʎ\U0001df06øɶɷqɺ\U0001df08ɽɾʀʨʦ\uab67ʧʈⱱ ʏʡʢʘǀǁǂ\U0001df0a\U0001df1e",
+}
+_TWO = (
+    "105C9 105D2 307 105E4 105DA 307 11383 11382 113C9 11385 11384 113BB 1138E 1138B 113C2 11391 11390 113C9 113C5 113C2 113C2 113C7 113C2 113B8 113C8 113C2 113C9 16121 1611E 1611E "
+    "16122 1611E 16129 16123 1611E 1611F 16124 16129 1611F 16125 1611E 16120 16126 16121 1611F 16127 16122 1611F 16128 16121 16120 16D68 16D67 16D67 16D69 16D63 16D67 16D6A 16D69 16D67"
+)
+_FOLD = (
+    "1C89 1C8A 2C2F 2C5F A7C0 A7C1 A7CB 264 A7CC A7CD A7CE A7CF A7D0 A7D1 A7D2 A7D3 A7D4 A7D5 A7D6 A7D7 A7D8 A7D9 A7DA A7DB A7DC 19B "
+    "10570-1057A 10597 1057C-1058A 105A3 1058C-10592 105B3 10594-10595 105BB 10D50-10D65 10D70 16EA0-16EB8 16EBB"
+)
 
-def _chars(codes): return [chr(int(code, 16)) for code in codes.split()]
+
+def _chars(codes):
+    return [chr(int(code, 16)) for code in codes.split()]
+
 
 @cache
 def _younger():
@@ -46,12 +56,14 @@ def _younger():
 
 # %% ../nbs/14_charsmap_rules.ipynb #ea4d035a
 def without_redundant(
-    rules:Mapping[str,str], # Key → replacement
-)->dict[str,str]: # The rules that matter, sorted by key
+    rules: Mapping[str, str],  # Key → replacement
+) -> dict[str, str]:  # The rules that matter, sorted by key
     "Leave out every rule whose key the rules with shorter keys replace by the same."
     kept = {}
     for n, keys in groupby(sorted(rules, key=len), len):
-        kept.update([(key, rules[key]) for key in keys if n == 1 or _replaced(kept, key, n - 1) != rules[key]])
+        kept.update(
+            [(key, rules[key]) for key in keys if n == 1 or _replaced(kept, key, n - 1) != rules[key]]
+        )
     return dict(sorted(kept.items()))
 
 # %% ../nbs/14_charsmap_rules.ipynb #2a285579
@@ -60,10 +72,12 @@ def _replaced(rules, text, most):
     out, at = "", 0
     while at < len(text):
         for n in range(min(most, len(text) - at), 0, -1):
-            if (part := text[at:at + n]) in rules: break
+            if (part := text[at : at + n]) in rules:
+                break
         out += rules.get(part, part)
         at += n
     return out
+
 
 def _characters():
     "Every character that may have a rule, up to Unicode 17, in order."
@@ -73,72 +87,92 @@ def _characters():
 
 # %% ../nbs/14_charsmap_rules.ipynb #a1e1bcaf
 @cache
-def nfkc_rules()->dict[str,str]: # Key → replacement
+def nfkc_rules() -> dict[str, str]:  # Key → replacement
     "Rules that bring characters, and the sequences that Unicode takes for one, into form NFKC."
     (apart, whole, _), rules, spellings, sequences = _younger(), {}, {}, set()
     for ch in _characters():
         parts = apart.get(ch) or unicodedata.normalize("NFKD", ch)
-        if parts == ch: continue
+        if parts == ch:
+            continue
         rules[ch] = whole.get(parts) or unicodedata.normalize("NFC", parts)
-        if len(parts) == 1: spellings.setdefault(parts, [parts]).append(ch)
-        else: sequences.add(parts)
+        if len(parts) == 1:
+            spellings.setdefault(parts, [parts]).append(ch)
+        else:
+            sequences.add(parts)
     for parts in sequences:
         one = whole.get(parts) or unicodedata.normalize("NFC", parts)
-        if one != parts: rules.update((key, one) for key in map("".join, product(*(spellings.get(ch, ch) for ch in parts))))
+        if one != parts:
+            rules.update(
+                (key, one) for key in map("".join, product(*(spellings.get(ch, ch) for ch in parts)))
+            )
     return without_redundant({key: text for key, text in rules.items() if key != text})
 
 # %% ../nbs/14_charsmap_rules.ipynb #71b685a0
 SPACES = "\t\n\f\r\u061c\u1680\u200b\u200c\u200e\u200f\u2028\u2029\u2581\ufeff\ufffd"
 DROPPED = "".join(map(chr, (*range(1, 9), 0xB, *range(0xE, 0x20), 0x7F, 0x8F, 0x9F)))
 
+
 def nmt_rules(
-    rules:Mapping[str,str], # Key → replacement
-)->dict[str,str]: # With the rules for machine translation
+    rules: Mapping[str, str],  # Key → replacement
+) -> dict[str, str]:  # With the rules for machine translation
     "Make spaces of what separates unseen, drop controls, and leave the full-width tilde alone."
     more = {**rules, **dict.fromkeys(SPACES, " "), **dict.fromkeys(DROPPED, "")}
     return without_redundant({key: text for key, text in more.items() if key != "\uff5e"})
 
 # %% ../nbs/14_charsmap_rules.ipynb #876a3727
 def simple_fold(
-    ch:str, # One character
-)->str: # One character
+    ch: str,  # One character
+) -> str:  # One character
     "Unicode's simple case folding: the small letter that stands for both, never two characters."
-    if len(ch) != 1: raise ValueError(f"{ch!r} has {len(ch)} characters; pass one, and join what comes back")
+    if len(ch) != 1:
+        raise ValueError(f"{ch!r} has {len(ch)} characters; pass one, and join what comes back")
     small = _younger()[2].get(ch) or (ch.casefold() if len(ch.casefold()) == 1 else ch.lower())
     return small if len(small) == 1 else ch
 
+
 def folded_rules(
-    rules:Mapping[str,str], # Key → replacement
-)->dict[str,str]: # With capitals made small
+    rules: Mapping[str, str],  # Key → replacement
+) -> dict[str, str]:  # With capitals made small
     "Fold the case of every replacement, and of every character without a rule."
     folded = {ch: small for ch in _characters() if (small := simple_fold(ch)) != ch}
-    return without_redundant({**folded, **{key: "".join(map(simple_fold, text)) for key, text in rules.items()}})
+    return without_redundant(
+        {**folded, **{key: "".join(map(simple_fold, text)) for key, text in rules.items()}}
+    )
 
 # %% ../nbs/14_charsmap_rules.ipynb #e58ba0d0
 RULE_NAMES = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
 
+
 def _known(name):
-    if name not in RULE_NAMES: raise ValueError(f"rules {name!r} are unknown; expected one of {', '.join(RULE_NAMES)}")
+    if name not in RULE_NAMES:
+        raise ValueError(f"rules {name!r} are unknown; expected one of {', '.join(RULE_NAMES)}")
     return name
+
 
 @cache
 def _rules(name):
-    if name == "identity": return {}
-    if name.endswith("_cf"): return folded_rules(_rules(name.removesuffix("_cf")))
+    if name == "identity":
+        return {}
+    if name.endswith("_cf"):
+        return folded_rules(_rules(name.removesuffix("_cf")))
     return nmt_rules(nfkc_rules()) if name == "nmt_nfkc" else nfkc_rules()
 
+
 def rules_for(
-    name:str, # One of `RULE_NAMES`
-)->dict[str,str]: # Key → replacement, sorted by key
+    name: str,  # One of `RULE_NAMES`
+) -> dict[str, str]:  # Key → replacement, sorted by key
     "The rules that SentencePiece knows by name."
     return dict(_rules(_known(name)))
 
+
 @cache
-def _map(name): return build_charsmap(_rules(name)) if _rules(name) else b""
+def _map(name):
+    return build_charsmap(_rules(name)) if _rules(name) else b""
+
 
 def charsmap_for(
-    name:str, # One of `RULE_NAMES`
-)->bytes: # A precompiled character map; empty for "identity", as SentencePiece writes it
+    name: str,  # One of `RULE_NAMES`
+) -> bytes:  # A precompiled character map; empty for "identity", as SentencePiece writes it
     "The rules that SentencePiece knows by name, as they are put into a model."
     return _map(_known(name))
 
@@ -149,36 +183,61 @@ def _codes(field, where):
     for word in field.split():
         number = re.fullmatch("(?:U\\+|0x)?([0-9A-Fa-f]{1,10})", word)
         code = int(number[1], 16) if number else 0
-        if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000: raise ValueError(f"{where}: {word[:20]!r} is no code point; expected 1 to 10FFFF in hexadecimal and no surrogate, such as 1F600 or U+1F600")
+        if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000:
+            raise ValueError(
+                f"{where}: {word[:20]!r} is no code point; expected 1 to 10FFFF in hexadecimal and no surrogate, such as 1F600 or U+1F600"
+            )
         out.append(chr(code))
     return "".join(out)
 
 # %% ../nbs/14_charsmap_rules.ipynb #546d4a20
 def read_rules_tsv(
-    source:str|os.PathLike, # A file; a `str` with a tab or a line end in it is the text of one
-)->dict[str,str]: # Key → replacement
+    source: str | os.PathLike,  # A file; a `str` with a tab or a line end in it is the text of one
+) -> dict[str, str]:  # Key → replacement
     "Read rules as SentencePiece writes them: code points in hexadecimal, a tab, the code points to put there, and maybe a tab and a remark."
-    if not isinstance(source, (str, os.PathLike)): raise ValueError(f"the rules are a {type(source).__name__}; pass a path, or the text as a str")
+    if not isinstance(source, (str, os.PathLike)):
+        raise ValueError(f"the rules are a {type(source).__name__}; pass a path, or the text as a str")
     text = source if isinstance(source, str) and ("\t" in source or "\n" in source or not source) else None
     name, rules, lines = "the rules" if text is not None else os.fspath(source), {}, {}
-    for n, line in enumerate((text if text is not None else decode_text(Path(source).read_bytes(), source=name)).split("\n"), 1):
-        if not line.strip() or line.startswith("#"): continue
+    for n, line in enumerate(
+        (text if text is not None else decode_text(Path(source).read_bytes(), source=name)).split("\n"), 1
+    ):
+        if not line.strip() or line.startswith("#"):
+            continue
         key, to = [_codes(field, f"{name}, line {n}") for field in [*line.split("\t"), ""][:2]]
-        if not key: raise ValueError(f"{name}, line {n}: nothing to replace; expected code points in hexadecimal before the tab")
-        if rules.setdefault(key, to) != to: raise ValueError(f"{name}, line {n}: {printable(key)} has another replacement in line {lines[key]}; keep one of them")
+        if not key:
+            raise ValueError(
+                f"{name}, line {n}: nothing to replace; expected code points in hexadecimal before the tab"
+            )
+        if rules.setdefault(key, to) != to:
+            raise ValueError(
+                f"{name}, line {n}: {printable(key)} has another replacement in line {lines[key]}; keep one of them"
+            )
         lines.setdefault(key, n)
     return rules
 
+
 def write_rules_tsv(
-    rules:Mapping[str,str], # Key → replacement
+    rules: Mapping[str, str],  # Key → replacement
     *,
-    path:str|os.PathLike|None=None, # Where to put the text; None: nowhere
-)->str: # The text, a line a rule, sorted by key
+    path: str | os.PathLike | None = None,  # Where to put the text; None: nowhere
+) -> str:  # The text, a line a rule, sorted by key
     "Write rules as SentencePiece reads them."
-    def codes(text): return " ".join(f"{ord(ch):X}" for ch in text)
+
+    def codes(text):
+        return " ".join(f"{ord(ch):X}" for ch in text)
+
     for key, to in rules.items():
-        if not isinstance(key, str) or not isinstance(to, str): raise ValueError(f"rules: {key!r} → {to!r}; pass strings")
-        if not key or b"\0" in encode_text(key + to): raise ValueError(f"rules: {key!r} → {to!r} {'has a zero character' if key else 'has nothing to replace'}; leave the rule out")
-    text = "".join(f"{codes(key)}\t{codes(to)}\t# {printable(key)} => {printable(to)}\n" for key, to in sorted(rules.items()))
-    if path is not None: Path(path).write_bytes(text.encode("utf-8"))
+        if not isinstance(key, str) or not isinstance(to, str):
+            raise ValueError(f"rules: {key!r} → {to!r}; pass strings")
+        if not key or b"\0" in encode_text(key + to):
+            raise ValueError(
+                f"rules: {key!r} → {to!r} {'has a zero character' if key else 'has nothing to replace'}; leave the rule out"
+            )
+    text = "".join(
+        f"{codes(key)}\t{codes(to)}\t# {printable(key)} => {printable(to)}\n"
+        for key, to in sorted(rules.items())
+    )
+    if path is not None:
+        Path(path).write_bytes(text.encode("utf-8"))
     return text

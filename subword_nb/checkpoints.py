@@ -20,66 +20,107 @@ from .counts import FlatCounts, load_counts, save_counts, write_atomically
 def _plain(value, arrays):
     "A value as JSON has it; arrays are put aside."
     import numpy as np
-    if value is None or isinstance(value, (bool, int, float, str)): return value
-    if isinstance(value, bytes): return {"bytes": value.hex()}
-    if isinstance(value, (list, tuple)): return {type(value).__name__ if type(value) is list else "tuple": [_plain(v, arrays) for v in value]}
-    if isinstance(value, dict): return {"dict": [[_plain(k, arrays), _plain(v, arrays)] for k, v in value.items()]}
-    if isinstance(value, np.generic): return value.item()
+
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, (list, tuple)):
+        return {type(value).__name__ if type(value) is list else "tuple": [_plain(v, arrays) for v in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_plain(k, arrays), _plain(v, arrays)] for k, v in value.items()]}
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, np.ndarray) and value.dtype != object:
         arrays.append(value)
         return {"array": len(arrays) - 1}
-    raise ValueError(f"a snapshot holds a {type(value).__name__}; it may hold numbers, text, bytes, lists, dicts and arrays")
+    raise ValueError(
+        f"a snapshot holds a {type(value).__name__}; it may hold numbers, text, bytes, lists, dicts and arrays"
+    )
+
 
 def _value(plain, arrays):
     "The value again."
-    if not isinstance(plain, dict): return plain
-    (kind, inner), = plain.items()
-    if kind == "bytes": return bytes.fromhex(inner)
-    if kind == "array": return arrays[inner]
-    if kind == "dict": return {_value(k, arrays): _value(v, arrays) for k, v in inner}
+    if not isinstance(plain, dict):
+        return plain
+    ((kind, inner),) = plain.items()
+    if kind == "bytes":
+        return bytes.fromhex(inner)
+    if kind == "array":
+        return arrays[inner]
+    if kind == "dict":
+        return {_value(k, arrays): _value(v, arrays) for k, v in inner}
     return {"list": list, "tuple": tuple}[kind](_value(v, arrays) for v in inner)
 
 # %% ../nbs/53_checkpoints.ipynb #ce55a9de
 def save_snapshot(
-    path:Path, # A file
-    snapshot, # Numbers, text, bytes, lists, tuples, dicts and arrays, in each other
-)->None:
+    path: Path,  # A file
+    snapshot,  # Numbers, text, bytes, lists, tuples, dicts and arrays, in each other
+) -> None:
     "Keep a snapshot."
     import numpy as np
+
     plain = json.dumps(_plain(snapshot, arrays := []))
-    write_atomically(path, lambda file: np.savez(file, plain=np.array(plain), **{f"a{i}": a for i, a in enumerate(arrays)}))
+    write_atomically(
+        path, lambda file: np.savez(file, plain=np.array(plain), **{f"a{i}": a for i, a in enumerate(arrays)})
+    )
+
 
 def load_snapshot(
-    path:Path, # What `save_snapshot` wrote
-)->Any: # The snapshot
+    path: Path,  # What `save_snapshot` wrote
+) -> Any:  # The snapshot
     "Read a snapshot."
     import numpy as np
+
     try:
-        with np.load(path, allow_pickle=False) as found: return _value(json.loads(str(found["plain"])), [found[f"a{i}"] for i in range(len(found.files) - 1)])
-    except (FileNotFoundError, PermissionError): raise
-    except Exception as e: raise ValueError(f"{path} is damaged ({type(e).__name__}: {e}); delete it, and training begins again with the counts") from None
+        with np.load(path, allow_pickle=False) as found:
+            return _value(
+                json.loads(str(found["plain"])), [found[f"a{i}"] for i in range(len(found.files) - 1)]
+            )
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as e:
+        raise ValueError(
+            f"{path} is damaged ({type(e).__name__}: {e}); delete it, and training begins again with the counts"
+        ) from None
 
 # %% ../nbs/53_checkpoints.ipynb #92f7b198
 class Checkpoint:
     "What a run has reached: `counts`, once all is counted, and `snapshot`, once something is learned; None before."
-    def __init__(self,
-        folder:str|Path, # Made if it does not exist
-        facts:dict, # What the run is: text, numbers and lists by name
+
+    def __init__(
+        self,
+        folder: str | Path,  # Made if it does not exist
+        facts: dict,  # What the run is: text, numbers and lists by name
         *,
-        every:float=60.0, # Seconds from snapshot to snapshot
+        every: float = 60.0,  # Seconds from snapshot to snapshot
     ):
-        self.folder, self.facts, self.every, self.due = Path(os.path.expanduser(folder)), json.loads(json.dumps(facts)), every, time.monotonic() + every
-        self.counts:FlatCounts|None = None
-        self.snapshot:Any = None
-        if self.folder.exists() and not self.folder.is_dir(): raise NotADirectoryError(f"{self.folder} is a file; name a folder for the checkpoint")
+        self.folder, self.facts, self.every, self.due = (
+            Path(os.path.expanduser(folder)),
+            json.loads(json.dumps(facts)),
+            every,
+            time.monotonic() + every,
+        )
+        self.counts: FlatCounts | None = None
+        self.snapshot: Any = None
+        if self.folder.exists() and not self.folder.is_dir():
+            raise NotADirectoryError(f"{self.folder} is a file; name a folder for the checkpoint")
         self.folder.mkdir(parents=True, exist_ok=True)
-        for left in self.folder.rglob(".*.tmp"): left.unlink() # of a run that was ended while it wrote
-        if (self.folder / "run.json").exists(): _go_on(self)
-        elif some := next(self.folder.iterdir(), None): raise ValueError(f"{self.folder} is no checkpoint, it holds {some.name!r}; name a folder that is empty, or not there")
-        else: write_atomically(self.folder / "run.json", lambda file: file.write(json.dumps(self.facts, indent=1).encode()))
+        for left in self.folder.rglob(".*.tmp"):
+            left.unlink()  # of a run that was ended while it wrote
+        if (self.folder / "run.json").exists():
+            _go_on(self)
+        elif some := next(self.folder.iterdir(), None):
+            raise ValueError(
+                f"{self.folder} is no checkpoint, it holds {some.name!r}; name a folder that is empty, or not there"
+            )
+        else:
+            write_atomically(
+                self.folder / "run.json", lambda file: file.write(json.dumps(self.facts, indent=1).encode())
+            )
 
     @property
-    def counting(self)->Path: # For `count_corpus`
+    def counting(self) -> Path:  # For `count_corpus`
         "Where unfinished counts are."
         return self.folder / "counting"
 
@@ -87,30 +128,43 @@ class Checkpoint:
 def _go_on(checkpoint):
     "Read what an earlier run has reached."
     folder, facts = checkpoint.folder, checkpoint.facts
-    try: found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as e: raise ValueError(f"{folder / 'run.json'} is damaged ({e}); delete the folder") from None
-    if not isinstance(found, dict): raise ValueError(f"{folder / 'run.json'} is damaged: it holds a {type(found).__name__}; delete the folder")
+    try:
+        found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as e:
+        raise ValueError(f"{folder / 'run.json'} is damaged ({e}); delete the folder") from None
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{folder / 'run.json'} is damaged: it holds a {type(found).__name__}; delete the folder"
+        )
     if odd := [k for k in {**found, **facts} if found.get(k) != facts.get(k)]:
-        raise ValueError(f"{folder} is the checkpoint of another run: {odd[0]} was {found.get(odd[0])!r} and is {facts.get(odd[0])!r}; name another folder, or delete it")
-    if (folder / "counts.npz").exists(): checkpoint.counts = load_counts(folder / "counts.npz")
-    if checkpoint.counts is not None and (folder / "state.npz").exists(): checkpoint.snapshot = load_snapshot(folder / "state.npz")
+        raise ValueError(
+            f"{folder} is the checkpoint of another run: {odd[0]} was {found.get(odd[0])!r} and is {facts.get(odd[0])!r}; name another folder, or delete it"
+        )
+    if (folder / "counts.npz").exists():
+        checkpoint.counts = load_counts(folder / "counts.npz")
+    if checkpoint.counts is not None and (folder / "state.npz").exists():
+        checkpoint.snapshot = load_snapshot(folder / "state.npz")
 
 # %% ../nbs/53_checkpoints.ipynb #473a4a8a
 def keep_counts(
-    checkpoint:Checkpoint, # Where
-    counts:FlatCounts, # All counts of the corpus
-)->None:
+    checkpoint: Checkpoint,  # Where
+    counts: FlatCounts,  # All counts of the corpus
+) -> None:
     "Counting is done."
     save_counts(counts, checkpoint.folder / "counts.npz")
     checkpoint.counts = counts
-    for path in checkpoint.counting.glob("*"): path.unlink()
-    with suppress(FileNotFoundError): checkpoint.counting.rmdir()
+    for path in checkpoint.counting.glob("*"):
+        path.unlink()
+    with suppress(FileNotFoundError):
+        checkpoint.counting.rmdir()
+
 
 def keep_snapshot(
-    checkpoint:Checkpoint, # Where
-    snapshot:Callable, # () → the snapshot, made only if it is time
-)->None:
+    checkpoint: Checkpoint,  # Where
+    snapshot: Callable,  # () → the snapshot, made only if it is time
+) -> None:
     "Keep what was learned so far, if it is time."
-    if (start := time.monotonic()) < checkpoint.due: return
+    if (start := time.monotonic()) < checkpoint.due:
+        return
     save_snapshot(checkpoint.folder / "state.npz", snapshot())
     checkpoint.due = time.monotonic() + checkpoint.every + 20 * (time.monotonic() - start)

@@ -90,7 +90,10 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True, help=_EXAMPLES[""])
-def _root(ctx: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
+def _root(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
     if version:
         from importlib.metadata import version as installed
 
@@ -98,17 +101,34 @@ def _root(ctx: typer.Context, version: Annotated[bool, typer.Option("--version",
     elif ctx.invoked_subcommand is None:
         print(ctx.get_help())
 
-for name, (command, examples) in TRAIN_COMMANDS.items(): app.command(name, help=examples)(command)
+
+for name, (command, examples) in TRAIN_COMMANDS.items():
+    app.command(name, help=examples)(command)
 
 # %% ../nbs/95_cli.ipynb #4e8ef186
-_Errors = Annotated[str, typer.Option(help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD) or ignore.")]
-_TokenizerFile = Annotated[str | None, typer.Option("--tokenizer", "-t", help="A tokenizer file or folder of any kind, a published encoding such as cl100k_base, or org/name on the hub.", show_default=False)]
+_Errors = Annotated[
+    str,
+    typer.Option(
+        help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD) or ignore."
+    ),
+]
+_TokenizerFile = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenizer",
+        "-t",
+        help="A tokenizer file or folder of any kind, a published encoding such as cl100k_base, or org/name on the hub.",
+        show_default=False,
+    ),
+]
 
 
 def _load(path: str | None, command: str):
     "The tokenizer of -t."
     if path is None:
-        raise ValueError(f"{command} needs a tokenizer: add -t tok.json (to make one: subword-nb train texts/*.txt -o tok.json)")
+        raise ValueError(
+            f"{command} needs a tokenizer: add -t tok.json (to make one: subword-nb train texts/*.txt -o tok.json)"
+        )
     from subword_nb.tokenizer import Tokenizer
 
     return Tokenizer.load(path)
@@ -145,17 +165,34 @@ def _encoded(tok, texts: Iterator[str], form: str, options: dict) -> bytes:
 # %% ../nbs/95_cli.ipynb #3e97b037
 @app.command("encode", help=_EXAMPLES["encode"])
 def _encode_command(
-    words: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)] = None,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)
+    ] = None,
     tokenizer: _TokenizerFile = None,
-    file: Annotated[list[str] | None, opt("A file or pattern to encode; repeat for more; - is standard input.", "--file", "-f")] = None,
+    file: Annotated[
+        list[str] | None,
+        opt("A file or pattern to encode; repeat for more; - is standard input.", "--file", "-f"),
+    ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Each line is a document.")] = False,
-    form: Annotated[str | None, opt("ids, pieces, jsonl or npy; from the name of --out if not given, else ids.", "--format")] = None,
+    form: Annotated[
+        str | None,
+        opt("ids, pieces, jsonl or npy; from the name of --out if not given, else ids.", "--format"),
+    ] = None,
     out: Annotated[Path | None, opt("Write to this file instead of standard output.", "--out", "-o")] = None,
-    plain: Annotated[bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
+    ] = False,
     dropout: Annotated[float | None, opt("Pass over each merge with this probability (BPE-dropout).")] = None,
-    alpha: Annotated[float | None, opt("Draw a split, with probability proportional to P to the power alpha (unigram); adds nothing around a text.")] = None,
+    alpha: Annotated[
+        float | None,
+        opt(
+            "Draw a split, with probability proportional to P to the power alpha (unigram); adds nothing around a text."
+        ),
+    ] = None,
     seed: Annotated[int | None, opt("Makes dropout and drawing repeatable.")] = None,
-    bare: Annotated[bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")] = False,
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")
+    ] = False,
     errors: _Errors = "strict",
 ) -> None:
     "Turn text into ids."
@@ -165,28 +202,40 @@ def _encode_command(
         raise ValueError(f"--format {form} is not known; use ids, pieces, jsonl or npy")
     if form == "npy" and out is None:
         raise ValueError("--format npy needs a file: add --out ids.npy")
-    options:dict = {"allowed_special": () if plain else None, "seed": seed}
+    options: dict = {"allowed_special": () if plain else None, "seed": seed}
     options |= {"add_special_tokens": not bare, "dropout": dropout} if alpha is None else {"alpha": alpha}
     if alpha is not None and dropout is not None:
         raise ValueError("--alpha is for unigram and --dropout for BPE; give one of them")
     if alpha is not None and not hasattr(tok.model, "lattice"):
         drops = getattr(tok.model, "drops_merges", False)
-        raise ValueError(f"--alpha draws among the splits of a Unigram model, and this is {tok.model!r}; {'add --dropout 0.1 instead' if drops else 'leave it out'}")
+        raise ValueError(
+            f"--alpha draws among the splits of a Unigram model, and this is {tok.model!r}; {'add --dropout 0.1 instead' if drops else 'leave it out'}"
+        )
     if dropout is not None and not getattr(tok.model, "drops_merges", False):
         draws = hasattr(tok.model, "lattice")
-        raise ValueError(f"--dropout passes over merges of BPE, and this is {tok.model!r}; {'add --alpha 0.1 instead' if draws else 'leave it out'}")
+        raise ValueError(
+            f"--dropout passes over merges of BPE, and this is {tok.model!r}; {'add --alpha 0.1 instead' if draws else 'leave it out'}"
+        )
     write_out(_encoded(tok, texts_of(words or [], file or [], lines, errors), form, options), out)
 
 # %% ../nbs/95_cli.ipynb #658d4421
 @app.command("decode", help=_EXAMPLES["decode"])
 def _decode_command(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="IDS...", help="Token ids.", show_default=False)] = None,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="IDS...", help="Token ids.", show_default=False)
+    ] = None,
     tokenizer: _TokenizerFile = None,
-    file: Annotated[list[str] | None, opt("A file with ids; repeat for more; - is standard input.", "--file", "-f")] = None,
+    file: Annotated[
+        list[str] | None, opt("A file with ids; repeat for more; - is standard input.", "--file", "-f")
+    ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="End each document with a newline.")] = False,
     out: Annotated[Path | None, opt("Write to this file instead of standard output.", "--out", "-o")] = None,
-    skip_special_tokens: Annotated[bool, typer.Option("--skip-special-tokens", help="Leave special tokens out.")] = False,
-    errors: Annotated[str, typer.Option(help="Bytes that make no character: replace (U+FFFD), strict or ignore.")] = "replace",
+    skip_special_tokens: Annotated[
+        bool, typer.Option("--skip-special-tokens", help="Leave special tokens out.")
+    ] = False,
+    errors: Annotated[
+        str, typer.Option(help="Bytes that make no character: replace (U+FFFD), strict or ignore.")
+    ] = "replace",
 ) -> None:
     "Turn ids into text."
     tok = _load(tokenizer, "decode")
@@ -194,20 +243,34 @@ def _decode_command(
     if ids and file:
         raise ValueError("give either IDS or --file, not both")
     if ids:
-        sources:Iterable = [("IDS", " ".join(ids).encode())]
+        sources: Iterable = [("IDS", " ".join(ids).encode())]
     else:
-        sources = chain.from_iterable(named_sources(f, "decode") for f in file) if file else [("<stdin>", stdin_bytes("decode"))]
+        sources = (
+            chain.from_iterable(named_sources(f, "decode") for f in file)
+            if file
+            else [("<stdin>", stdin_bytes("decode"))]
+        )
     texts = []
     for name, content in sources:
         data = content.read_bytes() if isinstance(content, Path) else content
-        texts += [tok.decode(found, skip_special_tokens=skip_special_tokens, errors=errors) + "\n" * lines for found in ids_of(data, name)]
+        texts += [
+            tok.decode(found, skip_special_tokens=skip_special_tokens, errors=errors) + "\n" * lines
+            for found in ids_of(data, name)
+        ]
     at_terminal = out is None and sys.stdout.isatty() and not lines
     write_out(("".join(texts) + "\n" * at_terminal).encode("utf-8"), out)
 
 # %% ../nbs/95_cli.ipynb #0a1cecdb
 @app.command("inspect", help=_EXAMPLES["inspect"])
 def _inspect_command(
-    path: Annotated[str, typer.Argument(metavar="FILE", help="A tokenizer file or folder of any kind, a published encoding such as cl100k_base, or org/name on the hub.", show_default=False)],
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A tokenizer file or folder of any kind, a published encoding such as cl100k_base, or org/name on the hub.",
+            show_default=False,
+        ),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     "Say what is in a tokenizer file."
@@ -219,29 +282,50 @@ def _inspect_command(
 # %% ../nbs/95_cli.ipynb #702c9432
 def _facts(facts: dict) -> str:
     "The facts about a tokenizer, for people."
-    show = lambda v: ", ".join(f"{printable(str(k), space=' ')} {printable(str(x), space=' ')}" for k, x in v.items()) or "none"
+    show = lambda v: (
+        ", ".join(f"{printable(str(k), space=' ')} {printable(str(x), space=' ')}" for k, x in v.items())
+        or "none"
+    )
     rows = {
-        "file": f"{printable(facts['file'], space=' ')} ({facts['bytes']:,} bytes)" if "file" in facts else "a folder",
-        "model": f"{facts['model']}, {'byte-level' if facts['byte_level'] else 'characters'}, {facts['vocab_size']:,} pieces" + (f", {facts['merges']:,} merges" if "merges" in facts else ""),
+        "file": f"{printable(facts['file'], space=' ')} ({facts['bytes']:,} bytes)"
+        if "file" in facts
+        else "a folder",
+        "model": f"{facts['model']}, {'byte-level' if facts['byte_level'] else 'characters'}, {facts['vocab_size']:,} pieces"
+        + (f", {facts['merges']:,} merges" if "merges" in facts else ""),
         "options": show(facts["options"]),
         "special": show(facts["special_tokens"]),
         "added": show(facts["added_tokens"]),
-        **({"normalize": printable(json.dumps(facts["normalizer"], ensure_ascii=False), space=" ")} if facts["normalizer"] else {}),
+        **(
+            {"normalize": printable(json.dumps(facts["normalizer"], ensure_ascii=False), space=" ")}
+            if facts["normalizer"]
+            else {}
+        ),
         "split by": printable(json.dumps(facts["pre_tokenizer"], ensure_ascii=False), space=" "),
         "decoder": printable(json.dumps(facts["decoder"], ensure_ascii=False), space=" "),
-        **({"says": printable(json.dumps(facts["source"], ensure_ascii=False), space=" ")} if facts["source"] else {}),
+        **(
+            {"says": printable(json.dumps(facts["source"], ensure_ascii=False), space=" ")}
+            if facts["source"]
+            else {}
+        ),
         **_model_rows(facts),
         "longest": "  ".join(clip(printable(p), n=30) for p in facts["longest_pieces"]),
     }
     unit = "bytes" if facts["byte_level"] else "characters"
-    lengths = draw_bars(_by_length(facts["piece_lengths"]), title=f"Pieces by length, in {unit}") if facts["piece_lengths"] else "no pieces"
+    lengths = (
+        draw_bars(_by_length(facts["piece_lengths"]), title=f"Pieces by length, in {unit}")
+        if facts["piece_lengths"]
+        else "no pieces"
+    )
     return "".join(f"{k:<9} {clip(v, n=300)}\n" for k, v in rows.items()) + f"\n{lengths}"
 
 # %% ../nbs/95_cli.ipynb #5631bdfd
 def _model_rows(facts: dict) -> dict:
     "What is special to a kind of model: its first merges, or its most probable pieces."
     if "first_merges" in facts:
-        return {"merges": "  ".join("+".join(printable(p) for p in pair) for pair in facts["first_merges"]) or "none"}
+        return {
+            "merges": "  ".join("+".join(printable(p) for p in pair) for pair in facts["first_merges"])
+            or "none"
+        }
     if "most_probable" in facts:
         return {"likely": "  ".join(f"{printable(p)} {score:.2f}" for p, score in facts["most_probable"])}
     return {}
@@ -266,15 +350,26 @@ def _demo_command(
     "See it work."
     from subword_nb.tokenizer import Tokenizer
 
-    out, text = out and checked_out(out, "bpe"), decode_text(os.fsencode(text), errors="strict", source="--text")
+    out, text = (
+        out and checked_out(out, "bpe"),
+        decode_text(os.fsencode(text), errors="strict", source="--text"),
+    )
     docs, start = default_corpus(), time.perf_counter()
-    print(f"Corpus: the manual inside Python {sys.version_info[0]}.{sys.version_info[1]}, {sum(map(len, docs)):,} characters of English prose")
+    print(
+        f"Corpus: the manual inside Python {sys.version_info[0]}.{sys.version_info[1]}, {sum(map(len, docs)):,} characters of English prose"
+    )
     tok = Tokenizer.train(docs, vocab_size=vocab_size, special_tokens=["<|endoftext|>"])
-    print(f"Trained: byte-level BPE, {tok.vocab_size:,} pieces in {time.perf_counter() - start:.1f} s{how_ended(tok.training)}")
-    print("First merges: " + "  ".join("+".join(pair) for pair in tok.model.merges[:8]) + "   (Ġ is a space)\n")
+    print(
+        f"Trained: byte-level BPE, {tok.vocab_size:,} pieces in {time.perf_counter() - start:.1f} s{how_ended(tok.training)}"
+    )
+    print(
+        "First merges: " + "  ".join("+".join(pair) for pair in tok.model.merges[:8]) + "   (Ġ is a space)\n"
+    )
     print(tok.draw(text).terminal() + "\n")
     ids, size = tok.encode(text), len(text.encode("utf-8"))
-    print(f"{size} bytes became {len(ids)} tokens, {size / max(1, len(ids)):.2f} bytes each; the corpus takes {_ratio(tok, docs):.2f}")
+    print(
+        f"{size} bytes became {len(ids)} tokens, {size / max(1, len(ids)):.2f} bytes each; the corpus takes {_ratio(tok, docs):.2f}"
+    )
     _save_and_compare(tok, out, text, ids)
 
 # %% ../nbs/95_cli.ipynb #1fceac5b
@@ -290,13 +385,18 @@ def _save_and_compare(tok, out: str | None, text: str, ids: list[int]) -> None:
         again = type(tok).load(path)
         if again.encode(text) != ids or again.decode(ids) != text:
             raise ValueError("the saved tokenizer differs from the trained one; please report this")
-        print(f"Saved, loaded back: the same ids, and they decode to the same text{f' ({path})' if out else ''}")
-    print(f"\nNext: subword-nb {'inspect ' + str(path) if out else 'demo --out tok.json'}, or subword-nb train --help")
+        print(
+            f"Saved, loaded back: the same ids, and they decode to the same text{f' ({path})' if out else ''}"
+        )
+    print(
+        f"\nNext: subword-nb {'inspect ' + str(path) if out else 'demo --out tok.json'}, or subword-nb train --help"
+    )
 
 # %% ../nbs/95_cli.ipynb #b42aa40f
-for name, (command, examples) in (EXPLAIN_COMMANDS | COMMANDS).items(): app.command(name, help=examples)(command)
+for name, (command, examples) in (EXPLAIN_COMMANDS | COMMANDS).items():
+    app.command(name, help=examples)(command)
 
 
-def main() -> None: # the process ends with code 0, 2 for anything wrong in what was asked, 130 after Ctrl-C
+def main() -> None:  # the process ends with code 0, 2 for anything wrong in what was asked, 130 after Ctrl-C
     "The `subword-nb` command."
     app()

@@ -15,42 +15,74 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from .bench_rows import BUILT_IN, HOSTILE, Row, TrainRow, chain, hostile, installed, machine, run_row, run_training, shuffled, text_of, vocabulary
+from subword_nb.bench_rows import (
+    BUILT_IN,
+    HOSTILE,
+    Row,
+    TrainRow,
+    chain,
+    hostile,
+    installed,
+    machine,
+    run_row,
+    run_training,
+    shuffled,
+    text_of,
+    vocabulary,
+)
 from .benchmark import LIBRARIES, TRAINERS, cut
 from .corpus import find_files, progress_lines
 from .counts import write_atomically
 
 # %% ../nbs/90_cli_bench.ipynb #d5d8d020
-_MILLISECONDS = "cold", "chains" # Cases whose tables show these
+_MILLISECONDS = "cold", "chains"  # Cases whose tables show these
 
-def _clock(record): return "cpu" if record["threads"] == 1 else "wall"
+
+def _clock(record):
+    return "cpu" if record["threads"] == 1 else "wall"
+
 
 def _speed(record, which):
     "Megabytes a second, or nothing."
     t = record.get(_clock(record), {}).get(which)
     return record["bytes"] / t["best"] / 1e6 if t else None
 
+
 def _figure(record, which):
     "What a table shows: MB/s, microseconds a call, or milliseconds of a start or a chain; and the noise."
     t = record.get(_clock(record), {}).get(which)
-    if t is None: return "", ""
+    if t is None:
+        return "", ""
     case = record["case"]
-    if case in _MILLISECONDS: value = t["best"] * 1e3
-    elif case.isdigit(): value = t["best"] / record["count"] * 1e6
-    else: value = record["bytes"] / t["best"] / 1e6
+    if case in _MILLISECONDS:
+        value = t["best"] * 1e3
+    elif case.isdigit():
+        value = t["best"] / record["count"] * 1e6
+    else:
+        value = record["bytes"] / t["best"] / 1e6
     return f"{value:,.{1 if value < 1000 else 0}f}", f"{t['noise']:.0%}" if t["runs"] > 1 else ""
 
 # %% ../nbs/90_cli_bench.ipynb #3aa80b23
 def _groups(records):
     "Rows of a table: (what it is, its records)."
     found = {}
-    for r in records: found.setdefault((r["vocabulary"], r["text"], r["case"], r["threads"]), []).append(r)
+    for r in records:
+        found.setdefault((r["vocabulary"], r["text"], r["case"], r["threads"]), []).append(r)
     return found
+
 
 def _line(r, ours):
     "One library in a table."
-    if "error" in r: return [r["library"], r["error"]]
-    times = [f"{a / b:.2f}×" if (a := _speed(ours, w)) and (b := _speed(r, w)) and r is not ours else "" for w in ("first", "warm")] if ours else ["", ""]
+    if "error" in r:
+        return [r["library"], r["error"]]
+    times = (
+        [
+            f"{a / b:.2f}×" if (a := _speed(ours, w)) and (b := _speed(r, w)) and r is not ours else ""
+            for w in ("first", "warm")
+        ]
+        if ours
+        else ["", ""]
+    )
     memory = "" if r["memory"] is None else f"{r['memory'] / 1e6:,.0f}"
     ids = f"{r['tokens']:,}" + ("" if not ours or r["digest"] == ours["digest"] else " differ")
     return [r["library"], *_figure(r, "first"), *_figure(r, "warm"), memory, ids, *times]
@@ -59,18 +91,29 @@ def _line(r, ours):
 def _columns(lines):
     "Lines of cells, the first one the head; what has two cells is a name and a message."
     wide = [max(len(x[i]) for x in lines if len(x) > 2) for i in range(len(lines[0]))]
-    show = lambda x: "  ".join([x[0].ljust(wide[0]), *(c.rjust(n) for c, n in zip(x[1:], wide[1:]))]) if len(x) > 2 else f"{x[0].ljust(max(wide[0], 14))}  {x[1]}"
+    show = lambda x: (
+        "  ".join([x[0].ljust(wide[0]), *(c.rjust(n) for c, n in zip(x[1:], wide[1:]))])
+        if len(x) > 2
+        else f"{x[0].ljust(max(wide[0], 14))}  {x[1]}"
+    )
     return "\n".join("  " + show(x).rstrip() for x in lines)
 
 # %% ../nbs/90_cli_bench.ipynb #7f2a8e94
 def table(
-    records:list[dict], # Of any rows
-)->str: # For a terminal
+    records: list[dict],  # Of any rows
+) -> str:  # For a terminal
     "Records as tables, one for each row."
     blocks = []
     for (name, text, case, threads), group in _groups(records).items():
         ours = next((r for r in group if r["library"] == "subword_nb" and "error" not in r), None)
-        size = next((f", {r['bytes'] / 1e6:,.1f} MB" for r in group if "bytes" in r and not case.isdigit() and case not in _MILLISECONDS), "")
+        size = next(
+            (
+                f", {r['bytes'] / 1e6:,.1f} MB"
+                for r in group
+                if "bytes" in r and not case.isdigit() and case not in _MILLISECONDS
+            ),
+            "",
+        )
         unit = "µs a call" if case.isdigit() else "ms" if case in _MILLISECONDS else "MB/s"
         title = f"{name} · {text}{size} · {f'{case} characters' if case.isdigit() else case} · {unit} of {'CPU' if threads == 1 else 'wall'} time, {threads} thread{'s' * (threads > 1)}"
         head = ["", "first", "noise", "warm", "noise", "MB more", "ids", "ours ×", "warm ×"]
@@ -79,79 +122,164 @@ def table(
 
 # %% ../nbs/90_cli_bench.ipynb #ac88c4b1
 def train_table(
-    records:list[dict], # Of trainings
-)->str: # For a terminal
+    records: list[dict],  # Of trainings
+) -> str:  # For a terminal
     "Trainings as tables, one for each row."
     blocks = []
     for (name, text, _, threads), group in _groups(records).items():
         ours = next((r for r in group if r["library"] == "subword_nb" and "error" not in r), None)
         size = next((f", {r['bytes'] / 1e6:,.1f} MB" for r in group if "bytes" in r), "")
-        head = ["", "CPU s", "wall s", "noise", "MB/s", "peak MB", "MB more", "counted" if name == "counts" else "pieces", "shared", "time ×", "peak ×"]
-        if any("nats" in r for r in group): head += ["nats", "tokens"]
-        blocks.append(f"{name} · {text}{size} · training, {threads} thread{'s' * (threads > 1)}\n{_columns([head, *(_train_line(r, ours)[:len(head)] for r in group)])}")
+        head = [
+            "",
+            "CPU s",
+            "wall s",
+            "noise",
+            "MB/s",
+            "peak MB",
+            "MB more",
+            "counted" if name == "counts" else "pieces",
+            "shared",
+            "time ×",
+            "peak ×",
+        ]
+        if any("nats" in r for r in group):
+            head += ["nats", "tokens"]
+        blocks.append(
+            f"{name} · {text}{size} · training, {threads} thread{'s' * (threads > 1)}\n{_columns([head, *(_train_line(r, ours)[: len(head)] for r in group)])}"
+        )
     return "\n\n".join(blocks)
+
 
 def _train_line(r, ours):
     "One library in a table of trainings."
-    if "error" in r: return [r["library"], r["error"]]
-    times = [f"{r[_clock(r)]['first']['best'] / ours[_clock(r)]['first']['best']:.2f}×", f"{r['peak'] / ours['peak']:.2f}×" if r["peak"] and ours["peak"] else ""] if ours and r is not ours else ["", ""]
-    noise, megabytes = _figure(r, "first")[1], [f"{r[k] / 1e6:,.0f}" if r[k] is not None else "" for k in ("peak", "memory")]
-    seconds, shared = [f"{r[c]['first']['best']:,.2f}" for c in ("cpu", "wall")], f"{r['shared']:.1%}" if "shared" in r and r is not ours else ""
-    return [r["library"], *seconds, noise, f"{_speed(r, 'first'):,.1f}", *megabytes, f"{r['tokens']:,}", shared, *times, *(f"{r[k]:.4f}" if k in r else "" for k in ("nats", "pieces_used"))]
+    if "error" in r:
+        return [r["library"], r["error"]]
+    times = (
+        [
+            f"{r[_clock(r)]['first']['best'] / ours[_clock(r)]['first']['best']:.2f}×",
+            f"{r['peak'] / ours['peak']:.2f}×" if r["peak"] and ours["peak"] else "",
+        ]
+        if ours and r is not ours
+        else ["", ""]
+    )
+    noise, megabytes = (
+        _figure(r, "first")[1],
+        [f"{r[k] / 1e6:,.0f}" if r[k] is not None else "" for k in ("peak", "memory")],
+    )
+    seconds, shared = (
+        [f"{r[c]['first']['best']:,.2f}" for c in ("cpu", "wall")],
+        f"{r['shared']:.1%}" if "shared" in r and r is not ours else "",
+    )
+    return [
+        r["library"],
+        *seconds,
+        noise,
+        f"{_speed(r, 'first'):,.1f}",
+        *megabytes,
+        f"{r['tokens']:,}",
+        shared,
+        *times,
+        *(f"{r[k]:.4f}" if k in r else "" for k in ("nats", "pieces_used")),
+    ]
 
 # %% ../nbs/90_cli_bench.ipynb #4a94b1c1
 def hostile_table(
-    records:list[dict], # Of hostile rows; others are left out
-)->str: # For a terminal: MB/s for a megabyte and for four, and how many times as long four take
+    records: list[dict],  # Of hostile rows; others are left out
+) -> str:  # For a terminal: MB/s for a megabyte and for four, and how many times as long four take
     "What hostile texts do to each library."
     found = {}
     for r in records:
-        if r["case"] == "hostile": found.setdefault((r["vocabulary"], r["text"].rsplit(" ", 2)[0]), {}).setdefault(r["library"], []).append(r)
+        if r["case"] == "hostile":
+            found.setdefault((r["vocabulary"], r["text"].rsplit(" ", 2)[0]), {}).setdefault(
+                r["library"], []
+            ).append(r)
     lines = []
     for (name, text), libraries in found.items():
         for library, (small, *large) in libraries.items():
             a, b = _speed(small, "first"), large and _speed(large[0], "first")
             took = f"{a * large[0]['bytes'] / b / small['bytes']:6.1f} times as long" if a and b else ""
-            lines.append(f"  {name:12} {text:12} {library:14} " + " ".join(f"{x:8.1f}" if x else f"{(r.get('error') or '')[:30]:>8}" for x, r in ((a, small), *([(b, large[0])] if large else []))) + took)
+            lines.append(
+                f"  {name:12} {text:12} {library:14} "
+                + " ".join(
+                    f"{x:8.1f}" if x else f"{(r.get('error') or '')[:30]:>8}"
+                    for x, r in ((a, small), *([(b, large[0])] if large else []))
+                )
+                + took
+            )
     return "\n".join(["hostile texts: MB/s of a megabyte, and of four", *lines]) if lines else ""
 
 # %% ../nbs/90_cli_bench.ipynb #1d8b7658
 def compared(
-    new:list[dict], # Records
-    old:list[dict], # Those of another run
-)->str: # A line for each record in both: rates then and now, and their ratio
+    new: list[dict],  # Records
+    old: list[dict],  # Those of another run
+) -> str:  # A line for each record in both: rates then and now, and their ratio
     "Two runs side by side."
     key = lambda r: (r["vocabulary"], r["text"], r["case"], r["threads"], r["library"])
     before, lines = {key(r): r for r in old}, []
     for r in new:
         for which in ("first", "warm"):
             a, b = _speed(before.get(key(r), {"threads": 1}), which), _speed(r, which)
-            if a and b: lines.append(f"  {' · '.join(map(str, key(r)))} · {which}: {b / a:.2f}× ({a:,.2f} → {b:,.2f} MB/s)")
+            if a and b:
+                lines.append(
+                    f"  {' · '.join(map(str, key(r)))} · {which}: {b / a:.2f}× ({a:,.2f} → {b:,.2f} MB/s)"
+                )
     return "\n".join(["now against then", *lines]) if lines else "no row is in both runs"
 
 # %% ../nbs/90_cli_bench.ipynb #2c0750f2
 class Goal(NamedTuple):
     "A ratio that is to be reached."
-    says: str # In words
-    vocabulary: str # Where to look
-    text: str # Its name
-    cases: tuple[str,...] # In which cases
-    which: str # first or warm
-    against: tuple[str,...] # The best of these counts
-    least: float # Ours over theirs
-    threads: int = 1 # How many
+
+    says: str  # In words
+    vocabulary: str  # Where to look
+    text: str  # Its name
+    cases: tuple[str, ...]  # In which cases
+    which: str  # first or warm
+    against: tuple[str, ...]  # The best of these counts
+    least: float  # Ours over theirs
+    threads: int = 1  # How many
 
 # %% ../nbs/90_cli_bench.ipynb #a7b1767b
 _BOTH = ("whole", "documents")
-GOALS = [Goal("GPT-2, English, first pass", "gpt2", "english", _BOTH, "first", ("gigatoken",), 1.2), Goal("GPT-2, English, warm", "gpt2", "english", _BOTH, "warm", ("gigatoken",), 1.0),
-    Goal("GPT-2, English, warm", "gpt2", "english", _BOTH, "warm", ("tiktoken",), 30), Goal("GPT-2, English, warm", "gpt2", "english", _BOTH, "warm", ("tokenizers",), 100),
-    *(Goal(f"{v} on {t}, {w}", v, t, _BOTH, w, ("gigatoken",), 1.0) for v, t in (("gpt2", "code"), ("gpt2", "multilingual"), ("cl100k", "code"), ("cl100k", "multilingual"), ("o200k", "code"), ("o200k", "multilingual"), ("cl100k", "english")) for w in ("first", "warm")),
-    *(Goal(f"GPT-2, 2 threads, {w}", "gpt2", "english", _BOTH, w, ("gigatoken",), 1.0, 2) for w in ("first", "warm")),
-    *(Goal(f"BERT, {t}, first pass", "bert", t, ("documents",), "first", (x,), n) for t in ("english", "multilingual") for x, n in (("tokie", 4), ("tokenizers", 50))),
-    *(Goal(f"{v} Unigram, first pass", v, "english", _BOTH, "first", ("tokie", "sentencepiece"), 3) for v in ("t5", "xlnet")),
-    Goal("Llama-2, first pass", "llama2", "english", _BOTH, "first", ("gigatoken",), 2), Goal("a list of a long text", "gpt2", "english", ("list",), "warm", ("tolist",), 0.9),
-    Goal("20 characters to a list", "gpt2", "english", ("20",), "warm", ("tiktoken",), 2), Goal("1 KB to a list", "gpt2", "english", ("1000",), "warm", ("tiktoken",), 10),
-    *(Goal("process start to first ids", v, "sentence", ("cold",), "first", ("tiktoken",), 1.0) for v in ("gpt2", "r50k"))]
+GOALS = [
+    Goal("GPT-2, English, first pass", "gpt2", "english", _BOTH, "first", ("gigatoken",), 1.2),
+    Goal("GPT-2, English, warm", "gpt2", "english", _BOTH, "warm", ("gigatoken",), 1.0),
+    Goal("GPT-2, English, warm", "gpt2", "english", _BOTH, "warm", ("tiktoken",), 30),
+    Goal("GPT-2, English, warm", "gpt2", "english", _BOTH, "warm", ("tokenizers",), 100),
+    *(
+        Goal(f"{v} on {t}, {w}", v, t, _BOTH, w, ("gigatoken",), 1.0)
+        for v, t in (
+            ("gpt2", "code"),
+            ("gpt2", "multilingual"),
+            ("cl100k", "code"),
+            ("cl100k", "multilingual"),
+            ("o200k", "code"),
+            ("o200k", "multilingual"),
+            ("cl100k", "english"),
+        )
+        for w in ("first", "warm")
+    ),
+    *(
+        Goal(f"GPT-2, 2 threads, {w}", "gpt2", "english", _BOTH, w, ("gigatoken",), 1.0, 2)
+        for w in ("first", "warm")
+    ),
+    *(
+        Goal(f"BERT, {t}, first pass", "bert", t, ("documents",), "first", (x,), n)
+        for t in ("english", "multilingual")
+        for x, n in (("tokie", 4), ("tokenizers", 50))
+    ),
+    *(
+        Goal(f"{v} Unigram, first pass", v, "english", _BOTH, "first", ("tokie", "sentencepiece"), 3)
+        for v in ("t5", "xlnet")
+    ),
+    Goal("Llama-2, first pass", "llama2", "english", _BOTH, "first", ("gigatoken",), 2),
+    Goal("a list of a long text", "gpt2", "english", ("list",), "warm", ("tolist",), 0.9),
+    Goal("20 characters to a list", "gpt2", "english", ("20",), "warm", ("tiktoken",), 2),
+    Goal("1 KB to a list", "gpt2", "english", ("1000",), "warm", ("tiktoken",), 10),
+    *(
+        Goal("process start to first ids", v, "sentence", ("cold",), "first", ("tiktoken",), 1.0)
+        for v in ("gpt2", "r50k")
+    ),
+]
 
 # %% ../nbs/90_cli_bench.ipynb #43027d79
 def _best(group, goal, names):
@@ -160,21 +288,42 @@ def _best(group, goal, names):
         r = next((r for r in group if r["library"] == "subword_nb" and "tolist" in r), None)
         return r and r["bytes"] / r["tolist"] / 1e6
     tokens = next((r["tokens"] for r in group if r["library"] == "subword_nb" and "tokens" in r), 0)
-    return max((s for r in group if r["library"] in names and abs(r.get("tokens", 0) - tokens) <= tokens / 1000 and (s := _speed(r, goal.which))), default=None)
+    return max(
+        (
+            s
+            for r in group
+            if r["library"] in names
+            and abs(r.get("tokens", 0) - tokens) <= tokens / 1000
+            and (s := _speed(r, goal.which))
+        ),
+        default=None,
+    )
 
 # %% ../nbs/90_cli_bench.ipynb #5a629f8c
 def reached(
-    records:list[dict], # Of one run
+    records: list[dict],  # Of one run
     *,
-    goals:list[Goal]=GOALS, # What is wanted
-)->list[tuple]: # (what, case, ours, theirs, ratio, least) for each goal of which both sides were measured; rates in MB/s
+    goals: list[Goal] = GOALS,  # What is wanted
+) -> list[
+    tuple
+]:  # (what, case, ours, theirs, ratio, least) for each goal of which both sides were measured; rates in MB/s
     "Look up the goals in a run."
     groups, found = _groups(records), []
     for goal in goals:
         for case in goal.cases:
             group = groups.get((goal.vocabulary, goal.text, case, goal.threads), [])
             ours, theirs = _best(group, goal, ("subword_nb",)), _best(group, goal, goal.against)
-            if ours and theirs: found.append((f"{goal.says}, against {' or '.join(goal.against)}", case, ours, theirs, ours / theirs, goal.least))
+            if ours and theirs:
+                found.append(
+                    (
+                        f"{goal.says}, against {' or '.join(goal.against)}",
+                        case,
+                        ours,
+                        theirs,
+                        ours / theirs,
+                        goal.least,
+                    )
+                )
     return found
 
 # %% ../nbs/90_cli_bench.ipynb #320a0754
@@ -182,12 +331,20 @@ def _hostile_goals(groups):
     "Lines about hostile texts: ten megabytes a second, and four megabytes in at most five times the time of one."
     for (name, text, case, threads), group in groups.items():
         ours = next((r for r in group if r["library"] == "subword_nb"), None)
-        if case != "hostile" or ours is None: continue
-        rate, small = _speed(ours, "first"), groups.get((name, text.replace("4 MB", "1 MB"), case, threads), [])
-        if text.endswith("1 MB"): yield f"{name} on {text}", f"{rate or 0:.0f} MB/s", "10 MB/s", (rate or 0) >= 10
-        elif one := next((s for r in small if r["library"] == "subword_nb" and (s := _speed(r, "first"))), None):
+        if case != "hostile" or ours is None:
+            continue
+        rate, small = (
+            _speed(ours, "first"),
+            groups.get((name, text.replace("4 MB", "1 MB"), case, threads), []),
+        )
+        if text.endswith("1 MB"):
+            yield f"{name} on {text}", f"{rate or 0:.0f} MB/s", "10 MB/s", (rate or 0) >= 10
+        elif one := next(
+            (s for r in small if r["library"] == "subword_nb" and (s := _speed(r, "first"))), None
+        ):
             times = 4 * one / rate if rate else float("inf")
             yield f"{name} on {text}, times as long", f"{times:.1f}", "5", times <= 5
+
 
 def _memory_goals(groups):
     "Lines about memory: not more than gigatoken for a long text of GPT-2's."
@@ -198,127 +355,259 @@ def _memory_goals(groups):
             yield f"memory, {text}", f"{a / 1e6:.0f} MB", f"{b / 1e6:.0f} MB", a <= b
 
 # %% ../nbs/90_cli_bench.ipynb #271b57e5
-TRAIN_GOALS = [ # what, text, against, in what, least ratio of theirs to ours
-    *(("bpe 32000", "english", (x,), "seconds", n) for x, n in (("gigatoken", 1.3), ("rustbpe", 3), ("tokenizers", 15))),
-    ("bpe 50000", "mixed", ("rustbpe", "gigatoken", "sentencepiece"), "seconds", 2), ("wordpiece 30000", "english", ("tokenizers",), "seconds", 6),
-    *((f"unigram {n}", "english", ("sentencepiece", "sentencepiece alike"), "seconds", 5) for n in (8000, 32000)), *((f"unigram {n}", "english", ("sentencepiece alike",), "nats", 1) for n in (8000, 32000)),
-    *(("bpe 32000", "english", ("rustbpe",), what, 1) for what in ("peak", "memory"))]
+TRAIN_GOALS = [  # what, text, against, in what, least ratio of theirs to ours
+    *(
+        ("bpe 32000", "english", (x,), "seconds", n)
+        for x, n in (("gigatoken", 1.3), ("rustbpe", 3), ("tokenizers", 15))
+    ),
+    ("bpe 50000", "mixed", ("rustbpe", "gigatoken", "sentencepiece"), "seconds", 2),
+    ("wordpiece 30000", "english", ("tokenizers",), "seconds", 6),
+    *(
+        (f"unigram {n}", "english", ("sentencepiece", "sentencepiece alike"), "seconds", 5)
+        for n in (8000, 32000)
+    ),
+    *((f"unigram {n}", "english", ("sentencepiece alike",), "nats", 1) for n in (8000, 32000)),
+    *(("bpe 32000", "english", ("rustbpe",), what, 1) for what in ("peak", "memory")),
+]
 
 # %% ../nbs/90_cli_bench.ipynb #e021e1f2
 def _train_goals(groups):
     "Lines about trainings."
-    find = lambda what, text, threads=1: {r["library"]: r for r in groups.get((what, text, "train", threads), []) if "error" not in r}
+    find = lambda what, text, threads=1: {
+        r["library"]: r for r in groups.get((what, text, "train", threads), []) if "error" not in r
+    }
     worth = lambda r, what: r["cpu"]["first"]["best"] if what == "seconds" else r.get(what)
     for what, text, against, of, least in TRAIN_GOALS:
         there = find(what, text)
-        if "subword_nb" not in there: continue
-        ours, theirs = worth(there["subword_nb"], of), [x for n in against if n in there and (x := worth(there[n], of)) is not None and abs(there[n]["tokens"] / there["subword_nb"]["tokens"] - 1) <= 0.001]
-        if ours and theirs: yield f"{what}, {text}, {of}, against {' or '.join(against)}", f"{min(theirs) / ours:.2f}×", f"{least:g}×", min(theirs) / ours >= least
+        if "subword_nb" not in there:
+            continue
+        ours, theirs = (
+            worth(there["subword_nb"], of),
+            [
+                x
+                for n in against
+                if n in there
+                and (x := worth(there[n], of)) is not None
+                and abs(there[n]["tokens"] / there["subword_nb"]["tokens"] - 1) <= 0.001
+            ],
+        )
+        if ours and theirs:
+            yield (
+                f"{what}, {text}, {of}, against {' or '.join(against)}",
+                f"{min(theirs) / ours:.2f}×",
+                f"{least:g}×",
+                min(theirs) / ours >= least,
+            )
     there = find("wordpiece 30000", "english")
     if {"subword_nb", "subword_nb score"} <= there.keys():
         times = worth(there["subword_nb score"], "seconds") / worth(there["subword_nb"], "seconds")
-        yield "wordpiece 30000, english, score takes times the frequency's seconds, at most", f"{times:.2f}", "4", times <= 4
-    if rate := _speed(find("counts", "english").get("subword_nb", {"threads": 1}), "first"): yield "counts, english", f"{rate:.0f} MB/s", "150 MB/s", rate >= 150
-    short, long = (find("bpe 32000", text).get("subword_nb", {}).get("peak") for text in ("english", "english ×10"))
-    if short and long: yield "bpe 32000, peak of ten times the text, times that of the text, at most", f"{long / short:.2f}", "1.5", long <= 1.5 * short
+        yield (
+            "wordpiece 30000, english, score takes times the frequency's seconds, at most",
+            f"{times:.2f}",
+            "4",
+            times <= 4,
+        )
+    if rate := _speed(find("counts", "english").get("subword_nb", {"threads": 1}), "first"):
+        yield "counts, english", f"{rate:.0f} MB/s", "150 MB/s", rate >= 150
+    short, long = (
+        find("bpe 32000", text).get("subword_nb", {}).get("peak") for text in ("english", "english ×10")
+    )
+    if short and long:
+        yield (
+            "bpe 32000, peak of ten times the text, times that of the text, at most",
+            f"{long / short:.2f}",
+            "1.5",
+            long <= 1.5 * short,
+        )
 
 # %% ../nbs/90_cli_bench.ipynb #f908aa3f
 def goals_table(
-    records:list[dict], # Of one run
-)->str: # For a terminal
+    records: list[dict],  # Of one run
+) -> str:  # For a terminal
     "The goals that were measured; hostile texts, memory and trainings too."
     groups = _groups(records)
-    rows = [(f"{what} ({case})", f"{ratio:.2f}×", f"{least:g}×", ratio >= least) for what, case, _, _, ratio, least in reached(records)]
+    rows = [
+        (f"{what} ({case})", f"{ratio:.2f}×", f"{least:g}×", ratio >= least)
+        for what, case, _, _, ratio, least in reached(records)
+    ]
     rows += [*_memory_goals(groups), *_hostile_goals(groups), *_train_goals(groups)]
-    return "\n".join(["goals: reached, wanted", *(f"  {'yes' if ok else 'NO ':3}  {what:76} {a:>9}  {b:>9}" for what, a, b, ok in rows)]) if rows else ""
+    return (
+        "\n".join(
+            [
+                "goals: reached, wanted",
+                *(f"  {'yes' if ok else 'NO ':3}  {what:76} {a:>9}  {b:>9}" for what, a, b, ok in rows),
+            ]
+        )
+        if rows
+        else ""
+    )
 
 # %% ../nbs/90_cli_bench.ipynb #66d55a9c
-SUITE_FILES = {"gpt2": "vocab/gpt2/tokenizer.json,vocab/tiktoken/r50k_base.tiktoken", "r50k": "vocab/tiktoken/r50k_base.tiktoken", "cl100k": "vocab/tiktoken/cl100k_base.tiktoken",
-    "o200k": "vocab/tiktoken/o200k_base.tiktoken", "bert": "vocab/bert-base-uncased/tokenizer.json", "t5": "vocab/t5-small/tokenizer.json,vocab/t5-small/spiece.model",
-    "xlnet": "vocab/xlnet-base-cased/spiece.model", "llama2": "vocab/llama-2/tokenizer.model,vocab/derived/llama-2-legacy.tokenizer.json",
-    "english": "corpus/english_60mb.txt.xz", "multilingual": "corpus/multilingual_mixed.txt.xz", "code": "corpus/code/*.txt.xz"}
+SUITE_FILES = {
+    "gpt2": "vocab/gpt2/tokenizer.json,vocab/tiktoken/r50k_base.tiktoken",
+    "r50k": "vocab/tiktoken/r50k_base.tiktoken",
+    "cl100k": "vocab/tiktoken/cl100k_base.tiktoken",
+    "o200k": "vocab/tiktoken/o200k_base.tiktoken",
+    "bert": "vocab/bert-base-uncased/tokenizer.json",
+    "t5": "vocab/t5-small/tokenizer.json,vocab/t5-small/spiece.model",
+    "xlnet": "vocab/xlnet-base-cased/spiece.model",
+    "llama2": "vocab/llama-2/tokenizer.model,vocab/derived/llama-2-legacy.tokenizer.json",
+    "english": "corpus/english_60mb.txt.xz",
+    "multilingual": "corpus/multilingual_mixed.txt.xz",
+    "code": "corpus/code/*.txt.xz",
+}
 _ALL, _FAST = tuple(LIBRARIES), ("subword_nb", "gigatoken", "tiktoken")
-SUITE = [ # vocabularies, texts, cases, threads, libraries, megabytes at most
-    ("gpt2", "english", "whole documents", 1, _ALL, 60), ("gpt2", "english", "whole documents", 2, ("subword_nb", "gigatoken", "fastokens"), 60),
-    ("gpt2", "english", "list", 1, ("subword_nb", "gigatoken", "tiktoken"), 60), ("gpt2", "english", "20 1000", 1, _ALL, 60),
-    ("gpt2 cl100k o200k", "code multilingual", "whole documents", 1, _FAST, 60), ("cl100k o200k", "english", "whole documents", 1, _FAST, 60),
-    ("bert", "english multilingual", "documents", 1, _ALL, 20), ("t5 xlnet", "english", "whole documents", 1, ("subword_nb", "tokie", "sentencepiece"), 20),
-    ("llama2", "english", "whole documents", 1, ("subword_nb", "gigatoken", "sentencepiece", "tokie"), 20), ("gpt2 r50k cl100k bert t5 llama2", "", "cold", 1, _ALL, 0),
-    ("gpt2", "", "hostile", 1, _ALL, 0), ("cl100k o200k bert t5 xlnet llama2", "", "hostile", 1, ("subword_nb",), 0)]
+SUITE = [  # vocabularies, texts, cases, threads, libraries, megabytes at most
+    ("gpt2", "english", "whole documents", 1, _ALL, 60),
+    ("gpt2", "english", "whole documents", 2, ("subword_nb", "gigatoken", "fastokens"), 60),
+    ("gpt2", "english", "list", 1, ("subword_nb", "gigatoken", "tiktoken"), 60),
+    ("gpt2", "english", "20 1000", 1, _ALL, 60),
+    ("gpt2 cl100k o200k", "code multilingual", "whole documents", 1, _FAST, 60),
+    ("cl100k o200k", "english", "whole documents", 1, _FAST, 60),
+    ("bert", "english multilingual", "documents", 1, _ALL, 20),
+    ("t5 xlnet", "english", "whole documents", 1, ("subword_nb", "tokie", "sentencepiece"), 20),
+    ("llama2", "english", "whole documents", 1, ("subword_nb", "gigatoken", "sentencepiece", "tokie"), 20),
+    ("gpt2 r50k cl100k bert t5 llama2", "", "cold", 1, _ALL, 0),
+    ("gpt2", "", "hostile", 1, _ALL, 0),
+    ("cl100k o200k bert t5 xlnet llama2", "", "hostile", 1, ("subword_nb",), 0),
+]
 
 # %% ../nbs/90_cli_bench.ipynb #aa8313be
 def suite_rows(
-    home:Path, # The folder with the files of `SUITE_FILES`
-    libraries:list[str], # Those that are installed
-    folder:Path, # Where files are written
+    home: Path,  # The folder with the files of `SUITE_FILES`
+    libraries: list[str],  # Those that are installed
+    folder: Path,  # Where files are written
     *,
-    limit:int=0, # Bytes of a text at most; 0 for what the suite says
-)->list[Row]: # All rows whose files are there
+    limit: int = 0,  # Bytes of a text at most; 0 for what the suite says
+) -> list[Row]:  # All rows whose files are there
     "The rows of the suite."
-    there = {k: found for k, files in SUITE_FILES.items() if (found := [str(home / f) for f in files.split(",") if list(home.glob(f))])}
+    there = {
+        k: found
+        for k, files in SUITE_FILES.items()
+        if (found := [str(home / f) for f in files.split(",") if list(home.glob(f))])
+    }
     names = dict.fromkeys(v for row in SUITE for v in row[0].split() if v in there)
     vocabularies = {v: vocabulary(f"{v}={','.join(there[v])}", libraries, folder) for v in names}
     rows = []
     for said, texts, cases, threads, wanted, most in SUITE:
-        chosen, use = [vocabularies[v] for v in said.split() if v in vocabularies], tuple(x for x in wanted if x in libraries)
+        chosen, use = (
+            [vocabularies[v] for v in said.split() if v in vocabularies],
+            tuple(x for x in wanted if x in libraries),
+        )
         sources = {t: there[t][0] for t in texts.split() if t in there} if texts else {"": ""}
-        rows += [r for t, source in sources.items() for v in chosen for case in cases.split() for r in _rows(v, t, source, case, threads, use, min(most * 10**6, limit or most * 10**6), folder)]
+        rows += [
+            r
+            for t, source in sources.items()
+            for v in chosen
+            for case in cases.split()
+            for r in _rows(v, t, source, case, threads, use, min(most * 10**6, limit or most * 10**6), folder)
+        ]
     return rows + _chain_rows(tuple(libraries), folder) if rows else []
 
 # %% ../nbs/90_cli_bench.ipynb #06db95d7
 def _rows(v, name, source, case, threads, libraries, most, folder):
     "The rows of one case: one, or those of all hostile texts."
-    if case == "cold": return [Row(v, "sentence", "", case, libraries=libraries)]
-    if case != "hostile": return [Row(v, name, _file(name, lambda: text_of(source), folder), case, threads, most, libraries)]
+    if case == "cold":
+        return [Row(v, "sentence", "", case, libraries=libraries)]
+    if case != "hostile":
+        return [Row(v, name, _file(name, lambda: text_of(source), folder), case, threads, most, libraries)]
     files = {x: _file(f"hostile {x}", lambda x=x: hostile(x, 4_000_000), folder) for x in HOSTILE}
-    return [Row(v, f"{x} {n} MB", file, case, 1, n * 10**6, libraries) for x, file in files.items() for n in (1, 4)]
+    return [
+        Row(v, f"{x} {n} MB", file, case, 1, n * 10**6, libraries)
+        for x, file in files.items()
+        for n in (1, 4)
+    ]
+
 
 def _chain_rows(
-    libraries, # Those that are measured
-    folder, # Where files are written
-    lengths=(10, 100, 1000), # Letters of the longest piece
-    letters=20_000, # Of the text; a multiple of each, so that the best segmentation is the only one
+    libraries,  # Those that are measured
+    folder,  # Where files are written
+    lengths=(10, 100, 1000),  # Letters of the longest piece
+    letters=20_000,  # Of the text; a multiple of each, so that the best segmentation is the only one
 ):
     "A run of one letter, for chains of different lengths in two formats."
     file = _file(f"{letters} letters", lambda: "a" * letters, folder)
-    return [Row(v, f"{letters:,} letters", file, "chains", libraries=libraries) for n in lengths for v in chain(n, folder)]
+    return [
+        Row(v, f"{letters:,} letters", file, "chains", libraries=libraries)
+        for n in lengths
+        for v in chain(n, folder)
+    ]
+
 
 def _file(name, text, folder):
     "A text as a file, written when it is first asked for."
     path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '_', name)}.txt"
-    if not path.exists(): path.write_bytes(text().encode("utf-8"))
+    if not path.exists():
+        path.write_bytes(text().encode("utf-8"))
     return str(path)
 
 # %% ../nbs/90_cli_bench.ipynb #46877fbd
-TRAIN_SUITE = [("bpe=32000", "english", 60, 1), ("counts", "english", 60, 1), ("counts", "english", 60, 2), ("bpe=50000", "mixed", 10, 1),
-    ("wordpiece=30000", "english", 10, 1), ("unigram=8000", "english", 10, 1), ("unigram=32000", "english", 10, 1)] # what, text, megabytes at most, threads
+TRAIN_SUITE = [
+    ("bpe=32000", "english", 60, 1),
+    ("counts", "english", 60, 1),
+    ("counts", "english", 60, 2),
+    ("bpe=50000", "mixed", 10, 1),
+    ("wordpiece=30000", "english", 10, 1),
+    ("unigram=8000", "english", 10, 1),
+    ("unigram=32000", "english", 10, 1),
+]  # what, text, megabytes at most, threads
+
 
 def suite_training(
-    home:Path, # The folder with the texts of `SUITE_FILES`
-    libraries:list[str]|None, # Only these; None: all that are known
-    folder:Path, # Where files are written
+    home: Path,  # The folder with the texts of `SUITE_FILES`
+    libraries: list[str] | None,  # Only these; None: all that are known
+    folder: Path,  # Where files are written
     *,
-    limit:int=0, # Bytes of a text at most; 0 for what the suite says
-    large:bool=False, # Ours on ten times the text too
-)->list[TrainRow]: # All rows whose texts are there
+    limit: int = 0,  # Bytes of a text at most; 0 for what the suite says
+    large: bool = False,  # Ours on ten times the text too
+) -> list[TrainRow]:  # All rows whose texts are there
     "The trainings of the suite."
     files = {t: str(home / f) for t in ("english", "code") if list(home.glob(f := SUITE_FILES[t]))}
     sources = {t: [f] for t, f in files.items()} | ({"mixed": [*files.values()]} if len(files) == 2 else {})
-    return [r for said, t, most, n in TRAIN_SUITE if t in sources for r in _trainings(said, t, sources[t], n, libraries, min(most * 10**6, limit or most * 10**6), folder, large and most == 60)]
+    return [
+        r
+        for said, t, most, n in TRAIN_SUITE
+        if t in sources
+        for r in _trainings(
+            said,
+            t,
+            sources[t],
+            n,
+            libraries,
+            min(most * 10**6, limit or most * 10**6),
+            folder,
+            large and most == 60,
+        )
+    ]
 
 # %% ../nbs/90_cli_bench.ipynb #610360df
 def _trainings(said, name, sources, threads, libraries, most, folder, large=False):
     "The row of a training, its text equal parts of its sources; and if wished one of ten times the text, ours alone."
     algorithm, _, size = said.partition("=")
-    if algorithm not in TRAINERS or size.isdigit() == (algorithm == "counts"): raise ValueError(f"--train {said} is not understood; pass counts, or {', '.join(f'{a}=8000' for a in TRAINERS if a != 'counts')}")
+    if algorithm not in TRAINERS or size.isdigit() == (algorithm == "counts"):
+        raise ValueError(
+            f"--train {said} is not understood; pass counts, or {', '.join(f'{a}=8000' for a in TRAINERS if a != 'counts')}"
+        )
     names = tuple(n for n in TRAINERS[algorithm] if libraries is None or n.split()[0] in libraries)
-    if not names: return []
+    if not names:
+        return []
     part = lambda source: (cut(text_of(source), most // len(sources)) or [""])[0] if most else text_of(source)
     file = _file(f"{name} {most}", lambda: "\n".join(map(part, sources)), folder)
     rows = [TrainRow(name, file, algorithm, int(size or 0), threads, names)]
-    if not large or algorithm != "bpe": return rows
+    if not large or algorithm != "bpe":
+        return rows
     long = folder / f"{Path(file).stem}_long.txt"
-    return [*rows, TrainRow(f"{name} ×10", str(long if long.exists() else shuffled(file, long)), algorithm, int(size), threads, ("subword_nb",))]
+    return [
+        *rows,
+        TrainRow(
+            f"{name} ×10",
+            str(long if long.exists() else shuffled(file, long)),
+            algorithm,
+            int(size),
+            threads,
+            ("subword_nb",),
+        ),
+    ]
 
 # %% ../nbs/90_cli_bench.ipynb #1253bed6
 EXAMPLES = """Time the tokenizer libraries that are installed, side by side.
@@ -340,82 +629,236 @@ Each library runs in processes of its own, in turns, on the same texts; ids are 
 def _named(said):
     "NAME=SOURCE, or a source that names itself."
     name, equals, source = said.partition("=")
-    return (name, source) if equals else (said if said in BUILT_IN else Path(said).name.partition(".")[0], said)
+    return (
+        (name, source) if equals else (said if said in BUILT_IN else Path(said).name.partition(".")[0], said)
+    )
+
 
 def _chosen(names):
     "The libraries that were asked for, or all that are installed."
     here = installed()
-    if odd := [x for x in names or [] if x not in here]: raise ValueError(f"--library {odd[0]} is not installed, or unknown; known are {', '.join(LIBRARIES)}, installed {', '.join(here)}")
+    if odd := [x for x in names or [] if x not in here]:
+        raise ValueError(
+            f"--library {odd[0]} is not installed, or unknown; known are {', '.join(LIBRARIES)}, installed {', '.join(here)}"
+        )
     return [x for x in LIBRARIES if x in (names or here)]
 
 # %% ../nbs/90_cli_bench.ipynb #d6f00e0c
 def _planned(tokenizers, texts, cases, threads, libraries, limit, folder):
     "The rows of the options."
-    if odd := [c for c in cases if c not in ("whole", "list", "documents", "cold", "hostile", "chains") and not (c.isdigit() and int(c))]: raise ValueError(f"--case {odd[0]} is unknown; pass whole, list, documents, cold, hostile, chains, or a number of characters")
-    if odd := [n for n in threads if n < 1]: raise ValueError(f"--threads {odd[0]} leaves nobody to work; pass 1 or more")
+    if odd := [
+        c
+        for c in cases
+        if c not in ("whole", "list", "documents", "cold", "hostile", "chains")
+        and not (c.isdigit() and int(c))
+    ]:
+        raise ValueError(
+            f"--case {odd[0]} is unknown; pass whole, list, documents, cold, hostile, chains, or a number of characters"
+        )
+    if odd := [n for n in threads if n < 1]:
+        raise ValueError(f"--threads {odd[0]} leaves nobody to work; pass 1 or more")
     chains = _chain_rows(tuple(libraries), folder) if "chains" in cases else []
-    if chains and {*cases} == {"chains"}: return chains
+    if chains and {*cases} == {"chains"}:
+        return chains
     vocabularies = [vocabulary(t, libraries, folder) for t in tokenizers]
     named = [_named(t) for t in texts]
-    for _, source in named: source in BUILT_IN or find_files(source)
-    first, always = [c for c in cases if c not in ("cold", "hostile", "chains")], [c for c in cases if c in ("cold", "hostile")]
-    rows = [r for name, source in named for v in vocabularies for c in first for n in (threads if c in ("whole", "documents") else [1]) for r in _rows(v, name, source, c, n, tuple(libraries), round(limit * 10**6), folder)]
-    return rows + [r for v in vocabularies for c in always for r in _rows(v, "", "", c, 1, tuple(libraries), 0, folder)] + chains
+    for _, source in named:
+        source in BUILT_IN or find_files(source)
+    first, always = (
+        [c for c in cases if c not in ("cold", "hostile", "chains")],
+        [c for c in cases if c in ("cold", "hostile")],
+    )
+    rows = [
+        r
+        for name, source in named
+        for v in vocabularies
+        for c in first
+        for n in (threads if c in ("whole", "documents") else [1])
+        for r in _rows(v, name, source, c, n, tuple(libraries), round(limit * 10**6), folder)
+    ]
+    return (
+        rows
+        + [
+            r
+            for v in vocabularies
+            for c in always
+            for r in _rows(v, "", "", c, 1, tuple(libraries), 0, folder)
+        ]
+        + chains
+    )
 
 # %% ../nbs/90_cli_bench.ipynb #0090e92b
 def _run(rows, options, path, say):
     "Run rows, print each as it is done, and keep what is known in a file; `say` is told what is measured next."
     facts = {"machine": machine(), "versions": installed(), "settings": options, "records": []}
     for n, row in enumerate(rows, 1):
-        what = f"{row.algorithm}, {row.text}" if isinstance(row, TrainRow) else " ".join(filter(None, (row.vocabulary.name, row.text, row.case)))
+        what = (
+            f"{row.algorithm}, {row.text}"
+            if isinstance(row, TrainRow)
+            else " ".join(filter(None, (row.vocabulary.name, row.text, row.case)))
+        )
         say(f"row {n} of {len(rows)}, {what}")
-        found = run_training(row, rounds=options["rounds"], seconds=options["seconds"]) if isinstance(row, TrainRow) else run_row(row, **options)
+        found = (
+            run_training(row, rounds=options["rounds"], seconds=options["seconds"])
+            if isinstance(row, TrainRow)
+            else run_row(row, **options)
+        )
         facts["records"] += found
-        if isinstance(row, TrainRow) or row.case != "hostile": print((train_table if isinstance(row, TrainRow) else table)(found) + "\n", flush=True)
-        if path: write_atomically(path, json.dumps(facts, indent=1, ensure_ascii=False).encode("utf-8") + b"\n")
+        if isinstance(row, TrainRow) or row.case != "hostile":
+            print((train_table if isinstance(row, TrainRow) else table)(found) + "\n", flush=True)
+        if path:
+            write_atomically(path, json.dumps(facts, indent=1, ensure_ascii=False).encode("utf-8") + b"\n")
     for text in (hostile_table(facts["records"]), goals_table(facts["records"])):
-        if text: print(text + "\n")
+        if text:
+            print(text + "\n")
     return facts["records"]
 
 # %% ../nbs/90_cli_bench.ipynb #0b6750e6
 _TRAIN = ("bpe=8000", "wordpiece=8000", "unigram=4000", "counts")
 
+
 def _asked(only, train, other):
     "What is measured: encoding, and which trainings."
-    if only not in (None, "encode", "train"): raise ValueError(f"--only {only} is unknown; pass encode or train")
-    if only == "encode" and train: raise ValueError("--only encode trains nothing; leave out one of --only and --train")
-    if only == "train" and other: raise ValueError("--only train encodes nothing; leave out --tokenizer and --case")
-    return only != "train" and (only == "encode" or other or not train), train or ([*_TRAIN] if only == "train" else [])
+    if only not in (None, "encode", "train"):
+        raise ValueError(f"--only {only} is unknown; pass encode or train")
+    if only == "encode" and train:
+        raise ValueError("--only encode trains nothing; leave out one of --only and --train")
+    if only == "train" and other:
+        raise ValueError("--only train encodes nothing; leave out --tokenizer and --case")
+    return only != "train" and (only == "encode" or other or not train), train or (
+        [*_TRAIN] if only == "train" else []
+    )
 
 # %% ../nbs/90_cli_bench.ipynb #ff996fbe
 def bench_command(
     *,
-    tokenizer: Annotated[list[str] | None, typer.Option("--tokenizer", "-t", metavar="NAME=FILE,FILE", help="A vocabulary in one or more formats; or bpe, wordpiece, unigram: trained on the spot. Repeat for more.  [default: bpe]", show_default=False)] = None, # What is measured
-    text: Annotated[list[str] | None, typer.Option("--text", metavar="NAME=FILE", help="A text (pattern, .gz, .xz …); or prose, code, scripts. Repeat for more.  [default: prose; for training, code]", show_default=False)] = None, # On which texts
-    case: Annotated[list[str] | None, typer.Option("--case", help="whole, list, documents (4 KB), cold, hostile, chains, or short strings of so many characters. Repeat for more.  [default: whole, documents, 20, cold]", show_default=False)] = None, # In which ways
-    library: Annotated[list[str] | None, typer.Option("--library", "-l", help="Only these libraries.", show_default=False)] = None, # Which libraries
-    threads: Annotated[list[int] | None, typer.Option("--threads", help="For whole texts and documents; repeat for more.  [default: 1]", show_default=False)] = None, # How many threads
-    limit: Annotated[float, typer.Option("--limit", help="Megabytes of a text at most; 0 for all.")] = 0.0, # Megabytes
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Processes for each library.")] = 3, # First passes
-    repeats: Annotated[int, typer.Option("--repeats", min=0, help="Warm passes in each of them.")] = 5, # Warm passes
-    seconds: Annotated[float, typer.Option("--seconds", help="No further pass and no further round for a library after so many seconds.")] = 10.0, # Patience
-    out: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file.", show_default=False)] = None, # Where to write
-    compare: Annotated[Path | None, typer.Option("--compare", help="A file of an earlier --json: how rates changed.", show_default=False)] = None, # What to compare with
-    train: Annotated[list[str] | None, typer.Option("--train", metavar="KIND=PIECES", help="Learn instead: bpe=32000, wordpiece=…, unigram=…; or counts, reading and counting alone. Repeat for more.", show_default=False)] = None, # What is learned
-    only: Annotated[str | None, typer.Option("--only", metavar="encode|train", help="One half: of a suite, or of what needs no file.", show_default=False)] = None, # Which half
-    large: Annotated[bool, typer.Option("--large", help="Train BPE on ten times the text too, for its memory. Slow.")] = False, # Whether to
-    suite: Annotated[Path | None, typer.Option("--suite", help="Measure all that is promised, with the files in this folder; see the benchmark page.", show_default=False)] = None, # Instead of the options above
-) -> None: # It prints tables
+    tokenizer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tokenizer",
+            "-t",
+            metavar="NAME=FILE,FILE",
+            help="A vocabulary in one or more formats; or bpe, wordpiece, unigram: trained on the spot. Repeat for more.  [default: bpe]",
+            show_default=False,
+        ),
+    ] = None,  # What is measured
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--text",
+            metavar="NAME=FILE",
+            help="A text (pattern, .gz, .xz …); or prose, code, scripts. Repeat for more.  [default: prose; for training, code]",
+            show_default=False,
+        ),
+    ] = None,  # On which texts
+    case: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--case",
+            help="whole, list, documents (4 KB), cold, hostile, chains, or short strings of so many characters. Repeat for more.  [default: whole, documents, 20, cold]",
+            show_default=False,
+        ),
+    ] = None,  # In which ways
+    library: Annotated[
+        list[str] | None, typer.Option("--library", "-l", help="Only these libraries.", show_default=False)
+    ] = None,  # Which libraries
+    threads: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--threads",
+            help="For whole texts and documents; repeat for more.  [default: 1]",
+            show_default=False,
+        ),
+    ] = None,  # How many threads
+    limit: Annotated[
+        float, typer.Option("--limit", help="Megabytes of a text at most; 0 for all.")
+    ] = 0.0,  # Megabytes
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, help="Processes for each library.")
+    ] = 3,  # First passes
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=0, help="Warm passes in each of them.")
+    ] = 5,  # Warm passes
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds", help="No further pass and no further round for a library after so many seconds."
+        ),
+    ] = 10.0,  # Patience
+    out: Annotated[
+        Path | None, typer.Option("--json", help="Write all figures to this file.", show_default=False)
+    ] = None,  # Where to write
+    compare: Annotated[
+        Path | None,
+        typer.Option("--compare", help="A file of an earlier --json: how rates changed.", show_default=False),
+    ] = None,  # What to compare with
+    train: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--train",
+            metavar="KIND=PIECES",
+            help="Learn instead: bpe=32000, wordpiece=…, unigram=…; or counts, reading and counting alone. Repeat for more.",
+            show_default=False,
+        ),
+    ] = None,  # What is learned
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--only",
+            metavar="encode|train",
+            help="One half: of a suite, or of what needs no file.",
+            show_default=False,
+        ),
+    ] = None,  # Which half
+    large: Annotated[
+        bool, typer.Option("--large", help="Train BPE on ten times the text too, for its memory. Slow.")
+    ] = False,  # Whether to
+    suite: Annotated[
+        Path | None,
+        typer.Option(
+            "--suite",
+            help="Measure all that is promised, with the files in this folder; see the benchmark page.",
+            show_default=False,
+        ),
+    ] = None,  # Instead of the options above
+) -> None:  # It prints tables
     "Time tokenizer libraries side by side."
     libraries, old = _chosen(library), json.loads(compare.read_text(encoding="utf-8")) if compare else None
     encodes, trains = _asked(only, train, bool(tokenizer or case))
-    if encodes and library and not libraries: raise ValueError(f"--library {library[0]} only trains; add --only train, or --train bpe=32000")
-    if suite and not suite.is_dir(): raise ValueError(f"--suite {suite} is no folder; pass one that holds vocab/ and corpus/")
+    if encodes and library and not libraries:
+        raise ValueError(f"--library {library[0]} only trains; add --only train, or --train bpe=32000")
+    if suite and not suite.is_dir():
+        raise ValueError(f"--suite {suite} is no folder; pass one that holds vocab/ and corpus/")
     with tempfile.TemporaryDirectory() as place, progress_lines("subword-nb bench") as say:
         folder, most, rows = Path(place), round(limit * 10**6), []
-        if suite: rows = (suite_rows(suite, libraries, folder, limit=most) if encodes else []) + (suite_training(suite, library, folder, limit=most, large=large) if only != "encode" else [])
-        elif encodes: rows = _planned(tokenizer or ["bpe"], text or ["prose"], case or ["whole", "documents", "20", "cold"], threads or [1], libraries, limit, folder)
-        if not suite: rows += [r for name, source in map(_named, text or ["code"]) for t in trains for n in threads or [1] for r in _trainings(t, name, [source], n, library, most, folder, large)]
-        if not rows: raise ValueError(f"{suite} holds none of the files that are needed, such as {SUITE_FILES['gpt2'].split(',')[0]}" if suite else f"--library {' '.join(library or [])} learns nothing of {', '.join(trains)}")
+        if suite:
+            rows = (suite_rows(suite, libraries, folder, limit=most) if encodes else []) + (
+                suite_training(suite, library, folder, limit=most, large=large) if only != "encode" else []
+            )
+        elif encodes:
+            rows = _planned(
+                tokenizer or ["bpe"],
+                text or ["prose"],
+                case or ["whole", "documents", "20", "cold"],
+                threads or [1],
+                libraries,
+                limit,
+                folder,
+            )
+        if not suite:
+            rows += [
+                r
+                for name, source in map(_named, text or ["code"])
+                for t in trains
+                for n in threads or [1]
+                for r in _trainings(t, name, [source], n, library, most, folder, large)
+            ]
+        if not rows:
+            raise ValueError(
+                f"{suite} holds none of the files that are needed, such as {SUITE_FILES['gpt2'].split(',')[0]}"
+                if suite
+                else f"--library {' '.join(library or [])} learns nothing of {', '.join(trains)}"
+            )
         records = _run(rows, {"rounds": rounds, "repeats": repeats, "seconds": seconds}, out, say)
-    if old: print(compared(records, old["records"]))
+    if old:
+        print(compared(records, old["records"]))

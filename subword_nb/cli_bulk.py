@@ -30,60 +30,155 @@ ENCODE_FILES_EXAMPLES = """Turn text files into files of ids, in bounded memory;
 In --separator, \\n, \\t and \\0 stand for what they do in most languages. Bounds of documents are in OUT.bounds.npy, facts in OUT.json; until all is done the work is in OUT.partial."""
 
 # %% ../nbs/93_cli_bulk.ipynb #19c858a1
-def _partial(out: Path) -> Path: return out.with_name(f"{out.name}.partial")
+def _partial(out: Path) -> Path:
+    return out.with_name(f"{out.name}.partial")
+
 
 def _stopped(out: Path, e: BaseException) -> None:
     "Say how an interrupted or failed run goes on."
     left = _partial(out)
-    kept = f"what is done is kept in {left}; the same command goes on from there, and with --restart it begins anew" if left.exists() else "nothing was written"
+    kept = (
+        f"what is done is kept in {left}; the same command goes on from there, and with --restart it begins anew"
+        if left.exists()
+        else "nothing was written"
+    )
     if isinstance(e, KeyboardInterrupt):
         print(f"subword-nb: stopped; {printable(kept, space=' ')}", file=sys.stderr)
         raise typer.Exit(130)
-    raise e if not left.exists() or str(left) in str(e) else ValueError(f"{e}. Then the same command goes on; {kept.partition('; ')[0]}, and --restart begins anew")
+    raise (
+        e
+        if not left.exists() or str(left) in str(e)
+        else ValueError(
+            f"{e}. Then the same command goes on; {kept.partition('; ')[0]}, and --restart begins anew"
+        )
+    )
 
 # %% ../nbs/93_cli_bulk.ipynb #44a18345
 def encode_files_command(
-    files: Annotated[list[str], typer.Argument(metavar="FILES...", help="Files and patterns: text, .gz, .xz, .jsonl.", show_default=False)], # What is encoded
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write: .npy, .bin, .arrow or .parquet; with --shard-tokens a folder.", show_default=False)], # Where to write
-    tokenizer: Annotated[str, typer.Option("--tokenizer", "-t", help="A tokenizer file or folder of any kind, a published encoding such as cl100k_base, or org/name on the hub.", show_default=False)], # Which tokenizer
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILES...", help="Files and patterns: text, .gz, .xz, .jsonl.", show_default=False
+        ),
+    ],  # What is encoded
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Where to write: .npy, .bin, .arrow or .parquet; with --shard-tokens a folder.",
+            show_default=False,
+        ),
+    ],  # Where to write
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            "--tokenizer",
+            "-t",
+            help="A tokenizer file or folder of any kind, a published encoding such as cl100k_base, or org/name on the hub.",
+            show_default=False,
+        ),
+    ],  # Which tokenizer
     *,
-    format: Annotated[str | None, typer.Option(help="npy, bin, arrow or parquet, if the name does not say it.", show_default=False)] = None, # The format
-    dtype: Annotated[str | None, typer.Option(help="uint16 or uint32; the smaller one that fits if not given.", show_default=False)] = None, # How wide ids are
-    separator: Annotated[str | None, typer.Option(help="What stands between the documents of a file; a file is a document if not given.", show_default=False)] = None, # Between documents
-    field: Annotated[str, typer.Option(help="What the text of a line of JSON is called.")] = "text", # For .jsonl
-    append: Annotated[str | None, typer.Option(help="A token, or its id, to put behind each document.", show_default=False)] = None, # Behind each document
-    shard_tokens: Annotated[int | None, typer.Option(help="Begin a new file after so many ids.", show_default=False)] = None, # Ids in a shard
-    plain: Annotated[bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")] = False, # No special tokens in texts
-    bare: Annotated[bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")] = False, # Nothing around texts
-    threads: Annotated[int | None, typer.Option(help="How many threads encode.", show_default=False)] = None, # Threads
-    restart: Annotated[bool, typer.Option("--restart", help="Do not go on with an interrupted run, start anew.")] = False, # Start anew
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output that is there.")] = False, # Replace
-    errors: Annotated[str, typer.Option(help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD), ignore, or bytes (byte-level vocabularies spell them).")] = "strict", # For bytes that are not UTF-8
-) -> None: # It prints what was written
+    format: Annotated[
+        str | None,
+        typer.Option(help="npy, bin, arrow or parquet, if the name does not say it.", show_default=False),
+    ] = None,  # The format
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="uint16 or uint32; the smaller one that fits if not given.", show_default=False),
+    ] = None,  # How wide ids are
+    separator: Annotated[
+        str | None,
+        typer.Option(
+            help="What stands between the documents of a file; a file is a document if not given.",
+            show_default=False,
+        ),
+    ] = None,  # Between documents
+    field: Annotated[
+        str, typer.Option(help="What the text of a line of JSON is called.")
+    ] = "text",  # For .jsonl
+    append: Annotated[
+        str | None, typer.Option(help="A token, or its id, to put behind each document.", show_default=False)
+    ] = None,  # Behind each document
+    shard_tokens: Annotated[
+        int | None, typer.Option(help="Begin a new file after so many ids.", show_default=False)
+    ] = None,  # Ids in a shard
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
+    ] = False,  # No special tokens in texts
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")
+    ] = False,  # Nothing around texts
+    threads: Annotated[
+        int | None, typer.Option(help="How many threads encode.", show_default=False)
+    ] = None,  # Threads
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Do not go on with an interrupted run, start anew.")
+    ] = False,  # Start anew
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an output that is there.")
+    ] = False,  # Replace
+    errors: Annotated[
+        str,
+        typer.Option(
+            help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD), ignore, or bytes (byte-level vocabularies spell them)."
+        ),
+    ] = "strict",  # For bytes that are not UTF-8
+) -> None:  # It prints what was written
     "Turn text files into files of ids."
     from subword_nb.encode_files import encode_files
     from subword_nb.tokenizer import Tokenizer
-    for spelled, char in (("\\n", "\n"), ("\\t", "\t"), ("\\0", "\0")): separator = separator and separator.replace(spelled, char)
+
+    for spelled, char in (("\\n", "\n"), ("\\t", "\t"), ("\\0", "\0")):
+        separator = separator and separator.replace(spelled, char)
     begun = _partial(out).exists()
     try:
         with progress_lines("subword-nb encode-files"):
-            done = encode_files(Tokenizer.load(tokenizer), files, out, format=format, dtype=dtype, separator=separator, field=field, append=int(append) if append and append.isdigit() else append, add_special_tokens=not bare,
-                allowed_special=() if plain else None, shard_tokens=shard_tokens, errors=errors, threads=threads, resume=not restart, overwrite=overwrite)
-    except (ValueError, KeyboardInterrupt) as e: _stopped(out, e)
+            done = encode_files(
+                Tokenizer.load(tokenizer),
+                files,
+                out,
+                format=format,
+                dtype=dtype,
+                separator=separator,
+                field=field,
+                append=int(append) if append and append.isdigit() else append,
+                add_special_tokens=not bare,
+                allowed_special=() if plain else None,
+                shard_tokens=shard_tokens,
+                errors=errors,
+                threads=threads,
+                resume=not restart,
+                overwrite=overwrite,
+            )
+    except (ValueError, KeyboardInterrupt) as e:
+        _stopped(out, e)
     already = "an earlier run did a part" if begun else "it was there already"
-    print(f"{printable(str(out), space=' ')}: {done.documents:,} document{'s' * (done.documents != 1)}, {done.tokens:,} ids as {done.dtype}{f' ({already})' if done.resumed else ''}")
+    print(
+        f"{printable(str(out), space=' ')}: {done.documents:,} document{'s' * (done.documents != 1)}, {done.tokens:,} ids as {done.dtype}{f' ({already})' if done.resumed else ''}"
+    )
 
 # %% ../nbs/93_cli_bulk.ipynb #bf0caea1
-def warm_up_command(
-) -> None: # It prints what is compiled
+def warm_up_command() -> None:  # It prints what is compiled
     "Compile the bulk kernels, or load those that are compiled, and say where they are kept."
     with progress_lines("subword-nb warm-up"):
-        rooms = sorted({job.rpartition(".")[0].rpartition(".")[2] for job in import_module("subword_nb").warm_up()})
-    print(f"compiled: {', '.join(rooms)}" if rooms else "Numba is absent or switched off (SUBWORD_NB_JIT=0); everything runs without kernels")
+        rooms = sorted(
+            {job.rpartition(".")[0].rpartition(".")[2] for job in import_module("subword_nb").warm_up()}
+        )
+    print(
+        f"compiled: {', '.join(rooms)}"
+        if rooms
+        else "Numba is absent or switched off (SUBWORD_NB_JIT=0); everything runs without kernels"
+    )
 
-COMMANDS = { # name → command and its help
+
+COMMANDS = {  # name → command and its help
     "convert": (convert_command, CONVERT_EXAMPLES),
     "encode-files": (encode_files_command, ENCODE_FILES_EXAMPLES),
     "bench": (bench_command, BENCH_EXAMPLES),
-    "warm-up": (warm_up_command, "Compile the bulk kernels, so that the first bulk call of any later process does not wait."),
+    "warm-up": (
+        warm_up_command,
+        "Compile the bulk kernels, so that the first bulk call of any later process does not wait.",
+    ),
 }

@@ -16,18 +16,25 @@ from .draw import printable
 
 # %% ../nbs/92_cli_convert.ipynb #dd2f9f87
 def reader_options(
-    given:list[str], # Options as name=value
-)->dict: # Name → value
+    given: list[str],  # Options as name=value
+) -> dict:  # Name → value
     "Options of a reader from those of the command line."
     options = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not equals or not name: raise ValueError(f"--option {text} has no value; write --option NAME=VALUE")
+        if not equals or not name:
+            raise ValueError(f"--option {text} has no value; write --option NAME=VALUE")
         name = name.replace("-", "_")
-        if name in options: raise ValueError(f"--option {name} is there already; give it once")
-        if name == "allow_code": raise ValueError("--option allow_code runs code that a file names; load such a file in Python, after reading it")
-        try: options[name] = json.loads(value)
-        except ValueError: options[name] = value
+        if name in options:
+            raise ValueError(f"--option {name} is there already; give it once")
+        if name == "allow_code":
+            raise ValueError(
+                "--option allow_code runs code that a file names; load such a file in Python, after reading it"
+            )
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
     return options
 
 # %% ../nbs/92_cli_convert.ipynb #60632e12
@@ -45,34 +52,69 @@ Reads tokenizer.json, SentencePiece and minbpe .model, tiktoken ranks, vocab.txt
 
 # %% ../nbs/92_cli_convert.ipynb #1cb77efe
 def convert_command(
-    source: Annotated[str, typer.Argument(metavar="OLD", help="A tokenizer file or folder, a published encoding, or org/name on the hub.", show_default=False)], # What is converted
-    target: Annotated[str, typer.Argument(metavar="NEW", help="Where to write; the name says the format: .json, .model, .tiktoken, .txt or .codes; in a folder (it ends in / or exists) tokenizer.json is written.", show_default=False)], # Where to write
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="OLD",
+            help="A tokenizer file or folder, a published encoding, or org/name on the hub.",
+            show_default=False,
+        ),
+    ],  # What is converted
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="NEW",
+            help="Where to write; the name says the format: .json, .model, .tiktoken, .txt or .codes; in a folder (it ends in / or exists) tokenizer.json is written.",
+            show_default=False,
+        ),
+    ],  # Where to write
     *,
-    to: Annotated[str | None, typer.Option("--to", help="The format, if the name does not say it.", show_default=False)] = None, # The format
-    check: Annotated[int, typer.Option("--check", help="On how many generated texts both are run; 0 for none.")] = 1000, # How many texts
-    seed: Annotated[int, typer.Option(help="Makes these texts other ones.")] = 0, # Makes them repeatable
-    strict: Annotated[bool, typer.Option("--strict", help="End with exit code 1 if anything is lost or different.")] = False, # Exit code 1 for a loss
-    option: Annotated[list[str] | None, typer.Option("--option", "-O", help="An option of the reader, such as encoding=o200k_base; repeat for more.", show_default=False)] = None, # Options of the reader
-) -> None: # It prints a report
+    to: Annotated[
+        str | None, typer.Option("--to", help="The format, if the name does not say it.", show_default=False)
+    ] = None,  # The format
+    check: Annotated[
+        int, typer.Option("--check", help="On how many generated texts both are run; 0 for none.")
+    ] = 1000,  # How many texts
+    seed: Annotated[int, typer.Option(help="Makes these texts other ones.")] = 0,  # Makes them repeatable
+    strict: Annotated[
+        bool, typer.Option("--strict", help="End with exit code 1 if anything is lost or different.")
+    ] = False,  # Exit code 1 for a loss
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            "-O",
+            help="An option of the reader, such as encoding=o200k_base; repeat for more.",
+            show_default=False,
+        ),
+    ] = None,  # Options of the reader
+) -> None:  # It prints a report
     "Write a tokenizer in another format."
     from subword_nb.convert import convert
     from subword_nb.translate import kind_of_name, place_of
-    if check < 0: raise ValueError(f"--check {check} is negative; pass a number of texts, 0 for none")
+
+    if check < 0:
+        raise ValueError(f"--check {check} is negative; pass a number of texts, 0 for none")
     kind = to or kind_of_name(target, option="--to")
     here = Path(source)
     places = [place for place in (Path(target), place_of(target, kind)) if place.exists()]
-    if here.exists() and any(here.samefile(place) for place in places): raise ValueError(f"{printable(target, space=' ')} is the file that is read; give the new one another name")
+    if here.exists() and any(here.samefile(place) for place in places):
+        raise ValueError(
+            f"{printable(target, space=' ')} is the file that is read; give the new one another name"
+        )
     done = convert(source, target, kind=kind, n=check, seed=seed, **reader_options(option or []))
     print(done)
-    if strict and not (done.report.identical and not done.notes): raise typer.Exit(1)
+    if strict and not (done.report.identical and not done.notes):
+        raise typer.Exit(1)
 
 # %% ../nbs/92_cli_convert.ipynb #154b7fc8
 def save_anyway(
-    tok, # A tokenizer that was just trained
-    out:str|Path, # Where it shall be
-)->Any: # A `Written`: where it is, and what the file does not say
+    tok,  # A tokenizer that was just trained
+    out: str | Path,  # Where it shall be
+) -> Any:  # A `Written`: where it is, and what the file does not say
     "Write what was trained, in another format if need be."
     from subword_nb.translate import write_file
+
     try:
         return write_file(tok.parts, out)
     except ValueError as e:

@@ -23,29 +23,55 @@ from .text import decode_text
 # %% ../nbs/94a_cli_explain.ipynb #541b70b6
 def _documents(words: list, files: list, lines: bool, errors: str, command: str) -> Iterator:
     "The documents of a call."
-    if words and files: raise ValueError("give either TEXT or --file, not both")
-    if len(words) > 1: raise ValueError(f'TEXT is one argument, got {len(words)}; put it in quotes: "{clip(" ".join(words), n=200)}"')
-    if words: sources:Iterable = [("TEXT", os.fsencode(words[0]))]
-    else: sources = chain.from_iterable(named_sources(f, command) for f in files) if files else [("<stdin>", stdin_bytes(command))]
+    if words and files:
+        raise ValueError("give either TEXT or --file, not both")
+    if len(words) > 1:
+        raise ValueError(
+            f'TEXT is one argument, got {len(words)}; put it in quotes: "{clip(" ".join(words), n=200)}"'
+        )
+    if words:
+        sources: Iterable = [("TEXT", os.fsencode(words[0]))]
+    else:
+        sources = (
+            chain.from_iterable(named_sources(f, command) for f in files)
+            if files
+            else [("<stdin>", stdin_bytes(command))]
+        )
     for name, content in sources:
-        text = "".join(documents(content, errors=errors)) if isinstance(content, Path) else decode_text(content, errors=errors, source=name)
+        text = (
+            "".join(documents(content, errors=errors))
+            if isinstance(content, Path)
+            else decode_text(content, errors=errors, source=name)
+        )
         yield from split_lines(text) if lines else [text]
 
 # %% ../nbs/94a_cli_explain.ipynb #ac38e16b
 _PAGE = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>{}</title></head>\n<body>\n{}\n</body></html>\n'
 
+
 def _form(out: Path | None, as_json: bool) -> str:
     "json, html or text."
-    named = {".json": "json", ".jsonl": "json", ".html": "html", ".htm": "html"}.get(out.suffix.lower() if out else "", "text")
-    if as_json and named == "html": raise ValueError(f"--json and --out {out} do not agree; give the file a name that ends in .json, or leave --json out")
+    named = {".json": "json", ".jsonl": "json", ".html": "html", ".htm": "html"}.get(
+        out.suffix.lower() if out else "", "text"
+    )
+    if as_json and named == "html":
+        raise ValueError(
+            f"--json and --out {out} do not agree; give the file a name that ends in .json, or leave --json out"
+        )
     return "json" if as_json else named
+
 
 def _write(found: list, out: Path | None, as_json: bool, lines: bool, title: str, text, html) -> None:
     "Write results in the form that is wanted; `text` and `html` draw one."
     form = _form(out, as_json)
-    if form == "json": shown = [json.dumps(f.to_dict(), ensure_ascii=False, indent=None if lines else 1) + "\n" for f in found]
-    elif form == "html": shown = [_PAGE.format(title, "\n<hr>\n".join(map(html, found)))]
-    else: shown = ["\n\n".join(map(text, found)) + "\n"] if found else []
+    if form == "json":
+        shown = [
+            json.dumps(f.to_dict(), ensure_ascii=False, indent=None if lines else 1) + "\n" for f in found
+        ]
+    elif form == "html":
+        shown = [_PAGE.format(title, "\n<hr>\n".join(map(html, found)))]
+    else:
+        shown = ["\n\n".join(map(text, found)) + "\n"] if found else []
     write_out("".join(shown).encode("utf-8", "replace"), out)
 
 # %% ../nbs/94a_cli_explain.ipynb #8b1072b6
@@ -67,49 +93,111 @@ _Errors = "Bytes that are not UTF-8: strict (stop and name the byte), replace (U
 _Color = "Colours; without this option a terminal gets them and a file does not."
 _Out = "Write to this file; .html makes a page, .json plain data, anything else lines of text."
 
+
 def _tokenizer(path: str | None, command: str):
     "The tokenizer of -t."
-    if path is None: raise ValueError(f"{command} needs a tokenizer: add -t tok.json (to make one: subword-nb train texts/*.txt -o tok.json)")
+    if path is None:
+        raise ValueError(
+            f"{command} needs a tokenizer: add -t tok.json (to make one: subword-nb train texts/*.txt -o tok.json)"
+        )
     from subword_nb.tokenizer import Tokenizer
+
     return Tokenizer.load(path)
 
 # %% ../nbs/94a_cli_explain.ipynb #1d233b25
 def explain_command(
     *,
-    words: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)] = None, # One text
-    tokenizer: Annotated[str | None, opt(_TokenizerFile, "--tokenizer", "-t")] = None, # A tokenizer
-    file: Annotated[list[str] | None, opt("A file or pattern to explain; repeat for more; - is standard input.", "--file", "-f")] = None, # Files with texts
-    lines: Annotated[bool, typer.Option("--lines", help="Each line is a document.")] = False, # Each line is a document
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs; with --lines one line per document.")] = False, # Plain data
-    out: Annotated[Path | None, opt(_Out, "--out", "-o")] = None, # Where to write
-    drawn: Annotated[int, typer.Option("--words", help="How many distinct pre-tokens are drawn; the rest are counted.")] = 12, # How many pre-tokens are drawn
-    color: Annotated[bool | None, typer.Option("--color/--no-color", help=_Color, show_default=False)] = None, # Colours
-    width: Annotated[int | None, opt("Cells per line; the terminal's if not given.")] = None, # Cells per line
-    piece: Annotated[list[str] | None, opt("Instead of a text: when and why this piece came in; repeat for more.", "--piece")] = None, # A piece
-    trace: Annotated[Path | None, opt("For --piece: the file that train --trace wrote.")] = None, # Where training was written down
-    plain: Annotated[bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")] = False, # Special tokens are text
-    bare: Annotated[bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")] = False, # Add nothing
-    errors: Annotated[str, typer.Option(help=_Errors)] = "strict", # For bytes that are not UTF-8
-) -> None: # It prints an explanation
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)
+    ] = None,  # One text
+    tokenizer: Annotated[str | None, opt(_TokenizerFile, "--tokenizer", "-t")] = None,  # A tokenizer
+    file: Annotated[
+        list[str] | None,
+        opt("A file or pattern to explain; repeat for more; - is standard input.", "--file", "-f"),
+    ] = None,  # Files with texts
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Each line is a document.")
+    ] = False,  # Each line is a document
+    as_json: Annotated[
+        bool, typer.Option("--json", help="As JSON, for programs; with --lines one line per document.")
+    ] = False,  # Plain data
+    out: Annotated[Path | None, opt(_Out, "--out", "-o")] = None,  # Where to write
+    drawn: Annotated[
+        int, typer.Option("--words", help="How many distinct pre-tokens are drawn; the rest are counted.")
+    ] = 12,  # How many pre-tokens are drawn
+    color: Annotated[
+        bool | None, typer.Option("--color/--no-color", help=_Color, show_default=False)
+    ] = None,  # Colours
+    width: Annotated[
+        int | None, opt("Cells per line; the terminal's if not given.")
+    ] = None,  # Cells per line
+    piece: Annotated[
+        list[str] | None,
+        opt("Instead of a text: when and why this piece came in; repeat for more.", "--piece"),
+    ] = None,  # A piece
+    trace: Annotated[
+        Path | None, opt("For --piece: the file that train --trace wrote.")
+    ] = None,  # Where training was written down
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
+    ] = False,  # Special tokens are text
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")
+    ] = False,  # Add nothing
+    errors: Annotated[str, typer.Option(help=_Errors)] = "strict",  # For bytes that are not UTF-8
+) -> None:  # It prints an explanation
     "Say why a text is split as it is."
     from subword_nb.explain_draw import explanation_html, explanation_text
-    if drawn < 0: raise ValueError(f"--words {drawn} is negative; pass how many pre-tokens to draw, 0 for none")
+
+    if drawn < 0:
+        raise ValueError(f"--words {drawn} is negative; pass how many pre-tokens to draw, 0 for none")
     tok, color = _tokenizer(tokenizer, "explain"), _colors(color, out)
-    if piece or trace: return _write(_pieces(tok, piece or [], trace, bool(words or file)), out, as_json, lines, "Why a piece is in the vocabulary", str, lambda e: e._repr_html_())
-    found = [tok.explain(text, allowed_special=() if plain else None, add_special_tokens=not bare) for text in _documents(words or [], file or [], lines, errors, "explain")]
-    _write(found, out, as_json, lines, "Why a text is split as it is", lambda e: explanation_text(e, color=color, width=width, words=drawn), lambda e: explanation_html(e, words=drawn))
+    if piece or trace:
+        return _write(
+            _pieces(tok, piece or [], trace, bool(words or file)),
+            out,
+            as_json,
+            lines,
+            "Why a piece is in the vocabulary",
+            str,
+            lambda e: e._repr_html_(),
+        )
+    found = [
+        tok.explain(text, allowed_special=() if plain else None, add_special_tokens=not bare)
+        for text in _documents(words or [], file or [], lines, errors, "explain")
+    ]
+    _write(
+        found,
+        out,
+        as_json,
+        lines,
+        "Why a text is split as it is",
+        lambda e: explanation_text(e, color=color, width=width, words=drawn),
+        lambda e: explanation_html(e, words=drawn),
+    )
 
 # %% ../nbs/94a_cli_explain.ipynb #0b37e02a
 def _pieces(tok, pieces: list, trace: Path | None, text: bool) -> list:
     "Why each piece is in the vocabulary, or is not."
     from subword_nb.explain_training import explain_training
-    if text: raise ValueError("--piece and --trace are about training, and there is a text too; leave one of them out")
-    if not pieces: raise ValueError("--trace is for --piece; add --piece ing")
-    if trace is None: raise ValueError("--piece needs what was written down in training: add --trace run.npz (to make one: subword-nb train texts/*.txt -o tok.json --trace run.npz)")
-    if not trace.is_file(): raise FileNotFoundError(f"--trace {trace}: there is no such file; train --trace {trace} writes it")
+
+    if text:
+        raise ValueError(
+            "--piece and --trace are about training, and there is a text too; leave one of them out"
+        )
+    if not pieces:
+        raise ValueError("--trace is for --piece; add --piece ing")
+    if trace is None:
+        raise ValueError(
+            "--piece needs what was written down in training: add --trace run.npz (to make one: subword-nb train texts/*.txt -o tok.json --trace run.npz)"
+        )
+    if not trace.is_file():
+        raise FileNotFoundError(f"--trace {trace}: there is no such file; train --trace {trace} writes it")
     from subword_nb.training_trace import load_trace
+
     found = load_trace(trace)
     return [explain_training(tok, piece, trace=found) for piece in dict.fromkeys(pieces)]
+
 
 def _colors(color, out):
     "Whether to write colours: as asked, else none to a file."
@@ -129,23 +217,62 @@ The first tokenizer is above, the second below; a column ends where both cut, an
 # %% ../nbs/94a_cli_explain.ipynb #d3941eac
 def compare_command(
     *,
-    words: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)] = None, # One text
-    tokenizer: Annotated[list[str] | None, opt(_TokenizerFile + " Give it twice.", "--tokenizer", "-t")] = None, # Two tokenizers
-    file: Annotated[list[str] | None, opt("A file or pattern to compare on; repeat for more; - is standard input.", "--file", "-f")] = None, # Files with texts
-    lines: Annotated[bool, typer.Option("--lines", help="Each line is a document.")] = False, # Each line is a document
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs; with --lines one line per document.")] = False, # Plain data
-    out: Annotated[Path | None, opt(_Out, "--out", "-o")] = None, # Where to write
-    color: Annotated[bool | None, typer.Option("--color/--no-color", help=_Color, show_default=False)] = None, # Colours
-    width: Annotated[int | None, opt("Cells per line; the terminal's if not given.")] = None, # Cells per line
-    plain: Annotated[bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")] = False, # Special tokens are text
-    errors: Annotated[str, typer.Option(help=_Errors)] = "strict", # For bytes that are not UTF-8
-) -> None: # It prints a comparison
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)
+    ] = None,  # One text
+    tokenizer: Annotated[
+        list[str] | None, opt(_TokenizerFile + " Give it twice.", "--tokenizer", "-t")
+    ] = None,  # Two tokenizers
+    file: Annotated[
+        list[str] | None,
+        opt("A file or pattern to compare on; repeat for more; - is standard input.", "--file", "-f"),
+    ] = None,  # Files with texts
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Each line is a document.")
+    ] = False,  # Each line is a document
+    as_json: Annotated[
+        bool, typer.Option("--json", help="As JSON, for programs; with --lines one line per document.")
+    ] = False,  # Plain data
+    out: Annotated[Path | None, opt(_Out, "--out", "-o")] = None,  # Where to write
+    color: Annotated[
+        bool | None, typer.Option("--color/--no-color", help=_Color, show_default=False)
+    ] = None,  # Colours
+    width: Annotated[
+        int | None, opt("Cells per line; the terminal's if not given.")
+    ] = None,  # Cells per line
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
+    ] = False,  # Special tokens are text
+    errors: Annotated[str, typer.Option(help=_Errors)] = "strict",  # For bytes that are not UTF-8
+) -> None:  # It prints a comparison
     "Say where two tokenizers differ."
     from subword_nb.compare import compare, comparison_html, comparison_text
-    if not tokenizer or len(tokenizer) != 2: raise ValueError(f"compare needs two tokenizers and got {len(tokenizer or [])}: add -t a.json -t b.json")
-    color, names = _colors(color, out), [Path(t).name or str(t) for t in tokenizer]
-    (a, b), names = (_tokenizer(t, "compare") for t in tokenizer), names if names[0] != names[1] else tokenizer
-    found = [compare(a, b, text, names=names, allowed_special=() if plain else None) for text in _documents(words or [], file or [], lines, errors, "compare")]
-    _write(found, out, as_json, lines, "Two tokenizers, one text", lambda c: comparison_text(c, color=color, width=width), comparison_html)
 
-EXPLAIN_COMMANDS: dict[str, tuple[Any, str]] = {"explain": (explain_command, EXPLAIN_EXAMPLES), "compare": (compare_command, COMPARE_EXAMPLES)} # name → command and its help
+    if not tokenizer or len(tokenizer) != 2:
+        raise ValueError(
+            f"compare needs two tokenizers and got {len(tokenizer or [])}: add -t a.json -t b.json"
+        )
+    color, names = _colors(color, out), [Path(t).name or str(t) for t in tokenizer]
+    (a, b), names = (
+        (_tokenizer(t, "compare") for t in tokenizer),
+        names if names[0] != names[1] else tokenizer,
+    )
+    found = [
+        compare(a, b, text, names=names, allowed_special=() if plain else None)
+        for text in _documents(words or [], file or [], lines, errors, "compare")
+    ]
+    _write(
+        found,
+        out,
+        as_json,
+        lines,
+        "Two tokenizers, one text",
+        lambda c: comparison_text(c, color=color, width=width),
+        comparison_html,
+    )
+
+
+EXPLAIN_COMMANDS: dict[str, tuple[Any, str]] = {
+    "explain": (explain_command, EXPLAIN_EXAMPLES),
+    "compare": (compare_command, COMPARE_EXAMPLES),
+}  # name → command and its help

@@ -64,16 +64,23 @@ def _corpus(sources: list, sample: str | None, **options) -> Corpus:
     "The corpus of a call, or counts."
     if not sources:
         if sys.stdin is None or sys.stdin.isatty():
-            raise ValueError('train has no text: name files or a pattern, such as "texts/*.txt", or pipe text in')
+            raise ValueError(
+                'train has no text: name files or a pattern, such as "texts/*.txt", or pipe text in'
+            )
         sources = ["-"]
     try:
         part = None if sample is None else float(sample) if "." in sample else int(sample)
     except ValueError:
-        raise ValueError(f"--sample {sample} is no number; give a share such as 0.1, or a number of documents such as 100000") from None
+        raise ValueError(
+            f"--sample {sample} is no number; give a share such as 0.1, or a number of documents such as 100000"
+        ) from None
     corpus = Corpus(files(*(sys.stdin.buffer if s == "-" else s for s in sources)), sample=part, **options)
     if corpus.skipped:
         some = ", ".join(printable(s, space=" ") for s in corpus.skipped[:3])
-        print(f"note: not read, because the suffix does not say that it is text: {some}{f' and {len(corpus.skipped) - 3} more' if len(corpus.skipped) > 3 else ''}; to read such files, name them with a pattern", file=sys.stderr)
+        print(
+            f"note: not read, because the suffix does not say that it is text: {some}{f' and {len(corpus.skipped) - 3} more' if len(corpus.skipped) > 3 else ''}; to read such files, name them with a pattern",
+            file=sys.stderr,
+        )
     return corpus
 
 # %% ../nbs/94_cli_train.ipynb #8bd7bb8d
@@ -81,50 +88,146 @@ def _counted(sources: list) -> Any | None:
     "The counts of files, if they are files of counts."
     from subword_nb.counting import sum_counts
     from subword_nb.counts import load_counts
+
     are = [s.endswith(".npz") or s.endswith(".parquet") and _has_counts(s) for s in sources]
-    if any(are) and not all(are): raise ValueError(f"{sources[are.index(True)]} holds counts, and {sources[are.index(False)]} does not; give a corpus or counts, or count the corpus first")
+    if any(are) and not all(are):
+        raise ValueError(
+            f"{sources[are.index(True)]} holds counts, and {sources[are.index(False)]} does not; give a corpus or counts, or count the corpus first"
+        )
     return sum_counts(*map(load_counts, sources)) if any(are) else None
+
 
 def _has_counts(path: str) -> bool:
     "Is a table one of counts?"
-    if not Path(path).is_file(): return False
-    try: import pyarrow.parquet as parquet
-    except ImportError: return False # whoever reads it says what is missing
-    try: return parquet.read_schema(path).names == ["pretoken", "count"]
-    except (OSError, ValueError): return False
+    if not Path(path).is_file():
+        return False
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        return False  # whoever reads it says what is missing
+    try:
+        return parquet.read_schema(path).names == ["pretoken", "count"]
+    except (OSError, ValueError):
+        return False
 
 # %% ../nbs/94_cli_train.ipynb #8e674635
 def train_command(
     *,
-    sources: Annotated[list[str] | None, typer.Argument(metavar="FILES...", help="Files, patterns, folders and addresses (s3://, hf://, https://); - or nothing reads standard input.", show_default=False)] = None, # The corpus, or counts
-    out: Annotated[str | None, opt("Where to write, such as tok.json; in a folder (it ends in / or exists) tokenizer.json.", "--out", "-o")] = None, # Where to write
-    vocab_size: Annotated[int, typer.Option(help="Pieces to end with, alphabet and special tokens included.")] = 8000, # How many pieces
-    algorithm: Annotated[str, typer.Option(help="bpe (byte-level, loses nothing), char_bpe, wordpiece, unigram or wordlevel.")] = "bpe", # Which algorithm
-    special_token: Annotated[list[str] | None, opt("A special token; repeat for more. Ids 0, 1, … in this order.")] = None, # Special tokens
-    plain: Annotated[bool | None, typer.Option("--plain", help="To the tokenizer, special tokens in texts are ordinary text, also when it is loaded again.", show_default=False)] = None, # Texts are data
-    min_frequency: Annotated[int | None, opt("Merge no pair that occurs less often.")] = None, # Rarest pair
-    tie_break: Annotated[str | None, opt("Among equally frequent pairs: ids (smallest), first (seen first), bytes (alphabetical) or largest (the last of these, as subword-nmt; bpe and char_bpe).")] = None, # Rule for ties
-    initial_alphabet: Annotated[str | None, opt("bytes, corpus, or the characters to start with.")] = None, # What to start from
-    limit_alphabet: Annotated[int | None, opt("Keep only so many characters of the corpus.")] = None, # Most characters
-    max_token_length: Annotated[int | None, opt("Learn no piece longer than this.")] = None, # Longest piece
-    end_of_word_suffix: Annotated[str | None, opt("Marks the last piece of a word, such as </w>.")] = None, # A mark
-    continuing_subword_prefix: Annotated[str | None, opt("Marks pieces inside a word, such as ##.")] = None, # A mark
-    unk_piece: Annotated[str | None, opt("Stands for unknown characters, or words (wordpiece).")] = None, # The unknown
-    byte_fallback: Annotated[bool | None, typer.Option("--byte-fallback", help="Spell unknown characters by 256 byte pieces (char_bpe, unigram).", show_default=False)] = None, # Unknown characters as bytes
-    normalizer: Annotated[str | None, opt("bert, nfc, nfkc, lowercase, … or none.")] = None, # What is done to text
-    pre_tokenizer: Annotated[str | None, opt("gpt2, cl100k, o200k, bert, metaspace, whitespace, …, none, or a regular expression.")] = None, # How it is split
-    option: Annotated[list[str] | None, opt("Any other option of the algorithm, such as objective=frequency; repeat for more.", "--option", "-O")] = None, # Other options
-    field: Annotated[str | None, opt("Field of JSON lines, or column of tables, that holds the text; a.b is b within a.")] = None, # Where the text is
-    documents: Annotated[str | None, opt("lines: every line is a document; whole: a text file is one. Not given: lines for unigram, else whole.")] = None, # What a document is
-    sample: Annotated[str | None, opt("Train on this share of the documents (0.1), or on so many (100000); of text files, lines.")] = None, # A part of the corpus
-    seed: Annotated[int, typer.Option(help="Another seed, another sample.")] = 0, # Which part
-    errors: Annotated[str, typer.Option(help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD) or ignore.")] = "strict", # For bytes that are not UTF-8
-    threads: Annotated[int | None, opt("How many threads count; one per processor if not given. The result does not depend on it.")] = None, # Threads
-    checkpoint: Annotated[Path | None, opt("A folder: what the run has reached is kept there, and the same command goes on.")] = None, # Where to go on from
-    trace: Annotated[Path | None, opt("A file (.npz): what is needed to explain later why a piece came in.")] = None, # Where the trace goes
-    like: Annotated[str | None, opt("Keep the pipeline and special tokens of this tokenizer, and learn a new vocabulary.")] = None, # Another tokenizer
-    extend: Annotated[str | None, opt("Keep all ids of this tokenizer, and learn more pieces.")] = None, # Another tokenizer
-) -> None: # It prints what came out
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILES...",
+            help="Files, patterns, folders and addresses (s3://, hf://, https://); - or nothing reads standard input.",
+            show_default=False,
+        ),
+    ] = None,  # The corpus, or counts
+    out: Annotated[
+        str | None,
+        opt(
+            "Where to write, such as tok.json; in a folder (it ends in / or exists) tokenizer.json.",
+            "--out",
+            "-o",
+        ),
+    ] = None,  # Where to write
+    vocab_size: Annotated[
+        int, typer.Option(help="Pieces to end with, alphabet and special tokens included.")
+    ] = 8000,  # How many pieces
+    algorithm: Annotated[
+        str, typer.Option(help="bpe (byte-level, loses nothing), char_bpe, wordpiece, unigram or wordlevel.")
+    ] = "bpe",  # Which algorithm
+    special_token: Annotated[
+        list[str] | None, opt("A special token; repeat for more. Ids 0, 1, … in this order.")
+    ] = None,  # Special tokens
+    plain: Annotated[
+        bool | None,
+        typer.Option(
+            "--plain",
+            help="To the tokenizer, special tokens in texts are ordinary text, also when it is loaded again.",
+            show_default=False,
+        ),
+    ] = None,  # Texts are data
+    min_frequency: Annotated[int | None, opt("Merge no pair that occurs less often.")] = None,  # Rarest pair
+    tie_break: Annotated[
+        str | None,
+        opt(
+            "Among equally frequent pairs: ids (smallest), first (seen first), bytes (alphabetical) or largest (the last of these, as subword-nmt; bpe and char_bpe)."
+        ),
+    ] = None,  # Rule for ties
+    initial_alphabet: Annotated[
+        str | None, opt("bytes, corpus, or the characters to start with.")
+    ] = None,  # What to start from
+    limit_alphabet: Annotated[
+        int | None, opt("Keep only so many characters of the corpus.")
+    ] = None,  # Most characters
+    max_token_length: Annotated[int | None, opt("Learn no piece longer than this.")] = None,  # Longest piece
+    end_of_word_suffix: Annotated[
+        str | None, opt("Marks the last piece of a word, such as </w>.")
+    ] = None,  # A mark
+    continuing_subword_prefix: Annotated[
+        str | None, opt("Marks pieces inside a word, such as ##.")
+    ] = None,  # A mark
+    unk_piece: Annotated[
+        str | None, opt("Stands for unknown characters, or words (wordpiece).")
+    ] = None,  # The unknown
+    byte_fallback: Annotated[
+        bool | None,
+        typer.Option(
+            "--byte-fallback",
+            help="Spell unknown characters by 256 byte pieces (char_bpe, unigram).",
+            show_default=False,
+        ),
+    ] = None,  # Unknown characters as bytes
+    normalizer: Annotated[
+        str | None, opt("bert, nfc, nfkc, lowercase, … or none.")
+    ] = None,  # What is done to text
+    pre_tokenizer: Annotated[
+        str | None, opt("gpt2, cl100k, o200k, bert, metaspace, whitespace, …, none, or a regular expression.")
+    ] = None,  # How it is split
+    option: Annotated[
+        list[str] | None,
+        opt(
+            "Any other option of the algorithm, such as objective=frequency; repeat for more.",
+            "--option",
+            "-O",
+        ),
+    ] = None,  # Other options
+    field: Annotated[
+        str | None, opt("Field of JSON lines, or column of tables, that holds the text; a.b is b within a.")
+    ] = None,  # Where the text is
+    documents: Annotated[
+        str | None,
+        opt(
+            "lines: every line is a document; whole: a text file is one. Not given: lines for unigram, else whole."
+        ),
+    ] = None,  # What a document is
+    sample: Annotated[
+        str | None,
+        opt("Train on this share of the documents (0.1), or on so many (100000); of text files, lines."),
+    ] = None,  # A part of the corpus
+    seed: Annotated[int, typer.Option(help="Another seed, another sample.")] = 0,  # Which part
+    errors: Annotated[
+        str,
+        typer.Option(
+            help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD) or ignore."
+        ),
+    ] = "strict",  # For bytes that are not UTF-8
+    threads: Annotated[
+        int | None,
+        opt("How many threads count; one per processor if not given. The result does not depend on it."),
+    ] = None,  # Threads
+    checkpoint: Annotated[
+        Path | None, opt("A folder: what the run has reached is kept there, and the same command goes on.")
+    ] = None,  # Where to go on from
+    trace: Annotated[
+        Path | None, opt("A file (.npz): what is needed to explain later why a piece came in.")
+    ] = None,  # Where the trace goes
+    like: Annotated[
+        str | None, opt("Keep the pipeline and special tokens of this tokenizer, and learn a new vocabulary.")
+    ] = None,  # Another tokenizer
+    extend: Annotated[
+        str | None, opt("Keep all ids of this tokenizer, and learn more pieces.")
+    ] = None,  # Another tokenizer
+) -> None:  # It prints what came out
     "Learn a tokenizer from text."
     _train(checked_out(out, algorithm), {k: v for k, v in locals().items() if v is not None and k != "out"})
 
@@ -145,7 +248,9 @@ def _options(given: dict, more: list) -> dict:
             raise ValueError(f"--option {text} has no value; write --option {text}=VALUE")
         if name in given or name not in options_of(given["algorithm"]):
             why = "is there already, or has an option of its own" if name in given else "is not understood"
-            raise ValueError(f"--option {name} {why}; {given['algorithm']} has {', '.join(options_of(given['algorithm']))}, each once")
+            raise ValueError(
+                f"--option {name} {why}; {given['algorithm']} has {', '.join(options_of(given['algorithm']))}, each once"
+            )
         try:
             given[name] = json.loads(value)
         except ValueError:
@@ -154,70 +259,123 @@ def _options(given: dict, more: list) -> dict:
 
 # %% ../nbs/94_cli_train.ipynb #b1094c00
 def checked_out(
-    out: str | None, # Where
-    algorithm: str, # What is to be saved there; "": anything
-) -> str: # The same
+    out: str | None,  # Where
+    algorithm: str,  # What is to be saved there; "": anything
+) -> str:  # The same
     "The place for a tokenizer, or an error if it cannot be saved there."
     if out is None:
         raise ValueError("train needs a place for the result: add -o tok.json")
     from subword_nb.translate import kind_of_name, names_folder
+
     kind, place = kind_of_name(out, option=""), Path(out)
     if kind == "gguf":
-        raise ValueError(f"--out {out}: GGUF files are only read here; give the file a name that ends in .json")
+        raise ValueError(
+            f"--out {out}: GGUF files are only read here; give the file a name that ends in .json"
+        )
     if names_folder(out):
         there = next(p for p in (place.absolute(), *place.absolute().parents) if p.exists())
         if not there.is_dir():
-            raise NotADirectoryError(f"--out {out}: {there} is a file, so there can be no such folder; name another")
+            raise NotADirectoryError(
+                f"--out {out}: {there} is a file, so there can be no such folder; name another"
+            )
         return out
     if not place.absolute().parent.is_dir():
-        raise FileNotFoundError(f"--out {out}: there is no folder {place.parent}; make it first, or end the path in / for a folder that is made")
+        raise FileNotFoundError(
+            f"--out {out}: there is no folder {place.parent}; make it first, or end the path in / for a folder that is made"
+        )
     suffix = place.suffix.lower()
-    fits = {".txt": ("wordpiece",), ".model": ("unigram", "char_bpe"), ".tiktoken": ("bpe",), ".codes": ("char_bpe",)}.get(suffix)
+    fits = {
+        ".txt": ("wordpiece",),
+        ".model": ("unigram", "char_bpe"),
+        ".tiktoken": ("bpe",),
+        ".codes": ("char_bpe",),
+    }.get(suffix)
     if fits and algorithm and algorithm not in fits:
-        raise ValueError(f"--out {out}: files that end in {suffix} hold {' or '.join(fits)}, and this is {algorithm}; give the file a name that ends in .json")
+        raise ValueError(
+            f"--out {out}: files that end in {suffix} hold {' or '.join(fits)}, and this is {algorithm}; give the file a name that ends in .json"
+        )
     return out
 
 # %% ../nbs/94_cli_train.ipynb #f3eafd88
 _CORPUS = ("sample", "field", "seed", "errors")
 
+
 def _train(out: str, given: dict) -> None:
     "Train, save, and say what came out."
     from subword_nb.tokenizer import Tokenizer
+
     sources, like, more = given.pop("sources", []), given.pop("like", None), given.pop("extend", None)
     corpus = {k: given.pop(k) for k in _CORPUS if k in given}
     source, folder = _counted(sources), given.get("checkpoint")
-    if like and more: raise ValueError("--like and --extend exclude each other: --like learns a new vocabulary, --extend keeps all ids; give one of them")
-    if source is not None and (odd := [k for k in ("sample", "field") if k in corpus] + ["seed"] * bool(corpus.get("seed"))): raise ValueError(f"--{odd[0]} is for a corpus, and counts were given; leave it out")
-    if source is None: source = _corpus(sources, corpus.pop("sample", None), **corpus)
+    if like and more:
+        raise ValueError(
+            "--like and --extend exclude each other: --like learns a new vocabulary, --extend keeps all ids; give one of them"
+        )
+    if source is not None and (
+        odd := [k for k in ("sample", "field") if k in corpus] + ["seed"] * bool(corpus.get("seed"))
+    ):
+        raise ValueError(f"--{odd[0]} is for a corpus, and counts were given; leave it out")
+    if source is None:
+        source = _corpus(sources, corpus.pop("sample", None), **corpus)
     special_tokens, plain = given.pop("special_token", []), given.pop("plain", False)
     options = _options(given, given.pop("option", []))
-    if plain and more: raise ValueError("--plain is not for --extend, which keeps what texts may spell; leave it out")
-    if plain: options["allowed_special"] = ()
+    if plain and more:
+        raise ValueError("--plain is not for --extend, which keeps what texts may spell; leave it out")
+    if plain:
+        options["allowed_special"] = ()
     try:
-        warnings.filterwarnings("ignore", "training ended with") # said below, in the line about the result
+        warnings.filterwarnings("ignore", "training ended with")  # said below, in the line about the result
         with progress_lines("subword-nb train"):
-            if like or more: tok = _from_other(Tokenizer.load(like or more), bool(more), source, special_tokens, options)
-            else: tok = Tokenizer.train(source, special_tokens=special_tokens, **options)
+            if like or more:
+                tok = _from_other(Tokenizer.load(like or more), bool(more), source, special_tokens, options)
+            else:
+                tok = Tokenizer.train(source, special_tokens=special_tokens, **options)
     except KeyboardInterrupt:
         kept = folder and folder.exists()
-        print(f"subword-nb: stopped; {f'what is done is kept in {printable(str(folder), space=chr(32))}, and the same command goes on from there' if kept else 'nothing was written'}", file=sys.stderr)
+        print(
+            f"subword-nb: stopped; {f'what is done is kept in {printable(str(folder), space=chr(32))}, and the same command goes on from there' if kept else 'nothing was written'}",
+            file=sys.stderr,
+        )
         raise typer.Exit(130) from None
     written = save_anyway(tok, out)
-    for note in written.notes: print(f"note: {note}")
-    print(f"{printable(str(written.path), space=' ')}: {tok.vocab_size:,} pieces from {tok.training.total:,} pretokens{how_ended(tok.training)}")
+    for note in written.notes:
+        print(f"note: {note}")
+    print(
+        f"{printable(str(written.path), space=' ')}: {tok.vocab_size:,} pieces from {tok.training.total:,} pretokens{how_ended(tok.training)}"
+    )
 
 # %% ../nbs/94_cli_train.ipynb #8570817d
 def _from_other(tok, grows: bool, source, special_tokens: list, options: dict):
     "A tokenizer made of another."
-    size, own = options.pop("vocab_size"), {k: v for k, v in options.items() if k not in ("algorithm", "normalizer", "pre_tokenizer", "unk_piece", "initial_alphabet", "checkpoint")}
-    if odd := [k for k in options if k not in own and k != "algorithm"]: raise ValueError(f"--{odd[0].replace('_', '-')} is not for --like and --extend, which keep the pipeline of a tokenizer; leave it out")
-    if grows and "trace" in own: raise ValueError("--trace is not for --extend, because two runs make that vocabulary; leave it out")
-    if grows and special_tokens: raise ValueError("--special-token is not for --extend, which keeps all ids; use --like, or add tokens in Python with tok.add_tokens")
-    return tok.extend(source, size, **own) if grows else tok.train_new(source, vocab_size=size, special_tokens=special_tokens, **own)
+    size, own = (
+        options.pop("vocab_size"),
+        {
+            k: v
+            for k, v in options.items()
+            if k
+            not in ("algorithm", "normalizer", "pre_tokenizer", "unk_piece", "initial_alphabet", "checkpoint")
+        },
+    )
+    if odd := [k for k in options if k not in own and k != "algorithm"]:
+        raise ValueError(
+            f"--{odd[0].replace('_', '-')} is not for --like and --extend, which keep the pipeline of a tokenizer; leave it out"
+        )
+    if grows and "trace" in own:
+        raise ValueError("--trace is not for --extend, because two runs make that vocabulary; leave it out")
+    if grows and special_tokens:
+        raise ValueError(
+            "--special-token is not for --extend, which keeps all ids; use --like, or add tokens in Python with tok.add_tokens"
+        )
+    return (
+        tok.extend(source, size, **own)
+        if grows
+        else tok.train_new(source, vocab_size=size, special_tokens=special_tokens, **own)
+    )
+
 
 def how_ended(
-    report: Any, # A `TrainingReport`
-) -> str: # " (stopped before …)", or nothing
+    report: Any,  # A `TrainingReport`
+) -> str:  # " (stopped before …)", or nothing
     "Why training stopped early, if it did."
     from subword_nb.training import why_short
 
@@ -227,51 +385,106 @@ def how_ended(
 # %% ../nbs/94_cli_train.ipynb #50fed9ce
 def count_command(
     *,
-    sources: Annotated[list[str] | None, typer.Argument(metavar="FILES...", help="As for train; or files of counts, which are added up.", show_default=False)] = None, # The corpus, or counts
-    out: Annotated[Path | None, opt("Where to write: .npz or .parquet.", "--out", "-o")] = None, # Where to write
-    algorithm: Annotated[str, typer.Option(help="What the counts are for: bpe, char_bpe, wordpiece, unigram or wordlevel.")] = "bpe", # Which algorithm
-    normalizer: Annotated[str | None, opt("As for train.")] = None, # What is done to text
-    pre_tokenizer: Annotated[str | None, opt("As for train.")] = None, # How it is split
-    field: Annotated[str | None, opt("Field of JSON lines, or column of tables, that holds the text.")] = None, # Where the text is
-    documents: Annotated[str | None, opt("lines or whole, as for train.")] = None, # What a document is
-    sample: Annotated[str | None, opt("Count this share of the documents, or so many.")] = None, # A part of the corpus
-    seed: Annotated[int, typer.Option(help="Another seed, another sample.")] = 0, # Which part
-    errors: Annotated[str, typer.Option(help="Bytes that are not UTF-8: strict, replace or ignore.")] = "strict", # For bytes that are not UTF-8
-    threads: Annotated[int | None, opt("How many threads count.")] = None, # Threads
-    max_pretokens: Annotated[int | None, opt("Keep at most so many, the frequent ones; what that costs is said.")] = None, # A limit
-) -> None: # It prints what was counted
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILES...",
+            help="As for train; or files of counts, which are added up.",
+            show_default=False,
+        ),
+    ] = None,  # The corpus, or counts
+    out: Annotated[
+        Path | None, opt("Where to write: .npz or .parquet.", "--out", "-o")
+    ] = None,  # Where to write
+    algorithm: Annotated[
+        str, typer.Option(help="What the counts are for: bpe, char_bpe, wordpiece, unigram or wordlevel.")
+    ] = "bpe",  # Which algorithm
+    normalizer: Annotated[str | None, opt("As for train.")] = None,  # What is done to text
+    pre_tokenizer: Annotated[str | None, opt("As for train.")] = None,  # How it is split
+    field: Annotated[
+        str | None, opt("Field of JSON lines, or column of tables, that holds the text.")
+    ] = None,  # Where the text is
+    documents: Annotated[str | None, opt("lines or whole, as for train.")] = None,  # What a document is
+    sample: Annotated[
+        str | None, opt("Count this share of the documents, or so many.")
+    ] = None,  # A part of the corpus
+    seed: Annotated[int, typer.Option(help="Another seed, another sample.")] = 0,  # Which part
+    errors: Annotated[
+        str, typer.Option(help="Bytes that are not UTF-8: strict, replace or ignore.")
+    ] = "strict",  # For bytes that are not UTF-8
+    threads: Annotated[int | None, opt("How many threads count.")] = None,  # Threads
+    max_pretokens: Annotated[
+        int | None, opt("Keep at most so many, the frequent ones; what that costs is said.")
+    ] = None,  # A limit
+) -> None:  # It prints what was counted
     "Count pre-tokens."
     from subword_nb.counts import save_counts
     from subword_nb.training import pretoken_counts
-    if out is None: raise ValueError("count needs a place for the result: add -o counts.npz")
-    if out.suffix not in (".npz", ".parquet"): raise ValueError(f"--out {out}: counts are kept in files that end in .npz or .parquet")
-    if not out.absolute().parent.is_dir(): raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; make it first")
+
+    if out is None:
+        raise ValueError("count needs a place for the result: add -o counts.npz")
+    if out.suffix not in (".npz", ".parquet"):
+        raise ValueError(f"--out {out}: counts are kept in files that end in .npz or .parquet")
+    if not out.absolute().parent.is_dir():
+        raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; make it first")
     counts = _counted(sources or [])
     if counts is None:
-        given:dict = {k: None if v == "none" else v for k, v in (("normalizer", normalizer), ("pre_tokenizer", pre_tokenizer), ("documents", documents)) if v is not None}
+        given: dict = {
+            k: None if v == "none" else v
+            for k, v in (
+                ("normalizer", normalizer),
+                ("pre_tokenizer", pre_tokenizer),
+                ("documents", documents),
+            )
+            if v is not None
+        }
         with progress_lines("subword-nb count"):
-            counts = pretoken_counts(_corpus(sources or [], sample, field=field, seed=seed, errors=errors), algorithm=algorithm, **given, threads=threads, max_pretokens=max_pretokens)
+            counts = pretoken_counts(
+                _corpus(sources or [], sample, field=field, seed=seed, errors=errors),
+                algorithm=algorithm,
+                **given,
+                threads=threads,
+                max_pretokens=max_pretokens,
+            )
     save_counts(counts, out)
-    print(f"{printable(str(out), space=' ')}: {int(counts.counts.sum()):,} pretokens, {len(counts):,} distinct{f'; each count may be {counts.error:,} too low' if counts.error else ''}")
+    print(
+        f"{printable(str(out), space=' ')}: {int(counts.counts.sum()):,} pretokens, {len(counts):,} distinct{f'; each count may be {counts.error:,} too low' if counts.error else ''}"
+    )
 
 # %% ../nbs/94_cli_train.ipynb #6e74adc4
 def cut_command(
-    tokenizer: Annotated[str, typer.Argument(help="A tokenizer file of any kind.", show_default=False)], # A tokenizer
+    tokenizer: Annotated[
+        str, typer.Argument(help="A tokenizer file of any kind.", show_default=False)
+    ],  # A tokenizer
     *,
-    sources: Annotated[list[str] | None, typer.Argument(metavar="[FILES]...", help="For Unigram: the corpus, or counts.", show_default=False)] = None, # A corpus
-    vocab_size: Annotated[int | None, opt("Pieces to keep, special tokens included.")] = None, # How many pieces
-    out: Annotated[str | None, opt("Where to write, as for train.", "--out", "-o")] = None, # Where to write
-) -> None: # It prints what came out
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILES]...", help="For Unigram: the corpus, or counts.", show_default=False),
+    ] = None,  # A corpus
+    vocab_size: Annotated[
+        int | None, opt("Pieces to keep, special tokens included.")
+    ] = None,  # How many pieces
+    out: Annotated[str | None, opt("Where to write, as for train.", "--out", "-o")] = None,  # Where to write
+) -> None:  # It prints what came out
     "Cut a vocabulary."
     from subword_nb.tokenizer import Tokenizer
-    if vocab_size is None: raise ValueError("cut needs a size: add --vocab-size 8000")
-    if out is None: raise ValueError("cut needs a place for the result: add -o small.json")
+
+    if vocab_size is None:
+        raise ValueError("cut needs a size: add --vocab-size 8000")
+    if out is None:
+        raise ValueError("cut needs a place for the result: add -o small.json")
     checked_out(out, "")
     tok, counts = Tokenizer.load(tokenizer), _counted(sources or [])
     source = counts if counts is not None or not sources else _corpus(sources, None)
     small = tok.truncate(vocab_size, source=source)
     written = save_anyway(small, out)
-    for note in written.notes: print(f"note: {note}")
+    for note in written.notes:
+        print(f"note: {note}")
     print(f"{printable(str(written.path), space=' ')}: {small.vocab_size:,} of {tok.vocab_size:,} pieces")
 
-TRAIN_COMMANDS: dict[str, tuple[Any, str]] = {"train": (train_command, TRAIN_EXAMPLES), "count": (count_command, COUNT_EXAMPLES), "cut": (cut_command, CUT_EXAMPLES)} # name → command and its help
+
+TRAIN_COMMANDS: dict[str, tuple[Any, str]] = {
+    "train": (train_command, TRAIN_EXAMPLES),
+    "count": (count_command, COUNT_EXAMPLES),
+    "cut": (cut_command, CUT_EXAMPLES),
+}  # name → command and its help

@@ -20,10 +20,12 @@ from .text import valid_text
 
 # %% ../nbs/85c_compare.ipynb #5f3b0b9b
 def boundaries_ref(
-    places:list, # (start, end) of the first tokenizer's tokens, in bytes
-    others:list, # Those of the second's
-    n:int, # How many bytes the text has
-)->list: # (start of the second byte, whether the first tokenizer cuts, whether the second does), where one does
+    places: list,  # (start, end) of the first tokenizer's tokens, in bytes
+    others: list,  # Those of the second's
+    n: int,  # How many bytes the text has
+) -> (
+    list
+):  # (start of the second byte, whether the first tokenizer cuts, whether the second does), where one does
     "Where two tokenizers cut, by definition."
     seen = [k for k in range(n) if all(any(s <= k < e for s, e in p) for p in (places, others))]
     cuts = lambda p, x, y: any(not any(s < at < e for s, e in p) for at in range(x + 1, y + 1))
@@ -35,25 +37,33 @@ def _blocks(places):
     "What tokens hold together: disjoint (start, end), in order."
     out = []
     for start, end in sorted(p for p in places if p[0] < p[1]):
-        if out and start < out[-1][1]: out[-1] = out[-1][0], max(out[-1][1], end)
-        else: out.append((start, end))
+        if out and start < out[-1][1]:
+            out[-1] = out[-1][0], max(out[-1][1], end)
+        else:
+            out.append((start, end))
     return out
+
 
 def _shared(a, b):
     "(start, end, block of a, block of b) of every overlap."
     i, j, out = 0, 0, []
     while i < len(a) and j < len(b):
         start, end = max(a[i][0], b[j][0]), min(a[i][1], b[j][1])
-        if start < end: out.append((start, end, i, j))
-        if a[i][1] <= b[j][1]: i += 1
-        else: j += 1
+        if start < end:
+            out.append((start, end, i, j))
+        if a[i][1] <= b[j][1]:
+            i += 1
+        else:
+            j += 1
     return out
 
 # %% ../nbs/85c_compare.ipynb #8f488844
 def boundaries(
-    places:list, # (start, end) of the first tokenizer's tokens, in bytes; in any order, they may overlap or be empty
-    others:list, # Those of the second's
-)->list: # (start of the second byte, whether the first tokenizer cuts, whether the second does), where one does
+    places: list,  # (start, end) of the first tokenizer's tokens, in bytes; in any order, they may overlap or be empty
+    others: list,  # Those of the second's
+) -> (
+    list
+):  # (start of the second byte, whether the first tokenizer cuts, whether the second does), where one does
     "Where two tokenizers cut."
     parts = _shared(_blocks(places), _blocks(others))
     return [(y[0], x[2] != y[2], x[3] != y[3]) for x, y in zip(parts, parts[1:])]
@@ -61,21 +71,27 @@ def boundaries(
 # %% ../nbs/85c_compare.ipynb #8af00cca
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
+
 def _spelling(tok, i, piece):
     "The bytes of a token as the text would have them, as far as its piece says."
     from subword_nb.decoders import ByteLevel
-    if isinstance(tok.decoder, ByteLevel): return tok.decode_bytes([i])
+
+    if isinstance(tok.decoder, ByteLevel):
+        return tok.decode_bytes([i])
     byte = _BYTE.fullmatch(piece)
     return bytes.fromhex(byte[1]) if byte else piece.replace("▁", " ").encode("utf-8", "surrogatepass")
+
 
 def _exact(places, spelled, data):
     "Places in bytes, where tokens that share characters are told apart if their spelling allows it."
     out, i = list(places), 0
     while i < len(places):
         (start, end), j = places[i], i + 1
-        while j < len(places) and start <= places[j][0] < end: end, j = max(end, places[j][1]), j + 1
+        while j < len(places) and start <= places[j][0] < end:
+            end, j = max(end, places[j][1]), j + 1
         if j > i + 1 and b"".join(spelled[i:j]) == data[start:end]:
-            for k in range(i, j): out[k], start = (start, start + len(spelled[k])), start + len(spelled[k])
+            for k in range(i, j):
+                out[k], start = (start, start + len(spelled[k])), start + len(spelled[k])
         i = j
     return out
 
@@ -83,25 +99,46 @@ def _exact(places, spelled, data):
 @dataclass(frozen=True, repr=False)
 class Comparison:
     "Two tokenizers on one text: plain data that draws itself."
-    text: str # The original
-    names: tuple # What the two tokenizers are called
-    tokens: tuple # For each a list of {"id", "piece", "shown", "start", "end", "start_bytes", "end_bytes"}, without what is put around a text
-    stretches: list # {"start", "end", "start_bytes", "end_bytes", "same", "tokens": [numbers of the first's, of the second's]}; same is None where only one has tokens
-    boundaries: list # (position in bytes, whether the first cuts, whether the second does)
+
+    text: str  # The original
+    names: tuple  # What the two tokenizers are called
+    tokens: tuple  # For each a list of {"id", "piece", "shown", "start", "end", "start_bytes", "end_bytes"}, without what is put around a text
+    stretches: list  # {"start", "end", "start_bytes", "end_bytes", "same", "tokens": [numbers of the first's, of the second's]}; same is None where only one has tokens
+    boundaries: list  # (position in bytes, whether the first cuts, whether the second does)
 
     counts = property(lambda self: tuple(map(len, self.tokens)), doc="How many tokens each has.")
-    both = property(lambda self: sum(a and b for _, a, b in self.boundaries), doc="How many boundaries both have.")
-    only = property(lambda self: (sum(not b for *_, b in self.boundaries), sum(not a for _, a, _ in self.boundaries)), doc="How many boundaries only the first, only the second has.")
+    both = property(
+        lambda self: sum(a and b for _, a, b in self.boundaries), doc="How many boundaries both have."
+    )
+    only = property(
+        lambda self: (sum(not b for *_, b in self.boundaries), sum(not a for _, a, _ in self.boundaries)),
+        doc="How many boundaries only the first, only the second has.",
+    )
 
-    def to_dict(self)->dict: # Everything, and the numbers of boundaries
+    def to_dict(self) -> dict:  # Everything, and the numbers of boundaries
         "Plain data, ready for JSON."
         one, other = self.only
-        return {"text": self.text, "names": list(self.names), "counts": list(self.counts), "boundaries": {"both": self.both, "only_first": one, "only_second": other, "places": [list(b) for b in self.boundaries]},
-            "tokens": [[dict(t) for t in side] for side in self.tokens], "stretches": [{**s, "tokens": [list(t) for t in s["tokens"]]} for s in self.stretches]}
+        return {
+            "text": self.text,
+            "names": list(self.names),
+            "counts": list(self.counts),
+            "boundaries": {
+                "both": self.both,
+                "only_first": one,
+                "only_second": other,
+                "places": [list(b) for b in self.boundaries],
+            },
+            "tokens": [[dict(t) for t in side] for side in self.tokens],
+            "stretches": [{**s, "tokens": [list(t) for t in s["tokens"]]} for s in self.stretches],
+        }
 
-    def __str__(self): return comparison_text(self, color=False, width=100)
+    def __str__(self):
+        return comparison_text(self, color=False, width=100)
+
     __repr__ = __str__
-    def _repr_html_(self): return comparison_html(self)
+
+    def _repr_html_(self):
+        return comparison_html(self)
 
 # %% ../nbs/85c_compare.ipynb #35ee4444
 def _stretches(sides):
@@ -109,51 +146,83 @@ def _stretches(sides):
     blocks = [_blocks(places) for places in sides]
     groups = []
     for start, end, i, j in _shared(*blocks):
-        if groups and (groups[-1][3][-1] == i or groups[-1][4][-1] == j): groups[-1][1:3] = end, False
-        else: groups.append([start, end, True, [], []])
+        if groups and (groups[-1][3][-1] == i or groups[-1][4][-1] == j):
+            groups[-1][1:3] = end, False
+        else:
+            groups.append([start, end, True, [], []])
         for known, k in zip(groups[-1][3:], (i, j)):
-            if k not in known[-1:]: known.append(k)
+            if k not in known[-1:]:
+                known.append(k)
     for s in (0, 1):
         met = {k for g in groups for k in g[3 + s]}
-        groups += [[*block, None, *([[k], []] if s == 0 else [[], [k]])] for k, block in enumerate(blocks[s]) if k not in met]
+        groups += [
+            [*block, None, *([[k], []] if s == 0 else [[], [k]])]
+            for k, block in enumerate(blocks[s])
+            if k not in met
+        ]
     groups.sort(key=lambda g: g[:2])
     inside = [_tokens_by_block(places, b) for places, b in zip(sides, blocks)]
-    lost = [list(range(len(p))) if not b else [] for p, b in zip(sides, blocks)] # all tokens of a side that covers nothing
-    return [(0, 0, None, *lost)] * any(lost) + [(g[0], g[1], g[2], *([t for k in g[3 + s] for t in inside[s].get(k, ())] for s in (0, 1))) for g in groups]
+    lost = [
+        list(range(len(p))) if not b else [] for p, b in zip(sides, blocks)
+    ]  # all tokens of a side that covers nothing
+    return [(0, 0, None, *lost)] * any(lost) + [
+        (g[0], g[1], g[2], *([t for k in g[3 + s] for t in inside[s].get(k, ())] for s in (0, 1)))
+        for g in groups
+    ]
+
 
 def _tokens_by_block(places, blocks):
     "Block → numbers of its tokens."
     from bisect import bisect_right
+
     starts, out, waiting, k = [b[0] for b in blocks], {}, [], 0
     for t, (start, end) in enumerate(places):
-        if start == end: waiting.append(t); continue
+        if start == end:
+            waiting.append(t)
+            continue
         k = bisect_right(starts, start) - 1
-        out.setdefault(k, []).extend([*waiting, t]); waiting = []
-    if waiting and blocks: out.setdefault(k, []).extend(waiting)
+        out.setdefault(k, []).extend([*waiting, t])
+        waiting = []
+    if waiting and blocks:
+        out.setdefault(k, []).extend(waiting)
     return out
 
 # %% ../nbs/85c_compare.ipynb #b200df69
 def compare(
-    tok:Engine, # A tokenizer
-    other:Engine, # Another
-    text:str|bytes, # One text; bytes are UTF-8
+    tok: Engine,  # A tokenizer
+    other: Engine,  # Another
+    text: str | bytes,  # One text; bytes are UTF-8
     *,
-    names:tuple|list|None=None, # What to call the two
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
-    most:int=1_000_000, # The longest text that is compared, in code points
-)->Comparison: # Tokens side by side; draws itself
+    names: tuple | list | None = None,  # What to call the two
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the text, as for `encode`
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+    most: int = 1_000_000,  # The longest text that is compared, in code points
+) -> Comparison:  # Tokens side by side; draws itself
     "Lay two splits of a text over each other."
     for t in (tok, other):
-        if not isinstance(t, Engine): raise ValueError(f"a {type(t).__name__} cannot be compared; pass tokenizers, such as Tokenizer.load(path)")
-    if names is not None and (isinstance(names, str) or len(names) != 2): raise ValueError(f"names={names!r}: pass two, one for each tokenizer")
+        if not isinstance(t, Engine):
+            raise ValueError(
+                f"a {type(t).__name__} cannot be compared; pass tokenizers, such as Tokenizer.load(path)"
+            )
+    if names is not None and (isinstance(names, str) or len(names) != 2):
+        raise ValueError(f"names={names!r}: pass two, one for each tokenizer")
     text = valid_text(text, errors=errors, hint="; compare one text at a time")
-    if len(text) > most: raise ValueError(f"the text has {len(text):,} characters, and most={most:,} are compared; pass a part of it, or a larger most=")
+    if len(text) > most:
+        raise ValueError(
+            f"the text has {len(text):,} characters, and most={most:,} are compared; pass a part of it, or a larger most="
+        )
     at = _char_of(text)
     sides = [_tokens(t, text, allowed_special) for t in (tok, other)]
     places = [[(t["start_bytes"], t["end_bytes"]) for t in side] for side in sides]
-    stretches = [{"start": at(a), "end": at(b, True), "start_bytes": a, "end_bytes": b, "same": same, "tokens": [x, y]} for a, b, same, x, y in _stretches(places)]
-    return Comparison(text, tuple(map(str, names or _names(tok, other))), tuple(sides), stretches, boundaries(*places))
+    stretches = [
+        {"start": at(a), "end": at(b, True), "start_bytes": a, "end_bytes": b, "same": same, "tokens": [x, y]}
+        for a, b, same, x, y in _stretches(places)
+    ]
+    return Comparison(
+        text, tuple(map(str, names or _names(tok, other))), tuple(sides), stretches, boundaries(*places)
+    )
 
 # %% ../nbs/85c_compare.ipynb #97bae44c
 def _tokens(tok, text, allowed_special):
@@ -161,36 +230,59 @@ def _tokens(tok, text, allowed_special):
     e = encode_aligned(compiled(tok, allowed_special=allowed_special), text)
     known = {pair: _spelling(tok, *pair) for pair in {*zip(e.ids, e.pieces)}}
     labels = {(i, p): _shown(tok, p, s) for (i, p), s in known.items()}
-    spelled, shown = [known[pair] for pair in zip(e.ids, e.pieces)], [labels[pair] for pair in zip(e.ids, e.pieces)]
+    spelled, shown = (
+        [known[pair] for pair in zip(e.ids, e.pieces)],
+        [labels[pair] for pair in zip(e.ids, e.pieces)],
+    )
     exact = _exact(byte_offsets(text, e.offsets), spelled, text.encode("utf-8"))
-    return [{"id": int(i), "piece": p, "shown": s, "start": a, "end": b, "start_bytes": x, "end_bytes": y} for i, p, s, (a, b), (x, y) in zip(e.ids, e.pieces, shown, e.offsets, exact)]
+    return [
+        {"id": int(i), "piece": p, "shown": s, "start": a, "end": b, "start_bytes": x, "end_bytes": y}
+        for i, p, s, (a, b), (x, y) in zip(e.ids, e.pieces, shown, e.offsets, exact)
+    ]
+
 
 def _shown(tok, piece, spelled):
     "What a token looks like to people."
     from subword_nb.decoders import ByteLevel
+
     return printable(spelled) if isinstance(tok.decoder, ByteLevel) else printable(piece)
+
 
 def _char_of(text):
     "A function from a place in bytes to one in characters, that of the character it is in, or behind it."
     from bisect import bisect_left, bisect_right
-    if text.isascii(): return lambda byte, behind=False: byte
+
+    if text.isascii():
+        return lambda byte, behind=False: byte
     starts = [a for a, _ in byte_offsets(text, [(i, i) for i in range(len(text) + 1)])]
     return lambda byte, behind=False: bisect_left(starts, byte) if behind else bisect_right(starts, byte) - 1
+
 
 def _names(tok, other):
     "Names for two tokenizers."
     names = [f"{type(t.model).__name__} {len(t.piece2id):,}" for t in (tok, other)]
-    return names if names[0] != names[1] else [f"{n} ({which})" for n, which in zip(names, ("first", "second"))]
+    return (
+        names if names[0] != names[1] else [f"{n} ({which})" for n, which in zip(names, ("first", "second"))]
+    )
 
 # %% ../nbs/85c_compare.ipynb #2812d931
 _MARK = {True: "", False: "≠", None: "·"}
 
+
 def _columns(c, limit, most):
     "(label above, label below, same) of each stretch, and how many are not drawn."
-    label = lambda side, numbers: [clip(c.tokens[side][n]["shown"], n=limit) or "⟨empty⟩" for n in numbers[:most]] + [f"… {len(numbers) - most:,} more"] * (len(numbers) > most)
-    return [([label(s, x["tokens"][s]) for s in (0, 1)], x["same"]) for x in c.stretches[:most]], max(0, len(c.stretches) - most)
+    label = lambda side, numbers: (
+        [clip(c.tokens[side][n]["shown"], n=limit) or "⟨empty⟩" for n in numbers[:most]]
+        + [f"… {len(numbers) - most:,} more"] * (len(numbers) > most)
+    )
+    return [([label(s, x["tokens"][s]) for s in (0, 1)], x["same"]) for x in c.stretches[:most]], max(
+        0, len(c.stretches) - most
+    )
 
-def _title(c, s): return f"{clip(printable(c.names[s], space=' '), n=40)}: {c.counts[s]:,} token{'s' * (c.counts[s] != 1)}"
+
+def _title(c, s):
+    return f"{clip(printable(c.names[s], space=' '), n=40)}: {c.counts[s]:,} token{'s' * (c.counts[s] != 1)}"
+
 
 def _summary(c):
     "The numbers in a sentence."
@@ -201,12 +293,12 @@ def _summary(c):
 
 # %% ../nbs/85c_compare.ipynb #0003f05a
 def comparison_text(
-    comparison:Comparison, # What `compare` found
+    comparison: Comparison,  # What `compare` found
     *,
-    color:bool|None=None, # ANSI colours: None asks the terminal and NO_COLOR
-    width:int|None=None, # Cells per line; None asks the terminal
-    most:int=500, # How many stretches are drawn; the rest are counted
-)->str: # Lines of text, no newline at the end
+    color: bool | None = None,  # ANSI colours: None asks the terminal and NO_COLOR
+    width: int | None = None,  # Cells per line; None asks the terminal
+    most: int = 500,  # How many stretches are drawn; the rest are counted
+) -> str:  # Lines of text, no newline at the end
     "Draw a comparison for a terminal."
     color, width = _terminal(color, width)
     columns, more = _columns(comparison, max(4, min(32, width - 8)), most)
@@ -220,22 +312,31 @@ def comparison_text(
             row, used = [], 0
         row.append((labels, same, cells))
         used += cells + 3
-    return "\n".join(lines + (["", *_lines_of(row, color)] if row else []) + [f"… and {more:,} stretches more"] * bool(more))
+    return "\n".join(
+        lines
+        + (["", *_lines_of(row, color)] if row else [])
+        + [f"… and {more:,} stretches more"] * bool(more)
+    )
 
 # %% ../nbs/85c_compare.ipynb #151cbe55
 def _terminal(color, width):
     "What the terminal takes, where a call does not say."
     import os, shutil, sys
-    if color is None: color = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+
+    if color is None:
+        color = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
     return color, max(20, width or shutil.get_terminal_size().columns)
+
 
 def _narrow(labels, width):
     "As many labels as fit on a line."
     used = 0
     for k, label in enumerate(labels):
         used += cell_width(label) + (k > 0)
-        if used + 2 * (k < len(labels) - 1) > width: return [*labels[:k], "…"]
+        if used + 2 * (k < len(labels) - 1) > width:
+            return [*labels[:k], "…"]
     return labels
+
 
 def _lines_of(row, color):
     "Three lines for a row of columns: above, below, and marks where they differ."
@@ -243,7 +344,14 @@ def _lines_of(row, color):
     for s in (0, 1):
         cells = []
         for labels, same, cells_wide in row:
-            ink = [f"\x1b[38;5;16;48;5;{PALETTE[k % 2 if same is False else 4][1]}m{t}\x1b[0m" for k, t in enumerate(labels[s])] if color else labels[s]
+            ink = (
+                [
+                    f"\x1b[38;5;16;48;5;{PALETTE[k % 2 if same is False else 4][1]}m{t}\x1b[0m"
+                    for k, t in enumerate(labels[s])
+                ]
+                if color
+                else labels[s]
+            )
             cells.append("│".join(ink) + " " * (cells_wide - cell_width("│".join(labels[s]))))
         out.append(" ┃ ".join(cells).rstrip())
     marks = "   ".join((_MARK[same] * cells)[:cells].ljust(cells) for _, same, cells in row).rstrip()
@@ -251,26 +359,41 @@ def _lines_of(row, color):
 
 # %% ../nbs/85c_compare.ipynb #6f30ec3d
 def comparison_html(
-    comparison:Comparison, # What `compare` found
+    comparison: Comparison,  # What `compare` found
     *,
-    most:int=300, # How many stretches are drawn; the rest are counted
-)->str: # One element with inline styles
+    most: int = 300,  # How many stretches are drawn; the rest are counted
+) -> str:  # One element with inline styles
     "Draw a comparison for Jupyter and for pages."
     columns, more = _columns(comparison, 32, most)
-    out = [f'<div role="group" aria-label="{escape(_summary(comparison))}" style="font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:14px;line-height:1.45;margin:.4em 0">']
-    out += [f'<div><b>{where}</b> {escape(_title(comparison, s))}</div>' for s, where in enumerate(("above", "below"))]
+    out = [
+        f'<div role="group" aria-label="{escape(_summary(comparison))}" style="font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:14px;line-height:1.45;margin:.4em 0">'
+    ]
+    out += [
+        f"<div><b>{where}</b> {escape(_title(comparison, s))}</div>"
+        for s, where in enumerate(("above", "below"))
+    ]
     out.append(f'<div style="margin-bottom:.4em">{escape(_summary(comparison))}</div>')
     out += [_column_html(*column) for column in columns]
-    if more: out.append(f"<span> … and {more:,} stretches more</span>")
+    if more:
+        out.append(f"<span> … and {more:,} stretches more</span>")
     return "".join(out) + "</div>"
+
 
 def _column_html(labels, same):
     "One stretch: two rows of chips, framed if they differ."
     frame = "2px solid currentColor" if same is False else "2px solid transparent"
     chip = f"display:inline-block;margin:1px;padding:0 4px;border:1px solid #666;border-radius:4px;print-color-adjust:exact;color:{INK};background:"
     ink = lambda k: PALETTE[k % 2 + 1 if same is False else 4][0]
-    rows = ["".join(f'<bdi dir="ltr" style="{chip}{ink(k)}">{escape(t)}</bdi>' for k, t in enumerate(side)) or '<span style="opacity:.7;padding:0 5px">–</span>' for side in labels]
+    rows = [
+        "".join(f'<bdi dir="ltr" style="{chip}{ink(k)}">{escape(t)}</bdi>' for k, t in enumerate(side))
+        or '<span style="opacity:.7;padding:0 5px">–</span>'
+        for side in labels
+    ]
     sign = {True: "", False: "differ", None: "only one sees it"}[same]
-    mark = f'<span title="{sign}" style="text-align:center;line-height:1.1;padding-bottom:1px">≠</span>' if same is False else ""
+    mark = (
+        f'<span title="{sign}" style="text-align:center;line-height:1.1;padding-bottom:1px">≠</span>'
+        if same is False
+        else ""
+    )
     body = "".join(f"<span>{r}</span>" for r in rows)
     return f'<span style="display:inline-flex;flex-direction:column;vertical-align:top;max-width:100%;margin:1px;border:{frame};border-radius:6px">{body}{mark}</span>\n'

@@ -25,24 +25,40 @@ from .draw import clip, printable
 from .text import decode_text
 
 # %% ../nbs/91_console.ipynb #d4d7955e
-_SPELLED = ( # what an error says to somebody who writes Python, and to somebody at a shell
+_SPELLED = (  # what an error says to somebody who writes Python, and to somebody at a shell
     ('pass errors="replace" or errors="ignore"', "add --errors replace or --errors ignore"),
     (re.escape(" (a str is a path or a pattern; to use the text itself pass it in a list: [text])"), ""),
     (r"\b(vocab_size|min_frequency)>=(\d+)", lambda m: f"--{m[1].replace('_', '-')} {m[2]} or more"),
     (r"\b(vocab_size)<=(\d+)", lambda m: f"--{m[1].replace('_', '-')} {m[2]} or less"),
     (r"\bmax_pretokens(?:=|>=)(-?\d+)", r"--max-pretokens \1"),
-    (r"\b(grow with extend|cut with truncate|with train_new)\b", lambda m: {"g": "grow with train --extend", "c": "cut with the command cut", "w": "with train --like"}[m[1][0]]),
+    (
+        r"\b(grow with extend|cut with truncate|with train_new)\b",
+        lambda m: {
+            "g": "grow with train --extend",
+            "c": "cut with the command cut",
+            "w": "with train --like",
+        }[m[1][0]],
+    ),
     (r"pass source=, the corpus or its counts", "name the corpus, or its counts"),
     (r"(pass )?\boverwrite=True", lambda m: "add --overwrite" if m[1] else "--overwrite"),
     (r"(pass )?\bresume=False", lambda m: "add --restart" if m[1] else "--restart"),
-    (r"'(uint16|uint32)'(?: or None\b)?", lambda m: m[1] + (", or leave it out" if m[0].endswith("None") else "")),
+    (
+        r"'(uint16|uint32)'(?: or None\b)?",
+        lambda m: m[1] + (", or leave it out" if m[0].endswith("None") else ""),
+    ),
     (r", or None for\b", ", or leave it out for"),
-    (r"\b(dtype|format|separator|shard_tokens|append|field|sample|seed|threads|errors|vocab_size|min_frequency)=(?:'([^']*)'|\"([^\"]*)\"|(-?\w+))?", lambda m: f"--{m[1].replace('_', '-')}{(' ' + (m[2] or m[3] or m[4])) if m[2] or m[3] or m[4] else ''}"),
+    (
+        r"\b(dtype|format|separator|shard_tokens|append|field|sample|seed|threads|errors|vocab_size|min_frequency)=(?:'([^']*)'|\"([^\"]*)\"|(-?\w+))?",
+        lambda m: (
+            f"--{m[1].replace('_', '-')}{(' ' + (m[2] or m[3] or m[4])) if m[2] or m[3] or m[4] else ''}"
+        ),
+    ),
 )
 
+
 def reason(
-    e: BaseException, # What was raised
-) -> str: # One line, safe to print
+    e: BaseException,  # What was raised
+) -> str:  # One line, safe to print
     "An exception as a line for people."
     if hasattr(e, "format_message"):  # what typer raises about options and arguments
         path = getattr(getattr(e, "ctx", None), "command_path", "subword-nb")
@@ -54,8 +70,10 @@ def reason(
         text = f"{e.filename}: {e.strerror}"
     else:
         text = str(e.args[0]) if isinstance(e, KeyError) and e.args else str(e)
-        if isinstance(e, UnicodeError): text += '; pass errors="replace" or errors="ignore"'
-    for python, shell in _SPELLED: text = re.sub(python, shell, text)
+        if isinstance(e, UnicodeError):
+            text += '; pass errors="replace" or errors="ignore"'
+    for python, shell in _SPELLED:
+        text = re.sub(python, shell, text)
     return clip(printable(" ".join(text.split()), space=" "), n=2000)
 
 # %% ../nbs/91_console.ipynb #e1af6e24
@@ -68,9 +86,9 @@ def _mute() -> None:
 
 # %% ../nbs/91_console.ipynb #fb08af71
 def opt(
-    text:str, # Its help
-    *names:str, # Such as --out and -o; none: the parameter's own
-)->Any: # What typer takes
+    text: str,  # Its help
+    *names: str,  # Such as --out and -o; none: the parameter's own
+) -> Any:  # What typer takes
     "An option that shows no default, because None means: as the library has it."
     return typer.Option(*names, help=text, show_default=False)
 
@@ -78,55 +96,64 @@ def opt(
 class Commands(TyperGroup):
     "Commands that all fail in the same way."
 
-    def invoke(self,
-        ctx: Any, # The call, a `typer.Context`
-    ) -> Any: # What the command returned
+    def invoke(
+        self,
+        ctx: Any,  # The call, a `typer.Context`
+    ) -> Any:  # What the command returned
         "Run a command; a reader that went away is no error."
         try:
             result = super().invoke(ctx)
-            if sys.stdout: sys.stdout.flush()
+            if sys.stdout:
+                sys.stdout.flush()
             return result
         except BrokenPipeError:
             _mute()
             raise typer.Exit(141) from None  # as a shell reports a program whose reader went away
 
-    def main(self,
-        *args, # As typer passes them
-        **more, # As typer passes them; errors are shown here, whatever `standalone_mode` says
-    ) -> None: # The process ends
+    def main(
+        self,
+        *args,  # As typer passes them
+        **more,  # As typer passes them; errors are shown here, whatever `standalone_mode` says
+    ) -> None:  # The process ends
         "Run a command line; a mistake ends as one line and exit code 2."
         more["standalone_mode"] = False
         for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"): stream.reconfigure(errors="replace")
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")
         code = _exit_code(lambda: super(Commands, self).main(*args, **more))
         sys.exit(code if isinstance(code, int) else 0)
 
 # %% ../nbs/91_console.ipynb #be0c8611
 def _exit_code(run):
     "What running returns, or the code of its failure."
-    try: return run()
-    except (KeyboardInterrupt, typer.Abort): return 130
+    try:
+        return run()
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
     except Exception as e:
-        if not (isinstance(e, (ValueError, KeyError, OSError, ImportError)) or hasattr(e, "format_message")): raise
+        if not (isinstance(e, (ValueError, KeyError, OSError, ImportError)) or hasattr(e, "format_message")):
+            raise
         print(f"subword-nb: error: {reason(e)}", file=sys.stderr)
         return 2
 
 # %% ../nbs/91_console.ipynb #bda4234a
 def stdin_bytes(
-    command: str, # The command that reads, for its help in the error
+    command: str,  # The command that reads, for its help in the error
     *,
-    asked: bool = False, # The user asked for standard input, so a keyboard is fine
-) -> bytes: # All of standard input
+    asked: bool = False,  # The user asked for standard input, so a keyboard is fine
+) -> bytes:  # All of standard input
     "Read standard input; an error rather than waiting at a keyboard nobody expects to use."
     if sys.stdin is None or (sys.stdin.isatty() and not asked):
-        raise ValueError(f"{command} has nothing to read: give it as an argument, name a --file, or pipe it in (subword-nb {command} --help shows how)")
+        raise ValueError(
+            f"{command} has nothing to read: give it as an argument, name a --file, or pipe it in (subword-nb {command} --help shows how)"
+        )
     return b"".join(iter(lambda: read_block(sys.stdin.buffer, 1 << 20), b""))
 
 # %% ../nbs/91_console.ipynb #4a588f47
 def named_sources(
-    name: str, # What --file says: a path, a pattern, or - for standard input
-    command: str, # The command that reads
-) -> Iterator[tuple[str, bytes | Path]]: # (name, bytes) of standard input, or (name, path) of each file
+    name: str,  # What --file says: a path, a pattern, or - for standard input
+    command: str,  # The command that reads
+) -> Iterator[tuple[str, bytes | Path]]:  # (name, bytes) of standard input, or (name, path) of each file
     "What a --file names."
     if name == "-":
         yield "<stdin>", stdin_bytes(command, asked=True)
@@ -135,40 +162,49 @@ def named_sources(
 
 # %% ../nbs/91_console.ipynb #e30388d2
 def texts_of(
-    words: list[str], # The TEXT argument, as a list of none or one
-    files: list[str], # What --file says
-    lines: bool, # Each line is a document
-    errors: str, # For bytes that are not UTF-8
-) -> Iterator[str]: # The documents
+    words: list[str],  # The TEXT argument, as a list of none or one
+    files: list[str],  # What --file says
+    lines: bool,  # Each line is a document
+    errors: str,  # For bytes that are not UTF-8
+) -> Iterator[str]:  # The documents
     "The documents of a call: TEXT, files, or standard input."
     if words and files:
         raise ValueError("give either TEXT or --file, not both")
     if len(words) > 1:
         raise ValueError(f'TEXT is one argument, got {len(words)}; put it in quotes: "{" ".join(words)}"')
     if words:
-        sources:Iterable = [("TEXT", os.fsencode(words[0]))]
+        sources: Iterable = [("TEXT", os.fsencode(words[0]))]
     else:
-        sources = chain.from_iterable(named_sources(f, "encode") for f in files) if files else [("<stdin>", stdin_bytes("encode"))]
+        sources = (
+            chain.from_iterable(named_sources(f, "encode") for f in files)
+            if files
+            else [("<stdin>", stdin_bytes("encode"))]
+        )
     for name, content in sources:
-        text = "".join(documents(content, errors=errors)) if isinstance(content, Path) else decode_text(content, errors=errors, source=name)
+        text = (
+            "".join(documents(content, errors=errors))
+            if isinstance(content, Path)
+            else decode_text(content, errors=errors, source=name)
+        )
         yield from split_lines(text) if lines else [text]
 
 # %% ../nbs/91_console.ipynb #50912962
 def split_lines(
-    text: str, # Any text
-) -> list[str]: # Its lines, without their newlines
+    text: str,  # Any text
+) -> list[str]:  # Its lines, without their newlines
     "Cut a text into lines; a newline at the very end starts no further line."
     lines = text.split("\n")
     return lines if lines[-1] else lines[:-1]
 
 # %% ../nbs/91_console.ipynb #972af939
 def write_out(
-    data: bytes, # All of the result
-    out: Path | None, # A file, or None for standard output
+    data: bytes,  # All of the result
+    out: Path | None,  # A file, or None for standard output
 ) -> None:
     "Write bytes to a file in one step, or to standard output."
     if out is None:
-        if sys.stdout is None: raise OSError("standard output is closed; add --out FILE")
+        if sys.stdout is None:
+            raise OSError("standard output is closed; add --out FILE")
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     else:
@@ -176,9 +212,9 @@ def write_out(
 
 # %% ../nbs/91_console.ipynb #5ef39f89
 def ids_of(
-    data: bytes, # What `encode` wrote: lines of ids, lines of JSON, or a .npy array
-    name: str, # Where it is from, for errors
-) -> list[list[int]]: # The ids of each document
+    data: bytes,  # What `encode` wrote: lines of ids, lines of JSON, or a .npy array
+    name: str,  # Where it is from, for errors
+) -> list[list[int]]:  # The ids of each document
     "Read token ids in any of the forms that `encode` writes."
     if data.startswith(b"\x93NUMPY"):
         import numpy as np
@@ -188,7 +224,9 @@ def ids_of(
         except (ValueError, EOFError) as e:
             raise ValueError(f"{name} is a damaged .npy file: {e}") from None
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise ValueError(f"{name} holds {array.ndim}-dimensional {array.dtype} data; expected one row of integers")
+            raise ValueError(
+                f"{name} holds {array.ndim}-dimensional {array.dtype} data; expected one row of integers"
+            )
         return [array.tolist()]
     lines = split_lines(decode_text(data, source=name))
     return [_ids_of_line(line, f"{name}, line {n}") for n, line in enumerate(lines, 1)]
@@ -200,7 +238,12 @@ def _ids_of_line(line: str, where: str) -> list[int]:
         if line.lstrip()[:1] in ("[", "{"):
             found = json.loads(line)
             found = found["ids"] if isinstance(found, dict) else found
-        else: found = [int(word) if re.fullmatch("-?[0-9]+", word) else word for word in line.split()]
-        if all(type(i) is int for i in found): return found
-    except (ValueError, KeyError, TypeError, RecursionError): pass
-    raise ValueError(f"{where}: {clip(line, n=60)!r} is not a line of ids; expected numbers, or JSON as encode --format jsonl writes it")
+        else:
+            found = [int(word) if re.fullmatch("-?[0-9]+", word) else word for word in line.split()]
+        if all(type(i) is int for i in found):
+            return found
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise ValueError(
+        f"{where}: {clip(line, n=60)!r} is not a line of ids; expected numbers, or JSON as encode --format jsonl writes it"
+    )

@@ -20,37 +20,111 @@ from .tokenizer import Tokenizer
 from .translate import kind_of_name, translate, write_file
 
 # %% ../nbs/87_convert.ipynb #b0b40dd8
-_TROUBLE = ["  ", "\n", "\t", "\r\n", "\x0b", "\x1c", "\x85", "\xa0", "\u2003", "\u2028", "\u3000", "\u200b", "\ufeff", "▁", "Ġ", "e\u0301", "\u0301", "ﬁ", "Ⅳ", "½", "²", "İ", "ß", "ſ", "ǆ", "한", "한", "你好", "日本語", "ก็", "नमस्ते", "العربية", "שלום",
-    "👩‍👩‍👧", "🇫🇷", "👍🏽", "\x00", "\x7f", "\ue000", "\u0378", "don't", "I'LL", "1234567", "3.14", "a_b", "x=1;", "http://a.b/c", "...", "-----", "«»", "''", "\"", "#!", "<s>", "</s>", "<unk>", "<0x41>", "[CLS]", "<|endoftext|>", "@@ ", "##", "</w>", "A" * 9, " " * 7, "é", "Ä", "ö"]
+_TROUBLE = [
+    "  ",
+    "\n",
+    "\t",
+    "\r\n",
+    "\x0b",
+    "\x1c",
+    "\x85",
+    "\xa0",
+    "\u2003",
+    "\u2028",
+    "\u3000",
+    "\u200b",
+    "\ufeff",
+    "▁",
+    "Ġ",
+    "e\u0301",
+    "\u0301",
+    "ﬁ",
+    "Ⅳ",
+    "½",
+    "²",
+    "İ",
+    "ß",
+    "ſ",
+    "ǆ",
+    "한",
+    "한",
+    "你好",
+    "日本語",
+    "ก็",
+    "नमस्ते",
+    "العربية",
+    "שלום",
+    "👩‍👩‍👧",
+    "🇫🇷",
+    "👍🏽",
+    "\x00",
+    "\x7f",
+    "\ue000",
+    "\u0378",
+    "don't",
+    "I'LL",
+    "1234567",
+    "3.14",
+    "a_b",
+    "x=1;",
+    "http://a.b/c",
+    "...",
+    "-----",
+    "«»",
+    "''",
+    '"',
+    "#!",
+    "<s>",
+    "</s>",
+    "<unk>",
+    "<0x41>",
+    "[CLS]",
+    "<|endoftext|>",
+    "@@ ",
+    "##",
+    "</w>",
+    "A" * 9,
+    " " * 7,
+    "é",
+    "Ä",
+    "ö",
+]
+
 
 def generated_texts(
     *,
-    pieces:Iterable[str]=(), # Surfaces of pieces to build texts of
-    n:int=1000, # How many
-    seed:int=0, # Makes them repeatable
-)->Iterator[str]: # Texts, the first few of them very short
+    pieces: Iterable[str] = (),  # Surfaces of pieces to build texts of
+    n: int = 1000,  # How many
+    seed: int = 0,  # Makes them repeatable
+) -> Iterator[str]:  # Texts, the first few of them very short
     "Texts on which tokenizers differ if they do anywhere."
     rng, known = random.Random(seed), sorted({p for p in pieces if p}) or _TROUBLE
     yield from ["", " ", "  ", "\n", "a", " a", "a ", "▁"][:n]
     for k in range(max(0, n - 8)):
         sources = [known] * (k % 2 + 1) + [_TROUBLE] * (k % 3 + 1) + [[" ", " ", "a", "the", "é"]]
-        yield "".join(rng.choice(rng.choice(sources)) * rng.choice((1, 1, 1, 1, 2, 3)) for _ in range(rng.randrange(1, 5 + k % 12)))
+        yield "".join(
+            rng.choice(rng.choice(sources)) * rng.choice((1, 1, 1, 1, 2, 3))
+            for _ in range(rng.randrange(1, 5 + k % 12))
+        )
 
 # %% ../nbs/87_convert.ipynb #45aad56f
 def shrink(
-    text:str, # A text with a property
-    differs:Callable[[str],bool], # Does a text have it?
+    text: str,  # A text with a property
+    differs: Callable[[str], bool],  # Does a text have it?
     *,
-    most:int=2000, # How many texts to try
-)->str: # A text with the property from which no character can be taken away (if `most` is enough)
+    most: int = 2000,  # How many texts to try
+) -> str:  # A text with the property from which no character can be taken away (if `most` is enough)
     "Make a text small."
     size = max(1, len(text) // 2)
     while most > 0 and text:
         for at in range(0, len(text), size):
             most -= 1
-            if differs(smaller := text[:at] + text[at + size:]): text = smaller; break
+            if differs(smaller := text[:at] + text[at + size :]):
+                text = smaller
+                break
         else:
-            if size == 1: break
+            if size == 1:
+                break
             size = max(1, size // 2)
         size = min(size, max(1, len(text)))
     return text
@@ -58,29 +132,44 @@ def shrink(
 # %% ../nbs/87_convert.ipynb #1f119254
 def _pieces(tok, text):
     "The pieces of a text, or the error it gives."
-    try: return tok.align(text, add_special_tokens=False, allowed_special=()).pieces
-    except (ValueError, KeyError) as e: return [f"error: {e}"]
+    try:
+        return tok.align(text, add_special_tokens=False, allowed_special=()).pieces
+    except (ValueError, KeyError) as e:
+        return [f"error: {e}"]
+
 
 def reason(
-    a:Tokenizer, # One tokenizer
-    b:Tokenizer, # Another
-    text:str, # A text that they split differently
-)->str: # A sentence
+    a: Tokenizer,  # One tokenizer
+    b: Tokenizer,  # Another
+    text: str,  # A text that they split differently
+) -> str:  # A sentence
     "Where two tokenizers part."
-    if _ids(a, text, False) == _ids(b, text, False): return f"the same ids, but not the same around them: {_ids(a, text)} and {_ids(b, text)}"
+    if _ids(a, text, False) == _ids(b, text, False):
+        return f"the same ids, but not the same around them: {_ids(a, text)} and {_ids(b, text)}"
     seen = [units_of(compiled(t, allowed_special=()), text) for t in (a, b)]
     told = ["".join(u if isinstance(u, str) else f"⟨{u}⟩" for u in units) for units in seen]
-    if told[0] != told[1]: return f"the models see different texts: {told[0]!r} and {told[1]!r}"
+    if told[0] != told[1]:
+        return f"the models see different texts: {told[0]!r} and {told[1]!r}"
     pieces = [_pieces(t, text) for t in (a, b)]
-    if pieces[0] == pieces[1]: return "the same pieces have different ids"
-    cut = "" if seen[0] == seen[1] else f", and the text is cut differently before it: {seen[0]} and {seen[1]}"
+    if pieces[0] == pieces[1]:
+        return "the same pieces have different ids"
+    cut = (
+        "" if seen[0] == seen[1] else f", and the text is cut differently before it: {seen[0]} and {seen[1]}"
+    )
     return f"the model sees {told[0]!r} and splits it as {' | '.join(pieces[0])} and as {' | '.join(pieces[1])}{cut}"
 
 # %% ../nbs/87_convert.ipynb #81dfdd38
 def _ids(tok, text, around=True):
     "The ids of a text, or the kind of error it gives; of a function, what it returns."
-    try: return list(tok(text)) if not isinstance(tok, Tokenizer) else tok.encode(text, add_special_tokens=around, allowed_special=())
-    except (ValueError, KeyError) as e: return type(e).__name__
+    try:
+        return (
+            list(tok(text))
+            if not isinstance(tok, Tokenizer)
+            else tok.encode(text, add_special_tokens=around, allowed_special=())
+        )
+    except (ValueError, KeyError) as e:
+        return type(e).__name__
+
 
 def _named(tok, text, around=True):
     "The pieces of a text, for formats that number them anew."
@@ -90,60 +179,87 @@ def _named(tok, text, around=True):
 # %% ../nbs/87_convert.ipynb #ae43d597
 class Difference(NamedTuple):
     "A text on which two tokenizers differ."
-    text: str # As short as could be found
-    a: list|str # The ids of the first, or the error
-    b: list|str # The ids of the second
-    reason: str # Where they part
-    found: str # The text in which it was found
+
+    text: str  # As short as could be found
+    a: list | str  # The ids of the first, or the error
+    b: list | str  # The ids of the second
+    reason: str  # Where they part
+    found: str  # The text in which it was found
+
 
 class Report(NamedTuple):
     "What running two tokenizers on the same texts showed."
-    n: int # How many texts
-    n_different: int # On how many of them the ids differ
-    differences: list # The first few
-    n_decoded: int = 0 # How many texts have the same ids, but are not decoded to the same text
-    decoded: tuple|None = None # The first of them: text, and the two decoded texts
+
+    n: int  # How many texts
+    n_different: int  # On how many of them the ids differ
+    differences: list  # The first few
+    n_decoded: int = 0  # How many texts have the same ids, but are not decoded to the same text
+    decoded: tuple | None = None  # The first of them: text, and the two decoded texts
 
     @property
-    def identical(self)->bool: # Also decoded alike
+    def identical(self) -> bool:  # Also decoded alike
         "Are they the same on all texts?"
         return not self.n_different and not self.n_decoded
 
-    def __str__(self): return _report(self)
+    def __str__(self):
+        return _report(self)
 
 # %% ../nbs/87_convert.ipynb #6b86ce76
 def _report(r):
     "A report in words."
-    if r.identical: return f"identical on {r.n:,} strings"
-    lines = [f"different on {r.n_different:,} of {r.n:,} strings"] if r.n_different else [f"the same ids on {r.n:,} strings"]
+    if r.identical:
+        return f"identical on {r.n:,} strings"
+    lines = (
+        [f"different on {r.n_different:,} of {r.n:,} strings"]
+        if r.n_different
+        else [f"the same ids on {r.n:,} strings"]
+    )
     short = lambda value: clip(value if isinstance(value, str) else repr(value), n=160)
-    for d in r.differences: lines += [f"  {short(repr(d.text))}: {short(d.a)} and {short(d.b)}", f"    {clip(d.reason, n=400)}"]
-    if r.n_decoded: lines.append(f"  decoded differently on {r.n_decoded:,}, such as {r.decoded[0]!r}: {r.decoded[1]!r} and {r.decoded[2]!r}")
+    for d in r.differences:
+        lines += [f"  {short(repr(d.text))}: {short(d.a)} and {short(d.b)}", f"    {clip(d.reason, n=400)}"]
+    if r.n_decoded:
+        lines.append(
+            f"  decoded differently on {r.n_decoded:,}, such as {r.decoded[0]!r}: {r.decoded[1]!r} and {r.decoded[2]!r}"
+        )
     return "\n".join(lines)
 
 # %% ../nbs/87_convert.ipynb #b08a29cd
 def compare(
-    a:Tokenizer, # A tokenizer
-    b:Tokenizer|Callable, # Another, or a function from text to ids, such as another library's
+    a: Tokenizer,  # A tokenizer
+    b: Tokenizer | Callable,  # Another, or a function from text to ids, such as another library's
     *,
-    texts:Iterable[str]|None=None, # What to run them on; None: `generated_texts` from the pieces of `a`
-    n:int=1000, # How many texts are generated
-    seed:int=0, # Makes them repeatable
-    most:int=5, # How many differences are told
-    by:str="ids", # What is compared: "ids", or "pieces" where they have other numbers
-)->Report: # "identical on n strings", or the first differences
+    texts: Iterable[str] | None = None,  # What to run them on; None: `generated_texts` from the pieces of `a`
+    n: int = 1000,  # How many texts are generated
+    seed: int = 0,  # Makes them repeatable
+    most: int = 5,  # How many differences are told
+    by: str = "ids",  # What is compared: "ids", or "pieces" where they have other numbers
+) -> Report:  # "identical on n strings", or the first differences
     "Run two tokenizers on the same texts; spellings of special tokens are ordinary text to both."
-    if by not in ("ids", "pieces"): raise ValueError(f'by={by!r} is not understood; pass "ids" or "pieces"')
+    if by not in ("ids", "pieces"):
+        raise ValueError(f'by={by!r} is not understood; pass "ids" or "pieces"')
     found, bad, total, told, seen = [], [], 0, set(), _ids if by == "ids" else _named
     for text in generated_texts(pieces=surfaces(a), n=n, seed=seed) if texts is None else texts:
         total += 1
-        if seen(a, text) != seen(b, text): found.append(text)
-        elif by == "ids" and isinstance(b, Tokenizer) and (pair := _decoded(a, b, text))[0] != pair[1]: bad.append((text, *pair))
+        if seen(a, text) != seen(b, text):
+            found.append(text)
+        elif by == "ids" and isinstance(b, Tokenizer) and (pair := _decoded(a, b, text))[0] != pair[1]:
+            bad.append((text, *pair))
     out = []
     bare = lambda text: seen(a, text, False) != seen(b, text, False)
-    for text in sorted(found, key=lambda text: not bare(text))[:most * 10]: # what is put around a text hides nothing else
+    for text in sorted(found, key=lambda text: not bare(text))[
+        : most * 10
+    ]:  # what is put around a text hides nothing else
         small = shrink(text, bare if bare(text) else lambda t: seen(a, t) != seen(b, t))
-        if len(out) < most and small not in told: out.append(Difference(small, seen(a, small), seen(b, small), reason(a, b, small) if isinstance(b, Tokenizer) else "", text))
+        if len(out) < most and small not in told:
+            out.append(
+                Difference(
+                    small,
+                    seen(a, small),
+                    seen(b, small),
+                    reason(a, b, small) if isinstance(b, Tokenizer) else "",
+                    text,
+                )
+            )
         told.add(small)
     return Report(total, len(found), out, len(bad), bad[0] if bad else None)
 
@@ -153,55 +269,91 @@ def _decoded(a, b, text):
     ids = _ids(a, text)
     return [t.decode(ids) for t in (a, b)] if isinstance(ids, list) else ["", ""]
 
+
 def surfaces(
-    tok:Tokenizer, # A tokenizer
-)->list[str]: # What its pieces look like in a text, where that is valid Unicode
+    tok: Tokenizer,  # A tokenizer
+) -> list[str]:  # What its pieces look like in a text, where that is valid Unicode
     "The texts that single pieces stand for."
     return [t for i, p in enumerate(tok.id2piece) if p is not None and "\ufffd" not in (t := tok.decode([i]))]
 
 # %% ../nbs/87_convert.ipynb #644f204d
 class Conversion(NamedTuple):
     "What became of a tokenizer."
-    path: Path # What was written
-    kind: str # In which format
-    notes: list # What the format has no words for
-    report: Report # What running both showed
-    options: dict # What its reader must be told besides
 
-    def __str__(self): return _conversion(self)
+    path: Path  # What was written
+    kind: str  # In which format
+    notes: list  # What the format has no words for
+    report: Report  # What running both showed
+    options: dict  # What its reader must be told besides
+
+    def __str__(self):
+        return _conversion(self)
+
 
 def _conversion(c):
     "A conversion in words."
     told = "".join(f", {k}={v if len(repr(v)) < 80 else '…'!r}" for k, v in c.options.items())
-    lines = [f"{printable(str(c.path), space=' ')}: {KINDS[c.kind]}", *(f"not carried over: {note}" for note in c.notes), str(c.report)]
+    lines = [
+        f"{printable(str(c.path), space=' ')}: {KINDS[c.kind]}",
+        *(f"not carried over: {note}" for note in c.notes),
+        str(c.report),
+    ]
     return "\n".join(lines + [f"to read it: Tokenizer.load({str(c.path)!r}{told})"] * bool(c.options))
 
 # %% ../nbs/87_convert.ipynb #0aa6f5a1
 def _left_open(tok, kind):
     "The options that a reader needs, because the format does not say."
-    if kind == "vocab.txt": return _for_vocab_txt(tok)
-    if kind == "gpt2": return _for_gpt2(tok)
+    if kind == "vocab.txt":
+        return _for_vocab_txt(tok)
+    if kind == "gpt2":
+        return _for_gpt2(tok)
     if kind == "sentencepiece" and tok.post_processor is not None:
         around = tok.post_processor.process_ids([-1]).ids
-        return {} if around.count(-1) != 1 else {name: True for name, ids in (("add_bos", around[:around.index(-1)]), ("add_eos", around[around.index(-1) + 1:])) if ids}
-    if kind != "tiktoken": return {}
+        return (
+            {}
+            if around.count(-1) != 1
+            else {
+                name: True
+                for name, ids in (
+                    ("add_bos", around[: around.index(-1)]),
+                    ("add_eos", around[around.index(-1) + 1 :]),
+                )
+                if ids
+            }
+        )
+    if kind != "tiktoken":
+        return {}
     from subword_nb.tiktoken_format import parts_to_ranks
+
     _, pattern, special = parts_to_ranks(tok.parts)
     return {"pattern": pattern, "special_tokens": special}
+
 
 def _for_vocab_txt(tok):
     "What a list of pieces does not say, where it is not what a reader takes for granted."
     usual = {"unk_piece": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
-    options = {name: getattr(tok.model, name) for name, value in usual.items() if getattr(tok.model, name) != value}
+    options = {
+        name: getattr(tok.model, name) for name, value in usual.items() if getattr(tok.model, name) != value
+    }
     special = [t.content for t, _ in tok.added_tokens]
-    if sorted(special) != sorted(p for p in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if p in tok.model.piece2id): options["special_tokens"] = special
+    if sorted(special) != sorted(
+        p for p in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if p in tok.model.piece2id
+    ):
+        options["special_tokens"] = special
     return {"normalizer": tok.normalizer, "pre_tokenizer": tok.pre_tokenizer} | options
+
 
 def _for_gpt2(tok):
     "What vocab.json and merges.txt do not say, where it is not what a reader takes for granted."
-    special, usual = [t.content for t, _ in tok.added_tokens], [p for p in ("<|endoftext|>",) if p in tok.piece2id]
+    special, usual = (
+        [t.content for t, _ in tok.added_tokens],
+        [p for p in ("<|endoftext|>",) if p in tok.piece2id],
+    )
     options = {} if special == usual else {"special_tokens": special}
-    return options if tok.pre_tokenizer == byte_level("gpt2") else options | {"pre_tokenizer": tok.pre_tokenizer}
+    return (
+        options if tok.pre_tokenizer == byte_level("gpt2") else options | {"pre_tokenizer": tok.pre_tokenizer}
+    )
+
 
 def _spelled_option(tok, kind):
     "Which special tokens texts may spell, where a reader would take others for granted."
@@ -212,28 +364,39 @@ def _spelled_option(tok, kind):
         return {}
     return {"allowed_special": "all" if found == special else sorted(found)}
 
+
 def _reloaded(path, options):
     "What was written, read with options that say the rest; without them if the file has no pieces for them."
-    try: return Tokenizer.load(path, **options), options
+    try:
+        return Tokenizer.load(path, **options), options
     except ValueError:
-        if "add_bos" not in options and "add_eos" not in options: raise
+        if "add_bos" not in options and "add_eos" not in options:
+            raise
     return Tokenizer.load(path), {}
 
 # %% ../nbs/87_convert.ipynb #317efe1d
 def convert(
-    source:str|os.PathLike|Tokenizer, # A file, folder or name that `Tokenizer.load` opens, or a tokenizer
-    target:str|os.PathLike, # Where the new file shall be
+    source: str
+    | os.PathLike
+    | Tokenizer,  # A file, folder or name that `Tokenizer.load` opens, or a tokenizer
+    target: str | os.PathLike,  # Where the new file shall be
     *,
-    kind:str|None=None, # One of the `KINDS` of room 68; None: what the name of `target` says
-    n:int=1000, # On how many generated texts both are run; 0 for none
-    seed:int=0, # Makes them repeatable
-    **options, # For reading `source`
-)->Conversion: # What was written, what is not carried over, and how the two compare
+    kind: str | None = None,  # One of the `KINDS` of room 68; None: what the name of `target` says
+    n: int = 1000,  # On how many generated texts both are run; 0 for none
+    seed: int = 0,  # Makes them repeatable
+    **options,  # For reading `source`
+) -> Conversion:  # What was written, what is not carried over, and how the two compare
     "Write a tokenizer in another format and compare the two."
     kind = kind or kind_of_name(target)
     tok = source if isinstance(source, Tokenizer) else Tokenizer.load(source, **options)
     written = write_file(tok.parts, target, kind=kind)
-    left, by = _left_open(tok, kind) | _spelled_option(tok, kind), "pieces" if kind in ("minbpe", "nmt") else "ids"
-    if kind == "nmt": tok = Tokenizer(**translate(tok.parts, kind).parts._replace(source=None, allowed_special=())._asdict()) # whose pieces are spelled as there
+    left, by = (
+        _left_open(tok, kind) | _spelled_option(tok, kind),
+        "pieces" if kind in ("minbpe", "nmt") else "ids",
+    )
+    if kind == "nmt":
+        tok = Tokenizer(
+            **translate(tok.parts, kind).parts._replace(source=None, allowed_special=())._asdict()
+        )  # whose pieces are spelled as there
     again, left = _reloaded(written.path, left)
     return Conversion(written.path, kind, written.notes, compare(tok, again, n=n, seed=seed, by=by), left)

@@ -38,57 +38,73 @@ COURSE_CORPUS = [
 
 # %% ../nbs/01_corpus.ipynb #ee59421e
 def from_string(
-    text: str, # any text
+    text: str,  # any text
     *,
-    sep: str | None = None, # what stands between documents and is dropped; None: the text is one document
-) -> list[str]: # documents in order, none of them empty
+    sep: str | None = None,  # what stands between documents and is dropped; None: the text is one document
+) -> list[str]:  # documents in order, none of them empty
     "Make a corpus of a string."
     if not isinstance(text, str):
         raise ValueError(f"text is {type(text).__name__}; expected str (decode bytes with decode_text)")
     if sep == "":
-        raise ValueError('sep is empty; pass what stands between documents, such as sep="\\n", or sep=None for one document')
+        raise ValueError(
+            'sep is empty; pass what stands between documents, such as sep="\\n", or sep=None for one document'
+        )
     return [d for d in ([text] if sep is None else text.split(sep)) if d]
 
 # %% ../nbs/01_corpus.ipynb #fa61135b
 def default_corpus(
     *,
-    sources: bool = False, # add the source files of the standard library, without its tests
-) -> list[str]: # one document per topic, sorted by topic; then one per source file, sorted by path
+    sources: bool = False,  # add the source files of the standard library, without its tests
+) -> list[str]:  # one document per topic, sorted by topic; then one per source file, sorted by path
     "The prose (and the code) that comes with Python itself."
     try:
         from pydoc_data.topics import topics
     except ImportError:
-        raise ModuleNotFoundError("this Python was installed without pydoc_data.topics, its own manual; pass a corpus of yours, such as 'texts/*.txt'") from None
+        raise ModuleNotFoundError(
+            "this Python was installed without pydoc_data.topics, its own manual; pass a corpus of yours, such as 'texts/*.txt'"
+        ) from None
     docs = [topics[k] for k in sorted(topics)]
-    return docs + [decode_text(p.read_bytes(), source=str(p)) for p in _standard_sources()] if sources else docs
+    return (
+        docs + [decode_text(p.read_bytes(), source=str(p)) for p in _standard_sources()] if sources else docs
+    )
 
 # %% ../nbs/01_corpus.ipynb #0f539a66
 def _standard_sources() -> list[Path]:
     "The .py files of the standard library, in an order that does not depend on the platform."
     home, tests = Path(glob.__file__).parent, {"test", "tests", "idlelib", "lib2to3"}
     parts = ((p, p.relative_to(home).parts) for p in home.rglob("*.py"))
-    found = [p for p, names in parts if not tests & set(names) and not any(n.endswith("-packages") for n in names)]
+    found = [
+        p for p, names in parts if not tests & set(names) and not any(n.endswith("-packages") for n in names)
+    ]
     if not found:
-        raise FileNotFoundError(f"no source files in {home}; this Python was installed without them: use default_corpus(sources=False)")
+        raise FileNotFoundError(
+            f"no source files in {home}; this Python was installed without them: use default_corpus(sources=False)"
+        )
     return sorted(found, key=lambda p: p.relative_to(home).as_posix())
 
 # %% ../nbs/01_corpus.ipynb #cb7dfb79
 def find_files(
-    pattern: str | Path, # path of one file, or a glob pattern; `**` crosses folders, `~` is your home
-) -> list[Path]: # the files, sorted by name
+    pattern: str | Path,  # path of one file, or a glob pattern; `**` crosses folders, `~` is your home
+) -> list[Path]:  # the files, sorted by name
     "The files that a path or a glob pattern names."
     path = os.path.expanduser(pattern)
     if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a folder; name the files in it with a pattern, such as '{Path(path, '*.txt')}' or '{Path(path, '**', '*.txt')}'")
+        raise IsADirectoryError(
+            f"{path} is a folder; name the files in it with a pattern, such as '{Path(path, '*.txt')}' or '{Path(path, '**', '*.txt')}'"
+        )
     if os.path.exists(path):
         return [Path(path)]
     if isinstance(pattern, Path):
         raise FileNotFoundError(f"no file {pattern}")
     magic = glob.has_magic(path) and "\0" not in path
-    found = [Path(p) for p in sorted(glob.glob(path, recursive=True)) if not os.path.isdir(p)] if magic else []
+    found = (
+        [Path(p) for p in sorted(glob.glob(path, recursive=True)) if not os.path.isdir(p)] if magic else []
+    )
     if not found:
         shown = pattern if len(pattern) <= 80 else pattern[:80] + "…"
-        raise FileNotFoundError(f"no file {'matches' if magic else 'is called'} {shown!r} (a str is a path or a pattern; to use the text itself pass it in a list: [text])")
+        raise FileNotFoundError(
+            f"no file {'matches' if magic else 'is called'} {shown!r} (a str is a path or a pattern; to use the text itself pass it in a list: [text])"
+        )
     return found
 
 # %% ../nbs/01_corpus.ipynb #aa657de9
@@ -123,13 +139,18 @@ def _decoded(blocks: Iterable[bytes], errors: str, source: str) -> Iterator[str]
         seen += len(block)
 
 # %% ../nbs/01_corpus.ipynb #8044be5c
-PACKED = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}  # suffix → first bytes
+PACKED = {
+    ".gz": b"\x1f\x8b",
+    ".xz": b"\xfd7zXZ\0",
+    ".bz2": b"BZh",
+    ".zst": b"\x28\xb5\x2f\xfd",
+}  # suffix → first bytes
 
 
 def first_bytes(
-    stream, # An open binary file
-    size: int, # How many, at most
-) -> bytes: # Nothing where a file can neither be looked into nor wound back
+    stream,  # An open binary file
+    size: int,  # How many, at most
+) -> bytes:  # Nothing where a file can neither be looked into nor wound back
     "The next bytes of a file, which will still be the next ones."
     if hasattr(stream, "peek"):
         return stream.peek(size)[:size]
@@ -142,9 +163,9 @@ def first_bytes(
 
 
 def packed_as(
-    name: str, # What the file is called, "" if nobody knows
-    head: bytes, # Its first bytes, ten or more where there are so many
-) -> str: # A key of `PACKED`, or "" for a file that is not compressed
+    name: str,  # What the file is called, "" if nobody knows
+    head: bytes,  # Its first bytes, ten or more where there are so many
+) -> str:  # A key of `PACKED`, or "" for a file that is not compressed
     "How a file is compressed: by its suffix, else by its first bytes."
     if (suffix := os.path.splitext(name)[1].lower()) in PACKED:
         return suffix
@@ -153,9 +174,9 @@ def packed_as(
 
 # %% ../nbs/01_corpus.ipynb #fe469fbe
 def read_block(
-    stream, # An open binary file
-    size: int, # Bytes wanted
-) -> bytes: # As many bytes as are left, up to `size`
+    stream,  # An open binary file
+    size: int,  # Bytes wanted
+) -> bytes:  # As many bytes as are left, up to `size`
     "Read in steps, so that Ctrl-C is heard between two of them."
     if not hasattr(stream, "read1"):
         return stream.read(size)
@@ -167,12 +188,12 @@ def read_block(
 
 # %% ../nbs/01_corpus.ipynb #6234710c
 def read_blocks(
-    path: Path, # A file, or an open binary file
-    size: int, # Bytes in a block
+    path: Path,  # A file, or an open binary file
+    size: int,  # Bytes in a block
     *,
-    offset: int = 0, # Where to begin in the text, decompressed
-    name: str = "", # What an open file is called
-) -> Iterator[tuple[bytes, int]]: # Blocks, each with the place reached on disk; the last block is empty
+    offset: int = 0,  # Where to begin in the text, decompressed
+    name: str = "",  # What an open file is called
+) -> Iterator[tuple[bytes, int]]:  # Blocks, each with the place reached on disk; the last block is empty
     "Blocks of a file, decompressed by its suffix or its first bytes."
     with open(path, "rb") if isinstance(path, Path) else nullcontext(path) as raw:
         called = name or (str(path) if isinstance(path, Path) else "")
@@ -196,11 +217,15 @@ def _unpacked(raw, kind: str, size: int, offset: int, name: str) -> Iterator[tup
                 stream.seek(offset)
             block = read_block(stream, size)
         except EOFError:
-            raise ValueError(f"{name}: the {kind} file is cut off before its end; download or compress it again") from None
+            raise ValueError(
+                f"{name}: the {kind} file is cut off before its end; download or compress it again"
+            ) from None
         except damage as e:
             if getattr(e, "errno", None) is not None:
                 raise  # the disk, not the file
-            raise ValueError(f"{name}: not a sound {kind} file ({e}); download or compress it again") from None
+            raise ValueError(
+                f"{name}: not a sound {kind} file ({e}); download or compress it again"
+            ) from None
         yield block, raw.tell() if tells else 0
 
 # %% ../nbs/01_corpus.ipynb #3281d679
@@ -235,7 +260,9 @@ def _zstd() -> tuple:
     try:
         import zstandard
     except ImportError:
-        raise ModuleNotFoundError('.zst files need the package zstandard before Python 3.14; run: pip install "subword_nb[corpora]"') from None
+        raise ModuleNotFoundError(
+            '.zst files need the package zstandard before Python 3.14; run: pip install "subword_nb[corpora]"'
+        ) from None
     return (lambda: zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()), zstandard.ZstdError
 
 # %% ../nbs/01_corpus.ipynb #692232ad
@@ -276,7 +303,9 @@ def _chunks(path, errors: str, size: int = BLOCK) -> Iterator[tuple[str, int]]:
         for block, reached[0] in read_blocks(path, size):
             yield block
 
-    for text in _decoded(blocks(), errors, str(getattr(path, "name", "<stream>") if isinstance(path, io.IOBase) else path)):
+    for text in _decoded(
+        blocks(), errors, str(getattr(path, "name", "<stream>") if isinstance(path, io.IOBase) else path)
+    ):
         if text and held:
             k = _last_cut(held) or (len(held) if len(held) > LONGEST else 0)
             if k:
@@ -294,26 +323,34 @@ def _watched() -> bool:
     return kernel or (sys.stderr is not None and sys.stderr.isatty())
 
 # %% ../nbs/01_corpus.ipynb #b5308176
-_open_lines = [] # The blocks of `progress_lines` that are at work, the innermost last
+_open_lines = []  # The blocks of `progress_lines` that are at work, the innermost last
 
 
 def track(
-    iterable: Iterable, # anything, of any length
+    iterable: Iterable,  # anything, of any length
     *,
-    total: int | None = None, # how many steps there will be, where known
-    desc: str = "", # what is being done, shown before the bar
-    progress: bool | None = None, # None: a bar after two seconds if someone looks; True: at once; False: none
-    unit: str = "it", # what a step is, such as "doc" or "B"
-    step: Callable | None = None, # steps that an item counts for; None: one
-) -> Iterator: # the same items
+    total: int | None = None,  # how many steps there will be, where known
+    desc: str = "",  # what is being done, shown before the bar
+    progress: bool
+    | None = None,  # None: a bar after two seconds if someone looks; True: at once; False: none
+    unit: str = "it",  # what a step is, such as "doc" or "B"
+    step: Callable | None = None,  # steps that an item counts for; None: one
+) -> Iterator:  # the same items
     "Hand items on, with a progress bar where it helps."
     if progress not in (None, True, False):
-        raise ValueError(f"progress={progress!r}; pass None (when it takes long), True (always) or False (never)")
+        raise ValueError(
+            f"progress={progress!r}; pass None (when it takes long), True (always) or False (never)"
+        )
     if progress is None and _open_lines:
         return _noted(iterable, _open_lines[-1], desc, total, unit, step or (lambda item: 1))
     if progress is False or (progress is None and not _watched()):
         return iter(iterable)
-    return _tracked(iterable, dict(total=total, desc=desc, unit=unit, unit_scale=True, leave=bool(progress)), 0.0 if progress else 2.0, step or (lambda item: 1))
+    return _tracked(
+        iterable,
+        dict(total=total, desc=desc, unit=unit, unit_scale=True, leave=bool(progress)),
+        0.0 if progress else 2.0,
+        step or (lambda item: 1),
+    )
 
 # %% ../nbs/01_corpus.ipynb #b05b8499
 def _tracked(iterable: Iterable, bar_options: dict, delay: float, step: Callable) -> Iterator:
@@ -335,11 +372,12 @@ def _tracked(iterable: Iterable, bar_options: dict, delay: float, step: Callable
             bar.close()
 
 # %% ../nbs/01_corpus.ipynb #4aeea2dc
-_EVERY = 10.0 # Seconds from line to line
+_EVERY = 10.0  # Seconds from line to line
 
 
 class _Lines:
     "What the next line says."
+
     def __init__(self, what: str):
         self.what, self.doing, self.done, self.unit = what, "at work", 0, ""
         self.total: int | None = None
@@ -361,17 +399,21 @@ class _Lines:
     def write(self, every: float) -> None:
         "Write a line from time to time until all is over."
         while not self.over.wait(every):
-            with suppress(OSError, ValueError, AttributeError):  # nobody reads standard error any more, or there is none
+            with suppress(
+                OSError, ValueError, AttributeError
+            ):  # nobody reads standard error any more, or there is none
                 print(self.line(), file=sys.stderr, flush=True)
 
 # %% ../nbs/01_corpus.ipynb #cd37efef
 @contextmanager
 def progress_lines(
-    what: str, # what is at work, the beginning of each line
+    what: str,  # what is at work, the beginning of each line
     *,
-    always: bool = False, # also where a terminal could show a bar
-    every: float | None = None, # seconds from line to line; None: ten
-) -> Iterator[Callable]: # for a `with` block: a function that takes what is done next, for work that `track` does not follow
+    always: bool = False,  # also where a terminal could show a bar
+    every: float | None = None,  # seconds from line to line; None: ten
+) -> Iterator[
+    Callable
+]:  # for a `with` block: a function that takes what is done next, for work that `track` does not follow
     "Write a line to standard error every ten seconds, where it is no terminal."
     lines = _Lines(what)
 
@@ -392,7 +434,9 @@ def progress_lines(
         thread.join()
 
 # %% ../nbs/01_corpus.ipynb #da700c3a
-def _noted(iterable: Iterable, lines: _Lines, desc: str, total: int | None, unit: str, step: Callable) -> Iterator:
+def _noted(
+    iterable: Iterable, lines: _Lines, desc: str, total: int | None, unit: str, step: Callable
+) -> Iterator:
     "Items, each of which is noted for the next line; then what was done before goes on."
     before = lines.doing, lines.done, lines.total, lines.unit
     lines.doing, lines.done, lines.total, lines.unit = desc or before[0], 0, total, unit
@@ -405,20 +449,33 @@ def _noted(iterable: Iterable, lines: _Lines, desc: str, total: int | None, unit
 
 # %% ../nbs/01_corpus.ipynb #cfe3e039
 def documents(
-    source: str | Path | Iterable, # a path or glob pattern; an open binary file; or an iterable of str, of UTF-8 bytes, of Path (a file each), or of batches of these
+    source: str
+    | Path
+    | Iterable,  # a path or glob pattern; an open binary file; or an iterable of str, of UTF-8 bytes, of Path (a file each), or of batches of these
     *,
-    errors: str = "strict", # bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
-    progress: bool | None = None, # None: a bar after two seconds if someone looks; True: at once; False: none
-) -> Iterator[str]: # documents in order; a file larger than a megabyte comes in chunks
+    errors: str = "strict",  # bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+    progress: bool
+    | None = None,  # None: a bar after two seconds if someone looks; True: at once; False: none
+) -> Iterator[str]:  # documents in order; a file larger than a megabyte comes in chunks
     "Stream the documents of a corpus."
     decode_text(b"", errors=errors)  # refuses an unknown policy
     if isinstance(source, (str, Path)):
         return _from_files(find_files(source), errors, progress)
     if isinstance(source, (io.RawIOBase, io.BufferedIOBase)):
-        return (text for text, _ in track(_chunks(source, errors), total=None, desc="reading", progress=progress, unit="chunk"))
+        return (
+            text
+            for text, _ in track(
+                _chunks(source, errors), total=None, desc="reading", progress=progress, unit="chunk"
+            )
+        )
     if isinstance(source, (bytes, bytearray, dict)) or not isinstance(source, Iterable):
-        way = {bytes: "; to use these bytes pass them in a list: [data]", dict: "; pass list(counts) if the keys are the documents"}.get(type(source), "")
-        raise ValueError(f"source is {type(source).__name__}; expected a path, a glob pattern, or an iterable of str, bytes or Path{way}")
+        way = {
+            bytes: "; to use these bytes pass them in a list: [data]",
+            dict: "; pass list(counts) if the keys are the documents",
+        }.get(type(source), "")
+        raise ValueError(
+            f"source is {type(source).__name__}; expected a path, a glob pattern, or an iterable of str, bytes or Path{way}"
+        )
     size = len(source) if isinstance(source, Sized) else None
     return _from_items(track(source, total=size, desc="reading", progress=progress, unit="doc"), errors)
 
@@ -434,7 +491,9 @@ def _from_files(paths: list, errors: str, progress: bool | None) -> Iterator[str
                 yield text, place - last
                 last = place
 
-    for text, _ in track(pairs(), total=total or None, desc="reading", progress=progress, unit="B", step=lambda pair: pair[1]):
+    for text, _ in track(
+        pairs(), total=total or None, desc="reading", progress=progress, unit="B", step=lambda pair: pair[1]
+    ):
         yield text
 
 
@@ -448,12 +507,14 @@ def _from_items(items: Iterable, errors: str) -> Iterator[str]:
         elif isinstance(item, Path):
             yield from (text for p in find_files(item) for text, _ in _chunks(p, errors))
         else:
-            raise ValueError(f"document {i} (counted from 0) is {type(item).__name__}; expected str, bytes or pathlib.Path")
+            raise ValueError(
+                f"document {i} (counted from 0) is {type(item).__name__}; expected str, bytes or pathlib.Path"
+            )
 
 # %% ../nbs/01_corpus.ipynb #99ff8990
 def opened_batches(
-    items: Iterable, # documents, and iterables of documents
-) -> Iterator: # documents, in order
+    items: Iterable,  # documents, and iterables of documents
+) -> Iterator:  # documents, in order
     "Hand out the documents of batches one by one."
     for item in items:
         single = isinstance(item, (str, bytes, bytearray, Path, Mapping)) or hasattr(item, "read")

@@ -30,38 +30,42 @@ from .workers import scratch
 
 # %% ../nbs/52_counting.ipynb #a8474486
 def count_corpus_ref(
-    docs:Iterable[str], # Documents
-    norm:Normalizer|None, # What is done to them first
-    pre:PreTokenizer, # How they are split then
+    docs: Iterable[str],  # Documents
+    norm: Normalizer | None,  # What is done to them first
+    pre: PreTokenizer,  # How they are split then
     *,
-    bytewise:bool=False, # Pre-tokens as bytes, where the pre-tokenizer spells bytes
-)->FlatCounts: # In first-seen order
+    bytewise: bool = False,  # Pre-tokens as bytes, where the pre-tokenizer spells bytes
+) -> FlatCounts:  # In first-seen order
     "Normalize, split, count."
     counts = {}
     for doc in docs:
-        for p in pretokens_ref(doc, norm, pre): counts[p] = counts.get(p, 0) + 1
+        for p in pretokens_ref(doc, norm, pre):
+            counts[p] = counts.get(p, 0) + 1
     return _flat(counts, bytewise)
 
 # %% ../nbs/52_counting.ipynb #06e27b8c
 def _flat(counts, bytewise):
     "Counts of pieces as arrays, as bytes if the pieces spell bytes."
-    return replace(flatten_counts({visible_bytes(p): n for p, n in counts.items()} if bytewise else counts), bytewise=bytewise)
+    return replace(
+        flatten_counts({visible_bytes(p): n for p, n in counts.items()} if bytewise else counts),
+        bytewise=bytewise,
+    )
 
 # %% ../nbs/52_counting.ipynb #5010afab
 def batches_of(
-    docs:Iterable, # Documents, str or UTF-8 bytes
+    docs: Iterable,  # Documents, str or UTF-8 bytes
     *,
-    size:int=1<<20, # About how many bytes make a batch
-)->Iterator[tuple]: # (data, bounds): document k is data[bounds[k]:bounds[k+1]]
+    size: int = 1 << 20,  # About how many bytes make a batch
+) -> Iterator[tuple]:  # (data, bounds): document k is data[bounds[k]:bounds[k+1]]
     "Put documents together."
     return pack_stream((doc if isinstance(doc, bytes) else encode_text(doc) for doc in docs), size=size)
 
 # %% ../nbs/52_counting.ipynb #6594da16
 def watched(
-    batches:Iterable, # Batches of a `Corpus`
-    total:int|None, # What their `step` adds up to, if that is known
-    watch:Callable|None, # watch(done, total, "counting", dict); None: nobody is told
-)->Iterator: # The batches
+    batches: Iterable,  # Batches of a `Corpus`
+    total: int | None,  # What their `step` adds up to, if that is known
+    watch: Callable | None,  # watch(done, total, "counting", dict); None: nobody is told
+) -> Iterator:  # The batches
     "Batches whose reader tells how far it is."
     done, due = 0, 0.0
     for batch in batches:
@@ -75,85 +79,131 @@ def watched(
 def _joined(cuts, data, bounds):
     "A batch as the scanner reads it: openings before its documents, separators between them."
     import numpy as np
+
     if cuts.opening is None and cuts.normalize is None:
-        if len(bounds) == 2: return data
+        if len(bounds) == 2:
+            return data
         return np.insert(np.frombuffer(data, np.uint8), bounds[1:-1], 0xFF).tobytes()
-    if cuts.normalize is None and (prefix := _constant_opening(cuts.opening)) is not None and (np.diff(bounds) > 0).all():
+    if (
+        cuts.normalize is None
+        and (prefix := _constant_opening(cuts.opening)) is not None
+        and (np.diff(bounds) > 0).all()
+    ):
         between = np.frombuffer(b"\xff" + prefix, np.uint8)
         places = np.repeat(bounds[1:-1], len(between))
         joined = np.insert(np.frombuffer(data, np.uint8), places, np.tile(between, max(0, len(bounds) - 2)))
         return prefix + joined.tobytes() if len(bounds) > 1 else b""
     docs = [bytes(data[a:b]) for a, b in zip(bounds.tolist(), bounds[1:].tolist())]
-    if cuts.normalize: docs = [cuts.normalize(d.decode()).encode() for d in docs]
+    if cuts.normalize:
+        docs = [cuts.normalize(d.decode()).encode() for d in docs]
     return b"\xff".join([cuts.opening(d[:4], True) + d for d in docs] if cuts.opening else docs)
+
 
 def _constant_opening(opening):
     "What is put before every document that is not empty; None if that depends on the document."
     marks = opening.args[0] if isinstance(opening, partial) and opening.func is put_before else None
     return None if marks is None or marks.unless else marks.prefix
 
+
 def _count_batch(cuts, table, batch, number):
     "Count the spans of one batch."
     from subword_nb.span_counts import char_blocks, count_spans, feed
-    for buffer, starts, k, place in feed(cuts.scanner, char_blocks(_joined(cuts, *batch[:2]))): count_spans(table, buffer, starts, k, place=(number << 40) + place)
+
+    for buffer, starts, k, place in feed(cuts.scanner, char_blocks(_joined(cuts, *batch[:2]))):
+        count_spans(table, buffer, starts, k, place=(number << 40) + place)
 
 # %% ../nbs/52_counting.ipynb #99862129
 class Counter:
     "Counts spans of batches; `free` has the tables that no thread is using, `error` says how much too low counts of spans may be."
-    def __init__(self,
-        cuts:Cuts, # How they are cut
+
+    def __init__(
+        self,
+        cuts: Cuts,  # How they are cut
         *,
-        threads:int=1, # So many batches at once
-        memory:int=1<<30, # Bytes that tables may have, all together, before they are spilled
-        max_spans:int|None=None, # At most so many distinct spans in a table; None: all
-        folder:str|Path|None=None, # Where to keep what is needed to go on; None: nothing is kept
-        facts:dict|None=None, # What is counted, and how, for a folder that is gone on with
+        threads: int = 1,  # So many batches at once
+        memory: int = 1 << 30,  # Bytes that tables may have, all together, before they are spilled
+        max_spans: int | None = None,  # At most so many distinct spans in a table; None: all
+        folder: str | Path | None = None,  # Where to keep what is needed to go on; None: nothing is kept
+        facts: dict | None = None,  # What is counted, and how, for a folder that is gone on with
     ):
         from subword_nb.span_counts import Spill
-        self.cuts, self.threads, self.memory, self.most, self.free, self.kept = cuts, threads, memory, max_spans, [], folder is not None
-        self.spill:Any = None if not folder else Spill(folder, facts or {})
-        self.error:int = self.spill.error if self.spill else 0
+
+        self.cuts, self.threads, self.memory, self.most, self.free, self.kept = (
+            cuts,
+            threads,
+            memory,
+            max_spans,
+            [],
+            folder is not None,
+        )
+        self.spill: Any = None if not folder else Spill(folder, facts or {})
+        self.error: int = self.spill.error if self.spill else 0
 
 # %% ../nbs/52_counting.ipynb #5c9f7b1b
 def _work(counter, number, batch):
     "Count one batch, in any thread; how much too low it makes counts."
     from subword_nb.span_counts import SpanCounts, pruned
-    try: table = counter.free.pop()
-    except IndexError: table = SpanCounts()
+
+    try:
+        table = counter.free.pop()
+    except IndexError:
+        table = SpanCounts()
     _count_batch(counter.cuts, table, batch, number)
-    table, error = pruned(table, counter.most) if counter.most and len(table) > 2 * counter.most else (table, 0)
+    table, error = (
+        pruned(table, counter.most) if counter.most and len(table) > 2 * counter.most else (table, 0)
+    )
     counter.free.append(table)
     return error
+
 
 def _spill(counter):
     "Write all tables to disk; no thread may be at work."
     from subword_nb.span_counts import PARTS, Spill, span_rows
-    if counter.spill is None: counter.spill = Spill(tempfile.mkdtemp(prefix="subword-nb-", dir=scratch()), {})
-    for table in counter.free: counter.spill.write(span_rows(table, parts=PARTS))
+
+    if counter.spill is None:
+        counter.spill = Spill(tempfile.mkdtemp(prefix="subword-nb-", dir=scratch()), {})
+    for table in counter.free:
+        counter.spill.write(span_rows(table, parts=PARTS))
     counter.free.clear()
 
 # %% ../nbs/52_counting.ipynb #38124961
 def count_batches(
-    counter:Counter, # Where to
-    batches:Iterable, # (data, bounds, …), the same ones in the same order as in a run that is gone on with
+    counter: Counter,  # Where to
+    batches: Iterable,  # (data, bounds, …), the same ones in the same order as in a run that is gone on with
     *,
-    every:float=60.0, # Seconds from checkpoint to checkpoint
-)->None:
+    every: float = 60.0,  # Seconds from checkpoint to checkpoint
+) -> None:
     "Count all batches that were not counted before."
     done, number, busy, due = counter.spill.batches if counter.kept else 0, 0, set(), time.monotonic() + every
     with ThreadPoolExecutor(counter.threads) as pool:
         try:
             for number, batch in enumerate(batches, 1):
-                if number <= done: continue
-                if counter.threads == 1: counter.error += _work(counter, number - 1, batch)
-                else: busy = _settled(counter, busy | {pool.submit(_work, counter, number - 1, batch)}, 2 * counter.threads - 1)
-                if sum(t.nbytes for t in [*counter.free]) > counter.memory or counter.kept and time.monotonic() > due:
+                if number <= done:
+                    continue
+                if counter.threads == 1:
+                    counter.error += _work(counter, number - 1, batch)
+                else:
+                    busy = _settled(
+                        counter,
+                        busy | {pool.submit(_work, counter, number - 1, batch)},
+                        2 * counter.threads - 1,
+                    )
+                if (
+                    sum(t.nbytes for t in [*counter.free]) > counter.memory
+                    or counter.kept
+                    and time.monotonic() > due
+                ):
                     busy, due = _settled(counter, busy, 0), _checkpoint(counter, number) + every
             busy = _settled(counter, busy, 0)
-            if number < done: raise ValueError(f"{counter.spill.folder} holds counts of {done} batches, and the corpus has {number}: it was changed; delete the folder, and count anew")
-            if counter.kept: _checkpoint(counter, number)
+            if number < done:
+                raise ValueError(
+                    f"{counter.spill.folder} holds counts of {done} batches, and the corpus has {number}: it was changed; delete the folder, and count anew"
+                )
+            if counter.kept:
+                _checkpoint(counter, number)
         finally:
-            for job in busy: job.cancel()
+            for job in busy:
+                job.cancel()
 
 # %% ../nbs/52_counting.ipynb #91e7f418
 def _settled(counter, busy, left):
@@ -163,37 +213,47 @@ def _settled(counter, busy, left):
         counter.error += sum(job.result() for job in ready)
     return busy
 
+
 def _checkpoint(counter, number):
     "Write everything to disk; before which time it should not be done again."
     from subword_nb.span_counts import commit
+
     start = time.monotonic()
     _spill(counter)
-    if counter.kept: commit(counter.spill, number, error=counter.error)
+    if counter.kept:
+        commit(counter.spill, number, error=counter.error)
     return time.monotonic() + 20 * (time.monotonic() - start)
 
 # %% ../nbs/52_counting.ipynb #ea6cf8bb
 def _all_rows(counter):
     "The rows of all tables and all parts, in first-seen order."
     from subword_nb.span_counts import PARTS, SpanCounts, add_rows, span_rows, spilled_rows
-    if counter.spill is None and len(counter.free) == 1: return span_rows(counter.free[0])[0]
-    if counter.spill is None: sources = [[span_rows(t)[0] for t in counter.free]]
+
+    if counter.spill is None and len(counter.free) == 1:
+        return span_rows(counter.free[0])[0]
+    if counter.spill is None:
+        sources = [[span_rows(t)[0] for t in counter.free]]
     else:
         _spill(counter)
         sources = (spilled_rows(counter.spill, p) for p in range(PARTS))
     found = []
     for rows in sources:
         table = SpanCounts()
-        for some in rows: add_rows(table, some)
+        for some in rows:
+            add_rows(table, some)
         found.append(span_rows(table)[0])
         del table
     return found[0] if len(found) == 1 else in_order(found)
 
 # %% ../nbs/52_counting.ipynb #eb2aa026
 def in_order(
-    found:list[tuple], # Rows of several tables that have no span in common, as `span_rows` makes them; one at least
-)->tuple: # Rows of them all, in first-seen order
+    found: list[
+        tuple
+    ],  # Rows of several tables that have no span in common, as `span_rows` makes them; one at least
+) -> tuple:  # Rows of them all, in first-seen order
     "Put rows together."
     import numpy as np
+
     places = np.concatenate([rows[3] for rows in found])
     order, lengths = np.argsort(places, kind="stable"), np.concatenate([np.diff(rows[1]) for rows in found])
     starts, bounds = np.cumsum(lengths) - lengths, np.zeros(len(order) + 1, np.int64)
@@ -206,12 +266,15 @@ def in_order(
 def _respelled(rows, cuts, bytewise, spelled):
     "Counts of pre-tokens from rows of spans."
     data, bounds, counts, _ = rows
-    if cuts.pretokens is None and bytewise: return FlatCounts(data, bounds, counts, True)
-    if cuts.respell: return _collected(*cuts.respell(data, bounds), counts)
+    if cuts.pretokens is None and bytewise:
+        return FlatCounts(data, bounds, counts, True)
+    if cuts.respell:
+        return _collected(*cuts.respell(data, bounds), counts)
     pretokens = cuts.pretokens or (lambda span: [to_visible(span) if spelled else span.decode()])
     blob, places, out = data.tobytes(), bounds.tolist(), {}
     for a, b, n in zip(places, places[1:], counts.tolist()):
-        for p in pretokens(blob[a:b]): out[p] = out.get(p, 0) + n
+        for p in pretokens(blob[a:b]):
+            out[p] = out.get(p, 0) + n
     return _flat(out, bytewise)
 
 # %% ../nbs/52_counting.ipynb #6f2c3134
@@ -219,6 +282,7 @@ def _collected(data, bounds, which, counts):
     "Counts of pieces, of which several may be alike."
     import numpy as np
     from subword_nb.span_counts import SpanCounts, add_rows, span_rows
+
     add_rows(table := SpanCounts(), (data, bounds, counts[which], np.arange(len(which))))
     return FlatCounts(*span_rows(table)[0][:3])
 
@@ -228,33 +292,40 @@ def _one_by_one(batches, norm, pre, bytewise):
     out = {}
     for data, bounds, *_ in batches:
         for a, b in zip(bounds.tolist(), bounds[1:].tolist()):
-            for p in pretokens_ref(bytes(data[a:b]).decode(), norm, pre): out[p] = out.get(p, 0) + 1
+            for p in pretokens_ref(bytes(data[a:b]).decode(), norm, pre):
+                out[p] = out.get(p, 0) + 1
     return _flat(out, bytewise)
 
 # %% ../nbs/52_counting.ipynb #7c921e48
 def in_lines(
-    batches:Iterable, # Batches of documents
-    norm:Normalizer|None, # What is done to documents
-    pre:PreTokenizer, # How they are split
+    batches: Iterable,  # Batches of documents
+    norm: Normalizer | None,  # What is done to documents
+    pre: PreTokenizer,  # How they are split
     *,
-    lines:str, # "kept": a line has its newline at its end; "apart": it has no line ends, and they are counted in `totals`
-    totals:dict, # Line end → how often it occurs; filled while the batches are read
-)->Iterator: # Batches of lines
+    lines: str,  # "kept": a line has its newline at its end; "apart": it has no line ends, and they are counted in `totals`
+    totals: dict,  # Line end → how often it occurs; filled while the batches are read
+) -> Iterator:  # Batches of lines
     "Cut documents into lines, and count the line ends."
     if lines not in ("kept", "apart"):
         raise ValueError(f'lines must be "kept" or "apart", got {lines!r}')
-    ends = [end for end in "\n\r" if any(end in p for p in pretokens_ref(f"a{end}a", norm, pre))] if lines == "apart" else []
+    ends = (
+        [end for end in "\n\r" if any(end in p for p in pretokens_ref(f"a{end}a", norm, pre))]
+        if lines == "apart"
+        else []
+    )
     for batch in batches:
         for end in ends:
             if found := batch.data.count(end.encode()):
                 totals[end] = totals.get(end, 0) + found
         yield split_lines(batch, ends=lines == "kept")
 
+
 def without_line_ends(
-    counts:FlatCounts, # Counts of text
-)->tuple[FlatCounts,dict[str,int]]: # All other pre-tokens; line end → its count
+    counts: FlatCounts,  # Counts of text
+) -> tuple[FlatCounts, dict[str, int]]:  # All other pre-tokens; line end → its count
     "Take the pre-tokens that are one line end out of counts."
     import numpy as np
+
     lengths = np.diff(counts.bounds)
     single = np.flatnonzero(lengths == 1)
     ends = single[np.isin(counts.data[counts.bounds[single]], [10, 13])]
@@ -263,63 +334,101 @@ def without_line_ends(
     kept[ends] = False
     bounds = np.zeros(int(kept.sum()) + 1, np.int64)
     np.cumsum(lengths[kept], out=bounds[1:])
-    return replace(counts, data=counts.data[np.repeat(kept, lengths)], bounds=bounds, counts=counts.counts[kept]), found
+    return replace(
+        counts, data=counts.data[np.repeat(kept, lengths)], bounds=bounds, counts=counts.counts[kept]
+    ), found
+
 
 def with_line_ends(
-    counts:FlatCounts, # Counts of text
-    totals:dict, # Line end → how often it occurs
-)->FlatCounts: # With the line ends as the last pre-tokens, newline before carriage return
+    counts: FlatCounts,  # Counts of text
+    totals: dict,  # Line end → how often it occurs
+) -> FlatCounts:  # With the line ends as the last pre-tokens, newline before carriage return
     "Add the counts of line ends."
     import numpy as np
+
     rest, found = without_line_ends(counts)
     both = {end: totals.get(end, 0) + found.get(end, 0) for end in "\n\r" if end in totals or end in found}
     ends = flatten_counts(both)
     bounds = np.concatenate([rest.bounds, rest.bounds[-1] + ends.bounds[1:]])
-    return replace(rest, data=np.concatenate([rest.data, ends.data]), bounds=bounds, counts=np.concatenate([rest.counts, ends.counts]))
+    return replace(
+        rest,
+        data=np.concatenate([rest.data, ends.data]),
+        bounds=bounds,
+        counts=np.concatenate([rest.counts, ends.counts]),
+    )
 
 # %% ../nbs/52_counting.ipynb #8d681fde
 def count_corpus(
-    batches:Iterable, # (data, bounds, …) as `batches_of` makes them, or a `Corpus` does
-    norm:Normalizer|None, # What is done to documents first
-    pre:PreTokenizer, # How they are split then
+    batches: Iterable,  # (data, bounds, …) as `batches_of` makes them, or a `Corpus` does
+    norm: Normalizer | None,  # What is done to documents first
+    pre: PreTokenizer,  # How they are split then
     *,
-    bytewise:bool=False, # Pre-tokens as bytes, where the pre-tokenizer spells bytes
-    threads:int=1, # So many batches are counted at once; the result does not depend on it, unless `max_spans` is reached
-    memory:int=1<<30, # Bytes of tables beyond which they go to disk; the result does not depend on it
-    max_spans:int|None=None, # At most so many distinct spans, with an error that is told; None: all, exactly
-    checkpoint:str|Path|None=None, # A folder to go on from if it holds counts, and to keep them in
-    facts:dict|None=None, # What the corpus is called, and how it is cut; a checkpoint with other facts is refused
-    every:float=60.0, # Seconds from checkpoint to checkpoint
-    lines:str|None=None, # "kept" or "apart": every line is a document, see `in_lines`; None: documents are taken as they are
-)->FlatCounts: # In first-seen order; `error` says how much too low the count of a span may be, so a pre-token's may be for each of its spans
+    bytewise: bool = False,  # Pre-tokens as bytes, where the pre-tokenizer spells bytes
+    threads: int = 1,  # So many batches are counted at once; the result does not depend on it, unless `max_spans` is reached
+    memory: int = 1 << 30,  # Bytes of tables beyond which they go to disk; the result does not depend on it
+    max_spans: int
+    | None = None,  # At most so many distinct spans, with an error that is told; None: all, exactly
+    checkpoint: str | Path | None = None,  # A folder to go on from if it holds counts, and to keep them in
+    facts: dict
+    | None = None,  # What the corpus is called, and how it is cut; a checkpoint with other facts is refused
+    every: float = 60.0,  # Seconds from checkpoint to checkpoint
+    lines: str
+    | None = None,  # "kept" or "apart": every line is a document, see `in_lines`; None: documents are taken as they are
+) -> FlatCounts:  # In first-seen order; `error` says how much too low the count of a span may be, so a pre-token's may be for each of its spans
     "How often each pre-token occurs in a corpus."
     check_limits(threads=threads, memory=memory, **({} if max_spans is None else dict(max_spans=max_spans)))
     if lines is not None:
         totals: dict[str, int] = {}
         batches = in_lines(batches, norm, pre, lines=lines, totals=totals)
-        return with_line_ends(count_corpus(batches, norm, pre, bytewise=bytewise, threads=threads, memory=memory, max_spans=max_spans, checkpoint=checkpoint, facts=facts, every=every), totals)
-    if (cuts := cuts_of(norm, pre) if jit.available() else None) is None: return _one_by_one(batches, norm, pre, bytewise)
+        return with_line_ends(
+            count_corpus(
+                batches,
+                norm,
+                pre,
+                bytewise=bytewise,
+                threads=threads,
+                memory=memory,
+                max_spans=max_spans,
+                checkpoint=checkpoint,
+                facts=facts,
+                every=every,
+            ),
+            totals,
+        )
+    if (cuts := cuts_of(norm, pre) if jit.available() else None) is None:
+        return _one_by_one(batches, norm, pre, bytewise)
     from subword_nb.span_counts import at_most
-    counter = Counter(cuts, threads=threads, memory=memory, max_spans=max_spans, folder=checkpoint, facts=facts)
+
+    counter = Counter(
+        cuts, threads=threads, memory=memory, max_spans=max_spans, folder=checkpoint, facts=facts
+    )
     try:
         count_batches(counter, batches, every=every)
         rows = _all_rows(counter)
     finally:
-        if counter.spill and not counter.kept: shutil.rmtree(counter.spill.folder, ignore_errors=True)
+        if counter.spill and not counter.kept:
+            shutil.rmtree(counter.spill.folder, ignore_errors=True)
     rows, more = at_most(rows, max_spans) if max_spans else (rows, 0)
     counts = _respelled(rows, cuts, bytewise, spells_bytes(pre))
     return FlatCounts(counts.data, counts.bounds, counts.counts, counts.bytewise, counter.error + more)
 
 # %% ../nbs/52_counting.ipynb #6326cd22
 def sum_counts(
-    *counts:FlatCounts, # Counts of the parts of a corpus, in order; all text, or all bytes
-)->FlatCounts: # Counts of the whole
+    *counts: FlatCounts,  # Counts of the parts of a corpus, in order; all text, or all bytes
+) -> FlatCounts:  # Counts of the whole
     "Add up counts."
     import numpy as np
     from subword_nb.span_counts import SpanCounts, add_rows, span_rows
+
     kinds = {c.bytewise for c in counts if len(c)}
-    if len(kinds) > 1: raise ValueError("some counts are of text and some of bytes; count all parts for the same kind of model")
-    if (total := sum(float(c.counts.sum(dtype=float)) for c in counts)) >= 2**63: raise ValueError(f"the counts add up to {total:.3g}, and 64 bits hold 2**63-1; give all parts a smaller weight")
+    if len(kinds) > 1:
+        raise ValueError(
+            "some counts are of text and some of bytes; count all parts for the same kind of model"
+        )
+    if (total := sum(float(c.counts.sum(dtype=float)) for c in counts)) >= 2**63:
+        raise ValueError(
+            f"the counts add up to {total:.3g}, and 64 bits hold 2**63-1; give all parts a smaller weight"
+        )
     table, place = SpanCounts(), 0
     for c in counts:
         add_rows(table, (c.data, c.bounds, c.counts, np.arange(place, place + len(c))))

@@ -23,9 +23,9 @@ from .text import encode_text
 
 # %% ../nbs/13_counts.ipynb #37200ffe
 def count_pretokens_ref(
-    docs, # Iterable of str: the documents
-    pretokenizer, # What `subword_nb.pretokenizers.pretokenizer` takes: a name, a regular expression, a component, None
-)->dict[str,int]: # Piece → how often it occurs, in first-seen order
+    docs,  # Iterable of str: the documents
+    pretokenizer,  # What `subword_nb.pretokenizers.pretokenizer` takes: a name, a regular expression, a component, None
+) -> dict[str, int]:  # Piece → how often it occurs, in first-seen order
     "Count pretokens one by one."
     counts = {}
     for doc in docs:
@@ -35,13 +35,14 @@ def count_pretokens_ref(
 
 # %% ../nbs/13_counts.ipynb #0841a509
 def count_pretokens(
-    docs, # Iterable of str: the documents
-    pretokenizer, # What `subword_nb.pretokenizers.pretokenizer` takes: a name, a regular expression, a component, None
+    docs,  # Iterable of str: the documents
+    pretokenizer,  # What `subword_nb.pretokenizers.pretokenizer` takes: a name, a regular expression, a component, None
     *,
-    progress:bool|None=None, # True shows a bar, False none, None when it takes longer than two seconds
-)->dict[str,int]: # Piece → how often it occurs, in first-seen order
+    progress: bool | None = None,  # True shows a bar, False none, None when it takes longer than two seconds
+) -> dict[str, int]:  # Piece → how often it occurs, in first-seen order
     "Count pretokens, spelling each distinct one once."
-    if isinstance(docs, (str, bytes)): raise ValueError(f"docs is one {type(docs).__name__}; pass an iterable of documents, such as [text]")
+    if isinstance(docs, (str, bytes)):
+        raise ValueError(f"docs is one {type(docs).__name__}; pass an iterable of documents, such as [text]")
     pre, raw = as_pretokenizer(pretokenizer), Counter()
     for doc in track(docs, desc="counting", progress=progress, unit="doc"):
         raw.update(pre.raw_pretokens(doc))
@@ -49,28 +50,35 @@ def count_pretokens(
 
 # %% ../nbs/13_counts.ipynb #885190dc
 def merge_counts(
-    *counts:dict[str,int], # Pretoken counts of the parts of a corpus, in order
-)->dict[str,int]: # Counts of the whole, in first-seen order
+    *counts: dict[str, int],  # Pretoken counts of the parts of a corpus, in order
+) -> dict[str, int]:  # Counts of the whole, in first-seen order
     "Add up counts."
     total = {}
     for part in counts:
-        for piece, n in part.items(): total[piece] = total.get(piece, 0) + n
+        for piece, n in part.items():
+            total[piece] = total.get(piece, 0) + n
     return total
 
 # %% ../nbs/13_counts.ipynb #4f2d9f71
 @dataclass(frozen=True, eq=False)
 class FlatCounts:
     "Pretoken counts as three flat arrays, the form that kernels read."
-    data:Any # NumPy array, uint8: the UTF-8 bytes of all pretokens, one after the other
-    bounds:Any # NumPy array, int64, n+1: pretoken k is data[bounds[k]:bounds[k+1]]
-    counts:Any # NumPy array, int64, n: how often each occurs
-    bytewise:bool=False # True: the pretokens are bytes, for a model that starts from bytes; False: they are text
-    error:int=0 # How much too low the counts of spans may be, if they are not exact
 
-    def __len__(self): return len(self.counts)
-    def __repr__(self): return f"FlatCounts({len(self)} pretokens, {len(self.data)} bytes)"
+    data: Any  # NumPy array, uint8: the UTF-8 bytes of all pretokens, one after the other
+    bounds: Any  # NumPy array, int64, n+1: pretoken k is data[bounds[k]:bounds[k+1]]
+    counts: Any  # NumPy array, int64, n: how often each occurs
+    bytewise: bool = (
+        False  # True: the pretokens are bytes, for a model that starts from bytes; False: they are text
+    )
+    error: int = 0  # How much too low the counts of spans may be, if they are not exact
 
-    def to_dict(self)->dict: # Pretoken (str, or bytes if bytewise) → count, in the arrays' order
+    def __len__(self):
+        return len(self.counts)
+
+    def __repr__(self):
+        return f"FlatCounts({len(self)} pretokens, {len(self.data)} bytes)"
+
+    def to_dict(self) -> dict:  # Pretoken (str, or bytes if bytewise) → count, in the arrays' order
         "The counts as a dict again."
         data, bounds = self.data.tobytes(), self.bounds.tolist()
         spelled = (lambda piece: piece) if self.bytewise else bytes.decode
@@ -78,50 +86,72 @@ class FlatCounts:
 
 # %% ../nbs/13_counts.ipynb #6a6090da
 def flatten_counts(
-    counts:dict, # Pretoken → count, from 0 to 2**63-1; all text, or all bytes
-)->FlatCounts: # The same in the same order; the arrays are new
+    counts: dict,  # Pretoken → count, from 0 to 2**63-1; all text, or all bytes
+) -> FlatCounts:  # The same in the same order; the arrays are new
     "Lay counts out as flat arrays."
     import numpy as np
+
     for piece, n in counts.items():
-        if not isinstance(n, int) or not 0 <= n < 2**63: raise ValueError(f"count of {piece!r} is {n!r}; pass whole numbers from 0 to 2**63-1")
+        if not isinstance(n, int) or not 0 <= n < 2**63:
+            raise ValueError(f"count of {piece!r} is {n!r}; pass whole numbers from 0 to 2**63-1")
     kinds = {*map(type, counts)}
-    if len(kinds) > 1: raise ValueError(f"the pretokens are of {len(kinds)} types ({', '.join(sorted(k.__name__ for k in kinds))}); pass all as text or all as bytes")
+    if len(kinds) > 1:
+        raise ValueError(
+            f"the pretokens are of {len(kinds)} types ({', '.join(sorted(k.__name__ for k in kinds))}); pass all as text or all as bytes"
+        )
     blobs = [*counts] if bytes in kinds else [encode_text(piece) for piece in counts]
     bounds = np.zeros(len(blobs) + 1, np.int64)
     np.cumsum([len(b) for b in blobs], out=bounds[1:])
-    return FlatCounts(np.frombuffer(b"".join(blobs), np.uint8).copy(), bounds, np.array([*counts.values()], np.int64), bytes in kinds)
+    return FlatCounts(
+        np.frombuffer(b"".join(blobs), np.uint8).copy(),
+        bounds,
+        np.array([*counts.values()], np.int64),
+        bytes in kinds,
+    )
 
 # %% ../nbs/13_counts.ipynb #b0b57c07
 def write_atomically(
-    path:str|os.PathLike, # Where the file shall be
-    data:bytes|Callable, # All of its content; or what writes it to an open binary file
-)->Path: # The path
+    path: str | os.PathLike,  # Where the file shall be
+    data: bytes | Callable,  # All of its content; or what writes it to an open binary file
+) -> Path:  # The path
     "Write a file so that it is whole or not there; a crash leaves the old one as it was."
     write_together({path: data})
     return Path(path)
 
 # %% ../nbs/13_counts.ipynb #56ff04e6
 def write_together(
-    files:Mapping, # path → all of its content, or what writes it to an open binary file
-)->None:
+    files: Mapping,  # path → all of its content, or what writes it to an open binary file
+) -> None:
     "Write several files so that all are whole, or all are as they were."
     staged = []
     try:
         for path, data in files.items():
             path, write = Path(path), data if callable(data) else partial(_write, data)
-            if _is_file_to_be(path): staged.append(_staged(path, write))
-            else: _write_through(path, write)
+            if _is_file_to_be(path):
+                staged.append(_staged(path, write))
+            else:
+                _write_through(path, write)
         _rename(staged)
     finally:
         for _, *left in staged:
-            for name in left[1:]: name.unlink(missing_ok=True)
+            for name in left[1:]:
+                name.unlink(missing_ok=True)
 
-def _write(data, file): file.write(data)
+
+def _write(data, file):
+    file.write(data)
+
 
 def _is_file_to_be(path):
     "May a path become a file? False for a device or a pipe."
-    if path.is_dir(): raise IsADirectoryError(f"{path} is a folder; pass the name of a file, such as {path / 'tokenizer.json'}")
-    if not path.parent.is_dir(): raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or write somewhere else")
+    if path.is_dir():
+        raise IsADirectoryError(
+            f"{path} is a folder; pass the name of a file, such as {path / 'tokenizer.json'}"
+        )
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"the folder {path.parent} does not exist; make it first, or write somewhere else"
+        )
     return path.is_file() or not path.exists()
 
 # %% ../nbs/13_counts.ipynb #b88a87d3
@@ -135,8 +165,11 @@ def _staged(path, write):
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            if target.exists(): os.chmod(new, target.stat().st_mode & 0o777)
-    except BaseException: new.unlink(missing_ok=True); raise
+            if target.exists():
+                os.chmod(new, target.stat().st_mode & 0o777)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
     return path, target, new, old
 
 # %% ../nbs/13_counts.ipynb #76311697
@@ -146,95 +179,168 @@ def _rename(staged):
     try:
         for path, target, new, old in staged:
             if len(staged) > 1:
-                with suppress(OSError): os.link(target, old) # the old content has two names now
-            with naming(path, new, target): os.replace(new, target)
+                with suppress(OSError):
+                    os.link(target, old)  # the old content has two names now
+            with naming(path, new, target):
+                os.replace(new, target)
             done.append((target, old))
     except BaseException:
         for target, old in done:
-            with suppress(OSError): old.replace(target) if old.exists() else target.unlink()
+            with suppress(OSError):
+                old.replace(target) if old.exists() else target.unlink()
         raise
-    for folder in {target.parent for target, _ in done}: _sync_folder(folder)
+    for folder in {target.parent for target, _ in done}:
+        _sync_folder(folder)
+
 
 def _sync_folder(folder):
     "Bring the names in a folder to the disk, where a system can do that."
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
-        try: os.fsync(handle)
-        finally: os.close(handle)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 # %% ../nbs/13_counts.ipynb #7078f4e6
 def _write_through(path, write):
     "Write to a device or a pipe."
-    with naming(path), open(path, "wb") as file: write(file)
+    with naming(path), open(path, "wb") as file:
+        write(file)
 
 # %% ../nbs/13_counts.ipynb #77784ae4
 def lock_file(
-    file, # An open file, or its number; the lock lasts until it is closed
-    place:str|Path, # What is written to
-)->None:
+    file,  # An open file, or its number; the lock lasts until it is closed
+    place: str | Path,  # What is written to
+) -> None:
     "Make sure that no other process writes to a place."
-    try: import fcntl
-    except ImportError: return
-    try: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError: raise ValueError(f"another process is writing to {place}; wait for it, or name another output") from None
-    except OSError: return # a disk that knows no locks
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ValueError(
+            f"another process is writing to {place}; wait for it, or name another output"
+        ) from None
+    except OSError:
+        return  # a disk that knows no locks
 
 # %% ../nbs/13_counts.ipynb #42e9e5c0
 def save_counts(
-    counts:FlatCounts, # Counts
-    path:str|Path, # Ends in .npz or .parquet
-)->None:
+    counts: FlatCounts,  # Counts
+    path: str | Path,  # Ends in .npz or .parquet
+) -> None:
     "Write counts to a file."
     import numpy as np
+
     path = _counts_path(path)
     if path.suffix == ".npz":
-        write_atomically(path, lambda file: np.savez(file, data=counts.data, bounds=counts.bounds, counts=counts.counts, bytewise=counts.bytewise, error=counts.error))
+        write_atomically(
+            path,
+            lambda file: np.savez(
+                file,
+                data=counts.data,
+                bounds=counts.bounds,
+                counts=counts.counts,
+                bytewise=counts.bytewise,
+                error=counts.error,
+            ),
+        )
         return
     pa, parquet = _arrow(path)
-    column = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(counts), [None, pa.py_buffer(counts.bounds), pa.py_buffer(counts.data)])
-    table = pa.table({"pretoken": column if counts.bytewise else column.cast(pa.large_string()), "count": counts.counts})
-    write_atomically(path, lambda file: parquet.write_table(table.replace_schema_metadata({"subword_nb.error": str(counts.error)}), file))
+    column = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(counts), [None, pa.py_buffer(counts.bounds), pa.py_buffer(counts.data)]
+    )
+    table = pa.table(
+        {"pretoken": column if counts.bytewise else column.cast(pa.large_string()), "count": counts.counts}
+    )
+    write_atomically(
+        path,
+        lambda file: parquet.write_table(
+            table.replace_schema_metadata({"subword_nb.error": str(counts.error)}), file
+        ),
+    )
 
-def _counts_path(path)->Path:
+
+def _counts_path(path) -> Path:
     "A path that says what is in the file."
     path = Path(os.path.expanduser(path))
-    if path.suffix not in (".npz", ".parquet"): raise ValueError(f"{path}: counts are kept in files that end in .npz or .parquet")
+    if path.suffix not in (".npz", ".parquet"):
+        raise ValueError(f"{path}: counts are kept in files that end in .npz or .parquet")
     return path
+
 
 def _arrow(path):
     "The library that reads and writes Parquet."
-    try: import pyarrow as pa; import pyarrow.parquet as parquet
-    except ImportError: raise ModuleNotFoundError(f'{path}: Parquet is written by the package pyarrow, which is not installed; run: pip install "subword_nb[arrow]", or name a .npz file') from None
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise ModuleNotFoundError(
+            f'{path}: Parquet is written by the package pyarrow, which is not installed; run: pip install "subword_nb[arrow]", or name a .npz file'
+        ) from None
     return pa, parquet
 
 # %% ../nbs/13_counts.ipynb #cda1e9ab
 def load_counts(
-    path:str|Path, # What `save_counts` wrote
-)->FlatCounts: # The same counts
+    path: str | Path,  # What `save_counts` wrote
+) -> FlatCounts:  # The same counts
     "Read counts from a file."
     path = _counts_path(path)
-    try: counts = (_from_npz if path.suffix == ".npz" else _from_parquet)(path)
-    except (FileNotFoundError, ModuleNotFoundError): raise
-    except Exception as e: raise ValueError(f"{path} is not a file of counts ({type(e).__name__}: {e}); make one with save_counts, or a table with the columns pretoken and count") from None
+    try:
+        counts = (_from_npz if path.suffix == ".npz" else _from_parquet)(path)
+    except (FileNotFoundError, ModuleNotFoundError):
+        raise
+    except Exception as e:
+        raise ValueError(
+            f"{path} is not a file of counts ({type(e).__name__}: {e}); make one with save_counts, or a table with the columns pretoken and count"
+        ) from None
     n, ends = len(counts.counts), counts.bounds
-    if len(ends) != n + 1 or ends[0] != 0 or ends[-1] != len(counts.data) or (ends[1:] < ends[:-1]).any() or (counts.counts < 0).any(): raise ValueError(f"{path} holds no counts that fit together: {len(ends)} bounds up to {ends[-1]}, {len(counts.data)} bytes, {n} counts; it is damaged")
-    if not counts.bytewise: counts.data.tobytes().decode()
+    if (
+        len(ends) != n + 1
+        or ends[0] != 0
+        or ends[-1] != len(counts.data)
+        or (ends[1:] < ends[:-1]).any()
+        or (counts.counts < 0).any()
+    ):
+        raise ValueError(
+            f"{path} holds no counts that fit together: {len(ends)} bounds up to {ends[-1]}, {len(counts.data)} bytes, {n} counts; it is damaged"
+        )
+    if not counts.bytewise:
+        counts.data.tobytes().decode()
     return counts
 
 # %% ../nbs/13_counts.ipynb #582e63e6
 def _from_npz(path):
     "Counts from NumPy's arrays."
     import numpy as np
-    with np.load(path, allow_pickle=False) as found: return FlatCounts(found["data"], found["bounds"], found["counts"], bool(found["bytewise"]), int(found["error"]))
+
+    with np.load(path, allow_pickle=False) as found:
+        return FlatCounts(
+            found["data"], found["bounds"], found["counts"], bool(found["bytewise"]), int(found["error"])
+        )
+
 
 def _from_parquet(path):
     "Counts from a table."
     import numpy as np
+
     pa, parquet = _arrow(path)
     table = parquet.read_table(path, columns=["pretoken", "count"])
     text = pa.types.is_string(table.schema[0].type) or pa.types.is_large_string(table.schema[0].type)
-    column, error = table["pretoken"].cast(pa.large_string() if text else pa.large_binary()).combine_chunks(), (table.schema.metadata or {}).get(b"subword_nb.error", b"0")
+    column, error = (
+        table["pretoken"].cast(pa.large_string() if text else pa.large_binary()).combine_chunks(),
+        (table.schema.metadata or {}).get(b"subword_nb.error", b"0"),
+    )
     _, bounds, data = column.buffers()
-    bounds = np.frombuffer(bounds, np.int64)[column.offset:column.offset + len(column) + 1] if len(column) else np.zeros(1, np.int64)
-    data = np.frombuffer(data or b"", np.uint8)[bounds[0]:bounds[-1]]
-    return FlatCounts(data, bounds - bounds[0], table["count"].to_numpy().astype(np.int64), not text, int(error))
+    bounds = (
+        np.frombuffer(bounds, np.int64)[column.offset : column.offset + len(column) + 1]
+        if len(column)
+        else np.zeros(1, np.int64)
+    )
+    data = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]
+    return FlatCounts(
+        data, bounds - bounds[0], table["count"].to_numpy().astype(np.int64), not text, int(error)
+    )

@@ -14,27 +14,32 @@ from pathlib import Path, PurePosixPath
 # %% ../nbs/02b_cpus.ipynb #a1b3d1c6
 def _text(path):
     "What a small file says; nothing where it cannot be read."
-    try: return path.read_text(encoding="ascii", errors="replace").strip()
-    except OSError: return ""
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
 
 # %% ../nbs/02b_cpus.ipynb #120f5b57
 def _share(folder):
     "The processors that a group's quota is worth; None: no limit."
-    said = _text(folder / "cpu.max").split(" ") # version 2
-    if said == [""]: said = [_text(folder / name) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")] # version 1
-    if len(said) != 2 or not all(n.isdigit() and int(n) for n in said): return None
+    said = _text(folder / "cpu.max").split(" ")  # version 2
+    if said == [""]:
+        said = [_text(folder / name) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]  # version 1
+    if len(said) != 2 or not all(n.isdigit() and int(n) for n in said):
+        return None
     return int(said[0]) / int(said[1])
 
 # %% ../nbs/02b_cpus.ipynb #09727079
 def group_limits(
     *,
-    root:str|Path="/", # The folder that has `proc` and `sys`
-)->list[float]: # Processors, for each limit of the process's control groups, inner groups first
+    root: str | Path = "/",  # The folder that has `proc` and `sys`
+) -> list[float]:  # Processors, for each limit of the process's control groups, inner groups first
     "What Linux's control groups leave to this process."
     base, found = Path(root) / "sys/fs/cgroup", []
     for line in _text(Path(root) / "proc/self/cgroup").splitlines():
         controls, _, group = line.partition(":")[2].partition(":")
-        if controls and "cpu" not in controls.split(","): continue
+        if controls and "cpu" not in controls.split(","):
+            continue
         inner = PurePosixPath(group.strip("/"))
         tops = dict.fromkeys([base / controls, base / "cpu"]) if controls else [base]
         found += [_share(top / place) for top in tops for place in (inner, *inner.parents)]
@@ -43,10 +48,11 @@ def group_limits(
 # %% ../nbs/02b_cpus.ipynb #de611b86
 def cpu_count(
     *,
-    root:str|Path="/", # As for `group_limits`
-)->int: # 1 or more
+    root: str | Path = "/",  # As for `group_limits`
+) -> int:  # 1 or more
     "How many processors this process may use; $PYTHON_CPU_COUNT or `-X cpu_count` overrides it."
     said = str(sys._xoptions.get("cpu_count", os.environ.get("PYTHON_CPU_COUNT", "")))
-    if said.isdecimal() and int(said): return int(said)
+    if said.isdecimal() and int(said):
+        return int(said)
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min([there, *map(math.ceil, group_limits(root=root))])

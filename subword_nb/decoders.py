@@ -18,37 +18,49 @@ from .text import CHAR2BYTE
 
 # %% ../nbs/44_decoders.ipynb #a40ca584
 def visible_bytes(
-    piece:str, # A piece in the visible alphabet, or an added token
-)->bytes: # The bytes it stands for; its own UTF-8 if it is not in the visible alphabet
+    piece: str,  # A piece in the visible alphabet, or an added token
+) -> bytes:  # The bytes it stands for; its own UTF-8 if it is not in the visible alphabet
     "The bytes of a byte-level piece."
-    try: return bytes([CHAR2BYTE[c] for c in piece])
-    except KeyError: return piece.encode("utf-8")
+    try:
+        return bytes([CHAR2BYTE[c] for c in piece])
+    except KeyError:
+        return piece.encode("utf-8")
 
 # %% ../nbs/44_decoders.ipynb #9831176d
 def _check_options(d):
     "Refuse options that are not of the kind of their defaults."
     for f in fields(d):
         value = getattr(d, f.name)
-        if not isinstance(value, type(f.default)): raise ValueError(f"{f.name}={value!r} is a {type(value).__name__}; pass a {type(f.default).__name__} such as {f.default!r}")
+        if not isinstance(value, type(f.default)):
+            raise ValueError(
+                f"{f.name}={value!r} is a {type(value).__name__}; pass a {type(f.default).__name__} such as {f.default!r}"
+            )
 
 # %% ../nbs/44_decoders.ipynb #64b54ae2
 @dataclass(frozen=True)
 class Decoder:
     "What all decoders can do."
-    def __post_init__(self): _check_options(self)
-    if TYPE_CHECKING: # what each kind has
-        def _decode(self, pieces, errors): return pieces
 
-    def decode(self,
-        pieces:list[str], # Pieces, or the parts that another decoder made of them
+    def __post_init__(self):
+        _check_options(self)
+
+    if TYPE_CHECKING:  # what each kind has
+
+        def _decode(self, pieces, errors):
+            return pieces
+
+    def decode(
+        self,
+        pieces: list[str],  # Pieces, or the parts that another decoder made of them
         *,
-        errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore"
-    )->list[str]: # Parts, which are joined without anything between
+        errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore"
+    ) -> list[str]:  # Parts, which are joined without anything between
         "Turn pieces into parts of the text."
-        if isinstance(pieces, str): raise ValueError(f"decode takes a list of pieces, not one text; pass [{pieces!r}]")
+        if isinstance(pieces, str):
+            raise ValueError(f"decode takes a list of pieces, not one text; pass [{pieces!r}]")
         return self._decode(list(pieces), errors)
 
-    def to_dict(self)->dict: # Its type and options
+    def to_dict(self) -> dict:  # Its type and options
         "How tokenizer.json describes this decoder."
         return {"type": type(self).__name__} | {f.name: getattr(self, f.name) for f in fields(self)}
 
@@ -56,19 +68,28 @@ class Decoder:
 @dataclass(frozen=True)
 class ByteLevel(Decoder):
     "Undo the byte-level pre-tokenizer."
-    add_prefix_space: bool = True # Written to files; decoding does not use it
-    trim_offsets: bool = True # Written to files; decoding does not use it
-    use_regex: bool = True # Written to files; decoding does not use it
-    bytes_only: bool = field(default=False, compare=False, repr=False) # Added tokens are bytes, too, where they can be; False: they are their own text
 
-    def to_dict(self): return {"type": "ByteLevel"} | {k: getattr(self, k) for k in ("add_prefix_space", "trim_offsets", "use_regex")}
-    def _decode(self, pieces, errors): return [b"".join(map(visible_bytes, pieces)).decode("utf-8", errors)]
+    add_prefix_space: bool = True  # Written to files; decoding does not use it
+    trim_offsets: bool = True  # Written to files; decoding does not use it
+    use_regex: bool = True  # Written to files; decoding does not use it
+    bytes_only: bool = field(
+        default=False, compare=False, repr=False
+    )  # Added tokens are bytes, too, where they can be; False: they are their own text
+
+    def to_dict(self):
+        return {"type": "ByteLevel"} | {
+            k: getattr(self, k) for k in ("add_prefix_space", "trim_offsets", "use_regex")
+        }
+
+    def _decode(self, pieces, errors):
+        return [b"".join(map(visible_bytes, pieces)).decode("utf-8", errors)]
 
 # %% ../nbs/44_decoders.ipynb #6c64f1ac
 @dataclass(frozen=True)
 class BPEDecoder(Decoder):
     "Turn the end-of-word suffix into spaces (Sennrich et al. 2016)."
-    suffix: str = "</w>" # `end_of_word_suffix`
+
+    suffix: str = "</w>"  # `end_of_word_suffix`
 
     def _decode(self, pieces, errors):
         return [p.replace(self.suffix, " " if i + 1 < len(pieces) else "") for i, p in enumerate(pieces)]
@@ -77,33 +98,60 @@ class BPEDecoder(Decoder):
 @dataclass(frozen=True)
 class WordPiece(Decoder):
     "Drop the continuation prefix and put spaces between words."
-    prefix: str = "##" # `continuing_subword_prefix`
-    cleanup: bool = True # Take back spaces before punctuation and English contractions
+
+    prefix: str = "##"  # `continuing_subword_prefix`
+    cleanup: bool = True  # Take back spaces before punctuation and English contractions
 
     def _decode(self, pieces, errors):
-        parts = [p if i == 0 else p[len(self.prefix):] if p.startswith(self.prefix) else " " + p for i, p in enumerate(pieces)]
+        parts = [
+            p if i == 0 else p[len(self.prefix) :] if p.startswith(self.prefix) else " " + p
+            for i, p in enumerate(pieces)
+        ]
         return [_cleaned(p) for p in parts] if self.cleanup else parts
 
 # %% ../nbs/44_decoders.ipynb #9cb8d4a5
-_CLEAN = [(" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re")]
+_CLEAN = [
+    (" .", "."),
+    (" ?", "?"),
+    (" !", "!"),
+    (" ,", ","),
+    (" ' ", "'"),
+    (" n't", "n't"),
+    (" 'm", "'m"),
+    (" do not", " don't"),
+    (" 's", "'s"),
+    (" 've", "'ve"),
+    (" 're", "'re"),
+]
+
 
 def _cleaned(part):
     "Take the space before punctuation and contractions away."
-    for spaced, close in _CLEAN: part = part.replace(spaced, close)
+    for spaced, close in _CLEAN:
+        part = part.replace(spaced, close)
     return part
 
 # %% ../nbs/44_decoders.ipynb #b02483dc
 @dataclass(frozen=True)
 class Metaspace(Decoder):
     "Turn visible spaces into spaces, and drop those of the first piece."
-    replacement: str = "▁" # The character that stands for a space
-    prepend_scheme: str = "always" # "always" and "first": one was put in front and is dropped; "never": none was
-    split: bool = True # Written to files; decoding does not use it
+
+    replacement: str = "▁"  # The character that stands for a space
+    prepend_scheme: str = (
+        "always"  # "always" and "first": one was put in front and is dropped; "never": none was
+    )
+    split: bool = True  # Written to files; decoding does not use it
 
     def __post_init__(self):
         super().__post_init__()
-        if len(self.replacement) != 1: raise ValueError(f"replacement={self.replacement!r} is not one character; the usual one is '▁' (U+2581)")
-        if self.prepend_scheme not in ("always", "never", "first"): raise ValueError(f'prepend_scheme={self.prepend_scheme!r} is unknown; pass "always", "never" or "first"')
+        if len(self.replacement) != 1:
+            raise ValueError(
+                f"replacement={self.replacement!r} is not one character; the usual one is '▁' (U+2581)"
+            )
+        if self.prepend_scheme not in ("always", "never", "first"):
+            raise ValueError(
+                f'prepend_scheme={self.prepend_scheme!r} is unknown; pass "always", "never" or "first"'
+            )
 
     def _decode(self, pieces, errors):
         front = " " if self.prepend_scheme == "never" else ""
@@ -113,87 +161,114 @@ class Metaspace(Decoder):
 @dataclass(frozen=True)
 class Replace(Decoder):
     "Put one text in the place of another, in each part by itself."
-    pattern: str = "▁" # A text, or as files have it: `{"String": "…"}` or `{"Regex": "…"}`
-    content: str = " " # What is put there, as it stands
-    regex: bool = False # Is the pattern a regular expression?
+
+    pattern: str = "▁"  # A text, or as files have it: `{"String": "…"}` or `{"Regex": "…"}`
+    content: str = " "  # What is put there, as it stands
+    regex: bool = False  # Is the pattern a regular expression?
 
     def __post_init__(self):
         from subword_nb import normalizers
+
         found = normalizers.Replace(self.pattern, self.content, self.regex)
-        for name in ("pattern", "regex"): object.__setattr__(self, name, getattr(found, name))
+        for name in ("pattern", "regex"):
+            object.__setattr__(self, name, getattr(found, name))
 
     def _decode(self, pieces, errors):
         from subword_nb.normalizers import normalize_word
+
         step = _replacer(self.pattern, self.content, self.regex)
         return [normalize_word(step, piece, what="a decoder that replaces") for piece in pieces]
 
-    def to_dict(self)->dict: # Its type and options
+    def to_dict(self) -> dict:  # Its type and options
         "How tokenizer.json describes this decoder."
-        return {"type": "Replace", "pattern": {"Regex" if self.regex else "String": self.pattern}, "content": self.content}
+        return {
+            "type": "Replace",
+            "pattern": {"Regex" if self.regex else "String": self.pattern},
+            "content": self.content,
+        }
+
 
 @lru_cache(64)
 def _replacer(pattern, content, regex):
     "The normalizer that does the work."
     from subword_nb.normalizers import Replace
+
     return Replace(pattern, content, regex)
 
 # %% ../nbs/44_decoders.ipynb #a16b19f3
 @dataclass(frozen=True)
 class Strip(Decoder):
     "Take a character off the edges of each part."
-    content: str = " " # The character
-    start: int = 0 # How many at most at the left edge
-    stop: int = 0 # How many at most at the right edge
+
+    content: str = " "  # The character
+    start: int = 0  # How many at most at the left edge
+    stop: int = 0  # How many at most at the right edge
 
     def __post_init__(self):
-        if not isinstance(self.content, str) or len(self.content) != 1: raise ValueError(f"content={self.content!r} is not one character; pass one, such as ' '")
+        if not isinstance(self.content, str) or len(self.content) != 1:
+            raise ValueError(f"content={self.content!r} is not one character; pass one, such as ' '")
         for name, n in (("start", self.start), ("stop", self.stop)):
-            if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 2**64: raise ValueError(f"{name}={n!r}: expected a number from 0, how many characters to take away at most")
+            if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 2**64:
+                raise ValueError(
+                    f"{name}={n!r}: expected a number from 0, how many characters to take away at most"
+                )
 
     def _decode(self, pieces, errors):
-        pieces = [p[min(self.start, len(p) - len(p.lstrip(self.content))):] for p in pieces]
-        return [p[:len(p) - min(self.stop, len(p) - len(p.rstrip(self.content)))] for p in pieces]
+        pieces = [p[min(self.start, len(p) - len(p.lstrip(self.content))) :] for p in pieces]
+        return [p[: len(p) - min(self.stop, len(p) - len(p.rstrip(self.content)))] for p in pieces]
 
 # %% ../nbs/44_decoders.ipynb #3c411ad8
 @dataclass(frozen=True)
 class CTC(Decoder):
     "Merge repeated pieces, drop the padding, and put spaces between words."
-    pad_token: str = "<pad>" # Stands for nothing new
-    word_delimiter_token: str = "|" # Becomes a space, if `cleanup`
-    cleanup: bool = True # Put spaces for delimiters, and take back those before punctuation
+
+    pad_token: str = "<pad>"  # Stands for nothing new
+    word_delimiter_token: str = "|"  # Becomes a space, if `cleanup`
+    cleanup: bool = True  # Put spaces for delimiters, and take back those before punctuation
 
     def _decode(self, pieces, errors):
-        parts = [p.replace(self.pad_token, "") for i, p in enumerate(pieces) if not i or p != pieces[i-1]]
-        if self.cleanup: parts = [_cleaned(p).replace(self.word_delimiter_token, " ") for p in parts]
+        parts = [p.replace(self.pad_token, "") for i, p in enumerate(pieces) if not i or p != pieces[i - 1]]
+        if self.cleanup:
+            parts = [_cleaned(p).replace(self.word_delimiter_token, " ") for p in parts]
         return [p for p in parts if p]
 
 # %% ../nbs/44_decoders.ipynb #b7b6596a
 def fallback_byte(
-    piece:str, # Any piece
-)->int|None: # Its byte; None if it is not of the form <0xXX>
+    piece: str,  # Any piece
+) -> int | None:  # Its byte; None if it is not of the form <0xXX>
     "The byte that a piece of byte fallback stands for."
-    return int(piece[3:5], 16) if len(piece) == 6 and re.fullmatch(r"<0x[+0-9A-Fa-f][0-9A-Fa-f]>", piece) else None # HF reads a plus sign there too
+    return (
+        int(piece[3:5], 16)
+        if len(piece) == 6 and re.fullmatch(r"<0x[+0-9A-Fa-f][0-9A-Fa-f]>", piece)
+        else None
+    )  # HF reads a plus sign there too
+
 
 def spell_run(
-    run:bytes, # The bytes of neighbouring pieces
+    run: bytes,  # The bytes of neighbouring pieces
     *,
-    errors:str="replace", # "replace", "strict" or "ignore"
-)->list[str]: # The text as one part; one U+FFFD for each byte if it is not UTF-8 as a whole
+    errors: str = "replace",  # "replace", "strict" or "ignore"
+) -> list[str]:  # The text as one part; one U+FFFD for each byte if it is not UTF-8 as a whole
     "The text of a run of bytes."
-    if not run: return []
-    try: return [run.decode("utf-8")]
+    if not run:
+        return []
+    try:
+        return [run.decode("utf-8")]
     except UnicodeDecodeError:
-        if errors == "strict": raise
+        if errors == "strict":
+            raise
         return [] if errors == "ignore" else ["\ufffd"] * len(run)
 
 # %% ../nbs/44_decoders.ipynb #fcb8ed98
 @dataclass(frozen=True)
 class ByteFallback(Decoder):
     "Turn runs of <0xXX> pieces into the text that their bytes spell."
+
     def _decode(self, pieces, errors, spell=spell_run):
         parts, run = [], bytearray()
         for p in pieces:
-            if (byte := fallback_byte(p)) is not None: run.append(byte)
+            if (byte := fallback_byte(p)) is not None:
+                run.append(byte)
             else:
                 parts += [*spell(run, errors=errors), p]
                 run = bytearray()
@@ -203,86 +278,136 @@ class ByteFallback(Decoder):
 @dataclass(frozen=True)
 class Fuse(Decoder):
     "Glue all parts together."
-    def _decode(self, pieces, errors): return ["".join(pieces)]
+
+    def _decode(self, pieces, errors):
+        return ["".join(pieces)]
 
 # %% ../nbs/44_decoders.ipynb #345f0e77
 @dataclass(frozen=True, eq=False, repr=False)
 class Sequence(Nested, Decoder):
     "Decoders one after the other."
-    decoders: tuple|list = () # In the order in which they are applied; a Sequence among them stands for its own steps
+
+    decoders: (
+        tuple | list
+    ) = ()  # In the order in which they are applied; a Sequence among them stands for its own steps
 
     def __post_init__(self):
         object.__setattr__(self, "decoders", tuple(self.decoders))
-        if odd := [d for d in self.decoders if not isinstance(d, Decoder)]: raise ValueError(f"decoders holds {odd[0]!r}, a {type(odd[0]).__name__}; pass decoders")
+        if odd := [d for d in self.decoders if not isinstance(d, Decoder)]:
+            raise ValueError(f"decoders holds {odd[0]!r}, a {type(odd[0]).__name__}; pass decoders")
         self._work_out_steps()
 
     def _decode(self, pieces, errors):
         size = sum(map(len, pieces))
         for decoder in self.steps:
             pieces = decoder.decode(pieces, errors=errors)
-            if (n := sum(map(len, pieces))) > SMALL: check_growth(size, n, "a Sequence of decoders")
+            if (n := sum(map(len, pieces))) > SMALL:
+                check_growth(size, n, "a Sequence of decoders")
         return pieces
 
 # %% ../nbs/44_decoders.ipynb #d6e741c0
 def decode_pieces(
-    decoder:Decoder|None, # A decoder, or None: pieces are joined with spaces
-    pieces:list[str], # The pieces, in order
+    decoder: Decoder | None,  # A decoder, or None: pieces are joined with spaces
+    pieces: list[str],  # The pieces, in order
     *,
-    errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore", as in `bytes.decode`
-)->str: # The text
+    errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore", as in `bytes.decode`
+) -> str:  # The text
     "Turn pieces back into text."
     return " ".join(pieces) if decoder is None else "".join(decoder.decode(pieces, errors=errors))
 
 # %% ../nbs/44_decoders.ipynb #6bcf6111
-_YOUNG = ("use_regex", "prepend_scheme", "split") # Options that files may leave out
+_YOUNG = ("use_regex", "prepend_scheme", "split")  # Options that files may leave out
+
 
 def _without_old_names(options, path):
     "The options of a Metaspace as newer files write them."
     options = {k: v for k, v in options.items() if v is not None or k not in ("split", "add_prefix_space")}
-    front, spelled, scheme = options.pop("add_prefix_space", True), options.pop("str_rep", ""), options.get("prepend_scheme", "always")
-    if not isinstance(front, bool) or not front and scheme != "never": raise ValueError(f'{path}.add_prefix_space is {front!r}; it needs "prepend_scheme": "never", got {scheme!r}')
-    if not isinstance(spelled, str): raise ValueError(f"{path}.str_rep is {spelled!r}; expected a str")
+    front, spelled, scheme = (
+        options.pop("add_prefix_space", True),
+        options.pop("str_rep", ""),
+        options.get("prepend_scheme", "always"),
+    )
+    if not isinstance(front, bool) or not front and scheme != "never":
+        raise ValueError(
+            f'{path}.add_prefix_space is {front!r}; it needs "prepend_scheme": "never", got {scheme!r}'
+        )
+    if not isinstance(spelled, str):
+        raise ValueError(f"{path}.str_rep is {spelled!r}; expected a str")
     return options
 
 # %% ../nbs/44_decoders.ipynb #ec2b81a3
-_DEEPEST = 62 # Sequences within each other
+_DEEPEST = 62  # Sequences within each other
+
 
 def _options(d, kind, path, ignored):
     "The options of one decoder, checked."
     known, options = ({k: v for k, v in x.items() if k != "type"} for x in (kind().to_dict(), d))
-    if kind is Metaspace: options = _without_old_names(options, path)
+    if kind is Metaspace:
+        options = _without_old_names(options, path)
     ignored += [f"{path}.{k}" for k in options if k not in known]
     options = {k: v for k, v in options.items() if k in known}
     for name, default in known.items():
-        if name not in options and name not in _YOUNG: raise ValueError(f"{path}.{name}: {d['type']} needs this option")
+        if name not in options and name not in _YOUNG:
+            raise ValueError(f"{path}.{name}: {d['type']} needs this option")
         value = options.get(name, default)
-        if type(value) is not type(default): raise ValueError(f"{path}.{name} is {value!r}; expected {type(default).__name__}")
-    if kind is Sequence: options["decoders"] = _nested(options["decoders"], f"{path}.decoders", ignored)
+        if type(value) is not type(default):
+            raise ValueError(f"{path}.{name} is {value!r}; expected {type(default).__name__}")
+    if kind is Sequence:
+        options["decoders"] = _nested(options["decoders"], f"{path}.decoders", ignored)
     return options
+
 
 def _nested(steps, path, ignored):
     "The decoders of a Sequence."
-    if path.count(".decoders") > _DEEPEST: raise ValueError(f"{path}: decoders are nested more than {_DEEPEST} deep")
+    if path.count(".decoders") > _DEEPEST:
+        raise ValueError(f"{path}: decoders are nested more than {_DEEPEST} deep")
     check_limit("components", len(steps), f"{path} has {len(steps):,} steps")
     for i, step in enumerate(steps):
-        if step is None: raise ValueError(f"{path}[{i}] is null; expected a decoder")
-    return tuple(decoder_from_dict(step, path=f"{path}[{i}]", ignored=ignored) for i, step in enumerate(steps))
+        if step is None:
+            raise ValueError(f"{path}[{i}] is null; expected a decoder")
+    return tuple(
+        decoder_from_dict(step, path=f"{path}[{i}]", ignored=ignored) for i, step in enumerate(steps)
+    )
 
 # %% ../nbs/44_decoders.ipynb #72a76086
 def decoder_from_dict(
-    d:dict|None, # What a tokenizer.json says under `decoder`
+    d: dict | None,  # What a tokenizer.json says under `decoder`
     *,
-    path:str="decoder", # Where that was, for errors
-    ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
-)->Decoder|None: # The decoder; None if there is none
+    path: str = "decoder",  # Where that was, for errors
+    ignored: list
+    | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+) -> Decoder | None:  # The decoder; None if there is none
     "The decoder that a file describes."
-    if d is None: return None
-    if not isinstance(d, dict) or not isinstance(d.get("type"), str): raise ValueError(f'{path} has no type; expected an object such as {{"type": "Fuse"}} or null')
-    kinds = {c.__name__: c for c in (ByteLevel, BPEDecoder, WordPiece, Metaspace, Replace, Strip, CTC, ByteFallback, Fuse, Sequence)}
-    if d["type"] not in kinds: raise ValueError(f"{path}.type is {d['type']!r}, which is no decoder; the decoders are {', '.join(kinds)}")
+    if d is None:
+        return None
+    if not isinstance(d, dict) or not isinstance(d.get("type"), str):
+        raise ValueError(f'{path} has no type; expected an object such as {{"type": "Fuse"}} or null')
+    kinds = {
+        c.__name__: c
+        for c in (
+            ByteLevel,
+            BPEDecoder,
+            WordPiece,
+            Metaspace,
+            Replace,
+            Strip,
+            CTC,
+            ByteFallback,
+            Fuse,
+            Sequence,
+        )
+    }
+    if d["type"] not in kinds:
+        raise ValueError(
+            f"{path}.type is {d['type']!r}, which is no decoder; the decoders are {', '.join(kinds)}"
+        )
     found = [] if ignored is None else ignored
     options = _options(d, kinds[d["type"]], path, found)
-    if ignored is None: warn_ignored(found, path)
-    if d["type"] == "ByteLevel": options["bytes_only"] = True
-    try: return kinds[d["type"]](**options)
-    except ValueError as e: raise ValueError(f"{path}: {e}") from None
+    if ignored is None:
+        warn_ignored(found, path)
+    if d["type"] == "ByteLevel":
+        options["bytes_only"] = True
+    try:
+        return kinds[d["type"]](**options)
+    except ValueError as e:
+        raise ValueError(f"{path}: {e}") from None

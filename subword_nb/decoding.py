@@ -19,38 +19,59 @@ from .limits import WORD_SMALL, check_growth
 # %% ../nbs/61_decoding.ipynb #7cff227c
 class _Pieces(dict):
     "Id → piece, for one tokenizer; filled when an id is first asked for."
+
     def __init__(self, tok):
         self.made_of = _parts(tok)
-        self.size, self.added, self.bytes, self.texts = tok.vocab_size, {i: t for t, i in tok.added_tokens}, {}, {}
+        self.size, self.added, self.bytes, self.texts = (
+            tok.vocab_size,
+            {i: t for t, i in tok.added_tokens},
+            {},
+            {},
+        )
         self.special = frozenset(t.content for t, _ in tok.added_tokens if t.special)
 
     def __missing__(self, i):
         id2piece, _, normalizer, *_ = self.made_of
         token, piece = self.added.get(i), id2piece[i] if 0 <= i < len(id2piece) else None
-        if token is not None: piece = normalizer.normalize(token.content) if normalizer and token.normalized else token.content
-        if piece is None: raise KeyError(f"the id {i} is not in this vocabulary of {self.size} pieces; its ids are from 0 to {len(id2piece) - 1}")
+        if token is not None:
+            piece = normalizer.normalize(token.content) if normalizer and token.normalized else token.content
+        if piece is None:
+            raise KeyError(
+                f"the id {i} is not in this vocabulary of {self.size} pieces; its ids are from 0 to {len(id2piece) - 1}"
+            )
         self[i] = piece
         return piece
 
-def _parts(tok): return tok.id2piece, tok.added_tokens, tok.normalizer, tok.decoder, getattr(tok, "config", None)
+
+def _parts(tok):
+    return tok.id2piece, tok.added_tokens, tok.normalizer, tok.decoder, getattr(tok, "config", None)
+
 
 def _pieces_of(tok):
     "The pieces of a tokenizer, kept with it until its parts change."
     kept = tok.__dict__.get("_spelled")
-    if kept is None or any(a is not b for a, b in zip(kept.made_of, _parts(tok))): kept = vars(tok)["_spelled"] = _Pieces(tok)
+    if kept is None or any(a is not b for a, b in zip(kept.made_of, _parts(tok))):
+        kept = vars(tok)["_spelled"] = _Pieces(tok)
     return kept
 
 # %% ../nbs/61_decoding.ipynb #6ba63338
 def _id(i):
     "An id as Python's int; what is no whole number is an error."
-    if type(i) is int: return i
-    if isinstance(i, bool) or not hasattr(i, "__index__"): raise ValueError(f"an id is {i!r}, a {type(i).__name__}; ids are integers")
+    if type(i) is int:
+        return i
+    if isinstance(i, bool) or not hasattr(i, "__index__"):
+        raise ValueError(f"an id is {i!r}, a {type(i).__name__}; ids are integers")
     return i.__index__()
+
 
 def _ids(ids):
     "Ids as a list of Python's ints."
-    if not isinstance(ids, Iterable): raise ValueError(f"decode takes ids, a list or an array, not a {type(ids).__name__}; for one id pass [{ids!r}]")
-    if isinstance(ids, (str, bytes, bytearray, set, frozenset, dict)): raise ValueError(f"decode takes ids in their order, a list or an array, not a {type(ids).__name__}")
+    if not isinstance(ids, Iterable):
+        raise ValueError(
+            f"decode takes ids, a list or an array, not a {type(ids).__name__}; for one id pass [{ids!r}]"
+        )
+    if isinstance(ids, (str, bytes, bytearray, set, frozenset, dict)):
+        raise ValueError(f"decode takes ids in their order, a list or an array, not a {type(ids).__name__}")
     ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)
     return ids if set(map(type, ids)) <= {int} else [_id(i) for i in ids]
 
@@ -60,46 +81,61 @@ def _spells_bytes(normalizer):
     steps = getattr(normalizer, "steps", None)
     return type(normalizer).__name__ == "ByteLevel" if steps is None else any(map(_spells_bytes, steps))
 
+
 class _Bytes(dict):
     "Id → bytes, for one byte-level tokenizer; filled when an id is first asked for."
+
     def __init__(self, pieces, skip):
         self.pieces, self.skipped = pieces, pieces.special if skip else ()
 
     def __missing__(self, i):
         piece, token, normalizer = self.pieces[i], self.pieces.added.get(i), self.pieces.made_of[2]
-        own = token is not None and not self.pieces.made_of[3].bytes_only and not (token.normalized and _spells_bytes(normalizer))
+        own = (
+            token is not None
+            and not self.pieces.made_of[3].bytes_only
+            and not (token.normalized and _spells_bytes(normalizer))
+        )
         self[i] = b"" if piece in self.skipped else piece.encode("utf-8") if own else visible_bytes(piece)
         return self[i]
+
 
 def _bytes_of(tok, skip):
     "The bytes of each id of a tokenizer, kept with its pieces."
     pieces = _pieces_of(tok)
-    if skip not in pieces.bytes: pieces.bytes[skip] = _Bytes(pieces, skip)
+    if skip not in pieces.bytes:
+        pieces.bytes[skip] = _Bytes(pieces, skip)
     return pieces.bytes[skip]
 
 # %% ../nbs/61_decoding.ipynb #bb36622e
 def decode_bytes(
-    tok, # A tokenizer
-    ids:Iterable[int], # Ids, a list or an array
+    tok,  # A tokenizer
+    ids: Iterable[int],  # Ids, a list or an array
     *,
-    skip_special_tokens:bool=False, # Leave special tokens out
-)->bytes: # For a byte-level tokenizer exactly the bytes encoded; else the text in UTF-8
+    skip_special_tokens: bool = False,  # Leave special tokens out
+) -> bytes:  # For a byte-level tokenizer exactly the bytes encoded; else the text in UTF-8
     "The bytes that ids stand for."
-    if not isinstance(tok.decoder, decoders.ByteLevel): return decode(tok, ids, skip_special_tokens=skip_special_tokens).encode("utf-8")
+    if not isinstance(tok.decoder, decoders.ByteLevel):
+        return decode(tok, ids, skip_special_tokens=skip_special_tokens).encode("utf-8")
     return b"".join(map(_bytes_of(tok, bool(skip_special_tokens)).__getitem__, _ids(ids)))
 
 # %% ../nbs/61_decoding.ipynb #dfbde45d
 def decode(
-    tok, # A tokenizer
-    ids:Iterable[int], # Ids, a list or an array
+    tok,  # A tokenizer
+    ids: Iterable[int],  # Ids, a list or an array
     *,
-    skip_special_tokens:bool=False, # Leave special tokens out
-    errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore", as in `bytes.decode`
-)->str: # The text
+    skip_special_tokens: bool = False,  # Leave special tokens out
+    errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore", as in `bytes.decode`
+) -> str:  # The text
     "The text that ids stand for."
     _check_errors(errors)
-    if isinstance(tok.decoder, decoders.ByteLevel): return _tidied(tok, decode_bytes(tok, ids, skip_special_tokens=skip_special_tokens).decode("utf-8", errors))
-    return _tidied(tok, decode_pieces(tok.decoder, _pieces_left(tok, ids, skip_special_tokens), errors=errors))
+    if isinstance(tok.decoder, decoders.ByteLevel):
+        return _tidied(
+            tok, decode_bytes(tok, ids, skip_special_tokens=skip_special_tokens).decode("utf-8", errors)
+        )
+    return _tidied(
+        tok, decode_pieces(tok.decoder, _pieces_left(tok, ids, skip_special_tokens), errors=errors)
+    )
+
 
 def _pieces_left(tok, ids, skip_special_tokens):
     "The pieces of ids, without those that are skipped."
@@ -109,51 +145,73 @@ def _pieces_left(tok, ids, skip_special_tokens):
         return [p for p in spelled if p not in pieces.special]
     return [*spelled]
 
-_SPACED = (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re")
+
+_SPACED = (
+    (" .", "."),
+    (" ?", "?"),
+    (" !", "!"),
+    (" ,", ","),
+    (" ' ", "'"),
+    (" n't", "n't"),
+    (" 'm", "'m"),
+    (" 's", "'s"),
+    (" 've", "'ve"),
+    (" 're", "'re"),
+)
+
 
 def _tidied(tok, text):
     "Decoded text as the tokenizer's `config` wants it."
     config = getattr(tok, "config", None)
-    if config is None: return text
-    if config.word_end: text = text.replace(config.word_end, " ").strip()
+    if config is None:
+        return text
+    if config.word_end:
+        text = text.replace(config.word_end, " ").strip()
     if config.clean_up:
-        for spaced, close in _SPACED: text = text.replace(spaced, close)
+        for spaced, close in _SPACED:
+            text = text.replace(spaced, close)
     return text
+
 
 def _check_errors(errors):
     "Refuse any policy but the three this library promises."
-    if errors not in ("replace", "strict", "ignore"): raise ValueError(f'errors={errors!r} is unknown; pass "replace", "strict" or "ignore"')
+    if errors not in ("replace", "strict", "ignore"):
+        raise ValueError(f'errors={errors!r} is unknown; pass "replace", "strict" or "ignore"')
 
 # %% ../nbs/61_decoding.ipynb #068bc3d6
 def decode_batch(
-    tok, # A tokenizer
-    batch:Iterable, # Lists or arrays of ids, a 2-d array, or a `Ragged`
+    tok,  # A tokenizer
+    batch: Iterable,  # Lists or arrays of ids, a 2-d array, or a `Ragged`
     *,
-    skip_special_tokens:bool=False, # Leave special tokens out
-    errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore"
-)->list[str]: # One text for each list of ids
+    skip_special_tokens: bool = False,  # Leave special tokens out
+    errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore"
+) -> list[str]:  # One text for each list of ids
     "The texts that several lists of ids stand for."
     rows = batch.tolist() if hasattr(batch, "tolist") else batch
-    if not isinstance(rows, Iterable): raise ValueError(f"decode_batch takes several lists of ids, not a {type(batch).__name__}")
+    if not isinstance(rows, Iterable):
+        raise ValueError(f"decode_batch takes several lists of ids, not a {type(batch).__name__}")
     return [decode(tok, row, skip_special_tokens=skip_special_tokens, errors=errors) for row in rows]
 
 # %% ../nbs/61_decoding.ipynb #7be30a51
 @dataclass(frozen=True)
 class _KeptRuns(decoders.ByteFallback):
     "Byte fallback that keeps the characters before a bad byte."
+
     def _decode(self, pieces, errors):
         return super()._decode(pieces, errors, _kept_run)
+
 
 def _kept_run(run, errors):
     "The text of a run of bytes up to the first bad one, and what `spell_run` makes of the rest."
     try:
         return spell_run(run, errors="strict")
     except UnicodeDecodeError as e:
-        return spell_run(run[:e.start]) + spell_run(run[e.start:], errors=errors)
+        return spell_run(run[: e.start]) + spell_run(run[e.start :], errors=errors)
+
 
 def stream_decoder(
-    decoder:decoders.Decoder|None, # Any decoder, or None
-)->decoders.Decoder|None: # The same, with its own rule for runs of bytes that are not UTF-8
+    decoder: decoders.Decoder | None,  # Any decoder, or None
+) -> decoders.Decoder | None:  # The same, with its own rule for runs of bytes that are not UTF-8
     "The decoder that gives for all ids at once what a stream gives out."
     if type(decoder) is decoders.ByteFallback:
         return _KeptRuns()
@@ -163,23 +221,31 @@ def stream_decoder(
 
 # %% ../nbs/61_decoding.ipynb #a84408fd
 def decode_stream_ref(
-    tok, # A tokenizer
-    ids:list[int], # All ids
+    tok,  # A tokenizer
+    ids: list[int],  # All ids
     *,
-    skip_special_tokens:bool=False, # Leave special tokens out
-    errors:str="replace", # For bytes that are not UTF-8: "replace" or "ignore"
-)->list[str]: # The text for each id, and at the end the rest
+    skip_special_tokens: bool = False,  # Leave special tokens out
+    errors: str = "replace",  # For bytes that are not UTF-8: "replace" or "ignore"
+) -> list[str]:  # The text for each id, and at the end the rest
     "What might be given out at each id, by hindsight: as much as no later id changes."
     _check_errors(errors)
     if isinstance(tok.decoder, decoders.ByteLevel):
-        texts = [decode(tok, ids[:k], skip_special_tokens=skip_special_tokens, errors=errors) for k in range(len(ids) + 1)]
+        texts = [
+            decode(tok, ids[:k], skip_special_tokens=skip_special_tokens, errors=errors)
+            for k in range(len(ids) + 1)
+        ]
     else:
         decoder = stream_decoder(tok.decoder)
-        texts = [_tidied(tok, decode_pieces(decoder, _pieces_left(tok, ids[:k], skip_special_tokens), errors=errors)) for k in range(len(ids) + 1)]
+        texts = [
+            _tidied(
+                tok, decode_pieces(decoder, _pieces_left(tok, ids[:k], skip_special_tokens), errors=errors)
+            )
+            for k in range(len(ids) + 1)
+        ]
     settled, out = texts[-1], []
     rest = settled
     for text in reversed(texts[1:]):
-        settled = settled[:sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(settled, text)))]
+        settled = settled[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(settled, text)))]
         out.append(settled)
     ends = [0, *map(len, out[::-1]), len(rest)]
     return [rest[a:b] for a, b in zip(ends, ends[1:])]
@@ -187,26 +253,35 @@ def decode_stream_ref(
 # %% ../nbs/61_decoding.ipynb #6c96e5ef
 class _Whole:
     "A stage that waits for whole parts."
+
     def __init__(self, decoder=None, errors="replace"):
         self.decoder, self.errors, self.held, self.n = decoder, errors, [], 0
 
     def parts(self, chunks):
         "The parts that are whole by now."
         for text, ends in chunks:
-            if not ends: self.held.append(text); continue
-            if self.held: text, self.held = "".join(self.held) + text, []
+            if not ends:
+                self.held.append(text)
+                continue
+            if self.held:
+                text, self.held = "".join(self.held) + text, []
             yield text
             self.n += 1
 
     def push(self, chunks):
         "What comes of more chunks."
         out = []
-        for part in self.parts(chunks): out += [(p, True) for p in self.change(part)]
+        for part in self.parts(chunks):
+            out += [(p, True) for p in self.change(part)]
         return out
 
     def change(self, part):
         "The parts that come of one whole part."
-        return self.decoder.decode(["", part], errors=self.errors)[1:] if self.n else self.decoder.decode([part], errors=self.errors)
+        return (
+            self.decoder.decode(["", part], errors=self.errors)[1:]
+            if self.n
+            else self.decoder.decode([part], errors=self.errors)
+        )
 
     def finish(self):
         "What comes when there are no more."
@@ -219,33 +294,52 @@ class _Whole:
 # %% ../nbs/61_decoding.ipynb #8b6d5df1
 class _Joined(_Whole):
     "Pieces with spaces between them."
-    def change(self, part): return [" " + part if self.n else part]
+
+    def change(self, part):
+        return [" " + part if self.n else part]
+
 
 class _Heard(_Whole):
     "CTC: a part that equals the one before is dropped."
+
     before = None
+
     def change(self, part):
         before, self.before = self.before, part
         return [] if part == before else self.decoder.decode([part], errors=self.errors)
-    def state(self): return None
+
+    def state(self):
+        return None
+
 
 class _AtEnd(_Whole):
     "All parts at once, when the last has come."
-    def __init__(self, decoder, errors): super().__init__(decoder, errors); self.all = []
-    def change(self, part): self.all.append(part); return []
-    def finish(self): return [(p, True) for p in self.decoder.decode(self.all, errors=self.errors)]
-    def state(self): return None
+
+    def __init__(self, decoder, errors):
+        super().__init__(decoder, errors)
+        self.all = []
+
+    def change(self, part):
+        self.all.append(part)
+        return []
+
+    def finish(self):
+        return [(p, True) for p in self.decoder.decode(self.all, errors=self.errors)]
+
+    def state(self):
+        return None
 
 # %% ../nbs/61_decoding.ipynb #621ca1aa
 class _Runs(_Whole):
     "Byte fallback: a character goes out with its last byte; a run that is no text any more is lost from there on."
+
     def __init__(self, decoder, errors):
         super().__init__(decoder, errors)
-        self.open = False # characters of a run have gone out, and their part has not ended
+        self.open = False  # characters of a run have gone out, and their part has not ended
         self.begin()
 
     def begin(self):
-        self.waiting = bytearray() # of a character that is not whole
+        self.waiting = bytearray()  # of a character that is not whole
         self.bad = False
         self.reader = codecs.getincrementaldecoder("utf-8")()
 
@@ -280,7 +374,7 @@ class _Runs(_Whole):
         lost = b"\xff" * len(self.waiting)
         self.waiting.clear()
         if lost and self.errors == "strict":
-            self.begin() # whoever catches the error goes on behind it
+            self.begin()  # whoever catches the error goes on behind it
         lost = spell_run(lost, errors=self.errors)
         ended = [("", True)] if self.open else []
         self.open = False
@@ -293,73 +387,119 @@ class _Runs(_Whole):
         finally:
             self.begin()
 
-    def finish(self): return self.end()
-    def state(self): return None if self.waiting or self.bad or self.held else self.open
+    def finish(self):
+        return self.end()
+
+    def state(self):
+        return None if self.waiting or self.bad or self.held else self.open
 
 # %% ../nbs/61_decoding.ipynb #ff65587b
 class _Suffixes(_Whole):
     "BPEDecoder: suffixes wait until it is known whether this is the last part."
-    late = None # The part before, from its first suffix on
+
+    late = None  # The part before, from its first suffix on
+
     def push(self, chunks):
         out, suffix = [], self.decoder.suffix
         for part in self.parts(chunks):
-            if self.late is not None: out.append((self.late.replace(suffix, " "), True))
-            first = part[:part.find(suffix)] if suffix in part else part
-            out, self.late = [*out, (first, False)], part[len(first):]
+            if self.late is not None:
+                out.append((self.late.replace(suffix, " "), True))
+            first = part[: part.find(suffix)] if suffix in part else part
+            out, self.late = [*out, (first, False)], part[len(first) :]
         return out
 
-    def finish(self): return [] if self.late is None else [(self.late.replace(self.decoder.suffix, ""), True)]
-    def state(self): return None if self.held or self.late else self.late is None
+    def finish(self):
+        return [] if self.late is None else [(self.late.replace(self.decoder.suffix, ""), True)]
+
+    def state(self):
+        return None if self.held or self.late else self.late is None
 
 # %% ../nbs/61_decoding.ipynb #9b8183f3
 class _Glued:
     "Fuse: one part that ends when everything ends."
-    def push(self, chunks): return [(text, False) for text, _ in chunks if text]
-    def finish(self): return [("", True)]
-    def state(self): return "open"
+
+    def push(self, chunks):
+        return [(text, False) for text, _ in chunks if text]
+
+    def finish(self):
+        return [("", True)]
+
+    def state(self):
+        return "open"
+
 
 class _Literal:
     "A text is replaced wherever it stands."
-    def __init__(self, old, first, later): self.old, self.new, self.later, self.held = old, first, later, ""
+
+    def __init__(self, old, first, later):
+        self.old, self.new, self.later, self.held = old, first, later, ""
 
     def push(self, chunks):
         out = []
         for text, ends in chunks:
             *done, tail = (self.held + text).split(self.old)
-            keep = 0 if ends or len(self.old) == 1 else next((k for k in range(min(len(tail), len(self.old) - 1), 0, -1) if self.old.startswith(tail[-k:])), 0)
-            self.held = tail[len(tail) - keep:]
-            check_growth(len(text), len(text) + len(done) * len(self.new), "a decoder that replaces", free=WORD_SMALL)
-            out.append((self.new.join([*done, tail[:len(tail) - keep]]), ends))
-            if ends: self.new = self.later
+            keep = (
+                0
+                if ends or len(self.old) == 1
+                else next(
+                    (
+                        k
+                        for k in range(min(len(tail), len(self.old) - 1), 0, -1)
+                        if self.old.startswith(tail[-k:])
+                    ),
+                    0,
+                )
+            )
+            self.held = tail[len(tail) - keep :]
+            check_growth(
+                len(text), len(text) + len(done) * len(self.new), "a decoder that replaces", free=WORD_SMALL
+            )
+            out.append((self.new.join([*done, tail[: len(tail) - keep]]), ends))
+            if ends:
+                self.new = self.later
         return out
 
-    def finish(self): return []
-    def state(self): return None if self.held else self.new
+    def finish(self):
+        return []
+
+    def state(self):
+        return None if self.held else self.new
 
 # %% ../nbs/61_decoding.ipynb #349c05d8
 class _Trimmed:
     "White space at both ends of everything goes; what may turn out to be the end waits."
-    def __init__(self): self.held, self.begun = "", False
+
+    def __init__(self):
+        self.held, self.begun = "", False
 
     def push(self, chunks):
         text = self.held + "".join(text for text, _ in chunks)
-        if not self.begun: text = text.lstrip()
+        if not self.begun:
+            text = text.lstrip()
         body = text.rstrip()
-        self.begun, self.held = self.begun or bool(body), text[len(body):]
+        self.begun, self.held = self.begun or bool(body), text[len(body) :]
         return [(body, False)] if body else []
 
-    def finish(self): return [("", True)]
-    def state(self): return None if self.held else self.begun
+    def finish(self):
+        return [("", True)]
+
+    def state(self):
+        return None if self.held else self.begun
+
 
 def _tidying(config):
     "The stages that tidy decoded text."
-    if config is None or not (config.word_end or config.clean_up): return []
+    if config is None or not (config.word_end or config.clean_up):
+        return []
     ends = [_Literal(config.word_end, " ", " "), _Trimmed()] if config.word_end else []
     return [_Glued(), *ends, *(_Literal(spaced, close, close) for spaced, close in _SPACED * config.clean_up)]
 
+
 class _Edges:
     "Strip: characters at the left edge go, those that may turn out to be the right edge wait."
-    def __init__(self, d): self.d, self.left, self.held = d, d.start, 0
+
+    def __init__(self, d):
+        self.d, self.left, self.held = d, d.start, 0
 
     def push(self, chunks):
         out, c = [], self.d.content
@@ -371,39 +511,75 @@ class _Edges:
             edge = len(text) - len(body) + (0 if body else held)
             self.held = min(self.d.stop, edge)
             out.append(((c * held if body else "") + body + c * (edge - self.held), ends))
-            if ends: self.left, self.held = self.d.start, 0
+            if ends:
+                self.left, self.held = self.d.start, 0
         return out
 
-    def finish(self): return []
-    def state(self): return None if self.held or self.left not in (0, self.d.start) else self.left
+    def finish(self):
+        return []
+
+    def state(self):
+        return None if self.held or self.left not in (0, self.d.start) else self.left
 
 # %% ../nbs/61_decoding.ipynb #6053ae15
 class _Utf8:
     "Bytes become one part, character by character."
-    def __init__(self, errors): self.reader = codecs.getincrementaldecoder("utf-8")(errors)
-    def push(self, chunks): return [(self.reader.decode(data), False) for data, _ in chunks]
-    def finish(self): return [(self.reader.decode(b"", True), True)]
-    def state(self): return None if self.reader.getstate()[0] else "between characters"
+
+    def __init__(self, errors):
+        self.reader = codecs.getincrementaldecoder("utf-8")(errors)
+
+    def push(self, chunks):
+        return [(self.reader.decode(data), False) for data, _ in chunks]
+
+    def finish(self):
+        return [(self.reader.decode(b"", True), True)]
+
+    def state(self):
+        return None if self.reader.getstate()[0] else "between characters"
+
 
 class _Visible(_Whole):
     "ByteLevel: whole parts in, one part of characters out."
-    def __init__(self, decoder, errors): super().__init__(decoder, errors); self.utf8 = _Utf8(errors)
-    def push(self, chunks): return self.utf8.push([(visible_bytes(p), True) for p in self.parts(chunks)])
-    def finish(self): return self.utf8.finish()
-    def state(self): return None if self.held else self.utf8.state()
+
+    def __init__(self, decoder, errors):
+        super().__init__(decoder, errors)
+        self.utf8 = _Utf8(errors)
+
+    def push(self, chunks):
+        return self.utf8.push([(visible_bytes(p), True) for p in self.parts(chunks)])
+
+    def finish(self):
+        return self.utf8.finish()
+
+    def state(self):
+        return None if self.held else self.utf8.state()
 
 # %% ../nbs/61_decoding.ipynb #c8603eab
 def _stages(decoder, errors):
     "The stages of a decoder, in order."
     kind = type(decoder)
-    if decoder is None: return [_Joined()]
-    if hasattr(decoder, "stages"): return decoder.stages(errors=errors) # it brings its own
-    if kind is decoders.Sequence: return [s for d in decoder.steps for s in _stages(d, errors)]
-    if kind is decoders.Fuse: return [_Glued()]
-    if kind is decoders.Metaspace: return [_Literal(decoder.replacement, " " if decoder.prepend_scheme == "never" else "", " ")]
-    if kind is decoders.Replace and decoder.pattern and not decoder.regex: return [_Literal(decoder.pattern, decoder.content, decoder.content)]
-    if kind is decoders.Strip: return [_Edges(decoder)]
-    known = {decoders.ByteLevel: _Visible, decoders.ByteFallback: _Runs, decoders.BPEDecoder: _Suffixes, decoders.CTC: _Heard, decoders.WordPiece: _Whole, decoders.Replace: _Whole}
+    if decoder is None:
+        return [_Joined()]
+    if hasattr(decoder, "stages"):
+        return decoder.stages(errors=errors)  # it brings its own
+    if kind is decoders.Sequence:
+        return [s for d in decoder.steps for s in _stages(d, errors)]
+    if kind is decoders.Fuse:
+        return [_Glued()]
+    if kind is decoders.Metaspace:
+        return [_Literal(decoder.replacement, " " if decoder.prepend_scheme == "never" else "", " ")]
+    if kind is decoders.Replace and decoder.pattern and not decoder.regex:
+        return [_Literal(decoder.pattern, decoder.content, decoder.content)]
+    if kind is decoders.Strip:
+        return [_Edges(decoder)]
+    known = {
+        decoders.ByteLevel: _Visible,
+        decoders.ByteFallback: _Runs,
+        decoders.BPEDecoder: _Suffixes,
+        decoders.CTC: _Heard,
+        decoders.WordPiece: _Whole,
+        decoders.Replace: _Whole,
+    }
     return [known.get(kind, _AtEnd)(decoder, errors)]
 
 # %% ../nbs/61_decoding.ipynb #168fdf67
@@ -411,12 +587,14 @@ def _ways(tok, skip, errors):
     "What an id stands for, what is skipped, the stages, and the texts known already."
     pieces, skip = _pieces_of(tok), bool(skip)
     texts, tidy = pieces.texts.setdefault((skip, errors), {}), _tidying(getattr(tok, "config", None))
-    if isinstance(tok.decoder, decoders.ByteLevel): return _bytes_of(tok, skip), (), [_Utf8(errors), *tidy], texts
+    if isinstance(tok.decoder, decoders.ByteLevel):
+        return _bytes_of(tok, skip), (), [_Utf8(errors), *tidy], texts
     return pieces, pieces.special if skip else (), [*_stages(tok.decoder, errors), *tidy], texts
 
 # %% ../nbs/61_decoding.ipynb #f4f4f272
 class _Steps:
     "Ids through the stages."
+
     def _moment(self):
         "The texts known in this state; none, and none to be kept, while something is held back."
         state = tuple([stage.state() for stage in self._stages])
@@ -432,15 +610,20 @@ class _Steps:
 
     def _take(self, id):
         "One id of which nothing is known, or several."
-        if isinstance(id, Iterable) and getattr(id, "ndim", 1): return "".join(map(self.step, _ids(id)))
-        if type(id) is not int: return self.step(_id(id))
+        if isinstance(id, Iterable) and getattr(id, "ndim", 1):
+            return "".join(map(self.step, _ids(id)))
+        if type(id) is not int:
+            return self.step(_id(id))
         piece, known = self._of[id], self._known
-        if self._over: raise ValueError("this stream has been finished; make a new one with stream(tok)")
+        if self._over:
+            raise ValueError("this stream has been finished; make a new one with stream(tok)")
         self._known, chunks = {}, [] if piece in self._skipped else [(piece, True)]
         self._n_in += len(piece)
-        for k, stage in enumerate(self._stages): chunks = self._within(k, stage.push(chunks))
+        for k, stage in enumerate(self._stages):
+            chunks = self._within(k, stage.push(chunks))
         text, self._known = "".join([text for text, _ in chunks]), self._moment()
-        if self._known is known: known[id] = text
+        if self._known is known:
+            known[id] = text
         return text
 
     def __copy__(self):
@@ -448,60 +631,71 @@ class _Steps:
         other.__dict__.update(self.__dict__, _stages=deepcopy(self._stages), _made=dict(self._made))
         return other
 
-    def __deepcopy__(self, memo): return self.__copy__()
+    def __deepcopy__(self, memo):
+        return self.__copy__()
 
 # %% ../nbs/61_decoding.ipynb #104d365f
 class Stream(_Steps):
     "Text from ids as they come; `stream` makes it."
-    def __init__(self,
-        tok, # A tokenizer
+
+    def __init__(
+        self,
+        tok,  # A tokenizer
         *,
-        skip_special_tokens:bool=False, # Leave special tokens out
-        errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore"
-        after:Iterable[int]=(), # Ids that came before, such as a prompt; their text is not given out
+        skip_special_tokens: bool = False,  # Leave special tokens out
+        errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore"
+        after: Iterable[int] = (),  # Ids that came before, such as a prompt; their text is not given out
     ):
         _check_errors(errors)
         self._of, self._skipped, self._stages, self._texts = _ways(tok, skip_special_tokens, errors)
         self._over, self._n_in, self._made = False, 0, {}
         self._known = self._moment()
-        for i in _ids(after): self.step(i)
+        for i in _ids(after):
+            self.step(i)
 
-    def step(self,
-        id:int|Iterable[int], # The next id, or the next few
-    )->str: # The text that is settled by it; "" while there is none
+    def step(
+        self,
+        id: int | Iterable[int],  # The next id, or the next few
+    ) -> str:  # The text that is settled by it; "" while there is none
         "Take one id, or a few."
         text = self._known.get(id) if type(id) is int else None
         return self._take(id) if text is None else text
 
-    def finish(self)->str: # The rest of the text
+    def finish(self) -> str:  # The rest of the text
         "Say that no more ids come."
-        if self._over: return ""
+        if self._over:
+            return ""
         self._over, self._known, chunks = True, {}, []
-        for k, stage in enumerate(self._stages): chunks = self._within(k, stage.push(chunks) + stage.finish())
+        for k, stage in enumerate(self._stages):
+            chunks = self._within(k, stage.push(chunks) + stage.finish())
         return "".join([text for text, _ in chunks])
 
 # %% ../nbs/61_decoding.ipynb #d1430958
 def stream(
-    tok, # A tokenizer
+    tok,  # A tokenizer
     *,
-    skip_special_tokens:bool=False, # Leave special tokens out
-    errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore"
-    after:Iterable[int]=(), # Ids that came before, such as a prompt; their text is not given out
-)->Stream: # Its `step(id)` and `finish()` give out text
+    skip_special_tokens: bool = False,  # Leave special tokens out
+    errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore"
+    after: Iterable[int] = (),  # Ids that came before, such as a prompt; their text is not given out
+) -> Stream:  # Its `step(id)` and `finish()` give out text
     "Decode ids as they come."
     return Stream(tok, skip_special_tokens=skip_special_tokens, errors=errors, after=after)
 
 # %% ../nbs/61_decoding.ipynb #4aade746
 def decode_stream(
-    tok, # A tokenizer
-    ids:Iterable[int], # Ids, which may come as slowly as they like
+    tok,  # A tokenizer
+    ids: Iterable[int],  # Ids, which may come as slowly as they like
     *,
-    skip_special_tokens:bool=False, # Leave special tokens out
-    errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore"
-    after:Iterable[int]=(), # Ids that came before, such as a prompt; their text is not given out
-)->Iterator[str]: # Texts, none of them empty; joined they are what `decode` gives, but for runs of bytes that are not UTF-8: see `stream_decoder`
+    skip_special_tokens: bool = False,  # Leave special tokens out
+    errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore"
+    after: Iterable[int] = (),  # Ids that came before, such as a prompt; their text is not given out
+) -> Iterator[
+    str
+]:  # Texts, none of them empty; joined they are what `decode` gives, but for runs of bytes that are not UTF-8: see `stream_decoder`
     "The text of ids, each part of it as soon as it is settled."
     s = stream(tok, skip_special_tokens=skip_special_tokens, errors=errors, after=after)
     for i in ids:
-        if text := s.step(i): yield text
-    if text := s.finish(): yield text
+        if text := s.step(i):
+            yield text
+    if text := s.finish():
+        yield text

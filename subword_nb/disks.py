@@ -15,39 +15,54 @@ from pathlib import Path
 # %% ../nbs/00b_disks.ipynb #a0b80876
 @contextmanager
 def naming(
-    path:str|os.PathLike, # What is read or written
-    *others:str|Path, # Names that it has for a moment, which nobody should see
-)->Iterator[None]: # For a `with` block
+    path: str | os.PathLike,  # What is read or written
+    *others: str | Path,  # Names that it has for a moment, which nobody should see
+) -> Iterator[None]:  # For a `with` block
     "Errors of the disk that name no file name this one."
-    try: yield
+    try:
+        yield
     except OSError as e:
-        if e.errno is None and type(e) is OSError and str(path) not in str(e): raise OSError(f"{path}: {e}") from e
-        if e.errno is None or e.filename is not None and str(e.filename) not in map(str, others): raise
+        if e.errno is None and type(e) is OSError and str(path) not in str(e):
+            raise OSError(f"{path}: {e}") from e
+        if e.errno is None or e.filename is not None and str(e.filename) not in map(str, others):
+            raise
         raise OSError(e.errno, e.strerror or str(e), str(path)) from None
 
 # %% ../nbs/00b_disks.ipynb #f70fdc87
 def _state(raw):
     "Size and time of an open file; None for what is none."
-    try: found = os.fstat(raw.fileno())
-    except (AttributeError, OSError, ValueError): return None
+    try:
+        found = os.fstat(raw.fileno())
+    except (AttributeError, OSError, ValueError):
+        return None
     return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
+
 def is_empty(
-    raw, # An open file, or something like one
-)->bool: # False where nobody can tell
+    raw,  # An open file, or something like one
+) -> bool:  # False where nobody can tell
     "Is it a file without a single byte?"
     return (_state(raw) or (1, 0))[0] == 0
 
+
 @contextmanager
 def unchanged(
-    raw, # An open binary file
-    name:str, # What it is called
-)->Iterator[None]: # For a `with` block in which it is read
+    raw,  # An open binary file
+    name: str,  # What it is called
+) -> Iterator[None]:  # For a `with` block in which it is read
     "Raise if a file changes while it is read."
     before = _state(raw)
-    try: yield
+    try:
+        yield
     except (OSError, ValueError):
-        if _state(raw) == before: raise
+        if _state(raw) == before:
+            raise
     if (after := _state(raw)) != before:
-        how = f"from {before[0]:,} to {after[0]:,} bytes" if after and before and after[0] != before[0] else "and is as long as before"
-        raise ValueError(f"{name} has changed while it was read, {how}; read it again when nobody writes to it any more")
+        how = (
+            f"from {before[0]:,} to {after[0]:,} bytes"
+            if after and before and after[0] != before[0]
+            else "and is as long as before"
+        )
+        raise ValueError(
+            f"{name} has changed while it was read, {how}; read it again when nobody writes to it any more"
+        )

@@ -24,7 +24,21 @@ _MARKS = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "⇤"}
 _HIDDEN = frozenset("Cc Cf Cs Co Cn Zs Zl Zp".split())
 _COMBINING = frozenset("Mn Mc Me".split())
 # drawn as nothing although their category is letter, mark or symbol: fillers, variation selectors, the blank Braille cell
-_BLANK = frozenset([0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
+_BLANK = frozenset(
+    [
+        0x34F,
+        0x115F,
+        0x1160,
+        0x17B4,
+        0x17B5,
+        0x2800,
+        0x3164,
+        0xFFA0,
+        *range(0x180B, 0x1810),
+        *range(0xFE00, 0xFE10),
+        *range(0xE0100, 0xE01F0),
+    ]
+)
 
 # %% ../nbs/02_draw.ipynb #c033baa4
 @lru_cache(maxsize=1 << 16)
@@ -59,10 +73,10 @@ def _spell(text: str, space: str = "·", most: int = 4) -> str:
 
 # %% ../nbs/02_draw.ipynb #73da0283
 def printable(
-    piece: str | bytes, # a piece; bytes are read as UTF-8 and what is not UTF-8 is shown in hexadecimal
+    piece: str | bytes,  # a piece; bytes are read as UTF-8 and what is not UTF-8 is shown in hexadecimal
     *,
-    space: str = "·", # what a space looks like
-) -> str: # the label: no controls, no invisible characters, no mark without a base
+    space: str = "·",  # what a space looks like
+) -> str:  # the label: no controls, no invisible characters, no mark without a base
     "A label for a piece that is safe to show anywhere."
     if isinstance(piece, str):
         return _spell(piece, space)
@@ -75,10 +89,10 @@ def printable(
 
 # %% ../nbs/02_draw.ipynb #5a3b2128
 def clip(
-    text: str, # any text
+    text: str,  # any text
     *,
-    n: int = 32, # most characters to keep, the ellipsis included; at least 1
-) -> str: # the text, or its beginning and `…`
+    n: int = 32,  # most characters to keep, the ellipsis included; at least 1
+) -> str:  # the text, or its beginning and `…`
     "Cut a text to `n` characters."
     if n < 1:
         raise ValueError(f"n={n} leaves no room for the ellipsis; pass n>=1")
@@ -86,7 +100,14 @@ def clip(
 
 # %% ../nbs/02_draw.ipynb #953bdeee
 INK = "#111111"
-PALETTE = (("#fff3b0", 229), ("#7cc4f0", 117), ("#ffdfcc", 224), ("#6fcfa9", 79), ("#e9e1fa", 189), ("#f4b14f", 215))
+PALETTE = (
+    ("#fff3b0", 229),
+    ("#7cc4f0", 117),
+    ("#ffdfcc", 224),
+    ("#6fcfa9", 79),
+    ("#e9e1fa", 189),
+    ("#f4b14f", 215),
+)
 _MONO = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 _CHIP = (
     "display:inline-block;vertical-align:top;max-width:100%;margin:1px;padding:0 4px;border:1px solid #666;border-radius:4px;"
@@ -95,8 +116,8 @@ _CHIP = (
 
 # %% ../nbs/02_draw.ipynb #aac7c892
 def cell_width(
-    text: str, # a label
-) -> int: # wide characters count two, combining marks none
+    text: str,  # a label
+) -> int:  # wide characters count two, combining marks none
     "How many terminal cells a label takes."
     return sum(0 if category(c) in ("Mn", "Me") else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
@@ -109,6 +130,7 @@ def _wants_color() -> bool:
 @dataclass(frozen=True)
 class _Chip:
     "One drawn token."
+
     label: str
     id: str
     note: str  # hover text
@@ -122,6 +144,7 @@ class _Chip:
 @dataclass(frozen=True, repr=False)
 class Strip:
     "A row of tokens: HTML in Jupyter, colours in a terminal, plain text anywhere."
+
     chips: list = field(default_factory=list)  # the tokens drawn, in order
     title: str = ""  # shown above, printable
     more: int = 0  # how many further tokens are not drawn
@@ -136,7 +159,9 @@ class Strip:
         width: int | None = None,  # cells per line; None asks the terminal
     ) -> str:  # lines of text, no newline at the end
         "The strip for a terminal, wrapped to its width."
-        return _strip_text(self, _wants_color() if color is None else color, width or shutil.get_terminal_size().columns)
+        return _strip_text(
+            self, _wants_color() if color is None else color, width or shutil.get_terminal_size().columns
+        )
 
     def __str__(self) -> str:
         return _strip_text(self, False, 100)
@@ -170,13 +195,17 @@ def _strip_text(strip: Strip, color: bool, width: int) -> str:
 # %% ../nbs/02_draw.ipynb #aeb47f7a
 def _strip_html(strip: Strip) -> str:
     "A strip as HTML with inline styles only; everything that came from outside is escaped."
-    out = [f'<div role="group" aria-label="{escape(strip.title) or "tokens"}" style="{_MONO};font-size:14px;line-height:1.45;margin:.4em 0">']
+    out = [
+        f'<div role="group" aria-label="{escape(strip.title) or "tokens"}" style="{_MONO};font-size:14px;line-height:1.45;margin:.4em 0">'
+    ]
     if strip.title:
         out.append(f'<div style="font-weight:600">{escape(strip.title)}</div>')
     for i, c in enumerate(strip.chips):
         below = f'<br><span style="font-size:.75em">{escape(c.id)}</span>' if c.id else ""
         end = "<br>" if c.ends_line else ""
-        out.append(f'<span\ntitle="{escape(c.note)}" style="{_CHIP}{PALETTE[i % 6][0]}">{escape(c.label)}{below}</span>{end}')
+        out.append(
+            f'<span\ntitle="{escape(c.note)}" style="{_CHIP}{PALETTE[i % 6][0]}">{escape(c.label)}{below}</span>{end}'
+        )
     if strip.more:
         out.append(f"<span> … and {strip.more:,} more</span>")
     return "".join(out) + "</div>"
@@ -186,20 +215,27 @@ def _note(i: int, piece: str | bytes, id) -> str:
     "What a chip says when the mouse rests on it: place, id and bytes."
     data = piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else bytes(piece)
     size = f"{len(data)} byte" + "s" * (len(data) != 1)
-    return f"token {i}" + (f", id {id}" if id is not None else "") + f", {size}: {data[:16].hex(' ')}" + " …" * (len(data) > 16)
+    return (
+        f"token {i}"
+        + (f", id {id}" if id is not None else "")
+        + f", {size}: {data[:16].hex(' ')}"
+        + " …" * (len(data) > 16)
+    )
 
 # %% ../nbs/02_draw.ipynb #174e9124
 def draw_tokens(
-    pieces: list, # surface strings in order, or bytes where a piece is not whole characters
+    pieces: list,  # surface strings in order, or bytes where a piece is not whole characters
     *,
-    ids: list | None = None, # one integer per piece, drawn below it
-    title: str = "", # a line above
-    limit: int = 32, # longest label, in characters
-    most: int = 1000, # most tokens drawn; the rest are counted
-) -> Strip: # draws itself in Jupyter; print it, or call its `terminal()`
+    ids: list | None = None,  # one integer per piece, drawn below it
+    title: str = "",  # a line above
+    limit: int = 32,  # longest label, in characters
+    most: int = 1000,  # most tokens drawn; the rest are counted
+) -> Strip:  # draws itself in Jupyter; print it, or call its `terminal()`
     "Draw a row of tokens."
     if isinstance(pieces, (str, bytes)):
-        raise ValueError(f"pieces is one {type(pieces).__name__}; pass a list of pieces, such as tok.tokenize(text)")
+        raise ValueError(
+            f"pieces is one {type(pieces).__name__}; pass a list of pieces, such as tok.tokenize(text)"
+        )
     pieces = list(pieces)
     ids = [None] * len(pieces) if ids is None else list(ids)
     if len(ids) != len(pieces):
@@ -214,6 +250,7 @@ def draw_tokens(
 @dataclass(frozen=True, repr=False)
 class Svg:
     "A small figure: SVG in Jupyter, a text drawing anywhere else."
+
     svg: str  # one <svg> element, no scripts, no links
     text: str  # the same picture in characters
     alt: str  # one sentence for those who cannot see it
@@ -228,13 +265,13 @@ class Svg:
 
 # %% ../nbs/02_draw.ipynb #a5af3fa7
 def svg_figure(
-    width: float, # in pixels
-    height: float, # in pixels
-    alt: str, # one sentence for those who cannot see the figure
-    parts: list, # SVG elements, drawn in order, already escaped
+    width: float,  # in pixels
+    height: float,  # in pixels
+    alt: str,  # one sentence for those who cannot see the figure
+    parts: list,  # SVG elements, drawn in order, already escaped
     *,
-    shrink: str = "", # more style, such as ";max-width:100%;height:auto"
-) -> str: # one <svg> element
+    shrink: str = "",  # more style, such as ";max-width:100%;height:auto"
+) -> str:  # one <svg> element
     "Wrap drawn parts into one accessible <svg> element."
     head = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(alt)}" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     style = f'style="{_MONO};font-size:14px{shrink}" fill="currentColor"'
@@ -242,12 +279,12 @@ def svg_figure(
 
 
 def svg_text(
-    x: float, # in pixels
-    y: float, # of the letters' foot
-    label: str, # what it says, printable; escaped here
+    x: float,  # in pixels
+    y: float,  # of the letters' foot
+    label: str,  # what it says, printable; escaped here
     *,
-    more: str = "", # further attributes, each after a space
-) -> str: # one <text> element
+    more: str = "",  # further attributes, each after a space
+) -> str:  # one <text> element
     "One line of text in a figure."
     return f'<text x="{x:.1f}" y="{y:.1f}"{more}>{escape(label)}</text>'
 
@@ -255,6 +292,7 @@ def svg_text(
 @dataclass
 class _Node:
     "A checked node of a merge tree, with its place in the picture."
+
     label: str
     kids: list
     note: str = ""
@@ -274,8 +312,15 @@ def _node(tree, where: str = "tree", depth: int = 0) -> _Node:
         label, note = tree[0], str(tree[3]) if len(tree) == 4 else ""
         kids = [_node(tree[i], f"{where}[{i}]", depth + 1) for i in (1, 2)]
     else:
-        raise ValueError(f"{where} is {clip(repr(tree), n=60)}; expected a piece (str or bytes) or a tuple (piece, left, right)")
-    node = _Node(clip(printable(label), n=24) or "⟨empty⟩", kids, clip(printable(note, space=" "), n=24), 1 + max([k.level for k in kids], default=-1))
+        raise ValueError(
+            f"{where} is {clip(repr(tree), n=60)}; expected a piece (str or bytes) or a tuple (piece, left, right)"
+        )
+    node = _Node(
+        clip(printable(label), n=24) or "⟨empty⟩",
+        kids,
+        clip(printable(note, space=" "), n=24),
+        1 + max([k.level for k in kids], default=-1),
+    )
     node.width = 8.5 * (cell_width(node.label) + cell_width(node.note) * 0.8) + 14 + 6 * bool(node.note)
     node.span = max(node.width, sum(k.span for k in kids) + 10 * (len(kids) - 1))
     return node
@@ -301,12 +346,18 @@ def _tree_parts(roots: list, top: int) -> list:
     for n in (n for r in roots for n in _walk(r)):
         y = 8 + 46 * (top - n.level)
         for k in n.kids:
-            lines.append(f'<path d="M{n.x:.1f} {y + 24}V{y + 35}H{k.x:.1f}V{8 + 46 * (top - k.level)}" fill="none" stroke="currentColor" stroke-opacity=".6"/>')
+            lines.append(
+                f'<path d="M{n.x:.1f} {y + 24}V{y + 35}H{k.x:.1f}V{8 + 46 * (top - k.level)}" fill="none" stroke="currentColor" stroke-opacity=".6"/>'
+            )
         fill = PALETTE[leaf % 6][0] if not n.kids else "none"
-        boxes.append(f'<rect x="{n.x - n.width / 2:.1f}" y="{y}" width="{n.width:.1f}" height="24" rx="5" fill="{fill}" stroke="{"currentColor" if n.kids else "#666"}"/>')
+        boxes.append(
+            f'<rect x="{n.x - n.width / 2:.1f}" y="{y}" width="{n.width:.1f}" height="24" rx="5" fill="{fill}" stroke="{"currentColor" if n.kids else "#666"}"/>'
+        )
         ink = "" if n.kids else f' fill="{INK}"'
         note = f'<tspan dx="6" font-size="11">{escape(n.note)}</tspan>' if n.note else ""
-        boxes.append(f'<text x="{n.x:.1f}" y="{y + 17}" text-anchor="middle"{ink}>{escape(n.label)}{note}</text>')
+        boxes.append(
+            f'<text x="{n.x:.1f}" y="{y + 17}" text-anchor="middle"{ink}>{escape(n.label)}{note}</text>'
+        )
         leaf += not n.kids
     return lines + boxes
 
@@ -320,8 +371,11 @@ def _outline(node: _Node, first: str = "", rest: str = "") -> list:
 
 # %% ../nbs/02_draw.ipynb #5599d9d8
 def draw_merge_tree(
-    tree: str | bytes | tuple | list, # a piece (leaf), a tuple (piece, left, right) or (piece, left, right, note), or a list of such trees side by side
-) -> Svg: # draws itself in Jupyter; `str()` is the indented text drawing
+    tree: str
+    | bytes
+    | tuple
+    | list,  # a piece (leaf), a tuple (piece, left, right) or (piece, left, right, note), or a list of such trees side by side
+) -> Svg:  # draws itself in Jupyter; `str()` is the indented text drawing
     "Draw how a piece was merged, or several pieces of one text."
     many = isinstance(tree, list)
     roots = [_node(t, f"tree[{i}]") for i, t in enumerate(tree)] if many else [_node(tree)]
@@ -333,8 +387,15 @@ def draw_merge_tree(
         left += r.span + 24
     top = max(r.level for r in roots)
     steps = [f"{n.label} = {n.kids[0].label} + {n.kids[1].label}" for r in roots for n in _walk(r) if n.kids]
-    alt = clip("Merge tree of " + ", ".join(r.label for r in roots) + (": " + "; ".join(steps) if steps else ""), n=400)
-    return Svg(svg_figure(left - 16, 46 * top + 40, alt, _tree_parts(roots, top)), "\n".join(ln for r in roots for ln in _outline(r)), alt)
+    alt = clip(
+        "Merge tree of " + ", ".join(r.label for r in roots) + (": " + "; ".join(steps) if steps else ""),
+        n=400,
+    )
+    return Svg(
+        svg_figure(left - 16, 46 * top + 40, alt, _tree_parts(roots, top)),
+        "\n".join(ln for r in roots for ln in _outline(r)),
+        alt,
+    )
 
 # %% ../nbs/02_draw.ipynb #28a250cd
 def _number(v) -> str:
@@ -347,7 +408,9 @@ def _bar_rows(pairs) -> list:
     rows = []
     for i, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError(f"pairs[{i}] is {clip(repr(pair), n=40)}; expected (label, number), for example sorted(counts.items())")
+            raise ValueError(
+                f"pairs[{i}] is {clip(repr(pair), n=40)}; expected (label, number), for example sorted(counts.items())"
+            )
         label, v = pair
         if isinstance(v, bool) or not isinstance(v, (int, float)) or not math.isfinite(v) or v < 0:
             raise ValueError(f"pairs[{i}] has the value {v!r}; a bar needs a finite number >= 0")
@@ -356,12 +419,12 @@ def _bar_rows(pairs) -> list:
 
 # %% ../nbs/02_draw.ipynb #c03bad3b
 def draw_bars(
-    pairs: list, # (label, number) from top to bottom; numbers are finite and >= 0
+    pairs: list,  # (label, number) from top to bottom; numbers are finite and >= 0
     *,
-    title: str = "", # a line above
-    width: int = 480, # of the picture, in pixels; at least 200
-    most: int = 40, # most bars drawn; the rest are counted
-) -> Svg: # draws itself in Jupyter; `str()` is a chart in characters
+    title: str = "",  # a line above
+    width: int = 480,  # of the picture, in pixels; at least 200
+    most: int = 40,  # most bars drawn; the rest are counted
+) -> Svg:  # draws itself in Jupyter; `str()` is a chart in characters
     "Draw a small horizontal bar chart."
     if width < 200:
         raise ValueError(f"width={width} leaves no room for bars; pass width>=200")
@@ -375,34 +438,63 @@ def draw_bars(
     parts = [svg_text(0, 15, title, more=' font-weight="600"')] if title else []
     lines, y = [title] if title else [], 24 if title else 2
     for k, v in rows:
-        parts.append(svg_text(x - 8, y + 15, k, more=' text-anchor="end"') + f'<rect x="{x:.1f}" y="{y + 3}" width="{room * v / top:.1f}" height="15" rx="2" fill="#3f8fc4" stroke="currentColor" stroke-opacity=".5"/>' + svg_text(x + room * v / top + 6, y + 15, _number(v)))
-        lines.append(" " * (pad - cell_width(k)) + f"{k} │{'█' * round(30 * v / top) or ('▏' if v else '')} {_number(v)}")
+        parts.append(
+            svg_text(x - 8, y + 15, k, more=' text-anchor="end"')
+            + f'<rect x="{x:.1f}" y="{y + 3}" width="{room * v / top:.1f}" height="15" rx="2" fill="#3f8fc4" stroke="currentColor" stroke-opacity=".5"/>'
+            + svg_text(x + room * v / top + 6, y + 15, _number(v))
+        )
+        lines.append(
+            " " * (pad - cell_width(k))
+            + f"{k} │{'█' * round(30 * v / top) or ('▏' if v else '')} {_number(v)}"
+        )
         y += 21
     if more > 0:
         parts.append(svg_text(x, y + 15, f"… and {more:,} more"))
         lines.append(f"… and {more:,} more")
     alt = clip((title or "Bar chart") + ": " + ", ".join(f"{k} {_number(v)}" for k, v in rows), n=400)
-    return Svg(svg_figure(width, y + 21 * (more > 0) + 4, alt, parts, shrink=";max-width:100%;height:auto"), "\n".join(lines), alt)
+    return Svg(
+        svg_figure(width, y + 21 * (more > 0) + 4, alt, parts, shrink=";max-width:100%;height:auto"),
+        "\n".join(lines),
+        alt,
+    )
 
 # %% ../nbs/02_draw.ipynb #f814174f
 def draw_arrays(
-    arrays: dict, # name → values, top to bottom; at most 24 values are drawn
+    arrays: dict,  # name → values, top to bottom; at most 24 values are drawn
     *,
-    marked: dict | None = None, # name → places whose cells are coloured
-) -> Svg: # draws itself in Jupyter; `str()` is a table in characters
+    marked: dict | None = None,  # name → places whose cells are coloured
+) -> Svg:  # draws itself in Jupyter; `str()` is a table in characters
     "Draw arrays as rows of cells."
-    rows = {printable(str(k), space=" "): [clip(printable(str(v), space=" "), n=10) for v in list(vs)[:24]] for k, vs in arrays.items()}
+    rows = {
+        printable(str(k), space=" "): [clip(printable(str(v), space=" "), n=10) for v in list(vs)[:24]]
+        for k, vs in arrays.items()
+    }
     if not any(rows.values()):
         raise ValueError("there is nothing to draw; pass at least one array with a value")
     name, n = max(map(cell_width, rows)), max(map(len, rows.values()))
     cell = max(cell_width(v) for vs in rows.values() for v in [*vs, str(n)])
     x, wide = 8.5 * name + 10, 8.5 * cell + 12
-    parts = [svg_text(x + wide * (i + 0.5), 12, str(i), more=' text-anchor="middle" font-size="11" fill-opacity=".7"') for i in range(n)]
+    parts = [
+        svg_text(
+            x + wide * (i + 0.5), 12, str(i), more=' text-anchor="middle" font-size="11" fill-opacity=".7"'
+        )
+        for i in range(n)
+    ]
     for y, (k, vs) in zip(range(18, 18 + 28 * len(rows), 28), rows.items()):
         parts.append(svg_text(x - 8, y + 17, k, more=' text-anchor="end"'))
         for i, v in enumerate(vs):
             fill = ' fill="#3f8fc4" fill-opacity=".45"' if i in (marked or {}).get(k, ()) else ' fill="none"'
-            parts.append(f'<rect x="{x + wide * i:.1f}" y="{y}" width="{wide:.1f}" height="24"{fill} stroke="currentColor" stroke-opacity=".5"/>' + svg_text(x + wide * (i + 0.5), y + 17, v, more=' text-anchor="middle"'))
-    lines = [" " * (name - cell_width(k)) + f"{k} │" + "".join(" " * (cell + 1 - cell_width(v)) + v for v in vs) for k, vs in {"": [str(i) for i in range(n)], **rows}.items()]
+            parts.append(
+                f'<rect x="{x + wide * i:.1f}" y="{y}" width="{wide:.1f}" height="24"{fill} stroke="currentColor" stroke-opacity=".5"/>'
+                + svg_text(x + wide * (i + 0.5), y + 17, v, more=' text-anchor="middle"')
+            )
+    lines = [
+        " " * (name - cell_width(k)) + f"{k} │" + "".join(" " * (cell + 1 - cell_width(v)) + v for v in vs)
+        for k, vs in {"": [str(i) for i in range(n)], **rows}.items()
+    ]
     alt = clip("Arrays: " + "; ".join(f"{k} = {', '.join(vs)}" for k, vs in rows.items()), n=400)
-    return Svg(svg_figure(x + wide * n + 2, 20 + 28 * len(rows), alt, parts, shrink=";max-width:100%;height:auto"), "\n".join(lines), alt)
+    return Svg(
+        svg_figure(x + wide * n + 2, 20 + 28 * len(rows), alt, parts, shrink=";max-width:100%;height:auto"),
+        "\n".join(lines),
+        alt,
+    )

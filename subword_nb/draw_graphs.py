@@ -16,12 +16,21 @@ from .draw import INK, PALETTE, Svg, cell_width, clip, printable, svg_figure, sv
 # %% ../nbs/04_draw_graphs.ipynb #4526e618
 _BEST, _PLAIN = PALETTE[1][0], "#f2f2f2"
 
+
 def _chip(x: float, y: float, width: float, label: str, note: str = "", strong: bool = False) -> str:
     "A label in a light box centred on (x, y), with dark ink; lines drawn before it pass behind."
     box = f'<rect x="{x - width / 2:.1f}" y="{y - 10:.1f}" width="{width:.1f}" height="20" rx="5" fill="{_BEST if strong else _PLAIN}" stroke="#666"/>'
-    small = f'<tspan{" dx=" + chr(34) + "6" + chr(34) if label else ""} font-size="11" font-weight="400">{escape(note)}</tspan>' if note else ""
+    small = (
+        f'<tspan{" dx=" + chr(34) + "6" + chr(34) if label else ""} font-size="11" font-weight="400">{escape(note)}</tspan>'
+        if note
+        else ""
+    )
     bold = ' font-weight="700"' if strong else ""
-    return box + f'<text x="{x:.1f}" y="{y + 5:.1f}" text-anchor="middle" fill="{INK}"{bold}>{escape(label)}{small}</text>'
+    return (
+        box
+        + f'<text x="{x:.1f}" y="{y + 5:.1f}" text-anchor="middle" fill="{INK}"{bold}>{escape(label)}{small}</text>'
+    )
+
 
 def _chip_width(label: str, note: str = "") -> float:
     "How many pixels a chip needs."
@@ -31,6 +40,7 @@ def _chip_width(label: str, note: str = "") -> float:
 @dataclass
 class _Arc:
     "A checked arc, with its place in the picture."
+
     start: int
     end: int
     label: str
@@ -48,13 +58,22 @@ def _arcs(n, arcs, best):
     best, checked = set(best), []
     for i, arc in enumerate(arcs):
         if not isinstance(arc, (tuple, list)) or len(arc) not in (3, 4):
-            raise ValueError(f"arcs[{i}] is {clip(repr(arc), n=60)}; expected (start, end, label) or (start, end, label, note)")
+            raise ValueError(
+                f"arcs[{i}] is {clip(repr(arc), n=60)}; expected (start, end, label) or (start, end, label, note)"
+            )
         start, end, label, note = (*arc, "")[:4]
         if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= n):
-            raise ValueError(f"arcs[{i}] goes from {start!r} to {end!r}; expected 0 <= start < end <= {n}, the length of the text")
+            raise ValueError(
+                f"arcs[{i}] goes from {start!r} to {end!r}; expected 0 <= start < end <= {n}, the length of the text"
+            )
         note = f"{note:.2f}".replace("-", "−") if isinstance(note, float) else printable(str(note), space=" ")
-        checked.append(_Arc(start, end, clip(printable(label), n=24) or "⟨empty⟩", clip(note, n=16), i in best))
-    if outside := best - set(range(len(checked))): raise ValueError(f"best names arc {min(outside)}, but there are {len(checked)} arcs; pass indices into arcs")
+        checked.append(
+            _Arc(start, end, clip(printable(label), n=24) or "⟨empty⟩", clip(note, n=16), i in best)
+        )
+    if outside := best - set(range(len(checked))):
+        raise ValueError(
+            f"best names arc {min(outside)}, but there are {len(checked)} arcs; pass indices into arcs"
+        )
     return checked
 
 # %% ../nbs/04_draw_graphs.ipynb #c3adab6d
@@ -63,7 +82,8 @@ def _levels(arcs: list) -> int:
     rows = [[]]
     for arc in sorted(arcs, key=lambda a: (a.end - a.start, a.start)):
         arc.level = int(arc.end - arc.start > 1)
-        while arc.level < len(rows) and any(a.start < arc.end and arc.start < a.end for a in rows[arc.level]): arc.level += 1
+        while arc.level < len(rows) and any(a.start < arc.end and arc.start < a.end for a in rows[arc.level]):
+            arc.level += 1
         rows += [[] for _ in range(arc.level + 1 - len(rows))]
         rows[arc.level].append(arc)
     return len(rows)
@@ -74,7 +94,9 @@ def _chip_place(arc: _Arc, arcs: list, step: float) -> float | None:
     sides = {p for a in arcs if a.level > arc.level for p in (a.start, a.end) if arc.start < p < arc.end}
     half, middle = arc.width / 2 + (9 if arc.level else 13), (arc.start + arc.end) / 2
     clear = lambda c: all(abs(p - c) * step >= half for p in {*sides, arc.start, arc.end})
-    places = sorted((p / 2 for p in range(2 * arc.start + 1, 2 * arc.end)), key=lambda c: (abs(c - middle), c))
+    places = sorted(
+        (p / 2 for p in range(2 * arc.start + 1, 2 * arc.end)), key=lambda c: (abs(c - middle), c)
+    )
     return next((c * step for c in places if clear(c)), None)
 
 # %% ../nbs/04_draw_graphs.ipynb #90027146
@@ -91,60 +113,112 @@ def _bow(arc: _Arc, step: float, x0: float, y0: float) -> str:
 def _lattice_parts(shown: list, arcs: list, step: float, places: list, y0: float) -> list:
     "Lines, the best ones last; then chips, nodes and characters."
     x0, parts = 20.0, []
-    for arc in sorted(arcs, key=lambda a: a.best): parts.append(_bow(arc, step, x0, y0))
-    for arc, place in zip(arcs, places): parts.append(_chip(x0 + place, y0 - 32 * arc.level, arc.width, arc.label, arc.note, arc.best))
+    for arc in sorted(arcs, key=lambda a: a.best):
+        parts.append(_bow(arc, step, x0, y0))
+    for arc, place in zip(arcs, places):
+        parts.append(_chip(x0 + place, y0 - 32 * arc.level, arc.width, arc.label, arc.note, arc.best))
     for i in range(len(shown) + 1):
         x = x0 + i * step
         parts.append(f'<circle cx="{x:.1f}" cy="{y0:.1f}" r="11" fill="{_PLAIN}" stroke="#666"/>')
-        parts.append(svg_text(x, y0 + 4, str(i), more=f' text-anchor="middle" font-size="11" style="fill:{INK}"'))
-    for i, ch in enumerate(shown): parts.append(svg_text(x0 + (i + 0.5) * step, y0 + 32, ch, more=' text-anchor="middle" font-weight="700"'))
+        parts.append(
+            svg_text(x, y0 + 4, str(i), more=f' text-anchor="middle" font-size="11" style="fill:{INK}"')
+        )
+    for i, ch in enumerate(shown):
+        parts.append(
+            svg_text(x0 + (i + 0.5) * step, y0 + 32, ch, more=' text-anchor="middle" font-weight="700"')
+        )
     return parts
 
 # %% ../nbs/04_draw_graphs.ipynb #4c89a21c
 def _lattice_text(shown: list, arcs: list, title: str) -> str:
     "The lattice in characters: a ruler of positions and a row of bars per level, or a list where that is too wide."
     lines, inner = [title] if title else [], lambda a: f" {a.label} {a.note} " if a.note else f" {a.label} "
-    step = max([3, *(cell_width(c) + 3 for c in shown), *(-(-(cell_width(inner(a)) + 3) // (a.end - a.start)) for a in arcs)])
+    step = max(
+        [
+            3,
+            *(cell_width(c) + 3 for c in shown),
+            *(-(-(cell_width(inner(a)) + 3) // (a.end - a.start)) for a in arcs),
+        ]
+    )
     if step * len(shown) > 110:
-        return "\n".join(lines + [f"{a.start:>3}–{a.end:<3}{'━' if a.best else '─'} {a.label}" + f"  {a.note}" * bool(a.note) for a in sorted(arcs, key=lambda a: (a.start, a.end))])
+        return "\n".join(
+            lines
+            + [
+                f"{a.start:>3}–{a.end:<3}{'━' if a.best else '─'} {a.label}" + f"  {a.note}" * bool(a.note)
+                for a in sorted(arcs, key=lambda a: (a.start, a.end))
+            ]
+        )
     for level in range(max([a.level for a in arcs], default=-1), -1, -1):
         row, at = "", 0
         for a in sorted((a for a in arcs if a.level == level), key=lambda a: a.start):
-            room, (left, bar, right) = (a.end - a.start) * step - 1 - cell_width(inner(a)), "┝━┥" if a.best else "├─┤"
-            row += " " * (a.start * step - at) + left + bar * (room // 2) + inner(a) + bar * (room - 1 - room // 2) + right
+            room, (left, bar, right) = (
+                (a.end - a.start) * step - 1 - cell_width(inner(a)),
+                "┝━┥" if a.best else "├─┤",
+            )
+            row += (
+                " " * (a.start * step - at)
+                + left
+                + bar * (room // 2)
+                + inner(a)
+                + bar * (room - 1 - room // 2)
+                + right
+            )
             at = a.end * step
         lines.append(row)
     lines.append("".join(str(i).ljust(step) for i in range(len(shown) + 1)).rstrip())
-    spread = (f"{' ' * ((step - cell_width(c)) // 2)}{c}{' ' * -((cell_width(c) - step) // 2)}" for c in shown)
+    spread = (
+        f"{' ' * ((step - cell_width(c)) // 2)}{c}{' ' * -((cell_width(c) - step) // 2)}" for c in shown
+    )
     return "\n".join(lines + [(" " + "".join(spread)).rstrip()])
 
 # %% ../nbs/04_draw_graphs.ipynb #15638b37
 def draw_lattice(
-    text: str, # at most 40 characters; position i is before its character i
-    arcs: list, # (start, end, label) or (start, end, label, note): pieces over character positions, and a score or a word beside the label
+    text: str,  # at most 40 characters; position i is before its character i
+    arcs: list,  # (start, end, label) or (start, end, label, note): pieces over character positions, and a score or a word beside the label
     *,
-    best: Iterable[int] = (), # places in `arcs` that are drawn strong
-    title: str = "", # a line above
-) -> Svg: # draws itself in Jupyter; `str()` is a drawing in characters
+    best: Iterable[int] = (),  # places in `arcs` that are drawn strong
+    title: str = "",  # a line above
+) -> Svg:  # draws itself in Jupyter; `str()` is a drawing in characters
     "Draw the pieces that fit a text as arcs between character positions."
     if not isinstance(text, str) or len(text) > 40:
         got = f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
-        raise ValueError(f"got {got}; a lattice is readable up to 40 characters: pass a shorter str, such as one word")
-    if len(arcs) > 1000: raise ValueError(f"{len(arcs):,} arcs cannot be read; pass at most 1,000, such as the best ones")
-    arcs, shown, title = _arcs(len(text), arcs, best), [printable(c) for c in text], clip(printable(title, space=" "), n=120)
+        raise ValueError(
+            f"got {got}; a lattice is readable up to 40 characters: pass a shorter str, such as one word"
+        )
+    if len(arcs) > 1000:
+        raise ValueError(f"{len(arcs):,} arcs cannot be read; pass at most 1,000, such as the best ones")
+    arcs, shown, title = (
+        _arcs(len(text), arcs, best),
+        [printable(c) for c in text],
+        clip(printable(title, space=" "), n=120),
+    )
     top = _levels(arcs)
-    step = max([44.0, *(8.6 * cell_width(c) + 8 for c in shown), *((a.width + 26) / (a.end - a.start) for a in arcs)])
-    while None in (places := [_chip_place(a, arcs, step) for a in arcs]): step += 6
+    step = max(
+        [44.0, *(8.6 * cell_width(c) + 8 for c in shown), *((a.width + 26) / (a.end - a.start) for a in arcs)]
+    )
+    while None in (places := [_chip_place(a, arcs, step) for a in arcs]):
+        step += 6
     way = ", ".join(a.label for a in sorted(arcs, key=lambda a: a.start) if a.best)
-    alt = clip(f"{title or 'Lattice'}: {len(arcs)} pieces over {printable(text) or 'an empty text'}" + (f"; strong: {way}" if way else ""), n=400)
+    alt = clip(
+        f"{title or 'Lattice'}: {len(arcs)} pieces over {printable(text) or 'an empty text'}"
+        + (f"; strong: {way}" if way else ""),
+        n=400,
+    )
     y0, wide = 32.0 * top - 16 + 26 * bool(title), 40 + step * len(text)
-    parts = ([svg_text(8, 16, title, more=' font-weight="600"')] if title else []) + _lattice_parts(shown, arcs, step, places, y0)
-    return Svg(svg_figure(max(wide, 8.6 * cell_width(title) + 16), y0 + 44, alt, parts), _lattice_text(shown, arcs, title), alt)
+    parts = ([svg_text(8, 16, title, more=' font-weight="600"')] if title else []) + _lattice_parts(
+        shown, arcs, step, places, y0
+    )
+    return Svg(
+        svg_figure(max(wide, 8.6 * cell_width(title) + 16), y0 + 44, alt, parts),
+        _lattice_text(shown, arcs, title),
+        alt,
+    )
 
 # %% ../nbs/04_draw_graphs.ipynb #af8d7f00
 @dataclass
 class _TrieNode:
     "A node of a trie with its place in the picture."
+
     name: str
     label: str = ""
     note: str = ""
@@ -162,15 +236,26 @@ class _TrieNode:
 def _trie_nodes(edges: list, labels: dict, links: dict, notes: dict, names: dict) -> dict:
     "Checked nodes by their number, in the order in which they are first named."
     for i, edge in enumerate(edges):
-        if not isinstance(edge, (tuple, list)) or len(edge) != 3: raise ValueError(f"edges[{i}] is {clip(repr(edge), n=60)}; expected (parent, child, character)")
+        if not isinstance(edge, (tuple, list)) or len(edge) != 3:
+            raise ValueError(f"edges[{i}] is {clip(repr(edge), n=60)}; expected (parent, child, character)")
     numbers = dict.fromkeys([n for a, b, _ in edges for n in (a, b)] + [*labels])
     if unknown := [n for n in [*links, *links.values(), *notes, *names] if n not in numbers]:
-        raise ValueError(f"links, notes or names mention node {unknown[0]!r}, which no edge or label has; draw it with an edge or leave it out")
-    if not numbers or len(numbers) > 150: raise ValueError(f"a trie of {len(numbers)} nodes cannot be drawn; pass 1 to 150 nodes, such as the part for a few pieces")
+        raise ValueError(
+            f"links, notes or names mention node {unknown[0]!r}, which no edge or label has; draw it with an edge or leave it out"
+        )
+    if not numbers or len(numbers) > 150:
+        raise ValueError(
+            f"a trie of {len(numbers)} nodes cannot be drawn; pass 1 to 150 nodes, such as the part for a few pieces"
+        )
     show = lambda d, n, most, space=" ": clip(printable(str(d.get(n, "")), space=space), n=most)
-    nodes = {n: _TrieNode(show({n: n, **names}, n, 16), show(labels, n, 24, "·"), show(notes, n, 32)) for n in numbers}
+    nodes = {
+        n: _TrieNode(show({n: n, **names}, n, 16), show(labels, n, 24, "·"), show(notes, n, 32))
+        for n in numbers
+    }
     if twice := [n for n, k in Counter(b for _, b, _ in edges).items() if k > 1]:
-        raise ValueError(f"node {twice[0]!r} has more than one parent; a trie is a tree: give every child one edge")
+        raise ValueError(
+            f"node {twice[0]!r} has more than one parent; a trie is a tree: give every child one edge"
+        )
     for a, b, ch in edges:
         nodes[a].kids.append(b)
         nodes[b].char = clip(printable(ch), n=16) or "⟨empty⟩"
@@ -185,7 +270,10 @@ def _trie_order(nodes: dict, edges: list) -> list:
         n, depth = stack.pop()
         order.append((n, depth))
         stack += [(k, depth + 1) for k in reversed(nodes[n].kids)]
-    if len(order) < len(nodes): raise ValueError(f"node {min((n for n in nodes if n not in dict(order)), key=str)!r} lies on a circle of edges; a trie is a tree")
+    if len(order) < len(nodes):
+        raise ValueError(
+            f"node {min((n for n in nodes if n not in dict(order)), key=str)!r} lies on a circle of edges; a trie is a tree"
+        )
     return order
 
 # %% ../nbs/04_draw_graphs.ipynb #faced329
@@ -196,10 +284,12 @@ def _trie_place(nodes: dict, order: list, row: float) -> tuple:
         column = [nodes[n] for n, depth in order if depth == d]
         lead = max(8.6 * cell_width(n.char) + 6 for n in column)
         left += lead + 32 if d else 0
-        for n in column: n.x, n.lead = left, lead
+        for n in column:
+            n.x, n.lead = left, lead
         left += max(n.width for n in column)
     leaves = [n for n, _ in order if not nodes[n].kids]
-    for i, n in enumerate(leaves): nodes[n].y = row * (i + 0.5)
+    for i, n in enumerate(leaves):
+        nodes[n].y = row * (i + 0.5)
     for n, _ in reversed(order):
         if kids := nodes[n].kids:
             nodes[n].y = (nodes[kids[0]].y + nodes[kids[-1]].y) / 2
@@ -217,7 +307,11 @@ def _link(a: _TrieNode, b: _TrieNode) -> str:
         into = -sign if abs(b.y - a.y) < 16 else sign
         bx, by = b.x + b.width / 2, b.y - into * tall[bool(b.note)]
         y = ay + sign * (22 if into != sign else max(2, min(16, abs(by - ay) / 2 - 3)))
-        bends, tip, head = ((ax + bx) / 2 if root else ax, y, bx, y), (bx, by - 6 * into), f"l-4 {-7 * into}h8z"
+        bends, tip, head = (
+            ((ax + bx) / 2 if root else ax, y, bx, y),
+            (bx, by - 6 * into),
+            f"l-4 {-7 * into}h8z",
+        )
     path = "M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}".format(ax, ay, *bends, *tip)
     line = f'<path d="{path}" fill="none" stroke="currentColor" stroke-dasharray="4 3" stroke-opacity=".8"/>'
     return line + f'<path d="M{bx:.1f} {by:.1f}{head}" fill="currentColor"/>'
@@ -228,24 +322,39 @@ def _trie_parts(nodes: dict, links: dict) -> list:
     edges, curves, boxes = [], [], []
     for node in nodes.values():
         for k in (nodes[k] for k in node.kids):
-            edges.append(f'<path d="M{node.x + node.width:.1f} {node.y:.1f}H{k.x - k.lead - 15:.1f}V{k.y:.1f}H{k.x:.1f}" fill="none" stroke="currentColor" stroke-opacity=".6"/>')
+            edges.append(
+                f'<path d="M{node.x + node.width:.1f} {node.y:.1f}H{k.x - k.lead - 15:.1f}V{k.y:.1f}H{k.x:.1f}" fill="none" stroke="currentColor" stroke-opacity=".6"/>'
+            )
             boxes.append(_chip(k.x - 8 - k.lead / 2, k.y, 8.6 * cell_width(k.char) + 6, k.char))
         high = 36 if node.note else 20
         middle = node.x + node.width / 2
         fill, stroke = (_BEST, "#333") if node.label else (_PLAIN, "#666")
-        boxes.append(f'<rect x="{node.x:.1f}" y="{node.y - high / 2:.1f}" width="{node.width:.1f}" height="{high}" rx="9" fill="{fill}" stroke="{stroke}"/>')
+        boxes.append(
+            f'<rect x="{node.x:.1f}" y="{node.y - high / 2:.1f}" width="{node.width:.1f}" height="{high}" rx="9" fill="{fill}" stroke="{stroke}"/>'
+        )
         y = node.y + 5 - 8 * bool(node.note)
         name = f'<tspan font-size="11" font-weight="400">{escape(node.name)}</tspan>'
-        boxes.append(f'<text x="{middle:.1f}" y="{y:.1f}" text-anchor="middle" fill="{INK}" font-weight="700">{name}<tspan dx="6">{escape(node.label)}</tspan></text>')
+        boxes.append(
+            f'<text x="{middle:.1f}" y="{y:.1f}" text-anchor="middle" fill="{INK}" font-weight="700">{name}<tspan dx="6">{escape(node.label)}</tspan></text>'
+        )
         if node.note:
-            boxes.append(svg_text(middle, node.y + 12, node.note, more=f' text-anchor="middle" font-size="11" style="fill:{INK}"'))
-    for n, target in links.items(): curves.append(_link(nodes[n], nodes[target]))
+            boxes.append(
+                svg_text(
+                    middle,
+                    node.y + 12,
+                    node.note,
+                    more=f' text-anchor="middle" font-size="11" style="fill:{INK}"',
+                )
+            )
+    for n, target in links.items():
+        curves.append(_link(nodes[n], nodes[target]))
     return edges + curves + boxes
 
 # %% ../nbs/04_draw_graphs.ipynb #9a377ca5
 def _said(node: _TrieNode, gap: str) -> str:
     "A node's name, and its piece in brackets."
     return node.name + f"{gap}[{node.label}]" * bool(node.label)
+
 
 def _trie_text(nodes: dict, order: list, links: dict) -> list:
     "The trie as indented lines."
@@ -255,21 +364,25 @@ def _trie_text(nodes: dict, order: list, links: dict) -> list:
         first, rest = rests.get(n, ("", ""))
         for k in node.kids:
             last = k == node.kids[-1]
-            rests[k] = rest + ("└─ " if last else "├─ ") + nodes[k].char + " ", rest + ("   " if last else "│  ")
+            rests[k] = (
+                rest + ("└─ " if last else "├─ ") + nodes[k].char + " ",
+                rest + ("   " if last else "│  "),
+            )
         said = [_said(node, "  "), "⇢ " + _said(nodes[links[n]], " ") if n in links else "", node.note]
         lines.append(first + "  ".join(filter(None, said)))
     return lines
 
 # %% ../nbs/04_draw_graphs.ipynb #e9b34021
 def draw_trie(
-    edges: list, # (parent, child, character); nodes are numbers, those without a parent are roots
-    labels: dict, # node → the piece that ends there (a coloured node)
+    edges: list,  # (parent, child, character); nodes are numbers, those without a parent are roots
+    labels: dict,  # node → the piece that ends there (a coloured node)
     *,
-    links: dict | None = None, # node → the node its failure link names (dashed); nodes without a link are left out
-    notes: dict | None = None, # node → a word below it, such as what its link pops
-    title: str = "", # a line above
-    names: dict | None = None, # node → what it is called instead of its number
-) -> Svg: # draws itself in Jupyter; `str()` is the tree in characters
+    links: dict
+    | None = None,  # node → the node its failure link names (dashed); nodes without a link are left out
+    notes: dict | None = None,  # node → a word below it, such as what its link pops
+    title: str = "",  # a line above
+    names: dict | None = None,  # node → what it is called instead of its number
+) -> Svg:  # draws itself in Jupyter; `str()` is the tree in characters
     "Draw a trie, with failure links if there are any."
     links, title = links or {}, clip(printable(title, space=" "), n=120)
     nodes = _trie_nodes(edges, labels, links, notes or {}, names or {})
@@ -279,30 +392,59 @@ def draw_trie(
         n.y += 4 + 26 * bool(title)
     head = [svg_text(8, 16, title, more=' font-weight="600"')] if title else []
     said = ", ".join(n.label for n in nodes.values() if n.label) or "none"
-    alt = clip(f"{title or 'Trie'}: {len(nodes)} nodes; pieces: {said}" + (f"; {len(links)} failure links" if links else ""), n=400)
-    figure = svg_figure(max(wide, 8.6 * cell_width(title) + 16), high + (24 if links else 8) + 26 * bool(title), alt, head + _trie_parts(nodes, links))
+    alt = clip(
+        f"{title or 'Trie'}: {len(nodes)} nodes; pieces: {said}"
+        + (f"; {len(links)} failure links" if links else ""),
+        n=400,
+    )
+    figure = svg_figure(
+        max(wide, 8.6 * cell_width(title) + 16),
+        high + (24 if links else 8) + 26 * bool(title),
+        alt,
+        head + _trie_parts(nodes, links),
+    )
     return Svg(figure, "\n".join(([title] if title else []) + _trie_text(nodes, order, links)), alt)
 
 # %% ../nbs/04_draw_graphs.ipynb #22644322
 def _split_table(words: list, splits: dict) -> list:
     "Checked columns of cells, a cell being a list of labels; the words come first."
-    if not splits or not words: raise ValueError("there is nothing to draw; pass at least one word, and splits={name: [pieces of each word]}")
+    if not splits or not words:
+        raise ValueError(
+            "there is nothing to draw; pass at least one word, and splits={name: [pieces of each word]}"
+        )
     table = [("", [[clip(printable(w), n=24)] for w in words])]
     for name, column in splits.items():
-        if isinstance(column, str) or len(column) != len(words) or any(isinstance(c, (str, bytes)) for c in column):
-            raise ValueError(f"splits[{name!r}] does not fit {len(words)} words; pass one list of pieces per word")
-        table.append((printable(str(name), space=" "), [[clip(printable(p), n=24) or "⟨empty⟩" for p in pieces] for pieces in column]))
+        if (
+            isinstance(column, str)
+            or len(column) != len(words)
+            or any(isinstance(c, (str, bytes)) for c in column)
+        ):
+            raise ValueError(
+                f"splits[{name!r}] does not fit {len(words)} words; pass one list of pieces per word"
+            )
+        table.append(
+            (
+                printable(str(name), space=" "),
+                [[clip(printable(p), n=24) or "⟨empty⟩" for p in pieces] for pieces in column],
+            )
+        )
     return table
 
 # %% ../nbs/04_draw_graphs.ipynb #3492bd1c
 def draw_splits(
-    words: list, # what was split, top to bottom
-    splits: dict, # name of a tokenizer → for each word, the list of its pieces
+    words: list,  # what was split, top to bottom
+    splits: dict,  # name of a tokenizer → for each word, the list of its pieces
     *,
-    title: str = "", # a line above
-) -> Svg: # draws itself in Jupyter; `str()` is a table in characters
+    title: str = "",  # a line above
+) -> Svg:  # draws itself in Jupyter; `str()` is a table in characters
     "Draw how several tokenizers split the same words."
-    table, title, x, parts, columns = _split_table(words, splits), clip(printable(title, space=" "), n=120), 8.0, [], []
+    table, title, x, parts, columns = (
+        _split_table(words, splits),
+        clip(printable(title, space=" "), n=120),
+        8.0,
+        [],
+        [],
+    )
     top = 26 * bool(title) + 8
     for i, (name, cells) in enumerate(table):
         parts.append(svg_text(x, top + 10, name, more=' font-weight="600"'))
@@ -311,20 +453,46 @@ def draw_splits(
             at, y = x, top + 34 + 28 * row
             for k, label in enumerate(labels):
                 wide = 8.6 * cell_width(label) + 12
-                parts.append(f'<rect x="{at:.1f}" y="{y - 10}" width="{wide:.1f}" height="20" rx="5" fill="{PALETTE[k % 6][0]}" stroke="#666"/>' * bool(i) + svg_text(at + wide / 2, y + 5, label, more=' text-anchor="middle"' + f' style="fill:{INK}"' * bool(i)))
+                parts.append(
+                    f'<rect x="{at:.1f}" y="{y - 10}" width="{wide:.1f}" height="20" rx="5" fill="{PALETTE[k % 6][0]}" stroke="#666"/>'
+                    * bool(i)
+                    + svg_text(
+                        at + wide / 2,
+                        y + 5,
+                        label,
+                        more=' text-anchor="middle"' + f' style="fill:{INK}"' * bool(i),
+                    )
+                )
                 at += wide + 3
             right = max(right, at)
         x, said = right + 22, [" ".join(labels) for labels in cells]
-        columns.append([t + " " * (max(map(cell_width, [name, *said])) - cell_width(t)) for t in (name, *said)])
-    alt = clip((title or "Splits") + ": " + "; ".join(f"{w[0]} = " + ", ".join(f"{name} {' '.join(cells[i])}" for name, cells in table[1:]) for i, w in enumerate(table[0][1])), n=400)
+        columns.append(
+            [t + " " * (max(map(cell_width, [name, *said])) - cell_width(t)) for t in (name, *said)]
+        )
+    alt = clip(
+        (title or "Splits")
+        + ": "
+        + "; ".join(
+            f"{w[0]} = " + ", ".join(f"{name} {' '.join(cells[i])}" for name, cells in table[1:])
+            for i, w in enumerate(table[0][1])
+        ),
+        n=400,
+    )
     head = [svg_text(8, 16, title, more=' font-weight="600"')] if title else []
-    figure = svg_figure(max(x - 14, 8.6 * cell_width(title) + 16), top + 28 * len(words) + 24, alt, head + parts)
-    return Svg(figure, "\n".join(([title] if title else []) + ["  ".join(row).rstrip() for row in zip(*columns)]), alt)
+    figure = svg_figure(
+        max(x - 14, 8.6 * cell_width(title) + 16), top + 28 * len(words) + 24, alt, head + parts
+    )
+    return Svg(
+        figure,
+        "\n".join(([title] if title else []) + ["  ".join(row).rstrip() for row in zip(*columns)]),
+        alt,
+    )
 
 # %% ../nbs/04_draw_graphs.ipynb #eb002431
 @dataclass
 class _Box:
     "A box of a flow, with its place in the picture."
+
     lines: list
     column: int
     high: float
@@ -332,25 +500,45 @@ class _Box:
     y: float = 0.0
     width: float = 0.0
 
+
 def _boxes(columns: list) -> dict:
     "Checked boxes by name."
     boxes = {}
-    for i, said in [(i, said) for i, column in enumerate(columns) for said in ([column] if isinstance(column, str) else column)]:
-        if not isinstance(said, str) or not said: raise ValueError(f"columns[{i}] holds {clip(repr(said), n=40)}; expected a text whose first line is the name of a box")
+    for i, said in [
+        (i, said)
+        for i, column in enumerate(columns)
+        for said in ([column] if isinstance(column, str) else column)
+    ]:
+        if not isinstance(said, str) or not said:
+            raise ValueError(
+                f"columns[{i}] holds {clip(repr(said), n=40)}; expected a text whose first line is the name of a box"
+            )
         lines = said.split("\n")
-        if lines[0] in boxes: raise ValueError(f"two boxes are called {clip(repr(lines[0]), n=40)}; give each a first line of its own")
-        boxes[lines[0]] = _Box([clip(printable(line, space=" "), n=60) for line in lines], i, 18 * len(lines) + 12)
-    if not boxes: raise ValueError("there is nothing to draw; pass at least one box")
+        if lines[0] in boxes:
+            raise ValueError(
+                f"two boxes are called {clip(repr(lines[0]), n=40)}; give each a first line of its own"
+            )
+        boxes[lines[0]] = _Box(
+            [clip(printable(line, space=" "), n=60) for line in lines], i, 18 * len(lines) + 12
+        )
+    if not boxes:
+        raise ValueError("there is nothing to draw; pass at least one box")
     return boxes
 
 # %% ../nbs/04_draw_graphs.ipynb #8c2562b6
 def _arrows(arrows: list | None, boxes: dict) -> list:
     "Checked arrows, each with what is said beside it."
-    if arrows is None: arrows = [(a, b) for a in boxes for b in boxes if boxes[b].column == boxes[a].column + 1]
+    if arrows is None:
+        arrows = [(a, b) for a in boxes for b in boxes if boxes[b].column == boxes[a].column + 1]
     for a, b, *_ in arrows:
         if lost := [name for name in (a, b) if name not in boxes]:
-            raise ValueError(f"an arrow names {clip(repr(lost[0]), n=40)}, which is no box; the boxes are {', '.join(boxes)}")
-        if boxes[a].column > boxes[b].column or a == b: raise ValueError(f"the arrow from {a!r} to {b!r} leads back; put {b!r} into the same column or one further right")
+            raise ValueError(
+                f"an arrow names {clip(repr(lost[0]), n=40)}, which is no box; the boxes are {', '.join(boxes)}"
+            )
+        if boxes[a].column > boxes[b].column or a == b:
+            raise ValueError(
+                f"the arrow from {a!r} to {b!r} leads back; put {b!r} into the same column or one further right"
+            )
     return [(a, b, clip(printable(" ".join(map(str, more)), space=" "), n=40)) for a, b, *more in arrows]
 
 # %% ../nbs/04_draw_graphs.ipynb #89508b31
@@ -359,10 +547,17 @@ def _arrow(a: _Box, b: _Box, label: str) -> tuple:
     if a.column == b.column:
         down, x = (1 if b.y > a.y else -1), a.x + a.width / 2
         y, end = (a.y + a.high, b.y) if down > 0 else (a.y, b.y + b.high)
-        path, head, said = f"M{x:.1f} {y:.1f}V{end - 8 * down:.1f}", f"M{x:.1f} {end:.1f}l-4 {-9 * down}h8z", svg_text(x + 10, (y + end) / 2 + 4, label, more=' font-size="12"')
+        path, head, said = (
+            f"M{x:.1f} {y:.1f}V{end - 8 * down:.1f}",
+            f"M{x:.1f} {end:.1f}l-4 {-9 * down}h8z",
+            svg_text(x + 10, (y + end) / 2 + 4, label, more=' font-size="12"'),
+        )
     else:
         x, y, to, end = a.x + a.width, a.y + a.high / 2, b.x, b.y + b.high / 2
-        path, head = f"M{x:.1f} {y:.1f}C{(x + to) / 2:.1f} {y:.1f} {(x + to) / 2 - 4:.1f} {end:.1f} {to - 8:.1f} {end:.1f}", f"M{to:.1f} {end:.1f}l-9 -4v8z"
+        path, head = (
+            f"M{x:.1f} {y:.1f}C{(x + to) / 2:.1f} {y:.1f} {(x + to) / 2 - 4:.1f} {end:.1f} {to - 8:.1f} {end:.1f}",
+            f"M{to:.1f} {end:.1f}l-9 -4v8z",
+        )
         said = _chip((x + to - 8) / 2, (y + end) / 2, 7.2 * cell_width(label) + 10, "", label)
     line = f'<path d="{path}" fill="none" stroke="currentColor" stroke-opacity=".8"/><path d="{head}" fill="currentColor"/>'
     return line, said * bool(label)
@@ -376,29 +571,71 @@ def _said_box(name: str, boxes: dict, ways: list) -> str:
 
 # %% ../nbs/04_draw_graphs.ipynb #da79b8a8
 def draw_flow(
-    columns: list, # left to right: a list of boxes, or one box; a box is a text, its first line its name
+    columns: list,  # left to right: a list of boxes, or one box; a box is a text, its first line its name
     *,
-    arrows: list | None = None, # (from, to) or (from, to, what is said beside it), by names; None: each box to all of the next column
-    strong: tuple = (), # names of boxes that stand out
-    title: str = "", # a line above
-) -> Svg: # draws itself in Jupyter; `str()` is a line for each box
+    arrows: list
+    | None = None,  # (from, to) or (from, to, what is said beside it), by names; None: each box to all of the next column
+    strong: tuple = (),  # names of boxes that stand out
+    title: str = "",  # a line above
+) -> Svg:  # draws itself in Jupyter; `str()` is a line for each box
     "Draw what goes from where to where."
     boxes, title, x, parts = _boxes(columns), clip(printable(title, space=" "), n=120), 1.0, []
     ways, top = _arrows(arrows, boxes), 1 + 26 * bool(title)
     rows = [row for i in range(len(columns)) if (row := [box for box in boxes.values() if box.column == i])]
-    gaps = {i: 34 if any(boxes[a].column == boxes[b].column == i for a, b, _ in ways) else 14 for i in range(len(columns))}
+    gaps = {
+        i: 34 if any(boxes[a].column == boxes[b].column == i for a, b, _ in ways) else 14
+        for i in range(len(columns))
+    }
     tall = {i: sum(b.high + gaps[i] for b in boxes.values() if b.column == i) - gaps[i] for i in gaps}
     for row in rows:
         i, wide = row[0].column, max(8.6 * cell_width(line) for box in row for line in box.lines) + 18
         y = top + (max(tall.values()) - tall[i]) / 2
         for box in row:
             box.x, box.y, box.width, y = x, y, wide, y + box.high + gaps[i]
-        x += wide + max([50.0, min(110.0, max(tall.values()) / 4), *(7.2 * cell_width(said) + 54 for a, b, said in ways if boxes[a].column == i < boxes[b].column)])
+        x += wide + max(
+            [
+                50.0,
+                min(110.0, max(tall.values()) / 4),
+                *(
+                    7.2 * cell_width(said) + 54
+                    for a, b, said in ways
+                    if boxes[a].column == i < boxes[b].column
+                ),
+            ]
+        )
     drawn = [_arrow(boxes[a], boxes[b], said) for a, b, said in ways]
     for n, box in boxes.items():
-        parts.append(f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.high}" rx="5" fill="{_BEST if n in strong else _PLAIN}" stroke="#666"/>')
-        parts += [svg_text(box.x + 9, box.y + 20 + 18 * k, line, more=f' style="fill:{INK}"' + ' font-weight="600"' * (not k)) for k, line in enumerate(box.lines)]
-    lines, wide = [_said_box(n, boxes, ways) for n in boxes], max(rows[-1][0].x + rows[-1][0].width + 1, 8.6 * cell_width(title) + 10)
-    parts = [svg_text(1, 16, title, more=' font-weight="600"')] * bool(title) + [p for p, _ in drawn] + parts + [p for _, p in drawn if p]
+        parts.append(
+            f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.high}" rx="5" fill="{_BEST if n in strong else _PLAIN}" stroke="#666"/>'
+        )
+        parts += [
+            svg_text(
+                box.x + 9,
+                box.y + 20 + 18 * k,
+                line,
+                more=f' style="fill:{INK}"' + ' font-weight="600"' * (not k),
+            )
+            for k, line in enumerate(box.lines)
+        ]
+    lines, wide = (
+        [_said_box(n, boxes, ways) for n in boxes],
+        max(rows[-1][0].x + rows[-1][0].width + 1, 8.6 * cell_width(title) + 10),
+    )
+    parts = (
+        [svg_text(1, 16, title, more=' font-weight="600"')] * bool(title)
+        + [p for p, _ in drawn]
+        + parts
+        + [p for _, p in drawn if p]
+    )
     alt = clip((title or "Flow") + ": " + "; ".join(lines), n=400)
-    return Svg(svg_figure(wide, max(tall.values()) + top + 1, alt, parts, shrink=f";max-width:100%;height:auto;min-width:{min(wide, 640):.0f}px"), "\n".join([title] * bool(title) + lines), alt)
+    return Svg(
+        svg_figure(
+            wide,
+            max(tall.values()) + top + 1,
+            alt,
+            parts,
+            shrink=f";max-width:100%;height:auto;min-width:{min(wide, 640):.0f}px",
+        ),
+        "\n".join([title] * bool(title) + lines),
+        alt,
+    )

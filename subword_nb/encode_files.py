@@ -20,7 +20,17 @@ from typing import NamedTuple
 from .batches import is_utf8
 from .corpus import read_blocks, track, PACKED
 from .engine import Engine, byte_model
-from .id_files import FORMATS, LOG, EncodedFiles, IdWriter, Journal, Layout, finished, report, settle
+from subword_nb.id_files import (
+    FORMATS,
+    LOG,
+    EncodedFiles,
+    IdWriter,
+    Journal,
+    Layout,
+    finished,
+    report,
+    settle,
+)
 from .limits import check_ordinary
 from .id_tables import need_pyarrow
 from .parts import input_files, input_name, input_stamp, open_input
@@ -29,33 +39,35 @@ from .text import decode_text, encode_text
 
 # %% ../nbs/84_encode_files.ipynb #b1dd23dc
 def cut_documents_ref(
-    data:bytes, # The whole stream
-    separator:bytes|None, # What stands between documents; None: all of it is one document
-)->list[bytes]: # The documents in order; a separator at the end begins no further one
+    data: bytes,  # The whole stream
+    separator: bytes | None,  # What stands between documents; None: all of it is one document
+) -> list[bytes]:  # The documents in order; a separator at the end begins no further one
     "Cut bytes into documents."
-    if separator is None: return [data]
+    if separator is None:
+        return [data]
     docs = data.split(separator)
     return docs if docs[-1] else docs[:-1]
 
 # %% ../nbs/84_encode_files.ipynb #5fb42911
 class Cut(NamedTuple):
     "Documents found in a stream of blocks, or a piece of one that is too long to hold."
-    docs: list[bytes] # Whole documents; or a single piece
-    whole: bool # False for a piece that is not the last of its document
-    start: int # Where the first of them begins, in bytes of the stream
-    end: int # Where the next one begins
+
+    docs: list[bytes]  # Whole documents; or a single piece
+    whole: bool  # False for a piece that is not the last of its document
+    start: int  # Where the first of them begins, in bytes of the stream
+    end: int  # Where the next one begins
 
 # %% ../nbs/84_encode_files.ipynb #fad533cf
 def cut_documents(
-    blocks:Iterable[bytes], # The stream, cut anywhere
-    separator:bytes|None, # What stands between documents; None: all of it is one document
-    longest:int, # A document of so many bytes or more comes in pieces
-)->Iterator[Cut]: # Whole documents in groups; pieces in a row, the last with whole=True
+    blocks: Iterable[bytes],  # The stream, cut anywhere
+    separator: bytes | None,  # What stands between documents; None: all of it is one document
+    longest: int,  # A document of so many bytes or more comes in pieces
+) -> Iterator[Cut]:  # Whole documents in groups; pieces in a row, the last with whole=True
     "Find documents in a stream, in bounded memory."
     held, at, keep, opened = b"", 0, max(3, len(separator or b"") - 1), False
     for block in blocks:
         *docs, held = (held + block).split(separator) if separator else [held + block]
-        for some in ([docs[:1], docs[1:]] if opened else [docs]):
+        for some in [docs[:1], docs[1:]] if opened else [docs]:
             if some:
                 start, at, opened = at, at + sum(map(len, some)) + len(some) * len(separator or b""), False
                 yield Cut(some, True, start, at)
@@ -63,60 +75,75 @@ def cut_documents(
             start, at, opened = at, at + k, True
             yield Cut([held[:k]], False, start, at)
             held = held[k:]
-    if held or opened or separator is None: yield Cut([held], True, at, at + len(held))
+    if held or opened or separator is None:
+        yield Cut([held], True, at, at + len(held))
+
 
 def _between(data, k):
     "The last place up to k that is inside no character."
     return next((j for j in range(k, max(k - 4, -1), -1) if data[j] & 0xC0 != 0x80), k)
 
 # %% ../nbs/84_encode_files.ipynb #54518323
-_BLOCK = 1 << 23 # Bytes of text that are read and encoded at a time
+_BLOCK = 1 << 23  # Bytes of text that are read and encoded at a time
 _SQUEEZED = {*PACKED}
+
 
 def _blocks(path, offset, end, reached):
     "The blocks of a file between two places in its text; `reached[0]` follows on disk."
     with open_input(path) as raw:
         for block, reached[0] in read_blocks(raw, _BLOCK, offset=offset, name=str(path)):
-            if end is not None: block = block[:end - offset]
-            if not block: return
+            if end is not None:
+                block = block[: end - offset]
+            if not block:
+                return
             offset += len(block)
             yield block
 
 # %% ../nbs/84_encode_files.ipynb #702675d9
 class Found(NamedTuple):
     "Documents with the place where reading goes on behind them."
-    path: Path | str # The file they are in, or its address
-    cut: Cut # The documents
-    file: int # Number of the file that is read next
-    offset: int # And where
-    step: int # Bytes read from disk
+
+    path: Path | str  # The file they are in, or its address
+    cut: Cut  # The documents
+    file: int  # Number of the file that is read next
+    offset: int  # And where
+    step: int  # Bytes read from disk
 
 # %% ../nbs/84_encode_files.ipynb #2a7a1121
 def find_documents(
-    run:"EncodeRun", # What is asked for
+    run: "EncodeRun",  # What is asked for
     *,
-    file:int=0, # The number of a file
-    offset:int=0, # And a place in its text: there it begins
-)->Iterator[Found]: # In order
+    file: int = 0,  # The number of a file
+    offset: int = 0,  # And a place in its text: there it begins
+) -> Iterator[Found]:  # In order
     "The documents of all files, from a place on."
     for k, path in enumerate(run.inputs[file:], file):
-        (first, end), separator = run.stretches[k] if run.stretches else (0, None), b"\n" if is_json_lines(path) else run.separator
+        (first, end), separator = (
+            run.stretches[k] if run.stretches else (0, None),
+            b"\n" if is_json_lines(path) else run.separator,
+        )
         start, reached, last = max(first, offset if k == file else 0), [0], 0
         for cut in cut_documents(_blocks(path, start, end, reached), separator, _BLOCK):
             cut = cut._replace(start=cut.start + start, end=cut.end + start)
             yield Found(path, cut, *((k, cut.end) if separator else (k + 1, 0)), reached[0] - last)
             last = reached[0]
-        if "inputs" in run.header and _stamp(path) != run.header["inputs"][k]: raise ValueError(f"{path} has changed while it was read; start again with resume=False")
+        if "inputs" in run.header and _stamp(path) != run.header["inputs"][k]:
+            raise ValueError(f"{path} has changed while it was read; start again with resume=False")
 
 # %% ../nbs/84_encode_files.ipynb #acdb7ad0
-def _stamp(path): return [str(path), *input_stamp(path)]
+def _stamp(path):
+    return [str(path), *input_stamp(path)]
+
 
 def is_json_lines(
-    path:Path|str, # A file, or an address
-)->bool: # By its name, with or without the suffix of a compression
+    path: Path | str,  # A file, or an address
+) -> bool:  # By its name, with or without the suffix of a compression
     "Is a file made of lines of JSON?"
     name = input_name(path)
-    return (Path(name.stem) if name.suffix.lower() in _SQUEEZED else name).suffix.lower() in (".jsonl", ".ndjson")
+    return (Path(name.stem) if name.suffix.lower() in _SQUEEZED else name).suffix.lower() in (
+        ".jsonl",
+        ".ndjson",
+    )
 
 # %% ../nbs/84_encode_files.ipynb #9758f2c4
 def _located(run, item):
@@ -126,19 +153,33 @@ def _located(run, item):
         yield at, doc
         at += len(doc) + between
 
+
 def _texts(run, item):
     "The texts that are encoded."
-    return [_said(run, item.path, at, doc) for at, doc in _located(run, item) if doc.strip()] if is_json_lines(item.path) else item.cut.docs
+    return (
+        [_said(run, item.path, at, doc) for at, doc in _located(run, item) if doc.strip()]
+        if is_json_lines(item.path)
+        else item.cut.docs
+    )
+
 
 def _said(run, path, at, line):
     "The text in a line of JSON."
     where = f"{path}, line at byte {at:,}"
-    try: found = json.loads(decode_text(line, errors=run.text_errors, source=where))
-    except (json.JSONDecodeError, RecursionError) as e: raise ValueError(f"{where}: no JSON ({e}); each line of such a file is an object") from None
+    try:
+        found = json.loads(decode_text(line, errors=run.text_errors, source=where))
+    except (json.JSONDecodeError, RecursionError) as e:
+        raise ValueError(f"{where}: no JSON ({e}); each line of such a file is an object") from None
     text = found.get(run.field) if isinstance(found, dict) else found
-    if isinstance(text, str): return text
-    has = f"an object with {', '.join(map(repr, found)) or 'nothing'}" if isinstance(found, dict) else f"a {type(found).__name__}"
+    if isinstance(text, str):
+        return text
+    has = (
+        f"an object with {', '.join(map(repr, found)) or 'nothing'}"
+        if isinstance(found, dict)
+        else f"a {type(found).__name__}"
+    )
     raise ValueError(f"{where}: {has}; expected a text under {run.field!r}: pass field= with its name")
+
 
 def _blame(tok, run, items):
     "Raise an error that names the document which is not Unicode, or which cannot be encoded as bytes, if one is."
@@ -162,24 +203,37 @@ def _groups(tok, run, texts):
     if run.errors != "bytes":
         groups = [(run.errors, texts)]
     else:
-        groups = [("strict" if good else "bytes", [*some]) for good, some in groupby(texts, lambda text: isinstance(text, str) or is_utf8(text))]
+        groups = [
+            ("strict" if good else "bytes", [*some])
+            for good, some in groupby(texts, lambda text: isinstance(text, str) or is_utf8(text))
+        ]
     return groups if tok.padding is None else [(errors, [text]) for errors, some in groups for text in some]
+
 
 def _rows(tok, run, texts):
     "The ids of texts, each as `encode` gives them, and where they end."
     import numpy as np
-    batches = [tok.encode_batch(some, errors=errors, **run.options) for errors, some in _groups(tok, run, texts)]
+
+    batches = [
+        tok.encode_batch(some, errors=errors, **run.options) for errors, some in _groups(tok, run, texts)
+    ]
     ids = np.concatenate([b.ids for b in batches])
     ends = np.cumsum(np.concatenate([np.diff(b.bounds) for b in batches]), dtype=np.int64)
-    if run.append is None: return ids, ends
+    if run.append is None:
+        return ids, ends
     return np.insert(ids, ends, run.append), ends + np.arange(1, len(ends) + 1)
+
 
 def _flush(tok, run, writer, items):
     "Encode and write whole documents."
     texts = [t for item in items for t in _texts(run, item)]
-    try: rows = _rows(tok, run, texts) if texts else None
-    except ValueError: _blame(tok, run, items); raise
-    if rows: writer.add(*rows)
+    try:
+        rows = _rows(tok, run, texts) if texts else None
+    except ValueError:
+        _blame(tok, run, items)
+        raise
+    if rows:
+        writer.add(*rows)
     writer.read += sum(item.cut.end - item.cut.start for item in items)
 
 # %% ../nbs/84_encode_files.ipynb #66bfafe0
@@ -187,6 +241,7 @@ def _long(tok, run, writer, item, found):
     "Encode and write a document that comes in pieces; returns the last of them."
     import numpy as np
     from subword_nb.streams import encode_blocks
+
     first = item
 
     def pieces():
@@ -194,30 +249,45 @@ def _long(tok, run, writer, item, found):
         while True:
             piece = item.cut.docs[0]
             if run.errors != "bytes":
-                piece = decode_text(piece, errors=run.errors, source=f"{item.path}, counted from byte {item.cut.start:,}").encode("utf-8")
+                piece = decode_text(
+                    piece, errors=run.errors, source=f"{item.path}, counted from byte {item.cut.start:,}"
+                ).encode("utf-8")
             yield piece
-            if item.cut.whole: return
+            if item.cut.whole:
+                return
             item = next(found)
 
-    if tok.truncation is not None or tok.padding is not None or run.errors == "bytes" or is_json_lines(item.path):
+    if (
+        tok.truncation is not None
+        or tok.padding is not None
+        or run.errors == "bytes"
+        or is_json_lines(item.path)
+    ):
         whole = b"".join(pieces())
         _flush(tok, run, writer, [first._replace(cut=Cut([whole], True, first.cut.start, item.cut.end))])
         return item
-    for ids in encode_blocks(tok, pieces(), add_special_tokens=run.options["add_special_tokens"], allowed_special=run.options["allowed_special"]): writer.add(ids, np.zeros(0, np.int64))
+    for ids in encode_blocks(
+        tok,
+        pieces(),
+        add_special_tokens=run.options["add_special_tokens"],
+        allowed_special=run.options["allowed_special"],
+    ):
+        writer.add(ids, np.zeros(0, np.int64))
     last = np.array([] if run.append is None else [run.append], np.uint32)
     writer.add(last, np.array([len(last)], np.int64))
     writer.read += item.cut.end - first.cut.start
     return item
 
 # %% ../nbs/84_encode_files.ipynb #090897b3
-_EVERY = 1.0 # Seconds between two marks in the journal
+_EVERY = 1.0  # Seconds between two marks in the journal
+
 
 def encode_found(
-    tok:Engine, # A tokenizer
-    run:"EncodeRun", # What is asked for
-    writer:IdWriter, # Where ids go
-    journal:Journal|None, # What is told how far it is; None: nobody is
-    found:Iterator[Found], # Documents
+    tok: Engine,  # A tokenizer
+    run: "EncodeRun",  # What is asked for
+    writer: IdWriter,  # Where ids go
+    journal: Journal | None,  # What is told how far it is; None: nobody is
+    found: Iterator[Found],  # Documents
 ):
     "Encode all that is found; now and then note how far it is."
     waiting, size, due = [], 0, time.monotonic() + _EVERY
@@ -225,9 +295,11 @@ def encode_found(
         if item.cut.whole:
             waiting.append(item)
             size += item.cut.end - item.cut.start
-            if size < _BLOCK: continue
+            if size < _BLOCK:
+                continue
         _flush(tok, run, writer, waiting)
-        if not item.cut.whole: item = _long(tok, run, writer, item, found)
+        if not item.cut.whole:
+            item = _long(tok, run, writer, item, found)
         waiting, size = [], 0
         if journal is not None and time.monotonic() >= due:
             journal.add(writer.mark(item.file, item.offset), writer=writer)
@@ -236,131 +308,209 @@ def encode_found(
 
 # %% ../nbs/84_encode_files.ipynb #b84f1539
 def fingerprint(
-    tok:Engine, # A tokenizer
-)->str: # 64 hexadecimal digits
+    tok: Engine,  # A tokenizer
+) -> str:  # 64 hexadecimal digits
     "A number that changes with anything on which ids depend."
-    parts = (tok.model, tok.pre_tokenizer, tok.normalizer, tok.added_tokens, tok.post_processor, tok.truncation, tok.padding, tok.allowed_special)
+    parts = (
+        tok.model,
+        tok.pre_tokenizer,
+        tok.normalizer,
+        tok.added_tokens,
+        tok.post_processor,
+        tok.truncation,
+        tok.padding,
+        tok.allowed_special,
+    )
     return sha256(repr(_plain(parts)).encode("utf-8", "surrogatepass")).hexdigest()
+
 
 def _plain(x):
     "The content of an object in strings, numbers and lists, always in the same order."
-    if x is None or isinstance(x, (str, bytes, int, float)): return x
-    if type(x) is dict and {*map(type, x)} <= {str} and {*map(type, x.values())} <= {int}: return sorted(x.items()) # a vocabulary, in a moment
-    if isinstance(x, dict): return sorted(((k, _plain(v)) for k, v in x.items()), key=lambda pair: repr(pair[0]))
-    if isinstance(x, (set, frozenset)): return sorted(map(_plain, x), key=repr)
-    if isinstance(x, Sequence) and not isinstance(x, str): return [*x] if {*map(type, x)} <= {str, int, float} else [*map(_plain, x)]
-    if hasattr(x, "to_dict"): return type(x).__name__, _plain(x.to_dict())
-    if is_dataclass(x): return type(x).__name__, [_plain(getattr(x, f.name)) for f in fields(x) if f.compare]
-    return type(x).__name__, _plain(vars(x)) if hasattr(x, "__dict__") and not callable(x) else repr(x) if not callable(x) else x.__qualname__
+    if x is None or isinstance(x, (str, bytes, int, float)):
+        return x
+    if type(x) is dict and {*map(type, x)} <= {str} and {*map(type, x.values())} <= {int}:
+        return sorted(x.items())  # a vocabulary, in a moment
+    if isinstance(x, dict):
+        return sorted(((k, _plain(v)) for k, v in x.items()), key=lambda pair: repr(pair[0]))
+    if isinstance(x, (set, frozenset)):
+        return sorted(map(_plain, x), key=repr)
+    if isinstance(x, Sequence) and not isinstance(x, str):
+        return [*x] if {*map(type, x)} <= {str, int, float} else [*map(_plain, x)]
+    if hasattr(x, "to_dict"):
+        return type(x).__name__, _plain(x.to_dict())
+    if is_dataclass(x):
+        return type(x).__name__, [_plain(getattr(x, f.name)) for f in fields(x) if f.compare]
+    return type(x).__name__, _plain(vars(x)) if hasattr(x, "__dict__") and not callable(x) else repr(
+        x
+    ) if not callable(x) else x.__qualname__
 
 # %% ../nbs/84_encode_files.ipynb #77820519
 class EncodeRun(NamedTuple):
     "What is asked for."
-    layout: Layout # Where ids go, and in which form
-    inputs: list # The files: a `Path`, or an address, for each
-    separator: bytes | None # What stands between the documents of a text file; None: a file is a document
-    field: str # What the text of a line of JSON is called
-    append: int | None # An id put behind each document
-    errors: str # For what is not Unicode
-    options: dict # For `encode_batch`
-    header: dict # All that the result depends on; without "inputs" nobody looks whether they change
-    stretches: list | None = None # (first byte, behind the last or None) of each file; None: all of them
+
+    layout: Layout  # Where ids go, and in which form
+    inputs: list  # The files: a `Path`, or an address, for each
+    separator: bytes | None  # What stands between the documents of a text file; None: a file is a document
+    field: str  # What the text of a line of JSON is called
+    append: int | None  # An id put behind each document
+    errors: str  # For what is not Unicode
+    options: dict  # For `encode_batch`
+    header: dict  # All that the result depends on; without "inputs" nobody looks whether they change
+    stretches: list | None = None  # (first byte, behind the last or None) of each file; None: all of them
 
     @property
-    def text_errors(self)->str: # "strict", "replace" or "ignore"
+    def text_errors(self) -> str:  # "strict", "replace" or "ignore"
         "What is done in lines of JSON and tables, which are text in any case."
         return "strict" if self.errors == "bytes" else self.errors
 
 # %% ../nbs/84_encode_files.ipynb #edeb0ea0
 def plan_run(
-    tok:Engine, # A tokenizer
-    paths:str|Path|Iterable, # As for `encode_files`, and so are the others
-    out:str|Path, # As for `encode_files`
-    format:str|None, # As for `encode_files`
-    dtype:str|None, # As for `encode_files`
-    separator:str|bytes|None, # As for `encode_files`
-    field:str, # As for `encode_files`
-    append:str|int|None, # As for `encode_files`
-    options:dict, # For `encode_batch`
-    shard_tokens:int|None, # As for `encode_files`
-    errors:str, # As for `encode_files`
-)->EncodeRun: # With files found, and defaults filled in
+    tok: Engine,  # A tokenizer
+    paths: str | Path | Iterable,  # As for `encode_files`, and so are the others
+    out: str | Path,  # As for `encode_files`
+    format: str | None,  # As for `encode_files`
+    dtype: str | None,  # As for `encode_files`
+    separator: str | bytes | None,  # As for `encode_files`
+    field: str,  # As for `encode_files`
+    append: str | int | None,  # As for `encode_files`
+    options: dict,  # For `encode_batch`
+    shard_tokens: int | None,  # As for `encode_files`
+    errors: str,  # As for `encode_files`
+) -> EncodeRun:  # With files found, and defaults filled in
     "Check what is asked for, before any work is done."
     if errors == "bytes":
-        byte_model(tok) # refuses any other
+        byte_model(tok)  # refuses any other
     else:
-        decode_text(b"", errors=errors) # refuses an unknown policy
+        decode_text(b"", errors=errors)  # refuses an unknown policy
     if is_address(out):
-        raise ValueError(f"out must be a path on this computer, got {out!r}; write there, and copy it when it is whole")
+        raise ValueError(
+            f"out must be a path on this computer, got {out!r}; write there, and copy it when it is whole"
+        )
     inputs = [p for one in _named(paths) for p in input_files(one)]
     for path in inputs:
-        if not is_address(path): check_ordinary(path)
-    if not inputs: raise ValueError("there are no files to encode; pass paths or patterns, such as 'texts/*.txt'")
-    if isinstance(separator, str): separator = encode_text(separator)
-    if separator == b"": raise ValueError('separator is empty; pass what stands between documents, such as "\\n", or None for a document in each file')
-    if shard_tokens is not None and shard_tokens < 1: raise ValueError(f"shard_tokens={shard_tokens}; pass how many ids a shard holds at least, or None for one file")
+        if not is_address(path):
+            check_ordinary(path)
+    if not inputs:
+        raise ValueError("there are no files to encode; pass paths or patterns, such as 'texts/*.txt'")
+    if isinstance(separator, str):
+        separator = encode_text(separator)
+    if separator == b"":
+        raise ValueError(
+            'separator is empty; pass what stands between documents, such as "\\n", or None for a document in each file'
+        )
+    if shard_tokens is not None and shard_tokens < 1:
+        raise ValueError(
+            f"shard_tokens={shard_tokens}; pass how many ids a shard holds at least, or None for one file"
+        )
     append, out = _id_of(tok, append), Path(out)
     format, dtype = _format_of(out, format), _dtype_of(tok, dtype, append)
-    if not out.absolute().parent.is_dir(): raise FileNotFoundError(f"the folder {out.parent} does not exist; make it first, or write somewhere else")
-    if getattr(tok.model, "drops_merges", False) and getattr(tok.model, "dropout", None): options["dropout"] = 0.0 # chance would not come again the same
+    if not out.absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"the folder {out.parent} does not exist; make it first, or write somewhere else"
+        )
+    if getattr(tok.model, "drops_merges", False) and getattr(tok.model, "dropout", None):
+        options["dropout"] = 0.0  # chance would not come again the same
     said = options["allowed_special"]
-    header = {"version": 1, "inputs": [_stamp(p) for p in inputs], "tokenizer": fingerprint(tok), "format": format, "dtype": dtype, "separator": separator and separator.decode("latin-1"), "field": field,
-        "append": append, "add_special_tokens": options["add_special_tokens"], "allowed_special": said if said is None or isinstance(said, str) else sorted(said), "shard_tokens": shard_tokens, "errors": errors}
-    return EncodeRun(Layout(out, format, dtype, shard_tokens), inputs, separator, field, append, errors, options, header)
+    header = {
+        "version": 1,
+        "inputs": [_stamp(p) for p in inputs],
+        "tokenizer": fingerprint(tok),
+        "format": format,
+        "dtype": dtype,
+        "separator": separator and separator.decode("latin-1"),
+        "field": field,
+        "append": append,
+        "add_special_tokens": options["add_special_tokens"],
+        "allowed_special": said if said is None or isinstance(said, str) else sorted(said),
+        "shard_tokens": shard_tokens,
+        "errors": errors,
+    }
+    return EncodeRun(
+        Layout(out, format, dtype, shard_tokens), inputs, separator, field, append, errors, options, header
+    )
 
 # %% ../nbs/84_encode_files.ipynb #d5cd70a6
 def _named(paths):
     "Paths and patterns as a list."
     listed = [paths] if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable) else [*paths]
-    if odd := [p for p in listed if not isinstance(p, (str, os.PathLike))]: raise ValueError(f"{odd[0]!r} is no path; pass a path, a pattern, or a list of them")
+    if odd := [p for p in listed if not isinstance(p, (str, os.PathLike))]:
+        raise ValueError(f"{odd[0]!r} is no path; pass a path, a pattern, or a list of them")
     return [p if isinstance(p, str) else Path(p) for p in listed]
+
 
 def _format_of(out, format):
     "The format that is asked for, or that the name says."
     format = format or out.suffix[1:]
-    if format not in FORMATS: raise ValueError(f"{str(out)!r} says no format; let it end in .npy, .bin, .arrow or .parquet, or pass format=" if format == out.suffix[1:] else f"format={format!r} is not known; pass one of {', '.join(FORMATS)}")
-    if format in FORMATS[2:]: need_pyarrow()
+    if format not in FORMATS:
+        raise ValueError(
+            f"{str(out)!r} says no format; let it end in .npy, .bin, .arrow or .parquet, or pass format="
+            if format == out.suffix[1:]
+            else f"format={format!r} is not known; pass one of {', '.join(FORMATS)}"
+        )
+    if format in FORMATS[2:]:
+        need_pyarrow()
     return format
+
 
 def _dtype_of(tok, dtype, append):
     "How ids are written."
     import numpy as np
+
     most = max(len(tok.id2piece), (append or 0) + 1)
-    try: found = np.dtype(dtype or ("uint16" if most <= 1 << 16 else "uint32"))
-    except TypeError: found = None
-    if found not in (np.uint16, np.uint32): raise ValueError(f"dtype={dtype!r}; pass 'uint16' or 'uint32', or None for the smaller one that fits")
-    if found == np.uint16 and most > 1 << 16: raise ValueError(f"dtype='uint16' holds 65,536 ids, and this tokenizer has {most:,}; pass 'uint32' or None")
+    try:
+        found = np.dtype(dtype or ("uint16" if most <= 1 << 16 else "uint32"))
+    except TypeError:
+        found = None
+    if found not in (np.uint16, np.uint32):
+        raise ValueError(f"dtype={dtype!r}; pass 'uint16' or 'uint32', or None for the smaller one that fits")
+    if found == np.uint16 and most > 1 << 16:
+        raise ValueError(
+            f"dtype='uint16' holds 65,536 ids, and this tokenizer has {most:,}; pass 'uint32' or None"
+        )
     return found.newbyteorder("<").str.replace("=", "<")
 
-def _id_of(tok, append)->int|None:
+
+def _id_of(tok, append) -> int | None:
     "The id of a token that is named or given by its id."
-    if append is None: return None
+    if append is None:
+        return None
     found = tok.piece2id.get(append) if isinstance(append, str) else append
-    if type(found) is not int or not 0 <= found < len(tok.id2piece): raise ValueError(f"append={append!r} is not a piece or an id of this tokenizer")
+    if type(found) is not int or not 0 <= found < len(tok.id2piece):
+        raise ValueError(f"append={append!r} is not a piece or an id of this tokenizer")
     return found
 
 # %% ../nbs/84_encode_files.ipynb #6dbf14d7
 def encode_files(
-    tok:Engine, # A tokenizer
-    paths:str|Path|Iterable, # Text files, patterns or addresses (`s3://…`), .gz and .xz too; of .jsonl files each line is a document
-    out:str|Path, # A file, or with `shard_tokens` a folder; the work goes on in OUT.partial beside it
+    tok: Engine,  # A tokenizer
+    paths: str
+    | Path
+    | Iterable,  # Text files, patterns or addresses (`s3://…`), .gz and .xz too; of .jsonl files each line is a document
+    out: str | Path,  # A file, or with `shard_tokens` a folder; the work goes on in OUT.partial beside it
     *,
-    format:str|None=None, # "npy", "bin" (numbers alone), "arrow" or "parquet" (a row of lists for each document); None: as the name ends
-    dtype:str|None=None, # "uint16" or "uint32"; None: the smaller one that holds all ids
-    separator:str|bytes|None=None, # What stands between the documents of a text file; None: a file is a document
-    field:str="text", # What the text of a line of JSON is called
-    append:str|int|None=None, # A token put behind each document, such as "<|endoftext|>"
-    add_special_tokens:bool=True, # Add what the post-processor says
-    allowed_special:str|Collection[str]|None=None, # Special tokens found in the texts, as for `encode`
-    shard_tokens:int|None=None, # A document that brings a shard to so many ids is its last; None: one file
-    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode`: text files need not be text
-    threads:int|None=None, # As for `encode_batch`
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    resume:bool=True, # Finish what an interrupted call with the same arguments began; False: start anew
-    overwrite:bool=False, # Replace an output that is there, once the new one is whole
-)->EncodedFiles: # What was written
+    format: str
+    | None = None,  # "npy", "bin" (numbers alone), "arrow" or "parquet" (a row of lists for each document); None: as the name ends
+    dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that holds all ids
+    separator: str
+    | bytes
+    | None = None,  # What stands between the documents of a text file; None: a file is a document
+    field: str = "text",  # What the text of a line of JSON is called
+    append: str | int | None = None,  # A token put behind each document, such as "<|endoftext|>"
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens found in the texts, as for `encode`
+    shard_tokens: int
+    | None = None,  # A document that brings a shard to so many ids is its last; None: one file
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode`: text files need not be text
+    threads: int | None = None,  # As for `encode_batch`
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    resume: bool = True,  # Finish what an interrupted call with the same arguments began; False: start anew
+    overwrite: bool = False,  # Replace an output that is there, once the new one is whole
+) -> EncodedFiles:  # What was written
     "Encode files to files of ids, in bounded memory; a call that was interrupted goes on where it stopped."
-    options = {"add_special_tokens": add_special_tokens, "allowed_special": allowed_special} | ({} if threads is None else {"threads": threads})
+    options = {"add_special_tokens": add_special_tokens, "allowed_special": allowed_special} | (
+        {} if threads is None else {"threads": threads}
+    )
     run = plan_run(tok, paths, out, format, dtype, separator, field, append, options, shard_tokens, errors)
     facts = None if overwrite else finished(run.layout)
     if facts is not None and not (resume and (run.layout.folder / LOG).exists()):
@@ -368,29 +518,53 @@ def encode_files(
     return _go(tok, run, resume, facts is not None, progress)
 
 # %% ../nbs/84_encode_files.ipynb #87f15ec9
-def _refuse(run): raise FileExistsError(f"{run.layout.out} or what belongs beside it is there already, made from something else or in another way; pass overwrite=True to replace it, or name another output")
+def _refuse(run):
+    raise FileExistsError(
+        f"{run.layout.out} or what belongs beside it is there already, made from something else or in another way; pass overwrite=True to replace it, or name another output"
+    )
+
 
 def _go(tok, run, resume, taken, progress):
     "Do what is left to do."
     out = run.layout.out
-    if out.is_dir() and not (run.layout.limit and (out / "index.json").exists()): raise IsADirectoryError(f"{out} is a folder that encode_files did not write; name another output")
+    if out.is_dir() and not (run.layout.limit and (out / "index.json").exists()):
+        raise IsADirectoryError(f"{out} is a folder that encode_files did not write; name another output")
     journal = Journal(run.layout, run.header, resume=resume)
     try:
         if not journal.last.done:
-            if taken: _refuse(run)
+            if taken:
+                _refuse(run)
             _work(tok, run, journal, progress)
         facts = settle(run.layout, journal.last, run.header)
         journal.end()
-    finally: journal.close()
+    finally:
+        journal.close()
     return report(run.layout, facts, journal.resumed)
+
 
 def _work(tok, run, journal, progress):
     "Encode what is left to encode."
     at = journal.last
     writer = IdWriter(run.layout, at)
     try:
-        total = sum(size for _, size, _ in run.header["inputs"][at.file:])
-        encode_found(tok, run, writer, journal, iter(track(find_documents(run, file=at.file, offset=at.offset), total=total, desc="encoding", progress=progress, unit="B", step=lambda item: item.step)))
+        total = sum(size for _, size, _ in run.header["inputs"][at.file :])
+        encode_found(
+            tok,
+            run,
+            writer,
+            journal,
+            iter(
+                track(
+                    find_documents(run, file=at.file, offset=at.offset),
+                    total=total,
+                    desc="encoding",
+                    progress=progress,
+                    unit="B",
+                    step=lambda item: item.step,
+                )
+            ),
+        )
         journal.last = writer.finish()
         journal.add(journal.last)
-    finally: writer.close()
+    finally:
+        writer.close()

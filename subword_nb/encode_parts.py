@@ -19,41 +19,77 @@ from .bulk import Bulk, bulk_of, safe_cuts
 from .corpus import first_bytes, packed_as
 from .counts import lock_file
 from .disks import naming
-from .encode_files import Cut, EncodeRun, Found, encode_found, find_documents, is_json_lines, plan_run
+from subword_nb.encode_files import (
+    Cut,
+    EncodeRun,
+    Found,
+    encode_found,
+    find_documents,
+    is_json_lines,
+    plan_run,
+)
 from .engine import Engine, around_ids, compiled
 from .id_files import IdWriter, Layout, Mark
 from .parts import document_from, input_name, input_stamp, open_input
-from .shards import MANIFEST, SHARD_FORMATS, Shard, Source, checksum, read_manifest, read_record, record_name, shard_fault, shard_names, write_manifest, write_record
+from subword_nb.shards import (
+    MANIFEST,
+    SHARD_FORMATS,
+    Shard,
+    Source,
+    checksum,
+    read_manifest,
+    read_record,
+    record_name,
+    shard_fault,
+    shard_names,
+    write_manifest,
+    write_record,
+)
 from .sources import ARROW_SUFFIXES, PARQUET_SUFFIXES, Corpus, is_address
 from .text import decode_text
 from .workers import MEMORY, run_tasks
 
 # %% ../nbs/84a_encode_parts.ipynb #90e957aa
 def part_ranges(
-    raw, # An open binary file
-    size:int, # Its bytes
-    separator:bytes, # What stands between documents
-    part_bytes:int, # A part has so many bytes at least, only the last may have fewer
-)->Iterator[tuple]: # (first byte, behind the last) of each part
+    raw,  # An open binary file
+    size: int,  # Its bytes
+    separator: bytes,  # What stands between documents
+    part_bytes: int,  # A part has so many bytes at least, only the last may have fewer
+) -> Iterator[tuple]:  # (first byte, behind the last) of each part
     "Cut a file before documents."
     at = 0
     while at < size:
-        end = document_from(raw, at + part_bytes, size, separator=separator) if at + part_bytes < size else size
+        end = (
+            document_from(raw, at + part_bytes, size, separator=separator) if at + part_bytes < size else size
+        )
         yield at, end
         at = end
 
 # %% ../nbs/84a_encode_parts.ipynb #5a940592
 def _cutter(tok, run):
     "What encodes a piece of a document; None if documents must stay whole."
-    if run.layout.format != "bin" or run.errors != "strict" or tok.truncation is not None or tok.padding is not None: return None
-    if around_ids(tok, run.options["add_special_tokens"]) is None: return None
+    if (
+        run.layout.format != "bin"
+        or run.errors != "strict"
+        or tok.truncation is not None
+        or tok.padding is not None
+    ):
+        return None
+    if around_ids(tok, run.options["add_special_tokens"]) is None:
+        return None
     bulk = bulk_of(compiled(tok, allowed_special=run.options["allowed_special"]))
     return bulk if bulk.simple and not bulk.plan.barred and bulk.plan.scanner.fresh else None
 
+
 class _Bytes:
     "A stretch of an open file, which gives slices like bytes do."
-    def __init__(self, file, start, end): self.file, self.start, self.end = file, start, end
-    def __len__(self): return self.end - self.start
+
+    def __init__(self, file, start, end):
+        self.file, self.start, self.end = file, start, end
+
+    def __len__(self):
+        return self.end - self.start
+
     def __getitem__(self, part):
         first, last, _ = part.indices(len(self))
         self.file.seek(self.start + first)
@@ -62,66 +98,91 @@ class _Bytes:
 # %% ../nbs/84a_encode_parts.ipynb #93e7df35
 class EncodePart(NamedTuple):
     "What becomes one shard."
-    number: int # Of the shard, from 0 on
-    sources: tuple # `Source`s: one stretch of a large file, or several whole files
-    opens: bool = True # Does a document begin where it begins?
-    closes: bool = True # Does its last document end in it?
-    home: str = "" # The folder in which relative names were meant
+
+    number: int  # Of the shard, from 0 on
+    sources: tuple  # `Source`s: one stretch of a large file, or several whole files
+    opens: bool = True  # Does a document begin where it begins?
+    closes: bool = True  # Does its last document end in it?
+    home: str = ""  # The folder in which relative names were meant
 
     @property
-    def path(self)->str:
+    def path(self) -> str:
         "What errors call it."
-        return self.sources[0].path + (f" and {len(self.sources) - 1} more files" if len(self.sources) > 1 else "")
+        return self.sources[0].path + (
+            f" and {len(self.sources) - 1} more files" if len(self.sources) > 1 else ""
+        )
 
 # %% ../nbs/84a_encode_parts.ipynb #7fa10796
 def is_table(
-    path:Path|str, # A file, or an address
-)->bool: # By its name
+    path: Path | str,  # A file, or an address
+) -> bool:  # By its name
     "Does a file hold a table, Parquet's or Arrow's?"
     return input_name(path).suffix.lower() in PARQUET_SUFFIXES | ARROW_SUFFIXES
+
 
 def _stretches(tok, run, path, part_bytes):
     "(stretch, opens, closes) of a file; a stretch whose end is None may be put together with others."
     size, stamp = input_stamp(path)
     whole = Source(str(path), 0, None, size, stamp)
     with open_input(path) as raw:
-        if size <= part_bytes or is_table(path) or packed_as(str(path), first_bytes(raw, 10)): return [(whole, True, True)]
+        if size <= part_bytes or is_table(path) or packed_as(str(path), first_bytes(raw, 10)):
+            return [(whole, True, True)]
         separator = b"\n" if is_json_lines(path) else run.separator
-        if separator: return [(whole._replace(start=a, end=b), True, True) for a, b in part_ranges(raw, whole.size, separator, part_bytes)]
-        if (bulk := _cutter(tok, run)) is None: return [(whole, True, True)]
+        if separator:
+            return [
+                (whole._replace(start=a, end=b), True, True)
+                for a, b in part_ranges(raw, whole.size, separator, part_bytes)
+            ]
+        if (bulk := _cutter(tok, run)) is None:
+            return [(whole, True, True)]
         cuts = safe_cuts(_Bytes(raw, 0, whole.size), part_bytes, bulk.plan.scanner.fresh, marks=bulk.marks)
     return [(whole._replace(start=a, end=b), a == 0, b == whole.size) for a, b in zip([0, *cuts], cuts)]
 
 # %% ../nbs/84a_encode_parts.ipynb #a88a8cb9
 def plan_parts(
-    tok:Engine, # A tokenizer
-    run:EncodeRun, # What is asked for
-    part_bytes:int, # About so many bytes of text make a part
-)->list[EncodePart]: # In order; the same whenever the same is asked for
+    tok: Engine,  # A tokenizer
+    run: EncodeRun,  # What is asked for
+    part_bytes: int,  # About so many bytes of text make a part
+) -> list[EncodePart]:  # In order; the same whenever the same is asked for
     "Cut a corpus into parts."
-    if isinstance(part_bytes, bool) or not isinstance(part_bytes, int) or part_bytes < 1: raise ValueError(f"part_bytes={part_bytes!r}; pass how many bytes make a part, such as 1 << 26")
+    if isinstance(part_bytes, bool) or not isinstance(part_bytes, int) or part_bytes < 1:
+        raise ValueError(f"part_bytes={part_bytes!r}; pass how many bytes make a part, such as 1 << 26")
     parts, few, size = [], [], 0
     for path in run.inputs:
         for source, opens, closes in _stretches(tok, run, path, part_bytes):
             if few and (source.end is not None or size + source.size > part_bytes):
                 parts.append(EncodePart(len(parts), tuple(few)))
                 few, size = [], 0
-            if source.end is None: few, size = [*few, source], size + source.size
-            else: parts.append(EncodePart(len(parts), (source,), opens, closes))
-    if few: parts.append(EncodePart(len(parts), tuple(few)))
+            if source.end is None:
+                few, size = [*few, source], size + source.size
+            else:
+                parts.append(EncodePart(len(parts), (source,), opens, closes))
+    if few:
+        parts.append(EncodePart(len(parts), tuple(few)))
     parts = [part._replace(home=os.getcwd()) for part in parts]
-    if len(parts) > 1_000_000: raise ValueError(f"part_bytes={part_bytes} makes {len(parts):,} parts, and a folder takes 1,000,000; pass more")
+    if len(parts) > 1_000_000:
+        raise ValueError(
+            f"part_bytes={part_bytes} makes {len(parts):,} parts, and a folder takes 1,000,000; pass more"
+        )
     return parts
 
 # %% ../nbs/84a_encode_parts.ipynb #a6772fcc
-def _place(part, source): return source.path if is_address(source.path) else os.path.join(part.home, source.path)
+def _place(part, source):
+    return source.path if is_address(source.path) else os.path.join(part.home, source.path)
+
 
 def _check(part, source):
     "Raise an error if a file is another by now."
     size, mtime_ns = input_stamp(_place(part, source))
     if (size, mtime_ns) != (source.size, source.mtime_ns):
-        was = f"it had {source.size:,} bytes, and has {size:,}" if size != source.size else "it has the same size, but was written later"
-        raise ValueError(f"{source.path} has changed since its parts were chosen ({was}); call again when nobody writes to it")
+        was = (
+            f"it had {source.size:,} bytes, and has {size:,}"
+            if size != source.size
+            else "it has the same size, but was written later"
+        )
+        raise ValueError(
+            f"{source.path} has changed since its parts were chosen ({was}); call again when nobody writes to it"
+        )
 
 # %% ../nbs/84a_encode_parts.ipynb #9b1c41d7
 def _table(path, run):
@@ -131,29 +192,51 @@ def _table(path, run):
         docs = [*batch.docs()]
         yield Found(path, Cut(docs, True, at, at := at + sum(map(len, docs))), 0, 0, 0)
 
+
 def _read(part, run):
     "The documents of a part; no file may change meanwhile."
     for s in part.sources:
         with naming(s.path):
             _check(part, s)
             path = s.path if is_address(s.path) else Path(_place(part, s))
-            yield from _table(path, run) if is_table(path) else find_documents(run._replace(inputs=[path], stretches=[(s.start, s.end)], header={}))
+            yield from (
+                _table(path, run)
+                if is_table(path)
+                else find_documents(run._replace(inputs=[path], stretches=[(s.start, s.end)], header={}))
+            )
             _check(part, s)
 
 # %% ../nbs/84a_encode_parts.ipynb #709d57d1
-_STEP = 1 << 23 # Bytes of a long document that are encoded at a time
+_STEP = 1 << 23  # Bytes of a long document that are encoded at a time
 
-def _encode_stretch(tok, bulk:Bulk, part, run, writer):
+
+def _encode_stretch(tok, bulk: Bulk, part, run, writer):
     "Encode and write a piece of a document."
     import numpy as np
-    source, at, (before, behind) = part.sources[0], 0, tuple(around_ids(tok, run.options["add_special_tokens"]) or ())
+
+    source, at, (before, behind) = (
+        part.sources[0],
+        0,
+        tuple(around_ids(tok, run.options["add_special_tokens"]) or ()),
+    )
     with naming(source.path), open_input(_place(part, source)) as file:
         text = _Bytes(file, source.start, source.end)
         for cut in safe_cuts(text, _STEP, bulk.plan.scanner.fresh, marks=bulk.marks):
-            with naming(source.path): data = text[at:cut]
+            with naming(source.path):
+                data = text[at:cut]
             first, last = part.opens and at == 0, part.closes and cut == len(text)
-            try: ids = bulk.run(Share([data], True if first else None, first, last), before=before, behind=behind, marks=bulk.marks)[0]
-            except ValueError: decode_text(data, errors="strict", source=f"{source.path}, counted from byte {source.start + at:,}"); raise
+            try:
+                ids = bulk.run(
+                    Share([data], True if first else None, first, last),
+                    before=before,
+                    behind=behind,
+                    marks=bulk.marks,
+                )[0]
+            except ValueError:
+                decode_text(
+                    data, errors="strict", source=f"{source.path}, counted from byte {source.start + at:,}"
+                )
+                raise
             yield writer.add(ids, np.zeros(0, np.int64))
             at = cut
     tail = np.array([run.append] if part.closes and run.append is not None else [], np.uint32)
@@ -163,19 +246,24 @@ def _encode_stretch(tok, bulk:Bulk, part, run, writer):
 # %% ../nbs/84a_encode_parts.ipynb #eb308038
 def _write(tok, part, run, writer):
     "Encode a part into a writer."
-    if part.opens and part.closes: return encode_found(tok, run, writer, None, _read(part, run))
-    if (bulk := _cutter(tok, run)) is None: raise ValueError(f"{part.path} was cut where only compiled kernels can go on, and this worker has none; install numba there, or pass part_bytes larger than the file")
+    if part.opens and part.closes:
+        return encode_found(tok, run, writer, None, _read(part, run))
+    if (bulk := _cutter(tok, run)) is None:
+        raise ValueError(
+            f"{part.path} was cut where only compiled kernels can go on, and this worker has none; install numba there, or pass part_bytes larger than the file"
+        )
     _check(part, part.sources[0])
-    for _ in _encode_stretch(tok, bulk, part, run, writer): pass
+    for _ in _encode_stretch(tok, bulk, part, run, writer):
+        pass
     _check(part, part.sources[0])
 
 # %% ../nbs/84a_encode_parts.ipynb #5f08ac6c
 def encode_part(
-    tok:Engine, # A tokenizer
-    part:EncodePart, # From `plan_parts`
-    out:Path, # The folder of shards; `_work` in it is there
-    run:EncodeRun, # What is asked for
-)->Shard: # Its record, which is written too
+    tok: Engine,  # A tokenizer
+    part: EncodePart,  # From `plan_parts`
+    out: Path,  # The folder of shards; `_work` in it is there
+    run: EncodeRun,  # What is asked for
+) -> Shard:  # Its record, which is written too
     "Encode one part into its shard."
     name = shard_names(part.number, run.layout.format)[0]
     with naming(out / name), _scratch(out, part) as box:
@@ -185,7 +273,8 @@ def encode_part(
         try:
             _write(tok, part, run, writer)
             mark = writer.finish()
-        finally: writer.close()
+        finally:
+            writer.close()
         return _settle(part, out, run, layout.folder / "shards", mark)
 
 # %% ../nbs/84a_encode_parts.ipynb #ff63deeb
@@ -193,131 +282,224 @@ def encode_part(
 def _scratch(out, part):
     "A folder that nobody else writes to; if text turns out to be none, it may be because the file has changed."
     box = Path(mkdtemp(prefix=f"{part.number:06d}.", dir=out / "_work"))
-    try: yield box
+    try:
+        yield box
     except ValueError:
-        for source in part.sources: _check(part, source)
+        for source in part.sources:
+            _check(part, source)
         raise
-    finally: shutil.rmtree(box, ignore_errors=True)
+    finally:
+        shutil.rmtree(box, ignore_errors=True)
+
 
 def _settle(part, out, run, home, mark):
     "Bring a shard to its place, then its record."
     names = shard_names(part.number, run.layout.format)
     files = tuple((name, (home / name).stat().st_size, checksum(home / name)) for name in names)
-    with suppress(FileNotFoundError): (out / record_name(part.number)).unlink() # of what is replaced
-    for name in names: os.replace(home / name, out / name)
-    shard = Shard(files, mark.all_documents - (not part.opens), mark.all_ids, mark.read, not part.opens, part.sources, run.header["tokenizer"], _options(run))
-    write_record(home, part.number, shard) # half a record is never in the folder itself
+    with suppress(FileNotFoundError):
+        (out / record_name(part.number)).unlink()  # of what is replaced
+    for name in names:
+        os.replace(home / name, out / name)
+    shard = Shard(
+        files,
+        mark.all_documents - (not part.opens),
+        mark.all_ids,
+        mark.read,
+        not part.opens,
+        part.sources,
+        run.header["tokenizer"],
+        _options(run),
+    )
+    write_record(home, part.number, shard)  # half a record is never in the folder itself
     os.replace(home / record_name(part.number), out / record_name(part.number))
     return shard
 
 # %% ../nbs/84a_encode_parts.ipynb #1658f9ad
 _SAID = ("format", "separator", "field", "append", "add_special_tokens", "allowed_special", "errors")
 
+
 def _options(run):
     "The options on which ids depend, as records hold them."
-    return {key: run.header[key] for key in _SAID} | {"dtype": {"<u2": "uint16", "<u4": "uint32"}[run.layout.dtype]}
+    return {key: run.header[key] for key in _SAID} | {
+        "dtype": {"<u2": "uint16", "<u4": "uint32"}[run.layout.dtype]
+    }
 
 # %% ../nbs/84a_encode_parts.ipynb #67366ad7
 def _differs(record, part, run):
     "What is not the same in a record and in a part, in words; None if all is."
     options, wanted = record.options, _options(run)
-    other = [f"{key}={options.get(key)!r}, now {wanted[key]!r}" for key in sorted(wanted) if options.get(key) != wanted[key]]
-    if record.tokenizer != run.header["tokenizer"]: other.insert(0, "another tokenizer")
-    if other: return "; ".join(other)
-    if part is None: return "there were more parts"
-    if (record.sources, record.continues) == (part.sources, not part.opens): return None
+    other = [
+        f"{key}={options.get(key)!r}, now {wanted[key]!r}"
+        for key in sorted(wanted)
+        if options.get(key) != wanted[key]
+    ]
+    if record.tokenizer != run.header["tokenizer"]:
+        other.insert(0, "another tokenizer")
+    if other:
+        return "; ".join(other)
+    if part is None:
+        return "there were more parts"
+    if (record.sources, record.continues) == (part.sources, not part.opens):
+        return None
     for old, new in zip(record.sources, part.sources):
-        if old.path == new.path and old != new and old[3:] != new[3:]: return f"{new.path} has changed"
-        if old != new: return f"part {part.number} was bytes {old.start:,} to {old.end or 'the end'} of {old.path}, now {new.start:,} to {new.end or 'the end'} of {new.path}"
+        if old.path == new.path and old != new and old[3:] != new[3:]:
+            return f"{new.path} has changed"
+        if old != new:
+            return f"part {part.number} was bytes {old.start:,} to {old.end or 'the end'} of {old.path}, now {new.start:,} to {new.end or 'the end'} of {new.path}"
     return f"part {part.number} had {len(record.sources)} files, now {len(part.sources)}"
+
 
 def _work(part, tok, out, run):
     "The record of a part, and whether its shard had to be made."
     found = read_record(out, part.number)
-    if found is not None and _differs(found, part, run) is None and shard_fault(out, found) is None: return found, False
+    if found is not None and _differs(found, part, run) is None and shard_fault(out, found) is None:
+        return found, False
     return encode_part(tok, part, out, run), True
 
 # %% ../nbs/84a_encode_parts.ipynb #e59bb6b6
 def _known(out):
     "The records in a folder, and its manifest, if it has one that is sound."
-    try: manifest = read_manifest(out)
-    except (ValueError, FileNotFoundError): manifest = None
+    try:
+        manifest = read_manifest(out)
+    except (ValueError, FileNotFoundError):
+        manifest = None
     for k, shard in enumerate(manifest.shards if manifest else ()):
-        if read_record(out, k) is None: write_record(out, k, shard) # somebody has removed it
+        if read_record(out, k) is None:
+            write_record(out, k, shard)  # somebody has removed it
     numbers = [int(p.name[1:-5]) for p in out.glob("_[0-9]*.json") if p.name[1:-5].isdecimal()]
     return {k: found for k in sorted(numbers) if (found := read_record(out, k)) is not None}, manifest
+
 
 def _make_place(out, parts, run, overwrite):
     "Prepare a folder; its manifest, if nothing stands against it."
     there = {p.name for p in out.iterdir()}
-    if there and "_work" not in there and not any(name == MANIFEST or name[:1] == "_" and name[-5:] == ".json" for name in there): raise ValueError(f"{out} holds something else; pass an empty folder, or the name of a new one")
+    if (
+        there
+        and "_work" not in there
+        and not any(name == MANIFEST or name[:1] == "_" and name[-5:] == ".json" for name in there)
+    ):
+        raise ValueError(f"{out} holds something else; pass an empty folder, or the name of a new one")
     found, manifest = _known(out)
-    other = {k: said for k, shard in found.items() if (said := _differs(shard, parts[k] if k < len(parts) else None, run))}
-    if other and not overwrite: raise ValueError(f"{out} holds shards that were made in another way ({next(iter(other.values()))}); call as before to finish them, name another folder, or pass overwrite=True to make anew what does not fit")
-    if other: (out / MANIFEST).unlink(missing_ok=True)
+    other = {
+        k: said
+        for k, shard in found.items()
+        if (said := _differs(shard, parts[k] if k < len(parts) else None, run))
+    }
+    if other and not overwrite:
+        raise ValueError(
+            f"{out} holds shards that were made in another way ({next(iter(other.values()))}); call as before to finish them, name another folder, or pass overwrite=True to make anew what does not fit"
+        )
+    if other:
+        (out / MANIFEST).unlink(missing_ok=True)
     for k in other:
-        for name in (*(name for format in SHARD_FORMATS for name in shard_names(k, format)), record_name(k)): (out / name).unlink(missing_ok=True)
-    if (work := out / "_work").is_symlink(): work.unlink()
+        for name in (*(name for format in SHARD_FORMATS for name in shard_names(k, format)), record_name(k)):
+            (out / name).unlink(missing_ok=True)
+    if (work := out / "_work").is_symlink():
+        work.unlink()
     shutil.rmtree(work, ignore_errors=True)
-    for left in out.glob("._*.json.*.tmp"): left.unlink(missing_ok=True) # records that were being written when somebody died
+    for left in out.glob("._*.json.*.tmp"):
+        left.unlink(missing_ok=True)  # records that were being written when somebody died
     work.mkdir(exist_ok=True)
     return None if other else manifest
 
 # %% ../nbs/84a_encode_parts.ipynb #7a989372
 class EncodedParts(NamedTuple):
     "What was written."
-    folder: Path # Where
-    shards: int # How many there are
-    made: int # How many of them were made now; the others were there
-    documents: int # In all shards
-    tokens: int # Likewise
-    bytes: int # Of text
-    dtype: str # "uint16" or "uint32"
+
+    folder: Path  # Where
+    shards: int  # How many there are
+    made: int  # How many of them were made now; the others were there
+    documents: int  # In all shards
+    tokens: int  # Likewise
+    bytes: int  # Of text
+    dtype: str  # "uint16" or "uint32"
 
 # %% ../nbs/84a_encode_parts.ipynb #76f47856
 def encode_parts(
-    tok:Engine, # A tokenizer
-    paths:str|Path|Iterable, # Text files, patterns or addresses (`s3://…`), compressed ones too; of .jsonl files each line is a document, of .parquet and .arrow each row. Workers find them under the same names
-    out:str|Path, # A folder, made if need be, which workers find under the same name
+    tok: Engine,  # A tokenizer
+    paths: str
+    | Path
+    | Iterable,  # Text files, patterns or addresses (`s3://…`), compressed ones too; of .jsonl files each line is a document, of .parquet and .arrow each row. Workers find them under the same names
+    out: str | Path,  # A folder, made if need be, which workers find under the same name
     *,
-    format:str="bin", # "bin" (numbers alone, with bounds beside them) or "parquet" (a row of lists for each document)
-    dtype:str|None=None, # "uint16" or "uint32"; None: the smaller one that holds all ids
-    separator:str|bytes|None=None, # What stands between the documents of a text file; None: a file is a document
-    field:str="text", # What the text of a line of JSON is called, or the column of a table
-    append:str|int|None=None, # A token put behind each document, such as "<|endoftext|>"
-    add_special_tokens:bool=True, # Add what the post-processor says
-    allowed_special:str|Collection[str]|None=None, # Special tokens found in the texts, as for `encode`
-    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode_files`
-    part_bytes:int=1<<26, # About so many bytes of text make a part
-    overwrite:bool=False, # Make anew what was made in another way; what fits is kept
-    client=False, # False: this process; None: processes of this machine, as long as they are needed; a `distributed.Client`
-    n_workers:int|None=None, # How many processes, where they are made here; None: one per processor
-    memory_limit:int|str=MEMORY, # Bytes that each of them may have
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-)->EncodedParts: # What is there now
+    format: str = "bin",  # "bin" (numbers alone, with bounds beside them) or "parquet" (a row of lists for each document)
+    dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that holds all ids
+    separator: str
+    | bytes
+    | None = None,  # What stands between the documents of a text file; None: a file is a document
+    field: str = "text",  # What the text of a line of JSON is called, or the column of a table
+    append: str | int | None = None,  # A token put behind each document, such as "<|endoftext|>"
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens found in the texts, as for `encode`
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode_files`
+    part_bytes: int = 1 << 26,  # About so many bytes of text make a part
+    overwrite: bool = False,  # Make anew what was made in another way; what fits is kept
+    client=False,  # False: this process; None: processes of this machine, as long as they are needed; a `distributed.Client`
+    n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
+    memory_limit: int | str = MEMORY,  # Bytes that each of them may have
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+) -> EncodedParts:  # What is there now
     "Encode files to a folder of shards; called again, it makes only what is missing."
-    if format not in SHARD_FORMATS: raise ValueError(f"format={format!r} is not known; pass one of {', '.join(SHARD_FORMATS)}")
-    run = plan_run(tok, paths, out, format, dtype, separator, field, append, {"add_special_tokens": add_special_tokens, "allowed_special": allowed_special}, None, errors)
-    return _encode_all(tok, run, plan_parts(tok, run, part_bytes), overwrite, dict(client=client, n_workers=n_workers, memory_limit=memory_limit, progress=progress))
+    if format not in SHARD_FORMATS:
+        raise ValueError(f"format={format!r} is not known; pass one of {', '.join(SHARD_FORMATS)}")
+    run = plan_run(
+        tok,
+        paths,
+        out,
+        format,
+        dtype,
+        separator,
+        field,
+        append,
+        {"add_special_tokens": add_special_tokens, "allowed_special": allowed_special},
+        None,
+        errors,
+    )
+    return _encode_all(
+        tok,
+        run,
+        plan_parts(tok, run, part_bytes),
+        overwrite,
+        dict(client=client, n_workers=n_workers, memory_limit=memory_limit, progress=progress),
+    )
 
 # %% ../nbs/84a_encode_parts.ipynb #4edb5d18
 def _encode_all(tok, run, parts, overwrite, how):
     "Do what is left to do; only one run at a time works in a folder."
     out = run.layout.out.absolute()
-    with naming(out): out.mkdir(exist_ok=True)
+    with naming(out):
+        out.mkdir(exist_ok=True)
     with _locked(out), naming(out / MANIFEST):
         manifest = _make_place(out, parts, run, overwrite)
         small = run._replace(inputs=[], header={key: run.header[key] for key in (*_SAID, "tokenizer")})
         done = [*run_tasks(_work, parts, shared=(tok, out, small), desc="encoding", **how)]
         shards = [shard for shard, _ in done]
-        if manifest is None or manifest.shards != tuple(shards): manifest = write_manifest(out, shards)
+        if manifest is None or manifest.shards != tuple(shards):
+            manifest = write_manifest(out, shards)
         shutil.rmtree(out / "_work", ignore_errors=True)
-    return EncodedParts(run.layout.out, len(shards), sum(made for _, made in done), manifest.documents, manifest.tokens, manifest.bytes, manifest.dtype)
+    return EncodedParts(
+        run.layout.out,
+        len(shards),
+        sum(made for _, made in done),
+        manifest.documents,
+        manifest.tokens,
+        manifest.bytes,
+        manifest.dtype,
+    )
+
 
 @contextmanager
 def _locked(folder):
     "No other process works in a folder meanwhile."
-    try: place = os.open(folder, os.O_RDONLY)
-    except PermissionError: yield; return # Windows opens no folders
-    try: lock_file(place, folder); yield
-    finally: os.close(place)
+    try:
+        place = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        yield
+        return  # Windows opens no folders
+    try:
+        lock_file(place, folder)
+        yield
+    finally:
+        os.close(place)

@@ -17,14 +17,26 @@ from typing import TYPE_CHECKING, Any
 from .limits import check_growth, warn_ignored
 
 # %% ../nbs/42_encoding.ipynb #b71c41b7
-_COLUMNS = ("ids", "pieces", "offsets", "offsets_bytes", "word_ids", "type_ids", "special_tokens_mask", "attention_mask")
-_USUAL: Any = None # Left out: `_fill` gives it its usual value
+_COLUMNS = (
+    "ids",
+    "pieces",
+    "offsets",
+    "offsets_bytes",
+    "word_ids",
+    "type_ids",
+    "special_tokens_mask",
+    "attention_mask",
+)
+_USUAL: Any = None  # Left out: `_fill` gives it its usual value
+
 
 def _whole(path, value, most=2**64 - 1):
     "A whole number, also NumPy's, as Python's; a negative one would count from the end, unnoticed, and is refused."
     n = -1 if isinstance(value, bool) or not hasattr(value, "__index__") else value.__index__()
-    if not 0 <= n <= most: raise ValueError(f"{path}={value!r}: expected a whole number from 0 to {most}")
+    if not 0 <= n <= most:
+        raise ValueError(f"{path}={value!r}: expected a whole number from 0 to {most}")
     return n
+
 
 def _rows(encoding, sequence_index):
     "First position of a sequence and the one after its last; all positions where nothing is known about it."
@@ -33,28 +45,45 @@ def _rows(encoding, sequence_index):
 # %% ../nbs/42_encoding.ipynb #b1370447
 class TokenMaps:
     "From tokens to words, characters and sequences."
-    if TYPE_CHECKING: ids: list[int]; pieces: list[str]; offsets: list[tuple[int,int]]; word_ids: list[int|None]; sequence_ranges: dict[int,tuple[int,int]] # what an `Encoding` has
+
+    if TYPE_CHECKING:
+        ids: list[int]
+        pieces: list[str]
+        offsets: list[tuple[int, int]]
+        word_ids: list[int | None]
+        sequence_ranges: dict[int, tuple[int, int]]  # what an `Encoding` has
+
     @property
-    def tokens(self)->list[str]: "The pieces, under Hugging Face's name."; return self.pieces
+    def tokens(self) -> list[str]:
+        "The pieces, under Hugging Face's name."
+        return self.pieces
 
-    def token_to_sequence(self,
-        token_index:int, # Position of a token
-    )->int|None: # Which of the texts it belongs to; None for what stands around them
+    def token_to_sequence(
+        self,
+        token_index: int,  # Position of a token
+    ) -> int | None:  # Which of the texts it belongs to; None for what stands around them
         "The sequence of a token."
-        if _whole("token_index", token_index) > len(self.ids): return None
-        if not self.sequence_ranges: return 0
-        return next((s for s, (start, stop) in sorted(self.sequence_ranges.items()) if start <= token_index < stop), None)
+        if _whole("token_index", token_index) > len(self.ids):
+            return None
+        if not self.sequence_ranges:
+            return 0
+        return next(
+            (s for s, (start, stop) in sorted(self.sequence_ranges.items()) if start <= token_index < stop),
+            None,
+        )
 
-    def token_to_chars(self,
-        token_index:int, # Position of a token
-    )->tuple|None: # Start and end in its own text; None for what stands around the texts
+    def token_to_chars(
+        self,
+        token_index: int,  # Position of a token
+    ) -> tuple | None:  # Start and end in its own text; None for what stands around the texts
         "The characters of a token."
         inside = self.token_to_sequence(token_index) is not None and token_index < len(self.ids)
         return self.offsets[token_index] if inside else None
 
-    def token_to_word(self,
-        token_index:int, # Position of a token
-    )->int|None: # Number of its pre-token in its text
+    def token_to_word(
+        self,
+        token_index: int,  # Position of a token
+    ) -> int | None:  # Number of its pre-token in its text
         "The word of a token."
         inside = self.token_to_sequence(token_index) is not None and token_index < len(self.ids)
         return self.word_ids[token_index] if inside else None
@@ -62,14 +91,21 @@ class TokenMaps:
 # %% ../nbs/42_encoding.ipynb #5980b8e2
 class WordMaps:
     "From words and characters to tokens."
-    if TYPE_CHECKING: offsets: list[tuple[int,int]]; word_ids: list[int|None] # what an `Encoding` has
-    @property
-    def words(self)->list[int|None]: "The word ids, under Hugging Face's older name."; return self.word_ids
 
-    def word_to_tokens(self,
-        word_index:int, # Number of a pre-token
-        sequence_index:int=0, # In which of the texts
-    )->tuple|None: # Position of its first token and the one after its last
+    if TYPE_CHECKING:
+        offsets: list[tuple[int, int]]
+        word_ids: list[int | None]  # what an `Encoding` has
+
+    @property
+    def words(self) -> list[int | None]:
+        "The word ids, under Hugging Face's older name."
+        return self.word_ids
+
+    def word_to_tokens(
+        self,
+        word_index: int,  # Number of a pre-token
+        sequence_index: int = 0,  # In which of the texts
+    ) -> tuple | None:  # Position of its first token and the one after its last
         "The tokens of a word."
         at, stop = _rows(self, sequence_index)
         words, word_index = self.word_ids[at:stop], _whole("word_index", word_index)
@@ -77,10 +113,11 @@ class WordMaps:
         found = [at + i for i, w in enumerate(words[:ends]) if w == word_index]
         return (found[0], found[-1] + 1) if found else None
 
-    def word_to_chars(self,
-        word_index:int, # Number of a pre-token
-        sequence_index:int=0, # In which of the texts
-    )->tuple|None: # Start of its first token and end of its last
+    def word_to_chars(
+        self,
+        word_index: int,  # Number of a pre-token
+        sequence_index: int = 0,  # In which of the texts
+    ) -> tuple | None:  # Start of its first token and end of its last
         "The characters of a word."
         found = self.word_to_tokens(word_index, sequence_index)
         return found and (self.offsets[found[0]][0], self.offsets[found[1] - 1][1])
@@ -88,20 +125,27 @@ class WordMaps:
 # %% ../nbs/42_encoding.ipynb #0f9c68e3
 class CharMaps:
     "From characters to tokens and words."
-    if TYPE_CHECKING: offsets: list[tuple[int,int]]; token_to_word: Callable[[int],int|None] # what an `Encoding` has
 
-    def char_to_token(self,
-        char_pos:int, # Position of a character in the original text
-        sequence_index:int=0, # In which of the texts
-    )->int|None: # Position of the first token that covers it; None for a character that no token covers
+    if TYPE_CHECKING:
+        offsets: list[tuple[int, int]]
+        token_to_word: Callable[[int], int | None]  # what an `Encoding` has
+
+    def char_to_token(
+        self,
+        char_pos: int,  # Position of a character in the original text
+        sequence_index: int = 0,  # In which of the texts
+    ) -> int | None:  # Position of the first token that covers it; None for a character that no token covers
         "The token of a character."
         (at, stop), char_pos = _rows(self, sequence_index), _whole("char_pos", char_pos)
-        return next((at + i for i, (start, end) in enumerate(self.offsets[at:stop]) if start <= char_pos < end), None)
+        return next(
+            (at + i for i, (start, end) in enumerate(self.offsets[at:stop]) if start <= char_pos < end), None
+        )
 
-    def char_to_word(self,
-        char_pos:int, # Position of a character in the original text
-        sequence_index:int=0, # In which of the texts
-    )->int|None: # Number of the pre-token
+    def char_to_word(
+        self,
+        char_pos: int,  # Position of a character in the original text
+        sequence_index: int = 0,  # In which of the texts
+    ) -> int | None:  # Number of the pre-token
         "The word of a character."
         found = self.char_to_token(char_pos, sequence_index)
         return None if found is None else self.token_to_word(found)
@@ -110,47 +154,82 @@ class CharMaps:
 @dataclass(repr=False)
 class Encoding(TokenMaps, WordMaps, CharMaps):
     "An encoded text: lists of one length, an entry per token."
-    ids: list[int] = field(default_factory=list) # Numbers for the model
-    pieces: list[str] = field(default_factory=list) # Spelling of each in the vocabulary
-    offsets: list[tuple[int,int]] = field(default_factory=list) # (start, end) of each in its text, in characters
-    offsets_bytes: list[tuple[int,int]] = _USUAL # The same in UTF-8 bytes; None: every character is one byte wide
-    word_ids: list[int|None] = _USUAL # Number of the pre-token in its text; None for what is in none
-    type_ids: list[int] = _USUAL # What a model is told about the text that a token belongs to
-    special_tokens_mask: list[int] = _USUAL # 1 for what stands around the texts
-    attention_mask: list[int] = _USUAL # 0 for padding
-    overflowing: list["Encoding"] = field(default_factory=list) # Encodings of what truncation cut off
-    sequence_ranges: dict[int,tuple[int,int]] = field(default_factory=dict) # Number of a text → first position and the one after its last; empty: one text, everywhere
 
-    def __post_init__(self): _fill(self)
-    def __len__(self): return len(self.ids)
-    def __repr__(self): return _line(self)
-    def _repr_html_(self): return _table(self)
-    if TYPE_CHECKING: truncate, pad, merge = truncate_encoding, pad_encoding, staticmethod(merge_encodings) # noqa: F821 (they are defined below)
+    ids: list[int] = field(default_factory=list)  # Numbers for the model
+    pieces: list[str] = field(default_factory=list)  # Spelling of each in the vocabulary
+    offsets: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # (start, end) of each in its text, in characters
+    offsets_bytes: list[tuple[int, int]] = (
+        _USUAL  # The same in UTF-8 bytes; None: every character is one byte wide
+    )
+    word_ids: list[int | None] = _USUAL  # Number of the pre-token in its text; None for what is in none
+    type_ids: list[int] = _USUAL  # What a model is told about the text that a token belongs to
+    special_tokens_mask: list[int] = _USUAL  # 1 for what stands around the texts
+    attention_mask: list[int] = _USUAL  # 0 for padding
+    overflowing: list["Encoding"] = field(default_factory=list)  # Encodings of what truncation cut off
+    sequence_ranges: dict[int, tuple[int, int]] = field(
+        default_factory=dict
+    )  # Number of a text → first position and the one after its last; empty: one text, everywhere
+
+    def __post_init__(self):
+        _fill(self)
+
+    def __len__(self):
+        return len(self.ids)
+
+    def __repr__(self):
+        return _line(self)
+
+    def _repr_html_(self):
+        return _table(self)
+
+    if TYPE_CHECKING:
+        truncate, pad, merge = truncate_encoding, pad_encoding, staticmethod(merge_encodings)  # noqa: F821 (they are defined below)
 
     @property
-    def n_sequences(self)->int: "How many texts it holds."; return len(self.sequence_ranges) or 1
-    @property
-    def sequence_ids(self)->list[int|None]: "The text of each token, from 0 on; None for what stands around them."; return sequence_ids(self)
+    def n_sequences(self) -> int:
+        "How many texts it holds."
+        return len(self.sequence_ranges) or 1
 
-    def to_dict(self)->dict: # Lists by name, `sequence_ids` among them
+    @property
+    def sequence_ids(self) -> list[int | None]:
+        "The text of each token, from 0 on; None for what stands around them."
+        return sequence_ids(self)
+
+    def to_dict(self) -> dict:  # Lists by name, `sequence_ids` among them
         "Plain data, ready for JSON."
-        return {c: list(getattr(self, c)) for c in _COLUMNS} | {"sequence_ids": self.sequence_ids, "overflowing": [e.to_dict() for e in self.overflowing]}
+        return {c: list(getattr(self, c)) for c in _COLUMNS} | {
+            "sequence_ids": self.sequence_ids,
+            "overflowing": [e.to_dict() for e in self.overflowing],
+        }
 
 # %% ../nbs/42_encoding.ipynb #c3fec943
 def _fill(e):
     "Give what was left out its usual value, and refuse lists of different lengths."
     n = len(e.ids)
-    if e.offsets_bytes is None: e.offsets_bytes = list(e.offsets)
-    for name, value in (("word_ids", None), ("type_ids", 0), ("special_tokens_mask", 0), ("attention_mask", 1)):
-        if getattr(e, name) is None: setattr(e, name, [value] * n)
+    if e.offsets_bytes is None:
+        e.offsets_bytes = list(e.offsets)
+    for name, value in (
+        ("word_ids", None),
+        ("type_ids", 0),
+        ("special_tokens_mask", 0),
+        ("attention_mask", 1),
+    ):
+        if getattr(e, name) is None:
+            setattr(e, name, [value] * n)
     for name in _COLUMNS:
-        if len(getattr(e, name)) != n: raise ValueError(f"{name} has {len(getattr(e, name))} entries for {n} ids; an encoding needs one for each id")
+        if len(getattr(e, name)) != n:
+            raise ValueError(
+                f"{name} has {len(getattr(e, name))} entries for {n} ids; an encoding needs one for each id"
+            )
+
 
 def sequence_ids(
-    encoding:Encoding, # An encoding
-)->list[int|None]: # Per token the number of its text, from 0 on; None for what stands around the texts
+    encoding: Encoding,  # An encoding
+) -> list[int | None]:  # Per token the number of its text, from 0 on; None for what stands around the texts
     "Which text each token belongs to."
-    out:list[int|None] = [None] * len(encoding)
+    out: list[int | None] = [None] * len(encoding)
     for s in range(encoding.n_sequences):
         start, stop = _rows(encoding, s)
         out[start:stop] = [s] * (stop - start)
@@ -160,89 +239,160 @@ def sequence_ids(
 def _line(e):
     "One line about an encoding."
     from subword_nb.draw import clip, printable
+
     shown = ", ".join(printable(p) for p in e.pieces[:8]) + (", …" if len(e) > 8 else "")
-    more = [f"{e.n_sequences} sequences"] * (e.n_sequences > 1) + [f"{len(e.overflowing)} overflowing"] * bool(e.overflowing)
+    more = [f"{e.n_sequences} sequences"] * (e.n_sequences > 1) + [
+        f"{len(e.overflowing)} overflowing"
+    ] * bool(e.overflowing)
     return f"Encoding({len(e)} tokens: {clip(shown, n=100)}{''.join('; ' + m for m in more)})"
+
 
 def _table(e, most=50):
     "An HTML table with a row per token."
-    names = ("ids", "pieces", "offsets", "offsets_bytes", "word_ids", "sequence_ids", "type_ids", "special_tokens_mask", "attention_mask")
+    names = (
+        "ids",
+        "pieces",
+        "offsets",
+        "offsets_bytes",
+        "word_ids",
+        "sequence_ids",
+        "type_ids",
+        "special_tokens_mask",
+        "attention_mask",
+    )
     from html import escape
     from subword_nb.draw import clip, printable
-    show = lambda v: "" if v is None else f"{v[0]}–{v[1]}" if isinstance(v, tuple) else escape(clip(printable(v), n=32)) if isinstance(v, str) else str(v)
-    rows = [[str(i)] + [show(v) for v in row] for i, row in enumerate(zip(*(getattr(e, n)[:most] for n in names)))]
+
+    show = lambda v: (
+        ""
+        if v is None
+        else f"{v[0]}–{v[1]}"
+        if isinstance(v, tuple)
+        else escape(clip(printable(v), n=32))
+        if isinstance(v, str)
+        else str(v)
+    )
+    rows = [
+        [str(i)] + [show(v) for v in row] for i, row in enumerate(zip(*(getattr(e, n)[:most] for n in names)))
+    ]
     cells = lambda tag, row: "<tr>" + "".join(f"<{tag}>{c}</{tag}>" for c in row) + "</tr>"
-    return "<table>" + cells("th", ("token", *names)) + "".join(cells("td", r) for r in rows) + "</table>" + (f"<p>{escape(_line(e))}</p>" if len(e) > most or e.overflowing else "")
+    return (
+        "<table>"
+        + cells("th", ("token", *names))
+        + "".join(cells("td", r) for r in rows)
+        + "</table>"
+        + (f"<p>{escape(_line(e))}</p>" if len(e) > most or e.overflowing else "")
+    )
 
 # %% ../nbs/42_encoding.ipynb #23da18f3
 def byte_offsets(
-    text:str, # The text
-    offsets:list, # (start, end) pairs in its characters
-)->list: # The same places in its UTF-8 bytes
+    text: str,  # The text
+    offsets: list,  # (start, end) pairs in its characters
+) -> list:  # The same places in its UTF-8 bytes
     "Character offsets as byte offsets."
-    if text.isascii(): return list(offsets)
-    at = [0, *accumulate(1 if c < "\x80" else 2 if c < "\u0800" else 3 if c < "\U00010000" else 4 for c in text)]
-    def in_bytes(i): return at[i] if i < len(at) else i # beyond the text, where a suffix that was spelled as bytes claims places
+    if text.isascii():
+        return list(offsets)
+    at = [
+        0,
+        *accumulate(1 if c < "\x80" else 2 if c < "\u0800" else 3 if c < "\U00010000" else 4 for c in text),
+    ]
+
+    def in_bytes(i):
+        return (
+            at[i] if i < len(at) else i
+        )  # beyond the text, where a suffix that was spelled as bytes claims places
+
     return [(in_bytes(start), in_bytes(end)) for start, end in offsets]
 
 # %% ../nbs/42_encoding.ipynb #856a28d7
 def _side(direction, path="direction"):
     "Refuse a side that there is not."
-    if direction not in ("right", "left"): raise ValueError(f'{path}={direction!r} is no side; pass "right" or "left"')
+    if direction not in ("right", "left"):
+        raise ValueError(f'{path}={direction!r} is no side; pass "right" or "left"')
     return direction
 
 # %% ../nbs/42_encoding.ipynb #f28a81b3
 def windows(
-    length:int, # Number of tokens
-    max_length:int, # Most tokens per part, 1 or more
+    length: int,  # Number of tokens
+    max_length: int,  # Most tokens per part, 1 or more
     *,
-    stride:int=0, # How many tokens a part repeats of the part before; less than `max_length`
-    direction:str="right", # "right": parts from the start on; "left": from the end backwards
-)->list: # (start, stop) of each part
+    stride: int = 0,  # How many tokens a part repeats of the part before; less than `max_length`
+    direction: str = "right",  # "right": parts from the start on; "left": from the end backwards
+) -> list:  # (start, stop) of each part
     "The parts that truncation makes."
     if max_length < 1 or not 0 <= stride < max_length:
-        raise ValueError(f"stride={stride} is not below the {max_length} tokens that fit; pass a smaller stride or a larger max_length (tokens added around the texts count too)")
+        raise ValueError(
+            f"stride={stride} is not below the {max_length} tokens that fit; pass a smaller stride or a larger max_length (tokens added around the texts count too)"
+        )
     step = max_length - stride
     parts = [(s, min(s + max_length, length)) for s in range(0, max(length - max_length, 0) + step, step)]
-    return parts if _side(direction) == "right" else [(length - stop, length - start) for start, stop in parts]
+    return (
+        parts if _side(direction) == "right" else [(length - stop, length - start) for start, stop in parts]
+    )
 
 # %% ../nbs/42_encoding.ipynb #ec5f936e
 def truncate_encoding(
-    encoding:Encoding, # An encoding
-    max_length:int, # Most tokens to keep
+    encoding: Encoding,  # An encoding
+    max_length: int,  # Most tokens to keep
     *,
-    stride:int=0, # How many tokens a part repeats of the part before
-    direction:str="right", # Which end is cut, "right" or "left"
-)->Encoding: # The first part, with the others as its `overflowing`; the encoding itself where it fits
+    stride: int = 0,  # How many tokens a part repeats of the part before
+    direction: str = "right",  # Which end is cut, "right" or "left"
+) -> Encoding:  # The first part, with the others as its `overflowing`; the encoding itself where it fits
     "Cut an encoding into parts."
     max_length, stride = _whole("max_length", max_length), _whole("stride", stride)
-    if _side(direction) and max_length >= len(encoding): return encoding
-    if max_length == 0: return Encoding(overflowing=[encoding])
+    if _side(direction) and max_length >= len(encoding):
+        return encoding
+    if max_length == 0:
+        return Encoding(overflowing=[encoding])
     part = lambda start, stop: Encoding(**{c: getattr(encoding, c)[start:stop] for c in _COLUMNS})
-    first, *others = [part(*w) for w in windows(len(encoding), max_length, stride=stride, direction=direction)]
+    first, *others = [
+        part(*w) for w in windows(len(encoding), max_length, stride=stride, direction=direction)
+    ]
     return replace(first, overflowing=others)
+
 
 Encoding.truncate = truncate_encoding
 
 # %% ../nbs/42_encoding.ipynb #0fb55bdf
 def pad_encoding(
-    encoding:Encoding, # An encoding
-    length:int, # Fewest tokens
+    encoding: Encoding,  # An encoding
+    length: int,  # Fewest tokens
     *,
-    direction:str="right", # Where the padding goes, "right" or "left"
-    pad_id:int=0, # Id of padding
-    pad_type_id:int=0, # Its type id
-    pad_token:str="[PAD]", # Its piece
-)->Encoding: # At least `length` tokens long; what overflows is padded too
+    direction: str = "right",  # Where the padding goes, "right" or "left"
+    pad_id: int = 0,  # Id of padding
+    pad_type_id: int = 0,  # Its type id
+    pad_token: str = "[PAD]",  # Its piece
+) -> Encoding:  # At least `length` tokens long; what overflows is padded too
     "Fill an encoding up."
-    if not isinstance(pad_token, str): raise ValueError(f"pad_token={pad_token!r} is a {type(pad_token).__name__}; pass a text such as '[PAD]'")
+    if not isinstance(pad_token, str):
+        raise ValueError(
+            f"pad_token={pad_token!r} is a {type(pad_token).__name__}; pass a text such as '[PAD]'"
+        )
     n, pad_id = max(0, _whole("length", length) - len(encoding)), _whole("pad_id", pad_id, 2**32 - 1)
-    more = dict(ids=pad_id, pieces=pad_token, offsets=(0, 0), offsets_bytes=(0, 0), word_ids=None, type_ids=_whole("pad_type_id", pad_type_id, 2**32 - 1), special_tokens_mask=1, attention_mask=0)
+    more = dict(
+        ids=pad_id,
+        pieces=pad_token,
+        offsets=(0, 0),
+        offsets_bytes=(0, 0),
+        word_ids=None,
+        type_ids=_whole("pad_type_id", pad_type_id, 2**32 - 1),
+        special_tokens_mask=1,
+        attention_mask=0,
+    )
     right, shift = _side(direction) == "right", 0 if direction == "right" else n
-    columns = {c: getattr(encoding, c) + [v] * n if right else [v] * n + getattr(encoding, c) for c, v in more.items()}
+    columns = {
+        c: getattr(encoding, c) + [v] * n if right else [v] * n + getattr(encoding, c)
+        for c, v in more.items()
+    }
     ranges = {s: (start + shift, stop + shift) for s, (start, stop) in encoding.sequence_ranges.items()}
-    others = [pad_encoding(e, length, direction=direction, pad_id=pad_id, pad_type_id=pad_type_id, pad_token=pad_token) for e in encoding.overflowing]
+    others = [
+        pad_encoding(
+            e, length, direction=direction, pad_id=pad_id, pad_type_id=pad_type_id, pad_token=pad_token
+        )
+        for e in encoding.overflowing
+    ]
     return Encoding(**columns, overflowing=others, sequence_ranges=ranges)
+
 
 Encoding.pad = pad_encoding
 
@@ -258,10 +408,14 @@ def _concatenated(encodings, growing):
         n += len(e)
     return Encoding(**columns, sequence_ranges=ranges)
 
+
 def _join(a, b, growing):
     "Two encodings, one after the other, and every combination of what overflows."
-    others = [_join(o, p, growing) for o in a.overflowing for p in (b, *b.overflowing)] + [_join(a, p, growing) for p in b.overflowing]
+    others = [_join(o, p, growing) for o in a.overflowing for p in (b, *b.overflowing)] + [
+        _join(a, p, growing) for p in b.overflowing
+    ]
     return replace(_concatenated([a, b], growing), overflowing=others)
+
 
 def _check_combinations(encodings):
     "Refuse more combinations of what overflows than a text may grow to, before they are made."
@@ -270,35 +424,48 @@ def _check_combinations(encodings):
     n_out = sum(n * (n_rows // (1 + len(e.overflowing))) for n, e in zip(lengths, encodings))
     check_growth(sum(lengths), n_out, "joining what overflows", unit="tokens")
 
+
 def merge_encodings(
-    encodings:list, # Encodings in order
+    encodings: list,  # Encodings in order
     *,
-    growing_offsets:bool=False, # Count the offsets of each from where the one before ended
-)->Encoding: # One encoding; what overflows stands in every combination
+    growing_offsets: bool = False,  # Count the offsets of each from where the one before ended
+) -> Encoding:  # One encoding; what overflows stands in every combination
     "Put encodings one after the other."
     encodings = list(encodings)
-    if not any(e.overflowing for e in encodings): return _concatenated(encodings, growing_offsets)
+    if not any(e.overflowing for e in encodings):
+        return _concatenated(encodings, growing_offsets)
     _check_combinations(encodings)
     out = Encoding()
-    for e in encodings: out = _join(out, e, growing_offsets)
+    for e in encodings:
+        out = _join(out, e, growing_offsets)
     return out
 
-Encoding.merge = staticmethod(lambda encodings, *, growing_offsets=True: merge_encodings(encodings, growing_offsets=growing_offsets))
+
+Encoding.merge = staticmethod(
+    lambda encodings, *, growing_offsets=True: merge_encodings(encodings, growing_offsets=growing_offsets)
+)
 
 # %% ../nbs/42_encoding.ipynb #312786f1
 def _object(d, path, needed, other, ignored):
     "Refuse what is no JSON object, and one that lacks an option; options that nobody knows are ignored, with a warning if nobody collects them."
-    if not isinstance(d, dict): raise ValueError(f"{path} is a {type(d).__name__}; expected an object or null")
-    if missing := [k for k in needed if k not in d]: raise ValueError(f"{path}.{missing[0]} is missing; the block needs {', '.join(needed)}")
+    if not isinstance(d, dict):
+        raise ValueError(f"{path} is a {type(d).__name__}; expected an object or null")
+    if missing := [k for k in needed if k not in d]:
+        raise ValueError(f"{path}.{missing[0]} is missing; the block needs {', '.join(needed)}")
     unknown = [f"{path}.{k}" for k in d if k not in (*needed, other)]
-    if ignored is None: warn_ignored(unknown, path)
-    else: ignored += unknown
+    if ignored is None:
+        warn_ignored(unknown, path)
+    else:
+        ignored += unknown
     return d
+
 
 def _one_of(value, path, known):
     "What a file's word stands for."
-    if not isinstance(value, str) or value not in known: raise ValueError(f"{path} is {value!r}; expected one of {', '.join(known)}")
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{path} is {value!r}; expected one of {', '.join(known)}")
     return known[value]
+
 
 _SIDES = {"Right": "right", "Left": "left"}
 _STRATEGIES = {"LongestFirst": "longest_first", "OnlyFirst": "only_first", "OnlySecond": "only_second"}
@@ -307,148 +474,244 @@ _STRATEGIES = {"LongestFirst": "longest_first", "OnlyFirst": "only_first", "Only
 @dataclass(frozen=True)
 class Truncation:
     "How long an encoding may be, and what is cut."
-    max_length: int = 512 # Most tokens, those around the texts included
-    stride: int = 0 # How many tokens a part repeats of the part before
-    strategy: str = "longest_first" # Which text is cut: "longest_first", "only_first" or "only_second"
-    direction: str = "right" # Which end is cut, "right" or "left"
+
+    max_length: int = 512  # Most tokens, those around the texts included
+    stride: int = 0  # How many tokens a part repeats of the part before
+    strategy: str = "longest_first"  # Which text is cut: "longest_first", "only_first" or "only_second"
+    direction: str = "right"  # Which end is cut, "right" or "left"
 
     def __post_init__(self):
-        for name in ("max_length", "stride"): object.__setattr__(self, name, _whole(name, getattr(self, name)))
+        for name in ("max_length", "stride"):
+            object.__setattr__(self, name, _whole(name, getattr(self, name)))
         _side(self.direction)
-        if self.strategy not in _STRATEGIES.values(): raise ValueError(f"strategy={self.strategy!r} is unknown; pass one of {', '.join(_STRATEGIES.values())}")
+        if self.strategy not in _STRATEGIES.values():
+            raise ValueError(
+                f"strategy={self.strategy!r} is unknown; pass one of {', '.join(_STRATEGIES.values())}"
+            )
 
-    def to_dict(self)->dict: # The `truncation` block of a tokenizer.json
+    def to_dict(self) -> dict:  # The `truncation` block of a tokenizer.json
         "How tokenizer.json spells this."
         strategy = next(k for k, v in _STRATEGIES.items() if v == self.strategy)
-        return {"direction": self.direction.capitalize(), "max_length": self.max_length, "strategy": strategy, "stride": self.stride}
+        return {
+            "direction": self.direction.capitalize(),
+            "max_length": self.max_length,
+            "strategy": strategy,
+            "stride": self.stride,
+        }
 
     @staticmethod
     def from_dict(
-        d:dict|None, # The `truncation` block of a tokenizer.json
+        d: dict | None,  # The `truncation` block of a tokenizer.json
         *,
-        path:str="truncation", # Where that was, for errors
-        ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
-    )->"Truncation|None": # None where there is none
+        path: str = "truncation",  # Where that was, for errors
+        ignored: list
+        | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+    ) -> "Truncation|None":  # None where there is none
         "What a file says about truncation."
-        if d is None: return None
+        if d is None:
+            return None
         _object(d, path, ("max_length", "strategy", "stride"), "direction", ignored)
-        for k in ("max_length", "stride"): _whole(f"{path}.{k}", d[k])
-        return Truncation(d["max_length"], d["stride"], _one_of(d["strategy"], f"{path}.strategy", _STRATEGIES), _one_of(d.get("direction", "Right"), f"{path}.direction", _SIDES))
+        for k in ("max_length", "stride"):
+            _whole(f"{path}.{k}", d[k])
+        return Truncation(
+            d["max_length"],
+            d["stride"],
+            _one_of(d["strategy"], f"{path}.strategy", _STRATEGIES),
+            _one_of(d.get("direction", "Right"), f"{path}.direction", _SIDES),
+        )
 
 # %% ../nbs/42_encoding.ipynb #62a33485
 def check_stride(
-    truncation:Truncation|None, # What is to be set
+    truncation: Truncation | None,  # What is to be set
     *,
-    n_added:int=0, # How many tokens are added around a text
+    n_added: int = 0,  # How many tokens are added around a text
 ):
     "Refuse a stride that would repeat all of a part; a ValueError."
     if truncation is None or truncation.stride == 0:
         return
     room = max(truncation.max_length - n_added, 0)
     if truncation.stride >= room:
-        raise ValueError(f"stride must be below the {room} tokens that fit (max_length={truncation.max_length}, {n_added} of them around the text), got {truncation.stride}; pass a smaller stride or a larger max_length")
+        raise ValueError(
+            f"stride must be below the {room} tokens that fit (max_length={truncation.max_length}, {n_added} of them around the text), got {truncation.stride}; pass a smaller stride or a larger max_length"
+        )
 
 # %% ../nbs/42_encoding.ipynb #72f79eb1
 @dataclass(frozen=True)
 class Padding:
     "How long encodings are made, and with what."
-    strategy: str|int = "longest" # "longest" of the batch, or a number of tokens
-    direction: str = "right" # Where the padding goes, "right" or "left"
-    pad_to_multiple_of: int|None = None # The length is rounded up to a multiple of this
-    pad_id: int = 0 # Id of padding
-    pad_type_id: int = 0 # Its type id
-    pad_piece: str = "[PAD]" # Its piece
+
+    strategy: str | int = "longest"  # "longest" of the batch, or a number of tokens
+    direction: str = "right"  # Where the padding goes, "right" or "left"
+    pad_to_multiple_of: int | None = None  # The length is rounded up to a multiple of this
+    pad_id: int = 0  # Id of padding
+    pad_type_id: int = 0  # Its type id
+    pad_piece: str = "[PAD]"  # Its piece
 
     def __post_init__(self):
         _side(self.direction)
-        if not isinstance(self.pad_piece, str): raise ValueError(f"pad_piece={self.pad_piece!r} is a {type(self.pad_piece).__name__}; pass a text such as '[PAD]'")
-        for name, bits, unset in (("strategy", 64, "longest"), ("pad_to_multiple_of", 64, None), ("pad_id", 32, ...), ("pad_type_id", 32, ...)):
-            if getattr(self, name) != unset: object.__setattr__(self, name, _whole(name, getattr(self, name), 2**bits - 1))
+        if not isinstance(self.pad_piece, str):
+            raise ValueError(
+                f"pad_piece={self.pad_piece!r} is a {type(self.pad_piece).__name__}; pass a text such as '[PAD]'"
+            )
+        for name, bits, unset in (
+            ("strategy", 64, "longest"),
+            ("pad_to_multiple_of", 64, None),
+            ("pad_id", 32, ...),
+            ("pad_type_id", 32, ...),
+        ):
+            if getattr(self, name) != unset:
+                object.__setattr__(self, name, _whole(name, getattr(self, name), 2**bits - 1))
 
-    def to_dict(self)->dict: # The `padding` block of a tokenizer.json
+    def to_dict(self) -> dict:  # The `padding` block of a tokenizer.json
         "How tokenizer.json spells this."
         strategy = "BatchLongest" if self.strategy == "longest" else {"Fixed": self.strategy}
-        return {"strategy": strategy, "direction": self.direction.capitalize(), "pad_to_multiple_of": self.pad_to_multiple_of,
-            "pad_id": self.pad_id, "pad_type_id": self.pad_type_id, "pad_token": self.pad_piece}
+        return {
+            "strategy": strategy,
+            "direction": self.direction.capitalize(),
+            "pad_to_multiple_of": self.pad_to_multiple_of,
+            "pad_id": self.pad_id,
+            "pad_type_id": self.pad_type_id,
+            "pad_token": self.pad_piece,
+        }
 
     @staticmethod
     def from_dict(
-        d:dict|None, # The `padding` block of a tokenizer.json
+        d: dict | None,  # The `padding` block of a tokenizer.json
         *,
-        path:str="padding", # Where that was, for errors
-        ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
-    )->"Padding|None": # None where there is none
+        path: str = "padding",  # Where that was, for errors
+        ignored: list
+        | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+    ) -> "Padding|None":  # None where there is none
         "What a file says about padding."
-        return None if d is None else _padding(_object(d, path, ("strategy", "direction", "pad_id", "pad_type_id", "pad_token"), "pad_to_multiple_of", ignored), path)
+        return (
+            None
+            if d is None
+            else _padding(
+                _object(
+                    d,
+                    path,
+                    ("strategy", "direction", "pad_id", "pad_type_id", "pad_token"),
+                    "pad_to_multiple_of",
+                    ignored,
+                ),
+                path,
+            )
+        )
 
 # %% ../nbs/42_encoding.ipynb #d8cfaff1
 def _padding(d, path):
     "Padding from its JSON options."
     strategy = d["strategy"]
-    if isinstance(strategy, dict) and list(strategy) == ["Fixed"]: strategy = _whole(f"{path}.strategy.Fixed", strategy["Fixed"])
-    elif strategy != "BatchLongest": raise ValueError(f'{path}.strategy is {strategy!r}; expected "BatchLongest" or {{"Fixed": 512}}')
-    else: strategy = "longest"
-    for k in ("pad_id", "pad_type_id"): _whole(f"{path}.{k}", d[k], 2**32 - 1)
-    if d.get("pad_to_multiple_of") is not None: _whole(f"{path}.pad_to_multiple_of", d["pad_to_multiple_of"])
-    if not isinstance(d["pad_token"], str): raise ValueError(f"{path}.pad_token is {d['pad_token']!r}; expected a string")
-    return Padding(strategy, _one_of(d["direction"], f"{path}.direction", _SIDES), d.get("pad_to_multiple_of"), d["pad_id"], d["pad_type_id"], d["pad_token"])
+    if isinstance(strategy, dict) and list(strategy) == ["Fixed"]:
+        strategy = _whole(f"{path}.strategy.Fixed", strategy["Fixed"])
+    elif strategy != "BatchLongest":
+        raise ValueError(f'{path}.strategy is {strategy!r}; expected "BatchLongest" or {{"Fixed": 512}}')
+    else:
+        strategy = "longest"
+    for k in ("pad_id", "pad_type_id"):
+        _whole(f"{path}.{k}", d[k], 2**32 - 1)
+    if d.get("pad_to_multiple_of") is not None:
+        _whole(f"{path}.pad_to_multiple_of", d["pad_to_multiple_of"])
+    if not isinstance(d["pad_token"], str):
+        raise ValueError(f"{path}.pad_token is {d['pad_token']!r}; expected a string")
+    return Padding(
+        strategy,
+        _one_of(d["direction"], f"{path}.direction", _SIDES),
+        d.get("pad_to_multiple_of"),
+        d["pad_id"],
+        d["pad_type_id"],
+        d["pad_token"],
+    )
 
 # %% ../nbs/42_encoding.ipynb #eca8df03
 @dataclass(frozen=True)
 class TokenizerConfig:
     "What a tokenizer_config.json says about calls and decoded text; None where it says nothing."
-    pad_piece: str|None = None # Piece to fill up with
-    padding_side: str|None = None # "right" or "left"
-    truncation_side: str|None = None # Which end is cut, "right" or "left"
-    max_length: int|None = None # Most tokens that the model takes
-    columns: tuple|None = None # Columns that the model takes, such as "input_ids" and "attention_mask"
-    word_end: str = "" # In decoded text each becomes a space, and the ends are stripped: `</w>` of CLIP
-    clean_up: bool = False # Does decoded text lose spaces before punctuation and contractions?
+
+    pad_piece: str | None = None  # Piece to fill up with
+    padding_side: str | None = None  # "right" or "left"
+    truncation_side: str | None = None  # Which end is cut, "right" or "left"
+    max_length: int | None = None  # Most tokens that the model takes
+    columns: tuple | None = None  # Columns that the model takes, such as "input_ids" and "attention_mask"
+    word_end: str = ""  # In decoded text each becomes a space, and the ends are stripped: `</w>` of CLIP
+    clean_up: bool = False  # Does decoded text lose spaces before punctuation and contractions?
 
     def __post_init__(self):
         for name in ("padding_side", "truncation_side"):
-            if (side := getattr(self, name)) not in (None, "right", "left"): raise ValueError(f'{name} must be "right" or "left", got {side!r}')
-        if self.max_length is not None: object.__setattr__(self, "max_length", _whole("max_length", self.max_length))
-        if self.columns is not None: object.__setattr__(self, "columns", tuple(self.columns))
+            if (side := getattr(self, name)) not in (None, "right", "left"):
+                raise ValueError(f'{name} must be "right" or "left", got {side!r}')
+        if self.max_length is not None:
+            object.__setattr__(self, "max_length", _whole("max_length", self.max_length))
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(self.columns))
 
 # %% ../nbs/42_encoding.ipynb #8a4cc7d1
 def pair_lengths(
-    first:int, # Length of the first text
-    second:int, # Length of the second
-    room:int, # Most tokens for both
-)->tuple[int,int]: # How many tokens each may keep
+    first: int,  # Length of the first text
+    second: int,  # Length of the second
+    room: int,  # Most tokens for both
+) -> tuple[int, int]:  # How many tokens each may keep
     "What `longest_first` leaves of two texts."
-    if first + second <= room: return first, second
+    if first + second <= room:
+        return first, second
     short = min(first, second)
-    if 2 * short <= room: return (short, room - short) if first <= second else (room - short, short)
+    if 2 * short <= room:
+        return (short, room - short) if first <= second else (room - short, short)
     small, large = room // 2, room - room // 2
     return (small, large) if first <= second else (large, small)
 
 # %% ../nbs/42_encoding.ipynb #c5b3a185
 def truncate_pair(
-    encodings:list, # One encoding, or two
-    truncation:Truncation, # What may stay
+    encodings: list,  # One encoding, or two
+    truncation: Truncation,  # What may stay
     *,
-    n_added:int=0, # How many tokens will be added around them
-)->list: # The encodings, cut where needed
+    n_added: int = 0,  # How many tokens will be added around them
+) -> list:  # The encodings, cut where needed
     "Cut one text or two, so that everything fits."
     room, lengths = truncation.max_length - n_added, [len(e) for e in encodings]
-    over, cut = sum(lengths) - room, lambda e, n: truncate_encoding(e, n, stride=truncation.stride, direction=truncation.direction)
-    if room < 0 or over <= 0 and room: return list(encodings)
-    if room == 0: return [cut(e, 0) for e in encodings]
+    over, cut = (
+        sum(lengths) - room,
+        lambda e, n: truncate_encoding(e, n, stride=truncation.stride, direction=truncation.direction),
+    )
+    if room < 0 or over <= 0 and room:
+        return list(encodings)
+    if room == 0:
+        return [cut(e, 0) for e in encodings]
     if truncation.strategy == "longest_first":
-        return [cut(e, n) for e, n in zip(encodings, pair_lengths(lengths[0], lengths[1], room) if len(lengths) == 2 else [room])]
+        return [
+            cut(e, n)
+            for e, n in zip(
+                encodings, pair_lengths(lengths[0], lengths[1], room) if len(lengths) == 2 else [room]
+            )
+        ]
     at = ["only_first", "only_second"].index(truncation.strategy)
-    if at >= len(encodings): raise ValueError("strategy='only_second' needs a second text, and there is one text; pass a pair or another strategy")
-    if lengths[at] <= over: raise ValueError(f"strategy={truncation.strategy!r}: {over} tokens must go, and that text has {lengths[at]}; pass a larger max_length or strategy='longest_first'")
+    if at >= len(encodings):
+        raise ValueError(
+            "strategy='only_second' needs a second text, and there is one text; pass a pair or another strategy"
+        )
+    if lengths[at] <= over:
+        raise ValueError(
+            f"strategy={truncation.strategy!r}: {over} tokens must go, and that text has {lengths[at]}; pass a larger max_length or strategy='longest_first'"
+        )
     return [cut(e, n - over) if i == at else e for i, (e, n) in enumerate(zip(encodings, lengths))]
 
 # %% ../nbs/42_encoding.ipynb #af6d8e07
 def pad_batch(
-    encodings:list, # Encodings
-    padding:Padding, # How long they become
-)->list: # As many, of one length unless some are longer than a fixed one
+    encodings: list,  # Encodings
+    padding: Padding,  # How long they become
+) -> list:  # As many, of one length unless some are longer than a fixed one
     "Pad a batch."
-    length:Any = max(map(len, encodings), default=0) if padding.strategy == "longest" else padding.strategy
-    if padding.pad_to_multiple_of: length += -length % padding.pad_to_multiple_of
-    return [pad_encoding(e, length, direction=padding.direction, pad_id=padding.pad_id, pad_type_id=padding.pad_type_id, pad_token=padding.pad_piece) for e in encodings]
+    length: Any = max(map(len, encodings), default=0) if padding.strategy == "longest" else padding.strategy
+    if padding.pad_to_multiple_of:
+        length += -length % padding.pad_to_multiple_of
+    return [
+        pad_encoding(
+            e,
+            length,
+            direction=padding.direction,
+            pad_id=padding.pad_id,
+            pad_type_id=padding.pad_type_id,
+            pad_token=padding.pad_piece,
+        )
+        for e in encodings
+    ]

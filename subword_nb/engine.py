@@ -23,94 +23,155 @@ from .encoding import Encoding, Padding, Truncation, check_stride, pad_batch, tr
 from .limits import SMALL, WORD_SMALL, check_growth
 from .pretokenizers import Metaspace, PreTokenizer, looks_at_start, pretokenizer, spells_bytes
 from .processors import Processor
-from .spans import Ragged, as_normalizer, cut_words, find_path, gather, keep_way, listed, quick_path, ragged, valid_texts
+from subword_nb.spans import (
+    Ragged,
+    as_normalizer,
+    cut_words,
+    find_path,
+    gather,
+    keep_way,
+    listed,
+    quick_path,
+    ragged,
+    valid_texts,
+)
 from .text import from_visible, to_visible, valid_text
 from .tokens import spells_affixes
 from .vocab import AddedToken, invert
 
-if TYPE_CHECKING: import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 # %% ../nbs/45_engine.ipynb #d52513d8
 class Compiled:
     "An engine for one choice of the special tokens that are found in texts."
-    def __init__(self,
-        tok:"Engine", # The engine
-        allowed:Collection[str], # Contents of the special tokens that are found; other added tokens always are
+
+    def __init__(
+        self,
+        tok: "Engine",  # The engine
+        allowed: Collection[
+            str
+        ],  # Contents of the special tokens that are found; other added tokens always are
     ):
         tokens = [(t, i) for t, i in tok.added_tokens if not t.special or t.content in allowed]
         self.pre, self.norm, self.ids = tok.pre_tokenizer, tok.normalizer, {t.content: i for t, i in tokens}
         model = copy(tok.model) if isinstance(tok.model, BPE) else tok.model
-        if isinstance(model, BPE): model.dropout = None # What is remembered must not be chance
+        if isinstance(model, BPE):
+            model.dropout = None  # What is remembered must not be chance
         self.model = lacking(model, tok.added_contents - self.ids.keys())
         self.raw = AddedFinder([t for t, _ in tokens if not t.normalized])
-        self.late = AddedFinder([t for t, _ in tokens if t.normalized], spell=_counted(self.norm.normalize) if self.norm else None)
-        self.has_raw, self.has_late, self.asks_first = bool(self.raw.tokens), bool(self.late.tokens), looks_at_start(self.pre)
-        self.by_place = self.asks_first and self.norm is not None and not isinstance(self.pre, Metaspace) # Several pieces may come from the first character
+        self.late = AddedFinder(
+            [t for t, _ in tokens if t.normalized], spell=_counted(self.norm.normalize) if self.norm else None
+        )
+        self.has_raw, self.has_late, self.asks_first = (
+            bool(self.raw.tokens),
+            bool(self.late.tokens),
+            looks_at_start(self.pre),
+        )
+        self.by_place = (
+            self.asks_first and self.norm is not None and not isinstance(self.pre, Metaspace)
+        )  # Several pieces may come from the first character
         self.path = find_path(self.model, self.pre, self.norm)
         self.spells_affixes = spells_affixes(self.model)
-        self.by_words = not self.spells_affixes and (self.path.spans == "words" or self.norm is None and self.pre.splits_at_space) # Does a text have the tokens of its words?
-        self.pretokens, self.words, self.placed, self.rows = _Memory(self), {}, {}, {} # The memory: ids of pre-tokens and of words; tokens with their places in them
+        self.by_words = not self.spells_affixes and (
+            self.path.spans == "words" or self.norm is None and self.pre.splits_at_space
+        )  # Does a text have the tokens of its words?
+        self.pretokens, self.words, self.placed, self.rows = (
+            _Memory(self),
+            {},
+            {},
+            {},
+        )  # The memory: ids of pre-tokens and of words; tokens with their places in them
+
 
 def _counted(normalize):
     "A normalizer's function that refuses to make too much of all the texts it is given, taken together."
     so_far = [0, 0]
+
     def counted(text):
         out = normalize(text)
         so_far[:] = so_far[0] + len(text), so_far[1] + len(out)
         check_growth(*so_far, "normalizing the added tokens")
         return out
+
     return counted
 
 # %% ../nbs/45_engine.ipynb #a4d56349
 def lacking(
-    model, # A model
-    pieces:Collection[str], # Pieces that ordinary text must not give
-)->Any: # The model without them; the parts and results of merges stay
+    model,  # A model
+    pieces: Collection[str],  # Pieces that ordinary text must not give
+) -> Any:  # The model without them; the parts and results of merges stay
     "A model that does not spell what is not allowed."
     if pieces and hasattr(model, "control"):
         never = set(pieces) & set(vars(model).get("table", model.known)) - {*model.user_defined}
         return replace(model, control=(*model.control, *sorted(never))) if never else model
-    if not any(p in model.piece2id for p in pieces): return model
+    if not any(p in model.piece2id for p in pieces):
+        return model
     from subword_nb.wordlevel import WordLevel
     from subword_nb.wordpiece_encode import WordPiece
-    if not isinstance(model, (BPE, WordPiece, WordLevel)) or isinstance(model, BPE) and not model.ignore_merges: return model
+
+    if (
+        not isinstance(model, (BPE, WordPiece, WordLevel))
+        or isinstance(model, BPE)
+        and not model.ignore_merges
+    ):
+        return model
     kept, merges = {model.unk_piece}, getattr(model, "merges", ())
-    for a, b in merges: kept |= {a, b, join_pair(a, b, prefix=getattr(model, "continuing_subword_prefix", ""))}
+    for a, b in merges:
+        kept |= {a, b, join_pair(a, b, prefix=getattr(model, "continuing_subword_prefix", ""))}
     left = {p: i for p, i in model.piece2id.items() if p not in pieces or p in kept or merges and len(p) == 1}
     return model if len(left) == len(model.piece2id) else replace(model, piece2id=left)
 
 # %% ../nbs/45_engine.ipynb #809841b9
 def compiled(
-    tok:"Engine", # An engine, such as a `Tokenizer`
+    tok: "Engine",  # An engine, such as a `Tokenizer`
     *,
-    allowed_special:str|Collection[str]|None=None, # "all", a set of special tokens, () for none; None: as the tokenizer has it
-)->Compiled: # Made once for each choice
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # "all", a set of special tokens, () for none; None: as the tokenizer has it
+) -> Compiled:  # Made once for each choice
     "The engine for a choice of special tokens."
-    made = tok._compiled # a tokenizer that is changed gets another, which must not hold what the old parts gave
-    key = tok.allowed_special if allowed_special is None else checked_allowed(allowed_special, tok.added_contents)
+    made = (
+        tok._compiled
+    )  # a tokenizer that is changed gets another, which must not hold what the old parts gave
+    key = (
+        tok.allowed_special
+        if allowed_special is None
+        else checked_allowed(allowed_special, tok.added_contents)
+    )
     if (found := made.get(key)) is None:
-        if len(made) >= 8: made.clear()
+        if len(made) >= 8:
+            made.clear()
         special = frozenset(t.content for t, _ in tok.added_tokens if t.special)
         found = made.setdefault(key, Compiled(tok, special if isinstance(key, str) else key & special))
     return found
 
 # %% ../nbs/45_engine.ipynb #4934f5a9
-_MOST_SPANS = 1 << 18 # A memory starts anew when it holds so many spans
-_LONGEST_SPAN = 256 # Longer spans are not remembered
-_SHORT = 32 # Characters up to which `_quick` is quicker than `_short`
-_LONG = 1000 # Characters or bytes from which `_in_bulk` is asked, if it is there
+_MOST_SPANS = 1 << 18  # A memory starts anew when it holds so many spans
+_LONGEST_SPAN = 256  # Longer spans are not remembered
+_SHORT = 32  # Characters up to which `_quick` is quicker than `_short`
+_LONG = 1000  # Characters or bytes from which `_in_bulk` is asked, if it is there
+
 
 def _remember(memory, span, ids):
     "Keep the ids of a span."
-    if len(span) > _LONGEST_SPAN: return ids
-    if len(memory) >= _MOST_SPANS: memory.clear()
+    if len(span) > _LONGEST_SPAN:
+        return ids
+    if len(memory) >= _MOST_SPANS:
+        memory.clear()
     memory[span] = ids
     return ids
 
+
 class _Memory(dict):
     "Raw pre-token → ids; what is not in it is worked out."
-    def __init__(self, c): self.c = c
-    def __missing__(self, raw): return _pretoken_ids(self.c, raw)
+
+    def __init__(self, c):
+        self.c = c
+
+    def __missing__(self, raw):
+        return _pretoken_ids(self.c, raw)
+
 
 def _pretoken_ids(c, raw):
     "The ids of one raw pre-token, which are remembered."
@@ -123,18 +184,31 @@ def _word_ids(c, word):
     ids = c.words.get(word)
     if ids is None:
         text = c.path.later.normalize(word) if c.path.later else word
-        if len(text) > WORD_SMALL: check_growth(len(word), len(text), "a normalizer", free=WORD_SMALL)
-        ids = _remember(c.words, word, tuple(i for raw in c.pre.raw_pretokens(text, first=False) for i in _pretoken_ids(c, raw)))
+        if len(text) > WORD_SMALL:
+            check_growth(len(word), len(text), "a normalizer", free=WORD_SMALL)
+        ids = _remember(
+            c.words,
+            word,
+            tuple(i for raw in c.pre.raw_pretokens(text, first=False) for i in _pretoken_ids(c, raw)),
+        )
     return ids
 
 # %% ../nbs/45_engine.ipynb #5f01be54
 def _at_start(c, part):
     "Does the normalized text begin with the first character of the part?"
-    return c.norm is None or not c.asks_first or next((a.span(0, 1)[0] == 0 for size in (64, len(part)) if (a := c.norm.align(part[:size])).text), False)
+    return (
+        c.norm is None
+        or not c.asks_first
+        or next(
+            (a.span(0, 1)[0] == 0 for size in (64, len(part)) if (a := c.norm.align(part[:size])).text), False
+        )
+    )
+
 
 def _pieces(c, text):
     "(part that is not normalized yet, does it stand first), or the id of a token found in the raw text."
-    if not c.has_raw: return [(text, True)] if text else []
+    if not c.has_raw:
+        return [(text, True)] if text else []
     return [(text[a:b], a == 0) if t is None else c.ids[t.content] for a, b, t in c.raw.spans(text)]
 
 # %% ../nbs/45_engine.ipynb #cdf96168
@@ -142,13 +216,17 @@ def _late(c, part, first):
     "A part as normalized texts, each with whether it stands first, and ids of tokens found there."
     text = c.norm.normalize(part) if c.norm else part
     first = first and _at_start(c, part)
-    if not c.has_late: return [(text, first)]
-    return [(text[a:b], first and a == 0) if t is None else c.ids[t.content] for a, b, t in c.late.spans(text)]
+    if not c.has_late:
+        return [(text, first)]
+    return [
+        (text[a:b], first and a == 0) if t is None else c.ids[t.content] for a, b, t in c.late.spans(text)
+    ]
+
 
 def any_late(
-    c:Compiled, # A compiled engine
-    part:str, # Text between added tokens
-)->bool: # Is there a token that is looked for in the normalized text?
+    c: Compiled,  # A compiled engine
+    part: str,  # Text between added tokens
+) -> bool:  # Is there a token that is looked for in the normalized text?
     "Does the normalized text hold an added token?"
     return c.has_late and c.late.any(c.norm.normalize(part) if c.norm else part)
 
@@ -157,19 +235,27 @@ def _aligned_units(c, text):
     "The same as `units_of`, from texts that remember where they come from."
     units = []
     for a, b, token in c.raw.spans(text):
-        if token is not None: units.append(c.ids[token.content]); continue
+        if token is not None:
+            units.append(c.ids[token.content])
+            continue
         part = c.norm.align(Aligned(text[a:b], None, a))
-        for x, y, late in c.late.spans(part.text): units += [p.text for p in c.pre.split_aligned(part.slice(x, y))] if late is None else [c.ids[late.content]]
+        for x, y, late in c.late.spans(part.text):
+            units += (
+                [p.text for p in c.pre.split_aligned(part.slice(x, y))]
+                if late is None
+                else [c.ids[late.content]]
+            )
     return units
 
 # %% ../nbs/45_engine.ipynb #4eca87b6
 def units_of(
-    c:Compiled, # A compiled engine
-    text:str, # One valid text
-)->list: # Pre-tokens as the model sees them (str), and ids of added tokens (int), in order
+    c: Compiled,  # A compiled engine
+    text: str,  # One valid text
+) -> list:  # Pre-tokens as the model sees them (str), and ids of added tokens (int), in order
     "What the model is asked, and what it is not."
-    if c.by_place: return _aligned_units(c, text)
-    units:list = []
+    if c.by_place:
+        return _aligned_units(c, text)
+    units: list = []
     for part in _pieces(c, text):
         for late in [part] if isinstance(part, int) else _late(c, *part):
             if isinstance(late, int):
@@ -181,66 +267,107 @@ def units_of(
 
 # %% ../nbs/45_engine.ipynb #a422551e
 def part_ids(
-    c:Compiled, # A compiled engine
-    text:str, # A valid text, or a part of one
+    c: Compiled,  # A compiled engine
+    text: str,  # A valid text, or a part of one
     *,
-    opens:bool=True, # False: it goes on where another ended
-)->list[int]: # Without special tokens
+    opens: bool = True,  # False: it goes on where another ended
+) -> list[int]:  # Without special tokens
     "The ids of a text."
-    if c.by_place: return [i for u in _aligned_units(c, text) for i in ([u] if isinstance(u, int) else c.model.encode(u))]
+    if c.by_place:
+        return [
+            i for u in _aligned_units(c, text) for i in ([u] if isinstance(u, int) else c.model.encode(u))
+        ]
     ids, words, known = [], c.words, c.pretokens
     for part in _pieces(c, text):
-        if len(ids) > SMALL: check_growth(len(text), len(ids), "the tokenizer", unit="ids")
-        if isinstance(part, int): ids.append(part); continue
+        if len(ids) > SMALL:
+            check_growth(len(text), len(ids), "the tokenizer", unit="ids")
+        if isinstance(part, int):
+            ids.append(part)
+            continue
         part = part[0], part[1] and opens
         if c.path.spans == "words" and not any_late(c, part[0]):
             first, *rest = cut_words(part[0])
             ids += _first_ids(c, first, part[1])
-            for word in rest: ids += words.get(word) or _word_ids(c, word)
+            for word in rest:
+                ids += words.get(word) or _word_ids(c, word)
         else:
             for late in _late(c, *part):
-                if isinstance(late, int): ids.append(late); continue
+                if isinstance(late, int):
+                    ids.append(late)
+                    continue
                 rest, first = late
-                for raw in c.pre.raw_pretokens(rest, first=first): ids += known.get(raw) or _pretoken_ids(c, raw)
+                for raw in c.pre.raw_pretokens(rest, first=first):
+                    ids += known.get(raw) or _pretoken_ids(c, raw)
     return ids
+
 
 def _first_ids(c, word, first):
     "The ids of the first word of a part."
-    return [i for text, first in _late(c, word, first) for raw in c.pre.raw_pretokens(text, first=first) for i in _pretoken_ids(c, raw)]
+    return [
+        i
+        for text, first in _late(c, word, first)
+        for raw in c.pre.raw_pretokens(text, first=first)
+        for i in _pretoken_ids(c, raw)
+    ]
 
 # %% ../nbs/45_engine.ipynb #155e29e5
 def chances(
-    tok:"Engine", # An engine
+    tok: "Engine",  # An engine
     *,
-    dropout:float|None=None, # Instead of the model's own; BPE only
-    seed:int|None=None, # Makes it repeatable
-    n:int|None=None, # So many texts, each with a seed of its own; None: one text, with this seed
-)->list|None: # For each text (probability, source of chance); None if no merge is dropped
+    dropout: float | None = None,  # Instead of the model's own; BPE only
+    seed: int | None = None,  # Makes it repeatable
+    n: int | None = None,  # So many texts, each with a seed of its own; None: one text, with this seed
+) -> list | None:  # For each text (probability, source of chance); None if no merge is dropped
     "What drops merges, for one text or several."
     if not getattr(tok.model, "drops_merges", False):
-        if dropout is None: return None
-        raise ValueError(f"dropout={dropout} drops BPE's merges, and this is {tok.model!r}; leave it out (a Unigram model is sampled from instead)")
-    if not (rate := getattr(tok.model, "dropout", None) if dropout is None else dropout): return None
+        if dropout is None:
+            return None
+        raise ValueError(
+            f"dropout={dropout} drops BPE's merges, and this is {tok.model!r}; leave it out (a Unigram model is sampled from instead)"
+        )
+    if not (rate := getattr(tok.model, "dropout", None) if dropout is None else dropout):
+        return None
     rng = random.Random(seed)
-    return [(rate, rng)] if n is None else [(rate, random.Random(None if seed is None else rng.getrandbits(63))) for _ in range(n)]
+    return (
+        [(rate, rng)]
+        if n is None
+        else [(rate, random.Random(None if seed is None else rng.getrandbits(63))) for _ in range(n)]
+    )
+
 
 def _ids_by_chance(c, text, dropout, rng):
     "The ids of a text, with merges passed over at random."
-    return [i for unit in units_of(c, text) for i in ([unit] if isinstance(unit, int) else c.model.encode(unit, dropout=dropout, rng=rng))]
+    return [
+        i
+        for unit in units_of(c, text)
+        for i in ([unit] if isinstance(unit, int) else c.model.encode(unit, dropout=dropout, rng=rng))
+    ]
 
 # %% ../nbs/45_engine.ipynb #f9d21277
 def around_ids(
-    tok:"Engine", # An engine
-    add_special_tokens:bool, # Are special tokens among them?
-)->tuple|None: # Lists of ids
+    tok: "Engine",  # An engine
+    add_special_tokens: bool,  # Are special tokens among them?
+) -> tuple | None:  # Lists of ids
     "The ids that go before and behind those of a text; None where the text stands more than once, or backwards."
-    if (post := tok.post_processor) is None: return [], []
+    if (post := tok.post_processor) is None:
+        return [], []
     if (frame := tok._frame)[0] is not post:
         marked = [post.process_ids([-1, -2], None, add_special_tokens=add).ids for add in (False, True)]
-        frame = tok._frame = post, *((ids[:ids.index(-1)], ids[ids.index(-2) + 1:]) if [i for i in ids if i < 0] == [-1, -2] else None for ids in marked)
+        frame = tok._frame = (
+            post,
+            *(
+                (ids[: ids.index(-1)], ids[ids.index(-2) + 1 :])
+                if [i for i in ids if i < 0] == [-1, -2]
+                else None
+                for ids in marked
+            ),
+        )
     return frame[1 + bool(add_special_tokens)]
 
-def _bare(ids): return Encoding(ids, pieces=ids, offsets=ids) # of which nothing else is known
+
+def _bare(ids):
+    return Encoding(ids, pieces=ids, offsets=ids)  # of which nothing else is known
+
 
 def _paired_rows(tok, rows, pairs, add_special_tokens):
     "The ids of each text and its second text, cut and put together."
@@ -250,48 +377,76 @@ def _paired_rows(tok, rows, pairs, add_special_tokens):
     for row in zip(rows, pairs):
         if tok.truncation is not None:
             row = [e.ids for e in truncate_pair([_bare(ids) for ids in row], tok.truncation, n_added=n_added)]
-        out.append(post.process_ids(*row, add_special_tokens=add_special_tokens).ids if post else [*row[0], *row[1]])
+        out.append(
+            post.process_ids(*row, add_special_tokens=add_special_tokens).ids if post else [*row[0], *row[1]]
+        )
     return out
 
+
 def finished_rows(
-    tok:"Engine", # An engine
-    rows:list, # The ids of each text
-    add_special_tokens:bool, # Add what the post-processor says
-    pairs:list|None=None, # The ids of a second text for each
-)->list: # Lists of ids
+    tok: "Engine",  # An engine
+    rows: list,  # The ids of each text
+    add_special_tokens: bool,  # Add what the post-processor says
+    pairs: list | None = None,  # The ids of a second text for each
+) -> list:  # Lists of ids
     "Rows of ids as they leave the tokenizer: cut, with special tokens, filled up."
     if pairs is not None:
         rows = _paired_rows(tok, rows, pairs, add_special_tokens)
-        return rows if tok.padding is None else [e.ids for e in pad_batch([_bare(r) for r in rows], tok.padding)]
+        return (
+            rows if tok.padding is None else [e.ids for e in pad_batch([_bare(r) for r in rows], tok.padding)]
+        )
     around, cut = around_ids(tok, add_special_tokens), tok.truncation
     n_added = tok.post_processor.n_added(False) if add_special_tokens and tok.post_processor else 0
-    if cut is not None: rows = [truncate_pair([_bare(r)], cut, n_added=n_added)[0].ids if len(r) + n_added > cut.max_length else r for r in rows]
-    if around is None and tok.post_processor: rows = [tok.post_processor.process_ids(r, None, add_special_tokens=add_special_tokens).ids for r in rows]
-    elif around and n_added: rows = [[*around[0], *r, *around[1]] for r in rows]
+    if cut is not None:
+        rows = [
+            truncate_pair([_bare(r)], cut, n_added=n_added)[0].ids if len(r) + n_added > cut.max_length else r
+            for r in rows
+        ]
+    if around is None and tok.post_processor:
+        rows = [
+            tok.post_processor.process_ids(r, None, add_special_tokens=add_special_tokens).ids for r in rows
+        ]
+    elif around and n_added:
+        rows = [[*around[0], *r, *around[1]] for r in rows]
     return rows if tok.padding is None else [e.ids for e in pad_batch([_bare(r) for r in rows], tok.padding)]
 
 # %% ../nbs/45_engine.ipynb #88359405
 def _quick_path(tok):
     "What encodes a short text by default options, or gives None."
     c, pattern, around = compiled(tok), tok.pre_tokenizer._ascii_pattern, around_ids(tok, True)
-    if pattern is None or around is None or c.norm is not None or not isinstance(tok.model, BPE) or not (tok.truncation is tok.padding is None): return lambda text: None
-    split, known = lambda text: pattern.findall(text) if text.isascii() else c.pre.raw_pretokens(text, first=False), c.pretokens
-    return quick_path(lambda text: [i for raw in split(text) for i in known[raw]], *around, {t[0] for t in c.ids}, tok.model)
+    if (
+        pattern is None
+        or around is None
+        or c.norm is not None
+        or not isinstance(tok.model, BPE)
+        or not (tok.truncation is tok.padding is None)
+    ):
+        return lambda text: None
+    split, known = (
+        lambda text: pattern.findall(text) if text.isascii() else c.pre.raw_pretokens(text, first=False),
+        c.pretokens,
+    )
+    return quick_path(
+        lambda text: [i for raw in split(text) for i in known[raw]], *around, {t[0] for t in c.ids}, tok.model
+    )
 
 # %% ../nbs/45_engine.ipynb #70d492b1
 def byte_model(
-    tok:"Engine", # An engine
-)->BPE: # Its model
+    tok: "Engine",  # An engine
+) -> BPE:  # Its model
     "The BPE model of a byte-level tokenizer; anything else is refused."
     if isinstance(tok.model, BPE) and spells_bytes(tok.pre_tokenizer):
         return tok.model
-    raise ValueError(f"tokens have bytes of their own in byte-level BPE, and this is {tok.model!r}, split by {tok.pre_tokenizer!r}; load a tokenizer of that kind")
+    raise ValueError(
+        f"tokens have bytes of their own in byte-level BPE, and this is {tok.model!r}, split by {tok.pre_tokenizer!r}; load a tokenizer of that kind"
+    )
+
 
 def unstable_ids(
-    tok:"Engine", # A byte-level engine
-    units:list, # Pre-tokens and ids, as `units_of` gives them
-    rows:list[list[int]], # The ids of each
-)->int: # So many at the end: those of the last pre-token, and white space around it
+    tok: "Engine",  # A byte-level engine
+    units: list,  # Pre-tokens and ids, as `units_of` gives them
+    rows: list[list[int]],  # The ids of each
+) -> int:  # So many at the end: those of the last pre-token, and white space around it
     "How many of the last ids may change when the text goes on."
     if not units or isinstance(units[-1], int):
         return 0
@@ -306,40 +461,45 @@ def unstable_ids(
             n += 1
     return n
 
+
 def text_before(
-    data:bytes, # Any bytes
-)->tuple[str,int]: # The text that they begin with, and how many bytes it has
+    data: bytes,  # Any bytes
+) -> tuple[str, int]:  # The text that they begin with, and how many bytes it has
     "What can be read of bytes, up to the first one that is not UTF-8."
     try:
         return data.decode("utf-8"), len(data)
     except UnicodeDecodeError as e:
-        return data[:e.start].decode("utf-8"), e.start
+        return data[: e.start].decode("utf-8"), e.start
+
 
 def open_pretoken(
-    tok:"Engine", # A byte-level engine
-    units:list, # Pre-tokens and ids of a text, as `units_of` gives them
-    rows:list[list[int]], # The ids of each
-    more:bytes, # What follows, and is no text
-)->tuple[int,str]: # So many ids stay; the pre-token that takes the place of the others, in visible bytes
+    tok: "Engine",  # A byte-level engine
+    units: list,  # Pre-tokens and ids of a text, as `units_of` gives them
+    rows: list[list[int]],  # The ids of each
+    more: bytes,  # What follows, and is no text
+) -> tuple[int, str]:  # So many ids stay; the pre-token that takes the place of the others, in visible bytes
     "Join the end of a text with bytes that follow."
     ids, n_open = [i for row in rows for i in row], unstable_ids(tok, units, rows)
     rest = to_visible(more)
     if n_open:
-        spaces = ids[len(ids) - n_open:len(ids) - len(rows[-1])]
+        spaces = ids[len(ids) - n_open : len(ids) - len(rows[-1])]
         rest = "".join(tok.id2piece[i] for i in spaces) + units[-1] + rest
     for char in rest:
         if char not in tok.model.piece2id:
-            raise ValueError(f"the vocabulary has no piece for the byte 0x{from_visible(char)[0]:02x}; pass errors=\"replace\", or load a tokenizer with all 256 bytes")
+            raise ValueError(
+                f'the vocabulary has no piece for the byte 0x{from_visible(char)[0]:02x}; pass errors="replace", or load a tokenizer with all 256 bytes'
+            )
     return len(ids) - n_open, rest
 
+
 def bytes_ids(
-    tok:"Engine", # A byte-level engine
-    c:Compiled, # The same, compiled for a choice of tokens
-    data:bytes, # Any bytes
+    tok: "Engine",  # A byte-level engine
+    c: Compiled,  # The same, compiled for a choice of tokens
+    data: bytes,  # Any bytes
     *,
-    dropout:float|None=None, # Instead of the model's own
-    rng:random.Random|None=None, # Where chance comes from, if there is dropout
-)->list[int]: # Without special tokens around
+    dropout: float | None = None,  # Instead of the model's own
+    rng: random.Random | None = None,  # Where chance comes from, if there is dropout
+) -> list[int]:  # Without special tokens around
     "The ids of bytes, whether they are UTF-8 or not."
     byte_model(tok)
     text, end = text_before(data)
@@ -351,11 +511,16 @@ def bytes_ids(
     n, rest = open_pretoken(tok, units, rows, data[end:])
     return ids[:n] + list(c.model.encode(rest, dropout=dropout, rng=rng))
 
+
 def _rows_of_bytes(tok, c, texts, disallowed_special, chance):
     "The ids of texts of which some may be bytes that are no text."
     rows, chance = [], chance or [()] * len(texts)
     for text, one in zip(texts, chance):
-        data = bytes(text) if isinstance(text, (bytes, bytearray, memoryview)) else valid_text(text).encode("utf-8")
+        data = (
+            bytes(text)
+            if isinstance(text, (bytes, bytearray, memoryview))
+            else valid_text(text).encode("utf-8")
+        )
         refuse_texts(tok, c, [data.decode("utf-8", "replace")], disallowed_special)
         dropout, rng = one or (None, None)
         rows.append(bytes_ids(tok, c, data, dropout=dropout, rng=rng))
@@ -363,16 +528,36 @@ def _rows_of_bytes(tok, c, texts, disallowed_special, chance):
 
 # %% ../nbs/45_engine.ipynb #52e95d90
 def refuse_option(
-    pair, # What was passed as the second text, or texts
+    pair,  # What was passed as the second text, or texts
     *,
-    name:str="pair", # Of the parameter
-)->Any: # The same
+    name: str = "pair",  # Of the parameter
+) -> Any:  # The same
     "Refuse an option in the place of a second text: options are passed by name."
-    if pair is None or isinstance(pair, (str, bytes, bytearray, memoryview)) or isinstance(pair, Iterable) and not isinstance(pair, (set, frozenset)): return pair
+    if (
+        pair is None
+        or isinstance(pair, (str, bytes, bytearray, memoryview))
+        or isinstance(pair, Iterable)
+        and not isinstance(pair, (set, frozenset))
+    ):
+        return pair
     example = f"add_special_tokens={pair}" if isinstance(pair, bool) else "add_special_tokens=False"
-    raise TypeError(f"{name} must be {'a second text' if name == 'pair' else 'the second texts'}, got {pair!r}; options are passed by name, such as {example}")
+    raise TypeError(
+        f"{name} must be {'a second text' if name == 'pair' else 'the second texts'}, got {pair!r}; options are passed by name, such as {example}"
+    )
 
-def _encode_fully(tok, text, pair=None, *, add_special_tokens=True, allowed_special=None, disallowed_special=(), dropout=None, seed=None, errors="strict"):
+
+def _encode_fully(
+    tok,
+    text,
+    pair=None,
+    *,
+    add_special_tokens=True,
+    allowed_special=None,
+    disallowed_special=(),
+    dropout=None,
+    seed=None,
+    errors="strict",
+):
     "The ids of one text or of a pair, the long way, which is right for all."
     chance, c = chances(tok, dropout=dropout, seed=seed), compiled(tok, allowed_special=allowed_special)
     texts = [text] if pair is None else [text, refuse_option(pair)]
@@ -380,69 +565,113 @@ def _encode_fully(tok, text, pair=None, *, add_special_tokens=True, allowed_spec
         rows = _rows_of_bytes(tok, c, texts, disallowed_special, chance and chance * len(texts))
     else:
         texts = [valid_text(t, errors=errors) for t in texts]
-        if disallowed_special: refuse_texts(tok, c, texts, disallowed_special)
+        if disallowed_special:
+            refuse_texts(tok, c, texts, disallowed_special)
         rows = [part_ids(c, t) if chance is None else _ids_by_chance(c, t, *chance[0]) for t in texts]
-    if pair is None and tok.post_processor is tok.truncation is tok.padding is None: return rows[0]
+    if pair is None and tok.post_processor is tok.truncation is tok.padding is None:
+        return rows[0]
     return finished_rows(tok, rows[:1], add_special_tokens, pairs=rows[1:] or None)[0]
 
 # %% ../nbs/45_engine.ipynb #3f79d742
 def encode(
-    tok:"Engine", # An engine, such as a `Tokenizer`
-    text:str|bytes, # One text; bytes are UTF-8
-    pair:str|bytes|None=None, # A second text, which the post-processor puts behind the first
+    tok: "Engine",  # An engine, such as a `Tokenizer`
+    text: str | bytes,  # One text; bytes are UTF-8
+    pair: str | bytes | None = None,  # A second text, which the post-processor puts behind the first
     *,
-    add_special_tokens:bool=True, # Add what the post-processor says
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text: "all", a set, () for none; the others are ordinary text. None: as the tokenizer has it
-    disallowed_special:str|Collection[str]=(), # Special tokens whose spelling in the text is an error: "all" (that are not allowed), or a set
-    dropout:float|None=None, # Instead of the model's own; BPE only
-    seed:int|None=None, # Makes dropout repeatable
-    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore", or "bytes": byte-level vocabularies spell it
-)->list[int]: # Ids
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the text: "all", a set, () for none; the others are ordinary text. None: as the tokenizer has it
+    disallowed_special: str
+    | Collection[
+        str
+    ] = (),  # Special tokens whose spelling in the text is an error: "all" (that are not allowed), or a set
+    dropout: float | None = None,  # Instead of the model's own; BPE only
+    seed: int | None = None,  # Makes dropout repeatable
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes": byte-level vocabularies spell it
+) -> list[int]:  # Ids
     "The ids of one text, or of a pair."
-    if type(text) is str and pair is None and allowed_special is None and dropout is None and add_special_tokens is True and not disallowed_special and errors == "strict":
+    if (
+        type(text) is str
+        and pair is None
+        and allowed_special is None
+        and dropout is None
+        and add_special_tokens is True
+        and not disallowed_special
+        and errors == "strict"
+    ):
         short = tok._short
         if len(text) < _SHORT or short is None and (len(text) < _LONG or tok._in_bulk is None):
-            if (quick := tok._quick) is None: quick = keep_way(tok, "_quick", _quick_path)
-            if (ids := quick(text)) is not None: return ids
-        if short is not None and (ids := short(text)) is not None: return ids
-    way = _encode_fully if not isinstance(text, (str, bytes)) or len(text) < _LONG or tok._in_bulk is None else type(tok)._in_bulk
-    return way(tok, text, pair, add_special_tokens=add_special_tokens, allowed_special=allowed_special, disallowed_special=disallowed_special, dropout=dropout, seed=seed, errors=errors)
+            if (quick := tok._quick) is None:
+                quick = keep_way(tok, "_quick", _quick_path)
+            if (ids := quick(text)) is not None:
+                return ids
+        if short is not None and (ids := short(text)) is not None:
+            return ids
+    way = (
+        _encode_fully
+        if not isinstance(text, (str, bytes)) or len(text) < _LONG or tok._in_bulk is None
+        else type(tok)._in_bulk
+    )
+    return way(
+        tok,
+        text,
+        pair,
+        add_special_tokens=add_special_tokens,
+        allowed_special=allowed_special,
+        disallowed_special=disallowed_special,
+        dropout=dropout,
+        seed=seed,
+        errors=errors,
+    )
 
 # %% ../nbs/45_engine.ipynb #0b331cdd
 def refuse_texts(
-    tok:"Engine", # An engine
-    c:Compiled, # The same, compiled for a choice of tokens
-    texts:Iterable[str], # Valid texts
-    disallowed_special:str|Collection[str], # "all" special tokens that are not allowed, or a set
+    tok: "Engine",  # An engine
+    c: Compiled,  # The same, compiled for a choice of tokens
+    texts: Iterable[str],  # Valid texts
+    disallowed_special: str | Collection[str],  # "all" special tokens that are not allowed, or a set
 ):
     "Raise if a text spells a special token that it must not."
-    if not disallowed_special: return
+    if not disallowed_special:
+        return
     special = frozenset(t.content for t, _ in tok.added_tokens if t.special)
-    barred = disallowed_special if isinstance(disallowed_special, Collection) or not isinstance(disallowed_special, Iterable) else list(disallowed_special) # an iterator is read once
-    for text in texts: refuse_special(text, special, disallowed=barred, allowed=special & c.ids.keys())
+    barred = (
+        disallowed_special
+        if isinstance(disallowed_special, Collection) or not isinstance(disallowed_special, Iterable)
+        else list(disallowed_special)
+    )  # an iterator is read once
+    for text in texts:
+        refuse_special(text, special, disallowed=barred, allowed=special & c.ids.keys())
 
 # %% ../nbs/45_engine.ipynb #d33a7356
 def pieces_of(
-    tok:"Engine", # An engine
-    ids:list[int], # What it gives for a text
-)->list[str]: # The piece of each; the name that a post-processor has for an id which is not in the vocabulary
+    tok: "Engine",  # An engine
+    ids: list[int],  # What it gives for a text
+) -> list[
+    str
+]:  # The piece of each; the name that a post-processor has for an id which is not in the vocabulary
     "The pieces of ids."
     pieces: list[Any] = [tok.id2piece[i] if i < len(tok.id2piece) else None for i in ids]
     processor = tok.post_processor
-    if None not in pieces or processor is None: return pieces
+    if None not in pieces or processor is None:
+        return pieces
     names: dict[int, Any] = {}
     for n_texts in (2, 1):
-        try: e = processor.process([Encoding() for _ in range(n_texts)])
-        except ValueError: continue # it has no place for two texts
+        try:
+            e = processor.process([Encoding() for _ in range(n_texts)])
+        except ValueError:
+            continue  # it has no place for two texts
         names |= dict(zip(e.ids, e.pieces))
     return [names[i] if piece is None else piece for i, piece in zip(ids, pieces)]
 
+
 def tokenize(
-    tok:"Engine", # An engine, such as a `Tokenizer`
-    text:str|bytes, # One text; bytes are UTF-8
-    pair:str|bytes|None=None, # A second text
-    **options, # As for `encode`
-)->list[str]: # Pieces; bytes in the visible alphabet
+    tok: "Engine",  # An engine, such as a `Tokenizer`
+    text: str | bytes,  # One text; bytes are UTF-8
+    pair: str | bytes | None = None,  # A second text
+    **options,  # As for `encode`
+) -> list[str]:  # Pieces; bytes in the visible alphabet
     "The pieces of one text, or of a pair."
     return pieces_of(tok, encode(tok, text, pair, **options))
 
@@ -455,16 +684,20 @@ def _span_table(c, spans):
 # %% ../nbs/45_engine.ipynb #8c309acb
 def _spans_of(c, text):
     "The spans of a text in order, fixed ids as tuples."
-    if c.by_place: return [tuple(part_ids(c, text))]
+    if c.by_place:
+        return [tuple(part_ids(c, text))]
     spans = []
     for part in _pieces(c, text):
-        if isinstance(part, int): spans.append((part,))
+        if isinstance(part, int):
+            spans.append((part,))
         elif c.path.spans == "words" and not any_late(c, part[0]):
             first, *rest = cut_words(part[0])
             spans += [tuple(_first_ids(c, first, part[1])), *rest]
         else:
             for late in _late(c, *part):
-                if isinstance(late, int): spans.append((late,)); continue
+                if isinstance(late, int):
+                    spans.append((late,))
+                    continue
                 rest, first = late
                 raws = c.pre.raw_pretokens(rest, first=first)
                 spans += raws if c.path.spans == "pretokens" else [_pretoken_ids(c, r) for r in raws]
@@ -475,6 +708,7 @@ def _gathered(c, texts, before, behind, progress):
     "The ids of texts: spans are numbered, distinct ones looked up, ids gathered."
     import numpy as np
     from subword_nb.corpus import track
+
     number, rows = defaultdict(lambda: len(number)), []
     for text in track(texts, desc="encoding", progress=progress, unit="text"):
         spans = [tuple(before), *_spans_of(c, text), tuple(behind)]
@@ -483,37 +717,52 @@ def _gathered(c, texts, before, behind, progress):
     ends = np.concatenate([[0], np.cumsum([len(r) for r in rows], dtype=np.int64)])
     return Ragged(tokens.ids, tokens.bounds[ends])
 
+
 def second_texts(
-    pairs:Iterable|None, # A second text for each text, or None
-    n:int, # Number of texts
-)->list: # The second texts; none for None
+    pairs: Iterable | None,  # A second text for each text, or None
+    n: int,  # Number of texts
+) -> list:  # The second texts; none for None
     "The second texts of a batch as a list, one for each text."
-    if pairs is None: return []
-    if isinstance(pairs, (str, bytes, bytearray, memoryview)): raise ValueError("pairs must be a list with a second text for each text, got one text; encode takes one pair")
+    if pairs is None:
+        return []
+    if isinstance(pairs, (str, bytes, bytearray, memoryview)):
+        raise ValueError(
+            "pairs must be a list with a second text for each text, got one text; encode takes one pair"
+        )
     pairs = list(refuse_option(pairs, name="pairs"))
-    if len(pairs) == n: return pairs
+    if len(pairs) == n:
+        return pairs
     raise ValueError(f"pairs must hold a second text for each of the {n} texts, got {len(pairs)}")
+
 
 def _gathered_or_drawn(tok, c, texts, seconds, chance, progress):
     "The ids of texts, and behind them those of their second texts."
-    if chance is None: return _gathered(c, [*texts, *seconds], [], [], progress).tolist()
-    rows = [[_ids_by_chance(c, text, *one) for text in pair] for pair, one in zip(zip(texts, seconds), chance)]
+    if chance is None:
+        return _gathered(c, [*texts, *seconds], [], [], progress).tolist()
+    rows = [
+        [_ids_by_chance(c, text, *one) for text in pair] for pair, one in zip(zip(texts, seconds), chance)
+    ]
     return [row[0] for row in rows] + [row[1] for row in rows]
 
 # %% ../nbs/45_engine.ipynb #14386282
 def encode_batch(
-    tok:"Engine", # An engine, such as a `Tokenizer`
-    texts:Iterable, # Texts (str or UTF-8 bytes)
-    pairs:Iterable|None=None, # A second text for each
+    tok: "Engine",  # An engine, such as a `Tokenizer`
+    texts: Iterable,  # Texts (str or UTF-8 bytes)
+    pairs: Iterable | None = None,  # A second text for each
     *,
-    add_special_tokens:bool=True, # Add what the post-processor says
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the texts, as for `encode`
-    disallowed_special:str|Collection[str]=(), # Special tokens whose spelling in a text is an error, as for `encode`
-    dropout:float|None=None, # Instead of the model's own; BPE only
-    seed:int|None=None, # Makes dropout repeatable; each text gets a seed of its own from it
-    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-)->Ragged: # A sequence of documents: arrays of ids (uint32); all of them in `.ids`, their places in `.bounds`
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the texts, as for `encode`
+    disallowed_special: str
+    | Collection[str] = (),  # Special tokens whose spelling in a text is an error, as for `encode`
+    dropout: float | None = None,  # Instead of the model's own; BPE only
+    seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+) -> (
+    Ragged
+):  # A sequence of documents: arrays of ids (uint32); all of them in `.ids`, their places in `.bounds`
     "The ids of many texts."
     texts = listed(texts)
     seconds = second_texts(pairs, len(texts))
@@ -521,60 +770,104 @@ def encode_batch(
     if errors == "bytes":
         chance = chances(tok, dropout=dropout, seed=seed, n=len(texts))
         rows = _rows_of_bytes(tok, c, [*texts, *seconds], disallowed_special, chance and chance * 2)
-        return ragged(finished_rows(tok, rows[:len(texts)], add_special_tokens, pairs=rows[len(texts):] if pairs is not None else None))
+        return ragged(
+            finished_rows(
+                tok,
+                rows[: len(texts)],
+                add_special_tokens,
+                pairs=rows[len(texts) :] if pairs is not None else None,
+            )
+        )
     texts, seconds = valid_texts(texts, errors=errors), valid_texts(seconds, errors=errors)
     refuse_texts(tok, c, [*texts, *seconds], disallowed_special)
     if pairs is not None:
-        rows = _gathered_or_drawn(tok, c, texts, seconds, chances(tok, dropout=dropout, seed=seed, n=len(texts)), progress)
-        return ragged(finished_rows(tok, rows[:len(texts)], add_special_tokens, pairs=rows[len(texts):]))
-    if (chance := chances(tok, dropout=dropout, seed=seed, n=len(texts))) is not None: rows = [_ids_by_chance(c, text, *one) for text, one in zip(texts, chance)]
-    elif tok.truncation is tok.padding is None and around is not None: return _gathered(c, texts, around[0], around[1], progress)
-    else: rows = _gathered(c, texts, [], [], progress).tolist()
+        rows = _gathered_or_drawn(
+            tok, c, texts, seconds, chances(tok, dropout=dropout, seed=seed, n=len(texts)), progress
+        )
+        return ragged(finished_rows(tok, rows[: len(texts)], add_special_tokens, pairs=rows[len(texts) :]))
+    if (chance := chances(tok, dropout=dropout, seed=seed, n=len(texts))) is not None:
+        rows = [_ids_by_chance(c, text, *one) for text, one in zip(texts, chance)]
+    elif tok.truncation is tok.padding is None and around is not None:
+        return _gathered(c, texts, around[0], around[1], progress)
+    else:
+        rows = _gathered(c, texts, [], [], progress).tolist()
     return ragged(finished_rows(tok, rows, add_special_tokens))
 
 # %% ../nbs/45_engine.ipynb #a7445f33
 def encode_array(
-    tok:"Engine", # An engine, such as a `Tokenizer`
-    text:str|bytes, # One text; bytes are UTF-8
-    pair:str|bytes|None=None, # A second text
-    **options, # As for `encode_batch`
-)->"np.ndarray": # (tokens,) uint32
+    tok: "Engine",  # An engine, such as a `Tokenizer`
+    text: str | bytes,  # One text; bytes are UTF-8
+    pair: str | bytes | None = None,  # A second text
+    **options,  # As for `encode_batch`
+) -> "np.ndarray":  # (tokens,) uint32
     "The ids of one text, or of a pair, as an array."
     return encode_batch(tok, [text], None if pair is None else [refuse_option(pair)], **options).ids
 
 # %% ../nbs/45_engine.ipynb #fced6847
 class Engine:
     "A model with what stands before and behind it."
-    def __init__(self,
-        model, # `BPE`, `WordPiece`, `Unigram`, `WordLevel`: whatever has `piece2id` and `encode(pretoken)`
+
+    def __init__(
+        self,
+        model,  # `BPE`, `WordPiece`, `Unigram`, `WordLevel`: whatever has `piece2id` and `encode(pretoken)`
         *,
-        pre_tokenizer:PreTokenizer|str|None=None, # How text is split; None: not at all
-        normalizer=None, # What is done to the text before; None: nothing
-        added_tokens:Iterable[tuple[AddedToken,int]]=(), # Tokens found in the text, with their ids
-        post_processor:Processor|None=None, # What belongs around the ids; None: nothing
-        truncation:Truncation|None=None, # How long a text may become; None: as long as it is
-        padding:Padding|None=None, # What texts are filled up to; None: they are not
-        allowed_special:str|Collection[str]="all", # Special tokens found in texts where a call does not say
+        pre_tokenizer: PreTokenizer | str | None = None,  # How text is split; None: not at all
+        normalizer=None,  # What is done to the text before; None: nothing
+        added_tokens: Iterable[tuple[AddedToken, int]] = (),  # Tokens found in the text, with their ids
+        post_processor: Processor | None = None,  # What belongs around the ids; None: nothing
+        truncation: Truncation | None = None,  # How long a text may become; None: as long as it is
+        padding: Padding | None = None,  # What texts are filled up to; None: they are not
+        allowed_special: str
+        | Collection[str] = "all",  # Special tokens found in texts where a call does not say
     ):
-        self.model, self.pre_tokenizer, self.normalizer = model, pretokenizer(pre_tokenizer), as_normalizer(normalizer)
-        self.added_tokens, self.post_processor, self.truncation, self.padding = tuple(added_tokens), post_processor, truncation, padding
-        self.piece2id:dict[str,int] = {**model.piece2id, **{t.content: i for t, i in self.added_tokens}}
+        self.model, self.pre_tokenizer, self.normalizer = (
+            model,
+            pretokenizer(pre_tokenizer),
+            as_normalizer(normalizer),
+        )
+        self.added_tokens, self.post_processor, self.truncation, self.padding = (
+            tuple(added_tokens),
+            post_processor,
+            truncation,
+            padding,
+        )
+        self.piece2id: dict[str, int] = {**model.piece2id, **{t.content: i for t, i in self.added_tokens}}
         self.id2piece, self.vocab_size = invert(self.piece2id), len(self.piece2id)
         self.added_contents = frozenset(t.content for t, _ in self.added_tokens)
-        self._short, self._quick, self._changes = None, None, [] # ways for texts without options, with kernels and without: text → ids, or None where it needs more; and what `keep_way` looks at
-        self._frame:tuple = None, None, None # a post-processor, and what it puts before and behind, without special tokens and with them
+        self._short, self._quick, self._changes = (
+            None,
+            None,
+            [],
+        )  # ways for texts without options, with kernels and without: text → ids, or None where it needs more; and what `keep_way` looks at
+        self._frame: tuple = (
+            None,
+            None,
+            None,
+        )  # a post-processor, and what it puts before and behind, without special tokens and with them
         self.allowed_special, self._compiled = checked_allowed(allowed_special, self.added_contents), {}
 
-    if TYPE_CHECKING: training: Any # How a `Tokenizer` was trained
-    _in_bulk: Any = None # A method like `encode` for long texts, which a room above may add
+    if TYPE_CHECKING:
+        training: Any  # How a `Tokenizer` was trained
+    _in_bulk: Any = None  # A method like `encode` for long texts, which a room above may add
 
-    def __getstate__(self): return {**vars(self), "_compiled": {}, "_short": None, "_quick": None}
+    def __getstate__(self):
+        return {**vars(self), "_compiled": {}, "_short": None, "_quick": None}
+
     def __setattr__(self, name, value):
-        if name in ("truncation", "post_processor") and "_frame" in vars(self): # when it is made, a file may say so that nobody uses
+        if name in ("truncation", "post_processor") and "_frame" in vars(
+            self
+        ):  # when it is made, a file may say so that nobody uses
             changed = {"truncation": self.truncation, "post_processor": self.post_processor, name: value}
             post = changed["post_processor"]
             check_stride(changed["truncation"], n_added=post.n_added(False) if post else 0)
         object.__setattr__(self, name, value)
-        if name in ("post_processor", "truncation", "padding"): vars(self).update(_changes=[], _short=None, _quick=None)
+        if name in ("post_processor", "truncation", "padding"):
+            vars(self).update(_changes=[], _short=None, _quick=None)
 
-    encode, tokenize, encode_batch, encode_array, _encode_fully = encode, tokenize, encode_batch, encode_array, _encode_fully
+    encode, tokenize, encode_batch, encode_array, _encode_fully = (
+        encode,
+        tokenize,
+        encode_batch,
+        encode_array,
+        _encode_fully,
+    )

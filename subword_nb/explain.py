@@ -24,19 +24,27 @@ from .text import valid_text
 
 # %% ../nbs/85a_explain.ipynb #e87b254c
 def changes(
-    text:str, # The original
-    part:Aligned, # What normalizing made of a stretch of it
-    start:int, # Where the stretch begins, in code points
-    end:int, # Behind its end
-)->list[dict]: # "start", "end" in the original, "before", "after"; in order, none empty
+    text: str,  # The original
+    part: Aligned,  # What normalizing made of a stretch of it
+    start: int,  # Where the stretch begins, in code points
+    end: int,  # Behind its end
+) -> list[dict]:  # "start", "end" in the original, "before", "after"; in order, none empty
     "What differs between a stretch of text and what became of it."
-    if part.spans is None and (part.at, part.at + len(part.text)) == (start, end) and part.text == text[start:end]: return []
+    if (
+        part.spans is None
+        and (part.at, part.at + len(part.text)) == (start, end)
+        and part.text == text[start:end]
+    ):
+        return []
     out, at = [], start
     for a, b, after in [*_groups(part), (end, end, "")]:
         for x, y, new in ((at, a, ""), (max(a, at), max(b, at), after)):
-            if x < y or new: _add(out, text, x, y, new)
+            if x < y or new:
+                _add(out, text, x, y, new)
         at = max(at, b)
-    return [{"start": a, "end": b, "before": text[a:b], "after": new} for a, b, new in out if text[a:b] != new]
+    return [
+        {"start": a, "end": b, "before": text[a:b], "after": new} for a, b, new in out if text[a:b] != new
+    ]
 
 # %% ../nbs/85a_explain.ipynb #0e497df3
 def _groups(part):
@@ -49,46 +57,66 @@ def _groups(part):
             groups[-2:] = [(min(a, c), max(b, d), left + right)]
     return groups
 
+
 def _add(out, text, a, b, new):
     "Add a change without what is the same on its edges; one right behind another is part of it."
     old, k = text[a:b], 0
-    if old == new: return
-    while k < min(len(old), len(new)) and old[k] == new[k]: k += 1
+    if old == new:
+        return
+    while k < min(len(old), len(new)) and old[k] == new[k]:
+        k += 1
     old, new, a = old[k:], new[k:], a + k
-    while old and new and old[-1] == new[-1]: old, new, b = old[:-1], new[:-1], b - 1
-    if out and out[-1][1] == a: out[-1] = out[-1][0], b, out[-1][2] + new
-    else: out.append((a, b, new))
+    while old and new and old[-1] == new[-1]:
+        old, new, b = old[:-1], new[:-1], b - 1
+    if out and out[-1][1] == a:
+        out[-1] = out[-1][0], b, out[-1][2] + new
+    else:
+        out.append((a, b, new))
 
 # %% ../nbs/85a_explain.ipynb #7b9a2640
 def placed_parts(
-    c:Compiled, # A compiled engine
-    text:str, # One valid text
-)->Iterator[tuple]: # (normalized part, content of the added token or None, start, end), in order; they cover the text
+    c: Compiled,  # A compiled engine
+    text: str,  # One valid text
+) -> Iterator[
+    tuple
+]:  # (normalized part, content of the added token or None, start, end), in order; they cover the text
     "The parts of a text with what each covers."
     for a, b, token in c.raw.spans(text):
         part = Aligned(text[a:b], None, a)
-        if token is not None: yield part, token.content, a, b; continue
+        if token is not None:
+            yield part, token.content, a, b
+            continue
         found = list(normalized(c, part)) or [(Aligned("", [], a), None)]
         begins, ends = map(list, zip(*(p.span(0, len(p.text)) for p, _ in found)))
         begins[0], ends[-1] = min(a, begins[0]), max(b, ends[-1])
         for i, (_, added) in enumerate(found[1:]):
-            if ends[i] >= begins[i + 1]: continue
-            if added is None and found[i][1] is not None: begins[i + 1] = ends[i]
-            else: ends[i] = begins[i + 1]
+            if ends[i] >= begins[i + 1]:
+                continue
+            if added is None and found[i][1] is not None:
+                begins[i + 1] = ends[i]
+            else:
+                ends[i] = begins[i + 1]
         yield from ((p, added, x, y) for (p, added), x, y in zip(found, begins, ends))
+
 
 def _part(text, part, added, start, end):
     "A part as data."
-    return {"start": start, "end": end, "added": added, "normalized": part.text, "changes": changes(text, part, start, end)}
+    return {
+        "start": start,
+        "end": end,
+        "added": added,
+        "normalized": part.text,
+        "changes": changes(text, part, start, end),
+    }
 
 # %% ../nbs/85a_explain.ipynb #70b69c83
 def merge_rounds(
-    symbols:list[Symbol], # What merging starts from; ids are not looked at
-    ranks:dict, # pair of pieces → rank
-)->tuple[list[Merge],list[Symbol]]: # The merges in their order; the symbols that are left
+    symbols: list[Symbol],  # What merging starts from; ids are not looked at
+    ranks: dict,  # pair of pieces → rank
+) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
     "Merge all places of the pair of lowest rank, then look again; write every merge down."
     symbols, steps, standing = list(symbols), [], list(range(len(symbols)))
-    rank_at = lambda k: ranks.get(tuple(symbols[i].piece for i in standing[k:k+2])) if k >= 0 else None
+    rank_at = lambda k: ranks.get(tuple(symbols[i].piece for i in standing[k : k + 2])) if k >= 0 else None
     heap = [(rank, i) for i in standing if (rank := rank_at(i)) is not None]
     heapq.heapify(heap)
     while heap:
@@ -96,97 +124,149 @@ def merge_rounds(
         while heap and heap[0][0] == best:
             i = heapq.heappop(heap)[1]
             k = bisect_left(standing, i)
-            if standing[k:k+1] != [i] or rank_at(k) != best: continue
+            if standing[k : k + 1] != [i] or rank_at(k) != best:
+                continue
             a, b = symbols[i], symbols[standing.pop(k + 1)]
             symbols[i] = Symbol(-1, a.piece + b.piece, a.start, b.end)
             steps.append(Merge(best, a.piece, b.piece, a.piece + b.piece, k, a.start, b.end))
             made.append(i)
         for k in (k for i in made for j in [bisect_left(standing, i)] for k in (j - 1, j)):
-            if (rank := rank_at(k)) is not None: heapq.heappush(heap, (rank, standing[k]))
+            if (rank := rank_at(k)) is not None:
+                heapq.heappush(heap, (rank, standing[k]))
     return steps, [symbols[i] for i in standing]
 
 # %% ../nbs/85a_explain.ipynb #9cab243f
 def explain_nmt(
-    model, # An `NmtBPE`; what a glossary keeps is a symbol of its own
-    pretoken:str, # One word
-)->BPEReason: # Its pieces are those of the model's tokens
+    model,  # An `NmtBPE`; what a glossary keeps is a symbol of its own
+    pretoken: str,  # One word
+) -> BPEReason:  # Its pieces are those of the model's tokens
     "Every merge of a word by subword-nmt's rules."
     from subword_nb.nmt_format import isolate
-    ranks, first, steps, left, at = {pair: rank for rank, pair in reversed([*enumerate(model.merges)])}, [], [], [], 0
+
+    ranks, first, steps, left, at = (
+        {pair: rank for rank, pair in reversed([*enumerate(model.merges)])},
+        [],
+        [],
+        [],
+        0,
+    )
     for part in isolate(pretoken, model.glossaries) if pretoken else []:
         start, at = at, at + len(part)
         whole = len(part) == 1 or model._kept and model._kept.match(part)
-        symbols = [Symbol(-1, part, start, at)] if whole else [Symbol(-1, c, start + i, start + i + 1) for i, c in enumerate(part)]
-        if not whole and model.version == (0, 1): symbols.append(Symbol(-1, "</w>", at, at))
-        elif not whole: symbols[-1] = symbols[-1]._replace(piece=symbols[-1].piece + "</w>")
+        symbols = (
+            [Symbol(-1, part, start, at)]
+            if whole
+            else [Symbol(-1, c, start + i, start + i + 1) for i, c in enumerate(part)]
+        )
+        if not whole and model.version == (0, 1):
+            symbols.append(Symbol(-1, "</w>", at, at))
+        elif not whole:
+            symbols[-1] = symbols[-1]._replace(piece=symbols[-1].piece + "</w>")
         more, rest = merge_rounds(symbols, ranks)
         steps += [m._replace(at=m.at + len(left)) for m in more]
         first, left = first + symbols, left + rest
     tokens, said = model.tokens(pretoken), []
-    if kept := [s.piece for s in first if s.end - s.start > 1]: said.append(f"kept whole by a glossary: {', '.join(map(printable, kept))}")
-    if len(tokens) > sum(s.start < s.end for s in left): said.append("pieces that the vocabulary lacks are split again")
-    if unknown := [pretoken[t.start:t.end] for t in tokens if t.piece not in model.piece2id]: said.append(f"unknown: {', '.join(map(printable, unknown))}")
+    if kept := [s.piece for s in first if s.end - s.start > 1]:
+        said.append(f"kept whole by a glossary: {', '.join(map(printable, kept))}")
+    if len(tokens) > sum(s.start < s.end for s in left):
+        said.append("pieces that the vocabulary lacks are split again")
+    if unknown := [pretoken[t.start : t.end] for t in tokens if t.piece not in model.piece2id]:
+        said.append(f"unknown: {', '.join(map(printable, unknown))}")
     return BPEReason(first, steps, [t.piece for t in tokens], "; ".join(said) or None)
 
 # %% ../nbs/85a_explain.ipynb #2201c188
 def reason_for(
-    model, # A model of any kind
-    pretoken:str, # One pre-token, as the model is given it
-)->Any: # A reason: `kind`, `pieces` and `to_dict()`
+    model,  # A model of any kind
+    pretoken: str,  # One pre-token, as the model is given it
+) -> Any:  # A reason: `kind`, `pieces` and `to_dict()`
     "Why a model splits a pre-token as it does."
     room = lambda name: import_module(f"subword_nb.{name}")
     names = {k.__name__ for k in type(model).__mro__}
-    if "BPE" in names: return explain_bpe(model, pretoken)
-    if "NmtBPE" in names: return explain_nmt(model, pretoken)
-    if "WordPiece" in names: return room("wordpiece_explain").explain_wordpiece(model, pretoken)
-    if "SentencePieceModel" in names: return room("sentencepiece_explain").explain_sentencepiece(model, pretoken)
-    if "Unigram" in names: return room("unigram_explain").explain_unigram(model, pretoken)
+    if "BPE" in names:
+        return explain_bpe(model, pretoken)
+    if "NmtBPE" in names:
+        return explain_nmt(model, pretoken)
+    if "WordPiece" in names:
+        return room("wordpiece_explain").explain_wordpiece(model, pretoken)
+    if "SentencePieceModel" in names:
+        return room("sentencepiece_explain").explain_sentencepiece(model, pretoken)
+    if "Unigram" in names:
+        return room("unigram_explain").explain_unigram(model, pretoken)
     found, ids = pretoken in model.piece2id, model.encode(pretoken)
-    if "WordLevel" in names: pieces, note = [pretoken if found else model.unk_piece][:len(ids)], None if found or not pretoken else f"the word is not in the vocabulary: {model.unk_piece}"
-    else: pieces, note = [next(p for p, k in model.piece2id.items() if k == i) for i in ids], f"nothing more is known of a {type(model).__name__}"
+    if "WordLevel" in names:
+        pieces, note = (
+            [pretoken if found else model.unk_piece][: len(ids)],
+            None if found or not pretoken else f"the word is not in the vocabulary: {model.unk_piece}",
+        )
+    else:
+        pieces, note = (
+            [next(p for p, k in model.piece2id.items() if k == i) for i in ids],
+            f"nothing more is known of a {type(model).__name__}",
+        )
     return room("sentencepiece_explain").WholeReason(pretoken, found, pieces, note)
 
 # %% ../nbs/85a_explain.ipynb #51424866
 @dataclass(repr=False)
 class Explanation:
     "Why a text was split so: its parts, words, reasons and tokens."
-    text: str # The original
-    model: str # Class name of the model
-    byte_level: bool # Are pre-tokens and pieces spelled in the visible byte alphabet?
-    parts: list # "start", "end", "added" (content or None), "normalized", "changes"; in order, covering the text
-    words: list # "start", "end", "pretoken", "shown", "why" (place in `reasons`), "tokens" ([first, behind the last])
-    reasons: list # One per distinct pre-token, or stretch of one: `kind`, `pieces`, `to_dict()`
-    tokens: list # "id", "piece", "shown", "bytes" (hexadecimal), "start", "end", "word" (place in `words` or None), "special"
+
+    text: str  # The original
+    model: str  # Class name of the model
+    byte_level: bool  # Are pre-tokens and pieces spelled in the visible byte alphabet?
+    parts: list  # "start", "end", "added" (content or None), "normalized", "changes"; in order, covering the text
+    words: list  # "start", "end", "pretoken", "shown", "why" (place in `reasons`), "tokens" ([first, behind the last])
+    reasons: list  # One per distinct pre-token, or stretch of one: `kind`, `pieces`, `to_dict()`
+    tokens: list  # "id", "piece", "shown", "bytes" (hexadecimal), "start", "end", "word" (place in `words` or None), "special"
 
     @property
-    def ids(self)->list[int]:
+    def ids(self) -> list[int]:
         "The ids, as `encode` gives them."
         return [t["id"] for t in self.tokens]
 
     @property
-    def pieces(self)->list[str]:
+    def pieces(self) -> list[str]:
         "The pieces, as `tokenize` gives them."
         return [t["piece"] for t in self.tokens]
 
-    def to_dict(self)->dict: # str, int, float, bool, None, list and dict
+    def to_dict(self) -> dict:  # str, int, float, bool, None, list and dict
         "Everything as plain data, ready for JSON."
-        return {"text": self.text, "model": self.model, "byte_level": self.byte_level, "parts": self.parts, "words": self.words, "reasons": [r.to_dict() for r in self.reasons], "tokens": self.tokens}
+        return {
+            "text": self.text,
+            "model": self.model,
+            "byte_level": self.byte_level,
+            "parts": self.parts,
+            "words": self.words,
+            "reasons": [r.to_dict() for r in self.reasons],
+            "tokens": self.tokens,
+        }
 
-    def __repr__(self): return f"Explanation({len(self.text):,} characters, {len(self.words):,} words, {len(self.tokens):,} tokens)"
-    def __str__(self): return import_module("subword_nb.explain_draw").explanation_text(self)
-    def _repr_html_(self): return import_module("subword_nb.explain_draw").explanation_html(self)
+    def __repr__(self):
+        return f"Explanation({len(self.text):,} characters, {len(self.words):,} words, {len(self.tokens):,} tokens)"
+
+    def __str__(self):
+        return import_module("subword_nb.explain_draw").explanation_text(self)
+
+    def _repr_html_(self):
+        return import_module("subword_nb.explain_draw").explanation_html(self)
 
 # %% ../nbs/85a_explain.ipynb #9518fd32
 def _in_bytes(tok):
     "Are pieces of this tokenizer spelled in the visible alphabet?"
     normalizer = tok.normalizer
     names = [type(step).__name__ for step in getattr(normalizer, "steps", (normalizer,))]
-    return spells_bytes(tok.pre_tokenizer) or isinstance(getattr(tok, "decoder", None), ByteLevel) or "ByteLevel" in names
+    return (
+        spells_bytes(tok.pre_tokenizer)
+        or isinstance(getattr(tok, "decoder", None), ByteLevel)
+        or "ByteLevel" in names
+    )
+
 
 def _bytes_of(tok, in_bytes, piece, added):
     "The bytes that a piece spells."
-    if added: return piece.encode("utf-8", "surrogateescape")
-    if in_bytes: return visible_bytes(piece)
+    if added:
+        return piece.encode("utf-8", "surrogateescape")
+    if in_bytes:
+        return visible_bytes(piece)
     byte = fallback_byte(piece) if getattr(tok.model, "byte_fallback", False) else None
     return piece.encode("utf-8", "surrogateescape") if byte is None else bytes([byte])
 
@@ -198,9 +278,12 @@ def _explainer(model):
         room = import_module("subword_nb.sentencepiece_explain")
         cut = room.stretch_cutter(model)
         return lambda pretoken: room.explain_stretches(model, pretoken, cut=cut, known=known)
+
     def whole(pretoken):
-        if pretoken not in known: known[pretoken] = reason_for(model, pretoken)
+        if pretoken not in known:
+            known[pretoken] = reason_for(model, pretoken)
         return [(0, len(pretoken), known[pretoken])]
+
     return whole
 
 # %% ../nbs/85a_explain.ipynb #868dcf8a
@@ -217,7 +300,16 @@ def _words(c, text, in_bytes):
                     reasons.append(reason)
                 start, end = pretoken.span(a, b)
                 raw = pretoken.text[a:b]
-                words.append({"start": start, "end": end, "pretoken": raw, "shown": printable(visible_bytes(raw) if in_bytes else raw), "why": place[id(reason)], "tokens": [0, 0]})
+                words.append(
+                    {
+                        "start": start,
+                        "end": end,
+                        "pretoken": raw,
+                        "shown": printable(visible_bytes(raw) if in_bytes else raw),
+                        "why": place[id(reason)],
+                        "tokens": [0, 0],
+                    }
+                )
             n += 1
     return parts, words, reasons, number
 
@@ -237,39 +329,73 @@ def _made_of(tok, e, number):
 def _tokens(tok, e, number, in_bytes):
     "The tokens of an encoding as data."
     added, unk, out = {i: t for t, i in tok.added_tokens}, getattr(tok.model, "unk_piece", None), []
-    from_text = getattr(tok.model, "spells_unknown", hasattr(tok.model, "scores")) and tok.model.piece2id.get(unk) in e.ids
-    for i, piece, (start, end), word, special in zip(e.ids, e.pieces, e.offsets, _made_of(tok, e, number), e.special_tokens_mask):
-        if not from_text and 0 <= i < len(tok.id2piece) and tok.id2piece[i] is not None: piece = tok.id2piece[i]
+    from_text = (
+        getattr(tok.model, "spells_unknown", hasattr(tok.model, "scores"))
+        and tok.model.piece2id.get(unk) in e.ids
+    )
+    for i, piece, (start, end), word, special in zip(
+        e.ids, e.pieces, e.offsets, _made_of(tok, e, number), e.special_tokens_mask
+    ):
+        if not from_text and 0 <= i < len(tok.id2piece) and tok.id2piece[i] is not None:
+            piece = tok.id2piece[i]
         own = word is None
         data = _bytes_of(tok, in_bytes, piece, own)
-        out.append({"id": i, "piece": piece, "shown": printable(data if in_bytes else piece), "bytes": data.hex(), "start": start, "end": end,
-                    "word": word, "special": bool(special) or own and i in added and added[i].special})
+        out.append(
+            {
+                "id": i,
+                "piece": piece,
+                "shown": printable(data if in_bytes else piece),
+                "bytes": data.hex(),
+                "start": start,
+                "end": end,
+                "word": word,
+                "special": bool(special) or own and i in added and added[i].special,
+            }
+        )
     return out
+
 
 def _give_tokens(words, tokens):
     "Tell each word which tokens are made of it; one that was cut off, or gave none, has an empty range."
     done = last = 0
     for k, t in enumerate(tokens):
-        if (word := t["word"]) is None: continue
-        for w in words[done:word + 1]: w["tokens"] = [k, k]
-        if words[word]["tokens"][1] == k: words[word]["tokens"][1] = k + 1
+        if (word := t["word"]) is None:
+            continue
+        for w in words[done : word + 1]:
+            w["tokens"] = [k, k]
+        if words[word]["tokens"][1] == k:
+            words[word]["tokens"][1] = k + 1
         done, last = max(done, word + 1), k + 1
-    for w in words[done:]: w["tokens"] = [last, last]
+    for w in words[done:]:
+        w["tokens"] = [last, last]
 
 # %% ../nbs/85a_explain.ipynb #018ec646
 def explain(
-    tok:Engine, # An engine, such as a `Tokenizer`; no merge is dropped
-    text:str|bytes, # One text; bytes are UTF-8
+    tok: Engine,  # An engine, such as a `Tokenizer`; no merge is dropped
+    text: str | bytes,  # One text; bytes are UTF-8
     *,
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
-    add_special_tokens:bool=True, # Add what the post-processor says
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
-    most:int=100_000, # The longest text that is explained, in code points
-)->Explanation: # Its ids are those of `encode`, its pieces those of `tokenize`
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the text, as for `encode`
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+    most: int = 100_000,  # The longest text that is explained, in code points
+) -> Explanation:  # Its ids are those of `encode`, its pieces those of `tokenize`
     "Why a text is split so: every stage with its reasons."
     text = valid_text(text, errors=errors)
-    if len(text) > most: raise ValueError(f"the text has {len(text):,} characters, and an explanation keeps every step for each of them; pass a part of the text, or most={len(text)} if there is memory for it")
-    e = align(tok, text, None, add_special_tokens=add_special_tokens, is_pretokenized=False, allowed_special=allowed_special, dropout=0.0 if getattr(tok.model, "drops_merges", False) else None)
+    if len(text) > most:
+        raise ValueError(
+            f"the text has {len(text):,} characters, and an explanation keeps every step for each of them; pass a part of the text, or most={len(text)} if there is memory for it"
+        )
+    e = align(
+        tok,
+        text,
+        None,
+        add_special_tokens=add_special_tokens,
+        is_pretokenized=False,
+        allowed_special=allowed_special,
+        dropout=0.0 if getattr(tok.model, "drops_merges", False) else None,
+    )
     in_bytes = _in_bytes(tok)
     parts, words, reasons, number = _words(compiled(tok, allowed_special=allowed_special), text, in_bytes)
     tokens = _tokens(tok, e, number, in_bytes)

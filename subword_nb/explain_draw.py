@@ -14,37 +14,61 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
-from .draw import INK, PALETTE, Svg, cell_width, clip, draw_merge_tree, draw_tokens, printable, svg_figure, svg_text
+from subword_nb.draw import (
+    INK,
+    PALETTE,
+    Svg,
+    cell_width,
+    clip,
+    draw_merge_tree,
+    draw_tokens,
+    printable,
+    svg_figure,
+    svg_text,
+)
 from .draw_graphs import draw_lattice
 from .text import from_visible
 
-if TYPE_CHECKING: from matplotlib.axes import Axes
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # %% ../nbs/85b_explain_draw.ipynb #7b63def3
 def reader(
-    explanation:dict, # An explanation as plain data
-)->Callable: # From a piece to what is drawn: the piece, or the bytes that it spells
+    explanation: dict,  # An explanation as plain data
+) -> Callable:  # From a piece to what is drawn: the piece, or the bytes that it spells
     "How the pieces of an explanation are to be read."
     other = explanation.get("byte_level") and not all(w["pretoken"].isascii() for w in explanation["words"])
     return _bytes_or_piece if other else lambda piece: piece
 
+
 def _bytes_or_piece(piece):
     "The bytes that a piece spells, or the piece where it spells none."
-    try: return from_visible(piece)
-    except ValueError: return piece
+    try:
+        return from_visible(piece)
+    except ValueError:
+        return piece
 
 # %% ../nbs/85b_explain_draw.ipynb #373a8b27
 def merge_trees_of(
-    reason:dict, # A reason of kind "bpe"
+    reason: dict,  # A reason of kind "bpe"
     *,
-    read:Callable=str, # See `reader`
-)->list: # A tree for each piece, left to right, for `draw_merge_tree`
+    read: Callable = str,  # See `reader`
+) -> list:  # A tree for each piece, left to right, for `draw_merge_tree`
     "The merges of a pre-token as trees."
     trees = [read(s) for s in reason["symbols"]]
-    for m in reason["steps"]: trees[m["at"]:m["at"] + 2] = [(read(m["piece"]), *trees[m["at"]:m["at"] + 2], _rank(m))]
+    for m in reason["steps"]:
+        trees[m["at"] : m["at"] + 2] = [(read(m["piece"]), *trees[m["at"] : m["at"] + 2], _rank(m))]
     return trees
 
-def _rank(m): return f"rank {m['rank']}" if m["rank"] is not None else f"score {m['score']:.4g}" if m["score"] is not None else ""
+
+def _rank(m):
+    return (
+        f"rank {m['rank']}"
+        if m["rank"] is not None
+        else f"score {m['score']:.4g}"
+        if m["score"] is not None
+        else ""
+    )
 
 # %% ../nbs/85b_explain_draw.ipynb #6ad8b482
 def _leaves(tree):
@@ -52,39 +76,85 @@ def _leaves(tree):
     count, deep, stack = 0, 0, [(tree, 1)]
     while stack:
         node, depth = stack.pop()
-        if isinstance(node, tuple): stack += [(node[1], depth + 1), (node[2], depth + 1)]
-        else: count, deep = count + 1, max(deep, depth)
+        if isinstance(node, tuple):
+            stack += [(node[1], depth + 1), (node[2], depth + 1)]
+        else:
+            count, deep = count + 1, max(deep, depth)
     return count, deep
+
 
 def _bpe_parts(reason, word, read, most):
     "Merge trees and the merges in order."
-    trees, shown, room, steps = merge_trees_of(reason, read=read) if len(reason["symbols"]) <= 20000 else [], [], most, reason["steps"]
+    trees, shown, room, steps = (
+        merge_trees_of(reason, read=read) if len(reason["symbols"]) <= 20000 else [],
+        [],
+        most,
+        reason["steps"],
+    )
     for tree in trees:
         leaves, deep = _leaves(tree)
-        if leaves > room or deep > 150: break
+        if leaves > room or deep > 150:
+            break
         shown, room = [*shown, tree], room - leaves
-    if not steps: return [("line", f"{len(reason['symbols']):,} symbols, and no two neighbours have a merge rule" if len(reason["symbols"]) > 1 else "one symbol: there is nothing to merge")]
+    if not steps:
+        return [
+            (
+                "line",
+                f"{len(reason['symbols']):,} symbols, and no two neighbours have a merge rule"
+                if len(reason["symbols"]) > 1
+                else "one symbol: there is nothing to merge",
+            )
+        ]
     parts = [("figure", draw_merge_tree(shown))] if any(isinstance(t, tuple) for t in shown) else []
     left = len(reason["pieces"]) - len(shown)
-    if left > 0: parts.append(("line", f"{'The trees of' if parts else 'Too big to draw:'} {left:,} {'more ' * bool(parts)}piece{'s' * (left > 1)}{' are not drawn' * bool(parts)}"))
+    if left > 0:
+        parts.append(
+            (
+                "line",
+                f"{'The trees of' if parts else 'Too big to draw:'} {left:,} {'more ' * bool(parts)}piece{'s' * (left > 1)}{' are not drawn' * bool(parts)}",
+            )
+        )
     return [*parts, _bpe_table(reason, read, most)]
+
 
 def _bpe_table(reason, read, most):
     "The merges in order, with the symbols after each."
     symbols, rows, spelled = [_chip(read(s)) for s in reason["symbols"]], [], read is _bytes_or_piece
     for k, m in enumerate(reason["steps"][:most], 1):
-        symbols[m["at"]:m["at"] + 2] = [_chip(read(m["piece"]))]
+        symbols[m["at"] : m["at"] + 2] = [_chip(read(m["piece"]))]
         merge = [_chip(read(m["left"])), "+", _chip(read(m["right"])), "→", _chip(read(m["piece"]))]
-        rows.append([str(k), _rank(m).partition(" ")[2], " ".join(merge), ("row", *_around(symbols, m["at"])), *[_chip(m["piece"])] * spelled])
-    return "table", ["step", "rank" if reason["steps"][0]["rank"] is not None else "score", "merge", "symbols after it", *["in the vocabulary"] * spelled], rows, len(reason["steps"]) - most, "merges"
+        rows.append(
+            [
+                str(k),
+                _rank(m).partition(" ")[2],
+                " ".join(merge),
+                ("row", *_around(symbols, m["at"])),
+                *[_chip(m["piece"])] * spelled,
+            ]
+        )
+    return (
+        "table",
+        [
+            "step",
+            "rank" if reason["steps"][0]["rank"] is not None else "score",
+            "merge",
+            "symbols after it",
+            *["in the vocabulary"] * spelled,
+        ],
+        rows,
+        len(reason["steps"]) - most,
+        "merges",
+    )
 
 # %% ../nbs/85b_explain_draw.ipynb #4e8045ae
-def _chip(piece, n=24): return clip(printable(piece), n=n) or "⟨empty⟩"
+def _chip(piece, n=24):
+    return clip(printable(piece), n=n) or "⟨empty⟩"
+
 
 def _around(labels, at, reach=6):
     "The labels around a place, and where that place is among them."
     first = max(0, min(at - reach, len(labels) - 2 * reach - 1))
-    cut = labels[first:first + 2 * reach + 1]
+    cut = labels[first : first + 2 * reach + 1]
     return ["…"] * (first > 0) + cut + ["…"] * (first + len(cut) < len(labels)), at - first + (first > 0)
 
 # %% ../nbs/85b_explain_draw.ipynb #ccee17eb
@@ -92,50 +162,121 @@ def _short(trials, most):
     "Trials, with a number in the place of those that are left out."
     out, run = [], []
     for t in [*trials, None]:
-        if t is not None and not t["found"] and (not run or t["start"] == run[-1]["start"]): run.append(t); continue
+        if t is not None and not t["found"] and (not run or t["start"] == run[-1]["start"]):
+            run.append(t)
+            continue
         out += run if len(run) <= 5 else [*run[:2], len(run) - 3, run[-1]]
         run = [t] if t is not None and not t["found"] else []
-        if t is not None and t["found"]: out.append(t)
+        if t is not None and t["found"]:
+            out.append(t)
     return out[:most], sum(t if isinstance(t, int) else 1 for t in out[most:])
 
 # %% ../nbs/85b_explain_draw.ipynb #1a33a08f
 def draw_trials(
-    pretoken:str, # What was looked up; of a long one the first 40 characters are drawn
-    trials:list, # {"start", "end", "piece", "found"} in order
+    pretoken: str,  # What was looked up; of a long one the first 40 characters are drawn
+    trials: list,  # {"start", "end", "piece", "found"} in order
     *,
-    most:int=30, # How many looks are drawn; the rest are counted
-)->Svg: # Draws itself in Jupyter; `str()` is a drawing in characters
+    most: int = 30,  # How many looks are drawn; the rest are counted
+) -> Svg:  # Draws itself in Jupyter; `str()` is a drawing in characters
     "Draw the trials of longest match."
     chars = [printable(c) for c in pretoken[:40]]
     rows, more = _short([t for t in trials if t["start"] < 40], most)
     step, n = max([18.0, *(8.6 * cell_width(c) + 6 for c in chars)]), len(chars)
-    parts = [svg_text(8 + step * (i + .5), 16, c, more=' text-anchor="middle" font-weight="700"') for i, c in enumerate(chars)]
+    parts = [
+        svg_text(8 + step * (i + 0.5), 16, c, more=' text-anchor="middle" font-weight="700"')
+        for i, c in enumerate(chars)
+    ]
     for k, t in enumerate(rows):
-        parts += _bar(t, 26 + 26 * k, step, chars) if not isinstance(t, int) else [svg_text(8 + step * n + 14, 43 + 26 * k, f"… {t:,} shorter ones, none found", more=' fill-opacity=".8"')]
+        parts += (
+            _bar(t, 26 + 26 * k, step, chars)
+            if not isinstance(t, int)
+            else [
+                svg_text(
+                    8 + step * n + 14,
+                    43 + 26 * k,
+                    f"… {t:,} shorter ones, none found",
+                    more=' fill-opacity=".8"',
+                )
+            ]
+        )
     more += sum(t["start"] >= 40 for t in trials)
-    if more: parts.append(svg_text(8, 43 + 26 * len(rows), f"… and {more:,} more trials"))
-    labels = [f"… {t:,} shorter ones, none found" if isinstance(t, int) else f"{_chip(t['piece'])} {'✓' if t['found'] else '–'}" for t in rows]
+    if more:
+        parts.append(svg_text(8, 43 + 26 * len(rows), f"… and {more:,} more trials"))
+    labels = [
+        f"… {t:,} shorter ones, none found"
+        if isinstance(t, int)
+        else f"{_chip(t['piece'])} {'✓' if t['found'] else '–'}"
+        for t in rows
+    ]
     wide = 8 + step * n + 22 + 8.6 * max([0, *map(cell_width, labels)])
-    alt = clip(f"Trials for {printable(pretoken[:40])}: found {', '.join(_chip(t['piece']) for t in trials if t['found']) or 'nothing'}, {len(trials):,} looks", n=400)
-    lines = [" " * (0 if isinstance(t, int) else cell_width("".join(chars[:t["start"]]))) + label for t, label in zip(rows, labels)]
-    return Svg(svg_figure(wide, 30 + 26 * (len(rows) + bool(more)), alt, parts), "\n".join(lines + [f"… and {more:,} more trials"] * bool(more)), alt)
+    alt = clip(
+        f"Trials for {printable(pretoken[:40])}: found {', '.join(_chip(t['piece']) for t in trials if t['found']) or 'nothing'}, {len(trials):,} looks",
+        n=400,
+    )
+    lines = [
+        " " * (0 if isinstance(t, int) else cell_width("".join(chars[: t["start"]]))) + label
+        for t, label in zip(rows, labels)
+    ]
+    return Svg(
+        svg_figure(wide, 30 + 26 * (len(rows) + bool(more)), alt, parts),
+        "\n".join(lines + [f"… and {more:,} more trials"] * bool(more)),
+        alt,
+    )
 
 # %% ../nbs/85b_explain_draw.ipynb #6d60f9ee
 def _bar(t, y, step, chars):
     "One look: a bar with its characters, and beside all characters what was looked up."
-    start, end, ink = t["start"], min(t["end"], len(chars)), f' style="fill:{INK}"' if t["found"] else ' fill-opacity=".8"'
-    look = f'fill="{PALETTE[1][0]}" stroke="#666"' if t["found"] else 'fill="none" stroke="currentColor" stroke-opacity=".6" stroke-dasharray="4 3"'
+    start, end, ink = (
+        t["start"],
+        min(t["end"], len(chars)),
+        f' style="fill:{INK}"' if t["found"] else ' fill-opacity=".8"',
+    )
+    look = (
+        f'fill="{PALETTE[1][0]}" stroke="#666"'
+        if t["found"]
+        else 'fill="none" stroke="currentColor" stroke-opacity=".6" stroke-dasharray="4 3"'
+    )
     box = f'<rect x="{9 + step * start:.1f}" y="{y}" width="{max(step * (end - start) - 2, 4):.1f}" height="22" rx="5" {look}/>'
-    letters = [svg_text(8 + step * (i + .5), y + 16, chars[i], more=f' text-anchor="middle"{ink}') for i in range(start, end)]
+    letters = [
+        svg_text(8 + step * (i + 0.5), y + 16, chars[i], more=f' text-anchor="middle"{ink}')
+        for i in range(start, end)
+    ]
     strong = ' font-weight="700"' if t["found"] else ' fill-opacity=".8"'
-    return [box, *letters, svg_text(8 + step * len(chars) + 14, y + 16, f"{_chip(t['piece'])} {'✓' if t['found'] else '–'}", more=strong)]
+    return [
+        box,
+        *letters,
+        svg_text(
+            8 + step * len(chars) + 14,
+            y + 16,
+            f"{_chip(t['piece'])} {'✓' if t['found'] else '–'}",
+            more=strong,
+        ),
+    ]
 
 # %% ../nbs/85b_explain_draw.ipynb #919951ee
 def _wordpiece_parts(reason, word, read, most):
     "Trials, and the links of the one-pass matcher."
-    parts, links = [("figure", draw_trials(word["pretoken"], reason["trials"], most=most))] if reason["trials"] else [], reason.get("links") or []
-    row = lambda link: [_chip(link["char"]) if link["char"] else "end of the word", _chip(link["from"]) if link["from"] else "the start", ("row", [_chip(p) for p in link["pops"]], None), _chip(link["to"]) if link["to"] else "no link: unknown"]
-    if any(link["char"] for link in links): parts += [("head", "In one pass, with failure links"), ("table", ["does not fit", "standing at", "certain now", "on from"], [row(k) for k in links[:most]], len(links) - most, "links")]
+    parts, links = (
+        [("figure", draw_trials(word["pretoken"], reason["trials"], most=most))] if reason["trials"] else [],
+        reason.get("links") or [],
+    )
+    row = lambda link: [
+        _chip(link["char"]) if link["char"] else "end of the word",
+        _chip(link["from"]) if link["from"] else "the start",
+        ("row", [_chip(p) for p in link["pops"]], None),
+        _chip(link["to"]) if link["to"] else "no link: unknown",
+    ]
+    if any(link["char"] for link in links):
+        parts += [
+            ("head", "In one pass, with failure links"),
+            (
+                "table",
+                ["does not fit", "standing at", "certain now", "on from"],
+                [row(k) for k in links[:most]],
+                len(links) - most,
+                "links",
+            ),
+        ]
     return parts
 
 # %% ../nbs/85b_explain_draw.ipynb #21bb309f
@@ -144,33 +285,93 @@ def _lattice(pretoken, arcs, most):
     ends = [a["end"] for a in arcs if a["best"] and a["end"] <= 40]
     end = len(pretoken) if len(pretoken) <= 40 else max(ends, default=0)
     inside = [a for a in arcs if a["end"] <= end]
-    kept = sorted(inside, key=lambda a: (not a["best"], -round(a["marginal"], 9), a["start"], a["end"]))[:most]
-    kept = sorted((a for k, a in enumerate(kept) if a["best"] or a["marginal"] >= 5e-4 or k < 12), key=lambda a: (a["start"], a["end"]))
-    if not kept: return [("line", "too long to draw")] if arcs else []
-    drawn = [(a["start"], a["end"], a["piece"], *([float(a["score"])] if a["score"] is not None else [])) for a in kept]
-    left = [f"{n:,} {what}" for n, what in ((len(inside) - len(kept), "less probable pieces"), (len(pretoken) - end, "characters more")) if n]
-    return [("figure", draw_lattice(pretoken[:end], drawn, best=[i for i, a in enumerate(kept) if a["best"]]), f"not drawn: {', '.join(left)}" if left else "")]
+    kept = sorted(inside, key=lambda a: (not a["best"], -round(a["marginal"], 9), a["start"], a["end"]))[
+        :most
+    ]
+    kept = sorted(
+        (a for k, a in enumerate(kept) if a["best"] or a["marginal"] >= 5e-4 or k < 12),
+        key=lambda a: (a["start"], a["end"]),
+    )
+    if not kept:
+        return [("line", "too long to draw")] if arcs else []
+    drawn = [
+        (a["start"], a["end"], a["piece"], *([float(a["score"])] if a["score"] is not None else []))
+        for a in kept
+    ]
+    left = [
+        f"{n:,} {what}"
+        for n, what in (
+            (len(inside) - len(kept), "less probable pieces"),
+            (len(pretoken) - end, "characters more"),
+        )
+        if n
+    ]
+    return [
+        (
+            "figure",
+            draw_lattice(pretoken[:end], drawn, best=[i for i, a in enumerate(kept) if a["best"]]),
+            f"not drawn: {', '.join(left)}" if left else "",
+        )
+    ]
+
 
 def _unigram_parts(reason, word, read, most):
     "Lattice, best splits and marginals."
-    undecided = lambda a: 0 if 5e-4 <= a["marginal"] < 1 - 5e-4 else 1 if a["marginal"] > .5 else 2
-    paths, arcs = reason["paths"], sorted(reason["arcs"], key=lambda a: (undecided(a), -round(a["marginal"], 9), a["start"], a["end"]))
-    rows = [[("row", [_chip(p) for p in path["pieces"][:most]] + ["…"] * (len(path["pieces"]) > most), None), _score(path["score"]), f"{path['behind']:.2f}", ("bar", path["probability"])] for path in paths[:most]]
-    parts = _lattice(word["pretoken"], reason["arcs"], most) + [("table", ["split", "score", "nats behind", "share of all splits"], rows, len(paths) - most, "splits")] * bool(rows)
-    rows = [[_chip(a["piece"]), f"{a['start']}–{a['end']}", _score(a["score"]), ("bar", a["marginal"]), "✓" * a["best"]] for a in arcs[:12]]
-    return parts + [("head", "Pieces in their places, undecided ones first"), ("table", ["piece", "place", "score", "marginal", "in the best split"], rows, len(arcs) - 12, "pieces")] * bool(rows)
+    undecided = lambda a: 0 if 5e-4 <= a["marginal"] < 1 - 5e-4 else 1 if a["marginal"] > 0.5 else 2
+    paths, arcs = (
+        reason["paths"],
+        sorted(reason["arcs"], key=lambda a: (undecided(a), -round(a["marginal"], 9), a["start"], a["end"])),
+    )
+    rows = [
+        [
+            ("row", [_chip(p) for p in path["pieces"][:most]] + ["…"] * (len(path["pieces"]) > most), None),
+            _score(path["score"]),
+            f"{path['behind']:.2f}",
+            ("bar", path["probability"]),
+        ]
+        for path in paths[:most]
+    ]
+    parts = _lattice(word["pretoken"], reason["arcs"], most) + [
+        ("table", ["split", "score", "nats behind", "share of all splits"], rows, len(paths) - most, "splits")
+    ] * bool(rows)
+    rows = [
+        [
+            _chip(a["piece"]),
+            f"{a['start']}–{a['end']}",
+            _score(a["score"]),
+            ("bar", a["marginal"]),
+            "✓" * a["best"],
+        ]
+        for a in arcs[:12]
+    ]
+    return parts + [
+        ("head", "Pieces in their places, undecided ones first"),
+        (
+            "table",
+            ["piece", "place", "score", "marginal", "in the best split"],
+            rows,
+            len(arcs) - 12,
+            "pieces",
+        ),
+    ] * bool(rows)
 
-def _score(score): return "unknown" if score is None else f"{score:.2f}".replace("-", "−")
+
+def _score(score):
+    return "unknown" if score is None else f"{score:.2f}".replace("-", "−")
 
 # %% ../nbs/85b_explain_draw.ipynb #e87e60dc
 _KINDS = {"bpe": _bpe_parts, "wordpiece": _wordpiece_parts, "unigram": _unigram_parts}
+
 
 def _data(explanation):
     "An explanation as plain data."
     data = explanation.to_dict() if hasattr(explanation, "to_dict") else explanation
     if not isinstance(data, dict) or not {"text", "words", "reasons", "tokens"} <= data.keys():
-        raise ValueError(f"a {type(explanation).__name__} is not an explanation; pass what tok.explain(text) returns, or its to_dict()")
+        raise ValueError(
+            f"a {type(explanation).__name__} is not an explanation; pass what tok.explain(text) returns, or its to_dict()"
+        )
     return data
+
 
 def _reasons(data, words, most):
     "(a word, how often it occurs, its reason, parts) of the first distinct pre-tokens, and how many there are besides."
@@ -181,24 +382,70 @@ def _reasons(data, words, most):
     out = []
     for why, word in list(first.items())[:words]:
         reason = data["reasons"][why]
-        parts = _KINDS[reason["kind"]](reason, word, read, most) if reason["kind"] in _KINDS else [("line", "a piece of the vocabulary" if reason.get("found") else "not in the vocabulary")]
+        parts = (
+            _KINDS[reason["kind"]](reason, word, read, most)
+            if reason["kind"] in _KINDS
+            else [("line", "a piece of the vocabulary" if reason.get("found") else "not in the vocabulary")]
+        )
         note = [("line", clip(printable(reason["note"], space=" "), n=300))] if reason.get("note") else []
-        out.append((_chip(word["shown"], 40), times[why], [_chip(read(p)) for p in reason["pieces"]], note + parts))
+        out.append(
+            (_chip(word["shown"], 40), times[why], [_chip(read(p)) for p in reason["pieces"]], note + parts)
+        )
     return out, max(0, len(first) - words)
 
 # %% ../nbs/85b_explain_draw.ipynb #75bbc6dd
 def _overview(data, limit=32):
     "What comes before the reasons: the tokens, what was changed, the added tokens, the pre-tokens."
     read, most = reader(data), 100
-    label = lambda t: bytes.fromhex(t["bytes"]) if read is _bytes_or_piece and t["bytes"] and not t["special"] else t["shown"] or t["piece"]
+    label = lambda t: (
+        bytes.fromhex(t["bytes"])
+        if read is _bytes_or_piece and t["bytes"] and not t["special"]
+        else t["shown"] or t["piece"]
+    )
     n, model, tokens = len(data["tokens"]), clip(data.get("model", ""), n=40), data["tokens"]
-    parts = [("strip", draw_tokens([label(t) for t in tokens], ids=[t["id"] for t in tokens], title=f"{model}: {n:,} token{'s' * (n != 1)}", limit=limit, most=most))]
+    parts = [
+        (
+            "strip",
+            draw_tokens(
+                [label(t) for t in tokens],
+                ids=[t["id"] for t in tokens],
+                title=f"{model}: {n:,} token{'s' * (n != 1)}",
+                limit=limit,
+                most=most,
+            ),
+        )
+    ]
     changes = [c for part in data.get("parts", ()) for c in part.get("changes", ())]
-    rows = [[f"{c['start']}–{c['end']}", _chip(c["before"], 40) if c["before"] else "nothing", _chip(c["after"], 40) if c["after"] else "nothing"] for c in changes[:20]]
-    if rows: parts += [("head", "What the normalizer changed"), ("table", ["place", "before", "after"], rows, len(changes) - 20, "changes")]
+    rows = [
+        [
+            f"{c['start']}–{c['end']}",
+            _chip(c["before"], 40) if c["before"] else "nothing",
+            _chip(c["after"], 40) if c["after"] else "nothing",
+        ]
+        for c in changes[:20]
+    ]
+    if rows:
+        parts += [
+            ("head", "What the normalizer changed"),
+            ("table", ["place", "before", "after"], rows, len(changes) - 20, "changes"),
+        ]
     added = [part["added"] for part in data.get("parts", ()) if part.get("added") is not None]
-    if added: parts.append(("strip", draw_tokens(added, title="Added tokens, found in the text", limit=limit, most=most)))
-    if data["words"]: parts.append(("strip", draw_tokens([w["shown"] for w in data["words"]], title=f"{len(data['words']):,} pre-token{'s' * (len(data['words']) != 1)}", limit=limit, most=most)))
+    if added:
+        parts.append(
+            ("strip", draw_tokens(added, title="Added tokens, found in the text", limit=limit, most=most))
+        )
+    if data["words"]:
+        parts.append(
+            (
+                "strip",
+                draw_tokens(
+                    [w["shown"] for w in data["words"]],
+                    title=f"{len(data['words']):,} pre-token{'s' * (len(data['words']) != 1)}",
+                    limit=limit,
+                    most=most,
+                ),
+            )
+        )
     return parts
 
 # %% ../nbs/85b_explain_draw.ipynb #9187cc91
@@ -206,118 +453,188 @@ _CHIP = "display:inline-block;margin:1px;padding:0 4px;border:1px solid #888;bor
 _STRONG = f";color:{INK};background:{PALETTE[1][0]};font-weight:700;print-color-adjust:exact"
 _SIDE = "text-align:left;vertical-align:middle;padding:2px 14px 2px 0;border:0;border-bottom:1px solid #8886"
 
+
 def _cell_html(cell):
     "One cell of a table."
-    if isinstance(cell, str): return escape(cell)
-    if cell[0] == "bar": return f'<span style="display:inline-block;width:5em;height:.7em;border:1px solid #888;border-radius:2px"><span style="display:block;width:{100 * cell[1]:.1f}%;height:100%;background:{PALETTE[1][0]};print-color-adjust:exact"></span></span> {_share(cell[1])}'
-    return "".join(f'<bdi dir="ltr" style="{_CHIP}{_STRONG if i == cell[2] else ""}">{escape(t)}</bdi>' if t != "…" else " … " for i, t in enumerate(cell[1]))
+    if isinstance(cell, str):
+        return escape(cell)
+    if cell[0] == "bar":
+        return f'<span style="display:inline-block;width:5em;height:.7em;border:1px solid #888;border-radius:2px"><span style="display:block;width:{100 * cell[1]:.1f}%;height:100%;background:{PALETTE[1][0]};print-color-adjust:exact"></span></span> {_share(cell[1])}'
+    return "".join(
+        f'<bdi dir="ltr" style="{_CHIP}{_STRONG if i == cell[2] else ""}">{escape(t)}</bdi>'
+        if t != "…"
+        else " … "
+        for i, t in enumerate(cell[1])
+    )
 
-def _share(p): return f"{p:.1%}" if p >= .001 or p == 0 else "<0.1%".replace("<", "under ")
+
+def _share(p):
+    return f"{p:.1%}" if p >= 0.001 or p == 0 else "<0.1%".replace("<", "under ")
+
 
 def _part_html(part):
     "One part of a drawing."
     kind, what = part[:2]
-    if kind in ("figure", "strip"): return what._repr_html_() + "".join(f"<div>{escape(note)}</div>" for note in part[2:] if note)
-    if kind == "line": return f"<div>{escape(what)}</div>"
-    if kind == "head": return f'<div style="font-weight:600">{escape(what)}</div>'
+    if kind in ("figure", "strip"):
+        return what._repr_html_() + "".join(f"<div>{escape(note)}</div>" for note in part[2:] if note)
+    if kind == "line":
+        return f"<div>{escape(what)}</div>"
+    if kind == "head":
+        return f'<div style="font-weight:600">{escape(what)}</div>'
     head = "".join(f'<th scope="col" style="{_SIDE}">{escape(h)}</th>' for h in what)
-    rows = "".join("<tr>" + "".join(f'<td style="{_SIDE}">{_cell_html(c)}</td>' for c in row) + "</tr>\n" for row in part[2])
-    return f'<div tabindex="0" style="overflow-x:auto;max-width:100%"><table style="border-collapse:collapse;border:0;margin:.4em 0;width:auto;font-size:13px;color:inherit;white-space:nowrap;overflow-wrap:normal"><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></div>' + f"<div>… and {part[3]:,} {part[4]} more</div>" * (part[3] > 0)
+    rows = "".join(
+        "<tr>" + "".join(f'<td style="{_SIDE}">{_cell_html(c)}</td>' for c in row) + "</tr>\n"
+        for row in part[2]
+    )
+    return (
+        f'<div tabindex="0" style="overflow-x:auto;max-width:100%"><table style="border-collapse:collapse;border:0;margin:.4em 0;width:auto;font-size:13px;color:inherit;white-space:nowrap;overflow-wrap:normal"><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></div>'
+        + f"<div>… and {part[3]:,} {part[4]} more</div>" * (part[3] > 0)
+    )
 
 # %% ../nbs/85b_explain_draw.ipynb #cb9c0cb3
 def explanation_html(
-    explanation, # What `tok.explain` returned, or its `to_dict()`
+    explanation,  # What `tok.explain` returned, or its `to_dict()`
     *,
-    words:int=12, # How many distinct pre-tokens are drawn; the rest are counted
-    most:int=40, # Most leaves of a tree, arcs of a lattice, rows of a table
-)->str: # One element with inline styles, no scripts, no links
+    words: int = 12,  # How many distinct pre-tokens are drawn; the rest are counted
+    most: int = 40,  # Most leaves of a tree, arcs of a lattice, rows of a table
+) -> str:  # One element with inline styles, no scripts, no links
     "Draw an explanation for Jupyter and for pages."
     data = _data(explanation)
-    out = ['<div style="font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:14px;line-height:1.45;overflow-wrap:anywhere">', *map(_part_html, _overview(data))]
+    out = [
+        '<div style="font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:14px;line-height:1.45;overflow-wrap:anywhere">',
+        *map(_part_html, _overview(data)),
+    ]
     reasons, more = _reasons(data, words, most)
     unfolded = [k for k, r in enumerate(reasons) if any(part[0] == "table" for part in r[3])][:3]
     for k, (shown, times, pieces, parts) in enumerate(reasons):
         split = _cell_html(("row", pieces[:most] + ["…"] * (len(pieces) > most), None))
         often = f' <span style="opacity:.8">({times:,} times)</span>' if times > 1 else ""
-        out.append(f'<details{" open" * (k in unfolded)} style="margin:.5em 0;padding-left:.7em;border-left:3px solid #888"><summary style="cursor:pointer"><b style="direction:ltr;unicode-bidi:isolate">{escape(shown)}</b> → {split}{often}</summary>\n')
+        out.append(
+            f'<details{" open" * (k in unfolded)} style="margin:.5em 0;padding-left:.7em;border-left:3px solid #888"><summary style="cursor:pointer"><b style="direction:ltr;unicode-bidi:isolate">{escape(shown)}</b> → {split}{often}</summary>\n'
+        )
         out += [*map(_part_html, parts), "</details>\n"]
-    if more: out.append(f"<div>… and {more:,} distinct pre-tokens more</div>")
+    if more:
+        out.append(f"<div>… and {more:,} distinct pre-tokens more</div>")
     return "".join(out) + "</div>"
 
 # %% ../nbs/85b_explain_draw.ipynb #cec5427e
 def _fit(line, width):
     "A line, cut to cells."
-    if cell_width(line) <= width: return line
+    if cell_width(line) <= width:
+        return line
     used = 0
     for i, c in enumerate(line):
         used += cell_width(c)
-        if used > width - 1: return line[:i] + "…"
+        if used > width - 1:
+            return line[:i] + "…"
+
 
 def _cell_text(cell):
     "One cell of a table in characters."
-    if isinstance(cell, str): return cell
-    if cell[0] == "bar": return f"{'█' * round(10 * cell[1]):<10} {_share(cell[1])}"
+    if isinstance(cell, str):
+        return cell
+    if cell[0] == "bar":
+        return f"{'█' * round(10 * cell[1]):<10} {_share(cell[1])}"
     return " ".join(f"[{t}]" if i == cell[2] else t for i, t in enumerate(cell[1]))
+
 
 def _part_text(part, color, width):
     "One part of a drawing as lines."
     kind, what = part[:2]
-    if kind == "strip": return [_fit(what.title, width), *replace(what, title="").terminal(color=color, width=width).split("\n")]
-    if kind in ("line", "head"): return [_fit(what, width)]
+    if kind == "strip":
+        return [
+            _fit(what.title, width),
+            *replace(what, title="").terminal(color=color, width=width).split("\n"),
+        ]
+    if kind in ("line", "head"):
+        return [_fit(what, width)]
     if kind == "figure":
         lines = str(what).split("\n")
-        if max(map(cell_width, lines)) > width and "┤" in what.text: return [] # a lattice cannot be cut
+        if max(map(cell_width, lines)) > width and "┤" in what.text:
+            return []  # a lattice cannot be cut
         return [_fit(ln, width) for ln in [*lines, *filter(None, part[2:])]]
     rows = [what, *([_cell_text(c) for c in row] for row in part[2])]
     wide = [min(48, max(cell_width(r[i]) for r in rows)) for i in range(len(what))]
-    lines = ["  ".join(_fit(c, w) + " " * (w - cell_width(_fit(c, w))) for c, w in zip(r, wide)).rstrip() for r in rows]
+    lines = [
+        "  ".join(_fit(c, w) + " " * (w - cell_width(_fit(c, w))) for c, w in zip(r, wide)).rstrip()
+        for r in rows
+    ]
     return [_fit(ln, width) for ln in [*lines, *[f"… and {part[3]:,} {part[4]} more"] * (part[3] > 0)]]
 
 # %% ../nbs/85b_explain_draw.ipynb #a035e477
 def explanation_text(
-    explanation, # What `tok.explain` returned, or its `to_dict()`
+    explanation,  # What `tok.explain` returned, or its `to_dict()`
     *,
-    color:bool|None=None, # ANSI colours: None asks the terminal and NO_COLOR
-    width:int|None=None, # Cells per line; None asks the terminal
-    words:int=12, # How many distinct pre-tokens are drawn; the rest are counted
-    most:int=40, # Most leaves of a tree, arcs of a lattice, rows of a table
-)->str: # Lines of text, no newline at the end
+    color: bool | None = None,  # ANSI colours: None asks the terminal and NO_COLOR
+    width: int | None = None,  # Cells per line; None asks the terminal
+    words: int = 12,  # How many distinct pre-tokens are drawn; the rest are counted
+    most: int = 40,  # Most leaves of a tree, arcs of a lattice, rows of a table
+) -> str:  # Lines of text, no newline at the end
     "Draw an explanation for a terminal."
     data, width = _data(explanation), max(20, width or shutil.get_terminal_size().columns)
-    if color is None: color = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+    if color is None:
+        color = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
     bold = (lambda line: f"\x1b[1m{line}\x1b[0m") if color else lambda line: line
     lines = []
-    for part in _overview(data, min(32, width // 2 - 2)): lines += [*(bold(ln) if part[0] == "head" else ln for ln in _part_text(part, color, width)), ""]
+    for part in _overview(data, min(32, width // 2 - 2)):
+        lines += [*(bold(ln) if part[0] == "head" else ln for ln in _part_text(part, color, width)), ""]
     reasons, more = _reasons(data, words, most)
     for shown, times, pieces, parts in reasons:
-        lines.append(bold(_fit(f"{shown} → {' '.join(pieces[:most])}" + f"  ({times:,} times)" * (times > 1), width)))
+        lines.append(
+            bold(_fit(f"{shown} → {' '.join(pieces[:most])}" + f"  ({times:,} times)" * (times > 1), width))
+        )
         lines += ["  " + ln for part in parts for ln in _part_text(part, color, width - 2)] + [""]
-    return "\n".join(lines + [_fit(f"… and {more:,} distinct pre-tokens more", width)] * bool(more)).rstrip("\n")
+    return "\n".join(lines + [_fit(f"… and {more:,} distinct pre-tokens more", width)] * bool(more)).rstrip(
+        "\n"
+    )
 
 # %% ../nbs/85b_explain_draw.ipynb #bb4b16b1
 def _axes(ax, name):
     "Where to draw."
-    if ax is not None: return ax
-    try: import matplotlib.pyplot as plt
-    except ImportError: raise ModuleNotFoundError(f'{name} needs the package matplotlib, which is not installed; run: pip install "subword_nb[viz]"') from None
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ModuleNotFoundError(
+            f'{name} needs the package matplotlib, which is not installed; run: pip install "subword_nb[viz]"'
+        ) from None
     return plt.subplots(figsize=(7, 3.5), facecolor="white", layout="constrained")[1]
 
 # %% ../nbs/85b_explain_draw.ipynb #e20622d5
 def plot_ranks(
-    explanation, # What `tok.explain` returned for a BPE model, or its `to_dict()`
+    explanation,  # What `tok.explain` returned for a BPE model, or its `to_dict()`
     *,
-    ax=None, # Matplotlib axes; None: new ones
-    words:int=6, # How many distinct pre-tokens are drawn, those with the most merges
-)->"Axes": # What was drawn on
+    ax=None,  # Matplotlib axes; None: new ones
+    words: int = 6,  # How many distinct pre-tokens are drawn, those with the most merges
+) -> "Axes":  # What was drawn on
     "Plot the ranks of the merges of each pre-token in their order."
     data = _data(explanation)
-    found = {w["why"]: (_chip(w["shown"]), [m["rank"] for m in data["reasons"][w["why"]]["steps"]]) for w in data["words"] if data["reasons"][w["why"]]["kind"] == "bpe"}
+    found = {
+        w["why"]: (_chip(w["shown"]), [m["rank"] for m in data["reasons"][w["why"]]["steps"]])
+        for w in data["words"]
+        if data["reasons"][w["why"]]["kind"] == "bpe"
+    }
     rows = sorted((r for r in found.values() if r[1] and None not in r[1]), key=lambda r: -len(r[1]))[:words]
-    if not rows: raise ValueError("there are no ranks to plot; explain a text of several letters with a BPE model that has merge ranks")
+    if not rows:
+        raise ValueError(
+            "there are no ranks to plot; explain a text of several letters with a BPE model that has merge ranks"
+        )
     ax = _axes(ax, "plot_ranks")
     for k, (label, ranks) in enumerate(rows):
-        ax.plot(range(1, len(ranks) + 1), [r + 1 for r in ranks], marker="osD^vP"[k % 6], linestyle=("-", "--", ":")[k // 2 % 3], label=label)
-    ax.set(xlabel="merge", ylabel="rank + 1", yscale="log", title="Ranks of the merges, in the order in which they are applied")
+        ax.plot(
+            range(1, len(ranks) + 1),
+            [r + 1 for r in ranks],
+            marker="osD^vP"[k % 6],
+            linestyle=("-", "--", ":")[k // 2 % 3],
+            label=label,
+        )
+    ax.set(
+        xlabel="merge",
+        ylabel="rank + 1",
+        yscale="log",
+        title="Ranks of the merges, in the order in which they are applied",
+    )
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(fontsize=8)
     return ax

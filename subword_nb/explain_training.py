@@ -26,134 +26,260 @@ def _merge_kind(trace, piece):
     f = trace.facts
     if piece not in f["pieces"]:
         found = never_merged(trace, piece)
-        if found["missing"]: raise _unknown(trace, piece, f"its symbol {found['missing'][0]!r} is not in the alphabet")
+        if found["missing"]:
+            raise _unknown(trace, piece, f"its symbol {found['missing'][0]!r} is not in the alphabet")
         return "never", found
     i = f["pieces"].index(piece)
-    if i < f["start"]: return "alphabet", _alphabet_facts(trace, piece)
-    return "merge", merge_story(trace, piece) | dict(rule=f["options"].get("tie_break", "ids"), pretokens=len(trace.counts))
+    if i < f["start"]:
+        return "alphabet", _alphabet_facts(trace, piece)
+    return "merge", merge_story(trace, piece) | dict(
+        rule=f["options"].get("tie_break", "ids"), pretokens=len(trace.counts)
+    )
+
 
 def _alphabet_facts(trace, piece):
     "Count and rank of a symbol."
     often = symbol_counts(trace)
     count = often.get(piece, 0)
-    return dict(count=count, rank=1 + sum(n > count for n in often.values()), of=len(often), asked="initial_alphabet" if piece in trace.facts["initial"] else None, limit=trace.facts["options"].get("limit_alphabet"))
+    return dict(
+        count=count,
+        rank=1 + sum(n > count for n in often.values()),
+        of=len(often),
+        asked="initial_alphabet" if piece in trace.facts["initial"] else None,
+        limit=trace.facts["options"].get("limit_alphabet"),
+    )
+
 
 def _unknown(trace, piece, why):
     "An error that names pieces like the one that was asked for."
     near = get_close_matches(piece, [p for p in trace.facts["pieces"] if abs(len(p) - len(piece)) < 3], 3)
-    return KeyError(f"nothing can be told of {clip(piece, n=40)!r}: {why}" + (f"; pieces like it are {', '.join(map(repr, near))}" if near else "; pass a piece as the model spells it, or an id"))
+    return KeyError(
+        f"nothing can be told of {clip(piece, n=40)!r}: {why}"
+        + (
+            f"; pieces like it are {', '.join(map(repr, near))}"
+            if near
+            else "; pass a piece as the model spells it, or an id"
+        )
+    )
 
 # %% ../nbs/85d_explain_training.ipynb #e52cd81f
 def _spellings(trace, alive):
     "Seeds by their numbers, as text."
     import numpy as np
+
     code, length = trace.arrays["seed_code"], trace.arrays["seed_length"].astype(np.int64)
     ends = np.cumsum(length)
     text = code.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    return [text[b-n:b] for b, n in zip(ends[alive].tolist(), length[alive].tolist())]
+    return [text[b - n : b] for b, n in zip(ends[alive].tolist(), length[alive].tolist())]
+
 
 def _seed(trace, piece):
     "The number of a seed, or None."
     import numpy as np
+
     code, length = trace.arrays["seed_code"], trace.arrays["seed_length"].astype(np.int64)
     some, begin = np.flatnonzero(length == len(piece)), np.cumsum(length) - length
-    for j, c in enumerate(piece): some = some[code[begin[some] + j] == ord(c)]
+    for j, c in enumerate(piece):
+        some = some[code[begin[some] + j] == ord(c)]
     return int(some[0]) if len(some) else None
 
 # %% ../nbs/85d_explain_training.ipynb #c965c4ae
 def _rounds(trace, i):
     "What each round did with a seed, and why it fell: rare (EM) or cheap (pruning); None: it did not."
     import numpy as np
+
     a, length, out = trace.arrays, trace.arrays["seed_length"], []
     for r in range(len(trace.facts["losses"])):
         alive, loss, kept = a[f"alive{r}"], a[f"loss{r}"], a[f"kept{r}"]
         k = int(np.searchsorted(alive, i))
-        if k == len(alive) or alive[k] != i: return out, dict(round=r, why="rare")
+        if k == len(alive) or alive[k] != i:
+            return out, dict(round=r, why="rare")
         bar = loss[kept & (length[alive] > 1)].min(initial=np.inf)
         p = float(a[f"prob{r}"][k])
-        out.append(dict(round=r, pieces=len(alive), probability=p, score=math.log(p), uses=int(a[f"uses{r}"][k]), loss=_finite(loss[k]), bar=_finite(bar), kept=bool(kept[k]), cut=not kept.all()))
-        if not kept[k]: return out, dict(round=r, why="cheap")
+        out.append(
+            dict(
+                round=r,
+                pieces=len(alive),
+                probability=p,
+                score=math.log(p),
+                uses=int(a[f"uses{r}"][k]),
+                loss=_finite(loss[k]),
+                bar=_finite(bar),
+                kept=bool(kept[k]),
+                cut=not kept.all(),
+            )
+        )
+        if not kept[k]:
+            return out, dict(round=r, why="cheap")
     return out, None if i in a["alivefinal"] else dict(round=len(out), why="rare")
 
-def _finite(x): return float(x) + 0.0 if math.isfinite(x) else None
+
+def _finite(x):
+    return float(x) + 0.0 if math.isfinite(x) else None
+
 
 def _other_split(trace, piece, r):
     "The best split of a piece into others, in a round."
     import numpy as np
+
     alive, scores = trace.arrays[f"alive{r}"], {}
     for part in {piece[i:j] for i in range(len(piece)) for j in range(i + 1, len(piece) + 1)} - {piece}:
-        if (s := _seed(trace, part)) is not None and (k := int(np.searchsorted(alive, s))) < len(alive) and alive[k] == s: scores[part] = math.log(trace.arrays[f"prob{r}"][k])
-    try: split, score = best_pieces(piece, scores)
-    except ValueError: return None
+        if (
+            (s := _seed(trace, part)) is not None
+            and (k := int(np.searchsorted(alive, s))) < len(alive)
+            and alive[k] == s
+        ):
+            scores[part] = math.log(trace.arrays[f"prob{r}"][k])
+    try:
+        split, score = best_pieces(piece, scores)
+    except ValueError:
+        return None
     return dict(pieces=split, score=score)
 
 # %% ../nbs/85d_explain_training.ipynb #a6a06b81
 def _unigram_kind(trace, piece):
     "Kind and facts of a piece of Unigram."
     a, i = trace.arrays, _seed(trace, piece)
-    if i is None and piece in trace.facts["pieces"]: return "alphabet", dict(count=0, rank=None, of=None, asked="required_chars", limit=None)
-    if i is None: return "never", _no_seed(trace, piece)
+    if i is None and piece in trace.facts["pieces"]:
+        return "alphabet", dict(count=0, rank=None, of=None, asked="required_chars", limit=None)
+    if i is None:
+        return "never", _no_seed(trace, piece)
     rounds, fell = _rounds(trace, i)
     rank = 1 + int((a["seed_prob"] > a["seed_prob"][i]).sum())
-    seed = dict(rank=rank, of=len(a["seed_prob"]), score=math.log(a["seed_prob"][i]), occurrences=_occurrences(trace, piece))
-    last = dict(probability=(p := float(a["probfinal"][a["alivefinal"] == i][0])), score=math.log(p), rank=1 + int((a["probfinal"] > p).sum()), of=len(a["probfinal"])) if fell is None else None
-    return "fell" if fell else "kept", dict(seed=seed, rounds=rounds, fell=fell, other=_other_split(trace, piece, rounds[-1]["round"]) if rounds else None, required=len(piece) == 1, final=last)
+    seed = dict(
+        rank=rank,
+        of=len(a["seed_prob"]),
+        score=math.log(a["seed_prob"][i]),
+        occurrences=_occurrences(trace, piece),
+    )
+    last = (
+        dict(
+            probability=(p := float(a["probfinal"][a["alivefinal"] == i][0])),
+            score=math.log(p),
+            rank=1 + int((a["probfinal"] > p).sum()),
+            of=len(a["probfinal"]),
+        )
+        if fell is None
+        else None
+    )
+    return "fell" if fell else "kept", dict(
+        seed=seed,
+        rounds=rounds,
+        fell=fell,
+        other=_other_split(trace, piece, rounds[-1]["round"]) if rounds else None,
+        required=len(piece) == 1,
+        final=last,
+    )
+
 
 def _occurrences(trace, piece):
     "How often a text occurs in the pre-tokens, overlaps counted."
     total = 0
     for text, n in trace.counts.to_dict().items():
         at = text.find(piece)
-        while at >= 0: total, at = total + n, text.find(piece, at + 1)
+        while at >= 0:
+            total, at = total + n, text.find(piece, at + 1)
     return total
+
 
 def _no_seed(trace, piece):
     "Why a text was no seed."
     o, n = trace.facts["options"], _occurrences(trace, piece)
-    if not n: raise _unknown(trace, piece, "it occurs in no pre-token")
+    if not n:
+        raise _unknown(trace, piece, "it occurs in no pre-token")
     longest, least = o.get("max_piece_length", 16), o.get("min_frequency", 2)
-    why = "length" if len(piece) > longest else "rare" if n < least and len(piece) > 1 else "coverage" if len(piece) == 1 else "worth"
-    return dict(occurrences=n, why=why, max_piece_length=longest, min_frequency=least, seeds=len(trace.arrays["seed_prob"]))
+    why = (
+        "length"
+        if len(piece) > longest
+        else "rare"
+        if n < least and len(piece) > 1
+        else "coverage"
+        if len(piece) == 1
+        else "worth"
+    )
+    return dict(
+        occurrences=n,
+        why=why,
+        max_piece_length=longest,
+        min_frequency=least,
+        seeds=len(trace.arrays["seed_prob"]),
+    )
 
 # %% ../nbs/85d_explain_training.ipynb #e086a740
 def _word_kind(trace, piece):
     "Kind and facts of a word."
     counts, f, special = trace.counts.to_dict(), trace.facts, {*trace.facts["special"]}
-    if piece not in counts: raise _unknown(trace, piece, "it is no word of the corpus")
-    words, n, last = {w: c for w, c in counts.items() if w not in special}, counts[piece], [p for p in f["pieces"] if p in counts and p not in special][-1:]
+    if piece not in counts:
+        raise _unknown(trace, piece, "it is no word of the corpus")
+    words, n, last = (
+        {w: c for w, c in counts.items() if w not in special},
+        counts[piece],
+        [p for p in f["pieces"] if p in counts and p not in special][-1:],
+    )
     tied = sorted(w for w, c in words.items() if c == n)
-    facts = dict(count=n, rank=1 + sum(c > n for c in words.values()) + tied.index(piece), of=len(words), tied=len(tied) - 1, last=[[w, words[w]] for w in last], min_frequency=f["options"].get("min_frequency", 1))
+    facts = dict(
+        count=n,
+        rank=1 + sum(c > n for c in words.values()) + tied.index(piece),
+        of=len(words),
+        tied=len(tied) - 1,
+        last=[[w, words[w]] for w in last],
+        min_frequency=f["options"].get("min_frequency", 1),
+    )
     return "word" if piece in f["pieces"] else "never", facts
 
 # %% ../nbs/85d_explain_training.ipynb #73309ea4
 @dataclass(frozen=True, repr=False)
 class TrainingExplanation:
     "When and why a piece came into a vocabulary, or why it did not."
-    piece:str # As the model spells it
-    id:int|None # Its id in the tokenizer that was asked
-    algorithm:str # As for `train`
-    kind:str # What the facts are about, see above
-    facts:dict # Plain values
-    trace:TrainingTrace|None = field(default=None, compare=False) # What they were found in
 
-    def to_dict(self)->dict: # str, int, float, bool, None, list and dict only
+    piece: str  # As the model spells it
+    id: int | None  # Its id in the tokenizer that was asked
+    algorithm: str  # As for `train`
+    kind: str  # What the facts are about, see above
+    facts: dict  # Plain values
+    trace: TrainingTrace | None = field(default=None, compare=False)  # What they were found in
+
+    def to_dict(self) -> dict:  # str, int, float, bool, None, list and dict only
         "All of it as plain data."
-        return json.loads(json.dumps(dict(piece=self.piece, shown=_shown(self, self.piece), id=self.id, algorithm=self.algorithm, kind=self.kind, summary=self.summary) | self.facts))
+        return json.loads(
+            json.dumps(
+                dict(
+                    piece=self.piece,
+                    shown=_shown(self, self.piece),
+                    id=self.id,
+                    algorithm=self.algorithm,
+                    kind=self.kind,
+                    summary=self.summary,
+                )
+                | self.facts
+            )
+        )
 
     @property
-    def summary(self)->str: # One or more sentences
+    def summary(self) -> str:  # One or more sentences
         "The reason in words."
         who = f"{_shown(self, self.piece)}{'' if self.id is None else f' (id {self.id})'}"
         return _SAYINGS[self.kind](self, who, self.facts)
 
-    def __str__(self): return "\n".join([self.summary, *(str(x) for x in _drawings(self)), *(line for t in _tables(self) for line in _lines(t))])
-    __repr__ = __str__
-    def _repr_html_(self): return f"<div><p>{escape(self.summary)}</p>{''.join(x._repr_html_() for x in _drawings(self))}{''.join(map(_html, _tables(self)))}</div>"
+    def __str__(self):
+        return "\n".join(
+            [
+                self.summary,
+                *(str(x) for x in _drawings(self)),
+                *(line for t in _tables(self) for line in _lines(t)),
+            ]
+        )
 
-    def plot(self,
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        return f"<div><p>{escape(self.summary)}</p>{''.join(x._repr_html_() for x in _drawings(self))}{''.join(map(_html, _tables(self)))}</div>"
+
+    def plot(
+        self,
         *,
-        ax=None, # A matplotlib axis; None: a new one
-    )->Any: # The axis
+        ax=None,  # A matplotlib axis; None: a new one
+    ) -> Any:  # The axis
         "Draw the piece among all others: merges by their worth, rounds by probability."
         return _plot(self, ax)
 
@@ -163,27 +289,51 @@ def _raw(e, piece):
     bytewise = e.trace is not None and e.trace.counts.bytewise and piece not in e.trace.facts["special"]
     return from_visible(piece) if bytewise and all(c in CHAR2BYTE for c in piece) else piece
 
-def _shown(e, piece): return clip(printable(_raw(e, piece)), n=40) or "⟨empty⟩"
 
-def _times(n): return "once" if n == 1 else f"{n:,} times"
+def _shown(e, piece):
+    return clip(printable(_raw(e, piece)), n=40) or "⟨empty⟩"
 
-def _share(score): return f"{score[0]:,}/({score[1]:,}·{score[2]:,})"
+
+def _times(n):
+    return "once" if n == 1 else f"{n:,} times"
+
+
+def _share(score):
+    return f"{score[0]:,}/({score[1]:,}·{score[2]:,})"
 
 # %% ../nbs/85d_explain_training.ipynb #7cfe5efa
-_RULES = {"ids": "the smallest ids", "first": "the place that is seen first", "bytes": "the spelling that comes first", "largest": "the spelling that comes last"}
+_RULES = {
+    "ids": "the smallest ids",
+    "first": "the place that is seen first",
+    "bytes": "the spelling that comes first",
+    "largest": "the spelling that comes last",
+}
+
 
 def _say_merge(e, who, f):
     "The sentences of a merge."
     worth = f", a score of {_share(f['score'])}" if f["score"] else ""
-    won = f"{f['tied']:,} other pair{' was' if f['tied'] == 1 else 's were'} worth the same; it has {_RULES[f['rule']]} (tie_break={f['rule']!r})." if f["tied"] else "No other pair was worth as much."
-    again = f" Later merges spell it again: {', '.join(map(str, f['steps'][1:5]))}." if len(f["steps"]) > 1 else ""
+    won = (
+        f"{f['tied']:,} other pair{' was' if f['tied'] == 1 else 's were'} worth the same; it has {_RULES[f['rule']]} (tie_break={f['rule']!r})."
+        if f["tied"]
+        else "No other pair was worth as much."
+    )
+    again = (
+        f" Later merges spell it again: {', '.join(map(str, f['steps'][1:5]))}."
+        if len(f["steps"]) > 1
+        else ""
+    )
     return f"{who} came in at step {f['step']:,} of {f['merges']:,}: {_shown(e, f['left'])} stood before {_shown(e, f['right'])} {_times(f['count'])}{worth}. {won} It changed {f['changed']:,} of {f['pretokens']:,} distinct pre-tokens.{again}"
+
 
 def _say_alphabet(e, who, f):
     "The sentences of a symbol of the alphabet."
     asked = f" It was asked for with {f['asked']}." if f["asked"] else ""
-    if not f["count"]: return f"{who} is a symbol of the alphabet that does not occur in the corpus.{asked}"
-    limit = f", of which limit_alphabet={f['limit']} keeps the most frequent" if f["limit"] is not None else ""
+    if not f["count"]:
+        return f"{who} is a symbol of the alphabet that does not occur in the corpus.{asked}"
+    limit = (
+        f", of which limit_alphabet={f['limit']} keeps the most frequent" if f["limit"] is not None else ""
+    )
     return f"{who} is a symbol of the alphabet, there before the first merge. It occurs {_times(f['count'])}, rank {f['rank']:,} of {f['of']:,} symbols{limit}.{asked}"
 
 # %% ../nbs/85d_explain_training.ipynb #324f4c66
@@ -191,57 +341,136 @@ def _say_kept(e, who, f):
     "The sentences of a piece of Unigram that stayed."
     s, cuts = f["seed"], [r for r in f["rounds"] if r["cut"]]
     begin = f"{who} was seed {s['rank']:,} of {s['of']:,} by count times length; it occurs {_times(s['occurrences'])}."
-    if f["required"]: return f"{begin} A single character always stays."
-    if not cuts: return f"{begin} Nothing had to be cut."
+    if f["required"]:
+        return f"{begin} A single character always stays."
+    if not cuts:
+        return f"{begin} Nothing had to be cut."
     last, stayed = cuts[-1], f"{begin} It stayed through {len(cuts)} cut{'s' * (len(cuts) > 1)}"
-    if last["loss"] is None or last["bar"] is None: return f"{stayed}: no other pieces spell it."
+    if last["loss"] is None or last["bar"] is None:
+        return f"{stayed}: no other pieces spell it."
     return f"{stayed}: in the last, its removal would have cost {last['loss']:.4g} nats, and that of the cheapest that stayed {last['bar']:.4g}.{_say_other(e, f)}"
+
 
 def _say_other(e, f):
     "What would take a piece's place."
-    return f" Its best other split is {' '.join(_shown(e, p) for p in f['other']['pieces'])}." if f["other"] else ""
+    return (
+        f" Its best other split is {' '.join(_shown(e, p) for p in f['other']['pieces'])}."
+        if f["other"]
+        else ""
+    )
+
 
 def _say_fell(e, who, f):
     "The sentences of a piece of Unigram that fell."
     s, r = f["seed"], f["fell"]["round"]
     begin = f"{who} was seed {s['rank']:,} of {s['of']:,} by count times length; it occurs {_times(s['occurrences'])}."
-    if f["fell"]["why"] == "rare": return f"{begin} It fell in round {r}, by EM: so few were expected in the splits of the corpus that it was dropped."
+    if f["fell"]["why"] == "rare":
+        return f"{begin} It fell in round {r}, by EM: so few were expected in the splits of the corpus that it was dropped."
     last, above = f["rounds"][-1], f["rounds"][-1]["bar"]
-    return f"{begin} It fell in round {r}: its removal cost {last['loss']:.4g} nats at most" + (f", and that of the cheapest that stayed {above:.4g}." if above is not None else ".") + _say_other(e, f)
+    return (
+        f"{begin} It fell in round {r}: its removal cost {last['loss']:.4g} nats at most"
+        + (f", and that of the cheapest that stayed {above:.4g}." if above is not None else ".")
+        + _say_other(e, f)
+    )
 
 # %% ../nbs/85d_explain_training.ipynb #f258d298
 def _say_word(e, who, f):
     "The sentences of a word."
-    tied = f" {f['tied']:,} other word{' has' if f['tied'] == 1 else 's have'} the same count; ties go by spelling." if f["tied"] else ""
-    last = f" The last word with an id is {_shown(e, f['last'][0][0])} with {f['last'][0][1]:,}." if f["last"] else ""
+    tied = (
+        f" {f['tied']:,} other word{' has' if f['tied'] == 1 else 's have'} the same count; ties go by spelling."
+        if f["tied"]
+        else ""
+    )
+    last = (
+        f" The last word with an id is {_shown(e, f['last'][0][0])} with {f['last'][0][1]:,}."
+        if f["last"]
+        else ""
+    )
     return f"{who} is word {f['rank']:,} of {f['of']:,}; it occurs {_times(f['count'])}.{tied}{last}"
+
 
 def _say_never(e, who, f):
     "The sentences of what is no piece."
-    if "rank" in f: return f"{who} never became a piece: " + (f"it occurs {_times(f['count'])}, and min_frequency={f['min_frequency']}." if f["count"] < f["min_frequency"] else _say_word(e, "it", f))
-    if "why" in f: return f"{who} was no seed: " + {"length": f"it has {len(e.piece)} characters, and max_piece_length={f['max_piece_length']}.", "rare": f"it occurs {_times(f['occurrences'])}, and min_frequency={f['min_frequency']}.",
-        "coverage": f"it occurs {_times(f['occurrences'])}, and the characters that have pieces are covered without it, or it is given as a piece that is not learned.", "worth": f"it occurs {_times(f['occurrences'])}, and its count times length was not among the {f['seeds']:,} best, or it crosses what is never learned."}[f["why"]]
-    if len(f["split"]) != 2: return f"{who} never became a piece: when training ended, it was {' '.join(_shown(e, p) for p in f['split'])}."
+    if "rank" in f:
+        return f"{who} never became a piece: " + (
+            f"it occurs {_times(f['count'])}, and min_frequency={f['min_frequency']}."
+            if f["count"] < f["min_frequency"]
+            else _say_word(e, "it", f)
+        )
+    if "why" in f:
+        return (
+            f"{who} was no seed: "
+            + {
+                "length": f"it has {len(e.piece)} characters, and max_piece_length={f['max_piece_length']}.",
+                "rare": f"it occurs {_times(f['occurrences'])}, and min_frequency={f['min_frequency']}.",
+                "coverage": f"it occurs {_times(f['occurrences'])}, and the characters that have pieces are covered without it, or it is given as a piece that is not learned.",
+                "worth": f"it occurs {_times(f['occurrences'])}, and its count times length was not among the {f['seeds']:,} best, or it crosses what is never learned.",
+            }[f["why"]]
+        )
+    if len(f["split"]) != 2:
+        return f"{who} never became a piece: when training ended, it was {' '.join(_shown(e, p) for p in f['split'])}."
     pair = f["pairs"][0]
-    worth = f"the score {_share(pair['score'])}" if pair["score"] and pair["count"] else f"the count {pair['count']:,}"
-    last = f"; the last merge had {f['last']:,.4g}" if isinstance(f["last"], float) else f"; the last merge had {f['last']:,}" if f["last"] else ""
-    if last: last += {"full": ", and the vocabulary was full", "min_frequency": f", and min_frequency={e.trace.facts['options'].get('min_frequency')} allowed no other"}.get(e.trace.facts["ended"], "")
+    worth = (
+        f"the score {_share(pair['score'])}"
+        if pair["score"] and pair["count"]
+        else f"the count {pair['count']:,}"
+    )
+    last = (
+        f"; the last merge had {f['last']:,.4g}"
+        if isinstance(f["last"], float)
+        else f"; the last merge had {f['last']:,}"
+        if f["last"]
+        else ""
+    )
+    if last:
+        last += {
+            "full": ", and the vocabulary was full",
+            "min_frequency": f", and min_frequency={e.trace.facts['options'].get('min_frequency')} allowed no other",
+        }.get(e.trace.facts["ended"], "")
     return f"{who} never became a piece: when training ended, {_shown(e, pair['left'])} before {_shown(e, pair['right'])} had {worth}{last}."
 
-_SAYINGS = {"merge": _say_merge, "alphabet": _say_alphabet, "kept": _say_kept, "fell": _say_fell, "word": _say_word, "never": _say_never,
-    "special": lambda e, who, f: f"{who} is a special token, given to training and not learned.", "defined": lambda e, who, f: f"{who} is a user-defined piece, given to training and not learned.",
-    "added": lambda e, who, f: f"{who} is not of this run: it was added afterwards, or learned in another run."} # kind → what is said
+
+_SAYINGS = {
+    "merge": _say_merge,
+    "alphabet": _say_alphabet,
+    "kept": _say_kept,
+    "fell": _say_fell,
+    "word": _say_word,
+    "never": _say_never,
+    "special": lambda e, who, f: f"{who} is a special token, given to training and not learned.",
+    "defined": lambda e, who, f: f"{who} is a user-defined piece, given to training and not learned.",
+    "added": lambda e, who, f: (
+        f"{who} is not of this run: it was added afterwards, or learned in another run."
+    ),
+}  # kind → what is said
 
 # %% ../nbs/85d_explain_training.ipynb #b22a783f
 def _drawings(e):
     "Figures of an explanation."
     f = e.facts
     if e.kind == "merge":
-        worth = lambda r: float(Fraction(r["score"][0], r["score"][1] * r["score"][2])) if r["score"] else r["count"]
-        best = [(f"{_shown(e, r['left'])}+{_shown(e, r['right'])}{'=' * (r['tied'] and i > 0)}", worth(r)) for i, r in enumerate(f["order"])]
-        return [draw_merge_tree(_tree_of(e, f["tree"])), draw_bars(best, title=f"Best pairs at step {f['step']:,}" + "; = is worth the same" * (f["tied"] > 0))]
-    if e.kind in ("kept", "fell") and f["rounds"]: return [draw_bars([(str(r["round"]), r["probability"]) for r in f["rounds"]], title="Probability after EM, round by round")]
+        worth = lambda r: (
+            float(Fraction(r["score"][0], r["score"][1] * r["score"][2])) if r["score"] else r["count"]
+        )
+        best = [
+            (f"{_shown(e, r['left'])}+{_shown(e, r['right'])}{'=' * (r['tied'] and i > 0)}", worth(r))
+            for i, r in enumerate(f["order"])
+        ]
+        return [
+            draw_merge_tree(_tree_of(e, f["tree"])),
+            draw_bars(
+                best, title=f"Best pairs at step {f['step']:,}" + "; = is worth the same" * (f["tied"] > 0)
+            ),
+        ]
+    if e.kind in ("kept", "fell") and f["rounds"]:
+        return [
+            draw_bars(
+                [(str(r["round"]), r["probability"]) for r in f["rounds"]],
+                title="Probability after EM, round by round",
+            )
+        ]
     return []
+
 
 def _tree_of(e, node, depth=0, drawn=None):
     "The tree as `draw_merge_tree` takes it, the first levels of it; a merge that is needed twice is drawn where it is needed first."
@@ -259,16 +488,55 @@ def _tables(e):
     "Tables of an explanation; the first row of each is its head."
     f, show = e.facts, lambda pieces: clip(" ".join(_shown(e, p) for p in pieces), n=60)
     number = lambda x: "–" if x is None else f"{x:.4g}"
-    if e.kind == "merge": return [[["pre-token", "count", "before", "after"], *([_shown(e, x["pretoken"]), f"{x['count']:,}", show(x["before"]), show(x["after"])] for x in f["examples"])],
-        [["piece", "count before", "after"], *([_shown(e, p), f"{x:,}", f"{y:,}"] for p, x, y in f["parts"])]]
-    if e.kind == "never" and f.get("pairs"): return [[["pair", "count at the end"], *([f"{_shown(e, r['left'])} + {_shown(e, r['right'])}", f"{r['count']:,}"] for r in f["pairs"][:20])]]
-    if e.kind not in ("kept", "fell") or not f["rounds"]: return []
-    return [[["round", "pieces", "used", "loss", "bar", "stayed"], *([str(r["round"]), f"{r['pieces']:,}", f"{r['uses']:,}", number(r["loss"]), number(r["bar"]), "yes" if r["kept"] else "no"] for r in f["rounds"])]]
+    if e.kind == "merge":
+        return [
+            [
+                ["pre-token", "count", "before", "after"],
+                *(
+                    [_shown(e, x["pretoken"]), f"{x['count']:,}", show(x["before"]), show(x["after"])]
+                    for x in f["examples"]
+                ),
+            ],
+            [
+                ["piece", "count before", "after"],
+                *([_shown(e, p), f"{x:,}", f"{y:,}"] for p, x, y in f["parts"]),
+            ],
+        ]
+    if e.kind == "never" and f.get("pairs"):
+        return [
+            [
+                ["pair", "count at the end"],
+                *(
+                    [f"{_shown(e, r['left'])} + {_shown(e, r['right'])}", f"{r['count']:,}"]
+                    for r in f["pairs"][:20]
+                ),
+            ]
+        ]
+    if e.kind not in ("kept", "fell") or not f["rounds"]:
+        return []
+    return [
+        [
+            ["round", "pieces", "used", "loss", "bar", "stayed"],
+            *(
+                [
+                    str(r["round"]),
+                    f"{r['pieces']:,}",
+                    f"{r['uses']:,}",
+                    number(r["loss"]),
+                    number(r["bar"]),
+                    "yes" if r["kept"] else "no",
+                ]
+                for r in f["rounds"]
+            ),
+        ]
+    ]
+
 
 def _lines(rows):
     "A table as lines of text."
     wide = [max(map(cell_width, column)) for column in zip(*rows)]
     return ["  ".join(c + " " * (w - cell_width(c)) for c, w in zip(r, wide)).rstrip() for r in rows]
+
 
 def _html(rows):
     "A table as HTML."
@@ -279,50 +547,92 @@ def _html(rows):
 def _plot(e, ax):
     "A chart of a piece among the others."
     import matplotlib.pyplot as plt
-    if e.kind not in ("merge", "kept", "fell") or not e.facts.get("rounds", [0]): raise ValueError(f"there is nothing to plot of a piece of the kind {e.kind!r}; print the explanation")
-    ax, scale = ax or plt.subplots(figsize=(6, 3))[1], lambda values: "log" if max(values) > 100 * min(values) else "linear"
+
+    if e.kind not in ("merge", "kept", "fell") or not e.facts.get("rounds", [0]):
+        raise ValueError(f"there is nothing to plot of a piece of the kind {e.kind!r}; print the explanation")
+    ax, scale = (
+        ax or plt.subplots(figsize=(6, 3))[1],
+        lambda values: "log" if max(values) > 100 * min(values) else "linear",
+    )
     if e.kind == "merge":
         worth, step = e.trace.arrays["worth"].tolist(), e.facts["step"]
         ax.plot(range(1, len(worth) + 1), worth, lw=1)
         ax.plot([step + 1], [worth[step]], "o")
-        ax.set(xscale=scale([1, len(worth)]), yscale=scale(worth), xlabel="merge (the first is 1)", ylabel="score" if e.facts["score"] else "count of its pair", title=_shown(e, e.piece))
+        ax.set(
+            xscale=scale([1, len(worth)]),
+            yscale=scale(worth),
+            xlabel="merge (the first is 1)",
+            ylabel="score" if e.facts["score"] else "count of its pair",
+            title=_shown(e, e.piece),
+        )
     else:
-        rounds, chance = [r["round"] for r in e.facts["rounds"]], [r["probability"] for r in e.facts["rounds"]]
+        rounds, chance = (
+            [r["round"] for r in e.facts["rounds"]],
+            [r["probability"] for r in e.facts["rounds"]],
+        )
         ax.plot(rounds, chance, "o-")
-        ax.set(xticks=rounds, yscale=scale(chance), xlabel="round", ylabel="probability after EM", title=_shown(e, e.piece))
-        if scale(chance) == "linear": ax.set_ylim(0, 1.1 * max(chance))
+        ax.set(
+            xticks=rounds,
+            yscale=scale(chance),
+            xlabel="round",
+            ylabel="probability after EM",
+            title=_shown(e, e.piece),
+        )
+        if scale(chance) == "linear":
+            ax.set_ylim(0, 1.1 * max(chance))
     return ax
 
 # %% ../nbs/85d_explain_training.ipynb #c5133095
 def _spelling(tok, trace, piece):
     "A piece as the model spells it."
     if isinstance(piece, int) and not isinstance(piece, bool):
-        if (found := {i: p for p, i in tok.piece2id.items()}.get(piece)) is None: raise KeyError(f"there is no id {piece}; the tokenizer has {len(tok.piece2id):,} pieces")
+        if (found := {i: p for p, i in tok.piece2id.items()}.get(piece)) is None:
+            raise KeyError(f"there is no id {piece}; the tokenizer has {len(tok.piece2id):,} pieces")
         return found
-    if isinstance(piece, (bytes, bytearray)): return to_visible(bytes(piece)) if trace.counts.bytewise else bytes(piece).decode("utf-8")
-    if not isinstance(piece, str) or not piece: raise ValueError(f"piece={piece!r} is no piece; pass its text, its bytes or its id")
-    if piece in trace.facts["pieces"] or piece in tok.piece2id or not trace.counts.bytewise or all(c in CHAR2BYTE for c in piece): return piece
+    if isinstance(piece, (bytes, bytearray)):
+        return to_visible(bytes(piece)) if trace.counts.bytewise else bytes(piece).decode("utf-8")
+    if not isinstance(piece, str) or not piece:
+        raise ValueError(f"piece={piece!r} is no piece; pass its text, its bytes or its id")
+    if (
+        piece in trace.facts["pieces"]
+        or piece in tok.piece2id
+        or not trace.counts.bytewise
+        or all(c in CHAR2BYTE for c in piece)
+    ):
+        return piece
     return to_visible(encode_text(piece))
 
-def _trace_of(tok, trace)->TrainingTrace:
+
+def _trace_of(tok, trace) -> TrainingTrace:
     "The trace to look into."
-    if trace is None: trace = getattr(tok.training, "trace", None)
-    if trace is None: raise ValueError("this tokenizer has no trace of its training; train with Tokenizer.train(..., trace=True), or pass trace=, a file that trace=\"FILE\" wrote")
+    if trace is None:
+        trace = getattr(tok.training, "trace", None)
+    if trace is None:
+        raise ValueError(
+            'this tokenizer has no trace of its training; train with Tokenizer.train(..., trace=True), or pass trace=, a file that trace="FILE" wrote'
+        )
     return trace if isinstance(trace, TrainingTrace) else load_trace(trace)
 
 # %% ../nbs/85d_explain_training.ipynb #ac55f286
 def explain_training(
-    tok, # A `Tokenizer`
-    piece:str|bytes|int, # As the model spells it, or as text; bytes; or an id
+    tok,  # A `Tokenizer`
+    piece: str | bytes | int,  # As the model spells it, or as text; bytes; or an id
     *,
-    trace:"TrainingTrace|str|None"=None, # A trace or the file of one; None: that of `tok.training`
-)->TrainingExplanation: # Its `to_dict()` is plain data; it draws itself
+    trace: "TrainingTrace|str|None" = None,  # A trace or the file of one; None: that of `tok.training`
+) -> TrainingExplanation:  # Its `to_dict()` is plain data; it draws itself
     "When and why a piece came into the vocabulary."
     trace = _trace_of(tok, trace)
     piece = str(_spelling(tok, trace, piece))
-    f, kinds = trace.facts, {"bpe": _merge_kind, "wordpiece": _merge_kind, "unigram": _unigram_kind, "wordlevel": _word_kind}
-    if piece in f["special"]: kind, facts = "special", {}
-    elif piece in f["defined"]: kind, facts = "defined", {}
-    elif piece in tok.piece2id and piece not in f["pieces"]: kind, facts = "added", {}
-    else: kind, facts = kinds[f["kind"]](trace, piece)
+    f, kinds = (
+        trace.facts,
+        {"bpe": _merge_kind, "wordpiece": _merge_kind, "unigram": _unigram_kind, "wordlevel": _word_kind},
+    )
+    if piece in f["special"]:
+        kind, facts = "special", {}
+    elif piece in f["defined"]:
+        kind, facts = "defined", {}
+    elif piece in tok.piece2id and piece not in f["pieces"]:
+        kind, facts = "added", {}
+    else:
+        kind, facts = kinds[f["kind"]](trace, piece)
     return TrainingExplanation(piece, tok.piece2id.get(piece), trace.algorithm, kind, facts, trace)

@@ -37,110 +37,175 @@ KINDS = {
 
 # %% ../nbs/68_files.ipynb #79496e03
 def special_by_default(
-    kind:str, # One of `KINDS`
-)->str|tuple: # "all", or () for none
+    kind: str,  # One of `KINDS`
+) -> str | tuple:  # "all", or () for none
     "The special tokens that are found in texts where neither the caller nor the file says which."
     return "all" if kind in ("tokenizer.json", "gpt2", "vocab.txt") else ()
 
 # %% ../nbs/68_files.ipynb #404d574d
-_HEAD = 1 << 16 # Bytes that are looked at
+_HEAD = 1 << 16  # Bytes that are looked at
+
 
 def _is_pipeline(text):
     "Is the first key of a JSON object a part of a tokenizer.json?"
     found = re.match(r'\{\s*("(?:[^"\\]|\\.)*")\s*:', text)
-    parts = ("version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
+    parts = (
+        "version",
+        "truncation",
+        "padding",
+        "added_tokens",
+        "normalizer",
+        "pre_tokenizer",
+        "post_processor",
+        "decoder",
+        "model",
+    )
     return found is not None and json.loads(found[1]) in parts
 
 # %% ../nbs/68_files.ipynb #0171ae4d
 def _text_kind(text, whole):
     "The kind of a text that has no mark: a pipeline in JSON, or a list of pieces."
-    if text.startswith("{"): return "tokenizer.json" if _is_pipeline(text) else None
+    if text.startswith("{"):
+        return "tokenizer.json" if _is_pipeline(text) else None
     lines = text.splitlines()
-    lines = [line for line in (lines if whole else lines[:-1]) if line] # the last may have been cut
+    lines = [line for line in (lines if whole else lines[:-1]) if line]  # the last may have been cut
     return "vocab.txt" if lines and not any(" " in line for line in lines) else None
 
 # %% ../nbs/68_files.ipynb #fad05d27
-_BEGINS = re.compile(rb'[ \t\r\n]*\{\s*"(?:version|truncation|added_tokens|normalizer|pre_tokenizer|model)"\s*:\s*(?:"1\.0"\s*,|null\s*,|\{\s*"|\[\s*\{\s*")') # What nearly all files of a whole pipeline begin with
+_BEGINS = re.compile(
+    rb'[ \t\r\n]*\{\s*"(?:version|truncation|added_tokens|normalizer|pre_tokenizer|model)"\s*:\s*(?:"1\.0"\s*,|null\s*,|\{\s*"|\[\s*\{\s*")'
+)  # What nearly all files of a whole pipeline begin with
 
 # %% ../nbs/68_files.ipynb #7449b739
-_MARKS = {"tiktoken": ("tiktoken_format", "looks_like_ranks"), "minbpe": ("other_formats", "looks_like_minbpe"), "vocab.json": ("other_formats", "looks_like_vocab_json"), # kind → room and test, imported one after the other
-    "nmt": ("nmt_format", "looks_like_codes"), "merges.txt": ("other_formats", "looks_like_merges")}
+_MARKS = {
+    "tiktoken": ("tiktoken_format", "looks_like_ranks"),
+    "minbpe": ("other_formats", "looks_like_minbpe"),
+    "vocab.json": (
+        "other_formats",
+        "looks_like_vocab_json",
+    ),  # kind → room and test, imported one after the other
+    "nmt": ("nmt_format", "looks_like_codes"),
+    "merges.txt": ("other_formats", "looks_like_merges"),
+}
+
 
 def kind_of_head(
-    head:bytes, # The beginning of a file, or all of it
+    head: bytes,  # The beginning of a file, or all of it
     *,
-    whole:bool=True, # Is it all of it?
-)->str|None: # One of `KINDS`, "vocab.json" or "merges.txt" for halves of GPT-2's, or None
+    whole: bool = True,  # Is it all of it?
+) -> str | None:  # One of `KINDS`, "vocab.json" or "merges.txt" for halves of GPT-2's, or None
     "Tell the kind of a file by its beginning."
-    if _BEGINS.match(head): return "tokenizer.json" # without importing the rooms of all other kinds
+    if _BEGINS.match(head):
+        return "tokenizer.json"  # without importing the rooms of all other kinds
     for known, (room, name) in _MARKS.items():
-        if getattr(import_module(f"subword_nb.{room}"), name)(head) and (known != "merges.txt" or head.startswith(b"#version") or "Ġ".encode() in head): return known
-    if head[:4] == b"GGUF" and import_module("subword_nb.gguf").looks_like_gguf(head): return "gguf"
+        if getattr(import_module(f"subword_nb.{room}"), name)(head) and (
+            known != "merges.txt" or head.startswith(b"#version") or "Ġ".encode() in head
+        ):
+            return known
+    if head[:4] == b"GGUF" and import_module("subword_nb.gguf").looks_like_gguf(head):
+        return "gguf"
     from subword_nb.sentencepiece_wire import looks_like_model_proto
+
     text, readable = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n"), True
-    try: found = text.decode("utf-8", "strict")
-    except UnicodeDecodeError as e: found, readable = text.decode("utf-8", "replace"), not whole and e.start > len(text) - 4
+    try:
+        found = text.decode("utf-8", "strict")
+    except UnicodeDecodeError as e:
+        found, readable = text.decode("utf-8", "replace"), not whole and e.start > len(text) - 4
     kind = _text_kind(found, whole) if readable and "\0" not in found else None
     return "sentencepiece" if kind in (None, "vocab.txt") and looks_like_model_proto(head) else kind
 
 # %% ../nbs/68_files.ipynb #89a0a122
 def _is_file(path):
     "Is this an ordinary file of its folder? A link that leads out of the folder is refused, unless the folder is the hub's cache, whose files lie beside it."
-    if not path.is_file(): return False
-    if not path.is_symlink(): return True
+    if not path.is_file():
+        return False
+    if not path.is_symlink():
+        return True
     target, folder = path.resolve(), path.parent.resolve()
     caches = [up.parent / "blobs" for up in (folder, *folder.parents) if up.name == "snapshots"]
-    if folder in target.parents or any(cache in target.parents for cache in caches): return True
-    raise ValueError(f"{path} is a link to a file outside of its folder; pass that file itself if it is meant")
+    if folder in target.parents or any(cache in target.parents for cache in caches):
+        return True
+    raise ValueError(
+        f"{path} is a link to a file outside of its folder; pass that file itself if it is meant"
+    )
 
 # %% ../nbs/68_files.ipynb #6da51498
 class Place(NamedTuple):
     "Where a tokenizer is."
-    kind: str # One of `KINDS`
-    paths: tuple # The file, or GPT-2's two files
+
+    kind: str  # One of `KINDS`
+    paths: tuple  # The file, or GPT-2's two files
+
 
 _PAIRS = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
+
 
 def _partner(path):
     "The file whose name belongs to one of GPT-2's, if it is there."
     other = (_PAIRS | {b: a for a, b in _PAIRS.items()}).get(path.name)
     return path.with_name(other) if other and _is_file(path.with_name(other)) else None
 
+
 def _kind_of_file(path):
     "The kind of one file."
     with naming(path):
         check_ordinary(path)
-        with open(path, "rb") as f: head = f.read(_HEAD)
+        with open(path, "rb") as f:
+            head = f.read(_HEAD)
     return kind_of_head(head, whole=len(head) < _HEAD)
+
 
 def _candidates(folder):
     "The files of a folder that are opened."
-    return sorted(p for p in folder.iterdir() if p.suffix not in _NEVER and not p.name.startswith(".") and _is_file(p))
+    return sorted(
+        p for p in folder.iterdir() if p.suffix not in _NEVER and not p.name.startswith(".") and _is_file(p)
+    )
+
 
 def _other_half(path, kind):
     "The other of GPT-2's files, by its name, or the only one beside it that holds such a thing."
-    if (named := _partner(path)) and _kind_of_file(named) != kind: return named
+    if (named := _partner(path)) and _kind_of_file(named) != kind:
+        return named
     wanted = "merges.txt" if kind == "vocab.json" else "vocab.json"
-    found = [p for p in _candidates(path.parent) if p != path and p.name not in _COMPANIONS and _kind_of_file(p) == wanted]
+    found = [
+        p
+        for p in _candidates(path.parent)
+        if p != path and p.name not in _COMPANIONS and _kind_of_file(p) == wanted
+    ]
     return found[0] if found and len({read_bytes(p) for p in found}) == 1 else None
 
 # %% ../nbs/68_files.ipynb #a72fca7a
 def find_tokenizer(
-    path:str|os.PathLike, # A file or a folder
-)->Place: # What kind it is, and which files
+    path: str | os.PathLike,  # A file or a folder
+) -> Place:  # What kind it is, and which files
     "Find out what tokenizer is in a file or a folder."
     path = Path(path)
-    if not path.exists(): raise FileNotFoundError(f"there is no file or folder {path}; pass a tokenizer file, or a folder that holds one")
-    if path.is_dir(): return _in_folder(path)
+    if not path.exists():
+        raise FileNotFoundError(
+            f"there is no file or folder {path}; pass a tokenizer file, or a folder that holds one"
+        )
+    if path.is_dir():
+        return _in_folder(path)
     kind = _kind_of_file(path)
-    if path.suffix.lower() == ".json" and kind in (None, "vocab.txt"): _refuse_json(path)
-    if kind in ("vocab.json", "merges.txt") or kind == "nmt" and path.name in _PAIRS.values() and _partner(path): return _pair_of(path, kind)
+    if path.suffix.lower() == ".json" and kind in (None, "vocab.txt"):
+        _refuse_json(path)
+    if (
+        kind in ("vocab.json", "merges.txt")
+        or kind == "nmt"
+        and path.name in _PAIRS.values()
+        and _partner(path)
+    ):
+        return _pair_of(path, kind)
     return Place(kind, (path,)) if kind else _refuse(path)
+
 
 def _pair_of(path, kind):
     "GPT-2's two files from one of them."
     other = _other_half(path, kind)
-    if other is None: raise ValueError(f"{path} is one of GPT-2's two files, and the other ({_PAIRS.get(path.name, 'vocab.json and merges.txt belong together')}) is not beside it; pass a folder that holds both")
+    if other is None:
+        raise ValueError(
+            f"{path} is one of GPT-2's two files, and the other ({_PAIRS.get(path.name, 'vocab.json and merges.txt belong together')}) is not beside it; pass a folder that holds both"
+        )
     return Place("gpt2", (path, other) if kind == "vocab.json" else (other, path))
 
 # %% ../nbs/68_files.ipynb #121803fb
@@ -149,146 +214,289 @@ def _refuse_json(path):
     try:
         found = json.loads(read_bytes(path))
     except UnicodeDecodeError as e:
-        raise ValueError(f"{path} is not JSON: the byte 0x{e.object[e.start]:02x} at offset {e.start} is not UTF-8; the file may be damaged or of another kind") from None
+        raise ValueError(
+            f"{path} is not JSON: the byte 0x{e.object[e.start]:02x} at offset {e.start} is not UTF-8; the file may be damaged or of another kind"
+        ) from None
     except json.JSONDecodeError as e:
-        if not read_bytes(path): return # an empty file is told of elsewhere
-        raise ValueError(f"{path} is not JSON: {e.msg} at line {e.lineno}, column {e.colno}; the file may be damaged or of another kind") from None
+        if not read_bytes(path):
+            return  # an empty file is told of elsewhere
+        raise ValueError(
+            f"{path} is not JSON: {e.msg} at line {e.lineno}, column {e.colno}; the file may be damaged or of another kind"
+        ) from None
     except RecursionError:
-        return # told of elsewhere, too
+        return  # told of elsewhere, too
     if not isinstance(found, dict):
-        raise ValueError(f"{path} holds JSON, but no object ({type(found).__name__}); pass a file that holds a tokenizer")
+        raise ValueError(
+            f"{path} holds JSON, but no object ({type(found).__name__}); pass a file that holds a tokenizer"
+        )
 
 # %% ../nbs/68_files.ipynb #f36a7e81
 def _refuse(path):
     "Say why a file is not read."
-    with open(path, "rb") as f: head = f.read(_HEAD)
-    if not head: raise ValueError(f"{path} is empty, so there is no tokenizer in it")
-    if path.name in _COMPANIONS: raise ValueError(f"{path} says how a tokenizer is used, and not which pieces it has; pass its folder, which must hold the tokenizer")
-    if packed := next((name for mark, name in _PACKED.items() if head.startswith(mark)), None): raise ValueError(f"{path} is packed ({packed}); unpack it and pass the file that comes out")
-    if path.suffix == ".txt": return Place("vocab.txt", (path,)) # pieces may be any characters
-    if head.lstrip()[:1] in (b"{", b"["): return Place("tokenizer.json", (path,)) # its reader says what is wrong with it
-    raise ValueError(f"{path} begins with {head[:24]!r}, which is no tokenizer file that is known; known are {', '.join(KINDS)}")
+    with open(path, "rb") as f:
+        head = f.read(_HEAD)
+    if not head:
+        raise ValueError(f"{path} is empty, so there is no tokenizer in it")
+    if path.name in _COMPANIONS:
+        raise ValueError(
+            f"{path} says how a tokenizer is used, and not which pieces it has; pass its folder, which must hold the tokenizer"
+        )
+    if packed := next((name for mark, name in _PACKED.items() if head.startswith(mark)), None):
+        raise ValueError(f"{path} is packed ({packed}); unpack it and pass the file that comes out")
+    if path.suffix == ".txt":
+        return Place("vocab.txt", (path,))  # pieces may be any characters
+    if head.lstrip()[:1] in (b"{", b"["):
+        return Place("tokenizer.json", (path,))  # its reader says what is wrong with it
+    raise ValueError(
+        f"{path} begins with {head[:24]!r}, which is no tokenizer file that is known; known are {', '.join(KINDS)}"
+    )
 
 # %% ../nbs/68_files.ipynb #64b2827b
 def _in_folder(folder):
     "The tokenizer in a folder."
     named, found = folder / "tokenizer.json", {}
-    if _is_file(named) and _kind_of_file(named) in ("tokenizer.json", None): return Place("tokenizer.json", (named,))
+    if _is_file(named) and _kind_of_file(named) in ("tokenizer.json", None):
+        return Place("tokenizer.json", (named,))
     kinds = {p: _kind_of_file(p) for p in _candidates(folder) if p.name not in _COMPANIONS}
     pair = _pair_in(kinds)
     for p, kind in kinds.items():
-        if p not in pair: found.setdefault(kind, []).append(p)
-    if pair: found["gpt2"] = [pair]
+        if p not in pair:
+            found.setdefault(kind, []).append(p)
+    if pair:
+        found["gpt2"] = [pair]
     for kind in ("sentencepiece", "tiktoken", "gpt2", "minbpe", "tokenizer.json", "vocab.txt", "nmt", "gguf"):
-        if chosen := _chosen(kind, found.get(kind, [])): return _only(folder, kind, chosen)
-    if len(kinds) == 1 and (alone := _alone(*kinds.items())): return alone
+        if chosen := _chosen(kind, found.get(kind, [])):
+            return _only(folder, kind, chosen)
+    if len(kinds) == 1 and (alone := _alone(*kinds.items())):
+        return alone
     raise ValueError(f"the folder {folder} holds no tokenizer that is known; known are {', '.join(KINDS)}")
+
 
 def _pair_in(kinds):
     "GPT-2's two files in a folder, by their names, or by what they hold."
     named = {p.name: (p, kind) for p, kind in kinds.items()}
     for a, b in _PAIRS.items():
-        if a in named and b in named and named[a][1] in ("vocab.json", None) and named[b][1] in ("merges.txt", "nmt", None): return named[a][0], named[b][0]
-    vocabs, rules = ([p for p, kind in kinds.items() if kind == half] for half in ("vocab.json", "merges.txt"))
+        if (
+            a in named
+            and b in named
+            and named[a][1] in ("vocab.json", None)
+            and named[b][1] in ("merges.txt", "nmt", None)
+        ):
+            return named[a][0], named[b][0]
+    vocabs, rules = (
+        [p for p, kind in kinds.items() if kind == half] for half in ("vocab.json", "merges.txt")
+    )
     return (vocabs[0], rules[0]) if len(vocabs) == len(rules) == 1 else ()
+
 
 def _alone(item):
     "The only file of a folder, if it holds codes, or a list of pieces with BERT's unknown one."
     path, kind = item
-    with open(path, "rb") as f: pieces = f.read(_HEAD).split()
+    with open(path, "rb") as f:
+        pieces = f.read(_HEAD).split()
     return Place(kind, (path,)) if kind == "nmt" or kind == "vocab.txt" and b"[UNK]" in pieces else None
 
 # %% ../nbs/68_files.ipynb #d54ca54b
-_NEVER = (".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".onnx", ".npz", ".npy", ".md", ".py", ".ipynb", ".png", ".jpg", ".gz", ".zip")
-_COMPANIONS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json") # Of no use alone
-_PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstandard"}
-_USUAL = {"vocab.txt": ("vocab.txt",), "nmt": ("bpe.codes", "bpecodes", "codes", "codes.txt", "codes.bpe", "bpe_codes"), "sentencepiece": ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "sentencepiece.model", "spm.model")}
+_NEVER = (
+    ".safetensors",
+    ".bin",
+    ".pt",
+    ".pth",
+    ".h5",
+    ".msgpack",
+    ".onnx",
+    ".npz",
+    ".npy",
+    ".md",
+    ".py",
+    ".ipynb",
+    ".png",
+    ".jpg",
+    ".gz",
+    ".zip",
+)
+_COMPANIONS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")  # Of no use alone
+_PACKED = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"\xfd7zXZ\0": "xz",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstandard",
+}
+_USUAL = {
+    "vocab.txt": ("vocab.txt",),
+    "nmt": ("bpe.codes", "bpecodes", "codes", "codes.txt", "codes.bpe", "bpe_codes"),
+    "sentencepiece": (
+        "tokenizer.model",
+        "spiece.model",
+        "sentencepiece.bpe.model",
+        "sentencepiece.model",
+        "spm.model",
+    ),
+}
+
 
 def _chosen(kind, found):
     "The files of a kind that may be meant: those with usual names, if there are any."
     usual = [p for p in found if kind in _USUAL and p.name in _USUAL[kind]]
     return usual or ([] if kind in ("vocab.txt", "nmt") else found)
 
+
 def _only(folder, kind, found):
     "The one file of its kind."
-    if len(found) > 1: raise ValueError(f"the folder {folder} holds {len(found)} tokenizers of one kind, {found[0].name} and {found[1].name}; pass one of the files")
+    if len(found) > 1:
+        raise ValueError(
+            f"the folder {folder} holds {len(found)} tokenizers of one kind, {found[0].name} and {found[1].name}; pass one of the files"
+        )
     return Place(kind, found[0] if isinstance(found[0], tuple) else (found[0],))
 
 # %% ../nbs/68_files.ipynb #031d79a1
 def _reader(kind):
     "The function that reads a kind; its room is imported only now."
-    if kind == "tokenizer.json": return read_hf
-    if kind == "gpt2": return read_gpt2_files
-    if kind == "vocab.txt": from subword_nb.other_formats import read_vocab_txt as read
-    if kind == "minbpe": from subword_nb.other_formats import read_minbpe as read
-    if kind == "sentencepiece": from subword_nb.sentencepiece_format import read_sentencepiece as read
-    if kind == "tiktoken": from subword_nb.tiktoken_format import read_tiktoken as read
-    if kind == "gguf": from subword_nb.gguf import read_gguf as read
-    if kind == "nmt": from subword_nb.nmt_format import read_nmt as read
+    if kind == "tokenizer.json":
+        return read_hf
+    if kind == "gpt2":
+        return read_gpt2_files
+    if kind == "vocab.txt":
+        from subword_nb.other_formats import read_vocab_txt as read
+    if kind == "minbpe":
+        from subword_nb.other_formats import read_minbpe as read
+    if kind == "sentencepiece":
+        from subword_nb.sentencepiece_format import read_sentencepiece as read
+    if kind == "tiktoken":
+        from subword_nb.tiktoken_format import read_tiktoken as read
+    if kind == "gguf":
+        from subword_nb.gguf import read_gguf as read
+    if kind == "nmt":
+        from subword_nb.nmt_format import read_nmt as read
     return read
+
 
 def _checked_options(place, read, options):
     "Refuse an option that the kind does not have."
-    known = [p.name for p in inspect.signature(read).parameters.values() if p.kind is not p.VAR_KEYWORD][len(place.paths):]
-    if place.kind == "vocab.txt": known += ["continuing_subword_prefix", "max_input_chars_per_word"] # of `WordPiece`
+    known = [p.name for p in inspect.signature(read).parameters.values() if p.kind is not p.VAR_KEYWORD][
+        len(place.paths) :
+    ]
+    if place.kind == "vocab.txt":
+        known += ["continuing_subword_prefix", "max_input_chars_per_word"]  # of `WordPiece`
     for name in options:
         if name not in known:
             more = f"; its options are {', '.join(known)}" if known else ""
-            raise ValueError(f"{place.paths[0]} says by itself how to read it ({KINDS[place.kind]}), so {name}= has no meaning here; leave it out{more}")
+            raise ValueError(
+                f"{place.paths[0]} says by itself how to read it ({KINDS[place.kind]}), so {name}= has no meaning here; leave it out{more}"
+            )
     return options
 
 # %% ../nbs/68_files.ipynb #04d3a571
 def _config(folder):
     "What a tokenizer_config.json says, and in older folders special_tokens_map.json; nothing if there is neither."
-    config, said = ({} if not isinstance(found, dict) else found for found in (_json_of(folder / name) for name in ("tokenizer_config.json", "special_tokens_map.json")))
-    named = {} if "added_tokens_decoder" in config else {k: v for k, v in said.items() if k.endswith("_token")}
+    config, said = (
+        {} if not isinstance(found, dict) else found
+        for found in (
+            _json_of(folder / name) for name in ("tokenizer_config.json", "special_tokens_map.json")
+        )
+    )
+    named = (
+        {} if "added_tokens_decoder" in config else {k: v for k, v in said.items() if k.endswith("_token")}
+    )
     return config | named
+
 
 def _json_of(path):
     "What a file says, if it is there."
     return read_json(path) if _is_file(path) else None
 
+
 def _config_options(config):
     "What it says about a vocab.txt."
-    names = {"do_lower_case": "lowercase", "strip_accents": "strip_accents", "tokenize_chinese_chars": "handle_chinese_chars", "unk_token": "unk_piece"}
+    names = {
+        "do_lower_case": "lowercase",
+        "strip_accents": "strip_accents",
+        "tokenize_chinese_chars": "handle_chinese_chars",
+        "unk_token": "unk_piece",
+    }
     found = {ours: config.get(theirs) for theirs, ours in names.items()}
     return {k: v for k, v in found.items() if isinstance(v, str if k == "unk_piece" else bool)}
 
+
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+
 
 def _declared(config, path):
     "The tokens it declares, with their ids."
     tokens = config.get("added_tokens_decoder", {})
-    if not isinstance(tokens, dict): raise ValueError(f"{path}: added_tokens_decoder is a {type(tokens).__name__}; expected an object of id → token")
+    if not isinstance(tokens, dict):
+        raise ValueError(
+            f"{path}: added_tokens_decoder is a {type(tokens).__name__}; expected an object of id → token"
+        )
     check_limit("added_tokens", len(tokens), f"{path}: added_tokens_decoder has {len(tokens):,} entries")
     for i, d in tokens.items():
-        if not re.fullmatch("[0-9]{1,10}", i) or int(i) >= 2**32 or not isinstance(d, dict) or not isinstance(d.get("content"), str) or not d["content"]: raise ValueError(f"{path}: added_tokens_decoder[{i!r}] is {str(d)[:60]!r}; expected an id and a token with content")
+        if (
+            not re.fullmatch("[0-9]{1,10}", i)
+            or int(i) >= 2**32
+            or not isinstance(d, dict)
+            or not isinstance(d.get("content"), str)
+            or not d["content"]
+        ):
+            raise ValueError(
+                f"{path}: added_tokens_decoder[{i!r}] is {str(d)[:60]!r}; expected an id and a token with content"
+            )
         yield AddedToken(d["content"], **{k: bool(d[k]) for k in _FLAGS if k in d}), int(i)
 
 # %% ../nbs/68_files.ipynb #2b40be64
-_GPT2S = ("GPT2", "Roberta", "Bart", "Longformer", "LED", "Deberta", "CodeGen", "Blenderbot", "Whisper", "Mvp", "OPT", "PreTrained", "")
+_GPT2S = (
+    "GPT2",
+    "Roberta",
+    "Bart",
+    "Longformer",
+    "LED",
+    "Deberta",
+    "CodeGen",
+    "Blenderbot",
+    "Whisper",
+    "Mvp",
+    "OPT",
+    "PreTrained",
+    "",
+)
+
 
 def _check_class(config, path):
     "Refuse a pair whose class splits text in another way."
     said = config.get("tokenizer_class")
     if isinstance(said, str) and said.removesuffix("Fast").removesuffix("Tokenizer") not in _GPT2S:
-        raise ValueError(f"{path}: tokenizer_config.json names {said}, which may not split text as GPT-2 does, and vocab.json and merges.txt do not say how; add its tokenizer.json to the folder, or pass pre_tokenizer=, such as a pattern")
+        raise ValueError(
+            f"{path}: tokenizer_config.json names {said}, which may not split text as GPT-2 does, and vocab.json and merges.txt do not say how; add its tokenizer.json to the folder, or pass pre_tokenizer=, such as a pattern"
+        )
 
 # %% ../nbs/68_files.ipynb #cc40450c
 def with_declared(
-    parts:Parts, # The parts of a tokenizer
-    declared, # (AddedToken, id) pairs
-    path:str|os.PathLike, # Where they are declared, for messages
-)->Parts: # With the tokens that it did not have
+    parts: Parts,  # The parts of a tokenizer
+    declared,  # (AddedToken, id) pairs
+    path: str | os.PathLike,  # Where they are declared, for messages
+) -> Parts:  # With the tokens that it did not have
     "Add tokens that are declared beside a vocabulary."
     known = dict(parts.model.piece2id) | {t.content: i for t, i in parts.added_tokens}
     owner, new = {i: p for p, i in known.items()}, []
     for token, i in declared:
         if owner.get(i, token.content) != token.content or known.get(token.content, i) != i:
-            raise ValueError(f"{path} declares {token.content!r} with the id {i}, and in the vocabulary that is {owner[i]!r}" if i in owner else f"{path} declares {token.content!r} with the id {i}, and in the vocabulary it has {known[token.content]}")
-        if i not in owner: new.append((token, i)); owner[i], known[token.content] = token.content, i
-    if new and (top := max(owner)) > 16 * len(owner) + 2**20: raise ValueError(f"{path} declares {owner[top][:40]!r} with the id {top}, far beyond the {len(owner):,} pieces; number it closer")
-    return parts._replace(added_tokens=(*parts.added_tokens, *sorted(new, key=lambda pair: pair[1]))) if new else parts
+            raise ValueError(
+                f"{path} declares {token.content!r} with the id {i}, and in the vocabulary that is {owner[i]!r}"
+                if i in owner
+                else f"{path} declares {token.content!r} with the id {i}, and in the vocabulary it has {known[token.content]}"
+            )
+        if i not in owner:
+            new.append((token, i))
+            owner[i], known[token.content] = token.content, i
+    if new and (top := max(owner)) > 16 * len(owner) + 2**20:
+        raise ValueError(
+            f"{path} declares {owner[top][:40]!r} with the id {top}, far beyond the {len(owner):,} pieces; number it closer"
+        )
+    return (
+        parts._replace(added_tokens=(*parts.added_tokens, *sorted(new, key=lambda pair: pair[1])))
+        if new
+        else parts
+    )
 
 # %% ../nbs/68_files.ipynb #7636dee4
 def _is_kimi(config):
@@ -298,107 +506,202 @@ def _is_kimi(config):
     named = named[0] if isinstance(named, list) and named else named
     return isinstance(named, str) and named.split("--")[-1] == "tokenization_kimi.TikTokenTokenizer"
 
+
 def _rank_options(config, place, options):
     "How the config of a folder says that its rank file is read."
-    if "pattern" in options or "encoding" in options or not _is_kimi(config): return options
+    if "pattern" in options or "encoding" in options or not _is_kimi(config):
+        return options
     from subword_nb.tiktoken_format import PUBLISHED, identify
+
     known = identify(read_bytes(place.paths[0]))
-    if known not in (None, "kimi-k2"): raise ValueError(f"{place.paths[0]} is the rank file of {known}, but tokenizer_config.json beside it names Kimi's tokenizer; pass encoding= or pattern=")
+    if known not in (None, "kimi-k2"):
+        raise ValueError(
+            f"{place.paths[0]} is the rank file of {known}, but tokenizer_config.json beside it names Kimi's tokenizer; pass encoding= or pattern="
+        )
     return {"pattern": PUBLISHED["kimi-k2"].pattern} | options
+
 
 def _with_reserved(parts, config, path):
     "Kimi's reserved tokens: the ids behind its ranks that the config does not name."
     first, taken = len(parts.model.piece2id), {i for _, i in parts.added_tokens}
-    if min(taken, default=first) != first: raise ValueError(f"{path}: the first token that it declares has the id {min(taken)}, and the rank file has {first} ranks, so the two do not belong together; pass pattern= if they do")
-    return with_declared(parts, [(AddedToken(f"<|reserved_token_{i}|>"), i) for i in range(first, first + 258) if i not in taken], path)
+    if min(taken, default=first) != first:
+        raise ValueError(
+            f"{path}: the first token that it declares has the id {min(taken)}, and the rank file has {first} ranks, so the two do not belong together; pass pattern= if they do"
+        )
+    return with_declared(
+        parts,
+        [(AddedToken(f"<|reserved_token_{i}|>"), i) for i in range(first, first + 258) if i not in taken],
+        path,
+    )
 
 # %% ../nbs/68_files.ipynb #d70bf496
-_PAD_LEFT = ("CodeLlama", "Cohere", "Gemma", "Llama", "Siglip2", "XLNet") # Classes, without "Tokenizer"
-_WITH_TYPE_IDS = ("Bert", "Canine", "ConvBert", "Deberta", "DebertaV2", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "Electra", "Funnel", "LayoutLM", "LayoutLMv2", "Lxmert", "MarkupLM", "MobileBert", "RealM",
-                  "SqueezeBert", "Tapas")
-_COLUMNS = {"FNet": ("input_ids", "token_type_ids"), **dict.fromkeys(_WITH_TYPE_IDS, ("input_ids", "token_type_ids", "attention_mask"))}
-_ENDLESS = 10**20 # A model_max_length beyond it stands for none
+_PAD_LEFT = ("CodeLlama", "Cohere", "Gemma", "Llama", "Siglip2", "XLNet")  # Classes, without "Tokenizer"
+_WITH_TYPE_IDS = (
+    "Bert",
+    "Canine",
+    "ConvBert",
+    "Deberta",
+    "DebertaV2",
+    "DPRContextEncoder",
+    "DPRQuestionEncoder",
+    "DPRReader",
+    "Electra",
+    "Funnel",
+    "LayoutLM",
+    "LayoutLMv2",
+    "Lxmert",
+    "MarkupLM",
+    "MobileBert",
+    "RealM",
+    "SqueezeBert",
+    "Tapas",
+)
+_COLUMNS = {
+    "FNet": ("input_ids", "token_type_ids"),
+    **dict.fromkeys(_WITH_TYPE_IDS, ("input_ids", "token_type_ids", "attention_mask")),
+}
+_ENDLESS = 10**20  # A model_max_length beyond it stands for none
+
 
 def _class_of(config):
     "The class that a config names, without its endings; None if it names none."
     said = config.get("tokenizer_class")
     return said.removesuffix("Fast").removesuffix("Tokenizer") if isinstance(said, str) else None
 
+
 def _spelling(config, name, path):
     "The spelling of a special token in a config, which is a text, an object with a content, or null."
     said = config.get(name)
-    if isinstance(said, dict): said = said.get("content")
-    if said is not None and not isinstance(said, str): raise ValueError(f"{path}: {name} must be a text or an object with a content, got {str(config[name])[:60]}")
+    if isinstance(said, dict):
+        said = said.get("content")
+    if said is not None and not isinstance(said, str):
+        raise ValueError(
+            f"{path}: {name} must be a text or an object with a content, got {str(config[name])[:60]}"
+        )
     return said or None
+
 
 def _columns(config, kind, path):
     "The columns that a model takes."
     said = config.get("model_input_names")
-    if said is None: return None if kind is None else _COLUMNS.get(kind, ("input_ids", "attention_mask"))
-    if not isinstance(said, list) or not all(isinstance(name, str) for name in said): raise ValueError(f"{path}: model_input_names must be a list of texts, got {str(said)[:60]}")
+    if said is None:
+        return None if kind is None else _COLUMNS.get(kind, ("input_ids", "attention_mask"))
+    if not isinstance(said, list) or not all(isinstance(name, str) for name in said):
+        raise ValueError(f"{path}: model_input_names must be a list of texts, got {str(said)[:60]}")
     return tuple(said)
+
 
 def _side_of(config, name, stated, default, path):
     "The side of padding or truncation: as the config says, else as the tokenizer's file does, else as the class does."
     side = config.get(name)
-    if side is None: return stated.direction if stated else default
-    if side not in ("right", "left"): raise ValueError(f'{path}: {name} must be "right" or "left", got {str(side)[:60]!r}')
+    if side is None:
+        return stated.direction if stated else default
+    if side not in ("right", "left"):
+        raise ValueError(f'{path}: {name} must be "right" or "left", got {str(side)[:60]!r}')
     return side
+
 
 def _longest(config, path):
     "How many tokens a model takes; None if that is not limited."
     n = config.get("model_max_length", config.get("max_len"))
-    if n is None: return None
-    if isinstance(n, bool) or not isinstance(n, (int, float)) or not n >= 0 or n < _ENDLESS and n != int(n): raise ValueError(f"{path}: model_max_length must be a whole number of tokens, got {str(n)[:60]}")
+    if n is None:
+        return None
+    if isinstance(n, bool) or not isinstance(n, (int, float)) or not n >= 0 or n < _ENDLESS and n != int(n):
+        raise ValueError(f"{path}: model_max_length must be a whole number of tokens, got {str(n)[:60]}")
     return None if n > _ENDLESS else int(n)
 
 # %% ../nbs/68_files.ipynb #6de02995
 def tokenizer_config(
-    config:dict, # What a tokenizer_config.json says
-    parts:Parts, # The tokenizer beside it
+    config: dict,  # What a tokenizer_config.json says
+    parts: Parts,  # The tokenizer beside it
     *,
-    path:str|os.PathLike="tokenizer_config.json", # Where that is, for errors
-)->TokenizerConfig|None: # None if it says nothing about calls and decoded text
+    path: str | os.PathLike = "tokenizer_config.json",  # Where that is, for errors
+) -> TokenizerConfig | None:  # None if it says nothing about calls and decoded text
     "What a folder says about calls and decoded text."
     kind, m = _class_of(config), parts.model
     bpe = type(m).__name__ in ("BPE", "SentencePieceBPE")
     for_bpe = config.get("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output") is True
-    found = TokenizerConfig(_spelling(config, "pad_token", path), _side_of(config, "padding_side", parts.padding, "left" if kind in _PAD_LEFT else None, path),
-        _side_of(config, "truncation_side", parts.truncation, None, path), _longest(config, path), _columns(config, kind, path),
-        word_end=getattr(m, "end_of_word_suffix", "") if kind == "CLIP" else "", clean_up=config.get("clean_up_tokenization_spaces") is True and (not bpe or for_bpe))
-    stated = TokenizerConfig(None, parts.padding.direction if parts.padding else None, parts.truncation.direction if parts.truncation else None)
+    found = TokenizerConfig(
+        _spelling(config, "pad_token", path),
+        _side_of(config, "padding_side", parts.padding, "left" if kind in _PAD_LEFT else None, path),
+        _side_of(config, "truncation_side", parts.truncation, None, path),
+        _longest(config, path),
+        _columns(config, kind, path),
+        word_end=getattr(m, "end_of_word_suffix", "") if kind == "CLIP" else "",
+        clean_up=config.get("clean_up_tokenization_spaces") is True and (not bpe or for_bpe),
+    )
+    stated = TokenizerConfig(
+        None,
+        parts.padding.direction if parts.padding else None,
+        parts.truncation.direction if parts.truncation else None,
+    )
     return None if found in (stated, TokenizerConfig()) else found
+
 
 def _framed(parts, config, path):
     "Put bos and eos around texts where the config asks for it, and the vocabulary's file does not say what stands there."
     known = dict(parts.model.piece2id) | {t.content: i for t, i in parts.added_tokens}
-    wanted = {name: _spelling(config, f"{name}_token", path) for name in ("bos", "eos") if config.get(f"add_{name}_token") is True}
+    wanted = {
+        name: _spelling(config, f"{name}_token", path)
+        for name in ("bos", "eos")
+        if config.get(f"add_{name}_token") is True
+    }
     pieces = {name: piece for name, piece in wanted.items() if piece is not None}
-    if not pieces: return parts
+    if not pieces:
+        return parts
     for name, piece in pieces.items():
-        if piece not in known: raise ValueError(f"{path}: add_{name}_token is true, and the {name}_token {piece!r} is not in the vocabulary; add it to added_tokens_decoder, or set the flag to false")
-    around = lambda text, n: [*([(pieces["bos"], n)] if "bos" in pieces else []), (text, n), *([(pieces["eos"], n)] if "eos" in pieces else [])]
-    return parts._replace(post_processor=TemplateProcessing(around("A", 0), around("A", 0) + around("B", 1), [(piece, known[piece]) for piece in dict.fromkeys(pieces.values())]))
+        if piece not in known:
+            raise ValueError(
+                f"{path}: add_{name}_token is true, and the {name}_token {piece!r} is not in the vocabulary; add it to added_tokens_decoder, or set the flag to false"
+            )
+    around = lambda text, n: [
+        *([(pieces["bos"], n)] if "bos" in pieces else []),
+        (text, n),
+        *([(pieces["eos"], n)] if "eos" in pieces else []),
+    ]
+    return parts._replace(
+        post_processor=TemplateProcessing(
+            around("A", 0),
+            around("A", 0) + around("B", 1),
+            [(piece, known[piece]) for piece in dict.fromkeys(pieces.values())],
+        )
+    )
 
 # %% ../nbs/68_files.ipynb #af016c4b
 def read_file(
-    path:str|os.PathLike, # A file or a folder
+    path: str | os.PathLike,  # A file or a folder
     *,
-    allow_code:bool=False, # Import the Python functions that a tokenizer.json names; only for files that you trust
-    **options, # Those of the reader of its kind
-)->tuple[str,Parts]: # The kind, and the parts of the tokenizer
+    allow_code: bool = False,  # Import the Python functions that a tokenizer.json names; only for files that you trust
+    **options,  # Those of the reader of its kind
+) -> tuple[str, Parts]:  # The kind, and the parts of the tokenizer
     "Read a tokenizer of any kind."
     place, config = find_tokenizer(path), _config(Path(path)) if Path(path).is_dir() else {}
     read = _reader(place.kind)
-    if place.kind == "vocab.txt": options = _config_options(config) | options
-    if place.kind == "tokenizer.json": options = {"allow_code": allow_code} | options
-    if place.kind == "gpt2" and "pre_tokenizer" not in options: _check_class(config, path)
-    if place.kind == "tiktoken": options = _rank_options(config, place, options)
-    with naming(path), uncollected(): parts = read(*place.paths, **_checked_options(place, read, options))
+    if place.kind == "vocab.txt":
+        options = _config_options(config) | options
+    if place.kind == "tokenizer.json":
+        options = {"allow_code": allow_code} | options
+    if place.kind == "gpt2" and "pre_tokenizer" not in options:
+        _check_class(config, path)
+    if place.kind == "tiktoken":
+        options = _rank_options(config, place, options)
+    with naming(path), uncollected():
+        parts = read(*place.paths, **_checked_options(place, read, options))
     if config and place.kind in ("tiktoken", "sentencepiece", "gpt2") and "special_tokens" not in options:
-        parts = with_declared(parts, _declared(config, Path(path) / "tokenizer_config.json"), Path(path) / "tokenizer_config.json")
-        if place.kind == "tiktoken" and _is_kimi(config): parts = _with_reserved(parts, config, Path(path) / "tokenizer_config.json")
-        if parts.post_processor is None and not {"add_bos", "add_eos", "reverse"} & set(options): parts = _framed(parts, config, Path(path) / "tokenizer_config.json")
-    if config: parts = parts._replace(config=tokenizer_config(config, parts, path=Path(path) / "tokenizer_config.json"))
-    try: return place.kind, parts if place.kind == "tokenizer.json" else check_parts(parts)
-    except ValueError as e: raise ValueError(f"{place.paths[0]}: {e}") from None
+        parts = with_declared(
+            parts,
+            _declared(config, Path(path) / "tokenizer_config.json"),
+            Path(path) / "tokenizer_config.json",
+        )
+        if place.kind == "tiktoken" and _is_kimi(config):
+            parts = _with_reserved(parts, config, Path(path) / "tokenizer_config.json")
+        if parts.post_processor is None and not {"add_bos", "add_eos", "reverse"} & set(options):
+            parts = _framed(parts, config, Path(path) / "tokenizer_config.json")
+    if config:
+        parts = parts._replace(
+            config=tokenizer_config(config, parts, path=Path(path) / "tokenizer_config.json")
+        )
+    try:
+        return place.kind, parts if place.kind == "tokenizer.json" else check_parts(parts)
+    except ValueError as e:
+        raise ValueError(f"{place.paths[0]}: {e}") from None

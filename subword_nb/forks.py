@@ -20,31 +20,45 @@ from itertools import count
 from weakref import WeakValueDictionary
 
 # %% ../nbs/02a_forks.ipynb #276257fc
-_locks, _numbers, _gate = WeakValueDictionary(), count(), threading.RLock() # number → lock, in the order in which they were made; nobody makes one during a fork
+_locks, _numbers, _gate = (
+    WeakValueDictionary(),
+    count(),
+    threading.RLock(),
+)  # number → lock, in the order in which they were made; nobody makes one during a fork
+
 
 def waited(
-    lock, # A `threading.Lock` or `RLock` that guards what a child needs, too; one who holds it takes only locks that were made before it
-)->object: # The same lock
+    lock,  # A `threading.Lock` or `RLock` that guards what a child needs, too; one who holds it takes only locks that were made before it
+) -> object:  # The same lock
     "Have forks wait until nobody holds a lock."
-    with _gate: _locks[next(_numbers)] = lock
+    with _gate:
+        _locks[next(_numbers)] = lock
     return lock
 
 # %% ../nbs/02a_forks.ipynb #edd65971
-_OURS = {"subword_nb", "numpy", "numba", "llvmlite", "regex", "tqdm", "pyarrow", *sys.stdlib_module_names} - {"__main__"}
+_OURS = {"subword_nb", "numpy", "numba", "llvmlite", "regex", "tqdm", "pyarrow", *sys.stdlib_module_names} - {
+    "__main__"
+}
+
 
 def _import_locks():
     "(name, lock, its thread or None) of modules that other threads import, or may be about to."
     locks, me = getattr(importlib._bootstrap, "_module_locks", {}), threading.get_ident()
-    there = [(name, lock) for name, ref in list(locks.items()) if name.partition(".")[0] in _OURS and (lock := ref()) is not None]
+    there = [
+        (name, lock)
+        for name, ref in list(locks.items())
+        if name.partition(".")[0] in _OURS and (lock := ref()) is not None
+    ]
     return [(name, lock, owner) for name, lock in there if (owner := getattr(lock, "owner", me)) != me]
 
-def importing(
-)->list[str]: # Their names, sorted
+
+def importing() -> list[str]:  # Their names, sorted
     "The modules that other threads are importing at this moment."
     return sorted(name for name, _, owner in _import_locks() if owner is not None)
 
 # %% ../nbs/02a_forks.ipynb #f000c149
-_PATIENCE, _held = 60.0, {} # Seconds; thread → locks that it holds for its fork
+_PATIENCE, _held = 60.0, {}  # Seconds; thread → locks that it holds for its fork
+
 
 def _all_locks():
     "What a fork waits for, in the order in which it is taken."
@@ -55,27 +69,42 @@ def _all_locks():
 # %% ../nbs/02a_forks.ipynb #65ac1a50
 class _Imports:
     "The lock that Python takes to enter an import on its list."
-    def acquire(self, timeout): return _imp.acquire_lock() is None
-    def release(self): _imp.release_lock()
+
+    def acquire(self, timeout):
+        return _imp.acquire_lock() is None
+
+    def release(self):
+        _imp.release_lock()
+
 
 def _before():
     "Wait until no other thread imports, compiles, or holds a lock that is waited for."
     due, looks = time.monotonic() + _PATIENCE, Counter()
     while True:
         locks = _all_locks()
-        held = [lock for lock in [*locks, _gate, _Imports()] if lock.acquire(timeout=max(0.0, due - time.monotonic()))]
+        held = [
+            lock
+            for lock in [*locks, _gate, _Imports()]
+            if lock.acquire(timeout=max(0.0, due - time.monotonic()))
+        ]
         found = _import_locks()
         looks.update(name for name, _, owner in found if owner is None)
-        quiet = all(owner is None and looks[name] > 3 for name, _, owner in found) and [*map(id, _all_locks())] == [*map(id, locks)]
-        if quiet or time.monotonic() > due: break
-        for lock in reversed(held): lock.release()
+        quiet = all(owner is None and looks[name] > 3 for name, _, owner in found) and [
+            *map(id, _all_locks())
+        ] == [*map(id, locks)]
+        if quiet or time.monotonic() > due:
+            break
+        for lock in reversed(held):
+            lock.release()
         time.sleep(0.001)
     _held[threading.get_ident()] = held
 
 # %% ../nbs/02a_forks.ipynb #1ab72027
 def _after():
     "Give back what was taken."
-    for lock in reversed(_held.pop(threading.get_ident(), ())): lock.release()
+    for lock in reversed(_held.pop(threading.get_ident(), ())):
+        lock.release()
+
 
 def _in_child():
     "The same, where no other thread is left."
@@ -86,16 +115,20 @@ def _in_child():
 # %% ../nbs/02a_forks.ipynb #e0038f74
 class _Pause:
     "The threads that do without the collector at this moment, and whether it went before the first of them came."
+
     def __init__(self):
-        self.lock = waited(threading.RLock()) # one that its holder may take again, since a finalizer may come in between
-        self.threads: list[int] = [] # each once for every block that it is in
+        self.lock = waited(
+            threading.RLock()
+        )  # one that its holder may take again, since a finalizer may come in between
+        self.threads: list[int] = []  # each once for every block that it is in
         self.went = False
+
 
 _pause = _Pause()
 
+
 @contextmanager
-def uncollected(
-)->Iterator[None]: # For a `with` block
+def uncollected() -> Iterator[None]:  # For a `with` block
     "Without the garbage collector, which is set going again behind the last such block of all threads, if it went before."
     me = threading.get_ident()
     with _pause.lock:
@@ -111,6 +144,7 @@ def uncollected(
             if not _pause.threads and _pause.went:
                 gc.enable()
 
+
 def _resume():
     "In a child: set the collector going if a thread that is no more had stopped it."
     mine = [thread for thread in _pause.threads if thread == threading.get_ident()]
@@ -121,13 +155,21 @@ def _resume():
 # %% ../nbs/02a_forks.ipynb #510ba2f0
 class cached_property:
     "An attribute that is worked out when it is first looked at."
-    def __init__(self,
-        make:Callable, # object → value
-    ): self.make, self.__doc__ = make, make.__doc__
-    def __set_name__(self, owner, name): self.name = name
-    def __get__(self, obj, owner=None): return self if obj is None else vars(obj).setdefault(self.name, self.make(obj))
+
+    def __init__(
+        self,
+        make: Callable,  # object → value
+    ):
+        self.make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, obj, owner=None):
+        return self if obj is None else vars(obj).setdefault(self.name, self.make(obj))
 
 # %% ../nbs/02a_forks.ipynb #b8c27a91
 if hasattr(os, "register_at_fork"):
-    for name in ("logging", "concurrent.futures.thread"): importlib.import_module(name)
+    for name in ("logging", "concurrent.futures.thread"):
+        importlib.import_module(name)
     os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)

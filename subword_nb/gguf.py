@@ -32,51 +32,101 @@ from .wordpiece_encode import WordPiece
 # %% ../nbs/66_gguf.ipynb #8ae565fd
 class _Reader:
     "A file read from front to back, never further than it reaches."
+
     def __init__(self, file, name, log=None):
         self.file, self.name, self.log, self.order, self.at = file, name, log, "<", 0
         self.size = file.seek(0, os.SEEK_END)
         file.seek(0)
 
-    def fault(self, message, at=None): return ValueError(f"{self.name}, byte {self.at if at is None else at}: {message}")
+    def fault(self, message, at=None):
+        return ValueError(f"{self.name}, byte {self.at if at is None else at}: {message}")
 
     def check(self, n, what):
-        if n > self.size - self.at: raise self.fault(f"{what} needs {n:,} bytes, and the file has {self.size - self.at:,} more; it is damaged or cut short")
+        if n > self.size - self.at:
+            raise self.fault(
+                f"{what} needs {n:,} bytes, and the file has {self.size - self.at:,} more; it is damaged or cut short"
+            )
 
     def take(self, n, what):
         self.check(n, what)
-        if n > _LONGEST: raise self.fault(f"{what} has {n:,} bytes, more than {_LONGEST:,}; no tokenizer is that long, so the file is damaged")
-        check_limit("file_bytes", self.at + n, f"{self.name}: what stands in front of the weights has {self.at + n:,} bytes")
+        if n > _LONGEST:
+            raise self.fault(
+                f"{what} has {n:,} bytes, more than {_LONGEST:,}; no tokenizer is that long, so the file is damaged"
+            )
+        check_limit(
+            "file_bytes",
+            self.at + n,
+            f"{self.name}: what stands in front of the weights has {self.at + n:,} bytes",
+        )
         data = self.file.read(n)
-        if len(data) != n: raise self.fault(f"{what} could not be read to its end; the file changed meanwhile")
-        if self.log is not None: self.log.append((self.at, data, what))
+        if len(data) != n:
+            raise self.fault(f"{what} could not be read to its end; the file changed meanwhile")
+        if self.log is not None:
+            self.log.append((self.at, data, what))
         self.at += n
         return data
 
     def skip(self, n, what):
         self.check(n, what)
-        check_limit("file_bytes", self.at + n, f"{self.name}: what stands in front of the weights has {self.at + n:,} bytes")
+        check_limit(
+            "file_bytes",
+            self.at + n,
+            f"{self.name}: what stands in front of the weights has {self.at + n:,} bytes",
+        )
         self.at = self.file.seek(self.at + n)
 
-    def number(self, code, what): return struct.unpack(self.order + code, self.take(_SIZES[code], what))[0]
+    def number(self, code, what):
+        return struct.unpack(self.order + code, self.take(_SIZES[code], what))[0]
 
 # %% ../nbs/66_gguf.ipynb #3e59da3d
-_CODES = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"} # the type's number → as `struct` names it
+_CODES = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}  # the type's number → as `struct` names it
 _SIZES = {code: struct.calcsize(f"<{code}") for code in _CODES.values()}
 _STRING, _ARRAY = 8, 9
-_LEAST = {kind: _SIZES[code] for kind, code in _CODES.items()} | {_STRING: 8, _ARRAY: 12} # bytes that one element has at least
+_LEAST = {kind: _SIZES[code] for kind, code in _CODES.items()} | {
+    _STRING: 8,
+    _ARRAY: 12,
+}  # bytes that one element has at least
 _LONGEST, _MOST_ELEMENTS, _MOST_PAIRS, _DEEPEST = 2**28, 2**24, 2**16, 8
+
 
 def _start(r):
     "The number of pairs; the reader learns the order of bytes."
     magic = r.take(min(4, r.size), "the magic number")
-    if magic != b"GGUF": raise ValueError(f"{r.name} is no GGUF file: it starts with {magic!r}, expected b'GGUF'; pass a file that ends in .gguf")
+    if magic != b"GGUF":
+        raise ValueError(
+            f"{r.name} is no GGUF file: it starts with {magic!r}, expected b'GGUF'; pass a file that ends in .gguf"
+        )
     version = r.number("I", "the version")
-    if version and version % 2**16 == 0: r.order, version = ">", struct.unpack(">I", struct.pack("<I", version))[0]
-    if version == 1: raise r.fault("this is version 1 of the format, which was written for a few days of 2023; convert the model again with a newer llama.cpp, which writes version 3", 4)
-    if version not in (2, 3): raise r.fault(f"version {version} of the format is not known; versions 2 and 3 are read, in both orders of bytes", 4)
+    if version and version % 2**16 == 0:
+        r.order, version = ">", struct.unpack(">I", struct.pack("<I", version))[0]
+    if version == 1:
+        raise r.fault(
+            "this is version 1 of the format, which was written for a few days of 2023; convert the model again with a newer llama.cpp, which writes version 3",
+            4,
+        )
+    if version not in (2, 3):
+        raise r.fault(
+            f"version {version} of the format is not known; versions 2 and 3 are read, in both orders of bytes",
+            4,
+        )
     r.number("Q", "the number of tensors")
     n = r.number("Q", "the number of pairs")
-    if n > _MOST_PAIRS: raise r.fault(f"{n:,} pairs are announced, and {_MOST_PAIRS:,} are read at most; the file is damaged", 16)
+    if n > _MOST_PAIRS:
+        raise r.fault(
+            f"{n:,} pairs are announced, and {_MOST_PAIRS:,} are read at most; the file is damaged", 16
+        )
     r.check(13 * n, f"metadata of {n:,} pairs")
     return n
 
@@ -84,38 +134,63 @@ def _start(r):
 def _string(r, what, keep=True):
     "A string; None if it is only skipped."
     n = r.number("Q", f"the length of {what}")
-    if not keep: return r.skip(n, what)
+    if not keep:
+        return r.skip(n, what)
     at, data = r.at, r.take(n, what)
-    try: return data.decode("utf-8")
-    except UnicodeDecodeError as e: raise r.fault(f"{what} is not UTF-8 (0x{data[e.start]:02x}); the file is damaged, or its pieces are raw bytes, which no tokenizer here has", at + e.start) from None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise r.fault(
+            f"{what} is not UTF-8 (0x{data[e.start]:02x}); the file is damaged, or its pieces are raw bytes, which no tokenizer here has",
+            at + e.start,
+        ) from None
+
 
 def _numbers(r, kind, n, what):
     "An array of numbers; of truth values, a list."
     at, data, code = r.at, r.take(n * _LEAST[kind], what), _CODES[kind]
-    if code == "?" and (odd := data.translate(None, b"\0\1")): raise r.fault(f"{what} holds 0x{odd[0]:02x}; a truth value is 0 or 1", at)
-    if code == "?": return [b == 1 for b in data]
+    if code == "?" and (odd := data.translate(None, b"\0\1")):
+        raise r.fault(f"{what} holds 0x{odd[0]:02x}; a truth value is 0 or 1", at)
+    if code == "?":
+        return [b == 1 for b in data]
     found = array(code, data)
-    if (r.order == ">") != (sys.byteorder == "big"): found.byteswap()
+    if (r.order == ">") != (sys.byteorder == "big"):
+        found.byteswap()
     return found
 
 # %% ../nbs/66_gguf.ipynb #d428594a
 def _array(r, what, keep, depth):
     "An array; None if it is only skipped."
-    kind, n = r.number("I", f"the type of what is in {what}"), r.number("Q", f"the number of elements of {what}")
-    if kind not in _LEAST: raise r.fault(f"{what} has elements of type {kind}; types are 0 to 12", r.at - 12)
+    kind, n = (
+        r.number("I", f"the type of what is in {what}"),
+        r.number("Q", f"the number of elements of {what}"),
+    )
+    if kind not in _LEAST:
+        raise r.fault(f"{what} has elements of type {kind}; types are 0 to 12", r.at - 12)
     r.check(n * _LEAST[kind], f"{what}, with {n:,} elements,")
-    if kind in _CODES: return _numbers(r, kind, n, what) if keep else r.skip(n * _LEAST[kind], what)
-    if n > _MOST_ELEMENTS: raise r.fault(f"{what} has {n:,} elements, and {_MOST_ELEMENTS:,} are read at most; the file is damaged")
-    if depth == _DEEPEST: raise r.fault(f"{what} is nested more than {_DEEPEST} deep; the file is damaged")
+    if kind in _CODES:
+        return _numbers(r, kind, n, what) if keep else r.skip(n * _LEAST[kind], what)
+    if n > _MOST_ELEMENTS:
+        raise r.fault(
+            f"{what} has {n:,} elements, and {_MOST_ELEMENTS:,} are read at most; the file is damaged"
+        )
+    if depth == _DEEPEST:
+        raise r.fault(f"{what} is nested more than {_DEEPEST} deep; the file is damaged")
     found = (_value(r, kind, f"{what}[{i}]", keep, depth + 1) for i in range(n))
-    if keep: return list(found)
-    for _ in found: pass
+    if keep:
+        return list(found)
+    for _ in found:
+        pass
+
 
 def _value(r, kind, what, keep, depth=0):
     "A value of any type; None if it is only skipped."
-    if kind == _STRING: return _string(r, what, keep)
-    if kind == _ARRAY: return _array(r, what, keep, depth)
-    if kind not in _CODES: raise r.fault(f"{what} has the type {kind}; types are 0 to 12", r.at - 4)
+    if kind == _STRING:
+        return _string(r, what, keep)
+    if kind == _ARRAY:
+        return _array(r, what, keep, depth)
+    if kind not in _CODES:
+        raise r.fault(f"{what} has the type {kind}; types are 0 to 12", r.at - 4)
     return _numbers(r, kind, 1, what)[0]
 
 # %% ../nbs/66_gguf.ipynb #e0c069c2
@@ -124,202 +199,327 @@ def _pairs(r, only):
     found, seen = {}, set()
     for i in range(_start(r)):
         at, key = r.at, _string(r, f"key {i}")
-        if key in seen: raise r.fault(f"the key {key!r} comes twice; the file is damaged", at)
+        if key in seen:
+            raise r.fault(f"the key {key!r} comes twice; the file is damaged", at)
         seen.add(key)
-        if len(key.encode()) > 65535: raise r.fault(f"key {i} has more than 65,535 bytes; the file is damaged", at)
+        if len(key.encode()) > 65535:
+            raise r.fault(f"key {i} has more than 65,535 bytes; the file is damaged", at)
         keep = only is None or key.startswith(only)
         value = _value(r, r.number("I", f"the type of {key}"), key, keep)
-        if keep: found[key] = value
+        if keep:
+            found[key] = value
     return found
 
 # %% ../nbs/66_gguf.ipynb #9f009938
 def read_gguf_metadata(
-    path:str|os.PathLike, # A GGUF file
+    path: str | os.PathLike,  # A GGUF file
     *,
-    only:str|Iterable[str]|None=None, # Keep the keys that begin with this, or with one of these; None: all
-)->dict: # key → value, in the order of the file; arrays of numbers are `array`, others lists
+    only: str
+    | Iterable[str]
+    | None = None,  # Keep the keys that begin with this, or with one of these; None: all
+) -> dict:  # key → value, in the order of the file; arrays of numbers are `array`, others lists
     "Read what stands in front of the weights; of the rest of the file not a byte."
-    if only is not None: only = (only,) if isinstance(only, str) else tuple(only)
+    if only is not None:
+        only = (only,) if isinstance(only, str) else tuple(only)
     check_ordinary(path)
-    with open(os.fspath(path), "rb") as f: return _pairs(_Reader(f, str(path)), only) # a number would be the handle of an open file
+    with open(os.fspath(path), "rb") as f:
+        return _pairs(_Reader(f, str(path)), only)  # a number would be the handle of an open file
+
 
 def looks_like_gguf(
-    data:bytes, # The first bytes of a file
-)->bool: # True if it says so; the rest may still be damaged
+    data: bytes,  # The first bytes of a file
+) -> bool:  # True if it says so; the rest may still be damaged
     "Is this a GGUF file?"
     return data[:4] == b"GGUF"
 
 # %% ../nbs/66_gguf.ipynb #5c80f843
 def explain_gguf(
-    data:bytes, # A GGUF file, or its first bytes
-)->list[tuple[int,bytes,str]]: # (offset, bytes, what they are), to the end of the metadata or to where they stop making sense
+    data: bytes,  # A GGUF file, or its first bytes
+) -> list[
+    tuple[int, bytes, str]
+]:  # (offset, bytes, what they are), to the end of the metadata or to where they stop making sense
     "Every field in front of the weights, in order."
-    log:list = []
-    try: _pairs(_Reader(io.BytesIO(data), "the file", log), None)
-    except ValueError as e: log.append((sum(len(d) for _, d, _ in log), b"", str(e)))
+    log: list = []
+    try:
+        _pairs(_Reader(io.BytesIO(data), "the file", log), None)
+    except ValueError as e:
+        log.append((sum(len(d) for _, d, _ in log), b"", str(e)))
     return log
 
 # %% ../nbs/66_gguf.ipynb #a2db8411
 _KINDS = {int: "a whole number", bool: "a truth value", str: "a string", (list, array): "an array"}
 
+
 def _get(metadata, name, kind, default=None):
     "A value of the kind that is expected, or the default."
     key = f"tokenizer.ggml.{name}"
-    if key not in metadata: return default
+    if key not in metadata:
+        return default
     value = metadata[key]
-    if not isinstance(value, kind) or kind is int and isinstance(value, bool): raise ValueError(f"{key} is {str(value)[:40]!r}; expected {_KINDS[kind]}")
+    if not isinstance(value, kind) or kind is int and isinstance(value, bool):
+        raise ValueError(f"{key} is {str(value)[:40]!r}; expected {_KINDS[kind]}")
     return value
+
 
 def _of(metadata, name, kinds, n=None):
     "An array whose elements are all of one kind, n of them if that is said; None if there is none."
     values = _get(metadata, name, (list, array))
-    if values is None: return None
+    if values is None:
+        return None
     check_limit("pieces", len(values), f"tokenizer.ggml.{name} has {len(values):,} elements")
     for i, v in enumerate(values):
-        if not isinstance(v, kinds) or isinstance(v, bool): raise ValueError(f"tokenizer.ggml.{name}[{i}] is {str(v)[:40]!r}; expected {'a string' if kinds is str else 'a number'}")
-    if n is not None and len(values) < n: raise ValueError(f"tokenizer.ggml.{name} has {len(values):,} elements for {n:,} tokens; the file is damaged")
+        if not isinstance(v, kinds) or isinstance(v, bool):
+            raise ValueError(
+                f"tokenizer.ggml.{name}[{i}] is {str(v)[:40]!r}; expected {'a string' if kinds is str else 'a number'}"
+            )
+    if n is not None and len(values) < n:
+        raise ValueError(
+            f"tokenizer.ggml.{name} has {len(values):,} elements for {n:,} tokens; the file is damaged"
+        )
     return list(values)[:n]
 
 # %% ../nbs/66_gguf.ipynb #6971ef85
 class _Vocabulary(NamedTuple):
     "What all kinds have in common."
-    pieces: list # In the order of ids
-    types: list # What each is
-    piece2id: dict # piece → id
+
+    pieces: list  # In the order of ids
+    types: list  # What each is
+    piece2id: dict  # piece → id
+
 
 def _vocabulary(metadata, replaced=()):
     "Pieces and types, checked; user-defined pieces with `replaced` characters exchanged."
     pieces = _of(metadata, "tokens", str)
-    if not pieces: raise ValueError("there are no tokenizer.ggml.tokens; the file holds weights without a vocabulary, so pass the model's main file, or its first part")
+    if not pieces:
+        raise ValueError(
+            "there are no tokenizer.ggml.tokens; the file holds weights without a vocabulary, so pass the model's main file, or its first part"
+        )
     types = _of(metadata, "token_type", int, len(pieces))
-    if types is None: types = [3 if i in _named_ids(metadata).values() else 1 for i in range(len(pieces))]
-    if odd := [i for i, t in enumerate(types) if not 1 <= t <= 6]: raise ValueError(f"tokenizer.ggml.token_type[{odd[0]}] is {types[odd[0]]}; types are 1 to 6")
-    pieces = [p.replace(*replaced) if replaced and t == 4 else p or f"[EMPTY_{i}]" for i, (p, t) in enumerate(zip(pieces, types))]
+    if types is None:
+        types = [3 if i in _named_ids(metadata).values() else 1 for i in range(len(pieces))]
+    if odd := [i for i, t in enumerate(types) if not 1 <= t <= 6]:
+        raise ValueError(f"tokenizer.ggml.token_type[{odd[0]}] is {types[odd[0]]}; types are 1 to 6")
+    pieces = [
+        p.replace(*replaced) if replaced and t == 4 else p or f"[EMPTY_{i}]"
+        for i, (p, t) in enumerate(zip(pieces, types))
+    ]
     piece2id = {p: i for i, p in reversed([*enumerate(pieces)])}
     if len(piece2id) < len(pieces):
         i = next(i for i, p in enumerate(pieces) if piece2id[p] != i)
-        raise ValueError(f"tokenizer.ggml.tokens[{i}] is {pieces[i]!r}, which is also the piece {piece2id[pieces[i]]}; a piece has one id")
+        raise ValueError(
+            f"tokenizer.ggml.tokens[{i}] is {pieces[i]!r}, which is also the piece {piece2id[pieces[i]]}; a piece has one id"
+        )
     return _Vocabulary(pieces, types, piece2id)
 
-def _named_ids(metadata): return {name: _get(metadata, f"{name}_token_id", int) for name in ("bos", "eos", "unknown", "seperator", "padding", "mask", "cls")}
+
+def _named_ids(metadata):
+    return {
+        name: _get(metadata, f"{name}_token_id", int)
+        for name in ("bos", "eos", "unknown", "seperator", "padding", "mask", "cls")
+    }
+
 
 def _id(metadata, name, vocabulary, default=None):
     "The id of a special token, checked; None if there is none."
     i = _named_ids(metadata)[name]
-    if i is None: i = default
-    if i is not None and not 0 <= i < len(vocabulary.pieces): raise ValueError(f"tokenizer.ggml.{name}_token_id is {i}, and there are {len(vocabulary.pieces):,} tokens")
+    if i is None:
+        i = default
+    if i is not None and not 0 <= i < len(vocabulary.pieces):
+        raise ValueError(
+            f"tokenizer.ggml.{name}_token_id is {i}, and there are {len(vocabulary.pieces):,} tokens"
+        )
     return i
 
 # %% ../nbs/66_gguf.ipynb #7d2d78c5
 def _around(metadata, vocabulary, add_bos, add_eos, bos=None, eos=None):
     "The post-processor that puts bos and eos around each text; None if neither is wanted."
-    wanted = {name: _get(metadata, f"add_{name}_token", bool, default) for name, default in (("bos", add_bos), ("eos", add_eos))}
+    wanted = {
+        name: _get(metadata, f"add_{name}_token", bool, default)
+        for name, default in (("bos", add_bos), ("eos", add_eos))
+    }
     steps = {}
     for name, default in (("bos", bos), ("eos", eos)):
-        if not wanted[name]: continue
-        if (i := _id(metadata, name, vocabulary, default)) is None: raise ValueError(f"a {name} token is to be added, and tokenizer.ggml.{name}_token_id is missing")
+        if not wanted[name]:
+            continue
+        if (i := _id(metadata, name, vocabulary, default)) is None:
+            raise ValueError(f"a {name} token is to be added, and tokenizer.ggml.{name}_token_id is missing")
         steps[name] = vocabulary.pieces[i], i
-    if not steps: return None
+    if not steps:
+        return None
     put = lambda name, n: [(steps[name][0], n)] if name in steps else []
     text = lambda name, n: [*put("bos", n), (name, n), *put("eos", n)]
     return TemplateProcessing(text("A", 0), text("A", 0) + text("B", 1), [*steps.values()])
 
 # %% ../nbs/66_gguf.ipynb #a876a12a
-_DEFAULTS = {"llama": dict(model_type=2, unknown=0, bos=1, eos=2, add_space_prefix=True, add_bos=True, add_eos=False),
-    "t5": dict(model_type=1, unknown=2, bos=None, eos=1, add_space_prefix=False, add_bos=False, add_eos=True)}
+_DEFAULTS = {
+    "llama": dict(model_type=2, unknown=0, bos=1, eos=2, add_space_prefix=True, add_bos=True, add_eos=False),
+    "t5": dict(model_type=1, unknown=2, bos=None, eos=1, add_space_prefix=False, add_bos=False, add_eos=True),
+}
+
 
 def _proto(metadata, vocabulary, default):
     "The `.model` that the pairs were made from, as far as they tell."
     pieces, types, _ = vocabulary
     scores = _of(metadata, "scores", (int, float), len(pieces))
-    if scores is None: raise ValueError("there are no tokenizer.ggml.scores, and without them nobody knows which pieces are better; convert the model again")
-    if 2 not in types: types = [2 if i == _id(metadata, "unknown", vocabulary, default["unknown"]) else t for i, t in enumerate(types)]
-    trainer = dict(model_type=default["model_type"], vocab_size=len(pieces)) | ({"byte_fallback": True} if 6 in types else {})
-    special = dict(unk=types.index(2), bos=_id(metadata, "bos", vocabulary, default["bos"]), eos=_id(metadata, "eos", vocabulary, default["eos"]), pad=_named_ids(metadata)["padding"])
+    if scores is None:
+        raise ValueError(
+            "there are no tokenizer.ggml.scores, and without them nobody knows which pieces are better; convert the model again"
+        )
+    if 2 not in types:
+        types = [
+            2 if i == _id(metadata, "unknown", vocabulary, default["unknown"]) else t
+            for i, t in enumerate(types)
+        ]
+    trainer = dict(model_type=default["model_type"], vocab_size=len(pieces)) | (
+        {"byte_fallback": True} if 6 in types else {}
+    )
+    special = dict(
+        unk=types.index(2),
+        bos=_id(metadata, "bos", vocabulary, default["bos"]),
+        eos=_id(metadata, "eos", vocabulary, default["eos"]),
+        pad=_named_ids(metadata)["padding"],
+    )
     for name, i in special.items():
         there = i is not None and i < len(pieces) and (name == "unk" or types[i] == 3)
         trainer |= {f"{name}_id": i, f"{name}_piece": pieces[i]} if there else {f"{name}_id": -1}
     charsmap = _of(metadata, "precompiled_charsmap", int) or ()
-    normalizer = dict(name="" if charsmap else "identity", precompiled_charsmap=bytes(b % 256 for b in charsmap),
+    normalizer = dict(
+        name="" if charsmap else "identity",
+        precompiled_charsmap=bytes(b % 256 for b in charsmap),
         add_dummy_prefix=_get(metadata, "add_space_prefix", bool, default["add_space_prefix"]),
-        remove_extra_whitespaces=_get(metadata, "remove_extra_whitespaces", bool, False), escape_whitespaces=True)
+        remove_extra_whitespaces=_get(metadata, "remove_extra_whitespaces", bool, False),
+        escape_whitespaces=True,
+    )
     return ModelProto([Piece(p, float(s), t) for p, s, t in zip(pieces, scores, types)], trainer, normalizer)
+
 
 def _sentencepiece(metadata, kind):
     "The parts of a SentencePiece vocabulary."
     vocabulary, default = _vocabulary(metadata, (" ", "▁")), _DEFAULTS[kind]
     parts = parts_from_proto(_proto(metadata, vocabulary, default), name="the vocabulary")
-    return parts._replace(post_processor=_around(metadata, vocabulary, *(default[k] for k in ("add_bos", "add_eos", "bos", "eos"))))
+    return parts._replace(
+        post_processor=_around(
+            metadata, vocabulary, *(default[k] for k in ("add_bos", "add_eos", "bos", "eos"))
+        )
+    )
 
 # %% ../nbs/66_gguf.ipynb #79e400e3
 _UPPER, _LOWER = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _SHORT, _END = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 _DEEPSEEK_CODER = "[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-\ud7ff]+"
 _BLOOM = r" ?[^(\s|.,!?…。，、।۔،)]+"
-_CASED = ( # Letters that have a case, as ranges of hexadecimal code points
+_CASED = (  # Letters that have a case, as ranges of hexadecimal code points
     "b5 c0-d6 d8-f6 f8-1ba 1bc-1bf 1c4-293 295-2af 370-373 376 377 37b-37d 37f 386 388-38a 38c 38e-3a1 3a3-3f5 3f7-481 48a-52f 531-556 10a0-10c5 13a0-13f5 "
     "13f8-13fd 1c90-1cba 1cbd-1cbf 1d00-1d2b 1d6b-1d77 1d79-1d9a 1e00-1f15 1f18-1f1d 1f20-1f45 1f48-1f4d 1f50-1f57 1f59 1f5b 1f5d 1f5f-1f7d 1f80-1fb4 "
     "1fb6-1fbc 1fbe 1fc2-1fc4 1fc6-1fcc 1fd0-1fd3 1fd6-1fdb 1fe0-1fec 1ff2-1ff4 1ff6-1ffc 2102 2107 210a-2113 2115 2119-211d 2124 2126 2128 212a-212d "
     "212f-2134 2139 213c-213f 2145-2149 214e 2183 2184 2c00-2c7b 2c7e-2ce4 2ceb-2cee 2cf2 2cf3 a640-a66d a680-a69b a722-a76f a771-a787 a78b-a78e ab70-abbf "
-    "fb00-fb06 fb13-fb17 ff21-ff3a ff41-ff5a 10400-1044f 104b0-104d3 104d8-104fb 10c80-10cb2 10cc0-10cf2 118a0-118df 1e900-1e943 ")
+    "fb00-fb06 fb13-fb17 ff21-ff3a ff41-ff5a 10400-1044f 104b0-104d3 104d8-104fb 10c80-10cb2 10cc0-10cf2 118a0-118df 1e900-1e943 "
+)
 _LETTERS = "A-Za-z" + "".join("-".join(chr(int(c, 16)) for c in span.split("-")) for span in _CASED.split())
 _ASIAN = "[一-龥\u3040-ゟ゠-ヿ]+"
 _SIGNS_FIRST = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+"""
 _WORD = r"|[^\r\n\p{L}\p{N}]?\p{L}+|"
 _OTHERS = r"| ?[^\s\p{L}\p{N}]+[\r\n]*"
-_RUNS_OF_SPACE = "|".join(rf"\s{{{n}}}(?!\S)" for n in (512, 256, 128, 64, 32, 16, 8, 4)) + r"|\s{1,2}(?!\S)|\s{1}"
+_RUNS_OF_SPACE = (
+    "|".join(rf"\s{{{n}}}(?!\S)" for n in (512, 256, 128, 64, 32, 16, 8, 4)) + r"|\s{1,2}(?!\S)|\s{1}"
+)
 _ANY_CASE = f"{_UPPER}*{_LOWER}+{_SHORT}?|{_UPPER}+{_LOWER}*{_SHORT}?|"
-_STEPS = { # name → patterns, each cutting the pieces of the one before
-    "deepseek-llm": ("[\r\n]", rf"\s?[{_LETTERS}]+", "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", r"\s+$", "[一-龥ࠀ-一가-\ud7ff]+", r"\p{N}+"),
+_STEPS = {  # name → patterns, each cutting the pieces of the one before
+    "deepseek-llm": (
+        "[\r\n]",
+        rf"\s?[{_LETTERS}]+",
+        "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+",
+        r"\s+$",
+        "[一-龥ࠀ-一가-\ud7ff]+",
+        r"\p{N}+",
+    ),
     "spark2_5": (r"\p{N}{1,3}", _ASIAN, _SIGNS_FIRST + r"|[\r\n]|\s+(?!\S)|\s+", r"\p{N}"),
-    "youtu": ("[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|" + _ASIAN, _ANY_CASE + r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*" + _END),
+    "youtu": (
+        "[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|" + _ASIAN,
+        _ANY_CASE + r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*" + _END,
+    ),
     "minicpm5": (r"\p{N}{1,3}", _SHORT + _WORD + r"\p{N}+" + _OTHERS + _END),
     "viking": (_BLOOM, r"\p{N}"),
-    "chameleon": ("<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", "([\\t\\n]|    |  )", r"\p{N}", r"[\p{P}!-/:-@\[-`{-~]", "gpt2"),
+    "chameleon": (
+        "<sentinel:[0-9]+>",
+        "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z",
+        "([\\t\\n]|    |  )",
+        r"\p{N}",
+        r"[\p{P}!-/:-@\[-`{-~]",
+        "gpt2",
+    ),
     "tiny_aya": (r"\d{1,3}(?=(?:\d{3})*\b)", "o200k"),
     "superbpe": (r"\p{N}+", r"(?=(\d{3})+(?!\d))"),
-    "afmoe": (r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))", "[一-鿿㐀-䶿豈-\ufaff\u3040-ゟ゠-ヿ･-ﾟ⼀-\u2fdf\u0e40-\u0e7f\u0e80-\u0effក-\u17ffက-႟ꩠ-ꩿꧠ-\ua9ff가-\ud7afᄀ-ᇿ]+", _SIGNS_FIRST + r"[\r\n]*" + _END),
+    "afmoe": (
+        r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))",
+        "[一-鿿㐀-䶿豈-\ufaff\u3040-ゟ゠-ヿ･-ﾟ⼀-\u2fdf\u0e40-\u0e7f\u0e80-\u0effក-\u17ffက-႟ꩠ-ꩿꧠ-\ua9ff가-\ud7afᄀ-ᇿ]+",
+        _SIGNS_FIRST + r"[\r\n]*" + _END,
+    ),
     "laguna": (r"[^\n]+|[\n]+", "qwen2"),
 }
-_NOT_BYTES = "gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace" # Their BPE merges characters
+_NOT_BYTES = "gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace"  # Their BPE merges characters
 
-PRE_TOKENIZERS = { # how text is split → the names of `tokenizer.ggml.pre` that mean it
+PRE_TOKENIZERS = {  # how text is split → the names of `tokenizer.ggml.pre` that mean it
     "gpt2": "gpt-2 phi-2 mpt olmo jais trillion granite-docling exaone4 modern-bert roberta-bpe jina-v1-en jina-v2-code jina-es jina-de jina-v2-es jina-v2-de gigachat mellum a.x-4.0",
     "llama3": "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano dbrx smaug-bpe glm4 chatglm-bpe",
     "qwen2": "qwen2 deepseek-r1-qwen stablelm2 hunyuan megrez grok-2 solar-open kormo f2llmv2",
     "o200k": "gpt-4o llama4 kanana2 talkie minimax-m2 granite-embed-multi-97m",
     "deepseek": "deepseek-v3 hunyuan-dense joyai-llm hy_v4",
     "one digit at a time, then gpt2": "starcoder refact command-r smollm codeshell exaone minerva-7b mellum2",
-    "falcon": "falcon", "llama.cpp's default": "default", "deepseek-coder": "deepseek-coder",
+    "falcon": "falcon",
+    "llama.cpp's default": "default",
+    "deepseek-coder": "deepseek-coder",
     f"{_UPPER}*{_LOWER}+|{_UPPER}+{_LOWER}*|" r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*" + _END: "tekken",
     _SHORT + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*" + _END: "qwen35",
     _SHORT + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+" + _END: "seed-coder",
     _BLOOM: "bloom poro-chat gpt3-finnish",
-    "kimi": "kimi-k2", **{name: name for name in _STEPS if name != "tiny_aya"}, "tiny_aya": "tiny_aya cohere2moe",
+    "kimi": "kimi-k2",
+    **{name: name for name in _STEPS if name != "tiny_aya"},
+    "tiny_aya": "tiny_aya cohere2moe",
     _SHORT + _WORD + r"\p{N}{1,3}" + _OTHERS + r"|\s*[\r\n]+|" + _RUNS_OF_SPACE: "jais-2",
-    r"'(?i:[sdmt]|ll|ve|re)" + r"|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+": "bailingmoe bailingmoe2 llada-moe",
+    r"'(?i:[sdmt]|ll|ve|re)"
+    + r"|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+": "bailingmoe bailingmoe2 llada-moe",
     _WORD[1:] + r"\p{N}" + _OTHERS + _END: "ufakzeka",
-    _SHORT + r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+": "exaone-moe",
+    _SHORT
+    + r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+": "exaone-moe",
 }
 _MEANING = {name: how for how, names in PRE_TOKENIZERS.items() for name in names.split()}
-_ADDS_BOS = {*"llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken chameleon".split()}
+_ADDS_BOS = {
+    *"llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken chameleon".split()
+}
 _IGNORES_MERGES = _ADDS_BOS - {"chameleon"} | {"youtu", "minicpm5", "granite-embed-multi-97m"}
 
 # %% ../nbs/66_gguf.ipynb #4e3aa87c
 def gguf_pre_tokenizer(
-    name:str, # What stands under `tokenizer.ggml.pre`
-)->PreTokenizer: # A byte-level pre-tokenizer
+    name: str,  # What stands under `tokenizer.ggml.pre`
+) -> PreTokenizer:  # A byte-level pre-tokenizer
     "How the models of a pre-tokenizer name split text."
     how = _MEANING.get(name)
-    if name in _NOT_BYTES: raise ValueError(f"tokenizer.ggml.pre is {name!r}, whose BPE merges characters and not bytes, and that is not read; open the model's tokenizer.json")
+    if name in _NOT_BYTES:
+        raise ValueError(
+            f"tokenizer.ggml.pre is {name!r}, whose BPE merges characters and not bytes, and that is not read; open the model's tokenizer.json"
+        )
     if how is None:
-        raise ValueError(f"tokenizer.ggml.pre is {name!r}, and how that splits text is not known here; known are {', '.join(_MEANING)}. "
-                         'If you know the pattern, pass pattern=, a name such as "gpt2" or "llama3" or a regular expression')
-    if how == "falcon": return Sequence([Punctuation("contiguous"), ByteLevel(False), Digits(False), Split("[0-9][0-9][0-9]")])
-    if how == "llama.cpp's default": return byte_level(Sequence([Split(r"[\p{P}\$\+<=>\^~\|]+"), Split("gpt2"), Split(r"\p{N}+"), Split("[0-9][0-9][0-9]")]))
-    if how == "deepseek-coder": return byte_level(Sequence([*map(Split, _DEEPSEEK_CODER), Digits(True)]))
-    if how in _STEPS: return byte_level(Sequence([*map(Split, _STEPS[how])]))
-    if how.startswith("one digit"): return Sequence([Digits(True), ByteLevel(False)])
+        raise ValueError(
+            f"tokenizer.ggml.pre is {name!r}, and how that splits text is not known here; known are {', '.join(_MEANING)}. "
+            'If you know the pattern, pass pattern=, a name such as "gpt2" or "llama3" or a regular expression'
+        )
+    if how == "falcon":
+        return Sequence(
+            [Punctuation("contiguous"), ByteLevel(False), Digits(False), Split("[0-9][0-9][0-9]")]
+        )
+    if how == "llama.cpp's default":
+        return byte_level(
+            Sequence(
+                [Split(r"[\p{P}\$\+<=>\^~\|]+"), Split("gpt2"), Split(r"\p{N}+"), Split("[0-9][0-9][0-9]")]
+            )
+        )
+    if how == "deepseek-coder":
+        return byte_level(Sequence([*map(Split, _DEEPSEEK_CODER), Digits(True)]))
+    if how in _STEPS:
+        return byte_level(Sequence([*map(Split, _STEPS[how])]))
+    if how.startswith("one digit"):
+        return Sequence([Digits(True), ByteLevel(False)])
     return byte_level(how if how in ("gpt2", "llama3", "qwen2", "o200k", "deepseek", "kimi") else Split(how))
 
 # %% ../nbs/66_gguf.ipynb #295ba0c6
@@ -327,72 +527,152 @@ def _merges(metadata):
     "Merge rules in the order of their ranks; one that comes again counts where it came first."
     found = {}
     for i, m in enumerate(_of(metadata, "merges", str) or ()):
-        left, space, right = m[1:].partition(" "); left = m[:1] + left
-        if not space or not right: raise ValueError(f"tokenizer.ggml.merges[{i}] is {m!r}; expected two pieces with a space between them")
+        left, space, right = m[1:].partition(" ")
+        left = m[:1] + left
+        if not space or not right:
+            raise ValueError(
+                f"tokenizer.ggml.merges[{i}] is {m!r}; expected two pieces with a space between them"
+            )
         found.setdefault((left, right))
-    if not found: raise ValueError("there are no tokenizer.ggml.merges, and a vocabulary of BPE is nothing without them; convert the model again")
+    if not found:
+        raise ValueError(
+            "there are no tokenizer.ggml.merges, and a vocabulary of BPE is nothing without them; convert the model again"
+        )
     return [*found]
+
 
 def _byte_level_bpe(metadata, pattern):
     "The parts of a byte-level BPE vocabulary."
     vocabulary, pre = _vocabulary(metadata), _get(metadata, "pre", str)
-    if pattern is not None: pre_tokenizer = byte_level(pattern)
-    elif pre is not None: pre_tokenizer = gguf_pre_tokenizer(pre)
-    else: raise ValueError('tokenizer.ggml.pre is missing, because the file is older than that key, so nobody knows how its text is split; pass pattern=, such as "gpt2" or "llama3"')
-    model = BPE(vocabulary.piece2id, _merges(metadata), ignore_merges=pre in _IGNORES_MERGES, drop_unknown=True)
-    return Parts(model, pre_tokenizer, decoders.ByteLevel(), _added(vocabulary), _around(metadata, vocabulary, pre in _ADDS_BOS, False))
+    if pattern is not None:
+        pre_tokenizer = byte_level(pattern)
+    elif pre is not None:
+        pre_tokenizer = gguf_pre_tokenizer(pre)
+    else:
+        raise ValueError(
+            'tokenizer.ggml.pre is missing, because the file is older than that key, so nobody knows how its text is split; pass pattern=, such as "gpt2" or "llama3"'
+        )
+    model = BPE(
+        vocabulary.piece2id, _merges(metadata), ignore_merges=pre in _IGNORES_MERGES, drop_unknown=True
+    )
+    return Parts(
+        model,
+        pre_tokenizer,
+        decoders.ByteLevel(),
+        _added(vocabulary),
+        _around(metadata, vocabulary, pre in _ADDS_BOS, False),
+    )
+
 
 def _added(vocabulary):
     "Control and unknown pieces as special tokens, user-defined ones as added tokens."
-    return tuple((AddedToken(p, special=t != 4, normalized=False), i) for i, (p, t) in enumerate(zip(vocabulary.pieces, vocabulary.types)) if t in (2, 3, 4))
+    return tuple(
+        (AddedToken(p, special=t != 4, normalized=False), i)
+        for i, (p, t) in enumerate(zip(vocabulary.pieces, vocabulary.types))
+        if t in (2, 3, 4)
+    )
 
 # %% ../nbs/66_gguf.ipynb #38a6739a
 def _unphantom(piece, kind):
     "A piece as BERT spells it."
-    if kind in (2, 3) or piece.startswith("[") and piece.endswith("]") and len(piece) > 2: return piece
+    if kind in (2, 3) or piece.startswith("[") and piece.endswith("]") and len(piece) > 2:
+        return piece
     return piece[1:] if piece.startswith("▁") and len(piece) > 1 else f"##{piece}"
+
 
 def _wordpiece(metadata, lowercase):
     "The parts of a WordPiece vocabulary."
     vocabulary = _vocabulary(metadata)
-    spelled = _vocabulary({"tokenizer.ggml.tokens": [_unphantom(p, t) for p, t in zip(vocabulary.pieces, vocabulary.types)], "tokenizer.ggml.token_type": vocabulary.types})
-    special = lambda piece, *names: next((i for n in names if (i := _id(metadata, n, spelled)) is not None), spelled.piece2id.get(piece))
-    unk, cls, sep = special("[UNK]", "unknown"), special("[CLS]", "cls", "bos"), special("[SEP]", "seperator", "eos")
+    spelled = _vocabulary(
+        {
+            "tokenizer.ggml.tokens": [_unphantom(p, t) for p, t in zip(vocabulary.pieces, vocabulary.types)],
+            "tokenizer.ggml.token_type": vocabulary.types,
+        }
+    )
+    special = lambda piece, *names: next(
+        (i for n in names if (i := _id(metadata, n, spelled)) is not None), spelled.piece2id.get(piece)
+    )
+    unk, cls, sep = (
+        special("[UNK]", "unknown"),
+        special("[CLS]", "cls", "bos"),
+        special("[SEP]", "seperator", "eos"),
+    )
     for name, i in (("unknown", unk), ("cls", cls), ("seperator", sep)):
-        if i is None: raise ValueError(f"tokenizer.ggml.{name}_token_id is missing, and BERT's own name for it is no piece either; the file is damaged")
-    if lowercase is None: lowercase = _get(metadata, "normalizer.lowercase", bool, not looks_cased(spelled.pieces))
-    normalizer = BertNormalizer(lowercase=lowercase, strip_accents=_get(metadata, "normalizer.strip_accents", bool))
+        if i is None:
+            raise ValueError(
+                f"tokenizer.ggml.{name}_token_id is missing, and BERT's own name for it is no piece either; the file is damaged"
+            )
+    if lowercase is None:
+        lowercase = _get(metadata, "normalizer.lowercase", bool, not looks_cased(spelled.pieces))
+    normalizer = BertNormalizer(
+        lowercase=lowercase, strip_accents=_get(metadata, "normalizer.strip_accents", bool)
+    )
     around = BertProcessing((spelled.pieces[sep], sep), (spelled.pieces[cls], cls))
-    return Parts(WordPiece(spelled.piece2id, spelled.pieces[unk]), pretokenizer("bert"), decoders.WordPiece("##"), _added(spelled), around, normalizer)
+    return Parts(
+        WordPiece(spelled.piece2id, spelled.pieces[unk]),
+        pretokenizer("bert"),
+        decoders.WordPiece("##"),
+        _added(spelled),
+        around,
+        normalizer,
+    )
 
 # %% ../nbs/66_gguf.ipynb #df00f5ba
-_REFUSED = {"none": "the file says that it has no tokenizer", "no_vocab": "the file says that it has no tokenizer", "rwkv": "its pieces are matched greedily as raw bytes, which none of the models here does",
-    "plamo2": "its tables are of a kind of their own", "gemma4": "its BPE merges characters, not bytes; open the model's tokenizer.json", "hybriddna": "it cuts genes by rules of its own", "whitespace": "its BPE merges characters, not bytes; open the model's tokenizer.json"}
+_REFUSED = {
+    "none": "the file says that it has no tokenizer",
+    "no_vocab": "the file says that it has no tokenizer",
+    "rwkv": "its pieces are matched greedily as raw bytes, which none of the models here does",
+    "plamo2": "its tables are of a kind of their own",
+    "gemma4": "its BPE merges characters, not bytes; open the model's tokenizer.json",
+    "hybriddna": "it cuts genes by rules of its own",
+    "whitespace": "its BPE merges characters, not bytes; open the model's tokenizer.json",
+}
 
 # %% ../nbs/66_gguf.ipynb #b597a088
 def parts_from_gguf(
-    metadata:Mapping, # What `read_gguf_metadata` found
+    metadata: Mapping,  # What `read_gguf_metadata` found
     *,
-    pattern:str|PreTokenizer|None=None, # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
-    lowercase:bool|None=None, # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see `looks_cased`
-)->Parts: # The parts of the tokenizer
+    pattern: str
+    | PreTokenizer
+    | None = None,  # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
+    lowercase: bool
+    | None = None,  # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see `looks_cased`
+) -> Parts:  # The parts of the tokenizer
     "Make a tokenizer of the metadata of a GGUF file."
     kind = _get(metadata, "model", str)
-    if kind is None: raise ValueError("there is no tokenizer.ggml.model; the file holds weights without a vocabulary, so pass the model's main file, or its first part")
-    if kind in _REFUSED: raise ValueError(f"tokenizer.ggml.model is {kind!r}, which is not read: {_REFUSED[kind]}")
-    if kind not in ("llama", "t5", "gpt2", "bert"): raise ValueError(f"tokenizer.ggml.model is {kind!r}; known are llama, t5, gpt2 and bert")
-    if pattern is not None and kind != "gpt2": raise ValueError(f"tokenizer.ggml.model is {kind!r}, which says by itself how text is split; leave pattern= out")
-    if lowercase is not None and kind != "bert": raise ValueError(f"tokenizer.ggml.model is {kind!r}, in which small and capital letters are what they are; leave lowercase= out")
-    if kind == "gpt2": return _byte_level_bpe(metadata, pattern)
+    if kind is None:
+        raise ValueError(
+            "there is no tokenizer.ggml.model; the file holds weights without a vocabulary, so pass the model's main file, or its first part"
+        )
+    if kind in _REFUSED:
+        raise ValueError(f"tokenizer.ggml.model is {kind!r}, which is not read: {_REFUSED[kind]}")
+    if kind not in ("llama", "t5", "gpt2", "bert"):
+        raise ValueError(f"tokenizer.ggml.model is {kind!r}; known are llama, t5, gpt2 and bert")
+    if pattern is not None and kind != "gpt2":
+        raise ValueError(
+            f"tokenizer.ggml.model is {kind!r}, which says by itself how text is split; leave pattern= out"
+        )
+    if lowercase is not None and kind != "bert":
+        raise ValueError(
+            f"tokenizer.ggml.model is {kind!r}, in which small and capital letters are what they are; leave lowercase= out"
+        )
+    if kind == "gpt2":
+        return _byte_level_bpe(metadata, pattern)
     return _wordpiece(metadata, lowercase) if kind == "bert" else _sentencepiece(metadata, kind)
 
+
 def read_gguf(
-    path:str|os.PathLike, # A GGUF file
+    path: str | os.PathLike,  # A GGUF file
     *,
-    pattern:str|PreTokenizer|None=None, # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
-    lowercase:bool|None=None, # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see `looks_cased`
-)->Parts: # The parts of the tokenizer
+    pattern: str
+    | PreTokenizer
+    | None = None,  # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
+    lowercase: bool
+    | None = None,  # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see `looks_cased`
+) -> Parts:  # The parts of the tokenizer
     "Read the tokenizer of a GGUF file; the weights are not touched."
     metadata = read_gguf_metadata(path, only="tokenizer.ggml.")
-    try: return parts_from_gguf(metadata, pattern=pattern, lowercase=lowercase)
-    except ValueError as e: raise ValueError(f"{path}: {e}") from None
+    try:
+        return parts_from_gguf(metadata, pattern=pattern, lowercase=lowercase)
+    except ValueError as e:
+        raise ValueError(f"{path}: {e}") from None

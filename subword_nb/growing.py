@@ -23,30 +23,47 @@ from .vocab import AddedToken
 from .wordlevel import WordLevel
 from .wordpiece_encode import WordPiece
 
-if TYPE_CHECKING: _Tok = TypeVar("_Tok", bound=Engine)
+if TYPE_CHECKING:
+    _Tok = TypeVar("_Tok", bound=Engine)
 
 # %% ../nbs/55_growing.ipynb #6121ea22
 def kept_pieces(
-    model, # `BPE`, `WordPiece` or `WordLevel`
-    added:Iterable[str], # Contents of added tokens; they stay
-    vocab_size:int, # So many pieces are to be left, added tokens among them
-)->tuple[list,list]: # Pieces that stay, in the order of their ids; merges that stay, if the model has any
+    model,  # `BPE`, `WordPiece` or `WordLevel`
+    added: Iterable[str],  # Contents of added tokens; they stay
+    vocab_size: int,  # So many pieces are to be left, added tokens among them
+) -> tuple[list, list]:  # Pieces that stay, in the order of their ids; merges that stay, if the model has any
     "What is left of a vocabulary that is cut."
     merges, prefix = getattr(model, "merges", []), getattr(model, "continuing_subword_prefix", "")
     made = {join_pair(a, b, prefix=prefix) for a, b in merges}
     ordered, added = sorted(model.piece2id, key=model.piece2id.get), [*added]
-    first = {p for p in ordered if p in added or p == model.unk_piece or (p not in made if isinstance(model, BPE) else _is_first(model, p))} | set(added)
-    if vocab_size < len(first): raise ValueError(f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, special tokens and the alphabet; pass vocab_size>={len(first)}")
-    if vocab_size > (n := len({*ordered, *added})): raise ValueError(f"vocab_size={vocab_size} is above the {n} pieces that there are; pass vocab_size<={n}, or grow with extend")
+    first = {
+        p
+        for p in ordered
+        if p in added
+        or p == model.unk_piece
+        or (p not in made if isinstance(model, BPE) else _is_first(model, p))
+    } | set(added)
+    if vocab_size < len(first):
+        raise ValueError(
+            f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, special tokens and the alphabet; pass vocab_size>={len(first)}"
+        )
+    if vocab_size > (n := len({*ordered, *added})):
+        raise ValueError(
+            f"vocab_size={vocab_size} is above the {n} pieces that there are; pass vocab_size<={n}, or grow with extend"
+        )
     kept, done = set(first), []
     if in_turn := _in_order(merges, kept, prefix):
         for a, b in merges:
-            if len(kept) == vocab_size: break
+            if len(kept) == vocab_size:
+                break
             kept.add(join_pair(a, b, prefix=prefix))
             done.append((a, b))
-    if not in_turn or not isinstance(model, BPE): kept.update([p for p in ordered if p not in first][:vocab_size - len(first)])
-    if not in_turn: done = [(a, b) for a, b in merges if {a, b, join_pair(a, b, prefix=prefix)} <= kept]
+    if not in_turn or not isinstance(model, BPE):
+        kept.update([p for p in ordered if p not in first][: vocab_size - len(first)])
+    if not in_turn:
+        done = [(a, b) for a, b in merges if {a, b, join_pair(a, b, prefix=prefix)} <= kept]
     return [p for p in ordered if p in kept], done
+
 
 def _is_first(model, piece):
     "Is a piece of a model without merges one of those it began with?"
@@ -58,119 +75,223 @@ def _in_order(merges, first, prefix):
     "Are both parts of each merge there when its turn comes?"
     there = set(first)
     for a, b in merges:
-        if a not in there or b not in there: return False
+        if a not in there or b not in there:
+            return False
         there.add(join_pair(a, b, prefix=prefix))
     return True
 
 # %% ../nbs/55_growing.ipynb #06cffb96
 def truncate(
-    tok:"_Tok", # A `Tokenizer`
-    vocab_size:int, # So many pieces are to be left, special tokens among them
+    tok: "_Tok",  # A `Tokenizer`
+    vocab_size: int,  # So many pieces are to be left, special tokens among them
     *,
-    source=None, # For Unigram: the corpus, or counts, to prune with
-    **options, # Those of `train` that a corpus needs, such as `field`
-)->"_Tok": # A new one, with the ids from 0 on
+    source=None,  # For Unigram: the corpus, or counts, to prune with
+    **options,  # Those of `train` that a corpus needs, such as `field`
+) -> "_Tok":  # A new one, with the ids from 0 on
     "The tokenizer that training to a smaller size would have given."
-    if isinstance(tok.model, Unigram): return _pruned(tok, vocab_size, source, options)
-    if source is not None: raise ValueError("source is for Unigram; this model is cut without one")
-    if not isinstance(tok.model, (BPE, WordPiece, WordLevel)): tok = _in_parts(tok)
+    if isinstance(tok.model, Unigram):
+        return _pruned(tok, vocab_size, source, options)
+    if source is not None:
+        raise ValueError("source is for Unigram; this model is cut without one")
+    if not isinstance(tok.model, (BPE, WordPiece, WordLevel)):
+        tok = _in_parts(tok)
     added = [t.content for t, _ in tok.added_tokens]
     kept, merges = kept_pieces(tok.model, added, vocab_size)
     order = sorted({*kept, *added}, key=tok.piece2id.__getitem__)
     ids, inside = {p: i for i, p in enumerate(order)}, set(kept)
-    model = replace(tok.model, piece2id={p: i for p, i in ids.items() if p in inside}, **({"merges": merges} if isinstance(tok.model, BPE) else {}))
+    model = replace(
+        tok.model,
+        piece2id={p: i for p, i in ids.items() if p in inside},
+        **({"merges": merges} if isinstance(tok.model, BPE) else {}),
+    )
     return _with_model(tok, model, ids, _cut_report(tok, model, len(ids)), source=_told(tok))
 
 # %% ../nbs/55_growing.ipynb #4049476e
 def _with_model(tok, model, ids, training, added=None, allowed_special=None, source=None):
     "A tokenizer with another model and other ids; whatever names ids follows."
-    if added is None: added = tuple(sorted(((t, ids[t.content]) for t, _ in tok.added_tokens), key=lambda item: item[1]))
+    if added is None:
+        added = tuple(sorted(((t, ids[t.content]) for t, _ in tok.added_tokens), key=lambda item: item[1]))
     if allowed_special is None:
-        allowed_special = tok.allowed_special if isinstance(tok.allowed_special, str) else {c for c in tok.allowed_special if c in ids}
+        allowed_special = (
+            tok.allowed_special
+            if isinstance(tok.allowed_special, str)
+            else {c for c in tok.allowed_special if c in ids}
+        )
     padding = tok.padding and replace(tok.padding, pad_id=ids.get(tok.padding.pad_piece, tok.padding.pad_id))
-    new = type(tok)(**tok.parts._replace(model=model, added_tokens=added, post_processor=_renumbered(tok.post_processor, ids), padding=padding, source=source, allowed_special=allowed_special)._asdict())
+    new = type(tok)(
+        **tok.parts._replace(
+            model=model,
+            added_tokens=added,
+            post_processor=_renumbered(tok.post_processor, ids),
+            padding=padding,
+            source=source,
+            allowed_special=allowed_special,
+        )._asdict()
+    )
     new.training = training
     return new
+
 
 def _told(tok):
     "What training here was told, as a `.model` file says it, or None; what a file said besides is not true of another vocabulary."
     return tok.source if isinstance(tok.source, dict) else None
 
+
 def _cut_report(tok, model, size):
     "What the report of a smaller vocabulary tells."
-    if (report := tok.training) is None: return None
-    learned = len(model.merges) if isinstance(model, BPE) else max(0, len(report.history) - (len(tok.piece2id) - size)) if isinstance(model, WordPiece) else len(report.history)
+    if (report := tok.training) is None:
+        return None
+    learned = (
+        len(model.merges)
+        if isinstance(model, BPE)
+        else max(0, len(report.history) - (len(tok.piece2id) - size))
+        if isinstance(model, WordPiece)
+        else len(report.history)
+    )
     return report._replace(asked=size, pieces=size, ended="full", history=report.history[:learned])
+
 
 def _renumbered(processor, ids):
     "A post-processor whose tokens have other ids."
+
     def id_of(token, old):
-        if token not in ids: raise ValueError(f"the post-processor puts {token!r} (id {old}) around texts, and the new vocabulary has it not; add it to special_tokens")
+        if token not in ids:
+            raise ValueError(
+                f"the post-processor puts {token!r} (id {old}) around texts, and the new vocabulary has it not; add it to special_tokens"
+            )
         return ids[token]
-    if isinstance(processor, Sequence): return replace(processor, processors=tuple(_renumbered(p, ids) for p in processor.steps))
-    if isinstance(processor, (BertProcessing, RobertaProcessing)): return replace(processor, **{k: (getattr(processor, k)[0], id_of(*getattr(processor, k))) for k in ("sep", "cls")})
+
+    if isinstance(processor, Sequence):
+        return replace(processor, processors=tuple(_renumbered(p, ids) for p in processor.steps))
+    if isinstance(processor, (BertProcessing, RobertaProcessing)):
+        return replace(
+            processor,
+            **{k: (getattr(processor, k)[0], id_of(*getattr(processor, k))) for k in ("sep", "cls")},
+        )
     if isinstance(processor, TemplateProcessing):
-        return replace(processor, special_tokens={name: {"tokens": v["tokens"], "ids": [id_of(t, i) for t, i in zip(v["tokens"], v["ids"])]} for name, v in processor.special_tokens.items()})
+        return replace(
+            processor,
+            special_tokens={
+                name: {"tokens": v["tokens"], "ids": [id_of(t, i) for t, i in zip(v["tokens"], v["ids"])]}
+                for name, v in processor.special_tokens.items()
+            },
+        )
     return processor
 
 # %% ../nbs/55_growing.ipynb #827c248c
 def extend(
-    tok:"_Tok", # A `Tokenizer` with a BPE, WordPiece or word-level model
-    source, # A corpus, or counts, as for `train`
-    vocab_size:int, # So many pieces are to be there, special tokens among them
-    **options, # Those of `train` that its algorithm and the corpus take, such as `tie_break` or `field`; the same as in the first run
-)->"_Tok": # A new one; all ids stay
+    tok: "_Tok",  # A `Tokenizer` with a BPE, WordPiece or word-level model
+    source,  # A corpus, or counts, as for `train`
+    vocab_size: int,  # So many pieces are to be there, special tokens among them
+    **options,  # Those of `train` that its algorithm and the corpus take, such as `tie_break` or `field`; the same as in the first run
+) -> "_Tok":  # A new one; all ids stay
     "Go on learning where a tokenizer ended."
-    if isinstance(tok.model, Unigram): raise ValueError("a Unigram vocabulary is pruned from above and cannot grow: train a larger one, or make a new one with train_new")
-    if not isinstance(tok.model, (BPE, WordPiece, WordLevel)): tok = _in_parts(tok)
+    if isinstance(tok.model, Unigram):
+        raise ValueError(
+            "a Unigram vocabulary is pruned from above and cannot grow: train a larger one, or make a new one with train_new"
+        )
+    if not isinstance(tok.model, (BPE, WordPiece, WordLevel)):
+        tok = _in_parts(tok)
     n, kind = len(tok.piece2id), _kind_of(tok)
-    if sorted(tok.piece2id.values()) != [*range(n)]: raise ValueError("the ids of this tokenizer have holes, so it is not clear what comes next; make a new one with train_new")
-    if vocab_size < n: raise ValueError(f"vocab_size={vocab_size} is below the {n} pieces that there are; cut with truncate")
+    if sorted(tok.piece2id.values()) != [*range(n)]:
+        raise ValueError(
+            "the ids of this tokenizer have holes, so it is not clear what comes next; make a new one with train_new"
+        )
+    if vocab_size < n:
+        raise ValueError(f"vocab_size={vocab_size} is below the {n} pieces that there are; cut with truncate")
     more, counting = _options_for(tok, kind, options)
     if barred := [k for k in ("split_digits", "split_by_unicode_script") if more.get(k)]:
-        raise ValueError(f"{barred[0]} is not for extend, which goes on from the merges that there are; make a new one with train_new")
-    if kind in ("wordpiece", "wordlevel"): return _learned_again(tok, kind, source, vocab_size, counting | more)
-    counts = pretoken_counts(source, algorithm=kind, normalizer=tok.normalizer, pre_tokenizer=_splitting(tok), **counting)
-    rules, at, ended = _rules_beyond(tok, counts, vocab_size, {k: v for k, v in more.items() if k in ("min_frequency", "max_token_length", "tie_break")})
+        raise ValueError(
+            f"{barred[0]} is not for extend, which goes on from the merges that there are; make a new one with train_new"
+        )
+    if kind in ("wordpiece", "wordlevel"):
+        return _learned_again(tok, kind, source, vocab_size, counting | more)
+    counts = pretoken_counts(
+        source, algorithm=kind, normalizer=tok.normalizer, pre_tokenizer=_splitting(tok), **counting
+    )
+    rules, at, ended = _rules_beyond(
+        tok,
+        counts,
+        vocab_size,
+        {k: v for k, v in more.items() if k in ("min_frequency", "max_token_length", "tie_break")},
+    )
     ids = dict(tok.piece2id)
-    for a, b in rules: ids.setdefault(join_pair(a, b, prefix=tok.model.continuing_subword_prefix), len(ids))
-    model = replace(tok.model, piece2id={p: i for p, i in ids.items() if p in tok.model.piece2id or i >= n}, merges=[*tok.model.merges, *rules])
+    for a, b in rules:
+        ids.setdefault(join_pair(a, b, prefix=tok.model.continuing_subword_prefix), len(ids))
+    model = replace(
+        tok.model,
+        piece2id={p: i for p, i in ids.items() if p in tok.model.piece2id or i >= n},
+        merges=[*tok.model.merges, *rules],
+    )
     history = [*(tok.training.history if tok.training else ()), *at]
-    report = TrainingReport("full" if len(ids) == vocab_size else ended, vocab_size, len(ids), len(counts), int(counts.counts.sum()), history, counts.error)
+    report = TrainingReport(
+        "full" if len(ids) == vocab_size else ended,
+        vocab_size,
+        len(ids),
+        len(counts),
+        int(counts.counts.sum()),
+        history,
+        counts.error,
+    )
     warn_if_short(report)
-    told = dict.fromkeys(_told(tok) or (), False) or None # these merges were divided nowhere
+    told = dict.fromkeys(_told(tok) or (), False) or None  # these merges were divided nowhere
     return _with_model(tok, model, ids, report, source=told)
 
 # %% ../nbs/55_growing.ipynb #6f78cde4
 def _rules_beyond(tok, counts, vocab_size, limits):
     "The merges that are learned after those that a model has, the count of each, and why there are no more."
     m, bytewise = tok.model, spells_bytes(tok.pre_tokenizer) and not _marks_bytes(tok)
-    if _marks_bytes(tok): counts = _visible_counts(counts)
+    if _marks_bytes(tok):
+        counts = _visible_counts(counts)
     spell, show = (from_visible, to_visible) if bytewise else (lambda p: p, lambda p: p)
     made = {join_pair(a, b, prefix=m.continuing_subword_prefix) for a, b in m.merges}
     added = [t.content for t, _ in tok.added_tokens]
     first = [p for p in sorted(tok.piece2id, key=tok.piece2id.get) if p not in made or p in added]
-    if not _in_order(m.merges, first, m.continuing_subword_prefix): raise ValueError("the merges of this tokenizer are not in the order in which they were learned, so learning cannot go on behind them; make a new one with train_new")
+    if not _in_order(m.merges, first, m.continuing_subword_prefix):
+        raise ValueError(
+            "the merges of this tokenizer are not in the order in which they were learned, so learning cannot go on behind them; make a new one with train_new"
+        )
     letters = [spell(p) for p in first if len(p) == 1 and not (bytewise and p in added)]
-    specials = first if not bytewise else [p for p in first if p in added or len(p) > 1 and not _is_marked(m, p)] # all, so that each keeps its place, even where this corpus lacks it
-    marks = dict(continuing_subword_prefix=m.continuing_subword_prefix, end_of_word_suffix=m.end_of_word_suffix)
+    specials = (
+        first if not bytewise else [p for p in first if p in added or len(p) > 1 and not _is_marked(m, p)]
+    )  # all, so that each keeps its place, even where this corpus lacks it
+    marks = dict(
+        continuing_subword_prefix=m.continuing_subword_prefix, end_of_word_suffix=m.end_of_word_suffix
+    )
     known = [(spell(a), spell(b)) for a, b in m.merges]
-    rules = bpe_train(counts, max(vocab_size, len(first) + len(made)), special_tokens=specials, initial_alphabet=letters, limit_alphabet=len(letters), known=known, **marks, **limits)
+    rules = bpe_train(
+        counts,
+        max(vocab_size, len(first) + len(made)),
+        special_tokens=specials,
+        initial_alphabet=letters,
+        limit_alphabet=len(letters),
+        known=known,
+        **marks,
+        **limits,
+    )
     out, there = [], {*tok.piece2id}
-    for a, b in rules.merges[len(known):]:
-        if len(there) == vocab_size: break
+    for a, b in rules.merges[len(known) :]:
+        if len(there) == vocab_size:
+            break
         out.append((show(a), show(b)))
         there.add(join_pair(*out[-1], prefix=m.continuing_subword_prefix))
-    return out, rules.counts[len(known):len(known) + len(out)], rules.ended
+    return out, rules.counts[len(known) : len(known) + len(out)], rules.ended
+
 
 def _marks_bytes(tok):
     "Is this a byte-level BPE whose pieces carry marks of their place, as CLIP's do?"
     m = tok.model
-    return isinstance(m, BPE) and spells_bytes(tok.pre_tokenizer) and bool(m.end_of_word_suffix or m.continuing_subword_prefix)
+    return (
+        isinstance(m, BPE)
+        and spells_bytes(tok.pre_tokenizer)
+        and bool(m.end_of_word_suffix or m.continuing_subword_prefix)
+    )
+
 
 def _visible_counts(counts):
     "Counts of bytes as counts of their visible characters, which can carry marks."
     return {to_visible(pretoken): n for pretoken, n in counts.to_dict().items()}
+
 
 def _is_marked(m, piece):
     "Is a piece one character with the marks of its place?"
@@ -178,95 +299,207 @@ def _is_marked(m, piece):
     return len(bare.removesuffix(m.end_of_word_suffix) if m.end_of_word_suffix else bare) == 1
 
 # %% ../nbs/55_growing.ipynb #adf9dbf0
-_NAMES = ("unk_piece", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "dropout", "max_input_chars_per_word", "unk_penalty")
+_NAMES = (
+    "unk_piece",
+    "continuing_subword_prefix",
+    "end_of_word_suffix",
+    "fuse_unk",
+    "byte_fallback",
+    "ignore_merges",
+    "dropout",
+    "max_input_chars_per_word",
+    "unk_penalty",
+)
+
 
 def _kind_of(tok):
     "The algorithm that learns a tokenizer's kind of model."
-    for kind, name in ((BPE, "bpe" if spells_bytes(tok.pre_tokenizer) and not _marks_bytes(tok) else "char_bpe"), (WordPiece, "wordpiece"), (Unigram, "unigram"), (WordLevel, "wordlevel")):
-        if isinstance(tok.model, kind): return name
-    raise ValueError(f"a {type(tok.model).__name__} model is not trained here; there are recipes for BPE, WordPiece, Unigram and WordLevel")
+    for kind, name in (
+        (BPE, "bpe" if spells_bytes(tok.pre_tokenizer) and not _marks_bytes(tok) else "char_bpe"),
+        (WordPiece, "wordpiece"),
+        (Unigram, "unigram"),
+        (WordLevel, "wordlevel"),
+    ):
+        if isinstance(tok.model, kind):
+            return name
+    raise ValueError(
+        f"a {type(tok.model).__name__} model is not trained here; there are recipes for BPE, WordPiece, Unigram and WordLevel"
+    )
+
 
 def _options_for(tok, kind, options):
     "Options of the recipe, those of the model among them, and options for counting."
     known, unk = options_of(kind), getattr(tok.model, "unk_piece", None)
-    if options.get("unk_piece", unk) != unk: raise ValueError(f"unk_piece={options['unk_piece']!r}, and the tokenizer has {unk!r}; leave it out")
+    if options.get("unk_piece", unk) != unk:
+        raise ValueError(f"unk_piece={options['unk_piece']!r}, and the tokenizer has {unk!r}; leave it out")
     options = {k: v for k, v in options.items() if k != "unk_piece"}
     kept = {k: getattr(tok.model, k) for k in _NAMES if k in known and hasattr(tok.model, k)}
-    return kept | {k: v for k, v in options.items() if k in known}, {k: v for k, v in options.items() if k not in known}
+    return kept | {k: v for k, v in options.items() if k in known}, {
+        k: v for k, v in options.items() if k not in known
+    }
 
 # %% ../nbs/55_growing.ipynb #d8f199d2
 def _splitting(tok):
     "The pre-tokenizer that words for training are cut with."
     pre = tok.pre_tokenizer
-    if isinstance(pre, Metaspace) and not pre.splits: return replace(pre, split=True)
-    marked = tok.normalizer.normalize("a b") if isinstance(pre, WholeText) and tok.normalizer is not None else ""
-    if "▁" not in marked: return pre
+    if isinstance(pre, Metaspace) and not pre.splits:
+        return replace(pre, split=True)
+    marked = (
+        tok.normalizer.normalize("a b") if isinstance(pre, WholeText) and tok.normalizer is not None else ""
+    )
+    if "▁" not in marked:
+        return pre
     return Split("▁", "merged_with_previous" if marked.endswith("▁") else "merged_with_next")
+
 
 def _learned_again(tok, kind, source, vocab_size, options):
     "The result of a longer run, if it begins with the pieces that there are."
-    new = train_new(tok, source, vocab_size=vocab_size, **({"objective": "score"} if kind == "wordpiece" else {}) | options)
+    new = train_new(
+        tok,
+        source,
+        vocab_size=vocab_size,
+        **({"objective": "score"} if kind == "wordpiece" else {}) | options,
+    )
     old, found = (sorted(t.model.piece2id, key=t.model.piece2id.get) for t in (tok, new))
-    if found[:len(old)] == old: return new
-    if kind == "wordpiece": raise ValueError(f"this corpus and these options lead to other pieces than there are ({found[:len(old)][-1]!r} instead of {old[-1]!r} as the last); pass what the tokenizer was trained with, or make a new one with train_new")
-    words = [p for p in found if p not in tok.piece2id][:vocab_size - len(tok.piece2id)]
+    if found[: len(old)] == old:
+        return new
+    if kind == "wordpiece":
+        raise ValueError(
+            f"this corpus and these options lead to other pieces than there are ({found[: len(old)][-1]!r} instead of {old[-1]!r} as the last); pass what the tokenizer was trained with, or make a new one with train_new"
+        )
+    words = [p for p in found if p not in tok.piece2id][: vocab_size - len(tok.piece2id)]
     ids = tok.piece2id | {p: len(tok.piece2id) + i for i, p in enumerate(words)}
-    report = new.training._replace(pieces=len(ids), ended="full" if len(ids) == vocab_size else new.training.ended)
-    return _with_model(tok, replace(tok.model, piece2id=tok.model.piece2id | {p: ids[p] for p in words}), ids, report)
+    report = new.training._replace(
+        pieces=len(ids), ended="full" if len(ids) == vocab_size else new.training.ended
+    )
+    return _with_model(
+        tok, replace(tok.model, piece2id=tok.model.piece2id | {p: ids[p] for p in words}), ids, report
+    )
 
 # %% ../nbs/55_growing.ipynb #c631eb79
 def train_new(
-    tok:"_Tok", # A `Tokenizer`
-    source, # A corpus, or counts, as for `train`
+    tok: "_Tok",  # A `Tokenizer`
+    source,  # A corpus, or counts, as for `train`
     *,
-    vocab_size:int|None=None, # Number of pieces, special tokens included; None: as many as there are
-    special_tokens:Iterable=(), # More special tokens, behind those that there are
-    allowed_special:str|Collection[str]|None=None, # Special tokens found in texts where a call does not say; None: as the tokenizer has it
-    **options, # Those of `train`, such as `min_frequency` or `progress`; options of the model stay if they are not given
-)->"_Tok": # A new one
+    vocab_size: int | None = None,  # Number of pieces, special tokens included; None: as many as there are
+    special_tokens: Iterable = (),  # More special tokens, behind those that there are
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens found in texts where a call does not say; None: as the tokenizer has it
+    **options,  # Those of `train`, such as `min_frequency` or `progress`; options of the model stay if they are not given
+) -> "_Tok":  # A new one
     "A tokenizer like another, with a vocabulary for other text."
-    if not isinstance(tok.model, (BPE, WordPiece, WordLevel)) and type(tok.model) is not Unigram: tok = _in_parts(tok)
+    if not isinstance(tok.model, (BPE, WordPiece, WordLevel)) and type(tok.model) is not Unigram:
+        tok = _in_parts(tok)
     kind, extra = _kind_of(tok), [t if isinstance(t, AddedToken) else AddedToken(t) for t in special_tokens]
     more, counting = _options_for(tok, kind, options)
-    if kind == "unigram" and getattr(tok.model, "user_defined", ()): more.setdefault("user_defined", list(tok.model.user_defined))
+    if kind == "unigram" and getattr(tok.model, "user_defined", ()):
+        more.setdefault("user_defined", list(tok.model.user_defined))
     old = [t for t, _ in tok.added_tokens if t.content not in more.get("user_defined", ())]
     specials = [*old, *(t for t in extra if t.content not in {o.content for o in old})]
     unk = getattr(tok.model, "unk_piece", None)
-    if kind == "wordpiece": more.setdefault("objective", "frequency")
-    if _marks_bytes(tok): return _trained_marked(tok, source, vocab_size or len(tok.piece2id), specials, more, counting, allowed_special)
+    if kind == "wordpiece":
+        more.setdefault("objective", "frequency")
+    if _marks_bytes(tok):
+        return _trained_marked(
+            tok, source, vocab_size or len(tok.piece2id), specials, more, counting, allowed_special
+        )
     found = "all" if allowed_special is None else allowed_special
-    new = train(type(tok), source, algorithm=kind, vocab_size=vocab_size or len(tok.piece2id), special_tokens=specials, normalizer=tok.normalizer, pre_tokenizer=_splitting(tok), unk_piece=unk, allowed_special=found, **more, **counting)
-    return _with_model(tok, new.model, new.piece2id, new.training, new.added_tokens, allowed_special, _told(new))
+    new = train(
+        type(tok),
+        source,
+        algorithm=kind,
+        vocab_size=vocab_size or len(tok.piece2id),
+        special_tokens=specials,
+        normalizer=tok.normalizer,
+        pre_tokenizer=_splitting(tok),
+        unk_piece=unk,
+        allowed_special=found,
+        **more,
+        **counting,
+    )
+    return _with_model(
+        tok, new.model, new.piece2id, new.training, new.added_tokens, allowed_special, _told(new)
+    )
 
 # %% ../nbs/55_growing.ipynb #20ca84ec
 def _in_parts(tok):
     "A tokenizer of SentencePiece's or subword-nmt's own kind in the words of tokenizer.json."
     return tok.translated("tokenizer.json")[0]
 
+
 def _pruned(tok, vocab_size, source, options):
     "A Unigram tokenizer with fewer pieces."
-    if source is None: raise ValueError("Unigram's pieces are not in the order in which they were learned; pass source=, the corpus or its counts, so that those go that it misses least")
-    if type(tok.model) is not Unigram: tok = _in_parts(tok)
+    if source is None:
+        raise ValueError(
+            "Unigram's pieces are not in the order in which they were learned; pass source=, the corpus or its counts, so that those go that it misses least"
+        )
+    if type(tok.model) is not Unigram:
+        tok = _in_parts(tok)
     m = tok.model
-    if vocab_size > len(tok.piece2id): raise ValueError(f"vocab_size={vocab_size} is above the {len(tok.piece2id)} pieces that there are, and a Unigram vocabulary cannot grow; make a new one with train_new")
+    if vocab_size > len(tok.piece2id):
+        raise ValueError(
+            f"vocab_size={vocab_size} is above the {len(tok.piece2id)} pieces that there are, and a Unigram vocabulary cannot grow; make a new one with train_new"
+        )
     apart = {*tok.added_contents, m.unk_piece, *m.user_defined, *m.control}
-    return train_new(tok, source, vocab_size=vocab_size, start={p: m.scores[i] for p, i in m.piece2id.items() if p not in apart}, **options)
+    return train_new(
+        tok,
+        source,
+        vocab_size=vocab_size,
+        start={p: m.scores[i] for p, i in m.piece2id.items() if p not in apart},
+        **options,
+    )
 
 # %% ../nbs/55_growing.ipynb #f5becba1
 def _trained_marked(tok, source, vocab_size, specials, options, counting, allowed_special):
     "A tokenizer of CLIP's kind, with merges learned anew."
     m, odd = tok.model, {"initial_alphabet", "limit_alphabet"} & set(options)
-    if odd: raise ValueError(f"{min(odd)}= has no meaning for pieces of bytes with marks, which begin with all bytes; leave it out")
-    counts = pretoken_counts(source, algorithm="char_bpe", normalizer=tok.normalizer, pre_tokenizer=_splitting(tok), **{k: v for k, v in counting.items() if k != "checkpoint"})
-    prefixes, suffixes = ([""] + [mark] * bool(mark) for mark in (m.continuing_subword_prefix, m.end_of_word_suffix))
+    if odd:
+        raise ValueError(
+            f"{min(odd)}= has no meaning for pieces of bytes with marks, which begin with all bytes; leave it out"
+        )
+    counts = pretoken_counts(
+        source,
+        algorithm="char_bpe",
+        normalizer=tok.normalizer,
+        pre_tokenizer=_splitting(tok),
+        **{k: v for k, v in counting.items() if k != "checkpoint"},
+    )
+    prefixes, suffixes = (
+        [""] + [mark] * bool(mark) for mark in (m.continuing_subword_prefix, m.end_of_word_suffix)
+    )
     forms = [f"{prefix}{c}{suffix}" for suffix in suffixes for prefix in prefixes for c in CHAR2BYTE]
     first = [*dict.fromkeys([*(t.content for t in specials), *forms])]
-    if vocab_size < len(first): raise ValueError(f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, special tokens and the bytes in all their forms; pass vocab_size>={len(first)}")
-    limits = {k: v for k, v in options.items() if k in ("min_frequency", "max_token_length", "tie_break", "progress")}
-    marks = dict(continuing_subword_prefix=m.continuing_subword_prefix, end_of_word_suffix=m.end_of_word_suffix)
-    rules = bpe_train(_visible_counts(counts), vocab_size, special_tokens=first, initial_alphabet=list(CHAR2BYTE), **marks, **limits)
+    if vocab_size < len(first):
+        raise ValueError(
+            f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, special tokens and the bytes in all their forms; pass vocab_size>={len(first)}"
+        )
+    limits = {
+        k: v
+        for k, v in options.items()
+        if k in ("min_frequency", "max_token_length", "tie_break", "progress")
+    }
+    marks = dict(
+        continuing_subword_prefix=m.continuing_subword_prefix, end_of_word_suffix=m.end_of_word_suffix
+    )
+    rules = bpe_train(
+        _visible_counts(counts),
+        vocab_size,
+        special_tokens=first,
+        initial_alphabet=list(CHAR2BYTE),
+        **marks,
+        **limits,
+    )
     ids = {piece: i for i, piece in enumerate(dict.fromkeys([*first, *rules.pieces]))}
     model = replace(m, piece2id=ids, merges=rules.merges)
-    report = TrainingReport(rules.ended, vocab_size, len(ids), len(counts), int(counts.counts.sum()), list(rules.counts), counts.error)
+    report = TrainingReport(
+        rules.ended,
+        vocab_size,
+        len(ids),
+        len(counts),
+        int(counts.counts.sum()),
+        list(rules.counts),
+        counts.error,
+    )
     warn_if_short(report, stacklevel=4)
     return _with_model(tok, model, ids, report, tuple((t, ids[t.content]) for t in specials), allowed_special)

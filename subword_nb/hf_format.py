@@ -26,31 +26,36 @@ from .processors import Processor, processor_from_dict
 from .text import CHAR2BYTE, decode_text
 from .vocab import AddedToken, check_vocabulary
 
-if TYPE_CHECKING: from subword_nb.normalizers import Normalizer
+if TYPE_CHECKING:
+    from subword_nb.normalizers import Normalizer
 
 # %% ../nbs/57_hf_format.ipynb #5522d0ed
 class Parts(NamedTuple):
     "What a tokenizer file holds."
-    model: Any # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
-    pre_tokenizer: PreTokenizer # How text is split before the model sees it
-    decoder: decoders.Decoder|None = None # How pieces become text; None joins them with spaces
-    added_tokens: tuple = () # (AddedToken, id) in the order of the file
-    post_processor: Processor|None = None # What belongs around the ids; None: nothing
-    normalizer: "Normalizer|None" = None # What is done to the text before it is split; None: nothing
-    truncation: Truncation|None = None # How long a text may become; None: as long as it is
-    padding: Padding|None = None # What texts are filled up to; None: they are not
-    config: TokenizerConfig|None = None # What a tokenizer_config.json beside the file says about calls and decoded text; None: there was none
-    source: Any = None # What a file of another kind says besides, so that the same kind can be written again; after training, a dict of what a `.model` file says of it
-    allowed_special: Any = None # Special tokens found in texts: "all", or a set of them; None: as the library has it that the file comes from
+
+    model: Any  # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
+    pre_tokenizer: PreTokenizer  # How text is split before the model sees it
+    decoder: decoders.Decoder | None = None  # How pieces become text; None joins them with spaces
+    added_tokens: tuple = ()  # (AddedToken, id) in the order of the file
+    post_processor: Processor | None = None  # What belongs around the ids; None: nothing
+    normalizer: "Normalizer|None" = None  # What is done to the text before it is split; None: nothing
+    truncation: Truncation | None = None  # How long a text may become; None: as long as it is
+    padding: Padding | None = None  # What texts are filled up to; None: they are not
+    config: TokenizerConfig | None = (
+        None  # What a tokenizer_config.json beside the file says about calls and decoded text; None: there was none
+    )
+    source: Any = None  # What a file of another kind says besides, so that the same kind can be written again; after training, a dict of what a `.model` file says of it
+    allowed_special: Any = None  # Special tokens found in texts: "all", or a set of them; None: as the library has it that the file comes from
 
 # %% ../nbs/57_hf_format.ipynb #7727ebfd
 def number_added(
-    tokens:Iterable[AddedToken], # Added tokens in the order of the file
-    piece2id:Mapping, # The model's vocabulary
-)->tuple: # (AddedToken, id) pairs, each content once
+    tokens: Iterable[AddedToken],  # Added tokens in the order of the file
+    piece2id: Mapping,  # The model's vocabulary
+) -> tuple:  # (AddedToken, id) pairs, each content once
     "The ids of added tokens, as readers of a tokenizer.json give them."
     last, new = {}, len(piece2id)
-    for token in tokens: last[token.content] = token
+    for token in tokens:
+        last[token.content] = token
     out = []
     for content, token in last.items():
         out.append((token, piece2id.get(content, new)))
@@ -66,75 +71,107 @@ def _agreed(tokens, declared, piece2id):
     for token, i in numbered:
         if owner.get(i, token.content) != token.content:
             k = [t.content for t in tokens].index(token.content)
-            raise ValueError(f"added_tokens[{k}], {token.content!r} (id {declared[k]}), is not in the vocabulary, so it has the id {i}, the first from the number of pieces, "
-                             f"but that is the id of {owner[i]!r}; put {token.content!r} into the vocabulary")
+            raise ValueError(
+                f"added_tokens[{k}], {token.content!r} (id {declared[k]}), is not in the vocabulary, so it has the id {i}, the first from the number of pieces, "
+                f"but that is the id of {owner[i]!r}; put {token.content!r} into the vocabulary"
+            )
         owner[i] = token.content
     return numbered
 
 # %% ../nbs/57_hf_format.ipynb #3861ac47
 def parts_to_dict(
-    parts:Parts, # The parts of a tokenizer
-)->dict: # The content of a tokenizer.json, ready for `json.dump`
+    parts: Parts,  # The parts of a tokenizer
+) -> dict:  # The content of a tokenizer.json, ready for `json.dump`
     "Describe a tokenizer as its file does."
     _check_numbers(parts)
     flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
-    tokens = [{"id": int(i), "content": t.content, **{k: getattr(t, k) for k in flags}} for t, i in parts.added_tokens]
+    tokens = [
+        {"id": int(i), "content": t.content, **{k: getattr(t, k) for k in flags}}
+        for t, i in parts.added_tokens
+    ]
     model = model_to_dict(parts.model, added_tokens=[t.content for t, _ in parts.added_tokens])
     if parts.allowed_special not in (None, "all"):
         model[_OWN_KEY] = {"allowed_special": sorted(parts.allowed_special)}
     as_dict = lambda part: None if part is None else part.to_dict()
-    return {"version": "1.0", "truncation": as_dict(parts.truncation), "padding": as_dict(parts.padding), "added_tokens": tokens, "normalizer": as_dict(parts.normalizer), "pre_tokenizer": parts.pre_tokenizer.to_dict(),
-        "post_processor": as_dict(parts.post_processor), "decoder": as_dict(parts.decoder), "model": model}
+    return {
+        "version": "1.0",
+        "truncation": as_dict(parts.truncation),
+        "padding": as_dict(parts.padding),
+        "added_tokens": tokens,
+        "normalizer": as_dict(parts.normalizer),
+        "pre_tokenizer": parts.pre_tokenizer.to_dict(),
+        "post_processor": as_dict(parts.post_processor),
+        "decoder": as_dict(parts.decoder),
+        "model": model,
+    }
 
 # %% ../nbs/57_hf_format.ipynb #5f7f38b6
 def _check_numbers(parts):
     "Refuse ids of added tokens that a reader of the file would not give them."
     tokens, declared = [t for t, _ in parts.added_tokens], [i for _, i in parts.added_tokens]
     for (token, i), told in zip(_agreed(tokens, declared, parts.model.piece2id), declared):
-        if i != told: raise ValueError(f"the added token {token.content!r} has the id {told}, but readers of a tokenizer.json would give it {i}: those that are not in the vocabulary are numbered "
-                                       f"in their order from {len(parts.model.piece2id)}, the number of pieces; number it so, or put it into the model's vocabulary")
+        if i != told:
+            raise ValueError(
+                f"the added token {token.content!r} has the id {told}, but readers of a tokenizer.json would give it {i}: those that are not in the vocabulary are numbered "
+                f"in their order from {len(parts.model.piece2id)}, the number of pieces; number it so, or put it into the model's vocabulary"
+            )
 
 # %% ../nbs/57_hf_format.ipynb #cb987ae7
-def _half(text): return (found := re.search("[\ud800-\udfff]", text)) and found[0]
+def _half(text):
+    return (found := re.search("[\ud800-\udfff]", text)) and found[0]
 
 # %% ../nbs/57_hf_format.ipynb #ade26d61
 def write_hf(
-    parts:Parts, # The parts of a tokenizer
-    path:str|os.PathLike, # Where tokenizer.json shall be
-)->Path: # The path
+    parts: Parts,  # The parts of a tokenizer
+    path: str | os.PathLike,  # Where tokenizer.json shall be
+) -> Path:  # The path
     "Write a tokenizer.json, atomically."
     d = parts_to_dict(parts)
-    scored, d["model"]["vocab"] = (d["model"]["vocab"], []) if d["model"]["type"] == "Unigram" else ([], d["model"]["vocab"])
+    scored, d["model"]["vocab"] = (
+        (d["model"]["vocab"], []) if d["model"]["type"] == "Unigram" else ([], d["model"]["vocab"])
+    )
     text = json.dumps(d, ensure_ascii=False, indent=1)
     if scored:
         before, _, behind = text.rpartition('"vocab": []')
         text = before + '"vocab": [\n   ' + ",\n   ".join(map(_scored_line, scored)) + "\n  ]" + behind
-    if half := _half(text): raise ValueError(f"half of a surrogate pair, U+{ord(half):04X}, stands in a piece or an option, and is no character; a file of text cannot hold it")
-    from subword_nb.counts import write_atomically # only now: reading does not need it
+    if half := _half(text):
+        raise ValueError(
+            f"half of a surrogate pair, U+{ord(half):04X}, stands in a piece or an option, and is no character; a file of text cannot hold it"
+        )
+    from subword_nb.counts import write_atomically  # only now: reading does not need it
+
     return write_atomically(path, text.encode("utf-8"))
+
 
 def _scored_line(entry):
     "A piece and its score, spelled so that every reader reads the same number."
     from subword_nb.unigram_encode import spell_score
+
     return f"[{json.dumps(entry[0], ensure_ascii=False)}, {spell_score(entry[1]) or repr(entry[1])}]"
 
 # %% ../nbs/57_hf_format.ipynb #8cd669c0
 class _Twice(dict):
     "An object in which a key comes twice."
+
     key = None
+
 
 def _object(pairs):
     "A JSON object as a dict."
     d = dict(pairs)
-    if len(d) == len(pairs): return d
+    if len(d) == len(pairs):
+        return d
     d, seen = _Twice(d), set()
     d.key = next(k for k, _ in pairs if k in seen or seen.add(k))
     return d
 
+
 class _NoNumber(str):
     "What stands in place of a number, and is none or too long for one."
 
-def _int(text): return int(text) if len(text) < 400 else _NoNumber(f"{text[:20]}… of {len(text):,} characters")
+
+def _int(text):
+    return int(text) if len(text) < 400 else _NoNumber(f"{text[:20]}… of {len(text):,} characters")
 
 # %% ../nbs/57_hf_format.ipynb #088d2a8d
 def _places(value, path=""):
@@ -144,77 +181,120 @@ def _places(value, path=""):
         path, value = stack.pop()
         yield path, value
         if isinstance(value, dict):
-            for k, v in value.items(): stack += [(f"{path}[{k!r}]" if not k.isidentifier() else f"{path}.{k}" if path else k, v), (path, k)]
-        elif isinstance(value, list): stack += [(f"{path}[{i}]", v) for i, v in enumerate(value)]
+            for k, v in value.items():
+                stack += [
+                    (f"{path}[{k!r}]" if not k.isidentifier() else f"{path}.{k}" if path else k, v),
+                    (path, k),
+                ]
+        elif isinstance(value, list):
+            stack += [(f"{path}[{i}]", v) for i, v in enumerate(value)]
 
 # %% ../nbs/57_hf_format.ipynb #26553cec
 def read_json(
-    path:str|os.PathLike, # A file with JSON in it
+    path: str | os.PathLike,  # A file with JSON in it
     *,
-    parse_float=float, # What makes numbers of decimals
-)->Any: # What it says: a dict, a list, a text, a number, or None
+    parse_float=float,  # What makes numbers of decimals
+) -> Any:  # What it says: a dict, a list, a text, a number, or None
     "Read JSON; a fault is reported with file and place."
     data, doubts = read_bytes(path), []
     check_json(data, path)
-    try: text, halves = data.decode("utf-8"), re.search(rb"\\u[dD][89a-fA-F]", data) is not None
+    try:
+        text, halves = data.decode("utf-8"), re.search(rb"\\u[dD][89a-fA-F]", data) is not None
     except UnicodeDecodeError as e:
-        raise ValueError(f"{path}: the byte 0x{data[e.start]:02x} at offset {e.start} is not UTF-8, so this is no JSON; it may be damaged or of another kind") from None
-    del data # of a large file, only the text is kept
-    try: found = _loads(text, doubts, parse_float)
+        raise ValueError(
+            f"{path}: the byte 0x{data[e.start]:02x} at offset {e.start} is not UTF-8, so this is no JSON; it may be damaged or of another kind"
+        ) from None
+    del data  # of a large file, only the text is kept
+    try:
+        found = _loads(text, doubts, parse_float)
     except json.JSONDecodeError as e:
-        raise ValueError(f"{path} is not JSON: {e.msg} at line {e.lineno}, column {e.colno}; the file may be damaged or of another kind") from None
-    except RecursionError: raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
-    if doubts or halves: _refuse_doubts(found, path)
+        raise ValueError(
+            f"{path} is not JSON: {e.msg} at line {e.lineno}, column {e.colno}; the file may be damaged or of another kind"
+        ) from None
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
+    if doubts or halves:
+        _refuse_doubts(found, path)
     return found
 
 # %% ../nbs/57_hf_format.ipynb #d1dca119
 def _loads(text, doubts, parse_float):
     "JSON as values; what is doubtful among them is noted."
+
     def hook(pairs):
         d = _object(pairs)
-        if isinstance(d, _Twice): doubts.append(d.key)
+        if isinstance(d, _Twice):
+            doubts.append(d.key)
         return d
-    def constant(name): return doubts.append(name) or _NoNumber(name)
+
+    def constant(name):
+        return doubts.append(name) or _NoNumber(name)
+
     how = dict(object_pairs_hook=hook, parse_constant=constant, parse_float=parse_float)
-    try: return json.loads(text, **how)
-    except json.JSONDecodeError: raise
-    except ValueError: return doubts.append("digits") or json.loads(text, parse_int=_int, **how)
+    try:
+        return json.loads(text, **how)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return doubts.append("digits") or json.loads(text, parse_int=_int, **how)
 
 # %% ../nbs/57_hf_format.ipynb #a782f62d
 def _refuse_doubts(found, path):
     "Refuse a key that comes twice, a number that is none, and text that is no Unicode."
     for place, value in _places(found):
-        if isinstance(value, _NoNumber): raise ValueError(f"{path}: {place + ': ' if place else ''}{value} is no number that can be read; the file may be damaged")
-        if isinstance(value, _Twice): raise ValueError(f"{path}: {place + ': ' if place else ''}the key {value.key!r} stands twice in one object; keep one of them")
-        if isinstance(value, str) and (half := _half(value)): raise ValueError(f"{path}: {place + ': ' if place else ''}half of a surrogate pair, U+{ord(half):04X}, is no character; the file may be damaged")
+        if isinstance(value, _NoNumber):
+            raise ValueError(
+                f"{path}: {place + ': ' if place else ''}{value} is no number that can be read; the file may be damaged"
+            )
+        if isinstance(value, _Twice):
+            raise ValueError(
+                f"{path}: {place + ': ' if place else ''}the key {value.key!r} stands twice in one object; keep one of them"
+            )
+        if isinstance(value, str) and (half := _half(value)):
+            raise ValueError(
+                f"{path}: {place + ': ' if place else ''}half of a surrogate pair, U+{ord(half):04X}, is no character; the file may be damaged"
+            )
 
 # %% ../nbs/57_hf_format.ipynb #198a89b0
-_TOKEN = {"id": int, "content": str, **dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), bool)}
+_TOKEN = {
+    "id": int,
+    "content": str,
+    **dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), bool),
+}
+
 
 def _read_token(d, path, ignored):
     "One added token and its declared id; None instead of a token that has no character."
-    if not isinstance(d, dict): raise ValueError(f"{path} is {str(d)[:60]!r}; expected an object with id and content")
+    if not isinstance(d, dict):
+        raise ValueError(f"{path} is {str(d)[:60]!r}; expected an object with id and content")
     for name, value in d.items():
         if name not in _TOKEN:
             ignored.append(f"{path}.{name}")
             continue
-        if type(value) is not _TOKEN[name]: raise ValueError(f"{path}.{name} is {str(value)[:60]!r}; expected {_TOKEN[name].__name__}")
-    if lacking := [name for name in _TOKEN if name not in d]: raise ValueError(f"{path}.{lacking[0]} is missing; the file may be damaged")
-    if not 0 <= d["id"] < 2**32: raise ValueError(f"{path}.id is {d['id']}; ids are integers from 0 to {2**32 - 1}")
+        if type(value) is not _TOKEN[name]:
+            raise ValueError(f"{path}.{name} is {str(value)[:60]!r}; expected {_TOKEN[name].__name__}")
+    if lacking := [name for name in _TOKEN if name not in d]:
+        raise ValueError(f"{path}.{lacking[0]} is missing; the file may be damaged")
+    if not 0 <= d["id"] < 2**32:
+        raise ValueError(f"{path}.id is {d['id']}; ids are integers from 0 to {2**32 - 1}")
     return AddedToken(**{k: d[k] for k in _TOKEN if k != "id"}) if d["content"] else None, d["id"]
 
 # %% ../nbs/57_hf_format.ipynb #c75a8aaf
 def _read_tokens(tokens, ignored, path="added_tokens"):
     "Added tokens and their declared ids, as two lists."
-    if not isinstance(tokens, list): raise ValueError(f"{path} is a {type(tokens).__name__}; expected a list")
+    if not isinstance(tokens, list):
+        raise ValueError(f"{path} is a {type(tokens).__name__}; expected a list")
     check_limit("added_tokens", len(tokens), f"{path} has {len(tokens):,} entries")
     out, first = [], {}
     for k, d in enumerate(tokens):
         token, i = _read_token(d, f"{path}[{k}]", ignored)
-        if token is None: continue
+        if token is None:
+            continue
         j, other = first.setdefault(token.content, (k, token))
         if (token.normalized, token.special) != (other.normalized, other.special):
-            raise ValueError(f"{path}[{k}], {token.content!r}, is {path}[{j}] once more, but not alike in normalized and special; keep one of them")
+            raise ValueError(
+                f"{path}[{k}], {token.content!r}, is {path}[{j}] once more, but not alike in normalized and special; keep one of them"
+            )
         out.append((token, i))
     return [t for t, _ in out], [i for _, i in out]
 
@@ -223,10 +303,13 @@ def _check_ids(piece2id, path):
     "Refuse ids so far apart that a list of all pieces would be mostly holes."
     top = max(piece2id.values(), default=0)
     if top > 16 * len(piece2id) + 2**20:
-        raise ValueError(f"{path}[{max(piece2id, key=piece2id.get)!r}] is {top}, and there are {len(piece2id)} pieces; number them closer, from 0")
+        raise ValueError(
+            f"{path}[{max(piece2id, key=piece2id.get)!r}] is {top}, and there are {len(piece2id)} pieces; number them closer, from 0"
+        )
 
 # %% ../nbs/57_hf_format.ipynb #a27ff4c2
-_OWN_KEY = "subword_nb" # Under `model`, where other libraries pass over it
+_OWN_KEY = "subword_nb"  # Under `model`, where other libraries pass over it
+
 
 def _read_own_key(model, contents):
     "What stands under `model` without this library's key, and which special tokens that key lets texts spell."
@@ -234,71 +317,128 @@ def _read_own_key(model, contents):
         return model, None
     said, path = model[_OWN_KEY], f"model.{_OWN_KEY}"
     if not isinstance(said, Mapping) or set(said) != {"allowed_special"}:
-        raise ValueError(f"{path} is {str(said)[:60]!r}; expected an object with allowed_special, and nothing else")
+        raise ValueError(
+            f"{path} is {str(said)[:60]!r}; expected an object with allowed_special, and nothing else"
+        )
     allowed = said["allowed_special"]
     if not isinstance(allowed, list) or not all(isinstance(content, str) for content in allowed):
         raise ValueError(f"{path}.allowed_special is {str(allowed)[:60]!r}; expected a list of added tokens")
     if unknown := sorted(set(allowed) - contents):
-        raise ValueError(f"{path}.allowed_special holds {unknown[0]!r}, which is not among added_tokens; take it out of the list")
+        raise ValueError(
+            f"{path}.allowed_special holds {unknown[0]!r}, which is not among added_tokens; take it out of the list"
+        )
     return {name: value for name, value in model.items() if name != _OWN_KEY}, frozenset(allowed)
 
 # %% ../nbs/57_hf_format.ipynb #2caaf089
-_PARTS = ("version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
+_PARTS = (
+    "version",
+    "truncation",
+    "padding",
+    "added_tokens",
+    "normalizer",
+    "pre_tokenizer",
+    "post_processor",
+    "decoder",
+    "model",
+)
 _DEEPEST = 127
+
 
 def _check_parts(d):
     "Refuse what is no tokenizer.json of the version that is known."
-    if not isinstance(d, Mapping): raise ValueError(f"this is a JSON {type(d).__name__}, not a tokenizer.json; expected an object with a model")
+    if not isinstance(d, Mapping):
+        raise ValueError(
+            f"this is a JSON {type(d).__name__}, not a tokenizer.json; expected an object with a model"
+        )
     if "model" not in d or all(isinstance(v, int) for v in d.values()):
-        raise ValueError("there is no model in it, so this is not a tokenizer.json; a vocab.json is read by passing its folder, which must also hold merges.txt")
-    if odd := [k for k in d if k not in _PARTS]: raise ValueError(f"{odd[0] or repr(odd[0])} is not a part of a tokenizer.json; its parts are: {', '.join(_PARTS)}")
-    if d.get("version", "1.0") != "1.0": raise ValueError(f'version is {d["version"]!r}; this version reads "1.0"')
+        raise ValueError(
+            "there is no model in it, so this is not a tokenizer.json; a vocab.json is read by passing its folder, which must also hold merges.txt"
+        )
+    if odd := [k for k in d if k not in _PARTS]:
+        raise ValueError(
+            f"{odd[0] or repr(odd[0])} is not a part of a tokenizer.json; its parts are: {', '.join(_PARTS)}"
+        )
+    if d.get("version", "1.0") != "1.0":
+        raise ValueError(f'version is {d["version"]!r}; this version reads "1.0"')
     for name in _PARTS[4:8]:
         level, depth, steps = [d.get(name)], 2, 1
-        while level := [v for x in level for v in (x.values() if isinstance(x, dict) else x if isinstance(x, list) else ()) if isinstance(v, (dict, list))]: depth, steps = depth + 1, steps + sum("type" in x for x in level)
+        while level := [
+            v
+            for x in level
+            for v in (x.values() if isinstance(x, dict) else x if isinstance(x, list) else ())
+            if isinstance(v, (dict, list))
+        ]:
+            depth, steps = depth + 1, steps + sum("type" in x for x in level)
         check_limit("components", steps, f"{name} has {steps:,} components")
-        if depth > _DEEPEST: raise ValueError(f"{name} is nested too deeply, {depth} levels; a tokenizer.json has at most {_DEEPEST}")
+        if depth > _DEEPEST:
+            raise ValueError(
+                f"{name} is nested too deeply, {depth} levels; a tokenizer.json has at most {_DEEPEST}"
+            )
 
 # %% ../nbs/57_hf_format.ipynb #4a8d548f
 def _normalizer(d, allow_code, ignored):
     "The normalizer of a file."
-    if d is None: return None
+    if d is None:
+        return None
     from subword_nb.normalizers import normalizer_from_dict
+
     return normalizer_from_dict(d, allow_code=allow_code, ignored=ignored)
 
 # %% ../nbs/57_hf_format.ipynb #6d840566
 def check_parts(
-    parts:Parts, # The parts of a tokenizer, from a file of any kind
-)->Parts: # The same
+    parts: Parts,  # The parts of a tokenizer, from a file of any kind
+) -> Parts:  # The same
     "Refuse what is beyond the limits."
     m, limits = parts.model, current()
     pieces, merges, added = m.piece2id, getattr(m, "merges", ()), parts.added_tokens
-    if isinstance(merges, RankRules): merges = () # at most one for each piece, and worked out only when asked for
-    for name, values in (("pieces", pieces), ("merges", merges), ("added_tokens", added)): check_limit(name, len(values), f"the tokenizer has {len(values):,} {name.replace('_', ' ')}")
+    if isinstance(merges, RankRules):
+        merges = ()  # at most one for each piece, and worked out only when asked for
+    for name, values in (("pieces", pieces), ("merges", merges), ("added_tokens", added)):
+        check_limit(name, len(values), f"the tokenizer has {len(values):,} {name.replace('_', ' ')}")
     for what, texts in (("piece", pieces), ("added token", [t.content for t, _ in added])):
         longest = max(texts, key=len, default="")
-        if len(longest) > limits.piece_chars: check_limit("piece_chars", len(longest), f"the {what} {longest[:20]!r}… has {len(longest):,} characters")
+        if len(longest) > limits.piece_chars:
+            check_limit(
+                "piece_chars", len(longest), f"the {what} {longest[:20]!r}… has {len(longest):,} characters"
+            )
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         affix = getattr(m, name, None) or ""
-        if len(affix) > limits.affix_chars: check_limit("affix_chars", len(affix), f"{name} has {len(affix):,} characters")
+        if len(affix) > limits.affix_chars:
+            check_limit("affix_chars", len(affix), f"{name} has {len(affix):,} characters")
     if getattr(m, "byte_fallback", False):
-        affixes = [getattr(m, name, None) or "" for name in ("continuing_subword_prefix", "end_of_word_suffix")]
+        affixes = [
+            getattr(m, name, None) or "" for name in ("continuing_subword_prefix", "end_of_word_suffix")
+        ]
         n = 4 + sum(len(affix.encode("utf-8", "surrogatepass")) for affix in affixes)
-        check_limit("growth", n, f"byte_fallback spells an unknown character, its prefix and its suffix with {n:,} tokens")
+        check_limit(
+            "growth",
+            n,
+            f"byte_fallback spells an unknown character, its prefix and its suffix with {n:,} tokens",
+        )
     for n in (getattr(parts.padding, "strategy", 0), getattr(parts.padding, "pad_to_multiple_of", 0) or 0):
-        if n != "longest": check_limit("padding", n, f"padding asks for {n:,} tokens")
+        if n != "longest":
+            check_limit("padding", n, f"padding asks for {n:,} tokens")
     if (cut := parts.truncation) and cut.stride:
-        n = cut.max_length // max(cut.max_length - cut.stride - (parts.post_processor.n_added(False) if parts.post_processor else 0), 1)
-        check_limit("growth", n, f"truncation to {cut.max_length:,} tokens with a stride of {cut.stride:,} repeats each token {n:,} times")
+        n = cut.max_length // max(
+            cut.max_length
+            - cut.stride
+            - (parts.post_processor.n_added(False) if parts.post_processor else 0),
+            1,
+        )
+        check_limit(
+            "growth",
+            n,
+            f"truncation to {cut.max_length:,} tokens with a stride of {cut.stride:,} repeats each token {n:,} times",
+        )
     return parts
 
 # %% ../nbs/57_hf_format.ipynb #8e173362
 def parts_from_dict(
-    d:Mapping, # The content of a tokenizer.json
+    d: Mapping,  # The content of a tokenizer.json
     *,
-    allow_code:bool=False, # Import the functions that a file names; only for files that you trust
-    ignored:list|None=None, # Takes the paths of keys that no component has; None: a warning names them
-)->Parts: # The parts of the tokenizer
+    allow_code: bool = False,  # Import the functions that a file names; only for files that you trust
+    ignored: list | None = None,  # Takes the paths of keys that no component has; None: a warning names them
+) -> Parts:  # The parts of the tokenizer
     "Read what a tokenizer.json says; what cannot be honoured is refused with its path."
     _check_parts(d)
     found = [] if ignored is None else ignored
@@ -306,29 +446,42 @@ def parts_from_dict(
     described, allowed_special = _read_own_key(d["model"], {t.content for t in tokens})
     model = model_from_dict(described, added_tokens=[t.content for t in tokens], ignored=found)
     _check_ids(model.piece2id, "model.vocab")
-    parts = Parts(model, pretokenizer_from_dict(d.get("pre_tokenizer"), allow_code=allow_code, ignored=found),
-        decoder_from_dict(d.get("decoder"), ignored=found), _agreed(tokens, declared, model.piece2id),
-        processor_from_dict(d.get("post_processor"), ignored=found), _normalizer(d.get("normalizer"), allow_code, found),
-        Truncation.from_dict(d.get("truncation"), ignored=found), Padding.from_dict(d.get("padding"), ignored=found), allowed_special=allowed_special)
-    if ignored is None: warn_ignored(found, "tokenizer.json")
+    parts = Parts(
+        model,
+        pretokenizer_from_dict(d.get("pre_tokenizer"), allow_code=allow_code, ignored=found),
+        decoder_from_dict(d.get("decoder"), ignored=found),
+        _agreed(tokens, declared, model.piece2id),
+        processor_from_dict(d.get("post_processor"), ignored=found),
+        _normalizer(d.get("normalizer"), allow_code, found),
+        Truncation.from_dict(d.get("truncation"), ignored=found),
+        Padding.from_dict(d.get("padding"), ignored=found),
+        allowed_special=allowed_special,
+    )
+    if ignored is None:
+        warn_ignored(found, "tokenizer.json")
     return check_parts(parts)
 
 # %% ../nbs/57_hf_format.ipynb #c334d2a7
 def _decimal(text):
     "A decimal number as the Hugging Face library reads it."
     from subword_nb.unigram_encode import read_score
+
     return read_score(text)
 
+
 def read_hf(
-    path:str|os.PathLike, # A tokenizer.json
+    path: str | os.PathLike,  # A tokenizer.json
     *,
-    allow_code:bool=False, # Import the functions that a file names; only for files that you trust
-)->Parts: # The parts of the tokenizer
+    allow_code: bool = False,  # Import the functions that a file names; only for files that you trust
+) -> Parts:  # The parts of the tokenizer
     "Read a tokenizer.json; its scores as the Hugging Face library reads them."
     d, ignored = read_json(path, parse_float=_decimal), []
-    try: parts = parts_from_dict(d, allow_code=allow_code, ignored=ignored)
-    except ValueError as e: raise ValueError(f"{path}: {e}") from None
-    except RecursionError: raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
+    try:
+        parts = parts_from_dict(d, allow_code=allow_code, ignored=ignored)
+    except ValueError as e:
+        raise ValueError(f"{path}: {e}") from None
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
     warn_ignored(ignored, path)
     return parts
 
@@ -336,40 +489,61 @@ def read_hf(
 def _read_merges_txt(path):
     "Merge rules from lines of two pieces with a space between them."
     merges, lines = [], decode_text(read_bytes(path, lines="merges"), source=str(path)).split("\n")
-    usual = lines[lines[0].startswith("#version"):len(lines) - (lines[-1] == "")]
-    if usual and set(map(str.count, usual, repeat(" "))) == {1} and not any(map(str.endswith, usual, repeat("\r"))): return Rules(usual)
+    usual = lines[lines[0].startswith("#version") : len(lines) - (lines[-1] == "")]
+    if (
+        usual
+        and set(map(str.count, usual, repeat(" "))) == {1}
+        and not any(map(str.endswith, usual, repeat("\r")))
+    ):
+        return Rules(usual)
     for n, line in enumerate(lines, 1):
         line = line.rstrip("\r")
-        if not line or n == 1 and line.startswith("#version"): continue
+        if not line or n == 1 and line.startswith("#version"):
+            continue
         pair = tuple(line.split(" "))
-        if len(pair) != 2: raise ValueError(f"{path}, line {n}: {line[:60]!r} is not a merge rule; expected two pieces with a space between them")
+        if len(pair) != 2:
+            raise ValueError(
+                f"{path}, line {n}: {line[:60]!r} is not a merge rule; expected two pieces with a space between them"
+            )
         merges.append(pair)
     return merges
 
 # %% ../nbs/57_hf_format.ipynb #4b4ad61b
 def read_gpt2_files(
-    vocab:str|os.PathLike, # vocab.json or encoder.json: piece → id
-    merges:str|os.PathLike, # merges.txt or vocab.bpe: a rule a line
+    vocab: str | os.PathLike,  # vocab.json or encoder.json: piece → id
+    merges: str | os.PathLike,  # merges.txt or vocab.bpe: a rule a line
     *,
-    special_tokens:Iterable[str]=("<|endoftext|>",), # Special if they are in the vocabulary
-    pre_tokenizer:PreTokenizer|str="gpt2", # How text is split: a pattern's name, a pattern or a component; spelling bytes is added where it does not do that
-)->Parts: # The parts of the tokenizer
+    special_tokens: Iterable[str] = ("<|endoftext|>",),  # Special if they are in the vocabulary
+    pre_tokenizer: PreTokenizer
+    | str = "gpt2",  # How text is split: a pattern's name, a pattern or a component; spelling bytes is added where it does not do that
+) -> Parts:  # The parts of the tokenizer
     "Read a byte-level BPE tokenizer from two files of any name."
     piece2id, rules = check_vocabulary(read_json(vocab), where=str(vocab)), _read_merges_txt(merges)
     if lacking := [c for c in CHAR2BYTE if c not in piece2id]:
-        raise ValueError(f"{vocab} has no piece for {len(lacking)} of the 256 bytes, such as {lacking[0]!r}, so it is not a byte-level vocabulary; pass another file")
+        raise ValueError(
+            f"{vocab} has no piece for {len(lacking)} of the 256 bytes, such as {lacking[0]!r}, so it is not a byte-level vocabulary; pass another file"
+        )
     if all(f"{c}</w>" in piece2id for c in CHAR2BYTE):
-        raise ValueError(f"{vocab} marks the end of words by </w>, as CLIP's does, whose text is lower-cased and split by rules that stand in neither file; open its tokenizer.json")
-    try: model = BPE(piece2id, rules)
-    except ValueError as e: raise ValueError(f"{merges}: {e}") from None
+        raise ValueError(
+            f"{vocab} marks the end of words by </w>, as CLIP's does, whose text is lower-cased and split by rules that stand in neither file; open its tokenizer.json"
+        )
+    try:
+        model = BPE(piece2id, rules)
+    except ValueError as e:
+        raise ValueError(f"{merges}: {e}") from None
     if isinstance(pre_tokenizer, str) or not spells_bytes(pre_tokenizer):
         pre_tokenizer = byte_level(pre_tokenizer)
-    return Parts(model, pre_tokenizer, decoders.ByteLevel(), tuple((AddedToken(t), piece2id[t]) for t in special_tokens if t in piece2id))
+    return Parts(
+        model,
+        pre_tokenizer,
+        decoders.ByteLevel(),
+        tuple((AddedToken(t), piece2id[t]) for t in special_tokens if t in piece2id),
+    )
 
 # %% ../nbs/57_hf_format.ipynb #c2d16c0a
 def read_gpt2(
-    folder:str|os.PathLike, # Holds vocab.json and merges.txt
-    **options, # Those of `read_gpt2_files`
-)->Parts: # The parts of the tokenizer
+    folder: str | os.PathLike,  # Holds vocab.json and merges.txt
+    **options,  # Those of `read_gpt2_files`
+) -> Parts:  # The parts of the tokenizer
     "Read a byte-level BPE tokenizer from vocab.json and merges.txt."
     return read_gpt2_files(Path(folder) / "vocab.json", Path(folder) / "merges.txt", **options)

@@ -23,37 +23,66 @@ BYTE_PIECES = tuple(f"<0x{b:02X}>" for b in range(256))
 def _write_bpe(m):
     "A BPE model as a file has it."
     unk = m.unk_piece if m.drop_unknown or _complete(m) else _unk_name(m, "<unk>")
-    return {"type": "BPE", "dropout": None if m.dropout is None else float(m.dropout), "unk_token": unk, "continuing_subword_prefix": m.continuing_subword_prefix or None,
-        "end_of_word_suffix": m.end_of_word_suffix or None, "fuse_unk": m.fuse_unk, "byte_fallback": m.byte_fallback, "ignore_merges": m.ignore_merges,
-        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])), "merges": [list(pair) for pair in m.merges]}
+    return {
+        "type": "BPE",
+        "dropout": None if m.dropout is None else float(m.dropout),
+        "unk_token": unk,
+        "continuing_subword_prefix": m.continuing_subword_prefix or None,
+        "end_of_word_suffix": m.end_of_word_suffix or None,
+        "fuse_unk": m.fuse_unk,
+        "byte_fallback": m.byte_fallback,
+        "ignore_merges": m.ignore_merges,
+        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+        "merges": [list(pair) for pair in m.merges],
+    }
+
 
 def _complete(m):
     "Has a BPE model a piece for every byte, so that nothing is unknown?"
-    return all(c in m.piece2id for c in CHAR2BYTE) or m.byte_fallback and all(p in m.piece2id for p in BYTE_PIECES)
+    return (
+        all(c in m.piece2id for c in CHAR2BYTE)
+        or m.byte_fallback
+        and all(p in m.piece2id for p in BYTE_PIECES)
+    )
+
 
 def _write_wordpiece(m):
     "A WordPiece model as a file has it."
-    if m.max_input_chars_per_word >= 2**64: raise ValueError(f"max_input_chars_per_word={m.max_input_chars_per_word} is more than a file can say; pass at most {2**64 - 1}")
-    return {"type": "WordPiece", "unk_token": _unk_name(m, "[UNK]"), "continuing_subword_prefix": m.continuing_subword_prefix,
-        "max_input_chars_per_word": m.max_input_chars_per_word, "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1]))}
+    if m.max_input_chars_per_word >= 2**64:
+        raise ValueError(
+            f"max_input_chars_per_word={m.max_input_chars_per_word} is more than a file can say; pass at most {2**64 - 1}"
+        )
+    return {
+        "type": "WordPiece",
+        "unk_token": _unk_name(m, "[UNK]"),
+        "continuing_subword_prefix": m.continuing_subword_prefix,
+        "max_input_chars_per_word": m.max_input_chars_per_word,
+        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+    }
 
 # %% ../nbs/56_hf_models.ipynb #e4e8eec6
 def _unk_name(m, name):
     "The unknown piece; if there is none, a name that is no piece, so that an unknown word is an error there as here."
-    while m.unk_piece is None and name in m.piece2id: name = f"[{name}]"
+    while m.unk_piece is None and name in m.piece2id:
+        name = f"[{name}]"
     return name if m.unk_piece is None else m.unk_piece
+
 
 def _write_wordlevel(m):
     "A WordLevel model as a file has it."
-    return {"type": "WordLevel", "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])), "unk_token": _unk_name(m, "<unk>")}
+    return {
+        "type": "WordLevel",
+        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+        "unk_token": _unk_name(m, "<unk>"),
+    }
 
 # %% ../nbs/56_hf_models.ipynb #5e2f05c4
 def hidden_pieces(
-    piece2id:Mapping, # piece → id
-    scores:list, # Natural-log probability of each piece, by id
+    piece2id: Mapping,  # piece → id
+    scores: list,  # Natural-log probability of each piece, by id
     *,
-    of:Iterable[str]=(), # Which pieces may be hidden
-)->set: # Those that are less probable than any six of the other pieces in a row
+    of: Iterable[str] = (),  # Which pieces may be hidden
+) -> set:  # Those that are less probable than any six of the other pieces in a row
     "Pieces that no best split uses."
     of = {p for p in of if p in piece2id}
     lowest = min((scores[i] for p, i in piece2id.items() if p not in of), default=0.0)
@@ -63,117 +92,228 @@ def hidden_pieces(
 def _write_unigram(m, added):
     "A Unigram model as a file has it."
     way = "; save it in a format that has a place for it, or train without"
-    if m.unk_penalty != 10: raise ValueError(f"unk_penalty={m.unk_penalty} cannot be written to tokenizer.json, where it is always 10{way}")
-    if m.unk_piece is not None and not m.fuse_unk: raise ValueError(f"fuse_unk=False cannot be written to tokenizer.json for a Unigram model{way}")
-    if lost := [p for p in (*m.user_defined, *m.control) if p not in {*added, *hidden_pieces(m.piece2id, m.scores, of=BYTE_PIECES)}]:
-        raise ValueError(f"{lost[0]!r} is a user-defined or control piece, which tokenizer.json can only hold as an added token; add it to the added tokens{way}")
-    if sorted(m.piece2id.values()) != list(range(len(m.piece2id))): raise ValueError("a Unigram model in tokenizer.json is a list, so its ids must be 0, 1, 2, …; this one's ids have gaps")
+    if m.unk_penalty != 10:
+        raise ValueError(
+            f"unk_penalty={m.unk_penalty} cannot be written to tokenizer.json, where it is always 10{way}"
+        )
+    if m.unk_piece is not None and not m.fuse_unk:
+        raise ValueError(f"fuse_unk=False cannot be written to tokenizer.json for a Unigram model{way}")
+    if lost := [
+        p
+        for p in (*m.user_defined, *m.control)
+        if p not in {*added, *hidden_pieces(m.piece2id, m.scores, of=BYTE_PIECES)}
+    ]:
+        raise ValueError(
+            f"{lost[0]!r} is a user-defined or control piece, which tokenizer.json can only hold as an added token; add it to the added tokens{way}"
+        )
+    if sorted(m.piece2id.values()) != list(range(len(m.piece2id))):
+        raise ValueError(
+            "a Unigram model in tokenizer.json is a list, so its ids must be 0, 1, 2, …; this one's ids have gaps"
+        )
     pieces = sorted(m.piece2id, key=m.piece2id.get)
-    return {"type": "Unigram", "unk_id": None if m.unk_piece is None else m.piece2id[m.unk_piece],
-        "vocab": [[p, m.scores[i]] for i, p in enumerate(pieces)], "byte_fallback": m.byte_fallback}
+    return {
+        "type": "Unigram",
+        "unk_id": None if m.unk_piece is None else m.piece2id[m.unk_piece],
+        "vocab": [[p, m.scores[i]] for i, p in enumerate(pieces)],
+        "byte_fallback": m.byte_fallback,
+    }
 
 # %% ../nbs/56_hf_models.ipynb #15456875
 def model_to_dict(
-    model, # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
+    model,  # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
     *,
-    added_tokens:Iterable[str]=(), # Spellings that are cut out of the text before the model sees it
-)->dict: # What stands under `model` in tokenizer.json
+    added_tokens: Iterable[str] = (),  # Spellings that are cut out of the text before the model sees it
+) -> dict:  # What stands under `model` in tokenizer.json
     "Describe a model as a file does."
     check_vocabulary(getattr(model, "piece2id", {}), where="piece2id")
-    if isinstance(model, BPE): return _write_bpe(model)
+    if isinstance(model, BPE):
+        return _write_bpe(model)
     from subword_nb.unigram_encode import Unigram
     from subword_nb.wordlevel import WordLevel
     from subword_nb.wordpiece_encode import WordPiece
-    if isinstance(model, WordPiece): return _write_wordpiece(model)
-    if isinstance(model, WordLevel): return _write_wordlevel(model)
-    if isinstance(model, Unigram): return _write_unigram(model, set(added_tokens))
-    raise ValueError(f"{model!r} is a {type(model).__name__}; tokenizer.json holds BPE, WordPiece, Unigram and WordLevel models")
+
+    if isinstance(model, WordPiece):
+        return _write_wordpiece(model)
+    if isinstance(model, WordLevel):
+        return _write_wordlevel(model)
+    if isinstance(model, Unigram):
+        return _write_unigram(model, set(added_tokens))
+    raise ValueError(
+        f"{model!r} is a {type(model).__name__}; tokenizer.json holds BPE, WordPiece, Unigram and WordLevel models"
+    )
 
 # %% ../nbs/56_hf_models.ipynb #d59b2d22
 _NULL = type(None)
-_NEEDED = {"BPE": {"vocab": (dict,), "merges": (list,)}, "Unigram": {"vocab": (list,)}, "WordLevel": {"unk_token": (str,), "vocab": (dict,)},
-           "WordPiece": {"unk_token": (str,), "continuing_subword_prefix": (str,), "max_input_chars_per_word": (int,), "vocab": (dict,)}}
-_MAY = {"BPE": {"dropout": (float, int, _NULL), **dict.fromkeys(("unk_token", "continuing_subword_prefix", "end_of_word_suffix"), (str, _NULL)),
-                **dict.fromkeys(("fuse_unk", "byte_fallback", "ignore_merges"), (bool, _NULL))}, "Unigram": {"unk_id": (int, _NULL), "byte_fallback": (bool,)}}
+_NEEDED = {
+    "BPE": {"vocab": (dict,), "merges": (list,)},
+    "Unigram": {"vocab": (list,)},
+    "WordLevel": {"unk_token": (str,), "vocab": (dict,)},
+    "WordPiece": {
+        "unk_token": (str,),
+        "continuing_subword_prefix": (str,),
+        "max_input_chars_per_word": (int,),
+        "vocab": (dict,),
+    },
+}
+_MAY = {
+    "BPE": {
+        "dropout": (float, int, _NULL),
+        **dict.fromkeys(("unk_token", "continuing_subword_prefix", "end_of_word_suffix"), (str, _NULL)),
+        **dict.fromkeys(("fuse_unk", "byte_fallback", "ignore_merges"), (bool, _NULL)),
+    },
+    "Unigram": {"unk_id": (int, _NULL), "byte_fallback": (bool,)},
+}
 _CALLED = {_NULL: "null", dict: "an object", list: "a list"}
+
 
 def _kind_of(d):
     "What kind of model a file holds."
-    if "type" in d: return d["type"]
-    if "merges" in d: return "BPE"
-    return "WordPiece" if set(_NEEDED["WordPiece"]) <= set(d) else "WordLevel" if "unk_token" in d else "Unigram" if isinstance(d.get("vocab"), list) else None
+    if "type" in d:
+        return d["type"]
+    if "merges" in d:
+        return "BPE"
+    return (
+        "WordPiece"
+        if set(_NEEDED["WordPiece"]) <= set(d)
+        else "WordLevel"
+        if "unk_token" in d
+        else "Unigram"
+        if isinstance(d.get("vocab"), list)
+        else None
+    )
 
 # %% ../nbs/56_hf_models.ipynb #b4a802a7
 def _check_model(d, path, ignored):
     "Refuse another model, an option of the wrong type, and one that is lacking; what is no option is ignored."
-    if not isinstance(d, Mapping): raise ValueError(f"{path} is a {type(d).__name__}; expected an object with a vocab")
+    if not isinstance(d, Mapping):
+        raise ValueError(f"{path} is a {type(d).__name__}; expected an object with a vocab")
     kind = _kind_of(d)
-    if not isinstance(kind, str) or kind not in _NEEDED: raise ValueError(f"{path}.type is {kind!r}; this version reads {', '.join(_NEEDED)} models")
+    if not isinstance(kind, str) or kind not in _NEEDED:
+        raise ValueError(f"{path}.type is {kind!r}; this version reads {', '.join(_NEEDED)} models")
     known = _NEEDED[kind] | _MAY.get(kind, {})
     for name, value in d.items():
-        if name == "type": continue
+        if name == "type":
+            continue
         if name not in known:
             ignored.append(f"{path}.{name}")
             continue
         if type(value) not in known[name]:
-            raise ValueError(f"{path}.{name} is {str(value)[:60]!r}; expected {' or '.join(_CALLED.get(k, k.__name__) for k in known[name])}")
-    if lacking := [name for name in _NEEDED[kind] if name not in d]: raise ValueError(f"{path}.{lacking[0]} is missing; the file may be damaged")
+            raise ValueError(
+                f"{path}.{name} is {str(value)[:60]!r}; expected {' or '.join(_CALLED.get(k, k.__name__) for k in known[name])}"
+            )
+    if lacking := [name for name in _NEEDED[kind] if name not in d]:
+        raise ValueError(f"{path}.{lacking[0]} is missing; the file may be damaged")
     return kind
 
 # %% ../nbs/56_hf_models.ipynb #68290ebf
 _NO_SPACE = bytes({*range(256)} - {*b" \n"})
+
 
 def _read_merges(merges, path):
     "Merge rules as (place in the file, pair), from pairs or from strings with one space."
     old, rules = bool(merges) and isinstance(merges[0], str), []
     wanted = '"a b", like the first' if old else '["a", "b"]'
     for i, m in enumerate(merges):
-        if old and isinstance(m, str) and m.startswith("#version"): continue
-        pair = tuple(m.split(" ")) if old and isinstance(m, str) else tuple(m) if isinstance(m, list) and not old else ()
+        if old and isinstance(m, str) and m.startswith("#version"):
+            continue
+        pair = (
+            tuple(m.split(" "))
+            if old and isinstance(m, str)
+            else tuple(m)
+            if isinstance(m, list) and not old
+            else ()
+        )
         if len(pair) != 2 or not all(isinstance(p, str) for p in pair):
-            raise ValueError(f'{path}[{i}] is {str(m)[:60]!r}; expected two pieces, as {wanted}')
+            raise ValueError(f"{path}[{i}] is {str(m)[:60]!r}; expected two pieces, as {wanted}")
         rules.append((i, pair))
     return rules
+
 
 def _usual_merges(merges):
     "The pairs alone, if all are alike and nothing is wrong with any; else None."
     kinds = set(map(type, merges))
     if kinds == {list}:
         pairs = list(map(tuple, merges))
-        return pairs if set(map(len, pairs)) == {2} and set(map(type, chain.from_iterable(pairs))) == {str} else None
-    if kinds != {str} or (text := "\n".join(merges)).encode("utf-8", "replace").translate(None, _NO_SPACE) != b" \n" * (len(merges) - 1) + b" " or "#version" in text: return None
+        return (
+            pairs
+            if set(map(len, pairs)) == {2} and set(map(type, chain.from_iterable(pairs))) == {str}
+            else None
+        )
+    if (
+        kinds != {str}
+        or (text := "\n".join(merges)).encode("utf-8", "replace").translate(None, _NO_SPACE)
+        != b" \n" * (len(merges) - 1) + b" "
+        or "#version" in text
+    ):
+        return None
     return Rules(merges)
+
 
 def _lacking_merge(rules, vocab, prefix, path):
     "Name the first rule that needs a piece which is not there."
     for i, (a, b) in rules:
         for piece in (a, b, join_pair(a, b, prefix=prefix)):
-            if piece not in vocab: return ValueError(f"{path}[{i}], {a!r} {b!r}, needs the piece {piece!r}, which is not in the vocabulary; add the piece or remove the rule")
+            if piece not in vocab:
+                return ValueError(
+                    f"{path}[{i}], {a!r} {b!r}, needs the piece {piece!r}, which is not in the vocabulary; add the piece or remove the rule"
+                )
     return None
 
 # %% ../nbs/56_hf_models.ipynb #74bdd402
 def _read_bpe(d, path):
     "The BPE model that a file describes."
-    vocab, pairs, dropout = check_vocabulary(d["vocab"], where=f"{path}.vocab"), _usual_merges(d["merges"]), d.get("dropout")
-    if pairs is None: pairs = [pair for _, pair in _read_merges(d["merges"], f"{path}.merges")]
-    if dropout is not None and not 0 <= dropout <= 1: raise ValueError(f"{path}.dropout is {dropout}; expected a probability, 0 to 1, or null")
+    vocab, pairs, dropout = (
+        check_vocabulary(d["vocab"], where=f"{path}.vocab"),
+        _usual_merges(d["merges"]),
+        d.get("dropout"),
+    )
+    if pairs is None:
+        pairs = [pair for _, pair in _read_merges(d["merges"], f"{path}.merges")]
+    if dropout is not None and not 0 <= dropout <= 1:
+        raise ValueError(f"{path}.dropout is {dropout}; expected a probability, 0 to 1, or null")
     options = {k: d.get(k) or "" for k in ("continuing_subword_prefix", "end_of_word_suffix")}
     options |= {k: bool(d.get(k)) for k in ("fuse_unk", "byte_fallback", "ignore_merges")}
-    try: return BPE(vocab, pairs, dropout, _piece_or_none(d.get("unk_token"), vocab), **options, drop_unknown=d.get("unk_token") is None)
-    except ValueError as e: raise _lacking_merge(_read_merges(d["merges"], f"{path}.merges"), vocab, options["continuing_subword_prefix"], f"{path}.merges") or e from None
+    try:
+        return BPE(
+            vocab,
+            pairs,
+            dropout,
+            _piece_or_none(d.get("unk_token"), vocab),
+            **options,
+            drop_unknown=d.get("unk_token") is None,
+        )
+    except ValueError as e:
+        raise (
+            _lacking_merge(
+                _read_merges(d["merges"], f"{path}.merges"),
+                vocab,
+                options["continuing_subword_prefix"],
+                f"{path}.merges",
+            )
+            or e
+        ) from None
 
-def _piece_or_none(piece, vocab): return piece if piece in vocab else None
+
+def _piece_or_none(piece, vocab):
+    return piece if piece in vocab else None
+
 
 def _read_wordpiece(d, path):
     "The WordPiece model that a file describes."
     from subword_nb.wordpiece_encode import WordPiece
+
     vocab, most = check_vocabulary(d["vocab"], where=f"{path}.vocab"), d["max_input_chars_per_word"]
-    if not 1 <= most < 2**64: raise ValueError(f"{path}.max_input_chars_per_word is {most}; expected a whole number from 1 to {2**64 - 1}")
+    if not 1 <= most < 2**64:
+        raise ValueError(
+            f"{path}.max_input_chars_per_word is {most}; expected a whole number from 1 to {2**64 - 1}"
+        )
     return WordPiece(vocab, _piece_or_none(d["unk_token"], vocab), d["continuing_subword_prefix"], most)
+
 
 def _read_wordlevel(d, path):
     "The WordLevel model that a file describes."
     from subword_nb.wordlevel import WordLevel
+
     vocab = check_vocabulary(d["vocab"], where=f"{path}.vocab")
     return WordLevel(vocab, _piece_or_none(d["unk_token"], vocab))
 
@@ -182,37 +322,72 @@ def _scored(vocab, path):
     "Pieces and scores of a Unigram model."
     seen = set()
     for i, entry in enumerate(vocab):
-        good = isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) and entry[0] and type(entry[1]) in (int, float)
-        if not good: raise ValueError(f'{path}[{i}] is {str(entry)[:60]}; expected a piece and its score, as ["a", -1.5]')
-        if not -1e308 < entry[1] <= 0: raise ValueError(f"{path}[{i}], {entry[0]!r}, has the score {entry[1]}; scores are natural-log probabilities: finite, and 0 or below")
-        if entry[0] in seen: raise ValueError(f"{path}[{i}] lists {entry[0]!r} more than once; list each piece once")
+        good = (
+            isinstance(entry, list)
+            and len(entry) == 2
+            and isinstance(entry[0], str)
+            and entry[0]
+            and type(entry[1]) in (int, float)
+        )
+        if not good:
+            raise ValueError(
+                f'{path}[{i}] is {str(entry)[:60]}; expected a piece and its score, as ["a", -1.5]'
+            )
+        if not -1e308 < entry[1] <= 0:
+            raise ValueError(
+                f"{path}[{i}], {entry[0]!r}, has the score {entry[1]}; scores are natural-log probabilities: finite, and 0 or below"
+            )
+        if entry[0] in seen:
+            raise ValueError(f"{path}[{i}] lists {entry[0]!r} more than once; list each piece once")
         seen.add(entry[0])
     return [p for p, _ in vocab], [float(s) for _, s in vocab]
+
 
 def _read_unigram(d, path, added):
     "The Unigram model that a file describes."
     from subword_nb.unigram_encode import Unigram
-    (pieces, scores), unk_id, spells = _scored(d["vocab"], f"{path}.vocab"), d.get("unk_id"), d.get("byte_fallback", False)
-    if unk_id is not None and not 0 <= unk_id < len(pieces): raise ValueError(f"{path}.unk_id is {unk_id}; the vocabulary has {len(pieces)} pieces, numbered from 0")
+
+    (pieces, scores), unk_id, spells = (
+        _scored(d["vocab"], f"{path}.vocab"),
+        d.get("unk_id"),
+        d.get("byte_fallback", False),
+    )
+    if unk_id is not None and not 0 <= unk_id < len(pieces):
+        raise ValueError(
+            f"{path}.unk_id is {unk_id}; the vocabulary has {len(pieces)} pieces, numbered from 0"
+        )
     piece2id = {p: i for i, p in enumerate(pieces)}
     never = hidden_pieces(piece2id, scores, of=BYTE_PIECES) if spells else set()
     filled = hidden_pieces(piece2id, scores, of=added)
-    if {c for p in pieces for c in p} <= {p for p in pieces if len(p) == 1 and p not in filled}: never |= filled # else they lower the score of the unknown
-    return Unigram(piece2id, scores, None if unk_id is None else pieces[unk_id], spells, control=tuple(sorted(never, key=piece2id.get)))
+    if {c for p in pieces for c in p} <= {p for p in pieces if len(p) == 1 and p not in filled}:
+        never |= filled  # else they lower the score of the unknown
+    return Unigram(
+        piece2id,
+        scores,
+        None if unk_id is None else pieces[unk_id],
+        spells,
+        control=tuple(sorted(never, key=piece2id.get)),
+    )
 
 # %% ../nbs/56_hf_models.ipynb #134f84ae
 def model_from_dict(
-    d:Mapping, # What stands under `model` in tokenizer.json
+    d: Mapping,  # What stands under `model` in tokenizer.json
     *,
-    path:str="model", # Where that was, for errors
-    added_tokens:Iterable[str]=(), # Spellings that are cut out of the text before; a Unigram model never matches those that are hidden
-    ignored:list|None=None, # Takes the paths of keys that the model does not have; None: a warning names them
-)->Any: # `BPE`, `WordPiece`, `Unigram` or `WordLevel`, whose room is imported only now
+    path: str = "model",  # Where that was, for errors
+    added_tokens: Iterable[
+        str
+    ] = (),  # Spellings that are cut out of the text before; a Unigram model never matches those that are hidden
+    ignored: list
+    | None = None,  # Takes the paths of keys that the model does not have; None: a warning names them
+) -> Any:  # `BPE`, `WordPiece`, `Unigram` or `WordLevel`, whose room is imported only now
     "The model that a file describes."
     found = [] if ignored is None else ignored
     kind = _check_model(d, path, found)
-    if ignored is None: warn_ignored(found, path)
+    if ignored is None:
+        warn_ignored(found, path)
     try:
-        if kind == "Unigram": return _read_unigram(d, path, list(added_tokens))
+        if kind == "Unigram":
+            return _read_unigram(d, path, list(added_tokens))
         return {"BPE": _read_bpe, "WordPiece": _read_wordpiece, "WordLevel": _read_wordlevel}[kind](d, path)
-    except ValueError as e: raise ValueError(str(e) if str(e).startswith(path) else f"{path}: {e}") from None
+    except ValueError as e:
+        raise ValueError(str(e) if str(e).startswith(path) else f"{path}: {e}") from None

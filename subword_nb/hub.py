@@ -12,18 +12,55 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 # %% ../nbs/67_hub.ipynb #809148a0
-HUB_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "vocab.bpe", "encoder.json", "merges.txt",
-    "*.model", "tokenizer.model.*", "*.tiktoken", "bpe.codes", "bpecodes", "dict.txt") # In the repository's first folder; none of them holds weights
-_COMPANIONS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "dict.txt") # Of no use alone
-_FILE_ENDINGS = (".json", ".txt", ".model", ".tiktoken", ".gguf", ".bpe", ".codes", ".tsv", ".zip", ".gz", ".bin", ".safetensors", ".py", ".jinja")
+HUB_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "vocab.bpe",
+    "encoder.json",
+    "merges.txt",
+    "*.model",
+    "tokenizer.model.*",
+    "*.tiktoken",
+    "bpe.codes",
+    "bpecodes",
+    "dict.txt",
+)  # In the repository's first folder; none of them holds weights
+_COMPANIONS = (
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "dict.txt",
+)  # Of no use alone
+_FILE_ENDINGS = (
+    ".json",
+    ".txt",
+    ".model",
+    ".tiktoken",
+    ".gguf",
+    ".bpe",
+    ".codes",
+    ".tsv",
+    ".zip",
+    ".gz",
+    ".bin",
+    ".safetensors",
+    ".py",
+    ".jinja",
+)
 
 # %% ../nbs/67_hub.ipynb #3798a78c
 def looks_like_repo(
-    name:str|os.PathLike, # What somebody passed for a tokenizer
-)->bool: # True for "org/name" as the hub writes it; whether there is such a repository is not asked
+    name: str | os.PathLike,  # What somebody passed for a tokenizer
+) -> bool:  # True for "org/name" as the hub writes it; whether there is such a repository is not asked
     "Is this the name of a repository, and not of a file?"
-    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII) or len(name) > 96: return False
-    if name.lower().endswith(_FILE_ENDINGS) or "--" in name or ".." in name: return False
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII) or len(name) > 96:
+        return False
+    if name.lower().endswith(_FILE_ENDINGS) or "--" in name or ".." in name:
+        return False
     return all(part[0] not in "-." and part[-1] not in "-." for part in name.split("/"))
 
 # %% ../nbs/67_hub.ipynb #85857755
@@ -32,65 +69,122 @@ def _huggingface_hub():
     try:
         import huggingface_hub
         import huggingface_hub.utils
-    except ImportError: raise ImportError('tokenizers are fetched from the hub by the library huggingface_hub, which is not installed; install it with pip install "subword_nb[hub]", '
-                                          "or download the files yourself and pass their folder") from None
+    except ImportError:
+        raise ImportError(
+            'tokenizers are fetched from the hub by the library huggingface_hub, which is not installed; install it with pip install "subword_nb[hub]", '
+            "or download the files yourself and pass their folder"
+        ) from None
     return huggingface_hub
+
 
 def _offline(asked):
     "Is the network to be left alone?"
-    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE") if asked is None else asked
+    return (
+        os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE") if asked is None else asked
+    )
 
 # %% ../nbs/67_hub.ipynb #5edb78fa
 def _check_names(repo, revision):
     "Refuse what is no name, before it becomes part of a path or of an address."
     if not looks_like_repo(f"x/{repo}" if isinstance(repo, str) and "/" not in repo else repo):
-        raise ValueError(f'{repo!r} is not the name of a repository; expected "org/name" of letters, digits, "_", "-" and ".", such as "openai-community/gpt2"')
-    if revision is not None and (not isinstance(revision, str) or not re.fullmatch(r"[\w.+-]+(/[\w.+-]+)*", revision) or ".." in revision):
-        raise ValueError(f'revision={revision!r} is no branch, tag or commit; pass a name such as "main" or "refs/pr/1", or the 40 digits of a commit')
+        raise ValueError(
+            f'{repo!r} is not the name of a repository; expected "org/name" of letters, digits, "_", "-" and ".", such as "openai-community/gpt2"'
+        )
+    if revision is not None and (
+        not isinstance(revision, str)
+        or not re.fullmatch(r"[\w.+-]+(/[\w.+-]+)*", revision)
+        or ".." in revision
+    ):
+        raise ValueError(
+            f'revision={revision!r} is no branch, tag or commit; pass a name such as "main" or "refs/pr/1", or the 40 digits of a commit'
+        )
 
 # %% ../nbs/67_hub.ipynb #e99dddf9
 def hub_folder(
-    repo:str, # "org/name"
+    repo: str,  # "org/name"
     *,
-    revision:str|None=None, # A branch, a tag or a commit; None: the main branch
-    cache_dir:str|os.PathLike|None=None, # Where fetched files are kept; None: where huggingface_hub keeps them (HF_HOME, HF_HUB_CACHE)
-    local_files_only:bool|None=None, # True: only what the cache holds; False: ask the hub; None: as HF_HUB_OFFLINE says
-    endpoint:str|None=None, # The hub's address; None: as HF_ENDPOINT says, else the public hub
-    token:str|bool|None=None, # For repositories that are not public; None: the one that was stored at login, False: none
-)->Path: # A folder in the cache, which holds the tokenizer's files; do not change them
+    revision: str | None = None,  # A branch, a tag or a commit; None: the main branch
+    cache_dir: str
+    | os.PathLike
+    | None = None,  # Where fetched files are kept; None: where huggingface_hub keeps them (HF_HOME, HF_HUB_CACHE)
+    local_files_only: bool
+    | None = None,  # True: only what the cache holds; False: ask the hub; None: as HF_HUB_OFFLINE says
+    endpoint: str | None = None,  # The hub's address; None: as HF_ENDPOINT says, else the public hub
+    token: str
+    | bool
+    | None = None,  # For repositories that are not public; None: the one that was stored at login, False: none
+) -> Path:  # A folder in the cache, which holds the tokenizer's files; do not change them
     "The folder with the tokenizer's files of a repository on the hub; weights are never fetched."
     _check_names(repo, revision)
     hub, offline = _huggingface_hub(), _offline(local_files_only)
     where = f"{repo}" + (f" at {revision}" if revision else "")
-    ask = dict(revision=revision, cache_dir=cache_dir, local_files_only=offline, endpoint=endpoint, token=token, allow_patterns=[*HUB_FILES], ignore_patterns=["*/*", "*\\*"])
-    try: folder = Path(_quietly(hub, repo, ask))
+    ask = dict(
+        revision=revision,
+        cache_dir=cache_dir,
+        local_files_only=offline,
+        endpoint=endpoint,
+        token=token,
+        allow_patterns=[*HUB_FILES],
+        ignore_patterns=["*/*", "*\\*"],
+    )
+    try:
+        folder = Path(_quietly(hub, repo, ask))
     except Exception as e:
-        if (told := _explained(hub, e, where, offline)) is None: raise
+        if (told := _explained(hub, e, where, offline)) is None:
+            raise
         raise told from e
-    usable = [p.name for p in (folder.iterdir() if folder.is_dir() else ()) if p.is_file() and any(fnmatch(p.name, f) for f in HUB_FILES) and p.name not in _COMPANIONS]
-    if usable: return folder
-    if offline: raise FileNotFoundError(f"{where}: the cache has no tokenizer file of it, and the hub is not to be asked; fetch it once with a network, without HF_HUB_OFFLINE and local_files_only")
-    raise FileNotFoundError(f"{where}: there is no tokenizer in this repository; looked for {', '.join(f for f in HUB_FILES if f not in _COMPANIONS)} in its first folder. "
-                            "A GGUF file holds its own: download it and pass its path; a model made from another often uses the tokenizer of that one")
+    usable = [
+        p.name
+        for p in (folder.iterdir() if folder.is_dir() else ())
+        if p.is_file() and any(fnmatch(p.name, f) for f in HUB_FILES) and p.name not in _COMPANIONS
+    ]
+    if usable:
+        return folder
+    if offline:
+        raise FileNotFoundError(
+            f"{where}: the cache has no tokenizer file of it, and the hub is not to be asked; fetch it once with a network, without HF_HUB_OFFLINE and local_files_only"
+        )
+    raise FileNotFoundError(
+        f"{where}: there is no tokenizer in this repository; looked for {', '.join(f for f in HUB_FILES if f not in _COMPANIONS)} in its first folder. "
+        "A GGUF file holds its own: download it and pass its path; a model made from another often uses the tokenizer of that one"
+    )
 
 # %% ../nbs/67_hub.ipynb #120e4e04
 def _quietly(hub, repo, ask):
     "Fetch; without bars if SUBWORD_NB_QUIET is set."
-    if not os.environ.get("SUBWORD_NB_QUIET") or hub.utils.are_progress_bars_disabled(): return hub.snapshot_download(repo, **ask)
+    if not os.environ.get("SUBWORD_NB_QUIET") or hub.utils.are_progress_bars_disabled():
+        return hub.snapshot_download(repo, **ask)
     hub.utils.disable_progress_bars()
-    try: return hub.snapshot_download(repo, **ask)
-    finally: hub.utils.enable_progress_bars()
+    try:
+        return hub.snapshot_download(repo, **ask)
+    finally:
+        hub.utils.enable_progress_bars()
+
 
 def _explained(hub, e, where, offline):
     "What went wrong, with the way out; None for what is not known."
     known, told = hub.utils, (str(e).strip() or type(e).__name__).splitlines()[0][:200]
-    if isinstance(e, known.GatedRepoError): return PermissionError(f"{where}: access has to be asked for on the model's page; when it is granted, log in with hf auth login, or pass token=")
-    if isinstance(e, known.RevisionNotFoundError): return FileNotFoundError(f"{where}: there is no such branch, tag or commit in this repository; leave revision= out for the main branch")
+    if isinstance(e, known.GatedRepoError):
+        return PermissionError(
+            f"{where}: access has to be asked for on the model's page; when it is granted, log in with hf auth login, or pass token="
+        )
+    if isinstance(e, known.RevisionNotFoundError):
+        return FileNotFoundError(
+            f"{where}: there is no such branch, tag or commit in this repository; leave revision= out for the main branch"
+        )
     if isinstance(e, known.RepositoryNotFoundError):
-        return FileNotFoundError(f"{where}: the hub has no such repository, or it is private; check the name, and for a private one log in with hf auth login, or pass token=")
+        return FileNotFoundError(
+            f"{where}: the hub has no such repository, or it is private; check the name, and for a private one log in with hf auth login, or pass token="
+        )
     if isinstance(e, known.LocalEntryNotFoundError) and offline:
-        return FileNotFoundError(f"{where}: the cache does not hold it, and the hub is not to be asked; fetch it once with a network, without HF_HUB_OFFLINE and local_files_only")
-    if isinstance(e, (known.LocalEntryNotFoundError, known.HfHubHTTPError, ConnectionError, AssertionError)) or type(e).__module__.startswith(("httpx", "requests")):
-        return ConnectionError(f"{where}: the hub was not reached or did not answer as expected, and the cache does not hold the files ({type(e).__name__}: {told}); "
-                               "check the network, HF_ENDPOINT and HF_HUB_OFFLINE, or download the files yourself and pass their folder")
+        return FileNotFoundError(
+            f"{where}: the cache does not hold it, and the hub is not to be asked; fetch it once with a network, without HF_HUB_OFFLINE and local_files_only"
+        )
+    if isinstance(
+        e, (known.LocalEntryNotFoundError, known.HfHubHTTPError, ConnectionError, AssertionError)
+    ) or type(e).__module__.startswith(("httpx", "requests")):
+        return ConnectionError(
+            f"{where}: the hub was not reached or did not answer as expected, and the cache does not hold the files ({type(e).__name__}: {told}); "
+            "check the network, HF_ENDPOINT and HF_HUB_OFFLINE, or download the files yourself and pass their folder"
+        )
     return ValueError(f"{where}: {told}") if isinstance(e, ValueError) else None

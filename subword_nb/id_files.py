@@ -19,13 +19,14 @@ from .disks import naming
 from .engine import Ragged
 from .id_tables import read_lists, write_lists
 
-if TYPE_CHECKING: import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 # %% ../nbs/83_id_files.ipynb #7b02e23d
 def npy_head(
-    dtype:str, # What NumPy calls the numbers, such as "<u2"
-    n:int, # How many there are
-)->bytes: # 128 bytes
+    dtype: str,  # What NumPy calls the numbers, such as "<u2"
+    n: int,  # How many there are
+) -> bytes:  # 128 bytes
     "What stands before the numbers of a .npy file with one row."
     text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({n},), }}"
     return b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + text.ljust(117).encode() + b"\n"
@@ -33,14 +34,19 @@ def npy_head(
 # %% ../nbs/83_id_files.ipynb #1b81dd4a
 class _Growing:
     "A file of numbers that grows, and that is cut back to what a journal vouches for."
+
     def __init__(self, path, dtype, head, n=None):
         import numpy as np
+
         self.path, self.dtype, self.head, self.n = path, np.dtype(dtype), head, n or 0
         size = head + self.n * self.dtype.itemsize
-        if n is not None and not (path.exists() and path.stat().st_size >= size): raise ValueError(f"{path} is not what the journal beside it says; start again with resume=False")
+        if n is not None and not (path.exists() and path.stat().st_size >= size):
+            raise ValueError(f"{path} is not what the journal beside it says; start again with resume=False")
         self.file = open(path, "wb" if n is None else "r+b")
-        if n is None: self.file.write(bytes(head)) # no head yet: no reader takes the file for a whole one
-        else: self.file.truncate(size)
+        if n is None:
+            self.file.write(bytes(head))  # no head yet: no reader takes the file for a whole one
+        else:
+            self.file.truncate(size)
         self.file.seek(size)
 
     def add(self, values):
@@ -53,30 +59,40 @@ class _Growing:
 
     def finish(self):
         self.file.seek(0)
-        if self.head: self.file.write(npy_head(self.dtype.str, self.n))
+        if self.head:
+            self.file.write(npy_head(self.dtype.str, self.n))
         self.sync()
         self.file.close()
 
     def close(self):
-        with suppress(OSError): self.file.close() # what could not be written is behind the mark
+        with suppress(OSError):
+            self.file.close()  # what could not be written is behind the mark
 
 # %% ../nbs/83_id_files.ipynb #0ea52ca2
 class Layout(NamedTuple):
     "Where an output goes, and in which form."
-    out: Path # A file; with a limit a folder
-    format: str # One of `FORMATS`
-    dtype: str # "<u2" or "<u4"
-    limit: int | None = None # A document that brings a shard to so many ids is its last; None: one file
+
+    out: Path  # A file; with a limit a folder
+    format: str  # One of `FORMATS`
+    dtype: str  # "<u2" or "<u4"
+    limit: int | None = None  # A document that brings a shard to so many ids is its last; None: one file
 
     @property
-    def folder(self)->Path:
+    def folder(self) -> Path:
         "Where the work goes on."
         return self.out.with_name(f"{self.out.name}.partial")
 
 # %% ../nbs/83_id_files.ipynb #6adafe67
 FORMATS = ("npy", "bin", "arrow", "parquet")
-def _name(layout, k): return f"{k:05d}.{layout.format}" if layout.limit else layout.out.name
-def _facts_name(layout): return "index.json" if layout.limit else f"{layout.out.name}.json"
+
+
+def _name(layout, k):
+    return f"{k:05d}.{layout.format}" if layout.limit else layout.out.name
+
+
+def _facts_name(layout):
+    return "index.json" if layout.limit else f"{layout.out.name}.json"
+
 
 def _staged(layout, k):
     "Where ids and bounds of a shard grow."
@@ -87,71 +103,106 @@ def _staged(layout, k):
 # %% ../nbs/83_id_files.ipynb #169cb7b0
 class Mark(NamedTuple):
     "How far a run is."
-    file: int = 0 # Where reading goes on: the number of the file
-    offset: int = 0 # And the byte of its text
-    read: int = 0 # Bytes of text so far
-    shard: int = 0 # The number of the shard that grows
-    ids: int | None = None # Ids in it; None: it is not there yet
-    documents: int | None = None # Documents in it
-    all_ids: int = 0 # Ids in all shards
-    all_documents: int = 0 # Documents in all shards
-    done: bool = False # All is written, and not yet in its place
+
+    file: int = 0  # Where reading goes on: the number of the file
+    offset: int = 0  # And the byte of its text
+    read: int = 0  # Bytes of text so far
+    shard: int = 0  # The number of the shard that grows
+    ids: int | None = None  # Ids in it; None: it is not there yet
+    documents: int | None = None  # Documents in it
+    all_ids: int = 0  # Ids in all shards
+    all_documents: int = 0  # Documents in all shards
+    done: bool = False  # All is written, and not yet in its place
 
 # %% ../nbs/83_id_files.ipynb #4f574b18
 class IdWriter:
     "Writes documents shard by shard."
-    def __init__(self,
-        layout:Layout, # Where they go; its folder with the journal is there
-        mark:Mark, # Where an earlier writer was: what it wrote later is cut off
-    ):
-        self.layout, self.shard, self.read, self.all_ids, self.all_documents, self._spent = layout, mark.shard, mark.read, mark.all_ids, mark.all_documents, []
-        with naming(_staged(layout, mark.shard)[0]): _begin(self, mark.ids, mark.documents)
 
-    def add(self:Any,
-        ids:"np.ndarray", # Some ids, of one or many documents
-        ends:"np.ndarray", # (documents that end here,) int64: where in `ids`; what is behind the last is continued by the next call
+    def __init__(
+        self,
+        layout: Layout,  # Where they go; its folder with the journal is there
+        mark: Mark,  # Where an earlier writer was: what it wrote later is cut off
+    ):
+        self.layout, self.shard, self.read, self.all_ids, self.all_documents, self._spent = (
+            layout,
+            mark.shard,
+            mark.read,
+            mark.all_ids,
+            mark.all_documents,
+            [],
+        )
+        with naming(_staged(layout, mark.shard)[0]):
+            _begin(self, mark.ids, mark.documents)
+
+    def add(
+        self: Any,
+        ids: "np.ndarray",  # Some ids, of one or many documents
+        ends: "np.ndarray",  # (documents that end here,) int64: where in `ids`; what is behind the last is continued by the next call
     ):
         "Write ids."
-        with naming(self._names[0]): _add(self, ids, ends)
+        with naming(self._names[0]):
+            _add(self, ids, ends)
 
-    def mark(self:Any,
-        file:int, # The number of the file where reading goes on
-        offset:int, # And the byte of its text
-    )->Mark: # For the journal
+    def mark(
+        self: Any,
+        file: int,  # The number of the file where reading goes on
+        offset: int,  # And the byte of its text
+    ) -> Mark:  # For the journal
         "Bring all that was added to the disk."
-        with naming(self._names[0]): return self._ids.sync() or self._bounds.sync() or Mark(file, offset, self.read, self.shard, self._ids.n, self._bounds.n - 1, self.all_ids, self.all_documents)
+        with naming(self._names[0]):
+            return (
+                self._ids.sync()
+                or self._bounds.sync()
+                or Mark(
+                    file,
+                    offset,
+                    self.read,
+                    self.shard,
+                    self._ids.n,
+                    self._bounds.n - 1,
+                    self.all_ids,
+                    self.all_documents,
+                )
+            )
 
-    def finish(self:Any)->Mark: # The last mark
+    def finish(self: Any) -> Mark:  # The last mark
         "Bring the last shard into its final form."
-        with naming(self._names[0]): return _finish(self)
+        with naming(self._names[0]):
+            return _finish(self)
 
     def close(self):
         "Let go of the files, finished or not."
-        for f in (self._ids, self._bounds): f.close()
+        for f in (self._ids, self._bounds):
+            f.close()
 
 # %% ../nbs/83_id_files.ipynb #8b56688f
 def _begin(w, n=None, documents=None):
     "Open the files of a shard, new or as far as a mark vouches for them."
     import numpy as np
+
     w._names = ids, bounds = _staged(w.layout, w.shard)
     w._ids = _Growing(ids, w.layout.dtype, 128 if w.layout.format == "npy" else 0, n)
     w._bounds = _Growing(bounds, "<i8", 128, None if documents is None else documents + 1)
-    if documents is None: w._bounds.add(np.zeros(1, np.int64))
+    if documents is None:
+        w._bounds.add(np.zeros(1, np.int64))
+
 
 def _add(w, ids, ends):
     "Write ids; a shard that has its fill is finished."
     limit = w.layout.limit
     while limit and (k := int(ends.searchsorted(limit - w._ids.n))) < len(ends):
-        _put(w, ids[:ends[k]], ends[:k + 1])
-        ids, ends = ids[ends[k]:], ends[k + 1:] - ends[k]
+        _put(w, ids[: ends[k]], ends[: k + 1])
+        ids, ends = ids[ends[k] :], ends[k + 1 :] - ends[k]
         _finish_shard(w)
         w.shard += 1
         _begin(w)
     _put(w, ids, ends)
 
+
 def _put(w, ids, ends):
     "Write ids to one shard."
-    if w.layout.dtype == "<u2" and len(ids) and (top := int(ids.max())) > 0xFFFF: raise ValueError(f"the id {top} does not fit into 16 bits; pass dtype='uint32'")
+    if w.layout.dtype == "<u2" and len(ids) and (top := int(ids.max())) > 0xFFFF:
+        raise ValueError(f"the id {top} does not fit into 16 bits; pass dtype='uint32'")
     w._bounds.add(ends + w._ids.n)
     w._ids.add(ids)
     w.all_ids, w.all_documents = w.all_ids + len(ids), w.all_documents + len(ends)
@@ -161,42 +212,55 @@ def _finish_shard(w):
     "Bring a shard into its final form."
     w._ids.finish()
     w._bounds.finish()
-    if w.layout.format not in ("arrow", "parquet"): return
+    if w.layout.format not in ("arrow", "parquet"):
+        return
     write_lists(*w._names, w.layout.dtype, w.layout.folder / "shards" / _name(w.layout, w.shard))
     w._spent += w._names
 
+
 def _finish(w):
     "The last shard; it is left out if its documents would be none and it is not the only one."
-    if w.shard and w._bounds.n == 1: w.shard -= 1
-    else: _finish_shard(w)
+    if w.shard and w._bounds.n == 1:
+        w.shard -= 1
+    else:
+        _finish_shard(w)
     w.close()
     return Mark(read=w.read, shard=w.shard, all_ids=w.all_ids, all_documents=w.all_documents, done=True)
 
 # %% ../nbs/83_id_files.ipynb #210c1f01
 class Journal:
     "What is done, in lines of JSON: the first says of what, the others how far it is."
-    def __init__(self,
-        layout:Layout, # Of what is written
-        header:dict, # All that the result depends on, ready for JSON
+
+    def __init__(
+        self,
+        layout: Layout,  # Of what is written
+        header: dict,  # All that the result depends on, ready for JSON
         *,
-        resume:bool=True, # Go on from what an earlier one says; False: start anew
+        resume: bool = True,  # Go on from what an earlier one says; False: start anew
     ):
         self.folder = layout.folder
         self.file = _open_log(self.folder)
-        try: _take_up(self, self.folder, header, resume)
-        except BaseException: self.close(); raise
+        try:
+            _take_up(self, self.folder, header, resume)
+        except BaseException:
+            self.close()
+            raise
 
-    def add(self,
-        entry:Mark|dict, # How far it is
+    def add(
+        self,
+        entry: Mark | dict,  # How far it is
         *,
-        writer:IdWriter|None=None, # Files that it needs no longer are removed
+        writer: IdWriter | None = None,  # Files that it needs no longer are removed
     ):
         "Write a line, and wait until it is on the disk."
         with naming(self.folder / LOG):
-            self.file.write(json.dumps(entry._asdict() if isinstance(entry, Mark) else entry).encode() + b"\n")
+            self.file.write(
+                json.dumps(entry._asdict() if isinstance(entry, Mark) else entry).encode() + b"\n"
+            )
             self.file.flush()
             os.fsync(self.file.fileno())
-        while writer and writer._spent: writer._spent.pop().unlink(missing_ok=True)
+        while writer and writer._spent:
+            writer._spent.pop().unlink(missing_ok=True)
 
     def end(self):
         "Remove what the work left; the journal goes last."
@@ -204,16 +268,22 @@ class Journal:
 
     def close(self):
         "Let go of the file."
-        with suppress(OSError): self.file.close()
+        with suppress(OSError):
+            self.file.close()
 
 # %% ../nbs/83_id_files.ipynb #ac7c7b78
 LOG = "journal.jsonl"
 
+
 def _open_log(folder):
     "Open a journal, with its folder made; a folder of something else is left alone."
-    if folder.exists() and not (folder / LOG).exists() and any(folder.iterdir()): raise ValueError(f"{folder} is where the work would go, and it holds something else; remove it, or name another output")
+    if folder.exists() and not (folder / LOG).exists() and any(folder.iterdir()):
+        raise ValueError(
+            f"{folder} is where the work would go, and it holds something else; remove it, or name another output"
+        )
     folder.mkdir(exist_ok=True)
     return open(folder / LOG, "a+b")
+
 
 def _end(journal):
     "Remove a journal with all that is around it."
@@ -227,32 +297,61 @@ def _take_up(journal, folder, header, resume):
     "Read what an earlier run left, if it was the same; start anew if there is nothing."
     lock_file(journal.file, folder)
     lines, size = _whole_lines(journal.file) if resume else ([], 0)
-    journal.resumed, journal.last, inputs = bool(lines), Mark(**lines[-1]) if len(lines) > 1 else Mark(), lines and lines[0].get("inputs", [])
+    journal.resumed, journal.last, inputs = (
+        bool(lines),
+        Mark(**lines[-1]) if len(lines) > 1 else Mark(),
+        lines and lines[0].get("inputs", []),
+    )
     other = [k for k in header if lines and lines[0].get(k) != header[k]]
-    if other and (other != ["inputs"] or not _unread(journal.last, inputs, header["inputs"])): raise ValueError(f"{folder} is an unfinished run with other {_differ(lines[0], header, other)}; call with the same again to finish it, or pass resume=False to start anew")
+    if other and (other != ["inputs"] or not _unread(journal.last, inputs, header["inputs"])):
+        raise ValueError(
+            f"{folder} is an unfinished run with other {_differ(lines[0], header, other)}; call with the same again to finish it, or pass resume=False to start anew"
+        )
     journal.file.truncate(0 if other else size)
-    for entry in (header, journal.last) if other else (): journal.add(entry)
-    if lines: return
+    for entry in (header, journal.last) if other else ():
+        journal.add(entry)
+    if lines:
+        return
     _empty(folder)
     (folder / "shards").mkdir()
     journal.add(header)
 
+
 def _unread(mark, old, new):
     "Have only files changed of which nothing has been read?"
-    return not mark.done and [path for path, *_ in old] == [path for path, *_ in new] and all(a == b for a, b, _ in zip(old, new, range(mark.file + (mark.offset > 0))))
+    return (
+        not mark.done
+        and [path for path, *_ in old] == [path for path, *_ in new]
+        and all(a == b for a, b, _ in zip(old, new, range(mark.file + (mark.offset > 0))))
+    )
 
 # %% ../nbs/83_id_files.ipynb #3980b2e9
-def _is_header(entry): return isinstance(found := entry.get("inputs", []), list) and all(isinstance(i, list) and i for i in found)
-def _is_mark(entry): return {*entry} <= {*Mark._fields} and all(type(v) is bool if k == "done" else v is None and k in ("ids", "documents") or type(v) is int and 0 <= v < 1 << 62 for k, v in entry.items())
+def _is_header(entry):
+    return isinstance(found := entry.get("inputs", []), list) and all(
+        isinstance(i, list) and i for i in found
+    )
+
+
+def _is_mark(entry):
+    return {*entry} <= {*Mark._fields} and all(
+        type(v) is bool
+        if k == "done"
+        else v is None and k in ("ids", "documents") or type(v) is int and 0 <= v < 1 << 62
+        for k, v in entry.items()
+    )
+
 
 def _whole_lines(file):
     "The entries of a journal up to the first that is not whole, and how many bytes they are."
     file.seek(0)
     lines, size = [], 0
     for line in file:
-        try: entry = json.loads(line) if line.endswith(b"\n") else None
-        except (ValueError, RecursionError): entry = None
-        if not isinstance(entry, dict) or not (_is_mark(entry) if lines else _is_header(entry)): break
+        try:
+            entry = json.loads(line) if line.endswith(b"\n") else None
+        except (ValueError, RecursionError):
+            entry = None
+        if not isinstance(entry, dict) or not (_is_mark(entry) if lines else _is_header(entry)):
+            break
         lines.append(entry)
         size += len(line)
     return lines, size
@@ -261,105 +360,174 @@ def _whole_lines(file):
 def _differ(old, new, names):
     "What is not the same in two runs, in words."
     changed = [b[0] for a, b in zip(old.get("inputs", ()), new.get("inputs", ())) if a[0] == b[0] and a != b]
-    shown = {"inputs": f"inputs ({changed[0]} has changed)" if changed else "inputs", "tokenizer": "tokenizer"}
+    shown = {
+        "inputs": f"inputs ({changed[0]} has changed)" if changed else "inputs",
+        "tokenizer": "tokenizer",
+    }
     return ", ".join(shown.get(n) or f"{n} ({old.get(n)!r}, now {new[n]!r})" for n in names)
+
 
 def _empty(folder):
     "Remove all but the journal."
-    for p in [*folder.glob("*.ids"), *folder.glob("*.bounds.npy")]: p.unlink()
-    for name in ("shards", "old"): shutil.rmtree(folder / name, ignore_errors=True)
+    for p in [*folder.glob("*.ids"), *folder.glob("*.bounds.npy")]:
+        p.unlink()
+    for name in ("shards", "old"):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 # %% ../nbs/83_id_files.ipynb #01d61b4a
 class EncodedFiles(NamedTuple):
     "What was written."
-    paths: list # The files, a shard each
-    documents: int # How many documents there are
-    tokens: int # How many ids
-    bytes: int # How many bytes of text were read
-    dtype: str # "uint16" or "uint32"
-    resumed: bool = False # Did an earlier call do a part of it?
+
+    paths: list  # The files, a shard each
+    documents: int  # How many documents there are
+    tokens: int  # How many ids
+    bytes: int  # How many bytes of text were read
+    dtype: str  # "uint16" or "uint32"
+    resumed: bool = False  # Did an earlier call do a part of it?
 
 # %% ../nbs/83_id_files.ipynb #f173b3ad
 def report(
-    layout:Layout, # Of what was written
-    facts:dict, # What the file beside it says
-    resumed:bool, # Did an earlier call do a part of it?
-)->EncodedFiles: # For people
+    layout: Layout,  # Of what was written
+    facts: dict,  # What the file beside it says
+    resumed: bool,  # Did an earlier call do a part of it?
+) -> EncodedFiles:  # For people
     "Say what was written."
     home = layout.out if layout.limit else layout.out.parent
-    return EncodedFiles([home / name for name in facts["files"]], facts["documents"], facts["tokens"], facts["bytes"], facts["dtype"], resumed)
+    return EncodedFiles(
+        [home / name for name in facts["files"]],
+        facts["documents"],
+        facts["tokens"],
+        facts["bytes"],
+        facts["dtype"],
+        resumed,
+    )
+
 
 def finished(
-    layout:Layout, # Of what would be written
-)->dict|None: # Its facts, {} if something else is in the way, None if there is nothing
+    layout: Layout,  # Of what would be written
+) -> dict | None:  # Its facts, {} if something else is in the way, None if there is nothing
     "Look for an output that is there."
     beside = layout.out / "index.json" if layout.limit else layout.out.with_name(_facts_name(layout))
-    if not layout.out.exists() and (layout.limit or not beside.exists()): return None
-    try: return json.loads(beside.read_bytes())
-    except (OSError, ValueError): return {}
+    if not layout.out.exists() and (layout.limit or not beside.exists()):
+        return None
+    try:
+        return json.loads(beside.read_bytes())
+    except (OSError, ValueError):
+        return {}
 
 # %% ../nbs/83_id_files.ipynb #1f0973a1
 def settle(
-    layout:Layout, # Of what is written
-    mark:Mark, # The last, which says that all is done
-    header:dict, # All that the result depends on
-)->dict: # The facts about it, which are also in a file beside it
+    layout: Layout,  # Of what is written
+    mark: Mark,  # The last, which says that all is done
+    header: dict,  # All that the result depends on
+) -> dict:  # The facts about it, which are also in a file beside it
     "Bring files that are done to their place; after a crash, call it again."
     home, names = layout.folder / "shards", [_name(layout, k) for k in range(mark.shard + 1)]
     beside = [f"{name}.bounds.npy" for name in names] if layout.format in ("npy", "bin") else []
-    facts = {"format": layout.format, "dtype": {"<u2": "uint16", "<u4": "uint32"}[layout.dtype], "documents": mark.all_documents, "tokens": mark.all_ids, "bytes": mark.read, "files": names, "run": header}
-    if (home / names[-1]).exists(): # which is moved last
+    facts = {
+        "format": layout.format,
+        "dtype": {"<u2": "uint16", "<u4": "uint32"}[layout.dtype],
+        "documents": mark.all_documents,
+        "tokens": mark.all_ids,
+        "bytes": mark.read,
+        "files": names,
+        "run": header,
+    }
+    if (home / names[-1]).exists():  # which is moved last
         for p in home.iterdir():
-            if p.name not in {*names, *beside}: p.unlink()
+            if p.name not in {*names, *beside}:
+                p.unlink()
         write_atomically(home / _facts_name(layout), json.dumps(facts, indent=1).encode())
         _make_room(layout)
-        if layout.limit: os.replace(home, layout.out)
+        if layout.limit:
+            os.replace(home, layout.out)
         for name in [] if layout.limit else [*beside, _facts_name(layout), layout.out.name]:
-            if (home / name).exists(): os.replace(home / name, layout.out.with_name(name))
+            if (home / name).exists():
+                os.replace(home / name, layout.out.with_name(name))
     return facts
+
 
 def _make_room(layout):
     "Take away what is replaced."
     if layout.out.is_dir():
         shutil.rmtree(layout.folder / "old", ignore_errors=True)
         os.replace(layout.out, layout.folder / "old")
-    else: layout.out.unlink(missing_ok=True)
+    else:
+        layout.out.unlink(missing_ok=True)
 
 # %% ../nbs/83_id_files.ipynb #55cc402c
 def load_encoded(
-    path:str|Path, # What `encode_files` wrote
-)->Ragged|list[Ragged]: # Documents, with `.ids` and `.bounds`, mapped into memory where the format allows; for a folder a list, an entry for each shard
+    path: str | Path,  # What `encode_files` wrote
+) -> (
+    Ragged | list[Ragged]
+):  # Documents, with `.ids` and `.bounds`, mapped into memory where the format allows; for a folder a list, an entry for each shard
     "Open encoded files."
     path = Path(path)
     beside = path / "index.json" if path.is_dir() else path.with_name(f"{path.name}.json")
-    if not beside.exists(): raise FileNotFoundError(f"there is no {beside}; pass what encode_files wrote, with the files that it wrote beside")
+    if not beside.exists():
+        raise FileNotFoundError(
+            f"there is no {beside}; pass what encode_files wrote, with the files that it wrote beside"
+        )
     try:
         facts = json.loads(beside.read_bytes())
         format, dtype, files = (facts[k] for k in ("format", "dtype", "files"))
-    except (ValueError, KeyError, TypeError, RecursionError): files = None
-    if not isinstance(files, list) or not all(map(_is_name, files)) or format not in FORMATS or dtype not in ("uint16", "uint32"): raise ValueError(f"{beside} is not what encode_files writes; encode again")
-    return [_open(path / name, format, dtype) for name in files] if path.is_dir() else _open(path, format, dtype)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        files = None
+    if (
+        not isinstance(files, list)
+        or not all(map(_is_name, files))
+        or format not in FORMATS
+        or dtype not in ("uint16", "uint32")
+    ):
+        raise ValueError(f"{beside} is not what encode_files writes; encode again")
+    return (
+        [_open(path / name, format, dtype) for name in files] if path.is_dir() else _open(path, format, dtype)
+    )
 
 # %% ../nbs/83_id_files.ipynb #e1881006
-def _is_name(x): return isinstance(x, str) and x not in ("", ".", "..") and not {*x} & {*"/\\\0"} # of a file beside, and of none elsewhere
+def _is_name(x):
+    return (
+        isinstance(x, str) and x not in ("", ".", "..") and not {*x} & {*"/\\\0"}
+    )  # of a file beside, and of none elsewhere
+
 
 def _open(path, format, dtype):
     "The ids and bounds of one file."
     try:
         ids, bounds = _columns(path, format, dtype)
-        sound = ids.ndim == bounds.ndim == 1 and ids.dtype.kind == "u" and bounds.dtype == "<i8" and bounds[0] == 0
-    except (FileNotFoundError, PermissionError, ImportError): raise
-    except Exception as e: raise ValueError(f"{path}, or its bounds beside it, cannot be read ({type(e).__name__}: {e}); encode again") from None
-    if not sound: raise ValueError(f"{path} and its bounds do not belong together, or are not what encode_files writes; encode again")
-    if bounds[-1] != len(ids): raise ValueError(f"{path} holds {len(ids):,} ids, and its bounds end at {bounds[-1]:,}; they do not belong together: encode again")
+        sound = (
+            ids.ndim == bounds.ndim == 1
+            and ids.dtype.kind == "u"
+            and bounds.dtype == "<i8"
+            and bounds[0] == 0
+        )
+    except (FileNotFoundError, PermissionError, ImportError):
+        raise
+    except Exception as e:
+        raise ValueError(
+            f"{path}, or its bounds beside it, cannot be read ({type(e).__name__}: {e}); encode again"
+        ) from None
+    if not sound:
+        raise ValueError(
+            f"{path} and its bounds do not belong together, or are not what encode_files writes; encode again"
+        )
+    if bounds[-1] != len(ids):
+        raise ValueError(
+            f"{path} holds {len(ids):,} ids, and its bounds end at {bounds[-1]:,}; they do not belong together: encode again"
+        )
     return Ragged(ids, bounds)
+
 
 def _columns(path, format, dtype):
     "The ids and bounds of one file, unchecked."
     import numpy as np
+
     if format in ("arrow", "parquet"):
         found = read_lists(path, format, dtype)
         return found.ids, found.bounds
     bounds = np.load(path.with_name(f"{path.name}.bounds.npy"), mmap_mode="r")
-    if format == "npy": return np.load(path, mmap_mode="r"), bounds
-    return np.memmap(path, np.dtype(dtype).newbyteorder("<"), "r") if path.stat().st_size else np.zeros(0, dtype), bounds
+    if format == "npy":
+        return np.load(path, mmap_mode="r"), bounds
+    return np.memmap(path, np.dtype(dtype).newbyteorder("<"), "r") if path.stat().st_size else np.zeros(
+        0, dtype
+    ), bounds

@@ -13,61 +13,83 @@ from typing import Any
 from .engine import Ragged
 
 # %% ../nbs/82a_id_tables.ipynb #38031212
-_BATCH = 1 << 20 # Ids in a record batch or row group, more only for a longer document
+_BATCH = 1 << 20  # Ids in a record batch or row group, more only for a longer document
 
-def need_pyarrow()->Any: # The module
+
+def need_pyarrow() -> Any:  # The module
     "Import pyarrow, or say how to get it."
-    try: import pyarrow
-    except ImportError: raise ImportError("Arrow and Parquet need pyarrow; run: pip install 'subword_nb[arrow]', or write .npy or .bin") from None
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(
+            "Arrow and Parquet need pyarrow; run: pip install 'subword_nb[arrow]', or write .npy or .bin"
+        ) from None
     return pyarrow
+
 
 def _batches(ids, bounds):
     "Record batches of lists, one for each document."
     pa, i = need_pyarrow(), 0
     while i + 1 < len(bounds):
         k = max(i + 1, int(bounds.searchsorted(bounds[i] + _BATCH, "right")) - 1)
-        if bounds[k] - bounds[i] >= 1 << 31: raise ValueError(f"document {i} has {bounds[k] - bounds[i]:,} ids, and a list holds fewer than 2,147,483,648; write .npy or .bin")
-        lists = pa.ListArray.from_arrays(pa.array((bounds[i:k + 1] - bounds[i]).astype("int32")), pa.array(ids[bounds[i]:bounds[k]]))
+        if bounds[k] - bounds[i] >= 1 << 31:
+            raise ValueError(
+                f"document {i} has {bounds[k] - bounds[i]:,} ids, and a list holds fewer than 2,147,483,648; write .npy or .bin"
+            )
+        lists = pa.ListArray.from_arrays(
+            pa.array((bounds[i : k + 1] - bounds[i]).astype("int32")), pa.array(ids[bounds[i] : bounds[k]])
+        )
         yield pa.record_batch([lists], ["input_ids"])
         i = k
 
 # %% ../nbs/82a_id_tables.ipynb #a0a144be
 def write_lists(
-    ids:Path, # Raw ids
-    bounds:Path, # A .npy file: where documents begin and end
-    dtype:str, # "<u2" or "<u4"
-    out:Path, # An .arrow file, or anything else for Parquet
+    ids: Path,  # Raw ids
+    bounds: Path,  # A .npy file: where documents begin and end
+    dtype: str,  # "<u2" or "<u4"
+    out: Path,  # An .arrow file, or anything else for Parquet
 ):
     "Write ids as a column of lists, `input_ids`, with a row for each document."
     import numpy as np
+
     pa = need_pyarrow()
     places = np.load(bounds, mmap_mode="r")
     values = np.memmap(ids, dtype, "r") if places[-1] else np.zeros(0, dtype)
     schema = pa.schema([("input_ids", pa.list_(pa.from_numpy_dtype(values.dtype)))])
-    if out.suffix == ".arrow": new = pa.ipc.new_file(str(out), schema)
+    if out.suffix == ".arrow":
+        new = pa.ipc.new_file(str(out), schema)
     else:
         from pyarrow import parquet
+
         new = parquet.ParquetWriter(str(out), schema, compression="zstd")
     with new as file:
-        for batch in _batches(values, places): file.write_batch(batch)
-    with open(out, "r+b") as f: os.fsync(f.fileno())
+        for batch in _batches(values, places):
+            file.write_batch(batch)
+    with open(out, "r+b") as f:
+        os.fsync(f.fileno())
 
 # %% ../nbs/82a_id_tables.ipynb #e479eff2
 def read_lists(
-    path:Path, # What `write_lists` wrote
-    format:str, # "arrow" or "parquet"
-    dtype:str, # What ids are if there are none, such as "uint16"
-)->Ragged: # Documents, with `.ids` and `.bounds`
+    path: Path,  # What `write_lists` wrote
+    format: str,  # "arrow" or "parquet"
+    dtype: str,  # What ids are if there are none, such as "uint16"
+) -> Ragged:  # Documents, with `.ids` and `.bounds`
     "The ids and bounds in a column of lists."
     import numpy as np
+
     pa = need_pyarrow()
-    if format == "arrow": table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    if format == "arrow":
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     else:
         from pyarrow import parquet
+
         table = parquet.read_table(path, memory_map=True)
-    table.validate(full=True) # pyarrow believes what a file says of places in it
+    table.validate(full=True)  # pyarrow believes what a file says of places in it
     chunks = table["input_ids"].chunks
     bounds = np.zeros(len(table) + 1, np.int64)
-    np.cumsum(np.concatenate([np.zeros(0, np.int64), *(c.value_lengths().to_numpy() for c in chunks)]), out=bounds[1:])
+    np.cumsum(
+        np.concatenate([np.zeros(0, np.int64), *(c.value_lengths().to_numpy() for c in chunks)]),
+        out=bounds[1:],
+    )
     ids = [c.flatten().to_numpy() for c in chunks]
     return Ragged(ids[0] if len(ids) == 1 else np.concatenate([np.zeros(0, dtype), *ids]), bounds)

@@ -23,37 +23,53 @@ from typing import Any
 from .forks import uncollected, waited
 
 # %% ../nbs/03_jit.ipynb #981c64a8
-def available(
-)->bool: # True if kernels are compiled, False if they run as plain Python
+def available() -> bool:  # True if kernels are compiled, False if they run as plain Python
     "Can Numba be imported, and has nobody switched it off?"
     return os.environ.get("SUBWORD_NB_JIT", "1") != "0" and importlib.util.find_spec("numba") is not None
 
 # %% ../nbs/03_jit.ipynb #86d378f0
-def checked(
-)->bool: # True if compiled kernels look at every index before they use it
+def checked() -> bool:  # True if compiled kernels look at every index before they use it
     "Shall compiled kernels refuse to read or write outside their arrays?"
     return os.environ.get("SUBWORD_NB_JIT") == "check"
 
 # %% ../nbs/03_jit.ipynb #cc9363e2
 _said = threading.Event()
 
+
 def _notice():
     "One line on standard error, the first time anything is compiled."
-    if _said.is_set() or os.environ.get("SUBWORD_NB_QUIET"): return
+    if _said.is_set() or os.environ.get("SUBWORD_NB_QUIET"):
+        return
     _said.set()
-    print("subword_nb: compiling the bulk kernels, once; the result is cached for the next run", file=sys.stderr, flush=True)
+    print(
+        "subword_nb: compiling the bulk kernels, once; the result is cached for the next run",
+        file=sys.stderr,
+        flush=True,
+    )
 
 # %% ../nbs/03_jit.ipynb #9431ac47
-_ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGBREAK") # Signals that ask a program to end; each system has some of them
-_handlers, _arrived = {}, [] # signal → its handler, while signals are held back; signals that arrived meanwhile
+_ENDING = (
+    "SIGINT",
+    "SIGTERM",
+    "SIGHUP",
+    "SIGALRM",
+    "SIGBREAK",
+)  # Signals that ask a program to end; each system has some of them
+_handlers, _arrived = (
+    {},
+    [],
+)  # signal → its handler, while signals are held back; signals that arrived meanwhile
+
 
 def _hold_back(number, frame):
     "What handles a signal while it is held back."
     _arrived.append(number)
 
+
 @contextmanager
-def signals_held(
-)->Iterator[None]: # For a `with` block; it changes nothing in other threads than the main one, which hears all signals
+def signals_held() -> Iterator[
+    None
+]:  # For a `with` block; it changes nothing in other threads than the main one, which hears all signals
     "Run the handlers of signals that ask a program to end after a block, not inside it."
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -85,72 +101,105 @@ def signals_held(
 def _listen():
     "From now on, when Numba compiles (not when it loads from its cache), print the notice and hold signals back."
     from numba.core import event
-    held = [] # one compilation at a time, and those that it needs inside it
+
+    held = []  # one compilation at a time, and those that it needs inside it
 
     class OnCompile(event.Listener):
         def on_start(self, event):
             _notice()
             held.append(signals_held())
             held[-1].__enter__()
+
         def on_end(self, event):
             held.pop().__exit__(None, None, None)
 
     event.register("numba:compile", OnCompile())
 
 # %% ../nbs/03_jit.ipynb #08fb385d
-_FOREIGN = {"numpy", "numba", "llvmlite", *sys.stdlib_module_names} - {"__main__"} # They change with their version only
+_FOREIGN = {"numpy", "numba", "llvmlite", *sys.stdlib_module_names} - {
+    "__main__"
+}  # They change with their version only
+
 
 def _facts(x, seen):
     "What a function, a kernel or a value is made of, as a series of strings, the same in every process."
-    if isinstance(x, Kernel): x = (x.py_func, x.make)
+    if isinstance(x, Kernel):
+        x = (x.py_func, x.make)
     if isinstance(x, FunctionType):
         yield x.__qualname__
-        if id(x) in seen or x.__module__.partition(".")[0] in _FOREIGN: return
+        if id(x) in seen or x.__module__.partition(".")[0] in _FOREIGN:
+            return
         seen.add(id(x))
-        reached = [c.cell_contents for c in x.__closure__ or ()] + [x.__globals__.get(name) for name in sorted(_names(x.__code__))]
-        for part in (x.__code__, x.__defaults__, *reached): yield from _facts(part, seen)
+        reached = [c.cell_contents for c in x.__closure__ or ()] + [
+            x.__globals__.get(name) for name in sorted(_names(x.__code__))
+        ]
+        for part in (x.__code__, x.__defaults__, *reached):
+            yield from _facts(part, seen)
     elif isinstance(x, CodeType):
-        for part in (x.co_code.hex(), x.co_names, x.co_varnames, x.co_consts): yield from _facts(part, seen)
+        for part in (x.co_code.hex(), x.co_names, x.co_varnames, x.co_consts):
+            yield from _facts(part, seen)
     elif isinstance(x, tuple | list | dict):
-        for part in (type(x).__name__, *(x.items() if isinstance(x, dict) else x), ")"): yield from _facts(part, seen)
-    elif isinstance(x, ModuleType): yield x.__name__
-    elif type(x).__name__ == "ndarray": yield f"{x.dtype} {x.shape} {_digest(x.tobytes())}"
-    elif isinstance(x, frozenset): yield repr(sorted(map(repr, x)))
-    elif type(x).__module__ in ("builtins", "numpy") and not callable(x): yield f"{type(x).__name__} {x!r}"
-    else: yield f"{type(x).__module__}.{getattr(x, '__qualname__', type(x).__qualname__)}"
+        for part in (type(x).__name__, *(x.items() if isinstance(x, dict) else x), ")"):
+            yield from _facts(part, seen)
+    elif isinstance(x, ModuleType):
+        yield x.__name__
+    elif type(x).__name__ == "ndarray":
+        yield f"{x.dtype} {x.shape} {_digest(x.tobytes())}"
+    elif isinstance(x, frozenset):
+        yield repr(sorted(map(repr, x)))
+    elif type(x).__module__ in ("builtins", "numpy") and not callable(x):
+        yield f"{type(x).__name__} {x!r}"
+    else:
+        yield f"{type(x).__module__}.{getattr(x, '__qualname__', type(x).__qualname__)}"
 
 # %% ../nbs/03_jit.ipynb #a1780476
 def _digest(data):
     "A number for bytes, in hexadecimal."
-    import hashlib # three milliseconds that a short run does not spend
+    import hashlib  # three milliseconds that a short run does not spend
+
     return hashlib.sha256(data).hexdigest()
+
 
 def _names(code):
     "The global names that a function's bytecode may look up."
     return {*code.co_names, *(name for c in code.co_consts if isinstance(c, CodeType) for name in _names(c))}
 
+
 def _stamp(kernel):
     "A number for all that a kernel's machine code depends on, apart from the processor and Numba."
-    facts = (*_facts(kernel, set()), str(getattr(kernel.py_func, "borrows", False)), str(checked()), sys.implementation.cache_tag or "")
+    facts = (
+        *_facts(kernel, set()),
+        str(getattr(kernel.py_func, "borrows", False)),
+        str(checked()),
+        sys.implementation.cache_tag or "",
+    )
     return _digest("\0".join(facts).encode("utf-8", "surrogatepass"))[:24]
 
 # %% ../nbs/03_jit.ipynb #b9ee3cf4
 def _user_folder():
     "Where programs of this user keep what they can make again, or None."
     home = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
-    try: return Path(home) if home else Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    except RuntimeError: return None # a user without a home
+    try:
+        return (
+            Path(home) if home else Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+        )
+    except RuntimeError:
+        return None  # a user without a home
+
 
 def _folders(fn):
     "Where cached code of a function is looked for, and written to: the first place that works."
-    if named := os.environ.get("SUBWORD_NB_CACHE"): return [Path(named)]
-    if named := os.environ.get("NUMBA_CACHE_DIR"): return [Path(named, "subword_nb")]
+    if named := os.environ.get("SUBWORD_NB_CACHE"):
+        return [Path(named)]
+    if named := os.environ.get("NUMBA_CACHE_DIR"):
+        return [Path(named, "subword_nb")]
     beside = [Path(fn.__code__.co_filename).parent / "__pycache__"] if fn.__module__ != "__main__" else []
     return beside + ([user / "subword_nb"] if (user := _user_folder()) else [])
 
 # %% ../nbs/03_jit.ipynb #39586b70
 class _Store:
     "What Numba asks for the machine code of one kernel; it stands where Numba's own cache would."
+
     def __init__(self, kernel):
         fn = kernel.py_func
         self.kind = f"{fn.__module__.rpartition('.')[2]}.{fn.__name__.strip('<>')}-"
@@ -158,14 +207,20 @@ class _Store:
         self.cache_path = str(self.folders[0]) if self.folders else None
 
     def load_overload(self, sig, context):
-        with signals_held(), suppress(Exception): return _load(self, sig, context)
+        with signals_held(), suppress(Exception):
+            return _load(self, sig, context)
+
     def save_overload(self, sig, made):
-        with signals_held(), suppress(Exception): _save(self, sig, made)
+        with signals_held(), suppress(Exception):
+            _save(self, sig, made)
+
     enable = disable = flush = lambda self: None
+
 
 def _file(store, sig, codegen):
     "The file name for a kernel's code for given types of arguments."
     import numba
+
     key = repr((sig, codegen.magic_tuple(), numba.__version__))
     return f"{store.name}.{_digest(key.encode())[:16]}.nbc"
 
@@ -174,18 +229,23 @@ def _load(store, sig, context):
     "Machine code out of a file, or None."
     import pickle
     from numba.core.compiler import CompileResult
+
     context.refresh()
     name = _file(store, sig, context.codegen())
     for path in (path for folder in store.folders if (path := folder / name).is_file()):
         held, parts = pickle.loads(path.read_bytes())
-        if held == sig: return CompileResult._rebuild(context, *parts)
+        if held == sig:
+            return CompileResult._rebuild(context, *parts)
 
 # %% ../nbs/03_jit.ipynb #2810e196
 def _save(store, sig, made):
     "Machine code into a file of the first folder that takes it."
     from numba.core.serialize import dumps
-    if made.lifted or made.library.has_dynamic_globals: return
-    if any(x.name.startswith(_LATER) for x in made.library._final_module.global_variables): return # an address of this process
+
+    if made.lifted or made.library.has_dynamic_globals:
+        return
+    if any(x.name.startswith(_LATER) for x in made.library._final_module.global_variables):
+        return  # an address of this process
     data, name = dumps((sig, made._reduce())), _file(store, sig, made.library.codegen)
     for folder in store.folders:
         partial = folder / f"{name}.{os.urandom(4).hex()}"
@@ -195,15 +255,19 @@ def _save(store, sig, made):
             partial.replace(folder / name)
             return _tidy(store, folder)
         except OSError:
-            with suppress(OSError): partial.unlink()
+            with suppress(OSError):
+                partial.unlink()
+
 
 def _tidy(store, folder):
     "Remove what this kernel left behind under other stamps, a month ago or more."
     for path in folder.glob(f"{store.kind}*.nbc*"):
-        if not path.name.startswith(store.name) and path.stat().st_mtime < time.time() - 30 * 86400: path.unlink()
+        if not path.name.startswith(store.name) and path.stat().st_mtime < time.time() - 30 * 86400:
+            path.unlink()
 
 # %% ../nbs/03_jit.ipynb #8a39742b
-_LATER = ".numba.unresolved$" # How Numba names an address to come
+_LATER = ".numba.unresolved$"  # How Numba names an address to come
+
 
 @cache
 def _whole():
@@ -211,44 +275,77 @@ def _whole():
     from llvmlite import ir
     from llvmlite.binding import Linkage
     from numba.core.codegen import JITCodeLibrary
+
     class Whole(JITCodeLibrary):
         inside = False
-        def _optimize_functions(self, module): module.data_layout = self._codegen._data_layout # improved as a whole instead
+
+        def _optimize_functions(self, module):
+            module.data_layout = self._codegen._data_layout  # improved as a whole instead
+
         def add_ir_module(self, module):
             for later in [x for x in module.global_values if x.name.startswith(_LATER)]:
                 name = later.name.removeprefix(_LATER)
                 fn = module.globals.get(name) or ir.Function(module, ir.FunctionType(ir.VoidType(), []), name)
-                later.initializer, later.linkage, later.global_constant = fn.bitcast(later.value_type), "internal", True
+                later.initializer, later.linkage, later.global_constant = (
+                    fn.bitcast(later.value_type),
+                    "internal",
+                    True,
+                )
             super().add_ir_module(module)
+
         def finalize(self):
             reached = [*self._linking_libraries]
-            for library in reached: reached += [part for part in library._linking_libraries if getattr(library, "inside", False) and part not in reached]
+            for library in reached:
+                reached += [
+                    part
+                    for part in library._linking_libraries
+                    if getattr(library, "inside", False) and part not in reached
+                ]
             self._linking_libraries = reached
             super().finalize()
+
         def _finalize_final_module(self):
             for fn in self._final_module.functions:
-                if fn.linkage == Linkage.linkonce_odr and not fn.is_declaration: fn.linkage = "internal"
+                if fn.linkage == Linkage.linkonce_odr and not fn.is_declaration:
+                    fn.linkage = "internal"
             super()._finalize_final_module()
+
     return Whole
 
 # %% ../nbs/03_jit.ipynb #ccc2314c
 @cache
 def _part():
     "Where Numba keeps the code of a kernel inside."
+
     class Part(_whole()):
         inside = True
+
         def finalize(self):
             self._finalize_dynamic_globals()
             self._finalized = True
+
         def get_pointer_to_function(self, name):
             self._ensure_finalized()
             return 0
-        codegen = property(lambda self: self) # which is asked to set an environment
-        def set_env(self, name, env): pass
+
+        codegen = property(lambda self: self)  # which is asked to set an environment
+
+        def set_env(self, name, env):
+            pass
+
     return Part
 
 # %% ../nbs/03_jit.ipynb #2064e95b
-_SPARED = {"WithLifting", "FindLiterallyCalls", "LiteralUnroll", "LiteralPropagationSubPipelinePass", "InlineOverloads", "NopythonRewrites", "DumpParforDiagnostics"}
+_SPARED = {
+    "WithLifting",
+    "FindLiterallyCalls",
+    "LiteralUnroll",
+    "LiteralPropagationSubPipelinePass",
+    "InlineOverloads",
+    "NopythonRewrites",
+    "DumpParforDiagnostics",
+}
+
 
 @cache
 def _compiler(inside):
@@ -260,12 +357,19 @@ def _compiler(inside):
         def define_pipelines(self):
             lines = super().define_pipelines()
             for line in lines if _works() else ():
-                line.passes = [(_lowering(inside) if step is NativeLowering else step, text) for step, text in line.passes if step.__name__ not in _SPARED]
+                line.passes = [
+                    (_lowering(inside) if step is NativeLowering else step, text)
+                    for step, text in line.passes
+                    if step.__name__ not in _SPARED
+                ]
                 line._finalized = False
                 line.finalize()
             return lines
+
         def _compile_core(self):
-            with _undisturbed() if _works() else nullcontext(): return super()._compile_core()
+            with _undisturbed() if _works() else nullcontext():
+                return super()._compile_core()
+
     return KernelCompiler
 
 # %% ../nbs/03_jit.ipynb #4302a473
@@ -278,21 +382,33 @@ def _lowering(inside):
     from numba.core.typed_passes import NativeLowering
 
     class KernelLower(Lower):
-        def _lower_call_RecursiveCall(self, fnty, expr, signature): # the same kernel for other types is a library, too
-            if (made := fnty.dispatcher_type.dispatcher.overloads.get(signature.args)) is not None: self.library.add_linking_library(made.library)
+        def _lower_call_RecursiveCall(
+            self, fnty, expr, signature
+        ):  # the same kernel for other types is a library, too
+            if (made := fnty.dispatcher_type.dispatcher.overloads.get(signature.args)) is not None:
+                self.library.add_linking_library(made.library)
             return super()._lower_call_RecursiveCall(fnty, expr, signature)
 
     @register_pass(mutates_CFG=True, analysis_only=False)
     class Lowering(NativeLowering):
         _name = f"kernel_lowering_{inside}"
         lowering_class = KernelLower
+
         def run_pass(self, state):
-            state.library = (_part if inside else _whole)()(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library = (_part if inside else _whole)()(
+                state.targetctx.codegen(), state.func_id.func_qualname
+            )
             state.library.enable_object_caching()
             super().run_pass(state)
-            for name in [x.name for x in state.library._final_module.global_variables if not inside and x.name.startswith("_ZN08NumbaEnv")]:
-                if (env := lookup_environment(name)) is not None: state.library.codegen.set_env(name, env)
+            for name in [
+                x.name
+                for x in state.library._final_module.global_variables
+                if not inside and x.name.startswith("_ZN08NumbaEnv")
+            ]:
+                if (env := lookup_environment(name)) is not None:
+                    state.library.codegen.set_env(name, env)
             return True
+
     return Lowering
 
 # %% ../nbs/03_jit.ipynb #091132fc
@@ -300,110 +416,159 @@ def _lowering(inside):
 def _remembering():
     "Numba's answers to what type a function returns for numbers, arrays and tuples, each found once."
     from numba.core.types import Array, BaseTuple, Boolean, Number, functions
+
     ask, answers = functions.BaseFunction.get_call_type, {}
+
     def get_call_type(self, context, args, kws):
-        if kws or not all(isinstance(kind, Array | BaseTuple | Boolean | Number) for kind in args): return ask(self, context, args, kws)
-        if (self, args) not in answers: answers[self, args] = ask(self, context, args, kws)
+        if kws or not all(isinstance(kind, Array | BaseTuple | Boolean | Number) for kind in args):
+            return ask(self, context, args, kws)
+        if (self, args) not in answers:
+            answers[self, args] = ask(self, context, args, kws)
         return answers[self, args]
+
     return get_call_type
+
 
 @contextmanager
 def _undisturbed():
     "Compile without pauses and without questions asked before; Numba's own lock is held."
     from numba.core.types.functions import BaseFunction
+
     ask, remembering = BaseFunction.get_call_type, _remembering()
     BaseFunction.get_call_type = remembering
     try:
-        with uncollected(): yield
-    finally: BaseFunction.get_call_type = ask
+        with uncollected():
+            yield
+    finally:
+        BaseFunction.get_call_type = ask
 
 # %% ../nbs/03_jit.ipynb #5b1660dc
 _trial = {}
+
 
 def _works():
     "Does this Numba compile in the ways of this section?"
     if not _trial:
         import numba
-        _trial["works"] = True # for the trial itself
+
+        _trial["works"] = True  # for the trial itself
         try:
-            part = numba.njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_compiler(True))(lambda x: x + 1)
-            _trial["works"] = numba.njit(no_cfunc_wrapper=True, pipeline_class=_compiler(False))(lambda x: part(x) * x)(6) == 42
-        except Exception: _trial["works"] = False
-        except BaseException: # an interrupted trial has shown nothing
+            part = numba.njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_compiler(True))(
+                lambda x: x + 1
+            )
+            _trial["works"] = (
+                numba.njit(no_cfunc_wrapper=True, pipeline_class=_compiler(False))(lambda x: part(x) * x)(6)
+                == 42
+            )
+        except Exception:
+            _trial["works"] = False
+        except BaseException:  # an interrupted trial has shown nothing
             _trial.clear()
             raise
     return _trial["works"]
 
+
 def _ways(fn, inside):
     "What Numba is told beside the usual; a kernel that `borrows` neither makes arrays nor keeps any, so nobody counts who holds them."
     counts = {"_nrt": False} if getattr(fn, "borrows", False) else {}
-    try: return counts | {"pipeline_class": _compiler(inside)}
-    except (AttributeError, ImportError): return counts
+    try:
+        return counts | {"pipeline_class": _compiler(inside)}
+    except (AttributeError, ImportError):
+        return counts
 
 # %% ../nbs/03_jit.ipynb #d7e89d2a
-_mode = ContextVar("mode", default="") # "few": kernels that are not compiled stay plain; "plain": all do, within a plain kernel
+_mode = ContextVar(
+    "mode", default=""
+)  # "few": kernels that are not compiled stay plain; "plain": all do, within a plain kernel
 
 # %% ../nbs/03_jit.ipynb #51636a6e
 class Kernel:
     "A function that Numba compiles at its first call; without Numba it stays what it is."
-    def __init__(self,
-        py_func:Callable, # The plain Python function
+
+    def __init__(
+        self,
+        py_func: Callable,  # The plain Python function
         *,
-        make:Callable|None=None, # Called without arguments, makes what Numba puts in the place of a call, an instruction instead of a function; from Python, `py_func` is called then
+        make: Callable
+        | None = None,  # Called without arguments, makes what Numba puts in the place of a call, an instruction instead of a function; from Python, `py_func` is called then
     ):
         self.py_func, self.make, self.compiled, self.inside = py_func, make, None, None
         update_wrapper(self, py_func)
 
     def __call__(self, *args):
         mode = _mode.get()
-        if mode == "plain" or self.make is not None: return self.py_func(*args)
-        if self.compiled is not None: return self.compiled(*args)
+        if mode == "plain" or self.make is not None:
+            return self.py_func(*args)
+        if self.compiled is not None:
+            return self.compiled(*args)
         return self.plain(*args) if mode or not available() else _resolve(self)(*args)
 
-    def plain(self,
-        *args, # What the kernel is called with
-    )->Any: # What the function returns
+    def plain(
+        self,
+        *args,  # What the kernel is called with
+    ) -> Any:  # What the function returns
         "Run the kernel, and all that it calls, as plain Python."
         import numpy as np
+
         token = _mode.set("plain")
         try:
-            with np.errstate(over="ignore"): return self.py_func(*args)
-        finally: _mode.reset(token)
+            with np.errstate(over="ignore"):
+                return self.py_func(*args)
+        finally:
+            _mode.reset(token)
 
-    def __repr__(self): return f"<kernel {self.__name__}, {'compiled at its first call' if self.compiled is None else 'compiled'}>"
+    def __repr__(self):
+        return f"<kernel {self.__name__}, {'compiled at its first call' if self.compiled is None else 'compiled'}>"
 
 # %% ../nbs/03_jit.ipynb #839d4a83
 _lock, _making = waited(threading.RLock()), {}
 
+
 def _resolve(kernel, inside=False):
     "What stands for a kernel: the function, or the instruction, that Numba makes of it; `inside` for those that are compiled, else for Python."
     which = "inside" if inside and not kernel.make else "compiled"
-    if (found := getattr(kernel, which)) is not None: return found
+    if (found := getattr(kernel, which)) is not None:
+        return found
     with _lock:
         if getattr(kernel, which) is None and (kernel, which) not in _making:
-            with suppress(AttributeError, ImportError): _listen()
-            try: setattr(kernel, which, kernel.make() if kernel.make else _compile(kernel, which))
-            finally: _making.pop((kernel, which), None)
+            with suppress(AttributeError, ImportError):
+                _listen()
+            try:
+                setattr(kernel, which, kernel.make() if kernel.make else _compile(kernel, which))
+            finally:
+                _making.pop((kernel, which), None)
         return getattr(kernel, which) or _making[kernel, which]
+
 
 def _compile(kernel, which):
     "Numba's version of a kernel, over a copy of its globals with all kernels in it compiled."
     import numba
+
     fn, put = kernel.py_func, lambda x: _resolve(x, True) if isinstance(x, Kernel) else x
     scope = dict(fn.__globals__)
     cells = fn.__closure__ and tuple(CellType(put(c.cell_contents)) for c in fn.__closure__)
     twin = update_wrapper(FunctionType(fn.__code__, scope, fn.__name__, fn.__defaults__, cells), fn)
     del twin.__wrapped__
-    made = numba.njit(nogil=True, error_model="numpy", boundscheck=checked(), no_cfunc_wrapper=True, no_cpython_wrapper=which == "inside", **_ways(fn, which == "inside"))(twin)
-    if which == "inside": _making[kernel, which] = made
-    elif not cells: made._cache = _Store(kernel)
-    for name in _names(fn.__code__) & scope.keys(): scope[name] = put(scope[name])
+    made = numba.njit(
+        nogil=True,
+        error_model="numpy",
+        boundscheck=checked(),
+        no_cfunc_wrapper=True,
+        no_cpython_wrapper=which == "inside",
+        **_ways(fn, which == "inside"),
+    )(twin)
+    if which == "inside":
+        _making[kernel, which] = made
+    elif not cells:
+        made._cache = _Store(kernel)
+    for name in _names(fn.__code__) & scope.keys():
+        scope[name] = put(scope[name])
     return made
 
 # %% ../nbs/03_jit.ipynb #895eb1a8
 def kernel(
-    fn:Callable, # A function over numbers and NumPy arrays (and tuples of them) only
-)->Kernel: # Called like `fn`; `.py_func` is `fn` itself
+    fn: Callable,  # A function over numbers and NumPy arrays (and tuples of them) only
+) -> Kernel:  # Called like `fn`; `.py_func` is `fn` itself
     "Mark `fn` to be compiled by Numba at its first call."
     return Kernel(fn)
 
@@ -411,39 +576,50 @@ def kernel(
 @contextmanager
 def plainly(
     *,
-    yes:bool=True, # False: nothing changes
-)->Iterator[None]: # For a `with` block, in this thread only
+    yes: bool = True,  # False: nothing changes
+) -> Iterator[None]:  # For a `with` block, in this thread only
     "Run kernels that are not compiled yet as plain Python."
     token = _mode.set("few" if yes else _mode.get())
-    try: yield
-    finally: _mode.reset(token)
+    try:
+        yield
+    finally:
+        _mode.reset(token)
 
 # %% ../nbs/03_jit.ipynb #b77ff7be
 def cached(
-    *kernels:Kernel, # The kernels that would be called, those from Python only
-)->bool: # True if calling them takes milliseconds: their code is in this process or in a file
+    *kernels: Kernel,  # The kernels that would be called, those from Python only
+) -> bool:  # True if calling them takes milliseconds: their code is in this process or in a file
     "Have these kernels been compiled already, now or by an earlier process?"
-    return available() and all(k.compiled is not None and bool(k.compiled.signatures) or _stored(k) for k in kernels)
+    return available() and all(
+        k.compiled is not None and bool(k.compiled.signatures) or _stored(k) for k in kernels
+    )
+
 
 def _stored(kernel):
     "Is there a file with the kernel's code?"
     store = _Store(kernel)
-    return any(next(iglob(f"{store.name}.*.nbc", root_dir=folder), None) for folder in store.folders) # one that may not be looked into holds nothing
+    return any(
+        next(iglob(f"{store.name}.*.nbc", root_dir=folder), None) for folder in store.folders
+    )  # one that may not be looked into holds nothing
 
 # %% ../nbs/03_jit.ipynb #23165a4a
 _jobs = {}
 
+
 def on_warm_up(
-    job:Callable, # Called without arguments; runs the room's kernels on a tiny input
-)->Callable: # `job` itself, so this works as a decorator
+    job: Callable,  # Called without arguments; runs the room's kernels on a tiny input
+) -> Callable:  # `job` itself, so this works as a decorator
     "Register `job` to be run by `warm_up`."
     _jobs[f"{job.__module__}.{job.__qualname__}"] = job
     return job
 
 # %% ../nbs/03_jit.ipynb #c2b50769
-def warm_up(
-)->list[str]: # Names of the jobs that ran; empty when Numba is absent (there is nothing to compile)
+def warm_up() -> list[
+    str
+]:  # Names of the jobs that ran; empty when Numba is absent (there is nothing to compile)
     "Compile, or load from the cache, every kernel of the rooms imported so far."
-    if not available(): return []
-    for name in sorted(_jobs): _jobs[name]()
+    if not available():
+        return []
+    for name in sorted(_jobs):
+        _jobs[name]()
     return sorted(_jobs)

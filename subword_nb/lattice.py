@@ -16,52 +16,68 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING: from subword_nb.draw import Svg
+if TYPE_CHECKING:
+    from subword_nb.draw import Svg
 
 # %% ../nbs/30_lattice.ipynb #fbcc70f9
 class Node(NamedTuple):
     "A piece in its place."
-    start: int # Offset of its first character, in code points
-    end: int # Offset after its last character
-    id: int # Id of the piece
-    score: float # Natural-log probability of the piece
-    piece: str # Its spelling
+
+    start: int  # Offset of its first character, in code points
+    end: int  # Offset after its last character
+    id: int  # Id of the piece
+    score: float  # Natural-log probability of the piece
+    piece: str  # Its spelling
 
 # %% ../nbs/30_lattice.ipynb #72761792
 @dataclass
 class Lattice:
     "The nodes of a text; nodes are kept sorted by start, then by end."
-    text: str # What is segmented
-    nodes: list # `Node`s, in any order
-    begin_nodes: list = field(init=False, repr=False, compare=False) # Per position 0…n: the nodes that begin there
-    end_nodes: list = field(init=False, repr=False, compare=False) # Per position 0…n: the nodes that end there
+
+    text: str  # What is segmented
+    nodes: list  # `Node`s, in any order
+    begin_nodes: list = field(
+        init=False, repr=False, compare=False
+    )  # Per position 0…n: the nodes that begin there
+    end_nodes: list = field(
+        init=False, repr=False, compare=False
+    )  # Per position 0…n: the nodes that end there
 
     def __post_init__(self):
         self.nodes, n = sorted(self.nodes, key=lambda node: node[:2]), len(self.text)
         self.begin_nodes, self.end_nodes = [[] for _ in range(n + 1)], [[] for _ in range(n + 1)]
         for node in self.nodes:
-            if not 0 <= node.start < node.end <= n: raise ValueError(f"{node} is not inside a text of {n} characters; pass 0 <= start < end <= {n}")
-            if not math.isfinite(node.score): raise ValueError(f"{node} has the score {node.score}; pass a finite natural-log probability")
+            if not 0 <= node.start < node.end <= n:
+                raise ValueError(
+                    f"{node} is not inside a text of {n} characters; pass 0 <= start < end <= {n}"
+                )
+            if not math.isfinite(node.score):
+                raise ValueError(f"{node} has the score {node.score}; pass a finite natural-log probability")
             self.begin_nodes[node.start].append(node)
             self.end_nodes[node.end].append(node)
 
-    def __repr__(self): return f"Lattice({len(self.text):,} characters, {len(self.nodes):,} nodes)"
+    def __repr__(self):
+        return f"Lattice({len(self.text):,} characters, {len(self.nodes):,} nodes)"
 
 # %% ../nbs/30_lattice.ipynb #4d4dd7b8
-LONG = 64 # Characters of the longest piece that is looked up by its spelling
+LONG = 64  # Characters of the longest piece that is looked up by its spelling
+
 
 class PieceLengths(dict):
     "First character → tuple of the lengths of its pieces of at most `LONG` characters, ascending."
-    long: "LongPieces|None" = None # The other pieces; None if there are none
 
-    def __init__(self,
-        lengths:Iterable, # (first character, lengths) pairs
+    long: "LongPieces|None" = None  # The other pieces; None if there are none
+
+    def __init__(
+        self,
+        lengths: Iterable,  # (first character, lengths) pairs
     ):
         super().__init__(lengths)
 
+
 def lengths_by_first(
-    pieces:Iterable[str], # The vocabulary
-)->PieceLengths: # First character → tuple of the lengths of its pieces, ascending
+    pieces: Iterable[str],  # The vocabulary
+) -> PieceLengths:  # First character → tuple of the lengths of its pieces, ascending
     "Which lengths are worth looking up."
     found, long = {}, []
     for piece in pieces:
@@ -89,28 +105,34 @@ def _shared(a, b):
 class LongPieces:
     "Pieces, found where they stand in a text by one bisection and one step for each."
 
-    def __init__(self,
-        pieces:Iterable[str], # The pieces
+    def __init__(
+        self,
+        pieces: Iterable[str],  # The pieces
     ):
         self.pieces = sorted(set(pieces))
         self.longest = max(map(len, self.pieces), default=0)
-        self.shorter:dict = {} # piece → the longest other that it begins with, or None
-        self._last:tuple = None, [] # a piece and its chain, as `at` gives it: chains come many times in a row
-        chain:list = []
+        self.shorter: dict = {}  # piece → the longest other that it begins with, or None
+        self._last: tuple = (
+            None,
+            [],
+        )  # a piece and its chain, as `at` gives it: chains come many times in a row
+        chain: list = []
         for piece in self.pieces:
             while chain and not piece.startswith(chain[-1]):
                 chain.pop()
             self.shorter[piece] = chain[-1] if chain else None
             chain.append(piece)
 
-    def __repr__(self): return f"LongPieces({len(self.pieces):,} pieces)"
+    def __repr__(self):
+        return f"LongPieces({len(self.pieces):,} pieces)"
 
-    def at(self,
-        text:str, # Any text
-        start:int, # A position in it
-    )->list[str]: # Longest first; not to be changed
+    def at(
+        self,
+        text: str,  # Any text
+        start: int,  # A position in it
+    ) -> list[str]:  # Longest first; not to be changed
         "The pieces that begin at a position."
-        rest = text[start:start + self.longest]
+        rest = text[start : start + self.longest]
         place = bisect_right(self.pieces, rest)
         piece = self.pieces[place - 1] if place else None
         if piece and not rest.startswith(piece):
@@ -128,13 +150,15 @@ class LongPieces:
 
 # %% ../nbs/30_lattice.ipynb #5c1e7a05
 def pieces_at(
-    text:str, # Any text
-    start:int, # A position in it
-    pieces:Container[str], # The vocabulary
-    lengths:Mapping, # `lengths_by_first` of these pieces, or of more
-)->list[str]: # Shortest first
+    text: str,  # Any text
+    start: int,  # A position in it
+    pieces: Container[str],  # The vocabulary
+    lengths: Mapping,  # `lengths_by_first` of these pieces, or of more
+) -> list[str]:  # Shortest first
     "The pieces that begin at a position."
-    stretches = [text[start:start + length] for length in lengths.get(text[start], ()) if start + length <= len(text)]
+    stretches = [
+        text[start : start + length] for length in lengths.get(text[start], ()) if start + length <= len(text)
+    ]
     found = [stretch for stretch in stretches if stretch in pieces]
     if (long := getattr(lengths, "long", None)) is not None:
         found += [piece for piece in reversed(long.at(text, start)) if piece in pieces]
@@ -142,14 +166,14 @@ def pieces_at(
 
 # %% ../nbs/30_lattice.ipynb #2d1642ea
 def build_lattice(
-    text:str, # What to segment, usually one pretoken
-    scores:Mapping, # piece → natural-log probability
+    text: str,  # What to segment, usually one pretoken
+    scores: Mapping,  # piece → natural-log probability
     *,
-    piece2id:Mapping|None=None, # piece → id; None numbers the pieces in the order of `scores`
-    unk_score:float|None=None, # Score of an unknown character; None gives it no node
-    unk_id:int=-1, # Id of the nodes of unknown characters
-    lengths:Mapping|None=None, # `lengths_by_first(scores)`, if you have it already
-)->Lattice: # Every occurrence of every piece
+    piece2id: Mapping | None = None,  # piece → id; None numbers the pieces in the order of `scores`
+    unk_score: float | None = None,  # Score of an unknown character; None gives it no node
+    unk_id: int = -1,  # Id of the nodes of unknown characters
+    lengths: Mapping | None = None,  # `lengths_by_first(scores)`, if you have it already
+) -> Lattice:  # Every occurrence of every piece
     "The lattice of a text."
     lengths = lengths_by_first(scores) if lengths is None else lengths
     piece2id = {piece: i for i, piece in enumerate(scores)} if piece2id is None else piece2id
@@ -157,81 +181,100 @@ def build_lattice(
     for start, char in enumerate(text):
         for piece in pieces_at(text, start, scores, lengths):
             nodes.append(Node(start, start + len(piece), piece2id[piece], scores[piece], piece))
-        if unk_score is not None and char not in scores: nodes.append(Node(start, start + 1, unk_id, unk_score, char))
+        if unk_score is not None and char not in scores:
+            nodes.append(Node(start, start + 1, unk_id, unk_score, char))
     return Lattice(text, nodes)
 
 # %% ../nbs/30_lattice.ipynb #ea069bca
 def segmentations(
-    lattice:Lattice, # Any lattice
-)->Iterator[list[Node]]: # Paths; those with a shorter first piece come first, then those with a shorter second, …
+    lattice: Lattice,  # Any lattice
+) -> Iterator[
+    list[Node]
+]:  # Paths; those with a shorter first piece come first, then those with a shorter second, …
     "Every path through a lattice; there may be exponentially many."
     n, alive = len(lattice.text), [False] * len(lattice.text) + [True]
-    for i in range(n - 1, -1, -1): alive[i] = any(alive[node.end] for node in lattice.begin_nodes[i])
-    if n == 0: yield []
+    for i in range(n - 1, -1, -1):
+        alive[i] = any(alive[node.end] for node in lattice.begin_nodes[i])
+    if n == 0:
+        yield []
     path, turns = [], [iter(lattice.begin_nodes[0])]
     while turns:
         node = next(turns[-1], None)
         if node is None:
             turns.pop()
-            if path: path.pop()
-        elif node.end == n: yield [*path, node]
+            if path:
+                path.pop()
+        elif node.end == n:
+            yield [*path, node]
         elif alive[node.end]:
             path.append(node)
             turns.append(iter(lattice.begin_nodes[node.end]))
 
 # %% ../nbs/30_lattice.ipynb #1e667c29
 def path_score(
-    path:Iterable[Node], # Nodes that follow each other
-)->float: # Natural-log probability of the path
+    path: Iterable[Node],  # Nodes that follow each other
+) -> float:  # Natural-log probability of the path
     "The sum of the scores of a path, added from left to right."
     total = 0.0
-    for node in path: total += node.score
+    for node in path:
+        total += node.score
     return total
 
 # %% ../nbs/30_lattice.ipynb #5fd531cf
 def viterbi_ref(
-    lattice:Lattice, # Any lattice
-)->tuple[list[Node],float]: # The best path and its score
+    lattice: Lattice,  # Any lattice
+) -> tuple[list[Node], float]:  # The best path and its score
     "The best path, by trying all."
     order = lambda path: (-path_score(path), [node.start for node in reversed(path)])
     path = min(segmentations(lattice), key=order, default=None)
-    if path is None: raise no_path(lattice)
+    if path is None:
+        raise no_path(lattice)
     return path, path_score(path)
 
 # %% ../nbs/30_lattice.ipynb #e689ba7a
 def no_path(
-    lattice:Lattice, # A lattice without any path
-)->ValueError: # The error to raise
+    lattice: Lattice,  # A lattice without any path
+) -> ValueError:  # The error to raise
     "Say where the paths through a lattice stop."
     reached = [True] + [False] * len(lattice.text)
-    for node in lattice.nodes: reached[node.end] |= reached[node.start]
-    if reached[-1]: return ValueError("the scores of every path add up to minus infinity, which is no logarithm of a probability; pass scores, or an alpha, closer to 0")
+    for node in lattice.nodes:
+        reached[node.end] |= reached[node.start]
+    if reached[-1]:
+        return ValueError(
+            "the scores of every path add up to minus infinity, which is no logarithm of a probability; pass scores, or an alpha, closer to 0"
+        )
     i = max(i for i, r in enumerate(reached) if r)
     char = lattice.text[i]
-    return ValueError(f"no sequence of pieces spells the text: at {i}, before {char!r} (U+{ord(char):04X}), none goes on; "
-                      "add that character as a piece, or give unknown characters a score (unk_score)")
+    return ValueError(
+        f"no sequence of pieces spells the text: at {i}, before {char!r} (U+{ord(char):04X}), none goes on; "
+        "add that character as a piece, or give unknown characters a score (unk_score)"
+    )
 
 # %% ../nbs/30_lattice.ipynb #4575912b
 def viterbi(
-    lattice:Lattice, # Any lattice
-)->tuple[list[Node],float]: # The best path and its score
+    lattice: Lattice,  # Any lattice
+) -> tuple[list[Node], float]:  # The best path and its score
     "The best path, one look at each node."
     n = len(lattice.text)
     best = [0.0] + [-math.inf] * n
-    last:list = [None] * (n + 1)
+    last: list = [None] * (n + 1)
     for end in range(1, n + 1):
         for node in lattice.end_nodes[end]:
             score = best[node.start] + node.score
-            if score > best[end]: best[end], last[end] = score, node
-    if n and last[n] is None: raise no_path(lattice)
+            if score > best[end]:
+                best[end], last[end] = score, node
+    if n and last[n] is None:
+        raise no_path(lattice)
     path, at = [], n
-    while at: path.append(last[at]); at = last[at].start
+    while at:
+        path.append(last[at])
+        at = last[at].start
     return path[::-1], best[n]
 
 # %% ../nbs/30_lattice.ipynb #8294b5df
 def log_sum(
-    terms:Iterable[float], # Logarithms; −inf stands for zero
-)->float: # Logarithm of the sum of what they stand for; −inf for none
+    terms: Iterable[float],  # Logarithms; −inf stands for zero
+) -> float:  # Logarithm of the sum of what they stand for; −inf for none
     "Add numbers given as logarithms."
     terms = list(terms)
     top = max(terms, default=-math.inf)
@@ -239,78 +282,94 @@ def log_sum(
 
 # %% ../nbs/30_lattice.ipynb #0af33029
 def forward(
-    lattice:Lattice, # Any lattice
+    lattice: Lattice,  # Any lattice
     *,
-    alpha:float=1.0, # Power of the probabilities, 0 or more
-)->list[float]: # n+1 logarithms: the sum over all ways from the start to each position; −inf for no way
+    alpha: float = 1.0,  # Power of the probabilities, 0 or more
+) -> list[float]:  # n+1 logarithms: the sum over all ways from the start to each position; −inf for no way
     "Log sums of everything before each position."
     check_alpha(alpha)
     sums = [0.0]
-    for ending in lattice.end_nodes[1:]: sums.append(log_sum(sums[node.start] + alpha * node.score for node in ending))
+    for ending in lattice.end_nodes[1:]:
+        sums.append(log_sum(sums[node.start] + alpha * node.score for node in ending))
     return sums
 
 # %% ../nbs/30_lattice.ipynb #b61cf006
 def backward(
-    lattice:Lattice, # Any lattice
+    lattice: Lattice,  # Any lattice
     *,
-    alpha:float=1.0, # Power of the probabilities, 0 or more
-)->list[float]: # n+1 logarithms: the sum over all ways from each position to the end; −inf for no way
+    alpha: float = 1.0,  # Power of the probabilities, 0 or more
+) -> list[float]:  # n+1 logarithms: the sum over all ways from each position to the end; −inf for no way
     "Log sums of everything after each position."
     check_alpha(alpha)
     n = len(lattice.text)
     sums = [-math.inf] * n + [0.0]
-    for i in range(n - 1, -1, -1): sums[i] = log_sum(alpha * node.score + sums[node.end] for node in lattice.begin_nodes[i])
+    for i in range(n - 1, -1, -1):
+        sums[i] = log_sum(alpha * node.score + sums[node.end] for node in lattice.begin_nodes[i])
     return sums
 
 # %% ../nbs/30_lattice.ipynb #3365acaf
 def check_alpha(
-    alpha:float, # Power of the probabilities
-)->None:
+    alpha: float,  # Power of the probabilities
+) -> None:
     "Refuse an alpha that is negative, infinite or not a number."
-    if not (isinstance(alpha, (int, float)) and 0 <= alpha < math.inf): raise ValueError(f"alpha={alpha!r}; pass a number from 0 (all segmentations alike) upwards, 1.0 for the model's own probabilities")
+    if not (isinstance(alpha, (int, float)) and 0 <= alpha < math.inf):
+        raise ValueError(
+            f"alpha={alpha!r}; pass a number from 0 (all segmentations alike) upwards, 1.0 for the model's own probabilities"
+        )
 
 # %% ../nbs/30_lattice.ipynb #9196548d
 def log_partition(
-    lattice:Lattice, # Any lattice
+    lattice: Lattice,  # Any lattice
     *,
-    alpha:float=1.0, # Power of the probabilities, 0 or more
-)->float: # Logarithm of the sum over all paths; −inf if there is no path
+    alpha: float = 1.0,  # Power of the probabilities, 0 or more
+) -> float:  # Logarithm of the sum over all paths; −inf if there is no path
     "How probable the text is, whatever its segmentation."
     return forward(lattice, alpha=alpha)[-1]
 
 # %% ../nbs/30_lattice.ipynb #eb8113ad
 def node_marginals(
-    lattice:Lattice, # A lattice with at least one path
+    lattice: Lattice,  # A lattice with at least one path
     *,
-    alpha:float=1.0, # Power of the probabilities, 0 or more
-)->list[float]: # One probability per node, in the order of `lattice.nodes`
+    alpha: float = 1.0,  # Power of the probabilities, 0 or more
+) -> list[float]:  # One probability per node, in the order of `lattice.nodes`
     "The probability that a random segmentation uses a node."
     before, after = forward(lattice, alpha=alpha), backward(lattice, alpha=alpha)
-    if before[-1] == -math.inf: raise no_path(lattice)
-    return [math.exp(before[node.start] + alpha * node.score + after[node.end] - before[-1]) for node in lattice.nodes]
+    if before[-1] == -math.inf:
+        raise no_path(lattice)
+    return [
+        math.exp(before[node.start] + alpha * node.score + after[node.end] - before[-1])
+        for node in lattice.nodes
+    ]
 
 # %% ../nbs/30_lattice.ipynb #b8a66512
 def marginals(
-    lattice:Lattice, # A lattice with at least one path
+    lattice: Lattice,  # A lattice with at least one path
     *,
-    alpha:float=1.0, # Power of the probabilities, 0 or more
-)->dict[int,float]: # id → expected number of uses, in the order in which ids first occur
+    alpha: float = 1.0,  # Power of the probabilities, 0 or more
+) -> dict[int, float]:  # id → expected number of uses, in the order in which ids first occur
     "How often a random segmentation uses each piece."
     expected = {}
-    for node, p in zip(lattice.nodes, node_marginals(lattice, alpha=alpha)): expected[node.id] = expected.get(node.id, 0.0) + p
+    for node, p in zip(lattice.nodes, node_marginals(lattice, alpha=alpha)):
+        expected[node.id] = expected.get(node.id, 0.0) + p
     return expected
 
 # %% ../nbs/30_lattice.ipynb #a3771d20
 def nbest(
-    lattice:Lattice, # Any lattice
-    n:int, # How many paths at most, 1 or more
-)->list[tuple[list[Node],float]]: # (path, score), best first; fewer if there are fewer; empty if there is no path
+    lattice: Lattice,  # Any lattice
+    n: int,  # How many paths at most, 1 or more
+) -> list[
+    tuple[list[Node], float]
+]:  # (path, score), best first; fewer if there are fewer; empty if there is no path
     "The best paths in order, exactly."
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1: raise ValueError(f"n={n!r}; pass how many paths you want, a whole number from 1")
-    ways = [[(0.0, None, 0)]] # per position: (score, last node, rank of the rest), best first
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise ValueError(f"n={n!r}; pass how many paths you want, a whole number from 1")
+    ways = [[(0.0, None, 0)]]  # per position: (score, last node, rank of the rest), best first
     for ending in lattice.end_nodes[1:]:
         near = _nearest(ending, ways, n)
-        lists = [[(score + node.score, node, rank) for rank, (score, _, _) in enumerate(ways[node.start])] for node in near]
+        lists = [
+            [(score + node.score, node, rank) for rank, (score, _, _) in enumerate(ways[node.start])]
+            for node in near
+        ]
         ways.append(list(islice(heapq.merge(*lists, key=lambda way: -way[0]), n)))
     return [(_trace(ways, len(lattice.text), rank), way[0]) for rank, way in enumerate(ways[-1])]
 
@@ -333,10 +392,12 @@ def _trace(ways, at, rank):
 
 # %% ../nbs/30_lattice.ipynb #3d1fc4f9
 def lattice_arcs(
-    lattice:Lattice, # Any lattice
+    lattice: Lattice,  # Any lattice
     *,
-    path:Iterable[Node]=(), # Nodes to be drawn strong
-)->tuple[list,list]: # (start, end, piece, probability to 3 digits) per node; places of the path's nodes among them
+    path: Iterable[Node] = (),  # Nodes to be drawn strong
+) -> tuple[
+    list, list
+]:  # (start, end, piece, probability to 3 digits) per node; places of the path's nodes among them
     "What `draw_lattice` of room 04 takes."
     arcs = [(node.start, node.end, node.piece, f"{math.exp(node.score):.3g}") for node in lattice.nodes]
     places = {node: i for i, node in enumerate(lattice.nodes)}
@@ -344,12 +405,13 @@ def lattice_arcs(
 
 # %% ../nbs/30_lattice.ipynb #b6392eae
 def draw_path(
-    lattice:Lattice, # A lattice of at most 40 characters
+    lattice: Lattice,  # A lattice of at most 40 characters
     *,
-    path:Iterable[Node]|None=None, # Nodes to be drawn strong; None draws the best path
-    title:str="", # A line above
-)->"Svg": # Draws itself in Jupyter; `str()` is a drawing in characters
+    path: Iterable[Node] | None = None,  # Nodes to be drawn strong; None draws the best path
+    title: str = "",  # A line above
+) -> "Svg":  # Draws itself in Jupyter; `str()` is a drawing in characters
     "A lattice and one path through it."
     arcs, best = lattice_arcs(lattice, path=viterbi(lattice)[0] if path is None else path)
     from subword_nb.draw_graphs import draw_lattice
+
     return draw_lattice(lattice.text, arcs, best=best, title=title)

@@ -20,170 +20,248 @@ from typing import Any
 @dataclass(frozen=True)
 class Limits:
     "The most that is accepted from a file, and while its tokenizer runs."
-    file_bytes: int = 1 << 29 # Bytes that are read of one file; of a GGUF file, those in front of the weights
-    json_depth: int = 500 # Containers within each other
-    components: int = 1_000 # Normalizers, pre-tokenizers, post-processors or decoders within one, itself included
-    pieces: int = 1 << 22 # Pieces of a vocabulary
-    piece_chars: int = 1 << 13 # Characters of one piece or added token
-    affix_chars: int = 1_000 # Characters of a prefix or suffix that marks pieces, such as ##
-    merges: int = 1 << 23 # Merge rules
-    added_tokens: int = 1 << 20 # Added tokens
-    unknown_fields: int = 10_000 # Protobuf fields that are kept without being understood
-    padding: int = 1 << 20 # Tokens that a file may ask to fill a text up to, or to a multiple of
-    pattern_chars: int = 10_000 # Characters of one regular expression
-    pattern_steps: int = 100_000 # Its characters and classes, each counted as often as a repeat {n} around it says
-    growth: int = 256 # Characters or tokens that may come out of a normalizer, pre-tokenizer, model, post-processor or decoder for each that goes in, besides a first 65,536
-    regex_seconds: float = 5.0 # Seconds for one search with a regular expression that may go back and forth
-    regex_seconds_per_million: float = 10.0 # Seconds more for each million characters of text
 
-    def __post_init__(self): _check_limits(self)
+    file_bytes: int = (
+        1 << 29
+    )  # Bytes that are read of one file; of a GGUF file, those in front of the weights
+    json_depth: int = 500  # Containers within each other
+    components: int = (
+        1_000  # Normalizers, pre-tokenizers, post-processors or decoders within one, itself included
+    )
+    pieces: int = 1 << 22  # Pieces of a vocabulary
+    piece_chars: int = 1 << 13  # Characters of one piece or added token
+    affix_chars: int = 1_000  # Characters of a prefix or suffix that marks pieces, such as ##
+    merges: int = 1 << 23  # Merge rules
+    added_tokens: int = 1 << 20  # Added tokens
+    unknown_fields: int = 10_000  # Protobuf fields that are kept without being understood
+    padding: int = 1 << 20  # Tokens that a file may ask to fill a text up to, or to a multiple of
+    pattern_chars: int = 10_000  # Characters of one regular expression
+    pattern_steps: int = (
+        100_000  # Its characters and classes, each counted as often as a repeat {n} around it says
+    )
+    growth: int = 256  # Characters or tokens that may come out of a normalizer, pre-tokenizer, model, post-processor or decoder for each that goes in, besides a first 65,536
+    regex_seconds: float = 5.0  # Seconds for one search with a regular expression that may go back and forth
+    regex_seconds_per_million: float = 10.0  # Seconds more for each million characters of text
+
+    def __post_init__(self):
+        _check_limits(self)
 
 # %% ../nbs/00a_limits.ipynb #b6c9f81f
 def _check_limits(limits):
     "Refuse what is no limit."
     for f in fields(limits):
         value = getattr(limits, f.name)
-        if isinstance(value, bool) or not isinstance(value, (int, float) if isinstance(f.default, float) else int) or not 0 <= value < 1 << 62:
-            raise ValueError(f"{f.name}={value!r} is no limit; pass a number from 0, such as {f.default:,}".replace(",", "_"))
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float) if isinstance(f.default, float) else int)
+            or not 0 <= value < 1 << 62
+        ):
+            raise ValueError(
+                f"{f.name}={value!r} is no limit; pass a number from 0, such as {f.default:,}".replace(
+                    ",", "_"
+                )
+            )
 
 # %% ../nbs/00a_limits.ipynb #eacaa210
 _BELOW: ContextVar[Any] = ContextVar("limits", default=None)
 _SAID: list[Any] = ["", None]
+
 
 def _from_environment(line):
     "The limits of SUBWORD_NB_LIMITS."
     known, out = {f.name: type(f.default) for f in fields(Limits)}, {}
     for part in filter(None, map(str.strip, line.split(","))):
         name, _, value = (s.strip() for s in part.partition("="))
-        if name not in known: raise ValueError(f"SUBWORD_NB_LIMITS names {name[:40]!r}, which is no limit; its limits are {', '.join(known)}")
-        try: out[name] = known[name](value.replace("_", ""))
-        except ValueError: raise ValueError(f"SUBWORD_NB_LIMITS: {part[:60]!r} gives no number; write {name}={known[name](7)}") from None
+        if name not in known:
+            raise ValueError(
+                f"SUBWORD_NB_LIMITS names {name[:40]!r}, which is no limit; its limits are {', '.join(known)}"
+            )
+        try:
+            out[name] = known[name](value.replace("_", ""))
+        except ValueError:
+            raise ValueError(
+                f"SUBWORD_NB_LIMITS: {part[:60]!r} gives no number; write {name}={known[name](7)}"
+            ) from None
     return Limits(**out)
 
 # %% ../nbs/00a_limits.ipynb #c2f4e496
-def current(
-)->Limits: # Those in force
+def current() -> Limits:  # Those in force
     "The limits that hold here and now."
-    if (found := _BELOW.get()) is not None: return found
-    if (line := os.environ.get("SUBWORD_NB_LIMITS", "")) != _SAID[0] or _SAID[1] is None: _SAID[:] = line, _from_environment(line)
+    if (found := _BELOW.get()) is not None:
+        return found
+    if (line := os.environ.get("SUBWORD_NB_LIMITS", "")) != _SAID[0] or _SAID[1] is None:
+        _SAID[:] = line, _from_environment(line)
     return _SAID[1]
 
 # %% ../nbs/00a_limits.ipynb #0af473ed
 @contextmanager
 def limited(
-    limits:Limits|Mapping|None=None, # All of them, or some by name; None: those in force
-    **others, # Single ones, by name
-)->Iterator[Limits]: # What is in force inside
+    limits: Limits | Mapping | None = None,  # All of them, or some by name; None: those in force
+    **others,  # Single ones, by name
+) -> Iterator[Limits]:  # What is in force inside
     "Other limits within a `with` block; in this thread or task only."
     known = {f.name for f in fields(Limits)}
-    if limits is not None and not isinstance(limits, (Limits, Mapping)): raise ValueError(f"limits={limits!r} is a {type(limits).__name__}; pass Limits(…), or a dict of its names")
+    if limits is not None and not isinstance(limits, (Limits, Mapping)):
+        raise ValueError(
+            f"limits={limits!r} is a {type(limits).__name__}; pass Limits(…), or a dict of its names"
+        )
     given = others if limits is None or isinstance(limits, Limits) else {**limits, **others}
-    if odd := [name for name in given if name not in known]: raise ValueError(f"{odd[0]!r} is no limit; the limits are {', '.join(f.name for f in fields(Limits))}")
+    if odd := [name for name in given if name not in known]:
+        raise ValueError(
+            f"{odd[0]!r} is no limit; the limits are {', '.join(f.name for f in fields(Limits))}"
+        )
     token = _BELOW.set(replace(limits if isinstance(limits, Limits) else current(), **given))
-    try: yield _BELOW.get()
-    finally: _BELOW.reset(token)
+    try:
+        yield _BELOW.get()
+    finally:
+        _BELOW.reset(token)
 
 # %% ../nbs/00a_limits.ipynb #2839e135
 class TooMuch(ValueError):
     "More than a limit allows."
-    def __init__(self,
-        what:str, # What came, what the limit is, and how to raise it
-    ): super().__init__(what)
+
+    def __init__(
+        self,
+        what: str,  # What came, what the limit is, and how to raise it
+    ):
+        super().__init__(what)
+
 
 def check_limit(
-    name:str, # A limit
-    value:int|float, # What came
-    what:str, # What it is: errors begin with it, such as "tokenizer.json: model.vocab has 5,000,000 pieces"
-)->None:
+    name: str,  # A limit
+    value: int | float,  # What came
+    what: str,  # What it is: errors begin with it, such as "tokenizer.json: model.vocab has 5,000,000 pieces"
+) -> None:
     "Refuse what is beyond a limit."
     limit = getattr(current(), name)
-    if value > limit: raise TooMuch(f"{what}, and the limit {name} is {limit:,}; if you trust where it comes from, raise it: Tokenizer.load(…, limits={{{name!r}: {value:_}}}), `with limited({name}={value:_})`, or SUBWORD_NB_LIMITS={name}={value:_}")
+    if value > limit:
+        raise TooMuch(
+            f"{what}, and the limit {name} is {limit:,}; if you trust where it comes from, raise it: Tokenizer.load(…, limits={{{name!r}: {value:_}}}), `with limited({name}={value:_})`, or SUBWORD_NB_LIMITS={name}={value:_}"
+        )
 
 # %% ../nbs/00a_limits.ipynb #723cc93a
-_STRANGE = {"a pipe": stat.S_ISFIFO, "a socket": stat.S_ISSOCK, "a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode)}
+_STRANGE = {
+    "a pipe": stat.S_ISFIFO,
+    "a socket": stat.S_ISSOCK,
+    "a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode),
+}
+
 
 def check_ordinary(
-    path:str|os.PathLike, # A file
-)->None:
+    path: str | os.PathLike,  # A file
+) -> None:
     "Refuse a pipe, a socket or a device, which may block or never end, before it is opened."
-    mode = os.stat(os.fspath(path)).st_mode # a number would be taken for an open file
+    mode = os.stat(os.fspath(path)).st_mode  # a number would be taken for an open file
     for kind, test in _STRANGE.items():
-        if test(mode): raise ValueError(f"{path} is {kind}, which may block or never end; copy what it gives to an ordinary file, or, where documents are read, open it yourself and pass the open file")
+        if test(mode):
+            raise ValueError(
+                f"{path} is {kind}, which may block or never end; copy what it gives to an ordinary file, or, where documents are read, open it yourself and pass the open file"
+            )
+
 
 def read_bytes(
-    path:str|os.PathLike, # A file
+    path: str | os.PathLike,  # A file
     *,
-    lines:str|None=None, # A limit, such as "pieces", that the number of its lines must not exceed; None: any number
-)->bytes: # All that is in it
+    lines: str
+    | None = None,  # A limit, such as "pieces", that the number of its lines must not exceed; None: any number
+) -> bytes:  # All that is in it
     "Read an ordinary file that is not larger than the limit."
     check_ordinary(path)
     with open(path, "rb", buffering=0) as f:
         size = os.fstat(f.fileno()).st_size
         check_limit("file_bytes", size, f"{path} has {size:,} bytes")
-        if lines is not None: _check_lines(f, path, lines)
+        if lines is not None:
+            _check_lines(f, path, lines)
         data = f.read(size + 1) if size else f.read(1)
-        while len(data) < size and (more := f.read(size - len(data))): data += more
-    if len(data) != size: raise ValueError(f"{path} has {size:,} bytes, and {len(data):,} could be read; it is no ordinary file, or changed meanwhile: make a copy and read that")
+        while len(data) < size and (more := f.read(size - len(data))):
+            data += more
+    if len(data) != size:
+        raise ValueError(
+            f"{path} has {size:,} bytes, and {len(data):,} could be read; it is no ordinary file, or changed meanwhile: make a copy and read that"
+        )
     return data
+
 
 def _check_lines(f, path, name):
     "Refuse a file of too many lines; it is read up to these only."
     n, most = 0, getattr(current(), name)
     while block := f.read(1 << 20):
         n += block.count(b"\n")
-        if n > most + 64: check_limit(name, n, f"{path} has more than {most:,} lines") # a header and empty lines are none of them
+        if n > most + 64:
+            check_limit(
+                name, n, f"{path} has more than {most:,} lines"
+            )  # a header and empty lines are none of them
     f.seek(0)
 
 # %% ../nbs/00a_limits.ipynb #3fb30d59
 def json_depth_ref(
-    data:bytes, # JSON in UTF-8, well formed or not
-)->int: # Containers within each other, at most
+    data: bytes,  # JSON in UTF-8, well formed or not
+) -> int:  # Containers within each other, at most
     "How deep JSON goes."
     depth = most = 0
     inside = escaped = False
     for byte in data:
-        if inside: inside, escaped = escaped or byte != 34, not escaped and byte == 92
-        elif byte == 34: inside = True
-        elif byte in b"[{": depth += 1; most = max(most, depth)
-        elif byte in b"]}": depth -= 1
+        if inside:
+            inside, escaped = escaped or byte != 34, not escaped and byte == 92
+        elif byte == 34:
+            inside = True
+        elif byte in b"[{":
+            depth += 1
+            most = max(most, depth)
+        elif byte in b"]}":
+            depth -= 1
     return most
 
 # %% ../nbs/00a_limits.ipynb #79e19db4
 def json_depth(
-    data:bytes, # JSON in UTF-8
-)->int: # Containers within each other, at most; where brackets do not match, one more may be told
+    data: bytes,  # JSON in UTF-8
+) -> int:  # Containers within each other, at most; where brackets do not match, one more may be told
     "How deep JSON goes."
     from itertools import accumulate
-    left = (data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data).translate(_ONE_KIND, _OTHERS).replace(b'""', b"")
+
+    left = (
+        (data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data)
+        .translate(_ONE_KIND, _OTHERS)
+        .replace(b'""', b"")
+    )
     brackets = b"".join(left.split(b'"')[::2])
     inner = brackets.replace(b"[]", b"")
-    return (inner != brackets) + max(accumulate(map({91: 1, 93: -1}.__getitem__, inner)), default=0) if brackets else 0
+    return (
+        (inner != brackets) + max(accumulate(map({91: 1, 93: -1}.__getitem__, inner)), default=0)
+        if brackets
+        else 0
+    )
 
 # %% ../nbs/00a_limits.ipynb #26df6791
 _ONE_KIND, _OTHERS = bytes.maketrans(b"{}", b"[]"), bytes({*range(256)} - {*b'[]{}"'})
 
 # %% ../nbs/00a_limits.ipynb #2f98de21
 def check_json(
-    data:bytes, # What is going to be read as JSON
-    name:str|os.PathLike, # Where it comes from
-)->None:
+    data: bytes,  # What is going to be read as JSON
+    name: str | os.PathLike,  # Where it comes from
+) -> None:
     "Refuse JSON that is too deep, or consists of brackets, before it is read."
     n = data.count(b"[") + data.count(b"{")
-    if n > 100_000 + len(data) // 8: raise TooMuch(f"{name} opens {n:,} lists and objects in {len(data):,} bytes; no tokenizer does, so the file is damaged or made to fill memory")
-    if n > current().json_depth and (depth := json_depth(data)) > current().json_depth: check_limit("json_depth", depth, f"{name} is nested too deeply, {depth:,} levels")
+    if n > 100_000 + len(data) // 8:
+        raise TooMuch(
+            f"{name} opens {n:,} lists and objects in {len(data):,} bytes; no tokenizer does, so the file is damaged or made to fill memory"
+        )
+    if n > current().json_depth and (depth := json_depth(data)) > current().json_depth:
+        check_limit("json_depth", depth, f"{name} is nested too deeply, {depth:,} levels")
 
 # %% ../nbs/00a_limits.ipynb #212dde26
-SMALL = 1 << 16 # Characters or tokens that are never too many
-WORD_SMALL = 256 # The same for a single word of a text
+SMALL = 1 << 16  # Characters or tokens that are never too many
+WORD_SMALL = 256  # The same for a single word of a text
+
 
 def check_growth(
-    n_in:int, # Characters or tokens that went in
-    n_out:int, # Characters or tokens that come out
-    what:str, # What made them: errors begin with it
+    n_in: int,  # Characters or tokens that went in
+    n_out: int,  # Characters or tokens that come out
+    what: str,  # What made them: errors begin with it
     *,
-    unit:str="characters", # What is counted
-    free:int=SMALL, # How many are never too many
-)->None:
+    unit: str = "characters",  # What is counted
+    free: int = SMALL,  # How many are never too many
+) -> None:
     "Refuse a text that grows beyond all measure."
     if n_out > free and n_out > free + current().growth * n_in:
         least = -(-(n_out - free) // max(n_in, 1))
@@ -191,11 +269,17 @@ def check_growth(
 
 # %% ../nbs/00a_limits.ipynb #8374d18a
 def warn_ignored(
-    ignored:list[str], # Paths of keys, such as "post_processor.trim_offsets"; nothing happens if there are none
-    name:str|os.PathLike, # The file or the component they are in: the warning begins with it
-)->None:
+    ignored: list[
+        str
+    ],  # Paths of keys, such as "post_processor.trim_offsets"; nothing happens if there are none
+    name: str | os.PathLike,  # The file or the component they are in: the warning begins with it
+) -> None:
     "Warn once about all keys of a file that no component has."
-    if not ignored: return
+    if not ignored:
+        return
     shown = ", ".join(key if len(key) <= 80 else key[:79] + "…" for key in ignored[:12])
     more = f" and {len(ignored) - 12:,} more" if len(ignored) > 12 else ""
-    warnings.warn(f"{name}: ignored {shown}{more}: no such option exists, and Hugging Face's library ignores it, too", stacklevel=3)
+    warnings.warn(
+        f"{name}: ignored {shown}{more}: no such option exists, and Hugging Face's library ignores it, too",
+        stacklevel=3,
+    )

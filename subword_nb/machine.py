@@ -17,12 +17,13 @@ import numpy as np
 from .jit import Kernel, checked, kernel, on_warm_up
 
 # %% ../nbs/15_machine.ipynb #5b3e0ebc
-HEAD = 128 # Separators before and behind a text in a buffer
-SEPARATOR = 255 # The byte that is in no text
+HEAD = 128  # Separators before and behind a text in a buffer
+SEPARATOR = 255  # The byte that is in no text
+
 
 def buffer_of(
-    text:bytes, # UTF-8; documents may be divided by the separator
-)->np.ndarray: # (HEAD + len(text) + HEAD,) uint8
+    text: bytes,  # UTF-8; documents may be divided by the separator
+) -> np.ndarray:  # (HEAD + len(text) + HEAD,) uint8
     "A text with separators around it."
     return np.frombuffer(b"\xff" * HEAD + bytes(text) + b"\xff" * HEAD, np.uint8).copy()
 
@@ -30,14 +31,16 @@ def buffer_of(
 def _ir():
     "The instruction builder's types, imported when the first kernel is compiled."
     from llvmlite import ir
+
     return ir
 
+
 def intrinsic(
-    recipe:Callable, # (builder, addresses or values) → the instruction's result; arrays arrive as the address of their element
-    result:str, # Name of Numba's type of the result: "uint64", "void"
+    recipe: Callable,  # (builder, addresses or values) → the instruction's result; arrays arrive as the address of their element
+    result: str,  # Name of Numba's type of the result: "uint64", "void"
     *,
-    bytes_read:int=0, # How many bytes are read from the address on
-)->Callable: # A decorator for the plain Python function
+    bytes_read: int = 0,  # How many bytes are read from the address on
+) -> Callable:  # A decorator for the plain Python function
     "Declare an operation with the plain Python function it stands for."
     return lambda fn: Kernel(fn, make=lambda: _made(fn, recipe, result, bytes_read))
 
@@ -48,25 +51,48 @@ def _made(fn, recipe, result, bytes_read):
     from numba.extending import intrinsic as declare
 
     def typed(context, first, rest):
-        wanted = [first, *[types.uint64 if k == 0 and isinstance(first, types.Array) else types.uint8 if isinstance(first, types.Array) else t for k, t in enumerate(rest)]]
+        wanted = [
+            first,
+            *[
+                types.uint64
+                if k == 0 and isinstance(first, types.Array)
+                else types.uint8
+                if isinstance(first, types.Array)
+                else t
+                for k, t in enumerate(rest)
+            ],
+        ]
+
         def emit(context, builder, signature, values):
-            if isinstance(first, types.Array): values = [_address(context, builder, first, values[0], values[1], bytes_read), *values[2:]]
+            if isinstance(first, types.Array):
+                values = [_address(context, builder, first, values[0], values[1], bytes_read), *values[2:]]
             out = recipe(builder, *values)
             return context.get_dummy_value() if result == "void" else out
+
         return getattr(types, result)(*wanted), emit
-    if fn.__code__.co_argcount == 1: return declare(lambda context, a: typed(context, types.uint64, ()))
-    if fn.__code__.co_argcount == 2: return declare(lambda context, a, i: typed(context, a, (i,)))
-    if fn.__code__.co_argcount == 3: return declare(lambda context, a, i, c: typed(context, a, (i, c)))
+
+    if fn.__code__.co_argcount == 1:
+        return declare(lambda context, a: typed(context, types.uint64, ()))
+    if fn.__code__.co_argcount == 2:
+        return declare(lambda context, a, i: typed(context, a, (i,)))
+    if fn.__code__.co_argcount == 3:
+        return declare(lambda context, a, i, c: typed(context, a, (i, c)))
     return declare(lambda context, a, i, c, d: typed(context, a, (i, c, d)))
+
 
 def _address(context, builder, kind, array, i, bytes_read):
     "The address of array[i]."
     made = context.make_array(kind)(context, builder, array)
-    if checked() and bytes_read: # SUBWORD_NB_JIT=check
-        enough = _ir().Constant(i.type, -(-bytes_read * 8 // kind.dtype.bitwidth)) # elements
-        left = builder.sub(made.nitems, i) # where i <= nitems; a place before the array is a huge number
-        outside = builder.or_(builder.icmp_unsigned(">", i, made.nitems), builder.icmp_unsigned("<", left, enough))
-        with builder.if_then(outside): context.call_conv.return_user_exc(builder, IndexError, (f"{bytes_read} bytes are read outside an array",))
+    if checked() and bytes_read:  # SUBWORD_NB_JIT=check
+        enough = _ir().Constant(i.type, -(-bytes_read * 8 // kind.dtype.bitwidth))  # elements
+        left = builder.sub(made.nitems, i)  # where i <= nitems; a place before the array is a huge number
+        outside = builder.or_(
+            builder.icmp_unsigned(">", i, made.nitems), builder.icmp_unsigned("<", left, enough)
+        )
+        with builder.if_then(outside):
+            context.call_conv.return_user_exc(
+                builder, IndexError, (f"{bytes_read} bytes are read outside an array",)
+            )
     return builder.gep(made.data, [i])
 
 # %% ../nbs/15_machine.ipynb #beeb9b2f
@@ -76,35 +102,42 @@ def _load64(builder, address):
     word.align = 1
     return word
 
+
 @intrinsic(_load64, "uint64", bytes_read=8)
 def load64(
-    a:np.ndarray, # (n,) uint8
-    i:int, # Place of the first of eight bytes
-)->np.uint64: # The bytes, the first one lowest
+    a: np.ndarray,  # (n,) uint8
+    i: int,  # Place of the first of eight bytes
+) -> np.uint64:  # The bytes, the first one lowest
     "Eight bytes of a text as one little-endian number."
-    return np.uint64(int.from_bytes(bytes(a[int(i):int(i) + 8]), "little"))
+    return np.uint64(int.from_bytes(bytes(a[int(i) : int(i) + 8]), "little"))
 
 # %% ../nbs/15_machine.ipynb #d99d2bfd
-def _zeros(builder, word): return builder.cttz(word, _ir().Constant(_ir().IntType(1), 0))
+def _zeros(builder, word):
+    return builder.cttz(word, _ir().Constant(_ir().IntType(1), 0))
+
 
 def _fetch(builder, address):
     "Ask for a line of memory."
     ir = _ir()
     i32, i8p = ir.IntType(32), ir.IntType(8).as_pointer()
-    fetch = builder.module.declare_intrinsic("llvm.prefetch", [i8p], ir.FunctionType(ir.VoidType(), [i8p, i32, i32, i32]))
+    fetch = builder.module.declare_intrinsic(
+        "llvm.prefetch", [i8p], ir.FunctionType(ir.VoidType(), [i8p, i32, i32, i32])
+    )
     builder.call(fetch, [builder.bitcast(address, i8p), i32(0), i32(3), i32(1)])
+
 
 @intrinsic(_zeros, "uint64")
 def trailing_zeros(
-    x:int, # A word
-)->np.uint64: # 0 to 64; 64 for the word 0
+    x: int,  # A word
+) -> np.uint64:  # 0 to 64; 64 for the word 0
     "How many zero bits come before the first set bit."
     return np.uint64((int(x) & -int(x)).bit_length() - 1 if int(x) else 64)
 
+
 @intrinsic(_fetch, "void")
 def prefetch(
-    a:np.ndarray, # A table
-    i:int, # A place in it that will be looked at soon
+    a: np.ndarray,  # A table
+    i: int,  # A place in it that will be looked at soon
 ):
     "Begin to fetch a place of a table."
 
@@ -116,79 +149,107 @@ def _vector(builder, address):
     bytes_.align = 1
     return bytes_, kind
 
+
 def _spread(builder, kind, value):
     "One byte, sixty-four times."
     ir = _ir()
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64))
+    return builder.shuffle_vector(
+        one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    )
+
 
 def _equal(builder, address, c):
     bytes_, kind = _vector(builder, address)
     return builder.bitcast(builder.icmp_unsigned("==", bytes_, _spread(builder, kind, c)), _ir().IntType(64))
 
+
 def _within(builder, address, low, high):
     bytes_, kind = _vector(builder, address)
     width = builder.sub(high, low)
-    return builder.bitcast(builder.icmp_unsigned("<=", builder.sub(bytes_, _spread(builder, kind, low)), _spread(builder, kind, width)), _ir().IntType(64))
+    return builder.bitcast(
+        builder.icmp_unsigned(
+            "<=", builder.sub(bytes_, _spread(builder, kind, low)), _spread(builder, kind, width)
+        ),
+        _ir().IntType(64),
+    )
+
 
 def _letters(builder, address):
     bytes_, kind = _vector(builder, address)
     same = lambda c: _ir().Constant(kind, [c] * 64)
-    return builder.bitcast(builder.icmp_unsigned("<=", builder.sub(builder.or_(bytes_, same(0x20)), same(97)), same(25)), _ir().IntType(64))
+    return builder.bitcast(
+        builder.icmp_unsigned("<=", builder.sub(builder.or_(bytes_, same(0x20)), same(97)), same(25)),
+        _ir().IntType(64),
+    )
 
 # %% ../nbs/15_machine.ipynb #443d5323
 def _mask(answers):
     "Answers as the bits of a word, the first one lowest."
     return np.uint64(sum(1 << j for j, yes in enumerate(answers) if yes))
 
+
 @intrinsic(_equal, "uint64", bytes_read=64)
 def mask_equal(
-    a:np.ndarray, # (n,) uint8
-    i:int, # Place of the first of 64 bytes
-    c:int, # A byte
-)->np.uint64: # Bit j: is a[i + j] that byte?
+    a: np.ndarray,  # (n,) uint8
+    i: int,  # Place of the first of 64 bytes
+    c: int,  # A byte
+) -> np.uint64:  # Bit j: is a[i + j] that byte?
     "Where a byte stands among sixty-four."
-    return _mask(a[int(i):int(i) + 64] == c)
+    return _mask(a[int(i) : int(i) + 64] == c)
+
 
 @intrinsic(_within, "uint64", bytes_read=64)
 def mask_within(
-    a:np.ndarray, # (n,) uint8
-    i:int, # Place of the first of 64 bytes
-    low:int, # The lowest byte of a range
-    high:int, # The highest
-)->np.uint64: # Bit j: is a[i + j] from low to high?
+    a: np.ndarray,  # (n,) uint8
+    i: int,  # Place of the first of 64 bytes
+    low: int,  # The lowest byte of a range
+    high: int,  # The highest
+) -> np.uint64:  # Bit j: is a[i + j] from low to high?
     "Where bytes of a range stand among sixty-four."
-    part = a[int(i):int(i) + 64]
+    part = a[int(i) : int(i) + 64]
     return _mask((part >= low) & (part <= high))
 
 # %% ../nbs/15_machine.ipynb #63834721
 @intrinsic(_letters, "uint64", bytes_read=64)
 def mask_letters(
-    a:np.ndarray, # (n,) uint8
-    i:int, # Place of the first of 64 bytes
-)->np.uint64: # Bit j: is a[i + j] an ASCII letter?
+    a: np.ndarray,  # (n,) uint8
+    i: int,  # Place of the first of 64 bytes
+) -> np.uint64:  # Bit j: is a[i + j] an ASCII letter?
     "Where ASCII letters stand among sixty-four bytes."
-    part = a[int(i):int(i) + 64] | 0x20
+    part = a[int(i) : int(i) + 64] | 0x20
     return _mask((part >= 97) & (part <= 122))
+
 
 def _high(builder, address):
     bytes_, kind = _vector(builder, address)
-    return builder.bitcast(builder.icmp_signed("<", bytes_, _ir().Constant(kind, [0] * 64)), _ir().IntType(64))
+    return builder.bitcast(
+        builder.icmp_signed("<", bytes_, _ir().Constant(kind, [0] * 64)), _ir().IntType(64)
+    )
+
 
 @intrinsic(_high, "uint64", bytes_read=64)
 def mask_high(
-    a:np.ndarray, # (n,) uint8
-    i:int, # Place of the first of 64 bytes
-)->np.uint64: # Bit j: is a[i + j] 128 or more, so part of a character that is not ASCII, or a separator?
+    a: np.ndarray,  # (n,) uint8
+    i: int,  # Place of the first of 64 bytes
+) -> np.uint64:  # Bit j: is a[i + j] 128 or more, so part of a character that is not ASCII, or a separator?
     "Where bytes that are not ASCII stand among sixty-four."
-    return _mask(a[int(i):int(i) + 64] >= 128)
+    return _mask(a[int(i) : int(i) + 64] >= 128)
 
 # %% ../nbs/15_machine.ipynb #0f7f824f
 @kernel
 def _all_operations(a, i, c, d, table):
     "Every operation at one place."
     prefetch(table, np.uint64(i) & np.uint64(7))
-    return (load64(a, i), trailing_zeros(load64(a, i)), mask_equal(a, i, c), mask_within(a, i, c, d), mask_letters(a, i), mask_high(a, i))
+    return (
+        load64(a, i),
+        trailing_zeros(load64(a, i)),
+        mask_equal(a, i, c),
+        mask_within(a, i, c, d),
+        mask_letters(a, i),
+        mask_high(a, i),
+    )
+
 
 @on_warm_up
 def _warm_up_machine():
@@ -199,11 +260,11 @@ def _warm_up_machine():
 # %% ../nbs/15_machine.ipynb #9004e1ad
 @kernel
 def places_of(
-    a:np.ndarray, # (n,) uint8: a text
-    word:np.ndarray, # (m,) uint8: what is looked for, at least one byte
-    i:int, # Where to begin
-    out:np.ndarray, # int64: takes the places, in order, as many as it has room for
-)->int: # How many there are in `out`
+    a: np.ndarray,  # (n,) uint8: a text
+    word: np.ndarray,  # (m,) uint8: what is looked for, at least one byte
+    i: int,  # Where to begin
+    out: np.ndarray,  # int64: takes the places, in order, as many as it has room for
+) -> int:  # How many there are in `out`
     "Where a spelling stands in a text."
     n, m, found = len(a), len(word), 0
     while i + m <= n and found < len(out):
@@ -211,8 +272,10 @@ def places_of(
         while mask != 0 and found < len(out):
             at, k = i + np.int64(trailing_zeros(mask)), 0
             mask &= mask - np.uint64(1)
-            if at + m > n: break
-            while k < m and a[at+k] == word[k]: k += 1
+            if at + m > n:
+                break
+            while k < m and a[at + k] == word[k]:
+                k += 1
             if k == m:
                 out[found] = at
                 found += 1
@@ -222,32 +285,41 @@ def places_of(
 # %% ../nbs/15_machine.ipynb #8e40d637
 @kernel
 def decode_at(
-    a:np.ndarray, # (n,) uint8, valid UTF-8
-    i:int, # Where a character begins
-)->tuple[int,int]: # Its code point; its width in bytes
+    a: np.ndarray,  # (n,) uint8, valid UTF-8
+    i: int,  # Where a character begins
+) -> tuple[int, int]:  # Its code point; its width in bytes
     "The character at a place."
     c = np.int64(a[i])
-    if c < 0x80: return c, 1
-    if c < 0xE0: return (c & 31) << 6 | np.int64(a[i+1]) & 63, 2
-    if c < 0xF0: return (c & 15) << 12 | (np.int64(a[i+1]) & 63) << 6 | np.int64(a[i+2]) & 63, 3
-    return (c & 7) << 18 | (np.int64(a[i+1]) & 63) << 12 | (np.int64(a[i+2]) & 63) << 6 | np.int64(a[i+3]) & 63, 4
+    if c < 0x80:
+        return c, 1
+    if c < 0xE0:
+        return (c & 31) << 6 | np.int64(a[i + 1]) & 63, 2
+    if c < 0xF0:
+        return (c & 15) << 12 | (np.int64(a[i + 1]) & 63) << 6 | np.int64(a[i + 2]) & 63, 3
+    return (c & 7) << 18 | (np.int64(a[i + 1]) & 63) << 12 | (np.int64(a[i + 2]) & 63) << 6 | np.int64(
+        a[i + 3]
+    ) & 63, 4
 
 # %% ../nbs/15_machine.ipynb #983e90d7
 def class_table(
-    classes:np.ndarray, # (0x110000,) uint8: the class of each code point
-)->tuple[np.ndarray,np.ndarray]: # pages (0x1100,) uint16, the number of each page; flat uint8, the different pages one after the other
+    classes: np.ndarray,  # (0x110000,) uint8: the class of each code point
+) -> tuple[
+    np.ndarray, np.ndarray
+]:  # pages (0x1100,) uint16, the number of each page; flat uint8, the different pages one after the other
     "Classes of all code points in two stages."
     rows = np.ascontiguousarray(classes, np.uint8).reshape(0x1100, 256)
     found, pages = {}, np.empty(0x1100, np.uint16)
-    for k, row in enumerate(rows): pages[k] = found.setdefault(row.tobytes(), len(found))
+    for k, row in enumerate(rows):
+        pages[k] = found.setdefault(row.tobytes(), len(found))
     return pages, np.frombuffer(b"".join(found), np.uint8).copy()
+
 
 @kernel
 def class_of(
-    pages:np.ndarray, # Of `class_table`
-    flat:np.ndarray, # Of `class_table`
-    code:int, # A code point
-)->np.uint8: # Its class
+    pages: np.ndarray,  # Of `class_table`
+    flat: np.ndarray,  # Of `class_table`
+    code: int,  # A code point
+) -> np.uint8:  # Its class
     "The class of a code point."
     return flat[np.int64(pages[code >> 8]) << 8 | code & 255]
 
@@ -256,140 +328,179 @@ def class_of(
 def _width_at(a, i, n):
     "The width of the valid character at a[i], 0 if there is none; the text ends before a[n]."
     c = a[i]
-    if c < 0x80: return 1
-    if c < 0xC2 or c > 0xF4: return 0
+    if c < 0x80:
+        return 1
+    if c < 0xC2 or c > 0xF4:
+        return 0
     w = 2 if c < 0xE0 else 3 if c < 0xF0 else 4
-    if i + w > n: return 0
-    d = a[i+1]
+    if i + w > n:
+        return 0
+    d = a[i + 1]
     low = 0xA0 if c == 0xE0 else 0x90 if c == 0xF0 else 0x80
     high = 0x9F if c == 0xED else 0x8F if c == 0xF4 else 0xBF
-    if d < low or d > high: return 0
-    if w > 2 and a[i+2] & 0xC0 != 0x80: return 0
-    if w > 3 and a[i+3] & 0xC0 != 0x80: return 0
+    if d < low or d > high:
+        return 0
+    if w > 2 and a[i + 2] & 0xC0 != 0x80:
+        return 0
+    if w > 3 and a[i + 3] & 0xC0 != 0x80:
+        return 0
     return w
 
 # %% ../nbs/15_machine.ipynb #cb8c5394
-THREES, THREE, ODD = np.uint64(0xC0C0F0), np.uint64(0x8080E0), np.uint64(0xF) # 1110xxxx 10xxxxxx 10xxxxxx, and the x of the first
-LONG_ODD, SURROGATE = np.uint64(0), np.uint64(13) # E0 may begin a form that is too long, ED a surrogate
-TWOS, TWO = np.uint64(0xC0E0), np.uint64(0x80C0) # 110xxxxx 10xxxxxx; C0 and C1 are too long
+THREES, THREE, ODD = (
+    np.uint64(0xC0C0F0),
+    np.uint64(0x8080E0),
+    np.uint64(0xF),
+)  # 1110xxxx 10xxxxxx 10xxxxxx, and the x of the first
+LONG_ODD, SURROGATE = np.uint64(0), np.uint64(13)  # E0 may begin a form that is too long, ED a surrogate
+TWOS, TWO = np.uint64(0xC0E0), np.uint64(0x80C0)  # 110xxxxx 10xxxxxx; C0 and C1 are too long
 
 # %% ../nbs/15_machine.ipynb #41709b4a
 @kernel
 def valid_until(
-    a:np.ndarray, # (at least n,) uint8
-    i:int, # Where a text begins
-    n:int, # Where it ends
-)->int: # The place of the first byte that is not part of valid UTF-8, or n
+    a: np.ndarray,  # (at least n,) uint8
+    i: int,  # Where a text begins
+    n: int,  # Where it ends
+) -> int:  # The place of the first byte that is not part of valid UTF-8, or n
     "How far a text is valid."
     while i < n:
         if a[i] < 0x80:
-            while i + 8 <= n and load64(a, i) & np.uint64(0x8080808080808080) == 0: i += 8
-            while i < n and a[i] < 0x80: i += 1
+            while i + 8 <= n and load64(a, i) & np.uint64(0x8080808080808080) == 0:
+                i += 8
+            while i < n and a[i] < 0x80:
+                i += 1
         while i < n and a[i] >= 0x80:
             word = load64(a, i) if i + 8 <= n else np.uint64(0)
-            if word & THREES == THREE and word & ODD != LONG_ODD and word & ODD != SURROGATE: w = 3
-            elif word & TWOS == TWO and word & np.uint64(0x1E) != 0: w = 2
-            else: w = _width_at(a, i, n)
-            if w == 0: return i
+            if word & THREES == THREE and word & ODD != LONG_ODD and word & ODD != SURROGATE:
+                w = 3
+            elif word & TWOS == TWO and word & np.uint64(0x1E) != 0:
+                w = 2
+            else:
+                w = _width_at(a, i, n)
+            if w == 0:
+                return i
             i += w
     return n
 
 # %% ../nbs/15_machine.ipynb #e0267e47
 @kernel
 def count_separators(
-    a:np.ndarray, # (at least n,) uint8
-    i:int, # Where a text begins
-    n:int, # Where it ends
-)->int: # How many separators there are; -1 if anything else is not valid
+    a: np.ndarray,  # (at least n,) uint8
+    i: int,  # Where a text begins
+    n: int,  # Where it ends
+) -> int:  # How many separators there are; -1 if anything else is not valid
     "Check documents with separators between them."
     count = 0
     while True:
         i = valid_until(a, i, n)
-        if i == n: return count
-        if a[i] != SEPARATOR: return -1
+        if i == n:
+            return count
+        if a[i] != SEPARATOR:
+            return -1
         i, count = i + 1, count + 1
 
 # %% ../nbs/15_machine.ipynb #e0e56311
 class Scanner(NamedTuple):
     "What cuts a buffer into spans."
-    name: str # What it cuts as
-    scan: Callable # scan(buffer, n, last, starts) → k: n bytes of text from HEAD on; span j is buffer[starts[j]:starts[j+1]], j < k
-    fresh: bytes|None = None # A regular expression over bytes: behind a match any text may be cut, whatever stands around; None: nothing is known
-    given: tuple|None = None # What `scan_rows` of room 17 takes behind `starts`, with a function that gives the table in the table's place; None: another kernel scans
+
+    name: str  # What it cuts as
+    scan: Callable  # scan(buffer, n, last, starts) → k: n bytes of text from HEAD on; span j is buffer[starts[j]:starts[j+1]], j < k
+    fresh: bytes | None = (
+        None  # A regular expression over bytes: behind a match any text may be cut, whatever stands around; None: nothing is known
+    )
+    given: tuple | None = (
+        None  # What `scan_rows` of room 17 takes behind `starts`, with a function that gives the table in the table's place; None: another kernel scans
+    )
+
 
 def scan_spans(
-    scanner:Scanner, # A scanner
-    text:bytes, # UTF-8, with or without separators
+    scanner: Scanner,  # A scanner
+    text: bytes,  # UTF-8, with or without separators
     *,
-    block:int=1<<16, # How many bytes are scanned at once; one that brings nothing is doubled
-)->list[bytes]: # Its spans
+    block: int = 1 << 16,  # How many bytes are scanned at once; one that brings nothing is doubled
+) -> list[bytes]:  # Its spans
     "The spans of a text, scanned block by block."
     out, at, size = [], 0, block
     while at < len(text):
-        part = text[at:at + size]
-        while at + len(part) < len(text) and part and text[at + len(part)] & 0xC0 == 0x80: part = part[:-1] # not inside a character
+        part = text[at : at + size]
+        while at + len(part) < len(text) and part and text[at + len(part)] & 0xC0 == 0x80:
+            part = part[:-1]  # not inside a character
         starts = np.empty(len(part) + 8, np.uint32)
         k = scanner.scan(buffer_of(part), len(part), at + len(part) == len(text), starts)
-        out += [part[a - HEAD:b - HEAD] for a, b in zip(starts[:k].tolist(), starts[1:k+1].tolist())]
+        out += [part[a - HEAD : b - HEAD] for a, b in zip(starts[:k].tolist(), starts[1 : k + 1].tolist())]
         at, size = at + int(starts[k]) - HEAD, block if k else 2 * size
     return out
 
 # %% ../nbs/15_machine.ipynb #3e703105
 class Sink:
     "Ids written so far: `out[:state[0]]`, with the places of `state[1]` separators in `ends`."
-    def __init__(self,
-        room:int, # How many ids are expected
-        *,
-        documents:int=1, # How many documents come, if `marks` are not used
-        frame:int=0, # How many ids are left free between texts
-        out:np.ndarray|None=None, # Where to write as long as there is room, uint32
-    ):
-        self.out:Any = np.empty(room + 256, np.uint32) if out is None else out
-        self.ends = np.zeros(documents + 2, np.int64)
-        self.state = np.zeros(5, np.int64) # ids written, separators met, ids that lacked room, gaps, new spans
-        self.marks, self.frame, self.told, self.taken = [], frame, 0, 0 # What each separator stands for: the id of a token, or -1 between texts; how many were expected, and taken
 
-    def grow(self,
+    def __init__(
+        self,
+        room: int,  # How many ids are expected
         *,
-        ids:int=0, # So many more are needed
+        documents: int = 1,  # How many documents come, if `marks` are not used
+        frame: int = 0,  # How many ids are left free between texts
+        out: np.ndarray | None = None,  # Where to write as long as there is room, uint32
+    ):
+        self.out: Any = np.empty(room + 256, np.uint32) if out is None else out
+        self.ends = np.zeros(documents + 2, np.int64)
+        self.state = np.zeros(
+            5, np.int64
+        )  # ids written, separators met, ids that lacked room, gaps, new spans
+        self.marks, self.frame, self.told, self.taken = (
+            [],
+            frame,
+            0,
+            0,
+        )  # What each separator stands for: the id of a token, or -1 between texts; how many were expected, and taken
+
+    def grow(
+        self,
+        *,
+        ids: int = 0,  # So many more are needed
     ):
         "Make room for half as many ids again."
         self.state[2], n, old = 0, int(self.state[0]), self.out
         self.out = np.empty(len(old) + len(old) // 2 + (1 << 12) + ids, np.uint32)
         self.out[:n] = old[:n]
 
-    def ids(self)->np.ndarray: # (n,) uint32
+    def ids(self) -> np.ndarray:  # (n,) uint32
         "All ids; the sink is used up."
         out, self.out, n = self.out, None, int(self.state[0])
-        if out.base is not None: return out[:n]
+        if out.base is not None:
+            return out[:n]
         out.resize(n, refcheck=False)
         return out
 
 # %% ../nbs/15_machine.ipynb #3f5c64d9
 def expect_marks(
-    sink:Sink, # A sink whose `marks` have grown
-)->None:
+    sink: Sink,  # A sink whose `marks` have grown
+) -> None:
     "Say how many ids are left free at separators that are new."
-    new, n = np.array(sink.marks[sink.told:], np.int64), len(sink.marks)
-    if n + 2 > len(sink.ends): sink.ends = np.concatenate([sink.ends, np.zeros(n + 2, np.int64)])
-    sink.ends[sink.told:n], sink.told = np.where(new < 0, sink.frame, 1), n
+    new, n = np.array(sink.marks[sink.told :], np.int64), len(sink.marks)
+    if n + 2 > len(sink.ends):
+        sink.ends = np.concatenate([sink.ends, np.zeros(n + 2, np.int64)])
+    sink.ends[sink.told : n], sink.told = np.where(new < 0, sink.frame, 1), n
+
 
 def put_tokens(
-    sink:Sink, # A sink that has met separators
-)->np.ndarray: # int64: places of the separators between texts
+    sink: Sink,  # A sink that has met separators
+) -> np.ndarray:  # int64: places of the separators between texts
     "Write the ids of tokens where room was left for them."
     k = int(sink.state[1])
     said, places = np.array(sink.marks[:k], np.int64), sink.ends[:k]
     sink.out[places[said >= 0]] = said[said >= 0]
     return places[said < 0]
 
+
 def take_ids(
-    sink:Sink, # A sink without frames
-)->np.ndarray: # (n,) uint32
+    sink: Sink,  # A sink without frames
+) -> np.ndarray:  # (n,) uint32
     "The ids so far, those of tokens in their places; the sink begins anew."
     put_tokens(sink)
     n, k = int(sink.state[0]), int(sink.state[1])
-    ids, left = sink.out[:n].copy(), sink.ends[k:sink.told].copy()
-    sink.ends[:len(left)], sink.told, sink.taken, sink.state[:2] = left, len(left), sink.taken + k, 0
+    ids, left = sink.out[:n].copy(), sink.ends[k : sink.told].copy()
+    sink.ends[: len(left)], sink.told, sink.taken, sink.state[:2] = left, len(left), sink.taken + k, 0
     del sink.marks[:k]
     return ids

@@ -15,43 +15,51 @@ from .engine import Engine
 # %% ../nbs/86_measure.ipynb #2a473fe9
 class TextCost(NamedTuple):
     "What texts cost with a tokenizer."
-    characters: int # Code points of the texts
-    words: int # Stretches between white space
-    tokens: int # Ids
-    unknown: int # Ids that are the unknown piece
+
+    characters: int  # Code points of the texts
+    words: int  # Stretches between white space
+    tokens: int  # Ids
+    unknown: int  # Ids that are the unknown piece
 
     @property
-    def tokens_per_character(self)->float: # 0 for no text
+    def tokens_per_character(self) -> float:  # 0 for no text
         "Tokens for each character."
         return self.tokens / max(1, self.characters)
 
     @property
-    def fertility(self)->float: # 0 for no text
+    def fertility(self) -> float:  # 0 for no text
         "Tokens for each word."
         return self.tokens / max(1, self.words)
 
 # %% ../nbs/86_measure.ipynb #6cfcbd67
 def text_cost(
-    tok:Engine, # A tokenizer
-    texts:Iterable[str], # What to encode; nothing is put around a text
-)->TextCost: # Sums over all texts
+    tok: Engine,  # A tokenizer
+    texts: Iterable[str],  # What to encode; nothing is put around a text
+) -> TextCost:  # Sums over all texts
     "Count what texts cost with a tokenizer."
-    if isinstance(texts, (str, bytes)): raise ValueError("texts is one text; pass a list of texts, such as [text]")
-    unk:Any = getattr(tok.model, "unk_piece", None)
+    if isinstance(texts, (str, bytes)):
+        raise ValueError("texts is one text; pass a list of texts, such as [text]")
+    unk: Any = getattr(tok.model, "unk_piece", None)
     unk = tok.piece2id.get(unk)
     characters = words = tokens = unknown = 0
     for text in texts:
         ids = tok.encode(text, add_special_tokens=False)
-        characters, words, tokens, unknown = characters + len(text), words + len(text.split()), tokens + len(ids), unknown + ids.count(unk)
+        characters, words, tokens, unknown = (
+            characters + len(text),
+            words + len(text.split()),
+            tokens + len(ids),
+            unknown + ids.count(unk),
+        )
     return TextCost(characters, words, tokens, unknown)
 
 # %% ../nbs/86_measure.ipynb #5caf3e7b
 class UnigramCost(NamedTuple):
     "What pre-tokens cost under a Unigram model."
-    characters: int # Code points
-    tokens: int # Pieces in the best splits
-    best: float # Natural-log probability of the best splits
-    total: float # Natural-log probability of the pre-tokens, all splits together
+
+    characters: int  # Code points
+    tokens: int  # Pieces in the best splits
+    best: float  # Natural-log probability of the best splits
+    total: float  # Natural-log probability of the pre-tokens, all splits together
 
 # %% ../nbs/86_measure.ipynb #f62af092
 def _one_cost(text, score, longest, low):
@@ -61,24 +69,32 @@ def _one_cost(text, score, longest, low):
     for i in range(n):
         for j in range(i + 1, min(n, i + longest) + 1):
             s = score.get(text[i:j], low if j == i + 1 else None)
-            if s is None: continue
-            if best[i] + s > best[j]: best[j], used[j] = best[i] + s, used[i] + 1
+            if s is None:
+                continue
+            if best[i] + s > best[j]:
+                best[j], used[j] = best[i] + s, used[i] + 1
             a, b = sorted((every[j], every[i] + s))
             every[j] = b + math.log1p(math.exp(a - b))
     return used[n], best[n], every[n]
 
 # %% ../nbs/86_measure.ipynb #0f3cb4fb
 def unigram_cost(
-    pieces:Sequence[str], # What may be matched: no special tokens, no unknown piece
-    scores:Sequence[float], # Natural-log probability of each
-    counts:Mapping[str,int], # pre-token → how often it occurs, see `count_pretokens`
-)->UnigramCost: # Sums over all pre-tokens, each as often as it occurs
+    pieces: Sequence[str],  # What may be matched: no special tokens, no unknown piece
+    scores: Sequence[float],  # Natural-log probability of each
+    counts: Mapping[str, int],  # pre-token → how often it occurs, see `count_pretokens`
+) -> UnigramCost:  # Sums over all pre-tokens, each as often as it occurs
     "How long and how probable pre-tokens are under a Unigram model."
-    if len(pieces) != len(scores): raise ValueError(f"{len(pieces)} pieces but {len(scores)} scores; pass one score for each piece")
+    if len(pieces) != len(scores):
+        raise ValueError(f"{len(pieces)} pieces but {len(scores)} scores; pass one score for each piece")
     score = dict(zip(pieces, scores))
     longest, low = max(map(len, score), default=1), min(scores, default=0.0) - 10
     characters, tokens, best, total = 0, 0, 0.0, 0.0
     for text, n in counts.items():
         used, one, every = _one_cost(text, score, longest, low)
-        characters, tokens, best, total = characters + n * len(text), tokens + n * used, best + n * one, total + n * every
+        characters, tokens, best, total = (
+            characters + n * len(text),
+            tokens + n * used,
+            best + n * one,
+            total + n * every,
+        )
     return UnigramCost(characters, tokens, best, total)

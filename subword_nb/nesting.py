@@ -15,10 +15,10 @@ from .limits import check_limit
 
 # %% ../nbs/09a_nesting.ipynb #9a000009
 def fold(
-    root:Any, # A tree
-    parts_of:Callable, # node → its parts, or None for a leaf
-    combine:Callable, # (node, results of its parts, or None for a leaf) → result
-)->Any: # The result for the root
+    root: Any,  # A tree
+    parts_of: Callable,  # node → its parts, or None for a leaf
+    combine: Callable,  # (node, results of its parts, or None for a leaf) → result
+) -> Any:  # The result for the root
     "Combine a tree bottom-up, however deep it is."
     todo, done = [(root, False)], []
     while todo:
@@ -35,19 +35,26 @@ def fold(
     return done[0]
 
 # %% ../nbs/09a_nesting.ipynb #9a00000e
-FILE_DEPTH = 60 # Sequences within each other that every reader of tokenizer.json takes, whatever lies in the innermost
+FILE_DEPTH = 60  # Sequences within each other that every reader of tokenizer.json takes, whatever lies in the innermost
+
 
 class Nested:
     "What every Sequence of components can do."
-    if TYPE_CHECKING: steps: tuple; depth: int # in order, without Sequences; how many Sequences lie in each other
+
+    if TYPE_CHECKING:
+        steps: tuple
+        depth: int  # in order, without Sequences; how many Sequences lie in each other
     _is_spliced = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        cls._is_spliced = Nested in cls.__bases__ # a class derived from a Sequence may do something else, so it is a step itself
+        cls._is_spliced = (
+            Nested in cls.__bases__
+        )  # a class derived from a Sequence may do something else, so it is a step itself
 
     @property
-    def _parts_given(self): return getattr(self, fields(self)[0].name)
+    def _parts_given(self):
+        return getattr(self, fields(self)[0].name)
 
     def _work_out_steps(self):
         "Keep the steps and the depth."
@@ -55,40 +62,60 @@ class Nested:
         n_steps = len(self._parts_given) - len(inner) + sum(len(p.steps) for p in inner)
         check_limit("components", n_steps, f"a Sequence has {n_steps:,} steps")
         if len(inner) == len(self._parts_given) == 1:
-            steps = inner[0].steps # shared, so that a tall tower takes no more memory than its levels
+            steps = inner[0].steps  # shared, so that a tall tower takes no more memory than its levels
         else:
-            steps = tuple(step for p in self._parts_given for step in (p.steps if isinstance(p, Nested) and p._is_spliced else (p,)))
+            steps = tuple(
+                step
+                for p in self._parts_given
+                for step in (p.steps if isinstance(p, Nested) and p._is_spliced else (p,))
+            )
         self.__dict__.update(steps=steps, depth=1 + max((p.depth for p in inner), default=0))
 
-    def __eq__(self, other): return self is other or type(other) is type(self) and self.steps == other.steps
-    def __hash__(self): return hash((type(self).__name__, self.steps))
-    def __repr__(self): return fold(self, _parts_in, _shown)
+    def __eq__(self, other):
+        return self is other or type(other) is type(self) and self.steps == other.steps
+
+    def __hash__(self):
+        return hash((type(self).__name__, self.steps))
+
+    def __repr__(self):
+        return fold(self, _parts_in, _shown)
+
     def __reduce__(self):
-        if not self._is_spliced: return copyreg.__newobj__, (type(self),), vars(self)
+        if not self._is_spliced:
+            return copyreg.__newobj__, (type(self),), vars(self)
         return _rebuilt, (type(self), _flattened(self))
 
-    def to_dict(self)->dict: # Its type and its parts
+    def to_dict(self) -> dict:  # Its type and its parts
         "How tokenizer.json describes a Sequence."
-        name = fields(self)[0].name # type: ignore[arg-type]
-        if self.depth > FILE_DEPTH: return {"type": "Sequence", name: [step.to_dict() for step in self.steps]}
-        return fold(self, _parts_in, lambda node, parts: node.to_dict() if parts is None else {"type": "Sequence", name: parts})
+        name = fields(self)[0].name  # type: ignore[arg-type]
+        if self.depth > FILE_DEPTH:
+            return {"type": "Sequence", name: [step.to_dict() for step in self.steps]}
+        return fold(
+            self,
+            _parts_in,
+            lambda node, parts: node.to_dict() if parts is None else {"type": "Sequence", name: parts},
+        )
 
 # %% ../nbs/09a_nesting.ipynb #9a00000f
 def _parts_in(node):
     "The parts of a Sequence; None for a step."
     return node._parts_given if isinstance(node, Nested) and node._is_spliced else None
 
+
 def _shown(node, parts):
     "A component as Python shows a dataclass."
-    if parts is None: return repr(node)
+    if parts is None:
+        return repr(node)
     name = fields(node)[0].name
     return f"{type(node).__qualname__}({name}=({', '.join(parts)}{',' * (len(parts) == 1)}))"
+
 
 def _flattened(tree):
     "Steps, and behind the parts of each Sequence their number."
     flat = []
     fold(tree, _parts_in, lambda node, parts: flat.append(node if parts is None else len(parts)))
     return flat
+
 
 def _rebuilt(kind, flat):
     "The tree that was flattened."

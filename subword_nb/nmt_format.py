@@ -31,17 +31,24 @@ from .vocab import AddedToken
 # %% ../nbs/65_nmt_format.ipynb #fbbb07c4
 class Codes(NamedTuple):
     "What a file of codes says."
-    merges: list # Merge rules, pairs of symbols, in the order of their ranks
-    version: tuple = (0, 2) # (0, 2): `</w>` is part of a word's last symbol; (0, 1): a symbol of its own
+
+    merges: list  # Merge rules, pairs of symbols, in the order of their ranks
+    version: tuple = (0, 2)  # (0, 2): `</w>` is part of a word's last symbol; (0, 1): a symbol of its own
+
 
 _END = "</w>"
+
 
 def _version(line, name):
     "The version that a file's first line names."
     found = re.fullmatch(r"#version:\s*([0-9]+(?:\.[0-9]+)*)\s*", line)
     version = found and tuple(int(x) for x in re.sub(r"(\.0+)*$", "", found[1]).split("."))
-    if version not in ((0, 1), (0, 2)): raise ValueError(f"{name}, line 1: {line[:60]!r} names no version that is known; expected #version: 0.2 or 0.1")
+    if version not in ((0, 1), (0, 2)):
+        raise ValueError(
+            f"{name}, line 1: {line[:60]!r} names no version that is known; expected #version: 0.2 or 0.1"
+        )
     return version
+
 
 def _rows(lines, first, name):
     "The columns of each line, as many in each."
@@ -49,56 +56,81 @@ def _rows(lines, first, name):
     wide = 3 if first == 1 and rows and len(rows[0]) == 3 else 2
     for n, row in enumerate(rows, first):
         if len(row) != wide or "" in row or wide == 3 and not re.fullmatch("[0-9]{1,18}", row[2]):
-            raise ValueError(f"{name}, line {n}: {' '.join(row)[:60]!r} is no merge rule; expected two symbols with a space between them" + " and a count" * (wide == 3))
-    if rows: return rows
+            raise ValueError(
+                f"{name}, line {n}: {' '.join(row)[:60]!r} is no merge rule; expected two symbols with a space between them"
+                + " and a count" * (wide == 3)
+            )
+    if rows:
+        return rows
     raise ValueError(f"{name} holds no merge rule; expected lines of two symbols with a space between them")
 
 # %% ../nbs/65_nmt_format.ipynb #e18e95ea
 def read_codes(
-    path:str|os.PathLike, # A file of codes, as learn-bpe or fastBPE writes it
-)->Codes: # Rules and version
+    path: str | os.PathLike,  # A file of codes, as learn-bpe or fastBPE writes it
+) -> Codes:  # Rules and version
     "Read merge rules, one a line."
     text = decode_text(read_bytes(path, lines="merges"), source=str(path))
-    if text.startswith("\ufeff"): raise ValueError(f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of a symbol; save the file without it")
+    if text.startswith("\ufeff"):
+        raise ValueError(
+            f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of a symbol; save the file without it"
+        )
     lines = text.rstrip("\r\n ").split("\n")
     version = _version(lines.pop(0).strip("\r "), path) if text.startswith("#version:") else None
     rows = _rows(lines, 1 if version is None else 2, path)
-    return Codes([(a, b) for a, b, *_ in rows], version or ((0, 2) if len(rows[0]) == 3 else (0, 1))) # fastBPE, which counts, marks words as 0.2 does
+    return Codes(
+        [(a, b) for a, b, *_ in rows], version or ((0, 2) if len(rows[0]) == 3 else (0, 1))
+    )  # fastBPE, which counts, marks words as 0.2 does
+
 
 def looks_like_codes(
-    data:bytes, # A file, or its first few kilobytes
-)->bool: # True for lines of two symbols, or two and a count, some of them with </w>
+    data: bytes,  # A file, or its first few kilobytes
+) -> bool:  # True for lines of two symbols, or two and a count, some of them with </w>
     "Are these merge rules with an end-of-word mark?"
-    lines = data[:1 << 16].decode("utf-8", "replace").split("\n")[:-1] # the last is empty, or may be cut short
-    rules = [line.strip("\r ").split(" ") for line in lines[bool(lines) and lines[0].startswith("#version:"):]]
-    shaped = all(len(row) == len(rules[0]) and "" not in row and (len(row) == 2 or len(row) == 3 and row[2].isdecimal()) for row in rules)
+    lines = (
+        data[: 1 << 16].decode("utf-8", "replace").split("\n")[:-1]
+    )  # the last is empty, or may be cut short
+    rules = [
+        line.strip("\r ").split(" ") for line in lines[bool(lines) and lines[0].startswith("#version:") :]
+    ]
+    shaped = all(
+        len(row) == len(rules[0])
+        and "" not in row
+        and (len(row) == 2 or len(row) == 3 and row[2].isdecimal())
+        for row in rules
+    )
     return shaped and any(row[1].endswith(_END) for row in rules)
 
 # %% ../nbs/65_nmt_format.ipynb #f16e318f
 def nmt_merge_ref(
-    symbols:Iterable[str], # What to start from
-    ranks:Mapping, # pair → rank
+    symbols: Iterable[str],  # What to start from
+    ranks: Mapping,  # pair → rank
     *,
-    dropout:float=0, # Probability of passing over a pair in a round
-    rng=None, # Where chance comes from, a `random.Random`; needed if there is dropout
-)->list[str]: # The symbols that are left
+    dropout: float = 0,  # Probability of passing over a pair in a round
+    rng=None,  # Where chance comes from, a `random.Random`; needed if there is dropout
+) -> list[str]:  # The symbols that are left
     "Merge in rounds: all places of the pair of lowest rank, from left to right."
     symbols = list(symbols)
     while True:
-        found = [(ranks[p], i) for i, p in enumerate(zip(symbols, symbols[1:])) if (not dropout or rng.random() > dropout) and p in ranks]
-        if not found: return symbols
+        found = [
+            (ranks[p], i)
+            for i, p in enumerate(zip(symbols, symbols[1:]))
+            if (not dropout or rng.random() > dropout) and p in ranks
+        ]
+        if not found:
+            return symbols
         best, free, out = min(found)[0], 0, []
         for i in [i for rank, i in found if rank == best]:
-            if i < free: continue # overlaps the merge before
-            out += [*symbols[free:i], symbols[i] + symbols[i+1]]
+            if i < free:
+                continue  # overlaps the merge before
+            out += [*symbols[free:i], symbols[i] + symbols[i + 1]]
             free = i + 2
         symbols = out + symbols[free:]
 
 # %% ../nbs/65_nmt_format.ipynb #17eab72a
 def nmt_merge(
-    symbols, # What to start from, an iterable of texts
-    ranks:Mapping, # pair → rank
-)->list[str]: # The symbols that are left
+    symbols,  # What to start from, an iterable of texts
+    ranks: Mapping,  # pair → rank
+) -> list[str]:  # The symbols that are left
     "Merge in rounds with a heap; pairs that a round makes wait for the next."
     symbols = list(symbols)
     after, before = list(range(1, (n := len(symbols)) + 1)), list(range(-1, n - 1))
@@ -109,23 +141,28 @@ def nmt_merge(
         rank, made = heap[0][0], []
         while heap and heap[0][0] == rank:
             i = heapq.heappop(heap)[1]
-            if symbols[i] is None or ranks.get(pair(i)) != rank: continue
+            if symbols[i] is None or ranks.get(pair(i)) != rank:
+                continue
             j = after[i]
             symbols[i], symbols[j], after[i] = symbols[i] + symbols[j], None, after[j]
-            if after[j] < n: before[after[j]] = i
+            if after[j] < n:
+                before[after[j]] = i
             made.append(i)
         for k in (k for i in made for k in (before[i], i)):
-            if (p := pair(k)) in ranks: heapq.heappush(heap, (ranks[p], k))
+            if (p := pair(k)) in ranks:
+                heapq.heappush(heap, (ranks[p], k))
     return [s for s in symbols if s is not None]
 
 # %% ../nbs/65_nmt_format.ipynb #00c4757d
 def split_rare(
-    pieces:Iterable[str], # The pieces of one word, without marks
-    undone:Mapping, # symbol → the pair that makes it
-    vocabulary:Iterable[str], # What may be written: pieces with the separator, and without it at the end of a word
+    pieces: Iterable[str],  # The pieces of one word, without marks
+    undone: Mapping,  # symbol → the pair that makes it
+    vocabulary: Iterable[
+        str
+    ],  # What may be written: pieces with the separator, and without it at the end of a word
     *,
-    separator:str="@@", # Marks a piece that does not end its word
-)->list[str]: # Pieces, each in the vocabulary or impossible to split
+    separator: str = "@@",  # Marks a piece that does not end its word
+) -> list[str]:  # Pieces, each in the vocabulary or impossible to split
     "Undo merges until every piece is in the vocabulary."
     pieces, out = list(pieces), []
     for k, piece in enumerate(pieces):
@@ -133,61 +170,86 @@ def split_rare(
         while stack:
             piece, final = stack.pop()
             pair = None if piece + separator * (not final) in vocabulary else undone.get(piece + _END * final)
-            if pair is None or final and not pair[1].endswith(_END): out.append(piece)
-            else: stack += [(pair[1].removesuffix(_END) if final else pair[1], final), (pair[0], False)]
+            if pair is None or final and not pair[1].endswith(_END):
+                out.append(piece)
+            else:
+                stack += [(pair[1].removesuffix(_END) if final else pair[1], final), (pair[0], False)]
     return out
 
 # %% ../nbs/65_nmt_format.ipynb #ebcb0506
 def _glossary(source):
     "One glossary entry: does it match a whole word, where is it found, where does it cut?"
-    if not isinstance(source, str) or not source: raise ValueError(f"glossaries holds {source!r}; pass regular expressions, such as USA or <name>\\w*</name>")
-    try: whole, part = re.compile(f"^{source}$"), re.compile(f"({source})")
-    except re.error as e: raise ValueError(f"glossaries holds {source!r}, which is no regular expression: {e}") from None
-    if part.groups <= 1: return whole, part
-    raise ValueError(f"glossaries holds {source!r} with a group, whose text would be written twice; write (?:…) for it")
+    if not isinstance(source, str) or not source:
+        raise ValueError(
+            f"glossaries holds {source!r}; pass regular expressions, such as USA or <name>\\w*</name>"
+        )
+    try:
+        whole, part = re.compile(f"^{source}$"), re.compile(f"({source})")
+    except re.error as e:
+        raise ValueError(f"glossaries holds {source!r}, which is no regular expression: {e}") from None
+    if part.groups <= 1:
+        return whole, part
+    raise ValueError(
+        f"glossaries holds {source!r} with a group, whose text would be written twice; write (?:…) for it"
+    )
+
 
 def isolate(
-    word:str, # One word
-    glossaries:Iterable[str], # Regular expressions, one after the other
-)->list[str]: # Parts of the word, none empty; joined, they are the word
+    word: str,  # One word
+    glossaries: Iterable[str],  # Regular expressions, one after the other
+) -> list[str]:  # Parts of the word, none empty; joined, they are the word
     "Cut a word before and after whatever a glossary matches."
     parts = [word]
-    for whole, part in map(_glossary, glossaries): parts = [s for p in parts for s in ([p] if whole.match(p) or not part.search(p) else filter(None, part.split(p)))]
+    for whole, part in map(_glossary, glossaries):
+        parts = [
+            s
+            for p in parts
+            for s in ([p] if whole.match(p) or not part.search(p) else filter(None, part.split(p)))
+        ]
     return parts
 
 # %% ../nbs/65_nmt_format.ipynb #9ff9aeb8
 @dataclass
 class NmtBPE:
     "Byte-pair encoding as subword-nmt applies it."
-    piece2id: dict # piece → id; a piece that does not end its word carries the separator
-    merges: list # Merge rules in the order of their ranks
-    version: tuple = (0, 2) # See `Codes`
-    separator: str = "@@" # Marks a piece that does not end its word
-    glossaries: tuple = () # Regular expressions for what is never taken apart
-    vocabulary: frozenset|None = None # What may be written; other pieces are split again
-    unk_piece: str|None = "<unk>" # Stands for a piece without an id; None: such a piece is an error
-    drops_merges = True # `encode` and `tokens` take dropout
-    spells_unknown = True # The tokens of unknown pieces carry their text, as apply-bpe writes it
-    def __post_init__(self): _prepare(self)
-    def __repr__(self): return f"NmtBPE({len(self.piece2id):,} pieces, {len(self.merges):,} merges)"
 
-    def encode(self,
-        pretoken:str, # One word
+    piece2id: dict  # piece → id; a piece that does not end its word carries the separator
+    merges: list  # Merge rules in the order of their ranks
+    version: tuple = (0, 2)  # See `Codes`
+    separator: str = "@@"  # Marks a piece that does not end its word
+    glossaries: tuple = ()  # Regular expressions for what is never taken apart
+    vocabulary: frozenset | None = None  # What may be written; other pieces are split again
+    unk_piece: str | None = "<unk>"  # Stands for a piece without an id; None: such a piece is an error
+    drops_merges = True  # `encode` and `tokens` take dropout
+    spells_unknown = True  # The tokens of unknown pieces carry their text, as apply-bpe writes it
+
+    def __post_init__(self):
+        _prepare(self)
+
+    def __repr__(self):
+        return f"NmtBPE({len(self.piece2id):,} pieces, {len(self.merges):,} merges)"
+
+    def encode(
+        self,
+        pretoken: str,  # One word
         *,
-        dropout:float|None=None, # Probability of passing over a pair
-        rng:random.Random|None=None, # Where chance comes from
-        seed:int|None=None, # Instead of it: the same draw each time
-    )->list[int]: # Ids
+        dropout: float | None = None,  # Probability of passing over a pair
+        rng: random.Random | None = None,  # Where chance comes from
+        seed: int | None = None,  # Instead of it: the same draw each time
+    ) -> list[int]:  # Ids
         "The ids of one word."
-        return [_known(self, marked)[0] for _, marked in _marked(self, pretoken, dropout, rng, seed) if marked]
+        return [
+            _known(self, marked)[0] for _, marked in _marked(self, pretoken, dropout, rng, seed) if marked
+        ]
 
-    def tokens(self,
-        pretoken:str, # One word
+    def tokens(
+        self,
+        pretoken: str,  # One word
         *,
-        dropout:float|None=None, # Probability of passing over a pair
-        rng:random.Random|None=None, # Where chance comes from
-        seed:int|None=None, # Instead of it: the same draw each time
-    )->list[Token]: # In order, with their places in the word
+        dropout: float | None = None,  # Probability of passing over a pair
+        rng: random.Random | None = None,  # Where chance comes from
+        seed: int | None = None,  # Instead of it: the same draw each time
+    ) -> list[Token]:  # In order, with their places in the word
         "The tokens of one word."
         found = _marked(self, pretoken, dropout, rng, seed)
         ends = accumulate(len(p) for p, _ in found)
@@ -196,87 +258,129 @@ class NmtBPE:
 # %% ../nbs/65_nmt_format.ipynb #a0444941
 def _prepare(model):
     "Check the options of a model and look up what encoding needs."
-    if model.version not in ((0, 1), (0, 2)): raise ValueError(f"version={model.version!r} is not known; pass (0, 2) or (0, 1)")
-    if not isinstance(model.separator, str) or model.separator.split() != [model.separator]: raise ValueError(f"separator={model.separator!r}; pass text without white space, such as @@")
-    if isinstance(model.glossaries, str): raise ValueError(f"glossaries={model.glossaries!r} is one text; pass a list, [{model.glossaries!r}]")
-    if model.unk_piece is not None and model.unk_piece not in model.piece2id: raise ValueError(f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, or pass one of its pieces")
-    if model.vocabulary is not None and not model.vocabulary: raise ValueError("the vocabulary is empty, so no piece may be written; pass None to allow all")
+    if model.version not in ((0, 1), (0, 2)):
+        raise ValueError(f"version={model.version!r} is not known; pass (0, 2) or (0, 1)")
+    if not isinstance(model.separator, str) or model.separator.split() != [model.separator]:
+        raise ValueError(f"separator={model.separator!r}; pass text without white space, such as @@")
+    if isinstance(model.glossaries, str):
+        raise ValueError(f"glossaries={model.glossaries!r} is one text; pass a list, [{model.glossaries!r}]")
+    if model.unk_piece is not None and model.unk_piece not in model.piece2id:
+        raise ValueError(
+            f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, or pass one of its pieces"
+        )
+    if model.vocabulary is not None and not model.vocabulary:
+        raise ValueError("the vocabulary is empty, so no piece may be written; pass None to allow all")
     model.merges, model.glossaries = [tuple(pair) for pair in model.merges], tuple(model.glossaries)
     model.vocabulary = None if model.vocabulary is None else frozenset(model.vocabulary)
-    isolate("", model.glossaries) # refuses what is no regular expression
+    isolate("", model.glossaries)  # refuses what is no regular expression
     model._kept = re.compile(f"^({'|'.join(model.glossaries)})$") if model.glossaries else None
-    last_first = dict.fromkeys(reversed(model.merges)) # of rules that stand twice the first counts, of two for one symbol that which ends first
+    last_first = dict.fromkeys(
+        reversed(model.merges)
+    )  # of rules that stand twice the first counts, of two for one symbol that which ends first
     model._ranks = {pair: rank for rank, pair in reversed([*enumerate(model.merges)])}
     model._undone = {a + b: (a, b) for a, b in last_first}
 
 # %% ../nbs/65_nmt_format.ipynb #a39712e7
 def segment_word(
-    model, # Rules and options, an `NmtBPE`
-    word:str, # One word
+    model,  # Rules and options, an `NmtBPE`
+    word: str,  # One word
     *,
-    dropout:float|None=None, # Probability of passing over a pair
-    rng:random.Random|None=None, # Where chance comes from
-    seed:int|None=None, # Instead of it: the same draw each time
-)->list[str]: # Pieces without marks; joined, they are the word
+    dropout: float | None = None,  # Probability of passing over a pair
+    rng: random.Random | None = None,  # Where chance comes from
+    seed: int | None = None,  # Instead of it: the same draw each time
+) -> list[str]:  # Pieces without marks; joined, they are the word
     "Take one word apart."
-    if dropout and not 0 <= dropout <= 1: raise ValueError(f"dropout={dropout} is not a probability; pass a number from 0 to 1")
+    if dropout and not 0 <= dropout <= 1:
+        raise ValueError(f"dropout={dropout} is not a probability; pass a number from 0 to 1")
     out, rng = [], rng or (random.Random(seed) if dropout else None)
     for part in isolate(word, model.glossaries) if word else []:
-        if len(part) == 1 or model._kept and model._kept.match(part): out.append(part); continue
+        if len(part) == 1 or model._kept and model._kept.match(part):
+            out.append(part)
+            continue
         symbols = [*part, _END] if model.version == (0, 1) else [*part[:-1], part[-1] + _END]
-        symbols = nmt_merge_ref(symbols, model._ranks, dropout=dropout, rng=rng) if dropout else nmt_merge(symbols, model._ranks)
+        symbols = (
+            nmt_merge_ref(symbols, model._ranks, dropout=dropout, rng=rng)
+            if dropout
+            else nmt_merge(symbols, model._ranks)
+        )
         symbols = symbols[:-1] if symbols[-1] == _END else [*symbols[:-1], symbols[-1].removesuffix(_END)]
-        out += split_rare(symbols, model._undone, model.vocabulary, separator=model.separator) if model.vocabulary else symbols
+        out += (
+            split_rare(symbols, model._undone, model.vocabulary, separator=model.separator)
+            if model.vocabulary
+            else symbols
+        )
     return out
+
 
 def _marked(model, word, dropout, rng, seed=None):
     "The pieces of a word without and with the separator."
-    if not isinstance(word, str): raise ValueError(f"the word is a {type(word).__name__}; pass a str")
+    if not isinstance(word, str):
+        raise ValueError(f"the word is a {type(word).__name__}; pass a str")
     pieces = segment_word(model, word, dropout=dropout, rng=rng, seed=seed)
-    return [*zip(pieces, [p + model.separator for p in pieces[:-1]] + pieces[-1:])] # of version 0.1 and a vocabulary the last may be empty; it has no id
+    return [
+        *zip(pieces, [p + model.separator for p in pieces[:-1]] + pieces[-1:])
+    ]  # of version 0.1 and a vocabulary the last may be empty; it has no id
+
 
 def _known(model, marked):
     "Id and spelling of a piece, or of the unknown one."
     piece = marked if marked in model.piece2id else model.unk_piece
-    if piece is None: raise ValueError(f"the piece {marked!r} has no id, and there is no unk_piece; add it to the dictionary, or pass unk_piece=")
+    if piece is None:
+        raise ValueError(
+            f"the piece {marked!r} has no id, and there is no unk_piece; add it to the dictionary, or pass unk_piece="
+        )
     return model.piece2id[piece], piece
 
 # %% ../nbs/65_nmt_format.ipynb #6878eb23
 def segment(
-    model:NmtBPE, # Rules and options
-    text:str, # One line, or several
+    model: NmtBPE,  # Rules and options
+    text: str,  # One line, or several
     *,
-    dropout:float|None=None, # Probability of passing over a pair
-    seed:int|None=None, # Makes dropout repeatable
-)->str: # The same lines, pieces with spaces between them
+    dropout: float | None = None,  # Probability of passing over a pair
+    seed: int | None = None,  # Makes dropout repeatable
+) -> str:  # The same lines, pieces with spaces between them
     "Write a text as apply-bpe does: wid@@ est."
     rng, out = random.Random(seed), []
     for line in text.split("\n"):
         words = [[s for _, s in _marked(model, w, dropout, rng)] for w in line.strip("\r ").split(" ") if w]
         bare = line.lstrip("\r ")
-        out.append(line[:len(line) - len(bare)] + " ".join(s for w in words for s in w) + bare[len(bare.rstrip("\r ")):])
+        out.append(
+            line[: len(line) - len(bare)]
+            + " ".join(s for w in words for s in w)
+            + bare[len(bare.rstrip("\r ")) :]
+        )
     return "\n".join(out)
 
 # %% ../nbs/65_nmt_format.ipynb #6f5efc9a
 @dataclass(frozen=True)
 class NmtDecoder(decoders.Decoder):
     "Join pieces: nothing behind a separator, else a space."
-    separator: str = "@@" # Marks a piece that does not end its word
 
-    def _decode(self, pieces, errors): return [text for text, _ in _Glue(self.separator).push([(p, True) for p in pieces])]
+    separator: str = "@@"  # Marks a piece that does not end its word
 
-    def stages(self,
+    def _decode(self, pieces, errors):
+        return [text for text, _ in _Glue(self.separator).push([(p, True) for p in pieces])]
+
+    def stages(
+        self,
         *,
-        errors:str="replace", # Not needed: pieces are text
-    )->list: # One stage for a stream
+        errors: str = "replace",  # Not needed: pieces are text
+    ) -> list:  # One stage for a stream
         "What decodes piece by piece."
         return [_Glue(self.separator)]
 
+
 class _Glue:
     "A stage that needs to know of the piece before only how it ended."
-    def __init__(self, separator): self.separator, self.glued = separator, True
-    def finish(self): return []
-    def state(self): return self.glued
+
+    def __init__(self, separator):
+        self.separator, self.glued = separator, True
+
+    def finish(self):
+        return []
+
+    def state(self):
+        return self.glued
 
     def push(self, chunks):
         *glued, self.glued = [self.glued] + [p.endswith(self.separator) for p, _ in chunks]
@@ -286,130 +390,244 @@ class _Glue:
 SPECIAL = "<s>", "<pad>", "</s>", "<unk>"
 WORDS = Split({"Regex": r"[\r\n ]*\n[\r\n ]*|\A[\r ]+|[\r ]+\z| +"}, "removed")
 
+
 def read_counts(
-    path:str|os.PathLike, # A dict.txt of fairseq, or what get-vocab writes
-)->dict[str,int]: # piece → count, in the order of the file
+    path: str | os.PathLike,  # A dict.txt of fairseq, or what get-vocab writes
+) -> dict[str, int]:  # piece → count, in the order of the file
     "Read lines of a piece and a count."
     counts, text = {}, decode_text(read_bytes(path, lines="pieces"), source=str(path))
-    if text.startswith("\ufeff"): raise ValueError(f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of a piece; save the file without it")
+    if text.startswith("\ufeff"):
+        raise ValueError(
+            f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of a piece; save the file without it"
+        )
     for n, line in enumerate(text.rstrip("\r\n").split("\n"), 1):
         row = line.strip("\r ").split(" ")
-        if len(row) != 2 or not re.fullmatch("[0-9]{1,18}", row[1]): raise ValueError(f"{path}, line {n}: {line[:60]!r}; expected a piece, a space and a count")
-        if row[0] in counts: raise ValueError(f"{path}, line {n}: the piece {row[0]!r} has come before; keep one of the lines")
+        if len(row) != 2 or not re.fullmatch("[0-9]{1,18}", row[1]):
+            raise ValueError(f"{path}, line {n}: {line[:60]!r}; expected a piece, a space and a count")
+        if row[0] in counts:
+            raise ValueError(f"{path}, line {n}: the piece {row[0]!r} has come before; keep one of the lines")
         counts[row[0]] = int(row[1])
     return counts
 
+
 def _numbered(pieces, name=None):
     "Ids as fairseq gives them: four special tokens, then the pieces in order; a dict.txt does not list the four."
-    if name and (odd := [p for p in pieces if p in SPECIAL]): raise ValueError(f"{name}: {odd[0]!r} is one of {', '.join(SPECIAL)}, which have the first ids without being listed; remove its line")
+    if name and (odd := [p for p in pieces if p in SPECIAL]):
+        raise ValueError(
+            f"{name}: {odd[0]!r} is one of {', '.join(SPECIAL)}, which have the first ids without being listed; remove its line"
+        )
     return {p: i for i, p in enumerate(dict.fromkeys([*SPECIAL, *pieces]))}
+
 
 def _pieces_of_codes(codes, separator):
     "All pieces that rules can give: each character within a word and at its end, then what each rule makes."
     chars = dict.fromkeys(c for pair in codes.merges for s in pair for c in s.removesuffix(_END))
     out = [p for c in chars for p in (c + separator, c)]
-    for a, b in codes.merges: out += [(a + b).removesuffix(_END)] if b.endswith(_END) else [a + b + separator] + [a + b] * (codes.version == (0, 1))
+    for a, b in codes.merges:
+        out += (
+            [(a + b).removesuffix(_END)]
+            if b.endswith(_END)
+            else [a + b + separator] + [a + b] * (codes.version == (0, 1))
+        )
     return [p for p in out if p]
 
 # %% ../nbs/65_nmt_format.ipynb #48f97e3d
 def read_nmt(
-    codes:str|os.PathLike, # A file of codes
+    codes: str | os.PathLike,  # A file of codes
     *,
-    vocabulary:str|os.PathLike|Mapping|None=None, # Pieces and counts, as get-vocab writes them: only these are written
-    threshold:int|None=None, # Leave out pieces of the vocabulary that are rarer
-    glossaries:Iterable[str]=(), # Regular expressions for what is never taken apart
-    dictionary:str|os.PathLike|None=None, # fairseq's dict.txt, which gives the ids; without it the vocabulary does, else the codes
-    separator:str="@@", # Marks a piece that does not end its word
-)->Parts: # The parts of the tokenizer; nothing is put around texts
+    vocabulary: str
+    | os.PathLike
+    | Mapping
+    | None = None,  # Pieces and counts, as get-vocab writes them: only these are written
+    threshold: int | None = None,  # Leave out pieces of the vocabulary that are rarer
+    glossaries: Iterable[str] = (),  # Regular expressions for what is never taken apart
+    dictionary: str
+    | os.PathLike
+    | None = None,  # fairseq's dict.txt, which gives the ids; without it the vocabulary does, else the codes
+    separator: str = "@@",  # Marks a piece that does not end its word
+) -> Parts:  # The parts of the tokenizer; nothing is put around texts
     "Read a tokenizer from the files of subword-nmt and fairseq."
-    if threshold is not None and vocabulary is None: raise ValueError(f"threshold={threshold} says how frequent pieces of a vocabulary must be, and there is none; pass vocabulary= too")
+    if threshold is not None and vocabulary is None:
+        raise ValueError(
+            f"threshold={threshold} says how frequent pieces of a vocabulary must be, and there is none; pass vocabulary= too"
+        )
     found = read_codes(codes)
     counts = vocabulary if vocabulary is None or isinstance(vocabulary, Mapping) else read_counts(vocabulary)
-    allowed = None if counts is None else frozenset(p for p, n in counts.items() if threshold is None or n >= threshold)
-    if allowed is not None and not allowed: raise ValueError(f"no piece of the vocabulary is as frequent as threshold={threshold}; pass a lower one")
-    ids = _numbered(read_counts(dictionary), dictionary) if dictionary is not None else _numbered(_pieces_of_codes(found, separator) if counts is None else counts)
-    model = NmtBPE(ids, found.merges, found.version, separator, tuple([glossaries] if isinstance(glossaries, str) else glossaries), allowed)
+    allowed = (
+        None
+        if counts is None
+        else frozenset(p for p, n in counts.items() if threshold is None or n >= threshold)
+    )
+    if allowed is not None and not allowed:
+        raise ValueError(
+            f"no piece of the vocabulary is as frequent as threshold={threshold}; pass a lower one"
+        )
+    ids = (
+        _numbered(read_counts(dictionary), dictionary)
+        if dictionary is not None
+        else _numbered(_pieces_of_codes(found, separator) if counts is None else counts)
+    )
+    model = NmtBPE(
+        ids,
+        found.merges,
+        found.version,
+        separator,
+        tuple([glossaries] if isinstance(glossaries, str) else glossaries),
+        allowed,
+    )
     return Parts(model, WORDS, NmtDecoder(separator), tuple((AddedToken(t), ids[t]) for t in SPECIAL))
 
 # %% ../nbs/65_nmt_format.ipynb #3325fad6
 def _check_rules(merges):
     "Refuse rules that merging in rounds and merging the leftmost pair may apply differently."
-    first, made = {pair: k for k, pair in reversed([*enumerate(merges)])}, {a + b: k for k, (a, b) in enumerate(merges)}
-    if twice := [k for k, pair in enumerate(merges) if first[pair] != k]: raise ValueError(f"the rule {' '.join(merges[twice[0]])} stands twice, the second time as rule {twice[0]}; remove one")
+    first, made = (
+        {pair: k for k, pair in reversed([*enumerate(merges)])},
+        {a + b: k for k, (a, b) in enumerate(merges)},
+    )
+    if twice := [k for k, pair in enumerate(merges) if first[pair] != k]:
+        raise ValueError(
+            f"the rule {' '.join(merges[twice[0]])} stands twice, the second time as rule {twice[0]}; remove one"
+        )
     for k, (a, b) in enumerate(merges):
-        if late := [s for s in (a, b) if made.get(s, -1) >= k]: raise ValueError(f"rule {k}, {a} {b}, uses {late[0]!r}, which rule {made[late[0]]} makes later; put the rules in order")
+        if late := [s for s in (a, b) if made.get(s, -1) >= k]:
+            raise ValueError(
+                f"rule {k}, {a} {b}, uses {late[0]!r}, which rule {made[late[0]]} makes later; put the rules in order"
+            )
+
 
 def nmt_from_bpe(
-    parts:Parts, # A tokenizer with a `BPE` model that marks the end of words by </w>
+    parts: Parts,  # A tokenizer with a `BPE` model that marks the end of words by </w>
     *,
-    separator:str="@@", # Marks a piece that does not end its word
-)->Parts: # The same ids for the same words; how text becomes words is not carried over
+    separator: str = "@@",  # Marks a piece that does not end its word
+) -> Parts:  # The same ids for the same words; how text becomes words is not carried over
     "A character-level BPE tokenizer as subword-nmt's."
-    m, way = parts.model, '; train with algorithm="char_bpe", end_of_word_suffix="</w>", or save as tokenizer.json'
-    if not isinstance(m, BPE): raise ValueError(f"codes hold merge rules of BPE, and this is {m!r}{way}")
-    if m.end_of_word_suffix != _END: raise ValueError(f"codes mark the end of a word by </w>, and this model has end_of_word_suffix={m.end_of_word_suffix!r}{way}")
-    for name in ("continuing_subword_prefix", "fuse_unk", "byte_fallback", "ignore_merges", *["drop_unknown"] * (m.unk_piece is None)):
-        if getattr(m, name): raise ValueError(f"codes have no place for {name}={getattr(m, name)!r}{way}")
+    m, way = (
+        parts.model,
+        '; train with algorithm="char_bpe", end_of_word_suffix="</w>", or save as tokenizer.json',
+    )
+    if not isinstance(m, BPE):
+        raise ValueError(f"codes hold merge rules of BPE, and this is {m!r}{way}")
+    if m.end_of_word_suffix != _END:
+        raise ValueError(
+            f"codes mark the end of a word by </w>, and this model has end_of_word_suffix={m.end_of_word_suffix!r}{way}"
+        )
+    for name in (
+        "continuing_subword_prefix",
+        "fuse_unk",
+        "byte_fallback",
+        "ignore_merges",
+        *["drop_unknown"] * (m.unk_piece is None),
+    ):
+        if getattr(m, name):
+            raise ValueError(f"codes have no place for {name}={getattr(m, name)!r}{way}")
     _check_rules(m.merges)
-    if odd := [s for pair in m.merges for s in pair if re.search("[ \r\n]", s)]: raise ValueError(f"the symbol {odd[0]!r} does not fit into a line of two symbols{way}")
+    if odd := [s for pair in m.merges for s in pair if re.search("[ \r\n]", s)]:
+        raise ValueError(f"the symbol {odd[0]!r} does not fit into a line of two symbols{way}")
     added, ids = {t.content for t, _ in parts.added_tokens}, {}
     for p, i in m.piece2id.items():
-        surface = p if p in added or p == m.unk_piece else p.removesuffix(_END) if p.endswith(_END) and p != _END else p + separator
-        if surface in ids: raise ValueError(f"two pieces are written as {surface!r}; pass another separator")
+        surface = (
+            p
+            if p in added or p == m.unk_piece
+            else p.removesuffix(_END)
+            if p.endswith(_END) and p != _END
+            else p + separator
+        )
+        if surface in ids:
+            raise ValueError(f"two pieces are written as {surface!r}; pass another separator")
         ids[surface] = i
-    return Parts(NmtBPE(ids, m.merges, separator=separator, unk_piece=m.unk_piece), WORDS, NmtDecoder(separator), parts.added_tokens)
+    return Parts(
+        NmtBPE(ids, m.merges, separator=separator, unk_piece=m.unk_piece),
+        WORDS,
+        NmtDecoder(separator),
+        parts.added_tokens,
+    )
 
 # %% ../nbs/65_nmt_format.ipynb #4d280b0c
 def bpe_from_nmt(
-    parts:Parts, # A tokenizer that `read_nmt` gave
-)->Parts: # The same with a `BPE` model, which a tokenizer.json can hold
+    parts: Parts,  # A tokenizer that `read_nmt` gave
+) -> Parts:  # The same with a `BPE` model, which a tokenizer.json can hold
     "subword-nmt's tokenizer as an ordinary BPE, if it is one."
     m = parts.model
-    if m.glossaries or m.vocabulary is not None: raise ValueError("glossaries and a vocabulary threshold are subword-nmt's own; read the codes without them")
-    if m.version != (0, 2): raise ValueError("codes of version 0.1 have </w> as a symbol of its own, which BPE with a suffix does not; learn codes of version 0.2")
+    if m.glossaries or m.vocabulary is not None:
+        raise ValueError(
+            "glossaries and a vocabulary threshold are subword-nmt's own; read the codes without them"
+        )
+    if m.version != (0, 2):
+        raise ValueError(
+            "codes of version 0.1 have </w> as a symbol of its own, which BPE with a suffix does not; learn codes of version 0.2"
+        )
     _check_rules(m.merges)
     final = lambda s: not s.endswith(m.separator) or s == m.separator
-    if odd := [a + b for a, b in m.merges if b.endswith(_END) and not final((a + b).removesuffix(_END))]: raise ValueError(f"the piece {odd[0]!r} is written like one within a word; pass another separator")
+    if odd := [a + b for a, b in m.merges if b.endswith(_END) and not final((a + b).removesuffix(_END))]:
+        raise ValueError(f"the piece {odd[0]!r} is written like one within a word; pass another separator")
     special = {t.content for t, _ in parts.added_tokens}
-    ids = {p if p in special else p + _END if final(p) else p.removesuffix(m.separator): i for p, i in m.piece2id.items()}
-    try: model = BPE(ids, m.merges, unk_piece=m.unk_piece, end_of_word_suffix=_END)
-    except ValueError as e: raise ValueError(f"{e}; as BPE every symbol needs an id, and the dictionary does not list all") from None
+    ids = {
+        p if p in special else p + _END if final(p) else p.removesuffix(m.separator): i
+        for p, i in m.piece2id.items()
+    }
+    try:
+        model = BPE(ids, m.merges, unk_piece=m.unk_piece, end_of_word_suffix=_END)
+    except ValueError as e:
+        raise ValueError(
+            f"{e}; as BPE every symbol needs an id, and the dictionary does not list all"
+        ) from None
     return parts._replace(model=model, decoder=decoders.BPEDecoder(_END))
 
+
 def nmt_notes(
-    parts:Parts, # What `write_codes` writes
-)->list[str]: # One sentence for each thing that the codes do not carry
+    parts: Parts,  # What `write_codes` writes
+) -> list[str]:  # One sentence for each thing that the codes do not carry
     "What a reader of the codes has to be told."
     m, kind = parts.model, lambda part: type(part).__name__
-    notes = {"ids: codes hold rules; a dict.txt gives the ids (write_dictionary), else they are numbered by the codes": True,
-        f"the normalizer {kind(parts.normalizer)}: texts must be normalized first": parts.normalizer is not None,
-        f"the pre-tokenizer {kind(parts.pre_tokenizer)}: texts must be cut into words first, with spaces between them": parts.pre_tokenizer != WORDS,
-        f"the post-processor {kind(parts.post_processor)}: special tokens must be put around ids by the caller": parts.post_processor is not None,
-        **{f"{name}: an option of apply-bpe, not of the codes": getattr(m, name, None) for name in ("dropout", "glossaries", "vocabulary")}}
+    notes = {
+        "ids: codes hold rules; a dict.txt gives the ids (write_dictionary), else they are numbered by the codes": True,
+        f"the normalizer {kind(parts.normalizer)}: texts must be normalized first": parts.normalizer
+        is not None,
+        f"the pre-tokenizer {kind(parts.pre_tokenizer)}: texts must be cut into words first, with spaces between them": parts.pre_tokenizer
+        != WORDS,
+        f"the post-processor {kind(parts.post_processor)}: special tokens must be put around ids by the caller": parts.post_processor
+        is not None,
+        **{
+            f"{name}: an option of apply-bpe, not of the codes": getattr(m, name, None)
+            for name in ("dropout", "glossaries", "vocabulary")
+        },
+    }
     return [note for note, holds in notes.items() if holds]
 
 # %% ../nbs/65_nmt_format.ipynb #3ab0e3c0
 def write_codes(
-    parts:Parts, # A tokenizer that `read_nmt` gave, or one with `BPE` and </w>
-    path:str|os.PathLike, # Where the codes shall be
+    parts: Parts,  # A tokenizer that `read_nmt` gave, or one with `BPE` and </w>
+    path: str | os.PathLike,  # Where the codes shall be
     *,
-    separator:str="@@", # What apply-bpe will be told to mark pieces with
-)->Path: # The path
+    separator: str = "@@",  # What apply-bpe will be told to mark pieces with
+) -> Path:  # The path
     "Write merge rules for apply-bpe, atomically; `nmt_notes` says what they do not carry."
     m = parts.model if isinstance(parts.model, NmtBPE) else nmt_from_bpe(parts, separator=separator).model
-    if not m.merges: raise ValueError("there is no merge rule, and apply-bpe refuses a file without any; train with a larger vocab_size, or save as tokenizer.json")
-    return write_atomically(path, "".join([f"#version: {m.version[0]}.{m.version[1]}\n", *(f"{a} {b}\n" for a, b in m.merges)]).encode("utf-8"))
+    if not m.merges:
+        raise ValueError(
+            "there is no merge rule, and apply-bpe refuses a file without any; train with a larger vocab_size, or save as tokenizer.json"
+        )
+    return write_atomically(
+        path,
+        "".join([f"#version: {m.version[0]}.{m.version[1]}\n", *(f"{a} {b}\n" for a, b in m.merges)]).encode(
+            "utf-8"
+        ),
+    )
+
 
 def write_dictionary(
-    parts:Parts, # As for `write_codes`
-    path:str|os.PathLike, # Where the dict.txt shall be
+    parts: Parts,  # As for `write_codes`
+    path: str | os.PathLike,  # Where the dict.txt shall be
     *,
-    separator:str="@@", # As for `write_codes`
-)->Path: # The path
+    separator: str = "@@",  # As for `write_codes`
+) -> Path:  # The path
     "Write fairseq's dict.txt, atomically, if the ids are those that fairseq gives."
     m = parts.model if isinstance(parts.model, NmtBPE) else nmt_from_bpe(parts, separator=separator).model
     pieces = sorted(m.piece2id, key=m.piece2id.__getitem__)
     if (*pieces[:4],) != SPECIAL or [*map(m.piece2id.get, pieces)] != [*range(len(pieces))]:
-        raise ValueError(f"fairseq gives {', '.join(SPECIAL)} the ids 0 to 3 and the lines of a dict.txt the ids from 4, and this vocabulary has others; train with these special_tokens, in this order")
-    if odd := [p for p in pieces[4:] if not p or re.search("[ \r\n]", p)]: raise ValueError(f"the piece {odd[0]!r} does not fit into a line of a piece and a count")
+        raise ValueError(
+            f"fairseq gives {', '.join(SPECIAL)} the ids 0 to 3 and the lines of a dict.txt the ids from 4, and this vocabulary has others; train with these special_tokens, in this order"
+        )
+    if odd := [p for p in pieces[4:] if not p or re.search("[ \r\n]", p)]:
+        raise ValueError(f"the piece {odd[0]!r} does not fit into a line of a piece and a count")
     return write_atomically(path, "".join(f"{p} 1\n" for p in pieces[4:]).encode("utf-8"))

@@ -16,13 +16,19 @@ from itertools import groupby, repeat
 from .text import UNICODE_VERSION, category, code_point_ranges
 
 # %% ../nbs/05_normal_forms.ipynb #1c41e69f
-_YOUNG = ("7FD 897-89F 8CA-8D3 9FE C3C D3B-D3C EBA 1715 1ABF-1ACE 1DF6-1DFA 32FF A7F2-A7F4 A82C AB69 105C9-105E4 10781-107BA 10D24-10D6D 10EAB-10F85 11070 1133B "
-          "11382-113D0 1145E 11839-1183A 11930-11A99 11D42-11F42 1611E-1612F 16D63-16D6A 16FF0-16FF1 1CCD6-1CCF9 1E030-1E5EF 1F16C 1FBF0-1FBF9")
+_YOUNG = (
+    "7FD 897-89F 8CA-8D3 9FE C3C D3B-D3C EBA 1715 1ABF-1ACE 1DF6-1DFA 32FF A7F2-A7F4 A82C AB69 105C9-105E4 10781-107BA 10D24-10D6D 10EAB-10F85 11070 1133B "
+    "11382-113D0 1145E 11839-1183A 11930-11A99 11D42-11F42 1611E-1612F 16D63-16D6A 16FF0-16FF1 1CCD6-1CCF9 1E030-1E5EF 1F16C 1FBF0-1FBF9"
+)
+
 
 @cache
 def _class(ranges):
     "A compiled class of the code points that a string of hexadecimal ranges names."
-    return re.compile("[" + re.sub("[0-9A-F]+", lambda m: f"\\U{int(m[0], 16):08x}", ranges).replace(" ", "") + "]")
+    return re.compile(
+        "[" + re.sub("[0-9A-F]+", lambda m: f"\\U{int(m[0], 16):08x}", ranges).replace(" ", "") + "]"
+    )
+
 
 @cache
 def _inert(version=unicodedata.unidata_version):
@@ -32,10 +38,10 @@ def _inert(version=unicodedata.unidata_version):
 
 # %% ../nbs/05_normal_forms.ipynb #e18d3b78
 def nfd_ref(
-    text:str, # Any text
+    text: str,  # Any text
     *,
-    form="NFD", # "NFD", or "NFKD" to decompose compatible characters too
-)->str: # The text decomposed, marks in canonical order
+    form="NFD",  # "NFD", or "NFKD" to decompose compatible characters too
+) -> str:  # The text decomposed, marks in canonical order
     "Decompose each character, then swap neighbouring marks until their classes do not fall."
     out = [d for c in text for d in (c if _inert().match(c) else unicodedata.normalize(form, c))]
     classes = [0 if _inert().match(c) else unicodedata.combining(c) for c in out]
@@ -44,7 +50,12 @@ def nfd_ref(
         done = True
         for i in range(len(out) - 1):
             if classes[i] > classes[i + 1] > 0:
-                out[i], out[i + 1], classes[i], classes[i + 1] = out[i + 1], out[i], classes[i + 1], classes[i]
+                out[i], out[i + 1], classes[i], classes[i + 1] = (
+                    out[i + 1],
+                    out[i],
+                    classes[i + 1],
+                    classes[i],
+                )
                 done = False
     return "".join(out)
 
@@ -55,28 +66,36 @@ def _long_run():
     marks = "".join(f"{chr(a)}-{chr(min(b, 0x10000) - 1)}" for a, b in code_point_ranges("M") if a < 0x10000)
     return re.compile(f"[{marks}\U00010000-\U0010ffff]{{32}}")
 
+
 def _ordered(text, form):
     "The text decomposed, with every run of marks sorted by class."
     text = "".join(unicodedata.normalize(form.replace("C", "D"), c) for c in text)
     runs = groupby(text, key=lambda c: unicodedata.combining(c) > 0)
-    return "".join(c for marks, run in runs for c in (sorted(run, key=unicodedata.combining) if marks else run))
+    return "".join(
+        c for marks, run in runs for c in (sorted(run, key=unicodedata.combining) if marks else run)
+    )
 
 # %% ../nbs/05_normal_forms.ipynb #a3d98ca9
 def _check_text(text):
     "Refuse what is no `str`."
-    if not isinstance(text, str): raise ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
+    if not isinstance(text, str):
+        raise ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
+
 
 def normal_form(
-    text:str, # Any text
+    text: str,  # Any text
     *,
-    form="NFC", # "NFC", "NFD", "NFKC" or "NFKD"
-)->str: # The text in that form, as HF tokenizers gives it
+    form="NFC",  # "NFC", "NFD", "NFKC" or "NFKD"
+) -> str:  # The text in that form, as HF tokenizers gives it
     "Normalize as Unicode 9.0 does, in time proportional to the text."
     _check_text(text)
-    if form not in ("NFC", "NFD", "NFKC", "NFKD"): raise ValueError(f'form={form!r} is unknown; pass "NFC", "NFD", "NFKC" or "NFKD"')
-    if text.isascii(): return text
+    if form not in ("NFC", "NFD", "NFKC", "NFKD"):
+        raise ValueError(f'form={form!r} is unknown; pass "NFC", "NFD", "NFKC" or "NFKD"')
+    if text.isascii():
+        return text
     long = _long_run().search(text)
-    if not long and not _inert().search(text): return unicodedata.normalize(form, text)
+    if not long and not _inert().search(text):
+        return unicodedata.normalize(form, text)
     parts = re.split(f"({_inert().pattern})", text)
     parts[::2] = [unicodedata.normalize(form, _ordered(p, form) if long else p) for p in parts[::2]]
     return "".join(parts)
@@ -84,7 +103,9 @@ def normal_form(
 # %% ../nbs/05_normal_forms.ipynb #e82a85e4
 class _Parts(dict):
     "Character → (class, character, change) of each part, worked out when first asked for."
-    def __init__(self, form): self.form = form
+
+    def __init__(self, form):
+        self.form = form
 
     def __missing__(self, ch):
         inert = _inert().match(ch)
@@ -92,12 +113,15 @@ class _Parts(dict):
         self[ch] = [(0 if inert else unicodedata.combining(c), c, int(k > 0)) for k, c in enumerate(parts)]
         return self[ch]
 
+
 _parts = cache(_Parts)
+
 
 @lru_cache(1 << 16)
 def _composed(a, b):
     "What two characters compose to; None if they stay apart."
-    if _inert().match(a) or _inert().match(b): return None
+    if _inert().match(a) or _inert().match(b):
+        return None
     return one if len(one := unicodedata.normalize("NFC", a + b)) == 1 else None
 
 # %% ../nbs/05_normal_forms.ipynb #02b38f27
@@ -109,10 +133,12 @@ def _compose(parts):
         if free and (one := _composed(out[starter][0], ch)):
             out[starter] = one, out[starter][1] + change - 1
             continue
-        if klass == 0: starter = len(out)
+        if klass == 0:
+            starter = len(out)
         before = klass
         out.append((ch, change))
     return out
+
 
 def _changes(text, form):
     "The changes of a text, one character at a time."
@@ -124,16 +150,18 @@ def _changes(text, form):
 # %% ../nbs/05_normal_forms.ipynb #0bf64d58
 _RUN = re.compile("[\x00-\x7f]?[^\x00-\x7f]+")
 
+
 def normal_form_changes(
-    text:str, # Any text
+    text: str,  # Any text
     *,
-    form:str="NFC", # "NFC", "NFD", "NFKC" or "NFKD"
-)->list[tuple[str,int]]: # The characters of the text in that form, each with its change
+    form: str = "NFC",  # "NFC", "NFD", "NFKC" or "NFKD"
+) -> list[tuple[str, int]]:  # The characters of the text in that form, each with its change
     "Normalize, and say of every character which ones it replaces."
-    if normal_form(text, form=form) == text: return list(zip(text, repeat(0)))
+    if normal_form(text, form=form) == text:
+        return list(zip(text, repeat(0)))
     out, at = [], 0
     for run in _RUN.finditer(text):
-        out += zip(text[at:run.start()], repeat(0))
+        out += zip(text[at : run.start()], repeat(0))
         out += zip(run[0], repeat(0)) if normal_form(run[0], form=form) == run[0] else _changes(run[0], form)
         at = run.end()
     return out + list(zip(text[at:], repeat(0)))
@@ -141,16 +169,19 @@ def normal_form_changes(
 # %% ../nbs/05_normal_forms.ipynb #3bc8d94e
 _YOUNG_FORMATS = "890-891 8E2 110CD 13430-1343F"
 
+
 def is_control(
-    ch:str, # One character
-)->bool: # True for Cc, Cf, Co of Unicode 8.0 and U+FFFD, but not for tab, newline and carriage return
+    ch: str,  # One character
+) -> bool:  # True for Cc, Cf, Co of Unicode 8.0 and U+FFFD, but not for tab, newline and carriage return
     "Is a character dropped by cleaning?"
-    if ch in "\t\n\r\ufffd": return ch == "\ufffd"
+    if ch in "\t\n\r\ufffd":
+        return ch == "\ufffd"
     return category(ch) in ("Cc", "Cf", "Co") and not _class(_YOUNG_FORMATS).match(ch)
 
+
 def clean_text(
-    text:str, # Any text
-)->str: # Without control characters, and with no white space but U+0020
+    text: str,  # Any text
+) -> str:  # Without control characters, and with no white space but U+0020
     "Drop control characters, then write every white space character as a space."
     space = {chr(i) for a, b in code_point_ranges("White_Space") for i in range(a, b)}
     return "".join(" " if c in space else c for c in text if not is_control(c))
@@ -158,149 +189,194 @@ def clean_text(
 # %% ../nbs/05_normal_forms.ipynb #2960d421
 _CHINESE = "3400-4DBF 4E00-9FFF F900-FAFF 20000-2A6DF 2A700-2B73F 2B740-2B81F 2B920-2CEAF 2F800-2FA1F"
 
+
 def space_chinese(
-    text:str, # Any text
-)->str: # With two spaces more for every Chinese character
+    text: str,  # Any text
+) -> str:  # With two spaces more for every Chinese character
     "Put a space before and after every Chinese character."
     return _class(_CHINESE).sub(r" \g<0> ", text)
 
 # %% ../nbs/05_normal_forms.ipynb #255e7b6e
-_YOUNG_NONSPACING = ("7FD 897-8E1 9FE AFA-AFF B55 C04-C3C D00 D3B-D3C D81 EBA ECE 180F-1886 1ABF-1ACE 1DF6-1DFB A82C A8C5 A8FF A9BD 10D24-10F85 11070-11074 110C2 111C9 111CF "
-                     "1123E-11241 1133B 113BB-1145E 1182F-1612F 16F4F 16FE4 1CF00-1CF46 1E000-1E5EF 1E944-1E94A")
+_YOUNG_NONSPACING = (
+    "7FD 897-8E1 9FE AFA-AFF B55 C04-C3C D00 D3B-D3C D81 EBA ECE 180F-1886 1ABF-1ACE 1DF6-1DFB A82C A8C5 A8FF A9BD 10D24-10F85 11070-11074 110C2 111C9 111CF "
+    "1123E-11241 1133B 113BB-1145E 1182F-1612F 16F4F 16FE4 1CF00-1CF46 1E000-1E5EF 1E944-1E94A"
+)
+
 
 def is_nonspacing(
-    ch:str, # One character
-)->bool: # True for Mn of Unicode 8.0
+    ch: str,  # One character
+) -> bool:  # True for Mn of Unicode 8.0
     "Is a character dropped when BERT strips accents?"
     return category(ch) == "Mn" and not _class(_YOUNG_NONSPACING).match(ch) or ch in "\u1734\U0001171e"
 
+
 def strip_marks(
-    text:str, # Any text
-)->str: # Decomposed, without nonspacing marks
+    text: str,  # Any text
+) -> str:  # Decomposed, without nonspacing marks
     "Decompose, then drop what was an accent or looks like one to Unicode."
     return "".join(c for c in normal_form(text, form="NFD") if not is_nonspacing(c))
 
 # %% ../nbs/05_normal_forms.ipynb #1d7b177c
-_LOWER = {chr(c): chr(c + step) for a, b, step in (
-    (0x1C89, 0x1C89, 1), (0x2C2F, 0x2C2F, 48), (0xA7C0, 0xA7C0, 1), (0xA7CB, 0xA7CB, 0x264 - 0xA7CB), (0xA7CC, 0xA7CC, 1), (0xA7DC, 0xA7DC, 0x19B - 0xA7DC), (0x10570, 0x1057A, 39),
-    (0x1057C, 0x1058A, 39), (0x1058C, 0x10592, 39), (0x10594, 0x10595, 39), (0x10D50, 0x10D65, 32), (0x16EA0, 0x16EB8, 27)) for c in range(a, b + 1)}
+_LOWER = {
+    chr(c): chr(c + step)
+    for a, b, step in (
+        (0x1C89, 0x1C89, 1),
+        (0x2C2F, 0x2C2F, 48),
+        (0xA7C0, 0xA7C0, 1),
+        (0xA7CB, 0xA7CB, 0x264 - 0xA7CB),
+        (0xA7CC, 0xA7CC, 1),
+        (0xA7DC, 0xA7DC, 0x19B - 0xA7DC),
+        (0x10570, 0x1057A, 39),
+        (0x1057C, 0x1058A, 39),
+        (0x1058C, 0x10592, 39),
+        (0x10594, 0x10595, 39),
+        (0x10D50, 0x10D65, 32),
+        (0x16EA0, 0x16EB8, 27),
+    )
+    for c in range(a, b + 1)
+}
 _LOWER |= {c: chr(ord(c) + 1) for c in "\ua7ce\ua7d0\ua7d2\ua7d4\ua7d6\ua7d8\ua7da"}
 
+
 def lower_char(
-    ch:str, # One character
-)->str: # One or two
+    ch: str,  # One character
+) -> str:  # One or two
     "A character's lower case, whatever stands beside it."
     return _LOWER.get(ch) or (ch if category(ch) == "Cn" else ch.lower())
 
 # %% ../nbs/05_normal_forms.ipynb #0db0f153
 class CharTable(dict):
     "Code point → what it becomes (None: nothing), worked out when first asked for."
-    def __init__(self,
-        function, # One character in, any `str` out
-    ): self.function = function
+
+    def __init__(
+        self,
+        function,  # One character in, any `str` out
+    ):
+        self.function = function
 
     def __missing__(self, code):
         self[code] = out = self.function(chr(code)) or None
         return out
 
-    def translate(self,
-        text:str, # Any text
-    )->str: # The text with every character replaced
+    def translate(
+        self,
+        text: str,  # Any text
+    ) -> str:  # The text with every character replaced
         "Apply the table to a text."
-        if text.isascii(): return text.translate(self)
-        return "".join([text[i:i + 256].translate(self) for i in range(0, len(text), 256)])
+        if text.isascii():
+            return text.translate(self)
+        return "".join([text[i : i + 256].translate(self) for i in range(0, len(text), 256)])
 
-    def pieces(self,
-        text:str, # Any text
-    )->list[str]: # One for each character, empty where it is dropped
+    def pieces(
+        self,
+        text: str,  # Any text
+    ) -> list[str]:  # One for each character, empty where it is dropped
         "What each character of a text becomes."
         return [self[code] or "" for code in map(ord, text)]
 
 # %% ../nbs/05_normal_forms.ipynb #b80d1789
 LOWER = CharTable(lower_char)
 
+
 def lower_each(
-    text:str, # Any text
-)->str: # In lower case
+    text: str,  # Any text
+) -> str:  # In lower case
     "Lower the case of every character, whatever stands beside it."
     _check_text(text)
     return text.lower() if text.isascii() else LOWER.translate(text)
 
 # %% ../nbs/05_normal_forms.ipynb #74f2a3b0
 def bert_normalize_ref(
-    text:str, # Any text
+    text: str,  # Any text
     *,
-    clean:bool=True, # `clean_text`
-    chinese:bool=True, # `handle_chinese_chars`
-    strip:bool=True, # `strip_accents`
-    lower:bool=True, # `lowercase`
-)->str: # The text as BERT's tokenizer reads it
+    clean: bool = True,  # `clean_text`
+    chinese: bool = True,  # `handle_chinese_chars`
+    strip: bool = True,  # `strip_accents`
+    lower: bool = True,  # `lowercase`
+) -> str:  # The text as BERT's tokenizer reads it
     "BERT's four steps, one after the other."
-    if clean: text = clean_text(text)
-    if chinese: text = space_chinese(text)
-    if strip: text = strip_marks(text)
+    if clean:
+        text = clean_text(text)
+    if chinese:
+        text = space_chinese(text)
+    if strip:
+        text = strip_marks(text)
     return lower_each(text) if lower else text
 
 # %% ../nbs/05_normal_forms.ipynb #f9f8840a
 class _MarksMove(Exception):
     "A mark that stays has a combining class: its place depends on its neighbours."
 
+
 @cache
 def _bert_table(clean, chinese, strip, lower):
     "The table for some setting of the four steps."
+
     def become(ch):
         out = bert_normalize_ref(ch, clean=clean, chinese=chinese, strip=strip, lower=lower)
-        if strip and any(map(unicodedata.combining, out)): raise _MarksMove(out)
+        if strip and any(map(unicodedata.combining, out)):
+            raise _MarksMove(out)
         return out
+
     return CharTable(become)
 
 # %% ../nbs/05_normal_forms.ipynb #a5427c3d
 def bert_normalize(
-    text:str, # Any text
+    text: str,  # Any text
     *,
-    clean:bool=True, # `clean_text`
-    chinese:bool=True, # `handle_chinese_chars`
-    strip:bool=True, # `strip_accents`
-    lower:bool=True, # `lowercase`
-)->str: # The text as BERT's tokenizer reads it
+    clean: bool = True,  # `clean_text`
+    chinese: bool = True,  # `handle_chinese_chars`
+    strip: bool = True,  # `strip_accents`
+    lower: bool = True,  # `lowercase`
+) -> str:  # The text as BERT's tokenizer reads it
     "BERT's four steps in one pass over the text."
-    try: return _bert_table(clean, chinese, strip, lower).translate(text)
-    except _MarksMove: return bert_normalize_ref(text, clean=clean, chinese=chinese, strip=strip, lower=lower)
+    try:
+        return _bert_table(clean, chinese, strip, lower).translate(text)
+    except _MarksMove:
+        return bert_normalize_ref(text, clean=clean, chinese=chinese, strip=strip, lower=lower)
 
 # %% ../nbs/05_normal_forms.ipynb #fb95cf77
 def bert_pieces(
-    text:str, # Any text
+    text: str,  # Any text
     *,
-    clean:bool=True, # `clean_text`
-    chinese:bool=True, # `handle_chinese_chars`
-    strip:bool=True, # `strip_accents`
-    lower:bool=True, # `lowercase`
-)->list[str]: # One for each character of the text; joined, they are `bert_normalize` of it
+    clean: bool = True,  # `clean_text`
+    chinese: bool = True,  # `handle_chinese_chars`
+    strip: bool = True,  # `strip_accents`
+    lower: bool = True,  # `lowercase`
+) -> list[str]:  # One for each character of the text; joined, they are `bert_normalize` of it
     "What each character becomes in BERT's four steps."
-    try: return _bert_table(clean, chinese, strip, lower).pieces(text)
-    except _MarksMove: pass
+    try:
+        return _bert_table(clean, chinese, strip, lower).pieces(text)
+    except _MarksMove:
+        pass
     first = _bert_table(clean, chinese, False, False).pieces(text)
     source, at, out = [i for i, piece in enumerate(first) for _ in piece], -1, [""] * len(text)
     for ch, change in normal_form_changes("".join(first), form="NFD"):
         at += change == 0
-        if not is_nonspacing(ch): out[source[at]] += lower_char(ch) if lower else ch
+        if not is_nonspacing(ch):
+            out[source[at]] += lower_char(ch) if lower else ch
     return out
 
 # %% ../nbs/05_normal_forms.ipynb #eb29be4c
-_YOUNG_MARKS = ("7FD 897-8D3 9FE AFA-AFF B55 C04-C3C CF3-D00 D3B-D3C D81 EBA ECE 1715 180F 1ABF-1ACE 1CF7 1DF6-1DFA A82C A8FF 10D24-10F85 11070-11074 110C2 11145-11146 111C9 "
-                "111CE-111CF 11241 1133B 113B8-113E2 1145E 1182C-11A99 11D31-1612F 16F4F 16F7F-16F87 16FE4-16FF1 1CF00-1CF46 1E08F-1E5EF")
+_YOUNG_MARKS = (
+    "7FD 897-8D3 9FE AFA-AFF B55 C04-C3C CF3-D00 D3B-D3C D81 EBA ECE 1715 180F 1ABF-1ACE 1CF7 1DF6-1DFA A82C A8FF 10D24-10F85 11070-11074 110C2 11145-11146 111C9 "
+    "111CE-111CF 11241 1133B 113B8-113E2 1145E 1182C-11A99 11D31-1612F 16F4F 16F7F-16F87 16FE4-16FF1 1CF00-1CF46 1E08F-1E5EF"
+)
+
 
 def is_mark(
-    ch:str, # One character
-)->bool: # True for Mn, Mc and Me of Unicode 9.0
+    ch: str,  # One character
+) -> bool:  # True for Mn, Mc and Me of Unicode 9.0
     "Is a character a combining mark?"
     return category(ch)[0] == "M" and not _class(_YOUNG_MARKS).match(ch) or ch in "\u1cf2\u1cf3"
 
+
 UNMARKED = CharTable(lambda ch: "" if is_mark(ch) else ch)
 
+
 def drop_marks(
-    text:str, # Any text; decomposed if its accents are to go
-)->str: # Without combining marks
+    text: str,  # Any text; decomposed if its accents are to go
+) -> str:  # Without combining marks
     "Drop all combining marks; precomposed letters are left as they are."
     _check_text(text)
     return text if text.isascii() else UNMARKED.translate(text)

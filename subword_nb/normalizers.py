@@ -16,79 +16,141 @@ import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from .alignment import Aligned, align_by_difference, as_aligned, function_at, path_of, replace_places, spread
+from subword_nb.alignment import (
+    Aligned,
+    align_by_difference,
+    as_aligned,
+    function_at,
+    path_of,
+    replace_places,
+    spread,
+)
 from .charsmap import Charsmap, keeps_ascii
 from .forks import cached_property
 from .limits import SMALL, WORD_SMALL, check_growth, check_limit, warn_ignored
 from .nesting import Nested
-from .normal_forms import LOWER, UNMARKED, CharTable, bert_normalize, bert_pieces, drop_marks, lower_each, normal_form, normal_form_changes
-from .normal_forms import bert_normalize_ref as bert_normalize_ref, clean_text as clean_text, nfd_ref as nfd_ref, space_chinese as space_chinese, strip_marks as strip_marks
+from subword_nb.normal_forms import (
+    LOWER,
+    UNMARKED,
+    CharTable,
+    bert_normalize,
+    bert_pieces,
+    drop_marks,
+    lower_each,
+    normal_form,
+    normal_form_changes,
+)
+from subword_nb.normal_forms import (
+    bert_normalize_ref as bert_normalize_ref,
+    clean_text as clean_text,
+    nfd_ref as nfd_ref,
+    space_chinese as space_chinese,
+    strip_marks as strip_marks,
+)
 from .patterns import PATTERNS, compile_pattern
 from .text import encode_text, to_visible
 
 # %% ../nbs/10_normalizers.ipynb #a78d9815
-_all_ = ["nfd_ref", "normal_form", "clean_text", "space_chinese", "strip_marks", "lower_each", "bert_normalize_ref", "bert_normalize"]
+_all_ = [
+    "nfd_ref",
+    "normal_form",
+    "clean_text",
+    "space_chinese",
+    "strip_marks",
+    "lower_each",
+    "bert_normalize_ref",
+    "bert_normalize",
+]
+
+
 @dataclass(frozen=True)
 class Normalizer:
     "What all normalizers can do."
-    if TYPE_CHECKING: _normalize = _align = lambda self, text: text # what each of them has
-    def normalize(self,
-        text:str, # Any text
-    )->str: # The text that is tokenized in its place
+
+    if TYPE_CHECKING:
+        _normalize = _align = lambda self, text: text  # what each of them has
+
+    def normalize(
+        self,
+        text: str,  # Any text
+    ) -> str:  # The text that is tokenized in its place
         "Normalize a text."
-        if not isinstance(text, str): raise ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
+        if not isinstance(text, str):
+            raise ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
         return self._normalize(text)
 
-    def align(self,
-        text:str|Aligned, # Any text, or one that has been changed already
-    )->Aligned: # The normalized text, each character with its place in the original
+    def align(
+        self,
+        text: str | Aligned,  # Any text, or one that has been changed already
+    ) -> Aligned:  # The normalized text, each character with its place in the original
         "Normalize a text and keep track of where everything came from."
-        if not isinstance(text, (str, Aligned)): raise ValueError(f"text is a {type(text).__name__}; expected str or Aligned: decode bytes first")
+        if not isinstance(text, (str, Aligned)):
+            raise ValueError(f"text is a {type(text).__name__}; expected str or Aligned: decode bytes first")
         return self._align(as_aligned(text))
 
-    def to_dict(self)->dict: # Its type and options
+    def to_dict(self) -> dict:  # Its type and options
         "How tokenizer.json describes this normalizer."
         return {"type": type(self).__name__} | {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
-    def splits_at_space(self)->bool: # Is normalize(x + y) always normalize(x) + normalize(y), if x ends in [A-Za-z0-9] and y begins with a space and one of these?
+    def splits_at_space(
+        self,
+    ) -> bool:  # Is normalize(x + y) always normalize(x) + normalize(y), if x ends in [A-Za-z0-9] and y begins with a space and one of these?
         "May a long text be cut before a space between ASCII letters or digits, and the parts be normalized one by one?"
-        return type(self).__module__ == Normalizer.__module__ # a class of one's own must say so itself
+        return type(self).__module__ == Normalizer.__module__  # a class of one's own must say so itself
 
     @property
-    def _keeps_space(self): return type(self).__module__ == Normalizer.__module__ # does such a place look the same afterwards, so that the next step may rely on it?
+    def _keeps_space(self):
+        return (
+            type(self).__module__ == Normalizer.__module__
+        )  # does such a place look the same afterwards, so that the next step may rely on it?
 
 # %% ../nbs/10_normalizers.ipynb #5d6712e1
 def _check_flags(component):
     "Refuse flags that are neither True nor False, or None where that has a meaning."
     for f in fields(component):
-        value, known = getattr(component, f.name), (True, False, None) if f.name == "strip_accents" else (True, False)
-        if not isinstance(value, (bool, type(None))) or value not in known: raise ValueError(f"{f.name}={value!r}; pass one of {known}")
+        value, known = (
+            getattr(component, f.name),
+            (True, False, None) if f.name == "strip_accents" else (True, False),
+        )
+        if not isinstance(value, (bool, type(None))) or value not in known:
+            raise ValueError(f"{f.name}={value!r}; pass one of {known}")
+
 
 def _check_text(component, *names):
     "Refuse options that are not text."
     for name in names:
-        if not isinstance(getattr(component, name), str): raise ValueError(f"{name}={getattr(component, name)!r}; pass a str")
+        if not isinstance(getattr(component, name), str):
+            raise ValueError(f"{name}={getattr(component, name)!r}; pass a str")
 
 # %% ../nbs/10_normalizers.ipynb #5095591e
 class _Form(Normalizer):
     "A normal form, named as its class is."
-    def _normalize(self, text): return normal_form(text, form=type(self).__name__)
+
+    def _normalize(self, text):
+        return normal_form(text, form=type(self).__name__)
+
     def _align(self, x):
         changes = normal_form_changes(x.text, form=type(self).__name__)
-        return x.transform(changes) if any(n for _, n in changes) or [c for c, _ in changes] != [*x.text] else x
+        return (
+            x.transform(changes) if any(n for _, n in changes) or [c for c, _ in changes] != [*x.text] else x
+        )
+
 
 @dataclass(frozen=True)
 class NFC(_Form):
     "Canonical forms, composed."
 
+
 @dataclass(frozen=True)
 class NFD(_Form):
     "Canonical forms, decomposed."
 
+
 @dataclass(frozen=True)
 class NFKC(_Form):
     "Compatible characters replaced, composed."
+
 
 @dataclass(frozen=True)
 class NFKD(_Form):
@@ -97,32 +159,56 @@ class NFKD(_Form):
 # %% ../nbs/10_normalizers.ipynb #f04cde38
 class _Table(Normalizer):
     "Characters replaced by a table."
-    def _normalize(self, text): return self._table.translate(text)
-    def _align(self, x): return spread(x, self._table.pieces(x.text))
+
+    def _normalize(self, text):
+        return self._table.translate(text)
+
+    def _align(self, x):
+        return spread(x, self._table.pieces(x.text))
+
 
 @dataclass(frozen=True)
 class Lowercase(_Table):
     "Lower the case of each character, whatever stands beside it."
+
     _table = LOWER
-    def _normalize(self, text): return lower_each(text)
+
+    def _normalize(self, text):
+        return lower_each(text)
+
 
 @dataclass(frozen=True)
 class StripAccents(_Table):
     "Drop combining marks; precomposed letters are left as they are."
+
     _table = UNMARKED
-    def _normalize(self, text): return drop_marks(text)
+
+    def _normalize(self, text):
+        return drop_marks(text)
 
 # %% ../nbs/10_normalizers.ipynb #9f9e86de
-_NMT = CharTable(lambda ch: "" if re.match("[\x01-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]", ch) else " " if re.match("[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]", ch) else ch)
+_NMT = CharTable(
+    lambda ch: (
+        ""
+        if re.match("[\x01-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]", ch)
+        else " "
+        if re.match("[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]", ch)
+        else ch
+    )
+)
+
 
 @dataclass(frozen=True)
 class Nmt(_Table):
     "Drop control characters, write other white space and the zero-width characters as spaces."
+
     _table = _NMT
+
 
 @dataclass(frozen=True)
 class ByteLevel(_Table):
     "Spell the bytes of the text in the visible alphabet."
+
     _table = CharTable(lambda ch: to_visible(encode_text(ch)))
     _keeps_space = False
 
@@ -130,99 +216,164 @@ class ByteLevel(_Table):
 @dataclass(frozen=True)
 class BertNormalizer(Normalizer):
     "Clean, space Chinese characters, strip accents, lower the case."
-    clean_text:bool=True # Drop control characters, write white space as spaces
-    handle_chinese_chars:bool=True # Put spaces around Chinese characters
-    strip_accents:bool|None=None # Drop nonspacing marks; None does so when lowering
-    lowercase:bool=True # Lower the case of each character
 
-    def __post_init__(self): _check_flags(self)
+    clean_text: bool = True  # Drop control characters, write white space as spaces
+    handle_chinese_chars: bool = True  # Put spaces around Chinese characters
+    strip_accents: bool | None = None  # Drop nonspacing marks; None does so when lowering
+    lowercase: bool = True  # Lower the case of each character
+
+    def __post_init__(self):
+        _check_flags(self)
 
     @property
     def _steps(self):
         strip = self.lowercase if self.strip_accents is None else self.strip_accents
-        return {"clean": self.clean_text, "chinese": self.handle_chinese_chars, "strip": strip, "lower": self.lowercase}
+        return {
+            "clean": self.clean_text,
+            "chinese": self.handle_chinese_chars,
+            "strip": strip,
+            "lower": self.lowercase,
+        }
 
-    def _normalize(self, text): return bert_normalize(text, **self._steps)
-    def _align(self, x): return spread(x, bert_pieces(x.text, **self._steps))
+    def _normalize(self, text):
+        return bert_normalize(text, **self._steps)
+
+    def _align(self, x):
+        return spread(x, bert_pieces(x.text, **self._steps))
 
 # %% ../nbs/10_normalizers.ipynb #3c20e2f6
-_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000" # Unicode's White_Space
+_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"  # Unicode's White_Space
+
 
 @dataclass(frozen=True)
 class Strip(Normalizer):
     "Drop white space at the ends."
-    left:bool=True # At the beginning; `strip_left` in files
-    right:bool=True # At the end; `strip_right` in files
 
-    def __post_init__(self): _check_flags(self)
-    def to_dict(self): return {"type": "Strip", "strip_left": self.left, "strip_right": self.right}
+    left: bool = True  # At the beginning; `strip_left` in files
+    right: bool = True  # At the end; `strip_right` in files
+
+    def __post_init__(self):
+        _check_flags(self)
+
+    def to_dict(self):
+        return {"type": "Strip", "strip_left": self.left, "strip_right": self.right}
+
     splits_at_space = property(lambda self: not self.left and not self.right)
 
     def _normalize(self, text):
-        if self.left: text = text.lstrip(_SPACES)
+        if self.left:
+            text = text.lstrip(_SPACES)
         return text.rstrip(_SPACES) if self.right else text
 
     def _align(self, x):
         a = len(x.text) - len(x.text.lstrip(_SPACES)) if self.left else 0
         text = self._normalize(x.text)
-        return x if text == x.text else Aligned(text, x.marks()[a:a + len(text)], x.at)
+        return x if text == x.text else Aligned(text, x.marks()[a : a + len(text)], x.at)
 
 # %% ../nbs/10_normalizers.ipynb #6958007a
 @dataclass(frozen=True)
 class Prepend(Normalizer):
     "Put a text in front, unless there is nothing behind it."
-    prepend:str="▁" # What is put in front
 
-    def __post_init__(self): _check_text(self, "prepend")
+    prepend: str = "▁"  # What is put in front
+
+    def __post_init__(self):
+        _check_text(self, "prepend")
+
     splits_at_space = property(lambda self: not self.prepend)
-    def _check(self, text): check_growth(len(text), len(text) + len(self.prepend), f"Prepend({self.prepend[:20]!r}…)")
+
+    def _check(self, text):
+        check_growth(len(text), len(text) + len(self.prepend), f"Prepend({self.prepend[:20]!r}…)")
+
     def _normalize(self, text):
-        if not text: return text
-        if len(self.prepend) > 1: self._check(text)
+        if not text:
+            return text
+        if len(self.prepend) > 1:
+            self._check(text)
         return self.prepend + text
 
     def _align(self, x):
-        if not x.text: return x
-        if len(self.prepend) > 1: self._check(x.text)
+        if not x.text:
+            return x
+        if len(self.prepend) > 1:
+            self._check(x.text)
         return spread(x, [self.prepend + x.text[0], *x.text[1:]])
 
 # %% ../nbs/10_normalizers.ipynb #89fbeb8e
 @dataclass(frozen=True)
 class Replace(Normalizer):
     "Write a content in the place of every match."
-    pattern:str # What is replaced: text, or {"Regex": …} or {"String": …} as files have it
-    content:str # What is put in its place
-    regex:bool=False # Is the pattern a regular expression?
+
+    pattern: str  # What is replaced: text, or {"Regex": …} or {"String": …} as files have it
+    content: str  # What is put in its place
+    regex: bool = False  # Is the pattern a regular expression?
 
     def __post_init__(self):
-        if isinstance(self.pattern, dict) and len(self.pattern) == 1 and {"Regex", "String"} >= {*self.pattern}:
+        if (
+            isinstance(self.pattern, dict)
+            and len(self.pattern) == 1
+            and {"Regex", "String"} >= {*self.pattern}
+        ):
             [(kind, pattern)] = self.pattern.items()
             object.__setattr__(self, "regex", kind == "Regex")
             object.__setattr__(self, "pattern", pattern)
         _check_text(self, "pattern", "content")
-        if self.regex: self._compiled()
+        if self.regex:
+            self._compiled()
 
-    def to_dict(self): return {"type": "Replace", "pattern": {"Regex" if self.regex else "String": self.pattern}, "content": self.content}
-    def _compiled(self): return compile_pattern(f"(?:{self.pattern})" if self.pattern in PATTERNS else self.pattern, dialect="oniguruma")
+    def to_dict(self):
+        return {
+            "type": "Replace",
+            "pattern": {"Regex" if self.regex else "String": self.pattern},
+            "content": self.content,
+        }
+
+    def _compiled(self):
+        return compile_pattern(
+            f"(?:{self.pattern})" if self.pattern in PATTERNS else self.pattern, dialect="oniguruma"
+        )
+
     def _places(self, text):
-        if not text: return []
-        return self._compiled().spans(text) if self.regex else [m.span() for m in re.finditer(re.escape(self.pattern), text)]
-    def _align(self, x): return replace_places(x, _kept_small(self, x.text, self._places(x.text)), self.content)
+        if not text:
+            return []
+        return (
+            self._compiled().spans(text)
+            if self.regex
+            else [m.span() for m in re.finditer(re.escape(self.pattern), text)]
+        )
+
+    def _align(self, x):
+        return replace_places(x, _kept_small(self, x.text, self._places(x.text)), self.content)
 
     def _normalize(self, text):
-        if not self.regex: return _kept_small(self, text, None).replace(self.pattern, self.content) if text else text
+        if not self.regex:
+            return _kept_small(self, text, None).replace(self.pattern, self.content) if text else text
         ends = [0, *(i for place in _kept_small(self, text, self._places(text)) for i in place), len(text)]
         return self.content.join(text[a:b] for a, b in zip(ends[::2], ends[1::2]))
 
     @property
-    def splits_at_space(self): return bool(_RUN_OF_SPACE.fullmatch(self.pattern)) if self.regex else bool(self.pattern) and not _ACROSS.search(self.pattern)
-    _keeps_space = property(lambda self: self.content[:1] == " " if self.regex else not re.search("[A-Za-z0-9 ]|^$", self.pattern))
+    def splits_at_space(self):
+        return (
+            bool(_RUN_OF_SPACE.fullmatch(self.pattern))
+            if self.regex
+            else bool(self.pattern) and not _ACROSS.search(self.pattern)
+        )
+
+    _keeps_space = property(
+        lambda self: self.content[:1] == " " if self.regex else not re.search("[A-Za-z0-9 ]|^$", self.pattern)
+    )
 
 # %% ../nbs/10_normalizers.ipynb #36d2d52f
 def _kept_small(step, text, places):
     "The places, or the text if they are not known, unless what is put there makes the text grow beyond all measure."
-    if len(step.content) > 1: check_growth(len(text), len(text) + (text.count(step.pattern) if places is None else len(places)) * len(step.content), repr(step)[:80])
+    if len(step.content) > 1:
+        check_growth(
+            len(text),
+            len(text) + (text.count(step.pattern) if places is None else len(places)) * len(step.content),
+            repr(step)[:80],
+        )
     return text if places is None else places
+
 
 _ACROSS = re.compile("[A-Za-z0-9] ")
 _RUN_OF_SPACE = re.compile(r"(?:\\[snrtfv]| )(?:\+|\{[1-9]\d*(?:,\d*)?\})?")
@@ -231,89 +382,135 @@ _RUN_OF_SPACE = re.compile(r"(?:\\[snrtfv]| )(?:\+|\{[1-9]\d*(?:,\d*)?\})?")
 @dataclass(frozen=True)
 class Precompiled(Normalizer):
     "Apply SentencePiece's precompiled character map."
-    precompiled_charsmap:bytes # The map as the model has it; base64 in files
+
+    precompiled_charsmap: bytes  # The map as the model has it; base64 in files
 
     def __post_init__(self):
-        if not isinstance(self.precompiled_charsmap, bytes): raise ValueError(f"precompiled_charsmap is a {type(self.precompiled_charsmap).__name__}; pass the bytes of the map")
+        if not isinstance(self.precompiled_charsmap, bytes):
+            raise ValueError(
+                f"precompiled_charsmap is a {type(self.precompiled_charsmap).__name__}; pass the bytes of the map"
+            )
         object.__setattr__(self, "_map", Charsmap(self.precompiled_charsmap))
         self._map.normalize("a")
 
-    def __repr__(self): return f"Precompiled({len(self.precompiled_charsmap):,} bytes)"
-    def to_dict(self): return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(self.precompiled_charsmap).decode("ascii")}
+    def __repr__(self):
+        return f"Precompiled({len(self.precompiled_charsmap):,} bytes)"
+
+    def to_dict(self):
+        return {
+            "type": "Precompiled",
+            "precompiled_charsmap": base64.b64encode(self.precompiled_charsmap).decode("ascii"),
+        }
+
     _keeps_space = property(lambda self: keeps_ascii(self._map))
-    def _normalize(self, text): return self._map.normalize(text)
+
+    def _normalize(self, text):
+        return self._map.normalize(text)
 
     def _align(self, x):
         changes = self._map.changes(x.text)
-        return x.transform(changes) if any(n for _, n in changes) or [c for c, _ in changes] != [*x.text] else x
+        return (
+            x.transform(changes) if any(n for _, n in changes) or [c for c, _ in changes] != [*x.text] else x
+        )
 
 # %% ../nbs/10_normalizers.ipynb #77f4abbb
 def _says_aligned(function):
     "Is a function annotated as one that returns an `Aligned`?"
-    try: says = inspect.signature(function).return_annotation
-    except (TypeError, ValueError): return False # a built-in function need not say anything
+    try:
+        says = inspect.signature(function).return_annotation
+    except (TypeError, ValueError):
+        return False  # a built-in function need not say anything
     return says is Aligned or isinstance(says, str) and says.strip("'\"").split(".")[-1] == "Aligned"
+
 
 @dataclass(frozen=True)
 class Callable(Normalizer):
     "Apply a Python function."
-    function:Any # From str to str, or from Aligned to Aligned and annotated so; or its path, "package.module:name"
+
+    function: Any  # From str to str, or from Aligned to Aligned and annotated so; or its path, "package.module:name"
 
     def __post_init__(self):
-        if isinstance(self.function, str): object.__setattr__(self, "function", function_at(self.function))
-        if not callable(self.function): raise ValueError(f"function={self.function!r}; pass a function from str to str, or its path package.module:name")
+        if isinstance(self.function, str):
+            object.__setattr__(self, "function", function_at(self.function))
+        if not callable(self.function):
+            raise ValueError(
+                f"function={self.function!r}; pass a function from str to str, or its path package.module:name"
+            )
         object.__setattr__(self, "_exact", _says_aligned(self.function))
 
     splits_at_space, _keeps_space = False, False
-    def to_dict(self): return {"type": "Callable", "function": path_of(self.function)}
+
+    def to_dict(self):
+        return {"type": "Callable", "function": path_of(self.function)}
 
     def _call(self, given):
         out, name = self.function(given), getattr(self.function, "__qualname__", type(self.function).__name__)
-        if not isinstance(out, type(given)): raise ValueError(f"{name} returned a {type(out).__name__}; a normalizer's function returns {type(given).__name__}")
-        if self._exact and len(out.marks()) != len(out.text): raise ValueError(f"{name} returned {len(out.marks())} spans for {len(out.text)} characters; return one for each")
+        if not isinstance(out, type(given)):
+            raise ValueError(
+                f"{name} returned a {type(out).__name__}; a normalizer's function returns {type(given).__name__}"
+            )
+        if self._exact and len(out.marks()) != len(out.text):
+            raise ValueError(
+                f"{name} returned {len(out.marks())} spans for {len(out.text)} characters; return one for each"
+            )
         return out
 
-    def _normalize(self, text): return self._call(Aligned(text)).text if self._exact else self._call(text)
-    def _align(self, x): return self._call(x) if self._exact else align_by_difference(x, self._call(x.text))
+    def _normalize(self, text):
+        return self._call(Aligned(text)).text if self._exact else self._call(text)
+
+    def _align(self, x):
+        return self._call(x) if self._exact else align_by_difference(x, self._call(x.text))
 
 # %% ../nbs/10_normalizers.ipynb #b14f1581
 def normalize_word(
-    norm:Normalizer, # A normalizer
-    word:str, # A part of a text, worked on alone
+    norm: Normalizer,  # A normalizer
+    word: str,  # A part of a text, worked on alone
     *,
-    what:str="a normalizer", # What the error names
-)->str: # The normalized part
+    what: str = "a normalizer",  # What the error names
+) -> str:  # The normalized part
     "Normalize one of the words of a text; a word that grows too much is refused, since there may be many."
     text = norm.normalize(word)
-    if len(text) > WORD_SMALL: check_growth(len(word), len(text), what, free=WORD_SMALL)
+    if len(text) > WORD_SMALL:
+        check_growth(len(word), len(text), what, free=WORD_SMALL)
     return text
+
 
 def _in_turn(steps, x, size):
     "Functions one after the other."
     first = size(x)
     for step in steps:
         x = step(x)
-        if (n := size(x)) > SMALL: check_growth(first, n, "a Sequence of normalizers")
+        if (n := size(x)) > SMALL:
+            check_growth(first, n, "a Sequence of normalizers")
     return x
 
 # %% ../nbs/10_normalizers.ipynb #9b584167
 @dataclass(frozen=True, eq=False, repr=False)
 class Sequence(Nested, Normalizer):
     "Normalizers one after the other."
-    normalizers:tuple|list=() # The steps, in order; a Sequence among them stands for its own steps
+
+    normalizers: tuple | list = ()  # The steps, in order; a Sequence among them stands for its own steps
 
     def __post_init__(self):
-        if not isinstance(self.normalizers, (list, tuple)): raise ValueError(f"normalizers={self.normalizers!r}; pass a list of normalizers such as [NFC()]")
+        if not isinstance(self.normalizers, (list, tuple)):
+            raise ValueError(f"normalizers={self.normalizers!r}; pass a list of normalizers such as [NFC()]")
         object.__setattr__(self, "normalizers", tuple(self.normalizers))
         for n in self.normalizers:
-            if not isinstance(n, Normalizer): raise ValueError(f"normalizers holds {n!r}; pass normalizers such as NFC()")
+            if not isinstance(n, Normalizer):
+                raise ValueError(f"normalizers holds {n!r}; pass normalizers such as NFC()")
         self._work_out_steps()
 
-    def _normalize(self, text): return _in_turn([n.normalize for n in self.steps], text, len)
-    def _align(self, x): return _in_turn([n.align for n in self.steps], x, lambda x: len(x.text))
+    def _normalize(self, text):
+        return _in_turn([n.normalize for n in self.steps], text, len)
 
-    splits_at_space = cached_property(lambda self: _all_split_at_space(self.steps)) # True if every step splits there, or looks at single characters only
+    def _align(self, x):
+        return _in_turn([n.align for n in self.steps], x, lambda x: len(x.text))
+
+    splits_at_space = cached_property(
+        lambda self: _all_split_at_space(self.steps)
+    )  # True if every step splits there, or looks at single characters only
     _keeps_space = cached_property(lambda self: all(n._keeps_space for n in self.steps))
+
 
 def _all_split_at_space(steps):
     "May a text be cut before a space, although each step sees what the ones before it have made?"
@@ -325,56 +522,121 @@ def _all_split_at_space(steps):
     return True
 
 # %% ../nbs/10_normalizers.ipynb #9f7e1898
-_KINDS = {k.__name__: k for k in (BertNormalizer, Strip, StripAccents, NFC, NFD, NFKC, NFKD, Sequence, Lowercase, Nmt, Precompiled, Replace, Prepend, ByteLevel, Callable)}
-_NAMES = {"bert": BertNormalizer, "nfc": NFC, "nfd": NFD, "nfkc": NFKC, "nfkd": NFKD, "lowercase": Lowercase, "strip_accents": StripAccents, "strip": Strip, "prepend": Prepend, "nmt": Nmt,
-          "byte_level": ByteLevel}
+_KINDS = {
+    k.__name__: k
+    for k in (
+        BertNormalizer,
+        Strip,
+        StripAccents,
+        NFC,
+        NFD,
+        NFKC,
+        NFKD,
+        Sequence,
+        Lowercase,
+        Nmt,
+        Precompiled,
+        Replace,
+        Prepend,
+        ByteLevel,
+        Callable,
+    )
+}
+_NAMES = {
+    "bert": BertNormalizer,
+    "nfc": NFC,
+    "nfd": NFD,
+    "nfkc": NFKC,
+    "nfkd": NFKD,
+    "lowercase": Lowercase,
+    "strip_accents": StripAccents,
+    "strip": Strip,
+    "prepend": Prepend,
+    "nmt": Nmt,
+    "byte_level": ByteLevel,
+}
+
 
 def normalizer(
-    spec, # A name ("bert", "nfc", "strip", …), a function or its path "package.module:name", a list of these, a normalizer, or None for none
-)->Normalizer|None: # The normalizer meant
+    spec,  # A name ("bert", "nfc", "strip", …), a function or its path "package.module:name", a list of these, a normalizer, or None for none
+) -> Normalizer | None:  # The normalizer meant
     "Make a normalizer from whatever names one."
-    if spec is None or isinstance(spec, Normalizer): return spec
-    if isinstance(spec, (list, tuple)): return Sequence([n for s in spec if (n := normalizer(s)) is not None])
-    if isinstance(spec, str) and spec in _NAMES: return _NAMES[spec]()
-    if isinstance(spec, str) and ":" in spec or callable(spec) and not isinstance(spec, type): return Callable(spec)
-    raise ValueError(f"normalizer={spec!r} is not understood; pass a name ({', '.join(_NAMES)}), a function or its path package.module:name, a component or None")
+    if spec is None or isinstance(spec, Normalizer):
+        return spec
+    if isinstance(spec, (list, tuple)):
+        return Sequence([n for s in spec if (n := normalizer(s)) is not None])
+    if isinstance(spec, str) and spec in _NAMES:
+        return _NAMES[spec]()
+    if isinstance(spec, str) and ":" in spec or callable(spec) and not isinstance(spec, type):
+        return Callable(spec)
+    raise ValueError(
+        f"normalizer={spec!r} is not understood; pass a name ({', '.join(_NAMES)}), a function or its path package.module:name, a component or None"
+    )
 
 # %% ../nbs/10_normalizers.ipynb #3cd1206b
-_REQUIRED = {"BertNormalizer": ("clean_text", "handle_chinese_chars", "lowercase"), "Strip": ("strip_left", "strip_right"), "Sequence": ("normalizers",), "Precompiled": ("precompiled_charsmap",),
-             "Replace": ("pattern", "content"), "Prepend": ("prepend",), "Callable": ("function",)}
+_REQUIRED = {
+    "BertNormalizer": ("clean_text", "handle_chinese_chars", "lowercase"),
+    "Strip": ("strip_left", "strip_right"),
+    "Sequence": ("normalizers",),
+    "Precompiled": ("precompiled_charsmap",),
+    "Replace": ("pattern", "content"),
+    "Prepend": ("prepend",),
+    "Callable": ("function",),
+}
 _OLD_NAMES = {"Bert": "BertNormalizer", "StripNormalizer": "Strip"}
 _RENAMED = {"strip_left": "left", "strip_right": "right"}
-_DEEPEST = 62 # Sequences within each other, as far as Hugging Face's reader goes
+_DEEPEST = 62  # Sequences within each other, as far as Hugging Face's reader goes
+
 
 def _kind_of(d, path):
     "Which component an object describes."
-    if not isinstance(d, dict): raise ValueError(f"{path}: expected null or an object with a type, got {str(d)[:60]}")
+    if not isinstance(d, dict):
+        raise ValueError(f"{path}: expected null or an object with a type, got {str(d)[:60]}")
     if d.get("type") is None:
-        untyped = [k for k, needs in _REQUIRED.items() if k != "Callable" and all(name in d for name in needs)]
-        if not untyped: raise ValueError(f"{path}: expected null or an object with a type, got {str(d)[:60]}")
+        untyped = [
+            k for k, needs in _REQUIRED.items() if k != "Callable" and all(name in d for name in needs)
+        ]
+        if not untyped:
+            raise ValueError(f"{path}: expected null or an object with a type, got {str(d)[:60]}")
         return untyped[0]
     kind = _OLD_NAMES.get(d["type"], d["type"]) if isinstance(d["type"], str) else None
-    if kind not in _KINDS: raise ValueError(f"{path}.type: {d['type']!r} is not supported; known: {', '.join(_KINDS)}")
+    if kind not in _KINDS:
+        raise ValueError(f"{path}.type: {d['type']!r} is not supported; known: {', '.join(_KINDS)}")
     return kind
 
 # %% ../nbs/10_normalizers.ipynb #4d462ac0
 def _read_text(value, path):
-    if not isinstance(value, str): raise ValueError(f"{path}: expected a string, got {str(value)[:60]}")
+    if not isinstance(value, str):
+        raise ValueError(f"{path}: expected a string, got {str(value)[:60]}")
     return value
+
 
 def _read_flag(value, path):
-    if not isinstance(value, bool) and not (value is None and path.endswith(".strip_accents")): raise ValueError(f"{path}: expected bool, got {str(value)[:60]}")
+    if not isinstance(value, bool) and not (value is None and path.endswith(".strip_accents")):
+        raise ValueError(f"{path}: expected bool, got {str(value)[:60]}")
     return value
 
+
 def _read_blob(value, path):
-    try: return base64.b64decode(_read_text(value, path), validate=True)
-    except binascii.Error as e: raise ValueError(f"{path}: is not base64 ({e}); take the map from the model again") from None
+    try:
+        return base64.b64decode(_read_text(value, path), validate=True)
+    except binascii.Error as e:
+        raise ValueError(f"{path}: is not base64 ({e}); take the map from the model again") from None
+
 
 def _read_pattern(value, path):
-    if not isinstance(value, dict) or [*value] not in (["String"], ["Regex"]): raise ValueError(f'{path}: expected {{"String": …}} or {{"Regex": …}}, got {str(value)[:60]}')
+    if not isinstance(value, dict) or [*value] not in (["String"], ["Regex"]):
+        raise ValueError(f'{path}: expected {{"String": …}} or {{"Regex": …}}, got {str(value)[:60]}')
     return {k: _read_text(v, f"{path}.{k}") for k, v in value.items()}
 
-_READERS = {"pattern": _read_pattern, "content": _read_text, "prepend": _read_text, "function": _read_text, "precompiled_charsmap": _read_blob}
+
+_READERS = {
+    "pattern": _read_pattern,
+    "content": _read_text,
+    "prepend": _read_text,
+    "function": _read_text,
+    "precompiled_charsmap": _read_blob,
+}
 
 # %% ../nbs/10_normalizers.ipynb #7ccb9c53
 def _read_options(d, kind, path, allow_code, ignored):
@@ -384,29 +646,48 @@ def _read_options(d, kind, path, allow_code, ignored):
     options = {k: v for k, v in d.items() if k in known}
     ignored += [f"{path}.{k}" for k in d if k != "type" and k not in known]
     for name in needs:
-        if name not in options: raise ValueError(f"{path}.{name}: {kind} needs this option")
-    if kind != "Sequence": return {_RENAMED.get(k, k): _READERS.get(k, _read_flag)(v, f"{path}.{k}") for k, v in options.items()}
+        if name not in options:
+            raise ValueError(f"{path}.{name}: {kind} needs this option")
+    if kind != "Sequence":
+        return {_RENAMED.get(k, k): _READERS.get(k, _read_flag)(v, f"{path}.{k}") for k, v in options.items()}
     steps = options["normalizers"]
-    if isinstance(steps, list): check_limit("components", len(steps), f"{path}.normalizers has {len(steps):,} steps")
-    if not isinstance(steps, list) or None in steps: raise ValueError(f"{path}.normalizers: expected a list of objects, got {str(steps)[:60]}")
-    if path.count(".normalizers[") > _DEEPEST: raise ValueError(f"{path[:60]}…: Sequences lie deeper than {_DEEPEST} in each other; write the steps as one list")
-    return {"normalizers": [normalizer_from_dict(x, path=f"{path}.normalizers[{i}]", allow_code=allow_code, ignored=ignored) for i, x in enumerate(steps)]}
+    if isinstance(steps, list):
+        check_limit("components", len(steps), f"{path}.normalizers has {len(steps):,} steps")
+    if not isinstance(steps, list) or None in steps:
+        raise ValueError(f"{path}.normalizers: expected a list of objects, got {str(steps)[:60]}")
+    if path.count(".normalizers[") > _DEEPEST:
+        raise ValueError(
+            f"{path[:60]}…: Sequences lie deeper than {_DEEPEST} in each other; write the steps as one list"
+        )
+    return {
+        "normalizers": [
+            normalizer_from_dict(x, path=f"{path}.normalizers[{i}]", allow_code=allow_code, ignored=ignored)
+            for i, x in enumerate(steps)
+        ]
+    }
 
 # %% ../nbs/10_normalizers.ipynb #bbfa7e18
 def normalizer_from_dict(
-    d:dict|None, # The value of "normalizer" in tokenizer.json
+    d: dict | None,  # The value of "normalizer" in tokenizer.json
     *,
-    path:str="normalizer", # Where it stands in the file: it opens error messages
-    allow_code:bool=False, # May the file name Python functions, which are then imported?
-    ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
-)->Normalizer|None: # The same normalizer as an object; None if there is none
+    path: str = "normalizer",  # Where it stands in the file: it opens error messages
+    allow_code: bool = False,  # May the file name Python functions, which are then imported?
+    ignored: list
+    | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+) -> Normalizer | None:  # The same normalizer as an object; None if there is none
     "Read a normalizer from tokenizer.json's form."
-    if d is None: return None
+    if d is None:
+        return None
     kind = _kind_of(d, path)
     found = [] if ignored is None else ignored
     options = _read_options(d, kind, path, allow_code, found)
-    if ignored is None: warn_ignored(found, path)
+    if ignored is None:
+        warn_ignored(found, path)
     if kind == "Callable" and not allow_code:
-        raise ValueError(f"{path}.function: the file wants to import and run {options['function']!r}; if you trust it, pass allow_code=True")
-    try: return _KINDS[kind](**options)
-    except ValueError as e: raise ValueError(f"{path}: {e}") from None
+        raise ValueError(
+            f"{path}.function: the file wants to import and run {options['function']!r}; if you trust it, pass allow_code=True"
+        )
+    try:
+        return _KINDS[kind](**options)
+    except ValueError as e:
+        raise ValueError(f"{path}: {e}") from None

@@ -22,7 +22,16 @@ from .hf_format import Parts
 from .limits import check_limit, read_bytes
 from .normalizers import BertNormalizer, Normalizer, normalizer as as_normalizer
 from .patterns import compile_pattern
-from .pretokenizers import PATTERNS, ByteLevel, PreTokenizer, Sequence, Split, byte_level, pretokenizer as as_pretokenizer, spells_bytes
+from subword_nb.pretokenizers import (
+    PATTERNS,
+    ByteLevel,
+    PreTokenizer,
+    Sequence,
+    Split,
+    byte_level,
+    pretokenizer as as_pretokenizer,
+    spells_bytes,
+)
 from .splitting import same_in_both
 from .text import CHAR2BYTE, category, decode_text, to_visible
 from .vocab import AddedToken, invert
@@ -30,120 +39,221 @@ from .wordpiece_encode import WordPiece
 
 # %% ../nbs/60_other_formats.ipynb #367a34fa
 def looks_cased(
-    pieces:Iterable[str], # The pieces of a vocabulary
-)->bool: # True if a piece holds a capital letter that lower-casing would change
+    pieces: Iterable[str],  # The pieces of a vocabulary
+) -> bool:  # True if a piece holds a capital letter that lower-casing would change
     "Does a vocabulary hold pieces that no lower-cased text can match?"
-    ordinary = (p for p in pieces if p[:1] + p[-1:] not in ("[]", "<>")) # special tokens are often spelled in capitals
+    ordinary = (
+        p for p in pieces if p[:1] + p[-1:] not in ("[]", "<>")
+    )  # special tokens are often spelled in capitals
     return any(category(c) in ("Lu", "Lt") and c.lower() != c for p in ordinary for c in p)
 
 # %% ../nbs/60_other_formats.ipynb #fe661cf8
 def _pieces_of_lines(path):
     "piece → line number, from the lines of a file."
     piece2id, text = {}, decode_text(read_bytes(path, lines="pieces"), source=str(path))
-    if text.startswith("\ufeff"): raise ValueError(f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of the first piece; save the file without it")
+    if text.startswith("\ufeff"):
+        raise ValueError(
+            f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of the first piece; save the file without it"
+        )
     for i, line in enumerate(text.split("\n")):
         piece = line.removesuffix("\r")
-        if piece in piece2id: raise ValueError(f"{path}: the piece {piece!r} stands in line {piece2id[piece] + 1} and in line {i + 1}; keep one of them, or pass another file if this is no list of pieces")
-        if piece: piece2id[piece] = i
-    if not piece2id: raise ValueError(f"{path} is empty; expected one piece a line")
+        if piece in piece2id:
+            raise ValueError(
+                f"{path}: the piece {piece!r} stands in line {piece2id[piece] + 1} and in line {i + 1}; keep one of them, or pass another file if this is no list of pieces"
+            )
+        if piece:
+            piece2id[piece] = i
+    if not piece2id:
+        raise ValueError(f"{path} is empty; expected one piece a line")
     return piece2id
 
 # %% ../nbs/60_other_formats.ipynb #4726d02f
 def read_vocab_txt(
-    path:str|os.PathLike, # A file with one piece a line
+    path: str | os.PathLike,  # A file with one piece a line
     *,
-    lowercase:bool|None=None, # True: uncased; False: cased; None: what the pieces look like, see `looks_cased`
-    strip_accents:bool|None=None, # Take accents off; None: if lower-casing
-    handle_chinese_chars:bool=True, # Put spaces around Chinese characters
-    clean_text:bool=True, # Drop control characters, make all white space spaces
-    normalizer:Normalizer|str|None="default", # Instead of the four options above: a normalizer, its name, or None
-    pre_tokenizer:PreTokenizer|str|None="bert", # How text is split
-    unk_piece:str="[UNK]", # Stands for a word that cannot be written with the pieces
-    special_tokens:Iterable[str]=("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"), # Special if they are in the vocabulary
-    **options, # `continuing_subword_prefix` and `max_input_chars_per_word`, see `WordPiece`
-)->Parts: # The parts of the tokenizer; nothing is put around texts, because the file does not ask for it
+    lowercase: bool
+    | None = None,  # True: uncased; False: cased; None: what the pieces look like, see `looks_cased`
+    strip_accents: bool | None = None,  # Take accents off; None: if lower-casing
+    handle_chinese_chars: bool = True,  # Put spaces around Chinese characters
+    clean_text: bool = True,  # Drop control characters, make all white space spaces
+    normalizer: Normalizer
+    | str
+    | None = "default",  # Instead of the four options above: a normalizer, its name, or None
+    pre_tokenizer: PreTokenizer | str | None = "bert",  # How text is split
+    unk_piece: str = "[UNK]",  # Stands for a word that cannot be written with the pieces
+    special_tokens: Iterable[str] = (
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+    ),  # Special if they are in the vocabulary
+    **options,  # `continuing_subword_prefix` and `max_input_chars_per_word`, see `WordPiece`
+) -> Parts:  # The parts of the tokenizer; nothing is put around texts, because the file does not ask for it
     "Read a WordPiece tokenizer from vocab.txt."
     piece2id = _pieces_of_lines(path)
-    if lowercase is None: lowercase = not looks_cased(piece2id)
+    if lowercase is None:
+        lowercase = not looks_cased(piece2id)
     if isinstance(normalizer, str) and normalizer == "default":
-        normalizer = BertNormalizer(clean_text=clean_text, handle_chinese_chars=handle_chinese_chars, strip_accents=strip_accents, lowercase=lowercase)
-    try: model = WordPiece(piece2id, unk_piece, **options)
-    except ValueError as e: raise ValueError(f"{path}: {e}; if this is no list of pieces, pass another file") from None
+        normalizer = BertNormalizer(
+            clean_text=clean_text,
+            handle_chinese_chars=handle_chinese_chars,
+            strip_accents=strip_accents,
+            lowercase=lowercase,
+        )
+    try:
+        model = WordPiece(piece2id, unk_piece, **options)
+    except ValueError as e:
+        raise ValueError(f"{path}: {e}; if this is no list of pieces, pass another file") from None
     added = tuple((AddedToken(t), piece2id[t]) for t in special_tokens if t in piece2id)
-    return Parts(model, as_pretokenizer(pre_tokenizer), decoders.WordPiece(model.continuing_subword_prefix), added, None, as_normalizer(normalizer))
+    return Parts(
+        model,
+        as_pretokenizer(pre_tokenizer),
+        decoders.WordPiece(model.continuing_subword_prefix),
+        added,
+        None,
+        as_normalizer(normalizer),
+    )
 
 # %% ../nbs/60_other_formats.ipynb #32a8b77f
 def _check_lines(parts):
     "Refuse a tokenizer that a list of pieces cannot hold."
     way = "; save it as tokenizer.json"
-    if not isinstance(parts.model, WordPiece): raise ValueError(f"vocab.txt holds WordPiece models, and this is {parts.model!r}{way}")
-    if parts.post_processor is not None: raise ValueError(f"vocab.txt has no place for a post-processor ({type(parts.post_processor).__name__}){way}")
+    if not isinstance(parts.model, WordPiece):
+        raise ValueError(f"vocab.txt holds WordPiece models, and this is {parts.model!r}{way}")
+    if parts.post_processor is not None:
+        raise ValueError(
+            f"vocab.txt has no place for a post-processor ({type(parts.post_processor).__name__}){way}"
+        )
     for piece in parts.model.piece2id:
-        if "\n" in piece or piece.endswith("\r") or not piece: raise ValueError(f"the piece {piece!r} does not fit into a line{way}")
+        if "\n" in piece or piece.endswith("\r") or not piece:
+            raise ValueError(f"the piece {piece!r} does not fit into a line{way}")
     for token, _ in parts.added_tokens:
-        if token != AddedToken(token.content): raise ValueError(f"vocab.txt has no place for the options of the added token {token.content!r}{way}")
-        if token.content not in parts.model.piece2id: raise ValueError(f"the added token {token.content!r} is no piece of the model, and vocab.txt lists only those{way}")
-    if parts.decoder != decoders.WordPiece(parts.model.continuing_subword_prefix): raise ValueError(f"vocab.txt has no place for the decoder {parts.decoder!r}{way}")
+        if token != AddedToken(token.content):
+            raise ValueError(
+                f"vocab.txt has no place for the options of the added token {token.content!r}{way}"
+            )
+        if token.content not in parts.model.piece2id:
+            raise ValueError(
+                f"the added token {token.content!r} is no piece of the model, and vocab.txt lists only those{way}"
+            )
+    if parts.decoder != decoders.WordPiece(parts.model.continuing_subword_prefix):
+        raise ValueError(f"vocab.txt has no place for the decoder {parts.decoder!r}{way}")
 
 # %% ../nbs/60_other_formats.ipynb #769aa70c
 def write_vocab_txt(
-    parts:Parts, # The parts of a WordPiece tokenizer
-    path:str|os.PathLike, # Where the file shall be
-)->Path: # The path
+    parts: Parts,  # The parts of a WordPiece tokenizer
+    path: str | os.PathLike,  # Where the file shall be
+) -> Path:  # The path
     "Write the pieces of a WordPiece tokenizer, one a line, atomically; normalizer and pre-tokenizer are arguments of `read_vocab_txt`."
     _check_lines(parts)
-    return write_atomically(path, "".join(f"{p or ''}\n" for p in invert(parts.model.piece2id)).encode("utf-8"))
+    return write_atomically(
+        path, "".join(f"{p or ''}\n" for p in invert(parts.model.piece2id)).encode("utf-8")
+    )
 
 # %% ../nbs/60_other_formats.ipynb #d93d4e1c
-_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<group>\((?!\?)|\(\?P?<\w+>)|.", re.DOTALL) # an escape, a class, a group that captures, or one character
+_PART = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<group>\((?!\?)|\(\?P?<\w+>)|.", re.DOTALL
+)  # an escape, a class, a group that captures, or one character
+
 
 def _minbpe_pattern(pattern, name):
     "A pattern of Python's `regex` as this library reads one; what has another meaning here is refused."
-    if pattern in PATTERNS.values(): return next(n for n, p in PATTERNS.items() if p == pattern)
+    if pattern in PATTERNS.values():
+        return next(n for n, p in PATTERNS.items() if p == pattern)
     lines, out = re.search(r"\(\?[a-z]*m", pattern), []
     for part in _PART.finditer(pattern):
         t = part[0]
-        if part["group"]: raise ValueError(f"{name}, line 2: the pattern has a group, whose text minbpe would take in place of the match; write (?:…)")
-        inside = re.sub(r"\\[^ehH]", "_", t[1:]) if t[0] == "[" else "" # of a class, without the escapes that mean the same
-        if t in (r"\e", r"\h", r"\H", r"\z") or re.search(r"[\[\\]|&&|--|~~|\|\|", inside) or t == "$" and lines:
-            raise ValueError(f"{name}, line 2: {t[:40]!r} in the pattern means one thing to minbpe and another here; write it in another way")
+        if part["group"]:
+            raise ValueError(
+                f"{name}, line 2: the pattern has a group, whose text minbpe would take in place of the match; write (?:…)"
+            )
+        inside = (
+            re.sub(r"\\[^ehH]", "_", t[1:]) if t[0] == "[" else ""
+        )  # of a class, without the escapes that mean the same
+        if (
+            t in (r"\e", r"\h", r"\H", r"\z")
+            or re.search(r"[\[\\]|&&|--|~~|\|\|", inside)
+            or t == "$"
+            and lines
+        ):
+            raise ValueError(
+                f"{name}, line 2: {t[:40]!r} in the pattern means one thing to minbpe and another here; write it in another way"
+            )
         out.append({"$": r"(?=\n?\z)", r"\Z": r"\z"}.get(t, t))
     return "".join(out)
 
 # %% ../nbs/60_other_formats.ipynb #2db2cd01
 def _may_match_nothing(compiled):
     "Can a pattern match an empty text somewhere? Conditions, which take no characters, are taken to hold."
+
     def empty(node):
-        if node[0] == "rep": return node[2] == 0 or empty(node[1])
-        if node[0] in ("cat", "alt"): return (all if node[0] == "cat" else any)(map(empty, node[1]))
+        if node[0] == "rep":
+            return node[2] == 0 or empty(node[1])
+        if node[0] in ("cat", "alt"):
+            return (all if node[0] == "cat" else any)(map(empty, node[1]))
         return node[0] != "set" and (node[0] != "other" or len(node) < 2 or empty(node[1]))
+
     return empty(pattern_tree(compiled.parts))
+
 
 def _minbpe_split(pattern, name):
     "The pre-tokenizer of a pattern; what it does not match is left out, as minbpe does."
-    if not pattern: return byte_level(None)
+    if not pattern:
+        return byte_level(None)
     source = _minbpe_pattern(pattern, name)
-    if source in PATTERNS: return byte_level(source)
-    try: split = Split(source, "removed", True, "oniguruma" if same_in_both(source) else "rust")
-    except ValueError as e: raise ValueError(f"{name}, line 2: {e}") from None
-    if _may_match_nothing(compile_pattern(source, dialect=split.dialect)): raise ValueError(f"{name}, line 2: {pattern[:60]!r} can match nothing, and what is found behind an empty match differs; write + for *, or leave out the part that may be empty")
+    if source in PATTERNS:
+        return byte_level(source)
+    try:
+        split = Split(source, "removed", True, "oniguruma" if same_in_both(source) else "rust")
+    except ValueError as e:
+        raise ValueError(f"{name}, line 2: {e}") from None
+    if _may_match_nothing(compile_pattern(source, dialect=split.dialect)):
+        raise ValueError(
+            f"{name}, line 2: {pattern[:60]!r} can match nothing, and what is found behind an empty match differs; write + for *, or leave out the part that may be empty"
+        )
     return Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
 
 # %% ../nbs/60_other_formats.ipynb #805f616f
-_MOST_BYTES = 1 << 19 # All pieces together, besides sixteen for each character of the file; doubling a piece in each line could ask for any number
+_MOST_BYTES = (
+    1 << 19
+)  # All pieces together, besides sixteen for each character of the file; doubling a piece in each line could ask for any number
+
 
 def _minbpe_pieces(lines, first, name):
     "The pieces of bytes and merges, in the order of their ids, and the merges."
-    pieces, merges, total, known, most = [bytes([b]) for b in range(256)], [], 0, {}, _MOST_BYTES + 16 * sum(map(len, lines))
+    pieces, merges, total, known, most = (
+        [bytes([b]) for b in range(256)],
+        [],
+        0,
+        {},
+        _MOST_BYTES + 16 * sum(map(len, lines)),
+    )
     for n, line in enumerate(lines, first):
-        if not re.fullmatch(r"[0-9]{1,9}\s+[0-9]{1,9}", line): raise ValueError(f"{name}, line {n}: {line[:60]!r} is no merge; expected two ids with a space between them")
+        if not re.fullmatch(r"[0-9]{1,9}\s+[0-9]{1,9}", line):
+            raise ValueError(
+                f"{name}, line {n}: {line[:60]!r} is no merge; expected two ids with a space between them"
+            )
         a, b = map(int, line.split())
-        if max(a, b) >= len(pieces): raise ValueError(f"{name}, line {n}: the id {max(a, b)} is not there yet; this line makes {len(pieces)}, of ids below that")
+        if max(a, b) >= len(pieces):
+            raise ValueError(
+                f"{name}, line {n}: the id {max(a, b)} is not there yet; this line makes {len(pieces)}, of ids below that"
+            )
         total += len(pieces[a]) + len(pieces[b])
-        check_limit("piece_chars", len(pieces[a]) + len(pieces[b]), f"{name}, line {n}: the piece has {len(pieces[a]) + len(pieces[b]):,} bytes")
-        if total > most: raise ValueError(f"{name}, line {n}: the pieces up to here have more than {most:,} bytes together; no training makes such, so the file is damaged")
+        check_limit(
+            "piece_chars",
+            len(pieces[a]) + len(pieces[b]),
+            f"{name}, line {n}: the piece has {len(pieces[a]) + len(pieces[b]):,} bytes",
+        )
+        if total > most:
+            raise ValueError(
+                f"{name}, line {n}: the pieces up to here have more than {most:,} bytes together; no training makes such, so the file is damaged"
+            )
         piece = pieces[a] + pieces[b]
-        if piece in known: raise ValueError(f"{name}, line {n}: this merge and line {known[piece]} both make {piece[:40]!r}; no training makes such, so the file is damaged")
+        if piece in known:
+            raise ValueError(
+                f"{name}, line {n}: this merge and line {known[piece]} both make {piece[:40]!r}; no training makes such, so the file is damaged"
+            )
         known[piece] = n
         pieces.append(piece)
         merges.append((a, b))
@@ -154,160 +264,294 @@ def _highest_id(taken):
     "The highest id that a special token may have behind so many pieces."
     return 16 * taken + 2**20
 
+
 def _minbpe_special(lines, taken, name):
     "Special tokens and their ids."
     special = {}
     for n, line in enumerate(lines, 4):
         row = line.split()
-        if len(row) != 2 or not re.fullmatch("[0-9]{1,9}", row[1]): raise ValueError(f"{name}, line {n}: {line[:60]!r} is no special token; expected its spelling and its id, with a space between them")
+        if len(row) != 2 or not re.fullmatch("[0-9]{1,9}", row[1]):
+            raise ValueError(
+                f"{name}, line {n}: {line[:60]!r} is no special token; expected its spelling and its id, with a space between them"
+            )
         content, i = row[0], int(row[1])
-        if content in special: raise ValueError(f"{name}, line {n}: the special token {content!r} has come before; keep one of the lines")
-        if i < taken or i in special.values(): raise ValueError(f"{name}, line {n}: the id {i} of {content!r} is taken; ids from {taken} are free")
-        if i > _highest_id(taken): raise ValueError(f"{name}, line {n}: the id {i} of {content!r} is far beyond the {taken} pieces; number it closer")
+        if content in special:
+            raise ValueError(
+                f"{name}, line {n}: the special token {content!r} has come before; keep one of the lines"
+            )
+        if i < taken or i in special.values():
+            raise ValueError(
+                f"{name}, line {n}: the id {i} of {content!r} is taken; ids from {taken} are free"
+            )
+        if i > _highest_id(taken):
+            raise ValueError(
+                f"{name}, line {n}: the id {i} of {content!r} is far beyond the {taken} pieces; number it closer"
+            )
         if before := [t for t in special if content.startswith(t)]:
-            raise ValueError(f"{name}, line {n}: minbpe never finds {content!r} where both are allowed, because {before[0]!r} stands before it; put the longer one first")
+            raise ValueError(
+                f"{name}, line {n}: minbpe never finds {content!r} where both are allowed, because {before[0]!r} stands before it; put the longer one first"
+            )
         special[content] = i
     return special
 
 # %% ../nbs/60_other_formats.ipynb #b9b1daa2
 def read_minbpe(
-    path:str|os.PathLike, # A .model of minbpe
-)->Parts: # The parts of the tokenizer
+    path: str | os.PathLike,  # A .model of minbpe
+) -> Parts:  # The parts of the tokenizer
     "Read a byte-level BPE tokenizer from minbpe's file."
-    lines = [line.strip() for line in decode_text(read_bytes(path, lines="merges"), source=str(path)).split("\n")]
-    if lines[0] != "minbpe v1": raise ValueError(f"{path}, line 1: {lines[0][:60]!r}; expected 'minbpe v1', with which minbpe's files begin")
-    if len(lines) < 3 or not re.fullmatch("[0-9]{1,9}", lines[2]): raise ValueError(f"{path}, line 3: {''.join(lines[2:3])[:60]!r}; expected the number of special tokens")
+    lines = [
+        line.strip() for line in decode_text(read_bytes(path, lines="merges"), source=str(path)).split("\n")
+    ]
+    if lines[0] != "minbpe v1":
+        raise ValueError(
+            f"{path}, line 1: {lines[0][:60]!r}; expected 'minbpe v1', with which minbpe's files begin"
+        )
+    if len(lines) < 3 or not re.fullmatch("[0-9]{1,9}", lines[2]):
+        raise ValueError(
+            f"{path}, line 3: {''.join(lines[2:3])[:60]!r}; expected the number of special tokens"
+        )
     n, rules = int(lines[2]), lines[3:-1] if not lines[-1] else lines[3:]
-    if n > len(rules): raise ValueError(f"{path}, line 3: {n} special tokens, but only {len(rules)} lines follow; the file may be cut short")
+    if n > len(rules):
+        raise ValueError(
+            f"{path}, line 3: {n} special tokens, but only {len(rules)} lines follow; the file may be cut short"
+        )
     pieces, merges = _minbpe_pieces(rules[n:], 4 + n, path)
     special, spelled = _minbpe_special(rules[:n], len(pieces), path), [*map(to_visible, pieces)]
     piece2id = {p: i for i, p in enumerate(spelled)}
-    if odd := [t for t in special if t in piece2id]: raise ValueError(f"{path}: the special token {odd[0]!r} is spelled like the piece {piece2id[odd[0]]}; choose another spelling")
+    if odd := [t for t in special if t in piece2id]:
+        raise ValueError(
+            f"{path}: the special token {odd[0]!r} is spelled like the piece {piece2id[odd[0]]}; choose another spelling"
+        )
     model = BPE(piece2id, [(spelled[a], spelled[b]) for a, b in merges])
-    return Parts(model, _minbpe_split(lines[1], path), decoders.ByteLevel(), tuple((AddedToken(t), i) for t, i in special.items()))
+    return Parts(
+        model,
+        _minbpe_split(lines[1], path),
+        decoders.ByteLevel(),
+        tuple((AddedToken(t), i) for t, i in special.items()),
+    )
 
 # %% ../nbs/60_other_formats.ipynb #fd7e3596
 def _check_bytewise(parts, kind):
     "Refuse what is no plain byte-level BPE."
     m, way = parts.model, "; save it as tokenizer.json"
-    if not isinstance(m, BPE) or not isinstance(parts.decoder, decoders.ByteLevel): raise ValueError(f"{kind} holds byte-level BPE, and this is {m!r} with the decoder {parts.decoder!r}{way}")
-    for name in ("dropout", "unk_piece", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback"):
-        if getattr(m, name): raise ValueError(f"{kind} has no place for {name}={getattr(m, name)!r}{way}")
+    if not isinstance(m, BPE) or not isinstance(parts.decoder, decoders.ByteLevel):
+        raise ValueError(
+            f"{kind} holds byte-level BPE, and this is {m!r} with the decoder {parts.decoder!r}{way}"
+        )
+    for name in (
+        "dropout",
+        "unk_piece",
+        "continuing_subword_prefix",
+        "end_of_word_suffix",
+        "fuse_unk",
+        "byte_fallback",
+    ):
+        if getattr(m, name):
+            raise ValueError(f"{kind} has no place for {name}={getattr(m, name)!r}{way}")
     for name in ("normalizer", "post_processor", "truncation", "padding"):
-        if getattr(parts, name) is not None and not isinstance(getattr(parts, name), processors.ByteLevel): # which puts nothing around ids
-            raise ValueError(f"{kind} has no place for a {name.replace('_', '-')} ({type(getattr(parts, name)).__name__}){way}")
-    if lacking := [c for c in CHAR2BYTE if c not in m.piece2id]: raise ValueError(f"{kind} starts from 256 bytes, and {len(lacking)} of them are no pieces, such as 0x{CHAR2BYTE[lacking[0]]:02x}{way}")
+        if getattr(parts, name) is not None and not isinstance(
+            getattr(parts, name), processors.ByteLevel
+        ):  # which puts nothing around ids
+            raise ValueError(
+                f"{kind} has no place for a {name.replace('_', '-')} ({type(getattr(parts, name)).__name__}){way}"
+            )
+    if lacking := [c for c in CHAR2BYTE if c not in m.piece2id]:
+        raise ValueError(
+            f"{kind} starts from 256 bytes, and {len(lacking)} of them are no pieces, such as 0x{CHAR2BYTE[lacking[0]]:02x}{way}"
+        )
     for token, _ in parts.added_tokens:
-        if token not in (AddedToken(token.content), AddedToken(token.content, normalized=True)): raise ValueError(f"{kind} has no place for the options of the added token {token.content!r}{way}")
-    if m.ignore_merges: _check_reachable(m, {t.content for t, _ in parts.added_tokens}, kind + way)
+        if token not in (AddedToken(token.content), AddedToken(token.content, normalized=True)):
+            raise ValueError(f"{kind} has no place for the options of the added token {token.content!r}{way}")
+    if m.ignore_merges:
+        _check_reachable(m, {t.content for t, _ in parts.added_tokens}, kind + way)
+
 
 def _check_reachable(model, added, kind):
     "Refuse a model that finds pieces whole which its merges do not make."
     for piece, i in model.piece2id.items():
-        if piece not in added and all(c in CHAR2BYTE for c in piece) and bpe_encode(symbol_ids(piece, model.piece2id), model.table) != [i]:
-            raise ValueError(f"the piece {piece!r} is found whole (ignore_merges), and the merge rules do not make it, which is all that there is in {kind}")
+        if (
+            piece not in added
+            and all(c in CHAR2BYTE for c in piece)
+            and bpe_encode(symbol_ids(piece, model.piece2id), model.table) != [i]
+        ):
+            raise ValueError(
+                f"the piece {piece!r} is found whole (ignore_merges), and the merge rules do not make it, which is all that there is in {kind}"
+            )
 
 # %% ../nbs/60_other_formats.ipynb #844c621a
 def _pattern_of(parts):
     "The split pattern in the words of Python's `regex`; empty for none."
     pre, way = parts.pre_tokenizer, "; train with pre_tokenizer= a pattern, or save it as tokenizer.json"
-    if pre == byte_level(None): return ""
-    if pre == byte_level("gpt2"): return PATTERNS["gpt2"]
+    if pre == byte_level(None):
+        return ""
+    if pre == byte_level("gpt2"):
+        return PATTERNS["gpt2"]
     steps = getattr(pre, "pretokenizers", ())
-    split = steps[0] if len(steps) == 2 and isinstance(steps[0], Split) and steps[1] == byte_level(None) else None
-    if split is None or isinstance(split.pattern, dict): raise ValueError(f"a minbpe file holds one split pattern, and this is {pre!r}{way}")
-    if (split.behavior, split.invert) not in (("isolated", False), ("removed", True)): raise ValueError(f"minbpe takes the matches of its pattern as pre-tokens, and this is {split!r}{way}")
-    if split.pattern in PATTERNS: return PATTERNS[split.pattern]
+    split = (
+        steps[0] if len(steps) == 2 and isinstance(steps[0], Split) and steps[1] == byte_level(None) else None
+    )
+    if split is None or isinstance(split.pattern, dict):
+        raise ValueError(f"a minbpe file holds one split pattern, and this is {pre!r}{way}")
+    if (split.behavior, split.invert) not in (("isolated", False), ("removed", True)):
+        raise ValueError(f"minbpe takes the matches of its pattern as pre-tokens, and this is {split!r}{way}")
+    if split.pattern in PATTERNS:
+        return PATTERNS[split.pattern]
     source = "".join({"$": r"\Z", r"\z": r"\Z"}.get(t[0], t[0]) for t in _PART.finditer(split.pattern))
-    if "\n" in source or "\r" in source or compile_pattern(_minbpe_pattern(source, "the pattern"), dialect="rust").parts != compile_pattern(split.pattern, dialect=split.dialect).parts:
-        raise ValueError(f"the pattern {split.pattern[:60]!r} cannot be written in a line that minbpe reads alike{way}")
-    if _may_match_nothing(compile_pattern(split.pattern, dialect=split.dialect)): raise ValueError(f"the pattern {split.pattern[:60]!r} can match nothing, and minbpe goes on from there in another way{way}")
-    if split.behavior == "isolated": source = f"{source}|(?:(?!{source})[\\s\\S])+" # what the pattern leaves is a pre-token, too
+    if (
+        "\n" in source
+        or "\r" in source
+        or compile_pattern(_minbpe_pattern(source, "the pattern"), dialect="rust").parts
+        != compile_pattern(split.pattern, dialect=split.dialect).parts
+    ):
+        raise ValueError(
+            f"the pattern {split.pattern[:60]!r} cannot be written in a line that minbpe reads alike{way}"
+        )
+    if _may_match_nothing(compile_pattern(split.pattern, dialect=split.dialect)):
+        raise ValueError(
+            f"the pattern {split.pattern[:60]!r} can match nothing, and minbpe goes on from there in another way{way}"
+        )
+    if split.behavior == "isolated":
+        source = f"{source}|(?:(?!{source})[\\s\\S])+"  # what the pattern leaves is a pre-token, too
     return source if source == source.strip() else f"(?:{source})"
 
 # %% ../nbs/60_other_formats.ipynb #202b54b1
 def _minbpe_ids(parts, renumber):
     "The ids that minbpe gives to pieces and to special tokens; others are refused, or changed if the caller says so."
     m, added = parts.model, {t.content: i for t, i in parts.added_tokens}
-    ids = {p: i for i, p in enumerate([*(to_visible(bytes([b])) for b in range(256)), *(a + b for a, b in m.merges)])}
-    if odd := [p for p in m.piece2id if p not in ids and p not in added]: raise ValueError(f"the piece {odd[0]!r} is made by no merge, and minbpe has only those; save it as tokenizer.json")
-    if len(ids) < 256 + len(m.merges) or (odd := [t for t in added if t in ids]): raise ValueError(f"two pieces are spelled alike{', ' + repr(odd[0]) if len(ids) == 256 + len(m.merges) else ''}; save it as tokenizer.json")
-    if odd := [t for t in added if t.split() != [t]]: raise ValueError(f"the special token {odd[0]!r} holds white space, where minbpe ends it; save it as tokenizer.json")
-    if renumber: return ids, _free_ids(added, len(ids))
+    ids = {
+        p: i
+        for i, p in enumerate([*(to_visible(bytes([b])) for b in range(256)), *(a + b for a, b in m.merges)])
+    }
+    if odd := [p for p in m.piece2id if p not in ids and p not in added]:
+        raise ValueError(
+            f"the piece {odd[0]!r} is made by no merge, and minbpe has only those; save it as tokenizer.json"
+        )
+    if len(ids) < 256 + len(m.merges) or (odd := [t for t in added if t in ids]):
+        raise ValueError(
+            f"two pieces are spelled alike{', ' + repr(odd[0]) if len(ids) == 256 + len(m.merges) else ''}; save it as tokenizer.json"
+        )
+    if odd := [t for t in added if t.split() != [t]]:
+        raise ValueError(
+            f"the special token {odd[0]!r} holds white space, where minbpe ends it; save it as tokenizer.json"
+        )
+    if renumber:
+        return ids, _free_ids(added, len(ids))
     for p, i in ids.items():
-        if m.piece2id.get(p) != i: raise ValueError(f"minbpe gives the piece {p!r} the id {i}, and here it is {m.piece2id.get(p)}; pass renumber=True to have the same pieces with minbpe's ids, or save it as tokenizer.json")
-    if odd := [t for t, i in added.items() if i < len(ids)]: raise ValueError(f"the special token {odd[0]!r} has the id {added[odd[0]]} of another piece")
+        if m.piece2id.get(p) != i:
+            raise ValueError(
+                f"minbpe gives the piece {p!r} the id {i}, and here it is {m.piece2id.get(p)}; pass renumber=True to have the same pieces with minbpe's ids, or save it as tokenizer.json"
+            )
+    if odd := [t for t, i in added.items() if i < len(ids)]:
+        raise ValueError(f"the special token {odd[0]!r} has the id {added[odd[0]]} of another piece")
     return ids, added
+
 
 def _free_ids(added, taken):
     "Ids of special tokens: their own where no piece has them, else the next ones that are free."
     owner = {}
     for content, i in added.items():
-        if taken <= i <= _highest_id(taken): owner.setdefault(i, content)
+        if taken <= i <= _highest_id(taken):
+            owner.setdefault(i, content)
     ids, free = {content: i for i, content in owner.items()}, (i for i in count(taken) if i not in owner)
     for content in sorted(added, key=added.get):
-        if content not in ids: ids[content] = next(free)
+        if content not in ids:
+            ids[content] = next(free)
     return {content: ids[content] for content in added}
 
 # %% ../nbs/60_other_formats.ipynb #58a28416
 def write_minbpe(
-    parts:Parts, # The parts of a byte-level BPE tokenizer
-    path:str|os.PathLike, # Where the .model shall be
+    parts: Parts,  # The parts of a byte-level BPE tokenizer
+    path: str | os.PathLike,  # Where the .model shall be
     *,
-    renumber:bool=False, # Give bytes, merges and special tokens minbpe's ids; False refuses where they are others
-)->Path: # The path
+    renumber: bool = False,  # Give bytes, merges and special tokens minbpe's ids; False refuses where they are others
+) -> Path:  # The path
     "Write minbpe's file, atomically: bytes have the ids 0 to 255, then come the merges, then the special tokens."
     _check_bytewise(parts, "a minbpe file")
-    if not Path(path).name.endswith(".model"): raise ValueError(f"{path} does not end in .model, and minbpe opens no other names; pass such a name")
+    if not Path(path).name.endswith(".model"):
+        raise ValueError(f"{path} does not end in .model, and minbpe opens no other names; pass such a name")
     ids, special = _minbpe_ids(parts, renumber)
-    covered = any(a != b and b.startswith(a) for a in special for b in special) # minbpe finds the first that fits, so longer ones come first
+    covered = any(
+        a != b and b.startswith(a) for a in special for b in special
+    )  # minbpe finds the first that fits, so longer ones come first
     ordered = sorted(special, key=len, reverse=True) if covered else special
-    lines = ["minbpe v1", _pattern_of(parts), str(len(special)), *(f"{t} {special[t]}" for t in ordered), *(f"{ids[a]} {ids[b]}" for a, b in parts.model.merges)]
+    lines = [
+        "minbpe v1",
+        _pattern_of(parts),
+        str(len(special)),
+        *(f"{t} {special[t]}" for t in ordered),
+        *(f"{ids[a]} {ids[b]}" for a, b in parts.model.merges),
+    ]
     return write_atomically(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))
 
 # %% ../nbs/60_other_formats.ipynb #de429bed
 def looks_like_minbpe(
-    data:bytes, # A file, or its beginning
-)->bool: # True if it opens with minbpe's version
+    data: bytes,  # A file, or its beginning
+) -> bool:  # True if it opens with minbpe's version
     "Is this a model of minbpe?"
     return re.match(rb"minbpe v1\s", data) is not None
 
+
 def looks_like_vocab_json(
-    data:bytes, # A file, or its beginning
-)->bool: # True for a JSON object whose first value is a whole number
+    data: bytes,  # A file, or its beginning
+) -> bool:  # True for a JSON object whose first value is a whole number
     "Is this a map from pieces to ids, such as vocab.json or encoder.json?"
     return re.match(rb'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[0-9]+\s*[,}]', data) is not None
 
+
 def looks_like_merges(
-    data:bytes, # A file, or its first few kilobytes
-)->bool: # True for lines of two pieces in the visible alphabet
+    data: bytes,  # A file, or its first few kilobytes
+) -> bool:  # True for lines of two pieces in the visible alphabet
     "Are these merge rules of bytes, such as merges.txt or vocab.bpe?"
-    lines = data[:1 << 16].decode("utf-8", "replace").split("\n")[:-1] # the last may be cut short
-    pairs = [line.rstrip("\r").split(" ") for line in lines[1 if lines and lines[0].startswith("#version") else 0:]]
-    return bool(pairs) and all(len(p) == 2 and all(p) and all(c in CHAR2BYTE for c in p[0] + p[1]) and not p[1].endswith("</w>") for p in pairs) and not all(p[1].isdecimal() for p in pairs) # ranks of tiktoken
+    lines = data[: 1 << 16].decode("utf-8", "replace").split("\n")[:-1]  # the last may be cut short
+    pairs = [
+        line.rstrip("\r").split(" ")
+        for line in lines[1 if lines and lines[0].startswith("#version") else 0 :]
+    ]
+    return (
+        bool(pairs)
+        and all(
+            len(p) == 2 and all(p) and all(c in CHAR2BYTE for c in p[0] + p[1]) and not p[1].endswith("</w>")
+            for p in pairs
+        )
+        and not all(p[1].isdecimal() for p in pairs)
+    )  # ranks of tiktoken
 
 # %% ../nbs/60_other_formats.ipynb #f2ef36de
 GPT2_NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
+
 def gpt2_files(
-    folder:str|os.PathLike, # Any folder
-)->tuple[Path,Path]|None: # The vocabulary and the merges in it; None if it does not hold both
+    folder: str | os.PathLike,  # Any folder
+) -> tuple[Path, Path] | None:  # The vocabulary and the merges in it; None if it does not hold both
     "Find GPT-2's two files, by either pair of names."
-    return next(((Path(folder) / v, Path(folder) / m) for v, m in GPT2_NAMES if (Path(folder) / v).is_file() and (Path(folder) / m).is_file()), None)
+    return next(
+        (
+            (Path(folder) / v, Path(folder) / m)
+            for v, m in GPT2_NAMES
+            if (Path(folder) / v).is_file() and (Path(folder) / m).is_file()
+        ),
+        None,
+    )
 
 # %% ../nbs/60_other_formats.ipynb #b7df4d06
 def write_gpt2(
-    parts:Parts, # The parts of a byte-level BPE tokenizer
-    folder:str|os.PathLike, # Where the two files shall be; it is made if it is not there
+    parts: Parts,  # The parts of a byte-level BPE tokenizer
+    folder: str | os.PathLike,  # Where the two files shall be; it is made if it is not there
     *,
-    names:tuple[str,str]=GPT2_NAMES[0], # What they shall be called
-)->Path: # The folder
+    names: tuple[str, str] = GPT2_NAMES[0],  # What they shall be called
+) -> Path:  # The folder
     "Write vocab.json and merges.txt; the split pattern and the special tokens are arguments of `read_gpt2_files`."
     _check_bytewise(parts, "a pair of vocab.json and merges.txt")
-    if not spells_bytes(parts.pre_tokenizer): raise ValueError(f"vocab.json and merges.txt hold pieces of bytes, which {parts.pre_tokenizer!r} does not make; save it as tokenizer.json")
+    if not spells_bytes(parts.pre_tokenizer):
+        raise ValueError(
+            f"vocab.json and merges.txt hold pieces of bytes, which {parts.pre_tokenizer!r} does not make; save it as tokenizer.json"
+        )
     m, folder = parts.model, Path(folder)
     ids = {**m.piece2id, **{t.content: i for t, i in parts.added_tokens}}
     folder.mkdir(parents=True, exist_ok=True)
-    vocab, merges = json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False), "".join(["#version: 0.2\n", *(f"{a} {b}\n" for a, b in m.merges)])
+    vocab, merges = (
+        json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False),
+        "".join(["#version: 0.2\n", *(f"{a} {b}\n" for a, b in m.merges)]),
+    )
     write_together({folder / names[0]: vocab.encode("utf-8"), folder / names[1]: merges.encode("utf-8")})
     return folder

@@ -22,8 +22,8 @@ from .pretokenizers import PreTokenizer
 
 # %% ../nbs/52a_part_counts.ipynb #72e8d822
 def merge_rows_ref(
-    *rows:tuple, # Rows (data, bounds, counts, places) of the same partition
-)->list[tuple]: # (pre-token, count, place) in first-seen order
+    *rows: tuple,  # Rows (data, bounds, counts, places) of the same partition
+) -> list[tuple]:  # (pre-token, count, place) in first-seen order
     "Add up rows, one by one."
     out: dict[bytes, tuple[int, int]] = {}
     for data, bounds, counts, places in rows:
@@ -35,44 +35,61 @@ def merge_rows_ref(
 # %% ../nbs/52a_part_counts.ipynb #4dad9102
 class HowToCount(NamedTuple):
     "What workers must know to count."
-    norm: Normalizer|None # What is done to documents first
-    pre: PreTokenizer # How they are split then
-    bytewise: bool = False # Pre-tokens as bytes, where the pre-tokenizer spells bytes
-    field: str|None = None # As for `Corpus`
-    errors: str = "strict" # As for `Corpus`
-    partitions: int = 8 # How many ways rows are divided
-    memory: int = 1 << 30 # Bytes of a table beyond which a worker puts it on disk
-    lines: str|None = None # "kept" or "apart": every line is a document, as for `count_corpus`
-    max_pretokens: int|None = None # At most so many rows are left, with an error that is told; None: all, exactly
+
+    norm: Normalizer | None  # What is done to documents first
+    pre: PreTokenizer  # How they are split then
+    bytewise: bool = False  # Pre-tokens as bytes, where the pre-tokenizer spells bytes
+    field: str | None = None  # As for `Corpus`
+    errors: str = "strict"  # As for `Corpus`
+    partitions: int = 8  # How many ways rows are divided
+    memory: int = 1 << 30  # Bytes of a table beyond which a worker puts it on disk
+    lines: str | None = None  # "kept" or "apart": every line is a document, as for `count_corpus`
+    max_pretokens: int | None = (
+        None  # At most so many rows are left, with an error that is told; None: all, exactly
+    )
 
 # %% ../nbs/52a_part_counts.ipynb #465e2fcd
 class PartCounts(NamedTuple):
     "The counts of a part."
-    rows: list[tuple] # For each partition (data, bounds, counts, places), see `span_rows`
-    error: int = 0 # How much too low the count of a span may be
+
+    rows: list[tuple]  # For each partition (data, bounds, counts, places), see `span_rows`
+    error: int = 0  # How much too low the count of a span may be
+
 
 def _divided(batches, number, how):
     "Count batches, and divide the rows; a place is the number of the part, then the rank in it."
     import numpy as np
     from subword_nb.span_counts import add_rows, span_rows
-    counts = count_corpus(batches, how.norm, how.pre, bytewise=how.bytewise, memory=how.memory, max_spans=how.max_pretokens, lines=how.lines)
+
+    counts = count_corpus(
+        batches,
+        how.norm,
+        how.pre,
+        bytewise=how.bytewise,
+        memory=how.memory,
+        max_spans=how.max_pretokens,
+        lines=how.lines,
+    )
     places = np.arange(len(counts), dtype=np.uint64) + np.uint64(number << 32)
     table = _table(len(counts))
     add_rows(table, (counts.data, counts.bounds, counts.counts, places))
     return PartCounts(span_rows(table, parts=how.partitions), counts.error)
 
+
 def _table(n):
     "A table in which n rows find room."
     from subword_nb.span_counts import SpanCounts
+
     return SpanCounts(bits=max(4, (n * 8 // 5).bit_length()))
 
 # %% ../nbs/52a_part_counts.ipynb #5c2e91a1
 class Chosen(NamedTuple):
     "Which documents of a part are in a sample."
-    seed: int # Another seed, another sample
-    below: int # Documents are kept whose numbers are below this one
-    first: int # The place of the part's first document in the corpus
-    documents: int # How many the part has
+
+    seed: int  # Another seed, another sample
+    below: int  # Documents are kept whose numbers are below this one
+    first: int  # The place of the part's first document in the corpus
+    documents: int  # How many the part has
 
 # %% ../nbs/52a_part_counts.ipynb #5c2e91a2
 def _documents(part, number, how, lines):
@@ -82,63 +99,72 @@ def _documents(part, number, how, lines):
     rows = Rows(f"partition {number}, document {{}}".format, how.field, how.errors)
     return pack_stream(rows.utf8(doc, i) for i, doc in enumerate(part))
 
+
 def _batches(part, number, how, chosen):
     "The documents of a part that are counted."
     if chosen is None:
         yield from _documents(part, number, how, False)
         return
     seen = 0
-    def numbered()->Iterator[Batch]:
+
+    def numbered() -> Iterator[Batch]:
         nonlocal seen
         for batch in _documents(part, number, how, True):
             seen += len(batch.bounds) - 1
             yield batch
+
     yield from kept_units(numbered(), seed=chosen.seed, below=chosen.below, first=chosen.first)
     if seen != chosen.documents:
-        raise ValueError(f"part {number} had {chosen.documents:,} documents when they were numbered, and has {seen:,} now; a sample needs parts that are the same whenever they are read")
+        raise ValueError(
+            f"part {number} had {chosen.documents:,} documents when they were numbered, and has {seen:,} now; a sample needs parts that are the same whenever they are read"
+        )
+
 
 def number_documents(
-    part:Part|Iterable, # A part of a corpus, or documents
-    number:int, # Which part it is, counted from 0
-    how:HowToCount, # How it will be counted
-)->int: # How many; of text files, lines
+    part: Part | Iterable,  # A part of a corpus, or documents
+    number: int,  # Which part it is, counted from 0
+    how: HowToCount,  # How it will be counted
+) -> int:  # How many; of text files, lines
     "Count the documents of a part from which a sample chooses."
     return sum(len(batch.bounds) - 1 for batch in _documents(part, number, how, True))
 
 # %% ../nbs/52a_part_counts.ipynb #b56b8935
 def count_part(
-    part:Part, # A part of a corpus
-    number:int, # Which one it is, counted from 0
-    how:HowToCount, # How to count
-    chosen:Chosen|None, # Which of its documents; None: all
-)->PartCounts: # Its rows, divided
+    part: Part,  # A part of a corpus
+    number: int,  # Which one it is, counted from 0
+    how: HowToCount,  # How to count
+    chosen: Chosen | None,  # Which of its documents; None: all
+) -> PartCounts:  # Its rows, divided
     "Count a part."
     return _divided(_batches(part, number, how, chosen), number, how)
 
+
 def count_texts(
-    texts:Iterable, # Documents: str, UTF-8 bytes, or objects with a field of text
-    number:int, # Which part of a corpus they are, counted from 0
-    how:HowToCount, # How to count
-    chosen:Chosen|None, # Which of them; None: all
-)->PartCounts: # Their rows, divided
+    texts: Iterable,  # Documents: str, UTF-8 bytes, or objects with a field of text
+    number: int,  # Which part of a corpus they are, counted from 0
+    how: HowToCount,  # How to count
+    chosen: Chosen | None,  # Which of them; None: all
+) -> PartCounts:  # Their rows, divided
     "Count documents that are in memory."
     return _divided(_batches(texts, number, how, chosen), number, how)
 
 # %% ../nbs/52a_part_counts.ipynb #dde30f3f
 def merge_rows(
-    *rows:tuple, # Rows of the same partition
-)->tuple: # Their sum
+    *rows: tuple,  # Rows of the same partition
+) -> tuple:  # Their sum
     "Add up rows."
     from subword_nb.span_counts import add_rows, span_rows
+
     table = _table(max((len(some[2]) for some in rows), default=0))
-    for some in rows: add_rows(table, some)
+    for some in rows:
+        add_rows(table, some)
     return span_rows(table)[0]
 
 # %% ../nbs/52a_part_counts.ipynb #5c2e91b1
 def merge_summaries_ref(
-    *summaries:tuple[dict,int], # Pre-token → count, and the error of these counts
-    most:int, # At most so many are left
-)->tuple[dict,int]: # The summary of them all
+    *summaries: tuple[dict, int],  # Pre-token → count, and the error of these counts
+    most: int,  # At most so many are left
+) -> tuple[dict, int]:  # The summary of them all
     "Add up, and keep the frequent ones."
     total: dict[bytes, int] = {}
     for counts, _ in summaries:
@@ -146,15 +172,18 @@ def merge_summaries_ref(
             total[pretoken] = total.get(pretoken, 0) + n
     ranked = sorted(total.values(), reverse=True)
     taken = ranked[most] if len(ranked) > most else 0
-    return {pretoken: n - taken for pretoken, n in total.items() if n > taken}, taken + sum(error for _, error in summaries)
+    return {pretoken: n - taken for pretoken, n in total.items() if n > taken}, taken + sum(
+        error for _, error in summaries
+    )
 
 # %% ../nbs/52a_part_counts.ipynb #5c2e91b6
 def merge_summaries(
-    *summaries:tuple[tuple,int], # Rows of the same partition, and the error of their counts
-    most:int|None=None, # At most so many are left; None: all
-)->tuple[tuple,int]: # The summary of them all
+    *summaries: tuple[tuple, int],  # Rows of the same partition, and the error of their counts
+    most: int | None = None,  # At most so many are left; None: all
+) -> tuple[tuple, int]:  # The summary of them all
     "Add up rows, and keep the frequent ones."
     from subword_nb.span_counts import at_most
+
     rows, taken = merge_rows(*(rows for rows, _ in summaries)), 0
     if most is not None:
         rows, taken = at_most(rows, most)
@@ -162,32 +191,46 @@ def merge_summaries(
 
 # %% ../nbs/52a_part_counts.ipynb #f425b2cf
 def pack_rows(
-    rows:tuple, # (data, bounds, counts, places), in the order of places
-)->tuple: # (data, lengths, counts, first place, steps from place to place), smaller
+    rows: tuple,  # (data, bounds, counts, places), in the order of places
+) -> tuple:  # (data, lengths, counts, first place, steps from place to place), smaller
     "Make rows small, to be sent."
     import numpy as np
+
     data, bounds, counts, places = rows
-    def small(numbers): return numbers.astype(np.min_scalar_type(int(numbers.max()) if len(numbers) else 0))
+
+    def small(numbers):
+        return numbers.astype(np.min_scalar_type(int(numbers.max()) if len(numbers) else 0))
+
     return data, small(np.diff(bounds)), small(counts), places[:1], small(np.diff(places, prepend=places[:1]))
 
+
 def unpack_rows(
-    packed:tuple, # From `pack_rows`
-)->tuple: # The same rows
+    packed: tuple,  # From `pack_rows`
+) -> tuple:  # The same rows
     "Make rows of what was sent."
     import numpy as np
+
     data, lengths, counts, first, steps = packed
     places = np.cumsum(steps, dtype=np.uint64) + (first[0] if len(first) else np.uint64(0))
-    return data, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)]), counts.astype(np.int64), places
+    return (
+        data,
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)]),
+        counts.astype(np.int64),
+        places,
+    )
 
 # %% ../nbs/52a_part_counts.ipynb #49f09494
 class Partition(NamedTuple):
     "What a tree adds up."
-    number: int # Which partition
-    most: int|None = None # At most so many rows are left of a sum; None: all
+
+    number: int  # Which partition
+    most: int | None = None  # At most so many rows are left of a sum; None: all
+
 
 def _take(partition, counted):
     "The summary of a part: packed rows, and their error."
     return pack_rows(counted.rows[partition.number]), counted.error
+
 
 def _merge(partition, *summaries):
     "The summary of several."
@@ -195,55 +238,73 @@ def _merge(partition, *summaries):
     rows, error = merge_summaries(*unpacked, most=partition.most)
     return pack_rows(rows), error
 
-FAN = 8 # So many rows are merged at a time
+
+FAN = 8  # So many rows are merged at a time
 
 # %% ../nbs/52a_part_counts.ipynb #19cc81fd
 class Tree:
     "Adds up the rows of a partition as they come, eight at a time; few are waiting at any time."
-    def __init__(self,
-        crew, # Who works, from `team`
-        partition:Partition, # What is added up
+
+    def __init__(
+        self,
+        crew,  # Who works, from `team`
+        partition: Partition,  # What is added up
     ):
         self.crew, self.partition = crew, partition
-        self.levels: list[list] = [[]] # Handles that wait, by how often they were merged
-    def add(self,
-        divided, # A handle of what `count_part` returns
-    )->None:
+        self.levels: list[list] = [[]]  # Handles that wait, by how often they were merged
+
+    def add(
+        self,
+        divided,  # A handle of what `count_part` returns
+    ) -> None:
         "Take one more."
         _put(self, self.crew.submit(_take, self.partition, divided, urgent=True), 0)
-    def root(self)->object: # A handle of packed rows, and their error
+
+    def root(self) -> object:  # A handle of packed rows, and their error
         "The sum of all."
         left = [handle for level in self.levels for handle in level]
-        while len(left) != 1: left = [*left[FAN:], self.crew.submit(_merge, self.partition, *left[:FAN], urgent=True)]
+        while len(left) != 1:
+            left = [*left[FAN:], self.crew.submit(_merge, self.partition, *left[:FAN], urgent=True)]
         return left[0]
 
 # %% ../nbs/52a_part_counts.ipynb #790818cd
 def _put(tree, handle, k):
     "Put a handle on a level, and what is full a level higher."
-    if k == len(tree.levels): tree.levels.append([])
+    if k == len(tree.levels):
+        tree.levels.append([])
     tree.levels[k].append(handle)
-    if len(tree.levels[k]) < FAN: return
+    if len(tree.levels[k]) < FAN:
+        return
     eight, tree.levels[k] = tree.levels[k], []
     _put(tree, tree.crew.submit(_merge, tree.partition, *eight, urgent=True), k + 1)
 
 # %% ../nbs/52a_part_counts.ipynb #5c2e91c1
-def _length(parts): return len(parts) if hasattr(parts, "__len__") else None
+def _length(parts):
+    return len(parts) if hasattr(parts, "__len__") else None
+
 
 def _choose(crew, parts, held, progress, sample, seed):
     "What is chosen of each part."
     handles = []
-    def numbered()->Iterator:
+
+    def numbered() -> Iterator:
         for number, part in enumerate(parts):
             handles.append(crew.submit(number_documents, part, number, held))
             yield handles[-1]
-    for _ in track(crew.settled(numbered()), total=_length(parts), desc="numbering", progress=progress, unit="part"): pass
+
+    for _ in track(
+        crew.settled(numbered()), total=_length(parts), desc="numbering", progress=progress, unit="part"
+    ):
+        pass
     sizes = [crew.fetch(handle) for handle in handles]
     below = draw_limit(sample, seed, sum(sizes))
     return [Chosen(seed, below, first, n) for first, n in zip(accumulate(sizes, initial=0), sizes)]
 
+
 def _summed(summaries, how):
     "Counts from the summaries of all partitions."
     from subword_nb.span_counts import at_most
+
     rows, taken = in_order([unpack_rows(packed) for packed, _ in summaries]), 0
     if how.max_pretokens is not None:
         rows, taken = at_most(rows, how.max_pretokens)
@@ -254,24 +315,30 @@ def _summed(summaries, how):
 
 # %% ../nbs/52a_part_counts.ipynb #9469a2ba
 def count_parts(
-    crew, # Who works, from `team`
-    parts:Iterable, # Of a corpus, in order
-    how:HowToCount, # How to count
+    crew,  # Who works, from `team`
+    parts: Iterable,  # Of a corpus, in order
+    how: HowToCount,  # How to count
     *,
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    count=count_part, # What counts a part
-    sample:float|int|None=None, # As for `Corpus`; the parts are read twice then
-    seed:int=0, # As for `Corpus`
-)->FlatCounts: # In first-seen order: the same, to the last bit, as `count_corpus` makes of the whole
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    count=count_part,  # What counts a part
+    sample: float | int | None = None,  # As for `Corpus`; the parts are read twice then
+    seed: int = 0,  # As for `Corpus`
+) -> FlatCounts:  # In first-seen order: the same, to the last bit, as `count_corpus` makes of the whole
     "Count parts, on however many workers."
     held = crew.share(how)
     chosen = repeat(None) if sample is None else _choose(crew, parts, held, progress, sample, seed)
     most = how.max_pretokens and -(-2 * how.max_pretokens // how.partitions)
     trees = [Tree(crew, Partition(p, most)) for p in range(how.partitions)]
-    def counted()->Iterator:
+
+    def counted() -> Iterator:
         for number, (part, choice) in enumerate(zip(parts, chosen)):
             handle = crew.submit(count, part, number, held, choice)
-            for tree in trees: tree.add(handle)
+            for tree in trees:
+                tree.add(handle)
             yield handle
-    for _ in track(crew.settled(counted()), total=_length(parts), desc="counting", progress=progress, unit="part"): pass
+
+    for _ in track(
+        crew.settled(counted()), total=_length(parts), desc="counting", progress=progress, unit="part"
+    ):
+        pass
     return _summed([crew.fetch(tree.root()) for tree in trees], how)

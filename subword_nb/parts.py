@@ -19,34 +19,45 @@ from typing import NamedTuple
 
 from .batches import Batch, Rows, byte_chunks, gathered, kernels_wait, last_cut, lines_of, pack
 from .corpus import BLOCK, find_files, first_bytes, packed_as, read_block, read_blocks
-from .sources import ARROW_SUFFIXES, PARQUET_SUFFIXES, ROW_SUFFIXES, TEXT_SUFFIXES, Corpus, files, is_address
+from subword_nb.sources import (
+    ARROW_SUFFIXES,
+    PARQUET_SUFFIXES,
+    ROW_SUFFIXES,
+    TEXT_SUFFIXES,
+    Corpus,
+    files,
+    is_address,
+)
 from .text import decode_text
 
 # %% ../nbs/51a_parts.ipynb #4d7264cb
 def range_ref(
-    data:bytes, # A whole file
-    separator:bytes, # What stands behind a document
-    start:int, # A range of the file
-    stop:int, # Ends before this byte
-)->bytes: # The documents that begin in the range, with their separators
+    data: bytes,  # A whole file
+    separator: bytes,  # What stands behind a document
+    start: int,  # A range of the file
+    stop: int,  # Ends before this byte
+) -> bytes:  # The documents that begin in the range, with their separators
     "What of a file belongs to a range."
     docs = [doc + separator for doc in data.split(separator)]
-    docs[-1] = docs[-1][:-len(separator)]
+    docs[-1] = docs[-1][: -len(separator)]
     begins = [sum(map(len, docs[:k])) for k in range(len(docs))]
     return b"".join(doc for doc, at in zip(docs, begins) if start <= at < stop)
 
 # %% ../nbs/51a_parts.ipynb #2ed891df
 class Part(NamedTuple):
     "A stretch of a file that one worker takes."
-    path: str # A path, or an address
-    start: int # The stretch begins at this byte of the file, as it lies on disk
-    stop: int # And ends before this one
-    size: int # Bytes of the whole file
-    stamp: int # Time of its last change in nanoseconds; of an address, what its file system tells it apart by
-    kind: str # "text"; "rows": a document in each line, as JSON; "whole": a file that is read from its beginning, such as .gz or .parquet
+
+    path: str  # A path, or an address
+    start: int  # The stretch begins at this byte of the file, as it lies on disk
+    stop: int  # And ends before this one
+    size: int  # Bytes of the whole file
+    stamp: (
+        int  # Time of its last change in nanoseconds; of an address, what its file system tells it apart by
+    )
+    kind: str  # "text"; "rows": a document in each line, as JSON; "whole": a file that is read from its beginning, such as .gz or .parquet
 
     @property
-    def whole(self)->bool: # True: nobody else reads this file
+    def whole(self) -> bool:  # True: nobody else reads this file
         "Is it all of a file?"
         return self.start == 0 and self.stop == self.size
 
@@ -55,19 +66,34 @@ def _file(path):
     "A file of its path or address, as a corpus knows it."
     return Corpus(files(path)).parts.files[0]
 
-_VERSION = ("ETag", "etag", "Content-MD5", "Digest", "Last-Modified", "LastModified", "mtime", "updated", "generation") # By which file systems tell versions apart
+
+_VERSION = (
+    "ETag",
+    "etag",
+    "Content-MD5",
+    "Digest",
+    "Last-Modified",
+    "LastModified",
+    "mtime",
+    "updated",
+    "generation",
+)  # By which file systems tell versions apart
+
 
 def _stamp(file):
     "Size and time of a file."
-    if file.path is not None: return (facts := os.stat(file.path)).st_size, facts.st_mtime_ns
+    if file.path is not None:
+        return (facts := os.stat(file.path)).st_size, facts.st_mtime_ns
     import fsspec
+
     fs, path = fsspec.core.url_to_fs(file.name)
     fs.invalidate_cache()
     facts = fs.info(path)
     told = [fs.ukey(path), *(str(facts[key]) for key in _VERSION if key in facts)]
-    with suppress(RuntimeError, KeyError): # some do not know
+    with suppress(RuntimeError, KeyError):  # some do not know
         told.append(str(fs.modified(path)))
     return facts.get("size") or 0, int.from_bytes(sha256(repr(told).encode()).digest()[:8], "big") >> 1
+
 
 def _kind(file, field):
     "How a file is divided."
@@ -77,22 +103,31 @@ def _kind(file, field):
         if file.path is not None and (file.size or 0) >= 12:
             raw.seek(-4, 2)
             tail = raw.read(4)
-    if packed_as(file.name, head) or suffix in PARQUET_SUFFIXES | ARROW_SUFFIXES or file.size is None: return "whole"
-    if suffix not in TEXT_SUFFIXES | ROW_SUFFIXES and (head[:4] == tail == b"PAR1" or head[:8] == b"ARROW1\0\0"): return "whole"
+    if packed_as(file.name, head) or suffix in PARQUET_SUFFIXES | ARROW_SUFFIXES or file.size is None:
+        return "whole"
+    if suffix not in TEXT_SUFFIXES | ROW_SUFFIXES and (
+        head[:4] == tail == b"PAR1" or head[:8] == b"ARROW1\0\0"
+    ):
+        return "whole"
     return "rows" if suffix in ROW_SUFFIXES or field is not None and suffix not in TEXT_SUFFIXES else "text"
 
 # %% ../nbs/51a_parts.ipynb #f81fd3ea
 def parts_of(
-    paths:str|os.PathLike|Iterable, # Paths, patterns, folders and addresses, or a list of them
+    paths: str | os.PathLike | Iterable,  # Paths, patterns, folders and addresses, or a list of them
     *,
-    part_bytes:int=1<<26, # At most so many bytes of a file make a part
-    field:str|None=None, # As for `Corpus`
-)->list[Part]: # In order; a file of text or of JSON lines in stretches, any other as one part
+    part_bytes: int = 1 << 26,  # At most so many bytes of a file make a part
+    field: str | None = None,  # As for `Corpus`
+) -> list[Part]:  # In order; a file of text or of JSON lines in stretches, any other as one part
     "Cut files into parts."
-    if isinstance(part_bytes, bool) or not isinstance(part_bytes, int) or part_bytes < 1: raise ValueError(f"part_bytes={part_bytes!r}; pass how many bytes make a part, such as 1 << 26")
+    if isinstance(part_bytes, bool) or not isinstance(part_bytes, int) or part_bytes < 1:
+        raise ValueError(f"part_bytes={part_bytes!r}; pass how many bytes make a part, such as 1 << 26")
     out = []
     for file in Corpus(files(*_names(paths)), field=field).parts.files:
-        kind, (size, stamp), name = _kind(file, field), _stamp(file), file.name if file.path is None else os.path.abspath(file.path)
+        kind, (size, stamp), name = (
+            _kind(file, field),
+            _stamp(file),
+            file.name if file.path is None else os.path.abspath(file.path),
+        )
         step = max(1, size) if kind == "whole" else part_bytes
         out += [Part(name, a, min(a + step, size), size, stamp, kind) for a in range(0, max(1, size), step)]
     return out
@@ -101,52 +136,61 @@ def parts_of(
 def _names(paths):
     "Names of files as a list."
     listed = [paths] if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable) else [*paths]
-    if odd := [p for p in listed if not isinstance(p, (str, os.PathLike))]: raise ValueError(f"{odd[0]!r} is no path; parts are cut from files: pass paths, patterns, folders or addresses")
-    if not listed: raise ValueError("there are no files to cut; pass paths or patterns, such as 'texts/*.txt'")
+    if odd := [p for p in listed if not isinstance(p, (str, os.PathLike))]:
+        raise ValueError(
+            f"{odd[0]!r} is no path; parts are cut from files: pass paths, patterns, folders or addresses"
+        )
+    if not listed:
+        raise ValueError("there are no files to cut; pass paths or patterns, such as 'texts/*.txt'")
     return listed
 
 # %% ../nbs/51a_parts.ipynb #5a1c0e72
 def input_files(
-    name:str|os.PathLike, # A path or a pattern; or an address, which may be a pattern or a folder
-)->list[Path|str]: # A `Path` for each file of this computer, text for each address
+    name: str | os.PathLike,  # A path or a pattern; or an address, which may be a pattern or a folder
+) -> list[Path | str]:  # A `Path` for each file of this computer, text for each address
     "The files of a name."
     if is_address(name) and not os.path.exists(name):
         return [file.name for file in Corpus(files(name)).parts.files]
     return [*find_files(name if isinstance(name, str) else Path(name))]
 
+
 def input_name(
-    file:str|os.PathLike, # A path or an address
-)->PurePath: # Without what stands behind `?` or `#` in an address
+    file: str | os.PathLike,  # A path or an address
+) -> PurePath:  # Without what stands behind `?` or `#` in an address
     "The name of a file, for its suffix."
     return PurePath(re.split(r"[?#]", os.fspath(file))[0] if is_address(file) else file)
 
 # %% ../nbs/51a_parts.ipynb #5a1c0e73
 def input_stamp(
-    file:str|os.PathLike, # A path or an address
-)->tuple[int,int]: # Bytes, and the time of the last change in nanoseconds; of an address, what its file system tells it apart by
+    file: str | os.PathLike,  # A path or an address
+) -> tuple[
+    int, int
+]:  # Bytes, and the time of the last change in nanoseconds; of an address, what its file system tells it apart by
     "Size and stamp of a file, asked for now; they change with the file."
     if is_address(file):
         return _stamp(_file(file))
     facts = os.stat(file)
     return facts.st_size, facts.st_mtime_ns
 
+
 def open_input(
-    file:str|os.PathLike, # A path or an address
-)->AbstractContextManager: # For a `with` block: an open binary file
+    file: str | os.PathLike,  # A path or an address
+) -> AbstractContextManager:  # For a `with` block: an open binary file
     "Open a file to read it."
     return _file(file).open() if is_address(file) else open(file, "rb")
 
 # %% ../nbs/51a_parts.ipynb #e121c3fd
 def document_from(
-    raw, # An open binary file
-    at:int, # A place in it
-    size:int, # Its bytes
+    raw,  # An open binary file
+    at: int,  # A place in it
+    size: int,  # Its bytes
     *,
-    separator:bytes=b"\n", # What stands behind a document
-)->int: # A place; `size` if none begins
+    separator: bytes = b"\n",  # What stands behind a document
+) -> int:  # A place; `size` if none begins
     "Where the first document begins that begins at a place or behind it."
     n = len(separator)
-    if at <= 0: return 0
+    if at <= 0:
+        return 0
     at, wanted = _certain(raw, max(0, at - n), separator), at
     raw.seek(at)
     held = b""
@@ -155,7 +199,8 @@ def document_from(
         k = 0
         while (p := held.find(separator, k)) >= 0:
             k = p + n
-            if at + k >= wanted: return at + k
+            if at + k >= wanted:
+                return at + k
         k = max(k, len(held) - n + 1)
         held, at = held[k:], at + k
     return size
@@ -170,44 +215,62 @@ def _certain(raw, at, separator):
             raw.seek(low)
             window = read_block(raw, high - low)
         k = window.find(separator, max(0, at - n + 1 - low), at + n - 1 - low)
-        if k < 0 or low + k >= at: break
+        if k < 0 or low + k >= at:
+            break
         at = low + k
     return at
 
 # %% ../nbs/51a_parts.ipynb #7db88f97
 def check_part(
-    part:Part, # From `parts_of`
-)->None:
+    part: Part,  # From `parts_of`
+) -> None:
     "Raise an error if the file is another by now."
     size, stamp = _stamp(_file(part.path))
     if (size, stamp) != (part.size, part.stamp):
-        was = f"it had {part.size:,} bytes, and has {size:,}" if size != part.size else "it has the same size, but was written later"
-        raise ValueError(f"{part.path} has changed since it was cut into parts ({was}); begin anew with parts_of, when nobody writes to it")
+        was = (
+            f"it had {part.size:,} bytes, and has {size:,}"
+            if size != part.size
+            else "it has the same size, but was written later"
+        )
+        raise ValueError(
+            f"{part.path} has changed since it was cut into parts ({was}); begin anew with parts_of, when nobody writes to it"
+        )
 
 # %% ../nbs/51a_parts.ipynb #72fb20f3
 @contextmanager
 def open_part(
-    part:Part, # From `parts_of`
-)->Iterator: # The open file, at its beginning
+    part: Part,  # From `parts_of`
+) -> Iterator:  # The open file, at its beginning
     "Open the file of a part; it must be unchanged before and after it is read."
     check_part(part)
-    with _file(part.path).open() as raw: yield raw
+    with _file(part.path).open() as raw:
+        yield raw
     check_part(part)
 
 # %% ../nbs/51a_parts.ipynb #7b2f9219
 def part_blocks(
-    part:Part, # From `parts_of`
+    part: Part,  # From `parts_of`
     *,
-    separator:bytes|None=b"\n", # What stands behind a document; None: a file is one document, and the part must be all of it
-)->Iterator[bytes]: # At most a megabyte each, unpacked
+    separator: bytes
+    | None = b"\n",  # What stands behind a document; None: a file is one document, and the part must be all of it
+) -> Iterator[bytes]:  # At most a megabyte each, unpacked
     "The bytes of the documents that begin in a part; the parts of a file in order are the whole file."
-    if separator == b"" or separator is None and not part.whole: raise ValueError(f"separator={separator!r}, and {part.path} is cut; pass what stands behind a document, such as b'\\n', or larger part_bytes, for a file that is one document")
+    if separator == b"" or separator is None and not part.whole:
+        raise ValueError(
+            f"separator={separator!r}, and {part.path} is cut; pass what stands behind a document, such as b'\\n', or larger part_bytes, for a file that is one document"
+        )
     with open_part(part) as raw:
         if part.whole:
             for block, _ in read_blocks(raw, BLOCK, name=part.path):
-                if block: yield block
+                if block:
+                    yield block
             return
-        at, stop = (document_from(raw, place, part.size, separator=separator or b"") if place < part.size else part.size for place in (part.start, part.stop))
+        at, stop = (
+            document_from(raw, place, part.size, separator=separator or b"")
+            if place < part.size
+            else part.size
+            for place in (part.start, part.stop)
+        )
         raw.seek(at)
         while at < stop and (block := read_block(raw, min(BLOCK, stop - at))):
             yield block
@@ -219,45 +282,62 @@ def _chunk_from(raw, i, errors, quick):
     raw.seek((i - 1) * BLOCK)
     data, following = read_block(raw, BLOCK), read_block(raw, BLOCK)
     lenient = "replace" if errors == "strict" else errors
-    if not codecs.utf_8_decode(following, lenient, False)[0]: return None
-    skip = next((k for k in range(4) if data[k:k + 1] and data[k] & 0xC0 != 0x80), 0)
+    if not codecs.utf_8_decode(following, lenient, False)[0]:
+        return None
+    skip = next((k for k in range(4) if data[k : k + 1] and data[k] & 0xC0 != 0x80), 0)
     text = codecs.utf_8_decode(data[skip:], lenient, False)[0].encode()
     k = last_cut(text, quick=quick)
-    if k < 9 or text[k - 1] != 10: return None
+    if k < 9 or text[k - 1] != 10:
+        return None
     p = len(data)
-    for _ in range(text.count(b"\n", k - 1)): p = data.rfind(b"\n", 0, p)
+    for _ in range(text.count(b"\n", k - 1)):
+        p = data.rfind(b"\n", 0, p)
     return (i - 1) * BLOCK + p + 1
+
 
 def _known_chunk(raw, at, errors, quick):
     "(i, place): block i ends behind the chunk that begins at the place, and is the last one of which that is known and which begins no later than `at`."
     for i in range(at // BLOCK, 0, -1):
-        if (place := _chunk_from(raw, i, errors, quick)) is not None: return i, place
+        if (place := _chunk_from(raw, i, errors, quick)) is not None:
+            return i, place
     return 0, 0
 
 # %% ../nbs/51a_parts.ipynb #70f1b3e8
 def _text_batches(part, raw, errors):
     "The chunks of a text file that end at a boundary within the part."
     last = part.stop == part.size
-    if not last and part.start // BLOCK == part.stop // BLOCK: return
+    if not last and part.start // BLOCK == part.stop // BLOCK:
+        return
     quick = kernels_wait()
     i, begin = _known_chunk(raw, part.start, errors, quick)
+
     def blocks():
         at, to = begin, part.size if last else min(part.size, (part.stop // BLOCK + 1) * BLOCK)
         raw.seek(at)
-        while at < to and (block := read_block(raw, (at // BLOCK + 1 if at != begin else i + 1) * BLOCK - at)):
+        while at < to and (
+            block := read_block(raw, (at // BLOCK + 1 if at != begin else i + 1) * BLOCK - at)
+        ):
             at += len(block)
             yield block, at
-        if last: yield b"", at
+        if last:
+            yield b"", at
+
     for data, place in byte_chunks(blocks(), errors=errors, source=part.path, quick=quick, at=begin):
-        if place > part.stop: return
-        if place > part.start: yield pack([data])
+        if place > part.stop:
+            return
+        if place > part.start:
+            yield pack([data])
 
 # %% ../nbs/51a_parts.ipynb #0d189522
 def _row_batches(part, raw, field, errors):
     "The lines of JSON that begin in the part."
     rows = Rows(lambda at: f"{part.path}, line at byte {at:,}", field, errors)
-    at, stop = (document_from(raw, place, part.size) if place < part.size else part.size for place in (part.start, part.stop))
-    if at: _learn_way(raw, rows)
+    at, stop = (
+        document_from(raw, place, part.size) if place < part.size else part.size
+        for place in (part.start, part.stop)
+    )
+    if at:
+        _learn_way(raw, rows)
     raw.seek(at)
     held, n = b"", at
     while n < stop and (block := read_block(raw, min(BLOCK, stop - n))):
@@ -265,30 +345,42 @@ def _row_batches(part, raw, field, errors):
         *lines, held = (held + block).split(b"\n")
         docs = []
         for line in lines + [held] * (n == stop):
-            if (doc := _row(rows, line, at)) is not None: docs.append(doc)
+            if (doc := _row(rows, line, at)) is not None:
+                docs.append(doc)
             at += len(line) + 1
         yield pack(docs)
 
 # %% ../nbs/51a_parts.ipynb #a26e8cc0
 def _row(rows, line, at):
     "The document of a line."
-    if not (line := line.removeprefix(b"\xef\xbb\xbf") if at == 0 else line).strip(): return None
-    try: row = loads(decode_text(line, errors=rows.errors, source=rows.place(at)))
-    except (JSONDecodeError, RecursionError) as e: raise ValueError(f"{rows.place(at)}: no JSON ({e}); each line of such a file is an object or a text") from None
+    if not (line := line.removeprefix(b"\xef\xbb\xbf") if at == 0 else line).strip():
+        return None
+    try:
+        row = loads(decode_text(line, errors=rows.errors, source=rows.place(at)))
+    except (JSONDecodeError, RecursionError) as e:
+        raise ValueError(
+            f"{rows.place(at)}: no JSON ({e}); each line of such a file is an object or a text"
+        ) from None
     return rows.utf8(row, at)
+
 
 def _learn_way(raw, rows):
     "Choose the field as the first row of the file does."
     raw.seek(0)
     for line in raw:
         if line.removeprefix(b"\xef\xbb\xbf").strip():
-            with suppress(ValueError): _row(rows, line, 0)
+            with suppress(ValueError):
+                _row(rows, line, 0)
             return
 
 # %% ../nbs/51a_parts.ipynb #5b1d77a1
 def _line_batches(part, raw, errors):
     "The lines of a text file that begin in the part, each with its newline."
-    at, stop = (document_from(raw, place, part.size) if place < part.size else part.size for place in (part.start, part.stop))
+    at, stop = (
+        document_from(raw, place, part.size) if place < part.size else part.size
+        for place in (part.start, part.stop)
+    )
+
     def blocks():
         raw.seek(at)
         place = at
@@ -296,22 +388,23 @@ def _line_batches(part, raw, errors):
             place += len(block)
             yield block, place
         yield b"", place
+
     chunks = byte_chunks(blocks(), errors=errors, source=part.path, quick=kernels_wait(), at=at)
     yield from gathered(lines_of(pack([data]) for data, _ in chunks))
 
 # %% ../nbs/51a_parts.ipynb #9e000de5
 def part_batches(
-    part:Part, # From `parts_of`
+    part: Part,  # From `parts_of`
     *,
-    field:str|None=None, # As for `Corpus`
-    errors:str="strict", # As for `Corpus`
-    lines:bool=False, # Text in lines, the units that `Corpus` samples from; a line belongs to the part in which it begins
-)->Iterator[Batch]: # The parts of a file in order have the documents of the file
+    field: str | None = None,  # As for `Corpus`
+    errors: str = "strict",  # As for `Corpus`
+    lines: bool = False,  # Text in lines, the units that `Corpus` samples from; a line belongs to the part in which it begins
+) -> Iterator[Batch]:  # The parts of a file in order have the documents of the file
     "The documents of a part."
-    decode_text(b"", errors=errors) # refuses an unknown policy
+    decode_text(b"", errors=errors)  # refuses an unknown policy
     if part.kind == "whole":
         check_part(part)
-        everything = 1.0 if lines else None # a sample of all there is
+        everything = 1.0 if lines else None  # a sample of all there is
         yield from Corpus(files(part.path), field=field, errors=errors, sample=everything).batches()
         check_part(part)
         return

@@ -16,21 +16,26 @@ from .text import category, code_point_ranges, complement_ranges, merge_ranges
 # %% ../nbs/08_pattern_syntax.ipynb #7601d0cf
 class _Source:
     "A pattern and a place in it."
-    def __init__(self, src, onig): self.src, self.onig, self.pos = src, onig, 0
 
-    def peek(self, n=1): return self.src[self.pos:self.pos + n]
+    def __init__(self, src, onig):
+        self.src, self.onig, self.pos = src, onig, 0
+
+    def peek(self, n=1):
+        return self.src[self.pos : self.pos + n]
 
     def take(self, wanted=""):
         "Read one character, or `wanted` if it is next (else nothing)."
         got = self.peek(len(wanted) or 1)
-        if wanted and got != wanted: return ""
+        if wanted and got != wanted:
+            return ""
         self.pos += len(got)
         return got
 
     def match(self, pattern):
         "Read what a pattern matches here."
         m = re.compile(pattern).match(self.src, self.pos)
-        if m: self.pos = m.end()
+        if m:
+            self.pos = m.end()
         return m
 
     def error(self, problem, at=None):
@@ -41,17 +46,35 @@ class _Source:
 # %% ../nbs/08_pattern_syntax.ipynb #97b62df3
 class _Scan(_Source):
     "A pattern being read: the place, the flags in force, and what has been written so far."
+
     def __init__(self, src, onig):
         super().__init__(src, onig)
-        self.parts, self.open, self.flags = [], [], frozenset() # parts: strings, and tuples of code point ranges
-        self.atom, self.repeated, self.needs, self.groups, self.named, self.refers, self.named_sets, self.ranges = None, False, set(), 0, False, 0, set(), 0
+        self.parts, self.open, self.flags = (
+            [],
+            [],
+            frozenset(),
+        )  # parts: strings, and tuples of code point ranges
+        (
+            self.atom,
+            self.repeated,
+            self.needs,
+            self.groups,
+            self.named,
+            self.refers,
+            self.named_sets,
+            self.ranges,
+        ) = None, False, set(), 0, False, 0, set(), 0
 
     def put(self, *parts, atom=True):
         "Write parts; together they are the atom that a following repeat applies to."
         self.atom, self.repeated = (len(self.parts) if atom else None), False
         self.parts += parts
         self.ranges += sum(len(p) for p in parts if not isinstance(p, str))
-        check_limit("pattern_steps", self.ranges, f"the pattern {self.src[:60]!r} has {self.ranges:,} ranges of characters in its classes, or more")
+        check_limit(
+            "pattern_steps",
+            self.ranges,
+            f"the pattern {self.src[:60]!r} has {self.ranges:,} ranges of characters in its classes, or more",
+        )
 
     def behind(self):
         "Is this inside a lookbehind?"
@@ -61,60 +84,120 @@ class _Scan(_Source):
 def _property_escape(s, negated, at, in_class):
     r"The set behind \p{name}, \pL or \P{name}."
     m = s.match(r"\{(\^?)([^{}]+)\}|()([A-Z])")
-    if not m: raise s.error(r"\p needs a property name in braces", at)
-    if s.named_sets.add(m[2] or m[4]) or len(s.named_sets) > 100: raise s.error("more than 100 properties are named", at)
-    try: ranges = property_set(m[2] or m[4], onig=s.onig, in_class=in_class)
-    except ValueError as e: raise s.error(str(e), at) from None
+    if not m:
+        raise s.error(r"\p needs a property name in braces", at)
+    if s.named_sets.add(m[2] or m[4]) or len(s.named_sets) > 100:
+        raise s.error("more than 100 properties are named", at)
+    try:
+        ranges = property_set(m[2] or m[4], onig=s.onig, in_class=in_class)
+    except ValueError as e:
+        raise s.error(str(e), at) from None
     return tuple(complement_ranges(ranges)) if negated != bool(m[1]) else ranges
 
 # %% ../nbs/08_pattern_syntax.ipynb #51c14947
 def _number(s, c, at):
     "The code point that an escape spells as a number."
-    if c.isdigit(): m, base = s.match("[0-7]{1,3}"), 8
-    else: m, base = s.match((r"\{([0-9a-fA-F]{1,8})\}|" if c == "x" or not s.onig else "") + {"x": "([0-9a-fA-F]{1,2})" if s.onig else "([0-9a-fA-F]{2})", "u": "([0-9a-fA-F]{4})", "U": "([0-9a-fA-F]{8})"}[c]), 16
+    if c.isdigit():
+        m, base = s.match("[0-7]{1,3}"), 8
+    else:
+        m, base = (
+            s.match(
+                (r"\{([0-9a-fA-F]{1,8})\}|" if c == "x" or not s.onig else "")
+                + {
+                    "x": "([0-9a-fA-F]{1,2})" if s.onig else "([0-9a-fA-F]{2})",
+                    "u": "([0-9a-fA-F]{4})",
+                    "U": "([0-9a-fA-F]{8})",
+                }[c]
+            ),
+            16,
+        )
     code = -1 if not m else int(next(filter(None, m.groups()), m[0]), base)
-    if not 0 <= code < 0x110000: raise s.error(f"\\{c} needs a code point in hexadecimal", at)
-    if s.onig and code > 127 and (base == 8 or c == "x" and "{" not in m[0]): raise s.error(f"\\{s.src[at + 1:s.pos]} is a byte, not a character; write \\x{{{code:x}}} for U+{code:04X}", at)
+    if not 0 <= code < 0x110000:
+        raise s.error(f"\\{c} needs a code point in hexadecimal", at)
+    if s.onig and code > 127 and (base == 8 or c == "x" and "{" not in m[0]):
+        raise s.error(
+            f"\\{s.src[at + 1 : s.pos]} is a byte, not a character; write \\x{{{code:x}}} for U+{code:04X}",
+            at,
+        )
     return code
 
 # %% ../nbs/08_pattern_syntax.ipynb #003097ba
 _CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7, "e": 27}
 
+
 def _escaped(s, in_class=False):
     "The code point or the set that an escape stands for; None when it stands for a position."
     at, c = s.pos - 1, s.take()
-    if c in "pP" and c and not (s.onig and s.peek() != "{"): return _property_escape(s, c == "P", at, in_class)
-    sets = {"s": lambda: code_point_ranges("White_Space"), "d": lambda: code_point_ranges("Nd"), "h": lambda: named_set("xdigit"), "w": lambda: word_set(onig=s.onig, in_class=in_class)}
+    if c in "pP" and c and not (s.onig and s.peek() != "{"):
+        return _property_escape(s, c == "P", at, in_class)
+    sets = {
+        "s": lambda: code_point_ranges("White_Space"),
+        "d": lambda: code_point_ranges("Nd"),
+        "h": lambda: named_set("xdigit"),
+        "w": lambda: word_set(onig=s.onig, in_class=in_class),
+    }
     if c.lower() in sets:
         ranges = tuple(sets[c.lower()]())
         return tuple(complement_ranges(ranges)) if c.isupper() else ranges
-    if c in _CONTROLS: return _CONTROLS[c]
+    if c in _CONTROLS:
+        return _CONTROLS[c]
     if s.onig and (c == "0" or in_class and c in "1234567") and c:
         s.pos -= 1
         return _number(s, c, at)
-    if c in ("x", "u") or c == "U" and not s.onig: return _number(s, c, at)
-    if c and not (c.isascii() and c.isalnum()) or s.onig and c in (set("EFIJLQTUVijlmpqP") | set("KGAzRXNOykgZB" if in_class else "")): return ord(c)
+    if c in ("x", "u") or c == "U" and not s.onig:
+        return _number(s, c, at)
+    if (
+        c
+        and not (c.isascii() and c.isalnum())
+        or s.onig
+        and c in (set("EFIJLQTUVijlmpqP") | set("KGAzRXNOykgZB" if in_class else ""))
+    ):
+        return ord(c)
     return None
 
 # %% ../nbs/08_pattern_syntax.ipynb #a5581e32
-_LATER_CASES = "2C2F+30 A7C0+1 A7D0+1 A7D6+1 A7D8+1 1C89+1 A7CC+1 A7DA+1 " + " ".join([f"{c:X}+27" for c in range(0x10570, 0x10596)] + [f"{c:X}+20" for c in range(0x10D50, 0x10D66)])
+_LATER_CASES = "2C2F+30 A7C0+1 A7D0+1 A7D6+1 A7D8+1 1C89+1 A7CC+1 A7DA+1 " + " ".join(
+    [f"{c:X}+27" for c in range(0x10570, 0x10596)] + [f"{c:X}+20" for c in range(0x10D50, 0x10D66)]
+)
+
 
 @cache
 def _foldings():
     "Code point → what it folds to, for all that have a case; what folds to a string → the code points that do."
-    cased = [r for p in ("Lu", "Ll", "Lt") for r in code_point_ranges(p)] + [(0x345, 0x346), (0x2160, 0x2180), (0x24B6, 0x24EA)]
-    fold = {c: chr(c).casefold() for a, b in cased for c in range(a, b)} | {0xA7CB: "\u0264", 0xA7DC: "\u019b"}
-    fold |= {c: chr(c + int(step, 16)) for c, step in ((int(c, 16), step) for c, _, step in (row.partition("+") for row in _LATER_CASES.split())) if category(chr(c)) == "Lu"}
+    cased = [r for p in ("Lu", "Ll", "Lt") for r in code_point_ranges(p)] + [
+        (0x345, 0x346),
+        (0x2160, 0x2180),
+        (0x24B6, 0x24EA),
+    ]
+    fold = {c: chr(c).casefold() for a, b in cased for c in range(a, b)} | {
+        0xA7CB: "\u0264",
+        0xA7DC: "\u019b",
+    }
+    fold |= {
+        c: chr(c + int(step, 16))
+        for c, step in (
+            (int(c, 16), step) for c, _, step in (row.partition("+") for row in _LATER_CASES.split())
+        )
+        if category(chr(c)) == "Lu"
+    }
     alike = {}
-    for c, f in fold.items(): alike.setdefault(f, []).append(c)
+    for c, f in fold.items():
+        alike.setdefault(f, []).append(c)
     return fold, alike
+
 
 def _one(folding):
     "The set of all characters with a folding."
     return merge_ranges((c, c + 1) for c in _foldings()[1].get(folding, map(ord, folding)))
 
 # %% ../nbs/08_pattern_syntax.ipynb #381394c2
-def _hits(ranges): return [c for a, b in common_ranges(ranges, merge_ranges((c, c + 1) for c in _foldings()[0])) for c in range(a, b)]
+def _hits(ranges):
+    return [
+        c
+        for a, b in common_ranges(ranges, merge_ranges((c, c + 1) for c in _foldings()[0]))
+        for c in range(a, b)
+    ]
+
 
 def _folded(s, ranges, negated=False):
     "A set with all other cases of its letters added when the pattern ignores case; then the negation."
@@ -126,24 +209,42 @@ def _folded(s, ranges, negated=False):
 # %% ../nbs/08_pattern_syntax.ipynb #f900389b
 class _Letter(tuple):
     "The set of a letter whose case is ignored; `folding` says which, `behind` whether it stands in a lookbehind."
+
     def __new__(cls, s, code):
         folding = _foldings()[0].get(code, chr(code))
         self = super().__new__(cls, _one(folding))
         self.folding, self.behind = folding, s.behind()
-        if len(folding) > 1: raise s.error(f"case-insensitive {chr(code)!r} also matches {folding!r}; write out what it stands for")
+        if len(folding) > 1:
+            raise s.error(
+                f"case-insensitive {chr(code)!r} also matches {folding!r}; write out what it stands for"
+            )
         return self
+
 
 def _both_spellings(s):
     "Parts in which two letters have a third way to be written (st, ﬆ)."
     parts, out, alike = [*s.parts, ""], [], {f: _one(f) for f in _foldings()[1] if len(f) > 1}
-    starts, i, repeated = {f[:2] for f in alike}, 0, lambda k: parts[k] and parts[k][0] in ("*", "+", "?", "{")
-    def pair(k, j): return parts[k].folding + parts[j].folding if isinstance(parts[j], _Letter) and not repeated(j + 1) and not repeated(k + 1) else ""
+    starts, i, repeated = (
+        {f[:2] for f in alike},
+        0,
+        lambda k: parts[k] and parts[k][0] in ("*", "+", "?", "{"),
+    )
+
+    def pair(k, j):
+        return (
+            parts[k].folding + parts[j].folding
+            if isinstance(parts[j], _Letter) and not repeated(j + 1) and not repeated(k + 1)
+            else ""
+        )
+
     while i < len(parts) - 1:
         if isinstance(parts[i], _Letter):
             j = next(k for k in range(i + 1, len(parts)) if parts[k] not in ("(?:", "(", ")"))
             if (both := pair(i, j)) in starts:
                 if j > i + 1 or parts[i].behind or both not in alike or pair(j, j + 1) in starts:
-                    raise s.error(f"case-insensitive {both!r} stands where one character for both letters may or may not match; write out what it stands for")
+                    raise s.error(
+                        f"case-insensitive {both!r} stands where one character for both letters may or may not match; write out what it stands for"
+                    )
                 out += ["(?:", tuple(parts[i]), tuple(parts[j]), "|", tuple(alike[both]), ")"]
                 i = j + 1
                 continue
@@ -155,10 +256,13 @@ def _both_spellings(s):
 def _class_char(s):
     "The next code point in a class, or the set of an escape."
     at, c = s.pos, s.take()
-    if c != "\\": return ord(c) if c else 0
+    if c != "\\":
+        return ord(c) if c else 0
     got = _escaped(s, in_class=True)
-    if got is None and s.src[at + 1:at + 2] == "b": return 8
-    if got is None: raise s.error(f"{s.src[at:s.pos]} in a class is not supported", at)
+    if got is None and s.src[at + 1 : at + 2] == "b":
+        return 8
+    if got is None:
+        raise s.error(f"{s.src[at : s.pos]} in a class is not supported", at)
     return got
 
 # %% ../nbs/08_pattern_syntax.ipynb #cddc7298
@@ -167,39 +271,54 @@ def _class_item(s):
     at, low = s.pos, _class_char(s)
     ranged = s.peek() == "-" and s.peek(2) not in ("-]", "-[")
     if not isinstance(low, int):
-        if s.onig and ranged and s.peek(2) != "-&": raise s.error("class has a range that begins with a set; write the hyphen last, or \\\\-", at)
+        if s.onig and ranged and s.peek(2) != "-&":
+            raise s.error("class has a range that begins with a set; write the hyphen last, or \\\\-", at)
         return low
-    if not ranged: return [(low, low + 1)]
+    if not ranged:
+        return [(low, low + 1)]
     s.take()
     high = _class_char(s)
-    if not isinstance(high, int) or high < low: raise s.error("class has a range that runs backwards or has no end", at)
+    if not isinstance(high, int) or high < low:
+        raise s.error("class has a range that runs backwards or has no end", at)
     return [(low, high + 1)]
 
 # %% ../nbs/08_pattern_syntax.ipynb #90307c9d
 def _named_class(s):
     "[:name:] or [:^name:] in a class; None if there is none here."
     at, m = s.pos, s.match(r"\[:(\^?)([a-z]{1,20}):\]")
-    if not m: return None
-    if (ranges := named_set(m[2])) is None: raise s.error(f"{m[0]} is no class; known: [:alpha:], [:digit:], [:punct:], [:space:] and their like", at)
-    if not s.onig: ranges = common_ranges(ranges, [(0, 128)])
+    if not m:
+        return None
+    if (ranges := named_set(m[2])) is None:
+        raise s.error(
+            f"{m[0]} is no class; known: [:alpha:], [:digit:], [:punct:], [:space:] and their like", at
+        )
+    if not s.onig:
+        ranges = common_ranges(ranges, [(0, 128)])
     return complement_ranges(ranges) if m[1] else ranges
+
 
 def _char_class(s):
     "A bracketed class after its opening bracket: its ranges, and whether it is negated."
     at, negated, operands, first = s.pos - 1, bool(s.take("^")), [[]], True
     while first or s.peek() != "]":
-        if not s.peek(): raise s.error("class is never closed", at)
-        if not s.onig and s.peek(2) in ("--", "~~"): raise s.error(f"{s.peek(2)!r} in a class is not supported", s.pos)
-        if s.take("&&"): operands.append([])
-        elif (named := _named_class(s)) is not None: operands[-1] += named
+        if not s.peek():
+            raise s.error("class is never closed", at)
+        if not s.onig and s.peek(2) in ("--", "~~"):
+            raise s.error(f"{s.peek(2)!r} in a class is not supported", s.pos)
+        if s.take("&&"):
+            operands.append([])
+        elif (named := _named_class(s)) is not None:
+            operands[-1] += named
         elif s.take("["):
             ranges, inverse = _char_class(s)
             operands[-1] += complement_ranges(merge_ranges(ranges)) if inverse else ranges
-        else: operands[-1] += _class_item(s)
+        else:
+            operands[-1] += _class_item(s)
         first = False
     s.take()
     ranges = merge_ranges(operands[0])
-    for other in operands[1:]: ranges = common_ranges(ranges, merge_ranges(other))
+    for other in operands[1:]:
+        ranges = common_ranges(ranges, merge_ranges(other))
     return ranges, negated
 
 # %% ../nbs/08_pattern_syntax.ipynb #75324bd9
@@ -207,73 +326,105 @@ def _put_class(s):
     "A bracketed class, with the strings that it matches besides."
     ranges, negated = _char_class(s)
     strings = {_foldings()[0][c] for c in _hits(ranges)} if "i" in s.flags and s.onig and not negated else ()
-    strings = [p for f in sorted(strings, key=lambda f: (len(f), f)) if len(f) > 1 for p in ("|", *(tuple(_one(c)) for c in f))]
+    strings = [
+        p
+        for f in sorted(strings, key=lambda f: (len(f), f))
+        if len(f) > 1
+        for p in ("|", *(tuple(_one(c)) for c in f))
+    ]
     folded = _folded(s, ranges, negated)
     s.put(*(("(?:", folded, *strings, ")") if strings else (folded,)))
 
 # %% ../nbs/08_pattern_syntax.ipynb #5f778f84
 def _literal(s, code):
     "One character that stands for itself, in either case when the pattern says so."
-    if "i" in s.flags and s.onig: s.put(_Letter(s, code))
-    else: s.put(_folded(s, [(code, code + 1)]))
+    if "i" in s.flags and s.onig:
+        s.put(_Letter(s, code))
+    else:
+        s.put(_folded(s, [(code, code + 1)]))
+
 
 _BREAKS = ((10, 14), (0x85, 0x86), (0x2028, 0x202A))
+
 
 def _escape(s):
     "An escape outside a class."
     at, got = s.pos - 1, _escaped(s)
-    if isinstance(got, int): return _literal(s, got)
-    if got is not None: return s.put(got if s.onig else _folded(s, got))
-    c = s.src[s.pos - 1:s.pos] if s.pos > at + 1 else ""
+    if isinstance(got, int):
+        return _literal(s, got)
+    if got is not None:
+        return s.put(got if s.onig else _folded(s, got))
+    c = s.src[s.pos - 1 : s.pos] if s.pos > at + 1 else ""
     if c in ("b", "B"):
         w = word_set(onig=s.onig)
         sides = ("(?<!", "(?=", "(?<=", "(?!") if c == "b" else ("(?<!", "(?!", "(?<=", "(?=")
         s.put("(?:", sides[0], w, ")", sides[1], w, ")|", sides[2], w, ")", sides[3], w, "))", atom=False)
-    elif c in ("A", "z"): s.put({"A": r"\A", "z": r"\Z"}[c], atom=False)
-    elif c == "Z" and s.onig: s.put(r"(?=\n?\Z)", atom=False) # at the end, or before a newline that ends the text
-    elif c == "R" and s.onig and not s.behind(): s.put("(?:", ((13, 14),), ((10, 11),), "|(?!", ((13, 14),), ((10, 11),), ")", _BREAKS, ")")
-    elif c in ("N", "O") and s.onig: s.put(((0, 10), (11, 0x110000)) if c == "N" else ((0, 0x110000),))
-    elif c.isdigit() and c != "0": _refer(s, int(c), at)
-    else: raise s.error(f"\\{c} is not supported; write out what it stands for", at)
+    elif c in ("A", "z"):
+        s.put({"A": r"\A", "z": r"\Z"}[c], atom=False)
+    elif c == "Z" and s.onig:
+        s.put(r"(?=\n?\Z)", atom=False)  # at the end, or before a newline that ends the text
+    elif c == "R" and s.onig and not s.behind():
+        s.put("(?:", ((13, 14),), ((10, 11),), "|(?!", ((13, 14),), ((10, 11),), ")", _BREAKS, ")")
+    elif c in ("N", "O") and s.onig:
+        s.put(((0, 10), (11, 0x110000)) if c == "N" else ((0, 0x110000),))
+    elif c.isdigit() and c != "0":
+        _refer(s, int(c), at)
+    else:
+        raise s.error(f"\\{c} is not supported; write out what it stands for", at)
 
 # %% ../nbs/08_pattern_syntax.ipynb #3433ef9f
 def _refer(s, number, at):
     "The text of a group again."
-    if "i" in s.flags: raise s.error(f"\\{number} where case is ignored is not supported; write out what it stands for", at)
-    if s.peek().isdigit(): raise s.error("a number of two digits is not supported", at)
+    if "i" in s.flags:
+        raise s.error(f"\\{number} where case is ignored is not supported; write out what it stands for", at)
+    if s.peek().isdigit():
+        raise s.error("a number of two digits is not supported", at)
     s.put(f"\\{number}")
     s.needs.add("group")
     s.refers = max(s.refers, number)
 
+
 def _anchor(s, c):
     "Line anchors in Oniguruma or under (?m), else the two ends of the text."
     lines = s.onig or "m" in s.flags
-    starts = r"(?:\A|(?<=\n)(?!\Z))" if s.onig else "(?m:^)" # no line begins behind the last newline there
+    starts = r"(?:\A|(?<=\n)(?!\Z))" if s.onig else "(?m:^)"  # no line begins behind the last newline there
     s.put((starts if c == "^" else "(?m:$)") if lines else {"^": r"\A", "$": r"\Z"}[c], atom=False)
 
 # %% ../nbs/08_pattern_syntax.ipynb #921df8b1
 _GROUP = r"\?(?:#[^)]*\)|(?P<flags>[FLAGS]*)(?:-(?P<off>[FLAGS]+))?(?P<end>[:)])|(?P<look>[=!>]|<[=!])|NAMED<(?P<name>[^\W\d]\w*)>)"
-_RUST, _ONIG = _GROUP.replace("FLAGS", "ims").replace("NAMED", "P?"), _GROUP.replace("FLAGS", "imx").replace("NAMED", "")
+_RUST, _ONIG = (
+    _GROUP.replace("FLAGS", "ims").replace("NAMED", "P?"),
+    _GROUP.replace("FLAGS", "imx").replace("NAMED", ""),
+)
+
 
 def _open_group(s):
     "An opening parenthesis with what makes it special."
     at, before, m = s.pos - 1, s.flags, s.match(_ONIG if s.onig else _RUST)
-    if s.peek() == "?" and not m: raise s.error(f"group begins with something that is not supported ({s.src[at:at + 4]})", at)
-    if m and m[0].startswith("?#"): return
-    if m and m["end"]: _set_flags(s, m)
+    if s.peek() == "?" and not m:
+        raise s.error(f"group begins with something that is not supported ({s.src[at : at + 4]})", at)
+    if m and m[0].startswith("?#"):
+        return
+    if m and m["end"]:
+        _set_flags(s, m)
     if m and m["end"] == ")":
-        if not s.parts or s.parts[-1] in ("|", "(", "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"): return
-        if not s.onig: raise s.error("flags in mid-pattern are not supported; write (?i:...)", at)
-        before = None # a group without parentheses of its own, up to the end of the one it is in
-    if m and m["look"] == ">": s.needs.add("compound possessive")
+        if not s.parts or s.parts[-1] in ("|", "(", "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"):
+            return
+        if not s.onig:
+            raise s.error("flags in mid-pattern are not supported; write (?i:...)", at)
+        before = None  # a group without parentheses of its own, up to the end of the one it is in
+    if m and m["look"] == ">":
+        s.needs.add("compound possessive")
     s.groups, s.named = s.groups + (not m or bool(m["name"])), s.named or bool(m and m["name"])
-    if len(s.open) == 100: raise s.error("groups lie in each other more than 100 deep", at)
+    if len(s.open) == 100:
+        raise s.error("groups lie in each other more than 100 deep", at)
     s.open.append((at, len(s.parts), before))
     s.put("(" + ("" if not m or m["name"] else "?" + (m["look"] or ":")), atom=False)
 
+
 def _set_flags(s, m):
     "Flags from here on."
-    swap = str.maketrans("m", "s") if s.onig else {} # Oniguruma's m is everyone's s
+    swap = str.maketrans("m", "s") if s.onig else {}  # Oniguruma's m is everyone's s
     s.flags = (s.flags | set(m["flags"].translate(swap))) - set((m["off"] or "").translate(swap))
 
 # %% ../nbs/08_pattern_syntax.ipynb #3909fc9c
@@ -282,8 +433,10 @@ def _close_group(s, end=False):
     while s.open and s.open[-1][2] is None:
         s.put(")")
         s.open.pop()
-    if end: return
-    if not s.open: raise s.error("closing parenthesis has no opening one")
+    if end:
+        return
+    if not s.open:
+        raise s.error("closing parenthesis has no opening one")
     _, atom, s.flags = s.open.pop()
     s.put(")")
     s.atom = None if s.parts[atom] in ("(?=", "(?!", "(?<=", "(?<!") else atom
@@ -291,20 +444,31 @@ def _close_group(s, end=False):
 # %% ../nbs/08_pattern_syntax.ipynb #d86eae7d
 def _repeat(s, c):
     "A repeat, greedy, lazy or possessive, of the atom before it."
-    at, m = s.pos - 1, s.match(r"(\d*)(?:(,)(\d*))?\}") if c == "{" and re.compile(r"\d|,\d").match(s.src, s.pos) else None
+    at, m = (
+        s.pos - 1,
+        s.match(r"(\d*)(?:(,)(\d*))?\}") if c == "{" and re.compile(r"\d|,\d").match(s.src, s.pos) else None,
+    )
     if c == "{" and not m:
-        if s.onig: return _literal(s, ord("{"))
+        if s.onig:
+            return _literal(s, ord("{"))
         raise s.error("{ does not begin a repeat such as {1,3}; write \\{ for the character", at)
-    if m and (int(m[1] or 0) > int(m[3] or 100_000) or int(m[1] or 0) > 100_000 or int(m[3] or 0) > 100_000): raise s.error(f"{c}{m[0]} is no repeat: up to 100000, the lower number first", at)
-    if s.atom is None: raise s.error(f"{c} has nothing to repeat", at)
-    if s.repeated: s.parts.insert(s.atom, "(?:"); s.parts.append(")")
-    if m: c = f"{{{m[1] or 0}{m[2] or ''}{m[3] or ''}}}"
+    if m and (int(m[1] or 0) > int(m[3] or 100_000) or int(m[1] or 0) > 100_000 or int(m[3] or 0) > 100_000):
+        raise s.error(f"{c}{m[0]} is no repeat: up to 100000, the lower number first", at)
+    if s.atom is None:
+        raise s.error(f"{c} has nothing to repeat", at)
+    if s.repeated:
+        s.parts.insert(s.atom, "(?:")
+        s.parts.append(")")
+    if m:
+        c = f"{{{m[1] or 0}{m[2] or ''}{m[3] or ''}}}"
     s.parts.append(c)
     s.repeated = True
     suffix = s.peek()
-    if suffix not in ("?", "+") or m and s.onig and (suffix == "+" or not m[2]): return
+    if suffix not in ("?", "+") or m and s.onig and (suffix == "+" or not m[2]):
+        return
     s.parts[-1] += s.take()
-    if suffix == "+": s.needs.add("possessive" if s.atom == len(s.parts) - 2 else "compound possessive")
+    if suffix == "+":
+        s.needs.add("possessive" if s.atom == len(s.parts) - 2 else "compound possessive")
 
 # %% ../nbs/08_pattern_syntax.ipynb #d3ac7f0a
 def _read(pattern, dialect):
@@ -312,30 +476,47 @@ def _read(pattern, dialect):
     s = _Scan(pattern, dialect == "oniguruma")
     while s.pos < len(pattern):
         c = s.take()
-        if "x" in s.flags and (c.isspace() or c == "#"): s.match(r"[^\n]*" if c == "#" else "")
-        elif c == "\\": _escape(s)
-        elif c == "[": _put_class(s)
-        elif c == "(": _open_group(s)
-        elif c == ")": _close_group(s)
-        elif c in "*+?{": _repeat(s, c)
-        elif c == "|": s.put("|", atom=False)
-        elif c in "^$": _anchor(s, c)
-        elif c == ".": s.put(((0, 0x110000),) if "s" in s.flags else ((0, 10), (11, 0x110000)))
-        else: _literal(s, ord(c))
+        if "x" in s.flags and (c.isspace() or c == "#"):
+            s.match(r"[^\n]*" if c == "#" else "")
+        elif c == "\\":
+            _escape(s)
+        elif c == "[":
+            _put_class(s)
+        elif c == "(":
+            _open_group(s)
+        elif c == ")":
+            _close_group(s)
+        elif c in "*+?{":
+            _repeat(s, c)
+        elif c == "|":
+            s.put("|", atom=False)
+        elif c in "^$":
+            _anchor(s, c)
+        elif c == ".":
+            s.put(((0, 0x110000),) if "s" in s.flags else ((0, 10), (11, 0x110000)))
+        else:
+            _literal(s, ord(c))
     _close_group(s, end=True)
-    if s.open: raise s.error("group is never closed", s.open[-1][0])
-    if s.refers > s.groups or s.refers and s.named: raise s.error(f"\\{s.refers} refers to no group" + " by number" * s.named)
+    if s.open:
+        raise s.error("group is never closed", s.open[-1][0])
+    if s.refers > s.groups or s.refers and s.named:
+        raise s.error(f"\\{s.refers} refers to no group" + " by number" * s.named)
     s.parts = _both_spellings(s) if any(isinstance(p, _Letter) for p in s.parts) else s.parts
     return s
 
 # %% ../nbs/08_pattern_syntax.ipynb #1797a964
 def read_pattern(
-    pattern:str, # A regular expression
+    pattern: str,  # A regular expression
     *,
-    dialect:str="rust", # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
-)->tuple[tuple,frozenset[str]]: # Parts (strings of plain syntax, and sets as tuples of code point ranges); special needs
+    dialect: str = "rust",  # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
+) -> tuple[
+    tuple, frozenset[str]
+]:  # Parts (strings of plain syntax, and sets as tuples of code point ranges); special needs
     "Read a pattern as its dialect means it."
-    check_limit("pattern_chars", len(pattern), f"the pattern {pattern[:60]!r} has {len(pattern):,} characters")
-    if dialect not in ("rust", "oniguruma"): raise ValueError(f'dialect={dialect!r} is unknown; pass "rust" or "oniguruma"')
+    check_limit(
+        "pattern_chars", len(pattern), f"the pattern {pattern[:60]!r} has {len(pattern):,} characters"
+    )
+    if dialect not in ("rust", "oniguruma"):
+        raise ValueError(f'dialect={dialect!r} is unknown; pass "rust" or "oniguruma"')
     scan = _read(pattern, dialect)
     return tuple(scan.parts), frozenset(scan.needs)

@@ -21,31 +21,37 @@ from .text import category
 # %% ../nbs/09_patterns.ipynb #2ae89db7
 def _kind(ch):
     "One of four kinds: letter, number, space, sign."
-    if category(ch)[0] == "Z" or ch in "\t\n\v\f\r\x85": return "space"
+    if category(ch)[0] == "Z" or ch in "\t\n\v\f\r\x85":
+        return "space"
     return {"L": "letter", "N": "number"}.get(category(ch)[0], "sign")
 
 # %% ../nbs/09_patterns.ipynb #676b8e6b
 def _word_end(text, i):
     "Where the contraction or the run of one kind that begins at i ends; i itself if white space stands there alone."
     for short in ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d"):
-        if text.startswith(short, i): return i + len(short)
+        if text.startswith(short, i):
+            return i + len(short)
     k = i + (text[i] == " ")
-    if k == len(text) or _kind(text[k]) == "space": return i
+    if k == len(text) or _kind(text[k]) == "space":
+        return i
     j = k
-    while j < len(text) and _kind(text[j]) == _kind(text[k]): j += 1
+    while j < len(text) and _kind(text[j]) == _kind(text[k]):
+        j += 1
     return j
 
 # %% ../nbs/09_patterns.ipynb #8f6f264a
 def gpt2_split_ref(
-    text:str, # Any text
-)->list[str]: # Its pretokens; joined, they are the text again
+    text: str,  # Any text
+) -> list[str]:  # Its pretokens; joined, they are the text again
     "Split as GPT-2 does, asking one character at a time for its kind."
     out, i = [], 0
     while i < len(text):
         j = _word_end(text, i)
         if j == i:
-            while j < len(text) and _kind(text[j]) == "space": j += 1
-            if j < len(text) and j - i > 1: j -= 1 # the last one goes with what follows
+            while j < len(text) and _kind(text[j]) == "space":
+                j += 1
+            if j < len(text) and j - i > 1:
+                j -= 1  # the last one goes with what follows
         out.append(text[i:j])
         i = j
     return out
@@ -58,10 +64,13 @@ PATTERNS = {
     "r50k": _SMALL,
     "p50k": _SMALL,
     "cl100k": r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s""",
-    "o200k": "|".join([
-        r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
-        r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
-        r"""\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"""]),
+    "o200k": "|".join(
+        [
+            r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
+            r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
+            r"""\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
+        ]
+    ),
     "llama3": _LLAMA3,
     "qwen2": _LLAMA3.replace("{1,3}", ""),
     "whitespace": r"\w+|[^\w\s]+",
@@ -69,29 +78,50 @@ PATTERNS = {
 }
 
 # %% ../nbs/09_patterns.ipynb #4735daf4
-DEEPSEEK = (r"\p{N}{1,3}", "[一-龥\u3040-ゟ゠-ヿ]+",
-    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""")
+DEEPSEEK = (
+    r"\p{N}{1,3}",
+    "[一-龥\u3040-ゟ゠-ヿ]+",
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
+)
 
-_CAPITAL, _SMALL_LETTER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
+_CAPITAL, _SMALL_LETTER = (
+    r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]",
+    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]",
+)
 _AROUND = r"[^\r\n\p{L}\p{N}]?", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-KIMI = "|".join([
-    r"[\p{Han}]+",
-    f"{_AROUND[0]}{_CAPITAL}*{_SMALL_LETTER}+{_AROUND[1]}",
-    f"{_AROUND[0]}{_CAPITAL}+{_SMALL_LETTER}*{_AROUND[1]}",
-    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"])
+KIMI = "|".join(
+    [
+        r"[\p{Han}]+",
+        f"{_AROUND[0]}{_CAPITAL}*{_SMALL_LETTER}+{_AROUND[1]}",
+        f"{_AROUND[0]}{_CAPITAL}+{_SMALL_LETTER}*{_AROUND[1]}",
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ]
+)
 
 # %% ../nbs/09_patterns.ipynb #31dd0145
 def _write_char(code):
     "One code point, escaped so that no engine reads it as syntax."
-    return chr(code) if code < 128 and chr(code).isalnum() else f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return (
+        chr(code)
+        if code < 128 and chr(code).isalnum()
+        else f"\\x{code:02x}"
+        if code < 256
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
 
 # %% ../nbs/09_patterns.ipynb #1f928fa6
 def _write_set(ranges, top):
     "A set as a class of `re`, without what is not below `top`; if nothing is left, the class of nothing."
     cut = [(a, min(b, top)) for a, b in ranges if a < top]
-    if not cut: return r"[^\x00-\U0010FFFF]"
-    if len(cut) == 1 and cut[0][1] - cut[0][0] == 1: return _write_char(cut[0][0])
-    return "[" + "".join(_write_char(a) + (f"-{_write_char(b - 1)}" if b - a > 1 else "") for a, b in cut) + "]"
+    if not cut:
+        return r"[^\x00-\U0010FFFF]"
+    if len(cut) == 1 and cut[0][1] - cut[0][0] == 1:
+        return _write_char(cut[0][0])
+    return (
+        "[" + "".join(_write_char(a) + (f"-{_write_char(b - 1)}" if b - a > 1 else "") for a, b in cut) + "]"
+    )
 
 # %% ../nbs/09_patterns.ipynb #5f688fdf
 def _emulate_possessive(texts):
@@ -101,35 +131,59 @@ def _emulate_possessive(texts):
         if re.fullmatch(r"([*+?]|\{\d+(,\d*)?\})\+", text):
             k += 1
             out[-1] = f"(?=({out[-1]}{text[:-1]}))\\{k}"
-        else: out.append(text)
+        else:
+            out.append(text)
     return out
 
 # %% ../nbs/09_patterns.ipynb #acd7b943
 class _Timed:
     "A pattern of `regex` whose searches end in time."
+
     def __init__(self, name, source):
         self.name, self.source = name, source
-        try: re.compile(source) # what is wrong is said at once, and most of it `re` knows
-        except (re.error, RecursionError): self.compiled
+        try:
+            re.compile(source)  # what is wrong is said at once, and most of it `re` knows
+        except (re.error, RecursionError):
+            self.compiled
 
     @cached_property
     def compiled(self):
-        try: import regex
-        except ImportError: raise ModuleNotFoundError(f"pattern {self.name[:60]!r} may go back many times, so it runs against a clock, and for that the package regex is needed, which is not installed; run: pip install regex", name="regex") from None
-        try: return regex.compile(self.source)
-        except (regex.error, RecursionError) as e: raise ValueError(f"pattern {self.name[:60]!r}: {getattr(e, 'msg', 'its groups lie too deep')}") from None
+        try:
+            import regex
+        except ImportError:
+            raise ModuleNotFoundError(
+                f"pattern {self.name[:60]!r} may go back many times, so it runs against a clock, and for that the package regex is needed, which is not installed; run: pip install regex",
+                name="regex",
+            ) from None
+        try:
+            return regex.compile(self.source)
+        except (regex.error, RecursionError) as e:
+            raise ValueError(
+                f"pattern {self.name[:60]!r}: {getattr(e, 'msg', 'its groups lie too deep')}"
+            ) from None
 
     def _run(self, method, text, *place):
-        try: return getattr(self.compiled, method)(text, *place, timeout=seconds_for(len(text)))
-        except TimeoutError: raise too_slow(self.name, len(text)) from None
+        try:
+            return getattr(self.compiled, method)(text, *place, timeout=seconds_for(len(text)))
+        except TimeoutError:
+            raise too_slow(self.name, len(text)) from None
 
-    def findall(self, text): return self._run("findall", text)
-    def match(self, text, pos=0): return self._run("match", text, pos)
-    def search(self, text, pos=0): return self._run("search", text, pos)
+    def findall(self, text):
+        return self._run("findall", text)
+
+    def match(self, text, pos=0):
+        return self._run("match", text, pos)
+
+    def search(self, text, pos=0):
+        return self._run("search", text, pos)
+
     def finditer(self, text):
         found = self._run("finditer", text)
-        try: yield from found
-        except TimeoutError: raise too_slow(self.name, len(text)) from None
+        try:
+            yield from found
+        except TimeoutError:
+            raise too_slow(self.name, len(text)) from None
+
 
 def _is_known(pattern):
     "Is this a pattern that has been looked at by a human?"
@@ -139,73 +193,126 @@ def _is_known(pattern):
 def _compile_parts(self, top):
     "Write the parts out with sets cut below `top`, and compile them."
     texts = [p if isinstance(p, str) else _write_set(p, top) for p in self.parts]
-    if "group" not in self.needs: texts = ["(?:" if t == "(" else t for t in texts]
-    if self.emulated: texts = _emulate_possessive(texts)
+    if "group" not in self.needs:
+        texts = ["(?:" if t == "(" else t for t in texts]
+    if self.emulated:
+        texts = _emulate_possessive(texts)
     if self.engine == "re":
-        try: return re.compile("".join(texts))
-        except re.error: pass
+        try:
+            return re.compile("".join(texts))
+        except re.error:
+            pass
     return _Timed(self.pattern, "".join(texts))
 
 # %% ../nbs/09_patterns.ipynb #bc2631e0
 def _top(text):
     "The least of the three limits that all characters of a text are below."
-    if text.isascii(): return 0x80
+    if text.isascii():
+        return 0x80
     return 0x10000 if len(text.encode("utf-16-le", "surrogatepass")) == 2 * len(text) else 0x110000
 
 # %% ../nbs/09_patterns.ipynb #16606db6
-_SHORT = ((r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", "A-Z"), (r"\p{Ll}\p{Lm}\p{Lo}\p{M}", "a-z"), (r"\p{L}\p{N}]", "A-Za-z0-9]"), (r"\p{L}", "[A-Za-z]"), (r"\p{N}", "[0-9]"), ("++$", r"++\Z"))
+_SHORT = (
+    (r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", "A-Z"),
+    (r"\p{Ll}\p{Lm}\p{Lo}\p{M}", "a-z"),
+    (r"\p{L}\p{N}]", "A-Za-z0-9]"),
+    (r"\p{L}", "[A-Za-z]"),
+    (r"\p{N}", "[0-9]"),
+    ("++$", r"++\Z"),
+)
+
 
 def _is_usual(pattern, dialect, version):
     "Is this one of the named patterns, read in a way that the short classes are right for?"
-    if dialect == "rust": return pattern in (PATTERNS["gpt2"], *map(PATTERNS.get, ("o200k", "llama3", "qwen2"))) or version >= (3, 11) and pattern in (_SMALL, PATTERNS["cl100k"])
+    if dialect == "rust":
+        return (
+            pattern in (PATTERNS["gpt2"], *map(PATTERNS.get, ("o200k", "llama3", "qwen2")))
+            or version >= (3, 11)
+            and pattern in (_SMALL, PATTERNS["cl100k"])
+        )
     return pattern in map(PATTERNS.get, ("gpt2", "o200k", "llama3", "qwen2"))
+
 
 def _in_ascii(pattern):
     "A usual pattern for text that is ASCII."
-    for long, short in _SHORT: pattern = pattern.replace(long, short)
+    for long, short in _SHORT:
+        pattern = pattern.replace(long, short)
     return re.compile(pattern, re.ASCII)
 
 # %% ../nbs/09_patterns.ipynb #ddf57eac
-def _compiled_again(pattern, dialect): return compile_pattern(pattern, dialect=dialect)
+def _compiled_again(pattern, dialect):
+    return compile_pattern(pattern, dialect=dialect)
+
 
 class _Compiled:
     "A pattern's parts and what has been compiled from them so far."
+
     def __init__(self, pattern, *, dialect="rust", version=sys.version_info):
-        self.pattern, self.dialect, self._compiled, self.gaps, self._version = pattern, dialect, {}, False, version
+        self.pattern, self.dialect, self._compiled, self.gaps, self._version = (
+            pattern,
+            dialect,
+            {},
+            False,
+            version,
+        )
         self.usual = _is_usual(pattern, dialect, version)
-        if self.usual: self._compiled[0x80] = _in_ascii(pattern)
+        if self.usual:
+            self._compiled[0x80] = _in_ascii(pattern)
         self._at(0x80)
-        self.in_ascii = self._compiled[0x80] if self.usual else None # for text that is ASCII its `findall` is ours, and covers the text
+        self.in_ascii = (
+            self._compiled[0x80] if self.usual else None
+        )  # for text that is ASCII its `findall` is ours, and covers the text
 
     def __getattr__(self, name):
         "The parts and what follows from them, read when first asked for."
-        if name not in ("parts", "needs", "engine", "emulated", "linear"): raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        try: self.parts, self.needs = read_pattern(self.pattern, dialect=self.dialect)
-        except RecursionError: raise ValueError(f"pattern {self.pattern[:60]!r}: classes lie in each other too deeply") from None
+        if name not in ("parts", "needs", "engine", "emulated", "linear"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        try:
+            self.parts, self.needs = read_pattern(self.pattern, dialect=self.dialect)
+        except RecursionError:
+            raise ValueError(f"pattern {self.pattern[:60]!r}: classes lie in each other too deeply") from None
         check_pattern(self.pattern, self.parts)
-        again = any(re.fullmatch(r"\{0*([2-9]|[1-9]\d+)(,\d*)?\}\+", p) for p in self.parts if isinstance(p, str)) # `re` never goes back into the first rounds
-        hard = "compound possessive" in self.needs and (self._version < (3, 11, 5) or again) or {"possessive", "group"} <= self.needs and self._version < (3, 11)
+        again = any(
+            re.fullmatch(r"\{0*([2-9]|[1-9]\d+)(,\d*)?\}\+", p) for p in self.parts if isinstance(p, str)
+        )  # `re` never goes back into the first rounds
+        hard = (
+            "compound possessive" in self.needs
+            and (self._version < (3, 11, 5) or again)
+            or {"possessive", "group"} <= self.needs
+            and self._version < (3, 11)
+        )
         self.linear = not hard and (_is_known(self.pattern) or is_linear(pattern_tree(self.parts)))
-        self.engine, self.emulated = "re" if self.linear else "regex", "possessive" in self.needs and self._version < (3, 11) and self.linear
+        self.engine, self.emulated = (
+            "re" if self.linear else "regex",
+            "possessive" in self.needs and self._version < (3, 11) and self.linear,
+        )
         return vars(self)[name]
 
-    def __repr__(self): return f"SplitPattern({self.pattern!r}, dialect={self.dialect!r})"
-    def __reduce__(self): return _compiled_again, (self.pattern, self.dialect)
+    def __repr__(self):
+        return f"SplitPattern({self.pattern!r}, dialect={self.dialect!r})"
+
+    def __reduce__(self):
+        return _compiled_again, (self.pattern, self.dialect)
 
     def _at(self, top):
         "The pattern for text whose characters are all below `top`, compiled when first asked for."
-        if top not in self._compiled: self._compiled[top] = _compile_parts(self, top)
+        if top not in self._compiled:
+            self._compiled[top] = _compile_parts(self, top)
         return self._compiled[top]
 
 # %% ../nbs/09_patterns.ipynb #77b0a1ea
 class _StandIns(dict):
     "Character above U+FFFF → one of the basic plane in the same sets; worked out when first asked for."
+
     def __init__(self, sets):
-        self.edges = [[e for r in s for e in r] for s in sets] # a code point is in a set if an odd number of edges are at or below it
+        self.edges = [
+            [e for r in s for e in r] for s in sets
+        ]  # a code point is in a set if an odd number of edges are at or below it
         places = sorted({0} | {e for edges in self.edges for e in edges if e < 0x10000})
         self.known = {self.signature(e): chr(e) for e in reversed(places) if not 0xD800 <= e < 0xE000}
 
-    def signature(self, code): return tuple(bisect_right(edges, code) % 2 for edges in self.edges)
+    def signature(self, code):
+        return tuple(bisect_right(edges, code) % 2 for edges in self.edges)
 
     def __missing__(self, ch):
         self[ch] = self.known[self.signature(ord(ch))]
@@ -214,56 +321,80 @@ class _StandIns(dict):
 # %% ../nbs/09_patterns.ipynb #f7c37ce7
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
+
 @lru_cache(64)
-def _stand_ins(parts): return _StandIns(list(dict.fromkeys(p for p in parts if not isinstance(p, str))))
+def _stand_ins(parts):
+    return _StandIns(list(dict.fromkeys(p for p in parts if not isinstance(p, str))))
+
 
 def _masked(self, text):
     "The text with stand-ins; None if the pattern names a character above U+FFFF that has none, or compares captured text."
     table = _stand_ins(self.parts)
-    try: return None if "group" in self.needs else _ASTRAL.sub(lambda m: table[m[0]], text)
-    except KeyError: return None
+    try:
+        return None if "group" in self.needs else _ASTRAL.sub(lambda m: table[m[0]], text)
+    except KeyError:
+        return None
 
 # %% ../nbs/09_patterns.ipynb #38199274
 class _Symbols(dict):
     "Code point → a character for the classes that it is in; worked out when first asked for."
+
     def __init__(self, sets):
         toggles, self.kinds, numbers, inside = {0: 0}, [], {}, 0
         for i, ranges in enumerate(sets):
-            for place in (p for r in ranges for p in r): toggles[place] = toggles.get(place, 0) ^ 1 << i
+            for place in (p for r in ranges for p in r):
+                toggles[place] = toggles.get(place, 0) ^ 1 << i
         self.lows = sorted(toggles)
         for low in self.lows:
             inside ^= toggles[low]
             self.kinds.append(numbers.setdefault(inside, 10 if low == 10 else 32 + len(numbers)))
-        self.sets = {s: _write_set([(k, k + 1) for m, k in numbers.items() if m >> i & 1], 0x110000) for i, s in enumerate(sets)}
+        self.sets = {
+            s: _write_set([(k, k + 1) for m, k in numbers.items() if m >> i & 1], 0x110000)
+            for i, s in enumerate(sets)
+        }
 
     def __missing__(self, code):
         self[code] = chr(self.kinds[bisect_right(self.lows, code) - 1])
         return self[code]
 
+
 def _by_symbols(self):
     "The table of symbols and the pattern over them."
     if "symbols" not in self._compiled:
-        table = _Symbols(list(dict.fromkeys([*(p for p in self.parts if not isinstance(p, str)), ((10, 11),)]))) # a newline is one for itself, for $ and ^
-        source = "".join("(?:" if p == "(" else p if isinstance(p, str) else table.sets[p] for p in self.parts)
+        table = _Symbols(
+            list(dict.fromkeys([*(p for p in self.parts if not isinstance(p, str)), ((10, 11),)]))
+        )  # a newline is one for itself, for $ and ^
+        source = "".join(
+            "(?:" if p == "(" else p if isinstance(p, str) else table.sets[p] for p in self.parts
+        )
         self._compiled["symbols"] = table, _Timed(self.pattern, source)
     return self._compiled["symbols"]
 
 # %% ../nbs/09_patterns.ipynb #72760c1e
 def _findall(self, text):
     "All matches as strings, by the smallest compiled pattern that is exact for this text."
-    if self.usual and text.isascii(): return self._compiled[0x80].findall(text) # none is empty, none has a group
-    if not self.linear: return [text[a:b] for a, b in _spans(self, text)]
+    if self.usual and text.isascii():
+        return self._compiled[0x80].findall(text)  # none is empty, none has a group
+    if not self.linear:
+        return [text[a:b] for a, b in _spans(self, text)]
     top = _top(text)
-    grouped = "group" in self.needs or self.emulated # their findall would give the groups
+    grouped = "group" in self.needs or self.emulated  # their findall would give the groups
     masked = _masked(self, text) if top > 0x10000 else None
-    pieces = [] if grouped or masked is not None and self.gaps else self._at(top if masked is None else 0x10000).findall(text if masked is None else masked)
-    if masked is None and not grouped and "" not in pieces: return pieces
+    pieces = (
+        []
+        if grouped or masked is not None and self.gaps
+        else self._at(top if masked is None else 0x10000).findall(text if masked is None else masked)
+    )
+    if masked is None and not grouped and "" not in pieces:
+        return pieces
     ends = list(accumulate(map(len, pieces)))
     if masked is None or not ends or ends[-1] != len(text) or "" in pieces:
-        self.gaps = self.gaps or masked is not None # a pattern that has left something out once is not asked to cover again
+        self.gaps = (
+            self.gaps or masked is not None
+        )  # a pattern that has left something out once is not asked to cover again
         return [text[a:b] for a, b in _spans(self, text)]
     for k in {bisect_right(ends, m.start()) for m in _ASTRAL.finditer(text)}:
-        pieces[k] = text[ends[k] - len(pieces[k]):ends[k]]
+        pieces[k] = text[ends[k] - len(pieces[k]) : ends[k]]
     return pieces
 
 # %% ../nbs/09_patterns.ipynb #7655847f
@@ -277,86 +408,103 @@ def _spans(self, text):
     pattern, text = (self._at(top), text) if masked is None else (self._at(0x10000), masked)
     return _found(pattern, text)
 
+
 def _found(pattern, text):
     "The spans of all matches."
     found = [m.span() for m in pattern.finditer(text)]
     return found if all(a < b for a, b in found) else _with_empty(pattern, text)
+
 
 def _with_empty(pattern, text):
     "The spans of matches of which some are empty."
     found, at, last, search = [], 0, None, _searcher(pattern, text)
     while at <= len(text) and (m := search(at)):
         empty = m.start() == m.end()
-        if not empty or m.end() != last: found.append(m.span())
+        if not empty or m.end() != last:
+            found.append(m.span())
         at, last = m.end() + empty, m.end()
     return found
 
 # %% ../nbs/09_patterns.ipynb #a85457c2
 def _searcher(pattern, text):
     "A search from any position."
-    if isinstance(pattern, re.Pattern): return lambda at: pattern.search(text, at)
+    if isinstance(pattern, re.Pattern):
+        return lambda at: pattern.search(text, at)
     from time import monotonic
+
     end = monotonic() + seconds_for(len(text))
+
     def search(at):
-        if (left := end - monotonic()) <= 0: raise too_slow(pattern.name, len(text))
-        try: return pattern.compiled.search(text, at, timeout=left)
-        except TimeoutError: raise too_slow(pattern.name, len(text)) from None
+        if (left := end - monotonic()) <= 0:
+            raise too_slow(pattern.name, len(text))
+        try:
+            return pattern.compiled.search(text, at, timeout=left)
+        except TimeoutError:
+            raise too_slow(pattern.name, len(text)) from None
+
     return search
 
 # %% ../nbs/09_patterns.ipynb #0e387b8e
 class SplitPattern(_Compiled):
     "A compiled split pattern; `compile_pattern` makes it."
-    def finditer(self,
-        text:str, # Any text
-    )->Iterator[re.Match]: # Match objects, in order
+
+    def finditer(
+        self,
+        text: str,  # Any text
+    ) -> Iterator[re.Match]:  # Match objects, in order
         "All matches, as `re.Pattern.finditer` gives them; only where some are empty does `spans` differ."
         return self._at(_top(text)).finditer(text)
 
-    def match(self,
-        text:str, # Any text
-        pos:int=0, # Where the match has to begin
-    )->re.Match|None: # What matches there, if anything
+    def match(
+        self,
+        text: str,  # Any text
+        pos: int = 0,  # Where the match has to begin
+    ) -> re.Match | None:  # What matches there, if anything
         "The match that begins at a position."
         return self._at(_top(text)).match(text, pos)
 
-    def findall(self,
-        text:str, # Any text
-    )->list[str]: # The matched strings, whole, in order
+    def findall(
+        self,
+        text: str,  # Any text
+    ) -> list[str]:  # The matched strings, whole, in order
         "All matches as strings."
         return _findall(self, text)
 
-    def spans(self,
-        text:str, # Any text
-    )->list[tuple[int,int]]: # Half-open code point offsets, in order
+    def spans(
+        self,
+        text: str,  # Any text
+    ) -> list[tuple[int, int]]:  # Half-open code point offsets, in order
         "All matches as spans."
         return _spans(self, text)
 
 # %% ../nbs/09_patterns.ipynb #1d791ee9
 @lru_cache(256)
-def _cached(pattern, dialect): return SplitPattern(pattern, dialect=dialect)
+def _cached(pattern, dialect):
+    return SplitPattern(pattern, dialect=dialect)
+
 
 def compile_pattern(
-    pattern:str, # A name from `PATTERNS`, or a regular expression
+    pattern: str,  # A name from `PATTERNS`, or a regular expression
     *,
-    dialect:str="rust", # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
-)->SplitPattern: # The one of this pattern and dialect, kept for the next call
+    dialect: str = "rust",  # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
+) -> SplitPattern:  # The one of this pattern and dialect, kept for the next call
     "Compile a split pattern with the pinned Unicode classes."
     return _cached(PATTERNS[pattern], "rust") if pattern in PATTERNS else _cached(pattern, dialect)
 
 # %% ../nbs/09_patterns.ipynb #37c13f01
 def spans(
-    text:str, # Any text
+    text: str,  # Any text
     *,
-    pattern:str="gpt2", # A name from `PATTERNS`, or a regular expression
-)->list[tuple[int,int]]: # Half-open code point offsets, in order
+    pattern: str = "gpt2",  # A name from `PATTERNS`, or a regular expression
+) -> list[tuple[int, int]]:  # Half-open code point offsets, in order
     "Where the matches of a pattern are."
     return compile_pattern(pattern).spans(text)
 
 # %% ../nbs/09_patterns.ipynb #a2dbb44e
 def pretokenize(
-    text:str, # Any text
+    text: str,  # Any text
     *,
-    pattern:str="gpt2", # A name from `PATTERNS`, or a regular expression
-)->list[str]: # The matches, in order; what no match covers is left out
+    pattern: str = "gpt2",  # A name from `PATTERNS`, or a regular expression
+) -> list[str]:  # The matches, in order; what no match covers is left out
     "Split text into pretokens."
     return compile_pattern(pattern).findall(text)

@@ -16,8 +16,28 @@ from typing import NamedTuple
 
 from .alignment import Aligned
 from .draw import draw_tokens
-from .encoding import Encoding, Padding, TokenizerConfig, Truncation, byte_offsets, check_stride, pad_batch, truncate_pair
-from .engine import Compiled, Engine, any_late, byte_model, chances, compiled, open_pretoken, refuse_option, refuse_texts, text_before
+from subword_nb.encoding import (
+    Encoding,
+    Padding,
+    TokenizerConfig,
+    Truncation,
+    byte_offsets,
+    check_stride,
+    pad_batch,
+    truncate_pair,
+)
+from subword_nb.engine import (
+    Compiled,
+    Engine,
+    any_late,
+    byte_model,
+    chances,
+    compiled,
+    open_pretoken,
+    refuse_option,
+    refuse_texts,
+    text_before,
+)
 from .limits import SMALL, WORD_SMALL, check_growth
 from .processors import default_process
 from .spans import cut_words
@@ -26,57 +46,81 @@ from .tokens import tokens
 
 # %% ../nbs/47_pipeline.ipynb #18de28c2
 def parts(
-    c:Compiled, # A compiled engine
-    text:str, # One valid text
-)->Iterator[tuple[Aligned,str|None]]: # (normalized part, None) or (what was found in the text, content of the added token), in order
+    c: Compiled,  # A compiled engine
+    text: str,  # One valid text
+) -> Iterator[
+    tuple[Aligned, str | None]
+]:  # (normalized part, None) or (what was found in the text, content of the added token), in order
     "Cut a text at its added tokens and normalize the rest."
     for a, b, token in c.raw.spans(text):
         part = Aligned(text[a:b], None, a)
-        if token is not None: yield part, token.content
-        else: yield from normalized(c, part)
+        if token is not None:
+            yield part, token.content
+        else:
+            yield from normalized(c, part)
+
 
 def normalized(
-    c:Compiled, # A compiled engine
-    part:Aligned, # Text between added tokens
-)->Iterator[tuple[Aligned,str|None]]: # As for `parts`
+    c: Compiled,  # A compiled engine
+    part: Aligned,  # Text between added tokens
+) -> Iterator[tuple[Aligned, str | None]]:  # As for `parts`
     "Normalize a part, and cut it at the tokens that are looked for then."
-    if c.norm is not None: part = c.norm.align(part)
-    for a, b, token in c.late.spans(part.text): yield part.slice(a, b), token.content if token else None
+    if c.norm is not None:
+        part = c.norm.align(part)
+    for a, b, token in c.late.spans(part.text):
+        yield part.slice(a, b), token.content if token else None
 
 # %% ../nbs/47_pipeline.ipynb #02a0e5b2
 class Placed(NamedTuple):
     "The tokens of a text as columns."
-    ids: list # Ids
-    pieces: list # Pieces
-    offsets: list # (start, end) of each
-    splits: list # Number of the pre-token, or added token, that each belongs to
 
-_MOST_PLACED = 1 << 16 # A memory of places starts anew when it holds so many spans
+    ids: list  # Ids
+    pieces: list  # Pieces
+    offsets: list  # (start, end) of each
+    splits: list  # Number of the pre-token, or added token, that each belongs to
+
+
+_MOST_PLACED = 1 << 16  # A memory of places starts anew when it holds so many spans
+
 
 def _tokens_of(c, pretoken, chance):
     "The ids, pieces and places of the tokens of a pre-token, which are remembered unless they are chance."
-    if chance is None and (found := c.placed.get(pretoken)) is not None: return found
+    if chance is None and (found := c.placed.get(pretoken)) is not None:
+        return found
     dropout, rng = chance or (None, None)
     row = tokens(c.model, pretoken, dropout=dropout, rng=rng)
     found = [t.id for t in row], [t.piece for t in row], [(t.start, t.end) for t in row]
-    if len(c.placed) >= _MOST_PLACED: c.placed.clear()
-    if chance is None and len(pretoken) <= 256: c.placed[pretoken] = found
+    if len(c.placed) >= _MOST_PLACED:
+        c.placed.clear()
+    if chance is None and len(pretoken) <= 256:
+        c.placed[pretoken] = found
     return found
+
 
 def _place(c, part, out, n, chance=None):
     "Add the tokens of a normalized part, whose first split is number n; the next number."
     pretokens = c.pre.split_aligned(part)
     for k, pretoken in enumerate(pretokens, n):
         ids, pieces, places = _tokens_of(c, pretoken.text, chance)
-        if c.spells_affixes: offsets = [pretoken.span(a, b) if b <= len(pretoken.text) else _beyond(pretoken.text, a, b) for a, b in places]
-        else: offsets = [pretoken.span(a, b) for a, b in places]
-        for column, more in zip(out, (ids, pieces, offsets, [k] * len(ids))): column += more
+        if c.spells_affixes:
+            offsets = [
+                pretoken.span(a, b) if b <= len(pretoken.text) else _beyond(pretoken.text, a, b)
+                for a, b in places
+            ]
+        else:
+            offsets = [pretoken.span(a, b) for a, b in places]
+        for column, more in zip(out, (ids, pieces, offsets, [k] * len(ids))):
+            column += more
     return n + len(pretokens)
+
 
 def _beyond(text, *place):
     "A place that ends beyond its pre-token, in bytes from the beginning of that; negative, until `_in_text` has seen it."
     n_bytes = len(text.encode("utf-8"))
-    return tuple(~(len(text[:i].encode("utf-8")) if i <= len(text) else n_bytes + i - len(text)) for i in place)
+    return tuple(
+        ~(len(text[:i].encode("utf-8")) if i <= len(text) else n_bytes + i - len(text)) for i in place
+    )
+
 
 def _in_text(text, offsets):
     "Offsets, of which those beyond a pre-token are taken for bytes of the whole text, as Hugging Face's library does."
@@ -87,54 +131,69 @@ def _in_text(text, offsets):
             out.append((start, end))
             continue
         a, b = ~start, ~end
-        if a >= len(owner): out.append((a, b))
-        elif b < len(owner): out.append((owner[a], owner[b]))
-        else: out.append((owner[a], (owner[b - 1] if b <= len(owner) else owner[a] + 1) + 1))
+        if a >= len(owner):
+            out.append((a, b))
+        elif b < len(owner):
+            out.append((owner[a], owner[b]))
+        else:
+            out.append((owner[a], (owner[b - 1] if b <= len(owner) else owner[a] + 1) + 1))
     return out
 
 # %% ../nbs/47_pipeline.ipynb #0406f4c6
 def place_tokens_ref(
-    c:Compiled, # A compiled engine
-    text:str, # One valid text
+    c: Compiled,  # A compiled engine
+    text: str,  # One valid text
     *,
-    chance:tuple|None=None, # What drops merges: a probability and a source of chance
-)->Placed: # In order
+    chance: tuple | None = None,  # What drops merges: a probability and a source of chance
+) -> Placed:  # In order
     "The tokens of a text with their places, by the book."
     out = Placed([], [], [], [])
     _place_parts(c, parts(c, text), out, 0, chance, len(text))
     return out._replace(offsets=_in_text(text, out.offsets)) if c.spells_affixes else out
 
+
 def _place_parts(c, found, out, n, chance=None, n_in=None):
     "Add the tokens of parts of a text of `n_in` characters; the next number."
     for part, added in found:
-        if n_in is not None and len(out.ids) > SMALL: check_growth(n_in, len(out.ids), "the tokenizer", unit="tokens")
-        if added is None: n = _place(c, part, out, n, chance); continue
-        for column, value in zip(out, (c.ids[added], part.text, part.span(0, len(part.text)), n)): column.append(value)
+        if n_in is not None and len(out.ids) > SMALL:
+            check_growth(n_in, len(out.ids), "the tokenizer", unit="tokens")
+        if added is None:
+            n = _place(c, part, out, n, chance)
+            continue
+        for column, value in zip(out, (c.ids[added], part.text, part.span(0, len(part.text)), n)):
+            column.append(value)
         n += 1
     return n
 
 # %% ../nbs/47_pipeline.ipynb #bb7e73a1
 def _word(c, word):
     "The tokens of a word that is not the first, with places in it, and how many splits it has."
-    out, part = Placed([], [], [], []), Aligned(word, None, 1) # not at the start of the text
-    if c.path.later: part = c.path.later.align(part)
-    if len(part.text) > WORD_SMALL: check_growth(len(word), len(part.text), "a normalizer", free=WORD_SMALL)
+    out, part = Placed([], [], [], []), Aligned(word, None, 1)  # not at the start of the text
+    if c.path.later:
+        part = c.path.later.align(part)
+    if len(part.text) > WORD_SMALL:
+        check_growth(len(word), len(part.text), "a normalizer", free=WORD_SMALL)
     n = _place(c, part, out, 0)
     found = out._replace(offsets=[(a - 1, b - 1) for a, b in out.offsets]), n
-    if len(c.rows) >= _MOST_PLACED: c.rows.clear()
-    if len(word) <= 256: c.rows[word] = found
+    if len(c.rows) >= _MOST_PLACED:
+        c.rows.clear()
+    if len(word) <= 256:
+        c.rows[word] = found
     return found
+
 
 def _place_words(c, part, out, n):
     "Add the tokens of a part that may be taken word by word; the next number."
     first, *rest = cut_words(part.text)
     at, known, (ids, pieces, offsets, splits) = part.at + len(first), c.rows, out
     head = part.slice(0, len(first)) if c.norm is None else c.norm.align(part.slice(0, len(first)))
-    if rest and head.text and head.span(len(head.text) - 1, len(head.text))[1] != at: return _place(c, c.norm.align(part), out, n)
+    if rest and head.text and head.span(len(head.text) - 1, len(head.text))[1] != at:
+        return _place(c, c.norm.align(part), out, n)
     n = _place(c, head, out, n)
     for word in rest:
         found, more = known.get(word) or _word(c, word)
-        if not c.pre.splits_at_space: n -= 1 # the last split goes on
+        if not c.pre.splits_at_space:
+            n -= 1  # the last split goes on
         ids += found.ids
         pieces += found.pieces
         offsets += [(at + a, at + b) for a, b in found.offsets]
@@ -144,52 +203,61 @@ def _place_words(c, part, out, n):
 
 # %% ../nbs/47_pipeline.ipynb #9adf6cd2
 def place_tokens(
-    c:Compiled, # A compiled engine
-    text:str, # One valid text
+    c: Compiled,  # A compiled engine
+    text: str,  # One valid text
     *,
-    chance:tuple|None=None, # What drops merges: a probability and a source of chance
-)->Placed: # In order
+    chance: tuple | None = None,  # What drops merges: a probability and a source of chance
+) -> Placed:  # In order
     "The tokens of a text with their places; each distinct word is looked at once, where that is the same."
-    if chance is not None or not c.by_words: return place_tokens_ref(c, text, chance=chance)
+    if chance is not None or not c.by_words:
+        return place_tokens_ref(c, text, chance=chance)
     out, n = Placed([], [], [], []), 0
     for a, b, token in c.raw.spans(text):
-        if len(out.ids) > SMALL: check_growth(len(text), len(out.ids), "the tokenizer", unit="tokens")
+        if len(out.ids) > SMALL:
+            check_growth(len(text), len(out.ids), "the tokenizer", unit="tokens")
         part = Aligned(text[a:b], None, a)
-        if token is not None: n = _place_parts(c, [(part, token.content)], out, n)
-        else: n = _place_parts(c, normalized(c, part), out, n) if any_late(c, part.text) else _place_words(c, part, out, n)
+        if token is not None:
+            n = _place_parts(c, [(part, token.content)], out, n)
+        else:
+            n = (
+                _place_parts(c, normalized(c, part), out, n)
+                if any_late(c, part.text)
+                else _place_words(c, part, out, n)
+            )
     return out
 
 # %% ../nbs/47_pipeline.ipynb #7d20b6a1
 def byte_places(
-    pretoken:Aligned, # A pre-token of a byte-level pre-tokenizer: each of its characters stands for a byte
-    text:str, # What it was cut from
-    at:list[int], # Where each character of the text begins, in bytes, and where the last one ends
-)->list[tuple[int,int]]: # (start, end) of each byte in the bytes of the text
+    pretoken: Aligned,  # A pre-token of a byte-level pre-tokenizer: each of its characters stands for a byte
+    text: str,  # What it was cut from
+    at: list[int],  # Where each character of the text begins, in bytes, and where the last one ends
+) -> list[tuple[int, int]]:  # (start, end) of each byte in the bytes of the text
     "The place of each byte of a pre-token; all of what it was made from, where a normalizer has changed that."
     spans, out = [pretoken.span(i, i + 1) for i in range(len(pretoken.text))], []
     while (k := len(out)) < len(spans):
         (a, b), run = spans[k], 1
         while k + run < len(spans) and spans[k + run] == spans[k]:
             run += 1
-        if from_visible(pretoken.text[k:k + run]) == text[a:b].encode("utf-8"):
+        if from_visible(pretoken.text[k : k + run]) == text[a:b].encode("utf-8"):
             out += [(start, start + 1) for start in range(at[a], at[b])]
         else:
             out += [(at[a], at[b])] * run
     return out
 
+
 def place_bytes(
-    tok:Engine, # A byte-level engine
-    c:Compiled, # The same, compiled for a choice of tokens
-    data:bytes, # Any bytes
+    tok: Engine,  # A byte-level engine
+    c: Compiled,  # The same, compiled for a choice of tokens
+    data: bytes,  # Any bytes
     *,
-    chance:tuple|None=None, # What drops merges: a probability and a source of chance
-)->Placed: # In order; offsets are in bytes
+    chance: tuple | None = None,  # What drops merges: a probability and a source of chance
+) -> Placed:  # In order; offsets are in bytes
     "The tokens of bytes with their places, whether they are UTF-8 or not."
     text, end = text_before(data)
     at = [0, *accumulate(len(char.encode("utf-8")) for char in text)]
-    units: list = [] # pre-tokens, and ids of added tokens
-    rows: list[list] = [] # of each (id, piece, places of its bytes) of its tokens
-    places: list[list] = [] # of each the places of all its bytes
+    units: list = []  # pre-tokens, and ids of added tokens
+    rows: list[list] = []  # of each (id, piece, places of its bytes) of its tokens
+    places: list[list] = []  # of each the places of all its bytes
     for part, added in parts(c, text):
         if added is not None:
             a, b = part.span(0, len(part.text))
@@ -211,6 +279,7 @@ def _with_places(found, places):
     "Tokens, each with the places of its bytes; one that claims a place beyond its pre-token has the last one."
     return [(i, piece, places[a:b] or [(places[-1][1],) * 2]) for i, piece, (a, b) in zip(*found)]
 
+
 def _open_end(tok, c, units, rows, places, data, end, chance):
     "Join the last tokens of a text with the bytes behind it, as `encode` does."
     ids = [[i for i, _, _ in row] for row in rows]
@@ -221,8 +290,8 @@ def _open_end(tok, c, units, rows, places, data, end, chance):
         taken -= len(rows.pop())
     while taken:
         cut = min(taken, len(rows[-1]))
-        behind = [place for _, _, own in rows[-1][len(rows[-1]) - cut:] for place in own] + behind
-        rows[-1] = rows[-1][:len(rows[-1]) - cut]
+        behind = [place for _, _, own in rows[-1][len(rows[-1]) - cut :] for place in own] + behind
+        rows[-1] = rows[-1][: len(rows[-1]) - cut]
         taken -= cut
         if taken:
             rows.pop()
@@ -230,305 +299,582 @@ def _open_end(tok, c, units, rows, places, data, end, chance):
         rows.pop()
     rows.append(_with_places(_tokens_of(c, rest, chance), behind))
 
+
 def _place_any(tok, c, text, *, chance=None):
     "The tokens of a text, or of bytes."
-    return place_bytes(tok, c, text, chance=chance) if isinstance(text, bytes) else place_tokens(c, text, chance=chance)
+    return (
+        place_bytes(tok, c, text, chance=chance)
+        if isinstance(text, bytes)
+        else place_tokens(c, text, chance=chance)
+    )
 
 # %% ../nbs/47_pipeline.ipynb #277852d6
 def encode_aligned(
-    c:Compiled, # A compiled engine
-    text:str|bytes|list, # One valid text, or its words; bytes where `place` takes them
+    c: Compiled,  # A compiled engine
+    text: str | bytes | list,  # One valid text, or its words; bytes where `place` takes them
     *,
-    chance:tuple|None=None, # What drops merges: a probability and a source of chance
-    place:Callable=place_tokens, # What finds tokens and their places
-)->Encoding: # Of the text alone: no special tokens, not cut, not filled; its byte offsets are worked out when it is finished
+    chance: tuple | None = None,  # What drops merges: a probability and a source of chance
+    place: Callable = place_tokens,  # What finds tokens and their places
+) -> Encoding:  # Of the text alone: no special tokens, not cut, not filled; its byte offsets are worked out when it is finished
     "The tokens of one text and their places."
-    if isinstance(text, (str, bytes)): ids, pieces, offsets, word_ids = place(c, text, chance=chance)
+    if isinstance(text, (str, bytes)):
+        ids, pieces, offsets, word_ids = place(c, text, chance=chance)
     else:
-        rows = [(i, p, at, k) for k, word in enumerate(text) for i, p, at, _ in zip(*place(c, word, chance=chance))]
+        rows = [
+            (i, p, at, k)
+            for k, word in enumerate(text)
+            for i, p, at, _ in zip(*place(c, word, chance=chance))
+        ]
         ids, pieces, offsets, word_ids = map(list, zip(*rows)) if rows else ([], [], [], [])
     return Encoding(ids, pieces=pieces, offsets=offsets, word_ids=word_ids)
 
 # %% ../nbs/47_pipeline.ipynb #3bddb7e3
 def _valid(text, errors, hint):
-    "A valid text; with errors=\"bytes\" bytes stay bytes."
+    'A valid text; with errors="bytes" bytes stay bytes.'
     if errors != "bytes":
         return valid_text(text, errors=errors, hint=hint)
     return bytes(text) if isinstance(text, (bytes, bytearray, memoryview)) else valid_text(text, hint=hint)
 
+
 def _texts(text, errors):
     "A text, or the words of one, checked."
-    if isinstance(text, (list, tuple)): return [_valid(w, errors, f" (word {i}, counted from 0)") for i, w in enumerate(text)]
+    if isinstance(text, (list, tuple)):
+        return [_valid(w, errors, f" (word {i}, counted from 0)") for i, w in enumerate(text)]
     return _valid(text, errors, "; for several texts use align_batch, for words is_pretokenized=True")
+
 
 def _words(text):
     "The words of a text; a text itself is one."
     return [text] if isinstance(text, (str, bytes)) else text
 
+
 def _checked_text(text, errors, is_pretokenized):
     "A text of the kind that was announced."
-    if is_pretokenized == isinstance(text, (list, tuple)): return _texts(text, errors)
-    raise ValueError(f"is_pretokenized={is_pretokenized}, and the text is a {type(text).__name__}; pass " + ("a list of words" if is_pretokenized else "one text (several: align_batch; two in one sequence: pair=, pairs=; words: is_pretokenized=True, of a call is_split_into_words=True)"))
+    if is_pretokenized == isinstance(text, (list, tuple)):
+        return _texts(text, errors)
+    raise ValueError(
+        f"is_pretokenized={is_pretokenized}, and the text is a {type(text).__name__}; pass "
+        + (
+            "a list of words"
+            if is_pretokenized
+            else "one text (several: align_batch; two in one sequence: pair=, pairs=; words: is_pretokenized=True, of a call is_split_into_words=True)"
+        )
+    )
 
 # %% ../nbs/47_pipeline.ipynb #e8d6d8aa
 _FAR = 1 << 40
+
 
 def _in_bytes(e, texts):
     "Byte offsets for the offsets, from the number of the text that stands in their place; what overflows too."
     spots, out = {}, [(0, 0)] * len(e)
     for i, (a, _) in enumerate(e.offsets_bytes):
-        if (k := (a + _FAR // 2) // _FAR) == 0: continue
+        if (k := (a + _FAR // 2) // _FAR) == 0:
+            continue
         text = texts[k - 1]
         spots.setdefault(text if isinstance(text, (str, bytes)) else text[e.word_ids[i]], []).append(i)
     for text, at in spots.items():
         spans = [e.offsets[i] for i in at]
-        for i, span in zip(at, spans if isinstance(text, bytes) else byte_offsets(text, spans)): out[i] = span
+        for i, span in zip(at, spans if isinstance(text, bytes) else byte_offsets(text, spans)):
+            out[i] = span
     return replace(e, offsets_bytes=out, overflowing=[_in_bytes(o, texts) for o in e.overflowing])
 
 # %% ../nbs/47_pipeline.ipynb #e83c1e05
 def finish(
-    tok:Engine, # An engine
-    texts:list, # One text or two; each may be a list of words; bytes have offsets in bytes already
-    encodings:list[Encoding], # What `encode_aligned` made of each
+    tok: Engine,  # An engine
+    texts: list,  # One text or two; each may be a list of words; bytes have offsets in bytes already
+    encodings: list[Encoding],  # What `encode_aligned` made of each
     *,
-    add_special_tokens:bool=True, # Add what the post-processor says
-    truncation:Truncation|None=None, # The limit, or None
-)->Encoding: # One sequence
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    truncation: Truncation | None = None,  # The limit, or None
+) -> Encoding:  # One sequence
     "Cut one or two texts to the limit and put them together."
     wide = not all(w.isascii() for t in texts for w in _words(t))
-    if wide: encodings = [replace(e, offsets_bytes=[(k * _FAR,) * 2] * len(e)) for k, e in enumerate(encodings, 1)]
-    if len(encodings) > 1: encodings = [replace(e, type_ids=[i] * len(e)) for i, e in enumerate(encodings)]
+    if wide:
+        encodings = [replace(e, offsets_bytes=[(k * _FAR,) * 2] * len(e)) for k, e in enumerate(encodings, 1)]
+    if len(encodings) > 1:
+        encodings = [replace(e, type_ids=[i] * len(e)) for i, e in enumerate(encodings)]
     if truncation is not None:
-        n_added = tok.post_processor.n_added(len(encodings) == 2) if add_special_tokens and tok.post_processor else 0
+        n_added = (
+            tok.post_processor.n_added(len(encodings) == 2)
+            if add_special_tokens and tok.post_processor
+            else 0
+        )
         encodings = truncate_pair(encodings, truncation, n_added=n_added)
-    out = tok.post_processor.process(encodings, add_special_tokens=add_special_tokens) if tok.post_processor else default_process(encodings)
+    out = (
+        tok.post_processor.process(encodings, add_special_tokens=add_special_tokens)
+        if tok.post_processor
+        else default_process(encodings)
+    )
     return _in_bytes(out, texts) if wide else out
 
 # %% ../nbs/47_pipeline.ipynb #d52a1366
 def align(
-    tok:Engine, # An engine, such as a `Tokenizer`
-    text:str|bytes|list[str], # One text, or with `is_pretokenized` its words
-    pair:str|bytes|list[str]|None=None, # A second text
+    tok: Engine,  # An engine, such as a `Tokenizer`
+    text: str | bytes | list[str],  # One text, or with `is_pretokenized` its words
+    pair: str | bytes | list[str] | None = None,  # A second text
     *,
-    add_special_tokens:bool=True, # Add what the post-processor says
-    is_pretokenized:bool=False, # The text is a list of words, which are not joined; offsets are counted in each word
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
-    disallowed_special:str|Collection[str]=(), # Special tokens whose spelling in the text is an error, as for `encode`
-    dropout:float|None=None, # Instead of the model's own; BPE only
-    seed:int|None=None, # Makes dropout repeatable
-    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, and the offsets of bytes are in bytes
-)->Encoding: # Ids, pieces, offsets, masks
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    is_pretokenized: bool = False,  # The text is a list of words, which are not joined; offsets are counted in each word
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the text, as for `encode`
+    disallowed_special: str
+    | Collection[str] = (),  # Special tokens whose spelling in the text is an error, as for `encode`
+    dropout: float | None = None,  # Instead of the model's own; BPE only
+    seed: int | None = None,  # Makes dropout repeatable
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, and the offsets of bytes are in bytes
+) -> Encoding:  # Ids, pieces, offsets, masks
     "All that can be said about the tokens of a text."
     texts = [text], None if pair is None else [refuse_option(pair)]
-    return _finished(tok, _encoded(tok, *texts, is_pretokenized, allowed_special, disallowed_special, chances(tok, dropout=dropout, seed=seed), errors), add_special_tokens, tok.truncation, tok.padding)[0]
+    return _finished(
+        tok,
+        _encoded(
+            tok,
+            *texts,
+            is_pretokenized,
+            allowed_special,
+            disallowed_special,
+            chances(tok, dropout=dropout, seed=seed),
+            errors,
+        ),
+        add_special_tokens,
+        tok.truncation,
+        tok.padding,
+    )[0]
 
 # %% ../nbs/47_pipeline.ipynb #b11a3d3d
 def align_batch(
-    tok:Engine, # An engine, such as a `Tokenizer`
-    texts:Iterable, # Texts, or with `is_pretokenized` lists of words
-    pairs:Iterable|None=None, # A second text for each
+    tok: Engine,  # An engine, such as a `Tokenizer`
+    texts: Iterable,  # Texts, or with `is_pretokenized` lists of words
+    pairs: Iterable | None = None,  # A second text for each
     *,
-    add_special_tokens:bool=True, # Add what the post-processor says
-    is_pretokenized:bool=False, # Each text is a list of words
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the texts, as for `encode`
-    disallowed_special:str|Collection[str]=(), # Special tokens whose spelling in a text is an error, as for `encode`
-    dropout:float|None=None, # Instead of the model's own; BPE only
-    seed:int|None=None, # Makes dropout repeatable; each text gets a seed of its own from it
-    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `align`
-)->list[Encoding]: # One for each text, or pair
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    is_pretokenized: bool = False,  # Each text is a list of words
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the texts, as for `encode`
+    disallowed_special: str
+    | Collection[str] = (),  # Special tokens whose spelling in a text is an error, as for `encode`
+    dropout: float | None = None,  # Instead of the model's own; BPE only
+    seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `align`
+) -> list[Encoding]:  # One for each text, or pair
     "`align` for many texts; filled up together if the tokenizer says so."
     texts = list(_several(texts))
-    return _finished(tok, _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, chances(tok, dropout=dropout, seed=seed, n=len(texts)), errors), add_special_tokens, tok.truncation, tok.padding)
+    return _finished(
+        tok,
+        _encoded(
+            tok,
+            texts,
+            pairs,
+            is_pretokenized,
+            allowed_special,
+            disallowed_special,
+            chances(tok, dropout=dropout, seed=seed, n=len(texts)),
+            errors,
+        ),
+        add_special_tokens,
+        tok.truncation,
+        tok.padding,
+    )
 
 # %% ../nbs/47_pipeline.ipynb #9726c401
 def _several(texts, what="texts"):
     "Texts that are not one text by mistake, whose characters would be taken for texts."
-    if isinstance(texts, (str, bytes, bytearray, memoryview)): raise ValueError(f"several {what} are expected, and this is one; pass a list")
-    if not isinstance(texts, Iterable): raise ValueError(f"{what} is a {type(texts).__name__}; pass a list")
+    if isinstance(texts, (str, bytes, bytearray, memoryview)):
+        raise ValueError(f"several {what} are expected, and this is one; pass a list")
+    if not isinstance(texts, Iterable):
+        raise ValueError(f"{what} is a {type(texts).__name__}; pass a list")
     return texts
+
 
 def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, chance, errors):
     "Each text, or pair of texts, with its encodings."
-    columns = [list(_several(texts))] if pairs is None else [list(_several(texts)), list(_several(refuse_option(pairs, name="pairs"), "second texts"))]
-    if len({len(col) for col in columns}) > 1: raise ValueError(f"there are {len(columns[0])} texts and {len(columns[1])} second texts; pass one for each")
+    columns = (
+        [list(_several(texts))]
+        if pairs is None
+        else [list(_several(texts)), list(_several(refuse_option(pairs, name="pairs"), "second texts"))]
+    )
+    if len({len(col) for col in columns}) > 1:
+        raise ValueError(
+            f"there are {len(columns[0])} texts and {len(columns[1])} second texts; pass one for each"
+        )
     c, place = compiled(tok, allowed_special=allowed_special), place_tokens
     if errors == "bytes":
-        byte_model(tok) # refuses any other
+        byte_model(tok)  # refuses any other
         place = partial(_place_any, tok)
     columns = [[_checked_text(t, errors, is_pretokenized) for t in col] for col in columns]
     words = (w for col in columns for t in col for w in _words(t))
-    refuse_texts(tok, c, (w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in words), disallowed_special)
-    for row, one in zip(zip(*columns), chance or [None] * len(columns[0])): yield row, [encode_aligned(c, text, chance=one, place=place) for text in row]
+    refuse_texts(
+        tok,
+        c,
+        (w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in words),
+        disallowed_special,
+    )
+    for row, one in zip(zip(*columns), chance or [None] * len(columns[0])):
+        yield row, [encode_aligned(c, text, chance=one, place=place) for text in row]
+
 
 def _finished(tok, encoded, add_special_tokens, truncation, padding):
     "Texts with their encodings as they leave the tokenizer: cut, put together, filled up."
-    rows = [finish(tok, *row, add_special_tokens=add_special_tokens, truncation=truncation) for row in encoded]
+    rows = [
+        finish(tok, *row, add_special_tokens=add_special_tokens, truncation=truncation) for row in encoded
+    ]
     return rows if padding is None else pad_batch(rows, padding)
 
 # %% ../nbs/47_pipeline.ipynb #fcfd0b60
 class Stages(NamedTuple):
     "What each stage made of a text: names and drawings, in order."
-    rows: list # (name of the stage, strip)
 
-    def __str__(self): return "\n".join(f"{name}\n{strip}" for name, strip in self.rows)
-    def __repr__(self): return str(self)
+    rows: list  # (name of the stage, strip)
+
+    def __str__(self):
+        return "\n".join(f"{name}\n{strip}" for name, strip in self.rows)
+
+    def __repr__(self):
+        return str(self)
+
     def _repr_html_(self):
-        return "<table>" + "".join(f'<tr><th style="text-align:left;white-space:nowrap">{escape(n)}</th><td style="text-align:left">{s._repr_html_()}</td></tr>' for n, s in self.rows) + "</table>"
+        return (
+            "<table>"
+            + "".join(
+                f'<tr><th style="text-align:left;white-space:nowrap">{escape(n)}</th><td style="text-align:left">{s._repr_html_()}</td></tr>'
+                for n, s in self.rows
+            )
+            + "</table>"
+        )
+
 
 def stages(
-    tok:Engine, # An engine, such as a `Tokenizer`
-    text:str|bytes, # One text; bytes are UTF-8
+    tok: Engine,  # An engine, such as a `Tokenizer`
+    text: str | bytes,  # One text; bytes are UTF-8
     *,
-    allowed_special:str|Collection[str]|None=None, # As for `encode`
-)->Stages: # Draws itself
+    allowed_special: str | Collection[str] | None = None,  # As for `encode`
+) -> Stages:  # Draws itself
     "Show what every stage does to a text; no merge is dropped."
     c, text = compiled(tok, allowed_special=allowed_special), valid_text(text)
     cut = [text[a:b] for a, b, _ in c.raw.spans(text)]
     normal, pretokens = list(parts(c, text)), []
-    for part, added in normal: pretokens += [part.text] if added is not None else [p.text for p in c.pre.split_aligned(part)]
+    for part, added in normal:
+        pretokens += [part.text] if added is not None else [p.text for p in c.pre.split_aligned(part)]
     alone = encode_aligned(c, text)
     whole = _finished(tok, [([text], [alone])], True, tok.truncation, tok.padding)[0]
-    rows = [("text", [text]), ("added tokens", cut), ("normalizer", [p.text for p, _ in normal]), ("pre-tokenizer", pretokens)]
-    return Stages([(name, draw_tokens(p)) for name, p in rows] + [(name, draw_tokens(e.pieces, ids=e.ids)) for name, e in (("model", alone), ("post-processor", whole))])
+    rows = [
+        ("text", [text]),
+        ("added tokens", cut),
+        ("normalizer", [p.text for p, _ in normal]),
+        ("pre-tokenizer", pretokens),
+    ]
+    return Stages(
+        [(name, draw_tokens(p)) for name, p in rows]
+        + [
+            (name, draw_tokens(e.pieces, ids=e.ids))
+            for name, e in (("model", alone), ("post-processor", whole))
+        ]
+    )
 
 # %% ../nbs/47_pipeline.ipynb #33017277
 class Batch(Mapping):
     "Arrays by name (`input_ids`, `token_type_ids`, `attention_mask`, …), and the encodings that they were made from."
-    def __init__(self,
-        data:dict, # name → array, or a list of arrays where lengths differ
-        encodings:list[Encoding], # One for each row
-    ): self.data, self.encodings = data, encodings
 
-    def __getitem__(self, key): return self.encodings[key] if isinstance(key, slice) or hasattr(key, "__index__") else self.data[key]
-    def __contains__(self, key): return key in self.data
-    def __iter__(self): return iter(self.data)
-    def __len__(self): return len(self.data)
-    def __eq__(self, other): return isinstance(other, Batch) and _plain(self.data) == _plain(other.data) and self.encodings == other.encodings
-    def __repr__(self): return "Batch(" + ", ".join(f"{k}: {_shape(v)}" for k, v in self.data.items()) + ")"
+    def __init__(
+        self,
+        data: dict,  # name → array, or a list of arrays where lengths differ
+        encodings: list[Encoding],  # One for each row
+    ):
+        self.data, self.encodings = data, encodings
+
+    def __getitem__(self, key):
+        return self.encodings[key] if isinstance(key, slice) or hasattr(key, "__index__") else self.data[key]
+
+    def __contains__(self, key):
+        return key in self.data
+
+    def __iter__(self):
+        return iter(self.data)
+
+    def __len__(self):
+        return len(self.data)
+
+    def __eq__(self, other):
+        return (
+            isinstance(other, Batch)
+            and _plain(self.data) == _plain(other.data)
+            and self.encodings == other.encodings
+        )
+
+    def __repr__(self):
+        return "Batch(" + ", ".join(f"{k}: {_shape(v)}" for k, v in self.data.items()) + ")"
+
     def __getattr__(self, name):
-        if name != "data" and name in self.data: return self.data[name]
-        if name in _OF_ROWS: return partial(_of_row, self, name)
-        raise AttributeError(f"a Batch has no {name!r}; it holds {', '.join(self.__dict__.get('data', ()))} and encodings")
+        if name != "data" and name in self.data:
+            return self.data[name]
+        if name in _OF_ROWS:
+            return partial(_of_row, self, name)
+        raise AttributeError(
+            f"a Batch has no {name!r}; it holds {', '.join(self.__dict__.get('data', ()))} and encodings"
+        )
 
-_OF_ROWS = ("tokens", "word_ids", "words", "sequence_ids", "char_to_token", "char_to_word", "token_to_chars", "token_to_sequence", "token_to_word", "word_to_chars", "word_to_tokens")
+
+_OF_ROWS = (
+    "tokens",
+    "word_ids",
+    "words",
+    "sequence_ids",
+    "char_to_token",
+    "char_to_word",
+    "token_to_chars",
+    "token_to_sequence",
+    "token_to_word",
+    "word_to_chars",
+    "word_to_tokens",
+)
+
 
 def _of_row(batch, name, row=0, *where, **which):
     "What the encoding of a row answers; a single number is a position in the only row."
-    if name in ("tokens", "word_ids", "words", "sequence_ids"): return getattr(batch.encodings[row], name)
-    if where: return getattr(batch.encodings[row], name)(*where, **which)
-    if len(batch.encodings) == 1: return getattr(batch.encodings[0], name)(row, **which)
-    raise TypeError(f"there are {len(batch.encodings)} rows; pass the number of one and a position: {name}(row, position)")
+    if name in ("tokens", "word_ids", "words", "sequence_ids"):
+        return getattr(batch.encodings[row], name)
+    if where:
+        return getattr(batch.encodings[row], name)(*where, **which)
+    if len(batch.encodings) == 1:
+        return getattr(batch.encodings[0], name)(row, **which)
+    raise TypeError(
+        f"there are {len(batch.encodings)} rows; pass the number of one and a position: {name}(row, position)"
+    )
 
-def _plain(data): return {k: [v.tolist()] if hasattr(v, "tolist") else [row.tolist() for row in v] for k, v in data.items()}
 
-def _shape(column): return f"{column.dtype}{list(column.shape)}" if hasattr(column, "shape") else f"{len(column)} arrays"
+def _plain(data):
+    return {k: [v.tolist()] if hasattr(v, "tolist") else [row.tolist() for row in v] for k, v in data.items()}
+
+
+def _shape(column):
+    return f"{column.dtype}{list(column.shape)}" if hasattr(column, "shape") else f"{len(column)} arrays"
 
 # %% ../nbs/47_pipeline.ipynb #e1190fb1
 _PAD_PIECES = "[PAD]", "<pad>", "<|pad|>", "<PAD>", "<|padding|>"
+
 
 def _config_of(tok):
     "What the tokenizer's folder says about calls."
     return getattr(tok, "config", None) or TokenizerConfig()
 
+
 def _padding_of(tok, padding, max_length, multiple, side, pad_piece):
     "What to fill up, from the words of a call."
-    if padding is None: return tok.padding
+    if padding is None:
+        return tok.padding
     config = _config_of(tok)
-    if padding == "max_length" and max_length is None: max_length = config.max_length
+    if padding == "max_length" and max_length is None:
+        max_length = config.max_length
     known = {False: None, "do_not_pad": None, True: "longest", "longest": "longest", "max_length": max_length}
-    if not isinstance(padding, (bool, str)) or padding not in known: raise ValueError(f'padding={padding!r} is not understood; pass True ("longest"), "max_length" or False')
-    if padding in (False, "do_not_pad"): return None
-    if padding == "max_length" and max_length is None: raise ValueError('padding="max_length" needs a max_length; pass one, or padding=True for the longest text')
+    if not isinstance(padding, (bool, str)) or padding not in known:
+        raise ValueError(
+            f'padding={padding!r} is not understood; pass True ("longest"), "max_length" or False'
+        )
+    if padding in (False, "do_not_pad"):
+        return None
+    if padding == "max_length" and max_length is None:
+        raise ValueError(
+            'padding="max_length" needs a max_length; pass one, or padding=True for the longest text'
+        )
     known_pad = tok.padding and tok.padding.pad_piece
-    piece = pad_piece or config.pad_piece or known_pad or next((p for p in _PAD_PIECES if p in tok.piece2id), None)
-    if piece is None or piece not in tok.piece2id and piece != known_pad: raise ValueError(f"there is no piece to fill up with ({piece or ', '.join(_PAD_PIECES)}); pass pad_piece=, one of the vocabulary")
-    pad_id, type_id = (tok.padding.pad_id, tok.padding.pad_type_id) if piece == known_pad else (tok.piece2id[piece], 0)
-    return Padding(known[padding], side or config.padding_side or (tok.padding.direction if tok.padding else "right"), multiple, pad_id, type_id, piece)
+    piece = (
+        pad_piece
+        or config.pad_piece
+        or known_pad
+        or next((p for p in _PAD_PIECES if p in tok.piece2id), None)
+    )
+    if piece is None or piece not in tok.piece2id and piece != known_pad:
+        raise ValueError(
+            f"there is no piece to fill up with ({piece or ', '.join(_PAD_PIECES)}); pass pad_piece=, one of the vocabulary"
+        )
+    pad_id, type_id = (
+        (tok.padding.pad_id, tok.padding.pad_type_id) if piece == known_pad else (tok.piece2id[piece], 0)
+    )
+    return Padding(
+        known[padding],
+        side or config.padding_side or (tok.padding.direction if tok.padding else "right"),
+        multiple,
+        pad_id,
+        type_id,
+        piece,
+    )
 
 # %% ../nbs/47_pipeline.ipynb #790bad53
 def _truncation_of(tok, truncation, max_length, stride, side, padding):
     "What to cut, from the words of a call."
-    if truncation is None: truncation = max_length is not None and padding != "max_length"
-    known = {True: "longest_first", "longest_first": "longest_first", "only_first": "only_first", "only_second": "only_second"}
-    if truncation in (False, "do_not_truncate"): return None
-    if not isinstance(truncation, (bool, str)) or truncation not in known: raise ValueError(f"truncation={truncation!r} is not understood; pass True, {', '.join(map(repr, list(known)[1:]))} or False")
+    if truncation is None:
+        truncation = max_length is not None and padding != "max_length"
+    known = {
+        True: "longest_first",
+        "longest_first": "longest_first",
+        "only_first": "only_first",
+        "only_second": "only_second",
+    }
+    if truncation in (False, "do_not_truncate"):
+        return None
+    if not isinstance(truncation, (bool, str)) or truncation not in known:
+        raise ValueError(
+            f"truncation={truncation!r} is not understood; pass True, {', '.join(map(repr, list(known)[1:]))} or False"
+        )
     config = _config_of(tok)
-    if max_length is None: max_length = config.max_length
-    if max_length is None: max_length = tok.truncation and tok.truncation.max_length
-    if max_length is None: raise ValueError("truncation needs a max_length, and the tokenizer has none of its own; pass one")
-    return Truncation(max_length, stride, known[truncation], side or config.truncation_side or (tok.truncation.direction if tok.truncation else "right"))
+    if max_length is None:
+        max_length = config.max_length
+    if max_length is None:
+        max_length = tok.truncation and tok.truncation.max_length
+    if max_length is None:
+        raise ValueError("truncation needs a max_length, and the tokenizer has none of its own; pass one")
+    return Truncation(
+        max_length,
+        stride,
+        known[truncation],
+        side or config.truncation_side or (tok.truncation.direction if tok.truncation else "right"),
+    )
 
 # %% ../nbs/47_pipeline.ipynb #05babb3d
 def _columns(rows, returned):
     "The columns of a batch as lists of rows."
-    names = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask", "special_tokens_mask": "special_tokens_mask", "offset_mapping": "offsets"}
+    names = {
+        "input_ids": "ids",
+        "token_type_ids": "type_ids",
+        "attention_mask": "attention_mask",
+        "special_tokens_mask": "special_tokens_mask",
+        "offset_mapping": "offsets",
+    }
     return {k: [getattr(e, names[k]) for e in rows] for k in names if returned[k]}
+
 
 def _arrays(columns, alone):
     "Columns as arrays: a row if it is alone, a matrix if all rows are of one length, else an array for each row."
     import numpy as np
+
     def array(name, rows):
         rows = [np.array(r, np.int64).reshape((-1, 2) if name == "offset_mapping" else -1) for r in rows]
-        if alone: return rows[0]
-        return np.stack(rows) if rows and len({len(r) for r in rows}) == 1 else np.zeros((0, 0), np.int64) if not rows else rows
+        if alone:
+            return rows[0]
+        return (
+            np.stack(rows)
+            if rows and len({len(r) for r in rows}) == 1
+            else np.zeros((0, 0), np.int64)
+            if not rows
+            else rows
+        )
+
     return {name: array(name, rows) for name, rows in columns.items()}
 
 # %% ../nbs/47_pipeline.ipynb #0ba7dc59
 def call(
-    tok:Engine, # An engine, such as a `Tokenizer`
-    texts, # One text, or several; with `is_split_into_words` lists of words
-    pairs=None, # A second text for each
+    tok: Engine,  # An engine, such as a `Tokenizer`
+    texts,  # One text, or several; with `is_split_into_words` lists of words
+    pairs=None,  # A second text for each
     *,
-    padding:bool|str|None=False, # True or "longest", "max_length", False; None: as the tokenizer has it
-    truncation:bool|str|None=None, # True or "longest_first", "only_first", "only_second", False; None: if there is a max_length
-    max_length:int|None=None, # Most tokens of a row; None: where something is cut or filled to a length, that of the tokenizer's `config`
-    stride:int=0, # How many tokens a part that was cut off shares with the one before
-    add_special_tokens:bool=True, # Add what the post-processor says
-    is_split_into_words:bool=False, # A text is a list of words
-    pad_to_multiple_of:int|None=None, # Lengths are rounded up to a multiple of this
-    padding_side:str|None=None, # "right" or "left"; None: as the tokenizer's `config` or padding has it
-    truncation_side:str|None=None, # "right" or "left"; None: as the tokenizer has it
-    pad_piece:str|None=None, # What to fill up with; None: the tokenizer's, or a piece such as [PAD]
-    return_overflowing_tokens:bool=False, # Parts that were cut off as rows of their own
-    allowed_special=None, # As for `encode`
-    disallowed_special=(), # As for `encode`
-    dropout:float|None=None, # As for `encode`
-    seed:int|None=None, # As for `align` of one text, as for `align_batch` of several
-    return_tensors:str|None=None, # "np" makes matrices also of one text, and refuses rows of different lengths
-    **returned:bool, # `return_token_type_ids`, `return_attention_mask` (by default those that the tokenizer's `config` names, else both), `return_special_tokens_mask`, `return_offsets_mapping`, `return_length` (False)
-)->Batch: # Arrays by name
+    padding: bool
+    | str
+    | None = False,  # True or "longest", "max_length", False; None: as the tokenizer has it
+    truncation: bool
+    | str
+    | None = None,  # True or "longest_first", "only_first", "only_second", False; None: if there is a max_length
+    max_length: int
+    | None = None,  # Most tokens of a row; None: where something is cut or filled to a length, that of the tokenizer's `config`
+    stride: int = 0,  # How many tokens a part that was cut off shares with the one before
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    is_split_into_words: bool = False,  # A text is a list of words
+    pad_to_multiple_of: int | None = None,  # Lengths are rounded up to a multiple of this
+    padding_side: str | None = None,  # "right" or "left"; None: as the tokenizer's `config` or padding has it
+    truncation_side: str | None = None,  # "right" or "left"; None: as the tokenizer has it
+    pad_piece: str | None = None,  # What to fill up with; None: the tokenizer's, or a piece such as [PAD]
+    return_overflowing_tokens: bool = False,  # Parts that were cut off as rows of their own
+    allowed_special=None,  # As for `encode`
+    disallowed_special=(),  # As for `encode`
+    dropout: float | None = None,  # As for `encode`
+    seed: int | None = None,  # As for `align` of one text, as for `align_batch` of several
+    return_tensors: str
+    | None = None,  # "np" makes matrices also of one text, and refuses rows of different lengths
+    **returned: bool,  # `return_token_type_ids`, `return_attention_mask` (by default those that the tokenizer's `config` names, else both), `return_special_tokens_mask`, `return_offsets_mapping`, `return_length` (False)
+) -> Batch:  # Arrays by name
     "Encode texts as a model takes them."
-    wanted, alone = _wanted(returned, return_tensors, _config_of(tok).columns), _is_one(texts, is_split_into_words)
+    wanted, alone = (
+        _wanted(returned, return_tensors, _config_of(tok).columns),
+        _is_one(texts, is_split_into_words),
+    )
     cut = _truncation_of(tok, truncation, max_length, stride, truncation_side, padding)
-    check_stride(cut, n_added=tok.post_processor.n_added(pairs is not None) if add_special_tokens and tok.post_processor else 0)
+    check_stride(
+        cut,
+        n_added=tok.post_processor.n_added(pairs is not None)
+        if add_special_tokens and tok.post_processor
+        else 0,
+    )
     padding = _padding_of(tok, padding, max_length, pad_to_multiple_of, padding_side, pad_piece)
-    columns = ([texts], None if pairs is None else [refuse_option(pairs, name="pairs")]) if alone else (list(texts), pairs)
+    columns = (
+        ([texts], None if pairs is None else [refuse_option(pairs, name="pairs")])
+        if alone
+        else (list(texts), pairs)
+    )
     chance = chances(tok, dropout=dropout, seed=seed, n=None if alone else len(columns[0]))
-    rows = _finished(tok, _encoded(tok, columns[0], columns[1], is_split_into_words, allowed_special, disallowed_special, chance, "strict"), add_special_tokens, cut, padding)
-    return _batch(rows, wanted, alone and return_tensors is None, return_overflowing_tokens, return_tensors is not None)
+    rows = _finished(
+        tok,
+        _encoded(
+            tok,
+            columns[0],
+            columns[1],
+            is_split_into_words,
+            allowed_special,
+            disallowed_special,
+            chance,
+            "strict",
+        ),
+        add_special_tokens,
+        cut,
+        padding,
+    )
+    return _batch(
+        rows, wanted, alone and return_tensors is None, return_overflowing_tokens, return_tensors is not None
+    )
 
 # %% ../nbs/47_pipeline.ipynb #b88a5c46
 def _wanted(returned, tensors, columns):
     "Which columns a call asks for."
-    if tensors not in (None, "np"): raise ValueError(f'return_tensors={tensors!r}: arrays are NumPy\'s here; pass "np", and make tensors of them, such as torch.from_numpy(batch["input_ids"])')
-    names = {k: columns is None or k in columns for k in ("token_type_ids", "attention_mask")} | {"special_tokens_mask": False, "offsets_mapping": False, "length": False}
-    if odd := {k.removeprefix("return_") for k in returned} - set(names): raise TypeError(f"there is no option {min(odd)!r}; columns are asked for by {', '.join('return_' + n for n in names)}")
+    if tensors not in (None, "np"):
+        raise ValueError(
+            f'return_tensors={tensors!r}: arrays are NumPy\'s here; pass "np", and make tensors of them, such as torch.from_numpy(batch["input_ids"])'
+        )
+    names = {k: columns is None or k in columns for k in ("token_type_ids", "attention_mask")} | {
+        "special_tokens_mask": False,
+        "offsets_mapping": False,
+        "length": False,
+    }
+    if odd := {k.removeprefix("return_") for k in returned} - set(names):
+        raise TypeError(
+            f"there is no option {min(odd)!r}; columns are asked for by {', '.join('return_' + n for n in names)}"
+        )
     chosen = {k: returned.get(f"return_{k}", v) for k, v in names.items()}
     return {"input_ids": True, **chosen, "offset_mapping": chosen["offsets_mapping"]}
 
+
 def _is_one(texts, words):
     "Is this one text, rather than several?"
-    if isinstance(texts, (str, bytes, bytearray, memoryview)): return True
-    if not isinstance(texts, Iterable): raise ValueError(f"texts is a {type(texts).__name__}; pass a text or a list of texts")
+    if isinstance(texts, (str, bytes, bytearray, memoryview)):
+        return True
+    if not isinstance(texts, Iterable):
+        raise ValueError(f"texts is a {type(texts).__name__}; pass a text or a list of texts")
     return words and isinstance(texts, (list, tuple)) and bool(texts) and isinstance(texts[0], (str, bytes))
+
 
 def _batch(rows, wanted, alone, overflowing, even):
     "The arrays of encodings."
     import numpy as np
+
     source = [(i, e) for i, row in enumerate(rows) for e in (row, *(row.overflowing if overflowing else ()))]
     encodings = [e for _, e in source]
-    if even and len({len(e) for e in encodings}) > 1: raise ValueError("rows have different lengths, which make no matrix; pass padding=True, or leave return_tensors out")
+    if even and len({len(e) for e in encodings}) > 1:
+        raise ValueError(
+            "rows have different lengths, which make no matrix; pass padding=True, or leave return_tensors out"
+        )
     data = _arrays(_columns(encodings, wanted), alone and not overflowing)
-    if overflowing: data["overflow_to_sample_mapping"] = np.array([i for i, _ in source], np.int64)
-    if wanted["length"]: data["length"] = np.array([len(e) for e in encodings], np.int64)
+    if overflowing:
+        data["overflow_to_sample_mapping"] = np.array([i for i, _ in source], np.int64)
+    if wanted["length"]:
+        data["length"] = np.array([len(e) for e in encodings], np.int64)
     return Batch(data, encodings)

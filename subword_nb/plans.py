@@ -14,99 +14,198 @@ from . import jit
 from .bpe_encode import BPE
 from .engine import Compiled
 from .normalizers import Prepend, Replace, Sequence as Normalizers, normalize_word
-from .pretokenizers import BertPreTokenizer, Metaspace, Split, Whitespace, WhitespaceSplit, WholeText
+from subword_nb.pretokenizers import (
+    BertPreTokenizer,
+    Metaspace,
+    Split,
+    Whitespace,
+    WhitespaceSplit,
+    WholeText,
+)
 from .sentencepiece_models import SentencePieceBPE
 from .sentencepiece_text import SentencePieceNormalizer
-from .span_cuts import byte_level_scanner, cutting_part, divided, match_scanner, put_before, puts_before, space_before, space_marks, without_opening
+from subword_nb.span_cuts import (
+    byte_level_scanner,
+    cutting_part,
+    divided,
+    match_scanner,
+    put_before,
+    puts_before,
+    space_before,
+    space_marks,
+    without_opening,
+)
 from .unigram_encode import Unigram
 from .wordpiece_encode import WordPiece
 
 # %% ../nbs/76_plans.ipynb #b0d27845
 class Plan(NamedTuple):
     "How a tokenizer encodes in bulk."
-    scanner: Any # What cuts bytes into spans
-    solve: Callable|None # The kernel of the model, see room 19; None: Python is asked about every new span
-    ask: Callable # bytes of a span → its ids
-    opening: Callable|None = None # (part as bytes, does it open the text?) → what is put before it
-    normalize: Callable|None = None # Text → text, before anything else; None: nothing, or the kernels do it
-    settle: Callable|None = None # Makes, for each run, what looks at slots before ids are written, see room 19
-    barred: tuple = () # Bytes that no text may hold
-    name: str = "" # What it is called in `inspect`
+
+    scanner: Any  # What cuts bytes into spans
+    solve: Callable | None  # The kernel of the model, see room 19; None: Python is asked about every new span
+    ask: Callable  # bytes of a span → its ids
+    opening: Callable | None = None  # (part as bytes, does it open the text?) → what is put before it
+    normalize: Callable | None = (
+        None  # Text → text, before anything else; None: nothing, or the kernels do it
+    )
+    settle: Callable | None = (
+        None  # Makes, for each run, what looks at slots before ids are written, see room 19
+    )
+    barred: tuple = ()  # Bytes that no text may hold
+    name: str = ""  # What it is called in `inspect`
 
 # %% ../nbs/76_plans.ipynb #fb723232
 def _bytes_plan(c):
     "The plan of a byte-level tokenizer, or None."
-    if (found := byte_level_scanner(c.pre)) is None or found[0] is None or c.has_late and c.norm is not None: return None
+    if (found := byte_level_scanner(c.pre)) is None or found[0] is None or c.has_late and c.norm is not None:
+        return None
     scanner, spaced = found
     ask = lambda span: c.model.encode(c.pre.piece_of(span.decode()))
-    return Plan(scanner, _kernel_of(c.model, c.pre), ask, space_before if spaced else None, c.norm and c.norm.normalize, name=f"{scanner.name}, bytes")
+    return Plan(
+        scanner,
+        _kernel_of(c.model, c.pre),
+        ask,
+        space_before if spaced else None,
+        c.norm and c.norm.normalize,
+        name=f"{scanner.name}, bytes",
+    )
 
 # %% ../nbs/76_plans.ipynb #2d5767ef
 def _word_ids(c, norm):
     "span → ids: all stages, on a span that does not open a text."
+
     def ask(span):
         text = span.decode()
-        if norm: text = normalize_word(norm, text)
-        return [i for raw in c.pre.raw_pretokens(text, first=False) for i in c.model.encode(c.pre.piece_of(raw))]
+        if norm:
+            text = normalize_word(norm, text)
+        return [
+            i for raw in c.pre.raw_pretokens(text, first=False) for i in c.model.encode(c.pre.piece_of(raw))
+        ]
+
     return ask
+
 
 def _words_plan(c):
     "The plan of a tokenizer that works word by word, or None."
     from subword_nb.word_scanners import bert_scanner, safe_scanner, split_scanner
-    if c.has_late and c.norm is not None: return None
+
+    if c.has_late and c.norm is not None:
+        return None
     scanner, (pre, _) = None, cutting_part(c.pre)
-    if isinstance(pre, BertPreTokenizer): scanner = bert_scanner(norm=c.norm, known="".join(c.model.piece2id) if isinstance(c.model, WordPiece) and c.model.unk_piece is not None else None)
-    elif isinstance(pre, (Whitespace, WhitespaceSplit)) and c.norm is None: scanner = split_scanner("whitespace" if isinstance(pre, Whitespace) else "whitespace_split")
-    elif isinstance(pre, Split) and c.norm is None and (scanner := match_scanner(pre)): return Plan(scanner, None, lambda span: c.model.encode(span.decode()), name=f"{scanner.name}, words")
-    if scanner is None and c.path.spans == "words" and c.path.later == c.norm and not c.asks_first and not isinstance(c.pre, (Metaspace, WholeText)) and not puts_before(c.pre): scanner = safe_scanner()
+    if isinstance(pre, BertPreTokenizer):
+        scanner = bert_scanner(
+            norm=c.norm,
+            known="".join(c.model.piece2id)
+            if isinstance(c.model, WordPiece) and c.model.unk_piece is not None
+            else None,
+        )
+    elif isinstance(pre, (Whitespace, WhitespaceSplit)) and c.norm is None:
+        scanner = split_scanner("whitespace" if isinstance(pre, Whitespace) else "whitespace_split")
+    elif isinstance(pre, Split) and c.norm is None and (scanner := match_scanner(pre)):
+        return Plan(scanner, None, lambda span: c.model.encode(span.decode()), name=f"{scanner.name}, words")
+    if (
+        scanner is None
+        and c.path.spans == "words"
+        and c.path.later == c.norm
+        and not c.asks_first
+        and not isinstance(c.pre, (Metaspace, WholeText))
+        and not puts_before(c.pre)
+    ):
+        scanner = safe_scanner()
     return scanner and Plan(scanner, _words_kernel(c), _word_ids(c, c.norm), name=f"{scanner.name}, words")
+
 
 def _words_kernel(c):
     "The kernel of a WordPiece model behind parts that it knows, or None."
     from subword_nb.wordpiece_misses import WordPieceMisses
-    try: return WordPieceMisses(c.model, c.norm, c.pre).solve if isinstance(c.model, WordPiece) else None
-    except ValueError: return None
+
+    try:
+        return WordPieceMisses(c.model, c.norm, c.pre).solve if isinstance(c.model, WordPiece) else None
+    except ValueError:
+        return None
 
 # %% ../nbs/76_plans.ipynb #f6f34e0e
 def _marked_plan(c):
     "The plan of a BPE tokenizer that writes spaces as ▁, or None."
-    if not isinstance(c.model, (BPE, SentencePieceBPE)) or c.has_late and c.norm is not None or (opening := _mark_before(c)) is None: return None
-    if not _stand_alone(c.model, isinstance(c.pre, Metaspace) and c.pre.splits): return None
+    if (
+        not isinstance(c.model, (BPE, SentencePieceBPE))
+        or c.has_late
+        and c.norm is not None
+        or (opening := _mark_before(c)) is None
+    ):
+        return None
+    if not _stand_alone(c.model, isinstance(c.pre, Metaspace) and c.pre.splits):
+        return None
     spell = Metaspace("▁", "never", split=c.pre.splits) if isinstance(c.pre, Metaspace) else c.pre
-    ask = lambda span: [i for raw in spell.raw_pretokens(span.decode().replace(" ", "▁"), first=False) for i in c.model.encode(spell.piece_of(raw))]
+    ask = lambda span: [
+        i
+        for raw in spell.raw_pretokens(span.decode().replace(" ", "▁"), first=False)
+        for i in c.model.encode(spell.piece_of(raw))
+    ]
     return Plan(_marked_scanner(c.model), _kernel_of(c.model, c.pre, "▁"), ask, opening, name="spaces, words")
+
 
 def _stand_alone(model, cut):
     "May words with the marks before them be given to the model one by one? `cut`: they are cut before marks anyway."
-    ends = isinstance(model, BPE) and (model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix)
-    return (cut or not ends and _has_mark(model)) and not any(a != "▁" == b for p in _spellings(model) for a, b in zip(p, p[1:]))
+    ends = isinstance(model, BPE) and (
+        model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix
+    )
+    return (cut or not ends and _has_mark(model)) and not any(
+        a != "▁" == b for p in _spellings(model) for a, b in zip(p, p[1:])
+    )
 
-def _singles(model): return {p for p in (model.known if isinstance(model, SentencePieceBPE) else model.piece2id) if len(p) == 1}
-def _has_mark(model): return "▁" in _singles(model) and model.unk_piece != "▁"
+
+def _singles(model):
+    return {
+        p for p in (model.known if isinstance(model, SentencePieceBPE) else model.piece2id) if len(p) == 1
+    }
+
+
+def _has_mark(model):
+    return "▁" in _singles(model) and model.unk_piece != "▁"
+
 
 def _spellings(model):
     "All that a model may join: pieces, and results of rules."
-    return [*model.known, *model.unused] if isinstance(model, SentencePieceBPE) else [a + b for a, b in model.merges] + list(model.piece2id if model.ignore_merges else ())
+    return (
+        [*model.known, *model.unused]
+        if isinstance(model, SentencePieceBPE)
+        else [a + b for a, b in model.merges] + list(model.piece2id if model.ignore_merges else ())
+    )
 
 # %% ../nbs/76_plans.ipynb #997fd5fd
 def _marked_scanner(model):
     "Cut before spaces, and between characters that no piece joins."
     import numpy as np
     from subword_nb.word_scanners import ALONE, OTHER, SPACE, WORD, class_scanner, space_scanner
+
     groups, singles = _groups("▁".join(_spellings(model))), _singles(model)
-    if not _has_mark(model) or not all(group <= singles for group in groups) or isinstance(model, BPE) and _merges_more(model): return space_scanner()
+    if (
+        not _has_mark(model)
+        or not all(group <= singles for group in groups)
+        or isinstance(model, BPE)
+        and _merges_more(model)
+    ):
+        return space_scanner()
     letters = max(groups, key=len, default=())
-    classes = np.full(0x110000, ALONE if model.byte_fallback and model.piece2id.keys() >= _BYTES else WORD, np.uint8)
+    classes = np.full(
+        0x110000, ALONE if model.byte_fallback and model.piece2id.keys() >= _BYTES else WORD, np.uint8
+    )
     classes[[*map(ord, singles)]] = ALONE
-    for group in groups: classes[[*map(ord, group)]] = WORD if group is letters else OTHER
+    for group in groups:
+        classes[[*map(ord, group)]] = WORD if group is letters else OTHER
     classes[[0x20, 0x2581]] = SPACE
     return class_scanner("spaces and pieces", classes)
 
+
 _BYTES = {f"<0x{b:02X}>" for b in range(256)}
+
 
 def _merges_more(model):
     "Does a BPE model look at the ends of words, or join what is no character of the text?"
-    if model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix: return True
+    if model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix:
+        return True
     return any("<0x" in p or p == model.unk_piece for pair in model.merges for p in pair)
 
 # %% ../nbs/76_plans.ipynb #7946469f
@@ -114,12 +213,16 @@ def _groups(text):
     "Characters that stand side by side in a text, directly or through others; ▁ divides."
     group = {}
     for a, b in set(zip(text, text[1:])):
-        if "▁" in (a, b): continue
+        if "▁" in (a, b):
+            continue
         one, other = group.setdefault(a, {a}), group.setdefault(b, {b})
-        if one is other: continue
-        if len(one) < len(other): one, other = other, one
+        if one is other:
+            continue
+        if len(one) < len(other):
+            one, other = other, one
         one |= other
-        for char in other: group[char] = one
+        for char in other:
+            group[char] = one
     return [*{id(g): g for g in group.values()}.values()]
 
 # %% ../nbs/76_plans.ipynb #7a08492f
@@ -127,35 +230,75 @@ def _mark_before(c):
     "What opens a text, if all else that happens to it is that spaces become ▁; None if there is more."
     n, pre, always = c.norm, c.pre, lambda part, first: b" " if part else b""
     if isinstance(n, SentencePieceNormalizer):
-        plain = not n.charsmap and n.escape_whitespaces and not n.remove_extra_whitespaces and not n.treat_whitespace_as_suffix and isinstance(pre, WholeText)
+        plain = (
+            not n.charsmap
+            and n.escape_whitespaces
+            and not n.remove_extra_whitespaces
+            and not n.treat_whitespace_as_suffix
+            and isinstance(pre, WholeText)
+        )
         return (always if n.add_dummy_prefix else lambda part, first: b"") if plain else None
-    if isinstance(pre, Metaspace) and n is None and pre.replacement == "▁": return partial(_mark_unless, pre.prepend_scheme)
+    if isinstance(pre, Metaspace) and n is None and pre.replacement == "▁":
+        return partial(_mark_unless, pre.prepend_scheme)
     steps = n.steps if isinstance(n, Normalizers) else (n,)
-    if not isinstance(pre, WholeText) or c.path.spans != "words" or steps[-1] != Replace(" ", "▁"): return None
+    if not isinstance(pre, WholeText) or c.path.spans != "words" or steps[-1] != Replace(" ", "▁"):
+        return None
     return {(): lambda part, first: b"", (Prepend("▁"),): always}.get(tuple(steps[:-1]))
+
 
 def _mark_unless(scheme, part, first):
     "A space, where Metaspace puts a mark."
-    return b" " if part and scheme != "never" and (first or scheme == "always") and not part.startswith((b" ", "▁".encode())) else b""
+    return (
+        b" "
+        if part
+        and scheme != "never"
+        and (first or scheme == "always")
+        and not part.startswith((b" ", "▁".encode()))
+        else b""
+    )
 
 # %% ../nbs/76_plans.ipynb #46671701
 def _unigram_plan(c):
     "The plan of a Unigram tokenizer, or None."
     from subword_nb.unigram_misses import UnigramMisses
-    if not isinstance(c.model, Unigram) or c.has_late and c.norm is not None: return None
+
+    if not isinstance(c.model, Unigram) or c.has_late and c.norm is not None:
+        return None
     for before, norm in divided(c.norm, c.asks_first):
-        try: misses = UnigramMisses(c.model, normalizer=norm, pre=c.pre)
-        except ValueError: continue # words do not stand alone
-        spans, scanner, ask = misses.spans, misses.scanner, _whole_ids(c, norm) if isinstance(norm, SentencePieceNormalizer) else _word_ids(c, without_opening(norm))
-        if spans.settles: scanner = scanner._replace(fresh=None) # the sum goes on to the end of a text
-        return Plan(scanner, misses.solve, ask, partial(put_before, spans), before, partial(_settling, misses) if spans.settles else None, tuple(spans.barred), "white space, words")
+        try:
+            misses = UnigramMisses(c.model, normalizer=norm, pre=c.pre)
+        except ValueError:
+            continue  # words do not stand alone
+        spans, scanner, ask = (
+            misses.spans,
+            misses.scanner,
+            _whole_ids(c, norm)
+            if isinstance(norm, SentencePieceNormalizer)
+            else _word_ids(c, without_opening(norm)),
+        )
+        if spans.settles:
+            scanner = scanner._replace(fresh=None)  # the sum goes on to the end of a text
+        return Plan(
+            scanner,
+            misses.solve,
+            ask,
+            partial(put_before, spans),
+            before,
+            partial(_settling, misses) if spans.settles else None,
+            tuple(spans.barred),
+            "white space, words",
+        )
     return None
 
-def _whole_ids(c, norm): return lambda span: c.model.encode(norm.normalize(span.decode()))
+
+def _whole_ids(c, norm):
+    return lambda span: c.model.encode(norm.normalize(span.decode()))
+
 
 def _settling(misses):
     "What settles the spans of one run, with the sum so far."
     import numpy as np
+
     state = np.zeros(1, np.float64)
     return lambda *given: misses.settle(*given, state)
 
@@ -163,24 +306,38 @@ def _settling(misses):
 def _bars_plan(c):
     "The plan of a tokenizer that writes spaces as ▁ and cuts before each, or None."
     from subword_nb.word_scanners import space_scanner
-    if c.has_late and c.norm is not None: return None
+
+    if c.has_late and c.norm is not None:
+        return None
     pre, spelled = cutting_part(c.pre)
     for before, norm in divided(c.norm, c.asks_first):
         if spans := space_marks(norm, pre):
             kernel = None if spelled else _kernel_of(c.model, Metaspace("▁", "never"), "▁")
-            return Plan(space_scanner(), kernel, _word_ids(c, without_opening(norm)), partial(put_before, spans), before, name="marks, words")
+            return Plan(
+                space_scanner(),
+                kernel,
+                _word_ids(c, without_opening(norm)),
+                partial(put_before, spans),
+                before,
+                name="marks, words",
+            )
     return None
 
 # %% ../nbs/76_plans.ipynb #9f18efe7
 def plan_of(
-    c:Compiled, # A compiled engine
-)->Plan|None: # None: it goes the engine's way
+    c: Compiled,  # A compiled engine
+) -> Plan | None:  # None: it goes the engine's way
     "How a tokenizer is run in bulk."
-    if c.by_place or not jit.available(): return None
+    if c.by_place or not jit.available():
+        return None
     return _unigram_plan(c) or _marked_plan(c) or _bytes_plan(c) or _bars_plan(c) or _words_plan(c)
+
 
 def _kernel_of(model, pre, space=None):
     "The kernel that finds the ids of new spans, or None."
     from subword_nb.bpe_misses import bpe_misses
-    try: return bpe_misses(model, pre, space=space).solve
-    except ValueError: return None
+
+    try:
+        return bpe_misses(model, pre, space=space).solve
+    except ValueError:
+        return None

@@ -18,42 +18,104 @@ from .alignment import Aligned, function_at, path_of
 from .forks import cached_property
 from .limits import SMALL, check_growth, warn_ignored
 from .nesting import Nested
-from .patterns import DEEPSEEK, KIMI, PATTERNS, compile_pattern as compile_pattern, pretokenize, spans
-from .splitting import (BEHAVIORS, HF_SPELLING, PUNCTUATION, CharDelimiterSplit, Digits, FixedLength, PreTokenizer, Punctuation, Split, UnicodeScripts, Whitespace,
-                                  WhitespaceSplit, WholeText, cut as cut, hf_behavior, same_in_both, script as script, slices)
+from subword_nb.patterns import (
+    DEEPSEEK,
+    KIMI,
+    PATTERNS,
+    compile_pattern as compile_pattern,
+    pretokenize,
+    spans,
+)
+from subword_nb.splitting import (
+    BEHAVIORS,
+    HF_SPELLING,
+    PUNCTUATION,
+    CharDelimiterSplit,
+    Digits,
+    FixedLength,
+    PreTokenizer,
+    Punctuation,
+    Split,
+    UnicodeScripts,
+    Whitespace,
+    WhitespaceSplit,
+    WholeText,
+    cut as cut,
+    hf_behavior,
+    same_in_both,
+    script as script,
+    slices,
+)
 from .text import encode_text, to_visible
 
 # %% ../nbs/12_pretokenizers.ipynb #e7410834
-_all_ = ["PATTERNS", "DEEPSEEK", "compile_pattern", "pretokenize", "spans", "BEHAVIORS", "HF_SPELLING", "cut", "script", "PreTokenizer", "Split", "Whitespace", "WhitespaceSplit",
-         "WholeText", "Punctuation", "Digits", "CharDelimiterSplit", "FixedLength", "UnicodeScripts"]
+_all_ = [
+    "PATTERNS",
+    "DEEPSEEK",
+    "compile_pattern",
+    "pretokenize",
+    "spans",
+    "BEHAVIORS",
+    "HF_SPELLING",
+    "cut",
+    "script",
+    "PreTokenizer",
+    "Split",
+    "Whitespace",
+    "WhitespaceSplit",
+    "WholeText",
+    "Punctuation",
+    "Digits",
+    "CharDelimiterSplit",
+    "FixedLength",
+    "UnicodeScripts",
+]
 
 # %% ../nbs/12_pretokenizers.ipynb #23e1f3db
 @dataclass(frozen=True)
 class ByteLevel(PreTokenizer):
     "Split as GPT-2 does and spell each pretoken's UTF-8 bytes in the visible alphabet."
-    add_prefix_space:bool=True # Put a space before a text that does not begin with one
-    trim_offsets:bool=True # For the post-processor: offsets leave out the leading space
-    use_regex:bool=True # Split with the GPT-2 pattern; False only spells
 
-    def __post_init__(self): self._check_flags("add_prefix_space", "trim_offsets", "use_regex")
+    add_prefix_space: bool = True  # Put a space before a text that does not begin with one
+    trim_offsets: bool = True  # For the post-processor: offsets leave out the leading space
+    use_regex: bool = True  # Split with the GPT-2 pattern; False only spells
+
+    def __post_init__(self):
+        self._check_flags("add_prefix_space", "trim_offsets", "use_regex")
 
     @property
-    def _at_space(self): return "splits" if self.use_regex else ""
-    @property
-    def _ascii_pattern(self): return compile_pattern("gpt2").in_ascii if self.use_regex and not self.add_prefix_space else None
-    def _spell(self, raw): return to_visible(encode_text(raw))
-    def _raw(self, text, first): return _byte_level_raw(self, text)
-    def _pieces(self, aligned): return _byte_level_split(self, aligned)
+    def _at_space(self):
+        return "splits" if self.use_regex else ""
 
-    def to_dict(self)->dict: # What stands in the file
+    @property
+    def _ascii_pattern(self):
+        return compile_pattern("gpt2").in_ascii if self.use_regex and not self.add_prefix_space else None
+
+    def _spell(self, raw):
+        return to_visible(encode_text(raw))
+
+    def _raw(self, text, first):
+        return _byte_level_raw(self, text)
+
+    def _pieces(self, aligned):
+        return _byte_level_split(self, aligned)
+
+    def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
-        return {"type": "ByteLevel", "add_prefix_space": self.add_prefix_space, "trim_offsets": self.trim_offsets, "use_regex": self.use_regex}
+        return {
+            "type": "ByteLevel",
+            "add_prefix_space": self.add_prefix_space,
+            "trim_offsets": self.trim_offsets,
+            "use_regex": self.use_regex,
+        }
 
 # %% ../nbs/12_pretokenizers.ipynb #f519b0c9
 def _byte_level_raw(self, text):
     "The strings whose bytes are spelled."
-    if text and self.add_prefix_space and not text.startswith(" "): text = " " + text
+    if text and self.add_prefix_space and not text.startswith(" "):
+        text = " " + text
     return pretokenize(text, pattern="gpt2") if self.use_regex else [text] if text else []
+
 
 def _prefixed(aligned, mark):
     "A text with a mark in front; it has the span of the character it stands before."
@@ -63,9 +125,17 @@ def _prefixed(aligned, mark):
 # %% ../nbs/12_pretokenizers.ipynb #8ecbd209
 def _byte_level_split(self, aligned):
     "Pieces in the visible alphabet, with the offsets of each of their characters."
-    if aligned.text and self.add_prefix_space and not aligned.text.startswith(" "): aligned = _prefixed(aligned, " ")
-    pieces = slices(aligned, spans(aligned.text, pattern="gpt2")) if self.use_regex else [aligned] if aligned.text else []
+    if aligned.text and self.add_prefix_space and not aligned.text.startswith(" "):
+        aligned = _prefixed(aligned, " ")
+    pieces = (
+        slices(aligned, spans(aligned.text, pattern="gpt2"))
+        if self.use_regex
+        else [aligned]
+        if aligned.text
+        else []
+    )
     return [p._replace(text=to_visible(p.text.encode())) if p.text.isascii() else _spelled(p) for p in pieces]
+
 
 def _spelled(piece):
     "One piece, each character spelled as its bytes."
@@ -75,14 +145,22 @@ def _spelled(piece):
 # %% ../nbs/12_pretokenizers.ipynb #c2dc59db
 _BERT = rf"[{PUNCTUATION}]|[^\s[{PUNCTUATION}]]+"
 
+
 @dataclass(frozen=True)
 class BertPreTokenizer(PreTokenizer):
     "Words, and each punctuation character alone; white space is dropped."
-    _at_space = "splits"
-    def _spans(self, text): return spans(text, pattern=_BERT)
-    def _raw(self, text, first): return [p for line in text.split("\n") for p in pretokenize(line, pattern=_BERT)] # a line of plain ASCII is quicker
 
-    def to_dict(self)->dict: # What stands in the file
+    _at_space = "splits"
+
+    def _spans(self, text):
+        return spans(text, pattern=_BERT)
+
+    def _raw(self, text, first):
+        return [
+            p for line in text.split("\n") for p in pretokenize(line, pattern=_BERT)
+        ]  # a line of plain ASCII is quicker
+
+    def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
         return {"type": "BertPreTokenizer"}
 
@@ -90,44 +168,80 @@ class BertPreTokenizer(PreTokenizer):
 @dataclass(frozen=True, init=False, repr=False)
 class Metaspace(PreTokenizer):
     "Write spaces as a visible character, put one in front, and cut before each."
-    replacement:str # The character that stands for a space
-    prepend_scheme:str # As given
-    splits:bool # The option `split`; the method has that name already
 
-    def __init__(self,
-        replacement:str="▁", # The character that stands for a space
-        prepend_scheme:str="always", # Put one before: "always" any text that does not begin with one, "first" only what stands at the start of the original, "never" nothing
-        split:bool=True, # Cut before each; False leaves the text whole
+    replacement: str  # The character that stands for a space
+    prepend_scheme: str  # As given
+    splits: bool  # The option `split`; the method has that name already
+
+    def __init__(
+        self,
+        replacement: str = "▁",  # The character that stands for a space
+        prepend_scheme: str = "always",  # Put one before: "always" any text that does not begin with one, "first" only what stands at the start of the original, "never" nothing
+        split: bool = True,  # Cut before each; False leaves the text whole
     ):
-        if not isinstance(split, bool): raise ValueError(f"split={split!r}; pass True or False")
-        self.__dict__.update(replacement=replacement, prepend_scheme=prepend_scheme, splits=split, _pattern=_metaspace_pattern(replacement, prepend_scheme, split))
+        if not isinstance(split, bool):
+            raise ValueError(f"split={split!r}; pass True or False")
+        self.__dict__.update(
+            replacement=replacement,
+            prepend_scheme=prepend_scheme,
+            splits=split,
+            _pattern=_metaspace_pattern(replacement, prepend_scheme, split),
+        )
 
     @property
-    def _at_space(self): return "splits" if self.splits else ""
-    def __reduce__(self): return Metaspace, (self.replacement, self.prepend_scheme, self.splits)
-    def __repr__(self): return f"Metaspace({self.replacement!r}, {self.prepend_scheme!r}, split={self.splits})"
-    def _raw(self, text, first): return self._pattern.findall(self.replacement * _lacks_mark(self, text, first) + text.replace(" ", self.replacement))
-    def _pieces(self, aligned): return _metaspace_split(self, aligned)
+    def _at_space(self):
+        return "splits" if self.splits else ""
 
-    def to_dict(self)->dict: # What stands in the file
+    def __reduce__(self):
+        return Metaspace, (self.replacement, self.prepend_scheme, self.splits)
+
+    def __repr__(self):
+        return f"Metaspace({self.replacement!r}, {self.prepend_scheme!r}, split={self.splits})"
+
+    def _raw(self, text, first):
+        return self._pattern.findall(
+            self.replacement * _lacks_mark(self, text, first) + text.replace(" ", self.replacement)
+        )
+
+    def _pieces(self, aligned):
+        return _metaspace_split(self, aligned)
+
+    def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
-        return {"type": "Metaspace", "replacement": self.replacement, "prepend_scheme": self.prepend_scheme, "split": self.splits}
+        return {
+            "type": "Metaspace",
+            "replacement": self.replacement,
+            "prepend_scheme": self.prepend_scheme,
+            "split": self.splits,
+        }
 
 # %% ../nbs/12_pretokenizers.ipynb #858a1e94
 def _metaspace_pattern(r, scheme, split):
     "What the pieces of a Metaspace match, its options checked."
-    if not isinstance(r, str) or len(r) != 1: raise ValueError(f"replacement={r!r} is not one character; the usual one is '▁' (U+2581)")
-    if scheme not in ("always", "first", "never"): raise ValueError(f'prepend_scheme={scheme!r} is unknown; pass "always", "first" or "never"')
+    if not isinstance(r, str) or len(r) != 1:
+        raise ValueError(f"replacement={r!r} is not one character; the usual one is '▁' (U+2581)")
+    if scheme not in ("always", "first", "never"):
+        raise ValueError(f'prepend_scheme={scheme!r} is unknown; pass "always", "first" or "never"')
     return re.compile(f"{re.escape(r)}[^{re.escape(r)}]*|[^{re.escape(r)}]+" if split else "(?s:.+)")
+
 
 def _lacks_mark(self, text, first):
     "Whether a mark has to be put in front."
-    return text != "" and (self.prepend_scheme == "always" or self.prepend_scheme == "first" and first) and text[0] not in (" ", self.replacement)
+    return (
+        text != ""
+        and (self.prepend_scheme == "always" or self.prepend_scheme == "first" and first)
+        and text[0] not in (" ", self.replacement)
+    )
+
 
 def _metaspace_split(self, aligned):
     "Pieces with the offsets of each of their characters."
     text = aligned.text
-    marked = _prefixed(aligned, self.replacement) if text and _lacks_mark(self, text, aligned.span(0, 1)[0] == 0) else aligned
+    marked = (
+        _prefixed(aligned, self.replacement)
+        if text and _lacks_mark(self, text, aligned.span(0, 1)[0] == 0)
+        else aligned
+    )
     marked = marked._replace(text=marked.text.replace(" ", self.replacement))
     return slices(marked, [m.span() for m in self._pattern.finditer(marked.text)])
 
@@ -135,67 +249,117 @@ def _metaspace_split(self, aligned):
 @dataclass(frozen=True, eq=False, repr=False)
 class Sequence(Nested, PreTokenizer):
     "Pre-tokenizers one after the other, each splitting the pieces of the one before."
-    pretokenizers:tuple|list # The steps, in order; a Sequence among them stands for its own steps
+
+    pretokenizers: tuple | list  # The steps, in order; a Sequence among them stands for its own steps
 
     def __post_init__(self):
         given = tuple(self.pretokenizers)
-        if odd := [s for s in given if not isinstance(s, PreTokenizer)]: raise ValueError(f"pretokenizers holds {odd[0]!r}, which is no pre-tokenizer; make one with pretokenizer(…)")
+        if odd := [s for s in given if not isinstance(s, PreTokenizer)]:
+            raise ValueError(
+                f"pretokenizers holds {odd[0]!r}, which is no pre-tokenizer; make one with pretokenizer(…)"
+            )
         object.__setattr__(self, "pretokenizers", given)
         self._work_out_steps()
-        self.__dict__.update(_looks=any(map(looks_at_start, self.steps[1:])), _spells=any(map(spells_bytes, self.steps[:-1])), _may_grow=_may_grow(self.steps))
+        self.__dict__.update(
+            _looks=any(map(looks_at_start, self.steps[1:])),
+            _spells=any(map(spells_bytes, self.steps[:-1])),
+            _may_grow=_may_grow(self.steps),
+        )
 
-    def _raw(self, text, first): return _sequence_raw(self, text, first) if self.steps else [text] if text else []
-    def _spell(self, raw): return self.steps[-1].piece_of(raw) if self.steps else raw
-    def _pieces(self, aligned): return _sequence_split(self.steps, aligned, self._may_grow)
+    def _raw(self, text, first):
+        return _sequence_raw(self, text, first) if self.steps else [text] if text else []
 
-    _at_space = cached_property(lambda self: next((found for s in self.steps if (found := s.at_space) != "keeps"), "keeps"))
+    def _spell(self, raw):
+        return self.steps[-1].piece_of(raw) if self.steps else raw
+
+    def _pieces(self, aligned):
+        return _sequence_split(self.steps, aligned, self._may_grow)
+
+    _at_space = cached_property(
+        lambda self: next((found for s in self.steps if (found := s.at_space) != "keeps"), "keeps")
+    )
 
     @property
-    def _ascii_pattern(self): return self.steps[0]._ascii_pattern if len(self.steps) == 2 and self.steps[1] in (ByteLevel(False, True, False), ByteLevel(False, False, False)) else None
+    def _ascii_pattern(self):
+        return (
+            self.steps[0]._ascii_pattern
+            if len(self.steps) == 2
+            and self.steps[1] in (ByteLevel(False, True, False), ByteLevel(False, False, False))
+            else None
+        )
 
 # %% ../nbs/12_pretokenizers.ipynb #40c19846
 def _may_grow(steps):
     "Can steps make more than the growth that is allowed? One of these makes at most eight characters of one, and each further one four."
     return sum(not isinstance(s, _CUTS_ONLY) for s in steps) > 3
 
-_CUTS_ONLY = Split, Whitespace, WhitespaceSplit, WholeText, Punctuation, Digits, CharDelimiterSplit, FixedLength, UnicodeScripts, BertPreTokenizer
+
+_CUTS_ONLY = (
+    Split,
+    Whitespace,
+    WhitespaceSplit,
+    WholeText,
+    Punctuation,
+    Digits,
+    CharDelimiterSplit,
+    FixedLength,
+    UnicodeScripts,
+    BertPreTokenizer,
+)
+
 
 def _check_size(n_in, pieces):
     "Refuse pieces that are too long taken together."
-    if (n_out := sum(map(len, pieces))) > SMALL: check_growth(n_in, n_out, "a Sequence of pre-tokenizers")
+    if (n_out := sum(map(len, pieces))) > SMALL:
+        check_growth(n_in, n_out, "a Sequence of pre-tokenizers")
+
 
 def _sequence_split(steps, aligned, may_grow=False):
     "Feed every piece of one step to the next."
     pieces = [aligned] if aligned.text else []
     for step in steps:
         pieces = [q for p in pieces for q in step.split_aligned(p)]
-        if may_grow: _check_size(len(aligned.text), [p.text for p in pieces])
+        if may_grow:
+            _check_size(len(aligned.text), [p.text for p in pieces])
     return pieces
 
 # %% ../nbs/12_pretokenizers.ipynb #d77652d0
 def looks_at_start(
-    pre:PreTokenizer, # A pre-tokenizer
-)->bool: # True if `first` makes a difference
+    pre: PreTokenizer,  # A pre-tokenizer
+) -> bool:  # True if `first` makes a difference
     "Does a pre-tokenizer treat the start of the original in its own way?"
-    return isinstance(pre, Metaspace) and pre.prepend_scheme == "first" or isinstance(pre, Sequence) and any(map(looks_at_start, pre.steps))
+    return (
+        isinstance(pre, Metaspace)
+        and pre.prepend_scheme == "first"
+        or isinstance(pre, Sequence)
+        and any(map(looks_at_start, pre.steps))
+    )
 
 # %% ../nbs/12_pretokenizers.ipynb #54024842
 def _sequence_raw(self, text, first):
     "The pieces before the last step spells them."
     *before, last = self.steps
-    if first and self._looks: return [raw for p in _sequence_split(before, Aligned(text), self._may_grow) for raw in last.raw_pretokens(p.text, first=p.span(0, 1)[0] == 0)]
+    if first and self._looks:
+        return [
+            raw
+            for p in _sequence_split(before, Aligned(text), self._may_grow)
+            for raw in last.raw_pretokens(p.text, first=p.span(0, 1)[0] == 0)
+        ]
     pieces = [text] if text else []
     for k, step in enumerate(before):
         pieces = [raw for p in pieces for raw in step._raw(p, first)] if k else step._raw(text, first)
-        if self._spells and spells_bytes(step): pieces = [step.piece_of(raw) for raw in pieces]
-        if self._may_grow: _check_size(len(text), pieces)
-    if isinstance(last, ByteLevel) and not last.use_regex and not last.add_prefix_space: return pieces
+        if self._spells and spells_bytes(step):
+            pieces = [step.piece_of(raw) for raw in pieces]
+        if self._may_grow:
+            _check_size(len(text), pieces)
+    if isinstance(last, ByteLevel) and not last.use_regex and not last.add_prefix_space:
+        return pieces
     return [raw for p in pieces for raw in last._raw(p, first and not before)]
 
 # %% ../nbs/12_pretokenizers.ipynb #358a3759
 def spells_bytes(
-    pre:PreTokenizer|None, # A pre-tokenizer
-)->bool: # True if its pieces are bytes spelled in the visible alphabet
+    pre: PreTokenizer | None,  # A pre-tokenizer
+) -> bool:  # True if its pieces are bytes spelled in the visible alphabet
     "Does a pre-tokenizer, as those of byte-level tokenizers do, spell bytes?"
     return isinstance(pre, ByteLevel) or isinstance(pre, Sequence) and any(map(spells_bytes, pre.steps))
 
@@ -203,17 +367,27 @@ def spells_bytes(
 @dataclass(frozen=True)
 class Callable(PreTokenizer):
     "Cut where a function says."
-    function:Function # text → (start, end) of each piece, in order; or its import path, "package.module:name"
-    path:str|None=field(default=None, repr=False, compare=False) # The import path, where that was given
+
+    function: (
+        Function  # text → (start, end) of each piece, in order; or its import path, "package.module:name"
+    )
+    path: str | None = field(default=None, repr=False, compare=False)  # The import path, where that was given
 
     def __post_init__(self):
-        if isinstance(self.function, str): self.__dict__.update(path=self.function, function=function_at(self.function))
-        if not callable(self.function): raise ValueError(f'function={self.function!r} is not a function; pass one, or its import path "package.module:name"')
+        if isinstance(self.function, str):
+            self.__dict__.update(path=self.function, function=function_at(self.function))
+        if not callable(self.function):
+            raise ValueError(
+                f'function={self.function!r} is not a function; pass one, or its import path "package.module:name"'
+            )
 
-    def __reduce__(self): return Callable, (self.path or self.function,)
-    def _spans(self, text): return _checked_spans(self.function(text), len(text), self.function) if text else []
+    def __reduce__(self):
+        return Callable, (self.path or self.function,)
 
-    def to_dict(self)->dict: # What stands in the file
+    def _spans(self, text):
+        return _checked_spans(self.function(text), len(text), self.function) if text else []
+
+    def to_dict(self) -> dict:  # What stands in the file
         "A form of tokenizer.json that only this library reads."
         return {"type": "Callable", "function": self.path or path_of(self.function)}
 
@@ -222,96 +396,183 @@ def _checked_spans(found, n, function):
     "The spans of pieces, none empty; what is out of order or out of the text is an error."
     out, at = [], 0
     for span in found:
-        if not isinstance(span, (tuple, list)) or len(span) != 2 or not all(hasattr(i, "__index__") for i in span) or not at <= span[0] <= span[1] <= n:
-            raise ValueError(f"{getattr(function, '__name__', function)} gave {str(span)[:60]} for a text of {n} characters, after {at}; give (start, end) pairs in order that do not overlap")
-        if span[0] < span[1]: out.append((index(span[0]), index(span[1])))
+        if (
+            not isinstance(span, (tuple, list))
+            or len(span) != 2
+            or not all(hasattr(i, "__index__") for i in span)
+            or not at <= span[0] <= span[1] <= n
+        ):
+            raise ValueError(
+                f"{getattr(function, '__name__', function)} gave {str(span)[:60]} for a text of {n} characters, after {at}; give (start, end) pairs in order that do not overlap"
+            )
+        if span[0] < span[1]:
+            out.append((index(span[0]), index(span[1])))
         at = span[1]
     return out
 
 # %% ../nbs/12_pretokenizers.ipynb #b321b0d1
-_MADE = {"deepseek": lambda: Sequence([*map(Split, DEEPSEEK)]), "whitespace": Whitespace, "whitespace_split": WhitespaceSplit, "bert": BertPreTokenizer, "metaspace": Metaspace,
-         "punctuation": Punctuation, "digits": Digits, "unicode_scripts": UnicodeScripts, "xlnet": lambda: Sequence([WhitespaceSplit(), Metaspace()]),
-         "t5": lambda: Sequence([WhitespaceSplit(), Metaspace()]), "llama": lambda: Metaspace("▁", "first", split=False), "kimi": lambda: Split(KIMI, dialect="rust")}
+_MADE = {
+    "deepseek": lambda: Sequence([*map(Split, DEEPSEEK)]),
+    "whitespace": Whitespace,
+    "whitespace_split": WhitespaceSplit,
+    "bert": BertPreTokenizer,
+    "metaspace": Metaspace,
+    "punctuation": Punctuation,
+    "digits": Digits,
+    "unicode_scripts": UnicodeScripts,
+    "xlnet": lambda: Sequence([WhitespaceSplit(), Metaspace()]),
+    "t5": lambda: Sequence([WhitespaceSplit(), Metaspace()]),
+    "llama": lambda: Metaspace("▁", "first", split=False),
+    "kimi": lambda: Split(KIMI, dialect="rust"),
+}
+
 
 def _refuse_word(spec):
     "A word that is no name: an error with the nearest ones."
     names = [*dict.fromkeys([*PATTERNS, *_MADE])]
     plain = {re.sub(r"\W|_", "", n): n for n in names}
     from difflib import get_close_matches
+
     near = [plain[n] for n in get_close_matches(re.sub(r"\W|_", "", spec.lower()), plain, 3, 0.6)]
-    raise ValueError(f"pre_tokenizer={spec!r} is not known; pass one of {', '.join(names)}, a regular expression, or None" + (f" (nearest: {', '.join(near)})" if near else "")
-                     + '; to cut at the word itself pass Split({"String": …})')
+    raise ValueError(
+        f"pre_tokenizer={spec!r} is not known; pass one of {', '.join(names)}, a regular expression, or None"
+        + (f" (nearest: {', '.join(near)})" if near else "")
+        + '; to cut at the word itself pass Split({"String": …})'
+    )
 
 # %% ../nbs/12_pretokenizers.ipynb #f9685a19
 def pretokenizer(
-    spec, # A name ("gpt2", "deepseek", "bert", …), a regular expression, a function from a text to spans, a pre-tokenizer, or None for no splitting
-)->PreTokenizer: # The pre-tokenizer meant
+    spec,  # A name ("gpt2", "deepseek", "bert", …), a regular expression, a function from a text to spans, a pre-tokenizer, or None for no splitting
+) -> PreTokenizer:  # The pre-tokenizer meant
     "Make a pre-tokenizer from whatever names one."
-    if spec is None: return WholeText()
-    if isinstance(spec, PreTokenizer): return spec
+    if spec is None:
+        return WholeText()
+    if isinstance(spec, PreTokenizer):
+        return spec
     if not isinstance(spec, str):
-        if callable(spec) and not isinstance(spec, type): return Callable(spec)
-        raise ValueError(f"pre_tokenizer={spec!r} is not understood; pass a name ({', '.join(PATTERNS | _MADE)}), a regular expression, a function, a component or None")
-    if spec in _MADE: return _MADE[spec]()
+        if callable(spec) and not isinstance(spec, type):
+            return Callable(spec)
+        raise ValueError(
+            f"pre_tokenizer={spec!r} is not understood; pass a name ({', '.join(PATTERNS | _MADE)}), a regular expression, a function, a component or None"
+        )
+    if spec in _MADE:
+        return _MADE[spec]()
     if spec not in PATTERNS:
-        if spec.strip("-") and spec.replace("-", "_").isidentifier(): _refuse_word(spec)
-        if not same_in_both(spec): raise ValueError(f'pattern {spec[:60]!r} means one thing to tiktoken and another to HF; pass Split(pattern, dialect="rust") or dialect="oniguruma"')
+        if spec.strip("-") and spec.replace("-", "_").isidentifier():
+            _refuse_word(spec)
+        if not same_in_both(spec):
+            raise ValueError(
+                f'pattern {spec[:60]!r} means one thing to tiktoken and another to HF; pass Split(pattern, dialect="rust") or dialect="oniguruma"'
+            )
     return Split(spec)
 
 # %% ../nbs/12_pretokenizers.ipynb #542a3c3d
 def byte_level(
-    pattern="gpt2", # What `pretokenizer` takes: a name, a regular expression, a function, a component, or None for no splitting
-)->PreTokenizer: # Its pieces are spelled in the visible alphabet
+    pattern="gpt2",  # What `pretokenizer` takes: a name, a regular expression, a function, a component, or None for no splitting
+) -> PreTokenizer:  # Its pieces are spelled in the visible alphabet
     "The pre-tokenizer of byte-level BPE with any split pattern."
-    if isinstance(pattern, str) and pattern == "gpt2": return ByteLevel(add_prefix_space=False)
+    if isinstance(pattern, str) and pattern == "gpt2":
+        return ByteLevel(add_prefix_space=False)
     spell, pre = ByteLevel(add_prefix_space=False, use_regex=False), pretokenizer(pattern)
-    return spell if pattern is None else Sequence([*(pre.steps if isinstance(pre, Sequence) else [pre]), spell])
+    return (
+        spell if pattern is None else Sequence([*(pre.steps if isinstance(pre, Sequence) else [pre]), spell])
+    )
 
 # %% ../nbs/12_pretokenizers.ipynb #15a4f551
 def _read_behavior(options, path, default=None):
     "A behaviour by its name in files."
     name, names = options.get("behavior", default), {hf_behavior(b): b for b in BEHAVIORS}
-    if name not in names: raise ValueError(f"{path}.behavior: {name!r} is unknown; known: {', '.join(names)}")
+    if name not in names:
+        raise ValueError(f"{path}.behavior: {name!r} is unknown; known: {', '.join(names)}")
     return names[name]
+
 
 def _read_split(options, path):
     "A Split from its JSON options."
     pattern, behavior = options["pattern"], _read_behavior(options, path)
     if list(pattern) not in (["Regex"], ["String"]) or not isinstance([*pattern.values()][0], str):
-        raise ValueError(f'{path}.pattern: expected {{"Regex": "…"}} or {{"String": "…"}}, got {str(pattern)[:60]}')
+        raise ValueError(
+            f'{path}.pattern: expected {{"Regex": "…"}} or {{"String": "…"}}, got {str(pattern)[:60]}'
+        )
     name = next((n for n, p in HF_SPELLING.items() if p == pattern.get("Regex")), None)
     regex = pattern.get("Regex")
-    try: return Split(name or (pattern if regex in (None, "", *PATTERNS) else regex), behavior, options["invert"])
-    except ValueError as e: raise ValueError(f"{path}.pattern: {e}") from None
+    try:
+        return Split(
+            name or (pattern if regex in (None, "", *PATTERNS) else regex), behavior, options["invert"]
+        )
+    except ValueError as e:
+        raise ValueError(f"{path}.pattern: {e}") from None
 
-_DEEPEST = 62 # Sequences within each other, as far as Hugging Face's reader goes
+
+_DEEPEST = 62  # Sequences within each other, as far as Hugging Face's reader goes
+
 
 def _read_sequence(options, path, allow_code, ignored):
     "A Sequence from its JSON options."
     steps = options["pretokenizers"]
-    if path.count("pretokenizers[") > _DEEPEST: raise ValueError(f"{path[:60]}…: Sequences nested more than {_DEEPEST} deep; write the steps into one")
-    return Sequence([pretokenizer_from_dict({"type": None} if d is None else d, path=f"{path}.pretokenizers[{i}]", allow_code=allow_code, ignored=ignored) for i, d in enumerate(steps)])
+    if path.count("pretokenizers[") > _DEEPEST:
+        raise ValueError(
+            f"{path[:60]}…: Sequences nested more than {_DEEPEST} deep; write the steps into one"
+        )
+    return Sequence(
+        [
+            pretokenizer_from_dict(
+                {"type": None} if d is None else d,
+                path=f"{path}.pretokenizers[{i}]",
+                allow_code=allow_code,
+                ignored=ignored,
+            )
+            for i, d in enumerate(steps)
+        ]
+    )
+
 
 def _read_metaspace(options, path):
     "A Metaspace from its JSON options, of older files too (add_prefix_space, str_rep)."
     scheme, r = options.get("prepend_scheme", "always"), options["replacement"]
-    if options.get("str_rep", r) != r: raise ValueError(f"{path}.str_rep: expected the replacement {r!r} again, got {options['str_rep'][:60]!r}")
-    if options.get("add_prefix_space") is False and scheme != "never": raise ValueError(f'{path}.add_prefix_space: false needs "prepend_scheme": "never", got {scheme!r}')
+    if options.get("str_rep", r) != r:
+        raise ValueError(
+            f"{path}.str_rep: expected the replacement {r!r} again, got {options['str_rep'][:60]!r}"
+        )
+    if options.get("add_prefix_space") is False and scheme != "never":
+        raise ValueError(f'{path}.add_prefix_space: false needs "prepend_scheme": "never", got {scheme!r}')
     return Metaspace(replacement=r, prepend_scheme=scheme, split=options.get("split", True) is not False)
 
 # %% ../nbs/12_pretokenizers.ipynb #0a81ffbd
 def _read_callable(options, path, allow_code):
     "A function by its import path, if the reader allows that."
-    if not allow_code: raise ValueError(f"{path}.function: the file wants to run {options['function']!r}; pass allow_code=True if you trust it")
+    if not allow_code:
+        raise ValueError(
+            f"{path}.function: the file wants to run {options['function']!r}; pass allow_code=True if you trust it"
+        )
     return Callable(options["function"])
 
-_READERS: dict[str, tuple] = { # type → (maker, option → its kinds, options that must be given)
-    "ByteLevel": (lambda o, path: ByteLevel(**o), {"add_prefix_space": bool, "trim_offsets": bool, "use_regex": bool}, ("add_prefix_space", "trim_offsets")),
-    "Split": (_read_split, {"pattern": dict, "behavior": str, "invert": bool}, ("pattern", "behavior", "invert")),
+
+_READERS: dict[str, tuple] = {  # type → (maker, option → its kinds, options that must be given)
+    "ByteLevel": (
+        lambda o, path: ByteLevel(**o),
+        {"add_prefix_space": bool, "trim_offsets": bool, "use_regex": bool},
+        ("add_prefix_space", "trim_offsets"),
+    ),
+    "Split": (
+        _read_split,
+        {"pattern": dict, "behavior": str, "invert": bool},
+        ("pattern", "behavior", "invert"),
+    ),
     "Whitespace": (lambda o, path: Whitespace(), {}, ()),
     "WhitespaceSplit": (lambda o, path: WhitespaceSplit(), {}, ()),
     "BertPreTokenizer": (lambda o, path: BertPreTokenizer(), {}, ()),
-    "Metaspace": (_read_metaspace, {"replacement": str, "prepend_scheme": str, "split": (bool, type(None)), "add_prefix_space": (bool, type(None)), "str_rep": str}, ("replacement",)),
+    "Metaspace": (
+        _read_metaspace,
+        {
+            "replacement": str,
+            "prepend_scheme": str,
+            "split": (bool, type(None)),
+            "add_prefix_space": (bool, type(None)),
+            "str_rep": str,
+        },
+        ("replacement",),
+    ),
     "Punctuation": (lambda o, path: Punctuation(_read_behavior(o, path, "Isolated")), {"behavior": str}, ()),
     "Digits": (lambda o, path: Digits(**o), {"individual_digits": bool}, ("individual_digits",)),
     "CharDelimiterSplit": (lambda o, path: CharDelimiterSplit(**o), {"delimiter": str}, ("delimiter",)),
@@ -322,7 +583,11 @@ _READERS: dict[str, tuple] = { # type → (maker, option → its kinds, options 
 }
 
 # %% ../nbs/12_pretokenizers.ipynb #c46aec47
-def _kind_name(kind): return " or ".join("null" if k is type(None) else k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+def _kind_name(kind):
+    return " or ".join(
+        "null" if k is type(None) else k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,))
+    )
+
 
 def _checked_options(d, path, ignored):
     "The options of a component, if they are complete and of the right kinds."
@@ -331,27 +596,37 @@ def _checked_options(d, path, ignored):
     options = {k: v for k, v in d.items() if k in kinds}
     ignored += [f"{path}.{k}" for k in d if k != "type" and k not in kinds]
     for key, value in options.items():
-        if not isinstance(value, kinds[key]) or isinstance(value, bool) and kinds[key] is int: raise ValueError(f"{path}.{key}: expected {_kind_name(kinds[key])}, got {str(value)[:60]}")
+        if not isinstance(value, kinds[key]) or isinstance(value, bool) and kinds[key] is int:
+            raise ValueError(f"{path}.{key}: expected {_kind_name(kinds[key])}, got {str(value)[:60]}")
     for key in required:
-        if key not in options: raise ValueError(f"{path}.{key}: {kind} needs this option")
+        if key not in options:
+            raise ValueError(f"{path}.{key}: {kind} needs this option")
     return options
 
 # %% ../nbs/12_pretokenizers.ipynb #f58320a7
 def pretokenizer_from_dict(
-    d, # The value of "pre_tokenizer" in tokenizer.json: a dict, or None
+    d,  # The value of "pre_tokenizer" in tokenizer.json: a dict, or None
     *,
-    path:str="pre_tokenizer", # Where it stands in the file: it opens error messages
-    allow_code:bool=False, # Import the functions that a file names; only for files that you trust
-    ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
-)->PreTokenizer: # The same pre-tokenizer as an object
+    path: str = "pre_tokenizer",  # Where it stands in the file: it opens error messages
+    allow_code: bool = False,  # Import the functions that a file names; only for files that you trust
+    ignored: list
+    | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+) -> PreTokenizer:  # The same pre-tokenizer as an object
     "Read a pre-tokenizer from tokenizer.json's form."
-    if d is None: return WholeText()
-    if not isinstance(d, dict) or not isinstance(d.get("type"), str): raise ValueError(f"{path}: expected null or an object with a type, got {str(d)[:60]}")
-    if d["type"] not in _READERS: raise ValueError(f"{path}.type: {d['type']!r} is not supported; known: {', '.join(_READERS)}")
+    if d is None:
+        return WholeText()
+    if not isinstance(d, dict) or not isinstance(d.get("type"), str):
+        raise ValueError(f"{path}: expected null or an object with a type, got {str(d)[:60]}")
+    if d["type"] not in _READERS:
+        raise ValueError(f"{path}.type: {d['type']!r} is not supported; known: {', '.join(_READERS)}")
     found = [] if ignored is None else ignored
     make, options = _READERS[d["type"]][0], _checked_options(d, path, found)
     sequence = make(options, path, allow_code, found) if d["type"] == "Sequence" else None
-    if ignored is None: warn_ignored(found, path)
-    if sequence is not None: return sequence
-    try: return make(options, path, allow_code) if d["type"] == "Callable" else make(options, path)
-    except ValueError as e: raise (e if str(e).startswith(path) else ValueError(f"{path}: {e}")) from None
+    if ignored is None:
+        warn_ignored(found, path)
+    if sequence is not None:
+        return sequence
+    try:
+        return make(options, path, allow_code) if d["type"] == "Callable" else make(options, path)
+    except ValueError as e:
+        raise (e if str(e).startswith(path) else ValueError(f"{path}: {e}")) from None

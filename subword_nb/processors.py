@@ -18,25 +18,30 @@ from .nesting import Nested
 # %% ../nbs/43_processors.ipynb #05d8eff9
 class Processed(NamedTuple):
     "Ids with what belongs around them; three lists of one length."
-    ids: list # Ids
-    type_ids: list # Which text each belongs to, as the template says
-    special: list # 1 for an id that the post-processor put there, 0 for the others
+
+    ids: list  # Ids
+    type_ids: list  # Which text each belongs to, as the template says
+    special: list  # 1 for an id that the post-processor put there, 0 for the others
 
 # %% ../nbs/43_processors.ipynb #fea675d7
 def _check_places(template, texts):
     "Refuse a template that would lose a text, or that wants one more."
     names = {name for name, _ in template}
-    if lost := sorted(set(texts) - names): raise ValueError(f"the template has no place for text {lost[0]}; it is for fewer texts")
-    if more := sorted(names & {"A", "B"} - set(texts)): raise ValueError(f"the template has a place for text {more[0]}, and there is no such text; pass a pair")
+    if lost := sorted(set(texts) - names):
+        raise ValueError(f"the template has no place for text {lost[0]}; it is for fewer texts")
+    if more := sorted(names & {"A", "B"} - set(texts)):
+        raise ValueError(
+            f"the template has a place for text {more[0]}, and there is no such text; pass a pair"
+        )
 
 # %% ../nbs/43_processors.ipynb #862fe75b
 def fill(
-    template:list, # Steps (name, type id) in order; "A" and "B" stand for the texts
-    special:dict, # name of a special token → its ids
-    texts:dict, # "A" → ids, "B" → ids
+    template: list,  # Steps (name, type id) in order; "A" and "B" stand for the texts
+    special: dict,  # name of a special token → its ids
+    texts: dict,  # "A" → ids, "B" → ids
     *,
-    add_special_tokens:bool=True, # False leaves the special tokens out
-)->Processed: # What the template makes of the texts
+    add_special_tokens: bool = True,  # False leaves the special tokens out
+) -> Processed:  # What the template makes of the texts
     "Fill a template."
     _check_places(template, texts)
     ids, types, mask = [], [], []
@@ -52,42 +57,57 @@ def _numbered(e, i):
     "An encoding that knows the number of its text."
     return replace(e, sequence_ranges=e.sequence_ranges | {i: (0, len(e))})
 
+
 def _one_or_two(encodings):
     "Refuse all but the encodings of one text or of two."
-    if isinstance(encodings, Encoding) or not all(isinstance(e, Encoding) for e in encodings): raise ValueError("pass a list of one encoding or two; for ids alone there is process_ids")
-    if len(encodings) not in (1, 2): raise ValueError(f"{len(encodings)} encodings; pass those of one text or of two")
+    if isinstance(encodings, Encoding) or not all(isinstance(e, Encoding) for e in encodings):
+        raise ValueError("pass a list of one encoding or two; for ids alone there is process_ids")
+    if len(encodings) not in (1, 2):
+        raise ValueError(f"{len(encodings)} encodings; pass those of one text or of two")
     return encodings
+
 
 def _labelled(encodings):
     "One text or two, each knowing its number."
-    return [replace(_numbered(e, i), type_ids=[i] * len(e), overflowing=[_numbered(o, i) for o in e.overflowing]) for i, e in enumerate(_one_or_two(encodings))]
+    return [
+        replace(_numbered(e, i), type_ids=[i] * len(e), overflowing=[_numbered(o, i) for o in e.overflowing])
+        for i, e in enumerate(_one_or_two(encodings))
+    ]
 
 # %% ../nbs/43_processors.ipynb #e0fd4c02
 class _Processing:
     "Post-processing of encodings."
-    if TYPE_CHECKING: # what each kind has
-        def _n_added(self, paired): return 0
-        def _parts(self, encodings, add_special_tokens): return encodings
 
-    def process(self,
-        encodings:list, # The encoding of one text, or of two
+    if TYPE_CHECKING:  # what each kind has
+
+        def _n_added(self, paired):
+            return 0
+
+        def _parts(self, encodings, add_special_tokens):
+            return encodings
+
+    def process(
+        self,
+        encodings: list,  # The encoding of one text, or of two
         *,
-        add_special_tokens:bool=True, # False leaves the special tokens out
-    )->Encoding: # One encoding, with everything around the texts
+        add_special_tokens: bool = True,  # False leaves the special tokens out
+    ) -> Encoding:  # One encoding, with everything around the texts
         "Put around one or two texts what belongs there."
         return merge_encodings(self.parts(_labelled(encodings), add_special_tokens=add_special_tokens))
 
-    def n_added(self,
-        paired:bool, # For two texts
-    )->int: # Number of tokens
+    def n_added(
+        self,
+        paired: bool,  # For two texts
+    ) -> int:  # Number of tokens
         "How many tokens it adds."
         return self._n_added(paired)
 
-    def parts(self,
-        encodings:list, # Encodings in order
+    def parts(
+        self,
+        encodings: list,  # Encodings in order
         *,
-        add_special_tokens:bool=True, # False leaves the special tokens out
-    )->list: # Encodings in order, not yet joined
+        add_special_tokens: bool = True,  # False leaves the special tokens out
+    ) -> list:  # Encodings in order, not yet joined
         "One step of a sequence of post-processors."
         return self._parts(encodings, add_special_tokens)
 
@@ -96,101 +116,144 @@ def _is_id(v):
     "Whether a number fits where ids and type ids stand."
     return type(v) is int and 0 <= v < 2**32
 
+
 def _token(v, path):
     "A token and its id, as a pair."
-    if not isinstance(v, (list, tuple)) or len(v) != 2 or not isinstance(v[0], str) or not _is_id(v[1]): raise ValueError(f'{path} is {v!r}; expected a token and its id, such as ["[SEP]", 102]')
+    if not isinstance(v, (list, tuple)) or len(v) != 2 or not isinstance(v[0], str) or not _is_id(v[1]):
+        raise ValueError(f'{path} is {v!r}; expected a token and its id, such as ["[SEP]", 102]')
     return tuple(v)
+
 
 def _check_options(p):
     "Refuse options that are not of their kind: each is a token with its id, or a switch."
     for f in fields(p):
         value = getattr(p, f.name)
-        if f.name in ("sep", "cls"): object.__setattr__(p, f.name, _token(value, f.name))
-        elif not isinstance(value, bool): raise ValueError(f"{f.name} is {value!r}; pass True or False")
+        if f.name in ("sep", "cls"):
+            object.__setattr__(p, f.name, _token(value, f.name))
+        elif not isinstance(value, bool):
+            raise ValueError(f"{f.name} is {value!r}; pass True or False")
 
 # %% ../nbs/43_processors.ipynb #14152abc
 class Processor(_Processing):
     "What all post-processors can do."
-    def __post_init__(self): _check_options(self)
-    def process_ids(self,
-        ids:list[int], # Ids of a text
-        pair:list[int]|None=None, # Ids of a second text
+
+    def __post_init__(self):
+        _check_options(self)
+
+    def process_ids(
+        self,
+        ids: list[int],  # Ids of a text
+        pair: list[int] | None = None,  # Ids of a second text
         *,
-        add_special_tokens:bool=True, # False leaves the special tokens out
-    )->Processed: # Ids, type ids and the mask of special tokens
+        add_special_tokens: bool = True,  # False leaves the special tokens out
+    ) -> Processed:  # Ids, type ids and the mask of special tokens
         "The same for ids alone."
         bare = lambda ids: Encoding(list(ids), [""] * len(ids), [(0, 0)] * len(ids))
-        out = self.process([bare(x) for x in (ids, pair) if x is not None], add_special_tokens=add_special_tokens)
+        out = self.process(
+            [bare(x) for x in (ids, pair) if x is not None], add_special_tokens=add_special_tokens
+        )
         return Processed(out.ids, out.type_ids, out.special_tokens_mask)
 
-    def special_ids(self)->list[int]: # Ids that it adds, for one text or for two
+    def special_ids(self) -> list[int]:  # Ids that it adds, for one text or for two
         "The ids that can be added."
         return sorted({i for pair in (None, []) for i in self.process_ids([], pair).ids})
 
-    def to_dict(self)->dict: # Its type and options
+    def to_dict(self) -> dict:  # Its type and options
         "How tokenizer.json describes this post-processor."
         listed = lambda v: [p.to_dict() for p in v] if v and isinstance(v[0], Processor) else list(v)
         options = {f.name: getattr(self, f.name) for f in fields(cast(Any, self))}
-        return {"type": type(self).__name__} | {k: listed(v) if isinstance(v, tuple) else v for k, v in options.items()}
+        return {"type": type(self).__name__} | {
+            k: listed(v) if isinstance(v, tuple) else v for k, v in options.items()
+        }
 
 # %% ../nbs/43_processors.ipynb #21c5a6f1
 def default_process(
-    encodings:list, # The encoding of one text, or of two
-)->Encoding: # One encoding with nothing added
+    encodings: list,  # The encoding of one text, or of two
+) -> Encoding:  # One encoding with nothing added
     "What happens without a post-processor."
-    return encodings[0] if len(_one_or_two(encodings)) == 1 else merge_encodings([_numbered(e, i) for i, e in enumerate(encodings)])
+    return (
+        encodings[0]
+        if len(_one_or_two(encodings)) == 1
+        else merge_encodings([_numbered(e, i) for i, e in enumerate(encodings)])
+    )
 
 # %% ../nbs/43_processors.ipynb #6569e8a3
 def _added(ids, pieces, type_id):
     "An encoding of added tokens."
     n = len(ids)
-    return Encoding(list(ids), list(pieces), [(0, 0)] * n, type_ids=[type_id] * n, special_tokens_mask=[1] * n)
+    return Encoding(
+        list(ids), list(pieces), [(0, 0)] * n, type_ids=[type_id] * n, special_tokens_mask=[1] * n
+    )
+
 
 def _wrap(e, i, before, after, types):
     "A text between two tokens (either may be None), and what overflows from it likewise."
     parts = [_added([t[1]], [t[0]], types) if t else Encoding() for t in (before, after)]
-    place = replace(e, special_tokens_mask=[0] * len(e), attention_mask=[1] * len(e), overflowing=[], sequence_ranges={i: (0, len(e))})
-    return replace(merge_encodings([parts[0], place, parts[1]]), overflowing=[_wrap(o, i, before, after, types) for o in e.overflowing])
+    place = replace(
+        e,
+        special_tokens_mask=[0] * len(e),
+        attention_mask=[1] * len(e),
+        overflowing=[],
+        sequence_ranges={i: (0, len(e))},
+    )
+    return replace(
+        merge_encodings([parts[0], place, parts[1]]),
+        overflowing=[_wrap(o, i, before, after, types) for o in e.overflowing],
+    )
 
 # %% ../nbs/43_processors.ipynb #9790ac7c
 @dataclass(frozen=True)
 class BertProcessing(Processor):
     "`[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]` (Devlin et al. 2019)."
-    sep: tuple # ("[SEP]", its id)
-    cls: tuple # ("[CLS]", its id)
 
-    def _n_added(self, paired): return 3 if paired else 2
+    sep: tuple  # ("[SEP]", its id)
+    cls: tuple  # ("[CLS]", its id)
+
+    def _n_added(self, paired):
+        return 3 if paired else 2
+
     def _parts(self, encodings, add_special_tokens):
-        if not add_special_tokens: return encodings
-        return [_wrap(e, min(i, 1), None if i else self.cls, self.sep, min(i, 1)) for i, e in enumerate(encodings)]
+        if not add_special_tokens:
+            return encodings
+        return [
+            _wrap(e, min(i, 1), None if i else self.cls, self.sep, min(i, 1)) for i, e in enumerate(encodings)
+        ]
 
 # %% ../nbs/43_processors.ipynb #49107144
-_SPACES = "Ġ\t\n\x0b\x0c\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200b))) + "\u2028\u2029\u202f\u205f\u3000" # Unicode's White_Space, and its visible form
+_SPACES = (
+    "Ġ\t\n\x0b\x0c\r \x85\xa0\u1680"
+    + "".join(map(chr, range(0x2000, 0x200B)))
+    + "\u2028\u2029\u202f\u205f\u3000"
+)  # Unicode's White_Space, and its visible form
 
 # %% ../nbs/43_processors.ipynb #9c83fd97
 def trim_offsets(
-    encoding:Encoding, # An encoding of byte-level pieces
+    encoding: Encoding,  # An encoding of byte-level pieces
     *,
-    add_prefix_space:bool=True, # A single space in front of the first piece may be one that nobody wrote
-)->Encoding: # Its offsets leave out the spaces at both ends of each piece
+    add_prefix_space: bool = True,  # A single space in front of the first piece may be one that nobody wrote
+) -> Encoding:  # Its offsets leave out the spaces at both ends of each piece
     "Take the spaces out of the offsets."
     offsets, in_bytes = list(encoding.offsets), list(encoding.offsets_bytes)
     for i, (piece, (start, end)) in enumerate(zip(encoding.pieces, encoding.offsets)):
         lead, trail = len(piece) - len(piece.lstrip(_SPACES)), len(piece) - len(piece.rstrip(_SPACES))
-        if not (lead or trail): continue
-        if lead == 1 and add_prefix_space and (i == 0 or start == 0): lead = 0
+        if not (lead or trail):
+            continue
+        if lead == 1 and add_prefix_space and (i == 0 or start == 0):
+            lead = 0
         a = min(start + lead, end)
         b = max(end - trail, a) if trail and end >= trail else end
         offsets[i] = a, b
         in_bytes[i] = _in_bytes(piece, (start, end), in_bytes[i], a - start, end - b)
     return replace(encoding, offsets=offsets, offsets_bytes=in_bytes)
 
+
 def _in_bytes(piece, chars, in_bytes, lead, trail):
     "Trimmed byte offsets, from how many characters went at both ends."
     (start, end), width = in_bytes, lambda s: sum(1 if c == "Ġ" else len(c.encode()) for c in s)
-    if end - start == chars[1] - chars[0]: return start + lead, end - trail
+    if end - start == chars[1] - chars[0]:
+        return start + lead, end - trail
     a = min(start + width(piece[:lead]), end)
-    return a, max(end - width(piece[len(piece) - trail:]), a) if trail else end
+    return a, max(end - width(piece[len(piece) - trail :]), a) if trail else end
 
 # %% ../nbs/43_processors.ipynb #e141feb9
 def _trimmed(encodings, add_prefix_space):
@@ -202,11 +265,14 @@ def _trimmed(encodings, add_prefix_space):
 @dataclass(frozen=True)
 class ByteLevel(Processor):
     "Adds nothing; trims offsets."
-    add_prefix_space: bool = True # Whether the pre-tokenizer put a space in front
-    trim_offsets: bool = True # Offsets leave out the spaces around a piece
-    use_regex: bool = True # Written to files; has no effect here
 
-    def _n_added(self, paired): return 0
+    add_prefix_space: bool = True  # Whether the pre-tokenizer put a space in front
+    trim_offsets: bool = True  # Offsets leave out the spaces around a piece
+    use_regex: bool = True  # Written to files; has no effect here
+
+    def _n_added(self, paired):
+        return 0
+
     def _parts(self, encodings, add_special_tokens):
         trimmed = _trimmed(encodings, self.add_prefix_space) if self.trim_offsets else encodings
         return [_numbered(e, i) for i, e in enumerate(trimmed)]
@@ -215,18 +281,25 @@ class ByteLevel(Processor):
 @dataclass(frozen=True)
 class RobertaProcessing(Processor):
     "`<s> A </s>` and `<s> A </s> </s> B </s>` (Liu et al. 2019)."
-    sep: tuple # ("</s>", its id)
-    cls: tuple # ("<s>", its id)
-    trim_offsets: bool = True # Offsets leave out the spaces around a piece
-    add_prefix_space: bool = True # Whether the pre-tokenizer put a space in front
 
-    def _n_added(self, paired): return 4 if paired else 2
+    sep: tuple  # ("</s>", its id)
+    cls: tuple  # ("<s>", its id)
+    trim_offsets: bool = True  # Offsets leave out the spaces around a piece
+    add_prefix_space: bool = True  # Whether the pre-tokenizer put a space in front
+
+    def _n_added(self, paired):
+        return 4 if paired else 2
+
     def _parts(self, encodings, add_special_tokens):
-        if self.trim_offsets: encodings = _trimmed(encodings, self.add_prefix_space)
+        if self.trim_offsets:
+            encodings = _trimmed(encodings, self.add_prefix_space)
         zero = lambda e: replace(e, type_ids=[0] * len(e))
-        if not add_special_tokens: return [zero(e) for e in encodings]
+        if not add_special_tokens:
+            return [zero(e) for e in encodings]
         encodings = [replace(zero(e), overflowing=[zero(o) for o in e.overflowing]) for e in encodings]
-        return [_wrap(e, min(i, 1), self.sep if i else self.cls, self.sep, 0) for i, e in enumerate(encodings)]
+        return [
+            _wrap(e, min(i, 1), self.sep if i else self.cls, self.sep, 0) for i, e in enumerate(encodings)
+        ]
 
 # %% ../nbs/43_processors.ipynb #d7961127
 def _word(word):
@@ -234,62 +307,112 @@ def _word(word):
     name, colon, type_id = word.partition(":")
     number = lambda s: s.isascii() and s.removeprefix("+").isdigit() and int(s) < 2**32
     places = {"$": "A", "$A": "A", "$a": "A", "$B": "B", "$b": "B"}
-    if colon and not number(type_id): raise ValueError(f"{word!r} is no step of a template: a whole number must follow the colon")
-    if name in places: return places[name], int(type_id or 0)
-    if not name.startswith("$"): return name, int(type_id or 0)
-    if not number(name[1:]): raise ValueError(f"{word!r} is no step of a template; a text is $A or $B, and $1 is text A with type id 1")
+    if colon and not number(type_id):
+        raise ValueError(f"{word!r} is no step of a template: a whole number must follow the colon")
+    if name in places:
+        return places[name], int(type_id or 0)
+    if not name.startswith("$"):
+        return name, int(type_id or 0)
+    if not number(name[1:]):
+        raise ValueError(
+            f"{word!r} is no step of a template; a text is $A or $B, and $1 is text A with type id 1"
+        )
     return "A", int(type_id or name[1:])
+
 
 def _template(steps):
     "Steps, from a string, from words, or from steps."
-    if not isinstance(steps, (str, list, tuple)): raise ValueError(f'a template is {steps!r}; pass words such as "[CLS] $A [SEP]", or a list')
-    steps = [_word(s) if isinstance(s, str) else s for s in (steps.split(" ") if isinstance(steps, str) else steps)]
-    for s in steps: _token(s, "a step of a template")
+    if not isinstance(steps, (str, list, tuple)):
+        raise ValueError(f'a template is {steps!r}; pass words such as "[CLS] $A [SEP]", or a list')
+    steps = [
+        _word(s) if isinstance(s, str) else s for s in (steps.split(" ") if isinstance(steps, str) else steps)
+    ]
+    for s in steps:
+        _token(s, "a step of a template")
     return tuple(map(tuple, steps))
+
 
 def _specials(tokens):
     "Special tokens by name, from a list of pairs or of objects, or from such a mapping."
-    if isinstance(tokens, dict): return tokens
-    return dict((t["id"], {"ids": t["ids"], "tokens": t["tokens"]}) if isinstance(t, dict) else _one(t) for t in tokens)
+    if isinstance(tokens, dict):
+        return tokens
+    return dict(
+        (t["id"], {"ids": t["ids"], "tokens": t["tokens"]}) if isinstance(t, dict) else _one(t)
+        for t in tokens
+    )
+
 
 def _one(pair):
     "A name and an id, in either order."
-    name, i = _token(pair[::-1] if isinstance(pair, (list, tuple)) and isinstance(pair[-1], str) else pair, "a special token")
+    name, i = _token(
+        pair[::-1] if isinstance(pair, (list, tuple)) and isinstance(pair[-1], str) else pair,
+        "a special token",
+    )
     return name, {"ids": [i], "tokens": [name]}
 
 # %% ../nbs/43_processors.ipynb #7855fa6b
 @dataclass(frozen=True)
 class TemplateProcessing(Processor):
     "Any template."
-    single: tuple|list|str = "$A" # For one text: "[CLS] $A [SEP]", a list of such words, or steps (name, type id) where "A" is the text
-    pair: tuple|list|str = "$A:0 $B:1" # For two texts; "A" and "B"
-    special_tokens: Any = () # name → {"ids": [...], "tokens": [...]}, or a list of (name, id)
+
+    single: tuple | list | str = (
+        "$A"  # For one text: "[CLS] $A [SEP]", a list of such words, or steps (name, type id) where "A" is the text
+    )
+    pair: tuple | list | str = "$A:0 $B:1"  # For two texts; "A" and "B"
+    special_tokens: Any = ()  # name → {"ids": [...], "tokens": [...]}, or a list of (name, id)
 
     def __post_init__(self):
-        spelled = self.pair != () and (isinstance(self.pair, str) or all(isinstance(w, str) for w in self.pair))
-        for name, value in (("single", _template(self.single)), ("pair", _template(self.pair)), ("special_tokens", _specials(self.special_tokens))):
+        spelled = self.pair != () and (
+            isinstance(self.pair, str) or all(isinstance(w, str) for w in self.pair)
+        )
+        for name, value in (
+            ("single", _template(self.single)),
+            ("pair", _template(self.pair)),
+            ("special_tokens", _specials(self.special_tokens)),
+        ):
             object.__setattr__(self, name, value)
         _check_template(self, spelled)
 
-    def __hash__(self): return hash((self.single, self.pair))
+    def __hash__(self):
+        return hash((self.single, self.pair))
 
-    def _n_added(self, paired): return sum(len(self.special_tokens[name]["ids"]) for name, _ in (self.pair if paired else self.single) if name not in ("A", "B"))
-    def _parts(self, encodings, add_special_tokens): return _filled(self, encodings, add_special_tokens)
+    def _n_added(self, paired):
+        return sum(
+            len(self.special_tokens[name]["ids"])
+            for name, _ in (self.pair if paired else self.single)
+            if name not in ("A", "B")
+        )
 
-    def to_dict(self)->dict: # Its type and options
+    def _parts(self, encodings, add_special_tokens):
+        return _filled(self, encodings, add_special_tokens)
+
+    def to_dict(self) -> dict:  # Its type and options
         "How tokenizer.json describes this post-processor."
         return _template_dict(self)
 
 # %% ../nbs/43_processors.ipynb #5f162f4c
 def _template_dict(p):
     "A template in JSON."
-    spell = lambda steps: [{"Sequence" if n in ("A", "B") else "SpecialToken": {"id": n, "type_id": t}} for n, t in steps]
-    special = {k: {"id": k, "ids": list(v["ids"]), "tokens": list(v["tokens"])} for k, v in p.special_tokens.items()}
-    return {"type": "TemplateProcessing", "single": spell(p.single), "pair": spell(p.pair), "special_tokens": special}
+    spell = lambda steps: [
+        {"Sequence" if n in ("A", "B") else "SpecialToken": {"id": n, "type_id": t}} for n, t in steps
+    ]
+    special = {
+        k: {"id": k, "ids": list(v["ids"]), "tokens": list(v["tokens"])} for k, v in p.special_tokens.items()
+    }
+    return {
+        "type": "TemplateProcessing",
+        "single": spell(p.single),
+        "pair": spell(p.pair),
+        "special_tokens": special,
+    }
+
 
 def _filled(p, encodings, add_special_tokens):
     "An encoding per step of a template."
-    if len(encodings) not in (1, 2): raise ValueError(f"a template is to be filled with {len(encodings)} parts, which another post-processor made; keep one that adds tokens, and put all tokens into its template")
+    if len(encodings) not in (1, 2):
+        raise ValueError(
+            f"a template is to be filled with {len(encodings)} parts, which another post-processor made; keep one that adds tokens, and put all tokens into its template"
+        )
     steps, texts, out = (p.single, "A", []) if len(encodings) == 1 else (p.pair, "AB", [])
     _check_places(steps, set(texts))
     n_special = {name: len(v["ids"]) if add_special_tokens else 0 for name, v in p.special_tokens.items()}
@@ -299,28 +422,38 @@ def _filled(p, encodings, add_special_tokens):
         if name in texts:
             i, e = texts.index(name), encodings[texts.index(name)]
             out.append(replace(_numbered(e, i), type_ids=[type_id] * len(e)))
-        elif add_special_tokens: out.append(_added(p.special_tokens[name]["ids"], p.special_tokens[name]["tokens"], type_id))
+        elif add_special_tokens:
+            out.append(_added(p.special_tokens[name]["ids"], p.special_tokens[name]["tokens"], type_id))
     return out
 
 # %% ../nbs/43_processors.ipynb #d9d5dcc4
 def _check_template(template, both):
     "Refuse a template with unknown names, and one for pairs that loses a text."
-    if lost := sorted({"A", "B"} - {n for n, _ in template.pair}) if both else (): raise ValueError(f"pair has no place for text {lost[0]}; it needs $A and $B")
+    if lost := sorted({"A", "B"} - {n for n, _ in template.pair}) if both else ():
+        raise ValueError(f"pair has no place for text {lost[0]}; it needs $A and $B")
     for kind, steps in (("single", template.single), ("pair", template.pair)):
         for name, _ in steps:
             if name not in ("A", "B") and name not in template.special_tokens:
-                raise ValueError(f"{kind} names {name!r}, which is not among the special_tokens ({', '.join(template.special_tokens) or 'none'}); add it there")
+                raise ValueError(
+                    f"{kind} names {name!r}, which is not among the special_tokens ({', '.join(template.special_tokens) or 'none'}); add it there"
+                )
     for name, v in template.special_tokens.items():
-        if not all(map(_is_id, v["ids"])) or not all(isinstance(t, str) for t in v["tokens"]): raise ValueError(f"special_tokens[{name!r}] is {v!r}; ids are whole numbers from 0 on, and tokens are texts")
-        if len(v["ids"]) != len(v["tokens"]): raise ValueError(f"special_tokens[{name!r}] has {len(v['ids'])} ids and {len(v['tokens'])} tokens; it needs one of each")
+        if not all(map(_is_id, v["ids"])) or not all(isinstance(t, str) for t in v["tokens"]):
+            raise ValueError(
+                f"special_tokens[{name!r}] is {v!r}; ids are whole numbers from 0 on, and tokens are texts"
+            )
+        if len(v["ids"]) != len(v["tokens"]):
+            raise ValueError(
+                f"special_tokens[{name!r}] has {len(v['ids'])} ids and {len(v['tokens'])} tokens; it needs one of each"
+            )
 
 # %% ../nbs/43_processors.ipynb #ba0b2276
 def template(
-    single:str|list="$A", # Words for one text: "[CLS] $A [SEP]"
-    pair:str|list="$A:0 $B:1", # Words for two texts: "[CLS] $A [SEP] $B:1 [SEP]:1"
+    single: str | list = "$A",  # Words for one text: "[CLS] $A [SEP]"
+    pair: str | list = "$A:0 $B:1",  # Words for two texts: "[CLS] $A [SEP] $B:1 [SEP]:1"
     *,
-    special_tokens:Iterable=(), # (name, id) of each
-)->TemplateProcessing: # The post-processor
+    special_tokens: Iterable = (),  # (name, id) of each
+) -> TemplateProcessing:  # The post-processor
     "A template from words."
     return TemplateProcessing(single, pair, special_tokens)
 
@@ -328,32 +461,48 @@ def template(
 @dataclass(frozen=True, eq=False, repr=False)
 class Sequence(Nested, Processor):
     "Post-processors one after the other."
-    processors: tuple|list = () # In order; a Sequence among them stands for its own steps
+
+    processors: tuple | list = ()  # In order; a Sequence among them stands for its own steps
 
     def __post_init__(self):
         object.__setattr__(self, "processors", tuple(self.processors))
-        if odd := [p for p in self.processors if not isinstance(p, Processor)]: raise ValueError(f"processors holds {odd[0]!r}, a {type(odd[0]).__name__}; pass post-processors")
+        if odd := [p for p in self.processors if not isinstance(p, Processor)]:
+            raise ValueError(f"processors holds {odd[0]!r}, a {type(odd[0]).__name__}; pass post-processors")
         self._work_out_steps()
 
-    def _n_added(self, paired): return sum(p.n_added(paired) for p in self.steps)
+    def _n_added(self, paired):
+        return sum(p.n_added(paired) for p in self.steps)
+
     def _parts(self, encodings, add_special_tokens):
         n_in = sum(map(len, encodings))
         for p in self.steps:
             encodings = p.parts(encodings, add_special_tokens=add_special_tokens)
-            if (n_out := sum(map(len, encodings))) > SMALL: check_growth(n_in, n_out, "a Sequence of post-processors", unit="tokens")
+            if (n_out := sum(map(len, encodings))) > SMALL:
+                check_growth(n_in, n_out, "a Sequence of post-processors", unit="tokens")
         return encodings
 
 # %% ../nbs/43_processors.ipynb #8ef12c51
 def _steps(d, path, ignored):
     "The steps of a template as a file spells them."
-    if not isinstance(d, list): raise ValueError(f"{path} is a {type(d).__name__}; expected a list of steps")
+    if not isinstance(d, list):
+        raise ValueError(f"{path} is a {type(d).__name__}; expected a list of steps")
     steps = []
     for i, step in enumerate(d):
         kind = next(iter(step)) if isinstance(step, dict) and len(step) == 1 else None
         inner = step[kind] if kind in ("SpecialToken", "Sequence") else None
-        if not isinstance(inner, dict) or not {"id", "type_id"} <= set(inner) or not isinstance(inner["id"], str) or not _is_id(inner["type_id"]):
-            raise ValueError(f'{path}[{i}] is {step!r}; expected {{"SpecialToken": {{"id": …, "type_id": …}}}} or "Sequence" instead')
-        if (kind == "Sequence") != (inner["id"] in ("A", "B")): raise ValueError(f'{path}[{i}]: a Sequence has the id "A" or "B", a SpecialToken another; got {step!r}')
+        if (
+            not isinstance(inner, dict)
+            or not {"id", "type_id"} <= set(inner)
+            or not isinstance(inner["id"], str)
+            or not _is_id(inner["type_id"])
+        ):
+            raise ValueError(
+                f'{path}[{i}] is {step!r}; expected {{"SpecialToken": {{"id": …, "type_id": …}}}} or "Sequence" instead'
+            )
+        if (kind == "Sequence") != (inner["id"] in ("A", "B")):
+            raise ValueError(
+                f'{path}[{i}]: a Sequence has the id "A" or "B", a SpecialToken another; got {step!r}'
+            )
         ignored += [f"{path}[{i}].{kind}.{k}" for k in inner if k not in ("id", "type_id")]
         steps.append((inner["id"], inner["type_id"]))
     return tuple(steps)
@@ -363,20 +512,44 @@ def _template_from(d, path, ignored):
     "A template from its JSON options."
     special = d["special_tokens"]
     for name, v in special.items():
-        good = isinstance(v, dict) and isinstance(v.get("id"), str) and isinstance(v.get("ids"), list) and isinstance(v.get("tokens"), list)
+        good = (
+            isinstance(v, dict)
+            and isinstance(v.get("id"), str)
+            and isinstance(v.get("ids"), list)
+            and isinstance(v.get("tokens"), list)
+        )
         if not good or not all(map(_is_id, v["ids"])) or not all(isinstance(t, str) for t in v["tokens"]):
-            raise ValueError(f"{path}.special_tokens[{name!r}] is {v!r}; expected an object with id, ids and tokens")
+            raise ValueError(
+                f"{path}.special_tokens[{name!r}] is {v!r}; expected an object with id, ids and tokens"
+            )
         ignored += [f"{path}.special_tokens[{name!r}].{k}" for k in v if k not in ("id", "ids", "tokens")]
     special = {k: {"ids": v["ids"], "tokens": v["tokens"]} for k, v in special.items()}
-    return TemplateProcessing(_steps(d["single"], f"{path}.single", ignored), _steps(d["pair"], f"{path}.pair", ignored), special)
+    return TemplateProcessing(
+        _steps(d["single"], f"{path}.single", ignored), _steps(d["pair"], f"{path}.pair", ignored), special
+    )
 
 # %% ../nbs/43_processors.ipynb #c77a2952
-_DEEPEST = 62 # Sequences within each other, as far as Hugging Face's reader goes
-_FIELDS: dict[str, tuple] = {"ByteLevel": (ByteLevel, {"add_prefix_space": bool, "trim_offsets": bool, "use_regex": bool}, ("add_prefix_space", "trim_offsets")),
+_DEEPEST = 62  # Sequences within each other, as far as Hugging Face's reader goes
+_FIELDS: dict[str, tuple] = {
+    "ByteLevel": (
+        ByteLevel,
+        {"add_prefix_space": bool, "trim_offsets": bool, "use_regex": bool},
+        ("add_prefix_space", "trim_offsets"),
+    ),
     "BertProcessing": (BertProcessing, {"sep": list, "cls": list}, ("sep", "cls")),
-    "RobertaProcessing": (RobertaProcessing, {"sep": list, "cls": list, "trim_offsets": bool, "add_prefix_space": bool}, ("sep", "cls", "trim_offsets", "add_prefix_space")),
-    "TemplateProcessing": (None, {"single": list, "pair": list, "special_tokens": dict}, ("single", "pair", "special_tokens")),
-    "Sequence": (Sequence, {"processors": list}, ("processors",))}
+    "RobertaProcessing": (
+        RobertaProcessing,
+        {"sep": list, "cls": list, "trim_offsets": bool, "add_prefix_space": bool},
+        ("sep", "cls", "trim_offsets", "add_prefix_space"),
+    ),
+    "TemplateProcessing": (
+        None,
+        {"single": list, "pair": list, "special_tokens": dict},
+        ("single", "pair", "special_tokens"),
+    ),
+    "Sequence": (Sequence, {"processors": list}, ("processors",)),
+}
+
 
 def _checked(d, path, ignored):
     "The options of a post-processor, each of its kind and none missing."
@@ -384,43 +557,76 @@ def _checked(d, path, ignored):
     options = {k: v for k, v in d.items() if k in kinds}
     ignored += [f"{path}.{k}" for k in d if k != "type" and k not in kinds]
     for name, value in options.items():
-        if type(value) is not kinds[name]: raise ValueError(f"{path}.{name} is {value!r}; expected a {kinds[name].__name__}")
-    if missing := [n for n in needed if n not in options]: raise ValueError(f"{path}.{missing[0]} is missing; {d['type']} needs it")
+        if type(value) is not kinds[name]:
+            raise ValueError(f"{path}.{name} is {value!r}; expected a {kinds[name].__name__}")
+    if missing := [n for n in needed if n not in options]:
+        raise ValueError(f"{path}.{missing[0]} is missing; {d['type']} needs it")
     return options
 
 # %% ../nbs/43_processors.ipynb #030b6ab9
 def _kind(d, path):
     "The type of a post-processor; an old file may leave it out, and then the options tell."
-    if not isinstance(d, dict): raise ValueError(f"{path} is a {type(d).__name__}; expected an object or null")
+    if not isinstance(d, dict):
+        raise ValueError(f"{path} is a {type(d).__name__}; expected an object or null")
     if "type" not in d:
-        d = d | {"type": next((k for k in ("RobertaProcessing", "BertProcessing", "TemplateProcessing") if set(_FIELDS[k][2]) <= set(d)), None)}
-        if d["type"] is None: raise ValueError(f"{path} has no type; expected one of {', '.join(_FIELDS)}")
-    read_as = next((k for k in ("RobertaProcessing", "BertProcessing") if set(_FIELDS[k][2]) <= set(d)), d["type"])
-    if read_as != d["type"] != "RobertaProcessing": raise ValueError(f"{path}.type is {d['type']!r}, but its keys are those of {read_as}, and Hugging Face's library goes by the keys; correct the type or remove the keys")
-    if d["type"] not in list(_FIELDS): raise ValueError(f"{path}.type is {d['type']!r}; known are {', '.join(_FIELDS)}")
+        d = d | {
+            "type": next(
+                (
+                    k
+                    for k in ("RobertaProcessing", "BertProcessing", "TemplateProcessing")
+                    if set(_FIELDS[k][2]) <= set(d)
+                ),
+                None,
+            )
+        }
+        if d["type"] is None:
+            raise ValueError(f"{path} has no type; expected one of {', '.join(_FIELDS)}")
+    read_as = next(
+        (k for k in ("RobertaProcessing", "BertProcessing") if set(_FIELDS[k][2]) <= set(d)), d["type"]
+    )
+    if read_as != d["type"] != "RobertaProcessing":
+        raise ValueError(
+            f"{path}.type is {d['type']!r}, but its keys are those of {read_as}, and Hugging Face's library goes by the keys; correct the type or remove the keys"
+        )
+    if d["type"] not in list(_FIELDS):
+        raise ValueError(f"{path}.type is {d['type']!r}; known are {', '.join(_FIELDS)}")
     return d
 
 # %% ../nbs/43_processors.ipynb #fe643212
 def processor_from_dict(
-    d:dict|None, # What a tokenizer.json says under `post_processor`
+    d: dict | None,  # What a tokenizer.json says under `post_processor`
     *,
-    path:str="post_processor", # Where that was, for errors
-    ignored:list|None=None, # Takes the paths of keys that the component does not have; None: a warning names them
-)->Processor|None: # The post-processor; None if there is none
+    path: str = "post_processor",  # Where that was, for errors
+    ignored: list
+    | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+) -> Processor | None:  # The post-processor; None if there is none
     "The post-processor that a file describes."
-    if d is None: return None
-    if path.count(".processors[") > _DEEPEST: raise ValueError(f"{path}: post-processors are nested more than {_DEEPEST} deep")
+    if d is None:
+        return None
+    if path.count(".processors[") > _DEEPEST:
+        raise ValueError(f"{path}: post-processors are nested more than {_DEEPEST} deep")
     found = [] if ignored is None else ignored
     d = _kind(d, path)
     options = _checked(d, path, found)
-    try: processor = _made(d["type"], options, path, found)
-    except ValueError as e: raise ValueError(str(e) if str(e).startswith(path) else f"{path}: {e}") from None
-    if ignored is None: warn_ignored(found, path)
+    try:
+        processor = _made(d["type"], options, path, found)
+    except ValueError as e:
+        raise ValueError(str(e) if str(e).startswith(path) else f"{path}: {e}") from None
+    if ignored is None:
+        warn_ignored(found, path)
     return processor
+
 
 def _made(kind, options, path, ignored):
     "A post-processor of a kind, from checked options."
-    if kind == "TemplateProcessing": return _template_from(options, path, ignored)
-    if kind == "Sequence": return Sequence(tuple(processor_from_dict(p, path=f"{path}.processors[{i}]", ignored=ignored) for i, p in enumerate(options["processors"])))
+    if kind == "TemplateProcessing":
+        return _template_from(options, path, ignored)
+    if kind == "Sequence":
+        return Sequence(
+            tuple(
+                processor_from_dict(p, path=f"{path}.processors[{i}]", ignored=ignored)
+                for i, p in enumerate(options["processors"])
+            )
+        )
     options = {k: _token(v, f"{path}.{k}") if k in ("sep", "cls") else v for k, v in options.items()}
     return _FIELDS[kind][0](**options)

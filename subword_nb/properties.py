@@ -15,17 +15,21 @@ from functools import cache, lru_cache
 from .text import PROPERTIES, code_point_ranges, complement_ranges, merge_ranges
 
 # %% ../nbs/07a_properties.ipynb #029626ca
-_ODD_WORDS = ((0xB2, 0xB4), (0xB9, 0xBA), (0xBC, 0xBF)) # ²³ ¹ ¼½¾: word characters to Oniguruma only
+_ODD_WORDS = ((0xB2, 0xB4), (0xB9, 0xBA), (0xBC, 0xBF))  # ²³ ¹ ¼½¾: word characters to Oniguruma only
+
 
 def word_set(
     *,
-    onig:bool=False, # Oniguruma's; False: Rust's, which is Unicode's
-    in_class:bool=False, # Does it stand in brackets? Oniguruma's table outside of them has six more signs
-)->tuple: # Canonical ranges
+    onig: bool = False,  # Oniguruma's; False: Rust's, which is Unicode's
+    in_class: bool = False,  # Does it stand in brackets? Oniguruma's table outside of them has six more signs
+) -> tuple:  # Canonical ranges
     r"The set behind \w."
     word = code_point_ranges("Word")
-    if not onig: return tuple(word)
-    return tuple(merge_ranges([r for r in word if r != (0x200C, 0x200E)] + ([] if in_class else [*_ODD_WORDS])))
+    if not onig:
+        return tuple(word)
+    return tuple(
+        merge_ranges([r for r in word if r != (0x200C, 0x200E)] + ([] if in_class else [*_ODD_WORDS]))
+    )
 
 # %% ../nbs/07a_properties.ipynb #8e6701c8
 _HEX = ((48, 58), (65, 71), (97, 103))
@@ -35,29 +39,65 @@ _OTHER_UPPER = "2160-216F 24B6-24CF 1F130-1F149 1F150-1F169 1F170-1F189"
 _HAN = """2E80-2E99 2E9B-2EF3 2F00-2FD5 3005 3007 3021-3029 3038-303B 3400-4DBF 4E00-9FFF F900-FA6D FA70-FAD9 16FE2-16FE3 16FF0-16FF1 20000-2A6DF
 2A700-2B739 2B740-2B81D 2B820-2CEA1 2CEB0-2EBE0 2EBF0-2EE5D 2F800-2FA1D 30000-3134A 31350-323AF"""
 
-def _listed(rows): return [(int(a, 16), int(b or a, 16) + 1) for a, _, b in (row.partition("-") for row in rows.split())]
+
+def _listed(rows):
+    return [(int(a, 16), int(b or a, 16) + 1) for a, _, b in (row.partition("-") for row in rows.split())]
 
 # %% ../nbs/07a_properties.ipynb #0a62a8c0
 @cache
 def named_set(
-    name:str, # "alpha", "digit", "punct" and so on
-)->tuple|None: # Canonical ranges; None if there is no such name
+    name: str,  # "alpha", "digit", "punct" and so on
+) -> tuple | None:  # Canonical ranges; None if there is no such name
     "The code points of [:name:] as Oniguruma has them; Rust's are those below 128."
     u = code_point_ranges
-    made = {"alnum": lambda: u("Alphabetic") + u("Nd"), "alpha": lambda: u("Alphabetic"), "ascii": lambda: [(0, 128)], "blank": lambda: [*u("Zs"), (9, 10)], "cntrl": lambda: u("Cc"),
-            "digit": lambda: u("Nd"), "graph": lambda: complement_ranges(merge_ranges(u("White_Space") + u("Cc") + u("Cn"))), "lower": lambda: u("Ll") + _listed(_OTHER_LOWER),
-            "print": lambda: complement_ranges(merge_ranges(u("Cc") + u("Cn") + u("Zl") + u("Zp"))), "punct": lambda: u("P") + u("S"), "space": lambda: u("White_Space"),
-            "upper": lambda: u("Lu") + _listed(_OTHER_UPPER), "word": lambda: word_set(onig=True, in_class=True), "xdigit": lambda: _HEX}
+    made = {
+        "alnum": lambda: u("Alphabetic") + u("Nd"),
+        "alpha": lambda: u("Alphabetic"),
+        "ascii": lambda: [(0, 128)],
+        "blank": lambda: [*u("Zs"), (9, 10)],
+        "cntrl": lambda: u("Cc"),
+        "digit": lambda: u("Nd"),
+        "graph": lambda: complement_ranges(merge_ranges(u("White_Space") + u("Cc") + u("Cn"))),
+        "lower": lambda: u("Ll") + _listed(_OTHER_LOWER),
+        "print": lambda: complement_ranges(merge_ranges(u("Cc") + u("Cn") + u("Zl") + u("Zp"))),
+        "punct": lambda: u("P") + u("S"),
+        "space": lambda: u("White_Space"),
+        "upper": lambda: u("Lu") + _listed(_OTHER_UPPER),
+        "word": lambda: word_set(onig=True, in_class=True),
+        "xdigit": lambda: _HEX,
+    }
     return tuple(merge_ranges(made[name]())) if name in made else None
 
 # %% ../nbs/07a_properties.ipynb #22a9a3c6
-_CATEGORIES = {p.lower(): p for p in ("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Cn", "LC", *"LMNPSZC")} | {
-    "letter": "L", "mark": "M", "combiningmark": "M", "number": "N", "punctuation": "P", "punct": "P", "symbol": "S", "separator": "Z", "other": "C", "casedletter": "LC",
-    "lowercaseletter": "Ll", "uppercaseletter": "Lu", "titlecaseletter": "Lt", "modifierletter": "Lm", "otherletter": "Lo", "nonspacingmark": "Mn", "decimalnumber": "Nd", "unassigned": "Cn"}
+_CATEGORIES = {
+    p.lower(): p
+    for p in ("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Cn", "LC", *"LMNPSZC")
+} | {
+    "letter": "L",
+    "mark": "M",
+    "combiningmark": "M",
+    "number": "N",
+    "punctuation": "P",
+    "punct": "P",
+    "symbol": "S",
+    "separator": "Z",
+    "other": "C",
+    "casedletter": "LC",
+    "lowercaseletter": "Ll",
+    "uppercaseletter": "Lu",
+    "titlecaseletter": "Lt",
+    "modifierletter": "Lm",
+    "otherletter": "Lo",
+    "nonspacingmark": "Mn",
+    "decimalnumber": "Nd",
+    "unassigned": "Cn",
+}
+
 
 def _loose(name):
     "A name as it is compared."
     return re.sub(r"[\s_-]", "", name).lower()
+
 
 _OTHERS = {_loose(p): p for p in PROPERTIES} | {"alpha": "Alphabetic", "space": "White_Space"}
 
@@ -65,39 +105,60 @@ _OTHERS = {_loose(p): p for p in PROPERTIES} | {"alpha": "Alphabetic", "space": 
 def _made(plain):
     "The code points of a property that is made of others; none if it is not."
     cased = [r for p in ("Lu", "Ll", "Lt") for r in code_point_ranges(p)]
-    made = {"any": [(0, 0x110000)], "ascii": named_set("ascii"), "assigned": complement_ranges(code_point_ranges("Cn")), "lowercase": named_set("lower"), "uppercase": named_set("upper"),
-            "lc": cased, "cased": [*cased, *named_set("lower"), *named_set("upper")], "han": _listed(_HAN)}
+    made = {
+        "any": [(0, 0x110000)],
+        "ascii": named_set("ascii"),
+        "assigned": complement_ranges(code_point_ranges("Cn")),
+        "lowercase": named_set("lower"),
+        "uppercase": named_set("upper"),
+        "lc": cased,
+        "cased": [*cased, *named_set("lower"), *named_set("upper")],
+        "han": _listed(_HAN),
+    }
     other = {"casedletter": "lc", "lower": "lowercase", "upper": "uppercase", "hani": "han"}.get(plain, plain)
     return tuple(merge_ranges(made.get(other, ())))
 
 # %% ../nbs/07a_properties.ipynb #c6604426
 def common_ranges(
-    a:Iterable[tuple[int,int]], # Canonical ranges
-    b:Iterable[tuple[int,int]], # Canonical ranges
-)->list[tuple[int,int]]: # What is in both, canonical
+    a: Iterable[tuple[int, int]],  # Canonical ranges
+    b: Iterable[tuple[int, int]],  # Canonical ranges
+) -> list[tuple[int, int]]:  # What is in both, canonical
     "The intersection of two sets."
     return complement_ranges(merge_ranges([*complement_ranges(a), *complement_ranges(b)]))
 
 # %% ../nbs/07a_properties.ipynb #9af98c2d
-_UNSTABLE = re.compile("changes|cw|default|di$|dia|ci$|caseign|noncharacter|nchar|patternsyn|patsyn|unknown|zzzz|extendedpic|extpict|age=|innob|odi$|otherdef|alphanumeric|h$|horizsp|v$|vertsp|nfk?[cd]q|posix|katakanaorh|hrkt|$")
-_NO_RUST, _NO_ONIG = re.compile("(surrogate|graph|print|xdigit)$"), re.compile("is|.*[=&]|(bidim(irrored)?|incb)$")
+_UNSTABLE = re.compile(
+    "changes|cw|default|di$|dia|ci$|caseign|noncharacter|nchar|patternsyn|patsyn|unknown|zzzz|extendedpic|extpict|age=|innob|odi$|otherdef|alphanumeric|h$|horizsp|v$|vertsp|nfk?[cd]q|posix|katakanaorh|hrkt|$"
+)
+_NO_RUST, _NO_ONIG = (
+    re.compile("(surrogate|graph|print|xdigit)$"),
+    re.compile("is|.*[=&]|(bidim(irrored)?|incb)$"),
+)
+
 
 def _asked(plain, block):
     "How `regex` is asked for a property."
-    if block or re.match("sc(ript)?=[a-z]", plain): return [plain]
+    if block or re.match("sc(ript)?=[a-z]", plain):
+        return [plain]
     return [f"gc={plain}", f"sc={plain}", f"{plain}=yes"] if re.fullmatch(r"[a-z]\w*", plain) else []
 
 # %% ../nbs/07a_properties.ipynb #135aad78
 @lru_cache(1000)
 def _borrowed(plain, onig):
     "The code points of a property that only `regex` knows; none if it may not be asked or does not know it, or if the pinned version has none of them."
-    if _UNSTABLE.match(plain) or (_NO_ONIG if onig else _NO_RUST).match(plain): return ()
+    if _UNSTABLE.match(plain) or (_NO_ONIG if onig else _NO_RUST).match(plain):
+        return ()
     import regex
+
     block = bool(onig and re.match("in(?!her|scrip)", plain))
     for asked in _asked(plain, block):
-        try: found = regex.compile(r"\p{%s}+" % asked)
-        except (regex.error, OverflowError): continue # a name may read as a number without end
-        text = array("I", range(0x110000)).tobytes().decode(f"utf-32-{sys.byteorder[0]}e", "surrogatepass") # a list of characters would take twenty times as much memory
+        try:
+            found = regex.compile(r"\p{%s}+" % asked)
+        except (regex.error, OverflowError):
+            continue  # a name may read as a number without end
+        text = (
+            array("I", range(0x110000)).tobytes().decode(f"utf-32-{sys.byteorder[0]}e", "surrogatepass")
+        )  # a list of characters would take twenty times as much memory
         runs = [m.span() for m in found.finditer(text)]
         return tuple(runs if block else common_ranges(runs, complement_ranges(code_point_ranges("Cn"))))
     return ()
@@ -105,22 +166,30 @@ def _borrowed(plain, onig):
 # %% ../nbs/07a_properties.ipynb #9b18ad2d
 @lru_cache(1000)
 def property_set(
-    name:str, # What stands in \p{...}
+    name: str,  # What stands in \p{...}
     *,
-    onig:bool=False, # Oniguruma's; False: Rust's
-    in_class:bool=False, # Does it stand in brackets?
-)->tuple: # Canonical ranges
+    onig: bool = False,  # Oniguruma's; False: Rust's
+    in_class: bool = False,  # Does it stand in brackets?
+) -> tuple:  # Canonical ranges
     "The code points of a property."
     if not onig:
         key, _, value = name.partition("=")
-        if _loose(key) in ("gc", "generalcategory") and _loose(value) in _CATEGORIES: name = value
-        name = re.sub(r"(?i)\A[\s_-]*is(?![\s_-]*(c|cs|alnum|blank|word)[\s_-]*\Z)", "", name) # isc is a property of its own, and so on
+        if _loose(key) in ("gc", "generalcategory") and _loose(value) in _CATEGORIES:
+            name = value
+        name = re.sub(
+            r"(?i)\A[\s_-]*is(?![\s_-]*(c|cs|alnum|blank|word)[\s_-]*\Z)", "", name
+        )  # isc is a property of its own, and so on
     plain = _loose(name)
-    if onig and plain == "word": return word_set(onig=True, in_class=in_class)
-    if onig and plain != "punct" and (found := named_set(plain)): return found
-    if found := _made(plain): return found
+    if onig and plain == "word":
+        return word_set(onig=True, in_class=in_class)
+    if onig and plain != "punct" and (found := named_set(plain)):
+        return found
+    if found := _made(plain):
+        return found
     known = _CATEGORIES.get(plain) or _OTHERS.get(plain) or name
-    try: return tuple(code_point_ranges(known))
+    try:
+        return tuple(code_point_ranges(known))
     except ValueError:
-        if found := _borrowed(plain, onig): return found
+        if found := _borrowed(plain, onig):
+            return found
         raise

@@ -24,58 +24,89 @@ from .workers import MEMORY, Here, check_client, team
 
 # %% ../nbs/87a_scale.ipynb #8efe6d45
 def count(
-    source, # Paths, patterns, folders and addresses of files that every worker can open, or a list of them; a `dask.bag.Bag` of texts
+    source,  # Paths, patterns, folders and addresses of files that every worker can open, or a list of them; a `dask.bag.Bag` of texts
     *,
-    algorithm:str="bpe", # What the counts are for: "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"
-    normalizer="default", # As for `Tokenizer.train`
-    pre_tokenizer="default", # As for `Tokenizer.train`
-    client=None, # None: processes of this machine, as long as they are needed; a `distributed.Client`, which stays open; False: this process, without Dask
-    n_workers:int|None=None, # How many processes, where they are made here; None: one per processor
-    memory_limit:int|str=MEMORY, # Bytes that each of them may have
-    part_bytes:int=64 * BLOCK, # At most so many bytes of a file are a part; a compressed file, Parquet and Arrow are one part
-    partitions:int=8, # How many ways the counts are divided; each share is added up by itself
-    memory:int=1 << 28, # Bytes of a worker's table beyond which it goes to disk, for a while
-    field:str|None=None, # Column, or field of JSON lines, with the text, as for `Corpus`
-    errors:str="strict", # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    documents:str|None=None, # "lines" or "whole", as for `Tokenizer.train`
-    sample:float|int|None=None, # Count this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
-    seed:int=0, # Another seed, another sample
-    max_pretokens:int|None=None, # At most so many distinct pre-tokens, the frequent ones, with an error that is told; None: all, exactly
-)->FlatCounts: # What `pretoken_counts` makes of the same corpus, for `Tokenizer.train`
+    algorithm: str = "bpe",  # What the counts are for: "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"
+    normalizer="default",  # As for `Tokenizer.train`
+    pre_tokenizer="default",  # As for `Tokenizer.train`
+    client=None,  # None: processes of this machine, as long as they are needed; a `distributed.Client`, which stays open; False: this process, without Dask
+    n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
+    memory_limit: int | str = MEMORY,  # Bytes that each of them may have
+    part_bytes: int = 64
+    * BLOCK,  # At most so many bytes of a file are a part; a compressed file, Parquet and Arrow are one part
+    partitions: int = 8,  # How many ways the counts are divided; each share is added up by itself
+    memory: int = 1 << 28,  # Bytes of a worker's table beyond which it goes to disk, for a while
+    field: str | None = None,  # Column, or field of JSON lines, with the text, as for `Corpus`
+    errors: str = "strict",  # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    documents: str | None = None,  # "lines" or "whole", as for `Tokenizer.train`
+    sample: float
+    | int
+    | None = None,  # Count this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
+    seed: int = 0,  # Another seed, another sample
+    max_pretokens: int
+    | None = None,  # At most so many distinct pre-tokens, the frequent ones, with an error that is told; None: all, exactly
+) -> FlatCounts:  # What `pretoken_counts` makes of the same corpus, for `Tokenizer.train`
     "Count pre-tokens on many workers."
     check_client(client, n_workers=n_workers)
-    check_limits(partitions=partitions, memory=memory, **({} if max_pretokens is None else {"max_pretokens": max_pretokens}))
-    Corpus([], field=None, errors=errors, sample=sample, seed=seed) # refuses options that mean nothing
+    check_limits(
+        partitions=partitions,
+        memory=memory,
+        **({} if max_pretokens is None else {"max_pretokens": max_pretokens}),
+    )
+    Corpus([], field=None, errors=errors, sample=sample, seed=seed)  # refuses options that mean nothing
     pre, norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
-    how = HowToCount(norm, pre, bytewise, field, errors, partitions, memory, lines_for(documents, norm, pre), max_pretokens)
+    how = HowToCount(
+        norm, pre, bytewise, field, errors, partitions, memory, lines_for(documents, norm, pre), max_pretokens
+    )
     bag = _is_bag(source)
     parts = source.to_delayed() if bag else parts_of(source, part_bytes=part_bytes, field=field)
     with team(client=client, n_workers=n_workers, memory_limit=memory_limit) as crew:
-        return count_parts(crew, _Texts(crew, parts) if bag else parts, how, progress=progress, count=count_texts if bag else count_part, sample=sample, seed=seed)
+        return count_parts(
+            crew,
+            _Texts(crew, parts) if bag else parts,
+            how,
+            progress=progress,
+            count=count_texts if bag else count_part,
+            sample=sample,
+            seed=seed,
+        )
 
 # %% ../nbs/87a_scale.ipynb #f6e1e774
 def _is_bag(source):
     "Is it a bag of Dask's?"
     return (bags := sys.modules.get("dask.bag")) is not None and isinstance(source, bags.Bag)
 
+
 class _Texts:
     "The partitions of a bag, each computed where it is counted."
-    def __init__(self, crew, delayed): self.crew, self.delayed = crew, delayed
-    def __len__(self): return len(self.delayed)
+
+    def __init__(self, crew, delayed):
+        self.crew, self.delayed = crew, delayed
+
+    def __len__(self):
+        return len(self.delayed)
+
     def __iter__(self):
-        for part in self.delayed: yield part.compute(scheduler="sync") if isinstance(self.crew, Here) else self.crew.client.compute(part)
+        for part in self.delayed:
+            yield (
+                part.compute(scheduler="sync")
+                if isinstance(self.crew, Here)
+                else self.crew.client.compute(part)
+            )
 
 # %% ../nbs/87a_scale.ipynb #a73ec59e
 def encode(
-    tok:Engine, # A tokenizer
-    paths:str|Path|Iterable, # Text files, patterns or addresses (`s3://…`), compressed ones too; of .jsonl files each line is a document, of .parquet and .arrow each row. Every worker finds them under these names
-    out:str|Path, # A folder of shards, which every worker finds under this name
+    tok: Engine,  # A tokenizer
+    paths: str
+    | Path
+    | Iterable,  # Text files, patterns or addresses (`s3://…`), compressed ones too; of .jsonl files each line is a document, of .parquet and .arrow each row. Every worker finds them under these names
+    out: str | Path,  # A folder of shards, which every worker finds under this name
     *,
-    client=None, # None: processes of this machine, as long as they are needed; a `distributed.Client`, which stays open; False: this process, without Dask
-    n_workers:int|None=None, # How many processes, where they are made here; None: one per processor
-    **options, # As for `encode_parts`: `format`, `dtype`, `separator`, `field`, `append`, `errors`, `part_bytes`, `overwrite`, `memory_limit`, `progress` and others
-)->EncodedParts: # What is there now
+    client=None,  # None: processes of this machine, as long as they are needed; a `distributed.Client`, which stays open; False: this process, without Dask
+    n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
+    **options,  # As for `encode_parts`: `format`, `dtype`, `separator`, `field`, `append`, `errors`, `part_bytes`, `overwrite`, `memory_limit`, `progress` and others
+) -> EncodedParts:  # What is there now
     "Encode files to shards on many workers; called again, it makes only what is missing."
     return encode_parts(tok, paths, out, client=client, n_workers=n_workers, **options)

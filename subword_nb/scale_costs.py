@@ -20,59 +20,76 @@ from .workers import Here, There, local_client
 
 # %% ../nbs/87b_scale_costs.ipynb #40f52413
 def heaps(
-    sizes:Sequence[float], # Sizes of samples, such as bytes
-    distinct:Sequence[float], # How many distinct things each has
-)->tuple[float,float]: # (K, β): distinct ≈ K · size**β
+    sizes: Sequence[float],  # Sizes of samples, such as bytes
+    distinct: Sequence[float],  # How many distinct things each has
+) -> tuple[float, float]:  # (K, β): distinct ≈ K · size**β
     "Heaps' law of some samples, by least squares on logarithms."
-    if len(sizes) < 2 or len(sizes) != len(distinct) or min(*sizes, *distinct) <= 0: raise ValueError(f"{len(sizes)} sizes and {len(distinct)} numbers; pass two of each at least, all above 0")
+    if len(sizes) < 2 or len(sizes) != len(distinct) or min(*sizes, *distinct) <= 0:
+        raise ValueError(
+            f"{len(sizes)} sizes and {len(distinct)} numbers; pass two of each at least, all above 0"
+        )
     x, y = [math.log(n) for n in sizes], [math.log(n) for n in distinct]
     mx, my = sum(x) / len(x), sum(y) / len(y)
-    beta = sum((a - mx) * (b - my) for a, b in zip(x, y)) / sum((a - mx)**2 for a in x)
+    beta = sum((a - mx) * (b - my) for a, b in zip(x, y)) / sum((a - mx) ** 2 for a in x)
     return math.exp(my - beta * mx), beta
 
 # %% ../nbs/87b_scale_costs.ipynb #d4de6679
 def on_paper(
-    total:float, # Bytes of a corpus
-    part:float, # Bytes of a part
-    K:float, # Heaps' law of its distinct pre-tokens by bytes
-    beta:float, # Its exponent
-    rate:float, # Bytes that a worker counts in a second
+    total: float,  # Bytes of a corpus
+    part: float,  # Bytes of a part
+    K: float,  # Heaps' law of its distinct pre-tokens by bytes
+    beta: float,  # Its exponent
+    rate: float,  # Bytes that a worker counts in a second
     *,
-    row:float=40.0, # Bytes of a row
-    workers:int=1000, # So many
-)->dict: # Bytes read, shuffled and kept; how many parts and rows there are; hours
+    row: float = 40.0,  # Bytes of a row
+    workers: int = 1000,  # So many
+) -> dict:  # Bytes read, shuffled and kept; how many parts and rows there are; hours
     "What a corpus would take."
-    parts, rows, kept = math.ceil(total / part), K * min(part, total)**beta, K * total**beta
-    return dict(parts=parts, read=total, rows_of_a_part=rows, shuffled=parts * rows * row, rows_kept=kept, kept=kept * row, hours=total / rate / workers / 3600)
+    parts, rows, kept = math.ceil(total / part), K * min(part, total) ** beta, K * total**beta
+    return dict(
+        parts=parts,
+        read=total,
+        rows_of_a_part=rows,
+        shuffled=parts * rows * row,
+        rows_kept=kept,
+        kept=kept * row,
+        hours=total / rate / workers / 3600,
+    )
 
 # %% ../nbs/87b_scale_costs.ipynb #1d1ff339
 def rows_bytes(
-    rows:tuple, # Arrays, as `span_rows` or `pack_rows` makes them
-)->int: # Of all arrays
+    rows: tuple,  # Arrays, as `span_rows` or `pack_rows` makes them
+) -> int:  # Of all arrays
     "How many bytes rows take, in memory and on the way."
     return sum(array.nbytes for array in rows)
 
 # %% ../nbs/87b_scale_costs.ipynb #4afc322d
 class Meter(Here):
     "This process, with a clock: `seconds` of CPU time by function, and `travelled`, the bytes of the `rows` that a cluster would send."
+
     def __init__(self):
         self.seconds: dict[str, float] = {}
         self.travelled = self.rows = 0
-    def submit(self,
-        fn:Callable, # What to call
-        task, # With what
-        *more, # And with what else
-        urgent:bool=False, # Not asked
-    )->object: # The result
+
+    def submit(
+        self,
+        fn: Callable,  # What to call
+        task,  # With what
+        *more,  # And with what else
+        urgent: bool = False,  # Not asked
+    ) -> object:  # The result
         "Have something done, and look at the clock."
         begun, name = time.process_time(), fn.__name__.strip("_")
         out = super().submit(fn, task, *more)
         self.seconds[name] = self.seconds.get(name, 0) + time.process_time() - begun
-        if name == "merge": _sent(self, more)
+        if name == "merge":
+            _sent(self, more)
         return out
-    def fetch(self,
-        handle, # From `submit`
-    )->object: # The same
+
+    def fetch(
+        self,
+        handle,  # From `submit`
+    ) -> object:  # The same
         "Bring a sum here."
         _sent(self, [handle])
         return handle
@@ -85,73 +102,137 @@ def _sent(meter, summaries):
 
 # %% ../nbs/87b_scale_costs.ipynb #dbc21dba
 def meter_count(
-    parts:Sequence[Part], # A corpus
-    how:HowToCount, # How to count
-)->dict: # Seconds of CPU time to count and to merge, bytes that would travel, for each row too, rows that are left
+    parts: Sequence[Part],  # A corpus
+    how: HowToCount,  # How to count
+) -> (
+    dict
+):  # Seconds of CPU time to count and to merge, bytes that would travel, for each row too, rows that are left
     "Count parts in this process, and measure each step."
     begun, crew = time.process_time(), Meter()
     counts = count_parts(crew, parts, how, progress=False)
     whole, counted = time.process_time() - begun, crew.seconds.get("count_part", 0.0)
-    return dict(count=counted, merge=whole - counted, travelled=crew.travelled, row=crew.travelled / max(1, crew.rows), rows=len(counts), spans=int(counts.counts.sum()), kept=rows_bytes((counts.data, counts.bounds, counts.counts)))
+    return dict(
+        count=counted,
+        merge=whole - counted,
+        travelled=crew.travelled,
+        row=crew.travelled / max(1, crew.rows),
+        rows=len(counts),
+        spans=int(counts.counts.sum()),
+        kept=rows_bytes((counts.data, counts.bounds, counts.counts)),
+    )
 
 # %% ../nbs/87b_scale_costs.ipynb #ea457b2f
 def growth(
-    parts:Sequence[Part], # A corpus
-    how:HowToCount, # How to count
-)->list[tuple[int,int]]: # (bytes read, distinct pre-tokens) for the first part, the first two, four …, and all
+    parts: Sequence[Part],  # A corpus
+    how: HowToCount,  # How to count
+) -> list[
+    tuple[int, int]
+]:  # (bytes read, distinct pre-tokens) for the first part, the first two, four …, and all
     "How the number of distinct pre-tokens grows with a corpus."
     sizes = sorted({min(1 << k, len(parts)) for k in range(len(parts).bit_length() + 1)})
-    return [(sum(p.stop - p.start for p in parts[:n]), len(count_corpus(chain.from_iterable(part_batches(p) for p in parts[:n]), how.norm, how.pre, bytewise=how.bytewise, lines=how.lines))) for n in sizes]
+    return [
+        (
+            sum(p.stop - p.start for p in parts[:n]),
+            len(
+                count_corpus(
+                    chain.from_iterable(part_batches(p) for p in parts[:n]),
+                    how.norm,
+                    how.pre,
+                    bytewise=how.bytewise,
+                    lines=how.lines,
+                )
+            ),
+        )
+        for n in sizes
+    ]
 
 # %% ../nbs/87b_scale_costs.ipynb #4cd7bcb2
 def _usage():
     "CPU seconds of this process, and the most memory it had, in bytes."
     import resource
+
     facts, status = resource.getrusage(resource.RUSAGE_SELF), Path("/proc/self/status")
-    peak = next((int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")), 0) if status.exists() else facts.ru_maxrss # which begins with that of the parent
+    peak = (
+        next(
+            (int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")), 0
+        )
+        if status.exists()
+        else facts.ru_maxrss
+    )  # which begins with that of the parent
     return facts.ru_utime + facts.ru_stime, peak * 1024
+
 
 def _at_once(part, parts, how, threads):
     "Count a corpus as one machine does."
     begun, (cpu, _) = time.monotonic(), _usage()
-    count_corpus(chain.from_iterable(map(part_batches, parts)), how.norm, how.pre, bytewise=how.bytewise, threads=threads, lines=how.lines)
+    count_corpus(
+        chain.from_iterable(map(part_batches, parts)),
+        how.norm,
+        how.pre,
+        bytewise=how.bytewise,
+        threads=threads,
+        lines=how.lines,
+    )
     return time.monotonic() - begun, _usage()[0] - cpu
 
 # %% ../nbs/87b_scale_costs.ipynb #e96e7c86
 def measure_count(
-    parts:Sequence[Part], # A corpus
-    how:HowToCount, # How to count
-    workers:int, # How many; 0: one worker counts the corpus at once, as one machine does
+    parts: Sequence[Part],  # A corpus
+    how: HowToCount,  # How to count
+    workers: int,  # How many; 0: one worker counts the corpus at once, as one machine does
     *,
-    warm:Sequence[Part]=(), # Parts that are counted first, so that kernels are there
-)->dict: # Seconds on the clock and of CPU time of all workers, and the most memory that one had, in bytes
+    warm: Sequence[Part] = (),  # Parts that are counted first, so that kernels are there
+) -> dict:  # Seconds on the clock and of CPU time of all workers, and the most memory that one had, in bytes
     "Count on workers made for it."
     with local_client(max(1, workers), memory_limit=6 << 30) as client:
         crew, idle = There(client), client.run(_usage)
-        for _ in range(max(1, workers)): count_parts(crew, warm or parts[:2], how, progress=False)
+        for _ in range(max(1, workers)):
+            count_parts(crew, warm or parts[:2], how, progress=False)
         before = client.run(_usage)
-        if workers == 0: wall, _ = crew.fetch(crew.submit(_at_once, None, parts, crew.share(how), 1))
+        if workers == 0:
+            wall, _ = crew.fetch(crew.submit(_at_once, None, parts, crew.share(how), 1))
         else:
             begun = time.monotonic()
             count_parts(crew, parts, how, progress=False)
             wall = time.monotonic() - begun
         after = client.run(_usage)
-    return dict(workers=workers, wall=wall, cpu=sum(after[w][0] - before[w][0] for w in after), peak=max(peak for _, peak in after.values()), idle=max(peak for _, peak in idle.values()))
+    return dict(
+        workers=workers,
+        wall=wall,
+        cpu=sum(after[w][0] - before[w][0] for w in after),
+        peak=max(peak for _, peak in after.values()),
+        idle=max(peak for _, peak in idle.values()),
+    )
 
 # %% ../nbs/87b_scale_costs.ipynb #3e97b618
 def measure_scale(
-    texts:dict, # Name → path of a text file
+    texts: dict,  # Name → path of a text file
     *,
-    copies:int=5, # Each is counted so many times over, as one corpus
-    part_bytes:int=32 << 20, # As for `scale.count`
-    repeats:int=2, # Each number of workers is measured so often; the quickest counts
-)->list[dict]: # A record for each text
+    copies: int = 5,  # Each is counted so many times over, as one corpus
+    part_bytes: int = 32 << 20,  # As for `scale.count`
+    repeats: int = 2,  # Each number of workers is measured so often; the quickest counts
+) -> list[dict]:  # A record for each text
     "What counting texts on workers costs, by GPT-2's pattern."
     how, out = HowToCount(None, byte_level("gpt2"), True), []
     for name, path in texts.items():
         parts = parts_of([path] * copies, part_bytes=part_bytes)
-        runs = [min((measure_count(parts, how, n) for _ in range(repeats)), key=lambda run: run["wall"]) for n in (0, 1, 2)]
+        runs = [
+            min((measure_count(parts, how, n) for _ in range(repeats)), key=lambda run: run["wall"])
+            for n in (0, 1, 2)
+        ]
         sizes = growth(parts_of(path, part_bytes=1 << 20), how)
         K, beta = heaps(*zip(*[(n, d) for n, d in sizes if n >= 1 << 21]))
-        out.append(dict(text=name, bytes=sum(p.stop - p.start for p in parts), parts=len(parts), part_bytes=part_bytes, runs=runs, steps=meter_count(parts, how), growth=sizes, K=K, beta=beta))
+        out.append(
+            dict(
+                text=name,
+                bytes=sum(p.stop - p.start for p in parts),
+                parts=len(parts),
+                part_bytes=part_bytes,
+                runs=runs,
+                steps=meter_count(parts, how),
+                growth=sizes,
+                K=K,
+                beta=beta,
+            )
+        )
     return out

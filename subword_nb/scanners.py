@@ -19,29 +19,36 @@ from .text import code_point_ranges
 
 # %% ../nbs/17_scanners.ipynb #298a150b
 def scan_ref(
-    name:str, # A name from `PATTERNS`
-    text:bytes, # UTF-8; documents may be divided by the byte 255
-)->list[bytes]: # The spans; joined, they are the text
+    name: str,  # A name from `PATTERNS`
+    text: bytes,  # UTF-8; documents may be divided by the byte 255
+) -> list[bytes]:  # The spans; joined, they are the text
     "Cut with the regular expression."
     pattern, out = compile_pattern(name), []
-    for k, part in enumerate(text.split(b"\xff")): out += [b"\xff"] * (k > 0) + [p.encode() for p in pattern.findall(part.decode())]
+    for k, part in enumerate(text.split(b"\xff")):
+        out += [b"\xff"] * (k > 0) + [p.encode() for p in pattern.findall(part.decode())]
     return out
 
 # %% ../nbs/17_scanners.ipynb #4edbd947
-_U0, _U1, _U2, _U3, _U4, _U6, _U8, _U16, _U56, _U61, _U62, _U63, _U64 = map(np.uint64, (0, 1, 2, 3, 4, 6, 8, 16, 56, 61, 62, 63, 64))
+_U0, _U1, _U2, _U3, _U4, _U6, _U8, _U16, _U56, _U61, _U62, _U63, _U64 = map(
+    np.uint64, (0, 1, 2, 3, 4, 6, 8, 16, 56, 61, 62, 63, 64)
+)
 _PAIRS, _FOURS, _EIGHTS, _BYTES = (np.uint64(0x0101010101010101 * k) for k in (0x55, 0x33, 0x0F, 0x01))
-_TAIL, _UPPER, _LOWER, _BOTH, _MARK, _NUMBER, _SPACE, _END, _BLANK = map(np.uint64, range(9)) # of the bytes
-_BREAK, _RUN, _TAKEN, _FIRST, _REST, _LETTER, _JOIN, _LOW, _OPEN, _TWO, _THREE, _COUNT, _OUT = map(np.uint64, range(9, 22)) # of the rules
-_WIDTH = 22 # words in a row
+_TAIL, _UPPER, _LOWER, _BOTH, _MARK, _NUMBER, _SPACE, _END, _BLANK = map(np.uint64, range(9))  # of the bytes
+_BREAK, _RUN, _TAKEN, _FIRST, _REST, _LETTER, _JOIN, _LOW, _OPEN, _TWO, _THREE, _COUNT, _OUT = map(
+    np.uint64, range(9, 22)
+)  # of the rules
+_WIDTH = 22  # words in a row
 _GPT2, _LLAMA3, _QWEN2, _CL100K, _O200K = range(5)
 _ROW, _ALL = np.uint64(_WIDTH), np.uint64(2**64 - 1)
 _CODES = {"gpt2": _GPT2, "llama3": _LLAMA3, "qwen2": _QWEN2, "cl100k": _CL100K, "o200k": _O200K}
 _FRESH = rb"[!-~](?= )|(?:[!-~]|[\xe4-\xe9][\x80-\xbf]{2})\n(?=[0-9A-Za-z\xe4-\xe9])"
 
+
 @kernel
 def _below(x, before):
     "Bit j: what is true of the byte before byte j; `before` is the word of the 64 bytes before."
     return x << _U1 | before >> _U63
+
 
 @kernel
 def _above(x, then, s):
@@ -54,6 +61,7 @@ def _flood(seeds, field):
     "The seeds, places in the field, and the field's bits that follow one without a gap."
     return field & ~(field + seeds) | seeds
 
+
 @kernel
 def _ebb(seeds, field):
     "The seeds, and the field's bits that lead up to one without a gap."
@@ -65,17 +73,23 @@ def _ebb(seeds, field):
 # %% ../nbs/17_scanners.ipynb #0080ad18
 _KINDS = {"Lu": 1, "Lt": 1, "Ll": 2, "Lm": 3, "Lo": 3, "M": 4, "N": 5, "White_Space": 6}
 
+
 @cache
-def kind_table(
-)->np.ndarray: # (64 * pages,) uint16. The first 64 pages: by the low six bits of the lead byte and of the one behind it, a page; there, by the third byte, a class, or 8 + the page for the fourth
+def kind_table() -> (
+    np.ndarray
+):  # (64 * pages,) uint16. The first 64 pages: by the low six bits of the lead byte and of the one behind it, a page; there, by the third byte, a class, or 8 + the page for the fourth
     "Classes of all characters that are not ASCII, to be asked with the bytes of UTF-8 as they stand."
     rows, first, pages = np.zeros((0x110000 >> 6, 64), np.uint8), np.zeros(4096, np.uint16), {}
     for name, kind in _KINDS.items():
-        for a, b in code_point_ranges(name): rows.reshape(-1)[a:b] = kind
+        for a, b in code_point_ranges(name):
+            rows.reshape(-1)[a:b] = kind
     page = lambda row: pages.setdefault(np.asarray(row, np.uint16).tobytes(), 64 + len(pages))
-    for k in range(2, 32): first[k << 6:k + 1 << 6] = [page([c] * 64) for c in rows[k]]
-    for k in range(32, 1024): first[32 << 6 | k] = page(rows[k])
-    for k in range(16, 272): first[48 << 6 | k] = page([8 + page(row) for row in rows[k << 6:k + 1 << 6]])
+    for k in range(2, 32):
+        first[k << 6 : k + 1 << 6] = [page([c] * 64) for c in rows[k]]
+    for k in range(32, 1024):
+        first[32 << 6 | k] = page(rows[k])
+    for k in range(16, 272):
+        first[48 << 6 | k] = page([8 + page(row) for row in rows[k << 6 : k + 1 << 6]])
     return np.concatenate([first, np.frombuffer(b"".join(pages), np.uint16)])
 
 # %% ../nbs/17_scanners.ipynb #3b400672
@@ -86,21 +100,23 @@ def _extend(x, tail, x0):
     x |= tail & x << _U1
     return x | tail & x << _U1
 
+
 @kernel
 def _wide_row(buf, i, planes, o, kinds):
     "Add the characters that are not ASCII to a row."
     tail, leads = mask_within(buf, i, 0x80, 0xBF), mask_within(buf, i, 0xC0, 0xFE)
     while leads:
         j = i + trailing_zeros(leads)
-        c = np.uint64(kinds[(np.uint64(buf[j]) & _U63) << _U6 | np.uint64(buf[j+_U1]) & _U63])
-        c = np.uint64(kinds[c << _U6 | np.uint64(buf[j+_U2]) & _U63])
-        if c >= _U8: c = np.uint64(kinds[(c - _U8) << _U6 | np.uint64(buf[j+_U3]) & _U63])
-        planes[o+c] |= leads & (~leads + _U1)
+        c = np.uint64(kinds[(np.uint64(buf[j]) & _U63) << _U6 | np.uint64(buf[j + _U1]) & _U63])
+        c = np.uint64(kinds[c << _U6 | np.uint64(buf[j + _U2]) & _U63])
+        if c >= _U8:
+            c = np.uint64(kinds[(c - _U8) << _U6 | np.uint64(buf[j + _U3]) & _U63])
+        planes[o + c] |= leads & (~leads + _U1)
         leads &= leads - _U1
     for c in range(1, 7):
         p = o + np.uint64(c)
-        planes[p] = _extend(planes[p], tail, planes[p-_ROW])
-    planes[o+_TAIL], planes[o+_END] = tail, mask_equal(buf, i, 0xFF)
+        planes[p] = _extend(planes[p], tail, planes[p - _ROW])
+    planes[o + _TAIL], planes[o + _END] = tail, mask_equal(buf, i, 0xFF)
 
 # %% ../nbs/17_scanners.ipynb #0f035056
 @kernel
@@ -108,10 +124,15 @@ def _fill(buf, i, planes, o, rows, kinds):
     "Write which bytes belong to characters of each class, row by row of 64 bytes from buf[i] on."
     for _ in range(rows):
         blank = mask_equal(buf, i, 32)
-        planes[o+_UPPER], planes[o+_LOWER], planes[o+_NUMBER] = mask_within(buf, i, 65, 90), mask_within(buf, i, 97, 122), mask_within(buf, i, 48, 57)
-        planes[o+_SPACE], planes[o+_BLANK] = blank | mask_within(buf, i, 9, 13), blank
-        planes[o+_TAIL] = planes[o+_BOTH] = planes[o+_MARK] = planes[o+_END] = _U0
-        if mask_high(buf, i): _wide_row(buf, i, planes, o, kinds)
+        planes[o + _UPPER], planes[o + _LOWER], planes[o + _NUMBER] = (
+            mask_within(buf, i, 65, 90),
+            mask_within(buf, i, 97, 122),
+            mask_within(buf, i, 48, 57),
+        )
+        planes[o + _SPACE], planes[o + _BLANK] = blank | mask_within(buf, i, 9, 13), blank
+        planes[o + _TAIL] = planes[o + _BOTH] = planes[o + _MARK] = planes[o + _END] = _U0
+        if mask_high(buf, i):
+            _wide_row(buf, i, planes, o, kinds)
         i, o = i + _U64, o + _ROW
 
 # %% ../nbs/17_scanners.ipynb #11de1c58
@@ -119,16 +140,20 @@ def _fill(buf, i, planes, o, rows, kinds):
 def _write(planes, o, rows, i, end, starts, k):
     "Write the places of the bits of some rows to starts[k:], as far as the text goes, and return the new k; up to 15 entries behind are overwritten."
     for _ in range(rows):
-        x = planes[o+_OUT]
-        if end - i < _U64: x &= (_U1 << end - i) - _U1
+        x = planes[o + _OUT]
+        if end - i < _U64:
+            x &= (_U1 << end - i) - _U1
         n = x - (x >> _U1 & _PAIRS)
         n = (n & _FOURS) + (n >> _U2 & _FOURS)
         last = k + ((n + (n >> _U4) & _EIGHTS) * _BYTES >> _U56)
-        for j in range(8): starts[k+np.uint64(j)], x = i + trailing_zeros(x), x & (x - _U1)
+        for j in range(8):
+            starts[k + np.uint64(j)], x = i + trailing_zeros(x), x & (x - _U1)
         if x:
-            for j in range(8, 16): starts[k+np.uint64(j)], x = i + trailing_zeros(x), x & (x - _U1)
+            for j in range(8, 16):
+                starts[k + np.uint64(j)], x = i + trailing_zeros(x), x & (x - _U1)
         k += _U16
-        while x: starts[k], x, k = i + trailing_zeros(x), x & (x - _U1), k + _U1
+        while x:
+            starts[k], x, k = i + trailing_zeros(x), x & (x - _U1), k + _U1
         k, i, o = last, i + _U64, o + _ROW
     return k
 
@@ -138,44 +163,79 @@ def _suffixes(buf, i, fold):
     "Where an apostrophe would begin a contraction of two bytes, and of three."
     p, q = i + _U1, i + _U2
     s = mask_equal(buf, p, 115) | mask_equal(buf, p, 116) | mask_equal(buf, p, 109) | mask_equal(buf, p, 100)
-    l, r, e, f = mask_equal(buf, p, 108), mask_equal(buf, p, 114) | mask_equal(buf, p, 118), mask_equal(buf, q, 101), mask_equal(buf, q, 108)
-    if not fold: return s, l & f | r & e
+    l, r, e, f = (
+        mask_equal(buf, p, 108),
+        mask_equal(buf, p, 114) | mask_equal(buf, p, 118),
+        mask_equal(buf, q, 101),
+        mask_equal(buf, q, 108),
+    )
+    if not fold:
+        return s, l & f | r & e
     s |= mask_equal(buf, p, 83) | mask_equal(buf, p, 84) | mask_equal(buf, p, 77) | mask_equal(buf, p, 68)
-    l, r, e, f = l | mask_equal(buf, p, 76), r | mask_equal(buf, p, 82) | mask_equal(buf, p, 86), e | mask_equal(buf, q, 69), f | mask_equal(buf, q, 76)
+    l, r, e, f = (
+        l | mask_equal(buf, p, 76),
+        r | mask_equal(buf, p, 82) | mask_equal(buf, p, 86),
+        e | mask_equal(buf, q, 69),
+        f | mask_equal(buf, q, 76),
+    )
     return s, l & f | r & e | mask_equal(buf, p, 0xC5) & mask_equal(buf, q, 0xBF)
+
 
 @kernel
 def _ends(two, two0, three, three0):
     "Behind contractions of two bytes and of three."
     return two << _U2 | two0 >> _U62 | three << _U3 | three0 >> _U61
 
+
 @kernel
 def _before_solid(w, tail, solid, tail2, solid2):
     "Leads of spaces (of w) right before a character that is none; tail, solid: the bytes behind the first of a space, and those of no space, here and in the next row."
-    if tail | tail2 & _U3 == _U0: return w & _above(solid, solid2, _U1)
+    if tail | tail2 & _U3 == _U0:
+        return w & _above(solid, solid2, _U1)
     one = _above(tail, tail2, _U1)
     two = one & _above(tail, tail2, _U2)
-    return w & ~tail & (_above(solid, solid2, _U1) | one & _above(solid, solid2, _U2) | two & _above(solid, solid2, _U3))
+    return (
+        w
+        & ~tail
+        & (_above(solid, solid2, _U1) | one & _above(solid, solid2, _U2) | two & _above(solid, solid2, _U3))
+    )
 
 # %% ../nbs/17_scanners.ipynb #29531b94
 @kernel
 def _gpt2_rows(buf, i, planes, o, rows):
     "The starts of GPT-2's spans, row by row."
-    l0, x0 = planes[o-_ROW+_LETTER], planes[o-_ROW+_RUN]
+    l0, x0 = planes[o - _ROW + _LETTER], planes[o - _ROW + _RUN]
     for _ in range(rows):
         b, d = o - _ROW, o + _ROW
-        n, w, z = planes[o+_NUMBER], planes[o+_SPACE], planes[o+_END]
-        l = planes[o+_UPPER] | planes[o+_LOWER] | planes[o+_BOTH]
+        n, w, z = planes[o + _NUMBER], planes[o + _SPACE], planes[o + _END]
+        l = planes[o + _UPPER] | planes[o + _LOWER] | planes[o + _BOTH]
         x = ~(l | n | w | z)
-        runs = l & ~_below(l, l0) | n & ~_below(n, planes[b+_NUMBER]) | x & ~_below(x, x0)
-        last = _before_solid(w, w & planes[o+_TAIL], ~(w | z), planes[d+_SPACE] & planes[d+_TAIL], ~(planes[d+_SPACE] | planes[d+_END]))
-        out = z | runs & ~_below(planes[o+_BLANK], planes[b+_BLANK]) | w & ~_below(w, planes[b+_SPACE]) | last
-        quotes, two, three, two0, three0 = mask_equal(buf, i, 39) & out, _U0, _U0, planes[b+_TWO], planes[b+_THREE]
+        runs = l & ~_below(l, l0) | n & ~_below(n, planes[b + _NUMBER]) | x & ~_below(x, x0)
+        last = _before_solid(
+            w,
+            w & planes[o + _TAIL],
+            ~(w | z),
+            planes[d + _SPACE] & planes[d + _TAIL],
+            ~(planes[d + _SPACE] | planes[d + _END]),
+        )
+        out = (
+            z
+            | runs & ~_below(planes[o + _BLANK], planes[b + _BLANK])
+            | w & ~_below(w, planes[b + _SPACE])
+            | last
+        )
+        quotes, two, three, two0, three0 = (
+            mask_equal(buf, i, 39) & out,
+            _U0,
+            _U0,
+            planes[b + _TWO],
+            planes[b + _THREE],
+        )
         if quotes:
             two, three = _suffixes(buf, i, False)
             two, three = two & quotes, three & quotes
-        planes[o+_TWO], planes[o+_THREE], planes[o+_LETTER], planes[o+_RUN] = two, three, l, x
-        planes[o+_OUT] = out & ~_below(two | three, two0 | three0) | _ends(two, two0, three, three0)
+        planes[o + _TWO], planes[o + _THREE], planes[o + _LETTER], planes[o + _RUN] = two, three, l, x
+        planes[o + _OUT] = out & ~_below(two | three, two0 | three0) | _ends(two, two0, three, three0)
         l0, x0, i, o = l, x, i + _U64, d
 
 # %% ../nbs/17_scanners.ipynb #65b00edc
@@ -185,19 +245,25 @@ def _threes_wide(x, inside, count):
     out = _U0
     while x:
         bit = x & (~x + _U1)
-        if inside & bit == _U0: count = _U0
-        if count == _U0: out |= bit
+        if inside & bit == _U0:
+            count = _U0
+        if count == _U0:
+            out |= bit
         count = _U0 if count == _U2 else count + _U1
         x ^= bit
     return out, count
 
+
 @kernel
 def _threes(n, before, tail, count):
     "Every third number of each run, the first one included, and how many of an open group there are; count: the same of the row before."
-    if n == _U0: return _U0, _U0
-    if n & tail: return _threes_wide(n & ~tail, _below(n, before), count)
+    if n == _U0:
+        return _U0, _U0
+    if n & tail:
+        return _threes_wide(n & ~tail, _below(n, before), count)
     out, at = n & ~_below(n, before), _U3 - count if count else _U0
-    if n & before >> _U63 and ~n & (_U2 << at) - _U1 == _U0: out |= _U1 << at
+    if n & before >> _U63 and ~n & (_U2 << at) - _U1 == _U0:
+        out |= _U1 << at
     long = n & n << _U1 & n << _U2 & n << _U3
     x = out << _U3 & long
     while x:
@@ -210,20 +276,43 @@ def _threes(n, before, tail, count):
 def _class_at(buf, j, kinds):
     "The class of the character at buf[j] and its width."
     a = np.uint64(buf[j])
-    if a < 128: return _LOWER if 97 <= a <= 122 else _UPPER if 65 <= a <= 90 else _NUMBER if 48 <= a <= 57 else _SPACE if a == 32 or 9 <= a <= 13 else _TAIL, _U1
-    if a == 255: return _END, _U1
-    c = np.uint64(kinds[np.uint64(kinds[(a & _U63) << _U6 | np.uint64(buf[j+_U1]) & _U63]) << _U6 | np.uint64(buf[j+_U2]) & _U63])
-    if c >= _U8: c = np.uint64(kinds[(c - _U8) << _U6 | np.uint64(buf[j+_U3]) & _U63])
+    if a < 128:
+        return (
+            _LOWER
+            if 97 <= a <= 122
+            else _UPPER
+            if 65 <= a <= 90
+            else _NUMBER
+            if 48 <= a <= 57
+            else _SPACE
+            if a == 32 or 9 <= a <= 13
+            else _TAIL,
+            _U1,
+        )
+    if a == 255:
+        return _END, _U1
+    c = np.uint64(
+        kinds[
+            np.uint64(kinds[(a & _U63) << _U6 | np.uint64(buf[j + _U1]) & _U63]) << _U6
+            | np.uint64(buf[j + _U2]) & _U63
+        ]
+    )
+    if c >= _U8:
+        c = np.uint64(kinds[(c - _U8) << _U6 | np.uint64(buf[j + _U3]) & _U63])
     return c, _U2 if a < 0xE0 else _U3 if a < 0xF0 else _U4
+
 
 @kernel
 def _behind(buf, j, kinds, kind):
     "The class of what follows a run of one class; a new line ends any run. buf[j] is in the run, or the first byte behind."
-    while buf[j] & 0xC0 == 0x80: j += _U1
+    while buf[j] & 0xC0 == 0x80:
+        j += _U1
     while True:
-        while kind == _SPACE and mask_equal(buf, j, 32) == _ALL: j += _U64
+        while kind == _SPACE and mask_equal(buf, j, 32) == _ALL:
+            j += _U64
         c, width = _class_at(buf, j, kinds)
-        if c != kind or buf[j] == 10 or buf[j] == 13: return c
+        if c != kind or buf[j] == 10 or buf[j] == 13:
+            return c
         j += width
 
 # %% ../nbs/17_scanners.ipynb #3a5226c9
@@ -236,57 +325,79 @@ def _eaten(x, marks, lines, breaks, tail, plain, run0, taken0, first0):
         run = x & ~taken | eaten
         first = _extend(run & ~_below(run, run0) & plain, tail, first0)
         more = _flood(marks & _below(run & ~first, run0 & ~first0), marks)
-        if more == eaten: return eaten
+        if more == eaten:
+            return eaten
         eaten = more
+
 
 @kernel
 def _sign_row(buf, i, planes, o, cased):
     "Signs, and what they take: marks inside a run (if cased) and new lines behind it."
-    b, breaks, tail = o - _ROW, mask_equal(buf, i, 10) | mask_equal(buf, i, 13), planes[o+_TAIL]
-    marks, lines = (planes[o+_MARK], breaks | mask_equal(buf, i, 47)) if cased else (_U0, breaks)
-    letters = planes[o+_UPPER] | planes[o+_LOWER] | planes[o+_BOTH]
-    x, eaten = ~(letters | marks | planes[o+_NUMBER] | planes[o+_SPACE] | planes[o+_END]), _U0
-    run0, taken0, first0, plain = planes[b+_RUN], planes[b+_TAKEN], planes[b+_FIRST], ~_below(planes[o+_BLANK], planes[b+_BLANK])
-    if marks & _below(x, run0): eaten = _eaten(x, marks, lines, breaks, tail, plain, run0, taken0, first0)
+    b, breaks, tail = o - _ROW, mask_equal(buf, i, 10) | mask_equal(buf, i, 13), planes[o + _TAIL]
+    marks, lines = (planes[o + _MARK], breaks | mask_equal(buf, i, 47)) if cased else (_U0, breaks)
+    letters = planes[o + _UPPER] | planes[o + _LOWER] | planes[o + _BOTH]
+    x, eaten = ~(letters | marks | planes[o + _NUMBER] | planes[o + _SPACE] | planes[o + _END]), _U0
+    run0, taken0, first0, plain = (
+        planes[b + _RUN],
+        planes[b + _TAKEN],
+        planes[b + _FIRST],
+        ~_below(planes[o + _BLANK], planes[b + _BLANK]),
+    )
+    if marks & _below(x, run0):
+        eaten = _eaten(x, marks, lines, breaks, tail, plain, run0, taken0, first0)
     taken = _flood(breaks & _below(x | eaten, run0) | lines & _U1 & taken0 >> _U63, lines)
     run = x & ~taken | eaten
     begins = run & ~_below(run, run0) & plain
-    planes[o+_BREAK], planes[o+_RUN], planes[o+_TAKEN], planes[o+_LETTER] = breaks, run, taken, letters | marks & ~eaten
-    planes[o+_FIRST] = _extend(begins, tail, first0) if tail else begins
+    planes[o + _BREAK], planes[o + _RUN], planes[o + _TAKEN], planes[o + _LETTER] = (
+        breaks,
+        run,
+        taken,
+        letters | marks & ~eaten,
+    )
+    planes[o + _FIRST] = _extend(begins, tail, first0) if tail else begins
     return begins
 
 # %% ../nbs/17_scanners.ipynb #3b7e723e
 @kernel
 def _space_row(buf, i, planes, o, kinds, tailed):
     "The spaces that begin a span: the first of a run, the last one before another character, the first behind the last new line."
-    b, d, w, z, breaks = o - _ROW, o + _ROW, planes[o+_SPACE], planes[o+_END], planes[o+_BREAK]
-    rest, h = w & ~planes[o+_TAKEN], w & ~breaks
-    out = rest & ~_below(rest, planes[b+_REST])
-    out |= _before_solid(h, h & planes[o+_TAIL], ~(w | z), planes[d+_SPACE] & planes[d+_TAIL], ~(planes[d+_SPACE] | planes[d+_END]))
-    begins = h & _below(breaks, planes[b+_BREAK])
+    b, d, w, z, breaks = o - _ROW, o + _ROW, planes[o + _SPACE], planes[o + _END], planes[o + _BREAK]
+    rest, h = w & ~planes[o + _TAKEN], w & ~breaks
+    out = rest & ~_below(rest, planes[b + _REST])
+    out |= _before_solid(
+        h,
+        h & planes[o + _TAIL],
+        ~(w | z),
+        planes[d + _SPACE] & planes[d + _TAIL],
+        ~(planes[d + _SPACE] | planes[d + _END]),
+    )
+    begins = h & _below(breaks, planes[b + _BREAK])
     if begins:
         last = h & (breaks | z if tailed else breaks) >> _U1
         if h >> _U63:
             c = _behind(buf, i + _U64, kinds, _SPACE)
-            if c == _SPACE or c == _END and tailed: last |= _U1 << _U63
+            if c == _SPACE or c == _END and tailed:
+                last |= _U1 << _U63
         out |= begins & ~_ebb(last, h)
-    planes[o+_REST], planes[o+_JOIN] = rest, h | planes[o+_FIRST]
+    planes[o + _REST], planes[o + _JOIN] = rest, h | planes[o + _FIRST]
     return out
 
 # %% ../nbs/17_scanners.ipynb #5f448511
 @kernel
 def _case_row(buf, i, planes, o, kinds, ends):
     "Where a word begins behind another one, because a capital follows."
-    b, upper, low, letters = o - _ROW, planes[o+_UPPER], planes[o+_LOWER], planes[o+_LETTER]
+    b, upper, low, letters = o - _ROW, planes[o + _UPPER], planes[o + _LOWER], planes[o + _LETTER]
     both = letters & ~(upper | low)
-    if both: low |= _flood(both & _below(low, planes[b+_LOW]) & ~ends, both)
-    out, begins = upper & _below(low, planes[b+_LOW]), upper & _below(both & ~low, planes[b+_OPEN])
-    planes[o+_LOW], planes[o+_OPEN] = low, both & ~low
+    if both:
+        low |= _flood(both & _below(low, planes[b + _LOW]) & ~ends, both)
+    out, begins = upper & _below(low, planes[b + _LOW]), upper & _below(both & ~low, planes[b + _OPEN])
+    planes[o + _LOW], planes[o + _OPEN] = low, both & ~low
     if begins:
         last = upper & (letters & ~upper) >> _U1
         if upper >> _U63:
             c = _behind(buf, i + _U64, kinds, _UPPER)
-            if c == _LOWER or c == _BOTH or c == _MARK: last |= _U1 << _U63
+            if c == _LOWER or c == _BOTH or c == _MARK:
+                last |= _U1 << _U63
         out |= begins & ~_ebb(last, upper)
     return out
 
@@ -302,6 +413,7 @@ def _in_turn(two, three, ends):
             out |= bit
             ends |= bit << _U2 if two & bit else bit << _U3
     return out
+
 
 @kernel
 def _contractions(buf, i, quotes, ends, behind):
@@ -321,80 +433,129 @@ def _word_rows(buf, i, planes, o, rows, kinds, kind):
     for _ in range(rows):
         b = o - _ROW
         begins = _sign_row(buf, i, planes, o, cased)
-        out = planes[o+_END] | begins | _space_row(buf, i, planes, o, kinds, kind == _CL100K)
-        letters, numbers, tail = planes[o+_LETTER], planes[o+_NUMBER], planes[o+_TAIL]
-        out |= letters & ~_below(letters, planes[b+_LETTER]) & ~_below(planes[o+_JOIN], planes[b+_JOIN])
-        quotes, two, three, two0, three0 = mask_equal(buf, i, 39), _U0, _U0, planes[b+_TWO], planes[b+_THREE]
-        if quotes: two, three = _contractions(buf, i, quotes & (_below(letters, planes[b+_LETTER]) if cased else begins), two0 >> _U62 | three0 >> _U61, cased)
+        out = planes[o + _END] | begins | _space_row(buf, i, planes, o, kinds, kind == _CL100K)
+        letters, numbers, tail = planes[o + _LETTER], planes[o + _NUMBER], planes[o + _TAIL]
+        out |= letters & ~_below(letters, planes[b + _LETTER]) & ~_below(planes[o + _JOIN], planes[b + _JOIN])
+        quotes, two, three, two0, three0 = (
+            mask_equal(buf, i, 39),
+            _U0,
+            _U0,
+            planes[b + _TWO],
+            planes[b + _THREE],
+        )
+        if quotes:
+            two, three = _contractions(
+                buf,
+                i,
+                quotes & (_below(letters, planes[b + _LETTER]) if cased else begins),
+                two0 >> _U62 | three0 >> _U61,
+                cased,
+            )
         ends = _ends(two, two0, three, three0)
-        if cased: out = out & ~(two | three) | _case_row(buf, i, planes, o, kinds, ends) & ~(three << _U2 | three0 >> _U62)
-        groups, planes[o+_COUNT] = (numbers & ~tail, _U0) if kind == _QWEN2 else _threes(numbers, planes[b+_NUMBER], tail, planes[b+_COUNT])
-        planes[o+_OUT], planes[o+_TWO], planes[o+_THREE] = out | groups | ends, two, three
+        if cased:
+            out = out & ~(two | three) | _case_row(buf, i, planes, o, kinds, ends) & ~(
+                three << _U2 | three0 >> _U62
+            )
+        groups, planes[o + _COUNT] = (
+            (numbers & ~tail, _U0)
+            if kind == _QWEN2
+            else _threes(numbers, planes[b + _NUMBER], tail, planes[b + _COUNT])
+        )
+        planes[o + _OUT], planes[o + _TWO], planes[o + _THREE] = out | groups | ends, two, three
         i, o = i + _U64, o + _ROW
 
 # %% ../nbs/17_scanners.ipynb #cf63b4a9
 @kernel
 def scan_rows(
-    buf:np.ndarray, # A buffer (room 15)
-    n:int, # Bytes of text in it
-    starts:np.ndarray, # (n + 8,) uint32: takes where spans begin, and the end of the last one
-    kinds:np.ndarray, # Of `kind_table`
-    gpt2:bool|None, # True: GPT-2's pattern; None: another
-    kind:int|None, # Which other; None: GPT-2's
-)->int: # How many spans there are
+    buf: np.ndarray,  # A buffer (room 15)
+    n: int,  # Bytes of text in it
+    starts: np.ndarray,  # (n + 8,) uint32: takes where spans begin, and the end of the last one
+    kinds: np.ndarray,  # Of `kind_table`
+    gpt2: bool | None,  # True: GPT-2's pattern; None: another
+    kind: int | None,  # Which other; None: GPT-2's
+) -> int:  # How many spans there are
     "Cut a text as if nothing followed."
-    planes, end, k, i = np.zeros((min(n >> 6, 63) + 3) * _WIDTH, np.uint64), np.uint64(n) + np.uint64(HEAD), _U0, np.uint64(HEAD)
+    planes, end, k, i = (
+        np.zeros((min(n >> 6, 63) + 3) * _WIDTH, np.uint64),
+        np.uint64(n) + np.uint64(HEAD),
+        _U0,
+        np.uint64(HEAD),
+    )
     planes[_END] = _ALL
     while i < end:
         rows = np.int64(min((end - i + _U63) >> _U6, _U64))
         _fill(buf, i, planes, _ROW, rows + 1, kinds)
-        if gpt2 is not None: _gpt2_rows(buf, i, planes, _ROW, rows)
-        if kind is not None: _word_rows(buf, i, planes, _ROW, rows, kinds, kind)
+        if gpt2 is not None:
+            _gpt2_rows(buf, i, planes, _ROW, rows)
+        if kind is not None:
+            _word_rows(buf, i, planes, _ROW, rows, kinds, kind)
         k = _write(planes, _ROW, rows, i, end, starts, k)
         i += np.uint64(rows) << _U6
-        for c in range(_WIDTH): planes[c] = planes[rows*_WIDTH+c]
+        for c in range(_WIDTH):
+            planes[c] = planes[rows * _WIDTH + c]
     starts[k] = end
     return np.int64(k)
 
 # %% ../nbs/17_scanners.ipynb #00c7a97e
 _SPACES = tuple(chr(c).encode() for a, b in code_point_ranges("White_Space") for c in range(a, b))
 
+
 def _settled(buf, n, starts, k, cased):
     "The last start that no text behind can move."
     k = max(k - 2 if cased else k - 1, 0)
-    while k and (starts[k] > HEAD + n - 4 or bytes(buf[starts[k]-3:starts[k]]).endswith(_SPACES)): k -= 1
+    while k and (starts[k] > HEAD + n - 4 or bytes(buf[starts[k] - 3 : starts[k]]).endswith(_SPACES)):
+        k -= 1
     return k
 
+
 def gpt_scanner(
-    name:str, # "gpt2" (also "r50k", "p50k"), "cl100k", "o200k", "llama3" or "qwen2"
-)->Scanner: # Its `scan` compiles at its first call
+    name: str,  # "gpt2" (also "r50k", "p50k"), "cl100k", "o200k", "llama3" or "qwen2"
+) -> Scanner:  # Its `scan` compiles at its first call
     "The scanner of a named split pattern."
     kind = _CODES.get("gpt2" if name in ("r50k", "p50k") else name)
-    if kind is None: raise ValueError(f"there is no scanner for {name!r}; pass one of {', '.join(_CODES)}, or make one of any pattern with automaton_scanner")
+    if kind is None:
+        raise ValueError(
+            f"there is no scanner for {name!r}; pass one of {', '.join(_CODES)}, or make one of any pattern with automaton_scanner"
+        )
     gpt2, kind_ = None if kind else True, kind or None
+
     def scan(buf, n, last, starts):
         k = int((scan_rows.compiled or scan_rows)(buf, n, starts, kind_table(), gpt2, kind_))
         return k if last else _settled(buf, n, starts, k, kind == _O200K)
+
     return Scanner(name, scan, _FRESH, (kind_table, gpt2, kind_))
+
 
 @on_warm_up
 def _warm_up_scanners():
-    for name in ("gpt2", "o200k"): gpt_scanner(name).scan(buffer_of(b"I'll "), 5, True, np.empty(13, np.uint32))
+    for name in ("gpt2", "o200k"):
+        gpt_scanner(name).scan(buffer_of(b"I'll "), 5, True, np.empty(13, np.uint32))
 
 # %% ../nbs/17_scanners.ipynb #c6a7e2aa
 @cache
 def _spellings():
     "Published texts of patterns, with their dialects → the scanner's name."
-    named = [(name, PATTERNS[name], "rust") for name in (*_CODES, "r50k", "p50k")] + [(name, HF_SPELLING[name], d) for name in _CODES for d in ("rust", "oniguruma")]
+    named = [(name, PATTERNS[name], "rust") for name in (*_CODES, "r50k", "p50k")] + [
+        (name, HF_SPELLING[name], d) for name in _CODES for d in ("rust", "oniguruma")
+    ]
     return {(text, dialect): "gpt2" if name.endswith("50k") else name for name, text, dialect in named}
+
+
 @cache
-def _known(): # parsing takes a third of a second, which a published spelling does not wait for
-    return {read_pattern(pattern, dialect=dialect)[0]: name for (pattern, dialect), name in _spellings().items()}
+def _known():  # parsing takes a third of a second, which a published spelling does not wait for
+    return {
+        read_pattern(pattern, dialect=dialect)[0]: name for (pattern, dialect), name in _spellings().items()
+    }
+
+
 def scanner_name(
-    pattern:str, # A name from `PATTERNS`, or a regular expression
+    pattern: str,  # A name from `PATTERNS`, or a regular expression
     *,
-    dialect:str="rust", # How to read a regular expression: "rust" as tiktoken does, "oniguruma" as HF does
-)->str|None: # The name of the scanner with the same spans; None if there is none
+    dialect: str = "rust",  # How to read a regular expression: "rust" as tiktoken does, "oniguruma" as HF does
+) -> str | None:  # The name of the scanner with the same spans; None if there is none
     "Which scanner cuts as a pattern does."
-    if pattern in PATTERNS: pattern, dialect = PATTERNS[pattern], "rust"
-    return _spellings().get((pattern, dialect)) or _known().get(tuple(read_pattern(pattern, dialect=dialect)[0]))
+    if pattern in PATTERNS:
+        pattern, dialect = PATTERNS[pattern], "rust"
+    return _spellings().get((pattern, dialect)) or _known().get(
+        tuple(read_pattern(pattern, dialect=dialect)[0])
+    )

@@ -17,7 +17,13 @@ from typing import Any, NamedTuple
 
 from .bpe_explain import BPEReason, Merge, Symbol
 from .lattice import build_lattice, lengths_by_first, pieces_at, viterbi
-from .sentencepiece_models import SentencePieceBPE, SentencePieceChars, SentencePieceModel, SentencePieceUnigram, part_tokens
+from subword_nb.sentencepiece_models import (
+    SentencePieceBPE,
+    SentencePieceChars,
+    SentencePieceModel,
+    SentencePieceUnigram,
+    part_tokens,
+)
 from .sentencepiece_text import NESTED_SPELLINGS
 from .unigram_explain import UnigramReason, lattice_reason, unknown_notes
 
@@ -27,9 +33,11 @@ def _spell(model, parts):
     unk = model.piece2id.get(model.unk_piece)
     return [model.unk_piece if t.id == unk else t.piece for t in part_tokens(model, parts)]
 
+
 def _listed(what, pieces):
     "A note that names up to five pieces; none if there are none."
     from subword_nb.draw import printable
+
     more = f" and {len(pieces) - 5:,} more" if len(pieces) > 5 else ""
     return [f"{what}: {', '.join(map(printable, [*pieces][:5]))}{more}"] if pieces else []
 
@@ -38,14 +46,24 @@ def _parts(model, tokens, text, start=0):
     "What a text, or what begins at `start` of it, was split into: pieces, and unknown characters one by one."
     out, done = [], start
     for token in tokens:
-        if model.known.get(token.piece) == token.id: out.append(token.piece)
-        elif token.start >= done: out += text[token.start:token.end]
+        if model.known.get(token.piece) == token.id:
+            out.append(token.piece)
+        elif token.start >= done:
+            out += text[token.start : token.end]
         done = token.end
     return out
 
+
 def _unigram(model, text, n, parts):
     "The reason of a Unigram model: arcs with the scores that `encode` adds up, and the split that 32 bits take."
-    lattice = build_lattice(text, model.table, piece2id=model.piece2id, unk_score=model.unk_score, unk_id=model.piece2id.get(model.unk_piece, -1), lengths=model.lengths)
+    lattice = build_lattice(
+        text,
+        model.table,
+        piece2id=model.piece2id,
+        unk_score=model.unk_score,
+        unk_id=model.piece2id.get(model.unk_piece, -1),
+        lengths=model.lengths,
+    )
     at, taken = 0, []
     for part in parts:
         end = at + len(part)
@@ -54,73 +72,124 @@ def _unigram(model, text, n, parts):
     spell = lambda parts: _spell(model, parts)
     reason = lattice_reason(model, lattice, taken, spell, n=n, notes=unknown_notes(model, parts, spell))
     ahead = viterbi(lattice)[1] - reason.paths[0].score
-    if ahead > 0: reason.note = "; ".join(filter(None, [reason.note, f"32-bit sums take this split; exact ones would take one that is {ahead:.3g} nats ahead"]))
+    if ahead > 0:
+        reason.note = "; ".join(
+            filter(
+                None,
+                [
+                    reason.note,
+                    f"32-bit sums take this split; exact ones would take one that is {ahead:.3g} nats ahead",
+                ],
+            )
+        )
     return reason
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #c496c5fe
 def _first(model, text):
     "What merging starts from, and the starts of what it leaves alone: the longest user-defined piece, else one character."
-    special, lengths, symbols, fixed, at = frozenset(model.user_defined), lengths_by_first(model.user_defined), [], set(), 0
+    special, lengths, symbols, fixed, at = (
+        frozenset(model.user_defined),
+        lengths_by_first(model.user_defined),
+        [],
+        set(),
+        0,
+    )
     unk = model.piece2id.get(model.unk_piece, -1)
     while at < len(text):
         found = pieces_at(text, at, special, lengths)[:NESTED_SPELLINGS]
         end = at + len(found[-1] if found else text[at])
-        if found: fixed.add(at)
+        if found:
+            fixed.add(at)
         symbols.append(Symbol(model.known.get(text[at:end], unk), text[at:end], at, end))
         at = end
     return symbols, fixed
 
+
 def _strength(model):
     "A function from a piece to how early it is joined, lower first; None if it is not to be joined."
     spare = frozenset(model.unused)
+
     def strength(piece):
-        if piece not in model.known and piece not in spare: return None
+        if piece not in model.known and piece not in spare:
+            return None
         score = model.scores[model.piece2id[piece]]
-        return -score, -math.copysign(1, score) # 0.0 is above −0.0
+        return -score, -math.copysign(1, score)  # 0.0 is above −0.0
+
     return strength, spare
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #04e54cb6
 def scored_merges_ref(
-    model:SentencePieceBPE, # The model
-    text:str, # A normalized text
-)->list[Merge]: # In the order in which they are made
+    model: SentencePieceBPE,  # The model
+    text: str,  # A normalized text
+) -> list[Merge]:  # In the order in which they are made
     "Join the best pair, looking at all of them before each merge."
     (symbols, fixed), (strength, _), steps = _first(model, text), _strength(model), []
     spans = [(s.start, s.end) for s in symbols]
     while True:
-        pairs = [(strength(text[a:c]), i) for i, ((a, _), (b, c)) in enumerate(zip(spans, spans[1:])) if not fixed & {a, b}]
-        if not (pairs := [pair for pair in pairs if pair[0]]): return steps
+        pairs = [
+            (strength(text[a:c]), i)
+            for i, ((a, _), (b, c)) in enumerate(zip(spans, spans[1:]))
+            if not fixed & {a, b}
+        ]
+        if not (pairs := [pair for pair in pairs if pair[0]]):
+            return steps
         i = min(pairs)[1]
-        (a, b), (_, c) = spans[i:i + 2]
-        spans[i:i + 2] = [(a, c)]
-        steps.append(Merge(None, text[a:b], text[b:c], text[a:c], i, a, c, model.scores[model.piece2id[text[a:c]]]))
+        (a, b), (_, c) = spans[i : i + 2]
+        spans[i : i + 2] = [(a, c)]
+        steps.append(
+            Merge(None, text[a:b], text[b:c], text[a:c], i, a, c, model.scores[model.piece2id[text[a:c]]])
+        )
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #645b5464
 def scored_merges(
-    model:SentencePieceBPE, # The model
-    text:str, # A normalized text
-)->tuple: # First symbols; `Merge`s in their order; parts that are left, unused ones taken apart again
+    model: SentencePieceBPE,  # The model
+    text: str,  # A normalized text
+) -> tuple:  # First symbols; `Merge`s in their order; parts that are left, unused ones taken apart again
     "Join the neighbours of the highest score, the leftmost first, and write every merge down."
     (symbols, fixed), (strength, spare) = _first(model, text), _strength(model)
-    standing, ends, steps, made, heap = [s.start for s in symbols], {s.start: s.end for s in symbols}, [], {}, []
+    standing, ends, steps, made, heap = (
+        [s.start for s in symbols],
+        {s.start: s.end for s in symbols},
+        [],
+        {},
+        [],
+    )
+
     def offer(i):
-        if not 0 <= i < len(standing) - 1 or fixed & {*standing[i:i + 2]}: return None
-        left, mid = standing[i:i + 2]
-        piece = text[left:ends[mid]]
-        if (key := strength(piece)) is None: return None
-        if piece in spare: made[piece] = mid - left
+        if not 0 <= i < len(standing) - 1 or fixed & {*standing[i : i + 2]}:
+            return None
+        left, mid = standing[i : i + 2]
+        piece = text[left : ends[mid]]
+        if (key := strength(piece)) is None:
+            return None
+        if piece in spare:
+            made[piece] = mid - left
         return key, left, ends[mid]
+
     heap = [c for c in map(offer, range(len(standing))) if c]
     heapify(heap)
     while heap:
         _, left, end = heappop(heap)
         at = bisect_left(standing, left)
-        if at >= len(standing) - 1 or standing[at] != left or ends[mid := standing[at + 1]] != end: continue # joined otherwise since
-        steps.append(Merge(None, text[left:mid], text[mid:end], text[left:end], at, left, end, model.scores[model.piece2id[text[left:end]]]))
+        if at >= len(standing) - 1 or standing[at] != left or ends[mid := standing[at + 1]] != end:
+            continue  # joined otherwise since
+        steps.append(
+            Merge(
+                None,
+                text[left:mid],
+                text[mid:end],
+                text[left:end],
+                at,
+                left,
+                end,
+                model.scores[model.piece2id[text[left:end]]],
+            )
+        )
         ends[left] = end
         del standing[at + 1]
-        for candidate in filter(None, map(offer, (at - 1, at))): heappush(heap, candidate)
-    return symbols, steps, [part for left in standing for part in _apart(text[left:ends[left]], made)]
+        for candidate in filter(None, map(offer, (at - 1, at))):
+            heappush(heap, candidate)
+    return symbols, steps, [part for left in standing for part in _apart(text[left : ends[left]], made)]
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #6a7c0e27
 def _apart(piece, made):
@@ -128,8 +197,10 @@ def _apart(piece, made):
     out, rest = [], [piece]
     while rest:
         piece = rest.pop()
-        if cut := made.get(piece): rest += [piece[cut:], piece[:cut]]
-        else: out.append(piece)
+        if cut := made.get(piece):
+            rest += [piece[cut:], piece[:cut]]
+        else:
+            out.append(piece)
     return out
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #9f0c2f72
@@ -138,25 +209,34 @@ def _bpe(model, text, parts=None):
     symbols, steps, alone = scored_merges(model, text)
     parts = alone if parts is None else parts
     spell = lambda parts: _spell(model, parts)
-    kept, apart = dict.fromkeys(s.piece for s in symbols if s.piece in model.user_defined), dict.fromkeys(m.piece for m in steps if m.piece in model.unused)
-    notes = [*_listed("user-defined, kept whole", kept), *_listed("unused, taken apart again", apart), *unknown_notes(model, parts, spell)]
+    kept, apart = (
+        dict.fromkeys(s.piece for s in symbols if s.piece in model.user_defined),
+        dict.fromkeys(m.piece for m in steps if m.piece in model.unused),
+    )
+    notes = [
+        *_listed("user-defined, kept whole", kept),
+        *_listed("unused, taken apart again", apart),
+        *unknown_notes(model, parts, spell),
+    ]
     return BPEReason(symbols, steps, spell(parts), "; ".join(notes) or None)
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #c3b8be0e
 @dataclass(repr=False)
 class WholeReason:
     "Why a model that does not look inside words or characters gives what it gives."
-    pretoken: str # What was split
-    found: bool # Is everything known?
-    pieces: list # Final pieces, one for each id
-    note: str|None = None # What else there is to say
-    kind: str = field(default="wordlevel", init=False) # Which kind of reason this is
 
-    def to_dict(self)->dict: # Numbers, strings, lists and dicts only
+    pretoken: str  # What was split
+    found: bool  # Is everything known?
+    pieces: list  # Final pieces, one for each id
+    note: str | None = None  # What else there is to say
+    kind: str = field(default="wordlevel", init=False)  # Which kind of reason this is
+
+    def to_dict(self) -> dict:  # Numbers, strings, lists and dicts only
         "Plain data, ready for JSON."
         return {"kind": self.kind, "found": self.found, "pieces": list(self.pieces), "note": self.note}
 
-    def __repr__(self): return f"{' '.join(self.pieces)}" + f"\n{self.note}" * bool(self.note)
+    def __repr__(self):
+        return f"{' '.join(self.pieces)}" + f"\n{self.note}" * bool(self.note)
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #ddcdf316
 def _whole(model, text):
@@ -164,54 +244,67 @@ def _whole(model, text):
     chars, spell = isinstance(model, SentencePieceChars), lambda parts: _spell(model, parts)
     parts = [s.piece for s in _first(model, text)[0]] if chars else re.findall("▁[^▁]*|[^▁]+", text)
     kept = dict.fromkeys(part for part in parts if chars and part in model.user_defined)
-    notes = ["each character is a piece of its own" if chars else "each word is a piece of its own", *_listed("user-defined, kept whole", kept), *unknown_notes(model, parts, spell)]
+    notes = [
+        "each character is a piece of its own" if chars else "each word is a piece of its own",
+        *_listed("user-defined, kept whole", kept),
+        *unknown_notes(model, parts, spell),
+    ]
     return WholeReason(text, all(part in model.known for part in parts), spell(parts), "; ".join(notes))
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #930aebdf
 def _check(model, text):
     "Refuse what cannot be explained here."
-    if not isinstance(model, SentencePieceModel): raise ValueError(f"{model!r} is a {type(model).__name__}; pass one of SentencePiece's models")
-    if not isinstance(text, str): raise ValueError(f"the text is a {type(text).__name__}; places are counted in characters: pass a str")
+    if not isinstance(model, SentencePieceModel):
+        raise ValueError(f"{model!r} is a {type(model).__name__}; pass one of SentencePiece's models")
+    if not isinstance(text, str):
+        raise ValueError(f"the text is a {type(text).__name__}; places are counted in characters: pass a str")
+
 
 def _reason(model, text, n, parts=None):
     "The reason of any of the four models; `parts` are those that the text around it leads to."
-    if isinstance(model, SentencePieceUnigram): return _unigram(model, text, n, _parts(model, model.tokens(text), text) if parts is None else parts)
+    if isinstance(model, SentencePieceUnigram):
+        return _unigram(model, text, n, _parts(model, model.tokens(text), text) if parts is None else parts)
     return _bpe(model, text, parts) if isinstance(model, SentencePieceBPE) else _whole(model, text)
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #4f50f6cd
 def explain_sentencepiece(
-    model:SentencePieceModel, # One of the four models
-    pretoken:str, # A normalized text, or part of one
+    model: SentencePieceModel,  # One of the four models
+    pretoken: str,  # A normalized text, or part of one
     *,
-    n:int=5, # Unigram: how many splits to tell at most
-)->"UnigramReason|BPEReason|WholeReason": # Draws itself in Jupyter
+    n: int = 5,  # Unigram: how many splits to tell at most
+) -> "UnigramReason|BPEReason|WholeReason":  # Draws itself in Jupyter
     "Why one of SentencePiece's models splits a text as it does, all of it at once."
     _check(model, pretoken)
     return _reason(model, pretoken, n)
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #66a7ff17
 def stretch_cutter(
-    model:SentencePieceModel, # One of the four models
-)->Callable: # From a text to the places where its stretches begin, 0 first; none for an empty text
+    model: SentencePieceModel,  # One of the four models
+) -> Callable:  # From a text to the places where its stretches begin, 0 first; none for an empty text
     "Find the places of a text that no piece can cross."
     before = {a for piece in model.piece2id if "▁" in piece[1:] for a, b in zip(piece, piece[1:]) if b == "▁"}
-    return lambda text: [i for i, char in enumerate(text) if not i or char == "▁" and text[i - 1] not in before]
+    return lambda text: [
+        i for i, char in enumerate(text) if not i or char == "▁" and text[i - 1] not in before
+    ]
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #589dd6ea
 class Stretch(NamedTuple):
     "A part of a text and why it was split so."
-    start: int # Its first character, in code points of the text
-    end: int # Behind its last character
-    reason: Any # Its reason; places in it are those of the stretch
+
+    start: int  # Its first character, in code points of the text
+    end: int  # Behind its last character
+    reason: Any  # Its reason; places in it are those of the stretch
+
 
 def explain_stretches(
-    model:SentencePieceModel, # One of the four models
-    text:str, # A normalized text, or part of one
+    model: SentencePieceModel,  # One of the four models
+    text: str,  # A normalized text, or part of one
     *,
-    n:int=5, # Unigram: how many splits of each stretch to tell at most
-    cut:Callable|None=None, # `stretch_cutter(model)`, if you have it already
-    known:dict|None=None, # Reasons of stretches met before, for this model and this n; what is new is added
-)->list[Stretch]: # In order, covering the text; the pieces of their reasons are those of the whole text
+    n: int = 5,  # Unigram: how many splits of each stretch to tell at most
+    cut: Callable | None = None,  # `stretch_cutter(model)`, if you have it already
+    known: dict
+    | None = None,  # Reasons of stretches met before, for this model and this n; what is new is added
+) -> list[Stretch]:  # In order, covering the text; the pieces of their reasons are those of the whole text
     "Why one of SentencePiece's models splits a text as it does, stretch by stretch."
     _check(model, text)
     known, out, at, tokens = {} if known is None else known, [], 0, model.tokens(text)
@@ -219,8 +312,10 @@ def explain_stretches(
     starts = [i for i in (cut or stretch_cutter(model))(text) if i in begun]
     for start, end in zip(starts, [*starts[1:], len(text)]):
         first = at
-        while at < len(tokens) and tokens[at].start < end: at += 1
+        while at < len(tokens) and tokens[at].start < end:
+            at += 1
         key = text[start:end], tuple((t.id, t.end - start) for t in tokens[first:at])
-        if key not in known: known[key] = _reason(model, text[start:end], n, _parts(model, tokens[first:at], text, start))
+        if key not in known:
+            known[key] = _reason(model, text[start:end], n, _parts(model, tokens[first:at], text, start))
         out.append(Stretch(start, end, known[key]))
     return out

@@ -22,219 +22,399 @@ from .hf_format import Parts
 from .limits import read_bytes
 from .pretokenizers import Metaspace, Sequence, pretokenizer, spells_bytes
 from .processors import Processor, Sequence as ProcessorSequence, TemplateProcessing
-from .sentencepiece_models import SentencePieceBPE, SentencePieceChars, SentencePieceUnigram, SentencePieceWords, merges_of
-from .sentencepiece_text import SentencePieceDecoder, SentencePieceNormalizer, sentencepiece_decoder, sentencepiece_normalizer, words_of
-from .sentencepiece_wire import (BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, ModelProto, Piece, check_model_proto,
-                                           read_model_proto, used_pieces, write_model_proto)
+from subword_nb.sentencepiece_models import (
+    SentencePieceBPE,
+    SentencePieceChars,
+    SentencePieceUnigram,
+    SentencePieceWords,
+    merges_of,
+)
+from subword_nb.sentencepiece_text import (
+    SentencePieceDecoder,
+    SentencePieceNormalizer,
+    sentencepiece_decoder,
+    sentencepiece_normalizer,
+    words_of,
+)
+from subword_nb.sentencepiece_wire import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    ModelProto,
+    Piece,
+    check_model_proto,
+    read_model_proto,
+    used_pieces,
+    write_model_proto,
+)
 from .splitting import Split, WhitespaceSplit, WholeText
 from .text import code_point_ranges
 from .unigram_encode import Unigram
 from .vocab import AddedToken
 
 # %% ../nbs/64_sentencepiece_format.ipynb #763fc030
-_MODELS = {1: SentencePieceUnigram, 2: SentencePieceBPE, 3: SentencePieceWords, 4: SentencePieceChars} # by `model_type`
+_MODELS = {
+    1: SentencePieceUnigram,
+    2: SentencePieceBPE,
+    3: SentencePieceWords,
+    4: SentencePieceChars,
+}  # by `model_type`
 
-def _of_type(proto, kind): return tuple(p.piece for p in proto.pieces if p.type == kind)
+
+def _of_type(proto, kind):
+    return tuple(p.piece for p in proto.pieces if p.type == kind)
+
 
 def _model_of(proto):
     "The model of a file."
     piece2id = {p.piece: i for i, p in enumerate(proto.pieces)}
-    kinds = dict(user_defined=_of_type(proto, USER_DEFINED), control=_of_type(proto, CONTROL), unused=_of_type(proto, UNUSED))
-    return _MODELS[proto.trainer("model_type")](piece2id, [p.score for p in proto.pieces], next(iter(_of_type(proto, UNKNOWN)), None), proto.trainer("byte_fallback"), **kinds)
+    kinds = dict(
+        user_defined=_of_type(proto, USER_DEFINED),
+        control=_of_type(proto, CONTROL),
+        unused=_of_type(proto, UNUSED),
+    )
+    return _MODELS[proto.trainer("model_type")](
+        piece2id,
+        [p.score for p in proto.pieces],
+        next(iter(_of_type(proto, UNKNOWN)), None),
+        proto.trainer("byte_fallback"),
+        **kinds,
+    )
 
 # %% ../nbs/64_sentencepiece_format.ipynb #fa60344e
 @dataclass(frozen=True)
 class Reversed(Processor):
     "The tokens of each text in reverse order."
-    def _n_added(self, paired): return 0
-    def _parts(self, encodings, add_special_tokens): return [_turned(e) for e in encodings]
+
+    def _n_added(self, paired):
+        return 0
+
+    def _parts(self, encodings, add_special_tokens):
+        return [_turned(e) for e in encodings]
+
 
 def _turned(e):
     "An encoding, and what overflows from it, in reverse order."
-    columns = {f.name: getattr(e, f.name)[::-1] for f in fields(e) if f.name not in ("overflowing", "sequence_ranges")}
+    columns = {
+        f.name: getattr(e, f.name)[::-1]
+        for f in fields(e)
+        if f.name not in ("overflowing", "sequence_ranges")
+    }
     return replace(e, **columns, overflowing=[_turned(o) for o in e.overflowing])
 
 # %% ../nbs/64_sentencepiece_format.ipynb #e7e5592a
 def _edge(proto, kind, name):
     "The control piece at an edge of texts, `bos` or `eos`."
     piece = proto.trainer(f"{kind}_piece") or {"bos": "<s>", "eos": "</s>", "pad": "<pad>"}[kind]
-    if piece in _of_type(proto, CONTROL): return piece
-    raise ValueError(f"{name}: add_{kind}=True, and {piece!r} is no control piece of this model; leave it out")
+    if piece in _of_type(proto, CONTROL):
+        return piece
+    raise ValueError(
+        f"{name}: add_{kind}=True, and {piece!r} is no control piece of this model; leave it out"
+    )
+
 
 def _processor_of(proto, add_bos, add_eos, reverse, name):
     "What is put around a text; None for nothing."
-    before, behind = ([_edge(proto, kind, name)] if wanted else [] for kind, wanted in (("bos", add_bos), ("eos", add_eos)))
+    before, behind = (
+        [_edge(proto, kind, name)] if wanted else [] for kind, wanted in (("bos", add_bos), ("eos", add_eos))
+    )
     ids = {p.piece: i for i, p in enumerate(proto.pieces)}
     special = {f"{p}": {"ids": [ids[p]], "tokens": [p]} for p in (*before, *behind)}
-    if {"A", "B"} & set(special): raise ValueError(f"{name}: a piece that is put around texts is spelled like the name of a text in a template; leave add_bos and add_eos out")
-    single, pair = ([(p, i) for i, text in enumerate(texts) for p in (*before, text, *behind)] for texts in ("A", "AB"))
+    if {"A", "B"} & set(special):
+        raise ValueError(
+            f"{name}: a piece that is put around texts is spelled like the name of a text in a template; leave add_bos and add_eos out"
+        )
+    single, pair = (
+        [(p, i) for i, text in enumerate(texts) for p in (*before, text, *behind)] for texts in ("A", "AB")
+    )
     template = TemplateProcessing(single, pair, special) if special else None
-    if not reverse: return template
+    if not reverse:
+        return template
     return ProcessorSequence((Reversed(), template)) if template else Reversed()
 
 # %% ../nbs/64_sentencepiece_format.ipynb #7b734401
 def parts_from_proto(
-    proto:ModelProto, # What a `.model` file says
+    proto: ModelProto,  # What a `.model` file says
     *,
-    name:str="the model", # Where it comes from: errors begin with it
-    add_bos:bool=False, # Put the control piece for the beginning before a text
-    add_eos:bool=False, # Put the control piece for the end behind it
-    reverse:bool=False, # Reverse the tokens of a text; those around it stay where they are
-)->Parts: # The parts of the tokenizer; `source` is the proto
+    name: str = "the model",  # Where it comes from: errors begin with it
+    add_bos: bool = False,  # Put the control piece for the beginning before a text
+    add_eos: bool = False,  # Put the control piece for the end behind it
+    reverse: bool = False,  # Reverse the tokens of a text; those around it stay where they are
+) -> Parts:  # The parts of the tokenizer; `source` is the proto
     "Make a tokenizer of what a SentencePiece model says."
     used = replace(check_model_proto(proto, name=name), pieces=used_pieces(proto))
-    try: model, normalizer, decoder = _model_of(used), sentencepiece_normalizer(used), sentencepiece_decoder(used)
-    except ValueError as e: raise ValueError(str(e) if str(e).startswith(name) else f"{name}: {e}") from None
+    try:
+        model, normalizer, decoder = (
+            _model_of(used),
+            sentencepiece_normalizer(used),
+            sentencepiece_decoder(used),
+        )
+    except ValueError as e:
+        raise ValueError(str(e) if str(e).startswith(name) else f"{name}: {e}") from None
     added = tuple((AddedToken(p.piece), i) for i, p in enumerate(used.pieces) if p.type in (UNKNOWN, CONTROL))
     around = _processor_of(proto, add_bos, add_eos, reverse, name)
     return Parts(model, words_of(normalizer), decoder, added, around, normalizer, source=proto)
 
 # %% ../nbs/64_sentencepiece_format.ipynb #3e8bf1cc
 def read_sentencepiece(
-    path:str|os.PathLike, # A `.model` file
+    path: str | os.PathLike,  # A `.model` file
     *,
-    add_bos:bool=False, # Put the control piece for the beginning before a text
-    add_eos:bool=False, # Put the control piece for the end behind it
-    reverse:bool=False, # Reverse the tokens of a text; those around it stay where they are
-)->Parts: # The parts of the tokenizer; `source` is the proto
+    add_bos: bool = False,  # Put the control piece for the beginning before a text
+    add_eos: bool = False,  # Put the control piece for the end behind it
+    reverse: bool = False,  # Reverse the tokens of a text; those around it stay where they are
+) -> Parts:  # The parts of the tokenizer; `source` is the proto
     "Read a SentencePiece model."
-    return parts_from_proto(read_model_proto(read_bytes(path), name=str(path)), name=str(path), add_bos=add_bos, add_eos=add_eos, reverse=reverse)
+    return parts_from_proto(
+        read_model_proto(read_bytes(path), name=str(path)),
+        name=str(path),
+        add_bos=add_bos,
+        add_eos=add_eos,
+        reverse=reverse,
+    )
 
 # %% ../nbs/64_sentencepiece_format.ipynb #0745c8db
 @dataclass
 class _Text:
     "What happens to a text, in SentencePiece's terms."
-    rules: dict|None = None # What characters become, or None
-    charsmap: bytes|None = None # The same as it stands in a file
-    name: str = "identity" # What such rules are called
-    front: bool = False # Is a space put in front?
-    unless: bool = False # Only where there is none?
-    runs: bool = False # Are runs of spaces made one?
-    shown: bool = False # And written as ▁?
-    left: bool = False # Are spaces dropped in front?
-    right: bool = False # And at the end?
-    words: bool = False # Are spaces dropped between words too?
-    escape: bool = False # Are spaces written as ▁?
-    suffix: bool = False # Is the space put at the end instead?
-    cut: bool|None = None # Does the model see one word at a time? None: nothing is said of it
-    sides: tuple = () # Where words are cut: "before" ▁, "behind" it
-    needs: Any = None # A step that is right only if spaces are written as ▁ in the end
-    own: bool = False # Is all of it said by SentencePiece's normalizer?
-    alone: tuple = () # What that one leaves as it is
-    notes: tuple = () # What is not the same
 
-    def note(self, text): self.notes += (text,)
-    def done(self): return self.own or self.front or self.runs or self.left or self.right or self.escape # Are spaces already treated, so that rules come too late?
+    rules: dict | None = None  # What characters become, or None
+    charsmap: bytes | None = None  # The same as it stands in a file
+    name: str = "identity"  # What such rules are called
+    front: bool = False  # Is a space put in front?
+    unless: bool = False  # Only where there is none?
+    runs: bool = False  # Are runs of spaces made one?
+    shown: bool = False  # And written as ▁?
+    left: bool = False  # Are spaces dropped in front?
+    right: bool = False  # And at the end?
+    words: bool = False  # Are spaces dropped between words too?
+    escape: bool = False  # Are spaces written as ▁?
+    suffix: bool = False  # Is the space put at the end instead?
+    cut: bool | None = None  # Does the model see one word at a time? None: nothing is said of it
+    sides: tuple = ()  # Where words are cut: "before" ▁, "behind" it
+    needs: Any = None  # A step that is right only if spaces are written as ▁ in the end
+    own: bool = False  # Is all of it said by SentencePiece's normalizer?
+    alone: tuple = ()  # What that one leaves as it is
+    notes: tuple = ()  # What is not the same
+
+    def note(self, text):
+        self.notes += (text,)
+
+    def done(self):
+        return (
+            self.own or self.front or self.runs or self.left or self.right or self.escape
+        )  # Are spaces already treated, so that rules come too late?
 
 # %% ../nbs/64_sentencepiece_format.ipynb #2dffdd2b
 @lru_cache(8)
 def _each(step):
     "What a step makes of single characters, those that it changes."
-    blocks = ("".join(map(chr, range(a, min(a + 256, 0x110000)))) for a in range(0, 0x110000, 256) if not 0xD800 <= a < 0xE000)
-    return {c: new for block in blocks if step.normalize(block) != block for c in block if c != "\0" and (new := step.normalize(c)) != c}
+    blocks = (
+        "".join(map(chr, range(a, min(a + 256, 0x110000))))
+        for a in range(0, 0x110000, 256)
+        if not 0xD800 <= a < 0xE000
+    )
+    return {
+        c: new
+        for block in blocks
+        if step.normalize(block) != block
+        for c in block
+        if c != "\0" and (new := step.normalize(c)) != c
+    }
+
 
 def _then(text, changes):
     "Rules, and behind them changes of single characters; a map that changes them already stays as it is."
-    if text.charsmap and all(changes.get(c, c) == c for c in set().union(*text.rules.values())) and all(text.rules.get(c) == new for c, new in changes.items()): return
+    if (
+        text.charsmap
+        and all(changes.get(c, c) == c for c in set().union(*text.rules.values()))
+        and all(text.rules.get(c) == new for c, new in changes.items())
+    ):
+        return
     rules = {key: "".join(changes.get(c, c) for c in new) for key, new in (text.rules or {}).items()}
-    text.rules, text.charsmap, text.name = {**{c: new for c, new in changes.items() if c not in rules}, **rules}, None, "user_defined"
+    text.rules, text.charsmap, text.name = (
+        {**{c: new for c, new in changes.items() if c not in rules}, **rules},
+        None,
+        "user_defined",
+    )
+
 
 def _spaces():
     "Every white space as a space."
     return {chr(i): " " for a, b in code_point_ranges("White_Space") for i in range(a, b) if i != 32}
 
 # %% ../nbs/64_sentencepiece_format.ipynb #94d001d1
-def _is_space_run(step): return type(step) is normalizers.Replace and step.regex and step.pattern == " {2,}" and step.content in (" ", "▁")
+def _is_space_run(step):
+    return (
+        type(step) is normalizers.Replace
+        and step.regex
+        and step.pattern == " {2,}"
+        and step.content in (" ", "▁")
+    )
+
 
 def _by_rules(text, step):
     "Take a step that changes characters; False if it is none."
     kind = type(step)
-    if text.done(): return False
+    if text.done():
+        return False
     if kind is normalizers.Precompiled and text.rules is None:
-        text.rules, text.charsmap, text.name = charsmap_rules(step.precompiled_charsmap), step.precompiled_charsmap, "user_defined"
-        text.note("a character map is applied by its longest keys in SentencePiece and by its shortest in tokenizer.json, which differ for some sequences of marks")
+        text.rules, text.charsmap, text.name = (
+            charsmap_rules(step.precompiled_charsmap),
+            step.precompiled_charsmap,
+            "user_defined",
+        )
+        text.note(
+            "a character map is applied by its longest keys in SentencePiece and by its shortest in tokenizer.json, which differ for some sequences of marks"
+        )
     elif kind is normalizers.NFKC and text.rules is None:
         text.rules, text.name = dict(rules_for("nfkc")), "nfkc"
         text.note("NFKC becomes SentencePiece's map nfkc, which leaves rare sequences of marks as they are")
-    elif kind in (normalizers.Lowercase, normalizers.StripAccents, normalizers.Nmt): _then(text, _each(step))
-    elif kind is normalizers.Replace and not step.regex and len(step.pattern) == 1 and (step.pattern, step.content) != (" ", "▁"): _then(text, {step.pattern: step.content})
-    else: return False
+    elif kind in (normalizers.Lowercase, normalizers.StripAccents, normalizers.Nmt):
+        _then(text, _each(step))
+    elif (
+        kind is normalizers.Replace
+        and not step.regex
+        and len(step.pattern) == 1
+        and (step.pattern, step.content) != (" ", "▁")
+    ):
+        _then(text, {step.pattern: step.content})
+    else:
+        return False
     return True
 
 # %% ../nbs/64_sentencepiece_format.ipynb #f9b2db3e
 def _by_spaces(text, step):
     "Take a step that is about spaces; False if it is none."
     kind, late = type(step), text.front or text.escape or text.shown
-    if kind is normalizers.Prepend and step.prepend == "▁" and not text.front: text.front, text.needs = True, step
-    elif _is_mark_behind(step) and not text.front: text.front, text.suffix, text.needs = True, True, step
-    elif kind is normalizers.Replace and not step.regex and (step.pattern, step.content) == (" ", "▁"): text.escape = True
+    if kind is normalizers.Prepend and step.prepend == "▁" and not text.front:
+        text.front, text.needs = True, step
+    elif _is_mark_behind(step) and not text.front:
+        text.front, text.suffix, text.needs = True, True, step
+    elif kind is normalizers.Replace and not step.regex and (step.pattern, step.content) == (" ", "▁"):
+        text.escape = True
     elif _is_space_run(step) and not text.escape:
         text.runs = True
-        if step.content == "▁": text.shown, text.needs = True, step
-    elif kind is normalizers.Strip and not late: text.left, text.right = text.left or step.left, text.right or step.right
+        if step.content == "▁":
+            text.shown, text.needs = True, step
+    elif kind is normalizers.Strip and not late:
+        text.left, text.right = text.left or step.left, text.right or step.right
     elif kind is WhitespaceSplit and not late:
         _then(text, _spaces())
         text.runs, text.left, text.right, text.words, text.needs = True, True, True, True, step
-    elif kind is Metaspace and step.replacement == "▁" and (step.prepend_scheme == "always" or not text.words): _by_metaspace(text, step)
-    elif text.escape and (side := _cut_side(step)): text.cut, text.sides = True, (*text.sides, side)
-    else: return isinstance(step, WholeText)
+    elif (
+        kind is Metaspace and step.replacement == "▁" and (step.prepend_scheme == "always" or not text.words)
+    ):
+        _by_metaspace(text, step)
+    elif text.escape and (side := _cut_side(step)):
+        text.cut, text.sides = True, (*text.sides, side)
+    else:
+        return isinstance(step, WholeText)
     return True
+
 
 def _is_mark_behind(step):
     "Does a step put ▁ behind a text?"
     return type(step) is normalizers.Replace and step.regex and (step.pattern, step.content) == (r"\z", "▁")
 
+
 def _cut_side(step):
     "Where a step cuts: before every ▁, behind it, or None for neither."
-    if step == Split("▁", "merged_with_next"): return "before"
+    if step == Split("▁", "merged_with_next"):
+        return "before"
     return "behind" if step == Split("▁", "merged_with_previous") else None
+
 
 def _by_metaspace(text, step):
     "Take the step that writes spaces as ▁, puts one in front and cuts before each."
-    if step.prepend_scheme != "never" and not text.front: text.front = text.unless = True
+    if step.prepend_scheme != "never" and not text.front:
+        text.front = text.unless = True
     text.escape, text.cut = True, bool(text.cut or text.words or step.splits)
-    if text.cut: text.sides = (*text.sides, "before")
+    if text.cut:
+        text.sides = (*text.sides, "before")
 
 # %% ../nbs/64_sentencepiece_format.ipynb #31a2a716
 def _edge_notes(text):
     "What SentencePiece does another way where a text begins and ends."
     there = "in SentencePiece"
     ends = ["the beginning"] * (not text.left and not text.unless) + ["the end"] * (not text.right)
-    if text.runs and ends: yield f"spaces at {' and at '.join(ends)} of a text are dropped {there}"
-    if (text.left or text.right) and any((text.rules or {}).get(c, c) == c for c in _spaces()): yield f"of white space at the ends of a text, only spaces are dropped {there}"
-    if text.unless: yield f"a {'word' if text.words else 'text'} that begins with ▁{'' if text.runs else ' or with a space'} gets one more in front {there}"
-    if text.runs and text.escape: yield f"▁ at the end of a text is dropped {there}"
-    if text.front and not text.runs and "" in (text.rules or {}).values(): yield f"a text of which nothing is left becomes one ▁ {there}"
+    if text.runs and ends:
+        yield f"spaces at {' and at '.join(ends)} of a text are dropped {there}"
+    if (text.left or text.right) and any((text.rules or {}).get(c, c) == c for c in _spaces()):
+        yield f"of white space at the ends of a text, only spaces are dropped {there}"
+    if text.unless:
+        yield f"a {'word' if text.words else 'text'} that begins with ▁{'' if text.runs else ' or with a space'} gets one more in front {there}"
+    if text.runs and text.escape:
+        yield f"▁ at the end of a text is dropped {there}"
+    if text.front and not text.runs and "" in (text.rules or {}).values():
+        yield f"a text of which nothing is left becomes one ▁ {there}"
 
 # %% ../nbs/64_sentencepiece_format.ipynb #8e7fb670
 def _flat(step, kind, name):
     "The steps of a sequence, which may hold others."
-    return [s for inner in getattr(step, name) for s in _flat(inner, kind, name)] if isinstance(step, kind) else [] if step is None else [step]
+    return (
+        [s for inner in getattr(step, name) for s in _flat(inner, kind, name)]
+        if isinstance(step, kind)
+        else []
+        if step is None
+        else [step]
+    )
+
 
 def _text_of(parts):
     "What happens to a text before the model sees it, or an error that names the step."
     text, first = _Text(), True
-    for step in [*_flat(parts.normalizer, normalizers.Sequence, "normalizers"), *_flat(pretokenizer(parts.pre_tokenizer), Sequence, "pretokenizers")]:
-        if type(step) is SentencePieceNormalizer and first: text = _said_by(step)
-        elif text.own and not _only_cuts(text, step) or not (_by_rules(text, step) or _by_spaces(text, step)): raise _no_words(step, "" if first else " at this place")
+    for step in [
+        *_flat(parts.normalizer, normalizers.Sequence, "normalizers"),
+        *_flat(pretokenizer(parts.pre_tokenizer), Sequence, "pretokenizers"),
+    ]:
+        if type(step) is SentencePieceNormalizer and first:
+            text = _said_by(step)
+        elif text.own and not _only_cuts(text, step) or not (_by_rules(text, step) or _by_spaces(text, step)):
+            raise _no_words(step, "" if first else " at this place")
         first = False
-    if text.needs and not text.escape: raise _no_words(text.needs, " without ▁ for spaces behind it")
-    if (text.left or text.right) and not text.runs: raise ValueError("a SentencePiece model that drops spaces at the ends also makes runs of them one, and Strip alone does not; train without it, or save as tokenizer.json")
-    if not text.own: text.notes += tuple(_edge_notes(text))
-    if text.charsmap is None: text.charsmap = build_charsmap(text.rules) if text.rules else b""
+    if text.needs and not text.escape:
+        raise _no_words(text.needs, " without ▁ for spaces behind it")
+    if (text.left or text.right) and not text.runs:
+        raise ValueError(
+            "a SentencePiece model that drops spaces at the ends also makes runs of them one, and Strip alone does not; train without it, or save as tokenizer.json"
+        )
+    if not text.own:
+        text.notes += tuple(_edge_notes(text))
+    if text.charsmap is None:
+        text.charsmap = build_charsmap(text.rules) if text.rules else b""
     return text
+
 
 def _said_by(step):
     "What SentencePiece's normalizer says."
     runs = step.remove_extra_whitespaces
-    return _Text(charsmap=step.charsmap, name="user_defined" if step.charsmap else "identity", front=step.add_dummy_prefix, runs=runs, left=runs, right=runs, escape=step.escape_whitespaces, suffix=step.treat_whitespace_as_suffix, own=True, alone=step.user_defined)
+    return _Text(
+        charsmap=step.charsmap,
+        name="user_defined" if step.charsmap else "identity",
+        front=step.add_dummy_prefix,
+        runs=runs,
+        left=runs,
+        right=runs,
+        escape=step.escape_whitespaces,
+        suffix=step.treat_whitespace_as_suffix,
+        own=True,
+        alone=step.user_defined,
+    )
+
 
 def _only_cuts(text, step):
     "Does a step behind SentencePiece's own normalizer cut words, or nothing?"
     cuts = _cut_side(step) or type(step) is Metaspace and step.prepend_scheme == "never"
     return isinstance(step, WholeText) or text.escape and cuts
 
-def _no_words(step, where): return ValueError(f'a SentencePiece model has no words for {step!r}{where}; train with pre_tokenizer="metaspace" and no normalizer or a SentencePieceNormalizer, or save as tokenizer.json')
+
+def _no_words(step, where):
+    return ValueError(
+        f'a SentencePiece model has no words for {step!r}{where}; train with pre_tokenizer="metaspace" and no normalizer or a SentencePieceNormalizer, or save as tokenizer.json'
+    )
 
 # %% ../nbs/64_sentencepiece_format.ipynb #40cf0722
 def _kinds(parts):
@@ -244,33 +424,69 @@ def _kinds(parts):
     ids.setdefault(unk, max(ids.values(), default=-1) + 1)
     if (gaps := sorted(ids.values())) != list(range(len(ids))):
         odd = next((i for i, j in enumerate(gaps) if i != j), 0)
-        raise ValueError(f"a SentencePiece model numbers its pieces 0, 1, 2, …, and here the id {odd} has {'no piece' if odd not in gaps else 'two'}; save as tokenizer.json")
+        raise ValueError(
+            f"a SentencePiece model numbers its pieces 0, 1, 2, …, and here the id {odd} has {'no piece' if odd not in gaps else 'two'}; save as tokenizer.json"
+        )
     spelled = {f"<0x{b:02X}>" for b in range(256)} if m.byte_fallback else set()
-    if spelled - set(ids): raise ValueError(f"byte_fallback without the piece {min(spelled - set(ids))}: a SentencePiece model needs all 256; add them, or turn byte_fallback off")
+    if spelled - set(ids):
+        raise ValueError(
+            f"byte_fallback without the piece {min(spelled - set(ids))}: a SentencePiece model needs all 256; add them, or turn byte_fallback off"
+        )
     special, kept = {t.content for t, _ in parts.added_tokens if t.special}, spelled | {unk}
     user = {*getattr(m, "user_defined", ()), *(set(added) - special)} - kept
-    kinds = {"user_defined": user, "control": {*getattr(m, "control", ()), *special} - user - kept, "unused": {*getattr(m, "unused", ())}}
-    return dict(sorted(ids.items(), key=lambda item: item[1])), dict(unk_piece=unk, byte_fallback=m.byte_fallback, **{k: tuple(sorted(v, key=ids.get)) for k, v in kinds.items()})
+    kinds = {
+        "user_defined": user,
+        "control": {*getattr(m, "control", ()), *special} - user - kept,
+        "unused": {*getattr(m, "unused", ())},
+    }
+    return dict(sorted(ids.items(), key=lambda item: item[1])), dict(
+        unk_piece=unk,
+        byte_fallback=m.byte_fallback,
+        **{k: tuple(sorted(v, key=ids.get)) for k, v in kinds.items()},
+    )
 
-def _odd(kinds): return {kinds["unk_piece"], *kinds["user_defined"], *kinds["control"], *(f"<0x{b:02X}>" for b in range(256) if kinds["byte_fallback"])}
+
+def _odd(kinds):
+    return {
+        kinds["unk_piece"],
+        *kinds["user_defined"],
+        *kinds["control"],
+        *(f"<0x{b:02X}>" for b in range(256) if kinds["byte_fallback"]),
+    }
 
 # %% ../nbs/64_sentencepiece_format.ipynb #e095911c
 def _unigram_in(m, ids, kinds):
     "A Unigram model as SentencePiece has it."
-    if m.unk_penalty != 10: raise ValueError(f"unk_penalty={m.unk_penalty}: an unknown character is always 10 below the lowest score in SentencePiece; train with unk_penalty=10.0, or save as tokenizer.json")
+    if m.unk_penalty != 10:
+        raise ValueError(
+            f"unk_penalty={m.unk_penalty}: an unknown character is always 10 below the lowest score in SentencePiece; train with unk_penalty=10.0, or save as tokenizer.json"
+        )
     odd = _odd(kinds)
     return SentencePieceUnigram(ids, [0.0 if p in odd else m.scores[i] for p, i in ids.items()], **kinds)
+
 
 def _bpe_in(m, ids, kinds):
     "A BPE model as SentencePiece has it."
     for option in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
-        if getattr(m, option): raise ValueError(f"{option}={getattr(m, option)!r}: a SentencePiece model has no place for it; train without, or save as tokenizer.json")
+        if getattr(m, option):
+            raise ValueError(
+                f"{option}={getattr(m, option)!r}: a SentencePiece model has no place for it; train without, or save as tokenizer.json"
+            )
     rank, odd = {}, _odd(kinds)
-    for i, (a, b) in enumerate(m.merges): rank.setdefault(a + b, i)
-    if made := [p for p in (*kinds["control"], kinds["unk_piece"]) if p in rank or len(p) == 1 and p != kinds["unk_piece"]]:
-        raise ValueError(f"the special token {made[0]!r} is also what texts are written with here, and SentencePiece never finds special tokens in texts; choose another spelling, or save as tokenizer.json")
+    for i, (a, b) in enumerate(m.merges):
+        rank.setdefault(a + b, i)
+    if made := [
+        p
+        for p in (*kinds["control"], kinds["unk_piece"])
+        if p in rank or len(p) == 1 and p != kinds["unk_piece"]
+    ]:
+        raise ValueError(
+            f"the special token {made[0]!r} is also what texts are written with here, and SentencePiece never finds special tokens in texts; choose another spelling, or save as tokenizer.json"
+        )
     last = iter(range(len(m.merges), len(m.merges) + len(ids)))
-    model = SentencePieceBPE(ids, [0.0 if p in odd else -1.0 - (rank[p] if p in rank else next(last)) for p in ids], **kinds)
+    model = SentencePieceBPE(
+        ids, [0.0 if p in odd else -1.0 - (rank[p] if p in rank else next(last)) for p in ids], **kinds
+    )
     _check_merges(m, model, rank)
     return model
 
@@ -281,10 +497,22 @@ def _check_merges(m, model, rank):
     number, before = {pair: i for i, pair in reversed([*enumerate(m.merges)])}, -1
     for a, b in merges:
         found = number.get((a, b), -1)
-        if found <= before: raise ValueError(f"SentencePiece would make the piece {a + b!r} of {a!r} and {b!r}, which is " + ("not a merge here" if found < 0 else "a later merge here") + "; a model with these merges can only be saved as tokenizer.json")
+        if found <= before:
+            raise ValueError(
+                f"SentencePiece would make the piece {a + b!r} of {a!r} and {b!r}, which is "
+                + ("not a merge here" if found < 0 else "a later merge here")
+                + "; a model with these merges can only be saved as tokenizer.json"
+            )
         before = found
-    if doubtful := [p for p in doubtful if p not in model.user_defined]: raise ValueError(f"whether SentencePiece makes the piece {doubtful[0]!r} by the same merge is not certain; save as tokenizer.json")
-    if m.ignore_merges and (lost := [p for p in whole if len(p) > 1 and p in m.piece2id]): raise ValueError(f"the piece {lost[0]!r} is found whole, but no merge makes it, so SentencePiece would not; train without ignore_merges, or save as tokenizer.json")
+    if doubtful := [p for p in doubtful if p not in model.user_defined]:
+        raise ValueError(
+            f"whether SentencePiece makes the piece {doubtful[0]!r} by the same merge is not certain; save as tokenizer.json"
+        )
+    if m.ignore_merges and (lost := [p for p in whole if len(p) > 1 and p in m.piece2id]):
+        raise ValueError(
+            f"the piece {lost[0]!r} is found whole, but no merge makes it, so SentencePiece would not; train without ignore_merges, or save as tokenizer.json"
+        )
+
 
 def _model_in(parts, ids, kinds):
     "The model as SentencePiece has it."
@@ -292,34 +520,72 @@ def _model_in(parts, ids, kinds):
     if type(m) in _MODELS.values():
         scores = [m.scores[m.piece2id[p]] if p in m.piece2id else 0.0 for p in ids]
         return replace(m, piece2id=ids, scores=scores, **{k: v for k, v in kinds.items() if hasattr(m, k)})
-    if isinstance(m, Unigram): return _unigram_in(m, ids, kinds)
-    if isinstance(m, BPE) and not spells_bytes(parts.pre_tokenizer): return _bpe_in(m, ids, kinds)
+    if isinstance(m, Unigram):
+        return _unigram_in(m, ids, kinds)
+    if isinstance(m, BPE) and not spells_bytes(parts.pre_tokenizer):
+        return _bpe_in(m, ids, kinds)
     what = "byte-level BPE" if isinstance(m, BPE) else type(m).__name__
-    raise ValueError(f'a SentencePiece model holds Unigram or BPE of characters, and this is {what}; train with algorithm="unigram" or "char_bpe", or save as tokenizer.json')
+    raise ValueError(
+        f'a SentencePiece model holds Unigram or BPE of characters, and this is {what}; train with algorithm="unigram" or "char_bpe", or save as tokenizer.json'
+    )
 
 # %% ../nbs/64_sentencepiece_format.ipynb #da8010ae
 def _translated(parts):
     "A tokenizer in SentencePiece's terms, and what is not the same."
-    own = type(parts.model) in _MODELS.values() or isinstance(parts.model, (Unigram, BPE)) and not spells_bytes(parts.pre_tokenizer)
+    own = (
+        type(parts.model) in _MODELS.values()
+        or isinstance(parts.model, (Unigram, BPE))
+        and not spells_bytes(parts.pre_tokenizer)
+    )
     ids, kinds = _kinds(parts) if own else ({}, {})
-    model = _model_in(parts, ids, kinds) # names what is no model of this kind
+    model = _model_in(parts, ids, kinds)  # names what is no model of this kind
     text = _text_of(parts)
     for side in text.sides:
-        inside, where = (slice(1, None), "behind its first") if side == "before" else (slice(None, -1), "before its last")
-        if wide := [p for p in ids if "▁" in p[inside] and p not in {*kinds["control"], *kinds["unused"], kinds["unk_piece"]}]:
-            raise ValueError(f"the piece {wide[0]!r} holds ▁ {where} character; here words are cut there, and SentencePiece would match it; save as tokenizer.json")
-    if lost := [p for p in text.alone if p not in kinds["user_defined"]]: raise ValueError(f"the normalizer leaves {lost[0]!r} as it is, which is no user-defined piece of the model; add it as a token that is not special, or leave it out of the normalizer")
+        inside, where = (
+            (slice(1, None), "behind its first") if side == "before" else (slice(None, -1), "before its last")
+        )
+        if wide := [
+            p
+            for p in ids
+            if "▁" in p[inside] and p not in {*kinds["control"], *kinds["unused"], kinds["unk_piece"]}
+        ]:
+            raise ValueError(
+                f"the piece {wide[0]!r} holds ▁ {where} character; here words are cut there, and SentencePiece would match it; save as tokenizer.json"
+            )
+    if lost := [p for p in text.alone if p not in kinds["user_defined"]]:
+        raise ValueError(
+            f"the normalizer leaves {lost[0]!r} as it is, which is no user-defined piece of the model; add it as a token that is not special, or leave it out of the normalizer"
+        )
     flags = text.front, text.runs, text.escape, text.suffix
     normalizer = SentencePieceNormalizer(text.charsmap, *flags, kinds["user_defined"])
-    decoder, common = parts.decoder, dict(unk_piece=kinds["unk_piece"], control=kinds["control"], byte_fallback=kinds["byte_fallback"], add_dummy_prefix=text.front, remove_extra_whitespaces=text.runs)
-    decoder = replace(decoder, **common) if type(decoder) is SentencePieceDecoder else SentencePieceDecoder(unk_surface=kinds["unk_piece"], **common)
+    decoder, common = (
+        parts.decoder,
+        dict(
+            unk_piece=kinds["unk_piece"],
+            control=kinds["control"],
+            byte_fallback=kinds["byte_fallback"],
+            add_dummy_prefix=text.front,
+            remove_extra_whitespaces=text.runs,
+        ),
+    )
+    decoder = (
+        replace(decoder, **common)
+        if type(decoder) is SentencePieceDecoder
+        else SentencePieceDecoder(unk_surface=kinds["unk_piece"], **common)
+    )
     added = tuple((AddedToken(p), i) for p, i in ids.items() if p in {kinds["unk_piece"], *kinds["control"]})
-    return parts._replace(model=model, pre_tokenizer=words_of(normalizer), decoder=decoder, added_tokens=added, normalizer=normalizer), text
+    return parts._replace(
+        model=model,
+        pre_tokenizer=words_of(normalizer),
+        decoder=decoder,
+        added_tokens=added,
+        normalizer=normalizer,
+    ), text
 
 # %% ../nbs/64_sentencepiece_format.ipynb #ade1480a
 def as_sentencepiece(
-    parts:Parts, # The parts of a tokenizer
-)->Parts: # The same with SentencePiece's own model, normalizer and decoder
+    parts: Parts,  # The parts of a tokenizer
+) -> Parts:  # The same with SentencePiece's own model, normalizer and decoder
     "Say a tokenizer in SentencePiece's terms, or say what has none."
     return _translated(parts)[0]
 
@@ -328,26 +594,52 @@ def _model_notes(parts, new, text):
     "What is different about the model."
     m, known = parts.model, set(parts.model.piece2id)
     own, loose = type(m) in _MODELS.values(), [t for t, _ in parts.added_tokens if not t.special]
-    if not own and m.unk_piece is None: yield f"an unknown character becomes {new.unk_piece!r} in SentencePiece, and is an error here" if not m.byte_fallback else f"older versions of SentencePiece demand an unknown piece; {new.unk_piece!r} is added and never used"
-    if not own and m.unk_piece is not None and not m.fuse_unk and not m.byte_fallback: yield "several unknown characters in a row become one unknown piece in SentencePiece (here: fuse_unk=False)"
-    if type(m) is Unigram and m.unk_piece is not None and m.unk_piece not in [t.content for t, _ in parts.added_tokens]: yield f"{new.unk_piece!r} in a text is one unknown piece here, and several characters in SentencePiece"
-    if text.cut and "▁" not in known and not m.byte_fallback: yield "▁ is no piece, so unknown characters of two words become one unknown piece in SentencePiece"
-    if not own and isinstance(m, Unigram) and any(128 * score % 1 for score in m.scores): yield "SentencePiece adds scores in 32 bits, so that it may choose another of two splits that are equally good but for rounding"
-    if not own and [t for t, _ in parts.added_tokens if t.special and t.content != new.unk_piece]: yield "special tokens become control pieces: SentencePiece never finds them in a text, and makes nothing of them when it decodes"
-    if loose and not own or set(map(str, [t.content for t in loose])) - known: yield f"the text behind {loose[0].content!r} begins anew here, and goes on in SentencePiece"
-    if odd := [t for t, _ in parts.added_tokens if t.single_word or t.lstrip or t.rstrip or t.normalized]: yield f"options of added tokens such as {odd[0].content!r} (single_word, lstrip, rstrip, normalized) are lost"
+    if not own and m.unk_piece is None:
+        yield (
+            f"an unknown character becomes {new.unk_piece!r} in SentencePiece, and is an error here"
+            if not m.byte_fallback
+            else f"older versions of SentencePiece demand an unknown piece; {new.unk_piece!r} is added and never used"
+        )
+    if not own and m.unk_piece is not None and not m.fuse_unk and not m.byte_fallback:
+        yield "several unknown characters in a row become one unknown piece in SentencePiece (here: fuse_unk=False)"
+    if (
+        type(m) is Unigram
+        and m.unk_piece is not None
+        and m.unk_piece not in [t.content for t, _ in parts.added_tokens]
+    ):
+        yield f"{new.unk_piece!r} in a text is one unknown piece here, and several characters in SentencePiece"
+    if text.cut and "▁" not in known and not m.byte_fallback:
+        yield "▁ is no piece, so unknown characters of two words become one unknown piece in SentencePiece"
+    if not own and isinstance(m, Unigram) and any(128 * score % 1 for score in m.scores):
+        yield "SentencePiece adds scores in 32 bits, so that it may choose another of two splits that are equally good but for rounding"
+    if not own and [t for t, _ in parts.added_tokens if t.special and t.content != new.unk_piece]:
+        yield "special tokens become control pieces: SentencePiece never finds them in a text, and makes nothing of them when it decodes"
+    if loose and not own or set(map(str, [t.content for t in loose])) - known:
+        yield f"the text behind {loose[0].content!r} begins anew here, and goes on in SentencePiece"
+    if odd := [t for t, _ in parts.added_tokens if t.single_word or t.lstrip or t.rstrip or t.normalized]:
+        yield f"options of added tokens such as {odd[0].content!r} (single_word, lstrip, rstrip, normalized) are lost"
 
 # %% ../nbs/64_sentencepiece_format.ipynb #f7518e69
 def sentencepiece_notes(
-    parts:Parts, # The parts of a tokenizer
-)->list[str]: # A sentence for each thing that a `.model` file does not hold, or that SentencePiece does another way
+    parts: Parts,  # The parts of a tokenizer
+) -> list[
+    str
+]:  # A sentence for each thing that a `.model` file does not hold, or that SentencePiece does another way
     "What is lost or different when a tokenizer becomes a `.model` file."
     new, text = _translated(parts)
     notes = [*text.notes, *_model_notes(parts, new.model, text)]
-    if parts.post_processor is not None: notes.append("what is put around a text is not in the file; callers of SentencePiece ask for it (add_bos, add_eos, reverse)")
-    if parts.truncation is not None or parts.padding is not None: notes.append("truncation and padding are not in the file")
-    if text.suffix and text.front and type(parts.decoder) is not SentencePieceDecoder: notes.append("the space behind the last word stays in decoded text in SentencePiece")
-    elif not isinstance(parts.decoder, (SentencePieceDecoder, decoders.Metaspace, decoders.Fuse, decoders.Sequence)): notes.append("pieces are made text by SentencePiece's own rules")
+    if parts.post_processor is not None:
+        notes.append(
+            "what is put around a text is not in the file; callers of SentencePiece ask for it (add_bos, add_eos, reverse)"
+        )
+    if parts.truncation is not None or parts.padding is not None:
+        notes.append("truncation and padding are not in the file")
+    if text.suffix and text.front and type(parts.decoder) is not SentencePieceDecoder:
+        notes.append("the space behind the last word stays in decoded text in SentencePiece")
+    elif not isinstance(
+        parts.decoder, (SentencePieceDecoder, decoders.Metaspace, decoders.Fuse, decoders.Sequence)
+    ):
+        notes.append("pieces are made text by SentencePiece's own rules")
     return notes
 
 # %% ../nbs/64_sentencepiece_format.ipynb #318d1a56
@@ -357,18 +649,34 @@ def _edges(parts):
     around = parts.post_processor.process_ids([-1]).ids if parts.post_processor else [-1]
     at = around.index(-1) if -1 in around else 0
     first, last = around[:1] if at else [], around[-1:] if at < len(around) - 1 else []
-    wanted = {"bos": [names.get(i) for i in first] + ["<s>", "<bos>", "[BOS]", "[CLS]"], "eos": [names.get(i) for i in last] + ["</s>", "<eos>", "[EOS]", "[SEP]"],
-              "pad": [parts.padding.pad_piece if parts.padding else None, "<pad>", "[PAD]"]}
+    wanted = {
+        "bos": [names.get(i) for i in first] + ["<s>", "<bos>", "[BOS]", "[CLS]"],
+        "eos": [names.get(i) for i in last] + ["</s>", "<eos>", "[EOS]", "[SEP]"],
+        "pad": [parts.padding.pad_piece if parts.padding else None, "<pad>", "[PAD]"],
+    }
     return {kind: next((p for p in pieces if p in m.control), None) for kind, pieces in wanted.items()}
+
 
 def _trainer_facts(parts, text):
     "What is true of a model, by the names of trainer_spec."
     m, edges = parts.model, _edges(parts)
-    facts = {"model_type": next(k for k, kind in _MODELS.items() if type(m) is kind), "vocab_size": len(m.piece2id), **({} if text.cut is None else {"split_by_whitespace": text.cut}), "treat_whitespace_as_suffix": text.suffix,
-             "control_symbols": [p for p in m.control if p not in edges.values()], "user_defined_symbols": [*m.user_defined], "byte_fallback": m.byte_fallback,
-             "unk_id": m.piece2id[m.unk_piece], **{f"{kind}_id": -1 if p is None else m.piece2id[p] for kind, p in edges.items()},
-             **_training_facts(parts.source), "unk_surface": parts.decoder.unk_surface, "unk_piece": m.unk_piece, **{f"{kind}_piece": p for kind, p in edges.items() if p is not None}}
+    facts = {
+        "model_type": next(k for k, kind in _MODELS.items() if type(m) is kind),
+        "vocab_size": len(m.piece2id),
+        **({} if text.cut is None else {"split_by_whitespace": text.cut}),
+        "treat_whitespace_as_suffix": text.suffix,
+        "control_symbols": [p for p in m.control if p not in edges.values()],
+        "user_defined_symbols": [*m.user_defined],
+        "byte_fallback": m.byte_fallback,
+        "unk_id": m.piece2id[m.unk_piece],
+        **{f"{kind}_id": -1 if p is None else m.piece2id[p] for kind, p in edges.items()},
+        **_training_facts(parts.source),
+        "unk_surface": parts.decoder.unk_surface,
+        "unk_piece": m.unk_piece,
+        **{f"{kind}_piece": p for kind, p in edges.items() if p is not None},
+    }
     return facts
+
 
 def _training_facts(source):
     "How training here divided words; other libraries take what a file does not say for their defaults."
@@ -378,35 +686,65 @@ def _training_facts(source):
 # %% ../nbs/64_sentencepiece_format.ipynb #b8d34067
 def _pieces_of(m):
     "The pieces of a model with their types, in the order of ids."
-    kinds = {**dict.fromkeys(m.unused, UNUSED), **dict.fromkeys(m.control, CONTROL), **dict.fromkeys(m.user_defined, USER_DEFINED),
-             **({f"<0x{b:02X}>": BYTE for b in range(256)} if m.byte_fallback else {}), m.unk_piece: UNKNOWN}
-    return [Piece(p, m.scores[i], kinds.get(p, NORMAL)) for p, i in sorted(m.piece2id.items(), key=lambda item: item[1])]
+    kinds = {
+        **dict.fromkeys(m.unused, UNUSED),
+        **dict.fromkeys(m.control, CONTROL),
+        **dict.fromkeys(m.user_defined, USER_DEFINED),
+        **({f"<0x{b:02X}>": BYTE for b in range(256)} if m.byte_fallback else {}),
+        m.unk_piece: UNKNOWN,
+    }
+    return [
+        Piece(p, m.scores[i], kinds.get(p, NORMAL))
+        for p, i in sorted(m.piece2id.items(), key=lambda item: item[1])
+    ]
+
 
 def _unchanged(parts):
     "Is a tokenizer what its file says?"
-    if not isinstance(parts.source, ModelProto): return False
+    if not isinstance(parts.source, ModelProto):
+        return False
     old = parts_from_proto(parts.source)
-    return all(getattr(parts, k) == getattr(old, k) for k in ("model", "pre_tokenizer", "decoder", "added_tokens", "normalizer"))
+    return all(
+        getattr(parts, k) == getattr(old, k)
+        for k in ("model", "pre_tokenizer", "decoder", "added_tokens", "normalizer")
+    )
 
 # %% ../nbs/64_sentencepiece_format.ipynb #7fec3496
 def proto_from_parts(
-    parts:Parts, # The parts of a tokenizer
-)->ModelProto: # What its `.model` file says
+    parts: Parts,  # The parts of a tokenizer
+) -> ModelProto:  # What its `.model` file says
     "What a SentencePiece model says of a tokenizer; what it cannot say is an error, see also `sentencepiece_notes`."
-    if _unchanged(parts): return parts.source
+    if _unchanged(parts):
+        return parts.source
     new, text = _translated(parts)
-    old, n, undo = parts.source if isinstance(parts.source, ModelProto) else ModelProto(), new.normalizer, new.decoder.denormalizer
-    said = lambda n: {"precompiled_charsmap": n.charsmap, "add_dummy_prefix": n.add_dummy_prefix, "remove_extra_whitespaces": n.remove_extra_whitespaces, "escape_whitespaces": n.escape_whitespaces}
+    old, n, undo = (
+        parts.source if isinstance(parts.source, ModelProto) else ModelProto(),
+        new.normalizer,
+        new.decoder.denormalizer,
+    )
+    said = lambda n: {
+        "precompiled_charsmap": n.charsmap,
+        "add_dummy_prefix": n.add_dummy_prefix,
+        "remove_extra_whitespaces": n.remove_extra_whitespaces,
+        "escape_whitespaces": n.escape_whitespaces,
+    }
     same = n.charsmap == old.normalizer("precompiled_charsmap") and old.normalizer("name")
     trainer = {**old.trainer_spec, **_trainer_facts(new, text)}
     rest = [r for r in old.rest if r[0][:1] not in (("pieces",), ("self_test_data",))]
-    proto = ModelProto(_pieces_of(new.model), trainer, {**old.normalizer_spec, "name": same or text.name, **said(n)}, {**old.denormalizer_spec, **(said(undo) if undo.charsmap else {})}, [], rest=rest)
+    proto = ModelProto(
+        _pieces_of(new.model),
+        trainer,
+        {**old.normalizer_spec, "name": same or text.name, **said(n)},
+        {**old.denormalizer_spec, **(said(undo) if undo.charsmap else {})},
+        [],
+        rest=rest,
+    )
     return check_model_proto(proto, name="the new model")
 
 # %% ../nbs/64_sentencepiece_format.ipynb #b5577128
 def write_sentencepiece(
-    parts:Parts, # The parts of a tokenizer
-    path:str|os.PathLike, # Where the file shall be
-)->Path: # The path
+    parts: Parts,  # The parts of a tokenizer
+    path: str | os.PathLike,  # Where the file shall be
+) -> Path:  # The path
     "Write a tokenizer as a `.model` file, atomically."
     return write_atomically(path, write_model_proto(proto_from_parts(parts)))

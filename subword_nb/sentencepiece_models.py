@@ -29,51 +29,77 @@ from .unigram_encode import Unigram
 @dataclass(repr=False)
 class SentencePieceModel:
     "What the four models share: pieces of several kinds, and what becomes of the parts of a text."
-    piece2id: dict # piece → id
-    scores: list # Score of each piece at the place of its id, a 32-bit float
-    unk_piece: str|None = None # Stands for unknown characters; None only with byte_fallback
-    byte_fallback: bool = False # Spell what is unknown by its bytes' pieces, <0x00> to <0xFF>
-    user_defined: tuple = () # Pieces that are preferred to others (UNIGRAM), or neither joined nor split (BPE, CHAR)
-    control: tuple = () # Pieces that are never matched in text
-    unused: tuple = () # Pieces that are never given out
-    known: dict = field(init=False, repr=False, compare=False) # Piece that a text can be given → id
-    def __post_init__(self): _prepare(self)
-    def __repr__(self): return f"{type(self).__name__}({len(self.piece2id):,} pieces)"
-    def __reduce__(self): return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)
 
-    def encode(self,
-        text:str, # A normalized text, or part of one
+    piece2id: dict  # piece → id
+    scores: list  # Score of each piece at the place of its id, a 32-bit float
+    unk_piece: str | None = None  # Stands for unknown characters; None only with byte_fallback
+    byte_fallback: bool = False  # Spell what is unknown by its bytes' pieces, <0x00> to <0xFF>
+    user_defined: tuple = ()  # Pieces that are preferred to others (UNIGRAM), or neither joined nor split (BPE, CHAR)
+    control: tuple = ()  # Pieces that are never matched in text
+    unused: tuple = ()  # Pieces that are never given out
+    known: dict = field(init=False, repr=False, compare=False)  # Piece that a text can be given → id
+
+    def __post_init__(self):
+        _prepare(self)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({len(self.piece2id):,} pieces)"
+
+    def __reduce__(self):
+        return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)
+
+    def encode(
+        self,
+        text: str,  # A normalized text, or part of one
         *,
-        dropout:float|None=None, # BPE only: probability of passing over a merge for good
-        rng:random.Random|None=None, # Where chance comes from, if there is dropout
-        seed:int|None=None, # Instead of it: the same draw each time
-    )->list[int]: # Ids
+        dropout: float | None = None,  # BPE only: probability of passing over a merge for good
+        rng: random.Random | None = None,  # Where chance comes from, if there is dropout
+        seed: int | None = None,  # Instead of it: the same draw each time
+    ) -> list[int]:  # Ids
         "The ids of a text."
-        return _joined(self, _rows(self, text, dropout, rng or (None if seed is None else random.Random(seed))))
+        return _joined(
+            self, _rows(self, text, dropout, rng or (None if seed is None else random.Random(seed)))
+        )
 
-    def tokens(self,
-        text:str, # A normalized text, or part of one
+    def tokens(
+        self,
+        text: str,  # A normalized text, or part of one
         *,
-        dropout:float|None=None, # As for `encode`
-        rng:random.Random|None=None, # As for `encode`
-        seed:int|None=None, # Instead of it: the same draw each time
-    )->list[Token]: # What `encode` gives, each in its place; offsets in the text
+        dropout: float | None = None,  # As for `encode`
+        rng: random.Random | None = None,  # As for `encode`
+        seed: int | None = None,  # Instead of it: the same draw each time
+    ) -> list[Token]:  # What `encode` gives, each in its place; offsets in the text
         "The tokens of a text."
-        return part_tokens(self, [part for row in _rows(self, text, dropout, rng or (None if seed is None else random.Random(seed))) for part in row.parts])
+        return part_tokens(
+            self,
+            [
+                part
+                for row in _rows(self, text, dropout, rng or (None if seed is None else random.Random(seed)))
+                for part in row.parts
+            ],
+        )
 
 # %% ../nbs/63_sentencepiece_models.ipynb #f31c7243
 _SPACE, _BYTES = "▁", [f"<0x{b:02X}>" for b in range(256)]
 
+
 def _prepare(model):
     "Check a model and fill in what encoding looks up."
-    if type(model) is SentencePieceModel: raise ValueError("SentencePieceModel is what four models share; make a SentencePieceUnigram, SentencePieceBPE, SentencePieceWords or SentencePieceChars")
+    if type(model) is SentencePieceModel:
+        raise ValueError(
+            "SentencePieceModel is what four models share; make a SentencePieceUnigram, SentencePieceBPE, SentencePieceWords or SentencePieceChars"
+        )
     for name in ("user_defined", "control", "unused"):
-        if isinstance(given := getattr(model, name), (str, bytes)): raise ValueError(f"{name}={given!r} is one piece; pass a list of pieces")
+        if isinstance(given := getattr(model, name), (str, bytes)):
+            raise ValueError(f"{name}={given!r} is one piece; pass a list of pieces")
         setattr(model, name, tuple(given))
     _check_pieces(model)
     _check_kinds(model)
     model.scores = array("f", model.scores).tolist()
-    if bad := [i for i, score in enumerate(model.scores) if not math.isfinite(score)]: raise ValueError(f"the score of the id {bad[0]} is {model.scores[bad[0]]} in 32 bits; scores are finite numbers")
+    if bad := [i for i, score in enumerate(model.scores) if not math.isfinite(score)]:
+        raise ValueError(
+            f"the score of the id {bad[0]} is {model.scores[bad[0]]} in 32 bits; scores are finite numbers"
+        )
     hidden = {model.unk_piece, *model.control, *model.unused, *(_BYTES if model.byte_fallback else ())}
     model.known = {piece: i for piece, i in model.piece2id.items() if piece not in hidden}
     model._ready()
@@ -83,52 +109,91 @@ def _check_pieces(model):
     "Refuse pieces, ids and scores that are none."
     scores, seen = model.scores, {}
     for piece, i in model.piece2id.items():
-        if not isinstance(piece, str) or not piece: raise ValueError(f"{piece!r} with the id {i!r} is no piece; pieces are text of at least one character")
-        if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(scores): raise ValueError(f"the piece {piece!r} has the id {i!r}, and there are {len(scores)} scores; pass one score per id, from 0")
-        if i in seen: raise ValueError(f"{seen[i]!r} and {piece!r} both have the id {i}; give each piece an id of its own")
+        if not isinstance(piece, str) or not piece:
+            raise ValueError(
+                f"{piece!r} with the id {i!r} is no piece; pieces are text of at least one character"
+            )
+        if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(scores):
+            raise ValueError(
+                f"the piece {piece!r} has the id {i!r}, and there are {len(scores)} scores; pass one score per id, from 0"
+            )
+        if i in seen:
+            raise ValueError(
+                f"{seen[i]!r} and {piece!r} both have the id {i}; give each piece an id of its own"
+            )
         seen[i] = piece
     for i, score in enumerate(scores):
-        if isinstance(score, bool) or not isinstance(score, Real) or not -1e300 < score < 1e300: raise ValueError(f"the piece {seen.get(i)!r} has the score {score!r:.40}; scores are finite numbers of 32 bits")
+        if isinstance(score, bool) or not isinstance(score, Real) or not -1e300 < score < 1e300:
+            raise ValueError(
+                f"the piece {seen.get(i)!r} has the score {score!r:.40}; scores are finite numbers of 32 bits"
+            )
+
 
 def _check_kinds(model):
     "Refuse kinds that contradict each other or name what is not there."
     named, pieces = {}, model.piece2id
-    for kind, group in [("unk_piece", [model.unk_piece] * (model.unk_piece is not None)), ("user_defined", model.user_defined), ("control", model.control), ("unused", model.unused)]:
+    for kind, group in [
+        ("unk_piece", [model.unk_piece] * (model.unk_piece is not None)),
+        ("user_defined", model.user_defined),
+        ("control", model.control),
+        ("unused", model.unused),
+    ]:
         for piece in group:
-            if piece not in pieces: raise ValueError(f"{kind} names {piece!r}, which is not in the vocabulary; add it, or pass one of its pieces")
-            if named.setdefault(piece, kind) != kind: raise ValueError(f"{piece!r} is named by {named[piece]} and by {kind}; a piece is of one kind: name it once")
-    if model.byte_fallback and (missing := [b for b in _BYTES if b not in pieces]): raise ValueError(f"byte_fallback needs the 256 pieces <0x00> to <0xFF>, and {missing[0]} is missing; add it, or pass byte_fallback=False")
-    if model.unk_piece is None and not model.byte_fallback: raise ValueError("there is no unk_piece; SentencePiece's models have one: pass its name, such as '<unk>', or byte_fallback=True")
-    if not getattr(model, "fuse_unk", True) and not model.byte_fallback: raise ValueError("fuse_unk=False; SentencePiece always gives a run of unknown characters one id: leave it out, or use Unigram")
+            if piece not in pieces:
+                raise ValueError(
+                    f"{kind} names {piece!r}, which is not in the vocabulary; add it, or pass one of its pieces"
+                )
+            if named.setdefault(piece, kind) != kind:
+                raise ValueError(
+                    f"{piece!r} is named by {named[piece]} and by {kind}; a piece is of one kind: name it once"
+                )
+    if model.byte_fallback and (missing := [b for b in _BYTES if b not in pieces]):
+        raise ValueError(
+            f"byte_fallback needs the 256 pieces <0x00> to <0xFF>, and {missing[0]} is missing; add it, or pass byte_fallback=False"
+        )
+    if model.unk_piece is None and not model.byte_fallback:
+        raise ValueError(
+            "there is no unk_piece; SentencePiece's models have one: pass its name, such as '<unk>', or byte_fallback=True"
+        )
+    if not getattr(model, "fuse_unk", True) and not model.byte_fallback:
+        raise ValueError(
+            "fuse_unk=False; SentencePiece always gives a run of unknown characters one id: leave it out, or use Unigram"
+        )
 
 # %% ../nbs/63_sentencepiece_models.ipynb #eb09891e
 def part_tokens(
-    model:SentencePieceModel, # The model
-    parts:Iterable[str], # The parts of a text, left to right: pieces, and what is unknown
-)->list[Token]: # A run of unknown parts is one token with its text, or its bytes' pieces
+    model: SentencePieceModel,  # The model
+    parts: Iterable[str],  # The parts of a text, left to right: pieces, and what is unknown
+) -> list[Token]:  # A run of unknown parts is one token with its text, or its bytes' pieces
     "The tokens of a split."
     out, at = [], 0
     for known, run in groupby(parts, model.known.__contains__):
         for part in run if known or model.byte_fallback else ["".join(run)]:
             end = at + len(part)
-            if known: out.append(Token(model.known[part], part, at, end))
-            elif model.byte_fallback: out += [Token(model.piece2id[_BYTES[b]], _BYTES[b], at, end) for b in encode_text(part)]
-            else: out.append(Token(model.piece2id[model.unk_piece], part, at, end))
+            if known:
+                out.append(Token(model.known[part], part, at, end))
+            elif model.byte_fallback:
+                out += [Token(model.piece2id[_BYTES[b]], _BYTES[b], at, end) for b in encode_text(part)]
+            else:
+                out.append(Token(model.piece2id[model.unk_piece], part, at, end))
             at = end
     return out
 
 # %% ../nbs/63_sentencepiece_models.ipynb #93f5c69c
 class _Row(NamedTuple):
     "A stretch of text, encoded."
-    ids: list # Its ids, if it stood alone
-    parts: list # What it is split into
-    steps: tuple = () # Unigram: the scores of the parts
-    limit: float = 0.0 # Unigram: the split is certain while the score so far is nearer to 0 than this
+
+    ids: list  # Its ids, if it stood alone
+    parts: list  # What it is split into
+    steps: tuple = ()  # Unigram: the scores of the parts
+    limit: float = 0.0  # Unigram: the split is certain while the score so far is nearer to 0 than this
+
 
 def _row(model, parts, *more):
     "A row from parts."
     ids = [*map(model.known.get, parts)]
     return _Row([t.id for t in part_tokens(model, parts)] if None in ids else ids, parts, *more)
+
 
 def _joined(model, rows):
     "The ids of rows; an unknown run that goes on from one to the next keeps one id."
@@ -138,11 +203,15 @@ def _joined(model, rows):
         ids += new[1:] if ids and new and ids[-1] == new[0] == unk else new
     return ids
 
+
 def _rows(model, text, dropout, rng):
     "The rows of a text; one for all of it if merges are dropped."
-    if dropout is not None and not 0 <= dropout <= 1: raise ValueError(f"dropout={dropout!r} is not a probability; pass a number from 0 to 1, or None")
-    if not dropout: return model._rows(text)
-    if getattr(model, "drops_merges", False): return [_row(model, _merged(model, text, dropout, rng))]
+    if dropout is not None and not 0 <= dropout <= 1:
+        raise ValueError(f"dropout={dropout!r} is not a probability; pass a number from 0 to 1, or None")
+    if not dropout:
+        return model._rows(text)
+    if getattr(model, "drops_merges", False):
+        return [_row(model, _merged(model, text, dropout, rng))]
     raise ValueError(f"dropout={dropout} drops BPE's merges, and this is {model!r}; leave it out")
 
 # %% ../nbs/63_sentencepiece_models.ipynb #ee3aa47a
@@ -155,45 +224,57 @@ def _symbols(text, special, lengths):
         yield at, end, bool(found)
         at = end
 
+
 class SentencePieceWords(SentencePieceModel):
     "A WORD model: every stretch from one ▁ to the next is one piece, or unknown."
 
-    def _ready(self): pass
-    def _rows(self, text): yield _row(self, re.findall(f"{_SPACE}[^{_SPACE}]*|[^{_SPACE}]+", text))
+    def _ready(self):
+        pass
+
+    def _rows(self, text):
+        yield _row(self, re.findall(f"{_SPACE}[^{_SPACE}]*|[^{_SPACE}]+", text))
+
 
 class SentencePieceChars(SentencePieceModel):
     "A CHAR model: every character is a piece, or unknown; user-defined pieces are taken whole."
 
-    def _ready(self): self._special, self._lengths = frozenset(self.user_defined), lengths_by_first(self.user_defined)
-    def _rows(self, text): yield _row(self, [text[a:b] for a, b, _ in _symbols(text, self._special, self._lengths)])
+    def _ready(self):
+        self._special, self._lengths = frozenset(self.user_defined), lengths_by_first(self.user_defined)
+
+    def _rows(self, text):
+        yield _row(self, [text[a:b] for a, b, _ in _symbols(text, self._special, self._lengths)])
 
 # %% ../nbs/63_sentencepiece_models.ipynb #1fd917e8
 def word_pattern(
-    pieces:Iterable[str], # What can be found in a text
-)->Callable: # A function from a text to its words, which spell it
+    pieces: Iterable[str],  # What can be found in a text
+) -> Callable:  # A function from a text to its words, which spell it
     "Cut texts before ▁ (else after it) wherever no piece can lie across."
     inner = [p for p in pieces if _SPACE in p and len(p) > 1]
     before = {a for p in inner for a, b in zip(p, p[1:]) if b == _SPACE}
     after = {b for p in inner for a, b in zip(p, p[1:]) if a == _SPACE}
     many = "+" if _SPACE in before else ""
-    if before <= {_SPACE}: return re.compile(f"{_SPACE}{many}[^{_SPACE}]*|[^{_SPACE}]+").findall
-    if after <= {_SPACE}: return re.compile(f"[^{_SPACE}]*{_SPACE}{many}|[^{_SPACE}]+").findall
+    if before <= {_SPACE}:
+        return re.compile(f"{_SPACE}{many}[^{_SPACE}]*|[^{_SPACE}]+").findall
+    if after <= {_SPACE}:
+        return re.compile(f"[^{_SPACE}]*{_SPACE}{many}|[^{_SPACE}]+").findall
     cut = re.compile(f"(?={_SPACE})(?<![{''.join(map(re.escape, sorted(before)))}])")
     return lambda text: list(filter(None, cut.split(text)))
 
 # %% ../nbs/63_sentencepiece_models.ipynb #70022759
 _LARGEST, _RESET, _MOST = float.fromhex("0x1.fffffep+127"), 100_000.0, 1 << 16
 
+
 def _remember(memory, key, row):
     "Keep a row; forget all others when there are too many."
-    if len(memory) >= _MOST: memory.clear()
+    if len(memory) >= _MOST:
+        memory.clear()
     memory[key] = row
     return row
 
 # %% ../nbs/63_sentencepiece_models.ipynb #9c31f46c
 def float32(
-    number:float, # Any number
-)->float: # The nearest that 32 bits hold; infinite beyond the largest
+    number: float,  # Any number
+) -> float:  # The nearest that 32 bits hold; infinite beyond the largest
     "Round to 32 bits."
     return array("f", (number,))[0]
 
@@ -202,18 +283,33 @@ def float32(
 class SentencePieceUnigram(SentencePieceModel, Unigram):
     "A UNIGRAM model: the split with the highest sum of scores, added up in 32-bit floats."
 
-    def lattice(self,
-        text:str, # A normalized text, or part of one
-    )->Lattice: # A user-defined piece counts by its characters here, and by its bytes in `encode`, as in SentencePiece
+    def lattice(
+        self,
+        text: str,  # A normalized text, or part of one
+    ) -> Lattice:  # A user-defined piece counts by its characters here, and by its bytes in `encode`, as in SentencePiece
         "All splits of a text."
-        return build_lattice(text, self._spelled, piece2id=self.piece2id, unk_score=self.unk_score, unk_id=self.piece2id.get(self.unk_piece, -1), lengths=self.lengths)
+        return build_lattice(
+            text,
+            self._spelled,
+            piece2id=self.piece2id,
+            unk_score=self.unk_score,
+            unk_id=self.piece2id.get(self.unk_piece, -1),
+            lengths=self.lengths,
+        )
 
     def _ready(self):
-        if not 0 <= self.unk_penalty < math.inf: raise ValueError(f"unk_penalty={self.unk_penalty!r}; pass a number from 0 upwards, 10.0 for SentencePiece's")
+        if not 0 <= self.unk_penalty < math.inf:
+            raise ValueError(
+                f"unk_penalty={self.unk_penalty!r}; pass a number from 0 upwards, 10.0 for SentencePiece's"
+            )
         special, scores, self.fuse_unk = set(self.user_defined), self.scores, not self.byte_fallback
-        by_length = lambda size: {p: float32(0.1 * (size(p) - 1)) if p in special else scores[i] for p, i in self.known.items()}
+        by_length = lambda size: {
+            p: float32(0.1 * (size(p) - 1)) if p in special else scores[i] for p, i in self.known.items()
+        }
         self.table, self._spelled = by_length(lambda p: len(encode_text(p))), by_length(len)
-        self.lengths = lengths_by_first([*self.table, *{p[0] for p in self.table}]) # each character is a step of its own, known or not
+        self.lengths = lengths_by_first(
+            [*self.table, *{p[0] for p in self.table}]
+        )  # each character is a step of its own, known or not
         self._cut, self._memory = word_pattern(self.table), {}
         lowest = min((scores[i] for p, i in self.known.items() if p not in special), default=_LARGEST)
         self.unk_score = float32(lowest - self.unk_penalty)
@@ -222,29 +318,41 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
         base, known, cell = 0.0, self._memory, array("f", (0.0,))
         for word in self._cut(text):
             row = known.get(word)
-            if row is None and len(word) <= LONG: row = _remember(known, word, _survey(self, word))
+            if row is None and len(word) <= LONG:
+                row = _remember(known, word, _survey(self, word))
             if row is None or abs(base) >= row.limit:
                 row, base = _exactly(self, word, base)
             else:
-                for step in row.steps: cell[0] = base + step; base = cell[0]
+                for step in row.steps:
+                    cell[0] = base + step
+                    base = cell[0]
             yield row
 
 # %% ../nbs/63_sentencepiece_models.ipynb #6bb520c0
 def sentencepiece_unigram_ref(
-    model:SentencePieceUnigram, # The model
-    text:str, # A normalized text
-)->list[int]: # Ids
+    model: SentencePieceUnigram,  # The model
+    text: str,  # A normalized text
+) -> list[int]:  # Ids
     "The ids of a text, adding up scores from its first character to its last in 32-bit floats."
     best, begin, longest = {0: 0.0}, {}, max(map(len, model.table), default=1)
     for i, char in enumerate(text):
-        if abs(offset := best[i]) > 100_000: best = {j: 0.0 if j == i else float32(s - offset) for j, s in best.items() if j >= i}
-        steps = [(j, model.table[text[i:j]]) for j in range(i + 1, min(i + longest, len(text)) + 1) if text[i:j] in model.table]
-        if char not in model.table: steps.append((i + 1, model.unk_score))
+        if abs(offset := best[i]) > 100_000:
+            best = {j: 0.0 if j == i else float32(s - offset) for j, s in best.items() if j >= i}
+        steps = [
+            (j, model.table[text[i:j]])
+            for j in range(i + 1, min(i + longest, len(text)) + 1)
+            if text[i:j] in model.table
+        ]
+        if char not in model.table:
+            steps.append((i + 1, model.unk_score))
         for j, score in steps:
             total = float32(best[i] + score)
-            if j not in best or total > best[j]: best[j], begin[j] = total, i
+            if j not in best or total > best[j]:
+                best[j], begin[j] = total, i
     parts, end = [], len(text)
-    while end: parts.append(text[begin[end]:end]); end = begin[end]
+    while end:
+        parts.append(text[begin[end] : end])
+        end = begin[end]
     return [t.id for t in part_tokens(model, parts[::-1])]
 
 # %% ../nbs/63_sentencepiece_models.ipynb #33e4afd3
@@ -254,16 +362,21 @@ def _survey(model, word):
     best, second, begin = [0.0] + [-math.inf] * n, [-math.inf] * (n + 1), [0] * (n + 1)
     for start, char in enumerate(word):
         for k in lengths.get(char, (1,)):
-            if (end := start + k) > n: break
+            if (end := start + k) > n:
+                break
             score = get(word[start:end], unk if k == 1 else None)
-            if score is None: continue
+            if score is None:
+                continue
             total = best[start] + score
-            if total > best[end]: total, best[end], begin[end] = best[end], total, start
-            if total > second[end]: second[end] = total
+            if total > best[end]:
+                total, best[end], begin[end] = best[end], total, start
+            if total > second[end]:
+                second[end] = total
     ends = [n]
-    while ends[-1]: ends.append(begin[ends[-1]])
+    while ends[-1]:
+        ends.append(begin[ends[-1]])
     ends = ends[-2::-1]
-    parts = [word[begin[e]:e] for e in ends]
+    parts = [word[begin[e] : e] for e in ends]
     margin, reach = min((best[e] - second[e] for e in ends), default=0.0), max(map(abs, best))
     limit = min(margin / (2.02 * (n + 1) * 2.0**-24), 0.99 * _RESET) - reach
     return _row(model, parts, tuple(get(p, unk) for p in parts), limit)
@@ -276,100 +389,151 @@ def _exactly(model, word, base):
     for start, char in enumerate(word):
         before = best[start]
         if before < -_RESET or before > _RESET:
-            best[start:front + 1] = array("f", [score - before for score in best[start:front + 1]]).tolist()
+            best[start : front + 1] = array(
+                "f", [score - before for score in best[start : front + 1]]
+            ).tolist()
             before = best[start]
         for k in lengths.get(char, (1,)):
-            if (end := start + k) > n: break
+            if (end := start + k) > n:
+                break
             score = scores.get(word[start:end], unk if k == 1 else None)
-            if score is None or (begin[end] >= 0 and before + score <= best[end]): continue
+            if score is None or (begin[end] >= 0 and before + score <= best[end]):
+                continue
             cell[0] = before + score
-            if begin[end] < 0 or cell[0] > best[end]: best[end], begin[end] = cell[0], start
-            if end > front: front = end
+            if begin[end] < 0 or cell[0] > best[end]:
+                best[end], begin[end] = cell[0], start
+            if end > front:
+                front = end
         fitting = [] if long is None else long.at(word, start)
         if fitting:
             front = max(front, start + len(fitting[0]))
         for piece in fitting:
             end, total = start + len(piece), before + scores[piece]
-            if begin[end] >= 0 and total <= best[end]: continue
+            if begin[end] >= 0 and total <= best[end]:
+                continue
             cell[0] = total
-            if begin[end] < 0 or cell[0] > best[end]: best[end], begin[end] = cell[0], start
+            if begin[end] < 0 or cell[0] > best[end]:
+                best[end], begin[end] = cell[0], start
     parts, end = [], n
-    while end: parts.append(word[begin[end]:end]); end = begin[end]
+    while end:
+        parts.append(word[begin[end] : end])
+        end = begin[end]
     return _row(model, parts[::-1]), best[n]
 
 # %% ../nbs/63_sentencepiece_models.ipynb #fcd1063e
 @dataclass(repr=False)
 class SentencePieceBPE(SentencePieceModel):
     "A BPE model: join the neighbours whose joined piece has the highest score, leftmost first."
-    drops_merges = True # `encode` and `tokens` take dropout
 
-    def _ready(self): _rank(self)
+    drops_merges = True  # `encode` and `tokens` take dropout
+
+    def _ready(self):
+        _rank(self)
 
     def _rows(self, text):
-        if self.unused: yield _row(self, _merged(self, text)); return
+        if self.unused:
+            yield _row(self, _merged(self, text))
+            return
         known = self._memory
         for word in self._cut(text):
             if (row := known.get(word)) is None:
                 row = _row(self, _merged(self, word))
-                if len(word) <= LONG: _remember(known, word, row)
+                if len(word) <= LONG:
+                    _remember(known, word, row)
             yield row
 
 # %% ../nbs/63_sentencepiece_models.ipynb #3d7ce485
 def _rank(model):
     "What merging looks up: the rank of each joined piece, where texts are cut, what is never given out."
-    usable = {p: i for p, i in model.piece2id.items() if p in model.known} | {p: model.piece2id[p] for p in model.unused}
-    key = lambda i: (model.scores[i], math.copysign(1, model.scores[i])) # 0.0 is above −0.0 in SentencePiece's heap
+    usable = {p: i for p, i in model.piece2id.items() if p in model.known} | {
+        p: model.piece2id[p] for p in model.unused
+    }
+    key = lambda i: (
+        model.scores[i],
+        math.copysign(1, model.scores[i]),
+    )  # 0.0 is above −0.0 in SentencePiece's heap
     ranks = {k: rank for rank, k in enumerate(sorted({key(i) for i in usable.values()}, reverse=True))}
     model._ranks = {p: ranks[key(i)] for p, i in usable.items() if len(p) > 1}
     model._longest, model._spare = max(map(len, model._ranks), default=0), frozenset(model.unused)
-    model._special, model._lengths, model._cut, model._memory = frozenset(model.user_defined), lengths_by_first(model.user_defined), word_pattern(usable), {}
+    model._special, model._lengths, model._cut, model._memory = (
+        frozenset(model.user_defined),
+        lengths_by_first(model.user_defined),
+        word_pattern(usable),
+        {},
+    )
 
 # %% ../nbs/63_sentencepiece_models.ipynb #bac5b780
 def sentencepiece_bpe_ref(
-    model:SentencePieceBPE, # The model
-    text:str, # A normalized text
-)->list[int]: # Ids
+    model: SentencePieceBPE,  # The model
+    text: str,  # A normalized text
+) -> list[int]:  # Ids
     "The ids of a text, looking at all pairs before each merge."
-    symbols, seen = [(text[a:b], special) for a, b, special in _symbols(text, set(model.user_defined), lengths_by_first(model.user_defined))], {}
-    def score(i): # of the pair that begins at i; None if there is no such pair, or no such piece
-        (a, fixed), (b, too) = symbols[i:i + 2] if 0 <= i < len(symbols) - 1 else [("", True)] * 2
-        if fixed or too or not (a + b in model.known or a + b in model.unused): return None
-        if a + b in model.unused: seen[a + b] = a, b
+    symbols, seen = (
+        [
+            (text[a:b], special)
+            for a, b, special in _symbols(text, set(model.user_defined), lengths_by_first(model.user_defined))
+        ],
+        {},
+    )
+
+    def score(i):  # of the pair that begins at i; None if there is no such pair, or no such piece
+        (a, fixed), (b, too) = symbols[i : i + 2] if 0 <= i < len(symbols) - 1 else [("", True)] * 2
+        if fixed or too or not (a + b in model.known or a + b in model.unused):
+            return None
+        if a + b in model.unused:
+            seen[a + b] = a, b
         value = model.scores[model.piece2id[a + b]]
         return value, math.copysign(1, value), -i
-    for i in range(len(symbols)): score(i)
+
+    for i in range(len(symbols)):
+        score(i)
     while best := max(filter(None, map(score, range(len(symbols)))), default=None):
         i = -best[2]
-        symbols[i:i + 2] = [(symbols[i][0] + symbols[i + 1][0], False)]
+        symbols[i : i + 2] = [(symbols[i][0] + symbols[i + 1][0], False)]
         score(i - 1), score(i)
     parts, rest = [], [s for s, _ in reversed(symbols)]
-    while rest: (parts.append if (s := rest.pop()) not in seen else lambda s: rest.extend(reversed(seen[s])))(s)
+    while rest:
+        (parts.append if (s := rest.pop()) not in seen else lambda s: rest.extend(reversed(seen[s])))(s)
     return [t.id for t in part_tokens(model, parts)]
 
 # %% ../nbs/63_sentencepiece_models.ipynb #5adc3f5e
 def _merged(model, text, dropout=None, rng=None, longest=None):
     "The parts of a text after all merges, or all that make pieces of at most `longest` characters."
-    n, ranks, chance, spare = len(text), model._ranks, rng or random.Random(), model._spare if longest is None else ()
+    n, ranks, chance, spare = (
+        len(text),
+        model._ranks,
+        rng or random.Random(),
+        model._spare if longest is None else (),
+    )
     longest = longest or model._longest
     ends, before, frozen, made, heap, last = [0] * (n + 1), [-1] * (n + 1), set(), {}, [], -1
     for start, end, special in _symbols(text, model._special, model._lengths):
         ends[start], before[start], last = end, last, start
-        if special: frozen.add(start)
+        if special:
+            frozen.add(start)
+
     def offer(left, push):
         mid = ends[left]
-        if left < 0 or mid == n or ends[mid] - left > longest or left in frozen or mid in frozen: return
-        piece = text[left:ends[mid]]
-        if (rank := ranks.get(piece)) is None: return
+        if left < 0 or mid == n or ends[mid] - left > longest or left in frozen or mid in frozen:
+            return
+        piece = text[left : ends[mid]]
+        if (rank := ranks.get(piece)) is None:
+            return
         push((rank, left, ends[mid]))
-        if piece in spare: made[piece] = mid - left
+        if piece in spare:
+            made[piece] = mid - left
+
     start = 0
-    while start < n: offer(start, heap.append); start = ends[start]
+    while start < n:
+        offer(start, heap.append)
+        start = ends[start]
     heapq.heapify(heap)
     push = lambda candidate: heapq.heappush(heap, candidate)
     while heap:
         _, left, end = heapq.heappop(heap)
         mid = ends[left]
-        if not mid or ends[mid] != end or (dropout and chance.random() < dropout): continue
+        if not mid or ends[mid] != end or (dropout and chance.random() < dropout):
+            continue
         ends[left], ends[mid], before[end] = end, 0, left
         offer(before[left], push)
         offer(left, push)
@@ -380,32 +544,40 @@ def _parts(text, ends, made, spare):
     "The symbols of a text, with unused pieces taken apart again as they were last put together."
     parts, start = [], 0
     while start < len(text):
-        rest = [text[start:ends[start]]]
+        rest = [text[start : ends[start]]]
         while rest:
             piece = rest.pop()
-            if piece in spare and (cut := made.get(piece)): rest += [piece[cut:], piece[:cut]]
-            else: parts.append(piece)
+            if piece in spare and (cut := made.get(piece)):
+                rest += [piece[cut:], piece[:cut]]
+            else:
+                parts.append(piece)
         start = ends[start]
     return parts
 
 # %% ../nbs/63_sentencepiece_models.ipynb #4e1192a6
 class Merges(NamedTuple):
     "What a BPE model's scores say about its merges."
-    merges: list # (left, right) in the order of their ranks
-    whole: list # Pieces that no text is ever given by merging
-    doubtful: list # Pieces that a list of merges cannot make exactly as the scores do; with none of them the list is exact
+
+    merges: list  # (left, right) in the order of their ranks
+    whole: list  # Pieces that no text is ever given by merging
+    doubtful: list  # Pieces that a list of merges cannot make exactly as the scores do; with none of them the list is exact
+
 
 def merges_of(
-    model:SentencePieceBPE, # The model
-)->Merges: # Each joined piece is in one of the three lists
+    model: SentencePieceBPE,  # The model
+) -> Merges:  # Each joined piece is in one of the three lists
     "The one list of merges that a BPE model's scores stand for."
     found, ranks, special = Merges([], [], []), vars(model)["_ranks"], set(model.user_defined)
     order = sorted(ranks, key=ranks.get)
     twice = {a for a, b in zip(map(ranks.get, order), map(ranks.get, order[1:])) if a == b}
     for piece in order:
         parts = _merged(model, piece, longest=len(piece) - 1)
-        if ranks[piece] in twice or piece in vars(model)["_spare"]: found.doubtful.append(piece)
-        elif len(parts) != 2 or special & {piece, *parts}: found.whole.append(piece)
-        elif any(p not in model.known for p in parts): found.doubtful.append(piece)
-        else: found.merges.append(tuple(parts))
+        if ranks[piece] in twice or piece in vars(model)["_spare"]:
+            found.doubtful.append(piece)
+        elif len(parts) != 2 or special & {piece, *parts}:
+            found.whole.append(piece)
+        elif any(p not in model.known for p in parts):
+            found.doubtful.append(piece)
+        else:
+            found.merges.append(tuple(parts))
     return found

@@ -29,17 +29,23 @@ from .splitting import Split, WhitespaceSplit, WholeText
 # %% ../nbs/62_sentencepiece_text.ipynb #b2097b6a
 NESTED_SPELLINGS = 64
 
+
 def chunks_ref(
-    text:str, # Any text
-    rules:Mapping[str,str], # Key → replacement, the rules of a character map
+    text: str,  # Any text
+    rules: Mapping[str, str],  # Key → replacement, the rules of a character map
     *,
-    user_defined:Iterable[str]=(), # Spellings that are left alone
-)->list[tuple[int,str]]: # (how many characters are taken, what they become), in order; together they take the whole text
+    user_defined: Iterable[str] = (),  # Spellings that are left alone
+) -> list[
+    tuple[int, str]
+]:  # (how many characters are taken, what they become), in order; together they take the whole text
     "Cut a text into chunks, and replace each."
     out, at = [], 0
     while at < len(text):
         starts = [text[at:end] for end in range(at + 1, len(text) + 1)]
-        alone, keys = [s for s in starts if s in user_defined][:NESTED_SPELLINGS], [s for s in starts if s in rules][:NESTED]
+        alone, keys = (
+            [s for s in starts if s in user_defined][:NESTED_SPELLINGS],
+            [s for s in starts if s in rules][:NESTED],
+        )
         taken = (alone or keys or starts)[-1 if alone or keys else 0]
         out.append((len(taken), taken if alone else rules.get(taken, taken)))
         at += len(taken)
@@ -47,13 +53,15 @@ def chunks_ref(
 
 # %% ../nbs/62_sentencepiece_text.ipynb #67a56a5d
 def write_chunks(
-    chunks:Iterable[tuple[int,str]], # (characters taken, replacement), in order
+    chunks: Iterable[tuple[int, str]],  # (characters taken, replacement), in order
     *,
-    add_dummy_prefix:bool=True, # Put a space at the beginning
-    remove_extra_whitespaces:bool=True, # Drop spaces at the ends, and all but the first of a run
-    escape_whitespaces:bool=True, # Write spaces as ▁
-    treat_whitespace_as_suffix:bool=False, # Put the space at the end instead
-)->tuple[str,list[int]]: # The normalized text; for each of its characters the place where its chunk begins, and the place where all ends
+    add_dummy_prefix: bool = True,  # Put a space at the beginning
+    remove_extra_whitespaces: bool = True,  # Drop spaces at the ends, and all but the first of a run
+    escape_whitespaces: bool = True,  # Write spaces as ▁
+    treat_whitespace_as_suffix: bool = False,  # Put the space at the end instead
+) -> tuple[
+    str, list[int]
+]:  # The normalized text; for each of its characters the place where its chunk begins, and the place where all ends
     "Join replaced chunks by SentencePiece's rules for spaces."
     out, origins, at, begun, space = [], [], 0, False, " ▁"[escape_whitespaces]
     behind_space = remove_extra_whitespaces
@@ -65,18 +73,23 @@ def write_chunks(
             out.append(space)
             origins.append(at)
         begun = True
-        if behind_space: new = new.lstrip(" ")
+        if behind_space:
+            new = new.lstrip(" ")
         out += new.replace(" ", space)
         origins += [at] * len(new)
         at += taken
-        if new: behind_space = remove_extra_whitespaces and new[-1] == " "
-    while remove_extra_whitespaces and out and out[-1] == space: at = (out.pop(), origins.pop())[1]
-    if begun and add_dummy_prefix and treat_whitespace_as_suffix: out, origins = [*out, space], [*origins, at]
+        if new:
+            behind_space = remove_extra_whitespaces and new[-1] == " "
+    while remove_extra_whitespaces and out and out[-1] == space:
+        at = (out.pop(), origins.pop())[1]
+    if begun and add_dummy_prefix and treat_whitespace_as_suffix:
+        out, origins = [*out, space], [*origins, at]
     return "".join(out), [*origins, at]
 
 # %% ../nbs/62_sentencepiece_text.ipynb #a58daf74
 class _Spellings:
     "User-defined spellings, found longest first."
+
     def __init__(self, spellings):
         self.known, self.sizes = frozenset(spellings), lengths_by_first(spellings)
         self.firsts = dict.fromkeys(s[0] for s in spellings)
@@ -98,33 +111,47 @@ class _Spellings:
 # %% ../nbs/62_sentencepiece_text.ipynb #db7902ca
 class _Memo(dict):
     "What a function gives for short texts."
-    def __init__(self, function): self.function = function
+
+    def __init__(self, function):
+        self.function = function
 
     def __missing__(self, part):
-        if len(self) >= 1 << 16: self.clear()
+        if len(self) >= 1 << 16:
+            self.clear()
         new = self.function(part)
-        if len(part) < 64: self[part] = new
+        if len(part) < 64:
+            self[part] = new
         return new
+
 
 def _goes_on(units, start):
     "Does a key begin with these bytes, and have more?"
-    def unit(place): return unit_parts(units[place] if place < len(units) else 0)
+
+    def unit(place):
+        return unit_parts(units[place] if place < len(units) else 0)
+
     base = unit(0)[2]
     for byte in start:
         label, _, distance = unit(base ^ byte)
-        if byte == 0 or label != byte: return False
+        if byte == 0 or label != byte:
+            return False
         base ^= byte ^ distance
     return any(unit(base ^ byte)[0] == byte for byte in range(1, 256))
 
 # %% ../nbs/62_sentencepiece_text.ipynb #4c371e21
 class _Tables:
     "A map and user-defined spellings, as they are used."
+
     def __init__(self, blob, user_defined):
         self.users, self.map = _Spellings(user_defined), Charsmap(blob) if blob else None
         self.units, pool = read_charsmap(blob) if blob else ((), b"")
-        self.wide = b"  " in pool or any("  " in s for s in user_defined) # may a chunk hold two spaces in a row?
-        self.one = _Memo(self.map.longest if blob else str) # a character, a key or a word, replaced
-        self.joined = _Memo(lambda ch: bool(self.map.later.fullmatch(ch))) # may a character stand second, or later, in a key?
+        self.wide = b"  " in pool or any(
+            "  " in s for s in user_defined
+        )  # may a chunk hold two spaces in a row?
+        self.one = _Memo(self.map.longest if blob else str)  # a character, a key or a word, replaced
+        self.joined = _Memo(
+            lambda ch: bool(self.map.later.fullmatch(ch))
+        )  # may a character stand second, or later, in a key?
 
     @cached_property
     def crossed(self):
@@ -143,8 +170,13 @@ class _Tables:
 
     def replaced(self, text):
         "A text without user-defined spellings, replaced by the map."
-        if self.map is None: return text
-        return self.one[" "].join(map(self.one.__getitem__, text.split(" "))) if self.words else self.map.longest(text)
+        if self.map is None:
+            return text
+        return (
+            self.one[" "].join(map(self.one.__getitem__, text.split(" ")))
+            if self.words
+            else self.map.longest(text)
+        )
 
 # %% ../nbs/62_sentencepiece_text.ipynb #274abe0f
 def _replaced(tables, text):
@@ -154,6 +186,7 @@ def _replaced(tables, text):
         out += new(text[at:a]), text[a:b]
         at = b
     return "".join(out) + new(text[at:])
+
 
 def _chunks(tables, text):
     "(characters taken, replacement) for each chunk, in order."
@@ -165,116 +198,181 @@ def _chunks(tables, text):
         part, n = text[i], tables.users.at(text, i) if text[i] in tables.users.firsts else 0
         if not n and i < last and tables.map and tables.joined[text[i + 1]]:
             at, b = i, b + len(text[at:i].encode("utf-8", "surrogatepass"))
-            if longest := longest_prefix(tables.units, data[b:])[0]: part = bytes(data[b:b + longest]).decode("utf-8")
-        yield (n, text[i:i + n]) if n else (len(part), tables.one[part])
+            if longest := longest_prefix(tables.units, data[b:])[0]:
+                part = bytes(data[b : b + longest]).decode("utf-8")
+        yield (n, text[i : i + n]) if n else (len(part), tables.one[part])
         i += n or len(part)
 
 # %% ../nbs/62_sentencepiece_text.ipynb #979c85d0
 def _normalized(n, text):
     "The normalized text, without a look at every character if that can be."
     tables, space = n._tables, " ▁"[n.escape_whitespaces]
-    front, back = (space * (n.add_dummy_prefix and n.treat_whitespace_as_suffix is at_end) for at_end in (False, True))
+    front, back = (
+        space * (n.add_dummy_prefix and n.treat_whitespace_as_suffix is at_end) for at_end in (False, True)
+    )
     slow = not text or tables.crossed or n.remove_extra_whitespaces and tables.wide
     new = "" if slow else _replaced(tables, text)
-    if not slow and not n.remove_extra_whitespaces: return front + new.replace(" ", space) + back
+    if not slow and not n.remove_extra_whitespaces:
+        return front + new.replace(" ", space) + back
     new = new.lstrip(" ")
-    if slow or back and not new: return write_chunks(_chunks(tables, text), **n._options)[0]
-    if "  " in new: new = re.sub("  +", " ", new)
+    if slow or back and not new:
+        return write_chunks(_chunks(tables, text), **n._options)[0]
+    if "  " in new:
+        new = re.sub("  +", " ", new)
     return (front + new.replace(" ", space)).rstrip(space) + back
+
 
 def _aligned(n, x):
     "The normalized text, each character from the beginning of its chunk to the beginning of the next character's."
-    if not x.text: return x
+    if not x.text:
+        return x
     text, origins = write_chunks(_chunks(n._tables, x.text), **n._options)
     marks = x.marks()
     starts = [*(a for a, _ in marks), marks[-1][1]]
-    return Aligned(text, [(starts[p], marks[q - 1][1] if q > p else starts[p]) for p, q in zip(origins, origins[1:])], x.at)
+    return Aligned(
+        text,
+        [(starts[p], marks[q - 1][1] if q > p else starts[p]) for p, q in zip(origins, origins[1:])],
+        x.at,
+    )
 
 # %% ../nbs/62_sentencepiece_text.ipynb #c879f26b
 @dataclass(frozen=True, repr=False)
 class SentencePieceNormalizer(Normalizer):
     "What SentencePiece does to a text before its model sees it."
-    charsmap:bytes = b"" # `precompiled_charsmap` of the model; empty: characters stay as they are
-    add_dummy_prefix:bool = True # Put a space at the beginning, so that a first word looks like any other
-    remove_extra_whitespaces:bool = True # Drop spaces at the ends, and all but the first of a run
-    escape_whitespaces:bool = True # Write spaces as ▁
-    treat_whitespace_as_suffix:bool = False # Put the space at the end instead
-    user_defined:tuple = () # Spellings that are left alone; where several match, the longest
+
+    charsmap: bytes = b""  # `precompiled_charsmap` of the model; empty: characters stay as they are
+    add_dummy_prefix: bool = True  # Put a space at the beginning, so that a first word looks like any other
+    remove_extra_whitespaces: bool = True  # Drop spaces at the ends, and all but the first of a run
+    escape_whitespaces: bool = True  # Write spaces as ▁
+    treat_whitespace_as_suffix: bool = False  # Put the space at the end instead
+    user_defined: tuple = ()  # Spellings that are left alone; where several match, the longest
 
     splits_at_space = False
 
-    def __post_init__(self): _check(self)
-    def __repr__(self): return _shown(self)
-    def __reduce__(self): return type(self), (self.charsmap, *self._flags, self.user_defined)
-    def __deepcopy__(self, memo): return self
+    def __post_init__(self):
+        _check(self)
 
-    def _normalize(self, text): return _normalized(self, text)
-    def _align(self, x): return _aligned(self, x)
-    def to_dict(self)->dict: # Its type and options; the map in base64
+    def __repr__(self):
+        return _shown(self)
+
+    def __reduce__(self):
+        return type(self), (self.charsmap, *self._flags, self.user_defined)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def _normalize(self, text):
+        return _normalized(self, text)
+
+    def _align(self, x):
+        return _aligned(self, x)
+
+    def to_dict(self) -> dict:  # Its type and options; the map in base64
         "The options, for display: a tokenizer.json has no such normalizer."
-        return super().to_dict() | {"charsmap": base64.b64encode(self.charsmap).decode("ascii"), "user_defined": [*self.user_defined]}
+        return super().to_dict() | {
+            "charsmap": base64.b64encode(self.charsmap).decode("ascii"),
+            "user_defined": [*self.user_defined],
+        }
+
     _tables = cached_property(lambda self: _Tables(self.charsmap, self.user_defined))
     _flags = property(lambda self: tuple(getattr(self, name) for name in _FLAGS))
     _options = property(lambda self: dict(zip(_FLAGS, self._flags)))
 
-    def normalize_ref(self,
-        text:str, # Any text
-    )->str: # What `normalize` gives
+    def normalize_ref(
+        self,
+        text: str,  # Any text
+    ) -> str:  # What `normalize` gives
         "Normalize a text chunk by chunk."
-        return write_chunks(chunks_ref(text, charsmap_rules(self.charsmap) if self.charsmap else {}, user_defined=self.user_defined), **self._options)[0]
+        return write_chunks(
+            chunks_ref(
+                text, charsmap_rules(self.charsmap) if self.charsmap else {}, user_defined=self.user_defined
+            ),
+            **self._options,
+        )[0]
 
 # %% ../nbs/62_sentencepiece_text.ipynb #0e55edb9
-_FLAGS: tuple[str,...] = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces", "treat_whitespace_as_suffix")
+_FLAGS: tuple[str, ...] = (
+    "add_dummy_prefix",
+    "remove_extra_whitespaces",
+    "escape_whitespaces",
+    "treat_whitespace_as_suffix",
+)
+
 
 def _check_texts(d, name):
     "Refuse what is no collection of strings; keep it as a tuple."
     value = getattr(d, name)
-    if not isinstance(value, (tuple, list, set, frozenset)) or not all(isinstance(s, str) for s in value): raise ValueError(f"{name}={value!r}; pass a tuple of str")
+    if not isinstance(value, (tuple, list, set, frozenset)) or not all(isinstance(s, str) for s in value):
+        raise ValueError(f"{name}={value!r}; pass a tuple of str")
     object.__setattr__(d, name, tuple(value))
+
 
 def _check(n):
     "Refuse options of the wrong kind; sort the spellings."
     for name in _FLAGS:
-        if not isinstance(getattr(n, name), bool): raise ValueError(f"{name}={getattr(n, name)!r}; pass True or False")
-    if not isinstance(n.charsmap, bytes): raise ValueError(f"charsmap is a {type(n.charsmap).__name__}; pass the bytes of the map, or b'' for none")
-    if n.charsmap: read_charsmap(n.charsmap)
+        if not isinstance(getattr(n, name), bool):
+            raise ValueError(f"{name}={getattr(n, name)!r}; pass True or False")
+    if not isinstance(n.charsmap, bytes):
+        raise ValueError(
+            f"charsmap is a {type(n.charsmap).__name__}; pass the bytes of the map, or b'' for none"
+        )
+    if n.charsmap:
+        read_charsmap(n.charsmap)
     _check_texts(n, "user_defined")
-    if "" in n.user_defined: raise ValueError("user_defined holds an empty spelling; leave it out")
+    if "" in n.user_defined:
+        raise ValueError("user_defined holds an empty spelling; leave it out")
     object.__setattr__(n, "user_defined", tuple(sorted(set(n.user_defined), key=lambda s: (-len(s), s))))
+
 
 def _shown(n):
     "A normalizer in one line, without the bytes of its map."
-    said = [f"{len(n.charsmap):,} bytes"] * bool(n.charsmap) + [f"{name}={getattr(n, name)}" for name in _FLAGS if getattr(n, name) is (name == _FLAGS[3])]
+    said = [f"{len(n.charsmap):,} bytes"] * bool(n.charsmap) + [
+        f"{name}={getattr(n, name)}" for name in _FLAGS if getattr(n, name) is (name == _FLAGS[3])
+    ]
     return f"SentencePieceNormalizer({', '.join(said + [f'{len(n.user_defined)} user_defined'] * bool(n.user_defined))})"
 
 # %% ../nbs/62_sentencepiece_text.ipynb #3f34fcff
 _BYTES = {f"<0x{b:02X}>": b for b in range(256)}
 
-def _lost(text): return re.sub("[\udc80-\udcff]", "\ufffd", text) # what "surrogateescape" makes of bytes that belong to no character
+
+def _lost(text):
+    return re.sub(
+        "[\udc80-\udcff]", "\ufffd", text
+    )  # what "surrogateescape" makes of bytes that belong to no character
 
 # %% ../nbs/62_sentencepiece_text.ipynb #a815e7f4
 def sentencepiece_decode_ref(
-    decoder, # A `SentencePieceDecoder`
-    pieces:list[str], # Pieces, in order
-)->str: # The text, before a denormalizer
+    decoder,  # A `SentencePieceDecoder`
+    pieces: list[str],  # Pieces, in order
+) -> str:  # The text, before a denormalizer
     "Turn pieces into text, piece after piece."
     out, prefixed = "", True
     for is_byte, run in groupby(pieces, lambda p: decoder.byte_fallback and p in _BYTES):
-        if is_byte: out += _lost(bytes(map(_BYTES.__getitem__, run)).decode("utf-8", "surrogateescape"))
+        if is_byte:
+            out += _lost(bytes(map(_BYTES.__getitem__, run)).decode("utf-8", "surrogateescape"))
         else:
             for piece in run:
-                if piece in decoder.control: continue
-                front = piece[:1] == "▁" and not out and (prefixed and decoder.add_dummy_prefix or decoder.remove_extra_whitespaces)
-                if front: prefixed = False
+                if piece in decoder.control:
+                    continue
+                front = (
+                    piece[:1] == "▁"
+                    and not out
+                    and (prefixed and decoder.add_dummy_prefix or decoder.remove_extra_whitespaces)
+                )
+                if front:
+                    prefixed = False
                 out += decoder.unk_surface if piece == decoder.unk_piece else piece[front:].replace("▁", " ")
     return out
 
 # %% ../nbs/62_sentencepiece_text.ipynb #8c35c490
 class _Characters:
     "Characters from bytes, each as soon as it is whole."
+
     def __init__(self, errors):
         self.errors, self.waiting = errors, False
-        self.reader = codecs.getincrementaldecoder("utf-8")("surrogateescape" if errors == "replace" else errors)
+        self.reader = codecs.getincrementaldecoder("utf-8")(
+            "surrogateescape" if errors == "replace" else errors
+        )
 
     def read(self, data, final=False):
         "The characters that bytes complete; in the end all that is left."
@@ -285,40 +383,68 @@ class _Characters:
 # %% ../nbs/62_sentencepiece_text.ipynb #ec54d84f
 class _Said:
     "Pieces become text; a byte waits as long as its character may still become whole."
-    def __init__(self, decoder, errors): self.d, self.part, self.starting, self.prefixed, self.bytes = decoder, "", True, True, _Characters(errors)
+
+    def __init__(self, decoder, errors):
+        self.d, self.part, self.starting, self.prefixed, self.bytes = (
+            decoder,
+            "",
+            True,
+            True,
+            _Characters(errors),
+        )
 
     def push(self, chunks):
         out = []
         for piece, ends in chunks:
-            if self.part or not ends: piece = self.part = self.part + piece
+            if self.part or not ends:
+                piece = self.part = self.part + piece
             if ends:
                 self.part, byte = "", _BYTES.get(piece) if self.d.byte_fallback else None
-                out.append((self.rest() + self.say(piece) if byte is None else self.bytes.read(bytes([byte])), True))
-                if byte is not None: self.starting = False
+                out.append(
+                    (self.rest() + self.say(piece) if byte is None else self.bytes.read(bytes([byte])), True)
+                )
+                if byte is not None:
+                    self.starting = False
         return out
 
     def say(self, piece):
         "The text of a piece that is no byte."
         d, text = self.d, self.d._text[piece]
-        if not self.starting: return text
-        front = piece[:1] == "▁" and piece not in d.control and (self.prefixed and d.add_dummy_prefix or d.remove_extra_whitespaces)
-        if front: self.prefixed = False
-        if piece not in d._fixed: text = text[front:]
-        if text: self.starting = False
+        if not self.starting:
+            return text
+        front = (
+            piece[:1] == "▁"
+            and piece not in d.control
+            and (self.prefixed and d.add_dummy_prefix or d.remove_extra_whitespaces)
+        )
+        if front:
+            self.prefixed = False
+        if piece not in d._fixed:
+            text = text[front:]
+        if text:
+            self.starting = False
         return text
 
-    def rest(self): return self.bytes.read(b"", True) if self.bytes.waiting else ""
-    def finish(self): return [(self.rest(), True)]
-    def state(self): return None if self.part or self.bytes.waiting else (self.starting, self.starting and self.prefixed)
+    def rest(self):
+        return self.bytes.read(b"", True) if self.bytes.waiting else ""
+
+    def finish(self):
+        return [(self.rest(), True)]
+
+    def state(self):
+        return None if self.part or self.bytes.waiting else (self.starting, self.starting and self.prefixed)
 
 # %% ../nbs/62_sentencepiece_text.ipynb #76ec4e73
 class _Undone:
     "A denormalizer at work: what may become part of a longer key waits."
-    def __init__(self, n): self.n, self.held, self.whole = n, [], n._flags != (False,) * 4 or n.user_defined != ()
+
+    def __init__(self, n):
+        self.n, self.held, self.whole = n, [], n._flags != (False,) * 4 or n.user_defined != ()
 
     def push(self, chunks):
         self.held += [text for text, _ in chunks if text]
-        if self.whole or not self.held: return []
+        if self.whole or not self.held:
+            return []
         ends = self.settled(text := "".join(self.held))
         self.held = [text[ends:]] * (ends < len(text))
         return [(self.n.normalize(text[:ends]), True)] if ends else []
@@ -327,7 +453,10 @@ class _Undone:
         "How much of a text lies in chunks that nothing can change."
         ends, tables = 0, self.n._tables
         for taken, _ in _chunks(tables, text):
-            if len(text) - ends < tables.longest and _goes_on(tables.units, text[ends:].encode("utf-8", "surrogatepass")): break
+            if len(text) - ends < tables.longest and _goes_on(
+                tables.units, text[ends:].encode("utf-8", "surrogatepass")
+            ):
+                break
             ends += taken
         return ends
 
@@ -335,37 +464,56 @@ class _Undone:
         done, self.held = "".join(self.held), []
         return [(self.n.normalize(done), True)]
 
-    def state(self): return None if self.held or self.whole else "between keys"
+    def state(self):
+        return None if self.held or self.whole else "between keys"
 
 # %% ../nbs/62_sentencepiece_text.ipynb #6ff8fbf2
 @dataclass(frozen=True)
 class SentencePieceDecoder(Decoder):
     "From SentencePiece's pieces to text."
-    unk_piece:str = "<unk>" # The piece that stands for unknown characters
-    unk_surface:str = " ⁇ " # What is written for it
-    control:tuple = () # Pieces that stand for nothing
-    byte_fallback:bool = False # Are <0x00> … <0xFF> bytes?
-    add_dummy_prefix:bool = True # A space was put in front, and goes
-    remove_extra_whitespaces:bool = True # Spaces at the beginning go
-    denormalizer:Any = b"" # What is done to the whole text in the end: a character map, or a normalizer; b"": nothing
 
-    def __post_init__(self): _check_decoder(self)
-    def __reduce__(self): return type(self), tuple(getattr(self, f.name) for f in fields(self))
-    def __deepcopy__(self, memo): return self
-    def to_dict(self)->dict: # Its type and options; the map in base64
+    unk_piece: str = "<unk>"  # The piece that stands for unknown characters
+    unk_surface: str = " ⁇ "  # What is written for it
+    control: tuple = ()  # Pieces that stand for nothing
+    byte_fallback: bool = False  # Are <0x00> … <0xFF> bytes?
+    add_dummy_prefix: bool = True  # A space was put in front, and goes
+    remove_extra_whitespaces: bool = True  # Spaces at the beginning go
+    denormalizer: Any = (
+        b""  # What is done to the whole text in the end: a character map, or a normalizer; b"": nothing
+    )
+
+    def __post_init__(self):
+        _check_decoder(self)
+
+    def __reduce__(self):
+        return type(self), tuple(getattr(self, f.name) for f in fields(self))
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def to_dict(self) -> dict:  # Its type and options; the map in base64
         "The options, for display: a tokenizer.json has no such decoder."
         return super().to_dict() | {"control": [*self.control], "denormalizer": self.denormalizer.to_dict()}
-    _text = cached_property(lambda self: _Memo(lambda piece: piece.replace("▁", " ") if (text := self._fixed.get(piece)) is None else text))
-    _fixed = cached_property(lambda self: {self.unk_piece: self.unk_surface} | dict.fromkeys(self.control, ""))
 
-    def stages(self,
+    _text = cached_property(
+        lambda self: _Memo(
+            lambda piece: piece.replace("▁", " ") if (text := self._fixed.get(piece)) is None else text
+        )
+    )
+    _fixed = cached_property(
+        lambda self: {self.unk_piece: self.unk_surface} | dict.fromkeys(self.control, "")
+    )
+
+    def stages(
+        self,
         *,
-        errors:str="replace", # For bytes that are not UTF-8: "replace", "strict" or "ignore"
-    )->list: # Objects with `push`, `finish` and `state`, each fed with what the one before gives
+        errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore"
+    ) -> list:  # Objects with `push`, `finish` and `state`, each fed with what the one before gives
         "How pieces become text while more of them are still to come."
         return [_Said(self, errors), *([_Undone(self.denormalizer)] if self.denormalizer.charsmap else [])]
 
-    def _decode(self, pieces, errors): return _decoded(self, pieces, errors)
+    def _decode(self, pieces, errors):
+        return _decoded(self, pieces, errors)
 
 # %% ../nbs/62_sentencepiece_text.ipynb #cfa1cd1b
 def _decoded(d, pieces, errors):
@@ -376,51 +524,84 @@ def _decoded(d, pieces, errors):
         at += 1
     rest = pieces[at:]
     plain = not said.bytes.waiting and not (d.byte_fallback and any(map(_BYTES.__contains__, rest)))
-    parts += zip(map(d._text.__getitem__, rest), repeat(True)) if plain else said.push([(piece, True) for piece in rest]) + said.finish()
-    for stage in undone: parts = stage.push(parts) + stage.finish()
+    parts += (
+        zip(map(d._text.__getitem__, rest), repeat(True))
+        if plain
+        else said.push([(piece, True) for piece in rest]) + said.finish()
+    )
+    for stage in undone:
+        parts = stage.push(parts) + stage.finish()
     return [text for text, _ in parts]
+
 
 def _check_decoder(d):
     "Refuse options of the wrong kind; a bare map becomes a normalizer that leaves spaces alone."
-    for names, kind, wanted in ((("unk_piece", "unk_surface"), str, "a str"), (("byte_fallback", *_FLAGS[:2]), bool, "True or False"), (("denormalizer",), (bytes, SentencePieceNormalizer), "the bytes of a character map")):
+    for names, kind, wanted in (
+        (("unk_piece", "unk_surface"), str, "a str"),
+        (("byte_fallback", *_FLAGS[:2]), bool, "True or False"),
+        (("denormalizer",), (bytes, SentencePieceNormalizer), "the bytes of a character map"),
+    ):
         for name in names:
-            if not isinstance(getattr(d, name), kind): raise ValueError(f"{name}={getattr(d, name)!r}; pass {wanted}")
+            if not isinstance(getattr(d, name), kind):
+                raise ValueError(f"{name}={getattr(d, name)!r}; pass {wanted}")
     _check_texts(d, "control")
-    if isinstance(d.denormalizer, bytes): object.__setattr__(d, "denormalizer", SentencePieceNormalizer(d.denormalizer, False, False, False))
+    if isinstance(d.denormalizer, bytes):
+        object.__setattr__(d, "denormalizer", SentencePieceNormalizer(d.denormalizer, False, False, False))
 
 # %% ../nbs/62_sentencepiece_text.ipynb #ab69d3d5
 def sentencepiece_normalizer(
-    proto:ModelProto, # A model as it is read
-)->SentencePieceNormalizer: # As the model wants texts
+    proto: ModelProto,  # A model as it is read
+) -> SentencePieceNormalizer:  # As the model wants texts
     "The normalizer that a model asks for."
-    return SentencePieceNormalizer(proto.normalizer("precompiled_charsmap"), proto.normalizer(_FLAGS[0]), proto.normalizer(_FLAGS[1]), proto.normalizer(_FLAGS[2]), proto.trainer("treat_whitespace_as_suffix"),
-                                   tuple(p.piece for p in proto.pieces if p.type == USER_DEFINED))
+    return SentencePieceNormalizer(
+        proto.normalizer("precompiled_charsmap"),
+        proto.normalizer(_FLAGS[0]),
+        proto.normalizer(_FLAGS[1]),
+        proto.normalizer(_FLAGS[2]),
+        proto.trainer("treat_whitespace_as_suffix"),
+        tuple(p.piece for p in proto.pieces if p.type == USER_DEFINED),
+    )
+
 
 def sentencepiece_decoder(
-    proto:ModelProto, # A model as it is read
-)->SentencePieceDecoder: # As the model wants ids undone
+    proto: ModelProto,  # A model as it is read
+) -> SentencePieceDecoder:  # As the model wants ids undone
     "The decoder that a model asks for."
-    unk, blob = [p.piece for p in proto.pieces if p.type == UNKNOWN], proto.denormalizer("precompiled_charsmap")
+    unk, blob = (
+        [p.piece for p in proto.pieces if p.type == UNKNOWN],
+        proto.denormalizer("precompiled_charsmap"),
+    )
     undone = SentencePieceNormalizer(blob, *map(proto.denormalizer, _FLAGS[:3])) if blob else b""
-    return SentencePieceDecoder(unk[0] if unk else "<unk>", proto.trainer("unk_surface").split("\0")[0], tuple(p.piece for p in proto.pieces if p.type == CONTROL),
-                                proto.trainer("byte_fallback"), proto.normalizer(_FLAGS[0]), proto.normalizer(_FLAGS[1]), undone)
+    return SentencePieceDecoder(
+        unk[0] if unk else "<unk>",
+        proto.trainer("unk_surface").split("\0")[0],
+        tuple(p.piece for p in proto.pieces if p.type == CONTROL),
+        proto.trainer("byte_fallback"),
+        proto.normalizer(_FLAGS[0]),
+        proto.normalizer(_FLAGS[1]),
+        undone,
+    )
 
 # %% ../nbs/62_sentencepiece_text.ipynb #66a945d5
 @dataclass(frozen=True)
 class SentencePiecePreTokenizer(WholeText):
     "SentencePiece's words for `split`; its model takes the normalized text whole."
-    add_dummy_prefix:bool = True # Is the first word marked, too?
-    remove_extra_whitespaces:bool = True # Are runs of white space one space?
-    escape_whitespaces:bool = True # Is the mark ▁? False: a space
-    treat_whitespace_as_suffix:bool = False # Is the mark put behind a word instead of in front?
 
-    def __post_init__(self): self._check_flags(*(f.name for f in fields(self)))
+    add_dummy_prefix: bool = True  # Is the first word marked, too?
+    remove_extra_whitespaces: bool = True  # Are runs of white space one space?
+    escape_whitespaces: bool = True  # Is the mark ▁? False: a space
+    treat_whitespace_as_suffix: bool = False  # Is the mark put behind a word instead of in front?
 
-    def split(self,
-        text:str, # Any text, as it is before it is normalized
-    )->list[tuple[str,int,int]]: # Words with their half-open code point offsets
+    def __post_init__(self):
+        self._check_flags(*(f.name for f in fields(self)))
+
+    def split(
+        self,
+        text: str,  # Any text, as it is before it is normalized
+    ) -> list[tuple[str, int, int]]:  # Words with their half-open code point offsets
         "The words of a text and where they come from."
-        if self.treat_whitespace_as_suffix: return self._marked_behind(text)
+        if self.treat_whitespace_as_suffix:
+            return self._marked_behind(text)
         scheme = "always" if self.add_dummy_prefix or self.remove_extra_whitespaces else "never"
         steps = [WhitespaceSplit()] * self.remove_extra_whitespaces + [Metaspace("▁", scheme)]
         words = Sequence(steps).split(text)
@@ -437,19 +618,27 @@ class SentencePiecePreTokenizer(WholeText):
     def _marked_behind(self, text):
         "The words of a text with their marks behind them."
         mark = "▁" if self.escape_whitespaces else " "
-        steps = [WhitespaceSplit()] * self.remove_extra_whitespaces + [Split({"Regex": "[ ▁]"}, "merged_with_previous")]
+        steps = [WhitespaceSplit()] * self.remove_extra_whitespaces + [
+            Split({"Regex": "[ ▁]"}, "merged_with_previous")
+        ]
         words, marked = [], []
         for word, start, end in Sequence(steps).split(text):
             words.append((word.rstrip(" ▁"), start, end))
             marked.append(self.remove_extra_whitespaces or word[-1] in " ▁")
-        if words and self.add_dummy_prefix and marked[-1] and not self.remove_extra_whitespaces: # the text ends with a space and has its mark, and one more
+        if (
+            words and self.add_dummy_prefix and marked[-1] and not self.remove_extra_whitespaces
+        ):  # the text ends with a space and has its mark, and one more
             words.append(("", len(text), len(text)))
             marked.append(True)
-        if words and (self.add_dummy_prefix or self.remove_extra_whitespaces): marked[-1] = self.add_dummy_prefix
+        if words and (self.add_dummy_prefix or self.remove_extra_whitespaces):
+            marked[-1] = self.add_dummy_prefix
         return [(word + mark * has_mark, start, end) for (word, start, end), has_mark in zip(words, marked)]
 
+
 def words_of(
-    normalizer:SentencePieceNormalizer, # What treats spaces
-)->SentencePiecePreTokenizer: # With the same switches
+    normalizer: SentencePieceNormalizer,  # What treats spaces
+) -> SentencePiecePreTokenizer:  # With the same switches
     "The pre-tokenizer that goes with a normalizer."
-    return SentencePiecePreTokenizer(*(getattr(normalizer, f.name) for f in fields(SentencePiecePreTokenizer)))
+    return SentencePiecePreTokenizer(
+        *(getattr(normalizer, f.name) for f in fields(SentencePiecePreTokenizer))
+    )

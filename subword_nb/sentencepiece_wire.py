@@ -23,22 +23,29 @@ from .limits import check_limit
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #4f7998ad
 def read_varint(
-    data:bytes, # Where the number stands
-    at:int, # At which byte it begins
-    end:int|None=None, # Where the message ends; None: with the data
-)->tuple[int,int]: # The number, from 0 to 2**64 - 1; where the next byte is
+    data: bytes,  # Where the number stands
+    at: int,  # At which byte it begins
+    end: int | None = None,  # Where the message ends; None: with the data
+) -> tuple[int, int]:  # The number, from 0 to 2**64 - 1; where the next byte is
     "Seven bits a byte, the lowest first; the eighth bit says that more follow."
     value, end = 0, len(data) if end is None else end
-    for k, byte in enumerate(data[at:min(at + 10, end)]):
+    for k, byte in enumerate(data[at : min(at + 10, end)]):
         value |= (byte & 127) << 7 * k
-        if byte < 128 and value < 1 << 64: return value, at + k + 1
-    raise ValueError(f"byte {at}: a number that {'does not end' if end - at < 10 else 'takes more than 64 bits'}; expected at most ten bytes, the last of them below 128")
+        if byte < 128 and value < 1 << 64:
+            return value, at + k + 1
+    raise ValueError(
+        f"byte {at}: a number that {'does not end' if end - at < 10 else 'takes more than 64 bits'}; expected at most ten bytes, the last of them below 128"
+    )
+
 
 def write_varint(
-    value:int, # From 0 to 2**64 - 1
-)->bytes: # Its shortest form
+    value: int,  # From 0 to 2**64 - 1
+) -> bytes:  # Its shortest form
     "The bytes of a number."
-    if not 0 <= value < 1 << 64: raise ValueError(f"{value} is not a number of 64 bits without a sign; expected 0 to 2**64 - 1: add 2**64 to a negative one")
+    if not 0 <= value < 1 << 64:
+        raise ValueError(
+            f"{value} is not a number of 64 bits without a sign; expected 0 to 2**64 - 1: add 2**64 to a negative one"
+        )
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -48,34 +55,48 @@ def write_varint(
 # %% ../nbs/59_sentencepiece_wire.ipynb #61fe370a
 class Field(NamedTuple):
     "A field as it stands in a message."
-    number: int # Which field of the message it is
-    wire: int # How its end is found: 0 a varint, 1 eight bytes, 2 a length and as many bytes, 5 four bytes
-    start: int # Where its tag begins
-    body: int # Where its content begins, behind the tag and the length
-    end: int # Where the next field begins
-    value: int = 0 # The number of a varint
+
+    number: int  # Which field of the message it is
+    wire: int  # How its end is found: 0 a varint, 1 eight bytes, 2 a length and as many bytes, 5 four bytes
+    start: int  # Where its tag begins
+    body: int  # Where its content begins, behind the tag and the length
+    end: int  # Where the next field begins
+    value: int = 0  # The number of a varint
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #95565589
 def wire_fields(
-    data:bytes, # A message, or something that holds it
-    start:int=0, # Where the message begins
-    end:int|None=None, # Where it ends; None: with the data
+    data: bytes,  # A message, or something that holds it
+    start: int = 0,  # Where the message begins
+    end: int | None = None,  # Where it ends; None: with the data
     *,
-    where:str="the message", # What it is: errors begin with it
-)->Iterator[Field]: # The fields in the order of the bytes, known or not
+    where: str = "the message",  # What it is: errors begin with it
+) -> Iterator[Field]:  # The fields in the order of the bytes, known or not
     "Cut a message into fields, without asking what they mean."
     at, end = start, len(data) if end is None else end
     while at < end:
         try:
             tag, body = read_varint(data, at, end)
             number, wire, value = tag >> 3, tag & 7, 0
-            if not 0 < number < 1 << 29: raise ValueError(f"byte {at}: a field with the number {number}; expected 1 to {(1 << 29) - 1}")
-            if wire == 0: value, after = read_varint(data, body, end)
-            elif wire == 2: size, body = read_varint(data, body, end)
-            elif wire not in (1, 5): raise ValueError(f"byte {at}: field {number} has the wire type {wire}; expected 0, 1, 2 or 5")
-            if wire != 0: after = body + (size if wire == 2 else 8 if wire == 1 else 4)
-            if after > end: raise ValueError(f"byte {at}: field {number} takes {after - body} bytes, and {end - body} are left")
-        except ValueError as e: raise ValueError(f"{where}, {e}; the file is damaged, cut off, or no SentencePiece model") from None
+            if not 0 < number < 1 << 29:
+                raise ValueError(
+                    f"byte {at}: a field with the number {number}; expected 1 to {(1 << 29) - 1}"
+                )
+            if wire == 0:
+                value, after = read_varint(data, body, end)
+            elif wire == 2:
+                size, body = read_varint(data, body, end)
+            elif wire not in (1, 5):
+                raise ValueError(f"byte {at}: field {number} has the wire type {wire}; expected 0, 1, 2 or 5")
+            if wire != 0:
+                after = body + (size if wire == 2 else 8 if wire == 1 else 4)
+            if after > end:
+                raise ValueError(
+                    f"byte {at}: field {number} takes {after - body} bytes, and {end - body} are left"
+                )
+        except ValueError as e:
+            raise ValueError(
+                f"{where}, {e}; the file is damaged, cut off, or no SentencePiece model"
+            ) from None
         yield Field(number, wire, at, body, after, value)
         at = after
 
@@ -83,61 +104,125 @@ def wire_fields(
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 UNIGRAM, BPE, WORD, CHAR = 1, 2, 3, 4
 TRAINER_SPEC = {
-    1: ("input", "paths", ()), 2: ("model_prefix", "path", ""), 3: ("model_type", "model type", UNIGRAM), 4: ("vocab_size", "int32", 8000), 5: ("accept_language", "strings", ()),
-    6: ("self_test_sample_size", "int32", 0), 7: ("input_format", "string", ""), 10: ("character_coverage", "float", 0.9994999766349792), 11: ("input_sentence_size", "uint64", 0),
-    12: ("mining_sentence_size", "int32", 0), 13: ("training_sentence_size", "int32", 0), 14: ("seed_sentencepiece_size", "int32", 1000000), 15: ("shrinking_factor", "float", 0.75), 16: ("num_threads", "int32", 16),
-    17: ("num_sub_iterations", "int32", 2), 18: ("max_sentence_length", "int32", 4192), 19: ("shuffle_input_sentence", "bool", True), 20: ("max_sentencepiece_length", "int32", 16),
-    21: ("split_by_unicode_script", "bool", True), 22: ("split_by_whitespace", "bool", True), 23: ("split_by_number", "bool", True), 24: ("treat_whitespace_as_suffix", "bool", False),
-    25: ("split_digits", "bool", False), 26: ("allow_whitespace_only_pieces", "bool", False), 30: ("control_symbols", "strings", ()), 31: ("user_defined_symbols", "strings", ()),
-    32: ("vocabulary_output_piece_score", "bool", True), 33: ("hard_vocab_limit", "bool", True), 34: ("use_all_vocab", "bool", False), 35: ("byte_fallback", "bool", False), 36: ("required_chars", "string", ""),
-    40: ("unk_id", "int32", 0), 41: ("bos_id", "int32", 1), 42: ("eos_id", "int32", 2), 43: ("pad_id", "int32", -1), 44: ("unk_surface", "string", " \u2047 "), 45: ("unk_piece", "string", "<unk>"),
-    46: ("bos_piece", "string", "<s>"), 47: ("eos_piece", "string", "</s>"), 48: ("pad_piece", "string", "<pad>"), 49: ("train_extremely_large_corpus", "bool", False),
-    50: ("enable_differential_privacy", "bool", False), 51: ("differential_privacy_noise_level", "float", 0.0), 52: ("differential_privacy_clipping_threshold", "uint64", 0),
-    53: ("pretokenization_delimiter", "string", ""), 54: ("seed_sentencepieces_file", "path", ""), 55: ("auto_character_coverage", "bool", False)}
+    1: ("input", "paths", ()),
+    2: ("model_prefix", "path", ""),
+    3: ("model_type", "model type", UNIGRAM),
+    4: ("vocab_size", "int32", 8000),
+    5: ("accept_language", "strings", ()),
+    6: ("self_test_sample_size", "int32", 0),
+    7: ("input_format", "string", ""),
+    10: ("character_coverage", "float", 0.9994999766349792),
+    11: ("input_sentence_size", "uint64", 0),
+    12: ("mining_sentence_size", "int32", 0),
+    13: ("training_sentence_size", "int32", 0),
+    14: ("seed_sentencepiece_size", "int32", 1000000),
+    15: ("shrinking_factor", "float", 0.75),
+    16: ("num_threads", "int32", 16),
+    17: ("num_sub_iterations", "int32", 2),
+    18: ("max_sentence_length", "int32", 4192),
+    19: ("shuffle_input_sentence", "bool", True),
+    20: ("max_sentencepiece_length", "int32", 16),
+    21: ("split_by_unicode_script", "bool", True),
+    22: ("split_by_whitespace", "bool", True),
+    23: ("split_by_number", "bool", True),
+    24: ("treat_whitespace_as_suffix", "bool", False),
+    25: ("split_digits", "bool", False),
+    26: ("allow_whitespace_only_pieces", "bool", False),
+    30: ("control_symbols", "strings", ()),
+    31: ("user_defined_symbols", "strings", ()),
+    32: ("vocabulary_output_piece_score", "bool", True),
+    33: ("hard_vocab_limit", "bool", True),
+    34: ("use_all_vocab", "bool", False),
+    35: ("byte_fallback", "bool", False),
+    36: ("required_chars", "string", ""),
+    40: ("unk_id", "int32", 0),
+    41: ("bos_id", "int32", 1),
+    42: ("eos_id", "int32", 2),
+    43: ("pad_id", "int32", -1),
+    44: ("unk_surface", "string", " \u2047 "),
+    45: ("unk_piece", "string", "<unk>"),
+    46: ("bos_piece", "string", "<s>"),
+    47: ("eos_piece", "string", "</s>"),
+    48: ("pad_piece", "string", "<pad>"),
+    49: ("train_extremely_large_corpus", "bool", False),
+    50: ("enable_differential_privacy", "bool", False),
+    51: ("differential_privacy_noise_level", "float", 0.0),
+    52: ("differential_privacy_clipping_threshold", "uint64", 0),
+    53: ("pretokenization_delimiter", "string", ""),
+    54: ("seed_sentencepieces_file", "path", ""),
+    55: ("auto_character_coverage", "bool", False),
+}
 NORMALIZER_SPEC = {
-    1: ("name", "string", ""), 2: ("precompiled_charsmap", "bytes", b""), 3: ("add_dummy_prefix", "bool", True), 4: ("remove_extra_whitespaces", "bool", True), 5: ("escape_whitespaces", "bool", True), 6: ("normalization_rule_tsv", "path", "")}
+    1: ("name", "string", ""),
+    2: ("precompiled_charsmap", "bytes", b""),
+    3: ("add_dummy_prefix", "bool", True),
+    4: ("remove_extra_whitespaces", "bool", True),
+    5: ("escape_whitespaces", "bool", True),
+    6: ("normalization_rule_tsv", "path", ""),
+}
 PIECE = {1: ("piece", "string", ""), 2: ("score", "float", 0.0), 3: ("type", "piece type", NORMAL)}
 SELF_TEST = {1: ("input", "string", ""), 2: ("expected", "string", "")}
-MODEL = {1: ("pieces", PIECE, ()), 2: ("trainer_spec", TRAINER_SPEC, {}), 3: ("normalizer_spec", NORMALIZER_SPEC, {}), 4: ("self_test_data", {1: ("samples", SELF_TEST, ())}, {}), 5: ("denormalizer_spec", NORMALIZER_SPEC, {})}
+MODEL = {
+    1: ("pieces", PIECE, ()),
+    2: ("trainer_spec", TRAINER_SPEC, {}),
+    3: ("normalizer_spec", NORMALIZER_SPEC, {}),
+    4: ("self_test_data", {1: ("samples", SELF_TEST, ())}, {}),
+    5: ("denormalizer_spec", NORMALIZER_SPEC, {}),
+}
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #3e8f9d6b
 class Piece(NamedTuple):
     "A piece of the vocabulary; its place in the list is its id."
-    piece: str # How it is spelled
-    score: float = 0.0 # A number of 32 bits
-    type: int = NORMAL # `NORMAL`, `UNKNOWN`, `CONTROL`, `USER_DEFINED`, `UNUSED` or `BYTE`
+
+    piece: str  # How it is spelled
+    score: float = 0.0  # A number of 32 bits
+    type: int = NORMAL  # `NORMAL`, `UNKNOWN`, `CONTROL`, `USER_DEFINED`, `UNUSED` or `BYTE`
+
 
 def _value_of(spec, table, name, what):
     "What a part of a model says in a field, or its default."
     defaults = {field: default for field, _, default in table.values()}
-    if name not in defaults: raise KeyError(f"{what} has no field {name!r}; expected one of {', '.join(defaults)}")
+    if name not in defaults:
+        raise KeyError(f"{what} has no field {name!r}; expected one of {', '.join(defaults)}")
     return spec.get(name, defaults[name])
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #19b55860
 @dataclass
 class ModelProto:
     "What a `.model` file holds; the dicts have the fields that stand in the file, by their names."
-    pieces: list[Piece] = field(default_factory=list) # The vocabulary in the order of ids
-    trainer_spec: dict = field(default_factory=dict) # How the model was trained, and what kind it is
-    normalizer_spec: dict = field(default_factory=dict) # What is done to a text first
-    denormalizer_spec: dict = field(default_factory=dict) # What is done to a decoded text last
-    self_test_data: list[tuple[str,str]] = field(default_factory=list) # (text, its pieces with spaces between)
-    shapes: bytes = field(default=b"", compare=False, repr=False) # One byte a piece: which of its three fields stand in the file (1, 2, 4); b"": all but the type NORMAL
-    rest: list = field(default_factory=list) # (place, raw field) of what is not known here: place is () or ("trainer_spec",) or ("pieces", 3); b"" says that a part is there, though empty
 
-    def trainer(self,
-        name:str, # A field of the trainer's
-    )->Any: # What the file says, else the default
+    pieces: list[Piece] = field(default_factory=list)  # The vocabulary in the order of ids
+    trainer_spec: dict = field(default_factory=dict)  # How the model was trained, and what kind it is
+    normalizer_spec: dict = field(default_factory=dict)  # What is done to a text first
+    denormalizer_spec: dict = field(default_factory=dict)  # What is done to a decoded text last
+    self_test_data: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # (text, its pieces with spaces between)
+    shapes: bytes = field(
+        default=b"", compare=False, repr=False
+    )  # One byte a piece: which of its three fields stand in the file (1, 2, 4); b"": all but the type NORMAL
+    rest: list = field(
+        default_factory=list
+    )  # (place, raw field) of what is not known here: place is () or ("trainer_spec",) or ("pieces", 3); b"" says that a part is there, though empty
+
+    def trainer(
+        self,
+        name: str,  # A field of the trainer's
+    ) -> Any:  # What the file says, else the default
         "How the model was trained, or what kind it is."
         return _value_of(self.trainer_spec, TRAINER_SPEC, name, "trainer_spec")
-    def normalizer(self,
-        name:str, # A field of the normalizer's
-    )->Any: # What the file says, else the default
+
+    def normalizer(
+        self,
+        name: str,  # A field of the normalizer's
+    ) -> Any:  # What the file says, else the default
         "What is done to a text first."
         return _value_of(self.normalizer_spec, NORMALIZER_SPEC, name, "normalizer_spec")
-    def denormalizer(self,
-        name:str, # A field of the normalizer's
-    )->Any: # What the file says, else the default
+
+    def denormalizer(
+        self,
+        name: str,  # A field of the normalizer's
+    ) -> Any:  # What the file says, else the default
         "What is done to a decoded text last."
         return _value_of(self.denormalizer_spec, NORMALIZER_SPEC, name, "denormalizer_spec")
 
@@ -147,43 +232,80 @@ _ONE = {"strings": "string", "paths": "path"}
 _FLOAT = struct.Struct("<f").unpack_from
 _ENUMS = {"model type": range(1, 5), "piece type": range(1, 7)}
 
+
 def _number(value, kind):
     "What a varint means, or a ValueError that says what was expected."
-    if kind == "bool": return value != 0
+    if kind == "bool":
+        return value != 0
     if kind == "int32":
-        if not (value < 1 << 32 or value >= (1 << 64) - (1 << 31)): raise ValueError(f"{value} is no number of 32 bits")
+        if not (value < 1 << 32 or value >= (1 << 64) - (1 << 31)):
+            raise ValueError(f"{value} is no number of 32 bits")
         value = (value & (1 << 32) - 1 ^ 1 << 31) - (1 << 31)
-    if value not in _ENUMS.get(kind, (value,)): raise ValueError(f"{value} is no {kind}; expected 1 to {_ENUMS[kind][-1]}: the file is damaged, or newer than this library")
+    if value not in _ENUMS.get(kind, (value,)):
+        raise ValueError(
+            f"{value} is no {kind}; expected 1 to {_ENUMS[kind][-1]}: the file is damaged, or newer than this library"
+        )
     return value
-def _not_wire(kind, wire, f): return f"a {_ONE.get(kind, kind)} is written with the wire type {wire}, and this field has {f.wire}; the file is damaged, or newer than this library"
+
+
+def _not_wire(kind, wire, f):
+    return f"a {_ONE.get(kind, kind)} is written with the wire type {wire}, and this field has {f.wire}; the file is damaged, or newer than this library"
+
 
 def _value(data, f, kind):
     "What a field means."
     wire = _WIRE.get(kind, 2)
-    if f.wire != wire: raise ValueError(_not_wire(kind, wire, f))
-    if wire == 0: return _number(f.value, kind)
-    if wire == 5: return _FLOAT(data, f.body)[0]
-    raw = data[f.body:f.end]
-    if kind in ("bytes", "message"): return raw
-    if kind in ("path", "paths"): return raw.decode("utf-8", "surrogateescape")
-    try: return raw.decode("utf-8")
-    except UnicodeDecodeError as e: raise ValueError(f"byte 0x{raw[e.start]:02x} of the {_ONE.get(kind, kind)} at offset {f.body + e.start} is not UTF-8 ({e.reason})") from None
+    if f.wire != wire:
+        raise ValueError(_not_wire(kind, wire, f))
+    if wire == 0:
+        return _number(f.value, kind)
+    if wire == 5:
+        return _FLOAT(data, f.body)[0]
+    raw = data[f.body : f.end]
+    if kind in ("bytes", "message"):
+        return raw
+    if kind in ("path", "paths"):
+        return raw.decode("utf-8", "surrogateescape")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise ValueError(
+            f"byte 0x{raw[e.start]:02x} of the {_ONE.get(kind, kind)} at offset {f.body + e.start} is not UTF-8 ({e.reason})"
+        ) from None
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #73bf81fb
-def _path(place): # how a place is spelled in errors
+def _path(place):  # how a place is spelled in errors
     return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in place).lstrip(".")
+
 
 def _read(data, start, end, table, place, rest, name, into):
     "The known fields of a message by name; the others go to the rest."
     path = _path(place)
     for f in wire_fields(data, start, end, where=f"{name}, {path}" if path else name):
-        if f.number not in table: rest.append((place, data[f.start:f.end])); check_limit("unknown_fields", len(rest), f"{name} has more than {len(rest) - 1:,} fields that are not known"); continue
+        if f.number not in table:
+            rest.append((place, data[f.start : f.end]))
+            check_limit(
+                "unknown_fields",
+                len(rest),
+                f"{name} has more than {len(rest) - 1:,} fields that are not known",
+            )
+            continue
         key, kind, default = table[f.number]
-        try: value = _value(data, f, "message" if isinstance(kind, dict) else kind)
-        except ValueError as e: raise ValueError(f"{name}, {path}.{key}, byte {f.start}: {e}") from None
-        if isinstance(kind, dict): value = _read(data, f.body, f.end, kind, (*place, len(into.get(key, ()))), rest, name, {})
-        if default == (): into.setdefault(key, []).append(value); key != "samples" or check_limit("unknown_fields", len(into[key]), f"{name} has more than {len(into[key]) - 1:,} samples to test it with")
-        else: into[key] = value
+        try:
+            value = _value(data, f, "message" if isinstance(kind, dict) else kind)
+        except ValueError as e:
+            raise ValueError(f"{name}, {path}.{key}, byte {f.start}: {e}") from None
+        if isinstance(kind, dict):
+            value = _read(data, f.body, f.end, kind, (*place, len(into.get(key, ()))), rest, name, {})
+        if default == ():
+            into.setdefault(key, []).append(value)
+            key != "samples" or check_limit(
+                "unknown_fields",
+                len(into[key]),
+                f"{name} has more than {len(into[key]) - 1:,} samples to test it with",
+            )
+        else:
+            into[key] = value
     return into
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #47039795
@@ -191,214 +313,408 @@ def _read_piece(data, f, i, rest, name):
     "A piece, and its shape; nearly all are written alike, and taken apart in one step."
     at, size = f.body + 2, data[f.body + 1] if f.end - f.body > 6 else 255
     more = f.end - at - size - 5
-    if (more == 0 or more == 2 and data[f.end - 2] == 0x18 and 0 < data[f.end - 1] < 7) and size < 128 and data[f.body] == 10 and data[at + size] == 0x15:
-        try: return Piece(data[at:at + size].decode("utf-8"), _FLOAT(data, at + size + 1)[0], data[f.end - 1] if more else NORMAL), 3 | 2 * more
-        except UnicodeDecodeError: pass
+    if (
+        (more == 0 or more == 2 and data[f.end - 2] == 0x18 and 0 < data[f.end - 1] < 7)
+        and size < 128
+        and data[f.body] == 10
+        and data[at + size] == 0x15
+    ):
+        try:
+            return Piece(
+                data[at : at + size].decode("utf-8"),
+                _FLOAT(data, at + size + 1)[0],
+                data[f.end - 1] if more else NORMAL,
+            ), 3 | 2 * more
+        except UnicodeDecodeError:
+            pass
     spec = _read(data, f.body, f.end, PIECE, ("pieces", i), rest, name, {})
-    return Piece(**{"piece": "", **spec}), sum(bit for bit, key in ((1, "piece"), (2, "score"), (4, "type")) if key in spec)
+    return Piece(**{"piece": "", **spec}), sum(
+        bit for bit, key in ((1, "piece"), (2, "score"), (4, "type")) if key in spec
+    )
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #7582cae8
 def _whole(data, name):
-    if not isinstance(data, (bytes, bytearray, memoryview)): raise ValueError(f"{name}: a {type(data).__name__}; pass the bytes of the file")
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise ValueError(f"{name}: a {type(data).__name__}; pass the bytes of the file")
     return bytes(data)
 
+
 def read_model_proto(
-    data:bytes, # The bytes of a `.model` file
+    data: bytes,  # The bytes of a `.model` file
     *,
-    name:str="the model", # Where they come from: errors begin with it
-)->ModelProto: # Everything that the file says
+    name: str = "the model",  # Where they come from: errors begin with it
+) -> ModelProto:  # Everything that the file says
     "Read a SentencePiece model."
     data, proto, shapes, tests = _whole(data, name), ModelProto(), bytearray(), {}
     for f in wire_fields(data, where=name):
         key, table, _ = MODEL.get(f.number, ("", None, None))
-        if f.wire != 2 and key: raise ValueError(f"{name}, {key}, byte {f.start}: {_not_wire('message', 2, f)}")
-        if not key: proto.rest.append(((), data[f.start:f.end])); check_limit("unknown_fields", len(proto.rest), f"{name} has more than {len(proto.rest) - 1:,} fields that are not known")
+        if f.wire != 2 and key:
+            raise ValueError(f"{name}, {key}, byte {f.start}: {_not_wire('message', 2, f)}")
+        if not key:
+            proto.rest.append(((), data[f.start : f.end]))
+            check_limit(
+                "unknown_fields",
+                len(proto.rest),
+                f"{name} has more than {len(proto.rest) - 1:,} fields that are not known",
+            )
         elif key == "pieces":
             piece, shape = _read_piece(data, f, len(proto.pieces), proto.rest, name)
             proto.pieces.append(piece)
-            shapes.append(shape); len(shapes) & 65535 or check_limit("pieces", len(shapes), f"{name} has {len(shapes):,} pieces or more")
-        elif f.body == f.end: proto.rest.append(((key,), b""))
-        else: _read(data, f.body, f.end, table, (key,), proto.rest, name, tests if key == "self_test_data" else getattr(proto, key))
-    proto.self_test_data = [(sample.get("input", ""), sample.get("expected", "")) for sample in tests.get("samples", [])]
-    if shapes != _shapes(proto.pieces): proto.shapes = bytes(shapes)
+            shapes.append(shape)
+            len(shapes) & 65535 or check_limit(
+                "pieces", len(shapes), f"{name} has {len(shapes):,} pieces or more"
+            )
+        elif f.body == f.end:
+            proto.rest.append(((key,), b""))
+        else:
+            _read(
+                data,
+                f.body,
+                f.end,
+                table,
+                (key,),
+                proto.rest,
+                name,
+                tests if key == "self_test_data" else getattr(proto, key),
+            )
+    proto.self_test_data = [
+        (sample.get("input", ""), sample.get("expected", "")) for sample in tests.get("samples", [])
+    ]
+    if shapes != _shapes(proto.pieces):
+        proto.shapes = bytes(shapes)
     return proto
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #c0212d29
-_SPELLED = {"bool": bool, "bytes": bytes, "float": (int, float), "string": str, "strings": str, "path": str, "paths": str}
+_SPELLED = {
+    "bool": bool,
+    "bytes": bytes,
+    "float": (int, float),
+    "string": str,
+    "strings": str,
+    "path": str,
+    "paths": str,
+}
+
 
 def _field(number, kind, value):
     "A field with its tag, or a ValueError that says what was expected."
-    if not isinstance(value, _SPELLED.get(kind, int)): raise ValueError(f"{value!r} is a {type(value).__name__}; expected a {_ONE.get(kind, kind)}")
+    if not isinstance(value, _SPELLED.get(kind, int)):
+        raise ValueError(f"{value!r} is a {type(value).__name__}; expected a {_ONE.get(kind, kind)}")
     if kind == "float":
-        try: return write_varint(number << 3 | 5) + struct.pack("<f", value)
-        except OverflowError: raise ValueError(f"{value} is too large for 32 bits") from None
+        try:
+            return write_varint(number << 3 | 5) + struct.pack("<f", value)
+        except OverflowError:
+            raise ValueError(f"{value} is too large for 32 bits") from None
     if _WIRE.get(kind, 2) == 0:
-        if kind == "int32" and not -1 << 31 <= value < 1 << 31: raise ValueError(f"{value} is no number of 32 bits")
-        if value not in _ENUMS.get(kind, (value,)): raise ValueError(f"{value} is no {kind}; expected 1 to {_ENUMS[kind][-1]}")
-        return write_varint(number << 3) + write_varint(value & (1 << 64) - 1 if kind == "int32" else int(value))
-    try: raw = value if kind == "bytes" else value.encode("utf-8", "surrogateescape" if kind in ("path", "paths") else "strict")
-    except UnicodeEncodeError as e: raise ValueError(f"{value!r} has a lone surrogate at {e.start}, which UTF-8 cannot hold") from None
+        if kind == "int32" and not -1 << 31 <= value < 1 << 31:
+            raise ValueError(f"{value} is no number of 32 bits")
+        if value not in _ENUMS.get(kind, (value,)):
+            raise ValueError(f"{value} is no {kind}; expected 1 to {_ENUMS[kind][-1]}")
+        return write_varint(number << 3) + write_varint(
+            value & (1 << 64) - 1 if kind == "int32" else int(value)
+        )
+    try:
+        raw = (
+            value
+            if kind == "bytes"
+            else value.encode("utf-8", "surrogateescape" if kind in ("path", "paths") else "strict")
+        )
+    except UnicodeEncodeError as e:
+        raise ValueError(f"{value!r} has a lone surrogate at {e.start}, which UTF-8 cannot hold") from None
     return _framed(number, raw)
 
-def _framed(number, raw): # bytes with a tag and their length before them
+
+def _framed(number, raw):  # bytes with a tag and their length before them
     return write_varint(number << 3 | 2) + write_varint(len(raw)) + raw
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #05f58e70
 def _write(spec, table, place, rest):
     "A message: what is known in the order of the numbers, then the rest; None if there is nothing."
     out, unknown = [], set(spec) - {key for key, _, _ in table.values()}
-    if unknown: raise ValueError(f"{_path(place)} has no field {min(map(str, unknown))!r}; expected fields of {', '.join(key for key, _, _ in table.values())}")
+    if unknown:
+        raise ValueError(
+            f"{_path(place)} has no field {min(map(str, unknown))!r}; expected fields of {', '.join(key for key, _, _ in table.values())}"
+        )
     for number, (key, kind, default) in table.items():
-        if key not in spec: continue
+        if key not in spec:
+            continue
         many = default == () and isinstance(spec[key], (list, tuple))
         for value in spec[key] if many else [spec[key]]:
             try:
-                if default == () and not many: raise ValueError(f"{value!r} is a {type(value).__name__}; expected a list")
+                if default == () and not many:
+                    raise ValueError(f"{value!r} is a {type(value).__name__}; expected a list")
                 out.append(_field(number, kind, value))
-            except ValueError as e: raise ValueError(f"{_path(place)}.{key}: {e}") from None
-    if place not in rest and not out: return None
+            except ValueError as e:
+                raise ValueError(f"{_path(place)}.{key}: {e}") from None
+    if place not in rest and not out:
+        return None
     return b"".join(out + rest.pop(place, []))
+
 
 def _shapes(pieces):
     "Which fields of the pieces are usually written: all but the usual type."
     return bytes(3 if p[2] == NORMAL else 7 for p in pieces)
 
+
 def _write_piece(piece, i, shape, rest):
     "A piece with the fields of its shape, and what differs from the defaults."
-    spec = {key: v for n, ((key, _, default), v) in enumerate(zip(PIECE.values(), piece)) if shape >> n & 1 or v != default or str(v) == "-0.0"}
+    spec = {
+        key: v
+        for n, ((key, _, default), v) in enumerate(zip(PIECE.values(), piece))
+        if shape >> n & 1 or v != default or str(v) == "-0.0"
+    }
     return _framed(1, _write(spec, PIECE, ("pieces", i), rest) or b"")
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #0432e51f
 def _check_lists(proto):
     "Refuse what is no piece, no sample and no field, before it is taken apart."
-    for name, kinds, size, wanted in (("pieces", tuple, 3, "a Piece"), ("self_test_data", (tuple, list), 2, "(text, its pieces)"), ("rest", tuple, 2, "(place, bytes)")):
+    for name, kinds, size, wanted in (
+        ("pieces", tuple, 3, "a Piece"),
+        ("self_test_data", (tuple, list), 2, "(text, its pieces)"),
+        ("rest", tuple, 2, "(place, bytes)"),
+    ):
         for i, given in enumerate(getattr(proto, name)):
-            if not isinstance(given, kinds) or len(given) != size or name == "rest" and not isinstance(given[1], bytes): raise ValueError(f"{name}[{i}]: {clip(repr(given), n=60)}; pass {wanted}")
-    for i, (_, raw) in enumerate(proto.rest): list(wire_fields(raw, where=f"rest[{i}]"))
+            if (
+                not isinstance(given, kinds)
+                or len(given) != size
+                or name == "rest"
+                and not isinstance(given[1], bytes)
+            ):
+                raise ValueError(f"{name}[{i}]: {clip(repr(given), n=60)}; pass {wanted}")
+    for i, (_, raw) in enumerate(proto.rest):
+        list(wire_fields(raw, where=f"rest[{i}]"))
+
 
 def write_model_proto(
-    proto:ModelProto, # A model
-)->bytes: # What belongs into a `.model` file
+    proto: ModelProto,  # A model
+) -> bytes:  # What belongs into a `.model` file
     "Write a SentencePiece model: fields in the order of their numbers, as every published model has them."
     _check_lists(proto)
     rest, out = {}, []
-    for place, raw in proto.rest: rest.setdefault(tuple(place), []).append(raw)
+    for place, raw in proto.rest:
+        rest.setdefault(tuple(place), []).append(raw)
     shapes = proto.shapes if len(proto.shapes) == len(proto.pieces) else _shapes(proto.pieces)
     out += [_write_piece(p, i, shape, rest) for i, (p, shape) in enumerate(zip(proto.pieces, shapes))]
-    samples = [_framed(1, _write(dict(zip(("input", "expected"), s)), SELF_TEST, ("self_test_data", i), rest)) for i, s in enumerate(proto.self_test_data)]
-    tested = b"".join(samples + rest.pop(("self_test_data",), [])) if samples or ("self_test_data",) in rest else None
-    parts = {n: _write(getattr(proto, key), table, (key,), rest) for n, (key, table, _) in MODEL.items() if n in (2, 3, 5)} | {4: tested}
+    samples = [
+        _framed(1, _write(dict(zip(("input", "expected"), s)), SELF_TEST, ("self_test_data", i), rest))
+        for i, s in enumerate(proto.self_test_data)
+    ]
+    tested = (
+        b"".join(samples + rest.pop(("self_test_data",), []))
+        if samples or ("self_test_data",) in rest
+        else None
+    )
+    parts = {
+        n: _write(getattr(proto, key), table, (key,), rest)
+        for n, (key, table, _) in MODEL.items()
+        if n in (2, 3, 5)
+    } | {4: tested}
     out += [_framed(n, parts[n]) for n in sorted(parts) if parts[n] is not None] + rest.pop((), [])
-    if rest: raise ValueError(f"rest has fields for {_path(min(rest, key=str))}, which is not there; take them out, or put back what they belong to")
+    if rest:
+        raise ValueError(
+            f"rest has fields for {_path(min(rest, key=str))}, which is not there; take them out, or put back what they belong to"
+        )
     return b"".join(out)
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #303f441e
 class Row(NamedTuple):
     "What a run of bytes says."
-    start: int # Where the field begins
-    body: int # Where its content begins
-    end: int # Where the next field begins
-    path: str # Which field it is, such as `pieces[0].score`
-    meaning: object # Its value; None for a message, whose fields follow; bytes for what is not known
+
+    start: int  # Where the field begins
+    body: int  # Where its content begins
+    end: int  # Where the next field begins
+    path: str  # Which field it is, such as `pieces[0].score`
+    meaning: object  # Its value; None for a message, whose fields follow; bytes for what is not known
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #9d6b7560
 def explain_model_proto(
-    data:bytes, # The bytes of a `.model` file
+    data: bytes,  # The bytes of a `.model` file
     *,
-    name:str="the model", # Where they come from: errors begin with it
-    most:int=8, # How many pieces to explain
-)->list[Row]: # One for each field, in the order of the bytes
+    name: str = "the model",  # Where they come from: errors begin with it
+    most: int = 8,  # How many pieces to explain
+) -> list[Row]:  # One for each field, in the order of the bytes
     "Say what stands where."
     data, rows, counts = _whole(data, name), [], Counter()
+
     def walk(start, end, table, path):
         for f in wire_fields(data, start, end, where=f"{name}, {path}" if path else name):
             key, kind, default = table.get(f.number, (f"field {f.number}", None, None))
             here = f"{path}.{key}".lstrip(".")
             counts[here] += 1
-            if here == "pieces" and counts[here] > most: continue
-            if default == (): here = f"{here}[{counts[here] - 1}]"
+            if here == "pieces" and counts[here] > most:
+                continue
+            if default == ():
+                here = f"{here}[{counts[here] - 1}]"
             message = isinstance(kind, dict)
-            try: value = data[f.start:f.end] if kind is None else _value(data, f, "message" if message else kind)
-            except ValueError as e: raise ValueError(f"{name}, {here}, byte {f.start}: {e}") from None
+            try:
+                value = (
+                    data[f.start : f.end] if kind is None else _value(data, f, "message" if message else kind)
+                )
+            except ValueError as e:
+                raise ValueError(f"{name}, {here}, byte {f.start}: {e}") from None
             rows.append(Row(f.start, f.body, f.end, here, None if message else value))
-            if message: walk(f.body, f.end, kind, here)
+            if message:
+                walk(f.body, f.end, kind, here)
+
     walk(0, len(data), MODEL, "")
     return rows
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #34eca6b3
 def _shown(data, row):
     "The columns of a row: offset, tag and length, content, path and meaning."
-    def spell(part): return " ".join(f"{b:02X}" for b in part[:8]) + " …" * (len(part) > 8)
-    meaning = "" if row.meaning is None else " = " + clip(printable(row.meaning if isinstance(row.meaning, (str, bytes)) else f"{row.meaning:.9g}" if isinstance(row.meaning, float) else str(row.meaning)), n=40)
-    return f"{row.start:06X}", spell(data[row.start:row.body]), "" if row.meaning is None else spell(data[row.body:row.end]), row.path + meaning
+
+    def spell(part):
+        return " ".join(f"{b:02X}" for b in part[:8]) + " …" * (len(part) > 8)
+
+    meaning = (
+        ""
+        if row.meaning is None
+        else " = "
+        + clip(
+            printable(
+                row.meaning
+                if isinstance(row.meaning, (str, bytes))
+                else f"{row.meaning:.9g}"
+                if isinstance(row.meaning, float)
+                else str(row.meaning)
+            ),
+            n=40,
+        )
+    )
+    return (
+        f"{row.start:06X}",
+        spell(data[row.start : row.body]),
+        "" if row.meaning is None else spell(data[row.body : row.end]),
+        row.path + meaning,
+    )
+
 
 def draw_model_proto(
-    data:bytes, # The bytes of a `.model` file
+    data: bytes,  # The bytes of a `.model` file
     *,
-    most:int=8, # How many pieces to draw
-)->Svg: # A table: where, tag and length, content, meaning
+    most: int = 8,  # How many pieces to draw
+) -> Svg:  # A table: where, tag and length, content, meaning
     "Draw the bytes of a model, a field a line."
-    if not (rows := [_shown(data, r) for r in explain_model_proto(data, most=most)]): raise ValueError("the model is empty; there is nothing to draw")
+    if not (rows := [_shown(data, r) for r in explain_model_proto(data, most=most)]):
+        raise ValueError("the model is empty; there is nothing to draw")
     parts, edges = [], (0, 68, 206, 446)
     for y, row in zip(range(0, 24 * len(rows), 24), rows):
-        parts += [f'<rect x="{x - 4}" y="{y + 3}" width="{w}" height="19" rx="3" fill="{color}" fill-opacity=".35"/>' for x, w, color, cell in ((68, 128, "#f4b14f", row[1]), (206, 226, "#3f8fc4", row[2])) if cell]
-        parts += [svg_text(x, y + 17, cell, more=' fill-opacity=".6"' * (x == 0)) for x, cell in zip(edges, row) if cell]
-    alt = clip("The bytes of a model: " + "; ".join(f"{head} {body} is {meaning}" for _, head, body, meaning in rows), n=400)
+        parts += [
+            f'<rect x="{x - 4}" y="{y + 3}" width="{w}" height="19" rx="3" fill="{color}" fill-opacity=".35"/>'
+            for x, w, color, cell in ((68, 128, "#f4b14f", row[1]), (206, 226, "#3f8fc4", row[2]))
+            if cell
+        ]
+        parts += [
+            svg_text(x, y + 17, cell, more=' fill-opacity=".6"' * (x == 0))
+            for x, cell in zip(edges, row)
+            if cell
+        ]
+    alt = clip(
+        "The bytes of a model: "
+        + "; ".join(f"{head} {body} is {meaning}" for _, head, body, meaning in rows),
+        n=400,
+    )
     wide = [max(len(row[k]) for row in rows) for k in range(3)]
     text = "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, wide)) + f"  {row[3]}" for row in rows)
-    return Svg(svg_figure(456 + 9 * max(len(row[3]) for row in rows), 24 * len(rows) + 4, alt, parts), text, alt)
+    return Svg(
+        svg_figure(456 + 9 * max(len(row[3]) for row in rows), 24 * len(rows) + 4, alt, parts), text, alt
+    )
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #91b8c6a3
 def used_pieces(
-    proto:ModelProto, # A model
-)->list[Piece]: # Its pieces with the types that count
+    proto: ModelProto,  # A model
+) -> list[Piece]:  # Its pieces with the types that count
     "The pieces as SentencePiece uses them: one that is only a zero character counts as unused if bytes stand in for it."
-    return [p._replace(type=UNUSED) if p.piece == "\0" and proto.trainer("byte_fallback") else p for p in proto.pieces]
+    return [
+        p._replace(type=UNUSED) if p.piece == "\0" and proto.trainer("byte_fallback") else p
+        for p in proto.pieces
+    ]
+
 
 def _check_piece(p, i, fallback, unigram, name):
     "Refuse a piece that no tokenizer can use."
-    where, size = f"{name}, pieces[{i}] {clip(p.piece, n=40)!r}", len(p.piece.encode("utf-8", "surrogatepass"))
-    if not p.piece: raise ValueError(f"{name}, pieces[{i}]: a piece is empty; expected at least one character")
-    if "\0" in p.piece and (p.piece, p.type) != ("\0", UNUSED): raise ValueError(f"{where} has a zero character, which SentencePiece does not allow; leave the piece out")
-    if size >= 8000: raise ValueError(f"{where} has {size} bytes; expected fewer than 8000")
-    if math.isnan(p.score) or unigram and math.isinf(p.score): raise ValueError(f"{where} has the score {p.score}; expected a finite number")
-    if p.type == BYTE and not fallback: raise ValueError(f"{where} stands for a byte, but trainer_spec.byte_fallback is false; set it, or make the piece a normal one")
-    if p.type == BYTE and not re.fullmatch("<0x[0-9A-F]{2}>", p.piece): raise ValueError(f"{where} stands for a byte; expected <0x00> to <0xFF>")
+    where, size = (
+        f"{name}, pieces[{i}] {clip(p.piece, n=40)!r}",
+        len(p.piece.encode("utf-8", "surrogatepass")),
+    )
+    if not p.piece:
+        raise ValueError(f"{name}, pieces[{i}]: a piece is empty; expected at least one character")
+    if "\0" in p.piece and (p.piece, p.type) != ("\0", UNUSED):
+        raise ValueError(
+            f"{where} has a zero character, which SentencePiece does not allow; leave the piece out"
+        )
+    if size >= 8000:
+        raise ValueError(f"{where} has {size} bytes; expected fewer than 8000")
+    if math.isnan(p.score) or unigram and math.isinf(p.score):
+        raise ValueError(f"{where} has the score {p.score}; expected a finite number")
+    if p.type == BYTE and not fallback:
+        raise ValueError(
+            f"{where} stands for a byte, but trainer_spec.byte_fallback is false; set it, or make the piece a normal one"
+        )
+    if p.type == BYTE and not re.fullmatch("<0x[0-9A-F]{2}>", p.piece):
+        raise ValueError(f"{where} stands for a byte; expected <0x00> to <0xFF>")
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #c489bcee
 def check_model_proto(
-    proto:ModelProto, # A model
+    proto: ModelProto,  # A model
     *,
-    name:str="the model", # What it is: errors begin with it
-)->ModelProto: # The same
+    name: str = "the model",  # What it is: errors begin with it
+) -> ModelProto:  # The same
     "Refuse what SentencePiece refuses, and pieces of the same spelling."
     ids, unigram, fallback = {}, proto.trainer("model_type") == UNIGRAM, proto.trainer("byte_fallback")
     for i, p in enumerate(used := used_pieces(proto)):
         _check_piece(p, i, fallback, unigram, name)
-        if ids.setdefault(p.piece, i) != i: raise ValueError(f"{name}, pieces[{i}]: {clip(p.piece, n=40)!r} is also pieces[{ids[p.piece]}]; pieces are looked up by their spelling: rename one of them")
+        if ids.setdefault(p.piece, i) != i:
+            raise ValueError(
+                f"{name}, pieces[{i}]: {clip(p.piece, n=40)!r} is also pieces[{ids[p.piece]}]; pieces are looked up by their spelling: rename one of them"
+            )
     types = Counter(p.type for p in used)
-    if types[UNKNOWN] > 1 or not types[UNKNOWN] and not fallback: raise ValueError(f"{name}: {types[UNKNOWN]} of {len(used)} pieces have the type UNKNOWN; expected exactly one, usually '<unk>'")
-    if fallback and types[BYTE] != 256: raise ValueError(f"{name}: trainer_spec.byte_fallback is true, but {types[BYTE]} pieces stand for bytes; expected all 256 from <0x00> to <0xFF>")
-    if unigram and not any(p.type in (NORMAL, USER_DEFINED, UNUSED) and p.piece != "\0" for p in used): raise ValueError(f"{name}: a Unigram model without a piece that a text could be made of; expected one of the type NORMAL or USER_DEFINED")
+    if types[UNKNOWN] > 1 or not types[UNKNOWN] and not fallback:
+        raise ValueError(
+            f"{name}: {types[UNKNOWN]} of {len(used)} pieces have the type UNKNOWN; expected exactly one, usually '<unk>'"
+        )
+    if fallback and types[BYTE] != 256:
+        raise ValueError(
+            f"{name}: trainer_spec.byte_fallback is true, but {types[BYTE]} pieces stand for bytes; expected all 256 from <0x00> to <0xFF>"
+        )
+    if unigram and not any(p.type in (NORMAL, USER_DEFINED, UNUSED) and p.piece != "\0" for p in used):
+        raise ValueError(
+            f"{name}: a Unigram model without a piece that a text could be made of; expected one of the type NORMAL or USER_DEFINED"
+        )
     for key in ("normalizer_spec", "denormalizer_spec"):
-        if not (blob := getattr(proto, key).get("precompiled_charsmap")): continue
-        try: units = read_charsmap(blob)[0]
-        except ValueError as e: raise ValueError(f"{name}, {key}.{e}") from None
-        if len(units) % 256: raise ValueError(f"{name}, {key}.precompiled_charsmap: a trie of {4 * len(units)} bytes; SentencePiece reads only whole blocks of 1024: build the map again with build_charsmap")
+        if not (blob := getattr(proto, key).get("precompiled_charsmap")):
+            continue
+        try:
+            units = read_charsmap(blob)[0]
+        except ValueError as e:
+            raise ValueError(f"{name}, {key}.{e}") from None
+        if len(units) % 256:
+            raise ValueError(
+                f"{name}, {key}.precompiled_charsmap: a trie of {4 * len(units)} bytes; SentencePiece reads only whole blocks of 1024: build the map again with build_charsmap"
+            )
     return proto
 
 # %% ../nbs/59_sentencepiece_wire.ipynb #039a36c2
 def looks_like_model_proto(
-    data:bytes, # A file, or its first kilobytes
-)->bool: # True if it begins with pieces
+    data: bytes,  # A file, or its first kilobytes
+) -> bool:  # True if it begins with pieces
     "Does a file look like a SentencePiece model?"
     at, n = 0, 0
     try:
-        while n < 3 and data[at:at + 1] == b"\n":
+        while n < 3 and data[at : at + 1] == b"\n":
             size, body = read_varint(data, at + 1)
-            if n and body + size > len(data): return True
-            seen = {(f.number, f.wire) for f in wire_fields(data, body, body + size)} if body + size <= len(data) else set()
-            if (1, 2) not in seen or not all(field in ((1, 2), (2, 5), (3, 0)) or field[0] >= 200 for field in seen): return False
+            if n and body + size > len(data):
+                return True
+            seen = (
+                {(f.number, f.wire) for f in wire_fields(data, body, body + size)}
+                if body + size <= len(data)
+                else set()
+            )
+            if (1, 2) not in seen or not all(
+                field in ((1, 2), (2, 5), (3, 0)) or field[0] >= 200 for field in seen
+            ):
+                return False
             at, n = body + size, n + 1
-    except ValueError: return False
-    return n > 0 and data[at:at + 1] in (b"\n", b"\x12", b"\x1a", b"\x22", b"\x2a", b"")
+    except ValueError:
+        return False
+    return n > 0 and data[at : at + 1] in (b"\n", b"\x12", b"\x1a", b"\x22", b"\x2a", b"")

@@ -28,127 +28,204 @@ from .limits import check_limit
 # %% ../nbs/83a_shards.ipynb #7f1c1b3e
 class Source(NamedTuple):
     "A stretch of a file of text."
-    path: str # As it was named
-    start: int # The first byte, in a compressed file of the text
-    end: int | None # Behind the last byte; None: the end of the file
-    size: int # Bytes of the whole file, on disk
-    mtime_ns: int # When it was last changed, in nanoseconds; of an address, see `input_stamp`
+
+    path: str  # As it was named
+    start: int  # The first byte, in a compressed file of the text
+    end: int | None  # Behind the last byte; None: the end of the file
+    size: int  # Bytes of the whole file, on disk
+    mtime_ns: int  # When it was last changed, in nanoseconds; of an address, see `input_stamp`
 
 # %% ../nbs/83a_shards.ipynb #6453bfba
 class Shard(NamedTuple):
     "What a record says."
-    files: tuple # (name, bytes, checksum) of each file
-    documents: int # How many documents begin in it
-    tokens: int # How many ids it holds
-    bytes: int # Bytes of text that were read, with separators
-    continues: bool # Does its first row go on with a document of the shard before?
-    sources: tuple # `Source`s, in order
-    tokenizer: str # The tokenizer's `fingerprint`
-    options: dict # How it was encoded: text, numbers, None and lists of text, by name
+
+    files: tuple  # (name, bytes, checksum) of each file
+    documents: int  # How many documents begin in it
+    tokens: int  # How many ids it holds
+    bytes: int  # Bytes of text that were read, with separators
+    continues: bool  # Does its first row go on with a document of the shard before?
+    sources: tuple  # `Source`s, in order
+    tokenizer: str  # The tokenizer's `fingerprint`
+    options: dict  # How it was encoded: text, numbers, None and lists of text, by name
 
     @property
-    def rows(self)->int:
+    def rows(self) -> int:
         "Documents, and what is left of the one before."
         return self.documents + self.continues
 
 # %% ../nbs/83a_shards.ipynb #6cf9ed54
 class Manifest(NamedTuple):
     "What is in a folder."
-    version: int # Of this form, 1
-    format: str # "bin" or "parquet"
-    dtype: str # "uint16" or "uint32"
-    tokenizer: str # The tokenizer's `fingerprint`
-    options: dict # As in every record
-    shards: tuple # `Shard`s, in order
-    documents: int # In all shards
-    tokens: int # Likewise
-    bytes: int # Likewise
+
+    version: int  # Of this form, 1
+    format: str  # "bin" or "parquet"
+    dtype: str  # "uint16" or "uint32"
+    tokenizer: str  # The tokenizer's `fingerprint`
+    options: dict  # As in every record
+    shards: tuple  # `Shard`s, in order
+    documents: int  # In all shards
+    tokens: int  # Likewise
+    bytes: int  # Likewise
 
 # %% ../nbs/83a_shards.ipynb #1375021f
 SHARD_FORMATS, MANIFEST = ("bin", "parquet"), "_manifest.json"
 
+
 def shard_names(
-    k:int, # The number of a shard, from 0 on
-    format:str, # One of `SHARD_FORMATS`
-)->tuple: # The names of its files
+    k: int,  # The number of a shard, from 0 on
+    format: str,  # One of `SHARD_FORMATS`
+) -> tuple:  # The names of its files
     "What the files of a shard are called."
     name = f"{k:06d}.{format}"
     return (name, f"{name}.bounds.npy") if format == "bin" else (name,)
 
+
 def record_name(
-    k:int, # The number of a shard
-)->str: # A name in the same folder
+    k: int,  # The number of a shard
+) -> str:  # A name in the same folder
     "What the record of a shard is called."
     return f"_{k:06d}.json"
 
 # %% ../nbs/83a_shards.ipynb #cb0aac98
-_KINDS = {int: "a whole number from 0 to 2⁶³ - 1", str: "text", bool: "true or false", list: "a list", dict: "an object"}
+_KINDS = {
+    int: "a whole number from 0 to 2⁶³ - 1",
+    str: "text",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+}
+
 
 def _shown(value):
     "A value in an error, never long."
-    return repr(value)[:60] if isinstance(value, (str, float, bool, type(None))) else f"{value:.3e}" if isinstance(value, int) and abs(value) < 1 << 1000 else f"a {type(value).__name__}"
+    return (
+        repr(value)[:60]
+        if isinstance(value, (str, float, bool, type(None)))
+        else f"{value:.3e}"
+        if isinstance(value, int) and abs(value) < 1 << 1000
+        else f"a {type(value).__name__}"
+    )
+
 
 def _take(found, kinds, where):
     "The values of an object, if they are of the right kinds."
-    if type(found) is not dict: raise ValueError(f"{where}: {_shown(found)}; expected an object with {', '.join(kinds)}")
+    if type(found) is not dict:
+        raise ValueError(f"{where}: {_shown(found)}; expected an object with {', '.join(kinds)}")
     for key, kind in kinds.items():
         value = found.get(key)
-        if type(value) is not kind or kind is int and not 0 <= value < 1 << 63: raise ValueError(f"{where}: {key} is {_shown(value)}; expected {_KINDS[kind]}: encode again")
+        if type(value) is not kind or kind is int and not 0 <= value < 1 << 63:
+            raise ValueError(f"{where}: {key} is {_shown(value)}; expected {_KINDS[kind]}: encode again")
     return [found[key] for key in kinds]
+
 
 def _regular(path):
     "The size of a file that is no link, pipe or device; None if there is none."
-    try: facts = os.lstat(path)
-    except FileNotFoundError: return None
-    if not stat.S_ISREG(facts.st_mode): raise ValueError(f"{path} is a link, a folder or a device; a folder of shards holds plain files: encode again")
+    try:
+        facts = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(facts.st_mode):
+        raise ValueError(
+            f"{path} is a link, a folder or a device; a folder of shards holds plain files: encode again"
+        )
     return facts.st_size
 
 # %% ../nbs/83a_shards.ipynb #67deb801
 def _read_json(path):
     "What a file of JSON says; an error names the file."
     size = _regular(path)
-    if size is None: raise FileNotFoundError(f"there is no {path}; encode again, which makes only what is missing")
+    if size is None:
+        raise FileNotFoundError(f"there is no {path}; encode again, which makes only what is missing")
     check_limit("file_bytes", size, f"{path} has {size:,} bytes")
-    try: return json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as e: raise ValueError(f"{path} is no JSON, or too deep ({str(e)[:80]}); encode again") from None
+    try:
+        return json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as e:
+        raise ValueError(f"{path} is no JSON, or too deep ({str(e)[:80]}); encode again") from None
 
 # %% ../nbs/83a_shards.ipynb #d8e9b652
 def _source(found, where):
     "A stretch of text, checked."
-    path, start, size, mtime_ns = _take(found, {"path": str, "start": int, "size": int, "mtime_ns": int}, where)
+    path, start, size, mtime_ns = _take(
+        found, {"path": str, "start": int, "size": int, "mtime_ns": int}, where
+    )
     end = found.get("end")
-    if end is not None and (type(end) is not int or not start <= end < 1 << 63): raise ValueError(f"{where}: end is {_shown(end)}; expected null, or a place behind start: encode again")
+    if end is not None and (type(end) is not int or not start <= end < 1 << 63):
+        raise ValueError(
+            f"{where}: end is {_shown(end)}; expected null, or a place behind start: encode again"
+        )
     return Source(path, start, end, size, mtime_ns)
+
 
 def _options(found, where):
     "Options, checked: nothing in them is deep."
     for key, value in found.items():
-        flat = value is None or type(value) in (str, bool, int) or type(value) is list and {*map(type, value)} <= {str}
-        if not flat: raise ValueError(f"{where}: the option {key[:40]!r} is {_shown(value)}; expected text, a number, or a list of text: encode again")
+        flat = (
+            value is None
+            or type(value) in (str, bool, int)
+            or type(value) is list
+            and {*map(type, value)} <= {str}
+        )
+        if not flat:
+            raise ValueError(
+                f"{where}: the option {key[:40]!r} is {_shown(value)}; expected text, a number, or a list of text: encode again"
+            )
     return found
+
 
 def _digest(text, what, where):
     "64 hexadecimal digits, checked."
-    if not re.fullmatch("[0-9a-f]{64}", text): raise ValueError(f"{where}: the {what} is {_shown(text)}; expected 64 hexadecimal digits: encode again")
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise ValueError(
+            f"{where}: the {what} is {_shown(text)}; expected 64 hexadecimal digits: encode again"
+        )
     return text
 
 # %% ../nbs/83a_shards.ipynb #cbe04344
-_RECORD = {"files": list, "documents": int, "tokens": int, "bytes": int, "continues": bool, "sources": list, "tokenizer": str, "options": dict}
+_RECORD = {
+    "files": list,
+    "documents": int,
+    "tokens": int,
+    "bytes": int,
+    "continues": bool,
+    "sources": list,
+    "tokenizer": str,
+    "options": dict,
+}
+
 
 def _shard(found, k, where):
     "A record, checked."
     files, documents, tokens, size, continues, sources, tokenizer, options = _take(found, _RECORD, where)
     options, wide = _options(options, where), {"uint16": 2, "uint32": 4}
-    if options.get("format") not in SHARD_FORMATS or options.get("dtype") not in wide: raise ValueError(f"{where}: format {_shown(options.get('format'))}, dtype {_shown(options.get('dtype'))}; expected bin or parquet, uint16 or uint32: encode again")
+    if options.get("format") not in SHARD_FORMATS or options.get("dtype") not in wide:
+        raise ValueError(
+            f"{where}: format {_shown(options.get('format'))}, dtype {_shown(options.get('dtype'))}; expected bin or parquet, uint16 or uint32: encode again"
+        )
     names, taken = shard_names(k, options["format"]), []
     for file in files:
         name, length, digest = _take(file, {"name": str, "bytes": int, "sha256": str}, where)
-        if name not in names: raise ValueError(f"{where}: it names the file {_shown(name)}, and this shard is {names[0]}, in the folder itself; encode again")
+        if name not in names:
+            raise ValueError(
+                f"{where}: it names the file {_shown(name)}, and this shard is {names[0]}, in the folder itself; encode again"
+            )
         taken.append((name, length, _digest(digest, "checksum", where)))
-    if tuple(name for name, _, _ in taken) != names: raise ValueError(f"{where}: it names {len(taken)} files; expected {', '.join(names)}: encode again")
+    if tuple(name for name, _, _ in taken) != names:
+        raise ValueError(f"{where}: it names {len(taken)} files; expected {', '.join(names)}: encode again")
     lengths = [wide[options["dtype"]] * tokens, 136 + 8 * (documents + continues)]
-    if options["format"] == "bin" and [length for _, length, _ in taken] != lengths: raise ValueError(f"{where}: {tokens:,} tokens and {documents:,} documents do not make files of {' and '.join(f'{length:,}' for _, length, _ in taken)} bytes; encode again")
-    return Shard(tuple(taken), documents, tokens, size, continues, tuple(_source(s, where) for s in sources), _digest(tokenizer, "tokenizer", where), options)
+    if options["format"] == "bin" and [length for _, length, _ in taken] != lengths:
+        raise ValueError(
+            f"{where}: {tokens:,} tokens and {documents:,} documents do not make files of {' and '.join(f'{length:,}' for _, length, _ in taken)} bytes; encode again"
+        )
+    return Shard(
+        tuple(taken),
+        documents,
+        tokens,
+        size,
+        continues,
+        tuple(_source(s, where) for s in sources),
+        _digest(tokenizer, "tokenizer", where),
+        options,
+    )
 
 # %% ../nbs/83a_shards.ipynb #43fcaa0a
 def _as_json(shard):
@@ -156,208 +233,343 @@ def _as_json(shard):
     files = [{"name": name, "bytes": size, "sha256": digest} for name, size, digest in shard.files]
     return shard._asdict() | {"files": files, "sources": [s._asdict() for s in shard.sources]}
 
+
 def checksum(
-    path:Path, # A file
-)->str: # Its SHA-256, 64 hexadecimal digits
+    path: Path,  # A file
+) -> str:  # Its SHA-256, 64 hexadecimal digits
     "What a file's bytes add up to."
     sum = sha256()
     with open(path, "rb") as file:
-        while block := file.read(1 << 20): sum.update(block)
+        while block := file.read(1 << 20):
+            sum.update(block)
     return sum.hexdigest()
 
+
 def write_record(
-    folder:Path, # Where the shard is
-    k:int, # Its number
-    shard:Shard, # What is known about it
+    folder: Path,  # Where the shard is
+    k: int,  # Its number
+    shard: Shard,  # What is known about it
 ):
     "Write the record of a shard that is whole."
     write_atomically(folder / record_name(k), json.dumps(_as_json(shard), indent=1).encode())
 
 # %% ../nbs/83a_shards.ipynb #463dcba6
 def read_record(
-    folder:Path, # Where the shard is
-    k:int, # Its number
-)->Shard|None: # None if there is none, or if it is torn
+    folder: Path,  # Where the shard is
+    k: int,  # Its number
+) -> Shard | None:  # None if there is none, or if it is torn
     "Read the record of a shard."
-    try: return _shard(_read_json(folder / record_name(k)), k, str(folder / record_name(k)))
-    except (ValueError, FileNotFoundError): return None
+    try:
+        return _shard(_read_json(folder / record_name(k)), k, str(folder / record_name(k)))
+    except (ValueError, FileNotFoundError):
+        return None
+
 
 def sync_folder(
-    folder:Path, # A folder
+    folder: Path,  # A folder
 ):
     "Bring the names in a folder to the disk, where the system can."
-    try: place = os.open(folder, os.O_RDONLY)
-    except OSError: return # Windows opens no folders
-    try: os.fsync(place)
-    except OSError: return # a disk that cannot
-    finally: os.close(place)
+    try:
+        place = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # Windows opens no folders
+    try:
+        os.fsync(place)
+    except OSError:
+        return  # a disk that cannot
+    finally:
+        os.close(place)
 
 # %% ../nbs/83a_shards.ipynb #748e2aee
 def write_manifest(
-    folder:Path, # Where all shards are
-    shards:list, # A `Shard` for each, in order
-)->Manifest: # What was written
+    folder: Path,  # Where all shards are
+    shards: list,  # A `Shard` for each, in order
+) -> Manifest:  # What was written
     "Say that a folder is whole."
     sums = [sum(getattr(s, key) for s in shards) for key in ("documents", "tokens", "bytes")]
     options = shards[0].options
-    made = Manifest(1, options["format"], options["dtype"], shards[0].tokenizer, options, tuple(shards), *sums)
+    made = Manifest(
+        1, options["format"], options["dtype"], shards[0].tokenizer, options, tuple(shards), *sums
+    )
     sync_folder(folder)
-    write_atomically(folder / MANIFEST, json.dumps(made._asdict() | {"shards": [*map(_as_json, shards)]}, indent=1).encode())
+    write_atomically(
+        folder / MANIFEST,
+        json.dumps(made._asdict() | {"shards": [*map(_as_json, shards)]}, indent=1).encode(),
+    )
     sync_folder(folder)
     return made
 
 # %% ../nbs/83a_shards.ipynb #b6ba7294
 def read_manifest(
-    folder:str|Path, # A folder of shards
-)->Manifest: # Checked
+    folder: str | Path,  # A folder of shards
+) -> Manifest:  # Checked
     "Read what a folder says of itself."
     path = Path(folder) / MANIFEST
     found, where = _read_json(path), str(path)
-    version, *facts, listed = _take(found, {"version": int, "format": str, "dtype": str, "tokenizer": str, "options": dict, "documents": int, "tokens": int, "bytes": int, "shards": list}, where)
-    if version != 1: raise ValueError(f"{where}: version {version}; this library reads version 1: use a newer one")
+    version, *facts, listed = _take(
+        found,
+        {
+            "version": int,
+            "format": str,
+            "dtype": str,
+            "tokenizer": str,
+            "options": dict,
+            "documents": int,
+            "tokens": int,
+            "bytes": int,
+            "shards": list,
+        },
+        where,
+    )
+    if version != 1:
+        raise ValueError(f"{where}: version {version}; this library reads version 1: use a newer one")
     shards = tuple(_shard(s, k, f"{where}, shard {k}") for k, s in enumerate(listed))
     _agree(facts, shards, where)
     format, dtype, tokenizer, options, *sums = facts
     return Manifest(1, format, dtype, tokenizer, options, shards, *sums)
 
+
 def _agree(facts, shards, where):
     "Errors for records that do not fit each other, or the sums."
     format, dtype, tokenizer, options, *sums = facts
-    if not shards: raise ValueError(f"{where}: it lists no shards; encode again")
+    if not shards:
+        raise ValueError(f"{where}: it lists no shards; encode again")
     for k, s in enumerate(shards):
-        if (s.options, s.tokenizer, s.options["format"], s.options["dtype"]) != (options, tokenizer, format, dtype): raise ValueError(f"{where}, shard {k}: another tokenizer or other options than the manifest; encode again")
-        if s.continues and not (k and shards[k - 1].rows): raise ValueError(f"{where}, shard {k}: it continues a document, and there is none before; encode again")
+        if (s.options, s.tokenizer, s.options["format"], s.options["dtype"]) != (
+            options,
+            tokenizer,
+            format,
+            dtype,
+        ):
+            raise ValueError(
+                f"{where}, shard {k}: another tokenizer or other options than the manifest; encode again"
+            )
+        if s.continues and not (k and shards[k - 1].rows):
+            raise ValueError(
+                f"{where}, shard {k}: it continues a document, and there is none before; encode again"
+            )
     for key, said in zip(("documents", "tokens", "bytes"), sums):
-        if said != (real := sum(getattr(s, key) for s in shards)): raise ValueError(f"{where}: {said:,} {key}, and its shards have {real:,}; encode again")
+        if said != (real := sum(getattr(s, key) for s in shards)):
+            raise ValueError(f"{where}: {said:,} {key}, and its shards have {real:,}; encode again")
 
 # %% ../nbs/83a_shards.ipynb #0717f30b
 def _open_shard(folder, manifest, k):
     "The rows of a shard."
     import numpy as np
+
     s = manifest.shards[k]
     for name, size, _ in s.files:
         there = _regular(folder / name)
-        if there is None: raise FileNotFoundError(f"the shard {folder / name} is missing; encode again, which makes only what is missing")
-        if there != size: raise ValueError(f"{folder / name} has {there:,} bytes, and {MANIFEST} says {size:,}; encode again, which makes only what is damaged")
+        if there is None:
+            raise FileNotFoundError(
+                f"the shard {folder / name} is missing; encode again, which makes only what is missing"
+            )
+        if there != size:
+            raise ValueError(
+                f"{folder / name} has {there:,} bytes, and {MANIFEST} says {size:,}; encode again, which makes only what is damaged"
+            )
     path, *beside = [folder / name for name, _, _ in s.files]
-    rows = _table_rows(path, manifest.dtype) if not beside else Ragged(np.memmap(path, np.dtype(manifest.dtype).newbyteorder("<"), "r") if s.tokens else np.zeros(0, manifest.dtype), _bounds(beside[0], s.rows))
-    if (len(rows.bounds) - 1, len(rows.ids), int(rows.bounds[0]), int(rows.bounds[-1])) != (s.rows, s.tokens, 0, s.tokens): raise ValueError(f"{path} does not hold the {s.rows:,} rows with {s.tokens:,} ids that {MANIFEST} says; encode again, which makes only what is damaged")
+    rows = (
+        _table_rows(path, manifest.dtype)
+        if not beside
+        else Ragged(
+            np.memmap(path, np.dtype(manifest.dtype).newbyteorder("<"), "r")
+            if s.tokens
+            else np.zeros(0, manifest.dtype),
+            _bounds(beside[0], s.rows),
+        )
+    )
+    if (len(rows.bounds) - 1, len(rows.ids), int(rows.bounds[0]), int(rows.bounds[-1])) != (
+        s.rows,
+        s.tokens,
+        0,
+        s.tokens,
+    ):
+        raise ValueError(
+            f"{path} does not hold the {s.rows:,} rows with {s.tokens:,} ids that {MANIFEST} says; encode again, which makes only what is damaged"
+        )
     return rows
+
 
 def _bounds(path, rows):
     "Bounds, mapped, if the file has the head that it must have."
     import numpy as np
-    with open(path, "rb") as file: head = file.read(128)
-    if head != npy_head("<i8", rows + 1): raise ValueError(f"{path} does not begin as the bounds of {rows:,} rows do; encode again, which makes only what is damaged")
+
+    with open(path, "rb") as file:
+        head = file.read(128)
+    if head != npy_head("<i8", rows + 1):
+        raise ValueError(
+            f"{path} does not begin as the bounds of {rows:,} rows do; encode again, which makes only what is damaged"
+        )
     return np.memmap(path, "<i8", "r", 128)
+
 
 def _table_rows(path, dtype):
     "The rows of a Parquet file."
-    try: rows = read_lists(path, "parquet", dtype)
-    except ImportError: raise
-    except Exception as e: # whatever its reader raises for damage
-        raise ValueError(f"{path} is no table of ids ({str(e).strip()[:120]}); encode again, which makes only what is damaged") from None
-    if rows.ids.dtype != dtype: raise ValueError(f"{path} holds {rows.ids.dtype}, and {MANIFEST} says {dtype}; encode again, which makes only what is damaged")
+    try:
+        rows = read_lists(path, "parquet", dtype)
+    except ImportError:
+        raise
+    except Exception as e:  # whatever its reader raises for damage
+        raise ValueError(
+            f"{path} is no table of ids ({str(e).strip()[:120]}); encode again, which makes only what is damaged"
+        ) from None
+    if rows.ids.dtype != dtype:
+        raise ValueError(
+            f"{path} holds {rows.ids.dtype}, and {MANIFEST} says {dtype}; encode again, which makes only what is damaged"
+        )
     return rows
 
 # %% ../nbs/83a_shards.ipynb #c759f284
 class Shards:
     "Documents in a folder of shards, in order; `shards[i]` is an array of ids."
-    def __init__(self,
-        folder:str|Path, # The folder
-        manifest:Manifest, # What is in it
+
+    def __init__(
+        self,
+        folder: str | Path,  # The folder
+        manifest: Manifest,  # What is in it
     ):
         self.folder, self.manifest = Path(folder), manifest
-        self.firsts = [*accumulate((s.documents for s in manifest.shards), initial=0)] # the number of the first document of each shard
-        self.rows = lru_cache(64 if manifest.format == "bin" else 2)(lambda k: _open_shard(self.folder, manifest, k)) # k → the rows of a shard, `Ragged`
+        self.firsts = [
+            *accumulate((s.documents for s in manifest.shards), initial=0)
+        ]  # the number of the first document of each shard
+        self.rows = lru_cache(64 if manifest.format == "bin" else 2)(
+            lambda k: _open_shard(self.folder, manifest, k)
+        )  # k → the rows of a shard, `Ragged`
 
-    def ragged(self)->Ragged: # In memory, unless it is one shard
+    def ragged(self) -> Ragged:  # In memory, unless it is one shard
         "All documents as one array of ids with bounds."
         return _joined_rows(self)
-    def __len__(self): return self.firsts[-1]
-    def __getitem__(self, i): return _document(self, i)
-    def __iter__(self): return map(self.__getitem__, range(len(self)))
-    def __reduce__(self): return Shards, (self.folder, self.manifest)
-    def __repr__(self): return f"Shards({len(self.manifest.shards)} shards, {len(self):,} documents, {self.manifest.tokens:,} tokens)"
+
+    def __len__(self):
+        return self.firsts[-1]
+
+    def __getitem__(self, i):
+        return _document(self, i)
+
+    def __iter__(self):
+        return map(self.__getitem__, range(len(self)))
+
+    def __reduce__(self):
+        return Shards, (self.folder, self.manifest)
+
+    def __repr__(self):
+        return f"Shards({len(self.manifest.shards)} shards, {len(self):,} documents, {self.manifest.tokens:,} tokens)"
 
 # %% ../nbs/83a_shards.ipynb #d00a7640
 def _document(shards, i):
     "The ids of one document, mapped if it lies in one shard."
     import numpy as np
+
     n, listed = len(shards), shards.manifest.shards
-    if not -n <= i < n: raise IndexError(f"document {i} of {n}; they are counted from 0")
+    if not -n <= i < n:
+        raise IndexError(f"document {i} of {n}; they are counted from 0")
     k = bisect_right(shards.firsts, i % n) - 1
     row, parts = i % n - shards.firsts[k] + listed[k].continues, []
     while True:
         rows = shards.rows(k)
-        parts.append(rows.ids[rows.bounds[row]:rows.bounds[row + 1]])
-        if row + 1 < listed[k].rows or k + 1 == len(listed) or not listed[k + 1].continues: break
+        parts.append(rows.ids[rows.bounds[row] : rows.bounds[row + 1]])
+        if row + 1 < listed[k].rows or k + 1 == len(listed) or not listed[k + 1].continues:
+            break
         k, row = k + 1, 0
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
 
 def _joined_rows(shards):
     "All rows, those of a document joined."
     import numpy as np
+
     listed, ids, bounds, at = shards.manifest.shards, [], [np.zeros(1, np.int64)], 0
-    if len(listed) == 1: return shards.rows(0)
+    if len(listed) == 1:
+        return shards.rows(0)
     for k, s in enumerate(listed):
         rows, goes_on = shards.rows(k), k + 1 < len(listed) and listed[k + 1].continues
         ids.append(rows.ids)
-        bounds.append(rows.bounds[1:len(rows.bounds) - goes_on] + at)
+        bounds.append(rows.bounds[1 : len(rows.bounds) - goes_on] + at)
         at += s.tokens
     return Ragged(np.concatenate(ids), np.concatenate(bounds))
 
 # %% ../nbs/83a_shards.ipynb #5c732870
 def load_shards(
-    folder:str|Path, # What `encode_parts` wrote
-)->Shards: # Its documents
+    folder: str | Path,  # What `encode_parts` wrote
+) -> Shards:  # Its documents
     "Open a folder of shards."
-    if not Path(folder).is_dir(): raise FileNotFoundError(f"there is no folder {folder}; pass one that encode_parts wrote")
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}; pass one that encode_parts wrote")
     return Shards(folder, read_manifest(folder))
 
 # %% ../nbs/83a_shards.ipynb #098f802b
 class Fault(NamedTuple):
     "What is wrong with a file."
-    name: str # The file
-    kind: str # "missing", "damaged" or "foreign"
-    says: str # In words
+
+    name: str  # The file
+    kind: str  # "missing", "damaged" or "foreign"
+    says: str  # In words
+
 
 def shard_fault(
-    folder:Path, # Where it is
-    shard:Shard, # What it should be
-)->Fault|None: # None: every byte is as it was
+    folder: Path,  # Where it is
+    shard: Shard,  # What it should be
+) -> Fault | None:  # None: every byte is as it was
     "Look whether a shard is what its record says."
     for name, size, digest in shard.files:
-        try: there = _regular(folder / name)
-        except ValueError as e: return Fault(name, "damaged", str(e))
-        if there is None: return Fault(name, "missing", "there is no such file")
-        if there != size: return Fault(name, "damaged", f"it has {there:,} bytes, and its record says {size:,}")
-        if checksum(folder / name) != digest: return Fault(name, "damaged", "its bytes have changed")
+        try:
+            there = _regular(folder / name)
+        except ValueError as e:
+            return Fault(name, "damaged", str(e))
+        if there is None:
+            return Fault(name, "missing", "there is no such file")
+        if there != size:
+            return Fault(name, "damaged", f"it has {there:,} bytes, and its record says {size:,}")
+        if checksum(folder / name) != digest:
+            return Fault(name, "damaged", "its bytes have changed")
     return None
 
 # %% ../nbs/83a_shards.ipynb #4633e80b
 def verify_encoded(
-    folder:str|Path, # A folder of shards
-)->list[Fault]: # Empty if all is sound
+    folder: str | Path,  # A folder of shards
+) -> list[Fault]:  # Empty if all is sound
     "Read every byte of a folder, and say what is missing, damaged or foreign."
     folder, manifest, found = Path(folder), read_manifest(folder), []
     known = {MANIFEST, *map(record_name, range(len(manifest.shards)))}
     for k, shard in enumerate(manifest.shards):
         known |= {*shard_names(k, manifest.format)}
-        if fault := shard_fault(folder, shard) or _odd_rows(folder, manifest, k): found.append(fault)
-        elif fault := _record_fault(folder, k): found.append(fault)
-    return found + [Fault(name, "foreign", "no shard of this folder has that name") for name in sorted({p.name for p in folder.iterdir()} - known)]
+        if fault := shard_fault(folder, shard) or _odd_rows(folder, manifest, k):
+            found.append(fault)
+        elif fault := _record_fault(folder, k):
+            found.append(fault)
+    return found + [
+        Fault(name, "foreign", "no shard of this folder has that name")
+        for name in sorted({p.name for p in folder.iterdir()} - known)
+    ]
+
 
 def _record_fault(folder, k):
     "A fault if a shard's record is missing or torn; the same encoding, done again, writes it."
     name = record_name(k)
-    try: there = _regular(folder / name)
-    except ValueError as e: return Fault(name, "damaged", str(e))
-    if there is None: return Fault(name, "missing", "there is no such file; encode again, which writes only what is missing")
-    return Fault(name, "damaged", "it is no record that can be read; encode again") if read_record(folder, k) is None else None
+    try:
+        there = _regular(folder / name)
+    except ValueError as e:
+        return Fault(name, "damaged", str(e))
+    if there is None:
+        return Fault(
+            name, "missing", "there is no such file; encode again, which writes only what is missing"
+        )
+    return (
+        Fault(name, "damaged", "it is no record that can be read; encode again")
+        if read_record(folder, k) is None
+        else None
+    )
+
 
 def _odd_rows(folder, manifest, k):
     "A fault if the bytes are as promised, and what was promised makes no sense."
-    try: bounds = _open_shard(folder, manifest, k).bounds
-    except ValueError as e: return Fault(manifest.shards[k].files[0][0], "damaged", str(e))
-    return Fault(manifest.shards[k].files[-1][0], "damaged", "its bounds go backwards") if (bounds[1:] < bounds[:-1]).any() else None
+    try:
+        bounds = _open_shard(folder, manifest, k).bounds
+    except ValueError as e:
+        return Fault(manifest.shards[k].files[0][0], "damaged", str(e))
+    return (
+        Fault(manifest.shards[k].files[-1][0], "damaged", "its bounds go backwards")
+        if (bounds[1:] < bounds[:-1]).any()
+        else None
+    )

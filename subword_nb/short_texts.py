@@ -19,84 +19,128 @@ from .span_table import FOUR, ONE, SPILLED, THREE, TWO, copy_spilled, encode_spa
 # %% ../nbs/78_short_texts.ipynb #b0b81661
 @kernel
 def known_ids(
-    buffer:np.ndarray, # A buffer (room 15)
-    starts:np.ndarray, # Where spans begin
-    k:int, # How many spans
-    slots:np.ndarray, # Of a table's arrays, as the next two
-    keys:np.ndarray, # Bytes of long spans
-    spill:np.ndarray, # Ids of spans with more than three
-    out:np.ndarray, # int64: takes the ids
-)->int: # How many ids; -1 if a span is new, a separator, or there is no room
+    buffer: np.ndarray,  # A buffer (room 15)
+    starts: np.ndarray,  # Where spans begin
+    k: int,  # How many spans
+    slots: np.ndarray,  # Of a table's arrays, as the next two
+    keys: np.ndarray,  # Bytes of long spans
+    spill: np.ndarray,  # Ids of spans with more than three
+    out: np.ndarray,  # int64: takes the ids
+) -> int:  # How many ids; -1 if a span is new, a separator, or there is no room
     "The ids of spans that are all known, for short texts."
-    low, high, place, o = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64), np.uint64(0)
+    low, high, place, o = (
+        np.empty(64, np.uint64),
+        np.empty(64, np.uint64),
+        np.empty(64, np.uint64),
+        np.uint64(0),
+    )
     for s in range(k):
         i, at, a = np.uint64(s) & np.uint64(63), np.uint64(s), np.uint64(starts[s])
-        if i == 0: keys_of(buffer, starts, at, min(at + np.uint64(64), np.uint64(k)), slots, np.uint64(66) - trailing_zeros(np.uint64(len(slots))), low, high, place)
+        if i == 0:
+            keys_of(
+                buffer,
+                starts,
+                at,
+                min(at + np.uint64(64), np.uint64(k)),
+                slots,
+                np.uint64(66) - trailing_zeros(np.uint64(len(slots))),
+                low,
+                high,
+                place,
+            )
         h, x, y = place[i], low[i], high[i]
-        if (slots[h] ^ x) | (slots[h+ONE] ^ y): h = slot_of(slots, keys, x, y, h, buffer, a, np.uint64(starts[at+ONE]) - a)
-        v, w, n = slots[h+TWO], slots[h+THREE], slots[h+TWO] & np.uint64(255)
-        if slots[h+ONE] == 0 or n > SPILLED or o + FOUR + (w >> np.uint64(32) if n == SPILLED else n) > np.uint64(len(out)): return np.int64(-1)
-        if n == SPILLED: o += copy_spilled(spill, w, out, o)
-        else: out[o], out[o+ONE], out[o+TWO], o = np.int64(v >> np.uint64(32)), np.int64(w & np.uint64(0xFFFFFFFF)), np.int64(w >> np.uint64(32)), o + n
+        if (slots[h] ^ x) | (slots[h + ONE] ^ y):
+            h = slot_of(slots, keys, x, y, h, buffer, a, np.uint64(starts[at + ONE]) - a)
+        v, w, n = slots[h + TWO], slots[h + THREE], slots[h + TWO] & np.uint64(255)
+        if (
+            slots[h + ONE] == 0
+            or n > SPILLED
+            or o + FOUR + (w >> np.uint64(32) if n == SPILLED else n) > np.uint64(len(out))
+        ):
+            return np.int64(-1)
+        if n == SPILLED:
+            o += copy_spilled(spill, w, out, o)
+        else:
+            out[o], out[o + ONE], out[o + TWO], o = (
+                np.int64(v >> np.uint64(32)),
+                np.int64(w & np.uint64(0xFFFFFFFF)),
+                np.int64(w >> np.uint64(32)),
+                o + n,
+            )
     return np.int64(o)
 
 # %% ../nbs/78_short_texts.ipynb #dd695571
 @kernel
 def known_rows(
-    data:bytes, # One text, UTF-8
-    buffer:np.ndarray, # A buffer with room for it
-    starts:np.ndarray, # Room for where its spans begin
-    slots:np.ndarray, # As for `known_ids`, like the next three
-    keys:np.ndarray, # Bytes of long spans
-    spill:np.ndarray, # Ids of spans with more than three
-    out:np.ndarray, # Takes the ids
-    kinds:np.ndarray, # As for `scan_rows` of room 17, like the next two
-    gpt2:bool|None, # True: GPT-2's pattern
-    kind:int|None, # Which other
-)->int: # What `known_ids` returns
+    data: bytes,  # One text, UTF-8
+    buffer: np.ndarray,  # A buffer with room for it
+    starts: np.ndarray,  # Room for where its spans begin
+    slots: np.ndarray,  # As for `known_ids`, like the next three
+    keys: np.ndarray,  # Bytes of long spans
+    spill: np.ndarray,  # Ids of spans with more than three
+    out: np.ndarray,  # Takes the ids
+    kinds: np.ndarray,  # As for `scan_rows` of room 17, like the next two
+    gpt2: bool | None,  # True: GPT-2's pattern
+    kind: int | None,  # Which other
+) -> int:  # What `known_ids` returns
     "The ids of a text whose spans are all known: copied, scanned and looked up in one call."
     n = len(data)
-    for i in range(n): buffer[HEAD+i] = data[i]
-    for i in range(HEAD): buffer[HEAD+n+i] = SEPARATOR
+    for i in range(n):
+        buffer[HEAD + i] = data[i]
+    for i in range(HEAD):
+        buffer[HEAD + n + i] = SEPARATOR
     return known_ids(buffer, starts, scan_rows(buffer, n, starts, kinds, gpt2, kind), slots, keys, spill, out)
 
 # %% ../nbs/78_short_texts.ipynb #1df93db3
-DESK = 1 << 14 # Bytes of the longest text that has room on a desk
+DESK = 1 << 14  # Bytes of the longest text that has room on a desk
+
 
 def short_kernel(
-    plan:Plan, # How to encode
-)->Callable: # What `short_of` calls
+    plan: Plan,  # How to encode
+) -> Callable:  # What `short_of` calls
     "The kernel of short texts."
     return known_ids if plan.scanner.given is None else known_rows
 
 # %% ../nbs/78_short_texts.ipynb #08c0cdcd
 def short_of(
-    plan:Plan, # How to encode; one that settles nothing
-)->Callable: # (one text in UTF-8 with its opening, at most `DESK` bytes; a `SpanTable`) → ids
+    plan: Plan,  # How to encode; one that settles nothing
+) -> Callable:  # (one text in UTF-8 with its opening, at most `DESK` bytes; a `SpanTable`) → ids
     "What encodes a short text."
-    scan, look_up, (table_of, gpt2, kind) = plan.scanner.scan, short_kernel(plan), plan.scanner.given or (None, None, None)
+    scan, look_up, (table_of, gpt2, kind) = (
+        plan.scanner.scan,
+        short_kernel(plan),
+        plan.scanner.given or (None, None, None),
+    )
     kinds = table_of and table_of()
 
     def encode_short(data, table):
-        try: held, buffer, starts, out, row = table.desk
-        except AttributeError: held, buffer, starts, out, row = _desk(table)
+        try:
+            held, buffer, starts, out, row = table.desk
+        except AttributeError:
+            held, buffer, starts, out, row = _desk(table)
         slots, keys, spill, _ = table.arrays
         run = look_up.compiled or look_up
-        if kinds is not None: found = run(data, buffer, starts, slots, keys, spill, out, kinds, gpt2, kind)
-        else: found = run(buffer, starts, _scanned(data, held, buffer, starts, scan), slots, keys, spill, out)
-        if found >= 0: return row[:found].tolist()
+        if kinds is not None:
+            found = run(data, buffer, starts, slots, keys, spill, out, kinds, gpt2, kind)
+        else:
+            found = run(buffer, starts, _scanned(data, held, buffer, starts, scan), slots, keys, spill, out)
+        if found >= 0:
+            return row[:found].tolist()
         k = _scanned(data, held, buffer, starts, scan)
         encode_spans(buffer, starts, k, table, sink := Sink(len(data)), plan.solve, plan.ask)
         return sink.ids().tolist()
+
     return encode_short
 
 # %% ../nbs/78_short_texts.ipynb #e414d8c5
-_BEHIND = b"\xff" * 128 # As long as a buffer's head
+_BEHIND = b"\xff" * 128  # As long as a buffer's head
+
 
 def _scanned(data, held, buffer, starts, scan):
     "Put a text on the desk and scan it; how many spans it has."
-    held[len(_BEHIND):2 * len(_BEHIND) + len(data)] = data + _BEHIND
+    held[len(_BEHIND) : 2 * len(_BEHIND) + len(data)] = data + _BEHIND
     return scan(buffer, len(data), True, starts)
+
 
 def _desk(table):
     "The desk of a table: bytes, the same as an array, starts, ids, the same as a view, which becomes a list sooner."

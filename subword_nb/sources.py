@@ -21,7 +21,21 @@ from json import JSONDecodeError, loads
 from pathlib import Path
 from typing import NamedTuple
 
-from .batches import Batch, Rows, byte_chunks, column_batches, column_way, field_way, gathered, kernels_wait, lines_of, need_arrow, pack, pack_stream, sampled
+from subword_nb.batches import (
+    Batch,
+    Rows,
+    byte_chunks,
+    column_batches,
+    column_way,
+    field_way,
+    gathered,
+    kernels_wait,
+    lines_of,
+    need_arrow,
+    pack,
+    pack_stream,
+    sampled,
+)
 from .corpus import BLOCK, PACKED, documents, find_files, opened_batches, read_blocks, track
 from .disks import naming, unchanged
 from .jit import available
@@ -31,31 +45,42 @@ from .text import decode_text
 # %% ../nbs/51_sources.ipynb #f4b3811b
 TEXT_SUFFIXES = frozenset(
     ".txt .text .md .markdown .rst .tex .org .html .htm .xml .csv .tsv .log .srt .vtt .py .pyi .js .mjs .ts .jsx .tsx .java .c .h .cc .cpp .hh .hpp .cs .go .rs .rb .php .pl"
-    " .lua .r .jl .scala .kt .swift .hs .ml .ex .erl .clj .sh .bat .ps1 .sql .css .scss .yml .yaml .toml .ini .cfg".split())
-ROW_SUFFIXES, PARQUET_SUFFIXES, ARROW_SUFFIXES = frozenset({".jsonl", ".ndjson"}), frozenset({".parquet", ".pq"}), frozenset({".arrow", ".feather", ".ipc"})
+    " .lua .r .jl .scala .kt .swift .hs .ml .ex .erl .clj .sh .bat .ps1 .sql .css .scss .yml .yaml .toml .ini .cfg".split()
+)
+ROW_SUFFIXES, PARQUET_SUFFIXES, ARROW_SUFFIXES = (
+    frozenset({".jsonl", ".ndjson"}),
+    frozenset({".parquet", ".pq"}),
+    frozenset({".arrow", ".feather", ".ipc"}),
+)
 
 # %% ../nbs/51_sources.ipynb #932f3902
 _URL = re.compile(r"[A-Za-z][\w+.-]+://|[a-z]+::.*://")
 
+
 def is_address(
-    name:str|os.PathLike, # What a file is called
-)->bool: # By its name alone
+    name: str | os.PathLike,  # What a file is called
+) -> bool:  # By its name alone
     "Is a name an address, such as `s3://bucket/a.txt`? A `Path` never is."
     return isinstance(name, str) and _URL.match(name) is not None
+
 
 def _suffix(name):
     "The suffix that says what is in a file, in small letters, without that of a compression."
     stem, last = os.path.splitext(re.split(r"[?#]", name)[0] if _URL.match(name) else name)
     return (os.path.splitext(stem)[1] if last.lower() in PACKED else last).lower()
 
-def _known(name): return _suffix(name) in TEXT_SUFFIXES | ROW_SUFFIXES | PARQUET_SUFFIXES | ARROW_SUFFIXES
+
+def _known(name):
+    return _suffix(name) in TEXT_SUFFIXES | ROW_SUFFIXES | PARQUET_SUFFIXES | ARROW_SUFFIXES
+
 
 class _File(NamedTuple):
     "A file that can be opened as often as one likes."
-    name: str # As errors call it
-    size: int | None # Bytes on disk
-    open: Callable # Makes a context with a binary file
-    path: Path | None = None # Where it is, on this computer
+
+    name: str  # As errors call it
+    size: int | None  # Bytes on disk
+    open: Callable  # Makes a context with a binary file
+    path: Path | None = None  # Where it is, on this computer
 
 # %% ../nbs/51_sources.ipynb #47201600
 def _local(path):
@@ -63,20 +88,35 @@ def _local(path):
     check_ordinary(path)
     return _File(str(path), path.stat().st_size, partial(open, path, "rb"), path)
 
+
 def _found(name):
     "The files of a name, and those skipped in a folder."
-    if is_address(name) and not os.path.exists(name): return _remote(name)
+    if is_address(name) and not os.path.exists(name):
+        return _remote(name)
     path = os.path.expanduser(name)
-    if not os.path.isdir(path): return [_local(p) for p in find_files(name if os.path.exists(path) or not glob.has_magic(path) else str(name))], []
-    inside = (p.relative_to(path).parts for p in map(Path, glob.iglob(glob.escape(path) + "/**", recursive=True)) if not p.is_dir()) # passes over names that begin with a dot
+    if not os.path.isdir(path):
+        return [
+            _local(p)
+            for p in find_files(name if os.path.exists(path) or not glob.has_magic(path) else str(name))
+        ], []
+    inside = (
+        p.relative_to(path).parts
+        for p in map(Path, glob.iglob(glob.escape(path) + "/**", recursive=True))
+        if not p.is_dir()
+    )  # passes over names that begin with a dot
     taken, skipped = _sorted_out(path, [Path(path, *parts) for parts in sorted(inside)])
     return [_local(p) for p in taken], skipped
+
 
 def _sorted_out(folder, names):
     "Which files of a folder are read, and which are skipped."
     taken, skipped = [n for n in names if _known(str(n))], [str(n) for n in names if not _known(str(n))]
-    if not taken: raise FileNotFoundError(f"{folder} holds no file that is text by its suffix{f' (skipped: {_kinds(skipped)})' if skipped else ''}; name files of other kinds with a pattern, such as '{str(folder).rstrip('/')}/**/*.dat'")
+    if not taken:
+        raise FileNotFoundError(
+            f"{folder} holds no file that is text by its suffix{f' (skipped: {_kinds(skipped)})' if skipped else ''}; name files of other kinds with a pattern, such as '{str(folder).rstrip('/')}/**/*.dat'"
+        )
     return taken, skipped
+
 
 def _kinds(names):
     "Suffixes of skipped files, with how many there are."
@@ -86,36 +126,62 @@ def _kinds(names):
 # %% ../nbs/51_sources.ipynb #1e56c7cc
 def _remote(url):
     "The files of an address, and those skipped in a folder."
-    try: import fsspec
-    except ImportError: raise ModuleNotFoundError(f'{url}: addresses are opened by the package fsspec, which is not installed; run: pip install "subword_nb[remote]"') from None
-    try: fs, path = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError) as e: raise type(e)(f"{url}: {e}") from None
+    try:
+        import fsspec
+    except ImportError:
+        raise ModuleNotFoundError(
+            f'{url}: addresses are opened by the package fsspec, which is not installed; run: pip install "subword_nb[remote]"'
+        ) from None
+    try:
+        fs, path = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as e:
+        raise type(e)(f"{url}: {e}") from None
     inside, skipped = [path], []
     if not fs.isfile(path):
         inside = sorted(p for p in fs.glob(path) if not fs.isdir(p)) if glob.has_magic(path) else []
-        if not inside and fs.isdir(path): inside, skipped = _sorted_out(url, [p for p in sorted(fs.find(path)) if "/." not in p[len(path):]])
-    if not inside: raise FileNotFoundError(f"there is no file {url}; check the address" + (" and the pattern" if glob.has_magic(path) else ""))
-    return [_File(fs.unstrip_protocol(p), fs.info(p).get("size"), partial(fs.open, p, "rb")) for p in inside], skipped
+        if not inside and fs.isdir(path):
+            inside, skipped = _sorted_out(
+                url, [p for p in sorted(fs.find(path)) if "/." not in p[len(path) :]]
+            )
+    if not inside:
+        raise FileNotFoundError(
+            f"there is no file {url}; check the address"
+            + (" and the pattern" if glob.has_magic(path) else "")
+        )
+    return [
+        _File(fs.unstrip_protocol(p), fs.info(p).get("size"), partial(fs.open, p, "rb")) for p in inside
+    ], skipped
 
 # %% ../nbs/51_sources.ipynb #ddabc387
 class files(tuple):
     "Names of files, patterns, folders and addresses (or open binary files), to be read one after the other."
-    def __new__(cls,
-        *names, # `str` or `Path`, or open binary files
-    ): return super().__new__(cls, names)
-    def __repr__(self): return f"files({', '.join(map(repr, self))})"
+
+    def __new__(
+        cls,
+        *names,  # `str` or `Path`, or open binary files
+    ):
+        return super().__new__(cls, names)
+
+    def __repr__(self):
+        return f"files({', '.join(map(repr, self))})"
 
 # %% ../nbs/51_sources.ipynb #d270d490
 def _blocks(file):
     "The blocks of a file, unpacked."
-    with file.open() as raw: yield from read_blocks(raw, BLOCK, name=file.name if file.size is not None or file.path else "")
+    with file.open() as raw:
+        yield from read_blocks(raw, BLOCK, name=file.name if file.size is not None or file.path else "")
+
 
 def _read_text(file, corpus):
     "A text file: chunks, or lines."
+
     def chunks(last=0):
-        for data, place in byte_chunks(_blocks(file), errors=corpus.errors, source=file.name, quick=corpus.quick):
+        for data, place in byte_chunks(
+            _blocks(file), errors=corpus.errors, source=file.name, quick=corpus.quick
+        ):
             yield pack([data], step=place - last)
             last = place
+
     return chunks() if corpus.sample is None else lines_of(chunks())
 
 # %% ../nbs/51_sources.ipynb #a4f2d651
@@ -128,10 +194,16 @@ def _read_rows(file, corpus):
         held, docs = ([tail] if newline else [*held, block]), []
         for line in lines:
             n += 1
-            if not (line := line.removeprefix(b"\xef\xbb\xbf") if n == 1 else line).strip(): continue
-            try: row = loads(decode_text(line, errors=corpus.errors, source=rows.place(n)))
-            except (JSONDecodeError, RecursionError) as e: raise ValueError(f"{rows.place(n)}: no JSON ({e}); each line of such a file is an object or a text") from None
-            if (doc := rows.utf8(row, n)) is not None: docs.append(doc)
+            if not (line := line.removeprefix(b"\xef\xbb\xbf") if n == 1 else line).strip():
+                continue
+            try:
+                row = loads(decode_text(line, errors=corpus.errors, source=rows.place(n)))
+            except (JSONDecodeError, RecursionError) as e:
+                raise ValueError(
+                    f"{rows.place(n)}: no JSON ({e}); each line of such a file is an object or a text"
+                ) from None
+            if (doc := rows.utf8(row, n)) is not None:
+                docs.append(doc)
         yield pack(docs, step=place - last)
         last = place
 
@@ -141,8 +213,11 @@ def _read_records(records, way, where, corpus, steps):
     at = before = 0
     for record in records:
         (array := record.column(record.schema.get_field_index(way[0]))).validate()
-        for key in way[1:]: array = array.flatten()[array.type.get_field_index(key)]
-        yield from column_batches(array, f"{where}, field {'.'.join(way)}", at=at, errors=corpus.errors, quick=corpus.quick)
+        for key in way[1:]:
+            array = array.flatten()[array.type.get_field_index(key)]
+        yield from column_batches(
+            array, f"{where}, field {'.'.join(way)}", at=at, errors=corpus.errors, quick=corpus.quick
+        )
         at += len(array)
         now = steps(at)
         yield pack([], step=now - before)
@@ -153,112 +228,199 @@ def _read_records(records, way, where, corpus, steps):
 def _sound(name, kind, raw):
     "Say which file is damaged, was changed, or is on a disk that fails."
     with naming(name), unchanged(raw, name), nullcontext(need_arrow()) as pa:
-        try: yield pa
+        try:
+            yield pa
         except (pa.ArrowException, OSError) as e:
-            if getattr(e, "errno", None) is not None: raise
-            raise ValueError(f"{name}: not a sound {kind} file ({str(e).strip()}); download or write it again") from None
+            if getattr(e, "errno", None) is not None:
+                raise
+            raise ValueError(
+                f"{name}: not a sound {kind} file ({str(e).strip()}); download or write it again"
+            ) from None
+
 
 def _read_parquet(file, corpus):
     "A Parquet file: a thousand rows at a time."
     with file.open() as raw, _sound(file.name, "Parquet", raw):
         from pyarrow import parquet
+
         table = parquet.ParquetFile(raw, buffer_size=BLOCK, pre_buffer=False)
         way, rows = column_way(table.schema_arrow, corpus.field, file.name), table.metadata.num_rows
-        yield from _read_records(table.iter_batches(1024, columns=[".".join(way)], use_threads=False), way, file.name, corpus, lambda at: (file.size or 0) * at // max(1, rows))
+        yield from _read_records(
+            table.iter_batches(1024, columns=[".".join(way)], use_threads=False),
+            way,
+            file.name,
+            corpus,
+            lambda at: (file.size or 0) * at // max(1, rows),
+        )
+
 
 def _read_arrow(file, corpus):
     "An Arrow file, or the stream that `datasets` writes: one record batch at a time."
-    with file.open() as opened, _sound(file.name, "Arrow", opened) as pa, (pa.OSFile(str(file.path)) if file.path else nullcontext(opened)) as raw:
+    with (
+        file.open() as opened,
+        _sound(file.name, "Arrow", opened) as pa,
+        pa.OSFile(str(file.path)) if file.path else nullcontext(opened) as raw,
+    ):
         head, _ = raw.read(6), raw.seek(0)
         table = (pa.ipc.open_file if head == b"ARROW1" else pa.ipc.open_stream)(raw)
         way, done = column_way(table.schema, corpus.field, file.name), [0]
+
         def numbered():
             for i in range(table.num_record_batches):
                 done[0] = i + 1
                 yield table.get_batch(i)
-        if head == b"ARROW1": yield from _read_records(numbered(), way, file.name, corpus, lambda at: (file.size or 0) * done[0] // max(1, table.num_record_batches))
-        else: yield from _read_records(table, way, file.name, corpus, lambda at: raw.tell())
+
+        if head == b"ARROW1":
+            yield from _read_records(
+                numbered(),
+                way,
+                file.name,
+                corpus,
+                lambda at: (file.size or 0) * done[0] // max(1, table.num_record_batches),
+            )
+        else:
+            yield from _read_records(table, way, file.name, corpus, lambda at: raw.tell())
 
 # %% ../nbs/51_sources.ipynb #e0a918ee
 def _read_table(source, corpus):
     "pyarrow tables, columns and readers, and what shows itself as an Arrow stream."
     pa = need_arrow()
-    if isinstance(source, (pa.Array, pa.ChunkedArray)): source = pa.table({"text": source})
-    if isinstance(source, pa.RecordBatch): source = pa.table(source.columns, source.schema.names)
-    if not isinstance(source, (pa.Table, pa.RecordBatchReader)): source = pa.RecordBatchReader.from_stream(source)
+    if isinstance(source, (pa.Array, pa.ChunkedArray)):
+        source = pa.table({"text": source})
+    if isinstance(source, pa.RecordBatch):
+        source = pa.table(source.columns, source.schema.names)
+    if not isinstance(source, (pa.Table, pa.RecordBatchReader)):
+        source = pa.RecordBatchReader.from_stream(source)
     way = column_way(source.schema, corpus.field, "the table")
-    records = source.select(way[:1]).to_batches(max_chunksize=1 << 16) if isinstance(source, pa.Table) else source
+    records = (
+        source.select(way[:1]).to_batches(max_chunksize=1 << 16) if isinstance(source, pa.Table) else source
+    )
     return _read_records(records, way, "the table", corpus, lambda at: at)
+
 
 def _read_frame(source, corpus):
     "A pandas Series, or a column of a DataFrame."
     if hasattr(source, "columns"):
         kinds = {str(k): str(t) for k, t in source.dtypes.items()}
-        source = source[field_way(kinds, [k for k, t in kinds.items() if t in ("object", "str", "category") or t.startswith("string")], corpus.field, "the table")[0]]
-    elif corpus.field is not None and corpus.field != source.name: raise ValueError(f"field={corpus.field!r} is for tables, and this is the column {source.name!r}; leave field out")
+        source = source[
+            field_way(
+                kinds,
+                [k for k, t in kinds.items() if t in ("object", "str", "category") or t.startswith("string")],
+                corpus.field,
+                "the table",
+            )[0]
+        ]
+    elif corpus.field is not None and corpus.field != source.name:
+        raise ValueError(
+            f"field={corpus.field!r} is for tables, and this is the column {source.name!r}; leave field out"
+        )
     rows = Rows("row {} (counted from 0)".format, None, corpus.errors)
-    return pack_stream(None if null else rows.utf8(row, i) for i, (row, null) in enumerate(zip(source, source.isna())))
+    return pack_stream(
+        None if null else rows.utf8(row, i) for i, (row, null) in enumerate(zip(source, source.isna()))
+    )
 
 # %% ../nbs/51_sources.ipynb #142bf417
 def _read_dataset(source, corpus):
     "A data set, a thousand rows at a time."
     names, field = source.column_names, corpus.field
-    if hasattr(source, "with_format") and hasattr(source, "num_rows"): # a table: column after column
+    if hasattr(source, "with_format") and hasattr(source, "num_rows"):  # a table: column after column
         way = column_way(source.features.arrow_schema, field, "the data set")
         tables = source.select_columns(way[:1]).with_format("arrow").iter(1000)
-        return _read_records(chain.from_iterable(t.to_batches() for t in tables), way, "the data set", corpus, lambda at: at)
+        return _read_records(
+            chain.from_iterable(t.to_batches() for t in tables), way, "the data set", corpus, lambda at: at
+        )
     top = field if field is None or names is None or field in names else field.split(".")[0]
-    if top is not None and names and top in names and hasattr(source, "select_columns"): source = source.select_columns([top])
+    if top is not None and names and top in names and hasattr(source, "select_columns"):
+        source = source.select_columns([top])
     rows = Rows("row {} (counted from 0)".format, field, corpus.errors)
     groups = ([dict(zip(group, row)) for row in zip(*group.values())] for group in source.iter(1000))
     return pack_stream(rows.utf8(row, i) for i, row in enumerate(chain.from_iterable(groups)))
 
+
 def _split(source):
     "The data set in a dict of splits that is meant."
-    if "train" in source or len(source) == 1: return source.get("train", next(iter(source.values())))
-    raise ValueError(f"there are several splits, {', '.join(map(repr, source))}, and none is 'train'; choose one, such as ds[{next(iter(source))!r}]")
+    if "train" in source or len(source) == 1:
+        return source.get("train", next(iter(source.values())))
+    raise ValueError(
+        f"there are several splits, {', '.join(map(repr, source))}, and none is 'train'; choose one, such as ds[{next(iter(source))!r}]"
+    )
 
 # %% ../nbs/51_sources.ipynb #0be274c8
 def _read_items(source, corpus):
     "The documents of an iterable."
     rows, held = Rows("document {}".format, corpus.field, corpus.errors), []
+
     def own(items):
         for i, item in items:
-            if isinstance(item, Path): held.append(item); return
+            if isinstance(item, Path):
+                held.append(item)
+                return
             yield rows.utf8(item, i)
+
     items = enumerate(opened_batches(source))
     while True:
         yield from pack_stream(own(items))
-        if not held: return
+        if not held:
+            return
         for file in _found(held.pop())[0]:
-            for batch in _reader(file, corpus.field)(file, corpus): yield batch._replace(step=0)
+            for batch in _reader(file, corpus.field)(file, corpus):
+                yield batch._replace(step=0)
         yield pack([], step=1)
+
 
 def _refuse_names(source):
     "An error for a list of names."
-    def is_name(s): return isinstance(s, str) and 0 < len(s) < 1000 and "\n" not in s and "\0" not in s and (_URL.match(s) and not s.startswith("http") or os.path.isfile(s) or glob.has_magic(s) and any(glob.iglob(s)))
+
+    def is_name(s):
+        return (
+            isinstance(s, str)
+            and 0 < len(s) < 1000
+            and "\n" not in s
+            and "\0" not in s
+            and (
+                _URL.match(s)
+                and not s.startswith("http")
+                or os.path.isfile(s)
+                or glob.has_magic(s)
+                and any(glob.iglob(s))
+            )
+        )
+
     if isinstance(source, (list, tuple)) and source and all(map(is_name, source)):
-        raise ValueError(f"every text of the list names a file, such as {source[0]!r}; to read the files pass files(...) or Path objects, and to use the names as texts iter([...])")
+        raise ValueError(
+            f"every text of the list names a file, such as {source[0]!r}; to read the files pass files(...) or Path objects, and to use the names as texts iter([...])"
+        )
 
 # %% ../nbs/51_sources.ipynb #894cdc4e
 def _check_options(field, errors, sample, seed):
     "Errors for options that mean nothing."
-    decode_text(b"", errors=errors) # refuses an unknown policy
-    if field is not None and (not isinstance(field, str) or not field): raise ValueError(f"field={field!r}; pass the name of a column or field")
-    right = sample is None or not isinstance(sample, bool) and (isinstance(sample, int) and sample >= 1 or isinstance(sample, float) and 0 < sample <= 1)
-    if not right: raise ValueError(f"sample={sample!r}; pass a share such as 0.1, a number of documents (lines, for text files) such as 100_000, or None for all")
-    if isinstance(seed, bool) or not isinstance(seed, int): raise ValueError(f"seed={seed!r}; pass a whole number")
+    decode_text(b"", errors=errors)  # refuses an unknown policy
+    if field is not None and (not isinstance(field, str) or not field):
+        raise ValueError(f"field={field!r}; pass the name of a column or field")
+    right = (
+        sample is None
+        or not isinstance(sample, bool)
+        and (isinstance(sample, int) and sample >= 1 or isinstance(sample, float) and 0 < sample <= 1)
+    )
+    if not right:
+        raise ValueError(
+            f"sample={sample!r}; pass a share such as 0.1, a number of documents (lines, for text files) such as 100_000, or None for all"
+        )
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ValueError(f"seed={seed!r}; pass a whole number")
 
 # %% ../nbs/51_sources.ipynb #32072b18
 class _Parts(NamedTuple):
     "What a source is made of."
-    readers: list # Called with the corpus; each gives batches
-    total: int | None = None # Steps of all parts together
+
+    readers: list  # Called with the corpus; each gives batches
+    total: int | None = None  # Steps of all parts together
     unit: str = "doc"
     once: bool = False
     skipped: tuple = ()
     says: str = ""
     files: tuple = ()
+
 
 def _reader(file, field):
     "What reads a file."
@@ -267,29 +429,61 @@ def _reader(file, field):
         with file.open() as raw:
             head = raw.read(8)
             raw.seek(-4, 2)
-            kind = ".parquet" if head[:4] == raw.read(4) == b"PAR1" else ".arrow" if head == b"ARROW1\0\0" else kind
+            kind = (
+                ".parquet"
+                if head[:4] == raw.read(4) == b"PAR1"
+                else ".arrow"
+                if head == b"ARROW1\0\0"
+                else kind
+            )
     table = _read_parquet if kind in PARQUET_SUFFIXES else _read_arrow if kind in ARROW_SUFFIXES else None
-    if table and not plain: raise ValueError(f"{file.name}: tables are read in places, which a compressed file does not allow; unpack it first")
-    return table or (_read_rows if kind in ROW_SUFFIXES or field is not None and kind not in TEXT_SUFFIXES else _read_text)
+    if table and not plain:
+        raise ValueError(
+            f"{file.name}: tables are read in places, which a compressed file does not allow; unpack it first"
+        )
+    return table or (
+        _read_rows if kind in ROW_SUFFIXES or field is not None and kind not in TEXT_SUFFIXES else _read_text
+    )
 
 # %% ../nbs/51_sources.ipynb #46e6969e
 def _parts(source, field):
     "What a source is made of; errors for what cannot be one."
-    if isinstance(source, (list, tuple)) and source and all(isinstance(s, Path) for s in source): source = files(*source)
-    if isinstance(source, (str, Path)) or hasattr(source, "read") and not isinstance(source, io.TextIOBase): source = files(source)
-    if isinstance(source, files): return _of_files(source, field)
-    if isinstance(source, Mapping) and hasattr(source, "column_names"): source = _split(source)
+    if isinstance(source, (list, tuple)) and source and all(isinstance(s, Path) for s in source):
+        source = files(*source)
+    if isinstance(source, (str, Path)) or hasattr(source, "read") and not isinstance(source, io.TextIOBase):
+        source = files(source)
+    if isinstance(source, files):
+        return _of_files(source, field)
+    if isinstance(source, Mapping) and hasattr(source, "column_names"):
+        source = _split(source)
     size = len(source) if hasattr(source, "__len__") else None
-    if hasattr(source, "column_names") and hasattr(source, "iter"): return _Parts([partial(_read_dataset, source)], size, says=f"{type(source).__name__} of {source.column_names}")
+    if hasattr(source, "column_names") and hasattr(source, "iter"):
+        return _Parts(
+            [partial(_read_dataset, source)], size, says=f"{type(source).__name__} of {source.column_names}"
+        )
     arrow, home = sys.modules.get("pyarrow"), type(source).__module__.split(".")[0]
-    if home == "pandas" and hasattr(source, "isna"): return _Parts([partial(_read_frame, source)], size, says=f"{type(source).__name__}")
-    if home == "pyarrow" and isinstance(source, (arrow.Table, arrow.RecordBatch, arrow.ChunkedArray, arrow.Array, arrow.RecordBatchReader)) or hasattr(source, "__arrow_c_stream__"):
-        return _Parts([partial(_read_table, source)], size, once=home == "pyarrow" and isinstance(source, arrow.RecordBatchReader), says=type(source).__name__)
-    documents(source, progress=False) # refuses what is no iterable, or is one by accident
+    if home == "pandas" and hasattr(source, "isna"):
+        return _Parts([partial(_read_frame, source)], size, says=f"{type(source).__name__}")
+    if (
+        home == "pyarrow"
+        and isinstance(
+            source, (arrow.Table, arrow.RecordBatch, arrow.ChunkedArray, arrow.Array, arrow.RecordBatchReader)
+        )
+        or hasattr(source, "__arrow_c_stream__")
+    ):
+        return _Parts(
+            [partial(_read_table, source)],
+            size,
+            once=home == "pyarrow" and isinstance(source, arrow.RecordBatchReader),
+            says=type(source).__name__,
+        )
+    documents(source, progress=False)  # refuses what is no iterable, or is one by accident
     _refuse_names(source)
     if isinstance(source, (list, tuple)) and source and isinstance(source[0], (list, tuple)):
         size = sum(len(item) if isinstance(item, (list, tuple)) else 1 for item in source)
-    return _Parts([partial(_read_items, source)], size, once=iter(source) is source, says=type(source).__name__)
+    return _Parts(
+        [partial(_read_items, source)], size, once=iter(source) is source, says=type(source).__name__
+    )
 
 # %% ../nbs/51_sources.ipynb #cccf17ec
 def _of_files(names, field):
@@ -303,9 +497,21 @@ def _of_files(names, field):
             found, left = _found(name)
             taken, skipped = taken + found, skipped + left
     readers = [_reader(file, field) for file in taken]
-    if field is not None and taken and all(r is _read_text for r in readers): raise ValueError(f"field={field!r} is for JSON lines, tables and data sets, and {taken[0].name} is text; leave field out")
+    if field is not None and taken and all(r is _read_text for r in readers):
+        raise ValueError(
+            f"field={field!r} is for JSON lines, tables and data sets, and {taken[0].name} is text; leave field out"
+        )
     total = None if any(f.size is None for f in taken) else sum(f.size for f in taken)
-    return _Parts([partial(_to_the_end, r, f) for r, f in zip(readers, taken)], total or None, "B", once, tuple(skipped), f"{len(taken)} files" if len(taken) != 1 else taken[0].name, tuple(taken))
+    return _Parts(
+        [partial(_to_the_end, r, f) for r, f in zip(readers, taken)],
+        total or None,
+        "B",
+        once,
+        tuple(skipped),
+        f"{len(taken)} files" if len(taken) != 1 else taken[0].name,
+        tuple(taken),
+    )
+
 
 def _to_the_end(read, file, corpus):
     "A file whose steps are all of its bytes, those without text too."
@@ -313,105 +519,165 @@ def _to_the_end(read, file, corpus):
     for batch in read(file, corpus):
         left -= batch.step
         yield batch
-    if left > 0: yield pack([], step=left)
+    if left > 0:
+        yield pack([], step=left)
 
 # %% ../nbs/51_sources.ipynb #88b135a1
 def _stream(raw):
     "An open file, read from where it stands."
     start = raw.tell() if hasattr(raw, "seekable") and raw.seekable() else None
+
     @contextmanager
     def again():
-        if start is not None: raw.seek(start)
+        if start is not None:
+            raw.seek(start)
         yield raw
+
     return _File(str(getattr(raw, "name", "<stream>")), None, again)
 
 # %% ../nbs/51_sources.ipynb #a489cd66
 class Corpus:
     "Documents from any source, as bytes or as text, as often as the source allows."
-    def __init__(self,
-        source, # A path, pattern, folder or address; `files(...)`; an open binary file; a pyarrow table, a pandas column, a data set; an iterable of str, of UTF-8 bytes, of objects with a field, of Path, or of batches of these
+
+    def __init__(
+        self,
+        source,  # A path, pattern, folder or address; `files(...)`; an open binary file; a pyarrow table, a pandas column, a data set; an iterable of str, of UTF-8 bytes, of objects with a field, of Path, or of batches of these
         *,
-        field:str|None=None, # Column, or field of JSON lines, with the text; "a.b" is b within a. None: "text", or the only one that holds text
-        errors:str="strict", # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
-        sample:float|int|None=None, # Keep this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
-        seed:int=0, # Another seed, another sample
+        field: str
+        | None = None,  # Column, or field of JSON lines, with the text; "a.b" is b within a. None: "text", or the only one that holds text
+        errors: str = "strict",  # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+        sample: float
+        | int
+        | None = None,  # Keep this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
+        seed: int = 0,  # Another seed, another sample
     ):
         _check_options(field, errors, sample, seed)
         self.field, self.errors, self.sample, self.seed, self.begun = field, errors, sample, seed, False
         self.parts = _parts(source, field)
         self.total, self.unit, self.skipped = self.parts.total, self.parts.unit, self.parts.skipped
         self.quick = _much(self)
-    def batches(self,
+
+    def batches(
+        self,
         *,
-        progress:bool|None=False, # None: a bar after two seconds if someone looks; True: at once; False: none
-    )->Iterator[Batch]: # About a megabyte each, and no document in two of them
+        progress: bool
+        | None = False,  # None: a bar after two seconds if someone looks; True: at once; False: none
+    ) -> Iterator[Batch]:  # About a megabyte each, and no document in two of them
         "The documents as bytes, in bounded memory."
-        return track(_begun(self), total=self.total, desc="reading", progress=progress, unit=self.unit, step=lambda batch: batch.step)
-    def documents(self,
+        return track(
+            _begun(self),
+            total=self.total,
+            desc="reading",
+            progress=progress,
+            unit=self.unit,
+            step=lambda batch: batch.step,
+        )
+
+    def documents(
+        self,
         *,
-        progress:bool|None=False, # As for `batches`
-    )->Iterator[str]: # In order
+        progress: bool | None = False,  # As for `batches`
+    ) -> Iterator[str]:  # In order
         "The documents as text."
         return (doc.decode() for batch in self.batches(progress=progress) for doc in batch.docs())
-    def stamp(self)->str: # 64 hexadecimal digits; others once files (names, sizes, times), the first megabyte of what is no file, or options change
+
+    def stamp(
+        self,
+    ) -> str:  # 64 hexadecimal digits; others once files (names, sizes, times), the first megabyte of what is no file, or options change
         "What the corpus is made of, as a number."
         return _stamp(self)
-    def __iter__(self): return self.documents()
-    def __repr__(self): return f"Corpus({_says(self)})"
+
+    def __iter__(self):
+        return self.documents()
+
+    def __repr__(self):
+        return f"Corpus({_says(self)})"
 
 # %% ../nbs/51_sources.ipynb #a46ddd35
 def _much(corpus):
     "Whether compiled kernels pay: for much text, or if they are there already."
-    return available() and (corpus.unit == "B" and (corpus.total or 0) >= 32 * BLOCK or "numba" in sys.modules and kernels_wait())
+    return available() and (
+        corpus.unit == "B" and (corpus.total or 0) >= 32 * BLOCK or "numba" in sys.modules and kernels_wait()
+    )
+
 
 def _begun(corpus):
     "The batches of a corpus, unless it has been read and cannot be read again."
-    if corpus.begun and corpus.parts.once: raise ValueError("this corpus comes from a generator or a pipe, which can be read once; make it again, or write it to a file or a list first")
+    if corpus.begun and corpus.parts.once:
+        raise ValueError(
+            "this corpus comes from a generator or a pipe, which can be read once; make it again, or write it to a file or a list first"
+        )
     corpus.begun = True
     batches = chain.from_iterable(read(corpus) for read in corpus.parts.readers)
     return gathered(batches if corpus.sample is None else sampled(batches, corpus.sample, corpus.seed))
 
+
 def _stamp(corpus):
     "What a corpus is made of, as a number."
-    made = [(f.name, f.size, f.path.stat().st_mtime_ns if f.path else None) for f in corpus.parts.files] or (corpus.parts.says, corpus.total, _opening(corpus))
+    made = [(f.name, f.size, f.path.stat().st_mtime_ns if f.path else None) for f in corpus.parts.files] or (
+        corpus.parts.says,
+        corpus.total,
+        _opening(corpus),
+    )
     return sha256(repr((made, corpus.field, corpus.errors, corpus.sample, corpus.seed)).encode()).hexdigest()
+
 
 def _opening(corpus):
     "The first documents of what is not made of files, if it can be read again."
-    first = None if corpus.parts.once else next(chain.from_iterable(read(corpus) for read in corpus.parts.readers), None)
+    first = (
+        None
+        if corpus.parts.once
+        else next(chain.from_iterable(read(corpus) for read in corpus.parts.readers), None)
+    )
     return first and (first.data, first.bounds.tolist())
+
 
 def _says(corpus):
     "What a corpus is, for people."
-    size = "" if corpus.total is None else f", {corpus.total:,} {'bytes' if corpus.unit == 'B' else 'documents'}"
+    size = (
+        "" if corpus.total is None else f", {corpus.total:,} {'bytes' if corpus.unit == 'B' else 'documents'}"
+    )
     return f"{corpus.parts.says}{size}{f', skipped {_kinds(corpus.skipped)}' if corpus.skipped else ''}{f', sample={corpus.sample}' if corpus.sample else ''}"
 
 # %% ../nbs/51_sources.ipynb #1f7d858e
 def as_corpus(
-    source, # A `Corpus`, or what one is made of
-    **options, # Those of `Corpus`; none if the source is one
-)->Corpus: # The same object if it is one
+    source,  # A `Corpus`, or what one is made of
+    **options,  # Those of `Corpus`; none if the source is one
+) -> Corpus:  # The same object if it is one
     "A corpus of a source."
-    if not isinstance(source, Corpus): return Corpus(source, **options)
-    if given := {k: v for k, v in options.items() if v != {"errors": "strict", "seed": 0}.get(k)}: raise ValueError(f"the source is a Corpus already; give {', '.join(given)} where it is made")
+    if not isinstance(source, Corpus):
+        return Corpus(source, **options)
+    if given := {k: v for k, v in options.items() if v != {"errors": "strict", "seed": 0}.get(k)}:
+        raise ValueError(f"the source is a Corpus already; give {', '.join(given)} where it is made")
     return source
 
 # %% ../nbs/51_sources.ipynb #65003aba
 def wikitext(
-    split:str="train", # "train", "validation" or "test"
+    split: str = "train",  # "train", "validation" or "test"
     *,
-    fallback=None, # What to read where it cannot be fetched, such as the path of a text file; None: raise
-    name:str="wikitext-2-raw-v1", # Or "wikitext-103-raw-v1", fifty times as large
-    **options, # Those of `Corpus`, for either
-)->Corpus: # Its lines, each a document
+    fallback=None,  # What to read where it cannot be fetched, such as the path of a text file; None: raise
+    name: str = "wikitext-2-raw-v1",  # Or "wikitext-103-raw-v1", fifty times as large
+    **options,  # Those of `Corpus`, for either
+) -> Corpus:  # Its lines, each a document
     "WikiText from the hub, or a text file in its place."
-    for what, value, known in (("split", split, ("train", "validation", "test")), ("name", name, tuple(f"wikitext-{n}{raw}-v1" for n in (2, 103) for raw in ("-raw", "")))):
-        if value not in known: raise ValueError(f"{what}={value!r} is not known; pass one of {', '.join(known)}")
+    for what, value, known in (
+        ("split", split, ("train", "validation", "test")),
+        ("name", name, tuple(f"wikitext-{n}{raw}-v1" for n in (2, 103) for raw in ("-raw", ""))),
+    ):
+        if value not in known:
+            raise ValueError(f"{what}={value!r} is not known; pass one of {', '.join(known)}")
     try:
         from datasets import load_dataset
+
         fetched = load_dataset("Salesforce/wikitext", name, split=split)
-    except Exception as e: # whatever the network, the hub and its libraries raise
-        if fallback is not None: return Corpus(fallback, **options)
-        if isinstance(e, ImportError): raise ModuleNotFoundError('WikiText is fetched by the package datasets, which is not installed; run: pip install "subword_nb[corpora]", or pass fallback=, a text file of yours') from None
-        raise OSError(f"WikiText ({name}, {split}) could not be fetched ({type(e).__name__}: {e}); look after the network, or pass fallback=, a text file of yours") from e
+    except Exception as e:  # whatever the network, the hub and its libraries raise
+        if fallback is not None:
+            return Corpus(fallback, **options)
+        if isinstance(e, ImportError):
+            raise ModuleNotFoundError(
+                'WikiText is fetched by the package datasets, which is not installed; run: pip install "subword_nb[corpora]", or pass fallback=, a text file of yours'
+            ) from None
+        raise OSError(
+            f"WikiText ({name}, {split}) could not be fetched ({type(e).__name__}: {e}); look after the network, or pass fallback=, a text file of yours"
+        ) from e
     return Corpus(fetched, field="text", **options)

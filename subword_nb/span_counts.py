@@ -19,64 +19,85 @@ from .counts import write_atomically
 from .disks import naming
 from .jit import cached, kernel, on_warm_up
 from .machine import HEAD, SEPARATOR, Scanner
-from .span_table import LONG, MIX1, MIX2, ONE, THREE, TWO, keep_key, keys_of, move_slots, new_slots, slot_of
+from subword_nb.span_table import (
+    LONG,
+    MIX1,
+    MIX2,
+    ONE,
+    THREE,
+    TWO,
+    keep_key,
+    keys_of,
+    move_slots,
+    new_slots,
+    slot_of,
+)
 
 # %% ../nbs/50_span_counts.ipynb #5bb783ee
 def count_spans_ref(
-    spans:Iterable[bytes], # The spans of a corpus, in order
-)->dict[bytes,int]: # Span → how often it occurs, in first-seen order
+    spans: Iterable[bytes],  # The spans of a corpus, in order
+) -> dict[bytes, int]:  # Span → how often it occurs, in first-seen order
     "Count spans one by one."
     counts = {}
-    for span in spans: counts[span] = counts.get(span, 0) + 1
+    for span in spans:
+        counts[span] = counts.get(span, 0) + 1
     return counts
 
 # %% ../nbs/50_span_counts.ipynb #7d3e416f
 def feed(
-    scanner:Scanner, # What cuts
-    blocks:Iterable[bytes], # Text in UTF-8, separators between documents; no block ends inside a character
+    scanner: Scanner,  # What cuts
+    blocks: Iterable[bytes],  # Text in UTF-8, separators between documents; no block ends inside a character
     *,
-    size:int=1<<18, # About how long a block is
-)->Iterator[tuple]: # (buffer, starts, k, place): k spans are certain, and the place of the first of them, in bytes of all blocks
+    size: int = 1 << 18,  # About how long a block is
+) -> Iterator[
+    tuple
+]:  # (buffer, starts, k, place): k spans are certain, and the place of the first of them, in bytes of all blocks
     "The spans of a stream."
     buffer, starts, n, wanted, place = _room(0, size), None, 0, 0, 0
     for block, last in with_last(blocks):
         buffer = _append(buffer, n, block, size)
         n += len(block)
-        if n < wanted and not last: continue
-        if starts is None or len(starts) < len(buffer): starts = np.empty(len(buffer), np.uint32)
+        if n < wanted and not last:
+            continue
+        if starts is None or len(starts) < len(buffer):
+            starts = np.empty(len(buffer), np.uint32)
         k = scanner.scan(buffer, n, last, starts)
         wanted = 0 if k else 2 * n
-        if not k: continue
+        if not k:
+            continue
         yield buffer, starts, k, place
         done = int(starts[k])
         n, place = n + HEAD - done, place + done - HEAD
-        buffer[HEAD:HEAD + n] = buffer[done:done + n].copy()
+        buffer[HEAD : HEAD + n] = buffer[done : done + n].copy()
 
 # %% ../nbs/50_span_counts.ipynb #ca6c554c
 def char_blocks(
-    text, # UTF-8 as bytes, or a memory map of it
+    text,  # UTF-8 as bytes, or a memory map of it
     *,
-    size:int=1<<18, # At most so many bytes, and at least 4
-)->Iterator[memoryview]: # Its blocks, which are not copied
+    size: int = 1 << 18,  # At most so many bytes, and at least 4
+) -> Iterator[memoryview]:  # Its blocks, which are not copied
     "A text in blocks of whole characters."
     a, n, text = 0, len(text), memoryview(text)
     while a < n:
         b = min(a + size, n)
         for _ in range(3):
-            if b == n or text[b] & 0xC0 != 0x80: break
+            if b == n or text[b] & 0xC0 != 0x80:
+                break
             b -= 1
         yield text[a:b]
         a = b
 
 # %% ../nbs/50_span_counts.ipynb #831422a2
 def with_last(
-    blocks:Iterable[bytes], # Blocks of any lengths
-)->Iterator[tuple]: # (block, is it the last?)
+    blocks: Iterable[bytes],  # Blocks of any lengths
+) -> Iterator[tuple]:  # (block, is it the last?)
     "Blocks, none of them empty but perhaps the last."
     waiting = b""
     for block in blocks:
-        if len(block) and len(waiting): yield waiting, False
-        if len(block): waiting = block
+        if len(block) and len(waiting):
+            yield waiting, False
+        if len(block):
+            waiting = block
     yield waiting, True
 
 # %% ../nbs/50_span_counts.ipynb #75067b50
@@ -84,14 +105,15 @@ def _room(n, size):
     "A buffer with room for n bytes and a block."
     return np.full(2 * HEAD + n + size + size // 16, SEPARATOR, np.uint8)
 
+
 def _append(buffer, n, block, size):
     "Bring a block behind the n bytes of a buffer."
     m = len(block)
-    if HEAD + n + m + HEAD > len(buffer): # ever longer, if no span ends
+    if HEAD + n + m + HEAD > len(buffer):  # ever longer, if no span ends
         buffer, old = _room(2 * n + m, size), buffer
-        buffer[:HEAD + n] = old[:HEAD + n]
-    buffer[HEAD + n:HEAD + n + m] = np.frombuffer(block, np.uint8)
-    buffer[HEAD + n + m:2 * HEAD + n + m] = SEPARATOR
+        buffer[: HEAD + n] = old[: HEAD + n]
+    buffer[HEAD + n : HEAD + n + m] = np.frombuffer(block, np.uint8)
+    buffer[HEAD + n + m : 2 * HEAD + n + m] = SEPARATOR
     return buffer
 
 # %% ../nbs/50_span_counts.ipynb #816a5920
@@ -105,18 +127,28 @@ def _count(buffer, starts, j, k, slots, keys, count, place, more, places):
         first, end = j, min(j + np.uint64(64), k)
         keys_of(buffer, starts, j, end, slots, np.uint64(count[3]), low, high, at)
         while j < end:
-            h, x, y = at[j-first], low[j-first], high[j-first]
-            if (slots[h] ^ x) | (slots[h+ONE] ^ y):
+            h, x, y = at[j - first], low[j - first], high[j - first]
+            if (slots[h] ^ x) | (slots[h + ONE] ^ y):
                 a = np.uint64(starts[j])
-                n = np.uint64(starts[j+ONE]) - a
+                n = np.uint64(starts[j + ONE]) - a
                 h = slot_of(slots, keys, x, y, h, buffer, a, n)
-                if slots[h+ONE] == 0:
-                    if count[0] >= limit or y == LONG and np.uint64(count[1]) + n + np.uint64(16) > np.uint64(len(keys)): return np.int64(j)
-                    slots[h], slots[h+ONE], slots[h+TWO] = x, y if y != LONG else LONG | keep_key(buffer, a, n, keys, count), np.uint64(0)
-                    slots[h+THREE] = places[j] if given else np.uint64(place) + a - head
+                if slots[h + ONE] == 0:
+                    if (
+                        count[0] >= limit
+                        or y == LONG
+                        and np.uint64(count[1]) + n + np.uint64(16) > np.uint64(len(keys))
+                    ):
+                        return np.int64(j)
+                    slots[h], slots[h + ONE], slots[h + TWO] = (
+                        x,
+                        y if y != LONG else LONG | keep_key(buffer, a, n, keys, count),
+                        np.uint64(0),
+                    )
+                    slots[h + THREE] = places[j] if given else np.uint64(place) + a - head
                     count[0] += 1
-            slots[h+TWO] += more[j] if given else ONE
-            if given and places[j] < slots[h+THREE]: slots[h+THREE] = places[j]
+            slots[h + TWO] += more[j] if given else ONE
+            if given and places[j] < slots[h + THREE]:
+                slots[h + THREE] = places[j]
             j += ONE
     return np.int64(j)
 
@@ -126,36 +158,53 @@ def _lengths(slots, keys, chosen, out):
     "The lengths of the spans in chosen slots."
     for i in range(len(chosen)):
         h = np.uint64(chosen[i])
-        y, n = slots[h+ONE], np.uint64(0)
-        if y < LONG: n = y >> np.uint64(56)
+        y, n = slots[h + ONE], np.uint64(0)
+        if y < LONG:
+            n = y >> np.uint64(56)
         else:
-            for b in range(np.uint64(8)): n |= np.uint64(keys[(y ^ LONG)+np.uint64(b)]) << np.uint64(8 * b)
+            for b in range(np.uint64(8)):
+                n |= np.uint64(keys[(y ^ LONG) + np.uint64(b)]) << np.uint64(8 * b)
         out[i] = np.int64(n)
+
 
 @kernel
 def _spell(slots, keys, chosen, bounds, data):
     "Write the bytes of the spans in chosen slots."
     for i in range(len(chosen)):
         h, o = np.uint64(chosen[i]), np.uint64(bounds[i])
-        x, y, n = slots[h], slots[h+ONE], np.uint64(bounds[i+1]) - np.uint64(bounds[i])
+        x, y, n = slots[h], slots[h + ONE], np.uint64(bounds[i + 1]) - np.uint64(bounds[i])
         if y >= LONG:
-            for b in range(n): data[o+np.uint64(b)] = keys[(y ^ LONG)+np.uint64(8)+np.uint64(b)]
+            for b in range(n):
+                data[o + np.uint64(b)] = keys[(y ^ LONG) + np.uint64(8) + np.uint64(b)]
             continue
-        for b in range(n): data[o+np.uint64(b)] = np.uint8((x >> np.uint64(8 * b) if b < 8 else y >> np.uint64(8 * (b - 8))) & np.uint64(255))
+        for b in range(n):
+            data[o + np.uint64(b)] = np.uint8(
+                (x >> np.uint64(8 * b) if b < 8 else y >> np.uint64(8 * (b - 8))) & np.uint64(255)
+            )
 
 # %% ../nbs/50_span_counts.ipynb #45988f44
 class SpanCounts:
     "Spans and how often each was seen; `arrays` is (slots, keys, count), as the kernels take it."
-    def __init__(self,
-        *,
-        bits:int=15, # It begins with 2**bits slots of 32 bytes
-    ): self.arrays = new_slots(4 << bits), np.empty(8 << bits, np.uint8), np.array([0, 0, 0, 64 - bits], np.int64)
 
-    def __len__(self): return int(self.arrays[2][0])
-    def __repr__(self): return f"SpanCounts({len(self)} spans, {self.nbytes:,} bytes)"
+    def __init__(
+        self,
+        *,
+        bits: int = 15,  # It begins with 2**bits slots of 32 bytes
+    ):
+        self.arrays = (
+            new_slots(4 << bits),
+            np.empty(8 << bits, np.uint8),
+            np.array([0, 0, 0, 64 - bits], np.int64),
+        )
+
+    def __len__(self):
+        return int(self.arrays[2][0])
+
+    def __repr__(self):
+        return f"SpanCounts({len(self)} spans, {self.nbytes:,} bytes)"
 
     @property
-    def nbytes(self)->int: # Memory of its arrays
+    def nbytes(self) -> int:  # Memory of its arrays
         "How large it is."
         return sum(a.nbytes for a in self.arrays)
 
@@ -168,45 +217,58 @@ class SpanCounts:
             count[3] -= more
             move_slots(slots, bigger, np.uint64(count[3]))
             slots = bigger
-        if count[1] + key_bytes + 16 > len(keys): keys = np.concatenate([keys, np.zeros(len(keys) + key_bytes + 16, np.uint8)])
+        if count[1] + key_bytes + 16 > len(keys):
+            keys = np.concatenate([keys, np.zeros(len(keys) + key_bytes + 16, np.uint8)])
         self.arrays = slots, keys, count
 
 # %% ../nbs/50_span_counts.ipynb #bdec51b1
 _NONE = np.zeros(0, np.uint64)
 
+
 def count_spans(
-    table:SpanCounts, # Counts so far; changed in place
-    buffer:np.ndarray, # uint8; 15 bytes behind the last span may be read
-    starts:np.ndarray, # (k + 1,) where spans begin, and where the last one ends
-    k:int, # How many spans
+    table: SpanCounts,  # Counts so far; changed in place
+    buffer: np.ndarray,  # uint8; 15 bytes behind the last span may be read
+    starts: np.ndarray,  # (k + 1,) where spans begin, and where the last one ends
+    k: int,  # How many spans
     *,
-    place:int=0, # The place of the first one in the corpus
-    counts:np.ndarray=_NONE, # (k,) uint64: how often each occurs; empty: once
-    places:np.ndarray=_NONE, # (k,) uint64: the place of each; empty: they follow each other
-)->None:
+    place: int = 0,  # The place of the first one in the corpus
+    counts: np.ndarray = _NONE,  # (k,) uint64: how often each occurs; empty: once
+    places: np.ndarray = _NONE,  # (k,) uint64: the place of each; empty: they follow each other
+) -> None:
     "Add spans to a table."
     j = 0
-    while (j := int(_count(buffer, starts, j, k, *table.arrays, place, counts, places))) < k: table._grow(int(starts[j+1]) - int(starts[j]))
+    while (j := int(_count(buffer, starts, j, k, *table.arrays, place, counts, places))) < k:
+        table._grow(int(starts[j + 1]) - int(starts[j]))
 
 # %% ../nbs/50_span_counts.ipynb #4e01b8ae
 def span_rows(
-    table:SpanCounts, # Counts
+    table: SpanCounts,  # Counts
     *,
-    parts:int=1, # How many parts the rows are divided into
-)->list[tuple]: # For each part (data, bounds, counts, places) in first-seen order; a span is in the part that its bytes say
+    parts: int = 1,  # How many parts the rows are divided into
+) -> list[
+    tuple
+]:  # For each part (data, bounds, counts, places) in first-seen order; a span is in the part that its bytes say
     "The rows of a table."
     slots, keys, _ = table.arrays
     four = slots.reshape(-1, 4)
-    chosen = np.flatnonzero((four[:, 1] != 0) & ((four[:, 0] != SEPARATOR) | (four[:, 1] != np.uint64(1 << 56))))
+    chosen = np.flatnonzero(
+        (four[:, 1] != 0) & ((four[:, 0] != SEPARATOR) | (four[:, 1] != np.uint64(1 << 56)))
+    )
     chosen = chosen[np.argsort(four[chosen, 3], kind="stable")]
-    if parts == 1: return [_rows(slots, keys, chosen)]
+    if parts == 1:
+        return [_rows(slots, keys, chosen)]
     key = (four[chosen, 0] * MIX1) ^ (np.minimum(four[chosen, 1], LONG) * MIX2)
     part = (key >> np.uint64(40)) % np.uint64(parts)
     return [_rows(slots, keys, chosen[part == p]) for p in range(parts)]
 
+
 def _rows(slots, keys, chosen):
     "The rows of chosen slots."
-    four, bounds, at = slots.reshape(-1, 4), np.zeros(len(chosen) + 1, np.int64), (chosen * 4).astype(np.uint64)
+    four, bounds, at = (
+        slots.reshape(-1, 4),
+        np.zeros(len(chosen) + 1, np.int64),
+        (chosen * 4).astype(np.uint64),
+    )
     _lengths(slots, keys, at, bounds[1:])
     np.cumsum(bounds, out=bounds)
     data = np.empty(int(bounds[-1]), np.uint8)
@@ -215,102 +277,141 @@ def _rows(slots, keys, chosen):
 
 # %% ../nbs/50_span_counts.ipynb #95758432
 def add_rows(
-    table:SpanCounts, # Counts so far; changed in place
-    rows:tuple, # (data, bounds, counts, places), from `span_rows`
-)->None:
+    table: SpanCounts,  # Counts so far; changed in place
+    rows: tuple,  # (data, bounds, counts, places), from `span_rows`
+) -> None:
     "Add the rows of one table to another."
     data, bounds, counts, places = rows
-    padded = np.concatenate([data, np.zeros(16, np.uint8)]) # a key is loaded eight bytes at a time
-    if len(counts): count_spans(table, padded, bounds, len(counts), place=0, counts=counts.astype(np.uint64), places=places.astype(np.uint64))
+    padded = np.concatenate([data, np.zeros(16, np.uint8)])  # a key is loaded eight bytes at a time
+    if len(counts):
+        count_spans(
+            table,
+            padded,
+            bounds,
+            len(counts),
+            place=0,
+            counts=counts.astype(np.uint64),
+            places=places.astype(np.uint64),
+        )
 
 # %% ../nbs/50_span_counts.ipynb #74fcb069
 def at_most(
-    rows:tuple, # From `span_rows`
-    most:int, # At most so many spans are left
-)->tuple: # (rows, what was taken from each count)
+    rows: tuple,  # From `span_rows`
+    most: int,  # At most so many spans are left
+) -> tuple:  # (rows, what was taken from each count)
     "Rows of the most frequent spans."
     data, bounds, counts, places = rows
-    if len(counts) <= most: return rows, 0
+    if len(counts) <= most:
+        return rows, 0
     t = int(np.partition(counts, -most - 1)[-most - 1])
     keep, lengths = counts > t, np.diff(bounds)
     new = np.zeros(int(keep.sum()) + 1, np.int64)
     np.cumsum(lengths[keep], out=new[1:])
     return (data[np.repeat(keep, lengths)], new, counts[keep] - t, places[keep]), t
 
+
 def pruned(
-    table:SpanCounts, # Counts
-    most:int, # At most so many spans are left
-)->tuple: # (a new table, what was taken from each count)
+    table: SpanCounts,  # Counts
+    most: int,  # At most so many spans are left
+) -> tuple:  # (a new table, what was taken from each count)
     "A table of the most frequent spans."
     rows, t = at_most(span_rows(table)[0], most)
     add_rows(small := SpanCounts(), rows)
     return small, t
 
 # %% ../nbs/50_span_counts.ipynb #564a676f
-PARTS = 16 # Files of a spill
+PARTS = 16  # Files of a spill
+
 
 class Spill:
     "Rows on disk, in parts."
-    def __init__(self,
-        folder:str|Path, # Where; made if it does not exist, and gone on with if it has a manifest
-        facts:dict, # What is counted, and how; a folder with other facts is refused
+
+    def __init__(
+        self,
+        folder: str | Path,  # Where; made if it does not exist, and gone on with if it has a manifest
+        facts: dict,  # What is counted, and how; a folder with other facts is refused
     ):
         self.folder, self.facts, self.batches, self.error, self.sizes = Path(folder), facts, 0, 0, [0] * PARTS
         self.folder.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError): _go_on(self, json.loads((self.folder / "counting.json").read_text(encoding="utf-8")))
+        with suppress(FileNotFoundError):
+            _go_on(self, json.loads((self.folder / "counting.json").read_text(encoding="utf-8")))
 
-    def write(self,
-        parts:list, # Rows for each part, from `span_rows`
-    )->None:
+    def write(
+        self,
+        parts: list,  # Rows for each part, from `span_rows`
+    ) -> None:
         "Append rows."
         for p, rows in enumerate(parts):
-            if not len(rows[2]): continue
+            if not len(rows[2]):
+                continue
             with naming(_part(self, p)), open(_part(self, p), "r+b" if self.sizes[p] else "wb") as file:
                 file.seek(self.sizes[p])
-                for array in rows: np.save(file, array)
+                for array in rows:
+                    np.save(file, array)
                 self.sizes[p] = file.tell()
 
 # %% ../nbs/50_span_counts.ipynb #01b62102
-def _part(spill, p): return spill.folder / f"counts.{p:02}"
+def _part(spill, p):
+    return spill.folder / f"counts.{p:02}"
+
 
 def _go_on(spill, found):
     "Go on where a manifest ends."
-    if found["facts"] != spill.facts: raise ValueError(f"{spill.folder} holds the counts of another run: {found['facts']} instead of {spill.facts}; name another folder, or delete it")
+    if found["facts"] != spill.facts:
+        raise ValueError(
+            f"{spill.folder} holds the counts of another run: {found['facts']} instead of {spill.facts}; name another folder, or delete it"
+        )
     spill.batches, spill.sizes, spill.error = found["batches"], found["sizes"], found["error"]
     for p, size in enumerate(spill.sizes):
-        if size: os.truncate(_part(spill, p), size)
+        if size:
+            os.truncate(_part(spill, p), size)
+
 
 def _to_disk(path):
     "Wait until a file is on the disk."
-    with naming(path), open(path, "rb+") as file: os.fsync(file.fileno())
+    with naming(path), open(path, "rb+") as file:
+        os.fsync(file.fileno())
 
 # %% ../nbs/50_span_counts.ipynb #84a1afcf
 def commit(
-    spill:Spill, # Rows on disk
-    batches:int, # So many batches of the corpus are in its files
+    spill: Spill,  # Rows on disk
+    batches: int,  # So many batches of the corpus are in its files
     *,
-    error:int=0, # How much too low counts may be
-)->None:
+    error: int = 0,  # How much too low counts may be
+) -> None:
     "From now on, this is what the folder holds."
-    for p, size in enumerate(spill.sizes): size and _to_disk(_part(spill, p))
+    for p, size in enumerate(spill.sizes):
+        size and _to_disk(_part(spill, p))
     spill.batches, spill.error = batches, error
-    write_atomically(spill.folder / "counting.json", lambda file: file.write(json.dumps({"facts": spill.facts, "batches": batches, "sizes": spill.sizes, "error": error}).encode()))
+    write_atomically(
+        spill.folder / "counting.json",
+        lambda file: file.write(
+            json.dumps(
+                {"facts": spill.facts, "batches": batches, "sizes": spill.sizes, "error": error}
+            ).encode()
+        ),
+    )
+
 
 def spilled_rows(
-    spill:Spill, # Rows on disk
-    p:int, # A part
-)->Iterator[tuple]: # Rows, as they were written
+    spill: Spill,  # Rows on disk
+    p: int,  # A part
+) -> Iterator[tuple]:  # Rows, as they were written
     "What a part holds."
-    if not spill.sizes[p]: return
+    if not spill.sizes[p]:
+        return
     with naming(_part(spill, p)), open(_part(spill, p), "rb") as file:
         while file.tell() < spill.sizes[p]:
-            try: rows = tuple(np.load(file) for _ in range(4))
-            except (EOFError, ValueError) as e: raise ValueError(f"{_part(spill, p)} is damaged ({e}); delete the folder, and count anew") from None
+            try:
+                rows = tuple(np.load(file) for _ in range(4))
+            except (EOFError, ValueError) as e:
+                raise ValueError(
+                    f"{_part(spill, p)} is damaged ({e}); delete the folder, and count anew"
+                ) from None
             yield rows
 
 # %% ../nbs/50_span_counts.ipynb #724c1acb
-def is_compiled(
-)->bool: # True: counting begins at once; False: some seconds are spent on compiling first
+def is_compiled() -> bool:  # True: counting begins at once; False: some seconds are spent on compiling first
     "Has the kernel been compiled already, now or by an earlier process?"
     return cached(_count)
 

@@ -12,7 +12,18 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .normalizers import Normalizer, Prepend, Replace, Sequence as Normalizers, normalize_word
-from .pretokenizers import BertPreTokenizer, ByteLevel, Metaspace, PreTokenizer, Sequence, Split, Whitespace, WhitespaceSplit, WholeText, looks_at_start
+from subword_nb.pretokenizers import (
+    BertPreTokenizer,
+    ByteLevel,
+    Metaspace,
+    PreTokenizer,
+    Sequence,
+    Split,
+    Whitespace,
+    WhitespaceSplit,
+    WholeText,
+    looks_at_start,
+)
 from .spans import keeps_space, later_words
 
 if TYPE_CHECKING:
@@ -21,129 +32,189 @@ if TYPE_CHECKING:
 # %% ../nbs/49_span_cuts.ipynb #c41387ac
 class Cuts(NamedTuple):
     "How raw text is cut into spans that can be normalized and split one by one."
-    scanner: Any # What cuts, a `Scanner`
-    pretokens: Callable|None = None # span (bytes) → its pre-tokens (text); None: a span is a pre-token, spelled as it stands
-    opening: Callable|None = None # (part as bytes, does it open the text?) → what is put before it
-    normalize: Callable|None = None # Text → text, for the whole text before it is cut; None: nothing
-    respell: Callable|None = None # (data, bounds) of many spans → (data, bounds, which span each belongs to) of their pre-tokens, all at once; None: `pretokens` does it
+
+    scanner: Any  # What cuts, a `Scanner`
+    pretokens: Callable | None = (
+        None  # span (bytes) → its pre-tokens (text); None: a span is a pre-token, spelled as it stands
+    )
+    opening: Callable | None = None  # (part as bytes, does it open the text?) → what is put before it
+    normalize: Callable | None = None  # Text → text, for the whole text before it is cut; None: nothing
+    respell: Callable | None = (
+        None  # (data, bounds) of many spans → (data, bounds, which span each belongs to) of their pre-tokens, all at once; None: `pretokens` does it
+    )
 
 # %% ../nbs/49_span_cuts.ipynb #6de7ead6
 def pretokens_ref(
-    text:str, # One text
-    norm:Normalizer|None, # What is done to it first
-    pre:PreTokenizer, # How it is split then
-)->list[str]: # Its pre-tokens, as the model is given them
+    text: str,  # One text
+    norm: Normalizer | None,  # What is done to it first
+    pre: PreTokenizer,  # How it is split then
+) -> list[str]:  # Its pre-tokens, as the model is given them
     "Normalize, then split."
     return [piece for piece, _, _ in pre.split(norm.normalize(text) if norm else text)]
 
 # %% ../nbs/49_span_cuts.ipynb #ca9028b4
 def byte_level_scanner(
-    pre:PreTokenizer, # Any pre-tokenizer
-)->tuple|None: # (scanner or None, does a space stand before a text?); None if its pieces are not bytes behind a pattern
+    pre: PreTokenizer,  # Any pre-tokenizer
+) -> (
+    tuple | None
+):  # (scanner or None, does a space stand before a text?); None if its pieces are not bytes behind a pattern
     "The scanner of a byte-level pre-tokenizer."
-    if isinstance(pre, ByteLevel): return (_pattern_scanner("gpt2", "rust", False), pre.add_prefix_space) if pre.use_regex else None
+    if isinstance(pre, ByteLevel):
+        return (_pattern_scanner("gpt2", "rust", False), pre.add_prefix_space) if pre.use_regex else None
     steps = pre.steps if isinstance(pre, Sequence) else ()
-    if len(steps) != 2 or not isinstance(steps[0], Split) or not isinstance(steps[1], ByteLevel) or steps[1].use_regex or steps[1].add_prefix_space: return None
+    if (
+        len(steps) != 2
+        or not isinstance(steps[0], Split)
+        or not isinstance(steps[1], ByteLevel)
+        or steps[1].use_regex
+        or steps[1].add_prefix_space
+    ):
+        return None
     return match_scanner(steps[0]), False
 
+
 def match_scanner(
-    split:Split, # A Split
-)->Any|None: # A scanner; None if there is none
+    split: Split,  # A Split
+) -> Any | None:  # A scanner; None if there is none
     "The scanner of a Split that keeps all matches of a pattern."
-    if isinstance(split.pattern, dict) and "Regex" not in split.pattern or (split.behavior, split.invert) not in (("isolated", False), ("removed", True)): return None
-    return _pattern_scanner(split.pattern["Regex"] if isinstance(split.pattern, dict) else split.pattern, split.dialect, split.invert)
+    if (
+        isinstance(split.pattern, dict)
+        and "Regex" not in split.pattern
+        or (split.behavior, split.invert) not in (("isolated", False), ("removed", True))
+    ):
+        return None
+    return _pattern_scanner(
+        split.pattern["Regex"] if isinstance(split.pattern, dict) else split.pattern,
+        split.dialect,
+        split.invert,
+    )
+
 
 @lru_cache(32)
 def _pattern_scanner(pattern, dialect, drops):
     "The scanner of a pattern; None if there is none, or if what it does not match would have to be dropped."
     from subword_nb.automaton import automaton_scanner
     from subword_nb.scanners import gpt_scanner, scanner_name
-    if name := scanner_name(pattern, dialect=dialect): return gpt_scanner(name)
-    try: return None if drops else automaton_scanner(pattern, dialect=dialect)
-    except ValueError: return None
+
+    if name := scanner_name(pattern, dialect=dialect):
+        return gpt_scanner(name)
+    try:
+        return None if drops else automaton_scanner(pattern, dialect=dialect)
+    except ValueError:
+        return None
 
 # %% ../nbs/49_span_cuts.ipynb #833e34f2
 def space_before(
-    part:bytes, # How a text begins
-    first:bool, # Not asked
-)->bytes: # A space, or nothing
+    part: bytes,  # How a text begins
+    first: bool,  # Not asked
+) -> bytes:  # A space, or nothing
     "What ByteLevel puts before a text."
     return b"" if part[:1] in (b" ", b"") else b" "
 
 # %% ../nbs/49_span_cuts.ipynb #03d8365a
 def _byte_cuts(norm, pre):
     "The cuts of a byte-level pre-tokenizer, or None."
-    if (found := byte_level_scanner(pre)) is None or found[0] is None: return None
+    if (found := byte_level_scanner(pre)) is None or found[0] is None:
+        return None
     return Cuts(found[0], None, space_before if found[1] else None, norm and norm.normalize)
 
 # %% ../nbs/49_span_cuts.ipynb #23bf17e5
 class Marked(NamedTuple):
     "What opens a text whose spaces become ▁."
-    prefix: bytes # What comes before a text that is not empty
-    unless: tuple = () # But not before one that begins with one of these
-    once: bool = False # Does `prefix` stand only before what opens the original?
+
+    prefix: bytes  # What comes before a text that is not empty
+    unless: tuple = ()  # But not before one that begins with one of these
+    once: bool = False  # Does `prefix` stand only before what opens the original?
+
 
 def space_marks(
-    norm:Normalizer|None, # What is done to a text before
-    pre:PreTokenizer, # How it is split
-)->Marked|None: # None if there is more to it
+    norm: Normalizer | None,  # What is done to a text before
+    pre: PreTokenizer,  # How it is split
+) -> Marked | None:  # None if there is more to it
     "Spaces become ▁, each ▁ begins a part, and nothing else happens?"
     norms, space, mark = flat_steps(norm), Replace(" ", "▁"), Prepend("▁")
-    if isinstance(pre, Split) and (pre.behavior, pre.invert) == ("merged_with_next", False) and pre.pattern in ("▁", {"String": "▁"}, {"Regex": "▁"}):
+    if (
+        isinstance(pre, Split)
+        and (pre.behavior, pre.invert) == ("merged_with_next", False)
+        and pre.pattern in ("▁", {"String": "▁"}, {"Regex": "▁"})
+    ):
         return Marked(b" " * (len(norms) - 1)) if norms in ([space], [mark, space], [space, mark]) else None
-    if norms or not isinstance(pre, Metaspace) or pre.replacement != "▁" or not pre.splits: return None
+    if norms or not isinstance(pre, Metaspace) or pre.replacement != "▁" or not pre.splits:
+        return None
     return Marked(b" " * (pre.prepend_scheme != "never"), (b" ", "▁".encode()), pre.prepend_scheme == "first")
 
+
 def flat_steps(
-    step:Any, # A normalizer, a pre-tokenizer, a sequence of them, or None
-)->list: # Sequences unfolded, in order
+    step: Any,  # A normalizer, a pre-tokenizer, a sequence of them, or None
+) -> list:  # Sequences unfolded, in order
     "The steps of a component in a row."
-    if step is None: return []
+    if step is None:
+        return []
     return [*step.steps] if isinstance(step, (Normalizers, Sequence)) else [step]
 
 # %% ../nbs/49_span_cuts.ipynb #a2dd2c71
 def put_before(
-    marks:Marked, # What opens a text; also any other with these three fields
-    part:bytes, # How a text begins
-    first:bool, # Does it open the original?
-)->bytes: # The opening, or nothing
+    marks: Marked,  # What opens a text; also any other with these three fields
+    part: bytes,  # How a text begins
+    first: bool,  # Does it open the original?
+) -> bytes:  # The opening, or nothing
     "What is put before a part."
-    return b"" if not part or marks.once and not first or marks.unless and part.startswith(marks.unless) else marks.prefix
+    return (
+        b""
+        if not part or marks.once and not first or marks.unless and part.startswith(marks.unless)
+        else marks.prefix
+    )
 
 # %% ../nbs/49_span_cuts.ipynb #92954769
 def divided(
-    norm:Normalizer|None, # A normalizer
-    asks_first:bool, # Does the pre-tokenizer look at the start of the original?
-)->Iterator[tuple]: # (what is done to the whole text, or None; the steps that are left, or None)
+    norm: Normalizer | None,  # A normalizer
+    asks_first: bool,  # Does the pre-tokenizer look at the start of the original?
+) -> Iterator[tuple]:  # (what is done to the whole text, or None; the steps that are left, or None)
     "Ways to divide a normalizer into what comes before everything else, and the rest."
     yield None, norm
     steps = [*norm.steps] if isinstance(norm, Normalizers) else [norm] if norm else []
     k = len(steps)
-    while k and steps[k-1] in (Prepend("▁"), Replace(" ", "▁")): k -= 1
-    if k and not asks_first: yield Normalizers(steps[:k]).normalize, Normalizers(steps[k:]) if steps[k:] else None
+    while k and steps[k - 1] in (Prepend("▁"), Replace(" ", "▁")):
+        k -= 1
+    if k and not asks_first:
+        yield Normalizers(steps[:k]).normalize, Normalizers(steps[k:]) if steps[k:] else None
+
 
 def without_opening(
-    norm:Normalizer|None, # A normalizer
-)->Normalizer|None: # The same for a word that does not open a text
+    norm: Normalizer | None,  # A normalizer
+) -> Normalizer | None:  # The same for a word that does not open a text
     "A normalizer without what opens a text."
-    return Normalizers([s for s in norm.steps if not isinstance(s, Prepend)]) if isinstance(norm, Normalizers) else norm
+    return (
+        Normalizers([s for s in norm.steps if not isinstance(s, Prepend)])
+        if isinstance(norm, Normalizers)
+        else norm
+    )
 
 # %% ../nbs/49_span_cuts.ipynb #c4141c27
 def _mark_cuts(norm, pre):
     "The cuts where spaces become marks, or None."
     from subword_nb.word_scanners import space_scanner
+
     inner, spelled = cutting_part(pre)
     for before, rest in divided(norm, looks_at_start(pre)):
-        if marks := space_marks(rest, inner): return Cuts(space_scanner(), _of_span(without_opening(rest), pre), partial(put_before, marks), before, None if spelled else mark_spans)
+        if marks := space_marks(rest, inner):
+            return Cuts(
+                space_scanner(),
+                _of_span(without_opening(rest), pre),
+                partial(put_before, marks),
+                before,
+                None if spelled else mark_spans,
+            )
     return None
 
 # %% ../nbs/49_span_cuts.ipynb #2ddb715e
 def mark_spans(
-    data:"np.ndarray", # uint8: spans, one after the other
-    bounds:"np.ndarray", # int64, n+1: where they begin and end; none is empty
-)->tuple: # (data, bounds) of the pieces, and which span each is from
+    data: "np.ndarray",  # uint8: spans, one after the other
+    bounds: "np.ndarray",  # int64, n+1: where they begin and end; none is empty
+) -> tuple:  # (data, bounds) of the pieces, and which span each is from
     "Write spaces as ▁, and cut before each, in many spans."
     import numpy as np
+
     begins, space = np.zeros(len(data), bool), data == 32
     begins[bounds[:-1]] = True
     which = np.cumsum(begins) - 1
@@ -152,42 +223,63 @@ def mark_spans(
     width = np.where(space, 3, 1)
     ends, out = np.cumsum(width), np.repeat(data, width)
     at = ends[space] - 3
-    out[at], out[at+1], out[at+2] = "▁".encode()
+    out[at], out[at + 1], out[at + 2] = "▁".encode()
     return out, np.append((ends - width)[begins], len(out)), which[begins]
 
 # %% ../nbs/49_span_cuts.ipynb #b8c19e9b
 def cutting_part(
-    pre:PreTokenizer, # Any pre-tokenizer
-)->tuple: # (the pre-tokenizer that cuts, are its pieces spelled as bytes?)
+    pre: PreTokenizer,  # Any pre-tokenizer
+) -> tuple:  # (the pre-tokenizer that cuts, are its pieces spelled as bytes?)
     "What cuts, without what spells."
     steps = pre.steps if isinstance(pre, Sequence) else ()
-    spelled = len(steps) == 2 and isinstance(steps[1], ByteLevel) and not steps[1].use_regex and not steps[1].add_prefix_space
+    spelled = (
+        len(steps) == 2
+        and isinstance(steps[1], ByteLevel)
+        and not steps[1].use_regex
+        and not steps[1].add_prefix_space
+    )
     return (steps[0], True) if spelled else (pre, False)
 
+
 def puts_before(
-    pre:PreTokenizer, # Any pre-tokenizer
-)->bool: # True for a prefix space, or a mark
+    pre: PreTokenizer,  # Any pre-tokenizer
+) -> bool:  # True for a prefix space, or a mark
     "Does a pre-tokenizer put something before a text?"
-    return isinstance(pre, ByteLevel) and pre.add_prefix_space or isinstance(pre, Metaspace) or isinstance(pre, Sequence) and any(map(puts_before, pre.steps))
+    return (
+        isinstance(pre, ByteLevel)
+        and pre.add_prefix_space
+        or isinstance(pre, Metaspace)
+        or isinstance(pre, Sequence)
+        and any(map(puts_before, pre.steps))
+    )
 
 # %% ../nbs/49_span_cuts.ipynb #053e58a3
 def _of_span(norm, pre):
     "span → its pre-tokens, for spans that do not open a text."
+
     def pretokens(span):
         text = span.decode()
-        if norm: text = normalize_word(norm, text)
+        if norm:
+            text = normalize_word(norm, text)
         raw = pre.raw_pretokens(text, first=False)
         return [piece for piece, _, _ in pre.split(text)] if raw is None else [pre.piece_of(r) for r in raw]
+
     return pretokens
+
 
 def _word_cuts(norm, pre):
     "The cuts where words stand alone, or None."
     from subword_nb.word_scanners import bert_scanner, safe_scanner, split_scanner
+
     scanner, (inner, _) = None, cutting_part(pre)
-    if isinstance(inner, BertPreTokenizer): scanner = bert_scanner(norm=norm)
-    elif isinstance(inner, (Whitespace, WhitespaceSplit)) and norm is None: scanner = split_scanner("whitespace" if isinstance(inner, Whitespace) else "whitespace_split")
-    elif isinstance(inner, Split) and norm is None: scanner = match_scanner(inner)
+    if isinstance(inner, BertPreTokenizer):
+        scanner = bert_scanner(norm=norm)
+    elif isinstance(inner, (Whitespace, WhitespaceSplit)) and norm is None:
+        scanner = split_scanner("whitespace" if isinstance(inner, Whitespace) else "whitespace_split")
+    elif isinstance(inner, Split) and norm is None:
+        scanner = match_scanner(inner)
     return Cuts(scanner or safe_scanner(), _of_span(norm, pre)) if scanner or _are_safe(norm, pre) else None
+
 
 def _are_safe(norm, pre):
     "Do safe places stay safe, whatever is done?"
@@ -197,10 +289,12 @@ def _are_safe(norm, pre):
 
 # %% ../nbs/49_span_cuts.ipynb #85e3b4f0
 def cuts_of(
-    norm:Normalizer|None, # What is done to a text before it is split
-    pre:PreTokenizer, # How it is split
-)->Cuts|None: # None: nothing is known, the whole text must be normalized and split
+    norm: Normalizer | None,  # What is done to a text before it is split
+    pre: PreTokenizer,  # How it is split
+) -> Cuts | None:  # None: nothing is known, the whole text must be normalized and split
     "Where raw text may be cut."
-    if norm is not None and looks_at_start(pre) and not isinstance(pre, Metaspace): return None # what stands first may become several
-    if norm is None and (found := _byte_cuts(norm, pre)): return found
+    if norm is not None and looks_at_start(pre) and not isinstance(pre, Metaspace):
+        return None  # what stands first may become several
+    if norm is None and (found := _byte_cuts(norm, pre)):
+        return found
     return _mark_cuts(norm, pre) or _word_cuts(norm, pre) or _byte_cuts(norm, pre)

@@ -16,8 +16,27 @@ from .bulk import Bulk
 from .engine import Compiled
 from .forks import waited
 from .machine import HEAD, buffer_of, decode_at
-from .normalizers import BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, Precompiled, Prepend, Replace, Sequence as Normalizers, StripAccents
-from .pretokenizers import BertPreTokenizer, Metaspace, Sequence, Whitespace, WhitespaceSplit, WholeText
+from subword_nb.normalizers import (
+    BertNormalizer,
+    Lowercase,
+    NFC,
+    NFD,
+    NFKC,
+    NFKD,
+    Precompiled,
+    Prepend,
+    Replace,
+    Sequence as Normalizers,
+    StripAccents,
+)
+from subword_nb.pretokenizers import (
+    BertPreTokenizer,
+    Metaspace,
+    Sequence,
+    Whitespace,
+    WhitespaceSplit,
+    WholeText,
+)
 from .sentencepiece_text import SentencePieceNormalizer
 from .text import encode_text, to_visible
 from .tokens import tokens
@@ -25,40 +44,57 @@ from .tokens import tokens
 # %% ../nbs/81_span_places.ipynb #f9e77ebc
 class Unsure(Exception):
     "What is known does not settle where tokens stand; the ordinary way does."
-    def __init__(self,
-        what:str="where the tokens stand is not certain", # What is said
-    ): super().__init__(what)
+
+    def __init__(
+        self,
+        what: str = "where the tokens stand is not certain",  # What is said
+    ):
+        super().__init__(what)
+
 
 def rows_of(
-    c:Compiled, # A compiled engine
-    part:Aligned, # Any text
-)->tuple[list,int]: # (id, piece, start, end, split) of its tokens; how many splits it has
+    c: Compiled,  # A compiled engine
+    part: Aligned,  # Any text
+) -> tuple[list, int]:  # (id, piece, start, end, split) of its tokens; how many splits it has
     "The tokens of a part, the ordinary way."
-    if c.norm is not None: part = c.norm.align(part)
+    if c.norm is not None:
+        part = c.norm.align(part)
     pretokens = c.pre.split_aligned(part)
-    return [(t.id, t.piece, *p.span(t.start, t.end), k) for k, p in enumerate(pretokens) for t in tokens(c.model, p.text)], len(pretokens)
+    return [
+        (t.id, t.piece, *p.span(t.start, t.end), k)
+        for k, p in enumerate(pretokens)
+        for t in tokens(c.model, p.text)
+    ], len(pretokens)
 
 # %% ../nbs/81_span_places.ipynb #64f5d924
 def span_rows(
-    places:"Places", # See below
-    span:str, # A span that does not open a text
-)->tuple[list,int]: # As for `rows_of`; places are counted from the span's start, splits from the next one
+    places: "Places",  # See below
+    span: str,  # A span that does not open a text
+) -> tuple[list, int]:  # As for `rows_of`; places are counted from the span's start, splits from the next one
     "The tokens of a span, the ordinary way."
-    if places.bytes: return _spelled_rows(places.c, span)
+    if places.bytes:
+        return _spelled_rows(places.c, span)
     before = "a" if places.linked and _cuts_before(places, span[:1]) else ""
-    (rows, n), (skipped, less) = rows_of(places.c, Aligned(before + span, None, 1)), places.before if before else ([], 0)
-    if rows[:len(skipped)] != skipped: raise Unsure
+    (rows, n), (skipped, less) = (
+        rows_of(places.c, Aligned(before + span, None, 1)),
+        places.before if before else ([], 0),
+    )
+    if rows[: len(skipped)] != skipped:
+        raise Unsure
     at = 1 + len(before)
-    return [(i, p, a - at, b - at, k - less) for i, p, a, b, k in rows[len(skipped):]], n - less
+    return [(i, p, a - at, b - at, k - less) for i, p, a, b, k in rows[len(skipped) :]], n - less
+
 
 def _cuts_before(places, ch):
     "Does a character begin a span behind a letter?"
     if ch not in places.cuts:
         import numpy as np
+
         data, starts = f"a{ch}a".encode(), np.empty(16, np.uint32)
         k = places.plan.scanner.scan(buffer_of(data), len(data), True, starts)
         places.cuts[ch] = HEAD + 1 in starts[1:k].tolist()
     return places.cuts[ch]
+
 
 def _spelled_rows(c, span):
     "The same for a span that is a pre-token of bytes."
@@ -67,30 +103,38 @@ def _spelled_rows(c, span):
     return [(t.id, t.piece, *part.span(t.start, t.end), 0) for t in tokens(c.model, part.text)], 1
 
 # %% ../nbs/81_span_places.ipynb #d016fd1a
-_LINES = 1 << 30 # As many spaces and line ends as there are
+_LINES = 1 << 30  # As many spaces and line ends as there are
+
 
 @jit.kernel
 def _size_of(buffer, a, n, most, kinds):
     "(how many spaces and line ends are in front, characters, characters behind them once they are normalized) of a span; -1 if that is not certain."
     lead = 0
-    while lead < n and (buffer[a+lead] == 32 or buffer[a+lead] == 10 and most > 1): lead += 1
+    while lead < n and (buffer[a + lead] == 32 or buffer[a + lead] == 10 and most > 1):
+        lead += 1
     i, chars, width = a + lead, lead, 0
-    if lead > most: return lead, chars, -1
+    if lead > most:
+        return lead, chars, -1
     while i < a + n:
         code, size = decode_at(buffer, i)
         kind = kinds[code]
-        if kind == 8 and i == a + lead and i + size == a + n: kind = 1
-        if kind > 7: return lead, chars, -1
-        if kind == 7: kind = 0
+        if kind == 8 and i == a + lead and i + size == a + n:
+            kind = 1
+        if kind > 7:
+            return lead, chars, -1
+        if kind == 7:
+            kind = 0
         i, chars, width = i + size, chars + 1, width + kind
     return lead, chars, width
+
 
 @jit.kernel
 def _total(ids, first, end, written):
     "How much tokens spell; -1 if that is not known of one."
     total = 0
     for t in range(first, end):
-        if written[ids[t]] <= 0: return -1
+        if written[ids[t]] <= 0:
+            return -1
         total += written[ids[t]]
     return total
 
@@ -101,9 +145,11 @@ def _row_bytes(buffer, a, ids, first, end, written, rows, r):
     x, chars = a, 0
     for t in range(first, end):
         start, stop = chars, x + written[ids[t]]
-        if buffer[x] & 0xC0 == 0x80: start -= 1
+        if buffer[x] & 0xC0 == 0x80:
+            start -= 1
         while x < stop:
-            if buffer[x] & 0xC0 != 0x80: chars += 1
+            if buffer[x] & 0xC0 != 0x80:
+                chars += 1
             x += 1
         rows[r, 0], rows[r, 1], rows[r, 2], rows[r, 3] = ids[t], ids[t], start, chars
         r += 1
@@ -118,13 +164,17 @@ def _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r):
     for t in range(first, end):
         y, start = x + written[ids[t]], mark
         stop = lead if how == 4 else mark + 1
-        for edge in (x + 1, y): # where the first and the last of its characters end
+        for edge in (x + 1, y):  # where the first and the last of its characters end
             while upto < edge:
                 code, size = decode_at(buffer, i)
-                upto += kinds[code] if kinds[code] < 7 else kinds[code] - 7 # one that stands alone is one character
+                upto += (
+                    kinds[code] if kinds[code] < 7 else kinds[code] - 7
+                )  # one that stands alone is one character
                 i, char = i + size, char + 1
-            if edge == x + 1 and char >= lead: start = char
-        if char >= lead: stop = char + 1
+            if edge == x + 1 and char >= lead:
+                start = char
+        if char >= lead:
+            stop = char + 1
         rows[r, 0], rows[r, 1], rows[r, 2], rows[r, 3] = ids[t], ids[t], start, stop
         x, r = y, r + 1
 
@@ -134,11 +184,14 @@ def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, way, row
     "Enter m new spans with the rows of their tokens; those that are not simple are listed in `left`; their number."
     how, most, k = way[0], way[1], 0
     for j in range(m):
-        a, n, first, end, s, r = at[j], length[j], ends[j], ends[j+1], count[0] + j, count[1]
+        a, n, first, end, s, r = at[j], length[j], ends[j], ends[j + 1], count[0] + j, count[1]
         lead, chars, width, simple = 0, 0, 0, how >= 0 and extra[j] >> 24 == 0 and end > first
         if simple:
             total = _total(ids, first, end, written)
-            if how == 0: simple = total == n and (most == 0 or n > 1 and buffer[a] != 0xE2 and buffer[a+1] != 32 and buffer[a+1] != 0xE2)
+            if how == 0:
+                simple = total == n and (
+                    most == 0 or n > 1 and buffer[a] != 0xE2 and buffer[a + 1] != 32 and buffer[a + 1] != 0xE2
+                )
             else:
                 lead, chars, width = _size_of(buffer, a, n, most, kinds)
                 simple = width >= 0 and total == (width if how == 1 else width + 1) and (how == 1 or lead > 0)
@@ -146,10 +199,20 @@ def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, way, row
             left[k] = j
             k += 1
             continue
-        if how == 0: chars = _row_bytes(buffer, a, ids, first, end, written, rows, r)
-        else: _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r)
-        for t in range(r, r + end - first): rows[t, 4] = way[2]
-        info[s, 0], info[s, 1], info[s, 2], info[s, 3], info[s, 4], info[s, 5] = r, end - first, chars, way[3], n, 0
+        if how == 0:
+            chars = _row_bytes(buffer, a, ids, first, end, written, rows, r)
+        else:
+            _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r)
+        for t in range(r, r + end - first):
+            rows[t, 4] = way[2]
+        info[s, 0], info[s, 1], info[s, 2], info[s, 3], info[s, 4], info[s, 5] = (
+            r,
+            end - first,
+            chars,
+            way[3],
+            n,
+            0,
+        )
         count[1] += end - first
     return k
 
@@ -162,42 +225,69 @@ def _new_characters(buffer, at, length, m, kinds, found):
         i, end = at[j], at[j] + length[j]
         while i < end and k < len(found):
             code, width = decode_at(buffer, i)
-            if kinds[code] == 0: found[k], kinds[code], k = code, 9, k + 1
+            if kinds[code] == 0:
+                found[k], kinds[code], k = code, 9, k + 1
             i += width
     return k
+
 
 def _judge(places, buffer, at, length, m):
     "Find out what becomes of new characters, whatever stands beside them: so many characters (1 to 6), nothing (7), one with spaces around it (8), or something else (9)."
     import numpy as np
+
     found = np.empty(1 << 12, np.int64)
     while k := _new_characters(buffer, at, length, m, places.kinds, found):
-        for code in found[:k].tolist(): places.kinds[code] = _kind(places, chr(code))
+        for code in found[:k].tolist():
+            places.kinds[code] = _kind(places, chr(code))
+
 
 def _kind(places, ch):
     "The kind of a character."
     found = places.c.norm.align(Aligned(f"a{ch}a")) if places.c.norm else Aligned(f"a{ch}a")
-    inner, marks = found.text[places.width - 2:-1], found.marks()[places.width - 2:-1]
-    if not inner and isinstance(places.c.norm, BertNormalizer): return 7
-    if not 0 < len(inner) < 7 or "▁" in inner or any(map(combining, ch + inner)): return 9
-    if any(map(str.isspace, inner)): return 8 if len(inner) == 3 and inner[::2] == "  " and not inner[1].isspace() else 9
+    inner, marks = found.text[places.width - 2 : -1], found.marks()[places.width - 2 : -1]
+    if not inner and isinstance(places.c.norm, BertNormalizer):
+        return 7
+    if not 0 < len(inner) < 7 or "▁" in inner or any(map(combining, ch + inner)):
+        return 9
+    if any(map(str.isspace, inner)):
+        return 8 if len(inner) == 3 and inner[::2] == "  " and not inner[1].isspace() else 9
     return len(inner) if set(marks) == {(1, 2)} else 9
 
 # %% ../nbs/81_span_places.ipynb #560ae288
 class Places:
     "What is known of a tokenizer's spans: `info` has a row for each (first row of its tokens, how many, characters, splits, bytes, does what follows change places?), `rows` one for each token (id, number of its piece, start, end, split)."
-    def __init__(self,
-        bulk:Bulk, # A compiled engine that has a plan
+
+    def __init__(
+        self,
+        bulk: Bulk,  # A compiled engine that has a plan
     ):
         import numpy as np
         from subword_nb.word_scanners import space_scanner, whitespace_scanner
+
         c = self.c = bulk.c
-        whole = {"spaces and pieces": space_scanner, "white space": lambda: whitespace_scanner(list(bulk.plan.solve.__self__.spans.space))} # a pre-token is one span here
+        whole = {
+            "spaces and pieces": space_scanner,
+            "white space": lambda: whitespace_scanner(list(bulk.plan.solve.__self__.spans.space)),
+        }  # a pre-token is one span here
         scanner = whole.get(bulk.plan.scanner.name, lambda: bulk.plan.scanner)()
-        self.plan, self.lock, self.bytes = bulk.plan._replace(scanner=scanner, solve=partial(_number, self), settle=None), waited(threading.Lock()), bulk.plan.name.endswith(", bytes")
-        self.model_ids, self.linked = bulk.plan.solve, not isinstance(_steps(c.pre)[0], (BertPreTokenizer, Whitespace, WhitespaceSplit))
+        self.plan, self.lock, self.bytes = (
+            bulk.plan._replace(scanner=scanner, solve=partial(_number, self), settle=None),
+            waited(threading.Lock()),
+            bulk.plan.name.endswith(", bytes"),
+        )
+        self.model_ids, self.linked = (
+            bulk.plan.solve,
+            not isinstance(_steps(c.pre)[0], (BertPreTokenizer, Whitespace, WhitespaceSplit)),
+        )
         self.names = [""] * (1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0))
-        for p, i in c.model.piece2id.items(): self.names[i] = p
-        self.cuts, self.written, self.kinds, self.way = {}, np.zeros(len(self.names), np.int64), np.zeros(0x110000, np.uint8), np.array([-1, 0, 0, 1], np.int64)
+        for p, i in c.model.piece2id.items():
+            self.names[i] = p
+        self.cuts, self.written, self.kinds, self.way = (
+            {},
+            np.zeros(len(self.names), np.int64),
+            np.zeros(0x110000, np.uint8),
+            np.array([-1, 0, 0, 1], np.int64),
+        )
         self.forget()
         self.before = rows_of(c, Aligned("a", None, 1))
         self.width = len(c.norm.normalize("aaa") if c.norm else "aaa")
@@ -207,56 +297,95 @@ class Places:
         "Begin anew."
         import numpy as np
         from subword_nb.span_table import SpanTable
+
         self.table, self.count = SpanTable(), np.zeros(2, np.int64)
-        del self.names[len(self.written):] # spellings of unknown words, of which there is no end
+        del self.names[len(self.written) :]  # spellings of unknown words, of which there is no end
         self.more, self.pieces, self.edges = {}, None, None
         self.rows, self.info = np.zeros((1 << 12, 5), np.int32), np.zeros((1 << 10, 6), np.int64)
 
-def _steps(pre): return [*pre.steps] or [pre] if isinstance(pre, Sequence) else [pre]
+
+def _steps(pre):
+    return [*pre.steps] or [pre] if isinstance(pre, Sequence) else [pre]
 
 # %% ../nbs/81_span_places.ipynb #89b90d51
 def _number(places, buffer, at, length, m, numbers, bounds, extra):
     "Give new spans numbers, once the places of their tokens are known."
     import numpy as np
-    ids, ends, open_, left = np.empty(4 * int(length[:m].sum()) + 16 * m, np.uint32), np.zeros(m + 1, np.int64), np.full(m, 1 << 24, np.uint32), np.empty(m, np.int64)
-    if places.model_ids and places.way[0] >= 0: places.model_ids(buffer, at, length, m, ids, ends, open_)
-    if places.way[0] > 0: _judge(places, buffer, at, length, m)
+
+    ids, ends, open_, left = (
+        np.empty(4 * int(length[:m].sum()) + 16 * m, np.uint32),
+        np.zeros(m + 1, np.int64),
+        np.full(m, 1 << 24, np.uint32),
+        np.empty(m, np.int64),
+    )
+    if places.model_ids and places.way[0] >= 0:
+        places.model_ids(buffer, at, length, m, ids, ends, open_)
+    if places.way[0] > 0:
+        _judge(places, buffer, at, length, m)
     first = int(places.count[0])
-    places.info, places.rows = _longer(places.info, first + m), _longer(places.rows, int(places.count[1] + ends[m]))
-    k = _place_new(buffer, at, length, m, ids, ends, open_, places.written, places.kinds, places.way, places.rows, places.info, places.count, left)
+    places.info, places.rows = (
+        _longer(places.info, first + m),
+        _longer(places.rows, int(places.count[1] + ends[m])),
+    )
+    k = _place_new(
+        buffer,
+        at,
+        length,
+        m,
+        ids,
+        ends,
+        open_,
+        places.written,
+        places.kinds,
+        places.way,
+        places.rows,
+        places.info,
+        places.count,
+        left,
+    )
     for j in left[:k].tolist():
-        span = buffer[at[j]:at[j] + length[j]].tobytes().decode()
+        span = buffer[at[j] : at[j] + length[j]].tobytes().decode()
         _enter(places, first + j, *span_rows(places, span), len(span), int(length[j]), _touches(places, span))
     places.count[0] += m
-    numbers[:m], bounds[:m + 1], extra[:m] = np.arange(first, first + m), np.arange(m + 1), 0
+    numbers[:m], bounds[: m + 1], extra[:m] = np.arange(first, first + m), np.arange(m + 1), 0
+
 
 def _longer(a, n):
     "An array with room for n rows."
     import numpy as np
+
     return a if n <= len(a) else np.concatenate([a, np.zeros((n, a.shape[1]), a.dtype)])
 
 # %% ../nbs/81_span_places.ipynb #72485198
 def _touches(places, span):
     "Does a span end with what becomes a space, or nothing, so that a space behind it does not stand alone?"
-    if places.bytes or not places.linked or not places.c.norm: return 0
+    if places.bytes or not places.linked or not places.c.norm:
+        return 0
     after = places.c.norm.align(Aligned(f"a{span} a"))
-    return int(len(after.text) < 2 or after.span(len(after.text) - 2, len(after.text) - 1) != (len(span) + 1, len(span) + 2))
+    return int(
+        len(after.text) < 2
+        or after.span(len(after.text) - 2, len(after.text) - 1) != (len(span) + 1, len(span) + 2)
+    )
+
 
 def _enter(places, s, rows, splits, chars, size, touches):
     "Enter one span."
     at, n = int(places.count[1]), len(rows)
     places.rows = _longer(places.rows, at + n)
-    if n: places.rows[at:at + n] = [(i, piece_number(places, i, p), a, b, k) for i, p, a, b, k in rows]
+    if n:
+        places.rows[at : at + n] = [(i, piece_number(places, i, p), a, b, k) for i, p, a, b, k in rows]
     places.info[s] = at, n, chars, splits, size, touches
     places.count[1] += n
 
+
 def piece_number(
-    places:Places, # What is known
-    i:int, # An id
-    piece:str, # How its token is spelled
-)->int: # An index of `places.names`
+    places: Places,  # What is known
+    i: int,  # An id
+    piece: str,  # How its token is spelled
+) -> int:  # An index of `places.names`
     "The number of a piece: its id, or where it is not spelled as that, one of its own."
-    if i < len(places.names) and places.names[i] == piece: return i
+    if i < len(places.names) and places.names[i] == piece:
+        return i
     if piece not in places.more:
         places.more[piece] = len(places.names)
         places.names.append(piece)
@@ -266,50 +395,140 @@ def piece_number(
 def _find_way(places):
     "Find out what pieces spell, and where the tokens of simple spans stand, by asking the ordinary way about some."
     c = places.c
-    if places.bytes: _spell_bytes(places); return
-    if "safe" in places.plan.scanner.name or not _keeps_width(c.norm) or not all(isinstance(s, (BertPreTokenizer, Whitespace, WhitespaceSplit, Metaspace, WholeText)) for s in _steps(c.pre)): return
+    if places.bytes:
+        _spell_bytes(places)
+        return
+    if (
+        "safe" in places.plan.scanner.name
+        or not _keeps_width(c.norm)
+        or not all(
+            isinstance(s, (BertPreTokenizer, Whitespace, WhitespaceSplit, Metaspace, WholeText))
+            for s in _steps(c.pre)
+        )
+    ):
+        return
     unlike = {getattr(c.model, "unk_piece", None), *getattr(c.model, "control", ()), *c.ids}
     prefix = getattr(c.model, "continuing_subword_prefix", None) or ""
-    bytes_, spaced = (lambda p: len(p) == 6 and p.startswith("<0x") and p.endswith(">")), places.plan.name.startswith("spaces")
-    if getattr(c.model, "end_of_word_suffix", None): return
+    bytes_, spaced = (
+        (lambda p: len(p) == 6 and p.startswith("<0x") and p.endswith(">")),
+        places.plan.name.startswith("spaces"),
+    )
+    if getattr(c.model, "end_of_word_suffix", None):
+        return
     for p, i in c.model.piece2id.items():
-        if p in unlike: continue
-        if bytes_(p): places.written[i] = 1 if spaced and c.model.byte_fallback else 0
-        else: places.written[i] = len(p.replace("▁", " ").encode()) if spaced else len(p.removeprefix(prefix))
-    cores = [q for p in c.model.piece2id if (q := p.removeprefix(prefix).strip("▁")).isascii() and q.isalnum()]
-    cores = cores[::max(1, len(cores) // 12)]
+        if p in unlike:
+            continue
+        if bytes_(p):
+            places.written[i] = 1 if spaced and c.model.byte_fallback else 0
+        else:
+            places.written[i] = len(p.replace("▁", " ").encode()) if spaced else len(p.removeprefix(prefix))
+    cores = [
+        q for p in c.model.piece2id if (q := p.removeprefix(prefix).strip("▁")).isascii() and q.isalnum()
+    ]
+    cores = cores[:: max(1, len(cores) // 12)]
     known = cache(partial(span_rows, places))
-    for how, most in [(0, int(isinstance(c.pre, Metaspace) and c.pre.splits))] if spaced else [(how, most) for most in (_LINES, 1) for how in (1, 2, 3, 4)]:
-        if _agrees(places, known, how, most, [a + q for a in ([" ", "  ", "\n", " \n"] if most > 1 else [" "]) for q in cores]): return
+    for how, most in (
+        [(0, int(isinstance(c.pre, Metaspace) and c.pre.splits))]
+        if spaced
+        else [(how, most) for most in (_LINES, 1) for how in (1, 2, 3, 4)]
+    ):
+        if _agrees(
+            places,
+            known,
+            how,
+            most,
+            [a + q for a in ([" ", "  ", "\n", " \n"] if most > 1 else [" "]) for q in cores],
+        ):
+            return
     places.way[0] = -1
 
 # %% ../nbs/81_span_places.ipynb #d570b0f2
 def _spell_bytes(places):
     "Each letter of a visible piece is a byte."
     m = places.c.model
-    if not hasattr(m, "merges") or m.continuing_subword_prefix or m.end_of_word_suffix: return
-    for p, i in m.piece2id.items(): places.written[i] = len(p) * (p != m.unk_piece and p not in places.c.ids)
+    if not hasattr(m, "merges") or m.continuing_subword_prefix or m.end_of_word_suffix:
+        return
+    for p, i in m.piece2id.items():
+        places.written[i] = len(p) * (p != m.unk_piece and p not in places.c.ids)
     places.way[0] = 0
+
 
 def _agrees(places, known, how, most, spans):
     "Are the places of simple spans found in a way those of the ordinary way?"
     import numpy as np
+
     wanted, data = [known(s) for s in spans], buffer_of("".join(spans).encode())
-    if not wanted or not wanted[0][0]: return False
+    if not wanted or not wanted[0][0]:
+        return False
     length = np.array([len(s) for s in spans], np.int64)
-    at, ends = HEAD + np.cumsum(length) - length, np.concatenate([[0], np.cumsum([len(r) for r, _ in wanted])]).astype(np.int64)
-    ids, left, m = np.array([r[0] for rows, _ in wanted for r in rows], np.uint32), np.empty(len(spans), np.int64), len(spans)
+    at, ends = (
+        HEAD + np.cumsum(length) - length,
+        np.concatenate([[0], np.cumsum([len(r) for r, _ in wanted])]).astype(np.int64),
+    )
+    ids, left, m = (
+        np.array([r[0] for rows, _ in wanted for r in rows], np.uint32),
+        np.empty(len(spans), np.int64),
+        len(spans),
+    )
     places.way[:] = how, most, wanted[0][0][0][4], wanted[0][1]
     _judge(places, data, at, length, m)
-    rows, info, count = np.zeros((int(ends[m]), 5), np.int32), np.zeros((m, 6), np.int64), np.zeros(2, np.int64)
-    k = _place_new(data, at, length, m, ids, ends, np.zeros(m, np.uint32), places.written, places.kinds, places.way, rows, info, count, left)
+    rows, info, count = (
+        np.zeros((int(ends[m]), 5), np.int32),
+        np.zeros((m, 6), np.int64),
+        np.zeros(2, np.int64),
+    )
+    k = _place_new(
+        data,
+        at,
+        length,
+        m,
+        ids,
+        ends,
+        np.zeros(m, np.uint32),
+        places.written,
+        places.kinds,
+        places.way,
+        rows,
+        info,
+        count,
+        left,
+    )
     simple = sorted({*range(m)} - {*left[:k].tolist()})
-    found = [([(int(i), places.names[p], int(a), int(b), int(w)) for i, p, a, b, w in rows[info[j, 0]:info[j, 0] + info[j, 1]]], int(info[j, 3])) for j in simple]
+    found = [
+        (
+            [
+                (int(i), places.names[p], int(a), int(b), int(w))
+                for i, p, a, b, w in rows[info[j, 0] : info[j, 0] + info[j, 1]]
+            ],
+            int(info[j, 3]),
+        )
+        for j in simple
+    ]
     return len(simple) > m // 2 and found == [wanted[j] for j in simple]
 
 # %% ../nbs/81_span_places.ipynb #7d6cc14f
 def _keeps_width(norm):
     "Does no step of a normalizer make ASCII text longer, or move it?"
-    if isinstance(norm, Normalizers): return all(map(_keeps_width, norm.steps))
-    if isinstance(norm, Replace): return len(norm.content) <= 1 if norm.regex else len(norm.content) < len(norm.pattern) or len(norm.pattern) == 1
-    return norm is None or isinstance(norm, (BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, StripAccents, Precompiled, Prepend, SentencePieceNormalizer))
+    if isinstance(norm, Normalizers):
+        return all(map(_keeps_width, norm.steps))
+    if isinstance(norm, Replace):
+        return (
+            len(norm.content) <= 1
+            if norm.regex
+            else len(norm.content) < len(norm.pattern) or len(norm.pattern) == 1
+        )
+    return norm is None or isinstance(
+        norm,
+        (
+            BertNormalizer,
+            Lowercase,
+            NFC,
+            NFD,
+            NFKC,
+            NFKD,
+            StripAccents,
+            Precompiled,
+            Prepend,
+            SentencePieceNormalizer,
+        ),
+    )

@@ -17,23 +17,31 @@ from .machine import SEPARATOR, Sink, load64, prefetch
 
 # %% ../nbs/19_span_table.ipynb #84544128
 def encode_spans_ref(
-    spans:list[bytes], # The spans of a text, in order
-    find:Callable, # span → ids: the model
-    memory:dict, # What is remembered, span → ids
-)->list[int]: # The ids of all spans
+    spans: list[bytes],  # The spans of a text, in order
+    find: Callable,  # span → ids: the model
+    memory: dict,  # What is remembered, span → ids
+) -> list[int]:  # The ids of all spans
     "Encode spans, asking the model only about new ones."
     out = []
     for span in spans:
-        if span not in memory: memory[span] = find(span)
+        if span not in memory:
+            memory[span] = find(span)
         out += memory[span]
     return out
 
 # %% ../nbs/19_span_table.ipynb #3db7e05c
 ONE, TWO, THREE, FOUR, EIGHT = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(8)
-MIX1, MIX2, LONG = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0xF0) << np.uint64(56)
-LOW = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(16)], np.uint64) # The first eight bytes of a span of n
-HIGH = np.array([(1 << 8 * max(0, n - 8)) - 1 for n in range(16)], np.uint64) # The next seven
-SPILLED, _SEPARATED, _PENDING = np.uint64(4), np.uint64(5), np.uint64(6) # In the place of a number of ids
+MIX1, MIX2, LONG = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xC2B2AE3D27D4EB4F),
+    np.uint64(0xF0) << np.uint64(56),
+)
+LOW = np.array(
+    [(1 << 8 * min(n, 8)) - 1 for n in range(16)], np.uint64
+)  # The first eight bytes of a span of n
+HIGH = np.array([(1 << 8 * max(0, n - 8)) - 1 for n in range(16)], np.uint64)  # The next seven
+SPILLED, _SEPARATED, _PENDING = np.uint64(4), np.uint64(5), np.uint64(6)  # In the place of a number of ids
+
 
 @kernel
 def _hash_long(a, i, n):
@@ -46,6 +54,7 @@ def _hash_long(a, i, n):
     h = (h ^ load64(a, end - EIGHT)) * MIX1
     return h ^ (h >> np.uint64(32))
 
+
 @kernel
 def _place(low, high, shift):
     "The slot, times four, where the search for a key begins."
@@ -57,51 +66,62 @@ def _place(low, high, shift):
 @kernel
 def _same(buffer, a, n, keys, place):
     "Are the n bytes at buffer[a] those kept at a place?"
-    if load64(keys, place) != n: return False
+    if load64(keys, place) != n:
+        return False
     i, place = np.uint64(0), place + EIGHT
     while i + EIGHT <= n:
-        if load64(keys, place + i) != load64(buffer, a + i): return False
+        if load64(keys, place + i) != load64(buffer, a + i):
+            return False
         i += EIGHT
     return load64(keys, place + n - EIGHT) == load64(buffer, a + n - EIGHT)
 
+
 @kernel
 def slot_of(
-    slots:np.ndarray, # Of a table
-    keys:np.ndarray, # Bytes of long spans
-    low:int, # The span's key, from `keys_of`, like the next two
-    high:int, # Its second number
-    h:int, # Where to begin
-    buffer:np.ndarray, # Where the span stands
-    a:int, # Its place there
-    n:int, # Its length
-)->int: # The slot's first number; the second is 0 if the slot is empty
+    slots: np.ndarray,  # Of a table
+    keys: np.ndarray,  # Bytes of long spans
+    low: int,  # The span's key, from `keys_of`, like the next two
+    high: int,  # Its second number
+    h: int,  # Where to begin
+    buffer: np.ndarray,  # Where the span stands
+    a: int,  # Its place there
+    n: int,  # Its length
+) -> int:  # The slot's first number; the second is 0 if the slot is empty
     "From slot h on, the span's own slot, or the empty one where it belongs."
     last = np.uint64(len(slots) - 4)
-    while slots[h+ONE] != 0:
-        if slots[h] == low and (slots[h+ONE] == high or high == LONG and slots[h+ONE] >= LONG and _same(buffer, a, n, keys, slots[h+ONE] ^ LONG)): break
+    while slots[h + ONE] != 0:
+        if slots[h] == low and (
+            slots[h + ONE] == high
+            or high == LONG
+            and slots[h + ONE] >= LONG
+            and _same(buffer, a, n, keys, slots[h + ONE] ^ LONG)
+        ):
+            break
         h = (h + FOUR) & last
     return h
 
 # %% ../nbs/19_span_table.ipynb #5492854c
 @kernel
 def keys_of(
-    buffer:np.ndarray, # A buffer (room 15)
-    starts:np.ndarray, # Where spans begin
-    j:int, # The first span
-    end:int, # After the last, at most 64 more
-    slots:np.ndarray, # Of a table
-    shift:int, # 64 less the bits of a slot's number
-    low:np.ndarray, # (64,) uint64: takes the first numbers of the keys
-    high:np.ndarray, # (64,) uint64: takes the second
-    place:np.ndarray, # (64,) uint64: takes the slots where searches begin
+    buffer: np.ndarray,  # A buffer (room 15)
+    starts: np.ndarray,  # Where spans begin
+    j: int,  # The first span
+    end: int,  # After the last, at most 64 more
+    slots: np.ndarray,  # Of a table
+    shift: int,  # 64 less the bits of a slot's number
+    low: np.ndarray,  # (64,) uint64: takes the first numbers of the keys
+    high: np.ndarray,  # (64,) uint64: takes the second
+    place: np.ndarray,  # (64,) uint64: takes the slots where searches begin
 ):
     "The keys and places of spans j to end - 1; their slots are on the way."
     a = np.uint64(starts[j])
     for i in range(end - j):
-        b = np.uint64(starts[j+i+ONE])
+        b = np.uint64(starts[j + i + ONE])
         n = b - a
-        if n < 16: x, y = load64(buffer, a) & LOW[n], load64(buffer, a + EIGHT) & HIGH[n] | n << np.uint64(56)
-        else: x, y = _hash_long(buffer, a, n), LONG
+        if n < 16:
+            x, y = load64(buffer, a) & LOW[n], load64(buffer, a + EIGHT) & HIGH[n] | n << np.uint64(56)
+        else:
+            x, y = _hash_long(buffer, a, n), LONG
         h = _place(x, y, shift)
         low[i], high[i], place[i] = x, y, h
         prefetch(slots, h)
@@ -110,26 +130,39 @@ def keys_of(
 # %% ../nbs/19_span_table.ipynb #07f59766
 @kernel
 def keep_key(
-    buffer:np.ndarray, # Where a long span stands
-    a:int, # Its place there
-    n:int, # Its length
-    keys:np.ndarray, # Takes its bytes; there is room
-    count:np.ndarray, # Of a table: [1] is how much of `keys` is full
-)->int: # Where they are
+    buffer: np.ndarray,  # Where a long span stands
+    a: int,  # Its place there
+    n: int,  # Its length
+    keys: np.ndarray,  # Takes its bytes; there is room
+    count: np.ndarray,  # Of a table: [1] is how much of `keys` is full
+) -> int:  # Where they are
     "Keep the bytes of a long span."
     place = np.uint64(count[1])
-    for i in range(np.uint64(8)): keys[place+np.uint64(i)] = np.uint8(n >> np.uint64(8 * i) & np.uint64(255))
-    for i in range(n): keys[place+EIGHT+np.uint64(i)] = buffer[a+np.uint64(i)]
+    for i in range(np.uint64(8)):
+        keys[place + np.uint64(i)] = np.uint8(n >> np.uint64(8 * i) & np.uint64(255))
+    for i in range(n):
+        keys[place + EIGHT + np.uint64(i)] = buffer[a + np.uint64(i)]
     count[1] += np.int64(n) + 8
     return place
+
 
 @kernel
 def _enter(buffer, a, n, low, high, h, table, new, state):
     "Give a new span the empty slot h, and put it on the list; False if there is no room."
     slots, keys, _, count = table
     (fresh, at, length), m = new, state[4]
-    if m == len(fresh) or count[0] * 32 >= len(slots) * 5 or high == LONG and np.uint64(count[1]) + n + np.uint64(16) > np.uint64(len(keys)): return False
-    slots[h], slots[h+ONE], slots[h+TWO] = low, high if high != LONG else LONG | keep_key(buffer, a, n, keys, count), _PENDING
+    if (
+        m == len(fresh)
+        or count[0] * 32 >= len(slots) * 5
+        or high == LONG
+        and np.uint64(count[1]) + n + np.uint64(16) > np.uint64(len(keys))
+    ):
+        return False
+    slots[h], slots[h + ONE], slots[h + TWO] = (
+        low,
+        high if high != LONG else LONG | keep_key(buffer, a, n, keys, count),
+        _PENDING,
+    )
     fresh[m], at[m], length[m] = h, a, n
     count[0], state[4] = count[0] + 1, m + 1
     return True
@@ -146,18 +179,24 @@ def _note(kind, h, o, ends, state, gaps):
     gaps[0][g], gaps[1][g], gaps[2][g] = o, state[1], h
     return np.uint64(0)
 
+
 @kernel
 def copy_spilled(
-    spill:np.ndarray, # Ids of spans with more than three
-    w:int, # A slot's last number: where they are, and how many
-    out:np.ndarray, # Takes them; like `spill` it has room for three more
-    o:int, # Where to begin
-)->int: # How many they are
+    spill: np.ndarray,  # Ids of spans with more than three
+    w: int,  # A slot's last number: where they are, and how many
+    out: np.ndarray,  # Takes them; like `spill` it has room for three more
+    o: int,  # Where to begin
+) -> int:  # How many they are
     "Write spilled ids, four at a time."
     p, n = w & np.uint64(0xFFFFFFFF), w >> np.uint64(32)
     for i in range(np.uint64(0), n, np.uint64(4)):
         a, b = p + np.uint64(i), o + np.uint64(i)
-        out[b], out[b+ONE], out[b+TWO], out[b+THREE] = spill[a], spill[a+ONE], spill[a+TWO], spill[a+THREE]
+        out[b], out[b + ONE], out[b + TWO], out[b + THREE] = (
+            spill[a],
+            spill[a + ONE],
+            spill[a + TWO],
+            spill[a + THREE],
+        )
     return n
 
 # %% ../nbs/19_span_table.ipynb #82e0346d
@@ -166,29 +205,53 @@ def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
     "Write the ids of spans j to k - 1 while there is room; returns the first span not written."
     slots, keys, spill, count = table
     low, high, place = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64)
-    j, k, o, shift, room = np.uint64(j), np.uint64(k), np.uint64(state[0]), np.uint64(count[3]), np.uint64(len(out) - 200)
+    j, k, o, shift, room = (
+        np.uint64(j),
+        np.uint64(k),
+        np.uint64(state[0]),
+        np.uint64(count[3]),
+        np.uint64(len(out) - 200),
+    )
     while j < k:
-        if o > room: state[2] = 200; break
+        if o > room:
+            state[2] = 200
+            break
         first, end = j, min(j + np.uint64(64), k)
         keys_of(buffer, starts, j, end, slots, shift, low, high, place)
         while j < end:
-            h, x, y = place[j-first], low[j-first], high[j-first]
-            if (slots[h] ^ x) | (slots[h+ONE] ^ y):
-                a, b = np.uint64(starts[j]), np.uint64(starts[j+ONE])
+            h, x, y = place[j - first], low[j - first], high[j - first]
+            if (slots[h] ^ x) | (slots[h + ONE] ^ y):
+                a, b = np.uint64(starts[j]), np.uint64(starts[j + ONE])
                 h = slot_of(slots, keys, x, y, h, buffer, a, b - a)
-                if slots[h+ONE] == 0 and not _enter(buffer, a, b - a, x, y, h, table, new, state): break
-            v, w, n = slots[h+TWO], slots[h+THREE], slots[h+TWO] & np.uint64(255)
+                if slots[h + ONE] == 0 and not _enter(buffer, a, b - a, x, y, h, table, new, state):
+                    break
+            v, w, n = slots[h + TWO], slots[h + THREE], slots[h + TWO] & np.uint64(255)
             if n > THREE:
-                more = w >> np.uint64(32) if n == SPILLED else np.uint64(ends[state[1]]) if n == _SEPARATED else np.uint64(0)
-                if o + more > room: state[2] = np.int64(more) + 200
-                if o + more > room or n == _PENDING and state[3] == len(gaps[0]): break
-                if n == SPILLED: o += copy_spilled(spill, w, out, o)
-                else: o += _note(n, h, o, ends, state, gaps)
+                more = (
+                    w >> np.uint64(32)
+                    if n == SPILLED
+                    else np.uint64(ends[state[1]])
+                    if n == _SEPARATED
+                    else np.uint64(0)
+                )
+                if o + more > room:
+                    state[2] = np.int64(more) + 200
+                if o + more > room or n == _PENDING and state[3] == len(gaps[0]):
+                    break
+                if n == SPILLED:
+                    o += copy_spilled(spill, w, out, o)
+                else:
+                    o += _note(n, h, o, ends, state, gaps)
             else:
-                out[o], out[o+ONE], out[o+TWO] = np.uint32(v >> np.uint64(32)), np.uint32(w), np.uint32(w >> np.uint64(32))
+                out[o], out[o + ONE], out[o + TWO] = (
+                    np.uint32(v >> np.uint64(32)),
+                    np.uint32(w),
+                    np.uint32(w >> np.uint64(32)),
+                )
                 o += n
             j += ONE
-        if j < end: break
+        if j < end:
+            break
     state[0] = np.int64(o)
     return np.int64(j)
 
@@ -196,17 +259,20 @@ def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
 @kernel
 def _length(slots, h):
     "How many ids a filled slot stands for."
-    n = slots[h+TWO] & np.uint64(255)
-    return np.int64(slots[h+THREE] >> np.uint64(32) if n == SPILLED else n)
+    n = slots[h + TWO] & np.uint64(255)
+    return np.int64(slots[h + THREE] >> np.uint64(32) if n == SPILLED else n)
+
 
 @kernel
 def _put(slots, spill, h, out, o):
     "Write the ids of a filled slot, and nothing beyond them."
-    v, w, n = slots[h+TWO], slots[h+THREE], slots[h+TWO] & np.uint64(255)
+    v, w, n = slots[h + TWO], slots[h + THREE], slots[h + TWO] & np.uint64(255)
     if n == SPILLED:
-        for i in range(w >> np.uint64(32)): out[o+np.uint64(i)] = spill[(w & np.uint64(0xFFFFFFFF))+np.uint64(i)]
+        for i in range(w >> np.uint64(32)):
+            out[o + np.uint64(i)] = spill[(w & np.uint64(0xFFFFFFFF)) + np.uint64(i)]
         return
-    for i in range(n): out[o+np.uint64(i)] = np.uint32((v if i == 0 else w) >> np.uint64(0 if i == 1 else 32))
+    for i in range(n):
+        out[o + np.uint64(i)] = np.uint32((v if i == 0 else w) >> np.uint64(0 if i == 1 else 32))
 
 # %% ../nbs/19_span_table.ipynb #f073b970
 @kernel
@@ -218,11 +284,13 @@ def _close_gaps(table, out, ends, state, gaps):
     for g in range(state[3]):
         prefetch(slots, slot[min(g + 8, state[3] - 1)])
         move += _length(slots, slot[g])
-    if stop + move + 8 > len(out): return stop + move + 8 - len(out)
+    if stop + move + 8 > len(out):
+        return stop + move + 8 - len(out)
     state[0] += move
     for g in range(state[3] - 1, -1, -1):
         a, to, source = np.int64(at[g]), np.uint64(stop + move), np.uint64(stop)
-        for i in range(np.uint64(stop - a)): out[to-np.uint64(i)-ONE] = out[source-np.uint64(i)-ONE]
+        for i in range(np.uint64(stop - a)):
+            out[to - np.uint64(i) - ONE] = out[source - np.uint64(i) - ONE]
         while e > end[g]:
             e -= 1
             ends[e] += move
@@ -238,77 +306,108 @@ def _fill_slots(table, fresh, m, ids, bounds, extra):
     slots, _, spill, count = table
     for s in range(m):
         prefetch(slots, fresh[min(s + 8, m - 1)])
-        if extra[s] >> 24: continue
-        h, a, n = np.uint64(fresh[s]), bounds[s], bounds[s+1] - bounds[s]
+        if extra[s] >> 24:
+            continue
+        h, a, n = np.uint64(fresh[s]), bounds[s], bounds[s + 1] - bounds[s]
         v = np.uint64(extra[s]) << EIGHT
         if n > 3:
             p = count[2]
-            for i in range(n): spill[p+i] = ids[a+i]
+            for i in range(n):
+                spill[p + i] = ids[a + i]
             count[2] = p + n
-            slots[h+TWO], slots[h+THREE] = v | SPILLED, np.uint64(p) | np.uint64(n) << np.uint64(32)
+            slots[h + TWO], slots[h + THREE] = v | SPILLED, np.uint64(p) | np.uint64(n) << np.uint64(32)
             continue
-        slots[h+TWO] = v | np.uint64(n) | (np.uint64(ids[a]) << np.uint64(32) if n > 0 else np.uint64(0))
-        slots[h+THREE] = (np.uint64(ids[a+1]) if n > 1 else np.uint64(0)) | (np.uint64(ids[a+2]) << np.uint64(32) if n > 2 else np.uint64(0))
+        slots[h + TWO] = v | np.uint64(n) | (np.uint64(ids[a]) << np.uint64(32) if n > 0 else np.uint64(0))
+        slots[h + THREE] = (np.uint64(ids[a + 1]) if n > 1 else np.uint64(0)) | (
+            np.uint64(ids[a + 2]) << np.uint64(32) if n > 2 else np.uint64(0)
+        )
 
 # %% ../nbs/19_span_table.ipynb #0c414f88
 @kernel
 def move_slots(
-    slots:np.ndarray, # Of a table
-    new:np.ndarray, # Larger, all 0
-    shift:int, # 64 less the bits of a number of `new`
+    slots: np.ndarray,  # Of a table
+    new: np.ndarray,  # Larger, all 0
+    shift: int,  # 64 less the bits of a number of `new`
 ):
     "Enter all slots of a table into a larger one."
     last = np.uint64(len(new) - 4)
     for s in range(np.uint64(len(slots) // 4)):
         g = np.uint64(s) << TWO
-        if slots[g+ONE] == 0: continue
-        h = _place(slots[g], min(slots[g+ONE], LONG), shift)
-        while new[h+ONE] != 0: h = (h + FOUR) & last
-        for i in range(np.uint64(4)): new[h+np.uint64(i)] = slots[g+np.uint64(i)]
+        if slots[g + ONE] == 0:
+            continue
+        h = _place(slots[g], min(slots[g + ONE], LONG), shift)
+        while new[h + ONE] != 0:
+            h = (h + FOUR) & last
+        for i in range(np.uint64(4)):
+            new[h + np.uint64(i)] = slots[g + np.uint64(i)]
 
 # %% ../nbs/19_span_table.ipynb #7cf68959
-WAITING = 1 << 13 # So many new spans, and gaps for them, may wait for the model
+WAITING = 1 << 13  # So many new spans, and gaps for them, may wait for the model
+
 
 class SpanTable:
     "What is remembered of spans; `arrays` is (slots, keys, spill, count), as the kernels take it."
-    def __init__(self,
+
+    def __init__(
+        self,
         *,
-        bits:int=15, # It begins with 2**bits slots of 32 bytes
-        limit:int=1<<28, # The most bytes that it may have; beyond that it starts anew
+        bits: int = 15,  # It begins with 2**bits slots of 32 bytes
+        limit: int = 1 << 28,  # The most bytes that it may have; beyond that it starts anew
     ):
         self.bits, self.limit, self.arrays = bits, limit, _empty(bits)
         self.work = np.empty(1 << 12, np.uint32)
-        self.new = np.empty(WAITING, np.uint64), np.empty(WAITING, np.int64), np.empty(WAITING, np.int64) # New spans: slot, place, length
-        self.gaps = np.empty(WAITING, np.uint64), np.empty(WAITING, np.int64), np.empty(WAITING, np.uint64) # Gaps: place among the ids, ends before it, slot
+        self.new = (
+            np.empty(WAITING, np.uint64),
+            np.empty(WAITING, np.int64),
+            np.empty(WAITING, np.int64),
+        )  # New spans: slot, place, length
+        self.gaps = (
+            np.empty(WAITING, np.uint64),
+            np.empty(WAITING, np.int64),
+            np.empty(WAITING, np.uint64),
+        )  # Gaps: place among the ids, ends before it, slot
 
-    def __repr__(self): return f"SpanTable({int(self.arrays[3][0]) - 1} spans, {sum(a.nbytes for a in self.arrays):,} bytes)"
+    def __repr__(self):
+        return f"SpanTable({int(self.arrays[3][0]) - 1} spans, {sum(a.nbytes for a in self.arrays):,} bytes)"
 
 # %% ../nbs/19_span_table.ipynb #d1202018
 def _make_room(table, ids):
     "Room for so many ids to spill; numbers of slots stay."
     slots, keys, spill, count = table.arrays
-    if count[2] + ids + 4 > len(spill): table.arrays = slots, keys, np.concatenate([spill, np.empty(len(spill) + ids + 4, np.uint32)]), count
+    if count[2] + ids + 4 > len(spill):
+        table.arrays = slots, keys, np.concatenate([spill, np.empty(len(spill) + ids + 4, np.uint32)]), count
+
 
 def new_slots(
-    n:int, # How many numbers
-)->np.ndarray: # (n,) uint64, all 0
+    n: int,  # How many numbers
+) -> np.ndarray:  # (n,) uint64, all 0
     "Numbers that begin with a line of memory."
     room = np.zeros(n + 8, np.uint64)
-    return room[-room.ctypes.data % 64 // 8:][:n]
+    return room[-room.ctypes.data % 64 // 8 :][:n]
+
 
 def _empty(bits):
     "The arrays of an empty table, in which only the separator is known."
     slots, key = new_slots(4 << bits), (SEPARATOR * int(MIX1) ^ int(MIX2) << 56) & 2**64 - 1
     h = (((key ^ key >> 32) * int(MIX1)) % 2**64 >> 64 - bits) << 2
-    slots[h:h+3] = SEPARATOR, 1 << 56, int(_SEPARATED)
-    return slots, np.empty(8 << bits, np.uint8), np.empty(16 << bits, np.uint32), np.array([1, 0, 0, 64 - bits], np.int64)
+    slots[h : h + 3] = SEPARATOR, 1 << 56, int(_SEPARATED)
+    return (
+        slots,
+        np.empty(8 << bits, np.uint8),
+        np.empty(16 << bits, np.uint32),
+        np.array([1, 0, 0, 64 - bits], np.int64),
+    )
 
 # %% ../nbs/19_span_table.ipynb #36dc7817
 def _grow(table, key_bytes):
     "Make room for new spans, one of them with so many bytes; forget all if the limit is reached."
     slots, keys, spill, count = table.arrays
     full, short = count[0] * 32 >= len(slots) * 5, count[1] + key_bytes + 16 > len(keys)
-    if sum(a.nbytes for a in table.arrays) + full * slots.nbytes + short * (len(keys) + key_bytes) > table.limit and count[0] > 1:
+    if (
+        sum(a.nbytes for a in table.arrays) + full * slots.nbytes + short * (len(keys) + key_bytes)
+        > table.limit
+        and count[0] > 1
+    ):
         slots, keys, spill, count = _empty(table.bits)
         full, short = False, key_bytes + 16 > len(keys)
     if full:
@@ -317,34 +416,46 @@ def _grow(table, key_bytes):
         count[3] -= more
         move_slots(slots, bigger, np.uint64(count[3]))
         slots = bigger
-    if short: keys = np.concatenate([keys, np.zeros(len(keys) + key_bytes + 16, np.uint8)])
+    if short:
+        keys = np.concatenate([keys, np.zeros(len(keys) + key_bytes + 16, np.uint8)])
     table.arrays = slots, keys, spill, count
 
 # %% ../nbs/19_span_table.ipynb #71f9c46d
 def encode_spans(
-    buffer:np.ndarray, # A buffer (room 15)
-    starts:np.ndarray, # Where spans begin, uint32; one more than spans
-    k:int, # How many spans
-    table:SpanTable, # What is remembered
-    sink:Sink, # Where ids go
-    solve:Callable|None, # solve(buffer, at, length, m, ids, bounds, extra): the kernel of a model; None: there is none
-    ask:Callable, # bytes of a span → its ids: the model in Python
+    buffer: np.ndarray,  # A buffer (room 15)
+    starts: np.ndarray,  # Where spans begin, uint32; one more than spans
+    k: int,  # How many spans
+    table: SpanTable,  # What is remembered
+    sink: Sink,  # Where ids go
+    solve: Callable
+    | None,  # solve(buffer, at, length, m, ids, bounds, extra): the kernel of a model; None: there is none
+    ask: Callable,  # bytes of a span → its ids: the model in Python
     *,
-    settle:Callable|None=None, # For models whose answers depend on more than the span, see below; None: they do not
-)->None:
+    settle: Callable
+    | None = None,  # For models whose answers depend on more than the span, see below; None: they do not
+) -> None:
     "Write the ids of the spans of a buffer."
-    if settle is not None: return _settled(buffer, starts, k, table, sink, solve, ask, settle)
+    if settle is not None:
+        return _settled(buffer, starts, k, table, sink, solve, ask, settle)
     j = 0
     while j < k:
-        before, j = j, _emit(buffer, starts, j, k, table.arrays, sink.out, sink.ends, sink.state, table.gaps, table.new)
-        if sink.state[4]: _fill(buffer, table, sink.state, solve, ask)
-        if sink.state[3]: _close(table, sink)
-        if j < k: _give_room(table, sink, int(starts[j+1]) - int(starts[j]) if j == before else 0)
+        before, j = (
+            j,
+            _emit(buffer, starts, j, k, table.arrays, sink.out, sink.ends, sink.state, table.gaps, table.new),
+        )
+        if sink.state[4]:
+            _fill(buffer, table, sink.state, solve, ask)
+        if sink.state[3]:
+            _close(table, sink)
+        if j < k:
+            _give_room(table, sink, int(starts[j + 1]) - int(starts[j]) if j == before else 0)
 
 # %% ../nbs/19_span_table.ipynb #283f6d86
 def _close(table, sink):
     "Close the gaps."
-    while lack := _close_gaps(table.arrays, sink.out, sink.ends, sink.state, table.gaps): sink.grow(ids=int(lack))
+    while lack := _close_gaps(table.arrays, sink.out, sink.ends, sink.state, table.gaps):
+        sink.grow(ids=int(lack))
+
 
 def _give_room(table, sink, key_bytes=0):
     "Room for whatever stopped a pass."
@@ -355,16 +466,26 @@ def _fill(buffer, table, state, solve, ask):
     "Have new slots filled, by the kernel and by Python."
     (fresh, at, length), m = table.new, int(state[4])
     ids, bounds, extra = table.work, np.zeros(m + 1, np.int64), np.full(m, 1 << 24, np.uint32)
-    if len(ids) < (room := 4 * int(length[:m].sum()) + 16 * m): ids = table.work = np.empty(2 * room, np.uint32)
-    if solve is not None: solve(buffer, at, length, m, ids, bounds, extra)
+    if len(ids) < (room := 4 * int(length[:m].sum()) + 16 * m):
+        ids = table.work = np.empty(2 * room, np.uint32)
+    if solve is not None:
+        solve(buffer, at, length, m, ids, bounds, extra)
     _make_room(table, int(bounds[m]) + m)
     _fill_slots(table.arrays, fresh, m, ids, bounds, extra)
     left, state[4] = np.flatnonzero(extra >> 24), 0
-    if not len(left): return
-    rows = [ask(buffer[a:a + n].tobytes()) for a, n in zip(at[left].tolist(), length[left].tolist())]
+    if not len(left):
+        return
+    rows = [ask(buffer[a : a + n].tobytes()) for a, n in zip(at[left].tolist(), length[left].tolist())]
     bounds = np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64)
     _make_room(table, int(bounds[-1]) + len(rows))
-    _fill_slots(table.arrays, fresh[left], len(rows), np.array([i for r in rows for i in r] + [0], np.uint32), bounds, extra[left] & np.uint32(0xFFFFFF))
+    _fill_slots(
+        table.arrays,
+        fresh[left],
+        len(rows),
+        np.array([i for r in rows for i in r] + [0], np.uint32),
+        bounds,
+        extra[left] & np.uint32(0xFFFFFF),
+    )
 
 # %% ../nbs/19_span_table.ipynb #3e315ff5
 @kernel
@@ -373,14 +494,32 @@ def _find_slots(buffer, starts, j, k, table, of_span, new, state):
     slots, keys, _, count = table
     low, high, place = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64)
     for s in range(k - j):
-        i, at, a, b = np.uint64(s) & np.uint64(63), np.uint64(j + s), np.uint64(starts[j+s]), np.uint64(starts[j+s+1])
-        if i == 0: keys_of(buffer, starts, at, min(at + np.uint64(64), np.uint64(k)), slots, np.uint64(count[3]), low, high, place)
+        i, at, a, b = (
+            np.uint64(s) & np.uint64(63),
+            np.uint64(j + s),
+            np.uint64(starts[j + s]),
+            np.uint64(starts[j + s + 1]),
+        )
+        if i == 0:
+            keys_of(
+                buffer,
+                starts,
+                at,
+                min(at + np.uint64(64), np.uint64(k)),
+                slots,
+                np.uint64(count[3]),
+                low,
+                high,
+                place,
+            )
         h, x, y = place[i], low[i], high[i]
-        if (slots[h] ^ x) | (slots[h+ONE] ^ y):
+        if (slots[h] ^ x) | (slots[h + ONE] ^ y):
             h = slot_of(slots, keys, x, y, h, buffer, a, b - a)
-            if slots[h+ONE] == 0 and not _enter(buffer, a, b - a, x, y, h, table, new, state): return np.int64(at)
+            if slots[h + ONE] == 0 and not _enter(buffer, a, b - a, x, y, h, table, new, state):
+                return np.int64(at)
         of_span[s] = h
     return np.int64(k)
+
 
 def _settled(buffer, starts, k, table, sink, solve, ask, settle):
     "Write the ids of spans with a model that looks back: settle(buffer, starts, slots of spans, first, n, arrays, sink) writes n of them."
@@ -388,7 +527,10 @@ def _settled(buffer, starts, k, table, sink, solve, ask, settle):
     while j < k:
         stop = min(k, j + len(of_span))
         end = _find_slots(buffer, starts, j, stop, table.arrays, of_span, table.new, sink.state)
-        if sink.state[4]: _fill(buffer, table, sink.state, solve, ask)
-        if end > j: settle(buffer, starts, of_span, j, end - j, table.arrays, sink)
-        if end < stop: _give_room(table, sink, int(starts[end+1]) - int(starts[end]) if end == j else 0)
+        if sink.state[4]:
+            _fill(buffer, table, sink.state, solve, ask)
+        if end > j:
+            settle(buffer, starts, of_span, j, end - j, table.arrays, sink)
+        if end < stop:
+            _give_room(table, sink, int(starts[end + 1]) - int(starts[end]) if end == j else 0)
         j = end

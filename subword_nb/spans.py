@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 _SAFE = re.compile("(?<=[A-Za-z0-9])(?= [A-Za-z0-9])")
 _SIDES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
+
 def cut_words(
-    text:str, # Any text
-)->list[str]: # Its words in order, none empty
+    text: str,  # Any text
+) -> list[str]:  # Its words in order, none empty
     "Cut a text at its safe places."
     return _SAFE.split(text) if text else []
 
@@ -37,190 +38,272 @@ def cut_words(
 def _keeps_words(step):
     "Whether letters and digits stay."
     from subword_nb.normalizers import Replace
-    return not isinstance(step, Replace) or (step.splits_at_space if step.regex else not set(step.pattern) & set(_SIDES))
+
+    return not isinstance(step, Replace) or (
+        step.splits_at_space if step.regex else not set(step.pattern) & set(_SIDES)
+    )
+
 
 def _flat(norm):
     "The steps of a normalizer, sequences unfolded."
     from subword_nb.normalizers import Sequence
+
     return [*norm.steps] if isinstance(norm, Sequence) else [norm]
 
+
 def later_words(
-    norm:"Normalizer|None", # A normalizer
-)->"tuple[bool,Normalizer|None]": # Can it be applied word by word; what is applied to the words after the first
+    norm: "Normalizer|None",  # A normalizer
+) -> (
+    "tuple[bool,Normalizer|None]"
+):  # Can it be applied word by word; what is applied to the words after the first
     "What a normalizer is to all words but the first."
-    if norm is None: return True, None
-    from subword_nb.normalizers import Prepend, Sequence # only now: without a normalizer their room is not needed
+    if norm is None:
+        return True, None
+    from subword_nb.normalizers import (
+        Prepend,
+        Sequence,
+    )  # only now: without a normalizer their room is not needed
+
     steps = [s for s in _flat(norm) if not isinstance(s, Prepend)]
-    if not all(s.splits_at_space and _keeps_words(s) for s in steps): return False, None
+    if not all(s.splits_at_space and _keeps_words(s) for s in steps):
+        return False, None
     return True, norm if len(steps) == len(_flat(norm)) else Sequence(tuple(steps)) if steps else None
 
 # %% ../nbs/39_spans.ipynb #fc48ae42
 def keeps_space(
-    norm:"Normalizer|None", # A normalizer
-)->bool: # True: a safe place is one still
+    norm: "Normalizer|None",  # A normalizer
+) -> bool:  # True: a safe place is one still
     "Do safe places stay, after a normalizer?"
-    if norm is None: return True
+    if norm is None:
+        return True
     sides = {c: norm.normalize(c) for c in _SIDES}
-    return all({n[:1], n[-1:]} <= {*sides} and norm.normalize(f"{c} {c}") == f"{n} {n}" for c, n in sides.items())
+    return all(
+        {n[:1], n[-1:]} <= {*sides} and norm.normalize(f"{c} {c}") == f"{n} {n}" for c, n in sides.items()
+    )
 
 # %% ../nbs/39_spans.ipynb #f3d6bd5c
 def _bridge(pre, norm):
     "The characters on the left and on the right of a safe place, as the model sees them; None if it is cut there anyway or something else stands there."
-    spell = lambda text: [pre.piece_of(s) for s in pre.raw_pretokens(norm.normalize(text) if norm else text, first=False)]
+    spell = lambda text: [
+        pre.piece_of(s) for s in pre.raw_pretokens(norm.normalize(text) if norm else text, first=False)
+    ]
     left, right = set(), set()
     for c in _SIDES:
         whole, half = spell(f"{c} {c}"), spell(f" {c}")
-        if len(whole) != 1 or len(half) != 1 or not whole[0].endswith(half[0]) or whole == half: return None
-        left.add(whole[0][:-len(half[0])][-1])
+        if len(whole) != 1 or len(half) != 1 or not whole[0].endswith(half[0]) or whole == half:
+            return None
+        left.add(whole[0][: -len(half[0])][-1])
         right.add(half[0][0])
     return left, right
 
 # %% ../nbs/39_spans.ipynb #6c4d0234
 def joins_words(
-    model, # A model
-    pre:PreTokenizer, # A pre-tokenizer that does not cut at safe places
-    norm:"Normalizer|None", # What is done to words after the first
-)->bool: # False if words can be given to the model one by one
+    model,  # A model
+    pre: PreTokenizer,  # A pre-tokenizer that does not cut at safe places
+    norm: "Normalizer|None",  # What is done to words after the first
+) -> bool:  # False if words can be given to the model one by one
     "Could a model join the end of a word with the beginning of the next?"
-    whole = isinstance(pre, WholeText) or isinstance(pre, Metaspace) and not pre.splits or isinstance(pre, Split) and len(_literal(pre)) == 1
-    if not isinstance(model, BPE) or not whole or model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix: return True
-    if (bridge := _bridge(pre, norm)) is None: return True
+    whole = (
+        isinstance(pre, WholeText)
+        or isinstance(pre, Metaspace)
+        and not pre.splits
+        or isinstance(pre, Split)
+        and len(_literal(pre)) == 1
+    )
+    if (
+        not isinstance(model, BPE)
+        or not whole
+        or model.ignore_merges
+        or model.continuing_subword_prefix
+        or model.end_of_word_suffix
+    ):
+        return True
+    if (bridge := _bridge(pre, norm)) is None:
+        return True
     left, right = bridge
     return not _spells(model, left | right) or any(a[-1] in left and b[0] in right for a, b in model.merges)
 
-def _literal(split): return split.pattern.get("String", "") if isinstance(split.pattern, dict) else ""
+
+def _literal(split):
+    return split.pattern.get("String", "") if isinstance(split.pattern, dict) else ""
+
 
 def _spells(model, chars):
     "Does a model write characters without its unknown piece, which may be one for several?"
     byte = lambda p: len(p) == 6 and p.startswith("<0x")
     lacking = [f"<0x{b:02X}>" for c in chars if c not in model.piece2id for b in c.encode("utf-8")]
-    return not lacking or model.byte_fallback and all(p in model.piece2id for p in lacking) and not any(byte(p) for pair in model.merges for p in pair)
+    return (
+        not lacking
+        or model.byte_fallback
+        and all(p in model.piece2id for p in lacking)
+        and not any(byte(p) for pair in model.merges for p in pair)
+    )
 
 # %% ../nbs/39_spans.ipynb #d1708c68
 class Path(NamedTuple):
     "Which stretches of a text are tokenized once and remembered."
-    spans: str # "words": normalizer, pre-tokenizer and model run once per word; "pretokens": the whole text is normalized and split, and the model runs once per pre-token
-    why: str # The reason
-    later: "Normalizer|None" = None # For "words": the normalizer of all words but the first
+
+    spans: str  # "words": normalizer, pre-tokenizer and model run once per word; "pretokens": the whole text is normalized and split, and the model runs once per pre-token
+    why: str  # The reason
+    later: "Normalizer|None" = None  # For "words": the normalizer of all words but the first
+
 
 def find_path(
-    model, # A model
-    pre:PreTokenizer, # How text is split
-    norm:"Normalizer|None", # What is done to the text before
-)->Path: # The fastest path that gives the same ids
+    model,  # A model
+    pre: PreTokenizer,  # How text is split
+    norm: "Normalizer|None",  # What is done to the text before
+) -> Path:  # The fastest path that gives the same ids
     "Find out what may be remembered."
     local, later = later_words(norm)
-    if not local: return Path("pretokens", f"{type(norm).__name__} may look at more than one word")
+    if not local:
+        return Path("pretokens", f"{type(norm).__name__} may look at more than one word")
     if not pre.splits_at_space or not keeps_space(later):
         joined = joins_words(model, pre, later)
-        return Path("pretokens", "the pre-tokenizer, or a model without one, may join two words") if joined else Path("words", "no merge rule joins two words", later)
-    return Path("pretokens", "there is no normalizer, and splitting is quick") if norm is None else Path("words", "normalizer and pre-tokenizer treat each word alike", later)
+        return (
+            Path("pretokens", "the pre-tokenizer, or a model without one, may join two words")
+            if joined
+            else Path("words", "no merge rule joins two words", later)
+        )
+    return (
+        Path("pretokens", "there is no normalizer, and splitting is quick")
+        if norm is None
+        else Path("words", "normalizer and pre-tokenizer treat each word alike", later)
+    )
 
 # %% ../nbs/39_spans.ipynb #7895c7f4
 def as_normalizer(
-    spec, # What `normalizer` of room 10 takes
-)->"Normalizer|None": # The normalizer meant
+    spec,  # What `normalizer` of room 10 takes
+) -> "Normalizer|None":  # The normalizer meant
     "A normalizer from whatever names one, or None for None."
-    if spec is None: return None
+    if spec is None:
+        return None
     from subword_nb.normalizers import normalizer
+
     return normalizer(spec)
 
 # %% ../nbs/39_spans.ipynb #87395641
-_MOST_STRETCHES, _LONGEST_STRETCH = 1 << 17, 64 # More are not remembered
+_MOST_STRETCHES, _LONGEST_STRETCH = 1 << 17, 64  # More are not remembered
+
 
 class _Stretches(dict):
     "What stands between two spaces → its ids, behind a space or not; it works out itself what it lacks. A KeyError where a cut is not safe."
-    def __init__(self, space, ids_of, odd): self.space, self.ids_of, self.odd = space, ids_of, odd
+
+    def __init__(self, space, ids_of, odd):
+        self.space, self.ids_of, self.odd = space, ids_of, odd
+
     def __missing__(self, text):
-        if text[:1].isspace() or text[-1:].isspace() or self.odd(text): raise KeyError
-        if len(self) >= _MOST_STRETCHES: self.clear()
+        if text[:1].isspace() or text[-1:].isspace() or self.odd(text):
+            raise KeyError
+        if len(self) >= _MOST_STRETCHES:
+            self.clear()
         ids = tuple(self.ids_of(self.space + text))
-        if len(text) <= _LONGEST_STRETCH: self[text] = ids
+        if len(text) <= _LONGEST_STRETCH:
+            self[text] = ids
         return ids
 
 # %% ../nbs/39_spans.ipynb #e80d345a
 def quick_path(
-    ids_of:Callable, # Text without added tokens → ids
-    before:list, # Ids that go before those of a text
-    behind:list, # Ids that go behind
-    heads:Iterable[str], # Characters that added tokens begin with
-    model, # Whose `dropout`, if it is set, closes this way
-)->Callable: # From text to ids, or to None where a text needs more
+    ids_of: Callable,  # Text without added tokens → ids
+    before: list,  # Ids that go before those of a text
+    behind: list,  # Ids that go behind
+    heads: Iterable[str],  # Characters that added tokens begin with
+    model,  # Whose `dropout`, if it is set, closes this way
+) -> Callable:  # From text to ids, or to None where a text needs more
     "The way of short texts, for the GPT patterns."
     odd = re.compile("|".join([r"[\ud800-\udfff]", *map(re.escape, sorted(heads))])).search
-    first, later = _Stretches("", ids_of, odd), _Stretches(" ", ids_of, odd if " " not in heads else lambda text: True)
+    first, later = (
+        _Stretches("", ids_of, odd),
+        _Stretches(" ", ids_of, odd if " " not in heads else lambda text: True),
+    )
     framed = bool(before or behind)
 
     def quick(text):
-        if model.dropout: return None
+        if model.dropout:
+            return None
         try:
-            if "  " in text and ("   " in text or text[-2:] == "  "): raise KeyError
+            if "  " in text and ("   " in text or text[-2:] == "  "):
+                raise KeyError
             stretches = iter(text.split(" "))
             ids = [*first[next(stretches)]]
-            for stretch in stretches: ids += later[stretch]
+            for stretch in stretches:
+                ids += later[stretch]
         except KeyError:
-            if odd(text): return None
+            if odd(text):
+                return None
             ids = ids_of(text)
         return [*before, *ids, *behind] if framed else ids
+
     return quick
 
 # %% ../nbs/39_spans.ipynb #7d502821
 def keep_way(
-    tok, # What has ways, and a list `_changes` that is replaced whenever they must be made anew
-    name:str, # Where the way is kept, such as "_quick"
-    make:Callable, # tok → a way
-)->Callable: # The way
+    tok,  # What has ways, and a list `_changes` that is replaced whenever they must be made anew
+    name: str,  # Where the way is kept, such as "_quick"
+    make: Callable,  # tok → a way
+) -> Callable:  # The way
     "Make a way and keep it, unless what it is made of has changed meanwhile."
     before, way = tok._changes, make(tok)
     vars(tok)[name] = way
-    if tok._changes is not before: vars(tok)[name] = None
+    if tok._changes is not before:
+        vars(tok)[name] = None
     return way
 
 # %% ../nbs/39_spans.ipynb #c5eb6eb2
 def listed(
-    texts:Iterable, # Texts
-)->list: # The same
+    texts: Iterable,  # Texts
+) -> list:  # The same
     "Several texts as a list."
-    if isinstance(texts, (str, bytes, bytearray, memoryview)): raise ValueError("encode_batch takes several texts; pass a list, or use encode for one text")
-    if not isinstance(texts, Iterable) or isinstance(texts, Mapping): raise ValueError(f"encode_batch takes several texts, and this is of type {type(texts).__name__}; pass a list")
+    if isinstance(texts, (str, bytes, bytearray, memoryview)):
+        raise ValueError("encode_batch takes several texts; pass a list, or use encode for one text")
+    if not isinstance(texts, Iterable) or isinstance(texts, Mapping):
+        raise ValueError(
+            f"encode_batch takes several texts, and this is of type {type(texts).__name__}; pass a list"
+        )
     return list(texts)
 
+
 def valid_texts(
-    texts:list, # Texts (str, or UTF-8 bytes)
+    texts: list,  # Texts (str, or UTF-8 bytes)
     *,
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
-)->list[str]: # The same as text
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+) -> list[str]:  # The same as text
     "Texts that have a place in UTF-8."
     out = []
     for i, text in enumerate(texts):
-        try: out.append(valid_text(text, errors=errors, hint=""))
-        except ValueError as e: raise ValueError(f"{e} (text {i}, counted from 0)" if len(texts) > 1 else str(e)) from None
+        try:
+            out.append(valid_text(text, errors=errors, hint=""))
+        except ValueError as e:
+            raise ValueError(f"{e} (text {i}, counted from 0)" if len(texts) > 1 else str(e)) from None
     return out
 
 # %% ../nbs/39_spans.ipynb #236a3c27
 class Ragged(abc.Sequence):
     "Documents of different lengths: a sequence of arrays of ids, kept in two arrays."
+
     __slots__ = ("ids", "bounds")
 
-    def __init__(self,
-        ids:"np.ndarray", # (total,) uint32, or uint16 where a file has them so
-        bounds:"np.ndarray", # (n + 1,) int64: document k is ids[bounds[k]:bounds[k + 1]]; from 0 to total
+    def __init__(
+        self,
+        ids: "np.ndarray",  # (total,) uint32, or uint16 where a file has them so
+        bounds: "np.ndarray",  # (n + 1,) int64: document k is ids[bounds[k]:bounds[k + 1]]; from 0 to total
     ):
         self.ids = ids
         self.bounds = bounds
 
-    def __len__(self)->int:
+    def __len__(self) -> int:
         return len(self.bounds) - 1
 
-    def __iter__(self)->Iterator["np.ndarray"]:
+    def __iter__(self) -> Iterator["np.ndarray"]:
         bounds = self.bounds.tolist()
         return (self.ids[a:b] for a, b in zip(bounds, bounds[1:]))
 
     @overload
-    def __getitem__(self, index:int)->"np.ndarray": "One document, a view."
+    def __getitem__(self, index: int) -> "np.ndarray":
+        "One document, a view."
 
     @overload
-    def __getitem__(self, index:slice)->"Ragged": "Some documents."
+    def __getitem__(self, index: slice) -> "Ragged":
+        "Some documents."
 
     def __getitem__(self, index):
         if isinstance(index, slice):
@@ -228,27 +311,31 @@ class Ragged(abc.Sequence):
         try:
             k = operator.index(index)
         except TypeError:
-            raise TypeError(f"a document is chosen by a number or a slice, got {type(index).__name__}; for several numbers use [batch[k] for k in numbers]") from None
+            raise TypeError(
+                f"a document is chosen by a number or a slice, got {type(index).__name__}; for several numbers use [batch[k] for k in numbers]"
+            ) from None
         if not -len(self) <= k < len(self):
             raise IndexError(f"document {k} of {len(self)}; they are counted from 0")
         k %= len(self)
-        return self.ids[self.bounds[k]:self.bounds[k + 1]]
+        return self.ids[self.bounds[k] : self.bounds[k + 1]]
 
-    def __contains__(self, document)->bool:
+    def __contains__(self, document) -> bool:
         return self.count(document) > 0
 
-    def count(self,
-        document:Iterable[int], # Ids
-    )->int: # How often it is among the documents
+    def count(
+        self,
+        document: Iterable[int],  # Ids
+    ) -> int:  # How often it is among the documents
         "How many documents have just these ids."
         wanted = _ids_of(document)
         return sum(len(row) == len(wanted) and row.tolist() == wanted for row in self)
 
-    def index(self,
-        document:Iterable[int], # Ids
-        start:int=0, # Where to begin, a number of a document
-        stop:int|None=None, # Where to end; None: behind the last
-    )->int: # The number of the first document with these ids; a ValueError if there is none
+    def index(
+        self,
+        document: Iterable[int],  # Ids
+        start: int = 0,  # Where to begin, a number of a document
+        stop: int | None = None,  # Where to end; None: behind the last
+    ) -> int:  # The number of the first document with these ids; a ValueError if there is none
         "Where a document is."
         wanted = _ids_of(document)
         for k in range(len(self))[start:stop]:
@@ -256,9 +343,14 @@ class Ragged(abc.Sequence):
                 return k
         raise ValueError("there is no such document among those asked for")
 
-    def __eq__(self, other)->bool:
+    def __eq__(self, other) -> bool:
         import numpy as np
-        return isinstance(other, Ragged) and np.array_equal(self.bounds, other.bounds) and np.array_equal(self.ids, other.ids)
+
+        return (
+            isinstance(other, Ragged)
+            and np.array_equal(self.bounds, other.bounds)
+            and np.array_equal(self.ids, other.ids)
+        )
 
     if not TYPE_CHECKING:
         __hash__ = None
@@ -267,75 +359,89 @@ class Ragged(abc.Sequence):
     def __reduce__(self):
         return Ragged, (self.ids, self.bounds)
 
-    def __repr__(self)->str:
+    def __repr__(self) -> str:
         rows = [_shown(row[:9].tolist(), 8) for row in self[:4]]
         shown = ", ".join(rows[:3] + ["…"] * (len(rows) > 3))
         return f"Ragged({len(self):,} documents, {len(self.ids):,} ids{': ' * bool(rows)}{shown})"
 
     def __array__(self, dtype=None, copy=None):
-        raise TypeError('documents of different lengths are no NumPy array: use batch.ids and batch.bounds, batch[k] for one document, batch.tolist() for lists, or tok(texts, padding=True, return_tensors="np") for a matrix filled up')
+        raise TypeError(
+            'documents of different lengths are no NumPy array: use batch.ids and batch.bounds, batch[k] for one document, batch.tolist() for lists, or tok(texts, padding=True, return_tensors="np") for a matrix filled up'
+        )
 
-    def tolist(self)->list[list[int]]: # One list for each document
+    def tolist(self) -> list[list[int]]:  # One list for each document
         "The documents as lists."
         return [row.tolist() for row in self]
 
-    def to_arrow(self)->Any: # A `pyarrow.LargeListArray`; the ids are not copied
+    def to_arrow(self) -> Any:  # A `pyarrow.LargeListArray`; the ids are not copied
         "The documents as a column of lists, for Arrow and all that reads it: pandas, Polars, DuckDB, awkward."
         try:
             import pyarrow as pa
         except ImportError:
-            raise ImportError("an Arrow column needs pyarrow; run: pip install 'subword_nb[arrow]', or use tolist()") from None
+            raise ImportError(
+                "an Arrow column needs pyarrow; run: pip install 'subword_nb[arrow]', or use tolist()"
+            ) from None
         return pa.LargeListArray.from_arrays(pa.array(self.bounds), pa.array(self.ids))
 
     def __arrow_array__(self, type=None):
         column = self.to_arrow()
         return column if type is None else column.cast(type)
 
-    def to_torch(self)->Any: # A nested tensor of int64 with the layout `torch.jagged`: it has `values()`, `offsets()` and `unbind()`
+    def to_torch(
+        self,
+    ) -> Any:  # A nested tensor of int64 with the layout `torch.jagged`: it has `values()`, `offsets()` and `unbind()`
         "The documents as a tensor of PyTorch with rows of different lengths."
         try:
-            torch = import_module("torch") # no extra brings it: there is one for each kind of machine
+            torch = import_module("torch")  # no extra brings it: there is one for each kind of machine
         except ImportError:
             raise ImportError("a tensor needs torch; run: pip install torch, or use ids and bounds") from None
         values, offsets = self.ids.astype("int64"), self.bounds.astype("int64")
         return torch.nested.nested_tensor_from_jagged(torch.from_numpy(values), torch.from_numpy(offsets))
 
+
 def _ids_of(document):
     "What is looked for among documents, as a list."
     if not isinstance(document, Iterable):
-        raise TypeError(f"a document is some ids, got {type(document).__name__}; a single id is looked for in batch.ids")
+        raise TypeError(
+            f"a document is some ids, got {type(document).__name__}; a single id is looked for in batch.ids"
+        )
     return [*document]
+
 
 def _shown(ids, most):
     "A few ids as text."
     return f"[{', '.join(map(str, ids[:most]))}{', …' if len(ids) > most else ''}]"
 
+
 def _slice(batch, part):
     "Some documents of a batch; views, unless some in between are left out."
     import numpy as np
+
     a, b, step = part.indices(len(batch))
     if step != 1:
         return gather(batch, np.arange(a, b, step))
-    bounds = batch.bounds[a:max(a, b) + 1]
-    return Ragged(batch.ids[bounds[0]:bounds[-1]], bounds - bounds[0])
-
+    bounds = batch.bounds[a : max(a, b) + 1]
+    return Ragged(batch.ids[bounds[0] : bounds[-1]], bounds - bounds[0])
 
 # %% ../nbs/39_spans.ipynb #83fa37b2
 def ragged(
-    rows:list, # Lists of ids
-)->Ragged: # The same
+    rows: list,  # Lists of ids
+) -> Ragged:  # The same
     "Lists of ids as a batch."
     import numpy as np
+
     bounds = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=bounds[1:])
     return Ragged(np.fromiter((i for r in rows for i in r), np.uint32, int(bounds[-1])), bounds)
 
+
 def gather(
-    table:Ragged, # Any
-    rows:"np.ndarray", # Numbers of its rows
-)->Ragged: # One row for each number
+    table: Ragged,  # Any
+    rows: "np.ndarray",  # Numbers of its rows
+) -> Ragged:  # One row for each number
     "The chosen documents of a batch, one after the other."
     import numpy as np
+
     lengths = np.diff(table.bounds)[rows]
     bounds = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(lengths, out=bounds[1:])

@@ -21,15 +21,20 @@ from .unigram_encode import Unigram, part_ids
 # %% ../nbs/46_splits.ipynb #43c2f87a
 class Split(NamedTuple):
     "One way of writing a text."
-    ids: list # Ids of the text; what a post-processor puts around it is not a matter of splitting and is left out
-    score: float|None # Natural-log: of its probability under the model (`nbest`), or of being drawn (`sample`); None where that is not known
+
+    ids: list  # Ids of the text; what a post-processor puts around it is not a matter of splitting and is left out
+    score: (
+        float | None
+    )  # Natural-log: of its probability under the model (`nbest`), or of being drawn (`sample`); None where that is not known
 
 # %% ../nbs/46_splits.ipynb #6a59de84
 def best_sums(
-    left:list[tuple], # (score, chain) in falling order
-    right:list[tuple], # (score, ids) in falling order
-    n:int, # How many to keep
-)->list[tuple]: # The n best (score, (chain, ids)) in falling order; of equal ones, those with the better left part first
+    left: list[tuple],  # (score, chain) in falling order
+    right: list[tuple],  # (score, ids) in falling order
+    n: int,  # How many to keep
+) -> list[
+    tuple
+]:  # The n best (score, (chain, ids)) in falling order; of equal ones, those with the better left part first
     "Combine two lists and keep the best."
     heap, out, seen = [(-(left[0][0] + right[0][0]), 0, 0)], [], {(0, 0)}
     while heap and len(out) < n:
@@ -44,12 +49,17 @@ def best_sums(
 # %% ../nbs/46_splits.ipynb #4f8a010e
 def _unigram_of(tok, allowed_special):
     "The Unigram model of a tokenizer; another model has one split for a text."
-    if isinstance(tok.model, Unigram): return compiled(tok, allowed_special=allowed_special).model
-    raise ValueError(f"this is {tok.model!r}, which gives no probabilities to splits; only a Unigram model has several with scores (for BPE there is encode(…, dropout=))")
+    if isinstance(tok.model, Unigram):
+        return compiled(tok, allowed_special=allowed_special).model
+    raise ValueError(
+        f"this is {tok.model!r}, which gives no probabilities to splits; only a Unigram model has several with scores (for BPE there is encode(…, dropout=))"
+    )
+
 
 def _units(tok, text, allowed_special, errors):
     "What a text is made of: ids of added tokens, and pre-tokens."
     return units_of(compiled(tok, allowed_special=allowed_special), valid_text(text, errors=errors))
+
 
 def _unchained(chain):
     "The ids of a chain ((…, ids), ids), in order."
@@ -61,71 +71,91 @@ def _unchained(chain):
 
 # %% ../nbs/46_splits.ipynb #03cc4ab2
 def nbest(
-    tok:Engine, # A tokenizer with a Unigram model
-    text:str|bytes, # One text; bytes are UTF-8
+    tok: Engine,  # A tokenizer with a Unigram model
+    text: str | bytes,  # One text; bytes are UTF-8
     *,
-    n:int=10, # How many splits; fewer if there are no more
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
-)->list[Split]: # In falling order of score
+    n: int = 10,  # How many splits; fewer if there are no more
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the text, as for `encode`
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+) -> list[Split]:  # In falling order of score
     "The n most probable splits of a text."
     model = _unigram_of(tok, allowed_special)
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1: raise ValueError(f"n={n!r} is no number of splits; pass a whole number from 1")
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise ValueError(f"n={n!r} is no number of splits; pass a whole number from 1")
+
     @cache
-    def ways(pretoken): return [(score, part_ids(model, [node.piece for node in path])) for path, score in lattices.nbest(model.lattice(pretoken), n)]
+    def ways(pretoken):
+        return [
+            (score, part_ids(model, [node.piece for node in path]))
+            for path, score in lattices.nbest(model.lattice(pretoken), n)
+        ]
+
     best = [(0.0, ())]
-    for unit in _units(tok, text, allowed_special, errors): best = best_sums(best, [(0.0, [unit])] if isinstance(unit, int) else ways(unit), n)
+    for unit in _units(tok, text, allowed_special, errors):
+        best = best_sums(best, [(0.0, [unit])] if isinstance(unit, int) else ways(unit), n)
     return [Split(_unchained(chain), score) for score, chain in best]
 
 # %% ../nbs/46_splits.ipynb #c5c5f956
 @overload
 def sample(
-    tok:Engine, # A tokenizer with a Unigram model, or one that drops merges
-    text:str|bytes, # One text; bytes are UTF-8
+    tok: Engine,  # A tokenizer with a Unigram model, or one that drops merges
+    text: str | bytes,  # One text; bytes are UTF-8
     *,
-    k:None=None, # One split, not in a list
-    alpha:float=1.0, # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
-    nbest_size:int=-1, # -1: among all splits; 0 or 1: the best; more: among so many of the best
-    replace:bool=True, # False: all of them different, and fewer where there are no more; Unigram only
-    seed:int|None=None, # Makes the draw repeatable
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
-)->Split: # The split
+    k: None = None,  # One split, not in a list
+    alpha: float = 1.0,  # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
+    nbest_size: int = -1,  # -1: among all splits; 0 or 1: the best; more: among so many of the best
+    replace: bool = True,  # False: all of them different, and fewer where there are no more; Unigram only
+    seed: int | None = None,  # Makes the draw repeatable
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the text, as for `encode`
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+) -> Split:  # The split
     "One split of a text."
+
 
 @overload
 def sample(
-    tok:Engine, # A tokenizer with a Unigram model, or one that drops merges
-    text:str|bytes, # One text; bytes are UTF-8
+    tok: Engine,  # A tokenizer with a Unigram model, or one that drops merges
+    text: str | bytes,  # One text; bytes are UTF-8
     *,
-    k:int, # How many splits
-    alpha:float=1.0, # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
-    nbest_size:int=-1, # -1: among all splits; 0 or 1: the best; more: among so many of the best
-    replace:bool=True, # False: all of them different, and fewer where there are no more; Unigram only
-    seed:int|None=None, # Makes the draw repeatable
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
-)->list[Split]: # In the order of drawing
+    k: int,  # How many splits
+    alpha: float = 1.0,  # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
+    nbest_size: int = -1,  # -1: among all splits; 0 or 1: the best; more: among so many of the best
+    replace: bool = True,  # False: all of them different, and fewer where there are no more; Unigram only
+    seed: int | None = None,  # Makes the draw repeatable
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the text, as for `encode`
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+) -> list[Split]:  # In the order of drawing
     "Several splits of a text."
 
+
 def sample(
-    tok:Engine, # A tokenizer with a Unigram model, or one that drops merges
-    text:str|bytes, # One text; bytes are UTF-8
+    tok: Engine,  # A tokenizer with a Unigram model, or one that drops merges
+    text: str | bytes,  # One text; bytes are UTF-8
     *,
-    alpha:float=1.0, # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
-    nbest_size:int=-1, # -1: among all splits; 0 or 1: the best; more: among so many of the best
-    k:int|None=None, # How many splits, as a list; None: one, and no list
-    replace:bool=True, # False: all of them different, and fewer where there are no more; Unigram only
-    seed:int|None=None, # Makes the draw repeatable
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
-)->Split|list[Split]: # Ids, and the log-probability with which one draw gives them
+    alpha: float = 1.0,  # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
+    nbest_size: int = -1,  # -1: among all splits; 0 or 1: the best; more: among so many of the best
+    k: int | None = None,  # How many splits, as a list; None: one, and no list
+    replace: bool = True,  # False: all of them different, and fewer where there are no more; Unigram only
+    seed: int | None = None,  # Makes the draw repeatable
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the text, as for `encode`
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+) -> Split | list[Split]:  # Ids, and the log-probability with which one draw gives them
     "Draw a split of a text, or several."
     _check_draw(alpha, nbest_size, k, replace)
     options: dict[str, Any] = {"allowed_special": allowed_special, "errors": errors}
     if getattr(tok.model, "drops_merges", False):
         if not replace:
-            raise ValueError("replace=False needs the probabilities of splits, which a Unigram model has; for BPE draw with replace=True, and leave out what comes again")
+            raise ValueError(
+                "replace=False needs the probabilities of splits, which a Unigram model has; for BPE draw with replace=True, and leave out what comes again"
+            )
         if k is None:
             return _dropped(tok, text, alpha, seed, options)
         rng = random.Random(seed)
@@ -138,7 +168,11 @@ def sample(
         splits = nbest(tok, text, n=nbest_size, **options)
         if k is None:
             return _among(splits, alpha, rng)
-        return [_among(splits, alpha, rng) for _ in range(k)] if replace else _different_among(splits, alpha, k, rng)
+        return (
+            [_among(splits, alpha, rng) for _ in range(k)]
+            if replace
+            else _different_among(splits, alpha, k, rng)
+        )
     units, lattice_of = _units(tok, text, allowed_special, errors), cache(model.lattice)
     if k is None:
         return _drawn(model, units, lattice_of, alpha, rng)
@@ -152,15 +186,19 @@ def _check_draw(alpha, nbest_size=-1, k=None, replace=True):
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 <= alpha < math.inf:
         raise ValueError(f"alpha={alpha!r} is no exponent; pass a number from 0 (all splits alike) upwards")
     if isinstance(nbest_size, bool) or not isinstance(nbest_size, int) or nbest_size < -1:
-        raise ValueError(f"nbest_size={nbest_size!r} is not understood; pass -1 for all splits, 1 for the best, or a number of splits to draw from")
+        raise ValueError(
+            f"nbest_size={nbest_size!r} is not understood; pass -1 for all splits, 1 for the best, or a number of splits to draw from"
+        )
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
         raise ValueError(f"k must be a number of splits from 1, or None for one split, got {k!r}")
     if not isinstance(replace, bool):
         raise ValueError(f"replace must be True or False, got {replace!r}")
 
+
 def _dropped(tok, text, dropout, seed, options):
     "A split of BPE with merges passed over."
     return Split(encode(tok, text, add_special_tokens=False, dropout=dropout, seed=seed, **options), None)
+
 
 def _drawn(model, units, lattice_of, alpha, rng):
     "A split from the lattices of all pre-tokens."
@@ -174,21 +212,26 @@ def _drawn(model, units, lattice_of, alpha, rng):
         score += logp
     return Split(ids, score)
 
+
 def _different(model, units, lattice_of, alpha, k, rng):
     "Several different splits from the lattices of all pre-tokens."
     lattices_of_text, out = [lattice_of(unit) for unit in units if isinstance(unit, str)], []
-    for paths, score, _ in unigram_sample.sample_rows_without_replacement(lattices_of_text, k, alpha, rng=rng):
+    for paths, score, _ in unigram_sample.sample_rows_without_replacement(
+        lattices_of_text, k, alpha, rng=rng
+    ):
         rows, ids = iter(paths), []
         for unit in units:
             ids += [unit] if isinstance(unit, int) else part_ids(model, [node.piece for node in next(rows)])
         out.append(Split(ids, score))
     return out
 
+
 def _among(splits, alpha, rng):
     "One of some splits, with probability proportional to exp(alpha · score)."
     weights = [math.exp(alpha * (s.score - splits[0].score)) for s in splits]
     k = rng.choices(range(len(splits)), weights)[0]
     return Split(splits[k].ids, math.log(weights[k] / sum(weights)))
+
 
 def _different_among(splits, alpha, k, rng):
     "Several of some splits, each time one of those that are left; the scores are those of the first draw."
@@ -202,15 +245,19 @@ def _different_among(splits, alpha, k, rng):
 
 # %% ../nbs/46_splits.ipynb #5aa2ffbf
 def entropy(
-    tok:Engine, # A tokenizer with a Unigram model
-    text:str|bytes, # One text; bytes are UTF-8
+    tok: Engine,  # A tokenizer with a Unigram model
+    text: str | bytes,  # One text; bytes are UTF-8
     *,
-    alpha:float=1.0, # Of the distribution proportional to P to the power alpha
-    allowed_special:str|Collection[str]|None=None, # Special tokens that are found in the text, as for `encode`
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
-)->float: # Nats; 0 if there is but one split
+    alpha: float = 1.0,  # Of the distribution proportional to P to the power alpha
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens that are found in the text, as for `encode`
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+) -> float:  # Nats; 0 if there is but one split
     "The entropy of the splits of a text."
     model = _unigram_of(tok, allowed_special)
     _check_draw(alpha)
     one = cache(lambda pretoken: unigram_sample.entropy(model.lattice(pretoken), alpha=alpha))
-    return math.fsum(one(unit) for unit in _units(tok, text, allowed_special, errors) if isinstance(unit, str))
+    return math.fsum(
+        one(unit) for unit in _units(tok, text, allowed_special, errors) if isinstance(unit, str)
+    )

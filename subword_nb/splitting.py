@@ -21,20 +21,31 @@ from .patterns import DEEPSEEK, PATTERNS, compile_pattern, pretokenize, spans
 from .text import category
 
 # %% ../nbs/11_splitting.ipynb #88a3574a
-BEHAVIORS = {"removed": "G", "isolated": ".", "merged_with_previous": "GM|.", "merged_with_next": "MG|.", "contiguous": "M+|G+"}
+BEHAVIORS = {
+    "removed": "G",
+    "isolated": ".",
+    "merged_with_previous": "GM|.",
+    "merged_with_next": "MG|.",
+    "contiguous": "M+|G+",
+}
+
 
 def cut(
-    n:int, # Length of the text
-    found:list[tuple[int,int]], # Matches as half-open offsets, in order
+    n: int,  # Length of the text
+    found: list[tuple[int, int]],  # Matches as half-open offsets, in order
     *,
-    behavior:str="isolated", # A name from `BEHAVIORS`
-    invert:bool=False, # Swap the roles of matches and gaps
-)->list[tuple[int,int]]: # The pieces' half-open offsets, in order, none empty
+    behavior: str = "isolated",  # A name from `BEHAVIORS`
+    invert: bool = False,  # Swap the roles of matches and gaps
+) -> list[tuple[int, int]]:  # The pieces' half-open offsets, in order, none empty
     "Turn the matches of a pattern into pieces."
     edges, roles, at = [], "", 0
-    for a, b in [*found, (n, n + 1)]: # a match beyond the end closes the last gap
-        if a > at: edges.append((at, a)); roles += "M" if invert else "G"
-        if a < n or b == n: edges.append((a, b)); roles += "G" if invert else "M"
+    for a, b in [*found, (n, n + 1)]:  # a match beyond the end closes the last gap
+        if a > at:
+            edges.append((at, a))
+            roles += "M" if invert else "G"
+        if a < n or b == n:
+            edges.append((a, b))
+            roles += "G" if invert else "M"
         at = b
     groups = re.finditer(BEHAVIORS[behavior], roles)
     pieces = [(edges[g.start()][0], edges[g.end() - 1][1]) for g in groups]
@@ -42,69 +53,91 @@ def cut(
 
 # %% ../nbs/11_splitting.ipynb #2b47878b
 def slices(
-    aligned:Aligned, # Any text
-    found:list[tuple[int,int]], # Half-open offsets in it, none empty
-)->list[Aligned]: # One for each
+    aligned: Aligned,  # Any text
+    found: list[tuple[int, int]],  # Half-open offsets in it, none empty
+) -> list[Aligned]:  # One for each
     "Parts of an aligned text."
     text, marks, at = aligned
-    if marks is None: return [Aligned(text[a:b], None, at + a) for a, b in found]
+    if marks is None:
+        return [Aligned(text[a:b], None, at + a) for a, b in found]
     return [Aligned(text[a:b], marks[a:b], marks[a][0]) for a, b in found]
 
 # %% ../nbs/11_splitting.ipynb #4b89845a
-def _not_text(text): return ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
+def _not_text(text):
+    return ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
+
 
 class _Hooks:
     "What a component says for itself: its spans, and whatever else is not as below."
-    if TYPE_CHECKING: _spans: Any; to_dict: Any # what each kind has
+
+    if TYPE_CHECKING:
+        _spans: Any
+        to_dict: Any  # what each kind has
     _at_space, _ascii_pattern = "", None
-    def _pieces(self, aligned): return slices(aligned, self._spans(aligned.text))
-    def _raw(self, text, first): return [text[a:b] for a, b in self._spans(text)]
-    def _spell(self, raw): return raw
+
+    def _pieces(self, aligned):
+        return slices(aligned, self._spans(aligned.text))
+
+    def _raw(self, text, first):
+        return [text[a:b] for a, b in self._spans(text)]
+
+    def _spell(self, raw):
+        return raw
 
     def _check_flags(self, *names):
         "Refuse options that are neither True nor False."
-        if odd := [n for n in names if not isinstance(getattr(self, n), bool)]: raise ValueError(f"{odd[0]}={getattr(self, odd[0])!r}; pass True or False")
+        if odd := [n for n in names if not isinstance(getattr(self, n), bool)]:
+            raise ValueError(f"{odd[0]}={getattr(self, odd[0])!r}; pass True or False")
 
     @property
-    def at_space(self)->str:
+    def at_space(self) -> str:
         "What becomes of a space between two ASCII letters or digits: splits, keeps, or not known (empty)."
         return self._at_space
 
     @property
-    def splits_at_space(self)->bool:
+    def splits_at_space(self) -> bool:
         "Whether a text may be cut before each such space without changing the pieces."
         return self.at_space == "splits"
 
 # %% ../nbs/11_splitting.ipynb #ab79fd4a
 class PreTokenizer(_Hooks):
     "What every pre-tokenizer can do."
-    def split(self,
-        text:str, # Any text
-    )->list[tuple[str,int,int]]: # Pieces with their half-open code point offsets
+
+    def split(
+        self,
+        text: str,  # Any text
+    ) -> list[tuple[str, int, int]]:  # Pieces with their half-open code point offsets
         "The pieces of a text and where they come from."
-        if not isinstance(text, str): raise _not_text(text)
-        if type(self)._pieces is _Hooks._pieces: return [(text[a:b], a, b) for a, b in self._spans(text)]
+        if not isinstance(text, str):
+            raise _not_text(text)
+        if type(self)._pieces is _Hooks._pieces:
+            return [(text[a:b], a, b) for a, b in self._spans(text)]
         return [(p.text, *p.span(0, len(p.text))) for p in self._pieces(Aligned(text))]
 
-    def split_aligned(self,
-        aligned:Aligned|str, # A text that may have been changed already
-    )->list[Aligned]: # Its pieces; their spans are places in the original
+    def split_aligned(
+        self,
+        aligned: Aligned | str,  # A text that may have been changed already
+    ) -> list[Aligned]:  # Its pieces; their spans are places in the original
         "The pieces of a text, aligned with the original."
-        if not isinstance(aligned, (str, Aligned)): raise _not_text(aligned)
+        if not isinstance(aligned, (str, Aligned)):
+            raise _not_text(aligned)
         return self._pieces(as_aligned(aligned))
 
-    def raw_pretokens(self,
-        text:str, # Any text
+    def raw_pretokens(
+        self,
+        text: str,  # Any text
         *,
-        first:bool=True, # Its first character, and no other, stands at the very start of the original
-    )->list[str]: # The pieces in order, before spelling
+        first: bool = True,  # Its first character, and no other, stands at the very start of the original
+    ) -> list[str]:  # The pieces in order, before spelling
         "The pieces of a text as strings, without offsets."
-        if not isinstance(text, str): raise _not_text(text)
+        if not isinstance(text, str):
+            raise _not_text(text)
         return self._raw(text, first)
 
-    def piece_of(self,
-        raw:str, # One raw pretoken
-    )->str: # The piece as `split` gives it
+    def piece_of(
+        self,
+        raw: str,  # One raw pretoken
+    ) -> str:  # The piece as `split` gives it
         "Spell a raw pretoken."
         return self._spell(raw)
 
@@ -112,10 +145,15 @@ class PreTokenizer(_Hooks):
 @dataclass(frozen=True)
 class Split(PreTokenizer):
     "Cut at the matches of a pattern."
-    pattern:str|dict # A name from `PATTERNS`, a regular expression, {"Regex": …} or {"String": literal text}
-    behavior:str="isolated" # A name from `BEHAVIORS`: what becomes of a match
-    invert:bool=False # Swap the roles of matches and of the gaps between them
-    dialect:str="oniguruma" # How to read a regular expression: "oniguruma" as HF does, "rust" as tiktoken does
+
+    pattern: (
+        str | dict
+    )  # A name from `PATTERNS`, a regular expression, {"Regex": …} or {"String": literal text}
+    behavior: str = "isolated"  # A name from `BEHAVIORS`: what becomes of a match
+    invert: bool = False  # Swap the roles of matches and of the gaps between them
+    dialect: str = (
+        "oniguruma"  # How to read a regular expression: "oniguruma" as HF does, "rust" as tiktoken does
+    )
 
     def __post_init__(self):
         _check_behavior(self.behavior)
@@ -123,66 +161,118 @@ class Split(PreTokenizer):
         source, dialect = _pattern_source(self)
         object.__setattr__(self, "_compiled", compile_pattern(source, dialect=dialect))
 
-    def __hash__(self): return hash((str(self.pattern), self.behavior, self.invert, self.dialect))
-    def __reduce__(self): return Split, (self.pattern, self.behavior, self.invert, self.dialect)
-    def _spans(self, text): return cut(len(text), self._compiled.spans(text), behavior=self.behavior, invert=self.invert)
-    def _raw(self, text, first): return _raw_split(self, text)
+    def __hash__(self):
+        return hash((str(self.pattern), self.behavior, self.invert, self.dialect))
 
-    _ascii_pattern = property(lambda self: self._compiled.in_ascii if self.behavior == "isolated" and not self.invert else None) # whose `findall` gives the raw pretokens of ASCII text
-    _at_space = cached_property(lambda self: "splits" if self._ascii_pattern else _split_at_space(self._compiled.parts, self.behavior, self.invert))
+    def __reduce__(self):
+        return Split, (self.pattern, self.behavior, self.invert, self.dialect)
 
-    def to_dict(self)->dict: # What stands in the file
+    def _spans(self, text):
+        return cut(len(text), self._compiled.spans(text), behavior=self.behavior, invert=self.invert)
+
+    def _raw(self, text, first):
+        return _raw_split(self, text)
+
+    _ascii_pattern = property(
+        lambda self: self._compiled.in_ascii if self.behavior == "isolated" and not self.invert else None
+    )  # whose `findall` gives the raw pretokens of ASCII text
+    _at_space = cached_property(
+        lambda self: (
+            "splits"
+            if self._ascii_pattern
+            else _split_at_space(self._compiled.parts, self.behavior, self.invert)
+        )
+    )
+
+    def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
         return _split_dict(self)
 
 # %% ../nbs/11_splitting.ipynb #1f686063
 def _check_behavior(behavior):
     "Refuse what is no behaviour."
-    if behavior not in BEHAVIORS: raise ValueError(f"behavior={behavior!r} is unknown; pass one of {', '.join(BEHAVIORS)}")
+    if behavior not in BEHAVIORS:
+        raise ValueError(f"behavior={behavior!r} is unknown; pass one of {', '.join(BEHAVIORS)}")
+
 
 def _pattern_source(self):
     "The regular expression and the dialect of a Split."
-    kind, source = (*self.pattern, *self.pattern.values()) if isinstance(self.pattern, dict) and len(self.pattern) == 1 else ("Regex", self.pattern)
+    kind, source = (
+        (*self.pattern, *self.pattern.values())
+        if isinstance(self.pattern, dict) and len(self.pattern) == 1
+        else ("Regex", self.pattern)
+    )
     if kind not in ("Regex", "String") or not isinstance(source, str):
-        raise ValueError(f'pattern={self.pattern!r} is not understood; pass a string, {{"Regex": "…"}} or {{"String": "…"}}')
+        raise ValueError(
+            f'pattern={self.pattern!r} is not understood; pass a string, {{"Regex": "…"}} or {{"String": "…"}}'
+        )
     source, dialect = (re.escape(source), "rust") if kind == "String" else (source, self.dialect)
-    return f"(?:{source})" if isinstance(self.pattern, dict) and source in PATTERNS else source, dialect # a name is given as a plain string
+    return f"(?:{source})" if isinstance(
+        self.pattern, dict
+    ) and source in PATTERNS else source, dialect  # a name is given as a plain string
 
 # %% ../nbs/11_splitting.ipynb #d38721df
 def _raw_split(self, text):
     "The pieces of a Split as strings."
     if self.behavior == "isolated" or self.behavior == "removed" and self.invert:
         found = self._compiled.findall(text)
-        if self.behavior == "removed" or sum(map(len, found)) == len(text): return [p for p in found if p] if "" in found else found
-        if not found: return [text]
+        if self.behavior == "removed" or sum(map(len, found)) == len(text):
+            return [p for p in found if p] if "" in found else found
+        if not found:
+            return [text]
     return _Hooks._raw(self, text, True)
 
 # %% ../nbs/11_splitting.ipynb #77594ebe
-HF_SPELLING = {**{n: p for n, p in PATTERNS.items() if n != "whitespace"}, "r50k": PATTERNS["gpt2"], "p50k": PATTERNS["gpt2"], "cl100k": PATTERNS["cl100k"].replace("{1,3}+", "{1,3}")}
+HF_SPELLING = {
+    **{n: p for n, p in PATTERNS.items() if n != "whitespace"},
+    "r50k": PATTERNS["gpt2"],
+    "p50k": PATTERNS["gpt2"],
+    "cl100k": PATTERNS["cl100k"].replace("{1,3}+", "{1,3}"),
+}
+
 
 def _split_dict(self):
     "A Split as tokenizer.json writes it."
     source, dialect = _pattern_source(self)
-    if source == "whitespace": raise ValueError("the pattern of this name is read in another way by a Split of HF tokenizers (\\w); use Whitespace(), which is written by its name")
-    pattern = dict(self.pattern) if isinstance(self.pattern, dict) else {"Regex": HF_SPELLING.get(source, source)}
+    if source == "whitespace":
+        raise ValueError(
+            "the pattern of this name is read in another way by a Split of HF tokenizers (\\w); use Whitespace(), which is written by its name"
+        )
+    pattern = (
+        dict(self.pattern) if isinstance(self.pattern, dict) else {"Regex": HF_SPELLING.get(source, source)}
+    )
     if "Regex" in pattern and source not in PATTERNS and dialect == "rust" and not same_in_both(source):
-        raise ValueError(f"pattern {source[:60]!r} means something else to HF tokenizers ({{n,m}}+, ^, $, \\w, (?m) and (?s) are read differently there); "
-                         "write it for HF and pass that without dialect=")
-    return {"type": "Split", "pattern": pattern, "behavior": hf_behavior(self.behavior), "invert": self.invert}
+        raise ValueError(
+            f"pattern {source[:60]!r} means something else to HF tokenizers ({{n,m}}+, ^, $, \\w, (?m) and (?s) are read differently there); "
+            "write it for HF and pass that without dialect="
+        )
+    return {
+        "type": "Split",
+        "pattern": pattern,
+        "behavior": hf_behavior(self.behavior),
+        "invert": self.invert,
+    }
 
 # %% ../nbs/11_splitting.ipynb #1b55146e
 def same_in_both(
-    source:str, # A regular expression
-)->bool: # True if tiktoken and HF find the same matches
+    source: str,  # A regular expression
+) -> bool:  # True if tiktoken and HF find the same matches
     "Whether the two dialects read a regular expression alike."
-    try: first = compile_pattern(source, dialect="rust").parts
-    except ValueError: return not compile_pattern(source, dialect="oniguruma") # read there, it is not the same; read nowhere, it is an error
-    try: return first == compile_pattern(source, dialect="oniguruma").parts
-    except ValueError: return False
+    try:
+        first = compile_pattern(source, dialect="rust").parts
+    except ValueError:
+        return not compile_pattern(
+            source, dialect="oniguruma"
+        )  # read there, it is not the same; read nowhere, it is an error
+    try:
+        return first == compile_pattern(source, dialect="oniguruma").parts
+    except ValueError:
+        return False
+
 
 def hf_behavior(
-    behavior:str, # A name from `BEHAVIORS`
-)->str: # Such as "MergedWithNext"
+    behavior: str,  # A name from `BEHAVIORS`
+) -> str:  # Such as "MergedWithNext"
     "The name of a behaviour in files."
     return "".join(w.capitalize() for w in behavior.split("_"))
 
@@ -190,11 +280,16 @@ def hf_behavior(
 @dataclass(frozen=True)
 class Whitespace(PreTokenizer):
     r"Words and runs of other signs, `\w+|[^\w\s]+`; white space is dropped."
-    _at_space = "splits"
-    def _spans(self, text): return spans(text, pattern="whitespace")
-    def _raw(self, text, first): return pretokenize(text, pattern="whitespace")
 
-    def to_dict(self)->dict: # What stands in the file
+    _at_space = "splits"
+
+    def _spans(self, text):
+        return spans(text, pattern="whitespace")
+
+    def _raw(self, text, first):
+        return pretokenize(text, pattern="whitespace")
+
+    def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
         return {"type": "Whitespace"}
 
@@ -202,11 +297,16 @@ class Whitespace(PreTokenizer):
 @dataclass(frozen=True)
 class WhitespaceSplit(PreTokenizer):
     "Everything between white space."
-    _at_space = "splits"
-    def _spans(self, text): return spans(text, pattern="whitespace_split")
-    def _raw(self, text, first): return pretokenize(text, pattern="whitespace_split")
 
-    def to_dict(self)->dict: # What stands in the file
+    _at_space = "splits"
+
+    def _spans(self, text):
+        return spans(text, pattern="whitespace_split")
+
+    def _raw(self, text, first):
+        return pretokenize(text, pattern="whitespace_split")
+
+    def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
         return {"type": "WhitespaceSplit"}
 
@@ -214,53 +314,81 @@ class WhitespaceSplit(PreTokenizer):
 @dataclass(frozen=True)
 class WholeText(PreTokenizer):
     "No splitting: the whole text is one pretoken."
-    _at_space = "keeps"
-    def _spans(self, text): return [(0, len(text))] if text else []
 
-    def to_dict(self)->None:
+    _at_space = "keeps"
+
+    def _spans(self, text):
+        return [(0, len(text))] if text else []
+
+    def to_dict(self) -> None:
         "The form of tokenizer.json: null."
         return None
 
 # %% ../nbs/11_splitting.ipynb #6f4299c1
-_BY_SET = {"removed": "[^S]+", "isolated": "[S]|[^S]+", "merged_with_previous": "[^S]+[S]?|[S]", "merged_with_next": "[S][^S]*|[^S]+", "contiguous": "[S]+|[^S]+"}
+_BY_SET = {
+    "removed": "[^S]+",
+    "isolated": "[S]|[^S]+",
+    "merged_with_previous": "[^S]+[S]?|[S]",
+    "merged_with_next": "[S][^S]*|[^S]+",
+    "contiguous": "[S]+|[^S]+",
+}
+
 
 @cache
-def _set_pattern(chars, behavior): return _BY_SET[behavior].replace("^S", f"^[{chars}]").replace("[S", f"[{chars}")
+def _set_pattern(chars, behavior):
+    return _BY_SET[behavior].replace("^S", f"^[{chars}]").replace("[S", f"[{chars}")
 
 # %% ../nbs/11_splitting.ipynb #8b8255e8
-_LATER = "61D 9FD-A76 C77-C84 1B4E-1B4F 1B7D-1B7F 2E43-2E5D 10D6E-10F89 113D4-1145D 11660-116B9 1183B-11FFF 12FF1-12FF2 16D6D-16FE2 1E5FF-1E95F" # no punctuation in Unicode 8.0
-PUNCTUATION = r"[\p{P}$+<=>^`|~\u{166D}\u{111C9}]&&[^%s]" % re.sub(r"\w+", r"\\u{\g<0>}", _LATER).replace(" ", "")
+_LATER = "61D 9FD-A76 C77-C84 1B4E-1B4F 1B7D-1B7F 2E43-2E5D 10D6E-10F89 113D4-1145D 11660-116B9 1183B-11FFF 12FF1-12FF2 16D6D-16FE2 1E5FF-1E95F"  # no punctuation in Unicode 8.0
+PUNCTUATION = r"[\p{P}$+<=>^`|~\u{166D}\u{111C9}]&&[^%s]" % re.sub(r"\w+", r"\\u{\g<0>}", _LATER).replace(
+    " ", ""
+)
 
 # %% ../nbs/11_splitting.ipynb #60dde4a4
 @dataclass(frozen=True)
 class Punctuation(PreTokenizer):
     "Cut at every punctuation character."
-    behavior:str="isolated" # A name from `BEHAVIORS`: what becomes of one
+
+    behavior: str = "isolated"  # A name from `BEHAVIORS`: what becomes of one
     _at_space = "keeps"
 
-    def __post_init__(self): _check_behavior(self.behavior)
-    def _spans(self, text): return spans(text, pattern=_set_pattern(PUNCTUATION, self.behavior))
-    def _raw(self, text, first): return pretokenize(text, pattern=_set_pattern(PUNCTUATION, self.behavior))
+    def __post_init__(self):
+        _check_behavior(self.behavior)
 
-    def to_dict(self)->dict: # What stands in the file
+    def _spans(self, text):
+        return spans(text, pattern=_set_pattern(PUNCTUATION, self.behavior))
+
+    def _raw(self, text, first):
+        return pretokenize(text, pattern=_set_pattern(PUNCTUATION, self.behavior))
+
+    def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
         return {"type": "Punctuation", "behavior": hf_behavior(self.behavior)}
 
 # %% ../nbs/11_splitting.ipynb #456be2b9
 _DIGITS = r"\p{N}\u{11DE0}-\u{11DE9}\u{16FF4}-\u{16FF6}"
 
+
 @dataclass(frozen=True)
 class Digits(PreTokenizer):
     "Cut numbers off from the rest."
-    individual_digits:bool=False # Each digit alone; False leaves a number whole
+
+    individual_digits: bool = False  # Each digit alone; False leaves a number whole
     _at_space = "keeps"
 
-    def __post_init__(self): self._check_flags("individual_digits")
-    def _spans(self, text): return spans(text, pattern=self._pattern())
-    def _pattern(self): return _set_pattern(_DIGITS, "isolated" if self.individual_digits else "contiguous")
-    def _raw(self, text, first): return pretokenize(text, pattern=self._pattern())
+    def __post_init__(self):
+        self._check_flags("individual_digits")
 
-    def to_dict(self)->dict: # What stands in the file
+    def _spans(self, text):
+        return spans(text, pattern=self._pattern())
+
+    def _pattern(self):
+        return _set_pattern(_DIGITS, "isolated" if self.individual_digits else "contiguous")
+
+    def _raw(self, text, first):
+        return pretokenize(text, pattern=self._pattern())
+
+    def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
         return {"type": "Digits", "individual_digits": self.individual_digits}
 
@@ -268,16 +396,21 @@ class Digits(PreTokenizer):
 @dataclass(frozen=True)
 class CharDelimiterSplit(PreTokenizer):
     "Cut at one character, which is dropped."
-    delimiter:str # The character
+
+    delimiter: str  # The character
 
     def __post_init__(self):
-        if not isinstance(self.delimiter, str) or len(self.delimiter) != 1: raise ValueError(f"delimiter={self.delimiter!r} is not one character; use Split for longer ones")
+        if not isinstance(self.delimiter, str) or len(self.delimiter) != 1:
+            raise ValueError(f"delimiter={self.delimiter!r} is not one character; use Split for longer ones")
         object.__setattr__(self, "_at_space", "splits" if self.delimiter == " " else "keeps")
 
-    def _spans(self, text): return spans(text, pattern=_set_pattern(r"\u{%x}" % ord(self.delimiter), "removed"))
-    def _raw(self, text, first): return [p for p in text.split(self.delimiter) if p]
+    def _spans(self, text):
+        return spans(text, pattern=_set_pattern(r"\u{%x}" % ord(self.delimiter), "removed"))
 
-    def to_dict(self)->dict: # What stands in the file
+    def _raw(self, text, first):
+        return [p for p in text.split(self.delimiter) if p]
+
+    def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
         return {"type": "CharDelimiterSplit", "delimiter": self.delimiter}
 
@@ -285,15 +418,18 @@ class CharDelimiterSplit(PreTokenizer):
 @dataclass(frozen=True)
 class FixedLength(PreTokenizer):
     "Cut every so many characters."
-    length:int=5 # Characters in a piece; the last one may be shorter
+
+    length: int = 5  # Characters in a piece; the last one may be shorter
 
     def __post_init__(self):
-        if isinstance(self.length, bool) or not hasattr(self.length, "__index__") or index(self.length) < 1: raise ValueError(f"length={self.length!r} is not a whole number from 1")
+        if isinstance(self.length, bool) or not hasattr(self.length, "__index__") or index(self.length) < 1:
+            raise ValueError(f"length={self.length!r} is not a whole number from 1")
         object.__setattr__(self, "length", index(self.length))
 
-    def _spans(self, text): return [(i, min(i + self.length, len(text))) for i in range(0, len(text), self.length)]
+    def _spans(self, text):
+        return [(i, min(i + self.length, len(text))) for i in range(0, len(text), self.length)]
 
-    def to_dict(self)->dict: # What stands in the file
+    def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
         return {"type": "FixedLength", "length": self.length}
 
@@ -343,61 +479,81 @@ def _script_table():
     younger = [(int(r[0], 16), int(r[-1], 16) + 1) for r in (run.split("-") for run in _YOUNGER.split())]
     return [int(a, 16) for a in rows[::2]], rows[1::2], [e for r in younger for e in r]
 
+
 def script(
-    ch:str, # One character
-)->str: # Such as "Latn", "Hani" or "Zyyy" (common); "" for the space and for what has none
+    ch: str,  # One character
+) -> str:  # Such as "Latn", "Hani" or "Zyyy" (common); "" for the space and for what has none
     "The script that HF's UnicodeScripts sees in a character."
     starts, names, younger = _script_table()
-    if category(ch) in ("Cn", "Cs") or ch == " " or bisect_right(younger, ord(ch)) % 2: return ""
+    if category(ch) in ("Cn", "Cs") or ch == " " or bisect_right(younger, ord(ch)) % 2:
+        return ""
     return names[bisect_right(starts, ord(ch)) - 1]
 
 # %% ../nbs/11_splitting.ipynb #ed2e06a8
 class _Letters(dict):
     "Code point → a letter for its script, a space for none; worked out when first asked for."
+
     def __missing__(self, code):
         name = script(chr(code))
         self[code] = chr(0x4E00 + _script_table()[1].index(name)) if name else " "
         return self[code]
 
+
 _LETTERS = _Letters()
+
 
 @dataclass(frozen=True)
 class UnicodeScripts(PreTokenizer):
     "Cut where the script changes."
-    def _spans(self, text): return [m.span() for m in re.finditer(r"([^ ])(?:\1| )*", text.translate(_LETTERS))]
 
-    def to_dict(self)->dict: # What stands in the file
+    def _spans(self, text):
+        return [m.span() for m in re.finditer(r"([^ ])(?:\1| )*", text.translate(_LETTERS))]
+
+    def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
         return {"type": "UnicodeScripts"}
 
 # %% ../nbs/11_splitting.ipynb #4138f685
 @cache
-def _known_sides(): # the tile that ends before the space, and the one that begins with it
+def _known_sides():  # the tile that ends before the space, and the one that begins with it
     names = [n for n in PATTERNS if not n.startswith("whitespace")]
     texts = [(PATTERNS[n], "rust") for n in names] + [(HF_SPELLING[n], "oniguruma") for n in names]
-    return {compile_pattern(pattern, dialect=dialect).parts: ["MM"] for pattern, dialect in texts} | {compile_pattern(DEEPSEEK[2], dialect="oniguruma").parts: ["MM", "GM"]} # it leaves out numbers
+    return {compile_pattern(pattern, dialect=dialect).parts: ["MM"] for pattern, dialect in texts} | {
+        compile_pattern(DEEPSEEK[2], dialect="oniguruma").parts: ["MM", "GM"]
+    }  # it leaves out numbers
+
 
 def _sides(parts):
     "What the two tiles at a space between letters or digits may be: MM, MG or GM; GG if no match touches it; nothing if that is not known."
-    if parts in _known_sides(): return _known_sides()[parts]
+    if parts in _known_sides():
+        return _known_sides()[parts]
     bars = [-1, *(i for i, p in enumerate(parts) if p == "|"), len(parts)]
-    branches = [parts[i + 1:j] for i, j in zip(bars, bars[1:])]
+    branches = [parts[i + 1 : j] for i, j in zip(bars, bars[1:])]
     repeats = [p for b in branches for p in b[1:] if isinstance(p, str)]
-    if not all(b and not isinstance(b[0], str) for b in branches) or not all(re.fullmatch(r"(\+|\{[1-9]\d*(,\d*)?\})[+?]?", r) for r in repeats): return []
+    if not all(b and not isinstance(b[0], str) for b in branches) or not all(
+        re.fullmatch(r"(\+|\{[1-9]\d*(,\d*)?\})[+?]?", r) for r in repeats
+    ):
+        return []
     alone = [b[0] for b in branches if len(b) == 1 or len(b) == 2 and b[1] == "+"]
     words = {c for s in alone for c in _WORD if _holds(s, c)}
-    if not any(_holds(s, " ") for b in branches for s in b if not isinstance(s, str)): return ["MG"] if len(words) == len(_WORD) else ["GG"]
+    if not any(_holds(s, " ") for b in branches for s in b if not isinstance(s, str)):
+        return ["MG"] if len(words) == len(_WORD) else ["GG"]
     return ["GM"] if alone and len(branches) == 1 and not words else []
+
 
 _WORD = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-def _holds(ranges, ch): return any(a <= ord(ch) < b for a, b in ranges)
+
+def _holds(ranges, ch):
+    return any(a <= ord(ch) < b for a, b in ranges)
 
 # %% ../nbs/11_splitting.ipynb #02f9cb7f
 def _split_at_space(parts, behavior, invert):
     "What a Split does at a space between letters or digits."
     sides = _sides(parts)
-    if sides in ([], ["GG"]): return "keeps" if sides else ""
-    if invert: sides = [s.translate({71: "M", 77: "G"}) for s in sides]
+    if sides in ([], ["GG"]):
+        return "keeps" if sides else ""
+    if invert:
+        sides = [s.translate({71: "M", 77: "G"}) for s in sides]
     joined = {"merged_with_previous": ["GM"], "merged_with_next": ["MG"], "contiguous": ["MM", "GG"]}
     return "keeps" if any(s in joined.get(behavior, []) for s in sides) else "splits"

@@ -14,40 +14,57 @@ from .engine import Engine, around_ids, compiled
 
 # %% ../nbs/80_streams.ipynb #9e2b4e40
 def encode_blocks(
-    tok:Engine, # An engine, such as a `Tokenizer`
-    blocks:Iterable[bytes], # The bytes of one document, in UTF-8
+    tok: Engine,  # An engine, such as a `Tokenizer`
+    blocks: Iterable[bytes],  # The bytes of one document, in UTF-8
     *,
-    add_special_tokens:bool=True, # Add what the post-processor says
-    allowed_special:str|Collection[str]|None=None, # As for `encode_batch`
-)->Iterator: # Arrays of ids, uint32
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    allowed_special: str | Collection[str] | None = None,  # As for `encode_batch`
+) -> Iterator:  # Arrays of ids, uint32
     "The ids of a document that comes in blocks."
     import numpy as np
+
     c, around = compiled(tok, allowed_special=allowed_special), around_ids(tok, add_special_tokens)
     bulk = bulk_of(c)
     if around is None or tok.truncation or tok.padding or not bulk.simple or bulk.plan.barred:
-        yield encode_array(tok, b"".join(map(_bytes, blocks)), add_special_tokens=add_special_tokens, allowed_special=allowed_special)
+        yield encode_array(
+            tok,
+            b"".join(map(_bytes, blocks)),
+            add_special_tokens=add_special_tokens,
+            allowed_special=allowed_special,
+        )
         return
-    if len(around[0]): yield np.array(around[0], np.uint32)
+    if len(around[0]):
+        yield np.array(around[0], np.uint32)
     yield from _streamed(bulk, blocks)
-    if len(around[1]): yield np.array(around[1], np.uint32)
+    if len(around[1]):
+        yield np.array(around[1], np.uint32)
 
 # %% ../nbs/80_streams.ipynb #4264cc19
 def _streamed(bulk, blocks):
     "Ids of blocks, as soon as they are certain."
     from subword_nb.machine import Sink, take_ids
     from subword_nb.span_table import SpanTable
+
     sink, table = Sink(SIZES.block), SpanTable()
-    parts = cut_at_marks(_whole(blocks), first=True, opening=bulk.plan.opening, marks=bulk.marks, between=sink.marks)
+    parts = cut_at_marks(
+        _whole(blocks), first=True, opening=bulk.plan.opening, marks=bulk.marks, between=sink.marks
+    )
     try:
         for n in drive(bulk.plan, parts, table, sink, checked=True):
-            if n: yield take_ids(sink)
+            if n:
+                yield take_ids(sink)
     except (NotUTF8, UnicodeDecodeError):
-        raise ValueError("a block is not UTF-8; convert the document, or encode it whole with errors=\"replace\"") from None
+        raise ValueError(
+            'a block is not UTF-8; convert the document, or encode it whole with errors="replace"'
+        ) from None
+
 
 def _bytes(block):
     "A block, if it is one."
-    if isinstance(block, (bytes, bytearray, memoryview)): return bytes(block)
+    if isinstance(block, (bytes, bytearray, memoryview)):
+        return bytes(block)
     raise ValueError(f"a block is a {type(block).__name__}; pass the document's bytes, in UTF-8")
+
 
 def _whole(blocks):
     "Blocks that end with whole characters."
@@ -57,7 +74,8 @@ def _whole(blocks):
         cut = len(data)
         while cut > max(0, len(data) - 4) and data[cut - 1] >= 0x80:
             cut -= 1
-            if data[cut] >= 0xC0: break
+            if data[cut] >= 0xC0:
+                break
         yield data[:cut]
         left = data[cut:]
     yield left

@@ -15,12 +15,15 @@ from functools import cache
 
 # %% ../nbs/00_text.ipynb #ecee1350
 def utf8_ref(
-    code:int, # A code point that is not a surrogate
-)->bytes: # One to four bytes
+    code: int,  # A code point that is not a surrogate
+) -> bytes:  # One to four bytes
     "Encode one code point as UTF-8, bit by bit."
     if not 0 <= code < 0x110000 or 0xD800 <= code < 0xE000:
-        raise ValueError(f"{code:#x} has no UTF-8 form; pass a code point below 0x110000 that is not a surrogate")
-    if code < 0x80: return bytes([code])
+        raise ValueError(
+            f"{code:#x} has no UTF-8 form; pass a code point below 0x110000 that is not a surrogate"
+        )
+    if code < 0x80:
+        return bytes([code])
     n = 2 if code < 0x800 else 3 if code < 0x10000 else 4
     tail = [0x80 | code >> 6 * k & 0x3F for k in range(n - 1)]
     lead = 0xFF << (8 - n) & 0xFF | code >> 6 * (n - 1)
@@ -34,17 +37,20 @@ def _check_errors(errors):
 
 # %% ../nbs/00_text.ipynb #79720673
 def decode_text(
-    data:bytes, # UTF-8
+    data: bytes,  # UTF-8
     *,
-    errors:str="strict", # "strict" raises, "replace" puts U+FFFD, "ignore" drops
-    source:str="<bytes>", # Where the bytes come from: it opens the error message
-)->str: # The text
+    errors: str = "strict",  # "strict" raises, "replace" puts U+FFFD, "ignore" drops
+    source: str = "<bytes>",  # Where the bytes come from: it opens the error message
+) -> str:  # The text
     "Decode UTF-8, or say exactly where it stops being UTF-8."
     _check_errors(errors)
-    try: return data.decode("utf-8", errors)
+    try:
+        return data.decode("utf-8", errors)
     except UnicodeDecodeError as e:
-        raise ValueError(f"{source}: byte 0x{data[e.start]:02x} at offset {e.start} is not UTF-8 ({e.reason}); "
-                         'pass errors="replace" or errors="ignore", or convert the file to UTF-8') from None
+        raise ValueError(
+            f"{source}: byte 0x{data[e.start]:02x} at offset {e.start} is not UTF-8 ({e.reason}); "
+            'pass errors="replace" or errors="ignore", or convert the file to UTF-8'
+        ) from None
 
 # %% ../nbs/00_text.ipynb #1fe3f7f0
 def _without_surrogates(text, errors):
@@ -53,34 +59,41 @@ def _without_surrogates(text, errors):
 
 # %% ../nbs/00_text.ipynb #ea1ba874
 def encode_text(
-    text:str, # Any Python string
+    text: str,  # Any Python string
     *,
-    errors:str="strict", # "strict" raises, "replace" puts U+FFFD, "ignore" drops
-)->bytes: # UTF-8
+    errors: str = "strict",  # "strict" raises, "replace" puts U+FFFD, "ignore" drops
+) -> bytes:  # UTF-8
     "Encode as UTF-8, or name the lone surrogate that has no UTF-8 form."
     _check_errors(errors)
-    try: return text.encode("utf-8")
+    try:
+        return text.encode("utf-8")
     except UnicodeEncodeError as e:
-        if errors != "strict": return _without_surrogates(text, errors).encode("utf-8")
-        raise ValueError(f"U+{ord(text[e.start]):04X} at position {e.start} is a lone surrogate, which UTF-8 cannot "
-                         'hold; pass errors="replace" or errors="ignore"') from None
+        if errors != "strict":
+            return _without_surrogates(text, errors).encode("utf-8")
+        raise ValueError(
+            f"U+{ord(text[e.start]):04X} at position {e.start} is a lone surrogate, which UTF-8 cannot "
+            'hold; pass errors="replace" or errors="ignore"'
+        ) from None
 
 # %% ../nbs/00_text.ipynb #0be79b09
 def valid_text(
-    text:str|bytes, # One text; bytes are UTF-8
+    text: str | bytes,  # One text; bytes are UTF-8
     *,
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
-    hint:str="; for several texts use encode_batch", # What to add to an error about the type
-)->str: # Without lone surrogates
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+    hint: str = "; for several texts use encode_batch",  # What to add to an error about the type
+) -> str:  # Without lone surrogates
     "A text that has a place in UTF-8."
-    if isinstance(text, (bytes, bytearray, memoryview)): return decode_text(bytes(text), errors=errors)
-    if not isinstance(text, str): raise ValueError(f"a text is of type {type(text).__name__}; expected str or UTF-8 bytes{hint}")
-    if not text.isascii(): return encode_text(text, errors=errors).decode("utf-8")
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        return decode_text(bytes(text), errors=errors)
+    if not isinstance(text, str):
+        raise ValueError(f"a text is of type {type(text).__name__}; expected str or UTF-8 bytes{hint}")
+    if not text.isascii():
+        return encode_text(text, errors=errors).decode("utf-8")
     _check_errors(errors)
     return text
 
 # %% ../nbs/00_text.ipynb #da85ef31
-def visible_alphabet()->dict[int,str]: # Byte value → its visible character, all 256 of them
+def visible_alphabet() -> dict[int, str]:  # Byte value → its visible character, all 256 of them
     "Give every byte a character that can be printed: itself if it has ink, else the next one from U+0100."
     inked = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = sorted({*range(256)} - {*inked})
@@ -95,21 +108,25 @@ CHAR2BYTE = {c: b for b, c in enumerate(BYTE2CHAR)}
 
 # %% ../nbs/00_text.ipynb #93fbcd9e
 def to_visible(
-    data:bytes, # Any bytes
-)->str: # As many visible characters as there are bytes
+    data: bytes,  # Any bytes
+) -> str:  # As many visible characters as there are bytes
     "Spell bytes in the visible alphabet."
     return data.decode("latin-1").translate(_VISIBLE)
 
 # %% ../nbs/00_text.ipynb #80d07502
 def from_visible(
-    text:str, # Characters of the visible alphabet only
-)->bytes: # As many bytes as there are characters
+    text: str,  # Characters of the visible alphabet only
+) -> bytes:  # As many bytes as there are characters
     "Read bytes back from the visible alphabet."
-    try: return bytes([CHAR2BYTE[c] for c in text])
-    except KeyError: pass
+    try:
+        return bytes([CHAR2BYTE[c] for c in text])
+    except KeyError:
+        pass
     i, c = next((i, c) for i, c in enumerate(text) if c not in CHAR2BYTE)
-    raise ValueError(f"{c!r} (U+{ord(c):04X}) at position {i} is not in the visible byte alphabet; "
-                     "spell text with to_visible(text.encode()) first")
+    raise ValueError(
+        f"{c!r} (U+{ord(c):04X}) at position {i} is not in the visible byte alphabet; "
+        "spell text with to_visible(text.encode()) first"
+    )
 
 # %% ../nbs/00_text.ipynb #d7adfb46
 def _runs(label, skip=""):
@@ -118,23 +135,41 @@ def _runs(label, skip=""):
     for i in range(1, 0x110001):
         now = label(i) if i < 0x110000 else None
         if now != was:
-            if was != skip: out.append((first, i - 1, was))
+            if was != skip:
+                out.append((first, i - 1, was))
             first, was = i, now
     return out
 
 # %% ../nbs/00_text.ipynb #df2269a0
 def unicode_table(
-    category_of, # Function from a character to its general category, such as `unicodedata.category`
-    alphabetic:set[int], # Code points with the property Alphabetic
+    category_of,  # Function from a character to its general category, such as `unicodedata.category`
+    alphabetic: set[int],  # Code points with the property Alphabetic
     *,
-    version:str=UNICODE_VERSION, # Unicode version that both come from
-)->str: # The text of unicode_classes.txt
+    version: str = UNICODE_VERSION,  # Unicode version that both come from
+) -> str:  # The text of unicode_classes.txt
     "Write the pinned table: one line for each run of code points that share a property."
-    space = {*range(0x9, 0xE), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
-    runs = [*_runs(lambda i: category_of(chr(i)), skip="Cn"), *_runs(lambda i: "White_Space" if i in space else ""),
-            *_runs(lambda i: "Alphabetic" if i in alphabetic else "")]
-    head = [f"# Unicode classes, version {version}, format 1: FIRST..LAST ; property (unlisted code points are Cn)",
-            "# Derived from the Unicode Character Database, (c) Unicode, Inc., https://www.unicode.org/license.txt"]
+    space = {
+        *range(0x9, 0xE),
+        0x20,
+        0x85,
+        0xA0,
+        0x1680,
+        *range(0x2000, 0x200B),
+        0x2028,
+        0x2029,
+        0x202F,
+        0x205F,
+        0x3000,
+    }
+    runs = [
+        *_runs(lambda i: category_of(chr(i)), skip="Cn"),
+        *_runs(lambda i: "White_Space" if i in space else ""),
+        *_runs(lambda i: "Alphabetic" if i in alphabetic else ""),
+    ]
+    head = [
+        f"# Unicode classes, version {version}, format 1: FIRST..LAST ; property (unlisted code points are Cn)",
+        "# Derived from the Unicode Character Database, (c) Unicode, Inc., https://www.unicode.org/license.txt",
+    ]
     return "\n".join(head + [f"{a:04X}..{b:04X} ; {p}" for a, b, p in runs if p]) + "\n"
 
 # %% ../nbs/00_text.ipynb #a8ab7d4b
@@ -143,7 +178,9 @@ def _table():
     "Read the shipped table once: property → list of half-open (first, after)."
     lines = pkgutil.get_data("subword_nb", "unicode_classes.txt").decode("ascii").splitlines()
     if f"version {UNICODE_VERSION}, format 1" not in lines[0]:
-        raise ValueError(f"unicode_classes.txt begins {lines[0]!r}; expected version {UNICODE_VERSION}, format 1: reinstall the package")
+        raise ValueError(
+            f"unicode_classes.txt begins {lines[0]!r}; expected version {UNICODE_VERSION}, format 1: reinstall the package"
+        )
     table = {}
     for line in lines[2:]:
         run, prop = line.split(" ; ")
@@ -160,29 +197,32 @@ def _category_runs():
 
 # %% ../nbs/00_text.ipynb #d68d810b
 def category(
-    ch:str, # One character
-)->str: # Two letters, such as "Lu", "Nd" or "Zs"; "Cn" is unassigned
+    ch: str,  # One character
+) -> str:  # Two letters, such as "Lu", "Nd" or "Zs"; "Cn" is unassigned
     "The general category of a character in the pinned Unicode version."
-    if len(ch) != 1: raise ValueError(f"category takes one character, got {len(ch)}: {ch[:20]!r}")
+    if len(ch) != 1:
+        raise ValueError(f"category takes one character, got {len(ch)}: {ch[:20]!r}")
     starts, ends, names = _category_runs()
     k = bisect_right(starts, ord(ch)) - 1
     return names[k] if ord(ch) < ends[k] else "Cn"
 
 # %% ../nbs/00_text.ipynb #a255f8ed
 def merge_ranges(
-    ranges, # Iterable of half-open (first, after) pairs in any order, overlapping or not
-)->list[tuple[int,int]]: # The same code points as few sorted, disjoint pairs
+    ranges,  # Iterable of half-open (first, after) pairs in any order, overlapping or not
+) -> list[tuple[int, int]]:  # The same code points as few sorted, disjoint pairs
     "Bring ranges into their one canonical form."
     out = []
     for a, b in sorted(ranges):
-        if out and a <= out[-1][1]: out[-1] = (out[-1][0], max(b, out[-1][1]))
-        elif a < b: out.append((a, b))
+        if out and a <= out[-1][1]:
+            out[-1] = (out[-1][0], max(b, out[-1][1]))
+        elif a < b:
+            out.append((a, b))
     return out
 
 # %% ../nbs/00_text.ipynb #9b89397c
 def complement_ranges(
-    ranges:Iterable[tuple[int,int]], # Canonical ranges
-)->list[tuple[int,int]]: # Every other code point, canonical
+    ranges: Iterable[tuple[int, int]],  # Canonical ranges
+) -> list[tuple[int, int]]:  # Every other code point, canonical
     "All code points that the ranges leave out."
     edges = [0, *(e for r in ranges for e in r), 0x110000]
     return [(a, b) for a, b in zip(edges[::2], edges[1::2]) if a < b]
@@ -193,18 +233,31 @@ def _code_point_ranges(prop):
     "The body of `code_point_ranges`, cached."
     table = _table()
     if prop == "Word":
-        return tuple(merge_ranges([*table["Alphabetic"], (0x200C, 0x200E), *(r for p in ("M", "Nd", "Pc") for r in _code_point_ranges(p))]))
-    if prop in PROPERTIES: return tuple(merge_ranges(table[prop]))
+        return tuple(
+            merge_ranges(
+                [
+                    *table["Alphabetic"],
+                    (0x200C, 0x200E),
+                    *(r for p in ("M", "Nd", "Pc") for r in _code_point_ranges(p)),
+                ]
+            )
+        )
+    if prop in PROPERTIES:
+        return tuple(merge_ranges(table[prop]))
     assigned = [r for p, runs in table.items() if len(p) == 2 for r in runs]
     everything = [*table.items(), ("Cn", complement_ranges(merge_ranges(assigned)))]
-    return tuple(merge_ranges(r for p, runs in everything if len(p) == 2 and p.startswith(prop) for r in runs))
+    return tuple(
+        merge_ranges(r for p, runs in everything if len(p) == 2 and p.startswith(prop) for r in runs)
+    )
 
 # %% ../nbs/00_text.ipynb #31800da4
 def code_point_ranges(
-    prop:str, # General category ("L", "Lu", "N", …) or a name from `PROPERTIES`
-)->list[tuple[int,int]]: # Half-open (first, after) pairs, sorted and disjoint
+    prop: str,  # General category ("L", "Lu", "N", …) or a name from `PROPERTIES`
+) -> list[tuple[int, int]]:  # Half-open (first, after) pairs, sorted and disjoint
     "The code points with a property in the pinned Unicode version."
     known = {*PROPERTIES, "Cn", *(p for p in _table() if len(p) == 2), *"LMNPSZC"}
     if prop not in known:
-        raise ValueError(f"unknown Unicode property {prop!r}; known: {', '.join(sorted(known, key=lambda p: (len(p), p)))}")
+        raise ValueError(
+            f"unknown Unicode property {prop!r}; known: {', '.join(sorted(known, key=lambda p: (len(p), p)))}"
+        )
     return list(_code_point_ranges(prop))

@@ -18,49 +18,58 @@ from .text import code_point_ranges, encode_text, from_visible, to_visible, vali
 
 # %% ../nbs/69_tiktoken_calls.ipynb #0b8fee35
 def encode_ordinary(
-    tok, # A tokenizer
-    text:str|bytes, # One text; bytes are UTF-8
+    tok,  # A tokenizer
+    text: str | bytes,  # One text; bytes are UTF-8
     *,
-    errors:str="strict", # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
-)->list[int]: # Ids; a special token's spelling in the text is ordinary text
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
+) -> list[int]:  # Ids; a special token's spelling in the text is ordinary text
     "The ids of a text that gives no commands."
     return encode(tok, text, add_special_tokens=False, allowed_special=(), errors=errors)
 
 # %% ../nbs/69_tiktoken_calls.ipynb #8815a2a1
 def decode_single_token_bytes(
-    tok, # A tokenizer
-    id:int, # One id
-)->bytes: # The bytes it stands for, alone
+    tok,  # A tokenizer
+    id: int,  # One id
+) -> bytes:  # The bytes it stands for, alone
     "The bytes of one id."
     return decode_bytes(tok, [id])
 
+
 def decode_tokens_bytes(
-    tok, # A tokenizer
-    ids:Iterable[int], # Ids, a list or an array
-)->list[bytes]: # The bytes of each, alone; in byte-level vocabularies, joined, those of the text
+    tok,  # A tokenizer
+    ids: Iterable[int],  # Ids, a list or an array
+) -> list[bytes]:  # The bytes of each, alone; in byte-level vocabularies, joined, those of the text
     "The bytes of each id."
     return _each(tok, ids)[0]
+
 
 def _each(tok, ids):
     "The bytes of each id alone, and of all together."
     ids = list(ids) if isinstance(ids, Iterator) else ids
-    together = decode_bytes(tok, ids) # refuses what are no ids
+    together = decode_bytes(tok, ids)  # refuses what are no ids
     return [decode_bytes(tok, [i]) for i in ids], together
 
 # %% ../nbs/69_tiktoken_calls.ipynb #7ec43b57
 def decode_with_offsets(
-    tok, # A tokenizer
-    ids:Iterable[int], # Ids whose bytes together are UTF-8
-)->tuple[str,list[int]]: # The text; for each id the index of the first character that has a byte of it
+    tok,  # A tokenizer
+    ids: Iterable[int],  # Ids whose bytes together are UTF-8
+) -> tuple[str, list[int]]:  # The text; for each id the index of the first character that has a byte of it
     "The text of ids, and where in it each of them begins."
     (parts, together), offsets, n = _each(tok, ids), [], 0
-    if b"".join(parts) != together: raise ValueError(f"ids side by side are not decoded here as each of them alone ({tok.decoder!r}), so that they have no places of their own; encode with align, which knows the offsets")
+    if b"".join(parts) != together:
+        raise ValueError(
+            f"ids side by side are not decoded here as each of them alone ({tok.decoder!r}), so that they have no places of their own; encode with align, which knows the offsets"
+        )
     for part in parts:
         offsets.append(max(0, n - (0x80 <= part[0] < 0xC0)) if part else n)
         n += sum(not 0x80 <= byte < 0xC0 for byte in part)
-    try: return together.decode("utf-8"), offsets
-    except UnicodeDecodeError as e: raise ValueError(f"the ids do not spell UTF-8: byte 0x{e.object[e.start]:02x} at offset {e.start} of their {len(e.object)} bytes ({e.reason}); "
-                                                     "pass ids of whole characters, or use decode, which replaces what is none") from None
+    try:
+        return together.decode("utf-8"), offsets
+    except UnicodeDecodeError as e:
+        raise ValueError(
+            f"the ids do not spell UTF-8: byte 0x{e.object[e.start]:02x} at offset {e.start} of their {len(e.object)} bytes ({e.reason}); "
+            "pass ids of whole characters, or use decode, which replaces what is none"
+        ) from None
 
 # %% ../nbs/69_tiktoken_calls.ipynb #a52f9fd3
 def _tokens(tok):
@@ -68,40 +77,60 @@ def _tokens(tok):
     kept = tok.__dict__.get("_sorted_tokens")
     if kept is None or kept[0] is not tok.model or kept[1] is not tok.added_tokens:
         added = {t.content for t, _ in tok.added_tokens}
-        found = sorted((from_visible(piece), i) for piece, i in byte_model(tok).piece2id.items() if piece not in added)
-        kept = tok.__dict__["_sorted_tokens"] = tok.model, tok.added_tokens, [t for t, _ in found], [i for _, i in found], {i: len(t) for t, i in found} | {i: len(decode_single_token_bytes(tok, i)) for _, i in tok.added_tokens}
+        found = sorted(
+            (from_visible(piece), i) for piece, i in byte_model(tok).piece2id.items() if piece not in added
+        )
+        kept = tok.__dict__["_sorted_tokens"] = (
+            tok.model,
+            tok.added_tokens,
+            [t for t, _ in found],
+            [i for _, i in found],
+            {i: len(t) for t, i in found}
+            | {i: len(decode_single_token_bytes(tok, i)) for _, i in tok.added_tokens},
+        )
     return kept[2:]
 
 # %% ../nbs/69_tiktoken_calls.ipynb #30ee73e0
 def token_byte_values(
-    tok, # A byte-level BPE tokenizer
-)->list[bytes]: # Sorted; special tokens are not among them
+    tok,  # A byte-level BPE tokenizer
+) -> list[bytes]:  # Sorted; special tokens are not among them
     "The bytes of all ordinary tokens."
     return list(_tokens(tok)[0])
 
+
 def encode_single_token(
-    tok, # A tokenizer
-    text_or_bytes:str|bytes, # What the token spells
-)->int: # Its id; special tokens are found, too
+    tok,  # A tokenizer
+    text_or_bytes: str | bytes,  # What the token spells
+) -> int:  # Its id; special tokens are found, too
     "The id of a single token."
-    if not isinstance(text_or_bytes, (str, bytes, bytearray, memoryview)): raise ValueError(f"a token is a {type(text_or_bytes).__name__}; expected str or bytes")
+    if not isinstance(text_or_bytes, (str, bytes, bytearray, memoryview)):
+        raise ValueError(f"a token is a {type(text_or_bytes).__name__}; expected str or bytes")
     data = encode_text(text_or_bytes) if isinstance(text_or_bytes, str) else bytes(text_or_bytes)
     added = {t.content.encode("utf-8"): i for t, i in tok.added_tokens}
-    piece = to_visible(data) if spells_bytes(tok.pre_tokenizer) else data.decode("utf-8", "surrogateescape") # no piece has these
-    if data in added: return added[data]
-    if piece in tok.model.piece2id: return tok.model.piece2id[piece]
-    raise KeyError(f"no token spells {(text_or_bytes if isinstance(text_or_bytes, str) else data)[:60]!r}; encode gives the ids of any text")
+    piece = (
+        to_visible(data) if spells_bytes(tok.pre_tokenizer) else data.decode("utf-8", "surrogateescape")
+    )  # no piece has these
+    if data in added:
+        return added[data]
+    if piece in tok.model.piece2id:
+        return tok.model.piece2id[piece]
+    raise KeyError(
+        f"no token spells {(text_or_bytes if isinstance(text_or_bytes, str) else data)[:60]!r}; encode gives the ids of any text"
+    )
 
 # %% ../nbs/69_tiktoken_calls.ipynb #c2c9d46f
 def _bare(model, data):
     "The ids of bytes that are no text: merged as they are."
     return bpe_encode([model.piece2id[c] for c in to_visible(data)], model.table)
 
+
 def _until(ids, sizes, n):
     "As many ids as it takes to have n bytes."
     size, k = 0, 0
-    while k < len(ids) and size < n: size, k = size + sizes[ids[k]], k + 1
+    while k < len(ids) and size < n:
+        size, k = size + sizes[ids[k]], k + 1
     return tuple(ids[:k])
+
 
 def _rests(tokens, longest, data):
     "What tokens that begin in the data have behind its end; those that begin with it are left out."
@@ -110,38 +139,57 @@ def _rests(tokens, longest, data):
         tail = data[start:]
         k = bisect_left(tokens, tail)
         while k < len(tokens) and tokens[k].startswith(tail):
-            rests.add(tokens[k][len(tail):])
+            rests.add(tokens[k][len(tail) :])
             k += 1
     return rests
 
+
 def _ids_of(tok, model, data):
     "The ids of bytes: split as text where they are text."
-    try: return encode_ordinary(tok, data.decode("utf-8"))
-    except UnicodeDecodeError: return _bare(model, data)
+    try:
+        return encode_ordinary(tok, data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return _bare(model, data)
 
 # %% ../nbs/69_tiktoken_calls.ipynb #be5f0468
 def _completions(tok, data):
     "The sequences of ids that may come of unstable bytes."
     (tokens, ids, sizes), model = _tokens(tok), byte_model(tok)
-    found, k = {_until(_ids_of(tok, model, data + rest), sizes, len(data)) for rest in _rests(tokens, max(sizes.values()), data)}, bisect_left(tokens, data)
+    found, k = (
+        {
+            _until(_ids_of(tok, model, data + rest), sizes, len(data))
+            for rest in _rests(tokens, max(sizes.values()), data)
+        },
+        bisect_left(tokens, data),
+    )
     while k < len(tokens) and tokens[k].startswith(data):
         found.add((ids[k],))
         k += 1
     last = data.decode("utf-8", "ignore")[-1:]
     size = len(last.encode("utf-8"))
-    if last and data.endswith(last.encode("utf-8")) and len(data) > size and any(a <= ord(last) < b for a, b in code_point_ranges("White_Space")):
-        found.add((*_bare(model, data[:-size]), *_bare(model, data[-size:]))) # \s+(?!\S) may yet split here
+    if (
+        last
+        and data.endswith(last.encode("utf-8"))
+        and len(data) > size
+        and any(a <= ord(last) < b for a, b in code_point_ranges("White_Space"))
+    ):
+        found.add((*_bare(model, data[:-size]), *_bare(model, data[-size:])))  # \s+(?!\S) may yet split here
     return found
 
 # %% ../nbs/69_tiktoken_calls.ipynb #4789f951
 def encode_with_unstable(
-    tok, # A byte-level BPE tokenizer
-    text:str|bytes, # One text; bytes are UTF-8
+    tok,  # A byte-level BPE tokenizer
+    text: str | bytes,  # One text; bytes are UTF-8
     *,
-    allowed_special:str|Collection[str]=(), # Special tokens that are found in the text: "all", or a set
-    disallowed_special:str|Collection[str]="all", # Special tokens whose spelling in the text is an error: "all" that are not allowed, or a set
-    errors:str="strict", # For what is not Unicode: "strict", "replace" or "ignore"
-)->tuple[list[int],list[list[int]]]: # Ids that stay whatever follows; sorted, the sequences of ids that may come after them
+    allowed_special: str | Collection[str] = (),  # Special tokens that are found in the text: "all", or a set
+    disallowed_special: str
+    | Collection[
+        str
+    ] = "all",  # Special tokens whose spelling in the text is an error: "all" that are not allowed, or a set
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+) -> tuple[
+    list[int], list[list[int]]
+]:  # Ids that stay whatever follows; sorted, the sequences of ids that may come after them
     "Encode the beginning of a text."
     byte_model(tok)
     c, text = compiled(tok, allowed_special=allowed_special), valid_text(text, errors=errors)
@@ -149,5 +197,5 @@ def encode_with_unstable(
     units = units_of(c, text)
     rows = [[u] if isinstance(u, int) else list(c.model.encode(u)) for u in units]
     ids, n = [i for row in rows for i in row], unstable_ids(tok, units, rows)
-    data, stable = b"".join(decode_tokens_bytes(tok, ids[len(ids) - n:])), ids[:len(ids) - n]
+    data, stable = b"".join(decode_tokens_bytes(tok, ids[len(ids) - n :])), ids[: len(ids) - n]
     return stable, sorted(map(list, _completions(tok, data))) if data else []

@@ -34,156 +34,363 @@ from .text import BYTE2CHAR, CHAR2BYTE, encode_text, from_visible, to_visible
 from .vocab import AddedToken
 
 # %% ../nbs/58_tiktoken_format.ipynb #a23719ed
-_LINE = re.compile(rb"(=|[A-Za-z0-9+/]+={0,2}) (0|[1-9][0-9]{0,9})") # = is the empty token
-def _shown(data): return repr(data[:40].decode("latin-1")) + "…" * (len(data) > 40)
-def _spelled(token): return base64.b64encode(token) or b"="
+_LINE = re.compile(rb"(=|[A-Za-z0-9+/]+={0,2}) (0|[1-9][0-9]{0,9})")  # = is the empty token
+
+
+def _shown(data):
+    return repr(data[:40].decode("latin-1")) + "…" * (len(data) > 40)
+
+
+def _spelled(token):
+    return base64.b64encode(token) or b"="
+
+
 def _of_line(line):
     "The token and the rank in a line; None if it holds no such thing."
-    try: token = base64.b64decode(found[1]) if (found := _LINE.fullmatch(line)) else b""
-    except ValueError: return None
+    try:
+        token = base64.b64decode(found[1]) if (found := _LINE.fullmatch(line)) else b""
+    except ValueError:
+        return None
     return (token, int(found[2])) if found and _spelled(token) == found[1] and int(found[2]) < 2**32 else None
+
+
 def _fault(line):
     "What is wrong with a line of a rank file."
     token, space, rank = line.partition(b" ")
-    if not line.strip(): return "is empty; only the last line may be"
-    if not token or not space or b" " in rank: return f"is {_shown(line)}; expected a token in base64, one space, and its rank"
-    if _LINE.fullmatch(b"QQ== " + rank) and int(rank) < 2**32: return f"has the token {_shown(token)}, which is not base64"
+    if not line.strip():
+        return "is empty; only the last line may be"
+    if not token or not space or b" " in rank:
+        return f"is {_shown(line)}; expected a token in base64, one space, and its rank"
+    if _LINE.fullmatch(b"QQ== " + rank) and int(rank) < 2**32:
+        return f"has the token {_shown(token)}, which is not base64"
     return f"has the rank {_shown(rank)}; ranks are numbers from 0 to {2**32 - 1}, without zeros in front"
 
 # %% ../nbs/58_tiktoken_format.ipynb #8246c57e
-def _fields(data): return dict(zip(map(a2b_base64, data[::2]), map(int, data[1::2])))
+def _fields(data):
+    return dict(zip(map(a2b_base64, data[::2]), map(int, data[1::2])))
+
+
 def _quick_ranks(data):
     "The ranks of a file that is as it should be, and has no empty token; else None."
-    try: found = _fields(data.split())
-    except ValueError: return None
+    try:
+        found = _fields(data.split())
+    except ValueError:
+        return None
     again = b"".join(map(b"%s %d\n".__mod__, zip(map(base64.b64encode, found), found.values())))
-    return found if found and again == data.replace(b"\r\n", b"\n") and b"" not in found and len({*found.values()}) == len(found) and 0 <= min(found.values()) <= max(found.values()) < 2**32 else None
+    return (
+        found
+        if found
+        and again == data.replace(b"\r\n", b"\n")
+        and b"" not in found
+        and len({*found.values()}) == len(found)
+        and 0 <= min(found.values()) <= max(found.values()) < 2**32
+        else None
+    )
+
 
 def read_ranks(
-    path:str|os.PathLike|bytes, # A rank file, or what it holds
+    path: str | os.PathLike | bytes,  # A rank file, or what it holds
     *,
-    name:str|None=None, # What to call it in an error; None: its path
-)->dict[bytes,int]: # token → rank, in the order of the file
+    name: str | None = None,  # What to call it in an error; None: its path
+) -> dict[bytes, int]:  # token → rank, in the order of the file
     "Read a rank file: a token in base64 and its rank on each line."
     held = isinstance(path, (bytes, bytearray, memoryview))
-    data, name = bytes(path) if isinstance(path, (bytes, bytearray, memoryview)) else read_bytes(path, lines="pieces"), name or ("the rank file" if held else str(path))
-    if (quick := _quick_ranks(data)) is not None: return quick
+    data, name = (
+        bytes(path) if isinstance(path, (bytes, bytearray, memoryview)) else read_bytes(path, lines="pieces"),
+        name or ("the rank file" if held else str(path)),
+    )
+    if (quick := _quick_ranks(data)) is not None:
+        return quick
     lines, ranks, line_of = data.removesuffix(b"\n").removesuffix(b"\r").split(b"\n"), {}, {}
-    if lines == [b""]: raise ValueError(f"{name} is empty; expected a token in base64 and its rank on each line")
+    if lines == [b""]:
+        raise ValueError(f"{name} is empty; expected a token in base64 and its rank on each line")
     for n, line in enumerate(lines, 1):
         token, rank = _of_line(line.removesuffix(b"\r")) or (b"", -1)
-        if rank < 0: raise ValueError(f"{name}, line {n}, {_fault(line.removesuffix(bytes([13])))}")
-        if token in ranks: raise ValueError(f"{name}, line {n}: the token {token[:40]!r} stands in line {line_of[ranks[token]]}, too; keep one of them")
-        if rank in line_of: raise ValueError(f"{name}, line {n}: the rank {rank} stands in line {line_of[rank]}, too; each token needs a rank of its own")
+        if rank < 0:
+            raise ValueError(f"{name}, line {n}, {_fault(line.removesuffix(bytes([13])))}")
+        if token in ranks:
+            raise ValueError(
+                f"{name}, line {n}: the token {token[:40]!r} stands in line {line_of[ranks[token]]}, too; keep one of them"
+            )
+        if rank in line_of:
+            raise ValueError(
+                f"{name}, line {n}: the rank {rank} stands in line {line_of[rank]}, too; each token needs a rank of its own"
+            )
         ranks[token], line_of[rank] = rank, n
     return ranks
 
 # %% ../nbs/58_tiktoken_format.ipynb #4c2e1a13
 def _check_ranks(ranks):
     "Refuse what is no table of ranks."
-    if not isinstance(ranks, Mapping): raise ValueError(f"ranks are a {type(ranks).__name__}; pass a map from token to rank")
+    if not isinstance(ranks, Mapping):
+        raise ValueError(f"ranks are a {type(ranks).__name__}; pass a map from token to rank")
     owner = {}
     for token, rank in ranks.items():
-        if not isinstance(token, bytes) or type(rank) is not int or not 0 <= rank < 2**32: raise ValueError(f"the token {token[:40] if isinstance(token, bytes) else token!r} has the rank {rank!r}; expected bytes, and an int from 0 to {2**32 - 1}")
-        if rank in owner: raise ValueError(f"the tokens {owner[rank][:40]!r} and {token[:40]!r} both have the rank {rank}; each token needs a rank of its own")
+        if not isinstance(token, bytes) or type(rank) is not int or not 0 <= rank < 2**32:
+            raise ValueError(
+                f"the token {token[:40] if isinstance(token, bytes) else token!r} has the rank {rank!r}; expected bytes, and an int from 0 to {2**32 - 1}"
+            )
+        if rank in owner:
+            raise ValueError(
+                f"the tokens {owner[rank][:40]!r} and {token[:40]!r} both have the rank {rank}; each token needs a rank of its own"
+            )
         owner[rank] = token
     return owner
 
+
 def write_ranks(
-    ranks:Mapping[bytes,int], # token → rank
-    path:str|os.PathLike, # Where the file shall be
-)->Path: # The path
+    ranks: Mapping[bytes, int],  # token → rank
+    path: str | os.PathLike,  # Where the file shall be
+) -> Path:  # The path
     "Write a rank file in the order of ranks, atomically."
     owner = _check_ranks(ranks)
-    return write_atomically(path, b"".join(b"%s %d\n" % (_spelled(owner[rank]), rank) for rank in sorted(owner)))
+    return write_atomically(
+        path, b"".join(b"%s %d\n" % (_spelled(owner[rank]), rank) for rank in sorted(owner))
+    )
 
 # %% ../nbs/58_tiktoken_format.ipynb #928e846b
 def encode_by_ranks_ref(
-    data:bytes, # One pre-token
-    ranks:Mapping[bytes,int], # token → rank, all single bytes among them
+    data: bytes,  # One pre-token
+    ranks: Mapping[bytes, int],  # token → rank, all single bytes among them
     *,
-    whole:bool=True, # A pre-token that is a token is taken as it is; False: only merging counts
-)->list[int]: # Ranks of tokens, which are their ids
+    whole: bool = True,  # A pre-token that is a token is taken as it is; False: only merging counts
+) -> list[int]:  # Ranks of tokens, which are their ids
     "Merge the leftmost pair whose joined bytes have the lowest rank until no pair joins to a token."
-    if whole and data in ranks: return [ranks[data]]
-    parts = [data[i:i+1] for i in range(len(data))]
+    if whole and data in ranks:
+        return [ranks[data]]
+    parts = [data[i : i + 1] for i in range(len(data))]
     while pairs := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
         _, i = min(pairs)
-        parts[i:i+2] = [parts[i] + parts[i+1]]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
     return [ranks[p] for p in parts]
 
 # %% ../nbs/58_tiktoken_format.ipynb #ad11bc8b
 class Recovered(NamedTuple):
     "What a table of ranks says about merging."
-    merges: list # The merge rules, pairs of tokens, in the order of ranks
-    whole: list # Tokens that merging never makes: found only where a pre-token is just that
+
+    merges: list  # The merge rules, pairs of tokens, in the order of ranks
+    whole: list  # Tokens that merging never makes: found only where a pre-token is just that
+
+
 def merges_from_ranks(
-    ranks:Mapping[bytes,int], # token → rank
-)->Recovered: # Merge rules in order; tokens without one
+    ranks: Mapping[bytes, int],  # token → rank
+) -> Recovered:  # Merge rules in order; tokens without one
     "Recover the merge rules from a table of ranks."
     _check_ranks(ranks)
-    try: return Recovered(*implied_rules(ranks))
-    except KeyError as e: raise ValueError(f"a token holds the byte 0x{e.args[0].hex()}, which is no token itself; give all its bytes a rank") from None
+    try:
+        return Recovered(*implied_rules(ranks))
+    except KeyError as e:
+        raise ValueError(
+            f"a token holds the byte 0x{e.args[0].hex()}, which is no token itself; give all its bytes a rank"
+        ) from None
 
 # %% ../nbs/58_tiktoken_format.ipynb #195f21ac
 class Published(NamedTuple):
     "An encoding that is known by name."
-    name: str # Such as "cl100k_base"
-    files: tuple # (address or file name, SHA-256) of each of its files; the first one says all
-    pattern: str # How text is split: a name of `PATTERNS`, or a regular expression
-    special_tokens: dict # Spelling → id
-    n_vocab: int # All ids are below this number
+
+    name: str  # Such as "cl100k_base"
+    files: tuple  # (address or file name, SHA-256) of each of its files; the first one says all
+    pattern: str  # How text is split: a name of `PATTERNS`, or a regular expression
+    special_tokens: dict  # Spelling → id
+    n_vocab: int  # All ids are below this number
+
 
 class TiktokenSource(NamedTuple):
     "What an encoding says besides the parts of its tokenizer."
-    name: str|None # Its name
-    pattern: str # Its pattern as tiktoken reads it
+
+    name: str | None  # Its name
+    pattern: str  # Its pattern as tiktoken reads it
 
 # %% ../nbs/58_tiktoken_format.ipynb #fd1776cf
 _AT = "https://openaipublic.blob.core.windows.net/"
-_FILES = { # pattern → files
-    "r50k": ((_AT + "encodings/r50k_base.tiktoken", "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"),),
-    "p50k": ((_AT + "encodings/p50k_base.tiktoken", "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"),),
-    "cl100k": ((_AT + "encodings/cl100k_base.tiktoken", "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"),),
-    "o200k": ((_AT + "encodings/o200k_base.tiktoken", "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"),),
+_FILES = {  # pattern → files
+    "r50k": (
+        (
+            _AT + "encodings/r50k_base.tiktoken",
+            "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
+        ),
+    ),
+    "p50k": (
+        (
+            _AT + "encodings/p50k_base.tiktoken",
+            "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
+        ),
+    ),
+    "cl100k": (
+        (
+            _AT + "encodings/cl100k_base.tiktoken",
+            "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        ),
+    ),
+    "o200k": (
+        (
+            _AT + "encodings/o200k_base.tiktoken",
+            "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        ),
+    ),
     "llama3": (("tokenizer.model", "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55"),),
-    "qwen2": (("qwen.tiktoken", "6cf5f2a2560a7d581548aeb0c31c6a60de2d3e873152346e421affc871699be4"),)}
+    "qwen2": (("qwen.tiktoken", "6cf5f2a2560a7d581548aeb0c31c6a60de2d3e873152346e421affc871699be4"),),
+}
 _LLAMA4_FILES = (("tokenizer.model", "d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed"),)
 _KIMI_FILES = (("tiktoken.model", "b6c497a7469b33ced9c38afb1ad6e47f03f5e5dc05f15930799210ec050c5103"),)
-_GPT2 = ((_AT + "gpt-2/encodings/main/vocab.bpe", "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"),
-         (_AT + "gpt-2/encodings/main/encoder.json", "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"))
-_FIM, _SPARE = ("fim_prefix", "fim_middle", "fim_suffix"), tuple(f"reserved_special_token_{i}" for i in range(251))
+_GPT2 = (
+    (
+        _AT + "gpt-2/encodings/main/vocab.bpe",
+        "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
+    ),
+    (
+        _AT + "gpt-2/encodings/main/encoder.json",
+        "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
+    ),
+)
+_FIM, _SPARE = (
+    ("fim_prefix", "fim_middle", "fim_suffix"),
+    tuple(f"reserved_special_token_{i}" for i in range(251)),
+)
 _OWN = {2: "return", 3: "constrain", 5: "channel", 6: "start", 7: "end", 8: "message", 12: "call"}
 _HARMONY = ("startoftext", "endoftext", *(_OWN.get(i, f"reserved_{200000 + i}") for i in range(1088)))
-_LLAMA3 = ("begin_of_text", "end_of_text", *_SPARE[:4], "start_header_id", "end_header_id", _SPARE[4], "eot_id", *_SPARE[5:])
-_LLAMA31 = (*_LLAMA3[:4], "finetune_right_pad_id", _SPARE[2], *_LLAMA3[6:8], "eom_id", "eot_id", "python_tag", *_SPARE[3:248])
+_LLAMA3 = (
+    "begin_of_text",
+    "end_of_text",
+    *_SPARE[:4],
+    "start_header_id",
+    "end_header_id",
+    _SPARE[4],
+    "eot_id",
+    *_SPARE[5:],
+)
+_LLAMA31 = (
+    *_LLAMA3[:4],
+    "finetune_right_pad_id",
+    _SPARE[2],
+    *_LLAMA3[6:8],
+    "eom_id",
+    "eot_id",
+    "python_tag",
+    *_SPARE[3:248],
+)
 _QWEN = ("endoftext", "im_start", "im_end")
-_QWEN25 = (*_QWEN, *(f"{name}_{side}" for name in ("object_ref", "box", "quad", "vision") for side in ("start", "end")), "vision_pad", "image_pad", "video_pad", "<tool_call>", "</tool_call>",
-           *_FIM, "fim_pad", "repo_name", "file_sep")
+_QWEN25 = (
+    *_QWEN,
+    *(f"{name}_{side}" for name in ("object_ref", "box", "quad", "vision") for side in ("start", "end")),
+    "vision_pad",
+    "image_pad",
+    "video_pad",
+    "<tool_call>",
+    "</tool_call>",
+    *_FIM,
+    "fim_pad",
+    "repo_name",
+    "file_sep",
+)
 _QWEN3 = (*_QWEN25, "<tool_response>", "</tool_response>", "<think>", "</think>")
-def _spare(name, first, stop): return [f"{name}reserved_special_token_{i}" for i in range(first, stop)]
-_LLAMA4_TEXT = ("header_start", "header_end", "eom", "eot", "step", *_spare("text_post_train_", 0, 6), "python_start", "python_end", "finetune_right_pad", *_spare("text_post_train_", 8, 69))
-_LLAMA4_VISION = ("image_start", "image_end", *_spare("vision_", 0, 2), "tile_x_separator", "tile_y_separator", *_spare("vision_", 2, 6), "image", *_spare("vision_", 6, 7), "patch", *_spare("vision_", 7, 1048))
+
+
+def _spare(name, first, stop):
+    return [f"{name}reserved_special_token_{i}" for i in range(first, stop)]
+
+
+_LLAMA4_TEXT = (
+    "header_start",
+    "header_end",
+    "eom",
+    "eot",
+    "step",
+    *_spare("text_post_train_", 0, 6),
+    "python_start",
+    "python_end",
+    "finetune_right_pad",
+    *_spare("text_post_train_", 8, 69),
+)
+_LLAMA4_VISION = (
+    "image_start",
+    "image_end",
+    *_spare("vision_", 0, 2),
+    "tile_x_separator",
+    "tile_y_separator",
+    *_spare("vision_", 2, 6),
+    "image",
+    *_spare("vision_", 6, 7),
+    "patch",
+    *_spare("vision_", 7, 1048),
+)
 _LLAMA4_REASONING = (*_spare("reasoning_", 0, 8), "reasoning_thinking_start", "reasoning_thinking_end")
-_LLAMA4 = ("begin_of_text", "end_of_text", *_FIM, *_LLAMA4_TEXT, *_LLAMA4_VISION, *_LLAMA4_REASONING, *_spare("", 0, 904))
-_KIMI = {0: "[BOS]", 1: "[EOS]", 2: "<|im_end|>", 3: "<|im_user|>", 4: "<|im_assistant|>", 6: "<|start_header_id|>", 7: "<|end_header_id|>", 9: "[EOT]", 10: "<|im_system|>",
-         11: "<|tool_calls_section_begin|>", 12: "<|tool_calls_section_end|>", 13: "<|tool_call_begin|>", 14: "<|tool_call_argument_begin|>", 15: "<|tool_call_end|>",
-         17: "<|im_middle|>", 254: "[UNK]", 255: "[PAD]"}
+_LLAMA4 = (
+    "begin_of_text",
+    "end_of_text",
+    *_FIM,
+    *_LLAMA4_TEXT,
+    *_LLAMA4_VISION,
+    *_LLAMA4_REASONING,
+    *_spare("", 0, 904),
+)
+_KIMI = {
+    0: "[BOS]",
+    1: "[EOS]",
+    2: "<|im_end|>",
+    3: "<|im_user|>",
+    4: "<|im_assistant|>",
+    6: "<|start_header_id|>",
+    7: "<|end_header_id|>",
+    9: "[EOT]",
+    10: "<|im_system|>",
+    11: "<|tool_calls_section_begin|>",
+    12: "<|tool_calls_section_end|>",
+    13: "<|tool_call_begin|>",
+    14: "<|tool_call_argument_begin|>",
+    15: "<|tool_call_end|>",
+    17: "<|im_middle|>",
+    254: "[UNK]",
+    255: "[PAD]",
+}
 
 # %% ../nbs/58_tiktoken_format.ipynb #bdb4f6b6
-def _numbered(first, names): return {name if name[0] == "<" else f"<|{name}|>": first + k for k, name in enumerate(names)}
-def _known(name, pattern, special, size=0): return Published(name, _GPT2 if name == "gpt2" else _FILES[pattern], pattern, special, max(size, *(i + 1 for i in special.values())))
-_END, _CL100K, _O200K = _numbered(50256, _QWEN[:1]), _numbered(100257, (*_QWEN[:1], *_FIM)) | {"<|endofprompt|>": 100276}, {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}
-PUBLISHED = {p.name: p for p in (_known("gpt2", "r50k", _END), _known("r50k_base", "r50k", _END), _known("p50k_base", "p50k", _END, 50281), _known("p50k_edit", "p50k", _END | _numbered(50281, _FIM)),
-    _known("cl100k_base", "cl100k", _CL100K), _known("o200k_base", "o200k", _O200K), _known("o200k_harmony", "o200k", _numbered(199998, _HARMONY) | _O200K),
-    _known("llama3", "llama3", _numbered(128000, _LLAMA3)), _known("llama3.1", "llama3", _numbered(128000, _LLAMA31)), _known("qwen", "qwen2", _numbered(151643, (*_QWEN, *(f"extra_{i}" for i in range(205))))),
-    _known("qwen2", "qwen2", _numbered(151643, _QWEN)), _known("qwen2.5", "qwen2", _numbered(151643, _QWEN25)), _known("qwen3", "qwen2", _numbered(151643, _QWEN3)))}
+def _numbered(first, names):
+    return {name if name[0] == "<" else f"<|{name}|>": first + k for k, name in enumerate(names)}
+
+
+def _known(name, pattern, special, size=0):
+    return Published(
+        name,
+        _GPT2 if name == "gpt2" else _FILES[pattern],
+        pattern,
+        special,
+        max(size, *(i + 1 for i in special.values())),
+    )
+
+
+_END, _CL100K, _O200K = (
+    _numbered(50256, _QWEN[:1]),
+    _numbered(100257, (*_QWEN[:1], *_FIM)) | {"<|endofprompt|>": 100276},
+    {"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
+)
+PUBLISHED = {
+    p.name: p
+    for p in (
+        _known("gpt2", "r50k", _END),
+        _known("r50k_base", "r50k", _END),
+        _known("p50k_base", "p50k", _END, 50281),
+        _known("p50k_edit", "p50k", _END | _numbered(50281, _FIM)),
+        _known("cl100k_base", "cl100k", _CL100K),
+        _known("o200k_base", "o200k", _O200K),
+        _known("o200k_harmony", "o200k", _numbered(199998, _HARMONY) | _O200K),
+        _known("llama3", "llama3", _numbered(128000, _LLAMA3)),
+        _known("llama3.1", "llama3", _numbered(128000, _LLAMA31)),
+        _known("qwen", "qwen2", _numbered(151643, (*_QWEN, *(f"extra_{i}" for i in range(205))))),
+        _known("qwen2", "qwen2", _numbered(151643, _QWEN)),
+        _known("qwen2.5", "qwen2", _numbered(151643, _QWEN25)),
+        _known("qwen3", "qwen2", _numbered(151643, _QWEN3)),
+    )
+}
 _KIMI_TOKENS = {_KIMI.get(i, f"<|reserved_token_{163584 + i}|>"): 163584 + i for i in range(258)}
 PUBLISHED["llama4"] = Published("llama4", _LLAMA4_FILES, "o200k", _numbered(200000, _LLAMA4), 202048)
 PUBLISHED["kimi-k2"] = Published("kimi-k2", _KIMI_FILES, KIMI, _KIMI_TOKENS, 163842)
+
+
 def _published(name):
     "A published encoding by its name."
-    if isinstance(name, str) and name in PUBLISHED: return PUBLISHED[name]
+    if isinstance(name, str) and name in PUBLISHED:
+        return PUBLISHED[name]
     raise ValueError(f"encoding={name!r} is not known; known: {', '.join(PUBLISHED)}")
 
 # %% ../nbs/58_tiktoken_format.ipynb #a6e779c9
@@ -193,8 +400,8 @@ _MODELS = {
     "p50k_base": "text-davinci-003 text-davinci-002 code-davinci-002 code-davinci-001 code-cushman-002 code-cushman-001 davinci-codex cushman-codex",
     "p50k_edit": "text-davinci-edit-001 code-davinci-edit-001",
     "r50k_base": "davinci curie babbage ada text-davinci-001 text-curie-001 text-babbage-001 text-ada-001"
-                 " text-similarity-davinci-001 text-similarity-curie-001 text-similarity-babbage-001 text-similarity-ada-001"
-                 " text-search-davinci-doc-001 text-search-curie-doc-001 text-search-babbage-doc-001 text-search-ada-doc-001 code-search-babbage-code-001 code-search-ada-code-001",
+    " text-similarity-davinci-001 text-similarity-curie-001 text-similarity-babbage-001 text-similarity-ada-001"
+    " text-search-davinci-doc-001 text-search-curie-doc-001 text-search-babbage-doc-001 text-search-ada-doc-001 code-search-babbage-code-001 code-search-ada-code-001",
     "gpt2": "gpt2 gpt-2",
 }
 _BEGINNINGS = {
@@ -205,33 +412,42 @@ _BEGINNINGS = {
 MODEL_ENCODINGS = {model: encoding for encoding, models in _MODELS.items() for model in models.split()}
 MODEL_BEGINNINGS = {start: encoding for encoding, starts in _BEGINNINGS.items() for start in starts.split()}
 
+
 def encoding_name_for_model(
-    model:str, # Such as "gpt-4o", "gpt-4o-2024-05-13" or "ft:gpt-3.5-turbo:acme::x"
-)->str: # A name in `PUBLISHED`; a KeyError if the model is not known
+    model: str,  # Such as "gpt-4o", "gpt-4o-2024-05-13" or "ft:gpt-3.5-turbo:acme::x"
+) -> str:  # A name in `PUBLISHED`; a KeyError if the model is not known
     "The name of the encoding that a model of OpenAI uses."
     if not isinstance(model, str):
-        raise ValueError(f"a model's name is a {type(model).__name__}; pass a str, such as \"gpt-4o\"")
+        raise ValueError(f'a model\'s name is a {type(model).__name__}; pass a str, such as "gpt-4o"')
     if model in MODEL_ENCODINGS:
         return MODEL_ENCODINGS[model]
     starts = [start for start in MODEL_BEGINNINGS if model.startswith(start)]
     if not starts:
-        raise KeyError(f"no encoding is known for the model {model[:60]!r}; pass the encoding itself, one of {', '.join(PUBLISHED)}")
+        raise KeyError(
+            f"no encoding is known for the model {model[:60]!r}; pass the encoding itself, one of {', '.join(PUBLISHED)}"
+        )
     return MODEL_BEGINNINGS[max(starts, key=len)]
 
 # %% ../nbs/58_tiktoken_format.ipynb #36564059
-def _digest(data): return hashlib.sha256(data).hexdigest()
+def _digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
 def identify(
-    data:bytes, # All of a file
-)->str|None: # The first name in `PUBLISHED` that the file belongs to, such as "p50k_base"; None: it is another file
+    data: bytes,  # All of a file
+) -> (
+    str | None
+):  # The first name in `PUBLISHED` that the file belongs to, such as "p50k_base"; None: it is another file
     "Which published encoding is this a file of?"
     digest = _digest(data)
     return next((p.name for p in PUBLISHED.values() for _, known in p.files if known == digest), None)
 
+
 def looks_like_ranks(
-    data:bytes, # A file, or its beginning
-)->bool: # True: base64 and rising ranks, as far as looked
+    data: bytes,  # A file, or its beginning
+) -> bool:  # True: base64 and rising ranks, as far as looked
     "Does this begin as rank files do?"
-    lines = data[:1 << 16].split(b"\n") # the last one may be cut off
+    lines = data[: 1 << 16].split(b"\n")  # the last one may be cut off
     found = [_of_line(line.removesuffix(b"\r")) for line in (lines[:-1] or lines)[:64]]
     return None not in found and all(a[1] < b[1] for a, b in zip(found, found[1:]))
 
@@ -239,90 +455,182 @@ def looks_like_ranks(
 def _given(name, address, digest, path):
     "The file of an encoding, from a path or a folder that the caller names."
     path, file = Path(path), address.rpartition("/")[2]
-    place = next((p for p in (path / file, path / "merges.txt") if p.is_file()), path / file) if path.is_dir() else path
+    place = (
+        next((p for p in (path / file, path / "merges.txt") if p.is_file()), path / file)
+        if path.is_dir()
+        else path
+    )
     data = read_bytes(place)
-    if _digest(data) == digest: return data
-    raise ValueError(f"{place} is not the {file} of {name}: its SHA-256 is {_digest(data)}, expected {digest}; get it anew, or read it as what it is: read_tiktoken(path, pattern=…)")
+    if _digest(data) == digest:
+        return data
+    raise ValueError(
+        f"{place} is not the {file} of {name}: its SHA-256 is {_digest(data)}, expected {digest}; get it anew, or read it as what it is: read_tiktoken(path, pattern=…)"
+    )
+
+
 def _place(address, cache_dir):
     "Where tiktoken keeps a file, None for nowhere; and whether someone has named that folder."
-    said = next((d for d in (cache_dir, os.environ.get("TIKTOKEN_CACHE_DIR"), os.environ.get("DATA_GYM_CACHE_DIR")) if d is not None), None)
+    said = next(
+        (
+            d
+            for d in (cache_dir, os.environ.get("TIKTOKEN_CACHE_DIR"), os.environ.get("DATA_GYM_CACHE_DIR"))
+            if d is not None
+        ),
+        None,
+    )
     folder = Path(tempfile.gettempdir()) / "data-gym-cache" if said is None else Path(said)
-    return None if said is not None and not str(said) else folder / hashlib.sha1(address.encode()).hexdigest(), said is not None
+    return None if said is not None and not str(said) else folder / hashlib.sha1(
+        address.encode()
+    ).hexdigest(), said is not None
 
 # %% ../nbs/58_tiktoken_format.ipynb #3eb0ceec
 def _fetched(name, address, digest, cache_dir, download):
     "One file of an encoding, from tiktoken's cache or from where it is published."
     place, said = _place(address, cache_dir)
-    if place and place.is_file() and _digest(data := place.read_bytes()) == digest: return data
-    way = f"pass path= (to Tokenizer.load the file itself, and encoding={name!r})" + f", or put a file with the SHA-256 {digest} to {place}" * bool(place)
-    if "://" not in address or not download: raise FileNotFoundError(f"{name}: {address} is not in the cache" + ("; pass download=True" if "://" in address else ", and has no public address") + f"; else {way}")
+    if place and place.is_file() and _digest(data := place.read_bytes()) == digest:
+        return data
+    way = (
+        f"pass path= (to Tokenizer.load the file itself, and encoding={name!r})"
+        + f", or put a file with the SHA-256 {digest} to {place}" * bool(place)
+    )
+    if "://" not in address or not download:
+        raise FileNotFoundError(
+            f"{name}: {address} is not in the cache"
+            + ("; pass download=True" if "://" in address else ", and has no public address")
+            + f"; else {way}"
+        )
     from http.client import HTTPException
     from urllib.request import urlopen
+
     try:
-        with urlopen(address, timeout=60) as reply: data = reply.read(1 << 26)
-    except (OSError, HTTPException) as e: raise FileNotFoundError(f"{name}: {address} cannot be read ({e}); get it where there is a network, then {way}") from None
-    if _digest(data) != digest: raise ValueError(f"{name}: the SHA-256 of what {address} gives ({len(data)} bytes) is {_digest(data)}, expected {digest}; try again later, or {way}")
+        with urlopen(address, timeout=60) as reply:
+            data = reply.read(1 << 26)
+    except (OSError, HTTPException) as e:
+        raise FileNotFoundError(
+            f"{name}: {address} cannot be read ({e}); get it where there is a network, then {way}"
+        ) from None
+    if _digest(data) != digest:
+        raise ValueError(
+            f"{name}: the SHA-256 of what {address} gives ({len(data)} bytes) is {_digest(data)}, expected {digest}; try again later, or {way}"
+        )
     try:
-        if place: place.parent.mkdir(parents=True, exist_ok=True); write_atomically(place, data)
+        if place:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(place, data)
     except OSError:
-        if said: raise # a folder that nobody has named need not take it
+        if said:
+            raise  # a folder that nobody has named need not take it
     return data
+
+
 def _gpt2_ranks(data):
     "The ranks in GPT-2's vocab.bpe: the bytes in the order of their visible characters, then what each merge makes."
-    return {from_visible(piece): rank for rank, piece in enumerate([*sorted(CHAR2BYTE), *(line.replace(" ", "") for line in data.decode("utf-8").split("\n")[1:-1])])}
+    return {
+        from_visible(piece): rank
+        for rank, piece in enumerate(
+            [*sorted(CHAR2BYTE), *(line.replace(" ", "") for line in data.decode("utf-8").split("\n")[1:-1])]
+        )
+    }
 
 # %% ../nbs/58_tiktoken_format.ipynb #12b4cff0
 def published_ranks(
-    name:str, # A name in `PUBLISHED`
+    name: str,  # A name in `PUBLISHED`
     *,
-    path:str|os.PathLike|None=None, # The file (for gpt2 its vocab.bpe), or the folder it is in
-    cache_dir:str|os.PathLike|None=None, # Where to look first and to keep what is downloaded; None: tiktoken's own folder; "": nowhere
-    download:bool=True, # Get a file from its published address if it is not in the cache
-)->dict[bytes,int]: # token → rank
+    path: str | os.PathLike | None = None,  # The file (for gpt2 its vocab.bpe), or the folder it is in
+    cache_dir: str
+    | os.PathLike
+    | None = None,  # Where to look first and to keep what is downloaded; None: tiktoken's own folder; "": nowhere
+    download: bool = True,  # Get a file from its published address if it is not in the cache
+) -> dict[bytes, int]:  # token → rank
     "The ranks of a published encoding; its file is what the hash says, or nothing is read."
     address, digest = _published(name).files[0]
-    data = _fetched(name, address, digest, cache_dir, download) if path is None else _given(name, address, digest, path)
+    data = (
+        _fetched(name, address, digest, cache_dir, download)
+        if path is None
+        else _given(name, address, digest, path)
+    )
     return _gpt2_ranks(data) if address.endswith("vocab.bpe") else _fields(data.split())
 
 # %% ../nbs/58_tiktoken_format.ipynb #bd7fdee4
-_WHOLE = r"(?s:.)+" # the pattern of those who do not split
+_WHOLE = r"(?s:.)+"  # the pattern of those who do not split
+
 
 def _source_of(pattern):
     "A pattern as tiktoken reads it, from a name or itself."
-    if not isinstance(pattern, str) or not pattern: raise ValueError(f"pattern={pattern!r} is no regular expression; pass one, or one of {', '.join(PATTERNS)}")
-    if pattern in PUBLISHED: pattern = PUBLISHED[pattern].pattern
-    if pattern not in PATTERNS and re.fullmatch(r"\w+", pattern): raise ValueError(f"pattern={pattern!r} is not known; pass a regular expression, or one of {', '.join(PATTERNS)}")
+    if not isinstance(pattern, str) or not pattern:
+        raise ValueError(
+            f"pattern={pattern!r} is no regular expression; pass one, or one of {', '.join(PATTERNS)}"
+        )
+    if pattern in PUBLISHED:
+        pattern = PUBLISHED[pattern].pattern
+    if pattern not in PATTERNS and re.fullmatch(r"\w+", pattern):
+        raise ValueError(
+            f"pattern={pattern!r} is not known; pass a regular expression, or one of {', '.join(PATTERNS)}"
+        )
     return PATTERNS.get(pattern, pattern)
+
+
 def _splitter(source):
     "The pre-tokenizer of a pattern: what no match covers is left out, as tiktoken does."
-    if source == _WHOLE: return byte_level(None)
+    if source == _WHOLE:
+        return byte_level(None)
     name = next((n for n, p in PATTERNS.items() if p == source and not n.startswith("whitespace")), None)
     return byte_level(name or Split({"Regex": source}, "removed", True, "rust"))
+
+
 def _check_special(special, owner, label):
     "Refuse special tokens that take a rank or a spelling of another."
-    if not isinstance(special, Mapping): raise ValueError(f"special_tokens is a {type(special).__name__}; pass a map from spelling to id")
+    if not isinstance(special, Mapping):
+        raise ValueError(f"special_tokens is a {type(special).__name__}; pass a map from spelling to id")
     for token, i in special.items():
-        if not isinstance(token, str) or not token or type(i) is not int or not 0 <= i < 2**32: raise ValueError(f"the special token {token!r} has the id {i!r}; expected text, and an int from 0 to {2**32 - 1}")
+        if not isinstance(token, str) or not token or type(i) is not int or not 0 <= i < 2**32:
+            raise ValueError(
+                f"the special token {token!r} has the id {i!r}; expected text, and an int from 0 to {2**32 - 1}"
+            )
         encode_text(token)
-        if i in owner: raise ValueError(f"{label}: the special token {token!r} has the id {i}, which is the rank of {owner[i][:40]!r}; pass the special tokens that belong to this file")
+        if i in owner:
+            raise ValueError(
+                f"{label}: the special token {token!r} has the id {i}, which is the rank of {owner[i][:40]!r}; pass the special tokens that belong to this file"
+            )
+
+
 def _check_table(ranks, special, label):
     "Refuse a table that lacks bytes, has gaps, or spells a special token."
-    if lacking := [b for b in range(256) if bytes([b]) not in ranks]: raise ValueError(f"{label}: {len(lacking)} of the 256 bytes have no rank, such as 0x{lacking[0]:02x}; texts that hold them could not be encoded")
-    if both := next((t for t in special if all(c in CHAR2BYTE for c in t) and from_visible(t) in ranks), None): raise ValueError(f"{label}: the special token {both!r} is spelled as a piece that has a rank; a piece has one id")
+    if lacking := [b for b in range(256) if bytes([b]) not in ranks]:
+        raise ValueError(
+            f"{label}: {len(lacking)} of the 256 bytes have no rank, such as 0x{lacking[0]:02x}; texts that hold them could not be encoded"
+        )
+    if both := next(
+        (t for t in special if all(c in CHAR2BYTE for c in t) and from_visible(t) in ranks), None
+    ):
+        raise ValueError(
+            f"{label}: the special token {both!r} is spelled as a piece that has a rank; a piece has one id"
+        )
     taken, top = {*ranks.values(), *special.values()}, max(ranks.values())
-    if len(ranks) <= top and (gap := next((i for i in range(top) if i not in taken), None)) is not None: # found soon: there are as many ids as tokens
-        raise ValueError(f"{label}: no token has the rank {gap}, though ranks go to {top}; if a special token has that id, pass special_tokens={{…: {gap}}}; else the file lacks a line")
+    if (
+        len(ranks) <= top and (gap := next((i for i in range(top) if i not in taken), None)) is not None
+    ):  # found soon: there are as many ids as tokens
+        raise ValueError(
+            f"{label}: no token has the rank {gap}, though ranks go to {top}; if a special token has that id, pass special_tokens={{…: {gap}}}; else the file lacks a line"
+        )
 
 # %% ../nbs/58_tiktoken_format.ipynb #cef19691
 def _visible_ids(ranks):
     "piece → id, from token → rank."
-    text, ends = codecs.charmap_decode(b"".join(ranks), "strict", "".join(BYTE2CHAR))[0], list(accumulate(map(len, ranks)))
+    text, ends = (
+        codecs.charmap_decode(b"".join(ranks), "strict", "".join(BYTE2CHAR))[0],
+        list(accumulate(map(len, ranks))),
+    )
     return dict(zip(map(text.__getitem__, map(slice, [0, *ends], ends)), ranks.values()))
+
+
 def _parts(ranks, pattern, special, name, label):
     "A tokenizer from what an encoding is made of."
     source = _source_of(pattern)
-    try: pre = _splitter(source)
-    except ValueError as e: raise ValueError(f"{label}: {e}") from None
+    try:
+        pre = _splitter(source)
+    except ValueError as e:
+        raise ValueError(f"{label}: {e}") from None
     _check_special(special, dict(zip(ranks.values(), ranks)), label)
     _check_table(ranks, special, label)
     ids = _visible_ids(ranks)
@@ -332,81 +640,174 @@ def _parts(ranks, pattern, special, name, label):
 
 # %% ../nbs/58_tiktoken_format.ipynb #a5e72ba2
 def read_tiktoken(
-    path:str|os.PathLike|bytes, # A rank file, or what it holds
+    path: str | os.PathLike | bytes,  # A rank file, or what it holds
     *,
-    encoding:str|None=None, # A name in `PUBLISHED`: its pattern and special tokens; the file has to be the one published
-    pattern:str|None=None, # How text is split: a name of `PATTERNS` or a regular expression; None: as the encoding that the file belongs to
-    special_tokens:Mapping[str,int]|None=None, # Spelling → id; None: those of the encoding
-    name:str|None=None, # What to call it; None: the encoding's name, or the file's
-)->Parts: # The parts of the tokenizer
+    encoding: str
+    | None = None,  # A name in `PUBLISHED`: its pattern and special tokens; the file has to be the one published
+    pattern: str
+    | None = None,  # How text is split: a name of `PATTERNS` or a regular expression; None: as the encoding that the file belongs to
+    special_tokens: Mapping[str, int] | None = None,  # Spelling → id; None: those of the encoding
+    name: str | None = None,  # What to call it; None: the encoding's name, or the file's
+) -> Parts:  # The parts of the tokenizer
     "Read a tokenizer from a rank file; files of published encodings are known by their hash."
     held = isinstance(path, (bytes, bytearray, memoryview))
-    data, label = bytes(path) if isinstance(path, (bytes, bytearray, memoryview)) else read_bytes(path, lines="pieces"), "the rank file" if held else str(path)
-    told:Any = _published(encoding or known) if (known := identify(data)) or encoding else None
+    data, label = (
+        bytes(path) if isinstance(path, (bytes, bytearray, memoryview)) else read_bytes(path, lines="pieces"),
+        "the rank file" if held else str(path),
+    )
+    told: Any = _published(encoding or known) if (known := identify(data)) or encoding else None
     if encoding and (known is None or PUBLISHED[known].files != told.files):
-        raise ValueError(f"{label} is not the file of {encoding}" + (f" but that of {known}" if known else f": its SHA-256 is {_digest(data)}, expected {told.files[0][1]}") + "; to read it all the same pass pattern= and special_tokens=")
-    if told is None and pattern is None: raise ValueError(f"{label} is none of the published rank files, and does not say how text is split; pass pattern= (a regular expression, or one of {', '.join(PATTERNS)})")
-    special = special_tokens if special_tokens is not None else told.special_tokens if told and (encoding or "://" in told.files[0][0]) else {}
-    return _parts(_fields(data.split()) if known and known != "gpt2" else read_ranks(data, name=label), told.pattern if pattern is None else pattern, special, name or encoding or known or (None if held else Path(label).stem), label)
+        raise ValueError(
+            f"{label} is not the file of {encoding}"
+            + (
+                f" but that of {known}"
+                if known
+                else f": its SHA-256 is {_digest(data)}, expected {told.files[0][1]}"
+            )
+            + "; to read it all the same pass pattern= and special_tokens="
+        )
+    if told is None and pattern is None:
+        raise ValueError(
+            f"{label} is none of the published rank files, and does not say how text is split; pass pattern= (a regular expression, or one of {', '.join(PATTERNS)})"
+        )
+    special = (
+        special_tokens
+        if special_tokens is not None
+        else told.special_tokens
+        if told and (encoding or "://" in told.files[0][0])
+        else {}
+    )
+    return _parts(
+        _fields(data.split()) if known and known != "gpt2" else read_ranks(data, name=label),
+        told.pattern if pattern is None else pattern,
+        special,
+        name or encoding or known or (None if held else Path(label).stem),
+        label,
+    )
+
 
 def read_encoding(
-    name:str, # A name in `PUBLISHED`
-    **where, # `path`, `cache_dir` and `download`, as for `published_ranks`
-)->Parts: # The parts of the tokenizer
+    name: str,  # A name in `PUBLISHED`
+    **where,  # `path`, `cache_dir` and `download`, as for `published_ranks`
+) -> Parts:  # The parts of the tokenizer
     "Read a published encoding by its name."
-    return _parts(published_ranks(name, **where), PUBLISHED[name].pattern, PUBLISHED[name].special_tokens, name, name)
+    return _parts(
+        published_ranks(name, **where), PUBLISHED[name].pattern, PUBLISHED[name].special_tokens, name, name
+    )
 
 # %% ../nbs/58_tiktoken_format.ipynb #c2df248d
 def _split_source(split):
     "The pattern whose matches are the pieces that a Split makes."
     given, known = split.pattern, isinstance(split.pattern, str) and split.pattern in PATTERNS
-    source, dialect = (PATTERNS[given], "rust") if known else (given if isinstance(given, str) else given.get("Regex"), split.dialect)
-    if source is None: raise ValueError(f"{split!r} cuts at a literal text; write that as a regular expression for tiktoken")
-    if dialect != "rust" and not same_in_both(source): raise ValueError(f"the pattern {source[:60]!r} is read in another way by tiktoken; write it for tiktoken: Split(pattern, dialect=\"rust\")")
-    if split.behavior == "removed" and split.invert or split.behavior == "isolated" and given in [n for n in PATTERNS if not n.startswith("whitespace")]: return source
-    if split.behavior != "isolated": raise ValueError(f"tiktoken's pieces are the matches of a pattern, and {split!r} makes others")
-    if "group" in compile_pattern(source, dialect="rust").needs: raise ValueError(f"the pattern {source[:60]!r} leaves out text and refers to groups; write one that matches all of a text")
+    source, dialect = (
+        (PATTERNS[given], "rust")
+        if known
+        else (given if isinstance(given, str) else given.get("Regex"), split.dialect)
+    )
+    if source is None:
+        raise ValueError(f"{split!r} cuts at a literal text; write that as a regular expression for tiktoken")
+    if dialect != "rust" and not same_in_both(source):
+        raise ValueError(
+            f'the pattern {source[:60]!r} is read in another way by tiktoken; write it for tiktoken: Split(pattern, dialect="rust")'
+        )
+    if (
+        split.behavior == "removed"
+        and split.invert
+        or split.behavior == "isolated"
+        and given in [n for n in PATTERNS if not n.startswith("whitespace")]
+    ):
+        return source
+    if split.behavior != "isolated":
+        raise ValueError(f"tiktoken's pieces are the matches of a pattern, and {split!r} makes others")
+    if "group" in compile_pattern(source, dialect="rust").needs:
+        raise ValueError(
+            f"the pattern {source[:60]!r} leaves out text and refers to groups; write one that matches all of a text"
+        )
     return rf"(?:{source})|(?:(?!{source})[\s\S])+"
+
+
 def _pattern_of(pre):
     "The one pattern that a byte-level pre-tokenizer splits with."
     *before, last = pre.steps if isinstance(pre, Sequence) and pre.steps else (pre,)
-    if not isinstance(last, ByteLevel): raise ValueError(f"tiktoken's encodings are byte-level, and this is split by {pre!r}; train with pre_tokenizer=byte_level(…)")
-    if last.add_prefix_space: raise ValueError("a space is put in front of texts (add_prefix_space), which tiktoken does not do")
-    if last.use_regex + len(before) > 1 or before and not isinstance(before[0], Split): raise ValueError(f"tiktoken splits with one regular expression, and this is split by {pre!r}")
+    if not isinstance(last, ByteLevel):
+        raise ValueError(
+            f"tiktoken's encodings are byte-level, and this is split by {pre!r}; train with pre_tokenizer=byte_level(…)"
+        )
+    if last.add_prefix_space:
+        raise ValueError("a space is put in front of texts (add_prefix_space), which tiktoken does not do")
+    if last.use_regex + len(before) > 1 or before and not isinstance(before[0], Split):
+        raise ValueError(f"tiktoken splits with one regular expression, and this is split by {pre!r}")
     return PATTERNS["gpt2"] if last.use_regex else _split_source(before[0]) if before else _WHOLE
 
 # %% ../nbs/58_tiktoken_format.ipynb #fa01abe8
 def _special_of(parts):
     "Spelling → id of added tokens, if tiktoken can look for them."
     for token, _ in parts.added_tokens:
-        if odd := [k for k in ("single_word", "lstrip", "rstrip") if getattr(token, k)]: raise ValueError(f"the added token {token.content!r} has {odd[0]}=True, and tiktoken finds special tokens only as they are spelled")
+        if odd := [k for k in ("single_word", "lstrip", "rstrip") if getattr(token, k)]:
+            raise ValueError(
+                f"the added token {token.content!r} has {odd[0]}=True, and tiktoken finds special tokens only as they are spelled"
+            )
     return {token.content: i for token, i in parts.added_tokens}
+
+
 def _ranks_of(model, special):
     "token → rank, from a byte-level model's ids."
-    try: ranks = {from_visible(piece): i for piece, i in model.piece2id.items() if piece not in special}
-    except ValueError as e: raise ValueError(f"a piece spells no bytes: {e}") from None
-    if lacking := [b for b in range(256) if bytes([b]) not in ranks]: raise ValueError(f"{len(lacking)} of the 256 bytes have no piece, such as 0x{lacking[0]:02x}, and tiktoken needs all of them; train with algorithm=\"bpe\"")
+    try:
+        ranks = {from_visible(piece): i for piece, i in model.piece2id.items() if piece not in special}
+    except ValueError as e:
+        raise ValueError(f"a piece spells no bytes: {e}") from None
+    if lacking := [b for b in range(256) if bytes([b]) not in ranks]:
+        raise ValueError(
+            f'{len(lacking)} of the 256 bytes have no piece, such as 0x{lacking[0]:02x}, and tiktoken needs all of them; train with algorithm="bpe"'
+        )
     return ranks
 
 # %% ../nbs/58_tiktoken_format.ipynb #2a7f2fa7
 def _check_rules(model, ranks, special):
     "Refuse merge rules that do something else than the ranks."
-    rules, (merges, whole), before = {pair: k for k, pair in enumerate(map(tuple, model.merges))}, merges_from_ranks(ranks), -1
-    if made := next((a + b for a, b in rules if a + b in special), None): raise ValueError(f"the special token {made!r} is also made by a merge rule, and tiktoken has no such tokens")
+    rules, (merges, whole), before = (
+        {pair: k for k, pair in enumerate(map(tuple, model.merges))},
+        merges_from_ranks(ranks),
+        -1,
+    )
+    if made := next((a + b for a, b in rules if a + b in special), None):
+        raise ValueError(
+            f"the special token {made!r} is also made by a merge rule, and tiktoken has no such tokens"
+        )
     for a, b in merges:
         pair = to_visible(a), to_visible(b)
-        if pair not in rules: raise ValueError(f"tiktoken would join {pair[0]!r} and {pair[1]!r} to {pair[0] + pair[1]!r}, a piece, and there is no such merge rule")
-        if rules[pair] < before: raise ValueError(f"the merge rule {pair[0]!r} {pair[1]!r} stands before one whose piece has a lower id; to tiktoken the order of ids is the order of merges")
+        if pair not in rules:
+            raise ValueError(
+                f"tiktoken would join {pair[0]!r} and {pair[1]!r} to {pair[0] + pair[1]!r}, a piece, and there is no such merge rule"
+            )
+        if rules[pair] < before:
+            raise ValueError(
+                f"the merge rule {pair[0]!r} {pair[1]!r} stands before one whose piece has a lower id; to tiktoken the order of ids is the order of merges"
+            )
         before = rules[pair]
-    if whole and not model.ignore_merges: raise ValueError(f"no merges make the piece {to_visible(whole[0])!r}; tiktoken would find it as a whole pre-token, and this model (ignore_merges=False) does not")
+    if whole and not model.ignore_merges:
+        raise ValueError(
+            f"no merges make the piece {to_visible(whole[0])!r}; tiktoken would find it as a whole pre-token, and this model (ignore_merges=False) does not"
+        )
+
+
 def parts_to_ranks(
-    parts:Parts, # The parts of a byte-level BPE tokenizer
-)->tuple: # token → rank; the pattern's source; special tokens, spelling → id
+    parts: Parts,  # The parts of a byte-level BPE tokenizer
+) -> tuple:  # token → rank; the pattern's source; special tokens, spelling → id
     "What a tokenizer is to tiktoken, if that encodes exactly alike."
     model = parts.model
-    if not isinstance(model, BPE): raise ValueError(f"tiktoken encodes with byte-level BPE, and this is {model!r}")
-    if odd := [k for k in ("dropout", "continuing_subword_prefix", "end_of_word_suffix") if getattr(model, k)]: raise ValueError(f"the model has {odd[0]}={getattr(model, odd[0])!r}, which tiktoken knows nothing of")
-    if parts.normalizer is not None: raise ValueError(f"tiktoken takes texts as they are, and here a normalizer stands before, {parts.normalizer!r}")
+    if not isinstance(model, BPE):
+        raise ValueError(f"tiktoken encodes with byte-level BPE, and this is {model!r}")
+    if odd := [
+        k for k in ("dropout", "continuing_subword_prefix", "end_of_word_suffix") if getattr(model, k)
+    ]:
+        raise ValueError(
+            f"the model has {odd[0]}={getattr(model, odd[0])!r}, which tiktoken knows nothing of"
+        )
+    if parts.normalizer is not None:
+        raise ValueError(
+            f"tiktoken takes texts as they are, and here a normalizer stands before, {parts.normalizer!r}"
+        )
     pattern, special = _pattern_of(parts.pre_tokenizer), _special_of(parts)
     ranks = _ranks_of(model, special)
     _check_rules(model, ranks, special)
@@ -414,37 +815,71 @@ def parts_to_ranks(
 
 # %% ../nbs/58_tiktoken_format.ipynb #eea2bdc1
 def to_tiktoken(
-    tok, # A tokenizer, or its `Parts`
+    tok,  # A tokenizer, or its `Parts`
     *,
-    name:str|None=None, # What to call the encoding; None: its own name, if it has one
-)->Any: # A tiktoken.Encoding, which encodes as the tokenizer does
+    name: str | None = None,  # What to call the encoding; None: its own name, if it has one
+) -> Any:  # A tiktoken.Encoding, which encodes as the tokenizer does
     "Make a tiktoken.Encoding of a byte-level BPE tokenizer."
     parts = getattr(tok, "parts", tok)
     ranks, pattern, special = parts_to_ranks(parts)
-    if both := [f"{a!r} and {b!r}" for a, b in zip(sorted(special), sorted(special)[1:]) if b.startswith(a)]: raise ValueError(f"the added tokens {both[0]} begin alike, and tiktoken may find the shorter one; leave one of them out")
-    try: import tiktoken
-    except ImportError: raise ImportError("tiktoken is not installed; run: pip install tiktoken") from None
-    for note in _undone(parts): warnings.warn(note, stacklevel=2)
-    try: return tiktoken.Encoding(name or getattr(parts.source, "name", None) or "subword_nb", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
-    except ValueError as e: raise ValueError(f"tiktoken cannot read the pattern {pattern[:60]!r}: {e}") from None
+    if both := [f"{a!r} and {b!r}" for a, b in zip(sorted(special), sorted(special)[1:]) if b.startswith(a)]:
+        raise ValueError(
+            f"the added tokens {both[0]} begin alike, and tiktoken may find the shorter one; leave one of them out"
+        )
+    try:
+        import tiktoken
+    except ImportError:
+        raise ImportError("tiktoken is not installed; run: pip install tiktoken") from None
+    for note in _undone(parts):
+        warnings.warn(note, stacklevel=2)
+    try:
+        return tiktoken.Encoding(
+            name or getattr(parts.source, "name", None) or "subword_nb",
+            pat_str=pattern,
+            mergeable_ranks=ranks,
+            special_tokens=special,
+        )
+    except ValueError as e:
+        raise ValueError(f"tiktoken cannot read the pattern {pattern[:60]!r}: {e}") from None
+
 
 def write_tiktoken(
-    parts:Parts, # The parts of a byte-level BPE tokenizer
-    path:str|os.PathLike, # Where the file shall be
-)->Path: # The path; what the file does not hold is what `tiktoken_notes` says
+    parts: Parts,  # The parts of a byte-level BPE tokenizer
+    path: str | os.PathLike,  # Where the file shall be
+) -> Path:  # The path; what the file does not hold is what `tiktoken_notes` says
     "Write the ranks of a tokenizer, atomically."
     return write_ranks(parts_to_ranks(parts)[0], path)
 
 # %% ../nbs/58_tiktoken_format.ipynb #e233d1c9
 def _undone(parts):
     "What tiktoken does not do, though the tokenizer does."
-    notes = [f"that {t.content!r} is found in every text: to tiktoken it is a special token" for t, _ in parts.added_tokens if not t.special][:1]
-    notes += [f"the {k.replace('_', '-')}, {type(part).__name__}: tiktoken puts nothing around ids and cuts nothing off" for k in ("post_processor", "truncation", "padding") if (part := getattr(parts, k)) is not None and not isinstance(part, processors.ByteLevel)]
-    return notes + [f"the decoder, {parts.decoder!r}: tiktoken joins bytes"] * (not isinstance(parts.decoder, decoders.ByteLevel))
+    notes = [
+        f"that {t.content!r} is found in every text: to tiktoken it is a special token"
+        for t, _ in parts.added_tokens
+        if not t.special
+    ][:1]
+    notes += [
+        f"the {k.replace('_', '-')}, {type(part).__name__}: tiktoken puts nothing around ids and cuts nothing off"
+        for k in ("post_processor", "truncation", "padding")
+        if (part := getattr(parts, k)) is not None and not isinstance(part, processors.ByteLevel)
+    ]
+    return notes + [f"the decoder, {parts.decoder!r}: tiktoken joins bytes"] * (
+        not isinstance(parts.decoder, decoders.ByteLevel)
+    )
+
+
 def tiktoken_notes(
-    parts:Parts, # The parts of a byte-level BPE tokenizer
-)->list[str]: # Sentences for a human, none if nothing is lost
+    parts: Parts,  # The parts of a byte-level BPE tokenizer
+) -> list[str]:  # Sentences for a human, none if nothing is lost
     "What a rank file does not hold of a tokenizer."
     _, pattern, special = parts_to_ranks(parts)
-    first = f"special tokens, {len(special)} in all, {min(special, key=special.get)!r} first: pass them as special_tokens=" if special else ""
-    return [f"the pattern, {pattern!r}: give it to the reader as pattern=", *[first] * bool(first), *_undone(parts)]
+    first = (
+        f"special tokens, {len(special)} in all, {min(special, key=special.get)!r} first: pass them as special_tokens="
+        if special
+        else ""
+    )
+    return [
+        f"the pattern, {pattern!r}: give it to the reader as pattern=",
+        *[first] * bool(first),
+        *_undone(parts),
+    ]

@@ -26,144 +26,261 @@ from .pretokenizers import PreTokenizer, spells_bytes
 from .processors import Processor
 from .vocab import AddedToken
 
-if TYPE_CHECKING: # also the rooms above, of which the tokenizer's methods are functions
-    from subword_nb import bulk, bulk_align, compare, decoding, encode_files, explain, explain_training, growing, pipeline, splits, tiktoken_calls, tiktoken_format, training, translate
+if TYPE_CHECKING:  # also the rooms above, of which the tokenizer's methods are functions
+    from subword_nb import (
+        bulk,
+        bulk_align,
+        compare,
+        decoding,
+        encode_files,
+        explain,
+        explain_training,
+        growing,
+        pipeline,
+        splits,
+        tiktoken_calls,
+        tiktoken_format,
+        training,
+        translate,
+    )
     from subword_nb.draw import Strip
     from subword_nb.normalizers import Normalizer
 
 # %% ../nbs/85_tokenizer.ipynb #dc7162df
 def load(
-    cls:type, # `Tokenizer`
-    path:str|os.PathLike, # A file or folder of any of the `KINDS` of room 68, a published encoding such as "cl100k_base", a model that uses one such as "gpt-4o", or "org/name" on the hub
+    cls: type,  # `Tokenizer`
+    path: str
+    | os.PathLike,  # A file or folder of any of the `KINDS` of room 68, a published encoding such as "cl100k_base", a model that uses one such as "gpt-4o", or "org/name" on the hub
     *,
-    allowed_special:str|Collection[str]|None=None, # Special tokens found in texts where a call does not say: "all", a set, () for none; None: as the file says, else as the library does that it comes from
-    allow_code:bool=False, # Import the Python functions that a tokenizer.json names; only for files that you trust
-    limits:Limits|Mapping|None=None, # What is accepted from the file, all or some by name, such as {"file_bytes": 2**31}; None: those in force, see room 00a
-    **options, # Those of its reader, such as `encoding` and `pattern` for ranks, `lowercase` for vocab.txt, `add_bos` for SentencePiece; for the hub `revision`, `cache_dir`, `local_files_only`
-)->"Tokenizer": # The tokenizer in it
+    allowed_special: str
+    | Collection[str]
+    | None = None,  # Special tokens found in texts where a call does not say: "all", a set, () for none; None: as the file says, else as the library does that it comes from
+    allow_code: bool = False,  # Import the Python functions that a tokenizer.json names; only for files that you trust
+    limits: Limits
+    | Mapping
+    | None = None,  # What is accepted from the file, all or some by name, such as {"file_bytes": 2**31}; None: those in force, see room 00a
+    **options,  # Those of its reader, such as `encoding` and `pattern` for ranks, `lowercase` for vocab.txt, `add_bos` for SentencePiece; for the hub `revision`, `cache_dir`, `local_files_only`
+) -> "Tokenizer":  # The tokenizer in it
     "Load a tokenizer."
     if limits is not None:
-        with limited(limits): return load(cls, path, allowed_special=allowed_special, allow_code=allow_code, **options)
+        with limited(limits):
+            return load(cls, path, allowed_special=allowed_special, allow_code=allow_code, **options)
     kind, parts = _read(path, allow_code, options)
-    if allowed_special is None: allowed_special = parts.allowed_special
-    if allowed_special is None: allowed_special = special_by_default(kind)
+    if allowed_special is None:
+        allowed_special = parts.allowed_special
+    if allowed_special is None:
+        allowed_special = special_by_default(kind)
     return cls(**parts._replace(allowed_special=allowed_special)._asdict())
 
 # %% ../nbs/85_tokenizer.ipynb #e5ff3909
 _HUB = ("revision", "cache_dir", "local_files_only", "endpoint", "token")
 
+
 def _read(path, allow_code, options):
     "The kind and the parts of what a path or a name stands for."
-    if isinstance(path, str) and (not path or len(path) > 4096 or "\n" in path): raise ValueError(f"{path[:40]!r} is {len(path):,} characters of text, and not the name of a file; pass the path of a tokenizer file or of its folder")
-    if not isinstance(path, (str, os.PathLike)): raise ValueError(f"path={path!r} is no path or name; pass a file, a folder, org/name, or a published encoding")
-    if Path(path).exists(): return read_file(path, allow_code=allow_code, **options)
+    if isinstance(path, str) and (not path or len(path) > 4096 or "\n" in path):
+        raise ValueError(
+            f"{path[:40]!r} is {len(path):,} characters of text, and not the name of a file; pass the path of a tokenizer file or of its folder"
+        )
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(
+            f"path={path!r} is no path or name; pass a file, a folder, org/name, or a published encoding"
+        )
+    if Path(path).exists():
+        return read_file(path, allow_code=allow_code, **options)
     from subword_nb.hub import hub_folder, looks_like_repo
-    from subword_nb.tiktoken_format import MODEL_BEGINNINGS, MODEL_ENCODINGS, PUBLISHED, encoding_name_for_model, read_encoding
-    if isinstance(path, str) and (path in MODEL_ENCODINGS or path.startswith(tuple(MODEL_BEGINNINGS))) and path not in PUBLISHED and not looks_like_repo(path):
+    from subword_nb.tiktoken_format import (
+        MODEL_BEGINNINGS,
+        MODEL_ENCODINGS,
+        PUBLISHED,
+        encoding_name_for_model,
+        read_encoding,
+    )
+
+    if (
+        isinstance(path, str)
+        and (path in MODEL_ENCODINGS or path.startswith(tuple(MODEL_BEGINNINGS)))
+        and path not in PUBLISHED
+        and not looks_like_repo(path)
+    ):
         path = encoding_name_for_model(path)
     if path in PUBLISHED:
-        if hub := [k for k in _HUB if k in options and k != "cache_dir"]: raise ValueError(f"{path} is a published encoding and not a repository, so {hub[0]}= has no meaning here; leave it out, or pass org/name")
+        if hub := [k for k in _HUB if k in options and k != "cache_dir"]:
+            raise ValueError(
+                f"{path} is a published encoding and not a repository, so {hub[0]}= has no meaning here; leave it out, or pass org/name"
+            )
         return "tiktoken", read_encoding(path, **options)
     if not isinstance(path, str) or not looks_like_repo(path):
-        raise FileNotFoundError(f"there is no file or folder {path}; pass a tokenizer file, a folder that holds one, org/name on the hub, or one of {', '.join(PUBLISHED)}")
+        raise FileNotFoundError(
+            f"there is no file or folder {path}; pass a tokenizer file, a folder that holds one, org/name on the hub, or one of {', '.join(PUBLISHED)}"
+        )
     folder = hub_folder(path, **{k: options[k] for k in _HUB if k in options})
     return read_file(folder, allow_code=allow_code, **{k: v for k, v in options.items() if k not in _HUB})
 
 # %% ../nbs/85_tokenizer.ipynb #3fd38779
 def save(
-    tok:"Tokenizer", # A tokenizer
-    path:str|os.PathLike, # Where; .model is SentencePiece's, .tiktoken a list of ranks, .txt a list of pieces, .codes subword-nmt's, .json a tokenizer.json; in a folder (it ends in / or exists) a tokenizer.json is written
+    tok: "Tokenizer",  # A tokenizer
+    path: str
+    | os.PathLike,  # Where; .model is SentencePiece's, .tiktoken a list of ranks, .txt a list of pieces, .codes subword-nmt's, .json a tokenizer.json; in a folder (it ends in / or exists) a tokenizer.json is written
     *,
-    kind:str|None=None, # One of the `KINDS` of room 68, where the name does not say; gpt2 makes a folder with vocab.json and merges.txt
-)->Path: # What was written; a warning for everything that the file does not say
+    kind: str
+    | None = None,  # One of the `KINDS` of room 68, where the name does not say; gpt2 makes a folder with vocab.json and merges.txt
+) -> Path:  # What was written; a warning for everything that the file does not say
     "Save a tokenizer, atomically."
     from subword_nb.translate import write_file
+
     written = write_file(tok.parts, path, kind=kind)
-    for note in written.notes: warnings.warn(f"{written.path.name}: {note}", stacklevel=2)
+    for note in written.notes:
+        warnings.warn(f"{written.path.name}: {note}", stacklevel=2)
     return written.path
 
 # %% ../nbs/85_tokenizer.ipynb #6a82aa8b
-_OPTIONS = ("dropout", "unk_piece", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "max_input_chars_per_word", "unk_penalty", "user_defined")
+_OPTIONS = (
+    "dropout",
+    "unk_piece",
+    "continuing_subword_prefix",
+    "end_of_word_suffix",
+    "fuse_unk",
+    "byte_fallback",
+    "ignore_merges",
+    "max_input_chars_per_word",
+    "unk_penalty",
+    "user_defined",
+)
+
 
 def _model_facts(m, added):
     "What is special to the kind of a model."
-    if hasattr(m, "merges"): return {"merges": len(m.merges), "first_merges": [list(pair) for pair in m.merges[:10]]}
-    if not hasattr(m, "scores"): return {}
+    if hasattr(m, "merges"):
+        return {"merges": len(m.merges), "first_merges": [list(pair) for pair in m.merges[:10]]}
+    if not hasattr(m, "scores"):
+        return {}
     likely = sorted(m.piece2id, key=lambda p: -m.scores[m.piece2id[p]])
-    return {"most_probable": [[p, m.scores[m.piece2id[p]]] for p in likely if p not in m.control and p not in added and p != m.unk_piece][:10]}
+    return {
+        "most_probable": [
+            [p, m.scores[m.piece2id[p]]]
+            for p in likely
+            if p not in m.control and p not in added and p != m.unk_piece
+        ][:10]
+    }
 
 # %% ../nbs/85_tokenizer.ipynb #6efbb7cb
 def inspect(
-    tok:"Tokenizer", # A tokenizer
-)->dict: # Facts under short names, ready for JSON
+    tok: "Tokenizer",  # A tokenizer
+) -> dict:  # Facts under short names, ready for JSON
     "What is in a tokenizer."
     m, lengths = tok.model, {}
-    for piece in m.piece2id: lengths[len(piece)] = lengths.get(len(piece), 0) + 1
+    for piece in m.piece2id:
+        lengths[len(piece)] = lengths.get(len(piece), 0) + 1
     as_dict, path = lambda part: part and part.to_dict(), compiled(tok).path
-    return {"model": type(m).__name__, "byte_level": spells_bytes(tok.pre_tokenizer), "vocab_size": tok.vocab_size,
-        "options": {k: v for k in _OPTIONS if (v := getattr(m, k, None))}, **_model_facts(m, tok.added_contents),
+    return {
+        "model": type(m).__name__,
+        "byte_level": spells_bytes(tok.pre_tokenizer),
+        "vocab_size": tok.vocab_size,
+        "options": {k: v for k in _OPTIONS if (v := getattr(m, k, None))},
+        **_model_facts(m, tok.added_contents),
         "special_tokens": {t.content: i for t, i in tok.added_tokens if t.special},
         "added_tokens": {t.content: i for t, i in tok.added_tokens if not t.special},
-        "normalizer": as_dict(tok.normalizer), "pre_tokenizer": tok.pre_tokenizer.to_dict(), "post_processor": as_dict(tok.post_processor), "decoder": as_dict(tok.decoder),
-        "truncation": as_dict(tok.truncation), "padding": as_dict(tok.padding), "config": tok.config and asdict(tok.config), "path": {"remembers": path.spans, "why": path.why},
-        "allowed_special": tok.allowed_special if isinstance(tok.allowed_special, str) else sorted(tok.allowed_special),
+        "normalizer": as_dict(tok.normalizer),
+        "pre_tokenizer": tok.pre_tokenizer.to_dict(),
+        "post_processor": as_dict(tok.post_processor),
+        "decoder": as_dict(tok.decoder),
+        "truncation": as_dict(tok.truncation),
+        "padding": as_dict(tok.padding),
+        "config": tok.config and asdict(tok.config),
+        "path": {"remembers": path.spans, "why": path.why},
+        "allowed_special": tok.allowed_special
+        if isinstance(tok.allowed_special, str)
+        else sorted(tok.allowed_special),
         "source": _source_facts(tok.source),
-        "piece_lengths": dict(sorted(lengths.items())), "longest_pieces": sorted(m.piece2id, key=lambda p: (-len(p), m.piece2id[p]))[:10]}
+        "piece_lengths": dict(sorted(lengths.items())),
+        "longest_pieces": sorted(m.piece2id, key=lambda p: (-len(p), m.piece2id[p]))[:10],
+    }
 
 # %% ../nbs/85_tokenizer.ipynb #823cbcbe
 def _source_facts(source):
     "What a file, or training, says besides, ready for JSON."
     facts = source if isinstance(source, dict) else {}
-    if hasattr(source, "_asdict"): facts = source._asdict()
-    elif hasattr(source, "__dict__"): facts = {k: v for k, v in vars(source).items() if isinstance(v, dict)}
-    short = lambda v: {k: short(x) for k, x in v.items()} if isinstance(v, dict) else f"{len(v):,} bytes" if isinstance(v, bytes) else [*map(short, v)] if isinstance(v, (list, tuple)) else v
+    if hasattr(source, "_asdict"):
+        facts = source._asdict()
+    elif hasattr(source, "__dict__"):
+        facts = {k: v for k, v in vars(source).items() if isinstance(v, dict)}
+    short = lambda v: (
+        {k: short(x) for k, x in v.items()}
+        if isinstance(v, dict)
+        else f"{len(v):,} bytes"
+        if isinstance(v, bytes)
+        else [*map(short, v)]
+        if isinstance(v, (list, tuple))
+        else v
+    )
     return short(facts)
 
 # %% ../nbs/85_tokenizer.ipynb #dd12fc7e
 def tokenize(
-    tok:"Tokenizer", # A tokenizer
-    text:str|bytes, # One text; bytes are UTF-8
-    pair:str|bytes|None=None, # A second text
-    **options, # As for `encode`
-)->list[str]: # Pieces; bytes in the visible alphabet
+    tok: "Tokenizer",  # A tokenizer
+    text: str | bytes,  # One text; bytes are UTF-8
+    pair: str | bytes | None = None,  # A second text
+    **options,  # As for `encode`
+) -> list[str]:  # Pieces; bytes in the visible alphabet
     "The pieces of one text, or of a pair."
     ids, m = encode(tok, text, pair, **options), tok.model
-    unknown = m.piece2id.get(m.unk_piece) if getattr(m, "spells_unknown", hasattr(m, "scores")) and not options.get("dropout") else None
-    return pieces_of(tok, ids) if unknown is None or unknown not in ids else tok.align(text, pair, **options).pieces
+    unknown = (
+        m.piece2id.get(m.unk_piece)
+        if getattr(m, "spells_unknown", hasattr(m, "scores")) and not options.get("dropout")
+        else None
+    )
+    return (
+        pieces_of(tok, ids)
+        if unknown is None or unknown not in ids
+        else tok.align(text, pair, **options).pieces
+    )
 
 # %% ../nbs/85_tokenizer.ipynb #fd50830b
 def draw(
-    tok:"Tokenizer", # A tokenizer
-    text:str|bytes, # One text
-    pair:str|bytes|None=None, # A second text
-    **options, # As for `encode`
-)->"Strip": # Coloured pieces with their ids, for Jupyter and terminals
+    tok: "Tokenizer",  # A tokenizer
+    text: str | bytes,  # One text
+    pair: str | bytes | None = None,  # A second text
+    **options,  # As for `encode`
+) -> "Strip":  # Coloured pieces with their ids, for Jupyter and terminals
     "Show how a text, or a pair, is split."
     from subword_nb.draw import draw_tokens
+
     ids = encode(tok, text, pair, **options)
-    pieces = tokenize(tok, text, pair, **options) if hasattr(tok.model, "scores") and not options.get("dropout") else [_surface(tok, i) for i in ids]
+    pieces = (
+        tokenize(tok, text, pair, **options)
+        if hasattr(tok.model, "scores") and not options.get("dropout")
+        else [_surface(tok, i) for i in ids]
+    )
     return draw_tokens(pieces, ids=ids)
+
 
 def _surface(tok, i):
     "What a piece looks like in the text: characters, or bytes where it holds parts of one."
-    if not isinstance(tok.decoder, decoders.ByteLevel) or i >= len(tok.id2piece) or tok.id2piece[i] is None: return pieces_of(tok, [i])[0]
-    try: return tok.decode_bytes([i]).decode("utf-8")
-    except UnicodeDecodeError: return tok.decode_bytes([i])
+    if not isinstance(tok.decoder, decoders.ByteLevel) or i >= len(tok.id2piece) or tok.id2piece[i] is None:
+        return pieces_of(tok, [i])[0]
+    try:
+        return tok.decode_bytes([i]).decode("utf-8")
+    except UnicodeDecodeError:
+        return tok.decode_bytes([i])
 
 # %% ../nbs/85_tokenizer.ipynb #d619bf9b
 def add_tokens(
-    tok:"Tokenizer", # A tokenizer, which is changed
-    tokens:Iterable[str|AddedToken], # Spellings, or tokens with options
+    tok: "Tokenizer",  # A tokenizer, which is changed
+    tokens: Iterable[str | AddedToken],  # Spellings, or tokens with options
     *,
-    special:bool=False, # What spellings become: special tokens, or ordinary ones, which are found in the normalized text
-)->int: # How many ids are new
+    special: bool = False,  # What spellings become: special tokens, or ordinary ones, which are found in the normalized text
+) -> int:  # How many ids are new
     "Add tokens that are found in the text; where texts are data, special ones only if the tokenizer's `allowed_special` names them."
     added, known = {t.content: (t, i) for t, i in tok.added_tokens}, dict(tok.piece2id)
     free = max(known.values(), default=-1) + 1
-    given = [t if isinstance(t, AddedToken) else AddedToken(t, normalized=not special, special=special)
-             for t in ([tokens] if isinstance(tokens, (str, AddedToken)) else tokens)]
+    given = [
+        t if isinstance(t, AddedToken) else AddedToken(t, normalized=not special, special=special)
+        for t in ([tokens] if isinstance(tokens, (str, AddedToken)) else tokens)
+    ]
     for t in given:
-        if t.content not in known: known[t.content], free = free, free + 1
+        if t.content not in known:
+            known[t.content], free = free, free + 1
         added.pop(t.content, None)
         added[t.content] = t, known[t.content]
     n_new = len(known) - len(tok.piece2id)
@@ -171,18 +288,31 @@ def add_tokens(
     _warn_of_unfound(tok, given)
     return n_new
 
+
 def _warn_of_unfound(tok, tokens):
     "Say that special tokens were added which no text may spell."
-    unfound = [] if tok.allowed_special == "all" else [t.content for t in tokens if t.special and t.content not in tok.allowed_special]
+    unfound = (
+        []
+        if tok.allowed_special == "all"
+        else [t.content for t in tokens if t.special and t.content not in tok.allowed_special]
+    )
     if unfound:
-        warnings.warn(f"{unfound[0]!r} is not found in texts, which are data to this tokenizer (allowed_special={sorted(tok.allowed_special)}); "
-                      "set its allowed_special to \"all\" or to the tokens that a text may spell, or pass allowed_special= to a call", stacklevel=3)
+        warnings.warn(
+            f"{unfound[0]!r} is not found in texts, which are data to this tokenizer (allowed_special={sorted(tok.allowed_special)}); "
+            'set its allowed_special to "all" or to the tokens that a text may spell, or pass allowed_special= to a call',
+            stacklevel=3,
+        )
 
 # %% ../nbs/85_tokenizer.ipynb #eb6d0bd7
 class _Later:
     "A method of another room, which is imported when the method is first looked at."
-    def __init__(self, room, of=None, wrap=None): self.room, self.of, self.wrap = room, of, wrap
-    def __set_name__(self, owner, name): self.owner, self.name = owner, name
+
+    def __init__(self, room, of=None, wrap=None):
+        self.room, self.of, self.wrap = room, of, wrap
+
+    def __set_name__(self, owner, name):
+        self.owner, self.name = owner, name
+
     def __get__(self, tok, cls=None):
         found = getattr(import_module(f"subword_nb.{self.room}"), self.of or self.name)
         setattr(self.owner, self.name, self.wrap(found) if self.wrap else found)
@@ -191,18 +321,40 @@ class _Later:
 # %% ../nbs/85_tokenizer.ipynb #57675b91
 class _Calls(Engine):
     "tiktoken's calls, for whoever comes from there; and what makes other tokenizers of one."
+
     if TYPE_CHECKING:
-        encode_ordinary, encode_with_unstable, encode_single_token = tiktoken_calls.encode_ordinary, tiktoken_calls.encode_with_unstable, tiktoken_calls.encode_single_token
-        decode_with_offsets, decode_single_token_bytes = tiktoken_calls.decode_with_offsets, tiktoken_calls.decode_single_token_bytes
-        decode_tokens_bytes, token_byte_values, to_tiktoken = tiktoken_calls.decode_tokens_bytes, tiktoken_calls.token_byte_values, tiktoken_format.to_tiktoken
-        truncate, extend, train_new, translated = growing.truncate, growing.extend, growing.train_new, translate.translated
+        encode_ordinary, encode_with_unstable, encode_single_token = (
+            tiktoken_calls.encode_ordinary,
+            tiktoken_calls.encode_with_unstable,
+            tiktoken_calls.encode_single_token,
+        )
+        decode_with_offsets, decode_single_token_bytes = (
+            tiktoken_calls.decode_with_offsets,
+            tiktoken_calls.decode_single_token_bytes,
+        )
+        decode_tokens_bytes, token_byte_values, to_tiktoken = (
+            tiktoken_calls.decode_tokens_bytes,
+            tiktoken_calls.token_byte_values,
+            tiktoken_format.to_tiktoken,
+        )
+        truncate, extend, train_new, translated = (
+            growing.truncate,
+            growing.extend,
+            growing.train_new,
+            translate.translated,
+        )
     else:
-        encode_ordinary, encode_with_unstable, encode_single_token, to_tiktoken = *(_Later("tiktoken_calls") for _ in range(3)), _Later("tiktoken_format")
-        decode_with_offsets, decode_single_token_bytes, decode_tokens_bytes, token_byte_values = (_Later("tiktoken_calls") for _ in range(4))
+        encode_ordinary, encode_with_unstable, encode_single_token, to_tiktoken = (
+            *(_Later("tiktoken_calls") for _ in range(3)),
+            _Later("tiktoken_format"),
+        )
+        decode_with_offsets, decode_single_token_bytes, decode_tokens_bytes, token_byte_values = (
+            _Later("tiktoken_calls") for _ in range(4)
+        )
         truncate, extend, train_new, translated = *(_Later("growing") for _ in range(3)), _Later("translate")
 
     @property
-    def n_vocab(self)->int: # One more than the highest id, holes included; `vocab_size` counts the pieces
+    def n_vocab(self) -> int:  # One more than the highest id, holes included; `vocab_size` counts the pieces
         "How large a table of ids has to be."
         return len(self.id2piece)
 
@@ -213,24 +365,54 @@ if TYPE_CHECKING:
 
     class _Maker(Generic[_Given]):
         "A class method, as type checkers see it."
-        def __init__(self, fn:Callable[Concatenate[Any,_Given],Any]): ...
-        def __get__(self, tok:object, cls:type[_Made])->Callable[_Given,_Made]: ...
+
+        def __init__(self, fn: Callable[Concatenate[Any, _Given], Any]): ...
+        def __get__(self, tok: object, cls: type[_Made]) -> Callable[_Given, _Made]: ...
 
 # %% ../nbs/85_tokenizer.ipynb #48fc4794
 class _Methods(_Calls):
     "What a tokenizer does, from the rooms that do it."
+
     save, tokenize, inspect, draw, add_tokens = save, tokenize, inspect, draw, add_tokens
     if TYPE_CHECKING:
         train, load = _Maker(training.train), _Maker(load)
-        encode_batch, encode_array, encode_files = bulk.encode_batch, bulk.encode_array, encode_files.encode_files
-        align, align_batch, __call__, stages = bulk_align.align, pipeline.align_batch, pipeline.call, pipeline.stages
-        decode, decode_bytes, decode_batch, stream = decoding.decode, decoding.decode_bytes, decoding.decode_batch, decoding.stream
+        encode_batch, encode_array, encode_files = (
+            bulk.encode_batch,
+            bulk.encode_array,
+            encode_files.encode_files,
+        )
+        align, align_batch, __call__, stages = (
+            bulk_align.align,
+            pipeline.align_batch,
+            pipeline.call,
+            pipeline.stages,
+        )
+        decode, decode_bytes, decode_batch, stream = (
+            decoding.decode,
+            decoding.decode_bytes,
+            decoding.decode_batch,
+            decoding.stream,
+        )
         nbest, sample, entropy = splits.nbest, splits.sample, splits.entropy
-        explain, compare, explain_training = explain.explain, compare.compare, explain_training.explain_training
+        explain, compare, explain_training = (
+            explain.explain,
+            compare.compare,
+            explain_training.explain_training,
+        )
     else:
         train, load = _Later("training", wrap=classmethod), classmethod(load)
-        _in_bulk, encode_batch, encode_array, encode_files = _Later("bulk", "encode"), _Later("bulk"), _Later("bulk"), _Later("encode_files")
-        align, align_batch, __call__, stages = _Later("bulk_align"), _Later("pipeline"), _Later("pipeline", "call"), _Later("pipeline")
+        _in_bulk, encode_batch, encode_array, encode_files = (
+            _Later("bulk", "encode"),
+            _Later("bulk"),
+            _Later("bulk"),
+            _Later("encode_files"),
+        )
+        align, align_batch, __call__, stages = (
+            _Later("bulk_align"),
+            _Later("pipeline"),
+            _Later("pipeline", "call"),
+            _Later("pipeline"),
+        )
         decode, decode_bytes, decode_batch, stream = (_Later("decoding") for _ in range(4))
         nbest, sample, entropy = (_Later("splits") for _ in range(3))
         explain, compare, explain_training = map(_Later, ("explain", "compare", "explain_training"))
@@ -238,69 +420,144 @@ class _Methods(_Calls):
 # %% ../nbs/85_tokenizer.ipynb #1ce88bdc
 class Tokenizer(_Methods):
     "Text to ids and back: `Tokenizer.train` or `Tokenizer.load`, then `encode`, `align`, `decode`, `save`, `draw`."
-    if TYPE_CHECKING: decoder: Decoder|None; config: TokenizerConfig|None; source: Any
-    def __init__(self,
-        model, # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
+
+    if TYPE_CHECKING:
+        decoder: Decoder | None
+        config: TokenizerConfig | None
+        source: Any
+
+    def __init__(
+        self,
+        model,  # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
         *,
-        pre_tokenizer:PreTokenizer|str|None=None, # How text is split; None: not at all
-        decoder:Decoder|None=None, # How pieces become text; None: joined with spaces
-        added_tokens:Iterable=(), # (`AddedToken`, id) pairs
-        post_processor:Processor|None=None, # What belongs around the ids; None: nothing
-        normalizer:"Normalizer|str|None"=None, # What is done to the text before it is split; None: nothing
-        truncation:Truncation|None=None, # How long a text may become; None: as long as it is
-        padding:Padding|None=None, # What texts are filled up to; None: they are not
-        config:TokenizerConfig|None=None, # What its folder says about calls and decoded text; None: nothing
-        source=None, # What its file says besides, or what training says for one
-        allowed_special:str|Collection[str]|None="all", # Special tokens found in texts where a call does not say: "all", a set, () for none; None is "all"
-        training=None, # How it was trained, if it was
+        pre_tokenizer: PreTokenizer | str | None = None,  # How text is split; None: not at all
+        decoder: Decoder | None = None,  # How pieces become text; None: joined with spaces
+        added_tokens: Iterable = (),  # (`AddedToken`, id) pairs
+        post_processor: Processor | None = None,  # What belongs around the ids; None: nothing
+        normalizer: "Normalizer|str|None" = None,  # What is done to the text before it is split; None: nothing
+        truncation: Truncation | None = None,  # How long a text may become; None: as long as it is
+        padding: Padding | None = None,  # What texts are filled up to; None: they are not
+        config: TokenizerConfig
+        | None = None,  # What its folder says about calls and decoded text; None: nothing
+        source=None,  # What its file says besides, or what training says for one
+        allowed_special: str
+        | Collection[str]
+        | None = "all",  # Special tokens found in texts where a call does not say: "all", a set, () for none; None is "all"
+        training=None,  # How it was trained, if it was
     ):
-        super().__init__(model, pre_tokenizer=pre_tokenizer, normalizer=normalizer, added_tokens=added_tokens, post_processor=post_processor,
-            truncation=truncation, padding=padding, allowed_special="all" if allowed_special is None else allowed_special)
+        super().__init__(
+            model,
+            pre_tokenizer=pre_tokenizer,
+            normalizer=normalizer,
+            added_tokens=added_tokens,
+            post_processor=post_processor,
+            truncation=truncation,
+            padding=padding,
+            allowed_special="all" if allowed_special is None else allowed_special,
+        )
         vars(self).update(decoder=decoder, training=training, config=config, source=source)
 
     @property
-    def parts(self)->Parts: # In the order of the arguments above
+    def parts(self) -> Parts:  # In the order of the arguments above
         "What a file holds of it."
         return _parts_of(self)
 
-    def __setattr__(self, name, value): _exchange(self, name, value)
-    def __delattr__(self, name): raise AttributeError(f"{name!r} cannot be deleted from a {type(self).__name__}; set it to another value, or to None where it is optional")
-    def __reduce__(self): return _made_of, (type(self), stored_parts(self.parts._asdict() | {"training": self.training}))
-    def __eq__(self, other): return isinstance(other, Tokenizer) and _deciding_parts(self) == _deciding_parts(other)
-    def __hash__(self): return hash(type(self.model)) # Alike for equal ones, and not changed by tokens that are added
-    def __repr__(self): return f"Tokenizer({self.model!r}, {self.pre_tokenizer!r}, {len(self.added_tokens)} added tokens)"
-    def _repr_html_(self): return _table(self.inspect())
+    def __setattr__(self, name, value):
+        _exchange(self, name, value)
+
+    def __delattr__(self, name):
+        raise AttributeError(
+            f"{name!r} cannot be deleted from a {type(self).__name__}; set it to another value, or to None where it is optional"
+        )
+
+    def __reduce__(self):
+        return _made_of, (type(self), stored_parts(self.parts._asdict() | {"training": self.training}))
+
+    def __eq__(self, other):
+        return isinstance(other, Tokenizer) and _deciding_parts(self) == _deciding_parts(other)
+
+    def __hash__(self):
+        return hash(type(self.model))  # Alike for equal ones, and not changed by tokens that are added
+
+    def __repr__(self):
+        return f"Tokenizer({self.model!r}, {self.pre_tokenizer!r}, {len(self.added_tokens)} added tokens)"
+
+    def _repr_html_(self):
+        return _table(self.inspect())
 
 # %% ../nbs/85_tokenizer.ipynb #1daf7fc3
-_ADVICE = {"pad_token": "pass pad_piece= to a call, or set .padding = Padding(pad_piece=…, pad_id=…)", "pad_token_id": "set .padding = Padding(pad_piece=…, pad_id=…)", "padding_side": "pass padding_side= to a call, or set .padding = Padding(direction=…)",
-    "truncation_side": "pass truncation_side= to a call, or set .truncation = Truncation(direction=…)", "model_max_length": "pass max_length= to a call, or set .truncation = Truncation(max_length)",
-    **dict.fromkeys(("bos_token", "eos_token", "cls_token", "sep_token"), "set .post_processor, which puts tokens around texts"), **dict.fromkeys(("unk_token", "mask_token", "additional_special_tokens"), "use add_tokens(…, special=True)"),
-    "special_tokens": "use add_tokens(…, special=True)", "decode_special_tokens": "pass skip_special_tokens= to decode", "encode_special_tokens": "set .allowed_special = ()", "split_special_tokens": "set .allowed_special = ()",
-    **dict.fromkeys(("piece2id", "id2piece", "vocab_size", "added_contents"), "it follows from the model and from added_tokens: set those, or use add_tokens")} # What to do instead; of names that other libraries have, and of what follows from parts
+_ADVICE = {
+    "pad_token": "pass pad_piece= to a call, or set .padding = Padding(pad_piece=…, pad_id=…)",
+    "pad_token_id": "set .padding = Padding(pad_piece=…, pad_id=…)",
+    "padding_side": "pass padding_side= to a call, or set .padding = Padding(direction=…)",
+    "truncation_side": "pass truncation_side= to a call, or set .truncation = Truncation(direction=…)",
+    "model_max_length": "pass max_length= to a call, or set .truncation = Truncation(max_length)",
+    **dict.fromkeys(
+        ("bos_token", "eos_token", "cls_token", "sep_token"),
+        "set .post_processor, which puts tokens around texts",
+    ),
+    **dict.fromkeys(
+        ("unk_token", "mask_token", "additional_special_tokens"), "use add_tokens(…, special=True)"
+    ),
+    "special_tokens": "use add_tokens(…, special=True)",
+    "decode_special_tokens": "pass skip_special_tokens= to decode",
+    "encode_special_tokens": "set .allowed_special = ()",
+    "split_special_tokens": "set .allowed_special = ()",
+    **dict.fromkeys(
+        ("piece2id", "id2piece", "vocab_size", "added_contents"),
+        "it follows from the model and from added_tokens: set those, or use add_tokens",
+    ),
+}  # What to do instead; of names that other libraries have, and of what follows from parts
+
 
 def _check_attribute(tok, name):
     "Refuse an attribute that is not there, or that follows from others: setting it would do nothing."
-    if "_compiled" not in vars(tok) or name.startswith("_") and name in vars(tok): # it is being made, or remembers something
+    if (
+        "_compiled" not in vars(tok) or name.startswith("_") and name in vars(tok)
+    ):  # it is being made, or remembers something
         return
     settable = (*Parts._fields, "training")
     if name not in settable:
         advice = _ADVICE.get(name, f"what can be set is {', '.join(settable)}")
         raise AttributeError(f"{name!r} cannot be set on a {type(tok).__name__}; {advice}")
 
+
 def _exchange(tok, name, value):
     "Set an attribute; where others are made from it, they follow."
     _check_attribute(tok, name)
-    if "_compiled" not in vars(tok) or name not in ("model", "pre_tokenizer", "normalizer", "added_tokens", "allowed_special"): return Engine.__setattr__(tok, name, value)
+    if "_compiled" not in vars(tok) or name not in (
+        "model",
+        "pre_tokenizer",
+        "normalizer",
+        "added_tokens",
+        "allowed_special",
+    ):
+        return Engine.__setattr__(tok, name, value)
     old = dict(zip(Parts._fields, tok.parts), training=tok.training)
     vars(tok).update(vars(Tokenizer(**old | {name: value})))
+
 
 def _made_of(cls, arguments):
     "A tokenizer, or a part of one, from its arguments by name, as a pickle holds them."
     return cls(**arguments)
 
+
 def _parts_of(tok):
     "The parts of a tokenizer, as files hold them."
-    return Parts(tok.model, tok.pre_tokenizer, tok.decoder, tok.added_tokens, tok.post_processor, tok.normalizer, tok.truncation, tok.padding, tok.config, tok.source, tok.allowed_special)
+    return Parts(
+        tok.model,
+        tok.pre_tokenizer,
+        tok.decoder,
+        tok.added_tokens,
+        tok.post_processor,
+        tok.normalizer,
+        tok.truncation,
+        tok.padding,
+        tok.config,
+        tok.source,
+        tok.allowed_special,
+    )
+
 
 def _deciding_parts(tok):
     "The parts that an answer depends on; of the special tokens that texts may spell, those that there are."
@@ -308,20 +565,30 @@ def _deciding_parts(tok):
     found = special if tok.allowed_special == "all" else special & tok.allowed_special
     return tok.parts._replace(source=None, allowed_special=found)
 
+
 def _table(facts):
     "Facts as an HTML table."
     from html import escape
     from subword_nb.draw import clip
-    return "<table>" + "".join(f"<tr><th>{escape(k)}</th><td>{escape(clip(str(v), n=160))}</td></tr>" for k, v in facts.items()) + "</table>"
+
+    return (
+        "<table>"
+        + "".join(
+            f"<tr><th>{escape(k)}</th><td>{escape(clip(str(v), n=160))}</td></tr>" for k, v in facts.items()
+        )
+        + "</table>"
+    )
 
 # %% ../nbs/85_tokenizer.ipynb #ff90c55b
 class _Stored:
     "A part as a pickle holds it: what makes it again, and of what."
+
     def __init__(self, reduced):
         self.reduced = reduced
 
     def __reduce__(self):
         return self.reduced
+
 
 def _stored(x, texts, done):
     "A value in which the parts of a tokenizer are `_Stored`; `texts` holds each text once, `done` what was met before."
@@ -331,8 +598,9 @@ def _stored(x, texts, done):
     if x is None or kind in (int, float, bool) or isinstance(x, type):
         return x
     if id(x) not in done:
-        done[id(x)] = _stored_object(x, kind, texts, done), x # x is kept, so that its number stays its own
+        done[id(x)] = _stored_object(x, kind, texts, done), x  # x is kept, so that its number stays its own
     return done[id(x)][0]
+
 
 def _stored_object(x, kind, texts, done):
     "The same of a container, or of a part."
@@ -344,7 +612,7 @@ def _stored_object(x, kind, texts, done):
         return _Stored((kind, (_stored(sorted(x, key=repr), texts, done),)))
     if not kind.__module__.startswith("subword_nb.") or isinstance(x, (dict, list, str)):
         return x
-    if isinstance(x, tuple): # a named one
+    if isinstance(x, tuple):  # a named one
         return _Stored((kind, tuple(_stored(v, texts, done) for v in x)))
     if kind.__reduce__ is not object.__reduce__:
         return _Stored(tuple(_stored(v, texts, done) for v in x.__reduce__()))
@@ -353,8 +621,9 @@ def _stored_object(x, kind, texts, done):
     options = {f.name: getattr(x, f.name) for f in fields(x) if f.init}
     return _Stored((_made_of, (kind, _stored(options, texts, done))))
 
+
 def stored_parts(
-    parts:Any, # Parts of a tokenizer, in containers of Python
-)->Any: # What can be pickled instead
+    parts: Any,  # Parts of a tokenizer, in containers of Python
+) -> Any:  # What can be pickled instead
     "Parts without what was worked out while they were used; equal parts give equal pickles."
     return _stored(parts, {}, {})

@@ -18,34 +18,55 @@ from .wordlevel import WordLevel
 from .wordpiece import match_trials
 from .wordpiece_encode import WordPiece
 
-if TYPE_CHECKING: from subword_nb.draw import Svg
+if TYPE_CHECKING:
+    from subword_nb.draw import Svg
 
 # %% ../nbs/38_tokens.ipynb #fca0632d
 class Token(NamedTuple):
     "A piece in its place."
-    id: int # Its id
-    piece: str # Its spelling in the vocabulary; the text itself where a Unigram model does not know it
-    start: int # Offset of its first character, in code points of the pre-token
-    end: int # Offset after its last character
+
+    id: int  # Its id
+    piece: str  # Its spelling in the vocabulary; the text itself where a Unigram model does not know it
+    start: int  # Offset of its first character, in code points of the pre-token
+    end: int  # Offset after its last character
 
 # %% ../nbs/38_tokens.ipynb #d078fa16
 def spells_affixes(
-    model, # Any model
-)->bool: # True: tokens may claim places beyond the end of their pre-token
+    model,  # Any model
+) -> bool:  # True: tokens may claim places beyond the end of their pre-token
     "Can a model, from a file without an unknown piece, spell a prefix or a suffix as bytes?"
-    if not isinstance(model, BPE) or not model.byte_fallback or not model.drop_unknown or model.unk_piece is not None: return False
+    if (
+        not isinstance(model, BPE)
+        or not model.byte_fallback
+        or not model.drop_unknown
+        or model.unk_piece is not None
+    ):
+        return False
     return bool(model.continuing_subword_prefix or model.end_of_word_suffix)
+
 
 def _symbols(model, pretoken):
     "What merging starts from, as tokens."
-    if model.ignore_merges and pretoken in model.piece2id: return [Token(model.piece2id[pretoken], pretoken, 0, len(pretoken))]
+    if model.ignore_merges and pretoken in model.piece2id:
+        return [Token(model.piece2id[pretoken], pretoken, 0, len(pretoken))]
     out, fusing, unk = [], False, model.unk_piece
-    for at, symbol in enumerate(base_symbols(pretoken, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix)):
-        known = [symbol] if symbol in model.piece2id else [f"<0x{b:02X}>" for b in symbol.encode("utf-8")] if model.byte_fallback else [None]
+    for at, symbol in enumerate(
+        base_symbols(pretoken, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix)
+    ):
+        known = (
+            [symbol]
+            if symbol in model.piece2id
+            else [f"<0x{b:02X}>" for b in symbol.encode("utf-8")]
+            if model.byte_fallback
+            else [None]
+        )
         unknown = any(p not in model.piece2id for p in known)
-        if not unknown: out += [Token(model.piece2id[p], p, at, at + 1) for p in known]
-        elif fusing and model.fuse_unk: out[-1] = out[-1]._replace(end=at + 1)
-        elif unk is not None: out.append(Token(model.piece2id[unk], unk, at, at + 1))
+        if not unknown:
+            out += [Token(model.piece2id[p], p, at, at + 1) for p in known]
+        elif fusing and model.fuse_unk:
+            out[-1] = out[-1]._replace(end=at + 1)
+        elif unk is not None:
+            out.append(Token(model.piece2id[unk], unk, at, at + 1))
         fusing = unknown and unk is not None
     return _closed_up(out, pretoken) if model.drop_unknown and unk is None else out
 
@@ -53,25 +74,41 @@ def _symbols(model, pretoken):
 def _closed_up(symbols, pretoken):
     "Symbols moved left over the gaps between them, in bytes; a place inside a character becomes all of it."
     owner = [at for at, c in enumerate(pretoken) for _ in c.encode("utf-8")]
-    one = lambda t: 1 if len(t.piece) == 6 and t.piece.startswith("<0x") and pretoken[t.start] != t.piece else len(pretoken[t.start:t.end].encode("utf-8"))
+    one = lambda t: (
+        1
+        if len(t.piece) == 6 and t.piece.startswith("<0x") and pretoken[t.start] != t.piece
+        else len(pretoken[t.start : t.end].encode("utf-8"))
+    )
     ends = list(accumulate(map(one, symbols)))
     beyond = len(pretoken) - len(owner)
-    def char_of(byte): return owner[byte] if byte < len(owner) else byte + beyond
-    return [t._replace(start=char_of(a), end=char_of(b - 1) + 1) for t, a, b in zip(symbols, [0, *ends], ends)]
+
+    def char_of(byte):
+        return owner[byte] if byte < len(owner) else byte + beyond
+
+    return [
+        t._replace(start=char_of(a), end=char_of(b - 1) + 1) for t, a, b in zip(symbols, [0, *ends], ends)
+    ]
 
 # %% ../nbs/38_tokens.ipynb #e12ad91e
 def _bpe_ref(model, pretoken):
     "BPE's tokens, by looking at every pair before each merge."
     names, symbols = _names(model), _symbols(model, pretoken)
     while True:
-        rules = [(model.table[pair], i) for i, (a, b) in enumerate(zip(symbols, symbols[1:])) if (pair := (a.id, b.id)) in model.table]
-        if not rules: return symbols
+        rules = [
+            (model.table[pair], i)
+            for i, (a, b) in enumerate(zip(symbols, symbols[1:]))
+            if (pair := (a.id, b.id)) in model.table
+        ]
+        if not rules:
+            return symbols
         (_, new), i = min(rules)
-        symbols[i:i+2] = [Token(new, names[new], symbols[i].start, symbols[i+1].end)]
+        symbols[i : i + 2] = [Token(new, names[new], symbols[i].start, symbols[i + 1].end)]
+
 
 def _names(model):
     "The piece of each id of a model, made once."
-    if (names := vars(model).get("_names")) is None: names = vars(model)["_names"] = {i: p for p, i in model.piece2id.items()}
+    if (names := vars(model).get("_names")) is None:
+        names = vars(model)["_names"] = {i: p for p, i in model.piece2id.items()}
     return names
 
 # %% ../nbs/38_tokens.ipynb #6019cf00
@@ -92,67 +129,97 @@ def _word_tokens(model, pretoken):
     "WordPiece's and WordLevel's tokens."
     ids, names = model.encode(pretoken), _names(model)
     whole = [Token(i, names[i], 0, len(pretoken)) for i in ids[:1]]
-    if isinstance(model, WordLevel) or len(pretoken) > model.max_input_chars_per_word: return whole
-    trials, prefix = match_trials(pretoken, model.piece2id, continuing_subword_prefix=model.continuing_subword_prefix), len(model.continuing_subword_prefix)
-    if not trials or not trials[-1][1]: return whole
+    if isinstance(model, WordLevel) or len(pretoken) > model.max_input_chars_per_word:
+        return whole
+    trials, prefix = (
+        match_trials(pretoken, model.piece2id, continuing_subword_prefix=model.continuing_subword_prefix),
+        len(model.continuing_subword_prefix),
+    )
+    if not trials or not trials[-1][1]:
+        return whole
     pieces = [piece for piece, hit in trials if hit]
     ends = list(accumulate(len(p) - prefix * (k > 0) for k, p in enumerate(pieces)))
     return [Token(*token) for token in zip(ids, pieces, [0, *ends], ends)]
 
 # %% ../nbs/38_tokens.ipynb #d242371b
 def tokens_ref(
-    model:BPE|WordPiece|Unigram|WordLevel, # The model; its dropout is not used
-    pretoken:str, # One pre-token
-)->list[Token]: # In order
+    model: BPE | WordPiece | Unigram | WordLevel,  # The model; its dropout is not used
+    pretoken: str,  # One pre-token
+) -> list[Token]:  # In order
     "The tokens of a pre-token, with the place of every symbol carried along."
-    if isinstance(model, BPE): return _bpe_ref(model, pretoken)
-    if not isinstance(model, Unigram): return _word_tokens(model, pretoken)
+    if isinstance(model, BPE):
+        return _bpe_ref(model, pretoken)
+    if not isinstance(model, Unigram):
+        return _word_tokens(model, pretoken)
     return _unigram_tokens(model, [node.piece for node in viterbi(model.lattice(pretoken))[0]])
 
 # %% ../nbs/38_tokens.ipynb #bd2fab4b
 def draw_places(
-    pretoken:str, # One pre-token
-    places:list[Token], # Its tokens
-)->"Svg": # Draws itself in Jupyter; `str()` is a list in characters
+    pretoken: str,  # One pre-token
+    places: list[Token],  # Its tokens
+) -> "Svg":  # Draws itself in Jupyter; `str()` is a list in characters
     "Draw tokens under the characters that they stand for."
     from subword_nb.draw import Svg, cell_width, printable, svg_figure, svg_text
-    step = max([34.0, *((8.6 * cell_width(printable(t.piece)) + 14) / max(1, t.end - t.start) for t in places)])
-    parts = [svg_text(step * (i + .5) + 4, 18, printable(c), more=' text-anchor="middle" font-weight="600"') for i, c in enumerate(pretoken)]
+
+    step = max(
+        [34.0, *((8.6 * cell_width(printable(t.piece)) + 14) / max(1, t.end - t.start) for t in places)]
+    )
+    parts = [
+        svg_text(step * (i + 0.5) + 4, 18, printable(c), more=' text-anchor="middle" font-weight="600"')
+        for i, c in enumerate(pretoken)
+    ]
     level, free, deepest = 0, 0, 0
     for t in places:
         level, free = (level + 1 if t.start < free else 0), max(free, t.end)
         deepest = max(deepest, level)
         x, y, wide = step * t.start + 6, 30 + 30 * level, step * (t.end - t.start) - 4
-        parts.append(f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="24" rx="5" fill="#7cc4f0" fill-opacity="0.45" stroke="#666"/>'
-                     + svg_text(x + wide / 2, y + 16, printable(t.piece), more=' text-anchor="middle"'))
-    alt = f"The tokens of {printable(pretoken)}: " + ", ".join(f"{printable(t.piece)} {t.start}–{t.end}" for t in places)
+        parts.append(
+            f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="24" rx="5" fill="#7cc4f0" fill-opacity="0.45" stroke="#666"/>'
+            + svg_text(x + wide / 2, y + 16, printable(t.piece), more=' text-anchor="middle"')
+        )
+    alt = f"The tokens of {printable(pretoken)}: " + ", ".join(
+        f"{printable(t.piece)} {t.start}–{t.end}" for t in places
+    )
     return Svg(svg_figure(step * len(pretoken) + 12, 62 + 30 * deepest, alt, parts), alt, alt)
 
 # %% ../nbs/38_tokens.ipynb #14e7469d
 def _side_by_side(model, ids, pretoken):
     "The tokens if the pieces, without marks, spell the pre-token; else None."
     names, unk = _names(model), model.piece2id.get(model.unk_piece)
-    if unk in ids: return None
+    if unk in ids:
+        return None
     pieces = bodies = [names[i] for i in ids]
-    if prefix := getattr(model, "continuing_subword_prefix", ""): bodies = bodies[:1] + [p[len(prefix):] if p.startswith(prefix) else p for p in bodies[1:]]
-    if suffix := getattr(model, "end_of_word_suffix", ""): bodies = bodies[:-1] + [p.removesuffix(suffix) for p in bodies[-1:]]
-    if "".join(bodies) != pretoken: return None
+    if prefix := getattr(model, "continuing_subword_prefix", ""):
+        bodies = bodies[:1] + [p[len(prefix) :] if p.startswith(prefix) else p for p in bodies[1:]]
+    if suffix := getattr(model, "end_of_word_suffix", ""):
+        bodies = bodies[:-1] + [p.removesuffix(suffix) for p in bodies[-1:]]
+    if "".join(bodies) != pretoken:
+        return None
     ends = list(accumulate(map(len, bodies)))
     return list(map(Token, ids, pieces, [0, *ends], ends))
 
 # %% ../nbs/38_tokens.ipynb #9883cf6e
 class _Placed(int):
     "An id that knows its place; equal to the plain id."
+
     def __new__(cls, id, start, end):
         new = int.__new__(cls, id)
         new.start, new.end = start, end
         return new
 
+
 class _PlacedTable:
     "A merge table whose results know their places."
-    def __init__(self, table): self.table = table
-    def __contains__(self, pair): return pair in self.table
-    def __getitem__(self, pair): return self.get(pair)
+
+    def __init__(self, table):
+        self.table = table
+
+    def __contains__(self, pair):
+        return pair in self.table
+
+    def __getitem__(self, pair):
+        return self.get(pair)
+
     def get(self, pair, default=None):
         rule = self.table.get(pair)
         return default if rule is None else (rule[0], _Placed(rule[1], pair[0].start, pair[1].end))
@@ -160,38 +227,62 @@ class _PlacedTable:
 # %% ../nbs/38_tokens.ipynb #a6de3de8
 def _bpe_placed(model, pretoken, dropout=None, rng=None):
     "BPE's tokens, exactly, by the quick encoder."
-    if not pretoken or not start_ids(model, pretoken): return []
+    if not pretoken or not start_ids(model, pretoken):
+        return []
     names, table = _names(model), _PlacedTable(model.table)
     symbols = [_Placed(t.id, t.start, t.end) for t in _symbols(model, pretoken)]
-    ids = bpe_dropout(symbols, table, dropout, rng=rng or random.Random()) if dropout else bpe_encode(symbols, table)
+    ids = (
+        bpe_dropout(symbols, table, dropout, rng=rng or random.Random())
+        if dropout
+        else bpe_encode(symbols, table)
+    )
     return [Token(int(i), names[i], i.start, i.end) for i in ids]
 
 # %% ../nbs/38_tokens.ipynb #74853bed
 def tokens(
-    model:BPE|WordPiece|Unigram|WordLevel, # The model
-    pretoken:str, # One pre-token
+    model: BPE | WordPiece | Unigram | WordLevel,  # The model
+    pretoken: str,  # One pre-token
     *,
-    dropout:float|None=None, # Instead of the model's own; BPE only
-    rng:random.Random|None=None, # Where chance comes from, if there is dropout
-    seed:int|None=None, # Instead of it: the same draw each time
-)->list[Token]: # In order; the ids are those of `model.encode(pretoken)`
+    dropout: float | None = None,  # Instead of the model's own; BPE only
+    rng: random.Random | None = None,  # Where chance comes from, if there is dropout
+    seed: int | None = None,  # Instead of it: the same draw each time
+) -> list[Token]:  # In order; the ids are those of `model.encode(pretoken)`
     "The tokens of a pre-token."
-    if not isinstance(pretoken, str): raise ValueError(f"the pre-token is a {type(pretoken).__name__}; places are counted in characters: pass a str")
+    if not isinstance(pretoken, str):
+        raise ValueError(
+            f"the pre-token is a {type(pretoken).__name__}; places are counted in characters: pass a str"
+        )
     if isinstance(model, BPE):
         dropout = model.dropout if dropout is None else dropout
-        if dropout: return _bpe_placed(model, pretoken, dropout, rng or random.Random(seed))
-        return _side_by_side(model, encode_pretoken(model, pretoken, dropout=0), pretoken) or _bpe_placed(model, pretoken)
-    if hasattr(model, "tokens"): return model.tokens(pretoken, dropout=dropout, rng=rng or (None if seed is None else random.Random(seed)))
-    if dropout is not None: raise ValueError(f"dropout={dropout} drops BPE's merges, and this is {model!r}; leave it out")
-    if not isinstance(model, (Unigram, WordPiece, WordLevel)): raise ValueError(f"{model!r} is a {type(model).__name__}; pass a BPE, WordPiece, Unigram or WordLevel model")
+        if dropout:
+            return _bpe_placed(model, pretoken, dropout, rng or random.Random(seed))
+        return _side_by_side(model, encode_pretoken(model, pretoken, dropout=0), pretoken) or _bpe_placed(
+            model, pretoken
+        )
+    if hasattr(model, "tokens"):
+        return model.tokens(
+            pretoken, dropout=dropout, rng=rng or (None if seed is None else random.Random(seed))
+        )
+    if dropout is not None:
+        raise ValueError(f"dropout={dropout} drops BPE's merges, and this is {model!r}; leave it out")
+    if not isinstance(model, (Unigram, WordPiece, WordLevel)):
+        raise ValueError(
+            f"{model!r} is a {type(model).__name__}; pass a BPE, WordPiece, Unigram or WordLevel model"
+        )
     ids = model.encode(pretoken)
-    if (found := _side_by_side(model, ids, pretoken)) is not None: return found
-    return _unigram_tokens(model, best_parts(model, pretoken)) if isinstance(model, Unigram) else _word_places(model, ids, pretoken)
+    if (found := _side_by_side(model, ids, pretoken)) is not None:
+        return found
+    return (
+        _unigram_tokens(model, best_parts(model, pretoken))
+        if isinstance(model, Unigram)
+        else _word_places(model, ids, pretoken)
+    )
 
 # %% ../nbs/38_tokens.ipynb #73a27ab9
 def _word_places(model, ids, pretoken):
     "One token for an unknown word; for a word with a piece that is spelled like the unknown one, its tokens."
-    if len(ids) == 1: return [Token(ids[0], model.unk_piece, 0, len(pretoken))]
+    if len(ids) == 1:
+        return [Token(ids[0], model.unk_piece, 0, len(pretoken))]
     names, mark = _names(model), len(model.continuing_subword_prefix)
     pieces = [names[i] for i in ids]
     ends = list(accumulate(len(piece) - mark * (k > 0) for k, piece in enumerate(pieces)))

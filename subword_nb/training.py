@@ -28,7 +28,16 @@ from .counting import count_corpus, in_lines, watched, without_line_ends
 from .counts import FlatCounts, count_pretokens, flatten_counts
 from .decoders import visible_bytes
 from .normalizers import Normalizer, normalizer as as_normalizer
-from .pretokenizers import ByteLevel, Metaspace, PreTokenizer, Sequence, Split, byte_level, pretokenizer, spells_bytes
+from subword_nb.pretokenizers import (
+    ByteLevel,
+    Metaspace,
+    PreTokenizer,
+    Sequence,
+    Split,
+    byte_level,
+    pretokenizer,
+    spells_bytes,
+)
 from .sources import as_corpus
 from .span_cuts import flat_steps, pretokens_ref
 from .splitting import script
@@ -44,62 +53,99 @@ from .wordpiece_train import wordpiece_train
 # %% ../nbs/54_training.ipynb #832eb9bd
 class TrainingReport(NamedTuple):
     "What happened in training."
-    ended: str # "full" when the vocabulary has the size asked for, else why it has not, such as "no pair left"
-    asked: int # The vocab_size that was asked for
-    pieces: int # The pieces there are
-    pretokens: int # Distinct pre-tokens
-    total: int # All pre-tokens
-    history: list # BPE: the count of each pair when it was merged; WordPiece: its score, or its count for objective="frequency"; Unigram: what each round did
-    error: int = 0 # How much too low the count of a span may be, if `max_pretokens` was given
-    trace: Any = None # The `TrainingTrace`, if one was asked for
-    def __repr__(self): return f"TrainingReport({', '.join(f'{k}={v!r}' for k, v in zip(self._fields, self) if v is not None)})"
+
+    ended: (
+        str  # "full" when the vocabulary has the size asked for, else why it has not, such as "no pair left"
+    )
+    asked: int  # The vocab_size that was asked for
+    pieces: int  # The pieces there are
+    pretokens: int  # Distinct pre-tokens
+    total: int  # All pre-tokens
+    history: list  # BPE: the count of each pair when it was merged; WordPiece: its score, or its count for objective="frequency"; Unigram: what each round did
+    error: int = 0  # How much too low the count of a span may be, if `max_pretokens` was given
+    trace: Any = None  # The `TrainingTrace`, if one was asked for
+
+    def __repr__(self):
+        return (
+            f"TrainingReport({', '.join(f'{k}={v!r}' for k, v in zip(self._fields, self) if v is not None)})"
+        )
 
 # %% ../nbs/54_training.ipynb #12476060
 def why_short(
-    report:TrainingReport, # What training says about itself
-)->str: # Empty where the vocabulary has the size asked for
+    report: TrainingReport,  # What training says about itself
+) -> str:  # Empty where the vocabulary has the size asked for
     "Why training ended early."
-    reasons = {"full": "", "no pair left": "no pair was left to merge", "min_frequency": "no pair was frequent enough", "no word left": "no word was left"}
+    reasons = {
+        "full": "",
+        "no pair left": "no pair was left to merge",
+        "min_frequency": "no pair was frequent enough",
+        "no word left": "no word was left",
+    }
     return reasons.get(report.ended, report.ended)
 
+
 def warn_if_short(
-    report:TrainingReport, # What training says about itself
+    report: TrainingReport,  # What training says about itself
     *,
-    stacklevel:int=3, # Whose line the warning names: 2 is the caller's, 3 that of who called it
-)->None:
+    stacklevel: int = 3,  # Whose line the warning names: 2 is the caller's, 3 that of who called it
+) -> None:
     "Warn of a vocabulary that is smaller than was asked for."
     if why := why_short(report):
-        warnings.warn(f"training ended with {report.pieces:,} pieces and not {report.asked:,}: {why}", stacklevel=stacklevel)
+        warnings.warn(
+            f"training ended with {report.pieces:,} pieces and not {report.asked:,}: {why}",
+            stacklevel=stacklevel,
+        )
 
 # %% ../nbs/54_training.ipynb #c460cbbb
 class Learned(NamedTuple):
     "What a recipe returns."
-    model: Any # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
-    decoder: decoders.Decoder|None # What makes text of its pieces; None joins them with spaces
-    ended: str # See `TrainingReport`
-    history: list # See `TrainingReport`
+
+    model: Any  # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
+    decoder: decoders.Decoder | None  # What makes text of its pieces; None joins them with spaces
+    ended: str  # See `TrainingReport`
+    history: list  # See `TrainingReport`
 
 # %% ../nbs/54_training.ipynb #f75b56da
-_DEFAULTS = { # algorithm → pre-tokenizer, normalizer, unknown piece
-    "bpe": ("gpt2", None, None), "char_bpe": ("whitespace", None, None), "wordpiece": ("bert", "bert", "[UNK]"), "unigram": ("metaspace", None, "<unk>"), "wordlevel": ("whitespace", None, "<unk>")}
+_DEFAULTS = {  # algorithm → pre-tokenizer, normalizer, unknown piece
+    "bpe": ("gpt2", None, None),
+    "char_bpe": ("whitespace", None, None),
+    "wordpiece": ("bert", "bert", "[UNK]"),
+    "unigram": ("metaspace", None, "<unk>"),
+    "wordlevel": ("whitespace", None, "<unk>"),
+}
+
 
 def conventions(
-    algorithm:str, # As for `train`, like all others
-    pre_tokenizer, # "default" for what the algorithm has, here and below
-    normalizer, # As `train` takes it
+    algorithm: str,  # As for `train`, like all others
+    pre_tokenizer,  # "default" for what the algorithm has, here and below
+    normalizer,  # As `train` takes it
     *,
-    unk_piece=None, # Not asked by those who only count
-    treat_whitespace_as_suffix:bool=False, # ▁ behind each word, as in SentencePiece ("char_bpe" and "unigram" with pre_tokenizer="metaspace")
-)->tuple: # (pre-tokenizer, normalizer, unknown piece)
+    unk_piece=None,  # Not asked by those who only count
+    treat_whitespace_as_suffix: bool = False,  # ▁ behind each word, as in SentencePiece ("char_bpe" and "unigram" with pre_tokenizer="metaspace")
+) -> tuple:  # (pre-tokenizer, normalizer, unknown piece)
     "How an algorithm splits, normalizes and calls the unknown."
-    if algorithm not in _DEFAULTS: raise ValueError(f'algorithm={algorithm!r} is not known; pass "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"')
-    pre, norm, unk = (d if isinstance(g, str) and g == "default" else g for g, d in zip((pre_tokenizer, normalizer, unk_piece), _DEFAULTS[algorithm]))
+    if algorithm not in _DEFAULTS:
+        raise ValueError(
+            f'algorithm={algorithm!r} is not known; pass "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"'
+        )
+    pre, norm, unk = (
+        d if isinstance(g, str) and g == "default" else g
+        for g, d in zip((pre_tokenizer, normalizer, unk_piece), _DEFAULTS[algorithm])
+    )
     norm, is_marked = as_normalizer(norm), isinstance(pre, str) and pre == "metaspace" and algorithm != "bpe"
     if treat_whitespace_as_suffix and not (is_marked and algorithm in ("char_bpe", "unigram")):
-        raise ValueError('treat_whitespace_as_suffix is for words that ▁ marks; pass algorithm="unigram" or "char_bpe", and pre_tokenizer="metaspace"')
-    return (*_visible_spaces(norm, treat_whitespace_as_suffix), unk) if is_marked else (_split_for(algorithm, pre), norm, unk)
+        raise ValueError(
+            'treat_whitespace_as_suffix is for words that ▁ marks; pass algorithm="unigram" or "char_bpe", and pre_tokenizer="metaspace"'
+        )
+    return (
+        (*_visible_spaces(norm, treat_whitespace_as_suffix), unk)
+        if is_marked
+        else (_split_for(algorithm, pre), norm, unk)
+    )
 
-_WORDS_BEHIND = Split("▁", "merged_with_previous") # words that end in ▁
+
+_WORDS_BEHIND = Split("▁", "merged_with_previous")  # words that end in ▁
+
 
 def _visible_spaces(norm, as_suffix):
     "Words that begin with ▁, or end in it, and what writes spaces so behind a normalizer."
@@ -108,28 +154,34 @@ def _visible_spaces(norm, as_suffix):
     split = _WORDS_BEHIND if as_suffix else Split("▁", "merged_with_next")
     return split, normalizers.Sequence((*before, edge, normalizers.Replace(" ", "▁")))
 
+
 def _split_for(algorithm, spec):
     "The pre-tokenizer of an algorithm; that of `bpe` spells bytes."
-    if algorithm != "bpe": return pretokenizer(spec)
-    if spec is None or isinstance(spec, str): return byte_level(spec)
+    if algorithm != "bpe":
+        return pretokenizer(spec)
+    if spec is None or isinstance(spec, str):
+        return byte_level(spec)
     pre = pretokenizer(spec)
     return pre if spells_bytes(pre) else Sequence([pre, ByteLevel(add_prefix_space=False, use_regex=False)])
 
 # %% ../nbs/54_training.ipynb #83cd6485
 def marks_words(
-    norm:Normalizer|None, # What is done to documents
-    pre:PreTokenizer, # How they are split
-)->bool: # True if spaces become ▁, as in SentencePiece
+    norm: Normalizer | None,  # What is done to documents
+    pre: PreTokenizer,  # How they are split
+) -> bool:  # True if spaces become ▁, as in SentencePiece
     "Does a pipeline mark words as SentencePiece does?"
     if spells_bytes(pre):
         return False
-    return any(isinstance(step, Metaspace) for step in flat_steps(pre)) or any("▁" in p for p in pretokens_ref("a b", norm, pre))
+    return any(isinstance(step, Metaspace) for step in flat_steps(pre)) or any(
+        "▁" in p for p in pretokens_ref("a b", norm, pre)
+    )
+
 
 def lines_for(
-    documents:str|None, # "lines", "whole", or None: lines where words are marked by ▁
-    norm:Normalizer|None, # What is done to documents
-    pre:PreTokenizer, # How they are split
-)->str|None: # What `count_corpus` takes for `lines`
+    documents: str | None,  # "lines", "whole", or None: lines where words are marked by ▁
+    norm: Normalizer | None,  # What is done to documents
+    pre: PreTokenizer,  # How they are split
+) -> str | None:  # What `count_corpus` takes for `lines`
     "Which documents the pre-tokens are counted in."
     if documents not in ("lines", "whole", None):
         raise ValueError(f'documents must be "lines", "whole" or None, got {documents!r}')
@@ -138,107 +190,172 @@ def lines_for(
     return "kept" if documents == "lines" else None
 
 # %% ../nbs/54_training.ipynb #92d39089
-_SMALL = int(os.environ.get("SUBWORD_NB_BULK", 1 << 20)) # Bytes below which nothing is compiled
+_SMALL = int(os.environ.get("SUBWORD_NB_BULK", 1 << 20))  # Bytes below which nothing is compiled
+
 
 def _counts_of(corpus, norm, pre, bytewise, progress, watch, checkpoint, limits, lines=None):
     "Pre-token counts of a corpus; bytes where the model starts from bytes."
     from subword_nb.span_counts import is_compiled
-    batches, first, size, limit = watched(corpus.batches(progress=progress), corpus.total, watch), [], 0, _SMALL
+
+    batches, first, size, limit = (
+        watched(corpus.batches(progress=progress), corpus.total, watch),
+        [],
+        0,
+        _SMALL,
+    )
     for batch in batches:
         first.append(batch)
-        if (size := size + len(batch.data)) >= limit and limit == _SMALL and not is_compiled(): limit *= 4
-        if size >= limit: break
+        if (size := size + len(batch.data)) >= limit and limit == _SMALL and not is_compiled():
+            limit *= 4
+        if size >= limit:
+            break
     if size < limit and checkpoint is None and not limits["max_spans"]:
         totals: dict[str, int] = {}
         found = first if lines is None else in_lines(first, norm, pre, lines=lines, totals=totals)
-        counts = count_pretokens((doc.decode() if norm is None else norm.normalize(doc.decode()) for batch in found for doc in batch.docs()), pre, progress=False)
+        counts = count_pretokens(
+            (
+                doc.decode() if norm is None else norm.normalize(doc.decode())
+                for batch in found
+                for doc in batch.docs()
+            ),
+            pre,
+            progress=False,
+        )
         for end in sorted(totals):
             counts[end] = counts.get(end, 0) + totals[end]
         return {visible_bytes(p): n for p, n in counts.items()} if bytewise else counts
-    if checkpoint is not None: limits = limits | dict(checkpoint=checkpoint.counting, facts=checkpoint.facts, every=checkpoint.every)
+    if checkpoint is not None:
+        limits = limits | dict(checkpoint=checkpoint.counting, facts=checkpoint.facts, every=checkpoint.every)
     counts = count_corpus(chain(first, batches), norm, pre, bytewise=bytewise, lines=lines, **limits)
-    if checkpoint is not None: keep_counts(checkpoint, counts)
+    if checkpoint is not None:
+        keep_counts(checkpoint, counts)
     return counts
 
 # %% ../nbs/54_training.ipynb #5b1f0c81
 def marks_behind(
-    counts:Mapping|FlatCounts, # pre-token → count; those that begin with ▁ are words
-)->Any: # Counts of the same kind: what the same texts give where ▁ stands behind a word
+    counts: Mapping | FlatCounts,  # pre-token → count; those that begin with ▁ are words
+) -> Any:  # Counts of the same kind: what the same texts give where ▁ stands behind a word
     "Move the ▁ of words from their front to their end."
     found = counts.to_dict() if isinstance(counts, FlatCounts) else counts
     moved = {p[1:] + "▁" if p.startswith("▁") else p: n for p, n in found.items()}
     return replace(flatten_counts(moved), error=counts.error) if isinstance(counts, FlatCounts) else moved
 
+
 def _check_marks_behind(counts):
     "Refuse counts of words that do not end in ▁."
-    odd = next((p for p in (counts.to_dict() if isinstance(counts, FlatCounts) else counts) if "▁" in p[:-1]), None)
+    odd = next(
+        (p for p in (counts.to_dict() if isinstance(counts, FlatCounts) else counts) if "▁" in p[:-1]), None
+    )
     if odd is not None:
-        raise ValueError(f"the pre-token {odd!r} has ▁ before its last character, and treat_whitespace_as_suffix puts it behind words; count with treat_whitespace_as_suffix=True, or pass marks_behind(counts)")
+        raise ValueError(
+            f"the pre-token {odd!r} has ▁ before its last character, and treat_whitespace_as_suffix puts it behind words; count with treat_whitespace_as_suffix=True, or pass marks_behind(counts)"
+        )
 
 # %% ../nbs/54_training.ipynb #9aee9c6f
 def pretoken_counts(
-    source, # A corpus, as for `train`; counts are checked and handed on
+    source,  # A corpus, as for `train`; counts are checked and handed on
     *,
-    algorithm:str="bpe", # What they are for
-    normalizer:Normalizer|str|None="default", # As for `train`, like all others
-    pre_tokenizer:PreTokenizer|str|None="default", # How documents are split
-    progress:bool|None=None, # A bar
-    threads:int|None=None, # None: one per processor
-    memory:int=1<<30, # Bytes beyond which counts go to disk
-    max_pretokens:int|None=None, # At most so many distinct spans
-    documents:str|None=None, # "lines" or "whole", as for `train`
-    treat_whitespace_as_suffix:bool=False, # ▁ behind each word, as for `train`
-    **options, # Those of `Corpus`: errors, field, sample, seed
-)->FlatCounts: # Pre-tokens as the algorithm takes them
+    algorithm: str = "bpe",  # What they are for
+    normalizer: Normalizer | str | None = "default",  # As for `train`, like all others
+    pre_tokenizer: PreTokenizer | str | None = "default",  # How documents are split
+    progress: bool | None = None,  # A bar
+    threads: int | None = None,  # None: one per processor
+    memory: int = 1 << 30,  # Bytes beyond which counts go to disk
+    max_pretokens: int | None = None,  # At most so many distinct spans
+    documents: str | None = None,  # "lines" or "whole", as for `train`
+    treat_whitespace_as_suffix: bool = False,  # ▁ behind each word, as for `train`
+    **options,  # Those of `Corpus`: errors, field, sample, seed
+) -> FlatCounts:  # Pre-tokens as the algorithm takes them
     "Count a corpus once, to train on it as often as one likes."
-    conventions(algorithm, pre_tokenizer, normalizer, treat_whitespace_as_suffix=treat_whitespace_as_suffix) # refuses what cannot be
+    conventions(
+        algorithm, pre_tokenizer, normalizer, treat_whitespace_as_suffix=treat_whitespace_as_suffix
+    )  # refuses what cannot be
     pre, norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     corpus, odd = _corpus_of(source, options)
-    if corpus is None and documents is not None: raise ValueError(f"documents={documents!r} is for a corpus, and the source is counts; leave it out")
-    if odd: raise ValueError(f"{next(iter(odd))} is no option of a corpus; it has errors, field, sample and seed")
-    counts = _given_counts(source, bytewise) if corpus is None else _counts_of(corpus, norm, pre, bytewise, progress, None, None, _limits(threads, memory, max_pretokens), lines_for(documents, norm, pre))
-    if corpus is not None and treat_whitespace_as_suffix: counts = marks_behind(counts)
+    if corpus is None and documents is not None:
+        raise ValueError(f"documents={documents!r} is for a corpus, and the source is counts; leave it out")
+    if odd:
+        raise ValueError(f"{next(iter(odd))} is no option of a corpus; it has errors, field, sample and seed")
+    counts = (
+        _given_counts(source, bytewise)
+        if corpus is None
+        else _counts_of(
+            corpus,
+            norm,
+            pre,
+            bytewise,
+            progress,
+            None,
+            None,
+            _limits(threads, memory, max_pretokens),
+            lines_for(documents, norm, pre),
+        )
+    )
+    if corpus is not None and treat_whitespace_as_suffix:
+        counts = marks_behind(counts)
     return counts if isinstance(counts, FlatCounts) else replace(flatten_counts(counts), bytewise=bytewise)
+
 
 def _limits(threads, memory, max_pretokens):
     "The options of counting, checked."
-    check_limits(memory=memory, **{k: v for k, v in (("threads", threads), ("max_pretokens", max_pretokens)) if v is not None})
+    check_limits(
+        memory=memory,
+        **{k: v for k, v in (("threads", threads), ("max_pretokens", max_pretokens)) if v is not None},
+    )
     return dict(threads=threads or cpus.cpu_count(), memory=memory, max_spans=max_pretokens)
 
 # %% ../nbs/54_training.ipynb #6c2c4593
 def _given_counts(counts, bytewise):
     "Counts that a caller made, checked: text (or bytes, for a model of bytes) and how often."
     if isinstance(counts, FlatCounts):
-        if counts.bytewise and not bytewise: raise ValueError("these counts are of bytes, for byte-level BPE; count the corpus anew for a model of characters")
-        if counts.counts.sum(dtype=float) >= 2**63: raise ValueError("the counts add up to more than 2**63-1, which 64 bits do not hold; divide them by something")
-        if (counts.counts < 1).any(): raise ValueError(f"the counts go down to {counts.counts.min()}; counts are whole numbers from 1")
+        if counts.bytewise and not bytewise:
+            raise ValueError(
+                "these counts are of bytes, for byte-level BPE; count the corpus anew for a model of characters"
+            )
+        if counts.counts.sum(dtype=float) >= 2**63:
+            raise ValueError(
+                "the counts add up to more than 2**63-1, which 64 bits do not hold; divide them by something"
+            )
+        if (counts.counts < 1).any():
+            raise ValueError(f"the counts go down to {counts.counts.min()}; counts are whole numbers from 1")
         return replace(counts, bytewise=bytewise)
     for p, n in counts.items():
-        if not isinstance(p, (str, bytes) if bytewise else str): raise ValueError(f"the pre-token {p!r} is a {type(p).__name__}; a map of counts has {'text or bytes' if bytewise else 'text'} as keys")
-        if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1: raise ValueError(f"the pre-token {p!r} has the count {n!r}; counts are whole numbers from 1")
-        if isinstance(p, str): encode_text(p) # refuses what is not Unicode
+        if not isinstance(p, (str, bytes) if bytewise else str):
+            raise ValueError(
+                f"the pre-token {p!r} is a {type(p).__name__}; a map of counts has {'text or bytes' if bytewise else 'text'} as keys"
+            )
+        if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
+            raise ValueError(f"the pre-token {p!r} has the count {n!r}; counts are whole numbers from 1")
+        if isinstance(p, str):
+            encode_text(p)  # refuses what is not Unicode
     return {encode_text(p) if bytewise and isinstance(p, str) else p: int(n) for p, n in counts.items()}
 
 # %% ../nbs/54_training.ipynb #592d49cc
 def _special_tokens(special_tokens, unk_piece):
     "Special tokens as `AddedToken`s, the unknown piece among them."
-    if isinstance(special_tokens, str): raise ValueError(f"special_tokens={special_tokens!r} is one text; pass a list, [{special_tokens!r}]")
-    if not isinstance(special_tokens, Iterable): raise ValueError(f"special_tokens={special_tokens!r} is a {type(special_tokens).__name__}; pass a list, [] for none")
+    if isinstance(special_tokens, str):
+        raise ValueError(f"special_tokens={special_tokens!r} is one text; pass a list, [{special_tokens!r}]")
+    if not isinstance(special_tokens, Iterable):
+        raise ValueError(
+            f"special_tokens={special_tokens!r} is a {type(special_tokens).__name__}; pass a list, [] for none"
+        )
     tokens = [t if isinstance(t, AddedToken) else AddedToken(t) for t in special_tokens]
-    for t in tokens: encode_text(t.content) # refuses what no file can hold
+    for t in tokens:
+        encode_text(t.content)  # refuses what no file can hold
     missing = unk_piece is not None and unk_piece not in [t.content for t in tokens]
     return [AddedToken(unk_piece), *tokens] if missing else tokens
 
 # %% ../nbs/54_training.ipynb #3d802b1e
-_DIGITS = frozenset("0123456789０１２３４５６７８９") # those of SentencePiece
+_DIGITS = frozenset("0123456789０１２３４５６７８９")  # those of SentencePiece
+
 
 def divide_pretoken(
-    pretoken:str, # One pre-token
+    pretoken: str,  # One pre-token
     *,
-    split_digits:bool=False, # Before and after every digit
-    split_by_unicode_script:bool=False, # Where the script changes, but not behind ▁
-)->list[str]: # Parts, none empty; joined, they are the pre-token
+    split_digits: bool = False,  # Before and after every digit
+    split_by_unicode_script: bool = False,  # Where the script changes, but not behind ▁
+) -> list[str]:  # Parts, none empty; joined, they are the pre-token
     "Divide a pre-token where SentencePiece's trainer allows no piece to go on."
     parts, last = [], ""
     for c in pretoken:
@@ -252,20 +369,23 @@ def divide_pretoken(
         last = name or last
     return parts
 
+
 def divided_counts(
-    counts:Mapping|FlatCounts, # pre-token → count
+    counts: Mapping | FlatCounts,  # pre-token → count
     *,
-    split_digits:bool=False, # No piece holds a digit and something else, as in SentencePiece ("char_bpe" and "unigram")
-    split_by_unicode_script:bool=False, # No piece holds characters of two scripts, as in SentencePiece ("char_bpe" and "unigram")
-    whole:bool=False, # Pre-tokens that may not be divided: bytes, or words with marks
-)->Any: # The same object if nothing is to be divided, else a dict
+    split_digits: bool = False,  # No piece holds a digit and something else, as in SentencePiece ("char_bpe" and "unigram")
+    split_by_unicode_script: bool = False,  # No piece holds characters of two scripts, as in SentencePiece ("char_bpe" and "unigram")
+    whole: bool = False,  # Pre-tokens that may not be divided: bytes, or words with marks
+) -> Any:  # The same object if nothing is to be divided, else a dict
     "Counts of the parts of pre-tokens."
     asked = {"split_digits": split_digits, "split_by_unicode_script": split_by_unicode_script}
     if not any(asked.values()):
         return counts
     if whole:
         name = next(k for k, v in asked.items() if v)
-        raise ValueError(f'{name} divides words of characters, and these are bytes, or carry a mark of their place; pass algorithm="char_bpe" or "unigram" without such marks, or a pre_tokenizer that splits there')
+        raise ValueError(
+            f'{name} divides words of characters, and these are bytes, or carry a mark of their place; pass algorithm="char_bpe" or "unigram" without such marks, or a pre_tokenizer that splits there'
+        )
     found: dict[str, int] = {}
     for pretoken, n in (counts.to_dict() if isinstance(counts, FlatCounts) else counts).items():
         for part in divide_pretoken(pretoken, **asked):
@@ -275,23 +395,42 @@ def divided_counts(
 # %% ../nbs/54_training.ipynb #094cc6e2
 def _start_for(bytewise, alphabet):
     "The symbols that a vocabulary holds from the start."
-    if alphabet is None: alphabet = "bytes" if bytewise else "corpus"
-    if isinstance(alphabet, str) and alphabet == "corpus": return []
-    if isinstance(alphabet, str) and alphabet == "bytes" and bytewise: return [bytes([b]) for b in range(256)]
+    if alphabet is None:
+        alphabet = "bytes" if bytewise else "corpus"
+    if isinstance(alphabet, str) and alphabet == "corpus":
+        return []
+    if isinstance(alphabet, str) and alphabet == "bytes" and bytewise:
+        return [bytes([b]) for b in range(256)]
     if isinstance(alphabet, str):
-        raise ValueError(f'initial_alphabet={alphabet!r} is not understood; pass "corpus"' + (', "bytes"' if bytewise else "") + " or a list of characters")
+        raise ValueError(
+            f'initial_alphabet={alphabet!r} is not understood; pass "corpus"'
+            + (', "bytes"' if bytewise else "")
+            + " or a list of characters"
+        )
     symbols = list(alphabet)
-    if odd := [s for s in symbols if not isinstance(s, (str, bytes)) or len(s) != 1 or isinstance(s, bytes) and not bytewise]:
+    if odd := [
+        s
+        for s in symbols
+        if not isinstance(s, (str, bytes)) or len(s) != 1 or isinstance(s, bytes) and not bytewise
+    ]:
         raise ValueError(f"initial_alphabet holds {odd[0]!r}; pass single characters")
     seen = [s for s in symbols if isinstance(s, str) and s in CHAR2BYTE]
-    first = "\x80" if len(seen) == len(symbols) else "Ā" # of those that may be characters, or the looks of bytes; beside others, letters such as é are letters
+    first = (
+        "\x80" if len(seen) == len(symbols) else "Ā"
+    )  # of those that may be characters, or the looks of bytes; beside others, letters such as é are letters
     doubtful = [s for s in seen if s >= first]
     if bytewise and doubtful:
-        if {*symbols} == {*CHAR2BYTE}: # Hugging Face's ByteLevel.alphabet()
+        if {*symbols} == {*CHAR2BYTE}:  # Hugging Face's ByteLevel.alphabet()
             return [bytes([b]) for b in range(256)]
         example = encode_text(doubtful[0])
-        raise ValueError(f'initial_alphabet holds {doubtful[0]!r}, which may be the character or stand for the byte {bytes([CHAR2BYTE[doubtful[0]]])!r}; pass bytes, such as [*{example!r}], or leave initial_alphabet out for all 256')
-    return [bytes([b]) for s in symbols for b in (encode_text(s) if isinstance(s, str) else s)] if bytewise else symbols
+        raise ValueError(
+            f"initial_alphabet holds {doubtful[0]!r}, which may be the character or stand for the byte {bytes([CHAR2BYTE[doubtful[0]]])!r}; pass bytes, such as [*{example!r}], or leave initial_alphabet out for all 256"
+        )
+    return (
+        [bytes([b]) for s in symbols for b in (encode_text(s) if isinstance(s, str) else s)]
+        if bytewise
+        else symbols
+    )
 
 # %% ../nbs/54_training.ipynb #400dd3d5
 def _numbered(pieces):
@@ -299,112 +438,201 @@ def _numbered(pieces):
     piece2id = {}
     for i, p in enumerate(pieces):
         spelled = to_visible(p) if isinstance(p, bytes) else p
-        if spelled in piece2id: raise ValueError(f"the special token {spelled!r} is spelled like a piece that was learned; choose another spelling")
+        if spelled in piece2id:
+            raise ValueError(
+                f"the special token {spelled!r} is spelled like a piece that was learned; choose another spelling"
+            )
         piece2id[spelled] = i
     return piece2id
 
+
 def _char_decoder(suffix, prefix, byte_fallback, pre):
     "What undoes the marks of pieces."
-    last = decoders.BPEDecoder(suffix) if suffix else decoders.WordPiece(prefix, cleanup=False) if prefix else _space_decoder(pre)
+    last = (
+        decoders.BPEDecoder(suffix)
+        if suffix
+        else decoders.WordPiece(prefix, cleanup=False)
+        if prefix
+        else _space_decoder(pre)
+    )
     return decoders.Sequence((decoders.ByteFallback(), last)) if byte_fallback else last
 
 # %% ../nbs/54_training.ipynb #514149b3
 def learn_bpe(
-    counts:Mapping, # pre-token → count; bytes for byte-level BPE
-    vocab_size:int, # Number of pieces, special tokens and alphabet included
+    counts: Mapping,  # pre-token → count; bytes for byte-level BPE
+    vocab_size: int,  # Number of pieces, special tokens and alphabet included
     *,
-    special_tokens:Iterable[str]=(), # Pieces with the first ids
-    pre_tokenizer:PreTokenizer|None=None, # What made the counts
-    unk_piece:str|None=None, # Stands for an unknown character
-    min_frequency:int=1, # A pair rarer than this is never merged
-    initial_alphabet:str|Iterable|None=None, # "bytes" (default of byte-level BPE), "corpus" (default of characters), or a list of characters
-    limit_alphabet:int|None=None, # At most so many alphabet symbols; the most frequent stay
-    max_token_length:int|None=None, # No piece of more than so many characters (bytes, for byte-level)
-    tie_break:str="ids", # "ids", "first", "bytes" or "largest" (subword-nmt's), see `best_pair`
-    byte_fallback:bool=False, # Spell unknown characters by 256 byte pieces ("char_bpe")
-    end_of_word_suffix:str="", # Marks the symbol that ends its pre-token ("char_bpe")
-    continuing_subword_prefix:str="", # Marks symbols that do not start their pre-token ("char_bpe")
-    dropout:float|None=None, # Merge rules passed over at random when encoding, see `BPE`
-    fuse_unk:bool|None=None, # One unknown piece for a run of unknown characters; None: `train` chooses True where words are marked by ▁, as in SentencePiece
-    ignore_merges:bool=False, # A pre-token that is a piece is not taken apart
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    watch:Callable|None=None, # See `train`
-    resume:Any=None, # A snapshot of an earlier run on the same counts with the same options
-)->Learned: # Model, decoder, how it ended
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids
+    pre_tokenizer: PreTokenizer | None = None,  # What made the counts
+    unk_piece: str | None = None,  # Stands for an unknown character
+    min_frequency: int = 1,  # A pair rarer than this is never merged
+    initial_alphabet: str
+    | Iterable
+    | None = None,  # "bytes" (default of byte-level BPE), "corpus" (default of characters), or a list of characters
+    limit_alphabet: int | None = None,  # At most so many alphabet symbols; the most frequent stay
+    max_token_length: int | None = None,  # No piece of more than so many characters (bytes, for byte-level)
+    tie_break: str = "ids",  # "ids", "first", "bytes" or "largest" (subword-nmt's), see `best_pair`
+    byte_fallback: bool = False,  # Spell unknown characters by 256 byte pieces ("char_bpe")
+    end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token ("char_bpe")
+    continuing_subword_prefix: str = "",  # Marks symbols that do not start their pre-token ("char_bpe")
+    dropout: float | None = None,  # Merge rules passed over at random when encoding, see `BPE`
+    fuse_unk: bool
+    | None = None,  # One unknown piece for a run of unknown characters; None: `train` chooses True where words are marked by ▁, as in SentencePiece
+    ignore_merges: bool = False,  # A pre-token that is a piece is not taken apart
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    watch: Callable | None = None,  # See `train`
+    resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
+) -> Learned:  # Model, decoder, how it ended
     "Learn byte-pair encoding, from bytes or from characters."
-    bytewise, marks = spells_bytes(pre_tokenizer), dict[str,Any](continuing_subword_prefix=continuing_subword_prefix, end_of_word_suffix=end_of_word_suffix)
+    bytewise, marks = (
+        spells_bytes(pre_tokenizer),
+        dict[str, Any](
+            continuing_subword_prefix=continuing_subword_prefix, end_of_word_suffix=end_of_word_suffix
+        ),
+    )
     if bytewise and (wrong := [k for k, v in {"byte_fallback": byte_fallback, **marks}.items() if v]):
-        raise ValueError(f'{wrong[0]} is for characters, and "bpe" starts from bytes; pass algorithm="char_bpe"')
+        raise ValueError(
+            f'{wrong[0]} is for characters, and "bpe" starts from bytes; pass algorithm="char_bpe"'
+        )
     first = [*special_tokens, *(f"<0x{b:02X}>" for b in range(256) if byte_fallback)]
     initial = _start_for(bytewise, initial_alphabet)
-    limits = dict[str,Any](min_frequency=min_frequency, initial_alphabet=initial, limit_alphabet=limit_alphabet, max_token_length=max_token_length, tie_break=tie_break)
-    rules = bpe_train(counts, vocab_size, special_tokens=first, **limits, **marks, progress=progress, watch=watch, resume=resume)
-    encoding = dict(unk_piece=unk_piece, byte_fallback=byte_fallback, dropout=dropout, fuse_unk=False if fuse_unk is None else fuse_unk, ignore_merges=ignore_merges)
-    return _bpe_learned(rules, decoders.ByteLevel() if bytewise else _char_decoder(end_of_word_suffix, continuing_subword_prefix, byte_fallback, pre_tokenizer), encoding | marks)
+    limits = dict[str, Any](
+        min_frequency=min_frequency,
+        initial_alphabet=initial,
+        limit_alphabet=limit_alphabet,
+        max_token_length=max_token_length,
+        tie_break=tie_break,
+    )
+    rules = bpe_train(
+        counts,
+        vocab_size,
+        special_tokens=first,
+        **limits,
+        **marks,
+        progress=progress,
+        watch=watch,
+        resume=resume,
+    )
+    encoding = dict(
+        unk_piece=unk_piece,
+        byte_fallback=byte_fallback,
+        dropout=dropout,
+        fuse_unk=False if fuse_unk is None else fuse_unk,
+        ignore_merges=ignore_merges,
+    )
+    return _bpe_learned(
+        rules,
+        decoders.ByteLevel()
+        if bytewise
+        else _char_decoder(end_of_word_suffix, continuing_subword_prefix, byte_fallback, pre_tokenizer),
+        encoding | marks,
+    )
 
 # %% ../nbs/54_training.ipynb #e684ed1d
 def _bpe_learned(rules, decoder, options):
     "Merge rules as a model; bytes are written in the visible alphabet, where no piece has a space."
     shown = {p: to_visible(p) if isinstance(p, bytes) else p for p in rules.pieces}
     ids, bytewise = _numbered([*shown.values()]), any(isinstance(a, bytes) for a, _ in rules.merges[:1])
-    model = BPE(ids, Rules([f"{shown[a]} {shown[b]}" for a, b in rules.merges]) if bytewise else rules.merges, **options)
+    model = BPE(
+        ids,
+        Rules([f"{shown[a]} {shown[b]}" for a, b in rules.merges]) if bytewise else rules.merges,
+        **options,
+    )
     return Learned(model, decoder, rules.ended, list(rules.counts))
 
 # %% ../nbs/54_training.ipynb #2d2b57b1
 def learn_wordpiece(
-    counts:Mapping, # pre-token → count
-    vocab_size:int, # Number of pieces, special tokens and alphabet included
+    counts: Mapping,  # pre-token → count
+    vocab_size: int,  # Number of pieces, special tokens and alphabet included
     *,
-    special_tokens:Iterable[str]=(), # Pieces with the first ids
-    pre_tokenizer:PreTokenizer|None=None, # What made the counts
-    unk_piece:str="[UNK]", # Stands for a word that cannot be written with the pieces
-    objective:str="score", # "score": f(ab)/(f(a)·f(b)); "frequency": f(ab)
-    min_frequency:int=1, # A pair rarer than this is never merged
-    initial_alphabet:str|Iterable="corpus", # "corpus", or characters that are in the vocabulary besides
-    limit_alphabet:int|None=None, # At most so many alphabet symbols; the most frequent stay
-    max_token_length:int|None=None, # No piece of more than so many characters
-    tie_break:str="ids", # "ids", "first" or "bytes", see `best_pair`
-    continuing_subword_prefix:str="##", # Marks symbols that do not start their pre-token
-    end_of_word_suffix:str="", # Marks the symbol that ends its pre-token; as in Hugging Face's trainer, with objective="frequency", and as there no encoder looks for it
-    max_input_chars_per_word:int=100, # A longer word is unknown when encoding
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    watch:Callable|None=None, # See `train`
-    resume:Any=None, # A snapshot of an earlier run on the same counts with the same options
-)->Learned: # Model, decoder, how it ended
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids
+    pre_tokenizer: PreTokenizer | None = None,  # What made the counts
+    unk_piece: str = "[UNK]",  # Stands for a word that cannot be written with the pieces
+    objective: str = "score",  # "score": f(ab)/(f(a)·f(b)); "frequency": f(ab)
+    min_frequency: int = 1,  # A pair rarer than this is never merged
+    initial_alphabet: str | Iterable = "corpus",  # "corpus", or characters that are in the vocabulary besides
+    limit_alphabet: int | None = None,  # At most so many alphabet symbols; the most frequent stay
+    max_token_length: int | None = None,  # No piece of more than so many characters
+    tie_break: str = "ids",  # "ids", "first" or "bytes", see `best_pair`
+    continuing_subword_prefix: str = "##",  # Marks symbols that do not start their pre-token
+    end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token; as in Hugging Face's trainer, with objective="frequency", and as there no encoder looks for it
+    max_input_chars_per_word: int = 100,  # A longer word is unknown when encoding
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    watch: Callable | None = None,  # See `train`
+    resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
+) -> Learned:  # Model, decoder, how it ended
     "Learn WordPiece."
-    if unk_piece is None: raise ValueError("a WordPiece model needs an unk_piece for words that its pieces cannot write; pass one, such as [UNK]")
+    if unk_piece is None:
+        raise ValueError(
+            "a WordPiece model needs an unk_piece for words that its pieces cannot write; pass one, such as [UNK]"
+        )
     initial = _start_for(False, initial_alphabet)
-    limits = dict[str,Any](min_frequency=min_frequency, initial_alphabet=initial, limit_alphabet=limit_alphabet, max_token_length=max_token_length, tie_break=tie_break)
-    rules = wordpiece_train(counts, vocab_size, special_tokens=list(special_tokens), **limits, objective=objective, continuing_subword_prefix=continuing_subword_prefix, end_of_word_suffix=end_of_word_suffix, progress=progress, watch=watch, resume=resume)
-    if end_of_word_suffix: _warn_of_ends(rules.pieces, special_tokens, end_of_word_suffix)
+    limits = dict[str, Any](
+        min_frequency=min_frequency,
+        initial_alphabet=initial,
+        limit_alphabet=limit_alphabet,
+        max_token_length=max_token_length,
+        tie_break=tie_break,
+    )
+    rules = wordpiece_train(
+        counts,
+        vocab_size,
+        special_tokens=list(special_tokens),
+        **limits,
+        objective=objective,
+        continuing_subword_prefix=continuing_subword_prefix,
+        end_of_word_suffix=end_of_word_suffix,
+        progress=progress,
+        watch=watch,
+        resume=resume,
+    )
+    if end_of_word_suffix:
+        _warn_of_ends(rules.pieces, special_tokens, end_of_word_suffix)
     model = WordPiece(_numbered(rules.pieces), unk_piece, continuing_subword_prefix, max_input_chars_per_word)
     return Learned(model, decoders.WordPiece(continuing_subword_prefix), rules.ended, list(rules[2]))
+
 
 def _warn_of_ends(pieces, special_tokens, suffix):
     "Say how many pieces the encoder cannot find."
     special_tokens = {*special_tokens}
     lost = sum(p.endswith(suffix) and p not in special_tokens for p in pieces)
-    warnings.warn(f"{lost:,} of {len(pieces):,} pieces end in {suffix!r}, which WordPiece's encoder does not look for, here and in Hugging Face's library: they take ids and are found in no text that does not spell the mark; leave end_of_word_suffix out, unless something else encodes with this vocabulary", stacklevel=5)
+    warnings.warn(
+        f"{lost:,} of {len(pieces):,} pieces end in {suffix!r}, which WordPiece's encoder does not look for, here and in Hugging Face's library: they take ids and are found in no text that does not spell the mark; leave end_of_word_suffix out, unless something else encodes with this vocabulary",
+        stacklevel=5,
+    )
 
 # %% ../nbs/54_training.ipynb #9246574d
 def learn_unigram(
-    counts:Mapping, # pre-token → count
-    vocab_size:int, # Number of pieces, special tokens, user-defined and byte pieces included
+    counts: Mapping,  # pre-token → count
+    vocab_size: int,  # Number of pieces, special tokens, user-defined and byte pieces included
     *,
-    special_tokens:Iterable[str]=(), # Pieces with the first ids
-    pre_tokenizer:PreTokenizer|None=None, # What made the counts
-    unk_piece:str|None="<unk>", # Stands for unknown characters
-    byte_fallback:bool=False, # Spell unknown characters by 256 byte pieces
-    fuse_unk:bool=True, # One unknown piece for a run of unknown characters
-    unk_penalty:float=10.0, # How far the unknown piece's score is below the lowest of an ordinary piece
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    watch:Callable|None=None, # See `train`
-    resume:Any=None, # A snapshot of an earlier run on the same counts with the same options
-    **options, # `user_defined`, `seed_size`, `max_piece_length`, `shrinking_factor`, `character_coverage` and the others of `unigram_train`
-)->Learned: # Model, decoder, how it ended
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids
+    pre_tokenizer: PreTokenizer | None = None,  # What made the counts
+    unk_piece: str | None = "<unk>",  # Stands for unknown characters
+    byte_fallback: bool = False,  # Spell unknown characters by 256 byte pieces
+    fuse_unk: bool = True,  # One unknown piece for a run of unknown characters
+    unk_penalty: float = 10.0,  # How far the unknown piece's score is below the lowest of an ordinary piece
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    watch: Callable | None = None,  # See `train`
+    resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
+    **options,  # `user_defined`, `seed_size`, `max_piece_length`, `shrinking_factor`, `character_coverage` and the others of `unigram_train`
+) -> Learned:  # Model, decoder, how it ended
     "Learn a Unigram model."
-    special, defined = (x if isinstance(x, str) else list(x) for x in (special_tokens, options.pop("user_defined", ())))
-    found = unigram_train(counts, vocab_size, special_tokens=special, user_defined=defined, unk_piece=unk_piece, byte_fallback=byte_fallback, progress=progress, watch=watch, resume=resume, **options)
+    special, defined = (
+        x if isinstance(x, str) else list(x) for x in (special_tokens, options.pop("user_defined", ()))
+    )
+    found = unigram_train(
+        counts,
+        vocab_size,
+        special_tokens=special,
+        user_defined=defined,
+        unk_piece=unk_piece,
+        byte_fallback=byte_fallback,
+        progress=progress,
+        watch=watch,
+        resume=resume,
+        **options,
+    )
     model = _unigram_of(found, unk_piece, byte_fallback, unk_penalty, fuse_unk)
     last = decoders.ByteLevel() if spells_bytes(pre_tokenizer) else _space_decoder(pre_tokenizer)
     decoder = decoders.Sequence((decoders.ByteFallback(), last)) if byte_fallback else last
@@ -413,135 +641,291 @@ def learn_unigram(
 # %% ../nbs/54_training.ipynb #04363cde
 def _unigram_of(found, unk_piece, byte_fallback, *options):
     "A model of what was learned. It never matches byte pieces; they get scores at which other readers would not either."
-    piece2id, scores = _numbered(found.pieces), [lasting_score(round(128 * score) / 128) for score in found.scores]
+    piece2id, scores = (
+        _numbered(found.pieces),
+        [lasting_score(round(128 * score) / 128) for score in found.scores],
+    )
     of_bytes = [f"<0x{b:02X}>" for b in range(256) if byte_fallback]
-    for p in of_bytes: scores[piece2id[p]] = lasting_score(math.floor(6 * min(found.scores)) - 1.0)
+    for p in of_bytes:
+        scores[piece2id[p]] = lasting_score(math.floor(6 * min(found.scores)) - 1.0)
     return Unigram(piece2id, scores, unk_piece, byte_fallback, *options, control=tuple(of_bytes))
+
 
 def _space_decoder(pre):
     "What makes spaces of the pre-tokenizer's mark for them."
     step = pre.steps[-1] if isinstance(pre, Sequence) and pre.steps else pre
-    if step == Split("▁", "merged_with_next"): return decoders.Sequence((decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)))
-    if step == _WORDS_BEHIND: return decoders.BPEDecoder("▁")
-    return decoders.Metaspace(step.replacement, step.prepend_scheme, step.splits) if isinstance(step, Metaspace) else decoders.Fuse()
+    if step == Split("▁", "merged_with_next"):
+        return decoders.Sequence((decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)))
+    if step == _WORDS_BEHIND:
+        return decoders.BPEDecoder("▁")
+    return (
+        decoders.Metaspace(step.replacement, step.prepend_scheme, step.splits)
+        if isinstance(step, Metaspace)
+        else decoders.Fuse()
+    )
 
 # %% ../nbs/54_training.ipynb #f66d105c
 def learn_wordlevel(
-    counts:Mapping, # pre-token → count
-    vocab_size:int, # Number of words, special tokens included
+    counts: Mapping,  # pre-token → count
+    vocab_size: int,  # Number of words, special tokens included
     *,
-    special_tokens:Iterable[str]=(), # Pieces with the first ids
-    pre_tokenizer:PreTokenizer|None=None, # What made the counts
-    unk_piece:str|None="<unk>", # Stands for a word that is not in the vocabulary
-    min_frequency:int=1, # A word rarer than this is left out
-    progress:bool|None=None, # Not used: sorting is quick
-    watch:Callable|None=None, # Not used
-    resume:Any=None, # Not used
-)->Learned: # Model, decoder (None: words are joined with spaces), how it ended
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids
+    pre_tokenizer: PreTokenizer | None = None,  # What made the counts
+    unk_piece: str | None = "<unk>",  # Stands for a word that is not in the vocabulary
+    min_frequency: int = 1,  # A word rarer than this is left out
+    progress: bool | None = None,  # Not used: sorting is quick
+    watch: Callable | None = None,  # Not used
+    resume: Any = None,  # Not used
+) -> Learned:  # Model, decoder (None: words are joined with spaces), how it ended
     "Learn a vocabulary of words."
-    piece2id = wordlevel_train(counts.to_dict() if isinstance(counts, FlatCounts) else counts, vocab_size=vocab_size, min_frequency=min_frequency, special_tokens=list(special_tokens))
-    return Learned(WordLevel(piece2id, unk_piece), None, "full" if len(piece2id) == vocab_size else "no word left", [])
+    piece2id = wordlevel_train(
+        counts.to_dict() if isinstance(counts, FlatCounts) else counts,
+        vocab_size=vocab_size,
+        min_frequency=min_frequency,
+        special_tokens=list(special_tokens),
+    )
+    return Learned(
+        WordLevel(piece2id, unk_piece), None, "full" if len(piece2id) == vocab_size else "no word left", []
+    )
 
 # %% ../nbs/54_training.ipynb #e96cb621
-RECIPES: dict[str, Any] = {"bpe": learn_bpe, "char_bpe": learn_bpe, "wordpiece": learn_wordpiece, "unigram": learn_unigram, "wordlevel": learn_wordlevel}
+RECIPES: dict[str, Any] = {
+    "bpe": learn_bpe,
+    "char_bpe": learn_bpe,
+    "wordpiece": learn_wordpiece,
+    "unigram": learn_unigram,
+    "wordlevel": learn_wordlevel,
+}
+
 
 def options_of(
-    algorithm:str, # "bpe", "char_bpe", "wordpiece", "unigram" or "wordlevel"
-)->dict: # name → default
+    algorithm: str,  # "bpe", "char_bpe", "wordpiece", "unigram" or "wordlevel"
+) -> dict:  # name → default
     "The options that an algorithm adds to those of `train`."
-    if algorithm not in RECIPES: raise ValueError(f'algorithm={algorithm!r} is not known; pass "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"')
+    if algorithm not in RECIPES:
+        raise ValueError(
+            f'algorithm={algorithm!r} is not known; pass "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"'
+        )
     given = [*inspect.signature(RECIPES[algorithm]).parameters.values()]
-    if algorithm == "unigram": given += inspect.signature(unigram_train).parameters.values()
-    if algorithm in ("bpe", "char_bpe", "unigram"): given += [*inspect.signature(divided_counts).parameters.values(), inspect.signature(conventions).parameters["treat_whitespace_as_suffix"]]
-    skipped = {"counts", "vocab_size", "special_tokens", "pre_tokenizer", "unk_piece", "progress", "watch", "resume", "threads", "options", "whole"}
+    if algorithm == "unigram":
+        given += inspect.signature(unigram_train).parameters.values()
+    if algorithm in ("bpe", "char_bpe", "unigram"):
+        given += [
+            *inspect.signature(divided_counts).parameters.values(),
+            inspect.signature(conventions).parameters["treat_whitespace_as_suffix"],
+        ]
+    skipped = {
+        "counts",
+        "vocab_size",
+        "special_tokens",
+        "pre_tokenizer",
+        "unk_piece",
+        "progress",
+        "watch",
+        "resume",
+        "threads",
+        "options",
+        "whole",
+    }
     return {p.name: p.default for p in given if p.name not in skipped}
 
 # %% ../nbs/54_training.ipynb #2365e8a3
 def _checked_options(algorithm, options):
     "The options, after refusing those that the algorithm has not, and what is neither True nor False where that is asked."
     known = options_of(algorithm)
-    if odd := set(options) - set(known): raise ValueError(f"{algorithm} has no option {min(odd)!r}; its options are {', '.join(known)}")
+    if odd := set(options) - set(known):
+        raise ValueError(f"{algorithm} has no option {min(odd)!r}; its options are {', '.join(known)}")
     for name, value in options.items():
         is_flag = isinstance(known[name], bool) or name == "fuse_unk" and value is not None
-        if is_flag and not isinstance(value, bool): raise ValueError(f"{name}={value!r} is a {type(value).__name__}; pass True or False")
-    return {k: list(v) if k == "user_defined" and isinstance(v, Iterable) and not isinstance(v, str) else v for k, v in options.items()}
+        if is_flag and not isinstance(value, bool):
+            raise ValueError(f"{name}={value!r} is a {type(value).__name__}; pass True or False")
+    return {
+        k: list(v) if k == "user_defined" and isinstance(v, Iterable) and not isinstance(v, str) else v
+        for k, v in options.items()
+    }
 
 # %% ../nbs/54_training.ipynb #c060cc62
-def _is_counted(source): return isinstance(source, FlatCounts) or isinstance(source, Mapping) and not hasattr(source, "column_names") # a set of data sets is a map, too
+def _is_counted(source):
+    return (
+        isinstance(source, FlatCounts) or isinstance(source, Mapping) and not hasattr(source, "column_names")
+    )  # a set of data sets is a map, too
+
 
 def _corpus_of(source, options):
     "A corpus, or None for counts; and the options that are not its own."
     own = {k: options[k] for k in ("errors", "field", "sample", "seed") if k in options}
-    if not _is_counted(source): corpus = as_corpus(source, **own)
-    elif own: raise ValueError(f"{next(iter(own))}={next(iter(own.values()))!r} is for a corpus, and the source is counts; leave it out")
-    else: corpus = None
+    if not _is_counted(source):
+        corpus = as_corpus(source, **own)
+    elif own:
+        raise ValueError(
+            f"{next(iter(own))}={next(iter(own.values()))!r} is for a corpus, and the source is counts; leave it out"
+        )
+    else:
+        corpus = None
     return corpus, {k: v for k, v in options.items() if k not in own}
 
 # %% ../nbs/54_training.ipynb #282fc16c
 def _watcher(watch, checkpoint):
     "What a trainer calls from time to time. What it learned before comes by once more when it goes on, and is no news."
-    if checkpoint is None: return watch
+    if checkpoint is None:
+        return watch
     reached = _reached(checkpoint)[0]
+
     def told(done, total, what, state):
-        if done >= reached: keep_snapshot(checkpoint, lambda: {"done": done, "state": state()})
-        if watch is not None: watch(done, total, what, state)
+        if done >= reached:
+            keep_snapshot(checkpoint, lambda: {"done": done, "state": state()})
+        if watch is not None:
+            watch(done, total, what, state)
+
     return told
+
 
 def _reached(checkpoint):
     "How far a run was, and the trainer's snapshot; None: it had learned nothing."
-    if checkpoint is None or (found := checkpoint.snapshot) is None: return 0, None
-    if not isinstance(found, dict) or {*found} != {"done", "state"} or not isinstance(found["done"], (int, float)): raise ValueError(f"{checkpoint.folder / 'state.npz'} holds no snapshot of this trainer; delete it, and training begins again with the counts")
+    if checkpoint is None or (found := checkpoint.snapshot) is None:
+        return 0, None
+    if (
+        not isinstance(found, dict)
+        or {*found} != {"done", "state"}
+        or not isinstance(found["done"], (int, float))
+    ):
+        raise ValueError(
+            f"{checkpoint.folder / 'state.npz'} holds no snapshot of this trainer; delete it, and training begins again with the counts"
+        )
     return found["done"], found["state"]
+
 
 def _checkpoint_of(folder, every, corpus, **facts):
     "The checkpoint of a run, or None."
-    if folder is None: return None
-    if corpus is None: raise ValueError("counts that are given need no counting, so there is nothing to keep; leave out checkpoint, or pass the corpus itself")
-    if corpus.parts.once: raise ValueError("a corpus that can be read only once cannot be gone on with; write it to a file first, or leave out checkpoint")
-    return Checkpoint(folder, {"corpus": f"{corpus!r} {corpus.stamp()[:16]}"} | {k: repr(v) for k, v in facts.items()}, every=every)
+    if folder is None:
+        return None
+    if corpus is None:
+        raise ValueError(
+            "counts that are given need no counting, so there is nothing to keep; leave out checkpoint, or pass the corpus itself"
+        )
+    if corpus.parts.once:
+        raise ValueError(
+            "a corpus that can be read only once cannot be gone on with; write it to a file first, or leave out checkpoint"
+        )
+    return Checkpoint(
+        folder,
+        {"corpus": f"{corpus!r} {corpus.stamp()[:16]}"} | {k: repr(v) for k, v in facts.items()},
+        every=every,
+    )
 
 # %% ../nbs/54_training.ipynb #14796a40
 def train(
-    cls:type, # `Tokenizer`
-    source, # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
+    cls: type,  # `Tokenizer`
+    source,  # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
     *,
-    algorithm:str="bpe", # "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"
-    vocab_size:int=32_000, # Number of pieces, special tokens and alphabet included
-    special_tokens:Iterable=(), # Text or `AddedToken`; they get the first ids
-    normalizer:Normalizer|str|None="default", # A name, a component, or None for none; "wordpiece" has BERT's by default, the others none
-    pre_tokenizer:PreTokenizer|str|None="default", # A name, a pattern, a component, or None for no splitting
-    unk_piece:str|None="default", # Stands for the unknown; made a special token if it is none; [UNK], <unk> or None by default
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    threads:int|None=None, # None: one per processor; the result does not depend on it, unless `max_pretokens` is reached
-    memory:int=1<<30, # Bytes of counts beyond which they go to disk; the result does not depend on it
-    max_pretokens:int|None=None, # At most so many distinct spans are counted, with an error that the report tells; None: all, exactly
-    checkpoint:str|Path|None=None, # A folder: what the run has reached is kept there, and gone on with
-    every:float=60.0, # Seconds from checkpoint to checkpoint
-    watch:Callable|None=None, # watch(done, total, what, state), from time to time, while "counting" (bytes or documents; nothing to go on from), and while learning
-    trace:bool|str|Path=False, # True: what `explain_training` needs is kept as `training.trace`; a path: and written to this file
-    documents:str|None=None, # "lines": every line is a document; "whole": a text file is one, and so is each text of a list; None: lines where words are marked by ▁ ("unigram"), else whole
-    allowed_special:str|Collection[str]="all", # Special tokens found in texts where a call does not say; (): none, texts are data
-    **options, # Those of `Corpus`: errors, field, sample, seed; of `conventions` and `divided_counts`; and of `learn_bpe`, `learn_wordpiece`, `learn_unigram` or `learn_wordlevel`, such as `min_frequency`; `options_of` lists them
-)->Any: # A new tokenizer; its `training` says how training ended
+    algorithm: str = "bpe",  # "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"
+    vocab_size: int = 32_000,  # Number of pieces, special tokens and alphabet included
+    special_tokens: Iterable = (),  # Text or `AddedToken`; they get the first ids
+    normalizer: Normalizer
+    | str
+    | None = "default",  # A name, a component, or None for none; "wordpiece" has BERT's by default, the others none
+    pre_tokenizer: PreTokenizer
+    | str
+    | None = "default",  # A name, a pattern, a component, or None for no splitting
+    unk_piece: str
+    | None = "default",  # Stands for the unknown; made a special token if it is none; [UNK], <unk> or None by default
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    threads: int
+    | None = None,  # None: one per processor; the result does not depend on it, unless `max_pretokens` is reached
+    memory: int = 1 << 30,  # Bytes of counts beyond which they go to disk; the result does not depend on it
+    max_pretokens: int
+    | None = None,  # At most so many distinct spans are counted, with an error that the report tells; None: all, exactly
+    checkpoint: str
+    | Path
+    | None = None,  # A folder: what the run has reached is kept there, and gone on with
+    every: float = 60.0,  # Seconds from checkpoint to checkpoint
+    watch: Callable
+    | None = None,  # watch(done, total, what, state), from time to time, while "counting" (bytes or documents; nothing to go on from), and while learning
+    trace: bool
+    | str
+    | Path = False,  # True: what `explain_training` needs is kept as `training.trace`; a path: and written to this file
+    documents: str
+    | None = None,  # "lines": every line is a document; "whole": a text file is one, and so is each text of a list; None: lines where words are marked by ▁ ("unigram"), else whole
+    allowed_special: str
+    | Collection[
+        str
+    ] = "all",  # Special tokens found in texts where a call does not say; (): none, texts are data
+    **options,  # Those of `Corpus`: errors, field, sample, seed; of `conventions` and `divided_counts`; and of `learn_bpe`, `learn_wordpiece`, `learn_unigram` or `learn_wordlevel`, such as `min_frequency`; `options_of` lists them
+) -> Any:  # A new tokenizer; its `training` says how training ended
     "Train a tokenizer on a corpus."
-    as_suffix = {k: options[k] for k in ("treat_whitespace_as_suffix",) if options.get(k) and k in options_of(algorithm)}
-    counting_pre, counting_norm, _ = conventions(algorithm, pre_tokenizer, normalizer) # with ▁ in front, which scanners know
+    as_suffix = {
+        k: options[k]
+        for k in ("treat_whitespace_as_suffix",)
+        if options.get(k) and k in options_of(algorithm)
+    }
+    counting_pre, counting_norm, _ = conventions(
+        algorithm, pre_tokenizer, normalizer
+    )  # with ▁ in front, which scanners know
     pre, norm, unk_piece = conventions(algorithm, pre_tokenizer, normalizer, unk_piece=unk_piece, **as_suffix)
     corpus, options = _corpus_of(source, options)
     lines = lines_for(documents, norm, pre)
-    if corpus is None and documents is not None: raise ValueError(f"documents={documents!r} is for a corpus, and the source is counts; leave it out")
+    if corpus is None and documents is not None:
+        raise ValueError(f"documents={documents!r} is for a corpus, and the source is counts; leave it out")
     options, specials = _checked_options(algorithm, options), _special_tokens(special_tokens, unk_piece)
     _check_size(vocab_size, specials, RECIPES[algorithm] is learn_bpe and spells_bytes(pre), options)
-    allowed_special = checked_allowed(allowed_special, [*(t.content for t in specials), *options.get("user_defined", ())])
-    kept = _checkpoint_of(checkpoint, every, corpus, algorithm=algorithm, vocab_size=vocab_size, special_tokens=specials, normalizer=norm, pre_tokenizer=pre, unk_piece=unk_piece, max_pretokens=max_pretokens, lines=lines, options=options)
-    bytewise, told = RECIPES[algorithm] is learn_bpe and spells_bytes(pre), Recorder(watch=_watcher(watch, kept), path=trace) if trace else _watcher(watch, kept)
+    allowed_special = checked_allowed(
+        allowed_special, [*(t.content for t in specials), *options.get("user_defined", ())]
+    )
+    kept = _checkpoint_of(
+        checkpoint,
+        every,
+        corpus,
+        algorithm=algorithm,
+        vocab_size=vocab_size,
+        special_tokens=specials,
+        normalizer=norm,
+        pre_tokenizer=pre,
+        unk_piece=unk_piece,
+        max_pretokens=max_pretokens,
+        lines=lines,
+        options=options,
+    )
+    bytewise, told = (
+        RECIPES[algorithm] is learn_bpe and spells_bytes(pre),
+        Recorder(watch=_watcher(watch, kept), path=trace) if trace else _watcher(watch, kept),
+    )
     if corpus is None:
         counts = _given_counts(source, bytewise)
-        if as_suffix: _check_marks_behind(counts)
-    elif kept and kept.counts is not None: counts = kept.counts
-    else: counts = _counts_of(corpus, counting_norm, counting_pre, bytewise, progress, watch, kept, _limits(threads, memory, max_pretokens), lines)
-    if corpus is not None and as_suffix: counts = marks_behind(counts)
-    return _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, told, None if trace and algorithm == "unigram" else _reached(kept)[1], options, dict(threads=threads) if algorithm == "unigram" else {}, lines, allowed_special)
+        if as_suffix:
+            _check_marks_behind(counts)
+    elif kept and kept.counts is not None:
+        counts = kept.counts
+    else:
+        counts = _counts_of(
+            corpus,
+            counting_norm,
+            counting_pre,
+            bytewise,
+            progress,
+            watch,
+            kept,
+            _limits(threads, memory, max_pretokens),
+            lines,
+        )
+    if corpus is not None and as_suffix:
+        counts = marks_behind(counts)
+    return _learned(
+        cls,
+        algorithm,
+        counts,
+        vocab_size,
+        specials,
+        pre,
+        norm,
+        unk_piece,
+        progress,
+        told,
+        None if trace and algorithm == "unigram" else _reached(kept)[1],
+        options,
+        dict(threads=threads) if algorithm == "unigram" else {},
+        lines,
+        allowed_special,
+    )
 
 # %% ../nbs/54_training.ipynb #663df089
 def _check_size(vocab_size, specials, bytewise, options):
@@ -551,28 +935,99 @@ def _check_size(vocab_size, specials, bytewise, options):
         first_pieces([t.content for t in specials], [bytes([b]) for b in range(256)], [], vocab_size)
 
 # %% ../nbs/54_training.ipynb #870cdc7d
-def _learned(cls, algorithm, counts, vocab_size, specials, pre, norm, unk_piece, progress, watch, resume, options, more, lines, allowed_special):
+def _learned(
+    cls,
+    algorithm,
+    counts,
+    vocab_size,
+    specials,
+    pre,
+    norm,
+    unk_piece,
+    progress,
+    watch,
+    resume,
+    options,
+    more,
+    lines,
+    allowed_special,
+):
     "A tokenizer with a model of the counts."
-    total, distinct, error = int(counts.counts.sum()) if isinstance(counts, FlatCounts) else sum(counts.values()), len(counts), getattr(counts, "error", 0)
-    if RECIPES[algorithm] is learn_bpe and options.get("fuse_unk") is None: options = options | {"fuse_unk": marks_words(norm, pre)}
+    total, distinct, error = (
+        int(counts.counts.sum()) if isinstance(counts, FlatCounts) else sum(counts.values()),
+        len(counts),
+        getattr(counts, "error", 0),
+    )
+    if RECIPES[algorithm] is learn_bpe and options.get("fuse_unk") is None:
+        options = options | {"fuse_unk": marks_words(norm, pre)}
     dividing = {k: options[k] for k in ("split_digits", "split_by_unicode_script") if k in options}
     shown = {k: v for k, v in options.items() if k in dividing or k == "treat_whitespace_as_suffix"}
     options = {k: v for k, v in options.items() if k not in shown}
-    whole = spells_bytes(pre) or any(options.get(k) for k in ("end_of_word_suffix", "continuing_subword_prefix"))
-    counts = divided_counts(counts, whole=whole, **dividing) # before the recipe learns from them, and a trace keeps them
-    if algorithm == "unigram" and lines == "apart": counts, options = _ends_required(counts, options)
-    learned = RECIPES[algorithm](counts, vocab_size, special_tokens=[t.content for t in specials], pre_tokenizer=pre, unk_piece=unk_piece, progress=progress, watch=watch, resume=resume, **options, **more)
+    whole = spells_bytes(pre) or any(
+        options.get(k) for k in ("end_of_word_suffix", "continuing_subword_prefix")
+    )
+    counts = divided_counts(
+        counts, whole=whole, **dividing
+    )  # before the recipe learns from them, and a trace keeps them
+    if algorithm == "unigram" and lines == "apart":
+        counts, options = _ends_required(counts, options)
+    learned = RECIPES[algorithm](
+        counts,
+        vocab_size,
+        special_tokens=[t.content for t in specials],
+        pre_tokenizer=pre,
+        unk_piece=unk_piece,
+        progress=progress,
+        watch=watch,
+        resume=resume,
+        **options,
+        **more,
+    )
     ids = learned.model.piece2id
-    added = tuple((t, ids[t.content]) for t in [*specials, *(AddedToken(p, special=False) for p in options.get("user_defined", ()))])
-    told = {"source": _TRAINER_SPEC | dividing} if algorithm in ("char_bpe", "unigram") and marks_words(norm, pre) else {}
-    tok = cls(learned.model, pre_tokenizer=pre, decoder=learned.decoder, added_tokens=added, normalizer=norm, allowed_special=allowed_special, **told)
+    added = tuple(
+        (t, ids[t.content])
+        for t in [*specials, *(AddedToken(p, special=False) for p in options.get("user_defined", ()))]
+    )
+    told = (
+        {"source": _TRAINER_SPEC | dividing}
+        if algorithm in ("char_bpe", "unigram") and marks_words(norm, pre)
+        else {}
+    )
+    tok = cls(
+        learned.model,
+        pre_tokenizer=pre,
+        decoder=learned.decoder,
+        added_tokens=added,
+        normalizer=norm,
+        allowed_special=allowed_special,
+        **told,
+    )
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
-    trace = watch.trace(algorithm, counts, bytewise, learned, [t.content for t in specials], initial=_start_for(bytewise, options.get("initial_alphabet")), options=options_of(algorithm) | shown | options) if isinstance(watch, Recorder) else None
-    tok.training = TrainingReport(learned.ended, vocab_size, len(ids), distinct, total, learned.history, error, trace)
+    trace = (
+        watch.trace(
+            algorithm,
+            counts,
+            bytewise,
+            learned,
+            [t.content for t in specials],
+            initial=_start_for(bytewise, options.get("initial_alphabet")),
+            options=options_of(algorithm) | shown | options,
+        )
+        if isinstance(watch, Recorder)
+        else None
+    )
+    tok.training = TrainingReport(
+        learned.ended, vocab_size, len(ids), distinct, total, learned.history, error, trace
+    )
     warn_if_short(tok.training, stacklevel=4)
     return tok
 
-_TRAINER_SPEC = {"split_digits": False, "split_by_unicode_script": False} # what a `.model` file tells of training besides, by its names
+
+_TRAINER_SPEC = {
+    "split_digits": False,
+    "split_by_unicode_script": False,
+}  # what a `.model` file tells of training besides, by its names
+
 
 def _ends_required(counts, options):
     "Counts without line ends, which become required characters: they need a piece, and no share of the probability, because no other piece spells them."
@@ -584,4 +1039,3 @@ def _ends_required(counts, options):
     if ends:
         options = options | {"required_chars": [*options.get("required_chars", ""), *ends]}
     return counts, options
-

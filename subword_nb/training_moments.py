@@ -10,7 +10,15 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from .bpe import bpe_encode_ref, choose_alphabet, count_pairs, join_pair, merge_pair, piece_bytes, start_vocabulary
+from subword_nb.bpe import (
+    bpe_encode_ref,
+    choose_alphabet,
+    count_pairs,
+    join_pair,
+    merge_pair,
+    piece_bytes,
+    start_vocabulary,
+)
 from .bpe_learn import Descending
 from .jit import cached, plainly
 from .text import BYTE2CHAR, from_visible, to_visible
@@ -23,28 +31,42 @@ def _raw_piece(trace, i):
     p = trace.facts["pieces"][i]
     return from_visible(p) if trace.counts.bytewise and i >= len(trace.facts["special"]) else p
 
+
 def _raw(trace, n=None):
     "The first n pieces as the learner had them, or all, in the order of their ids."
     return [_raw_piece(trace, i) for i in range(len(trace.facts["pieces"]) if n is None else n)]
 
-def _spelled(piece): return to_visible(piece) if isinstance(piece, bytes) else piece
+
+def _spelled(piece):
+    return to_visible(piece) if isinstance(piece, bytes) else piece
+
 
 def _options(trace):
     "Name → value of what decides which pairs may be merged."
     given = trace.facts["options"]
-    return dict(least=max(1, given.get("min_frequency") or 1), longest=given.get("max_token_length") or math.inf, rule=given.get("tie_break", "ids"), limit=given.get("limit_alphabet"))
+    return dict(
+        least=max(1, given.get("min_frequency") or 1),
+        longest=given.get("max_token_length") or math.inf,
+        rule=given.get("tie_break", "ids"),
+        limit=given.get("limit_alphabet"),
+    )
 
 # %% ../nbs/54a_training_moments.ipynb #c8f221d3
 def _splits_ref(trace, step):
     "Pre-token → its symbols before a merge; piece → its length in symbols of the alphabet."
     f, raw, option = trace.facts, _raw(trace), _options(trace)
     initial = [from_visible(s) for s in f["initial"]] if trace.counts.bytewise else f["initial"]
-    begin = dict[str,Any](special_tokens=f["special"], initial_alphabet=initial, limit_alphabet=option["limit"], prefix=f["prefix"])
+    begin = dict[str, Any](
+        special_tokens=f["special"],
+        initial_alphabet=initial,
+        limit_alphabet=option["limit"],
+        prefix=f["prefix"],
+    )
     if f["kind"] == "bpe":
         splits = start_vocabulary(trace.counts.to_dict(), len(raw), suffix=f["suffix"], **begin)[1]
     else:
         splits = wordpiece_start(trace.counts.to_dict(), len(raw), **begin)[1]
-    size = dict.fromkeys(raw[:f["start"]], 1)
+    size = dict.fromkeys(raw[: f["start"]], 1)
     for a, b in trace.arrays["merges"][:step].tolist():
         piece = join_pair(raw[a], raw[b], prefix=f["prefix"])
         size[piece] = size[raw[a]] + size[raw[b]]
@@ -53,92 +75,163 @@ def _splits_ref(trace, step):
 
 # %% ../nbs/54a_training_moments.ipynb #84b76349
 def merge_facts_ref(
-    trace:TrainingTrace, # Of BPE or WordPiece
-    step:int, # Number of a merge
+    trace: TrainingTrace,  # Of BPE or WordPiece
+    step: int,  # Number of a merge
     *,
-    most:int=8, # How many pairs and examples at most
-)->dict: # Plain values, as for `merge_facts`
+    most: int = 8,  # How many pairs and examples at most
+) -> dict:  # Plain values, as for `merge_facts`
     "What was there just before a merge, by counting everything."
     splits, size = _splits_ref(trace, step)
     counts, raw, option, prefix = trace.counts.to_dict(), _raw(trace), _options(trace), trace.facts["prefix"]
-    pairs, single, ids = count_pairs(splits, counts), count_symbols(splits, counts), {p: i for i, p in enumerate(raw)}
+    pairs, single, ids = (
+        count_pairs(splits, counts),
+        count_symbols(splits, counts),
+        {p: i for i, p in enumerate(raw)},
+    )
     by_score, place = trace.facts["kind"] == "wordpiece", {pair: i for i, pair in enumerate(pairs)}
-    worth = {(a, b): Fraction(n, single[a] * single[b]) if by_score else n for (a, b), n in pairs.items() if n >= option["least"] and size[a] + size[b] <= option["longest"]}
-    keys:dict = {"ids": lambda p: [ids[x] for x in p], "bytes": lambda p: [piece_bytes(x) for x in p], "first": place.get, "largest": lambda p: Descending(piece_bytes(x) for x in p)}
+    worth = {
+        (a, b): Fraction(n, single[a] * single[b]) if by_score else n
+        for (a, b), n in pairs.items()
+        if n >= option["least"] and size[a] + size[b] <= option["longest"]
+    }
+    keys: dict = {
+        "ids": lambda p: [ids[x] for x in p],
+        "bytes": lambda p: [piece_bytes(x) for x in p],
+        "first": place.get,
+        "largest": lambda p: Descending(piece_bytes(x) for x in p),
+    }
     order = sorted(worth, key=lambda p: (-worth[p], keys[option["rule"]](p)))
     a, b = pair = tuple(raw[i] for i in trace.arrays["merges"][step].tolist())
     piece = join_pair(a, b, prefix=prefix)
     after = {p: merge_pair(symbols, pair, piece=piece) for p, symbols in splits.items()}
     then, hit = count_symbols(after, counts), [p for p in counts if after[p] != splits[p]]
     seen = sorted(hit, key=lambda p: -counts[p])[:most]
-    return dict(step=step, left=_spelled(a), right=_spelled(b), piece=_spelled(piece), count=pairs[pair], score=[pairs[pair], single[a], single[b]] if by_score else None,
-        tied=sum(w == worth[pair] for w in worth.values()) - 1, order=[dict(left=_spelled(x), right=_spelled(y), count=pairs[x, y], score=[pairs[x, y], single[x], single[y]] if by_score else None, tied=worth[x, y] == worth[pair]) for x, y in order[:most]],
-        parts=[[_spelled(p), single.get(p, 0), then.get(p, 0)] for p in dict.fromkeys((a, b, piece))], changed=len(hit), occurrences=sum(counts[p] for p in hit),
-        examples=[dict(pretoken=_spelled(p), count=counts[p], before=[*map(_spelled, splits[p])], after=[*map(_spelled, after[p])]) for p in seen])
+    return dict(
+        step=step,
+        left=_spelled(a),
+        right=_spelled(b),
+        piece=_spelled(piece),
+        count=pairs[pair],
+        score=[pairs[pair], single[a], single[b]] if by_score else None,
+        tied=sum(w == worth[pair] for w in worth.values()) - 1,
+        order=[
+            dict(
+                left=_spelled(x),
+                right=_spelled(y),
+                count=pairs[x, y],
+                score=[pairs[x, y], single[x], single[y]] if by_score else None,
+                tied=worth[x, y] == worth[pair],
+            )
+            for x, y in order[:most]
+        ],
+        parts=[[_spelled(p), single.get(p, 0), then.get(p, 0)] for p in dict.fromkeys((a, b, piece))],
+        changed=len(hit),
+        occurrences=sum(counts[p] for p in hit),
+        examples=[
+            dict(
+                pretoken=_spelled(p),
+                count=counts[p],
+                before=[*map(_spelled, splits[p])],
+                after=[*map(_spelled, after[p])],
+            )
+            for p in seen
+        ],
+    )
 
 # %% ../nbs/54a_training_moments.ipynb #712ef406
 def _codes(counts):
     "Code points (or bytes) of all pre-tokens, and where each begins among them."
     import numpy as np
-    if counts.bytewise: return counts.data.astype(np.int64), counts.bounds
+
+    if counts.bytewise:
+        return counts.data.astype(np.int64), counts.bounds
     code = np.frombuffer(counts.data.tobytes().decode().encode("utf-32-le"), np.uint32).astype(np.int64)
     return code, np.concatenate([[0], np.cumsum((counts.data & 0xC0) != 0x80)])[counts.bounds]
+
 
 def _symbols_of(trace):
     "The symbols (ids) of all pre-tokens before the first merge, and where each pre-token begins."
     import numpy as np
+
     f, (code, bounds), limit = trace.facts, _codes(trace.counts), _options(trace)["limit"]
     letter = lambda k: BYTE2CHAR[k] if trace.counts.bytewise else chr(k)
     full, mark = np.flatnonzero(np.diff(bounds)), np.full(len(code), int(bool(f["prefix"])))
     mark[bounds[full]] = 0
-    if f["suffix"]: mark[bounds[full+1] - 1] += 2
+    if f["suffix"]:
+        mark[bounds[full + 1] - 1] += 2
     both = code * 4 + mark
     if limit is not None:
         seen = np.zeros(int(code.max(initial=0)) + 1, np.int64)
         np.add.at(seen, code, np.repeat(trace.counts.counts, np.diff(bounds)))
-        letters = {*choose_alphabet({letter(k): int(seen[k]) for k in np.flatnonzero(seen).tolist()}, initial=f["initial"], limit=limit)}
+        letters = {
+            *choose_alphabet(
+                {letter(k): int(seen[k]) for k in np.flatnonzero(seen).tolist()},
+                initial=f["initial"],
+                limit=limit,
+            )
+        }
         keep = np.array([letter(k) in letters for k in range(len(seen))])[code]
         both, bounds = both[keep], np.concatenate([[0], np.cumsum(keep)])[bounds]
-    ids, table = {p: i for i, p in enumerate(f["pieces"][:f["start"]])}, np.zeros(int(both.max(initial=0)) + 1, np.int32)
+    ids, table = (
+        {p: i for i, p in enumerate(f["pieces"][: f["start"]])},
+        np.zeros(int(both.max(initial=0)) + 1, np.int32),
+    )
     for k in np.flatnonzero(np.bincount(both, minlength=1)).tolist() if len(both) else ():
         table[k] = ids[f["prefix"] * (k & 1) + letter(k >> 2) + f["suffix"] * (k >> 1 & 1)]
     return table[both], bounds
 
 # %% ../nbs/54a_training_moments.ipynb #e0295067
 def symbol_counts(
-    trace:TrainingTrace, # Of BPE or WordPiece
-)->dict: # symbol, as the model spells it → how often it occurs before the first merge
+    trace: TrainingTrace,  # Of BPE or WordPiece
+) -> dict:  # symbol, as the model spells it → how often it occurs before the first merge
     "How often each symbol of the alphabet occurs."
     import numpy as np
+
     (symbol, bounds), names = _symbols_of(trace), trace.facts["pieces"]
-    np.add.at(often := np.zeros(trace.facts["start"], np.int64), symbol, np.repeat(trace.counts.counts, np.diff(bounds)))
+    np.add.at(
+        often := np.zeros(trace.facts["start"], np.int64),
+        symbol,
+        np.repeat(trace.counts.counts, np.diff(bounds)),
+    )
     return {names[i]: int(often[i]) for i in np.flatnonzero(often).tolist()}
 
 # %% ../nbs/54a_training_moments.ipynb #f6c5f4d8
 def _chase(begin, end, size):
     "The places where symbols begin, in order; `size` says how far it is to the next."
     import numpy as np
+
     found = [begin[:0]]
     while len(begin := (kept := np.stack([begin, end])[:, begin < end])[0]):
         found.append(begin)
         begin, end = begin + size[begin], kept[1]
     return np.sort(np.concatenate(found))
 
+
 class _BPERun:
     "A BPE run that is done again."
+
     def __init__(self, trace):
         from subword_nb.bpe_train import new_state
+
         self.trace, (self.symbol, self.start), f = trace, _symbols_of(trace), trace.facts
-        self.s = new_state(self.symbol, self.start, trace.counts.counts, _raw(trace, f["start"]), prefix=f["prefix"])
+        self.s = new_state(
+            self.symbol, self.start, trace.counts.counts, _raw(trace, f["start"]), prefix=f["prefix"]
+        )
+
     def go(self, step):
         from subword_nb.bpe_train import replay_some
+
         status, pairs = 3, self.trace.arrays["merges"][:step].reshape(-1).copy()
-        while status == 3: self.s, status = replay_some(self.s, pairs)
-    def pairs(self): # left, right, count, and length of what they would become
+        while status == 3:
+            self.s, status = replay_some(self.s, pairs)
+
+    def pairs(self):  # left, right, count, and length of what they would become
         from subword_nb.bpe_arrays import PAIRS
+
         s, n = self.s, self.s.n[PAIRS]
         return s.left[:n], s.right[:n], s.count[:n], s.size[s.left[:n]] + s.size[s.right[:n]]
-    def sequence(self): # symbols of all pre-tokens, and the pre-token of each
+
+    def sequence(self):  # symbols of all pre-tokens, and the pre-token of each
         return _bpe_sequence(self)
 
 # %% ../nbs/54a_training_moments.ipynb #127db6c6
@@ -146,47 +239,68 @@ def _bpe_sequence(run):
     "Symbols of all pre-tokens, and the pre-token of each."
     import numpy as np
     from subword_nb.bpe_arrays import EACH, LENGTH, PAIR, WORD
+
     s, names, prefix = run.s, run.trace.facts["pieces"], run.trace.facts["prefix"]
     rows = s.place.reshape(-1, EACH)
     at = _chase(run.start[:-1] + 1, run.start[1:] + 1, rows[:, LENGTH].astype(np.int64))
     pair, word = rows[at, PAIR], rows[at, WORD]
     symbol, alone = np.where(pair >= 0, s.left[pair], -1), np.flatnonzero(pair < 0)
-    inner = alone[(alone > 0) & (word[alone-1] == word[alone]) & (pair[alone-1] >= 0)]
-    symbol[inner] = s.right[pair[inner-1]]
+    inner = alone[(alone > 0) & (word[alone - 1] == word[alone]) & (pair[alone - 1] >= 0)]
+    symbol[inner] = s.right[pair[inner - 1]]
     ids = {p: i for i, p in enumerate(names)}
-    for i in np.flatnonzero(symbol < 0).tolist(): # pre-tokens that are one piece
-        first, *rest = (names[k] for k in run.symbol[run.start[word[i]]:run.start[word[i]+1]].tolist())
-        for p in rest: first = join_pair(first, p, prefix=prefix)
+    for i in np.flatnonzero(symbol < 0).tolist():  # pre-tokens that are one piece
+        first, *rest = (names[k] for k in run.symbol[run.start[word[i]] : run.start[word[i] + 1]].tolist())
+        for p in rest:
+            first = join_pair(first, p, prefix=prefix)
         symbol[i] = ids[first]
     return symbol, word
 
 # %% ../nbs/54a_training_moments.ipynb #7ebf1cf2
 class _WordPieceRun:
     "A WordPiece run by score that is done again."
+
     def __init__(self, trace):
         import numpy as np
         from subword_nb.wordpiece_train import new_state
+
         self.trace, (symbol, self.start), f, option = trace, _symbols_of(trace), trace.facts, _options(trace)
         self.symbol, longest = symbol, None if option["longest"] == math.inf else option["longest"]
-        limits = dict[str,Any](min_frequency=option["least"], max_token_length=longest, tie_break=option["rule"])
-        self.s, self.w = new_state(symbol, np.diff(self.start), trace.counts.counts, f["pieces"][:f["start"]], **limits, prefix=f["prefix"])
+        limits = dict[str, Any](
+            min_frequency=option["least"], max_token_length=longest, tie_break=option["rule"]
+        )
+        self.s, self.w = new_state(
+            symbol,
+            np.diff(self.start),
+            trace.counts.counts,
+            f["pieces"][: f["start"]],
+            **limits,
+            prefix=f["prefix"],
+        )
+
     def go(self, step):
         import numpy as np
         from subword_nb.wordpiece_arrays import KNOWN, MERGES
         from subword_nb.wordpiece_train import learn_until
+
         rows, ended = np.zeros((step, 6), np.int64), ""
         done = int(self.s.n[MERGES])
         rows[:done], rows[done:, :2] = self.w.merge[:done], self.trace.arrays["merges"][done:step]
         self.w, self.s.n[KNOWN] = self.w._replace(merge=rows), step
-        while not ended: self.s, self.w, ended = learn_until(self.s, self.w, 0)
-    def often(self): # how often each symbol occurs
+        while not ended:
+            self.s, self.w, ended = learn_until(self.s, self.w, 0)
+
+    def often(self):  # how often each symbol occurs
         from subword_nb.wordpiece_arrays import OFTEN
+
         return self.s.piece[:, OFTEN]
+
     def pairs(self):
         from subword_nb.wordpiece_arrays import COUNT, KEY, PAIRS, SIZE
-        found, size = self.s.pair[:self.s.n[PAIRS]], self.s.piece[:, SIZE]
+
+        found, size = self.s.pair[: self.s.n[PAIRS]], self.s.piece[:, SIZE]
         left, right = found[:, KEY] >> 32, found[:, KEY] & 0xFFFFFFFF
         return left, right, found[:, COUNT], size[left] + size[right]
+
     def sequence(self):
         return _wordpiece_sequence(self)
 
@@ -195,9 +309,11 @@ def _wordpiece_sequence(run):
     "Symbols of all pre-tokens, and the pre-token of each."
     import numpy as np
     from subword_nb.wordpiece_arrays import SPAN, SYMBOL, WORD
-    gap = np.arange(len(run.start) - 1) + 1 # a place of its own before each pre-token
+
+    gap = np.arange(len(run.start) - 1) + 1  # a place of its own before each pre-token
     at = _chase(run.start[:-1] + gap, run.start[1:] + gap, run.w.place[:, SPAN].astype(np.int64))
     return run.w.place[at, SYMBOL], run.w.place[at, WORD]
+
 
 def _run_again(trace):
     "The run of a trace, before its first merge."
@@ -207,18 +323,24 @@ def _run_again(trace):
 def _candidates(run, often, most):
     "The best pairs and all that are tied with the last of them: (left, right, count); `often`: symbol → count."
     import numpy as np
+
     left, right, count, size = run.pairs()
     option, by_score = _options(run.trace), run.trace.facts["kind"] == "wordpiece"
     some = np.flatnonzero((count >= option["least"]) & (size <= option["longest"]))
     left, right, count = left[some].astype(np.int64), right[some].astype(np.int64), count[some]
     worth = count / (often[left].astype(float) * often[right]) if by_score else count
-    if len(worth) > most: bar = np.partition(worth, -most)[-most]; some = np.flatnonzero(worth >= bar * (1 - 1e-9) if by_score else worth >= bar)
-    else: some = np.arange(len(worth))
+    if len(worth) > most:
+        bar = np.partition(worth, -most)[-most]
+        some = np.flatnonzero(worth >= bar * (1 - 1e-9) if by_score else worth >= bar)
+    else:
+        some = np.arange(len(worth))
     return list(zip(left[some].tolist(), right[some].tolist(), count[some].tolist()))
+
 
 def _first_places(symbol, word, pairs):
     "Pair → where it stands first."
     import numpy as np
+
     keys = np.array(sorted((a << 32) + b for a, b, _ in pairs), np.int64)
     here = (symbol[:-1].astype(np.int64) << 32) + symbol[1:]
     at = np.searchsorted(keys, here)
@@ -233,17 +355,24 @@ def _ordered(run, symbol, word, often, most):
     by_score, rule = run.trace.facts["kind"] == "wordpiece", _options(run.trace)["rule"]
     found = _candidates(run, often, most)
     first = _first_places(symbol, word, found) if rule == "first" and found else {}
-    key: dict = {"ids": lambda a, b: (a, b), "first": lambda a, b: first[a, b], "bytes": lambda a, b: [piece_bytes(_raw_piece(run.trace, i)) for i in (a, b)]}
+    key: dict = {
+        "ids": lambda a, b: (a, b),
+        "first": lambda a, b: first[a, b],
+        "bytes": lambda a, b: [piece_bytes(_raw_piece(run.trace, i)) for i in (a, b)],
+    }
     key["largest"] = lambda a, b: Descending(key["bytes"](a, b))
     order = key[rule]
     worth = lambda a, b, n: Fraction(n, int(often[a]) * int(often[b])) if by_score else n
     return sorted(((worth(*x), *x) for x in found), key=lambda x: (-x[0], order(x[1], x[2])))
 
+
 def _merged_at(symbol, word, a, b):
     "Where a pair stands, and where of that it is merged: from left to right, so of `aaa` only the first."
     import numpy as np
+
     at = np.flatnonzero((symbol[:-1] == a) & (symbol[1:] == b) & (word[:-1] == word[1:]))
-    if a != b or not len(at): return at, at
+    if a != b or not len(at):
+        return at, at
     begins = np.concatenate([[True], np.diff(at) != 1])
     run = np.arange(len(at)) - np.maximum.accumulate(np.where(begins, np.arange(len(at)), 0))
     return at, at[run % 2 == 0]
@@ -252,82 +381,138 @@ def _merged_at(symbol, word, a, b):
 def _facts_at(run, step, most):
     "`merge_facts`, for a run that has come to the step."
     import numpy as np
+
     trace, weight = run.trace, run.trace.counts.counts
-    names, (symbol, word), by_score = trace.facts["pieces"], run.sequence(), trace.facts["kind"] == "wordpiece"
+    names, (symbol, word), by_score = (
+        trace.facts["pieces"],
+        run.sequence(),
+        trace.facts["kind"] == "wordpiece",
+    )
     often = np.zeros(len(names), np.int64)
     np.add.at(often, symbol, weight[word])
     a, b = trace.arrays["merges"][step].tolist()
     piece = join_pair(names[a], names[b], prefix=trace.facts["prefix"])
     at, merged = _merged_at(symbol, word, a, b)
-    order, made, count, new = _ordered(run, symbol, word, often, most), int(weight[word[merged]].sum()), int(weight[word[at]].sum()), names.index(piece)
+    order, made, count, new = (
+        _ordered(run, symbol, word, often, most),
+        int(weight[word[merged]].sum()),
+        int(weight[word[at]].sum()),
+        names.index(piece),
+    )
     own = Fraction(count, int(often[a]) * int(often[b])) if by_score else count
     score = lambda x, y, n: [n, int(often[x]), int(often[y])] if by_score else None
     hit = np.unique(word[at])
+
     def example(w):
-        split = [names[i] for i in symbol[np.searchsorted(word, w):np.searchsorted(word, w, "right")].tolist()]
-        return dict(pretoken=_pretoken(trace, w), count=int(weight[w]), before=split, after=merge_pair(split, (names[a], names[b]), piece=piece))
+        split = [
+            names[i] for i in symbol[np.searchsorted(word, w) : np.searchsorted(word, w, "right")].tolist()
+        ]
+        return dict(
+            pretoken=_pretoken(trace, w),
+            count=int(weight[w]),
+            before=split,
+            after=merge_pair(split, (names[a], names[b]), piece=piece),
+        )
+
     change = {a: 0, b: 0, new: 0}
-    for x, d in ((a, -made), (b, -made), (new, made)): change[x] += d
-    return dict(step=step, left=names[a], right=names[b], piece=piece, count=count, score=score(a, b, count), tied=sum(w == own for w, *_ in order) - 1,
-        order=[dict(left=names[x], right=names[y], count=n, score=score(x, y, n), tied=w == own) for w, x, y, n in order[:most]],
-        parts=[[names[x], int(often[x]), int(often[x]) + d] for x, d in change.items()], changed=len(hit), occurrences=int(weight[hit].sum()),
-        examples=[example(w) for w in hit[np.argsort(-weight[hit], kind="stable")][:most].tolist()])
+    for x, d in ((a, -made), (b, -made), (new, made)):
+        change[x] += d
+    return dict(
+        step=step,
+        left=names[a],
+        right=names[b],
+        piece=piece,
+        count=count,
+        score=score(a, b, count),
+        tied=sum(w == own for w, *_ in order) - 1,
+        order=[
+            dict(left=names[x], right=names[y], count=n, score=score(x, y, n), tied=w == own)
+            for w, x, y, n in order[:most]
+        ],
+        parts=[[names[x], int(often[x]), int(often[x]) + d] for x, d in change.items()],
+        changed=len(hit),
+        occurrences=int(weight[hit].sum()),
+        examples=[example(w) for w in hit[np.argsort(-weight[hit], kind="stable")][:most].tolist()],
+    )
+
 
 def _pretoken(trace, w):
     "A pre-token as the model is given it."
-    data = trace.counts.data[trace.counts.bounds[w]:trace.counts.bounds[w+1]].tobytes()
+    data = trace.counts.data[trace.counts.bounds[w] : trace.counts.bounds[w + 1]].tobytes()
     return to_visible(data) if trace.counts.bytewise else data.decode()
 
 # %% ../nbs/54a_training_moments.ipynb #e41c112f
 def merge_facts(
-    trace:TrainingTrace, # Of BPE or WordPiece
-    step:int, # Number of a merge
+    trace: TrainingTrace,  # Of BPE or WordPiece
+    step: int,  # Number of a merge
     *,
-    most:int=8, # How many pairs and examples at most
-)->dict: # Plain values: the merge, its worth, the pairs in order, the parts' counts before and after, what it changed
+    most: int = 8,  # How many pairs and examples at most
+) -> dict:  # Plain values: the merge, its worth, the pairs in order, the parts' counts before and after, what it changed
     "What was there just before a merge."
     n = len(trace.arrays["merges"])
-    if not 0 <= step < n: raise ValueError(f"there are {n} merges, numbered from 0, and step {step} is none of them")
+    if not 0 <= step < n:
+        raise ValueError(f"there are {n} merges, numbered from 0, and step {step} is none of them")
     with _quickly(trace):
         (run := _run_again(trace)).go(step)
         return _facts_at(run, step, most)
 
+
 def _quickly(trace):
     "Kernels for large traces; for small ones only if they are compiled."
-    if trace.facts["kind"] == "bpe": from subword_nb.bpe_arrays import count_words, file_words, replay; known = count_words, file_words, replay
-    else: from subword_nb.wordpiece_arrays import count_places, fill_tables, merge_best; known = count_places, fill_tables, merge_best
+    if trace.facts["kind"] == "bpe":
+        from subword_nb.bpe_arrays import count_words, file_words, replay
+
+        known = count_words, file_words, replay
+    else:
+        from subword_nb.wordpiece_arrays import count_places, fill_tables, merge_best
+
+        known = count_places, fill_tables, merge_best
     return plainly(yes=len(trace.counts.data) < 20_000 and not cached(*known))
 
 # %% ../nbs/54a_training_moments.ipynb #e3ea6e07
 def made_by(
-    trace:TrainingTrace, # Of BPE or WordPiece
-)->dict: # id of a piece → steps that make it, in order; pieces to begin with only if a merge spells them, too
+    trace: TrainingTrace,  # Of BPE or WordPiece
+) -> (
+    dict
+):  # id of a piece → steps that make it, in order; pieces to begin with only if a merge spells them, too
     "Which merges make a piece."
     names, ids, out = trace.facts["pieces"], {p: i for i, p in enumerate(trace.facts["pieces"])}, {}
-    for k, (a, b) in enumerate(trace.arrays["merges"].tolist()): out.setdefault(ids[join_pair(names[a], names[b], prefix=trace.facts["prefix"])], []).append(k)
+    for k, (a, b) in enumerate(trace.arrays["merges"].tolist()):
+        out.setdefault(ids[join_pair(names[a], names[b], prefix=trace.facts["prefix"])], []).append(k)
     return out
 
-_DEEP = 100 # Levels of a tree at most
+
+_DEEP = 100  # Levels of a tree at most
+
 
 def _node(trace, made, i, before, depth=0):
     "What a piece was made of before a step."
-    step = next((k for k in made.get(i, ()) if k < before), None) if i >= trace.facts["start"] and depth < _DEEP else None
-    if step is None: return dict(piece=trace.facts["pieces"][i], step=None)
+    step = (
+        next((k for k in made.get(i, ()) if k < before), None)
+        if i >= trace.facts["start"] and depth < _DEEP
+        else None
+    )
+    if step is None:
+        return dict(piece=trace.facts["pieces"][i], step=None)
     left, right = (_node(trace, made, j, step, depth + 1) for j in trace.arrays["merges"][step].tolist())
     return dict(piece=trace.facts["pieces"][i], step=step, left=left, right=right)
 
 # %% ../nbs/54a_training_moments.ipynb #223b7543
 def merge_story(
-    trace:TrainingTrace, # Of BPE or WordPiece
-    piece:str, # A piece that a merge made, as the model spells it
+    trace: TrainingTrace,  # Of BPE or WordPiece
+    piece: str,  # A piece that a merge made, as the model spells it
     *,
-    most:int=8, # How many pairs and examples at most
-)->dict: # `merge_facts` of the first merge that made it; `steps`, all that make it; `tree`: piece, step, count, score, tied, left, right, where a symbol of the alphabet has the step None and nothing below
+    most: int = 8,  # How many pairs and examples at most
+) -> dict:  # `merge_facts` of the first merge that made it; `steps`, all that make it; `tree`: piece, step, count, score, tied, left, right, where a symbol of the alphabet has the step None and nothing below
     "How a piece was put together, merge by merge, and what the last of them won against."
     made, names = made_by(trace), trace.facts["pieces"]
-    if piece not in names or (i := names.index(piece)) not in made: raise KeyError(f"no merge made {piece!r}; pass a piece that is longer than a symbol of the alphabet, as the model spells it")
+    if piece not in names or (i := names.index(piece)) not in made:
+        raise KeyError(
+            f"no merge made {piece!r}; pass a piece that is longer than a symbol of the alphabet, as the model spells it"
+        )
     nodes = [root := _node(trace, made, i, math.inf)]
-    for node in nodes: nodes += [node[side] for side in ("left", "right") if node["step"] is not None]
+    for node in nodes:
+        nodes += [node[side] for side in ("left", "right") if node["step"] is not None]
     found, steps = {}, sorted({made[i][0], *(n["step"] for n in nodes)} - {None})
     with _quickly(trace):
         run = _run_again(trace)
@@ -335,14 +520,21 @@ def merge_story(
             run.go(step)
             found[step] = _worth_at(run, *trace.arrays["merges"][step].tolist())
         facts = _facts_at(run, made[i][0], most)
-    for node in nodes: node |= found.get(node["step"], {})
+    for node in nodes:
+        node |= found.get(node["step"], {})
     return facts | dict(steps=made[i], merges=len(trace.arrays["merges"]), tree=root)
+
 
 def _worth_at(run, a, b):
     "Count and score of a pair, and how many others are worth the same."
     left, right, count, size = run.pairs()
     own = int(count[(left == a) & (right == b)].max(initial=0))
-    if run.trace.facts["kind"] == "bpe": return dict(count=own, score=None, tied=int(((count == own) & (size <= _options(run.trace)["longest"])).sum()) - 1)
+    if run.trace.facts["kind"] == "bpe":
+        return dict(
+            count=own,
+            score=None,
+            tied=int(((count == own) & (size <= _options(run.trace)["longest"])).sum()) - 1,
+        )
     often = run.often()
     worth = [Fraction(n, int(often[x]) * int(often[y])) for x, y, n in _candidates(run, often, 1)]
     score = [own, int(often[a]), int(often[b])]
@@ -350,24 +542,50 @@ def _worth_at(run, a, b):
 
 # %% ../nbs/54a_training_moments.ipynb #b74dcede
 def never_merged(
-    trace:TrainingTrace, # Of BPE or WordPiece
-    piece:str, # What is no piece, spelled as a piece would be
-)->dict: # split: its pieces; pairs of neighbours, with count and score at the end; last: worth of the last merge; missing: symbols that are in no vocabulary
+    trace: TrainingTrace,  # Of BPE or WordPiece
+    piece: str,  # What is no piece, spelled as a piece would be
+) -> dict:  # split: its pieces; pairs of neighbours, with count and score at the end; last: worth of the last merge; missing: symbols that are in no vocabulary
     "Why a text did not become a piece."
     import numpy as np
-    names, (prefix, suffix), weight = trace.facts["pieces"], (trace.facts["prefix"], trace.facts["suffix"]), trace.counts.counts
-    inside, ends = bool(prefix) and piece.startswith(prefix), bool(suffix) and piece.endswith(suffix) and piece != suffix
-    bare = piece[len(prefix) * inside:len(piece) - len(suffix) * ends]
+
+    names, (prefix, suffix), weight = (
+        trace.facts["pieces"],
+        (trace.facts["prefix"], trace.facts["suffix"]),
+        trace.counts.counts,
+    )
+    inside, ends = (
+        bool(prefix) and piece.startswith(prefix),
+        bool(suffix) and piece.endswith(suffix) and piece != suffix,
+    )
+    bare = piece[len(prefix) * inside : len(piece) - len(suffix) * ends]
     symbols = [prefix * (inside or i > 0) + c for i, c in enumerate(bare)]
-    if ends and symbols: symbols[-1] += suffix
-    if missing := [s for s in symbols if s not in names[:trace.facts["start"]]]: return dict(split=symbols, pairs=[], last=None, missing=missing)
+    if ends and symbols:
+        symbols[-1] += suffix
+    if missing := [s for s in symbols if s not in names[: trace.facts["start"]]]:
+        return dict(split=symbols, pairs=[], last=None, missing=missing)
     pairs, ids = trace.arrays["merges"].tolist(), {p: i for i, p in enumerate(names)}
-    split = bpe_encode_ref(symbols, {(names[a], names[b]): k for k, (a, b) in reversed([*enumerate(pairs)])}, continuing_subword_prefix=prefix)
+    split = bpe_encode_ref(
+        symbols,
+        {(names[a], names[b]): k for k, (a, b) in reversed([*enumerate(pairs)])},
+        continuing_subword_prefix=prefix,
+    )
     with _quickly(trace):
         (run := _run_again(trace)).go(len(pairs))
         symbol, word = run.sequence()
     np.add.at(often := np.zeros(len(names), np.int64), symbol, weight[word])
+
     def worth(x, y):
         n = int(weight[word[_merged_at(symbol, word, ids[x], ids[y])[0]]].sum())
-        return dict(left=x, right=y, count=n, score=[n, int(often[ids[x]]), int(often[ids[y]])] if trace.facts["kind"] == "wordpiece" else None)
-    return dict(split=split, pairs=[worth(x, y) for x, y in zip(split, split[1:])], last=trace.arrays["worth"][-1].item() if pairs else None, missing=[])
+        return dict(
+            left=x,
+            right=y,
+            count=n,
+            score=[n, int(often[ids[x]]), int(often[ids[y]])] if trace.facts["kind"] == "wordpiece" else None,
+        )
+
+    return dict(
+        split=split,
+        pairs=[worth(x, y) for x, y in zip(split, split[1:])],
+        last=trace.arrays["worth"][-1].item() if pairs else None,
+        missing=[],
+    )

@@ -21,141 +21,244 @@ from .text import to_visible
 @dataclass(frozen=True, eq=False)
 class TrainingTrace:
     "What one run of training learned, and from what."
-    algorithm:str # As for `train`
-    counts:FlatCounts # The pre-tokens, as the algorithm took them
-    facts:dict # Plain values by name
-    arrays:dict # NumPy arrays by name
 
-    def __repr__(self): return f"TrainingTrace({self.algorithm!r}, {len(self.counts):,} pretokens, {len(self.facts['pieces']):,} pieces)"
-    def __eq__(self, other): return isinstance(other, TrainingTrace) and self.algorithm == other.algorithm and self.facts == other.facts and _same(_flat(self), _flat(other))
+    algorithm: str  # As for `train`
+    counts: FlatCounts  # The pre-tokens, as the algorithm took them
+    facts: dict  # Plain values by name
+    arrays: dict  # NumPy arrays by name
 
-    def save(self,
-        path:str|os.PathLike, # A file; .npz is usual
-    )->Path: # The path
+    def __repr__(self):
+        return f"TrainingTrace({self.algorithm!r}, {len(self.counts):,} pretokens, {len(self.facts['pieces']):,} pieces)"
+
+    def __eq__(self, other):
+        return (
+            isinstance(other, TrainingTrace)
+            and self.algorithm == other.algorithm
+            and self.facts == other.facts
+            and _same(_flat(self), _flat(other))
+        )
+
+    def save(
+        self,
+        path: str | os.PathLike,  # A file; .npz is usual
+    ) -> Path:  # The path
         "Write the trace to a file, atomically."
         return save_trace(self, path)
+
 
 def _flat(trace):
     "All arrays of a trace, those of the counts among them."
     c = trace.counts
     return {"counts_data": c.data, "counts_bounds": c.bounds, "counts": c.counts, **trace.arrays}
 
+
 def _same(arrays, others):
     "Are two dicts of arrays equal?"
-    return arrays.keys() == others.keys() and all(a.dtype == others[k].dtype and a.shape == others[k].shape and bool((a == others[k]).all()) for k, a in arrays.items())
+    return arrays.keys() == others.keys() and all(
+        a.dtype == others[k].dtype and a.shape == others[k].shape and bool((a == others[k]).all())
+        for k, a in arrays.items()
+    )
 
 # %% ../nbs/53a_training_trace.ipynb #39002dbd
 _FORMAT, _VERSION = "subword_nb training trace", 1
 
+
 def save_trace(
-    trace:TrainingTrace, # A trace
-    path:str|os.PathLike, # A file; .npz is usual
-)->Path: # The path
+    trace: TrainingTrace,  # A trace
+    path: str | os.PathLike,  # A file; .npz is usual
+) -> Path:  # The path
     "Write a trace to a file, atomically."
     import numpy as np
-    head = dict(format=_FORMAT, version=_VERSION, algorithm=trace.algorithm, facts=trace.facts, bytewise=trace.counts.bytewise, error=trace.counts.error)
+
+    head = dict(
+        format=_FORMAT,
+        version=_VERSION,
+        algorithm=trace.algorithm,
+        facts=trace.facts,
+        bytewise=trace.counts.bytewise,
+        error=trace.counts.error,
+    )
     plain = np.frombuffer(json.dumps(head).encode(), np.uint8)
-    return write_atomically(os.path.expanduser(path), lambda file: np.savez(file, trace=plain, **_flat(trace)))
+    return write_atomically(
+        os.path.expanduser(path), lambda file: np.savez(file, trace=plain, **_flat(trace))
+    )
+
 
 def load_trace(
-    path:str|os.PathLike, # What `save_trace` wrote
-)->TrainingTrace: # The same trace
+    path: str | os.PathLike,  # What `save_trace` wrote
+) -> TrainingTrace:  # The same trace
     "Read a trace from a file."
     import numpy as np
+
     path = Path(os.path.expanduser(path))
     try:
-        with np.load(path, allow_pickle=False) as found: arrays = {k: found[k] for k in found.files}
+        with np.load(path, allow_pickle=False) as found:
+            arrays = {k: found[k] for k in found.files}
         head = json.loads(arrays.pop("trace").tobytes())
-        if head["format"] != _FORMAT: raise ValueError(f"it says that it is {head['format']!r}")
-        if head["version"] != _VERSION: raise ValueError(f"it is of version {head['version']}, and version {_VERSION} is known here")
+        if head["format"] != _FORMAT:
+            raise ValueError(f"it says that it is {head['format']!r}")
+        if head["version"] != _VERSION:
+            raise ValueError(f"it is of version {head['version']}, and version {_VERSION} is known here")
         data, bounds, counts = (arrays.pop(k) for k in ("counts_data", "counts_bounds", "counts"))
-        return _checked(TrainingTrace(head["algorithm"], FlatCounts(data, bounds, counts, head["bytewise"], head["error"]), head["facts"], arrays))
+        return _checked(
+            TrainingTrace(
+                head["algorithm"],
+                FlatCounts(data, bounds, counts, head["bytewise"], head["error"]),
+                head["facts"],
+                arrays,
+            )
+        )
     except Exception as e:
-        if isinstance(e, OSError) and e.errno != errno.EINVAL: raise # the disk's; EINVAL comes of damage: a place before the beginning of the file
-        raise ValueError(f"{path} is no trace of training, or is damaged ({type(e).__name__}: {e}); make one with Tokenizer.train(..., trace={path.name!r})") from None
+        if isinstance(e, OSError) and e.errno != errno.EINVAL:
+            raise  # the disk's; EINVAL comes of damage: a place before the beginning of the file
+        raise ValueError(
+            f"{path} is no trace of training, or is damaged ({type(e).__name__}: {e}); make one with Tokenizer.train(..., trace={path.name!r})"
+        ) from None
 
 # %% ../nbs/53a_training_trace.ipynb #1989e05b
-_ROUND = ("alive", "prob", "loss", "uses", "kept") # Arrays of a round; all but `kept` also of `final`
+_ROUND = ("alive", "prob", "loss", "uses", "kept")  # Arrays of a round; all but `kept` also of `final`
+
 
 def _checked(trace):
     "The trace, if its parts fit together."
     import numpy as np
+
     c, f, a = trace.counts, trace.facts, trace.arrays
     n, ends, pieces = len(c.counts), c.bounds, f["pieces"]
-    if len(ends) != n + 1 or ends[0] != 0 or ends[-1] != len(c.data) or (ends[1:] < ends[:-1]).any() or (c.counts < 1).any(): raise ValueError("the counts do not fit together")
-    if not c.bytewise: c.data.tobytes().decode()
-    if len({*pieces}) != len(pieces) or not all(isinstance(p, str) for p in pieces): raise ValueError("the pieces are not all different texts")
+    if (
+        len(ends) != n + 1
+        or ends[0] != 0
+        or ends[-1] != len(c.data)
+        or (ends[1:] < ends[:-1]).any()
+        or (c.counts < 1).any()
+    ):
+        raise ValueError("the counts do not fit together")
+    if not c.bytewise:
+        c.data.tobytes().decode()
+    if len({*pieces}) != len(pieces) or not all(isinstance(p, str) for p in pieces):
+        raise ValueError("the pieces are not all different texts")
     if f["kind"] in ("bpe", "wordpiece"):
         m = a["merges"]
-        if m.shape != (len(a["worth"]), 2) or not 0 <= f["start"] <= len(pieces): raise ValueError("the merges do not fit together")
-        if m.size and (m.min() < 0 or (m.max(1) >= f["start"] + np.arange(len(m))).any()): raise ValueError("a merge takes a piece that is not there yet")
+        if m.shape != (len(a["worth"]), 2) or not 0 <= f["start"] <= len(pieces):
+            raise ValueError("the merges do not fit together")
+        if m.size and (m.min() < 0 or (m.max(1) >= f["start"] + np.arange(len(m))).any()):
+            raise ValueError("a merge takes a piece that is not there yet")
     elif f["kind"] == "unigram":
         seeds = len(a["seed_length"])
-        if len(a["seed_prob"]) != seeds or a["seed_length"].sum() != len(a["seed_code"]): raise ValueError("the seeds do not fit together")
+        if len(a["seed_prob"]) != seeds or a["seed_length"].sum() != len(a["seed_code"]):
+            raise ValueError("the seeds do not fit together")
         for r in [*range(len(f["losses"])), "final"]:
             size, alive = len(a[f"alive{r}"]), a[f"alive{r}"]
-            if any(len(a[f"{k}{r}"]) != size for k in _ROUND if r != "final" or k == "prob") or size and not 0 <= alive.min() <= alive.max() < seeds: raise ValueError(f"round {r} does not fit together")
-    elif f["kind"] != "wordlevel": raise ValueError(f"the kind {f['kind']!r} is not known")
+            if (
+                any(len(a[f"{k}{r}"]) != size for k in _ROUND if r != "final" or k == "prob")
+                or size
+                and not 0 <= alive.min() <= alive.max() < seeds
+            ):
+                raise ValueError(f"round {r} does not fit together")
+    elif f["kind"] != "wordlevel":
+        raise ValueError(f"the kind {f['kind']!r} is not known")
     return trace
 
 # %% ../nbs/53a_training_trace.ipynb #4645c4ac
 class Recorder:
     "Watches a run of training, and makes its trace."
-    def __init__(self,
+
+    def __init__(
+        self,
         *,
-        watch:Callable|None=None, # Who else is told
-        path:bool|str|os.PathLike=False, # A file for the trace; True or False: none
+        watch: Callable | None = None,  # Who else is told
+        path: bool | str | os.PathLike = False,  # A file for the trace; True or False: none
     ):
-        self.watch, self.path, self.rounds, (self.state, self.before, self.seeds, self.final) = watch, _checked_path(path), [], cast(Any, [None] * 4)
+        self.watch, self.path, self.rounds, (self.state, self.before, self.seeds, self.final) = (
+            watch,
+            _checked_path(path),
+            [],
+            cast(Any, [None] * 4),
+        )
+
     def __call__(self, done, total, what, state):
         "Keep what the last snapshot is made of; hand on."
-        if what == "merging": self.state = state
-        if self.watch is not None: self.watch(done, total, what, state)
+        if what == "merging":
+            self.state = state
+        if self.watch is not None:
+            self.watch(done, total, what, state)
 
-    def after_step(self,
-        what:str, # "seeds", "EM" or "pruning"
-        now, # A `Standing` of Unigram's trainer
-        texts, # What it learns from, as `Texts`
-    )->None:
+    def after_step(
+        self,
+        what: str,  # "seeds", "EM" or "pruning"
+        now,  # A `Standing` of Unigram's trainer
+        texts,  # What it learns from, as `Texts`
+    ) -> None:
         "Keep what a step of Unigram's trainer decided."
-        if what == "seeds": self.seeds = _Seeds(now.survivors, texts)
-        elif what == "pruning" or now.last and self.before is not None: self.rounds.append(_round(self.seeds, self.before, now)); self.before = None
-        if what == "EM" and not now.last: self.before = now.survivors
-        if now.last: self.final = self.seeds.found(now.survivors), now.survivors.prob
+        if what == "seeds":
+            self.seeds = _Seeds(now.survivors, texts)
+        elif what == "pruning" or now.last and self.before is not None:
+            self.rounds.append(_round(self.seeds, self.before, now))
+            self.before = None
+        if what == "EM" and not now.last:
+            self.before = now.survivors
+        if now.last:
+            self.final = self.seeds.found(now.survivors), now.survivors.prob
 
-    def trace(self,
-        *run, # Algorithm, counts and all else that `make_trace` takes
-        **options, # Its `initial` and `options`
-    )->TrainingTrace: # Of the run that has just ended
+    def trace(
+        self,
+        *run,  # Algorithm, counts and all else that `make_trace` takes
+        **options,  # Its `initial` and `options`
+    ) -> TrainingTrace:  # Of the run that has just ended
         "Make the trace, with the arguments of `make_trace`, and write it if there is a path for it."
         trace = make_trace(self, *run, **options)
-        if self.path is not None: trace.save(self.path)
+        if self.path is not None:
+            trace.save(self.path)
         return trace
 
 # %% ../nbs/53a_training_trace.ipynb #24243dbb
 def _checked_path(path):
     "Where the trace goes, or None; refused before the run begins, and not after it."
-    if isinstance(path, bool): return None
-    if not isinstance(path, (str, os.PathLike)): raise ValueError(f"trace={path!r} is a {type(path).__name__}; pass True, False, or the path of a file")
+    if isinstance(path, bool):
+        return None
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(
+            f"trace={path!r} is a {type(path).__name__}; pass True, False, or the path of a file"
+        )
     path = Path(os.path.expanduser(path))
-    if not path.absolute().parent.is_dir(): raise FileNotFoundError(f"the folder {path.absolute().parent} does not exist; make it first, or write the trace somewhere else")
-    if path.is_dir(): raise IsADirectoryError(f"{path} is a folder; name a file for the trace, such as {path / 'trace.npz'}")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"the folder {path.absolute().parent} does not exist; make it first, or write the trace somewhere else"
+        )
+    if path.is_dir():
+        raise IsADirectoryError(
+            f"{path} is a folder; name a file for the trace, such as {path / 'trace.npz'}"
+        )
     return path
 
 # %% ../nbs/53a_training_trace.ipynb #111928de
 class _Seeds:
     "The pieces that a Unigram run starts from."
+
     def __init__(self, s, texts):
         import numpy as np
-        at, self.length, self.prob, self.wide = s.edges.at.astype(np.int64), s.edges.length.astype(np.int64), s.prob, int(s.edges.length.max(initial=0)) + 1
+
+        at, self.length, self.prob, self.wide = (
+            s.edges.at.astype(np.int64),
+            s.edges.length.astype(np.int64),
+            s.prob,
+            int(s.edges.length.max(initial=0)) + 1,
+        )
         ends = np.cumsum(self.length)
-        self.code = np.asarray(texts.code).astype(np.uint32)[np.repeat(at - (ends - self.length), self.length) + np.arange(int(self.length.sum()))]
+        self.code = np.asarray(texts.code).astype(np.uint32)[
+            np.repeat(at - (ends - self.length), self.length) + np.arange(int(self.length.sum()))
+        ]
         self.order = np.argsort(at * self.wide + self.length)
         self.key = (at * self.wide + self.length)[self.order]
+
     def found(self, s):
         "The numbers of the seeds that are left."
         import numpy as np
-        return self.order[np.searchsorted(self.key, s.edges.at.astype(np.int64) * self.wide + s.edges.length)].astype(np.int32)
+
+        return self.order[
+            np.searchsorted(self.key, s.edges.at.astype(np.int64) * self.wide + s.edges.length)
+        ].astype(np.int32)
+
 
 def _round(seeds, before, now):
     "What a round did: who was there, with what probability, loss and use; and who stayed."
@@ -163,46 +266,83 @@ def _round(seeds, before, now):
 
     from subword_nb.unigram_em import logs
     from subword_nb.unigram_train import removal_loss
+
     loss, tokens = removal_loss(before.edges, logs(before.prob))
     alive = seeds.found(before)
     kept = np.isin(alive, seeds.found(now.survivors)) if not now.last else np.ones(len(alive), bool)
-    return dict(alive=alive, prob=before.prob, loss=loss.astype(np.float32), uses=tokens.counts, kept=kept), -tokens.score
+    return dict(
+        alive=alive, prob=before.prob, loss=loss.astype(np.float32), uses=tokens.counts, kept=kept
+    ), -tokens.score
 
 # %% ../nbs/53a_training_trace.ipynb #d84bfc66
 def make_trace(
-    recorder:Recorder, # It watched the run
-    algorithm:str, # As for `train`
-    counts, # Counts, flat or not
-    bytewise:bool, # Are they of bytes?
-    learned, # What the recipe returned: a model, why training ended, and a history
-    special:list, # Special tokens, first ids first
+    recorder: Recorder,  # It watched the run
+    algorithm: str,  # As for `train`
+    counts,  # Counts, flat or not
+    bytewise: bool,  # Are they of bytes?
+    learned,  # What the recipe returned: a model, why training ended, and a history
+    special: list,  # Special tokens, first ids first
     *,
-    initial:Iterable=(), # `initial_alphabet` as symbols
-    options:dict|None=None, # Options of the recipe by name; those that are no plain values are left out
-)->TrainingTrace: # Of the run that has just ended
+    initial: Iterable = (),  # `initial_alphabet` as symbols
+    options: dict | None = None,  # Options of the recipe by name; those that are no plain values are left out
+) -> TrainingTrace:  # Of the run that has just ended
     "Put a trace together."
     counts = replace(counts if isinstance(counts, FlatCounts) else flatten_counts(counts), bytewise=bytewise)
-    return TrainingTrace(algorithm, counts, *_kept(recorder, _facts(learned, special, initial, options or {}), learned.history))
+    return TrainingTrace(
+        algorithm, counts, *_kept(recorder, _facts(learned, special, initial, options or {}), learned.history)
+    )
+
 
 def _facts(learned, special, initial, options):
     "What is to be known of a run besides arrays, as JSON has it."
-    m, plain = learned.model, {k: v for k, v in options.items() if v is None or isinstance(v, (bool, int, float, str))}
+    m, plain = (
+        learned.model,
+        {k: v for k, v in options.items() if v is None or isinstance(v, (bool, int, float, str))},
+    )
     special = [*special, *(f"<0x{b:02X}>" for b in range(256) if plain.get("byte_fallback"))]
-    initial, defined = [to_visible(s) if isinstance(s, bytes) else s for s in initial], [*options.get("user_defined", ())]
-    suffix = getattr(m, "end_of_word_suffix", "") or plain.get("end_of_word_suffix", "") # a WordPiece model does not know what it was trained with
+    initial, defined = (
+        [to_visible(s) if isinstance(s, bytes) else s for s in initial],
+        [*options.get("user_defined", ())],
+    )
+    suffix = getattr(m, "end_of_word_suffix", "") or plain.get(
+        "end_of_word_suffix", ""
+    )  # a WordPiece model does not know what it was trained with
     marks = dict(prefix=getattr(m, "continuing_subword_prefix", ""), suffix=suffix)
-    return dict(pieces=[*m.piece2id], special=special, initial=initial, defined=defined, options=plain, ended=learned.ended, **marks)
+    return dict(
+        pieces=[*m.piece2id],
+        special=special,
+        initial=initial,
+        defined=defined,
+        options=plain,
+        ended=learned.ended,
+        **marks,
+    )
 
 # %% ../nbs/53a_training_trace.ipynb #e552b34f
 def _kept(recorder, facts, worth):
     "Facts and arrays of a run that has ended."
     import numpy as np
+
     if recorder.state is not None:
         found = recorder.state()
-        worth = np.array([float(x) for x in worth], np.float64) if found["kind"] == "wordpiece" else np.array(worth, np.int64)
-        return facts | dict(kind=found["kind"], start=found["start"]), dict(merges=np.array(found["merges"], np.int32).reshape(-1, 2), worth=worth)
-    if recorder.seeds is None: return facts | dict(kind="wordlevel"), {}
+        worth = (
+            np.array([float(x) for x in worth], np.float64)
+            if found["kind"] == "wordpiece"
+            else np.array(worth, np.int64)
+        )
+        return facts | dict(kind=found["kind"], start=found["start"]), dict(
+            merges=np.array(found["merges"], np.int32).reshape(-1, 2), worth=worth
+        )
+    if recorder.seeds is None:
+        return facts | dict(kind="wordlevel"), {}
     s, (alive, prob) = recorder.seeds, recorder.final or (np.zeros(0, np.int32), np.zeros(0))
-    arrays = dict(seed_code=s.code, seed_length=s.length.astype(np.int32), seed_prob=s.prob, alivefinal=alive, probfinal=prob)
-    for r, (found, _) in enumerate(recorder.rounds): arrays |= {f"{k}{r}": v for k, v in found.items()}
+    arrays = dict(
+        seed_code=s.code,
+        seed_length=s.length.astype(np.int32),
+        seed_prob=s.prob,
+        alivefinal=alive,
+        probfinal=prob,
+    )
+    for r, (found, _) in enumerate(recorder.rounds):
+        arrays |= {f"{k}{r}": v for k, v in found.items()}
     return facts | dict(kind="unigram", losses=[float(x) for _, x in recorder.rounds]), arrays

@@ -21,7 +21,13 @@ from .hf_models import BYTE_PIECES
 from .other_formats import looks_cased
 from .pretokenizers import BertPreTokenizer, Metaspace, Split, byte_level, pretokenizer
 from .processors import processor_from_dict
-from .sentencepiece_models import SentencePieceBPE, SentencePieceChars, SentencePieceUnigram, SentencePieceWords, merges_of
+from subword_nb.sentencepiece_models import (
+    SentencePieceBPE,
+    SentencePieceChars,
+    SentencePieceUnigram,
+    SentencePieceWords,
+    merges_of,
+)
 from .sentencepiece_text import SentencePieceDecoder, SentencePieceNormalizer
 from .unigram_encode import Unigram
 from .vocab import AddedToken
@@ -30,55 +36,83 @@ from .wordlevel import WordLevel
 # %% ../nbs/70_translate.ipynb #7db58f42
 class Translated(NamedTuple):
     "A tokenizer in the words of a format."
-    parts: Parts # What is written
-    notes: list # What is not, a sentence for each thing
+
+    parts: Parts  # What is written
+    notes: list  # What is not, a sentence for each thing
 
 # %% ../nbs/70_translate.ipynb #56639f6e
 def normalizer_steps(
-    norm:SentencePieceNormalizer, # What SentencePiece does to a text
-)->list: # Normalizers that tokenizer.json knows, in order
+    norm: SentencePieceNormalizer,  # What SentencePiece does to a text
+) -> list:  # Normalizers that tokenizer.json knows, in order
     "SentencePiece's normalization as steps."
-    steps:list = [normalizers.Precompiled(norm.charsmap)] if norm.charsmap else []
+    steps: list = [normalizers.Precompiled(norm.charsmap)] if norm.charsmap else []
     space, at_end = ("▁", "[ ▁]") if norm.escape_whitespaces else (" ", " ")
     marks_end = norm.add_dummy_prefix and norm.treat_whitespace_as_suffix
     if norm.remove_extra_whitespaces:
         steps += [normalizers.Replace(r"\A +", "", True), normalizers.Replace(" {2,}", " ", True)]
-        steps.append(normalizers.Replace(rf"{at_end}*\z", space, True) if marks_end else normalizers.Replace(rf"{at_end}+\z", "", True))
+        steps.append(
+            normalizers.Replace(rf"{at_end}*\z", space, True)
+            if marks_end
+            else normalizers.Replace(rf"{at_end}+\z", "", True)
+        )
     elif marks_end:
         steps.append(normalizers.Replace(r"\z", space, True))
-    if norm.add_dummy_prefix and not marks_end: steps.append(normalizers.Prepend(space))
-    if norm.escape_whitespaces: steps.append(normalizers.Replace(" ", "▁"))
+    if norm.add_dummy_prefix and not marks_end:
+        steps.append(normalizers.Prepend(space))
+    if norm.escape_whitespaces:
+        steps.append(normalizers.Replace(" ", "▁"))
     return steps
 
 # %% ../nbs/70_translate.ipynb #a1c65da3
 def cuts_words(
-    pieces, # The pieces of a SentencePiece model
+    pieces,  # The pieces of a SentencePiece model
     *,
-    as_suffix:bool=False, # Does ▁ stand behind words?
-)->bool: # False if a piece may reach across the place between two words
+    as_suffix: bool = False,  # Does ▁ stand behind words?
+) -> bool:  # False if a piece may reach across the place between two words
     "May a text be cut before every ▁, or behind it where it is a suffix?"
     return "▁" in pieces and not any("▁" in (p[:-1] if as_suffix else p[1:]) for p in pieces)
 
+
 def _pre_tokenizer(model, norm):
     "How the normalized text is split in Hugging Face's words."
-    if isinstance(model, SentencePieceChars): return Split({"Regex": r"(?m)."}, "isolated")
+    if isinstance(model, SentencePieceChars):
+        return Split({"Regex": r"(?m)."}, "isolated")
     as_suffix = norm.treat_whitespace_as_suffix
-    if isinstance(model, SentencePieceWords) or cuts_words([p for p in model.piece2id if p not in model.control], as_suffix=as_suffix):
+    if isinstance(model, SentencePieceWords) or cuts_words(
+        [p for p in model.piece2id if p not in model.control], as_suffix=as_suffix
+    ):
         return Split("▁", "merged_with_previous" if as_suffix else "merged_with_next")
     return pretokenizer(None)
 
 # %% ../nbs/70_translate.ipynb #d975b491
 def _scores(m):
     "Scores that give pieces the roles that tokenizer.json has no word for."
-    ordinary = [m.scores[i] for p, i in m.piece2id.items() if p not in {*m.control, *m.unused, *m.user_defined, *BYTE_PIECES, m.unk_piece}]
+    ordinary = [
+        m.scores[i]
+        for p, i in m.piece2id.items()
+        if p not in {*m.control, *m.unused, *m.user_defined, *BYTE_PIECES, m.unk_piece}
+    ]
     hopeless = 7 * min(ordinary, default=-1.0) - 1
-    role = {**dict.fromkeys(m.user_defined, 0.0), **dict.fromkeys(m.unused, hopeless), **(dict.fromkeys(BYTE_PIECES, hopeless) if m.byte_fallback else {})}
-    return [min(0.0, role.get(p, m.scores[i])) for p, i in sorted(m.piece2id.items(), key=lambda item: item[1])]
+    role = {
+        **dict.fromkeys(m.user_defined, 0.0),
+        **dict.fromkeys(m.unused, hopeless),
+        **(dict.fromkeys(BYTE_PIECES, hopeless) if m.byte_fallback else {}),
+    }
+    return [
+        min(0.0, role.get(p, m.scores[i])) for p, i in sorted(m.piece2id.items(), key=lambda item: item[1])
+    ]
+
 
 def _as_unigram(m):
     "The same pieces with these scores."
     hidden = [*m.unused] + ["<0x41>"] * m.byte_fallback
-    notes = [f"pieces that no text matches in SentencePiece, such as {hidden[0]!r}, are found there where the text spells them in characters that are no pieces"] if hidden else []
+    notes = (
+        [
+            f"pieces that no text matches in SentencePiece, such as {hidden[0]!r}, are found there where the text spells them in characters that are no pieces"
+        ]
+        if hidden
+        else []
+    )
     return Unigram(dict(m.piece2id), _scores(m), m.unk_piece, m.byte_fallback), notes
 
 # %% ../nbs/70_translate.ipynb #fcb2e31a
@@ -87,169 +121,321 @@ def _grown(n, lengths):
     run, last = [1] * n, None
     while (at := next((i for i in range(len(run) - 1) if run[i] + run[i + 1] in lengths), None)) is not None:
         last = run[at], run[at + 1]
-        run[at:at + 2] = [sum(last)]
+        run[at : at + 2] = [sum(last)]
     return run, last
+
 
 def _runs(m, doubtful):
     "Rules for runs of one character that share a score, if nothing else can come between; else none."
     runs = sorted((p for p in doubtful if len(set(p)) == 1), key=len, reverse=True)
     c, lengths, rest = runs[0][0] if runs else "", [len(p) for p in runs], set(m.piece2id) - set(runs)
-    if c not in rest or lengths[0] > 32 or len({(p[0], m.scores[m.piece2id[p]]) for p in runs}) > 1: return []
-    if any(c * 2 in p for p in rest) or any(c in p for p in m.user_defined) or {*runs, c} & {*m.unused, *m.control}: return []
+    if c not in rest or lengths[0] > 32 or len({(p[0], m.scores[m.piece2id[p]]) for p in runs}) > 1:
+        return []
+    if (
+        any(c * 2 in p for p in rest)
+        or any(c in p for p in m.user_defined)
+        or {*runs, c} & {*m.unused, *m.control}
+    ):
+        return []
     ways = [_grown(n, lengths) for n in lengths]
     rules = [(c * last[0], c * last[1]) for n, (run, last) in zip(lengths, ways) if run == [n]]
     small = BPE({c * n: n for n in (1, *lengths)}, rules)
     return rules if all(small.encode(c * n) == _grown(n, lengths)[0] for n in range(4 * lengths[0])) else []
 
+
 def _with_runs(m, merges, doubtful):
     "All rules by score, and the pieces that no rule makes exactly."
     runs = _runs(m, doubtful)
-    if not runs: return merges, doubtful
+    if not runs:
+        return merges, doubtful
     score = lambda pair: m.scores[m.piece2id["".join(pair)]]
     at = sum(score(pair) > score(runs[0]) for pair in merges)
-    return [*merges[:at], *runs, *merges[at:]], [p for p in doubtful if p not in {"".join(pair) for pair in runs}]
+    return [*merges[:at], *runs, *merges[at:]], [
+        p for p in doubtful if p not in {"".join(pair) for pair in runs}
+    ]
 
 # %% ../nbs/70_translate.ipynb #d0ce024d
 def _as_bpe(m):
     "BPE by scores as a list of merges."
     merges, _, doubtful = merges_of(m)
     merges, doubtful = _with_runs(m, merges, doubtful)
-    notes = [f"{len(doubtful)} pieces, such as {doubtful[0]!r}, have scores or roles that a list of merges cannot say exactly; texts with them may be split differently"] if doubtful else []
-    if m.unused: notes.append(f"{len(m.unused)} unused pieces, such as {m.unused[0]!r}, are left out of merging")
-    return BPE(dict(m.piece2id), merges, unk_piece=m.unk_piece, fuse_unk=True, byte_fallback=m.byte_fallback), notes
+    notes = (
+        [
+            f"{len(doubtful)} pieces, such as {doubtful[0]!r}, have scores or roles that a list of merges cannot say exactly; texts with them may be split differently"
+        ]
+        if doubtful
+        else []
+    )
+    if m.unused:
+        notes.append(f"{len(m.unused)} unused pieces, such as {m.unused[0]!r}, are left out of merging")
+    return BPE(
+        dict(m.piece2id), merges, unk_piece=m.unk_piece, fuse_unk=True, byte_fallback=m.byte_fallback
+    ), notes
+
 
 def _as_words(m):
     "Whole words or characters as a WordLevel model."
-    notes = [f"a run of unknown {'words' if isinstance(m, SentencePieceWords) else 'characters'} is one {m.unk_piece} in SentencePiece, and several there"]
-    if m.byte_fallback: notes.append("unknown characters are spelled by bytes in SentencePiece, and are unknown there")
+    notes = [
+        f"a run of unknown {'words' if isinstance(m, SentencePieceWords) else 'characters'} is one {m.unk_piece} in SentencePiece, and several there"
+    ]
+    if m.byte_fallback:
+        notes.append("unknown characters are spelled by bytes in SentencePiece, and are unknown there")
     return WordLevel(dict(m.piece2id), m.unk_piece), notes
 
-_MODELS = {SentencePieceUnigram: _as_unigram, SentencePieceBPE: _as_bpe, SentencePieceWords: _as_words, SentencePieceChars: _as_words}
+
+_MODELS = {
+    SentencePieceUnigram: _as_unigram,
+    SentencePieceBPE: _as_bpe,
+    SentencePieceWords: _as_words,
+    SentencePieceChars: _as_words,
+}
 
 # %% ../nbs/70_translate.ipynb #7b49975b
 def _decoder(d):
     "SentencePiece's decoding as steps."
-    steps = [decoders.Replace("▁", " ")] + [decoders.ByteFallback()] * bool(d.byte_fallback) + [decoders.Fuse()]
+    steps = (
+        [decoders.Replace("▁", " ")] + [decoders.ByteFallback()] * bool(d.byte_fallback) + [decoders.Fuse()]
+    )
     front = d.add_dummy_prefix or d.remove_extra_whitespaces
     return decoders.Sequence(tuple(steps + [decoders.Strip(" ", 1, 0)] * bool(front)))
 
+
 def _processor(processor):
     "A post-processor, if tokenizer.json has it, and a note if not."
-    if processor is None: return None, []
-    try: return processor_from_dict(processor.to_dict()), []
-    except (ValueError, AttributeError) as e: return None, [f"what is put around a text ({type(processor).__name__}) is left out: {e}"]
+    if processor is None:
+        return None, []
+    try:
+        return processor_from_dict(processor.to_dict()), []
+    except (ValueError, AttributeError) as e:
+        return None, [f"what is put around a text ({type(processor).__name__}) is left out: {e}"]
 
 # %% ../nbs/70_translate.ipynb #b36eb25f
 _ROUNDING = "scores are added in 64 bits there and in 32 in SentencePiece: splits whose scores are equal up to rounding, as in a long run of dashes, may differ"
 _CLUSTERS = "the character map is applied by grapheme clusters there and by longest match in SentencePiece: characters with several marks may come out differently"
 
+
 def _sentencepiece_notes(parts):
     "What is known to be different."
     m, norm, notes = parts.model, parts.normalizer, []
-    if isinstance(m, Unigram): notes.append(_ROUNDING)
-    if isinstance(norm, SentencePieceNormalizer) and norm.charsmap: notes.append(_CLUSTERS)
+    if isinstance(m, Unigram):
+        notes.append(_ROUNDING)
+    if isinstance(norm, SentencePieceNormalizer) and norm.charsmap:
+        notes.append(_CLUSTERS)
     if isinstance(norm, SentencePieceNormalizer) and norm.charsmap and norm.treat_whitespace_as_suffix:
-        notes.append("a text of which the character map leaves nothing is one ▁ in SentencePiece, and nothing there")
-    if m.control: notes.append(f"special tokens spelled in a text, such as {m.control[0]!r}, become special tokens there, and are ordinary text in SentencePiece")
-    if m.user_defined: notes.append(f"user-defined pieces, such as {m.user_defined[0]!r}, are left alone by SentencePiece's normalization, and are text like any other there")
-    if isinstance(parts.decoder, SentencePieceDecoder): notes += _decoder_notes(parts.decoder)
+        notes.append(
+            "a text of which the character map leaves nothing is one ▁ in SentencePiece, and nothing there"
+        )
+    if m.control:
+        notes.append(
+            f"special tokens spelled in a text, such as {m.control[0]!r}, become special tokens there, and are ordinary text in SentencePiece"
+        )
+    if m.user_defined:
+        notes.append(
+            f"user-defined pieces, such as {m.user_defined[0]!r}, are left alone by SentencePiece's normalization, and are text like any other there"
+        )
+    if isinstance(parts.decoder, SentencePieceDecoder):
+        notes += _decoder_notes(parts.decoder)
     return notes
+
 
 def _decoder_notes(d):
     "What decoding does that steps cannot say."
-    notes = [f"the unknown piece is decoded as {d.unk_surface!r} by SentencePiece, and as {d.unk_piece!r} there"] * (d.unk_surface != d.unk_piece)
-    return notes + ["the denormalizer is left out: decoded text stays normalized"] * bool(d.denormalizer.charsmap)
+    notes = [
+        f"the unknown piece is decoded as {d.unk_surface!r} by SentencePiece, and as {d.unk_piece!r} there"
+    ] * (d.unk_surface != d.unk_piece)
+    return notes + ["the denormalizer is left out: decoded text stays normalized"] * bool(
+        d.denormalizer.charsmap
+    )
 
 # %% ../nbs/70_translate.ipynb #136b56a8
 def _sentencepiece_to_hf(parts):
     "A SentencePiece tokenizer in Hugging Face's words."
     norm, (model, notes) = parts.normalizer, _MODELS[type(parts.model)](parts.model)
-    if not isinstance(norm, SentencePieceNormalizer): raise ValueError(f"the normalizer of this SentencePiece model was exchanged for {norm!r}; keep its own to write tokenizer.json")
+    if not isinstance(norm, SentencePieceNormalizer):
+        raise ValueError(
+            f"the normalizer of this SentencePiece model was exchanged for {norm!r}; keep its own to write tokenizer.json"
+        )
     if norm.treat_whitespace_as_suffix and isinstance(model, BPE) and parts.model.user_defined:
-        raise ValueError("this model marks the ends of words (treat_whitespace_as_suffix) and has user-defined pieces, before which tokenizer.json would mark an end; save it as .model")
+        raise ValueError(
+            "this model marks the ends of words (treat_whitespace_as_suffix) and has user-defined pieces, before which tokenizer.json would mark an end; save it as .model"
+        )
     steps, (post, more) = normalizer_steps(norm), _processor(parts.post_processor)
     decoder = _decoder(parts.decoder) if isinstance(parts.decoder, SentencePieceDecoder) else parts.decoder
     added = list(parts.added_tokens)
-    if isinstance(model, BPE) and parts.model.user_defined: # no rule makes them, so they must be found in the text
-        added += [(AddedToken(p, normalized=False, special=False), model.piece2id[p]) for p in parts.model.user_defined]
-        steps, pre = [s for s in steps if not isinstance(s, normalizers.Prepend)][:-1], Metaspace("▁", "first" if norm.add_dummy_prefix else "never", split=False)
-    else: pre = _pre_tokenizer(parts.model, norm)
+    if (
+        isinstance(model, BPE) and parts.model.user_defined
+    ):  # no rule makes them, so they must be found in the text
+        added += [
+            (AddedToken(p, normalized=False, special=False), model.piece2id[p])
+            for p in parts.model.user_defined
+        ]
+        steps, pre = (
+            [s for s in steps if not isinstance(s, normalizers.Prepend)][:-1],
+            Metaspace("▁", "first" if norm.add_dummy_prefix else "never", split=False),
+        )
+    else:
+        pre = _pre_tokenizer(parts.model, norm)
     whole = normalizers.Sequence(tuple(steps)) if len(steps) > 1 else steps[0] if steps else None
-    new = Parts(model, pre, decoder, tuple(sorted(added, key=lambda pair: pair[1])), post, whole, parts.truncation, parts.padding)
+    new = Parts(
+        model,
+        pre,
+        decoder,
+        tuple(sorted(added, key=lambda pair: pair[1])),
+        post,
+        whole,
+        parts.truncation,
+        parts.padding,
+    )
     return Translated(parts_from_dict(parts_to_dict(new)), [*_sentencepiece_notes(parts), *notes, *more])
 
 # %% ../nbs/70_translate.ipynb #31fef476
 def _plain(parts, kept, why):
     "Parts without those that a format has no place for, and a note for each."
-    notes = [f"{name.replace('_', ' ')} is left out, {why}: {getattr(parts, name)!r}" for name in Parts._fields if name not in (*kept, "source", "allowed_special") and getattr(parts, name) not in (None, ())]
-    return parts._replace(**{name: None for name in ("post_processor", "truncation", "padding", "normalizer") if name not in kept}), notes
+    notes = [
+        f"{name.replace('_', ' ')} is left out, {why}: {getattr(parts, name)!r}"
+        for name in Parts._fields
+        if name not in (*kept, "source", "allowed_special") and getattr(parts, name) not in (None, ())
+    ]
+    return parts._replace(
+        **{
+            name: None
+            for name in ("post_processor", "truncation", "padding", "normalizer")
+            if name not in kept
+        }
+    ), notes
+
 
 def _to_hf(parts):
-    if type(parts.model) in _MODELS: return _sentencepiece_to_hf(parts)
+    if type(parts.model) in _MODELS:
+        return _sentencepiece_to_hf(parts)
     from subword_nb.nmt_format import NmtBPE, bpe_from_nmt
-    if isinstance(parts.model, NmtBPE): parts = bpe_from_nmt(parts)
+
+    if isinstance(parts.model, NmtBPE):
+        parts = bpe_from_nmt(parts)
     parts, notes = _one_each(parts)
-    told = parts.source if isinstance(parts.source, dict) else None # what training here was told; what a file said besides is its own
+    told = (
+        parts.source if isinstance(parts.source, dict) else None
+    )  # what training here was told; what a file said besides is its own
     return Translated(_numbered(parts)._replace(source=told), notes)
+
 
 def _one_each(parts):
     "Without a second spelling of an id: o200k_harmony reserves an id that has a name already."
     owner, twice = {}, []
-    for t, i in sorted(parts.added_tokens, key=lambda pair: "reserved" in pair[0].content): # a name that says something goes first
-        if owner.setdefault(i, t.content) != t.content: twice.append((t, i))
-    notes = [f"the added token {t.content!r} is left out: it has the id {i}, as {owner[i]!r} has, and an id has one spelling there" for t, i in twice]
-    return parts._replace(added_tokens=tuple(pair for pair in parts.added_tokens if pair not in twice)) if twice else parts, notes
+    for t, i in sorted(
+        parts.added_tokens, key=lambda pair: "reserved" in pair[0].content
+    ):  # a name that says something goes first
+        if owner.setdefault(i, t.content) != t.content:
+            twice.append((t, i))
+    notes = [
+        f"the added token {t.content!r} is left out: it has the id {i}, as {owner[i]!r} has, and an id has one spelling there"
+        for t, i in twice
+    ]
+    return parts._replace(
+        added_tokens=tuple(pair for pair in parts.added_tokens if pair not in twice)
+    ) if twice else parts, notes
+
 
 def _numbered(parts):
     "With added tokens among the pieces, if readers would number them otherwise: tiktoken's encodings leave gaps between ids."
-    m, loose = parts.model, {t.content: i for t, i in parts.added_tokens if t.content not in parts.model.piece2id}
-    if not isinstance(m, BPE) or list(loose.values()) == [*range(len(m.piece2id), len(m.piece2id) + len(loose))]: return parts
+    m, loose = (
+        parts.model,
+        {t.content: i for t, i in parts.added_tokens if t.content not in parts.model.piece2id},
+    )
+    if not isinstance(m, BPE) or list(loose.values()) == [
+        *range(len(m.piece2id), len(m.piece2id) + len(loose))
+    ]:
+        return parts
     return parts._replace(model=replace(m, piece2id={**m.piece2id, **loose}))
 
 # %% ../nbs/70_translate.ipynb #1e00bd76
 def _to_sentencepiece(parts):
     from subword_nb.sentencepiece_format import parts_from_proto, proto_from_parts, sentencepiece_notes
+
     return Translated(parts_from_proto(proto_from_parts(parts)), sentencepiece_notes(parts))
+
 
 def _to_tiktoken(parts):
     from subword_nb.tiktoken_format import parts_to_ranks, tiktoken_notes
-    try: parts_to_ranks(parts)
-    except ValueError as e: raise e if "save" in str(e) else ValueError(f"{e}; save it as tokenizer.json") from None
+
+    try:
+        parts_to_ranks(parts)
+    except ValueError as e:
+        raise e if "save" in str(e) else ValueError(f"{e}; save it as tokenizer.json") from None
     return Translated(parts, tiktoken_notes(parts))
 
+
 def _to_gpt2(parts):
-    new, notes = _plain(parts, ("model", "pre_tokenizer", "decoder", "added_tokens"), "because vocab.json and merges.txt hold pieces and rules")
-    if parts.pre_tokenizer != byte_level("gpt2"): notes.append(f"how texts are split is not in the files, and their readers take GPT-2's pattern: {parts.pre_tokenizer!r}")
+    new, notes = _plain(
+        parts,
+        ("model", "pre_tokenizer", "decoder", "added_tokens"),
+        "because vocab.json and merges.txt hold pieces and rules",
+    )
+    if parts.pre_tokenizer != byte_level("gpt2"):
+        notes.append(
+            f"how texts are split is not in the files, and their readers take GPT-2's pattern: {parts.pre_tokenizer!r}"
+        )
     return Translated(new, [*notes, *_unsaid_special(parts, _KNOWN_SPECIAL["gpt2"])])
 
 # %% ../nbs/70_translate.ipynb #568310bf
 def _to_lines(parts):
-    new, notes = _plain(parts, ("model", "pre_tokenizer", "decoder", "added_tokens", "normalizer"), "because vocab.txt lists pieces")
+    new, notes = _plain(
+        parts,
+        ("model", "pre_tokenizer", "decoder", "added_tokens", "normalizer"),
+        "because vocab.txt lists pieces",
+    )
     usual = normalizers.BertNormalizer(lowercase=not looks_cased(parts.model.piece2id)), BertPreTokenizer()
-    for part, name, default in zip((parts.normalizer, parts.pre_tokenizer), ("normalizer", "pre_tokenizer"), usual):
-        if part != default: notes.append(f"the {name.replace('_', '-')} is not in the file, and must be given to its reader ({name}=): {part!r}")
-    for name, default in (("unk_piece", "[UNK]"), ("continuing_subword_prefix", "##"), ("max_input_chars_per_word", 100)):
+    for part, name, default in zip(
+        (parts.normalizer, parts.pre_tokenizer), ("normalizer", "pre_tokenizer"), usual
+    ):
+        if part != default:
+            notes.append(
+                f"the {name.replace('_', '-')} is not in the file, and must be given to its reader ({name}=): {part!r}"
+            )
+    for name, default in (
+        ("unk_piece", "[UNK]"),
+        ("continuing_subword_prefix", "##"),
+        ("max_input_chars_per_word", 100),
+    ):
         value = getattr(parts.model, name, default)
-        if value != default: notes.append(f"{name} is not in the file, and must be given to its reader ({name}=): {value!r}")
+        if value != default:
+            notes.append(f"{name} is not in the file, and must be given to its reader ({name}=): {value!r}")
     return Translated(new, [*notes, *_unsaid_special(parts, _KNOWN_SPECIAL["vocab.txt"])])
 
-_KNOWN_SPECIAL = {"vocab.txt": ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"), "gpt2": ("<|endoftext|>",)} # What readers of files that name no special tokens take as such
+
+_KNOWN_SPECIAL = {
+    "vocab.txt": ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    "gpt2": ("<|endoftext|>",),
+}  # What readers of files that name no special tokens take as such
+
 
 def _unsaid_special(parts, usual):
     "Added tokens that readers of a file take as ordinary pieces, and pieces that they take as special tokens."
     added = [token.content for token, _ in parts.added_tokens]
     notes = []
     if lost := [content for content in added if content not in usual]:
-        notes.append(f"{len(lost)} of the added tokens, such as {lost[0]!r}, are pieces like any other in the file; pass them to its reader (special_tokens=)")
+        notes.append(
+            f"{len(lost)} of the added tokens, such as {lost[0]!r}, are pieces like any other in the file; pass them to its reader (special_tokens=)"
+        )
     if gained := [piece for piece in usual if piece in parts.model.piece2id and piece not in added]:
-        notes.append(f"{gained[0]!r} is a piece like any other here, and a special token to readers of the file, unless they are told otherwise (special_tokens=)")
+        notes.append(
+            f"{gained[0]!r} is a piece like any other here, and a special token to readers of the file, unless they are told otherwise (special_tokens=)"
+        )
     return notes
+
 
 def _to_minbpe(parts):
     from subword_nb.other_formats import read_minbpe, write_minbpe
-    new, notes = _plain(parts, ("model", "pre_tokenizer", "decoder", "added_tokens"), "because minbpe's file holds a pattern, special tokens and rules")
-    with tempfile.TemporaryDirectory() as folder: again = read_minbpe(write_minbpe(new, Path(folder) / "x.model", renumber=True))
+
+    new, notes = _plain(
+        parts,
+        ("model", "pre_tokenizer", "decoder", "added_tokens"),
+        "because minbpe's file holds a pattern, special tokens and rules",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        again = read_minbpe(write_minbpe(new, Path(folder) / "x.model", renumber=True))
     return Translated(again, notes + _changed_ids(new, again))
+
 
 def _changed_ids(old, new):
     "A note that says which ids are other ones in a format."
@@ -259,29 +445,51 @@ def _changed_ids(old, new):
         return []
     special = [t.content for t, _ in old.added_tokens if t.content in changed]
     ordinary = [piece for piece in changed if piece not in special]
-    told = [f"{piece!r} from {before[piece]} to {after.get(piece)}" for piece in (*special[:5], *ordinary[:2])]
-    return [f"{len(changed)} of {len(before)} ids change, because minbpe gives each byte its own number and each merge the next one: {', '.join(told)}{', …' * (len(changed) > len(told))}"]
+    told = [
+        f"{piece!r} from {before[piece]} to {after.get(piece)}" for piece in (*special[:5], *ordinary[:2])
+    ]
+    return [
+        f"{len(changed)} of {len(before)} ids change, because minbpe gives each byte its own number and each merge the next one: {', '.join(told)}{', …' * (len(changed) > len(told))}"
+    ]
+
 
 def _to_nmt(parts):
     from subword_nb.nmt_format import NmtBPE, nmt_from_bpe, nmt_notes
+
     return Translated(parts if isinstance(parts.model, NmtBPE) else nmt_from_bpe(parts), nmt_notes(parts))
 
-def _to_gguf(parts): raise ValueError("GGUF files are only read here: the vocabulary stands in the header of a file of weights; save tokenizer.json instead")
 
-_WAYS = {"tokenizer.json": _to_hf, "sentencepiece": _to_sentencepiece, "tiktoken": _to_tiktoken, "gpt2": _to_gpt2, "vocab.txt": _to_lines, "minbpe": _to_minbpe, "nmt": _to_nmt, "gguf": _to_gguf}
+def _to_gguf(parts):
+    raise ValueError(
+        "GGUF files are only read here: the vocabulary stands in the header of a file of weights; save tokenizer.json instead"
+    )
+
+
+_WAYS = {
+    "tokenizer.json": _to_hf,
+    "sentencepiece": _to_sentencepiece,
+    "tiktoken": _to_tiktoken,
+    "gpt2": _to_gpt2,
+    "vocab.txt": _to_lines,
+    "minbpe": _to_minbpe,
+    "nmt": _to_nmt,
+    "gguf": _to_gguf,
+}
 
 # %% ../nbs/70_translate.ipynb #80e17fdf
 def translate(
-    parts:Parts, # The parts of a tokenizer
-    kind:str, # One of `KINDS`
-)->Translated: # The parts as that format has them, and what it has no words for
+    parts: Parts,  # The parts of a tokenizer
+    kind: str,  # One of `KINDS`
+) -> Translated:  # The parts as that format has them, and what it has no words for
     "Say a tokenizer in the words of another format."
-    if kind not in _WAYS: raise ValueError(f"kind={kind!r} is no format that is known; pass one of {', '.join(KINDS)}")
+    if kind not in _WAYS:
+        raise ValueError(f"kind={kind!r} is no format that is known; pass one of {', '.join(KINDS)}")
     found, notes = _WAYS[kind](parts)
     allowed_special = parts.allowed_special
     if allowed_special not in (None, "all"):
         allowed_special = frozenset(allowed_special).intersection(t.content for t, _ in found.added_tokens)
     return Translated(found._replace(allowed_special=allowed_special), [*notes, *_special_notes(parts, kind)])
+
 
 def _special_notes(parts, kind):
     "What a reader of the file finds in texts, and this tokenizer does not, or the other way round."
@@ -290,15 +498,28 @@ def _special_notes(parts, kind):
         return []
     found = special if parts.allowed_special == "all" else [c for c in special if c in parts.allowed_special]
     if special_by_default(kind) == ():
-        return [f"special tokens that are found in texts, such as {found[0]!r}, are ordinary text to readers of the file, unless they are told otherwise (allowed_special=)"] if found else []
+        return (
+            [
+                f"special tokens that are found in texts, such as {found[0]!r}, are ordinary text to readers of the file, unless they are told otherwise (allowed_special=)"
+            ]
+            if found
+            else []
+        )
     known = _KNOWN_SPECIAL.get(kind, special)
     unfound = [c for c in special if c in known and c not in found]
-    return [f"special tokens that are ordinary text in texts, such as {unfound[0]!r}, are found by readers of the file, unless they are told otherwise (allowed_special=)"] if unfound else []
+    return (
+        [
+            f"special tokens that are ordinary text in texts, such as {unfound[0]!r}, are found by readers of the file, unless they are told otherwise (allowed_special=)"
+        ]
+        if unfound
+        else []
+    )
+
 
 def translated(
-    tok, # A `Tokenizer`
-    kind:str, # One of `KINDS`
-)->tuple: # (a tokenizer of the same class, what it cannot say)
+    tok,  # A `Tokenizer`
+    kind: str,  # One of `KINDS`
+) -> tuple:  # (a tokenizer of the same class, what it cannot say)
     "A tokenizer in the words of another format."
     parts, notes = translate(tok.parts, kind)
     return type(tok)(**parts._asdict()), notes
@@ -306,27 +527,45 @@ def translated(
 # %% ../nbs/70_translate.ipynb #a0f6f006
 class Written(NamedTuple):
     "What was written."
-    path: Path # The file, or the folder
-    notes: list # What it does not say
 
-_SUFFIXES = {".json": "tokenizer.json", ".txt": "vocab.txt", ".model": "sentencepiece", ".tiktoken": "tiktoken", ".codes": "nmt", ".gguf": "gguf"}
+    path: Path  # The file, or the folder
+    notes: list  # What it does not say
 
-_IN_FOLDER = {"tokenizer.json": "tokenizer.json", "sentencepiece": "tokenizer.model", "tiktoken": "tokenizer.tiktoken", "vocab.txt": "vocab.txt", "minbpe": "tokenizer.model", "nmt": "bpe.codes"}
+
+_SUFFIXES = {
+    ".json": "tokenizer.json",
+    ".txt": "vocab.txt",
+    ".model": "sentencepiece",
+    ".tiktoken": "tiktoken",
+    ".codes": "nmt",
+    ".gguf": "gguf",
+}
+
+_IN_FOLDER = {
+    "tokenizer.json": "tokenizer.json",
+    "sentencepiece": "tokenizer.model",
+    "tiktoken": "tokenizer.tiktoken",
+    "vocab.txt": "vocab.txt",
+    "minbpe": "tokenizer.model",
+    "nmt": "bpe.codes",
+}
+
 
 def names_folder(
-    path:str|os.PathLike, # Where a tokenizer shall be written
-)->bool: # True if it ends in a separator (which a `Path` drops), or is a folder
+    path: str | os.PathLike,  # Where a tokenizer shall be written
+) -> bool:  # True if it ends in a separator (which a `Path` drops), or is a folder
     "Does a path ask for a folder, and not for a file?"
     folder = Path(path)
     text = os.fspath(path)
     separators = ("/", os.sep, os.altsep or os.sep)
     return text.endswith(separators) or text != "" and folder.is_dir()
 
+
 def kind_of_name(
-    path:str|os.PathLike, # Where a tokenizer shall be written
+    path: str | os.PathLike,  # Where a tokenizer shall be written
     *,
-    option:str="kind=", # How the caller says a kind otherwise, for the error; "" for not at all
-)->str: # One of `KINDS`
+    option: str = "kind=",  # How the caller says a kind otherwise, for the error; "" for not at all
+) -> str:  # One of `KINDS`
     "The kind that the name of a file asks for."
     if names_folder(path):
         return "tokenizer.json"
@@ -334,13 +573,16 @@ def kind_of_name(
     if kind is None:
         known = ", ".join(f"{suffix} ({name})" for suffix, name in _SUFFIXES.items() if name != "gguf")
         way = f", or say the format ({option})" if option else ""
-        raise ValueError(f"the name {os.fspath(path)!r} has no suffix that says a format; known are {known}; give the file such a name, pass a folder (a path that ends in /){way}")
+        raise ValueError(
+            f"the name {os.fspath(path)!r} has no suffix that says a format; known are {known}; give the file such a name, pass a folder (a path that ends in /){way}"
+        )
     return kind
 
+
 def place_of(
-    path:str|os.PathLike, # Where a tokenizer shall be written
-    kind:str, # One of `KINDS`
-)->Path: # A file; for GPT-2's two files their folder
+    path: str | os.PathLike,  # Where a tokenizer shall be written
+    kind: str,  # One of `KINDS`
+) -> Path:  # A file; for GPT-2's two files their folder
     "What is written for a path: in a folder, the file that has the usual name of its kind."
     if kind in _IN_FOLDER and names_folder(path):
         return Path(path) / _IN_FOLDER[kind]
@@ -349,21 +591,29 @@ def place_of(
 # %% ../nbs/70_translate.ipynb #46a4af7c
 def _writer(kind):
     "The function that writes a kind."
-    if kind == "tokenizer.json": return write_hf
-    if kind == "sentencepiece": from subword_nb.sentencepiece_format import write_sentencepiece as write
-    if kind == "tiktoken": from subword_nb.tiktoken_format import write_tiktoken as write
-    if kind == "gpt2": from subword_nb.other_formats import write_gpt2 as write
-    if kind == "vocab.txt": from subword_nb.other_formats import write_vocab_txt as write
-    if kind == "minbpe": from subword_nb.other_formats import write_minbpe as write
-    if kind == "nmt": from subword_nb.nmt_format import write_codes as write
+    if kind == "tokenizer.json":
+        return write_hf
+    if kind == "sentencepiece":
+        from subword_nb.sentencepiece_format import write_sentencepiece as write
+    if kind == "tiktoken":
+        from subword_nb.tiktoken_format import write_tiktoken as write
+    if kind == "gpt2":
+        from subword_nb.other_formats import write_gpt2 as write
+    if kind == "vocab.txt":
+        from subword_nb.other_formats import write_vocab_txt as write
+    if kind == "minbpe":
+        from subword_nb.other_formats import write_minbpe as write
+    if kind == "nmt":
+        from subword_nb.nmt_format import write_codes as write
     return write
 
+
 def write_file(
-    parts:Parts, # The parts of a tokenizer
-    path:str|os.PathLike, # Where it shall be
+    parts: Parts,  # The parts of a tokenizer
+    path: str | os.PathLike,  # Where it shall be
     *,
-    kind:str|None=None, # One of `KINDS`; None: what the name says
-)->Written: # Where it is, and what it does not say
+    kind: str | None = None,  # One of `KINDS`; None: what the name says
+) -> Written:  # Where it is, and what it does not say
     "Write a tokenizer in any format that can hold it, atomically."
     kind = kind or kind_of_name(path)
     found = translate(parts, kind)
@@ -372,15 +622,22 @@ def write_file(
         _make_folder(path)
     return Written(Path(_writer(kind)(found.parts, place)), [*found.notes, *_config_notes(parts.config)])
 
+
 def _make_folder(path):
     "Make a folder, and those above it, if they are not there."
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{path} ends in a separator, as a folder does, and {folder} is a file; pass the name of a file, or another folder")
+        raise NotADirectoryError(
+            f"{path} ends in a separator, as a folder does, and {folder} is a file; pass the name of a file, or another folder"
+        )
     folder.mkdir(parents=True, exist_ok=True)
+
 
 def _config_notes(config):
     "What the tokenizer's folder says about calls and decoded text, and a file of its own does not."
-    if config is None: return []
+    if config is None:
+        return []
     said = [f"{f.name}={value!r}" for f in fields(config) if (value := getattr(config, f.name)) != f.default]
-    return [f"what tokenizer_config.json says about calls and decoded text is not in the file: {', '.join(said)}; keep that file beside it"]
+    return [
+        f"what tokenizer_config.json says about calls and decoded text is not in the file: {', '.join(said)}; keep that file beside it"
+    ]

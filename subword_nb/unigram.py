@@ -20,10 +20,10 @@ from .lattice import build_lattice, lengths_by_first, viterbi
 
 # %% ../nbs/31_unigram.ipynb #024a04d8
 def substring_counts(
-    counts:Mapping, # pretoken → how often it occurs
+    counts: Mapping,  # pretoken → how often it occurs
     *,
-    whole:bool=True, # Keep pieces that occur only as whole pretokens
-)->dict[str,int]: # piece → how often it occurs: characters first, then the rest, each in first-seen order
+    whole: bool = True,  # Keep pieces that occur only as whole pretokens
+) -> dict[str, int]:  # piece → how often it occurs: characters first, then the rest, each in first-seen order
     "How often every stretch of text occurs inside the pretokens of a corpus."
     letters, longer, inside = {}, {}, set()
     for pretoken, n in counts.items():
@@ -32,54 +32,63 @@ def substring_counts(
             for j in range(i + 2, len(pretoken) + 1):
                 piece = pretoken[i:j]
                 longer[piece] = longer.get(piece, 0) + n
-                if len(piece) < len(pretoken): inside.add(piece)
+                if len(piece) < len(pretoken):
+                    inside.add(piece)
     return letters | (longer if whole else {piece: n for piece, n in longer.items() if piece in inside})
 
 # %% ../nbs/31_unigram.ipynb #d4f6752e
 def scores_of(
-    piece_counts:Mapping, # piece → a count or weight above 0
-)->dict[str,float]: # piece → natural-log probability
+    piece_counts: Mapping,  # piece → a count or weight above 0
+) -> dict[str, float]:  # piece → natural-log probability
     "Scores that make the most of counted pieces: each its share."
     total = sum(piece_counts.values())
     if bad := [(p, n) for p, n in piece_counts.items() if not n > 0]:
-        raise ValueError(f"the piece {bad[0][0]!r} has the count {bad[0][1]}, whose logarithm does not exist; pass counts above 0")
+        raise ValueError(
+            f"the piece {bad[0][0]!r} has the count {bad[0][1]}, whose logarithm does not exist; pass counts above 0"
+        )
     return {piece: math.log(n / total) for piece, n in piece_counts.items()}
 
 # %% ../nbs/31_unigram.ipynb #3a49040b
 def best_pieces(
-    pretoken:str, # What to segment
-    scores:Mapping, # piece → natural-log probability
+    pretoken: str,  # What to segment
+    scores: Mapping,  # piece → natural-log probability
     *,
-    unk_score:float|None=None, # Score of an unknown character; None refuses it
-    lengths:Mapping|None=None, # `lengths_by_first(scores)`, if you have it already
-)->tuple[list[str],float]: # The pieces, and their natural-log probability
+    unk_score: float | None = None,  # Score of an unknown character; None refuses it
+    lengths: Mapping | None = None,  # `lengths_by_first(scores)`, if you have it already
+) -> tuple[list[str], float]:  # The pieces, and their natural-log probability
     "The most probable split of a pretoken."
     path, score = viterbi(build_lattice(pretoken, scores, unk_score=unk_score, lengths=lengths))
     return [node.piece for node in path], score
 
 # %% ../nbs/31_unigram.ipynb #d319d274
 def corpus_loss(
-    counts:Mapping, # pretoken → how often it occurs
-    scores:Mapping, # piece → natural-log probability
-)->float: # Nats; 0 or more
+    counts: Mapping,  # pretoken → how often it occurs
+    scores: Mapping,  # piece → natural-log probability
+) -> float:  # Nats; 0 or more
     "What the corpus costs when each pretoken is split its best way."
     lengths = lengths_by_first(scores)
-    return _total({pretoken: -n * best_pieces(pretoken, scores, lengths=lengths)[1] for pretoken, n in counts.items()})
+    return _total(
+        {pretoken: -n * best_pieces(pretoken, scores, lengths=lengths)[1] for pretoken, n in counts.items()}
+    )
+
 
 def _total(costs):
     "The sum of a dict's values from left to right, which is the same on every Python (`sum` is not)."
     total = 0.0
-    for cost in costs.values(): total += cost
+    for cost in costs.values():
+        total += cost
     return total
 
 # %% ../nbs/31_unigram.ipynb #5cedd168
 def removal_losses(
-    counts:Mapping, # pretoken → how often it occurs
-    scores:Mapping, # piece → natural-log probability
-)->dict[str,float]: # piece of two or more characters → rise of the loss in nats, in the order of `scores`
+    counts: Mapping,  # pretoken → how often it occurs
+    scores: Mapping,  # piece → natural-log probability
+) -> dict[str, float]:  # piece of two or more characters → rise of the loss in nats, in the order of `scores`
     "What the corpus would cost without each piece, less what it costs with it."
     lengths, losses = lengths_by_first(scores), {}
-    costs = {pretoken: -n * best_pieces(pretoken, scores, lengths=lengths)[1] for pretoken, n in counts.items()}
+    costs = {
+        pretoken: -n * best_pieces(pretoken, scores, lengths=lengths)[1] for pretoken, n in counts.items()
+    }
     for piece in [p for p in scores if len(p) > 1]:
         rest = {p: s for p, s in scores.items() if p != piece}
         anew = {p: -n * best_pieces(p, rest, lengths=lengths)[1] for p, n in counts.items() if piece in p}
@@ -89,141 +98,183 @@ def removal_losses(
 # %% ../nbs/31_unigram.ipynb #60ad1156
 class UnigramVocabulary(NamedTuple):
     "What training learns."
-    pieces: list # In the order of their ids
-    scores: list # Natural-log probability of each
-    history: list # One (number of pieces, loss in nats) per round, before its removals, and one for the end
-    ended: str # Why training stopped: "full" or "no piece left"
+
+    pieces: list  # In the order of their ids
+    scores: list  # Natural-log probability of each
+    history: list  # One (number of pieces, loss in nats) per round, before its removals, and one for the end
+    ended: str  # Why training stopped: "full" or "no piece left"
 
 # %% ../nbs/31_unigram.ipynb #7b3982a8
 def check_shrinking(
-    shrinking_factor:float, # Share of the pieces that survive a round
-)->None:
+    shrinking_factor: float,  # Share of the pieces that survive a round
+) -> None:
     "Refuse a share that is none."
     if not (isinstance(shrinking_factor, Real) and 0 < shrinking_factor < 1):
-        raise ValueError(f"shrinking_factor={shrinking_factor!r} is not a share; pass a number between 0 and 1, such as 0.75: that many of the pieces survive a round")
+        raise ValueError(
+            f"shrinking_factor={shrinking_factor!r} is not a share; pass a number between 0 and 1, such as 0.75: that many of the pieces survive a round"
+        )
 
 # %% ../nbs/31_unigram.ipynb #1804651c
 def _seeds(counts, seed_size):
     "All characters, then the most frequent substrings, ties in first-seen order."
-    if not counts: raise ValueError("the corpus is empty: no pretoken was found; pass text that holds one")
+    if not counts:
+        raise ValueError("the corpus is empty: no pretoken was found; pass text that holds one")
     pieces = substring_counts(counts)
     letters, longer = [p for p in pieces if len(p) == 1], [p for p in pieces if len(p) > 1]
     longer.sort(key=lambda p: -pieces[p])
-    return {p: pieces[p] for p in letters + longer[:max(0, seed_size - len(letters))]}, len(letters)
+    return {p: pieces[p] for p in letters + longer[: max(0, seed_size - len(letters))]}, len(letters)
 
 # %% ../nbs/31_unigram.ipynb #b7048f54
 def unigram_train_ref(
-    counts:Mapping, # pretoken → how often it occurs, in first-seen order
-    vocab_size:int, # Number of pieces wanted
+    counts: Mapping,  # pretoken → how often it occurs, in first-seen order
+    vocab_size: int,  # Number of pieces wanted
     *,
-    seed_size:int=300, # Number of pieces to start from
-    shrinking_factor:float=0.9, # Share of the pieces that survive a round
-)->UnigramVocabulary: # Characters in first-seen order, then the rest by falling count
+    seed_size: int = 300,  # Number of pieces to start from
+    shrinking_factor: float = 0.9,  # Share of the pieces that survive a round
+) -> UnigramVocabulary:  # Characters in first-seen order, then the rest by falling count
     "Unigram training by taking each piece away in turn (Hugging Face course, chapter 6)."
     check_limits(vocab_size=vocab_size, seed_size=seed_size)
     check_shrinking(shrinking_factor)
     pieces, n_letters = _seeds(counts, seed_size)
-    if vocab_size < max(1, n_letters): raise ValueError(f"vocab_size={vocab_size} is below the {n_letters} characters of the corpus, which all stay; pass vocab_size>={n_letters}")
+    if vocab_size < max(1, n_letters):
+        raise ValueError(
+            f"vocab_size={vocab_size} is below the {n_letters} characters of the corpus, which all stay; pass vocab_size>={n_letters}"
+        )
     history, ended = [], "full" if len(pieces) >= vocab_size else "no piece left"
     while True:
         scores, n = scores_of(pieces), len(pieces)
         history.append((n, corpus_loss(counts, scores)))
-        if n <= vocab_size: return UnigramVocabulary(list(scores), list(scores.values()), history, ended)
+        if n <= vocab_size:
+            return UnigramVocabulary(list(scores), list(scores.values()), history, ended)
         losses = removal_losses(counts, scores)
         keep = max(vocab_size, min(n - 1, math.ceil(n * shrinking_factor)))
-        for piece in sorted(losses, key=losses.__getitem__)[:n - keep]: del pieces[piece]
+        for piece in sorted(losses, key=losses.__getitem__)[: n - keep]:
+            del pieces[piece]
 
 # %% ../nbs/31_unigram.ipynb #d6870530
 def choose_characters(
-    counts:Mapping[str,int], # pretoken (or character) → how often it occurs
+    counts: Mapping[str, int],  # pretoken (or character) → how often it occurs
     *,
-    character_coverage:float=1.0, # Share of the corpus' characters that must have pieces
-    required_chars:Iterable[str]="", # Characters that must have pieces whatever their counts
-)->dict[str,int]: # character → count, most frequent first, those that do not occur at the end
+    character_coverage: float = 1.0,  # Share of the corpus' characters that must have pieces
+    required_chars: Iterable[str] = "",  # Characters that must have pieces whatever their counts
+) -> dict[str, int]:  # character → count, most frequent first, those that do not occur at the end
     "The characters that will be pieces."
     found = defaultdict(int)
     for text, n in counts.items():
-        for char in text: found[char] += n
+        for char in text:
+            found[char] += n
     kept, reached, enough = set(required_chars), 0, character_coverage * sum(found.values())
     ordered = sorted(found, key=lambda c: (-found[c], c)) + sorted(kept - set(found))
     for char in ordered:
-        if reached >= enough: break
+        if reached >= enough:
+            break
         kept.add(char)
         reached += found[char]
     return {c: found[c] for c in ordered if c in kept}
 
 # %% ../nbs/31_unigram.ipynb #f7e376b4
 def listed_groups(
-    **groups:Iterable[str], # Name of an option → pieces
-)->list[list[str]]: # One list for each
+    **groups: Iterable[str],  # Name of an option → pieces
+) -> list[list[str]]:  # One list for each
     "The pieces of each group as a list."
     for name, given in groups.items():
-        if isinstance(given, str): raise ValueError(f"{name}={given!r} is a str; pass a list, [{given!r}]")
+        if isinstance(given, str):
+            raise ValueError(f"{name}={given!r} is a str; pass a list, [{given!r}]")
     return [[*given] for given in groups.values()]
 
+
 def reserved_pieces(
-    special:list[str], # Special tokens
-    unk_piece:str|None, # The unknown piece
-    defined:list[str], # User-defined pieces
-    byte_fallback:bool, # Are there byte pieces?
-)->list[str]: # All of them, in the order of their ids
+    special: list[str],  # Special tokens
+    unk_piece: str | None,  # The unknown piece
+    defined: list[str],  # User-defined pieces
+    byte_fallback: bool,  # Are there byte pieces?
+) -> list[str]:  # All of them, in the order of their ids
     "The pieces that are not learned, in the order of their ids."
     pieces = special + ([unk_piece] if unk_piece is not None and unk_piece not in special else []) + defined
     pieces += [f"<0x{b:02X}>" for b in range(256) if byte_fallback]
     for p in pieces:
-        if not isinstance(p, str) or not p: raise ValueError(f"{p!r} is not a piece; special tokens, the unknown and user-defined pieces have at least one character")
+        if not isinstance(p, str) or not p:
+            raise ValueError(
+                f"{p!r} is not a piece; special tokens, the unknown and user-defined pieces have at least one character"
+            )
     if twice := [p for p, n in Counter(pieces).items() if n > 1]:
-        raise ValueError(f"{twice[0]!r} is listed more than once among special tokens, unk_piece, user-defined and byte pieces; list it once")
+        raise ValueError(
+            f"{twice[0]!r} is listed more than once among special tokens, unk_piece, user-defined and byte pieces; list it once"
+        )
     return pieces
 
 # %% ../nbs/31_unigram.ipynb #1c258988
 def check_counts(
-    counts:"Mapping[str,int]|FlatCounts", # pretoken → how often it occurs
-)->None:
+    counts: "Mapping[str,int]|FlatCounts",  # pretoken → how often it occurs
+) -> None:
     "Refuse what is no text, or occurs no whole number of times, or too often for floats."
-    if isinstance(counts, FlatCounts): return _check_flat(counts)
-    if odd := [t for t in counts if not isinstance(t, str)]: raise ValueError(f"the pretoken {odd[0]!r} is {type(odd[0]).__name__}; Unigram learns from text, so pass str")
-    if bad := [(t, n) for t, n in counts.items() if not isinstance(n, int) or n < 1]: raise _bad_count(*bad[0])
+    if isinstance(counts, FlatCounts):
+        return _check_flat(counts)
+    if odd := [t for t in counts if not isinstance(t, str)]:
+        raise ValueError(
+            f"the pretoken {odd[0]!r} is {type(odd[0]).__name__}; Unigram learns from text, so pass str"
+        )
+    if bad := [(t, n) for t, n in counts.items() if not isinstance(n, int) or n < 1]:
+        raise _bad_count(*bad[0])
     check_size(sum(n * len(t) for t, n in counts.items()))
+
 
 def _check_flat(counts):
     "The same for counts in arrays."
-    if counts.bytewise: raise ValueError("the counts are of bytes, bytewise=True; Unigram learns from text, so count text")
+    if counts.bytewise:
+        raise ValueError("the counts are of bytes, bytewise=True; Unigram learns from text, so count text")
     bad = (counts.counts < 1).nonzero()[0][:1].tolist()
-    for k in bad: raise _bad_count(counts.data[counts.bounds[k]:counts.bounds[k+1]].tobytes().decode(), int(counts.counts[k]))
-def _bad_count(text, n): return ValueError(f"the pretoken {text!r} has the count {n!r}; counts are positive integers")
+    for k in bad:
+        raise _bad_count(
+            counts.data[counts.bounds[k] : counts.bounds[k + 1]].tobytes().decode(), int(counts.counts[k])
+        )
+
+
+def _bad_count(text, n):
+    return ValueError(f"the pretoken {text!r} has the count {n!r}; counts are positive integers")
+
 
 def check_size(
-    size:int, # Characters of the corpus
-)->None:
+    size: int,  # Characters of the corpus
+) -> None:
     "Refuse more characters than floats can count."
-    if size >= 2**53: raise ValueError(f"the corpus has {size:,} characters; floats count exactly up to 2**53, so divide all counts by {size // 2**53 + 1}")
+    if size >= 2**53:
+        raise ValueError(
+            f"the corpus has {size:,} characters; floats count exactly up to 2**53, so divide all counts by {size // 2**53 + 1}"
+        )
 
 # %% ../nbs/31_unigram.ipynb #ec07f9f5
 def check_options(
-    counts:"Mapping[str,int]|FlatCounts", # pretoken → how often it occurs
-    vocab_size:int, # Pieces wanted
-    character_coverage:float, # Share of the corpus' characters that must have pieces
-    required_chars:list, # Characters that must have pieces
-    shrinking_factor:float, # Share of the pieces that survives a round
-    **whole_numbers:int, # Name of an option → a number that is at least 1
-)->None:
+    counts: "Mapping[str,int]|FlatCounts",  # pretoken → how often it occurs
+    vocab_size: int,  # Pieces wanted
+    character_coverage: float,  # Share of the corpus' characters that must have pieces
+    required_chars: list,  # Characters that must have pieces
+    shrinking_factor: float,  # Share of the pieces that survives a round
+    **whole_numbers: int,  # Name of an option → a number that is at least 1
+) -> None:
     "Refuse what cannot be trained with."
     check_counts(counts)
-    if not (len(counts.data) if isinstance(counts, FlatCounts) else any(counts)): raise ValueError("the corpus is empty: no pretoken was found; pass text that holds one")
+    if not (len(counts.data) if isinstance(counts, FlatCounts) else any(counts)):
+        raise ValueError("the corpus is empty: no pretoken was found; pass text that holds one")
     check_limits(vocab_size=vocab_size, **whole_numbers)
     check_shrinking(shrinking_factor)
     if not (isinstance(character_coverage, (int, float)) and 0 < character_coverage <= 1):
-        raise ValueError(f"character_coverage={character_coverage!r} is not a share; pass a number above 0 and at most 1, such as 0.9995")
-    if odd := [c for c in required_chars if not isinstance(c, str) or len(c) != 1]: raise ValueError(f"required_chars has {odd[0]!r}; pass single characters")
+        raise ValueError(
+            f"character_coverage={character_coverage!r} is not a share; pass a number above 0 and at most 1, such as 0.9995"
+        )
+    if odd := [c for c in required_chars if not isinstance(c, str) or len(c) != 1]:
+        raise ValueError(f"required_chars has {odd[0]!r}; pass single characters")
+
 
 def check_room(
-    vocab_size:int, # Pieces wanted
-    reserved:int, # How many are not learned
-    characters:int, # How many characters must have pieces
-)->None:
+    vocab_size: int,  # Pieces wanted
+    reserved: int,  # How many are not learned
+    characters: int,  # How many characters must have pieces
+) -> None:
     "Refuse a vocabulary that is too small."
     need = reserved + characters
     if vocab_size < need:
-        raise ValueError(f"vocab_size={vocab_size} is below the {need} pieces that must be there: {reserved} special, unknown, user-defined or byte pieces "
-                         f"and {characters} characters; pass vocab_size>={need}, or a lower character_coverage")
+        raise ValueError(
+            f"vocab_size={vocab_size} is below the {need} pieces that must be there: {reserved} special, unknown, user-defined or byte pieces "
+            f"and {characters} characters; pass vocab_size>={need}, or a lower character_coverage"
+        )

@@ -21,18 +21,30 @@ from .unigram_em import logs
 # %% ../nbs/33_unigram_arrays.ipynb #5bb76d20
 class Edges(NamedTuple):
     "The lattices of all pretokens of a corpus, as arrays."
-    bounds: np.ndarray  # (n_pretokens + 1,) int64; the places of pretoken k are those from bounds[k] to bounds[k+1]
+
+    bounds: (
+        np.ndarray
+    )  # (n_pretokens + 1,) int64; the places of pretoken k are those from bounds[k] to bounds[k+1]
     counts: np.ndarray  # (n_pretokens,) int64, how often each occurs in the corpus
-    longest: np.ndarray # (n_places,) int32, the longest piece that starts there; -1: none does
-    shorter: np.ndarray # (n_pieces,) int32, the longest other piece that this one begins with; -1: none
+    longest: np.ndarray  # (n_places,) int32, the longest piece that starts there; -1: none does
+    shorter: np.ndarray  # (n_pieces,) int32, the longest other piece that this one begins with; -1: none
     length: np.ndarray  # (n_pieces,) int32, characters
-    at: np.ndarray      # (n_pieces,) int32, a place where the piece stands; -1: nowhere (int64 from 2**31 places on)
+    at: (
+        np.ndarray
+    )  # (n_pieces,) int32, a place where the piece stands; -1: nowhere (int64 from 2**31 places on)
+
 
 def _numbered(pieces):
     "piece → id; pieces are not empty and not listed twice."
     piece2id = {p: i for i, p in enumerate(pieces)}
-    if "" in piece2id: raise ValueError(f"piece {piece2id['']} is empty; a piece has at least one character")
-    if twice := [(i, p) for i, p in enumerate(pieces) if piece2id[p] != i]: raise ValueError("{1!r} is piece {0} and again piece {2}; list each piece once".format(*twice[0], piece2id[twice[0][1]]))
+    if "" in piece2id:
+        raise ValueError(f"piece {piece2id['']} is empty; a piece has at least one character")
+    if twice := [(i, p) for i, p in enumerate(pieces) if piece2id[p] != i]:
+        raise ValueError(
+            "{1!r} is piece {0} and again piece {2}; list each piece once".format(
+                *twice[0], piece2id[twice[0][1]]
+            )
+        )
     return piece2id
 
 # %% ../nbs/33_unigram_arrays.ipynb #9662d48e
@@ -41,15 +53,20 @@ def _stand(longest, shorter, at):
     "For each piece the first place where it stands."
     for s in range(len(longest)):
         p = longest[s]
-        while p >= 0 and at[p] < 0: at[p], p = s, shorter[p]
+        while p >= 0 and at[p] < 0:
+            at[p], p = s, shorter[p]
+
 
 def make_edges(
-    counts:Mapping[str,int], # pretoken → how often it occurs
-    pieces:Sequence[str], # The vocabulary; the place in it is the id
-)->Edges: # Every place where a piece stands in a pretoken
+    counts: Mapping[str, int],  # pretoken → how often it occurs
+    pieces: Sequence[str],  # The vocabulary; the place in it is the id
+) -> Edges:  # Every place where a piece stands in a pretoken
     "Look up every substring of every pretoken."
     piece2id, lengths = _numbered(pieces), lengths_by_first(pieces)
-    if bad := [(t, n) for t, n in counts.items() if n < 1]: raise ValueError(f"the pretoken {bad[0][0]!r} has the count {bad[0][1]}; counts are positive integers")
+    if bad := [(t, n) for t, n in counts.items() if n < 1]:
+        raise ValueError(
+            f"the pretoken {bad[0][0]!r} has the count {bad[0][1]}; counts are positive integers"
+        )
 
     def longest_at(text, start):
         found = pieces_at(text, start, piece2id, lengths)
@@ -64,11 +81,11 @@ def make_edges(
 
 # %% ../nbs/33_unigram_arrays.ipynb #72a865cd
 def listed(
-    edges:Edges, # The lattices
-    k:int, # Number of the pretoken
-)->list[tuple[int,int,int]]: # (start, end, piece), sorted
+    edges: Edges,  # The lattices
+    k: int,  # Number of the pretoken
+) -> list[tuple[int, int, int]]:  # (start, end, piece), sorted
     "All edges of one pretoken."
-    first, last, found = int(edges.bounds[k]), int(edges.bounds[k+1]), []
+    first, last, found = int(edges.bounds[k]), int(edges.bounds[k + 1]), []
     for start in range(last - first):
         piece = int(edges.longest[first + start])
         while piece >= 0:
@@ -82,57 +99,78 @@ def _nearest(shorter, alive, near):
     "For each piece the first of its chain that stays; -1: none does."
     for p in range(len(shorter)):
         q = p
-        while q >= 0 and not alive[q]: q = near[q] if q < p else shorter[q]
+        while q >= 0 and not alive[q]:
+            q = near[q] if q < p else shorter[q]
         near[p] = q
 
+
 def keep_edges(
-    edges:Edges, # The lattices
-    alive:np.ndarray, # (n_pieces,) bool, True for the pieces that stay
+    edges: Edges,  # The lattices
+    alive: np.ndarray,  # (n_pieces,) bool, True for the pieces that stay
     *,
-    renumber:bool=False, # Count the ids anew, from 0, among the pieces that stay
-)->Edges: # New arrays without the edges of the others
+    renumber: bool = False,  # Count the ids anew, from 0, among the pieces that stay
+) -> Edges:  # New arrays without the edges of the others
     "Take pieces out of all lattices."
     alive = np.ascontiguousarray(alive, bool)
     near = np.full(len(alive) + 1, -1, np.int32)
     _nearest(edges.shorter, alive, near)
-    if not renumber: return edges._replace(longest=near[edges.longest], shorter=near[edges.shorter])
+    if not renumber:
+        return edges._replace(longest=near[edges.longest], shorter=near[edges.shorter])
     near = np.append(np.cumsum(alive, dtype=np.int32) - 1, np.int32(-1))[near]
-    return edges._replace(longest=near[edges.longest], shorter=near[edges.shorter[alive]], length=edges.length[alive], at=edges.at[alive])
+    return edges._replace(
+        longest=near[edges.longest],
+        shorter=near[edges.shorter[alive]],
+        length=edges.length[alive],
+        at=edges.at[alive],
+    )
 
 # %% ../nbs/33_unigram_arrays.ipynb #553fc7a8
 BIG, SMALL = 2.0**64, 2.0**-64
 
+
 @kernel
 def _shifted(x, k):
     "x · 2**(64·k), exactly; 0 when that is too small for a number."
-    while k > 0 and x != 0.0: x, k = x * BIG, k - 1
-    while k < 0 and x != 0.0: x, k = x * SMALL, k + 1
+    while k > 0 and x != 0.0:
+        x, k = x * BIG, k - 1
+    while k < 0 and x != 0.0:
+        x, k = x * SMALL, k + 1
     return x
+
 
 @kernel
 def _settle(value, power, t):
     "Bring value[t] between 2**-64 and 2**64; what it loses or gains goes to power[t]."
-    while value[t] > BIG: value[t], power[t] = value[t] * SMALL, power[t] + 1
-    while 0.0 < value[t] < SMALL: value[t], power[t] = value[t] * BIG, power[t] - 1
+    while value[t] > BIG:
+        value[t], power[t] = value[t] * SMALL, power[t] + 1
+    while 0.0 < value[t] < SMALL:
+        value[t], power[t] = value[t] * BIG, power[t] - 1
+
 
 @kernel
 def _add(value, power, t, x, k):
     "Add x · 2**(64·k) to position t."
-    if x == 0.0: return
-    if value[t] == 0.0: value[t], power[t] = x, k
-    elif power[t] >= k: value[t] += _shifted(x, k - power[t])
-    else: value[t], power[t] = x + _shifted(value[t], power[t] - k), k
+    if x == 0.0:
+        return
+    if value[t] == 0.0:
+        value[t], power[t] = x, k
+    elif power[t] >= k:
+        value[t] += _shifted(x, k - power[t])
+    else:
+        value[t], power[t] = x + _shifted(value[t], power[t] - k), k
 
 # %% ../nbs/33_unigram_arrays.ipynb #450202e4
 @kernel
 def _forward(edges, w, prob, a):
     "For each position t of pretoken w, the probability a[t] of all ways from the start to it; False: it needs powers."
-    first, n = edges.bounds[w], edges.bounds[w+1] - edges.bounds[w]
-    for t in range(1, n + 1): a[t] = 0.0
+    first, n = edges.bounds[w], edges.bounds[w + 1] - edges.bounds[w]
+    for t in range(1, n + 1):
+        a[t] = 0.0
     a[0] = 1.0
     for s in range(n):
         here, p = a[s], edges.longest[first + s]
-        if here != 0.0 and not 2.0**-200 < here < 2.0**200: return False
+        if here != 0.0 and not 2.0**-200 < here < 2.0**200:
+            return False
         while p >= 0:
             a[s + edges.length[p]] += here * prob[p]
             p = edges.shorter[p]
@@ -142,7 +180,7 @@ def _forward(edges, w, prob, a):
 @kernel
 def _backward(edges, w, prob, a, b, expected):
     "The same from the end, b[t]; each edge's share of the pretoken goes to the expected count of its piece."
-    first, n = edges.bounds[w], edges.bounds[w+1] - edges.bounds[w]
+    first, n = edges.bounds[w], edges.bounds[w + 1] - edges.bounds[w]
     b[n], each = 1.0, edges.counts[w] / a[n]
     for s in range(n - 1, -1, -1):
         here, p, total = a[s] * each, edges.longest[first + s], 0.0
@@ -157,8 +195,8 @@ def _backward(edges, w, prob, a, b, expected):
 @kernel
 def _forward_far(edges, w, prob, a, up):
     "The forward pass with values a[t] · 2**(64·up[t])."
-    first, n = edges.bounds[w], edges.bounds[w+1] - edges.bounds[w]
-    a[:n+1], up[:n+1], a[0] = 0.0, 0, 1.0
+    first, n = edges.bounds[w], edges.bounds[w + 1] - edges.bounds[w]
+    a[: n + 1], up[: n + 1], a[0] = 0.0, 0, 1.0
     for s in range(n):
         _settle(a, up, s)
         here, k, p = a[s], up[s], edges.longest[first + s]
@@ -168,11 +206,12 @@ def _forward_far(edges, w, prob, a, up):
             p = edges.shorter[p]
     _settle(a, up, n)
 
+
 @kernel
 def _backward_far(edges, w, prob, a, up, b, down, expected):
     "The backward pass with values b[t] · 2**(64·down[t])."
-    first, n = edges.bounds[w], edges.bounds[w+1] - edges.bounds[w]
-    b[:n+1], down[:n+1] = 0.0, 0
+    first, n = edges.bounds[w], edges.bounds[w + 1] - edges.bounds[w]
+    b[: n + 1], down[: n + 1] = 0.0, 0
     b[n], each = 1.0, edges.counts[w] / a[n]
     for s in range(n - 1, -1, -1):
         here, k, p = a[s] * each, up[s] - up[n], edges.longest[first + s]
@@ -189,22 +228,27 @@ def _backward_far(edges, w, prob, a, up, b, down, expected):
 def _expect(edges, first, last, prob, expected, value, power):
     "Add the expected counts of pretokens first to last-1; the probability of each pretoken goes to value and power."
     most = 0
-    for w in range(first, last): most = max(most, edges.bounds[w+1] - edges.bounds[w])
+    for w in range(first, last):
+        most = max(most, edges.bounds[w + 1] - edges.bounds[w])
     a, b = np.zeros(most + 1), np.zeros(most + 1)
     up, down = np.zeros(1, np.int64), np.zeros(1, np.int64)
     for w in range(first, last):
-        n = edges.bounds[w+1] - edges.bounds[w]
+        n = edges.bounds[w + 1] - edges.bounds[w]
         if _forward(edges, w, prob, a):
             value[w], power[w] = a[n], 0
-            if a[n] != 0.0: _backward(edges, w, prob, a, b, expected)
+            if a[n] != 0.0:
+                _backward(edges, w, prob, a, b, expected)
         else:
-            if len(up) == 1: up, down = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
+            if len(up) == 1:
+                up, down = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
             _forward_far(edges, w, prob, a, up)
             value[w], power[w] = a[n], up[n]
-            if a[n] != 0.0: _backward_far(edges, w, prob, a, up, b, down, expected)
+            if a[n] != 0.0:
+                _backward_far(edges, w, prob, a, up, b, down, expected)
 
 # %% ../nbs/33_unigram_arrays.ipynb #84a85f86
 _BLOCK, _MOST, _CHUNK = 1 << 16, 16, 1 << 21
+
 
 def _chunks(costs, first, last, halt):
     "Cut a block into chunks that cost not much more than _CHUNK each, until `halt` holds something."
@@ -212,6 +256,7 @@ def _chunks(costs, first, last, halt):
         end = min(last, max(first + 1, int(np.searchsorted(costs, costs[first] + _CHUNK))))
         yield first, end
         first = end
+
 
 def _in_blocks(costs, work, threads, least=0):
     "The results of work(chunks) over blocks of items that cost at least `least`, in order; costs (summed up, from 0) alone decide on the blocks."
@@ -224,8 +269,11 @@ def _in_blocks(costs, work, threads, least=0):
         yield from map(run, blocks)
         return
     with ThreadPoolExecutor(threads) as pool:
-        try: yield from pool.map(run, blocks)
-        finally: halt.append(True)
+        try:
+            yield from pool.map(run, blocks)
+        finally:
+            halt.append(True)
+
 
 def _total(x):
     "The sum of an array, added from left to right."
@@ -235,30 +283,47 @@ def _total(x):
 def _checked(edges, values, ok, wanted):
     "A float64 array with a good number for every piece."
     values = np.ascontiguousarray(values, np.float64)
-    if values.shape != edges.length.shape: raise ValueError(f"an array of shape {values.shape}, but the edges have pieces up to number {len(edges.length) - 1}; pass one number per piece")
-    if len(bad := np.flatnonzero(~ok(values))): raise ValueError(f"piece number {bad[0]} has {values[bad[0]]}; pass {wanted}")
+    if values.shape != edges.length.shape:
+        raise ValueError(
+            f"an array of shape {values.shape}, but the edges have pieces up to number {len(edges.length) - 1}; pass one number per piece"
+        )
+    if len(bad := np.flatnonzero(~ok(values))):
+        raise ValueError(f"piece number {bad[0]} has {values[bad[0]]}; pass {wanted}")
     return values
+
 
 def _check_covered(edges, covered):
     "Refuse a pretoken without a segmentation."
     if len(bad := np.flatnonzero(~covered)):
-        raise ValueError(f"pretoken number {bad[0]} ({edges.bounds[bad[0]+1] - edges.bounds[bad[0]]} characters) has no segmentation into pieces of this vocabulary; keep a piece for each of its characters")
+        raise ValueError(
+            f"pretoken number {bad[0]} ({edges.bounds[bad[0] + 1] - edges.bounds[bad[0]]} characters) has no segmentation into pieces of this vocabulary; keep a piece for each of its characters"
+        )
 
 # %% ../nbs/33_unigram_arrays.ipynb #04dec7bf
 def expected_counts(
-    edges:Edges, # The lattices of the corpus
-    prob:np.ndarray, # (n_pieces,) probability of each piece; 0: never used
+    edges: Edges,  # The lattices of the corpus
+    prob: np.ndarray,  # (n_pieces,) probability of each piece; 0: never used
     *,
-    threads:int|None=None, # How many threads share the work; None: one per processor
-    tick:Callable=lambda: None, # Called from time to time
-)->tuple[np.ndarray,np.ndarray,np.ndarray]: # (n_pieces,) expected counts; (n_pretokens,) probabilities, as mantissas and as powers
+    threads: int | None = None,  # How many threads share the work; None: one per processor
+    tick: Callable = lambda: None,  # Called from time to time
+) -> tuple[
+    np.ndarray, np.ndarray, np.ndarray
+]:  # (n_pieces,) expected counts; (n_pretokens,) probabilities, as mantissas and as powers
     "The E-step without a logarithm."
-    prob = _checked(edges, prob, lambda p: (p == 0) | ((p >= 2.0**-800) & (p <= 1)), "a probability: 0, or from 2**-800 to 1")
+    prob = _checked(
+        edges,
+        prob,
+        lambda p: (p == 0) | ((p >= 2.0**-800) & (p <= 1)),
+        "a probability: 0, or from 2**-800 to 1",
+    )
     (value, power), expected = np.zeros((2, len(edges.counts))), np.zeros(len(prob))
+
     def work(chunks):
         part = np.zeros(len(prob))
-        for first, last in chunks: _expect(edges, first, last, prob, part, value, power)
+        for first, last in chunks:
+            _expect(edges, first, last, prob, part, value, power)
         return part
+
     for part in _in_blocks(edges.bounds, work, threads, len(prob)):
         expected += part
         tick()
@@ -267,11 +332,12 @@ def expected_counts(
 
 # %% ../nbs/33_unigram_arrays.ipynb #4506981b
 def e_step(
-    edges:Edges, # The lattices of the corpus
-    prob:np.ndarray, # (n_pieces,) probability of each piece; 0: never used
+    edges: Edges,  # The lattices of the corpus
+    prob: np.ndarray,  # (n_pieces,) probability of each piece; 0: never used
     *,
-    threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
-)->tuple[np.ndarray,float]: # (n_pieces,) expected counts; log-likelihood of the corpus, nats
+    threads: int
+    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
+) -> tuple[np.ndarray, float]:  # (n_pieces,) expected counts; log-likelihood of the corpus, nats
     "Expected counts of all pieces, and how probable the corpus is."
     expected, value, power = expected_counts(edges, prob, threads=threads)
     return expected, _total(edges.counts * (logs(value) + power * logs(BIG)))
@@ -279,20 +345,24 @@ def e_step(
 # %% ../nbs/33_unigram_arrays.ipynb #efa2fe9b
 class Paths(NamedTuple):
     "The best segmentation of each of many pretokens or pieces."
-    bounds: np.ndarray # (n + 1,) int64; the pieces of item k are those from bounds[k] to bounds[k+1]
+
+    bounds: np.ndarray  # (n + 1,) int64; the pieces of item k are those from bounds[k] to bounds[k+1]
     piece: np.ndarray  # (n_tokens,) int32, ids
     score: np.ndarray  # (n,) float64, natural-log probability; -inf where there is no segmentation
+
 
 @kernel
 def _best(edges, first, n, without, score, best, back):
     "For each of the n positions from place `first` on, the best score of a way to it and its last piece (-inf: no way), one piece left out."
-    for t in range(1, n + 1): best[t] = -np.inf
+    for t in range(1, n + 1):
+        best[t] = -np.inf
     best[0] = 0.0
     for s in range(n):
         here, p = best[s], edges.longest[first + s]
         while p >= 0:
             t, x = s + edges.length[p], here + score[p]
-            if t <= n and x > best[t] and p != without: best[t], back[t] = x, p
+            if t <= n and x > best[t] and p != without:
+                best[t], back[t] = x, p
             p = edges.shorter[p]
 
 # %% ../nbs/33_unigram_arrays.ipynb #70a970c5
@@ -300,68 +370,87 @@ def _best(edges, first, n, without, score, best, back):
 def _trace(edges, n, back, piece, at):
     "Write the pieces of a best path of n characters from piece[at] on; returns where they end."
     t = n
-    while t > 0: at, t = at + 1, t - edges.length[back[t]]
+    while t > 0:
+        at, t = at + 1, t - edges.length[back[t]]
     end, t = at, n
     while t > 0:
         at -= 1
         piece[at], t = back[t], t - edges.length[back[t]]
     return end
 
+
 @kernel
 def _paths(edges, start, length, alone, a, z, score, piece, size, total):
     "Write the best paths of items a to z-1, each a start and a length, one after the other; returns how many pieces that makes."
     most, end = 0, 0
-    for i in range(a, z): most = max(most, length[i])
+    for i in range(a, z):
+        most = max(most, length[i])
     best, back = np.zeros(most + 1, np.float64), np.zeros(most + 1, np.int32)
     for i in range(a, z):
         _best(edges, start[i], length[i], i if alone else -1, score, best, back)
         total[i], size[i] = best[length[i]], -end
-        if total[i] > -np.inf: end = _trace(edges, length[i], back, piece, end)
+        if total[i] > -np.inf:
+            end = _trace(edges, length[i], back, piece, end)
         size[i] += end
     return end
 
 # %% ../nbs/33_unigram_arrays.ipynb #c37c81fc
 def _scores(edges, score):
     "A float64 array with a finite score for every piece."
-    return _checked(edges, score, lambda s: (s >= -1e100) & (s <= 0), "a score, the logarithm of a probability: finite and at most 0 (take impossible pieces out with keep_edges)")
+    return _checked(
+        edges,
+        score,
+        lambda s: (s >= -1e100) & (s <= 0),
+        "a score, the logarithm of a probability: finite and at most 0 (take impossible pieces out with keep_edges)",
+    )
+
 
 def _best_paths(edges, start, length, alone, score, threads):
     "The best segmentation of each item."
     size, total = np.zeros(len(start), np.int64), np.zeros(len(start))
     costs = np.concatenate([[0], np.cumsum(length, dtype=np.int64)])
+
     def work(chunks):
         found = [np.zeros(0, np.int32)]
         for a, z in chunks:
             piece = np.zeros(costs[z] - costs[a], np.int32)
-            found.append(piece[:_paths(edges, start, length, alone, a, z, score, piece, size, total)].copy())
+            found.append(piece[: _paths(edges, start, length, alone, a, z, score, piece, size, total)].copy())
         return np.concatenate(found)
+
     piece = np.concatenate([*_in_blocks(costs, work, threads)])
     return Paths(np.concatenate([[0], np.cumsum(size)]), piece, total)
 
+
 def best_paths(
-    edges:Edges, # The lattices
-    score:np.ndarray, # (n_pieces,) natural-log probability of each piece
+    edges: Edges,  # The lattices
+    score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
-    threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
-)->Paths: # One per pretoken; of equals, the path whose last piece is longest, then the one before it, and so on
+    threads: int
+    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
+) -> (
+    Paths
+):  # One per pretoken; of equals, the path whose last piece is longest, then the one before it, and so on
     "Viterbi over all pretokens."
     return _best_paths(edges, edges.bounds[:-1], np.diff(edges.bounds), False, _scores(edges, score), threads)
 
 # %% ../nbs/33_unigram_arrays.ipynb #fb5fada1
 class Tokens(NamedTuple):
     "A corpus cut into its best segmentations."
-    counts: np.ndarray # (n_pieces,) int64, how often each piece is used
-    score: float       # Sum of the scores of all tokens
-    tokens: int        # How many tokens there are
+
+    counts: np.ndarray  # (n_pieces,) int64, how often each piece is used
+    score: float  # Sum of the scores of all tokens
+    tokens: int  # How many tokens there are
+
 
 @kernel
 def _use(edges, first, last, score, used, total):
     "Add the counts of the pieces in the best paths of pretokens first to last-1; the score of each goes to total."
     most = 0
-    for w in range(first, last): most = max(most, edges.bounds[w+1] - edges.bounds[w])
+    for w in range(first, last):
+        most = max(most, edges.bounds[w + 1] - edges.bounds[w])
     best, back = np.zeros(most + 1, np.float64), np.zeros(most + 1, np.int32)
     for w in range(first, last):
-        t = edges.bounds[w+1] - edges.bounds[w]
+        t = edges.bounds[w + 1] - edges.bounds[w]
         _best(edges, edges.bounds[w], t, -1, score, best, back)
         total[w] = best[t]
         while t > 0 and total[w] > -np.inf:
@@ -370,32 +459,40 @@ def _use(edges, first, last, score, used, total):
 
 # %% ../nbs/33_unigram_arrays.ipynb #58e20156
 def viterbi_counts(
-    edges:Edges, # The lattices of the corpus
-    score:np.ndarray, # (n_pieces,) natural-log probability of each piece
+    edges: Edges,  # The lattices of the corpus
+    score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
-    threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
-)->Tokens: # How often each piece is used; the score of the corpus; its number of tokens
+    threads: int
+    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
+) -> Tokens:  # How often each piece is used; the score of the corpus; its number of tokens
     "Count the pieces of the best segmentations."
     score = _scores(edges, score)
     total, counts = np.zeros(len(edges.counts)), np.zeros(len(score), np.int64)
+
     def work(chunks):
         used = np.zeros(len(score), np.int64)
-        for first, last in chunks: _use(edges, first, last, score, used, total)
+        for first, last in chunks:
+            _use(edges, first, last, score, used, total)
         return used
-    for used in _in_blocks(edges.bounds, work, threads, len(score)): counts += used
+
+    for used in _in_blocks(edges.bounds, work, threads, len(score)):
+        counts += used
     _check_covered(edges, total > -np.inf)
     return Tokens(counts, _total(edges.counts * total), int(counts.sum()))
 
 # %% ../nbs/33_unigram_arrays.ipynb #9d6c77df
 def best_alternative(
-    edges:Edges, # The lattices of the corpus, with a place where each piece stands
-    score:np.ndarray, # (n_pieces,) natural-log probability of each piece
+    edges: Edges,  # The lattices of the corpus, with a place where each piece stands
+    score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
-    threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
-)->Paths: # One per piece; empty, with the score -inf, for a piece that has none or that stands nowhere in the corpus
+    threads: int
+    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
+) -> Paths:  # One per piece; empty, with the score -inf, for a piece that has none or that stands nowhere in the corpus
     "The best segmentation of each piece into other pieces."
     nowhere = edges.at < 0
-    paths = _best_paths(edges, edges.at, np.where(nowhere, 0, edges.length), True, _scores(edges, score), threads)
+    paths = _best_paths(
+        edges, edges.at, np.where(nowhere, 0, edges.length), True, _scores(edges, score), threads
+    )
     paths.score[nowhere] = -np.inf
     return paths
 

@@ -25,98 +25,166 @@ from .wordpiece_misses import FIELD, PLACE, byte_trie
 
 # %% ../nbs/74_unigram_bytes.ipynb #31ac4bc3
 def span_ids_ref(
-    model:Unigram, # The model
-    normalizer:Normalizer|None, # What is done to a text before
-    pre:PreTokenizer, # How it is split
-    span:bytes, # UTF-8
-)->list[int]: # Its ids, as a span that opens no text
+    model: Unigram,  # The model
+    normalizer: Normalizer | None,  # What is done to a text before
+    pre: PreTokenizer,  # How it is split
+    span: bytes,  # UTF-8
+) -> list[int]:  # Its ids, as a span that opens no text
     "The ids of a span, stage by stage."
     text = normalizer.normalize(span.decode()) if normalizer else span.decode()
-    return [i for raw in pre.raw_pretokens(text, first=False) for i in unigram_encode_ref(model, pre.piece_of(raw))]
+    return [
+        i
+        for raw in pre.raw_pretokens(text, first=False)
+        for i in unigram_encode_ref(model, pre.piece_of(raw))
+    ]
 
 # %% ../nbs/74_unigram_bytes.ipynb #cf313008
 class UnigramTables(NamedTuple):
     "A Unigram model, and what is done to a text before, as kernels take them."
-    trie: np.ndarray    # Pieces, see `byte_trie`
-    alone: np.ndarray   # Spellings that the map leaves alone, the same way
-    score: np.ndarray   # (ids + 1,) float64: score of each id; last that of an unknown character, -inf: there is none
-    numbers: np.ndarray # (266,) int64: ids of the 256 bytes' pieces or -1; then the options
-    chars: np.ndarray   # uint8: for 256 bytes, what they become if ASCII follows (`STAYS`, `DROPPED` or 0); for 65536 characters, their kinds in clusters; then the map's replacements
-    rules: np.ndarray   # uint32: trie of the character map
+
+    trie: np.ndarray  # Pieces, see `byte_trie`
+    alone: np.ndarray  # Spellings that the map leaves alone, the same way
+    score: (
+        np.ndarray
+    )  # (ids + 1,) float64: score of each id; last that of an unknown character, -inf: there is none
+    numbers: np.ndarray  # (266,) int64: ids of the 256 bytes' pieces or -1; then the options
+    chars: np.ndarray  # uint8: for 256 bytes, what they become if ASCII follows (`STAYS`, `DROPPED` or 0); for 65536 characters, their kinds in clusters; then the map's replacements
+    rules: np.ndarray  # uint32: trie of the character map
 
 # %% ../nbs/74_unigram_bytes.ipynb #49a7a079
-UNK, FUSE, BYTES, KIND, MARK, APART, CUT, CLUSTERS, SURVEY, GOES_ON = range(256, 266) # Places of the options in `numbers`
-STAYS, DROPPED = 1, 2 # What becomes of a byte before ASCII
-EXTENDS, PREPENDS, CONTROLS, KINDS, POOL = 1, 2, 3, 256, 256 + 65536 # Kinds of characters; where kinds and replacements begin in `chars`
+UNK, FUSE, BYTES, KIND, MARK, APART, CUT, CLUSTERS, SURVEY, GOES_ON = range(
+    256, 266
+)  # Places of the options in `numbers`
+STAYS, DROPPED = 1, 2  # What becomes of a byte before ASCII
+EXTENDS, PREPENDS, CONTROLS, KINDS, POOL = (
+    1,
+    2,
+    3,
+    256,
+    256 + 65536,
+)  # Kinds of characters; where kinds and replacements begin in `chars`
 NO_WAY, RESET, BAR, LONG = -np.inf, 100_000.0, "▁", 1 << 15
 ONE, TWO, THREE, FOUR, HALF = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(32)
 
 # %% ../nbs/74_unigram_bytes.ipynb #3306957c
-_NONE = "\U0010ffff" * 2 # In the place of a prefix, which Unigram's pieces do not have
+_NONE = "\U0010ffff" * 2  # In the place of a prefix, which Unigram's pieces do not have
 
-def _byte_ids(model): return [model.piece2id.get(f"<0x{b:02X}>", -1) for b in range(256)]
+
+def _byte_ids(model):
+    return [model.piece2id.get(f"<0x{b:02X}>", -1) for b in range(256)]
+
 
 def _scores_of(model):
     "The score of each id as splits count them; the first byte of an unknown character has that of the character, the others none."
-    score, unk = np.zeros(max(model.piece2id.values(), default=-1) + 2), NO_WAY if model.unk_score is None else model.unk_score
-    for piece, value in model.table.items(): score[model.piece2id[piece]] = value
-    if isinstance(model, SentencePieceUnigram) and model.byte_fallback: score[_byte_ids(model)] = [unk * (b & 0xC0 != 0x80) for b in range(256)]
-    elif isinstance(model, SentencePieceUnigram): score[model.piece2id[model.unk_piece]] = unk
+    score, unk = (
+        np.zeros(max(model.piece2id.values(), default=-1) + 2),
+        NO_WAY if model.unk_score is None else model.unk_score,
+    )
+    for piece, value in model.table.items():
+        score[model.piece2id[piece]] = value
+    if isinstance(model, SentencePieceUnigram) and model.byte_fallback:
+        score[_byte_ids(model)] = [unk * (b & 0xC0 != 0x80) for b in range(256)]
+    elif isinstance(model, SentencePieceUnigram):
+        score[model.piece2id[model.unk_piece]] = unk
     score[-1] = unk
     return score
 
+
 def _leads_on(units, c):
     "Does a key begin with a byte and another of ASCII?"
-    def unit_at(place): return unit_parts(units[place] if place < len(units) else 0)
+
+    def unit_at(place):
+        return unit_parts(units[place] if place < len(units) else 0)
+
     place = unit_at(0)[2] ^ c
     label, _, distance = unit_at(place)
     return label == c and any(unit_at(place ^ distance ^ d)[0] == d for d in range(1, 128))
 
+
 def _becomes(units, pool, alone, white, c):
     "`STAYS` or `DROPPED`, if a byte of ASCII certainly is that before ASCII; else 0."
-    if _leads_on(units, c) or any(s.startswith(chr(c)) for s in alone): return 0
+    if _leads_on(units, c) or any(s.startswith(chr(c)) for s in alone):
+        return 0
     taken, start = longest_prefix(units, bytes([c]))
-    new = pool[start:start + 2].partition(b"\0")[0] if taken else bytes([c])
-    if new and new in (b"", b" ", b" \t\n\v\f\r")[white]: return DROPPED
+    new = pool[start : start + 2].partition(b"\0")[0] if taken else bytes([c])
+    if new and new in (b"", b" ", b" \t\n\v\f\r")[white]:
+        return DROPPED
     return STAYS if not taken and 33 <= c < 127 else 0
 
 # %% ../nbs/74_unigram_bytes.ipynb #c60ce43b
 def unigram_tables(
-    model:Unigram, # The model
+    model: Unigram,  # The model
     *,
-    charsmap:bytes=b"", # Character map; b"": characters stay
-    kinds:np.ndarray|None=None, # (65536,) uint8, kinds of characters in clusters: the map is applied by HF's rule; None: by SentencePiece's
-    alone:Iterable[str]=(), # Spellings that the map leaves alone
-    white:int=2, # What divides words, and goes: 0 nothing, 1 the space, 2 all white space. What is left of spaces becomes ▁
-    mark:bool=True, # Put ▁ before words that do not begin with it
-    apart:bool=True, # Split each word by itself
-    cut:bool=True, # Split before each ▁
-    survey:bool=False, # Find out how certain splits are in 32 bits
-    goes_on:bool=False, # Does a span that does not begin with white space go on with a word?
-)->UnigramTables: # For `solve_spans`
+    charsmap: bytes = b"",  # Character map; b"": characters stay
+    kinds: np.ndarray
+    | None = None,  # (65536,) uint8, kinds of characters in clusters: the map is applied by HF's rule; None: by SentencePiece's
+    alone: Iterable[str] = (),  # Spellings that the map leaves alone
+    white: int = 2,  # What divides words, and goes: 0 nothing, 1 the space, 2 all white space. What is left of spaces becomes ▁
+    mark: bool = True,  # Put ▁ before words that do not begin with it
+    apart: bool = True,  # Split each word by itself
+    cut: bool = True,  # Split before each ▁
+    survey: bool = False,  # Find out how certain splits are in 32 bits
+    goes_on: bool = False,  # Does a span that does not begin with white space go on with a word?
+) -> UnigramTables:  # For `solve_spans`
     "Lay out what kernels need."
     units, pool = read_charsmap(charsmap) if charsmap else ([0] * 256, b"")
-    trie, unk = byte_trie({p: model.piece2id[p] for p in model.table}, prefix=_NONE), model.piece2id.get(model.unk_piece, -1)
+    trie, unk = (
+        byte_trie({p: model.piece2id[p] for p in model.table}, prefix=_NONE),
+        model.piece2id.get(model.unk_piece, -1),
+    )
     fuse = not model.byte_fallback if isinstance(model, SentencePieceUnigram) else model.fuse_unk
     before_ascii = [_becomes(units, pool, alone, white, c) for c in range(128)] + [0] * 128
-    numbers = np.array([*_byte_ids(model), unk, fuse, model.byte_fallback, white, mark, apart, cut, kinds is not None, survey, goes_on], np.int64)
-    chars = np.concatenate([np.array(before_ascii, np.uint8), np.zeros(65536, np.uint8) if kinds is None else kinds, np.frombuffer(pool + bytes(5), np.uint8)])
-    return UnigramTables(trie, byte_trie(dict.fromkeys(alone, 0), prefix=_NONE), _scores_of(model), numbers, chars, np.array(units, np.uint32))
+    numbers = np.array(
+        [
+            *_byte_ids(model),
+            unk,
+            fuse,
+            model.byte_fallback,
+            white,
+            mark,
+            apart,
+            cut,
+            kinds is not None,
+            survey,
+            goes_on,
+        ],
+        np.int64,
+    )
+    chars = np.concatenate(
+        [
+            np.array(before_ascii, np.uint8),
+            np.zeros(65536, np.uint8) if kinds is None else kinds,
+            np.frombuffer(pool + bytes(5), np.uint8),
+        ]
+    )
+    return UnigramTables(
+        trie,
+        byte_trie(dict.fromkeys(alone, 0), prefix=_NONE),
+        _scores_of(model),
+        numbers,
+        chars,
+        np.array(units, np.uint32),
+    )
 
 # %% ../nbs/74_unigram_bytes.ipynb #6cd1a1dc
 @kernel
 def _is_white(a, i):
     "Is the character at a[i], which is not ASCII, white space?"
-    c, d, e = a[i], a[i+ONE], a[i+TWO]
-    if c == 0xC2: return d == 0x85 or d == 0xA0
-    if d == 0x80: return c == 0xE2 and (e <= 0x8A or e == 0xA8 or e == 0xA9 or e == 0xAF) or c == 0xE3 and e == 0x80
+    c, d, e = a[i], a[i + ONE], a[i + TWO]
+    if c == 0xC2:
+        return d == 0x85 or d == 0xA0
+    if d == 0x80:
+        return c == 0xE2 and (e <= 0x8A or e == 0xA8 or e == 0xA9 or e == 0xAF) or c == 0xE3 and e == 0x80
     return c == 0xE2 and d == 0x81 and e == 0x9F or c == 0xE1 and d == 0x9A and e == 0x80
+
 
 @kernel
 def _width(c):
     "Bytes of the character that begins with c."
-    if c < 0x80: return ONE
-    if c < 0xE0: return TWO
+    if c < 0x80:
+        return ONE
+    if c < 0xE0:
+        return TWO
     return THREE if c < 0xF0 else FOUR
 
 # %% ../nbs/74_unigram_bytes.ipynb #a945d2b0
@@ -126,18 +194,21 @@ def _put(src, a, b, work, o, fresh, numbers):
     kind, room = numbers[KIND], np.uint64(len(work))
     while a < b:
         c, w = src[a], _width(src[a])
-        if kind > 0 and (c == 32 or kind == 2 and (9 <= c <= 13 or c >= 0xC2 and _is_white(src, a))): fresh = True
-        elif o + FOUR + FOUR > room: o, fresh = o + FOUR + FOUR, False
+        if kind > 0 and (c == 32 or kind == 2 and (9 <= c <= 13 or c >= 0xC2 and _is_white(src, a))):
+            fresh = True
+        elif o + FOUR + FOUR > room:
+            o, fresh = o + FOUR + FOUR, False
         else:
-            bar = c == 32 or c == 0xE2 and src[a+ONE] == 0x96 and src[a+TWO] == 0x81
+            bar = c == 32 or c == 0xE2 and src[a + ONE] == 0x96 and src[a + TWO] == 0x81
             if o > 0 and (fresh and numbers[APART] == 1 or bar and numbers[CUT] == 1):
                 work[o] = 0xFF
                 o += ONE
             if c == 32 or fresh and not bar and numbers[MARK] == 1:
-                work[o], work[o+ONE], work[o+TWO] = 0xE2, 0x96, 0x81
+                work[o], work[o + ONE], work[o + TWO] = 0xE2, 0x96, 0x81
                 o += THREE
             if c != 32:
-                for i in range(w): work[o+np.uint64(i)] = src[a+np.uint64(i)]
+                for i in range(w):
+                    work[o + np.uint64(i)] = src[a + np.uint64(i)]
                 o += w
             fresh = False
         a += w
@@ -152,13 +223,16 @@ def _key_at(a, i, end, rules, most):
     while j < end and most > 0:
         c = np.int64(a[j])
         place ^= c
-        if place >= len(rules): return -1, 0
+        if place >= len(rules):
+            return -1, 0
         unit = np.int64(rules[place])
-        if c == 0 or unit & 0x800000FF != c: break
+        if c == 0 or unit & 0x800000FF != c:
+            break
         place ^= unit >> 10 << (unit >> 6 & 8)
         j += 1
         if unit & 256:
-            if place >= len(rules): return -1, 0
+            if place >= len(rules):
+                return -1, 0
             length, start, most = j - i, np.int64(rules[place]) & 0x7FFFFFFF, most - 1
     return length, start
 
@@ -169,10 +243,13 @@ def _chunk(buf, i, end, alone, rules):
     node, n, j, most = np.uint64(0), 0, i, NESTED_SPELLINGS
     while j < end and most > 0:
         at = (alone[node] >> FIELD & PLACE) + np.uint64(buf[j])
-        if alone[at] & PLACE != node: break
+        if alone[at] & PLACE != node:
+            break
         node, j = at, j + 1
-        if alone[at] >> FIELD + FIELD: n, most = j - i, most - 1
-    if n > 0: return n, -1
+        if alone[at] >> FIELD + FIELD:
+            n, most = j - i, most - 1
+    if n > 0:
+        return n, -1
     n, start = _key_at(buf, i, end, rules, NESTED)
     return (np.int64(_width(buf[i])), -1) if n == 0 else (n, start)
 
@@ -183,34 +260,50 @@ def _end_behind_signs(buf, i, end, chars):
     j, kind = i, np.uint8(PREPENDS)
     while j < end and kind == PREPENDS:
         code, w = decode_at(buf, j)
-        kind = chars[KINDS+code] if code < 65536 else np.uint8(0)
-        if kind != CONTROLS: j += w
+        kind = chars[KINDS + code] if code < 65536 else np.uint8(0)
+        if kind != CONTROLS:
+            j += w
     while kind != CONTROLS and j < end:
         code, w = decode_at(buf, j)
-        if code > 65535 or chars[KINDS+code] != EXTENDS: break
+        if code > 65535 or chars[KINDS + code] != EXTENDS:
+            break
         j += w
     return j
+
 
 @kernel
 def _cluster(buf, first, i, end, chars, rules):
     "The cluster at buf[i] by HF's rule, (bytes taken, start of what replaces them or -1, end of characters to be taken one by one): if it has less than six bytes and begins with a key, it is replaced as a whole. No bytes where that is not certain."
     code, w = decode_at(buf, i)
-    kind = chars[KINDS+code] if code < 65536 else np.uint8(0)
+    kind = chars[KINDS + code] if code < 65536 else np.uint8(0)
     if kind == PREPENDS:
         n, start = _key_at(buf, i, min(i + 5, end), rules, 1)
-        if n != 0: return 0, -1, i
-        return w, -1, _end_behind_signs(buf, i, end, chars) # no key begins here, so its characters are taken one by one
+        if n != 0:
+            return 0, -1, i
+        return (
+            w,
+            -1,
+            _end_behind_signs(buf, i, end, chars),
+        )  # no key begins here, so its characters are taken one by one
     j = i + w
     while kind != CONTROLS and j < end:
         code, wide = decode_at(buf, j)
-        if code > 65535 or chars[KINDS+code] != EXTENDS: break
+        if code > 65535 or chars[KINDS + code] != EXTENDS:
+            break
         j += wide
     astral = kind != CONTROLS and j < end and buf[j] >= 0xF0
     near = j + 4 if astral and j == i + w else j
     if near > i + w and near - i < 6:
         n, start = _key_at(buf, i, near, rules, 1)
         if n != 0:
-            joined = i > first + 2 and buf[i-3] == 0xE2 and buf[i-2] == 0x80 and buf[i-1] == 0x8D or i > first + 3 and buf[i-4] >= 0xF0
+            joined = (
+                i > first + 2
+                and buf[i - 3] == 0xE2
+                and buf[i - 2] == 0x80
+                and buf[i - 1] == 0x8D
+                or i > first + 3
+                and buf[i - 4] >= 0xF0
+            )
             return 0 if n < 0 or w > 2 or astral or joined else j - i, start, j
     n, start = _key_at(buf, i, i + w, rules, 1)
     return w if n >= 0 else -1, start if n > 0 else -1, j
@@ -219,39 +312,58 @@ def _cluster(buf, first, i, end, chars, rules):
 @kernel
 def _special(buf, first, i, end, clusters, chars, alone, rules, single):
     "One step where the map may matter; (bytes taken, none or fewer if Python has to say; start of what replaces them or -1; end of characters that are to be taken one by one)."
-    if not clusters: n, start = _chunk(buf, i, end, alone, rules)
-    elif i >= single: n, start, single = _cluster(buf, first, i, end, chars, rules)
+    if not clusters:
+        n, start = _chunk(buf, i, end, alone, rules)
+    elif i >= single:
+        n, start, single = _cluster(buf, first, i, end, chars, rules)
     else:
         w = np.int64(_width(buf[i]))
         n, start = _key_at(buf, i, i + w, rules, 1)
-        if n == 0: n, start = w, -1
+        if n == 0:
+            n, start = w, -1
     return n, start, single
 
 # %% ../nbs/74_unigram_bytes.ipynb #11a8829d
 @kernel
 def _normalize(buf, first, end, t, work):
     "Write the span buf[first:end] as the model sees it; how many bytes that are, more than the room if there is not enough, -1 if Python has to say."
-    i, stop, o, room, last = np.uint64(first), np.uint64(end), np.uint64(0), np.uint64(len(work)), len(t.chars) - 5
+    i, stop, o, room, last = (
+        np.uint64(first),
+        np.uint64(end),
+        np.uint64(0),
+        np.uint64(len(work)),
+        len(t.chars) - 5,
+    )
     fresh, single, chars, numbers = t.numbers[KIND] > 0 and t.numbers[GOES_ON] == 0, first, t.chars, t.numbers
-    clusters, alone, rules = t.numbers[CLUSTERS] == 1, t.alone, t.rules # a call that takes `t` counts the references of six arrays
+    clusters, alone, rules = (
+        t.numbers[CLUSTERS] == 1,
+        t.alone,
+        t.rules,
+    )  # a call that takes `t` counts the references of six arrays
     while i < stop:
         c, behind = buf[i], i + ONE
         if chars[c] != 0 and (behind >= stop or buf[behind] < 0x80):
-            if chars[c] == DROPPED: fresh = True
-            elif fresh or o >= room: o, fresh = _put(buf, i, behind, work, o, fresh, numbers)
+            if chars[c] == DROPPED:
+                fresh = True
+            elif fresh or o >= room:
+                o, fresh = _put(buf, i, behind, work, o, fresh, numbers)
             else:
                 work[o] = c
                 o += ONE
             i = behind
             continue
         n, start, single = _special(buf, first, np.int64(i), end, clusters, chars, alone, rules, single)
-        if n <= 0: return -1
-        if start < 0: o, fresh = _put(buf, i, i + np.uint64(n), work, o, fresh, numbers)
+        if n <= 0:
+            return -1
+        if start < 0:
+            o, fresh = _put(buf, i, i + np.uint64(n), work, o, fresh, numbers)
         else:
             a = start + POOL
             b = a
-            while b < last and chars[b] != 0: b += 1
-            if a > last or chars[a] & 0xC0 == 0x80: return -1
+            while b < last and chars[b] != 0:
+                b += 1
+            if a > last or chars[a] & 0xC0 == 0x80:
+                return -1
             o, fresh = _put(chars, np.uint64(a), np.uint64(b), work, o, fresh, numbers)
         i += np.uint64(n)
     return np.int64(o)
@@ -260,9 +372,9 @@ def _normalize(buf, first, end, t, work):
 @kernel
 def _set_back(ways, p, front):
     "Move all totals from p to front by that of p, which becomes 0, and is returned."
-    here = ways[p+p]
+    here = ways[p + p]
     while p <= front:
-        ways[p+p] = np.float64(np.float32(ways[p+p] - here))
+        ways[p + p] = np.float64(np.float32(ways[p + p] - here))
         p += ONE
     return 0.0
 
@@ -271,36 +383,46 @@ def _set_back(ways, p, front):
 def _best_ways(work, a, n, t, base, rounded, ways, links):
     "For each place of work[a:a+n], the totals of the best way there and of the second (ways), and its last piece and where that begins (links); (characters + 1, farthest total)."
     a, n, p, front, trie, score = np.uint64(a), np.uint64(n), np.uint64(0), np.uint64(0), t.trie, t.score
-    for q in range(n + n + TWO): ways[np.uint64(q)] = NO_WAY
-    ways[p], unk, count, reach = base, score[np.uint64(len(score)-1)], 1, 0.0
+    for q in range(n + n + TWO):
+        ways[np.uint64(q)] = NO_WAY
+    ways[p], unk, count, reach = base, score[np.uint64(len(score) - 1)], 1, 0.0
     root = trie[p] >> FIELD & PLACE
     while p < n:
-        here = ways[p+p]
+        here = ways[p + p]
         if here > NO_WAY:
             count, reach = count + 1, max(reach, abs(here))
-            if rounded and abs(here) > RESET: here = _set_back(ways, p, front)
-            e, node, below, whole, alone = p, np.uint64(0), root, p + _width(work[a+p]), unk > NO_WAY
+            if rounded and abs(here) > RESET:
+                here = _set_back(ways, p, front)
+            e, node, below, whole, alone = p, np.uint64(0), root, p + _width(work[a + p]), unk > NO_WAY
             while e < n:
-                entry, at = trie[below+np.uint64(work[a+e])], below + np.uint64(work[a+e])
-                if entry & PLACE != node: break
+                entry, at = trie[below + np.uint64(work[a + e])], below + np.uint64(work[a + e])
+                if entry & PLACE != node:
+                    break
                 e, node, below, i = e + ONE, at, entry >> FIELD & PLACE, entry >> FIELD + FIELD
                 if i > 0:
-                    total, q = np.float64(np.float32(here + score[i-ONE])) if rounded else here + score[i-ONE], e + e
-                    if total > ways[q]: ways[q+ONE], ways[q], links[e] = ways[q], total, i << HALF | p
-                    elif total > ways[q+ONE]: ways[q+ONE] = total
+                    total, q = (
+                        np.float64(np.float32(here + score[i - ONE])) if rounded else here + score[i - ONE],
+                        e + e,
+                    )
+                    if total > ways[q]:
+                        ways[q + ONE], ways[q], links[e] = ways[q], total, i << HALF | p
+                    elif total > ways[q + ONE]:
+                        ways[q + ONE] = total
                     alone = alone and e != whole
             if alone:
                 total, q = np.float64(np.float32(here + unk)) if rounded else here + unk, whole + whole
-                if total > ways[q]: ways[q+ONE], ways[q], links[whole] = ways[q], total, p
-                elif total > ways[q+ONE]: ways[q+ONE] = total
+                if total > ways[q]:
+                    ways[q + ONE], ways[q], links[whole] = ways[q], total, p
+                elif total > ways[q + ONE]:
+                    ways[q + ONE] = total
             front = max(front, max(e, whole))
         p += ONE
-    return count, max(reach, abs(ways[n+n]))
+    return count, max(reach, abs(ways[n + n]))
 
 # %% ../nbs/74_unigram_bytes.ipynb #4648d3cb
 def scratch(
-    size:int, # How many bytes a normalized span may have
-)->tuple: # work, ways and links, as the kernels take them
+    size: int,  # How many bytes a normalized span may have
+) -> tuple:  # work, ways and links, as the kernels take them
     "Room to work in."
     return np.empty(size, np.uint8), np.empty(2 * size + 2), np.empty(size + 1, np.uint64)
 
@@ -309,13 +431,17 @@ def scratch(
 def _write_unknown(work, a, b, numbers, ids, o, room):
     "The ids of the unknown run work[a:b]; their end, or beyond the room if Python has to say."
     spelled, k = numbers[BYTES] == 1, a
-    while spelled and k < b: spelled, k = numbers[work[k]] >= 0, k + ONE
-    if not spelled: a = b - ONE
-    if o + b - a > room or not spelled and numbers[UNK] < 0: return room + ONE
+    while spelled and k < b:
+        spelled, k = numbers[work[k]] >= 0, k + ONE
+    if not spelled:
+        a = b - ONE
+    if o + b - a > room or not spelled and numbers[UNK] < 0:
+        return room + ONE
     while a < b:
         ids[o] = np.uint32(numbers[work[a]] if spelled else numbers[UNK])
         a, o = a + ONE, o + ONE
     return o
+
 
 @kernel
 def _trace(n, unk, ways, links):
@@ -324,17 +450,19 @@ def _trace(n, unk, ways, links):
     while e > 0:
         q = e + e
         p = links[e] & np.uint64(0xFFFFFFFF)
-        if unk > 0 and links[e] >> HALF == unk: links[e], spelled = p, True
-        margin = min(margin, ways[q] - ways[q+ONE])
-        ways[q+ONE] = np.float64(after)
+        if unk > 0 and links[e] >> HALF == unk:
+            links[e], spelled = p, True
+        margin = min(margin, ways[q] - ways[q + ONE])
+        ways[q + ONE] = np.float64(after)
         e, after = p, e
     ways[ONE] = np.float64(after)
     return margin, spelled
 
+
 @kernel
 def _next(ways, p):
     "Where the piece that begins at p ends, once the best way is turned around."
-    return np.uint64(ways[p+p+ONE])
+    return np.uint64(ways[p + p + ONE])
 
 # %% ../nbs/74_unigram_bytes.ipynb #fc6e17db
 @kernel
@@ -342,17 +470,20 @@ def _write_path(work, a, n, t, ways, links, ids, o, room):
     "The ids of the best way; (their end, beyond the room if Python has to say; the smallest lead of a best total on it; characters of each unknown run, 0 if there is none, -1 if they differ in that)."
     a, p, n, long, numbers = np.uint64(a), np.uint64(0), np.uint64(n), 0, t.numbers
     margin, spelled = _trace(n, np.uint64(numbers[UNK] + 1), ways, links)
-    if spelled and numbers[BYTES] == 1: return room + ONE, margin, long
+    if spelled and numbers[BYTES] == 1:
+        return room + ONE, margin, long
     while p < n and o <= room:
         e = _next(ways, p)
         i = links[e] >> HALF
         if i > 0:
-            if o == room: return room + ONE, margin, long
+            if o == room:
+                return room + ONE, margin, long
             ids[o] = np.uint32(i - ONE)
             o += ONE
         else:
             run = 1
-            while numbers[FUSE] == 1 and e < n and links[_next(ways, e)] >> HALF == 0: e, run = _next(ways, e), run + 1
+            while numbers[FUSE] == 1 and e < n and links[_next(ways, e)] >> HALF == 0:
+                e, run = _next(ways, e), run + 1
             o = _write_unknown(work, a + p, a + e, numbers, ids, o, room)
             long = run if long == 0 or long == run else -1
         p = e
@@ -361,30 +492,41 @@ def _write_path(work, a, n, t, ways, links, ids, o, room):
 # %% ../nbs/74_unigram_bytes.ipynb #6d126b2c
 @kernel
 def encode_span(
-    buf:np.ndarray, # Buffer of a text, uint8
-    i:int, # Where the span begins
-    end:int, # Where it ends
-    t:UnigramTables, # The model
-    base:float, # The sum before it
-    rounded:bool, # Are sums rounded to 32 bits?
-    work:np.ndarray, # See `scratch`
-    ways:np.ndarray, # See `scratch`
-    links:np.ndarray, # See `scratch`
-    ids:np.ndarray, # Takes the ids, uint32
-    o:int, # Where in `ids` they begin
-    room:int, # Where they have to end
-)->tuple: # (their end, -1 if Python has to say, -2 if it takes more room to work in; a certificate, or how much room; the sum behind)
+    buf: np.ndarray,  # Buffer of a text, uint8
+    i: int,  # Where the span begins
+    end: int,  # Where it ends
+    t: UnigramTables,  # The model
+    base: float,  # The sum before it
+    rounded: bool,  # Are sums rounded to 32 bits?
+    work: np.ndarray,  # See `scratch`
+    ways: np.ndarray,  # See `scratch`
+    links: np.ndarray,  # See `scratch`
+    ids: np.ndarray,  # Takes the ids, uint32
+    o: int,  # Where in `ids` they begin
+    room: int,  # Where they have to end
+) -> tuple:  # (their end, -1 if Python has to say, -2 if it takes more room to work in; a certificate, or how much room; the sum behind)
     "The ids of the span buf[i:end]."
-    n, a, sure, out, stop = _normalize(buf, i, end, t, work), 0, np.int64(0.99 * RESET), np.uint64(o), np.uint64(room)
-    if n < 0: return -1, 0, base
-    if n > len(work): return -2, n, base
+    n, a, sure, out, stop = (
+        _normalize(buf, i, end, t, work),
+        0,
+        np.int64(0.99 * RESET),
+        np.uint64(o),
+        np.uint64(room),
+    )
+    if n < 0:
+        return -1, 0, base
+    if n > len(work):
+        return -2, n, base
     while a < n and out <= stop:
         b = a
-        while b < n and work[np.uint64(b)] != 0xFF: b += 1
+        while b < n and work[np.uint64(b)] != 0xFF:
+            b += 1
         count, reach = _best_ways(work, a, b - a, t, base, rounded, ways, links)
-        if ways[np.uint64(2 * (b - a))] == NO_WAY: return -1, 0, base
+        if ways[np.uint64(2 * (b - a))] == NO_WAY:
+            return -1, 0, base
         out, margin, long = _write_path(work, a, b - a, t, ways, links, ids, out, stop)
-        if t.numbers[SURVEY] == 1 and rounded: base = ways[np.uint64(2 * (b - a))]
+        if t.numbers[SURVEY] == 1 and rounded:
+            base = ways[np.uint64(2 * (b - a))]
         limit = min(margin / (2.02 * count * 2.0**-24), (RESET - 1.0) * (1.0 - count * 2.0**-22)) - reach
         sure = np.int64(limit) | long << 17 if limit > 0 and 0 <= long < 128 else 0
         a = b + 1
@@ -393,28 +535,42 @@ def encode_span(
 # %% ../nbs/74_unigram_bytes.ipynb #137cfb70
 @kernel
 def solve_spans(
-    buf:np.ndarray, # Buffer of a text, uint8
-    at:np.ndarray, # Where spans begin, int64
-    length:np.ndarray, # How many bytes they have, int64
-    j:int, # The first span to be solved; `bounds[j]` is where its ids begin
-    m:int, # The span after the last
-    t:UnigramTables, # The model
-    rounded:bool, # Are sums rounded to 32 bits?
-    work:np.ndarray, # See `scratch`
-    ways:np.ndarray, # See `scratch`
-    links:np.ndarray, # See `scratch`
-    ids:np.ndarray, # Takes the ids, uint32: room for 4 a byte and 16 a span
-    bounds:np.ndarray, # (m + 1,) int64: where the ids of each span begin and end
-    extra:np.ndarray, # (m,) uint32: bit 24 if Python has to say, else a certificate, or 0
-)->tuple: # The first span left for want of room to work in, or m; how much room it takes
+    buf: np.ndarray,  # Buffer of a text, uint8
+    at: np.ndarray,  # Where spans begin, int64
+    length: np.ndarray,  # How many bytes they have, int64
+    j: int,  # The first span to be solved; `bounds[j]` is where its ids begin
+    m: int,  # The span after the last
+    t: UnigramTables,  # The model
+    rounded: bool,  # Are sums rounded to 32 bits?
+    work: np.ndarray,  # See `scratch`
+    ways: np.ndarray,  # See `scratch`
+    links: np.ndarray,  # See `scratch`
+    ids: np.ndarray,  # Takes the ids, uint32: room for 4 a byte and 16 a span
+    bounds: np.ndarray,  # (m + 1,) int64: where the ids of each span begin and end
+    extra: np.ndarray,  # (m,) uint32: bit 24 if Python has to say, else a certificate, or 0
+) -> tuple:  # The first span left for want of room to work in, or m; how much room it takes
     "The ids of spans j to m - 1."
     while j < m:
         if t.numbers[SURVEY] == 1 and length[j] > LONG:
-            bounds[j+1], extra[j], j = bounds[j], 0, j + 1
+            bounds[j + 1], extra[j], j = bounds[j], 0, j + 1
             continue
-        o, sure, _ = encode_span(buf, at[j], at[j] + length[j], t, 0.0, rounded, work, ways, links, ids, bounds[j], bounds[j] + 4 * length[j] + 16)
-        if o == -2: return j, sure
-        bounds[j+1] = bounds[j] if o < 0 else o
+        o, sure, _ = encode_span(
+            buf,
+            at[j],
+            at[j] + length[j],
+            t,
+            0.0,
+            rounded,
+            work,
+            ways,
+            links,
+            ids,
+            bounds[j],
+            bounds[j] + 4 * length[j] + 16,
+        )
+        if o == -2:
+            return j, sure
+        bounds[j + 1] = bounds[j] if o < 0 else o
         extra[j] = np.uint32(1 << 24 if o < 0 else sure if t.numbers[SURVEY] == 1 else 0)
         j += 1
     return j, 0

@@ -12,29 +12,37 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .lattice import build_lattice, forward, log_partition, marginals
 
-if TYPE_CHECKING: import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 # %% ../nbs/32_unigram_em.ipynb #9eac8a7f
 def _check(counts, scores):
     "Refuse counts below one and scores that are not logarithms of probabilities."
     if bad := [(t, n) for t, n in counts.items() if n < 1]:
-        raise ValueError(f"the pretoken {bad[0][0]!r} has the count {bad[0][1]}; counts are positive integers")
+        raise ValueError(
+            f"the pretoken {bad[0][0]!r} has the count {bad[0][1]}; counts are positive integers"
+        )
     if bad := [(p, s) for p, s in scores.items() if not -math.inf < s <= 0]:
-        raise ValueError(f"the piece {bad[0][0]!r} has the score {bad[0][1]}; a score is the logarithm of a probability, "
-                         "finite and at most 0; leave an impossible piece out")
+        raise ValueError(
+            f"the piece {bad[0][0]!r} has the score {bad[0][1]}; a score is the logarithm of a probability, "
+            "finite and at most 0; leave an impossible piece out"
+        )
+
 
 def _check_covered(one):
     "Refuse a lattice without a path."
     reached = [t for t, score in enumerate(forward(one)) if score > -math.inf][-1]
     if reached < len(one.text):
-        raise ValueError(f"the pretoken {one.text!r} has no segmentation: no piece goes on from {one.text[:reached]!r}; "
-                         f"add a piece for {one.text[reached]!r}")
+        raise ValueError(
+            f"the pretoken {one.text!r} has no segmentation: no piece goes on from {one.text[:reached]!r}; "
+            f"add a piece for {one.text[reached]!r}"
+        )
 
 # %% ../nbs/32_unigram_em.ipynb #3940bb0b
 def e_step_ref(
-    counts:Mapping[str,int], # pretoken → how often it occurs
-    scores:Mapping[str,float], # piece → score, natural-log probability
-)->tuple[dict[str,float],float]: # piece → expected count; log-likelihood of the corpus, nats
+    counts: Mapping[str, int],  # pretoken → how often it occurs
+    scores: Mapping[str, float],  # piece → score, natural-log probability
+) -> tuple[dict[str, float], float]:  # piece → expected count; log-likelihood of the corpus, nats
     "Expected counts of all pieces, and how probable the corpus is."
     _check(counts, scores)
     pieces, expected, total = list(scores), dict.fromkeys(scores, 0.0), 0.0
@@ -42,38 +50,48 @@ def e_step_ref(
         one = build_lattice(text, scores)
         _check_covered(one)
         total += n * log_partition(one)
-        for i, x in marginals(one).items(): expected[pieces[i]] += n * x
+        for i, x in marginals(one).items():
+            expected[pieces[i]] += n * x
     return expected, total
 
 # %% ../nbs/32_unigram_em.ipynb #301d84e7
 def psi(
-    x, # Positive number, or array of them
+    x,  # Positive number, or array of them
     *,
-    log:Callable=math.log, # Natural logarithm; one that takes arrays if x is one
-)->float: # The digamma function at x: the derivative of the logarithm of the gamma function
+    log: Callable = math.log,  # Natural logarithm; one that takes arrays if x is one
+) -> float:  # The digamma function at x: the derivative of the logarithm of the gamma function
     "ψ(x): like log(x - 1/2) for large x, and far below it for small x."
     y = x + 8.0
     w = 1.0 / (y * y)
-    series = log(y) - 0.5 / y - w * (1/12 - w * (1/120 - w * (1/252 - w * (1/240 - w * (1/132 - w * 691/32760)))))
-    for k in range(8): series = series - 1.0 / (x + k)
+    series = (
+        log(y)
+        - 0.5 / y
+        - w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w * (1 / 132 - w * 691 / 32760)))))
+    )
+    for k in range(8):
+        series = series - 1.0 / (x + k)
     return series
 
 # %% ../nbs/32_unigram_em.ipynb #1a15a2fb
-LOWEST = -550.0 # No score falls below it, so that every probability is a float
+LOWEST = -550.0  # No score falls below it, so that every probability is a float
+
 
 def m_step(
-    expected:Mapping[str,float], # piece → expected count
+    expected: Mapping[str, float],  # piece → expected count
     *,
-    digamma:bool=False, # Kudo's variant: ψ in place of the logarithm; the probabilities then add up to less than 1
-    threshold:float=0.0, # Pieces expected less often are left out
-    required:Collection[str]=(), # Pieces that count at least `threshold`
-)->dict[str,float]: # piece → new score
+    digamma: bool = False,  # Kudo's variant: ψ in place of the logarithm; the probabilities then add up to less than 1
+    threshold: float = 0.0,  # Pieces expected less often are left out
+    required: Collection[str] = (),  # Pieces that count at least `threshold`
+) -> dict[str, float]:  # piece → new score
     "The probabilities under which the expected counts are most probable."
     if bad := [(p, c) for p, c in expected.items() if not 0 <= c < math.inf]:
-        raise ValueError(f"the piece {bad[0][0]!r} has the expected count {bad[0][1]}; pass finite counts from 0 on")
+        raise ValueError(
+            f"the piece {bad[0][0]!r} has the expected count {bad[0][1]}; pass finite counts from 0 on"
+        )
     counts = {p: max(c, threshold) if p in required else c for p, c in expected.items()}
     kept = {p: c for p, c in counts.items() if c >= threshold and c > 0}
-    if not kept: raise ValueError(f"no piece is expected {threshold:g} times; pass a lower threshold")
+    if not kept:
+        raise ValueError(f"no piece is expected {threshold:g} times; pass a lower threshold")
     f = psi if digamma else math.log
     total = f(math.fsum(kept.values()))
     return {p: min(0.0, max(LOWEST, f(c) - total)) for p, c in kept.items()}
@@ -81,17 +99,18 @@ def m_step(
 # %% ../nbs/32_unigram_em.ipynb #de23ea84
 class EMStep(NamedTuple):
     "What one iteration starts from and finds."
-    scores: dict # piece → score at the start
-    expected: dict # piece → expected count under these scores
-    log_likelihood: float # of the corpus under these scores, nats
+
+    scores: dict  # piece → score at the start
+    expected: dict  # piece → expected count under these scores
+    log_likelihood: float  # of the corpus under these scores, nats
 
 # %% ../nbs/32_unigram_em.ipynb #24f3cf81
 def em_ref(
-    counts:Mapping[str,int], # pretoken → how often it occurs
-    scores:Mapping[str,float], # piece → score to start from
-    steps:int, # How many iterations
-    **options, # What `m_step` takes
-)->list[EMStep]: # One per iteration
+    counts: Mapping[str, int],  # pretoken → how often it occurs
+    scores: Mapping[str, float],  # piece → score to start from
+    steps: int,  # How many iterations
+    **options,  # What `m_step` takes
+) -> list[EMStep]:  # One per iteration
     "E-step and M-step in turn."
     history, scores = [], dict(scores)
     for _ in range(steps):
@@ -100,51 +119,69 @@ def em_ref(
     return history
 
 # %% ../nbs/32_unigram_em.ipynb #28711186
-LN2 = 0.6931471803691238, 1.9082149292705877e-10   # ln 2 is their sum; a whole number times the first is exact, for it ends in zeros
+LN2 = (
+    0.6931471803691238,
+    1.9082149292705877e-10,
+)  # ln 2 is their sum; a whole number times the first is exact, for it ends in zeros
+
 
 def logs(
-    x, # Positive float or array of them
-)->"np.ndarray": # Natural logarithms, float64
+    x,  # Positive float or array of them
+) -> "np.ndarray":  # Natural logarithms, float64
     "Natural logarithms by + - * / alone: the same bits on every machine."
     import numpy as np
+
     m, e = np.frexp(np.asarray(x, np.float64))
     low = m < 0.7071067811865476
     m, e = np.where(low, m + m, m), e - low
     z = (m - 1.0) / (m + 1.0)
     w = z * z
-    h:np.ndarray|float = 0.0
-    for k in range(23, 0, -2): h = h * w + 1.0 / k
+    h: np.ndarray | float = 0.0
+    for k in range(23, 0, -2):
+        h = h * w + 1.0 / k
     return e * LN2[0] + (2.0 * z * h + e * LN2[1])
 
 # %% ../nbs/32_unigram_em.ipynb #11dcd52f
 def exps(
-    x:"np.ndarray|float", # Floats
-)->"np.ndarray": # e to the power of each
+    x: "np.ndarray|float",  # Floats
+) -> "np.ndarray":  # e to the power of each
     "Powers of e, by + - * alone."
     import numpy as np
+
     n = np.rint(x * 1.4426950408889634)
     r = (x - n * LN2[0]) - n * LN2[1]
-    h:np.ndarray|float = 1.0
-    for k in range(16, 0, -1): h = h * r / k + 1.0
+    h: np.ndarray | float = 1.0
+    for k in range(16, 0, -1):
+        h = h * r / k + 1.0
     return np.ldexp(h, n.astype(np.int64))
 
 # %% ../nbs/32_unigram_em.ipynb #923bee16
 def probabilities(
-    expected:"np.ndarray", # (n_pieces,) expected counts
+    expected: "np.ndarray",  # (n_pieces,) expected counts
     *,
-    digamma:bool=False, # Kudo's variant, see `m_step`; the probabilities then add up to less than 1
-    threshold:float=0.0, # Pieces expected less often get the probability 0
-    required:"np.ndarray|None"=None, # (n_pieces,) bool, True for pieces that count at least `threshold`
-)->"np.ndarray": # (n_pieces,) the new probabilities
+    digamma: bool = False,  # Kudo's variant, see `m_step`; the probabilities then add up to less than 1
+    threshold: float = 0.0,  # Pieces expected less often get the probability 0
+    required: "np.ndarray|None" = None,  # (n_pieces,) bool, True for pieces that count at least `threshold`
+) -> "np.ndarray":  # (n_pieces,) the new probabilities
     "The M-step on arrays."
     import numpy as np
+
     c = np.asarray(expected, np.float64)
-    if len(bad := np.flatnonzero(~((c >= 0) & (c < np.inf)))): raise ValueError(f"piece number {bad[0]} has the expected count {c[bad[0]]}; pass finite counts from 0 on")
-    if required is not None: c = np.where(required, np.maximum(c, threshold), c)
+    if len(bad := np.flatnonzero(~((c >= 0) & (c < np.inf)))):
+        raise ValueError(
+            f"piece number {bad[0]} has the expected count {c[bad[0]]}; pass finite counts from 0 on"
+        )
+    if required is not None:
+        c = np.where(required, np.maximum(c, threshold), c)
     c = np.where(c >= threshold, c, 0.0)
-    total = float(np.cumsum(c)[-1]) if len(c) else 0.0 # from left to right
-    if not total > 0: raise ValueError(f"no piece is expected {threshold:g} times; pass a lower threshold")
+    total = float(np.cumsum(c)[-1]) if len(c) else 0.0  # from left to right
+    if not total > 0:
+        raise ValueError(f"no piece is expected {threshold:g} times; pass a lower threshold")
     some, lowest = c > 0, exps(np.float64(LOWEST))
-    if digamma: c[some] = exps(np.clip(psi(np.maximum(c[some], 1e-300), log=logs) - psi(total, log=logs), LOWEST, 0.0))
-    else: c = c / total
+    if digamma:
+        c[some] = exps(
+            np.clip(psi(np.maximum(c[some], 1e-300), log=logs) - psi(total, log=logs), LOWEST, 0.0)
+        )
+    else:
+        c = c / total
     return np.where(some, np.maximum(c, lowest), 0.0)

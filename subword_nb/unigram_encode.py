@@ -22,109 +22,170 @@ from .text import encode_text
 @dataclass
 class Unigram:
     "A Unigram model: pieces with scores, and what to do with the unknown."
-    piece2id: dict # piece → id
-    scores: list # Natural-log probability of each piece, at the place of its id
-    unk_piece: str|None = None # Piece for unknown characters; None refuses them, or spells them by bytes
-    byte_fallback: bool = False # Spell unknown characters by their bytes' pieces, if all are there
-    unk_penalty: float = 10.0 # How far an unknown character is below the lowest score of an ordinary piece
-    fuse_unk: bool = True # One unknown piece for a run of unknown characters
-    user_defined: tuple = () # Pieces that are preferred to others
-    control: tuple = () # Pieces that are never matched in text
-    table: dict = field(init=False, repr=False, compare=False) # Matchable piece → score in use
-    unk_score: float|None = field(init=False, repr=False, compare=False) # Score of an unknown character, or None
-    known: dict = field(init=False, repr=False, compare=False) # Matchable piece but `unk_piece` → id
-    lengths: dict = field(init=False, repr=False, compare=False) # See `lengths_by_first`
 
-    def __post_init__(self): _prepare(self)
-    def __repr__(self): return f"Unigram({len(self.piece2id):,} pieces)"
+    piece2id: dict  # piece → id
+    scores: list  # Natural-log probability of each piece, at the place of its id
+    unk_piece: str | None = None  # Piece for unknown characters; None refuses them, or spells them by bytes
+    byte_fallback: bool = False  # Spell unknown characters by their bytes' pieces, if all are there
+    unk_penalty: float = 10.0  # How far an unknown character is below the lowest score of an ordinary piece
+    fuse_unk: bool = True  # One unknown piece for a run of unknown characters
+    user_defined: tuple = ()  # Pieces that are preferred to others
+    control: tuple = ()  # Pieces that are never matched in text
+    table: dict = field(init=False, repr=False, compare=False)  # Matchable piece → score in use
+    unk_score: float | None = field(
+        init=False, repr=False, compare=False
+    )  # Score of an unknown character, or None
+    known: dict = field(init=False, repr=False, compare=False)  # Matchable piece but `unk_piece` → id
+    lengths: dict = field(init=False, repr=False, compare=False)  # See `lengths_by_first`
 
-    def encode(self,
-        pretoken:str, # One pretoken
-    )->list[int]: # Ids
+    def __post_init__(self):
+        _prepare(self)
+
+    def __repr__(self):
+        return f"Unigram({len(self.piece2id):,} pieces)"
+
+    def encode(
+        self,
+        pretoken: str,  # One pretoken
+    ) -> list[int]:  # Ids
         "The ids of the most probable split."
         return unigram_encode(self, pretoken)
 
-    def lattice(self,
-        pretoken:str, # One pretoken
-    )->Lattice: # Unknown characters have the id of `unk_piece`, or −1
+    def lattice(
+        self,
+        pretoken: str,  # One pretoken
+    ) -> Lattice:  # Unknown characters have the id of `unk_piece`, or −1
         "All splits of a pretoken."
-        return build_lattice(pretoken, self.table, piece2id=self.piece2id, unk_score=self.unk_score, unk_id=self.piece2id.get(self.unk_piece, -1), lengths=self.lengths)
+        return build_lattice(
+            pretoken,
+            self.table,
+            piece2id=self.piece2id,
+            unk_score=self.unk_score,
+            unk_id=self.piece2id.get(self.unk_piece, -1),
+            lengths=self.lengths,
+        )
 
 # %% ../nbs/37_unigram_encode.ipynb #6508728a
 def _prepare(model):
     "Check a model and fill in what encoding looks up."
-    model.scores, model.user_defined, model.control = list(model.scores), tuple(model.user_defined), tuple(model.control)
+    model.scores, model.user_defined, model.control = (
+        list(model.scores),
+        tuple(model.user_defined),
+        tuple(model.control),
+    )
     _check_model(model)
     model.scores = [float(score) for score in model.scores]
     never, special = set(model.control), set(model.user_defined)
-    model.table = {p: 0.1 * (len(encode_text(p)) - 1) if p in special else model.scores[i] for p, i in model.piece2id.items() if p not in never}
+    model.table = {
+        p: 0.1 * (len(encode_text(p)) - 1) if p in special else model.scores[i]
+        for p, i in model.piece2id.items()
+        if p not in never
+    }
     model.known = {p: model.piece2id[p] for p in model.table if p != model.unk_piece}
     model.lengths = lengths_by_first(model.table)
     lowest = min((s for p, s in model.table.items() if p not in special), default=0.0)
-    model.unk_score = lowest - model.unk_penalty if model.unk_piece is not None or model.byte_fallback else None
+    model.unk_score = (
+        lowest - model.unk_penalty if model.unk_piece is not None or model.byte_fallback else None
+    )
 
 # %% ../nbs/37_unigram_encode.ipynb #f3246fb2
 def _check_model(model):
     "Refuse what is no Unigram model, and say why."
     scores, piece2id, seen = model.scores, model.piece2id, {}
     for piece, i in piece2id.items():
-        if not isinstance(piece, str) or not piece: raise ValueError(f"{piece!r} with the id {i!r} is no piece; pieces are text of at least one character")
-        if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(scores): raise ValueError(f"the piece {piece!r} has the id {i!r}, and there are {len(scores)} scores; pass one score per id, from 0")
-        if i in seen: raise ValueError(f"{seen[i]!r} and {piece!r} both have the id {i}; give each piece an id of its own")
+        if not isinstance(piece, str) or not piece:
+            raise ValueError(
+                f"{piece!r} with the id {i!r} is no piece; pieces are text of at least one character"
+            )
+        if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(scores):
+            raise ValueError(
+                f"the piece {piece!r} has the id {i!r}, and there are {len(scores)} scores; pass one score per id, from 0"
+            )
+        if i in seen:
+            raise ValueError(
+                f"{seen[i]!r} and {piece!r} both have the id {i}; give each piece an id of its own"
+            )
         seen[i] = piece
     for i, score in enumerate(scores):
-        if isinstance(score, bool) or not isinstance(score, Real) or not -math.inf < score <= 0: raise ValueError(f"the piece {seen.get(i)!r} has the score {score!r}; scores are natural-log probabilities: finite, and 0 or below")
-    named = [("unk_piece", model.unk_piece)] * (model.unk_piece is not None) + [(k, p) for k in ("user_defined", "control") for p in getattr(model, k)]
+        if isinstance(score, bool) or not isinstance(score, Real) or not -math.inf < score <= 0:
+            raise ValueError(
+                f"the piece {seen.get(i)!r} has the score {score!r}; scores are natural-log probabilities: finite, and 0 or below"
+            )
+    named = [("unk_piece", model.unk_piece)] * (model.unk_piece is not None) + [
+        (k, p) for k in ("user_defined", "control") for p in getattr(model, k)
+    ]
     for option, piece in named:
-        if piece not in piece2id: raise ValueError(f"{option} names {piece!r}, which is not in the vocabulary; add it, or pass one of its pieces")
-    if both := set(model.user_defined) & {model.unk_piece, *model.control}: raise ValueError(f"{min(both)!r} is user-defined, which is always matched, and also unknown or control; name it once")
+        if piece not in piece2id:
+            raise ValueError(
+                f"{option} names {piece!r}, which is not in the vocabulary; add it, or pass one of its pieces"
+            )
+    if both := set(model.user_defined) & {model.unk_piece, *model.control}:
+        raise ValueError(
+            f"{min(both)!r} is user-defined, which is always matched, and also unknown or control; name it once"
+        )
     penalty = model.unk_penalty
-    if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 <= penalty < math.inf: raise ValueError(f"unk_penalty={penalty!r}; pass a number from 0 upwards, 10.0 for SentencePiece's")
+    if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 <= penalty < math.inf:
+        raise ValueError(f"unk_penalty={penalty!r}; pass a number from 0 upwards, 10.0 for SentencePiece's")
 
 # %% ../nbs/37_unigram_encode.ipynb #c240493b
 def unigram_model(
-    pieces:Iterable, # (piece, score) in the order of the ids
-    **options, # Those of `Unigram`: `unk_piece`, `byte_fallback`, `unk_penalty`, `fuse_unk`, `user_defined`, `control`
-)->Unigram: # The model
+    pieces: Iterable,  # (piece, score) in the order of the ids
+    **options,  # Those of `Unigram`: `unk_piece`, `byte_fallback`, `unk_penalty`, `fuse_unk`, `user_defined`, `control`
+) -> Unigram:  # The model
     "A Unigram model from a list of pieces and scores."
     piece2id, scores = {}, []
     for i, (piece, score) in enumerate(pieces):
-        if piece in piece2id: raise ValueError(f"the piece {piece!r} is listed twice, as {piece2id[piece]} and {i}; list each piece once")
+        if piece in piece2id:
+            raise ValueError(
+                f"the piece {piece!r} is listed twice, as {piece2id[piece]} and {i}; list each piece once"
+            )
         piece2id[piece] = i
         scores.append(score)
     return Unigram(piece2id, scores, **options)
 
 # %% ../nbs/37_unigram_encode.ipynb #711c370d
 def part_ids(
-    model:Unigram, # The model
-    parts:Iterable[str], # The parts of a split, left to right: pieces and unknown characters
-)->list[int]: # Ids; runs of unknown characters are one part if the model fuses them
+    model: Unigram,  # The model
+    parts: Iterable[str],  # The parts of a split, left to right: pieces and unknown characters
+) -> list[int]:  # Ids; runs of unknown characters are one part if the model fuses them
     "The ids of a split."
     ids = []
     for known, run in groupby(parts, model.known.__contains__):
-        if known: ids += map(model.known.__getitem__, run)
-        elif model.fuse_unk: ids += _unknown_ids(model, "".join(run))
-        else: ids += [i for part in run for i in _unknown_ids(model, part)]
+        if known:
+            ids += map(model.known.__getitem__, run)
+        elif model.fuse_unk:
+            ids += _unknown_ids(model, "".join(run))
+        else:
+            ids += [i for part in run for i in _unknown_ids(model, part)]
     return ids
 
 # %% ../nbs/37_unigram_encode.ipynb #16bdecf7
 def _unknown_ids(model, run):
     "The ids of a run of unknown characters."
-    spelled = [model.piece2id.get(f"<0x{b:02X}>") for b in encode_text(run)] if model.byte_fallback and run not in model.table else [None]
-    if None not in spelled: return spelled
-    if model.unk_piece is not None: return [model.piece2id[model.unk_piece]]
+    spelled = (
+        [model.piece2id.get(f"<0x{b:02X}>") for b in encode_text(run)]
+        if model.byte_fallback and run not in model.table
+        else [None]
+    )
+    if None not in spelled:
+        return spelled
+    if model.unk_piece is not None:
+        return [model.piece2id[model.unk_piece]]
     raise _uncovered(run[0])
+
 
 def _uncovered(char):
     "Name the character that no piece covers, and the ways out."
-    return ValueError(f"the character {char!r} (U+{ord(char):04X}) has no piece that fits here, and there is no unk_piece; "
-                      'pass unk_piece= or byte_fallback=True (with the pieces <0x00> to <0xFF>), or train with text that holds it')
+    return ValueError(
+        f"the character {char!r} (U+{ord(char):04X}) has no piece that fits here, and there is no unk_piece; "
+        "pass unk_piece= or byte_fallback=True (with the pieces <0x00> to <0xFF>), or train with text that holds it"
+    )
 
 # %% ../nbs/37_unigram_encode.ipynb #739b4e86
 def unigram_encode_ref(
-    model:Unigram, # The model
-    pretoken:str, # One pretoken
-)->list[int]: # Ids
+    model: Unigram,  # The model
+    pretoken: str,  # One pretoken
+) -> list[int]:  # Ids
     "The ids of the best path through the lattice."
     return part_ids(model, [node.piece for node in viterbi(model.lattice(pretoken))[0]])
 
@@ -137,73 +198,93 @@ def _best_starts(text, scores, lengths, unk_score):
         before, alone = best[start], unk_score is not None and char not in scores
         for length in lengths.get(char, ()):
             end = start + length
-            if end > n: break
+            if end > n:
+                break
             score = get(text[start:end])
-            if score is not None and before + score > best[end]: best[end], begin[end] = before + score, start
+            if score is not None and before + score > best[end]:
+                best[end], begin[end] = before + score, start
         if long is not None:
             for piece in long.at(text, start):
                 end, total = start + len(piece), before + scores[piece]
                 if total > best[end]:
                     best[end], begin[end] = total, start
-        if alone and before + unk_score > best[start + 1]: best[start + 1], begin[start + 1] = before + unk_score, start
+        if alone and before + unk_score > best[start + 1]:
+            best[start + 1], begin[start + 1] = before + unk_score, start
     return begin, best
 
 # %% ../nbs/37_unigram_encode.ipynb #305c85dd
 def best_parts(
-    model:Unigram, # The model
-    pretoken:str, # One pretoken
-)->list[str]: # Pieces and unknown characters, left to right
+    model: Unigram,  # The model
+    pretoken: str,  # One pretoken
+) -> list[str]:  # Pieces and unknown characters, left to right
     "The parts of the most probable split, in one walk over the text."
     begin, best = _best_starts(pretoken, model.table, model.lengths, model.unk_score)
-    if best[-1] == -math.inf: raise _uncovered(pretoken[max(i for i, score in enumerate(best) if score > -math.inf)])
+    if best[-1] == -math.inf:
+        raise _uncovered(pretoken[max(i for i, score in enumerate(best) if score > -math.inf)])
     parts, end = [], len(pretoken)
-    while end: parts.append(pretoken[begin[end]:end]); end = begin[end]
+    while end:
+        parts.append(pretoken[begin[end] : end])
+        end = begin[end]
     parts.reverse()
     return parts
 
+
 def unigram_encode(
-    model:Unigram, # The model
-    pretoken:str, # One pretoken
-)->list[int]: # Ids
+    model: Unigram,  # The model
+    pretoken: str,  # One pretoken
+) -> list[int]:  # Ids
     "The ids of the most probable split."
     parts = best_parts(model, pretoken)
-    ids:list = [*map(model.known.get, parts)]
+    ids: list = [*map(model.known.get, parts)]
     return part_ids(model, parts) if None in ids else ids
 
 # %% ../nbs/37_unigram_encode.ipynb #660089cb
 def read_score(
-    text:str, # A number as JSON writes it
-)->float: # As Hugging Face's library reads it; sometimes the neighbour of `float(text)`
+    text: str,  # A number as JSON writes it
+) -> float:  # As Hugging Face's library reads it; sometimes the neighbour of `float(text)`
     "Read a decimal by one integer and one division."
     digits, _, exponent = text.lower().lstrip("-").partition("e")
     whole, _, fraction = digits.partition(".")
     digits = (whole + fraction).lstrip("0")
-    n = 19 + (int(digits[:20] or 0) < 2**64) # further digits are ignored
-    value, power = float(int(digits[:n] or 0)), int(min(max(float(exponent or 0), -2.0**31), 2.0**31)) - len(fraction) + len(digits[n:])
-    while value and power < -308: value, power = value / 1e308, power + 308
-    if value: value = value * float(f"1e{power}") if power >= 0 else value / float(f"1e{-power}")
+    n = 19 + (int(digits[:20] or 0) < 2**64)  # further digits are ignored
+    value, power = (
+        float(int(digits[:n] or 0)),
+        int(min(max(float(exponent or 0), -(2.0**31)), 2.0**31)) - len(fraction) + len(digits[n:]),
+    )
+    while value and power < -308:
+        value, power = value / 1e308, power + 308
+    if value:
+        value = value * float(f"1e{power}") if power >= 0 else value / float(f"1e{-power}")
     return -value if text[0] == "-" else value
 
 # %% ../nbs/37_unigram_encode.ipynb #d203afef
 def spell_score(
-    score:float, # A number
-)->str|None: # A decimal that every reader takes for it; None if there is none
+    score: float,  # A number
+) -> str | None:  # A decimal that every reader takes for it; None if there is none
     "Write a number so that an exact reader and a hasty one read the same."
-    if read_score(repr(score)) == score: return repr(score)
+    if read_score(repr(score)) == score:
+        return repr(score)
     size, places = Fraction(abs(score)), 0
-    while places < 308 and size * 10**(places + 1) < 2**64: places += 1
+    while places < 308 and size * 10 ** (places + 1) < 2**64:
+        places += 1
     for k in range(places, places - 4, -1):
         middle, scale = round(size * 10**k), float(10**k)
         for n in (middle + step * sign for step in range(500) for sign in (1, -1)):
             digits = str(n).rjust(k + 1, "0")
-            if float(n) / scale == abs(score) == float(text := f"{digits[:-k]}.{digits[-k:]}" if k > 0 else digits): return "-" * (score < 0) + text
+            if (
+                float(n) / scale
+                == abs(score)
+                == float(text := f"{digits[:-k]}.{digits[-k:]}" if k > 0 else digits)
+            ):
+                return "-" * (score < 0) + text
     return None
 
 # %% ../nbs/37_unigram_encode.ipynb #5df7cbd5
 def lasting_score(
-    score:float, # A score
-)->float: # The next one from it downwards that 32 bits hold and a file can hold for every reader
+    score: float,  # A score
+) -> float:  # The next one from it downwards that 32 bits hold and a file can hold for every reader
     "Round a score so that it survives being written."
     value = struct.unpack("f", struct.pack("f", score))[0]
-    while spell_score(value) is None: value = struct.unpack("f", struct.pack("I", struct.unpack("I", struct.pack("f", value))[0] + 1))[0]
+    while spell_score(value) is None:
+        value = struct.unpack("f", struct.pack("I", struct.unpack("I", struct.pack("f", value))[0] + 1))[0]
     return value

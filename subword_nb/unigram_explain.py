@@ -19,65 +19,83 @@ from .lattice import Lattice, backward, forward, nbest, path_score, viterbi
 from .text import encode_text
 from .unigram_encode import Unigram, part_ids
 
-if TYPE_CHECKING: from subword_nb.draw import Svg
+if TYPE_CHECKING:
+    from subword_nb.draw import Svg
 
 # %% ../nbs/37a_unigram_explain.ipynb #5d1e20ac
 class Arc(NamedTuple):
     "A piece in its place, and how much of all probability goes through it."
-    start: int # Offset of its first character, in characters of the pre-token
-    end: int # Offset after its last character
-    piece: str # Its spelling; an unknown character itself
-    id: int|None # Its id; None for an unknown character that has not exactly one id
-    score: float # Natural-log probability in use
-    marginal: float # Probability that a random split uses it here
-    best: bool # Does the split that is taken use it?
-    unknown: bool # Is it a character that no piece covers?
+
+    start: int  # Offset of its first character, in characters of the pre-token
+    end: int  # Offset after its last character
+    piece: str  # Its spelling; an unknown character itself
+    id: int | None  # Its id; None for an unknown character that has not exactly one id
+    score: float  # Natural-log probability in use
+    marginal: float  # Probability that a random split uses it here
+    best: bool  # Does the split that is taken use it?
+    unknown: bool  # Is it a character that no piece covers?
+
 
 class RankedPath(NamedTuple):
     "A split among the best ones."
-    pieces: list # What it would become
-    score: float # Natural-log probability, added from left to right
-    behind: float # Nats behind the split that is taken
-    probability: float # Share of all splits' probability
+
+    pieces: list  # What it would become
+    score: float  # Natural-log probability, added from left to right
+    behind: float  # Nats behind the split that is taken
+    probability: float  # Share of all splits' probability
 
 # %% ../nbs/37a_unigram_explain.ipynb #05e92e1c
 @dataclass(repr=False)
 class UnigramReason:
     "Why a Unigram model splits a pre-token as it does."
-    pretoken: str # What was split
-    pieces: list # Final pieces, one for each id
-    arcs: list # `Arc`s by start, then by end; of very many only the most probable
-    paths: list # `RankedPath`s, the one that is taken first
-    total: float # Logarithm of the sum over all splits
-    note: str|None = None # What else there is to say
-    kind: str = field(default="unigram", init=False) # Which kind of reason this is
 
-    def to_dict(self)->dict: # Numbers, strings, lists and dicts only
+    pretoken: str  # What was split
+    pieces: list  # Final pieces, one for each id
+    arcs: list  # `Arc`s by start, then by end; of very many only the most probable
+    paths: list  # `RankedPath`s, the one that is taken first
+    total: float  # Logarithm of the sum over all splits
+    note: str | None = None  # What else there is to say
+    kind: str = field(default="unigram", init=False)  # Which kind of reason this is
+
+    def to_dict(self) -> dict:  # Numbers, strings, lists and dicts only
         "Plain data, ready for JSON."
-        return {"kind": self.kind, "arcs": [arc._asdict() for arc in self.arcs], "paths": [path._asdict() for path in self.paths],
-                "total": self.total, "pieces": list(self.pieces), "note": self.note}
+        return {
+            "kind": self.kind,
+            "arcs": [arc._asdict() for arc in self.arcs],
+            "paths": [path._asdict() for path in self.paths],
+            "total": self.total,
+            "pieces": list(self.pieces),
+            "note": self.note,
+        }
 
-    def __str__(self): return _table(self)
-    def __repr__(self): return str(self)
-    def _repr_html_(self): return _html(self)
+    def __str__(self):
+        return _table(self)
+
+    def __repr__(self):
+        return str(self)
+
+    def _repr_html_(self):
+        return _html(self)
 
 # %% ../nbs/37a_unigram_explain.ipynb #e5009aa9
 def _splits(model, text, start=0):
     "All splits of the rest of a text, as lists of (start, end, score)."
-    if start == len(text): yield []
+    if start == len(text):
+        yield []
     for end in range(start + 1, len(text) + 1):
         part = text[start:end]
         alone = end == start + 1 and part not in model.table
         score = model.unk_score if alone else model.table.get(part)
-        if score is not None: yield from ([(start, end, score), *rest] for rest in _splits(model, text, end))
+        if score is not None:
+            yield from ([(start, end, score), *rest] for rest in _splits(model, text, end))
 
 # %% ../nbs/37a_unigram_explain.ipynb #c6183ec2
 def explain_unigram_ref(
-    model:Unigram, # The model
-    pretoken:str, # A short pre-token: the number of splits doubles with each character
+    model: Unigram,  # The model
+    pretoken: str,  # A short pre-token: the number of splits doubles with each character
     *,
-    n:int=5, # How many splits to tell
-)->tuple: # (start, end) → marginal; (pieces' ends, score, behind, probability) of the best; the total
+    n: int = 5,  # How many splits to tell
+) -> tuple:  # (start, end) → marginal; (pieces' ends, score, behind, probability) of the best; the total
     "What is to be known about a split, from the list of all."
     found = [(sum(score for _, _, score in path), path) for path in _splits(model, pretoken)]
     found.sort(key=lambda scored: (-scored[0], [start for start, _, _ in reversed(scored[1])]))
@@ -85,45 +103,76 @@ def explain_unigram_ref(
     total = top + math.log(math.fsum(math.exp(score - top) for score, _ in found))
     share = {}
     for score, path in found:
-        for start, end, _ in path: share[start, end] = share.get((start, end), 0.0) + math.exp(score - total)
-    return share, [([end for _, end, _ in path], score, top - score, math.exp(score - total)) for score, path in found[:n]], total
+        for start, end, _ in path:
+            share[start, end] = share.get((start, end), 0.0) + math.exp(score - total)
+    return (
+        share,
+        [
+            ([end for _, end, _ in path], score, top - score, math.exp(score - total))
+            for score, path in found[:n]
+        ],
+        total,
+    )
 
 # %% ../nbs/37a_unigram_explain.ipynb #0da46a50
 def lattice_reason(
-    model, # What the lattice is of; its `known` pieces and its `unk_piece` are looked at
-    lattice:Lattice, # All splits of a pre-token
-    taken:list, # The `Node`s of the split that is taken, left to right
-    spell:Callable, # From the parts of a split to its pieces
+    model,  # What the lattice is of; its `known` pieces and its `unk_piece` are looked at
+    lattice: Lattice,  # All splits of a pre-token
+    taken: list,  # The `Node`s of the split that is taken, left to right
+    spell: Callable,  # From the parts of a split to its pieces
     *,
-    n:int=5, # How many splits to tell at most
-    notes:tuple=(), # What else there is to say
-)->UnigramReason: # The reason
+    n: int = 5,  # How many splits to tell at most
+    notes: tuple = (),  # What else there is to say
+) -> UnigramReason:  # The reason
     "Why a split was taken, from the lattice that it was taken from."
-    before, after, found = forward(lattice), backward(lattice), [path for path, score in nbest(lattice, n) if score > -math.inf]
+    before, after, found = (
+        forward(lattice),
+        backward(lattice),
+        [path for path, score in nbest(lattice, n) if score > -math.inf],
+    )
     total, score = before[-1], path_score(taken)
     paths = [taken, *(path for path in found if path != taken)][:n]
     scores = [path_score(path) for path in paths]
-    ranked = [RankedPath(spell([node.piece for node in path]), s, score - s, min(1.0, math.exp(s - total))) for path, s in zip(paths, scores)]
-    arcs = _most_probable(model, lattice, set(taken), spell, [before[node.start] + node.score + after[node.end] - total for node in lattice.nodes])
-    if len(arcs) < len(lattice.nodes): notes = (*notes, f"{len(arcs):,} of {len(lattice.nodes):,} arcs: the best split's, and the most probable of the others")
+    ranked = [
+        RankedPath(spell([node.piece for node in path]), s, score - s, min(1.0, math.exp(s - total)))
+        for path, s in zip(paths, scores)
+    ]
+    arcs = _most_probable(
+        model,
+        lattice,
+        set(taken),
+        spell,
+        [before[node.start] + node.score + after[node.end] - total for node in lattice.nodes],
+    )
+    if len(arcs) < len(lattice.nodes):
+        notes = (
+            *notes,
+            f"{len(arcs):,} of {len(lattice.nodes):,} arcs: the best split's, and the most probable of the others",
+        )
     return UnigramReason(lattice.text, ranked[0].pieces, arcs, ranked, total, "; ".join(notes) or None)
 
 # %% ../nbs/37a_unigram_explain.ipynb #7e8c94b1
 _MOST_ARCS = 2000
+
 
 def _most_probable(model, lattice, taken, spell, logs):
     "The arcs to be told, in the order of the nodes; `logs` are the logarithms of their marginals."
     places, nodes = range(len(logs)), lattice.nodes
     if len(logs) > _MOST_ARCS:
         on = {i for i in places if nodes[i] in taken}
-        rest = nsmallest(max(0, _MOST_ARCS - len(on)), (i for i in places if i not in on), key=lambda i: -logs[i])
+        rest = nsmallest(
+            max(0, _MOST_ARCS - len(on)), (i for i in places if i not in on), key=lambda i: -logs[i]
+        )
         places = sorted([*on, *rest])
     arcs = []
     for i in places:
         start, end, id, score, piece = nodes[i]
         unknown = piece not in model.known
-        if unknown and spell([piece]) != [model.unk_piece]: id = None
-        arcs.append(Arc(start, end, piece, id, score, min(1.0, math.exp(logs[i])), nodes[i] in taken, unknown))
+        if unknown and spell([piece]) != [model.unk_piece]:
+            id = None
+        arcs.append(
+            Arc(start, end, piece, id, score, min(1.0, math.exp(logs[i])), nodes[i] in taken, unknown)
+        )
     return arcs
 
 # %% ../nbs/37a_unigram_explain.ipynb #707ffe25
@@ -132,53 +181,89 @@ def _spell(model, parts):
     pieces = []
     for known, run in groupby(parts, model.known.__contains__):
         run = list(run)
-        if known: pieces += run; continue
+        if known:
+            pieces += run
+            continue
         for group in [run] if model.fuse_unk else [[part] for part in run]:
             text = "".join(group)
-            try: ids = part_ids(model, group)
-            except ValueError: pieces.append(text); continue
-            pieces += [model.unk_piece] if ids == [model.piece2id.get(model.unk_piece)] else [f"<0x{b:02X}>" for b in encode_text(text)]
+            try:
+                ids = part_ids(model, group)
+            except ValueError:
+                pieces.append(text)
+                continue
+            pieces += (
+                [model.unk_piece]
+                if ids == [model.piece2id.get(model.unk_piece)]
+                else [f"<0x{b:02X}>" for b in encode_text(text)]
+            )
     return pieces
 
 # %% ../nbs/37a_unigram_explain.ipynb #a618d0c5
 def unknown_notes(
-    model, # A model with `known` pieces and an `unk_piece`
-    parts:list, # The parts of a split, left to right
-    spell:Callable, # From the parts of a split to its pieces
-)->tuple: # One sentence or none for each way in which unknown characters were dealt with
+    model,  # A model with `known` pieces and an `unk_piece`
+    parts: list,  # The parts of a split, left to right
+    spell: Callable,  # From the parts of a split to its pieces
+) -> tuple:  # One sentence or none for each way in which unknown characters were dealt with
     "What became of the unknown characters of a split, in words."
     from subword_nb.draw import printable
+
     found = {"unknown": {}, "byte fallback": {}}
     for known, group in groupby(parts, model.known.__contains__):
-        if known: continue
+        if known:
+            continue
         whole = spell(run := list(group))
         for part in run:
-            lost = model.unk_piece in (whole if len(whole) == 1 else spell([part])) # a fused run is lost or kept as one
+            lost = model.unk_piece in (
+                whole if len(whole) == 1 else spell([part])
+            )  # a fused run is lost or kept as one
             found["unknown" if lost else "byte fallback"][part] = None
     more = lambda chars: f" and {len(chars) - 5:,} more" if len(chars) > 5 else ""
-    return tuple(f"{way}: {', '.join(map(printable, list(chars)[:5]))}{more(chars)}" for way, chars in found.items() if chars)
+    return tuple(
+        f"{way}: {', '.join(map(printable, list(chars)[:5]))}{more(chars)}"
+        for way, chars in found.items()
+        if chars
+    )
 
 # %% ../nbs/37a_unigram_explain.ipynb #e7a42ded
 def explain_unigram(
-    model:Unigram, # The model
-    pretoken:str, # One pre-token
+    model: Unigram,  # The model
+    pretoken: str,  # One pre-token
     *,
-    n:int=5, # How many splits to tell at most
-)->UnigramReason: # Draws itself in Jupyter
+    n: int = 5,  # How many splits to tell at most
+) -> UnigramReason:  # Draws itself in Jupyter
     "Why a Unigram model splits a pre-token as it does."
-    if not isinstance(model, Unigram) or hasattr(model, "tokens"): raise ValueError(f"{model!r} is a {type(model).__name__}; pass a Unigram model, or one of SentencePiece's to explain_sentencepiece")
-    if not isinstance(pretoken, str): raise ValueError(f"the pre-token is a {type(pretoken).__name__}; places are counted in characters: pass a str")
-    model.encode(pretoken) # says what is missing, if no split is possible
+    if not isinstance(model, Unigram) or hasattr(model, "tokens"):
+        raise ValueError(
+            f"{model!r} is a {type(model).__name__}; pass a Unigram model, or one of SentencePiece's to explain_sentencepiece"
+        )
+    if not isinstance(pretoken, str):
+        raise ValueError(
+            f"the pre-token is a {type(pretoken).__name__}; places are counted in characters: pass a str"
+        )
+    model.encode(pretoken)  # says what is missing, if no split is possible
     lattice = model.lattice(pretoken)
     taken = viterbi(lattice)[0]
-    return lattice_reason(model, lattice, taken, lambda parts: _spell(model, parts), n=n, notes=unknown_notes(model, [node.piece for node in taken], lambda parts: _spell(model, parts)))
+    return lattice_reason(
+        model,
+        lattice,
+        taken,
+        lambda parts: _spell(model, parts),
+        n=n,
+        notes=unknown_notes(model, [node.piece for node in taken], lambda parts: _spell(model, parts)),
+    )
 
 # %% ../nbs/37a_unigram_explain.ipynb #1d52df7e
 def _shown(path):
     "A ranked path in words: share, distance, pieces."
     from subword_nb.draw import clip, printable
+
     near = 0 < abs(path.behind) < 0.005
-    return f"{path.probability:.2%}", f"{path.behind:.0e}" if near else f"{path.behind:.2f}", clip(" ".join(map(printable, path.pieces)), n=160)
+    return (
+        f"{path.probability:.2%}",
+        f"{path.behind:.0e}" if near else f"{path.behind:.2f}",
+        clip(" ".join(map(printable, path.pieces)), n=160),
+    )
+
 
 def _table(reason):
     "A reason in characters: a line for each split."
@@ -186,9 +271,11 @@ def _table(reason):
     lines = [f"{share:>8} {behind:>8}  {pieces}" for share, behind, pieces in rows]
     return "\n".join(lines + [reason.note] * bool(reason.note))
 
+
 def _html(reason):
     "A reason for a page: its lattice where it can be read, and a row for each split."
     from subword_nb.draw import printable
+
     picture = draw_unigram(reason)._repr_html_() if len(reason.pretoken) <= 20 else ""
     cells = lambda tag, row: "".join(f'<{tag} style="text-align:left">{escape(c)}</{tag}>' for c in row)
     rows = "".join(f"<tr>{cells('td', _shown(path))}</tr>" for path in reason.paths)
@@ -197,13 +284,19 @@ def _html(reason):
 
 # %% ../nbs/37a_unigram_explain.ipynb #688a7f9f
 def draw_unigram(
-    reason:UnigramReason, # A reason for at most 40 characters
+    reason: UnigramReason,  # A reason for at most 40 characters
     *,
-    least:float=0.001, # Arcs with a smaller marginal are left out, unless the best split uses them
-    title:str="", # A line above; empty says the best split's share
-)->"Svg": # Draws itself in Jupyter; `str()` is a drawing in characters
+    least: float = 0.001,  # Arcs with a smaller marginal are left out, unless the best split uses them
+    title: str = "",  # A line above; empty says the best split's share
+) -> "Svg":  # Draws itself in Jupyter; `str()` is a drawing in characters
     "The lattice with the marginals of its arcs and the best split."
     from subword_nb.draw_graphs import draw_lattice
+
     arcs = [arc for arc in reason.arcs if arc.best or arc.marginal >= least]
     title = title or f"the best split's share: {reason.paths[0].probability:.1%}"
-    return draw_lattice(reason.pretoken, [(a.start, a.end, a.piece, f"{a.marginal:.1%}") for a in arcs], best=[i for i, a in enumerate(arcs) if a.best], title=title)
+    return draw_lattice(
+        reason.pretoken,
+        [(a.start, a.end, a.piece, f"{a.marginal:.1%}") for a in arcs],
+        best=[i for i, a in enumerate(arcs) if a.best],
+        title=title,
+    )

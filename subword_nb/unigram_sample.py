@@ -12,29 +12,46 @@ import math
 import random
 from itertools import count
 
-from .lattice import Lattice, check_alpha, forward, log_sum, nbest, no_path, path_score, segmentations, viterbi
+from subword_nb.lattice import (
+    Lattice,
+    check_alpha,
+    forward,
+    log_sum,
+    nbest,
+    no_path,
+    path_score,
+    segmentations,
+    viterbi,
+)
 
 # %% ../nbs/36_unigram_sample.ipynb #a662ba66
 def chance_of(
     *,
-    rng:random.Random|None=None, # A source of chance that goes on
-    seed:int|None=None, # Makes a new one, which draws the same each time
-)->random.Random: # The source
+    rng: random.Random | None = None,  # A source of chance that goes on
+    seed: int | None = None,  # Makes a new one, which draws the same each time
+) -> random.Random:  # The source
     "Where chance comes from: one of the two must say so."
     if rng is None and seed is not None:
         return random.Random(seed)
     if seed is not None:
         raise ValueError(f"rng and seed={seed!r} are both given; pass one of them")
     if not isinstance(rng, random.Random):
-        raise ValueError(f"rng is {rng!r}; pass seed=42, or a source of chance such as random.Random(42), so that the draw can be repeated")
+        raise ValueError(
+            f"rng is {rng!r}; pass seed=42, or a source of chance such as random.Random(42), so that the draw can be repeated"
+        )
     return rng
+
 
 def _check(lattice, alpha):
     "The forward sums, after refusing what cannot be drawn from."
     check_alpha(alpha)
-    if alpha > 1e6: raise ValueError(f"alpha={alpha!r} leaves the best segmentation alone; use viterbi, or pass alpha<=1e6")
+    if alpha > 1e6:
+        raise ValueError(
+            f"alpha={alpha!r} leaves the best segmentation alone; use viterbi, or pass alpha<=1e6"
+        )
     sums = forward(lattice, alpha=alpha)
-    if sums[-1] == -math.inf: raise no_path(lattice)
+    if sums[-1] == -math.inf:
+        raise no_path(lattice)
     return sums
 
 # %% ../nbs/36_unigram_sample.ipynb #63004156
@@ -44,17 +61,18 @@ def _choose(options, rng):
     left = rng.random() * math.fsum(weights)
     for option, weight in zip(options, weights):
         left -= weight
-        if left < 0: return option
-    return max(options, key=lambda o: o[1]) # rounding used the weights up
+        if left < 0:
+            return option
+    return max(options, key=lambda o: o[1])  # rounding used the weights up
 
 # %% ../nbs/36_unigram_sample.ipynb #3c63530e
 def sample_ref(
-    lattice:Lattice, # All segmentations of a text
-    alpha:float, # Inverse temperature: probabilities are proportional to P(segmentation) to the power alpha
+    lattice: Lattice,  # All segmentations of a text
+    alpha: float,  # Inverse temperature: probabilities are proportional to P(segmentation) to the power alpha
     *,
-    rng:random.Random|None=None, # Where chance comes from
-    seed:int|None=None, # Instead of it: the same draw each time
-)->tuple[list,float]: # Nodes from left to right; the natural logarithm of their probability
+    rng: random.Random | None = None,  # Where chance comes from
+    seed: int | None = None,  # Instead of it: the same draw each time
+) -> tuple[list, float]:  # Nodes from left to right; the natural logarithm of their probability
     "Draw a segmentation from the list of all."
     rng = chance_of(rng=rng, seed=seed)
     _check(lattice, alpha)
@@ -64,23 +82,26 @@ def sample_ref(
 
 # %% ../nbs/36_unigram_sample.ipynb #dd826819
 def last_pieces(
-    lattice:Lattice, # All segmentations of a text
-    end:int, # A position, in characters
-    sums:list, # `forward(lattice, alpha)`
-    alpha:float, # Inverse temperature
-)->list: # (node, natural-log probability) for each node that ends there; together they have probability 1
+    lattice: Lattice,  # All segmentations of a text
+    end: int,  # A position, in characters
+    sums: list,  # `forward(lattice, alpha)`
+    alpha: float,  # Inverse temperature
+) -> list:  # (node, natural-log probability) for each node that ends there; together they have probability 1
     "Which piece comes last in a random segmentation of the text up to `end`."
-    return [(node, sums[node.start] + alpha * node.score - sums[end])
-            for node in lattice.end_nodes[end] if sums[node.start] > -math.inf]
+    return [
+        (node, sums[node.start] + alpha * node.score - sums[end])
+        for node in lattice.end_nodes[end]
+        if sums[node.start] > -math.inf
+    ]
 
 # %% ../nbs/36_unigram_sample.ipynb #7d811043
 def sample(
-    lattice:Lattice, # All segmentations of a text
-    alpha:float, # Inverse temperature: probabilities are proportional to P(segmentation) to the power alpha; 0 uniform, 1 the model's own, large the best
+    lattice: Lattice,  # All segmentations of a text
+    alpha: float,  # Inverse temperature: probabilities are proportional to P(segmentation) to the power alpha; 0 uniform, 1 the model's own, large the best
     *,
-    rng:random.Random|None=None, # Where chance comes from
-    seed:int|None=None, # Instead of it: the same draw each time
-)->tuple[list,float]: # Nodes from left to right; the natural logarithm of their probability
+    rng: random.Random | None = None,  # Where chance comes from
+    seed: int | None = None,  # Instead of it: the same draw each time
+) -> tuple[list, float]:  # Nodes from left to right; the natural logarithm of their probability
     "Draw a segmentation from the whole lattice."
     rng = chance_of(rng=rng, seed=seed)
     sums = _check(lattice, alpha)
@@ -93,20 +114,26 @@ def sample(
 
 # %% ../nbs/36_unigram_sample.ipynb #39570252
 def sample_nbest(
-    lattice:Lattice, # All segmentations of a text
-    nbest_size:int, # -1: the whole lattice; 0 or 1: no chance, the best; n > 1: among the n best
-    alpha:float, # Inverse temperature
+    lattice: Lattice,  # All segmentations of a text
+    nbest_size: int,  # -1: the whole lattice; 0 or 1: no chance, the best; n > 1: among the n best
+    alpha: float,  # Inverse temperature
     *,
-    rng:random.Random|None=None, # Where chance comes from
-    seed:int|None=None, # Instead of it: the same draw each time
-)->tuple[list,float]: # Nodes from left to right; the natural logarithm of their probability among those that could come
+    rng: random.Random | None = None,  # Where chance comes from
+    seed: int | None = None,  # Instead of it: the same draw each time
+) -> tuple[
+    list, float
+]:  # Nodes from left to right; the natural logarithm of their probability among those that could come
     "Draw a segmentation as SentencePiece does for `nbest_size` and `alpha`."
     if isinstance(nbest_size, bool) or not isinstance(nbest_size, int) or nbest_size < -1:
-        raise ValueError(f"nbest_size={nbest_size!r}; pass -1 (the whole lattice), 1 (the best) or a number of segmentations to choose from")
+        raise ValueError(
+            f"nbest_size={nbest_size!r}; pass -1 (the whole lattice), 1 (the best) or a number of segmentations to choose from"
+        )
     rng = chance_of(rng=rng, seed=seed)
-    if nbest_size == -1: return sample(lattice, alpha, rng=rng)
+    if nbest_size == -1:
+        return sample(lattice, alpha, rng=rng)
     _check(lattice, alpha)
-    if nbest_size < 2: return viterbi(lattice)[0], 0.0
+    if nbest_size < 2:
+        return viterbi(lattice)[0], 0.0
     paths = nbest(lattice, nbest_size)
     top = paths[0][1]
     z = math.log(math.fsum(math.exp(alpha * (score - top)) for _, score in paths))
@@ -116,18 +143,23 @@ def sample_nbest(
 def _gumbel(rng):
     "A standard Gumbel number."
     e = 0.0
-    while not e: e = -math.log(1.0 - rng.random())
+    while not e:
+        e = -math.log(1.0 - rng.random())
     return -math.log(e)
+
 
 def _with_maximum(keys, top):
     "Gumbel numbers, given that the largest of them is `top`."
     high, out = max(keys), []
     for g in keys:
         gap = g - high
-        if not gap: out.append(top); continue
+        if not gap:
+            out.append(top)
+            continue
         v = top - g + (math.log(-math.expm1(gap)) if gap > -0.7 else math.log1p(-math.exp(gap)))
         out.append(top - max(0.0, v) - math.log1p(math.exp(-abs(v))))
     return out
+
 
 def _unroll(rest):
     "The nodes of a linked path."
@@ -139,35 +171,36 @@ def _unroll(rest):
 
 # %% ../nbs/36_unigram_sample.ipynb #377ab3e1
 def sample_without_replacement(
-    lattice:Lattice, # All segmentations of a text
-    k:int, # How many different segmentations; all of them where there are fewer
-    alpha:float, # Inverse temperature
+    lattice: Lattice,  # All segmentations of a text
+    k: int,  # How many different segmentations; all of them where there are fewer
+    alpha: float,  # Inverse temperature
     *,
-    rng:random.Random|None=None, # Where chance comes from
-    seed:int|None=None, # Instead of it: the same draw each time
-)->list: # (path, natural-log probability, key) in the order of drawing; keys fall
+    rng: random.Random | None = None,  # Where chance comes from
+    seed: int | None = None,  # Instead of it: the same draw each time
+) -> list:  # (path, natural-log probability, key) in the order of drawing; keys fall
     "Draw different segmentations: the k largest of all Gumbel-perturbed log-probabilities (Kool et al. 2019)."
     found = sample_rows_without_replacement([lattice], k, alpha, rng=rng, seed=seed)
     return [(paths[0], p, key) for paths, p, key in found]
 
+
 def sample_rows_without_replacement(
-    lattices:list[Lattice], # Of the pre-tokens of a text, in order; their segmentations are independent
-    k:int, # How many different segmentations of the whole; all of them where there are fewer
-    alpha:float, # Inverse temperature
+    lattices: list[Lattice],  # Of the pre-tokens of a text, in order; their segmentations are independent
+    k: int,  # How many different segmentations of the whole; all of them where there are fewer
+    alpha: float,  # Inverse temperature
     *,
-    rng:random.Random|None=None, # Where chance comes from
-    seed:int|None=None, # Instead of it: the same draw each time
-)->list: # (a path for each lattice, natural-log probability, key) in the order of drawing; keys fall
+    rng: random.Random | None = None,  # Where chance comes from
+    seed: int | None = None,  # Instead of it: the same draw each time
+) -> list:  # (a path for each lattice, natural-log probability, key) in the order of drawing; keys fall
     "Draw different segmentations of a text that is more than one lattice."
     rng = chance_of(rng=rng, seed=seed)
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ValueError(f"k={k!r}; pass a whole number of segmentations, at least 1")
     sums = {id(lattice): _check(lattice, alpha) for lattice in lattices}
     order, drawn = count(), []
-    heap:list = [(-_gumbel(rng), next(order), 0.0, len(lattices), 0, None)]
+    heap: list = [(-_gumbel(rng), next(order), 0.0, len(lattices), 0, None)]
     while heap and len(drawn) < k:
         key, _, p, row, end, rest = heapq.heappop(heap)
-        while row and not end: # a lattice is done: on to the one before
+        while row and not end:  # a lattice is done: on to the one before
             row -= 1
             end = len(lattices[row].text)
         if not end:
@@ -179,6 +212,7 @@ def sample_rows_without_replacement(
             heapq.heappush(heap, (-g, next(order), p + q, row, node.start, ((row, node), rest)))
     return drawn
 
+
 def _rows(rest, n):
     "The nodes of a linked path, by lattice."
     rows = [[] for _ in range(n)]
@@ -188,12 +222,16 @@ def _rows(rest, n):
 
 # %% ../nbs/36_unigram_sample.ipynb #12c9ee85
 def entropy(
-    lattice:Lattice, # All segmentations of a text
+    lattice: Lattice,  # All segmentations of a text
     *,
-    alpha:float=1.0, # Inverse temperature
-)->float: # In nats; the logarithm of the number of segmentations if alpha is 0
+    alpha: float = 1.0,  # Inverse temperature
+) -> float:  # In nats; the logarithm of the number of segmentations if alpha is 0
     "How undecided the model is between the segmentations."
     sums, found = _check(lattice, alpha), [0.0]
     for end in range(1, len(sums)):
-        found.append(math.fsum(math.exp(p) * (found[node.start] - p) for node, p in last_pieces(lattice, end, sums, alpha)))
+        found.append(
+            math.fsum(
+                math.exp(p) * (found[node.start] - p) for node, p in last_pieces(lattice, end, sums, alpha)
+            )
+        )
     return max(0.0, found[-1])

@@ -22,33 +22,44 @@ if TYPE_CHECKING:
 # %% ../nbs/34_unigram_seeds.ipynb #d0662c87
 def _check_limits(seed_size, max_piece_length, min_frequency):
     "Refuse limits that leave nothing."
-    for name, value in dict(seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency).items():
-        if not isinstance(value, int) or value < 1: raise ValueError(f"{name}={value!r}; pass a whole number, at least 1")
+    for name, value in dict(
+        seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency
+    ).items():
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name}={value!r}; pass a whole number, at least 1")
+
 
 def _check_characters(characters, seed_size):
     "Refuse a seed size that has no room for the characters."
-    if characters > seed_size: raise ValueError(f"seed_size={seed_size:,} is below the {characters:,} characters of the corpus, all of which are seed pieces; pass seed_size>={characters}")
+    if characters > seed_size:
+        raise ValueError(
+            f"seed_size={seed_size:,} is below the {characters:,} characters of the corpus, all of which are seed pieces; pass seed_size>={characters}"
+        )
+
 
 def _check_products(characters, longest):
     "Refuse pieces so long, in a corpus so large, that count·length may not fit into 64 bits."
     if characters * longest >= 2**63:
-        raise ValueError(f"pieces of up to {longest:,} characters in a corpus of {characters:,}: count·length may reach 2**63; pass max_piece_length<={(2**63 - 1) // characters}, or divide all counts")
+        raise ValueError(
+            f"pieces of up to {longest:,} characters in a corpus of {characters:,}: count·length may reach 2**63; pass max_piece_length<={(2**63 - 1) // characters}, or divide all counts"
+        )
 
 # %% ../nbs/34_unigram_seeds.ipynb #4021332b
 def seed_pieces_ref(
-    counts:Mapping[str,int], # pretoken → how often it occurs
+    counts: Mapping[str, int],  # pretoken → how often it occurs
     *,
-    seed_size:int=1_000_000, # At most so many pieces, all characters among them
-    max_piece_length:int=16, # In characters
-    min_frequency:int=2, # Rarer substrings are left out, characters excepted
-)->dict[str,int]: # piece → count, sorted by spelling (code points)
+    seed_size: int = 1_000_000,  # At most so many pieces, all characters among them
+    max_piece_length: int = 16,  # In characters
+    min_frequency: int = 2,  # Rarer substrings are left out, characters excepted
+) -> dict[str, int]:  # piece → count, sorted by spelling (code points)
     "The most promising substrings, by counting all."
     check_counts(counts)
     _check_limits(seed_size, max_piece_length, min_frequency)
     found = {}
     for text, n in counts.items():
         for i in range(len(text)):
-            for j in range(i + 1, min(i + max_piece_length, len(text)) + 1): found[text[i:j]] = found.get(text[i:j], 0) + n
+            for j in range(i + 1, min(i + max_piece_length, len(text)) + 1):
+                found[text[i:j]] = found.get(text[i:j], 0) + n
     _check_characters(sum(len(p) == 1 for p in found), seed_size)
     kept = [p for p, n in found.items() if len(p) == 1 or n >= min_frequency]
     kept.sort(key=lambda p: (len(p) > 1, -found[p] * len(p), len(p), p))
@@ -57,25 +68,37 @@ def seed_pieces_ref(
 # %% ../nbs/34_unigram_seeds.ipynb #f2ed150d
 class Texts(NamedTuple):
     "Texts as arrays, with how often each occurs."
-    code: "np.ndarray"   # (n_places,) int32, the code points of all texts, one after the other
-    bounds: "np.ndarray" # (n_texts + 1,) int64, the places of text k are those from bounds[k] to bounds[k+1]
-    counts: "np.ndarray" # (n_texts,) int64
+
+    code: "np.ndarray"  # (n_places,) int32, the code points of all texts, one after the other
+    bounds: "np.ndarray"  # (n_texts + 1,) int64, the places of text k are those from bounds[k] to bounds[k+1]
+    counts: "np.ndarray"  # (n_texts,) int64
+
 
 def lay_out(
-    counts:"Mapping[str,int]|FlatCounts", # pretoken → how often it occurs
-)->Texts: # In the same order
+    counts: "Mapping[str,int]|FlatCounts",  # pretoken → how often it occurs
+) -> Texts:  # In the same order
     "Write the code points of all pretokens into one array."
     import numpy as np
+
     check_counts(counts)
-    if isinstance(counts, FlatCounts): return _from_utf8(counts)
-    text, bounds, n = "".join(counts), np.zeros(len(counts) + 1, np.int64), np.fromiter(counts.values(), np.int64, len(counts))
+    if isinstance(counts, FlatCounts):
+        return _from_utf8(counts)
+    text, bounds, n = (
+        "".join(counts),
+        np.zeros(len(counts) + 1, np.int64),
+        np.fromiter(counts.values(), np.int64, len(counts)),
+    )
     np.cumsum(np.fromiter(map(len, counts), np.int64, len(counts)), out=bounds[1:])
     _check_places(len(text))
     return Texts(np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.dtype("<i4")), bounds, n)
 
+
 def _check_places(n):
     "Refuse more places than 32 bits can number."
-    if n >= 2**31 - 1: raise ValueError(f"the distinct pretokens have {n:,} characters, more than 2**31; leave out the rarest, or train on a sample")
+    if n >= 2**31 - 1:
+        raise ValueError(
+            f"the distinct pretokens have {n:,} characters, more than 2**31; leave out the rarest, or train on a sample"
+        )
 
 # %% ../nbs/34_unigram_seeds.ipynb #29e2eada
 @kernel
@@ -87,21 +110,28 @@ def _decode(data, ends, code, bounds):
         while i < end:
             x = int(data[i])
             n = 1 if x < 0x80 else 2 if x < 0xE0 else 3 if x < 0xF0 else 4
-            if i + n > end or 0x80 <= x < 0xC2 or x > 0xF4: return k
-            if n > 1: x &= 0x7F >> n
-            for j in range(i + 1, i + n): x = (x << 6) | (int(data[j]) & 0x3F)
+            if i + n > end or 0x80 <= x < 0xC2 or x > 0xF4:
+                return k
+            if n > 1:
+                x &= 0x7F >> n
+            for j in range(i + 1, i + n):
+                x = (x << 6) | (int(data[j]) & 0x3F)
             code[at], at, i = x, at + 1, i + n
     return -1
+
 
 def _from_utf8(counts):
     "The texts of flat counts."
     import numpy as np
+
     code, bounds = np.empty(len(counts.data), np.int32), np.zeros(len(counts.bounds), np.int64)
-    if (bad := _decode(counts.data, counts.bounds, code, bounds)) >= 0: raise ValueError(f"pretoken number {bad} is no UTF-8; Unigram learns from text")
+    if (bad := _decode(counts.data, counts.bounds, code, bounds)) >= 0:
+        raise ValueError(f"pretoken number {bad} is no UTF-8; Unigram learns from text")
     _check_places(int(bounds[-1]))
     size = np.diff(bounds)
-    if float(size @ counts.counts.astype(float)) >= 2**52: check_size(sum(map(int.__mul__, counts.counts.tolist(), size.tolist())))
-    return Texts(code[:bounds[-1]].copy(), bounds, counts.counts)
+    if float(size @ counts.counts.astype(float)) >= 2**52:
+        check_size(sum(map(int.__mul__, counts.counts.tolist(), size.tolist())))
+    return Texts(code[: bounds[-1]].copy(), bounds, counts.counts)
 
 # %% ../nbs/34_unigram_seeds.ipynb #189d6eb9
 @kernel
@@ -109,7 +139,7 @@ def _keys(letter, bounds, bits, k, key):
     "The first k letters of each suffix as one number, 0 where the text has ended."
     for w in range(len(bounds) - 1):
         x = 0
-        for i in range(bounds[w+1] - 1, bounds[w] - 1, -1):
+        for i in range(bounds[w + 1] - 1, bounds[w] - 1, -1):
             x = (int(letter[i]) << (bits * (k - 1))) | (x >> bits)
             key[i] = x
 
@@ -119,11 +149,13 @@ def _sort(key, item, other_key, other_item, tally, m, digits):
     "Sort m keys with their items, equal ones in the order they come; True: the result is in the other two arrays."
     tally[:] = 0
     for i in range(m):
-        for d in range(digits): tally[d, (key[i] >> (8 * d)) & 255] += 1
+        for d in range(digits):
+            tally[d, (key[i] >> (8 * d)) & 255] += 1
     moved = False
     for d in range(digits):
         at, most = 0, 0
-        for v in range(256): tally[d, v], at, most = at, at + tally[d, v], max(most, tally[d, v])
+        for v in range(256):
+            tally[d, v], at, most = at, at + tally[d, v], max(most, tally[d, v])
         if most < m:
             for i in range(m):
                 v = (key[i] >> (8 * d)) & 255
@@ -139,9 +171,11 @@ def _place(key, item, m, whole, order, rank):
     "Put sorted suffixes into their rows; those with equal keys get the same rank, the first row of them, counted from 1."
     row, top = -1, 0
     for i in range(m):
-        row = row + 1 if whole or (i > 0 and key[i] >> 32 == key[i-1] >> 32) else key[i] >> 32
-        if i == 0 or key[i] != key[i-1]: top = row + 1
+        row = row + 1 if whole or (i > 0 and key[i] >> 32 == key[i - 1] >> 32) else key[i] >> 32
+        if i == 0 or key[i] != key[i - 1]:
+            top = row + 1
         order[row], rank[item[i]] = item[i], top
+
 
 @kernel
 def _undecided(key, item, m, rank, rest, k, step):
@@ -149,8 +183,8 @@ def _undecided(key, item, m, rank, rest, k, step):
     kept, last = 0, -1
     for i in range(m):
         x, p = key[i], item[i]
-        if rest[p] >= k and (x == last or (i + 1 < m and key[i+1] == x)):
-            key[kept], item[kept] = (int(rank[p] - 1) << 32) | int(rank[p+step] if rest[p] > step else 0), p
+        if rest[p] >= k and (x == last or (i + 1 < m and key[i + 1] == x)):
+            key[kept], item[kept] = (int(rank[p] - 1) << 32) | int(rank[p + step] if rest[p] > step else 0), p
             kept += 1
         last = x
     return kept
@@ -159,23 +193,28 @@ def _undecided(key, item, m, rank, rest, k, step):
 def _letters(code):
     "Each code point as its number, from 1, among those that occur; a number of bits that holds them."
     import numpy as np
+
     number = np.zeros(int(code.max(initial=0)) + 1, np.int32)
     number[code] = 1
     number = np.cumsum(number, dtype=np.int32)
     return number[code], max(1, int(number[-1]).bit_length())
 
+
 def _sorted_places(code, bounds, rest, length):
     "All places in the order of what stands there, compared by `length` letters."
     import numpy as np
+
     (letter, bits), m = _letters(code), len(code)
     k = min(length, 62 // bits)
     key, item, digits, order = np.empty(m, np.int64), np.arange(m, dtype=np.int32), -(-bits * k // 8), None
     _keys(letter, bounds, bits, k, key)
     while m or order is None:
         other = np.empty(m, np.int64), np.empty(m, np.int32)
-        if _sort(key, item, *other, np.zeros((8, 256), np.int64), m, digits): key, item = other
+        if _sort(key, item, *other, np.zeros((8, 256), np.int64), m, digits):
+            key, item = other
         other, whole = None, order is None
-        if whole: order, rank = np.empty(m, np.int32), np.empty(m, np.int32)
+        if whole:
+            order, rank = np.empty(m, np.int32), np.empty(m, np.int32)
         _place(key, item, m, whole, order, rank)
         step = min(k, length - k)
         m, k, digits = _undecided(key, item, m, rank, rest, k, step) if step else 0, k + step, 8
@@ -183,11 +222,16 @@ def _sorted_places(code, bounds, rest, length):
 
 # %% ../nbs/34_unigram_seeds.ipynb #41c61b2d
 def in_letter_order(
-    texts:Texts, # Texts in any order
-)->Texts: # The same, sorted by as many letters as fit into a number; equal ones stay in order
+    texts: Texts,  # Texts in any order
+) -> Texts:  # The same, sorted by as many letters as fit into a number; equal ones stay in order
     "Put texts that begin alike next to each other."
     import numpy as np
-    (letter, bits), key, size = _letters(texts.code), np.empty(len(texts.code), np.int64), np.diff(texts.bounds)
+
+    (letter, bits), key, size = (
+        _letters(texts.code),
+        np.empty(len(texts.code), np.int64),
+        np.diff(texts.bounds),
+    )
     _keys(letter, texts.bounds, bits, 62 // bits, key)
     some = np.flatnonzero(size)
     order = some[np.argsort(key[texts.bounds[some]], kind="stable")]
@@ -199,13 +243,15 @@ def in_letter_order(
 # %% ../nbs/34_unigram_seeds.ipynb #1fee39d6
 class Suffixes(NamedTuple):
     "Texts, and all their suffixes in order."
-    code: "np.ndarray"   # (n_places,) int32, the code points of all texts, one after the other
-    bounds: "np.ndarray" # (n_texts + 1,) int64, the places of text k are those from bounds[k] to bounds[k+1]
-    counts: "np.ndarray" # (n_texts,) int64, how often each occurs
+
+    code: "np.ndarray"  # (n_places,) int32, the code points of all texts, one after the other
+    bounds: "np.ndarray"  # (n_texts + 1,) int64, the places of text k are those from bounds[k] to bounds[k+1]
+    counts: "np.ndarray"  # (n_texts,) int64, how often each occurs
     order: "np.ndarray"  # (n_places,) int32, places sorted by what stands there
-    left: "np.ndarray"   # (n_places,) int32, letters of each suffix, in order
-    shared: "np.ndarray" # (n_places,) int32, letters that each suffix shares with the one before it, at most the length asked for
-    before: "np.ndarray" # (n_places + 1,) int64, running sum over the suffixes in order: the counts of their texts
+    left: "np.ndarray"  # (n_places,) int32, letters of each suffix, in order
+    shared: "np.ndarray"  # (n_places,) int32, letters that each suffix shares with the one before it, at most the length asked for
+    before: "np.ndarray"  # (n_places + 1,) int64, running sum over the suffixes in order: the counts of their texts
+
 
 @kernel
 def _compare(code, rest, word, counts, length, order, left, shared, before):
@@ -215,18 +261,20 @@ def _compare(code, rest, word, counts, length, order, left, shared, before):
         b, n = order[i], 0
         theirs = rest[b]
         most = min(mine, theirs, length)
-        while n < most and code[a+n] == code[b+n]: n += 1
-        left[i], shared[i], before[i+1] = theirs, n, before[i] + counts[word[b]]
+        while n < most and code[a + n] == code[b + n]:
+            n += 1
+        left[i], shared[i], before[i + 1] = theirs, n, before[i] + counts[word[b]]
         a, mine = b, theirs
 
 # %% ../nbs/34_unigram_seeds.ipynb #3897d325
 def suffix_array(
-    counts:"Mapping[str,int]|FlatCounts|Texts", # pretoken → how often it occurs
+    counts: "Mapping[str,int]|FlatCounts|Texts",  # pretoken → how often it occurs
     *,
-    length:int=16, # Compare suffixes by so many characters; equal ones stay in the order of the corpus
-)->Suffixes: # All suffixes in order
+    length: int = 16,  # Compare suffixes by so many characters; equal ones stay in the order of the corpus
+) -> Suffixes:  # All suffixes in order
     "Sort the suffixes of all pretokens."
     import numpy as np
+
     texts = counts if isinstance(counts, Texts) else lay_out(counts)
     n, size = len(texts.code), np.diff(texts.bounds)
     rest = np.repeat(texts.bounds[1:].astype(np.int32), size) - np.arange(n, dtype=np.int32)
@@ -239,20 +287,26 @@ def suffix_array(
 
 # %% ../nbs/34_unigram_seeds.ipynb #e0e162bd
 def suffix_array_ref(
-    counts:Mapping[str,int], # pretoken → how often it occurs
+    counts: Mapping[str, int],  # pretoken → how often it occurs
     *,
-    length:int=16, # Compare suffixes by so many characters
-)->list[tuple[int,int]]: # (number of the pretoken, place in it), sorted by what stands there, then by themselves
+    length: int = 16,  # Compare suffixes by so many characters
+) -> list[
+    tuple[int, int]
+]:  # (number of the pretoken, place in it), sorted by what stands there, then by themselves
     "Sort the suffixes by looking at them."
     words = list(counts)
-    return sorted(((k, i) for k, w in enumerate(words) for i in range(len(w))), key=lambda at: (words[at[0]][at[1]:at[1]+length], at))
+    return sorted(
+        ((k, i) for k, w in enumerate(words) for i in range(len(w))),
+        key=lambda at: (words[at[0]][at[1] : at[1] + length], at),
+    )
 
 # %% ../nbs/34_unigram_seeds.ipynb #99baaebd
 class Substrings(NamedTuple):
     "Substrings as intervals of a suffix array."
+
     first: "np.ndarray"  # (n,) int32 or int64, where the interval begins in `Suffixes.order`
-    last: "np.ndarray"   # (n,) int32 or int64, where it ends, exclusive
-    length: "np.ndarray" # (n,) int32 or int64, characters
+    last: "np.ndarray"  # (n,) int32 or int64, where it ends, exclusive
+    length: "np.ndarray"  # (n,) int32 or int64, characters
     count: "np.ndarray"  # type: ignore[assignment] # (n,) int64, how often the substring occurs in the corpus
 
 # %% ../nbs/34_unigram_seeds.ipynb #2b669a0b
@@ -265,25 +319,40 @@ def _tally(left, shared, before, longest, least, low, width, ends, tally):
         for l in range(min(left[i], longest), shared[i], -1):
             count = before[ends[l]] - before[i]
             worth = count * l - low
-            if l > 1 and count >= least and worth >= 0: tally[min(top, worth if width == 1 else worth // width), l] += 1
-        for l in range(shared[i] + 1, longest + 1): ends[l] = i
+            if l > 1 and count >= least and worth >= 0:
+                tally[min(top, worth if width == 1 else worth // width), l] += 1
+        for l in range(shared[i] + 1, longest + 1):
+            ends[l] = i
 
 # %% ../nbs/34_unigram_seeds.ipynb #c71cb788
 def _bar(suffixes, room, longest, least):
     "The least worth for which there is room, how many substrings of each length and of this worth there is no room for, and how many are taken."
     import numpy as np
-    tally, ends = np.zeros((max(256, min(1 << 18, 16 * len(suffixes.order)) // (longest + 1)) + 1, longest + 1), np.int64), np.zeros(longest + 1, np.int64)
+
+    tally, ends = (
+        np.zeros(
+            (max(256, min(1 << 18, 16 * len(suffixes.order)) // (longest + 1)) + 1, longest + 1), np.int64
+        ),
+        np.zeros(longest + 1, np.int64),
+    )
     low, width, top = 0, 1, len(tally) - 1
     while True:
         tally[:] = 0
         _tally(suffixes.left, suffixes.shared, suffixes.before, longest, least, low, width, ends, tally)
         above = np.append(np.cumsum(tally.sum(1)[::-1])[::-1], 0)
-        if low == 0 and above[0] <= room: return 0, np.zeros(longest + 1, np.int64), int(above[0])
+        if low == 0 and above[0] <= room:
+            return 0, np.zeros(longest + 1, np.int64), int(above[0])
         b = int(np.flatnonzero(above > room)[-1])
-        if b == top: low, width = low + top * width, -(-(int(suffixes.before[-1]) * longest - low - top * width + 1) // top)
-        elif width > 1: low, width = low + b * width, -(-width // top)
-        else: break
-    fits = np.clip(room - int(above[b+1]) - (np.cumsum(tally[b]) - tally[b]), 0, tally[b])
+        if b == top:
+            low, width = (
+                low + top * width,
+                -(-(int(suffixes.before[-1]) * longest - low - top * width + 1) // top),
+            )
+        elif width > 1:
+            low, width = low + b * width, -(-width // top)
+        else:
+            break
+    fits = np.clip(room - int(above[b + 1]) - (np.cumsum(tally[b]) - tally[b]), 0, tally[b])
     return low + b, tally[b] - fits, room
 
 # %% ../nbs/34_unigram_seeds.ipynb #9a6998b9
@@ -296,55 +365,74 @@ def _take(left, shared, before, longest, least, worth, skip, ends, first, last, 
         for l in range(min(left[i], longest), shared[i], -1):
             c = before[ends[l]] - before[i]
             if l > 1:
-                if c < least or c * l < worth: continue
+                if c < least or c * l < worth:
+                    continue
                 if c * l == worth and skip[l] > 0:
                     skip[l] -= 1
                     continue
             at -= 1
             first[at], last[at], length[at], count[at] = i, ends[l], l, c
-        for l in range(shared[i] + 1, longest + 1): ends[l] = i
+        for l in range(shared[i] + 1, longest + 1):
+            ends[l] = i
 
 # %% ../nbs/34_unigram_seeds.ipynb #b7ee3ddb
 def choose_seeds(
-    suffixes:Suffixes, # From `suffix_array`, with at least the length `max_piece_length`
+    suffixes: Suffixes,  # From `suffix_array`, with at least the length `max_piece_length`
     *,
-    seed_size:int=1_000_000, # At most so many pieces, all characters among them
-    max_piece_length:int=16, # In characters
-    min_frequency:int=2, # Rarer substrings are left out, characters excepted
-)->Substrings: # In the order of their spelling
+    seed_size: int = 1_000_000,  # At most so many pieces, all characters among them
+    max_piece_length: int = 16,  # In characters
+    min_frequency: int = 2,  # Rarer substrings are left out, characters excepted
+) -> Substrings:  # In the order of their spelling
     "The most promising substrings, as intervals."
     import numpy as np
+
     _check_limits(seed_size, max_piece_length, min_frequency)
-    longest, characters = min(max_piece_length, int(suffixes.left.max(initial=1))), int((suffixes.shared < 1).sum())
+    longest, characters = (
+        min(max_piece_length, int(suffixes.left.max(initial=1))),
+        int((suffixes.shared < 1).sum()),
+    )
     _check_products(int(suffixes.before[-1]), longest)
     _check_characters(characters, seed_size)
     worth, skip, size = _bar(suffixes, seed_size - characters, longest, min(min_frequency, 2**62))
-    found = Substrings(*(np.empty(characters + size, kind) for kind in (np.int32, np.int32, np.int32, np.int64)))
-    _take(*suffixes[4:], longest, min(min_frequency, 2**62), worth, skip, np.zeros(longest + 1, np.int64), *found)
+    found = Substrings(
+        *(np.empty(characters + size, kind) for kind in (np.int32, np.int32, np.int32, np.int64))
+    )
+    _take(
+        *suffixes[4:],
+        longest,
+        min(min_frequency, 2**62),
+        worth,
+        skip,
+        np.zeros(longest + 1, np.int64),
+        *found,
+    )
     return found
 
 # %% ../nbs/34_unigram_seeds.ipynb #51544e09
 def seed_pieces(
-    counts:"Mapping[str,int]|FlatCounts", # pretoken → how often it occurs
+    counts: "Mapping[str,int]|FlatCounts",  # pretoken → how often it occurs
     *,
-    seed_size:int=1_000_000, # At most so many pieces, all characters among them
-    max_piece_length:int=16, # In characters
-    min_frequency:int=2, # Rarer substrings are left out, characters excepted
-)->dict[str,int]: # piece → count, sorted by spelling (code points)
+    seed_size: int = 1_000_000,  # At most so many pieces, all characters among them
+    max_piece_length: int = 16,  # In characters
+    min_frequency: int = 2,  # Rarer substrings are left out, characters excepted
+) -> dict[str, int]:  # piece → count, sorted by spelling (code points)
     "The most promising substrings, by sorting suffixes."
     _check_limits(seed_size, max_piece_length, min_frequency)
     suffixes = suffix_array(counts, length=max_piece_length)
-    found = choose_seeds(suffixes, seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency)
+    found = choose_seeds(
+        suffixes, seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency
+    )
     return dict(zip(spelled(suffixes.code, suffixes.order[found.first], found.length), found.count.tolist()))
 
+
 def spelled(
-    code:"np.ndarray", # Code points
-    start:"np.ndarray", # (n,) where each piece begins
-    length:"np.ndarray", # (n,) characters
-)->list[str]: # n pieces
+    code: "np.ndarray",  # Code points
+    start: "np.ndarray",  # (n,) where each piece begins
+    length: "np.ndarray",  # (n,) characters
+) -> list[str]:  # n pieces
     "Parts of an array of code points as text."
     text = code.tobytes().decode("utf-32-le", "surrogatepass")
-    return [text[i:i+n] for i, n in zip(start.tolist(), length.tolist())]
+    return [text[i : i + n] for i, n in zip(start.tolist(), length.tolist())]
 
 # %% ../nbs/34_unigram_seeds.ipynb #4a1d6b23
 @kernel
@@ -352,22 +440,34 @@ def _link(order, shared, first, length, stack, longest, shorter, at):
     "For each place its longest seed; for each seed the next shorter one that it begins with, and a place where it stands."
     depth, q = 0, 0
     for i in range(len(order)):
-        while depth > 0 and length[stack[depth-1]] > shared[i]: depth -= 1
+        while depth > 0 and length[stack[depth - 1]] > shared[i]:
+            depth -= 1
         while q < len(first) and first[q] == i:
-            shorter[q], at[q], stack[depth] = stack[depth-1] if depth > 0 else -1, order[i], q
+            shorter[q], at[q], stack[depth] = stack[depth - 1] if depth > 0 else -1, order[i], q
             depth, q = depth + 1, q + 1
-        longest[order[i]] = stack[depth-1] if depth > 0 else -1
+        longest[order[i]] = stack[depth - 1] if depth > 0 else -1
+
 
 def seed_edges(
-    suffixes:Suffixes, # A suffix array
-    found:Substrings, # Its chosen intervals, in the order of their spelling; the place among them is the id
-)->"Edges": # Every place where one of them stands
+    suffixes: Suffixes,  # A suffix array
+    found: Substrings,  # Its chosen intervals, in the order of their spelling; the place among them is the id
+) -> "Edges":  # Every place where one of them stands
     "The lattices of the corpus, straight from the suffix array."
     import numpy as np
 
     from subword_nb.unigram_arrays import Edges
+
     longest, (shorter, at) = np.empty(len(suffixes.code), np.int32), np.empty((2, len(found.first)), np.int32)
-    _link(suffixes.order, suffixes.shared, found.first, found.length, np.zeros(int(found.length.max(initial=0)) + 1, np.int32), longest, shorter, at)
+    _link(
+        suffixes.order,
+        suffixes.shared,
+        found.first,
+        found.length,
+        np.zeros(int(found.length.max(initial=0)) + 1, np.int32),
+        longest,
+        shorter,
+        at,
+    )
     return Edges(suffixes.bounds, suffixes.counts, longest, shorter, found.length.astype(np.int32), at)
 
 # %% ../nbs/34_unigram_seeds.ipynb #4fbfaf2b
@@ -376,29 +476,39 @@ def _search(code, order, left, piece, bounds, first, last):
     "The interval of each of the sorted pieces; an empty one if it does not occur."
     lo = 0
     for q in range(len(first)):
-        n = bounds[q+1] - bounds[q]
+        n = bounds[q + 1] - bounds[q]
         for after in range(2):
             hi = len(order)
             while lo < hi:
                 mid, i = (lo + hi) // 2, 0
                 most = min(n, left[mid])
-                while i < most and code[order[mid] + i] == piece[bounds[q] + i]: i += 1
-                if i == n: below = after == 1
-                else: below = i == left[mid] or code[order[mid] + i] < piece[bounds[q] + i]
-                if below: lo = mid + 1
-                else: hi = mid
-            if after: last[q] = lo
-            else: first[q] = lo
+                while i < most and code[order[mid] + i] == piece[bounds[q] + i]:
+                    i += 1
+                if i == n:
+                    below = after == 1
+                else:
+                    below = i == left[mid] or code[order[mid] + i] < piece[bounds[q] + i]
+                if below:
+                    lo = mid + 1
+                else:
+                    hi = mid
+            if after:
+                last[q] = lo
+            else:
+                first[q] = lo
         lo = first[q]
 
 # %% ../nbs/34_unigram_seeds.ipynb #7b0c09c0
 def find_pieces(
-    suffixes:Suffixes, # From `suffix_array`, with at least the length of the longest piece
-    pieces:list[str], # Sorted by spelling
-)->Substrings: # One for each piece; empty, with the count 0, if it does not occur
+    suffixes: Suffixes,  # From `suffix_array`, with at least the length of the longest piece
+    pieces: list[str],  # Sorted by spelling
+) -> Substrings:  # One for each piece; empty, with the count 0, if it does not occur
     "Where given pieces stand."
     import numpy as np
+
     texts = lay_out(dict.fromkeys(pieces, 1))
     first, last = np.zeros((2, len(pieces)), np.int32)
     _search(suffixes.code, suffixes.order, suffixes.left, texts.code, texts.bounds, first, last)
-    return Substrings(first, last, np.diff(texts.bounds).astype(np.int32), suffixes.before[last] - suffixes.before[first])
+    return Substrings(
+        first, last, np.diff(texts.bounds).astype(np.int32), suffixes.before[last] - suffixes.before[first]
+    )

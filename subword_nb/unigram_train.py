@@ -20,9 +20,28 @@ from .corpus import track
 from .counts import FlatCounts, flatten_counts
 from .jit import kernel, on_warm_up, plainly
 from .lattice import lengths_by_first
-from .unigram import UnigramVocabulary, best_pieces, check_options, check_room, choose_characters, listed_groups, reserved_pieces, scores_of
+from subword_nb.unigram import (
+    UnigramVocabulary,
+    best_pieces,
+    check_options,
+    check_room,
+    choose_characters,
+    listed_groups,
+    reserved_pieces,
+    scores_of,
+)
 from .unigram_em import LOWEST, e_step_ref, logs, m_step, probabilities
-from .unigram_seeds import Texts, choose_seeds, find_pieces, in_letter_order, lay_out, seed_edges, seed_pieces_ref, spelled, suffix_array
+from subword_nb.unigram_seeds import (
+    Texts,
+    choose_seeds,
+    find_pieces,
+    in_letter_order,
+    lay_out,
+    seed_edges,
+    seed_pieces_ref,
+    spelled,
+    suffix_array,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,44 +50,55 @@ if TYPE_CHECKING:
 
 # %% ../nbs/35_unigram_train.ipynb #8e0869d8
 def removal_loss_ref(
-    counts:Mapping[str,int], # pretoken → how often it occurs
-    scores:Mapping[str,float], # piece → natural-log probability
-)->dict[str,float]: # piece → nats; infinite for a piece that others cannot spell
+    counts: Mapping[str, int],  # pretoken → how often it occurs
+    scores: Mapping[str, float],  # piece → natural-log probability
+) -> dict[str, float]:  # piece → nats; infinite for a piece that others cannot spell
     "What each piece's removal costs at most."
     uses, losses, lengths = Counter(), {}, lengths_by_first(scores)
     for text, n in counts.items():
-        for piece in best_pieces(text, scores, lengths=lengths)[0]: uses[piece] += n
+        for piece in best_pieces(text, scores, lengths=lengths)[0]:
+            uses[piece] += n
     for piece, score in scores.items():
         others = {p: s for p, s in scores.items() if p != piece and p in piece}
-        try: losses[piece] = uses[piece] * (score - best_pieces(piece, others)[1])
-        except ValueError: losses[piece] = math.inf
+        try:
+            losses[piece] = uses[piece] * (score - best_pieces(piece, others)[1])
+        except ValueError:
+            losses[piece] = math.inf
     return losses
 
 # %% ../nbs/35_unigram_train.ipynb #2c49ae72
 def removal_loss(
-    edges:"Edges", # The lattices of the corpus
-    score:"np.ndarray", # (n_pieces,) natural-log probability of each piece
+    edges: "Edges",  # The lattices of the corpus
+    score: "np.ndarray",  # (n_pieces,) natural-log probability of each piece
     *,
-    threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
-)->tuple["np.ndarray","Tokens"]: # (n_pieces,) nats, infinite for a piece that others cannot spell; the corpus in its best segmentations
+    threads: int
+    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
+) -> tuple[
+    "np.ndarray", "Tokens"
+]:  # (n_pieces,) nats, infinite for a piece that others cannot spell; the corpus in its best segmentations
     "What each piece's removal costs at most, all in one pass."
     import numpy as np
 
     from subword_nb.unigram_arrays import best_alternative, viterbi_counts
-    tokens, other = viterbi_counts(edges, score, threads=threads), best_alternative(edges, score, threads=threads).score
+
+    tokens, other = (
+        viterbi_counts(edges, score, threads=threads),
+        best_alternative(edges, score, threads=threads).score,
+    )
     some = other > -np.inf
     return np.where(some, tokens.counts * (score - np.where(some, other, 0.0)), np.inf), tokens
 
 # %% ../nbs/35_unigram_train.ipynb #c8980b99
 def stay(
-    loss:"np.ndarray", # (n_pieces,) removal loss of each piece
-    score:"np.ndarray", # (n_pieces,) natural-log probability of each piece
-    required:"np.ndarray", # (n_pieces,) bool, True for the pieces that stay in any case
-    size:int, # How many pieces are to stay, the required ones included
-)->"np.ndarray": # (n_pieces,) bool
+    loss: "np.ndarray",  # (n_pieces,) removal loss of each piece
+    score: "np.ndarray",  # (n_pieces,) natural-log probability of each piece
+    required: "np.ndarray",  # (n_pieces,) bool, True for the pieces that stay in any case
+    size: int,  # How many pieces are to stay, the required ones included
+) -> "np.ndarray":  # (n_pieces,) bool
     "Choose the pieces that survive a cut."
     import numpy as np
-    best = np.lexsort((-np.float32(score), -np.float32(loss), ~required))[:max(size, int(required.sum()))]
+
+    best = np.lexsort((-np.float32(score), -np.float32(loss), ~required))[: max(size, int(required.sum()))]
     alive = np.zeros(len(score), bool)
     alive[best] = True
     return alive
@@ -76,40 +106,48 @@ def stay(
 # %% ../nbs/35_unigram_train.ipynb #3c397eac
 class Survivors(NamedTuple):
     "The pieces that are left, and all their places."
-    prob: "np.ndarray"     # (n,) float64, their probabilities
-    required: "np.ndarray" # (n,) bool, True for those that must stay
-    edges: "Edges"         # The lattices of the corpus
+
+    prob: "np.ndarray"  # (n,) float64, their probabilities
+    required: "np.ndarray"  # (n,) bool, True for those that must stay
+    edges: "Edges"  # The lattices of the corpus
+
 
 def _only(s, alive):
     "The survivors for which `alive` is true."
     from subword_nb.unigram_arrays import keep_edges
-    if alive.all(): return s
+
+    if alive.all():
+        return s
     return Survivors(s.prob[alive], s.required[alive], keep_edges(s.edges, alive, renumber=True))
 
 # %% ../nbs/35_unigram_train.ipynb #46493f2d
-RARE = 0.5 # EM drops pieces that are expected less often
+RARE = 0.5  # EM drops pieces that are expected less often
+
 
 def em_step(
-    s:Survivors, # The pieces, with the probabilities to start from
-    size:int, # Never leave fewer pieces
+    s: Survivors,  # The pieces, with the probabilities to start from
+    size: int,  # Never leave fewer pieces
     *,
-    digamma:bool=True, # Kudo's variant of the M-step
-    threads:int|None=None, # How many threads share the work; None: one per processor
-    tick:Callable=lambda: None, # Called from time to time
-)->Survivors: # With new probabilities, without rare pieces
+    digamma: bool = True,  # Kudo's variant of the M-step
+    threads: int | None = None,  # How many threads share the work; None: one per processor
+    tick: Callable = lambda: None,  # Called from time to time
+) -> Survivors:  # With new probabilities, without rare pieces
     "One E-step and one M-step."
     from subword_nb.unigram_arrays import expected_counts
+
     expected, kept = expected_counts(s.edges, s.prob, threads=threads, tick=tick)[0], s.required
-    if (kept | (expected >= RARE)).sum() < size: kept = stay(expected, s.prob, kept, size)
+    if (kept | (expected >= RARE)).sum() < size:
+        kept = stay(expected, s.prob, kept, size)
     prob = probabilities(expected, digamma=digamma, threshold=RARE, required=kept)
     return _only(s._replace(prob=prob), prob > 0)
 
+
 def prune(
-    s:Survivors, # The pieces
-    size:int, # How many are to be left
+    s: Survivors,  # The pieces
+    size: int,  # How many are to be left
     *,
-    threads:int|None=None, # How many threads share the work; None: one per processor
-)->tuple[Survivors,float]: # What is left; the loss of the corpus before, nats
+    threads: int | None = None,  # How many threads share the work; None: one per processor
+) -> tuple[Survivors, float]:  # What is left; the loss of the corpus before, nats
     "Drop the pieces whose removal costs least."
     score = logs(s.prob)
     loss, tokens = removal_loss(s.edges, score, threads=threads)
@@ -118,68 +156,95 @@ def prune(
 # %% ../nbs/35_unigram_train.ipynb #c6bff0d8
 class Standing(NamedTuple):
     "How far training is."
-    survivors: Survivors # The pieces that are left
-    step: int = 0        # EM steps done in this round, and one more when all is done
-    last: bool = False   # Is this the estimate at the end?
+
+    survivors: Survivors  # The pieces that are left
+    step: int = 0  # EM steps done in this round, and one more when all is done
+    last: bool = False  # Is this the estimate at the end?
     history: tuple = ()  # (size, loss) of the rounds before
 
 # %% ../nbs/35_unigram_train.ipynb #69d5c19d
 def training_steps(
-    now, # Where to start from, a `Standing`
-    size:int, # How many pieces are wanted
+    now,  # Where to start from, a `Standing`
+    size: int,  # How many pieces are wanted
     *,
-    shrinking_factor:float=0.75, # Share of the pieces that survives a round
-    steps:int=2, # EM steps in a round
-    digamma:bool=True, # Kudo's variant of the M-step while pruning
-    threads:int|None=None, # How many threads share the work; None: one per processor
-    tick:Callable=lambda: None, # Called from time to time
-)->Iterator[tuple[str,Standing]]: # What was done, "EM" or "pruning", and where training stands
+    shrinking_factor: float = 0.75,  # Share of the pieces that survives a round
+    steps: int = 2,  # EM steps in a round
+    digamma: bool = True,  # Kudo's variant of the M-step while pruning
+    threads: int | None = None,  # How many threads share the work; None: one per processor
+    tick: Callable = lambda: None,  # Called from time to time
+) -> Iterator[tuple[str, Standing]]:  # What was done, "EM" or "pruning", and where training stands
     "All steps to the end, one by one."
     from subword_nb.unigram_arrays import viterbi_counts
-    (s, step, last, history), now = now, None # what `now` held may go when `s` has changed
+
+    (s, step, last, history), now = now, None  # what `now` held may go when `s` has changed
     while len(s.prob):
         while step < steps:
             s, step = em_step(s, size, digamma=digamma and not last, threads=threads, tick=tick), step + 1
             yield "EM", Standing(s, step, last, history)
         n = len(s.prob)
-        if last: break
-        if n <= size: s, step, last = s._replace(required=s.required | True), 0, True
+        if last:
+            break
+        if n <= size:
+            s, step, last = s._replace(required=s.required | True), 0, True
         else:
             smaller, loss = prune(s, max(size, min(n - 1, int(n * shrinking_factor))), threads=threads)
             s, step, history = smaller, 0, (*history, (n, loss))
             yield "pruning", Standing(s, step, last, history)
-    if len(s.prob) and step == steps: yield "EM", Standing(s, step + 1, last, (*history, (n, -viterbi_counts(s.edges, logs(s.prob), threads=threads).score)))
+    if len(s.prob) and step == steps:
+        yield (
+            "EM",
+            Standing(
+                s,
+                step + 1,
+                last,
+                (*history, (n, -viterbi_counts(s.edges, logs(s.prob), threads=threads).score)),
+            ),
+        )
 
 # %% ../nbs/35_unigram_train.ipynb #b1762b2b
 @kernel
 def _merge(code, bounds, counts, table, fresh):
     "Add the count of each text to that of the first like it; fresh[k]: text k is the first."
     for k in range(len(counts)):
-        h, n = 0, bounds[k+1] - bounds[k]
-        for i in range(bounds[k], bounds[k+1]): h = ((h ^ int(code[i])) * 16777619) & 0xFFFFFFFF
+        h, n = 0, bounds[k + 1] - bounds[k]
+        for i in range(bounds[k], bounds[k + 1]):
+            h = ((h ^ int(code[i])) * 16777619) & 0xFFFFFFFF
         slot = h & (len(table) - 1)
         while not fresh[k]:
             other, i = table[slot], 0
-            if other < 0: table[slot], fresh[k] = k, True
-            elif bounds[other+1] - bounds[other] == n:
-                while i < n and code[bounds[other] + i] == code[bounds[k] + i]: i += 1
-                if i == n: break
+            if other < 0:
+                table[slot], fresh[k] = k, True
+            elif bounds[other + 1] - bounds[other] == n:
+                while i < n and code[bounds[other] + i] == code[bounds[k] + i]:
+                    i += 1
+                if i == n:
+                    break
             slot = (slot + 1) & (len(table) - 1)
-        if not fresh[k]: counts[other] += counts[k]
+        if not fresh[k]:
+            counts[other] += counts[k]
 
 # %% ../nbs/35_unigram_train.ipynb #a3f60c0c
 def _marked(texts, pieces):
     "True for every character of the pieces, the longest first."
     import numpy as np
-    whole, gone = sorted({p for p in pieces if len(p) > 1}, key=lambda p: (-len(p), p)), np.zeros(0x110000, bool)
+
+    whole, gone = (
+        sorted({p for p in pieces if len(p) > 1}, key=lambda p: (-len(p), p)),
+        np.zeros(0x110000, bool),
+    )
     gone[[ord(p) for p in pieces if len(p) == 1]] = True
     gaps = gone[texts.code]
-    if whole: # a character that is in no piece stands between the texts
+    if whole:  # a character that is in no piece stands between the texts
         wall = next(c for c in range(0x110000) if not any(chr(c) in p for p in whole))
-        code, shift = np.insert(texts.code, texts.bounds[1:-1], wall), np.repeat(np.arange(len(texts.counts)), np.diff(texts.bounds))
+        code, shift = (
+            np.insert(texts.code, texts.bounds[1:-1], wall),
+            np.repeat(np.arange(len(texts.counts)), np.diff(texts.bounds)),
+        )
         walled, place = np.zeros(len(code) + 1, np.int8), np.arange(len(texts.code)) + shift
-        for found in re.finditer("|".join(map(re.escape, whole)), code.tobytes().decode("utf-32-le", "surrogatepass")):
-            walled[found.start():found.end()] = 1
+        for found in re.finditer(
+            "|".join(map(re.escape, whole)), code.tobytes().decode("utf-32-le", "surrogatepass")
+        ):
+            walled[found.start() : found.end()] = 1
         gaps |= walled[place] == 1
     return gaps
 
@@ -187,9 +252,11 @@ def _marked(texts, pieces):
 def _cut(texts, pieces):
     "Cut texts at what is never a part of a learned piece; equal parts are counted together."
     import numpy as np
+
     gaps = _marked(texts, pieces)
-    if not gaps.any(): return texts
-    edge = np.zeros(len(gaps) + 1, bool) # is there the edge of a text or of a gap?
+    if not gaps.any():
+        return texts
+    edge = np.zeros(len(gaps) + 1, bool)  # is there the edge of a text or of a gap?
     edge[texts.bounds] = True
     edge[1:-1] |= gaps[1:] | gaps[:-1]
     edge = np.flatnonzero(edge)
@@ -199,18 +266,23 @@ def _cut(texts, pieces):
     parts = Texts(texts.code[~gaps], np.concatenate([[0], np.cumsum(size)]), counts)
     fresh = np.zeros(len(counts), bool)
     _merge(*parts, np.full(2 << len(counts).bit_length(), -1, np.int32), fresh)
-    return Texts(parts.code[np.repeat(fresh, size)], np.concatenate([[0], np.cumsum(size[fresh])]), counts[fresh])
+    return Texts(
+        parts.code[np.repeat(fresh, size)], np.concatenate([[0], np.cumsum(size[fresh])]), counts[fresh]
+    )
 
 # %% ../nbs/35_unigram_train.ipynb #c702f10e
 @kernel
 def _add_up(code, bounds, counts, total):
     "Add up how often each character occurs."
     for k in range(len(counts)):
-        for i in range(bounds[k], bounds[k+1]): total[code[i]] += counts[k]
+        for i in range(bounds[k], bounds[k + 1]):
+            total[code[i]] += counts[k]
+
 
 def _characters(texts):
     "How often each character occurs."
     import numpy as np
+
     total = np.zeros(int(texts.code.max(initial=0)) + 1, np.int64)
     _add_up(*texts, total)
     return {chr(c): int(total[c]) for c in np.flatnonzero(total).tolist()}
@@ -220,75 +292,125 @@ def _given(start, reserved, vocab_size):
     "Learned piece → probability, sorted by spelling."
     learned = {p: start[p] for p in sorted(start.keys() - {*reserved})}
     if vocab_size > (most := len(learned) + len(reserved)):
-        raise ValueError(f"vocab_size={vocab_size} is above the {most} pieces there are to start from: pruning takes pieces away and none comes back, so a Unigram vocabulary "
-                         f"cannot grow; train anew without start=, or pass vocab_size<={most}")
-    if bad := [(p, x) for p, x in learned.items() if not -math.inf < x <= 0]: raise ValueError(f"the piece {bad[0][0]!r} has the score {bad[0][1]}; a score is the logarithm of a probability, finite and at most 0")
+        raise ValueError(
+            f"vocab_size={vocab_size} is above the {most} pieces there are to start from: pruning takes pieces away and none comes back, so a Unigram vocabulary "
+            f"cannot grow; train anew without start=, or pass vocab_size<={most}"
+        )
+    if bad := [(p, x) for p, x in learned.items() if not -math.inf < x <= 0]:
+        raise ValueError(
+            f"the piece {bad[0][0]!r} has the score {bad[0][1]}; a score is the logarithm of a probability, finite and at most 0"
+        )
     return {p: math.exp(max(x, LOWEST)) for p, x in learned.items()}
+
 
 def _learnable(counts, reserved, user_defined, character_coverage, required_chars, vocab_size, given):
     "The stretches of text to learn from, their counts, and the required characters that they lack."
     alone = {p for p in reserved if len(p) == 1}
     texts = _cut(lay_out(counts), alone.union(user_defined))
     found, required_chars = _characters(texts), [c for c in required_chars if c not in alone]
-    characters = choose_characters(found, character_coverage=character_coverage, required_chars=required_chars) if given is None else {p: found.get(p, 0) for p in given if len(p) == 1}
+    characters = (
+        choose_characters(found, character_coverage=character_coverage, required_chars=required_chars)
+        if given is None
+        else {p: found.get(p, 0) for p in given if len(p) == 1}
+    )
     check_room(vocab_size, len(reserved), len(characters))
-    return in_letter_order(_cut(texts, found.keys() - characters.keys())), [c for c, n in characters.items() if n == 0]
+    return in_letter_order(_cut(texts, found.keys() - characters.keys())), [
+        c for c, n in characters.items() if n == 0
+    ]
 
 # %% ../nbs/35_unigram_train.ipynb #d46456a8
 def em_train_ref(
-    counts:Mapping[str,int], # pretoken → how often it occurs
-    vocab_size:int, # Number of pieces wanted; at least the characters
+    counts: Mapping[str, int],  # pretoken → how often it occurs
+    vocab_size: int,  # Number of pieces wanted; at least the characters
     *,
-    shrinking_factor:float=0.75, # Share of the pieces that survives a round
-    n_sub_iterations:int=2, # EM steps in a round
-    digamma:bool=True, # Kudo's variant of the M-step while pruning
-    **limits, # `seed_size`, `max_piece_length` and `min_frequency` of `seed_pieces_ref`
-)->dict[str,float]: # piece → natural-log probability
+    shrinking_factor: float = 0.75,  # Share of the pieces that survives a round
+    n_sub_iterations: int = 2,  # EM steps in a round
+    digamma: bool = True,  # Kudo's variant of the M-step while pruning
+    **limits,  # `seed_size`, `max_piece_length` and `min_frequency` of `seed_pieces_ref`
+) -> dict[str, float]:  # piece → natural-log probability
     "Unigram training by EM and pruning, with dictionaries."
     seeds = seed_pieces_ref(counts, **limits)
     scores, required = scores_of({p: n * len(p) for p, n in seeds.items()}), {p for p in seeds if len(p) == 1}
     single = lambda x: array("f", [x])[0]
-    best = lambda worth, n: sorted(scores, key=lambda p: (p not in required, -single(worth[p]), -single(scores[p]), p))[:n]
+    best = lambda worth, n: sorted(
+        scores, key=lambda p: (p not in required, -single(worth[p]), -single(scores[p]), p)
+    )[:n]
+
     def em(scores, digamma, always):
         expected, _ = e_step_ref(counts, scores)
-        return m_step(expected, digamma=digamma, threshold=RARE, required=required.union(best(expected, vocab_size), always))
+        return m_step(
+            expected,
+            digamma=digamma,
+            threshold=RARE,
+            required=required.union(best(expected, vocab_size), always),
+        )
+
     while True:
-        for _ in range(n_sub_iterations): scores = em(scores, digamma, ())
+        for _ in range(n_sub_iterations):
+            scores = em(scores, digamma, ())
         n = len(scores)
-        if n <= vocab_size: break
-        stays = set(best(removal_loss_ref(counts, scores), max(vocab_size, min(n - 1, int(n * shrinking_factor)))))
+        if n <= vocab_size:
+            break
+        stays = set(
+            best(removal_loss_ref(counts, scores), max(vocab_size, min(n - 1, int(n * shrinking_factor))))
+        )
         scores = {p: score for p, score in scores.items() if p in stays}
-    for _ in range(n_sub_iterations): scores = em(scores, False, scores)
+    for _ in range(n_sub_iterations):
+        scores = em(scores, False, scores)
     return scores
 
 # %% ../nbs/35_unigram_train.ipynb #f2a25ac2
-FEW = 1000 # Characters (or bytes) of distinct pretokens below which nothing is compiled
+FEW = 1000  # Characters (or bytes) of distinct pretokens below which nothing is compiled
+
 
 def _start(texts, reserved, seed_size, max_piece_length, min_frequency):
     "The seeds with their first probabilities, count·length shared out."
     import numpy as np
+
     suffixes = suffix_array(texts, length=max_piece_length)
-    seeds = choose_seeds(suffixes, seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency)
-    worth, alive, edges = seeds.count * seeds.length, np.ones(len(seeds.count), bool), seed_edges(suffixes, seeds)
+    seeds = choose_seeds(
+        suffixes, seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency
+    )
+    worth, alive, edges = (
+        seeds.count * seeds.length,
+        np.ones(len(seeds.count), bool),
+        seed_edges(suffixes, seeds),
+    )
     barred = find_pieces(suffixes, sorted({p for p in reserved if len(p) <= max_piece_length}))
-    row = lambda x: (x.first.astype(np.int64) << 32) + x.length # rises with the spelling
+    row = lambda x: (x.first.astype(np.int64) << 32) + x.length  # rises with the spelling
     at = np.searchsorted(row(seeds), row(barred))
     alive[at[(barred.count > 0) & (np.append(row(seeds), -1)[at] == row(barred))]] = False
     return _only(Survivors(worth / float(sum(worth.tolist())), seeds.length == 1, edges), alive)
 
+
 def _bpe_start(texts, reserved, seed_size, max_piece_length, min_frequency):
     "The characters and what BPE merges, with the shares of the text that they had when they were made."
     from subword_nb.bpe_train import bpe_train
-    counts = {t: n for t, n in zip(spelled(texts.code, texts.bounds[:-1], texts.bounds[1:] - texts.bounds[:-1]), texts.counts.tolist()) if t}
+
+    counts = {
+        t: n
+        for t, n in zip(
+            spelled(texts.code, texts.bounds[:-1], texts.bounds[1:] - texts.bounds[:-1]),
+            texts.counts.tolist(),
+        )
+        if t
+    }
     if not counts:
         return _start(texts, reserved, seed_size, max_piece_length, min_frequency)
     worth = _characters(texts)
-    rules = bpe_train(counts, max(seed_size, len(worth)), min_frequency=min_frequency, max_token_length=max_piece_length, progress=False)
+    rules = bpe_train(
+        counts,
+        max(seed_size, len(worth)),
+        min_frequency=min_frequency,
+        max_token_length=max_piece_length,
+        progress=False,
+    )
     for (a, b), n in zip(rules.merges, rules.counts):
         worth[a + b] = worth.get(a + b, 0) + n * len(a + b)
     pieces = sorted(worth.keys() - {*reserved})
     total = float(sum(worth[p] for p in pieces))
     return _survivors(texts, pieces, [worth[p] / total for p in pieces])
+
 
 def _finish(s, texts, reserved, missing):
     "All pieces and their scores as 32-bit numbers: the reserved ones, then the learned by falling score, ties by spelling."
@@ -301,84 +423,164 @@ def _finish(s, texts, reserved, missing):
     return [*reserved, *ordered], [0.0] * len(reserved) + [learned[p] for p in ordered]
 
 # %% ../nbs/35_unigram_train.ipynb #750141e2
-PAUSE = 0.2 # Seconds between two calls of `watch`
+PAUSE = 0.2  # Seconds between two calls of `watch`
+
 
 class _Watcher:
     "Calls `watch` between steps, and knows how to save where training stands."
+
     def __init__(self, watch, texts, options):
-        self.watch, self.texts, self.options, self.done, self.now, self.what, self.next = watch, texts, options, 0.0, None, "suffixes", 0.0
-    def move(self, what, now, left): # `left`: steps still to come
+        self.watch, self.texts, self.options, self.done, self.now, self.what, self.next = (
+            watch,
+            texts,
+            options,
+            0.0,
+            None,
+            "suffixes",
+            0.0,
+        )
+
+    def move(self, what, now, left):  # `left`: steps still to come
         self.what, self.now, self.done = what, now, self.done + (100 - self.done) / (1 + left)
-        if hasattr(self.watch, "after_step"): self.watch.after_step(what, now, self.texts)
+        if hasattr(self.watch, "after_step"):
+            self.watch.after_step(what, now, self.texts)
         self.tick()
+
     def tick(self):
-        if self.watch is None or time.monotonic() < self.next: return
+        if self.watch is None or time.monotonic() < self.next:
+            return
         self.watch(self.done, 100, self.what, self.state)
         self.next = time.monotonic() + PAUSE
+
     def state(self):
         "What `resume` takes."
         kept = dict(kind="unigram", mark=_mark(self.texts, self.options), pieces=None, done=self.done)
-        if self.now is None or self.now[1:] == (0, False, ()): return kept # nothing has been learned
+        if self.now is None or self.now[1:] == (0, False, ()):
+            return kept  # nothing has been learned
         (prob, _, edges), step, last, history = self.now
         pieces = spelled(self.texts.code, edges.at, edges.length)
-        return kept | dict(pieces="".join(pieces), lengths=edges.length, prob=prob, step=step, last=last, sizes=[n for n, _ in history], losses=[x for _, x in history])
+        return kept | dict(
+            pieces="".join(pieces),
+            lengths=edges.length,
+            prob=prob,
+            step=step,
+            last=last,
+            sizes=[n for n, _ in history],
+            losses=[x for _, x in history],
+        )
 
 # %% ../nbs/35_unigram_train.ipynb #d337e237
 def _mark(texts, options):
     "A hash of the corpus and the options."
     from hashlib import blake2b
+
     found = blake2b(repr(options).encode("utf-8", "surrogatepass"), digest_size=16)
-    for x in texts: found.update(x.tobytes())
+    for x in texts:
+        found.update(x.tobytes())
     return found.hexdigest()
+
 
 def _resumed(state, texts, options):
     "Where training stood."
     import numpy as np
-    if not isinstance(state, Mapping) or state.get("kind") != "unigram": raise ValueError(f"resume is no state of a Unigram training; pass what state() of watch returned, not {type(state).__name__}")
-    if state["mark"] != _mark(texts, options): raise ValueError("resume belongs to another corpus or other options; pass the counts and options that it was saved with")
-    if state["pieces"] is None: return None
+
+    if not isinstance(state, Mapping) or state.get("kind") != "unigram":
+        raise ValueError(
+            f"resume is no state of a Unigram training; pass what state() of watch returned, not {type(state).__name__}"
+        )
+    if state["mark"] != _mark(texts, options):
+        raise ValueError(
+            "resume belongs to another corpus or other options; pass the counts and options that it was saved with"
+        )
+    if state["pieces"] is None:
+        return None
     length = np.asarray(state["lengths"], np.int64)
-    s = _survivors(texts, spelled(np.frombuffer(state["pieces"].encode("utf-32-le", "surrogatepass"), "<i4"), np.cumsum(length) - length, length), np.array(state["prob"], float))
-    if state["last"]: s = s._replace(required=s.required | True)
-    return Standing(s, int(state["step"]), bool(state["last"]), tuple(zip(map(int, state["sizes"]), map(float, state["losses"]))))
+    s = _survivors(
+        texts,
+        spelled(
+            np.frombuffer(state["pieces"].encode("utf-32-le", "surrogatepass"), "<i4"),
+            np.cumsum(length) - length,
+            length,
+        ),
+        np.array(state["prob"], float),
+    )
+    if state["last"]:
+        s = s._replace(required=s.required | True)
+    return Standing(
+        s,
+        int(state["step"]),
+        bool(state["last"]),
+        tuple(zip(map(int, state["sizes"]), map(float, state["losses"]))),
+    )
 
 # %% ../nbs/35_unigram_train.ipynb #84571c48
 def _survivors(texts, pieces, prob):
     "The given pieces, sorted by spelling, with the places where they stand."
     import numpy as np
+
     suffixes = suffix_array(texts, length=max(map(len, pieces), default=1))
     found = find_pieces(suffixes, pieces)
     alive = found.count > 0
     found = type(found)(*(x[alive] for x in found))
     return Survivors(np.array([*prob])[alive], found.length == 1, seed_edges(suffixes, found))
 
+
 def _steps_left(now, size, shrinking_factor, steps):
     "About how many steps are still to come."
-    if now.last: return max(0, steps + 1 - now.step)
-    rounds = math.ceil(max(0.0, math.log(max(1, len(now.survivors.prob)) / max(1, size)) / -math.log(min(0.99, shrinking_factor))))
+    if now.last:
+        return max(0, steps + 1 - now.step)
+    rounds = math.ceil(
+        max(
+            0.0,
+            math.log(max(1, len(now.survivors.prob)) / max(1, size)) / -math.log(min(0.99, shrinking_factor)),
+        )
+    )
     return rounds * (steps + 1) + 2 * steps - now.step
 
 # %% ../nbs/35_unigram_train.ipynb #0a98c44e
 def _run(texts, begin, size, watcher, progress, shrinking_factor, steps, digamma, threads):
     "Train to the end; where training stands then."
+
     def moves():
-        steps_to_come = training_steps(begins := begin(), size, shrinking_factor=shrinking_factor, steps=steps, digamma=digamma, threads=threads, tick=watcher.tick)
+        steps_to_come = training_steps(
+            begins := begin(),
+            size,
+            shrinking_factor=shrinking_factor,
+            steps=steps,
+            digamma=digamma,
+            threads=threads,
+            tick=watcher.tick,
+        )
         for what, now in chain([("seeds", begins)], steps_to_come):
             before = watcher.done
             watcher.move(what, now, _steps_left(now, size, shrinking_factor, steps))
             yield watcher.done - before
+
     watcher.tick()
-    for _ in track(moves(), total=100, desc="training", progress=progress, unit="%", step=lambda part: part): pass
+    for _ in track(moves(), total=100, desc="training", progress=progress, unit="%", step=lambda part: part):
+        pass
     return watcher.now
+
 
 def _learn(texts, start, options, reserved, missing, vocab_size, rounds, threads, progress, watch, resume):
     "Train from the survivors that `start` makes, or from where a saved training stood."
-    rest, watcher = len(reserved) + len(missing), _Watcher(watch, texts, (options, reserved, missing, vocab_size, rounds))
+    rest, watcher = (
+        len(reserved) + len(missing),
+        _Watcher(watch, texts, (options, reserved, missing, vocab_size, rounds)),
+    )
     now = None if resume is None else _resumed(resume, texts, watcher.options)
-    if now is not None: watcher.now, watcher.done = now, float(resume["done"])
-    now = _run(texts, lambda: now or Standing(start()), vocab_size - rest, watcher, progress, *rounds, threads)
+    if now is not None:
+        watcher.now, watcher.done = now, float(resume["done"])
+    now = _run(
+        texts, lambda: now or Standing(start()), vocab_size - rest, watcher, progress, *rounds, threads
+    )
     found = _finish(now.survivors, texts, reserved, missing)
-    return UnigramVocabulary(*found, [(n + rest, loss) for n, loss in now.history], "full" if len(found[0]) == vocab_size else "no piece left")
+    return UnigramVocabulary(
+        *found,
+        [(n + rest, loss) for n, loss in now.history],
+        "full" if len(found[0]) == vocab_size else "no piece left",
+    )
+
 
 @on_warm_up
 def _warm_up_unigram_training():
@@ -388,36 +590,81 @@ def _warm_up_unigram_training():
 
 # %% ../nbs/35_unigram_train.ipynb #6a7cfb75
 def unigram_train(
-    counts:"Mapping[str,int]|FlatCounts", # pretoken → how often it occurs
-    vocab_size:int, # Number of pieces wanted, all included
+    counts: "Mapping[str,int]|FlatCounts",  # pretoken → how often it occurs
+    vocab_size: int,  # Number of pieces wanted, all included
     *,
-    special_tokens:Iterable[str]=(), # Pieces with the first ids, never matched in text
-    user_defined:Iterable[str]=(), # Pieces that are always one token
-    unk_piece:str|None="<unk>", # Stands for unknown characters; None: there is no such piece
-    byte_fallback:bool=False, # Reserve 256 pieces that spell unknown characters by bytes
-    seed_size:int=1_000_000, # Number of pieces to start from, at most
-    max_piece_length:int=16, # In characters
-    min_frequency:int=2, # A substring rarer than this is no seed, a character excepted
-    shrinking_factor:float=0.75, # Share of the pieces that survives a round
-    n_sub_iterations:int=2, # EM steps in a round
-    digamma:bool=True, # Kudo's variant of the M-step while pruning
-    character_coverage:float=1.0, # Share of the corpus' characters that must have pieces
-    required_chars:Iterable[str]="", # Characters that must have pieces whatever their counts
-    threads:int|None=None, # How many threads share the work; None: one per processor. The result does not depend on it
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    start:Mapping[str,float]|str|None=None, # What to start from. None: seeds from the suffix array; "bpe": what BPE learns with seed_size pieces; or learned pieces and their scores, of which all characters stay
-    watch:Callable|None=None, # Called as watch(done, total, what, state) from time to time; if it has `after_step`, that is called as after_step(what, standing, texts) after every step
-    resume:Mapping|None=None, # What state() returned in a training with the same counts and options
-)->UnigramVocabulary: # Pieces, scores as 32-bit numbers, (size, loss) of each round, and why training ended
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids, never matched in text
+    user_defined: Iterable[str] = (),  # Pieces that are always one token
+    unk_piece: str | None = "<unk>",  # Stands for unknown characters; None: there is no such piece
+    byte_fallback: bool = False,  # Reserve 256 pieces that spell unknown characters by bytes
+    seed_size: int = 1_000_000,  # Number of pieces to start from, at most
+    max_piece_length: int = 16,  # In characters
+    min_frequency: int = 2,  # A substring rarer than this is no seed, a character excepted
+    shrinking_factor: float = 0.75,  # Share of the pieces that survives a round
+    n_sub_iterations: int = 2,  # EM steps in a round
+    digamma: bool = True,  # Kudo's variant of the M-step while pruning
+    character_coverage: float = 1.0,  # Share of the corpus' characters that must have pieces
+    required_chars: Iterable[str] = "",  # Characters that must have pieces whatever their counts
+    threads: int
+    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    start: Mapping[str, float]
+    | str
+    | None = None,  # What to start from. None: seeds from the suffix array; "bpe": what BPE learns with seed_size pieces; or learned pieces and their scores, of which all characters stay
+    watch: Callable
+    | None = None,  # Called as watch(done, total, what, state) from time to time; if it has `after_step`, that is called as after_step(what, standing, texts) after every step
+    resume: Mapping | None = None,  # What state() returned in a training with the same counts and options
+) -> (
+    UnigramVocabulary
+):  # Pieces, scores as 32-bit numbers, (size, loss) of each round, and why training ended
     "Unigram training by EM and pruning (Kudo 2018)."
-    (special, defined), required_chars = listed_groups(special_tokens=special_tokens, user_defined=user_defined), [*required_chars]
-    check_options(counts, vocab_size, character_coverage, required_chars, shrinking_factor, seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency, n_sub_iterations=n_sub_iterations)
-    reserved, limits, rounds = reserved_pieces(special, unk_piece, defined, byte_fallback), (seed_size, max_piece_length, min_frequency), (shrinking_factor, n_sub_iterations, digamma)
-    if isinstance(start, str) and start != "bpe": raise ValueError(f'start must be "bpe", a map from pieces to scores, or None, got {start!r}')
+    (special, defined), required_chars = (
+        listed_groups(special_tokens=special_tokens, user_defined=user_defined),
+        [*required_chars],
+    )
+    check_options(
+        counts,
+        vocab_size,
+        character_coverage,
+        required_chars,
+        shrinking_factor,
+        seed_size=seed_size,
+        max_piece_length=max_piece_length,
+        min_frequency=min_frequency,
+        n_sub_iterations=n_sub_iterations,
+    )
+    reserved, limits, rounds = (
+        reserved_pieces(special, unk_piece, defined, byte_fallback),
+        (seed_size, max_piece_length, min_frequency),
+        (shrinking_factor, n_sub_iterations, digamma),
+    )
+    if isinstance(start, str) and start != "bpe":
+        raise ValueError(f'start must be "bpe", a map from pieces to scores, or None, got {start!r}')
     given = None if start is None or isinstance(start, str) else _given(start, reserved, vocab_size)
     with plainly(yes=(len(counts.data) if isinstance(counts, FlatCounts) else sum(map(len, counts))) < FEW):
-        texts, missing = _learnable(counts, reserved, defined, character_coverage, required_chars, vocab_size, given)
+        texts, missing = _learnable(
+            counts, reserved, defined, character_coverage, required_chars, vocab_size, given
+        )
+
         def begin():
-            if start == "bpe": return _bpe_start(texts, reserved, *limits)
-            return _start(texts, reserved, *limits) if given is None else _survivors(texts, [*given], given.values())
-        return _learn(texts, begin, (limits, start if isinstance(start, str) else given), reserved, missing, vocab_size, rounds, threads, progress, watch, resume)
+            if start == "bpe":
+                return _bpe_start(texts, reserved, *limits)
+            return (
+                _start(texts, reserved, *limits)
+                if given is None
+                else _survivors(texts, [*given], given.values())
+            )
+
+        return _learn(
+            texts,
+            begin,
+            (limits, start if isinstance(start, str) else given),
+            reserved,
+            missing,
+            vocab_size,
+            rounds,
+            threads,
+            progress,
+            watch,
+            resume,
+        )

@@ -11,49 +11,71 @@ from dataclasses import dataclass
 
 # %% ../nbs/40_vocab.ipynb #a2e6eb5b
 def check_vocabulary(
-    piece2id:Mapping, # piece → id, from a file or a caller
+    piece2id: Mapping,  # piece → id, from a file or a caller
     *,
-    where:str="vocab", # What to call it in an error
-)->dict[str,int]: # The same as a dict
+    where: str = "vocab",  # What to call it in an error
+) -> dict[str, int]:  # The same as a dict
     "Refuse a vocabulary whose pieces are not text or whose ids are not distinct integers from 0."
-    if not isinstance(piece2id, Mapping): raise ValueError(f"{where} is a {type(piece2id).__name__}; expected a map from piece to id")
+    if not isinstance(piece2id, Mapping):
+        raise ValueError(f"{where} is a {type(piece2id).__name__}; expected a map from piece to id")
     owner, ids = {}, piece2id.values()
-    if set(map(type, piece2id)) == {str} and set(map(type, ids)) == {int} and min(ids) >= 0 and max(ids) < 2**32 and len({*ids}) == len(ids): return dict(piece2id)
-    for piece, i in piece2id.items(): # something is odd: find out what
-        if not isinstance(piece, str): raise ValueError(f"{where}: the piece {piece!r} is a {type(piece).__name__}; pieces are text")
+    if (
+        set(map(type, piece2id)) == {str}
+        and set(map(type, ids)) == {int}
+        and min(ids) >= 0
+        and max(ids) < 2**32
+        and len({*ids}) == len(ids)
+    ):
+        return dict(piece2id)
+    for piece, i in piece2id.items():  # something is odd: find out what
+        if not isinstance(piece, str):
+            raise ValueError(f"{where}: the piece {piece!r} is a {type(piece).__name__}; pieces are text")
         if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < 2**32:
             raise ValueError(f"{where}[{piece!r}] is {i!r}; ids are integers from 0 to {2**32 - 1}")
-        if i in owner: raise ValueError(f"{where}: {owner[i]!r} and {piece!r} both have the id {i}; give each piece an id of its own")
+        if i in owner:
+            raise ValueError(
+                f"{where}: {owner[i]!r} and {piece!r} both have the id {i}; give each piece an id of its own"
+            )
         owner[i] = piece
     return dict(piece2id)
 
 # %% ../nbs/40_vocab.ipynb #a0d79944
 def invert(
-    piece2id:Mapping, # piece → id, each id once
-)->list: # The piece of each id; None where no piece has that id
+    piece2id: Mapping,  # piece → id, each id once
+) -> list:  # The piece of each id; None where no piece has that id
     "From ids back to pieces."
-    if set(map(type, piece2id.values())) == {int} and min(piece2id.values()) >= 0: odd = []
-    else: odd = [p for p, i in piece2id.items() if isinstance(i, bool) or not hasattr(i, "__index__") or i < 0]
-    if odd: raise ValueError(f"the piece {odd[0]!r} has the id {piece2id[odd[0]]!r}; ids are integers from 0")
+    if set(map(type, piece2id.values())) == {int} and min(piece2id.values()) >= 0:
+        odd = []
+    else:
+        odd = [p for p, i in piece2id.items() if isinstance(i, bool) or not hasattr(i, "__index__") or i < 0]
+    if odd:
+        raise ValueError(f"the piece {odd[0]!r} has the id {piece2id[odd[0]]!r}; ids are integers from 0")
     top = max(piece2id.values(), default=-1)
-    if top > 16 * len(piece2id) + 2**20: raise ValueError(f"the highest id is {top} for {len(piece2id)} pieces; number them closer, from 0")
+    if top > 16 * len(piece2id) + 2**20:
+        raise ValueError(f"the highest id is {top} for {len(piece2id)} pieces; number them closer, from 0")
     id2piece = [None] * (top + 1)
-    for piece, i in piece2id.items(): id2piece[i] = piece
+    for piece, i in piece2id.items():
+        id2piece[i] = piece
     return id2piece
 
 # %% ../nbs/40_vocab.ipynb #7cb67762
 @dataclass(frozen=True)
 class AddedToken:
     "A token that is found in the text before it is split."
-    content: str # Its spelling
-    single_word: bool = False # Only where no word character touches it
-    lstrip: bool = False # Takes the white space on its left
-    rstrip: bool = False # Takes the white space on its right
-    normalized: bool = False # Looked for in the normalized text
-    special: bool = True # Stands for no text; decoding may leave it out
+
+    content: str  # Its spelling
+    single_word: bool = False  # Only where no word character touches it
+    lstrip: bool = False  # Takes the white space on its left
+    rstrip: bool = False  # Takes the white space on its right
+    normalized: bool = False  # Looked for in the normalized text
+    special: bool = True  # Stands for no text; decoding may leave it out
 
     def __post_init__(self):
         if not isinstance(self.content, str) or not self.content:
-            raise ValueError(f"an added token is spelled {self.content!r}; pass text of at least one character")
-        if {type(v) for v in (self.single_word, self.lstrip, self.rstrip, self.normalized, self.special)} != {bool}:
+            raise ValueError(
+                f"an added token is spelled {self.content!r}; pass text of at least one character"
+            )
+        if {type(v) for v in (self.single_word, self.lstrip, self.rstrip, self.normalized, self.special)} != {
+            bool
+        }:
             raise ValueError(f"an option of {self!r} is neither True nor False")

@@ -15,15 +15,23 @@ from .draw import clip
 
 # %% ../nbs/85e_widget.ipynb #2bca94b4
 def answer(
-    tokenizer, # Anything with `explain`, such as a `Tokenizer`
-    text:str, # As typed
+    tokenizer,  # Anything with `explain`, such as a `Tokenizer`
+    text: str,  # As typed
     *,
-    most:int=5000, # Longest text, in code points
-)->dict: # `data`: the explanation as plain data, {} if there is none; `problem`: why there is none, else ""
+    most: int = 5000,  # Longest text, in code points
+) -> (
+    dict
+):  # `data`: the explanation as plain data, {} if there is none; `problem`: why there is none, else ""
     "What the page is told about a text."
-    if len(text) > most: return {"data": {}, "problem": f"the text has {len(text)} characters, at most {most} are explained; shorten it or raise most="}
-    try: return {"data": tokenizer.explain(text).to_dict(), "problem": ""}
-    except (ValueError, KeyError) as e: return {"data": {}, "problem": clip(str(e.args[0] if e.args else e), n=300)}
+    if len(text) > most:
+        return {
+            "data": {},
+            "problem": f"the text has {len(text)} characters, at most {most} are explained; shorten it or raise most=",
+        }
+    try:
+        return {"data": tokenizer.explain(text).to_dict(), "problem": ""}
+    except (ValueError, KeyError) as e:
+        return {"data": {}, "problem": clip(str(e.args[0] if e.args else e), n=300)}
 
 # %% ../nbs/85e_widget.ipynb #59dc68d5
 _BOX = """
@@ -61,10 +69,11 @@ _STYLE = """
 """
 
 # %% ../nbs/85e_widget.ipynb #98d22a92
-def front_end(
-)->tuple[str,str]: # An ES module whose default export has `render`; a style sheet
+def front_end() -> tuple[str, str]:  # An ES module whose default export has `render`; a style sheet
     "The page's half of the widget."
-    view, style = ((pkgutil.get_data("subword_nb", name) or b"").decode("utf-8") for name in ("view.js", "view.css"))
+    view, style = (
+        (pkgutil.get_data("subword_nb", name) or b"").decode("utf-8") for name in ("view.js", "view.css")
+    )
     return re.sub(r"^export (?=(?:async )?function|const|class)", "", view, flags=re.M) + _BOX, style + _STYLE
 
 # %% ../nbs/85e_widget.ipynb #8fa011bd
@@ -74,10 +83,14 @@ def _widget_class():
     try:
         from anywidget import AnyWidget
         from traitlets import Dict, Unicode
-    except ImportError: raise ModuleNotFoundError('the playground in Jupyter needs the package anywidget, which is not installed; run: pip install "subword_nb[widget]"') from None
+    except ImportError:
+        raise ModuleNotFoundError(
+            'the playground in Jupyter needs the package anywidget, which is not installed; run: pip install "subword_nb[widget]"'
+        ) from None
 
     class Playground(AnyWidget):
         "A text box with the explanation of what is typed into it."
+
         _esm, _css = front_end()
         text = Unicode(help="The text in the box").tag(sync=True)
         data = Dict(help="Its explanation as plain data, {} if there is none").tag(sync=True)
@@ -89,16 +102,24 @@ def _widget_class():
             self.observe(self._answer, "text")
 
         def _answer(self, change):
-            with self.hold_sync(): self.set_trait("data", (new := self._ask(change["new"]))["data"]), self.set_trait("problem", new["problem"])
+            with self.hold_sync():
+                (
+                    self.set_trait("data", (new := self._ask(change["new"]))["data"]),
+                    self.set_trait("problem", new["problem"]),
+                )
+
     return Playground
 
 # %% ../nbs/85e_widget.ipynb #b6d2b9fc
 def playground(
-    tokenizer, # A `Tokenizer`, or anything with `explain`
+    tokenizer,  # A `Tokenizer`, or anything with `explain`
     *,
-    text:str="", # What the box holds at first
-    most:int=5000, # Longest text that is explained, in code points
-)->Any: # A widget; as the last line of a cell it shows itself. Its `text` can be read and set, `data` and `problem` can be read
+    text: str = "",  # What the box holds at first
+    most: int = 5000,  # Longest text that is explained, in code points
+) -> Any:  # A widget; as the last line of a cell it shows itself. Its `text` can be read and set, `data` and `problem` can be read
     "A text box that shows the tokens of what is typed, and why they are these."
-    if not callable(getattr(tokenizer, "explain", None)): raise ValueError(f"got {type(tokenizer).__name__}, expected a tokenizer with a method explain; load one with Tokenizer.load")
+    if not callable(getattr(tokenizer, "explain", None)):
+        raise ValueError(
+            f"got {type(tokenizer).__name__}, expected a tokenizer with a method explain; load one with Tokenizer.load"
+        )
     return _widget_class()(tokenizer, text, most)

@@ -16,7 +16,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .jit import kernel, on_warm_up
-from .machine import HEAD, Scanner, buffer_of, class_of, class_table, decode_at, mask_equal, mask_high, mask_letters, mask_within, trailing_zeros
+from subword_nb.machine import (
+    HEAD,
+    Scanner,
+    buffer_of,
+    class_of,
+    class_table,
+    decode_at,
+    mask_equal,
+    mask_high,
+    mask_letters,
+    mask_within,
+    trailing_zeros,
+)
 from .normal_forms import is_control, is_mark, is_nonspacing, lower_char, normal_form, space_chinese
 from .normalizers import NFD, BertNormalizer, Lowercase, Normalizer, Sequence, StripAccents
 from .pattern_syntax import read_pattern
@@ -25,27 +37,30 @@ from .splitting import PUNCTUATION
 from .text import code_point_ranges
 
 # %% ../nbs/18_word_scanners.ipynb #fc4b55c0
-WORD, SPACE, ALONE, OTHER = range(4) # What a character is to a scanner
+WORD, SPACE, ALONE, OTHER = range(4)  # What a character is to a scanner
+
 
 def word_classes(
-    **ranges, # space=, alone=, other=: half-open (first, after) pairs of code points; everything else belongs to words
-)->np.ndarray: # (0x110000,) uint8: WORD, SPACE, ALONE or OTHER
+    **ranges,  # space=, alone=, other=: half-open (first, after) pairs of code points; everything else belongs to words
+) -> np.ndarray:  # (0x110000,) uint8: WORD, SPACE, ALONE or OTHER
     "Classes of all code points."
     classes = np.zeros(0x110000, np.uint8)
     for name, pairs in ranges.items():
-        for first, after in pairs: classes[first:after] = {"space": SPACE, "alone": ALONE, "other": OTHER}[name]
+        for first, after in pairs:
+            classes[first:after] = {"space": SPACE, "alone": ALONE, "other": OTHER}[name]
     return classes
 
 # %% ../nbs/18_word_scanners.ipynb #60f92b70
 def word_starts_ref(
-    text:bytes, # UTF-8, with or without separators
-    classes:np.ndarray, # (0x110000,) uint8, see `word_classes`
-)->list[int]: # Where the spans start
+    text: bytes,  # UTF-8, with or without separators
+    classes: np.ndarray,  # (0x110000,) uint8, see `word_classes`
+) -> list[int]:  # Where the spans start
     "Read character by character: before which ones is there a cut?"
-    out, at, before = [], 0, None # before: class of the character before; None at the start of a text
+    out, at, before = [], 0, None  # before: class of the character before; None at the start of a text
     for c in re.findall(b"\xff|[^\xff\x80-\xbf][\x80-\xbf]*", text):
         now = None if c == b"\xff" else int(classes[ord(c.decode())])
-        if now is None or before is None or before != SPACE and (now != before or now == ALONE): out.append(at)
+        if now is None or before is None or before != SPACE and (now != before or now == ALONE):
+            out.append(at)
         at, before = at + len(c), now
     return out
 
@@ -53,15 +68,19 @@ def word_starts_ref(
 ONE, ALL, LAST = np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(63)
 BLOCK, NONE, TWO, THREE = np.uint64(64), np.uint64(0), np.uint64(2), np.uint64(3)
 
+
 @kernel
 def _ascii_masks(buffer, i, ranges):
     "Which of 64 bytes are ASCII characters of the classes SPACE, ALONE and OTHER."
     space = alone = other = NONE
     for k in range(len(ranges)):
         found = mask_within(buffer, i, ranges[k, 0], ranges[k, 1])
-        if ranges[k, 2] == 1: space |= found
-        elif ranges[k, 2] == 2: alone |= found
-        else: other |= found
+        if ranges[k, 2] == 1:
+            space |= found
+        elif ranges[k, 2] == 2:
+            alone |= found
+        else:
+            other |= found
     return space, alone, other
 
 # %% ../nbs/18_word_scanners.ipynb #e6b86462
@@ -82,20 +101,26 @@ def _all_masks(buffer, i, ranges, pages, flat, alike):
         j = trailing_zeros(leads)
         leads &= leads - ONE
         code, width = decode_at(buffer, np.int64(i + j))
-        if j + np.uint64(width) > BLOCK: size = j
+        if j + np.uint64(width) > BLOCK:
+            size = j
         c = class_of(pages, flat, code)
         if c > 3:
             c &= np.uint8(3)
             p, one = i + j, alike[np.uint64(c) << THREE | np.uint64(width)]
-            if size == BLOCK: # else the next block does it
-                buffer[p], buffer[p+ONE] = one, one >> 8
-                if width > 2: buffer[p+TWO] = one >> 16
-                if width > 3: buffer[p+THREE] = one >> 24
+            if size == BLOCK:  # else the next block does it
+                buffer[p], buffer[p + ONE] = one, one >> 8
+                if width > 2:
+                    buffer[p + TWO] = one >> 16
+                if width > 3:
+                    buffer[p + THREE] = one >> 24
         if c != 0:
             all_bytes = ((ONE << np.uint64(width)) - ONE) << j
-            if c == 1: space |= all_bytes
-            elif c == 2: alone |= all_bytes
-            else: other |= all_bytes
+            if c == 1:
+                space |= all_bytes
+            elif c == 2:
+                alone |= all_bytes
+            else:
+                other |= all_bytes
     return space, alone, other, size
 
 # %% ../nbs/18_word_scanners.ipynb #e8ec88c6
@@ -105,8 +130,10 @@ def _finish(starts, k, end, last):
     if last and end > np.uint64(HEAD):
         starts[k] = np.uint32(end)
         k += 1
-    if k == 0: starts[0] = np.uint32(HEAD)
+    if k == 0:
+        starts[0] = np.uint32(HEAD)
     return max(k - 1, 0)
+
 
 @kernel
 def _put_starts(starts, k, mask, i):
@@ -121,23 +148,34 @@ def _put_starts(starts, k, mask, i):
 @kernel
 def _scan_words(ranges, pages, flat, alike, buffer, n, last, starts):
     "The starts of all words; see `Scanner`."
-    if alike[0]: _lower_ascii(buffer, n)
+    if alike[0]:
+        _lower_ascii(buffer, n)
     i, end, k = np.uint64(HEAD), np.uint64(HEAD) + np.uint64(n), np.int64(0)
-    space0 = alone0 = other0 = NONE # the classes of the byte before the block
-    cut0 = ONE                      # is it a separator?
+    space0 = alone0 = other0 = NONE  # the classes of the byte before the block
+    cut0 = ONE  # is it a separator?
     while i < end:
         size, high, inside, cut = BLOCK, mask_high(buffer, i), NONE, NONE
-        if high == NONE: space, alone, other = _ascii_masks(buffer, i, ranges)
+        if high == NONE:
+            space, alone, other = _ascii_masks(buffer, i, ranges)
         else:
-            inside, cut = mask_within(buffer, i, np.uint8(0x80), np.uint8(0xBF)), mask_equal(buffer, i, np.uint8(0xFF)) # read in one go what is written byte by byte below
+            inside, cut = (
+                mask_within(buffer, i, np.uint8(0x80), np.uint8(0xBF)),
+                mask_equal(buffer, i, np.uint8(0xFF)),
+            )  # read in one go what is written byte by byte below
             space, alone, other, size = _all_masks(buffer, i, ranges, pages, flat, alike)
-        if i + size > end: size = end - i
+        if i + size > end:
+            size = end - i
         alone1, other1 = alone << ONE | alone0, other << ONE | other0
         found = alone & other1 | other & alone1 if alike[1] else alone | alone1 | other ^ other1
         found = (space | found) & ~(space << ONE | space0) & ~inside | cut | (cut << ONE | cut0)
         k = _put_starts(starts, k, found & (ALL >> (BLOCK - size)), i)
         at = size - ONE
-        space0, alone0, other0, cut0 = space >> at & ONE, alone >> at & ONE, other >> at & ONE, cut >> at & ONE
+        space0, alone0, other0, cut0 = (
+            space >> at & ONE,
+            alone >> at & ONE,
+            other >> at & ONE,
+            cut >> at & ONE,
+        )
         i += size
     return _finish(starts, k, end, last)
 
@@ -146,37 +184,52 @@ def _byte_class(members):
     "A class of a regular expression that holds some bytes."
     return b"[" + b"".join(re.escape(bytes([b])) for b in members) + b"]"
 
+
 def class_scanner(
-    name:str, # What it cuts as
-    classes:np.ndarray, # (0x110000,) uint8, see `word_classes`
+    name: str,  # What it cuts as
+    classes: np.ndarray,  # (0x110000,) uint8, see `word_classes`
     *,
-    alike:np.ndarray|None=None, # (0x110000,) bool: which characters beyond ASCII are like all others of the same class and width; None: none is
-    lower:bool=False, # Are ASCII capitals like small letters?
-    pairs:bool=False, # Cut only before white space, and between ALONE and OTHER, whichever comes first
-)->Scanner: # Its spans: white space with the word, the run of others or the single character behind it; white space that ends a text is alone
+    alike: np.ndarray
+    | None = None,  # (0x110000,) bool: which characters beyond ASCII are like all others of the same class and width; None: none is
+    lower: bool = False,  # Are ASCII capitals like small letters?
+    pairs: bool = False,  # Cut only before white space, and between ALONE and OTHER, whichever comes first
+) -> Scanner:  # Its spans: white space with the word, the run of others or the single character behind it; white space that ends a text is alone
     "Scan by the classes of characters."
     edges = [0, *(np.flatnonzero(np.diff(classes[:128])) + 1).tolist(), 128]
     ranges = [(a, b - 1, classes[a]) for a, b in zip(edges, edges[1:]) if classes[a]]
     spaces = np.flatnonzero(classes[:128] == SPACE).tolist()
-    fresh = _byte_class(b for b in range(128) if b not in spaces) + b"(?=" + _byte_class(spaces) + b")" if spaces else None
-    first = np.zeros(32, np.uint32) # for class and width the bytes of one character; before them, the two options
+    fresh = (
+        _byte_class(b for b in range(128) if b not in spaces) + b"(?=" + _byte_class(spaces) + b")"
+        if spaces
+        else None
+    )
+    first = np.zeros(
+        32, np.uint32
+    )  # for class and width the bytes of one character; before them, the two options
     first[:2] = lower, pairs
     if alike is not None:
         for c in range(4):
             for width, (a, b) in enumerate([(0x80, 0x800), (0x800, 0x10000), (0x10000, 0x110000)], 2):
-                if (found := alike[a:b] & (classes[a:b] == c)).any(): first[8*c+width] = int.from_bytes(chr(a + int(np.argmax(found))).encode(), "little")
+                if (found := alike[a:b] & (classes[a:b] == c)).any():
+                    first[8 * c + width] = int.from_bytes(chr(a + int(np.argmax(found))).encode(), "little")
         classes = classes | alike.astype(np.uint8) << 2
-    return Scanner(name, partial(_scan_words, np.array(ranges, np.uint8).reshape(-1, 3), *class_table(classes), first), fresh)
+    return Scanner(
+        name,
+        partial(_scan_words, np.array(ranges, np.uint8).reshape(-1, 3), *class_table(classes), first),
+        fresh,
+    )
 
 # %% ../nbs/18_word_scanners.ipynb #2dd2dd77
 def whitespace_scanner(
-    is_space:list[tuple[int,int]], # Half-open (first, after) pairs of the code points that count as white space
-)->Scanner: # White space with what follows, up to the next white space
+    is_space: list[
+        tuple[int, int]
+    ],  # Half-open (first, after) pairs of the code points that count as white space
+) -> Scanner:  # White space with what follows, up to the next white space
     "Cut before each run of white space."
     return class_scanner("white space", word_classes(space=is_space))
 
-def space_scanner(
-)->Scanner: # Spaces (U+0020, U+2581) with what follows, up to the next space
+
+def space_scanner() -> Scanner:  # Spaces (U+0020, U+2581) with what follows, up to the next space
     "Cut before each run of spaces."
     return class_scanner("spaces", word_classes(space=[(0x20, 0x21), (0x2581, 0x2582)]))
 
@@ -187,74 +240,109 @@ def _scan_safe(buffer, n, last, starts):
     i, end, k = np.uint64(HEAD), np.uint64(HEAD) + np.uint64(n), np.int64(0)
     while i < end:
         before, behind = i - ONE, i + ONE
-        found = mask_equal(buffer, i, np.uint8(32)) & (mask_letters(buffer, before) | mask_within(buffer, before, np.uint8(48), np.uint8(57)))
-        if found != NONE: found &= mask_letters(buffer, behind) | mask_within(buffer, behind, np.uint8(48), np.uint8(57))
-        if mask_high(buffer, before) | mask_high(buffer, i) != NONE: found |= mask_equal(buffer, before, np.uint8(0xFF)) | mask_equal(buffer, i, np.uint8(0xFF))
-        if i + BLOCK > end: found &= ALL >> (BLOCK - (end - i))
+        found = mask_equal(buffer, i, np.uint8(32)) & (
+            mask_letters(buffer, before) | mask_within(buffer, before, np.uint8(48), np.uint8(57))
+        )
+        if found != NONE:
+            found &= mask_letters(buffer, behind) | mask_within(buffer, behind, np.uint8(48), np.uint8(57))
+        if mask_high(buffer, before) | mask_high(buffer, i) != NONE:
+            found |= mask_equal(buffer, before, np.uint8(0xFF)) | mask_equal(buffer, i, np.uint8(0xFF))
+        if i + BLOCK > end:
+            found &= ALL >> (BLOCK - (end - i))
         k = _put_starts(starts, k, found, i)
         i += BLOCK
     return _finish(starts, k, end, last)
 
 # %% ../nbs/18_word_scanners.ipynb #9d75a1c2
-def safe_scanner(
-)->Scanner: # What lies between safe places; see `cut_words`
+def safe_scanner() -> Scanner:  # What lies between safe places; see `cut_words`
     "Cut before each space between two ASCII letters or digits."
     return Scanner("safe places", _scan_safe, rb"[A-Za-z0-9](?= [A-Za-z0-9])")
 
 # %% ../nbs/18_word_scanners.ipynb #8afefd8e
-SAME, GONE, SPACED, ODD, CHANGED = range(5) # What becomes of a character
+SAME, GONE, SPACED, ODD, CHANGED = range(5)  # What becomes of a character
+
 
 class CharMap(NamedTuple):
     "What a normalizer makes of single characters."
-    kinds: np.ndarray # (0x110000,) uint8: SAME, GONE, SPACED (a space before and behind), ODD (its neighbours matter, or it is not assigned) or CHANGED
-    changed: dict # Code point of each CHANGED character → what becomes of it
+
+    kinds: np.ndarray  # (0x110000,) uint8: SAME, GONE, SPACED (a space before and behind), ODD (its neighbours matter, or it is not assigned) or CHANGED
+    changed: dict  # Code point of each CHANGED character → what becomes of it
 
 # %% ../nbs/18_word_scanners.ipynb #ded3ced0
 def _steps(norm):
     "The names of what a normalizer does, one after the other; None if it is not known character by character."
-    if norm is None: return ()
+    if norm is None:
+        return ()
     if type(norm) is Sequence:
         parts = [_steps(n) for n in norm.steps]
         return None if None in parts else sum(parts, ())
-    if type(norm) is not BertNormalizer: return {NFD: ("nfd",), Lowercase: ("lower",), StripAccents: ("unmark",)}.get(type(norm))
+    if type(norm) is not BertNormalizer:
+        return {NFD: ("nfd",), Lowercase: ("lower",), StripAccents: ("unmark",)}.get(type(norm))
     strip = norm.lowercase if norm.strip_accents is None else norm.strip_accents
-    return ("clean",) * norm.clean_text + ("chinese",) * norm.handle_chinese_chars + ("nfd", "unaccent") * strip + ("lower",) * norm.lowercase
+    return (
+        ("clean",) * norm.clean_text
+        + ("chinese",) * norm.handle_chinese_chars
+        + ("nfd", "unaccent") * strip
+        + ("lower",) * norm.lowercase
+    )
 
 # %% ../nbs/18_word_scanners.ipynb #9f115082
 def _chars(*names):
     "All characters of some categories."
     return [chr(i) for name in names for a, b in code_point_ranges(name) for i in range(a, b)]
 
+
 @cache
 def _table(step):
     "What a step makes of the few characters that it changes: a dictionary for `str.translate`; None where another function does it."
-    if step == "unaccent": return {ord(c): "" for c in _chars("M") if is_nonspacing(c)}
-    if step == "unmark": return {ord(c): "" for c in [*_chars("M"), *map(chr, range(0x1C00, 0x1D00))] if is_mark(c)}
-    if step == "lower": return {ord(c): lower_char(c) for c in _chars("Lu") if lower_char(c) != c.lower()}
-    if step == "clean": return {ord(c): " " for c in _chars("White_Space")} | {ord(c): "" for c in [*_chars("Cc", "Cf"), "\ufffd"] if is_control(c)}
+    if step == "unaccent":
+        return {ord(c): "" for c in _chars("M") if is_nonspacing(c)}
+    if step == "unmark":
+        return {ord(c): "" for c in [*_chars("M"), *map(chr, range(0x1C00, 0x1D00))] if is_mark(c)}
+    if step == "lower":
+        return {ord(c): lower_char(c) for c in _chars("Lu") if lower_char(c) != c.lower()}
+    if step == "clean":
+        return {ord(c): " " for c in _chars("White_Space")} | {
+            ord(c): "" for c in [*_chars("Cc", "Cf"), "\ufffd"] if is_control(c)
+        }
     return {}
+
 
 @cache
 def _busy(step):
     "The pages of 256 characters in which a step's dictionary, or a look at one character, changes anything."
-    return {code >> 8 for code in _table(step)} | ({ord(c) >> 8 for c in _chars("M")} if step == "nfd" else set())
+    return {code >> 8 for code in _table(step)} | (
+        {ord(c) >> 8 for c in _chars("M")} if step == "nfd" else set()
+    )
+
 
 def _apply(steps, text):
     "What a normalizer makes of a text whose characters do not touch."
     for step in steps:
-        if step == "chinese": text = space_chinese(text)
-        elif step == "nfd": text = normal_form(text, form="NFD")
-        elif not _table(step).keys().isdisjoint(map(ord, set(text))): text = text.translate(_table(step))
-        if step == "lower": text = text.lower()
+        if step == "chinese":
+            text = space_chinese(text)
+        elif step == "nfd":
+            text = normal_form(text, form="NFD")
+        elif not _table(step).keys().isdisjoint(map(ord, set(text))):
+            text = text.translate(_table(step))
+        if step == "lower":
+            text = text.lower()
     return text
 
 # %% ../nbs/18_word_scanners.ipynb #59ed98f8
-def _page(k, step=1): return map(chr, range(256 * k, 256 * k + 256, step))
+def _page(k, step=1):
+    return map(chr, range(256 * k, 256 * k + 256, step))
+
 
 def _same(steps, k, busy):
     "Is it certain, at a glance, that no character of a page is changed, Chinese spacing aside?"
     text = "0".join(_page(k))
-    return k not in busy and ("nfd" not in steps or unicodedata.is_normalized("NFD", text)) and ("lower" not in steps or text.lower() == text)
+    return (
+        k not in busy
+        and ("nfd" not in steps or unicodedata.is_normalized("NFD", text))
+        and ("lower" not in steps or text.lower() == text)
+    )
+
 
 def _are_chinese(k):
     "Are all characters of a page Chinese (True), none (False), or some (None)?"
@@ -264,38 +352,48 @@ def _are_chinese(k):
 # %% ../nbs/18_word_scanners.ipynb #85e9de72
 def _note_page(steps, k, kinds, changed):
     "Enter what becomes of each character of a page."
-    apart, row = "0" if k else "ʘ", kinds[256 * k:256 * k + 256].tolist()
+    apart, row = "0" if k else "ʘ", kinds[256 * k : 256 * k + 256].tolist()
     text = _apply(steps, apart.join(_page(k)))
     moving = {c for c in set(text) if unicodedata.combining(c)} if "nfd" in steps else set()
     for i, (c, part) in enumerate(zip(_page(k), text.split(apart))):
-        if row[i] == ODD or part == c and c not in moving: continue
-        if moving and not moving.isdisjoint(part): row[i] = ODD
-        elif not part: row[i] = GONE
-        elif part == f" {c} ": row[i] = SPACED
-        else: row[i], changed[256 * k + i] = CHANGED, part
-    kinds[256 * k:256 * k + 256] = row
+        if row[i] == ODD or part == c and c not in moving:
+            continue
+        if moving and not moving.isdisjoint(part):
+            row[i] = ODD
+        elif not part:
+            row[i] = GONE
+        elif part == f" {c} ":
+            row[i] = SPACED
+        else:
+            row[i], changed[256 * k + i] = CHANGED, part
+    kinds[256 * k : 256 * k + 256] = row
 
 # %% ../nbs/18_word_scanners.ipynb #718af3c9
 @cache
 def _char_map(steps):
     "The map of some steps."
     rest, kinds, changed = [s for s in steps if s != "chinese"], np.zeros(0x110000, np.uint8), {}
-    for a, b in code_point_ranges("Cn"): kinds[a:b] = ODD
-    for a, b in code_point_ranges("Co"): kinds[a:b] = GONE if "clean" in steps and is_control(chr(a)) else SAME
+    for a, b in code_point_ranges("Cn"):
+        kinds[a:b] = ODD
+    for a, b in code_point_ranges("Co"):
+        kinds[a:b] = GONE if "clean" in steps and is_control(chr(a)) else SAME
     used = kinds == SAME
     for name in ("Cs", "Co"):
-        for a, b in code_point_ranges(name): used[a:b] = False
+        for a, b in code_point_ranges(name):
+            used[a:b] = False
     busy = {0}.union(*map(_busy, steps))
     for k in np.flatnonzero(used.reshape(-1, 256).any(1)).tolist():
         chinese, same = "chinese" in steps and _are_chinese(k), _same(rest, k, busy)
-        if chinese is None or not same: _note_page(steps, k, kinds, changed)
-        elif chinese: kinds[256 * k:256 * k + 256][used[256 * k:256 * k + 256]] = SPACED
+        if chinese is None or not same:
+            _note_page(steps, k, kinds, changed)
+        elif chinese:
+            kinds[256 * k : 256 * k + 256][used[256 * k : 256 * k + 256]] = SPACED
     return CharMap(kinds, changed)
 
 # %% ../nbs/18_word_scanners.ipynb #745d6777
 def char_map(
-    norm:Normalizer|None, # A normalizer; None changes nothing
-)->CharMap|None: # None where it is not known how to go character by character
+    norm: Normalizer | None,  # A normalizer; None changes nothing
+) -> CharMap | None:  # None where it is not known how to go character by character
     "What becomes of each character alone."
     return None if (steps := _steps(norm)) is None else _char_map(steps)
 
@@ -307,17 +405,21 @@ def _ranges(pattern):
 
 # %% ../nbs/18_word_scanners.ipynb #41cc4a52
 def splitter_classes(
-    pre:PreTokenizer, # A pre-tokenizer
-)->Any: # (0x110000,) uint8, an array: how it takes each character of the text it is given; None if that is not all there is to it
+    pre: PreTokenizer,  # A pre-tokenizer
+) -> Any:  # (0x110000,) uint8, an array: how it takes each character of the text it is given; None if that is not all there is to it
     "The classes of BertPreTokenizer, Whitespace and WhitespaceSplit."
-    if type(pre) is BertPreTokenizer: return word_classes(space=_ranges(r"\s"), alone=_ranges(f"[{PUNCTUATION}]"))
-    if type(pre) is Whitespace: return word_classes(space=_ranges(r"\s"), other=_ranges(r"[^\w\s]"))
+    if type(pre) is BertPreTokenizer:
+        return word_classes(space=_ranges(r"\s"), alone=_ranges(f"[{PUNCTUATION}]"))
+    if type(pre) is Whitespace:
+        return word_classes(space=_ranges(r"\s"), other=_ranges(r"[^\w\s]"))
     return word_classes(space=_ranges(r"\s")) if type(pre) is WhitespaceSplit else None
 
 # %% ../nbs/18_word_scanners.ipynb #50031650
 def code_points(
-    texts:list[str], # Texts
-)->tuple[np.ndarray,np.ndarray]: # (total,) uint32 code points; (texts + 1,) int64: text k has points[bounds[k]:bounds[k+1]]
+    texts: list[str],  # Texts
+) -> tuple[
+    np.ndarray, np.ndarray
+]:  # (total,) uint32 code points; (texts + 1,) int64: text k has points[bounds[k]:bounds[k+1]]
     "The characters of many texts as arrays."
     bounds = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=bounds[1:])
@@ -326,17 +428,23 @@ def code_points(
 # %% ../nbs/18_word_scanners.ipynb #49d711c6
 def bert_scanner(
     *,
-    norm:Normalizer|None=None, # What is done to the text before BertPreTokenizer splits it
-    known:str|None=None, # All characters of the pieces, if a word with any other is unknown as a whole: then those are alike; None: nothing is known
-)->Scanner|None: # None where the normalizer is not known character by character
+    norm: Normalizer | None = None,  # What is done to the text before BertPreTokenizer splits it
+    known: str
+    | None = None,  # All characters of the pieces, if a word with any other is unknown as a whole: then those are alike; None: nothing is known
+) -> Scanner | None:  # None where the normalizer is not known character by character
     "Cut raw text where BERT's pre-tokenizer will cut the normalized one."
-    if (found := char_map(norm)) is None: return None
+    if (found := char_map(norm)) is None:
+        return None
     plain = splitter_classes(BertPreTokenizer())
     classes = np.where(found.kinds == SAME, plain, WORD)
     classes[found.kinds == SPACED] = ALONE
-    if found.changed: classes[list(found.changed)] = _classes_of_texts(plain, list(found.changed.values()))
+    if found.changed:
+        classes[list(found.changed)] = _classes_of_texts(plain, list(found.changed.values()))
     small = all(found.changed.get(c) == chr(c + 32) for c in range(65, 91))
-    return class_scanner("bert", classes, alike=None if known is None else _unknown(found, plain, known), lower=small)
+    return class_scanner(
+        "bert", classes, alike=None if known is None else _unknown(found, plain, known), lower=small
+    )
+
 
 def _unknown(found, plain, known):
     "Which characters beyond ASCII, alone or in a word, are unknown for certain: they become letters, or one sign, that no piece has."
@@ -345,26 +453,37 @@ def _unknown(found, plain, known):
     alike = lacks & ((found.kinds == SAME) & (plain != SPACE) | (found.kinds == SPACED))
     if found.changed:
         points, bounds = code_points(list(found.changed.values()))
-        alike[list(found.changed)] = np.logical_or.reduceat(lacks[points], bounds[:-1]) & (np.maximum.reduceat(plain[points], bounds[:-1]) == WORD)
+        alike[list(found.changed)] = np.logical_or.reduceat(lacks[points], bounds[:-1]) & (
+            np.maximum.reduceat(plain[points], bounds[:-1]) == WORD
+        )
     alike[:128] = False
     return alike
+
 
 def _classes_of_texts(plain, texts):
     "What characters are that become some texts: white space; alone, if there is a cut on both sides; or part of a word."
     points, bounds = code_points(texts)
     found = plain[points]
-    first, last, least = found[bounds[:-1]], found[bounds[1:] - 1], np.minimum.reduceat(found == SPACE, bounds[:-1])
+    first, last, least = (
+        found[bounds[:-1]],
+        found[bounds[1:] - 1],
+        np.minimum.reduceat(found == SPACE, bounds[:-1]),
+    )
     return np.where(least, SPACE, np.where((first != WORD) & (last != WORD), ALONE, WORD))
 
 # %% ../nbs/18_word_scanners.ipynb #5741ee7a
 def split_scanner(
-    name:str, # "whitespace" (`\w+|[^\w\s]+`) or "whitespace_split" (`\S+`)
-)->Scanner: # Their pre-tokens, each with the white space in front
+    name: str,  # "whitespace" (`\w+|[^\w\s]+`) or "whitespace_split" (`\S+`)
+) -> Scanner:  # Their pre-tokens, each with the white space in front
     "Cut as the pre-tokenizers Whitespace and WhitespaceSplit do."
-    if name not in ("whitespace", "whitespace_split"): raise ValueError(f'name={name!r} is no splitter by white space; pass "whitespace" or "whitespace_split"')
+    if name not in ("whitespace", "whitespace_split"):
+        raise ValueError(
+            f'name={name!r} is no splitter by white space; pass "whitespace" or "whitespace_split"'
+        )
     return class_scanner(name, splitter_classes(Whitespace() if name == "whitespace" else WhitespaceSplit()))
 
 # %% ../nbs/18_word_scanners.ipynb #9098081e
 @on_warm_up
 def _warm_up_word_scanners():
-    for scanner in (safe_scanner(), split_scanner("whitespace_split")): scanner.scan(buffer_of(b"a b"), 3, True, np.empty(11, np.uint32))
+    for scanner in (safe_scanner(), split_scanner("whitespace_split")):
+        scanner.scan(buffer_of(b"a b"), 3, True, np.empty(11, np.uint32))

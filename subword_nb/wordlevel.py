@@ -13,66 +13,105 @@ from .bpe import check_limits
 
 # %% ../nbs/29_wordlevel.ipynb #ecbd3ae8
 def wordlevel_train(
-    counts:Mapping, # pre-token → count
+    counts: Mapping,  # pre-token → count
     *,
-    vocab_size:int=30_000, # Number of pieces at most, special tokens included
-    min_frequency:int=0, # A rarer word gets no id
-    special_tokens:Iterable[str]=(), # Pieces with the first ids
-)->dict: # piece → id, from 0
+    vocab_size: int = 30_000,  # Number of pieces at most, special tokens included
+    min_frequency: int = 0,  # A rarer word gets no id
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids
+) -> dict:  # piece → id, from 0
     "Give ids to the most frequent words."
     check_limits(vocab_size=vocab_size, min_frequency=min_frequency)
     specials = _checked(counts, special_tokens)
     least = max(1, len(specials))
     if vocab_size < least:
-        raise ValueError(f"vocab_size={vocab_size} is below {least} ({len(specials)} special tokens, and no vocabulary is empty); pass vocab_size>={least}")
-    words = sorted((word for word, n in counts.items() if n >= min_frequency and word not in specials), key=lambda word: (-counts[word], word))
+        raise ValueError(
+            f"vocab_size={vocab_size} is below {least} ({len(specials)} special tokens, and no vocabulary is empty); pass vocab_size>={least}"
+        )
+    words = sorted(
+        (word for word, n in counts.items() if n >= min_frequency and word not in specials),
+        key=lambda word: (-counts[word], word),
+    )
     return {piece: i for i, piece in enumerate([*specials, *words][:vocab_size])}
 
 # %% ../nbs/29_wordlevel.ipynb #b334baeb
 def _checked(counts, special_tokens):
     "Special tokens as a dict; refuses counts and tokens that mean nothing."
-    if isinstance(special_tokens, str): raise ValueError(f"special_tokens={special_tokens!r} is one text; pass a list, [{special_tokens!r}]")
-    if not isinstance(special_tokens, Iterable): raise ValueError(f"special_tokens={special_tokens!r} is no list; pass a list of texts, () for none")
+    if isinstance(special_tokens, str):
+        raise ValueError(f"special_tokens={special_tokens!r} is one text; pass a list, [{special_tokens!r}]")
+    if not isinstance(special_tokens, Iterable):
+        raise ValueError(f"special_tokens={special_tokens!r} is no list; pass a list of texts, () for none")
     specials = list(special_tokens)
-    if odd := [t for t in specials if not isinstance(t, str) or not t]: raise ValueError(f"special_tokens holds {odd[0]!r}; pass texts of one character or more")
-    if len(set(specials)) < len(specials): raise ValueError(f"special_tokens lists {max(specials, key=specials.count)!r} more than once; list each token once")
-    if not isinstance(counts, Mapping): raise ValueError(f"counts is a {type(counts).__name__}; pass a dict from pre-tokens to counts, see count_pretokens")
+    if odd := [t for t in specials if not isinstance(t, str) or not t]:
+        raise ValueError(f"special_tokens holds {odd[0]!r}; pass texts of one character or more")
+    if len(set(specials)) < len(specials):
+        raise ValueError(
+            f"special_tokens lists {max(specials, key=specials.count)!r} more than once; list each token once"
+        )
+    if not isinstance(counts, Mapping):
+        raise ValueError(
+            f"counts is a {type(counts).__name__}; pass a dict from pre-tokens to counts, see count_pretokens"
+        )
     for word, n in counts.items():
-        if not isinstance(word, str) or not word: raise ValueError(f"the pre-token {word!r} is no text of at least one character; words are str")
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1: raise ValueError(f"the pre-token {word!r} has the count {n!r}; counts are positive integers")
+        if not isinstance(word, str) or not word:
+            raise ValueError(f"the pre-token {word!r} is no text of at least one character; words are str")
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ValueError(f"the pre-token {word!r} has the count {n!r}; counts are positive integers")
     return dict.fromkeys(specials)
 
 # %% ../nbs/29_wordlevel.ipynb #41c9ce5f
 @dataclass(frozen=True)
 class WordLevel:
     "A word-level model: every pre-token is one piece, or unknown."
-    piece2id: dict # piece → id
-    unk_piece: str|None = "<unk>" # The piece for an unknown word; None: an unknown word is an error
 
-    def __post_init__(self): _check_model(self)
+    piece2id: dict  # piece → id
+    unk_piece: str | None = "<unk>"  # The piece for an unknown word; None: an unknown word is an error
 
-    def __repr__(self): return f"WordLevel({len(self.piece2id):,} pieces)"
+    def __post_init__(self):
+        _check_model(self)
 
-    def encode(self,
-        pretoken:str, # One pre-token
-    )->list[int]: # One id; none for the empty text
+    def __repr__(self):
+        return f"WordLevel({len(self.piece2id):,} pieces)"
+
+    def encode(
+        self,
+        pretoken: str,  # One pre-token
+    ) -> list[int]:  # One id; none for the empty text
         "The ids of one pre-token."
-        if pretoken == "": return []
+        if pretoken == "":
+            return []
         known = self.piece2id.get(pretoken) if isinstance(pretoken, str) else None
         return _unknown(self, pretoken) if known is None else [known]
 
 # %% ../nbs/29_wordlevel.ipynb #943c4ef0
 def _check_model(model):
     "Refuse options that mean nothing."
-    if not isinstance(model.piece2id, Mapping): raise ValueError(f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, such as {{p: i for i, p in enumerate(pieces)}}")
-    if odd := [p for p in model.piece2id if not isinstance(p, str)]: raise ValueError(f"the piece {odd[0]!r} is a {type(odd[0]).__name__}; the pieces of WordLevel are str")
-    if odd := [(p, i) for p, i in model.piece2id.items() if not isinstance(i, int) or isinstance(i, bool) or i < 0]: raise ValueError(f"the piece {odd[0][0]!r} has the id {odd[0][1]!r}; ids are integers from 0")
+    if not isinstance(model.piece2id, Mapping):
+        raise ValueError(
+            f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, such as {{p: i for i, p in enumerate(pieces)}}"
+        )
+    if odd := [p for p in model.piece2id if not isinstance(p, str)]:
+        raise ValueError(
+            f"the piece {odd[0]!r} is a {type(odd[0]).__name__}; the pieces of WordLevel are str"
+        )
+    if odd := [
+        (p, i) for p, i in model.piece2id.items() if not isinstance(i, int) or isinstance(i, bool) or i < 0
+    ]:
+        raise ValueError(f"the piece {odd[0][0]!r} has the id {odd[0][1]!r}; ids are integers from 0")
     if model.unk_piece is not None and model.unk_piece not in model.piece2id:
-        raise ValueError(f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, pass one of its pieces, or None if unknown words are to be errors")
+        raise ValueError(
+            f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, pass one of its pieces, or None if unknown words are to be errors"
+        )
+
 
 def _unknown(model, pretoken):
     "The id of the unknown piece, or an error that says why one would be needed."
-    if not isinstance(pretoken, str): raise ValueError(f"the word is a {type(pretoken).__name__}; WordLevel works on characters: pass a str")
-    if model.unk_piece is not None: return [model.piece2id[model.unk_piece]]
+    if not isinstance(pretoken, str):
+        raise ValueError(
+            f"the word is a {type(pretoken).__name__}; WordLevel works on characters: pass a str"
+        )
+    if model.unk_piece is not None:
+        return [model.piece2id[model.unk_piece]]
     shown = repr(pretoken if len(pretoken) <= 40 else pretoken[:40] + "…")
-    raise ValueError(f'the word {shown} is not in the vocabulary, and there is no unk_piece; add a piece such as "<unk>" and pass unk_piece="<unk>"')
+    raise ValueError(
+        f'the word {shown} is not in the vocabulary, and there is no unk_piece; add a piece such as "<unk>" and pass unk_piece="<unk>"'
+    )

@@ -17,29 +17,30 @@ from .counts import FlatCounts
 
 # %% ../nbs/25_wordpiece.ipynb #35aaac45
 def count_symbols(
-    splits:Mapping, # pre-token → its current symbols
-    counts:Mapping, # pre-token → how often it occurs
-)->dict: # symbol → count, in the order in which the symbols are first seen
+    splits: Mapping,  # pre-token → its current symbols
+    counts: Mapping,  # pre-token → how often it occurs
+) -> dict:  # symbol → count, in the order in which the symbols are first seen
     "How often each symbol occurs."
     single = {}
     for pretoken, symbols in splits.items():
-        for s in symbols: single[s] = single.get(s, 0) + counts[pretoken]
+        for s in symbols:
+            single[s] = single.get(s, 0) + counts[pretoken]
     return single
 
 # %% ../nbs/25_wordpiece.ipynb #02d93897
 def pair_scores(
-    splits:Mapping, # pre-token → its current symbols
-    counts:Mapping, # pre-token → how often it occurs
-)->dict: # pair → exact score, in the order in which the pairs are first seen
+    splits: Mapping,  # pre-token → its current symbols
+    counts: Mapping,  # pre-token → how often it occurs
+) -> dict:  # pair → exact score, in the order in which the pairs are first seen
     "The count of every pair, divided by the counts of its two symbols."
     single = count_symbols(splits, counts)
     return {(a, b): Fraction(n, single[a] * single[b]) for (a, b), n in count_pairs(splits, counts).items()}
 
 # %% ../nbs/25_wordpiece.ipynb #bd878696
 def beats(
-    score:tuple[int,int], # (count of the pair, product of its symbols' counts)
-    other:tuple[int,int], # Another score; both products are positive
-)->bool: # False if they are equal
+    score: tuple[int, int],  # (count of the pair, product of its symbols' counts)
+    other: tuple[int, int],  # Another score; both products are positive
+) -> bool:  # False if they are equal
     "Is a score higher than another, by cross-multiplication?"
     (n, d), (m, e) = score, other
     return n * e > m * d
@@ -48,127 +49,181 @@ def beats(
 def _check_counts(counts):
     "Refuse counts that are not whole numbers from 1, pre-tokens that are no text, and an empty corpus."
     flat = isinstance(counts, FlatCounts)
-    if not flat and not isinstance(counts, Mapping): raise ValueError(f"counts is a {type(counts).__name__}; pass a dict from pre-tokens to counts, see count_pretokens")
-    if flat and counts.bytewise and len(counts): raise ValueError("the pre-tokens are bytes, and WordPiece works on characters; pass counts of text")
-    if flat and len(counts) and counts.counts.min() < 1: raise ValueError(f"a pre-token has the count {counts.counts.min()}; counts are positive integers (int)")
+    if not flat and not isinstance(counts, Mapping):
+        raise ValueError(
+            f"counts is a {type(counts).__name__}; pass a dict from pre-tokens to counts, see count_pretokens"
+        )
+    if flat and counts.bytewise and len(counts):
+        raise ValueError("the pre-tokens are bytes, and WordPiece works on characters; pass counts of text")
+    if flat and len(counts) and counts.counts.min() < 1:
+        raise ValueError(
+            f"a pre-token has the count {counts.counts.min()}; counts are positive integers (int)"
+        )
     for p, n in () if flat else counts.items():
-        if not isinstance(p, str): raise ValueError(f"the pre-token {p!r} is a {type(p).__name__}, and WordPiece works on characters; pass pre-tokens of type str")
-        if not isinstance(n, int) or n < 1: raise ValueError(f"the pre-token {p!r} has the count {n!r} ({type(n).__name__}); counts are positive integers (int)")
-    if not (len(counts.data) if flat else any(counts)): raise ValueError("the corpus is empty: no pre-token was found; pass text that holds one")
+        if not isinstance(p, str):
+            raise ValueError(
+                f"the pre-token {p!r} is a {type(p).__name__}, and WordPiece works on characters; pass pre-tokens of type str"
+            )
+        if not isinstance(n, int) or n < 1:
+            raise ValueError(
+                f"the pre-token {p!r} has the count {n!r} ({type(n).__name__}); counts are positive integers (int)"
+            )
+    if not (len(counts.data) if flat else any(counts)):
+        raise ValueError("the corpus is empty: no pre-token was found; pass text that holds one")
+
 
 def check_corpus(
-    counts:Mapping|FlatCounts, # pre-token → count
-    special_tokens:Iterable[str], # Pieces with the first ids
-    initial_alphabet:Iterable[str], # Symbols that are in the vocabulary whatever the corpus holds
-    prefix:str, # `continuing_subword_prefix`
-)->tuple[list,list]: # Special tokens and initial symbols, as lists
+    counts: Mapping | FlatCounts,  # pre-token → count
+    special_tokens: Iterable[str],  # Pieces with the first ids
+    initial_alphabet: Iterable[str],  # Symbols that are in the vocabulary whatever the corpus holds
+    prefix: str,  # `continuing_subword_prefix`
+) -> tuple[list, list]:  # Special tokens and initial symbols, as lists
     "Refuse a corpus or symbols that WordPiece cannot work with."
     _check_counts(counts)
-    if not isinstance(prefix, str): raise ValueError(f'continuing_subword_prefix={prefix!r} is a {type(prefix).__name__}; pass a str such as "##", or "" for no mark')
-    if isinstance(special_tokens, str): raise ValueError(f"special_tokens={special_tokens!r} is one text; pass a list, [{special_tokens!r}]")
+    if not isinstance(prefix, str):
+        raise ValueError(
+            f'continuing_subword_prefix={prefix!r} is a {type(prefix).__name__}; pass a str such as "##", or "" for no mark'
+        )
+    if isinstance(special_tokens, str):
+        raise ValueError(f"special_tokens={special_tokens!r} is one text; pass a list, [{special_tokens!r}]")
     specials, initial = list(special_tokens), list(initial_alphabet)
-    if wrong := [t for t in specials if not isinstance(t, str) or not t]: raise ValueError(f"special_tokens holds {wrong[0]!r}; pass texts of one character or more")
-    if twice := [t for t, n in Counter(specials).items() if n > 1]: raise ValueError(f"special_tokens lists {twice[0]!r} more than once; list each token once")
-    if odd := [s for s in initial if not isinstance(s, str) or len(s) != 1 and (len(s) != len(prefix) + 1 or not s.startswith(prefix))]:
-        raise ValueError(f"initial_alphabet holds {odd[0]!r}; pass single characters, with or without the mark {prefix!r}")
+    if wrong := [t for t in specials if not isinstance(t, str) or not t]:
+        raise ValueError(f"special_tokens holds {wrong[0]!r}; pass texts of one character or more")
+    if twice := [t for t, n in Counter(specials).items() if n > 1]:
+        raise ValueError(f"special_tokens lists {twice[0]!r} more than once; list each token once")
+    if odd := [
+        s
+        for s in initial
+        if not isinstance(s, str) or len(s) != 1 and (len(s) != len(prefix) + 1 or not s.startswith(prefix))
+    ]:
+        raise ValueError(
+            f"initial_alphabet holds {odd[0]!r}; pass single characters, with or without the mark {prefix!r}"
+        )
     return specials, initial
 
 # %% ../nbs/25_wordpiece.ipynb #af7f0349
 def start_pieces(
-    symbols:Iterable[str], # The symbols that occur, and those of `initial_alphabet`
-    special_tokens:list, # Pieces with the first ids
-    vocab_size:int, # Number of pieces wanted in the end
-)->list: # Pieces in the order of their ids
+    symbols: Iterable[str],  # The symbols that occur, and those of `initial_alphabet`
+    special_tokens: list,  # Pieces with the first ids
+    vocab_size: int,  # Number of pieces wanted in the end
+) -> list:  # Pieces in the order of their ids
     "The vocabulary before the first merge."
     pieces = list(dict.fromkeys([*special_tokens, *sorted(set(symbols))]))
     least = max(1, len(pieces))
     if vocab_size < least:
-        raise ValueError(f"vocab_size={vocab_size} is below the {len(pieces)} pieces to start from ({len(special_tokens)} special tokens, "
-                         f"{len(pieces) - len(special_tokens)} symbols); pass vocab_size>={least}")
+        raise ValueError(
+            f"vocab_size={vocab_size} is below the {len(pieces)} pieces to start from ({len(special_tokens)} special tokens, "
+            f"{len(pieces) - len(special_tokens)} symbols); pass vocab_size>={least}"
+        )
     return pieces
 
+
 def wordpiece_start(
-    counts:Mapping, # pre-token → count
-    vocab_size:int, # Number of pieces wanted in the end
+    counts: Mapping,  # pre-token → count
+    vocab_size: int,  # Number of pieces wanted in the end
     *,
-    special_tokens:Iterable[str]=(), # Pieces with the first ids; they take no part in merging
-    initial_alphabet:Iterable[str]=(), # Symbols that are in the vocabulary whatever the corpus holds
-    limit_alphabet:int|None=None, # At most so many different characters; the others vanish from the pre-tokens
-    prefix:str="##", # `continuing_subword_prefix`
-)->tuple[list,dict]: # Pieces in the order of their ids; pre-token → symbols
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids; they take no part in merging
+    initial_alphabet: Iterable[str] = (),  # Symbols that are in the vocabulary whatever the corpus holds
+    limit_alphabet: int
+    | None = None,  # At most so many different characters; the others vanish from the pre-tokens
+    prefix: str = "##",  # `continuing_subword_prefix`
+) -> tuple[list, dict]:  # Pieces in the order of their ids; pre-token → symbols
     "The vocabulary and the symbols before the first merge."
     check_limits(vocab_size=vocab_size, limit_alphabet=limit_alphabet)
     specials, initial = check_corpus(counts, special_tokens, initial_alphabet, prefix)
     known = set(alphabet(counts, initial=initial, limit=limit_alphabet))
     splits = {p: [s for char, s in zip(p, base_symbols(p, prefix=prefix)) if char in known] for p in counts}
-    return start_pieces({s for split in splits.values() for s in split}.union(initial), specials, vocab_size), splits
+    return start_pieces(
+        {s for split in splits.values() for s in split}.union(initial), specials, vocab_size
+    ), splits
 
 # %% ../nbs/25_wordpiece.ipynb #bfe4ffbc
 class WordPieceRules(NamedTuple):
     "What training learns."
-    pieces: list # The vocabulary in the order of ids: special tokens, symbols, merged pieces
-    merges: list # The merges, a pair of pieces each, in the order of learning
-    scores: list # The exact score (`Fraction`) of each pair when it was merged
-    ended: str   # Why training stopped: "full", "no pair left" or "min_frequency"
+
+    pieces: list  # The vocabulary in the order of ids: special tokens, symbols, merged pieces
+    merges: list  # The merges, a pair of pieces each, in the order of learning
+    scores: list  # The exact score (`Fraction`) of each pair when it was merged
+    ended: str  # Why training stopped: "full", "no pair left" or "min_frequency"
 
 # %% ../nbs/25_wordpiece.ipynb #3cd50a80
 def wordpiece_train_ref(
-    counts:Mapping, # pre-token → count, in first-seen order
-    vocab_size:int, # Number of pieces wanted, special tokens and symbols included
+    counts: Mapping,  # pre-token → count, in first-seen order
+    vocab_size: int,  # Number of pieces wanted, special tokens and symbols included
     *,
-    special_tokens:Iterable[str]=(), # Pieces with the first ids
-    min_frequency:int=1, # A pair that occurs less often is never merged, whatever its score
-    initial_alphabet:Iterable[str]=(), # Symbols that are in the vocabulary whatever the corpus holds
-    limit_alphabet:int|None=None, # At most so many different characters
-    max_token_length:int|None=None, # No piece of more than so many characters, the mark not counted
-    tie_break:str="ids", # "first", "ids" or "bytes"
-    continuing_subword_prefix:str="##", # Marks symbols that do not start their pre-token
-)->WordPieceRules: # Pieces, merges, their scores, and why training ended
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids
+    min_frequency: int = 1,  # A pair that occurs less often is never merged, whatever its score
+    initial_alphabet: Iterable[str] = (),  # Symbols that are in the vocabulary whatever the corpus holds
+    limit_alphabet: int | None = None,  # At most so many different characters
+    max_token_length: int | None = None,  # No piece of more than so many characters, the mark not counted
+    tie_break: str = "ids",  # "first", "ids" or "bytes"
+    continuing_subword_prefix: str = "##",  # Marks symbols that do not start their pre-token
+) -> WordPieceRules:  # Pieces, merges, their scores, and why training ended
     "WordPiece by scoring everything anew after every merge (after Schuster and Nakajima 2012)."
     check_limits(min_frequency=min_frequency, max_token_length=max_token_length)
     prefix, longest = continuing_subword_prefix, max_token_length or float("inf")
-    pieces, splits = wordpiece_start(counts, vocab_size, special_tokens=special_tokens, initial_alphabet=initial_alphabet, limit_alphabet=limit_alphabet, prefix=prefix)
+    pieces, splits = wordpiece_start(
+        counts,
+        vocab_size,
+        special_tokens=special_tokens,
+        initial_alphabet=initial_alphabet,
+        limit_alphabet=limit_alphabet,
+        prefix=prefix,
+    )
     piece2id, size, merges, at = {p: i for i, p in enumerate(pieces)}, dict.fromkeys(pieces, 1), [], []
     while len(pieces) < vocab_size:
-        often = {(a, b): n for (a, b), n in count_pairs(splits, counts).items() if size[a] + size[b] <= longest}
-        scores = {pair: s for pair, s in pair_scores(splits, counts).items() if often.get(pair, 0) >= max(1, min_frequency)}
-        if not scores: return WordPieceRules(pieces, merges, at, "min_frequency" if often else "no pair left")
+        often = {
+            (a, b): n for (a, b), n in count_pairs(splits, counts).items() if size[a] + size[b] <= longest
+        }
+        scores = {
+            pair: s
+            for pair, s in pair_scores(splits, counts).items()
+            if often.get(pair, 0) >= max(1, min_frequency)
+        }
+        if not scores:
+            return WordPieceRules(pieces, merges, at, "min_frequency" if often else "no pair left")
         a, b = pair = best_pair(scores, tie_break=tie_break, piece2id=piece2id)
         piece = join_pair(a, b, prefix=prefix)
-        if piece not in piece2id: piece2id[piece] = len(pieces); pieces.append(piece)
+        if piece not in piece2id:
+            piece2id[piece] = len(pieces)
+            pieces.append(piece)
         size[piece] = size[a] + size[b]
-        merges.append(pair); at.append(scores[pair])
+        merges.append(pair)
+        at.append(scores[pair])
         splits = {p: merge_pair(symbols, pair, piece=piece) for p, symbols in splits.items()}
     return WordPieceRules(pieces, merges, at, "full")
 
 # %% ../nbs/25_wordpiece.ipynb #62cda845
 def match_trials(
-    pretoken:str, # One pre-token
-    pieces:Container[str], # The vocabulary
+    pretoken: str,  # One pre-token
+    pieces: Container[str],  # The vocabulary
     *,
-    continuing_subword_prefix:str="##", # Marks pieces that do not start their pre-token
-)->list[tuple[str,bool]]: # What is looked up, in this order, and whether it is a piece
+    continuing_subword_prefix: str = "##",  # Marks pieces that do not start their pre-token
+) -> list[tuple[str, bool]]:  # What is looked up, in this order, and whether it is a piece
     "The trials of greedy longest matching, to the end of the word or to where nothing fits."
     trials, start = [], 0
     while start < len(pretoken):
         mark = continuing_subword_prefix if start else ""
         for end in range(len(pretoken), start, -1):
             trials.append((mark + pretoken[start:end], hit := mark + pretoken[start:end] in pieces))
-            if hit: break
-        if not hit: break
+            if hit:
+                break
+        if not hit:
+            break
         start = end
     return trials
 
 # %% ../nbs/25_wordpiece.ipynb #8ea0dec4
 def wordpiece_encode_ref(
-    pretoken:str, # One pre-token
-    pieces:Container[str], # The vocabulary
+    pretoken: str,  # One pre-token
+    pieces: Container[str],  # The vocabulary
     *,
-    unk_piece:str="[UNK]", # Stands for a word that the pieces cannot spell
-    continuing_subword_prefix:str="##", # Marks pieces that do not start their pre-token
-    max_input_chars_per_word:int=100, # A longer word is unknown, in characters
-)->list[str]: # The pieces, left to right; `unk_piece` alone for an unknown word
+    unk_piece: str = "[UNK]",  # Stands for a word that the pieces cannot spell
+    continuing_subword_prefix: str = "##",  # Marks pieces that do not start their pre-token
+    max_input_chars_per_word: int = 100,  # A longer word is unknown, in characters
+) -> list[str]:  # The pieces, left to right; `unk_piece` alone for an unknown word
     "Greedy longest match, a whole word or nothing."
-    if len(pretoken) > max_input_chars_per_word: return [unk_piece]
+    if len(pretoken) > max_input_chars_per_word:
+        return [unk_piece]
     trials = match_trials(pretoken, pieces, continuing_subword_prefix=continuing_subword_prefix)
     return [piece for piece, hit in trials if hit] if not trials or trials[-1][1] else [unk_piece]

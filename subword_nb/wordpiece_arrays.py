@@ -19,25 +19,61 @@ from .jit import kernel
 # %% ../nbs/26_wordpiece_arrays.ipynb #fcd319c9
 class Ranking(NamedTuple):
     "Pairs and pieces, their counts and their order."
+
     pair: np.ndarray  # int64 (pairs, 14), a row for each pair that was ever seen
-    piece: np.ndarray # int64 (pieces + 1, 5), a row for each piece
-    order: np.ndarray # int32, a tournament: winners from place 1 on, the pieces in the second half
+    piece: np.ndarray  # int64 (pieces + 1, 5), a row for each piece
+    order: np.ndarray  # int32, a tournament: winners from place 1 on, the pieces in the second half
     text: np.ndarray  # uint8, `continuing_subword_prefix` and then the bytes of all pieces
-    n: np.ndarray     # int64, fill levels and options
+    n: np.ndarray  # int64, fill levels and options
+
 
 class Words(NamedTuple):
     "The corpus, and how pairs and pieces are found by what they are."
-    place: np.ndarray     # int32 (places, 6), a row for each place; a place of symbol -1 stands before, between and behind words
-    weight: np.ndarray    # int64 (words), how often each occurs
-    slot: np.ndarray      # int32, hash table: pair or -1; size a power of two
-    text_slot: np.ndarray # int32, hash table: piece or -1
-    merge: np.ndarray     # int64 (merges, 6): left, right, merged; count of the pair, of left, of right
 
-KEY, COUNT, ABOVE, BELOW, FIRST, LAST, FILED, KEEPER, CHILD, NEXT, BACK, NEXT_GUEST, FINGER, NEXT_CHANGED, PAIR_COLUMNS = range(15)
+    place: (
+        np.ndarray
+    )  # int32 (places, 6), a row for each place; a place of symbol -1 stands before, between and behind words
+    weight: np.ndarray  # int64 (words), how often each occurs
+    slot: np.ndarray  # int32, hash table: pair or -1; size a power of two
+    text_slot: np.ndarray  # int32, hash table: piece or -1
+    merge: np.ndarray  # int64 (merges, 6): left, right, merged; count of the pair, of left, of right
+
+
+(
+    KEY,
+    COUNT,
+    ABOVE,
+    BELOW,
+    FIRST,
+    LAST,
+    FILED,
+    KEEPER,
+    CHILD,
+    NEXT,
+    BACK,
+    NEXT_GUEST,
+    FINGER,
+    NEXT_CHANGED,
+    PAIR_COLUMNS,
+) = range(15)
 OFTEN, SIZE, TEXT, TOP, GUESTS, PIECE_COLUMNS = range(6)
 SYMBOL, SPAN, WORD, PAIR, EARLIER, LATER, PLACE_COLUMNS = range(7)
-PAIRS, PIECES, MERGES, INDEXED, NEED, WORK, CHANGED, KNOWN, PREFIX, MIN_FREQUENCY, MAX_LENGTH, TIE, NUMBERS = range(13)
-TIE_RULES, _BY_PLACE, _BY_ID = {"first": 0, "ids": 1, "bytes": 2}, 0, 1 # Values of n[TIE]
+(
+    PAIRS,
+    PIECES,
+    MERGES,
+    INDEXED,
+    NEED,
+    WORK,
+    CHANGED,
+    KNOWN,
+    PREFIX,
+    MIN_FREQUENCY,
+    MAX_LENGTH,
+    TIE,
+    NUMBERS,
+) = range(13)
+TIE_RULES, _BY_PLACE, _BY_ID = {"first": 0, "ids": 1, "bytes": 2}, 0, 1  # Values of n[TIE]
 _MIX, _LOW, _HALF, _UNCHANGED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF), np.uint64(32), -2
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #1d031cbe
@@ -48,6 +84,7 @@ def _times(x, y):
     low, mid = b * d, a * d
     cross = (low >> _HALF) + (mid & _LOW) + b * c
     return a * c + (mid >> _HALF) + (cross >> _HALF), (cross << _HALF) | (low & _LOW)
+
 
 @kernel
 def _product(x, y, z):
@@ -63,40 +100,52 @@ def _product(x, y, z):
 def _compare(n, f, g, m, h, k):
     "1, 0 or -1 as n / (f · g) is above, equal to or below m / (h · k); all below 2**63."
     x, y = np.float64(n) * np.float64(h) * np.float64(k), np.float64(m) * np.float64(f) * np.float64(g)
-    if (x < 2.0**53 and y < 2.0**53) or x > y * (1 + 2.0**-48) or y > x * (1 + 2.0**-48): return 1 if x > y else -1 if x < y else 0
+    if (x < 2.0**53 and y < 2.0**53) or x > y * (1 + 2.0**-48) or y > x * (1 + 2.0**-48):
+        return 1 if x > y else -1 if x < y else 0
     (a, b, c), (d, e, i) = _product(n, h, k), _product(m, f, g)
-    if a != d: return 1 if a > d else -1
-    if b != e: return 1 if b > e else -1
+    if a != d:
+        return 1 if a > d else -1
+    if b != e:
+        return 1 if b > e else -1
     return 1 if c > i else -1 if c < i else 0
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #a1d2cdb8
 @kernel
 def _compare_spelling(s, x, y):
     "-1, 0 or 1 as the bytes of piece x come before, equal or come after those of piece y."
-    i, j, n, m = s.piece[x, TEXT], s.piece[y, TEXT], s.piece[x+1, TEXT], s.piece[y+1, TEXT]
-    while i < n and j < m and s.text[i] == s.text[j]: i, j = i + 1, j + 1
-    if i == n or j == m: return int(j == m) - int(i == n)
+    i, j, n, m = s.piece[x, TEXT], s.piece[y, TEXT], s.piece[x + 1, TEXT], s.piece[y + 1, TEXT]
+    while i < n and j < m and s.text[i] == s.text[j]:
+        i, j = i + 1, j + 1
+    if i == n or j == m:
+        return int(j == m) - int(i == n)
     return -1 if s.text[i] < s.text[j] else 1
+
 
 @kernel
 def _wins_tie(s, q, r):
     "Does pair q come before pair r if their scores are equal?"
-    if s.n[TIE] == _BY_ID: return s.pair[q, KEY] < s.pair[r, KEY]
-    if s.n[TIE] == _BY_PLACE: return s.pair[q, FILED] < s.pair[r, FILED]
+    if s.n[TIE] == _BY_ID:
+        return s.pair[q, KEY] < s.pair[r, KEY]
+    if s.n[TIE] == _BY_PLACE:
+        return s.pair[q, FILED] < s.pair[r, FILED]
     order = _compare_spelling(s, s.pair[q, KEY] >> 32, s.pair[r, KEY] >> 32)
-    if order == 0: order = _compare_spelling(s, s.pair[q, KEY] & 0xFFFFFFFF, s.pair[r, KEY] & 0xFFFFFFFF)
+    if order == 0:
+        order = _compare_spelling(s, s.pair[q, KEY] & 0xFFFFFFFF, s.pair[r, KEY] & 0xFFFFFFFF)
     return order < 0
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #0438d2fc
 @kernel
 def _meld(s, q, r):
     "The heap with roots q and r made one; either may be -1."
-    if q < 0 or r < 0: return max(q, r)
+    if q < 0 or r < 0:
+        return max(q, r)
     c = _compare(s.pair[r, ABOVE], s.pair[r, BELOW], 1, s.pair[q, ABOVE], s.pair[q, BELOW], 1)
-    if c > 0 or (c == 0 and _wins_tie(s, r, q)): q, r = r, q
+    if c > 0 or (c == 0 and _wins_tie(s, r, q)):
+        q, r = r, q
     child = s.pair[q, CHILD]
     s.pair[r, NEXT], s.pair[r, BACK], s.pair[q, CHILD] = child, q, r
-    if child >= 0: s.pair[child, BACK] = r
+    if child >= 0:
+        s.pair[child, BACK] = r
     return q
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #f79978aa
@@ -114,7 +163,8 @@ def _meld_children(s, q):
         rest = s.pair[done, NEXT]
         root = _meld(s, root, done)
         done = rest
-    if root >= 0: s.pair[root, NEXT] = s.pair[root, BACK] = -1
+    if root >= 0:
+        s.pair[root, NEXT] = s.pair[root, BACK] = -1
     return root
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #2b263f58
@@ -122,16 +172,21 @@ def _meld_children(s, q):
 def _cut(s, q):
     "Cut pair q, which is no root, out of its heap with all that is below it."
     back, rest = s.pair[q, BACK], s.pair[q, NEXT]
-    if s.pair[back, CHILD] == q: s.pair[back, CHILD] = rest
-    else: s.pair[back, NEXT] = rest
-    if rest >= 0: s.pair[rest, BACK] = back
+    if s.pair[back, CHILD] == q:
+        s.pair[back, CHILD] = rest
+    else:
+        s.pair[back, NEXT] = rest
+    if rest >= 0:
+        s.pair[rest, BACK] = back
     s.pair[q, NEXT] = s.pair[q, BACK] = -1
+
 
 @kernel
 def _take_out(s, q):
     "Take pair q out of the heap of its keeper."
     k, below = s.pair[q, KEEPER], _meld_children(s, q)
-    if s.piece[k, TOP] == q: s.piece[k, TOP] = below
+    if s.piece[k, TOP] == q:
+        s.piece[k, TOP] = below
     else:
         _cut(s, q)
         s.piece[k, TOP] = _meld(s, s.piece[k, TOP], below)
@@ -141,10 +196,19 @@ def _take_out(s, q):
 @kernel
 def _winner(s, k, j):
     "The keeper whose best pair comes first; -1 is none."
-    if k < 0 or j < 0: return max(k, j)
+    if k < 0 or j < 0:
+        return max(k, j)
     q, r = s.piece[k, TOP], s.piece[j, TOP]
-    c = _compare(s.pair[q, ABOVE], s.pair[q, BELOW], s.piece[k, OFTEN], s.pair[r, ABOVE], s.pair[r, BELOW], s.piece[j, OFTEN])
+    c = _compare(
+        s.pair[q, ABOVE],
+        s.pair[q, BELOW],
+        s.piece[k, OFTEN],
+        s.pair[r, ABOVE],
+        s.pair[r, BELOW],
+        s.piece[j, OFTEN],
+    )
     return k if c > 0 or (c == 0 and _wins_tie(s, q, r)) else j
+
 
 @kernel
 def _reorder(s, k):
@@ -153,8 +217,9 @@ def _reorder(s, k):
     s.order[i] = k if s.piece[k, TOP] >= 0 else -1
     while i > 1:
         i >>= 1
-        was, s.order[i] = s.order[i], _winner(s, s.order[2*i], s.order[2*i+1])
-        if s.order[i] == was and was != k: return
+        was, s.order[i] = s.order[i], _winner(s, s.order[2 * i], s.order[2 * i + 1])
+        if s.order[i] == was and was != k:
+            return
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #4b7a6860
 @kernel
@@ -163,6 +228,7 @@ def _guest(s, q):
     a, b = s.pair[q, KEY] >> 32, s.pair[q, KEY] & 0xFFFFFFFF
     return b if s.pair[q, KEEPER] == a else a
 
+
 @kernel
 def _file(s, q):
     "Put pair q where it belongs, as its counts are now."
@@ -170,17 +236,23 @@ def _file(s, q):
     f, top, filed = s.piece[g, OFTEN], s.piece[k, TOP], s.pair[q, ABOVE] > 0
     s.n[WORK] += 1
     if n < s.n[MIN_FREQUENCY] or s.piece[k, SIZE] + s.piece[g, SIZE] > s.n[MAX_LENGTH]:
-        if filed: _take_out(s, q)
+        if filed:
+            _take_out(s, q)
     else:
         moved = s.n[TIE] == _BY_PLACE and first != s.pair[q, FILED]
         if filed:
-            if not moved and n == s.pair[q, ABOVE] and f == s.pair[q, BELOW]: return
+            if not moved and n == s.pair[q, ABOVE] and f == s.pair[q, BELOW]:
+                return
             c = _compare(n, f, 1, s.pair[q, ABOVE], s.pair[q, BELOW], 1)
-            if c < 0 or (c == 0 and moved): _take_out(s, q)
-            elif q != top: _cut(s, q)
+            if c < 0 or (c == 0 and moved):
+                _take_out(s, q)
+            elif q != top:
+                _cut(s, q)
         s.pair[q, ABOVE], s.pair[q, BELOW], s.pair[q, FILED] = n, f, first
-        if s.piece[k, TOP] != q: s.piece[k, TOP] = _meld(s, s.piece[k, TOP], q)
-    if s.piece[k, TOP] != top or top == q: _reorder(s, k)
+        if s.piece[k, TOP] != q:
+            s.piece[k, TOP] = _meld(s, s.piece[k, TOP], q)
+    if s.piece[k, TOP] != top or top == q:
+        _reorder(s, k)
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #bcb28573
 @kernel
@@ -197,6 +269,7 @@ def _file_changed(s):
             s.pair[q, NEXT_GUEST], s.piece[g, GUESTS] = s.piece[g, GUESTS], q
         _file(s, q)
 
+
 @kernel
 def _file_guests(s, a):
     "Re-key the pairs whose guest is symbol a."
@@ -208,8 +281,10 @@ def _file_guests(s, a):
             back = q
         else:
             s.pair[q, KEEPER] = -1
-            if back < 0: s.piece[a, GUESTS] = rest
-            else: s.pair[back, NEXT_GUEST] = rest
+            if back < 0:
+                s.piece[a, GUESTS] = rest
+            else:
+                s.pair[back, NEXT_GUEST] = rest
         q = rest
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #941abd82
@@ -218,19 +293,29 @@ def _slot_of(s, w, key):
     "The slot of the pair with this key, or the empty slot where it belongs."
     mask = len(w.slot) - 1
     h = np.int64((np.uint64(key) * _MIX) >> np.uint64(33)) & mask
-    while w.slot[h] >= 0 and s.pair[w.slot[h], KEY] != key: h = (h + 1) & mask
+    while w.slot[h] >= 0 and s.pair[w.slot[h], KEY] != key:
+        h = (h + 1) & mask
     return h
+
 
 @kernel
 def _pair_number(s, w, a, b):
     "The number of the pair (a, b), which is made up if it is new."
     key = np.int64(a) << 32 | np.int64(b)
     h = _slot_of(s, w, key)
-    if w.slot[h] >= 0: return np.int64(w.slot[h])
+    if w.slot[h] >= 0:
+        return np.int64(w.slot[h])
     q = s.n[PAIRS]
     s.n[PAIRS] += 1
-    for i in range(PAIR_COLUMNS): s.pair[q, i] = -1
-    w.slot[h], s.pair[q, KEY], s.pair[q, COUNT], s.pair[q, ABOVE], s.pair[q, NEXT_CHANGED] = q, key, 0, 0, _UNCHANGED
+    for i in range(PAIR_COLUMNS):
+        s.pair[q, i] = -1
+    w.slot[h], s.pair[q, KEY], s.pair[q, COUNT], s.pair[q, ABOVE], s.pair[q, NEXT_CHANGED] = (
+        q,
+        key,
+        0,
+        0,
+        _UNCHANGED,
+    )
     return q
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #63e59a9f
@@ -239,7 +324,9 @@ def _add(s, q, d):
     "Add d to the count of pair q, and note that it changes."
     s.pair[q, COUNT] += d
     s.n[WORK] += 1
-    if s.pair[q, NEXT_CHANGED] == _UNCHANGED: s.pair[q, NEXT_CHANGED], s.n[CHANGED] = s.n[CHANGED], q
+    if s.pair[q, NEXT_CHANGED] == _UNCHANGED:
+        s.pair[q, NEXT_CHANGED], s.n[CHANGED] = s.n[CHANGED], q
+
 
 @kernel
 def _arrive(s, w, i, a, b):
@@ -249,11 +336,16 @@ def _arrive(s, w, i, a, b):
     if p > i:
         p = s.pair[q, FINGER]
         later = s.pair[q, FIRST] if p < 0 else w.place[p, LATER]
-        while later < i: p, later = later, w.place[later, LATER]
-    if p < 0: s.pair[q, FIRST] = i
-    else: w.place[p, LATER] = i
-    if later < 0: s.pair[q, LAST] = i
-    else: w.place[later, EARLIER] = i
+        while later < i:
+            p, later = later, w.place[later, LATER]
+    if p < 0:
+        s.pair[q, FIRST] = i
+    else:
+        w.place[p, LATER] = i
+    if later < 0:
+        s.pair[q, LAST] = i
+    else:
+        w.place[later, EARLIER] = i
     w.place[i, EARLIER], w.place[i, LATER], w.place[i, PAIR], s.pair[q, FINGER] = p, later, q, i
     _add(s, q, w.weight[w.place[i, WORD]])
 
@@ -262,11 +354,16 @@ def _arrive(s, w, i, a, b):
 def _leave(s, w, i):
     "The pair at place i ceases to stand there."
     q, p, later = w.place[i, PAIR], w.place[i, EARLIER], w.place[i, LATER]
-    if p < 0: s.pair[q, FIRST] = later
-    else: w.place[p, LATER] = later
-    if later < 0: s.pair[q, LAST] = p
-    else: w.place[later, EARLIER] = p
-    if s.pair[q, FINGER] == i: s.pair[q, FINGER] = p
+    if p < 0:
+        s.pair[q, FIRST] = later
+    else:
+        w.place[p, LATER] = later
+    if later < 0:
+        s.pair[q, LAST] = p
+    else:
+        w.place[later, EARLIER] = p
+    if s.pair[q, FINGER] == i:
+        s.pair[q, FINGER] = p
     w.place[i, PAIR] = -1
     _add(s, q, -w.weight[w.place[i, WORD]])
 
@@ -276,13 +373,18 @@ def _merge_at(s, w, i, new):
     "Merge the pair that stands at place i; returns how often its word occurs."
     j = i + w.place[i, SPAN]
     k, left = j + w.place[j, SPAN], -1
-    if w.place[i-1, SYMBOL] >= 0: left = i - w.place[i-1, SPAN]
-    if left >= 0: _leave(s, w, left)
+    if w.place[i - 1, SYMBOL] >= 0:
+        left = i - w.place[i - 1, SPAN]
+    if left >= 0:
+        _leave(s, w, left)
     _leave(s, w, i)
-    if w.place[k, SYMBOL] >= 0: _leave(s, w, j)
-    w.place[i, SYMBOL], w.place[i, SPAN], w.place[k-1, SPAN] = new, k - i, k - i
-    if left >= 0: _arrive(s, w, left, w.place[left, SYMBOL], new)
-    if w.place[k, SYMBOL] >= 0: _arrive(s, w, i, new, w.place[k, SYMBOL])
+    if w.place[k, SYMBOL] >= 0:
+        _leave(s, w, j)
+    w.place[i, SYMBOL], w.place[i, SPAN], w.place[k - 1, SPAN] = new, k - i, k - i
+    if left >= 0:
+        _arrive(s, w, left, w.place[left, SYMBOL], new)
+    if w.place[k, SYMBOL] >= 0:
+        _arrive(s, w, i, new, w.place[k, SYMBOL])
     return w.weight[w.place[i, WORD]]
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #c20572bc
@@ -290,25 +392,36 @@ def _merge_at(s, w, i, new):
 def _spelling_slot(s, w, i, j):
     "The slot of the piece spelled text[i:j], or the empty slot where it belongs."
     mask, h = len(w.text_slot) - 1, np.uint64(j - i)
-    for t in range(i, j): h = (h ^ np.uint64(s.text[t])) * _MIX
+    for t in range(i, j):
+        h = (h ^ np.uint64(s.text[t])) * _MIX
     h = np.int64((h ^ (h >> np.uint64(29))) >> np.uint64(1)) & mask
     while w.text_slot[h] >= 0:
-        at, n = s.piece[w.text_slot[h], TEXT], s.piece[w.text_slot[h]+1, TEXT]
-        if n - at == j - i and (s.text[at:n] == s.text[i:j]).all(): break
+        at, n = s.piece[w.text_slot[h], TEXT], s.piece[w.text_slot[h] + 1, TEXT]
+        if n - at == j - i and (s.text[at:n] == s.text[i:j]).all():
+            break
         h = (h + 1) & mask
     return h
+
 
 @kernel
 def _merged_piece(s, w, a, b):
     "The id of the piece that a and b merge into."
-    p, left, mid, skip, end, m = s.n[PIECES], s.piece[a, TEXT], s.piece[a+1, TEXT], s.piece[b, TEXT], s.piece[b+1, TEXT], s.n[PREFIX]
-    if end - skip >= m and (s.text[skip:skip+m] == s.text[:m]).all(): skip += m
+    p, left, mid, skip, end, m = (
+        s.n[PIECES],
+        s.piece[a, TEXT],
+        s.piece[a + 1, TEXT],
+        s.piece[b, TEXT],
+        s.piece[b + 1, TEXT],
+        s.n[PREFIX],
+    )
+    if end - skip >= m and (s.text[skip : skip + m] == s.text[:m]).all():
+        skip += m
     i, k = s.piece[p, TEXT], s.piece[p, TEXT] + mid - left
     j = k + end - skip
     s.text[i:k], s.text[k:j] = s.text[left:mid], s.text[skip:end]
     h = _spelling_slot(s, w, i, j)
     if w.text_slot[h] < 0:
-        w.text_slot[h], s.piece[p+1, TEXT], s.piece[p, OFTEN] = p, j, 0
+        w.text_slot[h], s.piece[p + 1, TEXT], s.piece[p, OFTEN] = p, j, 0
         s.piece[p, TOP] = s.piece[p, GUESTS] = -1
         s.n[PIECES] += 1
     return np.int64(w.text_slot[h])
@@ -320,58 +433,81 @@ def _merge_everywhere(s, w, a, b, q):
     m, new, size, total = s.n[MERGES], _merged_piece(s, w, a, b), s.piece[a, SIZE] + s.piece[b, SIZE], 0
     resized = s.piece[new, OFTEN] > 0 and s.piece[new, SIZE] != size
     s.piece[new, SIZE] = size
-    w.merge[m, 0], w.merge[m, 1], w.merge[m, 2], w.merge[m, 4], w.merge[m, 5] = a, b, new, s.piece[a, OFTEN], s.piece[b, OFTEN]
+    w.merge[m, 0], w.merge[m, 1], w.merge[m, 2], w.merge[m, 4], w.merge[m, 5] = (
+        a,
+        b,
+        new,
+        s.piece[a, OFTEN],
+        s.piece[b, OFTEN],
+    )
     w.merge[m, 3] = s.pair[q, COUNT] if q >= 0 else 0
     s.n[MERGES] += 1
-    while q >= 0 and s.pair[q, FIRST] >= 0: total += _merge_at(s, w, s.pair[q, FIRST], new)
+    while q >= 0 and s.pair[q, FIRST] >= 0:
+        total += _merge_at(s, w, s.pair[q, FIRST], new)
     for x, d in ((a, -total), (b, -total), (new, total)):
         s.piece[x, OFTEN] += d
         _reorder(s, x)
     _file_changed(s)
-    for x in (a, b, new): _file_guests(s, x)
+    for x in (a, b, new):
+        _file_guests(s, x)
     for r in range(s.n[PAIRS] if resized else 0):
-        if s.pair[r, KEEPER] >= 0: _file(s, r)
+        if s.pair[r, KEEPER] >= 0:
+            _file(s, r)
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #f4bebc7e
 @kernel
 def _has_room(s, w, a, b, q):
     "Can the pair (a, b) be merged with the arrays as they are? Otherwise n[NEED] says how much is missing."
     most, p, i = 2, s.n[PIECES], s.pair[q, FIRST] if q >= 0 else -1
-    while i >= 0: most, i = most + 2, w.place[i, LATER]
-    spell = s.piece[a+1, TEXT] - s.piece[a, TEXT] + s.piece[b+1, TEXT] - s.piece[b, TEXT]
+    while i >= 0:
+        most, i = most + 2, w.place[i, LATER]
+    spell = s.piece[a + 1, TEXT] - s.piece[a, TEXT] + s.piece[b + 1, TEXT] - s.piece[b, TEXT]
     s.n[NEED] = max(most, spell)
-    return s.piece[p, TEXT] + spell <= len(s.text) and p + 2 <= len(s.piece) and s.n[MERGES] + 1 <= len(w.merge) and s.n[PAIRS] + most <= len(s.pair)
+    return (
+        s.piece[p, TEXT] + spell <= len(s.text)
+        and p + 2 <= len(s.piece)
+        and s.n[MERGES] + 1 <= len(w.merge)
+        and s.n[PAIRS] + most <= len(s.pair)
+    )
+
 
 @kernel
 def fill_tables(
-    s:Ranking, # Its tournament is played anew
-    w:Words, # Its hash tables are empty
-)->None:
+    s: Ranking,  # Its tournament is played anew
+    w: Words,  # Its hash tables are empty
+) -> None:
     "Enter every keeper into the tournament, and every pair and every piece into empty hash tables."
     half = len(s.order) // 2
-    for i in range(half): s.order[half + i] = i if i < s.n[PIECES] and s.piece[i, TOP] >= 0 else -1
-    for i in range(half - 1, 0, -1): s.order[i] = _winner(s, s.order[2*i], s.order[2*i+1])
-    for q in range(s.n[PAIRS]): w.slot[_slot_of(s, w, s.pair[q, KEY])] = q
-    for p in range(s.n[PIECES]): w.text_slot[_spelling_slot(s, w, s.piece[p, TEXT], s.piece[p+1, TEXT])] = p
+    for i in range(half):
+        s.order[half + i] = i if i < s.n[PIECES] and s.piece[i, TOP] >= 0 else -1
+    for i in range(half - 1, 0, -1):
+        s.order[i] = _winner(s, s.order[2 * i], s.order[2 * i + 1])
+    for q in range(s.n[PAIRS]):
+        w.slot[_slot_of(s, w, s.pair[q, KEY])] = q
+    for p in range(s.n[PIECES]):
+        w.text_slot[_spelling_slot(s, w, s.piece[p, TEXT], s.piece[p + 1, TEXT])] = p
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #509c6bcd
 @kernel
 def count_places(
-    s:Ranking, # Filled in place
-    w:Words, # The same
-    work:int, # Stop after so many places
-)->int: # 0: all are counted; 2: the arrays are full; 3: there is more to do
+    s: Ranking,  # Filled in place
+    w: Words,  # The same
+    work: int,  # Stop after so many places
+) -> int:  # 0: all are counted; 2: the arrays are full; 3: there is more to do
     "Count the symbols and the pairs of the next places."
     end = min(len(w.place) - 1, s.n[INDEXED] + work)
     for i in range(s.n[INDEXED], end):
         if s.n[PAIRS] == len(s.pair):
             s.n[INDEXED], s.n[NEED] = i, 2
             return 2
-        if w.place[i, SYMBOL] < 0: continue
+        if w.place[i, SYMBOL] < 0:
+            continue
         s.piece[w.place[i, SYMBOL], OFTEN] += w.weight[w.place[i, WORD]]
-        if w.place[i+1, SYMBOL] >= 0: _arrive(s, w, i, w.place[i, SYMBOL], w.place[i+1, SYMBOL])
+        if w.place[i + 1, SYMBOL] >= 0:
+            _arrive(s, w, i, w.place[i, SYMBOL], w.place[i + 1, SYMBOL])
     s.n[INDEXED] = end
-    if end < len(w.place) - 1: return 3
+    if end < len(w.place) - 1:
+        return 3
     _file_changed(s)
     s.n[INDEXED] += 1
     return 0
@@ -379,22 +515,25 @@ def count_places(
 # %% ../nbs/26_wordpiece_arrays.ipynb #a5c68ee6
 @kernel
 def merge_best(
-    s:Ranking, # Changed in place; its places are counted
-    w:Words, # The same
-    n_pieces:int, # Stop when there are so many pieces and all known merges are done
-    work:int, # Stop after so many steps
-)->int: # 0: there are so many pieces; 1: no pair is left; 2: the arrays are full; 3: there is more to do
+    s: Ranking,  # Changed in place; its places are counted
+    w: Words,  # The same
+    n_pieces: int,  # Stop when there are so many pieces and all known merges are done
+    work: int,  # Stop after so many steps
+) -> int:  # 0: there are so many pieces; 1: no pair is left; 2: the arrays are full; 3: there is more to do
     "Merge the known pairs, then the best ones."
     stop, q = s.n[WORK] + work, -1
     while s.n[PIECES] < n_pieces or s.n[MERGES] < s.n[KNOWN]:
-        if s.n[WORK] >= stop: return 3
+        if s.n[WORK] >= stop:
+            return 3
         if s.n[MERGES] < s.n[KNOWN]:
             a, b = w.merge[s.n[MERGES], 0], w.merge[s.n[MERGES], 1]
             q = w.slot[_slot_of(s, w, a << 32 | b)]
         elif s.order[1] >= 0:
             q = s.piece[s.order[1], TOP]
             a, b = s.pair[q, KEY] >> 32, s.pair[q, KEY] & 0xFFFFFFFF
-        else: return 1
-        if not _has_room(s, w, a, b, q): return 2
+        else:
+            return 1
+        if not _has_room(s, w, a, b, q):
+            return 2
         _merge_everywhere(s, w, a, b, q)
     return 0

@@ -15,33 +15,40 @@ from .forks import cached_property
 @dataclass
 class MatchTrie:
     "A vocabulary as two trees: from node 0 a word starts, from node 1 it goes on."
-    children: list # At each node: character → child
-    ends: list # At each node: the piece (or id) that ends there, None if none does
-    links: list # At each node: its failure link, -1 if there is none
-    pops: list # At each node: the number of its last failure pop in `popped`, 0 if there is none
-    popped: list # (number of the pop before it, piece or id)
+
+    children: list  # At each node: character → child
+    ends: list  # At each node: the piece (or id) that ends there, None if none does
+    links: list  # At each node: its failure link, -1 if there is none
+    pops: list  # At each node: the number of its last failure pop in `popped`, 0 if there is none
+    popped: list  # (number of the pop before it, piece or id)
 
 # %% ../nbs/28_wordpiece_encode.ipynb #de60aba0
 def _plant(pieces, prefix):
     "The two trees, without links."
     trie = MatchTrie([{}, {}], [None, None], [-1, -1], [0, 0], [(0, None)])
     pairs = list(pieces.items()) if isinstance(pieces, Mapping) else [(p, p) for p in pieces]
-    spelled = [(0, piece, end) for piece, end in pairs] + [(1, piece[len(prefix):], end) for piece, end in pairs if piece.startswith(prefix)]
+    spelled = [(0, piece, end) for piece, end in pairs] + [
+        (1, piece[len(prefix) :], end) for piece, end in pairs if piece.startswith(prefix)
+    ]
     for node, text, end in spelled:
-        if not text: continue # the mark alone matches nothing
+        if not text:
+            continue  # the mark alone matches nothing
         for char in text:
             if char not in trie.children[node]:
                 trie.children[node][char] = len(trie.children)
-                trie.children.append({}); trie.ends.append(None); trie.links.append(-1); trie.pops.append(0)
+                trie.children.append({})
+                trie.ends.append(None)
+                trie.links.append(-1)
+                trie.pops.append(0)
             node = trie.children[node][char]
         trie.ends[node] = end
     return trie
 
 # %% ../nbs/28_wordpiece_encode.ipynb #f1e110ed
 def failure_pops(
-    trie:MatchTrie, # Trees with links
-    node:int, # A node
-)->list: # Pieces (or ids), left to right
+    trie: MatchTrie,  # Trees with links
+    node: int,  # A node
+) -> list:  # Pieces (or ids), left to right
     "What is certain when matching fails at a node."
     out, at = [], trie.pops[node]
     while at:
@@ -51,14 +58,21 @@ def failure_pops(
 
 # %% ../nbs/28_wordpiece_encode.ipynb #e2a77327
 def match_trie(
-    pieces:Mapping|Iterable[str], # piece → id; or pieces alone, which then stand for themselves
+    pieces: Mapping | Iterable[str],  # piece → id; or pieces alone, which then stand for themselves
     *,
-    prefix:str="##", # `continuing_subword_prefix`
-)->MatchTrie: # The two trees with failure links and pops
+    prefix: str = "##",  # `continuing_subword_prefix`
+) -> MatchTrie:  # The two trees with failure links and pops
     "Prepare a vocabulary for LinMaxMatch (Song et al. 2021)."
     trie = _plant(pieces, prefix)
-    children, ends, links, pops, popped, queue = trie.children, trie.ends, trie.links, trie.pops, trie.popped, [0, 1]
-    for parent in queue: # grows as it goes
+    children, ends, links, pops, popped, queue = (
+        trie.children,
+        trie.ends,
+        trie.links,
+        trie.pops,
+        trie.popped,
+        [0, 1],
+    )
+    for parent in queue:  # grows as it goes
         for char, node in children[parent].items():
             queue.append(node)
             if ends[node] is not None:
@@ -71,26 +85,31 @@ def match_trie(
                     popped.append((last, piece))
                     last = len(popped) - 1
                 z = links[z]
-            if z >= 0: links[node], pops[node] = children[z][char], last
-            else: del popped[known:]
+            if z >= 0:
+                links[node], pops[node] = children[z][char], last
+            else:
+                del popped[known:]
     return trie
 
 # %% ../nbs/28_wordpiece_encode.ipynb #f10cc76e
 def wordpiece_encode(
-    pretoken:str, # One pre-token
-    trie:MatchTrie, # The vocabulary, see `match_trie`
-)->list|None: # The pieces (or ids), left to right; None if the word is unknown
+    pretoken: str,  # One pre-token
+    trie: MatchTrie,  # The vocabulary, see `match_trie`
+) -> list | None:  # The pieces (or ids), left to right; None if the word is unknown
     "Longest match in linear time (LinMaxMatch, Song et al. 2021)."
-    if not pretoken: return []
+    if not pretoken:
+        return []
     children, links, node, out = trie.children, trie.links, 0, []
     for char in pretoken:
         while (child := children[node].get(char)) is None:
-            if links[node] < 0: return None
+            if links[node] < 0:
+                return None
             out += failure_pops(trie, node)
             node = links[node]
         node = child
     while node != 1:
-        if links[node] < 0: return None
+        if links[node] < 0:
+            return None
         out += failure_pops(trie, node)
         node = links[node]
     return out
@@ -102,8 +121,10 @@ def _encode_short(pretoken, tables):
     out, start, n = [], 0, len(pretoken)
     while start < n:
         for end in range(min(n, start + longest), start, -1):
-            if (id := pieces.get(pretoken[start:end])) is not None: break
-        else: return None
+            if (id := pieces.get(pretoken[start:end])) is not None:
+                break
+        else:
+            return None
         out.append(id)
         start, (pieces, longest) = end, more
     return out
@@ -112,54 +133,91 @@ def _encode_short(pretoken, tables):
 @dataclass(frozen=True)
 class WordPiece:
     "A WordPiece model: pieces, and what to do with a word they cannot spell."
-    piece2id: dict # piece → id
-    unk_piece: str|None = "[UNK]" # The piece for an unknown word; None: an unknown word is an error
-    continuing_subword_prefix: str = "##" # Marks pieces that do not start their pre-token
-    max_input_chars_per_word: int = 100 # A longer word is unknown, in characters
 
-    def __post_init__(self): _check_model(self)
+    piece2id: dict  # piece → id
+    unk_piece: str | None = "[UNK]"  # The piece for an unknown word; None: an unknown word is an error
+    continuing_subword_prefix: str = "##"  # Marks pieces that do not start their pre-token
+    max_input_chars_per_word: int = 100  # A longer word is unknown, in characters
 
-    def __repr__(self): return f"WordPiece({len(self.piece2id):,} pieces)"
+    def __post_init__(self):
+        _check_model(self)
 
-    @cached_property
-    def _usable(self): return {p: i for p, i in self.piece2id.items() if len(p) <= self.max_input_chars_per_word + len(self.continuing_subword_prefix)}
-
-    @cached_property
-    def _tables(self): return _short_tables(self._usable, self.continuing_subword_prefix)
+    def __repr__(self):
+        return f"WordPiece({len(self.piece2id):,} pieces)"
 
     @cached_property
-    def _trie(self): return match_trie(self._usable, prefix=self.continuing_subword_prefix)
+    def _usable(self):
+        return {
+            p: i
+            for p, i in self.piece2id.items()
+            if len(p) <= self.max_input_chars_per_word + len(self.continuing_subword_prefix)
+        }
 
-    def encode(self,
-        pretoken:str, # One pre-token
-    )->list[int]: # Ids; the id of `unk_piece` alone for an unknown word
+    @cached_property
+    def _tables(self):
+        return _short_tables(self._usable, self.continuing_subword_prefix)
+
+    @cached_property
+    def _trie(self):
+        return match_trie(self._usable, prefix=self.continuing_subword_prefix)
+
+    def encode(
+        self,
+        pretoken: str,  # One pre-token
+    ) -> list[int]:  # Ids; the id of `unk_piece` alone for an unknown word
         "The ids of one pre-token."
         n, ids = len(pretoken), None
-        if n <= self.max_input_chars_per_word: ids = _encode_short(pretoken, self._tables) if n <= 64 else wordpiece_encode(pretoken, self._trie)
+        if n <= self.max_input_chars_per_word:
+            ids = _encode_short(pretoken, self._tables) if n <= 64 else wordpiece_encode(pretoken, self._trie)
         return _unknown(self, pretoken) if ids is None else ids
 
 # %% ../nbs/28_wordpiece_encode.ipynb #a233cedd
 def _short_tables(piece2id, prefix):
     "What starts a word and what goes on in it: two dictionaries, each with the length of its longest key."
-    more = {p[len(prefix):]: i for p, i in piece2id.items() if p.startswith(prefix)}
+    more = {p[len(prefix) :]: i for p, i in piece2id.items() if p.startswith(prefix)}
     return [(table, max(map(len, table), default=0)) for table in (piece2id, more)]
+
 
 def _unknown(model, pretoken):
     "The id of the unknown piece, or an error that says why one would be needed."
-    if not isinstance(pretoken, str): raise ValueError(f"the word is a {type(pretoken).__name__}; WordPiece works on characters: pass a str")
-    if model.unk_piece is not None: return [model.piece2id[model.unk_piece]]
+    if not isinstance(pretoken, str):
+        raise ValueError(
+            f"the word is a {type(pretoken).__name__}; WordPiece works on characters: pass a str"
+        )
+    if model.unk_piece is not None:
+        return [model.piece2id[model.unk_piece]]
     n, most = len(pretoken), model.max_input_chars_per_word
     shown = repr(pretoken if n <= 40 else pretoken[:40] + "…")
-    why = f"is longer than max_input_chars_per_word={most}" if n > most else "cannot be spelled by longest match with this vocabulary"
-    raise ValueError(f'the word {shown} ({n:,} characters) {why}, and there is no unk_piece; add a piece such as "[UNK]" to the vocabulary and pass unk_piece="[UNK]"')
+    why = (
+        f"is longer than max_input_chars_per_word={most}"
+        if n > most
+        else "cannot be spelled by longest match with this vocabulary"
+    )
+    raise ValueError(
+        f'the word {shown} ({n:,} characters) {why}, and there is no unk_piece; add a piece such as "[UNK]" to the vocabulary and pass unk_piece="[UNK]"'
+    )
 
 # %% ../nbs/28_wordpiece_encode.ipynb #eaa2cc59
 def _check_model(model):
     "Refuse options that mean nothing."
     unk, prefix, most = model.unk_piece, model.continuing_subword_prefix, model.max_input_chars_per_word
-    if not isinstance(model.piece2id, Mapping): raise ValueError(f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, such as {{p: i for i, p in enumerate(pieces)}}")
-    if odd := [p for p in model.piece2id if not isinstance(p, str)]: raise ValueError(f"the piece {odd[0]!r} is a {type(odd[0]).__name__}; the pieces of WordPiece are str")
-    if not isinstance(prefix, str): raise ValueError(f'continuing_subword_prefix={prefix!r} is a {type(prefix).__name__}; pass a str such as "##", or "" for no mark')
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1: raise ValueError(f"max_input_chars_per_word={most!r}; pass a whole number >= 1, the most characters that a word may have")
+    if not isinstance(model.piece2id, Mapping):
+        raise ValueError(
+            f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, such as {{p: i for i, p in enumerate(pieces)}}"
+        )
+    if odd := [p for p in model.piece2id if not isinstance(p, str)]:
+        raise ValueError(
+            f"the piece {odd[0]!r} is a {type(odd[0]).__name__}; the pieces of WordPiece are str"
+        )
+    if not isinstance(prefix, str):
+        raise ValueError(
+            f'continuing_subword_prefix={prefix!r} is a {type(prefix).__name__}; pass a str such as "##", or "" for no mark'
+        )
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ValueError(
+            f"max_input_chars_per_word={most!r}; pass a whole number >= 1, the most characters that a word may have"
+        )
     if unk is not None and unk not in model.piece2id:
-        raise ValueError(f"unk_piece={unk!r} is not in the vocabulary; add it, pass one of its pieces, or None if unknown words are to be errors")
+        raise ValueError(
+            f"unk_piece={unk!r} is not in the vocabulary; add it, pass one of its pieces, or None if unknown words are to be errors"
+        )

@@ -15,38 +15,47 @@ from .wordpiece_encode import MatchTrie, WordPiece, failure_pops, match_trie
 # %% ../nbs/28a_wordpiece_explain.ipynb #eac2a9e3
 class Trial(NamedTuple):
     "One look into the vocabulary."
-    start: int # First character, in code points of the pre-token
-    end: int # Behind the last one
-    piece: str # What is looked up, with its mark
-    found: bool # Is it a piece?
+
+    start: int  # First character, in code points of the pre-token
+    end: int  # Behind the last one
+    piece: str  # What is looked up, with its mark
+    found: bool  # Is it a piece?
+
 
 def wordpiece_trials_ref(
-    pretoken:str, # One pre-token
-    model:WordPiece, # Pieces and their mark
-)->list[Trial]: # In order, to the end of the word or to where nothing fits
+    pretoken: str,  # One pre-token
+    model: WordPiece,  # Pieces and their mark
+) -> list[Trial]:  # In order, to the end of the word or to where nothing fits
     "The trials of greedy longest match, from the whole rest of the word downwards."
     trials, start = [], 0
     while start < len(pretoken):
         mark = model.continuing_subword_prefix if start else ""
         for end in range(len(pretoken), start, -1):
             trials.append(Trial(start, end, piece := mark + pretoken[start:end], piece in model.piece2id))
-            if trials[-1].found: break
-        if not trials[-1].found: return trials
+            if trials[-1].found:
+                break
+        if not trials[-1].found:
+            return trials
         start = end
     return trials
 
 # %% ../nbs/28a_wordpiece_explain.ipynb #62aee5ef
 def wordpiece_trials(
-    pretoken:str, # One pre-token
-    model:WordPiece, # Pieces and their mark
+    pretoken: str,  # One pre-token
+    model: WordPiece,  # Pieces and their mark
     *,
-    most:int=10_000, # Trials beyond are counted, not kept
-)->tuple[list[Trial],int,list[str],int]: # The trials; how many there were; the pieces found; where they end, which is the word's end if it can be spelled
+    most: int = 10_000,  # Trials beyond are counted, not kept
+) -> tuple[
+    list[Trial], int, list[str], int
+]:  # The trials; how many there were; the pieces found; where they end, which is the word's end if it can be spelled
     "The trials of greedy longest match, none longer than the longest piece."
     prefix, kept, n, pieces, start = model.continuing_subword_prefix, [], 0, [], 0
     longest, tree = _longest(model), _tree(model)
     while start < len(pretoken):
-        first, (end, piece) = min(len(pretoken), start + longest[start > 0]), _longest_match(tree, pretoken, start)
+        first, (end, piece) = (
+            min(len(pretoken), start + longest[start > 0]),
+            _longest_match(tree, pretoken, start),
+        )
         for tried in range(first, max(end, start + 1) - 1, -1):
             if len(kept) == most:
                 break
@@ -57,6 +66,7 @@ def wordpiece_trials(
         pieces.append(piece)
         start = end
     return kept, n, pieces, start
+
 
 def _longest_match(tree, pretoken, start):
     "Where the longest piece that fits at a place ends, and the piece; (start, None) if none fits."
@@ -69,39 +79,56 @@ def _longest_match(tree, pretoken, start):
             found = at + 1, tree.ends[node]
     return found
 
+
 def _longest(model):
     "Characters in the longest piece that may start a word, and in the longest that may go on in one, at least 1; worked out once."
     if (found := vars(model).get("_longest")) is None:
         ids, prefix = model.piece2id, model.continuing_subword_prefix
-        found = vars(model)["_longest"] = max(map(len, ids), default=1), max([1, *(len(p) - len(prefix) for p in ids if p.startswith(prefix))])
+        found = vars(model)["_longest"] = (
+            max(map(len, ids), default=1),
+            max([1, *(len(p) - len(prefix) for p in ids if p.startswith(prefix))]),
+        )
     return found
+
+
 def _tree(model):
     "The pieces as a tree with links, built once."
     if (found := vars(model).get("_piece_tree")) is None:
         longest = model.max_input_chars_per_word + len(model.continuing_subword_prefix)
-        found = vars(model)["_piece_tree"] = match_trie([p for p in model.piece2id if len(p) <= longest], prefix=model.continuing_subword_prefix)
+        found = vars(model)["_piece_tree"] = match_trie(
+            [p for p in model.piece2id if len(p) <= longest], prefix=model.continuing_subword_prefix
+        )
     return found
 
 # %% ../nbs/28a_wordpiece_explain.ipynb #9c72f583
 class LinkStep(NamedTuple):
     "The one-pass matcher follows a failure link."
-    at: int # The character that does not fit, in code points of the pre-token; its length at the end of the word
-    char: str # That character; empty at the end of the word
-    source: str # What the node spells that it stands at
-    pops: list # The pieces that are certain now
-    target: str # What the node spells that the link leads to; empty: there is no link, and the word is unknown
 
-    def to_dict(self)->dict: # `source` is `from` there, and `target` is `to`
+    at: int  # The character that does not fit, in code points of the pre-token; its length at the end of the word
+    char: str  # That character; empty at the end of the word
+    source: str  # What the node spells that it stands at
+    pops: list  # The pieces that are certain now
+    target: (
+        str  # What the node spells that the link leads to; empty: there is no link, and the word is unknown
+    )
+
+    def to_dict(self) -> dict:  # `source` is `from` there, and `target` is `to`
         "The step as plain data."
-        return {"at": self.at, "char": self.char, "from": self.source, "pops": list(self.pops), "to": self.target}
+        return {
+            "at": self.at,
+            "char": self.char,
+            "from": self.source,
+            "pops": list(self.pops),
+            "to": self.target,
+        }
 
 # %% ../nbs/28a_wordpiece_explain.ipynb #ef70bf21
 def wordpiece_links(
-    pretoken:str, # One pre-token
-    trie:MatchTrie, # The vocabulary with pieces (not ids) at its ends, see `match_trie`
+    pretoken: str,  # One pre-token
+    trie: MatchTrie,  # The vocabulary with pieces (not ids) at its ends, see `match_trie`
     *,
-    prefix:str="##", # `continuing_subword_prefix`
-)->list[LinkStep]: # In order; the pops of a word that can be spelled, joined, are its pieces
+    prefix: str = "##",  # `continuing_subword_prefix`
+) -> list[LinkStep]:  # In order; the pops of a word that can be spelled, joined, are its pieces
     "Every failure link that the one-pass matcher follows."
     steps, node, given, marked = [], 0, 0, False
     for at, char in enumerate([*pretoken, ""] if pretoken else []):
@@ -111,39 +138,62 @@ def wordpiece_links(
             given += sum(map(len, pops)) - len(prefix) * (len(pops) - (not marked)) if pops else 0
             marked = marked or bool(pops)
             steps.append(LinkStep(at, char, source, pops, prefix + pretoken[given:at] if node >= 0 else ""))
-            if node < 0: return steps
-        if char: node = trie.children[node][char]
+            if node < 0:
+                return steps
+        if char:
+            node = trie.children[node][char]
     return steps
 
 # %% ../nbs/28a_wordpiece_explain.ipynb #d63a09ff
 @dataclass
 class WordPieceReason:
     "Why WordPiece splits a pre-token as it does."
-    trials: list # `Trial`s of longest match, in order
-    links: list # `LinkStep`s of the one-pass matcher, in order
-    pieces: list # The pieces; the unknown piece alone for an unknown word
-    note: str|None = None # Why the word is unknown, or what is not listed
-    kind: str = field(default="wordpiece", init=False) # Which kind of reason this is
 
-    def to_dict(self)->dict: # str, int, bool, None, list and dict
+    trials: list  # `Trial`s of longest match, in order
+    links: list  # `LinkStep`s of the one-pass matcher, in order
+    pieces: list  # The pieces; the unknown piece alone for an unknown word
+    note: str | None = None  # Why the word is unknown, or what is not listed
+    kind: str = field(default="wordpiece", init=False)  # Which kind of reason this is
+
+    def to_dict(self) -> dict:  # str, int, bool, None, list and dict
         "The reason as plain data, ready for JSON."
-        return {"kind": self.kind, "trials": [t._asdict() for t in self.trials], "links": [s.to_dict() for s in self.links], "pieces": list(self.pieces), "note": self.note}
+        return {
+            "kind": self.kind,
+            "trials": [t._asdict() for t in self.trials],
+            "links": [s.to_dict() for s in self.links],
+            "pieces": list(self.pieces),
+            "note": self.note,
+        }
 
 # %% ../nbs/28a_wordpiece_explain.ipynb #e09d3c26
 def explain_wordpiece(
-    model:WordPiece, # Pieces, their mark, and what to do with unknown words
-    pretoken:str, # One pre-token
+    model: WordPiece,  # Pieces, their mark, and what to do with unknown words
+    pretoken: str,  # One pre-token
     *,
-    most:int=10_000, # Trials beyond are counted, not kept
-)->WordPieceReason: # Its pieces are those of `model.encode(pretoken)`
+    most: int = 10_000,  # Trials beyond are counted, not kept
+) -> WordPieceReason:  # Its pieces are those of `model.encode(pretoken)`
     "Every trial and every link of a pre-token."
     limit, note = model.max_input_chars_per_word, []
     if not isinstance(pretoken, str) or len(pretoken) > limit:
-        model.encode(pretoken) # refuses what is no text, and a long word where there is no unknown piece
-        return WordPieceReason([], [], [model.unk_piece], f"the word is unknown: it has {len(pretoken):,} characters, and more than {limit:,} are not tried (max_input_chars_per_word)")
+        model.encode(pretoken)  # refuses what is no text, and a long word where there is no unknown piece
+        return WordPieceReason(
+            [],
+            [],
+            [model.unk_piece],
+            f"the word is unknown: it has {len(pretoken):,} characters, and more than {limit:,} are not tried (max_input_chars_per_word)",
+        )
     trials, tried, pieces, end = wordpiece_trials(pretoken, model, most=most)
     if end < len(pretoken):
-        model.encode(pretoken) # refuses the word where there is no unknown piece
-        pieces, note = [str(model.unk_piece)], [f"the word is unknown: no piece fits at character {end}, {pretoken[end]!r}"]
-    if tried > most: note.append(f"the first {most:,} of {tried:,} trials are listed")
-    return WordPieceReason(trials, wordpiece_links(pretoken, _tree(model), prefix=model.continuing_subword_prefix), pieces, "; ".join(note) or None)
+        model.encode(pretoken)  # refuses the word where there is no unknown piece
+        pieces, note = (
+            [str(model.unk_piece)],
+            [f"the word is unknown: no piece fits at character {end}, {pretoken[end]!r}"],
+        )
+    if tried > most:
+        note.append(f"the first {most:,} of {tried:,} trials are listed")
+    return WordPieceReason(
+        trials,
+        wordpiece_links(pretoken, _tree(model), prefix=model.continuing_subword_prefix),
+        pieces,
+        "; ".join(note) or None,
+    )

@@ -16,19 +16,34 @@ from .jit import kernel, on_warm_up
 from .machine import HEAD, buffer_of, decode_at
 from .normalizers import Normalizer
 from .pretokenizers import PreTokenizer, WhitespaceSplit
-from .word_scanners import ALONE, GONE, ODD, SPACE, SPACED, WORD, CharMap, char_map, code_points, splitter_classes
+from subword_nb.word_scanners import (
+    ALONE,
+    GONE,
+    ODD,
+    SPACE,
+    SPACED,
+    WORD,
+    CharMap,
+    char_map,
+    code_points,
+    splitter_classes,
+)
 from .wordpiece_encode import WordPiece
 
 # %% ../nbs/73_wordpiece_misses.ipynb #eba9a790
 def wordpiece_span_ref(
-    model:WordPiece, # The vocabulary
-    normalizer:Normalizer|None, # What is done to the text before
-    pre:PreTokenizer, # How it is split
-    span:bytes, # UTF-8
-)->list[int]: # Ids
+    model: WordPiece,  # The vocabulary
+    normalizer: Normalizer | None,  # What is done to the text before
+    pre: PreTokenizer,  # How it is split
+    span: bytes,  # UTF-8
+) -> list[int]:  # Ids
     "Normalize, split, match."
     text = span.decode()
-    return [i for p in pre.raw_pretokens(normalizer.normalize(text) if normalizer else text) for i in model.encode(p)]
+    return [
+        i
+        for p in pre.raw_pretokens(normalizer.normalize(text) if normalizer else text)
+        for i in model.encode(p)
+    ]
 
 # %% ../nbs/73_wordpiece_misses.ipynb #0df61e77
 def _bytes_of(texts):
@@ -38,15 +53,18 @@ def _bytes_of(texts):
     np.cumsum(1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000), out=widths[1:])
     return np.frombuffer("".join(texts).encode("utf-8", "surrogatepass"), np.uint8), widths[bounds]
 
+
 def _beginning_with(head, data, bounds):
     "Which of many texts, in UTF-8, begin with some bytes."
     found = np.diff(bounds) >= len(head)
-    for q, byte in enumerate(head): found[found] = data[bounds[:-1][found] + q] == byte
+    for q, byte in enumerate(head):
+        found[found] = data[bounds[:-1][found] + q] == byte
     return np.flatnonzero(found)
 
 # %% ../nbs/73_wordpiece_misses.ipynb #7f9ede86
 SPACE_BYTE = np.uint64(32)
 MIX, LOW, ONE, NONE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF), np.uint64(1), np.uint64(0)
+
 
 @kernel
 def _plant(slots, ends, text, starts, stops, roots, ids):
@@ -58,12 +76,14 @@ def _plant(slots, ends, text, starts, stops, roots, ids):
         for i in range(starts[p], stops[p]):
             key = (np.uint64(node) << np.uint64(8) | np.uint64(text[i])) + ONE
             h = (key * MIX >> np.uint64(32)) & mask
-            while slots[h] != NONE and slots[h] >> np.uint64(32) != key: h = (h + ONE) & mask
+            while slots[h] != NONE and slots[h] >> np.uint64(32) != key:
+                h = (h + ONE) & mask
             if slots[h] == NONE:
                 slots[h] = key << np.uint64(32) | np.uint64(nodes)
                 nodes += 1
             node = np.int64(slots[h] & LOW)
-        if node > 1: ends[node] = ids[p]
+        if node > 1:
+            ends[node] = ids[p]
     return nodes
 
 # %% ../nbs/73_wordpiece_misses.ipynb #e7dc6676
@@ -73,48 +93,84 @@ def _place(order, first, labels, taken, base):
     hole = start = highest = np.int64(256)
     for k in range(len(order)):
         node, tries = order[k], 0
-        f, l = first[node], first[node+1]
+        f, l = first[node], first[node + 1]
         at = start if l - f > 1 else hole
         fits = False
         while not fits:
-            while taken[at]: at += 1
+            while taken[at]:
+                at += 1
             fits = True
-            for q in range(f + 1, l): fits = fits and not taken[at - labels[f] + labels[q]]
+            for q in range(f + 1, l):
+                fits = fits and not taken[at - labels[f] + labels[q]]
             tries += 1
-            if not fits: at += 1
-        if l - f == 1: hole = at
-        elif tries > 4: start = at
+            if not fits:
+                at += 1
+        if l - f == 1:
+            hole = at
+        elif tries > 4:
+            start = at
         base[node] = at - labels[f]
-        for q in range(f, l): taken[base[node] + labels[q]] = True
-        highest = max(highest, base[node] + labels[l-1])
+        for q in range(f, l):
+            taken[base[node] + labels[q]] = True
+        highest = max(highest, base[node] + labels[l - 1])
     return highest
 
 # %% ../nbs/73_wordpiece_misses.ipynb #8907a4b8
 PLACE, FIELD, MOST = np.uint64(0x3FFFFF), np.uint64(22), (1 << 22) - 1
 
+
 def byte_trie(
-    piece2id:dict, # piece → id
+    piece2id: dict,  # piece → id
     *,
-    prefix:str="##", # Marks the pieces that go on in a word
-)->np.ndarray: # (places,) uint64: 22 bits place of the parent, 22 bits base of the children, 20 bits id + 1 or 0; words start from place 0 and go on from place 1
+    prefix: str = "##",  # Marks the pieces that go on in a word
+) -> np.ndarray:  # (places,) uint64: 22 bits place of the parent, 22 bits base of the children, 20 bits id + 1 or 0; words start from place 0 and go on from place 1
     "Lay a WordPiece vocabulary out as two trees of bytes in a double array: the child of a node by a byte stands at base + byte."
     pieces, ids = list(piece2id), np.fromiter(piece2id.values(), np.int64, len(piece2id))
-    if max(piece2id.values(), default=0) >= 1 << 20: raise ValueError(f"the id {max(piece2id.values()):,} is above {(1 << 20) - 1:,}, the highest a trie holds; encode without kernels")
+    if max(piece2id.values(), default=0) >= 1 << 20:
+        raise ValueError(
+            f"the id {max(piece2id.values()):,} is above {(1 << 20) - 1:,}, the highest a trie holds; encode without kernels"
+        )
     text, bounds = _bytes_of(pieces)
     more = _beginning_with(prefix.encode(), text, bounds)
-    starts, stops = np.concatenate([bounds[:-1], bounds[:-1][more] + len(prefix.encode())]), np.concatenate([bounds[1:], bounds[1:][more]])
+    starts, stops = (
+        np.concatenate([bounds[:-1], bounds[:-1][more] + len(prefix.encode())]),
+        np.concatenate([bounds[1:], bounds[1:][more]]),
+    )
     room = int((stops - starts).sum()) + 2
     slots, ends = np.zeros(1 << (room * 4 // 3).bit_length(), np.uint64), np.empty(room, np.int64)
-    nodes = _plant(slots, ends, text, starts, stops, np.repeat([0, 1], [len(pieces), len(more)]), np.concatenate([ids, ids[more]]))
+    nodes = _plant(
+        slots,
+        ends,
+        text,
+        starts,
+        stops,
+        np.repeat([0, 1], [len(pieces), len(more)]),
+        np.concatenate([ids, ids[more]]),
+    )
     return _double_array(np.sort(slots[slots != NONE]), ends[:nodes])
+
 
 def _double_array(edges, ends):
     "The same trees in a double array."
-    parents, labels, children = ((edges >> np.uint64(32)) - ONE >> np.uint64(8)).astype(np.int64), ((edges >> np.uint64(32)) - ONE & np.uint64(255)).astype(np.int64), (edges & LOW).astype(np.int64)
+    parents, labels, children = (
+        ((edges >> np.uint64(32)) - ONE >> np.uint64(8)).astype(np.int64),
+        ((edges >> np.uint64(32)) - ONE & np.uint64(255)).astype(np.int64),
+        (edges & LOW).astype(np.int64),
+    )
     count, base = np.bincount(parents, minlength=len(ends)), np.zeros(len(ends), np.int64)
-    order = np.argsort(-count, kind="stable")[:np.count_nonzero(count)]
-    size = _place(order, np.append(0, np.cumsum(count)), labels, np.zeros(512 + len(edges) + 256 * int((count > 1).sum()), bool), base) + 257
-    if size > MOST: raise ValueError(f"the pieces need {size:,} places, and a trie has {MOST:,}; encode without kernels")
+    order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
+    size = (
+        _place(
+            order,
+            np.append(0, np.cumsum(count)),
+            labels,
+            np.zeros(512 + len(edges) + 256 * int((count > 1).sum()), bool),
+            base,
+        )
+        + 257
+    )
+    if size > MOST:
+        raise ValueError(f"the pieces need {size:,} places, and a trie has {MOST:,}; encode without kernels")
     place, trie = np.arange(len(ends)), np.full(size, PLACE)
     place[children] = base[parents] + labels
     trie[place] = 0
@@ -133,10 +189,13 @@ def _match(word, n, trie, ids, k):
         while j < end:
             at = (entry >> FIELD & PLACE) + np.uint64(word[j])
             entry = trie[at]
-            if entry & PLACE != node: break
+            if entry & PLACE != node:
+                break
             node, j = at, j + ONE
-            if entry >> FIELD + FIELD != NONE: best, stop = entry >> FIELD + FIELD, j
-        if best == NONE: return -1
+            if entry >> FIELD + FIELD != NONE:
+                best, stop = entry >> FIELD + FIELD, j
+        if best == NONE:
+            return -1
         ids[k] = np.uint32(best - ONE)
         k, i = k + 1, stop
     return k
@@ -145,35 +204,46 @@ def _match(word, n, trie, ids, k):
 @kernel
 def _put_word(word, n, chars, limits, trie, ids, k):
     "The ids of a word, or the unknown one; -1 if there is none. Returns where they end."
-    if n == 0: return k
+    if n == 0:
+        return k
     end = _match(word, n, trie, ids, k) if chars <= limits[0] else -1
-    if end >= 0 or limits[1] < 0: return end
+    if end >= 0 or limits[1] < 0:
+        return end
     ids[k] = np.uint32(limits[1])
     return k + 1
 
 # %% ../nbs/73_wordpiece_misses.ipynb #6b985d47
 class CharTables(NamedTuple):
     "What becomes of characters, for kernels."
-    pages: np.ndarray # (0x1100,) uint16: the number of each page
-    flat: np.ndarray # (pages * 256,) uint32: class (3 bits); of a character that changes: number of bytes (4), of characters (3), their place (22 bits)
-    texts: np.ndarray # uint8: what characters become
+
+    pages: np.ndarray  # (0x1100,) uint16: the number of each page
+    flat: np.ndarray  # (pages * 256,) uint32: class (3 bits); of a character that changes: number of bytes (4), of characters (3), their place (22 bits)
+    texts: np.ndarray  # uint8: what characters become
 
 # %% ../nbs/73_wordpiece_misses.ipynb #c7ecaa2e
-LEFT, DROPPED = 4, 5 # Classes besides WORD, SPACE, ALONE and OTHER: left to Python; nothing is left of it
+LEFT, DROPPED = 4, 5  # Classes besides WORD, SPACE, ALONE and OTHER: left to Python; nothing is left of it
+
 
 def _class_of(plain, text):
     "(class, what is to be matched) of a character that becomes some text; what cannot be said in one class is left."
     inner = text.strip(" ")
-    if not inner: return SPACE, inner
+    if not inner:
+        return SPACE, inner
     found = {int(plain[ord(c)]) for c in inner}
-    if text == f" {inner} " and (len(inner) == 1 or found == {WORD}): return ALONE, inner
-    return (found.pop(), inner) if len(found) == 1 and text == inner and (len(inner) == 1 or found != {ALONE}) else (LEFT, inner)
+    if text == f" {inner} " and (len(inner) == 1 or found == {WORD}):
+        return ALONE, inner
+    return (
+        (found.pop(), inner)
+        if len(found) == 1 and text == inner and (len(inner) == 1 or found != {ALONE})
+        else (LEFT, inner)
+    )
 
 # %% ../nbs/73_wordpiece_misses.ipynb #36987eba
 def _values(plain, codes, texts):
     "The entries of characters that become some texts, and the texts' bytes."
     classes, (points, bounds) = np.zeros(len(texts), np.int64), code_points(texts)
-    for k in np.flatnonzero(np.maximum.reduceat(plain[points], bounds[:-1]) != WORD).tolist(): classes[k], texts[k] = _class_of(plain, texts[k])
+    for k in np.flatnonzero(np.maximum.reduceat(plain[points], bounds[:-1]) != WORD).tolist():
+        classes[k], texts[k] = _class_of(plain, texts[k])
     data, bounds = _bytes_of(texts)
     sizes, chars = np.diff(bounds), np.fromiter(map(len, texts), np.int64, len(texts))
     widths = 1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000)
@@ -182,17 +252,21 @@ def _values(plain, codes, texts):
 
 # %% ../nbs/73_wordpiece_misses.ipynb #1aaf6abf
 def char_tables(
-    found:CharMap, # What a normalizer makes of each character
-    plain:np.ndarray, # (0x110000,) uint8: how a pre-tokenizer takes the characters of normalized text
-)->CharTables: # The same for kernels
+    found: CharMap,  # What a normalizer makes of each character
+    plain: np.ndarray,  # (0x110000,) uint8: how a pre-tokenizer takes the characters of normalized text
+) -> CharTables:  # The same for kernels
     "Lay out what becomes of each character."
     values, texts = plain.astype(np.uint32), np.zeros(0, np.uint8)
-    for kind, class_ in ((SPACED, ALONE), (GONE, DROPPED), (ODD, LEFT)): values[found.kinds == kind] = class_
+    for kind, class_ in ((SPACED, ALONE), (GONE, DROPPED), (ODD, LEFT)):
+        values[found.kinds == kind] = class_
     codes = np.fromiter(found.changed, np.int64, len(found.changed))
-    if len(codes): values[codes], texts = _values(plain, codes, list(found.changed.values()))
+    if len(codes):
+        values[codes], texts = _values(plain, codes, list(found.changed.values()))
     rows, seen, pages = values.reshape(0x1100, 256), {}, np.empty(0x1100, np.uint16)
-    for k, row in enumerate(rows): pages[k] = seen.setdefault(row.tobytes(), len(seen))
+    for k, row in enumerate(rows):
+        pages[k] = seen.setdefault(row.tobytes(), len(seen))
     return CharTables(pages, np.frombuffer(b"".join(seen), np.uint32).copy(), texts)
+
 
 @lru_cache(8)
 def _tables_of(normalizer, pre):
@@ -203,11 +277,19 @@ def _tables_of(normalizer, pre):
 @kernel
 def _add_char(word, n, buffer, i, width, texts, value):
     "Put what becomes of a character behind word[:n]; returns how many bytes and characters that is."
-    size, chars, at, to, i = value >> 3 & 15, value >> 7 & 7, np.uint64(value >> 10), np.uint64(n), np.uint64(i)
+    size, chars, at, to, i = (
+        value >> 3 & 15,
+        value >> 7 & 7,
+        np.uint64(value >> 10),
+        np.uint64(n),
+        np.uint64(i),
+    )
     if chars == 0:
-        for q in range(np.uint64(width)): word[to+q] = buffer[i+q]
+        for q in range(np.uint64(width)):
+            word[to + q] = buffer[i + q]
         return width, 1
-    for q in range(np.uint64(size)): word[to+q] = texts[at+q]
+    for q in range(np.uint64(size)):
+        word[to + q] = texts[at + q]
     return size, chars
 
 # %% ../nbs/73_wordpiece_misses.ipynb #7d36a230
@@ -216,7 +298,8 @@ def _solve_span(buffer, i, end, word, limits, pages, flat, texts, trie, ids, k):
     "The ids of one span go to ids[k:]; returns where they end, or -1 if the span is left to Python."
     n = chars = last = np.int64(0)
     first = np.uint64(pages[0]) << np.uint64(8)
-    if i < end and buffer[np.uint64(i)] == 32 and flat[first | SPACE_BYTE] == 1: i += 1 # nothing is before it
+    if i < end and buffer[np.uint64(i)] == 32 and flat[first | SPACE_BYTE] == 1:
+        i += 1  # nothing is before it
     while i < end:
         c = buffer[np.uint64(i)]
         if last == 0 and c < 128 and flat[first | np.uint64(c)] == 0:
@@ -224,12 +307,18 @@ def _solve_span(buffer, i, end, word, limits, pages, flat, texts, trie, ids, k):
             n, chars, i = n + 1, chars + 1, i + 1
             continue
         code, width = (np.int64(c), 1) if c < 128 or c > 0xF4 else decode_at(buffer, i)
-        value = np.int64(flat[np.uint64(np.int64(pages[np.uint64(code >> 8)]) << 8 | code & 255)]) if c <= 0xF4 else np.int64(1)
+        value = (
+            np.int64(flat[np.uint64(np.int64(pages[np.uint64(code >> 8)]) << 8 | code & 255)])
+            if c <= 0xF4
+            else np.int64(1)
+        )
         kind = value & 7
-        if kind == 4: return -1
+        if kind == 4:
+            return -1
         if kind != last and kind != 5 or kind == 2:
             k = _put_word(word, n, chars, limits, trie, ids, k)
-            if k < 0: return k
+            if k < 0:
+                return k
             n, chars, last = 0, 0, kind
         if kind != 1 and kind != 5:
             size, more = _add_char(word, n, buffer, i, width, texts, value)
@@ -242,37 +331,52 @@ def _solve_span(buffer, i, end, word, limits, pages, flat, texts, trie, ids, k):
 def _solve_all(buffer, at, length, m, limits, pages, flat, texts, trie, ids, bounds, extra):
     "Solve m spans; see `WordPieceMisses.solve`."
     longest = np.int64(0)
-    for j in range(m): longest = max(longest, length[j])
+    for j in range(m):
+        longest = max(longest, length[j])
     word, k = np.empty(4 * longest + 16, np.uint8), np.int64(0)
     bounds[0] = 0
     for j in range(m):
         end = _solve_span(buffer, at[j], at[j] + length[j], word, limits, pages, flat, texts, trie, ids, k)
         extra[j] = np.uint32(0) if end >= 0 else np.uint32(1 << 24)
-        if end >= 0: k = end
-        bounds[j+1] = k
+        if end >= 0:
+            k = end
+        bounds[j + 1] = k
 
 # %% ../nbs/73_wordpiece_misses.ipynb #f1af404a
 class WordPieceMisses:
     "What finds the ids of spans that are not remembered."
-    def __init__(self,
-        model:WordPiece, # The vocabulary
-        normalizer:Normalizer|None, # What is done to the text before
-        pre:PreTokenizer, # How it is split: BertPreTokenizer, Whitespace or WhitespaceSplit
+
+    def __init__(
+        self,
+        model: WordPiece,  # The vocabulary
+        normalizer: Normalizer | None,  # What is done to the text before
+        pre: PreTokenizer,  # How it is split: BertPreTokenizer, Whitespace or WhitespaceSplit
     ):
         found, plain = char_map(normalizer), splitter_classes(pre)
-        if found is None: raise ValueError(f"{normalizer!r} is not known character by character; encode without kernels, or use BertNormalizer, NFD, Lowercase, StripAccents or a Sequence of them")
-        if plain is None: raise ValueError(f"{pre!r} does not split by classes of characters alone; encode without kernels, or use BertPreTokenizer, Whitespace or WhitespaceSplit")
+        if found is None:
+            raise ValueError(
+                f"{normalizer!r} is not known character by character; encode without kernels, or use BertNormalizer, NFD, Lowercase, StripAccents or a Sequence of them"
+            )
+        if plain is None:
+            raise ValueError(
+                f"{pre!r} does not split by classes of characters alone; encode without kernels, or use BertPreTokenizer, Whitespace or WhitespaceSplit"
+            )
         unk = -1 if model.unk_piece is None else model.piece2id[model.unk_piece]
-        self.tables = np.array([min(model.max_input_chars_per_word, 2**31), unk], np.int64), *_tables_of(normalizer, pre), byte_trie(model.piece2id, prefix=model.continuing_subword_prefix)
+        self.tables = (
+            np.array([min(model.max_input_chars_per_word, 2**31), unk], np.int64),
+            *_tables_of(normalizer, pre),
+            byte_trie(model.piece2id, prefix=model.continuing_subword_prefix),
+        )
 
-    def solve(self,
-        buffer:np.ndarray, # uint8, with separators around the text
-        at:np.ndarray, # int64: where spans begin
-        length:np.ndarray, # int64: how many bytes they have
-        m:int, # How many there are
-        ids:np.ndarray, # uint32, room for 4 * sum(length) + 16 * m: takes the ids of all spans
-        bounds:np.ndarray, # int64, m + 1: span j has ids[bounds[j]:bounds[j+1]]
-        extra:np.ndarray, # uint32, m: bit 24 is set where a span is left to Python
+    def solve(
+        self,
+        buffer: np.ndarray,  # uint8, with separators around the text
+        at: np.ndarray,  # int64: where spans begin
+        length: np.ndarray,  # int64: how many bytes they have
+        m: int,  # How many there are
+        ids: np.ndarray,  # uint32, room for 4 * sum(length) + 16 * m: takes the ids of all spans
+        bounds: np.ndarray,  # int64, m + 1: span j has ids[bounds[j]:bounds[j+1]]
+        extra: np.ndarray,  # uint32, m: bit 24 is set where a span is left to Python
     ):
         "Find the ids of spans of raw bytes."
         _solve_all(buffer, at, length, m, *self.tables, ids, bounds, extra)
@@ -282,4 +386,12 @@ class WordPieceMisses:
 def _warm_up_wordpiece_misses():
     misses = WordPieceMisses(WordPiece({"a": 0}, unk_piece="a"), None, WhitespaceSplit())
     one = np.array([1], np.int64)
-    misses.solve(buffer_of(b"a"), one + HEAD - 1, one, 1, np.empty(20, np.uint32), np.zeros(2, np.int64), np.zeros(1, np.uint32))
+    misses.solve(
+        buffer_of(b"a"),
+        one + HEAD - 1,
+        one,
+        1,
+        np.empty(20, np.uint32),
+        np.zeros(2, np.int64),
+        np.zeros(1, np.uint32),
+    )

@@ -23,28 +23,42 @@ from .wordpiece import WordPieceRules, check_corpus, start_pieces
 def _characters(counts):
     "Code points of all pre-tokens, characters in each, how often each occurs, as arrays."
     import numpy as np
+
     if isinstance(counts, FlatCounts):
-        begun = np.zeros(len(counts.data) + 1, np.int64) # characters that begin before a byte
+        begun = np.zeros(len(counts.data) + 1, np.int64)  # characters that begin before a byte
         np.cumsum((counts.data & 0xC0) != 0x80, out=begun[1:])
         text, length, weight = counts.data.tobytes().decode(), np.diff(begun[counts.bounds]), counts.counts
-        total = (int(np.dot(weight >> 32, length)) << 32) + int(np.dot(weight & 0xFFFFFFFF, length)) # exact: two sums below 2**63
+        total = (int(np.dot(weight >> 32, length)) << 32) + int(
+            np.dot(weight & 0xFFFFFFFF, length)
+        )  # exact: two sums below 2**63
     else:
         text, length, weight = "".join(counts), [*map(len, counts)], [*counts.values()]
         total = sum(map(mul, weight, length))
-    if len(text) + len(length) + 1 >= 2**31: raise ValueError(f"the distinct pre-tokens have {len(text)} characters; 2**31 are too many, leave out rare pre-tokens")
-    if total >= 2**63: raise ValueError(f"the corpus has {total} characters, counts included; 2**63 and more cannot be counted, pass smaller counts")
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32), np.array(length, np.int64), np.array(weight, np.int64)
+    if len(text) + len(length) + 1 >= 2**31:
+        raise ValueError(
+            f"the distinct pre-tokens have {len(text)} characters; 2**31 are too many, leave out rare pre-tokens"
+        )
+    if total >= 2**63:
+        raise ValueError(
+            f"the corpus has {total} characters, counts included; 2**63 and more cannot be counted, pass smaller counts"
+        )
+    return (
+        np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32),
+        np.array(length, np.int64),
+        np.array(weight, np.int64),
+    )
 
 # %% ../nbs/27_wordpiece_train.ipynb #a9642b25
 def corpus_symbols(
-    counts:Mapping|FlatCounts, # pre-token → count
+    counts: Mapping | FlatCounts,  # pre-token → count
     *,
-    initial:Iterable[str]=(), # `initial_alphabet`
-    limit:int|None=None, # `limit_alphabet`
-    prefix:str="##", # `continuing_subword_prefix`
-)->tuple: # The symbols that occur, each once; arrays: numbers of them for all pre-tokens one after the other, how many each has, how often it occurs
+    initial: Iterable[str] = (),  # `initial_alphabet`
+    limit: int | None = None,  # `limit_alphabet`
+    prefix: str = "##",  # `continuing_subword_prefix`
+) -> tuple:  # The symbols that occur, each once; arrays: numbers of them for all pre-tokens one after the other, how many each has, how often it occurs
     "The symbols of all pre-tokens; the kernel of `wordpiece_start`."
     import numpy as np
+
     char, length, weight = _characters(counts)
     ends = np.cumsum(length)
     code = char * 2 + 1
@@ -52,7 +66,9 @@ def corpus_symbols(
     if limit is not None:
         seen = np.zeros(int(char.max()) + 1, np.int64)
         np.add.at(seen, char, np.repeat(weight, length))
-        known = choose_alphabet({chr(c): int(seen[c]) for c in np.flatnonzero(seen)}, initial=initial, limit=limit)
+        known = choose_alphabet(
+            {chr(c): int(seen[c]) for c in np.flatnonzero(seen)}, initial=initial, limit=limit
+        )
         stays = np.isin(char, [ord(c) for c in known if len(c) == 1])
         kept = np.concatenate([[0], np.cumsum(stays)])
         code, length = code[stays], kept[ends] - kept[ends - length]
@@ -67,15 +83,18 @@ def _places(symbol, length):
     "The places of words that stand one after the other in `symbol`."
     import numpy as np
     from subword_nb.wordpiece_arrays import PLACE_COLUMNS, SPAN, SYMBOL, WORD
+
     words = np.repeat(np.arange(len(length), dtype=np.int32), length)
     place = np.full((len(symbol) + len(length) + 1, PLACE_COLUMNS), -1, np.int32)
     at = np.arange(len(symbol)) + words + 1
     place[at, SYMBOL], place[at, WORD], place[:, SPAN] = symbol, words, 1
     return place
 
+
 def _table(entries):
     "An empty hash table that so many entries fill by half at most."
     import numpy as np
+
     return np.full(1 << max(6, (2 * entries - 1).bit_length()), -1, np.int32)
 
 # %% ../nbs/27_wordpiece_train.ipynb #66526b3b
@@ -83,121 +102,191 @@ def _enlarge(s, w):
     "The same facts in arrays with room for `n[NEED]` more, and for twice as many as there are."
     import numpy as np
     from subword_nb.wordpiece_arrays import KNOWN, MERGES, NEED, PAIRS, PIECES, TEXT, fill_tables
-    longer = lambda old, used: np.concatenate([old[:used], np.zeros((max(used, len(old) - used, int(s.n[NEED]) + 2), *old.shape[1:]), old.dtype)])
+
+    longer = lambda old, used: np.concatenate(
+        [old[:used], np.zeros((max(used, len(old) - used, int(s.n[NEED]) + 2), *old.shape[1:]), old.dtype)]
+    )
     p, piece = int(s.n[PIECES]), longer(s.piece, int(s.n[PIECES]) + 1)
-    s = s._replace(pair=longer(s.pair, int(s.n[PAIRS])), piece=piece, order=_table(len(piece)), text=longer(s.text, int(s.piece[p, TEXT])))
-    w = w._replace(slot=_table(len(s.pair)), text_slot=_table(len(piece)), merge=longer(w.merge, int(max(s.n[MERGES], s.n[KNOWN]))))
+    s = s._replace(
+        pair=longer(s.pair, int(s.n[PAIRS])),
+        piece=piece,
+        order=_table(len(piece)),
+        text=longer(s.text, int(s.piece[p, TEXT])),
+    )
+    w = w._replace(
+        slot=_table(len(s.pair)),
+        text_slot=_table(len(piece)),
+        merge=longer(w.merge, int(max(s.n[MERGES], s.n[KNOWN]))),
+    )
     fill_tables(s, w)
     return s, w
 
 # %% ../nbs/27_wordpiece_train.ipynb #3a8efcad
 def new_state(
-    symbol, # Array: the symbols (ids) of all distinct pre-tokens, one after the other
-    length, # Array, int64: how many of them each pre-token has
-    weight, # Array, int64: how often each pre-token occurs; all weight · length add up to less than 2**63
-    pieces:list, # The vocabulary to start from
+    symbol,  # Array: the symbols (ids) of all distinct pre-tokens, one after the other
+    length,  # Array, int64: how many of them each pre-token has
+    weight,  # Array, int64: how often each pre-token occurs; all weight · length add up to less than 2**63
+    pieces: list,  # The vocabulary to start from
     *,
-    min_frequency:int=1, # A pair rarer than this is never merged
-    max_token_length:int|None=None, # Longest piece, in base symbols
-    tie_break:str="ids", # "first", "ids" or "bytes"
-    prefix:str="##", # `continuing_subword_prefix`
-    known=(), # Pairs of ids that are merged first, in this order
-)->tuple: # `Ranking` and `Words`, ready for `learn_until`
+    min_frequency: int = 1,  # A pair rarer than this is never merged
+    max_token_length: int | None = None,  # Longest piece, in base symbols
+    tie_break: str = "ids",  # "first", "ids" or "bytes"
+    prefix: str = "##",  # `continuing_subword_prefix`
+    known=(),  # Pairs of ids that are merged first, in this order
+) -> tuple:  # `Ranking` and `Words`, ready for `learn_until`
     "Lay a corpus out as flat arrays."
     import numpy as np
     from subword_nb import wordpiece_arrays as a
-    if tie_break not in a.TIE_RULES: raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids" or "bytes"')
+
+    if tie_break not in a.TIE_RULES:
+        raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids" or "bytes"')
     texts = [p.encode("utf-8", "surrogatepass") for p in (prefix, *pieces)]
     piece = np.full((len(texts), a.PIECE_COLUMNS), -1, np.int64)
     piece[:, a.OFTEN], piece[:, a.SIZE], piece[:, a.TEXT] = 0, 1, np.cumsum([*map(len, texts)])
     n = np.zeros(a.NUMBERS, np.int64)
-    n[[a.PIECES, a.NEED, a.CHANGED, a.KNOWN, a.PREFIX]] = len(pieces), min(len(symbol), 1 << 16), -1, len(known), len(texts[0])
-    n[[a.MIN_FREQUENCY, a.MAX_LENGTH, a.TIE]] = min(max(1, min_frequency), 2**63 - 1), min(max_token_length or 2**62, 2**62), a.TIE_RULES[tie_break]
+    n[[a.PIECES, a.NEED, a.CHANGED, a.KNOWN, a.PREFIX]] = (
+        len(pieces),
+        min(len(symbol), 1 << 16),
+        -1,
+        len(known),
+        len(texts[0]),
+    )
+    n[[a.MIN_FREQUENCY, a.MAX_LENGTH, a.TIE]] = (
+        min(max(1, min_frequency), 2**63 - 1),
+        min(max_token_length or 2**62, 2**62),
+        a.TIE_RULES[tie_break],
+    )
     merge = np.zeros((len(known), 6), np.int64)
     merge[:, :2] = np.array(known, np.int64).reshape(-1, 2)
-    s = a.Ranking(np.zeros((0, a.PAIR_COLUMNS), np.int64), piece, n[:0].astype(np.int32), np.frombuffer(b"".join(texts), np.uint8), n)
+    s = a.Ranking(
+        np.zeros((0, a.PAIR_COLUMNS), np.int64),
+        piece,
+        n[:0].astype(np.int32),
+        np.frombuffer(b"".join(texts), np.uint8),
+        n,
+    )
     return _enlarge(s, a.Words(_places(symbol, length), weight, _table(1), _table(1), merge))
 
 # %% ../nbs/27_wordpiece_train.ipynb #5f867a1d
 def learn_until(
-    s, # `Ranking`, from `new_state` or as this function returned it
-    w, # `Words`, the same
-    n_pieces:int, # Stop when there are so many pieces and all known merges are done
+    s,  # `Ranking`, from `new_state` or as this function returned it
+    w,  # `Words`, the same
+    n_pieces: int,  # Stop when there are so many pieces and all known merges are done
     *,
-    work:int=1<<20, # Stop after so many steps, some tenths of a second
-)->tuple: # `Ranking`, `Words`, in new arrays where they had to grow; "full", "no pair left", or "" if there is more to do
+    work: int = 1 << 20,  # Stop after so many steps, some tenths of a second
+) -> tuple:  # `Ranking`, `Words`, in new arrays where they had to grow; "full", "no pair left", or "" if there is more to do
     "Merge the best pairs."
     from subword_nb.wordpiece_arrays import INDEXED, count_places, merge_best
+
     while s.n[INDEXED] < len(w.place):
-        if (status := count_places(s, w, work)) == 2: s, w = _enlarge(s, w)
-        if status == 3: return s, w, ""
-    while (status := merge_best(s, w, n_pieces, work)) == 2: s, w = _enlarge(s, w)
+        if (status := count_places(s, w, work)) == 2:
+            s, w = _enlarge(s, w)
+        if status == 3:
+            return s, w, ""
+    while (status := merge_best(s, w, n_pieces, work)) == 2:
+        s, w = _enlarge(s, w)
     return s, w, ("full", "no pair left", "", "")[status]
 
 # %% ../nbs/27_wordpiece_train.ipynb #ce77fbe7
 def _pieces_of(s, pieces):
     "`pieces`, those to start from, and the learned ones after them."
     from subword_nb.wordpiece_arrays import PIECES, TEXT
-    text, at = s.text.tobytes(), s.piece[:s.n[PIECES] + 1, TEXT].tolist()
-    return pieces + [text[i:j].decode("utf-8", "surrogatepass") for i, j in zip(at[len(pieces):], at[len(pieces) + 1:])]
+
+    text, at = s.text.tobytes(), s.piece[: s.n[PIECES] + 1, TEXT].tolist()
+    return pieces + [
+        text[i:j].decode("utf-8", "surrogatepass") for i, j in zip(at[len(pieces) :], at[len(pieces) + 1 :])
+    ]
+
 
 def _snapshot(s, w, start):
     "What a later run needs to go on from here: how many pieces there were at first, and the merges as pairs of ids."
     from subword_nb.wordpiece_arrays import KNOWN, MERGES
-    return {"kind": "wordpiece", "start": start, "merges": w.merge[:max(s.n[MERGES], s.n[KNOWN]), :2].tolist()}
+
+    return {
+        "kind": "wordpiece",
+        "start": start,
+        "merges": w.merge[: max(s.n[MERGES], s.n[KNOWN]), :2].tolist(),
+    }
+
 
 def _rules(s, w, pieces, ended):
     "What was learned."
     from subword_nb import wordpiece_arrays as a
-    pieces, rows, pair = _pieces_of(s, pieces), w.merge[:s.n[a.MERGES]].tolist(), s.pair[:s.n[a.PAIRS]]
+
+    pieces, rows, pair = _pieces_of(s, pieces), w.merge[: s.n[a.MERGES]].tolist(), s.pair[: s.n[a.PAIRS]]
     size = s.piece[pair[:, a.KEY] >> 32, a.SIZE] + s.piece[pair[:, a.KEY] & 0xFFFFFFFF, a.SIZE]
-    if ended != "full" and ((pair[:, a.COUNT] > 0) & (size <= s.n[a.MAX_LENGTH])).any(): ended = "min_frequency"
+    if ended != "full" and ((pair[:, a.COUNT] > 0) & (size <= s.n[a.MAX_LENGTH])).any():
+        ended = "min_frequency"
     scores = [Fraction(n, f * g or 1) for _, _, _, n, f, g in rows]
     return WordPieceRules(pieces, [(pieces[i], pieces[j]) for i, j, *_ in rows], scores, ended)
 
 # %% ../nbs/27_wordpiece_train.ipynb #2a4fc982
 def learn_pieces(
-    s, # `Ranking`, from `new_state`
-    w, # `Words`, the same
-    pieces:list, # The vocabulary to start from
-    vocab_size:int, # Stop when there are so many pieces
+    s,  # `Ranking`, from `new_state`
+    w,  # `Words`, the same
+    pieces: list,  # The vocabulary to start from
+    vocab_size: int,  # Stop when there are so many pieces
     *,
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    watch:Callable|None=None, # Called now and then as `watch(pieces, vocab_size, "merging", state)`; `state()` is a snapshot
-    every:float=0.3, # Seconds from one call of `watch` to the next, at least
-    work:int=1<<20, # Steps from one look at the clock to the next
-)->WordPieceRules: # As `wordpiece_train_ref` returns it
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    watch: Callable
+    | None = None,  # Called now and then as `watch(pieces, vocab_size, "merging", state)`; `state()` is a snapshot
+    every: float = 0.3,  # Seconds from one call of `watch` to the next, at least
+    work: int = 1 << 20,  # Steps from one look at the clock to the next
+) -> WordPieceRules:  # As `wordpiece_train_ref` returns it
     "Learn pieces by score."
     from subword_nb.wordpiece_arrays import PIECES
+
     first, step, said = len(pieces), max(1, (vocab_size - len(pieces)) // 200), 0.0
-    def tell(): watch(int(s.n[PIECES]), vocab_size, "merging", lambda s=s, w=w: _snapshot(s, w, first))
-    for target in track(range(first, vocab_size + step, step), desc="merging", progress=progress, unit="step"):
+
+    def tell():
+        watch(int(s.n[PIECES]), vocab_size, "merging", lambda s=s, w=w: _snapshot(s, w, first))
+
+    for target in track(
+        range(first, vocab_size + step, step), desc="merging", progress=progress, unit="step"
+    ):
         ended = ""
         while not ended:
             s, w, ended = learn_until(s, w, min(target, vocab_size), work=work)
-            if watch and time.monotonic() - said >= every: tell(); said = time.monotonic()
-        if ended != "full": break
-    if watch: tell()
+            if watch and time.monotonic() - said >= every:
+                tell()
+                said = time.monotonic()
+        if ended != "full":
+            break
+    if watch:
+        tell()
     return _rules(s, w, pieces, ended)
 
 # %% ../nbs/27_wordpiece_train.ipynb #6e8edb8e
 def _beginning(names, specials, vocab_size, known, resume, prefix):
     "Pieces to start from, and the merges that are done first, as ids."
     pieces, merges = start_pieces(names, specials, vocab_size), []
-    if known is not None: pieces = [*dict.fromkeys([*getattr(known, "pieces", ()), *pieces])]
+    if known is not None:
+        pieces = [*dict.fromkeys([*getattr(known, "pieces", ()), *pieces])]
     ids = {p: i for i, p in enumerate(pieces)}
     for a, b in getattr(known, "merges", known or ()):
-        if odd := [p for p in (a, b) if p not in ids]: raise ValueError(f"known merge {len(merges)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; pass the merges of a run in their order")
+        if odd := [p for p in (a, b) if p not in ids]:
+            raise ValueError(
+                f"known merge {len(merges)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; pass the merges of a run in their order"
+            )
         merges.append((ids[a], ids[b]))
         ids.setdefault(join_pair(a, b, prefix=prefix), len(ids))
-    if len(ids) > vocab_size: raise ValueError(f"vocab_size={vocab_size} is below the {len(ids)} pieces that are known or needed; pass vocab_size>={len(ids)}")
+    if len(ids) > vocab_size:
+        raise ValueError(
+            f"vocab_size={vocab_size} is below the {len(ids)} pieces that are known or needed; pass vocab_size>={len(ids)}"
+        )
     return pieces, merges if resume is None else _resumed(resume, pieces)
+
 
 def _resumed(resume, pieces):
     "The merges of a snapshot."
-    if not isinstance(resume, Mapping) or resume.get("kind") != "wordpiece": raise ValueError("resume is no snapshot of a WordPiece run; pass what `state()` returned to `watch`")
-    if resume["start"] != len(pieces): raise ValueError(f"the snapshot started from {resume['start']} pieces, these counts and options from {len(pieces)}; pass those of the run that was interrupted")
-    if odd := [m for k, m in enumerate(resume["merges"]) if not 0 <= min(m) <= max(m) < len(pieces) + k]: raise ValueError(f"the snapshot merges the pieces {odd[0]} before they are made; it is damaged")
+    if not isinstance(resume, Mapping) or resume.get("kind") != "wordpiece":
+        raise ValueError("resume is no snapshot of a WordPiece run; pass what `state()` returned to `watch`")
+    if resume["start"] != len(pieces):
+        raise ValueError(
+            f"the snapshot started from {resume['start']} pieces, these counts and options from {len(pieces)}; pass those of the run that was interrupted"
+        )
+    if odd := [m for k, m in enumerate(resume["merges"]) if not 0 <= min(m) <= max(m) < len(pieces) + k]:
+        raise ValueError(f"the snapshot merges the pieces {odd[0]} before they are made; it is damaged")
     return resume["merges"]
 
 # %% ../nbs/27_wordpiece_train.ipynb #e45d3d99
@@ -205,6 +294,7 @@ def _by_score(counts, vocab_size, specials, initial, limit, prefix, limits, know
     "Train by score; as plain Python where that takes less time than compiling."
     import numpy as np
     from subword_nb.wordpiece_arrays import count_places, fill_tables, merge_best
+
     names, symbol, length, weight = corpus_symbols(counts, initial=initial, limit=limit, prefix=prefix)
     pieces, merges = _beginning([*names, *initial], specials, vocab_size, known, resume, prefix)
     ids = {p: i for i, p in enumerate(pieces)}
@@ -216,39 +306,72 @@ def _by_score(counts, vocab_size, specials, initial, limit, prefix, limits, know
 # %% ../nbs/27_wordpiece_train.ipynb #6a19b85f
 def _check_options(objective, tie_break, min_frequency, max_token_length, vocab_size, limit_alphabet):
     "Refuse options that mean nothing."
-    if objective not in ("score", "frequency"): raise ValueError(f'objective={objective!r} is not known; pass "score" or "frequency"')
-    if tie_break not in ("first", "ids", "bytes"): raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids" or "bytes"')
-    check_limits(vocab_size=vocab_size, min_frequency=min_frequency, max_token_length=max_token_length, limit_alphabet=limit_alphabet)
+    if objective not in ("score", "frequency"):
+        raise ValueError(f'objective={objective!r} is not known; pass "score" or "frequency"')
+    if tie_break not in ("first", "ids", "bytes"):
+        raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids" or "bytes"')
+    check_limits(
+        vocab_size=vocab_size,
+        min_frequency=min_frequency,
+        max_token_length=max_token_length,
+        limit_alphabet=limit_alphabet,
+    )
 
 # %% ../nbs/27_wordpiece_train.ipynb #6e26c040
 def wordpiece_train(
-    counts:Mapping|FlatCounts, # pre-token → count, in first-seen order
-    vocab_size:int, # Number of pieces wanted, special tokens and symbols included
+    counts: Mapping | FlatCounts,  # pre-token → count, in first-seen order
+    vocab_size: int,  # Number of pieces wanted, special tokens and symbols included
     *,
-    special_tokens:Iterable[str]=(), # Pieces with the first ids
-    min_frequency:int=1, # A rarer pair is never merged
-    initial_alphabet:Iterable[str]=(), # Symbols that are in the vocabulary whatever the corpus holds
-    limit_alphabet:int|None=None, # At most so many different characters
-    max_token_length:int|None=None, # No piece of more than so many characters, the mark not counted
-    tie_break:str="ids", # "first", "ids" or "bytes"
-    objective:str="score", # "score", or "frequency": BPE with marked symbols, as Hugging Face trains
-    continuing_subword_prefix:str="##", # Marks symbols that do not start their pre-token
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    watch:Callable|None=None, # Called now and then as `watch(pieces, vocab_size, "merging", state)`; `state()` is a snapshot
-    resume:Mapping|None=None, # A snapshot of a run with the same counts and options, to go on from
-    known:WordPieceRules|BPERules|Iterable|None=None, # Rules of an earlier run, or its merges: pairs of pieces; they come first, in their order
-    end_of_word_suffix:str="", # Marks the symbol that ends its pre-token; only by frequency, and no encoder of WordPiece looks for it
-)->WordPieceRules|BPERules: # By score: `WordPieceRules`, as the reference; by frequency: `BPERules`
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids
+    min_frequency: int = 1,  # A rarer pair is never merged
+    initial_alphabet: Iterable[str] = (),  # Symbols that are in the vocabulary whatever the corpus holds
+    limit_alphabet: int | None = None,  # At most so many different characters
+    max_token_length: int | None = None,  # No piece of more than so many characters, the mark not counted
+    tie_break: str = "ids",  # "first", "ids" or "bytes"
+    objective: str = "score",  # "score", or "frequency": BPE with marked symbols, as Hugging Face trains
+    continuing_subword_prefix: str = "##",  # Marks symbols that do not start their pre-token
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    watch: Callable
+    | None = None,  # Called now and then as `watch(pieces, vocab_size, "merging", state)`; `state()` is a snapshot
+    resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
+    known: WordPieceRules
+    | BPERules
+    | Iterable
+    | None = None,  # Rules of an earlier run, or its merges: pairs of pieces; they come first, in their order
+    end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token; only by frequency, and no encoder of WordPiece looks for it
+) -> WordPieceRules | BPERules:  # By score: `WordPieceRules`, as the reference; by frequency: `BPERules`
     "WordPiece, by score (after Schuster and Nakajima 2012) or by frequency."
     _check_options(objective, tie_break, min_frequency, max_token_length, vocab_size, limit_alphabet)
-    if end_of_word_suffix and objective == "score": raise ValueError(f'end_of_word_suffix={end_of_word_suffix!r} is an option of Hugging Face\'s trainer, which learns by frequency; pass objective="frequency", or leave it out')
+    if end_of_word_suffix and objective == "score":
+        raise ValueError(
+            f'end_of_word_suffix={end_of_word_suffix!r} is an option of Hugging Face\'s trainer, which learns by frequency; pass objective="frequency", or leave it out'
+        )
     prefix = continuing_subword_prefix
     limits = {"min_frequency": min_frequency, "max_token_length": max_token_length, "tie_break": tie_break}
     specials, initial = check_corpus(counts, special_tokens, initial_alphabet, prefix)
     if objective == "frequency":
-        control:dict = {name: value for name, value in dict(watch=watch, resume=resume, known=known).items() if value is not None}
-        return bpe_train(counts, vocab_size, special_tokens=specials, min_frequency=min_frequency, initial_alphabet=initial, limit_alphabet=limit_alphabet, max_token_length=max_token_length, tie_break=tie_break, continuing_subword_prefix=prefix, end_of_word_suffix=end_of_word_suffix, progress=progress, **control)
-    return _by_score(counts, vocab_size, specials, initial, limit_alphabet, prefix, limits, known, resume, progress, watch)
+        control: dict = {
+            name: value
+            for name, value in dict(watch=watch, resume=resume, known=known).items()
+            if value is not None
+        }
+        return bpe_train(
+            counts,
+            vocab_size,
+            special_tokens=specials,
+            min_frequency=min_frequency,
+            initial_alphabet=initial,
+            limit_alphabet=limit_alphabet,
+            max_token_length=max_token_length,
+            tie_break=tie_break,
+            continuing_subword_prefix=prefix,
+            end_of_word_suffix=end_of_word_suffix,
+            progress=progress,
+            **control,
+        )
+    return _by_score(
+        counts, vocab_size, specials, initial, limit_alphabet, prefix, limits, known, resume, progress, watch
+    )
 
 # %% ../nbs/27_wordpiece_train.ipynb #25258bb7
 @on_warm_up
@@ -258,10 +381,10 @@ def _warm_up_wordpiece():
 
 # %% ../nbs/27_wordpiece_train.ipynb #fe23b7d8
 def truncate_pieces(
-    rules:WordPieceRules, # What training by score learned
-    vocab_size:int, # Number of pieces wanted, not fewer than the run started from
+    rules: WordPieceRules,  # What training by score learned
+    vocab_size: int,  # Number of pieces wanted, not fewer than the run started from
     *,
-    prefix:str="##", # Its `continuing_subword_prefix`
-)->WordPieceRules: # What a run of that size would have learned
+    prefix: str = "##",  # Its `continuing_subword_prefix`
+) -> WordPieceRules:  # What a run of that size would have learned
     "The rules of a smaller vocabulary; `truncate_rules` for WordPiece."
     return WordPieceRules(*truncate_rules(BPERules(*rules), vocab_size, prefix=prefix))

@@ -19,40 +19,50 @@ from typing import TYPE_CHECKING, Any
 from .corpus import track
 from .cpus import cpu_count
 
-if TYPE_CHECKING: from distributed import Client
+if TYPE_CHECKING:
+    from distributed import Client
 
 # %% ../nbs/51b_workers.ipynb #9dc09bf6
 def run_tasks_ref(
-    fn:Callable, # Called with a task, then with what is shared
-    tasks:Iterable, # What it is called with
+    fn: Callable,  # Called with a task, then with what is shared
+    tasks: Iterable,  # What it is called with
     *,
-    shared:tuple=(), # What all calls get
-)->list: # A result for each task
+    shared: tuple = (),  # What all calls get
+) -> list:  # A result for each task
     "Run a function over tasks, one by one."
     return [fn(task, *shared) for task in tasks]
 
 # %% ../nbs/51b_workers.ipynb #ea74c6c3
 def note(
-    error, # What was raised
-    text:str, # What is known besides
-)->BaseException: # The same error
+    error,  # What was raised
+    text: str,  # What is known besides
+) -> BaseException:  # The same error
     "Add a line to an error, which Python shows below it (from 3.11 on)."
-    if text not in getattr(error, "__notes__", ()): error.__notes__ = [*getattr(error, "__notes__", ()), text]
+    if text not in getattr(error, "__notes__", ()):
+        error.__notes__ = [*getattr(error, "__notes__", ()), text]
     return error
 
 # %% ../nbs/51b_workers.ipynb #c8ccee03
 def _says(task):
     "What a task is about: its file, if it has one."
     path = getattr(task, "path", None)
-    if path is None: return repr(task)[:200]
-    return f"{path}, bytes {task.start:,} to {task.stop:,}" if hasattr(task, "start") and hasattr(task, "stop") else str(path)
+    if path is None:
+        return repr(task)[:200]
+    return (
+        f"{path}, bytes {task.start:,} to {task.stop:,}"
+        if hasattr(task, "start") and hasattr(task, "stop")
+        else str(path)
+    )
+
 
 def _noted(fn, task, *more):
     "Work on a task; errors say what it was about."
-    try: return fn(task, *more)
+    try:
+        return fn(task, *more)
     except Exception as e:
         note(e, f"while working on {_says(task)}")
         raise
+
 
 def _made(blob):
     "An object that tasks share."
@@ -61,164 +71,239 @@ def _made(blob):
 # %% ../nbs/51b_workers.ipynb #01960e3f
 class Here:
     "Runs tasks in this process, at once, one after the other."
-    def submit(self,
-        fn:Callable, # What to call
-        task, # With what; its `path`, if it has one, is named in errors
-        *more, # And with what else: values, and what `submit` and `share` returned
-        urgent:bool=False, # Before all that is not, as soon as its arguments are there
-    )->Any: # A handle: here the result itself
+
+    def submit(
+        self,
+        fn: Callable,  # What to call
+        task,  # With what; its `path`, if it has one, is named in errors
+        *more,  # And with what else: values, and what `submit` and `share` returned
+        urgent: bool = False,  # Before all that is not, as soon as its arguments are there
+    ) -> Any:  # A handle: here the result itself
         "Have something done."
         return _noted(fn, task, *more)
-    def share(self,
-        value, # What many tasks need, such as a tokenizer
-    )->Any: # To be handed to `submit`
+
+    def share(
+        self,
+        value,  # What many tasks need, such as a tokenizer
+    ) -> Any:  # To be handed to `submit`
         "Send something to each worker once."
         return value
-    def settled(self,
-        handles:Iterable, # From `submit`
-    )->Iterator: # The same ones, each when it is done; the first error is raised
+
+    def settled(
+        self,
+        handles: Iterable,  # From `submit`
+    ) -> Iterator:  # The same ones, each when it is done; the first error is raised
         "Wait for tasks."
         yield from handles
-    def fetch(self,
-        handle, # From `submit`
-    )->Any: # Its result
+
+    def fetch(
+        self,
+        handle,  # From `submit`
+    ) -> Any:  # Its result
         "Wait for a task, and bring its result."
         return handle
 
 # %% ../nbs/51b_workers.ipynb #5c15ad5b
 class There:
     "Runs tasks on the workers of a Dask client, with the methods of `Here`."
-    def __init__(self,
-        client:"Client", # A `distributed.Client`
+
+    def __init__(
+        self,
+        client: "Client",  # A `distributed.Client`
         *,
-        timeout:float=60.0, # Seconds without any worker after which it gives up
-    ): self.client, self.timeout, self.begun, self.tasks = client, timeout, 0, dict[str, str]()
-    def submit(self,
-        fn:Callable, # What to call
-        task, # With what
-        *more, # And with what else
-        urgent:bool=False, # Before all that is not
-    )->Any: # A `distributed.Future`
+        timeout: float = 60.0,  # Seconds without any worker after which it gives up
+    ):
+        self.client, self.timeout, self.begun, self.tasks = client, timeout, 0, dict[str, str]()
+
+    def submit(
+        self,
+        fn: Callable,  # What to call
+        task,  # With what
+        *more,  # And with what else
+        urgent: bool = False,  # Before all that is not
+    ) -> Any:  # A `distributed.Future`
         "Have something done."
         return _begun(self, fn, task, more, urgent)
-    def share(self,
-        value, # What many tasks need
-    )->Any: # A `distributed.Future`
+
+    def share(
+        self,
+        value,  # What many tasks need
+    ) -> Any:  # A `distributed.Future`
         "Send something to each worker once."
         return _shared(self, value)
-    def settled(self,
-        handles:Iterable, # From `submit`
-    )->Iterator: # The same ones, each when it is done; the first error is raised
+
+    def settled(
+        self,
+        handles: Iterable,  # From `submit`
+    ) -> Iterator:  # The same ones, each when it is done; the first error is raised
         "Wait for tasks."
         return _settled(self, iter(handles))
-    def fetch(self,
-        handle, # From `submit`
-    )->Any: # Its result
+
+    def fetch(
+        self,
+        handle,  # From `submit`
+    ) -> Any:  # Its result
         "Wait for a task, and bring its result."
         return _fetched(self, handle)
 
 # %% ../nbs/51b_workers.ipynb #22699e27
-def scratch(
-)->str|None: # None: wherever this system has files that are needed for a while
+def scratch() -> str | None:  # None: wherever this system has files that are needed for a while
     "The folder for files that a task needs while it runs; it goes with its worker."
-    if (distributed := sys.modules.get("distributed")) is None: return None
-    try: return distributed.get_worker().local_directory
-    except ValueError: return None # this is no task
+    if (distributed := sys.modules.get("distributed")) is None:
+        return None
+    try:
+        return distributed.get_worker().local_directory
+    except ValueError:
+        return None  # this is no task
 
 # %% ../nbs/51b_workers.ipynb #17f74c94
 def _begun(there, fn, task, more, urgent):
     "A task that is with the scheduler; its name begins with the function's."
     there.begun += 1
-    future = there.client.submit(_noted, fn, task, *more, key=f"{fn.__name__.strip('_')}-{id(there):x}-{there.begun}", pure=False, priority=10 * urgent)
-    if hasattr(task, "path"): there.tasks[future.key] = _says(task)
+    future = there.client.submit(
+        _noted,
+        fn,
+        task,
+        *more,
+        key=f"{fn.__name__.strip('_')}-{id(there):x}-{there.begun}",
+        pure=False,
+        priority=10 * urgent,
+    )
+    if hasattr(task, "path"):
+        there.tasks[future.key] = _says(task)
     return future
+
 
 def _shared(there, value):
     "A task that makes an object from its bytes: it can be done again when the worker that did it is lost."
     from dask import config
     from distributed.protocol.pickle import dumps
+
     there.begun += 1
     with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-        return there.client.submit(_made, dumps(value, protocol=pickle.HIGHEST_PROTOCOL), key=f"shared-{id(there):x}-{there.begun}", pure=False, priority=20)
+        return there.client.submit(
+            _made,
+            dumps(value, protocol=pickle.HIGHEST_PROTOCOL),
+            key=f"shared-{id(there):x}-{there.begun}",
+            pure=False,
+            priority=20,
+        )
+
 
 def _fetched(there, future):
     "The result of a future; an error says what the task was about."
-    try: return future.result()
+    try:
+        return future.result()
     except Exception as e:
-        if said := there.tasks.get(future.key): note(e, f"while working on {said}")
+        if said := there.tasks.get(future.key):
+            note(e, f"while working on {said}")
         raise
 
 # %% ../nbs/51b_workers.ipynb #60d594c5
 def _settled(there, handles):
     "Futures as they are done; not all are submitted at once."
-    from asyncio import TimeoutError as Late # another one before Python 3.11
+    from asyncio import TimeoutError as Late  # another one before Python 3.11
     from distributed import wait
+
     waiting = {}
     try:
         while True:
-            for future in islice(handles, max(64, 8 * sum(there.client.nthreads().values())) - len(waiting)): waiting[future.key] = future
-            if not waiting: return
-            try: done = wait([*waiting.values()], there.timeout, "FIRST_COMPLETED").done
+            for future in islice(handles, max(64, 8 * sum(there.client.nthreads().values())) - len(waiting)):
+                waiting[future.key] = future
+            if not waiting:
+                return
+            try:
+                done = wait([*waiting.values()], there.timeout, "FIRST_COMPLETED").done
             except (TimeoutError, Late):
-                if there.client.nthreads(): continue
-                raise TimeoutError(f"there has been no worker for {there.timeout:g} seconds; look into the logs of the cluster") from None
+                if there.client.nthreads():
+                    continue
+                raise TimeoutError(
+                    f"there has been no worker for {there.timeout:g} seconds; look into the logs of the cluster"
+                ) from None
             for key in [key for key, future in waiting.items() if future in done]:
                 future = waiting.pop(key)
-                if future.status != "finished": _fetched(there, future)
+                if future.status != "finished":
+                    _fetched(there, future)
                 there.tasks.pop(key, None)
                 yield future
                 del future
             del done
-    finally: there.client.cancel([*waiting.values()], force=True)
+    finally:
+        there.client.cancel([*waiting.values()], force=True)
 
 # %% ../nbs/51b_workers.ipynb #8e3d0980
-MEMORY = 2 << 30 # Bytes that a worker may have, unless something else is said
+MEMORY = 2 << 30  # Bytes that a worker may have, unless something else is said
+
 
 @contextmanager
 def local_client(
-    n_workers:int, # How many processes
+    n_workers: int,  # How many processes
     *,
-    memory_limit:int|str=MEMORY, # Bytes that each may have; one that takes more is ended, and begun anew
-    timeout:float=60.0, # Seconds after which workers that have not started are given up
-)->Iterator["Client"]: # A `distributed.Client`, closed at the end
+    memory_limit: int
+    | str = MEMORY,  # Bytes that each may have; one that takes more is ended, and begun anew
+    timeout: float = 60.0,  # Seconds after which workers that have not started are given up
+) -> Iterator["Client"]:  # A `distributed.Client`, closed at the end
     "Processes on this machine, of one thread each."
-    from asyncio import TimeoutError as Late # another one before Python 3.11
+    from asyncio import TimeoutError as Late  # another one before Python 3.11
+
     dask, (Client, LocalCluster) = need_dask(), _local()
-    alone = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    alone = dict.fromkeys(
+        ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"
+    )
     with dask.config.set({"distributed.scheduler.allowed-failures": 9}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Port .* is already in use")
-        cluster = LocalCluster(n_workers=0, threads_per_worker=1, processes=True, memory_limit=memory_limit, env=alone, death_timeout=timeout, silence_logs=logging.CRITICAL)
+        cluster = LocalCluster(
+            n_workers=0,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=memory_limit,
+            env=alone,
+            death_timeout=timeout,
+            silence_logs=logging.CRITICAL,
+        )
     with cluster, Client(cluster, timeout=timeout) as client:
         cluster.scale(n_workers)
-        try: client.wait_for_workers(n_workers, timeout=timeout)
-        except (TimeoutError, Late): raise TimeoutError(f'{n_workers} workers did not start within {timeout:g} seconds; a script that starts them needs `if __name__ == "__main__":` around its work, and each needs room in memory') from None
+        try:
+            client.wait_for_workers(n_workers, timeout=timeout)
+        except (TimeoutError, Late):
+            raise TimeoutError(
+                f'{n_workers} workers did not start within {timeout:g} seconds; a script that starts them needs `if __name__ == "__main__":` around its work, and each needs room in memory'
+            ) from None
         yield client
 
 # %% ../nbs/51b_workers.ipynb #88c56dd2
-def need_dask(
-)->Any: # The module `dask`
+def need_dask() -> Any:  # The module `dask`
     "Dask, or an error that says how to get it."
-    try: import dask.distributed
-    except ImportError: raise ModuleNotFoundError('many processes and machines are driven by the package dask, which is not installed; run: pip install "subword_nb[scale]", or pass client=False to work in this process') from None
+    try:
+        import dask.distributed
+    except ImportError:
+        raise ModuleNotFoundError(
+            'many processes and machines are driven by the package dask, which is not installed; run: pip install "subword_nb[scale]", or pass client=False to work in this process'
+        ) from None
     return dask
+
 
 def _local():
     from distributed import Client, LocalCluster
+
     return Client, LocalCluster
 
 # %% ../nbs/51b_workers.ipynb #706c6d21
 @contextmanager
 def team(
     *,
-    client=None, # None: processes of this machine, as long as they are needed; False: this process; a `distributed.Client`, which stays open
-    n_workers:int|None=None, # How many processes, where they are made here; None: one per processor
-    memory_limit:int|str=MEMORY, # Bytes that each of them may have
-)->Iterator[Here|There]: # Who works
+    client=None,  # None: processes of this machine, as long as they are needed; False: this process; a `distributed.Client`, which stays open
+    n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
+    memory_limit: int | str = MEMORY,  # Bytes that each of them may have
+) -> Iterator[Here | There]:  # Who works
     "Choose where tasks run."
-    if client is False: yield Here()
+    if client is False:
+        yield Here()
     elif client is None:
-        with local_client(_workers(n_workers), memory_limit=memory_limit) as made: yield There(made)
-    else: yield There(client)
+        with local_client(_workers(n_workers), memory_limit=memory_limit) as made:
+            yield There(made)
+    else:
+        yield There(client)
 
 # %% ../nbs/51b_workers.ipynb #e1f0ac1e
 def _workers(n_workers):
@@ -227,50 +312,73 @@ def _workers(n_workers):
 
 # %% ../nbs/51b_workers.ipynb #1429ce77
 def check_client(
-    client, # As for `team`
+    client,  # As for `team`
     *,
-    n_workers:int|None=None, # As for `team`
-)->None:
+    n_workers: int | None = None,  # As for `team`
+) -> None:
     "Raise an error for what cannot work."
-    if n_workers is not None and (isinstance(n_workers, bool) or not isinstance(n_workers, int) or n_workers < 1): raise ValueError(f"n_workers={n_workers!r}; pass how many processes shall work, or None for one per processor")
-    if n_workers is not None and client is not None: raise ValueError(f"n_workers={n_workers} is for processes made here, and client={client!r} says who works; leave one of them out")
-    if client is False: return
+    if n_workers is not None and (
+        isinstance(n_workers, bool) or not isinstance(n_workers, int) or n_workers < 1
+    ):
+        raise ValueError(
+            f"n_workers={n_workers!r}; pass how many processes shall work, or None for one per processor"
+        )
+    if n_workers is not None and client is not None:
+        raise ValueError(
+            f"n_workers={n_workers} is for processes made here, and client={client!r} says who works; leave one of them out"
+        )
+    if client is False:
+        return
     need_dask()
     from distributed import Client
-    if client is not None and (not isinstance(client, Client) or client.asynchronous): raise ValueError(f"client={client!r}; pass a distributed.Client (not an asynchronous one), None for processes of this machine, or False for this process alone")
+
+    if client is not None and (not isinstance(client, Client) or client.asynchronous):
+        raise ValueError(
+            f"client={client!r}; pass a distributed.Client (not an asynchronous one), None for processes of this machine, or False for this process alone"
+        )
 
 # %% ../nbs/51b_workers.ipynb #8a0e9964
 def run_tasks(
-    fn:Callable, # Called with a task, then with what is shared
-    tasks:Iterable, # What it is called with, once for each; the `path` of a task is named in errors
+    fn: Callable,  # Called with a task, then with what is shared
+    tasks: Iterable,  # What it is called with, once for each; the `path` of a task is named in errors
     *,
-    client=None, # None: processes of this machine, as long as they are needed; False: this process; a `distributed.Client`, which stays open
-    shared:tuple=(), # Objects that each worker gets once
-    n_workers:int|None=None, # How many processes, where they are made here; None: one per processor
-    memory_limit:int|str=MEMORY, # Bytes that each of them may have
-    ordered:bool=True, # Results in the order of the tasks; False: as they come
-    progress:bool|None=None, # A bar: True, False, or when it takes longer than two seconds
-    desc:str="working", # What is being done, shown before the bar
-)->Iterator: # A result for each task; the first error ends it
+    client=None,  # None: processes of this machine, as long as they are needed; False: this process; a `distributed.Client`, which stays open
+    shared: tuple = (),  # Objects that each worker gets once
+    n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
+    memory_limit: int | str = MEMORY,  # Bytes that each of them may have
+    ordered: bool = True,  # Results in the order of the tasks; False: as they come
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    desc: str = "working",  # What is being done, shown before the bar
+) -> Iterator:  # A result for each task; the first error ends it
     "Run a function over many tasks."
     check_client(client, n_workers=n_workers)
     total = len(tasks) if isinstance(tasks, Sized) else None
-    return track(_results(fn, tasks, client, shared, n_workers, memory_limit, ordered), total=total, desc=desc, progress=progress, unit="task")
+    return track(
+        _results(fn, tasks, client, shared, n_workers, memory_limit, ordered),
+        total=total,
+        desc=desc,
+        progress=progress,
+        unit="task",
+    )
 
 # %% ../nbs/51b_workers.ipynb #38798779
 def _results(fn, tasks, client, shared, n_workers, memory_limit, ordered):
     "The results of tasks."
     with team(client=client, n_workers=n_workers, memory_limit=memory_limit) as crew:
         held, numbers, out, at = [crew.share(s) for s in shared], {}, {}, 0
+
         def numbered():
             for n, task in enumerate(tasks):
                 handle = crew.submit(fn, task, *held)
-                if ordered: numbers[id(handle)] = n
+                if ordered:
+                    numbers[id(handle)] = n
                 yield handle
+
         for handle in crew.settled(numbered()):
             n = numbers.pop(id(handle)) if ordered else 0
             out[n] = crew.fetch(handle)
-            if not ordered: yield out.pop(n)
+            if not ordered:
+                yield out.pop(n)
             while at in out:
                 yield out.pop(at)
                 at += 1

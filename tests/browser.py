@@ -1,4 +1,5 @@
 """What the tests in a browser share: Chromium under Playwright, a small file server, and a list of what went wrong on a page."""
+
 import contextlib
 import functools
 import http.server
@@ -17,8 +18,14 @@ from urllib.parse import urlsplit
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = Path(os.environ.get("SUBWORD_NB_CHROMIUM", "/usr/bin/chromium"))
 FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--force-prefers-reduced-motion",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--force-prefers-reduced-motion",
 ]
 
 
@@ -35,7 +42,11 @@ def missing() -> str:
     "Why there is no browser here; empty when there is one."
     if importlib.util.find_spec("playwright") is None:
         return excuse("a browser needs Playwright: pip install -e '.[browser]'")
-    return excuse("" if CHROMIUM.exists() else f"there is no Chromium at {CHROMIUM}: install one, or name it in SUBWORD_NB_CHROMIUM")
+    return excuse(
+        ""
+        if CHROMIUM.exists()
+        else f"there is no Chromium at {CHROMIUM}: install one, or name it in SUBWORD_NB_CHROMIUM"
+    )
 
 
 def axe_script() -> Path:
@@ -46,7 +57,11 @@ def axe_script() -> Path:
 
 def no_axe() -> str:
     "Why axe-core is not here; empty when it is."
-    return excuse("" if axe_script().is_file() else f"axe-core is missing ({axe_script()}): npm ci --prefix dev/web, or set SUBWORD_NB_NODE_MODULES")
+    return excuse(
+        ""
+        if axe_script().is_file()
+        else f"axe-core is missing ({axe_script()}): npm ci --prefix dev/web, or set SUBWORD_NB_NODE_MODULES"
+    )
 
 
 @contextlib.contextmanager
@@ -97,9 +112,18 @@ def watch(page) -> list[str]:  # Grows while the page lives
     page.on("console", lambda m: wrong.append(f"console: {m.text}") if m.type == "error" else None)
     page.on("pageerror", lambda e: wrong.append(f"error: {e}"))
     left = "net::ERR_ABORTED"  # not a failure: the next page was asked for before this one had all it wanted
-    page.on("requestfailed", lambda r: wrong.append(f"failed: {r.url} {r.failure}") if r.failure != left else None)
+    page.on(
+        "requestfailed", lambda r: wrong.append(f"failed: {r.url} {r.failure}") if r.failure != left else None
+    )
     page.on("response", lambda r: wrong.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
-    page.on("request", lambda r: wrong.append(f"elsewhere: {r.url[:200]}") if urlsplit(r.url).hostname not in (None, "", "127.0.0.1") else None)
+    page.on(
+        "request",
+        lambda r: (
+            wrong.append(f"elsewhere: {r.url[:200]}")
+            if urlsplit(r.url).hostname not in (None, "", "127.0.0.1")
+            else None
+        ),
+    )
     return wrong
 
 
@@ -120,14 +144,20 @@ def axe(
 ) -> list[str]:  # One line for each violation, with the first elements at fault
     "What axe-core finds against WCAG 2.1, levels A and AA, or against the order of headings."
     if not page.evaluate("() => 'axe' in window"):
-        page.evaluate(axe_script().read_text(encoding="utf-8"))  # as a value, so that a page's policy on scripts stands
+        page.evaluate(
+            axe_script().read_text(encoding="utf-8")
+        )  # as a value, so that a page's policy on scripts stands
     found = page.evaluate(
         """([within, out]) => axe.run({ include: [within], exclude: out.map((s) => [s]) }, { resultTypes: ['violations'],
           runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }, rules: { 'heading-order': { enabled: true } } }).then((r) => r.violations)""",
         [within, [s for s in leave_out if page.locator(s).count()]],
     )
     return [
-        f"{v['id']} ({len(v['nodes'])}): " + " ; ".join(f"{n['target']} {n['html'][:160]} {n['any'][0]['message'] if n['any'] else n['failureSummary'][:150]}" for n in v["nodes"][:4])
+        f"{v['id']} ({len(v['nodes'])}): "
+        + " ; ".join(
+            f"{n['target']} {n['html'][:160]} {n['any'][0]['message'] if n['any'] else n['failureSummary'][:150]}"
+            for n in v["nodes"][:4]
+        )
         for v in found
     ]
 
@@ -142,15 +172,36 @@ def jupyterlab(
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER_", "IPYTHON", "PYTEST_"))}
-    env |= {"HOME": str(home), "JUPYTER_CONFIG_DIR": str(home / "config"), "JUPYTER_DATA_DIR": str(home / "data"), "JUPYTER_RUNTIME_DIR": str(home / "runtime"), "IPYTHONDIR": str(home / "ipython"), "PYTHONPATH": str(ROOT)}
+    env |= {
+        "HOME": str(home),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "IPYTHONDIR": str(home / "ipython"),
+        "PYTHONPATH": str(ROOT),
+    }
     env.setdefault("NUMBA_CACHE_DIR", str(home / "numba"))
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip", "127.0.0.1", "--port", str(port), "--ServerApp.port_retries=0",
-        "--IdentityProvider.token=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None", f"--ServerApp.root_dir={folder}",
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--allow-root",
+        "--ip",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--ServerApp.port_retries=0",
+        "--IdentityProvider.token=",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.news_url=None",
+        f"--ServerApp.root_dir={folder}",
     ]
     log = home / "jupyterlab.log"
     with log.open("w") as out:
-        lab = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        lab = subprocess.Popen(
+            command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+        )
     try:
         url, end = f"http://127.0.0.1:{port}", time.monotonic() + 600
         while True:
@@ -183,7 +234,9 @@ def run_all(
     while True:  # a cell that has not run has no number yet
         page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=1000 * seconds)
         page.wait_for_timeout(500)
-        if asked.is_visible():  # a slow kernel lets JupyterLab ask which one is meant, and forget what it should do
+        if (
+            asked.is_visible()
+        ):  # a slow kernel lets JupyterLab ask which one is meant, and forget what it should do
             asked.click()
             started = 0.0
             continue
@@ -199,10 +252,17 @@ def run_all(
         except ValueError:  # it is just being written
             continue
         cells = [c for c in stored if c["cell_type"] == "code" and "".join(c["source"]).strip()]
-        errors = [{"cell": i, "error": f"{o['ename']}: {o['evalue']}"} for i, c in enumerate(cells) for o in c["outputs"] if o["output_type"] == "error"]
+        errors = [
+            {"cell": i, "error": f"{o['ename']}: {o['evalue']}"}
+            for i, c in enumerate(cells)
+            for o in c["outputs"]
+            if o["output_type"] == "error"
+        ]
         if errors or all(c["execution_count"] for c in cells):
             return errors or [{"cell": i, "error": ""} for i in range(len(cells))]
         if time.monotonic() > end:
-            raise TimeoutError(f"{file.name}: cells still waiting after {seconds} s: {[i for i, c in enumerate(cells) if not c['execution_count']][:5]}")
+            raise TimeoutError(
+                f"{file.name}: cells still waiting after {seconds} s: {[i for i, c in enumerate(cells) if not c['execution_count']][:5]}"
+            )
         if time.monotonic() > started + 30:  # asked too early: the kernel has nothing to do, and cells wait
             started = 0.0

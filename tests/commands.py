@@ -1,4 +1,5 @@
 """What tests of the command line share."""
+
 import io
 import os
 import subprocess
@@ -22,7 +23,13 @@ class Out(io.StringIO):
 def run(*args, data: bytes | None = None, cwd=None, quiet: bool = True, **env) -> subprocess.CompletedProcess:
     "The command line with arguments, in this process; with standard input, in one of its own. `quiet`: without lines about progress, which a busy machine would cause."
     if data is not None or env:
-        return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], input=data or b"", capture_output=True, cwd=cwd, env={**os.environ, "PYTHONUTF8": "1", "SUBWORD_NB_QUIET": "1" if quiet else "", **env})
+        return subprocess.run(
+            [sys.executable, "-m", "subword_nb", *map(str, args)],
+            input=data or b"",
+            capture_output=True,
+            cwd=cwd,
+            env={**os.environ, "PYTHONUTF8": "1", "SUBWORD_NB_QUIET": "1" if quiet else "", **env},
+        )
     from subword_nb.cli import app
 
     out, err, before, said = Out(), io.StringIO(), os.getcwd(), os.environ.get("SUBWORD_NB_QUIET")
@@ -36,4 +43,6 @@ def run(*args, data: bytes | None = None, cwd=None, quiet: bool = True, **env) -
         os.environ.pop("SUBWORD_NB_QUIET")
         if said is not None:
             os.environ["SUBWORD_NB_QUIET"] = said
-    return subprocess.CompletedProcess(args, left.value.code or 0, out.buffer.getvalue() or out.getvalue().encode(), err.getvalue().encode())
+    return subprocess.CompletedProcess(
+        args, left.value.code or 0, out.buffer.getvalue() or out.getvalue().encode(), err.getvalue().encode()
+    )

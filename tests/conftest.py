@@ -1,4 +1,5 @@
 """Fixtures of all tests: where the project is, its documentation site, and where the data of other projects is, if anywhere."""
+
 import os
 import signal
 import subprocess
@@ -9,7 +10,9 @@ import pytest
 import seeds
 
 ROOT = Path(__file__).resolve().parent.parent
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in what a shell starts in the background; tests interrupt processes by it
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as in what a shell starts in the background; tests interrupt processes by it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["RUST_BACKTRACE"] = "0"  # where a peer panics on a text, its name is enough
 
@@ -57,7 +60,12 @@ def built_site(tmp_path_factory) -> Path:
     if named:
         return Path(named)
     folder = tmp_path_factory.mktemp("docs") / "site"
-    done = subprocess.run([sys.executable, str(ROOT / "dev" / "docsite.py"), "build", "--out", str(folder)], capture_output=True, text=True, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "dev" / "docsite.py"), "build", "--out", str(folder)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -67,7 +75,9 @@ def shared_data() -> Path:
     "The data folder; the test is skipped where there is none."
     folder = data_folder()
     if not folder.is_dir():
-        pytest.skip(f"no data folder {folder}: set SUBWORD_NB_DATA to one that has vocab/, golden/ and corpus/")
+        pytest.skip(
+            f"no data folder {folder}: set SUBWORD_NB_DATA to one that has vocab/, golden/ and corpus/"
+        )
     return folder
 
 
@@ -106,6 +116,7 @@ def tiktoken():
 def openai_public(tiktoken):
     "tiktoken's list of published encodings."
     from tiktoken_ext import openai_public
+
     return openai_public
 
 
@@ -126,6 +137,7 @@ def tok():
     "A tokenizer of 500 ids with an end of documents, for files and folders of ids."
     from subword_nb.corpus import default_corpus
     from subword_nb.tokenizer import Tokenizer
+
     return Tokenizer.train(default_corpus()[:20], vocab_size=500, special_tokens=["<|endoftext|>"])
 
 

@@ -1,4 +1,5 @@
 """What things cost, compared with what less of them costs: no clock on the wall, and no figure of one machine."""
+
 import gc
 import os
 import time
@@ -17,10 +18,15 @@ def assert_linear(work, make, n, times=16, grows=None, what="", slack=4, clock=t
     small, large, quick, slow = sized(make, n // times), sized(make, n), inf, inf
     work(small)  # makes what is made once: compiled kernels, tables
     for _ in range(5):
-        quick, slow = min(quick, cpu_seconds(work, small, clock=clock)), min(slow, cpu_seconds(work, large, clock=clock))
+        quick, slow = (
+            min(quick, cpu_seconds(work, small, clock=clock)),
+            min(slow, cpu_seconds(work, large, clock=clock)),
+        )
         if slow <= slack * (grows or times) * quick + 0.02:
             return
-    raise AssertionError(f"{slow:.3f} s of CPU time for {n:,} after {quick:.4f} s for {n // times:,}, more than in proportion: {what or ascii(make)[:80]}")
+    raise AssertionError(
+        f"{slow:.3f} s of CPU time for {n:,} after {quick:.4f} s for {n // times:,}, more than in proportion: {what or ascii(make)[:80]}"
+    )
 
 
 def sized(make, n):

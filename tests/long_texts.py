@@ -1,4 +1,5 @@
 """Long texts made to hurt, each one unbroken string, and what they cost: `python tests/long_texts.py MEGABYTES [MODEL …]`."""
+
 import json
 import os
 import random
@@ -9,11 +10,37 @@ import time
 import warnings
 from pathlib import Path
 
-MODELS = ["t5-small/spiece.model", "t5-small/tokenizer.json", "llama-2/tokenizer.model", "xlnet-base-cased/spiece.model"]
-REPEATED = {"spaces": " ", "newlines": "\n", "tabs and spaces": "\t ", "one letter": "a", "spaces and letters": "a ", "emoji": "😀", "emoji joined": "👨\u200d👩\u200d👧",
-            "combining marks": "e\u0301\u0323\u0301", "marks alone": "\u0301", "▁": "▁", "▁ and letters": "▁ a", "bytes of fallback": "\U0001F9FF", "a long replacement": "\uFDFA"}
-DRAWN = {"one long word": [(0x61, 0x7B)], "Chinese": [(0x4E00, 0x9FA6)], "Korean": [(0xAC00, 0xD7A4)], "emoji of all kinds": [(0x1F300, 0x1F650)], "control characters": [(1, 32)],
-         "accents": [(0xC0, 0x180)], "letters and marks": [(0x61, 0x7B), (0x300, 0x370)], "all of Unicode": [(0, 0xD800), (0xE000, 0x110000)]}
+MODELS = [
+    "t5-small/spiece.model",
+    "t5-small/tokenizer.json",
+    "llama-2/tokenizer.model",
+    "xlnet-base-cased/spiece.model",
+]
+REPEATED = {
+    "spaces": " ",
+    "newlines": "\n",
+    "tabs and spaces": "\t ",
+    "one letter": "a",
+    "spaces and letters": "a ",
+    "emoji": "😀",
+    "emoji joined": "👨\u200d👩\u200d👧",
+    "combining marks": "e\u0301\u0323\u0301",
+    "marks alone": "\u0301",
+    "▁": "▁",
+    "▁ and letters": "▁ a",
+    "bytes of fallback": "\U0001f9ff",
+    "a long replacement": "\ufdfa",
+}
+DRAWN = {
+    "one long word": [(0x61, 0x7B)],
+    "Chinese": [(0x4E00, 0x9FA6)],
+    "Korean": [(0xAC00, 0xD7A4)],
+    "emoji of all kinds": [(0x1F300, 0x1F650)],
+    "control characters": [(1, 32)],
+    "accents": [(0xC0, 0x180)],
+    "letters and marks": [(0x61, 0x7B), (0x300, 0x370)],
+    "all of Unicode": [(0, 0xD800), (0xE000, 0x110000)],
+}
 NAMES = [*REPEATED, *DRAWN, "the longest pieces"]
 
 
@@ -23,7 +50,9 @@ def long_text(name, size, tok):
         characters = [chr(i) for a, b in DRAWN[name] for i in range(a, b)]
         wide = sum(len(c.encode()) for c in characters) / len(characters)
         return "".join(random.Random(name).choices(characters, k=int(size / wide)))
-    unit = REPEATED.get(name) or "".join(sorted((p for p in tok.piece2id if p[0] != "<"), key=len)[-20:]).replace("▁", " ")
+    unit = REPEATED.get(name) or "".join(
+        sorted((p for p in tok.piece2id if p[0] != "<"), key=len)[-20:]
+    ).replace("▁", " ")
     return unit * (size // len(unit.encode()))
 
 
@@ -47,7 +76,13 @@ def measure(path, name, size):
     Path("/proc/self/clear_refs").write_text("5")
     before, cpu, wall = resident("VmRSS"), time.process_time(), time.perf_counter()
     ids = tok.encode(text)
-    return time.process_time() - cpu, time.perf_counter() - wall, len(text.encode()), len(ids), resident("VmHWM") - before
+    return (
+        time.process_time() - cpu,
+        time.perf_counter() - wall,
+        len(text.encode()),
+        len(ids),
+        resident("VmHWM") - before,
+    )
 
 
 def resident(what):
@@ -61,9 +96,14 @@ def main(megabytes, *models):
     for name in NAMES:
         for model in models or MODELS:
             told = json.dumps([str(folder / model), name, int(float(megabytes) * 1e6)])
-            done = subprocess.run([sys.executable, __file__, "measure", told], capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, __file__, "measure", told], capture_output=True, text=True, check=True
+            )
             cpu, wall, size, ids, memory = json.loads(done.stdout)
-            print(f"{name:20} {model:30} {size / cpu / 1e6:7.1f} MB/s CPU {size / wall / 1e6:7.1f} wall {ids / size:6.3f} ids a byte {memory / 1e6:7.0f} MB", flush=True)
+            print(
+                f"{name:20} {model:30} {size / cpu / 1e6:7.1f} MB/s CPU {size / wall / 1e6:7.1f} wall {ids / size:6.3f} ids a byte {memory / 1e6:7.0f} MB",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

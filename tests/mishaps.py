@@ -1,4 +1,5 @@
 """What goes wrong outside of a program: threads that come at once, forks, full and failing disks. Helpers, and what child processes run (`python tests/mishaps.py WHAT …`)."""
+
 import contextlib
 import errno
 import gc
@@ -20,18 +21,51 @@ import warnings
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
-PATIENCE = int(os.environ.get("SUBWORD_NB_PATIENCE", "600"))  # seconds after which a child that should take one counts as locked up
+PATIENCE = int(
+    os.environ.get("SUBWORD_NB_PATIENCE", "600")
+)  # seconds after which a child that should take one counts as locked up
 
-TEXTS = ["", " ", "low", "Lower, lowest!", "it's 12 o'clock", "Zwölf Boxkämpfer jagen Eva", "naïve café", "こんにちは世界", "你好,世界", "the\ttab\n\nand  lines \n", "🤗 hugs 👩‍👩‍👧", "x" * 70, "e\u0301\u0323", "a<s>b</s> <unk> [UNK] <|endoftext|>",
-         "Привет, мир", "नमस्ते दुनिया", "def f(x): return x ** 2", "\u00a0wide\u3000spaces", "-1,234.50", "end "]
+TEXTS = [
+    "",
+    " ",
+    "low",
+    "Lower, lowest!",
+    "it's 12 o'clock",
+    "Zwölf Boxkämpfer jagen Eva",
+    "naïve café",
+    "こんにちは世界",
+    "你好,世界",
+    "the\ttab\n\nand  lines \n",
+    "🤗 hugs 👩‍👩‍👧",
+    "x" * 70,
+    "e\u0301\u0323",
+    "a<s>b</s> <unk> [UNK] <|endoftext|>",
+    "Привет, мир",
+    "नमस्ते दुनिया",
+    "def f(x): return x ** 2",
+    "\u00a0wide\u3000spaces",
+    "-1,234.50",
+    "end ",
+]
 LONG = " ".join(TEXTS * 30)
 
 
 def run_child(what, *args, timeout=PATIENCE, env=None, python=(), check=True):
     "Run this file in a process of its own; whatever it leaves behind is ended with it. What it printed, as JSON if it is that."
     options = {"start_new_session": True} if hasattr(os, "setsid") else {}
-    child = subprocess.Popen([sys.executable, *python, str(TESTS / "mishaps.py"), what, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=TESTS.parent,
-                             env={**os.environ, "SUBWORD_NB_QUIET": "1", "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]), **(env or {})}, **options)
+    child = subprocess.Popen(
+        [sys.executable, *python, str(TESTS / "mishaps.py"), what, *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=TESTS.parent,
+        env={
+            **os.environ,
+            "SUBWORD_NB_QUIET": "1",
+            "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]),
+            **(env or {}),
+        },
+        **options,
+    )
     try:
         out, err = child.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -43,7 +77,9 @@ def run_child(what, *args, timeout=PATIENCE, env=None, python=(), check=True):
         child.kill()
         child.wait()
     if check:
-        assert child.returncode == 0, f"{what} {args}: ended with {child.returncode}\n{out.decode()}\n{err.decode()}"
+        assert child.returncode == 0, (
+            f"{what} {args}: ended with {child.returncode}\n{out.decode()}\n{err.decode()}"
+        )
         assert not err.strip(), f"{what} {args}: {err.decode()}"
     return json.loads(out) if out.strip() else None
 
@@ -51,7 +87,9 @@ def run_child(what, *args, timeout=PATIENCE, env=None, python=(), check=True):
 def in_fork(job, timeout=PATIENCE):
     "What `job()` gives in a fork of this process, as JSON has it; an error if the fork does not end in time, or fails."
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads, which are what is tried here
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # newer Pythons warn of forks beside threads, which are what is tried here
         out, into = os.pipe()
         child = os.fork()
     if child == 0:
@@ -110,7 +148,14 @@ class Disk:
     What is done then is `fail`, which raises the error of a full disk if nothing else is given; removing still works."""
 
     def __init__(self, folder, at, fail=None, renames=True):
-        self.folder, self.at, self.steps, self.fail, self.renames, self.failed = str(folder), at, 0, fail or self._full, renames, False
+        self.folder, self.at, self.steps, self.fail, self.renames, self.failed = (
+            str(folder),
+            at,
+            0,
+            fail or self._full,
+            renames,
+            False,
+        )
 
     def _full(self):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -127,12 +172,18 @@ class Disk:
 
         self.patched = [(builtins, "open"), (io, "open"), (os, "fsync"), (os, "replace")]
         opens, _, fsync, replace = (getattr(home, name) for home, name in self.patched)
-        if accessor := getattr(pathlib, "_normal_accessor", None):  # Python 3.10's paths keep functions of their own
+        if accessor := getattr(
+            pathlib, "_normal_accessor", None
+        ):  # Python 3.10's paths keep functions of their own
             self.patched += [(accessor, "open"), (accessor, "replace")]
         self.old = [getattr(home, name) for home, name in self.patched]
 
         def opened(file, mode="r", *args, **options):
-            ours = isinstance(file, (str, os.PathLike)) and os.fspath(file).startswith(self.folder) and any(c in mode for c in "wxa+")
+            ours = (
+                isinstance(file, (str, os.PathLike))
+                and os.fspath(file).startswith(self.folder)
+                and any(c in mode for c in "wxa+")
+            )
             if ours:
                 try:
                     self.step()
@@ -162,7 +213,13 @@ class Disk:
 @contextlib.contextmanager
 def small_disk(folder, size):
     "A disk of so many bytes at a folder, or None where this process may mount none."
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True) if sys.platform == "linux" and os.geteuid() == 0 and shutil.which("mount") else None
+    done = (
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True
+        )
+        if sys.platform == "linux" and os.geteuid() == 0 and shutil.which("mount")
+        else None
+    )
     if done is None or done.returncode:
         yield None
         return
@@ -185,7 +242,13 @@ def load(name):
     from subword_nb import Tokenizer
 
     path = Path(name)
-    options = {"encoding": path.stem} if path.suffix == ".tiktoken" and path.stem in ("cl100k_base", "o200k_base", "p50k_base", "r50k_base") else {"encoding": "qwen2"} if path.name == "qwen.tiktoken" else {}
+    options = (
+        {"encoding": path.stem}
+        if path.suffix == ".tiktoken" and path.stem in ("cl100k_base", "o200k_base", "p50k_base", "r50k_base")
+        else {"encoding": "qwen2"}
+        if path.name == "qwen.tiktoken"
+        else {}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return Tokenizer.load(path, **options)
@@ -205,7 +268,10 @@ def works(tok):
         "pieces": lambda: [tok.tokenize(t) for t in TEXTS[:12]],
         "places": lambda: [[(e.ids, e.offsets) for e in [tok.align(t)]] for t in TEXTS],
         "long places": lambda: [(e.ids, e.offsets[::7], e.pieces[::11]) for e in [tok.align(LONG)]],
-        "text": lambda: [tok.decode(ids), [tok.decode(tok.encode(t), skip_special_tokens=True) for t in TEXTS]],
+        "text": lambda: [
+            tok.decode(ids),
+            [tok.decode(tok.encode(t), skip_special_tokens=True) for t in TEXTS],
+        ],
         "stream": lambda: [piece for s in [tok.stream()] for piece in [*map(s.step, ids), s.finish()]],
     }
 
@@ -257,7 +323,9 @@ def race_for(name, threads):
     assert not any(t.is_alive() for t in team), f"{name}: threads are locked up"
     assert not wrong, f"{name}: {wrong[0]}"
     alone = answers(load(name))
-    assert all(f == alone for f in found), f"{name}: threads found {[k for f in found for k in alone if f[k] != alone[k]]} otherwise"
+    assert all(f == alone for f in found), (
+        f"{name}: threads found {[k for f in found for k in alone if f[k] != alone[k]]} otherwise"
+    )
     ids_only(tok)
 
 
@@ -290,7 +358,9 @@ def forks_for(name, times, within, rng):
         t.join(PATIENCE)
     assert not any(t.is_alive() for t in team), f"{name}: threads are locked up"
     alone = answers(load(name))
-    assert all(f == alone for f in found), f"{name}: forks found {[k for f in found for k in alone if f[k] != alone[k]]} otherwise"
+    assert all(f == alone for f in found), (
+        f"{name}: forks found {[k for f in found for k in alone if f[k] != alone[k]]} otherwise"
+    )
     return 3 * times
 
 
@@ -307,7 +377,9 @@ def spawn(names):
     here = {name: answers(tok) for name, tok in used.items()}
     into = context.Queue()
     for toks in (used, {name: load(name) for name in names}):
-        child = context.Process(target=_spawned, args=({name: pickle.dumps(tok) for name, tok in toks.items()}, into))
+        child = context.Process(
+            target=_spawned, args=({name: pickle.dumps(tok) for name, tok in toks.items()}, into)
+        )
         child.start()
         try:
             assert into.get(timeout=2 * PATIENCE) == here
@@ -333,6 +405,7 @@ def small_memories():
     from subword_nb import engine, pipeline, spans
 
     from subword_nb import sentencepiece_models
+
     sentencepiece_models._MOST = 1 << 10
     engine._MOST_SPANS = pipeline._MOST_PLACED = spans._MOST_STRETCHES = 1 << 10
     with contextlib.suppress(ImportError):
@@ -346,7 +419,22 @@ def small_memories():
 
 def some_text(rng):
     "A short text, of words that come again and words that never do."
-    return " ".join(rng.choice(("low", "lower", "hugs", "naïve", "你好", "12", "it's", f"w{rng.getrandbits(40):x}", str(rng.getrandbits(30)))) for _ in range(rng.randrange(1, 7)))
+    return " ".join(
+        rng.choice(
+            (
+                "low",
+                "lower",
+                "hugs",
+                "naïve",
+                "你好",
+                "12",
+                "it's",
+                f"w{rng.getrandbits(40):x}",
+                str(rng.getrandbits(30)),
+            )
+        )
+        for _ in range(rng.randrange(1, 7))
+    )
 
 
 def grow(name, n):
@@ -362,7 +450,10 @@ def grow(name, n):
         if k % 16 == 0:
             tok.decode(ids), tok.align(some_text(rng)), tok.tokenize(some_text(rng))
         if k % 512 == 0:
-            tok.encode_batch([some_text(rng) for _ in range(300)], threads=2), tok.align(" ".join(some_text(rng) for _ in range(100)))
+            (
+                tok.encode_batch([some_text(rng) for _ in range(300)], threads=2),
+                tok.align(" ".join(some_text(rng) for _ in range(100))),
+            )
         if k == n // 4:
             at_first = resident()
     return n, resident() - at_first
@@ -374,7 +465,13 @@ def cycles(names, n):
     for k in range(n + n // 4):
         for name in names:
             tok = load(name)
-            tok.encode("low lower"), tok.encode_array(LONG), tok.align(LONG).ids, tok.decode(tok.encode(TEXTS[5])), pickle.loads(pickle.dumps(tok)).encode("low")
+            (
+                tok.encode("low lower"),
+                tok.encode_array(LONG),
+                tok.align(LONG).ids,
+                tok.decode(tok.encode(TEXTS[5])),
+                pickle.loads(pickle.dumps(tok)).encode("low"),
+            )
         del tok
         if k == n // 4:
             at_first = resident()
@@ -384,4 +481,10 @@ def cycles(names, n):
 if __name__ == "__main__":
     warnings.simplefilter("error")
     what, *args = sys.argv[1:]
-    print(json.dumps({"race": race, "forks": forks, "spawn": spawn, "grow": grow, "cycles": cycles}[what](*map(json.loads, args))))
+    print(
+        json.dumps(
+            {"race": race, "forks": forks, "spawn": spawn, "grow": grow, "cycles": cycles}[what](
+                *map(json.loads, args)
+            )
+        )
+    )

@@ -1,4 +1,5 @@
 """The project's notebooks as plain data, for the tests that read them. Standard library only."""
+
 import ast
 import json
 import re
@@ -67,7 +68,10 @@ class Notebook:
     @cached_property
     def cells(self) -> list[Cell]:
         raw = json.loads(self.path.read_text(encoding="utf-8"))["cells"]
-        return [Cell(i, c["cell_type"], c.get("id", ""), "".join(c["source"]), c.get("outputs", [])) for i, c in enumerate(raw)]
+        return [
+            Cell(i, c["cell_type"], c.get("id", ""), "".join(c["source"]), c.get("outputs", []))
+            for i, c in enumerate(raw)
+        ]
 
     @property
     def code_cells(self) -> list[Cell]:
@@ -90,7 +94,9 @@ class Notebook:
 
 def notebooks() -> list[Notebook]:
     "Every notebook, in reading order."
-    paths = [p for p in NBS.rglob("*.ipynb") if not any(q.startswith((".", "_")) for q in p.relative_to(NBS).parts)]
+    paths = [
+        p for p in NBS.rglob("*.ipynb") if not any(q.startswith((".", "_")) for q in p.relative_to(NBS).parts)
+    ]
     return [Notebook(p) for p in sorted(paths)]
 
 

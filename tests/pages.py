@@ -1,4 +1,5 @@
 """What tests of drawings share: a reader of HTML that wants its tags balanced."""
+
 from html.parser import HTMLParser
 
 

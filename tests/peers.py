@@ -1,4 +1,5 @@
 """What tests against other libraries share: small models for them, made or trained, and what they say of a text."""
+
 import io
 
 from subword_nb.corpus import TOY_COUNTS
@@ -11,9 +12,20 @@ PLAIN = {"add_dummy_prefix": False, "remove_extra_whitespaces": False}
 
 # Hugging Face's library
 
+
 def hf_file(model: dict, **parts) -> dict:
     "What a tokenizer.json says that has a model, and nothing else but the parts that are given."
-    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None, "model": model} | parts
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": model,
+    } | parts
 
 
 def hf_trained(hf, kind, texts, pre_tokenizer=None, **options):
@@ -32,15 +44,22 @@ def hf_pieces(tok):
 
 def hf_split(hf, pattern, text):
     "A text cut by a pattern."
-    return [piece for piece, _ in hf.pre_tokenizers.Split(hf.Regex(pattern), "isolated").pre_tokenize_str(text)]
+    return [
+        piece for piece, _ in hf.pre_tokenizers.Split(hf.Regex(pattern), "isolated").pre_tokenize_str(text)
+    ]
 
 
 # SentencePiece
 
+
 def sp_file(spm, lines, **options) -> bytes:
     "The file of a model that its trainer makes of lines."
     made = io.BytesIO()
-    spm.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=made, **{"vocab_size": 100, "hard_vocab_limit": False, "minloglevel": 2, "num_threads": 1} | options)
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=made,
+        **{"vocab_size": 100, "hard_vocab_limit": False, "minloglevel": 2, "num_threads": 1} | options,
+    )
     return made.getvalue()
 
 
@@ -56,16 +75,28 @@ def sp_loaded(spm, proto: ModelProto):
 
 def sp_model(spm, pieces, normalizer=PLAIN, **trainer):
     "A model of an unknown piece and these: (piece, score) or (piece, score, type); a Unigram one that puts no space in front and drops none, unless told otherwise."
-    return sp_loaded(spm, ModelProto([Piece("<unk>", 0.0, UNKNOWN), *(Piece(*p) for p in pieces)], trainer, normalizer))
+    return sp_loaded(
+        spm, ModelProto([Piece("<unk>", 0.0, UNKNOWN), *(Piece(*p) for p in pieces)], trainer, normalizer)
+    )
 
 
 def sp_scores(sp) -> dict:
     "Piece → score, by their ids, without control pieces and the unknown one."
-    return {sp.id_to_piece(i): sp.get_score(i) for i in range(len(sp)) if not (sp.is_control(i) or sp.is_unknown(i))}
+    return {
+        sp.id_to_piece(i): sp.get_score(i)
+        for i in range(len(sp))
+        if not (sp.is_control(i) or sp.is_unknown(i))
+    }
 
 
 # tiktoken
 
+
 def tiktoken_of(tiktoken, pattern, tokens=(), special=None):
     "An encoding of the 256 bytes, and of tokens that have the next ranks."
-    return tiktoken.Encoding("of a test", pat_str=pattern, mergeable_ranks=BYTES | {t: 256 + k for k, t in enumerate(tokens)}, special_tokens=special or {})
+    return tiktoken.Encoding(
+        "of a test",
+        pat_str=pattern,
+        mergeable_ranks=BYTES | {t: 256 + k for k, t in enumerate(tokens)},
+        special_tokens=special or {},
+    )

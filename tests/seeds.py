@@ -2,6 +2,7 @@
 
 $SUBWORD_NB_TEXTS says how many texts a comparison draws (200; for a long run 20,000).
 """
+
 import os
 import random
 import secrets

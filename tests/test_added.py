@@ -1,4 +1,5 @@
 """Added tokens: the finder against its reference, against Hugging Face's and OpenAI's libraries, and its costs."""
+
 import pickle
 import random
 
@@ -8,22 +9,110 @@ from costs import assert_linear
 from subword_nb.added import AddedFinder, refuse_special, split_added_ref
 from subword_nb.vocab import AddedToken, check_vocabulary, invert
 
-SPACES = [" ", "\xa0", "\u2003", "\u3000", "\u200b", "\ufeff", "\t", "\r", "\n", "\x0b", "\x0c", "\x1c", "\x1f", "\x85", "\u2028", "\u1680", "\u202f", "\u205f", "\u180e"]
-SIGNS = [*"aZ_9-'<>|.", *"éßЯשم你กあ한", "\u0301", "\u0308", "\u0e33", "\u094d", "\u0903", "\u1100", "\u1161", "\u200d", "\u200c", "\u203f", "\ufe0f", "٣", "Ⅷ", "²", "ⓐ", "€",
-         "\x00", "\x7f", "\u00ad", "\ue000", "\u0378", "▁", "Ġ", "🚀", "🏽", "👩\u200d🚀", "𐌰", "𝟙", "\U000e0100", "\U0010ffff", "\U0001f1e6"]
-PARTS = ["<s>", "</s>", "<mask>", "hug", "HUG", "Hug", "ug", "s", "é", "e\u0301", "ﬁ", "你好", "🚀", "▁", "▁hug", " ", "  ", "\t ", " a", "a ", "<", "<s", "s>", "Ⅷ", "İ", "ǅ", "\u0301"]
+SPACES = [
+    " ",
+    "\xa0",
+    "\u2003",
+    "\u3000",
+    "\u200b",
+    "\ufeff",
+    "\t",
+    "\r",
+    "\n",
+    "\x0b",
+    "\x0c",
+    "\x1c",
+    "\x1f",
+    "\x85",
+    "\u2028",
+    "\u1680",
+    "\u202f",
+    "\u205f",
+    "\u180e",
+]
+SIGNS = [
+    *"aZ_9-'<>|.",
+    *"éßЯשم你กあ한",
+    "\u0301",
+    "\u0308",
+    "\u0e33",
+    "\u094d",
+    "\u0903",
+    "\u1100",
+    "\u1161",
+    "\u200d",
+    "\u200c",
+    "\u203f",
+    "\ufe0f",
+    "٣",
+    "Ⅷ",
+    "²",
+    "ⓐ",
+    "€",
+    "\x00",
+    "\x7f",
+    "\u00ad",
+    "\ue000",
+    "\u0378",
+    "▁",
+    "Ġ",
+    "🚀",
+    "🏽",
+    "👩\u200d🚀",
+    "𐌰",
+    "𝟙",
+    "\U000e0100",
+    "\U0010ffff",
+    "\U0001f1e6",
+]
+PARTS = [
+    "<s>",
+    "</s>",
+    "<mask>",
+    "hug",
+    "HUG",
+    "Hug",
+    "ug",
+    "s",
+    "é",
+    "e\u0301",
+    "ﬁ",
+    "你好",
+    "🚀",
+    "▁",
+    "▁hug",
+    " ",
+    "  ",
+    "\t ",
+    " a",
+    "a ",
+    "<",
+    "<s",
+    "s>",
+    "Ⅷ",
+    "İ",
+    "ǅ",
+    "\u0301",
+]
 
 
 def rnd_text(rng: random.Random, most: int = 12) -> str:
     "Text of many scripts, spaces of every kind, and what tokens are made of."
-    return "".join(rng.choice(rng.choice([SPACES, SPACES[:1], SIGNS, PARTS, PARTS])) for _ in range(rng.randrange(most)))
+    return "".join(
+        rng.choice(rng.choice([SPACES, SPACES[:1], SIGNS, PARTS, PARTS])) for _ in range(rng.randrange(most))
+    )
 
 
 def rnd_tokens(rng: random.Random, normalized: bool = False) -> list[AddedToken]:
     "Tokens with every option, each content once."
     flag = lambda: rng.random() < 0.35
-    contents = {rng.choice(PARTS) if rng.random() < 0.7 else rnd_text(rng, 4) for _ in range(rng.randrange(1, 6))} - {""}
-    return [AddedToken(c, flag(), flag(), flag(), normalized and rng.random() < 0.6, flag()) for c in sorted(contents)]
+    contents = {
+        rng.choice(PARTS) if rng.random() < 0.7 else rnd_text(rng, 4) for _ in range(rng.randrange(1, 6))
+    } - {""}
+    return [
+        AddedToken(c, flag(), flag(), flag(), normalized and rng.random() < 0.6, flag())
+        for c in sorted(contents)
+    ]
 
 
 def theirs_with(tokenizers, tokens, normalizer=None):
@@ -31,7 +120,19 @@ def theirs_with(tokenizers, tokens, normalizer=None):
     theirs = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     if normalizer is not None:
         theirs.normalizer = normalizer
-    theirs.add_tokens([tokenizers.AddedToken(t.content, single_word=t.single_word, lstrip=t.lstrip, rstrip=t.rstrip, normalized=t.normalized, special=t.special) for t in tokens])
+    theirs.add_tokens(
+        [
+            tokenizers.AddedToken(
+                t.content,
+                single_word=t.single_word,
+                lstrip=t.lstrip,
+                rstrip=t.rstrip,
+                normalized=t.normalized,
+                special=t.special,
+            )
+            for t in tokens
+        ]
+    )
     return theirs
 
 
@@ -63,12 +164,27 @@ def test_finder_is_the_reference(seed):
                 assert expected == ([(text, None)] if text else [])
 
 
-@pytest.mark.parametrize("letters, longest", [("ab", 12), ("abc ", 5), ("".join(map(chr, range(0x4E00, 0x4E80))), 2), ("".join(map(chr, range(0x1F600, 0x1F650))) + "ab", 3)], ids=["ab", "words", "ideographs", "emoji"])
+@pytest.mark.parametrize(
+    "letters, longest",
+    [
+        ("ab", 12),
+        ("abc ", 5),
+        ("".join(map(chr, range(0x4E00, 0x4E80))), 2),
+        ("".join(map(chr, range(0x1F600, 0x1F650))) + "ab", 3),
+    ],
+    ids=["ab", "words", "ideographs", "emoji"],
+)
 def test_many_tokens_are_found_as_few_are(letters, longest):
     "Sets too many for a look at heads, or with heads everywhere: the walk takes over in the middle of a text."
     rng = random.Random(5)
     for _ in range(12):
-        tokens = [AddedToken(c) for c in {"".join(rng.choices(letters, k=rng.randrange(1, longest + 1))) for _ in range(rng.choice([5, 150]))}]
+        tokens = [
+            AddedToken(c)
+            for c in {
+                "".join(rng.choices(letters, k=rng.randrange(1, longest + 1)))
+                for _ in range(rng.choice([5, 150]))
+            }
+        ]
         text = "".join(rng.choices(letters + "x", k=2500))
         assert AddedFinder(tokens).split(text) == split_added_ref(text, tokens)
 
@@ -92,7 +208,11 @@ def test_raw_tokens_as_in_hugging_face(seed):
     rng, panics = random.Random(100 + seed), 0
     for _ in range(250):
         tokens = rnd_tokens(rng)
-        theirs, finder, ids = theirs_with(tokenizers, tokens), AddedFinder(tokens), {t.content: i for i, t in enumerate(tokens, 1)}
+        theirs, finder, ids = (
+            theirs_with(tokenizers, tokens),
+            AddedFinder(tokens),
+            {t.content: i for i, t in enumerate(tokens, 1)},
+        )
         for _ in range(8):
             text, special = rnd_text(rng, 14), rng.random() < 0.8
             theirs.encode_special_tokens = not special
@@ -104,10 +224,14 @@ def test_raw_tokens_as_in_hugging_face(seed):
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("name", ["Lowercase", "NFKC", "NFD", "Strip", "StripAccents", "BertNormalizer", "Replace", "Prepend"])
+@pytest.mark.parametrize(
+    "name", ["Lowercase", "NFKC", "NFD", "Strip", "StripAccents", "BertNormalizer", "Replace", "Prepend"]
+)
 def test_normalized_tokens_as_in_hugging_face(name):
     tokenizers = pytest.importorskip("tokenizers")
-    normalizer = getattr(tokenizers.normalizers, name)(*{"Replace": ("s", ""), "Prepend": ("▁",)}.get(name, ()))
+    normalizer = getattr(tokenizers.normalizers, name)(
+        *{"Replace": ("s", ""), "Prepend": ("▁",)}.get(name, ())
+    )
     rng, several = random.Random(name), 0
     for _ in range(120):
         tokens = rnd_tokens(rng, normalized=True)
@@ -115,15 +239,24 @@ def test_normalized_tokens_as_in_hugging_face(name):
         if len(set(spellings)) < len(spellings) or "" in spellings:
             continue
         several += 1
-        theirs, ids = theirs_with(tokenizers, tokens, normalizer), {t.content: i for i, t in enumerate(tokens, 1)}
-        raw, late = AddedFinder(t for t in tokens if not t.normalized), AddedFinder((t for t in tokens if t.normalized), spell=normalizer.normalize_str)
+        theirs, ids = (
+            theirs_with(tokenizers, tokens, normalizer),
+            {t.content: i for i, t in enumerate(tokens, 1)},
+        )
+        raw, late = (
+            AddedFinder(t for t in tokens if not t.normalized),
+            AddedFinder((t for t in tokens if t.normalized), spell=normalizer.normalize_str),
+        )
         for _ in range(10):
             text, ours = rnd_text(rng, 12), []
             for a, b, token in raw.spans(text):
                 if token:
                     ours.append(ids[token.content])
                 else:
-                    ours += [ids[t.content] if t else 0 for *_, t in late.spans(normalizer.normalize_str(text[a:b]))]
+                    ours += [
+                        ids[t.content] if t else 0
+                        for *_, t in late.spans(normalizer.normalize_str(text[a:b]))
+                    ]
             expected = answer(theirs, text)
             assert expected is None or ours == [i for i, _ in expected], (tokens, text)
     assert several > 40
@@ -138,12 +271,19 @@ def test_empty_spellings_as_in_hugging_face():
     for _ in range(300):
         contents = ["s", *rng.sample(["a", " ", "b", "<"], rng.randrange(4))]
         tokens = [AddedToken(c, flag(), flag(), flag(), True, flag()) for c in contents]
-        theirs, late, ids = theirs_with(tokenizers, tokens, normalizer), AddedFinder(tokens, spell=normalizer.normalize_str), {t.content: i for i, t in enumerate(tokens, 1)}
+        theirs, late, ids = (
+            theirs_with(tokenizers, tokens, normalizer),
+            AddedFinder(tokens, spell=normalizer.normalize_str),
+            {t.content: i for i, t in enumerate(tokens, 1)},
+        )
         assert "" in late.tokens
         for _ in range(6):
             text = "".join(rng.choices(["a", "b", " ", " ", "<a>", "<", "-"], k=rng.randrange(9)))
             expected = answer(theirs, text)
-            assert expected is None or [(ids[t.content] if t else 0, (a, b)) for a, b, t in late.spans(text)] == expected, (tokens, text)
+            assert (
+                expected is None
+                or [(ids[t.content] if t else 0, (a, b)) for a, b, t in late.spans(text)] == expected
+            ), (tokens, text)
 
 
 @pytest.mark.peers
@@ -151,28 +291,57 @@ def test_facts_about_normalized_tokens():
     "What Hugging Face's library does with them; other rooms rely on it."
     tokenizers = pytest.importorskip("tokenizers")
     lower, normalizers = tokenizers.normalizers.Lowercase(), tokenizers.normalizers
-    theirs = theirs_with(tokenizers, [AddedToken("HUG", normalized=True, special=False), AddedToken("PUG", normalized=False), AddedToken("Bug", normalized=True)], lower)
-    assert [theirs.id_to_token(i) for i in (1, 2, 3)] == ["hug", "PUG", "bug"]  # shown as they are spelled after normalizing
+    theirs = theirs_with(
+        tokenizers,
+        [
+            AddedToken("HUG", normalized=True, special=False),
+            AddedToken("PUG", normalized=False),
+            AddedToken("Bug", normalized=True),
+        ],
+        lower,
+    )
+    assert [theirs.id_to_token(i) for i in (1, 2, 3)] == [
+        "hug",
+        "PUG",
+        "bug",
+    ]  # shown as they are spelled after normalizing
     assert theirs.token_to_id("HUG") == 1 and theirs.token_to_id("hug") is None
     assert theirs.decode([1, 2, 3], skip_special_tokens=False) == "hug PUG bug"
-    assert theirs.decode([1, 2, 3]) == "hug bug"  # special by its content "Bug", but shown as "bug", and so it is not left out
+    assert (
+        theirs.decode([1, 2, 3]) == "hug bug"
+    )  # special by its content "Bug", but shown as "bug", and so it is not left out
     theirs.normalizer = normalizers.NFC()
     assert theirs.id_to_token(1) == "HUG"  # spelled anew
     # Left out is what is shown as some special token's content, whichever id it has.
-    theirs = theirs_with(tokenizers, [AddedToken("Hug", normalized=True, special=False), AddedToken("hug")], lower)
+    theirs = theirs_with(
+        tokenizers, [AddedToken("Hug", normalized=True, special=False), AddedToken("hug")], lower
+    )
     assert theirs.decode([1, 2]) == "" and theirs.decode([1, 2], skip_special_tokens=False) == "hug hug"
     # Nothing is left of it: it cuts the text everywhere, is shown as nothing, and other text than ASCII makes the library panic.
     theirs = theirs_with(tokenizers, [AddedToken(" ", normalized=True)], normalizers.Strip())
-    assert theirs.id_to_token(1) == "" and answer(theirs, "a b") == [(0, (0, 1)), (0, (1, 2)), (0, (2, 3))] and answer(theirs, "é") is None
+    assert (
+        theirs.id_to_token(1) == ""
+        and answer(theirs, "a b") == [(0, (0, 1)), (0, (1, 2)), (0, (2, 3))]
+        and answer(theirs, "é") is None
+    )
     # Two contents, one spelling: which of them is found is chance there; here the last.
     twice = [AddedToken("HUG", normalized=True), AddedToken("Hug", normalized=True)]
     assert {answer(theirs_with(tokenizers, twice, lower), "hug")[0][0] for _ in range(40)} <= {1, 2}
     assert AddedFinder(twice, spell=str.lower).split("hug") == [("hug", "Hug")]
     # In the vocabulary already: the id stays, and the entry becomes an added token.
-    theirs = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0, "Hug": 1, "hug": 2}, unk_token="[UNK]"))
+    theirs = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({"[UNK]": 0, "Hug": 1, "hug": 2}, unk_token="[UNK]")
+    )
     theirs.normalizer = lower
-    assert theirs.add_tokens([tokenizers.AddedToken("Hug", normalized=True)]) == 1 and theirs.get_vocab_size() == 3
-    assert answer(theirs, "hug") == [(1, (0, 3))] and theirs.id_to_token(1) == "hug" and theirs.decode([1, 2]) == "hug hug"
+    assert (
+        theirs.add_tokens([tokenizers.AddedToken("Hug", normalized=True)]) == 1
+        and theirs.get_vocab_size() == 3
+    )
+    assert (
+        answer(theirs, "hug") == [(1, (0, 3))]
+        and theirs.id_to_token(1) == "hug"
+        and theirs.decode([1, 2]) == "hug hug"
+    )
     # Added again with other options: the later ones count, in memory and in the file.
     theirs = theirs_with(tokenizers, [AddedToken("x", lstrip=True, normalized=True, special=False)])
     theirs.add_tokens([tokenizers.AddedToken("x", rstrip=True, normalized=False)])
@@ -182,10 +351,39 @@ def test_facts_about_normalized_tokens():
 @pytest.mark.peers
 def test_the_cases_of_the_lesson_in_hugging_face():
     tokenizers = pytest.importorskip("tokenizers")
-    tokens = [AddedToken("<s>"), AddedToken("<mask>", lstrip=True), AddedToken("hug", single_word=True), AddedToken("ug"), AddedToken("<a>", rstrip=True), AddedToken(" b"), AddedToken("\tc", lstrip=True)]
-    theirs, finder, ids = theirs_with(tokenizers, tokens), AddedFinder(tokens), {t.content: i for i, t in enumerate(tokens, 1)}
-    for text in ("<s>a  <mask> hug hugs", "fill \n\t<mask>", "hug's", "hug\u0301", "hug_", "hug-hug", "你hug", "<a> b", "<a>  b", "<a> \tc", "<a>\t\tc", "<mask><mask> <mask>", "ahug hug", "<s>hug<s>"):
-        assert [(ids[t.content] if t else 0, (a, b)) for a, b, t in finder.spans(text)] == answer(theirs, text), text
+    tokens = [
+        AddedToken("<s>"),
+        AddedToken("<mask>", lstrip=True),
+        AddedToken("hug", single_word=True),
+        AddedToken("ug"),
+        AddedToken("<a>", rstrip=True),
+        AddedToken(" b"),
+        AddedToken("\tc", lstrip=True),
+    ]
+    theirs, finder, ids = (
+        theirs_with(tokenizers, tokens),
+        AddedFinder(tokens),
+        {t.content: i for i, t in enumerate(tokens, 1)},
+    )
+    for text in (
+        "<s>a  <mask> hug hugs",
+        "fill \n\t<mask>",
+        "hug's",
+        "hug\u0301",
+        "hug_",
+        "hug-hug",
+        "你hug",
+        "<a> b",
+        "<a>  b",
+        "<a> \tc",
+        "<a>\t\tc",
+        "<mask><mask> <mask>",
+        "ahug hug",
+        "<s>hug<s>",
+    ):
+        assert [(ids[t.content] if t else 0, (a, b)) for a, b, t in finder.spans(text)] == answer(
+            theirs, text
+        ), text
 
 
 def refuses(function, *args, **options) -> bool:
@@ -201,20 +399,31 @@ def refuses(function, *args, **options) -> bool:
 def test_refused_as_in_tiktoken():
     tiktoken = pytest.importorskip("tiktoken")
     special = {"<s>": 256, "<|x|>": 257, "s>": 258}
-    theirs = tiktoken.Encoding("bytes", pat_str=r"[\s\S]", mergeable_ranks={bytes([i]): i for i in range(256)}, special_tokens=special)
+    theirs = tiktoken.Encoding(
+        "bytes",
+        pat_str=r"[\s\S]",
+        mergeable_ranks={bytes([i]): i for i in range(256)},
+        special_tokens=special,
+    )
     rng, refused = random.Random(7), 0
     some = lambda: rng.choice(["all", set(), set(rng.sample(sorted(special), rng.randrange(3)))])
     for _ in range(1500):
         text = "".join(rng.choices(["<s>", "<|x|>", "<", "s", ">", "a", "é"], k=rng.randrange(6)))
         allowed, disallowed = some(), some()
         ours = refuses(refuse_special, text, special, disallowed=disallowed, allowed=allowed)
-        assert ours == refuses(theirs.encode, text, allowed_special=allowed, disallowed_special=disallowed), (text, allowed, disallowed)
+        assert ours == refuses(theirs.encode, text, allowed_special=allowed, disallowed_special=disallowed), (
+            text,
+            allowed,
+            disallowed,
+        )
         refused += ours
     assert 200 < refused < 1300
 
 
 def test_refusal_names_token_place_and_ways_out():
-    with pytest.raises(ValueError, match=r"'<s>' at position 2.*allowed_special=\{'<s>'\}.*disallowed_special=\(\)"):
+    with pytest.raises(
+        ValueError, match=r"'<s>' at position 2.*allowed_special=\{'<s>'\}.*disallowed_special=\(\)"
+    ):
         refuse_special("a <s>", ["<s>"])
     with pytest.raises(ValueError, match="'<s>>' at position 0"):
         refuse_special("<s>>", ["<s>", "<s>>"])
@@ -235,12 +444,19 @@ def test_refusal_names_token_place_and_ways_out():
 
 
 def test_of_two_with_one_spelling_the_last_counts():
-    assert AddedFinder([AddedToken("x", lstrip=True), AddedToken("x")]).split("a x") == [("a ", None), ("x", "x")]
-    assert AddedFinder([AddedToken("HUG"), AddedToken("Hug")], spell=str.lower).split("hug") == [("hug", "Hug")]
+    assert AddedFinder([AddedToken("x", lstrip=True), AddedToken("x")]).split("a x") == [
+        ("a ", None),
+        ("x", "x"),
+    ]
+    assert AddedFinder([AddedToken("HUG"), AddedToken("Hug")], spell=str.lower).split("hug") == [
+        ("hug", "Hug")
+    ]
 
 
 def test_pickles():
-    finder = AddedFinder([AddedToken("HUG", rstrip=True), AddedToken("é", single_word=True)], spell=lambda text: text.lower())
+    finder = AddedFinder(
+        [AddedToken("HUG", rstrip=True), AddedToken("é", single_word=True)], spell=lambda text: text.lower()
+    )
     finder.split("hug é" * 2000)
     again = pickle.loads(pickle.dumps(finder))
     assert again.tokens == finder.tokens
@@ -251,7 +467,11 @@ def test_tokens_are_plain_objects():
     "Equal, hashed, pickled and shown by all options; an option that is no truth value is refused, as it would count as true."
     for k in range(5):
         one = AddedToken("<m>", *(i == k for i in range(5)))
-        assert pickle.loads(pickle.dumps(one)) == one == eval(repr(one)) and hash(one) == hash(eval(repr(one))) and one != AddedToken("<m>", False, False, False, False, False)
+        assert (
+            pickle.loads(pickle.dumps(one)) == one == eval(repr(one))
+            and hash(one) == hash(eval(repr(one)))
+            and one != AddedToken("<m>", False, False, False, False, False)
+        )
         with pytest.raises(ValueError, match="neither True nor False"):
             AddedToken("<m>", *("no" if i == k else False for i in range(5)))
     for odd in (["<s>"], [None], [AddedToken("a"), ("b", 1)]):
@@ -267,24 +487,67 @@ def test_the_usual_cases_in_hugging_face():
     "Words that touch, white space on both sides, the same token twice, special tokens as text, one token inside another."
     tokenizers = pytest.importorskip("tokenizers")
     sets = {
-        "words": ([AddedToken("ing", single_word=True, special=False), AddedToken("at", single_word=True, special=False)], ["sitting", "sit ing", "a cat at it", "ing", "_ing-at", "at,ing", "éat", "at\u0301", "1at"]),
-        "spaces": ([AddedToken("<m>", lstrip=True, rstrip=True, normalized=True)], ["a <m> b", "  <m>  ", "<m><m> <m>", "\n<m>\t\u00a0a", "a<m>\u200bb"]),
-        "left": ([AddedToken("<m>", lstrip=True), AddedToken("<n>", rstrip=True)], ["a <m> <n> b", "<n> <m>", "<m> <n>", "<n>  <n>", " <m>"]),
-        "nested": ([AddedToken("<a>"), AddedToken("<a><b>"), AddedToken("b>c")], ["<a><b>", "<a><a><b>", "<a><b>c", "<b>c<a>", "<a"]),
-        "special or not": ([AddedToken("[X]"), AddedToken("[Y]", special=False)], ["[X][Y]", "[Y] [X]", "[X[Y]]", ""]),
-        "emoji": ([AddedToken("👩"), AddedToken("\u200d🚀"), AddedToken("e\u0301")], ["👩\u200d🚀", "e\u0301é", "👩👩"]),
-        "spaces as tokens": ([AddedToken(" " * n, special=False, normalized=False) for n in range(2, 9)], ["a" + " " * n + "b" for n in range(20)])}
+        "words": (
+            [
+                AddedToken("ing", single_word=True, special=False),
+                AddedToken("at", single_word=True, special=False),
+            ],
+            ["sitting", "sit ing", "a cat at it", "ing", "_ing-at", "at,ing", "éat", "at\u0301", "1at"],
+        ),
+        "spaces": (
+            [AddedToken("<m>", lstrip=True, rstrip=True, normalized=True)],
+            ["a <m> b", "  <m>  ", "<m><m> <m>", "\n<m>\t\u00a0a", "a<m>\u200bb"],
+        ),
+        "left": (
+            [AddedToken("<m>", lstrip=True), AddedToken("<n>", rstrip=True)],
+            ["a <m> <n> b", "<n> <m>", "<m> <n>", "<n>  <n>", " <m>"],
+        ),
+        "nested": (
+            [AddedToken("<a>"), AddedToken("<a><b>"), AddedToken("b>c")],
+            ["<a><b>", "<a><a><b>", "<a><b>c", "<b>c<a>", "<a"],
+        ),
+        "special or not": (
+            [AddedToken("[X]"), AddedToken("[Y]", special=False)],
+            ["[X][Y]", "[Y] [X]", "[X[Y]]", ""],
+        ),
+        "emoji": (
+            [AddedToken("👩"), AddedToken("\u200d🚀"), AddedToken("e\u0301")],
+            ["👩\u200d🚀", "e\u0301é", "👩👩"],
+        ),
+        "spaces as tokens": (
+            [AddedToken(" " * n, special=False, normalized=False) for n in range(2, 9)],
+            ["a" + " " * n + "b" for n in range(20)],
+        ),
+    }
     for name, (tokens, texts) in sets.items():
-        theirs, finder, ids = theirs_with(tokenizers, tokens), AddedFinder(tokens), {t.content: i for i, t in enumerate(tokens, 1)}
+        theirs, finder, ids = (
+            theirs_with(tokenizers, tokens),
+            AddedFinder(tokens),
+            {t.content: i for i, t in enumerate(tokens, 1)},
+        )
         for special in (True, False):
             theirs.encode_special_tokens = not special
             for text in texts:
-                assert [(ids[t.content] if t else 0, (a, b)) for a, b, t in finder.spans(text, special=special)] == answer(theirs, text), (name, text)
+                assert [
+                    (ids[t.content] if t else 0, (a, b)) for a, b, t in finder.spans(text, special=special)
+                ] == answer(theirs, text), (name, text)
 
 
-@pytest.mark.parametrize("text", ["a", " ", "\u0301", "e\u0301", "<", "<mask>", " <mask> ", "hug", "hug ", "\u200d", "é"], ids=ascii)
+@pytest.mark.parametrize(
+    "text",
+    ["a", " ", "\u0301", "e\u0301", "<", "<mask>", " <mask> ", "hug", "hug ", "\u200d", "é"],
+    ids=ascii,
+)
 def test_a_megabyte_of_one_thing(text):
-    finder = AddedFinder([AddedToken("<s>"), AddedToken("<mask>", lstrip=True), AddedToken("hug", single_word=True), AddedToken("é", rstrip=True), AddedToken("   ", special=False)])
+    finder = AddedFinder(
+        [
+            AddedToken("<s>"),
+            AddedToken("<mask>", lstrip=True),
+            AddedToken("hug", single_word=True),
+            AddedToken("é", rstrip=True),
+            AddedToken("   ", special=False),
+        ]
+    )
 
     def work(long):
         assert finder.spans(long)[-1][1] == len(long)
@@ -301,20 +564,30 @@ def test_fifty_thousand_tokens_cost_little():
     def split(finder):
         assert "".join(p for p, _ in finder.split(text)) == text
 
-    for tokens in ([AddedToken(f"<extra_id_{i}>") for i in range(50_000)],
-                   [AddedToken("".join(rng.choices("etaoinshrdlucmfwypvbgkq", k=rng.randrange(5, 12)))) for _ in range(50_000)],
-                   [AddedToken(chr(0x4E00 + i // 4) + "xyzw"[i % 4]) for i in range(50_000)]):
+    for tokens in (
+        [AddedToken(f"<extra_id_{i}>") for i in range(50_000)],
+        [
+            AddedToken("".join(rng.choices("etaoinshrdlucmfwypvbgkq", k=rng.randrange(5, 12))))
+            for _ in range(50_000)
+        ],
+        [AddedToken(chr(0x4E00 + i // 4) + "xyzw"[i % 4]) for i in range(50_000)],
+    ):
         assert_linear(AddedFinder, tokens, 50_000)
         assert_linear(split, lambda n, tokens=tokens: AddedFinder(tokens[:n]), 50_000, grows=2)
 
 
-@pytest.mark.parametrize("contents, unit", [
-    (lambda k: ["a" * n for n in range(1, k + 1)], "a"),
-    (lambda k: ["a" * n + "b" for n in range(1, k + 1)], "a"),
-    (lambda k: ["a", *("a" * n + "b" for n in range(1, k + 1))], "a"),
-    (lambda k: ["b" + "a" * n for n in range(1, k + 1)] + ["a"], "a"),
-    (lambda k: ["a" * (100 * k) + "b", "a"], "a"),
-    (lambda k: ["ab" * (k // 2) + "c", "ba" * (k // 2) + "d"], "ab")], ids=["a^n", "a^n b", "a^n b and a", "b a^n", "one long", "two in step"])
+@pytest.mark.parametrize(
+    "contents, unit",
+    [
+        (lambda k: ["a" * n for n in range(1, k + 1)], "a"),
+        (lambda k: ["a" * n + "b" for n in range(1, k + 1)], "a"),
+        (lambda k: ["a", *("a" * n + "b" for n in range(1, k + 1))], "a"),
+        (lambda k: ["b" + "a" * n for n in range(1, k + 1)] + ["a"], "a"),
+        (lambda k: ["a" * (100 * k) + "b", "a"], "a"),
+        (lambda k: ["ab" * (k // 2) + "c", "ba" * (k // 2) + "d"], "ab"),
+    ],
+    ids=["a^n", "a^n b", "a^n b and a", "b a^n", "one long", "two in step"],
+)
 def test_hostile_sets_stay_linear(contents, unit):
     "The tokens grow with the text."
 

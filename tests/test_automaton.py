@@ -1,4 +1,5 @@
 """Automata find what the regular expressions find, in any blocks, for published, hand-made and random patterns."""
+
 import re
 
 import numpy as np
@@ -14,18 +15,84 @@ from subword_nb.machine import HEAD, buffer_of, scan_spans
 from subword_nb.patterns import DEEPSEEK, PATTERNS, compile_pattern
 from subword_nb.splitting import HF_SPELLING
 
-KNOWN = [*((p, "rust") for p in PATTERNS.values()), *((p, "oniguruma") for p in HF_SPELLING.values()), *((p, "oniguruma") for p in DEEPSEEK)]
+KNOWN = [
+    *((p, "rust") for p in PATTERNS.values()),
+    *((p, "oniguruma") for p in HF_SPELLING.values()),
+    *((p, "oniguruma") for p in DEEPSEEK),
+]
 KNOWN = list(dict.fromkeys(KNOWN))
 BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
-BY_HAND = [(p, d) for d in ("rust", "oniguruma") for p in (
-    BLOOM, r"<\|startoftext\|>|'s|'t|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+", r"\p{N}{3}(?=\p{N}*)|\p{N}{1,2}", r"[a-z]+?[A-Z]?|\s*?[\r\n]", r"(?:\r\n|\n)+|[^\r\n]+$|.", r"a*b|a", r"(?i)strasse|\w+?\s|\S",
-    r"\d{1,3}+|\s++(?!\S)|\s", r"a?+a|[ab]{2,3}+b|.", r"x(?!y|$)|y(?=\s|\p{L})|(?:xy)+", r"\s+(?=\S)|\s+$|\S{1,4}", r"(?:a|b(?=c)|cc)+?c|[^\p{L}]+", r"\p{Lu}\p{Ll}*|\p{Ll}+|\p{M}", r"[^\S\n]+|\n", r"(?>a|b)+|\s(?!\s)")]
-CHARS = ["a", "b", "c", "S", "s", "t", "x", "y", "'", "'s", "'ll", "'RE", " ", "  ", "\n", "\r\n", "\t", "1", "23", "456", "é", "ß", "中", "e\u0301", "🤗", "𐌰", "\u3000", "\u00a0", "!", "/", "ſ", "ǅ", "_", "٣", "²", "\u2028", "\u0130", "K", "…", "\x00", "\ufffd"]
+BY_HAND = [
+    (p, d)
+    for d in ("rust", "oniguruma")
+    for p in (
+        BLOOM,
+        r"<\|startoftext\|>|'s|'t|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+",
+        r"\p{N}{3}(?=\p{N}*)|\p{N}{1,2}",
+        r"[a-z]+?[A-Z]?|\s*?[\r\n]",
+        r"(?:\r\n|\n)+|[^\r\n]+$|.",
+        r"a*b|a",
+        r"(?i)strasse|\w+?\s|\S",
+        r"\d{1,3}+|\s++(?!\S)|\s",
+        r"a?+a|[ab]{2,3}+b|.",
+        r"x(?!y|$)|y(?=\s|\p{L})|(?:xy)+",
+        r"\s+(?=\S)|\s+$|\S{1,4}",
+        r"(?:a|b(?=c)|cc)+?c|[^\p{L}]+",
+        r"\p{Lu}\p{Ll}*|\p{Ll}+|\p{M}",
+        r"[^\S\n]+|\n",
+        r"(?>a|b)+|\s(?!\s)",
+    )
+]
+CHARS = [
+    "a",
+    "b",
+    "c",
+    "S",
+    "s",
+    "t",
+    "x",
+    "y",
+    "'",
+    "'s",
+    "'ll",
+    "'RE",
+    " ",
+    "  ",
+    "\n",
+    "\r\n",
+    "\t",
+    "1",
+    "23",
+    "456",
+    "é",
+    "ß",
+    "中",
+    "e\u0301",
+    "🤗",
+    "𐌰",
+    "\u3000",
+    "\u00a0",
+    "!",
+    "/",
+    "ſ",
+    "ǅ",
+    "_",
+    "٣",
+    "²",
+    "\u2028",
+    "\u0130",
+    "K",
+    "…",
+    "\x00",
+    "\ufffd",
+]
 
 
 def some_text(rng, chars=CHARS, most=24):
     "A few kinds of characters, so that runs and ties happen."
-    return "".join(rng.choices(rng.sample(chars, rng.randrange(1, min(9, len(chars)) + 1)), k=rng.randrange(most)))
+    return "".join(
+        rng.choices(rng.sample(chars, rng.randrange(1, min(9, len(chars)) + 1)), k=rng.randrange(most))
+    )
 
 
 def tiles(found, n, joined):
@@ -44,15 +111,27 @@ def check(scanners, found, text, blocks, what):
     for joined, scanner in enumerate(scanners):
         spans = [text[a:b].encode() for a, b in tiles(found, len(text), joined)]
         for block in blocks:
-            assert scan_spans(scanner, text.encode(), block=block) == spans, (what, scanner.name, joined, text, block)
+            assert scan_spans(scanner, text.encode(), block=block) == spans, (
+                what,
+                scanner.name,
+                joined,
+                text,
+                block,
+            )
 
 
-def both(pattern, dialect="rust"): return [automaton_scanner(pattern, dialect=dialect, gaps=gaps) for gaps in ("own", "joined")]
+def both(pattern, dialect="rust"):
+    return [automaton_scanner(pattern, dialect=dialect, gaps=gaps) for gaps in ("own", "joined")]
 
 
 @pytest.mark.parametrize(("pattern", "dialect"), KNOWN + BY_HAND)
 def test_matches_and_gaps(pattern, dialect):
-    rng, auto, scanners, regex = fresh(pattern), automaton(pattern, dialect=dialect), both(pattern, dialect), compile_pattern(pattern, dialect=dialect)
+    rng, auto, scanners, regex = (
+        fresh(pattern),
+        automaton(pattern, dialect=dialect),
+        both(pattern, dialect),
+        compile_pattern(pattern, dialect=dialect),
+    )
     for _ in range(N // 10):
         text = some_text(rng)
         found = regex.spans(text)
@@ -60,21 +139,38 @@ def test_matches_and_gaps(pattern, dialect):
         check(scanners, found, text, (1 << 16, rng.randrange(1, 12)), pattern)
 
 
-def some_set(rng): return rng.choice(("a", "b", "c", "[ab]", "[^a]", r"\s", r"\S", ".", r"\p{L}", "é", r"[bc\n]", r"[^\s\p{L}]"))
+def some_set(rng):
+    return rng.choice(
+        ("a", "b", "c", "[ab]", "[^a]", r"\s", r"\S", ".", r"\p{L}", "é", r"[bc\n]", r"[^\s\p{L}]")
+    )
 
 
 def some_look(rng):
     "A question about the next character."
-    return rng.choice(("(?=%s)", "(?!%s)")) % rng.choice((some_set(rng), some_set(rng) + "|" + some_set(rng), some_set(rng) + "|$", "$"))
+    return rng.choice(("(?=%s)", "(?!%s)")) % rng.choice(
+        (some_set(rng), some_set(rng) + "|" + some_set(rng), some_set(rng) + "|$", "$")
+    )
 
 
 def some_pattern(rng, depth=2):
     "Alternatives of sequences of repeated things; the grammar that the automaton takes, and a little more."
+
     def item():
-        if rng.random() < .12:
+        if rng.random() < 0.12:
             return some_look(rng)
-        body = some_set(rng) if depth == 0 or rng.random() < .7 else rng.choice(("(?:%s)", "(?:%s)", "(%s)", "(?>%s)")) % some_pattern(rng, depth - 1)
-        return body + rng.choice(("", "", "", "*", "+", "?", "{2}", "{1,3}", "{2,}")) + rng.choice(("", "", "?", "+")) if rng.random() < .6 else body
+        body = (
+            some_set(rng)
+            if depth == 0 or rng.random() < 0.7
+            else rng.choice(("(?:%s)", "(?:%s)", "(%s)", "(?>%s)")) % some_pattern(rng, depth - 1)
+        )
+        return (
+            body
+            + rng.choice(("", "", "", "*", "+", "?", "{2}", "{1,3}", "{2,}"))
+            + rng.choice(("", "", "?", "+"))
+            if rng.random() < 0.6
+            else body
+        )
+
     return "|".join("".join(item() for _ in range(rng.randrange(1, 4))) for _ in range(rng.randrange(1, 4)))
 
 
@@ -114,9 +210,20 @@ def test_random_patterns():
 def test_possessive_groups():
     "As Oniguruma, Rust and `regex` have it: what is possessive is the whole repeat, not each time."
     regex = pytest.importorskip("regex")
-    for pattern in ("(?:a+){2}+", "(?:a+){2,}+", "(?:ab?|b){2}+", "(?:a+b?){2,3}+", "(?>(?:a|ab){2})|b", "(?:a|ab)++", "(?:a|b)++b|a"):
+    for pattern in (
+        "(?:a+){2}+",
+        "(?:a+){2,}+",
+        "(?:ab?|b){2}+",
+        "(?:a+b?){2,3}+",
+        "(?>(?:a|ab){2})|b",
+        "(?:a|ab)++",
+        "(?:a|b)++b|a",
+    ):
         for text in ("aaa", "ab", "abab", "aabaaab", "bbaab"):
-            assert find_ref(automaton(pattern), text) == [m.span() for m in regex.finditer(pattern, text)], (pattern, text)
+            assert find_ref(automaton(pattern), text) == [m.span() for m in regex.finditer(pattern, text)], (
+                pattern,
+                text,
+            )
 
 
 def test_what_is_taken_is_most():
@@ -129,7 +236,7 @@ def test_what_is_taken_is_most():
         except ValueError:
             continue
         run, taken = run + 1, taken + (usable(pattern, "rust") is not None)
-    assert taken > .6 * run, (taken, run)
+    assert taken > 0.6 * run, (taken, run)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "whitespace"])
@@ -140,7 +247,10 @@ def test_offsets_and_separators(name):
         for joined, scanner in enumerate(scanners):
             spans = []
             for text in texts:
-                spans += [*(text[a:b].encode() for a, b in tiles(regex.spans(text), len(text), joined)), b"\xff"]
+                spans += [
+                    *(text[a:b].encode() for a, b in tiles(regex.spans(text), len(text), joined)),
+                    b"\xff",
+                ]
             data = b"\xff".join(text.encode() for text in texts)
             for block in (rng.randrange(1, 70), 64, 1 << 16):
                 assert scan_spans(scanner, data, block=block) == spans[:-1], (name, offset, block, data)
@@ -156,7 +266,9 @@ def test_a_block_says_only_what_is_certain():
                 whole, starts = scan_spans(scanner, text + more), np.empty(len(text) + 8, np.uint32)
                 k = scanner.scan(buffer_of(text), len(text), False, starts)
                 assert starts[0] == HEAD or not k
-                assert [text[a - HEAD:b - HEAD] for a, b in zip(starts[:k].tolist(), starts[1:k + 1].tolist())] == whole[:k]
+                assert [
+                    text[a - HEAD : b - HEAD] for a, b in zip(starts[:k].tolist(), starts[1 : k + 1].tolist())
+                ] == whole[:k]
                 assert int(starts[k]) - HEAD == len(b"".join(whole[:k]))
 
 
@@ -172,7 +284,9 @@ def test_safe_cuts():
             for _ in range(12 if scanner.fresh else 0):
                 text = some_text(rng, [c for c in CHARS if c.isascii()] + ["é"]).encode()
                 for cut in re.finditer(scanner.fresh, text):
-                    assert scan_spans(scanner, text[:cut.end()]) + scan_spans(scanner, text[cut.end():]) == scan_spans(scanner, text), (pattern, text, cut)
+                    assert scan_spans(scanner, text[: cut.end()]) + scan_spans(
+                        scanner, text[cut.end() :]
+                    ) == scan_spans(scanner, text), (pattern, text, cut)
                     tried += 1
     assert tried > N // 2
 
@@ -182,20 +296,39 @@ def test_plain_python_is_the_same():
     for name in ("gpt2", "o200k", "whitespace"):
         scanner, auto = automaton_scanner(name), automaton(name)
         classes = np.repeat(np.array(auto.kinds, np.uint8), np.diff([*auto.lows, 0x110000]))
-        tables = (np.array([*classes[:128], auto.end], np.uint8), *room.class_table(classes), *room._entries(auto, False))
+        tables = (
+            np.array([*classes[:128], auto.end], np.uint8),
+            *room.class_table(classes),
+            *room._entries(auto, False),
+        )
         for _ in range(40):
             text = some_text(rng).encode()
             starts = np.empty((2, len(text) + 8), np.uint32)
             k = scanner.scan(buffer_of(text), len(text), True, starts[0])
             with plainly(), np.errstate(over="ignore"):
                 assert room._scan.py_func(buffer_of(text), len(text), True, starts[1], *tables) == k
-            assert starts[0, :k + 1].tolist() == starts[1, :k + 1].tolist()
+            assert starts[0, : k + 1].tolist() == starts[1, : k + 1].tolist()
 
 
-REFUSED = {r"(?<=a)b": "looks behind", r"(?<!a)b": "looks behind", r"\bb": "looks behind", "^a": r"start of the text \(\^", r"(?m)^a": "start of a line", r"\Aa": "start of the text", r"(a)\1": "compares with a group",
-           r"a(?=bc)": "more than one character ahead", r"a(?!b{2})": "more than one character ahead", r"a(?=(?:b|$)c)": "more than one character ahead", "(?:a*)+": "repeats what can be empty", "(?:|a){2}": "repeats what can be empty",
-           r"(?>a|ab)c": "something that can fail", r"(?:ab?)++b": "something that can fail", "a{5000}": "more than 4000 instructions", "(?:(?:a|b){99}){99}": "more than 4000 instructions",
-           "(?:a|b)*a(?:a|b){14}": "more than 4000 states"}
+REFUSED = {
+    r"(?<=a)b": "looks behind",
+    r"(?<!a)b": "looks behind",
+    r"\bb": "looks behind",
+    "^a": r"start of the text \(\^",
+    r"(?m)^a": "start of a line",
+    r"\Aa": "start of the text",
+    r"(a)\1": "compares with a group",
+    r"a(?=bc)": "more than one character ahead",
+    r"a(?!b{2})": "more than one character ahead",
+    r"a(?=(?:b|$)c)": "more than one character ahead",
+    "(?:a*)+": "repeats what can be empty",
+    "(?:|a){2}": "repeats what can be empty",
+    r"(?>a|ab)c": "something that can fail",
+    r"(?:ab?)++b": "something that can fail",
+    "a{5000}": "more than 4000 instructions",
+    "(?:(?:a|b){99}){99}": "more than 4000 instructions",
+    "(?:a|b)*a(?:a|b){14}": "more than 4000 states",
+}
 
 
 @pytest.mark.parametrize(("pattern", "problem"), REFUSED.items())
@@ -205,7 +338,15 @@ def test_refusals(pattern, problem):
     assert "use compile_pattern" in str(e.value) and repr(pattern[:60]) in str(e.value)
 
 
-@pytest.mark.parametrize(("pattern", "problem"), [("^a", "start of a line"), (r"a\Z", "looks two characters ahead"), (r"\R", "more than one character ahead"), (r"(?<=a)b", "looks behind")])
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("^a", "start of a line"),
+        (r"a\Z", "looks two characters ahead"),
+        (r"\R", "more than one character ahead"),
+        (r"(?<=a)b", "looks behind"),
+    ],
+)
 def test_refusals_of_the_other_dialect(pattern, problem):
     with pytest.raises(ValueError, match=problem):
         automaton(pattern, dialect="oniguruma")
@@ -220,12 +361,29 @@ def test_bad_arguments():
     with pytest.raises(ValueError, match="closed"):
         automaton("[a")
     scanner = automaton_scanner("a")
-    for buf, n, room_for in ((np.zeros(HEAD + 20, np.uint8), 9, 99), (buffer_of(b"abc"), 3, 10), (buffer_of(b"abc"), 2, 99)):
+    for buf, n, room_for in (
+        (np.zeros(HEAD + 20, np.uint8), 9, 99),
+        (buffer_of(b"abc"), 3, 10),
+        (buffer_of(b"abc"), 2, 99),
+    ):
         with pytest.raises(ValueError, match="make it with buffer_of"):
             scanner.scan(buf, n, True, np.empty(room_for, np.uint32))
 
 
-HOSTILE = {"letter": "a", "space": " ", "newline": "\n", "digit": "7", "apostrophe": "'", "sign": "!", "emoji": "🤗", "chinese": "中", "marks": "\u0301", "line, spaces": "\n    ", "capitals": "A", "mixed case": "aB"}
+HOSTILE = {
+    "letter": "a",
+    "space": " ",
+    "newline": "\n",
+    "digit": "7",
+    "apostrophe": "'",
+    "sign": "!",
+    "emoji": "🤗",
+    "chinese": "中",
+    "marks": "\u0301",
+    "line, spaces": "\n    ",
+    "capitals": "A",
+    "mixed case": "aB",
+}
 
 
 @pytest.mark.skipif(not available(), reason="a matter of speed")
@@ -248,7 +406,7 @@ def test_every_character(name):
     scanner, regex = automaton_scanner(name), compile_pattern(name)
     chars = [chr(c) for c in some_of(code_points(), name)]
     for at in range(0, len(chars), 1 << 15):
-        text = "".join(f"a{c}{c} {c}'{c}\n{c}" for c in chars[at:at + (1 << 15)])
+        text = "".join(f"a{c}{c} {c}'{c}\n{c}" for c in chars[at : at + (1 << 15)])
         check([scanner], regex.spans(text), text, (1 << 20,), name)
 
 
@@ -258,11 +416,14 @@ def test_corpora(name, shared_data):
     "The beginning of each file, in large and in small blocks."
     import gzip
     import lzma
+
     scanner, regex, seen = automaton_scanner(name), compile_pattern(name), 0
     for path in sorted((shared_data / "corpus").rglob("*")):
         if not path.is_file() or path.suffix not in (".txt", ".gz", ".xz"):
             continue
-        data = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)(path, "rb").read(1 << 21 if N >= 2000 else 1 << 18)
+        data = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)(path, "rb").read(
+            1 << 21 if N >= 2000 else 1 << 18
+        )
         text = data.decode("utf-8", "ignore")
         check([scanner], regex.spans(text), text, (1 << 16, 3001), path.name)
         seen += 1

@@ -1,4 +1,5 @@
 """BPE against the Hugging Face library: the same merges, in the same order, from the same text."""
+
 import json
 import lzma
 import os
@@ -59,7 +60,11 @@ def test_merges_of_small_corpora_are_hugging_faces():
         for _ in range(rng.randrange(1, 8)):
             word = "".join(rng.choices(letters, k=rng.randrange(1, 9)))
             counts[word] = counts.get(word, 0) + rng.randrange(1, 4)
-        options = dict(vocab_size=rng.choice([8, 12, 40]), min_frequency=rng.choice([1, 2, 3]), special_tokens=rng.choice([[], ["<s>", "<pad>"]]))
+        options = dict(
+            vocab_size=rng.choice([8, 12, 40]),
+            min_frequency=rng.choice([1, 2, 3]),
+            special_tokens=rng.choice([[], ["<s>", "<pad>"]]),
+        )
         merges, vocab = hf_train([" ".join(w for w, n in counts.items() for _ in range(n))], **options)
         for train in (bpe_train_ref, bpe_train):
             rules = train(counts, tie_break="ids", **options)
@@ -71,7 +76,9 @@ def test_limits_of_the_alphabet_are_hugging_faces():
     "Only where the rarest characters are not tied: there the order in Hugging Face's hash table decides."
     counts = {"aabab": 7, "abc": 4, "cd": 2, "e": 1}
     for limit in (1, 2, 3, 4, 5):
-        merges, vocab = hf_train([" ".join(w for w, n in counts.items() for _ in range(n))], vocab_size=20, limit_alphabet=limit)
+        merges, vocab = hf_train(
+            [" ".join(w for w, n in counts.items() for _ in range(n))], vocab_size=20, limit_alphabet=limit
+        )
         rules = bpe_train(counts, 20, limit_alphabet=limit)
         assert (rules.merges, rules.pieces) == (merges, vocab)
 
@@ -94,17 +101,43 @@ def test_encoding_is_hugging_faces():
     for _ in range(1500):
         prefix, suffix = rng.choice(["", "##"]), rng.choice(["", "</w>"])
         words = {"".join(rng.choices("abc", k=rng.randrange(1, 9))): rng.randrange(1, 4) for _ in range(8)}
-        rules = bpe_train_ref(words, 200, special_tokens=["[UNK]"], tie_break="first", continuing_subword_prefix=prefix, end_of_word_suffix=suffix)
+        rules = bpe_train_ref(
+            words,
+            200,
+            special_tokens=["[UNK]"],
+            tie_break="first",
+            continuing_subword_prefix=prefix,
+            end_of_word_suffix=suffix,
+        )
         merges = rng.sample(rules.merges, len(rules.merges)) if rng.random() < 0.3 else rules.merges
         piece2id = {p: i for i, p in enumerate(rules.pieces)}
         if fallback := rng.random() < 0.3:
             piece2id |= {f"<0x{b:02X}>": len(piece2id) + b for b in range(256)}
         fuse, ignore = rng.random() < 0.5, rng.random() < 0.3
         ours = BPE(piece2id, merges, None, "[UNK]", prefix, suffix, fuse, fallback, ignore)
-        theirs = tokenizers.models.BPE(piece2id, merges, unk_token="[UNK]", continuing_subword_prefix=prefix, end_of_word_suffix=suffix, fuse_unk=fuse, byte_fallback=fallback, ignore_merges=ignore)
+        theirs = tokenizers.models.BPE(
+            piece2id,
+            merges,
+            unk_token="[UNK]",
+            continuing_subword_prefix=prefix,
+            end_of_word_suffix=suffix,
+            fuse_unk=fuse,
+            byte_fallback=fallback,
+            ignore_merges=ignore,
+        )
         for _ in range(10):
-            word = "".join(rng.choices("abc" if fallback and (prefix or suffix) else "abcxyé", k=rng.randrange(1, 12)))
-            assert encode_pretoken(ours, word) == [t.id for t in theirs.tokenize(word)], (word, rules, prefix, suffix, fuse, fallback, ignore)
+            word = "".join(
+                rng.choices("abc" if fallback and (prefix or suffix) else "abcxyé", k=rng.randrange(1, 12))
+            )
+            assert encode_pretoken(ours, word) == [t.id for t in theirs.tokenize(word)], (
+                word,
+                rules,
+                prefix,
+                suffix,
+                fuse,
+                fallback,
+                ignore,
+            )
 
 
 @pytest.mark.slow
@@ -112,8 +145,15 @@ def test_three_versions_agree_on_generated_corpora():
     rng = fresh(2)
     for _ in range(10 * TEXTS):
         letters = rng.choice(["ab", "abc", "abcdefgh"])
-        counts = {"".join(rng.choices(letters, k=rng.randrange(1, 14))): rng.randrange(1, 5) for _ in range(rng.randrange(1, 14))}
-        options = dict(tie_break=rng.choice(["first", "ids", "bytes"]), max_token_length=rng.choice([None, 3, 5]), min_frequency=rng.choice([1, 2]))
+        counts = {
+            "".join(rng.choices(letters, k=rng.randrange(1, 14))): rng.randrange(1, 5)
+            for _ in range(rng.randrange(1, 14))
+        }
+        options = dict(
+            tie_break=rng.choice(["first", "ids", "bytes"]),
+            max_token_length=rng.choice([None, 3, 5]),
+            min_frequency=rng.choice([1, 2]),
+        )
         expected = bpe_train_ref(counts, 80, **options)
         assert bpe_train(counts, 80, bulk=False, **options) == expected, (counts, options)
         assert bpe_train(counts, 80, bulk=True, **options) == expected, (counts, options)
@@ -124,18 +164,32 @@ def test_tie_rules_agree_on_real_text(shared_data):
     "Dictionaries and kernel on a corpus where heaps, segments and growing really happen."
     counts = count_pretokens(documents(shared_data / "corpus" / "botchan.txt"), "gpt2")
     for rule in ("first", "ids", "bytes"):
-        assert bpe_train(counts, 4000, tie_break=rule, bulk=True) == bpe_train(counts, 4000, tie_break=rule, bulk=False)
+        assert bpe_train(counts, 4000, tie_break=rule, bulk=True) == bpe_train(
+            counts, 4000, tie_break=rule, bulk=False
+        )
 
 
 def random_counts(rng):
     "A small corpus full of ties, text or bytes, and options."
     letters, few = rng.choice(["ab", "abc", "aé", "a#"]), rng.random() < 0.7
-    words = {"".join(rng.choices(letters, k=rng.randrange(0, 10))): rng.randrange(1, 4) for _ in range(rng.randrange(1, 9) if few else 50)}
+    words = {
+        "".join(rng.choices(letters, k=rng.randrange(0, 10))): rng.randrange(1, 4)
+        for _ in range(rng.randrange(1, 9) if few else 50)
+    }
     words["a"] = 1
-    options = dict(tie_break=rng.choice(["first", "ids", "bytes"]), max_token_length=rng.choice([None, None, 3, 5]), min_frequency=rng.choice([1, 1, 2]), special_tokens=rng.choice([[], ["<s>", "ab"]]))
+    options = dict(
+        tie_break=rng.choice(["first", "ids", "bytes"]),
+        max_token_length=rng.choice([None, None, 3, 5]),
+        min_frequency=rng.choice([1, 1, 2]),
+        special_tokens=rng.choice([[], ["<s>", "ab"]]),
+    )
     if rng.random() < 0.4:
         return {w.encode(): n for w, n in words.items()}, options
-    return words, options | dict(continuing_subword_prefix=rng.choice(["", "##"]), end_of_word_suffix=rng.choice(["", "</w>"]), limit_alphabet=rng.choice([None, None, 1, 2]))
+    return words, options | dict(
+        continuing_subword_prefix=rng.choice(["", "##"]),
+        end_of_word_suffix=rng.choice(["", "</w>"]),
+        limit_alphabet=rng.choice([None, None, 1, 2]),
+    )
 
 
 def test_flat_counts_train_as_a_dict_does():
@@ -153,17 +207,27 @@ def test_a_piece_made_twice_keeps_one_id_and_all_its_places():
     rng, twice = random.Random(6), 0
     for _ in range(100):
         counts = {"".join(rng.choices("a#", k=rng.randrange(1, 12))): rng.randrange(1, 4) for _ in range(20)}
-        options = dict(continuing_subword_prefix="##", tie_break=rng.choice(["first", "ids", "bytes"]), max_token_length=rng.choice([None, 5]))
+        options = dict(
+            continuing_subword_prefix="##",
+            tie_break=rng.choice(["first", "ids", "bytes"]),
+            max_token_length=rng.choice([None, 5]),
+        )
         expected = bpe_train_ref(counts, 300, **options)
         twice += len({join_pair(a, b, prefix="##") for a, b in expected.merges}) < len(expected.merges)
-        assert bpe_train(counts, 300, bulk=True, **options) == expected == bpe_train(counts, 300, bulk=False, **options)
+        assert (
+            bpe_train(counts, 300, bulk=True, **options)
+            == expected
+            == bpe_train(counts, 300, bulk=False, **options)
+        )
     assert twice > 10
 
 
 def watched_run(counts, bulk, options):
     "The rules, and the snapshots of the run."
     seen = []
-    return bpe_train(counts, 90, bulk=bulk, watch=lambda done, total, what, state: seen.append(state()), **options), seen
+    return bpe_train(
+        counts, 90, bulk=bulk, watch=lambda done, total, what, state: seen.append(state()), **options
+    ), seen
 
 
 def test_a_run_in_two_parts_is_one_run():
@@ -179,7 +243,10 @@ def test_a_run_in_two_parts_is_one_run():
             assert bpe_train(counts, 90, bulk=not bulk, known=part, **options) == whole
             assert bpe_train(counts, 90, bulk=bulk, known=part.merges, **options) == whole
         for snapshot in seen:
-            assert bpe_train(counts, 90, bulk=not bulk, resume=json.loads(json.dumps(snapshot)), **options) == whole
+            assert (
+                bpe_train(counts, 90, bulk=not bulk, resume=json.loads(json.dumps(snapshot)), **options)
+                == whole
+            )
 
 
 def test_counts_above_32_bits():
@@ -187,7 +254,9 @@ def test_counts_above_32_bits():
     for k in range(100):
         counts, options = random_counts(rng)
         large = {w: n * (2**33 + k) for w, n in counts.items()}
-        assert bpe_train(flatten_counts(large), 60, bulk=True, **options) == bpe_train_ref(large, 60, **options)
+        assert bpe_train(flatten_counts(large), 60, bulk=True, **options) == bpe_train_ref(
+            large, 60, **options
+        )
     with pytest.raises(ValueError, match="sums must stay below"):
         bpe_train(flatten_counts({"abc": 2**62}), 10, bulk=True)
 
@@ -202,7 +271,16 @@ counts = {"".join(rng.choices("abcde", k=rng.randrange(1, 9))): rng.randrange(1,
 rules = [bpe_train(counts, 300, tie_break=rule, bulk=bulk, end_of_word_suffix="</w>", limit_alphabet=4) for rule in ("first", "ids", "bytes") for bulk in (False, True)]
 print(hashlib.sha256(repr(rules).encode()).hexdigest())
 """
-    runs = [subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed, "SUBWORD_NB_QUIET": "1"}, capture_output=True, text=True, check=True).stdout for seed in ("0", "1", "77")]
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "SUBWORD_NB_QUIET": "1"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "77")
+    ]
     assert len(set(runs)) == 1
 
 
@@ -213,7 +291,9 @@ def test_merges_of_a_large_corpus_are_hugging_faces(shared_file, name):
     tokenizers = pytest.importorskip("tokenizers", reason="the peer tests need the extra 'peers'")
     text = lzma.decompress(shared_file(f"corpus/{name}.txt.xz").read_bytes()).decode()
     texts = [text[i : i + 100_000] for i in range(0, len(text), 100_000)]
-    counts = flatten_counts({from_visible(p): n for p, n in count_pretokens(texts, byte_level("gpt2")).items()})
+    counts = flatten_counts(
+        {from_visible(p): n for p, n in count_pretokens(texts, byte_level("gpt2")).items()}
+    )
     pre = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     merges, vocab = hf_train(texts, pre, vocab_size=32_000, initial_alphabet=pre.alphabet())
     rules = bpe_train(counts, 32_000, initial_alphabet=BYTES)

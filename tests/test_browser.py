@@ -1,4 +1,5 @@
 """The documentation site and JupyterLab in a real browser: nothing fails to load, nothing is too wide, everybody can read it, notebooks run."""
+
 import importlib.util
 import shutil
 from pathlib import Path
@@ -71,12 +72,16 @@ def test_pages_load_whole_and_fit(chrome, address, names):
 
 @needs_axe
 def test_light_wide_pages_are_accessible(chrome, address, names):
-    assert not complaints(chrome, address, names, accessible, viewport={"width": 1280, "height": 900}, color_scheme="light")
+    assert not complaints(
+        chrome, address, names, accessible, viewport={"width": 1280, "height": 900}, color_scheme="light"
+    )
 
 
 @needs_axe
 def test_dark_narrow_pages_are_accessible(chrome, address, names):
-    assert not complaints(chrome, address, names[::3], accessible, viewport={"width": 390, "height": 900}, color_scheme="dark")
+    assert not complaints(
+        chrome, address, names[::3], accessible, viewport={"width": 390, "height": 900}, color_scheme="dark"
+    )
 
 
 @needs_axe
@@ -94,7 +99,9 @@ def test_a_page_with_faults_is_complained_about(chrome, address):
 @pytest.fixture
 def page(chrome):
     "A window that prefers the light theme, and complains at the end of what went wrong in it."
-    window = chrome.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce")
+    window = chrome.new_context(
+        viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce"
+    )
     page = window.new_page()
     wrong = browser.watch(page)
     yield page
@@ -167,7 +174,9 @@ def test_pages_are_readable_without_scripts(chrome, address):
     window.close()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("jupyterlab") is None, reason="JupyterLab is missing: pip install -e '.[dev]'")
+@pytest.mark.skipif(
+    importlib.util.find_spec("jupyterlab") is None, reason="JupyterLab is missing: pip install -e '.[dev]'"
+)
 def test_notebooks_run_in_jupyterlab(chrome, tmp_path):
     work, home = tmp_path / "nbs", tmp_path / "home"
     shutil.copytree(NBS, work, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "_*"))

@@ -1,4 +1,5 @@
 """The kernels give the ids of the engine, for every kind of tokenizer and however a text is cut: real files, corpora, batches, threads."""
+
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,68 @@ from subword_nb.engine import compiled
 from subword_nb.jit import available
 
 pytestmark = pytest.mark.skipif(not available(), reason="there are no kernels without Numba")
-REAL = ["gpt2/tokenizer.json", "roberta-base/tokenizer.json", "falcon/tokenizer.json", "whisper-tiny/tokenizer.json", "clip/tokenizer.json", "phi-3-mini/tokenizer.json", "t5-small/tokenizer.json", "pegasus/tokenizer.json",
-        "barthez/tokenizer.json", "bert-base-uncased/tokenizer.json", "bert-base-cased/vocab.txt", "bert-base-chinese/vocab.txt", "wordlevel-vulrepair", "derived/llama-2-legacy.tokenizer.json", "tiktoken/r50k_base.tiktoken",
-        "tiktoken/cl100k_base.tiktoken", "tiktoken/o200k_base.tiktoken", "qwen/qwen.tiktoken", "t5-small/spiece.model", "llama-2/tokenizer.model", "mistral-v1/tokenizer.model.v1", "xlnet-base-cased", "chatglm-6b/ice_text.model", "sentencepiece/test_model.model"]
-WITH_KERNELS = {"gpt2", "roberta-base", "whisper-tiny", "phi-3-mini", "t5-small", "bert-base-uncased", "bert-base-cased", "bert-base-chinese", "tiktoken", "llama-2", "mistral-v1", "xlnet-base-cased"}
+REAL = [
+    "gpt2/tokenizer.json",
+    "roberta-base/tokenizer.json",
+    "falcon/tokenizer.json",
+    "whisper-tiny/tokenizer.json",
+    "clip/tokenizer.json",
+    "phi-3-mini/tokenizer.json",
+    "t5-small/tokenizer.json",
+    "pegasus/tokenizer.json",
+    "barthez/tokenizer.json",
+    "bert-base-uncased/tokenizer.json",
+    "bert-base-cased/vocab.txt",
+    "bert-base-chinese/vocab.txt",
+    "wordlevel-vulrepair",
+    "derived/llama-2-legacy.tokenizer.json",
+    "tiktoken/r50k_base.tiktoken",
+    "tiktoken/cl100k_base.tiktoken",
+    "tiktoken/o200k_base.tiktoken",
+    "qwen/qwen.tiktoken",
+    "t5-small/spiece.model",
+    "llama-2/tokenizer.model",
+    "mistral-v1/tokenizer.model.v1",
+    "xlnet-base-cased",
+    "chatglm-6b/ice_text.model",
+    "sentencepiece/test_model.model",
+]
+WITH_KERNELS = {
+    "gpt2",
+    "roberta-base",
+    "whisper-tiny",
+    "phi-3-mini",
+    "t5-small",
+    "bert-base-uncased",
+    "bert-base-cased",
+    "bert-base-chinese",
+    "tiktoken",
+    "llama-2",
+    "mistral-v1",
+    "xlnet-base-cased",
+}
 
 
 def texts_for(seed: int) -> list[str]:
     n = seeds.TEXTS
-    return generated(max(n // 4, 100), seed, ["<|endoftext|>", "</s>", "[SEP]", "<s>", "<pad>", "▁", "  ", "\n\n", "don't", "'re", "\u00a0", "\u3000"])
+    return generated(
+        max(n // 4, 100),
+        seed,
+        [
+            "<|endoftext|>",
+            "</s>",
+            "[SEP]",
+            "<s>",
+            "<pad>",
+            "▁",
+            "  ",
+            "\n\n",
+            "don't",
+            "'re",
+            "\u00a0",
+            "\u3000",
+        ],
+    )
 
 
 def exact(tok, text, **options):
@@ -57,14 +111,30 @@ def test_real_tokenizers(name, shared_file, always):
         for text, a, b in zip(texts, found, expected):
             assert a == b, (name, block, text[:200])
     bare = [exact(tok, t, add_special_tokens=False, allowed_special=()) for t in texts]
-    assert tok.encode_batch([t.encode() for t in texts], add_special_tokens=False, allowed_special=(), threads=2).tolist() == bare
+    assert (
+        tok.encode_batch(
+            [t.encode() for t in texts], add_special_tokens=False, allowed_special=(), threads=2
+        ).tolist()
+        == bare
+    )
     whole = "\n".join(texts)
     assert tok.encode(whole) == exact(tok, whole)
     assert tok.encode_array(whole, threads=2).tolist() == exact(tok, whole)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "tiktoken/cl100k_base.tiktoken", "tiktoken/o200k_base.tiktoken", "bert-base-uncased/tokenizer.json", "t5-small/tokenizer.json", "t5-small/spiece.model", "llama-2/tokenizer.model"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpt2/tokenizer.json",
+        "tiktoken/cl100k_base.tiktoken",
+        "tiktoken/o200k_base.tiktoken",
+        "bert-base-uncased/tokenizer.json",
+        "t5-small/tokenizer.json",
+        "t5-small/spiece.model",
+        "llama-2/tokenizer.model",
+    ],
+)
 @pytest.mark.parametrize("corpus", ["botchan.txt", "wagahaiwa_nekodearu.txt", "taylorswift.txt", "stress"])
 def test_corpora(name, corpus, shared_file, shared_data, always):
     tok, path = loaded(shared_file, name), shared_data / "corpus" / corpus
@@ -79,9 +149,28 @@ def test_corpora(name, corpus, shared_file, shared_data, always):
 
 
 def small_tokenizers():
-    corpus = ["the low light in rooms, isn't it? 12 34", "été, ça va 你好 🤗", "low lower lowest; they've 1,000 rooms"] * 3
-    for algorithm, options in [("bpe", {}), ("bpe", {"pre_tokenizer": "cl100k"}), ("bpe", {"pre_tokenizer": "o200k"}), ("bpe", {"pre_tokenizer": r"\p{L}+|\d|\s+"}), ("char_bpe", {"pre_tokenizer": "metaspace", "unk_piece": "<unk>"}), ("wordpiece", {}), ("unigram", {})]:
-        yield Tokenizer.train(corpus, algorithm=algorithm, vocab_size=330 if algorithm == "bpe" else 90, special_tokens=["<s>", "<unk>"], progress=False, **options)
+    corpus = [
+        "the low light in rooms, isn't it? 12 34",
+        "été, ça va 你好 🤗",
+        "low lower lowest; they've 1,000 rooms",
+    ] * 3
+    for algorithm, options in [
+        ("bpe", {}),
+        ("bpe", {"pre_tokenizer": "cl100k"}),
+        ("bpe", {"pre_tokenizer": "o200k"}),
+        ("bpe", {"pre_tokenizer": r"\p{L}+|\d|\s+"}),
+        ("char_bpe", {"pre_tokenizer": "metaspace", "unk_piece": "<unk>"}),
+        ("wordpiece", {}),
+        ("unigram", {}),
+    ]:
+        yield Tokenizer.train(
+            corpus,
+            algorithm=algorithm,
+            vocab_size=330 if algorithm == "bpe" else 90,
+            special_tokens=["<s>", "<unk>"],
+            progress=False,
+            **options,
+        )
 
 
 def test_trained_tokenizers_in_any_blocks(always):
@@ -99,18 +188,46 @@ def recipes():
     from subword_nb.normalizers import BertNormalizer
     from subword_nb.pretokenizers import Metaspace, Split
 
-    for pre in ("default", "gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "whitespace_split", "bert", "metaspace", r"\p{L}+|\d|\s+"):
+    for pre in (
+        "default",
+        "gpt2",
+        "cl100k",
+        "o200k",
+        "llama3",
+        "qwen2",
+        "whitespace",
+        "whitespace_split",
+        "bert",
+        "metaspace",
+        r"\p{L}+|\d|\s+",
+    ):
         yield "bpe", {"pre_tokenizer": pre}
     for norm in ("nfc", "nfkc", "lowercase", "bert"):
         yield "bpe", {"normalizer": norm}
     for pre in ("default", "whitespace_split", "bert", "metaspace", Metaspace("▁", "first"), Split("gpt2")):
-        for options in ({"unk_piece": "<unk>"}, {"byte_fallback": True}, {"end_of_word_suffix": "</w>", "unk_piece": "<unk>"}, {"continuing_subword_prefix": "##", "unk_piece": "<unk>"}, {"unk_piece": "<unk>", "fuse_unk": True}, {"unk_piece": "<unk>", "ignore_merges": True}):
+        for options in (
+            {"unk_piece": "<unk>"},
+            {"byte_fallback": True},
+            {"end_of_word_suffix": "</w>", "unk_piece": "<unk>"},
+            {"continuing_subword_prefix": "##", "unk_piece": "<unk>"},
+            {"unk_piece": "<unk>", "fuse_unk": True},
+            {"unk_piece": "<unk>", "ignore_merges": True},
+        ):
             yield "char_bpe", {"pre_tokenizer": pre, **options}
     for pre in ("default", "whitespace", "whitespace_split", "metaspace"):
         for norm in ("default", None, "lowercase", "nfkc", BertNormalizer(lowercase=False)):
             yield "wordpiece", {"pre_tokenizer": pre, "normalizer": norm}
             yield "wordlevel", {"pre_tokenizer": pre, "normalizer": norm}
-    for pre in ("default", "whitespace", "whitespace_split", "bert", "gpt2", Metaspace(), Metaspace("▁", "first"), Metaspace("▁", "never")):
+    for pre in (
+        "default",
+        "whitespace",
+        "whitespace_split",
+        "bert",
+        "gpt2",
+        Metaspace(),
+        Metaspace("▁", "first"),
+        Metaspace("▁", "never"),
+    ):
         for options in ({}, {"byte_fallback": True}, {"fuse_unk": False}, {"user_defined": ["low"]}):
             yield "unigram", {"pre_tokenizer": pre, **options}
     for norm in ("nfkc", "lowercase", "bert"):
@@ -118,22 +235,66 @@ def recipes():
             yield "unigram", {"pre_tokenizer": pre, "normalizer": norm}
 
 
-ODD = ["<s>", "low", "light", " low", "▁", " ▁", "▁▁", "  ", "\n", "İ", "ſ", "\u212a", "ß", "\u0345", "ᄒ", "ᅡ", "\u200b", "\x00", "\u0378", "\ue000", "ខ្មែរ", "'s"]
+ODD = [
+    "<s>",
+    "low",
+    "light",
+    " low",
+    "▁",
+    " ▁",
+    "▁▁",
+    "  ",
+    "\n",
+    "İ",
+    "ſ",
+    "\u212a",
+    "ß",
+    "\u0345",
+    "ᄒ",
+    "ᅡ",
+    "\u200b",
+    "\x00",
+    "\u0378",
+    "\ue000",
+    "ខ្មែរ",
+    "'s",
+]
 
 
 @pytest.mark.parametrize("algorithm, options", list(recipes()), ids=str)
 def test_what_is_trained_has_a_plan(algorithm, options, always):
-    corpus = ["the low light in rooms, isn't it? 12 34", "été, ça va 你好 🤗", "low lower lowest; they've 1,000 rooms"] * 3
+    corpus = [
+        "the low light in rooms, isn't it? 12 34",
+        "été, ça va 你好 🤗",
+        "low lower lowest; they've 1,000 rooms",
+    ] * 3
     size = {"bpe": 330}.get(algorithm, 90) + 256 * ("byte_fallback" in options)
-    tok = Tokenizer.train(corpus, algorithm=algorithm, vocab_size=size, special_tokens=["<s>"], progress=False, **options)
+    tok = Tokenizer.train(
+        corpus, algorithm=algorithm, vocab_size=size, special_tokens=["<s>"], progress=False, **options
+    )
     for special in ("all", ()):
-        assert bulk.bulk_of(compiled(tok, allowed_special=special)).plan is not None, f"{algorithm} with {options} should have a plan"
-    texts = [*generated(40, 5, ODD), "", " ", "▁", " a", "▁a", "  ▁ a ", "low ▁light", "<s>low", "<s> low<s>▁low <s>"]
+        assert bulk.bulk_of(compiled(tok, allowed_special=special)).plan is not None, (
+            f"{algorithm} with {options} should have a plan"
+        )
+    texts = [
+        *generated(40, 5, ODD),
+        "",
+        " ",
+        "▁",
+        " a",
+        "▁a",
+        "  ▁ a ",
+        "low ▁light",
+        "<s>low",
+        "<s> low<s>▁low <s>",
+    ]
     expected = [exact(tok, t, allowed_special="all") for t in texts]
     for block in (7, 64, 1 << 18):
         always.setattr(blocks.SIZES, "block", block)
         assert tok.encode_batch(texts, allowed_special="all").tolist() == expected
-        assert tok.encode_array(" ".join(texts), threads=2, allowed_special="all").tolist() == exact(tok, " ".join(texts), allowed_special="all")
+        assert tok.encode_array(" ".join(texts), threads=2, allowed_special="all").tolist() == exact(
+            tok, " ".join(texts), allowed_special="all"
+        )
 
 
 def test_words_that_may_be_joined_have_no_plan():
@@ -141,8 +302,19 @@ def test_words_that_may_be_joined_have_no_plan():
     from subword_nb.pretokenizers import Metaspace
 
     corpus = ["the low light in the low light"] * 3
-    for algorithm, options in [("bpe", {"pre_tokenizer": None}), ("char_bpe", {"pre_tokenizer": None, "unk_piece": "<unk>"}), ("unigram", {"pre_tokenizer": Metaspace("▁", "always", split=False)}), ("unigram", {"pre_tokenizer": Metaspace("▁", "first"), "normalizer": "nfkc"})]:
-        tok = Tokenizer.train(corpus, algorithm=algorithm, vocab_size=270 if algorithm == "bpe" else 60, progress=False, **options)
+    for algorithm, options in [
+        ("bpe", {"pre_tokenizer": None}),
+        ("char_bpe", {"pre_tokenizer": None, "unk_piece": "<unk>"}),
+        ("unigram", {"pre_tokenizer": Metaspace("▁", "always", split=False)}),
+        ("unigram", {"pre_tokenizer": Metaspace("▁", "first"), "normalizer": "nfkc"}),
+    ]:
+        tok = Tokenizer.train(
+            corpus,
+            algorithm=algorithm,
+            vocab_size=270 if algorithm == "bpe" else 60,
+            progress=False,
+            **options,
+        )
         assert bulk.bulk_of(compiled(tok)).plan is None
 
 
@@ -153,12 +325,32 @@ def test_marks_as_the_peers_have_them(tmp_path, always):
     from tokenizers import Regex, models, normalizers as n, pre_tokenizers as p
 
     rng = fresh(0)
-    pieces = [("<unk>", 0.0), ("▁", -2.0), *((c, -4.0 - k / 8) for k, c in enumerate("abcdelowightrms,.1é你")), ("▁low", -3.0), ("low", -5.0), ("▁l", -3.5), ("ight", -4.25), ("▁light", -3.75), ("oo", -4.5), ("ms", -4.75)]
+    pieces = [
+        ("<unk>", 0.0),
+        ("▁", -2.0),
+        *((c, -4.0 - k / 8) for k, c in enumerate("abcdelowightrms,.1é你")),
+        ("▁low", -3.0),
+        ("low", -5.0),
+        ("▁l", -3.5),
+        ("ight", -4.25),
+        ("▁light", -3.75),
+        ("oo", -4.5),
+        ("ms", -4.75),
+    ]
     marks = [n.Prepend("▁"), n.Replace(" ", "▁")]
     split = p.Split("▁", "merged_with_next")
-    kinds = [(n.Sequence(marks), split), (n.Sequence([n.NFKC(), n.Lowercase(), *marks]), split), (n.Replace(" ", "▁"), p.Split(Regex("▁"), "merged_with_next")), (n.NFKC(), p.Metaspace()), (n.Sequence([n.NFD(), n.StripAccents()]), p.Metaspace(prepend_scheme="never"))]
+    kinds = [
+        (n.Sequence(marks), split),
+        (n.Sequence([n.NFKC(), n.Lowercase(), *marks]), split),
+        (n.Replace(" ", "▁"), p.Split(Regex("▁"), "merged_with_next")),
+        (n.NFKC(), p.Metaspace()),
+        (n.Sequence([n.NFD(), n.StripAccents()]), p.Metaspace(prepend_scheme="never")),
+    ]
     kinds += [(None, p.Metaspace(prepend_scheme=s)) for s in ("always", "first", "never")]
-    texts = ["".join(rng.choices([*"abcdelow ,.1é你", " low", " light", *ODD], k=rng.randrange(1, 14))) for _ in range(2000)]
+    texts = [
+        "".join(rng.choices([*"abcdelow ,.1é你", " low", " light", *ODD], k=rng.randrange(1, 14)))
+        for _ in range(2000)
+    ]
     for k, (norm, pre) in enumerate(kinds):
         theirs = tokenizers.Tokenizer(models.Unigram(pieces, 0, False))
         theirs.pre_tokenizer = pre
@@ -227,13 +419,45 @@ def test_tokens_in_long_bytes(always):
 
     base = next(small_tokenizers())
     rng = fresh(1)
-    for flags in ({}, {"lstrip": True}, {"rstrip": True}, {"single_word": True}, {"lstrip": True, "rstrip": True, "single_word": True}):
+    for flags in (
+        {},
+        {"lstrip": True},
+        {"rstrip": True},
+        {"single_word": True},
+        {"lstrip": True, "rstrip": True, "single_word": True},
+    ):
         tok = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
-        tok.add_tokens([AddedToken("<s>x", special=True, normalized=False, **flags), AddedToken("<s>", special=True, normalized=False), AddedToken("<t>", special=True, normalized=False, **flags)])
+        tok.add_tokens(
+            [
+                AddedToken("<s>x", special=True, normalized=False, **flags),
+                AddedToken("<s>", special=True, normalized=False),
+                AddedToken("<t>", special=True, normalized=False, **flags),
+            ]
+        )
         for _ in range(4):
-            text = "".join(rng.choice(["low light", "<s>", "<s>x", " <t> ", "<", "\u3000", "\u00a0 ", "é", "你好", "\n", "the rooms " * 40, "x"]) for _ in range(500))
+            text = "".join(
+                rng.choice(
+                    [
+                        "low light",
+                        "<s>",
+                        "<s>x",
+                        " <t> ",
+                        "<",
+                        "\u3000",
+                        "\u00a0 ",
+                        "é",
+                        "你好",
+                        "\n",
+                        "the rooms " * 40,
+                        "x",
+                    ]
+                )
+                for _ in range(500)
+            )
             assert tok.encode_array(text.encode()).tolist() == exact(tok, text)
-            assert tok.encode_batch([text.encode(), b"", text.encode()[:5000].rsplit(b" ", 1)[0]]).tolist()[:2] == [exact(tok, text), []]
+            assert tok.encode_batch([text.encode(), b"", text.encode()[:5000].rsplit(b" ", 1)[0]]).tolist()[
+                :2
+            ] == [exact(tok, text), []]
 
 
 def test_a_token_lies_across_any_cut(always):
@@ -243,17 +467,30 @@ def test_a_token_lies_across_any_cut(always):
 
     for base in small_tokenizers():
         tok = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
-        tok.add_tokens([AddedToken("low light", special=True, normalized=False), AddedToken("你好你好你好你好", special=True, normalized=False)])
+        tok.add_tokens(
+            [
+                AddedToken("low light", special=True, normalized=False),
+                AddedToken("你好你好你好你好", special=True, normalized=False),
+            ]
+        )
         text = "the rooms " * 40 + "low light" + " in rooms" * 40 + "你好你好你好你好" + " in rooms" * 9
         for t in (text, text[395:], "x low light y " * 30, "a b 你好你好你好你好 low light " * 9):
             for block in (5, 21, 64):
                 always.setattr(blocks.SIZES, "block", block)
                 expected = tok._encode_fully(t)
                 for n in (1, 4):
-                    assert tok.encode_array(t, threads=n).tolist() == tok.encode_array(t.encode(), threads=n).tolist() == expected
+                    assert (
+                        tok.encode_array(t, threads=n).tolist()
+                        == tok.encode_array(t.encode(), threads=n).tolist()
+                        == expected
+                    )
                 for size in (1, 7, 100):
                     data = t.encode()
-                    assert [i for ids in encode_blocks(tok, (data[a:a + size] for a in range(0, len(data), size))) for i in ids.tolist()] == expected
+                    assert [
+                        i
+                        for ids in encode_blocks(tok, (data[a : a + size] for a in range(0, len(data), size)))
+                        for i in ids.tolist()
+                    ] == expected
 
 
 def test_what_goes_on_behind_a_token_opens_nothing(always):
@@ -262,13 +499,26 @@ def test_what_goes_on_behind_a_token_opens_nothing(always):
     from subword_nb.streams import encode_blocks
 
     tokenizers = list(small_tokenizers())
-    for base, pre in ((tokenizers[0], ByteLevel(add_prefix_space=True)), (tokenizers[4], Metaspace("▁", "first", split=True)), (tokenizers[4], Metaspace("▁", "always", split=True))):
+    for base, pre in (
+        (tokenizers[0], ByteLevel(add_prefix_space=True)),
+        (tokenizers[4], Metaspace("▁", "first", split=True)),
+        (tokenizers[4], Metaspace("▁", "always", split=True)),
+    ):
         tok = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
         tok.pre_tokenizer = pre
-        for text in ("low light\nin rooms " * 30 + "<s>low<s> light", "<s>low light", "low<s>", "low light <s> low"):
+        for text in (
+            "low light\nin rooms " * 30 + "<s>low<s> light",
+            "<s>low light",
+            "low<s>",
+            "low light <s> low",
+        ):
             data = text.encode()
             for size in (3, 40, 10_000):
-                assert [i for ids in encode_blocks(tok, [data[a:a + size] for a in range(0, len(data), size)]) for i in ids.tolist()] == tok._encode_fully(text), (pre, text[:40], size)
+                assert [
+                    i
+                    for ids in encode_blocks(tok, [data[a : a + size] for a in range(0, len(data), size)])
+                    for i in ids.tolist()
+                ] == tok._encode_fully(text), (pre, text[:40], size)
 
 
 def test_errors_are_mended_behind_any_pipeline(always):
@@ -277,22 +527,67 @@ def test_errors_are_mended_behind_any_pipeline(always):
     normalized = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
     normalized.normalizer = "nfc"
     for tok in (base, normalized):
-        for rows in ([b"low <s> light\xff", b"\xe4\xbd"], [b"low \xf0\x9f", b"ok"], [b"\xc3(" * 3000 + b"<s>"]):
+        for rows in (
+            [b"low <s> light\xff", b"\xe4\xbd"],
+            [b"low \xf0\x9f", b"ok"],
+            [b"\xc3(" * 3000 + b"<s>"],
+        ):
             for errors in ("replace", "ignore"):
-                assert tok.encode_batch(rows, errors=errors, allowed_special="all").tolist() == [tok._encode_fully(r, errors=errors, allowed_special="all") for r in rows]
+                assert tok.encode_batch(rows, errors=errors, allowed_special="all").tolist() == [
+                    tok._encode_fully(r, errors=errors, allowed_special="all") for r in rows
+                ]
             with pytest.raises(ValueError, match="is not UTF-8"):
                 tok.encode_batch(rows, allowed_special="all")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "tiktoken/cl100k_base.tiktoken", "tiktoken/o200k_base.tiktoken", "bert-base-uncased/tokenizer.json", "llama-2/tokenizer.model", "derived/llama-2-legacy.tokenizer.json", "t5-small/tokenizer.json", "t5-small/spiece.model", "roberta-base/tokenizer.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpt2/tokenizer.json",
+        "tiktoken/cl100k_base.tiktoken",
+        "tiktoken/o200k_base.tiktoken",
+        "bert-base-uncased/tokenizer.json",
+        "llama-2/tokenizer.model",
+        "derived/llama-2-legacy.tokenizer.json",
+        "t5-small/tokenizer.json",
+        "t5-small/spiece.model",
+        "roberta-base/tokenizer.json",
+    ],
+)
 def test_short_texts(name, shared_file):
     tok = loaded(shared_file, name)
     tok.encode_batch(["a text "] * (blocks.SIZES.bulk // 7 + 1))
     assert tok._short is not None
     n = 10 * seeds.TEXTS
     rng, taken = fresh(len(name)), 0
-    parts = generated(n, 11, ["<|endoftext|>", "</s>", "[SEP]", "[MASK]", "<", "▁", "  ", "   ", "\n\n", " \n", "\t ", "don't", "'re", "\u00a0", "\u3000", "\u0301", " 12345", "été", "你好", "🤗", "."])
+    parts = generated(
+        n,
+        11,
+        [
+            "<|endoftext|>",
+            "</s>",
+            "[SEP]",
+            "[MASK]",
+            "<",
+            "▁",
+            "  ",
+            "   ",
+            "\n\n",
+            " \n",
+            "\t ",
+            "don't",
+            "'re",
+            "\u00a0",
+            "\u3000",
+            "\u0301",
+            " 12345",
+            "été",
+            "你好",
+            "🤗",
+            ".",
+        ],
+    )
     for k, text in enumerate(parts):
         if k % 4 == 0:
             text = " ".join(parts[rng.randrange(k + 1)] for _ in range(rng.randrange(1, 40)))
@@ -313,7 +608,11 @@ def test_short_texts_follow_the_tokenizer():
     for text in ("", "low", " low ", "low  light\n" * 30, "low <s> light " * 20):
         assert tok.encode(text) == tok._encode_fully(text)
     tok.model.dropout = 1.0
-    assert tok.encode("low light " * 20) == tok._encode_fully("low light " * 20) != tok._encode_fully("low light " * 20, dropout=0.0)
+    assert (
+        tok.encode("low light " * 20)
+        == tok._encode_fully("low light " * 20)
+        != tok._encode_fully("low light " * 20, dropout=0.0)
+    )
     tok.model.dropout = None
     tok.truncation = Truncation(5)
     assert tok._short is None and len(tok.encode("low light " * 20)) == 5

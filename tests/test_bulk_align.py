@@ -1,4 +1,5 @@
 """Long texts: `align` from arrays equals the pipeline's, to the last field."""
+
 import lzma
 import re
 from dataclasses import replace
@@ -12,13 +13,101 @@ from subword_nb.encoding import Truncation
 from subword_nb.engine import compiled
 from subword_nb.text import valid_text
 
-FILES = ["gpt2/tokenizer.json", "tiktoken/cl100k_base.tiktoken", "tiktoken/o200k_base.tiktoken", "bert-base-uncased/tokenizer.json", "bert-base-cased/vocab.txt", "bert-base-chinese/vocab.txt",
-         "roberta-base/tokenizer.json", "llama-2/tokenizer.model", "mistral-v1/tokenizer.model.v1", "phi-3-mini/tokenizer.json", "derived/llama-2-legacy.tokenizer.json", "t5-small/tokenizer.json",
-         "t5-small/spiece.model", "xlnet-base-cased/spiece.model", "pegasus/tokenizer.json", "barthez/tokenizer.json", "clip/tokenizer.json", "falcon/tokenizer.json", "whisper-tiny/tokenizer.json",
-         "sentencepiece/test_model.model", "sentencepiece/test_ja_model.model", "wordlevel-vulrepair/wordlevel.json"]
-PARTS = ["hug", "The", " the", " pug", "s", "S", " ", " ", " ", "  ", "   ", "'", "'s", "é", "É", "e\u0301", "你", "你好", "🤗", "👩\u200d👩", "\n", "\n\n", "\t", "\u00a0", "1", "23", "!", "...", "<s>", "[SEP]", "</s>",
-         "<|endoftext|>", "\u0301", "▁", "\x00", "\x07", "\u200b", "ß", "İ", "ﬁ", "한국", "각", "ก็", "नमस्ते", "#", "##", "``", "''", "don't", "\r\n", "ΑΣ", "\u3000", "\ufeff", "か\u3099", "½", "ﷺ", "supercalifragilistic"]
-COLUMNS = ("ids", "pieces", "offsets", "offsets_bytes", "word_ids", "type_ids", "special_tokens_mask", "attention_mask", "sequence_ranges", "overflowing")
+FILES = [
+    "gpt2/tokenizer.json",
+    "tiktoken/cl100k_base.tiktoken",
+    "tiktoken/o200k_base.tiktoken",
+    "bert-base-uncased/tokenizer.json",
+    "bert-base-cased/vocab.txt",
+    "bert-base-chinese/vocab.txt",
+    "roberta-base/tokenizer.json",
+    "llama-2/tokenizer.model",
+    "mistral-v1/tokenizer.model.v1",
+    "phi-3-mini/tokenizer.json",
+    "derived/llama-2-legacy.tokenizer.json",
+    "t5-small/tokenizer.json",
+    "t5-small/spiece.model",
+    "xlnet-base-cased/spiece.model",
+    "pegasus/tokenizer.json",
+    "barthez/tokenizer.json",
+    "clip/tokenizer.json",
+    "falcon/tokenizer.json",
+    "whisper-tiny/tokenizer.json",
+    "sentencepiece/test_model.model",
+    "sentencepiece/test_ja_model.model",
+    "wordlevel-vulrepair/wordlevel.json",
+]
+PARTS = [
+    "hug",
+    "The",
+    " the",
+    " pug",
+    "s",
+    "S",
+    " ",
+    " ",
+    " ",
+    "  ",
+    "   ",
+    "'",
+    "'s",
+    "é",
+    "É",
+    "e\u0301",
+    "你",
+    "你好",
+    "🤗",
+    "👩\u200d👩",
+    "\n",
+    "\n\n",
+    "\t",
+    "\u00a0",
+    "1",
+    "23",
+    "!",
+    "...",
+    "<s>",
+    "[SEP]",
+    "</s>",
+    "<|endoftext|>",
+    "\u0301",
+    "▁",
+    "\x00",
+    "\x07",
+    "\u200b",
+    "ß",
+    "İ",
+    "ﬁ",
+    "한국",
+    "각",
+    "ก็",
+    "नमस्ते",
+    "#",
+    "##",
+    "``",
+    "''",
+    "don't",
+    "\r\n",
+    "ΑΣ",
+    "\u3000",
+    "\ufeff",
+    "か\u3099",
+    "½",
+    "ﷺ",
+    "supercalifragilistic",
+]
+COLUMNS = (
+    "ids",
+    "pieces",
+    "offsets",
+    "offsets_bytes",
+    "word_ids",
+    "type_ids",
+    "special_tokens_mask",
+    "attention_mask",
+    "sequence_ranges",
+    "overflowing",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +145,9 @@ def load(shared_file, name):
     return tok
 
 
-@pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "bert-base-uncased/tokenizer.json", "llama-2/tokenizer.model"])
+@pytest.mark.parametrize(
+    "name", ["gpt2/tokenizer.json", "bert-base-uncased/tokenizer.json", "llama-2/tokenizer.model"]
+)
 def test_generated_texts(name, shared_file):
     tok = load(shared_file, name)
     assert sum(check(tok, t, k % 3 > 0) for k, t in enumerate(texts(N // 5))) <= N // 20
@@ -67,8 +158,12 @@ def test_generated_texts(name, shared_file):
 def test_all_files(name, shared_file):
     tok = load(shared_file, name)
     several, barred = texts(N, 1), [b.decode() for b in bulk.bulk_of(compiled(tok)).plan.barred]
-    missed = [t for k, t in enumerate(several) if check(tok, t, k % 3 > 0) and not any(b in t for b in barred)]
-    assert len(missed) <= len(several) // 10, f"{len(missed)} of {len(several)} texts went the ordinary way: {missed[:5]}"
+    missed = [
+        t for k, t in enumerate(several) if check(tok, t, k % 3 > 0) and not any(b in t for b in barred)
+    ]
+    assert len(missed) <= len(several) // 10, (
+        f"{len(missed)} of {len(several)} texts went the ordinary way: {missed[:5]}"
+    )
     for block in (7, 64, 1 << 10):
         blocks.SIZES.block = block
         check(tok, "\n".join(several[:200]))
@@ -96,13 +191,19 @@ def test_added_tokens_on_many_lines(shared_file):
 def test_arrays_are_the_lists(shared_file):
     found = align(load(shared_file, "bert-base-uncased/tokenizer.json"), "Née 你好 hugging!" * 20)
     for name, array in found.arrays.items():
-        assert array.tolist() == [[*v] if isinstance(v, tuple) else -1 if v is None else v for v in getattr(found, name)]
+        assert array.tolist() == [
+            [*v] if isinstance(v, tuple) else -1 if v is None else v for v in getattr(found, name)
+        ]
 
 
 def test_it_is_an_encoding(shared_file):
     tok = load(shared_file, "bert-base-uncased/tokenizer.json")
     found, wanted = align(tok, "hugging a bear " * 50), pipeline.align(tok, "hugging a bear " * 50)
-    assert found.to_dict() == wanted.to_dict() and repr(found) == repr(wanted) and found._repr_html_() == wanted._repr_html_()
+    assert (
+        found.to_dict() == wanted.to_dict()
+        and repr(found) == repr(wanted)
+        and found._repr_html_() == wanted._repr_html_()
+    )
     assert found.truncate(9) == wanted.truncate(9) and found.pad(400) == wanted.pad(400)
     assert type(replace(found, ids=list(wanted.ids))) is type(wanted) and replace(found) == wanted
     assert [found.char_to_token(i) for i in range(40)] == [wanted.char_to_token(i) for i in range(40)]
@@ -114,7 +215,9 @@ def test_it_is_an_encoding(shared_file):
 def test_other_ways_are_the_pipelines(shared_file):
     tok = load(shared_file, "bert-base-uncased/tokenizer.json")
     assert align(tok, "a", "b") == pipeline.align(tok, "a", "b")
-    assert align(tok, ["a", "b"], is_pretokenized=True) == pipeline.align(tok, ["a", "b"], is_pretokenized=True)
+    assert align(tok, ["a", "b"], is_pretokenized=True) == pipeline.align(
+        tok, ["a", "b"], is_pretokenized=True
+    )
     assert align(tok, b"a\xff", errors="replace") == pipeline.align(tok, b"a\xff", errors="replace")
     assert align(tok, b"n\xc3\xa9e") == pipeline.align(tok, valid_text(b"n\xc3\xa9e"))
     tok.truncation = Truncation(5)
@@ -125,15 +228,50 @@ def test_pipelines_of_all_kinds():
     "Byte spelling behind other splitters, models that are not BPE, marks that split, and all kinds of white space."
     from subword_nb.pretokenizers import BertPreTokenizer, ByteLevel, Metaspace, Sequence, Split
 
-    corpus = ["the low light in rooms, isn't it? 12 34", "été, ça va 你好 🤗", "low lower lowest; they've 1,000 rooms"] * 3
+    corpus = [
+        "the low light in rooms, isn't it? 12 34",
+        "été, ça va 你好 🤗",
+        "low lower lowest; they've 1,000 rooms",
+    ] * 3
     bytes_ = ByteLevel(add_prefix_space=False)
-    for algorithm, pre, norm in [("bpe", Sequence((BertPreTokenizer(), bytes_)), "nfc"), ("bpe", Sequence((Split({"String": " "}, "isolated"), bytes_)), "nfkc"), ("unigram", bytes_, None), ("wordlevel", bytes_, None),
-                                 ("wordpiece", bytes_, "nfd"), ("char_bpe", Metaspace("▁", "always", split=True), None), ("char_bpe", Metaspace("▁", "never", split=True), None), ("char_bpe", Metaspace("▁", "first", split=False), None)]:
+    for algorithm, pre, norm in [
+        ("bpe", Sequence((BertPreTokenizer(), bytes_)), "nfc"),
+        ("bpe", Sequence((Split({"String": " "}, "isolated"), bytes_)), "nfkc"),
+        ("unigram", bytes_, None),
+        ("wordlevel", bytes_, None),
+        ("wordpiece", bytes_, "nfd"),
+        ("char_bpe", Metaspace("▁", "always", split=True), None),
+        ("char_bpe", Metaspace("▁", "never", split=True), None),
+        ("char_bpe", Metaspace("▁", "first", split=False), None),
+    ]:
         size = 330 if algorithm == "bpe" else 90
-        tok = Tokenizer.train(corpus, algorithm=algorithm, vocab_size=size, special_tokens=["<unk>"], progress=False, pre_tokenizer=pre, normalizer=norm, **({"unk_piece": "<unk>"} if algorithm == "char_bpe" else {}))
+        tok = Tokenizer.train(
+            corpus,
+            algorithm=algorithm,
+            vocab_size=size,
+            special_tokens=["<unk>"],
+            progress=False,
+            pre_tokenizer=pre,
+            normalizer=norm,
+            **({"unk_piece": "<unk>"} if algorithm == "char_bpe" else {}),
+        )
         if bulk.bulk_of(compiled(tok)).plan is None:
             continue
-        for text in [" ", "  ", "\n", "\xa0", "ad", "bל", "\nM", "u  ", "the  low   light ", "ש ", "c\x0c1", "low\u3000light\x0b\x85x", *texts(60, 7)]:
+        for text in [
+            " ",
+            "  ",
+            "\n",
+            "\xa0",
+            "ad",
+            "bל",
+            "\nM",
+            "u  ",
+            "the  low   light ",
+            "ש ",
+            "c\x0c1",
+            "low\u3000light\x0b\x85x",
+            *texts(60, 7),
+        ]:
             check(tok, text)
 
 

@@ -1,4 +1,5 @@
 """The command line as a shell uses it: processes, pipes, exit codes."""
+
 import json
 import os
 import signal
@@ -14,7 +15,13 @@ TEXT = "hugs and pugs, naïve 你好\n\n\tpuns \r\n'quotes' \x00 end without new
 
 def run(*args, data: bytes = b"", cwd=None, **env) -> subprocess.CompletedProcess:
     "`python -m subword_nb` with arguments and standard input."
-    return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], input=data, capture_output=True, cwd=cwd, env={**os.environ, "PYTHONUTF8": "1", "SUBWORD_NB_QUIET": "1", **env})
+    return subprocess.run(
+        [sys.executable, "-m", "subword_nb", *map(str, args)],
+        input=data,
+        capture_output=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONUTF8": "1", "SUBWORD_NB_QUIET": "1", **env},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +39,16 @@ def test_the_installed_command_is_there():
     script = Path(sys.executable).with_name("subword-nb")
     if not script.exists():
         pytest.skip("the package is not installed beside this Python")
-    assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout.startswith("subword-nb ")
+    assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout.startswith(
+        "subword-nb "
+    )
 
 
-@pytest.mark.parametrize("args", [[], ["--help"], *([c, "--help"] for c in ("demo", "train", "encode", "decode", "inspect"))], ids=" ".join)
+@pytest.mark.parametrize(
+    "args",
+    [[], ["--help"], *([c, "--help"] for c in ("demo", "train", "encode", "decode", "inspect"))],
+    ids=" ".join,
+)
 def test_help_teaches_by_example(args):
     done = run(*args)
     assert done.returncode == 0
@@ -53,7 +66,18 @@ def test_demo_works_and_leaves_nothing(tmp_path):
     assert json.loads(run("inspect", "tok.json", "--json", cwd=tmp_path).stdout)["vocab_size"] == 400
 
 
-@pytest.mark.parametrize("form, text", [("ids", TEXT), ("jsonl", TEXT), ("ids", ""), ("jsonl", "\n"), ("ids", "a\n"), ("jsonl", "<s>"), ("ids", " ")])
+@pytest.mark.parametrize(
+    "form, text",
+    [
+        ("ids", TEXT),
+        ("jsonl", TEXT),
+        ("ids", ""),
+        ("jsonl", "\n"),
+        ("ids", "a\n"),
+        ("jsonl", "<s>"),
+        ("ids", " "),
+    ],
+)
 def test_what_goes_through_the_pipe_comes_out(folder, form, text):
     ids = run("encode", "-t", "tok.json", "--format", form, data=text.encode(), cwd=folder)
     assert ids.returncode == 0 and ids.stdout.count(b"\n") == 1
@@ -62,11 +86,25 @@ def test_what_goes_through_the_pipe_comes_out(folder, form, text):
 
 def test_files_arrays_and_lines(folder):
     assert run("encode", "-t", "tok.json", "--file", "text.txt", "-o", "ids.npy", cwd=folder).returncode == 0
-    assert run("decode", "-t", "tok.json", "--file", "ids.npy", cwd=folder).stdout == (folder / "text.txt").read_bytes()
-    assert run("encode", "-t", "tok.json", "--lines", "-o", "/dev/stdout", data=b"a\nb\n", cwd=folder).stdout.count(b"\n") == 2
+    assert (
+        run("decode", "-t", "tok.json", "--file", "ids.npy", cwd=folder).stdout
+        == (folder / "text.txt").read_bytes()
+    )
+    assert (
+        run(
+            "encode", "-t", "tok.json", "--lines", "-o", "/dev/stdout", data=b"a\nb\n", cwd=folder
+        ).stdout.count(b"\n")
+        == 2
+    )
     lines = run("encode", "-t", "tok.json", "--lines", data=b"hug\npug\n\nhugs", cwd=folder).stdout
     assert run("decode", "-t", "tok.json", "--lines", data=lines, cwd=folder).stdout == b"hug\npug\n\nhugs\n"
-    assert run("encode", "-t", "tok.json", "--format", "pieces", "hugs", cwd=folder).stdout.decode().replace(" ", "").strip() == "hugs"
+    assert (
+        run("encode", "-t", "tok.json", "--format", "pieces", "hugs", cwd=folder)
+        .stdout.decode()
+        .replace(" ", "")
+        .strip()
+        == "hugs"
+    )
     import numpy as np
 
     assert np.load(folder / "ids.npy").dtype == np.uint32
@@ -77,7 +115,13 @@ def test_patterns_compressed_files_and_standard_input_train_alike(folder):
 
     (folder / "text.txt.gz").write_bytes(gzip.compress((folder / "text.txt").read_bytes()))
     made = []
-    for name, args, data in (("a", ["text.txt"], b""), ("b", ["text.txt.gz"], b""), ("c", ["text.tx*"], b""), ("d", ["-"], (folder / "text.txt").read_bytes()), ("e", [], (folder / "text.txt").read_bytes())):
+    for name, args, data in (
+        ("a", ["text.txt"], b""),
+        ("b", ["text.txt.gz"], b""),
+        ("c", ["text.tx*"], b""),
+        ("d", ["-"], (folder / "text.txt").read_bytes()),
+        ("e", [], (folder / "text.txt").read_bytes()),
+    ):
         done = run("train", *args, "--vocab-size", 290, "-o", f"{name}.json", data=data, cwd=folder)
         assert done.returncode == 0, done.stderr.decode()
         made.append((folder / f"{name}.json").read_bytes())
@@ -88,41 +132,92 @@ MISTAKES = {
     "a missing file": (["train", "nothing.txt", "-o", "x.json"], "nothing.txt"),
     "an empty corpus": (["train", "empty.txt", "-o", "x.json"], "the corpus is empty"),
     "bytes that are no text": (["train", "bad.txt", "-o", "x.json"], "bad.txt: byte 0xe9 at offset 3"),
-    "a vocabulary too small": (["train", "text.txt", "--vocab-size", "9", "-o", "x.json"], "pass --vocab-size 256 or more"),
-    "a vocabulary below nothing": (["train", "text.txt", "--vocab-size", "-5", "-o", "x.json"], "--vocab-size -5 is below the 256 pieces to start from"),
-    "special tokens twice": (["train", "text.txt", "--special-token", "<s>", "--special-token", "<s>", "-o", "x.json"], "more than once"),
+    "a vocabulary too small": (
+        ["train", "text.txt", "--vocab-size", "9", "-o", "x.json"],
+        "pass --vocab-size 256 or more",
+    ),
+    "a vocabulary below nothing": (
+        ["train", "text.txt", "--vocab-size", "-5", "-o", "x.json"],
+        "--vocab-size -5 is below the 256 pieces to start from",
+    ),
+    "special tokens twice": (
+        ["train", "text.txt", "--special-token", "<s>", "--special-token", "<s>", "-o", "x.json"],
+        "more than once",
+    ),
     "no place for the result": (["train", "text.txt"], "add -o tok.json"),
     "an unknown algorithm": (["train", "text.txt", "--algorithm", "magic", "-o", "x.json"], "char_bpe"),
-    "an option twice": (["train", "text.txt", "-O", "vocab_size=9", "-o", "x.json"], "--option vocab_size is there already"),
-    "an option of another place": (["train", "text.txt", "-O", "source=3", "-o", "x.json"], "--option source is not understood"),
-    "an option without a value": (["train", "text.txt", "-O", "dropout", "-o", "x.json"], "write --option dropout=VALUE"),
-    "an option that is no truth": (["train", "text.txt", "-O", "ignore_merges=yes", "-o", "x.json"], "pass True or False"),
-    "a name that is no pre-tokenizer": (["train", "text.txt", "--pre-tokenizer", "gpt4", "-o", "x.json"], "pre_tokenizer='gpt4' is not known"),
+    "an option twice": (
+        ["train", "text.txt", "-O", "vocab_size=9", "-o", "x.json"],
+        "--option vocab_size is there already",
+    ),
+    "an option of another place": (
+        ["train", "text.txt", "-O", "source=3", "-o", "x.json"],
+        "--option source is not understood",
+    ),
+    "an option without a value": (
+        ["train", "text.txt", "-O", "dropout", "-o", "x.json"],
+        "write --option dropout=VALUE",
+    ),
+    "an option that is no truth": (
+        ["train", "text.txt", "-O", "ignore_merges=yes", "-o", "x.json"],
+        "pass True or False",
+    ),
+    "a name that is no pre-tokenizer": (
+        ["train", "text.txt", "--pre-tokenizer", "gpt4", "-o", "x.json"],
+        "pre_tokenizer='gpt4' is not known",
+    ),
     "no tokenizer": (["encode", "hug"], "add -t tok.json"),
     "a tokenizer that is none": (["encode", "-t", "text.txt", "hug"], "no list of pieces"),
     "a tokenizer that is missing": (["encode", "-t", "no.json", "hug"], "no.json"),
     "bad bytes on standard input": (["encode", "-t", "tok.json"], "<stdin>: byte 0xff at offset 1"),
     "an id out of range": (["decode", "-t", "tok.json", "99999"], "its ids are from 0 to 299"),
-    "an id below 0": (["decode", "-t", "tok.json", "--", "66", "-1"], "the id -1 is not in this vocabulary of 300 pieces; its ids are from 0 to 299"),
-    "an id that looks like an option": (["decode", "-t", "tok.json", "-1"], "-1 is taken for an option; an argument that begins with - comes after --, and no id is below 0"),
-    "drawing from a model of merges": (["encode", "-t", "tok.json", "--alpha", "0.1", "hug"], "add --dropout 0.1 instead"),
+    "an id below 0": (
+        ["decode", "-t", "tok.json", "--", "66", "-1"],
+        "the id -1 is not in this vocabulary of 300 pieces; its ids are from 0 to 299",
+    ),
+    "an id that looks like an option": (
+        ["decode", "-t", "tok.json", "-1"],
+        "-1 is taken for an option; an argument that begins with - comes after --, and no id is below 0",
+    ),
+    "drawing from a model of merges": (
+        ["encode", "-t", "tok.json", "--alpha", "0.1", "hug"],
+        "add --dropout 0.1 instead",
+    ),
     "an id that is none": (["decode", "-t", "tok.json", "hug"], "is not a line of ids"),
     "a damaged array": (["decode", "-t", "tok.json", "--file", "damaged.npy"], "damaged.npy"),
     "an array without a file": (["encode", "-t", "tok.json", "--format", "npy", "hug"], "--out ids.npy"),
     "a result that is no json": (["train", "text.txt", "-o", "x.txt"], "ends in .json"),
     "a result in no folder": (["train", "text.txt", "-o", "no/x.json"], "make it first"),
     "a result without a suffix": (["train", "text.txt", "-o", "x"], ".json (tokenizer.json)"),
-    "a result with an unknown suffix": (["train", "nothing.txt", "-o", "x.xyz"], "the name 'x.xyz' has no suffix that says a format"),
-    "a result in a folder that is a file": (["train", "nothing.txt", "-o", "text.txt/"], "there can be no such folder"),
+    "a result with an unknown suffix": (
+        ["train", "nothing.txt", "-o", "x.xyz"],
+        "the name 'x.xyz' has no suffix that says a format",
+    ),
+    "a result in a folder that is a file": (
+        ["train", "nothing.txt", "-o", "text.txt/"],
+        "there can be no such folder",
+    ),
     "a result that is only read": (["train", "nothing.txt", "-o", "x.gguf"], "GGUF files are only read here"),
     "a conversion without a suffix": (["convert", "tok.json", "x"], "or say the format (--to)"),
     "a conversion with an unknown suffix": (["convert", "tok.json", "x.xyz"], ".tiktoken (tiktoken)"),
-    "a conversion onto the file that is read": (["convert", "tok.json", "./tok.json"], "is the file that is read"),
-    "a cut vocabulary with an unknown suffix": (["cut", "nothing.json", "--vocab-size", "290", "-o", "x.xyz"], "has no suffix that says a format"),
+    "a conversion onto the file that is read": (
+        ["convert", "tok.json", "./tok.json"],
+        "is the file that is read",
+    ),
+    "a cut vocabulary with an unknown suffix": (
+        ["cut", "nothing.json", "--vocab-size", "290", "-o", "x.xyz"],
+        "has no suffix that says a format",
+    ),
     "a demonstration with an unknown suffix": (["demo", "-o", "x.xyz"], "has no suffix that says a format"),
     "a demonstration in no folder": (["demo", "-o", "no/x.json"], "make it first"),
-    "a sentence that is no text": (["demo", "--text", b"a\xff".decode("utf-8", "surrogateescape")], "--text: byte 0xff at offset 1"),
-    "an unknown way with errors": (["decode", "-t", "tok.json", "66", "--errors", "magic"], "--errors magic is unknown"),
+    "a sentence that is no text": (
+        ["demo", "--text", b"a\xff".decode("utf-8", "surrogateescape")],
+        "--text: byte 0xff at offset 1",
+    ),
+    "an unknown way with errors": (
+        ["decode", "-t", "tok.json", "66", "--errors", "magic"],
+        "--errors magic is unknown",
+    ),
     "a folder as a result": (["encode", "-t", "tok.json", "-o", ".", "hug"], "is a folder"),
     "an unknown option": (["encode", "--bogus"], "--bogus"),
     "an unknown command": (["trian"], "trian"),
@@ -137,32 +232,56 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(folder, args, words):
     (folder / "damaged.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr'")
     done = run(*args, data=b"a\xffb", cwd=folder)
     lines = done.stderr.decode().splitlines()
-    assert done.returncode == 2 and len(lines) == 1 and lines[0].startswith("subword-nb: error: ") and words in lines[0], done
+    assert (
+        done.returncode == 2
+        and len(lines) == 1
+        and lines[0].startswith("subword-nb: error: ")
+        and words in lines[0]
+    ), done
     assert not list(folder.glob("x*"))
 
 
 def test_a_path_that_ends_in_a_separator_is_a_folder(folder):
     small = run("train", "text.txt", "--vocab-size", 290, "-o", "new/one/", cwd=folder)
     assert small.returncode == 0 and b"new/one/tokenizer.json: " in small.stdout.replace(b"\\", b"/"), small
-    for args in (["train", "text.txt", "--vocab-size", 290, "-o", "new"], ["cut", "tok.json", "--vocab-size", 290, "-o", "two/"]):
+    for args in (
+        ["train", "text.txt", "--vocab-size", 290, "-o", "new"],
+        ["cut", "tok.json", "--vocab-size", 290, "-o", "two/"],
+    ):
         done = run(*args, cwd=folder)
         assert done.returncode == 0, done.stderr
         assert (folder / args[-1] / "tokenizer.json").is_file()
-    for target, kind, names in (("three/", None, ["tokenizer.json"]), ("four/five/", "gpt2", ["merges.txt", "vocab.json"]), ("six/", "tiktoken", ["tokenizer.tiktoken"]), ("noext", "tokenizer.json", None)):
+    for target, kind, names in (
+        ("three/", None, ["tokenizer.json"]),
+        ("four/five/", "gpt2", ["merges.txt", "vocab.json"]),
+        ("six/", "tiktoken", ["tokenizer.tiktoken"]),
+        ("noext", "tokenizer.json", None),
+    ):
         done = run("convert", "tok.json", target, *(["--to", kind] if kind else []), "--check", 0, cwd=folder)
         assert done.returncode == 0, done.stderr
-        assert (folder / target).is_file() if names is None else sorted(p.name for p in (folder / target).iterdir()) == names
+        assert (
+            (folder / target).is_file()
+            if names is None
+            else sorted(p.name for p in (folder / target).iterdir()) == names
+        )
     assert b"is the file that is read" in run("convert", "new/tokenizer.json", "new/", cwd=folder).stderr
 
 
 def test_errors_can_be_chosen(folder):
     assert run("encode", "-t", "tok.json", "--errors", "replace", data=b"a\xffb", cwd=folder).returncode == 0
-    assert run("train", "bad.txt", "--errors", "ignore", "--vocab-size", 256, "-o", "lax.json", cwd=folder).returncode == 0
+    assert (
+        run(
+            "train", "bad.txt", "--errors", "ignore", "--vocab-size", 256, "-o", "lax.json", cwd=folder
+        ).returncode
+        == 0
+    )
 
 
 def test_a_reader_that_leaves_early_is_no_error(folder):
     command = [sys.executable, "-m", "subword_nb", "encode", "-t", "tok.json", "--lines"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder) as p:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder
+    ) as p:
         p.stdout.close()
         p.stdin.write(b"hugs and pugs\n" * 50_000)
         p.stdin.close()
@@ -172,9 +291,20 @@ def test_a_reader_that_leaves_early_is_no_error(folder):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_is_quiet_and_leaves_no_file(folder):
-    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}  # also where the tests were started in the background, which does not hear it
-    with subprocess.Popen([sys.executable, "-m", "subword_nb", "train", "-", "-o", "never.json"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, **heard) as p:
-        p.stdin.write(b"some words " * 50_000)  # more than a pipe holds: when this returns, the command is reading
+    heard = {
+        "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    }  # also where the tests were started in the background, which does not hear it
+    with subprocess.Popen(
+        [sys.executable, "-m", "subword_nb", "train", "-", "-o", "never.json"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=folder,
+        **heard,
+    ) as p:
+        p.stdin.write(
+            b"some words " * 50_000
+        )  # more than a pipe holds: when this returns, the command is reading
         p.stdin.flush()
         p.send_signal(signal.SIGINT)
         assert p.wait(60) == 130
@@ -186,41 +316,119 @@ def test_encode_files_speaks_as_a_shell_does(folder, tmp_path):
     command = ["encode-files", "-t", folder / "tok.json", "-o", "ids.npy"]
     (tmp_path / "a.txt").write_text("hugs")
     (tmp_path / "b.txt").write_bytes(b"hug \xff")
-    told = lambda *words: (done := run(*command, *words, cwd=tmp_path)).returncode and done.stderr.decode() or done.stdout.decode()
+    told = lambda *words: (
+        (done := run(*command, *words, cwd=tmp_path)).returncode
+        and done.stderr.decode()
+        or done.stdout.decode()
+    )
     said = told("a.txt", "b.txt")
-    assert "b.txt, document at byte 0: byte 0xff at offset 4" in said and "--errors replace" in said and "kept in ids.npy.partial" in said and "--restart" in said
+    assert (
+        "b.txt, document at byte 0: byte 0xff at offset 4" in said
+        and "--errors replace" in said
+        and "kept in ids.npy.partial" in said
+        and "--restart" in said
+    )
     assert "--restart" in told("a.txt") and "resume" not in told("a.txt")
     (tmp_path / "b.txt").write_bytes(b"pugs")
     assert "an earlier run did a part" in told("a.txt", "b.txt")
     assert "it was there already" in told("a.txt", "b.txt")
     assert "add --overwrite to replace it" in told("a.txt")
     assert "--dtype int8; pass uint16 or uint32, or leave it out" in told("a.txt", "--dtype", "int8")
-    assert 'separator is empty; pass what stands between documents, such as "\\n"' in told("a.txt", "--separator", "")
+    assert 'separator is empty; pass what stands between documents, such as "\\n"' in told(
+        "a.txt", "--separator", ""
+    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_says_how_encode_files_goes_on(folder, tmp_path):
     heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     (tmp_path / "long.txt").write_bytes(b"hugs pugs buns\n" * 20_000_000)
-    with subprocess.Popen([sys.executable, "-m", "subword_nb", "encode-files", "-t", folder / "tok.json", "long.txt", "-o", "ids.npy"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, **heard) as p:
-        while not (tmp_path / "ids.npy.partial" / "journal").exists() and not list(tmp_path.glob("ids.npy.partial*")) and p.poll() is None: time.sleep(0.01)
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "subword_nb",
+            "encode-files",
+            "-t",
+            folder / "tok.json",
+            "long.txt",
+            "-o",
+            "ids.npy",
+        ],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+        **heard,
+    ) as p:
+        while (
+            not (tmp_path / "ids.npy.partial" / "journal").exists()
+            and not list(tmp_path.glob("ids.npy.partial*"))
+            and p.poll() is None
+        ):
+            time.sleep(0.01)
         p.send_signal(signal.SIGINT)
         assert p.wait(60) == 130
-        assert p.stderr.read().decode().strip() == "subword-nb: stopped; what is done is kept in ids.npy.partial; the same command goes on from there, and with --restart it begins anew"
+        assert (
+            p.stderr.read().decode().strip()
+            == "subword-nb: stopped; what is done is kept in ids.npy.partial; the same command goes on from there, and with --restart it begins anew"
+        )
 
 
 def test_wordpiece_and_unigram_from_the_command_line(folder):
     train = ["train", "text.txt", "--vocab-size", "40", "--algorithm"]
-    assert run(*train, "wordpiece", "-O", "objective=frequency", "--normalizer", "none", "-o", "vocab.txt", cwd=folder).returncode == 0
-    pieces = run("encode", "-t", "vocab.txt", "--format", "pieces", "hugs", cwd=folder).stdout.decode().split()
+    assert (
+        run(
+            *train,
+            "wordpiece",
+            "-O",
+            "objective=frequency",
+            "--normalizer",
+            "none",
+            "-o",
+            "vocab.txt",
+            cwd=folder,
+        ).returncode
+        == 0
+    )
+    pieces = (
+        run("encode", "-t", "vocab.txt", "--format", "pieces", "hugs", cwd=folder).stdout.decode().split()
+    )
     assert "".join(p.removeprefix("##") for p in pieces) == "hugs"
-    assert run(*train, "unigram", "-O", "max_piece_length=3", "--byte-fallback", "--vocab-size", "300", "-o", "unigram.json", cwd=folder).returncode == 0
+    assert (
+        run(
+            *train,
+            "unigram",
+            "-O",
+            "max_piece_length=3",
+            "--byte-fallback",
+            "--vocab-size",
+            "300",
+            "-o",
+            "unigram.json",
+            cwd=folder,
+        ).returncode
+        == 0
+    )
     facts = json.loads(run("inspect", "unigram.json", "--json", cwd=folder).stdout)
-    assert facts["model"] == "Unigram" and facts["options"]["byte_fallback"] is True and max(map(int, facts["piece_lengths"])) == 6
-    ids = run("encode", "-t", "unigram.json", "--alpha", "0.1", "--seed", "3", "hugs and puns é", cwd=folder).stdout
-    assert ids == run("encode", "-t", "unigram.json", "--alpha", "0.1", "--seed", "3", "hugs and puns é", cwd=folder).stdout
+    assert (
+        facts["model"] == "Unigram"
+        and facts["options"]["byte_fallback"] is True
+        and max(map(int, facts["piece_lengths"])) == 6
+    )
+    ids = run(
+        "encode", "-t", "unigram.json", "--alpha", "0.1", "--seed", "3", "hugs and puns é", cwd=folder
+    ).stdout
+    assert (
+        ids
+        == run(
+            "encode", "-t", "unigram.json", "--alpha", "0.1", "--seed", "3", "hugs and puns é", cwd=folder
+        ).stdout
+    )
     assert run("decode", "-t", "unigram.json", data=ids, cwd=folder).stdout.decode() == "hugs and puns é"
     both = run("encode", "-t", "unigram.json", "--alpha", "1", "--dropout", "0.5", "hugs", cwd=folder)
     assert both.returncode == 2 and b"give one of them" in both.stderr
     assert b"has no value" in run(*train, "unigram", "-O", "seed_size", "-o", "x.json", cwd=folder).stderr
-    assert b"splits of a Unigram model, and this is WordPiece" in run("encode", "-t", "vocab.txt", "--alpha", "1", "hugs", cwd=folder).stderr
+    assert (
+        b"splits of a Unigram model, and this is WordPiece"
+        in run("encode", "-t", "vocab.txt", "--alpha", "1", "hugs", cwd=folder).stderr
+    )

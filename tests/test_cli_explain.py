@@ -1,4 +1,5 @@
 """`explain` and `compare` as a shell uses them: exit codes, one line per mistake, files, pipes."""
+
 import json
 import subprocess
 import sys
@@ -24,7 +25,12 @@ def good(*args, **more) -> str:
 def refused(*args, **more) -> str:
     done = run(*args, **more)
     lines = done.stderr.decode().splitlines()
-    assert done.returncode == 2 and not done.stdout and len(lines) == 1 and lines[0].startswith("subword-nb: error: "), (args, done.returncode, done.stdout, done.stderr.decode()[-2000:])
+    assert (
+        done.returncode == 2
+        and not done.stdout
+        and len(lines) == 1
+        and lines[0].startswith("subword-nb: error: ")
+    ), (args, done.returncode, done.stdout, done.stderr.decode()[-2000:])
     return lines[0]
 
 
@@ -33,7 +39,9 @@ def home(tmp_path_factory) -> Path:
     "A folder with tokenizers and texts."
     folder = tmp_path_factory.mktemp("explain")
     for kind in ("bpe", "wordpiece", "unigram"):
-        Tokenizer.train(default_corpus()[:10], algorithm=kind, vocab_size=400, special_tokens=["<s>"]).save(folder / f"{kind}.json")
+        Tokenizer.train(default_corpus()[:10], algorithm=kind, vocab_size=400, special_tokens=["<s>"]).save(
+            folder / f"{kind}.json"
+        )
     (folder / "text.txt").write_text(TEXT + "\n", encoding="utf-8")
     (folder / "lines.txt").write_text("one\n\ntwo\n", encoding="utf-8")
     (folder / "bad.txt").write_bytes(b"a\xffb")
@@ -47,14 +55,22 @@ def test_explain_says_what_the_library_says(home, kind):
     e = Tokenizer.load(home / f"{kind}.json").explain(TEXT)
     ask = ["explain", "-t", f"{kind}.json", TEXT]
     assert good(*ask, "--width", 90, cwd=home) == explanation_text(e, color=False, width=90) + "\n"
-    assert good(*ask, "--width", 90, "--words", 2, "--color", cwd=home) == explanation_text(e, color=True, width=90, words=2) + "\n"
+    assert (
+        good(*ask, "--width", 90, "--words", 2, "--color", cwd=home)
+        == explanation_text(e, color=True, width=90, words=2) + "\n"
+    )
     assert json.loads(good(*ask, "--json", cwd=home)) == e.to_dict()
     plain = Tokenizer.load(home / f"{kind}.json").explain(TEXT, allowed_special=(), add_special_tokens=False)
     assert json.loads(good(*ask, "--json", "--plain", "--bare", cwd=home)) == plain.to_dict() != e.to_dict()
 
 
 def test_compare_says_what_the_library_says(home):
-    c = compare(Tokenizer.load(home / "bpe.json"), Tokenizer.load(home / "wordpiece.json"), TEXT, names=("bpe.json", "wordpiece.json"))
+    c = compare(
+        Tokenizer.load(home / "bpe.json"),
+        Tokenizer.load(home / "wordpiece.json"),
+        TEXT,
+        names=("bpe.json", "wordpiece.json"),
+    )
     ask = ["compare", "-t", "bpe.json", "-t", "wordpiece.json", TEXT]
     assert good(*ask, "--width", 70, cwd=home) == comparison_text(c, color=False, width=70) + "\n"
     assert good(*ask, "--width", 70, "--color", cwd=home) == comparison_text(c, color=True, width=70) + "\n"
@@ -64,54 +80,87 @@ def test_compare_says_what_the_library_says(home):
     assert twins["names"] == ["bpe.json", "copy/bpe.json"] and twins["boundaries"]["only_first"] == 0
 
 
-@pytest.mark.parametrize("ask", [["explain", "-t", "bpe.json"], ["compare", "-t", "bpe.json", "-t", "unigram.json"]], ids=lambda a: a[0])
+@pytest.mark.parametrize(
+    "ask",
+    [["explain", "-t", "bpe.json"], ["compare", "-t", "bpe.json", "-t", "unigram.json"]],
+    ids=lambda a: a[0],
+)
 def test_files_pipes_and_lines(home, ask):
     data = (home / "text.txt").read_bytes()
     of_file = good(*ask, "--file", "text.txt", "--json", cwd=home)
     assert json.loads(of_file)["text"] == TEXT + "\n"
-    assert good(*ask, "--json", data=data, cwd=home) == good(*ask, "--json", "-f", "-", data=data, cwd=home) == of_file
-    rows = [json.loads(row)["text"] for row in good(*ask, "--json", "--lines", "-f", "lines.txt", "-f", "text.txt", cwd=home).splitlines()]
+    assert (
+        good(*ask, "--json", data=data, cwd=home)
+        == good(*ask, "--json", "-f", "-", data=data, cwd=home)
+        == of_file
+    )
+    rows = [
+        json.loads(row)["text"]
+        for row in good(*ask, "--json", "--lines", "-f", "lines.txt", "-f", "text.txt", cwd=home).splitlines()
+    ]
     assert rows == ["one", "", "two", TEXT]
     assert good(*ask, "--lines", data=b"", cwd=home) == ""
-    assert json.loads(good(*ask, "--json", "--errors", "replace", "-f", "bad.txt", cwd=home))["text"] == "a\ufffdb"
+    assert (
+        json.loads(good(*ask, "--json", "--errors", "replace", "-f", "bad.txt", cwd=home))["text"]
+        == "a\ufffdb"
+    )
 
 
-@pytest.mark.parametrize("ask", [["explain", "-t", "bpe.json"], ["compare", "-t", "bpe.json", "-t", "unigram.json"]], ids=lambda a: a[0])
+@pytest.mark.parametrize(
+    "ask",
+    [["explain", "-t", "bpe.json"], ["compare", "-t", "bpe.json", "-t", "unigram.json"]],
+    ids=lambda a: a[0],
+)
 def test_what_the_name_of_the_file_says(home, tmp_path, ask):
     toks = [Tokenizer.load(home / f"{n}.json") for n in ("bpe", "unigram")]
-    found = toks[0].explain(TEXT) if ask[0] == "explain" else compare(*toks, TEXT, names=("bpe.json", "unigram.json"))
+    found = (
+        toks[0].explain(TEXT)
+        if ask[0] == "explain"
+        else compare(*toks, TEXT, names=("bpe.json", "unigram.json"))
+    )
     html = explanation_html(found) if ask[0] == "explain" else comparison_html(found)
     for name in ("a.html", "a.json", "a.txt"):
         assert good(*ask, "-o", tmp_path / name, TEXT, cwd=home) == ""
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert page.startswith("<!doctype html>") and html in page and not [x for x in ("<script", "href", "src=", "@import") if x in page]
+    assert (
+        page.startswith("<!doctype html>")
+        and html in page
+        and not [x for x in ("<script", "href", "src=", "@import") if x in page]
+    )
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == found.to_dict()
     assert "\x1b" not in (tmp_path / "a.txt").read_text(encoding="utf-8")
     assert good(*ask, "-o", tmp_path / "two.html", "--lines", "-f", "lines.txt", cwd=home) == ""
     assert (tmp_path / "two.html").read_text(encoding="utf-8").count("<hr>") == 2
 
 
-@pytest.mark.parametrize("args, message", [
-    (["explain", "a"], "explain needs a tokenizer: add -t tok.json"),
-    (["explain", "-t", "none.json", "a"], "none.json"),
-    (["explain", "-t", "bpe.json", "two", "words"], 'put it in quotes: "two words"'),
-    (["explain", "-t", "bpe.json", "a", "-f", "text.txt"], "either TEXT or --file"),
-    (["explain", "-t", "bpe.json", "-f", "bad.txt"], "add --errors replace"),
-    (["explain", "-t", "bpe.json", "-f", "none.txt"], "none.txt"),
-    (["explain", "-t", "bpe.json", "a", "--words", "-1"], "--words -1 is negative"),
-    (["explain", "-t", "bpe.json", "a", "--json", "-o", "a.html"], "do not agree"),
-    (["explain", "-t", "bpe.json", "a", "--form", "x"], "explain --help"),
-    (["explain", "-t", "bpe.json", "--piece", "a"], "add --trace run.npz"),
-    (["explain", "-t", "bpe.json", "--trace", "run.npz"], "add --piece ing"),
-    (["explain", "-t", "bpe.json", "--piece", "a", "--trace", "run.npz", "text"], "leave one of them out"),
-    (["explain", "-t", "bpe.json", "--piece", "a", "--trace", "none.npz"], "there is no such file"),
-    (["explain", "-t", "bpe.json", "--piece", "a", "--trace", "text.txt"], "is no trace of training"),
-    (["compare", "-t", "bpe.json", "a"], "needs two tokenizers and got 1: add -t a.json -t b.json"),
-    (["compare", "a"], "got 0"),
-    (["compare", "-t", "bpe.json", "-t", "bpe.json", "-t", "bpe.json", "a"], "got 3"),
-    (["compare", "-t", "bpe.json", "-t", "none.json", "a"], "none.json"),
-    (["compare", "-t", "bpe.json", "-t", "unigram.json", "-f", "bad.txt"], "add --errors replace"),
-], ids=lambda a: " ".join(a)[:40] if isinstance(a, list) else "")
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        (["explain", "a"], "explain needs a tokenizer: add -t tok.json"),
+        (["explain", "-t", "none.json", "a"], "none.json"),
+        (["explain", "-t", "bpe.json", "two", "words"], 'put it in quotes: "two words"'),
+        (["explain", "-t", "bpe.json", "a", "-f", "text.txt"], "either TEXT or --file"),
+        (["explain", "-t", "bpe.json", "-f", "bad.txt"], "add --errors replace"),
+        (["explain", "-t", "bpe.json", "-f", "none.txt"], "none.txt"),
+        (["explain", "-t", "bpe.json", "a", "--words", "-1"], "--words -1 is negative"),
+        (["explain", "-t", "bpe.json", "a", "--json", "-o", "a.html"], "do not agree"),
+        (["explain", "-t", "bpe.json", "a", "--form", "x"], "explain --help"),
+        (["explain", "-t", "bpe.json", "--piece", "a"], "add --trace run.npz"),
+        (["explain", "-t", "bpe.json", "--trace", "run.npz"], "add --piece ing"),
+        (
+            ["explain", "-t", "bpe.json", "--piece", "a", "--trace", "run.npz", "text"],
+            "leave one of them out",
+        ),
+        (["explain", "-t", "bpe.json", "--piece", "a", "--trace", "none.npz"], "there is no such file"),
+        (["explain", "-t", "bpe.json", "--piece", "a", "--trace", "text.txt"], "is no trace of training"),
+        (["compare", "-t", "bpe.json", "a"], "needs two tokenizers and got 1: add -t a.json -t b.json"),
+        (["compare", "a"], "got 0"),
+        (["compare", "-t", "bpe.json", "-t", "bpe.json", "-t", "bpe.json", "a"], "got 3"),
+        (["compare", "-t", "bpe.json", "-t", "none.json", "a"], "none.json"),
+        (["compare", "-t", "bpe.json", "-t", "unigram.json", "-f", "bad.txt"], "add --errors replace"),
+    ],
+    ids=lambda a: " ".join(a)[:40] if isinstance(a, list) else "",
+)
 def test_mistakes_are_one_line(home, args, message):
     before = sorted(p.name for p in home.iterdir())
     assert message in refused(*args, cwd=home)
@@ -126,7 +175,9 @@ def test_why_a_piece_is_in_the_vocabulary(tmp_path):
     told = [tok.explain_training(p, trace=str(tmp_path / "run.npz")) for p in ("ug", "Ġhug")]
     assert good(*ask, "--piece", "ug", "--piece", "Ġhug", cwd=tmp_path) == f"{told[0]}\n\n{told[1]}\n"
     assert json.loads(good(*ask, "--piece", "ug", "--json", cwd=tmp_path)) == told[0].to_dict()
-    assert good(*ask, "--piece", "ug", "-o", "ug.html", cwd=tmp_path) == "" and told[0].summary.split()[0] in (tmp_path / "ug.html").read_text(encoding="utf-8")
+    assert good(*ask, "--piece", "ug", "-o", "ug.html", cwd=tmp_path) == "" and told[0].summary.split()[
+        0
+    ] in (tmp_path / "ug.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("command", ["explain", "compare"])
@@ -143,7 +194,9 @@ def test_hostile_text_reaches_no_terminal(home):
 
 
 def test_a_reader_that_goes_away_is_no_error(home):
-    command = f'"{sys.executable}" -m subword_nb explain -t bpe.json --words 99 --json -f text.txt | head -c 10'
+    command = (
+        f'"{sys.executable}" -m subword_nb explain -t bpe.json --words 99 --json -f text.txt | head -c 10'
+    )
     done = subprocess.run(["bash", "-c", command], capture_output=True, cwd=home)
     assert len(done.stdout) == 10 and not done.stderr
 
@@ -154,8 +207,16 @@ def test_a_merge_is_drawn_once(tmp_path):
     good("train", "a.txt", "--vocab-size", 262, "-o", "tok.json", "--trace", "run.npz", cwd=tmp_path)
     ask = ["explain", "-t", "tok.json", "--trace", "run.npz", "--piece", "aaaa"]
     said = good(*ask, cwd=tmp_path)
-    tree = [line for line in said.splitlines() if line.lstrip("│├└─ ").split("  ")[0] in ("aaaa", "aa", "a") and "×" in line or line[:2] in ("├─", "│ ", "└─")]
+    tree = [
+        line
+        for line in said.splitlines()
+        if line.lstrip("│├└─ ").split("  ")[0] in ("aaaa", "aa", "a")
+        and "×" in line
+        or line[:2] in ("├─", "│ ", "└─")
+    ]
     assert tree == ["aaaa  1: 20×", "├─ aa  0: 50×", "│  ├─ a", "│  └─ a", "└─ aa"]
     assert good(*ask, "--piece", "aaaa", cwd=tmp_path) == said
     facts = json.loads(good(*ask, "--json", cwd=tmp_path))
-    assert facts["tree"]["left"] == facts["tree"]["right"] and facts["tree"]["left"]["count"] == 50  # plain data has all of it
+    assert (
+        facts["tree"]["left"] == facts["tree"]["right"] and facts["tree"]["left"]["count"] == 50
+    )  # plain data has all of it

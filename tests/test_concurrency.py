@@ -1,4 +1,5 @@
 """One tokenizer in eight threads from its first call, in forks at the worst moments, and in spawned processes: the same ids, no deadlock, no warning."""
+
 import gc
 import json
 import os
@@ -14,19 +15,49 @@ from subword_nb import Tokenizer, bpe_encode, bulk, bulk_align, engine, forks, j
 from subword_nb.processors import TemplateProcessing
 
 forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-REAL = ["gpt2/tokenizer.json", "gpt2", "bert-base-uncased/vocab.txt", "t5-small/spiece.model", "llama-2/tokenizer.model", "tiktoken/cl100k_base.tiktoken", "barthez/tokenizer.json", "clip/tokenizer.json", "falcon/tokenizer.json", "pegasus/tokenizer.json",
-        "phi-3-mini/tokenizer.json", "qwen/qwen.tiktoken", "roberta-base/tokenizer.json", "t5-small/tokenizer.json", "whisper-tiny/tokenizer.json", "xlnet-base-cased/spiece.model", "chatglm-6b/ice_text.model", "tf-text/fast_sentencepiece.model", "bert-base-chinese/vocab.txt", "tiktoken/o200k_base.tiktoken"]
+REAL = [
+    "gpt2/tokenizer.json",
+    "gpt2",
+    "bert-base-uncased/vocab.txt",
+    "t5-small/spiece.model",
+    "llama-2/tokenizer.model",
+    "tiktoken/cl100k_base.tiktoken",
+    "barthez/tokenizer.json",
+    "clip/tokenizer.json",
+    "falcon/tokenizer.json",
+    "pegasus/tokenizer.json",
+    "phi-3-mini/tokenizer.json",
+    "qwen/qwen.tiktoken",
+    "roberta-base/tokenizer.json",
+    "t5-small/tokenizer.json",
+    "whisper-tiny/tokenizer.json",
+    "xlnet-base-cased/spiece.model",
+    "chatglm-6b/ice_text.model",
+    "tf-text/fast_sentencepiece.model",
+    "bert-base-chinese/vocab.txt",
+    "tiktoken/o200k_base.tiktoken",
+]
 
 
 @pytest.fixture(scope="module")
 def toys(tmp_path_factory):
     "Small tokenizers of each algorithm, in files of several formats."
-    folder, docs = tmp_path_factory.mktemp("toys"), [*TEXTS * 3, "low lower lowest newer wider hugs pug pun bun " * 20]
+    folder, docs = (
+        tmp_path_factory.mktemp("toys"),
+        [*TEXTS * 3, "low lower lowest newer wider hugs pug pun bun " * 20],
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        for kind, special in {"bpe": ["<s>"], "char_bpe": ["<unk>"], "wordpiece": ["[UNK]"], "unigram": ["<unk>", "<s>"]}.items():
+        for kind, special in {
+            "bpe": ["<s>"],
+            "char_bpe": ["<unk>"],
+            "wordpiece": ["[UNK]"],
+            "unigram": ["<unk>", "<s>"],
+        }.items():
             unknown = {"unk_piece": "<unk>"} if kind == "char_bpe" else {}
-            tok = Tokenizer.train(docs, algorithm=kind, vocab_size=400, special_tokens=special, progress=False, **unknown)
+            tok = Tokenizer.train(
+                docs, algorithm=kind, vocab_size=400, special_tokens=special, progress=False, **unknown
+            )
             tok.save(folder / f"{kind}.json")
             if kind == "bpe":
                 tok.save(folder / "gpt2", kind="gpt2")
@@ -34,7 +65,18 @@ def toys(tmp_path_factory):
                 tok.save(folder / "vocab.txt")
             if kind == "unigram":
                 tok.save(folder / "unigram.model")
-    return [folder / name for name in ("bpe.json", "gpt2", "char_bpe.json", "wordpiece.json", "vocab.txt", "unigram.json", "unigram.model")]
+    return [
+        folder / name
+        for name in (
+            "bpe.json",
+            "gpt2",
+            "char_bpe.json",
+            "wordpiece.json",
+            "vocab.txt",
+            "unigram.json",
+            "unigram.model",
+        )
+    ]
 
 
 def named(paths):
@@ -65,7 +107,10 @@ def test_forks_at_random_moments(toys, record_property):
 @pytest.mark.slow
 @pytest.mark.parametrize("bulk", ["2000", ""], ids=["kernels", "usual"])
 def test_eight_threads_from_the_first_call_of_each_toy(toys, bulk, record_property):
-    record_property("tokenizers", run_child("race", named(toys), env={"SUBWORD_NB_BULK": bulk} if bulk else {}, timeout=900))
+    record_property(
+        "tokenizers",
+        run_child("race", named(toys), env={"SUBWORD_NB_BULK": bulk} if bulk else {}, timeout=900),
+    )
 
 
 @pytest.mark.slow
@@ -90,7 +135,10 @@ def test_real_files_in_a_spawned_process(real, record_property):
 @forking
 @pytest.mark.slow
 def test_forks_at_random_moments_of_all_algorithms(toys, record_property):
-    tried = sum(run_child("forks", named([path]), 4, seed, timeout=900, env={"SUBWORD_NB_BULK": "2000"}) for seed, path in enumerate([toys[2], toys[3], toys[5]]))
+    tried = sum(
+        run_child("forks", named([path]), 4, seed, timeout=900, env={"SUBWORD_NB_BULK": "2000"})
+        for seed, path in enumerate([toys[2], toys[3], toys[5]])
+    )
     record_property("forks", tried)
 
 
@@ -98,7 +146,14 @@ def test_forks_at_random_moments_of_all_algorithms(toys, record_property):
 @pytest.mark.soak
 def test_forks_at_random_moments_of_real_files(real, record_property):
     rounds = int(os.environ.get("SUBWORD_NB_SOAK_ROUNDS", "10"))
-    record_property("forks", sum(run_child("forks", named([path]), 20, seed, timeout=1200) for seed in range(rounds) for path in real))
+    record_property(
+        "forks",
+        sum(
+            run_child("forks", named([path]), 20, seed, timeout=1200)
+            for seed in range(rounds)
+            for path in real
+        ),
+    )
 
 
 # Forks at a chosen moment: while another thread is inside.
@@ -266,7 +321,10 @@ def test_the_collector_goes_again_behind_threads_that_pause_it_at_once():
 def test_a_fork_inside_of_an_import_a_compiler_and_a_pause_does_not_wait_for_itself():
     with forks.uncollected():
         with jit._lock:
-            assert in_fork(lambda: [gc.isenabled(), jit._lock.acquire(timeout=300)], timeout=200) == [False, True]
+            assert in_fork(lambda: [gc.isenabled(), jit._lock.acquire(timeout=300)], timeout=200) == [
+                False,
+                True,
+            ]
     assert gc.isenabled()
 
 
@@ -274,7 +332,10 @@ def test_a_fork_inside_of_an_import_a_compiler_and_a_pause_does_not_wait_for_its
 def test_forks_of_forks_and_forks_in_threads(toys):
     tok, expected, found = load(toys[0]), answers(load(toys[0])), []
     assert in_fork(lambda: in_fork(lambda: answers(tok))) == expected
-    team = [threading.Thread(target=lambda: found.append(in_fork(lambda: answers(tok))), daemon=True) for _ in range(3)]
+    team = [
+        threading.Thread(target=lambda: found.append(in_fork(lambda: answers(tok))), daemon=True)
+        for _ in range(3)
+    ]
     for t in team:
         t.start()
     for t in team:
@@ -305,9 +366,17 @@ def test_a_way_made_while_the_tokenizer_changes_is_not_kept(toys, way, monkeypat
 
     monkeypatch.setattr(room, name, make_and_change)
     text = "low lower " * (1 if way == "_quick" else 200)
-    before = tok.encode(text.strip()) if way == "_quick" else tok.encode_array(text * 600) is not None and tok.encode(text)
+    before = (
+        tok.encode(text.strip())
+        if way == "_quick"
+        else tok.encode_array(text * 600) is not None and tok.encode(text)
+    )
     assert tok.post_processor is not None
-    assert tok.encode("low lower") == tok._encode_fully("low lower") == [tok.piece2id["<s>"], *load(toys[0]).encode("low lower")]
+    assert (
+        tok.encode("low lower")
+        == tok._encode_fully("low lower")
+        == [tok.piece2id["<s>"], *load(toys[0]).encode("low lower")]
+    )
     assert before is not None
 
 
@@ -322,12 +391,17 @@ def test_a_compiled_engine_made_while_tokens_are_added_is_not_kept(toys, monkeyp
 
     monkeypatch.setattr(engine, "Compiled", make_and_change)
     tok.encode("low lower")
-    assert tok.piece2id["lower"] in tok.encode("low lower") and tok.piece2id["lower"] in tok.encode("low lower", allowed_special="all")
+    assert tok.piece2id["lower"] in tok.encode("low lower") and tok.piece2id["lower"] in tok.encode(
+        "low lower", allowed_special="all"
+    )
 
 
 def test_threads_share_what_the_first_puts_down(toys):
     tok, start, found = load(toys[0]), threading.Barrier(8), []
-    team = [threading.Thread(target=lambda: (start.wait(30), found.append(engine.compiled(tok)))) for _ in range(8)]
+    team = [
+        threading.Thread(target=lambda: (start.wait(30), found.append(engine.compiled(tok))))
+        for _ in range(8)
+    ]
     for t in team:
         t.start()
     for t in team:
@@ -414,7 +488,11 @@ def test_unknown_words_have_an_end_in_places(toys, monkeypatch):
         for n in range(6):
             text = " ".join(f"w{chr(0x4E00 + 997 * n + i)}x" for i in range(900))
             found, expected = tok.align(text), load(path).align(text)
-            assert (found.ids, found.offsets, found.pieces) == (expected.ids, expected.offsets, expected.pieces)
+            assert (found.ids, found.offsets, found.pieces) == (
+                expected.ids,
+                expected.offsets,
+                expected.pieces,
+            )
         places = vars(engine.compiled(tok)).get("places")
         if places is not None:
             assert len(places.more) <= 100 + 2000 and len(places.names) <= len(places.written) + 2100, path

@@ -1,4 +1,5 @@
 """Documents from anywhere: exact, bounded, and clear when something is wrong."""
+
 import gzip
 import json
 import lzma
@@ -13,7 +14,16 @@ from pathlib import Path
 import pytest
 
 from subword_nb import corpus
-from subword_nb.corpus import COURSE_CORPUS, TOY_BYTES, TOY_COUNTS, default_corpus, documents, find_files, from_string, track
+from subword_nb.corpus import (
+    COURSE_CORPUS,
+    TOY_BYTES,
+    TOY_COUNTS,
+    default_corpus,
+    documents,
+    find_files,
+    from_string,
+    track,
+)
 
 TEXT = "naïve 東京 🚀\r\n\ttabs\n\nand 3 more\nlines\x00\x85\u2028\ufeff end"
 
@@ -42,7 +52,10 @@ def test_a_file_is_read_exactly(tmp_path, name):
 def test_chunks_joined_are_the_file_whatever_its_bytes(tmp_path, small_blocks, name, errors):
     rng = random.Random(0)
     for _ in range(60):
-        data = b"".join(rng.choice([b"a", b"b ", b"\n", b"\r\n", "é".encode(), "東".encode(), b"\xff", b"\xe6\x9d", b"9"]) for _ in range(rng.randrange(60)))
+        data = b"".join(
+            rng.choice([b"a", b"b ", b"\n", b"\r\n", "é".encode(), "東".encode(), b"\xff", b"\xe6\x9d", b"9"])
+            for _ in range(rng.randrange(60))
+        )
         p = write(tmp_path / name, data)
         assert "".join(documents(p, errors=errors)) == data.decode("utf-8", errors)
 
@@ -50,13 +63,21 @@ def test_chunks_joined_are_the_file_whatever_its_bytes(tmp_path, small_blocks, n
 @pytest.mark.parametrize("name", ["a.txt", "a.gz", "a.xz"])
 def test_a_bad_byte_is_named_by_its_place_in_the_whole_text(tmp_path, small_blocks, name):
     rng = random.Random(1)
-    for bad, tail in [(b"\xff", b""), (b"\xe6\x9d", b"a"), (b"\xe6\x9d", b""), (b"\xed\xa0\x80", b"a"), (b"\xc0\xaf", b"")]:
+    for bad, tail in [
+        (b"\xff", b""),
+        (b"\xe6\x9d", b"a"),
+        (b"\xe6\x9d", b""),
+        (b"\xed\xa0\x80", b"a"),
+        (b"\xc0\xaf", b""),
+    ]:
         for _ in range(20):
             good = "".join(rng.choice("a é東\n") for _ in range(rng.randrange(40))).encode()
             p = write(tmp_path / name, good + bad + tail)
             with pytest.raises(ValueError) as e:
                 list(documents(p))
-            assert f"{p}: byte 0x{bad[0]:02x} at offset {len(good)} is not UTF-8" in str(e.value) and "errors=" in str(e.value)
+            assert f"{p}: byte 0x{bad[0]:02x} at offset {len(good)} is not UTF-8" in str(
+                e.value
+            ) and "errors=" in str(e.value)
 
 
 # The published patterns of the GPT family: a chunk may end only where all of them cut anyway.
@@ -76,7 +97,29 @@ def test_chunks_never_change_a_pretoken(tmp_path, small_blocks, name):
     regex = pytest.importorskip("regex")
     pattern, rng, cuts = regex.compile(PUBLISHED[name]), random.Random(2), 0
     for _ in range(400):
-        text = "".join(rng.choice(["a", "B", "1", " ", " ", "\n", "\n", "\r\n", ".", "/", "'s", "é", "東", "\u3000", "\t", "\u0301"]) for _ in range(rng.randrange(80)))
+        text = "".join(
+            rng.choice(
+                [
+                    "a",
+                    "B",
+                    "1",
+                    " ",
+                    " ",
+                    "\n",
+                    "\n",
+                    "\r\n",
+                    ".",
+                    "/",
+                    "'s",
+                    "é",
+                    "東",
+                    "\u3000",
+                    "\t",
+                    "\u0301",
+                ]
+            )
+            for _ in range(rng.randrange(80))
+        )
         p = write(tmp_path / "a", text.encode())
         docs = list(documents(p))
         cuts += len(docs) > 1
@@ -99,7 +142,11 @@ def test_memory_stays_bounded(tmp_path):
 def test_one_endless_line_is_cut_between_words_and_then_anywhere(tmp_path, monkeypatch):
     p = write(tmp_path / "line", b"word " * 700_000)
     docs = list(documents(p))
-    assert len(docs) > 2 and all(d.startswith((" word", "word")) for d in docs) and "".join(docs) == "word " * 700_000
+    assert (
+        len(docs) > 2
+        and all(d.startswith((" word", "word")) for d in docs)
+        and "".join(docs) == "word " * 700_000
+    )
     monkeypatch.setattr(corpus, "LONGEST", 1 << 20)
     p = write(tmp_path / "solid", b"x" * 5_000_000)
     docs = list(documents(p))
@@ -112,7 +159,9 @@ def test_globs_are_sorted_and_cross_folders(tmp_path):
         write(tmp_path / name, name.encode())
     assert list(documents(f"{tmp_path}/*.txt")) == ["[x].txt", "a.txt", "b.txt"]
     assert list(documents(f"{tmp_path}/**/*.txt")) == ["[x].txt", "a.txt", "b.txt", "sub.txt/c.txt"]
-    assert list(documents(f"{tmp_path}/[x].txt")) == ["[x].txt"]  # a file that is there is itself, not a pattern
+    assert list(documents(f"{tmp_path}/[x].txt")) == [
+        "[x].txt"
+    ]  # a file that is there is itself, not a pattern
     assert [p.name for p in find_files(f"{tmp_path}/[ab].txt")] == ["a.txt", "b.txt"]
 
 
@@ -173,7 +222,12 @@ def test_a_wrong_source_is_refused_at_once(source, error, says):
 
 
 def test_a_wrong_document_is_named_by_its_position(tmp_path):
-    for docs, says in ((["a", None], "document 1 (counted from 0) is NoneType"), ([7], "document 0 (counted from 0) is int"), ([["a", ["b"]]], "document 1 (counted from 0) is list"), (["a", "b", b"\xff"], "document 2: byte 0xff at offset 0")):
+    for docs, says in (
+        (["a", None], "document 1 (counted from 0) is NoneType"),
+        ([7], "document 0 (counted from 0) is int"),
+        ([["a", ["b"]]], "document 1 (counted from 0) is list"),
+        (["a", "b", b"\xff"], "document 2: byte 0xff at offset 0"),
+    ):
         with pytest.raises(ValueError, match=re.escape(says)):
             list(documents(docs))
     with pytest.raises(FileNotFoundError, match="no file"):
@@ -215,7 +269,11 @@ def test_a_python_without_its_manual_says_so(monkeypatch):
 
 def test_toy_corpora_are_as_published(shared_file):
     assert TOY_COUNTS == {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5} and TOY_BYTES == b"aaabdaaabac"
-    letters = {c for m in json.loads(shared_file("course_expected.json").read_text())["bpe"]["merges"] for c in "".join(m)} - {"Ġ"}
+    letters = {
+        c
+        for m in json.loads(shared_file("course_expected.json").read_text())["bpe"]["merges"]
+        for c in "".join(m)
+    } - {"Ġ"}
     assert letters <= set("".join(COURSE_CORPUS)) and len(COURSE_CORPUS) == 4
 
 
@@ -240,7 +298,13 @@ def test_a_bar_appears_when_someone_looks_and_it_takes_long(capsys, monkeypatch)
 
 def test_files_report_the_bytes_on_disk(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(corpus, "track", lambda items, total, desc, progress, unit, step: seen.append(total) or (x for x in items if seen.append(step(x)) is None))
+    monkeypatch.setattr(
+        corpus,
+        "track",
+        lambda items, total, desc, progress, unit, step: (
+            seen.append(total) or (x for x in items if seen.append(step(x)) is None)
+        ),
+    )
     paths = [write(tmp_path / n, b"text\n" * 500) for n in ("a.txt", "b.gz", "c.xz")]
     list(documents(f"{tmp_path}/*"))
     assert seen[0] == sum(p.stat().st_size for p in paths) == sum(seen[1:])

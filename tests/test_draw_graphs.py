@@ -1,4 +1,5 @@
 """Lattices and tries as pictures: well-formed, escaped, nothing hidden, the same every time."""
+
 import random
 import re
 import xml.etree.ElementTree as ET
@@ -7,14 +8,32 @@ import pytest
 
 from subword_nb.draw_graphs import draw_lattice, draw_splits, draw_trie
 
-HOSTILE = ["<script>alert(1)</script>", '" onload="x', "&amp;", "\u202edrow", "\x1b[31m", "\x00", "\ud800", "e" + "\u0300" * 99, "\u0300", "東京", " ", "", "=" * 500]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '" onload="x',
+    "&amp;",
+    "\u202edrow",
+    "\x1b[31m",
+    "\x00",
+    "\ud800",
+    "e" + "\u0300" * 99,
+    "\u0300",
+    "東京",
+    " ",
+    "",
+    "=" * 500,
+]
 NS = "{http://www.w3.org/2000/svg}"
 
 
 def parsed(figure) -> ET.Element:
     "The picture as XML, after the checks that hold for every picture."
     root = ET.fromstring(figure.svg)
-    assert root.tag == NS + "svg" and root.get("role") == "img" and root.get("aria-label") == figure.alt == root.find(NS + "title").text
+    assert (
+        root.tag == NS + "svg"
+        and root.get("role") == "img"
+        and root.get("aria-label") == figure.alt == root.find(NS + "title").text
+    )
     assert not {e.tag for e in root.iter()} & {NS + "script", NS + "a", NS + "image", NS + "foreignObject"}
     assert not [a for e in root.iter() for a in e.attrib if a.startswith("on") or "href" in a]
     assert not set(figure.svg + figure.text) & set("\x1b\x00\u202e\ud800")
@@ -54,7 +73,15 @@ def test_chips_of_random_lattices_do_not_overlap():
         figure = draw_lattice(text, arcs, best=best, title="t" * rng.randrange(30))
         root = parsed(figure)
         assert_apart(root)
-        assert figure.svg == draw_lattice(text, list(map(list, arcs)), best=tuple(best), title=figure.alt.split(": ")[0] if "t: " in figure.alt else "").svg
+        assert (
+            figure.svg
+            == draw_lattice(
+                text,
+                list(map(list, arcs)),
+                best=tuple(best),
+                title=figure.alt.split(": ")[0] if "t: " in figure.alt else "",
+            ).svg
+        )
         assert len(list(root.iter(NS + "circle"))) == len(text) + 1
 
 
@@ -68,10 +95,14 @@ def test_no_line_runs_through_a_chip_of_a_lattice():
             x, y = float(c.get("cx")), float(c.get("cy"))
             assert not [b for b in boxes(root) if b[0] - 11 < x < b[2] + 11 and b[1] < y < b[3]]
         for path in root.iter(NS + "path"):
-            if m := re.fullmatch(r"M([\d.]+) ([\d.]+)V([\d.]+)q0 -9 9 -9H([\d.]+)q9 0 9 9V[\d.]+", path.get("d")):
+            if m := re.fullmatch(
+                r"M([\d.]+) ([\d.]+)V([\d.]+)q0 -9 9 -9H([\d.]+)q9 0 9 9V[\d.]+", path.get("d")
+            ):
                 x1, foot, top, x2 = map(float, m.groups())
                 for x in (x1, x2 + 9):
-                    assert not [b for b in boxes(root) if b[0] - 1 < x < b[2] + 1 and b[1] < foot and b[3] > top], (text, arcs)
+                    assert not [
+                        b for b in boxes(root) if b[0] - 1 < x < b[2] + 1 and b[1] < foot and b[3] > top
+                    ], (text, arcs)
 
 
 def test_hostile_labels_titles_and_texts():
@@ -80,7 +111,9 @@ def test_hostile_labels_titles_and_texts():
         arcs = [(0, len(word), s, s)] if word else []
         root = parsed(draw_lattice(word, arcs, title=s))
         assert_apart(root)
-        root = parsed(draw_trie([(0, 1, s), (1, 2, s)], {2: s}, links={2: 0}, notes={2: s, 1: s}, title=s, names={0: s}))
+        root = parsed(
+            draw_trie([(0, 1, s), (1, 2, s)], {2: s}, links={2: 0}, notes={2: s, 1: s}, title=s, names={0: s})
+        )
         assert_apart(root)
 
 
@@ -108,7 +141,11 @@ def test_arcs_outside_the_text(bad):
 
 
 def test_lattice_errors():
-    for args, message in [(("abc", [(0, 1)]), "expected"), ((b"abc", []), "got a bytes"), (("a" * 41, []), "41 characters")]:
+    for args, message in [
+        (("abc", [(0, 1)]), "expected"),
+        ((b"abc", []), "got a bytes"),
+        (("a" * 41, []), "41 characters"),
+    ]:
         with pytest.raises(ValueError, match=message):
             draw_lattice(*args)
     for arc in (1, -1):
@@ -124,8 +161,17 @@ def random_trie(rng: random.Random) -> tuple:
         edges.append((parent, n, rng.choice("abé京")))
         depth[n] = depth[parent] + 1
     used = {n for a, b, _ in edges for n in (a, b)}
-    links = {n: rng.choice([m for m in used if depth[m] < depth[n]]) for n in used if depth[n] and rng.random() < 0.7}
-    return edges, {n: f"p{n}" for n in used if rng.random() < 0.5}, links, {n: "pops p" for n in links if rng.random() < 0.5}
+    links = {
+        n: rng.choice([m for m in used if depth[m] < depth[n]])
+        for n in used
+        if depth[n] and rng.random() < 0.7
+    }
+    return (
+        edges,
+        {n: f"p{n}" for n in used if rng.random() < 0.5},
+        links,
+        {n: "pops p" for n in links if rng.random() < 0.5},
+    )
 
 
 def test_random_tries():
@@ -157,7 +203,10 @@ def test_splits_of_random_words():
     rng = random.Random(4)
     for _ in range(50):
         words = ["".join(rng.choices("abé京<", k=rng.randrange(1, 9))) for _ in range(rng.randrange(1, 6))]
-        splits = {name: [[w[i : i + k] for i in range(0, len(w), k)] for w in words] for name, k in (("one", 1), ("two", 2), ("all", 9))}
+        splits = {
+            name: [[w[i : i + k] for i in range(0, len(w), k)] for w in words]
+            for name, k in (("one", 1), ("two", 2), ("all", 9))
+        }
         figure = draw_splits(words, splits, title="t" * rng.randrange(40))
         root = parsed(figure)
         assert_apart(root)
@@ -166,5 +215,7 @@ def test_splits_of_random_words():
 
 
 def test_hostile_splits():
-    root = parsed(draw_splits(HOSTILE, {s or "nothing": [[p, s] for p in HOSTILE] for s in HOSTILE}, title=HOSTILE[0]))
+    root = parsed(
+        draw_splits(HOSTILE, {s or "nothing": [[p, s] for p in HOSTILE] for s in HOSTILE}, title=HOSTILE[0])
+    )
     assert_apart(root)

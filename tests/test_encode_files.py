@@ -1,4 +1,5 @@
 """Files to files of ids: every format, every way to cut documents, and runs that are killed at any moment."""
+
 import errno
 import gzip
 import io
@@ -51,7 +52,11 @@ def story(n=4000, seed=0):
 
 def tree(path):
     "All files below a path, and beside it with its name."
-    found = {p.relative_to(path.parent).as_posix(): p.read_bytes() for p in [path, *path.parent.glob(path.name + ".*"), *path.rglob("*")] if p.is_file()}
+    found = {
+        p.relative_to(path.parent).as_posix(): p.read_bytes()
+        for p in [path, *path.parent.glob(path.name + ".*"), *path.rglob("*")]
+        if p.is_file()
+    }
     assert not any(".partial" in name for name in found), sorted(found)
     return found
 
@@ -87,9 +92,13 @@ def test_cut_documents_like_split():
     rng = fresh(1)
     for _ in range(TEXTS):
         data = "".join(rng.choices(["a", "b", "é", "你", "🤗", "\n"], k=rng.randrange(40))).encode()
-        separator = rng.choice([None, b"\n", b"a", b"ab", b"aba", b"aa", "é".encode(), b"aab\nb", "你🤗".encode()])
+        separator = rng.choice(
+            [None, b"\n", b"a", b"ab", b"aba", b"aa", "é".encode(), b"aab\nb", "你🤗".encode()]
+        )
         size, longest = rng.randrange(1, 9), rng.randrange(1, 12)
-        cuts = list(cut_documents((data[i : i + size] for i in range(0, len(data), size)), separator, longest))
+        cuts = list(
+            cut_documents((data[i : i + size] for i in range(0, len(data), size)), separator, longest)
+        )
         assert whole(cuts) == cut_documents_ref(data, separator)
         for cut in cuts:
             assert all(d.decode() is not None for d in cut.docs)  # no character is cut
@@ -99,10 +108,17 @@ def test_cut_documents_like_split():
 def test_pieces_of_damaged_text_are_the_text():
     rng = fresh(2)
     for _ in range(TEXTS):
-        data = bytes(rng.choices([0x61, 0x80, 0xBF, 0xC3, 0xE4, 0xBD, 0xA0, 0xF0, 0x9F, 0xED, 0xFF], k=rng.randrange(40)))
+        data = bytes(
+            rng.choices(
+                [0x61, 0x80, 0xBF, 0xC3, 0xE4, 0xBD, 0xA0, 0xF0, 0x9F, 0xED, 0xFF], k=rng.randrange(40)
+            )
+        )
         size = rng.randrange(1, 6)
         for errors in ("replace", "ignore"):
-            pieces = [cut.docs[0].decode("utf-8", errors) for cut in cut_documents((data[i : i + size] for i in range(0, len(data), size)), None, 1)]
+            pieces = [
+                cut.docs[0].decode("utf-8", errors)
+                for cut in cut_documents((data[i : i + size] for i in range(0, len(data), size)), None, 1)
+            ]
             assert "".join(pieces) == data.decode("utf-8", errors)
 
 
@@ -114,10 +130,23 @@ def test_every_format_round_trip(tok, tmp_path, small, name, shard_tokens, dtype
         pytest.importorskip("pyarrow")
     data = story().encode()
     (tmp_path / "x.txt").write_bytes(data)
-    done = encode_files(tok, tmp_path / "x.txt", tmp_path / name, separator=END, append=END, shard_tokens=shard_tokens, dtype=dtype)
+    done = encode_files(
+        tok,
+        tmp_path / "x.txt",
+        tmp_path / name,
+        separator=END,
+        append=END,
+        shard_tokens=shard_tokens,
+        dtype=dtype,
+    )
     want = expected(tok, data, END.encode(), tok.piece2id[END])
     assert rows_of(tmp_path / name) == want
-    assert (done.documents, done.tokens, done.bytes, done.dtype) == (len(want), sum(map(len, want)), len(data), dtype)
+    assert (done.documents, done.tokens, done.bytes, done.dtype) == (
+        len(want),
+        sum(map(len, want)),
+        len(data),
+        dtype,
+    )
     assert all(p.exists() for p in done.paths) and (len(done.paths) > 3) == bool(shard_tokens)
     assert not (tmp_path / f"{name}.partial").exists()
     parts = load_encoded(tmp_path / name)
@@ -150,9 +179,13 @@ def test_inputs_of_all_kinds(tok, tmp_path, small):
     (tmp_path / "c.txt.xz").write_bytes(lzma.compress(text.encode()))
     (tmp_path / "d.txt").write_bytes(b"")
     lines = [{"text": "a hug"}, {"n": 1, "text": "東京\n" * 300}, {"text": ""}]
-    (tmp_path / "e.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines[:2]) + "\n" + json.dumps(lines[2]), encoding="utf-8")
+    (tmp_path / "e.jsonl").write_text(
+        "".join(json.dumps(x) + "\n" for x in lines[:2]) + "\n" + json.dumps(lines[2]), encoding="utf-8"
+    )
     encode_files(tok, [str(tmp_path / "*.txt*"), tmp_path / "e.jsonl"], tmp_path / "out.npy")
-    assert rows_of(tmp_path / "out.npy") == [tok.encode(t) for t in [text] * 3 + [""] + [x["text"] for x in lines]]
+    assert rows_of(tmp_path / "out.npy") == [
+        tok.encode(t) for t in [text] * 3 + [""] + [x["text"] for x in lines]
+    ]
 
 
 def test_nothing_to_encode(tok, tmp_path):
@@ -168,7 +201,9 @@ def test_nothing_to_encode(tok, tmp_path):
 
 def test_more_than_65536_ids(tok, tmp_path):
     model = replace(tok.model, piece2id={**tok.model.piece2id, "東": 65536})
-    large = Tokenizer(model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens)
+    large = Tokenizer(
+        model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens
+    )
     (tmp_path / "x.txt").write_text("a hug")
     assert encode_files(large, tmp_path / "x.txt", tmp_path / "a.npy").dtype == "uint32"
     assert np.load(tmp_path / "a.npy").dtype == np.uint32
@@ -178,7 +213,15 @@ def test_more_than_65536_ids(tok, tmp_path):
 
 
 def test_what_the_tokenizer_puts_around(tok, tmp_path, small):
-    other = Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, post_processor=TemplateProcessing([END, "$A"], special_tokens=[(END, tok.piece2id[END])]), truncation=Truncation(12), padding=Padding(20))
+    other = Tokenizer(
+        tok.model,
+        pre_tokenizer=tok.pre_tokenizer,
+        decoder=tok.decoder,
+        added_tokens=tok.added_tokens,
+        post_processor=TemplateProcessing([END, "$A"], special_tokens=[(END, tok.piece2id[END])]),
+        truncation=Truncation(12),
+        padding=Padding(20),
+    )
     data = ("a hug\n" * 50 + "東京" * 700 + "\nbun").encode()
     (tmp_path / "x.txt").write_bytes(data)
     encode_files(other, tmp_path / "x.txt", tmp_path / "a.npy", separator="\n")
@@ -195,7 +238,12 @@ def test_special_tokens_in_texts(tok, tmp_path):
 
 
 def test_chance_is_left_out(tok, tmp_path):
-    chancy = Tokenizer(replace(tok.model, dropout=0.5), pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens)
+    chancy = Tokenizer(
+        replace(tok.model, dropout=0.5),
+        pre_tokenizer=tok.pre_tokenizer,
+        decoder=tok.decoder,
+        added_tokens=tok.added_tokens,
+    )
     (tmp_path / "x.txt").write_text("the function returns an iterator")
     encode_files(chancy, tmp_path / "x.txt", tmp_path / "a.npy")
     assert rows_of(tmp_path / "a.npy") == [tok.encode("the function returns an iterator")]
@@ -216,14 +264,41 @@ def test_damaged_text(tok, tmp_path, small, separator, errors):
 def test_files_that_are_no_text(tok, tmp_path, small):
     "Documents of generated bytes, most of them text; packed ones, long ones, and ones that are cut off or filled up."
     rng = fresh("bytes")
-    parts = [b"a hug", " naïve 東京".encode(), b"\n", b"\n", b"\xff", b"\xe6\x9d", b" pug", "🤗".encode(), END.encode()]
-    framed = Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, truncation=Truncation(9), padding=Padding(4))
+    parts = [
+        b"a hug",
+        " naïve 東京".encode(),
+        b"\n",
+        b"\n",
+        b"\xff",
+        b"\xe6\x9d",
+        b" pug",
+        "🤗".encode(),
+        END.encode(),
+    ]
+    framed = Tokenizer(
+        tok.model,
+        pre_tokenizer=tok.pre_tokenizer,
+        decoder=tok.decoder,
+        added_tokens=tok.added_tokens,
+        truncation=Truncation(9),
+        padding=Padding(4),
+    )
     for n in range(12):
-        data = b"".join(rng.choices(parts, weights=[9, 9, 3, 3, 0.2, 0.2, 9, 3, 1], k=rng.choice([0, 5, 60, 900])))
-        path, separator, who = tmp_path / ("x.gz" if n % 4 == 3 else "x.dat"), rng.choice([None, b"\n", b"\xff"]), rng.choice([tok, framed])
+        data = b"".join(
+            rng.choices(parts, weights=[9, 9, 3, 3, 0.2, 0.2, 9, 3, 1], k=rng.choice([0, 5, 60, 900]))
+        )
+        path, separator, who = (
+            tmp_path / ("x.gz" if n % 4 == 3 else "x.dat"),
+            rng.choice([None, b"\n", b"\xff"]),
+            rng.choice([tok, framed]),
+        )
         path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-        encode_files(who, path, tmp_path / "a.npy", separator=separator, errors="bytes", append=END, overwrite=True)
-        assert rows_of(tmp_path / "a.npy") == expected(who, data, separator, tok.piece2id[END], errors="bytes")
+        encode_files(
+            who, path, tmp_path / "a.npy", separator=separator, errors="bytes", append=END, overwrite=True
+        )
+        assert rows_of(tmp_path / "a.npy") == expected(
+            who, data, separator, tok.piece2id[END], errors="bytes"
+        )
 
 
 def test_bytes_that_cannot_be_encoded_are_named(tok, tmp_path):
@@ -232,12 +307,17 @@ def test_bytes_that_cannot_be_encoded_are_named(tok, tmp_path):
     with pytest.raises(ValueError, match="load a tokenizer of that kind"):
         encode_files(words, tmp_path / "x.dat", tmp_path / "a.npy", errors="bytes")
     few = Tokenizer(BPE({"a": 0, "b": 1}, []), pre_tokenizer=byte_level("gpt2"))
-    with pytest.raises(ValueError, match=r"x\.dat, document at byte 2: the vocabulary has no piece for the byte 0xff"):
+    with pytest.raises(
+        ValueError, match=r"x\.dat, document at byte 2: the vocabulary has no piece for the byte 0xff"
+    ):
         encode_files(few, tmp_path / "x.dat", tmp_path / "a.npy", separator="\n", errors="bytes")
     (tmp_path / "x.jsonl").write_bytes(b'{"text": "a hug"}\n')
     encode_files(tok, tmp_path / "x.jsonl", tmp_path / "b.npy", errors="bytes")
     assert rows_of(tmp_path / "b.npy") == [tok.encode("a hug")]
-    for line, message in ((b'{"text": "\xff"}', "line at byte 0: byte 0xff at offset 10 is not UTF-8"), (b'{"text": "\\ud83d"}', "document at byte 0: .*surrogate")):
+    for line, message in (
+        (b'{"text": "\xff"}', "line at byte 0: byte 0xff at offset 10 is not UTF-8"),
+        (b'{"text": "\\ud83d"}', "document at byte 0: .*surrogate"),
+    ):
         (tmp_path / "x.jsonl").write_bytes(line)
         with pytest.raises(ValueError, match=message):
             encode_files(tok, tmp_path / "x.jsonl", tmp_path / "c.npy", errors="bytes")
@@ -249,7 +329,9 @@ def job(folder, name, **options):
     if not paths[0].exists():
         paths[0].write_bytes(story(900, 1).encode())
         paths[1].write_bytes(gzip.compress((story(400, 2) + "東京 hug" * 300).encode(), mtime=0))
-        paths[2].write_text("".join(json.dumps({"text": story(40, k)}) + "\n" for k in range(20)), encoding="utf-8")
+        paths[2].write_text(
+            "".join(json.dumps({"text": story(40, k)}) + "\n" for k in range(20)), encoding="utf-8"
+        )
         paths[3].write_bytes(b"")
         for p in paths:
             os.utime(p, (1_000_000_000, 1_000_000_000))  # both runs of a comparison read the same
@@ -274,13 +356,21 @@ def die_at(k, monkeypatch, how):
 
         monkeypatch.setattr(home, name, wrapped)
 
-    for home, name in ((os, "fsync"), (os, "replace"), (type(room.Path()), "unlink"), (shutil, "rmtree"), (os, "rename")):
+    for home, name in (
+        (os, "fsync"),
+        (os, "replace"),
+        (type(room.Path()), "unlink"),
+        (shutil, "rmtree"),
+        (os, "rename"),
+    ):
         wrap(home, name)
     return left
 
 
 @unix
-@pytest.mark.parametrize("name,limit", [("a.npy", None), ("b.npy", 700), ("c.parquet", 700), ("d.arrow", None)])
+@pytest.mark.parametrize(
+    "name,limit", [("a.npy", None), ("b.npy", 700), ("c.parquet", 700), ("d.arrow", None)]
+)
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_killed_at_every_step(tok, tmp_path, small, name, limit, overwrite, record_property):
     if name[-3:] != "npy":
@@ -306,7 +396,14 @@ def test_killed_at_every_step(tok, tmp_path, small, name, limit, overwrite, reco
         if code == 0:
             break
         if (rough / name).exists():  # what has the name is whole: the old or the new
-            found = {k: v for k, v in ((p.relative_to(rough).as_posix(), p.read_bytes()) for p in rough.rglob("*") if p.is_file() and ".partial" not in str(p.relative_to(rough)))}
+            found = {
+                k: v
+                for k, v in (
+                    (p.relative_to(rough).as_posix(), p.read_bytes())
+                    for p in rough.rglob("*")
+                    if p.is_file() and ".partial" not in str(p.relative_to(rough))
+                )
+            }
             assert found == want or overwrite and found == old
         at = at + 1 if rng.random() < 0.7 else rng.randrange(at + 2)
         assert steps < 500
@@ -331,7 +428,9 @@ class Mortal(io.BufferedRandom):
 
 
 def whole_run(tok, paths, out):
-    encode_files(tok, paths, out, separator=END, append=END, shard_tokens=8_000 if "shards" in out.name else None)
+    encode_files(
+        tok, paths, out, separator=END, append=END, shard_tokens=8_000 if "shards" in out.name else None
+    )
 
 
 def start(tok, paths, out, at=-1, phase="before"):
@@ -340,7 +439,9 @@ def start(tok, paths, out, at=-1, phase="before"):
         return child
     try:
         Mortal.left, Mortal.phase = at, phase
-        id_files.open = lambda path, mode: Mortal(io.FileIO(path, mode.replace("b", "") if "+" in mode else "w+"))
+        id_files.open = lambda path, mode: Mortal(
+            io.FileIO(path, mode.replace("b", "") if "+" in mode else "w+")
+        )
         whole_run(tok, paths, out)
     except BaseException:
         traceback.print_exc()
@@ -362,7 +463,9 @@ def three(tmp_path, monkeypatch):
 
 def marks(partial):
     "Whole lines of a journal."
-    return (partial / "journal.jsonl").read_bytes().count(b"\n") if (partial / "journal.jsonl").exists() else 0
+    return (
+        (partial / "journal.jsonl").read_bytes().count(b"\n") if (partial / "journal.jsonl").exists() else 0
+    )
 
 
 @unix
@@ -411,7 +514,9 @@ def test_goes_on_where_it_stopped(tok, tmp_path, small, monkeypatch):
         assert left == [0]
     last = json.loads((tmp_path / "a.npy.partial" / "journal.jsonl").read_text().splitlines()[-1])
     read = []
-    monkeypatch.setattr(room, "cut_documents", lambda *a: (read.append(cut) or cut for cut in cut_documents(*a)))
+    monkeypatch.setattr(
+        room, "cut_documents", lambda *a: (read.append(cut) or cut for cut in cut_documents(*a))
+    )
     done = encode_files(tok, **args)
     assert done.resumed and last["read"] > 0
     assert sum(cut.end - cut.start for cut in read) == done.bytes - last["read"]
@@ -425,7 +530,13 @@ def test_other_runs_are_refused(tok, tmp_path, small, monkeypatch):
         with pytest.raises(Killed):
             encode_files(tok, **args)
     other = Tokenizer(tok.model, pre_tokenizer="cl100k", decoder=tok.decoder, added_tokens=tok.added_tokens)
-    for who, change, said in ((tok, {"separator": "\n"}, "separator"), (tok, {"dtype": "uint32"}, "dtype"), (other, {}, "tokenizer"), (tok, {"append": None}, "append"), (tok, {"paths": args["paths"][:2]}, "inputs")):
+    for who, change, said in (
+        (tok, {"separator": "\n"}, "separator"),
+        (tok, {"dtype": "uint32"}, "dtype"),
+        (other, {}, "tokenizer"),
+        (tok, {"append": None}, "append"),
+        (tok, {"paths": args["paths"][:2]}, "inputs"),
+    ):
         with pytest.raises(ValueError, match=f"unfinished run with other {said}.*resume=False"):
             encode_files(who, **{**args, **change})
     args["paths"][0].write_text("new")
@@ -437,7 +548,9 @@ def test_other_runs_are_refused(tok, tmp_path, small, monkeypatch):
         encode_files(tok, **{**args, "append": None})
     with pytest.raises(FileExistsError, match="overwrite=True"):
         encode_files(tok, **args, resume=False)
-    assert encode_files(tok, **{**args, "append": None}, overwrite=True).tokens == done.tokens - done.documents
+    assert (
+        encode_files(tok, **{**args, "append": None}, overwrite=True).tokens == done.tokens - done.documents
+    )
 
 
 def test_a_damaged_journal_and_damaged_files(tok, tmp_path, small, monkeypatch):
@@ -533,9 +646,17 @@ def test_mistakes_are_named(tok, tmp_path):
     (tmp_path / "z.txt.gz").write_bytes(gzip.compress(b"hug" * 1000)[:-9])
     x, out = tmp_path / "x.txt", tmp_path / "a.npy"
     for change, said in (
-        (dict(out=tmp_path / "a.txt"), "says no format"), (dict(format="csv"), "format='csv'"), (dict(dtype="int8"), "dtype='int8'"), (dict(separator=""), "separator is empty"),
-        (dict(append="nowhere"), "append='nowhere'"), (dict(append=10**6), "append=1000000"), (dict(shard_tokens=0), "shard_tokens=0"), (dict(errors="skip"), "errors='skip'"),
-        (dict(paths=tmp_path / "x.jsonl"), "byte 0: an object with 'body'.*field="), (dict(paths=tmp_path / "y.jsonl"), "line at byte 18: no JSON"), (dict(paths=tmp_path / "z.txt.gz"), "cut off before its end"),
+        (dict(out=tmp_path / "a.txt"), "says no format"),
+        (dict(format="csv"), "format='csv'"),
+        (dict(dtype="int8"), "dtype='int8'"),
+        (dict(separator=""), "separator is empty"),
+        (dict(append="nowhere"), "append='nowhere'"),
+        (dict(append=10**6), "append=1000000"),
+        (dict(shard_tokens=0), "shard_tokens=0"),
+        (dict(errors="skip"), "errors='skip'"),
+        (dict(paths=tmp_path / "x.jsonl"), "byte 0: an object with 'body'.*field="),
+        (dict(paths=tmp_path / "y.jsonl"), "line at byte 18: no JSON"),
+        (dict(paths=tmp_path / "z.txt.gz"), "cut off before its end"),
         (dict(allowed_special="x"), "allowed_special"),
     ):
         with pytest.raises(ValueError, match=said):
@@ -546,7 +667,9 @@ def test_mistakes_are_named(tok, tmp_path):
     with pytest.raises(FileNotFoundError, match="encode_files wrote"):
         load_encoded(out)
     assert encode_files(tok, tmp_path / "x.jsonl", out, field="body", resume=False).documents == 1
-    (tmp_path / "a.npy.bounds.npy").write_bytes((tmp_path / "a.npy.bounds.npy").read_bytes().replace(b"(2,)", b"(1,)"))
+    (tmp_path / "a.npy.bounds.npy").write_bytes(
+        (tmp_path / "a.npy.bounds.npy").read_bytes().replace(b"(2,)", b"(1,)")
+    )
     with pytest.raises(ValueError, match="do not belong together"):
         load_encoded(out)
 
@@ -558,19 +681,53 @@ def test_fingerprints(tok, tmp_path):
     merges = list(tok.model.merges)
     merges[-1], merges[-2] = merges[-2], merges[-1]
     others = [
-        Tokenizer(replace(tok.model, merges=merges), pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens), Tokenizer(tok.model, pre_tokenizer="cl100k", decoder=tok.decoder, added_tokens=tok.added_tokens),
-        Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, normalizer="nfc"), Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=()),
-        Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, allowed_special=()), Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, truncation=Truncation(5)),
+        Tokenizer(
+            replace(tok.model, merges=merges),
+            pre_tokenizer=tok.pre_tokenizer,
+            decoder=tok.decoder,
+            added_tokens=tok.added_tokens,
+        ),
+        Tokenizer(tok.model, pre_tokenizer="cl100k", decoder=tok.decoder, added_tokens=tok.added_tokens),
+        Tokenizer(
+            tok.model,
+            pre_tokenizer=tok.pre_tokenizer,
+            decoder=tok.decoder,
+            added_tokens=tok.added_tokens,
+            normalizer="nfc",
+        ),
+        Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=()),
+        Tokenizer(
+            tok.model,
+            pre_tokenizer=tok.pre_tokenizer,
+            decoder=tok.decoder,
+            added_tokens=tok.added_tokens,
+            allowed_special=(),
+        ),
+        Tokenizer(
+            tok.model,
+            pre_tokenizer=tok.pre_tokenizer,
+            decoder=tok.decoder,
+            added_tokens=tok.added_tokens,
+            truncation=Truncation(5),
+        ),
     ]
     assert len({once, *map(fingerprint, others)}) == 1 + len(others)
     code = "import sys; from subword_nb.tokenizer import Tokenizer; from subword_nb.encode_files import fingerprint; print(fingerprint(Tokenizer.load(sys.argv[1])))"
     for seed in ("1", "2"):
-        done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "tok.json")], capture_output=True, text=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "tok.json")],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
         assert done.stdout.strip() == once, done.stderr
 
 
 def test_a_cut_is_a_plain_tuple():
-    assert list(cut_documents([b"a\nb", b"c\n"], b"\n", 99)) == [Cut([b"a"], True, 0, 2), Cut([b"bc"], True, 2, 5)]
+    assert list(cut_documents([b"a\nb", b"c\n"], b"\n", 99)) == [
+        Cut([b"a"], True, 0, 2),
+        Cut([b"bc"], True, 2, 5),
+    ]
 
 
 def test_a_mended_file_is_read_when_the_run_goes_on(tok, tmp_path):

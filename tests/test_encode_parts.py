@@ -1,4 +1,5 @@
 """Files to shards: the same ids whatever the parts, folders that are damaged or hostile, and runs that are killed at any step."""
+
 import errno
 import gzip
 import json
@@ -40,7 +41,25 @@ pytestmark = pytest.mark.usefixtures("no_waiting")
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
 
 
-def story(n=400, seed=0, words=("hug", "pug", "bun", "naïve", "東京", "🤗", "the", "function", END, "\n", "\r\n", "\n\n", "a" * 30)):
+def story(
+    n=400,
+    seed=0,
+    words=(
+        "hug",
+        "pug",
+        "bun",
+        "naïve",
+        "東京",
+        "🤗",
+        "the",
+        "function",
+        END,
+        "\n",
+        "\r\n",
+        "\n\n",
+        "a" * 30,
+    ),
+):
     "A text with accents, Chinese, an emoji, ends of lines of both kinds, and ends of documents."
     return " ".join(random.Random(seed).choices(words, k=n))
 
@@ -74,9 +93,23 @@ def mixed(tmp_path):
     "Files of every kind."
     home = tmp_path / "texts"
     home.mkdir()
-    for k, text in enumerate([story(120), "", "\n", story(30, 1), "\n\n\n", "ends without", story(3, 2) + "\n", "\r\na\r\n\r\nb", "x"]):
+    for k, text in enumerate(
+        [
+            story(120),
+            "",
+            "\n",
+            story(30, 1),
+            "\n\n\n",
+            "ends without",
+            story(3, 2) + "\n",
+            "\r\na\r\n\r\nb",
+            "x",
+        ]
+    ):
         (home / f"t{k}.txt").write_bytes(text.encode())
-    lines = [json.dumps({"text": t, "n": k}) for k, t in enumerate([story(20, 3), "", "a\nb", "東京 🤗", END])]
+    lines = [
+        json.dumps({"text": t, "n": k}) for k, t in enumerate([story(20, 3), "", "a\nb", "東京 🤗", END])
+    ]
     (home / "u.jsonl").write_text("\n".join(["", *lines, "", " "]), encoding="utf-8")
     (home / "v.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     (home / "w.txt.gz").write_bytes(gzip.compress(story(60, 4).encode()))
@@ -84,7 +117,19 @@ def mixed(tmp_path):
     return sorted(home.iterdir())
 
 
-@pytest.mark.parametrize("separator, format", [(None, "bin"), ("\n", "bin"), ("\n\n", "bin"), (END, "bin"), (b"aa", "bin"), ("東京".encode(), "bin"), (None, "parquet"), ("\n\n", "parquet")])
+@pytest.mark.parametrize(
+    "separator, format",
+    [
+        (None, "bin"),
+        ("\n", "bin"),
+        ("\n\n", "bin"),
+        (END, "bin"),
+        (b"aa", "bin"),
+        ("東京".encode(), "bin"),
+        (None, "parquet"),
+        ("\n\n", "parquet"),
+    ],
+)
 def test_any_parts_are_the_whole(tok, tmp_path, mixed, format, separator):
     if format == "parquet":
         pytest.importorskip("pyarrow")
@@ -92,20 +137,53 @@ def test_any_parts_are_the_whole(tok, tmp_path, mixed, format, separator):
         want = one_machine(tok, mixed, tmp_path / "one.npy", separator=separator, append=append)
         seen = []
         for part_bytes in (20, 100, 900, 1 << 20):
-            done = encode_parts(tok, mixed, tmp_path / f"{part_bytes}{append}", format=format, separator=separator, append=append, part_bytes=part_bytes)
+            done = encode_parts(
+                tok,
+                mixed,
+                tmp_path / f"{part_bytes}{append}",
+                format=format,
+                separator=separator,
+                append=append,
+                part_bytes=part_bytes,
+            )
             found = same(done.folder, want)
-            assert (done.documents, done.tokens, done.made, done.dtype) == (len(want.bounds) - 1, len(want.ids), done.shards, "uint16")
-            assert done.bytes == read_manifest(done.folder).bytes == sum(len((gzip.decompress if p.suffix == ".gz" else bytes)(p.read_bytes())) for p in mixed)
+            assert (done.documents, done.tokens, done.made, done.dtype) == (
+                len(want.bounds) - 1,
+                len(want.ids),
+                done.shards,
+                "uint16",
+            )
+            assert (
+                done.bytes
+                == read_manifest(done.folder).bytes
+                == sum(len((gzip.decompress if p.suffix == ".gz" else bytes)(p.read_bytes())) for p in mixed)
+            )
             seen.append(len(found.manifest.shards))
         assert seen == sorted(seen, reverse=True) and seen[0] > 9 and seen[-1] == 1
 
 
-@pytest.mark.parametrize("options", [{"dtype": "uint32"}, {"allowed_special": ()}, {"errors": "replace"}, {"errors": "ignore"}, {"errors": "bytes"}, {"add_special_tokens": False}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dtype": "uint32"},
+        {"allowed_special": ()},
+        {"errors": "replace"},
+        {"errors": "ignore"},
+        {"errors": "bytes"},
+        {"add_special_tokens": False},
+    ],
+)
 def test_options_are_those_of_one_machine(tok, tmp_path, mixed, options):
     if "errors" in options:
         (tmp_path / "odd.txt").write_bytes(b"hug\xff pug \xe4\xba hug\n" * 40)
         mixed = [*mixed, tmp_path / "odd.txt"]
-    framed = Tokenizer(tok.model, pre_tokenizer=ByteLevel(add_prefix_space=True), decoder=tok.decoder, added_tokens=tok.added_tokens, post_processor=TemplateProcessing([END, "$A", END], special_tokens=[(END, tok.piece2id[END])]))
+    framed = Tokenizer(
+        tok.model,
+        pre_tokenizer=ByteLevel(add_prefix_space=True),
+        decoder=tok.decoder,
+        added_tokens=tok.added_tokens,
+        post_processor=TemplateProcessing([END, "$A", END], special_tokens=[(END, tok.piece2id[END])]),
+    )
     for who in (tok, framed):
         for separator in (None, "\n"):
             out = tmp_path / f"{who is tok}{separator is None}"
@@ -120,7 +198,10 @@ def test_tables_are_text_in_any_case(tok, tmp_path):
     parquet.write_table(pa.table({"text": ["a hug", "東京"]}), tmp_path / "good.parquet")
     parquet.write_table(pa.table({"text": [b"a hug", b"\xff"]}), tmp_path / "bad.parquet")
     encode_parts(tok, tmp_path / "good.parquet", tmp_path / "good", errors="bytes")
-    assert [doc.tolist() for doc in load_shards(tmp_path / "good")] == [tok.encode("a hug"), tok.encode("東京")]
+    assert [doc.tolist() for doc in load_shards(tmp_path / "good")] == [
+        tok.encode("a hug"),
+        tok.encode("東京"),
+    ]
     with pytest.raises(ValueError, match=r"bad\.parquet.*byte 0xff at offset 0 is not UTF-8"):
         encode_parts(tok, tmp_path / "bad.parquet", tmp_path / "bad", errors="bytes", field="text")
 
@@ -128,7 +209,13 @@ def test_tables_are_text_in_any_case(tok, tmp_path):
 def test_documents_that_need_their_end_stay_whole(tok, tmp_path):
     (tmp_path / "x.txt").write_text(story(), encoding="utf-8")
     for change in (dict(truncation=Truncation(12)), dict(padding=Padding(20)), dict(normalizer="nfkc")):
-        who = Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer, decoder=tok.decoder, added_tokens=tok.added_tokens, **change)
+        who = Tokenizer(
+            tok.model,
+            pre_tokenizer=tok.pre_tokenizer,
+            decoder=tok.decoder,
+            added_tokens=tok.added_tokens,
+            **change,
+        )
         out = tmp_path / next(iter(change))
         assert encode_parts(who, tmp_path / "x.txt", out, part_bytes=50).shards == 1
         same(out, one_machine(who, tmp_path / "x.txt", tmp_path / "one.npy"))
@@ -150,7 +237,10 @@ def test_no_part_begins_inside_a_long_document(tok, tmp_path):
     (tmp_path / "x.txt").write_bytes(data)
     encode_parts(tok, tmp_path / "x.txt", tmp_path / "ids", separator="\n", part_bytes=100)
     ranges = [(s.sources[0].start, s.sources[0].end) for s in read_manifest(tmp_path / "ids").shards]
-    assert [a for a, _ in ranges][1:] == [b for _, b in ranges][:-1] and (ranges[0][0], ranges[-1][1]) == (0, len(data))
+    assert [a for a, _ in ranges][1:] == [b for _, b in ranges][:-1] and (ranges[0][0], ranges[-1][1]) == (
+        0,
+        len(data),
+    )
     assert all(data[a - 1 : a] == b"\n" for a, _ in ranges[1:])
     same(tmp_path / "ids", one_machine(tok, tmp_path / "x.txt", tmp_path / "one.npy", separator="\n"))
 
@@ -160,7 +250,11 @@ def test_a_million_small_files_are_not_a_million_shards(tok, tmp_path):
     for k in range(300):
         (tmp_path / "many" / f"{k:03}.txt").write_text("a hug" * (k % 3))
     done = encode_parts(tok, f"{tmp_path}/many/*.txt", tmp_path / "ids", part_bytes=400)
-    assert done.documents == 300 and done.shards == 4 and len(read_manifest(tmp_path / "ids").shards[0].sources) > 50
+    assert (
+        done.documents == 300
+        and done.shards == 4
+        and len(read_manifest(tmp_path / "ids").shards[0].sources) > 50
+    )
     same(tmp_path / "ids", one_machine(tok, f"{tmp_path}/many/*.txt", tmp_path / "one.npy"))
 
 
@@ -176,7 +270,9 @@ def test_other_readers_open_the_folder(tok, tmp_path):
     (tmp_path / "x.txt").write_text(story(100), encoding="utf-8")
     encode_parts(tok, tmp_path / "x.txt", tmp_path / "ids", format="parquet", separator="\n", part_bytes=60)
     assert len(read_manifest(tmp_path / "ids").shards) > 3
-    assert pq.read_table(tmp_path / "ids")["input_ids"].to_pylist() == [doc.tolist() for doc in load_shards(tmp_path / "ids")]
+    assert pq.read_table(tmp_path / "ids")["input_ids"].to_pylist() == [
+        doc.tolist() for doc in load_shards(tmp_path / "ids")
+    ]
 
 
 def test_shards_as_a_sequence(tok, tmp_path):
@@ -184,7 +280,11 @@ def test_shards_as_a_sequence(tok, tmp_path):
     encode_parts(tok, tmp_path / "x.txt", tmp_path / "ids", separator="\n", part_bytes=60)
     found = load_shards(tmp_path / "ids")
     again = pickle.loads(pickle.dumps(found))
-    assert [d.tolist() for d in again] == [d.tolist() for d in found] == [found[i - len(found)].tolist() for i in range(len(found))]
+    assert (
+        [d.tolist() for d in again]
+        == [d.tolist() for d in found]
+        == [found[i - len(found)].tolist() for i in range(len(found))]
+    )
     for i in (len(found), -len(found) - 1):
         with pytest.raises(IndexError, match=f"document {i} of {len(found)}"):
             found[i]
@@ -196,12 +296,25 @@ def test_tables(tok, tmp_path):
 
     texts = [story(5, k) for k in range(40)] + ["", None, "東京"]
     parquet.write_table(pa.table({"n": range(43), "body": texts}), tmp_path / "a.parquet", row_group_size=7)
-    with pa.OSFile(str(tmp_path / "b.arrow"), "wb") as sink, pa.ipc.new_file(sink, pa.schema([("body", pa.string())])) as out:
+    with (
+        pa.OSFile(str(tmp_path / "b.arrow"), "wb") as sink,
+        pa.ipc.new_file(sink, pa.schema([("body", pa.string())])) as out,
+    ):
         out.write_table(pa.table({"body": texts}))
     (tmp_path / "c.txt").write_text("a hug\nbun")
-    done = encode_parts(tok, [tmp_path / "a.parquet", tmp_path / "b.arrow", tmp_path / "c.txt"], tmp_path / "ids", field="body", separator="\n", append=END, part_bytes=100)
+    done = encode_parts(
+        tok,
+        [tmp_path / "a.parquet", tmp_path / "b.arrow", tmp_path / "c.txt"],
+        tmp_path / "ids",
+        field="body",
+        separator="\n",
+        append=END,
+        part_bytes=100,
+    )
     wanted = [t for t in texts if t is not None] * 2 + ["a hug", "bun"]
-    assert [d.tolist() for d in load_shards(tmp_path / "ids")] == [[*tok.encode(t), tok.piece2id[END]] for t in wanted]
+    assert [d.tolist() for d in load_shards(tmp_path / "ids")] == [
+        [*tok.encode(t), tok.piece2id[END]] for t in wanted
+    ]
     assert done.documents == len(wanted) and verify_encoded(tmp_path / "ids") == []
     with pytest.raises(ValueError, match="a.parquet.*'text'"):
         encode_parts(tok, tmp_path / "a.parquet", tmp_path / "no")
@@ -226,7 +339,9 @@ def test_relative_names_are_meant_where_the_call_is_made(tok, tmp_path, monkeypa
     os.chdir(tmp_path / "here")
     assert encode_parts(tok, "x.txt", "../ids", separator="\n", part_bytes=100).made == 0
     assert read_manifest(tmp_path / "ids").shards[0].sources[0].path == "x.txt"
-    same(tmp_path / "ids", one_machine(tok, tmp_path / "here" / "x.txt", tmp_path / "one.npy", separator="\n"))
+    same(
+        tmp_path / "ids", one_machine(tok, tmp_path / "here" / "x.txt", tmp_path / "one.npy", separator="\n")
+    )
 
 
 # --- called again
@@ -255,9 +370,13 @@ def test_nothing_is_made_twice(tok, tmp_path, job):
             else:
                 if damage == "flipped":
                     data[len(data) // 2] ^= 1
-                path.write_bytes({"empty": b"", "cut": data[:-1], "longer": data + b"\0", "flipped": data}[damage])
+                path.write_bytes(
+                    {"empty": b"", "cut": data[:-1], "longer": data + b"\0", "flipped": data}[damage]
+                )
             whole = verify_encoded(job["out"]) == [] if name != MANIFEST else None
-            made = encode_parts(tok, **job, overwrite=damage == "flipped" and name[0] == "_").made  # a record may still be one, of another text
+            made = encode_parts(
+                tok, **job, overwrite=damage == "flipped" and name[0] == "_"
+            ).made  # a record may still be one, of another text
             assert made <= 1 and (made == 1 or whole or name == MANIFEST or name[0] == "_"), (name, damage)
             assert tree(job["out"]) == before, (name, damage)
 
@@ -275,9 +394,18 @@ def test_other_runs_are_refused(tok, tmp_path, job):
     before = tree(job["out"])
     other = Tokenizer(tok.model, pre_tokenizer="cl100k", decoder=tok.decoder, added_tokens=tok.added_tokens)
     for who, change, said in (
-        (other, {}, "another tokenizer"), (tok, {"separator": None}, r"separator='\\n', now None"), (tok, {"append": None}, "append="), (tok, {"dtype": "uint32"}, "dtype="), (tok, {"errors": "ignore"}, "errors="),
-        (tok, {"format": "parquet"}, "format="), (tok, {"part_bytes": 300}, "part 0 was bytes 0 to"), (tok, {"paths": job["paths"][1:]}, "part 0 was bytes 0 to .*t0.txt, now .*t1.txt"), (tok, {"paths": job["paths"][:2]}, "there were more parts"),
-        (tok, {"add_special_tokens": False}, "add_special_tokens"), (tok, {"allowed_special": ()}, "allowed_special"), (tok, {"field": "body"}, "field='text', now 'body'"),
+        (other, {}, "another tokenizer"),
+        (tok, {"separator": None}, r"separator='\\n', now None"),
+        (tok, {"append": None}, "append="),
+        (tok, {"dtype": "uint32"}, "dtype="),
+        (tok, {"errors": "ignore"}, "errors="),
+        (tok, {"format": "parquet"}, "format="),
+        (tok, {"part_bytes": 300}, "part 0 was bytes 0 to"),
+        (tok, {"paths": job["paths"][1:]}, "part 0 was bytes 0 to .*t0.txt, now .*t1.txt"),
+        (tok, {"paths": job["paths"][:2]}, "there were more parts"),
+        (tok, {"add_special_tokens": False}, "add_special_tokens"),
+        (tok, {"allowed_special": ()}, "allowed_special"),
+        (tok, {"field": "body"}, "field='text', now 'body'"),
     ):
         if change.get("format") == "parquet":
             pytest.importorskip("pyarrow")
@@ -300,7 +428,9 @@ def test_a_folder_of_something_else_is_left_alone(tok, tmp_path, job):
     (job["out"] / "notes.txt").write_text("keep")
     with pytest.raises(ValueError, match="holds something else"):
         encode_parts(tok, **job, overwrite=True)
-    assert [p.name for p in job["out"].iterdir()] == ["notes.txt"] and (job["out"] / "notes.txt").read_text() == "keep"
+    assert [p.name for p in job["out"].iterdir()] == ["notes.txt"] and (
+        job["out"] / "notes.txt"
+    ).read_text() == "keep"
     with pytest.raises(FileNotFoundError, match="make it first"):
         encode_parts(tok, **{**job, "out": tmp_path / "no" / "ids"})
     with pytest.raises(FileExistsError):
@@ -311,9 +441,19 @@ def test_mistakes_are_named(tok, tmp_path, job):
     (tmp_path / "y.jsonl").write_text('{"text": "a hug"}\nno\n')
     (tmp_path / "z.jsonl").write_text('{"body": "a hug"}\n')
     for change, said in (
-        ({"format": "npy"}, "format='npy' is not known; pass one of bin, parquet"), ({"dtype": "int8"}, "dtype='int8'"), ({"part_bytes": 0}, "part_bytes=0"), ({"part_bytes": 1.5}, "part_bytes=1.5"), ({"part_bytes": True}, "part_bytes=True"),
-        ({"separator": ""}, "separator is empty"), ({"append": "nowhere"}, "append='nowhere'"), ({"errors": "skip"}, "errors='skip'"), ({"n_workers": 2}, "n_workers=2"), ({"client": 5, "paths": job["paths"]}, "client=5"),
-        ({"paths": tmp_path / "y.jsonl"}, "y.jsonl, line at byte 18: no JSON"), ({"paths": tmp_path / "z.jsonl"}, "pass field="), ({"paths": []}, "no files to encode"),
+        ({"format": "npy"}, "format='npy' is not known; pass one of bin, parquet"),
+        ({"dtype": "int8"}, "dtype='int8'"),
+        ({"part_bytes": 0}, "part_bytes=0"),
+        ({"part_bytes": 1.5}, "part_bytes=1.5"),
+        ({"part_bytes": True}, "part_bytes=True"),
+        ({"separator": ""}, "separator is empty"),
+        ({"append": "nowhere"}, "append='nowhere'"),
+        ({"errors": "skip"}, "errors='skip'"),
+        ({"n_workers": 2}, "n_workers=2"),
+        ({"client": 5, "paths": job["paths"]}, "client=5"),
+        ({"paths": tmp_path / "y.jsonl"}, "y.jsonl, line at byte 18: no JSON"),
+        ({"paths": tmp_path / "z.jsonl"}, "pass field="),
+        ({"paths": []}, "no files to encode"),
     ):
         if "client" in change:
             pytest.importorskip("distributed")
@@ -420,7 +560,9 @@ def test_a_full_disk_at_every_step(tok, tmp_path, job, format):
         if step % 7 == 0:  # some are finished, some go on with what the one before has left
             finishes(tok, job, calm)
             shutil.rmtree(job["out"])
-    assert disk.left >= -2 and step > 15  # the names in a folder, which are synced twice in the end, are no reason to fail
+    assert (
+        disk.left >= -2 and step > 15
+    )  # the names in a folder, which are synced twice in the end, are no reason to fail
     finishes(tok, job, calm)
 
 
@@ -472,7 +614,12 @@ def test_a_limit_of_the_system_stands_for_a_full_disk(tok, job, calm):
 def test_a_file_that_changes_while_it_is_read(tok, tmp_path, job, monkeypatch):
     path, real = job["paths"][1], room.find_documents
     text = path.read_bytes()
-    for change in (text + b" more", text[:-40], b"", text[: len(text) // 2] + b"\xff" * (len(text) - len(text) // 2)):
+    for change in (
+        text + b" more",
+        text[:-40],
+        b"",
+        text[: len(text) // 2] + b"\xff" * (len(text) - len(text) // 2),
+    ):
 
         def changed(run, change=change):
             if run.inputs == [path]:
@@ -482,7 +629,9 @@ def test_a_file_that_changes_while_it_is_read(tok, tmp_path, job, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(room, "find_documents", changed)
-            with pytest.raises(ValueError, match="t1.txt has changed since its parts were chosen.*call again"):
+            with pytest.raises(
+                ValueError, match="t1.txt has changed since its parts were chosen.*call again"
+            ):
                 encode_parts(tok, **job)
         assert not (job["out"] / MANIFEST).exists() and read_record(job["out"], 0) is not None
         path.write_bytes(text)
@@ -596,7 +745,10 @@ def test_sigkill_at_every_step(tok, job):
             break
         assert status == signal.SIGKILL
         if (job["out"] / MANIFEST).exists():
-            assert verify_encoded(job["out"]) in ([], [shards.Fault("_work", "foreign", "no shard of this folder has that name")])
+            assert verify_encoded(job["out"]) in (
+                [],
+                [shards.Fault("_work", "foreign", "no shard of this folder has that name")],
+            )
         elif job["out"].exists():
             with pytest.raises(FileNotFoundError):
                 load_shards(job["out"])
@@ -622,13 +774,36 @@ def folder(tok, job):
 
 def refused(folder, match, error=ValueError):
     "Every way in says what is wrong, and where."
-    for way in (lambda: list(load_shards(folder)), lambda: load_shards(folder).ragged(), lambda: verify_encoded(folder)):
+    for way in (
+        lambda: list(load_shards(folder)),
+        lambda: load_shards(folder).ragged(),
+        lambda: verify_encoded(folder),
+    ):
         with pytest.raises(error, match=match) as caught:
             way()
         assert str(folder) in str(caught.value)
 
 
-NAMES = ["/etc/passwd", "../000000.bin", "..", ".", "", "a/b", "a\\b", "C:\\x", "000001.bin", "\0", "000000.bin\0", "000000.bin/", "./000000.bin", "0" * 100_000, "000000.parquet", "NUL", "~", "000000.BIN"]
+NAMES = [
+    "/etc/passwd",
+    "../000000.bin",
+    "..",
+    ".",
+    "",
+    "a/b",
+    "a\\b",
+    "C:\\x",
+    "000001.bin",
+    "\0",
+    "000000.bin\0",
+    "000000.bin/",
+    "./000000.bin",
+    "0" * 100_000,
+    "000000.parquet",
+    "NUL",
+    "~",
+    "000000.BIN",
+]
 
 
 @pytest.mark.parametrize("name", NAMES, ids=[repr(n[:20]) for n in NAMES])
@@ -644,13 +819,20 @@ def test_links_and_devices_are_not_followed(folder, tmp_path):
     keep = tmp_path / "elsewhere"
     for name in ("000000.bin", "000000.bin.bounds.npy"):
         os.replace(folder / name, keep)
-        for make in (lambda p: p.symlink_to(keep), lambda p: p.symlink_to("/dev/zero"), lambda p: p.mkdir(), os.mkfifo):
+        for make in (
+            lambda p: p.symlink_to(keep),
+            lambda p: p.symlink_to("/dev/zero"),
+            lambda p: p.mkdir(),
+            os.mkfifo,
+        ):
             make(folder / name)
             for way in (lambda: load_shards(folder)[0], lambda: load_shards(folder).ragged()):
                 with pytest.raises(ValueError, match="is a link, a folder or a device"):
                     way()
             assert [(f.name, f.kind) for f in verify_encoded(folder)] == [(name, "damaged")]
-            (folder / name).rmdir() if (folder / name).is_dir() and not (folder / name).is_symlink() else (folder / name).unlink()
+            (folder / name).rmdir() if (folder / name).is_dir() and not (folder / name).is_symlink() else (
+                folder / name
+            ).unlink()
         os.replace(keep, folder / name)
     os.replace(folder / MANIFEST, keep)
     for target in (keep, Path("/dev/zero")):
@@ -659,7 +841,21 @@ def test_links_and_devices_are_not_followed(folder, tmp_path):
         (folder / MANIFEST).unlink()
 
 
-TEXTS = [b"", b"{", b"[]", b"null", b"1", b'"x"', b"\xff\xfe", b"{}", b"[" * 200_000, b'{"a":' * 100_000, b'{"version": 1' + b"0" * 6000 + b"}", b'{"version": NaN}', b'{"version": 2, "format": "bin", "dtype": "uint16", "tokenizer": "", "options": {}, "documents": 0, "tokens": 0, "bytes": 0, "shards": []}']
+TEXTS = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b"1",
+    b'"x"',
+    b"\xff\xfe",
+    b"{}",
+    b"[" * 200_000,
+    b'{"a":' * 100_000,
+    b'{"version": 1' + b"0" * 6000 + b"}",
+    b'{"version": NaN}',
+    b'{"version": 2, "format": "bin", "dtype": "uint16", "tokenizer": "", "options": {}, "documents": 0, "tokens": 0, "bytes": 0, "shards": []}',
+]
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=[repr(t[:20]) for t in TEXTS])
@@ -671,7 +867,9 @@ def test_manifests_that_are_none(folder, text):
 def places(value, way=()):
     "Every place in JSON."
     yield way
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
         yield from places(inner, (*way, key))
 
 
@@ -681,7 +879,38 @@ def test_manifests_with_anything_anywhere(folder):
     deep = []
     for _ in range(500):
         deep = [deep]
-    values = [None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, 10**4000, 1.5, float("nan"), float("inf"), -1e308, "", "x", "\ud800", "0" * 64, "../x", [], {}, [[]], [None], {"a": 1}, deep, {"": deep}, "bin", "parquet", "uint32", 10**18]
+    values = [
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        2**31,
+        2**63,
+        2**64,
+        10**4000,
+        1.5,
+        float("nan"),
+        float("inf"),
+        -1e308,
+        "",
+        "x",
+        "\ud800",
+        "0" * 64,
+        "../x",
+        [],
+        {},
+        [[]],
+        [None],
+        {"a": 1},
+        deep,
+        {"": deep},
+        "bin",
+        "parquet",
+        "uint32",
+        10**18,
+    ]
     everywhere, before = [*places(whole)], [d.tolist() for d in load_shards(folder)]
     passed = 0
     for n in range(6 * ROUNDS):
@@ -723,7 +952,10 @@ def test_counts_that_agree_with_each_other_and_not_with_the_files(folder):
         with pytest.raises(ValueError, match=f"{MANIFEST} says"):
             load_shards(folder)[0]
         assert {f.kind for f in verify_encoded(folder)} == {"damaged"}
-    for name, data, said in (("000000.bin.bounds.npy", b"PK\x03\x04", "does not begin as the bounds"), ("000000.bin.bounds.npy", b"\x80\x04cos\nsystem\n", "does not begin as the bounds")):
+    for name, data, said in (
+        ("000000.bin.bounds.npy", b"PK\x03\x04", "does not begin as the bounds"),
+        ("000000.bin.bounds.npy", b"\x80\x04cos\nsystem\n", "does not begin as the bounds"),
+    ):
         (folder / MANIFEST).write_text(json.dumps(whole))
         path = folder / name
         path.write_bytes(data.ljust(path.stat().st_size, b"\0"))
@@ -751,11 +983,21 @@ def test_parquet_that_is_none(tok, tmp_path, job):
     whole = path.read_bytes()
     rows = load_shards(job["out"]).rows(0).tolist()
     parquet.write_table(pa.table({"other": [1]}), tmp_path / "other")
-    parquet.write_table(pa.table({"input_ids": pa.array([[None, 1]], pa.list_(pa.uint16()))}), tmp_path / "null")
-    parquet.write_table(pa.table({"input_ids": pa.array(rows[:-1] + [None], pa.list_(pa.uint16()))}), tmp_path / "gap")
+    parquet.write_table(
+        pa.table({"input_ids": pa.array([[None, 1]], pa.list_(pa.uint16()))}), tmp_path / "null"
+    )
+    parquet.write_table(
+        pa.table({"input_ids": pa.array(rows[:-1] + [None], pa.list_(pa.uint16()))}), tmp_path / "gap"
+    )
     parquet.write_table(pa.table({"input_ids": pa.array(rows, pa.list_(pa.uint32()))}), tmp_path / "wide")
     parquet.write_table(pa.table({"input_ids": [str(r) for r in rows]}), tmp_path / "text")
-    for data in (b"", whole[:-1], whole[: len(whole) // 2], b"PAR1" + bytes(len(whole) - 8) + b"PAR1", *((tmp_path / n).read_bytes() for n in ("other", "null", "gap", "wide", "text"))):
+    for data in (
+        b"",
+        whole[:-1],
+        whole[: len(whole) // 2],
+        b"PAR1" + bytes(len(whole) - 8) + b"PAR1",
+        *((tmp_path / n).read_bytes() for n in ("other", "null", "gap", "wide", "text")),
+    ):
         path.write_bytes(data)
         with pytest.raises(ValueError, match="000000.parquet"):
             load_shards(job["out"])[0]
@@ -785,14 +1027,30 @@ def test_ranges_of_any_bytes(tmp_path):
         (tmp_path / "x").write_bytes(data)
         with open(tmp_path / "x", "rb") as raw:
             ranges = [*part_ranges(raw, len(data), separator, size)]
-        assert [doc for a, b in ranges for doc in cut_documents_ref(data[a:b], separator)] == cut_documents_ref(data, separator)
+        assert [
+            doc for a, b in ranges for doc in cut_documents_ref(data[a:b], separator)
+        ] == cut_documents_ref(data, separator)
         assert all(b - a >= size for a, b in ranges[:-1])
 
 
 def test_plans_do_not_depend_on_where_they_are_made(tok, job):
-    run = files_room.plan_run(tok, job["paths"], job["out"], "bin", None, None, "text", None, {"add_special_tokens": True, "allowed_special": None}, None, "strict")
+    run = files_room.plan_run(
+        tok,
+        job["paths"],
+        job["out"],
+        "bin",
+        None,
+        None,
+        "text",
+        None,
+        {"add_special_tokens": True, "allowed_special": None},
+        None,
+        "strict",
+    )
     for part_bytes in (50, 333):
-        assert plan_parts(tok, run, part_bytes) == plan_parts(pickle.loads(pickle.dumps(tok)), run, part_bytes)
+        assert plan_parts(tok, run, part_bytes) == plan_parts(
+            pickle.loads(pickle.dumps(tok)), run, part_bytes
+        )
 
 
 # --- on Dask
@@ -834,21 +1092,34 @@ def test_two_workers_give_the_ids_of_one(unpacked, shared_file, tmp_path):
             done = scale.encode(tok, path, tmp_path / name, client=client, part_bytes=1 << 22)
             assert done.made == done.shards > 6 and done.documents == 1
             found = load_shards(tmp_path / name).ragged()
-            assert np.array_equal(found.ids, tok.encode_array(path.read_bytes())) and found.bounds.tolist() == [0, done.tokens]
+            assert np.array_equal(
+                found.ids, tok.encode_array(path.read_bytes())
+            ) and found.bounds.tolist() == [0, done.tokens]
             assert verify_encoded(tmp_path / name) == []
             before = tree(tmp_path / name)
             (tmp_path / name / "000003.bin").unlink()
             assert scale.encode(tok, path, tmp_path / name, client=client, part_bytes=1 << 22).made == 1
             assert scale.encode(tok, path, tmp_path / name, client=False, part_bytes=1 << 22).made == 0
             assert tree(tmp_path / name) == before
-            lines = scale.encode(tok, path, tmp_path / f"{name}.lines", client=client, part_bytes=1 << 23, separator="\n")
+            lines = scale.encode(
+                tok, path, tmp_path / f"{name}.lines", client=client, part_bytes=1 << 23, separator="\n"
+            )
             want = one_machine(tok, path, tmp_path / "one.npy", separator="\n")
             got = load_shards(lines.folder).ragged()
             assert np.array_equal(got.ids, want.ids) and np.array_equal(got.bounds, want.bounds)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "llama-2/tokenizer.model", "bert-base-uncased/vocab.txt", "t5-small/spiece.model", "falcon/tokenizer.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpt2/tokenizer.json",
+        "llama-2/tokenizer.model",
+        "bert-base-uncased/vocab.txt",
+        "t5-small/spiece.model",
+        "falcon/tokenizer.json",
+    ],
+)
 def test_real_tokenizers_cut_anywhere(shared_file, tmp_path, name):
     tok = Tokenizer.load(shared_file(f"vocab/{name}"))
     for text in ("wagahaiwa_nekodearu.txt", "english_small.txt", "stress/UTF-8-demo.txt", "stress/blns.txt"):
@@ -868,13 +1139,17 @@ def test_golden_strings_in_parts(shared_file, tmp_path):
     strings = json.loads(shared_file("golden/strings.json").read_bytes())
     golden = json.loads(shared_file("golden/hf__gpt2.json").read_bytes())
     tok = Tokenizer.load(shared_file("vocab/gpt2/vocab.json").parent)
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps({"text": s}) + "\n" for s in strings), encoding="utf-8")
+    (tmp_path / "s.jsonl").write_text(
+        "".join(json.dumps({"text": s}) + "\n" for s in strings), encoding="utf-8"
+    )
     for part_bytes in (100, 3000, 1 << 20):
         encode_parts(tok, tmp_path / "s.jsonl", tmp_path / f"{part_bytes}", part_bytes=part_bytes)
         assert [d.tolist() for d in load_shards(tmp_path / f"{part_bytes}")] == golden["ids"]
 
 
-@pytest.mark.parametrize("kills", [pytest.param(4, marks=pytest.mark.slow), pytest.param(KILLS, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(4, marks=pytest.mark.slow), pytest.param(KILLS, marks=pytest.mark.soak)]
+)
 @unix
 def test_workers_are_killed_again_and_again(tok, tmp_path, kills, record_property):
     "SIGKILL, several times, at random: the run goes on by itself, and the bytes are those of a calm one."
@@ -888,13 +1163,25 @@ def test_workers_are_killed_again_and_again(tok, tmp_path, kills, record_propert
 
     def kill(client, ended, most):
         while len(killed) < most and not ended.wait(0.3 + rng.random()):
-            pids = [p for p in (w.get("pid") for w in client.run(lambda: {"pid": os.getpid()}, on_error="ignore").values() if w) if p]
-            old = [p for p in pids if time.monotonic() - seen.setdefault(p, time.monotonic()) > 1]  # one that dies while it starts is given up by Dask
+            pids = [
+                p
+                for p in (
+                    w.get("pid")
+                    for w in client.run(lambda: {"pid": os.getpid()}, on_error="ignore").values()
+                    if w
+                )
+                if p
+            ]
+            old = [
+                p for p in pids if time.monotonic() - seen.setdefault(p, time.monotonic()) > 1
+            ]  # one that dies while it starts is given up by Dask
             if old and not ended.is_set():
                 killed.append(rng.choice(old))
                 os.kill(killed[-1], signal.SIGKILL)
 
-    while len(killed) < kills:  # a cluster that loses many workers may have none in the end: it is made anew after four
+    while (
+        len(killed) < kills
+    ):  # a cluster that loses many workers may have none in the end: it is made anew after four
         most = min(kills, len(killed) + 4)
         with cluster() as client:
             while len(killed) < most:
@@ -921,21 +1208,41 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("kills", [pytest.param(2, marks=pytest.mark.slow), pytest.param(KILLS, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(2, marks=pytest.mark.slow), pytest.param(KILLS, marks=pytest.mark.soak)]
+)
 @unix
 def test_the_whole_run_is_killed_at_random(tok, tmp_path, kills):
     "Driver and workers at once; the next run takes over what is whole, and in the end every byte is there."
     pytest.importorskip("distributed")
     path, rng = tmp_path / "x.txt", random.Random(12)
-    path.write_text(story(400_000, words=("hug", "pug ", "naïve", "東京", "🤗", "the", "\n")), encoding="utf-8")
+    path.write_text(
+        story(400_000, words=("hug", "pug ", "naïve", "東京", "🤗", "the", "\n")), encoding="utf-8"
+    )
     tok.save(tmp_path / "tok.json")
     (tmp_path / "run.py").write_text(RUN)
-    encode_parts(Tokenizer.load(tmp_path / "tok.json", allowed_special="all"), path, tmp_path / "calm", part_bytes=1 << 17)
+    encode_parts(
+        Tokenizer.load(tmp_path / "tok.json", allowed_special="all"),
+        path,
+        tmp_path / "calm",
+        part_bytes=1 << 17,
+    )
     killed, laps, records = 0, 0, lambda: len([*(tmp_path / "rough").glob("_0*.json")])
     while killed < kills or not laps:
         aim = records() + rng.randrange(1, 4)
         with open(tmp_path / "errors.txt", "wb") as errors:
-            child = subprocess.Popen([sys.executable, str(tmp_path / "run.py"), str(tmp_path / "tok.json"), str(path), str(tmp_path / "rough")], start_new_session=True, stdout=errors, stderr=errors)
+            child = subprocess.Popen(
+                [
+                    sys.executable,
+                    str(tmp_path / "run.py"),
+                    str(tmp_path / "tok.json"),
+                    str(path),
+                    str(tmp_path / "rough"),
+                ],
+                start_new_session=True,
+                stdout=errors,
+                stderr=errors,
+            )
         try:
             due = time.monotonic() + 900
             while child.poll() is None and time.monotonic() < due and (killed == kills or records() < aim):
@@ -944,7 +1251,9 @@ def test_the_whole_run_is_killed_at_random(tok, tmp_path, kills):
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             status = child.wait()
-        assert status in (0, -signal.SIGKILL) and time.monotonic() < due, (tmp_path / "errors.txt").read_text()
+        assert status in (0, -signal.SIGKILL) and time.monotonic() < due, (
+            tmp_path / "errors.txt"
+        ).read_text()
         if status == 0:
             assert tree(tmp_path / "rough") == tree(tmp_path / "calm")
             shutil.rmtree(tmp_path / "rough")
@@ -952,7 +1261,10 @@ def test_the_whole_run_is_killed_at_random(tok, tmp_path, kills):
             continue
         killed += 1
         if (tmp_path / "rough" / MANIFEST).exists():
-            assert verify_encoded(tmp_path / "rough")[:1] in ([], [shards.Fault("_work", "foreign", "no shard of this folder has that name")])
+            assert verify_encoded(tmp_path / "rough")[:1] in (
+                [],
+                [shards.Fault("_work", "foreign", "no shard of this folder has that name")],
+            )
 
 
 @pytest.fixture
@@ -1011,7 +1323,12 @@ def remote(request):
 def but_for_sources(folder):
     "What a manifest says, but for names and times of files."
     found = read_manifest(folder)
-    return found._replace(shards=tuple(s._replace(sources=tuple((Path(x.path).name, x.start, x.end, x.size) for x in s.sources)) for s in found.shards))
+    return found._replace(
+        shards=tuple(
+            s._replace(sources=tuple((Path(x.path).name, x.start, x.end, x.size) for x in s.sources))
+            for s in found.shards
+        )
+    )
 
 
 @pytest.mark.parametrize("separator, format", [(None, "bin"), ("\n", "bin"), (None, "parquet")])
@@ -1027,9 +1344,19 @@ def test_addresses_are_read_as_files_of_this_computer(tok, tmp_path, mixed, remo
         assert but_for_sources(there) == but_for_sources(here)
         assert {s.path for shard in read_manifest(there).shards for s in shard.sources} == {*addresses}
         assert verify_encoded(there) == []
-        assert encode_parts(tok, addresses, there, separator=separator, format=format, part_bytes=part_bytes).made == 0
+        assert (
+            encode_parts(
+                tok, addresses, there, separator=separator, format=format, part_bytes=part_bytes
+            ).made
+            == 0
+        )
         (there / shards.shard_names(0, format)[0]).unlink()
-        assert encode_parts(tok, addresses, there, separator=separator, format=format, part_bytes=part_bytes).made == 1
+        assert (
+            encode_parts(
+                tok, addresses, there, separator=separator, format=format, part_bytes=part_bytes
+            ).made
+            == 1
+        )
 
 
 def test_patterns_and_folders_of_addresses(tok, tmp_path, mixed, remote):
@@ -1051,17 +1378,34 @@ def test_tables_at_addresses(tok, tmp_path, remote):
     parquet.write_table(pa.table({"text": ["a hug", "pug", ""]}), tmp_path / "x.parquet")
     (address,) = remote([tmp_path / "x.parquet"])
     encode_parts(tok, address, tmp_path / "ids")
-    assert [doc.tolist() for doc in load_shards(tmp_path / "ids")] == [tok.encode(text) for text in ("a hug", "pug", "")]
+    assert [doc.tolist() for doc in load_shards(tmp_path / "ids")] == [
+        tok.encode(text) for text in ("a hug", "pug", "")
+    ]
 
 
 def test_an_address_that_changed_is_noticed(tok, tmp_path, remote):
     path = tmp_path / "x.txt"
     path.write_text("a hug\n" * 60, encoding="utf-8")
     (address,) = remote([path])
-    run = files_room.plan_run(tok, address, tmp_path / "ids", "bin", None, "\n", "text", None, {"add_special_tokens": True, "allowed_special": None}, None, "strict")
+    run = files_room.plan_run(
+        tok,
+        address,
+        tmp_path / "ids",
+        "bin",
+        None,
+        "\n",
+        "text",
+        None,
+        {"add_special_tokens": True, "allowed_special": None},
+        None,
+        "strict",
+    )
     found = plan_parts(tok, run, 100)
     (tmp_path / "ids" / "_work").mkdir(parents=True)
-    for text, said in (("a hug\n" * 61, "it had 360 bytes, and has 366"), ("a pug\n" * 60, "it has the same size, but was written later")):
+    for text, said in (
+        ("a hug\n" * 61, "it had 360 bytes, and has 366"),
+        ("a pug\n" * 60, "it has the same size, but was written later"),
+    ):
         path.write_text(text, encoding="utf-8")
         remote([path])
         with pytest.raises(ValueError, match=f"x\\.txt has changed since its parts were chosen \\({said}\\)"):
@@ -1071,7 +1415,10 @@ def test_an_address_that_changed_is_noticed(tok, tmp_path, remote):
     remote([path])
     with pytest.raises(ValueError, match=r"x\.txt has changed"):
         encode_parts(tok, address, tmp_path / "other", separator="\n", part_bytes=100)
-    assert encode_parts(tok, address, tmp_path / "other", separator="\n", part_bytes=100, overwrite=True).made == 4
+    assert (
+        encode_parts(tok, address, tmp_path / "other", separator="\n", part_bytes=100, overwrite=True).made
+        == 4
+    )
     assert load_shards(tmp_path / "other")[0].tolist() == tok.encode("a bun")
 
 

@@ -1,4 +1,5 @@
 """Explanations as data: every stage of every kind of tokenizer, the same ids and pieces as `encode` and `tokenize`, and nothing that JSON or a browser's Python lacks."""
+
 import json
 import random
 import subprocess
@@ -20,7 +21,12 @@ from subword_nb.normalizers import Replace
 from subword_nb.pipeline import place_tokens_ref
 from subword_nb.engine import compiled
 from subword_nb.processors import TemplateProcessing
-from subword_nb.sentencepiece_models import SentencePieceBPE, SentencePieceChars, SentencePieceUnigram, SentencePieceWords
+from subword_nb.sentencepiece_models import (
+    SentencePieceBPE,
+    SentencePieceChars,
+    SentencePieceUnigram,
+    SentencePieceWords,
+)
 from subword_nb.vocab import AddedToken
 from subword_nb.wordlevel import WordLevel
 
@@ -30,7 +36,13 @@ REAL = {
     "barthez/tokenizer.json": "BPE", "wordlevel-vulrepair/wordlevel.json": "WordLevel", "llama-2/tokenizer.model": "SentencePieceBPE", "t5-small/spiece.model": "SentencePieceUnigram",
     "transformers-fixtures/test_sentencepiece_bpe_char.model": "SentencePieceChars", "chatglm-6b/ice_text.model": "SentencePieceUnigram",
 }  # fmt: skip
-QUICK = ("gpt2/tokenizer.json", "bert-base-uncased/tokenizer.json", "t5-small/tokenizer.json", "wordlevel-vulrepair/wordlevel.json", "llama-2/tokenizer.model")
+QUICK = (
+    "gpt2/tokenizer.json",
+    "bert-base-uncased/tokenizer.json",
+    "t5-small/tokenizer.json",
+    "wordlevel-vulrepair/wordlevel.json",
+    "llama-2/tokenizer.model",
+)
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -49,7 +61,9 @@ def sums(e, tok, text, **options):
     assert (d["text"], d["model"]) == (text, type(tok.model).__name__)
     assert e.ids == tok.encode(text, **options) and e.pieces == tok.tokenize(text, **options)
     at, parts = 0, d["parts"]
-    for p, after in zip(parts, [*parts[1:], {"start": len(text)}]):  # they cover the text; only a character that became several may be in two parts
+    for p, after in zip(
+        parts, [*parts[1:], {"start": len(text)}]
+    ):  # they cover the text; only a character that became several may be in two parts
         assert p["start"] <= at and p["start"] < p["end"] >= at, (p, at)
         if p["start"] == at and p["end"] <= after["start"]:
             assert put(text[at : p["end"]], at, p["changes"]) == p["normalized"]
@@ -58,7 +72,9 @@ def sums(e, tok, text, **options):
     assert len({(w["pretoken"], *d["reasons"][w["why"]]["pieces"]) for w in d["words"]}) == len(d["reasons"])
     for k, w in enumerate(d["words"]):
         reason, (a, b) = d["reasons"][w["why"]], w["tokens"]
-        assert 0 <= w["start"] <= w["end"] <= len(text) and all(t["word"] == k or d["words"][t["word"]] == w for t in d["tokens"][a:b])
+        assert 0 <= w["start"] <= w["end"] <= len(text) and all(
+            t["word"] == k or d["words"][t["word"]] == w for t in d["tokens"][a:b]
+        )
         if tok.truncation is None:
             unk = getattr(tok.model, "unk_piece", None)
             made = [t["piece"] for t in d["tokens"][a:b]]
@@ -84,7 +100,9 @@ def replay(reason: dict):
     return symbols
 
 
-@pytest.mark.parametrize("name, every", [*((n, 6) for n in QUICK), *(pytest.param(n, 1, marks=pytest.mark.slow) for n in REAL)])
+@pytest.mark.parametrize(
+    "name, every", [*((n, 6) for n in QUICK), *(pytest.param(n, 1, marks=pytest.mark.slow) for n in REAL)]
+)
 def test_golden_strings(shared_file, name, every, record_property):
     strings = json.loads(shared_file("golden/strings.json").read_text(encoding="utf-8"))[::every]
     options = {"encoding": name.split("/")[1].split(".")[0]} if name.startswith("tiktoken") else {}
@@ -98,24 +116,48 @@ def test_golden_strings(shared_file, name, every, record_property):
             if r["kind"] == "bpe" and tok.model.__class__ is BPE:
                 assert replay(r) == r["pieces"]
             if r["kind"] == "wordpiece" and not r["note"]:
-                assert [t["piece"] for t in r["trials"] if t["found"]] == r["pieces"] == [p for s in r["links"] for p in s["pops"]]
+                assert (
+                    [t["piece"] for t in r["trials"] if t["found"]]
+                    == r["pieces"]
+                    == [p for s in r["links"] for p in s["pops"]]
+                )
         if len(text) < 60:
-            assert explain(tok, text, add_special_tokens=False).ids == tok.encode(text, add_special_tokens=False)
+            assert explain(tok, text, add_special_tokens=False).ids == tok.encode(
+                text, add_special_tokens=False
+            )
     assert len(kinds) == 1
     record_property("texts", len(strings))
+
 
 NORMALIZERS = [None, "nfkc", "strip", ["nfd", "strip_accents", "lowercase"], "prepend", "bert", "nmt"]
 
 
 def trained(algorithm, normalizer=None, **options) -> Tokenizer:
-    tok = Tokenizer.train(COURSE_CORPUS * 4, algorithm=algorithm, vocab_size=320 if algorithm == "bpe" else 90, special_tokens=["[UNK]", "[CLS]", "[SEP]", "[MASK]"], normalizer=normalizer, unk_piece=None if algorithm == "bpe" else "[UNK]", **options)
-    tok.add_tokens([AddedToken("naïve", normalized=True, special=False), AddedToken("12", lstrip=True, rstrip=True), AddedToken(" cut ", normalized=True, lstrip=True, special=False), AddedToken("½", normalized=False, special=False)])
+    tok = Tokenizer.train(
+        COURSE_CORPUS * 4,
+        algorithm=algorithm,
+        vocab_size=320 if algorithm == "bpe" else 90,
+        special_tokens=["[UNK]", "[CLS]", "[SEP]", "[MASK]"],
+        normalizer=normalizer,
+        unk_piece=None if algorithm == "bpe" else "[UNK]",
+        **options,
+    )
+    tok.add_tokens(
+        [
+            AddedToken("naïve", normalized=True, special=False),
+            AddedToken("12", lstrip=True, rstrip=True),
+            AddedToken(" cut ", normalized=True, lstrip=True, special=False),
+            AddedToken("½", normalized=False, special=False),
+        ]
+    )
     tok.allowed_special = "all"
     return tok
 
 
 def framed(tok: Tokenizer, form="[CLS] $A [SEP]", **parts) -> Tokenizer:
-    tok.post_processor = TemplateProcessing(form, special_tokens=[(p, tok.piece2id[p]) for p in ("[CLS]", "[SEP]")])
+    tok.post_processor = TemplateProcessing(
+        form, special_tokens=[(p, tok.piece2id[p]) for p in ("[CLS]", "[SEP]")]
+    )
     for name, value in parts.items():
         setattr(tok, name, value)
     return tok
@@ -127,7 +169,9 @@ def test_generated_texts(algorithm, normalizer):
     rng = random.Random(f"{algorithm}{normalizer}")
     tok = trained(algorithm, normalizer)
     for k in range(25):
-        text = random_text(rng, 12) + rng.choice(["", " cut ", "  12  ", "½", "naïve", "NAÏVE", " \u0301", "Ｈﬁ"])
+        text = random_text(rng, 12) + rng.choice(
+            ["", " cut ", "  12  ", "½", "naïve", "NAÏVE", " \u0301", "Ｈﬁ"]
+        )
         options = rng.choice([{}, {"allowed_special": ()}, {"allowed_special": {"[MASK]"}}])
         sums(explain(tok, text, **options), tok, text, **options)
         if k == 12:
@@ -141,40 +185,97 @@ def test_numbers_of_words_are_those_of_align():
         e, placed = explain(tok, text), place_tokens_ref(compiled(tok), text)
         assert [(t["start"], t["end"]) for t in e.tokens] == placed.offsets
         ordinary = dict.fromkeys(k for k, t in zip(placed.splits, e.tokens) if t["word"] is not None)
-        assert [t["word"] for t in e.tokens if t["word"] is not None] == [[*ordinary].index(k) for k in placed.splits if k in ordinary]
+        assert [t["word"] for t in e.tokens if t["word"] is not None] == [
+            [*ordinary].index(k) for k in placed.splits if k in ordinary
+        ]
         assert len(e.words) == len(ordinary)
 
 
 @pytest.mark.parametrize("direction", ["left", "right"])
 def test_cut_and_filled_up(direction):
     text = "This is the course, this is the cut of tokens"
-    tok = framed(trained("wordpiece", "bert"), truncation=Truncation(9, direction=direction), padding=Padding(12, direction=direction, pad_id=1, pad_piece="[CLS]"))
+    tok = framed(
+        trained("wordpiece", "bert"),
+        truncation=Truncation(9, direction=direction),
+        padding=Padding(12, direction=direction, pad_id=1, pad_piece="[CLS]"),
+    )
     e = explain(tok, text)
     sums(e, tok, text)
     assert len(e.ids) == 12 and [t["word"] for t in e.tokens].count(None) == 5
-    whole = sums(explain(framed(trained("wordpiece", "bert")), text), framed(trained("wordpiece", "bert")), text)
+    whole = sums(
+        explain(framed(trained("wordpiece", "bert")), text), framed(trained("wordpiece", "bert")), text
+    )
     assert [w["pretoken"] for w in whole["words"]] == [w["pretoken"] for w in e.words]
     assert sum(a == b for a, b in (w["tokens"] for w in e.words)) >= 5  # cut off, and still told
     twice = explain(framed(trained("wordpiece", "bert"), "[CLS] $A $A"), "the course")
-    assert [w["tokens"][0] for w in twice.words][0] == 1 and twice.ids == twice.ids[:1] + twice.ids[1 : 1 + len(twice.ids) // 2] * 2
+    assert [w["tokens"][0] for w in twice.words][0] == 1 and twice.ids == twice.ids[:1] + twice.ids[
+        1 : 1 + len(twice.ids) // 2
+    ] * 2
 
 
 def test_late_tokens_and_what_is_dropped():
-    tok = Tokenizer(WordLevel({"<unk>": 0, "ab": 1}), normalizer="strip", added_tokens=[(AddedToken("X", normalized=True), 2)])
+    tok = Tokenizer(
+        WordLevel({"<unk>": 0, "ab": 1}),
+        normalizer="strip",
+        added_tokens=[(AddedToken("X", normalized=True), 2)],
+    )
     e = explain(tok, "  ab  ")
-    assert e.parts == [{"start": 0, "end": 6, "added": None, "normalized": "ab", "changes": [{"start": 0, "end": 2, "before": "  ", "after": ""}, {"start": 4, "end": 6, "before": "  ", "after": ""}]}]
+    assert e.parts == [
+        {
+            "start": 0,
+            "end": 6,
+            "added": None,
+            "normalized": "ab",
+            "changes": [
+                {"start": 0, "end": 2, "before": "  ", "after": ""},
+                {"start": 4, "end": 6, "before": "  ", "after": ""},
+            ],
+        }
+    ]
     e = explain(tok, "   ")
-    assert e.parts == [{"start": 0, "end": 3, "added": None, "normalized": "", "changes": [{"start": 0, "end": 3, "before": "   ", "after": ""}]}] and e.tokens == [] == e.words
+    assert (
+        e.parts
+        == [
+            {
+                "start": 0,
+                "end": 3,
+                "added": None,
+                "normalized": "",
+                "changes": [{"start": 0, "end": 3, "before": "   ", "after": ""}],
+            }
+        ]
+        and e.tokens == [] == e.words
+    )
     e = explain(tok, " XabX ")
-    assert [(p["start"], p["end"], p["added"], p["normalized"]) for p in e.parts] == [(0, 2, "X", "X"), (2, 4, None, "ab"), (4, 6, "X", "X")]
-    assert explain(tok, "").to_dict() == {"text": "", "model": "WordLevel", "byte_level": False, "parts": [], "words": [], "reasons": [], "tokens": []}
+    assert [(p["start"], p["end"], p["added"], p["normalized"]) for p in e.parts] == [
+        (0, 2, "X", "X"),
+        (2, 4, None, "ab"),
+        (4, 6, "X", "X"),
+    ]
+    assert explain(tok, "").to_dict() == {
+        "text": "",
+        "model": "WordLevel",
+        "byte_level": False,
+        "parts": [],
+        "words": [],
+        "reasons": [],
+        "tokens": [],
+    }
 
 
 def test_equal_pretokens_share_a_reason():
     tok = trained("bpe")
     e = explain(tok, "the the the course the")
-    assert [w["pretoken"] for w in e.words] == ["the", "Ġthe", "Ġthe", "Ġcourse", "Ġthe"] and [w["why"] for w in e.words] == [0, 1, 1, 2, 1] and len(e.reasons) == 3
-    assert e.words[1]["shown"] == "·the" and all(bytes.fromhex("".join(t["bytes"] for t in e.tokens[slice(*w["tokens"])])).decode() == e.text[w["start"] : w["end"]] for w in e.words)
+    assert (
+        [w["pretoken"] for w in e.words] == ["the", "Ġthe", "Ġthe", "Ġcourse", "Ġthe"]
+        and [w["why"] for w in e.words] == [0, 1, 1, 2, 1]
+        and len(e.reasons) == 3
+    )
+    assert e.words[1]["shown"] == "·the" and all(
+        bytes.fromhex("".join(t["bytes"] for t in e.tokens[slice(*w["tokens"])])).decode()
+        == e.text[w["start"] : w["end"]]
+        for w in e.words
+    )
 
 
 def test_bytes_that_tokens_spell():
@@ -184,7 +285,9 @@ def test_bytes_that_tokens_spell():
     assert [t["special"] for t in e.tokens if t["word"] is None] == [True, False]
     ids = {p: i for i, p in enumerate(["<unk>", "a", *(f"<0x{b:02X}>" for b in range(256))])}
     e = explain(Tokenizer(BPE(ids, [], unk_piece="<unk>", byte_fallback=True)), "aé")
-    assert [t["bytes"] for t in e.tokens] == ["61", "c3", "a9"] and [(t["start"], t["end"]) for t in e.tokens] == [(0, 1), (1, 2), (1, 2)]
+    assert [t["bytes"] for t in e.tokens] == ["61", "c3", "a9"] and [
+        (t["start"], t["end"]) for t in e.tokens
+    ] == [(0, 1), (1, 2), (1, 2)]
     assert e.reasons[0].note == "'é': spelled by its bytes (byte_fallback)"
 
 
@@ -200,11 +303,31 @@ def test_subword_nmt():
     base = Tokenizer.train(COURSE_CORPUS * 3, algorithm="char_bpe", vocab_size=110, end_of_word_suffix="</w>")
     merges = [(a, b) for a, b in base.model.merges]
     for version in ((0, 2), (0, 1)):
-        pieces = dict.fromkeys(["<unk>", *(s + m for a, b in merges for p in (a, b, a + b, *a, *b.removesuffix("</w>")) for s in [p.removesuffix("</w>")] if s for m in ("", "@@"))])
-        for more in ({}, {"glossaries": ("tok\\w*", "the")}, {"vocabulary": rng.sample(sorted(pieces), len(pieces) // 2)}):
-            tok = Tokenizer(NmtBPE({p: i for i, p in enumerate(pieces)}, merges, version, **more), pre_tokenizer=WORDS)
+        pieces = dict.fromkeys(
+            [
+                "<unk>",
+                *(
+                    s + m
+                    for a, b in merges
+                    for p in (a, b, a + b, *a, *b.removesuffix("</w>"))
+                    for s in [p.removesuffix("</w>")]
+                    if s
+                    for m in ("", "@@")
+                ),
+            ]
+        )
+        for more in (
+            {},
+            {"glossaries": ("tok\\w*", "the")},
+            {"vocabulary": rng.sample(sorted(pieces), len(pieces) // 2)},
+        ):
+            tok = Tokenizer(
+                NmtBPE({p: i for i, p in enumerate(pieces)}, merges, version, **more), pre_tokenizer=WORDS
+            )
             for _ in range(40):
-                text = " ".join(rng.choices([*corpus.split(), "tokéns", "Ω", "thethe", ""], k=rng.randrange(8)))
+                text = " ".join(
+                    rng.choices([*corpus.split(), "tokéns", "Ω", "thethe", ""], k=rng.randrange(8))
+                )
                 d = sums(explain(tok, text), tok, text)
                 for r in d["reasons"]:
                     left = [p.removesuffix("</w>") for p in replay(r)]
@@ -215,24 +338,44 @@ def test_subword_nmt():
 def test_ranks_that_stand_for_rules():
     ids = {p: i for i, p in enumerate(["a", "b", "ab", "abab", "ba"])}
     model = BPE(ids, RankRules(ids))
-    assert [(m.rank, m.piece, m.at) for m in explain_bpe(model, "babab").steps] == [(2, "ab", 1), (2, "ab", 2), (3, "abab", 1)]
+    assert [(m.rank, m.piece, m.at) for m in explain_bpe(model, "babab").steps] == [
+        (2, "ab", 1),
+        (2, "ab", 2),
+        (3, "abab", 1),
+    ]
     model.table  # made: the rules are the same
-    assert [(m.rank, m.piece, m.at) for m in explain_bpe(model, "babab").steps] == [(2, "ab", 1), (2, "ab", 2), (3, "abab", 1)]
+    assert [(m.rank, m.piece, m.at) for m in explain_bpe(model, "babab").steps] == [
+        (2, "ab", 1),
+        (2, "ab", 2),
+        (3, "abab", 1),
+    ]
     odd = BPE({**ids, "<unk>": 5}, RankRules(ids), unk_piece="<unk>")
     assert [(m.rank, m.piece) for m in explain_bpe(odd, "abxab").steps] == [(2, "ab"), (2, "ab")]
 
 
-@pytest.mark.parametrize("kind", [SentencePieceBPE, SentencePieceUnigram, SentencePieceWords, SentencePieceChars])
-@pytest.mark.parametrize("more", [{"unk_piece": "<unk>"}, {"byte_fallback": True}, {"unk_piece": "<unk>", "user_defined": ("ab", "▁a")}])
+@pytest.mark.parametrize(
+    "kind", [SentencePieceBPE, SentencePieceUnigram, SentencePieceWords, SentencePieceChars]
+)
+@pytest.mark.parametrize(
+    "more",
+    [{"unk_piece": "<unk>"}, {"byte_fallback": True}, {"unk_piece": "<unk>", "user_defined": ("ab", "▁a")}],
+)
 def test_sentencepiece_models(kind, more):
     pieces = ["<unk>", *(f"<0x{b:02X}>" for b in range(256)), "a", "b", "▁", "ab", "▁a", "▁ab", "abab"]
-    tok, rng = Tokenizer(kind({p: i for i, p in enumerate(pieces)}, [-float(i % 7) for i in range(len(pieces))], **more)), random.Random(9)
+    tok, rng = (
+        Tokenizer(
+            kind({p: i for i, p in enumerate(pieces)}, [-float(i % 7) for i in range(len(pieces))], **more)
+        ),
+        random.Random(9),
+    )
     for _ in range(40):
         text = "".join(rng.choices("ab▁é", [4, 4, 2, 1], k=rng.randrange(14)))
         sums(explain(tok, text), tok, text)
 
 
-@pytest.mark.parametrize("kind", [SentencePieceBPE, SentencePieceUnigram, SentencePieceWords, SentencePieceChars])
+@pytest.mark.parametrize(
+    "kind", [SentencePieceBPE, SentencePieceUnigram, SentencePieceWords, SentencePieceChars]
+)
 @pytest.mark.parametrize("direction", [None, "left", "right"])
 def test_words_of_sentencepiece(kind, direction):
     "A text that is one pre-token is explained word by word, whatever is cut off, put around it or found in it."
@@ -240,16 +383,40 @@ def test_words_of_sentencepiece(kind, direction):
     rng, several = random.Random(f"{kind}{direction}"), 0
     for k in range(60):
         spare = {"unused": ("ab",)} if k % 3 == 0 else {}
-        model = kind({p: i for i, p in enumerate(pieces[: rng.choice([10, 11, 12])])}, [-float(i % 7) for i in range(12)], unk_piece="<unk>", **spare)
-        tok = Tokenizer(model, normalizer=["nfkc", "prepend", Replace(" ", "▁")], added_tokens=[(AddedToken("[MASK]", special=True), 3)], allowed_special="all")
-        tok.post_processor = TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]) if k % 2 else None
-        text = "".join(rng.choices(["a", "b", " ", " ab", "ﬁ", "é", "a\u00a8", "[MASK]"], [4, 4, 2, 4, 1, 1, 1, 1], k=rng.randrange(16)))
+        model = kind(
+            {p: i for i, p in enumerate(pieces[: rng.choice([10, 11, 12])])},
+            [-float(i % 7) for i in range(12)],
+            unk_piece="<unk>",
+            **spare,
+        )
+        tok = Tokenizer(
+            model,
+            normalizer=["nfkc", "prepend", Replace(" ", "▁")],
+            added_tokens=[(AddedToken("[MASK]", special=True), 3)],
+            allowed_special="all",
+        )
+        tok.post_processor = (
+            TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)])
+            if k % 2
+            else None
+        )
+        text = "".join(
+            rng.choices(
+                ["a", "b", " ", " ab", "ﬁ", "é", "a\u00a8", "[MASK]"],
+                [4, 4, 2, 4, 1, 1, 1, 1],
+                k=rng.randrange(16),
+            )
+        )
         whole = sums(explain(tok, text), tok, text)
         several += len(whole["words"]) > 3
         if direction is None:
             tok.post_processor = TemplateProcessing("$A [SEP] $A", special_tokens=[("[SEP]", 2)])
             twice = [t["word"] for t in explain(tok, text).tokens]
-            assert twice == [*(every := [t["word"] for t in whole["tokens"] if t["id"] not in (1, 2)]), None, *every]
+            assert twice == [
+                *(every := [t["word"] for t in whole["tokens"] if t["id"] not in (1, 2)]),
+                None,
+                *every,
+            ]
             continue
         tok.truncation = Truncation(rng.randrange(3, 12), direction=direction)
         d = sums(explain(tok, text), tok, text)
@@ -264,13 +431,27 @@ def test_words_of_sentencepiece(kind, direction):
 def test_equal_words_of_sentencepiece_share_a_reason():
     pieces = {p: i for i, p in enumerate(["<unk>", "▁", *"abc", "▁ab", "▁ab▁c"])}
     for kind in (SentencePieceBPE, SentencePieceUnigram):
-        tok = Tokenizer(kind(pieces, [-float(i) for i in range(len(pieces))], unk_piece="<unk>"), normalizer=Replace(" ", "▁"))
+        tok = Tokenizer(
+            kind(pieces, [-float(i) for i in range(len(pieces))], unk_piece="<unk>"),
+            normalizer=Replace(" ", "▁"),
+        )
         e = explain(tok, " ab ab c ab")
-        assert [w["pretoken"] for w in e.words] == ["▁ab▁ab▁c", "▁ab"]  # a piece has b before ▁, so that no ▁ behind b begins a stretch
+        assert [w["pretoken"] for w in e.words] == [
+            "▁ab▁ab▁c",
+            "▁ab",
+        ]  # a piece has b before ▁, so that no ▁ behind b begins a stretch
         e = explain(tok, " ab ca ca ab")
-        assert [(w["start"], w["end"], w["pretoken"], w["why"]) for w in e.words] == [(0, 6, "▁ab▁ca", 0), (6, 9, "▁ca", 1), (9, 12, "▁ab", 2)]
+        assert [(w["start"], w["end"], w["pretoken"], w["why"]) for w in e.words] == [
+            (0, 6, "▁ab▁ca", 0),
+            (6, 9, "▁ca", 1),
+            (9, 12, "▁ab", 2),
+        ]
         e = explain(tok, " a a ba ba a")
-        assert [w["why"] for w in e.words] == [0, 0, 1, 1, 0] and len(e.reasons) == 2 and e.words[4]["start"] == 10
+        assert (
+            [w["why"] for w in e.words] == [0, 0, 1, 1, 0]
+            and len(e.reasons) == 2
+            and e.words[4]["start"] == 10
+        )
 
 
 def test_models_of_other_kinds():
@@ -282,8 +463,18 @@ def test_models_of_other_kinds():
 
     reason = reason_for(Letters(), "abba")
     assert reason.pieces == ["a", "b", "b", "a"] and reason.note == "nothing more is known of a Letters"
-    assert reason_for(WordLevel({"<unk>": 0, "a": 1}), "b").to_dict() == {"kind": "wordlevel", "found": False, "pieces": ["<unk>"], "note": "the word is not in the vocabulary: <unk>"}
-    assert reason_for(WordLevel({"<unk>": 0, "a": 1}), "a").to_dict() == {"kind": "wordlevel", "found": True, "pieces": ["a"], "note": None}
+    assert reason_for(WordLevel({"<unk>": 0, "a": 1}), "b").to_dict() == {
+        "kind": "wordlevel",
+        "found": False,
+        "pieces": ["<unk>"],
+        "note": "the word is not in the vocabulary: <unk>",
+    }
+    assert reason_for(WordLevel({"<unk>": 0, "a": 1}), "a").to_dict() == {
+        "kind": "wordlevel",
+        "found": True,
+        "pieces": ["a"],
+        "note": None,
+    }
 
 
 def test_changes_of_any_alignment():
@@ -308,13 +499,19 @@ def test_changes_of_any_alignment():
 
 def test_long_and_invalid_texts_are_refused_with_a_way_out():
     tok = trained("bpe")
-    with pytest.raises(ValueError, match=r"the text has 100,001 characters.*pass a part of the text, or most=100001"):
+    with pytest.raises(
+        ValueError, match=r"the text has 100,001 characters.*pass a part of the text, or most=100001"
+    ):
         explain(tok, "a" * 100_001)
-    assert len(explain(tok, "a b " * 20, most=80).words) and pytest.raises(ValueError, explain, tok, "a" * 81, most=80)
+    assert len(explain(tok, "a b " * 20, most=80).words) and pytest.raises(
+        ValueError, explain, tok, "a" * 81, most=80
+    )
     for bad, said in (("a\ud800", "U\\+D800|surrogate"), (b"\xff", "UTF-8"), (["a"], "text")):
         with pytest.raises(ValueError, match=said):
             explain(tok, bad)
-    assert explain(tok, b"caf\xc3\xa9").text == "café" and explain(tok, "a\ud800b", errors="ignore").text == "ab"
+    assert (
+        explain(tok, b"caf\xc3\xa9").text == "café" and explain(tok, "a\ud800b", errors="ignore").text == "ab"
+    )
     with pytest.raises(ValueError, match="has no piece"):
         explain(Tokenizer(BPE({"a": 0}, [])), "ab")
     with pytest.raises(ValueError, match="not an added token"):
@@ -347,7 +544,12 @@ def test_what_a_browser_lacks_is_not_needed(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {n: [t["id"] for t in d["tokens"]] for n, d in found.items()} == ids
-    assert {r["kind"] for d in found.values() for r in d["reasons"]} == {"bpe", "wordpiece", "unigram", "wordlevel"}
+    assert {r["kind"] for d in found.values() for r in d["reasons"]} == {
+        "bpe",
+        "wordpiece",
+        "unigram",
+        "wordlevel",
+    }
 
 
 def test_drawings_are_imported_when_somebody_looks(monkeypatch):

@@ -1,4 +1,5 @@
 """Disks that are full, broken or gone: an error that names the file, the old content untouched, nothing half-written that looks whole, and the same call completes later."""
+
 import bz2
 import contextlib
 import errno
@@ -41,7 +42,13 @@ def models():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         special = {"bpe": ["<|endoftext|>"], "wordpiece": ["[UNK]"], "unigram": ["<unk>"]}
-        return {kind: [Tokenizer.train(DOCS, algorithm=kind, vocab_size=size, special_tokens=tokens, progress=False) for size in ((290, 300) if kind == "bpe" else (60, 80))] for kind, tokens in special.items()}
+        return {
+            kind: [
+                Tokenizer.train(DOCS, algorithm=kind, vocab_size=size, special_tokens=tokens, progress=False)
+                for size in ((290, 300) if kind == "bpe" else (60, 80))
+            ]
+            for kind, tokens in special.items()
+        }
 
 
 def saver(toks, name, folder=False):
@@ -64,17 +71,31 @@ def saver(toks, name, folder=False):
 
 def counted(suffix):
     old, new = ({f"{word}{k}": k + 1 for k in range(n) for word in ("hug", "pug")} for n in (300, 400))
-    return *((lambda home, c=c: save_counts(flatten_counts(c), home / f"counts{suffix}")) for c in (old, new)), lambda home: load_counts(home / f"counts{suffix}").to_dict()
+    return *(
+        (lambda home, c=c: save_counts(flatten_counts(c), home / f"counts{suffix}")) for c in (old, new)
+    ), lambda home: load_counts(home / f"counts{suffix}").to_dict()
 
 
 def snapshots():
-    return *((lambda home, n=n: save_snapshot(home / "state.npz", {"merges": [("a", "b")] * n})) for n in (500, 900)), lambda home: load_snapshot(home / "state.npz")
+    return *(
+        (lambda home, n=n: save_snapshot(home / "state.npz", {"merges": [("a", "b")] * n}))
+        for n in (500, 900)
+    ), lambda home: load_snapshot(home / "state.npz")
 
 
 def writers(models):
     "Name → (write the old, write the new, read) of whatever is replaced in one step."
-    found = {"tokenizer.json": saver(models["bpe"], "tokenizer.json"), "gpt2": saver(models["bpe"], "pair", folder=True), "tiktoken": saver(models["bpe"], "x.tiktoken"), "vocab.txt": saver(models["wordpiece"], "vocab.txt"),
-             "wordpiece.json": saver(models["wordpiece"], "w.json"), "sentencepiece": saver(models["unigram"], "x.model"), "unigram.json": saver(models["unigram"], "u.json"), "counts.npz": counted(".npz"), "snapshot": snapshots()}
+    found = {
+        "tokenizer.json": saver(models["bpe"], "tokenizer.json"),
+        "gpt2": saver(models["bpe"], "pair", folder=True),
+        "tiktoken": saver(models["bpe"], "x.tiktoken"),
+        "vocab.txt": saver(models["wordpiece"], "vocab.txt"),
+        "wordpiece.json": saver(models["wordpiece"], "w.json"),
+        "sentencepiece": saver(models["unigram"], "x.model"),
+        "unigram.json": saver(models["unigram"], "u.json"),
+        "counts.npz": counted(".npz"),
+        "snapshot": snapshots(),
+    }
     with contextlib.suppress(ImportError):
         import pyarrow  # noqa: F401
 
@@ -82,7 +103,18 @@ def writers(models):
     return found
 
 
-WRITERS = ["tokenizer.json", "gpt2", "tiktoken", "vocab.txt", "wordpiece.json", "sentencepiece", "unigram.json", "counts.npz", "snapshot", "counts.parquet"]
+WRITERS = [
+    "tokenizer.json",
+    "gpt2",
+    "tiktoken",
+    "vocab.txt",
+    "wordpiece.json",
+    "sentencepiece",
+    "unigram.json",
+    "counts.npz",
+    "snapshot",
+    "counts.parquet",
+]
 
 
 def writer(models, name, home):
@@ -128,7 +160,9 @@ def test_a_full_disk_at_each_step(models, name, there, tmp_path, record_property
         assert after == read(home) and not leftovers(home)
         if not disk.failed:
             break
-        assert raised or at > 3  # only what comes after all is done (names of a folder brought to the disk) may fail in silence
+        assert (
+            raised or at > 3
+        )  # only what comes after all is done (names of a folder brought to the disk) may fail in silence
     assert faults >= 3
     record_property("faults", faults)
 
@@ -191,7 +225,10 @@ def test_two_files_are_written_together(tmp_path):
         patch.setattr(os, "replace", second_fails)
         with pytest.raises(PermissionError):
             write_together({pair[0]: b"new", pair[1]: b"new"})
-    assert [p.read_bytes() for p in pair] == [b"1", b"2"] and sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
+    assert [p.read_bytes() for p in pair] == [b"1", b"2"] and sorted(p.name for p in tmp_path.iterdir()) == [
+        "a",
+        "b",
+    ]
     seen.clear()
     fresh = [tmp_path / "c", tmp_path / "d"]
     with pytest.MonkeyPatch.context() as patch:
@@ -224,7 +261,11 @@ def test_encode_files_on_a_full_disk(models, format, shards, tmp_path, record_pr
     if format in FORMATS[2:]:
         pytest.importorskip("pyarrow")
     old, tok = models["bpe"]
-    paths, options, faults = texts_in(tmp_path / "texts"), {"format": format, "separator": "\n", "shard_tokens": shards, "progress": False}, 0
+    paths, options, faults = (
+        texts_in(tmp_path / "texts"),
+        {"format": format, "separator": "\n", "shard_tokens": shards, "progress": False},
+        0,
+    )
     name = "shards" if shards else f"ids.{format}"
     encode_files(tok, paths, tmp_path / name, **options)
     expected = ids_of(tmp_path / name)
@@ -241,7 +282,11 @@ def test_encode_files_on_a_full_disk(models, format, shards, tmp_path, record_pr
                 assert str(home) in str(e), e
                 assert ids_of(home / name) == before
         encode_files(tok, paths, home / name, overwrite=True, **options)
-        assert ids_of(home / name) == expected and not leftovers(home) and not (home / f"{name}.partial").exists()
+        assert (
+            ids_of(home / name) == expected
+            and not leftovers(home)
+            and not (home / f"{name}.partial").exists()
+        )
         shutil.rmtree(home)
         if not disk.failed:
             break
@@ -259,8 +304,13 @@ def test_encode_files_on_a_small_disk(models, format, tmp_path, record_property)
     (tmp_path / "texts").mkdir()
     rng = random.Random(0)
     for k in range(3):
-        (tmp_path / "texts" / f"{k}.txt").write_text("\n".join(" ".join(rng.choices(DOCS, k=40)) for _ in range(100)), encoding="utf-8")
-    paths, options = str(tmp_path / "texts" / "*.txt"), {"format": format, "separator": "\n", "progress": False}
+        (tmp_path / "texts" / f"{k}.txt").write_text(
+            "\n".join(" ".join(rng.choices(DOCS, k=40)) for _ in range(100)), encoding="utf-8"
+        )
+    paths, options = (
+        str(tmp_path / "texts" / "*.txt"),
+        {"format": format, "separator": "\n", "progress": False},
+    )
     encode_files(tok, paths, tmp_path / f"ids.{format}", **options)
     expected = ids_of(tmp_path / f"ids.{format}")
     with small_disk(home, 8 << 20) as disk:
@@ -325,7 +375,9 @@ def test_counts_that_do_not_fit_on_the_disk(tmp_path, monkeypatch, record_proper
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def count(memory):
-        return count_corpus(batches_of(DOCS, size=200), None, byte_level("gpt2"), threads=1, memory=memory).to_dict()
+        return count_corpus(
+            batches_of(DOCS, size=200), None, byte_level("gpt2"), threads=1, memory=memory
+        ).to_dict()
 
     expected, faults = count(1 << 30), 0
     for at in itertools.count(1, 5):
@@ -345,7 +397,9 @@ def test_counts_that_do_not_fit_on_the_disk(tmp_path, monkeypatch, record_proper
 @pytest.mark.parametrize("error", [b"", b"half of"])
 def test_spilled_counts_that_are_damaged(error, tmp_path):
     table = SpanCounts()
-    add_rows(table, (np.frombuffer(b"hugpug", np.uint8), np.array([0, 3, 6]), np.array([1, 2]), np.array([0, 3])))
+    add_rows(
+        table, (np.frombuffer(b"hugpug", np.uint8), np.array([0, 3, 6]), np.array([1, 2]), np.array([0, 3]))
+    )
     spill = Spill(tmp_path, {})
     spill.write(span_rows(table, parts=16))
     part = next(p for p in range(16) if spill.sizes[p])
@@ -372,7 +426,12 @@ def test_packed_files_that_are_cut_off(models, kind, tmp_path, record_property):
     path, faults = tmp_path / f"a.txt{kind}", 0
     for size in sorted({0, 1, 2, 5, 9, *rng.sample(range(10, len(whole)), 8), len(whole) - 1}):
         path.write_bytes(whole[:size])
-        for read in (lambda: [*documents(path)], lambda: [*Corpus(path)], lambda: encode_files(models["bpe"][0], path, tmp_path / "ids.npy", progress=False), lambda: Tokenizer.train(path, vocab_size=300, progress=False)):
+        for read in (
+            lambda: [*documents(path)],
+            lambda: [*Corpus(path)],
+            lambda: encode_files(models["bpe"][0], path, tmp_path / "ids.npy", progress=False),
+            lambda: Tokenizer.train(path, vocab_size=300, progress=False),
+        ):
             faults += 1
             with pytest.raises(ValueError, match="cut off|not a sound") as e:
                 read()
@@ -388,9 +447,15 @@ def table_file(path, rows):
     pa = pytest.importorskip("pyarrow")
     table = pa.table({"text": [f"{k} " + "low lower " * 40 for k in range(rows)]})
     if path.suffix == ".parquet":
-        pytest.importorskip("pyarrow.parquet").write_table(table, path, row_group_size=500, compression="none", use_dictionary=False)
+        pytest.importorskip("pyarrow.parquet").write_table(
+            table, path, row_group_size=500, compression="none", use_dictionary=False
+        )
     else:
-        with pa.ipc.new_file(str(path), table.schema) if path.suffix == ".arrow" else pa.ipc.new_stream(str(path), table.schema) as out:
+        with (
+            pa.ipc.new_file(str(path), table.schema)
+            if path.suffix == ".arrow"
+            else pa.ipc.new_stream(str(path), table.schema) as out
+        ):
             for batch in table.to_batches(500):
                 out.write_batch(batch)
 
@@ -436,7 +501,11 @@ def test_a_file_that_changes_while_it_is_read(name, change, tmp_path):
     with pytest.raises(ValueError) as e:
         for _ in batches:
             pass
-    assert str(path) in str(e.value) and ("has changed while it was read" in str(e.value) or "not UTF-8" in str(e.value) or "no JSON" in str(e.value)), e.value
+    assert str(path) in str(e.value) and (
+        "has changed while it was read" in str(e.value)
+        or "not UTF-8" in str(e.value)
+        or "no JSON" in str(e.value)
+    ), e.value
     if path.suffix not in (".parquet", ".arrow", ".feather", ".jsonl"):
         source_file(path)
         found = documents(path)
@@ -448,7 +517,9 @@ def test_a_file_that_changes_while_it_is_read(name, change, tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs a file that opens and cannot be read")
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.txt.gz", "a.txt.xz", "a.txt.bz2", "a.parquet", "a.arrow"])
+@pytest.mark.parametrize(
+    "name", ["a.txt", "a.jsonl", "a.txt.gz", "a.txt.xz", "a.txt.bz2", "a.parquet", "a.arrow"]
+)
 def test_a_disk_that_cannot_be_read_names_the_file(models, name, tmp_path):
     if name.endswith((".parquet", ".arrow")):
         pytest.importorskip("pyarrow")
@@ -458,7 +529,10 @@ def test_a_disk_that_cannot_be_read_names_the_file(models, name, tmp_path):
     assert str(tmp_path / name) in str(e.value)
     if name.endswith((".txt", ".jsonl")):
         assert e.value.errno == errno.EIO
-        for read in (lambda: Tokenizer.train(tmp_path / name, vocab_size=300, progress=False), lambda: encode_files(models["bpe"][0], tmp_path / name, tmp_path / "ids.npy", progress=False)):
+        for read in (
+            lambda: Tokenizer.train(tmp_path / name, vocab_size=300, progress=False),
+            lambda: encode_files(models["bpe"][0], tmp_path / name, tmp_path / "ids.npy", progress=False),
+        ):
             with pytest.raises(OSError) as e:
                 read()
             assert e.value.errno == errno.EIO and str(tmp_path / name) in str(e.value)
@@ -466,7 +540,9 @@ def test_a_disk_that_cannot_be_read_names_the_file(models, name, tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs a file that opens and cannot be read")
-@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt", "x.tiktoken", "x.model", "x.gguf", "vocab.json", "merges.txt"])
+@pytest.mark.parametrize(
+    "name", ["tokenizer.json", "vocab.txt", "x.tiktoken", "x.model", "x.gguf", "vocab.json", "merges.txt"]
+)
 def test_a_tokenizer_that_cannot_be_read_is_named(name, tmp_path):
     (tmp_path / name).symlink_to("/proc/self/mem")
     for path in (tmp_path / name, tmp_path):
@@ -494,7 +570,12 @@ def test_files_that_may_not_be_read(models):
             names += ["a.parquet", "a.arrow"]
         for name in names:
             (home / name).chmod(0)
-        reads = {name: (lambda path=home / name: Tokenizer.load(path)) if name == "tokenizer.json" else (lambda path=home / name: [*Corpus(path)]) for name in names}
+        reads = {
+            name: (lambda path=home / name: Tokenizer.load(path))
+            if name == "tokenizer.json"
+            else (lambda path=home / name: [*Corpus(path)])
+            for name in names
+        }
 
         def job():
             if os.geteuid() == 0:
@@ -511,7 +592,9 @@ def test_files_that_may_not_be_read(models):
             with contextlib.suppress(Exception):
                 reads[name]()  # so that all rooms are imported
         said = in_fork(job)
-        assert sorted(said) == sorted(names) and all(str(home / name) in text for name, text in said.items()), said
+        assert sorted(said) == sorted(names) and all(
+            str(home / name) in text for name, text in said.items()
+        ), said
     finally:
         shutil.rmtree(home)
 
@@ -566,7 +649,16 @@ def test_a_cache_folder_that_takes_nothing(tmp_path, monkeypatch, capfd):
 
 
 def run_cli(*args, **options):
-    return subprocess.run([sys.executable, "-m", "subword_nb", *map(str, args)], capture_output=True, text=True, encoding="utf-8", timeout=900, cwd=Path(__file__).resolve().parent.parent, env={**os.environ, "SUBWORD_NB_QUIET": "1"}, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "subword_nb", *map(str, args)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=900,
+        cwd=Path(__file__).resolve().parent.parent,
+        env={**os.environ, "SUBWORD_NB_QUIET": "1"},
+        **options,
+    )
 
 
 @pytest.mark.slow
@@ -574,8 +666,12 @@ def test_the_command_line_on_a_full_disk(models, tmp_path, record_property):
     home, texts = tmp_path / "disk", texts_in(tmp_path / "texts")
     home.mkdir()
     models["bpe"][0].save(tmp_path / "tok.json")
-    commands = {"t.json": ["train", *sorted(map(str, (tmp_path / "texts").iterdir())), "--vocab-size", "300", "-o"], "e.txt": ["encode", "--tokenizer", tmp_path / "tok.json", "low lower " * 3000, "--out"],
-                "ids.npy": ["encode-files", "-t", tmp_path / "tok.json", texts, "-o"], "c.json": ["convert", tmp_path / "tok.json"]}
+    commands = {
+        "t.json": ["train", *sorted(map(str, (tmp_path / "texts").iterdir())), "--vocab-size", "300", "-o"],
+        "e.txt": ["encode", "--tokenizer", tmp_path / "tok.json", "low lower " * 3000, "--out"],
+        "ids.npy": ["encode-files", "-t", tmp_path / "tok.json", texts, "-o"],
+        "c.json": ["convert", tmp_path / "tok.json"],
+    }
     with small_disk(home, 4 << 20) as disk:
         if disk is None:
             pytest.skip("this process may not mount a disk")
@@ -583,7 +679,11 @@ def test_the_command_line_on_a_full_disk(models, tmp_path, record_property):
             load = ballast(home, 0)
             failed = run_cli(*command, home / name)
             load.unlink()
-            assert failed.returncode not in (0, None) and str(home) in failed.stderr.replace("\n", "") and "Traceback" not in failed.stderr, (command, failed.stderr)
+            assert (
+                failed.returncode not in (0, None)
+                and str(home) in failed.stderr.replace("\n", "")
+                and "Traceback" not in failed.stderr
+            ), (command, failed.stderr)
             assert not (home / name).exists()
             done = run_cli(*command, home / name)
             assert done.returncode == 0 and (home / name).stat().st_size > 100, done.stderr

@@ -32,8 +32,33 @@ def test_real_files_are_told_by_content(shared_file, tmp_path, name):
 
 
 def test_real_folders(shared_data):
-    found = {d.name: find_tokenizer(d).kind for d in sorted((shared_data / "vocab").iterdir()) if d.name in ("gpt2", "llama-2", "llama-3", "qwen", "t5-small", "bert-base-cased", "roberta-base", "chatglm-6b", "mistral-v1")}
-    want = {"gpt2": "tokenizer.json", "llama-2": "sentencepiece", "llama-3": "tiktoken", "qwen": "tiktoken", "t5-small": "tokenizer.json", "bert-base-cased": "vocab.txt", "roberta-base": "tokenizer.json", "chatglm-6b": "sentencepiece", "mistral-v1": "sentencepiece"}
+    found = {
+        d.name: find_tokenizer(d).kind
+        for d in sorted((shared_data / "vocab").iterdir())
+        if d.name
+        in (
+            "gpt2",
+            "llama-2",
+            "llama-3",
+            "qwen",
+            "t5-small",
+            "bert-base-cased",
+            "roberta-base",
+            "chatglm-6b",
+            "mistral-v1",
+        )
+    }
+    want = {
+        "gpt2": "tokenizer.json",
+        "llama-2": "sentencepiece",
+        "llama-3": "tiktoken",
+        "qwen": "tiktoken",
+        "t5-small": "tokenizer.json",
+        "bert-base-cased": "vocab.txt",
+        "roberta-base": "tokenizer.json",
+        "chatglm-6b": "sentencepiece",
+        "mistral-v1": "sentencepiece",
+    }
     assert found == {k: want[k] for k in found}
 
 
@@ -52,12 +77,21 @@ def golden_cases(shared_data):
         yield path.stem, json.loads(path.read_text("utf-8"))
 
 
-QUICK = ("tiktoken__r50k_base", "sp__sentencepiece.test_model.model", "sp__transformers-fixtures.test_sentencepiece_bpe.model", "hf-wordpiece__bert-base-cased")
+QUICK = (
+    "tiktoken__r50k_base",
+    "sp__sentencepiece.test_model.model",
+    "sp__transformers-fixtures.test_sentencepiece_bpe.model",
+    "hf-wordpiece__bert-base-cased",
+)
 
 
 def _check_golden(shared_data, name, found, strings):
     files = [shared_data / "vocab" / f for f in found["files"]]
-    options = {"encoding": name.split("__")[1]} if name.startswith("tiktoken") and name.split("__")[1] not in ("llama-3", "qwen") else {}
+    options = (
+        {"encoding": name.split("__")[1]}
+        if name.startswith("tiktoken") and name.split("__")[1] not in ("llama-3", "qwen")
+        else {}
+    )
     tok = Tokenizer.load(files[0], **options)
     assert (tok.n_vocab if name.startswith("tiktoken") else tok.vocab_size) == found["vocab_size"]
     wrong = [s for s, ids in zip(strings, found["ids"]) if tok.encode(s, add_special_tokens=False) != ids]
@@ -68,13 +102,18 @@ def _check_golden(shared_data, name, found, strings):
             assert tok.decode(found["ids"][i]) == odd.get(str(i), s), (i, s)
     if "probe_pieces" in found:
         text = "Hello world! 你好 🤗 naïve café\n\n def f(x): return x"
-        assert tok.tokenize(text) == found["probe_pieces"] or tok.tokenize(text.replace("\n\n ", "\n\n  ")) == found["probe_pieces"]
+        assert (
+            tok.tokenize(text) == found["probe_pieces"]
+            or tok.tokenize(text.replace("\n\n ", "\n\n  ")) == found["probe_pieces"]
+        )
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_golden_ids(shared_data, shared_file, name):
     strings = json.loads(shared_file("golden/strings.json").read_text("utf-8"))
-    _check_golden(shared_data, name, json.loads(shared_file(f"golden/{name}.json").read_text("utf-8")), strings)
+    _check_golden(
+        shared_data, name, json.loads(shared_file(f"golden/{name}.json").read_text("utf-8")), strings
+    )
 
 
 @pytest.mark.slow
@@ -98,7 +137,9 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
         elif kind == 1:
             data += rng.randbytes(rng.choice((1, 7, 1000)))
         elif kind == 2 and n:
-            data = data[:at] + bytes([(data[at : at + 1] or b"\0")[0] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
+            data = (
+                data[:at] + bytes([(data[at : at + 1] or b"\0")[0] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
+            )
         elif kind == 3:
             data = data[:at] + rng.randbytes(rng.randrange(1, 9)) + data[at:]
         elif kind == 4:
@@ -112,7 +153,14 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
     return data
 
 
-FUZZED = ["sentencepiece/test_model.model", "transformers-fixtures/test_sentencepiece_bpe.model", "transformers-fixtures/test_sentencepiece_with_bytefallback.model", "tiktoken/r50k_base.tiktoken", "bert-base-chinese/vocab.txt", "wordlevel-vulrepair/wordlevel.json"]
+FUZZED = [
+    "sentencepiece/test_model.model",
+    "transformers-fixtures/test_sentencepiece_bpe.model",
+    "transformers-fixtures/test_sentencepiece_with_bytefallback.model",
+    "tiktoken/r50k_base.tiktoken",
+    "bert-base-chinese/vocab.txt",
+    "wordlevel-vulrepair/wordlevel.json",
+]
 
 
 def attack(path, n, seed, tmp_path, cut=60_000):
@@ -124,7 +172,9 @@ def attack(path, n, seed, tmp_path, cut=60_000):
         target = tmp_path / f"x{path.suffix}"
         target.write_bytes(mutated(head, rng))
         try:
-            kind, parts = read_file(target, **({"pattern": "gpt2"} if path.suffix == ".tiktoken" and k % 2 else {}))
+            kind, parts = read_file(
+                target, **({"pattern": "gpt2"} if path.suffix == ".tiktoken" and k % 2 else {})
+            )
             assert kind in KINDS and parts.model is not None
             outcomes["read"] += 1
         except ValueError as e:
@@ -162,7 +212,13 @@ def test_two_halves_belong_together(shared_file, tmp_path):
         Tokenizer.load(tmp_path / "vocab.json")
 
 
-MISLEADING = [("sentencepiece/test_model.model", "tokenizer.json"), ("sentencepiece/test_model.model", "vocab.txt"), ("wordlevel-vulrepair/wordlevel.json", "merges.txt"), ("tiktoken/r50k_base.tiktoken", "vocab.txt"), ("bert-base-chinese/vocab.txt", "tokenizer.model")]
+MISLEADING = [
+    ("sentencepiece/test_model.model", "tokenizer.json"),
+    ("sentencepiece/test_model.model", "vocab.txt"),
+    ("wordlevel-vulrepair/wordlevel.json", "merges.txt"),
+    ("tiktoken/r50k_base.tiktoken", "vocab.txt"),
+    ("bert-base-chinese/vocab.txt", "tokenizer.model"),
+]
 
 
 @pytest.mark.parametrize(("source", "name"), MISLEADING)
@@ -174,7 +230,9 @@ def test_misleading_names(shared_file, tmp_path, source, name):
 
 def test_the_halves_are_told_by_content(shared_file, tmp_path):
     want = Tokenizer.load(shared_file("vocab/gpt2/vocab.json"))
-    assert Tokenizer.load(shared_file("vocab/gpt2/encoder.pretty.json")) == want  # merges.txt and vocab.bpe are the same file
+    assert (
+        Tokenizer.load(shared_file("vocab/gpt2/encoder.pretty.json")) == want
+    )  # merges.txt and vocab.bpe are the same file
     for a, b in [("pieces.json", "rules"), ("merges.txt", "vocab.json")]:
         folder = tmp_path / a
         folder.mkdir()
@@ -187,7 +245,9 @@ def test_a_pair_of_another_class_is_not_split_as_gpt2_splits(shared_file, tmp_pa
     for name in ("vocab.json", "merges.txt"):
         shutil.copyfile(shared_file("vocab/gpt2/" + name), tmp_path / name)
     config = tmp_path / "tokenizer_config.json"
-    config.write_text('{"tokenizer_class": "Qwen2Tokenizer", "added_tokens_decoder": {"50257": {"content": "<|im_start|>", "special": true}}}')
+    config.write_text(
+        '{"tokenizer_class": "Qwen2Tokenizer", "added_tokens_decoder": {"50257": {"content": "<|im_start|>", "special": true}}}'
+    )
     with pytest.raises(ValueError, match="Qwen2Tokenizer.*pre_tokenizer="):
         Tokenizer.load(tmp_path)
     tok = Tokenizer.load(tmp_path, pre_tokenizer="qwen2")
@@ -199,7 +259,12 @@ def test_a_pair_of_another_class_is_not_split_as_gpt2_splits(shared_file, tmp_pa
 
 
 def test_what_is_no_tokenizer_says_so(tmp_path):
-    for name, data, message in [("tokenizer_config.json", b"{}", "pass its folder"), ("v.txt.gz", b"\x1f\x8b\x08\0", "is packed .gzip."), ("a.zip", b"PK\x03\x04\x14\0\0\0", "is packed .zip."), ("empty", b"", "is empty")]:
+    for name, data, message in [
+        ("tokenizer_config.json", b"{}", "pass its folder"),
+        ("v.txt.gz", b"\x1f\x8b\x08\0", "is packed .gzip."),
+        ("a.zip", b"PK\x03\x04\x14\0\0\0", "is packed .zip."),
+        ("empty", b"", "is empty"),
+    ]:
         (tmp_path / name).write_bytes(data)
         with pytest.raises(ValueError, match=message):
             Tokenizer.load(tmp_path / name)

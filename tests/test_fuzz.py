@@ -1,6 +1,7 @@
 """Fuzzing: whatever bytes come, there is an answer or a documented error; every way gives the same ids; nothing takes long, or much memory.
 
 `SUBWORD_NB_FUZZ_SECONDS=600 pytest tests/test_fuzz.py -m soak` is the full form: so many seconds for each target, twice, the second time with checked kernels."""
+
 import importlib.util
 import json
 import os
@@ -34,7 +35,16 @@ from subword_nb.wordpiece_encode import WordPiece  # noqa: E402
 NAMES = sorted(targets.TARGETS)
 SECONDS = float(os.environ.get("SUBWORD_NB_FUZZ_SECONDS", "1"))
 SEED = int(os.environ.get("SUBWORD_NB_FUZZ_SEED", "0"))
-CHECKED = ("bytes_that_are_no_text", "counting", "encode_bpe", "encode_char_bpe", "encode_made", "encode_unigram", "encode_wordpiece", "train")
+CHECKED = (
+    "bytes_that_are_no_text",
+    "counting",
+    "encode_bpe",
+    "encode_char_bpe",
+    "encode_made",
+    "encode_unigram",
+    "encode_wordpiece",
+    "train",
+)
 FROM_ATHERIS = ("tokenizer_json", "sentencepiece_wire")
 
 
@@ -43,7 +53,9 @@ def told(tried: dict, record_property):
     record_property("inputs", sum(found["inputs"] for found in tried.values()))
     record_property("faults", sum(len(found["faults"]) for found in tried.values()))
     for name, found in tried.items():
-        assert not found["faults"], "\n\n".join(f"{name}: {f['why']}\ninput {f['input']}, saved as {f['saved']}" for f in found["faults"])
+        assert not found["faults"], "\n\n".join(
+            f"{name}: {f['why']}\ninput {f['input']}, saved as {f['saved']}" for f in found["faults"]
+        )
         assert found["inputs"] > 0, name
         assert found["longest"] <= run.LIMIT and found["memory"] <= 1, name
 
@@ -60,7 +72,10 @@ def test_seeds(name, record_property):
     record_property("inputs", len(seeds) + 1)
 
 
-@pytest.mark.parametrize("name", ["tokenizer_json", "sentencepiece_model", "gguf", "counts_npz", "pattern", "json_lines", "encode_bpe"])
+@pytest.mark.parametrize(
+    "name",
+    ["tokenizer_json", "sentencepiece_model", "gguf", "counts_npz", "pattern", "json_lines", "encode_bpe"],
+)
 def test_memory_of_seeds(name):
     "What Python and NumPy allocate, also where it is never touched."
     for data in run.seeds_of(name)[:6]:
@@ -87,21 +102,108 @@ def found_tokenizers():
     for split in (False, True):
         for scheme in ("never", "always"):
             pre = metaspace(prepend_scheme=scheme, split=split)
-            yield Tokenizer(BPE({"<unk>": 0, "a": 1}, [], unk_piece="<unk>", fuse_unk=True), pre_tokenizer=pre), ["é é", "a  é", " "]  # the mark is unknown
-            yield Tokenizer(BPE({"▁": 0, "a": 1, "▁a": 2}, [("▁", "a")], unk_piece="▁", fuse_unk=True), pre_tokenizer=pre), ["éa b", "a é a"]  # and stands for the unknown
-            yield Tokenizer(BPE(few | {"a b": 6, " ": 7}, [("▁", "a"), ("a", "b")], unk_piece="<unk>", ignore_merges=True), pre_tokenizer=pre), ["a b", "aba b ab", "a  b"]  # a space inside a piece
-            yield Tokenizer(BPE(few | {"a</w>": 6, "b</w>": 7}, [("▁", "a")], unk_piece="<unk>", end_of_word_suffix="</w>"), pre_tokenizer=pre), ["a a b", "ab a"]  # the end of a text
-            yield Tokenizer(BPE(few | {f"<0x{b:02X}>": b + 6 for b in range(0xC0)}, [("a", "b")], unk_piece="<unk>", byte_fallback=True, fuse_unk=True), pre_tokenizer=pre), ["éש]é a", "é!é"]  # some bytes only
-            yield Tokenizer(BPE(few, [("▁", "a"), ("a", "b")], unk_piece="a"), pre_tokenizer=pre), ["éb ab", "bé éb"]  # the unknown piece is merged
-    pieces = [Piece("<unk>", 0.0, 2), *(Piece(p, -float(k), 1) for k, p in enumerate(["▁", "a", "b", "n'", "a b", "a ", "▁b", "你好"]))]
+            yield (
+                Tokenizer(BPE({"<unk>": 0, "a": 1}, [], unk_piece="<unk>", fuse_unk=True), pre_tokenizer=pre),
+                ["é é", "a  é", " "],
+            )  # the mark is unknown
+            yield (
+                Tokenizer(
+                    BPE({"▁": 0, "a": 1, "▁a": 2}, [("▁", "a")], unk_piece="▁", fuse_unk=True),
+                    pre_tokenizer=pre,
+                ),
+                ["éa b", "a é a"],
+            )  # and stands for the unknown
+            yield (
+                Tokenizer(
+                    BPE(
+                        few | {"a b": 6, " ": 7},
+                        [("▁", "a"), ("a", "b")],
+                        unk_piece="<unk>",
+                        ignore_merges=True,
+                    ),
+                    pre_tokenizer=pre,
+                ),
+                ["a b", "aba b ab", "a  b"],
+            )  # a space inside a piece
+            yield (
+                Tokenizer(
+                    BPE(
+                        few | {"a</w>": 6, "b</w>": 7},
+                        [("▁", "a")],
+                        unk_piece="<unk>",
+                        end_of_word_suffix="</w>",
+                    ),
+                    pre_tokenizer=pre,
+                ),
+                ["a a b", "ab a"],
+            )  # the end of a text
+            yield (
+                Tokenizer(
+                    BPE(
+                        few | {f"<0x{b:02X}>": b + 6 for b in range(0xC0)},
+                        [("a", "b")],
+                        unk_piece="<unk>",
+                        byte_fallback=True,
+                        fuse_unk=True,
+                    ),
+                    pre_tokenizer=pre,
+                ),
+                ["éש]é a", "é!é"],
+            )  # some bytes only
+            yield (
+                Tokenizer(BPE(few, [("▁", "a"), ("a", "b")], unk_piece="a"), pre_tokenizer=pre),
+                ["éb ab", "bé éb"],
+            )  # the unknown piece is merged
+    pieces = [
+        Piece("<unk>", 0.0, 2),
+        *(Piece(p, -float(k), 1) for k, p in enumerate(["▁", "a", "b", "n'", "a b", "a ", "▁b", "你好"])),
+    ]
     for unk in ("<unk>", "▁"):
         own = [Piece(unk, 0.0, 2), *(p for p in pieces[1:] if p.piece != unk)]
-        yield Tokenizer(**parts_from_proto(ModelProto(own, {"model_type": 2}, {"remove_extra_whitespaces": False}))._asdict()), ["n'", "a b", "你好 n' b", "a  n", "nn'你 好"]  # characters known inside pieces only
+        yield (
+            Tokenizer(
+                **parts_from_proto(
+                    ModelProto(own, {"model_type": 2}, {"remove_extra_whitespaces": False})
+                )._asdict()
+            ),
+            ["n'", "a b", "你好 n' b", "a  n", "nn'你 好"],
+        )  # characters known inside pieces only
     word = WordLevel({"a": 0, "<unk>": 1})
-    yield Tokenizer(word, pre_tokenizer="whitespace_split", decoder=None, added_tokens=[(AddedToken("\n", single_word=True, rstrip=True), 2)]), ["\n\n\n\na", "\n\u3000\n\n é"]  # tokens that overlap
-    yield Tokenizer(Unigram({"b": 0, "▁": 1}, [-1.0, -1.0]), pre_tokenizer=metaspace()), ["b b", ""]  # nothing is known of a letter that rooms ask about
-    yield Tokenizer(WordPiece({"[UNK]": 0, "▁t": 1, "]": 2}), pre_tokenizer=metaspace(), decoder=None, added_tokens=(), post_processor=None, normalizer=normalizers.Strip(True, True)), ["]\u3000 t", " ] t "]  # a normalizer that looks at the ends
-    yield Tokenizer(BPE({c: i for i, c in enumerate(BYTE2CHAR)}, []), pre_tokenizer="gpt2", decoder=None, added_tokens=[(AddedToken("a"), 97)], post_processor=None, normalizer=normalizers.Strip(True, False)), ["a\n", "a b a \n"]
+    yield (
+        Tokenizer(
+            word,
+            pre_tokenizer="whitespace_split",
+            decoder=None,
+            added_tokens=[(AddedToken("\n", single_word=True, rstrip=True), 2)],
+        ),
+        ["\n\n\n\na", "\n\u3000\n\n é"],
+    )  # tokens that overlap
+    yield (
+        Tokenizer(Unigram({"b": 0, "▁": 1}, [-1.0, -1.0]), pre_tokenizer=metaspace()),
+        ["b b", ""],
+    )  # nothing is known of a letter that rooms ask about
+    yield (
+        Tokenizer(
+            WordPiece({"[UNK]": 0, "▁t": 1, "]": 2}),
+            pre_tokenizer=metaspace(),
+            decoder=None,
+            added_tokens=(),
+            post_processor=None,
+            normalizer=normalizers.Strip(True, True),
+        ),
+        ["]\u3000 t", " ] t "],
+    )  # a normalizer that looks at the ends
+    yield (
+        Tokenizer(
+            BPE({c: i for i, c in enumerate(BYTE2CHAR)}, []),
+            pre_tokenizer="gpt2",
+            decoder=None,
+            added_tokens=[(AddedToken("a"), 97)],
+            post_processor=None,
+            normalizer=normalizers.Strip(True, False),
+        ),
+        ["a\n", "a b a \n"],
+    )
 
 
 @pytest.mark.parametrize("number", range(len(list(found_tokenizers()))))
@@ -116,10 +218,15 @@ def test_small_blocks_without_a_place_to_cut(monkeypatch):
     "Every byte is looked at a few times, however small the blocks are; chunks are those of one long look."
     looked = []
     one_look = batches.last_cut
-    monkeypatch.setattr(batches, "last_cut", lambda data, quick=False: looked.append(len(data)) or one_look(data, quick=quick))
+    monkeypatch.setattr(
+        batches, "last_cut", lambda data, quick=False: looked.append(len(data)) or one_look(data, quick=quick)
+    )
 
     def blocks(data, size):
-        return [*((data[i:i + size], min(len(data), i + size)) for i in range(0, len(data), size)), (b"", len(data))]
+        return [
+            *((data[i : i + size], min(len(data), i + size)) for i in range(0, len(data), size)),
+            (b"", len(data)),
+        ]
 
     def chunks_ref(data, size):
         "The same with a look at all that is held, each time."
@@ -139,20 +246,53 @@ def test_small_blocks_without_a_place_to_cut(monkeypatch):
     monkeypatch.setattr(batches, "LONGEST", 64)
     rng = random.Random(0)
     for _ in range(1000):
-        data, size = "".join(rng.choices([" ", "\n", "a", "é", "你", "\u3000", "\u2028", "."], k=rng.randrange(120))).encode(), rng.randrange(1, 12)
+        data, size = (
+            "".join(
+                rng.choices([" ", "\n", "a", "é", "你", "\u3000", "\u2028", "."], k=rng.randrange(120))
+            ).encode(),
+            rng.randrange(1, 12),
+        )
         assert [*batches.byte_chunks(blocks(data, size))] == chunks_ref(data, size)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform != "linux", reason="limits of a process are Linux's")
-@pytest.mark.parametrize("fault, said", [("raise IndexError('odd')", "IndexError: odd"), pytest.param("while True: pass", "exit code", marks=pytest.mark.slow), ("x = bytearray(10**8)", "bytes for an input of"), ("assert False, 'differs'", "differs"), ("raise ValueError('no')", None)])
+@pytest.mark.skipif(
+    not hasattr(os, "fork") or sys.platform != "linux", reason="limits of a process are Linux's"
+)
+@pytest.mark.parametrize(
+    "fault, said",
+    [
+        ("raise IndexError('odd')", "IndexError: odd"),
+        pytest.param("while True: pass", "exit code", marks=pytest.mark.slow),
+        ("x = bytearray(10**8)", "bytes for an input of"),
+        ("assert False, 'differs'", "differs"),
+        ("raise ValueError('no')", None),
+    ],
+)
 def test_faults_are_found(fault, said, tmp_path, monkeypatch):
     "The harness itself: it tells faults from documented errors, and ends what hangs."
-    (tmp_path / "targets.py").write_text(f"TARGETS = {{}}\ndef broken(data):\n    if len(data) > 3:\n        try:\n            {fault}\n        except ValueError: pass\nTARGETS['broken'] = broken\n")
-    (tmp_path / "run.py").write_text((HERE / "run.py").read_text(encoding="utf-8").replace("LIMIT, TIMES", "_, TIMES", 1).replace("HERE = Path", "LIMIT = 1\nHERE = Path", 1), encoding="utf-8")
+    (tmp_path / "targets.py").write_text(
+        f"TARGETS = {{}}\ndef broken(data):\n    if len(data) > 3:\n        try:\n            {fault}\n        except ValueError: pass\nTARGETS['broken'] = broken\n"
+    )
+    (tmp_path / "run.py").write_text(
+        (HERE / "run.py")
+        .read_text(encoding="utf-8")
+        .replace("LIMIT, TIMES", "_, TIMES", 1)
+        .replace("HERE = Path", "LIMIT = 1\nHERE = Path", 1),
+        encoding="utf-8",
+    )
     (tmp_path / "inputs.py").write_text((HERE / "inputs.py").read_text(encoding="utf-8"), encoding="utf-8")
     code = "import json, run, sys; print(json.dumps(run.fuzz(['broken'], 1, crashes=run.Path(sys.argv[1]), most=1)['broken']))"
-    env = {k: v for k, v in os.environ.items() if not k.startswith("SUBWORD_NB")} | {"PYTHONPATH": str(tmp_path)}
-    found = subprocess.run([sys.executable, "-c", code, str(tmp_path / "crashes")], env=env, capture_output=True, text=True, timeout=1200, cwd=tmp_path)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SUBWORD_NB")} | {
+        "PYTHONPATH": str(tmp_path)
+    }
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "crashes")],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        cwd=tmp_path,
+    )
     assert found.returncode == 0, found.stderr
     found = json.loads(found.stdout)
     if said is None:
@@ -164,7 +304,10 @@ def test_faults_are_found(fault, said, tmp_path, monkeypatch):
 
 def test_mutations_are_repeatable():
     seeds = run.seeds_of("tokenizer_json")
-    one, other = ([mutated(seeds[k % len(seeds)], rng, seeds) for k in range(200)] for rng in (random.Random(1), random.Random(1)))
+    one, other = (
+        [mutated(seeds[k % len(seeds)], rng, seeds) for k in range(200)]
+        for rng in (random.Random(1), random.Random(1))
+    )
     assert one == other and len(set(one)) > 150
 
 

@@ -1,4 +1,5 @@
 """Vocabularies that are cut, grown and learned anew; training that is watched, stopped and gone on with; the same file however it is done."""
+
 import os
 import random
 import shutil
@@ -19,35 +20,73 @@ from subword_nb.training import pretoken_counts
 from subword_nb.vocab import AddedToken
 
 ALPHABETS = ["ab", "abc", "abcdé", "ab你好é", "aab<s>", "ab▁c"]
-LIMITS = {"limit_alphabet": [1, 2, 4], "max_token_length": [1, 3, 5], "tie_break": ["ids", "first", "bytes"], "initial_alphabet": ["corpus", ["z", "a"]], "min_frequency": [1, 2, 4]}
+LIMITS = {
+    "limit_alphabet": [1, 2, 4],
+    "max_token_length": [1, 3, 5],
+    "tie_break": ["ids", "first", "bytes"],
+    "initial_alphabet": ["corpus", ["z", "a"]],
+    "min_frequency": [1, 2, 4],
+}
 OWN = {
     "bpe": {"pre_tokenizer": ["gpt2", "cl100k", None, r"\w|\W+"], "normalizer": ["nfc", "lowercase"]},
-    "char_bpe": {"pre_tokenizer": ["whitespace", "metaspace", None], "end_of_word_suffix": ["</w>"], "continuing_subword_prefix": ["##", "@@"], "byte_fallback": [True], "unk_piece": ["<unk>"]},
-    "wordpiece": {"objective": ["score", "frequency"], "continuing_subword_prefix": ["", "@"], "normalizer": ["nfc", None]},
+    "char_bpe": {
+        "pre_tokenizer": ["whitespace", "metaspace", None],
+        "end_of_word_suffix": ["</w>"],
+        "continuing_subword_prefix": ["##", "@@"],
+        "byte_fallback": [True],
+        "unk_piece": ["<unk>"],
+    },
+    "wordpiece": {
+        "objective": ["score", "frequency"],
+        "continuing_subword_prefix": ["", "@"],
+        "normalizer": ["nfc", None],
+    },
     "wordlevel": {"normalizer": ["lowercase"]},
 }
 SPECIAL = [[], ["<s>"], ["<s>", "</s>", "<pad>"], ["ab"], ["##a"]]
-TRAINED = ("min_frequency", "max_token_length", "tie_break", "objective", "initial_alphabet", "limit_alphabet")  # what extend is told again
+TRAINED = (
+    "min_frequency",
+    "max_token_length",
+    "tie_break",
+    "objective",
+    "initial_alphabet",
+    "limit_alphabet",
+)  # what extend is told again
 WORDS = "the of and a to in is was he for it with as his on be at by i this had not are but from or have an they which one you were her all she there would their we him been has when who will no more if out so said what up its about into than them can only other new some could time these two may then do first any my now such like our over man me even most made after also did many before must through back years where much your way well down should because each just those people how too little state good very make world still own see men work long get here between both life being under never day same another know while last might us great old year off come since against go came right used take three".split()
 
 
 def made_up(rng, size: int) -> str:
     "A text of words like those of a language, many of them rare."
-    words = [w for w in WORDS] + ["".join(rng.choice("abcdeilmnorstu") for _ in range(rng.randint(3, 9))) for _ in range(size // 60)]
+    words = [w for w in WORDS] + [
+        "".join(rng.choice("abcdeilmnorstu") for _ in range(rng.randint(3, 9))) for _ in range(size // 60)
+    ]
     out, n = [], 0
     while n < size:
-        out.append(words[min(int(rng.paretovariate(.6)) - 1, len(words) - 1)] + rng.choice(["", "", "", ".", ",", "é", " 12"]))
+        out.append(
+            words[min(int(rng.paretovariate(0.6)) - 1, len(words) - 1)]
+            + rng.choice(["", "", "", ".", ",", "é", " 12"])
+        )
         n += len(out[-1]) + 1
     return " ".join(out)
 
 
 def case(rng):
     "A corpus, an algorithm, special tokens, options."
-    alphabet, kind = rng.choice(ALPHABETS) + " ", rng.choice(["bpe", "char_bpe", "char_bpe", "wordpiece", "wordpiece", "wordlevel"])
-    docs = ["".join(rng.choice(alphabet) for _ in range(rng.randint(0, 60))) for _ in range(rng.randint(1, 6))]
+    alphabet, kind = (
+        rng.choice(ALPHABETS) + " ",
+        rng.choice(["bpe", "char_bpe", "char_bpe", "wordpiece", "wordpiece", "wordlevel"]),
+    )
+    docs = [
+        "".join(rng.choice(alphabet) for _ in range(rng.randint(0, 60))) for _ in range(rng.randint(1, 6))
+    ]
     known = OWN[kind] | (LIMITS if kind != "wordlevel" else {"min_frequency": [1, 2]})
-    options = {k: rng.choice(v) for k, v in known.items() if rng.random() < .35}
-    if kind == "bpe" and isinstance(options.get("initial_alphabet"), list) or kind == "wordpiece" and options.get("objective") == "frequency":
+    options = {k: rng.choice(v) for k, v in known.items() if rng.random() < 0.35}
+    if (
+        kind == "bpe"
+        and isinstance(options.get("initial_alphabet"), list)
+        or kind == "wordpiece"
+        and options.get("objective") == "frequency"
+    ):
         options.pop("limit_alphabet", None)
     return docs, kind, rng.choice(SPECIAL), options
 
@@ -70,7 +109,9 @@ def test_cutting_and_growing_equal_direct_training(seed):
     rng, compared = random.Random(seed), 0
     for _ in range(150):
         docs, kind, special, options = case(rng)
-        base = 256 * (kind == "bpe" and "initial_alphabet" not in options or bool(options.get("byte_fallback")))
+        base = 256 * (
+            kind == "bpe" and "initial_alphabet" not in options or bool(options.get("byte_fallback"))
+        )
         size = base + rng.randint(3, 40)
         if (big := trained_or_none(docs, kind, size, special, options)) is None:
             continue
@@ -78,18 +119,41 @@ def test_cutting_and_growing_equal_direct_training(seed):
             small = trained_or_none(docs, kind, n, special, options)
             if small is None or small.vocab_size != n:
                 continue
-            cut, grown = big.truncate(n), small.extend(docs, size, **{k: v for k, v in options.items() if k in TRAINED[:3 if "bpe" in kind else 6] and (kind != "wordlevel" or k == "min_frequency")})
+            cut, grown = (
+                big.truncate(n),
+                small.extend(
+                    docs,
+                    size,
+                    **{
+                        k: v
+                        for k, v in options.items()
+                        if k in TRAINED[: 3 if "bpe" in kind else 6]
+                        and (kind != "wordlevel" or k == "min_frequency")
+                    },
+                ),
+            )
             where = (docs, kind, special, options, n)
             assert parts(cut) == parts(small), where
             assert parts(grown) == parts(big), where
-            if "unk_piece" in options or kind in ("wordpiece", "wordlevel") or kind == "bpe" and not {"limit_alphabet", "initial_alphabet"} & {*options}:
-                assert cut.encode(docs[0]) == small.encode(docs[0]) and grown.encode(docs[0]) == big.encode(docs[0]), where
+            if (
+                "unk_piece" in options
+                or kind in ("wordpiece", "wordlevel")
+                or kind == "bpe"
+                and not {"limit_alphabet", "initial_alphabet"} & {*options}
+            ):
+                assert cut.encode(docs[0]) == small.encode(docs[0]) and grown.encode(docs[0]) == big.encode(
+                    docs[0]
+                ), where
             compared += 1
     assert compared > 150
 
 
 def test_a_cut_below_the_alphabet_is_refused_where_nothing_was_merged():
-    for options in ({"max_token_length": 1}, {"min_frequency": 99}, {"min_frequency": 99, "byte_fallback": True}):
+    for options in (
+        {"max_token_length": 1},
+        {"min_frequency": 99},
+        {"min_frequency": 99, "byte_fallback": True},
+    ):
         tok = Tokenizer.train(["abc abc"], algorithm="char_bpe", vocab_size=400, **options)
         with pytest.raises(ValueError, match="is below the"):
             tok.truncate(tok.vocab_size - 1)
@@ -99,12 +163,19 @@ def test_growing_knows_a_special_token_of_one_character_as_a_letter():
     docs = ["aaba abab baab"]
     for options in ({}, {"continuing_subword_prefix": "##"}, {"end_of_word_suffix": "</w>"}):
         big = Tokenizer.train(docs, algorithm="char_bpe", vocab_size=12, special_tokens=["a"], **options)
-        assert parts(Tokenizer.train(docs, algorithm="char_bpe", vocab_size=7, special_tokens=["a"], **options).extend(docs, 12)) == parts(big)
+        assert parts(
+            Tokenizer.train(docs, algorithm="char_bpe", vocab_size=7, special_tokens=["a"], **options).extend(
+                docs, 12
+            )
+        ) == parts(big)
 
 
 def test_the_report_of_a_cut_tells_of_the_merges_that_are_left():
     for kind in ("bpe", "char_bpe", "wordpiece"):
-        big, small = (Tokenizer.train([made_up(random.Random(0), 9000)], algorithm=kind, vocab_size=n) for n in (400, 300))
+        big, small = (
+            Tokenizer.train([made_up(random.Random(0), 9000)], algorithm=kind, vocab_size=n)
+            for n in (400, 300)
+        )
         assert big.truncate(300).training.history == small.training.history
 
 
@@ -113,29 +184,69 @@ def test_growing_says_how_it_ended(tmp_path):
     Tokenizer.train(texts, algorithm="wordlevel", vocab_size=4).save(tmp_path / "tok.json")
     tok = Tokenizer.load(tmp_path / "tok.json")
     other = tok.extend(["x y z z"], 6)
-    assert other.training is not None and other.training.pieces == 6 and all(other.piece2id[p] == i for p, i in tok.piece2id.items())
+    assert (
+        other.training is not None
+        and other.training.pieces == 6
+        and all(other.piece2id[p] == i for p, i in tok.piece2id.items())
+    )
 
 
 def test_unigram_is_cut_with_its_corpus_and_cannot_grow():
     text = [made_up(random.Random(1), 20000)]
-    tok = Tokenizer.train(text, algorithm="unigram", vocab_size=400, special_tokens=["<pad>"], user_defined=["<n>"])
+    tok = Tokenizer.train(
+        text, algorithm="unigram", vocab_size=400, special_tokens=["<pad>"], user_defined=["<n>"]
+    )
     with pytest.raises(ValueError, match="source"):
         tok.truncate(200)
     with pytest.raises(ValueError, match="cannot grow"):
         tok.extend(text, 500)
     cut = tok.truncate(200, source=text)
-    assert cut.vocab_size == 200 and set(cut.piece2id) <= set(tok.piece2id) and sorted(cut.piece2id.values()) == [*range(200)]
+    assert (
+        cut.vocab_size == 200
+        and set(cut.piece2id) <= set(tok.piece2id)
+        and sorted(cut.piece2id.values()) == [*range(200)]
+    )
     assert [t.content for t, _ in cut.added_tokens] == [t.content for t, _ in tok.added_tokens]
     assert cut.decode(cut.encode(text[0][:500])) == text[0][:500]
 
 
 # Files of other projects
 
-BYTES = ["gpt2/tokenizer.json", "gpt2/vocab.json", "roberta-base/tokenizer.json", "tiktoken/r50k_base.tiktoken", "tiktoken/cl100k_base.tiktoken", "falcon/tokenizer.json", "whisper-tiny/tokenizer.json", "qwen/qwen.tiktoken", "llama-3/tokenizer.model"]
-OTHERS = ["clip/tokenizer.json", "bert-base-uncased/tokenizer.json", "bert-base-cased/vocab.txt", "wordlevel-vulrepair/wordlevel.json", "llama-2/tokenizer.model", "mistral-v1/tokenizer.model.v1", "derived/llama-2-legacy.tokenizer.json", "phi-3-mini/tokenizer.json", "barthez/tokenizer.json", "transformers-fixtures/test_sentencepiece_bpe.model"]
-PRUNED = ["t5-small/tokenizer.json", "t5-small/spiece.model", "xlnet-base-cased/spiece.model", "pegasus/tokenizer.json", "sentencepiece/test_model.model"]
+BYTES = [
+    "gpt2/tokenizer.json",
+    "gpt2/vocab.json",
+    "roberta-base/tokenizer.json",
+    "tiktoken/r50k_base.tiktoken",
+    "tiktoken/cl100k_base.tiktoken",
+    "falcon/tokenizer.json",
+    "whisper-tiny/tokenizer.json",
+    "qwen/qwen.tiktoken",
+    "llama-3/tokenizer.model",
+]
+OTHERS = [
+    "clip/tokenizer.json",
+    "bert-base-uncased/tokenizer.json",
+    "bert-base-cased/vocab.txt",
+    "wordlevel-vulrepair/wordlevel.json",
+    "llama-2/tokenizer.model",
+    "mistral-v1/tokenizer.model.v1",
+    "derived/llama-2-legacy.tokenizer.json",
+    "phi-3-mini/tokenizer.json",
+    "barthez/tokenizer.json",
+    "transformers-fixtures/test_sentencepiece_bpe.model",
+]
+PRUNED = [
+    "t5-small/tokenizer.json",
+    "t5-small/spiece.model",
+    "xlnet-base-cased/spiece.model",
+    "pegasus/tokenizer.json",
+    "sentencepiece/test_model.model",
+]
 TEXTS = ["Hello world, this is a test. naïve 你好 🙂 \n\n  x=1\t", "", "The quick brown fox"]
-DOCS = ["the quick brown fox jumps over the lazy dog and runs away " * 20, "zebrafishes zebrafishes zebrafishes in zebrafishland" * 5]
+DOCS = [
+    "the quick brown fox jumps over the lazy dog and runs away " * 20,
+    "zebrafishes zebrafishes zebrafishes in zebrafishland" * 5,
+]
 
 
 def check_whole(tok, like, tmp_path):
@@ -153,7 +264,14 @@ def check_whole(tok, like, tmp_path):
     assert around(tok) == around(like)  # what the post-processor puts around
 
 
-@pytest.mark.parametrize("name", [*BYTES[:3], OTHERS[1], *(pytest.param(n, marks=pytest.mark.slow) for n in BYTES[3:] + OTHERS[:1] + OTHERS[2:])])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *BYTES[:3],
+        OTHERS[1],
+        *(pytest.param(n, marks=pytest.mark.slow) for n in BYTES[3:] + OTHERS[:1] + OTHERS[2:]),
+    ],
+)
 def test_files_of_others_are_cut(name, shared_file, tmp_path):
     tok = Tokenizer.load(shared_file("vocab/" + name))
     least = 4000 if tok.vocab_size > 4000 else tok.vocab_size - 10
@@ -177,16 +295,25 @@ def test_unigram_files_of_others_are_pruned(name, shared_file, tmp_path):
     check_whole(cut, cut, tmp_path)
 
 
-@pytest.mark.parametrize("name", [BYTES[0], *(pytest.param(n, marks=pytest.mark.slow) for n in BYTES[1:] + OTHERS)])
+@pytest.mark.parametrize(
+    "name", [BYTES[0], *(pytest.param(n, marks=pytest.mark.slow) for n in BYTES[1:] + OTHERS)]
+)
 def test_files_of_others_grow_and_keep_all_ids_or_say_why_not(name, shared_file, tmp_path):
     tok = Tokenizer.load(shared_file("vocab/" + name))
     try:
         grown = tok.extend(DOCS, tok.vocab_size + 10)
     except ValueError as e:
         assert "train_new" in str(e) or "Tokenizer.train" in str(e), e  # a refusal names the way out
-        assert name not in ("gpt2/tokenizer.json", "roberta-base/tokenizer.json", "falcon/tokenizer.json", "qwen/qwen.tiktoken")
+        assert name not in (
+            "gpt2/tokenizer.json",
+            "roberta-base/tokenizer.json",
+            "falcon/tokenizer.json",
+            "qwen/qwen.tiktoken",
+        )
         return
-    assert {p: grown.piece2id[p] for p in tok.piece2id} == tok.piece2id and tok.vocab_size <= grown.vocab_size <= tok.vocab_size + 10
+    assert {
+        p: grown.piece2id[p] for p in tok.piece2id
+    } == tok.piece2id and tok.vocab_size <= grown.vocab_size <= tok.vocab_size + 10
     assert len(grown.encode(DOCS[1])) <= len(tok.encode(DOCS[1])) and grown.training is not None
     check_whole(grown, tok, tmp_path)
     if name in BYTES:
@@ -199,9 +326,20 @@ def marked_bytes(suffix, prefix="") -> Tokenizer:
     from subword_nb.decoders import ByteLevel
     from subword_nb.pretokenizers import byte_level
     from subword_nb.text import CHAR2BYTE
-    pieces = ["<end>", *dict.fromkeys(f"{p}{c}{s}" for s in ("", suffix) for p in ("", prefix) for c in CHAR2BYTE)]
-    model = BPE({p: i for i, p in enumerate(pieces)}, [], end_of_word_suffix=suffix, continuing_subword_prefix=prefix)
-    return Tokenizer(model, pre_tokenizer=byte_level(r"\p{L}+|[^\p{L}]"), decoder=ByteLevel(), added_tokens=((AddedToken("<end>", special=True), 0),))
+
+    pieces = [
+        "<end>",
+        *dict.fromkeys(f"{p}{c}{s}" for s in ("", suffix) for p in ("", prefix) for c in CHAR2BYTE),
+    ]
+    model = BPE(
+        {p: i for i, p in enumerate(pieces)}, [], end_of_word_suffix=suffix, continuing_subword_prefix=prefix
+    )
+    return Tokenizer(
+        model,
+        pre_tokenizer=byte_level(r"\p{L}+|[^\p{L}]"),
+        decoder=ByteLevel(),
+        added_tokens=((AddedToken("<end>", special=True), 0),),
+    )
 
 
 @pytest.mark.parametrize("suffix, prefix", [("</w>", ""), ("</w>", "##"), ("", "@@")])
@@ -211,11 +349,16 @@ def test_bytes_with_marks_of_their_place_are_learned_anew_and_further(suffix, pr
     small, large = (start.train_new(DOCS, vocab_size=n + k) for k in (20, 45))
     assert (len(small.piece2id), len(large.piece2id), small.training.ended) == (n + 20, n + 45, "full")
     grown = small.extend(DOCS, vocab_size=n + 45)
-    assert (grown.piece2id, grown.model.merges) == (large.piece2id, large.model.merges), "as if it had learned on"
+    assert (grown.piece2id, grown.model.merges) == (large.piece2id, large.model.merges), (
+        "as if it had learned on"
+    )
     assert start.extend(DOCS, vocab_size=n + 20).model.merges == small.model.merges
     for tok in (small, large, grown, small.extend([other] * 3, vocab_size=n + 25)):
         for text in (DOCS[0], other, ""):
-            bare = "".join(p.removeprefix(prefix).removesuffix(suffix) if suffix else p.removeprefix(prefix) for p in tok.tokenize(text))
+            bare = "".join(
+                p.removeprefix(prefix).removesuffix(suffix) if suffix else p.removeprefix(prefix)
+                for p in tok.tokenize(text)
+            )
             assert bare == to_visible(text.encode()), "every byte is known, wherever it stands"
     assert len(large.encode(DOCS[0])) < len(small.encode(DOCS[0])) < len(start.encode(DOCS[0]))
     assert Tokenizer.load(large.save(tmp_path / "t.json")) == large
@@ -226,9 +369,16 @@ def test_bytes_with_marks_of_their_place_are_learned_anew_and_further(suffix, pr
 def test_clip_is_learned_anew_and_further(shared_file):
     clip = Tokenizer.load(shared_file("vocab/clip/tokenizer.json"))
     new = clip.train_new(DOCS, vocab_size=540)
-    assert new.vocab_size == 540 and {"<|startoftext|>", "<|endoftext|>", "!</w>"} <= new.piece2id.keys() and new.model.end_of_word_suffix == "</w>"
+    assert (
+        new.vocab_size == 540
+        and {"<|startoftext|>", "<|endoftext|>", "!</w>"} <= new.piece2id.keys()
+        and new.model.end_of_word_suffix == "</w>"
+    )
     around = new.encode(DOCS[0])
-    assert (around[0], around[-1]) == (new.piece2id["<|startoftext|>"], new.piece2id["<|endoftext|>"]) and new.model.unk_piece == "<|endoftext|>"
+    assert (around[0], around[-1]) == (
+        new.piece2id["<|startoftext|>"],
+        new.piece2id["<|endoftext|>"],
+    ) and new.model.unk_piece == "<|endoftext|>"
     more = clip.extend(["zzyzx zzyzx"] * 50, vocab_size=len(clip.piece2id) + 1)
     assert more.piece2id.items() > clip.piece2id.items() and more.model.merges[:-1] == list(clip.model.merges)
     assert (more.encode("zzyzx"), len(clip.encode("zzyzx"))) == ([49406, 49408, 49407], 4)
@@ -236,8 +386,19 @@ def test_clip_is_learned_anew_and_further(shared_file):
 
 # train_new and transformers
 
+
 @pytest.mark.peers
-@pytest.mark.parametrize("name, size", [("gpt2", 600), ("bert-base-uncased", 500), ("roberta-base", 700), ("whisper-tiny", 2500), ("falcon", 600), ("t5-small", 400)])
+@pytest.mark.parametrize(
+    "name, size",
+    [
+        ("gpt2", 600),
+        ("bert-base-uncased", 500),
+        ("roberta-base", 700),
+        ("whisper-tiny", 2500),
+        ("falcon", 600),
+        ("t5-small", 400),
+    ],
+)
 def test_train_new_is_train_new_from_iterator(name, size, shared_file, monkeypatch):
     transformers = pytest.importorskip("transformers")
     path = shared_file(f"vocab/{name}/tokenizer.json")
@@ -246,32 +407,60 @@ def test_train_new_is_train_new_from_iterator(name, size, shared_file, monkeypat
     theirs = peer.train_new_from_iterator(docs, size)
     ours = tok.train_new(docs, vocab_size=size)
     vocab = theirs.get_vocab()
-    assert {t.content: i for t, i in ours.added_tokens if t.special} == {t.content: i for i, t in theirs.added_tokens_decoder.items() if t.special}
+    assert {t.content: i for t, i in ours.added_tokens if t.special} == {
+        t.content: i for i, t in theirs.added_tokens_decoder.items() if t.special
+    }
     if name == "bert-base-uncased":  # the peer numbers ##x in the order of a hash map, which decides ties
-        assert len(vocab) == ours.vocab_size and {p for p in ours.piece2id if len(p.removeprefix("##")) == 1} == {p for p in vocab if len(p.removeprefix("##")) == 1}
-    elif name not in ("t5-small", "whisper-tiny"):  # the peer drops Whisper's time marks, which are no special tokens
+        assert len(vocab) == ours.vocab_size and {
+            p for p in ours.piece2id if len(p.removeprefix("##")) == 1
+        } == {p for p in vocab if len(p.removeprefix("##")) == 1}
+    elif name not in (
+        "t5-small",
+        "whisper-tiny",
+    ):  # the peer drops Whisper's time marks, which are no special tokens
         assert ours.piece2id == vocab
         for text in [*TEXTS, docs[0]]:
             assert ours.encode(text) == theirs.backend_tokenizer.encode(text).ids
     for text in TEXTS:
         assert ours.normalizer is None or ours.normalizer.normalize(text) == tok.normalizer.normalize(text)
-    assert type(ours.pre_tokenizer) is type(tok.pre_tokenizer) and type(ours.post_processor) is type(tok.post_processor)
+    assert type(ours.pre_tokenizer) is type(tok.pre_tokenizer) and type(ours.post_processor) is type(
+        tok.post_processor
+    )
 
 
-@pytest.mark.parametrize("name, size", [("gpt2/tokenizer.json", 400), ("bert-base-uncased/tokenizer.json", 300), ("t5-small/tokenizer.json", 350), ("roberta-base/tokenizer.json", 400)])
+@pytest.mark.parametrize(
+    "name, size",
+    [
+        ("gpt2/tokenizer.json", 400),
+        ("bert-base-uncased/tokenizer.json", 300),
+        ("t5-small/tokenizer.json", 350),
+        ("roberta-base/tokenizer.json", 400),
+    ],
+)
 def test_train_new_keeps_the_pipeline(name, size, shared_file, tmp_path):
     tok, docs = Tokenizer.load(shared_file("vocab/" + name)), [made_up(random.Random(3), 20000)]
     new = tok.train_new(docs, vocab_size=size, special_tokens=["<more>"])
-    assert new.vocab_size == size and new.pre_tokenizer == tok.pre_tokenizer and new.normalizer == tok.normalizer
+    assert (
+        new.vocab_size == size and new.pre_tokenizer == tok.pre_tokenizer and new.normalizer == tok.normalizer
+    )
     old = [t for t, _ in tok.added_tokens]
     assert sorted((t.content for t, _ in new.added_tokens)) == sorted({*(t.content for t in old), "<more>"})
     check_whole(new, new, tmp_path)
-    assert new.decode(new.encode(docs[0][:300]), skip_special_tokens=True) == tok.decode(tok.encode(docs[0][:300]), skip_special_tokens=True)
+    assert new.decode(new.encode(docs[0][:300]), skip_special_tokens=True) == tok.decode(
+        tok.encode(docs[0][:300]), skip_special_tokens=True
+    )
 
 
 # Checkpoints
 
-RUNS = {"bpe": {}, "char_bpe": {"unk_piece": "<unk>"}, "wordpiece": {}, "frequency": {"objective": "frequency"}, "unigram": {}, "wordlevel": {}}
+RUNS = {
+    "bpe": {},
+    "char_bpe": {"unk_piece": "<unk>"},
+    "wordpiece": {},
+    "frequency": {"objective": "frequency"},
+    "unigram": {},
+    "wordlevel": {},
+}
 CHILD = """
 import sys, json
 from subword_nb.tokenizer import Tokenizer
@@ -292,11 +481,23 @@ def stopped_everywhere(name, source, folder, size, **more):
     "Train, stopped by `watch` at each call in turn, until a run comes to its end; how often it was stopped."
     for stops in range(1000):
         calls = [0]
+
         def watch(done, total, what, state, calls=calls, stops=stops):
             calls[0] += 1
-            if calls[0] == 2 + int(1.6 ** stops): raise KeyboardInterrupt
+            if calls[0] == 2 + int(1.6**stops):
+                raise KeyboardInterrupt
+
         try:
-            return Tokenizer.train(source, algorithm=kind_of(name), vocab_size=size, checkpoint=folder, every=0.0, watch=watch, **RUNS[name], **more), stops
+            return Tokenizer.train(
+                source,
+                algorithm=kind_of(name),
+                vocab_size=size,
+                checkpoint=folder,
+                every=0.0,
+                watch=watch,
+                **RUNS[name],
+                **more,
+            ), stops
         except KeyboardInterrupt:
             assert not [p for p in folder.rglob("*") if p.suffix == ".new"]
     raise AssertionError("no end")
@@ -305,6 +506,7 @@ def stopped_everywhere(name, source, folder, size, **more):
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_stopped_again_and_again_ends_as_an_undisturbed_one(name, tmp_path, monkeypatch):
     import subword_nb.bpe_train
+
     monkeypatch.setattr(subword_nb.bpe_train, "_PAUSE", 0.0)
     (tmp_path / "a.txt").write_text(made_up(random.Random(5), 40000))
     plain = Tokenizer.train(tmp_path / "a.txt", algorithm=kind_of(name), vocab_size=500, **RUNS[name])
@@ -314,7 +516,9 @@ def test_a_run_stopped_again_and_again_ends_as_an_undisturbed_one(name, tmp_path
     tok.save(tmp_path / "2.json")
     assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
     assert tok.training[:5] == plain.training[:5]
-    again = Tokenizer.train(tmp_path / "a.txt", algorithm=kind_of(name), vocab_size=500, checkpoint=tmp_path / "run", **RUNS[name])  # a folder that is done is no harm
+    again = Tokenizer.train(
+        tmp_path / "a.txt", algorithm=kind_of(name), vocab_size=500, checkpoint=tmp_path / "run", **RUNS[name]
+    )  # a folder that is done is no harm
     assert parts(again) == parts(plain)
 
 
@@ -323,26 +527,43 @@ def test_a_run_stopped_again_and_again_ends_as_an_undisturbed_one(name, tmp_path
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill", "interrupt"])
 def test_a_process_ended_at_random_goes_on(name, how, tmp_path):
     import json
+
     rng = random.Random(name + how.name)
     (tmp_path / "a.txt").write_text(made_up(rng, 2_000_000))
     (tmp_path / "child.py").write_text(CHILD)
     size = 3000
-    Tokenizer.train(tmp_path / "a.txt", algorithm=kind_of(name), vocab_size=size, **RUNS[name]).save(tmp_path / "plain.json")
-    command = [sys.executable, "child.py", "a.txt", "run", "tok.json", kind_of(name), str(size), json.dumps(RUNS[name])]
-    ended, span = 0, 1.0  # seconds of the first wait at most: half as long after each run that nobody ended in time
+    Tokenizer.train(tmp_path / "a.txt", algorithm=kind_of(name), vocab_size=size, **RUNS[name]).save(
+        tmp_path / "plain.json"
+    )
+    command = [
+        sys.executable,
+        "child.py",
+        "a.txt",
+        "run",
+        "tok.json",
+        kind_of(name),
+        str(size),
+        json.dumps(RUNS[name]),
+    ]
+    ended, span = (
+        0,
+        1.0,
+    )  # seconds of the first wait at most: half as long after each run that nobody ended in time
     for _ in range(40):
         with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
             assert child.stdout.readline() == b"go\n"
             try:
-                child.wait(span * rng.uniform(.2, 1.0) + ended * .3)
+                child.wait(span * rng.uniform(0.2, 1.0) + ended * 0.3)
             except subprocess.TimeoutExpired:
                 child.send_signal(how)
                 child.wait(10)
                 ended += 1
-                if (tmp_path / "tok.json").exists(): break  # it had come to its end
+                if (tmp_path / "tok.json").exists():
+                    break  # it had come to its end
                 continue
             assert child.returncode == 0, child.stderr.read().decode()
-            if ended: break
+            if ended:
+                break
             shutil.rmtree(tmp_path / "run")
             (tmp_path / "tok.json").unlink()
             span /= 2
@@ -355,22 +576,47 @@ def stopped(tmp_path_factory):
     home = tmp_path_factory.mktemp("stopped")
     (home / "a.txt").write_text(made_up(random.Random(6), 30000))
     calls = []
+
     def watch(*told):
         calls.append(told)
-        if (home / "run" / "state.npz").exists(): raise KeyboardInterrupt
+        if (home / "run" / "state.npz").exists():
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        Tokenizer.train(home / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=home / "run", every=0.0, watch=watch)
+        Tokenizer.train(
+            home / "a.txt",
+            algorithm="unigram",
+            vocab_size=300,
+            checkpoint=home / "run",
+            every=0.0,
+            watch=watch,
+        )
     return home
 
 
 def copy_of(stopped, tmp_path):
     "A copy of the folder that may be damaged."
     import shutil
+
     shutil.copytree(stopped / "run", tmp_path / "run")
     return tmp_path / "run"
 
 
-@pytest.mark.parametrize("change", [{"vocab_size": 301}, {"special_tokens": ["<s>"]}, {"algorithm": "bpe"}, {"max_piece_length": 5}, {"normalizer": "nfc"}, {"pre_tokenizer": "whitespace"}, {"unk_piece": "?"}, {"max_pretokens": 50}, {"seed": 3, "sample": .5}], ids=lambda c: next(iter(c)))
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vocab_size": 301},
+        {"special_tokens": ["<s>"]},
+        {"algorithm": "bpe"},
+        {"max_piece_length": 5},
+        {"normalizer": "nfc"},
+        {"pre_tokenizer": "whitespace"},
+        {"unk_piece": "?"},
+        {"max_pretokens": 50},
+        {"seed": 3, "sample": 0.5},
+    ],
+    ids=lambda c: next(iter(c)),
+)
 def test_the_folder_of_another_run_is_refused(stopped, tmp_path, change):
     folder, options = copy_of(stopped, tmp_path), {"algorithm": "unigram", "vocab_size": 300} | change
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
@@ -397,7 +643,15 @@ def test_damage_is_refused_or_does_no_harm(stopped, tmp_path, name, damage):
     data = (folder / name).read_bytes()
     flipped = bytearray(data)
     flipped[len(data) // 2] ^= 0xFF
-    (folder / name).write_bytes({"empty": b"", "cut": data[:len(data) // 2], "noise": random.Random(0).randbytes(len(data)), "flipped": bytes(flipped), "list": b"[1, 2]"}[damage])
+    (folder / name).write_bytes(
+        {
+            "empty": b"",
+            "cut": data[: len(data) // 2],
+            "noise": random.Random(0).randbytes(len(data)),
+            "flipped": bytes(flipped),
+            "list": b"[1, 2]",
+        }[damage]
+    )
     with pytest.raises(ValueError, match="damaged|another run|is not|delete") as caught:
         Tokenizer.train(stopped / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder)
     assert str(folder) in str(caught.value)
@@ -407,10 +661,21 @@ def test_damage_is_refused_or_does_no_harm(stopped, tmp_path, name, damage):
 @pytest.mark.parametrize("state", [None, [], {}, {"kind": "else"}, 7], ids=str)
 def test_a_snapshot_of_something_else_is_refused(stopped, tmp_path, kind, state):
     from subword_nb.checkpoints import save_snapshot
+
     with pytest.raises(KeyboardInterrupt):
+
         def stop(done, total, what, state):
-            if what != "counting": raise KeyboardInterrupt
-        Tokenizer.train(stopped / "a.txt", algorithm=kind, vocab_size=400, checkpoint=tmp_path / "run", every=0.0, watch=stop)
+            if what != "counting":
+                raise KeyboardInterrupt
+
+        Tokenizer.train(
+            stopped / "a.txt",
+            algorithm=kind,
+            vocab_size=400,
+            checkpoint=tmp_path / "run",
+            every=0.0,
+            watch=stop,
+        )
     save_snapshot(tmp_path / "run" / "state.npz", state)
     if state is None:
         Tokenizer.train(stopped / "a.txt", algorithm=kind, vocab_size=400, checkpoint=tmp_path / "run")
@@ -422,22 +687,33 @@ def test_a_snapshot_of_something_else_is_refused(stopped, tmp_path, kind, state)
 def test_a_full_disk_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text(made_up(random.Random(6), 30000))
     folder = tmp_path / "run"
+
     def stop(*told):
-        if (folder / "state.npz").exists(): raise KeyboardInterrupt
+        if (folder / "state.npz").exists():
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        Tokenizer.train(tmp_path / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder, every=0.0, watch=stop)
+        Tokenizer.train(
+            tmp_path / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder, every=0.0, watch=stop
+        )
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
     assert "state.npz" in before
     plain = Tokenizer.train(tmp_path / "a.txt", algorithm="unigram", vocab_size=300)
+
     def full(file, *args, **arrays):
         file.write(b"half of it")
         raise OSError(28, "No space left on device")
+
     with monkeypatch.context() as broken:
         broken.setattr(np, "savez", full)
         with pytest.raises(OSError, match="No space left"):
-            Tokenizer.train(tmp_path / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder, every=0.0)
+            Tokenizer.train(
+                tmp_path / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder, every=0.0
+            )
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
-    assert parts(Tokenizer.train(tmp_path / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder)) == parts(plain)
+    assert parts(
+        Tokenizer.train(tmp_path / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder)
+    ) == parts(plain)
 
 
 def test_what_cannot_be_gone_on_with_is_refused(tmp_path):
@@ -454,12 +730,22 @@ def test_what_cannot_be_gone_on_with_is_refused(tmp_path):
 
 # Watching
 
+
 @pytest.mark.parametrize("name", ["bpe", "char_bpe", "wordpiece", "frequency", "unigram"])
 @pytest.mark.parametrize("size", [4000, 600000], ids=["small", "large"])
 def test_watch_is_told_sensible_numbers(name, size):
     told, docs = [], [made_up(random.Random(7), size)]
-    tok = Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=800 if size > 4000 else 350, watch=lambda *a: told.append(a), threads=1, **RUNS[name])
-    assert told and all(0 <= done <= total and isinstance(what, str) and callable(state) for done, total, what, state in told)
+    tok = Tokenizer.train(
+        docs,
+        algorithm=kind_of(name),
+        vocab_size=800 if size > 4000 else 350,
+        watch=lambda *a: told.append(a),
+        threads=1,
+        **RUNS[name],
+    )
+    assert told and all(
+        0 <= done <= total and isinstance(what, str) and callable(state) for done, total, what, state in told
+    )
     for (a, t, w, _), (b, u, v, _) in pairwise(told):
         assert w != v or t != u or a <= b
     if name != "unigram":
@@ -472,7 +758,9 @@ def test_bars_are_drawn_and_change_nothing(name, capsys, monkeypatch):
     docs = [made_up(random.Random(8), 3000)] * 3
     quiet = Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=350, progress=False, **RUNS[name])
     assert capsys.readouterr() == ("", "")
-    assert parts(Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=350, progress=True, **RUNS[name])) == parts(quiet)
+    assert parts(
+        Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=350, progress=True, **RUNS[name])
+    ) == parts(quiet)
     out, err = capsys.readouterr()
     assert out == "" and err
     assert "reading" in err and (name != "unigram" or "training" in err)
@@ -480,10 +768,15 @@ def test_bars_are_drawn_and_change_nothing(name, capsys, monkeypatch):
 
 def test_what_watch_raises_comes_out(tmp_path):
     for error in (KeyboardInterrupt, RuntimeError):
-        def watch(*told, error=error): raise error
+
+        def watch(*told, error=error):
+            raise error
+
         for name in ("bpe", "wordpiece", "unigram"):
             with pytest.raises(error):
-                Tokenizer.train([made_up(random.Random(9), 5000)], algorithm=name, vocab_size=400, watch=watch)
+                Tokenizer.train(
+                    [made_up(random.Random(9), 5000)], algorithm=name, vocab_size=400, watch=watch
+                )
 
 
 # The same file however it is done
@@ -500,56 +793,106 @@ if __name__ == "__main__":
 @pytest.mark.slow
 def test_threads_memory_hash_seeds_and_kernels_do_not_matter(tmp_path, record_property):
     import json
+
     (tmp_path / "a.txt").write_text("\n".join(made_up(random.Random(i), 30000) for i in range(10)))
     (tmp_path / "save.py").write_text(SAVE)
     runs = json.dumps({name: (kind_of(name), options) for name, options in RUNS.items()})
-    ways = {"0": ({}, {}), "threads1": ({"threads": 1}, {}), "threads2": ({"threads": 2}, {"SUBWORD_NB_BULK": "1"}), "threads3": ({"threads": 3}, {"SUBWORD_NB_BULK": "1"}),
-            "spill": ({"memory": 1}, {"SUBWORD_NB_BULK": "1"}), "hash0": ({}, {"PYTHONHASHSEED": "0"}), "hash1": ({}, {"PYTHONHASHSEED": "1"}), "bulk": ({}, {"SUBWORD_NB_BULK": "1"}), "plain": ({}, {"SUBWORD_NB_JIT": "0"}),
-            "kept": ({"checkpoint": "run", "every": 0.0}, {})}
+    ways = {
+        "0": ({}, {}),
+        "threads1": ({"threads": 1}, {}),
+        "threads2": ({"threads": 2}, {"SUBWORD_NB_BULK": "1"}),
+        "threads3": ({"threads": 3}, {"SUBWORD_NB_BULK": "1"}),
+        "spill": ({"memory": 1}, {"SUBWORD_NB_BULK": "1"}),
+        "hash0": ({}, {"PYTHONHASHSEED": "0"}),
+        "hash1": ({}, {"PYTHONHASHSEED": "1"}),
+        "bulk": ({}, {"SUBWORD_NB_BULK": "1"}),
+        "plain": ({}, {"SUBWORD_NB_JIT": "0"}),
+        "kept": ({"checkpoint": "run", "every": 0.0}, {}),
+    }
     for way, (options, env) in ways.items():
-        own = {name: (kind, o | ({"checkpoint": f"run_{name}"} if way == "kept" else {})) for name, (kind, o) in json.loads(runs).items()}
+        own = {
+            name: (kind, o | ({"checkpoint": f"run_{name}"} if way == "kept" else {}))
+            for name, (kind, o) in json.loads(runs).items()
+        }
         options.pop("checkpoint", None)
-        done = subprocess.run([sys.executable, "save.py", "a.txt", way, json.dumps(options), json.dumps(own)], cwd=tmp_path, capture_output=True, env={**os.environ, **env})
+        done = subprocess.run(
+            [sys.executable, "save.py", "a.txt", way, json.dumps(options), json.dumps(own)],
+            cwd=tmp_path,
+            capture_output=True,
+            env={**os.environ, **env},
+        )
         assert done.returncode == 0, done.stderr.decode()
         for name in RUNS:
-            assert (tmp_path / f"{way}_{name}.json").read_bytes() == (tmp_path / f"0_{name}.json").read_bytes(), (way, name)
+            assert (tmp_path / f"{way}_{name}.json").read_bytes() == (
+                tmp_path / f"0_{name}.json"
+            ).read_bytes(), (way, name)
     record_property("runs", len(ways) * len(RUNS))
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_threads_and_spilling_change_nothing_through_kernels(name, monkeypatch):
     from subword_nb import training
+
     docs = [made_up(random.Random(i), 3000) for i in range(8)]
     plain = Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=450, **RUNS[name])
     monkeypatch.setattr(training, "_SMALL", 1)
     for more in ({"threads": 1}, {"threads": 3}, {"memory": 1}):
-        assert parts(Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=450, **more, **RUNS[name])) == parts(plain)
+        assert parts(
+            Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=450, **more, **RUNS[name])
+        ) == parts(plain)
 
 
 # Counts
 
+
 @pytest.mark.parametrize("name", RUNS)
 def test_counts_beyond_32_bits(name):
     rng = random.Random(name)
-    words = {"".join(rng.choice("abcd") for _ in range(rng.randint(1, 6))): rng.randint(1, 50) for _ in range(80)}
+    words = {
+        "".join(rng.choice("abcd") for _ in range(rng.randint(1, 6))): rng.randint(1, 50) for _ in range(80)
+    }
     first = None
     for factor in (1, 2**33, 2**40):
         counts = {w: n * factor for w, n in words.items()}
-        found = [Tokenizer.train(c, algorithm=kind_of(name), vocab_size=300 if name == "bpe" else 60, pre_tokenizer=None, normalizer=None, **RUNS[name]) for c in (counts, flatten_counts(counts))]
+        found = [
+            Tokenizer.train(
+                c,
+                algorithm=kind_of(name),
+                vocab_size=300 if name == "bpe" else 60,
+                pre_tokenizer=None,
+                normalizer=None,
+                **RUNS[name],
+            )
+            for c in (counts, flatten_counts(counts))
+        ]
         assert parts(found[0]) == parts(found[1])
         assert found[0].training.total == found[1].training.total == sum(counts.values())
         if name != "unigram":
             first = first or parts(found[0])
             assert parts(found[0]) == first  # pairs stand to each other as they did
-    for counts in ({"ab": 2**62, "ba": 2**62, "aa": 2**62}, flatten_counts({"ab": 2**62, "ba": 2**62, "aa": 2**62})):
+    for counts in (
+        {"ab": 2**62, "ba": 2**62, "aa": 2**62},
+        flatten_counts({"ab": 2**62, "ba": 2**62, "aa": 2**62}),
+    ):
         try:
-            assert Tokenizer.train(counts, algorithm=kind_of(name), vocab_size=300, pre_tokenizer=None, normalizer=None, **RUNS[name]).training.total == 3 * 2**62
+            assert (
+                Tokenizer.train(
+                    counts,
+                    algorithm=kind_of(name),
+                    vocab_size=300,
+                    pre_tokenizer=None,
+                    normalizer=None,
+                    **RUNS[name],
+                ).training.total
+                == 3 * 2**62
+            )
         except ValueError as e:
             assert "2**63" in str(e) or "divide all counts" in str(e)
 
 
 def test_sums_of_counts_do_not_overflow():
     from subword_nb.counting import sum_counts
+
     many = flatten_counts({"ab": 2**62})
     with pytest.raises(ValueError):
         sum_counts(many, many)
@@ -560,10 +903,19 @@ def test_counts_train_as_their_corpus_does(name, tmp_path):
     docs = [made_up(random.Random(10), 9000)]
     plain = Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=400, **RUNS[name])
     counts = pretoken_counts(docs, algorithm=kind_of(name))
-    assert parts(Tokenizer.train(counts, algorithm=kind_of(name), vocab_size=400, **RUNS[name])) == parts(plain)
+    assert parts(Tokenizer.train(counts, algorithm=kind_of(name), vocab_size=400, **RUNS[name])) == parts(
+        plain
+    )
     for suffix in (".npz", ".parquet"):
         counts_module.save_counts(counts, tmp_path / f"c{suffix}")
-        assert parts(Tokenizer.train(counts_module.load_counts(tmp_path / f"c{suffix}"), algorithm=kind_of(name), vocab_size=400, **RUNS[name])) == parts(plain)
+        assert parts(
+            Tokenizer.train(
+                counts_module.load_counts(tmp_path / f"c{suffix}"),
+                algorithm=kind_of(name),
+                vocab_size=400,
+                **RUNS[name],
+            )
+        ) == parts(plain)
 
 
 def test_a_limit_on_pretokens_tells_what_it_costs():

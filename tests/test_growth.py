@@ -1,4 +1,5 @@
 """Every stage that can make more than it is given: what stays below the limit is made, and what goes beyond is refused before memory is taken for it."""
+
 import json
 import time
 
@@ -9,7 +10,18 @@ from subword_nb.encoding import Encoding, merge_encodings
 from subword_nb.limits import SMALL, WORD_SMALL, Limits, TooMuch, check_growth, limited
 from subword_nb.processors import BertProcessing, Sequence, template
 
-MODEL = {"type": "BPE", "dropout": None, "unk_token": "b", "continuing_subword_prefix": None, "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False, "vocab": {"a": 0, "b": 1, "aa": 2}, "merges": ["a a"]}
+MODEL = {
+    "type": "BPE",
+    "dropout": None,
+    "unk_token": "b",
+    "continuing_subword_prefix": None,
+    "end_of_word_suffix": None,
+    "fuse_unk": False,
+    "byte_fallback": False,
+    "ignore_merges": False,
+    "vocab": {"a": 0, "b": 1, "aa": 2},
+    "merges": ["a a"],
+}
 FALLBACK = {f"<0x{b:02X}>": b + 3 for b in range(256)}
 SPELL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 SPACED = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
@@ -20,7 +32,17 @@ SHORT = "a b é"  # where a longer one would be slow
 
 
 def described(**parts):
-    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None, "model": MODEL} | parts
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": MODEL,
+    } | parts
 
 
 def loaded(tmp_path, **parts):
@@ -29,16 +51,34 @@ def loaded(tmp_path, **parts):
     return Tokenizer.load(path)
 
 
-def replace(pattern, content): return {"type": "Replace", "pattern": pattern, "content": content}
-def steps(name, *inner): return {"type": "Sequence", name: list(inner)}
+def replace(pattern, content):
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+def steps(name, *inner):
+    return {"type": "Sequence", name: list(inner)}
 
 
 def filled(n_ids, *single):
     "A template whose special token has so many ids."
-    return {"type": "TemplateProcessing", "single": list(single), "pair": [*single, B], "special_tokens": {"s": {"id": "s", "ids": [0] * n_ids, "tokens": ["a"] * n_ids}}}
+    return {
+        "type": "TemplateProcessing",
+        "single": list(single),
+        "pair": [*single, B],
+        "special_tokens": {"s": {"id": "s", "ids": [0] * n_ids, "tokens": ["a"] * n_ids}},
+    }
 
 
-def added(content, id): return {"id": id, "content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False}
+def added(content, id):
+    return {
+        "id": id,
+        "content": content,
+        "single_word": False,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": True,
+        "special": False,
+    }
 
 
 # name → the parts of a file that makes a text of 320 characters grow
@@ -48,16 +88,37 @@ GROWING = {
     "normalizer, pattern": dict(normalizer=replace({"Regex": "a"}, "b" * 60_000)),
     "normalizer, prefix": dict(normalizer={"type": "Prepend", "prepend": "b" * 1_000_000}),
     "normalizers": dict(normalizer=steps("normalizers", *[replace({"String": "a"}, "aa")] * 60)),
-    "normalizers, prefixes": dict(normalizer=steps("normalizers", *[{"type": "Prepend", "prepend": "b" * 60_000}] * 60)),
+    "normalizers, prefixes": dict(
+        normalizer=steps("normalizers", *[{"type": "Prepend", "prepend": "b" * 60_000}] * 60)
+    ),
     "normalizers, bytes": dict(normalizer=steps("normalizers", *[{"type": "ByteLevel"}] * 60)),
-    "added tokens": dict(normalizer=replace({"String": "x"}, "b" * 60_000), added_tokens=[added(f"x{chr(200 + i)}", 3 + i) for i in range(500)]),
+    "added tokens": dict(
+        normalizer=replace({"String": "x"}, "b" * 60_000),
+        added_tokens=[added(f"x{chr(200 + i)}", 3 + i) for i in range(500)],
+    ),
     "pre-tokenizers, bytes": dict(pre_tokenizer=steps("pretokenizers", *[SPELL] * 60)),
     "pre-tokenizers, words": dict(pre_tokenizer=steps("pretokenizers", *[SPACED] * 60)),
-    "pre-tokenizers, nested": dict(pre_tokenizer=steps("pretokenizers", SPELL, steps("pretokenizers", *[SPELL] * 30), steps("pretokenizers", *[SPELL] * 30))),
+    "pre-tokenizers, nested": dict(
+        pre_tokenizer=steps(
+            "pretokenizers",
+            SPELL,
+            steps("pretokenizers", *[SPELL] * 30),
+            steps("pretokenizers", *[SPELL] * 30),
+        )
+    ),
     "template, special ids": dict(post_processor=filled(1_000, *[SPECIAL] * 1_000, A)),
     "template, text": dict(post_processor=filled(1, *[A] * 3_000)),
-    "post-processors": dict(post_processor=steps("processors", filled(30, *[SPECIAL] * 2_000, A), *[{"type": "BertProcessing", "sep": ["b", 1], "cls": ["a", 0]}] * 10)),
-    "overflow": dict(post_processor=filled(1, A, A, A, A), truncation={"max_length": 8, "stride": 0, "strategy": "LongestFirst", "direction": "Right"}),
+    "post-processors": dict(
+        post_processor=steps(
+            "processors",
+            filled(30, *[SPECIAL] * 2_000, A),
+            *[{"type": "BertProcessing", "sep": ["b", 1], "cls": ["a", 0]}] * 10,
+        )
+    ),
+    "overflow": dict(
+        post_processor=filled(1, A, A, A, A),
+        truncation={"max_length": 8, "stride": 0, "strategy": "LongestFirst", "direction": "Right"},
+    ),
 }
 
 
@@ -65,26 +126,58 @@ GROWING = {
 def test_a_text_that_grows_is_refused(name, tmp_path):
     "By every call, before it is made: a process of a few hundred megabytes would not survive it."
     start, tok = time.process_time(), loaded(tmp_path, **GROWING[name])
-    calls = {"encode": tok.encode, "align": tok.align, "call": tok, "tokenize": tok.tokenize, "stages": tok.stages, "batch": lambda text: tok.encode_batch([text] * 3), "array": tok.encode_array, "align_batch": lambda text: tok.align_batch([text, text])}
-    for call in ["align", "align_batch"] if name == "overflow" else ["encode", "align", "array"] if name.startswith(("pre-", "post-")) else calls:  # of ids alone, and of a call, what overflows is not wanted
-        with pytest.raises(TooMuch, match="limit growth is 256"): calls[call](SHORT if name.startswith(("pre-", "post-")) else WORDS)
+    calls = {
+        "encode": tok.encode,
+        "align": tok.align,
+        "call": tok,
+        "tokenize": tok.tokenize,
+        "stages": tok.stages,
+        "batch": lambda text: tok.encode_batch([text] * 3),
+        "array": tok.encode_array,
+        "align_batch": lambda text: tok.align_batch([text, text]),
+    }
+    for call in (
+        ["align", "align_batch"]
+        if name == "overflow"
+        else ["encode", "align", "array"]
+        if name.startswith(("pre-", "post-"))
+        else calls
+    ):  # of ids alone, and of a call, what overflows is not wanted
+        with pytest.raises(TooMuch, match="limit growth is 256"):
+            calls[call](SHORT if name.startswith(("pre-", "post-")) else WORDS)
     assert time.process_time() - start < 60
 
 
 @pytest.mark.parametrize("name", ["template, special ids", "template, text", "post-processors", "overflow"])
 def test_pairs_that_grow_are_refused(name, tmp_path):
     tok = loaded(tmp_path, **GROWING[name])
-    with pytest.raises(TooMuch, match="limit growth is 256"): tok.align(*[SHORT if name.startswith("post-") else WORDS] * 2)
+    with pytest.raises(TooMuch, match="limit growth is 256"):
+        tok.align(*[SHORT if name.startswith("post-") else WORDS] * 2)
 
 
-@pytest.mark.parametrize("decoder", [replace({"String": "a"}, "b" * 1_000_000), replace({"String": "a"}, "b" * 60_000), replace({"Regex": "a"}, "b" * 60_000), steps("decoders", *[replace({"String": "a"}, "aa")] * 60),
-                                     steps("decoders", *[{"type": "BPEDecoder", "suffix": ""}] * 60), steps("decoders", {"type": "Fuse"}, replace({"String": "a"}, "b" * 60_000))],
-                         ids=["long", "each piece", "pattern", "steps", "suffixes", "fused"])
+@pytest.mark.parametrize(
+    "decoder",
+    [
+        replace({"String": "a"}, "b" * 1_000_000),
+        replace({"String": "a"}, "b" * 60_000),
+        replace({"Regex": "a"}, "b" * 60_000),
+        steps("decoders", *[replace({"String": "a"}, "aa")] * 60),
+        steps("decoders", *[{"type": "BPEDecoder", "suffix": ""}] * 60),
+        steps("decoders", {"type": "Fuse"}, replace({"String": "a"}, "b" * 60_000)),
+    ],
+    ids=["long", "each piece", "pattern", "steps", "suffixes", "fused"],
+)
 def test_texts_that_grow_while_they_are_decoded_are_refused(decoder, tmp_path):
     tok, ids = loaded(tmp_path, decoder=decoder), [2] * 1_000
-    for call in (tok.decode, tok.decode_bytes, lambda ids: tok.decode_batch([ids]), lambda ids: [stream := tok.stream(), stream.step(ids), stream.finish()]):
+    for call in (
+        tok.decode,
+        tok.decode_bytes,
+        lambda ids: tok.decode_batch([ids]),
+        lambda ids: [stream := tok.stream(), stream.step(ids), stream.finish()],
+    ):
         start = time.process_time()
-        with pytest.raises(TooMuch, match="limit growth is 256"): call(ids)
+        with pytest.raises(TooMuch, match="limit growth is 256"):
+            call(ids)
         assert time.process_time() - start < 20
 
 
@@ -93,32 +186,65 @@ def test_suffixes_spelled_as_bytes_are_refused(tmp_path):
     model = MODEL | {"byte_fallback": True, "unk_token": None, "vocab": MODEL["vocab"] | FALLBACK}
     assert len(loaded(tmp_path, model=model | {"end_of_word_suffix": "s" * 100}).encode("é")) == 102
     for affix in ("end_of_word_suffix", "continuing_subword_prefix"):
-        with pytest.raises(ValueError, match="spells an unknown character, its prefix and its suffix with 904 tokens, and the limit growth is 256"): loaded(tmp_path, model=model | {affix: "é" * 450})
-    assert Tokenizer.load(tmp_path / "tokenizer.json", limits={"growth": 1_000}).encode("é") == [FALLBACK[f"<0x{b:02X}>"] for b in "é".encode()]
+        with pytest.raises(
+            ValueError,
+            match="spells an unknown character, its prefix and its suffix with 904 tokens, and the limit growth is 256",
+        ):
+            loaded(tmp_path, model=model | {affix: "é" * 450})
+    assert Tokenizer.load(tmp_path / "tokenizer.json", limits={"growth": 1_000}).encode("é") == [
+        FALLBACK[f"<0x{b:02X}>"] for b in "é".encode()
+    ]
 
 
 def test_what_stays_below_the_limit_is_made(tmp_path):
     "As Hugging Face's library makes it."
     tok = loaded(tmp_path, post_processor=filled(1_000, *[SPECIAL] * 60, A))
-    assert len(tok.encode("aa")) == 60_001 == len(tok.align("aa").ids) and tok.encode("aa", add_special_tokens=False) == [2]
+    assert len(tok.encode("aa")) == 60_001 == len(tok.align("aa").ids) and tok.encode(
+        "aa", add_special_tokens=False
+    ) == [2]
     tok = loaded(tmp_path, post_processor=filled(1, *[A] * 100))
     assert len(tok.encode("aab" * 400)) == 100 * 800 == len(tok.align("aab" * 400).ids)
     tok = loaded(tmp_path, normalizer=replace({"String": "a"}, "b" * 200))
-    assert len(tok.encode("a " * 400)) == 400 * 201 == len(tok.align("a " * 400).ids) == len(tok.encode_array("a " * 400))
+    assert (
+        len(tok.encode("a " * 400))
+        == 400 * 201
+        == len(tok.align("a " * 400).ids)
+        == len(tok.encode_array("a " * 400))
+    )
     tok = loaded(tmp_path, pre_tokenizer=steps("pretokenizers", *[SPELL] * 5))
     assert tok.encode("é") == tok.align("é").ids and len(tok.encode("é")) == 2**5
     with limited(growth=10**9):
-        assert len(loaded(tmp_path, post_processor=filled(1_000, *[SPECIAL] * 100, A)).encode("aa")) == 100_001
+        assert (
+            len(loaded(tmp_path, post_processor=filled(1_000, *[SPECIAL] * 100, A)).encode("aa")) == 100_001
+        )
 
 
 def test_what_overflows_is_joined_as_far_as_the_limit_goes():
-    def text(n, size): return Encoding([0] * size, ["a"] * size, [(0, 1)] * size, overflowing=[Encoding([0] * size, ["a"] * size, [(0, 1)] * size) for _ in range(n)])
+    def text(n, size):
+        return Encoding(
+            [0] * size,
+            ["a"] * size,
+            [(0, 1)] * size,
+            overflowing=[Encoding([0] * size, ["a"] * size, [(0, 1)] * size) for _ in range(n)],
+        )
+
     assert len(merge_encodings([text(3, 2), text(4, 3)]).overflowing) == 4 * 5 - 1
-    with pytest.raises(TooMuch, match=r"joining what overflows makes 12,?000.* tokens of "): merge_encodings([text(1_999, 1), text(1_999, 2)])
-    with pytest.raises(TooMuch): merge_encodings([text(50, 1)] * 5)
-    with pytest.raises(TooMuch, match="TemplateProcessing makes 66,000"): template("[X]" + " $A" * 65_999, special_tokens=[("[X]", 0)]).process_ids([0])
-    many = Sequence([template("[X] " * 1_000 + "$A", special_tokens=[{"id": "[X]", "ids": [0] * 63, "tokens": ["x"] * 63}]), *[BertProcessing(("b", 1), ("a", 0))] * 10])
-    with pytest.raises(TooMuch, match="a Sequence of post-processors makes"): many.process_ids([0])
+    with pytest.raises(TooMuch, match=r"joining what overflows makes 12,?000.* tokens of "):
+        merge_encodings([text(1_999, 1), text(1_999, 2)])
+    with pytest.raises(TooMuch):
+        merge_encodings([text(50, 1)] * 5)
+    with pytest.raises(TooMuch, match="TemplateProcessing makes 66,000"):
+        template("[X]" + " $A" * 65_999, special_tokens=[("[X]", 0)]).process_ids([0])
+    many = Sequence(
+        [
+            template(
+                "[X] " * 1_000 + "$A", special_tokens=[{"id": "[X]", "ids": [0] * 63, "tokens": ["x"] * 63}]
+            ),
+            *[BertProcessing(("b", 1), ("a", 0))] * 10,
+        ]
+    )
+    with pytest.raises(TooMuch, match="a Sequence of post-processors makes"):
+        many.process_ids([0])
 
 
 def test_the_rule():
@@ -126,4 +252,5 @@ def test_the_rule():
     for free, n_in in ((SMALL, 1), (SMALL, 10), (WORD_SMALL, 1)):
         most = free + Limits().growth * n_in
         check_growth(n_in, most, "x", free=free)
-        with pytest.raises(TooMuch, match="x makes .* pieces of .*limit growth is 256"): check_growth(n_in, most + 1, "x", unit="pieces", free=free)
+        with pytest.raises(TooMuch, match="x makes .* pieces of .*limit growth is 256"):
+            check_growth(n_in, most + 1, "x", unit="pieces", free=free)

@@ -1,4 +1,5 @@
 """Damaged and malicious files of every kind end in a tokenizer or in an error, within ten seconds and bounded memory."""
+
 import os
 import random
 import sys
@@ -6,13 +7,25 @@ import sys
 import pytest
 from hostile import cases_of, run, small_files
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits of memory and alarms are those of Unix")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="limits of memory and alarms are those of Unix"
+)
 FILES = small_files()
-REAL = ["gpt2/tokenizer.json", "bert-base-uncased/tokenizer.json", "t5-small/tokenizer.json", "wordlevel-vulrepair/wordlevel.json", "sentencepiece/test_model.model", "transformers-fixtures/test_sentencepiece_bpe.model", "tiktoken/r50k_base.tiktoken", "bert-base-cased/vocab.txt"]
+REAL = [
+    "gpt2/tokenizer.json",
+    "bert-base-uncased/tokenizer.json",
+    "t5-small/tokenizer.json",
+    "wordlevel-vulrepair/wordlevel.json",
+    "sentencepiece/test_model.model",
+    "transformers-fixtures/test_sentencepiece_bpe.model",
+    "tiktoken/r50k_base.tiktoken",
+    "bert-base-cased/vocab.txt",
+]
 N = int(os.environ.get("SUBWORD_NB_HOSTILE", "40"))  # damaged copies of each real file, in the full form
 
 
-def options_of(name): return {"pattern": "gpt2"} if name.endswith(".tiktoken") else {}
+def options_of(name):
+    return {"pattern": "gpt2"} if name.endswith(".tiktoken") else {}
 
 
 def check(cases):
@@ -33,7 +46,11 @@ def test_small_files_are_good(tmp_path):
 
 
 def test_small_files_damaged(tmp_path):
-    cases = [case for name, data in FILES.items() for case in cases_of(tmp_path / name, name, data, random.Random(name), 25, options_of(name))]
+    cases = [
+        case
+        for name, data in FILES.items()
+        for case in cases_of(tmp_path / name, name, data, random.Random(name), 25, options_of(name))
+    ]
     found = check(cases)
     assert sum(not loaded for *_, loaded in found) > len(found) // 4  # the damage is real
 
@@ -49,10 +66,18 @@ def test_real_files_damaged(shared_file, tmp_path, name):
 @pytest.mark.parametrize("name", REAL)
 def test_real_files_damaged_many_times(shared_file, tmp_path, name):
     data = shared_file("vocab/" + name).read_bytes()
-    for k in range(0, N, 10): check(cases_of(tmp_path / str(k), name.split("/")[1], data, random.Random(f"{name}{k}"), 10, options_of(name)))
+    for k in range(0, N, 10):
+        check(
+            cases_of(
+                tmp_path / str(k), name.split("/")[1], data, random.Random(f"{name}{k}"), 10, options_of(name)
+            )
+        )
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", FILES)
 def test_small_files_damaged_many_times(tmp_path, name):
-    for k in range(0, 25 * N, 250): check(cases_of(tmp_path / str(k), name, FILES[name], random.Random(f"{name}{k}"), 250, options_of(name)))
+    for k in range(0, 25 * N, 250):
+        check(
+            cases_of(tmp_path / str(k), name, FILES[name], random.Random(f"{name}{k}"), 250, options_of(name))
+        )

@@ -1,4 +1,5 @@
 """Kernels where Numba is switched off, has no cache folder, meets two threads at once, or finds a cache of another day."""
+
 import os
 import re
 import signal
@@ -82,7 +83,10 @@ print(known, upper(a), cached(upper, countdown))
 def run(code, folder, **settings):
     "The output and the complaints of a process whose kernels are cached in `folder` and nowhere else."
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SUBWORD_NB_", "NUMBA_"))}
-    env |= {"SUBWORD_NB_CACHE": str(folder), "PYTHONPATH": os.pathsep.join([str(folder.parent), *filter(None, [env.get("PYTHONPATH")])])} | settings
+    env |= {
+        "SUBWORD_NB_CACHE": str(folder),
+        "PYTHONPATH": os.pathsep.join([str(folder.parent), *filter(None, [env.get("PYTHONPATH")])]),
+    } | settings
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
@@ -97,7 +101,9 @@ def test_a_kernel_is_compiled_anew_when_a_kernel_of_another_file_changes(tmp_pat
     lower, cache = tmp_path / "lower.py", tmp_path / "cache"
     lower.write_text(LOWER)
     first, said = run(UPPER, cache)
-    assert first.startswith("False") and first.endswith("True") and said.count("\n") == 1 and "compiling" in said
+    assert (
+        first.startswith("False") and first.endswith("True") and said.count("\n") == 1 and "compiling" in said
+    )
     assert run(UPPER, cache) == (first.replace("False", "True"), "")
     lower.write_text(LOWER.replace("STEP = 5", "STEP = 70"))
     other, said = run(UPPER, cache)
@@ -165,7 +171,8 @@ def test_plain_runs_everything_plain():
 
     lower = jit.kernel(low)
 
-    def high(x): return lower(x) + 1  # noqa: E704
+    def high(x):
+        return lower(x) + 1  # noqa: E704
 
     assert jit.kernel(high).plain(2**40) == 2**80 + 1 and seen == [int]
     with jit.plainly():
@@ -212,11 +219,17 @@ print(high(np.arange(4)))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
-@pytest.mark.parametrize("name, error", [("SIGINT", "KeyboardInterrupt"), pytest.param("SIGTERM", "Stopped", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name, error",
+    [("SIGINT", "KeyboardInterrupt"), pytest.param("SIGTERM", "Stopped", marks=pytest.mark.slow)],
+)
 def test_a_signal_while_kernels_compile_or_load_is_heard(tmp_path, name, error):
     "An error raised inside a callback is lost: the signal is held back until the callback is left."
     pytest.importorskip("numba")
-    for which in ("_object_compiled_hook", "_object_getbuffer_hook"):  # the second run loads what the first one compiled
+    for which in (
+        "_object_compiled_hook",
+        "_object_getbuffer_hook",
+    ):  # the second run loads what the first one compiled
         code = f"import sys; sys.argv = ['', {which!r}, {name!r}]\n{CALLBACK}"
         out, err = run(code, tmp_path / "cache", SUBWORD_NB_QUIET="1")
         assert out.splitlines() == [f"{error} True []", "14"], which
@@ -225,22 +238,32 @@ def test_a_signal_while_kernels_compile_or_load_is_heard(tmp_path, name, error):
 
 def test_signals_are_held_back_in_the_main_thread_alone():
     "Held signals are given to whoever handled them before, each once, in order; nothing changes in another thread."
-    if os.name != "posix": pytest.skip("Windows has no such signals")
-    heard, old = [], {n: signal.signal(n, lambda number, frame: heard.append(number)) for n in (signal.SIGINT, signal.SIGTERM)}
+    if os.name != "posix":
+        pytest.skip("Windows has no such signals")
+    heard, old = (
+        [],
+        {
+            n: signal.signal(n, lambda number, frame: heard.append(number))
+            for n in (signal.SIGINT, signal.SIGTERM)
+        },
+    )
     try:
         with jit.signals_held():
             with jit.signals_held():
-                for n in (signal.SIGTERM, signal.SIGINT): signal.raise_signal(n)
+                for n in (signal.SIGTERM, signal.SIGINT):
+                    signal.raise_signal(n)
                 assert heard == []
             assert heard == [signal.SIGTERM, signal.SIGINT]  # a step inside is done: there they can be heard
             signal.raise_signal(signal.SIGINT)
             assert len(heard) == 2
         assert heard == [signal.SIGTERM, signal.SIGINT, signal.SIGINT]
-        with ThreadPoolExecutor(1) as pool: pool.submit(lambda: jit.signals_held().__enter__()).result()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(lambda: jit.signals_held().__enter__()).result()
         signal.raise_signal(signal.SIGINT)
         assert len(heard) == 4
     finally:
-        for n, handler in old.items(): signal.signal(n, handler)
+        for n, handler in old.items():
+            signal.signal(n, handler)
 
 
 def test_threads_meet_at_a_first_call():
@@ -251,7 +274,11 @@ def test_threads_meet_at_a_first_call():
 
 
 def test_warm_up_knows_every_room_with_kernels(project):
-    rooms = {p.stem for p in (project / "subword_nb").glob("*.py") if re.search(r"^@on_warm_up", p.read_text(encoding="utf-8"), re.M)}
+    rooms = {
+        p.stem
+        for p in (project / "subword_nb").glob("*.py")
+        if re.search(r"^@on_warm_up", p.read_text(encoding="utf-8"), re.M)
+    }
     assert rooms <= set(subword_nb._KERNEL_ROOMS)
 
 
@@ -310,7 +337,17 @@ def test_kernels_inside_become_part_of_the_one_that_calls_them(tmp_path):
     pytest.importorskip("numba")
     (tmp_path / "inside.py").write_text(INSIDE)
     for _ in range(2):
-        run = subprocess.run([sys.executable, str(tmp_path / "inside.py")], capture_output=True, text=True, env={**os.environ, "SUBWORD_NB_CACHE": str(tmp_path / "made"), "SUBWORD_NB_JIT": "1", "SUBWORD_NB_QUIET": "1"})
+        run = subprocess.run(
+            [sys.executable, str(tmp_path / "inside.py")],
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                "SUBWORD_NB_CACHE": str(tmp_path / "made"),
+                "SUBWORD_NB_JIT": "1",
+                "SUBWORD_NB_QUIET": "1",
+            },
+        )
         assert (run.returncode, run.stdout) == (0, "('too large', 4)\n"), run.stderr
         names = {path.name.partition("-")[0] for path in (tmp_path / "made").iterdir()}
         assert names == {"__main__.everything"}
@@ -374,22 +411,55 @@ def test_kernels_that_call_themselves_or_each_other_share_a_cache(tmp_path, ways
     """Each compiled in a process of its own, then all of them loaded into one, in several orders and by threads; and where Numba lacks what this room needs."""
     pytest.importorskip("numba")
     (tmp_path / "circles.py").write_text(CIRCLES)
-    env = {**os.environ, "SUBWORD_NB_CACHE": str(tmp_path / "made"), "SUBWORD_NB_JIT": "1", "SUBWORD_NB_QUIET": "1"}
-    for how, jobs in [(ways, "tO"), (ways, "oT"), (ways, "Be"), (ways, "b"), (ways, "tToObBe"), (ways, "eBbOoTt"), (ways if ways == "other" else "threads", "tToObBe")]:
-        done = subprocess.run([sys.executable, str(tmp_path / "circles.py"), how, jobs], capture_output=True, text=True, env=env)
+    env = {
+        **os.environ,
+        "SUBWORD_NB_CACHE": str(tmp_path / "made"),
+        "SUBWORD_NB_JIT": "1",
+        "SUBWORD_NB_QUIET": "1",
+    }
+    for how, jobs in [
+        (ways, "tO"),
+        (ways, "oT"),
+        (ways, "Be"),
+        (ways, "b"),
+        (ways, "tToObBe"),
+        (ways, "eBbOoTt"),
+        (ways if ways == "other" else "threads", "tToObBe"),
+    ]:
+        done = subprocess.run(
+            [sys.executable, str(tmp_path / "circles.py"), how, jobs], capture_output=True, text=True, env=env
+        )
         assert done.returncode == 0, (jobs, done.returncode, done.stderr)
     assert ways == "other" or len({*(tmp_path / "made").iterdir()}) == 7  # all were cached
 
 
-def break_lowering(monkeypatch): monkeypatch.delattr("numba.core.environment.lookup_environment")  # noqa: E704
-def break_library(monkeypatch): monkeypatch.delattr("numba.core.codegen.JITCodeLibrary")  # noqa: E704
-def break_passes(monkeypatch): monkeypatch.setattr(jit, "_SPARED", jit._SPARED | {"NopythonTypeInference"})  # noqa: E704
-def break_typing(monkeypatch): monkeypatch.setattr(jit, "_remembering", lambda: 1 / 0)  # noqa: E704
-def break_compiler(monkeypatch): monkeypatch.delattr("numba.core.compiler.Compiler")  # noqa: E704
-def break_events(monkeypatch): monkeypatch.delattr("numba.core.event")  # noqa: E704
+def break_lowering(monkeypatch):
+    monkeypatch.delattr("numba.core.environment.lookup_environment")  # noqa: E704
 
 
-@pytest.mark.parametrize("lacking", [break_lowering, break_library, break_passes, break_typing, break_compiler, break_events])
+def break_library(monkeypatch):
+    monkeypatch.delattr("numba.core.codegen.JITCodeLibrary")  # noqa: E704
+
+
+def break_passes(monkeypatch):
+    monkeypatch.setattr(jit, "_SPARED", jit._SPARED | {"NopythonTypeInference"})  # noqa: E704
+
+
+def break_typing(monkeypatch):
+    monkeypatch.setattr(jit, "_remembering", lambda: 1 / 0)  # noqa: E704
+
+
+def break_compiler(monkeypatch):
+    monkeypatch.delattr("numba.core.compiler.Compiler")  # noqa: E704
+
+
+def break_events(monkeypatch):
+    monkeypatch.delattr("numba.core.event")  # noqa: E704
+
+
+@pytest.mark.parametrize(
+    "lacking", [break_lowering, break_library, break_passes, break_typing, break_compiler, break_events]
+)
 def test_another_numba_compiles_in_its_own_way(monkeypatch, tmp_path, lacking):
     pytest.importorskip("numba")
     remembered = [jit._whole, jit._part, jit._compiler, jit._lowering, jit._remembering, jit._listen]

@@ -1,4 +1,5 @@
 """Numbers are layers: what may import what, and what importing the package loads."""
+
 import ast
 import json
 import re
@@ -11,7 +12,24 @@ from notebooks import ROOT, imported_modules, modules, notebooks, numbered
 
 NUMBERED = numbered()
 # Rooms whose kernels need NumPy at once; every other room is on the short path and loads without it.
-MAY_NEED_NUMPY = {"bpe_arrays", "wordpiece_arrays", "unigram_arrays", "machine", "automaton", "scanners", "word_scanners", "span_table", "bpe_kernels", "bpe_misses", "wordpiece_misses", "unigram_bytes", "unigram_misses", "span_places", "short_texts", "span_counts"}
+MAY_NEED_NUMPY = {
+    "bpe_arrays",
+    "wordpiece_arrays",
+    "unigram_arrays",
+    "machine",
+    "automaton",
+    "scanners",
+    "word_scanners",
+    "span_table",
+    "bpe_kernels",
+    "bpe_misses",
+    "wordpiece_misses",
+    "unigram_bytes",
+    "unigram_misses",
+    "span_places",
+    "short_texts",
+    "span_counts",
+}
 # Methods of the tokenizer are functions of rooms above it. It fetches them by name, and names them for type checkers, which run nothing.
 MAY_NAME_HIGHER = {"tokenizer"}
 HEAVY = ["numba", "regex", "tqdm", "matplotlib"]
@@ -39,7 +57,9 @@ def requirements() -> dict[str, str]:
 
 def type_checking(cell) -> list[ast.AST]:
     "Everything in a cell that only a type checker reads."
-    branches = [n for n in ast.walk(cell.tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    branches = [
+        n for n in ast.walk(cell.tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"
+    ]
     return [s for branch in branches for statement in branch.body for s in ast.walk(statement)]
 
 
@@ -50,17 +70,31 @@ def test_there_are_notebooks():
 def test_a_number_is_one_layer_and_names_its_module():
     numbers = [nb.number for nb in NUMBERED]
     assert len(numbers) == len(set(numbers)), f"two notebooks share a number: {[str(nb) for nb in NUMBERED]}"
-    wrong = [f"{nb}: default_exp {nb.module}" for nb in NUMBERED if nb.module != nb.path.stem.partition("_")[2]]
+    wrong = [
+        f"{nb}: default_exp {nb.module}" for nb in NUMBERED if nb.module != nb.path.stem.partition("_")[2]
+    ]
     assert not wrong, wrong
 
 
 def test_only_numbered_notebooks_export():
-    wrong = [f"{nb} cell {c.index}" for nb in notebooks() if nb.number is None for c in nb.cells if c.exported or "default_exp" in c.directives]
+    wrong = [
+        f"{nb} cell {c.index}"
+        for nb in notebooks()
+        if nb.number is None
+        for c in nb.cells
+        if c.exported or "default_exp" in c.directives
+    ]
     assert not wrong, wrong
 
 
 def test_exported_cells_go_to_their_own_module():
-    wrong = [f"{nb} cell {c.index}: {c.directives}" for nb in NUMBERED for c in nb.cells for k in ("export", "exports", "exporti") if c.directives.get(k)]
+    wrong = [
+        f"{nb} cell {c.index}: {c.directives}"
+        for nb in NUMBERED
+        for c in nb.cells
+        for k in ("export", "exports", "exporti")
+        if c.directives.get(k)
+    ]
     assert not wrong, wrong
 
 
@@ -75,14 +109,22 @@ def test_exported_cells_import_only_lower_numbers(nb):
             for name in imported_modules(statement):
                 if name.startswith("."):
                     wrong.append(f"cell {cell.index}: relative import; write `from subword_nb.… import …`")
-                elif name == "subword_nb" and isinstance(statement, ast.ImportFrom) and all(a.name in known for a in statement.names):
+                elif (
+                    name == "subword_nb"
+                    and isinstance(statement, ast.ImportFrom)
+                    and all(a.name in known for a in statement.names)
+                ):
                     pass  # `from subword_nb import text`: the module is looked at below
                 elif name == "subword_nb":
-                    wrong.append(f"cell {cell.index}: `{ast.unparse(statement)}` goes through the package's front door; import from the room")
+                    wrong.append(
+                        f"cell {cell.index}: `{ast.unparse(statement)}` goes through the package's front door; import from the room"
+                    )
                 elif name.startswith("subword_nb."):
                     module = name.split(".")[1]
                     if module in known and known[module] >= nb.number:
-                        wrong.append(f"cell {cell.index}: `{ast.unparse(statement)}` goes up to number {'%02d%s' % known[module]}")
+                        wrong.append(
+                            f"cell {cell.index}: `{ast.unparse(statement)}` goes up to number {'%02d%s' % known[module]}"
+                        )
                     elif module not in known and name == imported_modules(statement)[0]:
                         wrong.append(f"cell {cell.index}: `{ast.unparse(statement)}` names no room")
     assert not wrong, "\n".join(dict.fromkeys(wrong))
@@ -93,8 +135,16 @@ def test_private_names_stay_in_their_notebook(nb):
     wrong = []
     for cell in nb.cells:
         for statement in cell.imports:
-            if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("subword_nb.") and statement.module != f"subword_nb.{nb.module}":
-                wrong += [f"cell {cell.index}: {statement.module}.{a.name}" for a in statement.names if a.name.startswith("_")]
+            if (
+                isinstance(statement, ast.ImportFrom)
+                and (statement.module or "").startswith("subword_nb.")
+                and statement.module != f"subword_nb.{nb.module}"
+            ):
+                wrong += [
+                    f"cell {cell.index}: {statement.module}.{a.name}"
+                    for a in statement.names
+                    if a.name.startswith("_")
+                ]
     assert not wrong, wrong
 
 
@@ -105,7 +155,9 @@ def test_exported_imports_are_requirements_and_heavy_ones_wait(nb):
         if not cell.exported:
             continue
         waits = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-        inside = {id(s) for f in ast.walk(cell.tree) if isinstance(f, waits) for s in ast.walk(f)} | {id(s) for s in type_checking(cell)}
+        inside = {id(s) for f in ast.walk(cell.tree) if isinstance(f, waits) for s in ast.walk(f)} | {
+            id(s) for s in type_checking(cell)
+        }
         for statement in cell.imports:
             top = imported_modules(statement)[0].split(".")[0]
             where = f"cell {cell.index}: `{ast.unparse(statement)}`"
@@ -115,7 +167,11 @@ def test_exported_imports_are_requirements_and_heavy_ones_wait(nb):
                 continue
             elif top not in known:
                 wrong.append(f"{where} is not among the requirements in settings.ini")
-            elif id(statement) not in inside and (known[top] != "requirements" or top in HEAVY or (top == "numpy" and nb.module not in MAY_NEED_NUMPY)):
+            elif id(statement) not in inside and (
+                known[top] != "requirements"
+                or top in HEAVY
+                or (top == "numpy" and nb.module not in MAY_NEED_NUMPY)
+            ):
                 wrong.append(f"{where} belongs inside the function that needs it")
     assert not wrong, "\n".join(wrong)
 
@@ -150,7 +206,9 @@ def test_every_module_imports_without_the_heavy_and_the_development_ones():
 
 
 def test_front_door_has_at_most_twelve_names_and_all_resolve():
-    probe = "import json, subword_nb as s; [getattr(s, n) for n in s.__all__]; print(json.dumps(list(s.__all__)))"
+    probe = (
+        "import json, subword_nb as s; [getattr(s, n) for n in s.__all__]; print(json.dumps(list(s.__all__)))"
+    )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     names = json.loads(done.stdout.splitlines()[-1])
@@ -162,5 +220,10 @@ def test_front_door_has_at_most_twelve_names_and_all_resolve():
 def test_one_version():
     parser = ConfigParser(delimiters=["="])
     parser.read(ROOT / "settings.ini", encoding="utf-8")
-    done = subprocess.run([sys.executable, "-c", "import subword_nb; print(subword_nb.__version__)"], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", "import subword_nb; print(subword_nb.__version__)"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
     assert done.stdout.strip() == parser["DEFAULT"]["version"], done.stderr

@@ -1,4 +1,5 @@
 """The development lock: all that `settings.ini` asks for, at versions it allows, with hashes, for every supported Python."""
+
 import importlib.util
 import re
 from pathlib import Path
@@ -14,7 +15,9 @@ LOCK = ROOT / "dev" / "requirements.lock"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 SYSTEMS = {
     "linux": dict(sys_platform="linux", platform_system="Linux", os_name="posix", platform_machine="x86_64"),
-    "linux on arm": dict(sys_platform="linux", platform_system="Linux", os_name="posix", platform_machine="aarch64"),
+    "linux on arm": dict(
+        sys_platform="linux", platform_system="Linux", os_name="posix", platform_machine="aarch64"
+    ),
     "macos": dict(sys_platform="darwin", platform_system="Darwin", os_name="posix", platform_machine="arm64"),
     "windows": dict(sys_platform="win32", platform_system="Windows", os_name="nt", platform_machine="AMD64"),
 }
@@ -32,12 +35,21 @@ def pins() -> list[tuple[Requirement, list[str]]]:
     "The pins of the lock, with their hashes."
     text = re.sub(r"\\\n", " ", LOCK.read_text(encoding="utf-8"))
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    return [(Requirement(re.split(r"\s+--hash=", line)[0]), re.findall(r"--hash=(\S+)", line)) for line in lines]
+    return [
+        (Requirement(re.split(r"\s+--hash=", line)[0]), re.findall(r"--hash=(\S+)", line)) for line in lines
+    ]
 
 
 def environment(python: str, system: str) -> dict[str, str]:
     "What markers are asked about."
-    return {"python_version": python, "python_full_version": f"{python}.5", "implementation_name": "cpython", "platform_python_implementation": "CPython", "implementation_version": f"{python}.5", **SYSTEMS[system]}
+    return {
+        "python_version": python,
+        "python_full_version": f"{python}.5",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "implementation_version": f"{python}.5",
+        **SYSTEMS[system],
+    }
 
 
 def applies(requirement: Requirement, where: dict[str, str]) -> bool:
@@ -73,9 +85,13 @@ def test_it_satisfies_settings(python, system):
     for text in maker().wanted():
         asked = Requirement(text)
         if applies(asked, where):
-            assert canonicalize_name(asked.name) in here, f"{asked} is not in the lock; run python dev/lock.py --keep"
+            assert canonicalize_name(asked.name) in here, (
+                f"{asked} is not in the lock; run python dev/lock.py --keep"
+            )
             [version] = here[canonicalize_name(asked.name)]
-            assert asked.specifier.contains(version, prereleases=True), f"{asked.name} {version} is not {asked.specifier}; run python dev/lock.py --keep"
+            assert asked.specifier.contains(version, prereleases=True), (
+                f"{asked.name} {version} is not {asked.specifier}; run python dev/lock.py --keep"
+            )
     assert "distributed" in here  # which dask[distributed] brings
 
 
@@ -84,5 +100,15 @@ def test_settings_ask_for_what_can_be_locked():
     told = module.settings()
     assert {f"{e}_requirements" for e in module.EXTRAS} <= set(told)
     names = [Requirement(r).name for r in module.wanted()]
-    assert {"numpy", "nbdev", "tokenizers", "playwright", "atheris", "dask", "pyarrow", "fsspec", "huggingface_hub"} <= set(names)
+    assert {
+        "numpy",
+        "nbdev",
+        "tokenizers",
+        "playwright",
+        "atheris",
+        "dask",
+        "pyarrow",
+        "fsspec",
+        "huggingface_hub",
+    } <= set(names)
     assert PYTHONS[0] == told["min_python"]

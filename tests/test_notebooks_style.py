@@ -1,4 +1,5 @@
 """The house style of notebooks and modules, where a program can tell."""
+
 import ast
 import re
 
@@ -9,8 +10,21 @@ from notebooks import LIB, NBS, ROOT, modules, notebooks, numbered
 ALL, NUMBERED, MODULES = notebooks(), numbered(), modules()
 IN_A_ROW, PROSE_WORDS = 3, 120
 # Written in pieces, so that this file does not name what it looks for.
-UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "xf" + "ail", "NotImpl" + "emented(?:Error)?"]) + r")\b")
-MACHINE = re.compile(r"(?<![\w.])(/" + r"(?:root|home/\w+|work|opt|Users/\w+)/|[A-Z]:\\Users)|site" + r"-packages|pypi\." + r"org|python" + r"hosted|/tmp" + r"/\w")
+UNFINISHED = re.compile(
+    r"\b("
+    + "|".join(
+        ["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "xf" + "ail", "NotImpl" + "emented(?:Error)?"]
+    )
+    + r")\b"
+)
+MACHINE = re.compile(
+    r"(?<![\w.])(/"
+    + r"(?:root|home/\w+|work|opt|Users/\w+)/|[A-Z]:\\Users)|site"
+    + r"-packages|pypi\."
+    + r"org|python"
+    + r"hosted|/tmp"
+    + r"/\w"
+)
 ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}|<(?:function|bound method|object) .* 0x")
 both = pytest.mark.parametrize("nb", ALL, ids=str)
 layers = pytest.mark.parametrize("nb", NUMBERED, ids=str)
@@ -25,7 +39,9 @@ def import_only(cell) -> bool:
 def test_opens_with_title_and_promise(nb):
     first = nb.cells[0]
     source = re.sub(r"\A---\n.*?\n---\n+", "", first.source, flags=re.DOTALL)  # front matter
-    opens = first.kind == "markdown" and re.fullmatch(r"# \S[^\n]*\n\n> \S[^\n]*(\n\n(- [^\n]+\n?)+)?\s*", source)
+    opens = first.kind == "markdown" and re.fullmatch(
+        r"# \S[^\n]*\n\n> \S[^\n]*(\n\n(- [^\n]+\n?)+)?\s*", source
+    )
     assert opens, "the first cell is `# Title`, a blank line, and `> promise` on one line"
 
 
@@ -50,7 +66,11 @@ def test_cells_parse_and_none_is_empty(nb):
 @both
 def test_imports_have_cells_of_their_own(nb):
     # The documentation build runs every cell with an import in it, but not the ordinary cells before it.
-    mixed = [f"cell {c.index}: {c.source[:60]!r}" for c in nb.code_cells if c.imports and not c.exported and not import_only(c)]
+    mixed = [
+        f"cell {c.index}: {c.source[:60]!r}"
+        for c in nb.code_cells
+        if c.imports and not c.exported and not import_only(c)
+    ]
     assert not mixed, "\n".join(mixed)
 
 
@@ -79,10 +99,12 @@ def test_prose_is_short(nb):
     assert not long, "\n".join(long)
 
 
-UNRENDERED = { # what a page would show as it is typed, see `left_markup` in test_site.py, which reads the pages themselves
+UNRENDERED = {  # what a page would show as it is typed, see `left_markup` in test_site.py, which reads the pages themselves
     "a power that is no formula (write 2³² or $n^2$)": re.compile(r"\w\^|\^[\w(*]|\*\^"),
     "a link around code, which becomes a link itself (write `name` alone)": re.compile(r"\[\x01\]\("),
-    "an asterisk that emphasizes nothing (emphasis within emphasis: close the outer one first)": re.compile(r"(?<!\\)\*(?=[^\s*])|(?<=[^\s*\\])\*"),
+    "an asterisk that emphasizes nothing (emphasis within emphasis: close the outer one first)": re.compile(
+        r"(?<!\\)\*(?=[^\s*])|(?<=[^\s*\\])\*"
+    ),
 }
 
 
@@ -90,16 +112,25 @@ def as_prose(source: str) -> str:
     "Markdown without blocks of code, formulas and emphasis; \\x01 for code within a line."
     source = re.sub(r"```.*?```|\$\$.*?\$\$", "", source, flags=re.DOTALL)
     source = re.sub(r"(?<!\\)\$[^$\n]+?\$", "", re.sub(r"``.*?``|`[^`]*`", "\x01", source))
-    source = re.sub(r"(?<!\\)\*\*(?=[^\s*])((?:[^*]|\*(?!\*))*?)(?<=\S)\*\*", r"\1", source)  # bold, in which there may be emphasis
+    source = re.sub(
+        r"(?<!\\)\*\*(?=[^\s*])((?:[^*]|\*(?!\*))*?)(?<=\S)\*\*", r"\1", source
+    )  # bold, in which there may be emphasis
     return re.sub(r"(?<!\\)\*(?=[^\s*])[^*]*?(?<=[^\s*])\*", "\x02", source)
 
 
 @both
 def test_prose_holds_what_is_rendered(nb):
-    wrong = [f"cell {c.index}: {why}: {m.group()!r}" for c in nb.cells if c.kind == "markdown" for why, marks in UNRENDERED.items() for m in marks.finditer(as_prose(c.source))]
+    wrong = [
+        f"cell {c.index}: {why}: {m.group()!r}"
+        for c in nb.cells
+        if c.kind == "markdown"
+        for why, marks in UNRENDERED.items()
+        for m in marks.finditer(as_prose(c.source))
+    ]
     opening = re.sub(r"\A---\n.*?\n---\n+", "", nb.cells[0].source, flags=re.DOTALL)
     promise = next((line for line in opening.splitlines() if line.startswith("> ")), "")
-    if "*" in promise: wrong.append(f"the promise is shown as it is typed: {promise!r}")
+    if "*" in promise:
+        wrong.append(f"the promise is shown as it is typed: {promise!r}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -117,11 +148,23 @@ def test_callouts_close(nb):
 def test_nothing_unfinished_and_nothing_of_this_machine(nb):
     wrong = []
     for c in nb.cells:
-        wrong += [f"cell {c.index}: {m.group()!r}" for p in (UNFINISHED, MACHINE) for m in p.finditer(c.source)]
+        wrong += [
+            f"cell {c.index}: {m.group()!r}" for p in (UNFINISHED, MACHINE) for m in p.finditer(c.source)
+        ]
         for out in c.outputs:
             data = out.get("data", {})
-            text = "".join("".join(t) for t in [out.get("text", ""), *(v for k, v in data.items() if k.startswith("text/") or "svg" in k)])
-            wrong += [f"output of cell {c.index}: {m.group()!r}" for p in (MACHINE, ADDRESS) for m in p.finditer(text)]
+            text = "".join(
+                "".join(t)
+                for t in [
+                    out.get("text", ""),
+                    *(v for k, v in data.items() if k.startswith("text/") or "svg" in k),
+                ]
+            )
+            wrong += [
+                f"output of cell {c.index}: {m.group()!r}"
+                for p in (MACHINE, ADDRESS)
+                for m in p.finditer(text)
+            ]
             if out["output_type"] == "error":
                 wrong.append(f"output of cell {c.index} is an error")
     assert not wrong, "\n".join(wrong)
@@ -129,7 +172,11 @@ def test_nothing_unfinished_and_nothing_of_this_machine(nb):
 
 @both
 def test_pictures_have_words(nb):
-    wrong = [c.index for c in nb.code_cells if any("image/png" in o.get("data", {}) for o in c.outputs) and not c.directives.get("fig-alt")]
+    wrong = [
+        c.index
+        for c in nb.code_cells
+        if any("image/png" in o.get("data", {}) for o in c.outputs) and not c.directives.get("fig-alt")
+    ]
     assert not wrong, f"cells {wrong} show a picture; say it in words in `#| fig-alt: …`"
 
 
@@ -175,14 +222,35 @@ def test_every_room_has_its_module_and_every_module_its_room():
 
 def test_other_files_are_finished_and_name_no_machine():
     wrong = []
-    for pattern in ("tests/*.py", "dev/**/*", "subword_nb/*", "nbs/*.py", "nbs/*.css", ".github/**/*.yml", ".ci/*", "*.md", "*.ini", "*.toml", "*.yml", "setup.py"):
+    for pattern in (
+        "tests/*.py",
+        "dev/**/*",
+        "subword_nb/*",
+        "nbs/*.py",
+        "nbs/*.css",
+        ".github/**/*.yml",
+        ".ci/*",
+        "*.md",
+        "*.ini",
+        "*.toml",
+        "*.yml",
+        "setup.py",
+    ):
         for path in ROOT.glob(pattern):
             if path.is_file() and path.suffix not in {".pyc", ".png", ".woff2"}:
                 text = path.read_text(encoding="utf-8")
-                wrong += [f"{path.relative_to(ROOT)}: {m.group()!r}" for p in (UNFINISHED, MACHINE) for m in p.finditer(text)]
+                wrong += [
+                    f"{path.relative_to(ROOT)}: {m.group()!r}"
+                    for p in (UNFINISHED, MACHINE)
+                    for m in p.finditer(text)
+                ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_notebook_folder_holds_nothing_else():
-    odd = [p.relative_to(NBS).as_posix() for p in NBS.rglob("*") if p.is_file() and p.suffix in {".npy", ".log", ".tmp", ".gz", ".xz"}]
+    odd = [
+        p.relative_to(NBS).as_posix()
+        for p in NBS.rglob("*")
+        if p.is_file() and p.suffix in {".npy", ".log", ".tmp", ".gz", ".xz"}
+    ]
     assert not odd, odd

@@ -1,4 +1,5 @@
 """What a person gets who installs the package: built and installed away from the repository."""
+
 import configparser
 import hashlib
 import os
@@ -16,16 +17,45 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.slow
-LEFT_OUT = (".git", "_docs", "_proc", "_site", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".ipynb_checkpoints", "venv", ".venv", "node_modules")
+LEFT_OUT = (
+    ".git",
+    "_docs",
+    "_proc",
+    "_site",
+    "build",
+    "dist",
+    "*.egg-info",
+    "__pycache__",
+    ".*_cache",
+    ".ipynb_checkpoints",
+    "venv",
+    ".venv",
+    "node_modules",
+)
 DATA = ("py.typed", "unicode_classes.txt", "view.css", "view.js")
 SUPPORTED = range(10, 15)  # 3.10 to 3.14
-ELSEWHERE = ("test_text.py", "test_encoding.py", "test_processors.py", "test_decoders.py", "test_bpe.py")  # what is run from the installed wheel
+ELSEWHERE = (
+    "test_text.py",
+    "test_encoding.py",
+    "test_processors.py",
+    "test_decoders.py",
+    "test_bpe.py",
+)  # what is run from the installed wheel
 MACHINE = re.compile(rb"/(?:root|home/\w+|work|opt|Users/\w+)/|[A-Z]:\\Users|/tmp/\w")
 
 
 def run(*command, cwd: Path, timeout: float = 600, **env) -> str:
     "Standard output of a command that must succeed."
-    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=timeout, env={**os.environ, **env})
+    done = subprocess.run(
+        [str(c) for c in command],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        stdin=subprocess.DEVNULL,
+        timeout=timeout,
+        env={**os.environ, **env},
+    )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -47,7 +77,18 @@ def source(project, tmp_path_factory) -> Path:
 
 def built_wheel(source: Path, out: Path) -> Path:
     "The wheel of a folder, or of a source distribution."
-    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "--wheel-dir", out, source, cwd=out.parent)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--quiet",
+        "--wheel-dir",
+        out,
+        source,
+        cwd=out.parent,
+    )
     [built] = out.glob("*.whl")
     return built
 
@@ -78,8 +119,22 @@ def installed(wheel, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("env") / "venv"
     venv.create(folder, with_pip=False)
     scripts = folder / ("Scripts" if os.name == "nt" else "bin")
-    run(sys.executable, "-m", "pip", "--python", folder, "install", "--no-deps", "--no-index", "--quiet", wheel, cwd=folder)
-    site = run(scripts / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip()
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        folder,
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--quiet",
+        wheel,
+        cwd=folder,
+    )
+    site = run(
+        scripts / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder
+    ).strip()
     lent = dict.fromkeys(sysconfig.get_path(k) for k in ("purelib", "platlib"))
     Path(site, "lent.pth").write_text("\n".join(lent) + "\n", encoding="utf-8")
     return scripts
@@ -106,9 +161,19 @@ def test_wheel_holds_the_package_and_nothing_else(wheel, settings, source):
 def test_source_distribution_holds_what_the_wheel_is_built_from(sdist, settings, source):
     names = set(contents(sdist))
     assert sdist.name == f"subword_nb-{settings['version']}.tar.gz"
-    modules = {f"subword_nb/{p.name}" for p in (source / "subword_nb").glob("*.py")} | {f"subword_nb/{n}" for n in DATA}
+    modules = {f"subword_nb/{p.name}" for p in (source / "subword_nb").glob("*.py")} | {
+        f"subword_nb/{n}" for n in DATA
+    }
     assert modules == {n for n in names if n.startswith("subword_nb/")}
-    assert {"setup.py", "settings.ini", "MANIFEST.in", "LICENSE", "README.md", "CHANGELOG.md", "PKG-INFO"} <= names
+    assert {
+        "setup.py",
+        "settings.ini",
+        "MANIFEST.in",
+        "LICENSE",
+        "README.md",
+        "CHANGELOG.md",
+        "PKG-INFO",
+    } <= names
     odd = [n for n in names - modules if "/" in n and not n.startswith("subword_nb.egg-info/")]
     assert not odd, odd
 
@@ -116,7 +181,9 @@ def test_source_distribution_holds_what_the_wheel_is_built_from(sdist, settings,
 def test_nothing_names_the_machine_it_was_built_on(wheel, sdist, source):
     for archive in (wheel, sdist):
         for name, data in contents(archive).items():
-            assert not (m := MACHINE.search(data)), f"{archive.name}: {name}: {m and data[max(0, m.start() - 40):m.end() + 40]}"
+            assert not (m := MACHINE.search(data)), (
+                f"{archive.name}: {name}: {m and data[max(0, m.start() - 40) : m.end() + 40]}"
+            )
             assert str(source).encode() not in data, f"{archive.name}: {name}"
     with tarfile.open(sdist) as tar:
         assert {(m.uid, m.gid, m.uname, m.gname) for m in tar.getmembers()} == {(0, 0, "", "")}
@@ -127,7 +194,9 @@ def test_the_same_sources_give_the_same_files(wheel, sdist, source, tmp_path):
     def digest(path):
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
-    assert digest(built_wheel(sdist, tmp_path / "from sdist")) == digest(wheel), "the source distribution gives another wheel"
+    assert digest(built_wheel(sdist, tmp_path / "from sdist")) == digest(wheel), (
+        "the source distribution gives another wheel"
+    )
     again = tmp_path / "again"
     shutil.copytree(source, again, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
     for path in again.rglob("*"):
@@ -139,7 +208,11 @@ def test_the_same_sources_give_the_same_files(wheel, sdist, source, tmp_path):
 
 def test_metadata(wheel, settings):
     files = contents(wheel)
-    [said] = [Parser().parsestr(data.decode("utf-8")) for n, data in files.items() if n.endswith(".dist-info/METADATA")]
+    [said] = [
+        Parser().parsestr(data.decode("utf-8"))
+        for n, data in files.items()
+        if n.endswith(".dist-info/METADATA")
+    ]
     [entry_points] = [data.decode("utf-8") for n, data in files.items() if n.endswith("entry_points.txt")]
     assert said["Requires-Python"] == f">={settings['min_python']}"
     always = [r for r in said.get_all("Requires-Dist") if "extra ==" not in r]
@@ -148,8 +221,14 @@ def test_metadata(wheel, settings):
     extras = {k.removesuffix("_requirements") for k in settings if k.endswith("_requirements")}
     assert extras == set(said.get_all("Provides-Extra"))
     classifiers = said.get_all("Classifier")
-    assert {"Typing :: Typed", "Programming Language :: Python :: 3 :: Only", "Operating System :: OS Independent"} <= set(classifiers)
-    assert [c for c in classifiers if re.search(r":: 3\.\d+$", c)] == [f"Programming Language :: Python :: 3.{minor}" for minor in SUPPORTED]
+    assert {
+        "Typing :: Typed",
+        "Programming Language :: Python :: 3 :: Only",
+        "Operating System :: OS Independent",
+    } <= set(classifiers)
+    assert [c for c in classifiers if re.search(r":: 3\.\d+$", c)] == [
+        f"Programming Language :: Python :: 3.{minor}" for minor in SUPPORTED
+    ]
     assert settings["min_python"] == f"3.{SUPPORTED[0]}"
     assert "Apache-2.0" in (said["License"] or said["License-Expression"])
     assert "# subword_nb" in said.get_payload()
@@ -179,15 +258,49 @@ def test_it_installs_without_a_compiler_and_passes_tests_elsewhere(which, wheel,
         pytest.skip("there is only one Python, which was the oldest")
     run(found[minor], "-m", "venv", tmp_path / "venv", cwd=tmp_path)
     scripts = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
-    bare = {"PATH": str(scripts), "CC": "false", "CXX": "false", "PYTHONPATH": "", "SUBWORD_NB_DATA": str(tmp_path / "none"), "NUMBA_CACHE_DIR": str(tmp_path / "numba"), "PYTHONUTF8": "1", "PYTEST_ADDOPTS": "", "SUBWORD_NB_TEXTS": "60"}
+    bare = {
+        "PATH": str(scripts),
+        "CC": "false",
+        "CXX": "false",
+        "PYTHONPATH": "",
+        "SUBWORD_NB_DATA": str(tmp_path / "none"),
+        "NUMBA_CACHE_DIR": str(tmp_path / "numba"),
+        "PYTHONUTF8": "1",
+        "PYTEST_ADDOPTS": "",
+        "SUBWORD_NB_TEXTS": "60",
+    }
     try:
-        run(scripts / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, "pytest", "pytest-xdist", cwd=tmp_path, **bare)
+        run(
+            scripts / "python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            wheel,
+            "pytest",
+            "pytest-xdist",
+            cwd=tmp_path,
+            **bare,
+        )
     except AssertionError as e:
-        if not os.environ.get("CI") and re.search("connection|resolution|network|timed out|no matching distribution", str(e), re.IGNORECASE):
+        if not os.environ.get("CI") and re.search(
+            "connection|resolution|network|timed out|no matching distribution", str(e), re.IGNORECASE
+        ):
             pytest.skip("the package index cannot be reached")
         raise
-    where = Path(run(scripts / "python", "-c", "import subword_nb.bulk; print(subword_nb.__file__)", cwd=tmp_path, **bare).strip())
-    assert where.parent.parent.name.endswith("-packages") and where.is_relative_to((tmp_path / "venv").resolve()), where
+    where = Path(
+        run(
+            scripts / "python",
+            "-c",
+            "import subword_nb.bulk; print(subword_nb.__file__)",
+            cwd=tmp_path,
+            **bare,
+        ).strip()
+    )
+    assert where.parent.parent.name.endswith("-packages") and where.is_relative_to(
+        (tmp_path / "venv").resolve()
+    ), where
     assert "subword-nb" in run(scripts / "subword-nb", "--help", cwd=tmp_path, **bare)
     assert "Trained" in run(scripts / "subword-nb", "demo", cwd=tmp_path, **bare)
     (tmp_path / "tests").mkdir()
@@ -195,7 +308,17 @@ def test_it_installs_without_a_compiler_and_passes_tests_elsewhere(which, wheel,
         if path.name in ELSEWHERE or not path.name.startswith("test_"):
             shutil.copy(path, tmp_path / "tests")
     shutil.copy(project / "pytest.ini", tmp_path)
-    said = run(scripts / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/{n}" for n in ELSEWHERE), cwd=tmp_path, **bare)
+    said = run(
+        scripts / "python",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *(f"tests/{n}" for n in ELSEWHERE),
+        cwd=tmp_path,
+        **bare,
+    )
     passed = re.search(r"(\d+) passed", said)
     assert passed and int(passed[1]) >= 100, said
 
@@ -204,16 +327,39 @@ def test_checkers_see_the_types_of_what_is_installed(installed, project, tmp_pat
     pytest.importorskip("mypy")
     for name in ("right.py", "wrong.py"):
         shutil.copy(project / "tests" / "types" / name, tmp_path)
-    check = [sys.executable, "-m", "mypy", "--config-file", "", "--python-executable", installed / "python", "--cache-dir", tmp_path / "cache", "--ignore-missing-imports"]
+    check = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--config-file",
+        "",
+        "--python-executable",
+        installed / "python",
+        "--cache-dir",
+        tmp_path / "cache",
+        "--ignore-missing-imports",
+    ]
     assert "Success" in run(*check, "right.py", cwd=tmp_path, MYPYPATH="")
-    done = subprocess.run([str(c) for c in [*check, "wrong.py"]], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "MYPYPATH": ""})
-    assert done.returncode == 1 and "Found" in done.stdout, "without py.typed a checker takes everything for Any"
+    done = subprocess.run(
+        [str(c) for c in [*check, "wrong.py"]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MYPYPATH": ""},
+    )
+    assert done.returncode == 1 and "Found" in done.stdout, (
+        "without py.typed a checker takes everything for Any"
+    )
 
 
 def test_installed_command_and_package(installed, settings, tmp_path):
     assert settings["version"] in run(installed / "subword-nb", "--version", cwd=tmp_path)
-    where = run(installed / "python", "-c", "import subword_nb; print(subword_nb.__file__)", cwd=tmp_path).strip()
-    assert Path(where).is_relative_to(installed.parent.resolve()) or Path(where).is_relative_to(installed.parent), where
+    where = run(
+        installed / "python", "-c", "import subword_nb; print(subword_nb.__file__)", cwd=tmp_path
+    ).strip()
+    assert Path(where).is_relative_to(installed.parent.resolve()) or Path(where).is_relative_to(
+        installed.parent
+    ), where
 
 
 def test_installed_package_trains_and_encodes(installed, tmp_path):

@@ -1,4 +1,5 @@
 """The playground: the ids in the browser are those of the package, whatever is typed or dropped, and nothing of it runs as a script."""
+
 import importlib.util
 import json
 import os
@@ -16,11 +17,33 @@ from subword_nb import Tokenizer
 ROOT = Path(__file__).resolve().parent.parent
 DEV = ROOT / "dev"
 KINDS = ("bpe", "char_bpe", "wordpiece", "unigram")
-MARKUP = ("<img src=x onerror=window.hit=1>", "<script>window.hit=1</script>", "</code><svg/onload=window.hit=1>")
+MARKUP = (
+    "<img src=x onerror=window.hit=1>",
+    "<script>window.hit=1</script>",
+    "</code><svg/onload=window.hit=1>",
+)
 NASTY = [
-    "", " ", "\n\n\t \r\n", "\0\x01\x7f\x85", *MARKUP, "javascript:window.hit=1", "&lt;b&gt; &amp; \" ' ` ${window.hit=1} {{7*7}}",
-    "\u202eabc\u202c \u2066x\u2069 \u200f\u200e\u061c", "שלום עולם مرحبا", "e" + "\u0301" * 400, "\u0301\u0302", "👩‍👩‍👧‍👦🇺🇳🏴󠁧󠁢󠁥󠁮󠁧󠁿", "\ufeffx\u2028y\u2029z\u200b", "\ufffd\uffff\U0010ffff",
-    "ﬁ ½ Å é e\u0301 İ ǆ", "__proto__ constructor toString", "a" * 4000, "ab " * 1600, "東" * 1500, "[UNK] <unk> ▁▁ ##a Ġ </w>", "1" * 700,
+    "",
+    " ",
+    "\n\n\t \r\n",
+    "\0\x01\x7f\x85",
+    *MARKUP,
+    "javascript:window.hit=1",
+    "&lt;b&gt; &amp; \" ' ` ${window.hit=1} {{7*7}}",
+    "\u202eabc\u202c \u2066x\u2069 \u200f\u200e\u061c",
+    "שלום עולם مرحبا",
+    "e" + "\u0301" * 400,
+    "\u0301\u0302",
+    "👩‍👩‍👧‍👦🇺🇳🏴󠁧󠁢󠁥󠁮󠁧󠁿",
+    "\ufeffx\u2028y\u2029z\u200b",
+    "\ufffd\uffff\U0010ffff",
+    "ﬁ ½ Å é e\u0301 İ ǆ",
+    "__proto__ constructor toString",
+    "a" * 4000,
+    "ab " * 1600,
+    "東" * 1500,
+    "[UNK] <unk> ▁▁ ##a Ġ </w>",
+    "1" * 700,
 ]
 HALVES = ["\ud800", "a\udc00b", "\udc00\ud800"]
 
@@ -30,13 +53,20 @@ HALVES = ["\ud800", "a\udc00b", "\udc00\ud800"]
 
 def test_view_has_no_way_to_run_text_as_markup_or_script():
     for path in (ROOT / "subword_nb" / "view.js", DEV / "docsite" / "playground" / "page.js"):
-        found = re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML|srcdoc|\beval\b|new Function|setAttribute\(\"(?:on|style|href|src)", path.read_text(encoding="utf-8"))
+        found = re.findall(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML|srcdoc|\beval\b|new Function|setAttribute\(\"(?:on|style|href|src)",
+            path.read_text(encoding="utf-8"),
+        )
         assert not found, (path.name, found)
 
 
 def test_view_needs_no_network_and_no_globals_of_a_page():
     text = (ROOT / "subword_nb" / "view.js").read_text(encoding="utf-8")
-    assert not re.search(r"\bfetch\(|XMLHttpRequest|WebSocket|https?://|^import |\bimport\(|localStorage|window\.|getElementById|querySelector\(\"#", text, flags=re.M)
+    assert not re.search(
+        r"\bfetch\(|XMLHttpRequest|WebSocket|https?://|^import |\bimport\(|localStorage|window\.|getElementById|querySelector\(\"#",
+        text,
+        flags=re.M,
+    )
 
 
 def test_view_is_in_the_package():
@@ -47,7 +77,9 @@ def test_view_is_in_the_package():
 def test_npm_packages_are_pinned_and_the_lock_names_no_address():
     wanted = json.loads((DEV / "web" / "package.json").read_text(encoding="utf-8"))["dependencies"]
     lock = json.loads((DEV / "web" / "package-lock.json").read_text(encoding="utf-8"))
-    assert {"pyodide", "axe-core"} <= wanted.keys() and all(re.fullmatch(r"\d+\.\d+\.\d+", v) for v in wanted.values())
+    assert {"pyodide", "axe-core"} <= wanted.keys() and all(
+        re.fullmatch(r"\d+\.\d+\.\d+", v) for v in wanted.values()
+    )
     assert lock["packages"][""]["dependencies"] == wanted
     for name, package in lock["packages"].items():
         assert "resolved" not in package
@@ -77,10 +109,16 @@ def test_the_zip_is_the_package_and_always_the_same(builder, tmp_path):
 
 
 def test_the_policy_allows_the_scripts_of_the_page_only(builder):
-    page = builder.with_policy('<head>\n<meta charset="utf-8">\n<script>let a = 1;</script><script src="x.js"></script></head>')
+    page = builder.with_policy(
+        '<head>\n<meta charset="utf-8">\n<script>let a = 1;</script><script src="x.js"></script></head>'
+    )
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
     scripts = re.search(r"script-src ([^;]+)", policy)[1].split()
-    assert scripts[:2] == ["'self'", "'wasm-unsafe-eval'"] and len(scripts) == 3 and scripts[2].startswith("'sha256-")
+    assert (
+        scripts[:2] == ["'self'", "'wasm-unsafe-eval'"]
+        and len(scripts) == 3
+        and scripts[2].startswith("'sha256-")
+    )
     assert "'unsafe-eval'" not in policy and "http" not in policy
 
 
@@ -102,7 +140,15 @@ print(json.dumps(out))
 def test_the_package_explains_without_numpy_numba_and_regex(small, tmp_path):
     lines = "\n".join([json.dumps(NASTY + HALVES)] * len(KINDS))
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(DEV / "docsite" / "playground")])}
-    done = subprocess.run([sys.executable, "-c", ALONE, str(small), *KINDS], input=lines, capture_output=True, text=True, encoding="utf-8", env=env, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(small), *KINDS],
+        input=lines,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=env,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     for kind, found in json.loads(done.stdout).items():
         assert [ids_of(f) for f in found] == expected(small / f"{kind}.json", NASTY + HALVES), kind
@@ -111,9 +157,14 @@ def test_the_package_explains_without_numpy_numba_and_regex(small, tmp_path):
 def test_the_glue_says_why_it_refuses():
     code = "import glue, json; print(glue.try_explain('a')); print(glue.try_load('/given/no such file'))"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(DEV / "docsite" / "playground")])}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", env=env, timeout=900)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", env=env, timeout=900
+    )
     first, second = map(json.loads, done.stdout.splitlines())
-    assert "no tokenizer is loaded" in first["error"] and "there is no file or folder no such file" in second["error"]
+    assert (
+        "no tokenizer is loaded" in first["error"]
+        and "there is no file or folder no such file" in second["error"]
+    )
 
 
 BROKEN = {  # content of a file that is named like JSON → what is said of it
@@ -163,7 +214,13 @@ def build(out: Path, **env) -> subprocess.CompletedProcess:
     missing = [name for name in ("execnb", "pypandoc", "yaml") if importlib.util.find_spec(name) is None]
     if missing:
         pytest.skip(f"the playground's page needs {', '.join(missing)}: pip install -e '.[dev]'")
-    done = subprocess.run([sys.executable, str(DEV / "docsite.py"), "playground", "--out", str(out)], capture_output=True, text=True, encoding="utf-8", env={**os.environ, **env})
+    done = subprocess.run(
+        [sys.executable, str(DEV / "docsite.py"), "playground", "--out", str(out)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, **env},
+    )
     assert done.returncode == 0, done.stderr
     return done
 
@@ -180,7 +237,9 @@ def small(tmp_path_factory, builder) -> Path:
 def test_the_small_tokenizers_are_always_the_same(small, builder, tmp_path):
     builder.train(tmp_path)
     names = sorted(p.name for p in small.iterdir())
-    assert names == sorted([*(f"{k}.json" for k in KINDS), *(f"first-{k}.json" for k in KINDS), "tokenizers.json"])
+    assert names == sorted(
+        [*(f"{k}.json" for k in KINDS), *(f"first-{k}.json" for k in KINDS), "tokenizers.json"]
+    )
     for name in names:
         assert (small / name).read_bytes() == (tmp_path / name).read_bytes(), name
     for kind in KINDS:
@@ -191,7 +250,11 @@ def test_the_small_tokenizers_are_always_the_same(small, builder, tmp_path):
 def site(tmp_path_factory, builder) -> Path:
     "The built playground; skipped where Pyodide is missing."
     if builder.pyodide_folder() is None:
-        pytest.skip(web.excuse(f"no Pyodide in {builder.node_modules()}: npm ci --prefix dev/web, or set SUBWORD_NB_NODE_MODULES"))
+        pytest.skip(
+            web.excuse(
+                f"no Pyodide in {builder.node_modules()}: npm ci --prefix dev/web, or set SUBWORD_NB_NODE_MODULES"
+            )
+        )
     folder = tmp_path_factory.mktemp("playground") / "site"
     build(folder)
     return folder
@@ -219,10 +282,20 @@ class Playground:
     def __init__(self, browser, url: str, limits: dict | None = None, **options):
         self.context = browser.new_context(**options)
         self.page, self.wrong, self.url = self.context.new_page(), [], url
-        self.page.on("console", lambda m: self.wrong.append(f"console: {m.text}") if m.type in ("error", "warning") else None)
+        self.page.on(
+            "console",
+            lambda m: self.wrong.append(f"console: {m.text}") if m.type in ("error", "warning") else None,
+        )
         self.page.on("pageerror", lambda e: self.wrong.append(f"error: {e}"))
         self.page.on("dialog", lambda d: (self.wrong.append(f"dialog: {d.message}"), d.dismiss()))
-        self.page.on("request", lambda r: self.wrong.append(f"request: {r.url}") if not r.url.startswith((url, "data:", "blob:")) else None)
+        self.page.on(
+            "request",
+            lambda r: (
+                self.wrong.append(f"request: {r.url}")
+                if not r.url.startswith((url, "data:", "blob:"))
+                else None
+            ),
+        )
         if limits:
             self.page.route("**/playground.html", lambda route: self._limited(route, limits))
         self.page.goto(f"{url}/playground.html")
@@ -230,7 +303,12 @@ class Playground:
 
     def _limited(self, route, limits):
         answer = route.fetch()
-        route.fulfill(response=answer, body=answer.text().replace('id="playground"', f"id=\"playground\" data-limits='{json.dumps(limits)}'"))
+        route.fulfill(
+            response=answer,
+            body=answer.text().replace(
+                'id="playground"', f"id=\"playground\" data-limits='{json.dumps(limits)}'"
+            ),
+        )
 
     def count(self, name: str) -> int:
         return int(self.page.evaluate(f"document.getElementById('playground').dataset.{name} ?? '0'"))
@@ -238,7 +316,9 @@ class Playground:
     def wait(self, name: str, before: int, seconds: int = 900) -> None:
         "Wait for one more drawing, or file read."
         at = f'[data-{name}="{before}"]' if before else f"[data-{name}]"
-        self.page.wait_for_selector(f"#playground:not({at})" if before else f"#playground{at}", timeout=seconds * 1000)
+        self.page.wait_for_selector(
+            f"#playground:not({at})" if before else f"#playground{at}", timeout=seconds * 1000
+        )
 
     def settled(self) -> "Playground":
         "Wait for the answer to what was typed last."
@@ -248,7 +328,10 @@ class Playground:
 
     def type(self, text: str) -> "Playground":
         "Put a text in, as by a paste."
-        self.page.evaluate("text => { const a = document.getElementById('pg-text'); a.value = text; a.dispatchEvent(new Event('input', { bubbles: true })); }", text)
+        self.page.evaluate(
+            "text => { const a = document.getElementById('pg-text'); a.value = text; a.dispatchEvent(new Event('input', { bubbles: true })); }",
+            text,
+        )
         return self.settled()
 
     def choose(self, kind: str) -> "Playground":
@@ -257,13 +340,18 @@ class Playground:
 
     def open(self, *files: tuple[str, bytes]) -> str:  # What the page says
         before = self.count("read")
-        self.page.set_input_files("#pg-file", [{"name": n, "mimeType": "application/octet-stream", "buffer": data} for n, data in files])
+        self.page.set_input_files(
+            "#pg-file",
+            [{"name": n, "mimeType": "application/octet-stream", "buffer": data} for n, data in files],
+        )
         self.wait("read", before)
         self.settled()
         return self.page.inner_text(".pg-alert")
 
     def ids(self) -> list[int]:
-        return self.page.evaluate("[...document.querySelectorAll('.sw-token')].map((t) => Number(t.dataset.id))")
+        return self.page.evaluate(
+            "[...document.querySelectorAll('.sw-token')].map((t) => Number(t.dataset.id))"
+        )
 
     def said(self) -> str:
         return self.page.inner_text(".sw-said")
@@ -271,7 +359,12 @@ class Playground:
     def close(self) -> None:
         "Nothing went wrong, and no text became an element or a script."
         assert self.page.evaluate("window.hit") is None
-        assert self.page.evaluate("document.querySelectorAll('#playground :is(img, script, iframe, svg, a, style, link, object)').length") == 0
+        assert (
+            self.page.evaluate(
+                "document.querySelectorAll('#playground :is(img, script, iframe, svg, a, style, link, object)').length"
+            )
+            == 0
+        )
         self.context.close()
         assert not self.wrong
 
@@ -302,7 +395,9 @@ async ([kind, texts]) => {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_in_the_browser_are_those_of_the_package(shared_page, site, kind):
-    golden = Path(os.environ.get("SUBWORD_NB_DATA", ROOT.parent / "shared" / "data")) / "golden" / "strings.json"
+    golden = (
+        Path(os.environ.get("SUBWORD_NB_DATA", ROOT.parent / "shared" / "data")) / "golden" / "strings.json"
+    )
     texts = NASTY + HALVES + (json.loads(golden.read_text(encoding="utf-8")) if golden.exists() else [])
     loaded, *found = shared_page.page.evaluate(IN_WORKER, [kind, texts])
     assert json.loads(loaded["json"])["pieces"] == 2000
@@ -314,7 +409,9 @@ def test_ids_in_the_browser_are_those_of_the_package(shared_page, site, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_is_typed_is_shown_as_text(shared_page, site, kind):
     shared_page.choose(kind)
-    wanted = expected(site / "playground" / f"{kind}.json", [t.replace("\r\n", "\n").replace("\r", "\n") for t in NASTY])  # as a text box has them
+    wanted = expected(
+        site / "playground" / f"{kind}.json", [t.replace("\r\n", "\n").replace("\r", "\n") for t in NASTY]
+    )  # as a text box has them
     for text, ids in zip(NASTY, wanted):
         shared_page.type(text)
         assert shared_page.page.inner_text(".pg-alert") == "", text[:40]
@@ -370,13 +467,17 @@ def test_steps_by_keyboard(shared_page, kind):
 def test_the_pieces_at_the_end_of_the_steps_are_the_tokens(shared_page, kind):
     shared_page.choose(kind).type("unbelievable")
     page = shared_page.page
-    tokens = page.evaluate("[...document.querySelectorAll('.sw-view details')].at(-1) && [...document.querySelectorAll('.sw-token .sw-piece')].map((t) => t.textContent)")
+    tokens = page.evaluate(
+        "[...document.querySelectorAll('.sw-view details')].at(-1) && [...document.querySelectorAll('.sw-token .sw-piece')].map((t) => t.textContent)"
+    )
     page.focus(".sw-steps input")
     page.keyboard.press("Home" if kind == "unigram" else "End")
     if kind == "unigram":
         shown = page.evaluate("[...document.querySelectorAll('.sw-arc.sw-made')].map((t) => t.textContent)")
     elif kind == "wordpiece":
-        shown = page.evaluate("[...document.querySelectorAll('.sw-taken, .sw-grid .sw-made')].map((t) => t.textContent)")
+        shown = page.evaluate(
+            "[...document.querySelectorAll('.sw-taken, .sw-grid .sw-made')].map((t) => t.textContent)"
+        )
     else:
         shown = page.evaluate("[...document.querySelectorAll('.sw-symbol')].map((t) => t.textContent)")
     assert sorted(shown) == sorted(tokens)
@@ -391,9 +492,13 @@ def test_no_barrier_that_axe_knows(browser, address, builder, scheme):
     found.page.evaluate(web.axe_script().read_text(encoding="utf-8"))
     for kind in KINDS:
         found.choose(kind)
-        found.page.evaluate("document.querySelectorAll('#playground details').forEach((d) => { d.open = true; })")
+        found.page.evaluate(
+            "document.querySelectorAll('#playground details').forEach((d) => { d.open = true; })"
+        )
         found.page.wait_for_timeout(300)
-        barriers = found.page.evaluate("async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html.slice(0, 120)).slice(0, 3)])")
+        barriers = found.page.evaluate(
+            "async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html.slice(0, 120)).slice(0, 3)])"
+        )
         assert barriers == [], kind
     found.close()
 
@@ -401,8 +506,15 @@ def test_no_barrier_that_axe_knows(browser, address, builder, scheme):
 def hostile_tokenizer(**changes) -> bytes:
     "A tokenizer.json of single characters, with something in it."
     vocab = {c: i for i, c in enumerate("abcdefghijklmnopqrstuvwxyz <>/=.1")}
-    data = {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None,
-            "model": {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": None}}
+    data = {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": None},
+    }
     return json.dumps(data | changes).encode()
 
 
@@ -411,13 +523,39 @@ REFUSED = {
     "half of JSON": ("tokenizer.json", hostile_tokenizer()[:100]),
     "deep arrays": ("tokenizer.json", b'{"model": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"),
     "deep objects": ("tokenizer.json", b'{"model":' * 100_000 + b"1" + b"}" * 100_000),
-    "deep normalizers": ("tokenizer.json", b'{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "normalizer": ' + b'{"type":"Sequence","normalizers":[' * 3000 + b'{"type":"NFC"}' + b"]}" * 3000 + b"}"),
+    "deep normalizers": (
+        "tokenizer.json",
+        b'{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "normalizer": '
+        + b'{"type":"Sequence","normalizers":[' * 3000
+        + b'{"type":"NFC"}'
+        + b"]}" * 3000
+        + b"}",
+    ),
     "no such model": ("tokenizer.json", hostile_tokenizer(model={"type": MARKUP[0]})),
-    "a bad merge": ("tokenizer.json", hostile_tokenizer(model={"type": "BPE", "vocab": {"a": 0}, "merges": [["x", MARKUP[1]]]})),
-    "a bad pattern": ("tokenizer.json", hostile_tokenizer(pre_tokenizer={"type": "Split", "pattern": {"Regex": "((("}, "behavior": "Isolated", "invert": False})),
-    "code": ("tokenizer.json", hostile_tokenizer(pre_tokenizer={"type": "Custom", "module": "os", "function": "system"})),
+    "a bad merge": (
+        "tokenizer.json",
+        hostile_tokenizer(model={"type": "BPE", "vocab": {"a": 0}, "merges": [["x", MARKUP[1]]]}),
+    ),
+    "a bad pattern": (
+        "tokenizer.json",
+        hostile_tokenizer(
+            pre_tokenizer={
+                "type": "Split",
+                "pattern": {"Regex": "((("},
+                "behavior": "Isolated",
+                "invert": False,
+            }
+        ),
+    ),
+    "code": (
+        "tokenizer.json",
+        hostile_tokenizer(pre_tokenizer={"type": "Custom", "module": "os", "function": "system"}),
+    ),
     "noise as a model": ("spiece.model", bytes(range(256)) * 40),
-    "half of a model": ("tokenizer.model", b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02\n\xff\xff\xff\xff\x0f"),
+    "half of a model": (
+        "tokenizer.model",
+        b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02\n\xff\xff\xff\xff\x0f",
+    ),
     "bad ranks": ("x.tiktoken", b"IQ== 0\nIQ== 1\n"),
     "nothing": ("tokenizer.json", b""),
     "a page of a server": ("tokenizer.json", b"<html><body>404</body></html>"),
@@ -458,8 +596,16 @@ def test_a_file_of_gigabytes_is_not_read(open_page, tmp_path):
 
 @pytest.mark.slow
 def test_pieces_that_look_like_scripts_are_shown_as_text(browser, address):
-    pieces = {p: i for i, p in enumerate([*MARKUP, "\u202eabc", "e" + "\u0301" * 60, "<unk>", *"abcdefghijklmnopqrstuvwxyz<>=/.1 "])}
-    data = hostile_tokenizer(model={"type": "WordLevel", "vocab": pieces, "unk_token": "<unk>"}, pre_tokenizer={"type": "Split", "pattern": {"String": "|"}, "behavior": "Removed", "invert": False})
+    pieces = {
+        p: i
+        for i, p in enumerate(
+            [*MARKUP, "\u202eabc", "e" + "\u0301" * 60, "<unk>", *"abcdefghijklmnopqrstuvwxyz<>=/.1 "]
+        )
+    }
+    data = hostile_tokenizer(
+        model={"type": "WordLevel", "vocab": pieces, "unk_token": "<unk>"},
+        pre_tokenizer={"type": "Split", "pattern": {"String": "|"}, "behavior": "Removed", "invert": False},
+    )
     found = Playground(browser, address).settled()
     assert found.open((f"{MARKUP[0]}.json", data)) == ""
     found.type("|".join([*list(pieces)[:5], "zzz"]))
@@ -473,17 +619,22 @@ def test_pieces_that_look_like_scripts_are_shown_as_text(browser, address):
 
 @pytest.mark.slow
 def test_a_file_may_be_dropped_and_several_belong_together(browser, address, tmp_path):
-    tok = Tokenizer.train(["low lower lowest new newer newest wide wider widest"] * 4, vocab_size=300, progress=False)
+    tok = Tokenizer.train(
+        ["low lower lowest new newer newest wide wider widest"] * 4, vocab_size=300, progress=False
+    )
     tok.save(tmp_path / "pair", kind="gpt2")
     files = {p.name: p.read_text(encoding="utf-8") for p in sorted((tmp_path / "pair").iterdir())}
     assert set(files) == {"vocab.json", "merges.txt"}
     found = Playground(browser, address).settled()
     before = found.count("read")
-    found.page.evaluate("""files => {
+    found.page.evaluate(
+        """files => {
       const data = new DataTransfer();
       for (const [name, text] of Object.entries(files)) data.items.add(new File([text], name));
       document.getElementById("playground").dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: data }));
-    }""", files)
+    }""",
+        files,
+    )
     found.wait("read", before)
     found.settled()
     assert found.page.inner_text(".pg-alert") == ""
@@ -493,17 +644,23 @@ def test_a_file_may_be_dropped_and_several_belong_together(browser, address, tmp
     assert found.ids() != tok.encode("newest lower")
     found.choose("own")  # it stays at hand
     assert found.ids() == tok.encode("newest lower")
-    assert "was not loaded" in found.open(("tokenizer.json", b"{}"))  # and is there again after a file that is refused
+    assert "was not loaded" in found.open(
+        ("tokenizer.json", b"{}")
+    )  # and is there again after a file that is refused
     assert found.page.is_checked("input[value=own]") and found.ids() == tok.encode("newest lower")
     found.close()
 
 
 @pytest.mark.slow
 def test_a_list_of_ranks_asks_how_text_is_split(open_page, tmp_path):
-    tok = Tokenizer.train(["low lower lowest 1234 new newer newest"] * 4, vocab_size=280, pre_tokenizer="cl100k", progress=False)
+    tok = Tokenizer.train(
+        ["low lower lowest 1234 new newer newest"] * 4, vocab_size=280, pre_tokenizer="cl100k", progress=False
+    )
     with pytest.warns(UserWarning, match="pattern="):
         tok.save(tmp_path / "x.tiktoken")
-    assert "does not say how text is split" in open_page.open(("x.tiktoken", (tmp_path / "x.tiktoken").read_bytes()))
+    assert "does not say how text is split" in open_page.open(
+        ("x.tiktoken", (tmp_path / "x.tiktoken").read_bytes())
+    )
     before = open_page.count("read")
     open_page.page.select_option("#pg-pattern", "cl100k")
     open_page.wait("read", before)
@@ -515,14 +672,21 @@ def test_a_list_of_ranks_asks_how_text_is_split(open_page, tmp_path):
 
 @pytest.mark.slow
 def test_what_takes_too_long_is_ended_and_a_small_tokenizer_comes_back(browser, address, site):
-    steps = [{"type": "Replace", "pattern": {"String": "a"}, "content": content} for content in ["aa"] * 7 + ["a"] * 900]  # 128 times as long, then 900 times through
+    steps = [
+        {"type": "Replace", "pattern": {"String": "a"}, "content": content}
+        for content in ["aa"] * 7 + ["a"] * 900
+    ]  # 128 times as long, then 900 times through
     data = hostile_tokenizer(normalizer={"type": "Sequence", "normalizers": steps})
     found = Playground(browser, address, limits={"explain": 6}).settled()
     found.open(("slow.json", data))
     before = found.count("shown")
-    found.page.evaluate("() => { const a = document.getElementById('pg-text'); a.value = 'a'.repeat(1000) + 'b'; a.dispatchEvent(new Event('input')); }")
+    found.page.evaluate(
+        "() => { const a = document.getElementById('pg-text'); a.value = 'a'.repeat(1000) + 'b'; a.dispatchEvent(new Event('input')); }"
+    )
     found.wait("shown", before)
-    assert "was stopped" in found.page.inner_text(".pg-alert") and "slow.json" in found.page.inner_text(".pg-alert")
+    assert "was stopped" in found.page.inner_text(".pg-alert") and "slow.json" in found.page.inner_text(
+        ".pg-alert"
+    )
     assert found.page.is_checked("input[value=bpe]")
     assert found.type("back").ids() == expected(site / "playground" / "bpe.json", ["back"])[0]
     found.close()
@@ -535,6 +699,8 @@ def test_without_pyodide_the_page_shows_its_first_text_and_says_why(browser, tmp
     with web.served(tmp_path / "site") as url:
         found = Playground(browser, url)
         assert "npm ci --prefix dev/web" in found.page.inner_text(".pg-status")
-        first = json.loads((tmp_path / "site" / "playground" / "tokenizers.json").read_text(encoding="utf-8"))["text"]
+        first = json.loads(
+            (tmp_path / "site" / "playground" / "tokenizers.json").read_text(encoding="utf-8")
+        )["text"]
         assert found.ids() == expected(tmp_path / "site" / "playground" / "bpe.json", [first])[0]
         found.close()

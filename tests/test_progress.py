@@ -1,4 +1,5 @@
 """Lines that say how far long work is, for whoever reads a log instead of a terminal."""
+
 import os
 import re
 import sys
@@ -20,20 +21,44 @@ def folder(tmp_path_factory) -> Path:
     return home
 
 
-@pytest.mark.parametrize("call, says", [
-    (["train", "text.txt", "--vocab-size", "300", "-o", "{out}/t.json"], "subword-nb train: "), (["count", "text.txt", "-o", "{out}/c.npz"], "subword-nb count: "),
-    (["encode-files", "-t", "tok.json", "text.txt", "-o", "{out}/ids.npy"], "subword-nb encode-files: "),
-    pytest.param(["bench", "--library", "subword_nb", "--case", "20", "--limit", "0.01", "--rounds", "1", "--repeats", "0"], "subword-nb bench: row 1 of 1", marks=pytest.mark.slow)],
-    ids=lambda x: x[0] if isinstance(x, list) else "")
+@pytest.mark.parametrize(
+    "call, says",
+    [
+        (["train", "text.txt", "--vocab-size", "300", "-o", "{out}/t.json"], "subword-nb train: "),
+        (["count", "text.txt", "-o", "{out}/c.npz"], "subword-nb count: "),
+        (["encode-files", "-t", "tok.json", "text.txt", "-o", "{out}/ids.npy"], "subword-nb encode-files: "),
+        pytest.param(
+            [
+                "bench",
+                "--library",
+                "subword_nb",
+                "--case",
+                "20",
+                "--limit",
+                "0.01",
+                "--rounds",
+                "1",
+                "--repeats",
+                "0",
+            ],
+            "subword-nb bench: row 1 of 1",
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=lambda x: x[0] if isinstance(x, list) else "",
+)
 def test_long_work_shows_life_in_a_log(folder, tmp_path, monkeypatch, call, says):
     "Lines at every moment instead of every ten seconds; none where somebody asked for quiet, and none in standard output."
     monkeypatch.setattr(corpus, "_EVERY", 1e-4)
     call = [word.format(out=tmp_path) for word in call]
     done = run(*call, cwd=folder, quiet=False)
     lines = done.stderr.decode().splitlines()
-    assert done.returncode == 0 and any(line.startswith(says) and re.search(r", \d+ s$", line) for line in lines), done
+    assert done.returncode == 0 and any(
+        line.startswith(says) and re.search(r", \d+ s$", line) for line in lines
+    ), done
     assert b"subword-nb train:" not in done.stdout and not corpus._open_lines
-    for path in tmp_path.iterdir(): path.unlink()
+    for path in tmp_path.iterdir():
+        path.unlink()
     assert run(*call, cwd=folder).stderr == b""
 
 
@@ -41,7 +66,7 @@ def test_lines_say_how_far_the_work_is(monkeypatch, capsys):
     "What is counted, what is said, what was done before; and a bar where there is a terminal."
     monkeypatch.delenv("SUBWORD_NB_QUIET", raising=False)
     with corpus.progress_lines("outer", always=True, every=1000) as say:
-        lines, = corpus._open_lines
+        (lines,) = corpus._open_lines
         assert re.fullmatch(r"outer: at work, \d+ s", lines.line())
         say("reading")
         for n, _ in enumerate(corpus.track(range(3), total=3, desc="counting", unit="doc")):
@@ -65,8 +90,10 @@ def test_lines_end_when_nobody_can_read_them(monkeypatch):
     "Standard error that is closed, or none, is no error of the work."
     monkeypatch.delenv("SUBWORD_NB_QUIET", raising=False)
     for stream in (None, open(os.devnull, "w")):
-        if stream: stream.close()
+        if stream:
+            stream.close()
         monkeypatch.setattr(sys, "stderr", stream)
         monkeypatch.setattr(corpus, "_watched", lambda: False)
-        with corpus.progress_lines("outer", every=1e-4): found = sum(range(10**6))
+        with corpus.progress_lines("outer", every=1e-4):
+            found = sum(range(10**6))
         assert found == 499999500000

@@ -1,4 +1,5 @@
 """The promises of the book: each names tests that there are, with the figures of their last run; and round trips, over all of Unicode."""
+
 import ast
 import json
 
@@ -12,11 +13,26 @@ from subword_nb.corpus import COURSE_CORPUS
 from subword_nb.pretokenizers import ByteLevel
 
 WAYS = {
-    "as usual": {}, "many merges": dict(vocab_size=600), "no merge": dict(vocab_size=257), "qwen2's pattern": dict(pre_tokenizer="qwen2"),
-    "cl100k's pattern": dict(pre_tokenizer="cl100k"), "o200k's pattern": dict(pre_tokenizer="o200k"), "nothing split": dict(pre_tokenizer=ByteLevel(add_prefix_space=False, use_regex=False)), "first ties": dict(tie_break="first"),
+    "as usual": {},
+    "many merges": dict(vocab_size=600),
+    "no merge": dict(vocab_size=257),
+    "qwen2's pattern": dict(pre_tokenizer="qwen2"),
+    "cl100k's pattern": dict(pre_tokenizer="cl100k"),
+    "o200k's pattern": dict(pre_tokenizer="o200k"),
+    "nothing split": dict(pre_tokenizer=ByteLevel(add_prefix_space=False, use_regex=False)),
+    "first ties": dict(tie_break="first"),
 }
-BYTEWISE = {"gpt2/tokenizer.json": None, "roberta-base/tokenizer.json": None, "whisper-tiny/tokenizer.json": None, "tiktoken/r50k_base.tiktoken": "r50k_base", "tiktoken/p50k_base.tiktoken": "p50k_base",
-            "tiktoken/cl100k_base.tiktoken": "cl100k_base", "tiktoken/o200k_base.tiktoken": "o200k_base", "llama-3/tokenizer.model": None, "qwen/qwen.tiktoken": None}
+BYTEWISE = {
+    "gpt2/tokenizer.json": None,
+    "roberta-base/tokenizer.json": None,
+    "whisper-tiny/tokenizer.json": None,
+    "tiktoken/r50k_base.tiktoken": "r50k_base",
+    "tiktoken/p50k_base.tiktoken": "p50k_base",
+    "tiktoken/cl100k_base.tiktoken": "cl100k_base",
+    "tiktoken/o200k_base.tiktoken": "o200k_base",
+    "llama-3/tokenizer.model": None,
+    "qwen/qwen.tiktoken": None,
+}
 
 
 def book(project, name):
@@ -25,7 +41,11 @@ def book(project, name):
 
 def functions(path) -> set[str]:
     "Names of the tests in a file."
-    return {n.name for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")}
+    return {
+        n.name
+        for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")
+    }
 
 
 def test_every_promise_names_tests_that_there_are(project):
@@ -49,7 +69,7 @@ def texts() -> list[str]:
     "Code points by themselves (all, where SUBWORD_NB_TEXTS is 2,000 or more), all in groups that stand beside each other, and texts drawn from all."
     every = code_points(1 if TEXTS >= 2000 else 64)
     rng = fresh(3)
-    groups = ["".join(map(chr, every[i:i + 50])) for i in range(0, len(every), 50)]
+    groups = ["".join(map(chr, every[i : i + 50])) for i in range(0, len(every), 50)]
     drawn = ["".join(map(chr, rng.choices(every, k=rng.randrange(40)))) for _ in range(4000)]
     return ["", *map(chr, every if TEXTS >= 2000 else every[::31]), *groups, *drawn, *generated(2000, 5)]
 
@@ -70,7 +90,10 @@ def test_what_is_trained_here_comes_back(record_property):
         tok = Tokenizer.train(COURSE_CORPUS, **{"vocab_size": 320, **options})
         come_back(tok, some)
         for text in some[-200:]:
-            assert tok.decode(tok.encode(text)) == text and tok.decode_bytes(tok.encode_array(text)) == text.encode()
+            assert (
+                tok.decode(tok.encode(text)) == text
+                and tok.decode_bytes(tok.encode_array(text)) == text.encode()
+            )
     record_property("texts", len(some))
     record_property("tokenizers", len(WAYS))
 
@@ -79,7 +102,9 @@ def test_what_is_trained_here_comes_back(record_property):
 @pytest.mark.parametrize("name", BYTEWISE)
 def test_what_others_trained_comes_back(name, shared_file, record_property):
     some = texts()
-    tok = Tokenizer.load(shared_file(f"vocab/{name}"), **({"encoding": BYTEWISE[name]} if BYTEWISE[name] else {}))
+    tok = Tokenizer.load(
+        shared_file(f"vocab/{name}"), **({"encoding": BYTEWISE[name]} if BYTEWISE[name] else {})
+    )
     come_back(tok, some)
     record_property("texts", len(some))
 
@@ -87,6 +112,13 @@ def test_what_others_trained_comes_back(name, shared_file, record_property):
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc80"])
 def test_what_is_no_unicode_is_refused(text):
     tok = Tokenizer.train(COURSE_CORPUS, vocab_size=300)
-    for call in (tok.encode, tok.encode_array, tok.tokenize, tok.align, tok.explain, lambda t: tok.encode_batch([t])):
+    for call in (
+        tok.encode,
+        tok.encode_array,
+        tok.tokenize,
+        tok.align,
+        tok.explain,
+        lambda t: tok.encode_batch([t]),
+    ):
         with pytest.raises(ValueError, match="surrogate"):
             call(text)

@@ -1,4 +1,5 @@
 """Pipelines put together at random with the Hugging Face library's components, saved there, loaded here, and saved again: the same ids, offsets and texts each time."""
+
 import os
 import random
 
@@ -7,16 +8,40 @@ from test_pipeline import compare, generated
 
 from subword_nb import Tokenizer
 
-TRAINING = ["the hugging face course is about tokenization", "hug pug pun bun hugs 123 4567", "Héllo wörld, it's a naïve café! ÉCOLE", "你好世界 日本語のテキスト", "привет мир, שלום עולם", "e\u0301a\u0308 ﬁ Ⅳ 🤗 ok", "x = y[0] + 'a'; // ok\n\tif (x) { y }"]
+TRAINING = [
+    "the hugging face course is about tokenization",
+    "hug pug pun bun hugs 123 4567",
+    "Héllo wörld, it's a naïve café! ÉCOLE",
+    "你好世界 日本語のテキスト",
+    "привет мир, שלום עולם",
+    "e\u0301a\u0308 ﬁ Ⅳ 🤗 ok",
+    "x = y[0] + 'a'; // ok\n\tif (x) { y }",
+]
 
 
 def some_normalizer(rng, deep=True):
     n = pytest.importorskip("tokenizers").normalizers
     from tokenizers import Regex
-    kinds = [n.NFC, n.NFD, n.NFKC, n.NFKD, n.Lowercase, n.StripAccents, n.Nmt, lambda: n.Strip(rng.random() < .5, rng.random() < .5), lambda: n.Prepend(rng.choice(("▁", "ab"))),
-             lambda: n.Replace(rng.choice((" ", "a", "é", "  ")), rng.choice(("▁", "", "xy"))), lambda: n.Replace(Regex(rng.choice((r"\s+", "[aeiou]", r"\p{L}{2}", "^ ", r"\d"))), rng.choice((" ", "", "zz"))),
-             lambda: n.BertNormalizer(rng.random() < .5, rng.random() < .5, rng.choice((None, True, False)), rng.random() < .5)]
-    if deep and rng.random() < .5:
+
+    kinds = [
+        n.NFC,
+        n.NFD,
+        n.NFKC,
+        n.NFKD,
+        n.Lowercase,
+        n.StripAccents,
+        n.Nmt,
+        lambda: n.Strip(rng.random() < 0.5, rng.random() < 0.5),
+        lambda: n.Prepend(rng.choice(("▁", "ab"))),
+        lambda: n.Replace(rng.choice((" ", "a", "é", "  ")), rng.choice(("▁", "", "xy"))),
+        lambda: n.Replace(
+            Regex(rng.choice((r"\s+", "[aeiou]", r"\p{L}{2}", "^ ", r"\d"))), rng.choice((" ", "", "zz"))
+        ),
+        lambda: n.BertNormalizer(
+            rng.random() < 0.5, rng.random() < 0.5, rng.choice((None, True, False)), rng.random() < 0.5
+        ),
+    ]
+    if deep and rng.random() < 0.5:
         return n.Sequence([some_normalizer(rng, False) for _ in range(rng.randrange(1, 4))])
     return rng.choice(kinds)()
 
@@ -24,21 +49,48 @@ def some_normalizer(rng, deep=True):
 def some_pre_tokenizer(rng, deep=True):
     p = pytest.importorskip("tokenizers").pre_tokenizers
     from tokenizers import Regex
+
     behaviors = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
-    kinds = [p.Whitespace, p.WhitespaceSplit, p.BertPreTokenizer, p.UnicodeScripts, lambda: p.ByteLevel(rng.random() < .5, use_regex=rng.random() < .5), lambda: p.Punctuation(rng.choice(behaviors)),
-             lambda: p.Digits(rng.random() < .5), lambda: p.CharDelimiterSplit(rng.choice(" ea")), lambda: p.FixedLength(rng.randrange(1, 6)),
-             lambda: p.Metaspace(rng.choice("▁_"), rng.choice(("always", "never", "first")), rng.random() < .6),
-             lambda: p.Split(rng.choice((" ", "a", Regex(r"\s+"), Regex(r"\w+|[^\w\s]+"), Regex("[aeiou]"))), rng.choice(behaviors), rng.random() < .3)]
-    if deep and rng.random() < .5:
+    kinds = [
+        p.Whitespace,
+        p.WhitespaceSplit,
+        p.BertPreTokenizer,
+        p.UnicodeScripts,
+        lambda: p.ByteLevel(rng.random() < 0.5, use_regex=rng.random() < 0.5),
+        lambda: p.Punctuation(rng.choice(behaviors)),
+        lambda: p.Digits(rng.random() < 0.5),
+        lambda: p.CharDelimiterSplit(rng.choice(" ea")),
+        lambda: p.FixedLength(rng.randrange(1, 6)),
+        lambda: p.Metaspace(rng.choice("▁_"), rng.choice(("always", "never", "first")), rng.random() < 0.6),
+        lambda: p.Split(
+            rng.choice((" ", "a", Regex(r"\s+"), Regex(r"\w+|[^\w\s]+"), Regex("[aeiou]"))),
+            rng.choice(behaviors),
+            rng.random() < 0.3,
+        ),
+    ]
+    if deep and rng.random() < 0.5:
         return p.Sequence([some_pre_tokenizer(rng, False) for _ in range(rng.randrange(1, 4))])
     return rng.choice(kinds)()
 
 
 def some_decoder(rng):
     d = pytest.importorskip("tokenizers").decoders
-    kinds = [d.ByteLevel, d.ByteFallback, d.Fuse, lambda: d.WordPiece(rng.choice(("##", "")), rng.random() < .5), lambda: d.BPEDecoder("</w>"), lambda: d.Metaspace("▁", rng.choice(("always", "never", "first"))),
-             lambda: d.CTC(), lambda: d.Strip(rng.choice(" a"), rng.randrange(2), rng.randrange(2)), lambda: d.Replace("▁", " ")]
-    return d.Sequence([rng.choice(kinds)() for _ in range(rng.randrange(1, 4))]) if rng.random() < .4 else rng.choice(kinds)()
+    kinds = [
+        d.ByteLevel,
+        d.ByteFallback,
+        d.Fuse,
+        lambda: d.WordPiece(rng.choice(("##", "")), rng.random() < 0.5),
+        lambda: d.BPEDecoder("</w>"),
+        lambda: d.Metaspace("▁", rng.choice(("always", "never", "first"))),
+        lambda: d.CTC(),
+        lambda: d.Strip(rng.choice(" a"), rng.randrange(2), rng.randrange(2)),
+        lambda: d.Replace("▁", " "),
+    ]
+    return (
+        d.Sequence([rng.choice(kinds)() for _ in range(rng.randrange(1, 4))])
+        if rng.random() < 0.4
+        else rng.choice(kinds)()
+    )
 
 
 def some_tokenizer(rng):
@@ -46,33 +98,91 @@ def some_tokenizer(rng):
     t = pytest.importorskip("tokenizers")
     kind = rng.choice(("bpe", "bpe_bytes", "wordpiece", "unigram", "wordlevel"))
     special = ["[UNK]", "[CLS]", "[SEP]", "<s>"]
-    fuse, fallback = rng.random() < .5, rng.random() < .4
+    fuse, fallback = rng.random() < 0.5, rng.random() < 0.4
     model, trainer = {
-        "bpe": lambda: (t.models.BPE(unk_token="[UNK]", fuse_unk=fuse, byte_fallback=fallback, ignore_merges=rng.random() < .3), t.trainers.BpeTrainer(vocab_size=200, special_tokens=special + [f"<0x{b:02X}>" for b in range(256) if fallback], show_progress=False)),
-        "bpe_bytes": lambda: (t.models.BPE(), t.trainers.BpeTrainer(vocab_size=400, special_tokens=special, initial_alphabet=t.pre_tokenizers.ByteLevel.alphabet(), show_progress=False)),
-        "wordpiece": lambda: (t.models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=rng.choice((5, 100))), t.trainers.WordPieceTrainer(vocab_size=200, special_tokens=special, show_progress=False)),
-        "unigram": lambda: (t.models.Unigram(), t.trainers.UnigramTrainer(vocab_size=120, special_tokens=special, unk_token="[UNK]", show_progress=False)),
-        "wordlevel": lambda: (t.models.WordLevel(unk_token="[UNK]"), t.trainers.WordLevelTrainer(vocab_size=60, special_tokens=special, show_progress=False))}[kind]()
+        "bpe": lambda: (
+            t.models.BPE(
+                unk_token="[UNK]", fuse_unk=fuse, byte_fallback=fallback, ignore_merges=rng.random() < 0.3
+            ),
+            t.trainers.BpeTrainer(
+                vocab_size=200,
+                special_tokens=special + [f"<0x{b:02X}>" for b in range(256) if fallback],
+                show_progress=False,
+            ),
+        ),
+        "bpe_bytes": lambda: (
+            t.models.BPE(),
+            t.trainers.BpeTrainer(
+                vocab_size=400,
+                special_tokens=special,
+                initial_alphabet=t.pre_tokenizers.ByteLevel.alphabet(),
+                show_progress=False,
+            ),
+        ),
+        "wordpiece": lambda: (
+            t.models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=rng.choice((5, 100))),
+            t.trainers.WordPieceTrainer(vocab_size=200, special_tokens=special, show_progress=False),
+        ),
+        "unigram": lambda: (
+            t.models.Unigram(),
+            t.trainers.UnigramTrainer(
+                vocab_size=120, special_tokens=special, unk_token="[UNK]", show_progress=False
+            ),
+        ),
+        "wordlevel": lambda: (
+            t.models.WordLevel(unk_token="[UNK]"),
+            t.trainers.WordLevelTrainer(vocab_size=60, special_tokens=special, show_progress=False),
+        ),
+    }[kind]()
     tok = t.Tokenizer(model)
-    if rng.random() < .7:
+    if rng.random() < 0.7:
         tok.normalizer = some_normalizer(rng)
     if kind == "bpe_bytes":
-        spell = t.pre_tokenizers.ByteLevel(rng.random() < .5, use_regex=rng.random() < .5)
-        tok.pre_tokenizer = t.pre_tokenizers.Sequence([some_pre_tokenizer(rng, False), spell]) if rng.random() < .5 else spell
-    elif rng.random() < .85:
+        spell = t.pre_tokenizers.ByteLevel(rng.random() < 0.5, use_regex=rng.random() < 0.5)
+        tok.pre_tokenizer = (
+            t.pre_tokenizers.Sequence([some_pre_tokenizer(rng, False), spell])
+            if rng.random() < 0.5
+            else spell
+        )
+    elif rng.random() < 0.85:
         tok.pre_tokenizer = some_pre_tokenizer(rng)
     tok.train_from_iterator(TRAINING * 3, trainer)
-    for content in rng.sample(["<mask>", "café", "Hug", "the ", " x", "é", "[MASK]", "123", "ﬁ"], k=rng.randrange(4)):
-        flags = dict(single_word=rng.random() < .3, lstrip=rng.random() < .3, rstrip=rng.random() < .3, normalized=rng.random() < .5)
+    for content in rng.sample(
+        ["<mask>", "café", "Hug", "the ", " x", "é", "[MASK]", "123", "ﬁ"], k=rng.randrange(4)
+    ):
+        flags = dict(
+            single_word=rng.random() < 0.3,
+            lstrip=rng.random() < 0.3,
+            rstrip=rng.random() < 0.3,
+            normalized=rng.random() < 0.5,
+        )
         token = t.AddedToken(content, **flags)
-        tok.add_special_tokens([token]) if rng.random() < .5 else tok.add_tokens([token])
+        tok.add_special_tokens([token]) if rng.random() < 0.5 else tok.add_tokens([token])
     cls, sep = [(s, tok.token_to_id(s)) for s in ("[CLS]", "[SEP]")]
     processors = t.processors
-    tok.post_processor = rng.choice([
-        lambda: processors.BertProcessing(sep, cls), lambda: processors.RobertaProcessing(sep, cls, rng.random() < .5, rng.random() < .5), lambda: processors.ByteLevel(rng.random() < .5),
-        lambda: processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[cls, sep]),
-        lambda: processors.Sequence([processors.ByteLevel(rng.random() < .5), processors.TemplateProcessing(single="$A [SEP]", pair="$A:2 [SEP] $B:1", special_tokens=[sep])])])() if rng.random() < .8 else None or tok.post_processor
-    if rng.random() < .8:
+    tok.post_processor = (
+        rng.choice(
+            [
+                lambda: processors.BertProcessing(sep, cls),
+                lambda: processors.RobertaProcessing(sep, cls, rng.random() < 0.5, rng.random() < 0.5),
+                lambda: processors.ByteLevel(rng.random() < 0.5),
+                lambda: processors.TemplateProcessing(
+                    single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[cls, sep]
+                ),
+                lambda: processors.Sequence(
+                    [
+                        processors.ByteLevel(rng.random() < 0.5),
+                        processors.TemplateProcessing(
+                            single="$A [SEP]", pair="$A:2 [SEP] $B:1", special_tokens=[sep]
+                        ),
+                    ]
+                ),
+            ]
+        )()
+        if rng.random() < 0.8
+        else None or tok.post_processor
+    )
+    if rng.random() < 0.8:
         tok.decoder = some_decoder(rng)
     return tok
 

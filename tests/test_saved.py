@@ -1,4 +1,5 @@
 """A saved tokenizer is the same tokenizer: saved, loaded, pickled and compared with what a text may spell."""
+
 import contextlib
 import copy
 import itertools
@@ -22,8 +23,34 @@ from subword_nb.tokenizer import Tokenizer
 from subword_nb.vocab import AddedToken
 
 END, MASK = "<|endoftext|>", "[MASK]"
-NAMES = {"tokenizer.json": "x.json", "sentencepiece": "x.model", "tiktoken": "x.tiktoken", "gpt2": "folder", "vocab.txt": "x.txt", "minbpe": "m.model", "nmt": "x.codes"}
-TEXTS = ["", "one", f"one{END}two", END, f" {END} ", f"the {MASK} token.", f"{MASK}{MASK}", "[UNK]", "<unk>", "<s>a</s>", "a<s>", "Hugging <X>face<x> course", "<n>the<n>", "<A> <a>", "it is  a [CLS] b[SEP]", "[PAD]", "é你"]
+NAMES = {
+    "tokenizer.json": "x.json",
+    "sentencepiece": "x.model",
+    "tiktoken": "x.tiktoken",
+    "gpt2": "folder",
+    "vocab.txt": "x.txt",
+    "minbpe": "m.model",
+    "nmt": "x.codes",
+}
+TEXTS = [
+    "",
+    "one",
+    f"one{END}two",
+    END,
+    f" {END} ",
+    f"the {MASK} token.",
+    f"{MASK}{MASK}",
+    "[UNK]",
+    "<unk>",
+    "<s>a</s>",
+    "a<s>",
+    "Hugging <X>face<x> course",
+    "<n>the<n>",
+    "<A> <a>",
+    "it is  a [CLS] b[SEP]",
+    "[PAD]",
+    "é你",
+]
 
 
 def test_every_kind_is_tried():
@@ -33,7 +60,9 @@ def test_every_kind_is_tried():
 def trained(algorithm: str, special=(END, MASK), **options) -> Tokenizer:
     "A small tokenizer with special tokens."
     size = {"bpe": 300, "char_bpe": 80, "wordpiece": 90, "unigram": 60, "wordlevel": 30}[algorithm]
-    return Tokenizer.train(COURSE_CORPUS, algorithm=algorithm, vocab_size=size, special_tokens=list(special), **options)
+    return Tokenizer.train(
+        COURSE_CORPUS, algorithm=algorithm, vocab_size=size, special_tokens=list(special), **options
+    )
 
 
 def several() -> dict:
@@ -45,14 +74,30 @@ def several() -> dict:
     found["bpe", "lower"] = trained("bpe", normalizer=Lowercase())
     found["bpe", "pattern"] = trained("bpe", pre_tokenizer="cl100k")
     found["char_bpe", "metaspace"] = trained("char_bpe", pre_tokenizer="metaspace", unk_piece="<unk>")
-    found["char_bpe", "end of word"] = trained("char_bpe", end_of_word_suffix="</w>", pre_tokenizer="whitespace_split", unk_piece="<unk>")
+    found["char_bpe", "end of word"] = trained(
+        "char_bpe", end_of_word_suffix="</w>", pre_tokenizer="whitespace_split", unk_piece="<unk>"
+    )
     found["wordpiece", "other unk"] = trained("wordpiece", unk_piece="<unk>", continuing_subword_prefix="@@")
     found["wordpiece", "usual"] = trained("wordpiece", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
     found["wordpiece", "not special"] = trained("wordpiece", ["[UNK]"])
     found["bpe", "no special"] = trained("bpe", [])
-    for key in [("bpe", "all"), ("bpe", "none"), ("wordpiece", "all"), ("unigram", "all"), ("unigram", "none"), ("char_bpe", "all"), ("wordlevel", "all")]:
+    for key in [
+        ("bpe", "all"),
+        ("bpe", "none"),
+        ("wordpiece", "all"),
+        ("unigram", "all"),
+        ("unigram", "none"),
+        ("char_bpe", "all"),
+        ("wordlevel", "all"),
+    ]:
         tok = pickle.loads(pickle.dumps(found[key]))
-        tok.add_tokens(["<x>", AddedToken("<n>", single_word=True, special=False), AddedToken("<A>", normalized=True, special=False)])
+        tok.add_tokens(
+            [
+                "<x>",
+                AddedToken("<n>", single_word=True, special=False),
+                AddedToken("<A>", normalized=True, special=False),
+            ]
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tok.add_tokens([AddedToken("<s>", lstrip=True), "</s>"], special=True)
@@ -60,8 +105,17 @@ def several() -> dict:
     for key in [("bpe", "all"), ("wordpiece", "all")]:
         tok = pickle.loads(pickle.dumps(found[key]))
         i = tok.piece2id[END]
-        tok.post_processor = processor_from_dict({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": END, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}], "special_tokens": {END: {"id": END, "ids": [i], "tokens": [END]}}})
+        tok.post_processor = processor_from_dict(
+            {
+                "type": "TemplateProcessing",
+                "single": [
+                    {"SpecialToken": {"id": END, "type_id": 0}},
+                    {"Sequence": {"id": "A", "type_id": 0}},
+                ],
+                "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                "special_tokens": {END: {"id": END, "ids": [i], "tokens": [END]}},
+            }
+        )
         found[key[0], "around"] = tok
     return found
 
@@ -92,7 +146,9 @@ def saved(tok: Tokenizer, path, kind: str):
             return None, []
     said = [str(w.message) for w in said]
     try:
-        return Tokenizer.load(path, **({"pattern": "gpt2"} if kind == "tiktoken" else {})), said  # without which no rank file is read
+        return Tokenizer.load(
+            path, **({"pattern": "gpt2"} if kind == "tiktoken" else {})
+        ), said  # without which no rank file is read
     except ValueError as error:  # its reader must be told more
         assert said, (path, error)
         return None, said
@@ -126,12 +182,21 @@ def test_what_convert_says_is_enough(tokenizers, tmp_path, kind):
         except ValueError:
             continue
         other = Tokenizer.load(done.path, **done.options)
-        if tok.post_processor is not None and kind != "tokenizer.json" or tok.normalizer is not None and kind in ("gpt2", "minbpe"):
+        if (
+            tok.post_processor is not None
+            and kind != "tokenizer.json"
+            or tok.normalizer is not None
+            and kind in ("gpt2", "minbpe")
+        ):
             assert done.notes
             continue
         tried += 1
-        spelled = [[t.id2piece[i] for i in ids] if ids != "refused" else ids for t in (tok, other) for ids in answers(t)]
-        assert spelled[:len(TEXTS)] == spelled[len(TEXTS):], (key, kind, done.options)
+        spelled = [
+            [t.id2piece[i] for i in ids] if ids != "refused" else ids
+            for t in (tok, other)
+            for ids in answers(t)
+        ]
+        assert spelled[: len(TEXTS)] == spelled[len(TEXTS) :], (key, kind, done.options)
     assert tried > 3
 
 
@@ -140,13 +205,28 @@ def test_text_is_data_where_somebody_said_so(tmp_path):
     found, text = trained("bpe"), f"one{END}two"
     plain = trained("bpe", allowed_special=())
     end = found.piece2id[END]
-    assert end in found.encode(text) and end not in found.encode(text, allowed_special=()) and end not in plain.encode(text) and end in plain.encode(text, allowed_special="all")
+    assert (
+        end in found.encode(text)
+        and end not in found.encode(text, allowed_special=())
+        and end not in plain.encode(text)
+        and end in plain.encode(text, allowed_special="all")
+    )
     path = plain.save(tmp_path / "t.json")
     loaded, asked = Tokenizer.load(path), Tokenizer.load(path, allowed_special="all")
     for tok in (loaded, pickle.loads(pickle.dumps(plain)), pickle.loads(pickle.dumps(loaded))):
-        assert tok == plain != found and tok.allowed_special == frozenset() and tok.encode(text) == plain.encode(text)
-    assert asked == found and asked.encode(text) == found.encode(text) and found.translated("tokenizer.json")[0] == found
-    again = Tokenizer.load(Tokenizer.load(found.save(tmp_path / "all.json"), allowed_special=()).save(tmp_path / "none.json"))
+        assert (
+            tok == plain != found
+            and tok.allowed_special == frozenset()
+            and tok.encode(text) == plain.encode(text)
+        )
+    assert (
+        asked == found
+        and asked.encode(text) == found.encode(text)
+        and found.translated("tokenizer.json")[0] == found
+    )
+    again = Tokenizer.load(
+        Tokenizer.load(found.save(tmp_path / "all.json"), allowed_special=()).save(tmp_path / "none.json")
+    )
     assert again == plain
     with pytest.warns(UserWarning, match="'<x>' is not found in texts"):
         again.add_tokens(["<x>"], special=True)
@@ -155,14 +235,23 @@ def test_text_is_data_where_somebody_said_so(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found.add_tokens(["<x>"], special=True)
-    assert found.encode("<x>") == [found.piece2id["<x>"]] and Tokenizer.load(found.save(tmp_path / "x.json")).encode("<x>") == found.encode("<x>")
+    assert found.encode("<x>") == [found.piece2id["<x>"]] and Tokenizer.load(
+        found.save(tmp_path / "x.json")
+    ).encode("<x>") == found.encode("<x>")
 
 
 def test_train_new_keeps_what_texts_may_spell():
     plain = trained("bpe", allowed_special=[MASK])
-    assert plain.train_new(COURSE_CORPUS, vocab_size=290).allowed_special == plain.extend(COURSE_CORPUS, vocab_size=310).allowed_special == plain.truncate(vocab_size=280).allowed_special == {MASK}
+    assert (
+        plain.train_new(COURSE_CORPUS, vocab_size=290).allowed_special
+        == plain.extend(COURSE_CORPUS, vocab_size=310).allowed_special
+        == plain.truncate(vocab_size=280).allowed_special
+        == {MASK}
+    )
     assert plain.train_new(COURSE_CORPUS, vocab_size=290, allowed_special="all").allowed_special == "all"
-    assert trained("bpe").train_new(COURSE_CORPUS, vocab_size=290, special_tokens=["<x>"], allowed_special=["<x>"]).allowed_special == {"<x>"}
+    assert trained("bpe").train_new(
+        COURSE_CORPUS, vocab_size=290, special_tokens=["<x>"], allowed_special=["<x>"]
+    ).allowed_special == {"<x>"}
 
 
 def test_a_choice_is_checked_before_training():
@@ -201,8 +290,17 @@ def test_other_libraries_pass_over_our_key(tmp_path, hf, algorithm):
     assert theirs.to_str() == hf.Tokenizer.from_file(str(found.save(tmp_path / "all.json"))).to_str()
 
 
-@pytest.mark.parametrize(("own", "message"), [("x", "expected an object with allowed_special"), ({}, "expected an object"), ({"allowed_special": [], "more": 1}, "and nothing else"), ({"allowed_special": "all"}, "expected a list"),
-    ({"allowed_special": [1]}, "expected a list"), ({"allowed_special": ["<no>"]}, "'<no>', which is not among added_tokens")])
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ("x", "expected an object with allowed_special"),
+        ({}, "expected an object"),
+        ({"allowed_special": [], "more": 1}, "and nothing else"),
+        ({"allowed_special": "all"}, "expected a list"),
+        ({"allowed_special": [1]}, "expected a list"),
+        ({"allowed_special": ["<no>"]}, "'<no>', which is not among added_tokens"),
+    ],
+)
 def test_a_damaged_key_is_refused(tmp_path, own, message):
     path = trained("bpe").save(tmp_path / "t.json")
     content = json.loads(path.read_text(encoding="utf-8"))
@@ -214,7 +312,9 @@ def test_a_damaged_key_is_refused(tmp_path, own, message):
 
 def test_ids_survive_minbpe_or_save_says_which_change(tmp_path):
     "A special token keeps its id where no piece needs it."
-    (tmp_path / "toy.model").write_text("minbpe v1\n\n2\n<|end|> 100257\n<|fim|> 261\n97 98\n256 99\n257 257\n258 100\n")
+    (tmp_path / "toy.model").write_text(
+        "minbpe v1\n\n2\n<|end|> 100257\n<|fim|> 261\n97 98\n256 99\n257 257\n258 100\n"
+    )
     tok = Tokenizer.load(tmp_path / "toy.model")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -227,7 +327,11 @@ def test_ids_survive_minbpe_or_save_says_which_change(tmp_path):
     text = next(str(w.message) for w in said if "ids change" in str(w.message))
     assert f"'{END}' from {found.piece2id[END]} to {again.piece2id[END]}" in text
     changed = [p for p, i in found.piece2id.items() if again.piece2id[p] != i]
-    assert again.piece2id["<|far|>"] == found.piece2id["<|far|>"] == 300 and f"{len(changed)} of {len(found.piece2id)} ids" in text and len(set(again.piece2id.values())) == len(again.piece2id)
+    assert (
+        again.piece2id["<|far|>"] == found.piece2id["<|far|>"] == 300
+        and f"{len(changed)} of {len(found.piece2id)} ids" in text
+        and len(set(again.piece2id.values())) == len(again.piece2id)
+    )
 
 
 def test_the_command_line_trains_for_text_as_data(tmp_path):
@@ -239,17 +343,42 @@ def test_the_command_line_trains_for_text_as_data(tmp_path):
         assert done.returncode == 0, done.stderr
         return Tokenizer.load(tmp_path / name)
 
-    found, plain = learned("all.json", "--special-token", END), learned("none.json", "--special-token", END, "--plain")
+    found, plain = (
+        learned("all.json", "--special-token", END),
+        learned("none.json", "--special-token", END, "--plain"),
+    )
     assert [tok.piece2id[END] in tok.encode(END) for tok in (found, plain)] == [True, False]
     assert learned("like.json", "--like", tmp_path / "all.json", "--plain").allowed_special == frozenset()
-    done = run("train", path, "--vocab-size", "310", "--extend", tmp_path / "all.json", "--plain", "-o", tmp_path / "no.json")
+    done = run(
+        "train",
+        path,
+        "--vocab-size",
+        "310",
+        "--extend",
+        tmp_path / "all.json",
+        "--plain",
+        "-o",
+        tmp_path / "no.json",
+    )
     assert done.returncode and b"--plain is not for --extend" in done.stderr
 
 
 def use(tok: Tokenizer) -> None:
     "Call what works something out, also where a tokenizer refuses a text."
-    for call in (tok.encode, tok.align, tok.tokenize, tok.stages, tok.explain, tok.encode_array, lambda text: tok([text, "one"]), lambda text: tok.encode_batch([text] * 9), lambda text: tok.decode(tok.encode(text)),
-                 lambda text: tok.nbest(text, n=2), lambda text: tok.encode(text, dropout=0.5, seed=1), lambda text: tok.draw(text)):
+    for call in (
+        tok.encode,
+        tok.align,
+        tok.tokenize,
+        tok.stages,
+        tok.explain,
+        tok.encode_array,
+        lambda text: tok([text, "one"]),
+        lambda text: tok.encode_batch([text] * 9),
+        lambda text: tok.decode(tok.encode(text)),
+        lambda text: tok.nbest(text, n=2),
+        lambda text: tok.encode(text, dropout=0.5, seed=1),
+        lambda text: tok.draw(text),
+    ):
         for text in (*TEXTS[:6], "Hugging tokens " * 200):
             with contextlib.suppress(ValueError, TypeError):
                 call(text)
@@ -279,23 +408,62 @@ for path in sys.argv[1:]:
 
 
 def test_a_pickle_is_the_same_in_every_process(tokenizers, tmp_path):
-    paths = [tok.save(tmp_path / f"{number}.json") for number, tok in enumerate(tokenizers.values()) if number % 4 == 0]
-    found = {subprocess.run([sys.executable, "-c", PICKLES, *map(str, paths)], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True).stdout for seed in ("1", "2")}
+    paths = [
+        tok.save(tmp_path / f"{number}.json")
+        for number, tok in enumerate(tokenizers.values())
+        if number % 4 == 0
+    ]
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", PICKLES, *map(str, paths)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
     assert len(found) == 1 and len(found.pop().split()) == len(paths)
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("name", ["bert-base-uncased/tokenizer.json", "t5-small/tokenizer.json", "t5-small/spiece.model", "gpt2/tokenizer.json", "llama-2/tokenizer.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert-base-uncased/tokenizer.json",
+        "t5-small/tokenizer.json",
+        "t5-small/spiece.model",
+        "gpt2/tokenizer.json",
+        "llama-2/tokenizer.json",
+    ],
+)
 def test_pickles_of_published_tokenizers(shared_file, name):
     tok = Tokenizer.load(shared_file(f"vocab/{name}"))
     before = pickle.dumps(tok)
     use(tok)
     again = pickle.loads(before)
-    assert pickle.dumps(tok) == before == pickle.dumps(again) and again == tok and again.encode("naïve 你好 <s>") == tok.encode("naïve 你好 <s>")
+    assert (
+        pickle.dumps(tok) == before == pickle.dumps(again)
+        and again == tok
+        and again.encode("naïve 你好 <s>") == tok.encode("naïve 你好 <s>")
+    )
 
 
-@pytest.mark.parametrize(("name", "advice"), [("pad_token", "pad_piece="), ("bos_token", "post_processor"), ("padding_side", "direction"), ("vocab_size", "follows from the model"), ("piece2id", "add_tokens"), ("nothing", "what can be set is model, pre_tokenizer"), ("_pad_token", "what can be set is"), ("encode", "what can be set"),
-    ("model_max_length", "Truncation"), ("encode_special_tokens", r"allowed_special = \(\)")])
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("pad_token", "pad_piece="),
+        ("bos_token", "post_processor"),
+        ("padding_side", "direction"),
+        ("vocab_size", "follows from the model"),
+        ("piece2id", "add_tokens"),
+        ("nothing", "what can be set is model, pre_tokenizer"),
+        ("_pad_token", "what can be set is"),
+        ("encode", "what can be set"),
+        ("model_max_length", "Truncation"),
+        ("encode_special_tokens", r"allowed_special = \(\)"),
+    ],
+)
 def test_unknown_attributes_cannot_be_set(tokenizers, name, advice):
     "What would do nothing is refused, and nothing changes."
     tok = tokenizers["bpe", "all"]
@@ -314,7 +482,9 @@ def test_parts_cannot_be_deleted(tokenizers):
 
 def test_a_special_token_is_named_if_readers_find_it():
     "Readers of a vocab.txt find BERT's special tokens, and no others."
-    tok = Tokenizer.train(["a b"], algorithm="wordpiece", vocab_size=4, special_tokens=[END, "[UNK]"], allowed_special=())
+    tok = Tokenizer.train(
+        ["a b"], algorithm="wordpiece", vocab_size=4, special_tokens=[END, "[UNK]"], allowed_special=()
+    )
     notes = " ".join(tok.translated("vocab.txt")[1])
     assert f"1 of the added tokens, such as {END!r}, are pieces like any other" in notes
     assert "such as '[UNK]', are found by readers of the file" in notes
@@ -343,14 +513,23 @@ def test_a_path_that_ends_in_a_separator_is_a_folder(tmp_path, end):
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_a_folder_takes_every_kind(tmp_path, kind):
-    model, options = {"sentencepiece": ("unigram", {}), "vocab.txt": ("wordpiece", {}), "nmt": ("char_bpe", {"end_of_word_suffix": "</w>", "pre_tokenizer": "whitespace_split", "unk_piece": "<unk>"})}.get(kind, ("bpe", {"special": []}))
+    model, options = {
+        "sentencepiece": ("unigram", {}),
+        "vocab.txt": ("wordpiece", {}),
+        "nmt": (
+            "char_bpe",
+            {"end_of_word_suffix": "</w>", "pre_tokenizer": "whitespace_split", "unk_piece": "<unk>"},
+        ),
+    }.get(kind, ("bpe", {"special": []}))
     tok = trained(model, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = tok.save(f"{tmp_path}/new/one/", kind=kind)
         want = tok.save(tmp_path / NAMES[kind], kind=kind)
     assert path == tmp_path / "new/one" if kind == "gpt2" else path.parent == tmp_path / "new/one"
-    for one, other in zip(sorted(path.iterdir()), sorted(want.iterdir()), strict=True) if kind == "gpt2" else [(path, want)]:
+    for one, other in (
+        zip(sorted(path.iterdir()), sorted(want.iterdir()), strict=True) if kind == "gpt2" else [(path, want)]
+    ):
         assert one.read_bytes() == other.read_bytes()
 
 
@@ -359,11 +538,15 @@ def test_a_name_that_says_no_format_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     tok = trained("bpe", [])
     for call in (lambda: tok.save(name), lambda: convert(tok, name), lambda: convert("nothing.json", name)):
-        with pytest.raises(ValueError, match=r"\.json \(tokenizer\.json\), \.txt .*\.model .*\.tiktoken .*\.codes .*kind="):
+        with pytest.raises(
+            ValueError, match=r"\.json \(tokenizer\.json\), \.txt .*\.model .*\.tiktoken .*\.codes .*kind="
+        ):
             call()
     assert not list(tmp_path.iterdir())
     if name and "/" not in name:
-        assert Tokenizer.load(tok.save(name, kind="tokenizer.json")) == tok and [p.name for p in tmp_path.iterdir()] == [name]
+        assert Tokenizer.load(tok.save(name, kind="tokenizer.json")) == tok and [
+            p.name for p in tmp_path.iterdir()
+        ] == [name]
 
 
 def test_what_a_format_cannot_hold_makes_no_folder(tmp_path):

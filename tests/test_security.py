@@ -1,4 +1,5 @@
 """The promises of SECURITY.md: each names a test of this file, and each test here is named by one."""
+
 import functools
 import ast
 import base64
@@ -22,15 +23,43 @@ from subword_nb.machine import scan_spans
 from subword_nb.patterns import PATTERNS, compile_pattern
 from subword_nb.tiktoken_format import published_ranks
 
-MODEL = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False, "vocab": {"a": 0, "b": 1, "aa": 2}, "merges": ["a a"]}
-PADDING = {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"}
+MODEL = {
+    "type": "BPE",
+    "dropout": None,
+    "unk_token": None,
+    "continuing_subword_prefix": None,
+    "end_of_word_suffix": None,
+    "fuse_unk": False,
+    "byte_fallback": False,
+    "ignore_merges": False,
+    "vocab": {"a": 0, "b": 1, "aa": 2},
+    "merges": ["a a"],
+}
+PADDING = {
+    "strategy": "BatchLongest",
+    "direction": "Right",
+    "pad_to_multiple_of": None,
+    "pad_id": 0,
+    "pad_type_id": 0,
+    "pad_token": "[PAD]",
+}
 LOADERS = ("limits", "backtracking", "pattern_syntax", "patterns", "charsmap", "hf_models", "hf_format", "tiktoken_format", "sentencepiece_wire", "sentencepiece_text", "sentencepiece_models", "sentencepiece_format", "other_formats", "nmt_format", "gguf", "hub", "files",
            "tokenizer", "normalizers", "pretokenizers", "splitting", "decoders", "processors", "encoding", "vocab")  # fmt: skip
 
 
 def described(**parts):
     "The content of a small tokenizer.json."
-    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None, "model": MODEL} | parts
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": MODEL,
+    } | parts
 
 
 def written(tmp_path, content=None, **parts):
@@ -40,12 +69,15 @@ def written(tmp_path, content=None, **parts):
     return path
 
 
-def replace(pattern, content): return {"type": "Replace", "pattern": pattern, "content": content}
+def replace(pattern, content):
+    return {"type": "Replace", "pattern": pattern, "content": content}
 
 
 def in_child(code, *args):
     "Run Python elsewhere; its output."
-    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, timeout=900, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, timeout=900, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -54,30 +86,46 @@ def test_every_promise_has_its_test():
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     named = re.findall(r"^\d+\. .*?`tests/test_security\.py::(test_\w+)`$", text, re.MULTILINE | re.DOTALL)
     numbers = [int(n) for n in re.findall(r"^(\d+)\. ", text, re.MULTILINE)]
-    here = {n.name for n in ast.parse((ROOT / "tests" / "test_security.py").read_text(encoding="utf-8")).body if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")}
+    here = {
+        n.name
+        for n in ast.parse((ROOT / "tests" / "test_security.py").read_text(encoding="utf-8")).body
+        if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")
+    }
     assert numbers == list(range(1, len(named) + 1)) and len(set(named)) == len(named)
     assert set(named) == here - {"test_every_promise_has_its_test"}
 
 
 def test_a_limit_says_what_came_and_how_to_raise_it(tmp_path, monkeypatch):
     path = written(tmp_path)
-    with pytest.raises(ValueError, match=r"tokenizer\.json.* 3 pieces, and the limit pieces is 2; .*limits=\{'pieces': 3\}.*with limited\(pieces=3\).*SUBWORD_NB_LIMITS=pieces=3"):
+    with pytest.raises(
+        ValueError,
+        match=r"tokenizer\.json.* 3 pieces, and the limit pieces is 2; .*limits=\{'pieces': 3\}.*with limited\(pieces=3\).*SUBWORD_NB_LIMITS=pieces=3",
+    ):
         Tokenizer.load(path, limits={"pieces": 2})
-    with limited(merges=0), pytest.raises(ValueError, match="limit merges is 0"): Tokenizer.load(path)
+    with limited(merges=0), pytest.raises(ValueError, match="limit merges is 0"):
+        Tokenizer.load(path)
     monkeypatch.setenv("SUBWORD_NB_LIMITS", "pieces=1")
-    with pytest.raises(ValueError, match="limit pieces is 1"): Tokenizer.load(path)
+    with pytest.raises(ValueError, match="limit pieces is 1"):
+        Tokenizer.load(path)
     assert Tokenizer.load(path, limits=Limits()).vocab_size == 3
     monkeypatch.setenv("SUBWORD_NB_LIMITS", "peaces=1")
-    with pytest.raises(ValueError, match="names 'peaces', which is no limit"): Tokenizer.load(path)
+    with pytest.raises(ValueError, match="names 'peaces', which is no limit"):
+        Tokenizer.load(path)
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path):
-    for name, head in (("tokenizer.json", b'{"version": "1.0", "model": '), ("m.model", b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x08\n\x01a\x15\0\0\0\0" * 3), ("t.tiktoken", b"QQ== 0\nQg== 1\n" * 5000), ("vocab.txt", b"[UNK]\n" * 20_000)):
+    for name, head in (
+        ("tokenizer.json", b'{"version": "1.0", "model": '),
+        ("m.model", b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x08\n\x01a\x15\0\0\0\0" * 3),
+        ("t.tiktoken", b"QQ== 0\nQg== 1\n" * 5000),
+        ("vocab.txt", b"[UNK]\n" * 20_000),
+    ):
         path = tmp_path / name
         path.write_bytes(head)
         os.truncate(path, 1 << 40)  # a hole, which takes no room on the disk
         tracemalloc.start()
-        with pytest.raises(ValueError): Tokenizer.load(path, **({"pattern": "gpt2"} if name == "t.tiktoken" else {}))
+        with pytest.raises(ValueError):
+            Tokenizer.load(path, **({"pattern": "gpt2"} if name == "t.tiktoken" else {}))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 20_000_000
@@ -85,36 +133,84 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path):
 
 def test_announced_lengths_cost_nothing(tmp_path):
     huge = struct.pack("<Q", 1 << 60)
-    gguf = [b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 60), b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1) + b"k" + struct.pack("<II", 9, 4) + huge, b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + huge + b"\0" * 40]
+    gguf = [
+        b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 60),
+        b"GGUF"
+        + struct.pack("<IQQ", 3, 0, 1)
+        + struct.pack("<Q", 1)
+        + b"k"
+        + struct.pack("<II", 9, 4)
+        + huge,
+        b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + huge + b"\0" * 40,
+    ]
     charsmap = base64.b64encode(struct.pack("<I", 1 << 31) + b"\0" * 40).decode()
-    files = [("x.gguf", data) for data in gguf] + [("m.model", b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), ("tokenizer.json", json.dumps(described(normalizer={"type": "Precompiled", "precompiled_charsmap": charsmap})).encode())]
+    files = [("x.gguf", data) for data in gguf] + [
+        ("m.model", b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),
+        (
+            "tokenizer.json",
+            json.dumps(
+                described(normalizer={"type": "Precompiled", "precompiled_charsmap": charsmap})
+            ).encode(),
+        ),
+    ]
     for name, data in files:
         (tmp_path / name).write_bytes(data)
         tracemalloc.start()
-        with pytest.raises(ValueError): Tokenizer.load(tmp_path / name)
+        with pytest.raises(ValueError):
+            Tokenizer.load(tmp_path / name)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 20_000_000
 
 
 def test_deep_json_is_refused_before_it_is_read(tmp_path):
-    for content in ('{"model":' + "[" * 100_000 + "]" * 100_000 + "}", '{"version": "1.0", "model":' + '{"a":' * 5000 + "1" + "}" * 5001):
-        with pytest.raises(ValueError, match="nested too deeply"): Tokenizer.load(written(tmp_path, content))
-    with pytest.raises(ValueError, match="opens 1,000,00"): Tokenizer.load(written(tmp_path, '{"model": [' + "[]," * 1_000_000 + "[]]}"))
-    assert Tokenizer.load(written(tmp_path, json.dumps(described(model=MODEL | {"vocab": {"a": 0, "b": 1, "aa": 2, "[" * 500: 3}})))).vocab_size == 4
+    for content in (
+        '{"model":' + "[" * 100_000 + "]" * 100_000 + "}",
+        '{"version": "1.0", "model":' + '{"a":' * 5000 + "1" + "}" * 5001,
+    ):
+        with pytest.raises(ValueError, match="nested too deeply"):
+            Tokenizer.load(written(tmp_path, content))
+    with pytest.raises(ValueError, match="opens 1,000,00"):
+        Tokenizer.load(written(tmp_path, '{"model": [' + "[]," * 1_000_000 + "[]]}"))
+    assert (
+        Tokenizer.load(
+            written(
+                tmp_path,
+                json.dumps(described(model=MODEL | {"vocab": {"a": 0, "b": 1, "aa": 2, "[" * 500: 3}})),
+            )
+        ).vocab_size
+        == 4
+    )
 
 
 def test_memory_of_loading_is_bounded(tmp_path):
     "Of small files that spell much: at most forty times their size and 32 MiB."
-    doubling = "minbpe v1\n\n0\n97 97\n" + "".join(f"{i} {i}\n" for i in range(256, 267)) + "".join(f"267 {i}\n{i} 267\n" for i in range(97))
-    unknown = b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02" + b"\n\x08\n\x01a\x15\0\0\0\0" + b"\x12\x80\x89\x7a" + b"\x98\x7d\0\0"[:2] * 1_000_000
-    cases = {"m.model": doubling.encode(), "u.model": unknown, "tokenizer.json": json.dumps(described(model=MODEL | {"vocab": {f"{i:x}": i for i in range(200_000)}, "merges": []})).encode(),
-             "deep.json": b'{"version": "1.0", "model": [' + b",".join([b"[" * 190 + b"]" * 190] * 2000) + b"]}"}
+    doubling = (
+        "minbpe v1\n\n0\n97 97\n"
+        + "".join(f"{i} {i}\n" for i in range(256, 267))
+        + "".join(f"267 {i}\n{i} 267\n" for i in range(97))
+    )
+    unknown = (
+        b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02"
+        + b"\n\x08\n\x01a\x15\0\0\0\0"
+        + b"\x12\x80\x89\x7a"
+        + b"\x98\x7d\0\0"[:2] * 1_000_000
+    )
+    cases = {
+        "m.model": doubling.encode(),
+        "u.model": unknown,
+        "tokenizer.json": json.dumps(
+            described(model=MODEL | {"vocab": {f"{i:x}": i for i in range(200_000)}, "merges": []})
+        ).encode(),
+        "deep.json": b'{"version": "1.0", "model": [' + b",".join([b"[" * 190 + b"]" * 190] * 2000) + b"]}",
+    }
     for name, data in cases.items():
         (tmp_path / name).write_bytes(data)
         tracemalloc.start()
-        try: Tokenizer.load(tmp_path / name)
-        except ValueError: pass
+        try:
+            Tokenizer.load(tmp_path / name)
+        except ValueError:
+            pass
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak <= 40 * len(data) + (32 << 20), (name, peak)
@@ -124,9 +220,30 @@ def test_nothing_is_unpickled_or_evaluated():
     "What the rooms that read files import and call; modules are imported by names that stand in the source."
     for name in LOADERS:
         tree = ast.parse((LIB / f"{name}.py").read_text(encoding="utf-8"))
-        imported = {a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names} | {(n.module or "").split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level}
-        assert not imported & {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "torch", "yaml", "subprocess", "ctypes", "runpy", "code"}, name
-        called = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        imported = {
+            a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names
+        } | {
+            (n.module or "").split(".")[0]
+            for n in ast.walk(tree)
+            if isinstance(n, ast.ImportFrom) and not n.level
+        }
+        assert not imported & {
+            "pickle",
+            "marshal",
+            "shelve",
+            "dill",
+            "cloudpickle",
+            "joblib",
+            "torch",
+            "yaml",
+            "subprocess",
+            "ctypes",
+            "runpy",
+            "code",
+        }, name
+        called = {
+            n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+        }
         assert not called & {"eval", "exec", "compile", "__import__"}, name
 
 
@@ -135,11 +252,18 @@ def test_functions_named_in_files_are_refused(tmp_path, monkeypatch):
     (tmp_path / "not_for_import.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef f(x): return x\n")
     step, path = {"type": "Callable", "function": "not_for_import:f"}, tmp_path / "tokenizer.json"
     for depth in (0, 1, 3):
-        for name, kind, inner in (("normalizer", "Sequence", "normalizers"), ("pre_tokenizer", "Sequence", "pretokenizers"), ("decoder", "Sequence", "decoders"), ("post_processor", "Sequence", "processors")):
+        for name, kind, inner in (
+            ("normalizer", "Sequence", "normalizers"),
+            ("pre_tokenizer", "Sequence", "pretokenizers"),
+            ("decoder", "Sequence", "decoders"),
+            ("post_processor", "Sequence", "processors"),
+        ):
             nested = step
-            for _ in range(depth): nested = {"type": kind, inner: [nested]}
+            for _ in range(depth):
+                nested = {"type": kind, inner: [nested]}
             path.write_text(json.dumps(described(**{name: nested})))
-            with pytest.raises(ValueError): Tokenizer.load(path)
+            with pytest.raises(ValueError):
+                Tokenizer.load(path)
     assert "not_for_import" not in sys.modules and not (tmp_path / "ran").exists()
     path.write_text(json.dumps(described(normalizer=step)))
     assert Tokenizer.load(path, allow_code=True).encode("aa") == [2] and (tmp_path / "ran").exists()
@@ -160,15 +284,32 @@ print(json.dumps(seen))
 def test_names_inside_files_are_not_followed(tmp_path):
     "What the interpreter opens, imports and runs while a folder full of names is loaded, after an ordinary one."
     folder, plain = tmp_path / "names", tmp_path / "plain"
-    for d in (folder, plain): d.mkdir()
+    for d in (folder, plain):
+        d.mkdir()
     secret = tmp_path / "secret.json"
     secret.write_text("{}")
     (folder / "evil.py").write_text("raise SystemExit('it ran')")
-    names = {"auto_map": {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}, "tokenizer_file": str(secret), "vocab_file": "../secret.json", "name_or_path": "http://localhost:9/x", "special_tokens_map_file": str(secret), "chat_template": "{{ ''.__class__ }}", "tokenizer_class": "Evil"}
-    for name in ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json"): (folder / name).write_text(json.dumps(names))
-    for d in (folder, plain): written(d)
+    names = {
+        "auto_map": {"AutoTokenizer": ["evil.Evil", "evil.Evil"]},
+        "tokenizer_file": str(secret),
+        "vocab_file": "../secret.json",
+        "name_or_path": "http://localhost:9/x",
+        "special_tokens_map_file": str(secret),
+        "chat_template": "{{ ''.__class__ }}",
+        "tokenizer_class": "Evil",
+    }
+    for name in ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json"):
+        (folder / name).write_text(json.dumps(names))
+    for d in (folder, plain):
+        written(d)
     seen = json.loads(in_child(WATCHED, folder, plain))
-    assert not [e for e in seen if "secret" in e[1] or "evil" in e[1] or e[0].startswith(("socket.", "urllib.", "os.system", "subprocess"))]
+    assert not [
+        e
+        for e in seen
+        if "secret" in e[1]
+        or "evil" in e[1]
+        or e[0].startswith(("socket.", "urllib.", "os.system", "subprocess"))
+    ]
     assert [e for e in seen if e[0] == "open" and str(folder) in e[1]]
 
 
@@ -180,7 +321,8 @@ def test_links_do_not_lead_out_of_a_folder(tmp_path):
     target = written(secret)
     for name in ("tokenizer.json", "vocab.txt", "tokenizer_config.json"):
         (folder / name).symlink_to(target)
-        with pytest.raises(ValueError, match="is a link to a file outside of its folder"): Tokenizer.load(folder)
+        with pytest.raises(ValueError, match="is a link to a file outside of its folder"):
+            Tokenizer.load(folder)
         (folder / name).unlink()
     blobs = tmp_path / "models--org--name" / "blobs"
     blobs.mkdir()
@@ -190,69 +332,171 @@ def test_links_do_not_lead_out_of_a_folder(tmp_path):
 
 
 def test_published_files_are_what_their_hash_says(tmp_path):
-    (tmp_path / "cl100k_base.tiktoken").write_bytes(b"".join(base64.b64encode(bytes([b])) + b" %d\n" % b for b in range(256)))
-    with pytest.raises(ValueError, match="SHA-256"): published_ranks("cl100k_base", path=tmp_path)
-    with pytest.raises(ValueError, match="SHA-256"): Tokenizer.load(tmp_path / "cl100k_base.tiktoken", encoding="cl100k_base")
-    with pytest.raises(FileNotFoundError): Tokenizer.load("cl100k_base", cache_dir=tmp_path, download=False)
+    (tmp_path / "cl100k_base.tiktoken").write_bytes(
+        b"".join(base64.b64encode(bytes([b])) + b" %d\n" % b for b in range(256))
+    )
+    with pytest.raises(ValueError, match="SHA-256"):
+        published_ranks("cl100k_base", path=tmp_path)
+    with pytest.raises(ValueError, match="SHA-256"):
+        Tokenizer.load(tmp_path / "cl100k_base.tiktoken", encoding="cl100k_base")
+    with pytest.raises(FileNotFoundError):
+        Tokenizer.load("cl100k_base", cache_dir=tmp_path, download=False)
 
 
 def test_patterns_are_linear_or_have_a_clock(tmp_path):
-    for name in PATTERNS: assert compile_pattern(name).linear, name
+    for name in PATTERNS:
+        assert compile_pattern(name).linear, name
     with limited(regex_seconds=0.1, regex_seconds_per_million=0):
-        for pattern, text in (("a*b|a", "a" * 300_000), ("(a|aa)+$", "a" * 60 + "b"), (r"(a*)*\1c|a", "a" * 400)):
-            for part in ({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}}, {"normalizer": replace({"Regex": pattern}, "b")}):
+        for pattern, text in (
+            ("a*b|a", "a" * 300_000),
+            ("(a|aa)+$", "a" * 60 + "b"),
+            (r"(a*)*\1c|a", "a" * 400),
+        ):
+            for part in (
+                {
+                    "pre_tokenizer": {
+                        "type": "Split",
+                        "pattern": {"Regex": pattern},
+                        "behavior": "Isolated",
+                        "invert": False,
+                    }
+                },
+                {"normalizer": replace({"Regex": pattern}, "b")},
+            ):
                 tok, start = Tokenizer.load(written(tmp_path, **part)), time.process_time()
-                try: tok.encode(text)
-                except ValueError as e: assert ("ran for more than 0.1 seconds" in str(e) or "looks at this text many times over" in str(e)) and repr(pattern[:10])[1:-1] in str(e) # the second, once kernels are loaded
+                try:
+                    tok.encode(text)
+                except ValueError as e:
+                    assert (
+                        "ran for more than 0.1 seconds" in str(e)
+                        or "looks at this text many times over" in str(e)
+                    ) and repr(pattern[:10])[1:-1] in str(e)  # the second, once kernels are loaded
                 assert time.process_time() - start < 20, (pattern, part)
-        with pytest.raises(ValueError, match="ran for more than 0.1 seconds"): compile_pattern("a*b|a").spans("a" * 300_000)
-        decoder = Tokenizer.load(written(tmp_path, decoder=replace({"Regex": "(?:a|b|aa)*?c"}, "b"), model=MODEL | {"vocab": {"a" * 4000: 0}, "merges": []}))
+        with pytest.raises(ValueError, match="ran for more than 0.1 seconds"):
+            compile_pattern("a*b|a").spans("a" * 300_000)
+        decoder = Tokenizer.load(
+            written(
+                tmp_path,
+                decoder=replace({"Regex": "(?:a|b|aa)*?c"}, "b"),
+                model=MODEL | {"vocab": {"a" * 4000: 0}, "merges": []},
+            )
+        )
         start = time.process_time()
-        try: decoder.decode([0])
-        except ValueError as e: assert "ran for more than" in str(e)
+        try:
+            decoder.decode([0])
+        except ValueError as e:
+            assert "ran for more than" in str(e)
         assert time.process_time() - start < 20
-    with pytest.raises(ValueError, match="looks at this text many times over"): list(scan_spans(automaton_scanner("a*b|a"), b"a" * 60_000))
+    with pytest.raises(ValueError, match="looks at this text many times over"):
+        list(scan_spans(automaton_scanner("a*b|a"), b"a" * 60_000))
 
 
-@pytest.mark.parametrize("pattern", ["(a{1,1000}){1,1000}", "(?:(?:(?=a)){400}){400}b", "(" * 3000 + "a" + ")" * 3000, "a|" * 6000 + "b", r"\w" * 2000, "|".join(rf"\p{{In_Basic_Latin{' ' * i}}}" for i in range(150))], ids=["repeats", "conditions", "groups", "length", "classes", "properties"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a{1,1000}){1,1000}",
+        "(?:(?:(?=a)){400}){400}b",
+        "(" * 3000 + "a" + ")" * 3000,
+        "a|" * 6000 + "b",
+        r"\w" * 2000,
+        "|".join(rf"\p{{In_Basic_Latin{' ' * i}}}" for i in range(150)),
+    ],
+    ids=["repeats", "conditions", "groups", "length", "classes", "properties"],
+)
 def test_patterns_that_are_too_large_are_refused(tmp_path, pattern):
     start = time.process_time()
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-    for part in ({"pre_tokenizer": split}, {"normalizer": replace({"Regex": pattern}, "b")}, {"decoder": replace({"Regex": pattern}, "b")}):
-        with pytest.raises(ValueError): Tokenizer.load(written(tmp_path, **part))
+    for part in (
+        {"pre_tokenizer": split},
+        {"normalizer": replace({"Regex": pattern}, "b")},
+        {"decoder": replace({"Regex": pattern}, "b")},
+    ):
+        with pytest.raises(ValueError):
+            Tokenizer.load(written(tmp_path, **part))
     assert time.process_time() - start < 60
 
 
 def test_texts_do_not_grow_beyond_all_measure(tmp_path):
-    grow = [{"type": "Sequence", "normalizers": [step] * 60} for step in (replace({"String": "a"}, "aa"), replace({"String": ""}, "xxxx"), replace({"Regex": "a"}, "aaa"), {"type": "ByteLevel"})]
+    grow = [
+        {"type": "Sequence", "normalizers": [step] * 60}
+        for step in (
+            replace({"String": "a"}, "aa"),
+            replace({"String": ""}, "xxxx"),
+            replace({"Regex": "a"}, "aaa"),
+            {"type": "ByteLevel"},
+        )
+    ]
     for normalizer in [*grow, replace({"String": "a"}, "b" * 1_000_000)]:
         tok = Tokenizer.load(written(tmp_path, normalizer=normalizer))
         for call in (tok.encode, tok.align):
-            with pytest.raises(TooMuch, match="limit growth is 256"): call("éaa " * 20)
-    tok = Tokenizer.load(written(tmp_path, decoder={"type": "Sequence", "decoders": [replace({"String": "a"}, "aa")] * 60}))
-    with pytest.raises(TooMuch, match="growth"): tok.decode([2, 2])
-    template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "s", "type_id": 0}}] * 1000 + [{"Sequence": {"id": "A", "type_id": 0}}], "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}], "special_tokens": {"s": {"id": "s", "ids": [0] * 16_000, "tokens": ["a"] * 16_000}}}
+            with pytest.raises(TooMuch, match="limit growth is 256"):
+                call("éaa " * 20)
+    tok = Tokenizer.load(
+        written(tmp_path, decoder={"type": "Sequence", "decoders": [replace({"String": "a"}, "aa")] * 60})
+    )
+    with pytest.raises(TooMuch, match="growth"):
+        tok.decode([2, 2])
+    template = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "s", "type_id": 0}}] * 1000
+        + [{"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"s": {"id": "s", "ids": [0] * 16_000, "tokens": ["a"] * 16_000}},
+    }
     spell = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    for part in ({"post_processor": template}, {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [spell] * 60}}):  # `test_growth.py` has every stage
+    for part in (
+        {"post_processor": template},
+        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [spell] * 60}},
+    ):  # `test_growth.py` has every stage
         tok = Tokenizer.load(written(tmp_path, **part))
         for call in (tok.encode, tok.align, tok.encode_array):
-            with pytest.raises(TooMuch, match="limit growth is 256"): call("aé")
-    with pytest.raises(ValueError, match="components"): Tokenizer.load(written(tmp_path, normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}] * 2000}))
-    with pytest.raises(ValueError, match="repeats each token 20,000 times"): Tokenizer.load(written(tmp_path, truncation={"max_length": 20_000, "stride": 19_999, "strategy": "LongestFirst", "direction": "Right"}))
+            with pytest.raises(TooMuch, match="limit growth is 256"):
+                call("aé")
+    with pytest.raises(ValueError, match="components"):
+        Tokenizer.load(
+            written(tmp_path, normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}] * 2000})
+        )
+    with pytest.raises(ValueError, match="repeats each token 20,000 times"):
+        Tokenizer.load(
+            written(
+                tmp_path,
+                truncation={
+                    "max_length": 20_000,
+                    "stride": 19_999,
+                    "strategy": "LongestFirst",
+                    "direction": "Right",
+                },
+            )
+        )
 
 
 def test_nested_components_cost_what_they_hold(tmp_path):
     "Files of a few kilobytes whose Sequences lie in each other; `test_nesting.py` has every component and call."
-    inner = {"normalizer": ({"type": "Lowercase"}, "normalizers"), "pre_tokenizer": ({"type": "Digits", "individual_digits": True}, "pretokenizers"), "decoder": ({"type": "Fuse"}, "decoders"), "post_processor": ({"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}, "processors")}
+    inner = {
+        "normalizer": ({"type": "Lowercase"}, "normalizers"),
+        "pre_tokenizer": ({"type": "Digits", "individual_digits": True}, "pretokenizers"),
+        "decoder": ({"type": "Fuse"}, "decoders"),
+        "post_processor": (
+            {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True},
+            "processors",
+        ),
+    }
     for depth in (20, 50, 62, 63, 240, 400):
         for name, (part, key) in inner.items():
-            for _ in range(depth): part = {"type": "Sequence", key: [part]}
+            for _ in range(depth):
+                part = {"type": "Sequence", key: [part]}
             path, start = written(tmp_path, **{name: part}), time.process_time()
             try:
                 tok = Tokenizer.load(path)
-                assert tok.encode("aab") == [2, 1] and tok.align("aab").offsets == [(0, 2), (2, 3)] and tok.decode([2, 1]) and tok.inspect()
+                assert (
+                    tok.encode("aab") == [2, 1]
+                    and tok.align("aab").offsets == [(0, 2), (2, 3)]
+                    and tok.decode([2, 1])
+                    and tok.inspect()
+                )
                 pickle.loads(pickle.dumps(tok)).save(tmp_path / "again.json")
-            except ValueError as e: assert depth > 62 and "nested too deeply" in str(e)
+            except ValueError as e:
+                assert depth > 62 and "nested too deeply" in str(e)
             assert time.process_time() - start < 10, (name, depth)
 
 
@@ -265,35 +509,85 @@ def test_what_is_no_file_is_refused(tmp_path):
             with pytest.raises(ValueError, match="is a (pipe|device), which may block or never end"):
                 call(path)
     (tmp_path / "vocab.txt").write_bytes(b"[UNK]\n" + b"".join(b"%x\n" % i for i in range(50_000)))
-    with pytest.raises(ValueError, match="has more than 20,000 lines, and the limit pieces is 20,000"): Tokenizer.load(tmp_path / "vocab.txt", limits={"pieces": 20_000})
+    with pytest.raises(ValueError, match="has more than 20,000 lines, and the limit pieces is 20,000"):
+        Tokenizer.load(tmp_path / "vocab.txt", limits={"pieces": 20_000})
 
 
 def test_numbers_in_files_allocate_nothing(tmp_path):
-    token = {"id": 3, "content": "x", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    token = {
+        "id": 3,
+        "content": "x",
+        "single_word": False,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": False,
+        "special": True,
+    }
     unigram = {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -1]], "byte_fallback": False}
     for number in (-1, 4_000_000_000, 1 << 31, 1 << 63, 10**30):
-        for parts in ({"model": MODEL | {"vocab": {"a": 0, "b": 1, "aa": number}}}, {"model": unigram | {"unk_id": number}}, {"padding": PADDING | {"strategy": {"Fixed": number}}}, {"padding": PADDING | {"pad_to_multiple_of": number}},
-                      {"added_tokens": [token | {"id": number}]} if number >= 1 << 32 else {"model": unigram | {"unk_id": number}}):
+        for parts in (
+            {"model": MODEL | {"vocab": {"a": 0, "b": 1, "aa": number}}},
+            {"model": unigram | {"unk_id": number}},
+            {"padding": PADDING | {"strategy": {"Fixed": number}}},
+            {"padding": PADDING | {"pad_to_multiple_of": number}},
+            {"added_tokens": [token | {"id": number}]}
+            if number >= 1 << 32
+            else {"model": unigram | {"unk_id": number}},
+        ):
             tracemalloc.start()
-            with pytest.raises(ValueError): Tokenizer.load(written(tmp_path, **parts))
+            with pytest.raises(ValueError):
+                Tokenizer.load(written(tmp_path, **parts))
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
             assert peak < 20_000_000
     for text in ("NaN", "Infinity", "-Infinity", "9" * 5000):
-        with pytest.raises(ValueError): Tokenizer.load(written(tmp_path, json.dumps(described(model=unigram)).replace("-1", text)))
+        with pytest.raises(ValueError):
+            Tokenizer.load(written(tmp_path, json.dumps(described(model=unigram)).replace("-1", text)))
 
 
 def test_long_pieces_are_refused(tmp_path):
-    for model in (MODEL | {"vocab": {"a": 0, "a" * 100_000: 1}, "merges": []}, {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "#" * 100_000, "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "a": 1}},
-                  {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a" * 1_000_000, -1]], "byte_fallback": False}):
-        with pytest.raises(ValueError, match="the limit (piece|affix)_chars"): Tokenizer.load(written(tmp_path, model=model))
+    for model in (
+        MODEL | {"vocab": {"a": 0, "a" * 100_000: 1}, "merges": []},
+        {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "#" * 100_000,
+            "max_input_chars_per_word": 100,
+            "vocab": {"[UNK]": 0, "a": 1},
+        },
+        {
+            "type": "Unigram",
+            "unk_id": 0,
+            "vocab": [["<unk>", 0], ["a" * 1_000_000, -1]],
+            "byte_fallback": False,
+        },
+    ):
+        with pytest.raises(ValueError, match="the limit (piece|affix)_chars"):
+            Tokenizer.load(written(tmp_path, model=model))
 
 
 def test_hostile_names_are_escaped(tmp_path):
     evil = '<script>alert("&")</script>'
-    token = {"id": 4, "content": evil, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    tok = Tokenizer.load(written(tmp_path, model=MODEL | {"vocab": {"a": 0, "b": 1, "aa": 2, evil + "x": 3}}, added_tokens=[token]))
-    shown = [tok._repr_html_(), tok.align("a" + evil)._repr_html_(), str(tok.draw("a" + evil)._repr_html_()), str(tok.explain("a" + evil)._repr_html_())]
+    token = {
+        "id": 4,
+        "content": evil,
+        "single_word": False,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": False,
+        "special": True,
+    }
+    tok = Tokenizer.load(
+        written(
+            tmp_path, model=MODEL | {"vocab": {"a": 0, "b": 1, "aa": 2, evil + "x": 3}}, added_tokens=[token]
+        )
+    )
+    shown = [
+        tok._repr_html_(),
+        tok.align("a" + evil)._repr_html_(),
+        str(tok.draw("a" + evil)._repr_html_()),
+        str(tok.explain("a" + evil)._repr_html_()),
+    ]
     assert all("<script>alert" not in html for html in shown) and "&lt;script&gt;" in shown[0]
 
 
@@ -301,7 +595,13 @@ def test_kernels_have_a_checked_build(tmp_path):
     code = "import sys; from subword_nb import Tokenizer; print(Tokenizer.load(sys.argv[1]).encode_array('aab aaa' * 50).tolist())"
     path, found = written(tmp_path), []
     for how in ("check", "0"):
-        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=900, env={**os.environ, "SUBWORD_NB_JIT": how})
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(path)],
+            capture_output=True,
+            text=True,
+            timeout=900,
+            env={**os.environ, "SUBWORD_NB_JIT": how},
+        )
         assert done.returncode == 0, done.stderr
         found.append(done.stdout)
     assert found[0] == found[1] and len(found[0]) > 100
@@ -309,6 +609,7 @@ def test_kernels_have_a_checked_build(tmp_path):
 
 def test_unknown_fields_survive_saving(tmp_path, shared_file):
     from subword_nb.sentencepiece_wire import read_model_proto, write_model_proto
+
     data = shared_file("vocab/sentencepiece/test_model.model").read_bytes()
     extra = b"\xc2\x3e\x05hello" + b"\xc8\x3e\x07"  # fields 1000 and 1001
     (tmp_path / "more.model").write_bytes(data + extra)
@@ -316,4 +617,5 @@ def test_unknown_fields_survive_saving(tmp_path, shared_file):
     assert (tmp_path / "again.model").read_bytes().endswith(extra)
     assert write_model_proto(read_model_proto(data + extra)) == data + extra
     (tmp_path / "many.model").write_bytes(data + b"\xc8\x3e\x07" * 20_000)
-    with pytest.raises(ValueError, match="limit unknown_fields"): Tokenizer.load(tmp_path / "many.model")
+    with pytest.raises(ValueError, match="limit unknown_fields"):
+        Tokenizer.load(tmp_path / "many.model")

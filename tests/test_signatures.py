@@ -5,6 +5,7 @@ It holds for the functions, classes and public methods of every module's `__all_
 constructors of dataclasses and named tuples, whose parameters are their fields; methods that Python itself calls
 (`__getitem__`, `__get__`, …), apart from `__init__` and `__call__`; and kernels, which Numba compiles.
 """
+
 import importlib
 import inspect
 import pkgutil
@@ -27,12 +28,12 @@ NATURAL = {  # a parameter, or the place of one: module.function.parameter, modu
     "span_places.Unsure.__init__.what": "the message of an exception",
     "limits.limited.limits": "the limits themselves, for `with limited(limits):`",
     "patterns.SplitPattern.match.pos": "as in `re`: match(text, pos)",
-    "pretokenizers.byte_level.pattern": "what the function is asked for, by name: byte_level(\"gpt2\")",
-    "processors.template.single": "the template itself: template(\"[CLS] $A [SEP]\")",
+    "pretokenizers.byte_level.pattern": 'what the function is asked for, by name: byte_level("gpt2")',
+    "processors.template.single": 'the template itself: template("[CLS] $A [SEP]")',
     "sentencepiece_wire.read_varint.end": "the end of a range that has a beginning",
     "sentencepiece_wire.wire_fields.start": "the beginning of a range: wire_fields(data, start, end)",
     "sentencepiece_wire.wire_fields.end": "the end of that range",
-    "sources.wikitext.split": "what the function is asked for, by name: wikitext(\"test\")",
+    "sources.wikitext.split": 'what the function is asked for, by name: wikitext("test")',
     "spans.Ragged.index.start": "as for every sequence: index(value, start, stop)",
     "spans.Ragged.index.stop": "as for every sequence: index(value, start, stop)",
 }
@@ -41,7 +42,11 @@ MODULES = sorted(m.name for m in pkgutil.iter_modules(subword_nb.__path__) if m.
 
 def by_position(fn) -> list[str]:
     "The parameters of a function that have a default and need no name."
-    return [p.name for p in inspect.signature(fn).parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.POSITIONAL_ONLY) and p.default is not p.empty]
+    return [
+        p.name
+        for p in inspect.signature(fn).parameters.values()
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.POSITIONAL_ONLY) and p.default is not p.empty
+    ]
 
 
 def methods_of(cls):
@@ -52,7 +57,9 @@ def methods_of(cls):
         if name == "__init__" and (is_dataclass(cls) or issubclass(cls, tuple)):
             continue
         found = getattr(cls, name)
-        if (inspect.isfunction(found) or inspect.ismethod(found)) and inspect.unwrap(found).__module__.startswith("subword_nb."):
+        if (inspect.isfunction(found) or inspect.ismethod(found)) and inspect.unwrap(
+            found
+        ).__module__.startswith("subword_nb."):
             yield name, found
 
 
@@ -78,7 +85,12 @@ def test_options_are_passed_by_name(module):
 
 def test_every_exception_exists():
     "No reason outlives what it is about."
-    found = {f"{place}.{p}" for module in MODULES for place, fn in public_functions(module) for p in by_position(fn)}
+    found = {
+        f"{place}.{p}"
+        for module in MODULES
+        for place, fn in public_functions(module)
+        for p in by_position(fn)
+    }
     assert {n for n in NATURAL if n not in found and n not in {f.rpartition(".")[2] for f in found}} == set()
 
 
@@ -86,13 +98,37 @@ def test_much_is_looked_at():
     seen = {place for module in MODULES for place, _ in public_functions(module)}
     assert len(seen) > 1000
     assert {"bpe.bpe_train_ref", "sources.Corpus.__init__", "cli_train.train_command"} <= seen
-    methods = ("__init__", "__call__", "encode", "encode_batch", "encode_array", "encode_files", "tokenize", "align", "decode", "train", "load", "save")
+    methods = (
+        "__init__",
+        "__call__",
+        "encode",
+        "encode_batch",
+        "encode_array",
+        "encode_files",
+        "tokenize",
+        "align",
+        "decode",
+        "train",
+        "load",
+        "save",
+    )
     assert {f"tokenizer.Tokenizer.{name}" for name in methods} <= seen
 
 
 def test_the_second_text_is_the_second_argument():
-    paired = {"encode": "pair", "tokenize": "pair", "align": "pair", "encode_array": "pair", "draw": "pair", "encode_batch": "pairs", "align_batch": "pairs", "__call__": "pairs"}
-    assert {name: list(inspect.signature(getattr(Tokenizer, name)).parameters)[2] for name in paired} == paired
+    paired = {
+        "encode": "pair",
+        "tokenize": "pair",
+        "align": "pair",
+        "encode_array": "pair",
+        "draw": "pair",
+        "encode_batch": "pairs",
+        "align_batch": "pairs",
+        "__call__": "pairs",
+    }
+    assert {
+        name: list(inspect.signature(getattr(Tokenizer, name)).parameters)[2] for name in paired
+    } == paired
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +144,18 @@ def toks(shared_file):
         "bare": Tokenizer(**parts | {"post_processor": None}),
         "cut": Tokenizer(**parts | {"truncation": Truncation(9, stride=2)}),
         "second": Tokenizer(**parts | {"truncation": Truncation(40, strategy="only_second")}),
-        "filled": Tokenizer(**parts | {"padding": Padding(pad_to_multiple_of=8), "post_processor": BertProcessing(("[SEP]", 102), ("[CLS]", 101))}),
+        "filled": Tokenizer(
+            **parts
+            | {
+                "padding": Padding(pad_to_multiple_of=8),
+                "post_processor": BertProcessing(("[SEP]", 102), ("[CLS]", 101)),
+            }
+        ),
         "bpe": bpe,
-        "turned": Tokenizer(**bpe.parts._asdict() | {"post_processor": template("<s> $A", pair="$B <s> $A <s>", special_tokens=special)}),
+        "turned": Tokenizer(
+            **bpe.parts._asdict()
+            | {"post_processor": template("<s> $A", pair="$B <s> $A <s>", special_tokens=special)}
+        ),
         "drops": Tokenizer(**bpe.parts._asdict() | {"model": replace(bpe.model, dropout=0.4)}),
     }
 
@@ -134,18 +179,34 @@ def test_every_method_that_encodes_takes_a_pair(toks, name):
             wanted = tok.align(text, pair, **options)
             assert tok.encode(text, pair, **options) == wanted.ids
             assert tok.encode(text.encode(), pair.encode(), **options) == wanted.ids
-            assert tok.encode_array(text, pair, **options).tolist() == tok.encode_batch([text], [pair], **options).tolist()[0]
+            assert (
+                tok.encode_array(text, pair, **options).tolist()
+                == tok.encode_batch([text], [pair], **options).tolist()[0]
+            )
             assert tok.tokenize(text, pair, **options) == wanted.pieces
             if not seed:
                 assert tok.encode_array(text, pair, **options).tolist() == wanted.ids
-                assert tok(text, pair, padding=None, truncation=tok.truncation and tok.truncation.strategy, stride=tok.truncation.stride if tok.truncation else 0, **options)["input_ids"].tolist() == wanted.ids
+                assert (
+                    tok(
+                        text,
+                        pair,
+                        padding=None,
+                        truncation=tok.truncation and tok.truncation.strategy,
+                        stride=tok.truncation.stride if tok.truncation else 0,
+                        **options,
+                    )["input_ids"].tolist()
+                    == wanted.ids
+                )
         rows = tok.encode_batch(firsts, seconds, **options).tolist()
         assert rows == [e.ids for e in tok.align_batch(firsts, seconds, **options)]
 
 
 def test_a_pair_is_encoded_by_kernels_as_without_them(toks):
     rng = random.Random("long pairs")
-    firsts, seconds = [[" ".join(rng.choices(["hug", "pugs", "<s>", "déjà", "[SEP]"], k=3000)) for _ in range(2)] for _ in range(2)]
+    firsts, seconds = [
+        [" ".join(rng.choices(["hug", "pugs", "<s>", "déjà", "[SEP]"], k=3000)) for _ in range(2)]
+        for _ in range(2)
+    ]
     for name in ("bert", "turned"):
         tok = toks[name]
         wanted = [e.ids for e in tok.align_batch(firsts, seconds)]
@@ -156,7 +217,13 @@ def test_a_pair_is_encoded_by_kernels_as_without_them(toks):
 
 def test_long_texts_keep_ids_that_only_the_post_processor_gives(toks):
     bpe = toks["bpe"]
-    tok = Tokenizer(**bpe.parts._asdict() | {"added_tokens": (*bpe.added_tokens, (AddedToken("<new>"), 5000)), "post_processor": template("<new> $A", special_tokens=[("<new>", 5000)])})
+    tok = Tokenizer(
+        **bpe.parts._asdict()
+        | {
+            "added_tokens": (*bpe.added_tokens, (AddedToken("<new>"), 5000)),
+            "post_processor": template("<new> $A", special_tokens=[("<new>", 5000)]),
+        }
+    )
     for size in (3, 50_000):
         assert tok.encode("hug " * size, allowed_special=())[0] == 5000
 
@@ -164,13 +231,23 @@ def test_long_texts_keep_ids_that_only_the_post_processor_gives(toks):
 def test_what_is_no_second_text_is_refused_with_advice(toks):
     tok = toks["bert"]
     for call in (tok.encode, tok.tokenize, tok.align, tok.encode_array, tok.draw, tok, tok.encode_ordinary):
-        with pytest.raises(TypeError, match="positional" if call == tok.encode_ordinary else "options are passed by name, such as add_special_tokens=False"):
+        with pytest.raises(
+            TypeError,
+            match="positional"
+            if call == tok.encode_ordinary
+            else "options are passed by name, such as add_special_tokens=False",
+        ):
             call("a text", False)
     for call in (tok.encode_batch, tok.align_batch):
-        with pytest.raises(TypeError, match="pairs must be the second texts, got True; options are passed by name, such as add_special_tokens=True"):
+        with pytest.raises(
+            TypeError,
+            match="pairs must be the second texts, got True; options are passed by name, such as add_special_tokens=True",
+        ):
             call(["a text"], True)
     for call in (tok.encode_batch, tok.align_batch):
-        with pytest.raises(ValueError, match="pass one for each|a second text for each of the 2 texts, got 1"):
+        with pytest.raises(
+            ValueError, match="pass one for each|a second text for each of the 2 texts, got 1"
+        ):
             call(["a", "b"], ["c"])
         with pytest.raises(ValueError, match="this is one; pass a list|pairs must be a list"):
             call(["a"], "b")

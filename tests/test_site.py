@@ -1,4 +1,5 @@
 """The docs site: every page is there, every link and anchor resolves, nothing comes from elsewhere, every figure has words."""
+
 import configparser
 import html.parser
 import importlib.util
@@ -16,13 +17,23 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
 SITE_PY = ROOT / "dev" / "docsite.py"
-MISSING = [name for name in ("nbdev", "pypandoc", "pagefind", "yaml") if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"the docs site needs {', '.join(MISSING)}: pip install -e '.[dev]'")
+MISSING = [
+    name for name in ("nbdev", "pypandoc", "pagefind", "yaml") if importlib.util.find_spec(name) is None
+]
+pytestmark = pytest.mark.skipif(
+    bool(MISSING), reason=f"the docs site needs {', '.join(MISSING)}: pip install -e '.[dev]'"
+)
 
 
 def site_py(*args, **kwargs) -> subprocess.CompletedProcess:
     "Run dev/docsite.py."
-    return subprocess.run([sys.executable, str(SITE_PY), *map(str, args)], capture_output=True, text=True, encoding="utf-8", **kwargs)
+    return subprocess.run(
+        [sys.executable, str(SITE_PY), *map(str, args)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        **kwargs,
+    )
 
 
 def notebooks() -> list[Path]:
@@ -102,32 +113,74 @@ class ProseReader(html.parser.HTMLParser):
             self.blocks[-1] += "\u200b"  # something stands there, on which an asterisk could lean
 
 
-MARKUP = re.compile(r"""
+MARKUP = re.compile(
+    r"""
     (?<=[^\s*+/])\*+ | (?<!\*)\*+(?=[^\s*/+=)])           # asterisks that lean on a word: of emphasis that was not closed, or lies within another
     | \w\^ | \^[\w(]                                       # a power that is no formula
     | `                                                     # code that was not closed
     | \]\( | \[\]                                          # a link within a link
     | :::                                                   # a callout that was not closed
     | (?<!\w)__?\w[^_\s]*_(?!\w)                           # emphasis with underscores
-""", re.VERBOSE)
-PYTHON = re.compile(r"\*{1,2}\w+( \u200b)?|.*\w\*\*\w.*|.*\(\w+ \* \d+,\).*|__\w+__")  # how tables of parameters spell what a function takes, and powers
+""",
+    re.VERBOSE,
+)
+PYTHON = re.compile(
+    r"\*{1,2}\w+( \u200b)?|.*\w\*\*\w.*|.*\(\w+ \* \d+,\).*|__\w+__"
+)  # how tables of parameters spell what a function takes, and powers
 
 
 def left_markup(text: str) -> list[str]:
     "Marks that a reader should not see, each with what stands around it."
-    return [block[max(0, m.start() - 30):m.end() + 30] for raw in ProseReader(text).blocks for block in [" ".join(raw.split())] if not PYTHON.fullmatch(block) for m in MARKUP.finditer(block)]
+    return [
+        block[max(0, m.start() - 30) : m.end() + 30]
+        for raw in ProseReader(text).blocks
+        for block in [" ".join(raw.split())]
+        if not PYTHON.fullmatch(block)
+        for m in MARKUP.finditer(block)
+    ]
 
 
-@pytest.mark.parametrize("text", [
-    "<p>what is bugs* cut into?*</p>", "<p>the first *n* of them</p>", "<p>it has 2^(<em>n</em> − 1) cuts</p>", "<p>below 2^32</p>", "<p>e^<em>d</em> times</p>", "<p>an `open one</p>",
-    '<p>as <a href="x">[<code>f</code>](https://example.org)</a> does</p>', "<p>::: {.callout-tip}</p>", "<p>an _old_ way</p>", "<li>**bold words</li>", '<meta name="description" content="of *n*">', "<td>2^64</td>", "<p>Pieces <code>a</code>* and so on</p>"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<p>what is bugs* cut into?*</p>",
+        "<p>the first *n* of them</p>",
+        "<p>it has 2^(<em>n</em> − 1) cuts</p>",
+        "<p>below 2^32</p>",
+        "<p>e^<em>d</em> times</p>",
+        "<p>an `open one</p>",
+        '<p>as <a href="x">[<code>f</code>](https://example.org)</a> does</p>',
+        "<p>::: {.callout-tip}</p>",
+        "<p>an _old_ way</p>",
+        "<li>**bold words</li>",
+        '<meta name="description" content="of *n*">',
+        "<td>2^64</td>",
+        "<p>Pieces <code>a</code>* and so on</p>",
+    ],
+)
 def test_markup_that_is_left_is_found(text):
     assert left_markup(text)
 
 
-@pytest.mark.parametrize("text", [
-    "<p>what is <em>bugs</em> cut into?</p>", "<p><code>a*b</code> and <code>2**3</code></p>", "<pre>2^3 *x*</pre>", "<p>by + - * / alone</p>", "<p>2³²</p>", "<p><math><mi>x</mi><mo>^</mo></math></p>", "<td>**options</td>", "<td>*args</td>",
-    "<td>From 0 to 2**63-1</td>", "<td>(pages * 256,) uint32</td>", '<div class="cell-output"><p>ex**are*s^t</p></div>', "<script>a*b*c</script>", "<p>snake_case names, [CLS] and a list [1] (2)</p>", "<p>An img <img src='*a*'> and a line<br>break</p>"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<p>what is <em>bugs</em> cut into?</p>",
+        "<p><code>a*b</code> and <code>2**3</code></p>",
+        "<pre>2^3 *x*</pre>",
+        "<p>by + - * / alone</p>",
+        "<p>2³²</p>",
+        "<p><math><mi>x</mi><mo>^</mo></math></p>",
+        "<td>**options</td>",
+        "<td>*args</td>",
+        "<td>From 0 to 2**63-1</td>",
+        "<td>(pages * 256,) uint32</td>",
+        '<div class="cell-output"><p>ex**are*s^t</p></div>',
+        "<script>a*b*c</script>",
+        "<p>snake_case names, [CLS] and a list [1] (2)</p>",
+        "<p>An img <img src='*a*'> and a line<br>break</p>",
+    ],
+)
 def test_what_is_no_markup_is_left_alone(text):
     assert left_markup(text) == []
 
@@ -146,7 +199,11 @@ def pages(out) -> dict[str, PageReader]:
 
 def expected_page(notebook: Path) -> str:
     "nbdev's rule: the number goes, the rest stays."
-    return notebook.with_name(re.sub(r"^\d+[a-zA-Z0-9]*_", "", notebook.name.lower())).with_suffix(".html").as_posix()
+    return (
+        notebook.with_name(re.sub(r"^\d+[a-zA-Z0-9]*_", "", notebook.name.lower()))
+        .with_suffix(".html")
+        .as_posix()
+    )
 
 
 @pytest.mark.slow
@@ -156,7 +213,12 @@ def test_every_notebook_has_a_page(pages):
 
 @pytest.mark.slow
 def test_every_internal_link_and_anchor_resolves(out, pages):
-    base = urlsplit(re.search(r'site-url: "([^"]+)"', (ROOT / "_quarto.yml").read_text(encoding="utf-8"))[1]).path + "/"
+    base = (
+        urlsplit(
+            re.search(r'site-url: "([^"]+)"', (ROOT / "_quarto.yml").read_text(encoding="utf-8"))[1]
+        ).path
+        + "/"
+    )
     broken = []
     for name, page in pages.items():
         for url in page.links + page.loads:
@@ -164,7 +226,9 @@ def test_every_internal_link_and_anchor_resolves(out, pages):
             if parts.scheme:
                 continue
             path = parts.path
-            if path.startswith(base):  # the page for lost readers may stand at any depth, so it links from the top
+            if path.startswith(
+                base
+            ):  # the page for lost readers may stand at any depth, so it links from the top
                 file = out / path.removeprefix(base)
             else:
                 file = (out / name).parent / unquote(path) if path else out / name
@@ -178,7 +242,11 @@ def test_every_internal_link_and_anchor_resolves(out, pages):
 
 @pytest.mark.slow
 def test_no_markup_is_left_in_prose(out):
-    found = {p.relative_to(out).as_posix(): left for p in sorted(out.rglob("*.html")) if (left := left_markup(p.read_text(encoding="utf-8")))}
+    found = {
+        p.relative_to(out).as_posix(): left
+        for p in sorted(out.rglob("*.html"))
+        if (left := left_markup(p.read_text(encoding="utf-8")))
+    }
     assert found == {}, "\n".join(f"{page}: {left}" for page, left in found.items())
 
 
@@ -190,7 +258,12 @@ def test_ids_are_unique_in_a_page(pages):
 
 @pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere(out, pages):
-    remote = [(name, url[:80]) for name, p in pages.items() for url in p.loads if urlsplit(url).scheme not in ("", "data") or url.startswith("//")]
+    remote = [
+        (name, url[:80])
+        for name, p in pages.items()
+        for url in p.loads
+        if urlsplit(url).scheme not in ("", "data") or url.startswith("//")
+    ]
     assert not remote
     for sheet in [*out.glob("*.css"), *out.glob("*.js")]:
         text = sheet.read_text(encoding="utf-8")
@@ -199,7 +272,9 @@ def test_nothing_is_loaded_from_elsewhere(out, pages):
 
 @pytest.mark.slow
 def test_no_local_paths_addresses_or_dates(out, pages):
-    local = re.compile(rf"{re.escape(str(ROOT))}\b|file://|/home/\w+/|/Users/\w+/|<ipython-input|\bat 0x[0-9a-f]{{6,}}|/tmp/(?:tmp|pytest|bash)")
+    local = re.compile(
+        rf"{re.escape(str(ROOT))}\b|file://|/home/\w+/|/Users/\w+/|<ipython-input|\bat 0x[0-9a-f]{{6,}}|/tmp/(?:tmp|pytest|bash)"
+    )
     for name in pages:
         found = local.search((out / name).read_text(encoding="utf-8"))
         assert not found, f"{name}: {found[0]}"
@@ -209,7 +284,11 @@ def test_no_local_paths_addresses_or_dates(out, pages):
 def test_sidebar_is_in_layer_order(pages):
     order = pages["index.html"].sidebar
     assert order[0] == "index.html" and len(order) == len(set(order)) == len(notebooks())
-    number = {expected_page(nb): re.match(r"\d+[a-z]?", nb.name)[0] for nb in notebooks() if len(nb.parts) == 1 and nb.name[0].isdigit()}
+    number = {
+        expected_page(nb): re.match(r"\d+[a-z]?", nb.name)[0]
+        for nb in notebooks()
+        if len(nb.parts) == 1 and nb.name[0].isdigit()
+    }
     rooms = [number[href] for href in order if href in number]
     assert rooms == sorted(rooms) and len(rooms) == len(number)
 
@@ -223,7 +302,9 @@ def test_every_figure_has_words(pages):
 @pytest.mark.slow
 def test_search_index_holds_every_page(out, pages):
     assert (out / "pagefind" / "pagefind.js").is_file()
-    assert len(list((out / "pagefind" / "fragment").glob("*.pf_fragment"))) == len(pages) - 1  # not the 404 page
+    assert (
+        len(list((out / "pagefind" / "fragment").glob("*.pf_fragment"))) == len(pages) - 1
+    )  # not the 404 page
 
 
 @pytest.mark.slow
@@ -254,7 +335,9 @@ def small_project(tmp_path) -> Path:
     for name in ("settings.ini", "_quarto.yml"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "dev", tmp_path / "dev", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "subword_nb", tmp_path / "subword_nb", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "subword_nb", tmp_path / "subword_nb", ignore=shutil.ignore_patterns("__pycache__")
+    )
     (tmp_path / "nbs").mkdir()
     return tmp_path
 
@@ -271,7 +354,14 @@ def test_a_failed_build_says_why_and_leaves_the_old_site(small_project, kind, so
     code = {"execution_count": None, "outputs": []} if kind == "code" else {}
     cells = [
         {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Home\n> A page."},
-        {"cell_type": "code", "id": "b", "metadata": {}, "execution_count": None, "outputs": [], "source": "#| default_exp home"},
+        {
+            "cell_type": "code",
+            "id": "b",
+            "metadata": {},
+            "execution_count": None,
+            "outputs": [],
+            "source": "#| default_exp home",
+        },
         {"cell_type": kind, "id": "c", "metadata": {}, "source": source, **code},
     ]
     meta = {"kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}}
@@ -281,7 +371,12 @@ def test_a_failed_build_says_why_and_leaves_the_old_site(small_project, kind, so
     old.mkdir()
     (old / ".nojekyll").touch()
     (old / "index.html").write_text("the old site")
-    done = subprocess.run([sys.executable, str(small_project / "dev" / "docsite.py"), "build"], capture_output=True, text=True, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(small_project / "dev" / "docsite.py"), "build"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
     assert done.returncode != 0 and complaint in done.stderr
     assert (old / "index.html").read_text() == "the old site"
     assert not list(small_project.glob(".site-*"))

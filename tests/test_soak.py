@@ -1,6 +1,7 @@
 """What only time shows: memory that grows, work that grows faster than the text, and ids that go wrong under a mixed load, compared with the peers all the time.
 
 `pytest tests -m soak` runs the full forms; SUBWORD_NB_SOAK_SECONDS, _THREADS, _TEXTS, _CYCLES and _MB say how much."""
+
 import json
 import os
 import random
@@ -22,17 +23,29 @@ from subword_nb import Tokenizer
 linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 THREADS = int(os.environ.get("SUBWORD_NB_SOAK_THREADS", "6"))
 KINDS = ["bpe", "char_bpe", "wordpiece", "unigram"]
-GROWTH = 16 << 10  # KiB that a process may grow, whatever it has encoded and loaded; memories are made small for the test, so that they are full before
+GROWTH = (
+    16 << 10
+)  # KiB that a process may grow, whatever it has encoded and loaded; memories are made small for the test, so that they are full before
 
 
 @pytest.fixture(scope="module")
 def toys(tmp_path_factory):
     "Algorithm → the file of a small tokenizer."
-    folder, docs = tmp_path_factory.mktemp("toys"), [*TEXTS * 3, "low lower lowest newer wider hugs pug pun bun " * 20]
-    special = {"bpe": ["<s>"], "char_bpe": ["<unk>", "<s>"], "wordpiece": ["[UNK]", "<s>"], "unigram": ["<unk>", "<s>"]}
+    folder, docs = (
+        tmp_path_factory.mktemp("toys"),
+        [*TEXTS * 3, "low lower lowest newer wider hugs pug pun bun " * 20],
+    )
+    special = {
+        "bpe": ["<s>"],
+        "char_bpe": ["<unk>", "<s>"],
+        "wordpiece": ["[UNK]", "<s>"],
+        "unigram": ["<unk>", "<s>"],
+    }
     for kind in KINDS:
         unknown = {"unk_piece": "<unk>"} if kind == "char_bpe" else {}
-        Tokenizer.train(docs, algorithm=kind, vocab_size=400, special_tokens=special[kind], progress=False, **unknown).save(folder / f"{kind}.json")
+        Tokenizer.train(
+            docs, algorithm=kind, vocab_size=400, special_tokens=special[kind], progress=False, **unknown
+        ).save(folder / f"{kind}.json")
     return {kind: str(folder / f"{kind}.json") for kind in KINDS}
 
 
@@ -40,7 +53,14 @@ def toys(tmp_path_factory):
 
 
 @linux
-@pytest.mark.parametrize("kind", ["bpe", pytest.param("wordpiece", marks=pytest.mark.slow), pytest.param("unigram", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bpe",
+        pytest.param("wordpiece", marks=pytest.mark.slow),
+        pytest.param("unigram", marks=pytest.mark.slow),
+    ],
+)
 def test_short_texts_do_not_grow_memory(toys, kind, record_property):
     n, growth = run_child("grow", json.dumps(toys[kind]), 20_000 if kind == "bpe" else 100_000, timeout=900)
     record_property("texts", n)
@@ -59,9 +79,22 @@ def test_loading_and_forgetting_does_not_grow_memory(toys, record_property):
 
 @linux
 @pytest.mark.soak
-@pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "bert-base-uncased/tokenizer.json", "t5-small/spiece.model", "llama-2/tokenizer.model"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpt2/tokenizer.json",
+        "bert-base-uncased/tokenizer.json",
+        "t5-small/spiece.model",
+        "llama-2/tokenizer.model",
+    ],
+)
 def test_ten_million_short_texts_do_not_grow_memory(shared_file, name, record_property):
-    n, growth = run_child("grow", json.dumps(str(shared_file(f"vocab/{name}"))), int(os.environ.get("SUBWORD_NB_SOAK_TEXTS", "10000000")) // 4, timeout=7200)
+    n, growth = run_child(
+        "grow",
+        json.dumps(str(shared_file(f"vocab/{name}"))),
+        int(os.environ.get("SUBWORD_NB_SOAK_TEXTS", "10000000")) // 4,
+        timeout=7200,
+    )
     record_property("texts", n)
     record_property("growth_kib", growth)
     assert growth < 2 * GROWTH
@@ -70,8 +103,19 @@ def test_ten_million_short_texts_do_not_grow_memory(shared_file, name, record_pr
 @linux
 @pytest.mark.soak
 def test_a_thousand_loads_do_not_grow_memory(shared_file, record_property):
-    names = [str(shared_file(f"vocab/{name}")) for name in ("gpt2/tokenizer.json", "bert-base-uncased/vocab.txt", "t5-small/spiece.model", "llama-2/tokenizer.model", "tiktoken/cl100k_base.tiktoken")]
-    n, growth, threads = run_child("cycles", json.dumps(names), int(os.environ.get("SUBWORD_NB_SOAK_CYCLES", "1000")), timeout=7200)
+    names = [
+        str(shared_file(f"vocab/{name}"))
+        for name in (
+            "gpt2/tokenizer.json",
+            "bert-base-uncased/vocab.txt",
+            "t5-small/spiece.model",
+            "llama-2/tokenizer.model",
+            "tiktoken/cl100k_base.tiktoken",
+        )
+    ]
+    n, growth, threads = run_child(
+        "cycles", json.dumps(names), int(os.environ.get("SUBWORD_NB_SOAK_CYCLES", "1000")), timeout=7200
+    )
     record_property("cycles", n)
     record_property("growth_kib", growth)
     assert growth < 4 * GROWTH and threads == 0
@@ -79,17 +123,38 @@ def test_a_thousand_loads_do_not_grow_memory(shared_file, record_property):
 
 # Time.
 
-UNITS = {"one long word": "ab", "one letter": "a", "spaces": " ", "tabs and spaces": "\t ", "newlines": "\n", "combining marks": "e\u0301\u0323\u0301", "marks alone": "\u0301", "special tokens": "<s>", "halves of special tokens": "<s <", "no spaces": "你好", "signs": "!?", "digits": "1",
-         "unknown": "\U0001F9FF", "apostrophes": "'s'"}
+UNITS = {
+    "one long word": "ab",
+    "one letter": "a",
+    "spaces": " ",
+    "tabs and spaces": "\t ",
+    "newlines": "\n",
+    "combining marks": "e\u0301\u0323\u0301",
+    "marks alone": "\u0301",
+    "special tokens": "<s>",
+    "halves of special tokens": "<s <",
+    "no spaces": "你好",
+    "signs": "!?",
+    "digits": "1",
+    "unknown": "\U0001f9ff",
+    "apostrophes": "'s'",
+}
 
 
 def assert_all_linear(tok, unit, n, what, works=("short way", "long way", "places", "text", "pieces")):
-    ways = {"short way": tok.encode, "long way": tok._encode_fully, "places": lambda text: tok.align(text).ids, "pieces": tok.tokenize}
+    ways = {
+        "short way": tok.encode,
+        "long way": tok._encode_fully,
+        "places": lambda text: tok.align(text).ids,
+        "pieces": tok.tokenize,
+    }
     for work in works:
         if work == "text":
             ids = tok.encode(unit * 64)
             if ids:  # a text of nothing but spaces may have none
-                assert_linear(tok.decode, lambda k, ids=ids: (ids * (k // len(ids) + 1))[:k], n, what=f"{what}: decode")
+                assert_linear(
+                    tok.decode, lambda k, ids=ids: (ids * (k // len(ids) + 1))[:k], n, what=f"{what}: decode"
+                )
         else:
             assert_linear(ways[work], unit, n, what=f"{what}: {work}")
 
@@ -97,7 +162,9 @@ def assert_all_linear(tok, unit, n, what, works=("short way", "long way", "place
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize("unit", ["one long word", "spaces"])
 def test_time_grows_with_the_text(toys, kind, unit):
-    assert_all_linear(load(toys[kind]), UNITS[unit], 16_000, f"{kind}, {unit}", ("short way", "long way", "places"))
+    assert_all_linear(
+        load(toys[kind]), UNITS[unit], 16_000, f"{kind}, {unit}", ("short way", "long way", "places")
+    )
 
 
 @pytest.mark.slow
@@ -113,7 +180,19 @@ def test_time_grows_with_every_hostile_text(toys, kind, record_property):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "bert-base-uncased/tokenizer.json", "t5-small/tokenizer.json", "t5-small/spiece.model", "llama-2/tokenizer.model", "phi-3-mini/tokenizer.json", "tiktoken/cl100k_base.tiktoken", "xlnet-base-cased/spiece.model"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpt2/tokenizer.json",
+        "bert-base-uncased/tokenizer.json",
+        "t5-small/tokenizer.json",
+        "t5-small/spiece.model",
+        "llama-2/tokenizer.model",
+        "phi-3-mini/tokenizer.json",
+        "tiktoken/cl100k_base.tiktoken",
+        "xlnet-base-cased/spiece.model",
+    ],
+)
 def test_time_grows_with_every_hostile_text_of_real_files(shared_file, name, record_property):
     tok = load(shared_file(f"vocab/{name}"))
     tok.encode_array(LONG * 200)
@@ -126,7 +205,10 @@ def test_time_grows_with_every_hostile_text_of_real_files(shared_file, name, rec
 @pytest.mark.soak
 @pytest.mark.parametrize("name", MODELS)
 def test_twice_a_long_hostile_text_takes_twice_the_time(shared_file, name, record_property):
-    tok, size = load(shared_file(f"vocab/{name}")), int(float(os.environ.get("SUBWORD_NB_SOAK_MB", "8")) * 1e6)
+    tok, size = (
+        load(shared_file(f"vocab/{name}")),
+        int(float(os.environ.get("SUBWORD_NB_SOAK_MB", "8")) * 1e6),
+    )
     tok.encode(LONG * 3000)  # loads the kernels
 
     def encode(text):
@@ -134,7 +216,15 @@ def test_twice_a_long_hostile_text_takes_twice_the_time(shared_file, name, recor
         tok.encode(text)
 
     for what in NAMES:
-        assert_linear(encode, partial(long_text, what, tok=tok), size, times=2, slack=1.3, clock=user_seconds, what=f"{name}, {what}")
+        assert_linear(
+            encode,
+            partial(long_text, what, tok=tok),
+            size,
+            times=2,
+            slack=1.3,
+            clock=user_seconds,
+            what=f"{name}, {what}",
+        )
     record_property("comparisons", len(NAMES))
 
 
@@ -157,11 +247,23 @@ def tik_token(path):
 
     from subword_nb.patterns import PATTERNS
 
-    theirs = tiktoken.Encoding("of the test", pat_str=PATTERNS["cl100k"], mergeable_ranks=load_tiktoken_bpe(str(path)), special_tokens={})
+    theirs = tiktoken.Encoding(
+        "of the test",
+        pat_str=PATTERNS["cl100k"],
+        mergeable_ranks=load_tiktoken_bpe(str(path)),
+        special_tokens={},
+    )
     return theirs.encode_ordinary
 
 
-PEERS = {"gpt2/tokenizer.json": hugging_face, "bert-base-uncased/tokenizer.json": hugging_face, "t5-small/tokenizer.json": hugging_face, "llama-2/tokenizer.model": sentence_piece, "t5-small/spiece.model": sentence_piece, "tiktoken/cl100k_base.tiktoken": tik_token}
+PEERS = {
+    "gpt2/tokenizer.json": hugging_face,
+    "bert-base-uncased/tokenizer.json": hugging_face,
+    "t5-small/tokenizer.json": hugging_face,
+    "llama-2/tokenizer.model": sentence_piece,
+    "t5-small/spiece.model": sentence_piece,
+    "tiktoken/cl100k_base.tiktoken": tik_token,
+}
 OPTIONS = {"add_special_tokens": False}
 
 
@@ -169,7 +271,14 @@ class Load:
     "What several threads do to shared tokenizers, and what they find."
 
     def __init__(self, paths, texts, seconds):
-        self.paths, self.texts, self.due, self.tried, self.wrong, self.held = paths, texts, time.monotonic() + seconds, {}, [], {name: load(path) for name, path in paths.items()}
+        self.paths, self.texts, self.due, self.tried, self.wrong, self.held = (
+            paths,
+            texts,
+            time.monotonic() + seconds,
+            {},
+            [],
+            {name: load(path) for name, path in paths.items()},
+        )
         self.theirs = {name: PEERS[name](path) for name, path in paths.items()}
 
     def expect(self, name, text):
@@ -182,7 +291,24 @@ class Load:
 
     def step(self, rng):
         name = rng.choice(list(self.paths))
-        tok, what = self.held[name], rng.choice(("short", "short", "short", "long", "batch", "threads", "places", "stream", "decode", "load", "changed"))
+        tok, what = (
+            self.held[name],
+            rng.choice(
+                (
+                    "short",
+                    "short",
+                    "short",
+                    "long",
+                    "batch",
+                    "threads",
+                    "places",
+                    "stream",
+                    "decode",
+                    "load",
+                    "changed",
+                )
+            ),
+        )
         text = rng.choice(self.texts) if rng.random() < 0.6 else some_text(rng)
         if what == "short":
             self.check(name, what, tok.encode(text, **OPTIONS), text)
@@ -191,7 +317,10 @@ class Load:
             self.check(name, what, tok.encode_array(whole, **OPTIONS).tolist(), whole)
         elif what in ("batch", "threads"):
             some = rng.choices(self.texts, k=80)
-            for t, ids in zip(some, tok.encode_batch(some, **OPTIONS, **({"threads": 2} if what == "threads" else {})).tolist()):
+            for t, ids in zip(
+                some,
+                tok.encode_batch(some, **OPTIONS, **({"threads": 2} if what == "threads" else {})).tolist(),
+            ):
                 self.check(name, what, ids, t)
         elif what == "places":
             found = tok.align(text, **OPTIONS)
@@ -200,7 +329,9 @@ class Load:
                 self.wrong.append((name, what, text, found.offsets))
         elif what == "stream":
             ids, stream = tok.encode(text, **OPTIONS), tok.stream()
-            if "".join([*map(stream.step, ids), stream.finish()]) != tok.decode(ids, skip_special_tokens=False):
+            if "".join([*map(stream.step, ids), stream.finish()]) != tok.decode(
+                ids, skip_special_tokens=False
+            ):
                 self.wrong.append((name, what, text))
         elif what == "decode":
             self.check(name, what, tok.encode(text, **OPTIONS), text)
@@ -226,8 +357,16 @@ class Load:
         try:
             while time.monotonic() < self.due and not self.wrong:
                 for kind in KINDS:
-                    unknown = {"unk_piece": "<unk>", "special_tokens": ["<unk>"]} if kind == "char_bpe" else {}
-                    tok = Tokenizer.train(self.texts[:300], algorithm=kind, vocab_size=400 if kind == "bpe" else 2000, progress=False, **unknown)
+                    unknown = (
+                        {"unk_piece": "<unk>", "special_tokens": ["<unk>"]} if kind == "char_bpe" else {}
+                    )
+                    tok = Tokenizer.train(
+                        self.texts[:300],
+                        algorithm=kind,
+                        vocab_size=400 if kind == "bpe" else 2000,
+                        progress=False,
+                        **unknown,
+                    )
                     ids = [tok.encode(t) for t in self.texts[:50]]
                     if first.setdefault(kind, ids) != ids:
                         self.wrong.append((kind, "another tokenizer"))
@@ -239,13 +378,24 @@ class Load:
 
 def run_load(shared_file, seconds, record_property, threads=THREADS):
     paths = {name: shared_file(f"vocab/{name}") for name in PEERS}
-    lines = [line.strip()[:300] for line in shared_file("corpus/english_small.txt").read_text(encoding="utf-8").splitlines()]
+    lines = [
+        line.strip()[:300]
+        for line in shared_file("corpus/english_small.txt").read_text(encoding="utf-8").splitlines()
+    ]
     rng = random.Random(7)
-    texts = [t for t in rng.sample([line for line in lines if line], min(1500, len([line for line in lines if line]))) if "<" not in t] + [t for t in TEXTS if "<" not in t and "[" not in t and t.strip()]
+    texts = [
+        t
+        for t in rng.sample(
+            [line for line in lines if line], min(1500, len([line for line in lines if line]))
+        )
+        if "<" not in t
+    ] + [t for t in TEXTS if "<" not in t and "[" not in t and t.strip()]
     at_work = Load(paths, texts, seconds)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
-    team = [threading.Thread(target=at_work.work, args=(k,), daemon=True) for k in range(threads)] + [threading.Thread(target=at_work.train, args=(0,), daemon=True)]
+    team = [threading.Thread(target=at_work.work, args=(k,), daemon=True) for k in range(threads)] + [
+        threading.Thread(target=at_work.train, args=(0,), daemon=True)
+    ]
     try:
         for t in team:
             t.start()
@@ -272,5 +422,9 @@ def test_a_mixed_load_agrees_with_the_peers(shared_file, record_property):
 def test_a_long_mixed_load_agrees_with_the_peers(shared_file, record_property):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        found = run_load(shared_file, float(os.environ.get("SUBWORD_NB_SOAK_SECONDS", "900")), record_property)
-    assert {"short", "long", "batch", "threads", "places", "stream", "decode", "changed", "training"} <= {*found.tried}
+        found = run_load(
+            shared_file, float(os.environ.get("SUBWORD_NB_SOAK_SECONDS", "900")), record_property
+        )
+    assert {"short", "long", "batch", "threads", "places", "stream", "decode", "changed", "training"} <= {
+        *found.tried
+    }

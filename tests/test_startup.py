@@ -1,4 +1,5 @@
 """What a short-lived process pays: which modules it loads, how long it takes, and the quick way of short texts."""
+
 import copy
 import gc
 import os
@@ -21,7 +22,12 @@ LATER = "numpy numba regex tqdm subword_nb.draw subword_nb.training subword_nb.p
 
 
 def toy(**options):
-    tok = Tokenizer.train(["It's a test of 12 tokens, isn't it?\n\n  Yes: IT'S one's.\tEnd"] * 3, vocab_size=300, special_tokens=["<|endoftext|>"], **options)
+    tok = Tokenizer.train(
+        ["It's a test of 12 tokens, isn't it?\n\n  Yes: IT'S one's.\tEnd"] * 3,
+        vocab_size=300,
+        special_tokens=["<|endoftext|>"],
+        **options,
+    )
     tok.allowed_special = "all"
     return tok
 
@@ -30,27 +36,38 @@ def the_long_way(tok, text):
     return finished_rows(tok, [part_ids(compiled(tok), text)], True)[0]
 
 
-@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", Split(r"\w+|\W", dialect="rust")], ids=str)
+@pytest.mark.parametrize(
+    "pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", Split(r"\w+|\W", dialect="rust")], ids=str
+)
 def test_the_quick_way_is_the_long_way(pattern):
     tok, rng = toy(pre_tokenizer=pattern), fresh(str(pattern))
     for _ in range(max(300, N // 2)):
         text = "".join(rng.choices(SIGNS, k=rng.randrange(14)))
         assert tok.encode(text) == the_long_way(tok, text)
-    if isinstance(pattern, str) and (sys.version_info >= (3, 11) or pattern == "gpt2"):  # older ones lack possessive repeats
+    if isinstance(pattern, str) and (
+        sys.version_info >= (3, 11) or pattern == "gpt2"
+    ):  # older ones lack possessive repeats
         assert tok._quick("it's quick") is not None and tok._quick("<|endoftext|>") is None
 
 
 def test_what_is_changed_is_heeded():
     tok = toy()
     plain = tok.encode("a test")
-    tok.post_processor = TemplateProcessing("<|endoftext|> $A", special_tokens=[("<|endoftext|>", tok.piece2id["<|endoftext|>"])])
-    assert tok.encode("a test") == [tok.piece2id["<|endoftext|>"], *plain] and tok.encode("a test", add_special_tokens=False) == plain
+    tok.post_processor = TemplateProcessing(
+        "<|endoftext|> $A", special_tokens=[("<|endoftext|>", tok.piece2id["<|endoftext|>"])]
+    )
+    assert (
+        tok.encode("a test") == [tok.piece2id["<|endoftext|>"], *plain]
+        and tok.encode("a test", add_special_tokens=False) == plain
+    )
     tok.post_processor = None
     assert tok.encode("a test") == plain
     tok.add_tokens(["test"])
     assert tok.encode("a test")[-1] == tok.piece2id["test"]
     tok.model.dropout = 1.0
-    assert len(tok.encode("a tokens")) == 8 and tok.encode("a tokens", dropout=0.0) == toy().encode("a tokens")
+    assert len(tok.encode("a tokens")) == 8 and tok.encode("a tokens", dropout=0.0) == toy().encode(
+        "a tokens"
+    )
 
 
 def test_a_way_from_elsewhere_is_asked_first():
@@ -91,15 +108,30 @@ def test_one_line_needs_few_modules(tmp_path, name):
         warnings.simplefilter("ignore")  # ranks do not say how text is split
         tok.save(path, kind="gpt2" if name == "folder" else None)
     code = "import sys; from subword_nb import Tokenizer; Tokenizer.load(sys.argv[1], **eval(sys.argv[3])).encode('A sentence.'); print(*(m for m in sys.argv[2].split() if m in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code, str(path), LATER, "dict(pattern='gpt2')" if name == "tok.tiktoken" else "{}"], capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            code,
+            str(path),
+            LATER,
+            "dict(pattern='gpt2')" if name == "tok.tiktoken" else "{}",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
-    later = {"subword_nb.draw", "subword_nb.normalizers"} if name == "folder" else set()  # that is told apart from other pairs of files
+    later = (
+        {"subword_nb.draw", "subword_nb.normalizers"} if name == "folder" else set()
+    )  # that is told apart from other pairs of files
     assert set(done.stdout.split()) <= later
 
 
 def seconds(code, folder, runs=5):
     "The least CPU time of a fresh Python that runs the code."
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": str(folder)}
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
+        "PYTHONPYCACHEPREFIX": str(folder)
+    }
     times = []
     for _ in range(runs + 1):  # the first one compiles the modules
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -113,7 +145,10 @@ def seconds(code, folder, runs=5):
 @pytest.mark.slow
 def test_a_process_starts_about_as_quickly_as_with_tiktoken(shared_file, tmp_path):
     pytest.importorskip("tiktoken")
-    ranks, pipeline = shared_file("vocab/tiktoken/r50k_base.tiktoken"), shared_file("vocab/gpt2/tokenizer.json")
+    ranks, pipeline = (
+        shared_file("vocab/tiktoken/r50k_base.tiktoken"),
+        shared_file("vocab/gpt2/tokenizer.json"),
+    )
     theirs = f"""
 import tiktoken
 from tiktoken.load import load_tiktoken_bpe
@@ -121,5 +156,7 @@ from tiktoken_ext.openai_public import r50k_pat_str
 tiktoken.Encoding("r50k", pat_str=r50k_pat_str, mergeable_ranks=load_tiktoken_bpe({str(ranks)!r}), special_tokens={{"<|endoftext|>": 50256}}).encode("A sentence.")"""
     peer = seconds(theirs, tmp_path)
     for path in (ranks, pipeline):
-        ours = seconds(f"from subword_nb import Tokenizer; Tokenizer.load({str(path)!r}).encode('A sentence.')", tmp_path)
+        ours = seconds(
+            f"from subword_nb import Tokenizer; Tokenizer.load({str(path)!r}).encode('A sentence.')", tmp_path
+        )
         assert ours < 3 * peer, (path.name, ours, peer)  # about as much; the margin is for the machine

@@ -1,4 +1,5 @@
 """Generated files are what their sources generate: checked in a copy, so that unsaved work does no harm and takes none."""
+
 import importlib.util
 import json
 import os
@@ -10,8 +11,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-LEFT_OUT = (".git", "_docs", "_proc", "_site", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".ipynb_checkpoints", "venv", ".venv", "node_modules")
-needs_nbdev = pytest.mark.skipif(importlib.util.find_spec("nbdev") is None, reason='nbdev is missing: pip install -e ".[dev]"')
+LEFT_OUT = (
+    ".git",
+    "_docs",
+    "_proc",
+    "_site",
+    "build",
+    "dist",
+    "*.egg-info",
+    "__pycache__",
+    ".*_cache",
+    ".ipynb_checkpoints",
+    "venv",
+    ".venv",
+    "node_modules",
+)
+needs_nbdev = pytest.mark.skipif(
+    importlib.util.find_spec("nbdev") is None, reason='nbdev is missing: pip install -e ".[dev]"'
+)
 
 
 def run(code: str, folder: Path) -> None:
@@ -37,7 +54,12 @@ def copy(tmp_path_factory, project):
 
 def different(project: Path, copy: Path, pattern: str) -> list[str]:
     "Names of the files that differ, or that only one of the two has."
-    names = {p.relative_to(top).as_posix() for top in (project, copy) for p in top.glob(pattern) if ".ipynb_checkpoints" not in p.parts}
+    names = {
+        p.relative_to(top).as_posix()
+        for top in (project, copy)
+        for p in top.glob(pattern)
+        if ".ipynb_checkpoints" not in p.parts
+    }
 
     def content(path: Path) -> bytes | None:
         return path.read_bytes() if path.is_file() else None
@@ -48,7 +70,9 @@ def different(project: Path, copy: Path, pattern: str) -> list[str]:
 @needs_nbdev
 def test_modules_are_what_the_notebooks_export(project, copy):
     found = different(project, copy, "subword_nb/*.py")
-    assert not found, f"{found} differ from what the notebooks export: edit the notebook and run `nbdev_export`"
+    assert not found, (
+        f"{found} differ from what the notebooks export: edit the notebook and run `nbdev_export`"
+    )
 
 
 @needs_nbdev
@@ -62,7 +86,9 @@ def test_readme_is_what_the_index_says(project):
     site = project / "dev" / "docsite.py"
     if not site.exists():
         pytest.skip("dev/docsite.py is missing")
-    done = subprocess.run([sys.executable, str(site), "readme", "--check"], cwd=project, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(site), "readme", "--check"], cwd=project, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -74,7 +100,15 @@ def test_quarto_reads_the_same_settings(project):
 
 def test_the_front_page_gives_the_training_time_that_was_recorded():
     run = json.loads((ROOT / "nbs" / "bench" / "train.json").read_text(encoding="utf-8"))
-    record, = (r for r in run["records"] if (r["vocabulary"], r["text"], r["threads"], r["library"]) == ("bpe 32000", "english", 1, "subword_nb"))
+    (record,) = (
+        r
+        for r in run["records"]
+        if (r["vocabulary"], r["text"], r["threads"], r["library"])
+        == ("bpe 32000", "english", 1, "subword_nb")
+    )
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert record["bytes"] == 60_000_000
-    assert f"32,000 byte-level pieces from sixty megabytes of English took {record['cpu']['first']['best']:.2f} s on one thread" in text
+    assert (
+        f"32,000 byte-level pieces from sixty megabytes of English took {record['cpu']['first']['best']:.2f} s on one thread"
+        in text
+    )

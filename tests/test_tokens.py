@@ -1,4 +1,5 @@
 """Tokens of all four models: places and pieces as the Hugging Face library gives them, ids as the models themselves give them."""
+
 import pickle
 import random
 
@@ -12,12 +13,38 @@ from subword_nb.wordlevel import WordLevel, wordlevel_train
 from subword_nb.wordpiece_encode import WordPiece
 
 LETTERS = "abcé你🤗"
-STRANGE = ["x", "ÿ", "▁", " ", "\u00a0", "\u200b", "\ufeff", "\x00", "\x1c", "\x85", "\u2028", "e\u0301", "\u1100\u1161", "👩‍👩‍👧", "👍🏽", "\U000e0001", "\ue000", "\u0378", "<unk>", "<0xC3>", "##", "</w>"]
+STRANGE = [
+    "x",
+    "ÿ",
+    "▁",
+    " ",
+    "\u00a0",
+    "\u200b",
+    "\ufeff",
+    "\x00",
+    "\x1c",
+    "\x85",
+    "\u2028",
+    "e\u0301",
+    "\u1100\u1161",
+    "👩‍👩‍👧",
+    "👍🏽",
+    "\U000e0001",
+    "\ue000",
+    "\u0378",
+    "<unk>",
+    "<0xC3>",
+    "##",
+    "</w>",
+]
 
 
 def random_word(rng: random.Random, length: int = 12) -> str:
     "Letters of the small alphabets, and now and then something no model has seen."
-    return "".join(rng.choice(LETTERS) if rng.random() < 0.8 else rng.choice(STRANGE) for _ in range(rng.randrange(length)))
+    return "".join(
+        rng.choice(LETTERS) if rng.random() < 0.8 else rng.choice(STRANGE)
+        for _ in range(rng.randrange(length))
+    )
 
 
 def random_bpe(rng: random.Random, dropout: float | None = None) -> BPE:
@@ -25,7 +52,10 @@ def random_bpe(rng: random.Random, dropout: float | None = None) -> BPE:
     prefix, suffix = rng.choice(["", "", "##"]), rng.choice(["", "", "</w>"])
     fallback = rng.random() < 0.5
     letters = rng.sample(LETTERS, rng.randrange(2, len(LETTERS)))
-    pieces = ["<unk>", *dict.fromkeys(m for c in letters for m in (c, prefix + c, c + suffix, prefix + c + suffix))]
+    pieces = [
+        "<unk>",
+        *dict.fromkeys(m for c in letters for m in (c, prefix + c, c + suffix, prefix + c + suffix)),
+    ]
     pieces += [f"<0x{b:02X}>" for b in range(256) if fallback]
     marked = [p for p in pieces[1:] if not p.startswith("<0x")]
     merges = []
@@ -37,30 +67,58 @@ def random_bpe(rng: random.Random, dropout: float | None = None) -> BPE:
         marked.append(join_pair(a, b, prefix=prefix))
         pieces.append(marked[-1])
     piece2id = {p: i for i, p in enumerate(dict.fromkeys(pieces))}
-    return BPE(piece2id, merges, dropout, "<unk>", prefix, suffix, rng.random() < 0.5, fallback, rng.random() < 0.3)
+    return BPE(
+        piece2id, merges, dropout, "<unk>", prefix, suffix, rng.random() < 0.5, fallback, rng.random() < 0.3
+    )
 
 
 def random_wordpiece(rng: random.Random) -> WordPiece:
     prefix = rng.choice(["##", "##", "_"])
     words = ["".join(rng.choices(LETTERS, k=rng.randrange(1, 4))) for _ in range(12)]
-    pieces = ["<unk>", *words, *(prefix + w for w in words), *(c for c in LETTERS if rng.random() < 0.7), *(prefix + c for c in LETTERS if rng.random() < 0.7)]
-    return WordPiece({p: i for i, p in enumerate(dict.fromkeys(pieces))}, "<unk>", prefix, rng.choice([5, 100]))
+    pieces = [
+        "<unk>",
+        *words,
+        *(prefix + w for w in words),
+        *(c for c in LETTERS if rng.random() < 0.7),
+        *(prefix + c for c in LETTERS if rng.random() < 0.7),
+    ]
+    return WordPiece(
+        {p: i for i, p in enumerate(dict.fromkeys(pieces))}, "<unk>", prefix, rng.choice([5, 100])
+    )
 
 
 def random_unigram(rng: random.Random, **options) -> Unigram:
     words = ["".join(rng.choices(LETTERS, k=rng.randrange(1, 4))) for _ in range(15)]
     letters = [c for c in LETTERS if rng.random() < 0.7]
     fallback = rng.random() < 0.5
-    pieces = list(dict.fromkeys(["<unk>", *letters, *words, *(f"<0x{b:02X}>" for b in range(256) if fallback)]))
+    pieces = list(
+        dict.fromkeys(["<unk>", *letters, *words, *(f"<0x{b:02X}>" for b in range(256) if fallback)])
+    )
     # Odd fractions: no two splits tie, so that the order of additions cannot decide.
-    return Unigram({p: i for i, p in enumerate(pieces)}, [0.0] + [-rng.random() * 9 - 1 for _ in pieces[1:]], "<unk>", fallback, **options)
+    return Unigram(
+        {p: i for i, p in enumerate(pieces)},
+        [0.0] + [-rng.random() * 9 - 1 for _ in pieces[1:]],
+        "<unk>",
+        fallback,
+        **options,
+    )
 
 
 def random_wordlevel(rng: random.Random) -> WordLevel:
-    return WordLevel({p: i for i, p in enumerate(dict.fromkeys(["<unk>", *(random_word(rng, 3) or "a" for _ in range(30))]))})
+    return WordLevel(
+        {
+            p: i
+            for i, p in enumerate(dict.fromkeys(["<unk>", *(random_word(rng, 3) or "a" for _ in range(30))]))
+        }
+    )
 
 
-KINDS = {"BPE": random_bpe, "WordPiece": random_wordpiece, "Unigram": random_unigram, "WordLevel": random_wordlevel}
+KINDS = {
+    "BPE": random_bpe,
+    "WordPiece": random_wordpiece,
+    "Unigram": random_unigram,
+    "WordLevel": random_wordlevel,
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,27 +133,60 @@ def test_ids_are_the_models_own_and_places_those_of_the_reference(kind):
             assert found == tokens_ref(model, word), (model, word)
             assert not found or (found[0].start, found[-1].end) == (0, len(word))
             for a, b in zip(found, found[1:]):
-                assert a.start < a.end and (a.end == b.start or (a.start <= b.start < a.end == b.end) or (b.start, b.end) == (a.start, a.end) or a.end > b.start), (word, found)
+                assert a.start < a.end and (
+                    a.end == b.start
+                    or (a.start <= b.start < a.end == b.end)
+                    or (b.start, b.end) == (a.start, a.end)
+                    or a.end > b.start
+                ), (word, found)
 
 
 def theirs(models, ours):
     "The same model in the other library."
     if isinstance(ours, BPE):
-        options = {"dropout": ours.dropout, "unk_token": ours.unk_piece, "continuing_subword_prefix": ours.continuing_subword_prefix, "end_of_word_suffix": ours.end_of_word_suffix}
+        options = {
+            "dropout": ours.dropout,
+            "unk_token": ours.unk_piece,
+            "continuing_subword_prefix": ours.continuing_subword_prefix,
+            "end_of_word_suffix": ours.end_of_word_suffix,
+        }
         options = {k: v for k, v in options.items() if v}
-        return models.BPE(ours.piece2id, ours.merges, fuse_unk=ours.fuse_unk, byte_fallback=ours.byte_fallback, ignore_merges=ours.ignore_merges, **options)
+        return models.BPE(
+            ours.piece2id,
+            ours.merges,
+            fuse_unk=ours.fuse_unk,
+            byte_fallback=ours.byte_fallback,
+            ignore_merges=ours.ignore_merges,
+            **options,
+        )
     if isinstance(ours, WordPiece):
-        return models.WordPiece(ours.piece2id, unk_token=ours.unk_piece, continuing_subword_prefix=ours.continuing_subword_prefix, max_input_chars_per_word=ours.max_input_chars_per_word)
+        return models.WordPiece(
+            ours.piece2id,
+            unk_token=ours.unk_piece,
+            continuing_subword_prefix=ours.continuing_subword_prefix,
+            max_input_chars_per_word=ours.max_input_chars_per_word,
+        )
     if isinstance(ours, WordLevel):
         return models.WordLevel(ours.piece2id, unk_token=ours.unk_piece)
-    return models.Unigram([(p, ours.scores[i]) for p, i in ours.piece2id.items()], ours.piece2id[ours.unk_piece], ours.byte_fallback)
+    return models.Unigram(
+        [(p, ours.scores[i]) for p, i in ours.piece2id.items()],
+        ours.piece2id[ours.unk_piece],
+        ours.byte_fallback,
+    )
 
 
 def spelled_with_marks(model, word: str) -> bool:
     "Is a character with a mark spelled in bytes? The other library counts the mark's bytes as text then."
-    if not isinstance(model, BPE) or not model.byte_fallback or not model.continuing_subword_prefix + model.end_of_word_suffix:
+    if (
+        not isinstance(model, BPE)
+        or not model.byte_fallback
+        or not model.continuing_subword_prefix + model.end_of_word_suffix
+    ):
         return False
-    return any(s not in model.piece2id for s in base_symbols(word, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix))
+    return any(
+        s not in model.piece2id
+        for s in base_symbols(word, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix)
+    )
 
 
 @pytest.mark.peers
@@ -125,7 +216,10 @@ def test_where_the_libraries_part():
     assert hf.Tokenizer(theirs(hf.models, bare)).encode("axb").offsets == [(0, 1), (1, 2)]  # `b` is at 2
     with pytest.raises(ValueError, match="U\\+0078"):
         tokens(bare, "axb")
-    assert tokens(BPE(bare.piece2id, [], drop_unknown=True), "axb") == [(0, "a", 0, 1), (1, "b", 1, 2)]  # as the library counts, which drops it
+    assert tokens(BPE(bare.piece2id, [], drop_unknown=True), "axb") == [
+        (0, "a", 0, 1),
+        (1, "b", 1, 2),
+    ]  # as the library counts, which drops it
     some = BPE({"a": 0, "?": 1, "<0xC3>": 2, "<0xA9>": 3}, [], unk_piece="?", byte_fallback=True)
     assert hf.Tokenizer(theirs(hf.models, some)).encode("axéa").tokens == ["a", "<0xC3>", "<0xA9>", "?", "a"]
     assert [t.piece for t in tokens(some, "axéa")] == ["a", "?", "<0xC3>", "<0xA9>", "a"]
@@ -160,7 +254,11 @@ def test_models_with_names_pickle_and_stay_equal():
         model = make(rng)
         fresh = pickle.loads(pickle.dumps(model))
         tokens(model, "abé")
-        assert model == fresh and pickle.loads(pickle.dumps(model)) == model and tokens(fresh, "abé") == tokens(model, "abé")
+        assert (
+            model == fresh
+            and pickle.loads(pickle.dumps(model)) == model
+            and tokens(fresh, "abé") == tokens(model, "abé")
+        )
     with pytest.raises(ValueError, match="pass a BPE"):
         tokens("a model", "a")
     assert tokens(WordLevel({"a": 0}, None), "a") == [Token(0, "a", 0, 1)]
@@ -172,11 +270,24 @@ def test_trained_words_are_those_of_hugging_face():
     rng = random.Random(6)
     for _ in range(60):
         words = [random_word(rng, 3).strip() or "a" for _ in range(rng.randrange(1, 60))]
-        words = [w for w in words if not set(w) & set(" \u00a0\u2028\x1c\x85") and w not in ("<unk>", "<s>")] or ["a"]
-        size, least, special = rng.choice([1, 5, 20, 1000]), rng.randrange(4), rng.sample(["<unk>", "<s>", "[PAD]"], rng.randrange(4))
+        words = [
+            w for w in words if not set(w) & set(" \u00a0\u2028\x1c\x85") and w not in ("<unk>", "<s>")
+        ] or ["a"]
+        size, least, special = (
+            rng.choice([1, 5, 20, 1000]),
+            rng.randrange(4),
+            rng.sample(["<unk>", "<s>", "[PAD]"], rng.randrange(4)),
+        )
         size = max(size, len(special))
         peer = hf.Tokenizer(hf.models.WordLevel(unk_token="<unk>"))
         peer.pre_tokenizer = hf.pre_tokenizers.WhitespaceSplit()
-        peer.train_from_iterator([" ".join(words)], hf.trainers.WordLevelTrainer(vocab_size=size, min_frequency=least, special_tokens=special, show_progress=False))
+        peer.train_from_iterator(
+            [" ".join(words)],
+            hf.trainers.WordLevelTrainer(
+                vocab_size=size, min_frequency=least, special_tokens=special, show_progress=False
+            ),
+        )
         counts = {w: words.count(w) for w in words}
-        assert wordlevel_train(counts, vocab_size=size, min_frequency=least, special_tokens=special) == peer.get_vocab(with_added_tokens=False), (counts, size, least, special)
+        assert wordlevel_train(
+            counts, vocab_size=size, min_frequency=least, special_tokens=special
+        ) == peer.get_vocab(with_added_tokens=False), (counts, size, least, special)

@@ -1,4 +1,5 @@
 """A trace tells what happened in training, by definition, and leaves training as it was."""
+
 import copy
 import json
 import os
@@ -31,12 +32,31 @@ def traced(algorithm="char_bpe", source=TOY_COUNTS, size=14, **options):
 def random_case(rng):
     "An algorithm, counts and options."
     algorithm = rng.choice(["bpe", "char_bpe", "char_bpe", "wordpiece", "wordpiece"])
-    counts = {"".join(rng.choice("abcé#"[: rng.randint(1, 5)]) for _ in range(rng.randint(1, 9))): rng.randint(1, 4) for _ in range(rng.randint(1, 8))}
-    options = dict(tie_break=rng.choice(["ids", "first", "bytes"]), min_frequency=rng.choice([1, 1, 2]), max_token_length=rng.choice([None, None, 3]), limit_alphabet=rng.choice([None, None, 3]))
-    more = {"char_bpe": [{}, {"end_of_word_suffix": "</w>"}, {"continuing_subword_prefix": "##"}, {"initial_alphabet": ["z"]}], "wordpiece": [{"objective": "score"}, {"objective": "frequency"}, {"continuing_subword_prefix": ""}], "bpe": [{"initial_alphabet": "corpus"}, {}]}
+    counts = {
+        "".join(rng.choice("abcé#"[: rng.randint(1, 5)]) for _ in range(rng.randint(1, 9))): rng.randint(1, 4)
+        for _ in range(rng.randint(1, 8))
+    }
+    options = dict(
+        tie_break=rng.choice(["ids", "first", "bytes"]),
+        min_frequency=rng.choice([1, 1, 2]),
+        max_token_length=rng.choice([None, None, 3]),
+        limit_alphabet=rng.choice([None, None, 3]),
+    )
+    more = {
+        "char_bpe": [
+            {},
+            {"end_of_word_suffix": "</w>"},
+            {"continuing_subword_prefix": "##"},
+            {"initial_alphabet": ["z"]},
+        ],
+        "wordpiece": [{"objective": "score"}, {"objective": "frequency"}, {"continuing_subword_prefix": ""}],
+        "bpe": [{"initial_alphabet": "corpus"}, {}],
+    }
     if rng.random() < 0.2 and algorithm == "char_bpe":
         options["byte_fallback"] = True
-    specials = rng.choice([[], ["<s>"], ["<s>", "é"], ["ab"]]) if algorithm != "bpe" else rng.choice([[], ["<s>"]])
+    specials = (
+        rng.choice([[], ["<s>"], ["<s>", "é"], ["ab"]]) if algorithm != "bpe" else rng.choice([[], ["<s>"]])
+    )
     options |= rng.choice(more[algorithm])
     if algorithm == "bpe" and "initial_alphabet" not in options:
         options["limit_alphabet"] = None
@@ -47,7 +67,13 @@ def check_cases(seed, n):
     rng, done = random.Random(seed), 0
     while done < n:
         algorithm, counts, options, specials = random_case(rng)
-        tok = traced(algorithm, counts, 300 if algorithm == "bpe" or options.get("byte_fallback") else 40, special_tokens=specials, **options)
+        tok = traced(
+            algorithm,
+            counts,
+            300 if algorithm == "bpe" or options.get("byte_fallback") else 40,
+            special_tokens=specials,
+            **options,
+        )
         trace = tok.training.trace
         merges = len(trace.arrays["merges"])
         if not merges:
@@ -73,7 +99,9 @@ def check_tree(trace, node, known):
         assert set(node) == {"piece", "step"}
         return
     ref = known.setdefault(node["step"], merge_facts_ref(trace, node["step"], most=1))
-    assert [node[k] for k in ("piece", "count", "score", "tied")] == [ref[k] for k in ("piece", "count", "score", "tied")]
+    assert [node[k] for k in ("piece", "count", "score", "tied")] == [
+        ref[k] for k in ("piece", "count", "score", "tied")
+    ]
     assert (node["left"]["piece"], node["right"]["piece"]) == (ref["left"], ref["right"])
     for side in ("left", "right"):
         assert node[side]["step"] is None or node[side]["step"] < node["step"]
@@ -91,7 +119,10 @@ def test_many_moments_by_definition():
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_trace_changes_nothing(algorithm):
-    plain, tok = (Tokenizer.train(SOME, algorithm=algorithm, vocab_size=SIZES[algorithm], trace=trace) for trace in (False, True))
+    plain, tok = (
+        Tokenizer.train(SOME, algorithm=algorithm, vocab_size=SIZES[algorithm], trace=trace)
+        for trace in (False, True)
+    )
     assert tok == plain and tok.model == plain.model
     assert tok.training != plain.training and tok.training._replace(trace=None) == plain.training
     assert plain.training.trace is None and "trace" not in repr(plain.training)
@@ -115,14 +146,27 @@ def test_every_piece_is_explained(algorithm):
 
 def test_unigram_tells_of_required_and_user_defined_pieces():
     tok = traced("unigram", SOME, 60, required_chars="Q", user_defined=["<b>"], pre_tokenizer=None)
-    assert [tok.explain_training(p).kind for p in ("Q", "<b>", "<unk>", "t")] == ["alphabet", "defined", "special", "kept"]
+    assert [tok.explain_training(p).kind for p in ("Q", "<b>", "<unk>", "t")] == [
+        "alphabet",
+        "defined",
+        "special",
+        "kept",
+    ]
     assert "required_chars" in tok.explain_training("Q").summary
     bytewise = traced("unigram", SOME, 320, byte_fallback=True)
     assert bytewise.explain_training("<0x41>").kind == "special"
 
 
 def test_unigram_says_why_something_was_no_seed():
-    tok = traced("unigram", {"abcabcabc": 3, "xy": 1, "qabc": 1}, 12, pre_tokenizer=None, max_piece_length=3, seed_size=12, character_coverage=0.9)
+    tok = traced(
+        "unigram",
+        {"abcabcabc": 3, "xy": 1, "qabc": 1},
+        12,
+        pre_tokenizer=None,
+        max_piece_length=3,
+        seed_size=12,
+        character_coverage=0.9,
+    )
     why = {p: tok.explain_training(p).facts["why"] for p in ("abcabc", "xy", "q")}
     assert why == {"abcabc": "length", "xy": "rare", "q": "coverage"}
     with pytest.raises(KeyError, match="it occurs in no pre-token"):
@@ -132,7 +176,10 @@ def test_unigram_says_why_something_was_no_seed():
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_flat_counts_give_the_same_trace(algorithm):
     counts = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
-    assert traced(algorithm, counts, 270 if algorithm == "bpe" else 16).training.trace == traced(algorithm, flatten_counts(counts), 270 if algorithm == "bpe" else 16).training.trace
+    assert (
+        traced(algorithm, counts, 270 if algorithm == "bpe" else 16).training.trace
+        == traced(algorithm, flatten_counts(counts), 270 if algorithm == "bpe" else 16).training.trace
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["bpe", "wordpiece", "unigram"])
@@ -159,7 +206,13 @@ def test_watch_is_told_the_same(algorithm):
     told = {}
     for trace in (False, True):
         calls = told[trace] = []
-        Tokenizer.train(TOY_COUNTS, algorithm=algorithm, vocab_size=12, trace=trace, watch=lambda done, total, what, state, calls=calls: calls.append((what, total, callable(state))))
+        Tokenizer.train(
+            TOY_COUNTS,
+            algorithm=algorithm,
+            vocab_size=12,
+            trace=trace,
+            watch=lambda done, total, what, state, calls=calls: calls.append((what, total, callable(state))),
+        )
     assert {*told[True]} >= {*told[False][:1]} and told[True]
 
 
@@ -174,7 +227,9 @@ def test_files_and_pickles(algorithm, tmp_path):
     tok.save(tmp_path / "tok.json")
     loaded = Tokenizer.load(tmp_path / "tok.json")
     some = [*tok.piece2id][-5:]
-    assert [loaded.explain_training(p, trace=path).to_dict() for p in some] == [tok.explain_training(p).to_dict() for p in some]
+    assert [loaded.explain_training(p, trace=path).to_dict() for p in some] == [
+        tok.explain_training(p).to_dict() for p in some
+    ]
     with pytest.raises(ValueError, match="has no trace of its training"):
         loaded.explain_training(some[0])
 
@@ -197,8 +252,14 @@ def test_foreign_and_damaged_files(tmp_path):
         path.write_bytes(data)
         with pytest.raises(ValueError, match="is no trace of training, or is damaged"):
             load_trace(path)
-    at = whole.rindex(b"PK\x05\x06") + 16  # where the directory says that it begins: a little later, so the first member begins before the file
-    path.write_bytes(whole[:at] + (int.from_bytes(whole[at:at + 4], "little") + 4).to_bytes(4, "little") + whole[at + 4:])
+    at = (
+        whole.rindex(b"PK\x05\x06") + 16
+    )  # where the directory says that it begins: a little later, so the first member begins before the file
+    path.write_bytes(
+        whole[:at]
+        + (int.from_bytes(whole[at : at + 4], "little") + 4).to_bytes(4, "little")
+        + whole[at + 4 :]
+    )
     with pytest.raises(ValueError, match="is no trace of training, or is damaged"):
         load_trace(path)
     np.save(tmp_path / "array.npy", np.zeros(3))
@@ -210,7 +271,11 @@ def test_foreign_and_damaged_files(tmp_path):
 
 def test_a_trace_without_a_place_is_refused_before_the_run(tmp_path):
     told = []
-    for wrong, error in ((tmp_path / "none" / "t.npz", FileNotFoundError), (tmp_path, IsADirectoryError), (3, ValueError)):
+    for wrong, error in (
+        (tmp_path / "none" / "t.npz", FileNotFoundError),
+        (tmp_path, IsADirectoryError),
+        (3, ValueError),
+    ):
         with pytest.raises(error):
             Tokenizer.train(SOME, trace=wrong, watch=lambda *args: told.append(args))
     assert not told
@@ -221,7 +286,11 @@ def test_a_trace_without_a_place_is_refused_before_the_run(tmp_path):
 def test_what_never_became_a_piece():
     trace = traced(size=9).training.trace
     found = never_merged(trace, "pun")
-    assert (found["split"], found["pairs"], found["last"]) == (["p", "un"], [dict(left="p", right="un", count=12, score=None)], 16)
+    assert (found["split"], found["pairs"], found["last"]) == (
+        ["p", "un"],
+        [dict(left="p", right="un", count=12, score=None)],
+        16,
+    )
     assert never_merged(trace, "pux")["missing"] == ["x"]
     marked = traced("char_bpe", TOY_COUNTS, 13, end_of_word_suffix="</w>")
     assert never_merged(marked.training.trace, "bun</w>")["split"][-1].endswith("</w>")
@@ -232,7 +301,10 @@ def test_what_never_became_a_piece():
 def test_a_cut_tokenizer_is_explained_by_the_larger_run():
     tok = traced()
     small = tok.truncate(9)
-    assert small.explain_training("hugs").id is None and small.explain_training("hugs").facts == tok.explain_training("hugs").facts
+    assert (
+        small.explain_training("hugs").id is None
+        and small.explain_training("hugs").facts == tok.explain_training("hugs").facts
+    )
     assert tok.train_new(TOY_COUNTS, vocab_size=12, trace=True).explain_training("ug").kind == "merge"
     with pytest.raises(ValueError, match="has no trace of its training"):
         small.extend(TOY_COUNTS, 12).explain_training("ug")
@@ -243,7 +315,12 @@ def test_a_cut_tokenizer_is_explained_by_the_larger_run():
 def test_odd_pieces_are_escaped_and_clipped():
     counts = {"<script>alert(1)</script>": 9, "=" * 300: 5, "a\u202eb\nc": 4, "e" + "\u0301" * 50: 3}
     for algorithm in ("char_bpe", "bpe", "wordpiece", "unigram", "wordlevel"):
-        tok = traced(algorithm, counts, 400 if algorithm == "bpe" else 110, **({} if algorithm in ("bpe", "wordlevel") else {"pre_tokenizer": None}))
+        tok = traced(
+            algorithm,
+            counts,
+            400 if algorithm == "bpe" else 110,
+            **({} if algorithm in ("bpe", "wordlevel") else {"pre_tokenizer": None}),
+        )
         for piece in tok.piece2id:
             e = tok.explain_training(piece)
             html = e._repr_html_()
@@ -273,7 +350,9 @@ for algorithm, n in (("bpe", 280), ("wordpiece", 80), ("unigram", 45)):
     seen = {}
     for jit in ("0", "1"):
         env = os.environ | {"SUBWORD_NB_JIT": jit, "PYTHONPATH": str(Path(__file__).parents[1])}
-        seen[jit] = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+        seen[jit] = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        ).stdout
     assert seen["0"] == seen["1"] and seen["0"].count("[") == 3
 
 
@@ -281,9 +360,18 @@ def test_the_command_line_writes_a_trace(tmp_path):
     from typer.testing import CliRunner
 
     from subword_nb.cli import app
+
     (tmp_path / "some.txt").write_text("\n".join(SOME), encoding="utf-8")
     call = ["train", str(tmp_path / "some.txt"), "--vocab-size", "280", "-o", str(tmp_path / "tok.json")]
     assert CliRunner().invoke(app, [*call, "--trace", str(tmp_path / "trace.npz")]).exit_code == 0
     tok = Tokenizer.load(tmp_path / "tok.json")
-    assert tok.explain_training(" the", trace=tmp_path / "trace.npz").to_dict() == traced("bpe", tmp_path / "some.txt", 280).explain_training("Ġthe").to_dict()
-    assert CliRunner().invoke(app, [*call, "--extend", str(tmp_path / "tok.json"), "--trace", str(tmp_path / "t.npz")]).exit_code != 0
+    assert (
+        tok.explain_training(" the", trace=tmp_path / "trace.npz").to_dict()
+        == traced("bpe", tmp_path / "some.txt", 280).explain_training("Ġthe").to_dict()
+    )
+    assert (
+        CliRunner()
+        .invoke(app, [*call, "--extend", str(tmp_path / "tok.json"), "--trace", str(tmp_path / "t.npz")])
+        .exit_code
+        != 0
+    )

@@ -1,4 +1,5 @@
 """What tutorials show and do not run: their fences of Python must parse, and run where the libraries that they name are installed."""
+
 import ast
 import os
 import re
@@ -20,7 +21,11 @@ def steps(path: Path) -> list[tuple[int, str, bool]]:
     "Code cells and fences in reading order: the cell's place, the code, whether it is a fence."
     found = []
     for cell in Notebook(path).cells:
-        found += [(cell.index, cell.code, False)] if cell.kind == "code" else [(cell.index, code, True) for code in fences(cell)]
+        found += (
+            [(cell.index, cell.code, False)]
+            if cell.kind == "code"
+            else [(cell.index, code, True) for code in fences(cell)]
+        )
     return found
 
 

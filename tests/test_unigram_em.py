@@ -1,4 +1,5 @@
 """EM for Unigram: arrays against the readable versions, plain Python against machine code, threads against none, and long texts."""
+
 import json
 import math
 import os
@@ -14,13 +15,24 @@ from seeds import TEXTS, fresh
 from subword_nb import unigram_arrays
 from subword_nb.corpus import TOY_COUNTS
 from subword_nb.lattice import build_lattice, viterbi
-from subword_nb.unigram_arrays import best_alternative, best_paths, e_step, keep_edges, listed, make_edges, viterbi_counts
+from subword_nb.unigram_arrays import (
+    best_alternative,
+    best_paths,
+    e_step,
+    keep_edges,
+    listed,
+    make_edges,
+    viterbi_counts,
+)
 from subword_nb.unigram_em import e_step_ref, em_ref, exps, logs, m_step, probabilities, psi
 
 
 def case(rng, letters="abé", most=9):
     "A corpus, a vocabulary that spells it, probabilities that tie and add up to anything."
-    counts = {"".join(rng.choices(letters, k=rng.randrange(most))): rng.randrange(1, 9) for _ in range(rng.randrange(1, 6))}
+    counts = {
+        "".join(rng.choices(letters, k=rng.randrange(most))): rng.randrange(1, 9)
+        for _ in range(rng.randrange(1, 6))
+    }
     parts = sorted({w[i:j] for w in counts for i in range(len(w)) for j in range(i + 2, len(w) + 1)})
     pieces = [*letters, *rng.sample(parts, len(parts) // 2)]
     rng.shuffle(pieces)
@@ -50,7 +62,9 @@ def test_arrays_agree_with_the_references():
             for node in path:
                 used[node.piece] += n
         assert tokens.counts.tolist() == [*used.values()] and tokens.tokens == sum(used.values())
-        assert tokens.score == pytest.approx(sum(n * s for n, (_, s) in zip(counts.values(), paths)), rel=1e-12)
+        assert tokens.score == pytest.approx(
+            sum(n * s for n, (_, s) in zip(counts.values(), paths)), rel=1e-12
+        )
 
 
 def test_alternatives_are_best_paths_without_the_piece():
@@ -83,10 +97,16 @@ def test_kept_edges_are_those_of_the_smaller_vocabulary():
         kept, made = keep_edges(make_edges(counts, pieces), alive, renumber=True), make_edges(counts, smaller)
         assert all(a.dtype == b.dtype and a.tolist() == b.tolist() for a, b in zip(kept[:-1], made[:-1]))
         for at, piece in zip(kept.at.tolist(), smaller):  # any place will do
-            assert "".join(counts)[at:at + len(piece)] == piece if at >= 0 else not any(piece in w for w in counts)
+            assert (
+                "".join(counts)[at : at + len(piece)] == piece
+                if at >= 0
+                else not any(piece in w for w in counts)
+            )
         same = keep_edges(make_edges(counts, pieces), alive)
         for k in range(len(counts)):
-            assert [(s, t, pieces[i]) for s, t, i in listed(same, k)] == [(s, t, smaller[i]) for s, t, i in listed(kept, k)]
+            assert [(s, t, pieces[i]) for s, t, i in listed(same, k)] == [
+                (s, t, smaller[i]) for s, t, i in listed(kept, k)
+            ]
 
 
 def test_edges_are_the_places_of_all_pieces():
@@ -95,7 +115,12 @@ def test_edges_are_the_places_of_all_pieces():
         counts, pieces, _ = case(rng)
         edges = make_edges(counts, pieces)
         for k, text in enumerate(counts):
-            assert listed(edges, k) == sorted((s, s + len(p), i) for i, p in enumerate(pieces) for s in range(len(text)) if text.startswith(p, s))
+            assert listed(edges, k) == sorted(
+                (s, s + len(p), i)
+                for i, p in enumerate(pieces)
+                for s in range(len(text))
+                if text.startswith(p, s)
+            )
 
 
 def digest(threads=1):
@@ -107,9 +132,19 @@ def digest(threads=1):
             counts["ab" * 300] = 7
         edges = make_edges(counts, pieces)
         expected, total = e_step(edges, prob, threads=threads)
-        again = probabilities(expected, digamma=True, threshold=0.5, required=np.array([len(p) == 1 for p in pieces]))
-        tokens, others = viterbi_counts(edges, logs(again + 1e-9).clip(max=0), threads=threads), best_alternative(edges, logs(prob), threads=threads)
-        out.append([x.hex() for x in [*expected.tolist(), total, *again.tolist(), tokens.score, *others.score.tolist()]])
+        again = probabilities(
+            expected, digamma=True, threshold=0.5, required=np.array([len(p) == 1 for p in pieces])
+        )
+        tokens, others = (
+            viterbi_counts(edges, logs(again + 1e-9).clip(max=0), threads=threads),
+            best_alternative(edges, logs(prob), threads=threads),
+        )
+        out.append(
+            [
+                x.hex()
+                for x in [*expected.tolist(), total, *again.tolist(), tokens.score, *others.score.tolist()]
+            ]
+        )
         out.append([tokens.counts.tolist(), others.piece.tolist(), others.bounds.tolist()])
     return out
 
@@ -117,7 +152,13 @@ def digest(threads=1):
 @pytest.mark.slow
 def test_plain_python_gives_the_same_bits():
     code = "import json, test_unigram_em as t; print(json.dumps(t.digest()))"
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "SUBWORD_NB_JIT": "0"}, cwd=os.path.dirname(__file__), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "SUBWORD_NB_JIT": "0"},
+        cwd=os.path.dirname(__file__),
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == digest()
 
@@ -164,20 +205,33 @@ def test_expected_counts_spell_the_corpus():
     for _ in range(500):
         counts, pieces, prob = case(rng)
         expected, _ = e_step(make_edges(counts, pieces), prob)
-        assert expected @ [len(p) for p in pieces] == pytest.approx(sum(n * len(w) for w, n in counts.items()), rel=1e-12)
+        assert expected @ [len(p) for p in pieces] == pytest.approx(
+            sum(n * len(w) for w, n in counts.items()), rel=1e-12
+        )
 
 
-@pytest.mark.parametrize("p, q", [(1, 1), (1e-3, 2e-3), (2.0**-800, 2.0**-800), (1, 2.0**-800), (2.0**-800, 1)])
+@pytest.mark.parametrize(
+    "p, q", [(1, 1), (1e-3, 2e-3), (2.0**-800, 2.0**-800), (1, 2.0**-800), (2.0**-800, 1)]
+)
 def test_a_megabyte_pretoken(p, q):
     n = 1_000_001
     longest = np.append(np.ones(n - 1, np.int32), np.int32(0))
-    edges = unigram_arrays.Edges(np.array([0, n]), np.array([3]), longest, np.array([-1, 0], np.int32), np.array([1, 2], np.int32), np.zeros(2, np.int32))
+    edges = unigram_arrays.Edges(
+        np.array([0, n]),
+        np.array([3]),
+        longest,
+        np.array([-1, 0], np.int32),
+        np.array([1, 2], np.int32),
+        np.zeros(2, np.int32),
+    )
     expected, total = e_step(edges, [p, q])
     assert np.isfinite(expected).all() and expected @ [1, 2] == pytest.approx(3 * n, rel=1e-9)
     tokens = viterbi_counts(edges, logs([p, q]))
     assert tokens.counts @ [1, 2] == 3 * n and tokens.score <= total
     if p < q == 1:  # as few `a` as can be: one, in any of the places between the `aa`
-        assert expected[0] == pytest.approx(3) and total == pytest.approx(3 * (math.log(p) + math.log(n // 2 + 1)), rel=1e-12)
+        assert expected[0] == pytest.approx(3) and total == pytest.approx(
+            3 * (math.log(p) + math.log(n // 2 + 1)), rel=1e-12
+        )
 
 
 def test_probabilities_far_apart_lose_nothing():
@@ -185,7 +239,9 @@ def test_probabilities_far_apart_lose_nothing():
     text, tiny = "".join(chars), 2.0**-800
     expected, total = e_step(make_edges({text: 1}, [*chars, text]), [tiny] * 40 + [1.0])
     assert total == 0 and expected[-1] == 1 and expected[:40].max() == 0
-    expected, total = e_step(make_edges({text: 1}, [*chars, text[:20], text[20:]]), [tiny] * 40 + [tiny, tiny])
+    expected, total = e_step(
+        make_edges({text: 1}, [*chars, text[:20], text[20:]]), [tiny] * 40 + [tiny, tiny]
+    )
     assert total == pytest.approx(2 * math.log(tiny), rel=1e-14) and expected[40:].tolist() == [1, 1]
     expected, total = e_step(make_edges({text: 1}, [*chars, text[:20]]), [tiny] * 40 + [0.0])
     assert total == pytest.approx(40 * math.log(tiny), rel=1e-14) and expected.tolist() == [1] * 40 + [0]
@@ -193,7 +249,13 @@ def test_probabilities_far_apart_lose_nothing():
 
 def test_logarithms_and_powers():
     rng = np.random.default_rng(0)
-    x = np.concatenate([10 ** rng.uniform(-240, 240, 20000), 1 + rng.uniform(-1e-3, 1e-3, 5000), [1, 2, 0.5, 5e-324, 1.7e308]])
+    x = np.concatenate(
+        [
+            10 ** rng.uniform(-240, 240, 20000),
+            1 + rng.uniform(-1e-3, 1e-3, 5000),
+            [1, 2, 0.5, 5e-324, 1.7e308],
+        ]
+    )
     wanted = np.array([math.log(v) for v in x])
     assert (abs(logs(x) - wanted) <= 5e-16 * abs(wanted)).all()
     y = -(10 ** rng.uniform(-12, math.log10(550), 20000))
@@ -217,22 +279,37 @@ def test_psi():
 def test_m_step_on_arrays_and_in_dicts(digamma):
     rng = random.Random(7)
     for _ in range(1000):
-        c = {str(i): rng.choice([0, 0.3, 0.5, 1, rng.random() * 9, rng.random() * 1e9]) for i in range(rng.randrange(1, 9))}
+        c = {
+            str(i): rng.choice([0, 0.3, 0.5, 1, rng.random() * 9, rng.random() * 1e9])
+            for i in range(rng.randrange(1, 9))
+        }
         threshold, required = rng.choice([0.0, 0.5]), [p for p in c if rng.random() < 0.2]
         try:
             wanted = m_step(c, digamma=digamma, threshold=threshold, required=required)
         except ValueError:
             with pytest.raises(ValueError, match="pass a lower threshold"):
-                probabilities([*c.values()], digamma=digamma, threshold=threshold, required=np.isin([*c], required))
+                probabilities(
+                    [*c.values()], digamma=digamma, threshold=threshold, required=np.isin([*c], required)
+                )
             continue
-        found = probabilities([*c.values()], digamma=digamma, threshold=threshold, required=np.isin([*c], required))
+        found = probabilities(
+            [*c.values()], digamma=digamma, threshold=threshold, required=np.isin([*c], required)
+        )
         assert [p for p, x in zip(c, found) if x > 0] == [*wanted]
         assert logs(found[found > 0]) == pytest.approx([*wanted.values()], rel=1e-12, abs=1e-12)
         assert (found <= 1).all() and found.sum() <= 1 + 1e-12
 
 
 def test_digamma_settles_the_toy_corpus():
-    parts = sorted({w[i:j] for w in TOY_COUNTS for i in range(len(w)) for j in range(i + 1, len(w) + 1) if j - i < len(w)})
+    parts = sorted(
+        {
+            w[i:j]
+            for w in TOY_COUNTS
+            for i in range(len(w))
+            for j in range(i + 1, len(w) + 1)
+            if j - i < len(w)
+        }
+    )
     uniform = dict.fromkeys(parts, -math.log(len(parts)))
     final = em_ref(TOY_COUNTS, uniform, 40, digamma=True, threshold=0.5)[-1]
     assert final.log_likelihood > -110 and len(final.scores) <= 7
@@ -243,9 +320,14 @@ def test_one_score_of_a_certain_piece_is_accepted_again():
         assert m_step({"a": 3.7}, digamma=digamma) == {"a": 0.0}
         assert probabilities([3.7], digamma=digamma).tolist() == [1.0]
         for tiny in (1e-200, 5e-324):
-            scores, prob = m_step({"a": 1.0, "b": tiny}, digamma=digamma), probabilities([1.0, tiny], digamma=digamma)
+            scores, prob = (
+                m_step({"a": 1.0, "b": tiny}, digamma=digamma),
+                probabilities([1.0, tiny], digamma=digamma),
+            )
             assert scores["a"] <= 0 and prob.max() <= 1
-            assert math.log(prob[1]) == pytest.approx(scores["b"]) and e_step(make_edges({"b": 1}, ["a", "b"]), prob)[1] == pytest.approx(scores["b"])
+            assert math.log(prob[1]) == pytest.approx(scores["b"]) and e_step(
+                make_edges({"b": 1}, ["a", "b"]), prob
+            )[1] == pytest.approx(scores["b"])
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.5, 2])
@@ -268,7 +350,9 @@ def test_other_bad_input():
     with pytest.raises(ValueError, match=r"pretoken number 1 \(3 characters\) has no segmentation"):
         viterbi_counts(edges, [-1, -1, -1])
     assert best_paths(edges, [-1, -1, -1]).score.tolist() == [-1, -math.inf]
-    with pytest.raises(ValueError, match="'abc' has no segmentation: no piece goes on from 'ab'; add a piece for 'c'"):
+    with pytest.raises(
+        ValueError, match="'abc' has no segmentation: no piece goes on from 'ab'; add a piece for 'c'"
+    ):
         e_step_ref({"ab": 1, "abc": 2}, {"a": -1, "b": -1, "ab": -1})
     for wrong in ([0.5], [[0.5, 0.5, 0.5]], 0.5):
         with pytest.raises(ValueError, match="pass one number per piece"):
@@ -288,7 +372,9 @@ def test_other_bad_input():
 def test_nothing_at_all():
     empty = make_edges({}, ["a"])
     assert e_step(empty, [1.0])[0].tolist() == [0.0] and e_step(empty, [1.0])[1] == 0.0
-    assert viterbi_counts(empty, [-1.0]).tokens == 0 and best_alternative(empty, [-1.0]).score.tolist() == [-math.inf]
+    assert viterbi_counts(empty, [-1.0]).tokens == 0 and best_alternative(empty, [-1.0]).score.tolist() == [
+        -math.inf
+    ]
     assert e_step_ref({}, {"a": -1.0}) == ({"a": 0.0}, 0.0)
     blank = make_edges({"": 5}, [])
     assert e_step(blank, [])[1] == 0.0 and viterbi_counts(blank, []).tokens == 0
@@ -296,5 +382,7 @@ def test_nothing_at_all():
 
 def test_runs_without_numba():
     code = "import sys; sys.modules['numba'] = None; import importlib.util as u; f = u.find_spec\nu.find_spec = lambda n, *a: None if n == 'numba' else f(n, *a)\nimport test_unigram_em as t; assert len(t.digest()) == 120"
-    done = subprocess.run([sys.executable, "-c", code], cwd=os.path.dirname(__file__), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=os.path.dirname(__file__), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr

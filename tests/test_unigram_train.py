@@ -1,4 +1,5 @@
 """Unigram training: the same model everywhere, on hostile corpora too."""
+
 import hashlib
 import json
 import math
@@ -36,7 +37,13 @@ PINNED = "c84230dec7995468"  # of what TRAIN prints
 
 def learned_by(few=0, **environment):
     "What a fresh Python learns, as JSON; kernels run plainly for fewer than `few` places of seeds."
-    done = subprocess.run([sys.executable, "-c", TRAIN.replace("FEW = FEW", f"FEW = {few}")], capture_output=True, text=True, cwd=ROOT, env={**os.environ, "SUBWORD_NB_QUIET": "1", **environment})
+    done = subprocess.run(
+        [sys.executable, "-c", TRAIN.replace("FEW = FEW", f"FEW = {few}")],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "SUBWORD_NB_QUIET": "1", **environment},
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -44,30 +51,91 @@ def learned_by(few=0, **environment):
 def test_the_same_bits_compiled_and_plain_and_whatever_the_hash_seed():
     first = learned_by(PYTHONHASHSEED="1")
     assert len(first[0]) == 90
-    assert first == learned_by(PYTHONHASHSEED="2", SUBWORD_NB_JIT="0") == learned_by(10**9, PYTHONHASHSEED="3")
+    assert (
+        first == learned_by(PYTHONHASHSEED="2", SUBWORD_NB_JIT="0") == learned_by(10**9, PYTHONHASHSEED="3")
+    )
     assert hashlib.sha256(json.dumps(first).encode()).hexdigest()[:16] == PINNED
 
 
 def random_case(rng):
     "A small corpus of hostile characters, and options that fit badly."
-    letters = rng.choice(["a", "ab", "abc", "aé漢", "▁ab", "\U0001F40Da", "a\u0301e", "\ud800a\udc00", "\0a\uffff", "<s>unk", "İıß\u0345", "<0x41>"])
-    word, times = lambda: "".join(rng.choices(letters, k=rng.choice([0, 1, 2, 3, 5, 8, 20]))), rng.choice([1, 1, 1000, 2**40])
-    counts = {word() * rng.randrange(1, 4): rng.randrange(1, 6) * times for _ in range(rng.choice([1, 2, 5, 20]))}
+    letters = rng.choice(
+        [
+            "a",
+            "ab",
+            "abc",
+            "aé漢",
+            "▁ab",
+            "\U0001f40da",
+            "a\u0301e",
+            "\ud800a\udc00",
+            "\0a\uffff",
+            "<s>unk",
+            "İıß\u0345",
+            "<0x41>",
+        ]
+    )
+    word, times = (
+        lambda: "".join(rng.choices(letters, k=rng.choice([0, 1, 2, 3, 5, 8, 20]))),
+        rng.choice([1, 1, 1000, 2**40]),
+    )
+    counts = {
+        word() * rng.randrange(1, 4): rng.randrange(1, 6) * times for _ in range(rng.choice([1, 2, 5, 20]))
+    }
     options = dict(
-        special_tokens=[[], ["<s>"], ["<s>", "</s>"], ["a"], ["ab"], ["<unk>"]], user_defined=[[], ["aa"], ["ab", "ba"], ["aba", "ba", "ab"], ["<n>"], ["é漢", "漢"]],
-        unk_piece=[None, "<unk>", "e", "<0x41>"], byte_fallback=[False, False, False, True], seed_size=[1, 13, 20, 100], max_piece_length=[1, 2, 5, 17, 2**70], min_frequency=[1, 2, 50],
-        shrinking_factor=[1e-300, 0.1, 0.99], n_sub_iterations=[1, 3], digamma=[False], character_coverage=[1, 0.9, 1e-9], required_chars=["é", ["é", "a"], "aa", ("\U0001F40D",)])
-    return counts, rng.choice([1, 3, 8, 20, 300, 10**6]), {name: rng.choice(some) for name, some in options.items() if rng.random() < 0.3}
+        special_tokens=[[], ["<s>"], ["<s>", "</s>"], ["a"], ["ab"], ["<unk>"]],
+        user_defined=[[], ["aa"], ["ab", "ba"], ["aba", "ba", "ab"], ["<n>"], ["é漢", "漢"]],
+        unk_piece=[None, "<unk>", "e", "<0x41>"],
+        byte_fallback=[False, False, False, True],
+        seed_size=[1, 13, 20, 100],
+        max_piece_length=[1, 2, 5, 17, 2**70],
+        min_frequency=[1, 2, 50],
+        shrinking_factor=[1e-300, 0.1, 0.99],
+        n_sub_iterations=[1, 3],
+        digamma=[False],
+        character_coverage=[1, 0.9, 1e-9],
+        required_chars=["é", ["é", "a"], "aa", ("\U0001f40d",)],
+    )
+    return (
+        counts,
+        rng.choice([1, 3, 8, 20, 300, 10**6]),
+        {name: rng.choice(some) for name, some in options.items() if rng.random() < 0.3},
+    )
 
 
-def check_vocabulary(found, counts, size, special_tokens=(), user_defined=(), unk_piece="<unk>", byte_fallback=False, max_piece_length=16, character_coverage=1, required_chars="", **_):
+def check_vocabulary(
+    found,
+    counts,
+    size,
+    special_tokens=(),
+    user_defined=(),
+    unk_piece="<unk>",
+    byte_fallback=False,
+    max_piece_length=16,
+    character_coverage=1,
+    required_chars="",
+    **_,
+):
     "What every vocabulary must be like."
-    reserved = [*special_tokens] + [unk_piece] * (unk_piece is not None and unk_piece not in special_tokens) + [*user_defined] + [f"<0x{b:02X}>" for b in range(256) if byte_fallback]
-    learned, scores = found.pieces[len(reserved):], found.scores[len(reserved):]
-    assert found.ended == ("full" if len(found.pieces) == size else "no piece left") and len(found.pieces) <= size and len(set(found.pieces)) == len(found.pieces) == len(found.scores)
-    assert found.pieces[:len(reserved)] == reserved and not any(found.scores[:len(reserved)])
-    assert all(math.isfinite(s) and s <= 0 for s in scores) and list(zip(scores, learned)) == sorted(zip(scores, learned), key=lambda x: (-x[0], x[1]))
-    assert all(len(p) <= max_piece_length and not any(u in p for u in user_defined) for p in learned) and set(required_chars) <= set(found.pieces)
+    reserved = (
+        [*special_tokens]
+        + [unk_piece] * (unk_piece is not None and unk_piece not in special_tokens)
+        + [*user_defined]
+        + [f"<0x{b:02X}>" for b in range(256) if byte_fallback]
+    )
+    learned, scores = found.pieces[len(reserved) :], found.scores[len(reserved) :]
+    assert (
+        found.ended == ("full" if len(found.pieces) == size else "no piece left")
+        and len(found.pieces) <= size
+        and len(set(found.pieces)) == len(found.pieces) == len(found.scores)
+    )
+    assert found.pieces[: len(reserved)] == reserved and not any(found.scores[: len(reserved)])
+    assert all(math.isfinite(s) and s <= 0 for s in scores) and list(zip(scores, learned)) == sorted(
+        zip(scores, learned), key=lambda x: (-x[0], x[1])
+    )
+    assert all(len(p) <= max_piece_length and not any(u in p for u in user_defined) for p in learned) and set(
+        required_chars
+    ) <= set(found.pieces)
     if character_coverage == 1:
         assert set("".join(counts)) - set("".join(user_defined)) <= set(found.pieces)
         if unk_piece is None and not user_defined:
@@ -97,10 +165,14 @@ def test_random_options_on_hostile_corpora():
 
 def test_options_may_be_read_once():
     lists = dict(special_tokens=["<s>", "<t>"], user_defined=["to", "en"], required_chars=["é", "w"])
-    assert unigram_train(COUNTS, 60, **lists) == unigram_train(COUNTS, 60, **{name: iter(some) for name, some in lists.items()})
+    assert unigram_train(COUNTS, 60, **lists) == unigram_train(
+        COUNTS, 60, **{name: iter(some) for name, some in lists.items()}
+    )
 
 
-@pytest.mark.parametrize("name", ["vocab_size", "seed_size", "max_piece_length", "min_frequency", "n_sub_iterations"])
+@pytest.mark.parametrize(
+    "name", ["vocab_size", "seed_size", "max_piece_length", "min_frequency", "n_sub_iterations"]
+)
 @pytest.mark.parametrize("value", [None, 1.5, 0, -1, "9"])
 def test_numbers_are_refused_by_name(name, value):
     with pytest.raises(ValueError, match=name):
@@ -117,7 +189,9 @@ def test_products_that_do_not_fit_into_64_bits():
 
 def test_the_same_for_every_number_of_threads_and_every_run():
     rng = random.Random(0)
-    counts = {"".join(rng.choices("abcdefg", k=rng.randrange(1, 30))): rng.randrange(1, 50) for _ in range(6_000)}
+    counts = {
+        "".join(rng.choices("abcdefg", k=rng.randrange(1, 30))): rng.randrange(1, 50) for _ in range(6_000)
+    }
     first = unigram_train(counts, 500, threads=1)
     assert len(first.pieces) == 500
     for threads in (2, 5):
@@ -126,11 +200,15 @@ def test_the_same_for_every_number_of_threads_and_every_run():
 
 def test_the_model_spells_the_corpus_at_the_loss_it_reports():
     found = unigram_train(COUNTS, 100, special_tokens=["<s>"], min_frequency=1)
-    model = Unigram({p: i for i, p in enumerate(found.pieces)}, found.scores, "<unk>", control=("<s>", "<unk>"))
+    model = Unigram(
+        {p: i for i, p in enumerate(found.pieces)}, found.scores, "<unk>", control=("<s>", "<unk>")
+    )
     for text in COUNTS:
         ids = model.encode(text)
         assert "".join(found.pieces[i] for i in ids) == text
-    assert math.isclose(corpus_loss(COUNTS, dict(zip(found.pieces[2:], found.scores[2:]))), found.history[-1][1], rel_tol=1e-6)
+    assert math.isclose(
+        corpus_loss(COUNTS, dict(zip(found.pieces[2:], found.scores[2:]))), found.history[-1][1], rel_tol=1e-6
+    )
 
 
 def test_exact_size_or_the_reason_why_not():
@@ -146,7 +224,9 @@ def test_exact_size_or_the_reason_why_not():
 
 def test_no_learned_piece_is_spelled_like_a_reserved_one_or_crosses_one():
     counts = {"<s>ab<n>ab": 50, "ab<0x41>": 20, "xaxb": 30}
-    found = unigram_train(counts, 290, special_tokens=["<s>", "x"], user_defined=["<n>"], byte_fallback=True, min_frequency=1)
+    found = unigram_train(
+        counts, 290, special_tokens=["<s>", "x"], user_defined=["<n>"], byte_fallback=True, min_frequency=1
+    )
     assert len(set(found.pieces)) == len(found.pieces)
     assert found.pieces[:4] == ["<s>", "x", "<unk>", "<n>"]
     for piece in found.pieces[260:]:
@@ -160,7 +240,12 @@ def test_special_tokens_of_one_character_are_not_learned():
 
 
 def test_corpora_that_leave_little_to_learn():
-    assert unigram_train({"<n>": 5}, 9, user_defined=["<n>"]) == (["<unk>", "<n>"], [0.0, 0.0], [], "no piece left")
+    assert unigram_train({"<n>": 5}, 9, user_defined=["<n>"]) == (
+        ["<unk>", "<n>"],
+        [0.0, 0.0],
+        [],
+        "no piece left",
+    )
     assert unigram_train({"a": 1}, 9)[:2] == (["<unk>", "a"], [0.0, 0.0])
     assert unigram_train({"": 2, "a": 1}, 2, unk_piece=None, required_chars="b").pieces == ["a", "b"]
     assert unigram_train({"\0\ud800": 3}, 9, unk_piece=None).pieces[0] == "\0\ud800"
@@ -174,7 +259,7 @@ def test_options_reach_the_pieces():
     assert "s" in with_rare.pieces and "h" not in "".join(with_rare.pieces[1:])
 
 
-@pytest.mark.parametrize("letter", ["a", "漢", "\U0001F40D"])
+@pytest.mark.parametrize("letter", ["a", "漢", "\U0001f40d"])
 def test_long_repeats(letter):
     counts = {letter * 100_000: 1}
     assert seed_pieces(counts, max_piece_length=5) == {letter * n: 100_001 - n for n in range(1, 6)}
@@ -185,7 +270,10 @@ def test_long_repeats(letter):
 def test_counts_up_to_two_to_the_53():
     huge = {text: n * 2**44 for text, n in TOY_COUNTS.items()}
     assert seed_pieces(huge) == seed_pieces_ref(huge)
-    assert unigram_train(huge, 12, digamma=False).pieces == unigram_train({t: n * 2**20 for t, n in TOY_COUNTS.items()}, 12, digamma=False).pieces
+    assert (
+        unigram_train(huge, 12, digamma=False).pieces
+        == unigram_train({t: n * 2**20 for t, n in TOY_COUNTS.items()}, 12, digamma=False).pieces
+    )
 
 
 MEGABYTE = """
@@ -204,10 +292,20 @@ print(json.dumps([found.ended, found.history[-1][1], seconds, kilobytes]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("letters, size", [("a", 10), ("ab", 100), ("".join(map(chr, range(0x4E00, 0x5000))), 712)], ids=["one letter", "two letters", "many"])
+@pytest.mark.parametrize(
+    "letters, size",
+    [("a", 10), ("ab", 100), ("".join(map(chr, range(0x4E00, 0x5000))), 712)],
+    ids=["one letter", "two letters", "many"],
+)
 def test_a_megabyte_without_a_space_is_linear(letters, size):
     code = MEGABYTE.replace("LETTERS", repr(letters)).replace("SIZE", str(size))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env={**os.environ, "SUBWORD_NB_QUIET": "1"})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "SUBWORD_NB_QUIET": "1"},
+    )
     assert done.returncode == 0, done.stderr
     ended, loss, seconds, kilobytes = json.loads(done.stdout)
     assert ended == "full" and math.isfinite(loss)
@@ -237,17 +335,43 @@ def words(rng, n=400):
     return {"".join(rng.choices("abcdeé", k=rng.randrange(1, 12))): rng.randrange(1, 50) for _ in range(n)}
 
 
-@pytest.mark.parametrize("options", [{}, dict(character_coverage=0.9, user_defined=["ab"], required_chars="z"), dict(digamma=False, n_sub_iterations=3, shrinking_factor=0.5, byte_fallback=True)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        dict(character_coverage=0.9, user_defined=["ab"], required_chars="z"),
+        dict(digamma=False, n_sub_iterations=3, shrinking_factor=0.5, byte_fallback=True),
+    ],
+)
 def test_training_goes_on_from_every_state(monkeypatch, options):
     monkeypatch.setattr(room, "PAUSE", 0.0)
     counts, states = words(random.Random(6)), []
-    whole = unigram_train(counts, 320, **options, watch=lambda done, total, what, state: states.append((done, total, what, pickle.dumps(state()))))
+    whole = unigram_train(
+        counts,
+        320,
+        **options,
+        watch=lambda done, total, what, state: states.append((done, total, what, pickle.dumps(state()))),
+    )
     assert whole == unigram_train(counts, 320, **options)
-    assert [done for done, *_ in states] == sorted(done for done, *_ in states) and {total for _, total, *_ in states} == {100} and states[-1][0] == pytest.approx(100)
+    assert (
+        [done for done, *_ in states] == sorted(done for done, *_ in states)
+        and {total for _, total, *_ in states} == {100}
+        and states[-1][0] == pytest.approx(100)
+    )
     assert {what for _, _, what, _ in states} == {"suffixes", "seeds", "EM", "pruning"}
     for *_, state in states:
         seen = []
-        assert unigram_train(flatten_counts(counts), 320, **options, threads=2, resume=pickle.loads(state), watch=lambda done, *_, seen=seen: seen.append(done)) == whole
+        assert (
+            unigram_train(
+                flatten_counts(counts),
+                320,
+                **options,
+                threads=2,
+                resume=pickle.loads(state),
+                watch=lambda done, *_, seen=seen: seen.append(done),
+            )
+            == whole
+        )
         assert seen == sorted(seen)
 
 
@@ -262,6 +386,7 @@ def test_an_interrupted_training_can_be_taken_up(monkeypatch):
             kept.append(state())
             if len(kept) > left:
                 raise KeyboardInterrupt
+
         with pytest.raises(KeyboardInterrupt):
             unigram_train(counts, 60, watch=watch)
         assert unigram_train(counts, 60, resume=kept[-1]) == whole
@@ -271,7 +396,13 @@ def test_states_of_other_trainings_are_refused(monkeypatch):
     monkeypatch.setattr(room, "PAUSE", 0.0)
     counts, states = words(random.Random(9)), []
     unigram_train(counts, 60, watch=lambda done, total, what, state: states.append(state()))
-    for changed in (dict(vocab_size=61), dict(counts=counts | {"abc": 1000}), dict(seed_size=500), dict(special_tokens=["<s>"]), dict(shrinking_factor=0.7)):
+    for changed in (
+        dict(vocab_size=61),
+        dict(counts=counts | {"abc": 1000}),
+        dict(seed_size=500),
+        dict(special_tokens=["<s>"]),
+        dict(shrinking_factor=0.7),
+    ):
         with pytest.raises(ValueError, match="resume belongs to another corpus or other options"):
             unigram_train(**{"counts": counts, "vocab_size": 60, "resume": states[-1], **changed})
     for odd in (7, {}, {"kind": "bpe"}):
@@ -281,17 +412,44 @@ def test_states_of_other_trainings_are_refused(monkeypatch):
 
 def test_a_vocabulary_pruned_further():
     counts = words(random.Random(10))
-    large = unigram_train(counts, 500, special_tokens=["<s>"], user_defined=["ab"], byte_fallback=True, required_chars="z")
+    large = unigram_train(
+        counts, 500, special_tokens=["<s>"], user_defined=["ab"], byte_fallback=True, required_chars="z"
+    )
     start = dict(zip(large.pieces, large.scores))
     for size in (450, 300):
-        small = unigram_train(counts, size, special_tokens=["<s>"], user_defined=["ab"], byte_fallback=True, start=start)
-        assert (len(small.pieces), small.ended) == (size, "full") and set(small.pieces) < set(large.pieces) and small.pieces[:259] == large.pieces[:259]
+        small = unigram_train(
+            counts, size, special_tokens=["<s>"], user_defined=["ab"], byte_fallback=True, start=start
+        )
+        assert (
+            (len(small.pieces), small.ended) == (size, "full")
+            and set(small.pieces) < set(large.pieces)
+            and small.pieces[:259] == large.pieces[:259]
+        )
         assert {p for p in large.pieces[259:] if len(p) == 1} <= set(small.pieces)
-        again = unigram_train(flatten_counts(counts), size, special_tokens=["<s>"], user_defined=["ab"], byte_fallback=True, start=dict(reversed(start.items())))
+        again = unigram_train(
+            flatten_counts(counts),
+            size,
+            special_tokens=["<s>"],
+            user_defined=["ab"],
+            byte_fallback=True,
+            start=dict(reversed(start.items())),
+        )
         assert again == small
     with pytest.raises(ValueError, match="cannot grow; train anew without start="):
-        unigram_train(counts, 501, special_tokens=["<s>"], user_defined=["ab"], byte_fallback=True, start=start)
-    assert "q" not in unigram_train(counts | {"qq": 9}, 300, special_tokens=["<s>"], user_defined=["ab"], byte_fallback=True, start=start).pieces  # none comes back
+        unigram_train(
+            counts, 501, special_tokens=["<s>"], user_defined=["ab"], byte_fallback=True, start=start
+        )
+    assert (
+        "q"
+        not in unigram_train(
+            counts | {"qq": 9},
+            300,
+            special_tokens=["<s>"],
+            user_defined=["ab"],
+            byte_fallback=True,
+            start=start,
+        ).pieces
+    )  # none comes back
 
 
 def test_counts_beyond_32_bits():

@@ -1,4 +1,5 @@
 """The playground in Jupyter: what is sent between the page and Python, and the whole of it in JupyterLab."""
+
 import importlib.util
 import json
 import re
@@ -13,9 +14,27 @@ from subword_nb import Tokenizer
 from subword_nb.widget import answer, front_end, playground
 
 MARKUP = "<img src=x onerror=window.hit=1> <script>window.hit=1</script> </textarea><svg/onload=window.hit=1>"
-NASTY = ["", " ", "\n\t\r\n", "\0\x7f\x85", MARKUP, "\u202eabc\u202c", "e" + "\u0301" * 300, "👩‍👩‍👧‍👦🇺🇳", "\ufeffx\u2028y", "\uffff\U0010ffff", "__proto__ constructor", "ab " * 1000]
-needs_anywidget = pytest.mark.skipif(importlib.util.find_spec("anywidget") is None, reason="the widget needs anywidget: pip install -e '.[widget]'")
-NO_LAB = browser.missing() or ("" if importlib.util.find_spec("jupyterlab") else "JupyterLab is missing: pip install -e '.[dev]'")
+NASTY = [
+    "",
+    " ",
+    "\n\t\r\n",
+    "\0\x7f\x85",
+    MARKUP,
+    "\u202eabc\u202c",
+    "e" + "\u0301" * 300,
+    "👩‍👩‍👧‍👦🇺🇳",
+    "\ufeffx\u2028y",
+    "\uffff\U0010ffff",
+    "__proto__ constructor",
+    "ab " * 1000,
+]
+needs_anywidget = pytest.mark.skipif(
+    importlib.util.find_spec("anywidget") is None,
+    reason="the widget needs anywidget: pip install -e '.[widget]'",
+)
+NO_LAB = browser.missing() or (
+    "" if importlib.util.find_spec("jupyterlab") else "JupyterLab is missing: pip install -e '.[dev]'"
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +53,16 @@ def sent(tok):
 
 def test_importing_the_module_needs_no_widget_library():
     block = "import sys\nfor m in ('anywidget', 'traitlets', 'ipywidgets', 'IPython'): sys.modules[m] = None\nimport subword_nb.widget as w\n"
-    done = subprocess.run([sys.executable, "-c", block + "try: w.playground(type('T', (), {'explain': print})())\nexcept ModuleNotFoundError as e: print(e)"], capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            block
+            + "try: w.playground(type('T', (), {'explain': print})())\nexcept ModuleNotFoundError as e: print(e)",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert 'pip install "subword_nb[widget]"' in done.stdout
 
@@ -66,7 +94,11 @@ def test_a_fault_of_ours_is_not_hidden_as_a_problem():
 @needs_anywidget
 def test_only_three_traits_and_the_view_travel(tok):
     box = playground(tok, text="low")
-    assert {k for k in box.keys if not k.startswith("_")} - {"layout", "tabbable", "tooltip"} == {"text", "data", "problem"}
+    assert {k for k in box.keys if not k.startswith("_")} - {"layout", "tabbable", "tooltip"} == {
+        "text",
+        "data",
+        "problem",
+    }
     assert [t["id"] for t in box.data["tokens"]] == tok.encode("low")
 
 
@@ -94,7 +126,10 @@ def test_two_widgets_have_their_own_tokenizers(tok):
 def test_the_script_has_one_export_and_no_way_to_markup():
     script, style = front_end()
     assert re.findall(r"^\s*(?:export|import)\b.*", script, re.M) == ["export default { render: show };"]
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|https?://(?!www\.w3\.org/)", script + style)
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|https?://(?!www\.w3\.org/)",
+        script + style,
+    )
 
 
 # ---------- in JupyterLab ----------
@@ -115,9 +150,18 @@ def test_typing_in_jupyterlab(tok, tmp_path):
     work, home = tmp_path / "work", tmp_path / "home"
     work.mkdir(), home.mkdir()
     tok.save(work / "tok.json")
-    cell = {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": None, "outputs": [], "source": NOTEBOOK.strip()}
+    cell = {
+        "cell_type": "code",
+        "id": "a",
+        "metadata": {},
+        "execution_count": None,
+        "outputs": [],
+        "source": NOTEBOOK.strip(),
+    }
     meta = {"kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}}
-    (work / "box.ipynb").write_text(json.dumps({"cells": [cell], "metadata": meta, "nbformat": 4, "nbformat_minor": 5}))
+    (work / "box.ipynb").write_text(
+        json.dumps({"cells": [cell], "metadata": meta, "nbformat": 4, "nbformat_minor": 5})
+    )
     with browser.jupyterlab(work, home) as url, browser.chromium() as chrome:
         page = chrome.new_page(viewport={"width": 1280, "height": 900})
         wrong = []
@@ -128,22 +172,40 @@ def test_typing_in_jupyterlab(tok, tmp_path):
         def shown(text):
             "The ids in the page, when they are those of the text."
             wanted = [str(i) for i in tok.encode(text)]
-            page.wait_for_function("(ids) => JSON.stringify([...document.querySelectorAll('.sw-widget .sw-token .sw-id')].map((e) => e.textContent)) == ids", arg=json.dumps(wanted, separators=(",", ":")), timeout=20_000)
+            page.wait_for_function(
+                "(ids) => JSON.stringify([...document.querySelectorAll('.sw-widget .sw-token .sw-id')].map((e) => e.textContent)) == ids",
+                arg=json.dumps(wanted, separators=(",", ":")),
+                timeout=20_000,
+            )
 
         shown("low")
-        counts = page.evaluate("() => [...document.querySelectorAll('.sw-widget .sw-counts > div')].map((e) => [...e.children].map((part) => part.getBoundingClientRect()).map((r) => [r.left, r.right, r.top]))")
-        assert len(counts) > 3 and len({term[2] for term, _ in counts}) == 1 and len({value[2] for _, value in counts}) == 1, "the counts stand in a row"
-        assert all(a[0][1] < b[0][0] for a, b in zip(counts, counts[1:])) and all(value[2] < term[2] for term, value in counts)
+        counts = page.evaluate(
+            "() => [...document.querySelectorAll('.sw-widget .sw-counts > div')].map((e) => [...e.children].map((part) => part.getBoundingClientRect()).map((r) => [r.left, r.right, r.top]))"
+        )
+        assert (
+            len(counts) > 3
+            and len({term[2] for term, _ in counts}) == 1
+            and len({value[2] for _, value in counts}) == 1
+        ), "the counts stand in a row"
+        assert all(a[0][1] < b[0][0] for a, b in zip(counts, counts[1:])) and all(
+            value[2] < term[2] for term, value in counts
+        )
         for text in ("lowest newer", "<b>new</b>", MARKUP, "Größe 東京 👩‍👩‍👧‍👦\ttab\nline"):
             area.fill(text)
             shown(text)
-            assert page.evaluate("window.hit") is None and page.locator(".sw-widget :is(img, script)").count() == 0
+            assert (
+                page.evaluate("window.hit") is None
+                and page.locator(".sw-widget :is(img, script)").count() == 0
+            )
         area.fill("")
         area.press_sequentially("newest lower", delay=15)
         shown("newest lower")
         area.fill("ab " * 2000)
         page.wait_for_selector(".sw-problem:visible")
-        assert "at most 5000" in page.locator(".sw-problem").inner_text() and page.locator(".sw-widget .sw-token:visible").count() == 0
+        assert (
+            "at most 5000" in page.locator(".sw-problem").inner_text()
+            and page.locator(".sw-widget .sw-token:visible").count() == 0
+        )
         area.fill("low")
         shown("low")
         assert page.locator(".sw-problem:visible").count() == 0

@@ -1,4 +1,5 @@
 """WordPiece against the published numbers and the Hugging Face library."""
+
 import json
 import os
 import pickle
@@ -17,7 +18,13 @@ from subword_nb.counts import count_pretokens, flatten_counts
 from subword_nb.pretokenizers import pretokenizer
 from subword_nb.wordpiece import wordpiece_encode_ref, wordpiece_train_ref
 from subword_nb.wordpiece_encode import WordPiece, match_trie, wordpiece_encode
-from subword_nb.wordpiece_train import corpus_symbols, learn_pieces, new_state, truncate_pieces, wordpiece_train
+from subword_nb.wordpiece_train import (
+    corpus_symbols,
+    learn_pieces,
+    new_state,
+    truncate_pieces,
+    wordpiece_train,
+)
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -40,7 +47,11 @@ def test_vocabulary_of_the_course(shared_file, train):
     assert rules.merges == [tuple(pair) for pair in expected["merges"]]
     model = model_of(rules.pieces)
     for word, pieces in expected["encode_word"].items():
-        assert wordpiece_encode_ref(word, rules.pieces) == [rules.pieces[i] for i in model.encode(word)] == pieces
+        assert (
+            wordpiece_encode_ref(word, rules.pieces)
+            == [rules.pieces[i] for i in model.encode(word)]
+            == pieces
+        )
     for text, pieces in expected["tokenize"].items():
         words = [word for word, _, _ in pretokenizer("bert").split(text)]
         assert [rules.pieces[i] for word in words for i in model.encode(word)] == pieces
@@ -54,13 +65,19 @@ def test_toy_words():
 
 def random_corpus(rng):
     "Counts and options that provoke ties, collisions of spelling and huge numbers."
-    letters, prefix = rng.choice([("ab", "##"), ("abcde", "##"), ("aé漢", "##"), ("a#", "##"), ("ab#", "#"), ("ab", "a"), ("abc", "")])
+    letters, prefix = rng.choice(
+        [("ab", "##"), ("abcde", "##"), ("aé漢", "##"), ("a#", "##"), ("ab#", "#"), ("ab", "a"), ("abc", "")]
+    )
     counts = {}
     for _ in range(rng.randrange(1, 10)):
         counts["".join(rng.choices(letters, k=rng.randrange(1, 12)))] = rng.choice([1, 1, 2, 3, 2**40, 2**55])
     return counts, dict(
-        tie_break=rng.choice(["first", "ids", "bytes"]), min_frequency=rng.choice([0, 1, 2, 3]), max_token_length=rng.choice([None, None, 2, 5]),
-        special_tokens=rng.choice([(), ["[UNK]"], ["ab", "##b", "#a"]]), limit_alphabet=rng.choice([None, None, 1, 2]), continuing_subword_prefix=prefix,
+        tie_break=rng.choice(["first", "ids", "bytes"]),
+        min_frequency=rng.choice([0, 1, 2, 3]),
+        max_token_length=rng.choice([None, None, 2, 5]),
+        special_tokens=rng.choice([(), ["[UNK]"], ["ab", "##b", "#a"]]),
+        limit_alphabet=rng.choice([None, None, 1, 2]),
+        continuing_subword_prefix=prefix,
     )
 
 
@@ -82,13 +99,23 @@ def test_incremental_training_is_the_reference_on_real_text(shared_file, tie_bre
     for least in (1, 3):
         start = len(wordpiece_train(counts, 10**6, min_frequency=10**6).pieces)
         options = dict(tie_break=tie_break, min_frequency=least)
-        assert wordpiece_train(counts, start + 150, **options) == wordpiece_train_ref(counts, start + 150, **options)
+        assert wordpiece_train(counts, start + 150, **options) == wordpiece_train_ref(
+            counts, start + 150, **options
+        )
 
 
 def test_result_does_not_depend_on_the_hash_seed():
     code = """from subword_nb.corpus import *; from subword_nb.counts import *; from subword_nb.wordpiece_train import *
 print([wordpiece_train(c, 60, tie_break=t) for t in ('first', 'ids', 'bytes') for c in (TOY_COUNTS, flatten_counts(count_pretokens(COURSE_CORPUS, 'bert')))])"""
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONHASHSEED": seed}) for seed in ("1", "2")]
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        for seed in ("1", "2")
+    ]
     assert runs[0].stdout == runs[1].stdout != "", runs[0].stderr
 
 
@@ -103,23 +130,57 @@ def test_a_symbol_with_many_pairs_does_not_slow_training():
 def test_unusual_characters_train_as_the_reference(tie_break):
     rng = random.Random(4)
     for _ in range(300):
-        letters, prefix = rng.choice([("a😀𝒳", "##"), ("▁ab", "▁"), ("a\u0300\u200d", "##"), ("ab", "ab"), ("a😀", "😀"), ("##a", "a#")])
+        letters, prefix = rng.choice(
+            [
+                ("a😀𝒳", "##"),
+                ("▁ab", "▁"),
+                ("a\u0300\u200d", "##"),
+                ("ab", "ab"),
+                ("a😀", "😀"),
+                ("##a", "a#"),
+            ]
+        )
         counts = {"".join(rng.choices(letters, k=rng.randrange(0, 9))): rng.randrange(1, 4) for _ in range(6)}
-        options = dict(tie_break=tie_break, continuing_subword_prefix=prefix, initial_alphabet=rng.choice([(), ["a"], [prefix + "z"]]), limit_alphabet=rng.choice([None, 1, 2]))
+        options = dict(
+            tie_break=tie_break,
+            continuing_subword_prefix=prefix,
+            initial_alphabet=rng.choice([(), ["a"], [prefix + "z"]]),
+            limit_alphabet=rng.choice([None, 1, 2]),
+        )
         if any(counts):
-            assert wordpiece_train(counts, 40, **options) == wordpiece_train_ref(counts, 40, **options), (counts, options)
+            assert wordpiece_train(counts, 40, **options) == wordpiece_train_ref(counts, 40, **options), (
+                counts,
+                options,
+            )
     assert wordpiece_train({"a\ud800b": 1}, 9).pieces[-1] == "a\ud800b"
 
 
 @pytest.mark.parametrize("objective", ["score", "frequency"])
 def test_what_cannot_be_counted_is_refused(objective):
     numpy = pytest.importorskip("numpy")
-    for counts, message in [({}, "corpus is empty"), ({"": 2}, "corpus is empty"), ({b"ab": 1}, "works on characters"), ({"ab": 2.0}, "float"), ({"ab": numpy.int64(2**62)}, "int64"),
-                            ({"ab": "3"}, "str"), ({"ab": None}, "None"), ({"ab": -1}, "count -1"), (["ab"], "pass a dict")]:
+    for counts, message in [
+        ({}, "corpus is empty"),
+        ({"": 2}, "corpus is empty"),
+        ({b"ab": 1}, "works on characters"),
+        ({"ab": 2.0}, "float"),
+        ({"ab": numpy.int64(2**62)}, "int64"),
+        ({"ab": "3"}, "str"),
+        ({"ab": None}, "None"),
+        ({"ab": -1}, "count -1"),
+        (["ab"], "pass a dict"),
+    ]:
         with pytest.raises(ValueError, match=message):
             wordpiece_train(counts, 50, objective=objective)
-    for options, message in [(dict(special_tokens="[UNK]"), "pass a list"), (dict(special_tokens=[3]), "holds 3"), (dict(special_tokens=["a", "a"]), "more than once"), (dict(initial_alphabet=[""]), "single characters"),
-                             (dict(initial_alphabet=["xyz"]), "single characters"), (dict(initial_alphabet=[b"x"]), "single characters"), (dict(continuing_subword_prefix=None), "no mark"), (dict(tie_break="x"), "not a rule")]:
+    for options, message in [
+        (dict(special_tokens="[UNK]"), "pass a list"),
+        (dict(special_tokens=[3]), "holds 3"),
+        (dict(special_tokens=["a", "a"]), "more than once"),
+        (dict(initial_alphabet=[""]), "single characters"),
+        (dict(initial_alphabet=["xyz"]), "single characters"),
+        (dict(initial_alphabet=[b"x"]), "single characters"),
+        (dict(continuing_subword_prefix=None), "no mark"),
+        (dict(tie_break="x"), "not a rule"),
+    ]:
         with pytest.raises(ValueError, match=message):
             wordpiece_train(TOY_COUNTS, 50, objective=objective, **options)
 
@@ -162,7 +223,9 @@ def test_a_run_is_resumed_from_every_snapshot(shared_file):
     pieces = sorted(names)
     ids, found = {p: i for i, p in enumerate(pieces)}, []
     state = new_state([ids[names[i]] for i in symbol.tolist()], length, weight, pieces)
-    rules = learn_pieces(*state, pieces, 3000, watch=lambda *told: found.append(told[3]()), every=0, work=1000)
+    rules = learn_pieces(
+        *state, pieces, 3000, watch=lambda *told: found.append(told[3]()), every=0, work=1000
+    )
     assert rules == wordpiece_train(counts, 3000)
     assert len(found) > 20
     for snapshot in [found[0], *found[5::20], found[-1]]:
@@ -215,10 +278,15 @@ def test_encoding_is_hugging_faces():
     tokenizers, rng = peer(), random.Random(2)
     for _ in range(1500):
         letters, prefix = rng.choice([("ab", "##"), ("aéb漢", "##"), ("a#", "##"), ("abc", "")])
-        pieces = [rng.choice(["", prefix]) + "".join(rng.choices(letters, k=rng.randrange(1, 6))) for _ in range(rng.randrange(12))]
+        pieces = [
+            rng.choice(["", prefix]) + "".join(rng.choices(letters, k=rng.randrange(1, 6)))
+            for _ in range(rng.randrange(12))
+        ]
         names, most = list(dict.fromkeys(["[UNK]", *pieces])), rng.choice([3, 20, 100])
         ours = model_of(names, continuing_subword_prefix=prefix, max_input_chars_per_word=most)
-        theirs = tokenizers.models.WordPiece(ours.piece2id, unk_token="[UNK]", max_input_chars_per_word=most, continuing_subword_prefix=prefix)
+        theirs = tokenizers.models.WordPiece(
+            ours.piece2id, unk_token="[UNK]", max_input_chars_per_word=most, continuing_subword_prefix=prefix
+        )
         for _ in range(5):
             word = "".join(rng.choices(letters, k=rng.choice([1, 2, 3, 4, 19, 20, 21, 99, 100, 101])))
             assert ours.encode(word) == [t.id for t in theirs.tokenize(word)], (names, prefix, most, word)
@@ -242,7 +310,10 @@ def test_words_of_real_text_with_bert_vocabularies(shared_file, name):
     names = shared_file(f"vocab/{name}/vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
     ours, trie = model_of(names), match_trie({p: i for i, p in enumerate(names)})
     theirs = peer().models.WordPiece(ours.piece2id, unk_token="[UNK]")
-    texts = [*documents(shared_file("corpus/botchan.txt")), *documents(shared_file("corpus/stress/UTF-8-demo.txt"))]
+    texts = [
+        *documents(shared_file("corpus/botchan.txt")),
+        *documents(shared_file("corpus/stress/UTF-8-demo.txt")),
+    ]
     for word in count_pretokens(texts, "bert"):
         ids = ours.encode(word)
         assert ids == [t.id for t in theirs.tokenize(word)], word
@@ -273,7 +344,9 @@ def test_frequency_is_hugging_faces_given_the_ids_of_its_run(shared_file, name):
     "Its ids of marked letters come from a hash table and settle ties; with them, 8,000 pieces agree id for id."
     texts = list(documents(shared_file(f"corpus/{name}.txt")))
     counts = count_pretokens(texts, "bert")
-    theirs = hf_train(texts, peer().pre_tokenizers.BertPreTokenizer(), vocab_size=8000, special_tokens=SPECIALS)
+    theirs = hf_train(
+        texts, peer().pre_tokenizers.BertPreTokenizer(), vocab_size=8000, special_tokens=SPECIALS
+    )
     start, splits = start_vocabulary(counts, 8000, special_tokens=SPECIALS, prefix="##")
     assert set(theirs[: len(start)]) == set(start)
     assert theirs[: len(SPECIALS)] == SPECIALS
@@ -290,16 +363,39 @@ def test_frequency_is_hugging_faces_where_no_tie_depends_on_its_ids():
         counts = {}
         for _ in range(rng.randrange(1, 7)):
             counts["".join(rng.choices("abc", k=rng.randrange(1, 7)))] = rng.randrange(1, 500)
-        options = dict(vocab_size=rng.choice([8, 12, 20, 60]), min_frequency=rng.choice([0, 2, 40]), special_tokens=["[UNK]"])
+        options = dict(
+            vocab_size=rng.choice([8, 12, 20, 60]),
+            min_frequency=rng.choice([0, 2, 40]),
+            special_tokens=["[UNK]"],
+        )
         start, splits = start_vocabulary(counts, 100, special_tokens=["[UNK]"], prefix="##")
         plain, marked = [p for p in start if not p.startswith("##")], [p for p in start if p.startswith("##")]
         if options["vocab_size"] < len(start):
             continue
-        learned = {tuple(learned_from(counts, [*plain, *order], splits, options["vocab_size"], min_frequency=options["min_frequency"])[len(start) :]) for order in permutations(marked)}
+        learned = {
+            tuple(
+                learned_from(
+                    counts,
+                    [*plain, *order],
+                    splits,
+                    options["vocab_size"],
+                    min_frequency=options["min_frequency"],
+                )[len(start) :]
+            )
+            for order in permutations(marked)
+        }
         if len(learned) > 1:
             continue
         certain += 1
-        theirs = hf_train([" ".join([word] * n) for word, n in counts.items()], peer().pre_tokenizers.WhitespaceSplit(), **options)
+        theirs = hf_train(
+            [" ".join([word] * n) for word, n in counts.items()],
+            peer().pre_tokenizers.WhitespaceSplit(),
+            **options,
+        )
         ours = wordpiece_train(counts, objective="frequency", **options).pieces
-        assert (ours[len(start) :], ours[: len(plain)], set(ours)) == (theirs[len(start) :], theirs[: len(plain)], set(theirs)), (counts, options)
+        assert (ours[len(start) :], ours[: len(plain)], set(ours)) == (
+            theirs[len(start) :],
+            theirs[: len(plain)],
+            set(theirs),
+        ), (counts, options)
     assert certain > 700

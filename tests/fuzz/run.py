@@ -3,6 +3,7 @@
 Inputs come from atheris, which is led by the lines that they reach, where it is installed (the extra `fuzz`), else from a mutating loop over the seeds.
 An input fails if it raises what is not documented, takes a processor longer than ten seconds (or a minute goes by), or needs more memory than 40 times its size and 32 MiB; it is saved in the folder --crashes.
 """
+
 import argparse
 import contextlib
 import faulthandler
@@ -21,7 +22,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SEEDS = HERE / "seeds"
-LIMIT, TIMES, BESIDE, ADDRESSES = 10, 40, 32 << 20, 6 << 30  # seconds for an input; bytes for each of its bytes, and beside; bytes of address space beyond the start's
+LIMIT, TIMES, BESIDE, ADDRESSES = (
+    10,
+    40,
+    32 << 20,
+    6 << 30,
+)  # seconds for an input; bytes for each of its bytes, and beside; bytes of address space beyond the start's
 HANG = 124  # exit code of a child that had to be ended
 
 
@@ -65,9 +71,22 @@ class Guard:
     "Runs a target on inputs, within its limits."
 
     def __init__(self, name: str, run, folder: Path):
-        self.name, self.run, self.folder, self.inputs, self.longest, self.most, self.measured = name, run, folder, 0, 0.0, 0.0, measures()
+        self.name, self.run, self.folder, self.inputs, self.longest, self.most, self.measured = (
+            name,
+            run,
+            folder,
+            0,
+            0.0,
+            0.0,
+            measures(),
+        )
         self.current = open(folder / "current", "wb", buffering=0)
-        self.patience, self.clocks = 1, {} if not hasattr(signal, "setitimer") else {signal.ITIMER_PROF: LIMIT, signal.ITIMER_REAL: 6 * LIMIT}
+        self.patience, self.clocks = (
+            1,
+            {}
+            if not hasattr(signal, "setitimer")
+            else {signal.ITIMER_PROF: LIMIT, signal.ITIMER_REAL: 6 * LIMIT},
+        )
         for number in (signal.SIGPROF, signal.SIGALRM) if self.clocks else ():
             faulthandler.register(number, chain=True)  # the stack, and then the default: the process ends
 
@@ -97,12 +116,19 @@ class Guard:
         if self.measured and self.inputs > 1:  # the first one loads rooms and kernels
             used = peak() - before
             if used > TIMES * len(data) + BESIDE:
-                raise TooMuch(f"{used:,} bytes for an input of {len(data):,}; {TIMES * len(data) + BESIDE:,} are allowed")
+                raise TooMuch(
+                    f"{used:,} bytes for an input of {len(data):,}; {TIMES * len(data) + BESIDE:,} are allowed"
+                )
             self.most = max(self.most, used / (TIMES * len(data) + BESIDE))
 
     def tell(self, done: bool = False):
         "How far it is, for the parent; its file is replaced at once."
-        told = {"inputs": self.inputs, "longest": round(self.longest, 3), "memory": round(self.most, 3), "done": done}
+        told = {
+            "inputs": self.inputs,
+            "longest": round(self.longest, 3),
+            "memory": round(self.most, 3),
+            "done": done,
+        }
         (self.folder / ".counted").write_text(json.dumps(told))
         os.replace(self.folder / ".counted", self.folder / f"{self.name}.counted")
 
@@ -140,7 +166,9 @@ def own_loop(name: str, seconds: float, seed: int, folder: Path, reached: int):
     for data in [b"", *seeds] if not reached else []:
         guard(data)
     while time.monotonic() < end:
-        guard(mutated(rng.choice(pool), rng, seeds) if rng.random() < .9 else rng.randbytes(rng.randrange(400)))
+        guard(
+            mutated(rng.choice(pool), rng, seeds) if rng.random() < 0.9 else rng.randbytes(rng.randrange(400))
+        )
         if time.monotonic() > told + 1:
             told = time.monotonic()
             guard.tell()
@@ -150,7 +178,11 @@ def own_loop(name: str, seconds: float, seed: int, folder: Path, reached: int):
 def rooms() -> tuple[list[str], list[str]]:
     "Rooms without kernels, and with: Numba would meet the instructions that count lines."
     home = Path(importlib.util.find_spec("subword_nb").origin).parent
-    found = {f"subword_nb.{p.stem}": "kernel" in p.read_text(encoding="utf-8") for p in sorted(home.glob("*.py")) if not p.stem.startswith("_")}
+    found = {
+        f"subword_nb.{p.stem}": "kernel" in p.read_text(encoding="utf-8")
+        for p in sorted(home.glob("*.py"))
+        if not p.stem.startswith("_")
+    }
     return [n for n, yes in found.items() if not yes], [n for n, yes in found.items() if yes]
 
 
@@ -181,7 +213,22 @@ def atheris_loop(name: str, seconds: float, seed: int, folder: Path):
         rng.seed(number)
         return mutated(data, rng, seeds)[:size] if number % 2 else atheris.Mutate(data, size)
 
-    atheris.Setup([sys.argv[0], str(corpus), f"-max_total_time={max(1, int(seconds))}", f"-seed={seed + 1}", "-timeout=3600", "-rss_limit_mb=0", "-verbosity=0", "-max_len=16384", "-len_control=20", f"-artifact_prefix={folder}/"], one, custom_mutator=mutator)
+    atheris.Setup(
+        [
+            sys.argv[0],
+            str(corpus),
+            f"-max_total_time={max(1, int(seconds))}",
+            f"-seed={seed + 1}",
+            "-timeout=3600",
+            "-rss_limit_mb=0",
+            "-verbosity=0",
+            "-max_len=16384",
+            "-len_control=20",
+            f"-artifact_prefix={folder}/",
+        ],
+        one,
+        custom_mutator=mutator,
+    )
     atheris.Fuzz()
 
 
@@ -191,11 +238,15 @@ def child(names: list[str], engine: str, seconds: float, seed: int, folder: Path
         faulthandler.enable()
         limited()
         for k, name in enumerate(names):
-            atheris_loop(name, seconds, seed + reached, folder) if engine == "atheris" else own_loop(name, seconds, seed, folder, reached * (k == 0))
+            atheris_loop(name, seconds, seed + reached, folder) if engine == "atheris" else own_loop(
+                name, seconds, seed, folder, reached * (k == 0)
+            )
     except BaseException as e:
         if isinstance(e, (SystemExit, KeyboardInterrupt)):
             raise
-        (folder / "fault").write_text("".join(traceback.format_exception(e)), encoding="utf-8", errors="backslashreplace")
+        (folder / "fault").write_text(
+            "".join(traceback.format_exception(e)), encoding="utf-8", errors="backslashreplace"
+        )
         os._exit(3)
 
 
@@ -211,11 +262,43 @@ def once_more(name: str, folder: Path):
     guard.once(data)
 
 
-def ended(names: list[str], engine: str, seconds: float, seed: int, place: Path, reached: int, checked: bool) -> int:
+def ended(
+    names: list[str], engine: str, seconds: float, seed: int, place: Path, reached: int, checked: bool
+) -> int:
     "Run a child to its end, or end it; its exit code."
-    env = os.environ | ({"SUBWORD_NB_JIT": "check"} if checked else {}) | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent.parent), os.environ.get("PYTHONPATH", "")]), "SUBWORD_NB_QUIET": "1", "TMPDIR": str(place)}  # what a child leaves when it is ended goes with its folder
+    env = (
+        os.environ
+        | ({"SUBWORD_NB_JIT": "check"} if checked else {})
+        | {
+            "PYTHONPATH": os.pathsep.join(
+                [str(HERE), str(HERE.parent.parent), os.environ.get("PYTHONPATH", "")]
+            ),
+            "SUBWORD_NB_QUIET": "1",
+            "TMPDIR": str(place),
+        }
+    )  # what a child leaves when it is ended goes with its folder
     with open(place / "said", "wb") as said:
-        process = subprocess.Popen([sys.executable, __file__, *names, "--child", str(place), "--engine", engine, "--seconds", str(seconds), "--seed", str(seed), "--reached", str(reached)], env=env, stdout=said, stderr=said, cwd=place)
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                __file__,
+                *names,
+                "--child",
+                str(place),
+                "--engine",
+                engine,
+                "--seconds",
+                str(seconds),
+                "--seed",
+                str(seed),
+                "--reached",
+                str(reached),
+            ],
+            env=env,
+            stdout=said,
+            stderr=said,
+            cwd=place,
+        )
         try:
             return process.wait(len(names) * seconds + 600)
         except subprocess.TimeoutExpired:
@@ -225,28 +308,63 @@ def ended(names: list[str], engine: str, seconds: float, seed: int, place: Path,
             process.wait()
 
 
-def fuzz(names: list[str], seconds: float, engine: str = "own", seed: int = 0, crashes: Path | None = None, checked: bool = False, most: int = 20) -> dict:
+def fuzz(
+    names: list[str],
+    seconds: float,
+    engine: str = "own",
+    seed: int = 0,
+    crashes: Path | None = None,
+    checked: bool = False,
+    most: int = 20,
+) -> dict:
     "Fuzz targets, with the own engine one after the other in one process; what was tried of each, and what failed."
-    tried = {name: {"engine": engine, "checked": checked, "inputs": 0, "longest": 0.0, "memory": 0.0, "faults": []} for name in names}
+    tried = {
+        name: {"engine": engine, "checked": checked, "inputs": 0, "longest": 0.0, "memory": 0.0, "faults": []}
+        for name in names
+    }
     left, end, reached = list(names), None, 0
     while left:
         name = left[0]
         end = time.monotonic() + seconds if end is None else end
         with tempfile.TemporaryDirectory(prefix="subword-nb-fuzz-") as place:
             place = Path(place)
-            code = ended([name] if engine == "atheris" or reached else left, engine, max(1.0, end - time.monotonic()) if reached else seconds, seed, place, reached, checked)
+            code = ended(
+                [name] if engine == "atheris" or reached else left,
+                engine,
+                max(1.0, end - time.monotonic()) if reached else seconds,
+                seed,
+                place,
+                reached,
+                checked,
+            )
             told = {n: json.loads(p.read_text()) for n in left if (p := place / f"{n}.counted").exists()}
             for n, counted in told.items():
                 tried[n]["inputs"] += counted["inputs"]
-                tried[n]["longest"], tried[n]["memory"] = max(tried[n]["longest"], counted["longest"]), max(tried[n]["memory"], counted["memory"])
+                tried[n]["longest"], tried[n]["memory"] = (
+                    max(tried[n]["longest"], counted["longest"]),
+                    max(tried[n]["memory"], counted["memory"]),
+                )
             done = [n for n in told if told[n]["done"] or code == 0]
             name = next((n for n in left if n not in done), None)
             slow = code < 0 and -code in (getattr(signal, "SIGPROF", None), getattr(signal, "SIGALRM", None))
-            if code and name and not (slow and ended([name], "again", 60, seed, place, reached, checked) == 0):
+            if (
+                code
+                and name
+                and not (slow and ended([name], "again", 60, seed, place, reached, checked) == 0)
+            ):
                 tried[name]["faults"].append(fault_of(name, place, code, crashes))
             left = [n for n in left if n not in done]
-            again = code and name and name in told and name == left[0] and len(tried[name]["faults"]) < most and (reached == 0 or time.monotonic() < end)
-            end, reached = (end if reached else time.monotonic() + seconds, reached + 1) if again else (None, 0)
+            again = (
+                code
+                and name
+                and name in told
+                and name == left[0]
+                and len(tried[name]["faults"]) < most
+                and (reached == 0 or time.monotonic() < end)
+            )
+            end, reached = (
+                (end if reached else time.monotonic() + seconds, reached + 1) if again else (None, 0)
+            )
             if code and not again:
                 left.remove(name)
     return tried
@@ -255,7 +373,11 @@ def fuzz(names: list[str], seconds: float, engine: str = "own", seed: int = 0, c
 def fault_of(name: str, place: Path, code: int, crashes: Path | None) -> dict:
     "What is known of a fault; its input is saved."
     data = (place / "current").read_bytes() if (place / "current").exists() else b""
-    why = (place / "fault").read_text(encoding="utf-8") if (place / "fault").exists() else f"exit code {code}\n" + (place / "said").read_text(encoding="utf-8", errors="replace")[-3000:]
+    why = (
+        (place / "fault").read_text(encoding="utf-8")
+        if (place / "fault").exists()
+        else f"exit code {code}\n" + (place / "said").read_text(encoding="utf-8", errors="replace")[-3000:]
+    )
     saved = None
     if crashes is not None:
         crashes.mkdir(parents=True, exist_ok=True)
@@ -270,10 +392,22 @@ def main(argv=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--seconds", type=float, default=60, help="for each target")
-    parser.add_argument("--engine", choices=("auto", "atheris", "own", "again"), default="auto", help="where inputs come from (again: the last one, in a child)")
+    parser.add_argument(
+        "--engine",
+        choices=("auto", "atheris", "own", "again"),
+        default="auto",
+        help="where inputs come from (again: the last one, in a child)",
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--checked", action="store_true", help="kernels look at every place before they read or write it")
-    parser.add_argument("--crashes", type=Path, default=Path(tempfile.gettempdir()) / "subword-nb-crashes", help="where inputs that fail are saved")
+    parser.add_argument(
+        "--checked", action="store_true", help="kernels look at every place before they read or write it"
+    )
+    parser.add_argument(
+        "--crashes",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "subword-nb-crashes",
+        help="where inputs that fail are saved",
+    )
     parser.add_argument("--list", action="store_true", help="only the names of the targets")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--reached", type=int, default=0, help=argparse.SUPPRESS)
@@ -287,7 +421,13 @@ def main(argv=None) -> int:
     if args.child:
         child(args.targets, engine, args.seconds, args.seed, args.child, args.reached)
         return 0
-    names = subprocess.run([sys.executable, "-c", "import targets; print(*targets.TARGETS)"], env=os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent.parent)])}, capture_output=True, text=True, check=True).stdout.split()
+    names = subprocess.run(
+        [sys.executable, "-c", "import targets; print(*targets.TARGETS)"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent.parent)])},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
     if odd := set(args.targets) - set(names):
         parser.error(f"{', '.join(sorted(odd))}: no such target; there are {', '.join(names)}")
     if args.list:
@@ -296,7 +436,10 @@ def main(argv=None) -> int:
     bad = 0
     for name in args.targets or names:
         found = fuzz([name], args.seconds, engine, args.seed, args.crashes, args.checked)[name]
-        print(f"{name:24} {found['inputs']:>10,} inputs, the slowest {found['longest']:.2f} s, at most {found['memory']:.0%} of the memory allowed, {len(found['faults'])} faults", flush=True)
+        print(
+            f"{name:24} {found['inputs']:>10,} inputs, the slowest {found['longest']:.2f} s, at most {found['memory']:.0%} of the memory allowed, {len(found['faults'])} faults",
+            flush=True,
+        )
         for fault in found["faults"]:
             print("    " + fault["why"].splitlines()[-1][:300], "->", fault["saved"], flush=True)
         bad += len(found["faults"])

@@ -1,4 +1,5 @@
 """What is fuzzed: functions from bytes to None that may raise the documented errors and no others."""
+
 import contextlib
 import gzip
 import importlib.util
@@ -37,7 +38,12 @@ from subword_nb.patterns import compile_pattern
 from subword_nb.pretokenizers import pretokenizer_from_dict
 from subword_nb.processors import processor_from_dict
 from subword_nb.sentencepiece_format import read_sentencepiece
-from subword_nb.sentencepiece_wire import explain_model_proto, looks_like_model_proto, read_model_proto, write_model_proto
+from subword_nb.sentencepiece_wire import (
+    explain_model_proto,
+    looks_like_model_proto,
+    read_model_proto,
+    write_model_proto,
+)
 from subword_nb.sources import Corpus, files
 from subword_nb.splitting import Split
 from subword_nb.streams import encode_blocks
@@ -135,7 +141,9 @@ def sentencepiece_wire(data):
     again = read_model_proto(written)
     same("a model written again", write_model_proto(again), written, "")
     same("its pieces", again.pieces, proto.pieces, "") if "nan" not in repr(proto) else None
-    same("what nobody understands", sorted(map(repr, again.rest)), sorted(map(repr, proto.rest)), "")  # fields of a kind are written together, so their order may change
+    same(
+        "what nobody understands", sorted(map(repr, again.rest)), sorted(map(repr, proto.rest)), ""
+    )  # fields of a kind are written together, so their order may change
 
 
 @target
@@ -145,9 +153,13 @@ def charsmap(data):
     text = text_of(text) or TEXT
     found.normalize(text)
     made_ = found.longest(text)
-    same("the characters of changes", "".join(ch for ch, _ in found.changes(text)), found.normalize(text), text)
+    same(
+        "the characters of changes", "".join(ch for ch, _ in found.changes(text)), found.normalize(text), text
+    )
     rules = tried(charsmap_rules, blob)
-    if rules is not REFUSED and "\0" not in text and len(rules) < 2000 and len(text) < 1000:  # the reference looks at every stretch
+    if (
+        rules is not REFUSED and "\0" not in text and len(rules) < 2000 and len(text) < 1000
+    ):  # the reference looks at every stretch
         expected = tried(longest_ref, rules, text)
         if expected is not REFUSED and all(rules):
             same("longest", made_, expected, text)
@@ -243,7 +255,11 @@ def tables(data):
 @target
 def pattern(data):
     c = Choices(data[:4])
-    dialect, text, source = c.pick(("rust", "oniguruma")), c.text(3) + "ab1 é\nA", decode_text(data[4:], errors="replace")
+    dialect, text, source = (
+        c.pick(("rust", "oniguruma")),
+        c.text(3) + "ab1 é\nA",
+        decode_text(data[4:], errors="replace"),
+    )
     if len(source) > 300:
         return
     expected = compile_pattern(source, dialect=dialect).spans(text)
@@ -252,7 +268,12 @@ def pattern(data):
     scanner = tried(automaton_scanner, source, dialect=dialect)
     if scanner is not REFUSED:
         cuts = {0, len(text), *(i for span in found for i in span)}
-        same("the scanner", [s.decode() for s in scan_spans(scanner, text.encode(), block=16)], [text[a:b] for a, b in zip(sorted(cuts), sorted(cuts)[1:])], (source, text))
+        same(
+            "the scanner",
+            [s.decode() for s in scan_spans(scanner, text.encode(), block=16)],
+            [text[a:b] for a, b in zip(sorted(cuts), sorted(cuts)[1:])],
+            (source, text),
+        )
 
 
 def loaded_json(data: bytes):
@@ -279,8 +300,18 @@ def pre_tokenizer(data):
     pre, text = pretokenizer_from_dict(loaded_json(spec)), text_of(text)[:500] or TEXT
     pieces = tried(pre.split, text)
     if pieces is not REFUSED:
-        same("raw_pretokens", [pre.piece_of(raw) for raw in pre.raw_pretokens(text)], [p for p, _, _ in pieces], text)
-        same("split_aligned", [(p.text, *p.span(0, len(p.text))) for p in pre.split_aligned(text)], pieces, text)
+        same(
+            "raw_pretokens",
+            [pre.piece_of(raw) for raw in pre.raw_pretokens(text)],
+            [p for p, _, _ in pieces],
+            text,
+        )
+        same(
+            "split_aligned",
+            [(p.text, *p.span(0, len(p.text))) for p in pre.split_aligned(text)],
+            pieces,
+            text,
+        )
 
 
 @target
@@ -305,24 +336,44 @@ def processor(data):
         text = Encoding([5, 6], ["a", "b"], [(0, 1), (1, 2)])
         for texts in ([text], [text, text]):
             for add in (True, False):
-                ids = found.process_ids([5, 6], [5, 6] if len(texts) == 2 else None, add_special_tokens=add).ids
+                ids = found.process_ids(
+                    [5, 6], [5, 6] if len(texts) == 2 else None, add_special_tokens=add
+                ).ids
                 same("process", found.process(texts, add_special_tokens=add).ids, ids, "")
 
 
 @cache
 def trained(kind: str):
     "A tokenizer of our own, made of a few lines."
-    lines = ["the low light in rooms, isn't it? 12 34", "été, ça va 你好 🤗 <0x41>", "low lower lowest; they've 1,000 rooms hug hugs"] * 3
-    algorithm, options = {"bpe": ("bpe", {}), "cl100k": ("bpe", {"pre_tokenizer": "cl100k"}), "o200k": ("bpe", {"pre_tokenizer": "o200k"}), "own_pattern": ("bpe", {"pre_tokenizer": r"\p{L}+|\d|\s+"}), "char_bpe": ("char_bpe", {"unk_piece": "<unk>", "fuse_unk": True}),
-                          "llama": ("char_bpe", {"byte_fallback": True, "pre_tokenizer": "metaspace"}), "wordpiece": ("wordpiece", {}), "unigram": ("unigram", {}), "unigram_bytes": ("unigram", {"byte_fallback": True, "pre_tokenizer": "metaspace"}), "wordlevel": ("wordlevel", {})}[kind]
-    return Tokenizer.train(lines, algorithm=algorithm, vocab_size=380, special_tokens=["<s>", "</s>"], progress=False, **options)
+    lines = [
+        "the low light in rooms, isn't it? 12 34",
+        "été, ça va 你好 🤗 <0x41>",
+        "low lower lowest; they've 1,000 rooms hug hugs",
+    ] * 3
+    algorithm, options = {
+        "bpe": ("bpe", {}),
+        "cl100k": ("bpe", {"pre_tokenizer": "cl100k"}),
+        "o200k": ("bpe", {"pre_tokenizer": "o200k"}),
+        "own_pattern": ("bpe", {"pre_tokenizer": r"\p{L}+|\d|\s+"}),
+        "char_bpe": ("char_bpe", {"unk_piece": "<unk>", "fuse_unk": True}),
+        "llama": ("char_bpe", {"byte_fallback": True, "pre_tokenizer": "metaspace"}),
+        "wordpiece": ("wordpiece", {}),
+        "unigram": ("unigram", {}),
+        "unigram_bytes": ("unigram", {"byte_fallback": True, "pre_tokenizer": "metaspace"}),
+        "wordlevel": ("wordlevel", {}),
+    }[kind]
+    return Tokenizer.train(
+        lines, algorithm=algorithm, vocab_size=380, special_tokens=["<s>", "</s>"], progress=False, **options
+    )
 
 
 def encodes(data: bytes, *kinds: str):
     c = Choices(data[:6])
     kind = c.pick(kinds)
     with sizes():
-        check_all(trained(kind), text_of(data[6:]), c, whole=kind in ("bpe", "cl100k", "o200k", "own_pattern"))
+        check_all(
+            trained(kind), text_of(data[6:]), c, whole=kind in ("bpe", "cl100k", "o200k", "own_pattern")
+        )
 
 
 @target
@@ -364,10 +415,28 @@ def references(data):
     word = "".join(made.LETTERS[b % len(made.LETTERS)] for b in data[200:240])
     model = made.some_bpe(c, False) if c.flag() else made.some_wordpiece(c)
     if isinstance(model, WordPiece) and model.unk_piece and word:
-        pieces = wordpiece_encode_ref(word, model.piece2id, unk_piece=model.unk_piece, continuing_subword_prefix=model.continuing_subword_prefix, max_input_chars_per_word=model.max_input_chars_per_word)
+        pieces = wordpiece_encode_ref(
+            word,
+            model.piece2id,
+            unk_piece=model.unk_piece,
+            continuing_subword_prefix=model.continuing_subword_prefix,
+            max_input_chars_per_word=model.max_input_chars_per_word,
+        )
         same("WordPiece", model.encode(word), [model.piece2id[p] for p in pieces], word)
-    if isinstance(model, BPE) and not (model.continuing_subword_prefix or model.end_of_word_suffix or model.ignore_merges) and all(ch in model.piece2id for ch in word):
-        same("BPE", [model.piece2id[p] for p in bpe_encode_ref(list(word), {pair: r for r, pair in enumerate(model.merges)})], model.encode(word), word)
+    if (
+        isinstance(model, BPE)
+        and not (model.continuing_subword_prefix or model.end_of_word_suffix or model.ignore_merges)
+        and all(ch in model.piece2id for ch in word)
+    ):
+        same(
+            "BPE",
+            [
+                model.piece2id[p]
+                for p in bpe_encode_ref(list(word), {pair: r for r, pair in enumerate(model.merges)})
+            ],
+            model.encode(word),
+            word,
+        )
 
 
 @target
@@ -378,14 +447,23 @@ def explain_compare(data):
     json.dumps(explain(one, text).to_dict())
     str(explain(one, text)), explain(one, text)._repr_html_()
     found = compare(one, other, text)
-    same("compare", found.counts, (len(one.encode(text, add_special_tokens=False)), len(other.encode(text, add_special_tokens=False))), text)
+    same(
+        "compare",
+        found.counts,
+        (len(one.encode(text, add_special_tokens=False)), len(other.encode(text, add_special_tokens=False))),
+        text,
+    )
     str(found), found._repr_html_(), json.dumps(found.to_dict())
 
 
 @target
 def decode_ids(data):
-    tok = trained(("bpe", "llama", "wordpiece", "unigram", "char_bpe", "wordlevel")[data[0] % 6 if data else 0])
-    check_decode(tok, [a | (b & 1) << 8 if b < 250 else a << 24 | b for a, b in zip(data[1::2], data[2::2])][:60])
+    tok = trained(
+        ("bpe", "llama", "wordpiece", "unigram", "char_bpe", "wordlevel")[data[0] % 6 if data else 0]
+    )
+    check_decode(
+        tok, [a | (b & 1) << 8 if b < 250 else a << 24 | b for a, b in zip(data[1::2], data[2::2])][:60]
+    )
 
 
 @target
@@ -396,9 +474,25 @@ def bytes_that_are_no_text(data):
         text = tried(decode_text, data, errors=errors)
         expected = text if text is REFUSED else tok.encode(text)
         with sizes(bulk=0, loaded=0, block=16):
-            same(f"errors={errors}", tried(lambda errors=errors: tok.encode_array(data, errors=errors).tolist()), expected, data)
+            same(
+                f"errors={errors}",
+                tried(lambda errors=errors: tok.encode_array(data, errors=errors).tolist()),
+                expected,
+                data,
+            )
             if errors == "strict":
-                same("blocks", tried(lambda: [i for ids in encode_blocks(tok, [data[k:k + 7] for k in range(0, len(data), 7)]) for i in ids.tolist()]), expected, data)
+                same(
+                    "blocks",
+                    tried(
+                        lambda: [
+                            i
+                            for ids in encode_blocks(tok, [data[k : k + 7] for k in range(0, len(data), 7)])
+                            for i in ids.tolist()
+                        ]
+                    ),
+                    expected,
+                    data,
+                )
         same("encode", tried(tok.encode, data, errors=errors), expected, data)
 
 
@@ -408,12 +502,30 @@ def counting(data):
     from subword_nb.pretokenizers import BertPreTokenizer, Metaspace, WhitespaceSplit, byte_level
 
     c = Choices(data[:6])
-    norm, pre = c.pick((None, Lowercase())), c.pick((byte_level("gpt2"), byte_level("cl100k"), BertPreTokenizer(), WhitespaceSplit(), Metaspace(), Split("gpt2"), Split(" ", "removed")))
+    norm, pre = (
+        c.pick((None, Lowercase())),
+        c.pick(
+            (
+                byte_level("gpt2"),
+                byte_level("cl100k"),
+                BertPreTokenizer(),
+                WhitespaceSplit(),
+                Metaspace(),
+                Split("gpt2"),
+                Split(" ", "removed"),
+            )
+        ),
+    )
     docs = [text_of(part) for part in data[6:].split(b"\x01")]
     expected = count_corpus_ref(docs, norm, pre)
     for memory, most in ((1 << 30, 1 << 20), (1, 1 << 20), (1 << 30, 40)):
         found = count_corpus(batches_of(docs, size=most), norm, pre, memory=memory)
-        same("count_corpus", (found.data.tobytes(), found.bounds.tolist(), found.counts.tolist()), (expected.data.tobytes(), expected.bounds.tolist(), expected.counts.tolist()), docs)
+        same(
+            "count_corpus",
+            (found.data.tobytes(), found.bounds.tolist(), found.counts.tolist()),
+            (expected.data.tobytes(), expected.bounds.tolist(), expected.counts.tolist()),
+            docs,
+        )
 
 
 @target
@@ -421,12 +533,22 @@ def train(data):
     c = Choices(data[:8])
     counts = {text_of(w)[:40]: 1 + len(w) for w in data[8:300].split(b"\x02") if w}
     size, prefix, ties = 20 + c.number(60), c.pick(("", "##")), c.pick(("ids", "first", "bytes"))
-    for fast, slow, options in ((bpe_train, bpe_train_ref, {"bulk": True, "end_of_word_suffix": c.pick(("", "</w>"))}), (wordpiece_train, wordpiece_train_ref, {})):
-        given = {"continuing_subword_prefix": prefix, "tie_break": ties, "min_frequency": 1 + c.number(2)} | {k: v for k, v in options.items() if k != "bulk"}
+    for fast, slow, options in (
+        (bpe_train, bpe_train_ref, {"bulk": True, "end_of_word_suffix": c.pick(("", "</w>"))}),
+        (wordpiece_train, wordpiece_train_ref, {}),
+    ):
+        given = {"continuing_subword_prefix": prefix, "tie_break": ties, "min_frequency": 1 + c.number(2)} | {
+            k: v for k, v in options.items() if k != "bulk"
+        }
         expected = tried(slow, counts, size, special_tokens=["<s>"], **given)
         for bulk_ in (False, True) if "bulk" in options else (None,):
             more = {} if bulk_ is None else {"bulk": bulk_}
-            same(fast.__name__, tried(fast, counts, size, special_tokens=["<s>"], progress=False, **given, **more), expected, counts)
+            same(
+                fast.__name__,
+                tried(fast, counts, size, special_tokens=["<s>"], progress=False, **given, **more),
+                expected,
+                counts,
+            )
 
 
 @target
@@ -435,7 +557,15 @@ def train_whole(data):
     lines = [text_of(part) for part in data[8:400].split(b"\n")]
     algorithm = c.pick(("bpe", "char_bpe", "wordpiece", "unigram", "wordlevel"))
     options = {"byte_fallback": c.flag()} if algorithm in ("char_bpe", "unigram") else {}
-    made_ = tried(Tokenizer.train, lines, algorithm=algorithm, vocab_size=c.pick((5, 60, 280, 600)), special_tokens=["<s>"], progress=False, **options)
+    made_ = tried(
+        Tokenizer.train,
+        lines,
+        algorithm=algorithm,
+        vocab_size=c.pick((5, 60, 280, 600)),
+        special_tokens=["<s>"],
+        progress=False,
+        **options,
+    )
     if made_ is not REFUSED:
         check_all(made_, "".join(lines)[:300], c)
         path = folder() / "trained.json"
@@ -474,7 +604,22 @@ def console_choices(data):
     "What takes names from users: splits, options, names of patterns."
     c, word = Choices(data), decode_text(data[:40], errors="replace")
     tried(Split, word)
-    tried(Tokenizer.load, word if not Path(word).exists() and "/" not in word and "\0" not in word else "no-such-file")
-    tried(Tokenizer.train, ["a b"], algorithm=c.pick(("bpe", word)), vocab_size=c.pick((300, -1, 0, 2**70)), pre_tokenizer=c.pick(("default", word)), normalizer=c.pick(("default", word)), progress=False)
-    tried(trained("bpe").encode, "a <s>", allowed_special=c.pick(("all", (), word)), errors=c.pick(("strict", word)))
-
+    tried(
+        Tokenizer.load,
+        word if not Path(word).exists() and "/" not in word and "\0" not in word else "no-such-file",
+    )
+    tried(
+        Tokenizer.train,
+        ["a b"],
+        algorithm=c.pick(("bpe", word)),
+        vocab_size=c.pick((300, -1, 0, 2**70)),
+        pre_tokenizer=c.pick(("default", word)),
+        normalizer=c.pick(("default", word)),
+        progress=False,
+    )
+    tried(
+        trained("bpe").encode,
+        "a <s>",
+        allowed_special=c.pick(("all", (), word)),
+        errors=c.pick(("strict", word)),
+    )

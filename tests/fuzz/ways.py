@@ -1,4 +1,5 @@
 """All ways to the ids of a text, and back, which must agree."""
+
 import contextlib
 
 from inputs import Choices
@@ -11,7 +12,18 @@ from subword_nb.engine import around_ids, compiled
 from subword_nb.explain import explain
 from subword_nb.streams import encode_blocks
 
-COLUMNS = ("ids", "pieces", "offsets", "offsets_bytes", "word_ids", "type_ids", "special_tokens_mask", "attention_mask", "sequence_ranges", "overflowing")
+COLUMNS = (
+    "ids",
+    "pieces",
+    "offsets",
+    "offsets_bytes",
+    "word_ids",
+    "type_ids",
+    "special_tokens_mask",
+    "attention_mask",
+    "sequence_ranges",
+    "overflowing",
+)
 REFUSED = "refused"
 
 
@@ -36,7 +48,9 @@ def tried(fn, *args, **options):
 
 
 def same(way: str, found, expected, text):
-    assert found is expected or found == expected, f"{way} gives {found!r:.300}, expected {expected!r:.300}, for {text!r:.300}"
+    assert found is expected or found == expected, (
+        f"{way} gives {found!r:.300}, expected {expected!r:.300}, for {text!r:.300}"
+    )
 
 
 def cut(data: bytes, c: Choices) -> list[bytes]:
@@ -44,7 +58,7 @@ def cut(data: bytes, c: Choices) -> list[bytes]:
     out, at = [], 0
     while at < len(data):
         n = 1 + c.number(40)
-        out.append(data[at:at + n])
+        out.append(data[at : at + n])
         at += n
     return out
 
@@ -60,7 +74,14 @@ def check_encode(tok, text: str, c: Choices):
             if tok.truncation is tok.padding is None and around_ids(tok, False) == ([], []):
                 same("the engine", bare, list(placed[0]), text)
         same("encode", tried(tok.encode, text), expected, text)
-        same("the engine's batch", tried(lambda: engine.encode_batch(tok, ["a", text, ""]).tolist()[1]) if tok.padding is None else REFUSED, expected if tok.padding is None and tried(tok._encode_fully, "a") is not REFUSED else REFUSED, text)
+        same(
+            "the engine's batch",
+            tried(lambda: engine.encode_batch(tok, ["a", text, ""]).tolist()[1])
+            if tok.padding is None
+            else REFUSED,
+            expected if tok.padding is None and tried(tok._encode_fully, "a") is not REFUSED else REFUSED,
+            text,
+        )
         aligned = tried(pipeline.align, tok, text)
         same("align", aligned if aligned is REFUSED else aligned.ids, expected, text)
         if len(text) < 200:
@@ -82,7 +103,16 @@ def check_kernels(tok, text, c, expected, aligned):
         same("encode_array", tried(lambda: tok.encode_array(text).tolist()), expected, text)
         same("encode_array of bytes", tried(lambda: tok.encode_array(data).tolist()), expected, text)
         if tok.padding is None and expected is not REFUSED:
-            same("encode_batch", tried(lambda: tok.encode_batch([text, "", text[:5] * 0, text], threads=c.pick((1, 1, 1, 2))).tolist()[::3]), [expected, expected], text)
+            same(
+                "encode_batch",
+                tried(
+                    lambda: tok.encode_batch(
+                        [text, "", text[:5] * 0, text], threads=c.pick((1, 1, 1, 2))
+                    ).tolist()[::3]
+                ),
+                [expected, expected],
+                text,
+            )
         if (short := tried(bulk.short_way(tok), text)) is not None:
             same("short_way", short, expected, text)
         streamed = tried(lambda: [i for ids in encode_blocks(tok, cut(data, c)) for i in ids.tolist()])
@@ -97,9 +127,16 @@ def check_kernels(tok, text, c, expected, aligned):
 def check_decode(tok, ids: list[int]):
     "Decoding as a whole, in batches, and id by id."
     text = tried(tok.decode, ids)
-    same("decode_batch", tried(tok.decode_batch, [ids, ids[:1]]), [text, tried(tok.decode, ids[:1])] if text is not REFUSED else REFUSED, ids)
+    same(
+        "decode_batch",
+        tried(tok.decode_batch, [ids, ids[:1]]),
+        [text, tried(tok.decode, ids[:1])] if text is not REFUSED else REFUSED,
+        ids,
+    )
     streamed = tried(lambda: "".join(decode_stream(tok, ids)))
-    if streamed is REFUSED or text is REFUSED or "\ufffd" not in text:  # a run of bytes that are not UTF-8 has a rule of its own in a stream
+    if (
+        streamed is REFUSED or text is REFUSED or "\ufffd" not in text
+    ):  # a run of bytes that are not UTF-8 has a rule of its own in a stream
         same("decode_stream", streamed, text, ids)
     if len(ids) < 24 and text is not REFUSED:
         same("decode_stream_ref", "".join(decode_stream_ref(tok, ids)), streamed, ids)

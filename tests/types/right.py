@@ -1,4 +1,5 @@
 """How the library is used, with the types that a checker must find. It is read by `test_types.py`, and never run."""
+
 import random
 from pathlib import Path
 
@@ -31,9 +32,19 @@ class Mine(Tokenizer):
 # A tokenizer is made, kept and changed.
 tok = Tokenizer.load("tokenizer.json")
 assert_type(tok, Tokenizer)
-assert_type(Tokenizer.load(Path("ranks.tiktoken"), allowed_special={"<|endoftext|>"}, encoding="cl100k_base"), Tokenizer)
-assert_type(Tokenizer.train("corpus/*.txt", algorithm="bpe", vocab_size=32_000, special_tokens=["<s>", AddedToken("</s>")]), Tokenizer)
-assert_type(Mine.train(["a text"], algorithm="unigram", normalizer=NFC(), pre_tokenizer="metaspace", threads=2), Mine)
+assert_type(
+    Tokenizer.load(Path("ranks.tiktoken"), allowed_special={"<|endoftext|>"}, encoding="cl100k_base"),
+    Tokenizer,
+)
+assert_type(
+    Tokenizer.train(
+        "corpus/*.txt", algorithm="bpe", vocab_size=32_000, special_tokens=["<s>", AddedToken("</s>")]
+    ),
+    Tokenizer,
+)
+assert_type(
+    Mine.train(["a text"], algorithm="unigram", normalizer=NFC(), pre_tokenizer="metaspace", threads=2), Mine
+)
 assert_type(Mine.load("org/name", revision="main"), Mine)
 assert_type(tok.save("out.json"), Path)
 assert_type(tok.parts, Parts)
@@ -44,12 +55,23 @@ assert_type(tok.add_tokens(["<new>", AddedToken("<newer>", special=True)]), int)
 assert_type(tok.inspect(), dict)
 tok.normalizer = Lowercase()
 tok.truncation, tok.padding = Truncation(128, stride=8), Padding("longest")
-made = Tokenizer(tok.model, pre_tokenizer="gpt2", normalizer="nfc", added_tokens=[(AddedToken("<s>"), 0)], post_processor=TemplateProcessing("<s> $A", special_tokens=[("<s>", 0)]))
+made = Tokenizer(
+    tok.model,
+    pre_tokenizer="gpt2",
+    normalizer="nfc",
+    added_tokens=[(AddedToken("<s>"), 0)],
+    post_processor=TemplateProcessing("<s> $A", special_tokens=[("<s>", 0)]),
+)
 made.pre_tokenizer = Whitespace()
 
 # Ids.
 assert_type(tok.encode("text"), list[int])
-assert_type(tok.encode(b"text", add_special_tokens=False, allowed_special="all", dropout=0.1, seed=1, errors="replace"), list[int])
+assert_type(
+    tok.encode(
+        b"text", add_special_tokens=False, allowed_special="all", dropout=0.1, seed=1, errors="replace"
+    ),
+    list[int],
+)
 assert_type(tok.tokenize("text"), list[str])
 assert_type(tok.encode_batch(["a", b"b"], threads=4, progress=False), Ragged)
 assert_type(tok.encode_batch(["a"]).tolist(), list[list[int]])
@@ -96,7 +118,14 @@ assert_type(found.truncate(8, stride=2), Encoding)
 assert_type(found.pad(16, direction="left", pad_id=1), Encoding)
 assert_type(Encoding.merge([found, found], growing_offsets=True), Encoding)
 assert_type(tok.align_batch(["a", "b"], ["c", "d"]), list[Encoding])
-batch = tok(["a", "b"], padding=True, truncation="only_first", max_length=64, return_tensors="np", return_offsets_mapping=True)
+batch = tok(
+    ["a", "b"],
+    padding=True,
+    truncation="only_first",
+    max_length=64,
+    return_tensors="np",
+    return_offsets_mapping=True,
+)
 assert_type(batch, Batch)
 assert_type(batch.encodings, list[Encoding])
 assert_type(tok.stages("text"), Stages)

@@ -1,4 +1,5 @@
 """Mistakes that a checker must find, each with mypy's word for it at the end of the line. Read by `test_types.py`, and never run."""
+
 import numpy as np
 
 import subword_nb

@@ -1,4 +1,5 @@
 """What the worker calls in Python: load a tokenizer, explain a text. Answers are JSON; a refusal is {"error": …}."""
+
 import json
 import math
 from pathlib import Path
@@ -52,7 +53,13 @@ def load(path: str, options: str = "{}") -> dict:
     tok = Tokenizer.load(Path(path), allow_code=False, **json.loads(options))
     current = tok
     name = lambda part: type(part).__name__ if part is not None else None
-    return {"model": type(tok.model).__name__, "pieces": len(tok.id2piece), "normalizer": name(tok.normalizer), "pre_tokenizer": name(tok.pre_tokenizer), "added": len(tok.added_tokens)}
+    return {
+        "model": type(tok.model).__name__,
+        "pieces": len(tok.id2piece),
+        "normalizer": name(tok.normalizer),
+        "pre_tokenizer": name(tok.pre_tokenizer),
+        "added": len(tok.added_tokens),
+    }
 
 
 def explain(text: str) -> dict:
