@@ -1,4 +1,5 @@
 """Packaging: everything is read from settings.ini, the one place that is edited by hand. The same sources give the same files, bit for bit."""
+
 import gzip
 import os
 import shutil
@@ -10,9 +11,13 @@ from setuptools import find_packages, setup
 from setuptools.command.sdist import sdist
 
 NEWEST_PYTHON = 14  # the newest 3.x that is meant
-WHEN = os.environ.setdefault("SOURCE_DATE_EPOCH", "315532800")  # the date of all files in wheel and sdist: 1980, the first that a zip can say
+WHEN = os.environ.setdefault(
+    "SOURCE_DATE_EPOCH", "315532800"
+)  # the date of all files in wheel and sdist: 1980, the first that a zip can say
 here = Path(__file__).parent
-shutil.rmtree(here / "build" / "lib", ignore_errors=True)  # modules of an earlier build would be installed with today's
+shutil.rmtree(
+    here / "build" / "lib", ignore_errors=True
+)  # modules of an earlier build would be installed with today's
 parser = ConfigParser(delimiters=["="], inline_comment_prefixes=None)
 parser.read(here / "settings.ini", encoding="utf-8")
 cfg = parser["DEFAULT"]
@@ -28,10 +33,21 @@ class Sdist(sdist):
             return super().make_archive(base_name, format, root_dir, base_dir, owner, group)
         top, name = Path(root_dir or ".", base_dir), f"{base_name}.tar.gz"
         Path(name).parent.mkdir(parents=True, exist_ok=True)
-        with open(name, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=int(WHEN)) as packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        with (
+            open(name, "wb") as raw,
+            gzip.GzipFile("", "wb", fileobj=raw, mtime=int(WHEN)) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+        ):
             for path in [top, *sorted(top.rglob("*"), key=lambda p: p.as_posix())]:
                 entry = tar.gettarinfo(str(path), path.relative_to(top.parent).as_posix())
-                entry.uid, entry.gid, entry.uname, entry.gname, entry.mtime, entry.mode = 0, 0, "", "", int(WHEN), 0o755 if path.is_dir() else 0o644
+                entry.uid, entry.gid, entry.uname, entry.gname, entry.mtime, entry.mode = (
+                    0,
+                    0,
+                    "",
+                    "",
+                    int(WHEN),
+                    0o755 if path.is_dir() else 0o644,
+                )
                 if path.is_file() and not entry.isreg():  # a hard link to a file that is there already
                     entry.type, entry.linkname, entry.size = tarfile.REGTYPE, "", path.stat().st_size
                 with open(path, "rb") if path.is_file() else open(os.devnull, "rb") as file:
@@ -52,7 +68,9 @@ setup(
     keywords=cfg["keywords"],
     url=cfg["git_url"],
     packages=find_packages(include=[cfg["lib_path"], cfg["lib_path"] + ".*"]),
-    package_dir={"": "."},  # an editable install is then a path, which a folder left behind by an earlier install cannot hide
+    package_dir={
+        "": "."
+    },  # an editable install is then a path, which a folder left behind by an earlier install cannot hide
     package_data={cfg["lib_path"]: ["*.txt", "*.js", "*.css", "py.typed"]},
     python_requires=">=" + cfg["min_python"],
     install_requires=cfg["requirements"].split(),
@@ -68,7 +86,10 @@ setup(
         "Operating System :: OS Independent",
         "Programming Language :: Python :: 3",
         "Programming Language :: Python :: 3 :: Only",
-        *(f"Programming Language :: Python :: 3.{minor}" for minor in range(int(cfg["min_python"].split(".")[1]), NEWEST_PYTHON + 1)),
+        *(
+            f"Programming Language :: Python :: 3.{minor}"
+            for minor in range(int(cfg["min_python"].split(".")[1]), NEWEST_PYTHON + 1)
+        ),
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Topic :: Text Processing :: Linguistic",
         "Typing :: Typed",

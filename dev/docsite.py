@@ -327,8 +327,10 @@ def render_pages(
         head, body, tail = re.split("<!-- /?text -->", drafts[page.target])
         body = name_links(body, ids, site)
         body = re.sub(
-            r'\b(href|src)="([^"]*)"', lambda m: f'{m[1]}="{site_link(m[2], page, targets, site)}"', body
-        )  # noqa: B023
+            r'\b(href|src)="([^"]*)"',
+            lambda m, page=page: f'{m[1]}="{site_link(m[2], page, targets, site)}"',
+            body,
+        )
         whole = head + body + tail
         drafts[page.target] = (
             docsite_playground.with_policy(whole) if page.source == docsite_playground.PAGE else whole

@@ -172,7 +172,7 @@ def test_plain_runs_everything_plain():
     lower = jit.kernel(low)
 
     def high(x):
-        return lower(x) + 1  # noqa: E704
+        return lower(x) + 1
 
     assert jit.kernel(high).plain(2**40) == 2**80 + 1 and seen == [int]
     with jit.plainly():
@@ -434,27 +434,27 @@ def test_kernels_that_call_themselves_or_each_other_share_a_cache(tmp_path, ways
 
 
 def break_lowering(monkeypatch):
-    monkeypatch.delattr("numba.core.environment.lookup_environment")  # noqa: E704
+    monkeypatch.delattr("numba.core.environment.lookup_environment")
 
 
 def break_library(monkeypatch):
-    monkeypatch.delattr("numba.core.codegen.JITCodeLibrary")  # noqa: E704
+    monkeypatch.delattr("numba.core.codegen.JITCodeLibrary")
 
 
 def break_passes(monkeypatch):
-    monkeypatch.setattr(jit, "_SPARED", jit._SPARED | {"NopythonTypeInference"})  # noqa: E704
+    monkeypatch.setattr(jit, "_SPARED", jit._SPARED | {"NopythonTypeInference"})
 
 
 def break_typing(monkeypatch):
-    monkeypatch.setattr(jit, "_remembering", lambda: 1 / 0)  # noqa: E704
+    monkeypatch.setattr(jit, "_remembering", lambda: 1 / 0)
 
 
 def break_compiler(monkeypatch):
-    monkeypatch.delattr("numba.core.compiler.Compiler")  # noqa: E704
+    monkeypatch.delattr("numba.core.compiler.Compiler")
 
 
 def break_events(monkeypatch):
-    monkeypatch.delattr("numba.core.event")  # noqa: E704
+    monkeypatch.delattr("numba.core.event")
 
 
 @pytest.mark.parametrize(
