@@ -12,7 +12,7 @@ NBS = ROOT / "nbs"
 LIB = ROOT / "subword_nb"
 EXPORTS = {"export", "exports", "exporti"}
 _DIRECTIVE = re.compile(r"^\s*#\s*\|\s*(.+?)\s*$")
-_MAGIC = re.compile(r"^\s*[%!].*$", re.MULTILINE)
+_MAGIC = re.compile(r"^\s*(?:%%?|!)(?=[\w./]).*$", re.MULTILINE)  # and no operator at the start of a line
 
 
 @dataclass
