@@ -8,7 +8,6 @@ __all__ = ['merge_word', 'Descending', 'learn_merges', 'truncate_rules', 'lean',
 # %% ../nbs/21_bpe_learn.ipynb #24d60d49
 import heapq
 from collections.abc import Callable, Iterable
-from itertools import repeat
 
 from .bpe import BPERules, check_limits, join_pair, piece_bytes
 from .jit import kernel
@@ -20,7 +19,9 @@ def merge_word(
     new,  # What they become
 ) -> tuple[list, list]:  # The new symbols; the changes, as (pair, +1 or -1)
     "Merge `pair` from left to right and say which pair counts change."
-    (a, b), out, changes, i, n = pair, [], [], 0, len(symbols)
+    a, b = pair
+    out, changes = [], []
+    i, n = 0, len(symbols)
     while i < n:
         if i + 1 < n and symbols[i] == a and symbols[i + 1] == b:
             changes.append((pair, -1))
@@ -56,6 +57,7 @@ def _pop_best(heap, pairs, key, fits):
         if now == -n and k == key(pair):
             return pair
         heapq.heappush(heap, (-now, key(pair), pair))
+    return None
 
 # %% ../nbs/21_bpe_learn.ipynb #fa48e585
 class Descending(tuple):
@@ -103,14 +105,15 @@ def _merge_everywhere(pair, new, words, counts, pairs, where):
 
 # %% ../nbs/21_bpe_learn.ipynb #aa2f2659
 def _name_piece(pair, pieces, piece2id, size, prefix):
-    "The id of what a pair of ids merges into, and whether a known piece has another length now; `pieces` grows if the spelling is new."
-    new = piece2id.setdefault(
-        piece := join_pair(pieces[pair[0]], pieces[pair[1]], prefix=prefix), len(pieces)
-    )
+    "The id of what a pair of ids merges into, and whether a known piece has another length now."
+    a, b = pair
+    piece = join_pair(pieces[a], pieces[b], prefix=prefix)
+    new = piece2id.setdefault(piece, len(pieces))
     if new == len(pieces):
         pieces.append(piece)
         size.append(0)
-    before, size[new] = size[new], size[pair[0]] + size[pair[1]]
+    before = size[new]
+    size[new] = size[a] + size[b]
     return new, before not in (0, size[new])
 
 # %% ../nbs/21_bpe_learn.ipynb #53dda4e9
@@ -128,13 +131,18 @@ def learn_merges(
     after: Callable = lambda merges: None,  # Called at each merge with the pairs of ids merged so far
 ) -> BPERules:  # As `bpe_train_ref` returns it
     "Learn merges with dictionaries: every count is kept up to date."
-    piece2id, size, merges, at = {p: i for i, p in enumerate(pieces)}, [1] * len(pieces), [], []
+    piece2id = {p: i for i, p in enumerate(pieces)}
+    size = [1] * len(pieces)
+    longest = max_token_length or float("inf")
+    merges, at = [], []
     pairs, where = _index_words(words, counts)
-    key, ended = _tie_key(tie_break, pieces, words, where, size), "full"
-    fits = lambda pair: (
-        pairs[pair] > 0 and size[pair[0]] + size[pair[1]] <= (max_token_length or float("inf"))
-    )
-    entries = lambda some: [(-pairs[p], key(p), p) for p in some if fits(p)]
+    key = _tie_key(tie_break, pieces, words, where, size)
+
+    def fits(pair):
+        return pairs[pair] > 0 and size[pair[0]] + size[pair[1]] <= longest
+
+    def entries(some):
+        return [(-pairs[p], key(p), p) for p in some if fits(p)]
 
     def merge(pair):
         merges.append(pair)
@@ -146,13 +154,19 @@ def learn_merges(
 
     for pair in known:
         merge(pair)
-    heapq.heapify(heap := entries(pairs))
-    while len(pieces) < vocab_size and ended == "full":
+    heap = entries(pairs)
+    heapq.heapify(heap)
+    ended = "full"
+    while len(pieces) < vocab_size:
         pair = _pop_best(heap, pairs, key, fits)
-        if pair is None or pairs[pair] < min_frequency:
-            ended = "no pair left" if pair is None else "min_frequency"
-        else:
-            list(map(heapq.heappush, repeat(heap), merge(pair)))
+        if pair is None:
+            ended = "no pair left"
+            break
+        if pairs[pair] < min_frequency:
+            ended = "min_frequency"
+            break
+        for entry in merge(pair):
+            heapq.heappush(heap, entry)
     return BPERules(pieces, [(pieces[a], pieces[b]) for a, b in merges], at, ended)
 
 # %% ../nbs/21_bpe_learn.ipynb #6e4b10b0
@@ -164,29 +178,28 @@ def truncate_rules(
 ) -> BPERules:  # What a run of that size would have learned
     "The rules of a smaller vocabulary."
     check_limits(vocab_size=vocab_size)
-    made, ids = (
-        [join_pair(a, b, prefix=prefix) for a, b in rules.merges],
-        {p: i for i, p in enumerate(rules.pieces)},
-    )
+    made = [join_pair(a, b, prefix=prefix) for a, b in rules.merges]
+    ids = {p: i for i, p in enumerate(rules.pieces)}
     first = len(rules.pieces)
     for piece in reversed([*dict.fromkeys(made)]):
-        first -= ids[piece] == first - 1
+        if ids[piece] == first - 1:
+            first -= 1
     least = max(1, first)
     if vocab_size < least:
         raise ValueError(
-            f"vocab_size={vocab_size} is below the {first} pieces that training started from; pass vocab_size>={least}"
+            f"vocab_size={vocab_size} is below the {first} pieces that training started from; "
+            f"pass vocab_size>={least}"
         )
     if vocab_size > len(rules.pieces):
         if rules.ended == "full":
             raise ValueError(
-                f"vocab_size={vocab_size} is above the {len(rules.pieces)} pieces that were learned; pass vocab_size<={len(rules.pieces)}, or train on with known="
+                f"vocab_size={vocab_size} is above the {len(rules.pieces)} pieces that were learned; "
+                f"pass vocab_size<={len(rules.pieces)}, or train on with known="
             )
         return rules
-    until = (
-        next((m + 1 for m, piece in enumerate(made) if ids[piece] == vocab_size - 1), 0)
-        if vocab_size > first
-        else 0
-    )
+    until = 0
+    if vocab_size > first:
+        until = next((m + 1 for m, piece in enumerate(made) if ids[piece] == vocab_size - 1), 0)
     return BPERules(rules.pieces[:vocab_size], rules.merges[:until], rules.counts[:until], "full")
 
 # %% ../nbs/21_bpe_learn.ipynb #d3e6cf9d
@@ -201,13 +214,16 @@ def lean(
 @lean
 def _compare_spelling(s, x, y):
     "-1, 0 or 1 as the bytes of piece x come before, equal or come after those of piece y."
-    i, j, n, m = s.text_start[x], s.text_start[y], s.text_start[x + 1], s.text_start[y + 1]
+    i, n = s.text_start[x], s.text_start[x + 1]
+    j, m = s.text_start[y], s.text_start[y + 1]
     while i < n and j < m:
         if s.text[i] != s.text[j]:
             return -1 if s.text[i] < s.text[j] else 1
         i += 1
         j += 1
-    return 0 if i == n and j == m else (-1 if i == n else 1)
+    if i == n and j == m:
+        return 0
+    return -1 if i == n else 1
 
 
 @lean
@@ -253,7 +269,8 @@ def sink(
     spelling: int,  # What settles ties: 0 the keys, 1 and -1 the spellings, forwards or backwards
 ) -> None:
     "Put an entry in the place of the best one, or below it."
-    i, counts, keys, pairs = 0, s.heap_count, s.heap_key, s.heap_pair
+    counts, keys, pairs = s.heap_count, s.heap_key, s.heap_pair
+    i = 0
     while 2 * i + 1 < n:
         j = 2 * i + 1
         if j + 1 < n and _before(

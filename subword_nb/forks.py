@@ -20,15 +20,13 @@ from itertools import count
 from weakref import WeakValueDictionary
 
 # %% ../nbs/02a_forks.ipynb #276257fc
-_locks, _numbers, _gate = (
-    WeakValueDictionary(),
-    count(),
-    threading.RLock(),
-)  # number → lock, in the order in which they were made; nobody makes one during a fork
+_locks = WeakValueDictionary()  # number → lock, in the order in which they were made
+_numbers = count()
+_gate = threading.RLock()  # nobody makes a lock during a fork
 
 
 def waited(
-    lock,  # A `threading.Lock` or `RLock` that guards what a child needs, too; one who holds it takes only locks that were made before it
+    lock,  # A `threading.Lock` or `RLock` that a child needs, too; its holder takes only locks made before it
 ) -> object:  # The same lock
     "Have forks wait until nobody holds a lock."
     with _gate:
@@ -36,20 +34,17 @@ def waited(
     return lock
 
 # %% ../nbs/02a_forks.ipynb #edd65971
-_OURS = {"subword_nb", "numpy", "numba", "llvmlite", "regex", "tqdm", "pyarrow", *sys.stdlib_module_names} - {
-    "__main__"
-}
+_OURS = {"subword_nb", "numpy", "numba", "llvmlite", "regex", "tqdm", "pyarrow", *sys.stdlib_module_names}
+_OURS.discard("__main__")
 
 
 def _import_locks():
     "(name, lock, its thread or None) of modules that other threads import, or may be about to."
-    locks, me = getattr(importlib._bootstrap, "_module_locks", {}), threading.get_ident()
-    there = [
-        (name, lock)
-        for name, ref in list(locks.items())
-        if name.partition(".")[0] in _OURS and (lock := ref()) is not None
-    ]
-    return [(name, lock, owner) for name, lock in there if (owner := getattr(lock, "owner", me)) != me]
+    locks = getattr(importlib._bootstrap, "_module_locks", {})
+    me = threading.get_ident()
+    found = [(name, ref()) for name, ref in list(locks.items()) if name.partition(".")[0] in _OURS]
+    owned = [(name, lock, getattr(lock, "owner", me)) for name, lock in found if lock is not None]
+    return [(name, lock, owner) for name, lock, owner in owned if owner != me]
 
 
 def importing() -> list[str]:  # Their names, sorted
@@ -57,13 +52,15 @@ def importing() -> list[str]:  # Their names, sorted
     return sorted(name for name, _, owner in _import_locks() if owner is not None)
 
 # %% ../nbs/02a_forks.ipynb #f000c149
-_PATIENCE, _held = 60.0, {}  # Seconds; thread → locks that it holds for its fork
+_PATIENCE = 60.0  # Seconds
+_held = {}  # thread → locks that it holds for its fork
 
 
 def _all_locks():
     "What a fork waits for, in the order in which it is taken."
     compiler = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
-    found = [*[ref() for ref in reversed(_locks.valuerefs())], getattr(compiler, "_lock", None)]
+    found = [ref() for ref in reversed(_locks.valuerefs())]
+    found.append(getattr(compiler, "_lock", None))
     return [lock for lock in found if lock is not None]
 
 # %% ../nbs/02a_forks.ipynb #65ac1a50
@@ -77,22 +74,23 @@ class _Imports:
         _imp.release_lock()
 
 
+def _same(some, others):
+    "Are these the same locks in the same order?"
+    return [*map(id, some)] == [*map(id, others)]
+
+
 def _before():
     "Wait until no other thread imports, compiles, or holds a lock that is waited for."
-    due, looks = time.monotonic() + _PATIENCE, Counter()
+    due = time.monotonic() + _PATIENCE
+    looks = Counter()
     while True:
         locks = _all_locks()
-        held = [
-            lock
-            for lock in [*locks, _gate, _Imports()]
-            if lock.acquire(timeout=max(0.0, due - time.monotonic()))
-        ]
+        wanted = [*locks, _gate, _Imports()]
+        held = [lock for lock in wanted if lock.acquire(timeout=max(0.0, due - time.monotonic()))]
         found = _import_locks()
         looks.update(name for name, _, owner in found if owner is None)
-        quiet = all(owner is None and looks[name] > 3 for name, _, owner in found) and [
-            *map(id, _all_locks())
-        ] == [*map(id, locks)]
-        if quiet or time.monotonic() > due:
+        idle = all(owner is None and looks[name] > 3 for name, _, owner in found)
+        if (idle and _same(_all_locks(), locks)) or time.monotonic() > due:
             break
         for lock in reversed(held):
             lock.release()
@@ -117,9 +115,8 @@ class _Pause:
     "The threads that do without the collector at this moment, and whether it went before the first of them came."
 
     def __init__(self):
-        self.lock = waited(
-            threading.RLock()
-        )  # one that its holder may take again, since a finalizer may come in between
+        # one that its holder may take again, since a finalizer may come in between
+        self.lock = waited(threading.RLock())
         self.threads: list[int] = []  # each once for every block that it is in
         self.went = False
 
@@ -166,7 +163,9 @@ class cached_property:
         self.name = name
 
     def __get__(self, obj, owner=None):
-        return self if obj is None else vars(obj).setdefault(self.name, self.make(obj))
+        if obj is None:
+            return self
+        return vars(obj).setdefault(self.name, self.make(obj))
 
 # %% ../nbs/02a_forks.ipynb #b8c27a91
 if hasattr(os, "register_at_fork"):

@@ -23,9 +23,12 @@ def scan_ref(
     text: bytes,  # UTF-8; documents may be divided by the byte 255
 ) -> list[bytes]:  # The spans; joined, they are the text
     "Cut with the regular expression."
-    pattern, out = compile_pattern(name), []
+    pattern = compile_pattern(name)
+    out = []
     for k, part in enumerate(text.split(b"\xff")):
-        out += [b"\xff"] * (k > 0) + [p.encode() for p in pattern.findall(part.decode())]
+        if k > 0:
+            out.append(b"\xff")
+        out += [p.encode() for p in pattern.findall(part.decode())]
     return out
 
 # %% ../nbs/17_scanners.ipynb #4edbd947
@@ -77,13 +80,18 @@ _KINDS = {"Lu": 1, "Lt": 1, "Ll": 2, "Lm": 3, "Lo": 3, "M": 4, "N": 5, "White_Sp
 @cache
 def kind_table() -> (
     np.ndarray
-):  # (64 * pages,) uint16. The first 64 pages: by the low six bits of the lead byte and of the one behind it, a page; there, by the third byte, a class, or 8 + the page for the fourth
+):  # (64 * pages,) uint16: a page, or a class, or 8 + the page of the fourth byte
     "Classes of all characters that are not ASCII, to be asked with the bytes of UTF-8 as they stand."
-    rows, first, pages = np.zeros((0x110000 >> 6, 64), np.uint8), np.zeros(4096, np.uint16), {}
+    rows = np.zeros((0x110000 >> 6, 64), np.uint8)
+    first = np.zeros(4096, np.uint16)  # 64 pages, asked with the first two bytes
+    pages = {}
+
+    def page(row):
+        return pages.setdefault(np.asarray(row, np.uint16).tobytes(), 64 + len(pages))
+
     for name, kind in _KINDS.items():
         for a, b in code_point_ranges(name):
             rows.reshape(-1)[a:b] = kind
-    page = lambda row: pages.setdefault(np.asarray(row, np.uint16).tobytes(), 64 + len(pages))
     for k in range(2, 32):
         first[k << 6 : k + 1 << 6] = [page([c] * 64) for c in rows[k]]
     for k in range(32, 1024):
@@ -124,21 +132,22 @@ def _fill(buf, i, planes, o, rows, kinds):
     "Write which bytes belong to characters of each class, row by row of 64 bytes from buf[i] on."
     for _ in range(rows):
         blank = mask_equal(buf, i, 32)
-        planes[o + _UPPER], planes[o + _LOWER], planes[o + _NUMBER] = (
-            mask_within(buf, i, 65, 90),
-            mask_within(buf, i, 97, 122),
-            mask_within(buf, i, 48, 57),
-        )
-        planes[o + _SPACE], planes[o + _BLANK] = blank | mask_within(buf, i, 9, 13), blank
+        planes[o + _UPPER] = mask_within(buf, i, 65, 90)
+        planes[o + _LOWER] = mask_within(buf, i, 97, 122)
+        planes[o + _NUMBER] = mask_within(buf, i, 48, 57)
+        planes[o + _SPACE] = blank | mask_within(buf, i, 9, 13)
+        planes[o + _BLANK] = blank
         planes[o + _TAIL] = planes[o + _BOTH] = planes[o + _MARK] = planes[o + _END] = _U0
         if mask_high(buf, i):
             _wide_row(buf, i, planes, o, kinds)
-        i, o = i + _U64, o + _ROW
+        i += _U64
+        o += _ROW
 
 # %% ../nbs/17_scanners.ipynb #11de1c58
 @kernel
 def _write(planes, o, rows, i, end, starts, k):
-    "Write the places of the bits of some rows to starts[k:], as far as the text goes, and return the new k; up to 15 entries behind are overwritten."
+    "Write the places of the bits of some rows to starts[k:], up to the text's end; returns the new k."
+    # up to 15 entries behind are overwritten
     for _ in range(rows):
         x = planes[o + _OUT]
         if end - i < _U64:
@@ -147,14 +156,20 @@ def _write(planes, o, rows, i, end, starts, k):
         n = (n & _FOURS) + (n >> _U2 & _FOURS)
         last = k + ((n + (n >> _U4) & _EIGHTS) * _BYTES >> _U56)
         for j in range(8):
-            starts[k + np.uint64(j)], x = i + trailing_zeros(x), x & (x - _U1)
+            starts[k + np.uint64(j)] = i + trailing_zeros(x)
+            x &= x - _U1
         if x:
             for j in range(8, 16):
-                starts[k + np.uint64(j)], x = i + trailing_zeros(x), x & (x - _U1)
+                starts[k + np.uint64(j)] = i + trailing_zeros(x)
+                x &= x - _U1
         k += _U16
         while x:
-            starts[k], x, k = i + trailing_zeros(x), x & (x - _U1), k + _U1
-        k, i, o = last, i + _U64, o + _ROW
+            starts[k] = i + trailing_zeros(x)
+            x &= x - _U1
+            k += _U1
+        k = last
+        i += _U64
+        o += _ROW
     return k
 
 # %% ../nbs/17_scanners.ipynb #434714b8
@@ -163,22 +178,18 @@ def _suffixes(buf, i, fold):
     "Where an apostrophe would begin a contraction of two bytes, and of three."
     p, q = i + _U1, i + _U2
     s = mask_equal(buf, p, 115) | mask_equal(buf, p, 116) | mask_equal(buf, p, 109) | mask_equal(buf, p, 100)
-    l, r, e, f = (
-        mask_equal(buf, p, 108),
-        mask_equal(buf, p, 114) | mask_equal(buf, p, 118),
-        mask_equal(buf, q, 101),
-        mask_equal(buf, q, 108),
-    )
+    l1 = mask_equal(buf, p, 108)
+    rv = mask_equal(buf, p, 114) | mask_equal(buf, p, 118)
+    e2 = mask_equal(buf, q, 101)
+    l2 = mask_equal(buf, q, 108)
     if not fold:
-        return s, l & f | r & e
+        return s, l1 & l2 | rv & e2
     s |= mask_equal(buf, p, 83) | mask_equal(buf, p, 84) | mask_equal(buf, p, 77) | mask_equal(buf, p, 68)
-    l, r, e, f = (
-        l | mask_equal(buf, p, 76),
-        r | mask_equal(buf, p, 82) | mask_equal(buf, p, 86),
-        e | mask_equal(buf, q, 69),
-        f | mask_equal(buf, q, 76),
-    )
-    return s, l & f | r & e | mask_equal(buf, p, 0xC5) & mask_equal(buf, q, 0xBF)
+    l1 |= mask_equal(buf, p, 76)
+    rv = rv | mask_equal(buf, p, 82) | mask_equal(buf, p, 86)
+    e2 |= mask_equal(buf, q, 69)
+    l2 |= mask_equal(buf, q, 76)
+    return s, l1 & l2 | rv & e2 | mask_equal(buf, p, 0xC5) & mask_equal(buf, q, 0xBF)
 
 
 @kernel
@@ -189,59 +200,57 @@ def _ends(two, two0, three, three0):
 
 @kernel
 def _before_solid(w, tail, solid, tail2, solid2):
-    "Leads of spaces (of w) right before a character that is none; tail, solid: the bytes behind the first of a space, and those of no space, here and in the next row."
+    "Leads of spaces (of w) right before a character that is none."
+    # tail: the bytes of spaces behind their first; solid: the bytes of no space; tail2, solid2: in the next row
     if tail | tail2 & _U3 == _U0:
         return w & _above(solid, solid2, _U1)
     one = _above(tail, tail2, _U1)
     two = one & _above(tail, tail2, _U2)
-    return (
-        w
-        & ~tail
-        & (_above(solid, solid2, _U1) | one & _above(solid, solid2, _U2) | two & _above(solid, solid2, _U3))
-    )
+    before = _above(solid, solid2, _U1) | one & _above(solid, solid2, _U2) | two & _above(solid, solid2, _U3)
+    return w & ~tail & before
 
 # %% ../nbs/17_scanners.ipynb #29531b94
 @kernel
 def _gpt2_rows(buf, i, planes, o, rows):
     "The starts of GPT-2's spans, row by row."
-    l0, x0 = planes[o - _ROW + _LETTER], planes[o - _ROW + _RUN]
+    letters0, signs0 = planes[o - _ROW + _LETTER], planes[o - _ROW + _RUN]
     for _ in range(rows):
-        b, d = o - _ROW, o + _ROW
-        n, w, z = planes[o + _NUMBER], planes[o + _SPACE], planes[o + _END]
-        l = planes[o + _UPPER] | planes[o + _LOWER] | planes[o + _BOTH]
-        x = ~(l | n | w | z)
-        runs = l & ~_below(l, l0) | n & ~_below(n, planes[b + _NUMBER]) | x & ~_below(x, x0)
-        last = _before_solid(
-            w,
-            w & planes[o + _TAIL],
-            ~(w | z),
-            planes[d + _SPACE] & planes[d + _TAIL],
-            ~(planes[d + _SPACE] | planes[d + _END]),
-        )
-        out = (
-            z
-            | runs & ~_below(planes[o + _BLANK], planes[b + _BLANK])
-            | w & ~_below(w, planes[b + _SPACE])
-            | last
-        )
-        quotes, two, three, two0, three0 = (
-            mask_equal(buf, i, 39) & out,
-            _U0,
-            _U0,
-            planes[b + _TWO],
-            planes[b + _THREE],
-        )
+        before, behind = o - _ROW, o + _ROW
+        numbers = planes[o + _NUMBER]
+        spaces = planes[o + _SPACE]
+        ends = planes[o + _END]
+        letters = planes[o + _UPPER] | planes[o + _LOWER] | planes[o + _BOTH]
+        signs = ~(letters | numbers | spaces | ends)
+        runs = letters & ~_below(letters, letters0)
+        runs |= numbers & ~_below(numbers, planes[before + _NUMBER])
+        runs |= signs & ~_below(signs, signs0)
+        tail = spaces & planes[o + _TAIL]
+        solid = ~(spaces | ends)
+        tail2 = planes[behind + _SPACE] & planes[behind + _TAIL]
+        solid2 = ~(planes[behind + _SPACE] | planes[behind + _END])
+        last = _before_solid(spaces, tail, solid, tail2, solid2)
+        out = ends | runs & ~_below(planes[o + _BLANK], planes[before + _BLANK])
+        out |= spaces & ~_below(spaces, planes[before + _SPACE])
+        out |= last
+        quotes = mask_equal(buf, i, 39) & out
+        two, three = _U0, _U0
+        two0, three0 = planes[before + _TWO], planes[before + _THREE]
         if quotes:
             two, three = _suffixes(buf, i, False)
             two, three = two & quotes, three & quotes
-        planes[o + _TWO], planes[o + _THREE], planes[o + _LETTER], planes[o + _RUN] = two, three, l, x
+        planes[o + _TWO] = two
+        planes[o + _THREE] = three
+        planes[o + _LETTER] = letters
+        planes[o + _RUN] = signs
         planes[o + _OUT] = out & ~_below(two | three, two0 | three0) | _ends(two, two0, three, three0)
-        l0, x0, i, o = l, x, i + _U64, d
+        letters0, signs0 = letters, signs
+        i += _U64
+        o = behind
 
 # %% ../nbs/17_scanners.ipynb #65b00edc
 @kernel
 def _threes_wide(x, inside, count):
-    "As `_threes`, one number (of x) after the other, whatever their widths; inside: where a number stands before."
+    "As `_threes`, one number (of x) after the other, whatever their widths; inside: a number stands before."
     out = _U0
     while x:
         bit = x & (~x + _U1)
@@ -256,12 +265,13 @@ def _threes_wide(x, inside, count):
 
 @kernel
 def _threes(n, before, tail, count):
-    "Every third number of each run, the first one included, and how many of an open group there are; count: the same of the row before."
+    "Every third number of each run, the first included, and how many an open group has; count: that of the row before."
     if n == _U0:
         return _U0, _U0
     if n & tail:
         return _threes_wide(n & ~tail, _below(n, before), count)
-    out, at = n & ~_below(n, before), _U3 - count if count else _U0
+    out = n & ~_below(n, before)
+    at = _U3 - count if count else _U0
     if n & before >> _U63 and ~n & (_U2 << at) - _U1 == _U0:
         out |= _U1 << at
     long = n & n << _U1 & n << _U2 & n << _U3
@@ -269,7 +279,9 @@ def _threes(n, before, tail, count):
     while x:
         out |= x
         x = x << _U3 & long
-    return out, _U1 if out >> _U63 else _U2 if out >> _U62 else _U0
+    if out >> _U63:
+        return out, _U1
+    return out, _U2 if out >> _U62 else _U0
 
 # %% ../nbs/17_scanners.ipynb #cd81e37e
 @kernel
@@ -277,34 +289,29 @@ def _class_at(buf, j, kinds):
     "The class of the character at buf[j] and its width."
     a = np.uint64(buf[j])
     if a < 128:
-        return (
-            _LOWER
-            if 97 <= a <= 122
-            else _UPPER
-            if 65 <= a <= 90
-            else _NUMBER
-            if 48 <= a <= 57
-            else _SPACE
-            if a == 32 or 9 <= a <= 13
-            else _TAIL,
-            _U1,
-        )
+        if 97 <= a <= 122:
+            return _LOWER, _U1
+        if 65 <= a <= 90:
+            return _UPPER, _U1
+        if 48 <= a <= 57:
+            return _NUMBER, _U1
+        if a == 32 or 9 <= a <= 13:
+            return _SPACE, _U1
+        return _TAIL, _U1
     if a == 255:
         return _END, _U1
-    c = np.uint64(
-        kinds[
-            np.uint64(kinds[(a & _U63) << _U6 | np.uint64(buf[j + _U1]) & _U63]) << _U6
-            | np.uint64(buf[j + _U2]) & _U63
-        ]
-    )
+    c = np.uint64(kinds[(a & _U63) << _U6 | np.uint64(buf[j + _U1]) & _U63])
+    c = np.uint64(kinds[c << _U6 | np.uint64(buf[j + _U2]) & _U63])
     if c >= _U8:
         c = np.uint64(kinds[(c - _U8) << _U6 | np.uint64(buf[j + _U3]) & _U63])
-    return c, _U2 if a < 0xE0 else _U3 if a < 0xF0 else _U4
+    if a < 0xE0:
+        return c, _U2
+    return c, _U3 if a < 0xF0 else _U4
 
 
 @kernel
 def _behind(buf, j, kinds, kind):
-    "The class of what follows a run of one class; a new line ends any run. buf[j] is in the run, or the first byte behind."
+    "The class of what follows a run of one class; a new line ends any run. buf[j]: in the run, or right behind it."
     while buf[j] & 0xC0 == 0x80:
         j += _U1
     while True:
@@ -333,27 +340,28 @@ def _eaten(x, marks, lines, breaks, tail, plain, run0, taken0, first0):
 @kernel
 def _sign_row(buf, i, planes, o, cased):
     "Signs, and what they take: marks inside a run (if cased) and new lines behind it."
-    b, breaks, tail = o - _ROW, mask_equal(buf, i, 10) | mask_equal(buf, i, 13), planes[o + _TAIL]
-    marks, lines = (planes[o + _MARK], breaks | mask_equal(buf, i, 47)) if cased else (_U0, breaks)
+    b = o - _ROW
+    breaks = mask_equal(buf, i, 10) | mask_equal(buf, i, 13)
+    tail = planes[o + _TAIL]
+    marks, lines = _U0, breaks
+    if cased:
+        marks, lines = planes[o + _MARK], breaks | mask_equal(buf, i, 47)
     letters = planes[o + _UPPER] | planes[o + _LOWER] | planes[o + _BOTH]
-    x, eaten = ~(letters | marks | planes[o + _NUMBER] | planes[o + _SPACE] | planes[o + _END]), _U0
-    run0, taken0, first0, plain = (
-        planes[b + _RUN],
-        planes[b + _TAKEN],
-        planes[b + _FIRST],
-        ~_below(planes[o + _BLANK], planes[b + _BLANK]),
-    )
+    x = ~(letters | marks | planes[o + _NUMBER] | planes[o + _SPACE] | planes[o + _END])
+    run0 = planes[b + _RUN]
+    taken0 = planes[b + _TAKEN]
+    first0 = planes[b + _FIRST]
+    plain = ~_below(planes[o + _BLANK], planes[b + _BLANK])
+    eaten = _U0
     if marks & _below(x, run0):
         eaten = _eaten(x, marks, lines, breaks, tail, plain, run0, taken0, first0)
     taken = _flood(breaks & _below(x | eaten, run0) | lines & _U1 & taken0 >> _U63, lines)
     run = x & ~taken | eaten
     begins = run & ~_below(run, run0) & plain
-    planes[o + _BREAK], planes[o + _RUN], planes[o + _TAKEN], planes[o + _LETTER] = (
-        breaks,
-        run,
-        taken,
-        letters | marks & ~eaten,
-    )
+    planes[o + _BREAK] = breaks
+    planes[o + _RUN] = run
+    planes[o + _TAKEN] = taken
+    planes[o + _LETTER] = letters | marks & ~eaten
     planes[o + _FIRST] = _extend(begins, tail, first0) if tail else begins
     return begins
 
@@ -361,37 +369,45 @@ def _sign_row(buf, i, planes, o, cased):
 @kernel
 def _space_row(buf, i, planes, o, kinds, tailed):
     "The spaces that begin a span: the first of a run, the last one before another character, the first behind the last new line."
-    b, d, w, z, breaks = o - _ROW, o + _ROW, planes[o + _SPACE], planes[o + _END], planes[o + _BREAK]
-    rest, h = w & ~planes[o + _TAKEN], w & ~breaks
-    out = rest & ~_below(rest, planes[b + _REST])
-    out |= _before_solid(
-        h,
-        h & planes[o + _TAIL],
-        ~(w | z),
-        planes[d + _SPACE] & planes[d + _TAIL],
-        ~(planes[d + _SPACE] | planes[d + _END]),
-    )
-    begins = h & _below(breaks, planes[b + _BREAK])
+    before, behind = o - _ROW, o + _ROW
+    spaces = planes[o + _SPACE]
+    ends = planes[o + _END]
+    breaks = planes[o + _BREAK]
+    rest = spaces & ~planes[o + _TAKEN]
+    inline = spaces & ~breaks
+    out = rest & ~_below(rest, planes[before + _REST])
+    tail = inline & planes[o + _TAIL]
+    solid = ~(spaces | ends)
+    tail2 = planes[behind + _SPACE] & planes[behind + _TAIL]
+    solid2 = ~(planes[behind + _SPACE] | planes[behind + _END])
+    out |= _before_solid(inline, tail, solid, tail2, solid2)
+    begins = inline & _below(breaks, planes[before + _BREAK])
     if begins:
-        last = h & (breaks | z if tailed else breaks) >> _U1
-        if h >> _U63:
+        last = inline & (breaks | ends if tailed else breaks) >> _U1
+        if inline >> _U63:
             c = _behind(buf, i + _U64, kinds, _SPACE)
             if c == _SPACE or c == _END and tailed:
                 last |= _U1 << _U63
-        out |= begins & ~_ebb(last, h)
-    planes[o + _REST], planes[o + _JOIN] = rest, h | planes[o + _FIRST]
+        out |= begins & ~_ebb(last, inline)
+    planes[o + _REST] = rest
+    planes[o + _JOIN] = inline | planes[o + _FIRST]
     return out
 
 # %% ../nbs/17_scanners.ipynb #5f448511
 @kernel
 def _case_row(buf, i, planes, o, kinds, ends):
     "Where a word begins behind another one, because a capital follows."
-    b, upper, low, letters = o - _ROW, planes[o + _UPPER], planes[o + _LOWER], planes[o + _LETTER]
+    b = o - _ROW
+    upper = planes[o + _UPPER]
+    low = planes[o + _LOWER]
+    letters = planes[o + _LETTER]
     both = letters & ~(upper | low)
     if both:
         low |= _flood(both & _below(low, planes[b + _LOW]) & ~ends, both)
-    out, begins = upper & _below(low, planes[b + _LOW]), upper & _below(both & ~low, planes[b + _OPEN])
-    planes[o + _LOW], planes[o + _OPEN] = low, both & ~low
+    out = upper & _below(low, planes[b + _LOW])
+    begins = upper & _below(both & ~low, planes[b + _OPEN])
+    planes[o + _LOW] = low
+    planes[o + _OPEN] = both & ~low
     if begins:
         last = upper & (letters & ~upper) >> _U1
         if upper >> _U63:
@@ -417,7 +433,8 @@ def _in_turn(two, three, ends):
 
 @kernel
 def _contractions(buf, i, quotes, ends, behind):
-    "Apostrophes that begin a contraction of two bytes, and of three; behind: they belong to the word before. ends: behind contractions of the row before."
+    "Apostrophes that begin a contraction of two bytes, and of three."
+    # behind: they belong to the word before them; ends: the places behind contractions of the row before
     two, three = _suffixes(buf, i, True)
     two, three = two & quotes, three & quotes
     if behind and (two | three) & (ends | two << _U2 | three << _U3):
@@ -436,33 +453,25 @@ def _word_rows(buf, i, planes, o, rows, kinds, kind):
         out = planes[o + _END] | begins | _space_row(buf, i, planes, o, kinds, kind == _CL100K)
         letters, numbers, tail = planes[o + _LETTER], planes[o + _NUMBER], planes[o + _TAIL]
         out |= letters & ~_below(letters, planes[b + _LETTER]) & ~_below(planes[o + _JOIN], planes[b + _JOIN])
-        quotes, two, three, two0, three0 = (
-            mask_equal(buf, i, 39),
-            _U0,
-            _U0,
-            planes[b + _TWO],
-            planes[b + _THREE],
-        )
+        quotes = mask_equal(buf, i, 39)
+        two, three = _U0, _U0
+        two0, three0 = planes[b + _TWO], planes[b + _THREE]
         if quotes:
-            two, three = _contractions(
-                buf,
-                i,
-                quotes & (_below(letters, planes[b + _LETTER]) if cased else begins),
-                two0 >> _U62 | three0 >> _U61,
-                cased,
-            )
+            quotes &= _below(letters, planes[b + _LETTER]) if cased else begins
+            two, three = _contractions(buf, i, quotes, two0 >> _U62 | three0 >> _U61, cased)
         ends = _ends(two, two0, three, three0)
         if cased:
-            out = out & ~(two | three) | _case_row(buf, i, planes, o, kinds, ends) & ~(
-                three << _U2 | three0 >> _U62
-            )
-        groups, planes[o + _COUNT] = (
-            (numbers & ~tail, _U0)
-            if kind == _QWEN2
-            else _threes(numbers, planes[b + _NUMBER], tail, planes[b + _COUNT])
-        )
-        planes[o + _OUT], planes[o + _TWO], planes[o + _THREE] = out | groups | ends, two, three
-        i, o = i + _U64, o + _ROW
+            out &= ~(two | three)
+            out |= _case_row(buf, i, planes, o, kinds, ends) & ~(three << _U2 | three0 >> _U62)
+        if kind == _QWEN2:
+            groups, planes[o + _COUNT] = numbers & ~tail, _U0
+        else:
+            groups, planes[o + _COUNT] = _threes(numbers, planes[b + _NUMBER], tail, planes[b + _COUNT])
+        planes[o + _OUT] = out | groups | ends
+        planes[o + _TWO] = two
+        planes[o + _THREE] = three
+        i += _U64
+        o += _ROW
 
 # %% ../nbs/17_scanners.ipynb #cf63b4a9
 @kernel
@@ -475,12 +484,10 @@ def scan_rows(
     kind: int | None,  # Which other; None: GPT-2's
 ) -> int:  # How many spans there are
     "Cut a text as if nothing followed."
-    planes, end, k, i = (
-        np.zeros((min(n >> 6, 63) + 3) * _WIDTH, np.uint64),
-        np.uint64(n) + np.uint64(HEAD),
-        _U0,
-        np.uint64(HEAD),
-    )
+    planes = np.zeros((min(n >> 6, 63) + 3) * _WIDTH, np.uint64)
+    end = np.uint64(n) + np.uint64(HEAD)
+    k = _U0
+    i = np.uint64(HEAD)
     planes[_END] = _ALL
     while i < end:
         rows = np.int64(min((end - i + _U63) >> _U6, _U64))
@@ -515,9 +522,11 @@ def gpt_scanner(
     kind = _CODES.get("gpt2" if name in ("r50k", "p50k") else name)
     if kind is None:
         raise ValueError(
-            f"there is no scanner for {name!r}; pass one of {', '.join(_CODES)}, or make one of any pattern with automaton_scanner"
+            f"there is no scanner for {name!r}; pass one of {', '.join(_CODES)}, "
+            "or make one of any pattern with automaton_scanner"
         )
-    gpt2, kind_ = None if kind else True, kind or None
+    gpt2 = None if kind else True
+    kind_ = kind or None
 
     def scan(buf, n, last, starts):
         k = int((scan_rows.compiled or scan_rows)(buf, n, starts, kind_table(), gpt2, kind_))
@@ -535,17 +544,16 @@ def _warm_up_scanners():
 @cache
 def _spellings():
     "Published texts of patterns, with their dialects → the scanner's name."
-    named = [(name, PATTERNS[name], "rust") for name in (*_CODES, "r50k", "p50k")] + [
-        (name, HF_SPELLING[name], d) for name in _CODES for d in ("rust", "oniguruma")
-    ]
-    return {(text, dialect): "gpt2" if name.endswith("50k") else name for name, text, dialect in named}
+    known = {(PATTERNS[name], "rust"): name for name in _CODES}
+    known |= {(PATTERNS[name], "rust"): "gpt2" for name in ("r50k", "p50k")}
+    known |= {(HF_SPELLING[name], d): name for name in _CODES for d in ("rust", "oniguruma")}
+    return known
 
 
 @cache
 def _known():  # parsing takes a third of a second, which a published spelling does not wait for
-    return {
-        read_pattern(pattern, dialect=dialect)[0]: name for (pattern, dialect), name in _spellings().items()
-    }
+    spellings = _spellings().items()
+    return {read_pattern(pattern, dialect=dialect)[0]: name for (pattern, dialect), name in spellings}
 
 
 def scanner_name(
@@ -556,6 +564,7 @@ def scanner_name(
     "Which scanner cuts as a pattern does."
     if pattern in PATTERNS:
         pattern, dialect = PATTERNS[pattern], "rust"
-    return _spellings().get((pattern, dialect)) or _known().get(
-        tuple(read_pattern(pattern, dialect=dialect)[0])
-    )
+    published = _spellings().get((pattern, dialect))
+    if published:
+        return published
+    return _known().get(tuple(read_pattern(pattern, dialect=dialect)[0]))
