@@ -19,7 +19,8 @@ from .patterns import compile_pattern
 
 # %% ../nbs/16_automaton.ipynb #b217c0dd
 _TOKEN = re.compile(
-    r"\(\?m:[\^$]\)|\(\?:\\A\|\(\?<=\\n\)\(\?!\\Z\)\)|\(\?=\\n\?\\Z\)|\(\?(?:<?[=!]|[:>])|[()|]|\\[AZ]|\\\d|(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?"
+    r"\(\?m:[\^$]\)|\(\?:\\A\|\(\?<=\\n\)\(\?!\\Z\)\)|\(\?=\\n\?\\Z\)|"
+    r"\(\?(?:<?[=!]|[:>])|[()|]|\\[AZ]|\\\d|(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?"
 )
 _LINE_START = r"(?:\A|(?<=\n)(?!\Z))"
 _REFUSED = {
@@ -73,31 +74,26 @@ def _tree(tokens):
         else:
             inner = _tree(tokens)
             tokens.pop(0)
-            branches[-1].append(
-                ("look", inner, token == "(?!")
-                if token in ("(?=", "(?!")
-                else ("atomic", inner)
-                if token == "(?>"
-                else inner
-            )
+            if token in ("(?=", "(?!"):
+                inner = ("look", inner, token == "(?!")
+            elif token == "(?>":
+                inner = ("atomic", inner)
+            branches[-1].append(inner)
     made = [b[0] if len(b) == 1 else ("cat", b) for b in branches]
     return made[0] if len(made) == 1 else ("alt", made)
 
 
 def _repeat_node(body, token):
     "A repeat: body, least and most times (None: no limit), and its kind: greedy, lazy or possessive."
-    low, comma, high = (
-        re.match(r"\{(\d+)(,?)(\d*)\}", token).groups()
-        if token[0] == "{"
-        else {"*": ("0", ",", ""), "+": ("1", ",", ""), "?": ("0", ",", "1")}[token[0]]
-    )
-    return (
-        "rep",
-        body,
-        int(low),
-        int(low) if not comma else int(high) if high else None,
-        token[-1] if len(token) > 1 and token[-1] in "?+" else "",
-    )
+    if token[0] == "{":
+        low, comma, high = re.match(r"\{(\d+)(,?)(\d*)\}", token).groups()
+        least = most = int(low)
+        if comma:
+            most = int(high) if high else None
+    else:
+        least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[token[0]]
+    mode = token[-1] if len(token) > 1 and token[-1] in "?+" else ""
+    return "rep", body, least, most, mode
 
 # %% ../nbs/16_automaton.ipynb #4cf60ce3
 def _symbols(pattern, sets):
@@ -107,36 +103,31 @@ def _symbols(pattern, sets):
         for place in (p for r in ranges for p in r):
             toggles[place] = toggles.get(place, 0) ^ 1 << i
     toggles.pop(0x110000, None)
-    lows, kinds, numbers, inside = sorted(toggles), [], {}, 0
+    lows = sorted(toggles)
+    kinds, numbers = [], {}
+    inside = 0
     for low in lows:
         inside ^= toggles[low]
         kinds.append(numbers.setdefault(inside, len(numbers)))
     if len(numbers) > 250:
         raise _refuse(pattern, f"tells {len(numbers)} kinds of characters apart; more than 250")
-    return (
-        lows,
-        kinds,
-        {s: frozenset(k for m, k in numbers.items() if m >> i & 1) for i, s in enumerate(sets)},
-    )
+    members = {s: frozenset(k for m, k in numbers.items() if m >> i & 1) for i, s in enumerate(sets)}
+    return lows, kinds, members
 
 # %% ../nbs/16_automaton.ipynb #0f7ba2bc
-_MOST, _MOST_WORK = (
-    4000,
-    8_000_000,
-)  # Instructions, and states; instructions that are looked at while states are made
+_MOST = 4000  # Instructions, and states
+_MOST_WORK = 8_000_000  # Instructions that are looked at while states are made
 
 
 class _Program:
     "A program being written: instructions (kind, symbols, next), and the places where nothing may fail."
 
     def __init__(self, pattern, sets, symbols):
-        self.pattern, self.sets, self.all, self.code, self.claims = (
-            pattern,
-            sets,
-            frozenset(range(symbols + 1)),
-            [("match", None, None)],
-            [],
-        )
+        self.pattern = pattern
+        self.sets = sets
+        self.all = frozenset(range(symbols + 1))
+        self.code = [("match", None, None)]
+        self.claims = []
 
     def put(self, *instruction):
         "Write an instruction; returns its number."
@@ -169,14 +160,19 @@ def _emit_repeat(self, node, then):
     _, body, low, high, mode = node
     if _may_be_empty(body) and high != 1:
         raise _refuse(self.pattern, "repeats what can be empty")
-    at, leave = then, _leave(self, body, then) if mode == "+" else then
-    ways = (lambda again: [leave, again]) if mode == "?" else (lambda again: [again, leave])
+    leave = _leave(self, body, then) if mode == "+" else then
+
+    def ways(again):
+        return [leave, again] if mode == "?" else [again, leave]
+
+    at = then
     if high is None:
         at = self.put("split", None, None)
         first = self.emit(body, at)
         self.code[at] = ("split", None, ways(first))
         if low:
-            at, low = first, low - 1
+            at = first
+            low -= 1
     else:
         for _ in range(high - low):
             at = self.put("split", None, ways(self.emit(body, at)))
@@ -210,9 +206,11 @@ def _may_be_empty(node):
         return kind == "look"
     if kind == "rep":
         return node[2] == 0 or _may_be_empty(what)
-    return (
-        _may_be_empty(what) if kind == "atomic" else (all if kind == "cat" else any)(map(_may_be_empty, what))
-    )
+    if kind == "atomic":
+        return _may_be_empty(what)
+    if kind == "cat":
+        return all(map(_may_be_empty, what))
+    return any(map(_may_be_empty, what))
 
 
 def _single(self, node):
@@ -257,7 +255,9 @@ def _needs(self, node):
 
 
 def _never_fails(node):
-    return node[0] == "rep" and node[2] == 0 or node[0] == "cat" and all(map(_never_fails, node[1]))
+    if node[0] == "cat":
+        return all(map(_never_fails, node[1]))
+    return node[0] == "rep" and node[2] == 0
 
 # %% ../nbs/16_automaton.ipynb #b2253ea2
 def _advance(program, threads, symbol):
@@ -290,9 +290,7 @@ class Automaton(NamedTuple):
     kinds: list[int]  # Their symbols
     end: int  # The symbol of the end; all others are below it
     states: list[tuple[int, ...]]  # Thread lists, best thread first; the first one is where a match begins
-    table: list[
-        list[tuple[int, bool]]
-    ]  # State → symbol → next state or -1, and whether a match ends before the symbol
+    table: list[list[tuple[int, bool]]]  # State → symbol → next state or -1; does a match end before it?
 
     def symbol(
         self,
@@ -310,12 +308,10 @@ def automaton(
     "Turn a pattern into states, or say why that cannot be done."
     parts = compile_pattern(pattern, dialect=dialect).parts
     tree = _tree(_tokens(pattern, parts))
-    lows, kinds, sets = _symbols(
-        pattern,
-        list(
-            dict.fromkeys(p for p in (*parts, *[((10, 11),)] * ("(?m:$)" in parts)) if not isinstance(p, str))
-        ),
-    )
+    sets = [p for p in parts if not isinstance(p, str)]
+    if "(?m:$)" in parts:
+        sets.append(((10, 11),))
+    lows, kinds, sets = _symbols(pattern, list(dict.fromkeys(sets)))
     program = _Program(pattern, sets, max(kinds) + 1)
     start = program.emit(tree, 0)
     _prove(program)
@@ -325,7 +321,8 @@ def automaton(
 
 def _states(pattern, program, start, end):
     "All thread lists that any text leads to, with their rows."
-    numbers, states, table, work = {(start,): 0}, [(start,)], [], 0
+    numbers, states = {(start,): 0}, [(start,)]
+    table, work = [], 0
     for threads in states:
         work += (end + 1) * len(program)
         if work > _MOST_WORK:
@@ -345,7 +342,8 @@ def find_ref(
     text: str,  # Any text
 ) -> list[tuple[int, int]]:  # Half-open code point offsets of its matches, in order
     "Find all matches as `re` does, with thread lists."
-    symbols, found, at, last = [*map(auto.symbol, text), auto.end], [], 0, None
+    symbols = [*map(auto.symbol, text), auto.end]
+    found, at, last = [], 0, None
     while at <= len(text):
         threads, best = auto.states[0], None
         for i in range(at, len(symbols)):
@@ -356,14 +354,20 @@ def find_ref(
                 break
         if best is not None and (best > at or best != last):
             found.append((at, best))
-        at, last = (at + 1, last) if best is None else (best + (best == at), best)
+        if best is None:
+            at += 1
+        else:
+            at = best + 1 if best == at else best
+            last = best
     return found
 
 # %% ../nbs/16_automaton.ipynb #8de7e002
 _EMIT, _MARK, _STOP = 1, 2, 4
-_RESTART, _GAP, _MATCHED, _FRESH, _INSIDE = range(
-    5
-)  # Before a match; in a gap; a match is marked; none is yet; none is yet and a gap stands before
+_RESTART = 0  # Before a match
+_GAP = 1  # In a gap
+_MATCHED = 2  # A match is marked
+_FRESH = 3  # None is yet
+_INSIDE = 4  # None is yet, and a gap stands before
 
 
 def _begin(auto, symbol, gap, joined):
@@ -386,15 +390,15 @@ def _follow(auto, state, symbol, joined):
     after, match = auto.table[at][symbol]
     if after >= 0:
         return (after, _MATCHED if match else kind), _MARK * match
-    return _begin(auto, symbol, False, joined) if match else (state, _STOP)
+    if match:
+        return _begin(auto, symbol, False, joined)
+    return state, _STOP
 
 # %% ../nbs/16_automaton.ipynb #11fec01d
 def _certain(auto):
     "The states whose threads match in the end, whatever comes."
-    before, lost = (
-        [[] for _ in auto.table],
-        [k for k, row in enumerate(auto.table) if any(not match and after < 0 for after, match in row)],
-    )
+    before = [[] for _ in auto.table]
+    lost = [k for k, row in enumerate(auto.table) if any(not match and after < 0 for after, match in row)]
     for k, row in enumerate(auto.table):
         for after, match in row:
             if not match and after >= 0:
@@ -410,8 +414,10 @@ def _certain(auto):
 def _entries(auto, joined):
     "The table of one loop: (state << shift) + symbol → next << shift + 3 | bits; the kinds of the states; shift."
     certain = _certain(auto)
-    states, rows, shift = {(-1, _RESTART): 0, (-1, _GAP): 1}, [], auto.end.bit_length()
-    for state in (order := [*states]):
+    shift = auto.end.bit_length()
+    states = {(-1, _RESTART): 0, (-1, _GAP): 1}
+    order, rows = [*states], []
+    for state in order:
         rows.append([])
         for symbol in range(auto.end + 1):
             (at, kind), bits = _follow(auto, state, symbol, joined)
@@ -427,14 +433,10 @@ def _entries(auto, joined):
 @kernel
 def _scan(buf, n, last, starts, ascii, pages, flat, table, kinds, shift):
     "Write where spans begin; returns how many are finished, or rather certain."
-    end, bits, k, at, state, place = (
-        np.uint64(HEAD + n),
-        np.uint64(shift),
-        np.uint64(0),
-        np.uint64(HEAD),
-        np.uint64(0),
-        np.empty(2, np.uint64),
-    )
+    at, end = np.uint64(HEAD), np.uint64(HEAD + n)
+    state, bits = np.uint64(0), np.uint64(shift)
+    k = np.uint64(0)
+    place = np.empty(2, np.uint64)
     again, most = np.uint64(0), np.uint64(64 * n + 65536)  # bytes that are looked at once more
     while True:
         c, width = buf[at], np.uint64(1)
@@ -459,7 +461,8 @@ def _scan(buf, n, last, starts, ascii, pages, flat, table, kinds, shift):
             if again > most:
                 return np.int64(-1)
         else:
-            state, at = entry >> np.uint64(3), at + width
+            state = entry >> np.uint64(3)
+            at += width
 
 # %% ../nbs/16_automaton.ipynb #64b07863
 @kernel
@@ -472,7 +475,12 @@ def _turn(buf, at, mark, k, entry, kind, gap):
     if kind == _INSIDE:
         k -= np.uint64(1)
     c = buf[mark]
-    width = 1 if c < 0xC0 else 2 if c < 0xE0 else 3 if c < 0xF0 else 4
+    if c < 0xC0:
+        width = 1
+    elif c < 0xE0:
+        width = 2
+    else:
+        width = 3 if c < 0xF0 else 4
     return gap, mark + np.uint64(width), k
 
 
@@ -486,18 +494,21 @@ def _finished(k, kind, last):
 # %% ../nbs/16_automaton.ipynb #02b5b2cf
 def _fresh(auto):
     "A regular expression over bytes that matches before safe cuts; None if there are none between ASCII characters."
-    arrivals, found = [set() for _ in range(auto.end)], {}
+    arrivals = [set() for _ in range(auto.end)]
     for row in auto.table:
         for s in range(auto.end):
             arrivals[s].add(row[s][0])
-    certain, every = _certain(auto), frozenset(range(auto.end))
-    safe = cache(
-        lambda state: (
-            every
-            if state < 0
-            else frozenset(b for b in range(auto.end) if auto.table[state][b] == auto.table[state][auto.end])
-        )
-    )
+    certain = _certain(auto)
+    every = frozenset(range(auto.end))
+
+    @cache
+    def safe(state):
+        if state < 0:
+            return every
+        row = auto.table[state]
+        return frozenset(b for b in range(auto.end) if row[b] == row[auto.end])
+
+    found = {}
     for a in range(auto.end):
         first = auto.table[0][a][0]
         if first < 0 or first not in certain:
@@ -513,18 +524,19 @@ def _fresh(auto):
 def _bytes_in(ascii, symbols):
     "A class of ASCII bytes; empty if there are none."
     places = [c for c in range(128) if ascii[c] in symbols]
-    firsts, lasts = [c for c in places if c - 1 not in places], [c for c in places if c + 1 not in places]
-    return "".join(
-        ["[", *(rf"\x{a:02x}-\x{b:02x}" if b > a else rf"\x{a:02x}" for a, b in zip(firsts, lasts)), "]"]
-        * bool(places)
-    ).encode()
+    if not places:
+        return b""
+    firsts = [c for c in places if c - 1 not in places]
+    lasts = [c for c in places if c + 1 not in places]
+    ranges = [rf"\x{a:02x}-\x{b:02x}" if b > a else rf"\x{a:02x}" for a, b in zip(firsts, lasts)]
+    return f"[{''.join(ranges)}]".encode()
 
 # %% ../nbs/16_automaton.ipynb #91027d55
 def automaton_scanner(
     pattern: str,  # A name from `PATTERNS`, or a regular expression
     *,
     dialect: str = "rust",  # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
-    gaps: str = "own",  # What becomes of the text between matches: "own", a span of its own, or "joined" in front of the match that follows
+    gaps: str = "own",  # Text between matches: "own", a span of its own, or "joined" to the match that follows
 ) -> Scanner:  # Spans are matches and gaps
     "A scanner for any regular pattern that matches no empty text."
     if gaps not in ("own", "joined"):
@@ -540,13 +552,16 @@ def automaton_scanner(
         "Write where spans begin; returns how many."
         if len(buf) < HEAD + n + 4 or len(starts) < n + 8 or buf[HEAD + n] != 255:
             raise ValueError(
-                f"buffer of {len(buf)} for a text of {n} bytes; make it with buffer_of, and starts with n + 8 places"
+                f"buffer of {len(buf)} for a text of {n} bytes; "
+                "make it with buffer_of, and starts with n + 8 places"
             )
-        if (k := int(_scan(buf, n, bool(last), starts, *tables))) >= 0:
-            return k
-        raise ValueError(
-            f"the pattern {pattern[:60]!r} looks at this text many times over, and was stopped in a block of {n:,} bytes; use a tokenizer with another pattern"
-        )
+        k = int(_scan(buf, n, bool(last), starts, *tables))
+        if k < 0:
+            raise ValueError(
+                f"the pattern {pattern[:60]!r} looks at this text many times over, "
+                f"and was stopped in a block of {n:,} bytes; use a tokenizer with another pattern"
+            )
+        return k
 
     return Scanner(f"automaton of {pattern[:60]}", scan, _fresh(auto))
 

@@ -12,7 +12,8 @@ from .limits import check_limit, current
 
 # %% ../nbs/08a_backtracking.ipynb #447a20e5
 _TOKEN = re.compile(
-    r"\(\?m:[\^$]\)|\(\?:\\A\|\(\?<=\\n\)\(\?!\\Z\)\)|\(\?=\\n\?\\Z\)|\(\?(?:<?[=!]|[:>])|[()|]|\\[AZ]|\\\d+|(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?"
+    r"\(\?m:[\^$]\)|\(\?:\\A\|\(\?<=\\n\)\(\?!\\Z\)\)|\(\?=\\n\?\\Z\)|"
+    r"\(\?(?:<?[=!]|[:>])|[()|]|\\[AZ]|\\\d+|(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?"
 )
 _EDGES = (r"\A", r"\Z", "(?m:^)", "(?m:$)", r"(?:\A|(?<=\n)(?!\Z))", r"(?=\n?\Z)")
 
@@ -21,30 +22,30 @@ def _tokens(parts):
     "Sets and pieces of syntax, one by one, the last first; what is not known is one token."
     out = []
     for part in parts:
-        found = _TOKEN.findall(part) if isinstance(part, str) else [part]
-        out += found if not isinstance(part, str) or "".join(found) == part else [part]
+        if isinstance(part, str):
+            found = _TOKEN.findall(part)
+            out += found if "".join(found) == part else [part]
+        else:
+            out.append(part)
     return out[::-1]
 
 
 def _repeat(body, token):
     "A repeat of a node."
-    low, comma, high = (
-        re.match(r"\{(\d+)(,?)(\d*)\}", token).groups()
-        if token[0] == "{"
-        else {"*": ("0", ",", ""), "+": ("1", ",", ""), "?": ("0", ",", "1")}[token[0]]
-    )
-    return (
-        "rep",
-        body,
-        int(low),
-        int(low) if not comma else int(high) if high else None,
-        token[-1] if len(token) > 1 and token[-1] in "?+" else "",
-    )
+    if token[0] == "{":
+        low, comma, high = re.match(r"\{(\d+)(,?)(\d*)\}", token).groups()
+        least = most = int(low)
+        if comma:
+            most = int(high) if high else None
+    else:
+        least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[token[0]]
+    kind = token[-1] if len(token) > 1 and token[-1] in "?+" else ""
+    return "rep", body, least, most, kind
 
 # %% ../nbs/08a_backtracking.ipynb #886872a9
 def pattern_tree(
     parts: tuple,  # What `read_pattern` gives
-) -> tuple:  # ("cat", items), ("alt", branches), ("set", ranges), ("rep", node, least, most or None, kind), ("look", node), ("edge",) or ("other",)
+) -> tuple:  # A node: its name and what it has, as in ("rep", body, least, most or None, kind)
     "A pattern as a tree."
     tokens = _tokens(parts)
     tree = _branches(tokens)
@@ -70,14 +71,23 @@ def _branches(tokens):
             inner = _branches(tokens)
             if tokens:
                 tokens.pop()
-            items.append(
-                inner if token in ("(", "(?:") else ("other", inner) if token == "(?>" else ("look", inner)
-            )
-    made = [
-        ("cat", tuple(x for i in b for x in (i[1] if i[0] == "cat" else (i,)))) if len(b) != 1 else b[0]
-        for b in branches
-    ]
+            if token == "(?>":
+                inner = ("other", inner)
+            elif token not in ("(", "(?:"):
+                inner = ("look", inner)
+            items.append(inner)
+    made = [_in_a_row(items) for items in branches]
     return made[0] if len(made) == 1 else ("alt", tuple(made))
+
+
+def _in_a_row(items):
+    "One node for the items of a branch."
+    if len(items) == 1:
+        return items[0]
+    flat = []
+    for item in items:
+        flat += item[1] if item[0] == "cat" else (item,)
+    return "cat", tuple(flat)
 
 # %% ../nbs/08a_backtracking.ipynb #4743acd4
 def steps_of(
@@ -124,15 +134,16 @@ def _ways(node):
     if kind != "rep" or node[3] is None or node[3] > _MANY:
         return _MANY + 1
     inner = _ways(node[1])
-    return min(
-        node[3] + 1 if inner == 1 else (inner + 1) ** node[3] if node[3] < 12 else _MANY + 1, _MANY + 1
-    )
+    if inner == 1:
+        return min(node[3] + 1, _MANY + 1)
+    return min((inner + 1) ** node[3], _MANY + 1) if node[3] < 12 else _MANY + 1
 
 
 def _is_run(node):
-    return (
-        node[0] == "rep" and node[1][0] == "set" and node[3] is None and node[4] != "?" and node[2] <= _MANY
-    )
+    if node[0] != "rep":
+        return False
+    _, body, least, most, kind = node
+    return body[0] == "set" and most is None and kind != "?" and least <= _MANY
 
 
 def _never_fails(node):
@@ -140,11 +151,12 @@ def _never_fails(node):
 
 # %% ../nbs/08a_backtracking.ipynb #0ab7b114
 def _unsettled(items):
-    "The places of runs behind which something can fail; None if the branch has other repeats without end, or too many ways."
+    "The places of runs behind which something can fail; None: other repeats without end, or too many ways."
     found, ways = [], 1
     for i, item in enumerate(items):
         if _is_run(item):
-            found += [i] * (not all(map(_never_fails, items[i + 1 :])))
+            if not all(map(_never_fails, items[i + 1 :])):
+                found.append(i)
         else:
             ways *= _ways(item)
         if ways > _MANY:
@@ -170,7 +182,8 @@ def is_linear(
     tree: tuple,  # From `pattern_tree`
 ) -> bool:  # False: it may be, and nobody has proved it
     "Is a search with this pattern sure to take time in proportion to the text?"
-    branches = [b[1] if b[0] == "cat" else (b,) for b in (tree[1] if tree[0] == "alt" else (tree,))]
+    nodes = tree[1] if tree[0] == "alt" else (tree,)
+    branches = [node[1] if node[0] == "cat" else (node,) for node in nodes]
     open_runs = [_unsettled(items) for items in branches]
     for k, (items, found) in enumerate(zip(branches, open_runs)):
         if found is None or len(found) > 1:
@@ -200,6 +213,7 @@ def too_slow(
 ) -> ValueError:  # To be raised
     "What is said of a search that was stopped."
     return ValueError(
-        f"the pattern {pattern[:60]!r} ran for more than {seconds_for(n):.3g} seconds on a text of {n:,} characters, and was stopped; it may go back and forth without end: "
-        "use a tokenizer with another pattern, or allow more by SUBWORD_NB_LIMITS=regex_seconds=… or `with limited(regex_seconds=…)`"
+        f"the pattern {pattern[:60]!r} ran for more than {seconds_for(n):.3g} seconds on a text of {n:,} "
+        "characters, and was stopped; it may go back and forth without end: use a tokenizer with another "
+        "pattern, or allow more by SUBWORD_NB_LIMITS=regex_seconds=… or `with limited(regex_seconds=…)`"
     )

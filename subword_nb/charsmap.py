@@ -33,12 +33,13 @@ def read_charsmap(
 
     def refuse(what):
         raise ValueError(
-            f"precompiled_charsmap: {what}; expected 4 bytes of size, a trie of that many bytes, and replacements in UTF-8: take the map from the model again"
+            f"precompiled_charsmap: {what}; expected 4 bytes of size, a trie of that many bytes, "
+            "and replacements in UTF-8: take the map from the model again"
         )
 
     size = int.from_bytes(blob[:4], "little")
     if len(blob) < 4 or len(blob) < 4 + size:
-        refuse(f"{len(blob)} bytes are too few" + f" for a trie of {size}" * (len(blob) >= 4))
+        refuse(f"{len(blob)} bytes are too few" + (f" for a trie of {size}" if len(blob) >= 4 else ""))
     if size == 0 or size % 4:
         refuse(f"a trie of {size} bytes is not a whole number of units")
     units, pool = array("I", blob[4 : 4 + size]), blob[4 + size :]
@@ -46,13 +47,9 @@ def read_charsmap(
         pool.decode("utf-8")
     except UnicodeDecodeError as e:
         refuse(f"the replacements are not UTF-8 at byte {e.start}")
-    check_limit(
-        "growth",
-        n := max(
-            (len(text.decode("utf-8", "replace")) for text in pool.split(b"\0") if len(text) > 256), default=0
-        ),
-        f"precompiled_charsmap: a replacement has {n:,} characters",
-    )
+    lengths = [len(text.decode("utf-8", "replace")) for text in pool.split(b"\0") if len(text) > 256]
+    n = max(lengths, default=0)
+    check_limit("growth", n, f"precompiled_charsmap: a replacement has {n:,} characters")
     if sys.byteorder == "big":
         units.byteswap()
     return units, pool
@@ -111,7 +108,9 @@ class _Room:
 # %% ../nbs/07_charsmap.ipynb #19a16c80
 def _units(nodes):
     "The array of a trie, given its nodes."
-    room, units, bases, todo = _Room(), {0: 0}, {}, [(0, len(nodes) - 1)]
+    room = _Room()
+    units, bases = {0: 0}, {}
+    todo = [(0, len(nodes) - 1)]
     while todo:
         place, k = todo.pop()
         if k not in bases:
@@ -122,7 +121,8 @@ def _units(nodes):
             raise ValueError(
                 f"rules: the trie needs more than {1 << 21:,} units; pass fewer or shorter rules"
             )
-        units[place] |= (place ^ bases[k]) << 10 | (nodes[k][:1] != () and nodes[k][0][0] == 0) << 8
+        ends = nodes[k] != () and nodes[k][0][0] == 0
+        units[place] |= (place ^ bases[k]) << 10 | ends << 8
     strange = [max((b & -b).bit_length() - 1, 0) for b in room.bases]  # in each block a base that no node has
     out = array("I", [low ^ k for low in strange for k in range(256)])
     for place, unit in units.items():
@@ -139,8 +139,9 @@ def build_charsmap(
         if not isinstance(key, str) or not isinstance(text, str):
             raise ValueError(f"rules: {key!r} → {text!r}; pass strings")
         if not key or "\0" in key + text:
+            what = "a zero character" if key else "nothing to replace"
             raise ValueError(
-                f"rules: {key!r} → {text!r} has {'a zero character' if key else 'nothing to replace'}; a character map cannot hold it: leave the rule out"
+                f"rules: {key!r} → {text!r} has {what}; a character map cannot hold it: leave the rule out"
             )
         if text in starts:
             continue
@@ -165,7 +166,8 @@ def _at(units, place):
     if place < len(units):
         return units[place]
     raise ValueError(
-        f"precompiled_charsmap: the trie points to unit {place}, but has {len(units)}; it is damaged: take the map from the model again"
+        f"precompiled_charsmap: the trie points to unit {place}, but has {len(units)}; "
+        "it is damaged: take the map from the model again"
     )
 
 
@@ -178,7 +180,8 @@ def _text_at(pool, start):
     except UnicodeDecodeError:
         pass
     raise ValueError(
-        f"precompiled_charsmap: the trie names a replacement at byte {start} of {len(pool)}, where none starts; it is damaged: take the map from the model again"
+        f"precompiled_charsmap: the trie names a replacement at byte {start} of {len(pool)}, where none starts; "
+        "it is damaged: take the map from the model again"
     )
 
 # %% ../nbs/07_charsmap.ipynb #79547d6d
@@ -211,25 +214,23 @@ def longest_prefix(
 # %% ../nbs/07_charsmap.ipynb #9bef30af
 def _keys(units):
     "Each key of the trie, and where its replacement starts."
-    children, todo, key, bases, above, steps = (
-        {},
-        [(0, 0, unit_parts(units[0])[2])],
-        bytearray(),
-        [],
-        set(),
-        0,
-    )
+    children = {}
     for place, unit in enumerate(units):
         if 0 < unit & 0x800000FF < 256:
             children.setdefault(place ^ unit & 0xFF, []).append(place)
+    todo = [(0, 0, unit_parts(units[0])[2])]
+    key, bases, above = bytearray(), [], set()
+    steps = 0
     while todo:
         depth, label, base = todo.pop()
         above.difference_update(bases[depth:])
-        del bases[depth:], key[max(depth - 1, 0) :]
+        del bases[depth:]
+        del key[max(depth - 1, 0) :]
         steps += 1
         if base in above or steps > 1 << 23:
+            why = "runs in circles" if base in above else "has millions of keys, or endless ones"
             raise ValueError(
-                f"precompiled_charsmap: the trie {'runs in circles' if base in above else 'has millions of keys, or endless ones'}; it is damaged: take the map from the model again"
+                f"precompiled_charsmap: the trie {why}; it is damaged: take the map from the model again"
             )
         if depth:
             key.append(label)
@@ -252,14 +253,18 @@ def charsmap_rules(
         keys = [(key.decode("utf-8"), start) for key, start in sorted(_keys(units))]
     except UnicodeDecodeError as e:
         raise ValueError(
-            f"precompiled_charsmap: the key {e.object!r} is not UTF-8; the trie is damaged: take the map from the model again"
+            f"precompiled_charsmap: the key {e.object!r} is not UTF-8; the trie is damaged: "
+            "take the map from the model again"
         ) from None
-    texts, left = {}, 16 * len(pool)
+    texts = {}
+    left = 16 * len(pool)
     for start in {start for _, start in keys}:
         texts[start] = _text_at(pool, start)
-        if (left := left - len(texts[start])) < 0:
+        left -= len(texts[start])
+        if left < 0:
             raise ValueError(
-                "precompiled_charsmap: the replacements lie over each other many times; the map is damaged: take it from the model again"
+                "precompiled_charsmap: the replacements lie over each other many times; the map is damaged: "
+                "take it from the model again"
             )
     return {key: texts[start] for key, start in keys}
 
@@ -290,19 +295,31 @@ def shortest_ref(
     out = []
     for part in graphemes(text):
         whole = replaced(part) if len(part.encode("utf-8", "surrogatepass")) < 6 else None
-        out += [ch if (new := replaced(ch)) is None else new for ch in part] if whole is None else [whole]
+        if whole is not None:
+            out.append(whole)
+            continue
+        for ch in part:
+            new = replaced(ch)
+            out.append(ch if new is None else new)
     return "".join(out)
 
 # %% ../nbs/07_charsmap.ipynb #3970c35e
 _PREPEND = "600-605 6DD 70F 890-891 8E2 D4E 110BD 110CD 111C2-111C3 113D1 1193F 11941 11A84-11A89 11D46 11F02"
-_CONTROL = "0-1F 7F-9F AD 61C 180E 200B 200E-200F 2028-202E 2060-206F FEFF FFF0-FFFB 13430-1343F 1BCA0-1BCA3 1D173-1D17A E0000-E001F E0080-E00FF E01F0-E0FFF"
+_CONTROL = (
+    "0-1F 7F-9F AD 61C 180E 200B 200E-200F 2028-202E 2060-206F FEFF FFF0-FFFB 13430-1343F 1BCA0-1BCA3 "
+    "1D173-1D17A E0000-E001F E0080-E00FF E01F0-E0FFF"
+)
 _NOT_EXTENDING = (
     "102B-102C 1038 1062-1064 1067-106D 1083 1087-108C 108F 109A-109C 1A61 1A63-1A64 AA7B AA7D 11720-11721"
 )
-_EXTENDING_TOO = "E33 EB3 1ACF-1ADD 1AE0-1AEB 200C-200D FF9E-FF9F 10EFA-10EFB 11B60-11B67 1E6E3 1E6E6 1E6EE-1E6EF 1E6F5 1F3FB-1F3FF E0020-E007F"
+_EXTENDING_TOO = (
+    "E33 EB3 1ACF-1ADD 1AE0-1AEB 200C-200D FF9E-FF9F 10EFA-10EFB 11B60-11B67 1E6E3 1E6E6 1E6EE-1E6EF 1E6F5 "
+    "1F3FB-1F3FF E0020-E007F"
+)
 _NOT_SPACING = (
-    "9BE 9D7 B3E B57 BBE BD7 CC0 CC2 CC7-CC8 CCA-CCB CD5-CD6 D3E D57 DCF DDF 1715 1734 1B35 1B3B 1B3D 1B43-1B44 1BAA 1BF2-1BF3 302E-302F A953 A9C0 111C0 11235 1133E 1134D "
-    "11357 113B8 113C2 113C5 113C7-113C9 113CF 114B0 114BD 115AF 116B6 11930 1193D 11F41 16FF0-16FF1 1D165-1D166 1D16D-1D172"
+    "9BE 9D7 B3E B57 BBE BD7 CC0 CC2 CC7-CC8 CCA-CCB CD5-CD6 D3E D57 DCF DDF 1715 1734 1B35 1B3B 1B3D "
+    "1B43-1B44 1BAA 1BF2-1BF3 302E-302F A953 A9C0 111C0 11235 1133E 1134D 11357 113B8 113C2 113C5 "
+    "113C7-113C9 113CF 114B0 114BD 115AF 116B6 11930 1193D 11F41 16FF0-16FF1 1D165-1D166 1D16D-1D172"
 )
 _SPACING_TOO = "E33 EB3 11B61 11B65 11B67"
 _LINKERS = (
@@ -311,22 +328,29 @@ _LINKERS = (
 
 # %% ../nbs/07_charsmap.ipynb #6e40c58a
 _CONSONANTS = (
-    "915-939 958-95F 978-97F 995-9A8 9AA-9B0 9B2 9B6-9B9 9DC-9DD 9DF 9F0-9F1 A95-AA8 AAA-AB0 AB2-AB3 AB5-AB9 AF9 B15-B28 B2A-B30 B32-B33 B35-B39 B5C-B5D B5F B71 C15-C28 "
-    "C2A-C39 C58-C5A D15-D3A 1000-102A 103F 1050-1055 105A-105D 1061 1065-1066 106E-1070 1075-1081 108E 1780-17B3 1A20-1A54 1B0B-1B0C 1B13-1B33 1B45-1B4C 1B83-1BA0 "
-    "1BAE-1BAF 1BBB-1BBD A989-A98B A98F-A9B2 A9E0-A9E4 A9E7-A9EF A9FA-A9FE AA60-AA6F AA71-AA73 AA7A AA7E-AA7F AAE0-AAEA ABC0-ABDA 10A00 10A10-10A13 10A15-10A17 "
-    "10A19-10A35 11103-11126 11144 11147 11380-11389 1138B 1138E 11390-113B5 11900-11906 11909 1190C-11913 11915-11916 11918-1192F 11A00 11A0B-11A32 11A50 11A5C-11A83 "
-    "11F04-11F10 11F12-11F33"
+    "915-939 958-95F 978-97F 995-9A8 9AA-9B0 9B2 9B6-9B9 9DC-9DD 9DF 9F0-9F1 A95-AA8 AAA-AB0 AB2-AB3 "
+    "AB5-AB9 AF9 B15-B28 B2A-B30 B32-B33 B35-B39 B5C-B5D B5F B71 C15-C28 C2A-C39 C58-C5A D15-D3A 1000-102A "
+    "103F 1050-1055 105A-105D 1061 1065-1066 106E-1070 1075-1081 108E 1780-17B3 1A20-1A54 1B0B-1B0C "
+    "1B13-1B33 1B45-1B4C 1B83-1BA0 1BAE-1BAF 1BBB-1BBD A989-A98B A98F-A9B2 A9E0-A9E4 A9E7-A9EF A9FA-A9FE "
+    "AA60-AA6F AA71-AA73 AA7A AA7E-AA7F AAE0-AAEA ABC0-ABDA 10A00 10A10-10A13 10A15-10A17 10A19-10A35 "
+    "11103-11126 11144 11147 11380-11389 1138B 1138E 11390-113B5 11900-11906 11909 1190C-11913 11915-11916 "
+    "11918-1192F 11A00 11A0B-11A32 11A50 11A5C-11A83 11F04-11F10 11F12-11F33"
 )
 _PICTURES = (
-    "A9 AE 203C 2049 2122 2139 2194-2199 21A9-21AA 231A-231B 2328 23CF 23E9-23F3 23F8-23FA 24C2 25AA-25AB 25B6 25C0 25FB-25FE 2600-2604 260E 2611 2614-2615 2618 261D 2620 "
-    "2622-2623 2626 262A 262E-262F 2638-263A 2640 2642 2648-2653 265F-2660 2663 2665-2666 2668 267B 267E-267F 2692-2697 2699 269B-269C 26A0-26A1 26A7 26AA-26AB 26B0-26B1 "
-    "26BD-26BE 26C4-26C5 26C8 26CE-26CF 26D1 26D3-26D4 26E9-26EA 26F0-26F5 26F7-26FA 26FD 2702 2705 2708-270D 270F 2712 2714 2716 271D 2721 2728 2733-2734 2744 2747 274C "
-    "274E 2753-2755 2757 2763-2764 2795-2797 27A1 27B0 27BF 2934-2935 2B05-2B07 2B1B-2B1C 2B50 2B55 3030 303D 3297 3299 1F004 1F02C-1F02F 1F094-1F09F 1F0AF-1F0B0 1F0C0 "
-    "1F0CF-1F0D0 1F0F6-1F0FF 1F170-1F171 1F17E-1F17F 1F18E 1F191-1F19A 1F1AE-1F1E5 1F201-1F20F 1F21A 1F22F 1F232-1F23A 1F23C-1F23F 1F249-1F25F 1F266-1F321 1F324-1F393 "
-    "1F396-1F397 1F399-1F39B 1F39E-1F3F0 1F3F3-1F3F5 1F3F7-1F3FA 1F400-1F4FD 1F4FF-1F53D 1F549-1F54E 1F550-1F567 1F56F-1F570 1F573-1F57A 1F587 1F58A-1F58D 1F590 "
-    "1F595-1F596 1F5A4-1F5A5 1F5A8 1F5B1-1F5B2 1F5BC 1F5C2-1F5C4 1F5D1-1F5D3 1F5DC-1F5DE 1F5E1 1F5E3 1F5E8 1F5EF 1F5F3 1F5FA-1F64F 1F680-1F6C5 1F6CB-1F6D2 1F6D5-1F6E5 "
-    "1F6E9 1F6EB-1F6F0 1F6F3-1F6FF 1F7DA-1F7FF 1F80C-1F80F 1F848-1F84F 1F85A-1F85F 1F888-1F88F 1F8AE-1F8AF 1F8BC-1F8BF 1F8C2-1F8CF 1F8D9-1F8FF 1F90C-1F93A 1F93C-1F945 "
-    "1F947-1F9FF 1FA58-1FA5F 1FA6E-1FAFF 1FC00-1FFFD"
+    "A9 AE 203C 2049 2122 2139 2194-2199 21A9-21AA 231A-231B 2328 23CF 23E9-23F3 23F8-23FA 24C2 25AA-25AB "
+    "25B6 25C0 25FB-25FE 2600-2604 260E 2611 2614-2615 2618 261D 2620 2622-2623 2626 262A 262E-262F "
+    "2638-263A 2640 2642 2648-2653 265F-2660 2663 2665-2666 2668 267B 267E-267F 2692-2697 2699 269B-269C "
+    "26A0-26A1 26A7 26AA-26AB 26B0-26B1 26BD-26BE 26C4-26C5 26C8 26CE-26CF 26D1 26D3-26D4 26E9-26EA "
+    "26F0-26F5 26F7-26FA 26FD 2702 2705 2708-270D 270F 2712 2714 2716 271D 2721 2728 2733-2734 2744 2747 "
+    "274C 274E 2753-2755 2757 2763-2764 2795-2797 27A1 27B0 27BF 2934-2935 2B05-2B07 2B1B-2B1C 2B50 2B55 "
+    "3030 303D 3297 3299 1F004 1F02C-1F02F 1F094-1F09F 1F0AF-1F0B0 1F0C0 1F0CF-1F0D0 1F0F6-1F0FF "
+    "1F170-1F171 1F17E-1F17F 1F18E 1F191-1F19A 1F1AE-1F1E5 1F201-1F20F 1F21A 1F22F 1F232-1F23A 1F23C-1F23F "
+    "1F249-1F25F 1F266-1F321 1F324-1F393 1F396-1F397 1F399-1F39B 1F39E-1F3F0 1F3F3-1F3F5 1F3F7-1F3FA "
+    "1F400-1F4FD 1F4FF-1F53D 1F549-1F54E 1F550-1F567 1F56F-1F570 1F573-1F57A 1F587 1F58A-1F58D 1F590 "
+    "1F595-1F596 1F5A4-1F5A5 1F5A8 1F5B1-1F5B2 1F5BC 1F5C2-1F5C4 1F5D1-1F5D3 1F5DC-1F5DE 1F5E1 1F5E3 1F5E8 "
+    "1F5EF 1F5F3 1F5FA-1F64F 1F680-1F6C5 1F6CB-1F6D2 1F6D5-1F6E5 1F6E9 1F6EB-1F6F0 1F6F3-1F6FF 1F7DA-1F7FF "
+    "1F80C-1F80F 1F848-1F84F 1F85A-1F85F 1F888-1F88F 1F8AE-1F8AF 1F8BC-1F8BF 1F8C2-1F8CF 1F8D9-1F8FF "
+    "1F90C-1F93A 1F93C-1F945 1F947-1F9FF 1FA58-1FA5F 1FA6E-1FAFF 1FC00-1FFFD"
 )
 
 # %% ../nbs/07_charsmap.ipynb #bd26d172
@@ -367,23 +391,26 @@ def _classes():
         "H": [(0xAC00, 0xD7A4)],
         "R": [(0x1F1E6, 0x1F200)],
     }
-    return {name: _body(ranges) for name, ranges in {**kinds, "Y": _without(kinds["X"], kinds["K"])}.items()}
+    kinds["Y"] = _without(kinds["X"], kinds["K"])
+    return {name: _body(ranges) for name, ranges in kinds.items()}
 
 # %% ../nbs/07_charsmap.ipynb #28479a19
 @cache
 def _cluster():
     "The pattern of one grapheme cluster."
-    rule = r"\r\n|[N]|[P]*(?:[L]*(?:[S][V]*|[H]|[V]+)[T]*|[L]+|[T]+|[G](?:[Q]*\u200d[G])*|[C](?:[Y]*[K][X]*[C])*|[R][R]|[^NP])[E]*|[P]+[E]*"
+    hangul = r"[L]*(?:[S][V]*|[H]|[V]+)[T]*|[L]+|[T]+"
+    joined = r"[G](?:[Q]*\u200d[G])*|[C](?:[Y]*[K][X]*[C])*|[R][R]"
+    rule = rf"\r\n|[N]|[P]*(?:{hangul}|{joined}|[^NP])[E]*|[P]+[E]*"
     return re.compile(re.sub("[A-Z]", lambda m: _classes()[m[0]], rule))
 
 
 @cache
 def _joiners():
-    "Two patterns for what joins its neighbours: one that takes every astral character for such, and so is quick, and an exact one."
+    "Two patterns for what joins its neighbours: a quick one, which takes every astral character for such, and an exact one."
     low = [(a, min(b, 0x10000)) for a, b in [*_extending(), *_ranges(_PREPEND)] if a < 0x10000]
-    return re.compile(f"[{_body(low)}\U00010000-\U0010ffff]"), re.compile(
-        f"[{_classes()['E']}{_classes()['P']}]"
-    )
+    quick = re.compile(f"[{_body(low)}\U00010000-\U0010ffff]")
+    exact = re.compile(f"[{_classes()['E']}{_classes()['P']}]")
+    return quick, exact
 
 
 def _is_plain(text):  # are all clusters of less than six bytes single characters?
@@ -401,11 +428,15 @@ class _Tables:
     "A map as it is used: what has been looked up is remembered."
 
     def __init__(self, blob):
-        self.blob, (self.units, self.pool) = blob, read_charsmap(blob)
-        self.chars, self.whole = (
-            CharTable(lambda ch: ch if (out := self.first(ch)) is None else out),
-            lru_cache(1 << 16)(self.first),
-        )
+        self.blob = blob
+        self.units, self.pool = read_charsmap(blob)
+
+        def replace(ch):
+            new = self.first(ch)
+            return ch if new is None else new
+
+        self.chars = CharTable(replace)
+        self.whole = lru_cache(1 << 16)(self.first)
 
     def first(self, part):
         "The replacement of the shortest key that a part begins with; None if there is none."
@@ -414,7 +445,9 @@ class _Tables:
 
     def cluster(self, part):
         "The replacement of a whole cluster of less than six bytes; None if it goes character by character."
-        return None if len(part) > 5 or len(part.encode("utf-8", "surrogatepass")) > 5 else self.whole(part)
+        if len(part) > 5 or len(part.encode("utf-8", "surrogatepass")) > 5:
+            return None
+        return self.whole(part)
 
     @cached_property
     def later(self):
@@ -437,9 +470,9 @@ def _pairs(tables, text):
 
 def _normalized(tables, text):
     "HF's rule."
-    return (
-        tables.chars.translate(text) if _is_plain(text) else "".join([new for _, new in _pairs(tables, text)])
-    )
+    if _is_plain(text):
+        return tables.chars.translate(text)
+    return "".join([new for _, new in _pairs(tables, text)])
 
 
 def _changes(tables, text):
@@ -466,19 +499,27 @@ def _longest(tables, text):
 
 def _longest_run(tables, text):
     "The longest key at each place, where keys may overlap."
-    view, out, at = (
-        memoryview(data := text.encode("utf-8", "surrogatepass")),
-        [],
-        0,
-    )  # a slice of the view copies nothing
+    data = text.encode("utf-8", "surrogatepass")
+    view = memoryview(data)  # a slice of it copies nothing
+    out, at = [], 0
     while at < len(data):
         length, start = longest_prefix(tables.units, view[at:])
-        step = 1 if data[at] < 0x80 else 2 if data[at] < 0xE0 else 3 if data[at] < 0xF0 else 4
-        out.append(
-            _text_at(tables.pool, start) if length else data[at : at + step].decode("utf-8", "surrogatepass")
-        )
-        at += length or step
+        if length:
+            out.append(_text_at(tables.pool, start))
+        else:
+            length = _width(data[at])
+            out.append(data[at : at + length].decode("utf-8", "surrogatepass"))
+        at += length
     return "".join(out)
+
+
+def _width(lead):
+    "How many bytes a character has, by the first of them."
+    if lead < 0x80:
+        return 1
+    if lead < 0xE0:
+        return 2
+    return 3 if lead < 0xF0 else 4
 
 # %% ../nbs/07_charsmap.ipynb #4ad889f8
 @dataclass(frozen=True, repr=False)
@@ -538,6 +579,6 @@ def keeps_ascii(
 ) -> bool:  # False also where a key only begins with a space or a prepended sign
     "Do an ASCII letter or digit that ends a cluster, and a space that begins one, come out as they are by HF's rule?"
     heads = [" ", *(chr(i) for a, b in _ranges(_PREPEND) for i in range(a, b))]
-    return not any(_leads_on(charsmap._tables.units, ch.encode()) for ch in heads) and all(
-        charsmap.normalize(ch) == ch for ch in map(chr, range(128)) if ch.isalnum()
-    )
+    if any(_leads_on(charsmap._tables.units, ch.encode()) for ch in heads):
+        return False
+    return all(charsmap.normalize(ch) == ch for ch in map(chr, range(128)) if ch.isalnum())

@@ -73,7 +73,8 @@ class _Hooks:
     if TYPE_CHECKING:
         _spans: Any
         to_dict: Any  # what each kind has
-    _at_space, _ascii_pattern = "", None
+    _at_space = ""
+    _ascii_pattern = None
 
     def _pieces(self, aligned):
         return slices(aligned, self._spans(aligned.text))
@@ -146,14 +147,10 @@ class PreTokenizer(_Hooks):
 class Split(PreTokenizer):
     "Cut at the matches of a pattern."
 
-    pattern: (
-        str | dict
-    )  # A name from `PATTERNS`, a regular expression, {"Regex": …} or {"String": literal text}
+    pattern: str | dict  # A name from `PATTERNS`, a regular expression, {"Regex": …} or {"String": text}
     behavior: str = "isolated"  # A name from `BEHAVIORS`: what becomes of a match
     invert: bool = False  # Swap the roles of matches and of the gaps between them
-    dialect: str = (
-        "oniguruma"  # How to read a regular expression: "oniguruma" as HF does, "rust" as tiktoken does
-    )
+    dialect: str = "oniguruma"  # Read an expression as HF does, "oniguruma", or as tiktoken does, "rust"
 
     def __post_init__(self):
         _check_behavior(self.behavior)
@@ -173,16 +170,16 @@ class Split(PreTokenizer):
     def _raw(self, text, first):
         return _raw_split(self, text)
 
-    _ascii_pattern = property(
-        lambda self: self._compiled.in_ascii if self.behavior == "isolated" and not self.invert else None
-    )  # whose `findall` gives the raw pretokens of ASCII text
-    _at_space = cached_property(
-        lambda self: (
-            "splits"
-            if self._ascii_pattern
-            else _split_at_space(self._compiled.parts, self.behavior, self.invert)
-        )
-    )
+    @property
+    def _ascii_pattern(self):
+        "A pattern whose `findall` gives the raw pretokens of ASCII text, or None."
+        return self._compiled.in_ascii if self.behavior == "isolated" and not self.invert else None
+
+    @cached_property
+    def _at_space(self):
+        if self._ascii_pattern:
+            return "splits"
+        return _split_at_space(self._compiled.parts, self.behavior, self.invert)
 
     def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
@@ -197,19 +194,19 @@ def _check_behavior(behavior):
 
 def _pattern_source(self):
     "The regular expression and the dialect of a Split."
-    kind, source = (
-        (*self.pattern, *self.pattern.values())
-        if isinstance(self.pattern, dict) and len(self.pattern) == 1
-        else ("Regex", self.pattern)
-    )
+    kind, source = "Regex", self.pattern
+    if isinstance(self.pattern, dict) and len(self.pattern) == 1:
+        [(kind, source)] = self.pattern.items()
     if kind not in ("Regex", "String") or not isinstance(source, str):
         raise ValueError(
             f'pattern={self.pattern!r} is not understood; pass a string, {{"Regex": "…"}} or {{"String": "…"}}'
         )
-    source, dialect = (re.escape(source), "rust") if kind == "String" else (source, self.dialect)
-    return f"(?:{source})" if isinstance(
-        self.pattern, dict
-    ) and source in PATTERNS else source, dialect  # a name is given as a plain string
+    dialect = self.dialect
+    if kind == "String":
+        source, dialect = re.escape(source), "rust"
+    if isinstance(self.pattern, dict) and source in PATTERNS:  # a name is given as a plain string
+        source = f"(?:{source})"
+    return source, dialect
 
 # %% ../nbs/11_splitting.ipynb #d38721df
 def _raw_split(self, text):
@@ -236,22 +233,18 @@ def _split_dict(self):
     source, dialect = _pattern_source(self)
     if source == "whitespace":
         raise ValueError(
-            "the pattern of this name is read in another way by a Split of HF tokenizers (\\w); use Whitespace(), which is written by its name"
+            "the pattern of this name is read in another way by a Split of HF tokenizers (\\w); "
+            "use Whitespace(), which is written by its name"
         )
-    pattern = (
-        dict(self.pattern) if isinstance(self.pattern, dict) else {"Regex": HF_SPELLING.get(source, source)}
-    )
+    spelled = {"Regex": HF_SPELLING.get(source, source)}
+    pattern = dict(self.pattern) if isinstance(self.pattern, dict) else spelled
     if "Regex" in pattern and source not in PATTERNS and dialect == "rust" and not same_in_both(source):
         raise ValueError(
-            f"pattern {source[:60]!r} means something else to HF tokenizers ({{n,m}}+, ^, $, \\w, (?m) and (?s) are read differently there); "
-            "write it for HF and pass that without dialect="
+            f"pattern {source[:60]!r} means something else to HF tokenizers ({{n,m}}+, ^, $, \\w, (?m) and (?s) "
+            "are read differently there); write it for HF and pass that without dialect="
         )
-    return {
-        "type": "Split",
-        "pattern": pattern,
-        "behavior": hf_behavior(self.behavior),
-        "invert": self.invert,
-    }
+    behavior = hf_behavior(self.behavior)
+    return {"type": "Split", "pattern": pattern, "behavior": behavior, "invert": self.invert}
 
 # %% ../nbs/11_splitting.ipynb #1b55146e
 def same_in_both(
@@ -261,9 +254,8 @@ def same_in_both(
     try:
         first = compile_pattern(source, dialect="rust").parts
     except ValueError:
-        return not compile_pattern(
-            source, dialect="oniguruma"
-        )  # read there, it is not the same; read nowhere, it is an error
+        # read there, it is not the same; read nowhere, it is an error
+        return not compile_pattern(source, dialect="oniguruma")
     try:
         return first == compile_pattern(source, dialect="oniguruma").parts
     except ValueError:
@@ -322,7 +314,6 @@ class WholeText(PreTokenizer):
 
     def to_dict(self) -> None:
         "The form of tokenizer.json: null."
-        return None
 
 # %% ../nbs/11_splitting.ipynb #6f4299c1
 _BY_SET = {
@@ -339,10 +330,12 @@ def _set_pattern(chars, behavior):
     return _BY_SET[behavior].replace("^S", f"^[{chars}]").replace("[S", f"[{chars}")
 
 # %% ../nbs/11_splitting.ipynb #8b8255e8
-_LATER = "61D 9FD-A76 C77-C84 1B4E-1B4F 1B7D-1B7F 2E43-2E5D 10D6E-10F89 113D4-1145D 11660-116B9 1183B-11FFF 12FF1-12FF2 16D6D-16FE2 1E5FF-1E95F"  # no punctuation in Unicode 8.0
-PUNCTUATION = r"[\p{P}$+<=>^`|~\u{166D}\u{111C9}]&&[^%s]" % re.sub(r"\w+", r"\\u{\g<0>}", _LATER).replace(
-    " ", ""
-)
+_LATER = (
+    "61D 9FD-A76 C77-C84 1B4E-1B4F 1B7D-1B7F 2E43-2E5D 10D6E-10F89 113D4-1145D 11660-116B9 1183B-11FFF "
+    "12FF1-12FF2 16D6D-16FE2 1E5FF-1E95F"
+)  # no punctuation in Unicode 8.0
+_LATER_RANGES = re.sub(r"\w+", r"\\u{\g<0>}", _LATER).replace(" ", "")
+PUNCTUATION = r"[\p{P}$+<=>^`|~\u{166D}\u{111C9}]&&[^" + _LATER_RANGES + "]"
 
 # %% ../nbs/11_splitting.ipynb #60dde4a4
 @dataclass(frozen=True)
@@ -435,49 +428,67 @@ class FixedLength(PreTokenizer):
 
 # %% ../nbs/11_splitting.ipynb #2fbcaf17
 _SCRIPTS = """
-0 Zyyy 41 Latn 5B Zyyy 61 Latn 7B Zyyy AA Latn AB Zyyy BA Latn BB Zyyy C0 Latn D7 Zyyy D8 Latn F7 Zyyy F8 Latn 2B9 Zyyy 2E0 Latn 2E5 Zyyy 2EA Bopo 2EC
-Zyyy 300 Zinh 370 Grek 374 Zyyy 375 Grek 37E Zyyy 37F Grek 385 Zyyy 386 Grek 387 Zyyy 388 Grek 3E2 Copt 3F0 Grek 400 Cyrl 485 Zinh 487 Cyrl 531 Armn
-589 Zyyy 58A Armn 591 Hebr 600 Arab 605 Zyyy 606 Arab 60C Zyyy 60D Arab 61B Zyyy 61E Arab 61F Zyyy 620 Arab 640 Zyyy 641 Arab 64B Zinh 656 Arab 670
-Zinh 671 Arab 6DD Zyyy 6DE Arab 700 Syrc 750 Arab 780 Thaa 7C0 Nkoo 800 Samr 840 Mand 8A0 Arab 8E2 Zyyy 8E3 Arab 900 Deva 951 Zinh 953 Deva 964 Zyyy
-966 Deva 980 Beng A01 Guru A81 Gujr B01 Orya B82 Taml C00 Telu C80 Knda D01 Mlym D82 Sinh E01 Thai E3F Zyyy E40 Thai E81 Laoo F00 Tibt FD5 Zyyy FD9
-Tibt 1000 Mymr 10A0 Geor 10FB Zyyy 10FC Geor 1100 Hang 1200 Ethi 13A0 Cher 1400 Cans 1680 Ogam 16A0 Runr 16EB Zyyy 16EE Runr 1700 Tglg 1720 Hano 1735
-Zyyy 1740 Buhd 1760 Tagb 1780 Khmr 1800 Mong 1802 Zyyy 1804 Mong 1805 Zyyy 1806 Mong 18B0 Cans 1900 Limb 1950 Tale 1980 Talu 19E0 Khmr 1A00 Bugi 1A20
-Lana 1AB0 Zinh 1B00 Bali 1B80 Sund 1BC0 Batk 1C00 Lepc 1C50 Olck 1C80 Cyrl 1CC0 Sund 1CD0 Zinh 1CD3 Zyyy 1CD4 Zinh 1CE1 Zyyy 1CE2 Zinh 1CE9 Zyyy 1CED
-Zinh 1CEE Zyyy 1CF4 Zinh 1CF5 Zyyy 1CF8 Zinh 1D00 Latn 1D26 Grek 1D2B Cyrl 1D2C Latn 1D5D Grek 1D62 Latn 1D66 Grek 1D6B Latn 1D78 Cyrl 1D79 Latn 1DBF
-Grek 1DC0 Zinh 1E00 Latn 1F00 Grek 2000 Zyyy 200C Zinh 200E Zyyy 2071 Latn 2074 Zyyy 207F Latn 2080 Zyyy 2090 Latn 20A0 Zyyy 20D0 Zinh 2100 Zyyy 2126
-Grek 2127 Zyyy 212A Latn 212C Zyyy 2132 Latn 2133 Zyyy 214E Latn 214F Zyyy 2160 Latn 2189 Zyyy 2800 Brai 2900 Zyyy 2C00 Glag 2C60 Latn 2C80 Copt 2D00
-Geor 2D30 Tfng 2D80 Ethi 2DE0 Cyrl 2E00 Zyyy 2E80 Hani 2FF0 Zyyy 3005 Hani 3006 Zyyy 3007 Hani 3008 Zyyy 3021 Hani 302A Zinh 302E Hang 3030 Zyyy 3038
-Hani 303C Zyyy 3041 Hani 3099 Zinh 309B Zyyy 309D Hani 30A0 Zyyy 30A1 Hani 30FB Zyyy 30FC Hani 3105 Bopo 3131 Hang 3190 Zyyy 31A0 Bopo 31C0 Zyyy 31F0
-Hani 3200 Hang 3220 Zyyy 3260 Hang 327F Zyyy 32D0 Hani 3358 Zyyy 3400 Hani 4DC0 Zyyy 4E00 Hani A000 Yiii A4D0 Lisu A500 Vaii A640 Cyrl A6A0 Bamu A700
-Zyyy A722 Latn A788 Zyyy A78B Latn A800 Sylo A830 Zyyy A840 Phag A880 Saur A8E0 Deva A900 Kali A92E Zyyy A92F Kali A930 Rjng A960 Hang A980 Java A9CF
-Zyyy A9D0 Java A9E0 Mymr AA00 Cham AA60 Mymr AA80 Tavt AAE0 Mtei AB01 Ethi AB30 Latn AB5B Zyyy AB5C Latn AB65 Grek AB70 Cher ABC0 Mtei AC00 Hang F900
-Hani FB00 Latn FB13 Armn FB1D Hebr FB50 Arab FD3E Zyyy FD50 Arab FE00 Zinh FE10 Zyyy FE20 Zinh FE2E Cyrl FE30 Zyyy FE70 Arab FEFF Zyyy FF21 Latn FF3B
-Zyyy FF41 Latn FF5B Zyyy FF66 Hani FF70 Zyyy FF71 Hani FF9E Zyyy FFA0 Hang FFE0 Zyyy 10000 Linb 10100 Zyyy 10140 Grek 10190 Zyyy 101A0 Grek 101D0 Zyyy
-101FD Zinh 10280 Lyci 102A0 Cari 102E0 Zinh 102E1 Zyyy 10300 Ital 10330 Goth 10350 Perm 10380 Ugar 103A0 Xpeo 10400 Dsrt 10450 Shaw 10480 Osma 104B0
-Osge 10500 Elba 10530 Aghb 10600 Lina 10800 Cprt 10840 Armi 10860 Palm 10880 Nbat 108E0 Hatr 10900 Phnx 10920 Lydi 10980 Mero 109A0 Merc 10A00 Khar
-10A60 Sarb 10A80 Narb 10AC0 Mani 10B00 Avst 10B40 Prti 10B60 Phli 10B80 Phlp 10C00 Orkh 10C80 Hung 10E60 Arab 11000 Brah 11080 Kthi 110D0 Sora 11100
-Cakm 11150 Mahj 11180 Shrd 111E1 Sinh 11200 Khoj 11280 Mult 112B0 Sind 11300 Gran 11400 Newa 11480 Tirh 11580 Sidd 11600 Modi 11660 Mong 11680 Takr
-11700 Ahom 118A0 Wara 11AC0 Pauc 11C00 Bhks 11C70 Marc 12000 Xsux 13000 Egyp 14400 Hluw 16800 Bamu 16A40 Mroo 16AD0 Bass 16B00 Hmng 16F00 Miao 16FE0
-Tang 1B000 Hani 1BC00 Dupl 1BCA0 Zyyy 1D167 Zinh 1D16A Zyyy 1D17B Zinh 1D183 Zyyy 1D185 Zinh 1D18C Zyyy 1D1AA Zinh 1D1AE Zyyy 1D200 Grek 1D300 Zyyy
-1D800 Sgnw 1E000 Glag 1E800 Mend 1E900 Adlm 1EE00 Arab 1F000 Zyyy 1F200 Hani 1F201 Zyyy 20000 Hani E0001 Zyyy E0100 Zinh"""
+ 0 Zyyy 41 Latn 5B Zyyy 61 Latn 7B Zyyy AA Latn AB Zyyy BA Latn BB Zyyy C0 Latn D7 Zyyy D8 Latn F7 Zyyy F8
+Latn 2B9 Zyyy 2E0 Latn 2E5 Zyyy 2EA Bopo 2EC Zyyy 300 Zinh 370 Grek 374 Zyyy 375 Grek 37E Zyyy 37F Grek 385
+Zyyy 386 Grek 387 Zyyy 388 Grek 3E2 Copt 3F0 Grek 400 Cyrl 485 Zinh 487 Cyrl 531 Armn 589 Zyyy 58A Armn 591
+Hebr 600 Arab 605 Zyyy 606 Arab 60C Zyyy 60D Arab 61B Zyyy 61E Arab 61F Zyyy 620 Arab 640 Zyyy 641 Arab 64B
+Zinh 656 Arab 670 Zinh 671 Arab 6DD Zyyy 6DE Arab 700 Syrc 750 Arab 780 Thaa 7C0 Nkoo 800 Samr 840 Mand 8A0
+Arab 8E2 Zyyy 8E3 Arab 900 Deva 951 Zinh 953 Deva 964 Zyyy 966 Deva 980 Beng A01 Guru A81 Gujr B01 Orya B82
+Taml C00 Telu C80 Knda D01 Mlym D82 Sinh E01 Thai E3F Zyyy E40 Thai E81 Laoo F00 Tibt FD5 Zyyy FD9 Tibt 1000
+Mymr 10A0 Geor 10FB Zyyy 10FC Geor 1100 Hang 1200 Ethi 13A0 Cher 1400 Cans 1680 Ogam 16A0 Runr 16EB Zyyy
+16EE Runr 1700 Tglg 1720 Hano 1735 Zyyy 1740 Buhd 1760 Tagb 1780 Khmr 1800 Mong 1802 Zyyy 1804 Mong 1805
+Zyyy 1806 Mong 18B0 Cans 1900 Limb 1950 Tale 1980 Talu 19E0 Khmr 1A00 Bugi 1A20 Lana 1AB0 Zinh 1B00 Bali
+1B80 Sund 1BC0 Batk 1C00 Lepc 1C50 Olck 1C80 Cyrl 1CC0 Sund 1CD0 Zinh 1CD3 Zyyy 1CD4 Zinh 1CE1 Zyyy 1CE2
+Zinh 1CE9 Zyyy 1CED Zinh 1CEE Zyyy 1CF4 Zinh 1CF5 Zyyy 1CF8 Zinh 1D00 Latn 1D26 Grek 1D2B Cyrl 1D2C Latn
+1D5D Grek 1D62 Latn 1D66 Grek 1D6B Latn 1D78 Cyrl 1D79 Latn 1DBF Grek 1DC0 Zinh 1E00 Latn 1F00 Grek 2000
+Zyyy 200C Zinh 200E Zyyy 2071 Latn 2074 Zyyy 207F Latn 2080 Zyyy 2090 Latn 20A0 Zyyy 20D0 Zinh 2100 Zyyy
+2126 Grek 2127 Zyyy 212A Latn 212C Zyyy 2132 Latn 2133 Zyyy 214E Latn 214F Zyyy 2160 Latn 2189 Zyyy 2800
+Brai 2900 Zyyy 2C00 Glag 2C60 Latn 2C80 Copt 2D00 Geor 2D30 Tfng 2D80 Ethi 2DE0 Cyrl 2E00 Zyyy 2E80 Hani
+2FF0 Zyyy 3005 Hani 3006 Zyyy 3007 Hani 3008 Zyyy 3021 Hani 302A Zinh 302E Hang 3030 Zyyy 3038 Hani 303C
+Zyyy 3041 Hani 3099 Zinh 309B Zyyy 309D Hani 30A0 Zyyy 30A1 Hani 30FB Zyyy 30FC Hani 3105 Bopo 3131 Hang
+3190 Zyyy 31A0 Bopo 31C0 Zyyy 31F0 Hani 3200 Hang 3220 Zyyy 3260 Hang 327F Zyyy 32D0 Hani 3358 Zyyy 3400
+Hani 4DC0 Zyyy 4E00 Hani A000 Yiii A4D0 Lisu A500 Vaii A640 Cyrl A6A0 Bamu A700 Zyyy A722 Latn A788 Zyyy
+A78B Latn A800 Sylo A830 Zyyy A840 Phag A880 Saur A8E0 Deva A900 Kali A92E Zyyy A92F Kali A930 Rjng A960
+Hang A980 Java A9CF Zyyy A9D0 Java A9E0 Mymr AA00 Cham AA60 Mymr AA80 Tavt AAE0 Mtei AB01 Ethi AB30 Latn
+AB5B Zyyy AB5C Latn AB65 Grek AB70 Cher ABC0 Mtei AC00 Hang F900 Hani FB00 Latn FB13 Armn FB1D Hebr FB50
+Arab FD3E Zyyy FD50 Arab FE00 Zinh FE10 Zyyy FE20 Zinh FE2E Cyrl FE30 Zyyy FE70 Arab FEFF Zyyy FF21 Latn
+FF3B Zyyy FF41 Latn FF5B Zyyy FF66 Hani FF70 Zyyy FF71 Hani FF9E Zyyy FFA0 Hang FFE0 Zyyy 10000 Linb 10100
+Zyyy 10140 Grek 10190 Zyyy 101A0 Grek 101D0 Zyyy 101FD Zinh 10280 Lyci 102A0 Cari 102E0 Zinh 102E1 Zyyy
+10300 Ital 10330 Goth 10350 Perm 10380 Ugar 103A0 Xpeo 10400 Dsrt 10450 Shaw 10480 Osma 104B0 Osge 10500
+Elba 10530 Aghb 10600 Lina 10800 Cprt 10840 Armi 10860 Palm 10880 Nbat 108E0 Hatr 10900 Phnx 10920 Lydi
+10980 Mero 109A0 Merc 10A00 Khar 10A60 Sarb 10A80 Narb 10AC0 Mani 10B00 Avst 10B40 Prti 10B60 Phli 10B80
+Phlp 10C00 Orkh 10C80 Hung 10E60 Arab 11000 Brah 11080 Kthi 110D0 Sora 11100 Cakm 11150 Mahj 11180 Shrd
+111E1 Sinh 11200 Khoj 11280 Mult 112B0 Sind 11300 Gran 11400 Newa 11480 Tirh 11580 Sidd 11600 Modi 11660
+Mong 11680 Takr 11700 Ahom 118A0 Wara 11AC0 Pauc 11C00 Bhks 11C70 Marc 12000 Xsux 13000 Egyp 14400 Hluw
+16800 Bamu 16A40 Mroo 16AD0 Bass 16B00 Hmng 16F00 Miao 16FE0 Tang 1B000 Hani 1BC00 Dupl 1BCA0 Zyyy 1D167
+Zinh 1D16A Zyyy 1D17B Zinh 1D183 Zyyy 1D185 Zinh 1D18C Zyyy 1D1AA Zinh 1D1AE Zyyy 1D200 Grek 1D300 Zyyy
+1D800 Sgnw 1E000 Glag 1E800 Mend 1E900 Adlm 1EE00 Arab 1F000 Zyyy 1F200 Hani 1F201 Zyyy 20000 Hani E0001
+Zyyy E0100 Zinh"""
 _YOUNGER = """
-560 588 5EF 61D 7FD-7FF 860-89F 8B5 8BE-8D3 9FC-9FE A76 AFA-AFF B55 C04 C3C C5D C77 C84 CDD CF3-D00 D04 D3B-D3C D81 E86 E89 E8C E8E-E93 E98 EA0
-EA8-EA9 EAC EBA ECE 170D 1715-171F 180F 1878 1ABF-1ACE 1B4C-1B4F 1B7D-1B7F 1C89-1CBF 1CF7 1CFA 1DF6-1DFA 20BF-20C0 23FF 2427-2429 2B97 2BBA-2BBC 2BC9
-2BD2-2BEB 2BF0-2BFF 2C2F 2C5F 2E45-2E5D 2FFC-2FFF 312E-312F 31BB-31BF 31E4-31EF 32FF 4DB6-4DBF 9FD6-9FFF A7AF A7B8-A7F6 A82C A8FE-A8FF AB66-AB6B
-E000-F8FF FBC2 FD40-FD4F FDCF FDFE-FDFF 1019C 1032D-1032F 10570-105F3 10780-107BA 10A34-10A35 10A48 10D00-10D8F 10E80-10FF6 11070-11075 110C2-110CD
-11144-11147 111CE-111CF 1123F-11241 1133B 11380-113E2 1145A 1145E-11461 116B8-116B9 116D0-116E3 1171A 11740-1183B 11900-11ABF 11B00-11BF9 11D00-11FFF
-12F90-12FF2 1342F-143FA 16100-16139 16A70-16AC9 16D40-16E9A 16F45-16F4F 16F7F-16F87 16FE1-16FF1 187ED-187F7 18AF3-1AFFE 1B002-1B2FB 1CC00-1CFC3
-1D1E9-1D1EA 1D2C0-1D2F3 1D372-1D378 1DF00-1DF2A 1E030-1E7FE 1E94B 1EC71-1ED3D 1F10D-1F10F 1F12F 1F16C-1F16F 1F1AD 1F260-1F265 1F6D3-1F6DF 1F6F7-1F6FC
-1F774-1F77F 1F7D5-1F7F0 1F8B0-1F90F 1F91F 1F928-1F92F 1F931-1F932 1F93F 1F94C-1F94F 1F95F-1F97F 1F992-1F9BF 1F9C1-1FBF9 2A6D7-2A6DF 2B735-2B739
-2CEB0-2EE5D 30000-323AF F0000-10FFFD"""
+ 560 588 5EF 61D 7FD-7FF 860-89F 8B5 8BE-8D3 9FC-9FE A76 AFA-AFF B55 C04 C3C C5D C77 C84 CDD CF3-D00 D04
+D3B-D3C D81 E86 E89 E8C E8E-E93 E98 EA0 EA8-EA9 EAC EBA ECE 170D 1715-171F 180F 1878 1ABF-1ACE 1B4C-1B4F
+1B7D-1B7F 1C89-1CBF 1CF7 1CFA 1DF6-1DFA 20BF-20C0 23FF 2427-2429 2B97 2BBA-2BBC 2BC9 2BD2-2BEB 2BF0-2BFF
+2C2F 2C5F 2E45-2E5D 2FFC-2FFF 312E-312F 31BB-31BF 31E4-31EF 32FF 4DB6-4DBF 9FD6-9FFF A7AF A7B8-A7F6 A82C
+A8FE-A8FF AB66-AB6B E000-F8FF FBC2 FD40-FD4F FDCF FDFE-FDFF 1019C 1032D-1032F 10570-105F3 10780-107BA
+10A34-10A35 10A48 10D00-10D8F 10E80-10FF6 11070-11075 110C2-110CD 11144-11147 111CE-111CF 1123F-11241 1133B
+11380-113E2 1145A 1145E-11461 116B8-116B9 116D0-116E3 1171A 11740-1183B 11900-11ABF 11B00-11BF9 11D00-11FFF
+12F90-12FF2 1342F-143FA 16100-16139 16A70-16AC9 16D40-16E9A 16F45-16F4F 16F7F-16F87 16FE1-16FF1 187ED-187F7
+18AF3-1AFFE 1B002-1B2FB 1CC00-1CFC3 1D1E9-1D1EA 1D2C0-1D2F3 1D372-1D378 1DF00-1DF2A 1E030-1E7FE 1E94B
+1EC71-1ED3D 1F10D-1F10F 1F12F 1F16C-1F16F 1F1AD 1F260-1F265 1F6D3-1F6DF 1F6F7-1F6FC 1F774-1F77F 1F7D5-1F7F0
+1F8B0-1F90F 1F91F 1F928-1F92F 1F931-1F932 1F93F 1F94C-1F94F 1F95F-1F97F 1F992-1F9BF 1F9C1-1FBF9 2A6D7-2A6DF
+2B735-2B739 2CEB0-2EE5D 30000-323AF F0000-10FFFD"""
 
 # %% ../nbs/11_splitting.ipynb #e8843bb1
 @cache
 def _script_table():
     "Where a script begins, which one it is, and the edges of what has none."
     rows = _SCRIPTS.split()
-    younger = [(int(r[0], 16), int(r[-1], 16) + 1) for r in (run.split("-") for run in _YOUNGER.split())]
-    return [int(a, 16) for a in rows[::2]], rows[1::2], [e for r in younger for e in r]
+    starts = [int(a, 16) for a in rows[::2]]
+    edges = []
+    for run in _YOUNGER.split():
+        first, _, last = run.partition("-")
+        edges += [int(first, 16), int(last or first, 16) + 1]
+    return starts, rows[1::2], edges
 
 
 def script(
@@ -515,24 +526,25 @@ class UnicodeScripts(PreTokenizer):
 
 # %% ../nbs/11_splitting.ipynb #4138f685
 @cache
-def _known_sides():  # the tile that ends before the space, and the one that begins with it
+def _known_sides():
+    "Parts of a known pattern → the tile that ends before the space, and the one that begins with it."
     names = [n for n in PATTERNS if not n.startswith("whitespace")]
     texts = [(PATTERNS[n], "rust") for n in names] + [(HF_SPELLING[n], "oniguruma") for n in names]
-    return {compile_pattern(pattern, dialect=dialect).parts: ["MM"] for pattern, dialect in texts} | {
-        compile_pattern(DEEPSEEK[2], dialect="oniguruma").parts: ["MM", "GM"]
-    }  # it leaves out numbers
+    known = {compile_pattern(pattern, dialect=dialect).parts: ["MM"] for pattern, dialect in texts}
+    known[compile_pattern(DEEPSEEK[2], dialect="oniguruma").parts] = ["MM", "GM"]  # it leaves out numbers
+    return known
 
 
 def _sides(parts):
-    "What the two tiles at a space between letters or digits may be: MM, MG or GM; GG if no match touches it; nothing if that is not known."
+    "What the two tiles at a space between letters or digits may be: MM, MG or GM; GG: no match touches it; nothing: unknown."
     if parts in _known_sides():
         return _known_sides()[parts]
     bars = [-1, *(i for i, p in enumerate(parts) if p == "|"), len(parts)]
     branches = [parts[i + 1 : j] for i, j in zip(bars, bars[1:])]
     repeats = [p for b in branches for p in b[1:] if isinstance(p, str)]
-    if not all(b and not isinstance(b[0], str) for b in branches) or not all(
-        re.fullmatch(r"(\+|\{[1-9]\d*(,\d*)?\})[+?]?", r) for r in repeats
-    ):
+    if not all(b and not isinstance(b[0], str) for b in branches):
+        return []
+    if not all(re.fullmatch(r"(\+|\{[1-9]\d*(,\d*)?\})[+?]?", r) for r in repeats):
         return []
     alone = [b[0] for b in branches if len(b) == 1 or len(b) == 2 and b[1] == "+"]
     words = {c for s in alone for c in _WORD if _holds(s, c)}
