@@ -19,12 +19,13 @@ from .plans import Plan
 
 # %% ../nbs/77_blocks.ipynb #339a1746
 SIZES = SimpleNamespace(
-    block=1 << 18,  # Bytes, or characters of a `str`, that are scanned at once; at least 4
-    bulk=int(
-        os.environ.get("SUBWORD_NB_BULK", 1 << 20)
-    ),  # Bytes or characters from which the kernels are worth their start
+    # Bytes, or characters of a `str`, that are scanned at once; at least 4
+    block=1 << 18,
+    # Bytes or characters from which the kernels are worth their start
+    bulk=int(os.environ.get("SUBWORD_NB_BULK", 1 << 20)),
+    # The same, once kernels are in memory
     loaded=min(2000, int(os.environ.get("SUBWORD_NB_BULK", 2000))),
-)  # The same, once kernels are in memory
+)
 
 _PIECE = 1 << 14  # Characters of a `str` that are encoded at once
 
@@ -55,24 +56,23 @@ def _slices(part):
     "A long part as blocks of whole characters."
     from subword_nb.span_counts import char_blocks
 
-    if isinstance(part, (str, Stretch)):
-        text, first, end = (
-            (part, 0, len(part)) if isinstance(part, str) else (part.text, part.first, part.end)
-        )
-        for a in range(first, end, SIZES.block):
-            b = min(a + SIZES.block, end)
-            yield b"".join([_encoded(text[i : min(i + _PIECE, b)]) for i in range(a, b, _PIECE)])
+    if not isinstance(part, (str, Stretch)):
+        yield from char_blocks(part, size=SIZES.block)
         return
-    yield from char_blocks(part, size=SIZES.block)
+    if isinstance(part, str):
+        text, first, end = part, 0, len(part)
+    else:
+        text, first, end = part.text, part.first, part.end
+    for a in range(first, end, SIZES.block):
+        b = min(a + SIZES.block, end)
+        yield b"".join([_encoded(text[i : min(i + _PIECE, b)]) for i in range(a, b, _PIECE)])
 
 # %% ../nbs/77_blocks.ipynb #1407abee
 class Share(NamedTuple):
     "Parts of texts that one thread encodes."
 
     texts: list  # str, bytes or memoryview; a `Stretch`, if it is longer than a block
-    opens: list | bool | None = (
-        True  # Does a part open its text? None: it goes on where another ended. One answer for all, or a list
-    )
+    opens: list | bool | None = True  # Does a part open its text? None: it goes on; one for all, or a list
     begins: bool = True  # Does a text begin with the first part?
     ends: bool = True  # Does a text end with the last part?
 
@@ -93,9 +93,11 @@ def groups_of(
     size: int,  # So many bytes or characters make a group
 ) -> Iterator:  # (first, after the last): a text longer than `size` is alone
     "Put texts together in groups."
-    ends, a, n = [*accumulate(map(len, texts))], 0, len(texts)
+    ends = [*accumulate(map(len, texts))]
+    a, n = 0, len(texts)
     while a < n:
-        b = min(n, bisect_left(ends, (ends[a - 1] if a else 0) + size, a) + 1)
+        start = ends[a - 1] if a else 0
+        b = min(n, bisect_left(ends, start + size, a) + 1)
         if b - a > 1 and len(texts[b - 1]) > size:
             b -= 1
         yield a, b
@@ -111,32 +113,31 @@ def blocks_of(
     watch: tuple = (),  # Bytes that must not stand in a block
 ) -> Iterator:  # bytes, or parts of a memory map
     "Blocks of bytes with separators between parts."
-    one, between = (
-        share.opens if isinstance(share.opens, list) else [share.opens] * len(share.texts),
-        [] if between is None else between,
-    )
+    opens = share.opens if isinstance(share.opens, list) else [share.opens] * len(share.texts)
+    if between is None:
+        between = []
     for a, b in groups_of(share.texts, SIZES.block):
-        between += [-1] * (a > 0)
+        if a:
+            between.append(-1)
         if b - a == 1 and len(share.texts[a]) > SIZES.block:
             if a:
                 yield b"\xff"
-            yield from cut_at_marks(
-                _watched(_slices(share.texts[a]), watch),
-                first=one[a],
-                opening=opening,
-                marks=marks,
-                between=between,
-            )
+            blocks = _watched(_slices(share.texts[a]), watch)
+            yield from cut_at_marks(blocks, first=opens[a], opening=opening, marks=marks, between=between)
             continue
         data = [t.encode() if t.__class__ is str else t for t in share.texts[a:b]]
+        separator = b"\xff" if a else b""
         joined = b"\xff".join([b"", *data] if a else data)
         if marks and marks.stand_in(joined):
-            joined = b"\xff" * (a > 0) + b"\xff".join(_marked(data, one[a:b], opening, marks, between))
+            joined = separator + b"\xff".join(_marked(data, opens[a:b], opening, marks, between))
         else:
             between += [-1] * (b - a - 1)
             if opening:
-                joined = b"\xff" * (a > 0) + b"\xff".join(
-                    [d if first is None else opening(bytes(d), first) + d for d, first in zip(data, one[a:b])]
+                joined = separator + b"\xff".join(
+                    [
+                        d if first is None else opening(bytes(d), first) + d
+                        for d, first in zip(data, opens[a:b])
+                    ]
                 )
         yield from _watched([joined], watch)
 
@@ -144,7 +145,8 @@ def blocks_of(
 def _marked(data, opens, opening, marks, between):
     "Short parts, cut at tokens; what separators stand for is noted in order."
     for k, (d, first) in enumerate(zip(data, opens)):
-        between += [-1] * (k > 0)
+        if k:
+            between.append(-1)
         yield b"".join(cut_at_marks([d], first=first, opening=opening, marks=marks, between=between))
 
 # %% ../nbs/77_blocks.ipynb #5a1c3b1c
@@ -172,7 +174,9 @@ def _places(head, text, most=1 << 12):
 
     if len(text) < 1 << 12:
         return [m.start() for m in re.finditer(b"(?=" + re.escape(head) + b")", text)]
-    data, word, found, at = np.frombuffer(text, np.uint8), np.frombuffer(head, np.uint8), [], 0
+    data = np.frombuffer(text, np.uint8)
+    word = np.frombuffer(head, np.uint8)
+    found, at = [], 0
     while True:
         out = np.empty(most, np.int64)
         found.append(out[: places_of(data, word, at, out)])
@@ -218,11 +222,11 @@ class Marks:
         ids: Mapping[str, int],  # Ids of tokens by their contents
     ):
         tokens = {s: t for f in finders for s, t in f.tokens.items()}
-        self.finders, self.ids, self.heads = finders, ids, _heads(tokens)  # heads: None if there are too many
-        self.reach, self.wide = (
-            max(len(s.encode()) for s in tokens),
-            any(t.lstrip or t.rstrip or t.single_word for t in tokens.values()),
-        )
+        self.finders = finders
+        self.ids = ids
+        self.heads = _heads(tokens)  # None if there are too many
+        self.reach = max(len(s.encode()) for s in tokens)
+        self.wide = any(t.lstrip or t.rstrip or t.single_word for t in tokens.values())
 
     def stand_in(
         self,
@@ -271,26 +275,26 @@ def _windows(marks, text, spots):
 
 def _in_window(marks, text, at):
     "(start, end, id) of tokens in a window that begins at a place."
-    parts, width = (
-        [(0, len(text), None)],
-        (lambda a, b: b - a) if text.isascii() else lambda a, b: len(text[a:b].encode()),
-    )
+    is_ascii = text.isascii()
+
+    def width(a, b):
+        return b - a if is_ascii else len(text[a:b].encode())
+
+    parts = [(0, len(text), None)]
     for finder in marks.finders:
-        parts = [
-            p
-            for a, b, id in parts
-            for p in (
-                [(a, b, id)]
-                if id is not None
-                else [
-                    (a + x, a + y, None if t is None else marks.ids[t.content])
-                    for x, y, t in finder.spans(text[a:b])
-                ]
-            )
-        ]
+        cut = []
+        for a, b, id in parts:
+            if id is not None:
+                cut.append((a, b, id))
+                continue
+            for x, y, token in finder.spans(text[a:b]):
+                found = None if token is None else marks.ids[token.content]
+                cut.append((a + x, a + y, found))
+        parts = cut
     char = 0  # tokens that take white space may reach over the next one, so `at` goes back, too
     for a, b, id in parts:
-        at, char = at + (width(char, a) if char <= a else -width(a, char)), a
+        at += width(char, a) if char <= a else -width(a, char)
+        char = a
         if id is not None:
             yield at, at + width(a, b), id
 
@@ -298,10 +302,12 @@ def _in_window(marks, text, at):
 def _loose_end(marks, text):
     "Where the end of a text begins that may belong to a token that goes on."
     tail = bytes(text[-32:])
-    at = len(text) - max(
-        (n for h in marks.heads for n in range(1, min(len(h), len(tail) + 1)) if tail.endswith(h[:n])),
-        default=0,
-    )
+    begun = 0
+    for head in marks.heads:
+        for n in range(begun + 1, min(len(head), len(tail) + 1)):
+            if tail.endswith(head[:n]):
+                begun = n
+    at = len(text) - begun
     if not marks.wide:
         return at
     at = max(0, _white_before(text, at) - 4)
@@ -327,8 +333,9 @@ def cut_at_marks(
         n += len(block)
         if n < wanted and not last:
             continue
-        text, at, out = held[0] if len(held) == 1 else b"".join(held), 0, []
+        text = held[0] if len(held) == 1 else b"".join(held)
         found, stop = marks.find(text, last=last) if marks else ((), n)
+        out, at = [], 0
         for a, b, token in found:
             out += [*_opened(text[at:a], first, opening), b"\xff"]
             between.append(token)
@@ -337,14 +344,16 @@ def cut_at_marks(
             out += _opened(text[at:stop], first, opening)
             first = None
         yield b"".join(out) if len(out) != 1 else out[0]
-        held, n, wanted = [bytes(text[stop:])] * (stop < n), n - stop, 2 * (n - stop)
+        held = [bytes(text[stop:])] if stop < n else []
+        n -= stop
+        wanted = 2 * n
 
 
 def _opened(part, first, opening):
     "The beginning of a part behind what a tokenizer puts before it."
-    return (
-        [part] if first is None or not opening or not len(part) else [opening(bytes(part[:4]), first), part]
-    )
+    if first is None or not opening or not len(part):
+        return [part]
+    return [opening(bytes(part[:4]), first), part]
 
 # %% ../nbs/77_blocks.ipynb #4d12b4ef
 def drive(
@@ -376,7 +385,7 @@ class NotUTF8(ValueError):
 
 
 def _expected(blocks, sink, checked):
-    "Blocks, whose separators the sink is told of; checked: they are UTF-8, and there are as many separators as were announced."
+    "Blocks, whose separators the sink is told of; checked: they are UTF-8, with as many separators as announced."
     import numpy as np
     from subword_nb.machine import count_separators, expect_marks
 
