@@ -49,17 +49,17 @@ if TYPE_CHECKING:  # also the rooms above, of which the tokenizer's methods are 
 # %% ../nbs/85_tokenizer.ipynb #dc7162df
 def load(
     cls: type,  # `Tokenizer`
-    path: str
-    | os.PathLike,  # A file or folder of any of the `KINDS` of room 68, a published encoding such as "cl100k_base", a model that uses one such as "gpt-4o", or "org/name" on the hub
+    # A file or folder of any of the `KINDS` of room 68, a published encoding or a model that uses one, or "org/name" on the hub
+    path: str | os.PathLike,
     *,
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens found in texts where a call does not say: "all", a set, () for none; None: as the file says, else as the library does that it comes from
-    allow_code: bool = False,  # Import the Python functions that a tokenizer.json names; only for files that you trust
-    limits: Limits
-    | Mapping
-    | None = None,  # What is accepted from the file, all or some by name, such as {"file_bytes": 2**31}; None: those in force, see room 00a
-    **options,  # Those of its reader, such as `encoding` and `pattern` for ranks, `lowercase` for vocab.txt, `add_bos` for SentencePiece; for the hub `revision`, `cache_dir`, `local_files_only`
+    # Special tokens found where a call does not say: "all", a set, () for none; None: as the file says, else as its library does
+    allowed_special: str | Collection[str] | None = None,
+    # Import the Python functions that a tokenizer.json names; only for files that you trust
+    allow_code: bool = False,
+    # What is accepted, all or some by name, such as {"file_bytes": 2**31}; None: those in force, see room 00a
+    limits: Limits | Mapping | None = None,
+    # Those of its reader, such as `pattern` for ranks or `lowercase` for vocab.txt; for the hub `revision`, `cache_dir`
+    **options,
 ) -> "Tokenizer":  # The tokenizer in it
     "Load a tokenizer."
     if limits is not None:
@@ -80,7 +80,8 @@ def _read(path, allow_code, options):
     "The kind and the parts of what a path or a name stands for."
     if isinstance(path, str) and (not path or len(path) > 4096 or "\n" in path):
         raise ValueError(
-            f"{path[:40]!r} is {len(path):,} characters of text, and not the name of a file; pass the path of a tokenizer file or of its folder"
+            f"{path[:40]!r} is {len(path):,} characters of text, and not the name of a file; "
+            "pass the path of a tokenizer file or of its folder"
         )
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(
@@ -97,22 +98,23 @@ def _read(path, allow_code, options):
         read_encoding,
     )
 
-    if (
-        isinstance(path, str)
-        and (path in MODEL_ENCODINGS or path.startswith(tuple(MODEL_BEGINNINGS)))
-        and path not in PUBLISHED
-        and not looks_like_repo(path)
-    ):
+    names_model = isinstance(path, str) and (
+        path in MODEL_ENCODINGS or path.startswith(tuple(MODEL_BEGINNINGS))
+    )
+    if names_model and path not in PUBLISHED and not looks_like_repo(path):
         path = encoding_name_for_model(path)
     if path in PUBLISHED:
-        if hub := [k for k in _HUB if k in options and k != "cache_dir"]:
+        hub = [k for k in _HUB if k in options and k != "cache_dir"]
+        if hub:
             raise ValueError(
-                f"{path} is a published encoding and not a repository, so {hub[0]}= has no meaning here; leave it out, or pass org/name"
+                f"{path} is a published encoding and not a repository, so {hub[0]}= has no meaning here; "
+                "leave it out, or pass org/name"
             )
         return "tiktoken", read_encoding(path, **options)
     if not isinstance(path, str) or not looks_like_repo(path):
         raise FileNotFoundError(
-            f"there is no file or folder {path}; pass a tokenizer file, a folder that holds one, org/name on the hub, or one of {', '.join(PUBLISHED)}"
+            f"there is no file or folder {path}; pass a tokenizer file, a folder that holds one, "
+            f"org/name on the hub, or one of {', '.join(PUBLISHED)}"
         )
     folder = hub_folder(path, **{k: options[k] for k in _HUB if k in options})
     return read_file(folder, allow_code=allow_code, **{k: v for k, v in options.items() if k not in _HUB})
@@ -120,11 +122,11 @@ def _read(path, allow_code, options):
 # %% ../nbs/85_tokenizer.ipynb #3fd38779
 def save(
     tok: "Tokenizer",  # A tokenizer
-    path: str
-    | os.PathLike,  # Where; .model is SentencePiece's, .tiktoken a list of ranks, .txt a list of pieces, .codes subword-nmt's, .json a tokenizer.json; in a folder (it ends in / or exists) a tokenizer.json is written
+    # Where: .model SentencePiece's, .tiktoken ranks, .txt pieces, .codes subword-nmt's, .json or a folder (ends in / or exists)
+    path: str | os.PathLike,
     *,
-    kind: str
-    | None = None,  # One of the `KINDS` of room 68, where the name does not say; gpt2 makes a folder with vocab.json and merges.txt
+    # One of the `KINDS` of room 68, where the name does not say; gpt2 makes a folder with vocab.json and merges.txt
+    kind: str | None = None,
 ) -> Path:  # What was written; a warning for everything that the file does not say
     "Save a tokenizer, atomically."
     from subword_nb.translate import write_file
@@ -156,48 +158,60 @@ def _model_facts(m, added):
     if not hasattr(m, "scores"):
         return {}
     likely = sorted(m.piece2id, key=lambda p: -m.scores[m.piece2id[p]])
-    return {
-        "most_probable": [
-            [p, m.scores[m.piece2id[p]]]
-            for p in likely
-            if p not in m.control and p not in added and p != m.unk_piece
-        ][:10]
-    }
+    ordinary = [p for p in likely if p not in m.control and p not in added and p != m.unk_piece]
+    return {"most_probable": [[p, m.scores[m.piece2id[p]]] for p in ordinary[:10]]}
 
 # %% ../nbs/85_tokenizer.ipynb #6efbb7cb
 def inspect(
     tok: "Tokenizer",  # A tokenizer
 ) -> dict:  # Facts under short names, ready for JSON
     "What is in a tokenizer."
-    m, lengths = tok.model, {}
+    m = tok.model
+    lengths = {}
     for piece in m.piece2id:
         lengths[len(piece)] = lengths.get(len(piece), 0) + 1
-    as_dict, path = lambda part: part and part.to_dict(), compiled(tok).path
+    options = {k: getattr(m, k, None) for k in _OPTIONS}
+    path = compiled(tok).path
+    allowed = tok.allowed_special
     return {
         "model": type(m).__name__,
         "byte_level": spells_bytes(tok.pre_tokenizer),
         "vocab_size": tok.vocab_size,
-        "options": {k: v for k in _OPTIONS if (v := getattr(m, k, None))},
+        "options": {k: v for k, v in options.items() if v},
         **_model_facts(m, tok.added_contents),
         "special_tokens": {t.content: i for t, i in tok.added_tokens if t.special},
         "added_tokens": {t.content: i for t, i in tok.added_tokens if not t.special},
-        "normalizer": as_dict(tok.normalizer),
+        "normalizer": _as_dict(tok.normalizer),
         "pre_tokenizer": tok.pre_tokenizer.to_dict(),
-        "post_processor": as_dict(tok.post_processor),
-        "decoder": as_dict(tok.decoder),
-        "truncation": as_dict(tok.truncation),
-        "padding": as_dict(tok.padding),
+        "post_processor": _as_dict(tok.post_processor),
+        "decoder": _as_dict(tok.decoder),
+        "truncation": _as_dict(tok.truncation),
+        "padding": _as_dict(tok.padding),
         "config": tok.config and asdict(tok.config),
         "path": {"remembers": path.spans, "why": path.why},
-        "allowed_special": tok.allowed_special
-        if isinstance(tok.allowed_special, str)
-        else sorted(tok.allowed_special),
+        "allowed_special": allowed if isinstance(allowed, str) else sorted(allowed),
         "source": _source_facts(tok.source),
         "piece_lengths": dict(sorted(lengths.items())),
         "longest_pieces": sorted(m.piece2id, key=lambda p: (-len(p), m.piece2id[p]))[:10],
     }
 
 # %% ../nbs/85_tokenizer.ipynb #823cbcbe
+def _as_dict(part):
+    "A part as a file writes it; None if there is none."
+    return part and part.to_dict()
+
+
+def _without_bytes(value):
+    "A value for JSON: of bytes only how many there are."
+    if isinstance(value, dict):
+        return {k: _without_bytes(v) for k, v in value.items()}
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes"
+    if isinstance(value, (list, tuple)):
+        return [_without_bytes(v) for v in value]
+    return value
+
+
 def _source_facts(source):
     "What a file, or training, says besides, ready for JSON."
     facts = source if isinstance(source, dict) else {}
@@ -205,16 +219,7 @@ def _source_facts(source):
         facts = source._asdict()
     elif hasattr(source, "__dict__"):
         facts = {k: v for k, v in vars(source).items() if isinstance(v, dict)}
-    short = lambda v: (
-        {k: short(x) for k, x in v.items()}
-        if isinstance(v, dict)
-        else f"{len(v):,} bytes"
-        if isinstance(v, bytes)
-        else [*map(short, v)]
-        if isinstance(v, (list, tuple))
-        else v
-    )
-    return short(facts)
+    return _without_bytes(facts)
 
 # %% ../nbs/85_tokenizer.ipynb #dd12fc7e
 def tokenize(
@@ -225,16 +230,11 @@ def tokenize(
 ) -> list[str]:  # Pieces; bytes in the visible alphabet
     "The pieces of one text, or of a pair."
     ids, m = encode(tok, text, pair, **options), tok.model
-    unknown = (
-        m.piece2id.get(m.unk_piece)
-        if getattr(m, "spells_unknown", hasattr(m, "scores")) and not options.get("dropout")
-        else None
-    )
-    return (
-        pieces_of(tok, ids)
-        if unknown is None or unknown not in ids
-        else tok.align(text, pair, **options).pieces
-    )
+    if getattr(m, "spells_unknown", hasattr(m, "scores")) and not options.get("dropout"):
+        unknown = m.piece2id.get(m.unk_piece)
+        if unknown is not None and unknown in ids:
+            return tok.align(text, pair, **options).pieces
+    return pieces_of(tok, ids)
 
 # %% ../nbs/85_tokenizer.ipynb #fd50830b
 def draw(
@@ -247,11 +247,10 @@ def draw(
     from subword_nb.draw import draw_tokens
 
     ids = encode(tok, text, pair, **options)
-    pieces = (
-        tokenize(tok, text, pair, **options)
-        if hasattr(tok.model, "scores") and not options.get("dropout")
-        else [_surface(tok, i) for i in ids]
-    )
+    if hasattr(tok.model, "scores") and not options.get("dropout"):
+        pieces = tokenize(tok, text, pair, **options)
+    else:
+        pieces = [_surface(tok, i) for i in ids]
     return draw_tokens(pieces, ids=ids)
 
 
@@ -269,18 +268,22 @@ def add_tokens(
     tok: "Tokenizer",  # A tokenizer, which is changed
     tokens: Iterable[str | AddedToken],  # Spellings, or tokens with options
     *,
-    special: bool = False,  # What spellings become: special tokens, or ordinary ones, which are found in the normalized text
+    special: bool = False,  # What spellings become: special tokens, or ordinary ones, found in normalized text
 ) -> int:  # How many ids are new
-    "Add tokens that are found in the text; where texts are data, special ones only if the tokenizer's `allowed_special` names them."
-    added, known = {t.content: (t, i) for t, i in tok.added_tokens}, dict(tok.piece2id)
-    free = max(known.values(), default=-1) + 1
+    "Add tokens that are found in the text; where texts are data, special ones only if `allowed_special` names them."
+    if isinstance(tokens, (str, AddedToken)):
+        tokens = [tokens]
     given = [
         t if isinstance(t, AddedToken) else AddedToken(t, normalized=not special, special=special)
-        for t in ([tokens] if isinstance(tokens, (str, AddedToken)) else tokens)
+        for t in tokens
     ]
+    added = {t.content: (t, i) for t, i in tok.added_tokens}
+    known = dict(tok.piece2id)
+    free = max(known.values(), default=-1) + 1
     for t in given:
         if t.content not in known:
-            known[t.content], free = free, free + 1
+            known[t.content] = free
+            free += 1
         added.pop(t.content, None)
         added[t.content] = t, known[t.content]
     n_new = len(known) - len(tok.piece2id)
@@ -291,11 +294,9 @@ def add_tokens(
 
 def _warn_of_unfound(tok, tokens):
     "Say that special tokens were added which no text may spell."
-    unfound = (
-        []
-        if tok.allowed_special == "all"
-        else [t.content for t in tokens if t.special and t.content not in tok.allowed_special]
-    )
+    if tok.allowed_special == "all":
+        return
+    unfound = [t.content for t in tokens if t.special and t.content not in tok.allowed_special]
     if unfound:
         warnings.warn(
             f"{unfound[0]!r} is not found in texts, which are data to this tokenizer (allowed_special={sorted(tok.allowed_special)}); "
@@ -438,11 +439,10 @@ class Tokenizer(_Methods):
         truncation: Truncation | None = None,  # How long a text may become; None: as long as it is
         padding: Padding | None = None,  # What texts are filled up to; None: they are not
         config: TokenizerConfig
-        | None = None,  # What its folder says about calls and decoded text; None: nothing
+        | None = None,  # What its folder says of calls and decoded text; None: nothing
         source=None,  # What its file says besides, or what training says for one
-        allowed_special: str
-        | Collection[str]
-        | None = "all",  # Special tokens found in texts where a call does not say: "all", a set, () for none; None is "all"
+        # Special tokens found in texts where a call does not say: "all", a set, () for none; None is "all"
+        allowed_special: str | Collection[str] | None = "all",
         training=None,  # How it was trained, if it was
     ):
         super().__init__(
@@ -467,7 +467,8 @@ class Tokenizer(_Methods):
 
     def __delattr__(self, name):
         raise AttributeError(
-            f"{name!r} cannot be deleted from a {type(self).__name__}; set it to another value, or to None where it is optional"
+            f"{name!r} cannot be deleted from a {type(self).__name__}; "
+            "set it to another value, or to None where it is optional"
         )
 
     def __reduce__(self):
@@ -486,6 +487,7 @@ class Tokenizer(_Methods):
         return _table(self.inspect())
 
 # %% ../nbs/85_tokenizer.ipynb #1daf7fc3
+# What to do instead; of names that other libraries have, and of what follows from parts
 _ADVICE = {
     "pad_token": "pass pad_piece= to a call, or set .padding = Padding(pad_piece=…, pad_id=…)",
     "pad_token_id": "set .padding = Padding(pad_piece=…, pad_id=…)",
@@ -507,14 +509,17 @@ _ADVICE = {
         ("piece2id", "id2piece", "vocab_size", "added_contents"),
         "it follows from the model and from added_tokens: set those, or use add_tokens",
     ),
-}  # What to do instead; of names that other libraries have, and of what follows from parts
+}
+
+# A tokenizer is made anew when one of these is set: what it compiled follows from them
+_COMPILED_PARTS = ("model", "pre_tokenizer", "normalizer", "added_tokens", "allowed_special")
 
 
 def _check_attribute(tok, name):
     "Refuse an attribute that is not there, or that follows from others: setting it would do nothing."
-    if (
-        "_compiled" not in vars(tok) or name.startswith("_") and name in vars(tok)
-    ):  # it is being made, or remembers something
+    is_being_made = "_compiled" not in vars(tok)
+    remembers = name.startswith("_") and name in vars(tok)
+    if is_being_made or remembers:
         return
     settable = (*Parts._fields, "training")
     if name not in settable:
@@ -525,14 +530,9 @@ def _check_attribute(tok, name):
 def _exchange(tok, name, value):
     "Set an attribute; where others are made from it, they follow."
     _check_attribute(tok, name)
-    if "_compiled" not in vars(tok) or name not in (
-        "model",
-        "pre_tokenizer",
-        "normalizer",
-        "added_tokens",
-        "allowed_special",
-    ):
-        return Engine.__setattr__(tok, name, value)
+    if "_compiled" not in vars(tok) or name not in _COMPILED_PARTS:
+        Engine.__setattr__(tok, name, value)
+        return
     old = dict(zip(Parts._fields, tok.parts), training=tok.training)
     vars(tok).update(vars(Tokenizer(**old | {name: value})))
 
@@ -571,13 +571,8 @@ def _table(facts):
     from html import escape
     from subword_nb.draw import clip
 
-    return (
-        "<table>"
-        + "".join(
-            f"<tr><th>{escape(k)}</th><td>{escape(clip(str(v), n=160))}</td></tr>" for k, v in facts.items()
-        )
-        + "</table>"
-    )
+    rows = [f"<tr><th>{escape(k)}</th><td>{escape(clip(str(v), n=160))}</td></tr>" for k, v in facts.items()]
+    return "<table>" + "".join(rows) + "</table>"
 
 # %% ../nbs/85_tokenizer.ipynb #ff90c55b
 class _Stored:
