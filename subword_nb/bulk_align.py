@@ -47,40 +47,46 @@ def _words(a):
         out[i] = None
     return out
 
+
+_ARRAYS = (
+    "ids",
+    "offsets",
+    "offsets_bytes",
+    "word_ids",
+    "type_ids",
+    "special_tokens_mask",
+    "attention_mask",
+)
+
 # %% ../nbs/82_bulk_align.ipynb #43a301de
 class LongEncoding(Encoding):
     "An `Encoding` whose columns are arrays, and become lists when they are asked for."
 
     def __new__(cls, *given, **named):
-        return (
-            Encoding(*given, **named) if given or named else super().__new__(cls)
-        )  # what `replace` makes is an ordinary one
+        if given or named:  # what `replace` makes is an ordinary one
+            return Encoding(*given, **named)
+        return super().__new__(cls)
 
     def __init__(self):
-        self.overflowing, self.sequence_ranges = [], {}
+        self.overflowing = []
+        self.sequence_ranges = {}
 
-    ids, pieces, word_ids = (
-        _Column(lambda e: e._ids.tolist()),
-        _Column(lambda e: e._names.take(e._pieces).tolist()),
-        _Column(lambda e: _words(e._word_ids)),
-    )
-    offsets, offsets_bytes = (
-        _Column(lambda e: _pairs(e._offsets)),
-        _Column(lambda e: _pairs(e._offsets_bytes)),
-    )
-    type_ids, special_tokens_mask, attention_mask = (
-        _Column(lambda e: e._type_ids.tolist()),
-        _Column(lambda e: e._special_tokens_mask.tolist()),
-        _Column(lambda e: e._attention_mask.tolist()),
-    )
+    ids = _Column(lambda e: e._ids.tolist())
+    pieces = _Column(lambda e: e._names.take(e._pieces).tolist())
+    word_ids = _Column(lambda e: _words(e._word_ids))
+    offsets = _Column(lambda e: _pairs(e._offsets))
+    offsets_bytes = _Column(lambda e: _pairs(e._offsets_bytes))
+    type_ids = _Column(lambda e: e._type_ids.tolist())
+    special_tokens_mask = _Column(lambda e: e._special_tokens_mask.tolist())
+    attention_mask = _Column(lambda e: e._attention_mask.tolist())
 
     def __len__(self):
         return len(vars(self)["ids"]) if "ids" in vars(self) else len(self._ids)
 
     def __eq__(self, other):
-        return isinstance(other, Encoding) and all(
-            getattr(self, f.name) == getattr(other, f.name) for f in fields(Encoding)
-        )
+        if not isinstance(other, Encoding):
+            return False
+        return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(Encoding))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -90,20 +96,11 @@ class LongEncoding(Encoding):
     @property
     def arrays(
         self,
-    ) -> dict:  # ids (n,) uint32; offsets and offsets_bytes (n, 2) int64; word_ids (n,) int64, -1 for none; type_ids, special_tokens_mask and attention_mask (n,) uint32
+    ) -> (
+        dict
+    ):  # ids, type_ids, masks (n,) uint32; word_ids (n,) int64, -1: none; offsets, offsets_bytes (n, 2) int64
         "The columns as NumPy arrays, by name; pieces are not among them."
-        return {
-            name: getattr(self, "_" + name)
-            for name in (
-                "ids",
-                "offsets",
-                "offsets_bytes",
-                "word_ids",
-                "type_ids",
-                "special_tokens_mask",
-                "attention_mask",
-            )
-        }
+        return {name: getattr(self, "_" + name) for name in _ARRAYS}
 
     _offsets_bytes = property(lambda self: _in_bytes(self._text, self._offsets))
 
@@ -148,12 +145,12 @@ def _items(bulk, text):
     for a, b, token in c.raw.spans(text):
         if token is not None:
             out.append((a, b, c.ids[token.content]))
-        else:
-            out += [
-                (a + x, a + y, None if t is None else c.ids[t.content])
-                for x, y, t in c.late.spans(text[a:b])
-                if x < y
-            ]
+            continue
+        out += [
+            (a + x, a + y, None if t is None else c.ids[t.content])
+            for x, y, t in c.late.spans(text[a:b])
+            if x < y
+        ]
     return out
 
 
@@ -185,19 +182,18 @@ def _shifts(c, head):
     if c.norm is None or head.isascii() and head.isprintable():
         return False
     after = c.norm.align(Aligned(head + " a"))
-    return after.text[-1:] != "a" or after.span(len(after.text) - 1, len(after.text)) != (
-        len(head) + 1,
-        len(head) + 2,
-    )
+    if after.text[-1:] != "a":
+        return True
+    return after.span(len(after.text) - 1, len(after.text)) != (len(head) + 1, len(head) + 2)
 
 
 def _ids_of(places, numbers):
     "The ids of spans."
-    return [
-        i
-        for s in numbers.tolist()
-        for i in places.rows[places.info[s, 0] : places.info[s, 0] + places.info[s, 1], 0].tolist()
-    ]
+    ids = []
+    for s in numbers.tolist():
+        first, n = places.info[s, 0], places.info[s, 1]
+        ids += places.rows[first : first + n, 0].tolist()
+    return ids
 
 
 def _run(places, numbers):
@@ -209,7 +205,7 @@ def _run(places, numbers):
 
 # %% ../nbs/82_bulk_align.ipynb #456c4c39
 def _head(places, text, at, numbers, opening):
-    "Rows of a part's first spans, the ordinary way, and their splits, characters and number; None where nothing is special about them."
+    "Rows of a part's first spans, the ordinary way, and their splits, characters and number; None: nothing special."
     from subword_nb.span_places import Unsure, rows_of
 
     if not len(numbers) or places.bytes and not opening:
@@ -222,7 +218,9 @@ def _head(places, text, at, numbers, opening):
     if not places.linked and not opening:
         return None
     found, splits = rows_of(places.c, Aligned(head, None, at))
-    if not head or not found and len(run) < len(numbers) or [r[0] for r in found] != _ids_of(places, run):
+    if not head or not found and len(run) < len(numbers):
+        raise Unsure
+    if [r[0] for r in found] != _ids_of(places, run):
         raise Unsure
     return found, splits, len(head), len(run)
 
@@ -235,66 +233,69 @@ def _mend(places, text, numbers, out, o, char):
     marked = np.flatnonzero(places.info[numbers[:-1], 5])
     if not len(marked):
         return
-    done, (rows, chars) = 0, (np.cumsum(places.info[numbers, k]) - places.info[numbers, k] for k in (1, 2))
+    n_rows, n_chars = places.info[numbers, 1], places.info[numbers, 2]
+    rows = np.cumsum(n_rows) - n_rows
+    chars = np.cumsum(n_chars) - n_chars
+    done = 0
     for j in marked.tolist():
         if j < done:
             continue
         run = numbers[j : j + _run(places, numbers[j:])]
-        first, size, done, at = (
-            int(chars[j]) + char,
-            int(places.info[run, 2].sum()),
-            j + len(run),
-            o + int(rows[j]),
-        )
+        done = j + len(run)
+        first = int(chars[j]) + char
+        size = int(places.info[run, 2].sum())
         found, _ = span_rows(places, text[first : first + size])
         if [r[0] for r in found] != _ids_of(places, run):
             raise Unsure
-        out[2:4, at : at + len(found)] = (
-            np.array([(first + r[2], first + r[3]) for r in found]).reshape(-1, 2).T
-        )
+        at = o + int(rows[j])
+        moved = np.array([(first + r[2], first + r[3]) for r in found])
+        out[2:4, at : at + len(found)] = moved.reshape(-1, 2).T
 
 # %% ../nbs/82_bulk_align.ipynb #90e5fdf7
+def _write_rows(places, out, o, split, rows):
+    "Write rows of tokens behind the first o, their splits counted from `split`."
+    from subword_nb.span_places import piece_number
+    import numpy as np
+
+    if rows:
+        numbered = [(i, piece_number(places, i, piece), a, b, split + k) for i, piece, a, b, k in rows]
+        out[:, o : o + len(rows)] = np.array(numbered).T
+
+
 def _placed(places, bulk, text):
     "Five rows of numbers for the tokens of a text: id, number of the piece, start, end, split."
-    from subword_nb.span_places import Unsure, piece_number
+    from subword_nb.span_places import Unsure
     import numpy as np
 
     items, opening = _items(bulk, text), bulk.plan.opening
-    parts = [text[a:b].encode() for a, b, i in items if i is None]
-    opened = [
-        opening(p, a == 0) if opening else b"" for p, a in zip(parts, [a for a, _, i in items if i is None])
-    ]
-    numbers, ends = (
-        _numbered(places, [o + p for o, p in zip(opened, parts)]) if parts else (np.zeros(0, np.uint32), [])
-    )
-    spans, before = zip([0, *ends], ends), iter(opened)
-    plan = [(a, b, i, *((0, 0, b"") if i is not None else (*next(spans), next(before)))) for a, b, i in items]
-    room = (
-        _gather(
-            numbers, 0, len(numbers), places.rows, places.info, np.zeros((5, 1), np.int64), 0, 0, 0, False
-        )[0]
-        + sum(i is not None for _, _, i in items)
-        + 8
-    )
-    out, o, split = np.empty((5, room), np.int64), 0, 0
-    for a, b, token, first, end, opens in plan:
+    begins = [a for a, _, token in items if token is None]
+    parts = [text[a:b].encode() for a, b, token in items if token is None]
+    opened = [opening(part, a == 0) if opening else b"" for part, a in zip(parts, begins)]
+    if parts:
+        numbers, ends = _numbered(places, [before + part for before, part in zip(opened, parts)])
+    else:
+        numbers, ends = np.zeros(0, np.uint32), []
+    spans = zip([0, *ends], ends, opened)
+    unused = np.zeros((5, 1), np.int64)
+    n_rows, _, _ = _gather(numbers, 0, len(numbers), places.rows, places.info, unused, 0, 0, 0, False)
+    n_added = len(items) - len(parts)
+    out = np.empty((5, n_rows + n_added + 8), np.int64)
+    o = split = 0
+    for a, b, token in items:
         if token is not None:
-            row, n, head = [(token, text[a:b], a, b, 0)], 1, None
-        else:
-            head = _head(places, text[a:b], a, numbers[first:end], opens)
-            row, n = head[:2] if head else ([], 0)
-        if row:
-            out[:, o : o + len(row)] = np.array(
-                [(i, piece_number(places, i, p), x, y, split + k) for i, p, x, y, k in row]
-            ).T
-        o, split = o + len(row), split + n
-        if token is not None:
+            _write_rows(places, out, o, split, [(token, text[a:b], a, b, 0)])
+            o, split = o + 1, split + 1
             continue
-        start, first = (a + head[2], first + head[3]) if head else (a, first)
-        at, (o, char, split) = (
-            o,
-            _gather(numbers, first, end, places.rows, places.info, out, o, start, split, True),
-        )
+        first, end, before = next(spans)
+        head = _head(places, text[a:b], a, numbers[first:end], before)
+        start = a
+        if head:
+            rows, splits, n_chars, n_spans = head
+            _write_rows(places, out, o, split, rows)
+            o, split = o + len(rows), split + splits
+            start, first = start + n_chars, first + n_spans
+        at = o
+        o, char, split = _gather(numbers, first, end, places.rows, places.info, out, o, start, split, True)
         if char != b:
             raise Unsure
         if first < end:
@@ -307,12 +308,12 @@ def _trims(post):
     from subword_nb.span_places import Unsure
 
     steps = list(post.steps) if isinstance(post, Processors) else [post]
+    if any(isinstance(p, Processors) for p in steps):
+        raise Unsure
     trims = [
-        k
-        for k, p in enumerate(steps)
-        if isinstance(p, Processors) or isinstance(p, (ByteLevel, RobertaProcessing)) and p.trim_offsets
+        k for k, p in enumerate(steps) if isinstance(p, (ByteLevel, RobertaProcessing)) and p.trim_offsets
     ]
-    if trims not in ([], [0]) or any(isinstance(p, Processors) for p in steps):
+    if trims not in ([], [0]):
         raise Unsure
     return steps[0].add_prefix_space if trims else None
 
@@ -338,12 +339,9 @@ def _trimmed(names):
     import numpy as np
 
     length = np.array([len(n) for n in names], np.int64)
-    places = np.array(
-        trim_offsets(
-            Encoding([0] * len(names), names, [(1, 1 + len(n)) for n in names]), add_prefix_space=False
-        ).offsets,
-        np.int64,
-    ).reshape(-1, 2)
+    whole = Encoding([0] * len(names), names, [(1, 1 + len(n)) for n in names])
+    trimmed = trim_offsets(whole, add_prefix_space=False)
+    places = np.array(trimmed.offsets, np.int64).reshape(-1, 2)
     lead = places[:, 0] - 1
     return lead, np.where(lead == length, length, 1 + length - places[:, 1])
 
@@ -352,32 +350,31 @@ def _trim(places, out, prefix):
     "Take spaces out of offsets, as `trim_offsets` does."
     import numpy as np
 
+    _, pieces, start, end, _ = out
     lead, trail = _edges(places)
-    (_, pieces, start, end, _), at = out, np.arange(out.shape[1])
     lead, trail = lead[pieces], trail[pieces]
     changed = (lead > 0) | (trail > 0)
     if prefix:
+        at = np.arange(out.shape[1])
         lead = np.where((lead == 1) & ((at == 0) | (start == 0)), 0, lead)
     a = np.where(changed, np.minimum(start + lead, end), start)
-    out[2], out[3] = a, np.where(changed & (trail > 0) & (end >= trail), np.maximum(end - trail, a), end)
+    b = np.where(changed & (trail > 0) & (end >= trail), np.maximum(end - trail, a), end)
+    out[2], out[3] = a, b
 
 # %% ../nbs/82_bulk_align.ipynb #9b1b8265
 def _frame(tok, add_special_tokens):
     "What a post-processor puts around a text, in all columns, and the place of the text's tokens in it."
     from subword_nb.span_places import Unsure
 
+    text = Encoding([-1, -2], ["", ""], [(0, 0)] * 2)
     if tok.post_processor is None:
-        return Encoding([-1, -2], ["", ""], [(0, 0)] * 2), 0
+        return text, 0
     _trims(tok.post_processor)
-    out = tok.post_processor.process(
-        [Encoding([-1, -2], ["", ""], [(0, 0)] * 2)], add_special_tokens=add_special_tokens
-    )
-    if (
-        [i for i in out.ids if i < 0] != [-1, -2]
-        or out.ids[at := out.ids.index(-1)] + out.ids[at + 1] != -3
-        or out.overflowing
-        or not {*out.sequence_ranges} <= {0}
-    ):
+    out = tok.post_processor.process([text], add_special_tokens=add_special_tokens)
+    if [i for i in out.ids if i < 0] != [-1, -2]:
+        raise Unsure
+    at = out.ids.index(-1)
+    if out.ids[at + 1] != -2 or out.overflowing or not {*out.sequence_ranges} <= {0}:
         raise Unsure
     return out, at
 
@@ -387,54 +384,53 @@ def _long(places, text, out, frame, p):
     from subword_nb.span_places import piece_number
     import numpy as np
 
-    e, n, rest = LongEncoding(), out.shape[1], len(frame) - p - 2
-    around = lambda name, body, kind: (
-        np.concatenate(
-            [np.array(getattr(frame, name)[:p], kind), body, np.array(getattr(frame, name)[p + 2 :], kind)]
-        )
-        if p or rest
-        else body.astype(kind)
-    )
-    e._ids, e._offsets = (
-        around("ids", out[0].astype(np.uint32), np.uint32),
-        np.zeros((p + n + rest, 2), np.int64),
-    )
+    e = LongEncoding()
+    n = out.shape[1]
+    rest = len(frame) - p - 2
+    total = p + n + rest
+
+    def around(name, body, kind):
+        if not p and not rest:
+            return body.astype(kind)
+        column = getattr(frame, name)
+        return np.concatenate([np.array(column[:p], kind), body, np.array(column[p + 2 :], kind)])
+
+    e._ids = around("ids", out[0].astype(np.uint32), np.uint32)
+    e._offsets = np.zeros((total, 2), np.int64)
     e._offsets[p : p + n] = out[2:4].T
-    e._word_ids, e._pieces = np.full(p + n + rest, -1, np.int64), np.zeros(p + n + rest, np.int64)
+    e._word_ids = np.full(total, -1, np.int64)
     e._word_ids[p : p + n] = out[4]
-    e._pieces[:p], e._pieces[p : p + n], e._pieces[p + n :] = (
-        [piece_number(places, *t) for t in zip(frame.ids[:p], frame.pieces[:p])],
-        out[1],
-        [piece_number(places, *t) for t in zip(frame.ids[p + 2 :], frame.pieces[p + 2 :])],
-    )
+    e._pieces = np.zeros(total, np.int64)
+    e._pieces[:p] = [piece_number(places, *t) for t in zip(frame.ids[:p], frame.pieces[:p])]
+    e._pieces[p : p + n] = out[1]
+    e._pieces[p + n :] = [piece_number(places, *t) for t in zip(frame.ids[p + 2 :], frame.pieces[p + 2 :])]
     for name in ("type_ids", "special_tokens_mask", "attention_mask"):
         setattr(e, "_" + name, around(name, np.full(n, getattr(frame, name)[p], np.uint32), np.uint32))
-    e._text, e._names = text, _pieces_of(places)
+    e._text = text
+    e._names = _pieces_of(places)
     e.sequence_ranges = dict.fromkeys(frame.sequence_ranges, (p, p + n))
     return e
 
 # %% ../nbs/82_bulk_align.ipynb #5b9e4f80
 def _looks_around(norm):
-    return (
-        any(map(_looks_around, norm.steps))
-        if isinstance(norm, Normalizers)
-        else isinstance(norm, (Strip, Callable)) or isinstance(norm, Replace) and norm.regex
-    )
+    if isinstance(norm, Normalizers):
+        return any(map(_looks_around, norm.steps))
+    return isinstance(norm, (Strip, Callable)) or isinstance(norm, Replace) and norm.regex
 
 
 def _stays(bulk, text):
     "Do the steps before everything else leave a text as it is, and each of its words alone, too?"
-    if not (normalize := bulk.plan.normalize):
+    normalize = bulk.plan.normalize
+    if not normalize:
         return True
     return not _looks_around(bulk.c.norm) and all(
         i is not None or normalize(text[a:b]) == text[a:b] for a, b, i in _items(bulk, text)
     )
 
 # %% ../nbs/82_bulk_align.ipynb #ce8901a3
-_MOST_SPANS, _MOST_MORE = (
-    1 << 20,
-    1 << 16,
-)  # What is known starts anew when there are so many spans, or so many pieces that have no id of their own
+# What is known starts anew when there are so many spans, or so many pieces that have no id of their own
+_MOST_SPANS = 1 << 20
+_MOST_MORE = 1 << 16
 
 
 def align_long(
@@ -454,9 +450,9 @@ def align_long(
         return None
     try:
         frame, p = _frame(tok, add_special_tokens)
-        places = vars(c).get("places") or vars(c).setdefault(
-            "places", Places(bulk)
-        )  # threads that come at once share one
+        places = vars(c).get("places")
+        if places is None:  # threads that come at once share one
+            places = vars(c).setdefault("places", Places(bulk))
         with places.lock:
             if len(places.info) > _MOST_SPANS or len(places.more) > _MOST_MORE:
                 places.forget()
@@ -467,7 +463,8 @@ def align_long(
                 raise  # half of a block may be known
             if bulk.plan.settle and encode_texts(c, [text]).ids.tolist() != out[0].tolist():
                 return None
-            if tok.post_processor and (prefix := _trims(tok.post_processor)) is not None:
+            prefix = _trims(tok.post_processor) if tok.post_processor else None
+            if prefix is not None:
                 _trim(places, out, prefix)
             return _long(places, text, out, frame, p)
     except (Unsure, ValueError):
@@ -480,15 +477,14 @@ def align(
     pair: str | bytes | list[str] | None = None,  # A second text
     *,
     add_special_tokens: bool = True,  # Add what the post-processor says
-    is_pretokenized: bool = False,  # A text is a list of words, which are not joined; offsets are counted in each word
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the text, as for `encode`
+    is_pretokenized: bool = False,  # A text is a list of words, which are not joined; offsets count in each word
+    allowed_special: str | Collection[str] | None = None,  # Special tokens that are found, as for `encode`
     disallowed_special: str
-    | Collection[str] = (),  # Special tokens whose spelling in the text is an error, as for `encode`
+    | Collection[str] = (),  # Special tokens whose spelling is an error, as for `encode`
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, and the offsets of bytes are in bytes
+    # For what is not Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, with offsets in bytes
+    errors: str = "strict",
 ) -> Encoding:  # Ids, pieces, offsets, masks
     "All that can be said about the tokens of a text."
     if errors == "bytes" and isinstance(text, str) and pair is None:
@@ -501,16 +497,14 @@ def align(
         and tok.truncation is tok.padding is dropout is None
         and not getattr(tok.model, "dropout", None)
     )
-    if (
-        plain
-        and isinstance(text, (str, bytes))
-        and len(text) >= SIZES.loaded
-        and goes_in_bulk(c := compiled(tok, allowed_special=allowed_special), len(text))
-    ):
-        text = valid_text(text, errors=errors)
-        refuse_texts(tok, c, [text], disallowed_special)
-        if (found := align_long(tok, c, text, add_special_tokens=add_special_tokens)) is not None:
-            return found
+    if plain and isinstance(text, (str, bytes)) and len(text) >= SIZES.loaded:
+        c = compiled(tok, allowed_special=allowed_special)
+        if goes_in_bulk(c, len(text)):
+            text = valid_text(text, errors=errors)
+            refuse_texts(tok, c, [text], disallowed_special)
+            found = align_long(tok, c, text, add_special_tokens=add_special_tokens)
+            if found is not None:
+                return found
     return pipeline.align(
         tok,
         text,

@@ -46,26 +46,24 @@ class Plan(NamedTuple):
     solve: Callable | None  # The kernel of the model, see room 19; None: Python is asked about every new span
     ask: Callable  # bytes of a span → its ids
     opening: Callable | None = None  # (part as bytes, does it open the text?) → what is put before it
-    normalize: Callable | None = (
-        None  # Text → text, before anything else; None: nothing, or the kernels do it
-    )
-    settle: Callable | None = (
-        None  # Makes, for each run, what looks at slots before ids are written, see room 19
-    )
+    # Text → text, before anything else; None: nothing, or the kernels do it
+    normalize: Callable | None = None
+    # Makes, for each run, what looks at slots before ids are written, see room 19
+    settle: Callable | None = None
     barred: tuple = ()  # Bytes that no text may hold
     name: str = ""  # What it is called in `inspect`
 
 # %% ../nbs/76_plans.ipynb #fb723232
 def _bytes_plan(c):
     "The plan of a byte-level tokenizer, or None."
-    if (found := byte_level_scanner(c.pre)) is None or found[0] is None or c.has_late and c.norm is not None:
+    found = byte_level_scanner(c.pre)
+    if found is None or found[0] is None or c.has_late and c.norm is not None:
         return None
     scanner, spaced = found
-    ask = lambda span: c.model.encode(c.pre.piece_of(span.decode()))
     return Plan(
         scanner,
         _kernel_of(c.model, c.pre),
-        ask,
+        lambda span: c.model.encode(c.pre.piece_of(span.decode())),
         space_before if spaced else None,
         c.norm and c.norm.normalize,
         name=f"{scanner.name}, bytes",
@@ -79,9 +77,8 @@ def _word_ids(c, norm):
         text = span.decode()
         if norm:
             text = normalize_word(norm, text)
-        return [
-            i for raw in c.pre.raw_pretokens(text, first=False) for i in c.model.encode(c.pre.piece_of(raw))
-        ]
+        pieces = [c.pre.piece_of(raw) for raw in c.pre.raw_pretokens(text, first=False)]
+        return [i for piece in pieces for i in c.model.encode(piece)]
 
     return ask
 
@@ -92,74 +89,73 @@ def _words_plan(c):
 
     if c.has_late and c.norm is not None:
         return None
-    scanner, (pre, _) = None, cutting_part(c.pre)
+    scanner = None
+    pre, _ = cutting_part(c.pre)
     if isinstance(pre, BertPreTokenizer):
-        scanner = bert_scanner(
-            norm=c.norm,
-            known="".join(c.model.piece2id)
-            if isinstance(c.model, WordPiece) and c.model.unk_piece is not None
-            else None,
-        )
+        has_unknown = isinstance(c.model, WordPiece) and c.model.unk_piece is not None
+        scanner = bert_scanner(norm=c.norm, known="".join(c.model.piece2id) if has_unknown else None)
     elif isinstance(pre, (Whitespace, WhitespaceSplit)) and c.norm is None:
         scanner = split_scanner("whitespace" if isinstance(pre, Whitespace) else "whitespace_split")
-    elif isinstance(pre, Split) and c.norm is None and (scanner := match_scanner(pre)):
-        return Plan(scanner, None, lambda span: c.model.encode(span.decode()), name=f"{scanner.name}, words")
-    if (
-        scanner is None
-        and c.path.spans == "words"
-        and c.path.later == c.norm
-        and not c.asks_first
-        and not isinstance(c.pre, (Metaspace, WholeText))
-        and not puts_before(c.pre)
-    ):
+    elif isinstance(pre, Split) and c.norm is None:
+        scanner = match_scanner(pre)
+        if scanner:
+            return Plan(
+                scanner, None, lambda span: c.model.encode(span.decode()), name=f"{scanner.name}, words"
+            )
+    if scanner is None and _words_stand_apart(c):
         scanner = safe_scanner()
     return scanner and Plan(scanner, _words_kernel(c), _word_ids(c, c.norm), name=f"{scanner.name}, words")
+
+
+def _words_stand_apart(c):
+    "Does each word of a text go through all stages by itself?"
+    if c.path.spans != "words" or c.path.later != c.norm or c.asks_first:
+        return False
+    return not isinstance(c.pre, (Metaspace, WholeText)) and not puts_before(c.pre)
 
 
 def _words_kernel(c):
     "The kernel of a WordPiece model behind parts that it knows, or None."
     from subword_nb.wordpiece_misses import WordPieceMisses
 
+    if not isinstance(c.model, WordPiece):
+        return None
     try:
-        return WordPieceMisses(c.model, c.norm, c.pre).solve if isinstance(c.model, WordPiece) else None
+        return WordPieceMisses(c.model, c.norm, c.pre).solve
     except ValueError:
         return None
 
 # %% ../nbs/76_plans.ipynb #f6f34e0e
 def _marked_plan(c):
     "The plan of a BPE tokenizer that writes spaces as ▁, or None."
-    if (
-        not isinstance(c.model, (BPE, SentencePieceBPE))
-        or c.has_late
-        and c.norm is not None
-        or (opening := _mark_before(c)) is None
-    ):
+    if not isinstance(c.model, (BPE, SentencePieceBPE)) or c.has_late and c.norm is not None:
         return None
-    if not _stand_alone(c.model, isinstance(c.pre, Metaspace) and c.pre.splits):
+    opening = _mark_before(c)
+    if opening is None or not _stand_alone(c.model, isinstance(c.pre, Metaspace) and c.pre.splits):
         return None
     spell = Metaspace("▁", "never", split=c.pre.splits) if isinstance(c.pre, Metaspace) else c.pre
-    ask = lambda span: [
-        i
-        for raw in spell.raw_pretokens(span.decode().replace(" ", "▁"), first=False)
-        for i in c.model.encode(spell.piece_of(raw))
-    ]
+
+    def ask(span):
+        pretokens = spell.raw_pretokens(span.decode().replace(" ", "▁"), first=False)
+        return [i for raw in pretokens for i in c.model.encode(spell.piece_of(raw))]
+
     return Plan(_marked_scanner(c.model), _kernel_of(c.model, c.pre, "▁"), ask, opening, name="spaces, words")
 
 
 def _stand_alone(model, cut):
     "May words with the marks before them be given to the model one by one? `cut`: they are cut before marks anyway."
-    ends = isinstance(model, BPE) and (
-        model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix
-    )
-    return (cut or not ends and _has_mark(model)) and not any(
-        a != "▁" == b for p in _spellings(model) for a, b in zip(p, p[1:])
-    )
+    if not cut:
+        looks_at_ends = isinstance(model, BPE) and (
+            model.ignore_merges or model.continuing_subword_prefix or model.end_of_word_suffix
+        )
+        if looks_at_ends or not _has_mark(model):
+            return False
+    return not any(a != "▁" == b for p in _spellings(model) for a, b in zip(p, p[1:]))
 
 
 def _singles(model):
-    return {
-        p for p in (model.known if isinstance(model, SentencePieceBPE) else model.piece2id) if len(p) == 1
-    }
+    known = model.known if isinstance(model, SentencePieceBPE) else model.piece2id
+    return {p for p in known if len(p) == 1}
 
 
 def _has_mark(model):
@@ -168,11 +164,10 @@ def _has_mark(model):
 
 def _spellings(model):
     "All that a model may join: pieces, and results of rules."
-    return (
-        [*model.known, *model.unused]
-        if isinstance(model, SentencePieceBPE)
-        else [a + b for a, b in model.merges] + list(model.piece2id if model.ignore_merges else ())
-    )
+    if isinstance(model, SentencePieceBPE):
+        return [*model.known, *model.unused]
+    joined = [a + b for a, b in model.merges]
+    return [*joined, *model.piece2id] if model.ignore_merges else joined
 
 # %% ../nbs/76_plans.ipynb #997fd5fd
 def _marked_scanner(model):
@@ -180,18 +175,15 @@ def _marked_scanner(model):
     import numpy as np
     from subword_nb.word_scanners import ALONE, OTHER, SPACE, WORD, class_scanner, space_scanner
 
-    groups, singles = _groups("▁".join(_spellings(model))), _singles(model)
-    if (
-        not _has_mark(model)
-        or not all(group <= singles for group in groups)
-        or isinstance(model, BPE)
-        and _merges_more(model)
-    ):
+    groups = _groups("▁".join(_spellings(model)))
+    singles = _singles(model)
+    if not _has_mark(model) or not all(group <= singles for group in groups):
+        return space_scanner()
+    if isinstance(model, BPE) and _merges_more(model):
         return space_scanner()
     letters = max(groups, key=len, default=())
-    classes = np.full(
-        0x110000, ALONE if model.byte_fallback and model.piece2id.keys() >= _BYTES else WORD, np.uint8
-    )
+    spells_all = model.byte_fallback and model.piece2id.keys() >= _BYTES
+    classes = np.full(0x110000, ALONE if spells_all else WORD, np.uint8)
     classes[[*map(ord, singles)]] = ALONE
     for group in groups:
         classes[[*map(ord, group)]] = WORD if group is letters else OTHER
@@ -215,7 +207,8 @@ def _groups(text):
     for a, b in set(zip(text, text[1:])):
         if "▁" in (a, b):
             continue
-        one, other = group.setdefault(a, {a}), group.setdefault(b, {b})
+        one = group.setdefault(a, {a})
+        other = group.setdefault(b, {b})
         if one is other:
             continue
         if len(one) < len(other):
@@ -226,9 +219,17 @@ def _groups(text):
     return [*{id(g): g for g in group.values()}.values()]
 
 # %% ../nbs/76_plans.ipynb #7a08492f
+def _nothing(part, first):
+    return b""
+
+
+def _space(part, first):
+    return b" " if part else b""
+
+
 def _mark_before(c):
     "What opens a text, if all else that happens to it is that spaces become ▁; None if there is more."
-    n, pre, always = c.norm, c.pre, lambda part, first: b" " if part else b""
+    n, pre = c.norm, c.pre
     if isinstance(n, SentencePieceNormalizer):
         plain = (
             not n.charsmap
@@ -237,25 +238,22 @@ def _mark_before(c):
             and not n.treat_whitespace_as_suffix
             and isinstance(pre, WholeText)
         )
-        return (always if n.add_dummy_prefix else lambda part, first: b"") if plain else None
+        if not plain:
+            return None
+        return _space if n.add_dummy_prefix else _nothing
     if isinstance(pre, Metaspace) and n is None and pre.replacement == "▁":
         return partial(_mark_unless, pre.prepend_scheme)
     steps = n.steps if isinstance(n, Normalizers) else (n,)
     if not isinstance(pre, WholeText) or c.path.spans != "words" or steps[-1] != Replace(" ", "▁"):
         return None
-    return {(): lambda part, first: b"", (Prepend("▁"),): always}.get(tuple(steps[:-1]))
+    return {(): _nothing, (Prepend("▁"),): _space}.get(tuple(steps[:-1]))
 
 
 def _mark_unless(scheme, part, first):
     "A space, where Metaspace puts a mark."
-    return (
-        b" "
-        if part
-        and scheme != "never"
-        and (first or scheme == "always")
-        and not part.startswith((b" ", "▁".encode()))
-        else b""
-    )
+    if not part or scheme == "never" or not (first or scheme == "always"):
+        return b""
+    return b"" if part.startswith((b" ", "▁".encode())) else b" "
 
 # %% ../nbs/76_plans.ipynb #46671701
 def _unigram_plan(c):
@@ -269,24 +267,20 @@ def _unigram_plan(c):
             misses = UnigramMisses(c.model, normalizer=norm, pre=c.pre)
         except ValueError:
             continue  # words do not stand alone
-        spans, scanner, ask = (
-            misses.spans,
-            misses.scanner,
-            _whole_ids(c, norm)
-            if isinstance(norm, SentencePieceNormalizer)
-            else _word_ids(c, without_opening(norm)),
-        )
+        spans, scanner = misses.spans, misses.scanner
+        whole = isinstance(norm, SentencePieceNormalizer)
+        ask = _whole_ids(c, norm) if whole else _word_ids(c, without_opening(norm))
         if spans.settles:
             scanner = scanner._replace(fresh=None)  # the sum goes on to the end of a text
         return Plan(
             scanner,
             misses.solve,
             ask,
-            partial(put_before, spans),
-            before,
-            partial(_settling, misses) if spans.settles else None,
-            tuple(spans.barred),
-            "white space, words",
+            opening=partial(put_before, spans),
+            normalize=before,
+            settle=partial(_settling, misses) if spans.settles else None,
+            barred=tuple(spans.barred),
+            name="white space, words",
         )
     return None
 
@@ -311,14 +305,14 @@ def _bars_plan(c):
         return None
     pre, spelled = cutting_part(c.pre)
     for before, norm in divided(c.norm, c.asks_first):
-        if spans := space_marks(norm, pre):
-            kernel = None if spelled else _kernel_of(c.model, Metaspace("▁", "never"), "▁")
+        spans = space_marks(norm, pre)
+        if spans:
             return Plan(
                 space_scanner(),
-                kernel,
+                None if spelled else _kernel_of(c.model, Metaspace("▁", "never"), "▁"),
                 _word_ids(c, without_opening(norm)),
-                partial(put_before, spans),
-                before,
+                opening=partial(put_before, spans),
+                normalize=before,
                 name="marks, words",
             )
     return None
