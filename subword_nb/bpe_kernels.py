@@ -109,9 +109,7 @@ def rule_slots(
     left: np.ndarray,  # (rules,) uint32, ids
     right: np.ndarray,  # (rules,) uint32, ids
     rank: np.ndarray,  # (rules,) uint32
-) -> (
-    np.ndarray
-):  # uint64: a power of two of slots, at most half of them taken, and a sixteenth as many words of bits
+) -> np.ndarray:  # uint64: a power of two of slots, at most half taken, and a sixteenth as many words of bits
     "Lay rules out for look-ups."
     slots = _no_rules(len(left))
     if len(left):

@@ -322,8 +322,8 @@ class BPEMisses(Misses):
         model: BPE,  # The model; without dropout
         pre: PreTokenizer,  # How text is split, and spelled
         *,
-        space: str
-        | None = None,  # What a normalizer writes for a space ("▁"), where the pre-tokenizer does not say so
+        # What a normalizer writes for a space ("▁"), where the pre-tokenizer does not say so
+        space: str | None = None,
     ):
         if model.dropout:
             raise ValueError(

@@ -390,19 +390,16 @@ def encode_batch(
     pairs: Iterable | None = None,  # A second text for each
     *,
     add_special_tokens: bool = True,  # Add what the post-processor says
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the texts, as for `encode`
-    disallowed_special: str
-    | Collection[str] = (),  # Special tokens whose spelling in a text is an error, as for `encode`
+    # Special tokens that are found in the texts, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
+    # Special tokens whose spelling in a text is an error, as for `encode`
+    disallowed_special: str | Collection[str] = (),
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
     errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     threads: int = 1,  # How many; 0: one per processor. The ids are the same
-) -> (
-    Ragged
-):  # A sequence of documents: arrays of ids (uint32); all of them in `.ids`, their places in `.bounds`
+) -> Ragged:  # Documents in order: arrays of ids (uint32); all in `.ids`, their places in `.bounds`
     "The ids of many texts."
     texts, threads = listed(texts), _threads(threads)
     seconds = second_texts(pairs, len(texts))
@@ -503,9 +500,8 @@ def encode(
     pair: str | bytes | None = None,  # A second text
     *,
     add_special_tokens: bool = True,  # Add what the post-processor says
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the text, as for the engine's `encode`
+    # Special tokens that are found in the text, as for the engine's `encode`
+    allowed_special: str | Collection[str] | None = None,
     **options,  # Of the engine's `encode`: `disallowed_special`, `dropout`, `seed`, `errors`
 ) -> list[int]:  # Ids
     "The ids of one text, or of a pair."

@@ -479,8 +479,8 @@ def align(
     add_special_tokens: bool = True,  # Add what the post-processor says
     is_pretokenized: bool = False,  # A text is a list of words, which are not joined; offsets count in each word
     allowed_special: str | Collection[str] | None = None,  # Special tokens that are found, as for `encode`
-    disallowed_special: str
-    | Collection[str] = (),  # Special tokens whose spelling is an error, as for `encode`
+    # Special tokens whose spelling is an error, as for `encode`
+    disallowed_special: str | Collection[str] = (),
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable
     # For what is not Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, with offsets in bytes

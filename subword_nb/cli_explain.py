@@ -107,43 +107,46 @@ def _tokenizer(path: str | None, command: str):
 # %% ../nbs/94a_cli_explain.ipynb #1d233b25
 def explain_command(
     *,
+    # One text
     words: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)
-    ] = None,  # One text
+    ] = None,
     tokenizer: Annotated[str | None, opt(_TokenizerFile, "--tokenizer", "-t")] = None,  # A tokenizer
+    # Files with texts
     file: Annotated[
         list[str] | None,
         opt("A file or pattern to explain; repeat for more; - is standard input.", "--file", "-f"),
-    ] = None,  # Files with texts
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Each line is a document.")
-    ] = False,  # Each line is a document
+    ] = None,
+    # Each line is a document
+    lines: Annotated[bool, typer.Option("--lines", help="Each line is a document.")] = False,
+    # Plain data
     as_json: Annotated[
         bool, typer.Option("--json", help="As JSON, for programs; with --lines one line per document.")
-    ] = False,  # Plain data
+    ] = False,
     out: Annotated[Path | None, opt(_Out, "--out", "-o")] = None,  # Where to write
+    # How many pre-tokens are drawn
     drawn: Annotated[
         int, typer.Option("--words", help="How many distinct pre-tokens are drawn; the rest are counted.")
-    ] = 12,  # How many pre-tokens are drawn
-    color: Annotated[
-        bool | None, typer.Option("--color/--no-color", help=_Color, show_default=False)
-    ] = None,  # Colours
-    width: Annotated[
-        int | None, opt("Cells per line; the terminal's if not given.")
-    ] = None,  # Cells per line
+    ] = 12,
+    # Colours
+    color: Annotated[bool | None, typer.Option("--color/--no-color", help=_Color, show_default=False)] = None,
+    # Cells per line
+    width: Annotated[int | None, opt("Cells per line; the terminal's if not given.")] = None,
+    # A piece
     piece: Annotated[
         list[str] | None,
         opt("Instead of a text: when and why this piece came in; repeat for more.", "--piece"),
-    ] = None,  # A piece
-    trace: Annotated[
-        Path | None, opt("For --piece: the file that train --trace wrote.")
-    ] = None,  # Where training was written down
+    ] = None,
+    # Where training was written down
+    trace: Annotated[Path | None, opt("For --piece: the file that train --trace wrote.")] = None,
+    # Special tokens are text
     plain: Annotated[
         bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
-    ] = False,  # Special tokens are text
+    ] = False,
+    # Add nothing
     bare: Annotated[
         bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")
-    ] = False,  # Add nothing
+    ] = False,
     errors: Annotated[str, typer.Option(help=_Errors)] = "strict",  # For bytes that are not UTF-8
 ) -> None:  # It prints an explanation
     "Say why a text is split as it is."
@@ -217,32 +220,34 @@ The first tokenizer is above, the second below; a column ends where both cut, an
 # %% ../nbs/94a_cli_explain.ipynb #d3941eac
 def compare_command(
     *,
+    # One text
     words: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)
-    ] = None,  # One text
+    ] = None,
+    # Two tokenizers
     tokenizer: Annotated[
         list[str] | None, opt(_TokenizerFile + " Give it twice.", "--tokenizer", "-t")
-    ] = None,  # Two tokenizers
+    ] = None,
+    # Files with texts
     file: Annotated[
         list[str] | None,
         opt("A file or pattern to compare on; repeat for more; - is standard input.", "--file", "-f"),
-    ] = None,  # Files with texts
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Each line is a document.")
-    ] = False,  # Each line is a document
+    ] = None,
+    # Each line is a document
+    lines: Annotated[bool, typer.Option("--lines", help="Each line is a document.")] = False,
+    # Plain data
     as_json: Annotated[
         bool, typer.Option("--json", help="As JSON, for programs; with --lines one line per document.")
-    ] = False,  # Plain data
+    ] = False,
     out: Annotated[Path | None, opt(_Out, "--out", "-o")] = None,  # Where to write
-    color: Annotated[
-        bool | None, typer.Option("--color/--no-color", help=_Color, show_default=False)
-    ] = None,  # Colours
-    width: Annotated[
-        int | None, opt("Cells per line; the terminal's if not given.")
-    ] = None,  # Cells per line
+    # Colours
+    color: Annotated[bool | None, typer.Option("--color/--no-color", help=_Color, show_default=False)] = None,
+    # Cells per line
+    width: Annotated[int | None, opt("Cells per line; the terminal's if not given.")] = None,
+    # Special tokens are text
     plain: Annotated[
         bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
-    ] = False,  # Special tokens are text
+    ] = False,
     errors: Annotated[str, typer.Option(help=_Errors)] = "strict",  # For bytes that are not UTF-8
 ) -> None:  # It prints a comparison
     "Say where two tokenizers differ."

@@ -113,6 +113,7 @@ def _has_counts(path: str) -> bool:
 # %% ../nbs/94_cli_train.ipynb #8e674635
 def train_command(
     *,
+    # The corpus, or counts
     sources: Annotated[
         list[str] | None,
         typer.Argument(
@@ -120,7 +121,8 @@ def train_command(
             help="Files, patterns, folders and addresses (s3://, hf://, https://); - or nothing reads standard input.",
             show_default=False,
         ),
-    ] = None,  # The corpus, or counts
+    ] = None,
+    # Where to write
     out: Annotated[
         str | None,
         opt(
@@ -128,16 +130,20 @@ def train_command(
             "--out",
             "-o",
         ),
-    ] = None,  # Where to write
+    ] = None,
+    # How many pieces
     vocab_size: Annotated[
         int, typer.Option(help="Pieces to end with, alphabet and special tokens included.")
-    ] = 8000,  # How many pieces
+    ] = 8000,
+    # Which algorithm
     algorithm: Annotated[
         str, typer.Option(help="bpe (byte-level, loses nothing), char_bpe, wordpiece, unigram or wordlevel.")
-    ] = "bpe",  # Which algorithm
+    ] = "bpe",
+    # Special tokens
     special_token: Annotated[
         list[str] | None, opt("A special token; repeat for more. Ids 0, 1, … in this order.")
-    ] = None,  # Special tokens
+    ] = None,
+    # Texts are data
     plain: Annotated[
         bool | None,
         typer.Option(
@@ -145,30 +151,27 @@ def train_command(
             help="To the tokenizer, special tokens in texts are ordinary text, also when it is loaded again.",
             show_default=False,
         ),
-    ] = None,  # Texts are data
+    ] = None,
     min_frequency: Annotated[int | None, opt("Merge no pair that occurs less often.")] = None,  # Rarest pair
+    # Rule for ties
     tie_break: Annotated[
         str | None,
         opt(
             "Among equally frequent pairs: ids (smallest), first (seen first), bytes (alphabetical) or largest (the last of these, as subword-nmt; bpe and char_bpe)."
         ),
-    ] = None,  # Rule for ties
-    initial_alphabet: Annotated[
-        str | None, opt("bytes, corpus, or the characters to start with.")
-    ] = None,  # What to start from
-    limit_alphabet: Annotated[
-        int | None, opt("Keep only so many characters of the corpus.")
-    ] = None,  # Most characters
+    ] = None,
+    # What to start from
+    initial_alphabet: Annotated[str | None, opt("bytes, corpus, or the characters to start with.")] = None,
+    # Most characters
+    limit_alphabet: Annotated[int | None, opt("Keep only so many characters of the corpus.")] = None,
     max_token_length: Annotated[int | None, opt("Learn no piece longer than this.")] = None,  # Longest piece
-    end_of_word_suffix: Annotated[
-        str | None, opt("Marks the last piece of a word, such as </w>.")
-    ] = None,  # A mark
-    continuing_subword_prefix: Annotated[
-        str | None, opt("Marks pieces inside a word, such as ##.")
-    ] = None,  # A mark
-    unk_piece: Annotated[
-        str | None, opt("Stands for unknown characters, or words (wordpiece).")
-    ] = None,  # The unknown
+    # A mark
+    end_of_word_suffix: Annotated[str | None, opt("Marks the last piece of a word, such as </w>.")] = None,
+    # A mark
+    continuing_subword_prefix: Annotated[str | None, opt("Marks pieces inside a word, such as ##.")] = None,
+    # The unknown
+    unk_piece: Annotated[str | None, opt("Stands for unknown characters, or words (wordpiece).")] = None,
+    # Unknown characters as bytes
     byte_fallback: Annotated[
         bool | None,
         typer.Option(
@@ -176,13 +179,14 @@ def train_command(
             help="Spell unknown characters by 256 byte pieces (char_bpe, unigram).",
             show_default=False,
         ),
-    ] = None,  # Unknown characters as bytes
-    normalizer: Annotated[
-        str | None, opt("bert, nfc, nfkc, lowercase, … or none.")
-    ] = None,  # What is done to text
+    ] = None,
+    # What is done to text
+    normalizer: Annotated[str | None, opt("bert, nfc, nfkc, lowercase, … or none.")] = None,
+    # How it is split
     pre_tokenizer: Annotated[
         str | None, opt("gpt2, cl100k, o200k, bert, metaspace, whitespace, …, none, or a regular expression.")
-    ] = None,  # How it is split
+    ] = None,
+    # Other options
     option: Annotated[
         list[str] | None,
         opt(
@@ -190,43 +194,50 @@ def train_command(
             "--option",
             "-O",
         ),
-    ] = None,  # Other options
+    ] = None,
+    # Where the text is
     field: Annotated[
         str | None, opt("Field of JSON lines, or column of tables, that holds the text; a.b is b within a.")
-    ] = None,  # Where the text is
+    ] = None,
+    # What a document is
     documents: Annotated[
         str | None,
         opt(
             "lines: every line is a document; whole: a text file is one. Not given: lines for unigram, else whole."
         ),
-    ] = None,  # What a document is
+    ] = None,
+    # A part of the corpus
     sample: Annotated[
         str | None,
         opt("Train on this share of the documents (0.1), or on so many (100000); of text files, lines."),
-    ] = None,  # A part of the corpus
+    ] = None,
     seed: Annotated[int, typer.Option(help="Another seed, another sample.")] = 0,  # Which part
+    # For bytes that are not UTF-8
     errors: Annotated[
         str,
         typer.Option(
             help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD) or ignore."
         ),
-    ] = "strict",  # For bytes that are not UTF-8
+    ] = "strict",
+    # Threads
     threads: Annotated[
         int | None,
         opt("How many threads count; one per processor if not given. The result does not depend on it."),
-    ] = None,  # Threads
+    ] = None,
+    # Where to go on from
     checkpoint: Annotated[
         Path | None, opt("A folder: what the run has reached is kept there, and the same command goes on.")
-    ] = None,  # Where to go on from
+    ] = None,
+    # Where the trace goes
     trace: Annotated[
         Path | None, opt("A file (.npz): what is needed to explain later why a piece came in.")
-    ] = None,  # Where the trace goes
+    ] = None,
+    # Another tokenizer
     like: Annotated[
         str | None, opt("Keep the pipeline and special tokens of this tokenizer, and learn a new vocabulary.")
-    ] = None,  # Another tokenizer
-    extend: Annotated[
-        str | None, opt("Keep all ids of this tokenizer, and learn more pieces.")
-    ] = None,  # Another tokenizer
+    ] = None,
+    # Another tokenizer
+    extend: Annotated[str | None, opt("Keep all ids of this tokenizer, and learn more pieces.")] = None,
 ) -> None:  # It prints what came out
     "Learn a tokenizer from text."
     _train(checked_out(out, algorithm), {k: v for k, v in locals().items() if v is not None and k != "out"})
@@ -385,6 +396,7 @@ def how_ended(
 # %% ../nbs/94_cli_train.ipynb #50fed9ce
 def count_command(
     *,
+    # The corpus, or counts
     sources: Annotated[
         list[str] | None,
         typer.Argument(
@@ -392,30 +404,32 @@ def count_command(
             help="As for train; or files of counts, which are added up.",
             show_default=False,
         ),
-    ] = None,  # The corpus, or counts
-    out: Annotated[
-        Path | None, opt("Where to write: .npz or .parquet.", "--out", "-o")
-    ] = None,  # Where to write
+    ] = None,
+    # Where to write
+    out: Annotated[Path | None, opt("Where to write: .npz or .parquet.", "--out", "-o")] = None,
+    # Which algorithm
     algorithm: Annotated[
         str, typer.Option(help="What the counts are for: bpe, char_bpe, wordpiece, unigram or wordlevel.")
-    ] = "bpe",  # Which algorithm
+    ] = "bpe",
     normalizer: Annotated[str | None, opt("As for train.")] = None,  # What is done to text
     pre_tokenizer: Annotated[str | None, opt("As for train.")] = None,  # How it is split
+    # Where the text is
     field: Annotated[
         str | None, opt("Field of JSON lines, or column of tables, that holds the text.")
-    ] = None,  # Where the text is
+    ] = None,
     documents: Annotated[str | None, opt("lines or whole, as for train.")] = None,  # What a document is
-    sample: Annotated[
-        str | None, opt("Count this share of the documents, or so many.")
-    ] = None,  # A part of the corpus
+    # A part of the corpus
+    sample: Annotated[str | None, opt("Count this share of the documents, or so many.")] = None,
     seed: Annotated[int, typer.Option(help="Another seed, another sample.")] = 0,  # Which part
+    # For bytes that are not UTF-8
     errors: Annotated[
         str, typer.Option(help="Bytes that are not UTF-8: strict, replace or ignore.")
-    ] = "strict",  # For bytes that are not UTF-8
+    ] = "strict",
     threads: Annotated[int | None, opt("How many threads count.")] = None,  # Threads
+    # A limit
     max_pretokens: Annotated[
         int | None, opt("Keep at most so many, the frequent ones; what that costs is said.")
-    ] = None,  # A limit
+    ] = None,
 ) -> None:  # It prints what was counted
     "Count pre-tokens."
     from subword_nb.counts import save_counts
@@ -453,17 +467,16 @@ def count_command(
 
 # %% ../nbs/94_cli_train.ipynb #6e74adc4
 def cut_command(
-    tokenizer: Annotated[
-        str, typer.Argument(help="A tokenizer file of any kind.", show_default=False)
-    ],  # A tokenizer
+    # A tokenizer
+    tokenizer: Annotated[str, typer.Argument(help="A tokenizer file of any kind.", show_default=False)],
     *,
+    # A corpus
     sources: Annotated[
         list[str] | None,
         typer.Argument(metavar="[FILES]...", help="For Unigram: the corpus, or counts.", show_default=False),
-    ] = None,  # A corpus
-    vocab_size: Annotated[
-        int | None, opt("Pieces to keep, special tokens included.")
-    ] = None,  # How many pieces
+    ] = None,
+    # How many pieces
+    vocab_size: Annotated[int | None, opt("Pieces to keep, special tokens included.")] = None,
     out: Annotated[str | None, opt("Where to write, as for train.", "--out", "-o")] = None,  # Where to write
 ) -> None:  # It prints what came out
     "Cut a vocabulary."

@@ -23,9 +23,7 @@ def boundaries_ref(
     places: list,  # (start, end) of the first tokenizer's tokens, in bytes
     others: list,  # Those of the second's
     n: int,  # How many bytes the text has
-) -> (
-    list
-):  # (start of the second byte, whether the first tokenizer cuts, whether the second does), where one does
+) -> list:  # (start of the second byte, does the first tokenizer cut?, does the second?), where one does
     "Where two tokenizers cut, by definition."
     seen = [k for k in range(n) if all(any(s <= k < e for s, e in p) for p in (places, others))]
     cuts = lambda p, x, y: any(not any(s < at < e for s, e in p) for at in range(x + 1, y + 1))
@@ -61,9 +59,7 @@ def _shared(a, b):
 def boundaries(
     places: list,  # (start, end) of the first tokenizer's tokens, in bytes; in any order, they may overlap or be empty
     others: list,  # Those of the second's
-) -> (
-    list
-):  # (start of the second byte, whether the first tokenizer cuts, whether the second does), where one does
+) -> list:  # (start of the second byte, does the first tokenizer cut?, does the second?), where one does
     "Where two tokenizers cut."
     parts = _shared(_blocks(places), _blocks(others))
     return [(y[0], x[2] != y[2], x[3] != y[3]) for x, y in zip(parts, parts[1:])]
@@ -194,9 +190,8 @@ def compare(
     text: str | bytes,  # One text; bytes are UTF-8
     *,
     names: tuple | list | None = None,  # What to call the two
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the text, as for `encode`
+    # Special tokens that are found in the text, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
     errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
     most: int = 1_000_000,  # The longest text that is compared, in code points
 ) -> Comparison:  # Tokens side by side; draws itself

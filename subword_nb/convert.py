@@ -376,9 +376,8 @@ def _reloaded(path, options):
 
 # %% ../nbs/87_convert.ipynb #317efe1d
 def convert(
-    source: str
-    | os.PathLike
-    | Tokenizer,  # A file, folder or name that `Tokenizer.load` opens, or a tokenizer
+    # A file, folder or name that `Tokenizer.load` opens, or a tokenizer
+    source: str | os.PathLike | Tokenizer,
     target: str | os.PathLike,  # Where the new file shall be
     *,
     kind: str | None = None,  # One of the `KINDS` of room 68; None: what the name of `target` says

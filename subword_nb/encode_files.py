@@ -482,25 +482,22 @@ def _id_of(tok, append) -> int | None:
 # %% ../nbs/84_encode_files.ipynb #6dbf14d7
 def encode_files(
     tok: Engine,  # A tokenizer
-    paths: str
-    | Path
-    | Iterable,  # Text files, patterns or addresses (`s3://…`), .gz and .xz too; of .jsonl files each line is a document
+    # Text files, patterns or addresses (`s3://…`), .gz and .xz too; of .jsonl files each line is a document
+    paths: str | Path | Iterable,
     out: str | Path,  # A file, or with `shard_tokens` a folder; the work goes on in OUT.partial beside it
     *,
-    format: str
-    | None = None,  # "npy", "bin" (numbers alone), "arrow" or "parquet" (a row of lists for each document); None: as the name ends
+    # "npy", "bin" (numbers alone), "arrow" or "parquet" (a row of lists for each document); None: as the name ends
+    format: str | None = None,
     dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that holds all ids
-    separator: str
-    | bytes
-    | None = None,  # What stands between the documents of a text file; None: a file is a document
+    # What stands between the documents of a text file; None: a file is a document
+    separator: str | bytes | None = None,
     field: str = "text",  # What the text of a line of JSON is called
     append: str | int | None = None,  # A token put behind each document, such as "<|endoftext|>"
     add_special_tokens: bool = True,  # Add what the post-processor says
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens found in the texts, as for `encode`
-    shard_tokens: int
-    | None = None,  # A document that brings a shard to so many ids is its last; None: one file
+    # Special tokens found in the texts, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
+    # A document that brings a shard to so many ids is its last; None: one file
+    shard_tokens: int | None = None,
     errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode`: text files need not be text
     threads: int | None = None,  # As for `encode_batch`
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds

@@ -417,22 +417,19 @@ class EncodedParts(NamedTuple):
 # %% ../nbs/84a_encode_parts.ipynb #76f47856
 def encode_parts(
     tok: Engine,  # A tokenizer
-    paths: str
-    | Path
-    | Iterable,  # Text files, patterns or addresses (`s3://…`), compressed ones too; of .jsonl files each line is a document, of .parquet and .arrow each row. Workers find them under the same names
+    # Text files, patterns or addresses (`s3://…`) that workers find, too; .jsonl, .parquet and .arrow files hold documents
+    paths: str | Path | Iterable,
     out: str | Path,  # A folder, made if need be, which workers find under the same name
     *,
     format: str = "bin",  # "bin" (numbers alone, with bounds beside them) or "parquet" (a row of lists for each document)
     dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that holds all ids
-    separator: str
-    | bytes
-    | None = None,  # What stands between the documents of a text file; None: a file is a document
+    # What stands between the documents of a text file; None: a file is a document
+    separator: str | bytes | None = None,
     field: str = "text",  # What the text of a line of JSON is called, or the column of a table
     append: str | int | None = None,  # A token put behind each document, such as "<|endoftext|>"
     add_special_tokens: bool = True,  # Add what the post-processor says
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens found in the texts, as for `encode`
+    # Special tokens found in the texts, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
     errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode_files`
     part_bytes: int = 1 << 26,  # About so many bytes of text make a part
     overwrite: bool = False,  # Make anew what was made in another way; what fits is kept

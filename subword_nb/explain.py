@@ -77,9 +77,7 @@ def _add(out, text, a, b, new):
 def placed_parts(
     c: Compiled,  # A compiled engine
     text: str,  # One valid text
-) -> Iterator[
-    tuple
-]:  # (normalized part, content of the added token or None, start, end), in order; they cover the text
+) -> Iterator[tuple]:  # (normalized part, content of the added token or None, start, end), in order
     "The parts of a text with what each covers."
     for a, b, token in c.raw.spans(text):
         part = Aligned(text[a:b], None, a)
@@ -374,9 +372,8 @@ def explain(
     tok: Engine,  # An engine, such as a `Tokenizer`; no merge is dropped
     text: str | bytes,  # One text; bytes are UTF-8
     *,
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the text, as for `encode`
+    # Special tokens that are found in the text, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
     add_special_tokens: bool = True,  # Add what the post-processor says
     errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
     most: int = 100_000,  # The longest text that is explained, in code points

@@ -458,9 +458,7 @@ def _make_room(layout):
 # %% ../nbs/83_id_files.ipynb #55cc402c
 def load_encoded(
     path: str | Path,  # What `encode_files` wrote
-) -> (
-    Ragged | list[Ragged]
-):  # Documents, with `.ids` and `.bounds`, mapped into memory where the format allows; for a folder a list, an entry for each shard
+) -> Ragged | list[Ragged]:  # Documents, memory-mapped if the format allows; of a folder, a list by shard
     "Open encoded files."
     path = Path(path)
     beside = path / "index.json" if path.is_dir() else path.with_name(f"{path.name}.json")

@@ -46,10 +46,8 @@ class Plan(NamedTuple):
     solve: Callable | None  # The kernel of the model, see room 19; None: Python is asked about every new span
     ask: Callable  # bytes of a span → its ids
     opening: Callable | None = None  # (part as bytes, does it open the text?) → what is put before it
-    # Text → text, before anything else; None: nothing, or the kernels do it
-    normalize: Callable | None = None
-    # Makes, for each run, what looks at slots before ids are written, see room 19
-    settle: Callable | None = None
+    normalize: Callable | None = None  # Text → text, before all else; None: nothing, or kernels do it
+    settle: Callable | None = None  # Makes for a run what looks at slots before ids are written, see room 19
     barred: tuple = ()  # Bytes that no text may hold
     name: str = ""  # What it is called in `inspect`
 

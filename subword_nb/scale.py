@@ -32,20 +32,19 @@ def count(
     client=None,  # None: processes of this machine, as long as they are needed; a `distributed.Client`, which stays open; False: this process, without Dask
     n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
     memory_limit: int | str = MEMORY,  # Bytes that each of them may have
-    part_bytes: int = 64
-    * BLOCK,  # At most so many bytes of a file are a part; a compressed file, Parquet and Arrow are one part
+    # At most so many bytes of a file are a part; a compressed file, Parquet and Arrow are one part
+    part_bytes: int = 64 * BLOCK,
     partitions: int = 8,  # How many ways the counts are divided; each share is added up by itself
     memory: int = 1 << 28,  # Bytes of a worker's table beyond which it goes to disk, for a while
     field: str | None = None,  # Column, or field of JSON lines, with the text, as for `Corpus`
     errors: str = "strict",  # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     documents: str | None = None,  # "lines" or "whole", as for `Tokenizer.train`
-    sample: float
-    | int
-    | None = None,  # Count this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
+    # Count this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
+    sample: float | int | None = None,
     seed: int = 0,  # Another seed, another sample
-    max_pretokens: int
-    | None = None,  # At most so many distinct pre-tokens, the frequent ones, with an error that is told; None: all, exactly
+    # At most so many distinct pre-tokens, the frequent ones, with an error that is told; None: all, exactly
+    max_pretokens: int | None = None,
 ) -> FlatCounts:  # What `pretoken_counts` makes of the same corpus, for `Tokenizer.train`
     "Count pre-tokens on many workers."
     check_client(client, n_workers=n_workers)
@@ -99,9 +98,8 @@ class _Texts:
 # %% ../nbs/87a_scale.ipynb #a73ec59e
 def encode(
     tok: Engine,  # A tokenizer
-    paths: str
-    | Path
-    | Iterable,  # Text files, patterns or addresses (`s3://…`), compressed ones too; of .jsonl files each line is a document, of .parquet and .arrow each row. Every worker finds them under these names
+    # Text files, patterns or addresses (`s3://…`) that workers find, too; .jsonl, .parquet and .arrow files hold documents
+    paths: str | Path | Iterable,
     out: str | Path,  # A folder of shards, which every worker finds under this name
     *,
     client=None,  # None: processes of this machine, as long as they are needed; a `distributed.Client`, which stays open; False: this process, without Dask

@@ -104,9 +104,7 @@ def _sent(meter, summaries):
 def meter_count(
     parts: Sequence[Part],  # A corpus
     how: HowToCount,  # How to count
-) -> (
-    dict
-):  # Seconds of CPU time to count and to merge, bytes that would travel, for each row too, rows that are left
+) -> dict:  # Seconds of CPU time to count and to merge, bytes that travel, for each row too, rows left
     "Count parts in this process, and measure each step."
     begun, crew = time.process_time(), Meter()
     counts = count_parts(crew, parts, how, progress=False)
@@ -125,9 +123,7 @@ def meter_count(
 def growth(
     parts: Sequence[Part],  # A corpus
     how: HowToCount,  # How to count
-) -> list[
-    tuple[int, int]
-]:  # (bytes read, distinct pre-tokens) for the first part, the first two, four …, and all
+) -> list[tuple[int, int]]:  # (bytes read, distinct pre-tokens) for the first part, two, four …, and all
     "How the number of distinct pre-tokens grows with a corpus."
     sizes = sorted({min(1 << k, len(parts)) for k in range(len(parts).bit_length() + 1)})
     return [

@@ -182,14 +182,10 @@ def encode_with_unstable(
     text: str | bytes,  # One text; bytes are UTF-8
     *,
     allowed_special: str | Collection[str] = (),  # Special tokens that are found in the text: "all", or a set
-    disallowed_special: str
-    | Collection[
-        str
-    ] = "all",  # Special tokens whose spelling in the text is an error: "all" that are not allowed, or a set
+    # Special tokens whose spelling in the text is an error: "all" that are not allowed, or a set
+    disallowed_special: str | Collection[str] = "all",
     errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
-) -> tuple[
-    list[int], list[list[int]]
-]:  # Ids that stay whatever follows; sorted, the sequences of ids that may come after them
+) -> tuple[list[int], list[list[int]]]:  # Ids that stay whatever follows; sorted, what may come after them
     "Encode the beginning of a text."
     byte_model(tok)
     c, text = compiled(tok, allowed_special=allowed_special), valid_text(text, errors=errors)

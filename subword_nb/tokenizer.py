@@ -58,8 +58,7 @@ def load(
     allow_code: bool = False,
     # What is accepted, all or some by name, such as {"file_bytes": 2**31}; None: those in force, see room 00a
     limits: Limits | Mapping | None = None,
-    # Those of its reader, such as `pattern` for ranks or `lowercase` for vocab.txt; for the hub `revision`, `cache_dir`
-    **options,
+    **options,  # Those of its reader, such as `pattern` for ranks, `lowercase` for vocab.txt, `revision` for the hub
 ) -> "Tokenizer":  # The tokenizer in it
     "Load a tokenizer."
     if limits is not None:
@@ -438,8 +437,8 @@ class Tokenizer(_Methods):
         normalizer: "Normalizer|str|None" = None,  # What is done to the text before it is split; None: nothing
         truncation: Truncation | None = None,  # How long a text may become; None: as long as it is
         padding: Padding | None = None,  # What texts are filled up to; None: they are not
-        config: TokenizerConfig
-        | None = None,  # What its folder says of calls and decoded text; None: nothing
+        # What its folder says of calls and decoded text; None: nothing
+        config: TokenizerConfig | None = None,
         source=None,  # What its file says besides, or what training says for one
         # Special tokens found in texts where a call does not say: "all", a set, () for none; None is "all"
         allowed_special: str | Collection[str] | None = "all",

@@ -44,9 +44,7 @@ class UnigramTables(NamedTuple):
 
     trie: np.ndarray  # Pieces, see `byte_trie`
     alone: np.ndarray  # Spellings that the map leaves alone, the same way
-    score: (
-        np.ndarray
-    )  # (ids + 1,) float64: score of each id; last that of an unknown character, -inf: there is none
+    score: np.ndarray  # (ids + 1,) float64 by id; last that of an unknown character, -inf: there is none
     numbers: np.ndarray  # (266,) int64: ids of the 256 bytes' pieces or -1; then the options
     chars: np.ndarray  # uint8: for 256 bytes, what they become if ASCII follows (`STAYS`, `DROPPED` or 0); for 65536 characters, their kinds in clusters; then the map's replacements
     rules: np.ndarray  # uint32: trie of the character map
@@ -116,8 +114,8 @@ def unigram_tables(
     model: Unigram,  # The model
     *,
     charsmap: bytes = b"",  # Character map; b"": characters stay
-    kinds: np.ndarray
-    | None = None,  # (65536,) uint8, kinds of characters in clusters: the map is applied by HF's rule; None: by SentencePiece's
+    # (65536,) uint8, kinds of characters in clusters: the map is applied by HF's rule; None: by SentencePiece's
+    kinds: np.ndarray | None = None,
     alone: Iterable[str] = (),  # Spellings that the map leaves alone
     white: int = 2,  # What divides words, and goes: 0 nothing, 1 the space, 2 all white space. What is left of spaces becomes ▁
     mark: bool = True,  # Put ▁ before words that do not begin with it

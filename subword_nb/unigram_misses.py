@@ -298,9 +298,7 @@ def _behind_steps(model, normalizer, pre):
 
 # %% ../nbs/75_unigram_misses.ipynb #b867e08a
 @cache
-def kinds_in_clusters() -> (
-    np.ndarray
-):  # (65536,) uint8: for each character, `EXTENDS`, `PREPENDS`, `CONTROLS` or 0
+def kinds_in_clusters() -> np.ndarray:  # (65536,) uint8: `EXTENDS`, `PREPENDS`, `CONTROLS` or 0
     "What characters are in grapheme clusters, as `graphemes` cuts them; blocks of letters without any are left out."
     kinds, codes = (
         np.zeros(65536, np.uint8),

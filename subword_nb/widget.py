@@ -19,9 +19,7 @@ def answer(
     text: str,  # As typed
     *,
     most: int = 5000,  # Longest text, in code points
-) -> (
-    dict
-):  # `data`: the explanation as plain data, {} if there is none; `problem`: why there is none, else ""
+) -> dict:  # `data`: the explanation as plain data, or {}; `problem`: why there is none, else ""
     "What the page is told about a text."
     if len(text) > most:
         return {
