@@ -6,9 +6,12 @@ the words of the parameters into comments at the end of long code lines, which a
 
 import importlib
 import inspect
+import io
 import linecache
 import pkgutil
 import re
+import textwrap
+import tokenize
 from functools import cached_property, reduce
 
 from fastcore.docments import docments
@@ -84,7 +87,7 @@ def parameter(
     term += (
         f" [default]{{.default}} `{default_text(default)}`" if default is not inspect.Parameter.empty else ""
     )
-    return f"{term}\n:   {plain(words) or '[]{.nothing}'}\n"
+    return f"{term}\n:   {plain(' '.join(words.split())) or '[]{.nothing}'}\n"
 
 
 def home(
@@ -125,6 +128,28 @@ def source_of_fields(symbol):
     return next((cell for cell in reversed(cells) if start.search(cell)), "")
 
 
+def comment_on(
+    name: str,  # A parameter or field
+    source: str,  # Of the function or class
+) -> str:  # Its comment: on its line, else the lines of comment above; empty if there is none
+    "How source describes a parameter, where fastcore does not look."
+    lines = textwrap.dedent(source).splitlines()
+    comments = {}
+    for token in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline):
+        if token.type == tokenize.COMMENT:
+            comments[token.start[0] - 1] = token.string.lstrip("#").strip()
+    line = next((i for i, text in enumerate(lines) if re.match(rf"\s+\**{name}\b", text)), None)
+    if line is None:
+        return ""
+    if line in comments:
+        return comments[line]
+    above = []
+    while lines[line - 1].lstrip().startswith("#"):
+        line -= 1
+        above.insert(0, comments[line])
+    return " ".join(above)
+
+
 def parameters_of(
     symbol,  # A function or class
 ) -> dict:  # Name → what is known of it, "return" among them
@@ -136,8 +161,7 @@ def parameters_of(
                 p.get("kind") in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
                 and not p["docment"]
             ):
-                line = re.search(rf"^\s*\*+{name}\b[^#\n]*#\s*(.*)$", inspect.getsource(symbol), re.M)
-                p["docment"] = line and line[1]
+                p["docment"] = comment_on(name, inspect.getsource(symbol))
         return found
     found = {}
     try:
@@ -145,12 +169,11 @@ def parameters_of(
     except OSError:
         source = source_of_fields(symbol)  # a class made in a notebook, whose fields no function holds
     for name, p in inspect.signature(symbol).parameters.items():
-        line = re.search(rf"^\s+{name}\s*:[^#\n]*(?:#\s*(.*))?$", source, re.M)
         found[name] = {
             "anno": p.annotation,
             "default": p.default,
             "kind": p.kind,
-            "docment": (line and line[1]) or "",
+            "docment": comment_on(name, source),
         }
     return found
 
