@@ -138,7 +138,8 @@ def _go_on(checkpoint):
         )
     if odd := [k for k in {**found, **facts} if found.get(k) != facts.get(k)]:
         raise ValueError(
-            f"{folder} is the checkpoint of another run: {odd[0]} was {found.get(odd[0])!r} and is {facts.get(odd[0])!r}; name another folder, or delete it"
+            f"{folder} is the checkpoint of another run: {odd[0]} was {found.get(odd[0])!r} "
+            f"and is {facts.get(odd[0])!r}; name another folder, or delete it"
         )
     if (folder / "counts.npz").exists():
         checkpoint.counts = load_counts(folder / "counts.npz")

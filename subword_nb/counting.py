@@ -197,7 +197,8 @@ def count_batches(
             busy = _settled(counter, busy, 0)
             if number < done:
                 raise ValueError(
-                    f"{counter.spill.folder} holds counts of {done} batches, and the corpus has {number}: it was changed; delete the folder, and count anew"
+                    f"{counter.spill.folder} holds counts of {done} batches, and the "
+                    f"corpus has {number}: it was changed; delete the folder, and count anew"
                 )
             if counter.kept:
                 _checkpoint(counter, number)

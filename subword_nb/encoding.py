@@ -322,7 +322,8 @@ def windows(
     "The parts that truncation makes."
     if max_length < 1 or not 0 <= stride < max_length:
         raise ValueError(
-            f"stride={stride} is not below the {max_length} tokens that fit; pass a smaller stride or a larger max_length (tokens added around the texts count too)"
+            f"stride={stride} is not below the {max_length} tokens that fit; "
+            "pass a smaller stride or a larger max_length (tokens added around the texts count too)"
         )
     step = max_length - stride
     parts = [(s, min(s + max_length, length)) for s in range(0, max(length - max_length, 0) + step, step)]
@@ -532,7 +533,9 @@ def check_stride(
     room = max(truncation.max_length - n_added, 0)
     if truncation.stride >= room:
         raise ValueError(
-            f"stride must be below the {room} tokens that fit (max_length={truncation.max_length}, {n_added} of them around the text), got {truncation.stride}; pass a smaller stride or a larger max_length"
+            f"stride must be below the {room} tokens that fit "
+            f"(max_length={truncation.max_length}, {n_added} of them around the text), "
+            f"got {truncation.stride}; pass a smaller stride or a larger max_length"
         )
 
 # %% ../nbs/42_encoding.ipynb #72f79eb1
@@ -691,7 +694,8 @@ def truncate_pair(
         )
     if lengths[at] <= over:
         raise ValueError(
-            f"strategy={truncation.strategy!r}: {over} tokens must go, and that text has {lengths[at]}; pass a larger max_length or strategy='longest_first'"
+            f"strategy={truncation.strategy!r}: {over} tokens must go, and that text "
+            f"has {lengths[at]}; pass a larger max_length or strategy='longest_first'"
         )
     return [cut(e, n - over) if i == at else e for i, (e, n) in enumerate(zip(encodings, lengths))]
 

@@ -438,7 +438,8 @@ def byte_model(
     if isinstance(tok.model, BPE) and spells_bytes(tok.pre_tokenizer):
         return tok.model
     raise ValueError(
-        f"tokens have bytes of their own in byte-level BPE, and this is {tok.model!r}, split by {tok.pre_tokenizer!r}; load a tokenizer of that kind"
+        f"tokens have bytes of their own in byte-level BPE, and this is {tok.model!r}, "
+        f"split by {tok.pre_tokenizer!r}; load a tokenizer of that kind"
     )
 
 
@@ -487,7 +488,8 @@ def open_pretoken(
     for char in rest:
         if char not in tok.model.piece2id:
             raise ValueError(
-                f'the vocabulary has no piece for the byte 0x{from_visible(char)[0]:02x}; pass errors="replace", or load a tokenizer with all 256 bytes'
+                f"the vocabulary has no piece for the byte 0x{from_visible(char)[0]:02x}; "
+                'pass errors="replace", or load a tokenizer with all 256 bytes'
             )
     return len(ids) - n_open, rest
 
@@ -542,7 +544,8 @@ def refuse_option(
         return pair
     example = f"add_special_tokens={pair}" if isinstance(pair, bool) else "add_special_tokens=False"
     raise TypeError(
-        f"{name} must be {'a second text' if name == 'pair' else 'the second texts'}, got {pair!r}; options are passed by name, such as {example}"
+        f"{name} must be {'a second text' if name == 'pair' else 'the second texts'}, "
+        f"got {pair!r}; options are passed by name, such as {example}"
     )
 
 

@@ -215,7 +215,8 @@ def _refuse_json(path):
         found = json.loads(read_bytes(path))
     except UnicodeDecodeError as e:
         raise ValueError(
-            f"{path} is not JSON: the byte 0x{e.object[e.start]:02x} at offset {e.start} is not UTF-8; the file may be damaged or of another kind"
+            f"{path} is not JSON: the byte 0x{e.object[e.start]:02x} at offset "
+            f"{e.start} is not UTF-8; the file may be damaged or of another kind"
         ) from None
     except json.JSONDecodeError as e:
         if not read_bytes(path):
@@ -466,7 +467,9 @@ def _check_class(config, path):
     said = config.get("tokenizer_class")
     if isinstance(said, str) and said.removesuffix("Fast").removesuffix("Tokenizer") not in _GPT2S:
         raise ValueError(
-            f"{path}: tokenizer_config.json names {said}, which may not split text as GPT-2 does, and vocab.json and merges.txt do not say how; add its tokenizer.json to the folder, or pass pre_tokenizer=, such as a pattern"
+            f"{path}: tokenizer_config.json names {said}, which may not split text "
+            "as GPT-2 does, and vocab.json and merges.txt do not say how; "
+            "add its tokenizer.json to the folder, or pass pre_tokenizer=, such as a pattern"
         )
 
 # %% ../nbs/68_files.ipynb #cc40450c
@@ -516,7 +519,8 @@ def _rank_options(config, place, options):
     known = identify(read_bytes(place.paths[0]))
     if known not in (None, "kimi-k2"):
         raise ValueError(
-            f"{place.paths[0]} is the rank file of {known}, but tokenizer_config.json beside it names Kimi's tokenizer; pass encoding= or pattern="
+            f"{place.paths[0]} is the rank file of {known}, but tokenizer_config.json "
+            "beside it names Kimi's tokenizer; pass encoding= or pattern="
         )
     return {"pattern": PUBLISHED["kimi-k2"].pattern} | options
 
@@ -526,7 +530,8 @@ def _with_reserved(parts, config, path):
     first, taken = len(parts.model.piece2id), {i for _, i in parts.added_tokens}
     if min(taken, default=first) != first:
         raise ValueError(
-            f"{path}: the first token that it declares has the id {min(taken)}, and the rank file has {first} ranks, so the two do not belong together; pass pattern= if they do"
+            f"{path}: the first token that it declares has the id {min(taken)}, and the rank "
+            f"file has {first} ranks, so the two do not belong together; pass pattern= if they do"
         )
     return with_declared(
         parts,
@@ -652,7 +657,8 @@ def _framed(parts, config, path):
     for name, piece in pieces.items():
         if piece not in known:
             raise ValueError(
-                f"{path}: add_{name}_token is true, and the {name}_token {piece!r} is not in the vocabulary; add it to added_tokens_decoder, or set the flag to false"
+                f"{path}: add_{name}_token is true, and the {name}_token {piece!r} is not "
+                "in the vocabulary; add it to added_tokens_decoder, or set the flag to false"
             )
     around = lambda text, n: [
         *([(pieces["bos"], n)] if "bos" in pieces else []),

@@ -113,7 +113,10 @@ def _start(r):
         r.order, version = ">", struct.unpack(">I", struct.pack("<I", version))[0]
     if version == 1:
         raise r.fault(
-            "this is version 1 of the format, which was written for a few days of 2023; convert the model again with a newer llama.cpp, which writes version 3",
+            (
+                "this is version 1 of the format, which was written for a few days of 2023; "
+                "convert the model again with a newer llama.cpp, which writes version 3"
+            ),
             4,
         )
     if version not in (2, 3):
@@ -292,7 +295,8 @@ def _vocabulary(metadata, replaced=()):
     pieces = _of(metadata, "tokens", str)
     if not pieces:
         raise ValueError(
-            "there are no tokenizer.ggml.tokens; the file holds weights without a vocabulary, so pass the model's main file, or its first part"
+            "there are no tokenizer.ggml.tokens; the file holds weights without "
+            "a vocabulary, so pass the model's main file, or its first part"
         )
     types = _of(metadata, "token_type", int, len(pieces))
     if types is None:
@@ -497,7 +501,8 @@ def gguf_pre_tokenizer(
     how = _MEANING.get(name)
     if name in _NOT_BYTES:
         raise ValueError(
-            f"tokenizer.ggml.pre is {name!r}, whose BPE merges characters and not bytes, and that is not read; open the model's tokenizer.json"
+            f"tokenizer.ggml.pre is {name!r}, whose BPE merges characters and "
+            "not bytes, and that is not read; open the model's tokenizer.json"
         )
     if how is None:
         raise ValueError(
@@ -550,7 +555,8 @@ def _byte_level_bpe(metadata, pattern):
         pre_tokenizer = gguf_pre_tokenizer(pre)
     else:
         raise ValueError(
-            'tokenizer.ggml.pre is missing, because the file is older than that key, so nobody knows how its text is split; pass pattern=, such as "gpt2" or "llama3"'
+            "tokenizer.ggml.pre is missing, because the file is older than that key, "
+            'so nobody knows how its text is split; pass pattern=, such as "gpt2" or "llama3"'
         )
     model = BPE(
         vocabulary.piece2id, _merges(metadata), ignore_merges=pre in _IGNORES_MERGES, drop_unknown=True
@@ -642,7 +648,8 @@ def parts_from_gguf(
     kind = _get(metadata, "model", str)
     if kind is None:
         raise ValueError(
-            "there is no tokenizer.ggml.model; the file holds weights without a vocabulary, so pass the model's main file, or its first part"
+            "there is no tokenizer.ggml.model; the file holds weights without "
+            "a vocabulary, so pass the model's main file, or its first part"
         )
     if kind in _REFUSED:
         raise ValueError(f"tokenizer.ggml.model is {kind!r}, which is not read: {_REFUSED[kind]}")

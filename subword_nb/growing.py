@@ -45,7 +45,8 @@ def kept_pieces(
     } | set(added)
     if vocab_size < len(first):
         raise ValueError(
-            f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, special tokens and the alphabet; pass vocab_size>={len(first)}"
+            f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, "
+            f"special tokens and the alphabet; pass vocab_size>={len(first)}"
         )
     if vocab_size > (n := len({*ordered, *added})):
         raise ValueError(
@@ -249,7 +250,8 @@ def _rules_beyond(tok, counts, vocab_size, limits):
     first = [p for p in sorted(tok.piece2id, key=tok.piece2id.get) if p not in made or p in added]
     if not _in_order(m.merges, first, m.continuing_subword_prefix):
         raise ValueError(
-            "the merges of this tokenizer are not in the order in which they were learned, so learning cannot go on behind them; make a new one with train_new"
+            "the merges of this tokenizer are not in the order in which they were learned, "
+            "so learning cannot go on behind them; make a new one with train_new"
         )
     letters = [spell(p) for p in first if len(p) == 1 and not (bytewise and p in added)]
     specials = (
@@ -365,7 +367,9 @@ def _learned_again(tok, kind, source, vocab_size, options):
         return new
     if kind == "wordpiece":
         raise ValueError(
-            f"this corpus and these options lead to other pieces than there are ({found[: len(old)][-1]!r} instead of {old[-1]!r} as the last); pass what the tokenizer was trained with, or make a new one with train_new"
+            "this corpus and these options lead to other pieces than there are "
+            f"({found[: len(old)][-1]!r} instead of {old[-1]!r} as the last); "
+            "pass what the tokenizer was trained with, or make a new one with train_new"
         )
     words = [p for p in found if p not in tok.piece2id][: vocab_size - len(tok.piece2id)]
     ids = tok.piece2id | {p: len(tok.piece2id) + i for i, p in enumerate(words)}
@@ -432,14 +436,16 @@ def _pruned(tok, vocab_size, source, options):
     "A Unigram tokenizer with fewer pieces."
     if source is None:
         raise ValueError(
-            "Unigram's pieces are not in the order in which they were learned; pass source=, the corpus or its counts, so that those go that it misses least"
+            "Unigram's pieces are not in the order in which they were learned; "
+            "pass source=, the corpus or its counts, so that those go that it misses least"
         )
     if type(tok.model) is not Unigram:
         tok = _in_parts(tok)
     m = tok.model
     if vocab_size > len(tok.piece2id):
         raise ValueError(
-            f"vocab_size={vocab_size} is above the {len(tok.piece2id)} pieces that there are, and a Unigram vocabulary cannot grow; make a new one with train_new"
+            f"vocab_size={vocab_size} is above the {len(tok.piece2id)} pieces that there are, "
+            "and a Unigram vocabulary cannot grow; make a new one with train_new"
         )
     apart = {*tok.added_contents, m.unk_piece, *m.user_defined, *m.control}
     return train_new(
@@ -472,7 +478,8 @@ def _trained_marked(tok, source, vocab_size, specials, options, counting, allowe
     first = [*dict.fromkeys([*(t.content for t in specials), *forms])]
     if vocab_size < len(first):
         raise ValueError(
-            f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, special tokens and the bytes in all their forms; pass vocab_size>={len(first)}"
+            f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, "
+            f"special tokens and the bytes in all their forms; pass vocab_size>={len(first)}"
         )
     limits = {
         k: v

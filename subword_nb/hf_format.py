@@ -136,7 +136,8 @@ def write_hf(
         text = before + '"vocab": [\n   ' + ",\n   ".join(map(_scored_line, scored)) + "\n  ]" + behind
     if half := _half(text):
         raise ValueError(
-            f"half of a surrogate pair, U+{ord(half):04X}, stands in a piece or an option, and is no character; a file of text cannot hold it"
+            f"half of a surrogate pair, U+{ord(half):04X}, stands in a piece "
+            "or an option, and is no character; a file of text cannot hold it"
         )
     from subword_nb.counts import write_atomically  # only now: reading does not need it
 
@@ -202,7 +203,8 @@ def read_json(
         text, halves = data.decode("utf-8"), re.search(rb"\\u[dD][89a-fA-F]", data) is not None
     except UnicodeDecodeError as e:
         raise ValueError(
-            f"{path}: the byte 0x{data[e.start]:02x} at offset {e.start} is not UTF-8, so this is no JSON; it may be damaged or of another kind"
+            f"{path}: the byte 0x{data[e.start]:02x} at offset {e.start} is not "
+            "UTF-8, so this is no JSON; it may be damaged or of another kind"
         ) from None
     del data  # of a large file, only the text is kept
     try:
@@ -252,7 +254,8 @@ def _refuse_doubts(found, path):
             )
         if isinstance(value, str) and (half := _half(value)):
             raise ValueError(
-                f"{path}: {place + ': ' if place else ''}half of a surrogate pair, U+{ord(half):04X}, is no character; the file may be damaged"
+                f"{path}: {place + ': ' if place else ''}half of a surrogate pair, "
+                f"U+{ord(half):04X}, is no character; the file may be damaged"
             )
 
 # %% ../nbs/57_hf_format.ipynb #198a89b0
@@ -352,7 +355,8 @@ def _check_parts(d):
         )
     if "model" not in d or all(isinstance(v, int) for v in d.values()):
         raise ValueError(
-            "there is no model in it, so this is not a tokenizer.json; a vocab.json is read by passing its folder, which must also hold merges.txt"
+            "there is no model in it, so this is not a tokenizer.json; "
+            "a vocab.json is read by passing its folder, which must also hold merges.txt"
         )
     if odd := [k for k in d if k not in _PARTS]:
         raise ValueError(
@@ -521,11 +525,13 @@ def read_gpt2_files(
     piece2id, rules = check_vocabulary(read_json(vocab), where=str(vocab)), _read_merges_txt(merges)
     if lacking := [c for c in CHAR2BYTE if c not in piece2id]:
         raise ValueError(
-            f"{vocab} has no piece for {len(lacking)} of the 256 bytes, such as {lacking[0]!r}, so it is not a byte-level vocabulary; pass another file"
+            f"{vocab} has no piece for {len(lacking)} of the 256 bytes, such as "
+            f"{lacking[0]!r}, so it is not a byte-level vocabulary; pass another file"
         )
     if all(f"{c}</w>" in piece2id for c in CHAR2BYTE):
         raise ValueError(
-            f"{vocab} marks the end of words by </w>, as CLIP's does, whose text is lower-cased and split by rules that stand in neither file; open its tokenizer.json"
+            f"{vocab} marks the end of words by </w>, as CLIP's does, whose text is "
+            "lower-cased and split by rules that stand in neither file; open its tokenizer.json"
         )
     try:
         model = BPE(piece2id, rules)

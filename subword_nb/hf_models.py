@@ -104,7 +104,8 @@ def _write_unigram(m, added):
         if p not in {*added, *hidden_pieces(m.piece2id, m.scores, of=BYTE_PIECES)}
     ]:
         raise ValueError(
-            f"{lost[0]!r} is a user-defined or control piece, which tokenizer.json can only hold as an added token; add it to the added tokens{way}"
+            f"{lost[0]!r} is a user-defined or control piece, which tokenizer.json "
+            f"can only hold as an added token; add it to the added tokens{way}"
         )
     if sorted(m.piece2id.values()) != list(range(len(m.piece2id))):
         raise ValueError(

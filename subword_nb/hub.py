@@ -88,7 +88,8 @@ def _check_names(repo, revision):
     "Refuse what is no name, before it becomes part of a path or of an address."
     if not looks_like_repo(f"x/{repo}" if isinstance(repo, str) and "/" not in repo else repo):
         raise ValueError(
-            f'{repo!r} is not the name of a repository; expected "org/name" of letters, digits, "_", "-" and ".", such as "openai-community/gpt2"'
+            f'{repo!r} is not the name of a repository; expected "org/name" of '
+            'letters, digits, "_", "-" and ".", such as "openai-community/gpt2"'
         )
     if revision is not None and (
         not isinstance(revision, str)
@@ -142,7 +143,8 @@ def hub_folder(
         return folder
     if offline:
         raise FileNotFoundError(
-            f"{where}: the cache has no tokenizer file of it, and the hub is not to be asked; fetch it once with a network, without HF_HUB_OFFLINE and local_files_only"
+            f"{where}: the cache has no tokenizer file of it, and the hub is not to be asked; "
+            "fetch it once with a network, without HF_HUB_OFFLINE and local_files_only"
         )
     raise FileNotFoundError(
         f"{where}: there is no tokenizer in this repository; looked for {', '.join(f for f in HUB_FILES if f not in _COMPANIONS)} in its first folder. "
@@ -174,11 +176,13 @@ def _explained(hub, e, where, offline):
         )
     if isinstance(e, known.RepositoryNotFoundError):
         return FileNotFoundError(
-            f"{where}: the hub has no such repository, or it is private; check the name, and for a private one log in with hf auth login, or pass token="
+            f"{where}: the hub has no such repository, or it is private; "
+            "check the name, and for a private one log in with hf auth login, or pass token="
         )
     if isinstance(e, known.LocalEntryNotFoundError) and offline:
         return FileNotFoundError(
-            f"{where}: the cache does not hold it, and the hub is not to be asked; fetch it once with a network, without HF_HUB_OFFLINE and local_files_only"
+            f"{where}: the cache does not hold it, and the hub is not to be asked; "
+            "fetch it once with a network, without HF_HUB_OFFLINE and local_files_only"
         )
     if isinstance(
         e, (known.LocalEntryNotFoundError, known.HfHubHTTPError, ConnectionError, AssertionError)

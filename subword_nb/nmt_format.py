@@ -626,7 +626,8 @@ def write_dictionary(
     pieces = sorted(m.piece2id, key=m.piece2id.__getitem__)
     if (*pieces[:4],) != SPECIAL or [*map(m.piece2id.get, pieces)] != [*range(len(pieces))]:
         raise ValueError(
-            f"fairseq gives {', '.join(SPECIAL)} the ids 0 to 3 and the lines of a dict.txt the ids from 4, and this vocabulary has others; train with these special_tokens, in this order"
+            f"fairseq gives {', '.join(SPECIAL)} the ids 0 to 3 and the lines of a dict.txt the ids "
+            "from 4, and this vocabulary has others; train with these special_tokens, in this order"
         )
     if odd := [p for p in pieces[4:] if not p or re.search("[ \r\n]", p)]:
         raise ValueError(f"the piece {odd[0]!r} does not fit into a line of a piece and a count")

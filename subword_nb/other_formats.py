@@ -59,7 +59,8 @@ def _pieces_of_lines(path):
         piece = line.removesuffix("\r")
         if piece in piece2id:
             raise ValueError(
-                f"{path}: the piece {piece!r} stands in line {piece2id[piece] + 1} and in line {i + 1}; keep one of them, or pass another file if this is no list of pieces"
+                f"{path}: the piece {piece!r} stands in line {piece2id[piece] + 1} and in line {i + 1}; "
+                "keep one of them, or pass another file if this is no list of pieces"
             )
         if piece:
             piece2id[piece] = i
@@ -210,7 +211,8 @@ def _minbpe_split(pattern, name):
         raise ValueError(f"{name}, line 2: {e}") from None
     if _may_match_nothing(compile_pattern(source, dialect=split.dialect)):
         raise ValueError(
-            f"{name}, line 2: {pattern[:60]!r} can match nothing, and what is found behind an empty match differs; write + for *, or leave out the part that may be empty"
+            f"{name}, line 2: {pattern[:60]!r} can match nothing, and what is found behind "
+            "an empty match differs; write + for *, or leave out the part that may be empty"
         )
     return Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
 
@@ -247,12 +249,14 @@ def _minbpe_pieces(lines, first, name):
         )
         if total > most:
             raise ValueError(
-                f"{name}, line {n}: the pieces up to here have more than {most:,} bytes together; no training makes such, so the file is damaged"
+                f"{name}, line {n}: the pieces up to here have more than {most:,} "
+                "bytes together; no training makes such, so the file is damaged"
             )
         piece = pieces[a] + pieces[b]
         if piece in known:
             raise ValueError(
-                f"{name}, line {n}: this merge and line {known[piece]} both make {piece[:40]!r}; no training makes such, so the file is damaged"
+                f"{name}, line {n}: this merge and line {known[piece]} both make "
+                f"{piece[:40]!r}; no training makes such, so the file is damaged"
             )
         known[piece] = n
         pieces.append(piece)
@@ -289,7 +293,8 @@ def _minbpe_special(lines, taken, name):
             )
         if before := [t for t in special if content.startswith(t)]:
             raise ValueError(
-                f"{name}, line {n}: minbpe never finds {content!r} where both are allowed, because {before[0]!r} stands before it; put the longer one first"
+                f"{name}, line {n}: minbpe never finds {content!r} where both are allowed, "
+                f"because {before[0]!r} stands before it; put the longer one first"
             )
         special[content] = i
     return special
@@ -375,7 +380,8 @@ def _check_reachable(model, added, kind):
             and bpe_encode(symbol_ids(piece, model.piece2id), model.table) != [i]
         ):
             raise ValueError(
-                f"the piece {piece!r} is found whole (ignore_merges), and the merge rules do not make it, which is all that there is in {kind}"
+                f"the piece {piece!r} is found whole (ignore_merges), and the "
+                f"merge rules do not make it, which is all that there is in {kind}"
             )
 
 # %% ../nbs/60_other_formats.ipynb #844c621a
@@ -439,7 +445,8 @@ def _minbpe_ids(parts, renumber):
     for p, i in ids.items():
         if m.piece2id.get(p) != i:
             raise ValueError(
-                f"minbpe gives the piece {p!r} the id {i}, and here it is {m.piece2id.get(p)}; pass renumber=True to have the same pieces with minbpe's ids, or save it as tokenizer.json"
+                f"minbpe gives the piece {p!r} the id {i}, and here it is {m.piece2id.get(p)}; "
+                "pass renumber=True to have the same pieces with minbpe's ids, or save it as tokenizer.json"
             )
     if odd := [t for t, i in added.items() if i < len(ids)]:
         raise ValueError(f"the special token {odd[0]!r} has the id {added[odd[0]]} of another piece")

@@ -116,7 +116,8 @@ def _batches(part, number, how, chosen):
     yield from kept_units(numbered(), seed=chosen.seed, below=chosen.below, first=chosen.first)
     if seen != chosen.documents:
         raise ValueError(
-            f"part {number} had {chosen.documents:,} documents when they were numbered, and has {seen:,} now; a sample needs parts that are the same whenever they are read"
+            f"part {number} had {chosen.documents:,} documents when they were numbered, "
+            f"and has {seen:,} now; a sample needs parts that are the same whenever they are read"
         )
 
 

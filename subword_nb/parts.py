@@ -257,7 +257,8 @@ def part_blocks(
     "The bytes of the documents that begin in a part; the parts of a file in order are the whole file."
     if separator == b"" or separator is None and not part.whole:
         raise ValueError(
-            f"separator={separator!r}, and {part.path} is cut; pass what stands behind a document, such as b'\\n', or larger part_bytes, for a file that is one document"
+            f"separator={separator!r}, and {part.path} is cut; pass what stands behind a "
+            "document, such as b'\\n', or larger part_bytes, for a file that is one document"
         )
     with open_part(part) as raw:
         if part.whole:

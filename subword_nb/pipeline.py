@@ -539,7 +539,10 @@ class Stages(NamedTuple):
         return (
             "<table>"
             + "".join(
-                f'<tr><th style="text-align:left;white-space:nowrap">{escape(n)}</th><td style="text-align:left">{s._repr_html_()}</td></tr>'
+                (
+                    f'<tr><th style="text-align:left;white-space:nowrap">{escape(n)}</th><td '
+                    f'style="text-align:left">{s._repr_html_()}</td></tr>'
+                )
                 for n, s in self.rows
             )
             + "</table>"
@@ -838,7 +841,8 @@ def _wanted(returned, tensors, columns):
     "Which columns a call asks for."
     if tensors not in (None, "np"):
         raise ValueError(
-            f'return_tensors={tensors!r}: arrays are NumPy\'s here; pass "np", and make tensors of them, such as torch.from_numpy(batch["input_ids"])'
+            f'return_tensors={tensors!r}: arrays are NumPy\'s here; pass "np", '
+            'and make tensors of them, such as torch.from_numpy(batch["input_ids"])'
         )
     names = {k: columns is None or k in columns for k in ("token_type_ids", "attention_mask")} | {
         "special_tokens_mask": False,

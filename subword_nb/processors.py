@@ -411,7 +411,8 @@ def _filled(p, encodings, add_special_tokens):
     "An encoding per step of a template."
     if len(encodings) not in (1, 2):
         raise ValueError(
-            f"a template is to be filled with {len(encodings)} parts, which another post-processor made; keep one that adds tokens, and put all tokens into its template"
+            f"a template is to be filled with {len(encodings)} parts, which another post-processor made; "
+            "keep one that adds tokens, and put all tokens into its template"
         )
     steps, texts, out = (p.single, "A", []) if len(encodings) == 1 else (p.pair, "AB", [])
     _check_places(steps, set(texts))
@@ -435,7 +436,8 @@ def _check_template(template, both):
         for name, _ in steps:
             if name not in ("A", "B") and name not in template.special_tokens:
                 raise ValueError(
-                    f"{kind} names {name!r}, which is not among the special_tokens ({', '.join(template.special_tokens) or 'none'}); add it there"
+                    f"{kind} names {name!r}, which is not among the special_tokens "
+                    f"({', '.join(template.special_tokens) or 'none'}); add it there"
                 )
     for name, v in template.special_tokens.items():
         if not all(map(_is_id, v["ids"])) or not all(isinstance(t, str) for t in v["tokens"]):
@@ -586,7 +588,8 @@ def _kind(d, path):
     )
     if read_as != d["type"] != "RobertaProcessing":
         raise ValueError(
-            f"{path}.type is {d['type']!r}, but its keys are those of {read_as}, and Hugging Face's library goes by the keys; correct the type or remove the keys"
+            f"{path}.type is {d['type']!r}, but its keys are those of {read_as}, "
+            "and Hugging Face's library goes by the keys; correct the type or remove the keys"
         )
     if d["type"] not in list(_FIELDS):
         raise ValueError(f"{path}.type is {d['type']!r}; known are {', '.join(_FIELDS)}")

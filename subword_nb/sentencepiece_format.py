@@ -267,7 +267,8 @@ def _by_rules(text, step):
             "user_defined",
         )
         text.note(
-            "a character map is applied by its longest keys in SentencePiece and by its shortest in tokenizer.json, which differ for some sequences of marks"
+            "a character map is applied by its longest keys in SentencePiece and by "
+            "its shortest in tokenizer.json, which differ for some sequences of marks"
         )
     elif kind is normalizers.NFKC and text.rules is None:
         text.rules, text.name = dict(rules_for("nfkc")), "nfkc"
@@ -379,7 +380,8 @@ def _text_of(parts):
         raise _no_words(text.needs, " without ▁ for spaces behind it")
     if (text.left or text.right) and not text.runs:
         raise ValueError(
-            "a SentencePiece model that drops spaces at the ends also makes runs of them one, and Strip alone does not; train without it, or save as tokenizer.json"
+            "a SentencePiece model that drops spaces at the ends also makes runs of them one, "
+            "and Strip alone does not; train without it, or save as tokenizer.json"
         )
     if not text.own:
         text.notes += tuple(_edge_notes(text))
@@ -413,7 +415,8 @@ def _only_cuts(text, step):
 
 def _no_words(step, where):
     return ValueError(
-        f'a SentencePiece model has no words for {step!r}{where}; train with pre_tokenizer="metaspace" and no normalizer or a SentencePieceNormalizer, or save as tokenizer.json'
+        f'a SentencePiece model has no words for {step!r}{where}; train with pre_tokenizer="metaspace" '
+        "and no normalizer or a SentencePieceNormalizer, or save as tokenizer.json"
     )
 
 # %% ../nbs/64_sentencepiece_format.ipynb #40cf0722
@@ -425,12 +428,14 @@ def _kinds(parts):
     if (gaps := sorted(ids.values())) != list(range(len(ids))):
         odd = next((i for i, j in enumerate(gaps) if i != j), 0)
         raise ValueError(
-            f"a SentencePiece model numbers its pieces 0, 1, 2, …, and here the id {odd} has {'no piece' if odd not in gaps else 'two'}; save as tokenizer.json"
+            f"a SentencePiece model numbers its pieces 0, 1, 2, …, and here the id {odd} "
+            f"has {'no piece' if odd not in gaps else 'two'}; save as tokenizer.json"
         )
     spelled = {f"<0x{b:02X}>" for b in range(256)} if m.byte_fallback else set()
     if spelled - set(ids):
         raise ValueError(
-            f"byte_fallback without the piece {min(spelled - set(ids))}: a SentencePiece model needs all 256; add them, or turn byte_fallback off"
+            f"byte_fallback without the piece {min(spelled - set(ids))}: "
+            "a SentencePiece model needs all 256; add them, or turn byte_fallback off"
         )
     special, kept = {t.content for t, _ in parts.added_tokens if t.special}, spelled | {unk}
     user = {*getattr(m, "user_defined", ()), *(set(added) - special)} - kept
@@ -459,7 +464,8 @@ def _unigram_in(m, ids, kinds):
     "A Unigram model as SentencePiece has it."
     if m.unk_penalty != 10:
         raise ValueError(
-            f"unk_penalty={m.unk_penalty}: an unknown character is always 10 below the lowest score in SentencePiece; train with unk_penalty=10.0, or save as tokenizer.json"
+            f"unk_penalty={m.unk_penalty}: an unknown character is always 10 below the lowest "
+            "score in SentencePiece; train with unk_penalty=10.0, or save as tokenizer.json"
         )
     odd = _odd(kinds)
     return SentencePieceUnigram(ids, [0.0 if p in odd else m.scores[i] for p, i in ids.items()], **kinds)
@@ -481,7 +487,8 @@ def _bpe_in(m, ids, kinds):
         if p in rank or len(p) == 1 and p != kinds["unk_piece"]
     ]:
         raise ValueError(
-            f"the special token {made[0]!r} is also what texts are written with here, and SentencePiece never finds special tokens in texts; choose another spelling, or save as tokenizer.json"
+            f"the special token {made[0]!r} is also what texts are written with here, and SentencePiece "
+            "never finds special tokens in texts; choose another spelling, or save as tokenizer.json"
         )
     last = iter(range(len(m.merges), len(m.merges) + len(ids)))
     model = SentencePieceBPE(
@@ -510,7 +517,8 @@ def _check_merges(m, model, rank):
         )
     if m.ignore_merges and (lost := [p for p in whole if len(p) > 1 and p in m.piece2id]):
         raise ValueError(
-            f"the piece {lost[0]!r} is found whole, but no merge makes it, so SentencePiece would not; train without ignore_merges, or save as tokenizer.json"
+            f"the piece {lost[0]!r} is found whole, but no merge makes it, so SentencePiece would not; "
+            "train without ignore_merges, or save as tokenizer.json"
         )
 
 
@@ -526,7 +534,8 @@ def _model_in(parts, ids, kinds):
         return _bpe_in(m, ids, kinds)
     what = "byte-level BPE" if isinstance(m, BPE) else type(m).__name__
     raise ValueError(
-        f'a SentencePiece model holds Unigram or BPE of characters, and this is {what}; train with algorithm="unigram" or "char_bpe", or save as tokenizer.json'
+        f"a SentencePiece model holds Unigram or BPE of characters, and this is {what}; "
+        'train with algorithm="unigram" or "char_bpe", or save as tokenizer.json'
     )
 
 # %% ../nbs/64_sentencepiece_format.ipynb #da8010ae
@@ -550,11 +559,13 @@ def _translated(parts):
             if "▁" in p[inside] and p not in {*kinds["control"], *kinds["unused"], kinds["unk_piece"]}
         ]:
             raise ValueError(
-                f"the piece {wide[0]!r} holds ▁ {where} character; here words are cut there, and SentencePiece would match it; save as tokenizer.json"
+                f"the piece {wide[0]!r} holds ▁ {where} character; here words are "
+                "cut there, and SentencePiece would match it; save as tokenizer.json"
             )
     if lost := [p for p in text.alone if p not in kinds["user_defined"]]:
         raise ValueError(
-            f"the normalizer leaves {lost[0]!r} as it is, which is no user-defined piece of the model; add it as a token that is not special, or leave it out of the normalizer"
+            f"the normalizer leaves {lost[0]!r} as it is, which is no user-defined piece of the model; "
+            "add it as a token that is not special, or leave it out of the normalizer"
         )
     flags = text.front, text.runs, text.escape, text.suffix
     normalizer = SentencePieceNormalizer(text.charsmap, *flags, kinds["user_defined"])

@@ -87,7 +87,8 @@ def _prepare(model):
     "Check a model and fill in what encoding looks up."
     if type(model) is SentencePieceModel:
         raise ValueError(
-            "SentencePieceModel is what four models share; make a SentencePieceUnigram, SentencePieceBPE, SentencePieceWords or SentencePieceChars"
+            "SentencePieceModel is what four models share; make a SentencePieceUnigram, "
+            "SentencePieceBPE, SentencePieceWords or SentencePieceChars"
         )
     for name in ("user_defined", "control", "unused"):
         if isinstance(given := getattr(model, name), (str, bytes)):

@@ -34,7 +34,8 @@ def read_varint(
         if byte < 128 and value < 1 << 64:
             return value, at + k + 1
     raise ValueError(
-        f"byte {at}: a number that {'does not end' if end - at < 10 else 'takes more than 64 bits'}; expected at most ten bytes, the last of them below 128"
+        f"byte {at}: a number that {'does not end' if end - at < 10 else 'takes more than 64 bits'}; "
+        "expected at most ten bytes, the last of them below 128"
     )
 
 
@@ -666,7 +667,8 @@ def check_model_proto(
         _check_piece(p, i, fallback, unigram, name)
         if ids.setdefault(p.piece, i) != i:
             raise ValueError(
-                f"{name}, pieces[{i}]: {clip(p.piece, n=40)!r} is also pieces[{ids[p.piece]}]; pieces are looked up by their spelling: rename one of them"
+                f"{name}, pieces[{i}]: {clip(p.piece, n=40)!r} is also pieces[{ids[p.piece]}]; "
+                "pieces are looked up by their spelling: rename one of them"
             )
     types = Counter(p.type for p in used)
     if types[UNKNOWN] > 1 or not types[UNKNOWN] and not fallback:
@@ -690,7 +692,8 @@ def check_model_proto(
             raise ValueError(f"{name}, {key}.{e}") from None
         if len(units) % 256:
             raise ValueError(
-                f"{name}, {key}.precompiled_charsmap: a trie of {4 * len(units)} bytes; SentencePiece reads only whole blocks of 1024: build the map again with build_charsmap"
+                f"{name}, {key}.precompiled_charsmap: a trie of {4 * len(units)} bytes; "
+                "SentencePiece reads only whole blocks of 1024: build the map again with build_charsmap"
             )
     return proto
 

@@ -113,7 +113,9 @@ def _sorted_out(folder, names):
     taken, skipped = [n for n in names if _known(str(n))], [str(n) for n in names if not _known(str(n))]
     if not taken:
         raise FileNotFoundError(
-            f"{folder} holds no file that is text by its suffix{f' (skipped: {_kinds(skipped)})' if skipped else ''}; name files of other kinds with a pattern, such as '{str(folder).rstrip('/')}/**/*.dat'"
+            f"{folder} holds no file that is text by its "
+            f"suffix{f' (skipped: {_kinds(skipped)})' if skipped else ''}; "
+            f"name files of other kinds with a pattern, such as '{str(folder).rstrip('/')}/**/*.dat'"
         )
     return taken, skipped
 
@@ -388,7 +390,8 @@ def _refuse_names(source):
 
     if isinstance(source, (list, tuple)) and source and all(map(is_name, source)):
         raise ValueError(
-            f"every text of the list names a file, such as {source[0]!r}; to read the files pass files(...) or Path objects, and to use the names as texts iter([...])"
+            f"every text of the list names a file, such as {source[0]!r}; "
+            "to read the files pass files(...) or Path objects, and to use the names as texts iter([...])"
         )
 
 # %% ../nbs/51_sources.ipynb #894cdc4e
@@ -675,9 +678,11 @@ def wikitext(
             return Corpus(fallback, **options)
         if isinstance(e, ImportError):
             raise ModuleNotFoundError(
-                'WikiText is fetched by the package datasets, which is not installed; run: pip install "subword_nb[corpora]", or pass fallback=, a text file of yours'
+                "WikiText is fetched by the package datasets, which is not installed; run: "
+                'pip install "subword_nb[corpora]", or pass fallback=, a text file of yours'
             ) from None
         raise OSError(
-            f"WikiText ({name}, {split}) could not be fetched ({type(e).__name__}: {e}); look after the network, or pass fallback=, a text file of yours"
+            f"WikiText ({name}, {split}) could not be fetched ({type(e).__name__}: "
+            f"{e}); look after the network, or pass fallback=, a text file of yours"
         ) from e
     return Corpus(fetched, field="text", **options)

@@ -312,7 +312,8 @@ class Ragged(abc.Sequence):
             k = operator.index(index)
         except TypeError:
             raise TypeError(
-                f"a document is chosen by a number or a slice, got {type(index).__name__}; for several numbers use [batch[k] for k in numbers]"
+                f"a document is chosen by a number or a slice, got {type(index).__name__}; "
+                "for several numbers use [batch[k] for k in numbers]"
             ) from None
         if not -len(self) <= k < len(self):
             raise IndexError(f"document {k} of {len(self)}; they are counted from 0")
@@ -366,7 +367,9 @@ class Ragged(abc.Sequence):
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError(
-            'documents of different lengths are no NumPy array: use batch.ids and batch.bounds, batch[k] for one document, batch.tolist() for lists, or tok(texts, padding=True, return_tensors="np") for a matrix filled up'
+            "documents of different lengths are no NumPy array: use batch.ids and "
+            "batch.bounds, batch[k] for one document, batch.tolist() for lists, "
+            'or tok(texts, padding=True, return_tensors="np") for a matrix filled up'
         )
 
     def tolist(self) -> list[list[int]]:  # One list for each document

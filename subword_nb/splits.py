@@ -52,7 +52,8 @@ def _unigram_of(tok, allowed_special):
     if isinstance(tok.model, Unigram):
         return compiled(tok, allowed_special=allowed_special).model
     raise ValueError(
-        f"this is {tok.model!r}, which gives no probabilities to splits; only a Unigram model has several with scores (for BPE there is encode(…, dropout=))"
+        f"this is {tok.model!r}, which gives no probabilities to splits; "
+        "only a Unigram model has several with scores (for BPE there is encode(…, dropout=))"
     )
 
 
@@ -154,7 +155,8 @@ def sample(
     if getattr(tok.model, "drops_merges", False):
         if not replace:
             raise ValueError(
-                "replace=False needs the probabilities of splits, which a Unigram model has; for BPE draw with replace=True, and leave out what comes again"
+                "replace=False needs the probabilities of splits, which a Unigram model has; "
+                "for BPE draw with replace=True, and leave out what comes again"
             )
         if k is None:
             return _dropped(tok, text, alpha, seed, options)

@@ -128,7 +128,8 @@ def _check_ranks(ranks):
     for token, rank in ranks.items():
         if not isinstance(token, bytes) or type(rank) is not int or not 0 <= rank < 2**32:
             raise ValueError(
-                f"the token {token[:40] if isinstance(token, bytes) else token!r} has the rank {rank!r}; expected bytes, and an int from 0 to {2**32 - 1}"
+                f"the token {token[:40] if isinstance(token, bytes) else token!r} has "
+                f"the rank {rank!r}; expected bytes, and an int from 0 to {2**32 - 1}"
             )
         if rank in owner:
             raise ValueError(
@@ -464,7 +465,8 @@ def _given(name, address, digest, path):
     if _digest(data) == digest:
         return data
     raise ValueError(
-        f"{place} is not the {file} of {name}: its SHA-256 is {_digest(data)}, expected {digest}; get it anew, or read it as what it is: read_tiktoken(path, pattern=…)"
+        f"{place} is not the {file} of {name}: its SHA-256 is {_digest(data)}, expected {digest}; "
+        "get it anew, or read it as what it is: read_tiktoken(path, pattern=…)"
     )
 
 
@@ -511,7 +513,8 @@ def _fetched(name, address, digest, cache_dir, download):
         ) from None
     if _digest(data) != digest:
         raise ValueError(
-            f"{name}: the SHA-256 of what {address} gives ({len(data)} bytes) is {_digest(data)}, expected {digest}; try again later, or {way}"
+            f"{name}: the SHA-256 of what {address} gives ({len(data)} bytes) "
+            f"is {_digest(data)}, expected {digest}; try again later, or {way}"
         )
     try:
         if place:
@@ -590,7 +593,8 @@ def _check_special(special, owner, label):
         encode_text(token)
         if i in owner:
             raise ValueError(
-                f"{label}: the special token {token!r} has the id {i}, which is the rank of {owner[i][:40]!r}; pass the special tokens that belong to this file"
+                f"{label}: the special token {token!r} has the id {i}, which is the rank "
+                f"of {owner[i][:40]!r}; pass the special tokens that belong to this file"
             )
 
 
@@ -611,7 +615,8 @@ def _check_table(ranks, special, label):
         len(ranks) <= top and (gap := next((i for i in range(top) if i not in taken), None)) is not None
     ):  # found soon: there are as many ids as tokens
         raise ValueError(
-            f"{label}: no token has the rank {gap}, though ranks go to {top}; if a special token has that id, pass special_tokens={{…: {gap}}}; else the file lacks a line"
+            f"{label}: no token has the rank {gap}, though ranks go to {top}; "
+            f"if a special token has that id, pass special_tokens={{…: {gap}}}; else the file lacks a line"
         )
 
 # %% ../nbs/58_tiktoken_format.ipynb #cef19691
@@ -668,7 +673,8 @@ def read_tiktoken(
         )
     if told is None and pattern is None:
         raise ValueError(
-            f"{label} is none of the published rank files, and does not say how text is split; pass pattern= (a regular expression, or one of {', '.join(PATTERNS)})"
+            f"{label} is none of the published rank files, and does not say how text is split; "
+            f"pass pattern= (a regular expression, or one of {', '.join(PATTERNS)})"
         )
     special = (
         special_tokens
@@ -758,7 +764,8 @@ def _ranks_of(model, special):
         raise ValueError(f"a piece spells no bytes: {e}") from None
     if lacking := [b for b in range(256) if bytes([b]) not in ranks]:
         raise ValueError(
-            f'{len(lacking)} of the 256 bytes have no piece, such as 0x{lacking[0]:02x}, and tiktoken needs all of them; train with algorithm="bpe"'
+            f"{len(lacking)} of the 256 bytes have no piece, such as 0x{lacking[0]:02x}, "
+            'and tiktoken needs all of them; train with algorithm="bpe"'
         )
     return ranks
 
@@ -782,12 +789,14 @@ def _check_rules(model, ranks, special):
             )
         if rules[pair] < before:
             raise ValueError(
-                f"the merge rule {pair[0]!r} {pair[1]!r} stands before one whose piece has a lower id; to tiktoken the order of ids is the order of merges"
+                f"the merge rule {pair[0]!r} {pair[1]!r} stands before one whose piece "
+                "has a lower id; to tiktoken the order of ids is the order of merges"
             )
         before = rules[pair]
     if whole and not model.ignore_merges:
         raise ValueError(
-            f"no merges make the piece {to_visible(whole[0])!r}; tiktoken would find it as a whole pre-token, and this model (ignore_merges=False) does not"
+            f"no merges make the piece {to_visible(whole[0])!r}; tiktoken would find "
+            "it as a whole pre-token, and this model (ignore_merges=False) does not"
         )
 
 

@@ -248,7 +248,8 @@ def _check_marks_behind(counts):
     )
     if odd is not None:
         raise ValueError(
-            f"the pre-token {odd!r} has ▁ before its last character, and treat_whitespace_as_suffix puts it behind words; count with treat_whitespace_as_suffix=True, or pass marks_behind(counts)"
+            f"the pre-token {odd!r} has ▁ before its last character, and treat_whitespace_as_suffix puts "
+            "it behind words; count with treat_whitespace_as_suffix=True, or pass marks_behind(counts)"
         )
 
 # %% ../nbs/54_training.ipynb #9aee9c6f
@@ -384,7 +385,8 @@ def divided_counts(
     if whole:
         name = next(k for k, v in asked.items() if v)
         raise ValueError(
-            f'{name} divides words of characters, and these are bytes, or carry a mark of their place; pass algorithm="char_bpe" or "unigram" without such marks, or a pre_tokenizer that splits there'
+            f"{name} divides words of characters, and these are bytes, or carry a mark of their place; "
+            'pass algorithm="char_bpe" or "unigram" without such marks, or a pre_tokenizer that splits there'
         )
     found: dict[str, int] = {}
     for pretoken, n in (counts.to_dict() if isinstance(counts, FlatCounts) else counts).items():
@@ -424,7 +426,9 @@ def _start_for(bytewise, alphabet):
             return [bytes([b]) for b in range(256)]
         example = encode_text(doubtful[0])
         raise ValueError(
-            f"initial_alphabet holds {doubtful[0]!r}, which may be the character or stand for the byte {bytes([CHAR2BYTE[doubtful[0]]])!r}; pass bytes, such as [*{example!r}], or leave initial_alphabet out for all 256"
+            f"initial_alphabet holds {doubtful[0]!r}, which may be the character "
+            f"or stand for the byte {bytes([CHAR2BYTE[doubtful[0]]])!r}; "
+            f"pass bytes, such as [*{example!r}], or leave initial_alphabet out for all 256"
         )
     return (
         [bytes([b]) for s in symbols for b in (encode_text(s) if isinstance(s, str) else s)]
@@ -597,7 +601,12 @@ def _warn_of_ends(pieces, special_tokens, suffix):
     special_tokens = {*special_tokens}
     lost = sum(p.endswith(suffix) and p not in special_tokens for p in pieces)
     warnings.warn(
-        f"{lost:,} of {len(pieces):,} pieces end in {suffix!r}, which WordPiece's encoder does not look for, here and in Hugging Face's library: they take ids and are found in no text that does not spell the mark; leave end_of_word_suffix out, unless something else encodes with this vocabulary",
+        (
+            f"{lost:,} of {len(pieces):,} pieces end in {suffix!r}, which WordPiece's "
+            "encoder does not look for, here and in Hugging Face's library: "
+            "they take ids and are found in no text that does not spell the mark; "
+            "leave end_of_word_suffix out, unless something else encodes with this vocabulary"
+        ),
         stacklevel=5,
     )
 

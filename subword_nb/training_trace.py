@@ -112,7 +112,8 @@ def load_trace(
         if isinstance(e, OSError) and e.errno != errno.EINVAL:
             raise  # the disk's; EINVAL comes of damage: a place before the beginning of the file
         raise ValueError(
-            f"{path} is no trace of training, or is damaged ({type(e).__name__}: {e}); make one with Tokenizer.train(..., trace={path.name!r})"
+            f"{path} is no trace of training, or is damaged ({type(e).__name__}: "
+            f"{e}); make one with Tokenizer.train(..., trace={path.name!r})"
         ) from None
 
 # %% ../nbs/53a_training_trace.ipynb #1989e05b

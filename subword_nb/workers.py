@@ -267,7 +267,8 @@ def local_client(
             client.wait_for_workers(n_workers, timeout=timeout)
         except (TimeoutError, Late):
             raise TimeoutError(
-                f'{n_workers} workers did not start within {timeout:g} seconds; a script that starts them needs `if __name__ == "__main__":` around its work, and each needs room in memory'
+                f"{n_workers} workers did not start within {timeout:g} seconds; a script that starts "
+                'them needs `if __name__ == "__main__":` around its work, and each needs room in memory'
             ) from None
         yield client
 
@@ -278,7 +279,8 @@ def need_dask() -> Any:  # The module `dask`
         import dask.distributed
     except ImportError:
         raise ModuleNotFoundError(
-            'many processes and machines are driven by the package dask, which is not installed; run: pip install "subword_nb[scale]", or pass client=False to work in this process'
+            "many processes and machines are driven by the package dask, which is not installed; "
+            'run: pip install "subword_nb[scale]", or pass client=False to work in this process'
         ) from None
     return dask
 
@@ -334,7 +336,8 @@ def check_client(
 
     if client is not None and (not isinstance(client, Client) or client.asynchronous):
         raise ValueError(
-            f"client={client!r}; pass a distributed.Client (not an asynchronous one), None for processes of this machine, or False for this process alone"
+            f"client={client!r}; pass a distributed.Client (not an asynchronous one), "
+            "None for processes of this machine, or False for this process alone"
         )
 
 # %% ../nbs/51b_workers.ipynb #8a0e9964
