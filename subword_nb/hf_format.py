@@ -41,11 +41,9 @@ class Parts(NamedTuple):
     normalizer: "Normalizer|None" = None  # What is done to the text before it is split; None: nothing
     truncation: Truncation | None = None  # How long a text may become; None: as long as it is
     padding: Padding | None = None  # What texts are filled up to; None: they are not
-    config: TokenizerConfig | None = (
-        None  # What a tokenizer_config.json beside the file says about calls and decoded text; None: there was none
-    )
-    source: Any = None  # What a file of another kind says besides, so that the same kind can be written again; after training, a dict of what a `.model` file says of it
-    allowed_special: Any = None  # Special tokens found in texts: "all", or a set of them; None: as the library has it that the file comes from
+    config: TokenizerConfig | None = None  # What the tokenizer_config.json beside the file says
+    source: Any = None  # What else a file of another kind, or after training a `.model`, says
+    allowed_special: Any = None  # Special tokens found in texts: "all", or a set; None: as its library has it
 
 # %% ../nbs/57_hf_format.ipynb #7727ebfd
 def number_added(
@@ -72,7 +70,8 @@ def _agreed(tokens, declared, piece2id):
         if owner.get(i, token.content) != token.content:
             k = [t.content for t in tokens].index(token.content)
             raise ValueError(
-                f"added_tokens[{k}], {token.content!r} (id {declared[k]}), is not in the vocabulary, so it has the id {i}, the first from the number of pieces, "
+                f"added_tokens[{k}], {token.content!r} (id {declared[k]}), is not in the vocabulary, "
+                f"so it has the id {i}, the first from the number of pieces, "
                 f"but that is the id of {owner[i]!r}; put {token.content!r} into the vocabulary"
             )
         owner[i] = token.content
@@ -92,7 +91,10 @@ def parts_to_dict(
     model = model_to_dict(parts.model, added_tokens=[t.content for t, _ in parts.added_tokens])
     if parts.allowed_special not in (None, "all"):
         model[_OWN_KEY] = {"allowed_special": sorted(parts.allowed_special)}
-    as_dict = lambda part: None if part is None else part.to_dict()
+
+    def as_dict(part):
+        return None if part is None else part.to_dict()
+
     return {
         "version": "1.0",
         "truncation": as_dict(parts.truncation),
@@ -108,17 +110,22 @@ def parts_to_dict(
 # %% ../nbs/57_hf_format.ipynb #5f7f38b6
 def _check_numbers(parts):
     "Refuse ids of added tokens that a reader of the file would not give them."
-    tokens, declared = [t for t, _ in parts.added_tokens], [i for _, i in parts.added_tokens]
+    tokens = [t for t, _ in parts.added_tokens]
+    declared = [i for _, i in parts.added_tokens]
     for (token, i), told in zip(_agreed(tokens, declared, parts.model.piece2id), declared):
         if i != told:
             raise ValueError(
-                f"the added token {token.content!r} has the id {told}, but readers of a tokenizer.json would give it {i}: those that are not in the vocabulary are numbered "
-                f"in their order from {len(parts.model.piece2id)}, the number of pieces; number it so, or put it into the model's vocabulary"
+                f"the added token {token.content!r} has the id {told}, but readers of a tokenizer.json "
+                f"would give it {i}: those that are not in the vocabulary are numbered in their order "
+                f"from {len(parts.model.piece2id)}, the number of pieces; "
+                "number it so, or put it into the model's vocabulary"
             )
 
 # %% ../nbs/57_hf_format.ipynb #cb987ae7
 def _half(text):
-    return (found := re.search("[\ud800-\udfff]", text)) and found[0]
+    "The first half of a surrogate pair in a text, or None."
+    found = re.search("[\ud800-\udfff]", text)
+    return found[0] if found else None
 
 # %% ../nbs/57_hf_format.ipynb #ade26d61
 def write_hf(
@@ -127,9 +134,9 @@ def write_hf(
 ) -> Path:  # The path
     "Write a tokenizer.json, atomically."
     d = parts_to_dict(parts)
-    scored, d["model"]["vocab"] = (
-        (d["model"]["vocab"], []) if d["model"]["type"] == "Unigram" else ([], d["model"]["vocab"])
-    )
+    scored = []
+    if d["model"]["type"] == "Unigram":
+        scored, d["model"]["vocab"] = d["model"]["vocab"], []
     text = json.dumps(d, ensure_ascii=False, indent=1)
     if scored:
         before, _, behind = text.rpartition('"vocab": []')
@@ -163,7 +170,11 @@ def _object(pairs):
     if len(d) == len(pairs):
         return d
     d, seen = _Twice(d), set()
-    d.key = next(k for k, _ in pairs if k in seen or seen.add(k))
+    for key, _ in pairs:
+        if key in seen:
+            d.key = key
+            break
+        seen.add(key)
     return d
 
 
@@ -183,12 +194,16 @@ def _places(value, path=""):
         yield path, value
         if isinstance(value, dict):
             for k, v in value.items():
-                stack += [
-                    (f"{path}[{k!r}]" if not k.isidentifier() else f"{path}.{k}" if path else k, v),
-                    (path, k),
-                ]
+                stack += [(_path_of(path, k), v), (path, k)]
         elif isinstance(value, list):
             stack += [(f"{path}[{i}]", v) for i, v in enumerate(value)]
+
+
+def _path_of(path, key):
+    "The path of what an object has under a key."
+    if not key.isidentifier():
+        return f"{path}[{key!r}]"
+    return f"{path}.{key}" if path else key
 
 # %% ../nbs/57_hf_format.ipynb #26553cec
 def read_json(
@@ -230,7 +245,8 @@ def _loads(text, doubts, parse_float):
         return d
 
     def constant(name):
-        return doubts.append(name) or _NoNumber(name)
+        doubts.append(name)
+        return _NoNumber(name)
 
     how = dict(object_pairs_hook=hook, parse_constant=constant, parse_float=parse_float)
     try:
@@ -238,7 +254,8 @@ def _loads(text, doubts, parse_float):
     except json.JSONDecodeError:
         raise
     except ValueError:
-        return doubts.append("digits") or json.loads(text, parse_int=_int, **how)
+        doubts.append("digits")
+        return json.loads(text, parse_int=_int, **how)
 
 # %% ../nbs/57_hf_format.ipynb #a782f62d
 def _refuse_doubts(found, path):
@@ -347,6 +364,17 @@ _PARTS = (
 _DEEPEST = 127
 
 
+def _inside(level):
+    "The objects and lists that those of a level hold."
+    values = []
+    for x in level:
+        if isinstance(x, dict):
+            values += x.values()
+        elif isinstance(x, list):
+            values += x
+    return [v for v in values if isinstance(v, (dict, list))]
+
+
 def _check_parts(d):
     "Refuse what is no tokenizer.json of the version that is known."
     if not isinstance(d, Mapping):
@@ -366,13 +394,9 @@ def _check_parts(d):
         raise ValueError(f'version is {d["version"]!r}; this version reads "1.0"')
     for name in _PARTS[4:8]:
         level, depth, steps = [d.get(name)], 2, 1
-        while level := [
-            v
-            for x in level
-            for v in (x.values() if isinstance(x, dict) else x if isinstance(x, list) else ())
-            if isinstance(v, (dict, list))
-        ]:
-            depth, steps = depth + 1, steps + sum("type" in x for x in level)
+        while level := _inside(level):
+            depth += 1
+            steps += sum("type" in x for x in level)
         check_limit("components", steps, f"{name} has {steps:,} components")
         if depth > _DEEPEST:
             raise ValueError(
@@ -518,8 +542,7 @@ def read_gpt2_files(
     merges: str | os.PathLike,  # merges.txt or vocab.bpe: a rule a line
     *,
     special_tokens: Iterable[str] = ("<|endoftext|>",),  # Special if they are in the vocabulary
-    pre_tokenizer: PreTokenizer
-    | str = "gpt2",  # How text is split: a pattern's name, a pattern or a component; spelling bytes is added where it does not do that
+    pre_tokenizer: PreTokenizer | str = "gpt2",  # How text is split; made to spell bytes where it does not
 ) -> Parts:  # The parts of the tokenizer
     "Read a byte-level BPE tokenizer from two files of any name."
     piece2id, rules = check_vocabulary(read_json(vocab), where=str(vocab)), _read_merges_txt(merges)

@@ -57,9 +57,7 @@ class SentencePieceModel:
         seed: int | None = None,  # Instead of it: the same draw each time
     ) -> list[int]:  # Ids
         "The ids of a text."
-        return _joined(
-            self, _rows(self, text, dropout, rng or (None if seed is None else random.Random(seed)))
-        )
+        return _joined(self, _rows(self, text, dropout, _generator(rng, seed)))
 
     def tokens(
         self,
@@ -70,14 +68,8 @@ class SentencePieceModel:
         seed: int | None = None,  # Instead of it: the same draw each time
     ) -> list[Token]:  # What `encode` gives, each in its place; offsets in the text
         "The tokens of a text."
-        return part_tokens(
-            self,
-            [
-                part
-                for row in _rows(self, text, dropout, rng or (None if seed is None else random.Random(seed)))
-                for part in row.parts
-            ],
-        )
+        rows = _rows(self, text, dropout, _generator(rng, seed))
+        return part_tokens(self, [part for row in rows for part in row.parts])
 
 # %% ../nbs/63_sentencepiece_models.ipynb #f31c7243
 _SPACE, _BYTES = "▁", [f"<0x{b:02X}>" for b in range(256)]
@@ -91,7 +83,8 @@ def _prepare(model):
             "SentencePieceBPE, SentencePieceWords or SentencePieceChars"
         )
     for name in ("user_defined", "control", "unused"):
-        if isinstance(given := getattr(model, name), (str, bytes)):
+        given = getattr(model, name)
+        if isinstance(given, (str, bytes)):
             raise ValueError(f"{name}={given!r} is one piece; pass a list of pieces")
         setattr(model, name, tuple(given))
     _check_pieces(model)
@@ -205,6 +198,13 @@ def _joined(model, rows):
     return ids
 
 
+def _generator(rng, seed):
+    "Where chance comes from: what was passed, or a generator with the seed; None for neither."
+    if rng or seed is None:
+        return rng
+    return random.Random(seed)
+
+
 def _rows(model, text, dropout, rng):
     "The rows of a text; one for all of it if merges are dropped."
     if dropout is not None and not 0 <= dropout <= 1:
@@ -303,14 +303,19 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
             raise ValueError(
                 f"unk_penalty={self.unk_penalty!r}; pass a number from 0 upwards, 10.0 for SentencePiece's"
             )
-        special, scores, self.fuse_unk = set(self.user_defined), self.scores, not self.byte_fallback
-        by_length = lambda size: {
-            p: float32(0.1 * (size(p) - 1)) if p in special else scores[i] for p, i in self.known.items()
-        }
-        self.table, self._spelled = by_length(lambda p: len(encode_text(p))), by_length(len)
-        self.lengths = lengths_by_first(
-            [*self.table, *{p[0] for p in self.table}]
-        )  # each character is a step of its own, known or not
+        self.fuse_unk = not self.byte_fallback
+        special, scores = set(self.user_defined), self.scores
+
+        def by_length(size):
+            "Piece → score; that of a user-defined piece follows from its size."
+            return {
+                p: float32(0.1 * (size(p) - 1)) if p in special else scores[i] for p, i in self.known.items()
+            }
+
+        self.table = by_length(lambda p: len(encode_text(p)))
+        self._spelled = by_length(len)
+        # each character is a step of its own, known or not
+        self.lengths = lengths_by_first([*self.table, *{p[0] for p in self.table}])
         self._cut, self._memory = word_pattern(self.table), {}
         lowest = min((scores[i] for p, i in self.known.items() if p not in special), default=_LARGEST)
         self.unk_score = float32(lowest - self.unk_penalty)
@@ -337,7 +342,8 @@ def sentencepiece_unigram_ref(
     "The ids of a text, adding up scores from its first character to its last in 32-bit floats."
     best, begin, longest = {0: 0.0}, {}, max(map(len, model.table), default=1)
     for i, char in enumerate(text):
-        if abs(offset := best[i]) > 100_000:
+        offset = best[i]
+        if abs(offset) > 100_000:
             best = {j: 0.0 if j == i else float32(s - offset) for j, s in best.items() if j >= i}
         steps = [
             (j, model.table[text[i:j]])
@@ -359,11 +365,15 @@ def sentencepiece_unigram_ref(
 # %% ../nbs/63_sentencepiece_models.ipynb #33e4afd3
 def _survey(model, word):
     "The best split of a word, and how certain it is."
-    n, get, lengths, unk = len(word), model.table.get, model.lengths, model.unk_score
-    best, second, begin = [0.0] + [-math.inf] * n, [-math.inf] * (n + 1), [0] * (n + 1)
+    n = len(word)
+    get, lengths, unk = model.table.get, model.lengths, model.unk_score
+    best = [0.0] + [-math.inf] * n
+    second = [-math.inf] * (n + 1)
+    begin = [0] * (n + 1)
     for start, char in enumerate(word):
         for k in lengths.get(char, (1,)):
-            if (end := start + k) > n:
+            end = start + k
+            if end > n:
                 break
             score = get(word[start:end], unk if k == 1 else None)
             if score is None:
@@ -378,24 +388,30 @@ def _survey(model, word):
         ends.append(begin[ends[-1]])
     ends = ends[-2::-1]
     parts = [word[begin[e] : e] for e in ends]
-    margin, reach = min((best[e] - second[e] for e in ends), default=0.0), max(map(abs, best))
+    margin = min((best[e] - second[e] for e in ends), default=0.0)
+    reach = max(map(abs, best))
     limit = min(margin / (2.02 * (n + 1) * 2.0**-24), 0.99 * _RESET) - reach
     return _row(model, parts, tuple(get(p, unk) for p in parts), limit)
 
 # %% ../nbs/63_sentencepiece_models.ipynb #d32f67e6
 def _exactly(model, word, base):
     "The split of a word whose start has the score `base`, and the score at its end, in 32-bit floats."
-    n, scores, lengths, long, unk = len(word), model.table, model.lengths, model.lengths.long, model.unk_score
-    best, begin, cell, front = [base] + [0.0] * n, [-1] * (n + 1), array("f", (0.0,)), 0
+    n = len(word)
+    scores, lengths, unk = model.table, model.lengths, model.unk_score
+    long = lengths.long
+    best = [base] + [0.0] * n
+    begin = [-1] * (n + 1)
+    cell = array("f", (0.0,))
+    front = 0
     for start, char in enumerate(word):
         before = best[start]
         if before < -_RESET or before > _RESET:
-            best[start : front + 1] = array(
-                "f", [score - before for score in best[start : front + 1]]
-            ).tolist()
+            lowered = array("f", [score - before for score in best[start : front + 1]])
+            best[start : front + 1] = lowered.tolist()
             before = best[start]
         for k in lengths.get(char, (1,)):
-            if (end := start + k) > n:
+            end = start + k
+            if end > n:
                 break
             score = scores.get(word[start:end], unk if k == 1 else None)
             if score is None or (begin[end] >= 0 and before + score <= best[end]):
@@ -437,7 +453,8 @@ class SentencePieceBPE(SentencePieceModel):
             return
         known = self._memory
         for word in self._cut(text):
-            if (row := known.get(word)) is None:
+            row = known.get(word)
+            if row is None:
                 row = _row(self, _merged(self, word))
                 if len(word) <= LONG:
                     _remember(known, word, row)
@@ -446,22 +463,21 @@ class SentencePieceBPE(SentencePieceModel):
 # %% ../nbs/63_sentencepiece_models.ipynb #3d7ce485
 def _rank(model):
     "What merging looks up: the rank of each joined piece, where texts are cut, what is never given out."
-    usable = {p: i for p, i in model.piece2id.items() if p in model.known} | {
-        p: model.piece2id[p] for p in model.unused
-    }
-    key = lambda i: (
-        model.scores[i],
-        math.copysign(1, model.scores[i]),
-    )  # 0.0 is above −0.0 in SentencePiece's heap
-    ranks = {k: rank for rank, k in enumerate(sorted({key(i) for i in usable.values()}, reverse=True))}
+    usable = {p: i for p, i in model.piece2id.items() if p in model.known}
+    usable |= {p: model.piece2id[p] for p in model.unused}
+
+    def key(i):  # 0.0 is above −0.0 in SentencePiece's heap
+        score = model.scores[i]
+        return score, math.copysign(1, score)
+
+    keys = sorted({key(i) for i in usable.values()}, reverse=True)
+    ranks = {k: rank for rank, k in enumerate(keys)}
     model._ranks = {p: ranks[key(i)] for p, i in usable.items() if len(p) > 1}
-    model._longest, model._spare = max(map(len, model._ranks), default=0), frozenset(model.unused)
-    model._special, model._lengths, model._cut, model._memory = (
-        frozenset(model.user_defined),
-        lengths_by_first(model.user_defined),
-        word_pattern(usable),
-        {},
-    )
+    model._longest = max(map(len, model._ranks), default=0)
+    model._spare = frozenset(model.unused)
+    model._special = frozenset(model.user_defined)
+    model._lengths = lengths_by_first(model.user_defined)
+    model._cut, model._memory = word_pattern(usable), {}
 
 # %% ../nbs/63_sentencepiece_models.ipynb #bac5b780
 def sentencepiece_bpe_ref(
@@ -469,16 +485,14 @@ def sentencepiece_bpe_ref(
     text: str,  # A normalized text
 ) -> list[int]:  # Ids
     "The ids of a text, looking at all pairs before each merge."
-    symbols, seen = (
-        [
-            (text[a:b], special)
-            for a, b, special in _symbols(text, set(model.user_defined), lengths_by_first(model.user_defined))
-        ],
-        {},
-    )
+    found = _symbols(text, set(model.user_defined), lengths_by_first(model.user_defined))
+    symbols = [(text[a:b], special) for a, b, special in found]
+    seen = {}  # unused piece → the two symbols that last made it
 
     def score(i):  # of the pair that begins at i; None if there is no such pair, or no such piece
-        (a, fixed), (b, too) = symbols[i : i + 2] if 0 <= i < len(symbols) - 1 else [("", True)] * 2
+        if not 0 <= i < len(symbols) - 1:
+            return None
+        (a, fixed), (b, too) = symbols[i : i + 2]
         if fixed or too or not (a + b in model.known or a + b in model.unused):
             return None
         if a + b in model.unused:
@@ -491,23 +505,28 @@ def sentencepiece_bpe_ref(
     while best := max(filter(None, map(score, range(len(symbols)))), default=None):
         i = -best[2]
         symbols[i : i + 2] = [(symbols[i][0] + symbols[i + 1][0], False)]
-        score(i - 1), score(i)
+        score(i - 1)
+        score(i)
     parts, rest = [], [s for s, _ in reversed(symbols)]
     while rest:
-        (parts.append if (s := rest.pop()) not in seen else lambda s: rest.extend(reversed(seen[s])))(s)
+        symbol = rest.pop()
+        if symbol in seen:
+            rest.extend(reversed(seen[symbol]))
+        else:
+            parts.append(symbol)
     return [t.id for t in part_tokens(model, parts)]
 
 # %% ../nbs/63_sentencepiece_models.ipynb #5adc3f5e
 def _merged(model, text, dropout=None, rng=None, longest=None):
     "The parts of a text after all merges, or all that make pieces of at most `longest` characters."
-    n, ranks, chance, spare = (
-        len(text),
-        model._ranks,
-        rng or random.Random(),
-        model._spare if longest is None else (),
-    )
+    n, ranks = len(text), model._ranks
+    rng = rng or random.Random()
+    spare = model._spare if longest is None else ()
     longest = longest or model._longest
-    ends, before, frozen, made, heap, last = [0] * (n + 1), [-1] * (n + 1), set(), {}, [], -1
+    ends, before = [0] * (n + 1), [-1] * (n + 1)  # of the symbol that begins there
+    frozen = set()  # starts of user-defined pieces
+    made = {}  # unused piece → length of its left part
+    last = -1
     for start, end, special in _symbols(text, model._special, model._lengths):
         ends[start], before[start], last = end, last, start
         if special:
@@ -518,22 +537,27 @@ def _merged(model, text, dropout=None, rng=None, longest=None):
         if left < 0 or mid == n or ends[mid] - left > longest or left in frozen or mid in frozen:
             return
         piece = text[left : ends[mid]]
-        if (rank := ranks.get(piece)) is None:
+        rank = ranks.get(piece)
+        if rank is None:
             return
         push((rank, left, ends[mid]))
         if piece in spare:
             made[piece] = mid - left
 
+    heap = []
     start = 0
     while start < n:
         offer(start, heap.append)
         start = ends[start]
     heapq.heapify(heap)
-    push = lambda candidate: heapq.heappush(heap, candidate)
+
+    def push(candidate):
+        heapq.heappush(heap, candidate)
+
     while heap:
         _, left, end = heapq.heappop(heap)
         mid = ends[left]
-        if not mid or ends[mid] != end or (dropout and chance.random() < dropout):
+        if not mid or ends[mid] != end or (dropout and rng.random() < dropout):
             continue
         ends[left], ends[mid], before[end] = end, 0, left
         offer(before[left], push)
@@ -548,7 +572,8 @@ def _parts(text, ends, made, spare):
         rest = [text[start : ends[start]]]
         while rest:
             piece = rest.pop()
-            if piece in spare and (cut := made.get(piece)):
+            cut = made.get(piece) if piece in spare else None
+            if cut:
                 rest += [piece[cut:], piece[:cut]]
             else:
                 parts.append(piece)
@@ -568,12 +593,14 @@ def merges_of(
     model: SentencePieceBPE,  # The model
 ) -> Merges:  # Each joined piece is in one of the three lists
     "The one list of merges that a BPE model's scores stand for."
-    found, ranks, special = Merges([], [], []), vars(model)["_ranks"], set(model.user_defined)
+    found = Merges([], [], [])
+    ranks, spare = vars(model)["_ranks"], vars(model)["_spare"]
+    special = set(model.user_defined)
     order = sorted(ranks, key=ranks.get)
     twice = {a for a, b in zip(map(ranks.get, order), map(ranks.get, order[1:])) if a == b}
     for piece in order:
         parts = _merged(model, piece, longest=len(piece) - 1)
-        if ranks[piece] in twice or piece in vars(model)["_spare"]:
+        if ranks[piece] in twice or piece in spare:
             found.doubtful.append(piece)
         elif len(parts) != 2 or special & {piece, *parts}:
             found.whole.append(piece)

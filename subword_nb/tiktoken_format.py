@@ -47,11 +47,15 @@ def _spelled(token):
 
 def _of_line(line):
     "The token and the rank in a line; None if it holds no such thing."
+    found = _LINE.fullmatch(line)
+    if not found:
+        return None
     try:
-        token = base64.b64decode(found[1]) if (found := _LINE.fullmatch(line)) else b""
+        token = base64.b64decode(found[1])
     except ValueError:
         return None
-    return (token, int(found[2])) if found and _spelled(token) == found[1] and int(found[2]) < 2**32 else None
+    rank = int(found[2])
+    return (token, rank) if _spelled(token) == found[1] and rank < 2**32 else None
 
 
 def _fault(line):
@@ -76,16 +80,13 @@ def _quick_ranks(data):
         found = _fields(data.split())
     except ValueError:
         return None
+    if not found or b"" in found:
+        return None
     again = b"".join(map(b"%s %d\n".__mod__, zip(map(base64.b64encode, found), found.values())))
-    return (
-        found
-        if found
-        and again == data.replace(b"\r\n", b"\n")
-        and b"" not in found
-        and len({*found.values()}) == len(found)
-        and 0 <= min(found.values()) <= max(found.values()) < 2**32
-        else None
-    )
+    ranks = {*found.values()}
+    if again != data.replace(b"\r\n", b"\n") or len(ranks) < len(found):
+        return None
+    return found if 0 <= min(ranks) <= max(ranks) < 2**32 else None
 
 
 def read_ranks(
@@ -94,14 +95,16 @@ def read_ranks(
     name: str | None = None,  # What to call it in an error; None: its path
 ) -> dict[bytes, int]:  # token → rank, in the order of the file
     "Read a rank file: a token in base64 and its rank on each line."
-    held = isinstance(path, (bytes, bytearray, memoryview))
-    data, name = (
-        bytes(path) if isinstance(path, (bytes, bytearray, memoryview)) else read_bytes(path, lines="pieces"),
-        name or ("the rank file" if held else str(path)),
-    )
-    if (quick := _quick_ranks(data)) is not None:
+    if isinstance(path, (bytes, bytearray, memoryview)):
+        data, name = bytes(path), name or "the rank file"
+    else:
+        data, name = read_bytes(path, lines="pieces"), name or str(path)
+    quick = _quick_ranks(data)
+    if quick is not None:
         return quick
-    lines, ranks, line_of = data.removesuffix(b"\n").removesuffix(b"\r").split(b"\n"), {}, {}
+    lines = data.removesuffix(b"\n").removesuffix(b"\r").split(b"\n")
+    ranks: dict[bytes, int] = {}
+    line_of: dict[int, int] = {}
     if lines == [b""]:
         raise ValueError(f"{name} is empty; expected a token in base64 and its rank on each line")
     for n, line in enumerate(lines, 1):
@@ -244,10 +247,8 @@ _GPT2 = (
         "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
     ),
 )
-_FIM, _SPARE = (
-    ("fim_prefix", "fim_middle", "fim_suffix"),
-    tuple(f"reserved_special_token_{i}" for i in range(251)),
-)
+_FIM = ("fim_prefix", "fim_middle", "fim_suffix")
+_SPARE = tuple(f"reserved_special_token_{i}" for i in range(251))
 _OWN = {2: "return", 3: "constrain", 5: "channel", 6: "start", 7: "end", 8: "message", 12: "call"}
 _HARMONY = ("startoftext", "endoftext", *(_OWN.get(i, f"reserved_{200000 + i}") for i in range(1088)))
 _LLAMA3 = (
@@ -351,20 +352,13 @@ def _numbered(first, names):
 
 
 def _known(name, pattern, special, size=0):
-    return Published(
-        name,
-        _GPT2 if name == "gpt2" else _FILES[pattern],
-        pattern,
-        special,
-        max(size, *(i + 1 for i in special.values())),
-    )
+    files = _GPT2 if name == "gpt2" else _FILES[pattern]
+    return Published(name, files, pattern, special, max(size, *(i + 1 for i in special.values())))
 
 
-_END, _CL100K, _O200K = (
-    _numbered(50256, _QWEN[:1]),
-    _numbered(100257, (*_QWEN[:1], *_FIM)) | {"<|endofprompt|>": 100276},
-    {"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
-)
+_END = _numbered(50256, _QWEN[:1])
+_CL100K = _numbered(100257, (*_QWEN[:1], *_FIM)) | {"<|endofprompt|>": 100276}
+_O200K = {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}
 PUBLISHED = {
     p.name: p
     for p in (
@@ -397,12 +391,15 @@ def _published(name):
 # %% ../nbs/58_tiktoken_format.ipynb #a6e779c9
 _MODELS = {
     "o200k_base": "o1 o3 o4-mini gpt-5 gpt-4.1 gpt-4o",
-    "cl100k_base": "gpt-4 gpt-3.5-turbo gpt-3.5 gpt-35-turbo davinci-002 babbage-002 text-embedding-ada-002 text-embedding-3-small text-embedding-3-large",
-    "p50k_base": "text-davinci-003 text-davinci-002 code-davinci-002 code-davinci-001 code-cushman-002 code-cushman-001 davinci-codex cushman-codex",
+    "cl100k_base": "gpt-4 gpt-3.5-turbo gpt-3.5 gpt-35-turbo davinci-002 babbage-002"
+    " text-embedding-ada-002 text-embedding-3-small text-embedding-3-large",
+    "p50k_base": "text-davinci-003 text-davinci-002 code-davinci-002 code-davinci-001"
+    " code-cushman-002 code-cushman-001 davinci-codex cushman-codex",
     "p50k_edit": "text-davinci-edit-001 code-davinci-edit-001",
     "r50k_base": "davinci curie babbage ada text-davinci-001 text-curie-001 text-babbage-001 text-ada-001"
     " text-similarity-davinci-001 text-similarity-curie-001 text-similarity-babbage-001 text-similarity-ada-001"
-    " text-search-davinci-doc-001 text-search-curie-doc-001 text-search-babbage-doc-001 text-search-ada-doc-001 code-search-babbage-code-001 code-search-ada-code-001",
+    " text-search-davinci-doc-001 text-search-curie-doc-001 text-search-babbage-doc-001 text-search-ada-doc-001"
+    " code-search-babbage-code-001 code-search-ada-code-001",
     "gpt2": "gpt2 gpt-2",
 }
 _BEGINNINGS = {
@@ -455,12 +452,10 @@ def looks_like_ranks(
 # %% ../nbs/58_tiktoken_format.ipynb #89b06f76
 def _given(name, address, digest, path):
     "The file of an encoding, from a path or a folder that the caller names."
-    path, file = Path(path), address.rpartition("/")[2]
-    place = (
-        next((p for p in (path / file, path / "merges.txt") if p.is_file()), path / file)
-        if path.is_dir()
-        else path
-    )
+    place, file = Path(path), address.rpartition("/")[2]
+    if place.is_dir():
+        candidates = (place / file, place / "merges.txt")
+        place = next((p for p in candidates if p.is_file()), place / file)
     data = read_bytes(place)
     if _digest(data) == digest:
         return data
@@ -472,35 +467,27 @@ def _given(name, address, digest, path):
 
 def _place(address, cache_dir):
     "Where tiktoken keeps a file, None for nowhere; and whether someone has named that folder."
-    said = next(
-        (
-            d
-            for d in (cache_dir, os.environ.get("TIKTOKEN_CACHE_DIR"), os.environ.get("DATA_GYM_CACHE_DIR"))
-            if d is not None
-        ),
-        None,
-    )
-    folder = Path(tempfile.gettempdir()) / "data-gym-cache" if said is None else Path(said)
-    return None if said is not None and not str(said) else folder / hashlib.sha1(
-        address.encode()
-    ).hexdigest(), said is not None
+    candidates = (cache_dir, os.environ.get("TIKTOKEN_CACHE_DIR"), os.environ.get("DATA_GYM_CACHE_DIR"))
+    said = next((folder for folder in candidates if folder is not None), None)
+    name = hashlib.sha1(address.encode()).hexdigest()
+    if said is None:
+        return Path(tempfile.gettempdir()) / "data-gym-cache" / name, False
+    return Path(said) / name if str(said) else None, True
 
 # %% ../nbs/58_tiktoken_format.ipynb #3eb0ceec
 def _fetched(name, address, digest, cache_dir, download):
     "One file of an encoding, from tiktoken's cache or from where it is published."
     place, said = _place(address, cache_dir)
-    if place and place.is_file() and _digest(data := place.read_bytes()) == digest:
-        return data
-    way = (
-        f"pass path= (to Tokenizer.load the file itself, and encoding={name!r})"
-        + f", or put a file with the SHA-256 {digest} to {place}" * bool(place)
-    )
+    if place and place.is_file():
+        data = place.read_bytes()
+        if _digest(data) == digest:
+            return data
+    way = f"pass path= (to Tokenizer.load the file itself, and encoding={name!r})"
+    if place:
+        way += f", or put a file with the SHA-256 {digest} to {place}"
     if "://" not in address or not download:
-        raise FileNotFoundError(
-            f"{name}: {address} is not in the cache"
-            + ("; pass download=True" if "://" in address else ", and has no public address")
-            + f"; else {way}"
-        )
+        first = "; pass download=True" if "://" in address else ", and has no public address"
+        raise FileNotFoundError(f"{name}: {address} is not in the cache{first}; else {way}")
     from http.client import HTTPException
     from urllib.request import urlopen
 
@@ -528,30 +515,24 @@ def _fetched(name, address, digest, cache_dir, download):
 
 def _gpt2_ranks(data):
     "The ranks in GPT-2's vocab.bpe: the bytes in the order of their visible characters, then what each merge makes."
-    return {
-        from_visible(piece): rank
-        for rank, piece in enumerate(
-            [*sorted(CHAR2BYTE), *(line.replace(" ", "") for line in data.decode("utf-8").split("\n")[1:-1])]
-        )
-    }
+    merges = data.decode("utf-8").split("\n")[1:-1]
+    pieces = [*sorted(CHAR2BYTE), *(line.replace(" ", "") for line in merges)]
+    return {from_visible(piece): rank for rank, piece in enumerate(pieces)}
 
 # %% ../nbs/58_tiktoken_format.ipynb #12b4cff0
 def published_ranks(
     name: str,  # A name in `PUBLISHED`
     *,
     path: str | os.PathLike | None = None,  # The file (for gpt2 its vocab.bpe), or the folder it is in
-    cache_dir: str
-    | os.PathLike
-    | None = None,  # Where to look first and to keep what is downloaded; None: tiktoken's own folder; "": nowhere
+    cache_dir: str | os.PathLike | None = None,  # Keeps what is downloaded; None: tiktoken's own; "": none
     download: bool = True,  # Get a file from its published address if it is not in the cache
 ) -> dict[bytes, int]:  # token → rank
     "The ranks of a published encoding; its file is what the hash says, or nothing is read."
     address, digest = _published(name).files[0]
-    data = (
-        _fetched(name, address, digest, cache_dir, download)
-        if path is None
-        else _given(name, address, digest, path)
-    )
+    if path is None:
+        data = _fetched(name, address, digest, cache_dir, download)
+    else:
+        data = _given(name, address, digest, path)
     return _gpt2_ranks(data) if address.endswith("vocab.bpe") else _fields(data.split())
 
 # %% ../nbs/58_tiktoken_format.ipynb #bd7fdee4
@@ -622,10 +603,8 @@ def _check_table(ranks, special, label):
 # %% ../nbs/58_tiktoken_format.ipynb #cef19691
 def _visible_ids(ranks):
     "piece → id, from token → rank."
-    text, ends = (
-        codecs.charmap_decode(b"".join(ranks), "strict", "".join(BYTE2CHAR))[0],
-        list(accumulate(map(len, ranks))),
-    )
+    text, _ = codecs.charmap_decode(b"".join(ranks), "strict", "".join(BYTE2CHAR))
+    ends = list(accumulate(map(len, ranks)))
     return dict(zip(map(text.__getitem__, map(slice, [0, *ends], ends)), ranks.values()))
 
 
@@ -647,49 +626,41 @@ def _parts(ranks, pattern, special, name, label):
 def read_tiktoken(
     path: str | os.PathLike | bytes,  # A rank file, or what it holds
     *,
-    encoding: str
-    | None = None,  # A name in `PUBLISHED`: its pattern and special tokens; the file has to be the one published
-    pattern: str
-    | None = None,  # How text is split: a name of `PATTERNS` or a regular expression; None: as the encoding that the file belongs to
+    encoding: str | None = None,  # A name in `PUBLISHED`, whose file it has to be
+    pattern: str | None = None,  # How text is split: a name of `PATTERNS`, or a pattern; None: as published
     special_tokens: Mapping[str, int] | None = None,  # Spelling → id; None: those of the encoding
     name: str | None = None,  # What to call it; None: the encoding's name, or the file's
 ) -> Parts:  # The parts of the tokenizer
     "Read a tokenizer from a rank file; files of published encodings are known by their hash."
     held = isinstance(path, (bytes, bytearray, memoryview))
-    data, label = (
-        bytes(path) if isinstance(path, (bytes, bytearray, memoryview)) else read_bytes(path, lines="pieces"),
-        "the rank file" if held else str(path),
-    )
-    told: Any = _published(encoding or known) if (known := identify(data)) or encoding else None
+    if isinstance(path, (bytes, bytearray, memoryview)):
+        data, label = bytes(path), "the rank file"
+    else:
+        data, label = read_bytes(path, lines="pieces"), str(path)
+    known = identify(data)
+    told: Any = _published(encoding or known) if known or encoding else None
     if encoding and (known is None or PUBLISHED[known].files != told.files):
+        if known:
+            found = f" but that of {known}"
+        else:
+            found = f": its SHA-256 is {_digest(data)}, expected {told.files[0][1]}"
         raise ValueError(
-            f"{label} is not the file of {encoding}"
-            + (
-                f" but that of {known}"
-                if known
-                else f": its SHA-256 is {_digest(data)}, expected {told.files[0][1]}"
-            )
-            + "; to read it all the same pass pattern= and special_tokens="
+            f"{label} is not the file of {encoding}{found}; "
+            "to read it all the same pass pattern= and special_tokens="
         )
     if told is None and pattern is None:
         raise ValueError(
             f"{label} is none of the published rank files, and does not say how text is split; "
             f"pass pattern= (a regular expression, or one of {', '.join(PATTERNS)})"
         )
-    special = (
-        special_tokens
-        if special_tokens is not None
-        else told.special_tokens
-        if told and (encoding or "://" in told.files[0][0])
-        else {}
-    )
-    return _parts(
-        _fields(data.split()) if known and known != "gpt2" else read_ranks(data, name=label),
-        told.pattern if pattern is None else pattern,
-        special,
-        name or encoding or known or (None if held else Path(label).stem),
-        label,
-    )
+    if special_tokens is None:
+        has_special = told and (encoding or "://" in told.files[0][0])
+        special_tokens = told.special_tokens if has_special else {}
+    ranks = _fields(data.split()) if known and known != "gpt2" else read_ranks(data, name=label)
+    if pattern is None:
+        pattern = told.pattern
+    name = name or encoding or known or (None if held else Path(label).stem)
+    return _parts(ranks, pattern, special_tokens, name, label)
 
 
 def read_encoding(
@@ -704,24 +675,23 @@ def read_encoding(
 # %% ../nbs/58_tiktoken_format.ipynb #c2df248d
 def _split_source(split):
     "The pattern whose matches are the pieces that a Split makes."
-    given, known = split.pattern, isinstance(split.pattern, str) and split.pattern in PATTERNS
-    source, dialect = (
-        (PATTERNS[given], "rust")
-        if known
-        else (given if isinstance(given, str) else given.get("Regex"), split.dialect)
-    )
+    given, dialect = split.pattern, split.dialect
+    if not isinstance(given, str):
+        source = given.get("Regex")
+    elif given in PATTERNS:
+        source, dialect = PATTERNS[given], "rust"
+    else:
+        source = given
     if source is None:
         raise ValueError(f"{split!r} cuts at a literal text; write that as a regular expression for tiktoken")
     if dialect != "rust" and not same_in_both(source):
         raise ValueError(
             f'the pattern {source[:60]!r} is read in another way by tiktoken; write it for tiktoken: Split(pattern, dialect="rust")'
         )
-    if (
-        split.behavior == "removed"
-        and split.invert
-        or split.behavior == "isolated"
-        and given in [n for n in PATTERNS if not n.startswith("whitespace")]
-    ):
+    if split.behavior == "removed" and split.invert:
+        return source
+    covering = [name for name in PATTERNS if not name.startswith("whitespace")]
+    if split.behavior == "isolated" and given in covering:
         return source
     if split.behavior != "isolated":
         raise ValueError(f"tiktoken's pieces are the matches of a pattern, and {split!r} makes others")
@@ -743,7 +713,9 @@ def _pattern_of(pre):
         raise ValueError("a space is put in front of texts (add_prefix_space), which tiktoken does not do")
     if last.use_regex + len(before) > 1 or before and not isinstance(before[0], Split):
         raise ValueError(f"tiktoken splits with one regular expression, and this is split by {pre!r}")
-    return PATTERNS["gpt2"] if last.use_regex else _split_source(before[0]) if before else _WHOLE
+    if last.use_regex:
+        return PATTERNS["gpt2"]
+    return _split_source(before[0]) if before else _WHOLE
 
 # %% ../nbs/58_tiktoken_format.ipynb #fa01abe8
 def _special_of(parts):
@@ -772,11 +744,9 @@ def _ranks_of(model, special):
 # %% ../nbs/58_tiktoken_format.ipynb #2a7f2fa7
 def _check_rules(model, ranks, special):
     "Refuse merge rules that do something else than the ranks."
-    rules, (merges, whole), before = (
-        {pair: k for k, pair in enumerate(map(tuple, model.merges))},
-        merges_from_ranks(ranks),
-        -1,
-    )
+    rules = {pair: k for k, pair in enumerate(map(tuple, model.merges))}
+    merges, whole = merges_from_ranks(ranks)
+    before = -1
     if made := next((a + b for a, b in rules if a + b in special), None):
         raise ValueError(
             f"the special token {made!r} is also made by a merge rule, and tiktoken has no such tokens"
@@ -867,14 +837,16 @@ def _undone(parts):
         for t, _ in parts.added_tokens
         if not t.special
     ][:1]
-    notes += [
-        f"the {k.replace('_', '-')}, {type(part).__name__}: tiktoken puts nothing around ids and cuts nothing off"
-        for k in ("post_processor", "truncation", "padding")
-        if (part := getattr(parts, k)) is not None and not isinstance(part, processors.ByteLevel)
-    ]
-    return notes + [f"the decoder, {parts.decoder!r}: tiktoken joins bytes"] * (
-        not isinstance(parts.decoder, decoders.ByteLevel)
-    )
+    for name in ("post_processor", "truncation", "padding"):
+        part = getattr(parts, name)
+        if part is not None and not isinstance(part, processors.ByteLevel):
+            notes.append(
+                f"the {name.replace('_', '-')}, {type(part).__name__}: "
+                "tiktoken puts nothing around ids and cuts nothing off"
+            )
+    if not isinstance(parts.decoder, decoders.ByteLevel):
+        notes.append(f"the decoder, {parts.decoder!r}: tiktoken joins bytes")
+    return notes
 
 
 def tiktoken_notes(
@@ -882,13 +854,8 @@ def tiktoken_notes(
 ) -> list[str]:  # Sentences for a human, none if nothing is lost
     "What a rank file does not hold of a tokenizer."
     _, pattern, special = parts_to_ranks(parts)
-    first = (
-        f"special tokens, {len(special)} in all, {min(special, key=special.get)!r} first: pass them as special_tokens="
-        if special
-        else ""
-    )
-    return [
-        f"the pattern, {pattern!r}: give it to the reader as pattern=",
-        *[first] * bool(first),
-        *_undone(parts),
-    ]
+    notes = [f"the pattern, {pattern!r}: give it to the reader as pattern="]
+    if special:
+        first = min(special, key=special.get)
+        notes.append(f"special tokens, {len(special)} in all, {first!r} first: pass them as special_tokens=")
+    return notes + _undone(parts)

@@ -61,7 +61,9 @@ class TrainingReport(NamedTuple):
     pieces: int  # The pieces there are
     pretokens: int  # Distinct pre-tokens
     total: int  # All pre-tokens
-    history: list  # BPE: the count of each pair when it was merged; WordPiece: its score, or its count for objective="frequency"; Unigram: what each round did
+    history: (
+        list  # BPE, WordPiece: count or score of each pair when it was merged; Unigram: what each round did
+    )
     error: int = 0  # How much too low the count of a span may be, if `max_pretokens` was given
     trace: Any = None  # The `TrainingTrace`, if one was asked for
 
@@ -121,7 +123,7 @@ def conventions(
     normalizer,  # As `train` takes it
     *,
     unk_piece=None,  # Not asked by those who only count
-    treat_whitespace_as_suffix: bool = False,  # ▁ behind each word, as in SentencePiece ("char_bpe" and "unigram" with pre_tokenizer="metaspace")
+    treat_whitespace_as_suffix: bool = False,  # ▁ behind each word, as in SentencePiece, not in front
 ) -> tuple:  # (pre-tokenizer, normalizer, unknown piece)
     "How an algorithm splits, normalizes and calls the unknown."
     if algorithm not in _DEFAULTS:
@@ -132,16 +134,15 @@ def conventions(
         d if isinstance(g, str) and g == "default" else g
         for g, d in zip((pre_tokenizer, normalizer, unk_piece), _DEFAULTS[algorithm])
     )
-    norm, is_marked = as_normalizer(norm), isinstance(pre, str) and pre == "metaspace" and algorithm != "bpe"
+    norm = as_normalizer(norm)
+    is_marked = isinstance(pre, str) and pre == "metaspace" and algorithm != "bpe"
     if treat_whitespace_as_suffix and not (is_marked and algorithm in ("char_bpe", "unigram")):
         raise ValueError(
             'treat_whitespace_as_suffix is for words that ▁ marks; pass algorithm="unigram" or "char_bpe", and pre_tokenizer="metaspace"'
         )
-    return (
-        (*_visible_spaces(norm, treat_whitespace_as_suffix), unk)
-        if is_marked
-        else (_split_for(algorithm, pre), norm, unk)
-    )
+    if not is_marked:
+        return _split_for(algorithm, pre), norm, unk
+    return *_visible_spaces(norm, treat_whitespace_as_suffix), unk
 
 
 _WORDS_BEHIND = Split("▁", "merged_with_previous")  # words that end in ▁
@@ -149,7 +150,9 @@ _WORDS_BEHIND = Split("▁", "merged_with_previous")  # words that end in ▁
 
 def _visible_spaces(norm, as_suffix):
     "Words that begin with ▁, or end in it, and what writes spaces so behind a normalizer."
-    before = norm.steps if isinstance(norm, normalizers.Sequence) else [norm] if norm else []
+    before = [norm] if norm else []
+    if isinstance(norm, normalizers.Sequence):
+        before = norm.steps
     edge = normalizers.Replace(r"\z", "▁", regex=True) if as_suffix else normalizers.Prepend("▁")
     split = _WORDS_BEHIND if as_suffix else Split("▁", "merged_with_next")
     return split, normalizers.Sequence((*before, edge, normalizers.Replace(" ", "▁")))
@@ -197,30 +200,22 @@ def _counts_of(corpus, norm, pre, bytewise, progress, watch, checkpoint, limits,
     "Pre-token counts of a corpus; bytes where the model starts from bytes."
     from subword_nb.span_counts import is_compiled
 
-    batches, first, size, limit = (
-        watched(corpus.batches(progress=progress), corpus.total, watch),
-        [],
-        0,
-        _SMALL,
-    )
+    batches = watched(corpus.batches(progress=progress), corpus.total, watch)
+    first, size, limit = [], 0, _SMALL
     for batch in batches:
         first.append(batch)
-        if (size := size + len(batch.data)) >= limit and limit == _SMALL and not is_compiled():
+        size += len(batch.data)
+        if size >= limit and limit == _SMALL and not is_compiled():
             limit *= 4
         if size >= limit:
             break
     if size < limit and checkpoint is None and not limits["max_spans"]:
         totals: dict[str, int] = {}
         found = first if lines is None else in_lines(first, norm, pre, lines=lines, totals=totals)
-        counts = count_pretokens(
-            (
-                doc.decode() if norm is None else norm.normalize(doc.decode())
-                for batch in found
-                for doc in batch.docs()
-            ),
-            pre,
-            progress=False,
-        )
+        documents = (doc.decode() for batch in found for doc in batch.docs())
+        if norm is not None:
+            documents = map(norm.normalize, documents)
+        counts = count_pretokens(documents, pre, progress=False)
         for end in sorted(totals):
             counts[end] = counts.get(end, 0) + totals[end]
         return {visible_bytes(p): n for p, n in counts.items()} if bytewise else counts
@@ -243,9 +238,8 @@ def marks_behind(
 
 def _check_marks_behind(counts):
     "Refuse counts of words that do not end in ▁."
-    odd = next(
-        (p for p in (counts.to_dict() if isinstance(counts, FlatCounts) else counts) if "▁" in p[:-1]), None
-    )
+    found = counts.to_dict() if isinstance(counts, FlatCounts) else counts
+    odd = next((p for p in found if "▁" in p[:-1]), None)
     if odd is not None:
         raise ValueError(
             f"the pre-token {odd!r} has ▁ before its last character, and treat_whitespace_as_suffix puts "
@@ -268,9 +262,8 @@ def pretoken_counts(
     **options,  # Those of `Corpus`: errors, field, sample, seed
 ) -> FlatCounts:  # Pre-tokens as the algorithm takes them
     "Count a corpus once, to train on it as often as one likes."
-    conventions(
-        algorithm, pre_tokenizer, normalizer, treat_whitespace_as_suffix=treat_whitespace_as_suffix
-    )  # refuses what cannot be
+    # refuses what cannot be
+    conventions(algorithm, pre_tokenizer, normalizer, treat_whitespace_as_suffix=treat_whitespace_as_suffix)
     pre, norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     corpus, odd = _corpus_of(source, options)
@@ -278,32 +271,21 @@ def pretoken_counts(
         raise ValueError(f"documents={documents!r} is for a corpus, and the source is counts; leave it out")
     if odd:
         raise ValueError(f"{next(iter(odd))} is no option of a corpus; it has errors, field, sample and seed")
-    counts = (
-        _given_counts(source, bytewise)
-        if corpus is None
-        else _counts_of(
-            corpus,
-            norm,
-            pre,
-            bytewise,
-            progress,
-            None,
-            None,
-            _limits(threads, memory, max_pretokens),
-            lines_for(documents, norm, pre),
-        )
-    )
-    if corpus is not None and treat_whitespace_as_suffix:
-        counts = marks_behind(counts)
+    if corpus is None:
+        counts = _given_counts(source, bytewise)
+    else:
+        limits = _limits(threads, memory, max_pretokens)
+        lines = lines_for(documents, norm, pre)
+        counts = _counts_of(corpus, norm, pre, bytewise, progress, None, None, limits, lines)
+        if treat_whitespace_as_suffix:
+            counts = marks_behind(counts)
     return counts if isinstance(counts, FlatCounts) else replace(flatten_counts(counts), bytewise=bytewise)
 
 
 def _limits(threads, memory, max_pretokens):
     "The options of counting, checked."
-    check_limits(
-        memory=memory,
-        **{k: v for k, v in (("threads", threads), ("max_pretokens", max_pretokens)) if v is not None},
-    )
+    given = {"threads": threads, "max_pretokens": max_pretokens}
+    check_limits(memory=memory, **{k: v for k, v in given.items() if v is not None})
     return dict(threads=threads or cpus.cpu_count(), memory=memory, max_spans=max_pretokens)
 
 # %% ../nbs/54_training.ipynb #6c2c4593
@@ -323,8 +305,9 @@ def _given_counts(counts, bytewise):
         return replace(counts, bytewise=bytewise)
     for p, n in counts.items():
         if not isinstance(p, (str, bytes) if bytewise else str):
+            kinds = "text or bytes" if bytewise else "text"
             raise ValueError(
-                f"the pre-token {p!r} is a {type(p).__name__}; a map of counts has {'text or bytes' if bytewise else 'text'} as keys"
+                f"the pre-token {p!r} is a {type(p).__name__}; a map of counts has {kinds} as keys"
             )
         if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
             raise ValueError(f"the pre-token {p!r} has the count {n!r}; counts are whole numbers from 1")
@@ -404,22 +387,17 @@ def _start_for(bytewise, alphabet):
     if isinstance(alphabet, str) and alphabet == "bytes" and bytewise:
         return [bytes([b]) for b in range(256)]
     if isinstance(alphabet, str):
+        names = '"corpus", "bytes"' if bytewise else '"corpus"'
         raise ValueError(
-            f'initial_alphabet={alphabet!r} is not understood; pass "corpus"'
-            + (', "bytes"' if bytewise else "")
-            + " or a list of characters"
+            f"initial_alphabet={alphabet!r} is not understood; pass {names} or a list of characters"
         )
     symbols = list(alphabet)
-    if odd := [
-        s
-        for s in symbols
-        if not isinstance(s, (str, bytes)) or len(s) != 1 or isinstance(s, bytes) and not bytewise
-    ]:
+    kinds = (str, bytes) if bytewise else str
+    if odd := [s for s in symbols if not isinstance(s, kinds) or len(s) != 1]:
         raise ValueError(f"initial_alphabet holds {odd[0]!r}; pass single characters")
     seen = [s for s in symbols if isinstance(s, str) and s in CHAR2BYTE]
-    first = (
-        "\x80" if len(seen) == len(symbols) else "Ā"
-    )  # of those that may be characters, or the looks of bytes; beside others, letters such as é are letters
+    # of those that may be characters, or the looks of bytes; beside others, letters such as é are letters
+    first = "\x80" if len(seen) == len(symbols) else "Ā"
     doubtful = [s for s in seen if s >= first]
     if bytewise and doubtful:
         if {*symbols} == {*CHAR2BYTE}:  # Hugging Face's ByteLevel.alphabet()
@@ -430,11 +408,9 @@ def _start_for(bytewise, alphabet):
             f"or stand for the byte {bytes([CHAR2BYTE[doubtful[0]]])!r}; "
             f"pass bytes, such as [*{example!r}], or leave initial_alphabet out for all 256"
         )
-    return (
-        [bytes([b]) for s in symbols for b in (encode_text(s) if isinstance(s, str) else s)]
-        if bytewise
-        else symbols
-    )
+    if not bytewise:
+        return symbols
+    return [bytes([b]) for s in symbols for b in (encode_text(s) if isinstance(s, str) else s)]
 
 # %% ../nbs/54_training.ipynb #400dd3d5
 def _numbered(pieces):
@@ -452,13 +428,13 @@ def _numbered(pieces):
 
 def _char_decoder(suffix, prefix, byte_fallback, pre):
     "What undoes the marks of pieces."
-    last = (
-        decoders.BPEDecoder(suffix)
-        if suffix
-        else decoders.WordPiece(prefix, cleanup=False)
-        if prefix
-        else _space_decoder(pre)
-    )
+    last: decoders.Decoder
+    if suffix:
+        last = decoders.BPEDecoder(suffix)
+    elif prefix:
+        last = decoders.WordPiece(prefix, cleanup=False)
+    else:
+        last = _space_decoder(pre)
     return decoders.Sequence((decoders.ByteFallback(), last)) if byte_fallback else last
 
 # %% ../nbs/54_training.ipynb #514149b3
@@ -470,9 +446,7 @@ def learn_bpe(
     pre_tokenizer: PreTokenizer | None = None,  # What made the counts
     unk_piece: str | None = None,  # Stands for an unknown character
     min_frequency: int = 1,  # A pair rarer than this is never merged
-    initial_alphabet: str
-    | Iterable
-    | None = None,  # "bytes" (default of byte-level BPE), "corpus" (default of characters), or a list of characters
+    initial_alphabet: str | Iterable | None = None,  # "corpus", "bytes" (for "bpe"), or characters
     limit_alphabet: int | None = None,  # At most so many alphabet symbols; the most frequent stay
     max_token_length: int | None = None,  # No piece of more than so many characters (bytes, for byte-level)
     tie_break: str = "ids",  # "ids", "first", "bytes" or "largest" (subword-nmt's), see `best_pair`
@@ -480,24 +454,23 @@ def learn_bpe(
     end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token ("char_bpe")
     continuing_subword_prefix: str = "",  # Marks symbols that do not start their pre-token ("char_bpe")
     dropout: float | None = None,  # Merge rules passed over at random when encoding, see `BPE`
-    fuse_unk: bool
-    | None = None,  # One unknown piece for a run of unknown characters; None: `train` chooses True where words are marked by ▁, as in SentencePiece
+    fuse_unk: bool | None = None,  # One unknown piece for a run; None: `train` does so where ▁ marks words
     ignore_merges: bool = False,  # A pre-token that is a piece is not taken apart
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     watch: Callable | None = None,  # See `train`
     resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
 ) -> Learned:  # Model, decoder, how it ended
     "Learn byte-pair encoding, from bytes or from characters."
-    bytewise, marks = (
-        spells_bytes(pre_tokenizer),
-        dict[str, Any](
-            continuing_subword_prefix=continuing_subword_prefix, end_of_word_suffix=end_of_word_suffix
-        ),
+    bytewise = spells_bytes(pre_tokenizer)
+    marks = dict[str, Any](
+        continuing_subword_prefix=continuing_subword_prefix, end_of_word_suffix=end_of_word_suffix
     )
-    if bytewise and (wrong := [k for k, v in {"byte_fallback": byte_fallback, **marks}.items() if v]):
-        raise ValueError(
-            f'{wrong[0]} is for characters, and "bpe" starts from bytes; pass algorithm="char_bpe"'
-        )
+    if bytewise:
+        for name, value in {"byte_fallback": byte_fallback, **marks}.items():
+            if value:
+                raise ValueError(
+                    f'{name} is for characters, and "bpe" starts from bytes; pass algorithm="char_bpe"'
+                )
     first = [*special_tokens, *(f"<0x{b:02X}>" for b in range(256) if byte_fallback)]
     initial = _start_for(bytewise, initial_alphabet)
     limits = dict[str, Any](
@@ -524,13 +497,10 @@ def learn_bpe(
         fuse_unk=False if fuse_unk is None else fuse_unk,
         ignore_merges=ignore_merges,
     )
-    return _bpe_learned(
-        rules,
-        decoders.ByteLevel()
-        if bytewise
-        else _char_decoder(end_of_word_suffix, continuing_subword_prefix, byte_fallback, pre_tokenizer),
-        encoding | marks,
-    )
+    decoder: decoders.Decoder = decoders.ByteLevel()
+    if not bytewise:
+        decoder = _char_decoder(end_of_word_suffix, continuing_subword_prefix, byte_fallback, pre_tokenizer)
+    return _bpe_learned(rules, decoder, encoding | marks)
 
 # %% ../nbs/54_training.ipynb #e684ed1d
 def _bpe_learned(rules, decoder, options):
@@ -559,7 +529,7 @@ def learn_wordpiece(
     max_token_length: int | None = None,  # No piece of more than so many characters
     tie_break: str = "ids",  # "ids", "first" or "bytes", see `best_pair`
     continuing_subword_prefix: str = "##",  # Marks symbols that do not start their pre-token
-    end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token; as in Hugging Face's trainer, with objective="frequency", and as there no encoder looks for it
+    end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token; no encoder looks for it
     max_input_chars_per_word: int = 100,  # A longer word is unknown when encoding
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     watch: Callable | None = None,  # See `train`
@@ -624,17 +594,15 @@ def learn_unigram(
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     watch: Callable | None = None,  # See `train`
     resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
-    **options,  # `user_defined`, `seed_size`, `max_piece_length`, `shrinking_factor`, `character_coverage` and the others of `unigram_train`
+    **options,  # `user_defined`, `seed_size`, `max_piece_length` and the others of `unigram_train`
 ) -> Learned:  # Model, decoder, how it ended
     "Learn a Unigram model."
-    special, defined = (
-        x if isinstance(x, str) else list(x) for x in (special_tokens, options.pop("user_defined", ()))
-    )
+    defined = options.pop("user_defined", ())
     found = unigram_train(
         counts,
         vocab_size,
-        special_tokens=special,
-        user_defined=defined,
+        special_tokens=special_tokens if isinstance(special_tokens, str) else list(special_tokens),
+        user_defined=defined if isinstance(defined, str) else list(defined),
         unk_piece=unk_piece,
         byte_fallback=byte_fallback,
         progress=progress,
@@ -650,10 +618,8 @@ def learn_unigram(
 # %% ../nbs/54_training.ipynb #04363cde
 def _unigram_of(found, unk_piece, byte_fallback, *options):
     "A model of what was learned. It never matches byte pieces; they get scores at which other readers would not either."
-    piece2id, scores = (
-        _numbered(found.pieces),
-        [lasting_score(round(128 * score) / 128) for score in found.scores],
-    )
+    piece2id = _numbered(found.pieces)
+    scores = [lasting_score(round(128 * score) / 128) for score in found.scores]
     of_bytes = [f"<0x{b:02X}>" for b in range(256) if byte_fallback]
     for p in of_bytes:
         scores[piece2id[p]] = lasting_score(math.floor(6 * min(found.scores)) - 1.0)
@@ -667,11 +633,9 @@ def _space_decoder(pre):
         return decoders.Sequence((decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)))
     if step == _WORDS_BEHIND:
         return decoders.BPEDecoder("▁")
-    return (
-        decoders.Metaspace(step.replacement, step.prepend_scheme, step.splits)
-        if isinstance(step, Metaspace)
-        else decoders.Fuse()
-    )
+    if isinstance(step, Metaspace):
+        return decoders.Metaspace(step.replacement, step.prepend_scheme, step.splits)
+    return decoders.Fuse()
 
 # %% ../nbs/54_training.ipynb #f66d105c
 def learn_wordlevel(
@@ -791,13 +755,11 @@ def _watcher(watch, checkpoint):
 
 def _reached(checkpoint):
     "How far a run was, and the trainer's snapshot; None: it had learned nothing."
-    if checkpoint is None or (found := checkpoint.snapshot) is None:
+    found = None if checkpoint is None else checkpoint.snapshot
+    if found is None:
         return 0, None
-    if (
-        not isinstance(found, dict)
-        or {*found} != {"done", "state"}
-        or not isinstance(found["done"], (int, float))
-    ):
+    is_whole = isinstance(found, dict) and {*found} == {"done", "state"}
+    if not is_whole or not isinstance(found["done"], (int, float)):
         raise ValueError(
             f"{checkpoint.folder / 'state.npz'} holds no snapshot of this trainer; delete it, and training begins again with the counts"
         )
@@ -816,11 +778,8 @@ def _checkpoint_of(folder, every, corpus, **facts):
         raise ValueError(
             "a corpus that can be read only once cannot be gone on with; write it to a file first, or leave out checkpoint"
         )
-    return Checkpoint(
-        folder,
-        {"corpus": f"{corpus!r} {corpus.stamp()[:16]}"} | {k: repr(v) for k, v in facts.items()},
-        every=every,
-    )
+    said = {"corpus": f"{corpus!r} {corpus.stamp()[:16]}"} | {k: repr(v) for k, v in facts.items()}
+    return Checkpoint(folder, said, every=every)
 
 # %% ../nbs/54_training.ipynb #14796a40
 def train(
@@ -830,56 +789,38 @@ def train(
     algorithm: str = "bpe",  # "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"
     vocab_size: int = 32_000,  # Number of pieces, special tokens and alphabet included
     special_tokens: Iterable = (),  # Text or `AddedToken`; they get the first ids
-    normalizer: Normalizer
-    | str
-    | None = "default",  # A name, a component, or None for none; "wordpiece" has BERT's by default, the others none
-    pre_tokenizer: PreTokenizer
-    | str
-    | None = "default",  # A name, a pattern, a component, or None for no splitting
-    unk_piece: str
-    | None = "default",  # Stands for the unknown; made a special token if it is none; [UNK], <unk> or None by default
+    normalizer: Normalizer | str | None = "default",  # A name, a component, or None; BERT's for "wordpiece"
+    pre_tokenizer: PreTokenizer | str | None = "default",  # A name, a pattern, a component, or None
+    unk_piece: str | None = "default",  # Special token for the unknown; by default [UNK], <unk> or None
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-    threads: int
-    | None = None,  # None: one per processor; the result does not depend on it, unless `max_pretokens` is reached
+    threads: int | None = None,  # None: one per processor; same result, unless `max_pretokens` is reached
     memory: int = 1 << 30,  # Bytes of counts beyond which they go to disk; the result does not depend on it
-    max_pretokens: int
-    | None = None,  # At most so many distinct spans are counted, with an error that the report tells; None: all, exactly
-    checkpoint: str
-    | Path
-    | None = None,  # A folder: what the run has reached is kept there, and gone on with
+    max_pretokens: int | None = None,  # Count at most so many distinct spans; the report tells the error
+    checkpoint: str | Path | None = None,  # A folder that keeps what the run has reached, to go on from
     every: float = 60.0,  # Seconds from checkpoint to checkpoint
-    watch: Callable
-    | None = None,  # watch(done, total, what, state), from time to time, while "counting" (bytes or documents; nothing to go on from), and while learning
-    trace: bool
-    | str
-    | Path = False,  # True: what `explain_training` needs is kept as `training.trace`; a path: and written to this file
-    documents: str
-    | None = None,  # "lines": every line is a document; "whole": a text file is one, and so is each text of a list; None: lines where words are marked by ▁ ("unigram"), else whole
-    allowed_special: str
-    | Collection[
-        str
-    ] = "all",  # Special tokens found in texts where a call does not say; (): none, texts are data
-    **options,  # Those of `Corpus`: errors, field, sample, seed; of `conventions` and `divided_counts`; and of `learn_bpe`, `learn_wordpiece`, `learn_unigram` or `learn_wordlevel`, such as `min_frequency`; `options_of` lists them
+    watch: Callable | None = None,  # watch(done, total, what, state), while counting and while learning
+    trace: bool | str | Path = False,  # Keep `training.trace`, for `explain_training`; a path: in a file, too
+    documents: str | None = None,  # "lines" or "whole" texts are documents; None: lines if ▁ marks words
+    allowed_special: str | Collection[str] = "all",  # Special tokens found in texts; (): none, texts are data
+    **options,  # Of `Corpus`, `conventions`, `divided_counts` and the algorithm's recipe; `options_of` lists them
 ) -> Any:  # A new tokenizer; its `training` says how training ended
     "Train a tokenizer on a corpus."
-    as_suffix = {
-        k: options[k]
-        for k in ("treat_whitespace_as_suffix",)
-        if options.get(k) and k in options_of(algorithm)
-    }
-    counting_pre, counting_norm, _ = conventions(
-        algorithm, pre_tokenizer, normalizer
-    )  # with ▁ in front, which scanners know
+    as_suffix: dict[str, Any] = {}
+    if options.get("treat_whitespace_as_suffix") and "treat_whitespace_as_suffix" in options_of(algorithm):
+        as_suffix["treat_whitespace_as_suffix"] = options["treat_whitespace_as_suffix"]
+    # counting has ▁ in front, which scanners know
+    counting_pre, counting_norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
     pre, norm, unk_piece = conventions(algorithm, pre_tokenizer, normalizer, unk_piece=unk_piece, **as_suffix)
     corpus, options = _corpus_of(source, options)
     lines = lines_for(documents, norm, pre)
     if corpus is None and documents is not None:
         raise ValueError(f"documents={documents!r} is for a corpus, and the source is counts; leave it out")
-    options, specials = _checked_options(algorithm, options), _special_tokens(special_tokens, unk_piece)
-    _check_size(vocab_size, specials, RECIPES[algorithm] is learn_bpe and spells_bytes(pre), options)
-    allowed_special = checked_allowed(
-        allowed_special, [*(t.content for t in specials), *options.get("user_defined", ())]
-    )
+    options = _checked_options(algorithm, options)
+    specials = _special_tokens(special_tokens, unk_piece)
+    bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
+    _check_size(vocab_size, specials, bytewise, options)
+    findable = [*(t.content for t in specials), *options.get("user_defined", ())]
+    allowed_special = checked_allowed(allowed_special, findable)
     kept = _checkpoint_of(
         checkpoint,
         every,
@@ -894,10 +835,9 @@ def train(
         lines=lines,
         options=options,
     )
-    bytewise, told = (
-        RECIPES[algorithm] is learn_bpe and spells_bytes(pre),
-        Recorder(watch=_watcher(watch, kept), path=trace) if trace else _watcher(watch, kept),
-    )
+    told = _watcher(watch, kept)
+    if trace:
+        told = Recorder(watch=told, path=trace)
     if corpus is None:
         counts = _given_counts(source, bytewise)
         if as_suffix:
@@ -905,19 +845,14 @@ def train(
     elif kept and kept.counts is not None:
         counts = kept.counts
     else:
+        limits = _limits(threads, memory, max_pretokens)
         counts = _counts_of(
-            corpus,
-            counting_norm,
-            counting_pre,
-            bytewise,
-            progress,
-            watch,
-            kept,
-            _limits(threads, memory, max_pretokens),
-            lines,
+            corpus, counting_norm, counting_pre, bytewise, progress, watch, kept, limits, lines
         )
     if corpus is not None and as_suffix:
         counts = marks_behind(counts)
+    resume = None if trace and algorithm == "unigram" else _reached(kept)[1]
+    more = {"threads": threads} if algorithm == "unigram" else {}
     return _learned(
         cls,
         algorithm,
@@ -929,9 +864,9 @@ def train(
         unk_piece,
         progress,
         told,
-        None if trace and algorithm == "unigram" else _reached(kept)[1],
+        resume,
         options,
-        dict(threads=threads) if algorithm == "unigram" else {},
+        more,
         lines,
         allowed_special,
     )
@@ -962,22 +897,17 @@ def _learned(
     allowed_special,
 ):
     "A tokenizer with a model of the counts."
-    total, distinct, error = (
-        int(counts.counts.sum()) if isinstance(counts, FlatCounts) else sum(counts.values()),
-        len(counts),
-        getattr(counts, "error", 0),
-    )
+    total = int(counts.counts.sum()) if isinstance(counts, FlatCounts) else sum(counts.values())
+    distinct, error = len(counts), getattr(counts, "error", 0)
     if RECIPES[algorithm] is learn_bpe and options.get("fuse_unk") is None:
         options = options | {"fuse_unk": marks_words(norm, pre)}
     dividing = {k: options[k] for k in ("split_digits", "split_by_unicode_script") if k in options}
     shown = {k: v for k, v in options.items() if k in dividing or k == "treat_whitespace_as_suffix"}
     options = {k: v for k, v in options.items() if k not in shown}
-    whole = spells_bytes(pre) or any(
-        options.get(k) for k in ("end_of_word_suffix", "continuing_subword_prefix")
-    )
-    counts = divided_counts(
-        counts, whole=whole, **dividing
-    )  # before the recipe learns from them, and a trace keeps them
+    has_marks = options.get("end_of_word_suffix") or options.get("continuing_subword_prefix")
+    whole = spells_bytes(pre) or bool(has_marks)
+    # before the recipe learns from them, and a trace keeps them
+    counts = divided_counts(counts, whole=whole, **dividing)
     if algorithm == "unigram" and lines == "apart":
         counts, options = _ends_required(counts, options)
     learned = RECIPES[algorithm](
@@ -993,15 +923,11 @@ def _learned(
         **more,
     )
     ids = learned.model.piece2id
-    added = tuple(
-        (t, ids[t.content])
-        for t in [*specials, *(AddedToken(p, special=False) for p in options.get("user_defined", ()))]
-    )
-    told = (
-        {"source": _TRAINER_SPEC | dividing}
-        if algorithm in ("char_bpe", "unigram") and marks_words(norm, pre)
-        else {}
-    )
+    defined = [AddedToken(p, special=False) for p in options.get("user_defined", ())]
+    added = tuple((t, ids[t.content]) for t in [*specials, *defined])
+    told = {}
+    if algorithm in ("char_bpe", "unigram") and marks_words(norm, pre):
+        told["source"] = _TRAINER_SPEC | dividing
     tok = cls(
         learned.model,
         pre_tokenizer=pre,
@@ -1012,8 +938,9 @@ def _learned(
         **told,
     )
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
-    trace = (
-        watch.trace(
+    trace = None
+    if isinstance(watch, Recorder):
+        trace = watch.trace(
             algorithm,
             counts,
             bytewise,
@@ -1022,9 +949,6 @@ def _learned(
             initial=_start_for(bytewise, options.get("initial_alphabet")),
             options=options_of(algorithm) | shown | options,
         )
-        if isinstance(watch, Recorder)
-        else None
-    )
     tok.training = TrainingReport(
         learned.ended, vocab_size, len(ids), distinct, total, learned.history, error, trace
     )
@@ -1039,7 +963,7 @@ _TRAINER_SPEC = {
 
 
 def _ends_required(counts, options):
-    "Counts without line ends, which become required characters: they need a piece, and no share of the probability, because no other piece spells them."
+    "Counts without line ends, which become required characters: pieces with no share of the probability."
     if isinstance(counts, FlatCounts):
         counts, ends = without_line_ends(counts)
     else:
