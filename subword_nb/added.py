@@ -33,9 +33,7 @@ def _in_word(text, start, end):
 def split_added_ref(
     text: str,  # Any text
     tokens: Collection[AddedToken],  # The tokens to look for; their contents are their spellings
-) -> list[
-    tuple[str, str | None]
-]:  # (part, content of the token or None for ordinary text), in order; no part is empty
+) -> list[tuple[str, str | None]]:  # (part, content of the token or None for ordinary text), in order
     "Cut a text at added tokens: leftmost first, longest first, then their options."
     parts, at, i = [], 0, 0
     while i < len(text):
@@ -219,8 +217,8 @@ class AddedFinder:
         self,
         tokens: Iterable[AddedToken],  # The tokens to look for; of two with one spelling the last counts
         *,
-        spell: Callable
-        | None = None,  # From content to spelling: a normalizer's function, where the text is normalized
+        # From content to spelling: a normalizer's function, where the text is normalized
+        spell: Callable | None = None,
     ):
         tokens = list(tokens)
         if odd := [t for t in tokens if not isinstance(t, AddedToken)]:
@@ -247,18 +245,14 @@ class AddedFinder:
         text: str,  # Any text
         *,
         special: bool = True,  # False: special tokens stay ordinary text, as with Hugging Face's `encode_special_tokens`
-    ) -> list[
-        tuple[int, int, AddedToken | None]
-    ]:  # (start, end, token or None for ordinary text), none empty; all of the text
+    ) -> list[tuple[int, int, AddedToken | None]]:  # (start, end, token or None for ordinary text), no gaps
         "Cut a text at its added tokens, as spans."
         return _with_text(_spans(self, text, special), len(text))
 
     def split(
         self,
         text: str,  # Any text
-    ) -> list[
-        tuple[str, str | None]
-    ]:  # (part, content of the added token or None for ordinary text), in order
+    ) -> list[tuple[str, str | None]]:  # (part, content of the token or None for ordinary text), in order
         "Cut a text at its added tokens."
         return [(text[a:b], token.content if token else None) for a, b, token in self.spans(text)]
 
@@ -289,10 +283,10 @@ def refuse_special(
     text: str,  # Any text
     contents: "AddedFinder|Iterable[str]",  # The special tokens there are; of a finder, those that are special
     *,
-    disallowed: str
-    | Collection[str] = "all",  # What a text may not spell; "all": every special token that is not allowed
-    allowed: str
-    | Collection[str] = (),  # What a text may give as a command; counts only where `disallowed` is "all"
+    # What a text may not spell; "all": every special token that is not allowed
+    disallowed: str | Collection[str] = "all",
+    # What a text may give as a command; counts only where `disallowed` is "all"
+    allowed: str | Collection[str] = (),
 ) -> None:
     "Refuse a text that spells a special token which it may not spell."
     known = _names(

@@ -185,17 +185,14 @@ def _checked(data, final, errors, source, at, quick):
 
 # %% ../nbs/48_batches.ipynb #c5a84a1d
 def byte_chunks(
-    blocks: Iterable[
-        tuple[bytes, int]
-    ],  # Blocks of a file, each with the place reached on disk, the last one empty
+    # Blocks of a file, each with the place reached on disk, the last one empty
+    blocks: Iterable[tuple[bytes, int]],
     *,
     errors: str = "strict",  # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
     source: str = "the text",  # What to call it in an error
     quick: bool = False,  # Check with a compiled kernel: for so much text that compiling pays
     at: int = 0,  # Where the first block begins, for an error
-) -> Iterator[
-    tuple[bytes, int]
-]:  # Chunks of valid UTF-8, cut where `documents` cuts, each with the place reached on disk
+) -> Iterator[tuple[bytes, int]]:  # Chunks cut as `documents` cuts, with places on disk
     "Cut a stream of bytes into chunks that may be taken for documents."
     held, place, tail, chars, seen = bytearray(), 0, b"", 0, 0
     for block, reached in blocks:

@@ -248,9 +248,8 @@ def _all_rows(counter):
 
 # %% ../nbs/52_counting.ipynb #eb2aa026
 def in_order(
-    found: list[
-        tuple
-    ],  # Rows of several tables that have no span in common, as `span_rows` makes them; one at least
+    # Rows of several tables that have no span in common, as `span_rows` makes them; one at least
+    found: list[tuple],
 ) -> tuple:  # Rows of them all, in first-seen order
     "Put rows together."
     import numpy as np
@@ -367,14 +366,14 @@ def count_corpus(
     bytewise: bool = False,  # Pre-tokens as bytes, where the pre-tokenizer spells bytes
     threads: int = 1,  # So many batches are counted at once; the result does not depend on it, unless `max_spans` is reached
     memory: int = 1 << 30,  # Bytes of tables beyond which they go to disk; the result does not depend on it
-    max_spans: int
-    | None = None,  # At most so many distinct spans, with an error that is told; None: all, exactly
+    # At most so many distinct spans, with an error that is told; None: all, exactly
+    max_spans: int | None = None,
     checkpoint: str | Path | None = None,  # A folder to go on from if it holds counts, and to keep them in
-    facts: dict
-    | None = None,  # What the corpus is called, and how it is cut; a checkpoint with other facts is refused
+    # What the corpus is called, and how it is cut; a checkpoint with other facts is refused
+    facts: dict | None = None,
     every: float = 60.0,  # Seconds from checkpoint to checkpoint
-    lines: str
-    | None = None,  # "kept" or "apart": every line is a document, see `in_lines`; None: documents are taken as they are
+    # "kept" or "apart": every line is a document, see `in_lines`; None: documents are taken as they are
+    lines: str | None = None,
 ) -> FlatCounts:  # In first-seen order; `error` says how much too low the count of a span may be, so a pre-token's may be for each of its spans
     "How often each pre-token occurs in a corpus."
     check_limits(threads=threads, memory=memory, **({} if max_spans is None else dict(max_spans=max_spans)))

@@ -72,9 +72,8 @@ class ByteLevel(Decoder):
     add_prefix_space: bool = True  # Written to files; decoding does not use it
     trim_offsets: bool = True  # Written to files; decoding does not use it
     use_regex: bool = True  # Written to files; decoding does not use it
-    bytes_only: bool = field(
-        default=False, compare=False, repr=False
-    )  # Added tokens are bytes, too, where they can be; False: they are their own text
+    # Added tokens are bytes, too, where they can be; False: they are their own text
+    bytes_only: bool = field(default=False, compare=False, repr=False)
 
     def to_dict(self):
         return {"type": "ByteLevel"} | {
@@ -137,9 +136,8 @@ class Metaspace(Decoder):
     "Turn visible spaces into spaces, and drop those of the first piece."
 
     replacement: str = "▁"  # The character that stands for a space
-    prepend_scheme: str = (
-        "always"  # "always" and "first": one was put in front and is dropped; "never": none was
-    )
+    # "always" and "first": one was put in front and is dropped; "never": none was
+    prepend_scheme: str = "always"
     split: bool = True  # Written to files; decoding does not use it
 
     def __post_init__(self):
@@ -287,9 +285,8 @@ class Fuse(Decoder):
 class Sequence(Nested, Decoder):
     "Decoders one after the other."
 
-    decoders: (
-        tuple | list
-    ) = ()  # In the order in which they are applied; a Sequence among them stands for its own steps
+    # In the order in which they are applied; a Sequence among them stands for its own steps
+    decoders: tuple | list = ()
 
     def __post_init__(self):
         object.__setattr__(self, "decoders", tuple(self.decoders))
@@ -374,8 +371,8 @@ def decoder_from_dict(
     d: dict | None,  # What a tokenizer.json says under `decoder`
     *,
     path: str = "decoder",  # Where that was, for errors
-    ignored: list
-    | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+    # Takes the paths of keys that the component does not have; None: a warning names them
+    ignored: list | None = None,
 ) -> Decoder | None:  # The decoder; None if there is none
     "The decoder that a file describes."
     if d is None:

@@ -689,9 +689,7 @@ def decode_stream(
     skip_special_tokens: bool = False,  # Leave special tokens out
     errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore"
     after: Iterable[int] = (),  # Ids that came before, such as a prompt; their text is not given out
-) -> Iterator[
-    str
-]:  # Texts, none of them empty; joined they are what `decode` gives, but for runs of bytes that are not UTF-8: see `stream_decoder`
+) -> Iterator[str]:  # Texts, none empty; joined as `decode` gives them, see `stream_decoder`
     "The text of ids, each part of it as soon as it is settled."
     s = stream(tok, skip_special_tokens=skip_special_tokens, errors=errors, after=after)
     for i in ids:

@@ -157,20 +157,17 @@ class Encoding(TokenMaps, WordMaps, CharMaps):
 
     ids: list[int] = field(default_factory=list)  # Numbers for the model
     pieces: list[str] = field(default_factory=list)  # Spelling of each in the vocabulary
-    offsets: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # (start, end) of each in its text, in characters
-    offsets_bytes: list[tuple[int, int]] = (
-        _USUAL  # The same in UTF-8 bytes; None: every character is one byte wide
-    )
+    # (start, end) of each in its text, in characters
+    offsets: list[tuple[int, int]] = field(default_factory=list)
+    # The same in UTF-8 bytes; None: every character is one byte wide
+    offsets_bytes: list[tuple[int, int]] = _USUAL
     word_ids: list[int | None] = _USUAL  # Number of the pre-token in its text; None for what is in none
     type_ids: list[int] = _USUAL  # What a model is told about the text that a token belongs to
     special_tokens_mask: list[int] = _USUAL  # 1 for what stands around the texts
     attention_mask: list[int] = _USUAL  # 0 for padding
     overflowing: list["Encoding"] = field(default_factory=list)  # Encodings of what truncation cut off
-    sequence_ranges: dict[int, tuple[int, int]] = field(
-        default_factory=dict
-    )  # Number of a text → first position and the one after its last; empty: one text, everywhere
+    # Number of a text → first position and the one after its last; empty: one text, everywhere
+    sequence_ranges: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self):
         _fill(self)
@@ -505,8 +502,8 @@ class Truncation:
         d: dict | None,  # The `truncation` block of a tokenizer.json
         *,
         path: str = "truncation",  # Where that was, for errors
-        ignored: list
-        | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+        # Takes the paths of keys that the component does not have; None: a warning names them
+        ignored: list | None = None,
     ) -> "Truncation|None":  # None where there is none
         "What a file says about truncation."
         if d is None:
@@ -582,8 +579,8 @@ class Padding:
         d: dict | None,  # The `padding` block of a tokenizer.json
         *,
         path: str = "padding",  # Where that was, for errors
-        ignored: list
-        | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+        # Takes the paths of keys that the component does not have; None: a warning names them
+        ignored: list | None = None,
     ) -> "Padding|None":  # None where there is none
         "What a file says about padding."
         return (

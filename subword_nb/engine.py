@@ -49,9 +49,7 @@ class Compiled:
     def __init__(
         self,
         tok: "Engine",  # The engine
-        allowed: Collection[
-            str
-        ],  # Contents of the special tokens that are found; other added tokens always are
+        allowed: Collection[str],  # The special tokens that are found; other added tokens always are
     ):
         tokens = [(t, i) for t, i in tok.added_tokens if not t.special or t.content in allowed]
         self.pre, self.norm, self.ids = tok.pre_tokenizer, tok.normalizer, {t.content: i for t, i in tokens}
@@ -60,28 +58,21 @@ class Compiled:
             model.dropout = None  # What is remembered must not be chance
         self.model = lacking(model, tok.added_contents - self.ids.keys())
         self.raw = AddedFinder([t for t, _ in tokens if not t.normalized])
-        self.late = AddedFinder(
-            [t for t, _ in tokens if t.normalized], spell=_counted(self.norm.normalize) if self.norm else None
-        )
-        self.has_raw, self.has_late, self.asks_first = (
-            bool(self.raw.tokens),
-            bool(self.late.tokens),
-            looks_at_start(self.pre),
-        )
-        self.by_place = (
-            self.asks_first and self.norm is not None and not isinstance(self.pre, Metaspace)
-        )  # Several pieces may come from the first character
+        spell = _counted(self.norm.normalize) if self.norm else None
+        self.late = AddedFinder([t for t, _ in tokens if t.normalized], spell=spell)
+        self.has_raw, self.has_late = bool(self.raw.tokens), bool(self.late.tokens)
+        self.asks_first = looks_at_start(self.pre)
+        # Several pieces may come from the first character
+        self.by_place = self.asks_first and self.norm is not None and not isinstance(self.pre, Metaspace)
         self.path = find_path(self.model, self.pre, self.norm)
         self.spells_affixes = spells_affixes(self.model)
+        # Does a text have the tokens of its words?
         self.by_words = not self.spells_affixes and (
             self.path.spans == "words" or self.norm is None and self.pre.splits_at_space
-        )  # Does a text have the tokens of its words?
-        self.pretokens, self.words, self.placed, self.rows = (
-            _Memory(self),
-            {},
-            {},
-            {},
-        )  # The memory: ids of pre-tokens and of words; tokens with their places in them
+        )
+        # The memory: ids of pre-tokens and of words; tokens with their places in them
+        self.pretokens, self.words = _Memory(self), {}
+        self.placed, self.rows = {}, {}
 
 
 def _counted(normalize):
@@ -126,20 +117,16 @@ def lacking(
 def compiled(
     tok: "Engine",  # An engine, such as a `Tokenizer`
     *,
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # "all", a set of special tokens, () for none; None: as the tokenizer has it
+    allowed_special: str | Collection[str] | None = None,  # "all", a set, () for none; None: as `tok` has it
 ) -> Compiled:  # Made once for each choice
     "The engine for a choice of special tokens."
-    made = (
-        tok._compiled
-    )  # a tokenizer that is changed gets another, which must not hold what the old parts gave
-    key = (
-        tok.allowed_special
-        if allowed_special is None
-        else checked_allowed(allowed_special, tok.added_contents)
-    )
-    if (found := made.get(key)) is None:
+    # a tokenizer that is changed gets another, which must not hold what the old parts gave
+    made = tok._compiled
+    key = tok.allowed_special
+    if allowed_special is not None:
+        key = checked_allowed(allowed_special, tok.added_contents)
+    found = made.get(key)
+    if found is None:
         if len(made) >= 8:
             made.clear()
         special = frozenset(t.content for t, _ in tok.added_tokens if t.special)
@@ -196,13 +183,13 @@ def _word_ids(c, word):
 # %% ../nbs/45_engine.ipynb #5f01be54
 def _at_start(c, part):
     "Does the normalized text begin with the first character of the part?"
-    return (
-        c.norm is None
-        or not c.asks_first
-        or next(
-            (a.span(0, 1)[0] == 0 for size in (64, len(part)) if (a := c.norm.align(part[:size])).text), False
-        )
-    )
+    if c.norm is None or not c.asks_first:
+        return True
+    for size in (64, len(part)):
+        aligned = c.norm.align(part[:size])
+        if aligned.text:
+            return aligned.span(0, 1)[0] == 0
+    return False
 
 
 def _pieces(c, text):
@@ -240,11 +227,10 @@ def _aligned_units(c, text):
             continue
         part = c.norm.align(Aligned(text[a:b], None, a))
         for x, y, late in c.late.spans(part.text):
-            units += (
-                [p.text for p in c.pre.split_aligned(part.slice(x, y))]
-                if late is None
-                else [c.ids[late.content]]
-            )
+            if late is None:
+                units += [p.text for p in c.pre.split_aligned(part.slice(x, y))]
+            else:
+                units.append(c.ids[late.content])
     return units
 
 # %% ../nbs/45_engine.ipynb #4eca87b6
@@ -303,12 +289,11 @@ def part_ids(
 
 def _first_ids(c, word, first):
     "The ids of the first word of a part."
-    return [
-        i
-        for text, first in _late(c, word, first)
-        for raw in c.pre.raw_pretokens(text, first=first)
-        for i in _pretoken_ids(c, raw)
-    ]
+    ids = []
+    for text, at_start in _late(c, word, first):
+        for raw in c.pre.raw_pretokens(text, first=at_start):
+            ids += _pretoken_ids(c, raw)
+    return ids
 
 # %% ../nbs/45_engine.ipynb #155e29e5
 def chances(
@@ -325,14 +310,14 @@ def chances(
         raise ValueError(
             f"dropout={dropout} drops BPE's merges, and this is {tok.model!r}; leave it out (a Unigram model is sampled from instead)"
         )
-    if not (rate := getattr(tok.model, "dropout", None) if dropout is None else dropout):
+    rate = getattr(tok.model, "dropout", None) if dropout is None else dropout
+    if not rate:
         return None
     rng = random.Random(seed)
-    return (
-        [(rate, rng)]
-        if n is None
-        else [(rate, random.Random(None if seed is None else rng.getrandbits(63))) for _ in range(n)]
-    )
+    if n is None:
+        return [(rate, rng)]
+    seeds = [None if seed is None else rng.getrandbits(63) for _ in range(n)]
+    return [(rate, random.Random(own)) for own in seeds]
 
 
 def _ids_by_chance(c, text, dropout, rng):
@@ -349,20 +334,20 @@ def around_ids(
     add_special_tokens: bool,  # Are special tokens among them?
 ) -> tuple | None:  # Lists of ids
     "The ids that go before and behind those of a text; None where the text stands more than once, or backwards."
-    if (post := tok.post_processor) is None:
+    post, frame = tok.post_processor, tok._frame
+    if post is None:
         return [], []
-    if (frame := tok._frame)[0] is not post:
+    if frame[0] is not post:
         marked = [post.process_ids([-1, -2], None, add_special_tokens=add).ids for add in (False, True)]
-        frame = tok._frame = (
-            post,
-            *(
-                (ids[: ids.index(-1)], ids[ids.index(-2) + 1 :])
-                if [i for i in ids if i < 0] == [-1, -2]
-                else None
-                for ids in marked
-            ),
-        )
+        frame = tok._frame = (post, *map(_around_marks, marked))
     return frame[1 + bool(add_special_tokens)]
+
+
+def _around_marks(ids):
+    "The ids before -1 and behind -2; None unless these two stand there once, in this order."
+    if [i for i in ids if i < 0] != [-1, -2]:
+        return None
+    return ids[: ids.index(-1)], ids[ids.index(-2) + 1 :]
 
 
 def _bare(ids):
@@ -392,9 +377,7 @@ def finished_rows(
     "Rows of ids as they leave the tokenizer: cut, with special tokens, filled up."
     if pairs is not None:
         rows = _paired_rows(tok, rows, pairs, add_special_tokens)
-        return (
-            rows if tok.padding is None else [e.ids for e in pad_batch([_bare(r) for r in rows], tok.padding)]
-        )
+        return _padded(tok, rows)
     around, cut = around_ids(tok, add_special_tokens), tok.truncation
     n_added = tok.post_processor.n_added(False) if add_special_tokens and tok.post_processor else 0
     if cut is not None:
@@ -408,7 +391,14 @@ def finished_rows(
         ]
     elif around and n_added:
         rows = [[*around[0], *r, *around[1]] for r in rows]
-    return rows if tok.padding is None else [e.ids for e in pad_batch([_bare(r) for r in rows], tok.padding)]
+    return _padded(tok, rows)
+
+
+def _padded(tok, rows):
+    "Rows of ids, filled up if the tokenizer says so."
+    if tok.padding is None:
+        return rows
+    return [e.ids for e in pad_batch([_bare(r) for r in rows], tok.padding)]
 
 # %% ../nbs/45_engine.ipynb #88359405
 def _quick_path(tok):
@@ -422,13 +412,13 @@ def _quick_path(tok):
         or not (tok.truncation is tok.padding is None)
     ):
         return lambda text: None
-    split, known = (
-        lambda text: pattern.findall(text) if text.isascii() else c.pre.raw_pretokens(text, first=False),
-        c.pretokens,
-    )
-    return quick_path(
-        lambda text: [i for raw in split(text) for i in known[raw]], *around, {t[0] for t in c.ids}, tok.model
-    )
+    known = c.pretokens
+
+    def ids_of(text):
+        raws = pattern.findall(text) if text.isascii() else c.pre.raw_pretokens(text, first=False)
+        return [i for raw in raws for i in known[raw]]
+
+    return quick_path(ids_of, *around, {t[0] for t in c.ids}, tok.model)
 
 # %% ../nbs/45_engine.ipynb #70d492b1
 def byte_model(
@@ -518,11 +508,8 @@ def _rows_of_bytes(tok, c, texts, disallowed_special, chance):
     "The ids of texts of which some may be bytes that are no text."
     rows, chance = [], chance or [()] * len(texts)
     for text, one in zip(texts, chance):
-        data = (
-            bytes(text)
-            if isinstance(text, (bytes, bytearray, memoryview))
-            else valid_text(text).encode("utf-8")
-        )
+        is_bytes = isinstance(text, (bytes, bytearray, memoryview))
+        data = bytes(text) if is_bytes else valid_text(text).encode("utf-8")
         refuse_texts(tok, c, [data.decode("utf-8", "replace")], disallowed_special)
         dropout, rng = one or (None, None)
         rows.append(bytes_ids(tok, c, data, dropout=dropout, rng=rng))
@@ -582,13 +569,9 @@ def encode(
     pair: str | bytes | None = None,  # A second text, which the post-processor puts behind the first
     *,
     add_special_tokens: bool = True,  # Add what the post-processor says
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the text: "all", a set, () for none; the others are ordinary text. None: as the tokenizer has it
-    disallowed_special: str
-    | Collection[
-        str
-    ] = (),  # Special tokens whose spelling in the text is an error: "all" (that are not allowed), or a set
+    # Special tokens to find: "all" or a set; None: tok's
+    allowed_special: str | Collection[str] | None = None,
+    disallowed_special: str | Collection[str] = (),  # Those that are an error: "all" the others, or a set
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable
     errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes": byte-level vocabularies spell it
@@ -605,17 +588,19 @@ def encode(
     ):
         short = tok._short
         if len(text) < _SHORT or short is None and (len(text) < _LONG or tok._in_bulk is None):
-            if (quick := tok._quick) is None:
+            quick = tok._quick
+            if quick is None:
                 quick = keep_way(tok, "_quick", _quick_path)
-            if (ids := quick(text)) is not None:
+            ids = quick(text)
+            if ids is not None:
                 return ids
-        if short is not None and (ids := short(text)) is not None:
-            return ids
-    way = (
-        _encode_fully
-        if not isinstance(text, (str, bytes)) or len(text) < _LONG or tok._in_bulk is None
-        else type(tok)._in_bulk
-    )
+        if short is not None:
+            ids = short(text)
+            if ids is not None:
+                return ids
+    way = _encode_fully
+    if isinstance(text, (str, bytes)) and len(text) >= _LONG and tok._in_bulk is not None:
+        way = type(tok)._in_bulk
     return way(
         tok,
         text,
@@ -639,11 +624,9 @@ def refuse_texts(
     if not disallowed_special:
         return
     special = frozenset(t.content for t, _ in tok.added_tokens if t.special)
-    barred = (
-        disallowed_special
-        if isinstance(disallowed_special, Collection) or not isinstance(disallowed_special, Iterable)
-        else list(disallowed_special)
-    )  # an iterator is read once
+    barred = disallowed_special
+    if isinstance(barred, Iterable) and not isinstance(barred, Collection):
+        barred = list(barred)  # an iterator is read once
     for text in texts:
         refuse_special(text, special, disallowed=barred, allowed=special & c.ids.keys())
 
@@ -651,9 +634,7 @@ def refuse_texts(
 def pieces_of(
     tok: "Engine",  # An engine
     ids: list[int],  # What it gives for a text
-) -> list[
-    str
-]:  # The piece of each; the name that a post-processor has for an id which is not in the vocabulary
+) -> list[str]:  # The piece of each, or the post-processor's name for what is not in the vocabulary
     "The pieces of ids."
     pieces: list[Any] = [tok.id2piece[i] if i < len(tok.id2piece) else None for i in ids]
     processor = tok.post_processor
@@ -754,18 +735,13 @@ def encode_batch(
     pairs: Iterable | None = None,  # A second text for each
     *,
     add_special_tokens: bool = True,  # Add what the post-processor says
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the texts, as for `encode`
-    disallowed_special: str
-    | Collection[str] = (),  # Special tokens whose spelling in a text is an error, as for `encode`
+    allowed_special: str | Collection[str] | None = None,  # Special tokens to find, as for `encode`
+    disallowed_special: str | Collection[str] = (),  # Those that are an error, as for `encode`
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
     errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-) -> (
-    Ragged
-):  # A sequence of documents: arrays of ids (uint32); all of them in `.ids`, their places in `.bounds`
+) -> Ragged:  # An array of ids (uint32) for each text; all of them in `.ids`, their places in `.bounds`
     "The ids of many texts."
     texts = listed(texts)
     seconds = second_texts(pairs, len(texts))
@@ -773,22 +749,15 @@ def encode_batch(
     if errors == "bytes":
         chance = chances(tok, dropout=dropout, seed=seed, n=len(texts))
         rows = _rows_of_bytes(tok, c, [*texts, *seconds], disallowed_special, chance and chance * 2)
-        return ragged(
-            finished_rows(
-                tok,
-                rows[: len(texts)],
-                add_special_tokens,
-                pairs=rows[len(texts) :] if pairs is not None else None,
-            )
-        )
+        behind = rows[len(texts) :] if pairs is not None else None
+        return ragged(finished_rows(tok, rows[: len(texts)], add_special_tokens, pairs=behind))
     texts, seconds = valid_texts(texts, errors=errors), valid_texts(seconds, errors=errors)
     refuse_texts(tok, c, [*texts, *seconds], disallowed_special)
+    chance = chances(tok, dropout=dropout, seed=seed, n=len(texts))
     if pairs is not None:
-        rows = _gathered_or_drawn(
-            tok, c, texts, seconds, chances(tok, dropout=dropout, seed=seed, n=len(texts)), progress
-        )
+        rows = _gathered_or_drawn(tok, c, texts, seconds, chance, progress)
         return ragged(finished_rows(tok, rows[: len(texts)], add_special_tokens, pairs=rows[len(texts) :]))
-    if (chance := chances(tok, dropout=dropout, seed=seed, n=len(texts))) is not None:
+    if chance is not None:
         rows = [_ids_by_chance(c, text, *one) for text, one in zip(texts, chance)]
     elif tok.truncation is tok.padding is None and around is not None:
         return _gathered(c, texts, around[0], around[1], progress)
@@ -820,34 +789,22 @@ class Engine:
         post_processor: Processor | None = None,  # What belongs around the ids; None: nothing
         truncation: Truncation | None = None,  # How long a text may become; None: as long as it is
         padding: Padding | None = None,  # What texts are filled up to; None: they are not
-        allowed_special: str
-        | Collection[str] = "all",  # Special tokens found in texts where a call does not say
+        allowed_special: str | Collection[str] = "all",  # Special tokens that texts spell by default
     ):
-        self.model, self.pre_tokenizer, self.normalizer = (
-            model,
-            pretokenizer(pre_tokenizer),
-            as_normalizer(normalizer),
-        )
-        self.added_tokens, self.post_processor, self.truncation, self.padding = (
-            tuple(added_tokens),
-            post_processor,
-            truncation,
-            padding,
-        )
+        self.model, self.pre_tokenizer = model, pretokenizer(pre_tokenizer)
+        self.normalizer = as_normalizer(normalizer)
+        self.added_tokens, self.post_processor = tuple(added_tokens), post_processor
+        self.truncation, self.padding = truncation, padding
         self.piece2id: dict[str, int] = {**model.piece2id, **{t.content: i for t, i in self.added_tokens}}
         self.id2piece, self.vocab_size = invert(self.piece2id), len(self.piece2id)
         self.added_contents = frozenset(t.content for t, _ in self.added_tokens)
-        self._short, self._quick, self._changes = (
-            None,
-            None,
-            [],
-        )  # ways for texts without options, with kernels and without: text → ids, or None where it needs more; and what `keep_way` looks at
-        self._frame: tuple = (
-            None,
-            None,
-            None,
-        )  # a post-processor, and what it puts before and behind, without special tokens and with them
-        self.allowed_special, self._compiled = checked_allowed(allowed_special, self.added_contents), {}
+        # ways for texts without options, with kernels and without: text → ids, or None where it needs more
+        self._short, self._quick = None, None
+        self._changes = []  # what `keep_way` looks at
+        # a post-processor, and what it puts before and behind, without special tokens and with them
+        self._frame: tuple = (None, None, None)
+        self.allowed_special = checked_allowed(allowed_special, self.added_contents)
+        self._compiled = {}
 
     if TYPE_CHECKING:
         training: Any  # How a `Tokenizer` was trained
@@ -857,9 +814,8 @@ class Engine:
         return {**vars(self), "_compiled": {}, "_short": None, "_quick": None}
 
     def __setattr__(self, name, value):
-        if name in ("truncation", "post_processor") and "_frame" in vars(
-            self
-        ):  # when it is made, a file may say so that nobody uses
+        # when it is made, a file may say so that nobody uses
+        if name in ("truncation", "post_processor") and "_frame" in vars(self):
             changed = {"truncation": self.truncation, "post_processor": self.post_processor, name: value}
             post = changed["post_processor"]
             check_stride(changed["truncation"], n_added=post.n_added(False) if post else 0)

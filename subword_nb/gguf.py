@@ -217,9 +217,8 @@ def _pairs(r, only):
 def read_gguf_metadata(
     path: str | os.PathLike,  # A GGUF file
     *,
-    only: str
-    | Iterable[str]
-    | None = None,  # Keep the keys that begin with this, or with one of these; None: all
+    # Keep the keys that begin with this, or with one of these; None: all
+    only: str | Iterable[str] | None = None,
 ) -> dict:  # key → value, in the order of the file; arrays of numbers are `array`, others lists
     "Read what stands in front of the weights; of the rest of the file not a byte."
     if only is not None:
@@ -238,9 +237,7 @@ def looks_like_gguf(
 # %% ../nbs/66_gguf.ipynb #5c80f843
 def explain_gguf(
     data: bytes,  # A GGUF file, or its first bytes
-) -> list[
-    tuple[int, bytes, str]
-]:  # (offset, bytes, what they are), to the end of the metadata or to where they stop making sense
+) -> list[tuple[int, bytes, str]]:  # (offset, bytes, what they are), as far as they make sense
     "Every field in front of the weights, in order."
     log: list = []
     try:
@@ -638,11 +635,11 @@ _REFUSED = {
 def parts_from_gguf(
     metadata: Mapping,  # What `read_gguf_metadata` found
     *,
-    pattern: str
-    | PreTokenizer
-    | None = None,  # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
-    lowercase: bool
-    | None = None,  # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see `looks_cased`
+    # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
+    pattern: str | PreTokenizer | None = None,
+    # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see
+    # `looks_cased`
+    lowercase: bool | None = None,
 ) -> Parts:  # The parts of the tokenizer
     "Make a tokenizer of the metadata of a GGUF file."
     kind = _get(metadata, "model", str)
@@ -671,11 +668,11 @@ def parts_from_gguf(
 def read_gguf(
     path: str | os.PathLike,  # A GGUF file
     *,
-    pattern: str
-    | PreTokenizer
-    | None = None,  # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
-    lowercase: bool
-    | None = None,  # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see `looks_cased`
+    # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
+    pattern: str | PreTokenizer | None = None,
+    # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see
+    # `looks_cased`
+    lowercase: bool | None = None,
 ) -> Parts:  # The parts of the tokenizer
     "Read the tokenizer of a GGUF file; the weights are not touched."
     metadata = read_gguf_metadata(path, only="tokenizer.ggml.")

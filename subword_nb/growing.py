@@ -387,9 +387,8 @@ def train_new(
     *,
     vocab_size: int | None = None,  # Number of pieces, special tokens included; None: as many as there are
     special_tokens: Iterable = (),  # More special tokens, behind those that there are
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens found in texts where a call does not say; None: as the tokenizer has it
+    # Special tokens found in texts where a call does not say; None: as the tokenizer has it
+    allowed_special: str | Collection[str] | None = None,
     **options,  # Those of `train`, such as `min_frequency` or `progress`; options of the model stay if they are not given
 ) -> "_Tok":  # A new one
     "A tokenizer like another, with a vocabulary for other text."

@@ -375,11 +375,10 @@ def model_from_dict(
     d: Mapping,  # What stands under `model` in tokenizer.json
     *,
     path: str = "model",  # Where that was, for errors
-    added_tokens: Iterable[
-        str
-    ] = (),  # Spellings that are cut out of the text before; a Unigram model never matches those that are hidden
-    ignored: list
-    | None = None,  # Takes the paths of keys that the model does not have; None: a warning names them
+    # Spellings that are cut out of the text before; a Unigram model never matches those that are hidden
+    added_tokens: Iterable[str] = (),
+    # Takes the paths of keys that the model does not have; None: a warning names them
+    ignored: list | None = None,
 ) -> Any:  # `BPE`, `WordPiece`, `Unigram` or `WordLevel`, whose room is imported only now
     "The model that a file describes."
     found = [] if ignored is None else ignored

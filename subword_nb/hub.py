@@ -105,15 +105,13 @@ def hub_folder(
     repo: str,  # "org/name"
     *,
     revision: str | None = None,  # A branch, a tag or a commit; None: the main branch
-    cache_dir: str
-    | os.PathLike
-    | None = None,  # Where fetched files are kept; None: where huggingface_hub keeps them (HF_HOME, HF_HUB_CACHE)
-    local_files_only: bool
-    | None = None,  # True: only what the cache holds; False: ask the hub; None: as HF_HUB_OFFLINE says
+    # Where fetched files are kept; None: where huggingface_hub keeps them (HF_HOME, HF_HUB_CACHE)
+    cache_dir: str | os.PathLike | None = None,
+    # True: only what the cache holds; False: ask the hub; None: as HF_HUB_OFFLINE says
+    local_files_only: bool | None = None,
     endpoint: str | None = None,  # The hub's address; None: as HF_ENDPOINT says, else the public hub
-    token: str
-    | bool
-    | None = None,  # For repositories that are not public; None: the one that was stored at login, False: none
+    # For repositories that are not public; None: the one that was stored at login, False: none
+    token: str | bool | None = None,
 ) -> Path:  # A folder in the cache, which holds the tokenizer's files; do not change them
     "The folder with the tokenizer's files of a repository on the hub; weights are never fetched."
     _check_names(repo, revision)

@@ -157,9 +157,8 @@ def nmt_merge(
 def split_rare(
     pieces: Iterable[str],  # The pieces of one word, without marks
     undone: Mapping,  # symbol → the pair that makes it
-    vocabulary: Iterable[
-        str
-    ],  # What may be written: pieces with the separator, and without it at the end of a word
+    # What may be written: pieces with the separator, and without it at the end of a word
+    vocabulary: Iterable[str],
     *,
     separator: str = "@@",  # Marks a piece that does not end its word
 ) -> list[str]:  # Pieces, each in the vocabulary or impossible to split
@@ -435,15 +434,12 @@ def _pieces_of_codes(codes, separator):
 def read_nmt(
     codes: str | os.PathLike,  # A file of codes
     *,
-    vocabulary: str
-    | os.PathLike
-    | Mapping
-    | None = None,  # Pieces and counts, as get-vocab writes them: only these are written
+    # Pieces and counts, as get-vocab writes them: only these are written
+    vocabulary: str | os.PathLike | Mapping | None = None,
     threshold: int | None = None,  # Leave out pieces of the vocabulary that are rarer
     glossaries: Iterable[str] = (),  # Regular expressions for what is never taken apart
-    dictionary: str
-    | os.PathLike
-    | None = None,  # fairseq's dict.txt, which gives the ids; without it the vocabulary does, else the codes
+    # fairseq's dict.txt, which gives the ids; without it the vocabulary does, else the codes
+    dictionary: str | os.PathLike | None = None,
     separator: str = "@@",  # Marks a piece that does not end its word
 ) -> Parts:  # The parts of the tokenizer; nothing is put around texts
     "Read a tokenizer from the files of subword-nmt and fairseq."

@@ -72,23 +72,14 @@ def _pieces_of_lines(path):
 def read_vocab_txt(
     path: str | os.PathLike,  # A file with one piece a line
     *,
-    lowercase: bool
-    | None = None,  # True: uncased; False: cased; None: what the pieces look like, see `looks_cased`
+    lowercase: bool | None = None,  # Uncased? None: as the pieces look, see `looks_cased`
     strip_accents: bool | None = None,  # Take accents off; None: if lower-casing
     handle_chinese_chars: bool = True,  # Put spaces around Chinese characters
     clean_text: bool = True,  # Drop control characters, make all white space spaces
-    normalizer: Normalizer
-    | str
-    | None = "default",  # Instead of the four options above: a normalizer, its name, or None
+    normalizer: Normalizer | str | None = "default",  # Instead of the four options above; a name, or None
     pre_tokenizer: PreTokenizer | str | None = "bert",  # How text is split
     unk_piece: str = "[UNK]",  # Stands for a word that cannot be written with the pieces
-    special_tokens: Iterable[str] = (
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-    ),  # Special if they are in the vocabulary
+    special_tokens: Iterable[str] = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),  # If they are pieces
     **options,  # `continuing_subword_prefix` and `max_input_chars_per_word`, see `WordPiece`
 ) -> Parts:  # The parts of the tokenizer; nothing is put around texts, because the file does not ask for it
     "Read a WordPiece tokenizer from vocab.txt."
@@ -169,15 +160,10 @@ def _minbpe_pattern(pattern, name):
             raise ValueError(
                 f"{name}, line 2: the pattern has a group, whose text minbpe would take in place of the match; write (?:…)"
             )
-        inside = (
-            re.sub(r"\\[^ehH]", "_", t[1:]) if t[0] == "[" else ""
-        )  # of a class, without the escapes that mean the same
-        if (
-            t in (r"\e", r"\h", r"\H", r"\z")
-            or re.search(r"[\[\\]|&&|--|~~|\|\|", inside)
-            or t == "$"
-            and lines
-        ):
+        # of a class, without the escapes that mean the same
+        inside = re.sub(r"\\[^ehH]", "_", t[1:]) if t[0] == "[" else ""
+        is_other = t in (r"\e", r"\h", r"\H", r"\z") or (t == "$" and lines)
+        if is_other or re.search(r"[\[\\]|&&|--|~~|\|\|", inside):
             raise ValueError(
                 f"{name}, line 2: {t[:40]!r} in the pattern means one thing to minbpe and another here; write it in another way"
             )
@@ -224,13 +210,9 @@ _MOST_BYTES = (
 
 def _minbpe_pieces(lines, first, name):
     "The pieces of bytes and merges, in the order of their ids, and the merges."
-    pieces, merges, total, known, most = (
-        [bytes([b]) for b in range(256)],
-        [],
-        0,
-        {},
-        _MOST_BYTES + 16 * sum(map(len, lines)),
-    )
+    pieces = [bytes([b]) for b in range(256)]
+    merges, known = [], {}
+    total, most = 0, _MOST_BYTES + 16 * sum(map(len, lines))
     for n, line in enumerate(lines, first):
         if not re.fullmatch(r"[0-9]{1,9}\s+[0-9]{1,9}", line):
             raise ValueError(
@@ -241,12 +223,9 @@ def _minbpe_pieces(lines, first, name):
             raise ValueError(
                 f"{name}, line {n}: the id {max(a, b)} is not there yet; this line makes {len(pieces)}, of ids below that"
             )
-        total += len(pieces[a]) + len(pieces[b])
-        check_limit(
-            "piece_chars",
-            len(pieces[a]) + len(pieces[b]),
-            f"{name}, line {n}: the piece has {len(pieces[a]) + len(pieces[b]):,} bytes",
-        )
+        size = len(pieces[a]) + len(pieces[b])
+        total += size
+        check_limit("piece_chars", size, f"{name}, line {n}: the piece has {size:,} bytes")
         if total > most:
             raise ValueError(
                 f"{name}, line {n}: the pieces up to here have more than {most:,} "
@@ -315,13 +294,15 @@ def read_minbpe(
         raise ValueError(
             f"{path}, line 3: {''.join(lines[2:3])[:60]!r}; expected the number of special tokens"
         )
-    n, rules = int(lines[2]), lines[3:-1] if not lines[-1] else lines[3:]
+    n = int(lines[2])
+    rules = lines[3:] if lines[-1] else lines[3:-1]
     if n > len(rules):
         raise ValueError(
             f"{path}, line 3: {n} special tokens, but only {len(rules)} lines follow; the file may be cut short"
         )
     pieces, merges = _minbpe_pieces(rules[n:], 4 + n, path)
-    special, spelled = _minbpe_special(rules[:n], len(pieces), path), [*map(to_visible, pieces)]
+    special = _minbpe_special(rules[:n], len(pieces), path)
+    spelled = [*map(to_visible, pieces)]
     piece2id = {p: i for i, p in enumerate(spelled)}
     if odd := [t for t in special if t in piece2id]:
         raise ValueError(
@@ -354,11 +335,10 @@ def _check_bytewise(parts, kind):
         if getattr(m, name):
             raise ValueError(f"{kind} has no place for {name}={getattr(m, name)!r}{way}")
     for name in ("normalizer", "post_processor", "truncation", "padding"):
-        if getattr(parts, name) is not None and not isinstance(
-            getattr(parts, name), processors.ByteLevel
-        ):  # which puts nothing around ids
+        part = getattr(parts, name)
+        if part is not None and not isinstance(part, processors.ByteLevel):  # which puts nothing around ids
             raise ValueError(
-                f"{kind} has no place for a {name.replace('_', '-')} ({type(getattr(parts, name)).__name__}){way}"
+                f"{kind} has no place for a {name.replace('_', '-')} ({type(part).__name__}){way}"
             )
     if lacking := [c for c in CHAR2BYTE if c not in m.piece2id]:
         raise ValueError(
@@ -374,11 +354,9 @@ def _check_bytewise(parts, kind):
 def _check_reachable(model, added, kind):
     "Refuse a model that finds pieces whole which its merges do not make."
     for piece, i in model.piece2id.items():
-        if (
-            piece not in added
-            and all(c in CHAR2BYTE for c in piece)
-            and bpe_encode(symbol_ids(piece, model.piece2id), model.table) != [i]
-        ):
+        if piece in added or any(c not in CHAR2BYTE for c in piece):
+            continue
+        if bpe_encode(symbol_ids(piece, model.piece2id), model.table) != [i]:
             raise ValueError(
                 f"the piece {piece!r} is found whole (ignore_merges), and the "
                 f"merge rules do not make it, which is all that there is in {kind}"
@@ -393,9 +371,9 @@ def _pattern_of(parts):
     if pre == byte_level("gpt2"):
         return PATTERNS["gpt2"]
     steps = getattr(pre, "pretokenizers", ())
-    split = (
-        steps[0] if len(steps) == 2 and isinstance(steps[0], Split) and steps[1] == byte_level(None) else None
-    )
+    split = None
+    if len(steps) == 2 and isinstance(steps[0], Split) and steps[1] == byte_level(None):
+        split = steps[0]
     if split is None or isinstance(split.pattern, dict):
         raise ValueError(f"a minbpe file holds one split pattern, and this is {pre!r}{way}")
     if (split.behavior, split.invert) not in (("isolated", False), ("removed", True)):
@@ -424,18 +402,16 @@ def _pattern_of(parts):
 def _minbpe_ids(parts, renumber):
     "The ids that minbpe gives to pieces and to special tokens; others are refused, or changed if the caller says so."
     m, added = parts.model, {t.content: i for t, i in parts.added_tokens}
-    ids = {
-        p: i
-        for i, p in enumerate([*(to_visible(bytes([b])) for b in range(256)), *(a + b for a, b in m.merges)])
-    }
+    pieces = [*(to_visible(bytes([b])) for b in range(256)), *(a + b for a, b in m.merges)]
+    ids = {p: i for i, p in enumerate(pieces)}
     if odd := [p for p in m.piece2id if p not in ids and p not in added]:
         raise ValueError(
             f"the piece {odd[0]!r} is made by no merge, and minbpe has only those; save it as tokenizer.json"
         )
-    if len(ids) < 256 + len(m.merges) or (odd := [t for t in added if t in ids]):
-        raise ValueError(
-            f"two pieces are spelled alike{', ' + repr(odd[0]) if len(ids) == 256 + len(m.merges) else ''}; save it as tokenizer.json"
-        )
+    if len(ids) < len(pieces):
+        raise ValueError("two pieces are spelled alike; save it as tokenizer.json")
+    if odd := [t for t in added if t in ids]:
+        raise ValueError(f"two pieces are spelled alike, {odd[0]!r}; save it as tokenizer.json")
     if odd := [t for t in added if t.split() != [t]]:
         raise ValueError(
             f"the special token {odd[0]!r} holds white space, where minbpe ends it; save it as tokenizer.json"
@@ -459,7 +435,8 @@ def _free_ids(added, taken):
     for content, i in added.items():
         if taken <= i <= _highest_id(taken):
             owner.setdefault(i, content)
-    ids, free = {content: i for i, content in owner.items()}, (i for i in count(taken) if i not in owner)
+    ids = {content: i for i, content in owner.items()}
+    free = (i for i in count(taken) if i not in owner)
     for content in sorted(added, key=added.get):
         if content not in ids:
             ids[content] = next(free)
@@ -477,9 +454,8 @@ def write_minbpe(
     if not Path(path).name.endswith(".model"):
         raise ValueError(f"{path} does not end in .model, and minbpe opens no other names; pass such a name")
     ids, special = _minbpe_ids(parts, renumber)
-    covered = any(
-        a != b and b.startswith(a) for a in special for b in special
-    )  # minbpe finds the first that fits, so longer ones come first
+    # minbpe finds the first that fits, so longer ones come first
+    covered = any(a != b and b.startswith(a) for a in special for b in special)
     ordered = sorted(special, key=len, reverse=True) if covered else special
     lines = [
         "minbpe v1",
@@ -510,18 +486,19 @@ def looks_like_merges(
 ) -> bool:  # True for lines of two pieces in the visible alphabet
     "Are these merge rules of bytes, such as merges.txt or vocab.bpe?"
     lines = data[: 1 << 16].decode("utf-8", "replace").split("\n")[:-1]  # the last may be cut short
-    pairs = [
-        line.rstrip("\r").split(" ")
-        for line in lines[1 if lines and lines[0].startswith("#version") else 0 :]
-    ]
-    return (
-        bool(pairs)
-        and all(
-            len(p) == 2 and all(p) and all(c in CHAR2BYTE for c in p[0] + p[1]) and not p[1].endswith("</w>")
-            for p in pairs
-        )
-        and not all(p[1].isdecimal() for p in pairs)
-    )  # ranks of tiktoken
+    if lines and lines[0].startswith("#version"):
+        del lines[0]
+    pairs = [line.rstrip("\r").split(" ") for line in lines]
+    if not pairs or not all(map(_is_rule, pairs)):
+        return False
+    return not all(b.isdecimal() for _, b in pairs)  # those are ranks of tiktoken
+
+
+def _is_rule(parts):
+    "Are these two pieces of bytes in the visible alphabet?"
+    if len(parts) != 2 or not all(parts) or parts[1].endswith("</w>"):
+        return False
+    return all(c in CHAR2BYTE for part in parts for c in part)
 
 # %% ../nbs/60_other_formats.ipynb #f2ef36de
 GPT2_NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
@@ -531,14 +508,11 @@ def gpt2_files(
     folder: str | os.PathLike,  # Any folder
 ) -> tuple[Path, Path] | None:  # The vocabulary and the merges in it; None if it does not hold both
     "Find GPT-2's two files, by either pair of names."
-    return next(
-        (
-            (Path(folder) / v, Path(folder) / m)
-            for v, m in GPT2_NAMES
-            if (Path(folder) / v).is_file() and (Path(folder) / m).is_file()
-        ),
-        None,
-    )
+    for names in GPT2_NAMES:
+        vocab, merges = (Path(folder) / name for name in names)
+        if vocab.is_file() and merges.is_file():
+            return vocab, merges
+    return None
 
 # %% ../nbs/60_other_formats.ipynb #b7df4d06
 def write_gpt2(
@@ -556,9 +530,7 @@ def write_gpt2(
     m, folder = parts.model, Path(folder)
     ids = {**m.piece2id, **{t.content: i for t, i in parts.added_tokens}}
     folder.mkdir(parents=True, exist_ok=True)
-    vocab, merges = (
-        json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False),
-        "".join(["#version: 0.2\n", *(f"{a} {b}\n" for a, b in m.merges)]),
-    )
+    vocab = json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False)
+    merges = "".join(["#version: 0.2\n", *(f"{a} {b}\n" for a, b in m.merges)])
     write_together({folder / names[0]: vocab.encode("utf-8"), folder / names[1]: merges.encode("utf-8")})
     return folder

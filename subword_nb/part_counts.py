@@ -44,9 +44,8 @@ class HowToCount(NamedTuple):
     partitions: int = 8  # How many ways rows are divided
     memory: int = 1 << 30  # Bytes of a table beyond which a worker puts it on disk
     lines: str | None = None  # "kept" or "apart": every line is a document, as for `count_corpus`
-    max_pretokens: int | None = (
-        None  # At most so many rows are left, with an error that is told; None: all, exactly
-    )
+    # At most so many rows are left, with an error that is told; None: all, exactly
+    max_pretokens: int | None = None
 
 # %% ../nbs/52a_part_counts.ipynb #465e2fcd
 class PartCounts(NamedTuple):

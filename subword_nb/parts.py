@@ -51,9 +51,8 @@ class Part(NamedTuple):
     start: int  # The stretch begins at this byte of the file, as it lies on disk
     stop: int  # And ends before this one
     size: int  # Bytes of the whole file
-    stamp: (
-        int  # Time of its last change in nanoseconds; of an address, what its file system tells it apart by
-    )
+    # Time of its last change in nanoseconds; of an address, what its file system tells it apart by
+    stamp: int
     kind: str  # "text"; "rows": a document in each line, as JSON; "whole": a file that is read from its beginning, such as .gz or .parquet
 
     @property
@@ -163,9 +162,7 @@ def input_name(
 # %% ../nbs/51a_parts.ipynb #5a1c0e73
 def input_stamp(
     file: str | os.PathLike,  # A path or an address
-) -> tuple[
-    int, int
-]:  # Bytes, and the time of the last change in nanoseconds; of an address, what its file system tells it apart by
+) -> tuple[int, int]:  # Bytes, and time of the last change in nanoseconds; of an address, its tag
     "Size and stamp of a file, asked for now; they change with the file."
     if is_address(file):
         return _stamp(_file(file))
@@ -251,8 +248,8 @@ def open_part(
 def part_blocks(
     part: Part,  # From `parts_of`
     *,
-    separator: bytes
-    | None = b"\n",  # What stands behind a document; None: a file is one document, and the part must be all of it
+    # What stands behind a document; None: a file is one document, and the part must be all of it
+    separator: bytes | None = b"\n",
 ) -> Iterator[bytes]:  # At most a megabyte each, unpacked
     "The bytes of the documents that begin in a part; the parts of a file in order are the whole file."
     if separator == b"" or separator is None and not part.whole:

@@ -48,9 +48,7 @@ from .tokens import tokens
 def parts(
     c: Compiled,  # A compiled engine
     text: str,  # One valid text
-) -> Iterator[
-    tuple[Aligned, str | None]
-]:  # (normalized part, None) or (what was found in the text, content of the added token), in order
+) -> Iterator[tuple[Aligned, str | None]]:  # (normalized part, None) or (found text, content of its token)
     "Cut a text at its added tokens and normalize the rest."
     for a, b, token in c.raw.spans(text):
         part = Aligned(text[a:b], None, a)
@@ -416,14 +414,15 @@ def align(
     *,
     add_special_tokens: bool = True,  # Add what the post-processor says
     is_pretokenized: bool = False,  # The text is a list of words, which are not joined; offsets are counted in each word
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the text, as for `encode`
-    disallowed_special: str
-    | Collection[str] = (),  # Special tokens whose spelling in the text is an error, as for `encode`
+    # Special tokens that are found in the text, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
+    # Special tokens whose spelling in the text is an error, as for `encode`
+    disallowed_special: str | Collection[str] = (),
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, and the offsets of bytes are in bytes
+    # For what is not Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, and the offsets of
+    # bytes are in bytes
+    errors: str = "strict",
 ) -> Encoding:  # Ids, pieces, offsets, masks
     "All that can be said about the tokens of a text."
     texts = [text], None if pair is None else [refuse_option(pair)]
@@ -451,11 +450,10 @@ def align_batch(
     *,
     add_special_tokens: bool = True,  # Add what the post-processor says
     is_pretokenized: bool = False,  # Each text is a list of words
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the texts, as for `encode`
-    disallowed_special: str
-    | Collection[str] = (),  # Special tokens whose spelling in a text is an error, as for `encode`
+    # Special tokens that are found in the texts, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
+    # Special tokens whose spelling in a text is an error, as for `encode`
+    disallowed_special: str | Collection[str] = (),
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
     errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `align`
@@ -773,14 +771,13 @@ def call(
     texts,  # One text, or several; with `is_split_into_words` lists of words
     pairs=None,  # A second text for each
     *,
-    padding: bool
-    | str
-    | None = False,  # True or "longest", "max_length", False; None: as the tokenizer has it
-    truncation: bool
-    | str
-    | None = None,  # True or "longest_first", "only_first", "only_second", False; None: if there is a max_length
-    max_length: int
-    | None = None,  # Most tokens of a row; None: where something is cut or filled to a length, that of the tokenizer's `config`
+    # True or "longest", "max_length", False; None: as the tokenizer has it
+    padding: bool | str | None = False,
+    # True or "longest_first", "only_first", "only_second", False; None: if there is a max_length
+    truncation: bool | str | None = None,
+    # Most tokens of a row; None: where something is cut or filled to a length, that of the tokenizer's
+    # `config`
+    max_length: int | None = None,
     stride: int = 0,  # How many tokens a part that was cut off shares with the one before
     add_special_tokens: bool = True,  # Add what the post-processor says
     is_split_into_words: bool = False,  # A text is a list of words
@@ -793,9 +790,11 @@ def call(
     disallowed_special=(),  # As for `encode`
     dropout: float | None = None,  # As for `encode`
     seed: int | None = None,  # As for `align` of one text, as for `align_batch` of several
-    return_tensors: str
-    | None = None,  # "np" makes matrices also of one text, and refuses rows of different lengths
-    **returned: bool,  # `return_token_type_ids`, `return_attention_mask` (by default those that the tokenizer's `config` names, else both), `return_special_tokens_mask`, `return_offsets_mapping`, `return_length` (False)
+    # "np" makes matrices also of one text, and refuses rows of different lengths
+    return_tensors: str | None = None,
+    # `return_token_type_ids`, `return_attention_mask` (by default those that the tokenizer's `config` names,
+    # else both), `return_special_tokens_mask`, `return_offsets_mapping`, `return_length` (False)
+    **returned: bool,
 ) -> Batch:  # Arrays by name
     "Encode texts as a model takes them."
     wanted, alone = (

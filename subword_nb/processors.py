@@ -355,9 +355,8 @@ def _one(pair):
 class TemplateProcessing(Processor):
     "Any template."
 
-    single: tuple | list | str = (
-        "$A"  # For one text: "[CLS] $A [SEP]", a list of such words, or steps (name, type id) where "A" is the text
-    )
+    # For one text: "[CLS] $A [SEP]", a list of such words, or steps (name, type id) where "A" is the text
+    single: tuple | list | str = "$A"
     pair: tuple | list | str = "$A:0 $B:1"  # For two texts; "A" and "B"
     special_tokens: Any = ()  # name → {"ids": [...], "tokens": [...]}, or a list of (name, id)
 
@@ -600,8 +599,8 @@ def processor_from_dict(
     d: dict | None,  # What a tokenizer.json says under `post_processor`
     *,
     path: str = "post_processor",  # Where that was, for errors
-    ignored: list
-    | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+    # Takes the paths of keys that the component does not have; None: a warning names them
+    ignored: list | None = None,
 ) -> Processor | None:  # The post-processor; None if there is none
     "The post-processor that a file describes."
     if d is None:

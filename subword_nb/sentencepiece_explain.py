@@ -302,8 +302,8 @@ def explain_stretches(
     *,
     n: int = 5,  # Unigram: how many splits of each stretch to tell at most
     cut: Callable | None = None,  # `stretch_cutter(model)`, if you have it already
-    known: dict
-    | None = None,  # Reasons of stretches met before, for this model and this n; what is new is added
+    # Reasons of stretches met before, for this model and this n; what is new is added
+    known: dict | None = None,
 ) -> list[Stretch]:  # In order, covering the text; the pieces of their reasons are those of the whole text
     "Why one of SentencePiece's models splits a text as it does, stretch by stretch."
     _check(model, text)

@@ -147,11 +147,9 @@ def parts_from_proto(
     "Make a tokenizer of what a SentencePiece model says."
     used = replace(check_model_proto(proto, name=name), pieces=used_pieces(proto))
     try:
-        model, normalizer, decoder = (
-            _model_of(used),
-            sentencepiece_normalizer(used),
-            sentencepiece_decoder(used),
-        )
+        model = _model_of(used)
+        normalizer = sentencepiece_normalizer(used)
+        decoder = sentencepiece_decoder(used)
     except ValueError as e:
         raise ValueError(str(e) if str(e).startswith(name) else f"{name}: {e}") from None
     added = tuple((AddedToken(p.piece), i) for i, p in enumerate(used.pieces) if p.type in (UNKNOWN, CONTROL))
@@ -216,13 +214,15 @@ def _each(step):
         for a in range(0, 0x110000, 256)
         if not 0xD800 <= a < 0xE000
     )
-    return {
-        c: new
-        for block in blocks
-        if step.normalize(block) != block
-        for c in block
-        if c != "\0" and (new := step.normalize(c)) != c
-    }
+    changes = {}
+    for block in blocks:
+        if step.normalize(block) == block:
+            continue
+        for c in block.replace("\0", ""):
+            new = step.normalize(c)
+            if new != c:
+                changes[c] = new
+    return changes
 
 
 def _then(text, changes):
@@ -234,11 +234,8 @@ def _then(text, changes):
     ):
         return
     rules = {key: "".join(changes.get(c, c) for c in new) for key, new in (text.rules or {}).items()}
-    text.rules, text.charsmap, text.name = (
-        {**{c: new for c, new in changes.items() if c not in rules}, **rules},
-        None,
-        "user_defined",
-    )
+    text.rules = {c: new for c, new in changes.items() if c not in rules} | rules
+    text.charsmap, text.name = None, "user_defined"
 
 
 def _spaces():
@@ -247,12 +244,9 @@ def _spaces():
 
 # %% ../nbs/64_sentencepiece_format.ipynb #94d001d1
 def _is_space_run(step):
-    return (
-        type(step) is normalizers.Replace
-        and step.regex
-        and step.pattern == " {2,}"
-        and step.content in (" ", "▁")
-    )
+    if type(step) is not normalizers.Replace or not step.regex:
+        return False
+    return step.pattern == " {2,}" and step.content in (" ", "▁")
 
 
 def _by_rules(text, step):
@@ -261,11 +255,8 @@ def _by_rules(text, step):
     if text.done():
         return False
     if kind is normalizers.Precompiled and text.rules is None:
-        text.rules, text.charsmap, text.name = (
-            charsmap_rules(step.precompiled_charsmap),
-            step.precompiled_charsmap,
-            "user_defined",
-        )
+        text.rules = charsmap_rules(step.precompiled_charsmap)
+        text.charsmap, text.name = step.precompiled_charsmap, "user_defined"
         text.note(
             "a character map is applied by its longest keys in SentencePiece and by "
             "its shortest in tokenizer.json, which differ for some sequences of marks"
@@ -289,7 +280,8 @@ def _by_rules(text, step):
 # %% ../nbs/64_sentencepiece_format.ipynb #f9b2db3e
 def _by_spaces(text, step):
     "Take a step that is about spaces; False if it is none."
-    kind, late = type(step), text.front or text.escape or text.shown
+    kind = type(step)
+    late = text.front or text.escape or text.shown
     if kind is normalizers.Prepend and step.prepend == "▁" and not text.front:
         text.front, text.needs = True, step
     elif _is_mark_behind(step) and not text.front:
@@ -304,13 +296,14 @@ def _by_spaces(text, step):
         text.left, text.right = text.left or step.left, text.right or step.right
     elif kind is WhitespaceSplit and not late:
         _then(text, _spaces())
-        text.runs, text.left, text.right, text.words, text.needs = True, True, True, True, step
+        text.runs = text.left = text.right = text.words = True
+        text.needs = step
     elif (
         kind is Metaspace and step.replacement == "▁" and (step.prepend_scheme == "always" or not text.words)
     ):
         _by_metaspace(text, step)
-    elif text.escape and (side := _cut_side(step)):
-        text.cut, text.sides = True, (*text.sides, side)
+    elif text.escape and _cut_side(step):
+        text.cut, text.sides = True, (*text.sides, _cut_side(step))
     else:
         return isinstance(step, WholeText)
     return True
@@ -346,7 +339,9 @@ def _edge_notes(text):
     if (text.left or text.right) and any((text.rules or {}).get(c, c) == c for c in _spaces()):
         yield f"of white space at the ends of a text, only spaces are dropped {there}"
     if text.unless:
-        yield f"a {'word' if text.words else 'text'} that begins with ▁{'' if text.runs else ' or with a space'} gets one more in front {there}"
+        unit = "word" if text.words else "text"
+        start = "▁" if text.runs else "▁ or with a space"
+        yield f"a {unit} that begins with {start} gets one more in front {there}"
     if text.runs and text.escape:
         yield f"▁ at the end of a text is dropped {there}"
     if text.front and not text.runs and "" in (text.rules or {}).values():
@@ -355,13 +350,9 @@ def _edge_notes(text):
 # %% ../nbs/64_sentencepiece_format.ipynb #8e7fb670
 def _flat(step, kind, name):
     "The steps of a sequence, which may hold others."
-    return (
-        [s for inner in getattr(step, name) for s in _flat(inner, kind, name)]
-        if isinstance(step, kind)
-        else []
-        if step is None
-        else [step]
-    )
+    if isinstance(step, kind):
+        return [s for inner in getattr(step, name) for s in _flat(inner, kind, name)]
+    return [] if step is None else [step]
 
 
 def _text_of(parts):
@@ -478,22 +469,24 @@ def _bpe_in(m, ids, kinds):
             raise ValueError(
                 f"{option}={getattr(m, option)!r}: a SentencePiece model has no place for it; train without, or save as tokenizer.json"
             )
-    rank, odd = {}, _odd(kinds)
+    rank, odd, unk = {}, _odd(kinds), kinds["unk_piece"]
     for i, (a, b) in enumerate(m.merges):
         rank.setdefault(a + b, i)
-    if made := [
-        p
-        for p in (*kinds["control"], kinds["unk_piece"])
-        if p in rank or len(p) == 1 and p != kinds["unk_piece"]
-    ]:
+    if made := [p for p in (*kinds["control"], unk) if p in rank or len(p) == 1 and p != unk]:
         raise ValueError(
             f"the special token {made[0]!r} is also what texts are written with here, and SentencePiece "
             "never finds special tokens in texts; choose another spelling, or save as tokenizer.json"
         )
-    last = iter(range(len(m.merges), len(m.merges) + len(ids)))
-    model = SentencePieceBPE(
-        ids, [0.0 if p in odd else -1.0 - (rank[p] if p in rank else next(last)) for p in ids], **kinds
-    )
+    scores, last = [], len(m.merges)
+    for p in ids:
+        if p in odd:
+            scores.append(0.0)
+        elif p in rank:
+            scores.append(-1.0 - rank[p])
+        else:
+            scores.append(-1.0 - last)
+            last += 1
+    model = SentencePieceBPE(ids, scores, **kinds)
     _check_merges(m, model, rank)
     return model
 
@@ -541,23 +534,18 @@ def _model_in(parts, ids, kinds):
 # %% ../nbs/64_sentencepiece_format.ipynb #da8010ae
 def _translated(parts):
     "A tokenizer in SentencePiece's terms, and what is not the same."
-    own = (
-        type(parts.model) in _MODELS.values()
-        or isinstance(parts.model, (Unigram, BPE))
-        and not spells_bytes(parts.pre_tokenizer)
-    )
+    own = type(parts.model) in _MODELS.values()
+    if not own and isinstance(parts.model, (Unigram, BPE)):
+        own = not spells_bytes(parts.pre_tokenizer)
     ids, kinds = _kinds(parts) if own else ({}, {})
     model = _model_in(parts, ids, kinds)  # names what is no model of this kind
     text = _text_of(parts)
     for side in text.sides:
-        inside, where = (
-            (slice(1, None), "behind its first") if side == "before" else (slice(None, -1), "before its last")
-        )
-        if wide := [
-            p
-            for p in ids
-            if "▁" in p[inside] and p not in {*kinds["control"], *kinds["unused"], kinds["unk_piece"]}
-        ]:
+        inside, where = slice(None, -1), "before its last"
+        if side == "before":
+            inside, where = slice(1, None), "behind its first"
+        hidden = {*kinds["control"], *kinds["unused"], kinds["unk_piece"]}
+        if wide := [p for p in ids if "▁" in p[inside] and p not in hidden]:
             raise ValueError(
                 f"the piece {wide[0]!r} holds ▁ {where} character; here words are "
                 "cut there, and SentencePiece would match it; save as tokenizer.json"
@@ -569,29 +557,26 @@ def _translated(parts):
         )
     flags = text.front, text.runs, text.escape, text.suffix
     normalizer = SentencePieceNormalizer(text.charsmap, *flags, kinds["user_defined"])
-    decoder, common = (
-        parts.decoder,
-        dict(
-            unk_piece=kinds["unk_piece"],
-            control=kinds["control"],
-            byte_fallback=kinds["byte_fallback"],
-            add_dummy_prefix=text.front,
-            remove_extra_whitespaces=text.runs,
-        ),
+    common = dict(
+        unk_piece=kinds["unk_piece"],
+        control=kinds["control"],
+        byte_fallback=kinds["byte_fallback"],
+        add_dummy_prefix=text.front,
+        remove_extra_whitespaces=text.runs,
     )
-    decoder = (
-        replace(decoder, **common)
-        if type(decoder) is SentencePieceDecoder
-        else SentencePieceDecoder(unk_surface=kinds["unk_piece"], **common)
-    )
+    if type(parts.decoder) is SentencePieceDecoder:
+        decoder = replace(parts.decoder, **common)
+    else:
+        decoder = SentencePieceDecoder(unk_surface=kinds["unk_piece"], **common)
     added = tuple((AddedToken(p), i) for p, i in ids.items() if p in {kinds["unk_piece"], *kinds["control"]})
-    return parts._replace(
+    new = parts._replace(
         model=model,
         pre_tokenizer=words_of(normalizer),
         decoder=decoder,
         added_tokens=added,
         normalizer=normalizer,
-    ), text
+    )
+    return new, text
 
 # %% ../nbs/64_sentencepiece_format.ipynb #ade1480a
 def as_sentencepiece(
@@ -604,13 +589,12 @@ def as_sentencepiece(
 def _model_notes(parts, new, text):
     "What is different about the model."
     m, known = parts.model, set(parts.model.piece2id)
-    own, loose = type(m) in _MODELS.values(), [t for t, _ in parts.added_tokens if not t.special]
-    if not own and m.unk_piece is None:
-        yield (
-            f"an unknown character becomes {new.unk_piece!r} in SentencePiece, and is an error here"
-            if not m.byte_fallback
-            else f"older versions of SentencePiece demand an unknown piece; {new.unk_piece!r} is added and never used"
-        )
+    own = type(m) in _MODELS.values()
+    loose = [t for t, _ in parts.added_tokens if not t.special]
+    if not own and m.unk_piece is None and m.byte_fallback:
+        yield f"older versions of SentencePiece demand an unknown piece; {new.unk_piece!r} is added and never used"
+    elif not own and m.unk_piece is None:
+        yield f"an unknown character becomes {new.unk_piece!r} in SentencePiece, and is an error here"
     if not own and m.unk_piece is not None and not m.fuse_unk and not m.byte_fallback:
         yield "several unknown characters in a row become one unknown piece in SentencePiece (here: fuse_unk=False)"
     if (
@@ -633,9 +617,7 @@ def _model_notes(parts, new, text):
 # %% ../nbs/64_sentencepiece_format.ipynb #f7518e69
 def sentencepiece_notes(
     parts: Parts,  # The parts of a tokenizer
-) -> list[
-    str
-]:  # A sentence for each thing that a `.model` file does not hold, or that SentencePiece does another way
+) -> list[str]:  # A sentence for each thing that is not in a `.model` file, or is another way
     "What is lost or different when a tokenizer becomes a `.model` file."
     new, text = _translated(parts)
     notes = [*text.notes, *_model_notes(parts, new.model, text)]
@@ -659,7 +641,8 @@ def _edges(parts):
     m, names = parts.model, {i: p for p, i in parts.model.piece2id.items()}
     around = parts.post_processor.process_ids([-1]).ids if parts.post_processor else [-1]
     at = around.index(-1) if -1 in around else 0
-    first, last = around[:1] if at else [], around[-1:] if at < len(around) - 1 else []
+    first = around[:1] if at else []
+    last = around[-1:] if at < len(around) - 1 else []
     wanted = {
         "bos": [names.get(i) for i in first] + ["<s>", "<bos>", "[BOS]", "[CLS]"],
         "eos": [names.get(i) for i in last] + ["</s>", "<eos>", "[EOS]", "[SEP]"],
@@ -671,7 +654,7 @@ def _edges(parts):
 def _trainer_facts(parts, text):
     "What is true of a model, by the names of trainer_spec."
     m, edges = parts.model, _edges(parts)
-    facts = {
+    return {
         "model_type": next(k for k, kind in _MODELS.items() if type(m) is kind),
         "vocab_size": len(m.piece2id),
         **({} if text.cut is None else {"split_by_whitespace": text.cut}),
@@ -686,7 +669,6 @@ def _trainer_facts(parts, text):
         "unk_piece": m.unk_piece,
         **{f"{kind}_piece": p for kind, p in edges.items() if p is not None},
     }
-    return facts
 
 
 def _training_facts(source):
@@ -728,29 +710,27 @@ def proto_from_parts(
     if _unchanged(parts):
         return parts.source
     new, text = _translated(parts)
-    old, n, undo = (
-        parts.source if isinstance(parts.source, ModelProto) else ModelProto(),
-        new.normalizer,
-        new.decoder.denormalizer,
-    )
-    said = lambda n: {
+    old = parts.source if isinstance(parts.source, ModelProto) else ModelProto()
+    n, undo = new.normalizer, new.decoder.denormalizer
+    same = n.charsmap == old.normalizer("precompiled_charsmap") and old.normalizer("name")
+    trainer = {**old.trainer_spec, **_trainer_facts(new, text)}
+    rest = [r for r in old.rest if r[0][:1] not in (("pieces",), ("self_test_data",))]
+    normalizer_spec = {**old.normalizer_spec, "name": same or text.name, **_normalizer_facts(n)}
+    denormalizer_spec = {**old.denormalizer_spec}
+    if undo.charsmap:
+        denormalizer_spec |= _normalizer_facts(undo)
+    proto = ModelProto(_pieces_of(new.model), trainer, normalizer_spec, denormalizer_spec, [], rest=rest)
+    return check_model_proto(proto, name="the new model")
+
+
+def _normalizer_facts(n):
+    "What is true of a normalizer, by the names of normalizer_spec."
+    return {
         "precompiled_charsmap": n.charsmap,
         "add_dummy_prefix": n.add_dummy_prefix,
         "remove_extra_whitespaces": n.remove_extra_whitespaces,
         "escape_whitespaces": n.escape_whitespaces,
     }
-    same = n.charsmap == old.normalizer("precompiled_charsmap") and old.normalizer("name")
-    trainer = {**old.trainer_spec, **_trainer_facts(new, text)}
-    rest = [r for r in old.rest if r[0][:1] not in (("pieces",), ("self_test_data",))]
-    proto = ModelProto(
-        _pieces_of(new.model),
-        trainer,
-        {**old.normalizer_spec, "name": same or text.name, **said(n)},
-        {**old.denormalizer_spec, **(said(undo) if undo.charsmap else {})},
-        [],
-        rest=rest,
-    )
-    return check_model_proto(proto, name="the new model")
 
 # %% ../nbs/64_sentencepiece_format.ipynb #b5577128
 def write_sentencepiece(

@@ -35,9 +35,7 @@ def chunks_ref(
     rules: Mapping[str, str],  # Key → replacement, the rules of a character map
     *,
     user_defined: Iterable[str] = (),  # Spellings that are left alone
-) -> list[
-    tuple[int, str]
-]:  # (how many characters are taken, what they become), in order; together they take the whole text
+) -> list[tuple[int, str]]:  # (how many characters are taken, what they become), in order, to the end
     "Cut a text into chunks, and replace each."
     out, at = [], 0
     while at < len(text):
@@ -59,9 +57,7 @@ def write_chunks(
     remove_extra_whitespaces: bool = True,  # Drop spaces at the ends, and all but the first of a run
     escape_whitespaces: bool = True,  # Write spaces as ▁
     treat_whitespace_as_suffix: bool = False,  # Put the space at the end instead
-) -> tuple[
-    str, list[int]
-]:  # The normalized text; for each of its characters the place where its chunk begins, and the place where all ends
+) -> tuple[str, list[int]]:  # The normalized text; where each character's chunk begins, and the end
     "Join replaced chunks by SentencePiece's rules for spaces."
     out, origins, at, begun, space = [], [], 0, False, " ▁"[escape_whitespaces]
     behind_space = remove_extra_whitespaces
@@ -478,9 +474,8 @@ class SentencePieceDecoder(Decoder):
     byte_fallback: bool = False  # Are <0x00> … <0xFF> bytes?
     add_dummy_prefix: bool = True  # A space was put in front, and goes
     remove_extra_whitespaces: bool = True  # Spaces at the beginning go
-    denormalizer: Any = (
-        b""  # What is done to the whole text in the end: a character map, or a normalizer; b"": nothing
-    )
+    # What is done to the whole text in the end: a character map, or a normalizer; b"": nothing
+    denormalizer: Any = b""
 
     def __post_init__(self):
         _check_decoder(self)

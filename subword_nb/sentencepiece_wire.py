@@ -196,15 +196,13 @@ class ModelProto:
     trainer_spec: dict = field(default_factory=dict)  # How the model was trained, and what kind it is
     normalizer_spec: dict = field(default_factory=dict)  # What is done to a text first
     denormalizer_spec: dict = field(default_factory=dict)  # What is done to a decoded text last
-    self_test_data: list[tuple[str, str]] = field(
-        default_factory=list
-    )  # (text, its pieces with spaces between)
-    shapes: bytes = field(
-        default=b"", compare=False, repr=False
-    )  # One byte a piece: which of its three fields stand in the file (1, 2, 4); b"": all but the type NORMAL
-    rest: list = field(
-        default_factory=list
-    )  # (place, raw field) of what is not known here: place is () or ("trainer_spec",) or ("pieces", 3); b"" says that a part is there, though empty
+    # (text, its pieces with spaces between)
+    self_test_data: list[tuple[str, str]] = field(default_factory=list)
+    # One byte a piece: which of its three fields stand in the file (1, 2, 4); b"": all but the type NORMAL
+    shapes: bytes = field(default=b"", compare=False, repr=False)
+    # (place, raw field) of what is not known here: place is () or ("trainer_spec",) or ("pieces", 3); b""
+    # says that a part is there, though empty
+    rest: list = field(default_factory=list)
 
     def trainer(
         self,

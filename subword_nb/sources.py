@@ -544,14 +544,17 @@ class Corpus:
 
     def __init__(
         self,
-        source,  # A path, pattern, folder or address; `files(...)`; an open binary file; a pyarrow table, a pandas column, a data set; an iterable of str, of UTF-8 bytes, of objects with a field, of Path, or of batches of these
+        # A path, pattern, folder or address; `files(...)`; an open binary file; a pyarrow table, a pandas
+        # column, a data set; an iterable of str, of UTF-8 bytes, of objects with a field, of Path, or of
+        # batches of these
+        source,
         *,
-        field: str
-        | None = None,  # Column, or field of JSON lines, with the text; "a.b" is b within a. None: "text", or the only one that holds text
+        # Column, or field of JSON lines, with the text; "a.b" is b within a. None: "text", or the only one
+        # that holds text
+        field: str | None = None,
         errors: str = "strict",  # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
-        sample: float
-        | int
-        | None = None,  # Keep this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
+        # Keep this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
+        sample: float | int | None = None,
         seed: int = 0,  # Another seed, another sample
     ):
         _check_options(field, errors, sample, seed)
@@ -563,8 +566,8 @@ class Corpus:
     def batches(
         self,
         *,
-        progress: bool
-        | None = False,  # None: a bar after two seconds if someone looks; True: at once; False: none
+        # None: a bar after two seconds if someone looks; True: at once; False: none
+        progress: bool | None = False,
     ) -> Iterator[Batch]:  # About a megabyte each, and no document in two of them
         "The documents as bytes, in bounded memory."
         return track(

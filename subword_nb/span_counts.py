@@ -49,9 +49,7 @@ def feed(
     blocks: Iterable[bytes],  # Text in UTF-8, separators between documents; no block ends inside a character
     *,
     size: int = 1 << 18,  # About how long a block is
-) -> Iterator[
-    tuple
-]:  # (buffer, starts, k, place): k spans are certain, and the place of the first of them, in bytes of all blocks
+) -> Iterator[tuple]:  # (buffer, starts, k, place): k spans are certain, the first at `place`
     "The spans of a stream."
     buffer, starts, n, wanted, place = _room(0, size), None, 0, 0, 0
     for block, last in with_last(blocks):
@@ -245,9 +243,7 @@ def span_rows(
     table: SpanCounts,  # Counts
     *,
     parts: int = 1,  # How many parts the rows are divided into
-) -> list[
-    tuple
-]:  # For each part (data, bounds, counts, places) in first-seen order; a span is in the part that its bytes say
+) -> list[tuple]:  # (data, bounds, counts, places) of each part, in first-seen order
     "The rows of a table."
     slots, keys, _ = table.arrays
     four = slots.reshape(-1, 4)

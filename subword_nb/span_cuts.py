@@ -34,14 +34,13 @@ class Cuts(NamedTuple):
     "How raw text is cut into spans that can be normalized and split one by one."
 
     scanner: Any  # What cuts, a `Scanner`
-    pretokens: Callable | None = (
-        None  # span (bytes) → its pre-tokens (text); None: a span is a pre-token, spelled as it stands
-    )
+    # span (bytes) → its pre-tokens (text); None: a span is a pre-token, spelled as it stands
+    pretokens: Callable | None = None
     opening: Callable | None = None  # (part as bytes, does it open the text?) → what is put before it
     normalize: Callable | None = None  # Text → text, for the whole text before it is cut; None: nothing
-    respell: Callable | None = (
-        None  # (data, bounds) of many spans → (data, bounds, which span each belongs to) of their pre-tokens, all at once; None: `pretokens` does it
-    )
+    # (data, bounds) of many spans → (data, bounds, which span each belongs to) of their pre-tokens, all at
+    # once; None: `pretokens` does it
+    respell: Callable | None = None
 
 # %% ../nbs/49_span_cuts.ipynb #6de7ead6
 def pretokens_ref(
@@ -55,9 +54,7 @@ def pretokens_ref(
 # %% ../nbs/49_span_cuts.ipynb #ca9028b4
 def byte_level_scanner(
     pre: PreTokenizer,  # Any pre-tokenizer
-) -> (
-    tuple | None
-):  # (scanner or None, does a space stand before a text?); None if its pieces are not bytes behind a pattern
+) -> tuple | None:  # (scanner or None, is a space put before texts?); None: no bytes behind a pattern
     "The scanner of a byte-level pre-tokenizer."
     if isinstance(pre, ByteLevel):
         return (_pattern_scanner("gpt2", "rust", False), pre.add_prefix_space) if pre.use_regex else None

@@ -53,9 +53,7 @@ def _flat(norm):
 
 def later_words(
     norm: "Normalizer|None",  # A normalizer
-) -> (
-    "tuple[bool,Normalizer|None]"
-):  # Can it be applied word by word; what is applied to the words after the first
+) -> "tuple[bool,Normalizer|None]":  # Does it work word by word; what is applied to the words after the first
     "What a normalizer is to all words but the first."
     if norm is None:
         return True, None
@@ -143,7 +141,9 @@ def _spells(model, chars):
 class Path(NamedTuple):
     "Which stretches of a text are tokenized once and remembered."
 
-    spans: str  # "words": normalizer, pre-tokenizer and model run once per word; "pretokens": the whole text is normalized and split, and the model runs once per pre-token
+    # "words": normalizer, pre-tokenizer and model run once per word; "pretokens": the whole text is
+    # normalized and split, and the model runs once per pre-token
+    spans: str
     why: str  # The reason
     later: "Normalizer|None" = None  # For "words": the normalizer of all words but the first
 

@@ -23,18 +23,16 @@ class Split(NamedTuple):
     "One way of writing a text."
 
     ids: list  # Ids of the text; what a post-processor puts around it is not a matter of splitting and is left out
-    score: (
-        float | None
-    )  # Natural-log: of its probability under the model (`nbest`), or of being drawn (`sample`); None where that is not known
+    # Natural-log: of its probability under the model (`nbest`), or of being drawn (`sample`); None where that
+    # is not known
+    score: float | None
 
 # %% ../nbs/46_splits.ipynb #6a59de84
 def best_sums(
     left: list[tuple],  # (score, chain) in falling order
     right: list[tuple],  # (score, ids) in falling order
     n: int,  # How many to keep
-) -> list[
-    tuple
-]:  # The n best (score, (chain, ids)) in falling order; of equal ones, those with the better left part first
+) -> list[tuple]:  # The n best (score, (chain, ids)), falling; of equal ones, the better left part first
     "Combine two lists and keep the best."
     heap, out, seen = [(-(left[0][0] + right[0][0]), 0, 0)], [], {(0, 0)}
     while heap and len(out) < n:
@@ -76,9 +74,8 @@ def nbest(
     text: str | bytes,  # One text; bytes are UTF-8
     *,
     n: int = 10,  # How many splits; fewer if there are no more
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the text, as for `encode`
+    # Special tokens that are found in the text, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
     errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
 ) -> list[Split]:  # In falling order of score
     "The n most probable splits of a text."
@@ -109,9 +106,8 @@ def sample(
     nbest_size: int = -1,  # -1: among all splits; 0 or 1: the best; more: among so many of the best
     replace: bool = True,  # False: all of them different, and fewer where there are no more; Unigram only
     seed: int | None = None,  # Makes the draw repeatable
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the text, as for `encode`
+    # Special tokens that are found in the text, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
     errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
 ) -> Split:  # The split
     "One split of a text."
@@ -127,9 +123,8 @@ def sample(
     nbest_size: int = -1,  # -1: among all splits; 0 or 1: the best; more: among so many of the best
     replace: bool = True,  # False: all of them different, and fewer where there are no more; Unigram only
     seed: int | None = None,  # Makes the draw repeatable
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the text, as for `encode`
+    # Special tokens that are found in the text, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
     errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
 ) -> list[Split]:  # In the order of drawing
     "Several splits of a text."
@@ -144,9 +139,8 @@ def sample(
     k: int | None = None,  # How many splits, as a list; None: one, and no list
     replace: bool = True,  # False: all of them different, and fewer where there are no more; Unigram only
     seed: int | None = None,  # Makes the draw repeatable
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the text, as for `encode`
+    # Special tokens that are found in the text, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
     errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
 ) -> Split | list[Split]:  # Ids, and the log-probability with which one draw gives them
     "Draw a split of a text, or several."
@@ -165,16 +159,16 @@ def sample(
     model, rng = _unigram_of(tok, allowed_special), random.Random(seed)
     if nbest_size in (0, 1):
         best = Split(encode(tok, text, add_special_tokens=False, **options), 0.0)
-        return best if k is None else [best] * (k if replace else 1)
+        if k is None:
+            return best
+        return [best] * (k if replace else 1)
     if nbest_size > 1:
         splits = nbest(tok, text, n=nbest_size, **options)
         if k is None:
             return _among(splits, alpha, rng)
-        return (
-            [_among(splits, alpha, rng) for _ in range(k)]
-            if replace
-            else _different_among(splits, alpha, k, rng)
-        )
+        if replace:
+            return [_among(splits, alpha, rng) for _ in range(k)]
+        return _different_among(splits, alpha, k, rng)
     units, lattice_of = _units(tok, text, allowed_special, errors), cache(model.lattice)
     if k is None:
         return _drawn(model, units, lattice_of, alpha, rng)
@@ -251,9 +245,8 @@ def entropy(
     text: str | bytes,  # One text; bytes are UTF-8
     *,
     alpha: float = 1.0,  # Of the distribution proportional to P to the power alpha
-    allowed_special: str
-    | Collection[str]
-    | None = None,  # Special tokens that are found in the text, as for `encode`
+    # Special tokens that are found in the text, as for `encode`
+    allowed_special: str | Collection[str] | None = None,
     errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
 ) -> float:  # Nats; 0 if there is but one split
     "The entropy of the splits of a text."

@@ -433,9 +433,7 @@ def _digest(data):
 
 def identify(
     data: bytes,  # All of a file
-) -> (
-    str | None
-):  # The first name in `PUBLISHED` that the file belongs to, such as "p50k_base"; None: it is another file
+) -> str | None:  # The first name in `PUBLISHED` that the file belongs to; None: it is another file
     "Which published encoding is this a file of?"
     digest = _digest(data)
     return next((p.name for p in PUBLISHED.values() for _, known in p.files if known == digest), None)

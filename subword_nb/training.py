@@ -54,16 +54,14 @@ from .wordpiece_train import wordpiece_train
 class TrainingReport(NamedTuple):
     "What happened in training."
 
-    ended: (
-        str  # "full" when the vocabulary has the size asked for, else why it has not, such as "no pair left"
-    )
+    # "full" when the vocabulary has the size asked for, else why it has not, such as "no pair left"
+    ended: str
     asked: int  # The vocab_size that was asked for
     pieces: int  # The pieces there are
     pretokens: int  # Distinct pre-tokens
     total: int  # All pre-tokens
-    history: (
-        list  # BPE, WordPiece: count or score of each pair when it was merged; Unigram: what each round did
-    )
+    # BPE, WordPiece: count or score of each pair when it was merged; Unigram: what each round did
+    history: list
     error: int = 0  # How much too low the count of a span may be, if `max_pretokens` was given
     trace: Any = None  # The `TrainingTrace`, if one was asked for
 

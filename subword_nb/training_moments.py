@@ -472,9 +472,7 @@ def _quickly(trace):
 # %% ../nbs/54a_training_moments.ipynb #e3ea6e07
 def made_by(
     trace: TrainingTrace,  # Of BPE or WordPiece
-) -> (
-    dict
-):  # id of a piece → steps that make it, in order; pieces to begin with only if a merge spells them, too
+) -> dict:  # id of a piece → steps that make it, in order; pieces to begin with only if a merge spells them
     "Which merges make a piece."
     names, ids, out = trace.facts["pieces"], {p: i for i, p in enumerate(trace.facts["pieces"])}, {}
     for k, (a, b) in enumerate(trace.arrays["merges"].tolist()):

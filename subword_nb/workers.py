@@ -239,8 +239,8 @@ MEMORY = 2 << 30  # Bytes that a worker may have, unless something else is said
 def local_client(
     n_workers: int,  # How many processes
     *,
-    memory_limit: int
-    | str = MEMORY,  # Bytes that each may have; one that takes more is ended, and begun anew
+    # Bytes that each may have; one that takes more is ended, and begun anew
+    memory_limit: int | str = MEMORY,
     timeout: float = 60.0,  # Seconds after which workers that have not started are given up
 ) -> Iterator["Client"]:  # A `distributed.Client`, closed at the end
     "Processes on this machine, of one thread each."
@@ -294,7 +294,9 @@ def _local():
 @contextmanager
 def team(
     *,
-    client=None,  # None: processes of this machine, as long as they are needed; False: this process; a `distributed.Client`, which stays open
+    # None: processes of this machine, as long as they are needed; False: this process; a
+    # `distributed.Client`, which stays open
+    client=None,
     n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
     memory_limit: int | str = MEMORY,  # Bytes that each of them may have
 ) -> Iterator[Here | There]:  # Who works
@@ -345,7 +347,9 @@ def run_tasks(
     fn: Callable,  # Called with a task, then with what is shared
     tasks: Iterable,  # What it is called with, once for each; the `path` of a task is named in errors
     *,
-    client=None,  # None: processes of this machine, as long as they are needed; False: this process; a `distributed.Client`, which stays open
+    # None: processes of this machine, as long as they are needed; False: this process; a
+    # `distributed.Client`, which stays open
+    client=None,
     shared: tuple = (),  # Objects that each worker gets once
     n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
     memory_limit: int | str = MEMORY,  # Bytes that each of them may have
