@@ -25,6 +25,13 @@ def some_of(items: list, *names) -> list:
     return [x for x in items if kept.random() < 1 / 8]
 
 
+def window(text: str, size: int, *names) -> str:
+    "A stretch of `size` characters of a long text, another one in each run; eight times as many where $SUBWORD_NB_TEXTS is 2,000 or more."
+    size *= 8 if TEXTS >= 2000 else 1
+    start = fresh("window", *names).randrange(max(1, len(text) - size + 1))
+    return text[start : start + size]
+
+
 def repeat_with() -> str:
     "What a person does to draw the same inputs again."
     return f"generated inputs: SUBWORD_NB_SEED={SEED} SUBWORD_NB_TEXTS={TEXTS} draws the same again"

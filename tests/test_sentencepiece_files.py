@@ -291,7 +291,7 @@ def test_tutorial_opens_the_real_one(shared_file):
 )
 def test_twenty_thousand(names, shared_file):
     "20,000 texts a family."
-    n = 20_000 if N >= 2000 else 10 * N
+    n = 20_000 if N >= 2000 else 5 * N
     for k, name in enumerate(names):
         path = shared_file(f"vocab/{name}")
         tok, peer = (
