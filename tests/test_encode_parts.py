@@ -19,6 +19,7 @@ from pathlib import Path
 import mishaps
 import numpy as np
 import pytest
+from seeds import window
 
 from subword_nb import encode_files as files_room
 from subword_nb import encode_parts as room
@@ -1123,11 +1124,11 @@ def test_two_workers_give_the_ids_of_one(unpacked, shared_file, tmp_path):
 def test_real_tokenizers_cut_anywhere(shared_file, tmp_path, name):
     tok = Tokenizer.load(shared_file(f"vocab/{name}"))
     for text in ("wagahaiwa_nekodearu.txt", "english_small.txt", "stress/UTF-8-demo.txt", "stress/blns.txt"):
-        data = shared_file(f"corpus/{text}").read_bytes().decode("utf-8", "replace")[:100_000].encode()
-        (tmp_path / "x.txt").write_bytes(data)
+        data = shared_file(f"corpus/{text}").read_bytes().decode("utf-8", "replace")
+        (tmp_path / "x.txt").write_bytes(window(data, 30_000, name, text).encode())
         for separator in (None, "\n"):
             out = tmp_path / f"ids{separator is None}"
-            encode_parts(tok, tmp_path / "x.txt", out, part_bytes=20_000, separator=separator, overwrite=True)
+            encode_parts(tok, tmp_path / "x.txt", out, part_bytes=7_000, separator=separator, overwrite=True)
             want = one_machine(tok, tmp_path / "x.txt", tmp_path / "one.npy", separator=separator)
             got = load_shards(out).ragged()
             assert np.array_equal(got.ids, want.ids) and np.array_equal(got.bounds, want.bounds)

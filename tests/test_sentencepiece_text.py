@@ -9,7 +9,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from seeds import TEXTS as N_TEXTS, fresh
+from seeds import TEXTS as N_TEXTS, fresh, some_of
 from costs import assert_linear
 from peers import sp_file
 
@@ -193,7 +193,7 @@ def test_every_code_point_against_sentencepiece(shared_file, layout):
     data = shared_file("vocab/t5-small/spiece.model").read_bytes()
     sp = pytest.importorskip("sentencepiece").SentencePieceProcessor(model_proto=data)
     ours = sentencepiece_normalizer(read_model_proto(data))
-    for code in range(0x110000):
+    for code in some_of(range(0x110000), layout):
         if not 0xD800 <= code < 0xE000:
             text = layout.replace("{}", chr(code))
             expected, origins = sp.normalize(text, with_offsets=True)
