@@ -44,7 +44,7 @@ from .word_scanners import class_scanner, code_points, word_classes
 class WordSpans(NamedTuple):
     "How a text is cut into spans that stand alone."
 
-    space: tuple  # Half-open (first, after) pairs of the code points before a run of which a text may be cut; the run goes with what follows
+    space: tuple  # (first, after) pairs of code points before a run of which a text may be cut; it goes with what follows
     prefix: bytes  # What comes before a text that is not empty
     unless: tuple  # But not before one that begins with one of these (bytes)
     barred: tuple  # Bytes that no text may hold, because what becomes of them depends on what is far away
@@ -54,18 +54,17 @@ class WordSpans(NamedTuple):
     once: bool = False  # Does `prefix` stand only before what opens the original?
 
     def __repr__(self):
-        return f"WordSpans({''.join(chr(a) for a, _ in self.space)!r}, {self.prefix}, {self.unless}, {self.barred}, settles={self.settles})"
+        space = "".join(chr(a) for a, _ in self.space)
+        return f"WordSpans({space!r}, {self.prefix}, {self.unless}, {self.barred}, settles={self.settles})"
 
 
 def _pairs(chars):
     return tuple((ord(c), ord(c) + 1) for c in chars)
 
 # %% ../nbs/75_unigram_misses.ipynb #60b535d9
-_WHITE, _ASCII_WHITE, _WHOLE = (
-    "".join(chr(i) for a, b in code_point_ranges("White_Space") for i in range(a, b)),
-    "\t\n\x0b\x0c\r ",
-    WholeText(),
-)
+_WHITE = "".join(chr(i) for a, b in code_point_ranges("White_Space") for i in range(a, b))
+_ASCII_WHITE = "\t\n\x0b\x0c\r "
+_WHOLE = WholeText()
 
 
 def _edges(units):
@@ -81,50 +80,51 @@ def _edges(units):
 def _key_parts(charsmap):
     "(bytes that begin a key of more than one, or stand further on in keys; which code points keys hold)."
     units = read_charsmap(charsmap)[0] if charsmap else [0]
-    (bases, labels, below), busy, chars = _edges(units), np.zeros(256, bool), np.zeros(1 << 21, bool)
-    node, code, more, seen = (
-        np.array([unit_parts(units[0])[2]]),
-        np.zeros(1, np.int64),
-        np.zeros(1, np.int64),
-        np.zeros(0, np.int64),
-    )
+    bases, labels, below = _edges(units)
+    busy = np.zeros(256, bool)
+    chars = np.zeros(1 << 21, bool)
+    node = np.array([unit_parts(units[0])[2]])
+    code = np.zeros(1, np.int64)
+    more = np.zeros(1, np.int64)
+    seen = np.zeros(0, np.int64)
     while len(node):
-        first, found = np.searchsorted(bases, node), np.searchsorted(bases, node, "right")
-        found -= first
+        first = np.searchsorted(bases, node)
+        found = np.searchsorted(bases, node, "right") - first
         at = np.repeat(first - np.cumsum(found) + found, found) + np.arange(found.sum())
+        byte = labels[at]
         if len(seen):
-            busy[labels[at]] = True
-        byte, code, more = (
-            labels[at],
-            np.repeat(code, found),
-            np.repeat(more, found),
-        )  # a character goes on, or one begins
-        width = (byte >= 0xC0).astype(np.int64) + (byte >= 0xE0) + (byte >= 0xF0)
-        code, more = (
-            np.where(more > 0, code << 6 | byte & 63, np.where(width > 0, byte & 0x3F >> width, byte)),
-            np.where(more > 0, more - 1, width),
-        )
-        if not len(seen):
+            busy[byte] = True
+        else:
             busy[byte[np.isin(below[at], bases)]] = True
+        code = np.repeat(code, found)
+        more = np.repeat(more, found)
+        goes_on = more > 0  # a character goes on, or one begins
+        width = (byte >= 0xC0).astype(np.int64) + (byte >= 0xE0) + (byte >= 0xF0)
+        begun = np.where(width > 0, byte & 0x3F >> width, byte)
+        code = np.where(goes_on, code << 6 | byte & 63, begun)
+        more = np.where(goes_on, more - 1, width)
         chars[code[more == 0] & 0x1FFFFF] = True
         todo = np.setdiff1d(below[at] << 24 | np.where(more == 0, 0, code << 2 | more), seen)
-        node, code, more, seen = todo >> 24, (todo & 0xFFFFFF) >> 2, todo & 3, np.concatenate([seen, todo])
+        node = todo >> 24
+        code = (todo & 0xFFFFFF) >> 2
+        more = todo & 3
+        seen = np.concatenate([seen, todo])
     return set(np.flatnonzero(busy).tolist()), chars[:0x110000]
 
 # %% ../nbs/75_unigram_misses.ipynb #20171883
 def _becomes_space(units, pool, ch):
     "Does a character become a space, or is it one that stays?"
     n, start = longest_prefix(units, ch.encode())
-    return pool[start : start + 2] == b" \0" if n == len(ch.encode()) else ch == " " and n == 0
+    if n == len(ch.encode()):
+        return pool[start : start + 2] == b" \0"
+    return ch == " " and n == 0
 
 
 def _behind_sentencepiece(model, n, pre):
     "Spans behind SentencePiece's own normalizer."
-    cuts = isinstance(pre, Metaspace) and (pre.replacement, pre.splits, pre.prepend_scheme) == (
-        BAR,
-        True,
-        "never",
-    )
+    cuts = False
+    if isinstance(pre, Metaspace):
+        cuts = (pre.replacement, pre.splits, pre.prepend_scheme) == (BAR, True, "never")
     if not cuts and not (isinstance(pre, WholeText) and isinstance(model, SentencePieceUnigram)):
         return None
     if not n.escape_whitespaces or n.treat_whitespace_as_suffix:
@@ -133,10 +133,8 @@ def _behind_sentencepiece(model, n, pre):
         BAR not in model.table or any(BAR in p.lstrip(BAR) for p in model.table if BAR in p[1:])
     ):
         return None
-    (units, pool), extra = (
-        read_charsmap(n.charsmap) if n.charsmap else ([0] * 256, b""),
-        n.remove_extra_whitespaces,
-    )
+    units, pool = read_charsmap(n.charsmap) if n.charsmap else ([0] * 256, b"")
+    extra = n.remove_extra_whitespaces
     if extra and (not n.add_dummy_prefix or b"  " in pool or BAR.encode() in pool):
         return None
     if any(c in s for s in n.user_defined for c in _ASCII_WHITE + BAR):
@@ -148,42 +146,43 @@ def _behind_sentencepiece(model, n, pre):
             return None
         space += BAR
     inside = () if cuts else _letters_and_signs(model, n, units)
-    options = dict(
-        charsmap=n.charsmap,
-        alone=n.user_defined,
-        white=int(extra),
-        mark=extra,
-        apart=cuts,
-        cut=cuts,
-        goes_on=not cuts,
-    )
-    barred = (BAR.encode(),) if extra and not _becomes_space(units, pool, BAR) else ()
-    return (
-        WordSpans(
-            _pairs(space),
-            b" " * (n.add_dummy_prefix and not (extra and cuts)),
-            (),
-            barred,
-            not cuts,
-            options,
-            inside,
-        )
-        if " " in space
-        else None
+    if " " not in space:
+        return None
+    return WordSpans(
+        _pairs(space),
+        prefix=b" " if n.add_dummy_prefix and not (extra and cuts) else b"",
+        unless=(),
+        barred=(BAR.encode(),) if extra and not _becomes_space(units, pool, BAR) else (),
+        settles=not cuts,
+        options=dict(
+            charsmap=n.charsmap,
+            alone=n.user_defined,
+            white=int(extra),
+            mark=extra,
+            apart=cuts,
+            cut=cuts,
+            goes_on=not cuts,
+        ),
+        inside=inside,
     )
 
 # %% ../nbs/75_unigram_misses.ipynb #d5565534
 def _letters_and_signs(model, n, units):
     "Letters, and signs that no piece has beside one of them; all are pieces and stay what they are."
-    keyed, ones = _key_parts(n.charsmap)[1], {c for c in model.table if len(c) == 1 and c not in _WHITE + BAR}
+    _, keyed = _key_parts(n.charsmap)
+    ones = {c for c in model.table if len(c) == 1 and c not in _WHITE + BAR}
     known = ones.difference(*(s for s in n.user_defined if len(s) > 1))
     letters = {c for c in known if c.isalpha() and longest_prefix(units, c.encode())[0] < len(c.encode())}
+    letter = np.zeros(0x110000, bool)
+    letter[[*map(ord, letters)]] = True
     points, bounds = code_points([p for p in model.table if len(p) > 1])
-    letter, beside = np.zeros(0x110000, bool), np.zeros(0x110000, bool)
-    letter[[*map(ord, letters)]], inner = True, np.ones(len(points), bool)
+    inner = np.ones(len(points), bool)
     inner[bounds[:-1]] = False  # has one before it in its piece
-    behind, before = np.flatnonzero(inner), np.flatnonzero(inner) - 1
-    beside[points[behind[letter[points[before]]]]] = beside[points[before[letter[points[behind]]]]] = True
+    behind = np.flatnonzero(inner)
+    before = behind - 1
+    beside = np.zeros(0x110000, bool)
+    beside[points[behind[letter[points[before]]]]] = True
+    beside[points[before[letter[points[behind]]]]] = True
     signs = [c for c in known if not c.isalpha() and not keyed[ord(c)] and not beside[ord(c)]]
     return _pairs(sorted(letters)), _pairs(sorted(signs))
 
@@ -192,11 +191,13 @@ def _alike(model, options):
     "Characters that a model does not know and a normalizer does not touch; None if it matters which of them there are."
     if model.byte_fallback or model.unk_score is None or model.unk_piece not in model.piece2id:
         return None
-    found, kinds = np.ones(0x110000, bool), options.get("kinds")
-    found[:128] = found[0x10000:] = False
+    found = np.ones(0x110000, bool)
+    found[:128] = False
+    found[0x10000:] = False
     found[code_points(["".join([*model.table, *options.get("alone", ()), _WHITE, BAR])])[0]] = False
     if options.get("charsmap"):
         found &= ~_key_parts(options["charsmap"])[1]
+    kinds = options.get("kinds")
     if kinds is not None:
         found[:65536] &= kinds == 0
     return found
@@ -218,26 +219,25 @@ def _kept(mapped, white):
     "The ASCII white space that becomes some of `white` for certain, whatever stands around; none if the space itself does not."
     if mapped is None:
         return "".join(c for c in _ASCII_WHITE if c in white)
-    units, heads = (
-        read_charsmap(mapped.precompiled_charsmap)[0],
-        [chr(i).encode() for i in [32, *np.flatnonzero(kinds_in_clusters() == PREPENDS).tolist()]],
-    )
-    if any(_leads_on(units, head) for head in heads) or mapped.normalize("\r\n").strip(white):
+    units = read_charsmap(mapped.precompiled_charsmap)[0]
+    prepending = np.flatnonzero(kinds_in_clusters() == PREPENDS).tolist()
+    if any(_leads_on(units, chr(i).encode()) for i in [32, *prepending]):
         return ""
-    kept = "".join(c for c in _ASCII_WHITE if (new := mapped.normalize(c)) and not new.strip(white))
+    if mapped.normalize("\r\n").strip(white):
+        return ""
+    mapped_to = {c: mapped.normalize(c) for c in _ASCII_WHITE}
+    kept = "".join(c for c, new in mapped_to.items() if new and not new.strip(white))
     return kept if " " in kept else ""
 
 
 def _drops_spaces(mapped, norms):
     "Is each run of spaces made one, are those at the end dropped, and is there neither other white space nor ▁ in what the map makes?"
     pool = read_charsmap(mapped.precompiled_charsmap)[1].decode("utf-8")
-    runs, ends = any(map(_is_run, norms)), any(isinstance(s, Strip) and s.right for s in norms)
-    return (
-        runs
-        and ends
-        and not {*pool} & {*_WHITE, BAR} - {" "}
-        and all(not mapped.normalize(c).strip(" ") for c in _WHITE + BAR)
-    )
+    if not any(map(_is_run, norms)) or not any(isinstance(s, Strip) and s.right for s in norms):
+        return False
+    if {*pool} & {*_WHITE, BAR} - {" "}:
+        return False
+    return all(not mapped.normalize(c).strip(" ") for c in _WHITE + BAR)
 
 # %% ../nbs/75_unigram_misses.ipynb #c6dd0ee0
 def marked_spans(
@@ -245,17 +245,11 @@ def marked_spans(
     pre: PreTokenizer,  # How it is split
 ) -> WordSpans | None:  # How a text is cut; None if there is more to it
     "Spans where spaces become ▁, each ▁ begins a part, and nothing else happens."
-    if (marks := space_marks(normalizer, pre)) is None:
+    marks = space_marks(normalizer, pre)
+    if marks is None:
         return None
-    return WordSpans(
-        _pairs(" "),
-        marks.prefix,
-        marks.unless,
-        (),
-        False,
-        dict(white=0, mark=False, apart=True, cut=True),
-        once=marks.once,
-    )
+    options = dict(white=0, mark=False, apart=True, cut=True)
+    return WordSpans(_pairs(" "), marks.prefix, marks.unless, (), False, options, once=marks.once)
 
 # %% ../nbs/75_unigram_misses.ipynb #fd3d3136
 def _is_run(step):
@@ -264,46 +258,41 @@ def _is_run(step):
 
 def _behind_steps(model, normalizer, pre):
     "Spans behind the components of a tokenizer.json."
-    if marked := marked_spans(normalizer, pre):
+    marked = marked_spans(normalizer, pre)
+    if marked:
         return marked
     norms, steps = flat_steps(normalizer), flat_steps(pre)
     mapped = norms.pop(0) if norms and isinstance(norms[0], Precompiled) else None
     splits = bool(steps) and isinstance(steps[0], WhitespaceSplit)
     meta = steps[-1] if len(steps) == 1 + splits else None
-    if not all(isinstance(s, Strip) or _is_run(s) for s in norms) or (
-        meta is None and not (splits and len(steps) == 1)
-    ):
+    if not all(isinstance(s, Strip) or _is_run(s) for s in norms):
+        return None
+    if meta is None and not (splits and len(steps) == 1):
         return None
     if meta and (
         not isinstance(meta, Metaspace) or meta.replacement != BAR or meta.prepend_scheme == "first"
     ):
         return None
-    marks, cuts = bool(meta) and meta.prepend_scheme == "always", bool(meta) and meta.splits
+    marks = bool(meta) and meta.prepend_scheme == "always"
+    cuts = bool(meta) and meta.splits
     options = dict(white=2, mark=marks, apart=True, cut=cuts)
     if mapped:
         options |= dict(charsmap=mapped.precompiled_charsmap, kinds=kinds_in_clusters())
     if splits:
-        return (
-            WordSpans(_pairs(space), b"", (), (), False, options)
-            if (space := _kept(mapped, _WHITE))
-            else None
-        )
-    if not cuts or not mapped or not marks or not _drops_spaces(mapped, norms):
+        space = _kept(mapped, _WHITE)
+    elif cuts and mapped and marks and _drops_spaces(mapped, norms):
+        space = _kept(mapped, " ")
+        options["white"] = 1
+    else:
         return None
-    return (
-        WordSpans(_pairs(space), b"", (), (), False, options | dict(white=1))
-        if (space := _kept(mapped, " "))
-        else None
-    )
+    return WordSpans(_pairs(space), b"", (), (), False, options) if space else None
 
 # %% ../nbs/75_unigram_misses.ipynb #b867e08a
 @cache
 def kinds_in_clusters() -> np.ndarray:  # (65536,) uint8: `EXTENDS`, `PREPENDS`, `CONTROLS` or 0
     "What characters are in grapheme clusters, as `graphemes` cuts them; blocks of letters without any are left out."
-    kinds, codes = (
-        np.zeros(65536, np.uint8),
-        [0xD4E, 0xE33, 0xEB3, 0xFF9E, 0xFF9F],
-    )  # letters that join; the rest is no letter
+    kinds = np.zeros(65536, np.uint8)
+    codes = [0xD4E, 0xE33, 0xEB3, 0xFF9E, 0xFF9F]  # letters that join; the rest is no letter
     for name in ("M", "Cc", "Cf", "Cn", "Zl", "Zp"):
         codes += [i for a, b in code_point_ranges(name) for i in range(a, min(b, 65536)) if i != 10]
     for kind, front, back, joins in [
@@ -327,20 +316,17 @@ def unigram_spans(
     "For which tokenizers each word, with the white space before it, is a span."
     if not isinstance(model, Unigram):
         return None
-    return (_behind_sentencepiece if isinstance(normalizer, SentencePieceNormalizer) else _behind_steps)(
-        model, normalizer, pre
-    )
+    if isinstance(normalizer, SentencePieceNormalizer):
+        return _behind_sentencepiece(model, normalizer, pre)
+    return _behind_steps(model, normalizer, pre)
 
 # %% ../nbs/75_unigram_misses.ipynb #0ce4d527
 @kernel
 def _write_slot(slots, spill, h, t, out, o, base):
     "Write what a slot holds, and add it up; (the number of ids, the sum behind)."
-    v, w, unk, run = (
-        slots[h + TWO],
-        slots[h + THREE],
-        np.uint32(t.numbers[UNK]),
-        np.int64(slots[h + TWO] >> np.uint64(25) & np.uint64(127)),
-    )
+    v, w = slots[h + TWO], slots[h + THREE]
+    unk = np.uint32(t.numbers[UNK])
+    run = np.int64(v >> np.uint64(25) & np.uint64(127))
     n, p = v & np.uint64(255), w & np.uint64(0xFFFFFFFF)
     if n > THREE:
         n = w >> HALF
@@ -357,27 +343,24 @@ def _write_slot(slots, spill, h, t, out, o, base):
 # %% ../nbs/75_unigram_misses.ipynb #2ee4de58
 @kernel
 def _split_again(buf, starts, j, t, base, work, ways, links, out, o):
-    "Split the span j with the sum before it; (the number of ids, -1 for a damaged map, -2 for want of room; how much room to work in it takes; the sum behind)."
+    "Split span j again; (how many ids, -1: a damaged map, -2: no room; room that this takes; the sum behind)."
     if o + len(work) > len(out):
         return -2, 0, base
     end, needed, behind = encode_span(
         buf, np.int64(starts[j]), np.int64(starts[j + 1]), t, base, True, work, ways, links, out, o, len(out)
     )
-    return (end - o, 0, behind) if end >= 0 else (end, needed if end == -2 else 0, base)
+    if end >= 0:
+        return end - o, 0, behind
+    return end, needed if end == -2 else 0, base
 
 # %% ../nbs/75_unigram_misses.ipynb #d8e66512
 @kernel
 def _settle(buf, starts, of_span, j, first, n, slots, spill, t, sums, work, ways, links, out, ends, state):
-    "Write the ids of spans first + j to first + n - 1; (how many of the n are written, 0 or how much room to work in it takes, -1 for a damaged map)."
-    base, o, score, k, stop, needed, room = (
-        sums[0],
-        np.uint64(state[0]),
-        t.score,
-        np.uint64(j),
-        np.uint64(n),
-        0,
-        np.uint64(len(out)),
-    )
+    "Write the ids of spans first + j to first + n - 1; (how many are written, 0 or the room it takes, -1: a damaged map)."
+    base, o = sums[0], np.uint64(state[0])
+    score, room = t.score, np.uint64(len(out))
+    k, stop = np.uint64(j), np.uint64(n)
+    needed = 0
     while k < stop:
         h, v, w = of_span[k], slots[of_span[k] + TWO], slots[of_span[k] + THREE]
         kind, limit = v & np.uint64(255), np.float64(np.int64(v >> np.uint64(8) & np.uint64(0x1FFFF)))
@@ -403,7 +386,9 @@ def _settle(buf, starts, of_span, j, first, n, slots, spill, t, sums, work, ways
             free = np.uint64(ends[state[1]])
             if o + free + THREE > room:
                 break
-            ends[state[1]], base, o = np.int64(o), 0.0, o + free
+            ends[state[1]] = np.int64(o)
+            base = 0.0
+            o += free
             state[1] += 1
         elif abs(base) < limit:
             if o + THREE + (w >> HALF if kind == FOUR else kind) > room:
@@ -435,14 +420,12 @@ class UnigramMisses:
         pre: PreTokenizer = _WHOLE,  # How it is split
     ):
         self.spans = _spans_or_error(model, normalizer, pre)
-        self.tables, self.rounded = (
-            unigram_tables(model, **self.spans.options, survey=self.spans.settles),
-            isinstance(model, SentencePieceUnigram) and not self.spans.settles,
-        )
-        classes = word_classes(space=self.spans.space, **dict(zip(("alone", "other"), self.spans.inside)))
-        self.scanner = class_scanner(
-            "white space", classes, alike=_alike(model, self.spans.options), pairs=True
-        )
+        self.tables = unigram_tables(model, **self.spans.options, survey=self.spans.settles)
+        self.rounded = isinstance(model, SentencePieceUnigram) and not self.spans.settles
+        inside = dict(zip(("alone", "other"), self.spans.inside))
+        classes = word_classes(space=self.spans.space, **inside)
+        alike = _alike(model, self.spans.options)
+        self.scanner = class_scanner("white space", classes, alike=alike, pairs=True)
 
     def __repr__(self):
         return f"UnigramMisses({len(self.tables.score) - 1:,} ids{', 32-bit sums' * self.spans.settles})"
@@ -462,7 +445,7 @@ class UnigramMisses:
 
     def settle(
         self,
-        *given,  # buffer, starts, the slots of n spans, the first span, n, arrays of a `SpanTable`, a `Sink`, and (1,) float64: the sum so far, 0 at the beginning of a text
+        *given,  # buffer, starts, slots of n spans, first span, n, a `SpanTable`'s arrays, a `Sink`, (1,) float64: the sum so far
     ):
         "Write the ids of spans, which are to come in order."
         _settled(self.tables, *given)
@@ -470,10 +453,12 @@ class UnigramMisses:
 # %% ../nbs/75_unigram_misses.ipynb #2a7bfa6d
 def _spans_or_error(model, normalizer, pre):
     "How a text is cut; an error if words are not known to stand alone."
-    if spans := unigram_spans(model, normalizer, pre):
+    spans = unigram_spans(model, normalizer, pre)
+    if spans:
         return spans
     raise ValueError(
-        f"{model!r} behind {normalizer!r} and {pre!r} is not known to treat words alone; encode without kernels, or pass components for which `unigram_spans` gives spans"
+        f"{model!r} behind {normalizer!r} and {pre!r} is not known to treat words alone; "
+        "encode without kernels, or pass components for which `unigram_spans` gives spans"
     )
 
 
@@ -484,7 +469,8 @@ def _room(lengths):
 
 def _solve(tables, rounded, buffer, at, length, m, ids, bounds, extra):
     "Solve spans, with room to work in as it is needed."
-    j, size, bounds[0] = 0, _room(length[:m]), 0
+    j, size = 0, _room(length[:m])
+    bounds[0] = 0
     while j < m:
         j, needed = solve_spans(buffer, at, length, j, m, tables, rounded, *scratch(size), ids, bounds, extra)
         size = 2 * needed
@@ -492,24 +478,12 @@ def _solve(tables, rounded, buffer, at, length, m, ids, bounds, extra):
 
 def _settled(tables, buffer, starts, of_span, first, n, arrays, sink, sums):
     "Write, and make room as it is needed."
+    slots, _, spill = arrays[:3]
     j, size = 0, _room(np.diff(starts[first : first + n + 1]))
     while j < n:
-        j, needed = _settle(
-            buffer,
-            starts,
-            of_span,
-            j,
-            first,
-            n,
-            arrays[0],
-            arrays[2],
-            tables,
-            sums,
-            *scratch(size),
-            sink.out,
-            sink.ends,
-            sink.state,
-        )
+        spans = buffer, starts, of_span, j, first, n, slots, spill
+        written = sink.out, sink.ends, sink.state
+        j, needed = _settle(*spans, tables, sums, *scratch(size), *written)
         if needed < 0:
             raise ValueError("precompiled_charsmap: the map is damaged; take it from the model again")
         if needed:
@@ -521,29 +495,12 @@ def _settled(tables, buffer, starts, of_span, first, n, arrays, sink, sums):
 @on_warm_up
 def _warm_up_unigram_misses():
     "Compile the kernels."
-    misses, one = (
-        UnigramMisses(
-            SentencePieceUnigram({"a": 0, BAR: 1, "?": 2}, [0.0, 0.0, 0.0], "?"),
-            normalizer=SentencePieceNormalizer(remove_extra_whitespaces=False),
-        ),
-        np.array([1], np.int64),
-    )
-    misses.solve(
-        buffer_of(b"a"),
-        one + HEAD - 1,
-        one,
-        1,
-        np.empty(20, np.uint32),
-        np.zeros(2, np.int64),
-        np.zeros(1, np.uint32),
-    )
-    misses.settle(
-        buffer_of(b"a"),
-        np.array([HEAD, HEAD + 1], np.uint32),
-        np.zeros(1, np.uint64),
-        0,
-        1,
-        (np.zeros(4, np.uint64), None, np.zeros(1, np.uint32)),
-        Sink(300),
-        np.zeros(1),
-    )
+    model = SentencePieceUnigram({"a": 0, BAR: 1, "?": 2}, [0.0, 0.0, 0.0], "?")
+    misses = UnigramMisses(model, normalizer=SentencePieceNormalizer(remove_extra_whitespaces=False))
+    buffer = buffer_of(b"a")
+    one = np.array([1], np.int64)
+    ids, bounds, extra = np.empty(20, np.uint32), np.zeros(2, np.int64), np.zeros(1, np.uint32)
+    misses.solve(buffer, one + HEAD - 1, one, 1, ids, bounds, extra)
+    starts, of_span = np.array([HEAD, HEAD + 1], np.uint32), np.zeros(1, np.uint64)
+    arrays = np.zeros(4, np.uint64), None, np.zeros(1, np.uint32)
+    misses.settle(buffer, starts, of_span, 0, 1, arrays, Sink(300), np.zeros(1))
