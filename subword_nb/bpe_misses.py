@@ -346,7 +346,8 @@ def _ranked(model, pieces):
     for a, b in zip(order[:-1][same], order[1:][same]):
         if not (run[a] and run[b] and pieces[a][0] == pieces[b][0]):
             raise ValueError(
-                f"the pieces {pieces[a]!r} and {pieces[b]!r} have the same score, and which is joined first depends on their places: use Tokenizer.encode"
+                f"the pieces {pieces[a]!r} and {pieces[b]!r} have the same score, and which is joined "
+                "first depends on their places: use Tokenizer.encode"
             )
     rank = np.empty(len(pieces), np.uint32)
     rank[order] = np.arange(len(pieces), dtype=np.uint32)

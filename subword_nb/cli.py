@@ -209,7 +209,8 @@ def _encode_command(
     if alpha is not None and not hasattr(tok.model, "lattice"):
         drops = getattr(tok.model, "drops_merges", False)
         raise ValueError(
-            f"--alpha draws among the splits of a Unigram model, and this is {tok.model!r}; {'add --dropout 0.1 instead' if drops else 'leave it out'}"
+            f"--alpha draws among the splits of a Unigram model, and this is {tok.model!r}; "
+            f"{'add --dropout 0.1 instead' if drops else 'leave it out'}"
         )
     if dropout is not None and not getattr(tok.model, "drops_merges", False):
         draws = hasattr(tok.model, "lattice")

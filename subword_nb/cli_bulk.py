@@ -156,7 +156,8 @@ def encode_files_command(
         _stopped(out, e)
     already = "an earlier run did a part" if begun else "it was there already"
     print(
-        f"{printable(str(out), space=' ')}: {done.documents:,} document{'s' * (done.documents != 1)}, {done.tokens:,} ids as {done.dtype}{f' ({already})' if done.resumed else ''}"
+        f"{printable(str(out), space=' ')}: {done.documents:,} document{'s' * (done.documents != 1)}, "
+        f"{done.tokens:,} ids as {done.dtype}{f' ({already})' if done.resumed else ''}"
     )
 
 # %% ../nbs/93_cli_bulk.ipynb #bf0caea1

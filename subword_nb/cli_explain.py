@@ -46,7 +46,11 @@ def _documents(words: list, files: list, lines: bool, errors: str, command: str)
         yield from split_lines(text) if lines else [text]
 
 # %% ../nbs/94a_cli_explain.ipynb #ac38e16b
-_PAGE = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>{}</title></head>\n<body>\n{}\n</body></html>\n'
+_PAGE = (
+    '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+    'content="width=device-width"><meta name="color-scheme" content="light '
+    'dark"><title>{}</title></head>\n<body>\n{}\n</body></html>\n'
+)
 
 
 def _form(out: Path | None, as_json: bool) -> str:
@@ -192,7 +196,8 @@ def _pieces(tok, pieces: list, trace: Path | None, text: bool) -> list:
         raise ValueError("--trace is for --piece; add --piece ing")
     if trace is None:
         raise ValueError(
-            "--piece needs what was written down in training: add --trace run.npz (to make one: subword-nb train texts/*.txt -o tok.json --trace run.npz)"
+            "--piece needs what was written down in training: add --trace run.npz (to make one: "
+            "subword-nb train texts/*.txt -o tok.json --trace run.npz)"
         )
     if not trace.is_file():
         raise FileNotFoundError(f"--trace {trace}: there is no such file; train --trace {trace} writes it")

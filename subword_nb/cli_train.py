@@ -78,7 +78,11 @@ def _corpus(sources: list, sample: str | None, **options) -> Corpus:
     if corpus.skipped:
         some = ", ".join(printable(s, space=" ") for s in corpus.skipped[:3])
         print(
-            f"note: not read, because the suffix does not say that it is text: {some}{f' and {len(corpus.skipped) - 3} more' if len(corpus.skipped) > 3 else ''}; to read such files, name them with a pattern",
+            (
+                "note: not read, because the suffix does not say that it is text: "
+                f"{some}{f' and {len(corpus.skipped) - 3} more' if len(corpus.skipped) > 3 else ''}; to "
+                "read such files, name them with a pattern"
+            ),
             file=sys.stderr,
         )
     return corpus
@@ -92,7 +96,8 @@ def _counted(sources: list) -> Any | None:
     are = [s.endswith(".npz") or s.endswith(".parquet") and _has_counts(s) for s in sources]
     if any(are) and not all(are):
         raise ValueError(
-            f"{sources[are.index(True)]} holds counts, and {sources[are.index(False)]} does not; give a corpus or counts, or count the corpus first"
+            f"{sources[are.index(True)]} holds counts, and {sources[are.index(False)]} does not; "
+            "give a corpus or counts, or count the corpus first"
         )
     return sum_counts(*map(load_counts, sources)) if any(are) else None
 
@@ -157,7 +162,8 @@ def train_command(
     tie_break: Annotated[
         str | None,
         opt(
-            "Among equally frequent pairs: ids (smallest), first (seen first), bytes (alphabetical) or largest (the last of these, as subword-nmt; bpe and char_bpe)."
+            "Among equally frequent pairs: ids (smallest), first (seen first), bytes (alphabetical) or "
+            "largest (the last of these, as subword-nmt; bpe and char_bpe)."
         ),
     ] = None,
     # What to start from
@@ -303,7 +309,8 @@ def checked_out(
     }.get(suffix)
     if fits and algorithm and algorithm not in fits:
         raise ValueError(
-            f"--out {out}: files that end in {suffix} hold {' or '.join(fits)}, and this is {algorithm}; give the file a name that ends in .json"
+            f"--out {out}: files that end in {suffix} hold {' or '.join(fits)}, and this is "
+            f"{algorithm}; give the file a name that ends in .json"
         )
     return out
 
@@ -344,7 +351,10 @@ def _train(out: str, given: dict) -> None:
     except KeyboardInterrupt:
         kept = folder and folder.exists()
         print(
-            f"subword-nb: stopped; {f'what is done is kept in {printable(str(folder), space=chr(32))}, and the same command goes on from there' if kept else 'nothing was written'}",
+            (
+                "subword-nb: stopped; "
+                f"{f'what is done is kept in {printable(str(folder), space=chr(32))}, and the same command goes on from there' if kept else 'nothing was written'}"
+            ),
             file=sys.stderr,
         )
         raise typer.Exit(130) from None
@@ -352,7 +362,8 @@ def _train(out: str, given: dict) -> None:
     for note in written.notes:
         print(f"note: {note}")
     print(
-        f"{printable(str(written.path), space=' ')}: {tok.vocab_size:,} pieces from {tok.training.total:,} pretokens{how_ended(tok.training)}"
+        f"{printable(str(written.path), space=' ')}: {tok.vocab_size:,} pieces from "
+        f"{tok.training.total:,} pretokens{how_ended(tok.training)}"
     )
 
 # %% ../nbs/94_cli_train.ipynb #8570817d
@@ -462,7 +473,8 @@ def count_command(
             )
     save_counts(counts, out)
     print(
-        f"{printable(str(out), space=' ')}: {int(counts.counts.sum()):,} pretokens, {len(counts):,} distinct{f'; each count may be {counts.error:,} too low' if counts.error else ''}"
+        f"{printable(str(out), space=' ')}: {int(counts.counts.sum()):,} pretokens, {len(counts):,} "
+        f"distinct{f'; each count may be {counts.error:,} too low' if counts.error else ''}"
     )
 
 # %% ../nbs/94_cli_train.ipynb #6e74adc4

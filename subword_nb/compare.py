@@ -284,7 +284,10 @@ def _summary(c):
     one, other = c.only
     apart = sum(x["same"] is False for x in c.stretches)
     boundaries = lambda n: f"{n:,} boundar{'y' if n == 1 else 'ies'}"
-    return f"{boundaries(c.both)} in both, {one:,} only in the first, {other:,} only in the second; {apart:,} of {len(c.stretches):,} stretches differ"
+    return (
+        f"{boundaries(c.both)} in both, {one:,} only in the first, {other:,} only in the second; "
+        f"{apart:,} of {len(c.stretches):,} stretches differ"
+    )
 
 # %% ../nbs/85c_compare.ipynb #0003f05a
 def comparison_text(
@@ -361,7 +364,11 @@ def comparison_html(
     "Draw a comparison for Jupyter and for pages."
     columns, more = _columns(comparison, 32, most)
     out = [
-        f'<div role="group" aria-label="{escape(_summary(comparison))}" style="font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:14px;line-height:1.45;margin:.4em 0">'
+        (
+            f'<div role="group" aria-label="{escape(_summary(comparison))}" '
+            'style="font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:14px;line-height:1.45;margin:.4em '
+            '0">'
+        )
     ]
     out += [
         f"<div><b>{where}</b> {escape(_title(comparison, s))}</div>"
@@ -377,7 +384,10 @@ def comparison_html(
 def _column_html(labels, same):
     "One stretch: two rows of chips, framed if they differ."
     frame = "2px solid currentColor" if same is False else "2px solid transparent"
-    chip = f"display:inline-block;margin:1px;padding:0 4px;border:1px solid #666;border-radius:4px;print-color-adjust:exact;color:{INK};background:"
+    chip = (
+        "display:inline-block;margin:1px;padding:0 4px;border:1px solid "
+        f"#666;border-radius:4px;print-color-adjust:exact;color:{INK};background:"
+    )
     ink = lambda k: PALETTE[k % 2 + 1 if same is False else 4][0]
     rows = [
         "".join(f'<bdi dir="ltr" style="{chip}{ink(k)}">{escape(t)}</bdi>' for k, t in enumerate(side))
@@ -391,4 +401,7 @@ def _column_html(labels, same):
         else ""
     )
     body = "".join(f"<span>{r}</span>" for r in rows)
-    return f'<span style="display:inline-flex;flex-direction:column;vertical-align:top;max-width:100%;margin:1px;border:{frame};border-radius:6px">{body}{mark}</span>\n'
+    return (
+        "<span "
+        f'style="display:inline-flex;flex-direction:column;vertical-align:top;max-width:100%;margin:1px;border:{frame};border-radius:6px">{body}{mark}</span>\n'
+    )

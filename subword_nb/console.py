@@ -65,7 +65,10 @@ def reason(
         text = f"{e.format_message().rstrip('.')} (see: {path} --help)"
         option_name = getattr(e, "option_name", "")
         if re.fullmatch("-[0-9]+", option_name):
-            text = f"{option_name} is taken for an option; an argument that begins with - comes after --, and no id is below 0 (see: {path} --help)"
+            text = (
+                f"{option_name} is taken for an option; an argument that begins with - comes after --, "
+                f"and no id is below 0 (see: {path} --help)"
+            )
     elif isinstance(e, OSError) and e.strerror and e.filename:
         text = f"{e.filename}: {e.strerror}"
     else:

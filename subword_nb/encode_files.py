@@ -517,7 +517,8 @@ def encode_files(
 # %% ../nbs/84_encode_files.ipynb #87f15ec9
 def _refuse(run):
     raise FileExistsError(
-        f"{run.layout.out} or what belongs beside it is there already, made from something else or in another way; pass overwrite=True to replace it, or name another output"
+        f"{run.layout.out} or what belongs beside it is there already, made from something else or in "
+        "another way; pass overwrite=True to replace it, or name another output"
     )
 
 

@@ -250,7 +250,8 @@ def _write(tok, part, run, writer):
         return encode_found(tok, run, writer, None, _read(part, run))
     if (bulk := _cutter(tok, run)) is None:
         raise ValueError(
-            f"{part.path} was cut where only compiled kernels can go on, and this worker has none; install numba there, or pass part_bytes larger than the file"
+            f"{part.path} was cut where only compiled kernels can go on, and this worker has none; "
+            "install numba there, or pass part_bytes larger than the file"
         )
     _check(part, part.sources[0])
     for _ in _encode_stretch(tok, bulk, part, run, writer):
@@ -345,7 +346,10 @@ def _differs(record, part, run):
         if old.path == new.path and old != new and old[3:] != new[3:]:
             return f"{new.path} has changed"
         if old != new:
-            return f"part {part.number} was bytes {old.start:,} to {old.end or 'the end'} of {old.path}, now {new.start:,} to {new.end or 'the end'} of {new.path}"
+            return (
+                f"part {part.number} was bytes {old.start:,} to {old.end or 'the end'} of {old.path}, "
+                f"now {new.start:,} to {new.end or 'the end'} of {new.path}"
+            )
     return f"part {part.number} had {len(record.sources)} files, now {len(part.sources)}"
 
 
@@ -387,7 +391,9 @@ def _make_place(out, parts, run, overwrite):
     }
     if other and not overwrite:
         raise ValueError(
-            f"{out} holds shards that were made in another way ({next(iter(other.values()))}); call as before to finish them, name another folder, or pass overwrite=True to make anew what does not fit"
+            f"{out} holds shards that were made in another way ({next(iter(other.values()))}); call as "
+            "before to finish them, name another folder, or pass overwrite=True to make anew what does "
+            "not fit"
         )
     if other:
         (out / MANIFEST).unlink(missing_ok=True)

@@ -382,7 +382,8 @@ def explain(
     text = valid_text(text, errors=errors)
     if len(text) > most:
         raise ValueError(
-            f"the text has {len(text):,} characters, and an explanation keeps every step for each of them; pass a part of the text, or most={len(text)} if there is memory for it"
+            f"the text has {len(text):,} characters, and an explanation keeps every step for each of "
+            f"them; pass a part of the text, or most={len(text)} if there is memory for it"
         )
     e = align(
         tok,

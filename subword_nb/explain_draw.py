@@ -57,18 +57,17 @@ def merge_trees_of(
     "The merges of a pre-token as trees."
     trees = [read(s) for s in reason["symbols"]]
     for m in reason["steps"]:
-        trees[m["at"] : m["at"] + 2] = [(read(m["piece"]), *trees[m["at"] : m["at"] + 2], _rank(m))]
+        at = m["at"]
+        trees[at : at + 2] = [(read(m["piece"]), *trees[at : at + 2], _rank(m))]
     return trees
 
 
 def _rank(m):
-    return (
-        f"rank {m['rank']}"
-        if m["rank"] is not None
-        else f"score {m['score']:.4g}"
-        if m["score"] is not None
-        else ""
-    )
+    if m["rank"] is not None:
+        return f"rank {m['rank']}"
+    if m["score"] is not None:
+        return f"score {m['score']:.4g}"
+    return ""
 
 # %% ../nbs/85b_explain_draw.ipynb #6ad8b482
 def _leaves(tree):
@@ -79,72 +78,53 @@ def _leaves(tree):
         if isinstance(node, tuple):
             stack += [(node[1], depth + 1), (node[2], depth + 1)]
         else:
-            count, deep = count + 1, max(deep, depth)
+            count += 1
+            deep = max(deep, depth)
     return count, deep
 
 
 def _bpe_parts(reason, word, read, most):
     "Merge trees and the merges in order."
-    trees, shown, room, steps = (
-        merge_trees_of(reason, read=read) if len(reason["symbols"]) <= 20000 else [],
-        [],
-        most,
-        reason["steps"],
-    )
-    for tree in trees:
+    n_symbols = len(reason["symbols"])
+    if not reason["steps"]:
+        if n_symbols > 1:
+            return [("line", f"{n_symbols:,} symbols, and no two neighbours have a merge rule")]
+        return [("line", "one symbol: there is nothing to merge")]
+    shown, room = [], most
+    for tree in merge_trees_of(reason, read=read) if n_symbols <= 20000 else []:
         leaves, deep = _leaves(tree)
         if leaves > room or deep > 150:
             break
-        shown, room = [*shown, tree], room - leaves
-    if not steps:
-        return [
-            (
-                "line",
-                f"{len(reason['symbols']):,} symbols, and no two neighbours have a merge rule"
-                if len(reason["symbols"]) > 1
-                else "one symbol: there is nothing to merge",
-            )
-        ]
+        shown.append(tree)
+        room -= leaves
     parts = [("figure", draw_merge_tree(shown))] if any(isinstance(t, tuple) for t in shown) else []
     left = len(reason["pieces"]) - len(shown)
     if left > 0:
-        parts.append(
-            (
-                "line",
-                f"{'The trees of' if parts else 'Too big to draw:'} {left:,} {'more ' * bool(parts)}piece{'s' * (left > 1)}{' are not drawn' * bool(parts)}",
-            )
-        )
+        pieces = "pieces" if left > 1 else "piece"
+        if parts:
+            parts.append(("line", f"The trees of {left:,} more {pieces} are not drawn"))
+        else:
+            parts.append(("line", f"Too big to draw: {left:,} {pieces}"))
     return [*parts, _bpe_table(reason, read, most)]
 
 
 def _bpe_table(reason, read, most):
     "The merges in order, with the symbols after each."
-    symbols, rows, spelled = [_chip(read(s)) for s in reason["symbols"]], [], read is _bytes_or_piece
-    for k, m in enumerate(reason["steps"][:most], 1):
-        symbols[m["at"] : m["at"] + 2] = [_chip(read(m["piece"]))]
-        merge = [_chip(read(m["left"])), "+", _chip(read(m["right"])), "→", _chip(read(m["piece"]))]
-        rows.append(
-            [
-                str(k),
-                _rank(m).partition(" ")[2],
-                " ".join(merge),
-                ("row", *_around(symbols, m["at"])),
-                *[_chip(m["piece"])] * spelled,
-            ]
-        )
-    return (
-        "table",
-        [
-            "step",
-            "rank" if reason["steps"][0]["rank"] is not None else "score",
-            "merge",
-            "symbols after it",
-            *["in the vocabulary"] * spelled,
-        ],
-        rows,
-        len(reason["steps"]) - most,
-        "merges",
-    )
+    steps = reason["steps"]
+    spelled = read is _bytes_or_piece
+    header = ["step", "rank" if steps[0]["rank"] is not None else "score", "merge", "symbols after it"]
+    if spelled:
+        header.append("in the vocabulary")
+    symbols, rows = [_chip(read(s)) for s in reason["symbols"]], []
+    for k, m in enumerate(steps[:most], 1):
+        left, right, piece = [_chip(read(m[part])) for part in ("left", "right", "piece")]
+        symbols[m["at"] : m["at"] + 2] = [piece]
+        number = _rank(m).partition(" ")[2]
+        row = [str(k), number, f"{left} + {right} → {piece}", ("row", *_around(symbols, m["at"]))]
+        if spelled:
+            row.append(_chip(m["piece"]))
+        rows.append(row)
+    return "table", header, rows, len(steps) - most, "merges"
 
 # %% ../nbs/85b_explain_draw.ipynb #4e8045ae
 def _chip(piece, n=24):
@@ -181,103 +161,88 @@ def draw_trials(
     "Draw the trials of longest match."
     chars = [printable(c) for c in pretoken[:40]]
     rows, more = _short([t for t in trials if t["start"] < 40], most)
+    labels = [_trial_label(t) for t in rows]
     step, n = max([18.0, *(8.6 * cell_width(c) + 6 for c in chars)]), len(chars)
     parts = [
         svg_text(8 + step * (i + 0.5), 16, c, more=' text-anchor="middle" font-weight="700"')
         for i, c in enumerate(chars)
     ]
-    for k, t in enumerate(rows):
-        parts += (
-            _bar(t, 26 + 26 * k, step, chars)
-            if not isinstance(t, int)
-            else [
-                svg_text(
-                    8 + step * n + 14,
-                    43 + 26 * k,
-                    f"… {t:,} shorter ones, none found",
-                    more=' fill-opacity=".8"',
-                )
-            ]
-        )
+    lines = []
+    for k, (t, label) in enumerate(zip(rows, labels)):
+        if isinstance(t, int):
+            parts.append(svg_text(8 + step * n + 14, 43 + 26 * k, label, more=' fill-opacity=".8"'))
+            lines.append(label)
+        else:
+            parts += _bar(t, 26 + 26 * k, step, chars)
+            lines.append(" " * cell_width("".join(chars[: t["start"]])) + label)
     more += sum(t["start"] >= 40 for t in trials)
     if more:
         parts.append(svg_text(8, 43 + 26 * len(rows), f"… and {more:,} more trials"))
-    labels = [
-        f"… {t:,} shorter ones, none found"
-        if isinstance(t, int)
-        else f"{_chip(t['piece'])} {'✓' if t['found'] else '–'}"
-        for t in rows
-    ]
+        lines.append(f"… and {more:,} more trials")
     wide = 8 + step * n + 22 + 8.6 * max([0, *map(cell_width, labels)])
-    alt = clip(
-        f"Trials for {printable(pretoken[:40])}: found {', '.join(_chip(t['piece']) for t in trials if t['found']) or 'nothing'}, {len(trials):,} looks",
-        n=400,
-    )
-    lines = [
-        " " * (0 if isinstance(t, int) else cell_width("".join(chars[: t["start"]]))) + label
-        for t, label in zip(rows, labels)
-    ]
-    return Svg(
-        svg_figure(wide, 30 + 26 * (len(rows) + bool(more)), alt, parts),
-        "\n".join(lines + [f"… and {more:,} more trials"] * bool(more)),
-        alt,
-    )
+    found = ", ".join(_chip(t["piece"]) for t in trials if t["found"]) or "nothing"
+    alt = clip(f"Trials for {printable(pretoken[:40])}: found {found}, {len(trials):,} looks", n=400)
+    return Svg(svg_figure(wide, 30 + 26 * (len(rows) + bool(more)), alt, parts), "\n".join(lines), alt)
 
 # %% ../nbs/85b_explain_draw.ipynb #6d60f9ee
+def _trial_label(t):
+    "What is written beside a look, or of looks that are left out."
+    if isinstance(t, int):
+        return f"… {t:,} shorter ones, none found"
+    return f"{_chip(t['piece'])} {'✓' if t['found'] else '–'}"
+
+
 def _bar(t, y, step, chars):
     "One look: a bar with its characters, and beside all characters what was looked up."
-    start, end, ink = (
-        t["start"],
-        min(t["end"], len(chars)),
-        f' style="fill:{INK}"' if t["found"] else ' fill-opacity=".8"',
-    )
-    look = (
-        f'fill="{PALETTE[1][0]}" stroke="#666"'
-        if t["found"]
-        else 'fill="none" stroke="currentColor" stroke-opacity=".6" stroke-dasharray="4 3"'
-    )
-    box = f'<rect x="{9 + step * start:.1f}" y="{y}" width="{max(step * (end - start) - 2, 4):.1f}" height="22" rx="5" {look}/>'
+    start, end = t["start"], min(t["end"], len(chars))
+    if t["found"]:
+        look = f'fill="{PALETTE[1][0]}" stroke="#666"'
+        ink, strong = f' style="fill:{INK}"', ' font-weight="700"'
+    else:
+        look = 'fill="none" stroke="currentColor" stroke-opacity=".6" stroke-dasharray="4 3"'
+        ink = strong = ' fill-opacity=".8"'
+    width = max(step * (end - start) - 2, 4)
+    box = f'<rect x="{9 + step * start:.1f}" y="{y}" width="{width:.1f}" height="22" rx="5" {look}/>'
     letters = [
         svg_text(8 + step * (i + 0.5), y + 16, chars[i], more=f' text-anchor="middle"{ink}')
         for i in range(start, end)
     ]
-    strong = ' font-weight="700"' if t["found"] else ' fill-opacity=".8"'
-    return [
-        box,
-        *letters,
-        svg_text(
-            8 + step * len(chars) + 14,
-            y + 16,
-            f"{_chip(t['piece'])} {'✓' if t['found'] else '–'}",
-            more=strong,
-        ),
-    ]
+    return [box, *letters, svg_text(8 + step * len(chars) + 14, y + 16, _trial_label(t), more=strong)]
 
 # %% ../nbs/85b_explain_draw.ipynb #919951ee
-def _wordpiece_parts(reason, word, read, most):
-    "Trials, and the links of the one-pass matcher."
-    parts, links = (
-        [("figure", draw_trials(word["pretoken"], reason["trials"], most=most))] if reason["trials"] else [],
-        reason.get("links") or [],
-    )
-    row = lambda link: [
+def _link_row(link):
+    return [
         _chip(link["char"]) if link["char"] else "end of the word",
         _chip(link["from"]) if link["from"] else "the start",
         ("row", [_chip(p) for p in link["pops"]], None),
         _chip(link["to"]) if link["to"] else "no link: unknown",
     ]
+
+
+def _wordpiece_parts(reason, word, read, most):
+    "Trials, and the links of the one-pass matcher."
+    parts = []
+    if reason["trials"]:
+        parts.append(("figure", draw_trials(word["pretoken"], reason["trials"], most=most)))
+    links = reason.get("links") or []
     if any(link["char"] for link in links):
-        parts += [
-            ("head", "In one pass, with failure links"),
-            (
-                "table",
-                ["does not fit", "standing at", "certain now", "on from"],
-                [row(k) for k in links[:most]],
-                len(links) - most,
-                "links",
-            ),
-        ]
+        header = ["does not fit", "standing at", "certain now", "on from"]
+        rows = [_link_row(link) for link in links[:most]]
+        parts.append(("head", "In one pass, with failure links"))
+        parts.append(("table", header, rows, len(links) - most, "links"))
     return parts
+
+# %% ../nbs/85b_explain_draw.ipynb #91d74f81
+def _undecided_first(arc):
+    "Where an arc stands in the list: those that all splits have, or none, come last."
+    marginal = arc["marginal"]
+    if 5e-4 <= marginal < 1 - 5e-4:
+        group = 0
+    elif marginal > 0.5:
+        group = 1
+    else:
+        group = 2
+    return group, -round(marginal, 9), arc["start"], arc["end"]
 
 # %% ../nbs/85b_explain_draw.ipynb #21bb309f
 def _lattice(pretoken, arcs, most):
@@ -285,55 +250,47 @@ def _lattice(pretoken, arcs, most):
     ends = [a["end"] for a in arcs if a["best"] and a["end"] <= 40]
     end = len(pretoken) if len(pretoken) <= 40 else max(ends, default=0)
     inside = [a for a in arcs if a["end"] <= end]
-    kept = sorted(inside, key=lambda a: (not a["best"], -round(a["marginal"], 9), a["start"], a["end"]))[
-        :most
-    ]
-    kept = sorted(
-        (a for k, a in enumerate(kept) if a["best"] or a["marginal"] >= 5e-4 or k < 12),
-        key=lambda a: (a["start"], a["end"]),
-    )
+    likely = sorted(inside, key=lambda a: (not a["best"], -round(a["marginal"], 9), a["start"], a["end"]))
+    kept = [a for k, a in enumerate(likely[:most]) if a["best"] or a["marginal"] >= 5e-4 or k < 12]
+    kept.sort(key=lambda a: (a["start"], a["end"]))
     if not kept:
         return [("line", "too long to draw")] if arcs else []
-    drawn = [
-        (a["start"], a["end"], a["piece"], *([float(a["score"])] if a["score"] is not None else []))
-        for a in kept
-    ]
-    left = [
-        f"{n:,} {what}"
-        for n, what in (
-            (len(inside) - len(kept), "less probable pieces"),
-            (len(pretoken) - end, "characters more"),
-        )
-        if n
-    ]
-    return [
-        (
-            "figure",
-            draw_lattice(pretoken[:end], drawn, best=[i for i, a in enumerate(kept) if a["best"]]),
-            f"not drawn: {', '.join(left)}" if left else "",
-        )
-    ]
+    drawn = []
+    for a in kept:
+        scores = [float(a["score"])] if a["score"] is not None else []
+        drawn.append((a["start"], a["end"], a["piece"], *scores))
+    left = []
+    if len(inside) > len(kept):
+        left.append(f"{len(inside) - len(kept):,} less probable pieces")
+    if len(pretoken) > end:
+        left.append(f"{len(pretoken) - end:,} characters more")
+    figure = draw_lattice(pretoken[:end], drawn, best=[i for i, a in enumerate(kept) if a["best"]])
+    return [("figure", figure, f"not drawn: {', '.join(left)}" if left else "")]
+
+
+def _pieces_cell(pieces, most):
+    "A cell of a table with the first of some pieces."
+    chips = [_chip(p) for p in pieces[:most]]
+    return "row", [*chips, "…"] if len(pieces) > most else chips, None
 
 
 def _unigram_parts(reason, word, read, most):
     "Lattice, best splits and marginals."
-    undecided = lambda a: 0 if 5e-4 <= a["marginal"] < 1 - 5e-4 else 1 if a["marginal"] > 0.5 else 2
-    paths, arcs = (
-        reason["paths"],
-        sorted(reason["arcs"], key=lambda a: (undecided(a), -round(a["marginal"], 9), a["start"], a["end"])),
-    )
+    paths = reason["paths"]
+    arcs = sorted(reason["arcs"], key=_undecided_first)
+    parts = _lattice(word["pretoken"], reason["arcs"], most)
     rows = [
         [
-            ("row", [_chip(p) for p in path["pieces"][:most]] + ["…"] * (len(path["pieces"]) > most), None),
+            _pieces_cell(path["pieces"], most),
             _score(path["score"]),
             f"{path['behind']:.2f}",
             ("bar", path["probability"]),
         ]
         for path in paths[:most]
     ]
-    parts = _lattice(word["pretoken"], reason["arcs"], most) + [
-        ("table", ["split", "score", "nats behind", "share of all splits"], rows, len(paths) - most, "splits")
-    ] * bool(rows)
+    if rows:
+        header = ["split", "score", "nats behind", "share of all splits"]
+        parts.append(("table", header, rows, len(paths) - most, "splits"))
     rows = [
         [
             _chip(a["piece"]),
@@ -344,16 +301,11 @@ def _unigram_parts(reason, word, read, most):
         ]
         for a in arcs[:12]
     ]
-    return parts + [
-        ("head", "Pieces in their places, undecided ones first"),
-        (
-            "table",
-            ["piece", "place", "score", "marginal", "in the best split"],
-            rows,
-            len(arcs) - 12,
-            "pieces",
-        ),
-    ] * bool(rows)
+    if rows:
+        header = ["piece", "place", "score", "marginal", "in the best split"]
+        parts.append(("head", "Pieces in their places, undecided ones first"))
+        parts.append(("table", header, rows, len(arcs) - 12, "pieces"))
+    return parts
 
 
 def _score(score):
@@ -368,7 +320,8 @@ def _data(explanation):
     data = explanation.to_dict() if hasattr(explanation, "to_dict") else explanation
     if not isinstance(data, dict) or not {"text", "words", "reasons", "tokens"} <= data.keys():
         raise ValueError(
-            f"a {type(explanation).__name__} is not an explanation; pass what tok.explain(text) returns, or its to_dict()"
+            f"a {type(explanation).__name__} is not an explanation; "
+            "pass what tok.explain(text) returns, or its to_dict()"
         )
     return data
 
@@ -382,76 +335,65 @@ def _reasons(data, words, most):
     out = []
     for why, word in list(first.items())[:words]:
         reason = data["reasons"][why]
-        parts = (
-            _KINDS[reason["kind"]](reason, word, read, most)
-            if reason["kind"] in _KINDS
-            else [("line", "a piece of the vocabulary" if reason.get("found") else "not in the vocabulary")]
-        )
-        note = [("line", clip(printable(reason["note"], space=" "), n=300))] if reason.get("note") else []
-        out.append(
-            (_chip(word["shown"], 40), times[why], [_chip(read(p)) for p in reason["pieces"]], note + parts)
-        )
+        if reason["kind"] in _KINDS:
+            parts = _KINDS[reason["kind"]](reason, word, read, most)
+        else:
+            known = reason.get("found")
+            parts = [("line", "a piece of the vocabulary" if known else "not in the vocabulary")]
+        if reason.get("note"):
+            parts = [("line", clip(printable(reason["note"], space=" "), n=300)), *parts]
+        out.append((_chip(word["shown"], 40), times[why], [_chip(read(p)) for p in reason["pieces"]], parts))
     return out, max(0, len(first) - words)
 
 # %% ../nbs/85b_explain_draw.ipynb #75bbc6dd
 def _overview(data, limit=32):
     "What comes before the reasons: the tokens, what was changed, the added tokens, the pre-tokens."
-    read, most = reader(data), 100
-    label = lambda t: (
-        bytes.fromhex(t["bytes"])
-        if read is _bytes_or_piece and t["bytes"] and not t["special"]
-        else t["shown"] or t["piece"]
-    )
-    n, model, tokens = len(data["tokens"]), clip(data.get("model", ""), n=40), data["tokens"]
-    parts = [
-        (
-            "strip",
-            draw_tokens(
-                [label(t) for t in tokens],
-                ids=[t["id"] for t in tokens],
-                title=f"{model}: {n:,} token{'s' * (n != 1)}",
-                limit=limit,
-                most=most,
-            ),
-        )
-    ]
+    as_bytes = reader(data) is _bytes_or_piece
+
+    def strip(pieces, title, ids=None):
+        return "strip", draw_tokens(pieces, ids=ids, title=title, limit=limit, most=100)
+
+    def label(t):
+        if as_bytes and t["bytes"] and not t["special"]:
+            return bytes.fromhex(t["bytes"])
+        return t["shown"] or t["piece"]
+
+    tokens = data["tokens"]
+    n, model = len(tokens), clip(data.get("model", ""), n=40)
+    title = f"{model}: {n:,} token{'s' * (n != 1)}"
+    parts = [strip([label(t) for t in tokens], title, [t["id"] for t in tokens])]
     changes = [c for part in data.get("parts", ()) for c in part.get("changes", ())]
-    rows = [
-        [
-            f"{c['start']}–{c['end']}",
-            _chip(c["before"], 40) if c["before"] else "nothing",
-            _chip(c["after"], 40) if c["after"] else "nothing",
-        ]
-        for c in changes[:20]
-    ]
+    rows = []
+    for c in changes[:20]:
+        before = _chip(c["before"], 40) if c["before"] else "nothing"
+        after = _chip(c["after"], 40) if c["after"] else "nothing"
+        rows.append([f"{c['start']}–{c['end']}", before, after])
     if rows:
-        parts += [
-            ("head", "What the normalizer changed"),
-            ("table", ["place", "before", "after"], rows, len(changes) - 20, "changes"),
-        ]
+        parts.append(("head", "What the normalizer changed"))
+        parts.append(("table", ["place", "before", "after"], rows, len(changes) - 20, "changes"))
     added = [part["added"] for part in data.get("parts", ()) if part.get("added") is not None]
     if added:
-        parts.append(
-            ("strip", draw_tokens(added, title="Added tokens, found in the text", limit=limit, most=most))
-        )
-    if data["words"]:
-        parts.append(
-            (
-                "strip",
-                draw_tokens(
-                    [w["shown"] for w in data["words"]],
-                    title=f"{len(data['words']):,} pre-token{'s' * (len(data['words']) != 1)}",
-                    limit=limit,
-                    most=most,
-                ),
-            )
-        )
+        parts.append(strip(added, "Added tokens, found in the text"))
+    words = data["words"]
+    if words:
+        title = f"{len(words):,} pre-token{'s' * (len(words) != 1)}"
+        parts.append(strip([w["shown"] for w in words], title))
     return parts
 
 # %% ../nbs/85b_explain_draw.ipynb #9187cc91
 _CHIP = "display:inline-block;margin:1px;padding:0 4px;border:1px solid #888;border-radius:4px"
 _STRONG = f";color:{INK};background:{PALETTE[1][0]};font-weight:700;print-color-adjust:exact"
 _SIDE = "text-align:left;vertical-align:middle;padding:2px 14px 2px 0;border:0;border-bottom:1px solid #8886"
+_BAR = "display:inline-block;width:5em;height:.7em;border:1px solid #888;border-radius:2px"
+_TABLE = (
+    "border-collapse:collapse;border:0;margin:.4em 0;width:auto;"
+    "font-size:13px;color:inherit;white-space:nowrap;overflow-wrap:normal"
+)
+_DETAILS = "margin:.5em 0;padding-left:.7em;border-left:3px solid #888"
+_ALL = (
+    "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;"
+    "font-size:14px;line-height:1.45;overflow-wrap:anywhere"
+)
 
 
 def _cell_html(cell):
@@ -459,17 +401,23 @@ def _cell_html(cell):
     if isinstance(cell, str):
         return escape(cell)
     if cell[0] == "bar":
-        return f'<span style="display:inline-block;width:5em;height:.7em;border:1px solid #888;border-radius:2px"><span style="display:block;width:{100 * cell[1]:.1f}%;height:100%;background:{PALETTE[1][0]};print-color-adjust:exact"></span></span> {_share(cell[1])}'
-    return "".join(
-        f'<bdi dir="ltr" style="{_CHIP}{_STRONG if i == cell[2] else ""}">{escape(t)}</bdi>'
-        if t != "…"
-        else " … "
-        for i, t in enumerate(cell[1])
-    )
+        filled = f"width:{100 * cell[1]:.1f}%;height:100%;background:{PALETTE[1][0]}"
+        return (
+            f'<span style="{_BAR}"><span style="display:block;{filled};print-color-adjust:exact"></span></span>'
+            f" {_share(cell[1])}"
+        )
+    chips = []
+    for i, t in enumerate(cell[1]):
+        if t == "…":
+            chips.append(" … ")
+        else:
+            style = _CHIP + (_STRONG if i == cell[2] else "")
+            chips.append(f'<bdi dir="ltr" style="{style}">{escape(t)}</bdi>')
+    return "".join(chips)
 
 
 def _share(p):
-    return f"{p:.1%}" if p >= 0.001 or p == 0 else "<0.1%".replace("<", "under ")
+    return f"{p:.1%}" if p >= 0.001 or p == 0 else "under 0.1%"
 
 
 def _part_html(part):
@@ -481,15 +429,15 @@ def _part_html(part):
         return f"<div>{escape(what)}</div>"
     if kind == "head":
         return f'<div style="font-weight:600">{escape(what)}</div>'
-    head = "".join(f'<th scope="col" style="{_SIDE}">{escape(h)}</th>' for h in what)
-    rows = "".join(
-        "<tr>" + "".join(f'<td style="{_SIDE}">{_cell_html(c)}</td>' for c in row) + "</tr>\n"
-        for row in part[2]
-    )
-    return (
-        f'<div tabindex="0" style="overflow-x:auto;max-width:100%"><table style="border-collapse:collapse;border:0;margin:.4em 0;width:auto;font-size:13px;color:inherit;white-space:nowrap;overflow-wrap:normal"><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></div>'
-        + f"<div>… and {part[3]:,} {part[4]} more</div>" * (part[3] > 0)
-    )
+    _, header, rows, more, things = part
+    head = "".join(f'<th scope="col" style="{_SIDE}">{escape(h)}</th>' for h in header)
+    body = ""
+    for row in rows:
+        cells = "".join(f'<td style="{_SIDE}">{_cell_html(c)}</td>' for c in row)
+        body += f"<tr>{cells}</tr>\n"
+    table = f'<table style="{_TABLE}"><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>'
+    out = f'<div tabindex="0" style="overflow-x:auto;max-width:100%">{table}</div>'
+    return out + f"<div>… and {more:,} {things} more</div>" if more > 0 else out
 
 # %% ../nbs/85b_explain_draw.ipynb #cb9c0cb3
 def explanation_html(
@@ -500,18 +448,15 @@ def explanation_html(
 ) -> str:  # One element with inline styles, no scripts, no links
     "Draw an explanation for Jupyter and for pages."
     data = _data(explanation)
-    out = [
-        '<div style="font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:14px;line-height:1.45;overflow-wrap:anywhere">',
-        *map(_part_html, _overview(data)),
-    ]
+    out = [f'<div style="{_ALL}">', *map(_part_html, _overview(data))]
     reasons, more = _reasons(data, words, most)
     unfolded = [k for k, r in enumerate(reasons) if any(part[0] == "table" for part in r[3])][:3]
     for k, (shown, times, pieces, parts) in enumerate(reasons):
         split = _cell_html(("row", pieces[:most] + ["…"] * (len(pieces) > most), None))
         often = f' <span style="opacity:.8">({times:,} times)</span>' if times > 1 else ""
-        out.append(
-            f'<details{" open" * (k in unfolded)} style="margin:.5em 0;padding-left:.7em;border-left:3px solid #888"><summary style="cursor:pointer"><b style="direction:ltr;unicode-bidi:isolate">{escape(shown)}</b> → {split}{often}</summary>\n'
-        )
+        word = f'<b style="direction:ltr;unicode-bidi:isolate">{escape(shown)}</b>'
+        out.append(f'<details{" open" * (k in unfolded)} style="{_DETAILS}">')
+        out.append(f'<summary style="cursor:pointer">{word} → {split}{often}</summary>\n')
         out += [*map(_part_html, parts), "</details>\n"]
     if more:
         out.append(f"<div>… and {more:,} distinct pre-tokens more</div>")
@@ -527,6 +472,7 @@ def _fit(line, width):
         used += cell_width(c)
         if used > width - 1:
             return line[:i] + "…"
+    return line
 
 
 def _cell_text(cell):
@@ -542,24 +488,25 @@ def _part_text(part, color, width):
     "One part of a drawing as lines."
     kind, what = part[:2]
     if kind == "strip":
-        return [
-            _fit(what.title, width),
-            *replace(what, title="").terminal(color=color, width=width).split("\n"),
-        ]
+        drawn = replace(what, title="").terminal(color=color, width=width)
+        return [_fit(what.title, width), *drawn.split("\n")]
     if kind in ("line", "head"):
         return [_fit(what, width)]
     if kind == "figure":
         lines = str(what).split("\n")
         if max(map(cell_width, lines)) > width and "┤" in what.text:
             return []  # a lattice cannot be cut
-        return [_fit(ln, width) for ln in [*lines, *filter(None, part[2:])]]
-    rows = [what, *([_cell_text(c) for c in row] for row in part[2])]
-    wide = [min(48, max(cell_width(r[i]) for r in rows)) for i in range(len(what))]
-    lines = [
-        "  ".join(_fit(c, w) + " " * (w - cell_width(_fit(c, w))) for c, w in zip(r, wide)).rstrip()
-        for r in rows
-    ]
-    return [_fit(ln, width) for ln in [*lines, *[f"… and {part[3]:,} {part[4]} more"] * (part[3] > 0)]]
+        return [_fit(line, width) for line in [*lines, *filter(None, part[2:])]]
+    _, header, rows, more, things = part
+    cells = [header, *([_cell_text(c) for c in row] for row in rows)]
+    wide = [min(48, max(cell_width(row[i]) for row in cells)) for i in range(len(header))]
+    lines = []
+    for row in cells:
+        cut = [_fit(c, w) for c, w in zip(row, wide)]
+        lines.append("  ".join(c + " " * (w - cell_width(c)) for c, w in zip(cut, wide)).rstrip())
+    if more > 0:
+        lines.append(f"… and {more:,} {things} more")
+    return [_fit(line, width) for line in lines]
 
 # %% ../nbs/85b_explain_draw.ipynb #a035e477
 def explanation_text(
@@ -574,19 +521,24 @@ def explanation_text(
     data, width = _data(explanation), max(20, width or shutil.get_terminal_size().columns)
     if color is None:
         color = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
-    bold = (lambda line: f"\x1b[1m{line}\x1b[0m") if color else lambda line: line
+
+    def bold(line):
+        return f"\x1b[1m{line}\x1b[0m" if color else line
+
     lines = []
     for part in _overview(data, min(32, width // 2 - 2)):
-        lines += [*(bold(ln) if part[0] == "head" else ln for ln in _part_text(part, color, width)), ""]
+        drawn = _part_text(part, color, width)
+        lines += [*map(bold, drawn), ""] if part[0] == "head" else [*drawn, ""]
     reasons, more = _reasons(data, words, most)
     for shown, times, pieces, parts in reasons:
-        lines.append(
-            bold(_fit(f"{shown} → {' '.join(pieces[:most])}" + f"  ({times:,} times)" * (times > 1), width))
-        )
-        lines += ["  " + ln for part in parts for ln in _part_text(part, color, width - 2)] + [""]
-    return "\n".join(lines + [_fit(f"… and {more:,} distinct pre-tokens more", width)] * bool(more)).rstrip(
-        "\n"
-    )
+        often = f"  ({times:,} times)" if times > 1 else ""
+        lines.append(bold(_fit(f"{shown} → {' '.join(pieces[:most])}{often}", width)))
+        for part in parts:
+            lines += ["  " + line for line in _part_text(part, color, width - 2)]
+        lines.append("")
+    if more:
+        lines.append(_fit(f"… and {more:,} distinct pre-tokens more", width))
+    return "\n".join(lines).rstrip("\n")
 
 # %% ../nbs/85b_explain_draw.ipynb #bb4b16b1
 def _axes(ax, name):
@@ -610,11 +562,11 @@ def plot_ranks(
 ) -> "Axes":  # What was drawn on
     "Plot the ranks of the merges of each pre-token in their order."
     data = _data(explanation)
-    found = {
-        w["why"]: (_chip(w["shown"]), [m["rank"] for m in data["reasons"][w["why"]]["steps"]])
-        for w in data["words"]
-        if data["reasons"][w["why"]]["kind"] == "bpe"
-    }
+    found = {}
+    for w in data["words"]:
+        reason = data["reasons"][w["why"]]
+        if reason["kind"] == "bpe":
+            found[w["why"]] = _chip(w["shown"]), [m["rank"] for m in reason["steps"]]
     rows = sorted((r for r in found.values() if r[1] and None not in r[1]), key=lambda r: -len(r[1]))[:words]
     if not rows:
         raise ValueError(

@@ -314,7 +314,10 @@ def _say_merge(e, who, f):
     "The sentences of a merge."
     worth = f", a score of {_share(f['score'])}" if f["score"] else ""
     won = (
-        f"{f['tied']:,} other pair{' was' if f['tied'] == 1 else 's were'} worth the same; it has {_RULES[f['rule']]} (tie_break={f['rule']!r})."
+        (
+            f"{f['tied']:,} other pair{' was' if f['tied'] == 1 else 's were'} worth the same; "
+            f"it has {_RULES[f['rule']]} (tie_break={f['rule']!r})."
+        )
         if f["tied"]
         else "No other pair was worth as much."
     )
@@ -323,7 +326,11 @@ def _say_merge(e, who, f):
         if len(f["steps"]) > 1
         else ""
     )
-    return f"{who} came in at step {f['step']:,} of {f['merges']:,}: {_shown(e, f['left'])} stood before {_shown(e, f['right'])} {_times(f['count'])}{worth}. {won} It changed {f['changed']:,} of {f['pretokens']:,} distinct pre-tokens.{again}"
+    return (
+        f"{who} came in at step {f['step']:,} of {f['merges']:,}: {_shown(e, f['left'])} stood before "
+        f"{_shown(e, f['right'])} {_times(f['count'])}{worth}. {won} It changed {f['changed']:,} of "
+        f"{f['pretokens']:,} distinct pre-tokens.{again}"
+    )
 
 
 def _say_alphabet(e, who, f):
@@ -334,7 +341,10 @@ def _say_alphabet(e, who, f):
     limit = (
         f", of which limit_alphabet={f['limit']} keeps the most frequent" if f["limit"] is not None else ""
     )
-    return f"{who} is a symbol of the alphabet, there before the first merge. It occurs {_times(f['count'])}, rank {f['rank']:,} of {f['of']:,} symbols{limit}.{asked}"
+    return (
+        f"{who} is a symbol of the alphabet, there before the first merge. It occurs "
+        f"{_times(f['count'])}, rank {f['rank']:,} of {f['of']:,} symbols{limit}.{asked}"
+    )
 
 # %% ../nbs/85d_explain_training.ipynb #324f4c66
 def _say_kept(e, who, f):
@@ -348,7 +358,10 @@ def _say_kept(e, who, f):
     last, stayed = cuts[-1], f"{begin} It stayed through {len(cuts)} cut{'s' * (len(cuts) > 1)}"
     if last["loss"] is None or last["bar"] is None:
         return f"{stayed}: no other pieces spell it."
-    return f"{stayed}: in the last, its removal would have cost {last['loss']:.4g} nats, and that of the cheapest that stayed {last['bar']:.4g}.{_say_other(e, f)}"
+    return (
+        f"{stayed}: in the last, its removal would have cost {last['loss']:.4g} nats, and that of the "
+        f"cheapest that stayed {last['bar']:.4g}.{_say_other(e, f)}"
+    )
 
 
 def _say_other(e, f):
@@ -403,8 +416,14 @@ def _say_never(e, who, f):
             + {
                 "length": f"it has {len(e.piece)} characters, and max_piece_length={f['max_piece_length']}.",
                 "rare": f"it occurs {_times(f['occurrences'])}, and min_frequency={f['min_frequency']}.",
-                "coverage": f"it occurs {_times(f['occurrences'])}, and the characters that have pieces are covered without it, or it is given as a piece that is not learned.",
-                "worth": f"it occurs {_times(f['occurrences'])}, and its count times length was not among the {f['seeds']:,} best, or it crosses what is never learned.",
+                "coverage": (
+                    f"it occurs {_times(f['occurrences'])}, and the characters that have pieces are "
+                    "covered without it, or it is given as a piece that is not learned."
+                ),
+                "worth": (
+                    f"it occurs {_times(f['occurrences'])}, and its count times length was not among "
+                    f"the {f['seeds']:,} best, or it crosses what is never learned."
+                ),
             }[f["why"]]
         )
     if len(f["split"]) != 2:
@@ -427,7 +446,10 @@ def _say_never(e, who, f):
             "full": ", and the vocabulary was full",
             "min_frequency": f", and min_frequency={e.trace.facts['options'].get('min_frequency')} allowed no other",
         }.get(e.trace.facts["ended"], "")
-    return f"{who} never became a piece: when training ended, {_shown(e, pair['left'])} before {_shown(e, pair['right'])} had {worth}{last}."
+    return (
+        f"{who} never became a piece: when training ended, {_shown(e, pair['left'])} before "
+        f"{_shown(e, pair['right'])} had {worth}{last}."
+    )
 
 
 _SAYINGS = {
@@ -609,7 +631,8 @@ def _trace_of(tok, trace) -> TrainingTrace:
         trace = getattr(tok.training, "trace", None)
     if trace is None:
         raise ValueError(
-            'this tokenizer has no trace of its training; train with Tokenizer.train(..., trace=True), or pass trace=, a file that trace="FILE" wrote'
+            "this tokenizer has no trace of its training; train with Tokenizer.train(..., trace=True), "
+            'or pass trace=, a file that trace="FILE" wrote'
         )
     return trace if isinstance(trace, TrainingTrace) else load_trace(trace)
 

@@ -305,7 +305,8 @@ def _take_up(journal, folder, header, resume):
     other = [k for k in header if lines and lines[0].get(k) != header[k]]
     if other and (other != ["inputs"] or not _unread(journal.last, inputs, header["inputs"])):
         raise ValueError(
-            f"{folder} is an unfinished run with other {_differ(lines[0], header, other)}; call with the same again to finish it, or pass resume=False to start anew"
+            f"{folder} is an unfinished run with other {_differ(lines[0], header, other)}; "
+            "call with the same again to finish it, or pass resume=False to start anew"
         )
     journal.file.truncate(0 if other else size)
     for entry in (header, journal.last) if other else ():

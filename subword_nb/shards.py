@@ -199,7 +199,8 @@ def _shard(found, k, where):
     options, wide = _options(options, where), {"uint16": 2, "uint32": 4}
     if options.get("format") not in SHARD_FORMATS or options.get("dtype") not in wide:
         raise ValueError(
-            f"{where}: format {_shown(options.get('format'))}, dtype {_shown(options.get('dtype'))}; expected bin or parquet, uint16 or uint32: encode again"
+            f"{where}: format {_shown(options.get('format'))}, dtype {_shown(options.get('dtype'))}; "
+            "expected bin or parquet, uint16 or uint32: encode again"
         )
     names, taken = shard_names(k, options["format"]), []
     for file in files:
@@ -214,7 +215,8 @@ def _shard(found, k, where):
     lengths = [wide[options["dtype"]] * tokens, 136 + 8 * (documents + continues)]
     if options["format"] == "bin" and [length for _, length, _ in taken] != lengths:
         raise ValueError(
-            f"{where}: {tokens:,} tokens and {documents:,} documents do not make files of {' and '.join(f'{length:,}' for _, length, _ in taken)} bytes; encode again"
+            f"{where}: {tokens:,} tokens and {documents:,} documents do not make files of "
+            f"{' and '.join(f'{length:,}' for _, length, _ in taken)} bytes; encode again"
         )
     return Shard(
         tuple(taken),
@@ -386,7 +388,8 @@ def _open_shard(folder, manifest, k):
         s.tokens,
     ):
         raise ValueError(
-            f"{path} does not hold the {s.rows:,} rows with {s.tokens:,} ids that {MANIFEST} says; encode again, which makes only what is damaged"
+            f"{path} does not hold the {s.rows:,} rows with {s.tokens:,} ids that {MANIFEST} says; "
+            "encode again, which makes only what is damaged"
         )
     return rows
 

@@ -58,7 +58,8 @@ def decode_with_offsets(
     (parts, together), offsets, n = _each(tok, ids), [], 0
     if b"".join(parts) != together:
         raise ValueError(
-            f"ids side by side are not decoded here as each of them alone ({tok.decoder!r}), so that they have no places of their own; encode with align, which knows the offsets"
+            f"ids side by side are not decoded here as each of them alone ({tok.decoder!r}), so that "
+            "they have no places of their own; encode with align, which knows the offsets"
         )
     for part in parts:
         offsets.append(max(0, n - (0x80 <= part[0] < 0xC0)) if part else n)

@@ -49,12 +49,12 @@ def normalizer_steps(
     space, at_end = ("▁", "[ ▁]") if norm.escape_whitespaces else (" ", " ")
     marks_end = norm.add_dummy_prefix and norm.treat_whitespace_as_suffix
     if norm.remove_extra_whitespaces:
-        steps += [normalizers.Replace(r"\A +", "", True), normalizers.Replace(" {2,}", " ", True)]
-        steps.append(
-            normalizers.Replace(rf"{at_end}*\z", space, True)
-            if marks_end
-            else normalizers.Replace(rf"{at_end}+\z", "", True)
-        )
+        steps.append(normalizers.Replace(r"\A +", "", True))
+        steps.append(normalizers.Replace(" {2,}", " ", True))
+        if marks_end:
+            steps.append(normalizers.Replace(rf"{at_end}*\z", space, True))
+        else:
+            steps.append(normalizers.Replace(rf"{at_end}+\z", "", True))
     elif marks_end:
         steps.append(normalizers.Replace(r"\z", space, True))
     if norm.add_dummy_prefix and not marks_end:
@@ -78,69 +78,67 @@ def _pre_tokenizer(model, norm):
     if isinstance(model, SentencePieceChars):
         return Split({"Regex": r"(?m)."}, "isolated")
     as_suffix = norm.treat_whitespace_as_suffix
-    if isinstance(model, SentencePieceWords) or cuts_words(
-        [p for p in model.piece2id if p not in model.control], as_suffix=as_suffix
-    ):
+    pieces = [p for p in model.piece2id if p not in model.control]
+    if isinstance(model, SentencePieceWords) or cuts_words(pieces, as_suffix=as_suffix):
         return Split("▁", "merged_with_previous" if as_suffix else "merged_with_next")
     return pretokenizer(None)
 
 # %% ../nbs/70_translate.ipynb #d975b491
 def _scores(m):
     "Scores that give pieces the roles that tokenizer.json has no word for."
-    ordinary = [
-        m.scores[i]
-        for p, i in m.piece2id.items()
-        if p not in {*m.control, *m.unused, *m.user_defined, *BYTE_PIECES, m.unk_piece}
-    ]
+    special = {*m.control, *m.unused, *m.user_defined, *BYTE_PIECES, m.unk_piece}
+    ordinary = [m.scores[i] for p, i in m.piece2id.items() if p not in special]
     hopeless = 7 * min(ordinary, default=-1.0) - 1
-    role = {
-        **dict.fromkeys(m.user_defined, 0.0),
-        **dict.fromkeys(m.unused, hopeless),
-        **(dict.fromkeys(BYTE_PIECES, hopeless) if m.byte_fallback else {}),
-    }
-    return [
-        min(0.0, role.get(p, m.scores[i])) for p, i in sorted(m.piece2id.items(), key=lambda item: item[1])
-    ]
+    role = dict.fromkeys(m.user_defined, 0.0) | dict.fromkeys(m.unused, hopeless)
+    if m.byte_fallback:
+        role |= dict.fromkeys(BYTE_PIECES, hopeless)
+    by_id = sorted(m.piece2id.items(), key=lambda item: item[1])
+    return [min(0.0, role.get(p, m.scores[i])) for p, i in by_id]
 
 
 def _as_unigram(m):
     "The same pieces with these scores."
-    hidden = [*m.unused] + ["<0x41>"] * m.byte_fallback
-    notes = (
-        [
-            f"pieces that no text matches in SentencePiece, such as {hidden[0]!r}, are found there where the text spells them in characters that are no pieces"
-        ]
-        if hidden
-        else []
-    )
+    hidden = [*m.unused, "<0x41>"] if m.byte_fallback else m.unused
+    notes = []
+    if hidden:
+        notes.append(
+            f"pieces that no text matches in SentencePiece, such as {hidden[0]!r}, are found there "
+            "where the text spells them in characters that are no pieces"
+        )
     return Unigram(dict(m.piece2id), _scores(m), m.unk_piece, m.byte_fallback), notes
 
 # %% ../nbs/70_translate.ipynb #fcb2e31a
 def _grown(n, lengths):
     "The lengths into which a run of `n` characters is merged from the left, and the two that were merged last."
     run, last = [1] * n, None
-    while (at := next((i for i in range(len(run) - 1) if run[i] + run[i + 1] in lengths), None)) is not None:
+    while True:
+        at = next((i for i in range(len(run) - 1) if run[i] + run[i + 1] in lengths), None)
+        if at is None:
+            return run, last
         last = run[at], run[at + 1]
         run[at : at + 2] = [sum(last)]
-    return run, last
 
 
 def _runs(m, doubtful):
     "Rules for runs of one character that share a score, if nothing else can come between; else none."
     runs = sorted((p for p in doubtful if len(set(p)) == 1), key=len, reverse=True)
-    c, lengths, rest = runs[0][0] if runs else "", [len(p) for p in runs], set(m.piece2id) - set(runs)
+    c = runs[0][0] if runs else ""
+    lengths = [len(p) for p in runs]
+    rest = set(m.piece2id) - set(runs)
     if c not in rest or lengths[0] > 32 or len({(p[0], m.scores[m.piece2id[p]]) for p in runs}) > 1:
         return []
-    if (
-        any(c * 2 in p for p in rest)
-        or any(c in p for p in m.user_defined)
-        or {*runs, c} & {*m.unused, *m.control}
-    ):
+    if any(c * 2 in p for p in rest) or any(c in p for p in m.user_defined):
         return []
-    ways = [_grown(n, lengths) for n in lengths]
-    rules = [(c * last[0], c * last[1]) for n, (run, last) in zip(lengths, ways) if run == [n]]
+    if {*runs, c} & {*m.unused, *m.control}:
+        return []
+    rules = []
+    for n in lengths:
+        run, last = _grown(n, lengths)
+        if run == [n]:
+            rules.append((c * last[0], c * last[1]))
     small = BPE({c * n: n for n in (1, *lengths)}, rules)
-    return rules if all(small.encode(c * n) == _grown(n, lengths)[0] for n in range(4 * lengths[0])) else []
+    exact = all(small.encode(c * n) == _grown(n, lengths)[0] for n in range(4 * lengths[0]))
+    return rules if exact else []
 
 
 def _with_runs(m, merges, doubtful):
@@ -148,36 +146,35 @@ def _with_runs(m, merges, doubtful):
     runs = _runs(m, doubtful)
     if not runs:
         return merges, doubtful
-    score = lambda pair: m.scores[m.piece2id["".join(pair)]]
+
+    def score(pair):
+        return m.scores[m.piece2id["".join(pair)]]
+
     at = sum(score(pair) > score(runs[0]) for pair in merges)
-    return [*merges[:at], *runs, *merges[at:]], [
-        p for p in doubtful if p not in {"".join(pair) for pair in runs}
-    ]
+    made = {"".join(pair) for pair in runs}
+    return [*merges[:at], *runs, *merges[at:]], [p for p in doubtful if p not in made]
 
 # %% ../nbs/70_translate.ipynb #d0ce024d
 def _as_bpe(m):
     "BPE by scores as a list of merges."
     merges, _, doubtful = merges_of(m)
     merges, doubtful = _with_runs(m, merges, doubtful)
-    notes = (
-        [
-            f"{len(doubtful)} pieces, such as {doubtful[0]!r}, have scores or roles that a list of merges cannot say exactly; texts with them may be split differently"
-        ]
-        if doubtful
-        else []
-    )
+    notes = []
+    if doubtful:
+        notes.append(
+            f"{len(doubtful)} pieces, such as {doubtful[0]!r}, have scores or roles that a list of "
+            "merges cannot say exactly; texts with them may be split differently"
+        )
     if m.unused:
         notes.append(f"{len(m.unused)} unused pieces, such as {m.unused[0]!r}, are left out of merging")
-    return BPE(
-        dict(m.piece2id), merges, unk_piece=m.unk_piece, fuse_unk=True, byte_fallback=m.byte_fallback
-    ), notes
+    bpe = BPE(dict(m.piece2id), merges, unk_piece=m.unk_piece, fuse_unk=True, byte_fallback=m.byte_fallback)
+    return bpe, notes
 
 
 def _as_words(m):
     "Whole words or characters as a WordLevel model."
-    notes = [
-        f"a run of unknown {'words' if isinstance(m, SentencePieceWords) else 'characters'} is one {m.unk_piece} in SentencePiece, and several there"
-    ]
+    units = "words" if isinstance(m, SentencePieceWords) else "characters"
+    notes = [f"a run of unknown {units} is one {m.unk_piece} in SentencePiece, and several there"]
     if m.byte_fallback:
         notes.append("unknown characters are spelled by bytes in SentencePiece, and are unknown there")
     return WordLevel(dict(m.piece2id), m.unk_piece), notes
@@ -193,11 +190,13 @@ _MODELS = {
 # %% ../nbs/70_translate.ipynb #7b49975b
 def _decoder(d):
     "SentencePiece's decoding as steps."
-    steps = (
-        [decoders.Replace("▁", " ")] + [decoders.ByteFallback()] * bool(d.byte_fallback) + [decoders.Fuse()]
-    )
-    front = d.add_dummy_prefix or d.remove_extra_whitespaces
-    return decoders.Sequence(tuple(steps + [decoders.Strip(" ", 1, 0)] * bool(front)))
+    steps = [decoders.Replace("▁", " ")]
+    if d.byte_fallback:
+        steps.append(decoders.ByteFallback())
+    steps.append(decoders.Fuse())
+    if d.add_dummy_prefix or d.remove_extra_whitespaces:
+        steps.append(decoders.Strip(" ", 1, 0))
+    return decoders.Sequence(tuple(steps))
 
 
 def _processor(processor):
@@ -210,8 +209,14 @@ def _processor(processor):
         return None, [f"what is put around a text ({type(processor).__name__}) is left out: {e}"]
 
 # %% ../nbs/70_translate.ipynb #b36eb25f
-_ROUNDING = "scores are added in 64 bits there and in 32 in SentencePiece: splits whose scores are equal up to rounding, as in a long run of dashes, may differ"
-_CLUSTERS = "the character map is applied by grapheme clusters there and by longest match in SentencePiece: characters with several marks may come out differently"
+_ROUNDING = (
+    "scores are added in 64 bits there and in 32 in SentencePiece: splits whose scores are equal up to "
+    "rounding, as in a long run of dashes, may differ"
+)
+_CLUSTERS = (
+    "the character map is applied by grapheme clusters there and by longest match in SentencePiece: "
+    "characters with several marks may come out differently"
+)
 
 
 def _sentencepiece_notes(parts):
@@ -227,11 +232,13 @@ def _sentencepiece_notes(parts):
         )
     if m.control:
         notes.append(
-            f"special tokens spelled in a text, such as {m.control[0]!r}, become special tokens there, and are ordinary text in SentencePiece"
+            f"special tokens spelled in a text, such as {m.control[0]!r}, become special tokens there, "
+            "and are ordinary text in SentencePiece"
         )
     if m.user_defined:
         notes.append(
-            f"user-defined pieces, such as {m.user_defined[0]!r}, are left alone by SentencePiece's normalization, and are text like any other there"
+            f"user-defined pieces, such as {m.user_defined[0]!r}, are left alone by SentencePiece's "
+            "normalization, and are text like any other there"
         )
     if isinstance(parts.decoder, SentencePieceDecoder):
         notes += _decoder_notes(parts.decoder)
@@ -240,52 +247,47 @@ def _sentencepiece_notes(parts):
 
 def _decoder_notes(d):
     "What decoding does that steps cannot say."
-    notes = [
-        f"the unknown piece is decoded as {d.unk_surface!r} by SentencePiece, and as {d.unk_piece!r} there"
-    ] * (d.unk_surface != d.unk_piece)
-    return notes + ["the denormalizer is left out: decoded text stays normalized"] * bool(
-        d.denormalizer.charsmap
-    )
+    notes = []
+    if d.unk_surface != d.unk_piece:
+        notes.append(
+            f"the unknown piece is decoded as {d.unk_surface!r} by SentencePiece, and as {d.unk_piece!r} there"
+        )
+    if d.denormalizer.charsmap:
+        notes.append("the denormalizer is left out: decoded text stays normalized")
+    return notes
 
 # %% ../nbs/70_translate.ipynb #136b56a8
 def _sentencepiece_to_hf(parts):
     "A SentencePiece tokenizer in Hugging Face's words."
-    norm, (model, notes) = parts.normalizer, _MODELS[type(parts.model)](parts.model)
+    norm, user_defined = parts.normalizer, parts.model.user_defined
+    model, notes = _MODELS[type(parts.model)](parts.model)
     if not isinstance(norm, SentencePieceNormalizer):
         raise ValueError(
             f"the normalizer of this SentencePiece model was exchanged for {norm!r}; keep its own to write tokenizer.json"
         )
-    if norm.treat_whitespace_as_suffix and isinstance(model, BPE) and parts.model.user_defined:
+    if norm.treat_whitespace_as_suffix and isinstance(model, BPE) and user_defined:
         raise ValueError(
-            "this model marks the ends of words (treat_whitespace_as_suffix) and has user-defined pieces, before which tokenizer.json would mark an end; save it as .model"
+            "this model marks the ends of words (treat_whitespace_as_suffix) and has user-defined "
+            "pieces, before which tokenizer.json would mark an end; save it as .model"
         )
-    steps, (post, more) = normalizer_steps(norm), _processor(parts.post_processor)
+    steps = normalizer_steps(norm)
+    post, more = _processor(parts.post_processor)
     decoder = _decoder(parts.decoder) if isinstance(parts.decoder, SentencePieceDecoder) else parts.decoder
     added = list(parts.added_tokens)
-    if (
-        isinstance(model, BPE) and parts.model.user_defined
-    ):  # no rule makes them, so they must be found in the text
-        added += [
-            (AddedToken(p, normalized=False, special=False), model.piece2id[p])
-            for p in parts.model.user_defined
-        ]
-        steps, pre = (
-            [s for s in steps if not isinstance(s, normalizers.Prepend)][:-1],
-            Metaspace("▁", "first" if norm.add_dummy_prefix else "never", split=False),
-        )
+    if isinstance(model, BPE) and user_defined:
+        # no rule makes them, so they must be found in the text
+        added += [(AddedToken(p, normalized=False, special=False), model.piece2id[p]) for p in user_defined]
+        steps = [s for s in steps if not isinstance(s, normalizers.Prepend)][:-1]
+        pre = Metaspace("▁", "first" if norm.add_dummy_prefix else "never", split=False)
     else:
         pre = _pre_tokenizer(parts.model, norm)
-    whole = normalizers.Sequence(tuple(steps)) if len(steps) > 1 else steps[0] if steps else None
-    new = Parts(
-        model,
-        pre,
-        decoder,
-        tuple(sorted(added, key=lambda pair: pair[1])),
-        post,
-        whole,
-        parts.truncation,
-        parts.padding,
-    )
+    whole = None
+    if len(steps) > 1:
+        whole = normalizers.Sequence(tuple(steps))
+    elif steps:
+        whole = steps[0]
+    added.sort(key=lambda pair: pair[1])
+    new = Parts(model, pre, decoder, tuple(added), post, whole, parts.truncation, parts.padding)
     return Translated(parts_from_dict(parts_to_dict(new)), [*_sentencepiece_notes(parts), *notes, *more])
 
 # %% ../nbs/70_translate.ipynb #31fef476
@@ -296,13 +298,8 @@ def _plain(parts, kept, why):
         for name in Parts._fields
         if name not in (*kept, "source", "allowed_special") and getattr(parts, name) not in (None, ())
     ]
-    return parts._replace(
-        **{
-            name: None
-            for name in ("post_processor", "truncation", "padding", "normalizer")
-            if name not in kept
-        }
-    ), notes
+    dropped = [p for p in ("post_processor", "truncation", "padding", "normalizer") if p not in kept]
+    return parts._replace(**dict.fromkeys(dropped)), notes
 
 
 def _to_hf(parts):
@@ -313,38 +310,35 @@ def _to_hf(parts):
     if isinstance(parts.model, NmtBPE):
         parts = bpe_from_nmt(parts)
     parts, notes = _one_each(parts)
-    told = (
-        parts.source if isinstance(parts.source, dict) else None
-    )  # what training here was told; what a file said besides is its own
+    # what training here was told; what a file said besides is its own
+    told = parts.source if isinstance(parts.source, dict) else None
     return Translated(_numbered(parts)._replace(source=told), notes)
 
 
 def _one_each(parts):
     "Without a second spelling of an id: o200k_harmony reserves an id that has a name already."
+    # a name that says something goes first
+    named_first = sorted(parts.added_tokens, key=lambda pair: "reserved" in pair[0].content)
     owner, twice = {}, []
-    for t, i in sorted(
-        parts.added_tokens, key=lambda pair: "reserved" in pair[0].content
-    ):  # a name that says something goes first
+    for t, i in named_first:
         if owner.setdefault(i, t.content) != t.content:
             twice.append((t, i))
+    if not twice:
+        return parts, []
     notes = [
         f"the added token {t.content!r} is left out: it has the id {i}, as {owner[i]!r} has, and an id has one spelling there"
         for t, i in twice
     ]
-    return parts._replace(
-        added_tokens=tuple(pair for pair in parts.added_tokens if pair not in twice)
-    ) if twice else parts, notes
+    once = tuple(pair for pair in parts.added_tokens if pair not in twice)
+    return parts._replace(added_tokens=once), notes
 
 
 def _numbered(parts):
     "With added tokens among the pieces, if readers would number them otherwise: tiktoken's encodings leave gaps between ids."
-    m, loose = (
-        parts.model,
-        {t.content: i for t, i in parts.added_tokens if t.content not in parts.model.piece2id},
-    )
-    if not isinstance(m, BPE) or list(loose.values()) == [
-        *range(len(m.piece2id), len(m.piece2id) + len(loose))
-    ]:
+    m = parts.model
+    loose = {t.content: i for t, i in parts.added_tokens if t.content not in m.piece2id}
+    n = len(m.piece2id)
+    if not isinstance(m, BPE) or list(loose.values()) == [*range(n, n + len(loose))]:
         return parts
     return parts._replace(model=replace(m, piece2id={**m.piece2id, **loose}))
 
@@ -384,10 +378,12 @@ def _to_lines(parts):
         ("model", "pre_tokenizer", "decoder", "added_tokens", "normalizer"),
         "because vocab.txt lists pieces",
     )
-    usual = normalizers.BertNormalizer(lowercase=not looks_cased(parts.model.piece2id)), BertPreTokenizer()
-    for part, name, default in zip(
-        (parts.normalizer, parts.pre_tokenizer), ("normalizer", "pre_tokenizer"), usual
-    ):
+    usual = {
+        "normalizer": normalizers.BertNormalizer(lowercase=not looks_cased(parts.model.piece2id)),
+        "pre_tokenizer": BertPreTokenizer(),
+    }
+    for name, default in usual.items():
+        part = getattr(parts, name)
         if part != default:
             notes.append(
                 f"the {name.replace('_', '-')} is not in the file, and must be given to its reader ({name}=): {part!r}"
@@ -403,23 +399,28 @@ def _to_lines(parts):
     return Translated(new, [*notes, *_unsaid_special(parts, _KNOWN_SPECIAL["vocab.txt"])])
 
 
+# What readers of files that name no special tokens take as such
 _KNOWN_SPECIAL = {
     "vocab.txt": ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
     "gpt2": ("<|endoftext|>",),
-}  # What readers of files that name no special tokens take as such
+}
 
 
 def _unsaid_special(parts, usual):
     "Added tokens that readers of a file take as ordinary pieces, and pieces that they take as special tokens."
     added = [token.content for token, _ in parts.added_tokens]
+    lost = [content for content in added if content not in usual]
+    gained = [piece for piece in usual if piece in parts.model.piece2id and piece not in added]
     notes = []
-    if lost := [content for content in added if content not in usual]:
+    if lost:
         notes.append(
-            f"{len(lost)} of the added tokens, such as {lost[0]!r}, are pieces like any other in the file; pass them to its reader (special_tokens=)"
+            f"{len(lost)} of the added tokens, such as {lost[0]!r}, are pieces like any other in the "
+            "file; pass them to its reader (special_tokens=)"
         )
-    if gained := [piece for piece in usual if piece in parts.model.piece2id and piece not in added]:
+    if gained:
         notes.append(
-            f"{gained[0]!r} is a piece like any other here, and a special token to readers of the file, unless they are told otherwise (special_tokens=)"
+            f"{gained[0]!r} is a piece like any other here, and a special token to readers of the file, "
+            "unless they are told otherwise (special_tokens=)"
         )
     return notes
 
@@ -445,11 +446,13 @@ def _changed_ids(old, new):
         return []
     special = [t.content for t, _ in old.added_tokens if t.content in changed]
     ordinary = [piece for piece in changed if piece not in special]
-    told = [
-        f"{piece!r} from {before[piece]} to {after.get(piece)}" for piece in (*special[:5], *ordinary[:2])
-    ]
+    named = [*special[:5], *ordinary[:2]]
+    told = ", ".join(f"{piece!r} from {before[piece]} to {after.get(piece)}" for piece in named)
+    if len(changed) > len(named):
+        told += ", …"
     return [
-        f"{len(changed)} of {len(before)} ids change, because minbpe gives each byte its own number and each merge the next one: {', '.join(told)}{', …' * (len(changed) > len(told))}"
+        f"{len(changed)} of {len(before)} ids change, because minbpe gives each byte its own number "
+        f"and each merge the next one: {told}"
     ]
 
 
@@ -498,22 +501,20 @@ def _special_notes(parts, kind):
         return []
     found = special if parts.allowed_special == "all" else [c for c in special if c in parts.allowed_special]
     if special_by_default(kind) == ():
-        return (
-            [
-                f"special tokens that are found in texts, such as {found[0]!r}, are ordinary text to readers of the file, unless they are told otherwise (allowed_special=)"
-            ]
-            if found
-            else []
-        )
+        if not found:
+            return []
+        return [
+            f"special tokens that are found in texts, such as {found[0]!r}, are ordinary text "
+            "to readers of the file, unless they are told otherwise (allowed_special=)"
+        ]
     known = _KNOWN_SPECIAL.get(kind, special)
     unfound = [c for c in special if c in known and c not in found]
-    return (
-        [
-            f"special tokens that are ordinary text in texts, such as {unfound[0]!r}, are found by readers of the file, unless they are told otherwise (allowed_special=)"
-        ]
-        if unfound
-        else []
-    )
+    if not unfound:
+        return []
+    return [
+        f"special tokens that are ordinary text in texts, such as {unfound[0]!r}, are found by "
+        "readers of the file, unless they are told otherwise (allowed_special=)"
+    ]
 
 
 def translated(
@@ -574,7 +575,8 @@ def kind_of_name(
         known = ", ".join(f"{suffix} ({name})" for suffix, name in _SUFFIXES.items() if name != "gguf")
         way = f", or say the format ({option})" if option else ""
         raise ValueError(
-            f"the name {os.fspath(path)!r} has no suffix that says a format; known are {known}; give the file such a name, pass a folder (a path that ends in /){way}"
+            f"the name {os.fspath(path)!r} has no suffix that says a format; "
+            f"known are {known}; give the file such a name, pass a folder (a path that ends in /){way}"
         )
     return kind
 
@@ -637,7 +639,9 @@ def _config_notes(config):
     "What the tokenizer's folder says about calls and decoded text, and a file of its own does not."
     if config is None:
         return []
-    said = [f"{f.name}={value!r}" for f in fields(config) if (value := getattr(config, f.name)) != f.default]
+    said = {f.name: getattr(config, f.name) for f in fields(config)}
+    told = [f"{f.name}={said[f.name]!r}" for f in fields(config) if said[f.name] != f.default]
     return [
-        f"what tokenizer_config.json says about calls and decoded text is not in the file: {', '.join(said)}; keep that file beside it"
+        "what tokenizer_config.json says about calls and decoded text is not in the file: "
+        f"{', '.join(told)}; keep that file beside it"
     ]

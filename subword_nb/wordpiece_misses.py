@@ -355,11 +355,13 @@ class WordPieceMisses:
         found, plain = char_map(normalizer), splitter_classes(pre)
         if found is None:
             raise ValueError(
-                f"{normalizer!r} is not known character by character; encode without kernels, or use BertNormalizer, NFD, Lowercase, StripAccents or a Sequence of them"
+                f"{normalizer!r} is not known character by character; encode without kernels, or use "
+                "BertNormalizer, NFD, Lowercase, StripAccents or a Sequence of them"
             )
         if plain is None:
             raise ValueError(
-                f"{pre!r} does not split by classes of characters alone; encode without kernels, or use BertPreTokenizer, Whitespace or WhitespaceSplit"
+                f"{pre!r} does not split by classes of characters alone; "
+                "encode without kernels, or use BertPreTokenizer, Whitespace or WhitespaceSplit"
             )
         unk = -1 if model.unk_piece is None else model.piece2id[model.unk_piece]
         self.tables = (
