@@ -32,9 +32,8 @@ def _merge_kind(trace, piece):
     i = f["pieces"].index(piece)
     if i < f["start"]:
         return "alphabet", _alphabet_facts(trace, piece)
-    return "merge", merge_story(trace, piece) | dict(
-        rule=f["options"].get("tie_break", "ids"), pretokens=len(trace.counts)
-    )
+    run = dict(rule=f["options"].get("tie_break", "ids"), pretokens=len(trace.counts))
+    return "merge", merge_story(trace, piece) | run
 
 
 def _alphabet_facts(trace, piece):
@@ -53,14 +52,10 @@ def _alphabet_facts(trace, piece):
 def _unknown(trace, piece, why):
     "An error that names pieces like the one that was asked for."
     near = get_close_matches(piece, [p for p in trace.facts["pieces"] if abs(len(p) - len(piece)) < 3], 3)
-    return KeyError(
-        f"nothing can be told of {clip(piece, n=40)!r}: {why}"
-        + (
-            f"; pieces like it are {', '.join(map(repr, near))}"
-            if near
-            else "; pass a piece as the model spells it, or an id"
-        )
-    )
+    way_out = "pass a piece as the model spells it, or an id"
+    if near:
+        way_out = f"pieces like it are {', '.join(map(repr, near))}"
+    return KeyError(f"nothing can be told of {clip(piece, n=40)!r}: {why}; {way_out}")
 
 # %% ../nbs/85d_explain_training.ipynb #e52cd81f
 def _spellings(trace, alive):
@@ -78,7 +73,8 @@ def _seed(trace, piece):
     import numpy as np
 
     code, length = trace.arrays["seed_code"], trace.arrays["seed_length"].astype(np.int64)
-    some, begin = np.flatnonzero(length == len(piece)), np.cumsum(length) - length
+    begin = np.cumsum(length) - length
+    some = np.flatnonzero(length == len(piece))
     for j, c in enumerate(piece):
         some = some[code[begin[some] + j] == ord(c)]
     return int(some[0]) if len(some) else None
@@ -88,7 +84,8 @@ def _rounds(trace, i):
     "What each round did with a seed, and why it fell: rare (EM) or cheap (pruning); None: it did not."
     import numpy as np
 
-    a, length, out = trace.arrays, trace.arrays["seed_length"], []
+    a, out = trace.arrays, []
+    length = a["seed_length"]
     for r in range(len(trace.facts["losses"])):
         alive, loss, kept = a[f"alive{r}"], a[f"loss{r}"], a[f"kept{r}"]
         k = int(np.searchsorted(alive, i))
@@ -96,19 +93,18 @@ def _rounds(trace, i):
             return out, dict(round=r, why="rare")
         bar = loss[kept & (length[alive] > 1)].min(initial=np.inf)
         p = float(a[f"prob{r}"][k])
-        out.append(
-            dict(
-                round=r,
-                pieces=len(alive),
-                probability=p,
-                score=math.log(p),
-                uses=int(a[f"uses{r}"][k]),
-                loss=_finite(loss[k]),
-                bar=_finite(bar),
-                kept=bool(kept[k]),
-                cut=not kept.all(),
-            )
+        facts = dict(
+            round=r,
+            pieces=len(alive),
+            probability=p,
+            score=math.log(p),
+            uses=int(a[f"uses{r}"][k]),
+            loss=_finite(loss[k]),
+            bar=_finite(bar),
+            kept=bool(kept[k]),
+            cut=not kept.all(),
         )
+        out.append(facts)
         if not kept[k]:
             return out, dict(round=r, why="cheap")
     return out, None if i in a["alivefinal"] else dict(round=len(out), why="rare")
@@ -124,11 +120,11 @@ def _other_split(trace, piece, r):
 
     alive, scores = trace.arrays[f"alive{r}"], {}
     for part in {piece[i:j] for i in range(len(piece)) for j in range(i + 1, len(piece) + 1)} - {piece}:
-        if (
-            (s := _seed(trace, part)) is not None
-            and (k := int(np.searchsorted(alive, s))) < len(alive)
-            and alive[k] == s
-        ):
+        s = _seed(trace, part)
+        if s is None:
+            continue
+        k = int(np.searchsorted(alive, s))
+        if k < len(alive) and alive[k] == s:
             scores[part] = math.log(trace.arrays[f"prob{r}"][k])
     try:
         split, score = best_pieces(piece, scores)
@@ -145,31 +141,28 @@ def _unigram_kind(trace, piece):
     if i is None:
         return "never", _no_seed(trace, piece)
     rounds, fell = _rounds(trace, i)
-    rank = 1 + int((a["seed_prob"] > a["seed_prob"][i]).sum())
     seed = dict(
-        rank=rank,
+        rank=1 + int((a["seed_prob"] > a["seed_prob"][i]).sum()),
         of=len(a["seed_prob"]),
         score=math.log(a["seed_prob"][i]),
         occurrences=_occurrences(trace, piece),
     )
-    last = (
-        dict(
-            probability=(p := float(a["probfinal"][a["alivefinal"] == i][0])),
-            score=math.log(p),
-            rank=1 + int((a["probfinal"] > p).sum()),
-            of=len(a["probfinal"]),
-        )
-        if fell is None
-        else None
-    )
-    return "fell" if fell else "kept", dict(
+    facts = dict(
         seed=seed,
         rounds=rounds,
         fell=fell,
         other=_other_split(trace, piece, rounds[-1]["round"]) if rounds else None,
         required=len(piece) == 1,
-        final=last,
+        final=None if fell else _final_facts(a, i),
     )
+    return "fell" if fell else "kept", facts
+
+
+def _final_facts(a, i):
+    "Probability and rank of a seed that stayed, at the end."
+    p = float(a["probfinal"][a["alivefinal"] == i][0])
+    rank = 1 + int((a["probfinal"] > p).sum())
+    return dict(probability=p, score=math.log(p), rank=rank, of=len(a["probfinal"]))
 
 
 def _occurrences(trace, piece):
@@ -178,7 +171,8 @@ def _occurrences(trace, piece):
     for text, n in trace.counts.to_dict().items():
         at = text.find(piece)
         while at >= 0:
-            total, at = total + n, text.find(piece, at + 1)
+            total += n
+            at = text.find(piece, at + 1)
     return total
 
 
@@ -188,15 +182,12 @@ def _no_seed(trace, piece):
     if not n:
         raise _unknown(trace, piece, "it occurs in no pre-token")
     longest, least = o.get("max_piece_length", 16), o.get("min_frequency", 2)
-    why = (
-        "length"
-        if len(piece) > longest
-        else "rare"
-        if n < least and len(piece) > 1
-        else "coverage"
-        if len(piece) == 1
-        else "worth"
-    )
+    if len(piece) > longest:
+        why = "length"
+    elif n < least and len(piece) > 1:
+        why = "rare"
+    else:
+        why = "coverage" if len(piece) == 1 else "worth"
     return dict(
         occurrences=n,
         why=why,
@@ -211,11 +202,9 @@ def _word_kind(trace, piece):
     counts, f, special = trace.counts.to_dict(), trace.facts, {*trace.facts["special"]}
     if piece not in counts:
         raise _unknown(trace, piece, "it is no word of the corpus")
-    words, n, last = (
-        {w: c for w, c in counts.items() if w not in special},
-        counts[piece],
-        [p for p in f["pieces"] if p in counts and p not in special][-1:],
-    )
+    n = counts[piece]
+    words = {w: c for w, c in counts.items() if w not in special}
+    last = [p for p in f["pieces"] if p in counts and p not in special][-1:]
     tied = sorted(w for w, c in words.items() if c == n)
     facts = dict(
         count=n,
@@ -241,39 +230,36 @@ class TrainingExplanation:
 
     def to_dict(self) -> dict:  # str, int, float, bool, None, list and dict only
         "All of it as plain data."
-        return json.loads(
-            json.dumps(
-                dict(
-                    piece=self.piece,
-                    shown=_shown(self, self.piece),
-                    id=self.id,
-                    algorithm=self.algorithm,
-                    kind=self.kind,
-                    summary=self.summary,
-                )
-                | self.facts
-            )
+        told = dict(
+            piece=self.piece,
+            shown=_shown(self, self.piece),
+            id=self.id,
+            algorithm=self.algorithm,
+            kind=self.kind,
+            summary=self.summary,
         )
+        return json.loads(json.dumps(told | self.facts))
 
     @property
     def summary(self) -> str:  # One or more sentences
         "The reason in words."
-        who = f"{_shown(self, self.piece)}{'' if self.id is None else f' (id {self.id})'}"
+        who = _shown(self, self.piece)
+        if self.id is not None:
+            who += f" (id {self.id})"
         return _SAYINGS[self.kind](self, who, self.facts)
 
     def __str__(self):
-        return "\n".join(
-            [
-                self.summary,
-                *(str(x) for x in _drawings(self)),
-                *(line for t in _tables(self) for line in _lines(t)),
-            ]
-        )
+        lines = [self.summary, *map(str, _drawings(self))]
+        for table in _tables(self):
+            lines += _lines(table)
+        return "\n".join(lines)
 
     __repr__ = __str__
 
     def _repr_html_(self):
-        return f"<div><p>{escape(self.summary)}</p>{''.join(x._repr_html_() for x in _drawings(self))}{''.join(map(_html, _tables(self)))}</div>"
+        drawings = "".join(x._repr_html_() for x in _drawings(self))
+        tables = "".join(map(_html, _tables(self)))
+        return f"<div><p>{escape(self.summary)}</p>{drawings}{tables}</div>"
 
     def plot(
         self,
@@ -313,19 +299,15 @@ _RULES = {
 def _say_merge(e, who, f):
     "The sentences of a merge."
     worth = f", a score of {_share(f['score'])}" if f["score"] else ""
-    won = (
-        (
+    won = "No other pair was worth as much."
+    if f["tied"]:
+        won = (
             f"{f['tied']:,} other pair{' was' if f['tied'] == 1 else 's were'} worth the same; "
             f"it has {_RULES[f['rule']]} (tie_break={f['rule']!r})."
         )
-        if f["tied"]
-        else "No other pair was worth as much."
-    )
-    again = (
-        f" Later merges spell it again: {', '.join(map(str, f['steps'][1:5]))}."
-        if len(f["steps"]) > 1
-        else ""
-    )
+    again = ""
+    if len(f["steps"]) > 1:
+        again = f" Later merges spell it again: {', '.join(map(str, f['steps'][1:5]))}."
     return (
         f"{who} came in at step {f['step']:,} of {f['merges']:,}: {_shown(e, f['left'])} stood before "
         f"{_shown(e, f['right'])} {_times(f['count'])}{worth}. {won} It changed {f['changed']:,} of "
@@ -338,24 +320,32 @@ def _say_alphabet(e, who, f):
     asked = f" It was asked for with {f['asked']}." if f["asked"] else ""
     if not f["count"]:
         return f"{who} is a symbol of the alphabet that does not occur in the corpus.{asked}"
-    limit = (
-        f", of which limit_alphabet={f['limit']} keeps the most frequent" if f["limit"] is not None else ""
-    )
+    limit = ""
+    if f["limit"] is not None:
+        limit = f", of which limit_alphabet={f['limit']} keeps the most frequent"
     return (
         f"{who} is a symbol of the alphabet, there before the first merge. It occurs "
         f"{_times(f['count'])}, rank {f['rank']:,} of {f['of']:,} symbols{limit}.{asked}"
     )
 
 # %% ../nbs/85d_explain_training.ipynb #324f4c66
+def _say_seed(who, s):
+    "The sentence of a seed."
+    return (
+        f"{who} was seed {s['rank']:,} of {s['of']:,} by count times length; "
+        f"it occurs {_times(s['occurrences'])}."
+    )
+
+
 def _say_kept(e, who, f):
     "The sentences of a piece of Unigram that stayed."
-    s, cuts = f["seed"], [r for r in f["rounds"] if r["cut"]]
-    begin = f"{who} was seed {s['rank']:,} of {s['of']:,} by count times length; it occurs {_times(s['occurrences'])}."
+    begin, cuts = _say_seed(who, f["seed"]), [r for r in f["rounds"] if r["cut"]]
     if f["required"]:
         return f"{begin} A single character always stays."
     if not cuts:
         return f"{begin} Nothing had to be cut."
-    last, stayed = cuts[-1], f"{begin} It stayed through {len(cuts)} cut{'s' * (len(cuts) > 1)}"
+    last = cuts[-1]
+    stayed = f"{begin} It stayed through {len(cuts)} cut{'s' * (len(cuts) > 1)}"
     if last["loss"] is None or last["bar"] is None:
         return f"{stayed}: no other pieces spell it."
     return (
@@ -366,92 +356,98 @@ def _say_kept(e, who, f):
 
 def _say_other(e, f):
     "What would take a piece's place."
-    return (
-        f" Its best other split is {' '.join(_shown(e, p) for p in f['other']['pieces'])}."
-        if f["other"]
-        else ""
-    )
+    if not f["other"]:
+        return ""
+    return f" Its best other split is {' '.join(_shown(e, p) for p in f['other']['pieces'])}."
 
 
 def _say_fell(e, who, f):
     "The sentences of a piece of Unigram that fell."
-    s, r = f["seed"], f["fell"]["round"]
-    begin = f"{who} was seed {s['rank']:,} of {s['of']:,} by count times length; it occurs {_times(s['occurrences'])}."
+    begin, r = _say_seed(who, f["seed"]), f["fell"]["round"]
     if f["fell"]["why"] == "rare":
-        return f"{begin} It fell in round {r}, by EM: so few were expected in the splits of the corpus that it was dropped."
-    last, above = f["rounds"][-1], f["rounds"][-1]["bar"]
+        return (
+            f"{begin} It fell in round {r}, by EM: so few were expected in the splits of the corpus "
+            "that it was dropped."
+        )
+    last = f["rounds"][-1]
+    above = f", and that of the cheapest that stayed {last['bar']:.4g}" if last["bar"] is not None else ""
     return (
-        f"{begin} It fell in round {r}: its removal cost {last['loss']:.4g} nats at most"
-        + (f", and that of the cheapest that stayed {above:.4g}." if above is not None else ".")
-        + _say_other(e, f)
+        f"{begin} It fell in round {r}: its removal cost {last['loss']:.4g} nats at most{above}."
+        f"{_say_other(e, f)}"
     )
 
 # %% ../nbs/85d_explain_training.ipynb #f258d298
 def _say_word(e, who, f):
     "The sentences of a word."
-    tied = (
-        f" {f['tied']:,} other word{' has' if f['tied'] == 1 else 's have'} the same count; ties go by spelling."
-        if f["tied"]
-        else ""
-    )
-    last = (
-        f" The last word with an id is {_shown(e, f['last'][0][0])} with {f['last'][0][1]:,}."
-        if f["last"]
-        else ""
-    )
+    tied = last = ""
+    if f["tied"]:
+        words = "word has" if f["tied"] == 1 else "words have"
+        tied = f" {f['tied']:,} other {words} the same count; ties go by spelling."
+    if f["last"]:
+        word, count = f["last"][0]
+        last = f" The last word with an id is {_shown(e, word)} with {count:,}."
     return f"{who} is word {f['rank']:,} of {f['of']:,}; it occurs {_times(f['count'])}.{tied}{last}"
 
 
 def _say_never(e, who, f):
     "The sentences of what is no piece."
     if "rank" in f:
-        return f"{who} never became a piece: " + (
-            f"it occurs {_times(f['count'])}, and min_frequency={f['min_frequency']}."
-            if f["count"] < f["min_frequency"]
-            else _say_word(e, "it", f)
-        )
+        if f["count"] < f["min_frequency"]:
+            why = f"it occurs {_times(f['count'])}, and min_frequency={f['min_frequency']}."
+        else:
+            why = _say_word(e, "it", f)
+        return f"{who} never became a piece: {why}"
     if "why" in f:
-        return (
-            f"{who} was no seed: "
-            + {
-                "length": f"it has {len(e.piece)} characters, and max_piece_length={f['max_piece_length']}.",
-                "rare": f"it occurs {_times(f['occurrences'])}, and min_frequency={f['min_frequency']}.",
-                "coverage": (
-                    f"it occurs {_times(f['occurrences'])}, and the characters that have pieces are "
-                    "covered without it, or it is given as a piece that is not learned."
-                ),
-                "worth": (
-                    f"it occurs {_times(f['occurrences'])}, and its count times length was not among "
-                    f"the {f['seeds']:,} best, or it crosses what is never learned."
-                ),
-            }[f["why"]]
-        )
+        return f"{who} was no seed: {_say_no_seed(e, f)}"
     if len(f["split"]) != 2:
-        return f"{who} never became a piece: when training ended, it was {' '.join(_shown(e, p) for p in f['split'])}."
+        split = " ".join(_shown(e, p) for p in f["split"])
+        return f"{who} never became a piece: when training ended, it was {split}."
     pair = f["pairs"][0]
-    worth = (
-        f"the score {_share(pair['score'])}"
-        if pair["score"] and pair["count"]
-        else f"the count {pair['count']:,}"
-    )
-    last = (
-        f"; the last merge had {f['last']:,.4g}"
-        if isinstance(f["last"], float)
-        else f"; the last merge had {f['last']:,}"
-        if f["last"]
-        else ""
-    )
-    if last:
-        last += {
-            "full": ", and the vocabulary was full",
-            "min_frequency": f", and min_frequency={e.trace.facts['options'].get('min_frequency')} allowed no other",
-        }.get(e.trace.facts["ended"], "")
+    worth = f"the count {pair['count']:,}"
+    if pair["score"] and pair["count"]:
+        worth = f"the score {_share(pair['score'])}"
     return (
         f"{who} never became a piece: when training ended, {_shown(e, pair['left'])} before "
-        f"{_shown(e, pair['right'])} had {worth}{last}."
+        f"{_shown(e, pair['right'])} had {worth}{_say_last(e, f)}."
     )
 
 
+def _say_no_seed(e, f):
+    "Why a text was no seed."
+    if f["why"] == "length":
+        return f"it has {len(e.piece)} characters, and max_piece_length={f['max_piece_length']}."
+    occurs = f"it occurs {_times(f['occurrences'])}, and"
+    if f["why"] == "rare":
+        return f"{occurs} min_frequency={f['min_frequency']}."
+    if f["why"] == "coverage":
+        return (
+            f"{occurs} the characters that have pieces are covered without it, "
+            "or it is given as a piece that is not learned."
+        )
+    return (
+        f"{occurs} its count times length was not among the {f['seeds']:,} best, "
+        "or it crosses what is never learned."
+    )
+
+
+def _say_last(e, f):
+    "What the last merge was worth, and why there was no other."
+    if isinstance(f["last"], float):
+        last = f"; the last merge had {f['last']:,.4g}"
+    elif f["last"]:
+        last = f"; the last merge had {f['last']:,}"
+    else:
+        return ""
+    ended = e.trace.facts["ended"]
+    if ended == "full":
+        return f"{last}, and the vocabulary was full"
+    if ended == "min_frequency":
+        least = e.trace.facts["options"].get("min_frequency")
+        return f"{last}, and min_frequency={least} allowed no other"
+    return last
+
+
+# kind → what is said
 _SAYINGS = {
     "merge": _say_merge,
     "alphabet": _say_alphabet,
@@ -464,38 +460,33 @@ _SAYINGS = {
     "added": lambda e, who, f: (
         f"{who} is not of this run: it was added afterwards, or learned in another run."
     ),
-}  # kind → what is said
+}
 
 # %% ../nbs/85d_explain_training.ipynb #b22a783f
 def _drawings(e):
     "Figures of an explanation."
     f = e.facts
     if e.kind == "merge":
-        worth = lambda r: (
-            float(Fraction(r["score"][0], r["score"][1] * r["score"][2])) if r["score"] else r["count"]
-        )
-        best = [
-            (f"{_shown(e, r['left'])}+{_shown(e, r['right'])}{'=' * (r['tied'] and i > 0)}", worth(r))
-            for i, r in enumerate(f["order"])
-        ]
-        return [
-            draw_merge_tree(_tree_of(e, f["tree"])),
-            draw_bars(
-                best, title=f"Best pairs at step {f['step']:,}" + "; = is worth the same" * (f["tied"] > 0)
-            ),
-        ]
+        best = []
+        for i, r in enumerate(f["order"]):
+            worth = r["count"]
+            if r["score"]:
+                count, left, right = r["score"]
+                worth = float(Fraction(count, left * right))
+            same = "=" if r["tied"] and i > 0 else ""
+            best.append((f"{_shown(e, r['left'])}+{_shown(e, r['right'])}{same}", worth))
+        title = f"Best pairs at step {f['step']:,}"
+        if f["tied"] > 0:
+            title += "; = is worth the same"
+        return [draw_merge_tree(_tree_of(e, f["tree"])), draw_bars(best, title=title)]
     if e.kind in ("kept", "fell") and f["rounds"]:
-        return [
-            draw_bars(
-                [(str(r["round"]), r["probability"]) for r in f["rounds"]],
-                title="Probability after EM, round by round",
-            )
-        ]
+        chances = [(str(r["round"]), r["probability"]) for r in f["rounds"]]
+        return [draw_bars(chances, title="Probability after EM, round by round")]
     return []
 
 
 def _tree_of(e, node, depth=0, drawn=None):
-    "The tree as `draw_merge_tree` takes it, the first levels of it; a merge that is needed twice is drawn where it is needed first."
+    "The first levels of the tree for `draw_merge_tree`; a merge that is needed twice is drawn where it is needed first."
     drawn = set() if drawn is None else drawn
     piece = _raw(e, node["piece"])
     if node["step"] is None or depth > 6 or node["step"] in drawn:
@@ -506,52 +497,41 @@ def _tree_of(e, node, depth=0, drawn=None):
     return piece, left, right, f"{node['step']}: {node['count']:,}×{'=' * bool(node['tied'])}"
 
 # %% ../nbs/85d_explain_training.ipynb #62ee0eba
+def _number(x):
+    return "–" if x is None else f"{x:.4g}"
+
+
 def _tables(e):
     "Tables of an explanation; the first row of each is its head."
-    f, show = e.facts, lambda pieces: clip(" ".join(_shown(e, p) for p in pieces), n=60)
-    number = lambda x: "–" if x is None else f"{x:.4g}"
+    f = e.facts
     if e.kind == "merge":
-        return [
-            [
-                ["pre-token", "count", "before", "after"],
-                *(
-                    [_shown(e, x["pretoken"]), f"{x['count']:,}", show(x["before"]), show(x["after"])]
-                    for x in f["examples"]
-                ),
-            ],
-            [
-                ["piece", "count before", "after"],
-                *([_shown(e, p), f"{x:,}", f"{y:,}"] for p, x, y in f["parts"]),
-            ],
-        ]
+        examples = [["pre-token", "count", "before", "after"]]
+        for x in f["examples"]:
+            before, after = (
+                clip(" ".join(_shown(e, p) for p in x[when]), n=60) for when in ("before", "after")
+            )
+            examples.append([_shown(e, x["pretoken"]), f"{x['count']:,}", before, after])
+        parts = [[_shown(e, p), f"{x:,}", f"{y:,}"] for p, x, y in f["parts"]]
+        return [examples, [["piece", "count before", "after"], *parts]]
     if e.kind == "never" and f.get("pairs"):
-        return [
-            [
-                ["pair", "count at the end"],
-                *(
-                    [f"{_shown(e, r['left'])} + {_shown(e, r['right'])}", f"{r['count']:,}"]
-                    for r in f["pairs"][:20]
-                ),
-            ]
+        pairs = [
+            [f"{_shown(e, r['left'])} + {_shown(e, r['right'])}", f"{r['count']:,}"] for r in f["pairs"][:20]
         ]
+        return [[["pair", "count at the end"], *pairs]]
     if e.kind not in ("kept", "fell") or not f["rounds"]:
         return []
-    return [
+    rounds = [
         [
-            ["round", "pieces", "used", "loss", "bar", "stayed"],
-            *(
-                [
-                    str(r["round"]),
-                    f"{r['pieces']:,}",
-                    f"{r['uses']:,}",
-                    number(r["loss"]),
-                    number(r["bar"]),
-                    "yes" if r["kept"] else "no",
-                ]
-                for r in f["rounds"]
-            ),
+            str(r["round"]),
+            f"{r['pieces']:,}",
+            f"{r['uses']:,}",
+            _number(r["loss"]),
+            _number(r["bar"]),
+            "yes" if r["kept"] else "no",
         ]
+        for r in f["rounds"]
     ]
+    return [[["round", "pieces", "used", "loss", "bar", "stayed"], *rounds]]
 
 
 def _lines(rows):
@@ -560,67 +540,71 @@ def _lines(rows):
     return ["  ".join(c + " " * (w - cell_width(c)) for c, w in zip(r, wide)).rstrip() for r in rows]
 
 
+def _html_row(row, tag):
+    return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in row) + "</tr>"
+
+
 def _html(rows):
     "A table as HTML."
-    row = lambda r, tag: "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in r) + "</tr>"
-    return "<table>" + row(rows[0], "th") + "".join(row(r, "td") for r in rows[1:]) + "</table>"
+    head, *rest = rows
+    return "<table>" + _html_row(head, "th") + "".join(_html_row(row, "td") for row in rest) + "</table>"
 
 # %% ../nbs/85d_explain_training.ipynb #20c73d03
+def _scale(values):
+    return "log" if max(values) > 100 * min(values) else "linear"
+
+
 def _plot(e, ax):
     "A chart of a piece among the others."
     import matplotlib.pyplot as plt
 
     if e.kind not in ("merge", "kept", "fell") or not e.facts.get("rounds", [0]):
         raise ValueError(f"there is nothing to plot of a piece of the kind {e.kind!r}; print the explanation")
-    ax, scale = (
-        ax or plt.subplots(figsize=(6, 3))[1],
-        lambda values: "log" if max(values) > 100 * min(values) else "linear",
-    )
+    ax = ax or plt.subplots(figsize=(6, 3))[1]
     if e.kind == "merge":
         worth, step = e.trace.arrays["worth"].tolist(), e.facts["step"]
         ax.plot(range(1, len(worth) + 1), worth, lw=1)
         ax.plot([step + 1], [worth[step]], "o")
         ax.set(
-            xscale=scale([1, len(worth)]),
-            yscale=scale(worth),
+            xscale=_scale([1, len(worth)]),
+            yscale=_scale(worth),
             xlabel="merge (the first is 1)",
             ylabel="score" if e.facts["score"] else "count of its pair",
             title=_shown(e, e.piece),
         )
-    else:
-        rounds, chance = (
-            [r["round"] for r in e.facts["rounds"]],
-            [r["probability"] for r in e.facts["rounds"]],
-        )
-        ax.plot(rounds, chance, "o-")
-        ax.set(
-            xticks=rounds,
-            yscale=scale(chance),
-            xlabel="round",
-            ylabel="probability after EM",
-            title=_shown(e, e.piece),
-        )
-        if scale(chance) == "linear":
-            ax.set_ylim(0, 1.1 * max(chance))
+        return ax
+    rounds = [r["round"] for r in e.facts["rounds"]]
+    chance = [r["probability"] for r in e.facts["rounds"]]
+    ax.plot(rounds, chance, "o-")
+    ax.set(
+        xticks=rounds,
+        yscale=_scale(chance),
+        xlabel="round",
+        ylabel="probability after EM",
+        title=_shown(e, e.piece),
+    )
+    if _scale(chance) == "linear":
+        ax.set_ylim(0, 1.1 * max(chance))
     return ax
 
 # %% ../nbs/85d_explain_training.ipynb #c5133095
+_KINDS = {"bpe": _merge_kind, "wordpiece": _merge_kind, "unigram": _unigram_kind, "wordlevel": _word_kind}
+
+
 def _spelling(tok, trace, piece):
     "A piece as the model spells it."
     if isinstance(piece, int) and not isinstance(piece, bool):
-        if (found := {i: p for p, i in tok.piece2id.items()}.get(piece)) is None:
+        found = {i: p for p, i in tok.piece2id.items()}.get(piece)
+        if found is None:
             raise KeyError(f"there is no id {piece}; the tokenizer has {len(tok.piece2id):,} pieces")
         return found
     if isinstance(piece, (bytes, bytearray)):
         return to_visible(bytes(piece)) if trace.counts.bytewise else bytes(piece).decode("utf-8")
     if not isinstance(piece, str) or not piece:
         raise ValueError(f"piece={piece!r} is no piece; pass its text, its bytes or its id")
-    if (
-        piece in trace.facts["pieces"]
-        or piece in tok.piece2id
-        or not trace.counts.bytewise
-        or all(c in CHAR2BYTE for c in piece)
-    ):
+    if piece in trace.facts["pieces"] or piece in tok.piece2id:
+        return piece
+    if not trace.counts.bytewise or all(c in CHAR2BYTE for c in piece):
         return piece
     return to_visible(encode_text(piece))
 
@@ -646,10 +630,7 @@ def explain_training(
     "When and why a piece came into the vocabulary."
     trace = _trace_of(tok, trace)
     piece = str(_spelling(tok, trace, piece))
-    f, kinds = (
-        trace.facts,
-        {"bpe": _merge_kind, "wordpiece": _merge_kind, "unigram": _unigram_kind, "wordlevel": _word_kind},
-    )
+    f = trace.facts
     if piece in f["special"]:
         kind, facts = "special", {}
     elif piece in f["defined"]:
@@ -657,5 +638,5 @@ def explain_training(
     elif piece in tok.piece2id and piece not in f["pieces"]:
         kind, facts = "added", {}
     else:
-        kind, facts = kinds[f["kind"]](trace, piece)
+        kind, facts = _KINDS[f["kind"]](trace, piece)
     return TrainingExplanation(piece, tok.piece2id.get(piece), trace.algorithm, kind, facts, trace)
