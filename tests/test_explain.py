@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 import pytest
+from seeds import TEXTS as N
 from test_models_in_tokenizer import random_text
 
 from subword_nb import Tokenizer
@@ -101,7 +102,11 @@ def replay(reason: dict):
 
 
 @pytest.mark.parametrize(
-    "name, every", [*((n, 6) for n in QUICK), *(pytest.param(n, 1, marks=pytest.mark.slow) for n in REAL)]
+    "name, every",
+    [
+        *((n, 6) for n in QUICK),
+        *(pytest.param(n, 1 if N >= 2000 else 4, marks=pytest.mark.slow) for n in REAL),
+    ],
 )
 def test_golden_strings(shared_file, name, every, record_property):
     strings = json.loads(shared_file("golden/strings.json").read_text(encoding="utf-8"))[::every]
