@@ -37,6 +37,17 @@ def pytest_configure(config):
         config.pluginmanager.register(FailuresAtOnce(reporter))
 
 
+def pytest_collection_modifyitems(config, items):
+    "Of $SUBWORD_NB_ONE_IN tests one, others in each run; all where it is not set."
+    one_in = int(os.environ.get("SUBWORD_NB_ONE_IN", "1"))
+    if one_in < 2:
+        return
+    kept = [item for item in items if seeds.fresh("one in", item.nodeid).randrange(one_in) == 0]
+    chosen = set(map(id, kept))
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    items[:] = kept
+
+
 def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(seeds.repeat_with())
 

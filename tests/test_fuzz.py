@@ -33,7 +33,7 @@ from subword_nb.wordlevel import WordLevel  # noqa: E402
 from subword_nb.wordpiece_encode import WordPiece  # noqa: E402
 
 NAMES = sorted(targets.TARGETS)
-SECONDS = float(os.environ.get("SUBWORD_NB_FUZZ_SECONDS", "1"))
+SECONDS = float(os.environ.get("SUBWORD_NB_FUZZ_SECONDS", "0.3"))
 SEED = int(os.environ.get("SUBWORD_NB_FUZZ_SEED", "0"))
 CHECKED = (
     "bytes_that_are_no_text",
