@@ -260,26 +260,21 @@ def _table(e, most=50):
     from html import escape
     from subword_nb.draw import clip, printable
 
-    show = lambda v: (
-        ""
-        if v is None
-        else f"{v[0]}–{v[1]}"
-        if isinstance(v, tuple)
-        else escape(clip(printable(v), n=32))
-        if isinstance(v, str)
-        else str(v)
-    )
-    rows = [
-        [str(i)] + [show(v) for v in row] for i, row in enumerate(zip(*(getattr(e, n)[:most] for n in names)))
-    ]
-    cells = lambda tag, row: "<tr>" + "".join(f"<{tag}>{c}</{tag}>" for c in row) + "</tr>"
-    return (
-        "<table>"
-        + cells("th", ("token", *names))
-        + "".join(cells("td", r) for r in rows)
-        + "</table>"
-        + (f"<p>{escape(_line(e))}</p>" if len(e) > most or e.overflowing else "")
-    )
+    def show(value):
+        if value is None:
+            return ""
+        if isinstance(value, tuple):
+            return f"{value[0]}–{value[1]}"
+        return escape(clip(printable(value), n=32)) if isinstance(value, str) else str(value)
+
+    def cells(tag, row):
+        return "<tr>" + "".join(f"<{tag}>{c}</{tag}>" for c in row) + "</tr>"
+
+    table = cells("th", ("token", *names))
+    for i, row in enumerate(zip(*(getattr(e, n)[:most] for n in names))):
+        table += cells("td", [str(i), *map(show, row)])
+    below = f"<p>{escape(_line(e))}</p>" if len(e) > most or e.overflowing else ""
+    return f"<table>{table}</table>{below}"
 
 # %% ../nbs/42_encoding.ipynb #23da18f3
 def byte_offsets(
@@ -289,15 +284,11 @@ def byte_offsets(
     "Character offsets as byte offsets."
     if text.isascii():
         return list(offsets)
-    at = [
-        0,
-        *accumulate(1 if c < "\x80" else 2 if c < "\u0800" else 3 if c < "\U00010000" else 4 for c in text),
-    ]
+    at = [0, *accumulate(1 + (c > "\x7f") + (c > "\u07ff") + (c > "\uffff") for c in text)]
 
     def in_bytes(i):
-        return (
-            at[i] if i < len(at) else i
-        )  # beyond the text, where a suffix that was spelled as bytes claims places
+        # beyond the text, where a suffix that was spelled as bytes claims places
+        return at[i] if i < len(at) else i
 
     return [(in_bytes(start), in_bytes(end)) for start, end in offsets]
 
@@ -324,9 +315,9 @@ def windows(
         )
     step = max_length - stride
     parts = [(s, min(s + max_length, length)) for s in range(0, max(length - max_length, 0) + step, step)]
-    return (
-        parts if _side(direction) == "right" else [(length - stop, length - start) for start, stop in parts]
-    )
+    if _side(direction) == "right":
+        return parts
+    return [(length - stop, length - start) for start, stop in parts]
 
 # %% ../nbs/42_encoding.ipynb #ec5f936e
 def truncate_encoding(
@@ -342,9 +333,9 @@ def truncate_encoding(
         return encoding
     if max_length == 0:
         return Encoding(overflowing=[encoding])
-    part = lambda start, stop: Encoding(**{c: getattr(encoding, c)[start:stop] for c in _COLUMNS})
+    places = windows(len(encoding), max_length, stride=stride, direction=direction)
     first, *others = [
-        part(*w) for w in windows(len(encoding), max_length, stride=stride, direction=direction)
+        Encoding(**{c: getattr(encoding, c)[start:stop] for c in _COLUMNS}) for start, stop in places
     ]
     return replace(first, overflowing=others)
 
@@ -366,7 +357,8 @@ def pad_encoding(
         raise ValueError(
             f"pad_token={pad_token!r} is a {type(pad_token).__name__}; pass a text such as '[PAD]'"
         )
-    n, pad_id = max(0, _whole("length", length) - len(encoding)), _whole("pad_id", pad_id, 2**32 - 1)
+    n = max(0, _whole("length", length) - len(encoding))
+    pad_id = _whole("pad_id", pad_id, 2**32 - 1)
     more = dict(
         ids=pad_id,
         pieces=pad_token,
@@ -377,11 +369,12 @@ def pad_encoding(
         special_tokens_mask=1,
         attention_mask=0,
     )
-    right, shift = _side(direction) == "right", 0 if direction == "right" else n
-    columns = {
-        c: getattr(encoding, c) + [v] * n if right else [v] * n + getattr(encoding, c)
-        for c, v in more.items()
-    }
+    right = _side(direction) == "right"
+    shift = 0 if right else n
+    columns = {}
+    for name, value in more.items():
+        there, padding = getattr(encoding, name), [value] * n
+        columns[name] = there + padding if right else padding + there
     ranges = {s: (start + shift, stop + shift) for s, (start, stop) in encoding.sequence_ranges.items()}
     others = [
         pad_encoding(
@@ -445,7 +438,7 @@ Encoding.merge = staticmethod(
 
 # %% ../nbs/42_encoding.ipynb #312786f1
 def _object(d, path, needed, other, ignored):
-    "Refuse what is no JSON object, and one that lacks an option; options that nobody knows are ignored, with a warning if nobody collects them."
+    "Refuse what is no JSON object, and one that lacks an option; unknown options are collected, or warned of."
     if not isinstance(d, dict):
         raise ValueError(f"{path} is a {type(d).__name__}; expected an object or null")
     if missing := [k for k in needed if k not in d]:
@@ -583,20 +576,10 @@ class Padding:
         ignored: list | None = None,
     ) -> "Padding|None":  # None where there is none
         "What a file says about padding."
-        return (
-            None
-            if d is None
-            else _padding(
-                _object(
-                    d,
-                    path,
-                    ("strategy", "direction", "pad_id", "pad_type_id", "pad_token"),
-                    "pad_to_multiple_of",
-                    ignored,
-                ),
-                path,
-            )
-        )
+        if d is None:
+            return None
+        needed = ("strategy", "direction", "pad_id", "pad_type_id", "pad_token")
+        return _padding(_object(d, path, needed, "pad_to_multiple_of", ignored), path)
 
 # %% ../nbs/42_encoding.ipynb #d8cfaff1
 def _padding(d, path):
@@ -669,21 +652,18 @@ def truncate_pair(
 ) -> list:  # The encodings, cut where needed
     "Cut one text or two, so that everything fits."
     room, lengths = truncation.max_length - n_added, [len(e) for e in encodings]
-    over, cut = (
-        sum(lengths) - room,
-        lambda e, n: truncate_encoding(e, n, stride=truncation.stride, direction=truncation.direction),
-    )
+    over = sum(lengths) - room
+
+    def cut(e, n):
+        return truncate_encoding(e, n, stride=truncation.stride, direction=truncation.direction)
+
     if room < 0 or over <= 0 and room:
         return list(encodings)
     if room == 0:
         return [cut(e, 0) for e in encodings]
     if truncation.strategy == "longest_first":
-        return [
-            cut(e, n)
-            for e, n in zip(
-                encodings, pair_lengths(lengths[0], lengths[1], room) if len(lengths) == 2 else [room]
-            )
-        ]
+        kept = pair_lengths(lengths[0], lengths[1], room) if len(lengths) == 2 else [room]
+        return [cut(e, n) for e, n in zip(encodings, kept)]
     at = ["only_first", "only_second"].index(truncation.strategy)
     if at >= len(encodings):
         raise ValueError(

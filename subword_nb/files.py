@@ -116,7 +116,7 @@ def kind_of_head(
 
 # %% ../nbs/68_files.ipynb #89a0a122
 def _is_file(path):
-    "Is this an ordinary file of its folder? A link that leads out of the folder is refused, unless the folder is the hub's cache, whose files lie beside it."
+    "Is this an ordinary file of its folder? A link out of it is refused, but for those of the hub's cache."
     if not path.is_file():
         return False
     if not path.is_symlink():
@@ -189,12 +189,9 @@ def find_tokenizer(
     kind = _kind_of_file(path)
     if path.suffix.lower() == ".json" and kind in (None, "vocab.txt"):
         _refuse_json(path)
-    if (
-        kind in ("vocab.json", "merges.txt")
-        or kind == "nmt"
-        and path.name in _PAIRS.values()
-        and _partner(path)
-    ):
+    if kind in ("vocab.json", "merges.txt"):
+        return _pair_of(path, kind)
+    if kind == "nmt" and path.name in _PAIRS.values() and _partner(path):
         return _pair_of(path, kind)
     return Place(kind, (path,)) if kind else _refuse(path)
 
@@ -203,8 +200,10 @@ def _pair_of(path, kind):
     "GPT-2's two files from one of them."
     other = _other_half(path, kind)
     if other is None:
+        name = _PAIRS.get(path.name, "vocab.json and merges.txt belong together")
         raise ValueError(
-            f"{path} is one of GPT-2's two files, and the other ({_PAIRS.get(path.name, 'vocab.json and merges.txt belong together')}) is not beside it; pass a folder that holds both"
+            f"{path} is one of GPT-2's two files, and the other ({name}) is not beside it; "
+            "pass a folder that holds both"
         )
     return Place("gpt2", (path, other) if kind == "vocab.json" else (other, path))
 
@@ -391,16 +390,13 @@ def _checked_options(place, read, options):
 # %% ../nbs/68_files.ipynb #04d3a571
 def _config(folder):
     "What a tokenizer_config.json says, and in older folders special_tokens_map.json; nothing if there is neither."
-    config, said = (
-        {} if not isinstance(found, dict) else found
-        for found in (
-            _json_of(folder / name) for name in ("tokenizer_config.json", "special_tokens_map.json")
-        )
-    )
-    named = (
-        {} if "added_tokens_decoder" in config else {k: v for k, v in said.items() if k.endswith("_token")}
-    )
-    return config | named
+    config = _json_of(folder / "tokenizer_config.json")
+    said = _json_of(folder / "special_tokens_map.json")
+    if not isinstance(config, dict):
+        config = {}
+    if "added_tokens_decoder" in config or not isinstance(said, dict):
+        return config
+    return config | {k: v for k, v in said.items() if k.endswith("_token")}
 
 
 def _json_of(path):
@@ -483,23 +479,21 @@ def with_declared(
     owner, new = {i: p for p, i in known.items()}, []
     for token, i in declared:
         if owner.get(i, token.content) != token.content or known.get(token.content, i) != i:
+            there = f"that is {owner[i]!r}" if i in owner else f"it has {known[token.content]}"
             raise ValueError(
-                f"{path} declares {token.content!r} with the id {i}, and in the vocabulary that is {owner[i]!r}"
-                if i in owner
-                else f"{path} declares {token.content!r} with the id {i}, and in the vocabulary it has {known[token.content]}"
+                f"{path} declares {token.content!r} with the id {i}, and in the vocabulary {there}"
             )
         if i not in owner:
             new.append((token, i))
             owner[i], known[token.content] = token.content, i
-    if new and (top := max(owner)) > 16 * len(owner) + 2**20:
+    if not new:
+        return parts
+    top = max(owner)
+    if top > 16 * len(owner) + 2**20:
         raise ValueError(
             f"{path} declares {owner[top][:40]!r} with the id {top}, far beyond the {len(owner):,} pieces; number it closer"
         )
-    return (
-        parts._replace(added_tokens=(*parts.added_tokens, *sorted(new, key=lambda pair: pair[1])))
-        if new
-        else parts
-    )
+    return parts._replace(added_tokens=(*parts.added_tokens, *sorted(new, key=lambda pair: pair[1])))
 
 # %% ../nbs/68_files.ipynb #7636dee4
 def _is_kimi(config):
@@ -660,18 +654,14 @@ def _framed(parts, config, path):
                 f"{path}: add_{name}_token is true, and the {name}_token {piece!r} is not "
                 "in the vocabulary; add it to added_tokens_decoder, or set the flag to false"
             )
-    around = lambda text, n: [
-        *([(pieces["bos"], n)] if "bos" in pieces else []),
-        (text, n),
-        *([(pieces["eos"], n)] if "eos" in pieces else []),
-    ]
-    return parts._replace(
-        post_processor=TemplateProcessing(
-            around("A", 0),
-            around("A", 0) + around("B", 1),
-            [(piece, known[piece]) for piece in dict.fromkeys(pieces.values())],
-        )
-    )
+
+    def around(text, n):
+        bos, eos = ([pieces[name]] if name in pieces else [] for name in ("bos", "eos"))
+        return [(name, n) for name in (*bos, text, *eos)]
+
+    special = [(piece, known[piece]) for piece in dict.fromkeys(pieces.values())]
+    template = TemplateProcessing(around("A", 0), around("A", 0) + around("B", 1), special)
+    return parts._replace(post_processor=template)
 
 # %% ../nbs/68_files.ipynb #af016c4b
 def read_file(

@@ -34,7 +34,8 @@ class _Reader:
     "A file read from front to back, never further than it reaches."
 
     def __init__(self, file, name, log=None):
-        self.file, self.name, self.log, self.order, self.at = file, name, log, "<", 0
+        self.file, self.name, self.log = file, name, log
+        self.order, self.at = "<", 0
         self.size = file.seek(0, os.SEEK_END)
         file.seek(0)
 
@@ -79,26 +80,15 @@ class _Reader:
         return struct.unpack(self.order + code, self.take(_SIZES[code], what))[0]
 
 # %% ../nbs/66_gguf.ipynb #3e59da3d
-_CODES = {
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    7: "?",
-    10: "Q",
-    11: "q",
-    12: "d",
-}  # the type's number → as `struct` names it
+# the type's number → as `struct` names it
+_CODES = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _SIZES = {code: struct.calcsize(f"<{code}") for code in _CODES.values()}
 _STRING, _ARRAY = 8, 9
-_LEAST = {kind: _SIZES[code] for kind, code in _CODES.items()} | {
-    _STRING: 8,
-    _ARRAY: 12,
-}  # bytes that one element has at least
-_LONGEST, _MOST_ELEMENTS, _MOST_PAIRS, _DEEPEST = 2**28, 2**24, 2**16, 8
+# bytes that one element has at least
+_LEAST = {kind: _SIZES[code] for kind, code in _CODES.items()} | {_STRING: 8, _ARRAY: 12}
+_LONGEST = 2**28
+_MOST_ELEMENTS, _MOST_PAIRS = 2**24, 2**16
+_DEEPEST = 8
 
 
 def _start(r):
@@ -164,10 +154,8 @@ def _numbers(r, kind, n, what):
 # %% ../nbs/66_gguf.ipynb #d428594a
 def _array(r, what, keep, depth):
     "An array; None if it is only skipped."
-    kind, n = (
-        r.number("I", f"the type of what is in {what}"),
-        r.number("Q", f"the number of elements of {what}"),
-    )
+    kind = r.number("I", f"the type of what is in {what}")
+    n = r.number("Q", f"the number of elements of {what}")
     if kind not in _LEAST:
         raise r.fault(f"{what} has elements of type {kind}; types are 0 to 12", r.at - 12)
     r.check(n * _LEAST[kind], f"{what}, with {n:,} elements,")
@@ -184,6 +172,7 @@ def _array(r, what, keep, depth):
         return list(found)
     for _ in found:
         pass
+    return None
 
 
 def _value(r, kind, what, keep, depth=0):
@@ -342,13 +331,19 @@ def _around(metadata, vocabulary, add_bos, add_eos, bos=None, eos=None):
     for name, default in (("bos", bos), ("eos", eos)):
         if not wanted[name]:
             continue
-        if (i := _id(metadata, name, vocabulary, default)) is None:
+        i = _id(metadata, name, vocabulary, default)
+        if i is None:
             raise ValueError(f"a {name} token is to be added, and tokenizer.ggml.{name}_token_id is missing")
         steps[name] = vocabulary.pieces[i], i
     if not steps:
         return None
-    put = lambda name, n: [(steps[name][0], n)] if name in steps else []
-    text = lambda name, n: [*put("bos", n), (name, n), *put("eos", n)]
+
+    def put(name, n):
+        return [(steps[name][0], n)] if name in steps else []
+
+    def text(name, n):
+        return [*put("bos", n), (name, n), *put("eos", n)]
+
     return TemplateProcessing(text("A", 0), text("A", 0) + text("B", 1), [*steps.values()])
 
 # %% ../nbs/66_gguf.ipynb #a876a12a
@@ -371,9 +366,9 @@ def _proto(metadata, vocabulary, default):
             2 if i == _id(metadata, "unknown", vocabulary, default["unknown"]) else t
             for i, t in enumerate(types)
         ]
-    trainer = dict(model_type=default["model_type"], vocab_size=len(pieces)) | (
-        {"byte_fallback": True} if 6 in types else {}
-    )
+    trainer = dict(model_type=default["model_type"], vocab_size=len(pieces))
+    if 6 in types:
+        trainer["byte_fallback"] = True
     special = dict(
         unk=types.index(2),
         bos=_id(metadata, "bos", vocabulary, default["bos"]),
@@ -410,10 +405,13 @@ _SHORT, _END = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 _DEEPSEEK_CODER = "[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-\ud7ff]+"
 _BLOOM = r" ?[^(\s|.,!?…。，、।۔،)]+"
 _CASED = (  # Letters that have a case, as ranges of hexadecimal code points
-    "b5 c0-d6 d8-f6 f8-1ba 1bc-1bf 1c4-293 295-2af 370-373 376 377 37b-37d 37f 386 388-38a 38c 38e-3a1 3a3-3f5 3f7-481 48a-52f 531-556 10a0-10c5 13a0-13f5 "
-    "13f8-13fd 1c90-1cba 1cbd-1cbf 1d00-1d2b 1d6b-1d77 1d79-1d9a 1e00-1f15 1f18-1f1d 1f20-1f45 1f48-1f4d 1f50-1f57 1f59 1f5b 1f5d 1f5f-1f7d 1f80-1fb4 "
-    "1fb6-1fbc 1fbe 1fc2-1fc4 1fc6-1fcc 1fd0-1fd3 1fd6-1fdb 1fe0-1fec 1ff2-1ff4 1ff6-1ffc 2102 2107 210a-2113 2115 2119-211d 2124 2126 2128 212a-212d "
-    "212f-2134 2139 213c-213f 2145-2149 214e 2183 2184 2c00-2c7b 2c7e-2ce4 2ceb-2cee 2cf2 2cf3 a640-a66d a680-a69b a722-a76f a771-a787 a78b-a78e ab70-abbf "
+    "b5 c0-d6 d8-f6 f8-1ba 1bc-1bf 1c4-293 295-2af 370-373 376 377 37b-37d 37f 386 388-38a 38c 38e-3a1 "
+    "3a3-3f5 3f7-481 48a-52f 531-556 10a0-10c5 13a0-13f5 13f8-13fd 1c90-1cba 1cbd-1cbf 1d00-1d2b "
+    "1d6b-1d77 1d79-1d9a 1e00-1f15 1f18-1f1d 1f20-1f45 1f48-1f4d 1f50-1f57 1f59 1f5b 1f5d 1f5f-1f7d "
+    "1f80-1fb4 1fb6-1fbc 1fbe 1fc2-1fc4 1fc6-1fcc 1fd0-1fd3 1fd6-1fdb 1fe0-1fec 1ff2-1ff4 1ff6-1ffc "
+    "2102 2107 210a-2113 2115 2119-211d 2124 2126 2128 212a-212d 212f-2134 2139 213c-213f 2145-2149 214e "
+    "2183 2184 2c00-2c7b 2c7e-2ce4 2ceb-2cee 2cf2 2cf3 a640-a66d a680-a69b a722-a76f a771-a787 a78b-a78e "
+    "ab70-abbf "
     "fb00-fb06 fb13-fb17 ff21-ff3a ff41-ff5a 10400-1044f 104b0-104d3 104d8-104fb 10c80-10cb2 10cc0-10cf2 118a0-118df 1e900-1e943 "
 )
 _LETTERS = "A-Za-z" + "".join("-".join(chr(int(c, 16)) for c in span.split("-")) for span in _CASED.split())
@@ -461,7 +459,8 @@ _STEPS = {  # name → patterns, each cutting the pieces of the one before
 _NOT_BYTES = "gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace"  # Their BPE merges characters
 
 PRE_TOKENIZERS = {  # how text is split → the names of `tokenizer.ggml.pre` that mean it
-    "gpt2": "gpt-2 phi-2 mpt olmo jais trillion granite-docling exaone4 modern-bert roberta-bpe jina-v1-en jina-v2-code jina-es jina-de jina-v2-es jina-v2-de gigachat mellum a.x-4.0",
+    "gpt2": "gpt-2 phi-2 mpt olmo jais trillion granite-docling exaone4 modern-bert roberta-bpe jina-v1-en"
+    " jina-v2-code jina-es jina-de jina-v2-es jina-v2-de gigachat mellum a.x-4.0",
     "llama3": "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano dbrx smaug-bpe glm4 chatglm-bpe",
     "qwen2": "qwen2 deepseek-r1-qwen stablelm2 hunyuan megrez grok-2 solar-open kormo f2llmv2",
     "o200k": "gpt-4o llama4 kanana2 talkie minimax-m2 granite-embed-multi-97m",
@@ -592,14 +591,17 @@ def _wordpiece(metadata, lowercase):
             "tokenizer.ggml.token_type": vocabulary.types,
         }
     )
-    special = lambda piece, *names: next(
-        (i for n in names if (i := _id(metadata, n, spelled)) is not None), spelled.piece2id.get(piece)
-    )
-    unk, cls, sep = (
-        special("[UNK]", "unknown"),
-        special("[CLS]", "cls", "bos"),
-        special("[SEP]", "seperator", "eos"),
-    )
+
+    def special(piece, *names):
+        for name in names:
+            i = _id(metadata, name, spelled)
+            if i is not None:
+                return i
+        return spelled.piece2id.get(piece)
+
+    unk = special("[UNK]", "unknown")
+    cls = special("[CLS]", "cls", "bos")
+    sep = special("[SEP]", "seperator", "eos")
     for name, i in (("unknown", unk), ("cls", cls), ("seperator", sep)):
         if i is None:
             raise ValueError(

@@ -33,27 +33,30 @@ def kept_pieces(
     vocab_size: int,  # So many pieces are to be left, added tokens among them
 ) -> tuple[list, list]:  # Pieces that stay, in the order of their ids; merges that stay, if the model has any
     "What is left of a vocabulary that is cut."
-    merges, prefix = getattr(model, "merges", []), getattr(model, "continuing_subword_prefix", "")
+    merges = getattr(model, "merges", [])
+    prefix = getattr(model, "continuing_subword_prefix", "")
     made = {join_pair(a, b, prefix=prefix) for a, b in merges}
     ordered, added = sorted(model.piece2id, key=model.piece2id.get), [*added]
-    first = {
-        p
-        for p in ordered
-        if p in added
-        or p == model.unk_piece
-        or (p not in made if isinstance(model, BPE) else _is_first(model, p))
-    } | set(added)
+
+    def is_first(piece):
+        if piece in added or piece == model.unk_piece:
+            return True
+        return piece not in made if isinstance(model, BPE) else _is_first(model, piece)
+
+    first = {p for p in ordered if is_first(p)} | set(added)
+    n = len({*ordered, *added})
     if vocab_size < len(first):
         raise ValueError(
             f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, "
             f"special tokens and the alphabet; pass vocab_size>={len(first)}"
         )
-    if vocab_size > (n := len({*ordered, *added})):
+    if vocab_size > n:
         raise ValueError(
             f"vocab_size={vocab_size} is above the {n} pieces that there are; pass vocab_size<={n}, or grow with extend"
         )
     kept, done = set(first), []
-    if in_turn := _in_order(merges, kept, prefix):
+    in_turn = _in_order(merges, kept, prefix)
+    if in_turn:
         for a, b in merges:
             if len(kept) == vocab_size:
                 break
@@ -113,22 +116,19 @@ def _with_model(tok, model, ids, training, added=None, allowed_special=None, sou
     if added is None:
         added = tuple(sorted(((t, ids[t.content]) for t, _ in tok.added_tokens), key=lambda item: item[1]))
     if allowed_special is None:
-        allowed_special = (
-            tok.allowed_special
-            if isinstance(tok.allowed_special, str)
-            else {c for c in tok.allowed_special if c in ids}
-        )
+        allowed_special = tok.allowed_special
+        if not isinstance(allowed_special, str):
+            allowed_special = {c for c in allowed_special if c in ids}
     padding = tok.padding and replace(tok.padding, pad_id=ids.get(tok.padding.pad_piece, tok.padding.pad_id))
-    new = type(tok)(
-        **tok.parts._replace(
-            model=model,
-            added_tokens=added,
-            post_processor=_renumbered(tok.post_processor, ids),
-            padding=padding,
-            source=source,
-            allowed_special=allowed_special,
-        )._asdict()
+    parts = tok.parts._replace(
+        model=model,
+        added_tokens=added,
+        post_processor=_renumbered(tok.post_processor, ids),
+        padding=padding,
+        source=source,
+        allowed_special=allowed_special,
     )
+    new = type(tok)(**parts._asdict())
     new.training = training
     return new
 
@@ -140,15 +140,14 @@ def _told(tok):
 
 def _cut_report(tok, model, size):
     "What the report of a smaller vocabulary tells."
-    if (report := tok.training) is None:
+    report = tok.training
+    if report is None:
         return None
-    learned = (
-        len(model.merges)
-        if isinstance(model, BPE)
-        else max(0, len(report.history) - (len(tok.piece2id) - size))
-        if isinstance(model, WordPiece)
-        else len(report.history)
-    )
+    learned = len(report.history)
+    if isinstance(model, BPE):
+        learned = len(model.merges)
+    elif isinstance(model, WordPiece):
+        learned = max(0, learned - (len(tok.piece2id) - size))
     return report._replace(asked=size, pieces=size, ended="full", history=report.history[:learned])
 
 
@@ -165,18 +164,14 @@ def _renumbered(processor, ids):
     if isinstance(processor, Sequence):
         return replace(processor, processors=tuple(_renumbered(p, ids) for p in processor.steps))
     if isinstance(processor, (BertProcessing, RobertaProcessing)):
-        return replace(
-            processor,
-            **{k: (getattr(processor, k)[0], id_of(*getattr(processor, k))) for k in ("sep", "cls")},
-        )
+        (sep, sep_id), (cls, cls_id) = processor.sep, processor.cls
+        return replace(processor, sep=(sep, id_of(sep, sep_id)), cls=(cls, id_of(cls, cls_id)))
     if isinstance(processor, TemplateProcessing):
-        return replace(
-            processor,
-            special_tokens={
-                name: {"tokens": v["tokens"], "ids": [id_of(t, i) for t, i in zip(v["tokens"], v["ids"])]}
-                for name, v in processor.special_tokens.items()
-            },
-        )
+        special = {}
+        for name, v in processor.special_tokens.items():
+            ids_of = [id_of(token, i) for token, i in zip(v["tokens"], v["ids"])]
+            special[name] = {"tokens": v["tokens"], "ids": ids_of}
+        return replace(processor, special_tokens=special)
     return processor
 
 # %% ../nbs/55_growing.ipynb #827c248c
@@ -210,12 +205,8 @@ def extend(
     counts = pretoken_counts(
         source, algorithm=kind, normalizer=tok.normalizer, pre_tokenizer=_splitting(tok), **counting
     )
-    rules, at, ended = _rules_beyond(
-        tok,
-        counts,
-        vocab_size,
-        {k: v for k, v in more.items() if k in ("min_frequency", "max_token_length", "tie_break")},
-    )
+    limits = {k: v for k, v in more.items() if k in ("min_frequency", "max_token_length", "tie_break")}
+    rules, at, ended = _rules_beyond(tok, counts, vocab_size, limits)
     ids = dict(tok.piece2id)
     for a, b in rules:
         ids.setdefault(join_pair(a, b, prefix=tok.model.continuing_subword_prefix), len(ids))
@@ -244,7 +235,11 @@ def _rules_beyond(tok, counts, vocab_size, limits):
     m, bytewise = tok.model, spells_bytes(tok.pre_tokenizer) and not _marks_bytes(tok)
     if _marks_bytes(tok):
         counts = _visible_counts(counts)
-    spell, show = (from_visible, to_visible) if bytewise else (lambda p: p, lambda p: p)
+
+    def same(piece):
+        return piece
+
+    spell, show = (from_visible, to_visible) if bytewise else (same, same)
     made = {join_pair(a, b, prefix=m.continuing_subword_prefix) for a, b in m.merges}
     added = [t.content for t, _ in tok.added_tokens]
     first = [p for p in sorted(tok.piece2id, key=tok.piece2id.get) if p not in made or p in added]
@@ -254,9 +249,10 @@ def _rules_beyond(tok, counts, vocab_size, limits):
             "so learning cannot go on behind them; make a new one with train_new"
         )
     letters = [spell(p) for p in first if len(p) == 1 and not (bytewise and p in added)]
-    specials = (
-        first if not bytewise else [p for p in first if p in added or len(p) > 1 and not _is_marked(m, p)]
-    )  # all, so that each keeps its place, even where this corpus lacks it
+    # all, so that each keeps its place, even where this corpus lacks it
+    specials = first
+    if bytewise:
+        specials = [p for p in first if p in added or len(p) > 1 and not _is_marked(m, p)]
     marks = dict(
         continuing_subword_prefix=m.continuing_subword_prefix, end_of_word_suffix=m.end_of_word_suffix
     )
@@ -283,11 +279,9 @@ def _rules_beyond(tok, counts, vocab_size, limits):
 def _marks_bytes(tok):
     "Is this a byte-level BPE whose pieces carry marks of their place, as CLIP's do?"
     m = tok.model
-    return (
-        isinstance(m, BPE)
-        and spells_bytes(tok.pre_tokenizer)
-        and bool(m.end_of_word_suffix or m.continuing_subword_prefix)
-    )
+    if not isinstance(m, BPE) or not spells_bytes(tok.pre_tokenizer):
+        return False
+    return bool(m.end_of_word_suffix or m.continuing_subword_prefix)
 
 
 def _visible_counts(counts):
@@ -346,9 +340,9 @@ def _splitting(tok):
     pre = tok.pre_tokenizer
     if isinstance(pre, Metaspace) and not pre.splits:
         return replace(pre, split=True)
-    marked = (
-        tok.normalizer.normalize("a b") if isinstance(pre, WholeText) and tok.normalizer is not None else ""
-    )
+    marked = ""
+    if isinstance(pre, WholeText) and tok.normalizer is not None:
+        marked = tok.normalizer.normalize("a b")
     if "▁" not in marked:
         return pre
     return Split("▁", "merged_with_previous" if marked.endswith("▁") else "merged_with_next")
@@ -394,7 +388,8 @@ def train_new(
     "A tokenizer like another, with a vocabulary for other text."
     if not isinstance(tok.model, (BPE, WordPiece, WordLevel)) and type(tok.model) is not Unigram:
         tok = _in_parts(tok)
-    kind, extra = _kind_of(tok), [t if isinstance(t, AddedToken) else AddedToken(t) for t in special_tokens]
+    kind = _kind_of(tok)
+    extra = [t if isinstance(t, AddedToken) else AddedToken(t) for t in special_tokens]
     more, counting = _options_for(tok, kind, options)
     if kind == "unigram" and getattr(tok.model, "user_defined", ()):
         more.setdefault("user_defined", list(tok.model.user_defined))
@@ -403,16 +398,15 @@ def train_new(
     unk = getattr(tok.model, "unk_piece", None)
     if kind == "wordpiece":
         more.setdefault("objective", "frequency")
+    size = vocab_size or len(tok.piece2id)
     if _marks_bytes(tok):
-        return _trained_marked(
-            tok, source, vocab_size or len(tok.piece2id), specials, more, counting, allowed_special
-        )
+        return _trained_marked(tok, source, size, specials, more, counting, allowed_special)
     found = "all" if allowed_special is None else allowed_special
     new = train(
         type(tok),
         source,
         algorithm=kind,
-        vocab_size=vocab_size or len(tok.piece2id),
+        vocab_size=size,
         special_tokens=specials,
         normalizer=tok.normalizer,
         pre_tokenizer=_splitting(tok),
@@ -447,18 +441,14 @@ def _pruned(tok, vocab_size, source, options):
             "and a Unigram vocabulary cannot grow; make a new one with train_new"
         )
     apart = {*tok.added_contents, m.unk_piece, *m.user_defined, *m.control}
-    return train_new(
-        tok,
-        source,
-        vocab_size=vocab_size,
-        start={p: m.scores[i] for p, i in m.piece2id.items() if p not in apart},
-        **options,
-    )
+    start = {p: m.scores[i] for p, i in m.piece2id.items() if p not in apart}
+    return train_new(tok, source, vocab_size=vocab_size, start=start, **options)
 
 # %% ../nbs/55_growing.ipynb #f5becba1
 def _trained_marked(tok, source, vocab_size, specials, options, counting, allowed_special):
     "A tokenizer of CLIP's kind, with merges learned anew."
-    m, odd = tok.model, {"initial_alphabet", "limit_alphabet"} & set(options)
+    m = tok.model
+    odd = {"initial_alphabet", "limit_alphabet"} & set(options)
     if odd:
         raise ValueError(
             f"{min(odd)}= has no meaning for pieces of bytes with marks, which begin with all bytes; leave it out"
@@ -470,9 +460,8 @@ def _trained_marked(tok, source, vocab_size, specials, options, counting, allowe
         pre_tokenizer=_splitting(tok),
         **{k: v for k, v in counting.items() if k != "checkpoint"},
     )
-    prefixes, suffixes = (
-        [""] + [mark] * bool(mark) for mark in (m.continuing_subword_prefix, m.end_of_word_suffix)
-    )
+    prefixes = ["", m.continuing_subword_prefix] if m.continuing_subword_prefix else [""]
+    suffixes = ["", m.end_of_word_suffix] if m.end_of_word_suffix else [""]
     forms = [f"{prefix}{c}{suffix}" for suffix in suffixes for prefix in prefixes for c in CHAR2BYTE]
     first = [*dict.fromkeys([*(t.content for t in specials), *forms])]
     if vocab_size < len(first):
@@ -480,11 +469,8 @@ def _trained_marked(tok, source, vocab_size, specials, options, counting, allowe
             f"vocab_size={vocab_size} is below the {len(first)} pieces to begin with, "
             f"special tokens and the bytes in all their forms; pass vocab_size>={len(first)}"
         )
-    limits = {
-        k: v
-        for k, v in options.items()
-        if k in ("min_frequency", "max_token_length", "tie_break", "progress")
-    }
+    names = ("min_frequency", "max_token_length", "tie_break", "progress")
+    limits = {k: v for k, v in options.items() if k in names}
     marks = dict(
         continuing_subword_prefix=m.continuing_subword_prefix, end_of_word_suffix=m.end_of_word_suffix
     )

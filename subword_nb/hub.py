@@ -71,7 +71,8 @@ def _huggingface_hub():
         import huggingface_hub.utils
     except ImportError:
         raise ImportError(
-            'tokenizers are fetched from the hub by the library huggingface_hub, which is not installed; install it with pip install "subword_nb[hub]", '
+            "tokenizers are fetched from the hub by the library huggingface_hub, which is not installed; "
+            'install it with pip install "subword_nb[hub]", '
             "or download the files yourself and pass their folder"
         ) from None
     return huggingface_hub
@@ -79,9 +80,9 @@ def _huggingface_hub():
 
 def _offline(asked):
     "Is the network to be left alone?"
-    return (
-        os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE") if asked is None else asked
-    )
+    if asked is not None:
+        return asked
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 # %% ../nbs/67_hub.ipynb #5edb78fa
 def _check_names(repo, revision):
@@ -129,24 +130,24 @@ def hub_folder(
     try:
         folder = Path(_quietly(hub, repo, ask))
     except Exception as e:
-        if (told := _explained(hub, e, where, offline)) is None:
+        told = _explained(hub, e, where, offline)
+        if told is None:
             raise
         raise told from e
-    usable = [
-        p.name
-        for p in (folder.iterdir() if folder.is_dir() else ())
-        if p.is_file() and any(fnmatch(p.name, f) for f in HUB_FILES) and p.name not in _COMPANIONS
-    ]
-    if usable:
-        return folder
+    for path in folder.iterdir() if folder.is_dir() else ():
+        is_wanted = any(fnmatch(path.name, f) for f in HUB_FILES) and path.name not in _COMPANIONS
+        if is_wanted and path.is_file():
+            return folder
     if offline:
         raise FileNotFoundError(
             f"{where}: the cache has no tokenizer file of it, and the hub is not to be asked; "
             "fetch it once with a network, without HF_HUB_OFFLINE and local_files_only"
         )
+    names = ", ".join(f for f in HUB_FILES if f not in _COMPANIONS)
     raise FileNotFoundError(
-        f"{where}: there is no tokenizer in this repository; looked for {', '.join(f for f in HUB_FILES if f not in _COMPANIONS)} in its first folder. "
-        "A GGUF file holds its own: download it and pass its path; a model made from another often uses the tokenizer of that one"
+        f"{where}: there is no tokenizer in this repository; looked for {names} in its first folder. "
+        "A GGUF file holds its own: download it and pass its path; "
+        "a model made from another often uses the tokenizer of that one"
     )
 
 # %% ../nbs/67_hub.ipynb #120e4e04
@@ -182,11 +183,11 @@ def _explained(hub, e, where, offline):
             f"{where}: the cache does not hold it, and the hub is not to be asked; "
             "fetch it once with a network, without HF_HUB_OFFLINE and local_files_only"
         )
-    if isinstance(
-        e, (known.LocalEntryNotFoundError, known.HfHubHTTPError, ConnectionError, AssertionError)
-    ) or type(e).__module__.startswith(("httpx", "requests")):
+    unreached = (known.LocalEntryNotFoundError, known.HfHubHTTPError, ConnectionError, AssertionError)
+    if isinstance(e, unreached) or type(e).__module__.startswith(("httpx", "requests")):
         return ConnectionError(
-            f"{where}: the hub was not reached or did not answer as expected, and the cache does not hold the files ({type(e).__name__}: {told}); "
+            f"{where}: the hub was not reached or did not answer as expected, "
+            f"and the cache does not hold the files ({type(e).__name__}: {told}); "
             "check the network, HF_ENDPOINT and HF_HUB_OFFLINE, or download the files yourself and pass their folder"
         )
     return ValueError(f"{where}: {told}") if isinstance(e, ValueError) else None

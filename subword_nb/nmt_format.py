@@ -133,9 +133,17 @@ def nmt_merge(
 ) -> list[str]:  # The symbols that are left
     "Merge in rounds with a heap; pairs that a round makes wait for the next."
     symbols = list(symbols)
-    after, before = list(range(1, (n := len(symbols)) + 1)), list(range(-1, n - 1))
-    pair = lambda i: (symbols[i], symbols[after[i]]) if i >= 0 and after[i] < n else None
-    heap = [(ranks[p], i) for i in range(n - 1) if (p := pair(i)) in ranks]
+    n = len(symbols)
+    after, before = list(range(1, n + 1)), list(range(-1, n - 1))
+
+    def pair(i):
+        return (symbols[i], symbols[after[i]]) if i >= 0 and after[i] < n else None
+
+    heap = []
+    for i in range(n - 1):
+        p = pair(i)
+        if p in ranks:
+            heap.append((ranks[p], i))
     heapq.heapify(heap)
     while heap:
         rank, made = heap[0][0], []
@@ -148,9 +156,11 @@ def nmt_merge(
             if after[j] < n:
                 before[after[j]] = i
             made.append(i)
-        for k in (k for i in made for k in (before[i], i)):
-            if (p := pair(k)) in ranks:
-                heapq.heappush(heap, (ranks[p], k))
+        for i in made:
+            for k in (before[i], i):
+                p = pair(k)
+                if p in ranks:
+                    heapq.heappush(heap, (ranks[p], k))
     return [s for s in symbols if s is not None]
 
 # %% ../nbs/65_nmt_format.ipynb #00c4757d
@@ -297,17 +307,14 @@ def segment_word(
             out.append(part)
             continue
         symbols = [*part, _END] if model.version == (0, 1) else [*part[:-1], part[-1] + _END]
-        symbols = (
-            nmt_merge_ref(symbols, model._ranks, dropout=dropout, rng=rng)
-            if dropout
-            else nmt_merge(symbols, model._ranks)
-        )
+        if dropout:
+            symbols = nmt_merge_ref(symbols, model._ranks, dropout=dropout, rng=rng)
+        else:
+            symbols = nmt_merge(symbols, model._ranks)
         symbols = symbols[:-1] if symbols[-1] == _END else [*symbols[:-1], symbols[-1].removesuffix(_END)]
-        out += (
-            split_rare(symbols, model._undone, model.vocabulary, separator=model.separator)
-            if model.vocabulary
-            else symbols
-        )
+        if model.vocabulary:
+            symbols = split_rare(symbols, model._undone, model.vocabulary, separator=model.separator)
+        out += symbols
     return out
 
 
@@ -423,11 +430,12 @@ def _pieces_of_codes(codes, separator):
     chars = dict.fromkeys(c for pair in codes.merges for s in pair for c in s.removesuffix(_END))
     out = [p for c in chars for p in (c + separator, c)]
     for a, b in codes.merges:
-        out += (
-            [(a + b).removesuffix(_END)]
-            if b.endswith(_END)
-            else [a + b + separator] + [a + b] * (codes.version == (0, 1))
-        )
+        if b.endswith(_END):
+            out.append((a + b).removesuffix(_END))
+            continue
+        out.append(a + b + separator)
+        if codes.version == (0, 1):
+            out.append(a + b)
     return [p for p in out if p]
 
 # %% ../nbs/65_nmt_format.ipynb #48f97e3d
@@ -449,37 +457,26 @@ def read_nmt(
         )
     found = read_codes(codes)
     counts = vocabulary if vocabulary is None or isinstance(vocabulary, Mapping) else read_counts(vocabulary)
-    allowed = (
-        None
-        if counts is None
-        else frozenset(p for p, n in counts.items() if threshold is None or n >= threshold)
-    )
-    if allowed is not None and not allowed:
-        raise ValueError(
-            f"no piece of the vocabulary is as frequent as threshold={threshold}; pass a lower one"
-        )
-    ids = (
-        _numbered(read_counts(dictionary), dictionary)
-        if dictionary is not None
-        else _numbered(_pieces_of_codes(found, separator) if counts is None else counts)
-    )
-    model = NmtBPE(
-        ids,
-        found.merges,
-        found.version,
-        separator,
-        tuple([glossaries] if isinstance(glossaries, str) else glossaries),
-        allowed,
-    )
+    allowed = None
+    if counts is not None:
+        allowed = frozenset(p for p, n in counts.items() if threshold is None or n >= threshold)
+        if not allowed:
+            raise ValueError(
+                f"no piece of the vocabulary is as frequent as threshold={threshold}; pass a lower one"
+            )
+    if dictionary is not None:
+        ids = _numbered(read_counts(dictionary), dictionary)
+    else:
+        ids = _numbered(_pieces_of_codes(found, separator) if counts is None else counts)
+    whole = (glossaries,) if isinstance(glossaries, str) else tuple(glossaries)
+    model = NmtBPE(ids, found.merges, found.version, separator, whole, allowed)
     return Parts(model, WORDS, NmtDecoder(separator), tuple((AddedToken(t), ids[t]) for t in SPECIAL))
 
 # %% ../nbs/65_nmt_format.ipynb #3325fad6
 def _check_rules(merges):
     "Refuse rules that merging in rounds and merging the leftmost pair may apply differently."
-    first, made = (
-        {pair: k for k, pair in reversed([*enumerate(merges)])},
-        {a + b: k for k, (a, b) in enumerate(merges)},
-    )
+    first = {pair: k for k, pair in reversed([*enumerate(merges)])}
+    made = {a + b: k for k, (a, b) in enumerate(merges)}
     if twice := [k for k, pair in enumerate(merges) if first[pair] != k]:
         raise ValueError(
             f"the rule {' '.join(merges[twice[0]])} stands twice, the second time as rule {twice[0]}; remove one"
@@ -497,10 +494,8 @@ def nmt_from_bpe(
     separator: str = "@@",  # Marks a piece that does not end its word
 ) -> Parts:  # The same ids for the same words; how text becomes words is not carried over
     "A character-level BPE tokenizer as subword-nmt's."
-    m, way = (
-        parts.model,
-        '; train with algorithm="char_bpe", end_of_word_suffix="</w>", or save as tokenizer.json',
-    )
+    m = parts.model
+    way = '; train with algorithm="char_bpe", end_of_word_suffix="</w>", or save as tokenizer.json'
     if not isinstance(m, BPE):
         raise ValueError(f"codes hold merge rules of BPE, and this is {m!r}{way}")
     if m.end_of_word_suffix != _END:
@@ -521,22 +516,17 @@ def nmt_from_bpe(
         raise ValueError(f"the symbol {odd[0]!r} does not fit into a line of two symbols{way}")
     added, ids = {t.content for t, _ in parts.added_tokens}, {}
     for p, i in m.piece2id.items():
-        surface = (
-            p
-            if p in added or p == m.unk_piece
-            else p.removesuffix(_END)
-            if p.endswith(_END) and p != _END
-            else p + separator
-        )
+        if p in added or p == m.unk_piece:
+            surface = p
+        elif p.endswith(_END) and p != _END:
+            surface = p.removesuffix(_END)
+        else:
+            surface = p + separator
         if surface in ids:
             raise ValueError(f"two pieces are written as {surface!r}; pass another separator")
         ids[surface] = i
-    return Parts(
-        NmtBPE(ids, m.merges, separator=separator, unk_piece=m.unk_piece),
-        WORDS,
-        NmtDecoder(separator),
-        parts.added_tokens,
-    )
+    model = NmtBPE(ids, m.merges, separator=separator, unk_piece=m.unk_piece)
+    return Parts(model, WORDS, NmtDecoder(separator), parts.added_tokens)
 
 # %% ../nbs/65_nmt_format.ipynb #4d280b0c
 def bpe_from_nmt(
@@ -553,14 +543,18 @@ def bpe_from_nmt(
             "codes of version 0.1 have </w> as a symbol of its own, which BPE with a suffix does not; learn codes of version 0.2"
         )
     _check_rules(m.merges)
-    final = lambda s: not s.endswith(m.separator) or s == m.separator
+
+    def final(s):
+        return not s.endswith(m.separator) or s == m.separator
+
     if odd := [a + b for a, b in m.merges if b.endswith(_END) and not final((a + b).removesuffix(_END))]:
         raise ValueError(f"the piece {odd[0]!r} is written like one within a word; pass another separator")
     special = {t.content for t, _ in parts.added_tokens}
-    ids = {
-        p if p in special else p + _END if final(p) else p.removesuffix(m.separator): i
-        for p, i in m.piece2id.items()
-    }
+    ids = {}
+    for p, i in m.piece2id.items():
+        if p not in special:
+            p = p + _END if final(p) else p.removesuffix(m.separator)
+        ids[p] = i
     try:
         model = BPE(ids, m.merges, unk_piece=m.unk_piece, end_of_word_suffix=_END)
     except ValueError as e:
@@ -574,21 +568,22 @@ def nmt_notes(
     parts: Parts,  # What `write_codes` writes
 ) -> list[str]:  # One sentence for each thing that the codes do not carry
     "What a reader of the codes has to be told."
-    m, kind = parts.model, lambda part: type(part).__name__
-    notes = {
-        "ids: codes hold rules; a dict.txt gives the ids (write_dictionary), else they are numbered by the codes": True,
-        f"the normalizer {kind(parts.normalizer)}: texts must be normalized first": parts.normalizer
-        is not None,
-        f"the pre-tokenizer {kind(parts.pre_tokenizer)}: texts must be cut into words first, with spaces between them": parts.pre_tokenizer
-        != WORDS,
-        f"the post-processor {kind(parts.post_processor)}: special tokens must be put around ids by the caller": parts.post_processor
-        is not None,
-        **{
-            f"{name}: an option of apply-bpe, not of the codes": getattr(m, name, None)
-            for name in ("dropout", "glossaries", "vocabulary")
-        },
-    }
-    return [note for note, holds in notes.items() if holds]
+    notes = [
+        "ids: codes hold rules; a dict.txt gives the ids (write_dictionary), else they are numbered by the codes"
+    ]
+    if parts.normalizer is not None:
+        kind = type(parts.normalizer).__name__
+        notes.append(f"the normalizer {kind}: texts must be normalized first")
+    if parts.pre_tokenizer != WORDS:
+        kind = type(parts.pre_tokenizer).__name__
+        notes.append(
+            f"the pre-tokenizer {kind}: texts must be cut into words first, with spaces between them"
+        )
+    if parts.post_processor is not None:
+        kind = type(parts.post_processor).__name__
+        notes.append(f"the post-processor {kind}: special tokens must be put around ids by the caller")
+    options = [name for name in ("dropout", "glossaries", "vocabulary") if getattr(parts.model, name, None)]
+    return notes + [f"{name}: an option of apply-bpe, not of the codes" for name in options]
 
 # %% ../nbs/65_nmt_format.ipynb #3ab0e3c0
 def write_codes(

@@ -216,12 +216,10 @@ def place_tokens(
         part = Aligned(text[a:b], None, a)
         if token is not None:
             n = _place_parts(c, [(part, token.content)], out, n)
+        elif any_late(c, part.text):
+            n = _place_parts(c, normalized(c, part), out, n)
         else:
-            n = (
-                _place_parts(c, normalized(c, part), out, n)
-                if any_late(c, part.text)
-                else _place_words(c, part, out, n)
-            )
+            n = _place_words(c, part, out, n)
     return out
 
 # %% ../nbs/47_pipeline.ipynb #7d20b6a1
@@ -300,11 +298,9 @@ def _open_end(tok, c, units, rows, places, data, end, chance):
 
 def _place_any(tok, c, text, *, chance=None):
     "The tokens of a text, or of bytes."
-    return (
-        place_bytes(tok, c, text, chance=chance)
-        if isinstance(text, bytes)
-        else place_tokens(c, text, chance=chance)
-    )
+    if isinstance(text, bytes):
+        return place_bytes(tok, c, text, chance=chance)
+    return place_tokens(c, text, chance=chance)
 
 # %% ../nbs/47_pipeline.ipynb #277852d6
 def encode_aligned(
@@ -350,13 +346,14 @@ def _checked_text(text, errors, is_pretokenized):
     "A text of the kind that was announced."
     if is_pretokenized == isinstance(text, (list, tuple)):
         return _texts(text, errors)
+    wanted = (
+        "one text (several: align_batch; two in one sequence: pair=, pairs=; "
+        "words: is_pretokenized=True, of a call is_split_into_words=True)"
+    )
+    if is_pretokenized:
+        wanted = "a list of words"
     raise ValueError(
-        f"is_pretokenized={is_pretokenized}, and the text is a {type(text).__name__}; pass "
-        + (
-            "a list of words"
-            if is_pretokenized
-            else "one text (several: align_batch; two in one sequence: pair=, pairs=; words: is_pretokenized=True, of a call is_split_into_words=True)"
-        )
+        f"is_pretokenized={is_pretokenized}, and the text is a {type(text).__name__}; pass {wanted}"
     )
 
 # %% ../nbs/47_pipeline.ipynb #e8d6d8aa
@@ -393,17 +390,14 @@ def finish(
     if len(encodings) > 1:
         encodings = [replace(e, type_ids=[i] * len(e)) for i, e in enumerate(encodings)]
     if truncation is not None:
-        n_added = (
-            tok.post_processor.n_added(len(encodings) == 2)
-            if add_special_tokens and tok.post_processor
-            else 0
-        )
+        n_added = 0
+        if add_special_tokens and tok.post_processor:
+            n_added = tok.post_processor.n_added(len(encodings) == 2)
         encodings = truncate_pair(encodings, truncation, n_added=n_added)
-    out = (
-        tok.post_processor.process(encodings, add_special_tokens=add_special_tokens)
-        if tok.post_processor
-        else default_process(encodings)
-    )
+    if tok.post_processor:
+        out = tok.post_processor.process(encodings, add_special_tokens=add_special_tokens)
+    else:
+        out = default_process(encodings)
     return _in_bytes(out, texts) if wide else out
 
 # %% ../nbs/47_pipeline.ipynb #d52a1366
@@ -425,22 +419,10 @@ def align(
     errors: str = "strict",
 ) -> Encoding:  # Ids, pieces, offsets, masks
     "All that can be said about the tokens of a text."
-    texts = [text], None if pair is None else [refuse_option(pair)]
-    return _finished(
-        tok,
-        _encoded(
-            tok,
-            *texts,
-            is_pretokenized,
-            allowed_special,
-            disallowed_special,
-            chances(tok, dropout=dropout, seed=seed),
-            errors,
-        ),
-        add_special_tokens,
-        tok.truncation,
-        tok.padding,
-    )[0]
+    pairs = None if pair is None else [refuse_option(pair)]
+    chance = chances(tok, dropout=dropout, seed=seed)
+    rows = _encoded(tok, [text], pairs, is_pretokenized, allowed_special, disallowed_special, chance, errors)
+    return _finished(tok, rows, add_special_tokens, tok.truncation, tok.padding)[0]
 
 # %% ../nbs/47_pipeline.ipynb #b11a3d3d
 def align_batch(
@@ -460,22 +442,9 @@ def align_batch(
 ) -> list[Encoding]:  # One for each text, or pair
     "`align` for many texts; filled up together if the tokenizer says so."
     texts = list(_several(texts))
-    return _finished(
-        tok,
-        _encoded(
-            tok,
-            texts,
-            pairs,
-            is_pretokenized,
-            allowed_special,
-            disallowed_special,
-            chances(tok, dropout=dropout, seed=seed, n=len(texts)),
-            errors,
-        ),
-        add_special_tokens,
-        tok.truncation,
-        tok.padding,
-    )
+    chance = chances(tok, dropout=dropout, seed=seed, n=len(texts))
+    rows = _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, chance, errors)
+    return _finished(tok, rows, add_special_tokens, tok.truncation, tok.padding)
 
 # %% ../nbs/47_pipeline.ipynb #9726c401
 def _several(texts, what="texts"):
@@ -489,11 +458,9 @@ def _several(texts, what="texts"):
 
 def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, chance, errors):
     "Each text, or pair of texts, with its encodings."
-    columns = (
-        [list(_several(texts))]
-        if pairs is None
-        else [list(_several(texts)), list(_several(refuse_option(pairs, name="pairs"), "second texts"))]
-    )
+    columns = [list(_several(texts))]
+    if pairs is not None:
+        columns.append(list(_several(refuse_option(pairs, name="pairs"), "second texts")))
     if len({len(col) for col in columns}) > 1:
         raise ValueError(
             f"there are {len(columns[0])} texts and {len(columns[1])} second texts; pass one for each"
@@ -504,12 +471,8 @@ def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_spe
         place = partial(_place_any, tok)
     columns = [[_checked_text(t, errors, is_pretokenized) for t in col] for col in columns]
     words = (w for col in columns for t in col for w in _words(t))
-    refuse_texts(
-        tok,
-        c,
-        (w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in words),
-        disallowed_special,
-    )
+    spelled = (w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in words)
+    refuse_texts(tok, c, spelled, disallowed_special)
     for row, one in zip(zip(*columns), chance or [None] * len(columns[0])):
         yield row, [encode_aligned(c, text, chance=one, place=place) for text in row]
 
@@ -534,17 +497,12 @@ class Stages(NamedTuple):
         return str(self)
 
     def _repr_html_(self):
-        return (
-            "<table>"
-            + "".join(
-                (
-                    f'<tr><th style="text-align:left;white-space:nowrap">{escape(n)}</th><td '
-                    f'style="text-align:left">{s._repr_html_()}</td></tr>'
-                )
-                for n, s in self.rows
-            )
-            + "</table>"
+        rows = "".join(
+            f'<tr><th style="text-align:left;white-space:nowrap">{escape(name)}</th>'
+            f'<td style="text-align:left">{shown._repr_html_()}</td></tr>'
+            for name, shown in self.rows
         )
+        return f"<table>{rows}</table>"
 
 
 def stages(
@@ -567,13 +525,10 @@ def stages(
         ("normalizer", [p.text for p, _ in normal]),
         ("pre-tokenizer", pretokens),
     ]
-    return Stages(
-        [(name, draw_tokens(p)) for name, p in rows]
-        + [
-            (name, draw_tokens(e.pieces, ids=e.ids))
-            for name, e in (("model", alone), ("post-processor", whole))
-        ]
-    )
+    drawn = [(name, draw_tokens(pieces)) for name, pieces in rows]
+    drawn.append(("model", draw_tokens(alone.pieces, ids=alone.ids)))
+    drawn.append(("post-processor", draw_tokens(whole.pieces, ids=whole.ids)))
+    return Stages(drawn)
 
 # %% ../nbs/47_pipeline.ipynb #33017277
 class Batch(Mapping):
@@ -681,27 +636,19 @@ def _padding_of(tok, padding, max_length, multiple, side, pad_piece):
             'padding="max_length" needs a max_length; pass one, or padding=True for the longest text'
         )
     known_pad = tok.padding and tok.padding.pad_piece
-    piece = (
-        pad_piece
-        or config.pad_piece
-        or known_pad
-        or next((p for p in _PAD_PIECES if p in tok.piece2id), None)
-    )
+    usual = next((p for p in _PAD_PIECES if p in tok.piece2id), None)
+    piece = pad_piece or config.pad_piece or known_pad or usual
     if piece is None or piece not in tok.piece2id and piece != known_pad:
         raise ValueError(
             f"there is no piece to fill up with ({piece or ', '.join(_PAD_PIECES)}); pass pad_piece=, one of the vocabulary"
         )
-    pad_id, type_id = (
-        (tok.padding.pad_id, tok.padding.pad_type_id) if piece == known_pad else (tok.piece2id[piece], 0)
-    )
-    return Padding(
-        known[padding],
-        side or config.padding_side or (tok.padding.direction if tok.padding else "right"),
-        multiple,
-        pad_id,
-        type_id,
-        piece,
-    )
+    if piece == known_pad:
+        pad_id, type_id = tok.padding.pad_id, tok.padding.pad_type_id
+    else:
+        pad_id, type_id = tok.piece2id[piece], 0
+    usual_side = tok.padding.direction if tok.padding else "right"
+    direction = side or config.padding_side or usual_side
+    return Padding(known[padding], direction, multiple, pad_id, type_id, piece)
 
 # %% ../nbs/47_pipeline.ipynb #790bad53
 def _truncation_of(tok, truncation, max_length, stride, side, padding):
@@ -752,16 +699,13 @@ def _arrays(columns, alone):
     import numpy as np
 
     def array(name, rows):
-        rows = [np.array(r, np.int64).reshape((-1, 2) if name == "offset_mapping" else -1) for r in rows]
+        shape = (-1, 2) if name == "offset_mapping" else -1
+        rows = [np.array(r, np.int64).reshape(shape) for r in rows]
         if alone:
             return rows[0]
-        return (
-            np.stack(rows)
-            if rows and len({len(r) for r in rows}) == 1
-            else np.zeros((0, 0), np.int64)
-            if not rows
-            else rows
-        )
+        if not rows:
+            return np.zeros((0, 0), np.int64)
+        return np.stack(rows) if len({len(r) for r in rows}) == 1 else rows
 
     return {name: array(name, rows) for name, rows in columns.items()}
 
@@ -797,43 +741,24 @@ def call(
     **returned: bool,
 ) -> Batch:  # Arrays by name
     "Encode texts as a model takes them."
-    wanted, alone = (
-        _wanted(returned, return_tensors, _config_of(tok).columns),
-        _is_one(texts, is_split_into_words),
-    )
+    wanted = _wanted(returned, return_tensors, _config_of(tok).columns)
+    alone = _is_one(texts, is_split_into_words)
     cut = _truncation_of(tok, truncation, max_length, stride, truncation_side, padding)
-    check_stride(
-        cut,
-        n_added=tok.post_processor.n_added(pairs is not None)
-        if add_special_tokens and tok.post_processor
-        else 0,
-    )
+    n_added = 0
+    if add_special_tokens and tok.post_processor:
+        n_added = tok.post_processor.n_added(pairs is not None)
+    check_stride(cut, n_added=n_added)
     padding = _padding_of(tok, padding, max_length, pad_to_multiple_of, padding_side, pad_piece)
-    columns = (
-        ([texts], None if pairs is None else [refuse_option(pairs, name="pairs")])
-        if alone
-        else (list(texts), pairs)
+    texts = [texts] if alone else list(texts)
+    if alone and pairs is not None:
+        pairs = [refuse_option(pairs, name="pairs")]
+    chance = chances(tok, dropout=dropout, seed=seed, n=None if alone else len(texts))
+    encoded = _encoded(
+        tok, texts, pairs, is_split_into_words, allowed_special, disallowed_special, chance, "strict"
     )
-    chance = chances(tok, dropout=dropout, seed=seed, n=None if alone else len(columns[0]))
-    rows = _finished(
-        tok,
-        _encoded(
-            tok,
-            columns[0],
-            columns[1],
-            is_split_into_words,
-            allowed_special,
-            disallowed_special,
-            chance,
-            "strict",
-        ),
-        add_special_tokens,
-        cut,
-        padding,
-    )
-    return _batch(
-        rows, wanted, alone and return_tensors is None, return_overflowing_tokens, return_tensors is not None
-    )
+    rows = _finished(tok, encoded, add_special_tokens, cut, padding)
+    is_row, is_matrix = alone and return_tensors is None, return_tensors is not None
+    return _batch(rows, wanted, is_row, return_overflowing_tokens, is_matrix)
 
 # %% ../nbs/47_pipeline.ipynb #b88a5c46
 def _wanted(returned, tensors, columns):

@@ -73,7 +73,8 @@ def wire_fields(
     where: str = "the message",  # What it is: errors begin with it
 ) -> Iterator[Field]:  # The fields in the order of the bytes, known or not
     "Cut a message into fields, without asking what they mean."
-    at, end = start, len(data) if end is None else end
+    at = start
+    end = len(data) if end is None else end
     while at < end:
         try:
             tag, body = read_varint(data, at, end)
@@ -84,12 +85,15 @@ def wire_fields(
                 )
             if wire == 0:
                 value, after = read_varint(data, body, end)
+            elif wire == 1:
+                after = body + 8
             elif wire == 2:
                 size, body = read_varint(data, body, end)
-            elif wire not in (1, 5):
+                after = body + size
+            elif wire == 5:
+                after = body + 4
+            else:
                 raise ValueError(f"byte {at}: field {number} has the wire type {wire}; expected 0, 1, 2 or 5")
-            if wire != 0:
-                after = body + (size if wire == 2 else 8 if wire == 1 else 4)
             if after > end:
                 raise ValueError(
                     f"byte {at}: field {number} takes {after - body} bytes, and {end - body} are left"
@@ -248,7 +252,10 @@ def _number(value, kind):
 
 
 def _not_wire(kind, wire, f):
-    return f"a {_ONE.get(kind, kind)} is written with the wire type {wire}, and this field has {f.wire}; the file is damaged, or newer than this library"
+    return (
+        f"a {_ONE.get(kind, kind)} is written with the wire type {wire}, and this field has {f.wire}; "
+        "the file is damaged, or newer than this library"
+    )
 
 
 def _value(data, f, kind):
@@ -298,11 +305,12 @@ def _read(data, start, end, table, place, rest, name, into):
             value = _read(data, f.body, f.end, kind, (*place, len(into.get(key, ()))), rest, name, {})
         if default == ():
             into.setdefault(key, []).append(value)
-            key != "samples" or check_limit(
-                "unknown_fields",
-                len(into[key]),
-                f"{name} has more than {len(into[key]) - 1:,} samples to test it with",
-            )
+            if key == "samples":
+                check_limit(
+                    "unknown_fields",
+                    len(into[key]),
+                    f"{name} has more than {len(into[key]) - 1:,} samples to test it with",
+                )
         else:
             into[key] = value
     return into
@@ -344,7 +352,8 @@ def read_model_proto(
     name: str = "the model",  # Where they come from: errors begin with it
 ) -> ModelProto:  # Everything that the file says
     "Read a SentencePiece model."
-    data, proto, shapes, tests = _whole(data, name), ModelProto(), bytearray(), {}
+    data, proto = _whole(data, name), ModelProto()
+    shapes, tests = bytearray(), {}
     for f in wire_fields(data, where=name):
         key, table, _ = MODEL.get(f.number, ("", None, None))
         if f.wire != 2 and key:
@@ -360,25 +369,15 @@ def read_model_proto(
             piece, shape = _read_piece(data, f, len(proto.pieces), proto.rest, name)
             proto.pieces.append(piece)
             shapes.append(shape)
-            len(shapes) & 65535 or check_limit(
-                "pieces", len(shapes), f"{name} has {len(shapes):,} pieces or more"
-            )
+            if len(shapes) % 65536 == 0:
+                check_limit("pieces", len(shapes), f"{name} has {len(shapes):,} pieces or more")
         elif f.body == f.end:
             proto.rest.append(((key,), b""))
         else:
-            _read(
-                data,
-                f.body,
-                f.end,
-                table,
-                (key,),
-                proto.rest,
-                name,
-                tests if key == "self_test_data" else getattr(proto, key),
-            )
-    proto.self_test_data = [
-        (sample.get("input", ""), sample.get("expected", "")) for sample in tests.get("samples", [])
-    ]
+            into = tests if key == "self_test_data" else getattr(proto, key)
+            _read(data, f.body, f.end, table, (key,), proto.rest, name, into)
+    samples = tests.get("samples", [])
+    proto.self_test_data = [(sample.get("input", ""), sample.get("expected", "")) for sample in samples]
     if shapes != _shapes(proto.pieces):
         proto.shapes = bytes(shapes)
     return proto
@@ -409,15 +408,12 @@ def _field(number, kind, value):
             raise ValueError(f"{value} is no number of 32 bits")
         if value not in _ENUMS.get(kind, (value,)):
             raise ValueError(f"{value} is no {kind}; expected 1 to {_ENUMS[kind][-1]}")
-        return write_varint(number << 3) + write_varint(
-            value & (1 << 64) - 1 if kind == "int32" else int(value)
-        )
+        unsigned = value & (1 << 64) - 1 if kind == "int32" else int(value)
+        return write_varint(number << 3) + write_varint(unsigned)
+    if kind == "bytes":
+        return _framed(number, value)
     try:
-        raw = (
-            value
-            if kind == "bytes"
-            else value.encode("utf-8", "surrogateescape" if kind in ("path", "paths") else "strict")
-        )
+        raw = value.encode("utf-8", "surrogateescape" if kind in ("path", "paths") else "strict")
     except UnicodeEncodeError as e:
         raise ValueError(f"{value!r} has a lone surrogate at {e.start}, which UTF-8 cannot hold") from None
     return _framed(number, raw)
@@ -498,16 +494,13 @@ def write_model_proto(
         _framed(1, _write(dict(zip(("input", "expected"), s)), SELF_TEST, ("self_test_data", i), rest))
         for i, s in enumerate(proto.self_test_data)
     ]
-    tested = (
-        b"".join(samples + rest.pop(("self_test_data",), []))
-        if samples or ("self_test_data",) in rest
-        else None
-    )
-    parts = {
-        n: _write(getattr(proto, key), table, (key,), rest)
-        for n, (key, table, _) in MODEL.items()
-        if n in (2, 3, 5)
-    } | {4: tested}
+    tested = None
+    if samples or ("self_test_data",) in rest:
+        tested = b"".join(samples + rest.pop(("self_test_data",), []))
+    parts = {4: tested}
+    for n in (2, 3, 5):
+        key, table, _ = MODEL[n]
+        parts[n] = _write(getattr(proto, key), table, (key,), rest)
     out += [_framed(n, parts[n]) for n in sorted(parts) if parts[n] is not None] + rest.pop((), [])
     if rest:
         raise ValueError(
@@ -545,10 +538,9 @@ def explain_model_proto(
             if default == ():
                 here = f"{here}[{counts[here] - 1}]"
             message = isinstance(kind, dict)
+            name_of_kind = "message" if message else kind
             try:
-                value = (
-                    data[f.start : f.end] if kind is None else _value(data, f, "message" if message else kind)
-                )
+                value = data[f.start : f.end] if kind is None else _value(data, f, name_of_kind)
             except ValueError as e:
                 raise ValueError(f"{name}, {here}, byte {f.start}: {e}") from None
             rows.append(Row(f.start, f.body, f.end, here, None if message else value))
@@ -565,27 +557,16 @@ def _shown(data, row):
     def spell(part):
         return " ".join(f"{b:02X}" for b in part[:8]) + " …" * (len(part) > 8)
 
-    meaning = (
-        ""
-        if row.meaning is None
-        else " = "
-        + clip(
-            printable(
-                row.meaning
-                if isinstance(row.meaning, (str, bytes))
-                else f"{row.meaning:.9g}"
-                if isinstance(row.meaning, float)
-                else str(row.meaning)
-            ),
-            n=40,
-        )
-    )
-    return (
-        f"{row.start:06X}",
-        spell(data[row.start : row.body]),
-        "" if row.meaning is None else spell(data[row.body : row.end]),
-        row.path + meaning,
-    )
+    offset, tag = f"{row.start:06X}", spell(data[row.start : row.body])
+    if row.meaning is None:
+        return offset, tag, "", row.path
+    meaning = row.meaning
+    if isinstance(meaning, float):
+        meaning = f"{meaning:.9g}"
+    elif not isinstance(meaning, (str, bytes)):
+        meaning = str(meaning)
+    content = spell(data[row.body : row.end])
+    return offset, tag, content, f"{row.path} = {clip(printable(meaning), n=40)}"
 
 
 def draw_model_proto(
@@ -632,10 +613,8 @@ def used_pieces(
 
 def _check_piece(p, i, fallback, unigram, name):
     "Refuse a piece that no tokenizer can use."
-    where, size = (
-        f"{name}, pieces[{i}] {clip(p.piece, n=40)!r}",
-        len(p.piece.encode("utf-8", "surrogatepass")),
-    )
+    where = f"{name}, pieces[{i}] {clip(p.piece, n=40)!r}"
+    size = len(p.piece.encode("utf-8", "surrogatepass"))
     if not p.piece:
         raise ValueError(f"{name}, pieces[{i}]: a piece is empty; expected at least one character")
     if "\0" in p.piece and (p.piece, p.type) != ("\0", UNUSED):
@@ -660,8 +639,9 @@ def check_model_proto(
     name: str = "the model",  # What it is: errors begin with it
 ) -> ModelProto:  # The same
     "Refuse what SentencePiece refuses, and pieces of the same spelling."
-    ids, unigram, fallback = {}, proto.trainer("model_type") == UNIGRAM, proto.trainer("byte_fallback")
-    for i, p in enumerate(used := used_pieces(proto)):
+    unigram, fallback = proto.trainer("model_type") == UNIGRAM, proto.trainer("byte_fallback")
+    used, ids = used_pieces(proto), {}
+    for i, p in enumerate(used):
         _check_piece(p, i, fallback, unigram, name)
         if ids.setdefault(p.piece, i) != i:
             raise ValueError(
@@ -682,7 +662,8 @@ def check_model_proto(
             f"{name}: a Unigram model without a piece that a text could be made of; expected one of the type NORMAL or USER_DEFINED"
         )
     for key in ("normalizer_spec", "denormalizer_spec"):
-        if not (blob := getattr(proto, key).get("precompiled_charsmap")):
+        blob = getattr(proto, key).get("precompiled_charsmap")
+        if not blob:
             continue
         try:
             units = read_charsmap(blob)[0]
@@ -706,14 +687,12 @@ def looks_like_model_proto(
             size, body = read_varint(data, at + 1)
             if n and body + size > len(data):
                 return True
-            seen = (
-                {(f.number, f.wire) for f in wire_fields(data, body, body + size)}
-                if body + size <= len(data)
-                else set()
-            )
-            if (1, 2) not in seen or not all(
-                field in ((1, 2), (2, 5), (3, 0)) or field[0] >= 200 for field in seen
-            ):
+            if body + size > len(data):
+                return False
+            seen = {(f.number, f.wire) for f in wire_fields(data, body, body + size)}
+            if (1, 2) not in seen:
+                return False
+            if any(field not in ((1, 2), (2, 5), (3, 0)) and field[0] < 200 for field in seen):
                 return False
             at, n = body + size, n + 1
     except ValueError:

@@ -44,14 +44,13 @@ from .text import decode_text
 
 # %% ../nbs/51_sources.ipynb #f4b3811b
 TEXT_SUFFIXES = frozenset(
-    ".txt .text .md .markdown .rst .tex .org .html .htm .xml .csv .tsv .log .srt .vtt .py .pyi .js .mjs .ts .jsx .tsx .java .c .h .cc .cpp .hh .hpp .cs .go .rs .rb .php .pl"
+    ".txt .text .md .markdown .rst .tex .org .html .htm .xml .csv .tsv .log .srt .vtt .py .pyi .js .mjs .ts"
+    " .jsx .tsx .java .c .h .cc .cpp .hh .hpp .cs .go .rs .rb .php .pl"
     " .lua .r .jl .scala .kt .swift .hs .ml .ex .erl .clj .sh .bat .ps1 .sql .css .scss .yml .yaml .toml .ini .cfg".split()
 )
-ROW_SUFFIXES, PARQUET_SUFFIXES, ARROW_SUFFIXES = (
-    frozenset({".jsonl", ".ndjson"}),
-    frozenset({".parquet", ".pq"}),
-    frozenset({".arrow", ".feather", ".ipc"}),
-)
+ROW_SUFFIXES = frozenset({".jsonl", ".ndjson"})
+PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
+ARROW_SUFFIXES = frozenset({".arrow", ".feather", ".ipc"})
 
 # %% ../nbs/51_sources.ipynb #932f3902
 _URL = re.compile(r"[A-Za-z][\w+.-]+://|[a-z]+::.*://")
@@ -189,14 +188,18 @@ def _read_text(file, corpus):
 # %% ../nbs/51_sources.ipynb #a4f2d651
 def _read_rows(file, corpus):
     "JSON lines."
-    rows, held, n, last = Rows(lambda i: f"{file.name}, line {i}", corpus.field, corpus.errors), [], 0, 0
+    rows = Rows(lambda i: f"{file.name}, line {i}", corpus.field, corpus.errors)
+    held, n, last = [], 0, 0
     for block, place in _blocks(file):
         head, newline, tail = block.rpartition(b"\n")
         lines = b"".join([*held, head]).split(b"\n") if newline or not block else []
-        held, docs = ([tail] if newline else [*held, block]), []
+        held = [tail] if newline else [*held, block]
+        docs = []
         for line in lines:
             n += 1
-            if not (line := line.removeprefix(b"\xef\xbb\xbf") if n == 1 else line).strip():
+            if n == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            if not line.strip():
                 continue
             try:
                 row = loads(decode_text(line, errors=corpus.errors, source=rows.place(n)))
@@ -204,7 +207,8 @@ def _read_rows(file, corpus):
                 raise ValueError(
                     f"{rows.place(n)}: no JSON ({e}); each line of such a file is an object or a text"
                 ) from None
-            if (doc := rows.utf8(row, n)) is not None:
+            doc = rows.utf8(row, n)
+            if doc is not None:
                 docs.append(doc)
         yield pack(docs, step=place - last)
         last = place
@@ -214,7 +218,8 @@ def _read_records(records, way, where, corpus, steps):
     "The text in record batches; `steps` says how far so many rows are."
     at = before = 0
     for record in records:
-        (array := record.column(record.schema.get_field_index(way[0]))).validate()
+        array = record.column(record.schema.get_field_index(way[0]))
+        array.validate()
         for key in way[1:]:
             array = array.flatten()[array.type.get_field_index(key)]
         yield from column_batches(
@@ -294,9 +299,9 @@ def _read_table(source, corpus):
     if not isinstance(source, (pa.Table, pa.RecordBatchReader)):
         source = pa.RecordBatchReader.from_stream(source)
     way = column_way(source.schema, corpus.field, "the table")
-    records = (
-        source.select(way[:1]).to_batches(max_chunksize=1 << 16) if isinstance(source, pa.Table) else source
-    )
+    records = source
+    if isinstance(source, pa.Table):
+        records = source.select(way[:1]).to_batches(max_chunksize=1 << 16)
     return _read_records(records, way, "the table", corpus, lambda at: at)
 
 
@@ -304,14 +309,8 @@ def _read_frame(source, corpus):
     "A pandas Series, or a column of a DataFrame."
     if hasattr(source, "columns"):
         kinds = {str(k): str(t) for k, t in source.dtypes.items()}
-        source = source[
-            field_way(
-                kinds,
-                [k for k, t in kinds.items() if t in ("object", "str", "category") or t.startswith("string")],
-                corpus.field,
-                "the table",
-            )[0]
-        ]
+        names = [k for k, t in kinds.items() if t in ("object", "str", "category") or t.startswith("string")]
+        source = source[field_way(kinds, names, corpus.field, "the table")[0]]
     elif corpus.field is not None and corpus.field != source.name:
         raise ValueError(
             f"field={corpus.field!r} is for tables, and this is the column {source.name!r}; leave field out"
@@ -374,19 +373,11 @@ def _refuse_names(source):
     "An error for a list of names."
 
     def is_name(s):
-        return (
-            isinstance(s, str)
-            and 0 < len(s) < 1000
-            and "\n" not in s
-            and "\0" not in s
-            and (
-                _URL.match(s)
-                and not s.startswith("http")
-                or os.path.isfile(s)
-                or glob.has_magic(s)
-                and any(glob.iglob(s))
-            )
-        )
+        if not isinstance(s, str) or not 0 < len(s) < 1000 or "\n" in s or "\0" in s:
+            return False
+        if _URL.match(s) and not s.startswith("http"):
+            return True
+        return os.path.isfile(s) or glob.has_magic(s) and any(glob.iglob(s))
 
     if isinstance(source, (list, tuple)) and source and all(map(is_name, source)):
         raise ValueError(
@@ -400,11 +391,12 @@ def _check_options(field, errors, sample, seed):
     decode_text(b"", errors=errors)  # refuses an unknown policy
     if field is not None and (not isinstance(field, str) or not field):
         raise ValueError(f"field={field!r}; pass the name of a column or field")
-    right = (
-        sample is None
-        or not isinstance(sample, bool)
-        and (isinstance(sample, int) and sample >= 1 or isinstance(sample, float) and 0 < sample <= 1)
-    )
+    if isinstance(sample, int) and not isinstance(sample, bool):
+        right = sample >= 1
+    elif isinstance(sample, float):
+        right = 0 < sample <= 1
+    else:
+        right = sample is None
     if not right:
         raise ValueError(
             f"sample={sample!r}; pass a share such as 0.1, a number of documents (lines, for text files) such as 100_000, or None for all"
@@ -427,26 +419,25 @@ class _Parts(NamedTuple):
 
 def _reader(file, field):
     "What reads a file."
-    kind, plain = _suffix(file.name), os.path.splitext(file.name)[1].lower() not in PACKED
+    kind = _suffix(file.name)
+    plain = os.path.splitext(file.name)[1].lower() not in PACKED
     if not _known(file.name) and file.path and file.path.is_file() and file.size >= 12:
         with file.open() as raw:
             head = raw.read(8)
             raw.seek(-4, 2)
-            kind = (
-                ".parquet"
-                if head[:4] == raw.read(4) == b"PAR1"
-                else ".arrow"
-                if head == b"ARROW1\0\0"
-                else kind
-            )
-    table = _read_parquet if kind in PARQUET_SUFFIXES else _read_arrow if kind in ARROW_SUFFIXES else None
-    if table and not plain:
+            if head[:4] == raw.read(4) == b"PAR1":
+                kind = ".parquet"
+            elif head == b"ARROW1\0\0":
+                kind = ".arrow"
+    is_table = kind in PARQUET_SUFFIXES or kind in ARROW_SUFFIXES
+    if is_table and not plain:
         raise ValueError(
             f"{file.name}: tables are read in places, which a compressed file does not allow; unpack it first"
         )
-    return table or (
-        _read_rows if kind in ROW_SUFFIXES or field is not None and kind not in TEXT_SUFFIXES else _read_text
-    )
+    if is_table:
+        return _read_parquet if kind in PARQUET_SUFFIXES else _read_arrow
+    has_rows = kind in ROW_SUFFIXES or field is not None and kind not in TEXT_SUFFIXES
+    return _read_rows if has_rows else _read_text
 
 # %% ../nbs/51_sources.ipynb #46e6969e
 def _parts(source, field):
@@ -558,7 +549,9 @@ class Corpus:
         seed: int = 0,  # Another seed, another sample
     ):
         _check_options(field, errors, sample, seed)
-        self.field, self.errors, self.sample, self.seed, self.begun = field, errors, sample, seed, False
+        self.field, self.errors = field, errors
+        self.sample, self.seed = sample, seed
+        self.begun = False
         self.parts = _parts(source, field)
         self.total, self.unit, self.skipped = self.parts.total, self.parts.unit, self.parts.skipped
         self.quick = _much(self)
@@ -620,30 +613,30 @@ def _begun(corpus):
 
 def _stamp(corpus):
     "What a corpus is made of, as a number."
-    made = [(f.name, f.size, f.path.stat().st_mtime_ns if f.path else None) for f in corpus.parts.files] or (
-        corpus.parts.says,
-        corpus.total,
-        _opening(corpus),
-    )
+    made = [(f.name, f.size, f.path.stat().st_mtime_ns if f.path else None) for f in corpus.parts.files]
+    if not made:
+        made = corpus.parts.says, corpus.total, _opening(corpus)
     return sha256(repr((made, corpus.field, corpus.errors, corpus.sample, corpus.seed)).encode()).hexdigest()
 
 
 def _opening(corpus):
     "The first documents of what is not made of files, if it can be read again."
-    first = (
-        None
-        if corpus.parts.once
-        else next(chain.from_iterable(read(corpus) for read in corpus.parts.readers), None)
-    )
+    if corpus.parts.once:
+        return None
+    first = next(chain.from_iterable(read(corpus) for read in corpus.parts.readers), None)
     return first and (first.data, first.bounds.tolist())
 
 
 def _says(corpus):
     "What a corpus is, for people."
-    size = (
-        "" if corpus.total is None else f", {corpus.total:,} {'bytes' if corpus.unit == 'B' else 'documents'}"
-    )
-    return f"{corpus.parts.says}{size}{f', skipped {_kinds(corpus.skipped)}' if corpus.skipped else ''}{f', sample={corpus.sample}' if corpus.sample else ''}"
+    said = [corpus.parts.says]
+    if corpus.total is not None:
+        said.append(f"{corpus.total:,} {'bytes' if corpus.unit == 'B' else 'documents'}")
+    if corpus.skipped:
+        said.append(f"skipped {_kinds(corpus.skipped)}")
+    if corpus.sample:
+        said.append(f"sample={corpus.sample}")
+    return ", ".join(said)
 
 # %% ../nbs/51_sources.ipynb #1f7d858e
 def as_corpus(

@@ -82,13 +82,16 @@ def merge_facts_ref(
 ) -> dict:  # Plain values, as for `merge_facts`
     "What was there just before a merge, by counting everything."
     splits, size = _splits_ref(trace, step)
-    counts, raw, option, prefix = trace.counts.to_dict(), _raw(trace), _options(trace), trace.facts["prefix"]
-    pairs, single, ids = (
-        count_pairs(splits, counts),
-        count_symbols(splits, counts),
-        {p: i for i, p in enumerate(raw)},
-    )
-    by_score, place = trace.facts["kind"] == "wordpiece", {pair: i for i, pair in enumerate(pairs)}
+    counts, option, prefix = trace.counts.to_dict(), _options(trace), trace.facts["prefix"]
+    raw = _raw(trace)
+    ids = {p: i for i, p in enumerate(raw)}
+    pairs, single = count_pairs(splits, counts), count_symbols(splits, counts)
+    place = {pair: i for i, pair in enumerate(pairs)}
+    by_score = trace.facts["kind"] == "wordpiece"
+
+    def score(a, b):
+        return [pairs[a, b], single[a], single[b]] if by_score else None
+
     worth = {
         (a, b): Fraction(n, single[a] * single[b]) if by_score else n
         for (a, b), n in pairs.items()
@@ -104,7 +107,8 @@ def merge_facts_ref(
     a, b = pair = tuple(raw[i] for i in trace.arrays["merges"][step].tolist())
     piece = join_pair(a, b, prefix=prefix)
     after = {p: merge_pair(symbols, pair, piece=piece) for p, symbols in splits.items()}
-    then, hit = count_symbols(after, counts), [p for p in counts if after[p] != splits[p]]
+    then = count_symbols(after, counts)
+    hit = [p for p in counts if after[p] != splits[p]]
     seen = sorted(hit, key=lambda p: -counts[p])[:most]
     return dict(
         step=step,
@@ -112,14 +116,14 @@ def merge_facts_ref(
         right=_spelled(b),
         piece=_spelled(piece),
         count=pairs[pair],
-        score=[pairs[pair], single[a], single[b]] if by_score else None,
+        score=score(a, b),
         tied=sum(w == worth[pair] for w in worth.values()) - 1,
         order=[
             dict(
                 left=_spelled(x),
                 right=_spelled(y),
                 count=pairs[x, y],
-                score=[pairs[x, y], single[x], single[y]] if by_score else None,
+                score=score(x, y),
                 tied=worth[x, y] == worth[pair],
             )
             for x, y in order[:most]
@@ -153,9 +157,14 @@ def _symbols_of(trace):
     "The symbols (ids) of all pre-tokens before the first merge, and where each pre-token begins."
     import numpy as np
 
-    f, (code, bounds), limit = trace.facts, _codes(trace.counts), _options(trace)["limit"]
-    letter = lambda k: BYTE2CHAR[k] if trace.counts.bytewise else chr(k)
-    full, mark = np.flatnonzero(np.diff(bounds)), np.full(len(code), int(bool(f["prefix"])))
+    f, limit = trace.facts, _options(trace)["limit"]
+    code, bounds = _codes(trace.counts)
+
+    def letter(k):
+        return BYTE2CHAR[k] if trace.counts.bytewise else chr(k)
+
+    full = np.flatnonzero(np.diff(bounds))
+    mark = np.full(len(code), int(bool(f["prefix"])))
     mark[bounds[full]] = 0
     if f["suffix"]:
         mark[bounds[full + 1] - 1] += 2
@@ -163,19 +172,12 @@ def _symbols_of(trace):
     if limit is not None:
         seen = np.zeros(int(code.max(initial=0)) + 1, np.int64)
         np.add.at(seen, code, np.repeat(trace.counts.counts, np.diff(bounds)))
-        letters = {
-            *choose_alphabet(
-                {letter(k): int(seen[k]) for k in np.flatnonzero(seen).tolist()},
-                initial=f["initial"],
-                limit=limit,
-            )
-        }
+        often = {letter(k): int(seen[k]) for k in np.flatnonzero(seen).tolist()}
+        letters = {*choose_alphabet(often, initial=f["initial"], limit=limit)}
         keep = np.array([letter(k) in letters for k in range(len(seen))])[code]
         both, bounds = both[keep], np.concatenate([[0], np.cumsum(keep)])[bounds]
-    ids, table = (
-        {p: i for i, p in enumerate(f["pieces"][: f["start"]])},
-        np.zeros(int(both.max(initial=0)) + 1, np.int32),
-    )
+    ids = {p: i for i, p in enumerate(f["pieces"][: f["start"]])}
+    table = np.zeros(int(both.max(initial=0)) + 1, np.int32)
     for k in np.flatnonzero(np.bincount(both, minlength=1)).tolist() if len(both) else ():
         table[k] = ids[f["prefix"] * (k & 1) + letter(k >> 2) + f["suffix"] * (k >> 1 & 1)]
     return table[both], bounds
@@ -188,11 +190,8 @@ def symbol_counts(
     import numpy as np
 
     (symbol, bounds), names = _symbols_of(trace), trace.facts["pieces"]
-    np.add.at(
-        often := np.zeros(trace.facts["start"], np.int64),
-        symbol,
-        np.repeat(trace.counts.counts, np.diff(bounds)),
-    )
+    often = np.zeros(trace.facts["start"], np.int64)
+    np.add.at(often, symbol, np.repeat(trace.counts.counts, np.diff(bounds)))
     return {names[i]: int(often[i]) for i in np.flatnonzero(often).tolist()}
 
 # %% ../nbs/54a_training_moments.ipynb #f6c5f4d8
@@ -263,13 +262,15 @@ class _WordPieceRun:
         import numpy as np
         from subword_nb.wordpiece_train import new_state
 
-        self.trace, (symbol, self.start), f, option = trace, _symbols_of(trace), trace.facts, _options(trace)
-        self.symbol, longest = symbol, None if option["longest"] == math.inf else option["longest"]
+        self.trace = trace
+        self.symbol, self.start = _symbols_of(trace)
+        f, option = trace.facts, _options(trace)
+        longest = None if option["longest"] == math.inf else option["longest"]
         limits = dict[str, Any](
             min_frequency=option["least"], max_token_length=longest, tie_break=option["rule"]
         )
         self.s, self.w = new_state(
-            symbol,
+            self.symbol,
             np.diff(self.start),
             trace.counts.counts,
             f["pieces"][: f["start"]],
@@ -352,7 +353,8 @@ def _first_places(symbol, word, pairs):
 # %% ../nbs/54a_training_moments.ipynb #12bccb08
 def _ordered(run, symbol, word, often, most):
     "The best pairs in the trainer's order: (worth, left, right, count)."
-    by_score, rule = run.trace.facts["kind"] == "wordpiece", _options(run.trace)["rule"]
+    by_score = run.trace.facts["kind"] == "wordpiece"
+    rule = _options(run.trace)["rule"]
     found = _candidates(run, often, most)
     first = _first_places(symbol, word, found) if rule == "first" and found else {}
     key: dict = {
@@ -362,7 +364,10 @@ def _ordered(run, symbol, word, often, most):
     }
     key["largest"] = lambda a, b: Descending(key["bytes"](a, b))
     order = key[rule]
-    worth = lambda a, b, n: Fraction(n, int(often[a]) * int(often[b])) if by_score else n
+
+    def worth(a, b, n):
+        return Fraction(n, int(often[a]) * int(often[b])) if by_score else n
+
     return sorted(((worth(*x), *x) for x in found), key=lambda x: (-x[0], order(x[1], x[2])))
 
 
@@ -383,30 +388,25 @@ def _facts_at(run, step, most):
     import numpy as np
 
     trace, weight = run.trace, run.trace.counts.counts
-    names, (symbol, word), by_score = (
-        trace.facts["pieces"],
-        run.sequence(),
-        trace.facts["kind"] == "wordpiece",
-    )
+    names, by_score = trace.facts["pieces"], trace.facts["kind"] == "wordpiece"
+    symbol, word = run.sequence()
     often = np.zeros(len(names), np.int64)
     np.add.at(often, symbol, weight[word])
     a, b = trace.arrays["merges"][step].tolist()
     piece = join_pair(names[a], names[b], prefix=trace.facts["prefix"])
     at, merged = _merged_at(symbol, word, a, b)
-    order, made, count, new = (
-        _ordered(run, symbol, word, often, most),
-        int(weight[word[merged]].sum()),
-        int(weight[word[at]].sum()),
-        names.index(piece),
-    )
+    order = _ordered(run, symbol, word, often, most)
+    made, count = int(weight[word[merged]].sum()), int(weight[word[at]].sum())
+    new = names.index(piece)
     own = Fraction(count, int(often[a]) * int(often[b])) if by_score else count
-    score = lambda x, y, n: [n, int(often[x]), int(often[y])] if by_score else None
     hit = np.unique(word[at])
 
+    def score(x, y, n):
+        return [n, int(often[x]), int(often[y])] if by_score else None
+
     def example(w):
-        split = [
-            names[i] for i in symbol[np.searchsorted(word, w) : np.searchsorted(word, w, "right")].tolist()
-        ]
+        start, end = np.searchsorted(word, w), np.searchsorted(word, w, "right")
+        split = [names[i] for i in symbol[start:end].tolist()]
         return dict(
             pretoken=_pretoken(trace, w),
             count=int(weight[w]),
@@ -453,7 +453,8 @@ def merge_facts(
     if not 0 <= step < n:
         raise ValueError(f"there are {n} merges, numbered from 0, and step {step} is none of them")
     with _quickly(trace):
-        (run := _run_again(trace)).go(step)
+        run = _run_again(trace)
+        run.go(step)
         return _facts_at(run, step, most)
 
 
@@ -485,11 +486,9 @@ _DEEP = 100  # Levels of a tree at most
 
 def _node(trace, made, i, before, depth=0):
     "What a piece was made of before a step."
-    step = (
-        next((k for k in made.get(i, ()) if k < before), None)
-        if i >= trace.facts["start"] and depth < _DEEP
-        else None
-    )
+    step = None
+    if i >= trace.facts["start"] and depth < _DEEP:
+        step = next((k for k in made.get(i, ()) if k < before), None)
     if step is None:
         return dict(piece=trace.facts["pieces"][i], step=None)
     left, right = (_node(trace, made, j, step, depth + 1) for j in trace.arrays["merges"][step].tolist())
@@ -501,17 +500,23 @@ def merge_story(
     piece: str,  # A piece that a merge made, as the model spells it
     *,
     most: int = 8,  # How many pairs and examples at most
-) -> dict:  # `merge_facts` of the first merge that made it; `steps`, all that make it; `tree`: piece, step, count, score, tied, left, right, where a symbol of the alphabet has the step None and nothing below
+) -> (
+    dict
+):  # `merge_facts` of the first merge that made it; `steps`, all that make it; `tree`, what it is made of
     "How a piece was put together, merge by merge, and what the last of them won against."
     made, names = made_by(trace), trace.facts["pieces"]
-    if piece not in names or (i := names.index(piece)) not in made:
+    i = names.index(piece) if piece in names else None
+    if i not in made:
         raise KeyError(
             f"no merge made {piece!r}; pass a piece that is longer than a symbol of the alphabet, as the model spells it"
         )
-    nodes = [root := _node(trace, made, i, math.inf)]
-    for node in nodes:
-        nodes += [node[side] for side in ("left", "right") if node["step"] is not None]
-    found, steps = {}, sorted({made[i][0], *(n["step"] for n in nodes)} - {None})
+    root = _node(trace, made, i, math.inf)
+    nodes = [root]
+    for node in nodes:  # it grows
+        if node["step"] is not None:
+            nodes += [node["left"], node["right"]]
+    steps = sorted({made[i][0], *(n["step"] for n in nodes)} - {None})
+    found = {}
     with _quickly(trace):
         run = _run_again(trace)
         for step in steps:
@@ -542,19 +547,14 @@ def _worth_at(run, a, b):
 def never_merged(
     trace: TrainingTrace,  # Of BPE or WordPiece
     piece: str,  # What is no piece, spelled as a piece would be
-) -> dict:  # split: its pieces; pairs of neighbours, with count and score at the end; last: worth of the last merge; missing: symbols that are in no vocabulary
+) -> dict:  # split: its pieces; pairs: neighbours at the end; last: worth of the last merge; missing: symbols
     "Why a text did not become a piece."
     import numpy as np
 
-    names, (prefix, suffix), weight = (
-        trace.facts["pieces"],
-        (trace.facts["prefix"], trace.facts["suffix"]),
-        trace.counts.counts,
-    )
-    inside, ends = (
-        bool(prefix) and piece.startswith(prefix),
-        bool(suffix) and piece.endswith(suffix) and piece != suffix,
-    )
+    names, weight = trace.facts["pieces"], trace.counts.counts
+    prefix, suffix = trace.facts["prefix"], trace.facts["suffix"]
+    inside = bool(prefix) and piece.startswith(prefix)
+    ends = bool(suffix) and piece.endswith(suffix) and piece != suffix
     bare = piece[len(prefix) * inside : len(piece) - len(suffix) * ends]
     symbols = [prefix * (inside or i > 0) + c for i, c in enumerate(bare)]
     if ends and symbols:
@@ -562,24 +562,21 @@ def never_merged(
     if missing := [s for s in symbols if s not in names[: trace.facts["start"]]]:
         return dict(split=symbols, pairs=[], last=None, missing=missing)
     pairs, ids = trace.arrays["merges"].tolist(), {p: i for i, p in enumerate(names)}
-    split = bpe_encode_ref(
-        symbols,
-        {(names[a], names[b]): k for k, (a, b) in reversed([*enumerate(pairs)])},
-        continuing_subword_prefix=prefix,
-    )
+    ranks = {(names[a], names[b]): k for k, (a, b) in reversed([*enumerate(pairs)])}
+    split = bpe_encode_ref(symbols, ranks, continuing_subword_prefix=prefix)
     with _quickly(trace):
-        (run := _run_again(trace)).go(len(pairs))
+        run = _run_again(trace)
+        run.go(len(pairs))
         symbol, word = run.sequence()
-    np.add.at(often := np.zeros(len(names), np.int64), symbol, weight[word])
+    often = np.zeros(len(names), np.int64)
+    np.add.at(often, symbol, weight[word])
 
     def worth(x, y):
-        n = int(weight[word[_merged_at(symbol, word, ids[x], ids[y])[0]]].sum())
-        return dict(
-            left=x,
-            right=y,
-            count=n,
-            score=[n, int(often[ids[x]]), int(often[ids[y]])] if trace.facts["kind"] == "wordpiece" else None,
-        )
+        at, _ = _merged_at(symbol, word, ids[x], ids[y])
+        n, score = int(weight[word[at]].sum()), None
+        if trace.facts["kind"] == "wordpiece":
+            score = [n, int(often[ids[x]]), int(often[ids[y]])]
+        return dict(left=x, right=y, count=n, score=score)
 
     return dict(
         split=split,
