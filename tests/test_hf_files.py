@@ -1,6 +1,7 @@
 """Files of the Hugging Face library: what it loads is loaded alike, what it refuses is refused with the place of the fault."""
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -838,7 +839,7 @@ def test_special_pieces_in_the_text_are_matched_as_there():
             assert ours.encode(text) == [t.id for t in peer.tokenize(text)], (model, text)
 
 
-LARGE = """
+LARGE = r"""
 import json, re, sys, time
 from subword_nb.hf_format import read_hf
 start = time.process_time()
@@ -849,7 +850,7 @@ print(json.dumps([len(parts.model.piece2id), time.process_time() - start, int(re
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    not Path("/proc/self/status").exists(),
+    not os.path.exists("/proc/self/status"),
     reason="the highest memory of a process is Linux's to tell; getrusage counts that of the process which started it",
 )
 def test_a_hundred_megabytes_cost_in_proportion(tmp_path):
