@@ -22,18 +22,14 @@ class Aligned(NamedTuple):
     "A text and, for every character of it, where in the original it comes from."
 
     text: str  # What the text has become
-    spans: list | None = (
-        None  # Per character its (start, end) in the original; None where nothing has changed: (at + i, at + i + 1)
-    )
+    spans: list | None = None  # Per character its (start, end) in the original; None: (at + i, at + i + 1)
     at: int = 0  # Where in the original this text begins
 
     def marks(self) -> list:  # (start, end) per character
         "The spans, written out."
-        return (
-            self.spans
-            if self.spans is not None
-            else [(i, i + 1) for i in range(self.at, self.at + len(self.text))]
-        )
+        if self.spans is not None:
+            return self.spans
+        return [(i, i + 1) for i in range(self.at, self.at + len(self.text))]
 
     def span(
         self,
@@ -43,11 +39,10 @@ class Aligned(NamedTuple):
         "Where text[a:b] comes from: from its first character's start to its last one's end."
         if self.spans is None:
             return self.at + a, self.at + b
-        return (
-            (self.spans[a][0], self.spans[b - 1][1])
-            if a < b
-            else (self.spans[a - 1][1] if a else self.at,) * 2
-        )
+        if a < b:
+            return self.spans[a][0], self.spans[b - 1][1]
+        edge = self.spans[a - 1][1] if a else self.at
+        return edge, edge
 
     def slice(
         self,
@@ -81,16 +76,21 @@ def apply_changes(
     skip: int = 0,  # How many characters are dropped before the first change
 ) -> Aligned:  # The changed text
     "Apply changes, and carry the spans along."
-    marks, here, text, spans = aligned.marks(), skip, [], []
+    marks = aligned.marks()
+    text, spans = [], []
+    here = skip
     for ch, n in changes:
         if n <= 0 and here - n >= len(marks):
             raise ValueError(
-                f"the change ({ch!r}, {n}) asks for character {here - n} of a text of {len(marks)}; give each character of the text to one change"
+                f"the change ({ch!r}, {n}) asks for character {here - n} of a text of {len(marks)}; "
+                "give each character of the text to one change"
             )
-        spans.append(marks[here] if n <= 0 else marks[here - 1] if here else (aligned.at, aligned.at))
-        text.append(ch)
         if n <= 0:
+            spans.append(marks[here])
             here += 1 - n
+        else:
+            spans.append(marks[here - 1] if here else (aligned.at, aligned.at))
+        text.append(ch)
     return Aligned("".join(text), spans, aligned.at)
 
 # %% ../nbs/06_alignment.ipynb #1cf96b87
@@ -103,15 +103,11 @@ def draw_alignment(
 
     parts, step, x0 = [], 34, 20
     for i, (a, b) in enumerate(aligned.marks()):
-        corners = (
-            (x0 + step * a + 2, 34),
-            (x0 + step * b - 2 if b > a else x0 + step * a + 2, 34),
-            (x0 + step * i + 30, 86),
-            (x0 + step * i + 4, 86),
-        )
-        parts.append(
-            f'<polygon points="{" ".join(f"{x},{y}" for x, y in corners)}" fill="#7cc4f0" fill-opacity="0.45" stroke="#666" stroke-width="0.6"/>'
-        )
+        left, place = x0 + step * a + 2, x0 + step * i
+        right = x0 + step * b - 2 if b > a else left
+        points = f"{left},34 {right},34 {place + 30},86 {place + 4},86"
+        look = 'fill="#7cc4f0" fill-opacity="0.45" stroke="#666" stroke-width="0.6"'
+        parts.append(f'<polygon points="{points}" {look}/>')
     for y, text in ((24, original), (104, aligned.text)):
         parts += [
             svg_text(x0 + step * i + 17, y, printable(c), more=' text-anchor="middle"')
@@ -122,11 +118,8 @@ def draw_alignment(
         for c, (a, b) in zip(aligned.text, aligned.marks())
     ]
     alt = f"{printable(original)} becomes {printable(aligned.text)}; lines join each character to where it comes from."
-    return Svg(
-        svg_figure(2 * x0 + step * max(len(original), len(aligned.text), 1), 116, alt, parts),
-        "\n".join(said),
-        alt,
-    )
+    width = 2 * x0 + step * max(len(original), len(aligned.text), 1)
+    return Svg(svg_figure(width, 116, alt, parts), "\n".join(said), alt)
 
 # %% ../nbs/06_alignment.ipynb #b2df3516
 def spread(
@@ -152,10 +145,13 @@ def replace_places(
     places = list(places)
     if not places:
         return aligned
-    marks, text, spans, done = aligned.marks(), [], [], 0
+    marks = aligned.marks()
+    text, spans = [], []
+    done = 0
     for a, b in places:
         text += aligned.text[done:a], content
-        spans += marks[done:a] + [marks[b - 1] if b else (aligned.at, aligned.at)] * len(content)
+        last = marks[b - 1] if b else (aligned.at, aligned.at)
+        spans += marks[done:a] + [last] * len(content)
         done = b
     return Aligned("".join(text) + aligned.text[done:], spans + marks[done:], aligned.at)
 
@@ -170,7 +166,7 @@ _WINDOW = 64
 
 
 def _blocks(a, b):
-    "What of b stands for what of a: (start, end, start, end) in order, covering both, found in windows so that the cost is linear."
+    "What of b stands for what of a: (start, end, start, end) in order, covering both; windows keep the cost linear."
     from difflib import SequenceMatcher
 
     i = j = 0
@@ -182,7 +178,8 @@ def _blocks(a, b):
             yield i, i + k, j, j + k
         i, j = i + k, j + k
         left, right = a[i : i + _WINDOW], b[j : j + _WINDOW]
-        whole, x, y = i + _WINDOW >= len(a) and j + _WINDOW >= len(b), 0, 0
+        whole = i + _WINDOW >= len(a) and j + _WINDOW >= len(b)
+        x = y = 0
         for _, p, x2, q, y2 in SequenceMatcher(None, left, right, False).get_opcodes():
             if not whole and (p or q) and max(x2, y2) == _WINDOW:
                 break  # the window's edge, not the text, may be why
@@ -198,7 +195,9 @@ def align_by_difference(
     "Guess the spans of a text from a function that says nothing about them."
     if after == before.text:
         return before
-    a, b, marks, spans, end = [*map(_plain, before.text)], [*map(_plain, after)], before.marks(), [], 0
+    a, b = [*map(_plain, before.text)], [*map(_plain, after)]
+    marks, spans = before.marks(), []
+    end = 0
     while end < min(len(a), len(b)) and a[-1 - end] == b[-1 - end]:
         end += 1
     if end == len(a):
@@ -239,27 +238,34 @@ def path_of(
     function: Callable,  # A function
 ) -> str:  # "package.module:name"
     "The path by which another process can import a function."
-    module = getattr(function, "__module__", None) or getattr(
-        getattr(function, "__objclass__", None), "__module__", None
-    )
-    name, found = getattr(function, "__qualname__", ""), sys.modules.get(module or "")
-    why = (
-        "it has no name"
-        if not isinstance(name, str) or not name
-        else "it is a lambda"
-        if "<lambda>" in name
-        else "it is defined inside another function"
-        if "<locals>" in name
-        else "it is defined in the running program, not in a module"
-        if module == "__main__"
-        else None
-    )
-    for part in () if why else name.split("."):
-        found = getattr(found, part, None)
-    if not why and found != function:
-        why = f"{module}:{name} is something else"
+    module = getattr(function, "__module__", None)
+    if not module:
+        module = getattr(getattr(function, "__objclass__", None), "__module__", None)
+    name = getattr(function, "__qualname__", "")
+    why = _why_unreachable(module, name)
+    if not why:
+        found = sys.modules.get(module or "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found != function:
+            why = f"{module}:{name} is something else"
     if not why and ":" not in name:
         return f"{module}:{name}"
+    said = getattr(function, "__name__", type(function).__name__)
     raise ValueError(
-        f"{getattr(function, '__name__', type(function).__name__)} cannot be saved: {why}; put it into a module that can be imported, under a name of its own, and pass that"
+        f"{said} cannot be saved: {why}; put it into a module that can be imported, "
+        "under a name of its own, and pass that"
     )
+
+
+def _why_unreachable(module, name):
+    "Why nothing of this name can be imported; None if it may."
+    if not isinstance(name, str) or not name:
+        return "it has no name"
+    if "<lambda>" in name:
+        return "it is a lambda"
+    if "<locals>" in name:
+        return "it is defined inside another function"
+    if module == "__main__":
+        return "it is defined in the running program, not in a module"
+    return None

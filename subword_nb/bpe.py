@@ -95,7 +95,10 @@ def choose_alphabet(
 ) -> list:  # Sorted by code point; bytes by their visible character
     "The alphabet of a corpus, from the counts of its symbols."
     initial = list(dict.fromkeys(initial))
-    code = lambda s: BYTE2CHAR[s[0]] if isinstance(s, bytes) else s
+
+    def code(symbol):
+        return BYTE2CHAR[symbol[0]] if isinstance(symbol, bytes) else symbol
+
     rest = sorted(set(seen) - set(initial), key=lambda s: (-seen[s], code(s)))
     least = max(1, len(initial))
     if limit is not None and limit < least:
@@ -103,7 +106,9 @@ def choose_alphabet(
             f"limit_alphabet={limit} is below the {len(initial)} symbols of initial_alphabet; "
             f"pass limit_alphabet>={least}"
         )
-    return sorted(initial + (rest if limit is None else rest[: limit - len(initial)]), key=code)
+    if limit is not None:
+        rest = rest[: limit - len(initial)]
+    return sorted(initial + rest, key=code)
 
 
 def alphabet(
@@ -163,13 +168,13 @@ def first_pieces(
     least = max(1, len(pieces))
     if vocab_size >= least:
         return pieces
-    parts = (
-        f"{len(known)} known ones, {len(pieces) - len(known)} of the specials and the alphabet"
-        if known
-        else f"{len(specials)} special tokens, {len(pieces) - len(specials)} of the alphabet"
-    )
+    if known:
+        parts = f"{len(known)} known ones, {len(pieces) - len(known)} of the specials and the alphabet"
+    else:
+        parts = f"{len(specials)} special tokens, {len(pieces) - len(specials)} of the alphabet"
     raise ValueError(
-        f"vocab_size={vocab_size} is below the {len(pieces)} pieces to start from ({parts}); pass vocab_size>={least}"
+        f"vocab_size={vocab_size} is below the {len(pieces)} pieces to start from ({parts}); "
+        f"pass vocab_size>={least}"
     )
 
 # %% ../nbs/20_bpe.ipynb #60396312
@@ -190,10 +195,10 @@ def start_vocabulary(
     check_limits(vocab_size=vocab_size, limit_alphabet=limit_alphabet)
     letters = alphabet(counts, initial=initial_alphabet, limit=limit_alphabet)
     kept = set(letters)
-    keep = lambda p, symbols: (
-        symbols if limit_alphabet is None else [s for c, s in zip(base_symbols(p), symbols) if c in kept]
-    )
-    splits = {p: keep(p, base_symbols(p, prefix=prefix, suffix=suffix)) for p in counts}
+    splits = {p: base_symbols(p, prefix=prefix, suffix=suffix) for p in counts}
+    if limit_alphabet is not None:
+        for p, symbols in splits.items():
+            splits[p] = [s for c, s in zip(base_symbols(p), symbols) if c in kept]
     marked = sorted({s for symbols in splits.values() for s in symbols} - kept) if prefix + suffix else []
     return first_pieces(specials, letters, marked, vocab_size, known=known), splits
 
@@ -241,8 +246,13 @@ def bpe_train_ref(
         prefix=continuing_subword_prefix,
         suffix=end_of_word_suffix,
     )
-    piece2id, size, merges, at = {p: i for i, p in enumerate(pieces)}, dict.fromkeys(pieces, 1), [], []
-    fits = lambda a, b: max_token_length is None or size[a] + size[b] <= max_token_length
+    piece2id = {p: i for i, p in enumerate(pieces)}
+    size = dict.fromkeys(pieces, 1)
+    merges, at = [], []
+
+    def fits(a, b):
+        return max_token_length is None or size[a] + size[b] <= max_token_length
+
     while len(pieces) < vocab_size:
         pairs = {pair: n for pair, n in count_pairs(splits, counts).items() if fits(*pair)}
         if not pairs:

@@ -82,25 +82,27 @@ def count_words(
     while w < last and 2 * (pairs + start[w + 1] - start[w]) <= min(2 * len(s.left), len(s.slot)):
         for i in range(start[w], start[w + 1]):
             p = EACH * (i + 1)
-            place[p + PAIR], place[p + LENGTH], place[p + WORD] = -1, 1, w
+            place[p + PAIR] = -1
+            place[p + LENGTH] = 1
+            place[p + WORD] = w
             if i + 1 == start[w + 1]:
                 break
             h = _slot_of(s, symbol[i], symbol[i + 1])
             if s.slot[h] < 0:
-                s.slot[h], s.left[pairs], s.right[pairs], s.count[pairs], s.seg_length[pairs] = (
-                    pairs,
-                    symbol[i],
-                    symbol[i + 1],
-                    0,
-                    0,
-                )
+                s.slot[h] = pairs
+                s.left[pairs] = symbol[i]
+                s.right[pairs] = symbol[i + 1]
+                s.count[pairs] = 0
+                s.seg_length[pairs] = 0
                 pairs += 1
             q = np.int64(s.slot[h])
             place[p + PAIR] = q
             s.count[q] += s.weight[w]
             s.seg_length[q] += 1
         w += 1
-    s.n[PAIRS], s.n[WORDS], s.n[NEED] = pairs, w, start[w + 1] - start[w] if w < last else 0
+    s.n[PAIRS] = pairs
+    s.n[WORDS] = w
+    s.n[NEED] = start[w + 1] - start[w] if w < last else 0
 
 # %% ../nbs/22_bpe_arrays.ipynb #ec0aad48
 @lean
@@ -118,7 +120,8 @@ def file_words(
         if q >= 0:
             s.occurrence[s.seg_start[q] + s.seg_length[q]] = p
             s.seg_length[q] += 1
-    s.n[OCCURRENCES], s.event[1] = at, s.n[PAIRS]
+    s.n[OCCURRENCES] = at
+    s.event[1] = s.n[PAIRS]
 
 # %% ../nbs/22_bpe_arrays.ipynb #2b6a010d
 @lean
@@ -127,14 +130,20 @@ def _gain(s, a, b, c, p, near, x, new):
     k = np.int64(near[x])
     if k < 0:
         k = s.n[PAIRS]
-        s.left[k], s.right[k], s.count[k], s.seg_length[k] = a, b, 0, 0
-        s.n[PAIRS], near[x] = k + 1, k
+        s.left[k] = a
+        s.right[k] = b
+        s.count[k] = 0
+        s.seg_length[k] = 0
+        s.n[PAIRS] = k + 1
+        near[x] = k
         if x == new:
             s.near_left[x] = s.near_right[x] = k
     s.count[k] += c
     s.seg_length[k] += 1
     t = s.n[NOTES]
-    s.note[2 * t], s.note[2 * t + 1], s.n[NOTES] = k, p, t + 1
+    s.note[2 * t] = k
+    s.note[2 * t + 1] = p
+    s.n[NOTES] = t + 1
     return k
 
 # %% ../nbs/22_bpe_arrays.ipynb #066fae93
@@ -151,8 +160,11 @@ def _merge_places(s, q, new, again):
         p = EACH * np.int64(s.occurrence[i])
         if place[p + PAIR] != q:
             continue
-        second, before = p + EACH * np.int64(place[p + LENGTH]), p - EACH * np.int64(place[p - EACH + LENGTH])
-        c, left, k = s.weight[place[p + WORD]], np.int64(place[before + PAIR]), np.int64(-1)
+        second = p + EACH * np.int64(place[p + LENGTH])
+        before = p - EACH * np.int64(place[p - EACH + LENGTH])
+        c = s.weight[place[p + WORD]]
+        left = np.int64(place[before + PAIR])
+        k = np.int64(-1)
         count[q] -= c
         if left >= 0:
             count[left] -= c
@@ -171,12 +183,10 @@ def _merge_places(s, q, new, again):
         else:
             k = np.int64(-1)
         size = place[p + LENGTH] + place[second + LENGTH]
-        place[second + PAIR], place[p + PAIR], place[p + LENGTH], place[p + EACH * (size - 1) + LENGTH] = (
-            -1,
-            k,
-            size,
-            size,
-        )
+        place[second + PAIR] = -1
+        place[p + PAIR] = k
+        place[p + LENGTH] = size
+        place[p + EACH * (size - 1) + LENGTH] = size
 
 # %% ../nbs/22_bpe_arrays.ipynb #0d1223bf
 @lean
@@ -223,12 +233,16 @@ def _take_over(s, k, merged):
     q = _find(s, s.left[k], s.right[k])
     if q < 0 or q == merged:
         return
-    s.count[k], s.count[q] = s.count[k] + s.count[q], 0
+    s.count[k] += s.count[q]
+    s.count[q] = 0
     for i in range(s.seg_start[q], s.seg_start[q] + s.seg_length[q]):
         p = s.occurrence[i]
         if s.place[EACH * np.int64(p) + PAIR] == q:
             t = s.n[NOTES]
-            s.place[EACH * np.int64(p) + PAIR], s.note[2 * t], s.note[2 * t + 1], s.n[NOTES] = k, k, p, t + 1
+            s.place[EACH * np.int64(p) + PAIR] = k
+            s.note[2 * t] = k
+            s.note[2 * t + 1] = p
+            s.n[NOTES] = t + 1
             s.seg_length[k] += 1
 
 # %% ../nbs/22_bpe_arrays.ipynb #915976b0
@@ -248,7 +262,7 @@ def _key(s, q):
 
 @lean
 def _spelling(s):
-    "Which spelling comes first among pairs of equal count: the smallest (1), the largest (-1), or neither (0), where keys decide."
+    "Which spelling comes first among pairs of equal count: the smallest (1), the largest (-1), or neither (0)."
     if s.option[TIE] == BYTES:
         return 1
     return -1 if s.option[TIE] == LARGEST else 0
@@ -272,7 +286,8 @@ def _push(s, q):
 @lean
 def _lower_threshold(s):
     "Move the best of the pile into the empty heap; False if it has no room."
-    old, best, more = s.n[THRESHOLD], np.int64(0), 0
+    old = s.n[THRESHOLD]
+    best, more = np.int64(0), 0
     for q in range(s.n[PAIRS]):
         if s.count[q] < old:
             best = max(best, s.count[q])
@@ -337,7 +352,8 @@ def _spelling_slot(s, i, j):
 @lean
 def _spell(s, a, b):
     "Write what a and b merge into behind the text; returns its slot and where it ends."
-    skip, end, m, same = s.text_start[b], s.text_start[b + 1], len(s.prefix), 0
+    skip, end = s.text_start[b], s.text_start[b + 1]
+    m, same = len(s.prefix), 0
     i = j = s.text_start[s.n[PIECES]]
     while same < m and skip + same < end and s.text[skip + same] == s.prefix[same]:
         same += 1
@@ -354,7 +370,8 @@ def _spell(s, a, b):
 def _has_room(s, most):
     "Can a merge that makes so many notes be done with the arrays as they are?"
     s.n[NEED] = most
-    pairs, m = s.n[PAIRS] + most <= len(s.left) and s.n[HEAP] + most <= len(s.heap_pair), s.n[MERGES]
+    m = s.n[MERGES]
+    pairs = s.n[PAIRS] + most <= len(s.left) and s.n[HEAP] + most <= len(s.heap_pair)
     merges = 4 * (m + 1) <= len(s.merge) and m + 2 <= len(s.older) and m + 3 <= len(s.event)
     return pairs and merges and s.n[OCCURRENCES] + most <= len(s.occurrence) and 2 * most <= len(s.note)
 
@@ -387,9 +404,8 @@ def fill_tables(
 ) -> None:
     "Enter the pairs of the corpus and every piece into empty hash tables."
     for q in range(s.n[PAIRS] if s.n[MERGES] == 0 else s.event[1]):
-        h = np.int64(
-            (((np.uint64(s.left[q]) << np.uint64(32)) | np.uint64(s.right[q])) * MIX) >> np.uint64(33)
-        ) & (len(s.slot) - 1)
+        key = (np.uint64(s.left[q]) << np.uint64(32)) | np.uint64(s.right[q])
+        h = np.int64((key * MIX) >> np.uint64(33)) & (len(s.slot) - 1)
         while s.slot[h] >= 0:
             h = (h + 1) & (len(s.slot) - 1)
         s.slot[h] = q
@@ -404,7 +420,9 @@ def _merge(s, q, a, b):
     if not _has_room_to_spell(s, a, b):
         return False
     h, end = _spell(s, a, b)
-    new, m, first, places = np.int64(s.text_slot[h]), s.n[MERGES], s.n[PAIRS], np.int64(0)
+    new = np.int64(s.text_slot[h])
+    m, first = s.n[MERGES], s.n[PAIRS]
+    places = np.int64(0)
     if q >= 0:
         places = np.int64(s.seg_length[q])
     again = new >= 0 and s.newest[new] >= 0
@@ -412,21 +430,23 @@ def _merge(s, q, a, b):
         return False
     if new < 0:
         new = s.text_slot[h] = s.n[PIECES]
-        s.text_start[new + 1], s.n[PIECES] = end, new + 1
+        s.text_start[new + 1] = end
+        s.n[PIECES] = new + 1
     size = s.size[a] + s.size[b]
     if again and s.size[new] != size:
         s.n[HEAP], s.n[THRESHOLD] = 0, EVERYTHING
     s.size[new] = size
-    s.merge[4 * m], s.merge[4 * m + 1], s.merge[4 * m + 2], s.merge[4 * m + 3] = (
-        a,
-        b,
-        new,
-        s.count[q] if q >= 0 else 0,
-    )
-    s.n[MERGES], s.n[LOOKS] = m + 1, s.n[LOOKS] + places
+    s.merge[4 * m] = a
+    s.merge[4 * m + 1] = b
+    s.merge[4 * m + 2] = new
+    s.merge[4 * m + 3] = s.count[q] if q >= 0 else 0
+    s.n[MERGES] = m + 1
+    s.n[LOOKS] += places
     if q >= 0:
         _merge_places(s, q, new, again)
-    s.older[m + 1], s.newest[new], s.event[m + 2] = s.newest[new], m + 1, s.n[PAIRS]
+    s.older[m + 1] = s.newest[new]
+    s.newest[new] = m + 1
+    s.event[m + 2] = s.n[PAIRS]
     _file_notes(s, first, again)
     return True
 

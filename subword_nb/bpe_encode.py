@@ -44,7 +44,8 @@ def merge_table(
             continue
         if missing := [p for p in (a, b, piece) if p not in piece2id]:
             raise ValueError(
-                f"merge {rank} ({a!r}, {b!r}) needs the piece {missing[0]!r}, which is not in the vocabulary; add the piece or remove the merge"
+                f"merge {rank} ({a!r}, {b!r}) needs the piece {missing[0]!r}, which is not in the vocabulary; "
+                "add the piece or remove the merge"
             )
         table[piece2id[a], piece2id[b]] = rank, piece2id[piece]
     return table
@@ -74,18 +75,16 @@ def _encode_long(symbols, table):
     "Merge by rank with a heap and a doubly linked list; n log n steps."
     n = len(symbols)
     after, before = list(range(1, n + 1)), list(range(-1, n - 1))
-    heap = [
-        (table[pair][0], i, table[pair][1])
-        for i, pair in enumerate(zip(symbols, symbols[1:]))
-        if pair in table
-    ]
+    found = [(i, pair) for i, pair in enumerate(zip(symbols, symbols[1:])) if pair in table]
+    heap = [(table[pair][0], i, table[pair][1]) for i, pair in found]
     heapq.heapify(heap)
     while heap:
         rank, i, new = heapq.heappop(heap)
         j = after[i]
         if symbols[i] is None or j == n or table.get((symbols[i], symbols[j])) != (rank, new):
             continue
-        symbols[i], symbols[j], after[i] = new, None, after[j]
+        symbols[i], symbols[j] = new, None
+        after[i] = after[j]
         if after[j] < n:
             before[after[j]] = i
         for left, right in ((before[i], i), (i, after[i])):
@@ -208,15 +207,17 @@ class _Ranks:
     "Looks like a merge table of pieces; the rule that makes a piece stands as far from the first as their ids lie apart."
 
     def __init__(self, lines, ids):
-        self.lines, self.ids, self.first, self.left = lines, ids, ids[lines[0].replace(" ", "")], 50
+        self.lines = lines
+        self.ids = ids
+        self.first = ids[lines[0].replace(" ", "")]
+        self.left = 50  # pre-tokens to come before the table is made
 
     def get(self, pair, default):
-        rank = self.ids.get(whole := pair[0] + pair[1], -1) - self.first
-        return (
-            (rank, whole)
-            if 0 <= rank < len(self.lines) and self.lines[rank] == f"{pair[0]} {pair[1]}"
-            else default
-        )
+        whole = pair[0] + pair[1]
+        rank = self.ids.get(whole, -1) - self.first
+        if 0 <= rank < len(self.lines) and self.lines[rank] == f"{pair[0]} {pair[1]}":
+            return rank, whole
+        return default
 
 
 def _by_ranks(model, pretoken):
@@ -228,44 +229,49 @@ def _by_ranks(model, pretoken):
         or not model.piece2id.keys() >= set(pretoken)
     ):
         return None
-    if (lines := model.merges.lines) and model.piece2id.get(lines[-1].replace(" ", "")) != model.piece2id.get(
-        lines[0].replace(" ", ""), 0
-    ) + len(lines) - 1:
-        return None  # ids with gaps
+    lines = model.merges.lines
+    if lines:
+        first = model.piece2id.get(lines[0].replace(" ", ""), 0)
+        if model.piece2id.get(lines[-1].replace(" ", "")) != first + len(lines) - 1:
+            return None  # ids with gaps
     ranks = vars(model).get("_ranks") or vars(model).setdefault("_ranks", _Ranks(lines, model.piece2id))
     ranks.left -= 1
     if ranks.left >= 0:
         return [model.piece2id[p] for p in _encode_short(list(pretoken), ranks)]
     vars(model).pop("_ranks", None)
+    return None
 
 # %% ../nbs/24_bpe_encode.ipynb #cec2b740
 def _fits(lines, piece2id):
     "Do the rules make pieces that follow each other in the vocabulary, of characters that are in it? False says nothing."
-    if not lines or (first := lines[0].replace(" ", "")) not in piece2id:
+    if not lines:
+        return False
+    first = lines[0].replace(" ", "")
+    if first not in piece2id:
         return False
     ids = list(piece2id.values())
     pieces = list(piece2id) if ids == list(range(len(ids))) else sorted(piece2id, key=piece2id.get)
     text, at = "\n".join(lines), pieces.index(first)
-    return (
-        text.replace(" ", "") == "\n".join(pieces[at : at + len(lines)])
-        and re.fullmatch(f"[ \n{re.escape(''.join(p for p in piece2id if len(p) == 1))}]*", text) is not None
-    )
+    if text.replace(" ", "") != "\n".join(pieces[at : at + len(lines)]):
+        return False
+    letters = re.escape("".join(p for p in piece2id if len(p) == 1))
+    return re.fullmatch(f"[ \n{letters}]*", text) is not None
 
 # %% ../nbs/24_bpe_encode.ipynb #0c44ac04
 def implied_rules(
     ids: Mapping,  # piece (`str` or `bytes`) → id, which is its rank
 ) -> tuple[list, list]:  # Merge rules in the order of their ranks; pieces that merging never makes
     "The merge rules that a vocabulary implies; a KeyError names a symbol that is no piece."
-    table, whole, owner = {}, [], {i: piece for piece, i in ids.items()}
+    table, whole = {}, []
+    owner = {i: piece for piece, i in ids.items()}
     for piece in sorted((p for p in ids if len(p) > 1), key=len):
         left = bpe_encode([ids[s] for s in base_symbols(piece)], table)
         if len(left) == 2:
             table[tuple(left)] = ids[piece], ids[piece]
         else:
             whole.append(piece)
-    return [(owner[a], owner[b]) for a, b in sorted(table, key=table.__getitem__)], sorted(
-        whole, key=ids.__getitem__
-    )
+    rules = [(owner[a], owner[b]) for a, b in sorted(table, key=table.__getitem__)]
+    return rules, sorted(whole, key=ids.__getitem__)
 
 # %% ../nbs/24_bpe_encode.ipynb #ab362e2b
 class RankRules(_LazyPairs):
@@ -283,11 +289,9 @@ class RankRules(_LazyPairs):
         return implied_rules(self.ids)[0]
 
     def __eq__(self, other):
-        return (
-            isinstance(other, RankRules)
-            and self.ids == other.ids
-            or self.pairs == (other.pairs if isinstance(other, RankRules) else other)
-        )
+        if isinstance(other, RankRules):
+            return self.ids == other.ids or self.pairs == other.pairs
+        return self.pairs == other
 
     __hash__ = None
 
@@ -335,12 +339,14 @@ class BPE:
     fuse_unk: bool = False  # One unknown piece for a run of unknown characters
     byte_fallback: bool = False  # Spell unknown characters by their bytes' pieces
     ignore_merges: bool = False  # A pre-token that is a piece is not taken apart
+    # Without unk_piece, as Hugging Face's library does
     drop_unknown: bool = field(
         default=False, compare=False
-    )  # Without unk_piece, leave unknown characters out, as Hugging Face's library does; False refuses them
+    )  # Leave unknown characters out; False refuses them
+    # Made when it is first asked for
     table = cached_property(
         lambda self: merge_table(self.merges, piece2id=self.piece2id, prefix=self.continuing_subword_prefix)
-    )  # Made when it is first asked for
+    )
     drops_merges = True  # `encode` takes a dropout
 
     def __post_init__(self):
@@ -420,8 +426,6 @@ def encode_pretoken(
     if not dropout and "table" not in vars(model) and (ids := _untabled(model, pretoken)) is not None:
         return ids
     ids = start_ids(model, pretoken)
-    return (
-        bpe_dropout(ids, model.table, dropout, rng=rng, seed=seed)
-        if dropout
-        else bpe_encode(ids, model.table)
-    )
+    if dropout:
+        return bpe_dropout(ids, model.table, dropout, rng=rng, seed=seed)
+    return bpe_encode(ids, model.table)

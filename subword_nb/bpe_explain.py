@@ -72,8 +72,13 @@ def merge_steps(
     prefix: str = "",  # `continuing_subword_prefix`
 ) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
     "Merge by rank without looking twice, and write every merge down."
-    symbols, steps, standing = list(symbols), [], list(range(len(symbols)))
-    candidate = lambda i, j: (found := rule(symbols[i], symbols[j])) and (found[0], i, found[1])
+    symbols, steps = list(symbols), []
+    standing = list(range(len(symbols)))
+
+    def candidate(i, j):
+        found = rule(symbols[i], symbols[j])
+        return found and (found[0], i, found[1])
+
     heap = [c for i in range(len(symbols) - 1) if (c := candidate(i, i + 1))]
     heapq.heapify(heap)
     while heap:
@@ -97,21 +102,19 @@ def first_symbols(
     pretoken: str,  # One pre-token
 ) -> tuple[list[Symbol], str | None]:  # Symbols with the ids of `start_ids`; what is special about them
     "What merging starts from, in its places."
-    ids, unk, out, odd, fusing = model.piece2id, model.unk_piece, [], {}, False
+    ids, unk = model.piece2id, model.unk_piece
     if model.ignore_merges and pretoken in ids:
-        return [
-            Symbol(ids[pretoken], pretoken, 0, len(pretoken))
-        ], "the whole pre-token is a piece and is not taken apart (ignore_merges)"
-    for at, symbol in enumerate(
-        base_symbols(pretoken, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix)
-    ):
-        spelled: list = (
-            [symbol]
-            if symbol in ids
-            else [f"<0x{b:02X}>" for b in symbol.encode("utf-8")]
-            if model.byte_fallback
-            else [None]
-        )
+        note = "the whole pre-token is a piece and is not taken apart (ignore_merges)"
+        return [Symbol(ids[pretoken], pretoken, 0, len(pretoken))], note
+    out, odd = [], {}
+    fusing = False
+    prefix, suffix = model.continuing_subword_prefix, model.end_of_word_suffix
+    for at, symbol in enumerate(base_symbols(pretoken, prefix=prefix, suffix=suffix)):
+        spelled: list = [None]
+        if symbol in ids:
+            spelled = [symbol]
+        elif model.byte_fallback:
+            spelled = [f"<0x{b:02X}>" for b in symbol.encode("utf-8")]
         unknown = any(p not in ids for p in spelled)
         if not unknown:
             out += [Symbol(ids[p], p, at, at + 1) for p in spelled]
@@ -129,33 +132,37 @@ def first_symbols(
 
 def _note(odd, unk):
     "What has become of characters without a piece."
-    said = {
-        False: "spelled by its bytes (byte_fallback)",
-        True: "left out (drop_unknown)" if unk is None else f"unknown, written as {unk}",
-    }
-    shown = lambda chars: (
-        ", ".join(map(repr, list(chars)[:5])) + (f" and {len(chars) - 5} more" if len(chars) > 5 else "")
-    )
+    lost = "left out (drop_unknown)" if unk is None else f"unknown, written as {unk}"
+    said = {False: "spelled by its bytes (byte_fallback)", True: lost}
+
+    def shown(chars):
+        more = f" and {len(chars) - 5} more" if len(chars) > 5 else ""
+        return ", ".join(map(repr, list(chars)[:5])) + more
+
     return "; ".join(f"{shown(odd[k])}: {said[k]}" for k in (False, True) if k in odd) or None
 
 # %% ../nbs/24a_bpe_explain.ipynb #8fbd50c7
 def _rule_of(model, pretoken):
     "What two symbols become, by a model's rules: (rank, id), or None."
-    by_rank = isinstance(model.merges, RankRules)
-    if (
-        by_rank
-        and not (model.continuing_subword_prefix or model.end_of_word_suffix)
-        and model.merges.ids.keys() >= set(pretoken)
-    ):
-        rank_of, ids = model.merges.ids, model.piece2id
-        return lambda a, b: (rank_of[whole], ids[whole]) if (whole := a.piece + b.piece) in rank_of else None
-    table = model.table
-    if not by_rank:
+    prefix, suffix = model.continuing_subword_prefix, model.end_of_word_suffix
+    if not isinstance(model.merges, RankRules):
+        table = model.table
         return lambda a, b: table.get((a.id, b.id))
-    rank_of, prefix = model.merges.ids, model.continuing_subword_prefix
-    return lambda a, b: (
-        (found := table.get((a.id, b.id))) and (rank_of[join_pair(a.piece, b.piece, prefix=prefix)], found[1])
-    )
+    rank_of, ids = model.merges.ids, model.piece2id
+    if not (prefix or suffix) and rank_of.keys() >= set(pretoken):
+
+        def by_spelling(a, b):
+            whole = a.piece + b.piece
+            return (rank_of[whole], ids[whole]) if whole in rank_of else None
+
+        return by_spelling
+    table = model.table
+
+    def by_table(a, b):
+        found = table.get((a.id, b.id))
+        return found and (rank_of[join_pair(a.piece, b.piece, prefix=prefix)], found[1])
+
+    return by_table
 
 # %% ../nbs/24a_bpe_explain.ipynb #76881f71
 @dataclass
@@ -190,11 +197,10 @@ def explain_bpe(
             f"the pre-token is a {type(pretoken).__name__}; places are counted in characters: pass a str"
         )
     symbols, note = first_symbols(model, pretoken)
-    steps, left = (
-        merge_steps(symbols, _rule_of(model, pretoken), prefix=model.continuing_subword_prefix)
-        if len(symbols) > 1
-        else ([], symbols)
-    )
+    steps, left = [], symbols
+    if len(symbols) > 1:
+        rule = _rule_of(model, pretoken)
+        steps, left = merge_steps(symbols, rule, prefix=model.continuing_subword_prefix)
     return BPEReason(symbols, steps, [s.piece for s in left], note)
 
 # %% ../nbs/24a_bpe_explain.ipynb #524d1b29
@@ -204,13 +210,8 @@ def merge_trees(
     "The merges of a pre-token as trees."
     trees = [s.piece for s in reason.symbols]
     for m in reason.steps:
-        trees[m.at : m.at + 2] = [
-            (
-                m.piece,
-                *trees[m.at : m.at + 2],
-                f"rank {m.rank}" if m.score is None else f"score {m.score:.4g}",
-            )
-        ]
+        order = f"rank {m.rank}" if m.score is None else f"score {m.score:.4g}"
+        trees[m.at : m.at + 2] = [(m.piece, *trees[m.at : m.at + 2], order)]
     return trees
 
 

@@ -33,10 +33,14 @@ def _codes(counts):
     "What symbols are made of, where each pre-token begins among them, the counts, and whether they are bytes."
     import numpy as np
 
-    points = lambda text: np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    def points(text):
+        return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
     if isinstance(counts, FlatCounts):
-        bounds, weight = np.asarray(counts.bounds, np.int64), np.asarray(counts.counts, np.int64)
-        data, bounds = np.asarray(counts.data)[bounds[0] : bounds[-1]], bounds - bounds[0]
+        bounds = np.asarray(counts.bounds, np.int64)
+        weight = np.asarray(counts.counts, np.int64)
+        data = np.asarray(counts.data)[bounds[0] : bounds[-1]]
+        bounds = bounds - bounds[0]
         if counts.bytewise:
             return data, bounds, weight, True
         begins = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])
@@ -45,13 +49,10 @@ def _codes(counts):
         raise ValueError("some pre-tokens are text and some are bytes; pass all as text or all as bytes")
     if big := [n for n in counts.values() if n >= 2**63]:
         raise ValueError(f"a pre-token has the count {big[0]}; at most {2**63 - 1} is possible")
-    bytewise, bounds = bytes in {*map(type, counts)}, np.cumsum([0, *map(len, counts)])
-    return (
-        np.frombuffer(b"".join(counts), np.uint8) if bytewise else points("".join(counts)),
-        bounds,
-        np.array([*counts.values()], np.int64),
-        bytewise,
-    )
+    bytewise = bytes in {*map(type, counts)}
+    bounds = np.cumsum([0, *map(len, counts)])
+    codes = np.frombuffer(b"".join(counts), np.uint8) if bytewise else points("".join(counts))
+    return codes, bounds, np.array([*counts.values()], np.int64), bytewise
 
 # %% ../nbs/23_bpe_train.ipynb #6c4b2e07
 _MARK = 0x110000  # Above every code point
@@ -75,7 +76,11 @@ def _spelled(code, bytewise, prefix, suffix):
     "The symbol of a code."
     mark, code = divmod(code, _MARK)
     symbol = bytes([code]) if bytewise else chr(code)
-    return (prefix + symbol if mark & 1 else symbol) + (suffix if mark & 2 else "") if mark else symbol
+    if mark & 1:
+        symbol = prefix + symbol
+    if mark & 2:
+        symbol += suffix
+    return symbol
 
 # %% ../nbs/23_bpe_train.ipynb #b8553489
 def _check_sum(weight, bounds):
@@ -103,7 +108,8 @@ def _start_arrays(
     import numpy as np
 
     plain, bounds, weight, bytewise = _codes(counts)
-    check_start(int(weight.min()) if len(weight) else None, specials := list(special_tokens))
+    specials = list(special_tokens)
+    check_start(int(weight.min()) if len(weight) else None, specials)
     check_limits(vocab_size=vocab_size, limit_alphabet=limit_alphabet)
     _check_sum(weight, bounds)
     if bytewise and prefix + suffix:
@@ -113,20 +119,22 @@ def _start_arrays(
     often = np.zeros(_MARK, np.int64)
     if limit_alphabet is not None:
         np.add.at(often, plain, np.repeat(weight, np.diff(bounds)))
-    symbol_of = lambda code: _spelled(int(code), bytewise, prefix, suffix)
-    letters = choose_alphabet(
-        {symbol_of(c): int(often[c]) for c in _occurring(plain)},
-        initial=initial_alphabet,
-        limit=limit_alphabet,
-    )
+
+    def symbol_of(code):
+        return _spelled(int(code), bytewise, prefix, suffix)
+
+    found = {symbol_of(c): int(often[c]) for c in _occurring(plain)}
+    letters = choose_alphabet(found, initial=initial_alphabet, limit=limit_alphabet)
     codes = _marked(plain, bounds, prefix, suffix)
     if limit_alphabet is not None:
         keep = np.isin(plain, [x if bytewise else ord(x) for s in letters if len(s) == 1 for x in s])
-        codes, bounds = codes[keep], np.concatenate([[0], np.cumsum(keep)])[bounds]
+        codes = codes[keep]
+        bounds = np.concatenate([[0], np.cumsum(keep)])[bounds]
     symbols = {int(c): symbol_of(c) for c in _occurring(codes)}
     marked = sorted({s for c, s in symbols.items() if c >= _MARK} - set(letters)) if prefix + suffix else []
     pieces = first_pieces(specials, letters, marked, vocab_size, known=known)
-    ids, table = {p: i for i, p in enumerate(pieces)}, np.zeros(max(symbols, default=0) + 1, np.int32)
+    ids = {p: i for i, p in enumerate(pieces)}
+    table = np.zeros(max(symbols, default=0) + 1, np.int32)
     for c, s in symbols.items():
         table[c] = ids[s]
     return pieces, table[codes], bounds, weight
@@ -134,17 +142,20 @@ def _start_arrays(
 # %% ../nbs/23_bpe_train.ipynb #1fda9617
 def _known_ids(known, pieces, vocab_size, prefix):
     "Known merges as pairs of ids."
-    ids, pairs = {p: i for i, p in enumerate(pieces)}, []
+    ids = {p: i for i, p in enumerate(pieces)}
+    pairs = []
     for a, b in known:
         if odd := [p for p in (a, b) if p not in ids]:
             raise ValueError(
-                f"known merge {len(pairs)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; pass the merges of a run in their order"
+                f"known merge {len(pairs)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; "
+                "pass the merges of a run in their order"
             )
         pairs.append((ids[a], ids[b]))
         ids.setdefault(join_pair(a, b, prefix=prefix), len(ids))
     if len(ids) > vocab_size:
         raise ValueError(
-            f"vocab_size={vocab_size} is below the {len(ids)} pieces that the known merges need; pass vocab_size>={len(ids)}"
+            f"vocab_size={vocab_size} is below the {len(ids)} pieces that the known merges need; "
+            f"pass vocab_size>={len(ids)}"
         )
     return pairs
 
@@ -160,21 +171,25 @@ def _resumed(snapshot, pieces, vocab_size, prefix):
         raise ValueError("resume is no snapshot of a BPE run; pass what `state()` returned to `watch`")
     if snapshot["start"] != len(pieces):
         raise ValueError(
-            f"the snapshot started from {snapshot['start']} pieces, these counts and options from {len(pieces)}; pass those of the run that was interrupted"
+            f"the snapshot started from {snapshot['start']} pieces, these counts and options from {len(pieces)}; "
+            "pass those of the run that was interrupted"
         )
-    pairs, made = [(int(a), int(b)) for a, b in snapshot["merges"]], list(pieces)
+    pairs = [(int(a), int(b)) for a, b in snapshot["merges"]]
+    made = list(pieces)
     ids = {p: i for i, p in enumerate(made)}
     for a, b in pairs:
         if not 0 <= min(a, b) <= max(a, b) < len(made):
             raise ValueError(
                 f"the snapshot merges the pieces {a} and {b} before they are made; it is damaged"
             )
-        if (piece := join_pair(made[a], made[b], prefix=prefix)) not in ids:
+        piece = join_pair(made[a], made[b], prefix=prefix)
+        if piece not in ids:
             ids[piece] = len(made)
             made.append(piece)
     if len(made) > vocab_size:
         raise ValueError(
-            f"vocab_size={vocab_size} is below the {len(made)} pieces of the snapshot; pass those of the run that was interrupted"
+            f"vocab_size={vocab_size} is below the {len(made)} pieces of the snapshot; "
+            "pass those of the run that was interrupted"
         )
     return pairs
 
@@ -186,7 +201,10 @@ class _Watched:
     "Calls `watch` now and then."
 
     def __init__(self, watch, total, start):
-        self.watch, self.total, self.start, self.next = watch, total, start, 0.0
+        self.watch = watch
+        self.total = total
+        self.start = start
+        self.next = 0.0
 
     def __call__(self, done, pairs, last=False):
         if self.watch is None or not last and time.monotonic() < self.next:
@@ -205,7 +223,8 @@ def _own(a, kind):
 def _kinds():
     "Field of `State` → its kind of numbers, as its comment says."
     numbers = {
-        "int32": "place left right seg_length occurrence note near_left near_right newest text_slot slot heap_pair older",
+        "int32": "place left right seg_length occurrence note near_left near_right newest text_slot slot "
+        "heap_pair older",
         "int64": "weight count seg_start size text_start heap_count merge event n option",
         "uint8": "text prefix",
         "uint64": "heap_key",
@@ -236,19 +255,15 @@ def new_state(
     seen = np.flatnonzero(np.bincount(symbol, minlength=1))
     own = bytes if any(isinstance(pieces[i], bytes) for i in seen.tolist()) else str
     texts = [piece_bytes(p) if isinstance(p, own) else b"" for p in pieces]
-    limits = [
-        max(1, min_frequency),
-        2**62 if max_token_length is None else max_token_length,
-        TIE_RULES[tie_break],
-        own is bytes,
-    ]
-    s = State(
-        **{
-            name: np.full(2, -1, np.int32) if "int32" in kind else np.zeros(2, kind)
-            for name, kind in _kinds().items()
-        }
-    )
-    nowhere, numbers = np.full(len(pieces), -1, np.int32), lambda values: np.array(values, np.int64)
+    longest = 2**62 if max_token_length is None else max_token_length
+    limits = [max(1, min_frequency), longest, TIE_RULES[tie_break], own is bytes]
+    nowhere = np.full(len(pieces), -1, np.int32)
+
+    def numbers(values):
+        return np.array(values, np.int64)
+
+    kinds = _kinds().items()
+    s = State(**{k: np.full(2, -1, np.int32) if "int32" in kind else np.zeros(2, kind) for k, kind in kinds})
     s = s._replace(
         place=np.empty(EACH * (len(symbol) + 1), np.int32),
         weight=_own(weight, np.int64),
@@ -262,13 +277,11 @@ def new_state(
         text_start=numbers([0, *accumulate(map(len, texts))]),
         prefix=_own(bytearray(prefix.encode()), np.uint8),
     )
-    s.place[:EACH], s.newest[seen], s.n[PIECES], s.n[THRESHOLD], s.n[NEED] = (
-        (-1, 1, 0),
-        0,
-        len(pieces),
-        EVERYTHING,
-        1000,
-    )
+    s.place[:EACH] = (-1, 1, 0)
+    s.newest[seen] = 0
+    s.n[PIECES] = len(pieces)
+    s.n[THRESHOLD] = EVERYTHING
+    s.n[NEED] = 1000
     return index_words(grow(s), _own(symbol, np.int32), _own(start, np.int64))
 
 # %% ../nbs/23_bpe_train.ipynb #3318b4f8
@@ -322,26 +335,17 @@ def grow(
     "Make room for the next step."
     from subword_nb.bpe_arrays import HEAP, MERGES, NEED, OCCURRENCES, PAIRS, PIECES, fill_tables
 
-    need, n = int(s.n[NEED]) + 3, s.n.tolist()
-    used = dict.fromkeys(["left", "right", "count", "seg_start", "seg_length"], n[PAIRS]) | dict.fromkeys(
-        ["heap_count", "heap_key", "heap_pair"], n[HEAP]
-    )
-    used |= dict.fromkeys(["near_left", "near_right", "newest", "size"], n[PIECES]) | {
-        "text_start": n[PIECES] + 1,
-        "text": int(s.text_start[n[PIECES]]),
-    }
-    used |= {
-        "merge": 4 * n[MERGES],
-        "event": n[MERGES] + 2,
-        "older": n[MERGES] + 1,
-        "note": 0,
-        "occurrence": n[OCCURRENCES],
-    }
+    need = int(s.n[NEED]) + 3
+    n = s.n.tolist()
+    used = dict.fromkeys(["left", "right", "count", "seg_start", "seg_length"], n[PAIRS])
+    used |= dict.fromkeys(["heap_count", "heap_key", "heap_pair"], n[HEAP])
+    used |= dict.fromkeys(["near_left", "near_right", "newest", "size"], n[PIECES])
+    used |= {"text_start": n[PIECES] + 1, "text": int(s.text_start[n[PIECES]])}
+    used |= {"merge": 4 * n[MERGES], "event": n[MERGES] + 2, "older": n[MERGES] + 1}
+    used |= {"note": 0, "occurrence": n[OCCURRENCES]}
+    each = {"note": 2, "merge": 4}  # numbers for one of them
     s = s._replace(
-        **{
-            name: _longer(getattr(s, name), k, {"note": 2, "merge": 4}.get(name, 1) * need)
-            for name, k in used.items()
-        }
+        **{name: _longer(getattr(s, name), k, each.get(name, 1) * need) for name, k in used.items()}
     )
     pairs = n[PAIRS] + need if n[MERGES] == 0 else 0
     if 2 * pairs > len(s.slot) or 2 * (len(s.size) + 2) > len(s.text_slot):
@@ -412,16 +416,14 @@ def _rules(s, pieces, ended):
     "A state as rules."
     from subword_nb.bpe_arrays import BYTEWISE, MERGES, PIECES
 
-    first, last, merge = len(pieces), int(s.n[PIECES]), s.merge[: 4 * s.n[MERGES]]
-    text, at = s.text[: s.text_start[last]].tobytes(), s.text_start[first : last + 1].tolist()
+    first, last = len(pieces), int(s.n[PIECES])
+    merge = s.merge[: 4 * s.n[MERGES]]
+    text = s.text[: s.text_start[last]].tobytes()
+    at = s.text_start[first : last + 1].tolist()
     new = [text[i:j] for i, j in zip(at, at[1:])]
     pieces = [*pieces, *(new if s.option[BYTEWISE] else [b.decode() for b in new])]
-    return BPERules(
-        pieces,
-        [(pieces[a], pieces[b]) for a, b in zip(merge[0::4].tolist(), merge[1::4].tolist())],
-        merge[3::4].tolist(),
-        ended,
-    )
+    merges = [(pieces[a], pieces[b]) for a, b in zip(merge[0::4].tolist(), merge[1::4].tolist())]
+    return BPERules(pieces, merges, merge[3::4].tolist(), ended)
 
 # %% ../nbs/23_bpe_train.ipynb #90f36949
 def learn_merges_kernel(
@@ -441,24 +443,18 @@ def learn_merges_kernel(
 
     from subword_nb.bpe_arrays import ENDED, PIECES
 
-    pairs, s = (
-        np.array([i for pair in known for i in pair], np.int32),
-        new_state(symbol, start, weight, pieces, **options),
-    )
-    watched, bar = _Watched(watch, vocab_size, len(pieces)), [len(pieces)] * 2
+    pairs = np.array([i for pair in known for i in pair], np.int32)
+    s = new_state(symbol, start, weight, pieces, **options)
+    watched = _Watched(watch, vocab_size, len(pieces))
+    done = len(pieces)
 
     def advance(share):
-        bar[:] = bar[1], int(share[0].n[PIECES])
-        return bar[1] - bar[0]
+        nonlocal done
+        before, done = done, int(share[0].n[PIECES])
+        return done - before
 
-    for share in track(
-        _shares(s, pairs, vocab_size),
-        total=vocab_size - len(pieces),
-        desc="merging",
-        progress=progress,
-        unit="piece",
-        step=advance,
-    ):
+    shares, total = _shares(s, pairs, vocab_size), vocab_size - len(pieces)
+    for share in track(shares, total=total, desc="merging", progress=progress, unit="piece", step=advance):
         s, status = share
         watched(int(s.n[PIECES]), partial(_merged_ids, s))
     watched(int(s.n[PIECES]), partial(_merged_ids, s), last=True)
@@ -467,21 +463,20 @@ def learn_merges_kernel(
 # %% ../nbs/23_bpe_train.ipynb #7e43d627
 def _learn_dictionaries(splits, counts, pieces, vocab_size, known, watch, **options):
     "`learn_merges` on the symbols of pre-tokens."
-    ids, start = {p: i for i, p in enumerate(pieces)}, len(pieces)
-    words, watched, merged = (
-        [[ids[s] for s in symbols] for symbols in splits.values()],
-        _Watched(watch, vocab_size, start),
-        [],
-    )
+    ids = {p: i for i, p in enumerate(pieces)}
+    words = [[ids[s] for s in symbols] for symbols in splits.values()]
+    watched = _Watched(watch, vocab_size, len(pieces))
+    merged = []
 
     def after(pairs):
-        merged[:] = [pairs]
+        nonlocal merged
+        merged = pairs
         watched(len(pieces), lambda: list(pairs))
 
     rules = learn_merges(
         words, list(counts.values()), pieces, vocab_size, known=known, after=after, **options
     )
-    watched(len(pieces), lambda: list(merged[0]) if merged else [], last=True)
+    watched(len(pieces), lambda: list(merged), last=True)
     return rules
 
 # %% ../nbs/23_bpe_train.ipynb #af2c0a5c
@@ -500,11 +495,11 @@ def bpe_train(
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     bulk: bool | None = None,  # True: kernels; False: dictionaries; None: by size
     watch: Callable
-    | None = None,  # Called now and then as `watch(pieces, vocab_size, "merging", state)`; `state()` is a snapshot
+    | None = None,  # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
     resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
     known: BPERules
     | Iterable
-    | None = None,  # Rules of an earlier run, or its merges: pairs of pieces; they come first, in their order
+    | None = None,  # Rules of an earlier run, or its merges as pairs: they come first
 ) -> BPERules:  # Pieces, merge rules, their counts, and why training ended
     "Byte-pair encoding with counts that are kept up to date (Sennrich et al. 2016)."
     if tie_break not in ("first", "ids", "bytes", "largest"):
@@ -528,29 +523,37 @@ def bpe_train(
 # %% ../nbs/23_bpe_train.ipynb #bdba603b
 def _trained(counts, begin, options, control):
     "`bpe_train`, its options checked and sorted."
-    (vocab_size, alphabet, known), (resume, watch, progress, bulk), prefix = begin, control, options["prefix"]
-    known, held = (known.merges, known.pieces) if isinstance(known, BPERules) else (list(known or ()), ())
-    flat = isinstance(counts, FlatCounts)
+    vocab_size, alphabet, known = begin
+    resume, watch, progress, bulk = control
+    prefix = options["prefix"]
+    if isinstance(known, BPERules):
+        known, held = known.merges, known.pieces
+    else:
+        known, held = list(known or ()), ()
     if bulk is None:
-        bulk = jit.available() and (
-            len(counts.data) > 30_000 if flat else sum(map(len, counts)) > 300_000
-        )  # arrays come from kernels, so some are loaded
+        bulk = jit.available() and _is_large(counts)
     if bulk:
         pieces, *corpus = _start_arrays(counts, vocab_size, **alphabet, known=held)
     else:
-        if flat:
+        if isinstance(counts, FlatCounts):
             counts = counts.to_dict()
         pieces, splits = start_vocabulary(counts, vocab_size, **alphabet, known=held)
-    merges = (
-        _known_ids(known, pieces, vocab_size, prefix)
-        if resume is None
-        else _resumed(resume, pieces, vocab_size, prefix)
-    )
+    if resume is None:
+        merges = _known_ids(known, pieces, vocab_size, prefix)
+    else:
+        merges = _resumed(resume, pieces, vocab_size, prefix)
     if bulk:
         return learn_merges_kernel(
             *corpus, pieces, vocab_size, known=merges, progress=progress, watch=watch, **options
         )
     return _learn_dictionaries(splits, counts, pieces, vocab_size, merges, watch, **options)
+
+
+def _is_large(counts):
+    "Is a corpus worth the time that loading kernels takes?"
+    if isinstance(counts, FlatCounts):
+        return len(counts.data) > 30_000  # arrays come from kernels, so some are loaded
+    return sum(map(len, counts)) > 300_000
 
 # %% ../nbs/23_bpe_train.ipynb #bd2d4c37
 @on_warm_up

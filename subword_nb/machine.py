@@ -36,7 +36,7 @@ def _ir():
 
 
 def intrinsic(
-    recipe: Callable,  # (builder, addresses or values) → the instruction's result; arrays arrive as the address of their element
+    recipe: Callable,  # (builder, addresses or values) → the instruction's result; an array's element is an address
     result: str,  # Name of Numba's type of the result: "uint64", "void"
     *,
     bytes_read: int = 0,  # How many bytes are read from the address on
@@ -51,20 +51,13 @@ def _made(fn, recipe, result, bytes_read):
     from numba.extending import intrinsic as declare
 
     def typed(context, first, rest):
-        wanted = [
-            first,
-            *[
-                types.uint64
-                if k == 0 and isinstance(first, types.Array)
-                else types.uint8
-                if isinstance(first, types.Array)
-                else t
-                for k, t in enumerate(rest)
-            ],
-        ]
+        is_array = isinstance(first, types.Array)
+        wanted = [first, *rest]
+        if is_array:
+            wanted[1:] = [types.uint64, *[types.uint8] * (len(rest) - 1)]
 
         def emit(context, builder, signature, values):
-            if isinstance(first, types.Array):
+            if is_array:
                 values = [_address(context, builder, first, values[0], values[1], bytes_read), *values[2:]]
             out = recipe(builder, *values)
             return context.get_dummy_value() if result == "void" else out
@@ -86,13 +79,11 @@ def _address(context, builder, kind, array, i, bytes_read):
     if checked() and bytes_read:  # SUBWORD_NB_JIT=check
         enough = _ir().Constant(i.type, -(-bytes_read * 8 // kind.dtype.bitwidth))  # elements
         left = builder.sub(made.nitems, i)  # where i <= nitems; a place before the array is a huge number
-        outside = builder.or_(
-            builder.icmp_unsigned(">", i, made.nitems), builder.icmp_unsigned("<", left, enough)
-        )
+        beyond = builder.icmp_unsigned(">", i, made.nitems)
+        outside = builder.or_(beyond, builder.icmp_unsigned("<", left, enough))
         with builder.if_then(outside):
-            context.call_conv.return_user_exc(
-                builder, IndexError, (f"{bytes_read} bytes are read outside an array",)
-            )
+            what = f"{bytes_read} bytes are read outside an array"
+            context.call_conv.return_user_exc(builder, IndexError, (what,))
     return builder.gep(made.data, [i])
 
 # %% ../nbs/15_machine.ipynb #beeb9b2f
@@ -120,9 +111,8 @@ def _fetch(builder, address):
     "Ask for a line of memory."
     ir = _ir()
     i32, i8p = ir.IntType(32), ir.IntType(8).as_pointer()
-    fetch = builder.module.declare_intrinsic(
-        "llvm.prefetch", [i8p], ir.FunctionType(ir.VoidType(), [i8p, i32, i32, i32])
-    )
+    kind = ir.FunctionType(ir.VoidType(), [i8p, i32, i32, i32])
+    fetch = builder.module.declare_intrinsic("llvm.prefetch", [i8p], kind)
     builder.call(fetch, [builder.bitcast(address, i8p), i32(0), i32(3), i32(1)])
 
 
@@ -154,9 +144,8 @@ def _spread(builder, kind, value):
     "One byte, sixty-four times."
     ir = _ir()
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
-    return builder.shuffle_vector(
-        one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-    )
+    first = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), first)
 
 
 def _equal(builder, address, c):
@@ -167,21 +156,19 @@ def _equal(builder, address, c):
 def _within(builder, address, low, high):
     bytes_, kind = _vector(builder, address)
     width = builder.sub(high, low)
-    return builder.bitcast(
-        builder.icmp_unsigned(
-            "<=", builder.sub(bytes_, _spread(builder, kind, low)), _spread(builder, kind, width)
-        ),
-        _ir().IntType(64),
-    )
+    above = builder.sub(bytes_, _spread(builder, kind, low))
+    inside = builder.icmp_unsigned("<=", above, _spread(builder, kind, width))
+    return builder.bitcast(inside, _ir().IntType(64))
 
 
 def _letters(builder, address):
     bytes_, kind = _vector(builder, address)
-    same = lambda c: _ir().Constant(kind, [c] * 64)
-    return builder.bitcast(
-        builder.icmp_unsigned("<=", builder.sub(builder.or_(bytes_, same(0x20)), same(97)), same(25)),
-        _ir().IntType(64),
-    )
+
+    def same(c):
+        return _ir().Constant(kind, [c] * 64)
+
+    above = builder.sub(builder.or_(bytes_, same(0x20)), same(97))
+    return builder.bitcast(builder.icmp_unsigned("<=", above, same(25)), _ir().IntType(64))
 
 # %% ../nbs/15_machine.ipynb #443d5323
 def _mask(answers):
@@ -223,9 +210,8 @@ def mask_letters(
 
 def _high(builder, address):
     bytes_, kind = _vector(builder, address)
-    return builder.bitcast(
-        builder.icmp_signed("<", bytes_, _ir().Constant(kind, [0] * 64)), _ir().IntType(64)
-    )
+    high = builder.icmp_signed("<", bytes_, _ir().Constant(kind, [0] * 64))
+    return builder.bitcast(high, _ir().IntType(64))
 
 
 @intrinsic(_high, "uint64", bytes_read=64)
@@ -296,16 +282,13 @@ def decode_at(
         return (c & 31) << 6 | np.int64(a[i + 1]) & 63, 2
     if c < 0xF0:
         return (c & 15) << 12 | (np.int64(a[i + 1]) & 63) << 6 | np.int64(a[i + 2]) & 63, 3
-    return (c & 7) << 18 | (np.int64(a[i + 1]) & 63) << 12 | (np.int64(a[i + 2]) & 63) << 6 | np.int64(
-        a[i + 3]
-    ) & 63, 4
+    code = (c & 7) << 18 | (np.int64(a[i + 1]) & 63) << 12 | (np.int64(a[i + 2]) & 63) << 6
+    return code | np.int64(a[i + 3]) & 63, 4
 
 # %% ../nbs/15_machine.ipynb #983e90d7
 def class_table(
     classes: np.ndarray,  # (0x110000,) uint8: the class of each code point
-) -> tuple[
-    np.ndarray, np.ndarray
-]:  # pages (0x1100,) uint16, the number of each page; flat uint8, the different pages one after the other
+) -> tuple[np.ndarray, np.ndarray]:  # pages (0x1100,) uint16, their numbers; flat uint8, the different pages
     "Classes of all code points in two stages."
     rows = np.ascontiguousarray(classes, np.uint8).reshape(0x1100, 256)
     found, pages = {}, np.empty(0x1100, np.uint16)
@@ -332,12 +315,22 @@ def _width_at(a, i, n):
         return 1
     if c < 0xC2 or c > 0xF4:
         return 0
-    w = 2 if c < 0xE0 else 3 if c < 0xF0 else 4
+    if c < 0xE0:
+        w = 2
+    else:
+        w = 3 if c < 0xF0 else 4
     if i + w > n:
         return 0
     d = a[i + 1]
-    low = 0xA0 if c == 0xE0 else 0x90 if c == 0xF0 else 0x80
-    high = 0x9F if c == 0xED else 0x8F if c == 0xF4 else 0xBF
+    low, high = 0x80, 0xBF
+    if c == 0xE0:
+        low = 0xA0
+    elif c == 0xF0:
+        low = 0x90
+    elif c == 0xED:
+        high = 0x9F
+    elif c == 0xF4:
+        high = 0x8F
     if d < low or d > high:
         return 0
     if w > 2 and a[i + 2] & 0xC0 != 0x80:
@@ -347,11 +340,8 @@ def _width_at(a, i, n):
     return w
 
 # %% ../nbs/15_machine.ipynb #cb8c5394
-THREES, THREE, ODD = (
-    np.uint64(0xC0C0F0),
-    np.uint64(0x8080E0),
-    np.uint64(0xF),
-)  # 1110xxxx 10xxxxxx 10xxxxxx, and the x of the first
+THREES, THREE = np.uint64(0xC0C0F0), np.uint64(0x8080E0)  # 1110xxxx 10xxxxxx 10xxxxxx
+ODD = np.uint64(0xF)  # the x of the first
 LONG_ODD, SURROGATE = np.uint64(0), np.uint64(13)  # E0 may begin a form that is too long, ED a surrogate
 TWOS, TWO = np.uint64(0xC0E0), np.uint64(0x80C0)  # 110xxxxx 10xxxxxx; C0 and C1 are too long
 
@@ -397,20 +387,17 @@ def count_separators(
             return count
         if a[i] != SEPARATOR:
             return -1
-        i, count = i + 1, count + 1
+        i += 1
+        count += 1
 
 # %% ../nbs/15_machine.ipynb #e0e56311
 class Scanner(NamedTuple):
     "What cuts a buffer into spans."
 
     name: str  # What it cuts as
-    scan: Callable  # scan(buffer, n, last, starts) → k: n bytes of text from HEAD on; span j is buffer[starts[j]:starts[j+1]], j < k
-    fresh: bytes | None = (
-        None  # A regular expression over bytes: behind a match any text may be cut, whatever stands around; None: nothing is known
-    )
-    given: tuple | None = (
-        None  # What `scan_rows` of room 17 takes behind `starts`, with a function that gives the table in the table's place; None: another kernel scans
-    )
+    scan: Callable  # scan(buffer, n, last, starts) → k spans of n bytes from HEAD on: buffer[starts[j]:starts[j+1]]
+    fresh: bytes | None = None  # An expression over bytes: behind a match any text may be cut; None: unknown
+    given: tuple | None = None  # What `scan_rows` takes behind `starts`, its table as a function, or None
 
 
 def scan_spans(
@@ -428,7 +415,8 @@ def scan_spans(
         starts = np.empty(len(part) + 8, np.uint32)
         k = scanner.scan(buffer_of(part), len(part), at + len(part) == len(text), starts)
         out += [part[a - HEAD : b - HEAD] for a, b in zip(starts[:k].tolist(), starts[1 : k + 1].tolist())]
-        at, size = at + int(starts[k]) - HEAD, block if k else 2 * size
+        at += int(starts[k]) - HEAD
+        size = block if k else 2 * size
     return out
 
 # %% ../nbs/15_machine.ipynb #3e703105
@@ -445,15 +433,12 @@ class Sink:
     ):
         self.out: Any = np.empty(room + 256, np.uint32) if out is None else out
         self.ends = np.zeros(documents + 2, np.int64)
-        self.state = np.zeros(
-            5, np.int64
-        )  # ids written, separators met, ids that lacked room, gaps, new spans
-        self.marks, self.frame, self.told, self.taken = (
-            [],
-            frame,
-            0,
-            0,
-        )  # What each separator stands for: the id of a token, or -1 between texts; how many were expected, and taken
+        # ids written, separators met, ids that lacked room, gaps, new spans
+        self.state = np.zeros(5, np.int64)
+        self.marks = []  # What each separator stands for: the id of a token, or -1 between texts
+        self.frame = frame
+        self.told = 0  # How many separators were expected
+        self.taken = 0  # and how many taken
 
     def grow(
         self,
@@ -461,7 +446,8 @@ class Sink:
         ids: int = 0,  # So many more are needed
     ):
         "Make room for half as many ids again."
-        self.state[2], n, old = 0, int(self.state[0]), self.out
+        self.state[2] = 0
+        n, old = int(self.state[0]), self.out
         self.out = np.empty(len(old) + len(old) // 2 + (1 << 12) + ids, np.uint32)
         self.out[:n] = old[:n]
 
@@ -481,7 +467,8 @@ def expect_marks(
     new, n = np.array(sink.marks[sink.told :], np.int64), len(sink.marks)
     if n + 2 > len(sink.ends):
         sink.ends = np.concatenate([sink.ends, np.zeros(n + 2, np.int64)])
-    sink.ends[sink.told : n], sink.told = np.where(new < 0, sink.frame, 1), n
+    sink.ends[sink.told : n] = np.where(new < 0, sink.frame, 1)
+    sink.told = n
 
 
 def put_tokens(
@@ -501,6 +488,9 @@ def take_ids(
     put_tokens(sink)
     n, k = int(sink.state[0]), int(sink.state[1])
     ids, left = sink.out[:n].copy(), sink.ends[k : sink.told].copy()
-    sink.ends[: len(left)], sink.told, sink.taken, sink.state[:2] = left, len(left), sink.taken + k, 0
+    sink.ends[: len(left)] = left
+    sink.told = len(left)
+    sink.taken += k
+    sink.state[:2] = 0
     del sink.marks[:k]
     return ids

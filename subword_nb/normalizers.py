@@ -67,8 +67,13 @@ _all_ = [
 class Normalizer:
     "What all normalizers can do."
 
-    if TYPE_CHECKING:
-        _normalize = _align = lambda self, text: text  # what each of them has
+    if TYPE_CHECKING:  # what each of them has
+
+        def _normalize(self, text):
+            return text
+
+        def _align(self, text):
+            return text
 
     def normalize(
         self,
@@ -93,26 +98,21 @@ class Normalizer:
         return {"type": type(self).__name__} | {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
-    def splits_at_space(
-        self,
-    ) -> bool:  # Is normalize(x + y) always normalize(x) + normalize(y), if x ends in [A-Za-z0-9] and y begins with a space and one of these?
+    def splits_at_space(self) -> bool:  # Is normalize(x + y) always normalize(x) + normalize(y) there?
         "May a long text be cut before a space between ASCII letters or digits, and the parts be normalized one by one?"
         return type(self).__module__ == Normalizer.__module__  # a class of one's own must say so itself
 
     @property
     def _keeps_space(self):
-        return (
-            type(self).__module__ == Normalizer.__module__
-        )  # does such a place look the same afterwards, so that the next step may rely on it?
+        "Does such a place look the same afterwards, so that the next step may rely on it?"
+        return type(self).__module__ == Normalizer.__module__
 
 # %% ../nbs/10_normalizers.ipynb #5d6712e1
 def _check_flags(component):
     "Refuse flags that are neither True nor False, or None where that has a meaning."
     for f in fields(component):
-        value, known = (
-            getattr(component, f.name),
-            (True, False, None) if f.name == "strip_accents" else (True, False),
-        )
+        value = getattr(component, f.name)
+        known = (True, False, None) if f.name == "strip_accents" else (True, False)
         if not isinstance(value, (bool, type(None))) or value not in known:
             raise ValueError(f"{f.name}={value!r}; pass one of {known}")
 
@@ -132,9 +132,8 @@ class _Form(Normalizer):
 
     def _align(self, x):
         changes = normal_form_changes(x.text, form=type(self).__name__)
-        return (
-            x.transform(changes) if any(n for _, n in changes) or [c for c, _ in changes] != [*x.text] else x
-        )
+        changed = any(n for _, n in changes) or [c for c, _ in changes] != [*x.text]
+        return x.transform(changes) if changed else x
 
 
 @dataclass(frozen=True)
@@ -187,22 +186,20 @@ class StripAccents(_Table):
         return drop_marks(text)
 
 # %% ../nbs/10_normalizers.ipynb #9f9e86de
-_NMT = CharTable(
-    lambda ch: (
-        ""
-        if re.match("[\x01-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]", ch)
-        else " "
-        if re.match("[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]", ch)
-        else ch
-    )
-)
+def _nmt(ch):
+    "What SentencePiece's rule of this name makes of a character."
+    if re.match("[\x01-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]", ch):
+        return ""
+    if re.match("[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]", ch):
+        return " "
+    return ch
 
 
 @dataclass(frozen=True)
 class Nmt(_Table):
     "Drop control characters, write other white space and the zero-width characters as spaces."
 
-    _table = _NMT
+    _table = CharTable(_nmt)
 
 
 @dataclass(frozen=True)
@@ -228,12 +225,8 @@ class BertNormalizer(Normalizer):
     @property
     def _steps(self):
         strip = self.lowercase if self.strip_accents is None else self.strip_accents
-        return {
-            "clean": self.clean_text,
-            "chinese": self.handle_chinese_chars,
-            "strip": strip,
-            "lower": self.lowercase,
-        }
+        clean, chinese = self.clean_text, self.handle_chinese_chars
+        return {"clean": clean, "chinese": chinese, "strip": strip, "lower": self.lowercase}
 
     def _normalize(self, text):
         return bert_normalize(text, **self._steps)
@@ -242,7 +235,10 @@ class BertNormalizer(Normalizer):
         return spread(x, bert_pieces(x.text, **self._steps))
 
 # %% ../nbs/10_normalizers.ipynb #3c20e2f6
-_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"  # Unicode's White_Space
+_SPACES = (  # Unicode's White_Space
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
 
 
 @dataclass(frozen=True)
@@ -309,11 +305,8 @@ class Replace(Normalizer):
     regex: bool = False  # Is the pattern a regular expression?
 
     def __post_init__(self):
-        if (
-            isinstance(self.pattern, dict)
-            and len(self.pattern) == 1
-            and {"Regex", "String"} >= {*self.pattern}
-        ):
+        named = isinstance(self.pattern, dict) and len(self.pattern) == 1
+        if named and {"Regex", "String"} >= {*self.pattern}:
             [(kind, pattern)] = self.pattern.items()
             object.__setattr__(self, "regex", kind == "Regex")
             object.__setattr__(self, "pattern", pattern)
@@ -322,25 +315,19 @@ class Replace(Normalizer):
             self._compiled()
 
     def to_dict(self):
-        return {
-            "type": "Replace",
-            "pattern": {"Regex" if self.regex else "String": self.pattern},
-            "content": self.content,
-        }
+        pattern = {"Regex" if self.regex else "String": self.pattern}
+        return {"type": "Replace", "pattern": pattern, "content": self.content}
 
     def _compiled(self):
-        return compile_pattern(
-            f"(?:{self.pattern})" if self.pattern in PATTERNS else self.pattern, dialect="oniguruma"
-        )
+        pattern = f"(?:{self.pattern})" if self.pattern in PATTERNS else self.pattern
+        return compile_pattern(pattern, dialect="oniguruma")
 
     def _places(self, text):
         if not text:
             return []
-        return (
-            self._compiled().spans(text)
-            if self.regex
-            else [m.span() for m in re.finditer(re.escape(self.pattern), text)]
-        )
+        if self.regex:
+            return self._compiled().spans(text)
+        return [m.span() for m in re.finditer(re.escape(self.pattern), text)]
 
     def _align(self, x):
         return replace_places(x, _kept_small(self, x.text, self._places(x.text)), self.content)
@@ -348,30 +335,28 @@ class Replace(Normalizer):
     def _normalize(self, text):
         if not self.regex:
             return _kept_small(self, text, None).replace(self.pattern, self.content) if text else text
-        ends = [0, *(i for place in _kept_small(self, text, self._places(text)) for i in place), len(text)]
+        places = _kept_small(self, text, self._places(text))
+        ends = [0, *(i for place in places for i in place), len(text)]
         return self.content.join(text[a:b] for a, b in zip(ends[::2], ends[1::2]))
 
     @property
     def splits_at_space(self):
-        return (
-            bool(_RUN_OF_SPACE.fullmatch(self.pattern))
-            if self.regex
-            else bool(self.pattern) and not _ACROSS.search(self.pattern)
-        )
+        if self.regex:
+            return bool(_RUN_OF_SPACE.fullmatch(self.pattern))
+        return bool(self.pattern) and not _ACROSS.search(self.pattern)
 
-    _keeps_space = property(
-        lambda self: self.content[:1] == " " if self.regex else not re.search("[A-Za-z0-9 ]|^$", self.pattern)
-    )
+    @property
+    def _keeps_space(self):
+        if self.regex:
+            return self.content[:1] == " "
+        return not re.search("[A-Za-z0-9 ]|^$", self.pattern)
 
 # %% ../nbs/10_normalizers.ipynb #36d2d52f
 def _kept_small(step, text, places):
     "The places, or the text if they are not known, unless what is put there makes the text grow beyond all measure."
     if len(step.content) > 1:
-        check_growth(
-            len(text),
-            len(text) + (text.count(step.pattern) if places is None else len(places)) * len(step.content),
-            repr(step)[:80],
-        )
+        found = text.count(step.pattern) if places is None else len(places)
+        check_growth(len(text), len(text) + found * len(step.content), repr(step)[:80])
     return text if places is None else places
 
 
@@ -387,9 +372,8 @@ class Precompiled(Normalizer):
 
     def __post_init__(self):
         if not isinstance(self.precompiled_charsmap, bytes):
-            raise ValueError(
-                f"precompiled_charsmap is a {type(self.precompiled_charsmap).__name__}; pass the bytes of the map"
-            )
+            kind = type(self.precompiled_charsmap).__name__
+            raise ValueError(f"precompiled_charsmap is a {kind}; pass the bytes of the map")
         object.__setattr__(self, "_map", Charsmap(self.precompiled_charsmap))
         self._map.normalize("a")
 
@@ -397,10 +381,8 @@ class Precompiled(Normalizer):
         return f"Precompiled({len(self.precompiled_charsmap):,} bytes)"
 
     def to_dict(self):
-        return {
-            "type": "Precompiled",
-            "precompiled_charsmap": base64.b64encode(self.precompiled_charsmap).decode("ascii"),
-        }
+        charsmap = base64.b64encode(self.precompiled_charsmap).decode("ascii")
+        return {"type": "Precompiled", "precompiled_charsmap": charsmap}
 
     _keeps_space = property(lambda self: keeps_ascii(self._map))
 
@@ -409,9 +391,8 @@ class Precompiled(Normalizer):
 
     def _align(self, x):
         changes = self._map.changes(x.text)
-        return (
-            x.transform(changes) if any(n for _, n in changes) or [c for c, _ in changes] != [*x.text] else x
-        )
+        changed = any(n for _, n in changes) or [c for c, _ in changes] != [*x.text]
+        return x.transform(changes) if changed else x
 
 # %% ../nbs/10_normalizers.ipynb #77f4abbb
 def _says_aligned(function):
@@ -427,7 +408,9 @@ def _says_aligned(function):
 class Callable(Normalizer):
     "Apply a Python function."
 
-    function: Any  # From str to str, or from Aligned to Aligned and annotated so; or its path, "package.module:name"
+    function: (
+        Any  # From str to str, or from Aligned to Aligned and annotated so; or a path, "package.module:name"
+    )
 
     def __post_init__(self):
         if isinstance(self.function, str):
@@ -438,13 +421,15 @@ class Callable(Normalizer):
             )
         object.__setattr__(self, "_exact", _says_aligned(self.function))
 
-    splits_at_space, _keeps_space = False, False
+    splits_at_space = False
+    _keeps_space = False
 
     def to_dict(self):
         return {"type": "Callable", "function": path_of(self.function)}
 
     def _call(self, given):
-        out, name = self.function(given), getattr(self.function, "__qualname__", type(self.function).__name__)
+        out = self.function(given)
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
         if not isinstance(out, type(given)):
             raise ValueError(
                 f"{name} returned a {type(out).__name__}; a normalizer's function returns {type(given).__name__}"
@@ -506,9 +491,8 @@ class Sequence(Nested, Normalizer):
     def _align(self, x):
         return _in_turn([n.align for n in self.steps], x, lambda x: len(x.text))
 
-    splits_at_space = cached_property(
-        lambda self: _all_split_at_space(self.steps)
-    )  # True if every step splits there, or looks at single characters only
+    # True if every step splits there, or looks at single characters only
+    splits_at_space = cached_property(lambda self: _all_split_at_space(self.steps))
     _keeps_space = cached_property(lambda self: all(n._keeps_space for n in self.steps))
 
 
@@ -522,26 +506,9 @@ def _all_split_at_space(steps):
     return True
 
 # %% ../nbs/10_normalizers.ipynb #9f7e1898
-_KINDS = {
-    k.__name__: k
-    for k in (
-        BertNormalizer,
-        Strip,
-        StripAccents,
-        NFC,
-        NFD,
-        NFKC,
-        NFKD,
-        Sequence,
-        Lowercase,
-        Nmt,
-        Precompiled,
-        Replace,
-        Prepend,
-        ByteLevel,
-        Callable,
-    )
-}
+_COMPONENTS = [BertNormalizer, Strip, StripAccents, NFC, NFD, NFKC, NFKD, Sequence, Lowercase, Nmt]
+_COMPONENTS += [Precompiled, Replace, Prepend, ByteLevel, Callable]
+_KINDS = {k.__name__: k for k in _COMPONENTS}
 _NAMES = {
     "bert": BertNormalizer,
     "nfc": NFC,
@@ -558,7 +525,7 @@ _NAMES = {
 
 
 def normalizer(
-    spec,  # A name ("bert", "nfc", "strip", …), a function or its path "package.module:name", a list of these, a normalizer, or None for none
+    spec,  # A name ("bert", "nfc", …), a function or its path "package.module:name", a list of these, or a normalizer
 ) -> Normalizer | None:  # The normalizer meant
     "Make a normalizer from whatever names one."
     if spec is None or isinstance(spec, Normalizer):
@@ -570,7 +537,8 @@ def normalizer(
     if isinstance(spec, str) and ":" in spec or callable(spec) and not isinstance(spec, type):
         return Callable(spec)
     raise ValueError(
-        f"normalizer={spec!r} is not understood; pass a name ({', '.join(_NAMES)}), a function or its path package.module:name, a component or None"
+        f"normalizer={spec!r} is not understood; pass a name ({', '.join(_NAMES)}), "
+        "a function or its path package.module:name, a component or None"
     )
 
 # %% ../nbs/10_normalizers.ipynb #3cd1206b
@@ -659,12 +627,11 @@ def _read_options(d, kind, path, allow_code, ignored):
         raise ValueError(
             f"{path[:60]}…: Sequences lie deeper than {_DEEPEST} in each other; write the steps as one list"
         )
-    return {
-        "normalizers": [
-            normalizer_from_dict(x, path=f"{path}.normalizers[{i}]", allow_code=allow_code, ignored=ignored)
-            for i, x in enumerate(steps)
-        ]
-    }
+    made = [
+        normalizer_from_dict(x, path=f"{path}.normalizers[{i}]", allow_code=allow_code, ignored=ignored)
+        for i, x in enumerate(steps)
+    ]
+    return {"normalizers": made}
 
 # %% ../nbs/10_normalizers.ipynb #bbfa7e18
 def normalizer_from_dict(
@@ -672,8 +639,7 @@ def normalizer_from_dict(
     *,
     path: str = "normalizer",  # Where it stands in the file: it opens error messages
     allow_code: bool = False,  # May the file name Python functions, which are then imported?
-    ignored: list
-    | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+    ignored: list | None = None,  # Takes the paths of keys it does not have; None: a warning names them
 ) -> Normalizer | None:  # The same normalizer as an object; None if there is none
     "Read a normalizer from tokenizer.json's form."
     if d is None:
@@ -685,7 +651,8 @@ def normalizer_from_dict(
         warn_ignored(found, path)
     if kind == "Callable" and not allow_code:
         raise ValueError(
-            f"{path}.function: the file wants to import and run {options['function']!r}; if you trust it, pass allow_code=True"
+            f"{path}.function: the file wants to import and run {options['function']!r}; "
+            "if you trust it, pass allow_code=True"
         )
     try:
         return _KINDS[kind](**options)

@@ -18,7 +18,9 @@ class _Source:
     "A pattern and a place in it."
 
     def __init__(self, src, onig):
-        self.src, self.onig, self.pos = src, onig, 0
+        self.src = src
+        self.onig = onig
+        self.pos = 0
 
     def peek(self, n=1):
         return self.src[self.pos : self.pos + n]
@@ -49,32 +51,28 @@ class _Scan(_Source):
 
     def __init__(self, src, onig):
         super().__init__(src, onig)
-        self.parts, self.open, self.flags = (
-            [],
-            [],
-            frozenset(),
-        )  # parts: strings, and tuples of code point ranges
-        (
-            self.atom,
-            self.repeated,
-            self.needs,
-            self.groups,
-            self.named,
-            self.refers,
-            self.named_sets,
-            self.ranges,
-        ) = None, False, set(), 0, False, 0, set(), 0
+        self.parts = []  # strings, and tuples of code point ranges
+        self.open = []
+        self.flags = frozenset()
+        self.atom = None
+        self.repeated = False
+        self.needs = set()
+        self.groups = 0
+        self.named = False
+        self.refers = 0
+        self.named_sets = set()
+        self.ranges = 0
 
     def put(self, *parts, atom=True):
         "Write parts; together they are the atom that a following repeat applies to."
-        self.atom, self.repeated = (len(self.parts) if atom else None), False
+        self.atom = len(self.parts) if atom else None
+        self.repeated = False
         self.parts += parts
         self.ranges += sum(len(p) for p in parts if not isinstance(p, str))
-        check_limit(
-            "pattern_steps",
-            self.ranges,
-            f"the pattern {self.src[:60]!r} has {self.ranges:,} ranges of characters in its classes, or more",
+        what = (
+            f"the pattern {self.src[:60]!r} has {self.ranges:,} ranges of characters in its classes, or more"
         )
+        check_limit("pattern_steps", self.ranges, what)
 
     def behind(self):
         "Is this inside a lookbehind?"
@@ -86,10 +84,12 @@ def _property_escape(s, negated, at, in_class):
     m = s.match(r"\{(\^?)([^{}]+)\}|()([A-Z])")
     if not m:
         raise s.error(r"\p needs a property name in braces", at)
-    if s.named_sets.add(m[2] or m[4]) or len(s.named_sets) > 100:
+    name = m[2] or m[4]
+    s.named_sets.add(name)
+    if len(s.named_sets) > 100:
         raise s.error("more than 100 properties are named", at)
     try:
-        ranges = property_set(m[2] or m[4], onig=s.onig, in_class=in_class)
+        ranges = property_set(name, onig=s.onig, in_class=in_class)
     except ValueError as e:
         raise s.error(str(e), at) from None
     return tuple(complement_ranges(ranges)) if negated != bool(m[1]) else ranges
@@ -100,17 +100,10 @@ def _number(s, c, at):
     if c.isdigit():
         m, base = s.match("[0-7]{1,3}"), 8
     else:
-        m, base = (
-            s.match(
-                (r"\{([0-9a-fA-F]{1,8})\}|" if c == "x" or not s.onig else "")
-                + {
-                    "x": "([0-9a-fA-F]{1,2})" if s.onig else "([0-9a-fA-F]{2})",
-                    "u": "([0-9a-fA-F]{4})",
-                    "U": "([0-9a-fA-F]{8})",
-                }[c]
-            ),
-            16,
-        )
+        braced = r"\{([0-9a-fA-F]{1,8})\}|" if c == "x" or not s.onig else ""
+        byte = "([0-9a-fA-F]{1,2})" if s.onig else "([0-9a-fA-F]{2})"
+        digits = {"x": byte, "u": "([0-9a-fA-F]{4})", "U": "([0-9a-fA-F]{8})"}[c]
+        m, base = s.match(braced + digits), 16
     code = -1 if not m else int(next(filter(None, m.groups()), m[0]), base)
     if not 0 <= code < 0x110000:
         raise s.error(f"\\{c} needs a code point in hexadecimal", at)
@@ -127,7 +120,8 @@ _CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7, "e": 27}
 
 def _escaped(s, in_class=False):
     "The code point or the set that an escape stands for; None when it stands for a position."
-    at, c = s.pos - 1, s.take()
+    at = s.pos - 1
+    c = s.take()
     if c in "pP" and c and not (s.onig and s.peek() != "{"):
         return _property_escape(s, c == "P", at, in_class)
     sets = {
@@ -146,40 +140,30 @@ def _escaped(s, in_class=False):
         return _number(s, c, at)
     if c in ("x", "u") or c == "U" and not s.onig:
         return _number(s, c, at)
-    if (
-        c
-        and not (c.isascii() and c.isalnum())
-        or s.onig
-        and c in (set("EFIJLQTUVijlmpqP") | set("KGAzRXNOykgZB" if in_class else ""))
-    ):
+    if c and not (c.isascii() and c.isalnum()):
+        return ord(c)
+    if s.onig and c in (set("EFIJLQTUVijlmpqP") | set("KGAzRXNOykgZB" if in_class else "")):
         return ord(c)
     return None
 
 # %% ../nbs/08_pattern_syntax.ipynb #a5581e32
-_LATER_CASES = "2C2F+30 A7C0+1 A7D0+1 A7D6+1 A7D8+1 1C89+1 A7CC+1 A7DA+1 " + " ".join(
-    [f"{c:X}+27" for c in range(0x10570, 0x10596)] + [f"{c:X}+20" for c in range(0x10D50, 0x10D66)]
-)
+_LATER_CASES = "2C2F+30 A7C0+1 A7D0+1 A7D6+1 A7D8+1 1C89+1 A7CC+1 A7DA+1".split()
+_LATER_CASES += [f"{c:X}+27" for c in range(0x10570, 0x10596)]
+_LATER_CASES += [f"{c:X}+20" for c in range(0x10D50, 0x10D66)]
 
 
 @cache
 def _foldings():
     "Code point → what it folds to, for all that have a case; what folds to a string → the code points that do."
-    cased = [r for p in ("Lu", "Ll", "Lt") for r in code_point_ranges(p)] + [
-        (0x345, 0x346),
-        (0x2160, 0x2180),
-        (0x24B6, 0x24EA),
-    ]
-    fold = {c: chr(c).casefold() for a, b in cased for c in range(a, b)} | {
-        0xA7CB: "\u0264",
-        0xA7DC: "\u019b",
-    }
-    fold |= {
-        c: chr(c + int(step, 16))
-        for c, step in (
-            (int(c, 16), step) for c, _, step in (row.partition("+") for row in _LATER_CASES.split())
-        )
-        if category(chr(c)) == "Lu"
-    }
+    cased = [r for p in ("Lu", "Ll", "Lt") for r in code_point_ranges(p)]
+    cased += [(0x345, 0x346), (0x2160, 0x2180), (0x24B6, 0x24EA)]
+    fold = {c: chr(c).casefold() for a, b in cased for c in range(a, b)}
+    fold |= {0xA7CB: "\u0264", 0xA7DC: "\u019b"}
+    for row in _LATER_CASES:
+        place, _, step = row.partition("+")
+        code = int(place, 16)
+        if category(chr(code)) == "Lu":
+            fold[code] = chr(code + int(step, 16))
     alike = {}
     for c, f in fold.items():
         alike.setdefault(f, []).append(c)
@@ -192,11 +176,8 @@ def _one(folding):
 
 # %% ../nbs/08_pattern_syntax.ipynb #381394c2
 def _hits(ranges):
-    return [
-        c
-        for a, b in common_ranges(ranges, merge_ranges((c, c + 1) for c in _foldings()[0]))
-        for c in range(a, b)
-    ]
+    cased = merge_ranges((c, c + 1) for c in _foldings()[0])
+    return [c for a, b in common_ranges(ranges, cased) for c in range(a, b)]
 
 
 def _folded(s, ranges, negated=False):
@@ -213,7 +194,8 @@ class _Letter(tuple):
     def __new__(cls, s, code):
         folding = _foldings()[0].get(code, chr(code))
         self = super().__new__(cls, _one(folding))
-        self.folding, self.behind = folding, s.behind()
+        self.folding = folding
+        self.behind = s.behind()
         if len(folding) > 1:
             raise s.error(
                 f"case-insensitive {chr(code)!r} also matches {folding!r}; write out what it stands for"
@@ -223,27 +205,28 @@ class _Letter(tuple):
 
 def _both_spellings(s):
     "Parts in which two letters have a third way to be written (st, ﬆ)."
-    parts, out, alike = [*s.parts, ""], [], {f: _one(f) for f in _foldings()[1] if len(f) > 1}
-    starts, i, repeated = (
-        {f[:2] for f in alike},
-        0,
-        lambda k: parts[k] and parts[k][0] in ("*", "+", "?", "{"),
-    )
+    parts, out = [*s.parts, ""], []
+    alike = {f: _one(f) for f in _foldings()[1] if len(f) > 1}
+    starts = {f[:2] for f in alike}
+
+    def repeated(k):
+        return parts[k] and parts[k][0] in ("*", "+", "?", "{")
 
     def pair(k, j):
-        return (
-            parts[k].folding + parts[j].folding
-            if isinstance(parts[j], _Letter) and not repeated(j + 1) and not repeated(k + 1)
-            else ""
-        )
+        if isinstance(parts[j], _Letter) and not repeated(j + 1) and not repeated(k + 1):
+            return parts[k].folding + parts[j].folding
+        return ""
 
+    i = 0
     while i < len(parts) - 1:
         if isinstance(parts[i], _Letter):
             j = next(k for k in range(i + 1, len(parts)) if parts[k] not in ("(?:", "(", ")"))
-            if (both := pair(i, j)) in starts:
+            both = pair(i, j)
+            if both in starts:
                 if j > i + 1 or parts[i].behind or both not in alike or pair(j, j + 1) in starts:
                     raise s.error(
-                        f"case-insensitive {both!r} stands where one character for both letters may or may not match; write out what it stands for"
+                        f"case-insensitive {both!r} stands where one character for both letters may or may not match; "
+                        "write out what it stands for"
                     )
                 out += ["(?:", tuple(parts[i]), tuple(parts[j]), "|", tuple(alike[both]), ")"]
                 i = j + 1
@@ -288,7 +271,8 @@ def _named_class(s):
     at, m = s.pos, s.match(r"\[:(\^?)([a-z]{1,20}):\]")
     if not m:
         return None
-    if (ranges := named_set(m[2])) is None:
+    ranges = named_set(m[2])
+    if ranges is None:
         raise s.error(
             f"{m[0]} is no class; known: [:alpha:], [:digit:], [:punct:], [:space:] and their like", at
         )
@@ -299,7 +283,10 @@ def _named_class(s):
 
 def _char_class(s):
     "A bracketed class after its opening bracket: its ranges, and whether it is negated."
-    at, negated, operands, first = s.pos - 1, bool(s.take("^")), [[]], True
+    at = s.pos - 1
+    negated = bool(s.take("^"))
+    operands = [[]]
+    first = True
     while first or s.peek() != "]":
         if not s.peek():
             raise s.error("class is never closed", at)
@@ -325,15 +312,17 @@ def _char_class(s):
 def _put_class(s):
     "A bracketed class, with the strings that it matches besides."
     ranges, negated = _char_class(s)
-    strings = {_foldings()[0][c] for c in _hits(ranges)} if "i" in s.flags and s.onig and not negated else ()
-    strings = [
-        p
-        for f in sorted(strings, key=lambda f: (len(f), f))
-        if len(f) > 1
-        for p in ("|", *(tuple(_one(c)) for c in f))
-    ]
+    strings = []
+    if "i" in s.flags and s.onig and not negated:
+        found = {_foldings()[0][c] for c in _hits(ranges)}
+        for folding in sorted(found, key=lambda f: (len(f), f)):
+            if len(folding) > 1:
+                strings += ["|", *(tuple(_one(c)) for c in folding)]
     folded = _folded(s, ranges, negated)
-    s.put(*(("(?:", folded, *strings, ")") if strings else (folded,)))
+    if strings:
+        s.put("(?:", folded, *strings, ")")
+    else:
+        s.put(folded)
 
 # %% ../nbs/08_pattern_syntax.ipynb #5f778f84
 def _literal(s, code):
@@ -351,9 +340,11 @@ def _escape(s):
     "An escape outside a class."
     at, got = s.pos - 1, _escaped(s)
     if isinstance(got, int):
-        return _literal(s, got)
+        _literal(s, got)
+        return
     if got is not None:
-        return s.put(got if s.onig else _folded(s, got))
+        s.put(got if s.onig else _folded(s, got))
+        return
     c = s.src[s.pos - 1 : s.pos] if s.pos > at + 1 else ""
     if c in ("b", "B"):
         w = word_set(onig=s.onig)
@@ -386,21 +377,27 @@ def _refer(s, number, at):
 
 def _anchor(s, c):
     "Line anchors in Oniguruma or under (?m), else the two ends of the text."
-    lines = s.onig or "m" in s.flags
-    starts = r"(?:\A|(?<=\n)(?!\Z))" if s.onig else "(?m:^)"  # no line begins behind the last newline there
-    s.put((starts if c == "^" else "(?m:$)") if lines else {"^": r"\A", "$": r"\Z"}[c], atom=False)
+    if s.onig or "m" in s.flags:
+        starts = (
+            r"(?:\A|(?<=\n)(?!\Z))" if s.onig else "(?m:^)"
+        )  # no line begins behind the last newline there
+        s.put(starts if c == "^" else "(?m:$)", atom=False)
+    else:
+        s.put(r"\A" if c == "^" else r"\Z", atom=False)
 
 # %% ../nbs/08_pattern_syntax.ipynb #921df8b1
-_GROUP = r"\?(?:#[^)]*\)|(?P<flags>[FLAGS]*)(?:-(?P<off>[FLAGS]+))?(?P<end>[:)])|(?P<look>[=!>]|<[=!])|NAMED<(?P<name>[^\W\d]\w*)>)"
-_RUST, _ONIG = (
-    _GROUP.replace("FLAGS", "ims").replace("NAMED", "P?"),
-    _GROUP.replace("FLAGS", "imx").replace("NAMED", ""),
+_GROUP = (
+    r"\?(?:#[^)]*\)|(?P<flags>[FLAGS]*)(?:-(?P<off>[FLAGS]+))?(?P<end>[:)])|"
+    r"(?P<look>[=!>]|<[=!])|NAMED<(?P<name>[^\W\d]\w*)>)"
 )
+_RUST = _GROUP.replace("FLAGS", "ims").replace("NAMED", "P?")
+_ONIG = _GROUP.replace("FLAGS", "imx").replace("NAMED", "")
 
 
 def _open_group(s):
     "An opening parenthesis with what makes it special."
-    at, before, m = s.pos - 1, s.flags, s.match(_ONIG if s.onig else _RUST)
+    at, before = s.pos - 1, s.flags
+    m = s.match(_ONIG if s.onig else _RUST)
     if s.peek() == "?" and not m:
         raise s.error(f"group begins with something that is not supported ({s.src[at : at + 4]})", at)
     if m and m[0].startswith("?#"):
@@ -415,11 +412,17 @@ def _open_group(s):
         before = None  # a group without parentheses of its own, up to the end of the one it is in
     if m and m["look"] == ">":
         s.needs.add("compound possessive")
-    s.groups, s.named = s.groups + (not m or bool(m["name"])), s.named or bool(m and m["name"])
+    if not m or m["name"]:
+        s.groups += 1
+    if m and m["name"]:
+        s.named = True
     if len(s.open) == 100:
         raise s.error("groups lie in each other more than 100 deep", at)
     s.open.append((at, len(s.parts), before))
-    s.put("(" + ("" if not m or m["name"] else "?" + (m["look"] or ":")), atom=False)
+    if not m or m["name"]:
+        s.put("(", atom=False)
+    else:
+        s.put("(?" + (m["look"] or ":"), atom=False)
 
 
 def _set_flags(s, m):
@@ -444,13 +447,13 @@ def _close_group(s, end=False):
 # %% ../nbs/08_pattern_syntax.ipynb #d86eae7d
 def _repeat(s, c):
     "A repeat, greedy, lazy or possessive, of the atom before it."
-    at, m = (
-        s.pos - 1,
-        s.match(r"(\d*)(?:(,)(\d*))?\}") if c == "{" and re.compile(r"\d|,\d").match(s.src, s.pos) else None,
-    )
+    at, m = s.pos - 1, None
+    if c == "{" and re.compile(r"\d|,\d").match(s.src, s.pos):
+        m = s.match(r"(\d*)(?:(,)(\d*))?\}")
     if c == "{" and not m:
         if s.onig:
-            return _literal(s, ord("{"))
+            _literal(s, ord("{"))
+            return
         raise s.error("{ does not begin a repeat such as {1,3}; write \\{ for the character", at)
     if m and (int(m[1] or 0) > int(m[3] or 100_000) or int(m[1] or 0) > 100_000 or int(m[3] or 0) > 100_000):
         raise s.error(f"{c}{m[0]} is no repeat: up to 100000, the lower number first", at)
@@ -501,7 +504,8 @@ def _read(pattern, dialect):
         raise s.error("group is never closed", s.open[-1][0])
     if s.refers > s.groups or s.refers and s.named:
         raise s.error(f"\\{s.refers} refers to no group" + " by number" * s.named)
-    s.parts = _both_spellings(s) if any(isinstance(p, _Letter) for p in s.parts) else s.parts
+    if any(isinstance(p, _Letter) for p in s.parts):
+        s.parts = _both_spellings(s)
     return s
 
 # %% ../nbs/08_pattern_syntax.ipynb #1797a964
@@ -509,13 +513,10 @@ def read_pattern(
     pattern: str,  # A regular expression
     *,
     dialect: str = "rust",  # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
-) -> tuple[
-    tuple, frozenset[str]
-]:  # Parts (strings of plain syntax, and sets as tuples of code point ranges); special needs
+) -> tuple[tuple, frozenset[str]]:  # Parts (plain syntax as strings, sets as tuples of ranges); special needs
     "Read a pattern as its dialect means it."
-    check_limit(
-        "pattern_chars", len(pattern), f"the pattern {pattern[:60]!r} has {len(pattern):,} characters"
-    )
+    what = f"the pattern {pattern[:60]!r} has {len(pattern):,} characters"
+    check_limit("pattern_chars", len(pattern), what)
     if dialect not in ("rust", "oniguruma"):
         raise ValueError(f'dialect={dialect!r} is unknown; pass "rust" or "oniguruma"')
     scan = _read(pattern, dialect)

@@ -81,13 +81,12 @@ PATTERNS = {
 DEEPSEEK = (
     r"\p{N}{1,3}",
     "[一-龥\u3040-ゟ゠-ヿ]+",
-    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|"""
+    r""" ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
 )
 
-_CAPITAL, _SMALL_LETTER = (
-    r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]",
-    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]",
-)
+_CAPITAL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
+_SMALL_LETTER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
 _AROUND = r"[^\r\n\p{L}\p{N}]?", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 KIMI = "|".join(
     [
@@ -101,15 +100,11 @@ KIMI = "|".join(
 # %% ../nbs/09_patterns.ipynb #31dd0145
 def _write_char(code):
     "One code point, escaped so that no engine reads it as syntax."
-    return (
-        chr(code)
-        if code < 128 and chr(code).isalnum()
-        else f"\\x{code:02x}"
-        if code < 256
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+    if code < 128 and chr(code).isalnum():
+        return chr(code)
+    if code < 256:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 # %% ../nbs/09_patterns.ipynb #1f928fa6
 def _write_set(ranges, top):
@@ -119,9 +114,8 @@ def _write_set(ranges, top):
         return r"[^\x00-\U0010FFFF]"
     if len(cut) == 1 and cut[0][1] - cut[0][0] == 1:
         return _write_char(cut[0][0])
-    return (
-        "[" + "".join(_write_char(a) + (f"-{_write_char(b - 1)}" if b - a > 1 else "") for a, b in cut) + "]"
-    )
+    written = [_write_char(a) + (f"-{_write_char(b - 1)}" if b - a > 1 else "") for a, b in cut]
+    return "[" + "".join(written) + "]"
 
 # %% ../nbs/09_patterns.ipynb #5f688fdf
 def _emulate_possessive(texts):
@@ -152,15 +146,15 @@ class _Timed:
             import regex
         except ImportError:
             raise ModuleNotFoundError(
-                f"pattern {self.name[:60]!r} may go back many times, so it runs against a clock, and for that the package regex is needed, which is not installed; run: pip install regex",
+                f"pattern {self.name[:60]!r} may go back many times, so it runs against a clock, and for that "
+                "the package regex is needed, which is not installed; run: pip install regex",
                 name="regex",
             ) from None
         try:
             return regex.compile(self.source)
         except (regex.error, RecursionError) as e:
-            raise ValueError(
-                f"pattern {self.name[:60]!r}: {getattr(e, 'msg', 'its groups lie too deep')}"
-            ) from None
+            what = getattr(e, "msg", "its groups lie too deep")
+            raise ValueError(f"pattern {self.name[:60]!r}: {what}") from None
 
     def _run(self, method, text, *place):
         try:
@@ -224,13 +218,10 @@ _SHORT = (
 
 def _is_usual(pattern, dialect, version):
     "Is this one of the named patterns, read in a way that the short classes are right for?"
-    if dialect == "rust":
-        return (
-            pattern in (PATTERNS["gpt2"], *map(PATTERNS.get, ("o200k", "llama3", "qwen2")))
-            or version >= (3, 11)
-            and pattern in (_SMALL, PATTERNS["cl100k"])
-        )
-    return pattern in map(PATTERNS.get, ("gpt2", "o200k", "llama3", "qwen2"))
+    named = [PATTERNS[name] for name in ("gpt2", "o200k", "llama3", "qwen2")]
+    if dialect == "rust" and version >= (3, 11):
+        named += [_SMALL, PATTERNS["cl100k"]]
+    return pattern in named
 
 
 def _in_ascii(pattern):
@@ -248,20 +239,17 @@ class _Compiled:
     "A pattern's parts and what has been compiled from them so far."
 
     def __init__(self, pattern, *, dialect="rust", version=sys.version_info):
-        self.pattern, self.dialect, self._compiled, self.gaps, self._version = (
-            pattern,
-            dialect,
-            {},
-            False,
-            version,
-        )
+        self.pattern = pattern
+        self.dialect = dialect
+        self._compiled = {}
+        self.gaps = False
+        self._version = version
         self.usual = _is_usual(pattern, dialect, version)
         if self.usual:
             self._compiled[0x80] = _in_ascii(pattern)
         self._at(0x80)
-        self.in_ascii = (
-            self._compiled[0x80] if self.usual else None
-        )  # for text that is ASCII its `findall` is ours, and covers the text
+        # for text that is ASCII its `findall` is ours, and covers the text
+        self.in_ascii = self._compiled[0x80] if self.usual else None
 
     def __getattr__(self, name):
         "The parts and what follows from them, read when first asked for."
@@ -272,20 +260,15 @@ class _Compiled:
         except RecursionError:
             raise ValueError(f"pattern {self.pattern[:60]!r}: classes lie in each other too deeply") from None
         check_pattern(self.pattern, self.parts)
-        again = any(
-            re.fullmatch(r"\{0*([2-9]|[1-9]\d+)(,\d*)?\}\+", p) for p in self.parts if isinstance(p, str)
-        )  # `re` never goes back into the first rounds
-        hard = (
-            "compound possessive" in self.needs
-            and (self._version < (3, 11, 5) or again)
-            or {"possessive", "group"} <= self.needs
-            and self._version < (3, 11)
-        )
+        syntax = [p for p in self.parts if isinstance(p, str)]
+        # `re` never goes back into the first rounds
+        again = any(re.fullmatch(r"\{0*([2-9]|[1-9]\d+)(,\d*)?\}\+", p) for p in syntax)
+        hard = "compound possessive" in self.needs and (self._version < (3, 11, 5) or again)
+        if {"possessive", "group"} <= self.needs and self._version < (3, 11):
+            hard = True
         self.linear = not hard and (_is_known(self.pattern) or is_linear(pattern_tree(self.parts)))
-        self.engine, self.emulated = (
-            "re" if self.linear else "regex",
-            "possessive" in self.needs and self._version < (3, 11) and self.linear,
-        )
+        self.engine = "re" if self.linear else "regex"
+        self.emulated = "possessive" in self.needs and self._version < (3, 11) and self.linear
         return vars(self)[name]
 
     def __repr__(self):
@@ -305,9 +288,8 @@ class _StandIns(dict):
     "Character above U+FFFF → one of the basic plane in the same sets; worked out when first asked for."
 
     def __init__(self, sets):
-        self.edges = [
-            [e for r in s for e in r] for s in sets
-        ]  # a code point is in a set if an odd number of edges are at or below it
+        # a code point is in a set if an odd number of edges are at or below it
+        self.edges = [[e for r in s for e in r] for s in sets]
         places = sorted({0} | {e for edges in self.edges for e in edges if e < 0x10000})
         self.known = {self.signature(e): chr(e) for e in reversed(places) if not 0xD800 <= e < 0xE000}
 
@@ -340,11 +322,13 @@ class _Symbols(dict):
     "Code point → a character for the classes that it is in; worked out when first asked for."
 
     def __init__(self, sets):
-        toggles, self.kinds, numbers, inside = {0: 0}, [], {}, 0
+        toggles = {0: 0}
         for i, ranges in enumerate(sets):
             for place in (p for r in ranges for p in r):
                 toggles[place] = toggles.get(place, 0) ^ 1 << i
         self.lows = sorted(toggles)
+        self.kinds, numbers = [], {}
+        inside = 0
         for low in self.lows:
             inside ^= toggles[low]
             self.kinds.append(numbers.setdefault(inside, 10 if low == 10 else 32 + len(numbers)))
@@ -361,12 +345,11 @@ class _Symbols(dict):
 def _by_symbols(self):
     "The table of symbols and the pattern over them."
     if "symbols" not in self._compiled:
-        table = _Symbols(
-            list(dict.fromkeys([*(p for p in self.parts if not isinstance(p, str)), ((10, 11),)]))
-        )  # a newline is one for itself, for $ and ^
-        source = "".join(
-            "(?:" if p == "(" else p if isinstance(p, str) else table.sets[p] for p in self.parts
-        )
+        sets = [p for p in self.parts if not isinstance(p, str)]
+        sets.append(((10, 11),))  # a newline is one for itself, for $ and ^
+        table = _Symbols(list(dict.fromkeys(sets)))
+        texts = [p if isinstance(p, str) else table.sets[p] for p in self.parts]
+        source = "".join("(?:" if text == "(" else text for text in texts)
         self._compiled["symbols"] = table, _Timed(self.pattern, source)
     return self._compiled["symbols"]
 
@@ -380,18 +363,18 @@ def _findall(self, text):
     top = _top(text)
     grouped = "group" in self.needs or self.emulated  # their findall would give the groups
     masked = _masked(self, text) if top > 0x10000 else None
-    pieces = (
-        []
-        if grouped or masked is not None and self.gaps
-        else self._at(top if masked is None else 0x10000).findall(text if masked is None else masked)
-    )
+    if grouped or masked is not None and self.gaps:
+        pieces = []
+    elif masked is None:
+        pieces = self._at(top).findall(text)
+    else:
+        pieces = self._at(0x10000).findall(masked)
     if masked is None and not grouped and "" not in pieces:
         return pieces
     ends = list(accumulate(map(len, pieces)))
     if masked is None or not ends or ends[-1] != len(text) or "" in pieces:
-        self.gaps = (
-            self.gaps or masked is not None
-        )  # a pattern that has left something out once is not asked to cover again
+        if masked is not None:
+            self.gaps = True  # a pattern that has left something out once is not asked to cover again
         return [text[a:b] for a, b in _spans(self, text)]
     for k in {bisect_right(ends, m.start()) for m in _ASTRAL.finditer(text)}:
         pieces[k] = text[ends[k] - len(pieces[k]) : ends[k]]
@@ -405,8 +388,9 @@ def _spans(self, text):
         return _found(pattern, text.translate(table))
     top = _top(text)
     masked = _masked(self, text) if top > 0x10000 else None
-    pattern, text = (self._at(top), text) if masked is None else (self._at(0x10000), masked)
-    return _found(pattern, text)
+    if masked is None:
+        return _found(self._at(top), text)
+    return _found(self._at(0x10000), masked)
 
 
 def _found(pattern, text):
@@ -417,12 +401,15 @@ def _found(pattern, text):
 
 def _with_empty(pattern, text):
     "The spans of matches of which some are empty."
-    found, at, last, search = [], 0, None, _searcher(pattern, text)
+    found = []
+    at, last = 0, None
+    search = _searcher(pattern, text)
     while at <= len(text) and (m := search(at)):
         empty = m.start() == m.end()
         if not empty or m.end() != last:
             found.append(m.span())
-        at, last = m.end() + empty, m.end()
+        last = m.end()
+        at = last + 1 if empty else last
     return found
 
 # %% ../nbs/09_patterns.ipynb #a85457c2
@@ -435,7 +422,8 @@ def _searcher(pattern, text):
     end = monotonic() + seconds_for(len(text))
 
     def search(at):
-        if (left := end - monotonic()) <= 0:
+        left = end - monotonic()
+        if left <= 0:
             raise too_slow(pattern.name, len(text))
         try:
             return pattern.compiled.search(text, at, timeout=left)
@@ -489,7 +477,9 @@ def compile_pattern(
     dialect: str = "rust",  # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
 ) -> SplitPattern:  # The one of this pattern and dialect, kept for the next call
     "Compile a split pattern with the pinned Unicode classes."
-    return _cached(PATTERNS[pattern], "rust") if pattern in PATTERNS else _cached(pattern, dialect)
+    if pattern in PATTERNS:
+        return _cached(PATTERNS[pattern], "rust")
+    return _cached(pattern, dialect)
 
 # %% ../nbs/09_patterns.ipynb #37c13f01
 def spans(

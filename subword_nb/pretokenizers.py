@@ -114,7 +114,9 @@ def _byte_level_raw(self, text):
     "The strings whose bytes are spelled."
     if text and self.add_prefix_space and not text.startswith(" "):
         text = " " + text
-    return pretokenize(text, pattern="gpt2") if self.use_regex else [text] if text else []
+    if self.use_regex:
+        return pretokenize(text, pattern="gpt2")
+    return [text] if text else []
 
 
 def _prefixed(aligned, mark):
@@ -127,13 +129,10 @@ def _byte_level_split(self, aligned):
     "Pieces in the visible alphabet, with the offsets of each of their characters."
     if aligned.text and self.add_prefix_space and not aligned.text.startswith(" "):
         aligned = _prefixed(aligned, " ")
-    pieces = (
-        slices(aligned, spans(aligned.text, pattern="gpt2"))
-        if self.use_regex
-        else [aligned]
-        if aligned.text
-        else []
-    )
+    if self.use_regex:
+        pieces = slices(aligned, spans(aligned.text, pattern="gpt2"))
+    else:
+        pieces = [aligned] if aligned.text else []
     return [p._replace(text=to_visible(p.text.encode())) if p.text.isascii() else _spelled(p) for p in pieces]
 
 
@@ -156,9 +155,8 @@ class BertPreTokenizer(PreTokenizer):
         return spans(text, pattern=_BERT)
 
     def _raw(self, text, first):
-        return [
-            p for line in text.split("\n") for p in pretokenize(line, pattern=_BERT)
-        ]  # a line of plain ASCII is quicker
+        lines = text.split("\n")  # a line of plain ASCII is quicker
+        return [p for line in lines for p in pretokenize(line, pattern=_BERT)]
 
     def to_dict(self) -> dict:  # What stands in the file
         "The form of tokenizer.json."
@@ -176,7 +174,7 @@ class Metaspace(PreTokenizer):
     def __init__(
         self,
         replacement: str = "▁",  # The character that stands for a space
-        prepend_scheme: str = "always",  # Put one before: "always" any text that does not begin with one, "first" only what stands at the start of the original, "never" nothing
+        prepend_scheme: str = "always",  # Put one before "always" any text, "first" the original's start, "never"
         split: bool = True,  # Cut before each; False leaves the text whole
     ):
         if not isinstance(split, bool):
@@ -199,9 +197,8 @@ class Metaspace(PreTokenizer):
         return f"Metaspace({self.replacement!r}, {self.prepend_scheme!r}, split={self.splits})"
 
     def _raw(self, text, first):
-        return self._pattern.findall(
-            self.replacement * _lacks_mark(self, text, first) + text.replace(" ", self.replacement)
-        )
+        mark = self.replacement * _lacks_mark(self, text, first)
+        return self._pattern.findall(mark + text.replace(" ", self.replacement))
 
     def _pieces(self, aligned):
         return _metaspace_split(self, aligned)
@@ -237,11 +234,9 @@ def _lacks_mark(self, text, first):
 def _metaspace_split(self, aligned):
     "Pieces with the offsets of each of their characters."
     text = aligned.text
-    marked = (
-        _prefixed(aligned, self.replacement)
-        if text and _lacks_mark(self, text, aligned.span(0, 1)[0] == 0)
-        else aligned
-    )
+    marked = aligned
+    if text and _lacks_mark(self, text, aligned.span(0, 1)[0] == 0):
+        marked = _prefixed(aligned, self.replacement)
     marked = marked._replace(text=marked.text.replace(" ", self.replacement))
     return slices(marked, [m.span() for m in self._pattern.finditer(marked.text)])
 
@@ -267,7 +262,9 @@ class Sequence(Nested, PreTokenizer):
         )
 
     def _raw(self, text, first):
-        return _sequence_raw(self, text, first) if self.steps else [text] if text else []
+        if self.steps:
+            return _sequence_raw(self, text, first)
+        return [text] if text else []
 
     def _spell(self, raw):
         return self.steps[-1].piece_of(raw) if self.steps else raw
@@ -275,22 +272,22 @@ class Sequence(Nested, PreTokenizer):
     def _pieces(self, aligned):
         return _sequence_split(self.steps, aligned, self._may_grow)
 
-    _at_space = cached_property(
-        lambda self: next((found for s in self.steps if (found := s.at_space) != "keeps"), "keeps")
-    )
+    @cached_property
+    def _at_space(self):
+        answers = (s.at_space for s in self.steps)
+        return next((answer for answer in answers if answer != "keeps"), "keeps")
 
     @property
     def _ascii_pattern(self):
-        return (
-            self.steps[0]._ascii_pattern
-            if len(self.steps) == 2
-            and self.steps[1] in (ByteLevel(False, True, False), ByteLevel(False, False, False))
-            else None
-        )
+        if len(self.steps) != 2:
+            return None
+        spelling = ByteLevel(False, True, False), ByteLevel(False, False, False)
+        return self.steps[0]._ascii_pattern if self.steps[1] in spelling else None
 
 # %% ../nbs/12_pretokenizers.ipynb #40c19846
 def _may_grow(steps):
-    "Can steps make more than the growth that is allowed? One of these makes at most eight characters of one, and each further one four."
+    "Can steps make more than the growth that is allowed?"
+    # one of these makes at most eight characters of one, and each further one four
     return sum(not isinstance(s, _CUTS_ONLY) for s in steps) > 3
 
 
@@ -328,26 +325,23 @@ def looks_at_start(
     pre: PreTokenizer,  # A pre-tokenizer
 ) -> bool:  # True if `first` makes a difference
     "Does a pre-tokenizer treat the start of the original in its own way?"
-    return (
-        isinstance(pre, Metaspace)
-        and pre.prepend_scheme == "first"
-        or isinstance(pre, Sequence)
-        and any(map(looks_at_start, pre.steps))
-    )
+    if isinstance(pre, Sequence):
+        return any(map(looks_at_start, pre.steps))
+    return isinstance(pre, Metaspace) and pre.prepend_scheme == "first"
 
 # %% ../nbs/12_pretokenizers.ipynb #54024842
 def _sequence_raw(self, text, first):
     "The pieces before the last step spells them."
     *before, last = self.steps
     if first and self._looks:
-        return [
-            raw
-            for p in _sequence_split(before, Aligned(text), self._may_grow)
-            for raw in last.raw_pretokens(p.text, first=p.span(0, 1)[0] == 0)
-        ]
+        parts = _sequence_split(before, Aligned(text), self._may_grow)
+        return [raw for p in parts for raw in last.raw_pretokens(p.text, first=p.span(0, 1)[0] == 0)]
     pieces = [text] if text else []
     for k, step in enumerate(before):
-        pieces = [raw for p in pieces for raw in step._raw(p, first)] if k else step._raw(text, first)
+        if k:
+            pieces = [raw for p in pieces for raw in step._raw(p, first)]
+        else:
+            pieces = step._raw(text, first)
         if self._spells and spells_bytes(step):
             pieces = [step.piece_of(raw) for raw in pieces]
         if self._may_grow:
@@ -368,9 +362,7 @@ def spells_bytes(
 class Callable(PreTokenizer):
     "Cut where a function says."
 
-    function: (
-        Function  # text → (start, end) of each piece, in order; or its import path, "package.module:name"
-    )
+    function: Function  # text → (start, end) of each piece, in order; or its path, "package.module:name"
     path: str | None = field(default=None, repr=False, compare=False)  # The import path, where that was given
 
     def __post_init__(self):
@@ -378,7 +370,8 @@ class Callable(PreTokenizer):
             self.__dict__.update(path=self.function, function=function_at(self.function))
         if not callable(self.function):
             raise ValueError(
-                f'function={self.function!r} is not a function; pass one, or its import path "package.module:name"'
+                f"function={self.function!r} is not a function; "
+                'pass one, or its import path "package.module:name"'
             )
 
     def __reduce__(self):
@@ -396,14 +389,12 @@ def _checked_spans(found, n, function):
     "The spans of pieces, none empty; what is out of order or out of the text is an error."
     out, at = [], 0
     for span in found:
-        if (
-            not isinstance(span, (tuple, list))
-            or len(span) != 2
-            or not all(hasattr(i, "__index__") for i in span)
-            or not at <= span[0] <= span[1] <= n
-        ):
+        is_pair = isinstance(span, (tuple, list)) and len(span) == 2
+        if not is_pair or not all(hasattr(i, "__index__") for i in span) or not at <= span[0] <= span[1] <= n:
+            name = getattr(function, "__name__", function)
             raise ValueError(
-                f"{getattr(function, '__name__', function)} gave {str(span)[:60]} for a text of {n} characters, after {at}; give (start, end) pairs in order that do not overlap"
+                f"{name} gave {str(span)[:60]} for a text of {n} characters, after {at}; "
+                "give (start, end) pairs in order that do not overlap"
             )
         if span[0] < span[1]:
             out.append((index(span[0]), index(span[1])))
@@ -442,7 +433,7 @@ def _refuse_word(spec):
 
 # %% ../nbs/12_pretokenizers.ipynb #f9685a19
 def pretokenizer(
-    spec,  # A name ("gpt2", "deepseek", "bert", …), a regular expression, a function from a text to spans, a pre-tokenizer, or None for no splitting
+    spec,  # A name ("gpt2", "bert", …), a regular expression, a function from a text to spans, a pre-tokenizer or None
 ) -> PreTokenizer:  # The pre-tokenizer meant
     "Make a pre-tokenizer from whatever names one."
     if spec is None:
@@ -453,7 +444,8 @@ def pretokenizer(
         if callable(spec) and not isinstance(spec, type):
             return Callable(spec)
         raise ValueError(
-            f"pre_tokenizer={spec!r} is not understood; pass a name ({', '.join(PATTERNS | _MADE)}), a regular expression, a function, a component or None"
+            f"pre_tokenizer={spec!r} is not understood; pass a name ({', '.join(PATTERNS | _MADE)}), "
+            "a regular expression, a function, a component or None"
         )
     if spec in _MADE:
         return _MADE[spec]()
@@ -462,26 +454,30 @@ def pretokenizer(
             _refuse_word(spec)
         if not same_in_both(spec):
             raise ValueError(
-                f'pattern {spec[:60]!r} means one thing to tiktoken and another to HF; pass Split(pattern, dialect="rust") or dialect="oniguruma"'
+                f"pattern {spec[:60]!r} means one thing to tiktoken and another to HF; "
+                'pass Split(pattern, dialect="rust") or dialect="oniguruma"'
             )
     return Split(spec)
 
 # %% ../nbs/12_pretokenizers.ipynb #542a3c3d
 def byte_level(
-    pattern="gpt2",  # What `pretokenizer` takes: a name, a regular expression, a function, a component, or None for no splitting
+    pattern="gpt2",  # As `pretokenizer` takes it: a name, a regular expression, a function, a component or None
 ) -> PreTokenizer:  # Its pieces are spelled in the visible alphabet
     "The pre-tokenizer of byte-level BPE with any split pattern."
     if isinstance(pattern, str) and pattern == "gpt2":
         return ByteLevel(add_prefix_space=False)
-    spell, pre = ByteLevel(add_prefix_space=False, use_regex=False), pretokenizer(pattern)
-    return (
-        spell if pattern is None else Sequence([*(pre.steps if isinstance(pre, Sequence) else [pre]), spell])
-    )
+    spell = ByteLevel(add_prefix_space=False, use_regex=False)
+    if pattern is None:
+        return spell
+    pre = pretokenizer(pattern)
+    steps = pre.steps if isinstance(pre, Sequence) else [pre]
+    return Sequence([*steps, spell])
 
 # %% ../nbs/12_pretokenizers.ipynb #15a4f551
 def _read_behavior(options, path, default=None):
     "A behaviour by its name in files."
-    name, names = options.get("behavior", default), {hf_behavior(b): b for b in BEHAVIORS}
+    name = options.get("behavior", default)
+    names = {hf_behavior(b): b for b in BEHAVIORS}
     if name not in names:
         raise ValueError(f"{path}.behavior: {name!r} is unknown; known: {', '.join(names)}")
     return names[name]
@@ -494,12 +490,11 @@ def _read_split(options, path):
         raise ValueError(
             f'{path}.pattern: expected {{"Regex": "…"}} or {{"String": "…"}}, got {str(pattern)[:60]}'
         )
-    name = next((n for n, p in HF_SPELLING.items() if p == pattern.get("Regex")), None)
     regex = pattern.get("Regex")
+    name = next((n for n, p in HF_SPELLING.items() if p == regex), None)
+    source = pattern if regex in (None, "", *PATTERNS) else regex
     try:
-        return Split(
-            name or (pattern if regex in (None, "", *PATTERNS) else regex), behavior, options["invert"]
-        )
+        return Split(name or source, behavior, options["invert"])
     except ValueError as e:
         raise ValueError(f"{path}.pattern: {e}") from None
 
@@ -514,17 +509,12 @@ def _read_sequence(options, path, allow_code, ignored):
         raise ValueError(
             f"{path[:60]}…: Sequences nested more than {_DEEPEST} deep; write the steps into one"
         )
-    return Sequence(
-        [
-            pretokenizer_from_dict(
-                {"type": None} if d is None else d,
-                path=f"{path}.pretokenizers[{i}]",
-                allow_code=allow_code,
-                ignored=ignored,
-            )
-            for i, d in enumerate(steps)
-        ]
-    )
+    made = []
+    for i, d in enumerate(steps):
+        given = {"type": None} if d is None else d
+        where = f"{path}.pretokenizers[{i}]"
+        made.append(pretokenizer_from_dict(given, path=where, allow_code=allow_code, ignored=ignored))
+    return Sequence(made)
 
 
 def _read_metaspace(options, path):
@@ -543,7 +533,8 @@ def _read_callable(options, path, allow_code):
     "A function by its import path, if the reader allows that."
     if not allow_code:
         raise ValueError(
-            f"{path}.function: the file wants to run {options['function']!r}; pass allow_code=True if you trust it"
+            f"{path}.function: the file wants to run {options['function']!r}; "
+            "pass allow_code=True if you trust it"
         )
     return Callable(options["function"])
 
@@ -584,9 +575,8 @@ _READERS: dict[str, tuple] = {  # type → (maker, option → its kinds, options
 
 # %% ../nbs/12_pretokenizers.ipynb #c46aec47
 def _kind_name(kind):
-    return " or ".join(
-        "null" if k is type(None) else k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,))
-    )
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return " or ".join("null" if k is type(None) else k.__name__ for k in kinds)
 
 
 def _checked_options(d, path, ignored):
@@ -609,8 +599,7 @@ def pretokenizer_from_dict(
     *,
     path: str = "pre_tokenizer",  # Where it stands in the file: it opens error messages
     allow_code: bool = False,  # Import the functions that a file names; only for files that you trust
-    ignored: list
-    | None = None,  # Takes the paths of keys that the component does not have; None: a warning names them
+    ignored: list | None = None,  # Takes the paths of keys it does not have; None: a warning names them
 ) -> PreTokenizer:  # The same pre-tokenizer as an object
     "Read a pre-tokenizer from tokenizer.json's form."
     if d is None:
@@ -620,13 +609,15 @@ def pretokenizer_from_dict(
     if d["type"] not in _READERS:
         raise ValueError(f"{path}.type: {d['type']!r} is not supported; known: {', '.join(_READERS)}")
     found = [] if ignored is None else ignored
-    make, options = _READERS[d["type"]][0], _checked_options(d, path, found)
-    sequence = make(options, path, allow_code, found) if d["type"] == "Sequence" else None
+    kind = d["type"]
+    make = _READERS[kind][0]
+    options = _checked_options(d, path, found)
+    sequence = make(options, path, allow_code, found) if kind == "Sequence" else None
     if ignored is None:
         warn_ignored(found, path)
     if sequence is not None:
         return sequence
     try:
-        return make(options, path, allow_code) if d["type"] == "Callable" else make(options, path)
+        return make(options, path, allow_code) if kind == "Callable" else make(options, path)
     except ValueError as e:
         raise (e if str(e).startswith(path) else ValueError(f"{path}: {e}")) from None

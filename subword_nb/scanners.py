@@ -132,9 +132,12 @@ def _fill(buf, i, planes, o, rows, kinds):
     "Write which bytes belong to characters of each class, row by row of 64 bytes from buf[i] on."
     for _ in range(rows):
         blank = mask_equal(buf, i, 32)
-        planes[o + _UPPER] = mask_within(buf, i, 65, 90)
-        planes[o + _LOWER] = mask_within(buf, i, 97, 122)
-        planes[o + _NUMBER] = mask_within(buf, i, 48, 57)
+        upper = mask_within(buf, i, 65, 90)
+        lower = mask_within(buf, i, 97, 122)
+        digits = mask_within(buf, i, 48, 57)
+        planes[o + _UPPER] = upper
+        planes[o + _LOWER] = lower
+        planes[o + _NUMBER] = digits
         planes[o + _SPACE] = blank | mask_within(buf, i, 9, 13)
         planes[o + _BLANK] = blank
         planes[o + _TAIL] = planes[o + _BOTH] = planes[o + _MARK] = planes[o + _END] = _U0
@@ -389,8 +392,9 @@ def _space_row(buf, i, planes, o, kinds, tailed):
             if c == _SPACE or c == _END and tailed:
                 last |= _U1 << _U63
         out |= begins & ~_ebb(last, inline)
+    join = inline | planes[o + _FIRST]
     planes[o + _REST] = rest
-    planes[o + _JOIN] = inline | planes[o + _FIRST]
+    planes[o + _JOIN] = join
     return out
 
 # %% ../nbs/17_scanners.ipynb #5f448511

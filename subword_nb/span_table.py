@@ -31,11 +31,8 @@ def encode_spans_ref(
 
 # %% ../nbs/19_span_table.ipynb #3db7e05c
 ONE, TWO, THREE, FOUR, EIGHT = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(8)
-MIX1, MIX2, LONG = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xC2B2AE3D27D4EB4F),
-    np.uint64(0xF0) << np.uint64(56),
-)
+MIX1, MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+LONG = np.uint64(0xF0) << np.uint64(56)
 LOW = np.array(
     [(1 << 8 * min(n, 8)) - 1 for n in range(16)], np.uint64
 )  # The first eight bytes of a span of n
@@ -119,11 +116,15 @@ def keys_of(
         b = np.uint64(starts[j + i + ONE])
         n = b - a
         if n < 16:
-            x, y = load64(buffer, a) & LOW[n], load64(buffer, a + EIGHT) & HIGH[n] | n << np.uint64(56)
+            x = load64(buffer, a) & LOW[n]
+            y = load64(buffer, a + EIGHT) & HIGH[n] | n << np.uint64(56)
         else:
-            x, y = _hash_long(buffer, a, n), LONG
+            x = _hash_long(buffer, a, n)
+            y = LONG
         h = _place(x, y, shift)
-        low[i], high[i], place[i] = x, y, h
+        low[i] = x
+        high[i] = y
+        place[i] = h
         prefetch(slots, h)
         a = b
 
@@ -150,7 +151,8 @@ def keep_key(
 def _enter(buffer, a, n, low, high, h, table, new, state):
     "Give a new span the empty slot h, and put it on the list; False if there is no room."
     slots, keys, _, count = table
-    (fresh, at, length), m = new, state[4]
+    fresh, at, length = new
+    m = state[4]
     if (
         m == len(fresh)
         or count[0] * 32 >= len(slots) * 5
@@ -158,13 +160,16 @@ def _enter(buffer, a, n, low, high, h, table, new, state):
         and np.uint64(count[1]) + n + np.uint64(16) > np.uint64(len(keys))
     ):
         return False
-    slots[h], slots[h + ONE], slots[h + TWO] = (
-        low,
-        high if high != LONG else LONG | keep_key(buffer, a, n, keys, count),
-        _PENDING,
-    )
-    fresh[m], at[m], length[m] = h, a, n
-    count[0], state[4] = count[0] + 1, m + 1
+    if high == LONG:
+        high = LONG | keep_key(buffer, a, n, keys, count)
+    slots[h] = low
+    slots[h + ONE] = high
+    slots[h + TWO] = _PENDING
+    fresh[m] = h
+    at[m] = a
+    length[m] = n
+    count[0] += 1
+    state[4] = m + 1
     return True
 
 # %% ../nbs/19_span_table.ipynb #2b4653d6
@@ -172,11 +177,16 @@ def _enter(buffer, a, n, low, high, h, table, new, state):
 def _note(kind, h, o, ends, state, gaps):
     "Note a separator, or a gap; how many ids are left free for it."
     if kind == _SEPARATED:
-        e, state[1] = state[1], state[1] + 1
-        free, ends[e] = np.uint64(ends[e]), np.int64(o)
+        e = state[1]
+        state[1] += 1
+        free = np.uint64(ends[e])
+        ends[e] = np.int64(o)
         return free
-    g, state[3] = state[3], state[3] + 1
-    gaps[0][g], gaps[1][g], gaps[2][g] = o, state[1], h
+    g = state[3]
+    state[3] += 1
+    gaps[0][g] = o
+    gaps[1][g] = state[1]
+    gaps[2][g] = h
     return np.uint64(0)
 
 
@@ -191,12 +201,12 @@ def copy_spilled(
     p, n = w & np.uint64(0xFFFFFFFF), w >> np.uint64(32)
     for i in range(np.uint64(0), n, np.uint64(4)):
         a, b = p + np.uint64(i), o + np.uint64(i)
-        out[b], out[b + ONE], out[b + TWO], out[b + THREE] = (
-            spill[a],
-            spill[a + ONE],
-            spill[a + TWO],
-            spill[a + THREE],
-        )
+        # all four are read before the first is written
+        w0, w1, w2, w3 = spill[a], spill[a + ONE], spill[a + TWO], spill[a + THREE]
+        out[b] = w0
+        out[b + ONE] = w1
+        out[b + TWO] = w2
+        out[b + THREE] = w3
     return n
 
 # %% ../nbs/19_span_table.ipynb #82e0346d
@@ -205,13 +215,10 @@ def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
     "Write the ids of spans j to k - 1 while there is room; returns the first span not written."
     slots, keys, spill, count = table
     low, high, place = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64)
-    j, k, o, shift, room = (
-        np.uint64(j),
-        np.uint64(k),
-        np.uint64(state[0]),
-        np.uint64(count[3]),
-        np.uint64(len(out) - 200),
-    )
+    j, k = np.uint64(j), np.uint64(k)
+    o = np.uint64(state[0])
+    shift = np.uint64(count[3])
+    room = np.uint64(len(out) - 200)
     while j < k:
         if o > room:
             state[2] = 200
@@ -225,15 +232,14 @@ def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
                 h = slot_of(slots, keys, x, y, h, buffer, a, b - a)
                 if slots[h + ONE] == 0 and not _enter(buffer, a, b - a, x, y, h, table, new, state):
                     break
-            v, w, n = slots[h + TWO], slots[h + THREE], slots[h + TWO] & np.uint64(255)
+            v, w = slots[h + TWO], slots[h + THREE]
+            n = v & np.uint64(255)
             if n > THREE:
-                more = (
-                    w >> np.uint64(32)
-                    if n == SPILLED
-                    else np.uint64(ends[state[1]])
-                    if n == _SEPARATED
-                    else np.uint64(0)
-                )
+                more = np.uint64(0)
+                if n == SPILLED:
+                    more = w >> np.uint64(32)
+                elif n == _SEPARATED:
+                    more = np.uint64(ends[state[1]])
                 if o + more > room:
                     state[2] = np.int64(more) + 200
                 if o + more > room or n == _PENDING and state[3] == len(gaps[0]):
@@ -243,11 +249,9 @@ def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
                 else:
                     o += _note(n, h, o, ends, state, gaps)
             else:
-                out[o], out[o + ONE], out[o + TWO] = (
-                    np.uint32(v >> np.uint64(32)),
-                    np.uint32(w),
-                    np.uint32(w >> np.uint64(32)),
-                )
+                out[o] = np.uint32(v >> np.uint64(32))
+                out[o + ONE] = np.uint32(w)
+                out[o + TWO] = np.uint32(w >> np.uint64(32))
                 o += n
             j += ONE
         if j < end:
@@ -266,7 +270,8 @@ def _length(slots, h):
 @kernel
 def _put(slots, spill, h, out, o):
     "Write the ids of a filled slot, and nothing beyond them."
-    v, w, n = slots[h + TWO], slots[h + THREE], slots[h + TWO] & np.uint64(255)
+    v, w = slots[h + TWO], slots[h + THREE]
+    n = v & np.uint64(255)
     if n == SPILLED:
         for i in range(w >> np.uint64(32)):
             out[o + np.uint64(i)] = spill[(w & np.uint64(0xFFFFFFFF)) + np.uint64(i)]
@@ -294,7 +299,8 @@ def _close_gaps(table, out, ends, state, gaps):
         while e > end[g]:
             e -= 1
             ends[e] += move
-        move, stop = move - _length(slots, slot[g]), a
+        move -= _length(slots, slot[g])
+        stop = a
         _put(slots, spill, slot[g], out, np.uint64(a + move))
     state[3] = 0
     return 0
@@ -308,19 +314,22 @@ def _fill_slots(table, fresh, m, ids, bounds, extra):
         prefetch(slots, fresh[min(s + 8, m - 1)])
         if extra[s] >> 24:
             continue
-        h, a, n = np.uint64(fresh[s]), bounds[s], bounds[s + 1] - bounds[s]
+        h = np.uint64(fresh[s])
+        a, n = bounds[s], bounds[s + 1] - bounds[s]
         v = np.uint64(extra[s]) << EIGHT
         if n > 3:
             p = count[2]
             for i in range(n):
                 spill[p + i] = ids[a + i]
             count[2] = p + n
-            slots[h + TWO], slots[h + THREE] = v | SPILLED, np.uint64(p) | np.uint64(n) << np.uint64(32)
+            slots[h + TWO] = v | SPILLED
+            slots[h + THREE] = np.uint64(p) | np.uint64(n) << np.uint64(32)
             continue
-        slots[h + TWO] = v | np.uint64(n) | (np.uint64(ids[a]) << np.uint64(32) if n > 0 else np.uint64(0))
-        slots[h + THREE] = (np.uint64(ids[a + 1]) if n > 1 else np.uint64(0)) | (
-            np.uint64(ids[a + 2]) << np.uint64(32) if n > 2 else np.uint64(0)
-        )
+        first = np.uint64(ids[a]) << np.uint64(32) if n > 0 else np.uint64(0)
+        slots[h + TWO] = v | np.uint64(n) | first
+        second = np.uint64(ids[a + 1]) if n > 1 else np.uint64(0)
+        third = np.uint64(ids[a + 2]) << np.uint64(32) if n > 2 else np.uint64(0)
+        slots[h + THREE] = second | third
 
 # %% ../nbs/19_span_table.ipynb #0c414f88
 @kernel
@@ -354,18 +363,14 @@ class SpanTable:
         bits: int = 15,  # It begins with 2**bits slots of 32 bytes
         limit: int = 1 << 28,  # The most bytes that it may have; beyond that it starts anew
     ):
-        self.bits, self.limit, self.arrays = bits, limit, _empty(bits)
+        self.bits = bits
+        self.limit = limit
+        self.arrays = _empty(bits)
         self.work = np.empty(1 << 12, np.uint32)
-        self.new = (
-            np.empty(WAITING, np.uint64),
-            np.empty(WAITING, np.int64),
-            np.empty(WAITING, np.int64),
-        )  # New spans: slot, place, length
-        self.gaps = (
-            np.empty(WAITING, np.uint64),
-            np.empty(WAITING, np.int64),
-            np.empty(WAITING, np.uint64),
-        )  # Gaps: place among the ids, ends before it, slot
+        # New spans: slot, place, length
+        self.new = tuple(np.empty(WAITING, kind) for kind in (np.uint64, np.int64, np.int64))
+        # Gaps: place among the ids, ends before it, slot
+        self.gaps = tuple(np.empty(WAITING, kind) for kind in (np.uint64, np.int64, np.uint64))
 
     def __repr__(self):
         return f"SpanTable({int(self.arrays[3][0]) - 1} spans, {sum(a.nbytes for a in self.arrays):,} bytes)"
@@ -375,7 +380,8 @@ def _make_room(table, ids):
     "Room for so many ids to spill; numbers of slots stay."
     slots, keys, spill, count = table.arrays
     if count[2] + ids + 4 > len(spill):
-        table.arrays = slots, keys, np.concatenate([spill, np.empty(len(spill) + ids + 4, np.uint32)]), count
+        spill = np.concatenate([spill, np.empty(len(spill) + ids + 4, np.uint32)])
+        table.arrays = slots, keys, spill, count
 
 
 def new_slots(
@@ -388,26 +394,22 @@ def new_slots(
 
 def _empty(bits):
     "The arrays of an empty table, in which only the separator is known."
-    slots, key = new_slots(4 << bits), (SEPARATOR * int(MIX1) ^ int(MIX2) << 56) & 2**64 - 1
+    slots = new_slots(4 << bits)
+    key = (SEPARATOR * int(MIX1) ^ int(MIX2) << 56) & 2**64 - 1
     h = (((key ^ key >> 32) * int(MIX1)) % 2**64 >> 64 - bits) << 2
     slots[h : h + 3] = SEPARATOR, 1 << 56, int(_SEPARATED)
-    return (
-        slots,
-        np.empty(8 << bits, np.uint8),
-        np.empty(16 << bits, np.uint32),
-        np.array([1, 0, 0, 64 - bits], np.int64),
-    )
+    keys = np.empty(8 << bits, np.uint8)
+    spill = np.empty(16 << bits, np.uint32)
+    return slots, keys, spill, np.array([1, 0, 0, 64 - bits], np.int64)
 
 # %% ../nbs/19_span_table.ipynb #36dc7817
 def _grow(table, key_bytes):
     "Make room for new spans, one of them with so many bytes; forget all if the limit is reached."
     slots, keys, spill, count = table.arrays
-    full, short = count[0] * 32 >= len(slots) * 5, count[1] + key_bytes + 16 > len(keys)
-    if (
-        sum(a.nbytes for a in table.arrays) + full * slots.nbytes + short * (len(keys) + key_bytes)
-        > table.limit
-        and count[0] > 1
-    ):
+    full = count[0] * 32 >= len(slots) * 5
+    short = count[1] + key_bytes + 16 > len(keys)
+    size = sum(a.nbytes for a in table.arrays) + full * slots.nbytes + short * (len(keys) + key_bytes)
+    if size > table.limit and count[0] > 1:
         slots, keys, spill, count = _empty(table.bits)
         full, short = False, key_bytes + 16 > len(keys)
     if full:
@@ -428,21 +430,20 @@ def encode_spans(
     table: SpanTable,  # What is remembered
     sink: Sink,  # Where ids go
     solve: Callable
-    | None,  # solve(buffer, at, length, m, ids, bounds, extra): the kernel of a model; None: there is none
+    | None,  # A model's kernel: solve(buffer, at, length, m, ids, bounds, extra); None: there is none
     ask: Callable,  # bytes of a span → its ids: the model in Python
     *,
     settle: Callable
-    | None = None,  # For models whose answers depend on more than the span, see below; None: they do not
+    | None = None,  # For models whose answers depend on more than the span; None: they do not
 ) -> None:
     "Write the ids of the spans of a buffer."
     if settle is not None:
-        return _settled(buffer, starts, k, table, sink, solve, ask, settle)
+        _settled(buffer, starts, k, table, sink, solve, ask, settle)
+        return
     j = 0
     while j < k:
-        before, j = (
-            j,
-            _emit(buffer, starts, j, k, table.arrays, sink.out, sink.ends, sink.state, table.gaps, table.new),
-        )
+        before = j
+        j = _emit(buffer, starts, j, k, table.arrays, sink.out, sink.ends, sink.state, table.gaps, table.new)
         if sink.state[4]:
             _fill(buffer, table, sink.state, solve, ask)
         if sink.state[3]:
@@ -459,33 +460,35 @@ def _close(table, sink):
 
 def _give_room(table, sink, key_bytes=0):
     "Room for whatever stopped a pass."
-    sink.grow(ids=int(sink.state[2])) if sink.state[2] else _grow(table, key_bytes)
+    if sink.state[2]:
+        sink.grow(ids=int(sink.state[2]))
+    else:
+        _grow(table, key_bytes)
 
 # %% ../nbs/19_span_table.ipynb #44464d19
 def _fill(buffer, table, state, solve, ask):
     "Have new slots filled, by the kernel and by Python."
-    (fresh, at, length), m = table.new, int(state[4])
-    ids, bounds, extra = table.work, np.zeros(m + 1, np.int64), np.full(m, 1 << 24, np.uint32)
-    if len(ids) < (room := 4 * int(length[:m].sum()) + 16 * m):
+    fresh, at, length = table.new
+    m = int(state[4])
+    ids = table.work
+    bounds = np.zeros(m + 1, np.int64)
+    extra = np.full(m, 1 << 24, np.uint32)
+    room = 4 * int(length[:m].sum()) + 16 * m
+    if len(ids) < room:
         ids = table.work = np.empty(2 * room, np.uint32)
     if solve is not None:
         solve(buffer, at, length, m, ids, bounds, extra)
     _make_room(table, int(bounds[m]) + m)
     _fill_slots(table.arrays, fresh, m, ids, bounds, extra)
-    left, state[4] = np.flatnonzero(extra >> 24), 0
+    left = np.flatnonzero(extra >> 24)
+    state[4] = 0
     if not len(left):
         return
     rows = [ask(buffer[a : a + n].tobytes()) for a, n in zip(at[left].tolist(), length[left].tolist())]
     bounds = np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64)
     _make_room(table, int(bounds[-1]) + len(rows))
-    _fill_slots(
-        table.arrays,
-        fresh[left],
-        len(rows),
-        np.array([i for r in rows for i in r] + [0], np.uint32),
-        bounds,
-        extra[left] & np.uint32(0xFFFFFF),
-    )
+    ids = np.array([i for r in rows for i in r] + [0], np.uint32)
+    _fill_slots(table.arrays, fresh[left], len(rows), ids, bounds, extra[left] & np.uint32(0xFFFFFF))
 
 # %% ../nbs/19_span_table.ipynb #3e315ff5
 @kernel
@@ -494,24 +497,12 @@ def _find_slots(buffer, starts, j, k, table, of_span, new, state):
     slots, keys, _, count = table
     low, high, place = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64)
     for s in range(k - j):
-        i, at, a, b = (
-            np.uint64(s) & np.uint64(63),
-            np.uint64(j + s),
-            np.uint64(starts[j + s]),
-            np.uint64(starts[j + s + 1]),
-        )
+        i = np.uint64(s) & np.uint64(63)
+        at = np.uint64(j + s)
+        a, b = np.uint64(starts[j + s]), np.uint64(starts[j + s + 1])
         if i == 0:
-            keys_of(
-                buffer,
-                starts,
-                at,
-                min(at + np.uint64(64), np.uint64(k)),
-                slots,
-                np.uint64(count[3]),
-                low,
-                high,
-                place,
-            )
+            end = min(at + np.uint64(64), np.uint64(k))
+            keys_of(buffer, starts, at, end, slots, np.uint64(count[3]), low, high, place)
         h, x, y = place[i], low[i], high[i]
         if (slots[h] ^ x) | (slots[h + ONE] ^ y):
             h = slot_of(slots, keys, x, y, h, buffer, a, b - a)
@@ -522,8 +513,10 @@ def _find_slots(buffer, starts, j, k, table, of_span, new, state):
 
 
 def _settled(buffer, starts, k, table, sink, solve, ask, settle):
-    "Write the ids of spans with a model that looks back: settle(buffer, starts, slots of spans, first, n, arrays, sink) writes n of them."
-    j, of_span = 0, np.empty(1 << 12, np.uint64)
+    "Write the ids of spans with a model that looks back."
+    # settle(buffer, starts, slots of spans, first, n, arrays, sink) writes n of them
+    of_span = np.empty(1 << 12, np.uint64)
+    j = 0
     while j < k:
         stop = min(k, j + len(of_span))
         end = _find_slots(buffer, starts, j, stop, table.arrays, of_span, table.new, sink.state)

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 # %% ../nbs/34_unigram_seeds.ipynb #d0662c87
 def _check_limits(seed_size, max_piece_length, min_frequency):
     "Refuse limits that leave nothing."
-    for name, value in dict(
-        seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency
-    ).items():
+    limits = dict(seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency)
+    for name, value in limits.items():
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name}={value!r}; pass a whole number, at least 1")
 
@@ -33,7 +32,8 @@ def _check_characters(characters, seed_size):
     "Refuse a seed size that has no room for the characters."
     if characters > seed_size:
         raise ValueError(
-            f"seed_size={seed_size:,} is below the {characters:,} characters of the corpus, all of which are seed pieces; pass seed_size>={characters}"
+            f"seed_size={seed_size:,} is below the {characters:,} characters of the corpus, "
+            f"all of which are seed pieces; pass seed_size>={characters}"
         )
 
 
@@ -41,7 +41,8 @@ def _check_products(characters, longest):
     "Refuse pieces so long, in a corpus so large, that count·length may not fit into 64 bits."
     if characters * longest >= 2**63:
         raise ValueError(
-            f"pieces of up to {longest:,} characters in a corpus of {characters:,}: count·length may reach 2**63; pass max_piece_length<={(2**63 - 1) // characters}, or divide all counts"
+            f"pieces of up to {longest:,} characters in a corpus of {characters:,}: count·length may reach 2**63; "
+            f"pass max_piece_length<={(2**63 - 1) // characters}, or divide all counts"
         )
 
 # %% ../nbs/34_unigram_seeds.ipynb #4021332b
@@ -83,14 +84,13 @@ def lay_out(
     check_counts(counts)
     if isinstance(counts, FlatCounts):
         return _from_utf8(counts)
-    text, bounds, n = (
-        "".join(counts),
-        np.zeros(len(counts) + 1, np.int64),
-        np.fromiter(counts.values(), np.int64, len(counts)),
-    )
+    text = "".join(counts)
+    bounds = np.zeros(len(counts) + 1, np.int64)
+    n = np.fromiter(counts.values(), np.int64, len(counts))
     np.cumsum(np.fromiter(map(len, counts), np.int64, len(counts)), out=bounds[1:])
     _check_places(len(text))
-    return Texts(np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.dtype("<i4")), bounds, n)
+    code = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.dtype("<i4"))
+    return Texts(code, bounds, n)
 
 
 def _check_places(n):
@@ -106,17 +106,25 @@ def _decode(data, ends, code, bounds):
     "Write the code points of UTF-8 texts, and where each begins; returns a text that is no UTF-8, or -1."
     at, i = 0, 0
     for k in range(len(bounds)):
-        bounds[k], end = at, ends[min(k + 1, len(ends) - 1)]
+        bounds[k] = at
+        end = ends[min(k + 1, len(ends) - 1)]
         while i < end:
             x = int(data[i])
-            n = 1 if x < 0x80 else 2 if x < 0xE0 else 3 if x < 0xF0 else 4
+            if x < 0x80:
+                n = 1
+            elif x < 0xE0:
+                n = 2
+            else:
+                n = 3 if x < 0xF0 else 4
             if i + n > end or 0x80 <= x < 0xC2 or x > 0xF4:
                 return k
             if n > 1:
                 x &= 0x7F >> n
             for j in range(i + 1, i + n):
                 x = (x << 6) | (int(data[j]) & 0x3F)
-            code[at], at, i = x, at + 1, i + n
+            code[at] = x
+            at += 1
+            i += n
     return -1
 
 
@@ -124,8 +132,10 @@ def _from_utf8(counts):
     "The texts of flat counts."
     import numpy as np
 
-    code, bounds = np.empty(len(counts.data), np.int32), np.zeros(len(counts.bounds), np.int64)
-    if (bad := _decode(counts.data, counts.bounds, code, bounds)) >= 0:
+    code = np.empty(len(counts.data), np.int32)
+    bounds = np.zeros(len(counts.bounds), np.int64)
+    bad = _decode(counts.data, counts.bounds, code, bounds)
+    if bad >= 0:
         raise ValueError(f"pretoken number {bad} is no UTF-8; Unigram learns from text")
     _check_places(int(bounds[-1]))
     size = np.diff(bounds)
@@ -155,36 +165,44 @@ def _sort(key, item, other_key, other_item, tally, m, digits):
     for d in range(digits):
         at, most = 0, 0
         for v in range(256):
-            tally[d, v], at, most = at, at + tally[d, v], max(most, tally[d, v])
+            here = tally[d, v]
+            tally[d, v] = at
+            at += here
+            most = max(most, here)
         if most < m:
             for i in range(m):
                 v = (key[i] >> (8 * d)) & 255
                 j = tally[d, v]
                 tally[d, v] = j + 1
                 other_key[j], other_item[j] = key[i], item[i]
-            key, other_key, item, other_item, moved = other_key, key, other_item, item, not moved
+            key, other_key = other_key, key
+            item, other_item = other_item, item
+            moved = not moved
     return moved
 
 # %% ../nbs/34_unigram_seeds.ipynb #642db48d
 @kernel
 def _place(key, item, m, whole, order, rank):
-    "Put sorted suffixes into their rows; those with equal keys get the same rank, the first row of them, counted from 1."
+    "Put sorted suffixes into their rows; equal keys get one rank, the first row of them, counted from 1."
     row, top = -1, 0
     for i in range(m):
         row = row + 1 if whole or (i > 0 and key[i] >> 32 == key[i - 1] >> 32) else key[i] >> 32
         if i == 0 or key[i] != key[i - 1]:
             top = row + 1
-        order[row], rank[item[i]] = item[i], top
+        order[row] = item[i]
+        rank[item[i]] = top
 
 
 @kernel
 def _undecided(key, item, m, rank, rest, k, step):
-    "Move the suffixes that have a key in common and go on to the front, with their group and the rank `step` places on as the new key."
+    "Move suffixes that share a key and go on to the front; new key: their group, and the rank `step` places on."
     kept, last = 0, -1
     for i in range(m):
         x, p = key[i], item[i]
         if rest[p] >= k and (x == last or (i + 1 < m and key[i + 1] == x)):
-            key[kept], item[kept] = (int(rank[p] - 1) << 32) | int(rank[p + step] if rest[p] > step else 0), p
+            then = rank[p + step] if rest[p] > step else 0
+            key[kept] = (int(rank[p] - 1) << 32) | int(then)
+            item[kept] = p
             kept += 1
         last = x
     return kept
@@ -204,20 +222,26 @@ def _sorted_places(code, bounds, rest, length):
     "All places in the order of what stands there, compared by `length` letters."
     import numpy as np
 
-    (letter, bits), m = _letters(code), len(code)
+    letter, bits = _letters(code)
+    m = len(code)
     k = min(length, 62 // bits)
-    key, item, digits, order = np.empty(m, np.int64), np.arange(m, dtype=np.int32), -(-bits * k // 8), None
+    digits = -(-bits * k // 8)
+    key, item = np.empty(m, np.int64), np.arange(m, dtype=np.int32)
     _keys(letter, bounds, bits, k, key)
+    order = None
     while m or order is None:
         other = np.empty(m, np.int64), np.empty(m, np.int32)
         if _sort(key, item, *other, np.zeros((8, 256), np.int64), m, digits):
             key, item = other
-        other, whole = None, order is None
+        other = None
+        whole = order is None
         if whole:
             order, rank = np.empty(m, np.int32), np.empty(m, np.int32)
         _place(key, item, m, whole, order, rank)
         step = min(k, length - k)
-        m, k, digits = _undecided(key, item, m, rank, rest, k, step) if step else 0, k + step, 8
+        m = _undecided(key, item, m, rank, rest, k, step) if step else 0
+        k += step
+        digits = 8
     return order
 
 # %% ../nbs/34_unigram_seeds.ipynb #41c61b2d
@@ -227,11 +251,9 @@ def in_letter_order(
     "Put texts that begin alike next to each other."
     import numpy as np
 
-    (letter, bits), key, size = (
-        _letters(texts.code),
-        np.empty(len(texts.code), np.int64),
-        np.diff(texts.bounds),
-    )
+    letter, bits = _letters(texts.code)
+    key = np.empty(len(texts.code), np.int64)
+    size = np.diff(texts.bounds)
     _keys(letter, texts.bounds, bits, 62 // bits, key)
     some = np.flatnonzero(size)
     order = some[np.argsort(key[texts.bounds[some]], kind="stable")]
@@ -249,7 +271,7 @@ class Suffixes(NamedTuple):
     counts: "np.ndarray"  # (n_texts,) int64, how often each occurs
     order: "np.ndarray"  # (n_places,) int32, places sorted by what stands there
     left: "np.ndarray"  # (n_places,) int32, letters of each suffix, in order
-    shared: "np.ndarray"  # (n_places,) int32, letters that each suffix shares with the one before it, at most the length asked for
+    shared: "np.ndarray"  # (n_places,) int32, letters that each shares with the one before, up to `length`
     before: "np.ndarray"  # (n_places + 1,) int64, running sum over the suffixes in order: the counts of their texts
 
 
@@ -263,7 +285,9 @@ def _compare(code, rest, word, counts, length, order, left, shared, before):
         most = min(mine, theirs, length)
         while n < most and code[a + n] == code[b + n]:
             n += 1
-        left[i], shared[i], before[i + 1] = theirs, n, before[i] + counts[word[b]]
+        left[i] = theirs
+        shared[i] = n
+        before[i + 1] = before[i] + counts[word[b]]
         a, mine = b, theirs
 
 # %% ../nbs/34_unigram_seeds.ipynb #3897d325
@@ -276,12 +300,14 @@ def suffix_array(
     import numpy as np
 
     texts = counts if isinstance(counts, Texts) else lay_out(counts)
-    n, size = len(texts.code), np.diff(texts.bounds)
+    n = len(texts.code)
+    size = np.diff(texts.bounds)
     rest = np.repeat(texts.bounds[1:].astype(np.int32), size) - np.arange(n, dtype=np.int32)
     length = min(length, int(size.max(initial=1)))
     order = _sorted_places(texts.code, texts.bounds, rest, length)
     word = np.repeat(np.arange(len(size), dtype=np.int32), size)
-    left, shared, before = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n + 1, np.int64)
+    left, shared = np.empty(n, np.int32), np.empty(n, np.int32)
+    before = np.zeros(n + 1, np.int64)
     _compare(texts.code, rest, word, texts.counts, length, order, left, shared, before)
     return Suffixes(*texts, order, left, shared, before)
 
@@ -290,15 +316,15 @@ def suffix_array_ref(
     counts: Mapping[str, int],  # pretoken → how often it occurs
     *,
     length: int = 16,  # Compare suffixes by so many characters
-) -> list[
-    tuple[int, int]
-]:  # (number of the pretoken, place in it), sorted by what stands there, then by themselves
+) -> list[tuple[int, int]]:  # (number of the pretoken, place in it), by what stands there, then by themselves
     "Sort the suffixes by looking at them."
     words = list(counts)
-    return sorted(
-        ((k, i) for k, w in enumerate(words) for i in range(len(w))),
-        key=lambda at: (words[at[0]][at[1] : at[1] + length], at),
-    )
+
+    def compared(at):
+        k, i = at
+        return words[k][i : i + length], at
+
+    return sorted(((k, i) for k, w in enumerate(words) for i in range(len(w))), key=compared)
 
 # %% ../nbs/34_unigram_seeds.ipynb #99baaebd
 class Substrings(NamedTuple):
@@ -312,30 +338,28 @@ class Substrings(NamedTuple):
 # %% ../nbs/34_unigram_seeds.ipynb #2b669a0b
 @kernel
 def _tally(left, shared, before, longest, least, low, width, ends, tally):
-    "How many substrings of each length have a worth in each range of `width` from `low` on; the last row counts what is above."
+    "How many substrings of each length have a worth in each range of `width` from `low` on; last row: above."
     top, n = len(tally) - 1, len(shared)
     ends[:] = n
     for i in range(n - 1, -1, -1):
-        for l in range(min(left[i], longest), shared[i], -1):
-            count = before[ends[l]] - before[i]
-            worth = count * l - low
-            if l > 1 and count >= least and worth >= 0:
-                tally[min(top, worth if width == 1 else worth // width), l] += 1
-        for l in range(shared[i] + 1, longest + 1):
-            ends[l] = i
+        for size in range(min(left[i], longest), shared[i], -1):
+            count = before[ends[size]] - before[i]
+            worth = count * size - low
+            if size > 1 and count >= least and worth >= 0:
+                row = worth if width == 1 else worth // width
+                tally[min(top, row), size] += 1
+        for size in range(shared[i] + 1, longest + 1):
+            ends[size] = i
 
 # %% ../nbs/34_unigram_seeds.ipynb #c71cb788
 def _bar(suffixes, room, longest, least):
-    "The least worth for which there is room, how many substrings of each length and of this worth there is no room for, and how many are taken."
+    "The least worth with room, how many of each length and this worth find none, and how many are taken."
     import numpy as np
 
-    tally, ends = (
-        np.zeros(
-            (max(256, min(1 << 18, 16 * len(suffixes.order)) // (longest + 1)) + 1, longest + 1), np.int64
-        ),
-        np.zeros(longest + 1, np.int64),
-    )
-    low, width, top = 0, 1, len(tally) - 1
+    top = max(256, min(1 << 18, 16 * len(suffixes.order)) // (longest + 1))
+    tally = np.zeros((top + 1, longest + 1), np.int64)
+    ends = np.zeros(longest + 1, np.int64)
+    low, width = 0, 1
     while True:
         tally[:] = 0
         _tally(suffixes.left, suffixes.shared, suffixes.before, longest, least, low, width, ends, tally)
@@ -344,12 +368,11 @@ def _bar(suffixes, room, longest, least):
             return 0, np.zeros(longest + 1, np.int64), int(above[0])
         b = int(np.flatnonzero(above > room)[-1])
         if b == top:
-            low, width = (
-                low + top * width,
-                -(-(int(suffixes.before[-1]) * longest - low - top * width + 1) // top),
-            )
+            low += top * width
+            width = -(-(int(suffixes.before[-1]) * longest - low + 1) // top)
         elif width > 1:
-            low, width = low + b * width, -(-width // top)
+            low += b * width
+            width = -(-width // top)
         else:
             break
     fits = np.clip(room - int(above[b + 1]) - (np.cumsum(tally[b]) - tally[b]), 0, tally[b])
@@ -358,22 +381,26 @@ def _bar(suffixes, room, longest, least):
 # %% ../nbs/34_unigram_seeds.ipynb #9a6998b9
 @kernel
 def _take(left, shared, before, longest, least, worth, skip, ends, first, last, length, count):
-    "Write the characters and the substrings of at least this worth, from the last in spelling to the first; `skip` of each length are left out where they are worth just that."
+    "Write the characters and the substrings of at least this worth, from the last in spelling to the first."
+    # of those worth just that, `skip` of each length are left out
     n, at = len(shared), len(first)
     ends[:] = n
     for i in range(n - 1, -1, -1):
-        for l in range(min(left[i], longest), shared[i], -1):
-            c = before[ends[l]] - before[i]
-            if l > 1:
-                if c < least or c * l < worth:
+        for size in range(min(left[i], longest), shared[i], -1):
+            c = before[ends[size]] - before[i]
+            if size > 1:
+                if c < least or c * size < worth:
                     continue
-                if c * l == worth and skip[l] > 0:
-                    skip[l] -= 1
+                if c * size == worth and skip[size] > 0:
+                    skip[size] -= 1
                     continue
             at -= 1
-            first[at], last[at], length[at], count[at] = i, ends[l], l, c
-        for l in range(shared[i] + 1, longest + 1):
-            ends[l] = i
+            first[at] = i
+            last[at] = ends[size]
+            length[at] = size
+            count[at] = c
+        for size in range(shared[i] + 1, longest + 1):
+            ends[size] = i
 
 # %% ../nbs/34_unigram_seeds.ipynb #b7ee3ddb
 def choose_seeds(
@@ -387,25 +414,16 @@ def choose_seeds(
     import numpy as np
 
     _check_limits(seed_size, max_piece_length, min_frequency)
-    longest, characters = (
-        min(max_piece_length, int(suffixes.left.max(initial=1))),
-        int((suffixes.shared < 1).sum()),
-    )
+    longest = min(max_piece_length, int(suffixes.left.max(initial=1)))
+    characters = int((suffixes.shared < 1).sum())
     _check_products(int(suffixes.before[-1]), longest)
     _check_characters(characters, seed_size)
-    worth, skip, size = _bar(suffixes, seed_size - characters, longest, min(min_frequency, 2**62))
-    found = Substrings(
-        *(np.empty(characters + size, kind) for kind in (np.int32, np.int32, np.int32, np.int64))
-    )
-    _take(
-        *suffixes[4:],
-        longest,
-        min(min_frequency, 2**62),
-        worth,
-        skip,
-        np.zeros(longest + 1, np.int64),
-        *found,
-    )
+    least = min(min_frequency, 2**62)
+    worth, skip, size = _bar(suffixes, seed_size - characters, longest, least)
+    kinds = np.int32, np.int32, np.int32, np.int64
+    found = Substrings(*(np.empty(characters + size, kind) for kind in kinds))
+    ends = np.zeros(longest + 1, np.int64)
+    _take(*suffixes[4:], longest, least, worth, skip, ends, *found)
     return found
 
 # %% ../nbs/34_unigram_seeds.ipynb #51544e09
@@ -437,14 +455,17 @@ def spelled(
 # %% ../nbs/34_unigram_seeds.ipynb #4a1d6b23
 @kernel
 def _link(order, shared, first, length, stack, longest, shorter, at):
-    "For each place its longest seed; for each seed the next shorter one that it begins with, and a place where it stands."
+    "For each place its longest seed; for each seed the next shorter one it begins with, and one of its places."
     depth, q = 0, 0
     for i in range(len(order)):
         while depth > 0 and length[stack[depth - 1]] > shared[i]:
             depth -= 1
         while q < len(first) and first[q] == i:
-            shorter[q], at[q], stack[depth] = stack[depth - 1] if depth > 0 else -1, order[i], q
-            depth, q = depth + 1, q + 1
+            shorter[q] = stack[depth - 1] if depth > 0 else -1
+            at[q] = order[i]
+            stack[depth] = q
+            depth += 1
+            q += 1
         longest[order[i]] = stack[depth - 1] if depth > 0 else -1
 
 
@@ -457,17 +478,10 @@ def seed_edges(
 
     from subword_nb.unigram_arrays import Edges
 
-    longest, (shorter, at) = np.empty(len(suffixes.code), np.int32), np.empty((2, len(found.first)), np.int32)
-    _link(
-        suffixes.order,
-        suffixes.shared,
-        found.first,
-        found.length,
-        np.zeros(int(found.length.max(initial=0)) + 1, np.int32),
-        longest,
-        shorter,
-        at,
-    )
+    longest = np.empty(len(suffixes.code), np.int32)
+    shorter, at = np.empty((2, len(found.first)), np.int32)
+    stack = np.zeros(int(found.length.max(initial=0)) + 1, np.int32)
+    _link(suffixes.order, suffixes.shared, found.first, found.length, stack, longest, shorter, at)
     return Edges(suffixes.bounds, suffixes.counts, longest, shorter, found.length.astype(np.int32), at)
 
 # %% ../nbs/34_unigram_seeds.ipynb #4fbfaf2b
@@ -480,7 +494,8 @@ def _search(code, order, left, piece, bounds, first, last):
         for after in range(2):
             hi = len(order)
             while lo < hi:
-                mid, i = (lo + hi) // 2, 0
+                mid = (lo + hi) // 2
+                i = 0
                 most = min(n, left[mid])
                 while i < most and code[order[mid] + i] == piece[bounds[q] + i]:
                     i += 1
@@ -509,6 +524,5 @@ def find_pieces(
     texts = lay_out(dict.fromkeys(pieces, 1))
     first, last = np.zeros((2, len(pieces)), np.int32)
     _search(suffixes.code, suffixes.order, suffixes.left, texts.code, texts.bounds, first, last)
-    return Substrings(
-        first, last, np.diff(texts.bounds).astype(np.int32), suffixes.before[last] - suffixes.before[first]
-    )
+    length = np.diff(texts.bounds).astype(np.int32)
+    return Substrings(first, last, length, suffixes.before[last] - suffixes.before[first])

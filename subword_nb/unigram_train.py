@@ -54,7 +54,8 @@ def removal_loss_ref(
     scores: Mapping[str, float],  # piece → natural-log probability
 ) -> dict[str, float]:  # piece → nats; infinite for a piece that others cannot spell
     "What each piece's removal costs at most."
-    uses, losses, lengths = Counter(), {}, lengths_by_first(scores)
+    uses, losses = Counter(), {}
+    lengths = lengths_by_first(scores)
     for text, n in counts.items():
         for piece in best_pieces(text, scores, lengths=lengths)[0]:
             uses[piece] += n
@@ -71,22 +72,18 @@ def removal_loss(
     edges: "Edges",  # The lattices of the corpus
     score: "np.ndarray",  # (n_pieces,) natural-log probability of each piece
     *,
-    threads: int
-    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
-) -> tuple[
-    "np.ndarray", "Tokens"
-]:  # (n_pieces,) nats, infinite for a piece that others cannot spell; the corpus in its best segmentations
+    threads: int | None = None,  # How many threads share the work; None: one per processor
+) -> tuple["np.ndarray", "Tokens"]:  # (n_pieces,) nats, infinite if no others spell it; best segmentations
     "What each piece's removal costs at most, all in one pass."
     import numpy as np
 
     from subword_nb.unigram_arrays import best_alternative, viterbi_counts
 
-    tokens, other = (
-        viterbi_counts(edges, score, threads=threads),
-        best_alternative(edges, score, threads=threads).score,
-    )
+    tokens = viterbi_counts(edges, score, threads=threads)
+    other = best_alternative(edges, score, threads=threads).score
     some = other > -np.inf
-    return np.where(some, tokens.counts * (score - np.where(some, other, 0.0)), np.inf), tokens
+    loss = np.where(some, tokens.counts * (score - np.where(some, other, 0.0)), np.inf)
+    return loss, tokens
 
 # %% ../nbs/35_unigram_train.ipynb #c8980b99
 def stay(
@@ -135,7 +132,8 @@ def em_step(
     "One E-step and one M-step."
     from subword_nb.unigram_arrays import expected_counts
 
-    expected, kept = expected_counts(s.edges, s.prob, threads=threads, tick=tick)[0], s.required
+    expected = expected_counts(s.edges, s.prob, threads=threads, tick=tick)[0]
+    kept = s.required
     if (kept | (expected >= RARE)).sum() < size:
         kept = stay(expected, s.prob, kept, size)
     prob = probabilities(expected, digamma=digamma, threshold=RARE, required=kept)
@@ -176,30 +174,26 @@ def training_steps(
     "All steps to the end, one by one."
     from subword_nb.unigram_arrays import viterbi_counts
 
-    (s, step, last, history), now = now, None  # what `now` held may go when `s` has changed
+    s, step, last, history = now
+    now = None  # what it held may go when `s` has changed
     while len(s.prob):
         while step < steps:
-            s, step = em_step(s, size, digamma=digamma and not last, threads=threads, tick=tick), step + 1
+            s = em_step(s, size, digamma=digamma and not last, threads=threads, tick=tick)
+            step += 1
             yield "EM", Standing(s, step, last, history)
         n = len(s.prob)
         if last:
             break
         if n <= size:
-            s, step, last = s._replace(required=s.required | True), 0, True
+            s = s._replace(required=s.required | True)
+            step, last = 0, True
         else:
-            smaller, loss = prune(s, max(size, min(n - 1, int(n * shrinking_factor))), threads=threads)
-            s, step, history = smaller, 0, (*history, (n, loss))
+            s, loss = prune(s, max(size, min(n - 1, int(n * shrinking_factor))), threads=threads)
+            step, history = 0, (*history, (n, loss))
             yield "pruning", Standing(s, step, last, history)
     if len(s.prob) and step == steps:
-        yield (
-            "EM",
-            Standing(
-                s,
-                step + 1,
-                last,
-                (*history, (n, -viterbi_counts(s.edges, logs(s.prob), threads=threads).score)),
-            ),
-        )
+        loss = -viterbi_counts(s.edges, logs(s.prob), threads=threads).score
+        yield "EM", Standing(s, step + 1, last, (*history, (n, loss)))
 
 # %% ../nbs/35_unigram_train.ipynb #b1762b2b
 @kernel
@@ -213,7 +207,8 @@ def _merge(code, bounds, counts, table, fresh):
         while not fresh[k]:
             other, i = table[slot], 0
             if other < 0:
-                table[slot], fresh[k] = k, True
+                table[slot] = k
+                fresh[k] = True
             elif bounds[other + 1] - bounds[other] == n:
                 while i < n and code[bounds[other] + i] == code[bounds[k] + i]:
                     i += 1
@@ -228,22 +223,18 @@ def _marked(texts, pieces):
     "True for every character of the pieces, the longest first."
     import numpy as np
 
-    whole, gone = (
-        sorted({p for p in pieces if len(p) > 1}, key=lambda p: (-len(p), p)),
-        np.zeros(0x110000, bool),
-    )
+    whole = sorted({p for p in pieces if len(p) > 1}, key=lambda p: (-len(p), p))
+    gone = np.zeros(0x110000, bool)
     gone[[ord(p) for p in pieces if len(p) == 1]] = True
     gaps = gone[texts.code]
     if whole:  # a character that is in no piece stands between the texts
         wall = next(c for c in range(0x110000) if not any(chr(c) in p for p in whole))
-        code, shift = (
-            np.insert(texts.code, texts.bounds[1:-1], wall),
-            np.repeat(np.arange(len(texts.counts)), np.diff(texts.bounds)),
-        )
-        walled, place = np.zeros(len(code) + 1, np.int8), np.arange(len(texts.code)) + shift
-        for found in re.finditer(
-            "|".join(map(re.escape, whole)), code.tobytes().decode("utf-32-le", "surrogatepass")
-        ):
+        code = np.insert(texts.code, texts.bounds[1:-1], wall)
+        shift = np.repeat(np.arange(len(texts.counts)), np.diff(texts.bounds))
+        place = np.arange(len(texts.code)) + shift
+        walled = np.zeros(len(code) + 1, np.int8)
+        text = code.tobytes().decode("utf-32-le", "surrogatepass")
+        for found in re.finditer("|".join(map(re.escape, whole)), text):
             walled[found.start() : found.end()] = 1
         gaps |= walled[place] == 1
     return gaps
@@ -266,9 +257,8 @@ def _cut(texts, pieces):
     parts = Texts(texts.code[~gaps], np.concatenate([[0], np.cumsum(size)]), counts)
     fresh = np.zeros(len(counts), bool)
     _merge(*parts, np.full(2 << len(counts).bit_length(), -1, np.int32), fresh)
-    return Texts(
-        parts.code[np.repeat(fresh, size)], np.concatenate([[0], np.cumsum(size[fresh])]), counts[fresh]
-    )
+    code = parts.code[np.repeat(fresh, size)]
+    return Texts(code, np.concatenate([[0], np.cumsum(size[fresh])]), counts[fresh])
 
 # %% ../nbs/35_unigram_train.ipynb #c702f10e
 @kernel
@@ -291,14 +281,19 @@ def _characters(texts):
 def _given(start, reserved, vocab_size):
     "Learned piece → probability, sorted by spelling."
     learned = {p: start[p] for p in sorted(start.keys() - {*reserved})}
-    if vocab_size > (most := len(learned) + len(reserved)):
+    most = len(learned) + len(reserved)
+    if vocab_size > most:
         raise ValueError(
-            f"vocab_size={vocab_size} is above the {most} pieces there are to start from: pruning takes pieces away and none comes back, so a Unigram vocabulary "
+            f"vocab_size={vocab_size} is above the {most} pieces there are to start from: "
+            "pruning takes pieces away and none comes back, so a Unigram vocabulary "
             f"cannot grow; train anew without start=, or pass vocab_size<={most}"
         )
-    if bad := [(p, x) for p, x in learned.items() if not -math.inf < x <= 0]:
+    bad = [(p, x) for p, x in learned.items() if not -math.inf < x <= 0]
+    if bad:
+        piece, score = bad[0]
         raise ValueError(
-            f"the piece {bad[0][0]!r} has the score {bad[0][1]}; a score is the logarithm of a probability, finite and at most 0"
+            f"the piece {piece!r} has the score {score}; "
+            "a score is the logarithm of a probability, finite and at most 0"
         )
     return {p: math.exp(max(x, LOWEST)) for p, x in learned.items()}
 
@@ -307,16 +302,15 @@ def _learnable(counts, reserved, user_defined, character_coverage, required_char
     "The stretches of text to learn from, their counts, and the required characters that they lack."
     alone = {p for p in reserved if len(p) == 1}
     texts = _cut(lay_out(counts), alone.union(user_defined))
-    found, required_chars = _characters(texts), [c for c in required_chars if c not in alone]
-    characters = (
-        choose_characters(found, character_coverage=character_coverage, required_chars=required_chars)
-        if given is None
-        else {p: found.get(p, 0) for p in given if len(p) == 1}
-    )
+    found = _characters(texts)
+    if given is None:
+        required = [c for c in required_chars if c not in alone]
+        characters = choose_characters(found, character_coverage=character_coverage, required_chars=required)
+    else:
+        characters = {p: found.get(p, 0) for p in given if len(p) == 1}
     check_room(vocab_size, len(reserved), len(characters))
-    return in_letter_order(_cut(texts, found.keys() - characters.keys())), [
-        c for c, n in characters.items() if n == 0
-    ]
+    learnable = in_letter_order(_cut(texts, found.keys() - characters.keys()))
+    return learnable, [c for c, n in characters.items() if n == 0]
 
 # %% ../nbs/35_unigram_train.ipynb #d46456a8
 def em_train_ref(
@@ -330,20 +324,19 @@ def em_train_ref(
 ) -> dict[str, float]:  # piece → natural-log probability
     "Unigram training by EM and pruning, with dictionaries."
     seeds = seed_pieces_ref(counts, **limits)
-    scores, required = scores_of({p: n * len(p) for p, n in seeds.items()}), {p for p in seeds if len(p) == 1}
-    single = lambda x: array("f", [x])[0]
-    best = lambda worth, n: sorted(
-        scores, key=lambda p: (p not in required, -single(worth[p]), -single(scores[p]), p)
-    )[:n]
+    scores = scores_of({p: n * len(p) for p, n in seeds.items()})
+    required = {p for p in seeds if len(p) == 1}
+
+    def single(x):
+        return array("f", [x])[0]
+
+    def best(worth, n):
+        return sorted(scores, key=lambda p: (p not in required, -single(worth[p]), -single(scores[p]), p))[:n]
 
     def em(scores, digamma, always):
         expected, _ = e_step_ref(counts, scores)
-        return m_step(
-            expected,
-            digamma=digamma,
-            threshold=RARE,
-            required=required.union(best(expected, vocab_size), always),
-        )
+        kept = required.union(best(expected, vocab_size), always)
+        return m_step(expected, digamma=digamma, threshold=RARE, required=kept)
 
     while True:
         for _ in range(n_sub_iterations):
@@ -351,9 +344,8 @@ def em_train_ref(
         n = len(scores)
         if n <= vocab_size:
             break
-        stays = set(
-            best(removal_loss_ref(counts, scores), max(vocab_size, min(n - 1, int(n * shrinking_factor))))
-        )
+        size = max(vocab_size, min(n - 1, int(n * shrinking_factor)))
+        stays = set(best(removal_loss_ref(counts, scores), size))
         scores = {p: score for p, score in scores.items() if p in stays}
     for _ in range(n_sub_iterations):
         scores = em(scores, False, scores)
@@ -371,15 +363,17 @@ def _start(texts, reserved, seed_size, max_piece_length, min_frequency):
     seeds = choose_seeds(
         suffixes, seed_size=seed_size, max_piece_length=max_piece_length, min_frequency=min_frequency
     )
-    worth, alive, edges = (
-        seeds.count * seeds.length,
-        np.ones(len(seeds.count), bool),
-        seed_edges(suffixes, seeds),
-    )
+    worth = seeds.count * seeds.length
+    edges = seed_edges(suffixes, seeds)
     barred = find_pieces(suffixes, sorted({p for p in reserved if len(p) <= max_piece_length}))
-    row = lambda x: (x.first.astype(np.int64) << 32) + x.length  # rises with the spelling
+
+    def row(x):  # rises with the spelling
+        return (x.first.astype(np.int64) << 32) + x.length
+
     at = np.searchsorted(row(seeds), row(barred))
-    alive[at[(barred.count > 0) & (np.append(row(seeds), -1)[at] == row(barred))]] = False
+    is_seed = np.append(row(seeds), -1)[at] == row(barred)
+    alive = np.ones(len(seeds.count), bool)
+    alive[at[(barred.count > 0) & is_seed]] = False
     return _only(Survivors(worth / float(sum(worth.tolist())), seeds.length == 1, edges), alive)
 
 
@@ -387,14 +381,8 @@ def _bpe_start(texts, reserved, seed_size, max_piece_length, min_frequency):
     "The characters and what BPE merges, with the shares of the text that they had when they were made."
     from subword_nb.bpe_train import bpe_train
 
-    counts = {
-        t: n
-        for t, n in zip(
-            spelled(texts.code, texts.bounds[:-1], texts.bounds[1:] - texts.bounds[:-1]),
-            texts.counts.tolist(),
-        )
-        if t
-    }
+    words = spelled(texts.code, texts.bounds[:-1], texts.bounds[1:] - texts.bounds[:-1])
+    counts = {word: n for word, n in zip(words, texts.counts.tolist()) if word}
     if not counts:
         return _start(texts, reserved, seed_size, max_piece_length, min_frequency)
     worth = _characters(texts)
@@ -413,7 +401,7 @@ def _bpe_start(texts, reserved, seed_size, max_piece_length, min_frequency):
 
 
 def _finish(s, texts, reserved, missing):
-    "All pieces and their scores as 32-bit numbers: the reserved ones, then the learned by falling score, ties by spelling."
+    "All pieces and their 32-bit scores: the reserved ones, then the learned by falling score, ties by spelling."
     import numpy as np
 
     scores = logs(s.prob).astype(np.float32).astype(float).tolist()
@@ -430,18 +418,18 @@ class _Watcher:
     "Calls `watch` between steps, and knows how to save where training stands."
 
     def __init__(self, watch, texts, options):
-        self.watch, self.texts, self.options, self.done, self.now, self.what, self.next = (
-            watch,
-            texts,
-            options,
-            0.0,
-            None,
-            "suffixes",
-            0.0,
-        )
+        self.watch = watch
+        self.texts = texts
+        self.options = options
+        self.done = 0.0
+        self.now = None
+        self.what = "suffixes"
+        self.next = 0.0
 
     def move(self, what, now, left):  # `left`: steps still to come
-        self.what, self.now, self.done = what, now, self.done + (100 - self.done) / (1 + left)
+        self.what = what
+        self.now = now
+        self.done += (100 - self.done) / (1 + left)
         if hasattr(self.watch, "after_step"):
             self.watch.after_step(what, now, self.texts)
         self.tick()
@@ -486,32 +474,24 @@ def _resumed(state, texts, options):
 
     if not isinstance(state, Mapping) or state.get("kind") != "unigram":
         raise ValueError(
-            f"resume is no state of a Unigram training; pass what state() of watch returned, not {type(state).__name__}"
+            "resume is no state of a Unigram training; "
+            f"pass what state() of watch returned, not {type(state).__name__}"
         )
     if state["mark"] != _mark(texts, options):
         raise ValueError(
-            "resume belongs to another corpus or other options; pass the counts and options that it was saved with"
+            "resume belongs to another corpus or other options; "
+            "pass the counts and options that it was saved with"
         )
     if state["pieces"] is None:
         return None
     length = np.asarray(state["lengths"], np.int64)
-    s = _survivors(
-        texts,
-        spelled(
-            np.frombuffer(state["pieces"].encode("utf-32-le", "surrogatepass"), "<i4"),
-            np.cumsum(length) - length,
-            length,
-        ),
-        np.array(state["prob"], float),
-    )
+    code = np.frombuffer(state["pieces"].encode("utf-32-le", "surrogatepass"), "<i4")
+    pieces = spelled(code, np.cumsum(length) - length, length)
+    s = _survivors(texts, pieces, np.array(state["prob"], float))
     if state["last"]:
         s = s._replace(required=s.required | True)
-    return Standing(
-        s,
-        int(state["step"]),
-        bool(state["last"]),
-        tuple(zip(map(int, state["sizes"]), map(float, state["losses"]))),
-    )
+    history = tuple(zip(map(int, state["sizes"]), map(float, state["losses"])))
+    return Standing(s, int(state["step"]), bool(state["last"]), history)
 
 # %% ../nbs/35_unigram_train.ipynb #84571c48
 def _survivors(texts, pieces, prob):
@@ -529,12 +509,8 @@ def _steps_left(now, size, shrinking_factor, steps):
     "About how many steps are still to come."
     if now.last:
         return max(0, steps + 1 - now.step)
-    rounds = math.ceil(
-        max(
-            0.0,
-            math.log(max(1, len(now.survivors.prob)) / max(1, size)) / -math.log(min(0.99, shrinking_factor)),
-        )
-    )
+    excess = math.log(max(1, len(now.survivors.prob)) / max(1, size))
+    rounds = math.ceil(max(0.0, excess / -math.log(min(0.99, shrinking_factor))))
     return rounds * (steps + 1) + 2 * steps - now.step
 
 # %% ../nbs/35_unigram_train.ipynb #0a98c44e
@@ -542,8 +518,9 @@ def _run(texts, begin, size, watcher, progress, shrinking_factor, steps, digamma
     "Train to the end; where training stands then."
 
     def moves():
+        begins = begin()
         steps_to_come = training_steps(
-            begins := begin(),
+            begins,
             size,
             shrinking_factor=shrinking_factor,
             steps=steps,
@@ -564,22 +541,21 @@ def _run(texts, begin, size, watcher, progress, shrinking_factor, steps, digamma
 
 def _learn(texts, start, options, reserved, missing, vocab_size, rounds, threads, progress, watch, resume):
     "Train from the survivors that `start` makes, or from where a saved training stood."
-    rest, watcher = (
-        len(reserved) + len(missing),
-        _Watcher(watch, texts, (options, reserved, missing, vocab_size, rounds)),
-    )
-    now = None if resume is None else _resumed(resume, texts, watcher.options)
-    if now is not None:
-        watcher.now, watcher.done = now, float(resume["done"])
-    now = _run(
-        texts, lambda: now or Standing(start()), vocab_size - rest, watcher, progress, *rounds, threads
-    )
-    found = _finish(now.survivors, texts, reserved, missing)
-    return UnigramVocabulary(
-        *found,
-        [(n + rest, loss) for n, loss in now.history],
-        "full" if len(found[0]) == vocab_size else "no piece left",
-    )
+    rest = len(reserved) + len(missing)
+    watcher = _Watcher(watch, texts, (options, reserved, missing, vocab_size, rounds))
+    stood = None if resume is None else _resumed(resume, texts, watcher.options)
+    if stood is not None:
+        watcher.now = stood
+        watcher.done = float(resume["done"])
+
+    def begin():
+        return stood or Standing(start())
+
+    now = _run(texts, begin, vocab_size - rest, watcher, progress, *rounds, threads)
+    pieces, scores = _finish(now.survivors, texts, reserved, missing)
+    history = [(n + rest, loss) for n, loss in now.history]
+    ended = "full" if len(pieces) == vocab_size else "no piece left"
+    return UnigramVocabulary(pieces, scores, history, ended)
 
 
 @on_warm_up
@@ -605,23 +581,15 @@ def unigram_train(
     digamma: bool = True,  # Kudo's variant of the M-step while pruning
     character_coverage: float = 1.0,  # Share of the corpus' characters that must have pieces
     required_chars: Iterable[str] = "",  # Characters that must have pieces whatever their counts
-    threads: int
-    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
+    threads: int | None = None,  # How many share the work, whatever the result; None: one per processor
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-    start: Mapping[str, float]
-    | str
-    | None = None,  # What to start from. None: seeds from the suffix array; "bpe": what BPE learns with seed_size pieces; or learned pieces and their scores, of which all characters stay
-    watch: Callable
-    | None = None,  # Called as watch(done, total, what, state) from time to time; if it has `after_step`, that is called as after_step(what, standing, texts) after every step
+    start: Mapping[str, float] | str | None = None,  # None: suffix array; "bpe"; or learned pieces and scores
+    watch: Callable | None = None,  # Called as watch(done, total, what, state) from time to time
     resume: Mapping | None = None,  # What state() returned in a training with the same counts and options
-) -> (
-    UnigramVocabulary
-):  # Pieces, scores as 32-bit numbers, (size, loss) of each round, and why training ended
+) -> UnigramVocabulary:  # Pieces, 32-bit scores, (size, loss) of each round, and why training ended
     "Unigram training by EM and pruning (Kudo 2018)."
-    (special, defined), required_chars = (
-        listed_groups(special_tokens=special_tokens, user_defined=user_defined),
-        [*required_chars],
-    )
+    special, defined = listed_groups(special_tokens=special_tokens, user_defined=user_defined)
+    required_chars = [*required_chars]
     check_options(
         counts,
         vocab_size,
@@ -633,15 +601,15 @@ def unigram_train(
         min_frequency=min_frequency,
         n_sub_iterations=n_sub_iterations,
     )
-    reserved, limits, rounds = (
-        reserved_pieces(special, unk_piece, defined, byte_fallback),
-        (seed_size, max_piece_length, min_frequency),
-        (shrinking_factor, n_sub_iterations, digamma),
-    )
+    reserved = reserved_pieces(special, unk_piece, defined, byte_fallback)
+    limits = seed_size, max_piece_length, min_frequency
+    rounds = shrinking_factor, n_sub_iterations, digamma
     if isinstance(start, str) and start != "bpe":
         raise ValueError(f'start must be "bpe", a map from pieces to scores, or None, got {start!r}')
     given = None if start is None or isinstance(start, str) else _given(start, reserved, vocab_size)
-    with plainly(yes=(len(counts.data) if isinstance(counts, FlatCounts) else sum(map(len, counts))) < FEW):
+    options = limits, start if isinstance(start, str) else given
+    n = len(counts.data) if isinstance(counts, FlatCounts) else sum(map(len, counts))
+    with plainly(yes=n < FEW):
         texts, missing = _learnable(
             counts, reserved, defined, character_coverage, required_chars, vocab_size, given
         )
@@ -649,22 +617,9 @@ def unigram_train(
         def begin():
             if start == "bpe":
                 return _bpe_start(texts, reserved, *limits)
-            return (
-                _start(texts, reserved, *limits)
-                if given is None
-                else _survivors(texts, [*given], given.values())
-            )
+            if given is None:
+                return _start(texts, reserved, *limits)
+            return _survivors(texts, [*given], given.values())
 
-        return _learn(
-            texts,
-            begin,
-            (limits, start if isinstance(start, str) else given),
-            reserved,
-            missing,
-            vocab_size,
-            rounds,
-            threads,
-            progress,
-            watch,
-            resume,
-        )
+        control = threads, progress, watch, resume
+        return _learn(texts, begin, options, reserved, missing, vocab_size, rounds, *control)

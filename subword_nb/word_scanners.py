@@ -41,7 +41,7 @@ WORD, SPACE, ALONE, OTHER = range(4)  # What a character is to a scanner
 
 
 def word_classes(
-    **ranges,  # space=, alone=, other=: half-open (first, after) pairs of code points; everything else belongs to words
+    **ranges,  # space=, alone=, other=: half-open (first, after) pairs of code points; the rest belongs to words
 ) -> np.ndarray:  # (0x110000,) uint8: WORD, SPACE, ALONE or OTHER
     "Classes of all code points."
     classes = np.zeros(0x110000, np.uint8)
@@ -61,7 +61,8 @@ def word_starts_ref(
         now = None if c == b"\xff" else int(classes[ord(c.decode())])
         if now is None or before is None or before != SPACE and (now != before or now == ALONE):
             out.append(at)
-        at, before = at + len(c), now
+        at += len(c)
+        before = now
     return out
 
 # %% ../nbs/18_word_scanners.ipynb #b0176a1e
@@ -94,7 +95,8 @@ def _lower_ascii(buffer, n):
 # %% ../nbs/18_word_scanners.ipynb #df0dcbca
 @kernel
 def _all_masks(buffer, i, ranges, pages, flat, alike):
-    "The three masks of a block with characters that are not ASCII, and how many bytes of it are whole characters; of those that are alike, one is written for all."
+    "The three masks of a block with characters that are not ASCII, and how many of its bytes are whole characters."
+    # of those that are alike, one is written for all
     space, alone, other = _ascii_masks(buffer, i, ranges)
     leads, size = mask_within(buffer, i, np.uint8(0xC0), np.uint8(0xF7)), BLOCK
     while leads != NONE:
@@ -106,9 +108,11 @@ def _all_masks(buffer, i, ranges, pages, flat, alike):
         c = class_of(pages, flat, code)
         if c > 3:
             c &= np.uint8(3)
-            p, one = i + j, alike[np.uint64(c) << THREE | np.uint64(width)]
+            p = i + j
+            one = alike[np.uint64(c) << THREE | np.uint64(width)]
             if size == BLOCK:  # else the next block does it
-                buffer[p], buffer[p + ONE] = one, one >> 8
+                buffer[p] = one
+                buffer[p + ONE] = one >> 8
                 if width > 2:
                     buffer[p + TWO] = one >> 16
                 if width > 3:
@@ -150,32 +154,35 @@ def _scan_words(ranges, pages, flat, alike, buffer, n, last, starts):
     "The starts of all words; see `Scanner`."
     if alike[0]:
         _lower_ascii(buffer, n)
-    i, end, k = np.uint64(HEAD), np.uint64(HEAD) + np.uint64(n), np.int64(0)
+    i, end = np.uint64(HEAD), np.uint64(HEAD) + np.uint64(n)
+    k = np.int64(0)
     space0 = alone0 = other0 = NONE  # the classes of the byte before the block
     cut0 = ONE  # is it a separator?
     while i < end:
-        size, high, inside, cut = BLOCK, mask_high(buffer, i), NONE, NONE
+        size = BLOCK
+        high = mask_high(buffer, i)
+        inside = cut = NONE
         if high == NONE:
             space, alone, other = _ascii_masks(buffer, i, ranges)
         else:
-            inside, cut = (
-                mask_within(buffer, i, np.uint8(0x80), np.uint8(0xBF)),
-                mask_equal(buffer, i, np.uint8(0xFF)),
-            )  # read in one go what is written byte by byte below
+            # read in one go what is written byte by byte below
+            inside = mask_within(buffer, i, np.uint8(0x80), np.uint8(0xBF))
+            cut = mask_equal(buffer, i, np.uint8(0xFF))
             space, alone, other, size = _all_masks(buffer, i, ranges, pages, flat, alike)
         if i + size > end:
             size = end - i
         alone1, other1 = alone << ONE | alone0, other << ONE | other0
-        found = alone & other1 | other & alone1 if alike[1] else alone | alone1 | other ^ other1
+        if alike[1]:
+            found = alone & other1 | other & alone1
+        else:
+            found = alone | alone1 | other ^ other1
         found = (space | found) & ~(space << ONE | space0) & ~inside | cut | (cut << ONE | cut0)
         k = _put_starts(starts, k, found & (ALL >> (BLOCK - size)), i)
         at = size - ONE
-        space0, alone0, other0, cut0 = (
-            space >> at & ONE,
-            alone >> at & ONE,
-            other >> at & ONE,
-            cut >> at & ONE,
-        )
+        space0 = space >> at & ONE
+        alone0 = alone >> at & ONE
+        other0 = other >> at & ONE
+        cut0 = cut >> at & ONE
         i += size
     return _finish(starts, k, end, last)
 
@@ -189,41 +196,35 @@ def class_scanner(
     name: str,  # What it cuts as
     classes: np.ndarray,  # (0x110000,) uint8, see `word_classes`
     *,
-    alike: np.ndarray
-    | None = None,  # (0x110000,) bool: which characters beyond ASCII are like all others of the same class and width; None: none is
+    alike: np.ndarray | None = None,  # (0x110000,) bool: which are like all others of their class and width
     lower: bool = False,  # Are ASCII capitals like small letters?
     pairs: bool = False,  # Cut only before white space, and between ALONE and OTHER, whichever comes first
-) -> Scanner:  # Its spans: white space with the word, the run of others or the single character behind it; white space that ends a text is alone
+) -> Scanner:  # Its spans: white space with the word, the others or the character behind it; alone at the end
     "Scan by the classes of characters."
     edges = [0, *(np.flatnonzero(np.diff(classes[:128])) + 1).tolist(), 128]
     ranges = [(a, b - 1, classes[a]) for a, b in zip(edges, edges[1:]) if classes[a]]
     spaces = np.flatnonzero(classes[:128] == SPACE).tolist()
-    fresh = (
-        _byte_class(b for b in range(128) if b not in spaces) + b"(?=" + _byte_class(spaces) + b")"
-        if spaces
-        else None
-    )
-    first = np.zeros(
-        32, np.uint32
-    )  # for class and width the bytes of one character; before them, the two options
+    fresh = None
+    if spaces:
+        others = [b for b in range(128) if b not in spaces]
+        fresh = _byte_class(others) + b"(?=" + _byte_class(spaces) + b")"
+    # for class and width the bytes of one character; before them, the two options
+    first = np.zeros(32, np.uint32)
     first[:2] = lower, pairs
     if alike is not None:
         for c in range(4):
             for width, (a, b) in enumerate([(0x80, 0x800), (0x800, 0x10000), (0x10000, 0x110000)], 2):
-                if (found := alike[a:b] & (classes[a:b] == c)).any():
-                    first[8 * c + width] = int.from_bytes(chr(a + int(np.argmax(found))).encode(), "little")
+                found = alike[a:b] & (classes[a:b] == c)
+                if found.any():
+                    one = chr(a + int(np.argmax(found)))
+                    first[8 * c + width] = int.from_bytes(one.encode(), "little")
         classes = classes | alike.astype(np.uint8) << 2
-    return Scanner(
-        name,
-        partial(_scan_words, np.array(ranges, np.uint8).reshape(-1, 3), *class_table(classes), first),
-        fresh,
-    )
+    table = np.array(ranges, np.uint8).reshape(-1, 3)
+    return Scanner(name, partial(_scan_words, table, *class_table(classes), first), fresh)
 
 # %% ../nbs/18_word_scanners.ipynb #2dd2dd77
 def whitespace_scanner(
-    is_space: list[
-        tuple[int, int]
-    ],  # Half-open (first, after) pairs of the code points that count as white space
+    is_space: list[tuple[int, int]],  # Half-open (first, after) pairs of the code points that are white space
 ) -> Scanner:  # White space with what follows, up to the next white space
     "Cut before each run of white space."
     return class_scanner("white space", word_classes(space=is_space))
@@ -237,12 +238,12 @@ def space_scanner() -> Scanner:  # Spaces (U+0020, U+2581) with what follows, up
 @kernel
 def _scan_safe(buffer, n, last, starts):
     "The starts of what lies between safe places; see `Scanner`."
-    i, end, k = np.uint64(HEAD), np.uint64(HEAD) + np.uint64(n), np.int64(0)
+    i, end = np.uint64(HEAD), np.uint64(HEAD) + np.uint64(n)
+    k = np.int64(0)
     while i < end:
         before, behind = i - ONE, i + ONE
-        found = mask_equal(buffer, i, np.uint8(32)) & (
-            mask_letters(buffer, before) | mask_within(buffer, before, np.uint8(48), np.uint8(57))
-        )
+        found = mask_equal(buffer, i, np.uint8(32))
+        found &= mask_letters(buffer, before) | mask_within(buffer, before, np.uint8(48), np.uint8(57))
         if found != NONE:
             found &= mask_letters(buffer, behind) | mask_within(buffer, behind, np.uint8(48), np.uint8(57))
         if mask_high(buffer, before) | mask_high(buffer, i) != NONE:
@@ -259,13 +260,14 @@ def safe_scanner() -> Scanner:  # What lies between safe places; see `cut_words`
     return Scanner("safe places", _scan_safe, rb"[A-Za-z0-9](?= [A-Za-z0-9])")
 
 # %% ../nbs/18_word_scanners.ipynb #8afefd8e
-SAME, GONE, SPACED, ODD, CHANGED = range(5)  # What becomes of a character
+# What becomes of a character. SPACED: a space before and behind; ODD: its neighbours matter, or it is not assigned
+SAME, GONE, SPACED, ODD, CHANGED = range(5)
 
 
 class CharMap(NamedTuple):
     "What a normalizer makes of single characters."
 
-    kinds: np.ndarray  # (0x110000,) uint8: SAME, GONE, SPACED (a space before and behind), ODD (its neighbours matter, or it is not assigned) or CHANGED
+    kinds: np.ndarray  # (0x110000,) uint8: SAME, GONE, SPACED, ODD or CHANGED
     changed: dict  # Code point of each CHANGED character → what becomes of it
 
 # %% ../nbs/18_word_scanners.ipynb #ded3ced0
@@ -294,7 +296,7 @@ def _chars(*names):
 
 @cache
 def _table(step):
-    "What a step makes of the few characters that it changes: a dictionary for `str.translate`; None where another function does it."
+    "What a step makes of the few characters that it changes: a dictionary for `str.translate`."
     if step == "unaccent":
         return {ord(c): "" for c in _chars("M") if is_nonspacing(c)}
     if step == "unmark":
@@ -302,18 +304,19 @@ def _table(step):
     if step == "lower":
         return {ord(c): lower_char(c) for c in _chars("Lu") if lower_char(c) != c.lower()}
     if step == "clean":
-        return {ord(c): " " for c in _chars("White_Space")} | {
-            ord(c): "" for c in [*_chars("Cc", "Cf"), "\ufffd"] if is_control(c)
-        }
+        table = {ord(c): " " for c in _chars("White_Space")}
+        table |= {ord(c): "" for c in [*_chars("Cc", "Cf"), "\ufffd"] if is_control(c)}
+        return table
     return {}
 
 
 @cache
 def _busy(step):
     "The pages of 256 characters in which a step's dictionary, or a look at one character, changes anything."
-    return {code >> 8 for code in _table(step)} | (
-        {ord(c) >> 8 for c in _chars("M")} if step == "nfd" else set()
-    )
+    busy = {code >> 8 for code in _table(step)}
+    if step == "nfd":
+        busy |= {ord(c) >> 8 for c in _chars("M")}
+    return busy
 
 
 def _apply(steps, text):
@@ -352,7 +355,8 @@ def _are_chinese(k):
 # %% ../nbs/18_word_scanners.ipynb #85e9de72
 def _note_page(steps, k, kinds, changed):
     "Enter what becomes of each character of a page."
-    apart, row = "0" if k else "ʘ", kinds[256 * k : 256 * k + 256].tolist()
+    apart = "0" if k else "ʘ"
+    row = kinds[256 * k : 256 * k + 256].tolist()
     text = _apply(steps, apart.join(_page(k)))
     moving = {c for c in set(text) if unicodedata.combining(c)} if "nfd" in steps else set()
     for i, (c, part) in enumerate(zip(_page(k), text.split(apart))):
@@ -365,14 +369,17 @@ def _note_page(steps, k, kinds, changed):
         elif part == f" {c} ":
             row[i] = SPACED
         else:
-            row[i], changed[256 * k + i] = CHANGED, part
+            row[i] = CHANGED
+            changed[256 * k + i] = part
     kinds[256 * k : 256 * k + 256] = row
 
 # %% ../nbs/18_word_scanners.ipynb #718af3c9
 @cache
 def _char_map(steps):
     "The map of some steps."
-    rest, kinds, changed = [s for s in steps if s != "chinese"], np.zeros(0x110000, np.uint8), {}
+    rest = [s for s in steps if s != "chinese"]
+    kinds = np.zeros(0x110000, np.uint8)
+    changed = {}
     for a, b in code_point_ranges("Cn"):
         kinds[a:b] = ODD
     for a, b in code_point_ranges("Co"):
@@ -383,7 +390,8 @@ def _char_map(steps):
             used[a:b] = False
     busy = {0}.union(*map(_busy, steps))
     for k in np.flatnonzero(used.reshape(-1, 256).any(1)).tolist():
-        chinese, same = "chinese" in steps and _are_chinese(k), _same(rest, k, busy)
+        chinese = "chinese" in steps and _are_chinese(k)
+        same = _same(rest, k, busy)
         if chinese is None or not same:
             _note_page(steps, k, kinds, changed)
         elif chinese:
@@ -395,7 +403,8 @@ def char_map(
     norm: Normalizer | None,  # A normalizer; None changes nothing
 ) -> CharMap | None:  # None where it is not known how to go character by character
     "What becomes of each character alone."
-    return None if (steps := _steps(norm)) is None else _char_map(steps)
+    steps = _steps(norm)
+    return None if steps is None else _char_map(steps)
 
 # %% ../nbs/18_word_scanners.ipynb #63408187
 @cache
@@ -406,7 +415,7 @@ def _ranges(pattern):
 # %% ../nbs/18_word_scanners.ipynb #41cc4a52
 def splitter_classes(
     pre: PreTokenizer,  # A pre-tokenizer
-) -> Any:  # (0x110000,) uint8, an array: how it takes each character of the text it is given; None if that is not all there is to it
+) -> Any:  # (0x110000,) uint8, an array: how it takes each character; None if that is not all there is to it
     "The classes of BertPreTokenizer, Whitespace and WhitespaceSplit."
     if type(pre) is BertPreTokenizer:
         return word_classes(space=_ranges(r"\s"), alone=_ranges(f"[{PUNCTUATION}]"))
@@ -419,7 +428,7 @@ def code_points(
     texts: list[str],  # Texts
 ) -> tuple[
     np.ndarray, np.ndarray
-]:  # (total,) uint32 code points; (texts + 1,) int64: text k has points[bounds[k]:bounds[k+1]]
+]:  # (total,) uint32; (texts + 1,) int64: text k is points[bounds[k]:bounds[k+1]]
     "The characters of many texts as arrays."
     bounds = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=bounds[1:])
@@ -429,11 +438,11 @@ def code_points(
 def bert_scanner(
     *,
     norm: Normalizer | None = None,  # What is done to the text before BertPreTokenizer splits it
-    known: str
-    | None = None,  # All characters of the pieces, if a word with any other is unknown as a whole: then those are alike; None: nothing is known
+    known: str | None = None,  # The pieces' characters, if any other makes a word unknown; None: not known
 ) -> Scanner | None:  # None where the normalizer is not known character by character
     "Cut raw text where BERT's pre-tokenizer will cut the normalized one."
-    if (found := char_map(norm)) is None:
+    found = char_map(norm)
+    if found is None:
         return None
     plain = splitter_classes(BertPreTokenizer())
     classes = np.where(found.kinds == SAME, plain, WORD)
@@ -441,21 +450,19 @@ def bert_scanner(
     if found.changed:
         classes[list(found.changed)] = _classes_of_texts(plain, list(found.changed.values()))
     small = all(found.changed.get(c) == chr(c + 32) for c in range(65, 91))
-    return class_scanner(
-        "bert", classes, alike=None if known is None else _unknown(found, plain, known), lower=small
-    )
+    alike = None if known is None else _unknown(found, plain, known)
+    return class_scanner("bert", classes, alike=alike, lower=small)
 
 
 def _unknown(found, plain, known):
-    "Which characters beyond ASCII, alone or in a word, are unknown for certain: they become letters, or one sign, that no piece has."
+    "Which characters beyond ASCII are unknown for certain: they become letters, or one sign, that no piece has."
     lacks = np.ones(0x110000, bool)
     lacks[code_points([known])[0]] = False
     alike = lacks & ((found.kinds == SAME) & (plain != SPACE) | (found.kinds == SPACED))
     if found.changed:
         points, bounds = code_points(list(found.changed.values()))
-        alike[list(found.changed)] = np.logical_or.reduceat(lacks[points], bounds[:-1]) & (
-            np.maximum.reduceat(plain[points], bounds[:-1]) == WORD
-        )
+        are_words = np.maximum.reduceat(plain[points], bounds[:-1]) == WORD
+        alike[list(found.changed)] = np.logical_or.reduceat(lacks[points], bounds[:-1]) & are_words
     alike[:128] = False
     return alike
 
@@ -464,12 +471,9 @@ def _classes_of_texts(plain, texts):
     "What characters are that become some texts: white space; alone, if there is a cut on both sides; or part of a word."
     points, bounds = code_points(texts)
     found = plain[points]
-    first, last, least = (
-        found[bounds[:-1]],
-        found[bounds[1:] - 1],
-        np.minimum.reduceat(found == SPACE, bounds[:-1]),
-    )
-    return np.where(least, SPACE, np.where((first != WORD) & (last != WORD), ALONE, WORD))
+    first, last = found[bounds[:-1]], found[bounds[1:] - 1]
+    all_space = np.minimum.reduceat(found == SPACE, bounds[:-1])
+    return np.where(all_space, SPACE, np.where((first != WORD) & (last != WORD), ALONE, WORD))
 
 # %% ../nbs/18_word_scanners.ipynb #5741ee7a
 def split_scanner(

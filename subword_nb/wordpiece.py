@@ -62,11 +62,13 @@ def _check_counts(counts):
     for p, n in () if flat else counts.items():
         if not isinstance(p, str):
             raise ValueError(
-                f"the pre-token {p!r} is a {type(p).__name__}, and WordPiece works on characters; pass pre-tokens of type str"
+                f"the pre-token {p!r} is a {type(p).__name__}, and WordPiece works on characters; "
+                "pass pre-tokens of type str"
             )
         if not isinstance(n, int) or n < 1:
             raise ValueError(
-                f"the pre-token {p!r} has the count {n!r} ({type(n).__name__}); counts are positive integers (int)"
+                f"the pre-token {p!r} has the count {n!r} ({type(n).__name__}); "
+                "counts are positive integers (int)"
             )
     if not (len(counts.data) if flat else any(counts)):
         raise ValueError("the corpus is empty: no pre-token was found; pass text that holds one")
@@ -82,7 +84,8 @@ def check_corpus(
     _check_counts(counts)
     if not isinstance(prefix, str):
         raise ValueError(
-            f'continuing_subword_prefix={prefix!r} is a {type(prefix).__name__}; pass a str such as "##", or "" for no mark'
+            f"continuing_subword_prefix={prefix!r} is a {type(prefix).__name__}; "
+            'pass a str such as "##", or "" for no mark'
         )
     if isinstance(special_tokens, str):
         raise ValueError(f"special_tokens={special_tokens!r} is one text; pass a list, [{special_tokens!r}]")
@@ -91,14 +94,12 @@ def check_corpus(
         raise ValueError(f"special_tokens holds {wrong[0]!r}; pass texts of one character or more")
     if twice := [t for t, n in Counter(specials).items() if n > 1]:
         raise ValueError(f"special_tokens lists {twice[0]!r} more than once; list each token once")
-    if odd := [
-        s
-        for s in initial
-        if not isinstance(s, str) or len(s) != 1 and (len(s) != len(prefix) + 1 or not s.startswith(prefix))
-    ]:
-        raise ValueError(
-            f"initial_alphabet holds {odd[0]!r}; pass single characters, with or without the mark {prefix!r}"
-        )
+    for s in initial:
+        marked = isinstance(s, str) and len(s) == len(prefix) + 1 and s.startswith(prefix)
+        if not marked and (not isinstance(s, str) or len(s) != 1):
+            raise ValueError(
+                f"initial_alphabet holds {s!r}; pass single characters, with or without the mark {prefix!r}"
+            )
     return specials, initial
 
 # %% ../nbs/25_wordpiece.ipynb #af7f0349
@@ -112,8 +113,9 @@ def start_pieces(
     least = max(1, len(pieces))
     if vocab_size < least:
         raise ValueError(
-            f"vocab_size={vocab_size} is below the {len(pieces)} pieces to start from ({len(special_tokens)} special tokens, "
-            f"{len(pieces) - len(special_tokens)} symbols); pass vocab_size>={least}"
+            f"vocab_size={vocab_size} is below the {len(pieces)} pieces to start from "
+            f"({len(special_tokens)} special tokens, {len(pieces) - len(special_tokens)} symbols); "
+            f"pass vocab_size>={least}"
         )
     return pieces
 
@@ -124,8 +126,7 @@ def wordpiece_start(
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids; they take no part in merging
     initial_alphabet: Iterable[str] = (),  # Symbols that are in the vocabulary whatever the corpus holds
-    limit_alphabet: int
-    | None = None,  # At most so many different characters; the others vanish from the pre-tokens
+    limit_alphabet: int | None = None,  # At most so many different characters; the others are left out
     prefix: str = "##",  # `continuing_subword_prefix`
 ) -> tuple[list, dict]:  # Pieces in the order of their ids; pre-token → symbols
     "The vocabulary and the symbols before the first merge."
@@ -133,9 +134,8 @@ def wordpiece_start(
     specials, initial = check_corpus(counts, special_tokens, initial_alphabet, prefix)
     known = set(alphabet(counts, initial=initial, limit=limit_alphabet))
     splits = {p: [s for char, s in zip(p, base_symbols(p, prefix=prefix)) if char in known] for p in counts}
-    return start_pieces(
-        {s for split in splits.values() for s in split}.union(initial), specials, vocab_size
-    ), splits
+    symbols = {s for split in splits.values() for s in split}.union(initial)
+    return start_pieces(symbols, specials, vocab_size), splits
 
 # %% ../nbs/25_wordpiece.ipynb #bfe4ffbc
 class WordPieceRules(NamedTuple):
@@ -161,7 +161,8 @@ def wordpiece_train_ref(
 ) -> WordPieceRules:  # Pieces, merges, their scores, and why training ended
     "WordPiece by scoring everything anew after every merge (after Schuster and Nakajima 2012)."
     check_limits(min_frequency=min_frequency, max_token_length=max_token_length)
-    prefix, longest = continuing_subword_prefix, max_token_length or float("inf")
+    prefix = continuing_subword_prefix
+    longest = max_token_length or float("inf")
     pieces, splits = wordpiece_start(
         counts,
         vocab_size,
@@ -170,16 +171,15 @@ def wordpiece_train_ref(
         limit_alphabet=limit_alphabet,
         prefix=prefix,
     )
-    piece2id, size, merges, at = {p: i for i, p in enumerate(pieces)}, dict.fromkeys(pieces, 1), [], []
+    piece2id = {p: i for i, p in enumerate(pieces)}
+    size = dict.fromkeys(pieces, 1)
+    merges, at = [], []
+    least = max(1, min_frequency)
     while len(pieces) < vocab_size:
-        often = {
-            (a, b): n for (a, b), n in count_pairs(splits, counts).items() if size[a] + size[b] <= longest
-        }
-        scores = {
-            pair: s
-            for pair, s in pair_scores(splits, counts).items()
-            if often.get(pair, 0) >= max(1, min_frequency)
-        }
+        found = count_pairs(splits, counts)
+        often = {(a, b): n for (a, b), n in found.items() if size[a] + size[b] <= longest}
+        scores = pair_scores(splits, counts)
+        scores = {pair: s for pair, s in scores.items() if often.get(pair, 0) >= least}
         if not scores:
             return WordPieceRules(pieces, merges, at, "min_frequency" if often else "no pair left")
         a, b = pair = best_pair(scores, tie_break=tie_break, piece2id=piece2id)
@@ -205,7 +205,9 @@ def match_trials(
     while start < len(pretoken):
         mark = continuing_subword_prefix if start else ""
         for end in range(len(pretoken), start, -1):
-            trials.append((mark + pretoken[start:end], hit := mark + pretoken[start:end] in pieces))
+            piece = mark + pretoken[start:end]
+            hit = piece in pieces
+            trials.append((piece, hit))
             if hit:
                 break
         if not hit:
@@ -226,4 +228,6 @@ def wordpiece_encode_ref(
     if len(pretoken) > max_input_chars_per_word:
         return [unk_piece]
     trials = match_trials(pretoken, pieces, continuing_subword_prefix=continuing_subword_prefix)
-    return [piece for piece, hit in trials if hit] if not trials or trials[-1][1] else [unk_piece]
+    if trials and not trials[-1][1]:
+        return [unk_piece]
+    return [piece for piece, hit in trials if hit]

@@ -30,9 +30,7 @@ class Ranking(NamedTuple):
 class Words(NamedTuple):
     "The corpus, and how pairs and pieces are found by what they are."
 
-    place: (
-        np.ndarray
-    )  # int32 (places, 6), a row for each place; a place of symbol -1 stands before, between and behind words
+    place: np.ndarray  # int32 (places, 6), a row for each place; symbol -1: before, between and behind words
     weight: np.ndarray  # int64 (words), how often each occurs
     slot: np.ndarray  # int32, hash table: pair or -1; size a power of two
     text_slot: np.ndarray  # int32, hash table: piece or -1
@@ -73,14 +71,18 @@ SYMBOL, SPAN, WORD, PAIR, EARLIER, LATER, PLACE_COLUMNS = range(7)
     TIE,
     NUMBERS,
 ) = range(13)
-TIE_RULES, _BY_PLACE, _BY_ID = {"first": 0, "ids": 1, "bytes": 2}, 0, 1  # Values of n[TIE]
-_MIX, _LOW, _HALF, _UNCHANGED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF), np.uint64(32), -2
+TIE_RULES = {"first": 0, "ids": 1, "bytes": 2}  # Values of n[TIE]
+_BY_PLACE, _BY_ID = 0, 1
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_UNCHANGED = -2
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #1d031cbe
 @kernel
 def _times(x, y):
     "The upper and the lower word of x · y, all uint64."
-    a, b, c, d = x >> _HALF, x & _LOW, y >> _HALF, y & _LOW
+    a, b = x >> _HALF, x & _LOW
+    c, d = y >> _HALF, y & _LOW
     low, mid = b * d, a * d
     cross = (low >> _HALF) + (mid & _LOW) + b * c
     return a * c + (mid >> _HALF) + (cross >> _HALF), (cross << _HALF) | (low & _LOW)
@@ -99,21 +101,28 @@ def _product(x, y, z):
 @kernel
 def _compare(n, f, g, m, h, k):
     "1, 0 or -1 as n / (f · g) is above, equal to or below m / (h · k); all below 2**63."
-    x, y = np.float64(n) * np.float64(h) * np.float64(k), np.float64(m) * np.float64(f) * np.float64(g)
+    x = np.float64(n) * np.float64(h) * np.float64(k)
+    y = np.float64(m) * np.float64(f) * np.float64(g)
     if (x < 2.0**53 and y < 2.0**53) or x > y * (1 + 2.0**-48) or y > x * (1 + 2.0**-48):
-        return 1 if x > y else -1 if x < y else 0
-    (a, b, c), (d, e, i) = _product(n, h, k), _product(m, f, g)
+        if x > y:
+            return 1
+        return -1 if x < y else 0
+    a, b, c = _product(n, h, k)
+    d, e, i = _product(m, f, g)
     if a != d:
         return 1 if a > d else -1
     if b != e:
         return 1 if b > e else -1
-    return 1 if c > i else -1 if c < i else 0
+    if c > i:
+        return 1
+    return -1 if c < i else 0
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #a1d2cdb8
 @kernel
 def _compare_spelling(s, x, y):
     "-1, 0 or 1 as the bytes of piece x come before, equal or come after those of piece y."
-    i, j, n, m = s.piece[x, TEXT], s.piece[y, TEXT], s.piece[x + 1, TEXT], s.piece[y + 1, TEXT]
+    i, n = s.piece[x, TEXT], s.piece[x + 1, TEXT]
+    j, m = s.piece[y, TEXT], s.piece[y + 1, TEXT]
     while i < n and j < m and s.text[i] == s.text[j]:
         i, j = i + 1, j + 1
     if i == n or j == m:
@@ -143,7 +152,9 @@ def _meld(s, q, r):
     if c > 0 or (c == 0 and _wins_tie(s, r, q)):
         q, r = r, q
     child = s.pair[q, CHILD]
-    s.pair[r, NEXT], s.pair[r, BACK], s.pair[q, CHILD] = child, q, r
+    s.pair[r, NEXT] = child
+    s.pair[r, BACK] = q
+    s.pair[q, CHILD] = r
     if child >= 0:
         s.pair[child, BACK] = r
     return q
@@ -152,13 +163,15 @@ def _meld(s, q, r):
 @kernel
 def _meld_children(s, q):
     "The children of pair q made one heap; q has none afterwards."
-    c, done, root = s.pair[q, CHILD], -1, -1
+    c = s.pair[q, CHILD]
+    done = root = -1
     s.pair[q, CHILD] = -1
     while c >= 0:
         d = s.pair[c, NEXT]
         rest = s.pair[d, NEXT] if d >= 0 else -1
         m = _meld(s, c, d)
-        s.pair[m, NEXT], done, c = done, m, rest
+        s.pair[m, NEXT] = done
+        done, c = m, rest
     while done >= 0:
         rest = s.pair[done, NEXT]
         root = _meld(s, root, done)
@@ -232,8 +245,10 @@ def _guest(s, q):
 @kernel
 def _file(s, q):
     "Put pair q where it belongs, as its counts are now."
-    k, g, n, first = s.pair[q, KEEPER], _guest(s, q), s.pair[q, COUNT], s.pair[q, FIRST]
-    f, top, filed = s.piece[g, OFTEN], s.piece[k, TOP], s.pair[q, ABOVE] > 0
+    k, g = s.pair[q, KEEPER], _guest(s, q)
+    n, first = s.pair[q, COUNT], s.pair[q, FIRST]
+    f, top = s.piece[g, OFTEN], s.piece[k, TOP]
+    filed = s.pair[q, ABOVE] > 0
     s.n[WORK] += 1
     if n < s.n[MIN_FREQUENCY] or s.piece[k, SIZE] + s.piece[g, SIZE] > s.n[MAX_LENGTH]:
         if filed:
@@ -248,7 +263,9 @@ def _file(s, q):
                 _take_out(s, q)
             elif q != top:
                 _cut(s, q)
-        s.pair[q, ABOVE], s.pair[q, BELOW], s.pair[q, FILED] = n, f, first
+        s.pair[q, ABOVE] = n
+        s.pair[q, BELOW] = f
+        s.pair[q, FILED] = first
         if s.piece[k, TOP] != q:
             s.piece[k, TOP] = _meld(s, s.piece[k, TOP], q)
     if s.piece[k, TOP] != top or top == q:
@@ -261,12 +278,14 @@ def _file_changed(s):
     while s.n[CHANGED] >= 0:
         q = s.n[CHANGED]
         s.n[CHANGED] = s.pair[q, NEXT_CHANGED]
-        s.pair[q, NEXT_CHANGED], s.pair[q, FINGER] = _UNCHANGED, -1
+        s.pair[q, NEXT_CHANGED] = _UNCHANGED
+        s.pair[q, FINGER] = -1
         if s.pair[q, KEEPER] < 0:
             a, b = s.pair[q, KEY] >> 32, s.pair[q, KEY] & 0xFFFFFFFF
             s.pair[q, KEEPER] = a if s.piece[a, OFTEN] >= s.piece[b, OFTEN] else b
             g = _guest(s, q)
-            s.pair[q, NEXT_GUEST], s.piece[g, GUESTS] = s.piece[g, GUESTS], q
+            s.pair[q, NEXT_GUEST] = s.piece[g, GUESTS]
+            s.piece[g, GUESTS] = q
         _file(s, q)
 
 
@@ -309,13 +328,11 @@ def _pair_number(s, w, a, b):
     s.n[PAIRS] += 1
     for i in range(PAIR_COLUMNS):
         s.pair[q, i] = -1
-    w.slot[h], s.pair[q, KEY], s.pair[q, COUNT], s.pair[q, ABOVE], s.pair[q, NEXT_CHANGED] = (
-        q,
-        key,
-        0,
-        0,
-        _UNCHANGED,
-    )
+    w.slot[h] = q
+    s.pair[q, KEY] = key
+    s.pair[q, COUNT] = 0
+    s.pair[q, ABOVE] = 0
+    s.pair[q, NEXT_CHANGED] = _UNCHANGED
     return q
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #63e59a9f
@@ -325,7 +342,8 @@ def _add(s, q, d):
     s.pair[q, COUNT] += d
     s.n[WORK] += 1
     if s.pair[q, NEXT_CHANGED] == _UNCHANGED:
-        s.pair[q, NEXT_CHANGED], s.n[CHANGED] = s.n[CHANGED], q
+        s.pair[q, NEXT_CHANGED] = s.n[CHANGED]
+        s.n[CHANGED] = q
 
 
 @kernel
@@ -346,14 +364,18 @@ def _arrive(s, w, i, a, b):
         s.pair[q, LAST] = i
     else:
         w.place[later, EARLIER] = i
-    w.place[i, EARLIER], w.place[i, LATER], w.place[i, PAIR], s.pair[q, FINGER] = p, later, q, i
+    w.place[i, EARLIER] = p
+    w.place[i, LATER] = later
+    w.place[i, PAIR] = q
+    s.pair[q, FINGER] = i
     _add(s, q, w.weight[w.place[i, WORD]])
 
 # %% ../nbs/26_wordpiece_arrays.ipynb #e0c122f8
 @kernel
 def _leave(s, w, i):
     "The pair at place i ceases to stand there."
-    q, p, later = w.place[i, PAIR], w.place[i, EARLIER], w.place[i, LATER]
+    q = w.place[i, PAIR]
+    p, later = w.place[i, EARLIER], w.place[i, LATER]
     if p < 0:
         s.pair[q, FIRST] = later
     else:
@@ -372,7 +394,8 @@ def _leave(s, w, i):
 def _merge_at(s, w, i, new):
     "Merge the pair that stands at place i; returns how often its word occurs."
     j = i + w.place[i, SPAN]
-    k, left = j + w.place[j, SPAN], -1
+    k = j + w.place[j, SPAN]
+    left = -1
     if w.place[i - 1, SYMBOL] >= 0:
         left = i - w.place[i - 1, SPAN]
     if left >= 0:
@@ -380,7 +403,9 @@ def _merge_at(s, w, i, new):
     _leave(s, w, i)
     if w.place[k, SYMBOL] >= 0:
         _leave(s, w, j)
-    w.place[i, SYMBOL], w.place[i, SPAN], w.place[k - 1, SPAN] = new, k - i, k - i
+    w.place[i, SYMBOL] = new
+    w.place[i, SPAN] = k - i
+    w.place[k - 1, SPAN] = k - i
     if left >= 0:
         _arrive(s, w, left, w.place[left, SYMBOL], new)
     if w.place[k, SYMBOL] >= 0:
@@ -406,22 +431,20 @@ def _spelling_slot(s, w, i, j):
 @kernel
 def _merged_piece(s, w, a, b):
     "The id of the piece that a and b merge into."
-    p, left, mid, skip, end, m = (
-        s.n[PIECES],
-        s.piece[a, TEXT],
-        s.piece[a + 1, TEXT],
-        s.piece[b, TEXT],
-        s.piece[b + 1, TEXT],
-        s.n[PREFIX],
-    )
+    p, m = s.n[PIECES], s.n[PREFIX]
+    left, mid = s.piece[a, TEXT], s.piece[a + 1, TEXT]
+    skip, end = s.piece[b, TEXT], s.piece[b + 1, TEXT]
     if end - skip >= m and (s.text[skip : skip + m] == s.text[:m]).all():
         skip += m
     i, k = s.piece[p, TEXT], s.piece[p, TEXT] + mid - left
     j = k + end - skip
-    s.text[i:k], s.text[k:j] = s.text[left:mid], s.text[skip:end]
+    s.text[i:k] = s.text[left:mid]
+    s.text[k:j] = s.text[skip:end]
     h = _spelling_slot(s, w, i, j)
     if w.text_slot[h] < 0:
-        w.text_slot[h], s.piece[p + 1, TEXT], s.piece[p, OFTEN] = p, j, 0
+        w.text_slot[h] = p
+        s.piece[p + 1, TEXT] = j
+        s.piece[p, OFTEN] = 0
         s.piece[p, TOP] = s.piece[p, GUESTS] = -1
         s.n[PIECES] += 1
     return np.int64(w.text_slot[h])
@@ -430,17 +453,18 @@ def _merged_piece(s, w, a, b):
 @kernel
 def _merge_everywhere(s, w, a, b, q):
     "Merge the pair (a, b), whose number is q or -1, wherever it stands."
-    m, new, size, total = s.n[MERGES], _merged_piece(s, w, a, b), s.piece[a, SIZE] + s.piece[b, SIZE], 0
+    m = s.n[MERGES]
+    new = _merged_piece(s, w, a, b)
+    size = s.piece[a, SIZE] + s.piece[b, SIZE]
+    total = 0
     resized = s.piece[new, OFTEN] > 0 and s.piece[new, SIZE] != size
     s.piece[new, SIZE] = size
-    w.merge[m, 0], w.merge[m, 1], w.merge[m, 2], w.merge[m, 4], w.merge[m, 5] = (
-        a,
-        b,
-        new,
-        s.piece[a, OFTEN],
-        s.piece[b, OFTEN],
-    )
+    w.merge[m, 0] = a
+    w.merge[m, 1] = b
+    w.merge[m, 2] = new
     w.merge[m, 3] = s.pair[q, COUNT] if q >= 0 else 0
+    w.merge[m, 4] = s.piece[a, OFTEN]
+    w.merge[m, 5] = s.piece[b, OFTEN]
     s.n[MERGES] += 1
     while q >= 0 and s.pair[q, FIRST] >= 0:
         total += _merge_at(s, w, s.pair[q, FIRST], new)
@@ -458,9 +482,12 @@ def _merge_everywhere(s, w, a, b, q):
 @kernel
 def _has_room(s, w, a, b, q):
     "Can the pair (a, b) be merged with the arrays as they are? Otherwise n[NEED] says how much is missing."
-    most, p, i = 2, s.n[PIECES], s.pair[q, FIRST] if q >= 0 else -1
+    p = s.n[PIECES]
+    most = 2
+    i = s.pair[q, FIRST] if q >= 0 else -1
     while i >= 0:
-        most, i = most + 2, w.place[i, LATER]
+        most += 2
+        i = w.place[i, LATER]
     spell = s.piece[a + 1, TEXT] - s.piece[a, TEXT] + s.piece[b + 1, TEXT] - s.piece[b, TEXT]
     s.n[NEED] = max(most, spell)
     return (
@@ -498,7 +525,8 @@ def count_places(
     end = min(len(w.place) - 1, s.n[INDEXED] + work)
     for i in range(s.n[INDEXED], end):
         if s.n[PAIRS] == len(s.pair):
-            s.n[INDEXED], s.n[NEED] = i, 2
+            s.n[INDEXED] = i
+            s.n[NEED] = 2
             return 2
         if w.place[i, SYMBOL] < 0:
             continue

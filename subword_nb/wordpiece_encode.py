@@ -27,9 +27,8 @@ def _plant(pieces, prefix):
     "The two trees, without links."
     trie = MatchTrie([{}, {}], [None, None], [-1, -1], [0, 0], [(0, None)])
     pairs = list(pieces.items()) if isinstance(pieces, Mapping) else [(p, p) for p in pieces]
-    spelled = [(0, piece, end) for piece, end in pairs] + [
-        (1, piece[len(prefix) :], end) for piece, end in pairs if piece.startswith(prefix)
-    ]
+    spelled = [(0, piece, end) for piece, end in pairs]
+    spelled += [(1, piece[len(prefix) :], end) for piece, end in pairs if piece.startswith(prefix)]
     for node, text, end in spelled:
         if not text:
             continue  # the mark alone matches nothing
@@ -64,14 +63,9 @@ def match_trie(
 ) -> MatchTrie:  # The two trees with failure links and pops
     "Prepare a vocabulary for LinMaxMatch (Song et al. 2021)."
     trie = _plant(pieces, prefix)
-    children, ends, links, pops, popped, queue = (
-        trie.children,
-        trie.ends,
-        trie.links,
-        trie.pops,
-        trie.popped,
-        [0, 1],
-    )
+    children, ends, links = trie.children, trie.ends, trie.links
+    pops, popped = trie.pops, trie.popped
+    queue = [0, 1]
     for parent in queue:  # grows as it goes
         for char, node in children[parent].items():
             queue.append(node)
@@ -99,7 +93,8 @@ def wordpiece_encode(
     "Longest match in linear time (LinMaxMatch, Song et al. 2021)."
     if not pretoken:
         return []
-    children, links, node, out = trie.children, trie.links, 0, []
+    children, links = trie.children, trie.links
+    node, out = 0, []
     for char in pretoken:
         while (child := children[node].get(char)) is None:
             if links[node] < 0:
@@ -126,7 +121,8 @@ def _encode_short(pretoken, tables):
         else:
             return None
         out.append(id)
-        start, (pieces, longest) = end, more
+        start = end
+        pieces, longest = more
     return out
 
 # %% ../nbs/28_wordpiece_encode.ipynb #9fa4c395
@@ -147,11 +143,8 @@ class WordPiece:
 
     @cached_property
     def _usable(self):
-        return {
-            p: i
-            for p, i in self.piece2id.items()
-            if len(p) <= self.max_input_chars_per_word + len(self.continuing_subword_prefix)
-        }
+        longest = self.max_input_chars_per_word + len(self.continuing_subword_prefix)
+        return {p: i for p, i in self.piece2id.items() if len(p) <= longest}
 
     @cached_property
     def _tables(self):
@@ -166,7 +159,8 @@ class WordPiece:
         pretoken: str,  # One pre-token
     ) -> list[int]:  # Ids; the id of `unk_piece` alone for an unknown word
         "The ids of one pre-token."
-        n, ids = len(pretoken), None
+        n = len(pretoken)
+        ids = None
         if n <= self.max_input_chars_per_word:
             ids = _encode_short(pretoken, self._tables) if n <= 64 else wordpiece_encode(pretoken, self._trie)
         return _unknown(self, pretoken) if ids is None else ids
@@ -188,13 +182,12 @@ def _unknown(model, pretoken):
         return [model.piece2id[model.unk_piece]]
     n, most = len(pretoken), model.max_input_chars_per_word
     shown = repr(pretoken if n <= 40 else pretoken[:40] + "…")
-    why = (
-        f"is longer than max_input_chars_per_word={most}"
-        if n > most
-        else "cannot be spelled by longest match with this vocabulary"
-    )
+    why = "cannot be spelled by longest match with this vocabulary"
+    if n > most:
+        why = f"is longer than max_input_chars_per_word={most}"
     raise ValueError(
-        f'the word {shown} ({n:,} characters) {why}, and there is no unk_piece; add a piece such as "[UNK]" to the vocabulary and pass unk_piece="[UNK]"'
+        f"the word {shown} ({n:,} characters) {why}, and there is no unk_piece; "
+        'add a piece such as "[UNK]" to the vocabulary and pass unk_piece="[UNK]"'
     )
 
 # %% ../nbs/28_wordpiece_encode.ipynb #eaa2cc59
@@ -203,7 +196,8 @@ def _check_model(model):
     unk, prefix, most = model.unk_piece, model.continuing_subword_prefix, model.max_input_chars_per_word
     if not isinstance(model.piece2id, Mapping):
         raise ValueError(
-            f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, such as {{p: i for i, p in enumerate(pieces)}}"
+            f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, "
+            "such as {p: i for i, p in enumerate(pieces)}"
         )
     if odd := [p for p in model.piece2id if not isinstance(p, str)]:
         raise ValueError(
@@ -211,13 +205,16 @@ def _check_model(model):
         )
     if not isinstance(prefix, str):
         raise ValueError(
-            f'continuing_subword_prefix={prefix!r} is a {type(prefix).__name__}; pass a str such as "##", or "" for no mark'
+            f"continuing_subword_prefix={prefix!r} is a {type(prefix).__name__}; "
+            'pass a str such as "##", or "" for no mark'
         )
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ValueError(
-            f"max_input_chars_per_word={most!r}; pass a whole number >= 1, the most characters that a word may have"
+            f"max_input_chars_per_word={most!r}; "
+            "pass a whole number >= 1, the most characters that a word may have"
         )
     if unk is not None and unk not in model.piece2id:
         raise ValueError(
-            f"unk_piece={unk!r} is not in the vocabulary; add it, pass one of its pieces, or None if unknown words are to be errors"
+            f"unk_piece={unk!r} is not in the vocabulary; add it, pass one of its pieces, "
+            "or None if unknown words are to be errors"
         )

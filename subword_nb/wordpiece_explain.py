@@ -31,7 +31,8 @@ def wordpiece_trials_ref(
     while start < len(pretoken):
         mark = model.continuing_subword_prefix if start else ""
         for end in range(len(pretoken), start, -1):
-            trials.append(Trial(start, end, piece := mark + pretoken[start:end], piece in model.piece2id))
+            piece = mark + pretoken[start:end]
+            trials.append(Trial(start, end, piece, piece in model.piece2id))
             if trials[-1].found:
                 break
         if not trials[-1].found:
@@ -45,17 +46,15 @@ def wordpiece_trials(
     model: WordPiece,  # Pieces and their mark
     *,
     most: int = 10_000,  # Trials beyond are counted, not kept
-) -> tuple[
-    list[Trial], int, list[str], int
-]:  # The trials; how many there were; the pieces found; where they end, which is the word's end if it can be spelled
+) -> tuple[list[Trial], int, list[str], int]:  # The trials; how many there were; the pieces; where they end
     "The trials of greedy longest match, none longer than the longest piece."
-    prefix, kept, n, pieces, start = model.continuing_subword_prefix, [], 0, [], 0
+    prefix = model.continuing_subword_prefix
     longest, tree = _longest(model), _tree(model)
+    kept, pieces = [], []
+    n = start = 0
     while start < len(pretoken):
-        first, (end, piece) = (
-            min(len(pretoken), start + longest[start > 0]),
-            _longest_match(tree, pretoken, start),
-        )
+        first = min(len(pretoken), start + longest[start > 0])
+        end, piece = _longest_match(tree, pretoken, start)
         for tried in range(first, max(end, start + 1) - 1, -1):
             if len(kept) == most:
                 break
@@ -81,23 +80,24 @@ def _longest_match(tree, pretoken, start):
 
 
 def _longest(model):
-    "Characters in the longest piece that may start a word, and in the longest that may go on in one, at least 1; worked out once."
-    if (found := vars(model).get("_longest")) is None:
+    "Characters in the longest piece that may start a word, and in the longest that may go on in one, at least 1."
+    found = vars(model).get("_longest")
+    if found is None:
         ids, prefix = model.piece2id, model.continuing_subword_prefix
-        found = vars(model)["_longest"] = (
-            max(map(len, ids), default=1),
-            max([1, *(len(p) - len(prefix) for p in ids if p.startswith(prefix))]),
-        )
+        first = max(map(len, ids), default=1)
+        later = max([1, *(len(p) - len(prefix) for p in ids if p.startswith(prefix))])
+        found = vars(model)["_longest"] = first, later
     return found
 
 
 def _tree(model):
     "The pieces as a tree with links, built once."
-    if (found := vars(model).get("_piece_tree")) is None:
-        longest = model.max_input_chars_per_word + len(model.continuing_subword_prefix)
-        found = vars(model)["_piece_tree"] = match_trie(
-            [p for p in model.piece2id if len(p) <= longest], prefix=model.continuing_subword_prefix
-        )
+    found = vars(model).get("_piece_tree")
+    if found is None:
+        prefix = model.continuing_subword_prefix
+        longest = model.max_input_chars_per_word + len(prefix)
+        pieces = [p for p in model.piece2id if len(p) <= longest]
+        found = vars(model)["_piece_tree"] = match_trie(pieces, prefix=prefix)
     return found
 
 # %% ../nbs/28a_wordpiece_explain.ipynb #9c72f583
@@ -108,19 +108,12 @@ class LinkStep(NamedTuple):
     char: str  # That character; empty at the end of the word
     source: str  # What the node spells that it stands at
     pops: list  # The pieces that are certain now
-    target: (
-        str  # What the node spells that the link leads to; empty: there is no link, and the word is unknown
-    )
+    target: str  # What the node spells that the link leads to; empty: no link, and the word is unknown
 
     def to_dict(self) -> dict:  # `source` is `from` there, and `target` is `to`
         "The step as plain data."
-        return {
-            "at": self.at,
-            "char": self.char,
-            "from": self.source,
-            "pops": list(self.pops),
-            "to": self.target,
-        }
+        place = {"at": self.at, "char": self.char}
+        return place | {"from": self.source, "pops": list(self.pops), "to": self.target}
 
 # %% ../nbs/28a_wordpiece_explain.ipynb #ef70bf21
 def wordpiece_links(
@@ -130,13 +123,24 @@ def wordpiece_links(
     prefix: str = "##",  # `continuing_subword_prefix`
 ) -> list[LinkStep]:  # In order; the pops of a word that can be spelled, joined, are its pieces
     "Every failure link that the one-pass matcher follows."
-    steps, node, given, marked = [], 0, 0, False
+
+    def is_stuck(node, char):
+        if char:
+            return trie.children[node].get(char) is None
+        return node != 1  # the word has ended
+
+    steps = []
+    node = given = 0
+    marked = False
     for at, char in enumerate([*pretoken, ""] if pretoken else []):
-        while trie.children[node].get(char) is None if char else node != 1:
-            source, pops = prefix * marked + pretoken[given:at], failure_pops(trie, node)
+        while is_stuck(node, char):
+            source = prefix * marked + pretoken[given:at]
+            pops = failure_pops(trie, node)
             node = trie.links[node]
-            given += sum(map(len, pops)) - len(prefix) * (len(pops) - (not marked)) if pops else 0
-            marked = marked or bool(pops)
+            if pops:
+                marks = len(pops) if marked else len(pops) - 1
+                given += sum(map(len, pops)) - len(prefix) * marks
+                marked = True
             steps.append(LinkStep(at, char, source, pops, prefix + pretoken[given:at] if node >= 0 else ""))
             if node < 0:
                 return steps
@@ -173,27 +177,21 @@ def explain_wordpiece(
     most: int = 10_000,  # Trials beyond are counted, not kept
 ) -> WordPieceReason:  # Its pieces are those of `model.encode(pretoken)`
     "Every trial and every link of a pre-token."
-    limit, note = model.max_input_chars_per_word, []
+    limit = model.max_input_chars_per_word
     if not isinstance(pretoken, str) or len(pretoken) > limit:
         model.encode(pretoken)  # refuses what is no text, and a long word where there is no unknown piece
-        return WordPieceReason(
-            [],
-            [],
-            [model.unk_piece],
-            f"the word is unknown: it has {len(pretoken):,} characters, and more than {limit:,} are not tried (max_input_chars_per_word)",
+        why = (
+            f"the word is unknown: it has {len(pretoken):,} characters, "
+            f"and more than {limit:,} are not tried (max_input_chars_per_word)"
         )
+        return WordPieceReason([], [], [model.unk_piece], why)
     trials, tried, pieces, end = wordpiece_trials(pretoken, model, most=most)
+    note = []
     if end < len(pretoken):
         model.encode(pretoken)  # refuses the word where there is no unknown piece
-        pieces, note = (
-            [str(model.unk_piece)],
-            [f"the word is unknown: no piece fits at character {end}, {pretoken[end]!r}"],
-        )
+        pieces = [str(model.unk_piece)]
+        note.append(f"the word is unknown: no piece fits at character {end}, {pretoken[end]!r}")
     if tried > most:
         note.append(f"the first {most:,} of {tried:,} trials are listed")
-    return WordPieceReason(
-        trials,
-        wordpiece_links(pretoken, _tree(model), prefix=model.continuing_subword_prefix),
-        pieces,
-        "; ".join(note) or None,
-    )
+    links = wordpiece_links(pretoken, _tree(model), prefix=model.continuing_subword_prefix)
+    return WordPieceReason(trials, links, pieces, "; ".join(note) or None)

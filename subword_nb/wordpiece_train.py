@@ -27,26 +27,26 @@ def _characters(counts):
     if isinstance(counts, FlatCounts):
         begun = np.zeros(len(counts.data) + 1, np.int64)  # characters that begin before a byte
         np.cumsum((counts.data & 0xC0) != 0x80, out=begun[1:])
-        text, length, weight = counts.data.tobytes().decode(), np.diff(begun[counts.bounds]), counts.counts
-        total = (int(np.dot(weight >> 32, length)) << 32) + int(
-            np.dot(weight & 0xFFFFFFFF, length)
-        )  # exact: two sums below 2**63
+        text = counts.data.tobytes().decode()
+        length, weight = np.diff(begun[counts.bounds]), counts.counts
+        # exact: two sums below 2**63
+        total = (int(np.dot(weight >> 32, length)) << 32) + int(np.dot(weight & 0xFFFFFFFF, length))
     else:
-        text, length, weight = "".join(counts), [*map(len, counts)], [*counts.values()]
+        text = "".join(counts)
+        length, weight = [*map(len, counts)], [*counts.values()]
         total = sum(map(mul, weight, length))
     if len(text) + len(length) + 1 >= 2**31:
         raise ValueError(
-            f"the distinct pre-tokens have {len(text)} characters; 2**31 are too many, leave out rare pre-tokens"
+            f"the distinct pre-tokens have {len(text)} characters; 2**31 are too many, "
+            "leave out rare pre-tokens"
         )
     if total >= 2**63:
         raise ValueError(
-            f"the corpus has {total} characters, counts included; 2**63 and more cannot be counted, pass smaller counts"
+            f"the corpus has {total} characters, counts included; 2**63 and more cannot be counted, "
+            "pass smaller counts"
         )
-    return (
-        np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32),
-        np.array(length, np.int64),
-        np.array(weight, np.int64),
-    )
+    code = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return code, np.array(length, np.int64), np.array(weight, np.int64)
 
 # %% ../nbs/27_wordpiece_train.ipynb #a9642b25
 def corpus_symbols(
@@ -55,7 +55,9 @@ def corpus_symbols(
     initial: Iterable[str] = (),  # `initial_alphabet`
     limit: int | None = None,  # `limit_alphabet`
     prefix: str = "##",  # `continuing_subword_prefix`
-) -> tuple:  # The symbols that occur, each once; arrays: numbers of them for all pre-tokens one after the other, how many each has, how often it occurs
+) -> (
+    tuple
+):  # Symbols, each once; arrays: their numbers for all pre-tokens, how many each has, how often it occurs
     "The symbols of all pre-tokens; the kernel of `wordpiece_start`."
     import numpy as np
 
@@ -66,17 +68,18 @@ def corpus_symbols(
     if limit is not None:
         seen = np.zeros(int(char.max()) + 1, np.int64)
         np.add.at(seen, char, np.repeat(weight, length))
-        known = choose_alphabet(
-            {chr(c): int(seen[c]) for c in np.flatnonzero(seen)}, initial=initial, limit=limit
-        )
+        found = {chr(c): int(seen[c]) for c in np.flatnonzero(seen)}
+        known = choose_alphabet(found, initial=initial, limit=limit)
         stays = np.isin(char, [ord(c) for c in known if len(c) == 1])
         kept = np.concatenate([[0], np.cumsum(stays)])
-        code, length = code[stays], kept[ends] - kept[ends - length]
+        code = code[stays]
+        length = kept[ends] - kept[ends - length]
     table = np.zeros(int(code.max(initial=0)) + 1, np.int32)
     table[code] = 1
     codes = np.flatnonzero(table)
     table[codes] = np.arange(len(codes))
-    return [prefix * (c & 1) + chr(c >> 1) for c in codes.tolist()], table[code], length, weight
+    symbols = [prefix * (c & 1) + chr(c >> 1) for c in codes.tolist()]
+    return symbols, table[code], length, weight
 
 # %% ../nbs/27_wordpiece_train.ipynb #b6019d87
 def _places(symbol, length):
@@ -87,7 +90,9 @@ def _places(symbol, length):
     words = np.repeat(np.arange(len(length), dtype=np.int32), length)
     place = np.full((len(symbol) + len(length) + 1, PLACE_COLUMNS), -1, np.int32)
     at = np.arange(len(symbol)) + words + 1
-    place[at, SYMBOL], place[at, WORD], place[:, SPAN] = symbol, words, 1
+    place[at, SYMBOL] = symbol
+    place[at, WORD] = words
+    place[:, SPAN] = 1
     return place
 
 
@@ -103,21 +108,19 @@ def _enlarge(s, w):
     import numpy as np
     from subword_nb.wordpiece_arrays import KNOWN, MERGES, NEED, PAIRS, PIECES, TEXT, fill_tables
 
-    longer = lambda old, used: np.concatenate(
-        [old[:used], np.zeros((max(used, len(old) - used, int(s.n[NEED]) + 2), *old.shape[1:]), old.dtype)]
-    )
-    p, piece = int(s.n[PIECES]), longer(s.piece, int(s.n[PIECES]) + 1)
-    s = s._replace(
-        pair=longer(s.pair, int(s.n[PAIRS])),
-        piece=piece,
-        order=_table(len(piece)),
-        text=longer(s.text, int(s.piece[p, TEXT])),
-    )
-    w = w._replace(
-        slot=_table(len(s.pair)),
-        text_slot=_table(len(piece)),
-        merge=longer(w.merge, int(max(s.n[MERGES], s.n[KNOWN]))),
-    )
+    need = int(s.n[NEED]) + 2
+
+    def longer(old, used):
+        more = max(used, len(old) - used, need)
+        return np.concatenate([old[:used], np.zeros((more, *old.shape[1:]), old.dtype)])
+
+    p = int(s.n[PIECES])
+    piece = longer(s.piece, p + 1)
+    pair = longer(s.pair, int(s.n[PAIRS]))
+    text = longer(s.text, int(s.piece[p, TEXT]))
+    s = s._replace(pair=pair, piece=piece, order=_table(len(piece)), text=text)
+    merge = longer(w.merge, int(max(s.n[MERGES], s.n[KNOWN])))
+    w = w._replace(slot=_table(len(pair)), text_slot=_table(len(piece)), merge=merge)
     fill_tables(s, w)
     return s, w
 
@@ -142,29 +145,23 @@ def new_state(
         raise ValueError(f'tie_break={tie_break!r} is not a rule; pass "first", "ids" or "bytes"')
     texts = [p.encode("utf-8", "surrogatepass") for p in (prefix, *pieces)]
     piece = np.full((len(texts), a.PIECE_COLUMNS), -1, np.int64)
-    piece[:, a.OFTEN], piece[:, a.SIZE], piece[:, a.TEXT] = 0, 1, np.cumsum([*map(len, texts)])
+    piece[:, a.OFTEN] = 0
+    piece[:, a.SIZE] = 1
+    piece[:, a.TEXT] = np.cumsum([*map(len, texts)])
     n = np.zeros(a.NUMBERS, np.int64)
-    n[[a.PIECES, a.NEED, a.CHANGED, a.KNOWN, a.PREFIX]] = (
-        len(pieces),
-        min(len(symbol), 1 << 16),
-        -1,
-        len(known),
-        len(texts[0]),
-    )
-    n[[a.MIN_FREQUENCY, a.MAX_LENGTH, a.TIE]] = (
-        min(max(1, min_frequency), 2**63 - 1),
-        min(max_token_length or 2**62, 2**62),
-        a.TIE_RULES[tie_break],
-    )
+    n[a.PIECES] = len(pieces)
+    n[a.NEED] = min(len(symbol), 1 << 16)
+    n[a.CHANGED] = -1
+    n[a.KNOWN] = len(known)
+    n[a.PREFIX] = len(texts[0])
+    n[a.MIN_FREQUENCY] = min(max(1, min_frequency), 2**63 - 1)
+    n[a.MAX_LENGTH] = min(max_token_length or 2**62, 2**62)
+    n[a.TIE] = a.TIE_RULES[tie_break]
     merge = np.zeros((len(known), 6), np.int64)
     merge[:, :2] = np.array(known, np.int64).reshape(-1, 2)
-    s = a.Ranking(
-        np.zeros((0, a.PAIR_COLUMNS), np.int64),
-        piece,
-        n[:0].astype(np.int32),
-        np.frombuffer(b"".join(texts), np.uint8),
-        n,
-    )
+    pair = np.zeros((0, a.PAIR_COLUMNS), np.int64)
+    text = np.frombuffer(b"".join(texts), np.uint8)
+    s = a.Ranking(pair, piece, n[:0].astype(np.int32), text, n)
     return _enlarge(s, a.Words(_places(symbol, length), weight, _table(1), _table(1), merge))
 
 # %% ../nbs/27_wordpiece_train.ipynb #5f867a1d
@@ -174,12 +171,15 @@ def learn_until(
     n_pieces: int,  # Stop when there are so many pieces and all known merges are done
     *,
     work: int = 1 << 20,  # Stop after so many steps, some tenths of a second
-) -> tuple:  # `Ranking`, `Words`, in new arrays where they had to grow; "full", "no pair left", or "" if there is more to do
+) -> (
+    tuple
+):  # `Ranking`, `Words`, in new arrays where they had to grow; "full", "no pair left", or "" for more
     "Merge the best pairs."
     from subword_nb.wordpiece_arrays import INDEXED, count_places, merge_best
 
     while s.n[INDEXED] < len(w.place):
-        if (status := count_places(s, w, work)) == 2:
+        status = count_places(s, w, work)
+        if status == 2:
             s, w = _enlarge(s, w)
         if status == 3:
             return s, w, ""
@@ -192,28 +192,26 @@ def _pieces_of(s, pieces):
     "`pieces`, those to start from, and the learned ones after them."
     from subword_nb.wordpiece_arrays import PIECES, TEXT
 
-    text, at = s.text.tobytes(), s.piece[: s.n[PIECES] + 1, TEXT].tolist()
-    return pieces + [
-        text[i:j].decode("utf-8", "surrogatepass") for i, j in zip(at[len(pieces) :], at[len(pieces) + 1 :])
-    ]
+    text = s.text.tobytes()
+    at = s.piece[: s.n[PIECES] + 1, TEXT].tolist()[len(pieces) :]
+    return pieces + [text[i:j].decode("utf-8", "surrogatepass") for i, j in zip(at, at[1:])]
 
 
 def _snapshot(s, w, start):
     "What a later run needs to go on from here: how many pieces there were at first, and the merges as pairs of ids."
     from subword_nb.wordpiece_arrays import KNOWN, MERGES
 
-    return {
-        "kind": "wordpiece",
-        "start": start,
-        "merges": w.merge[: max(s.n[MERGES], s.n[KNOWN]), :2].tolist(),
-    }
+    merges = w.merge[: max(s.n[MERGES], s.n[KNOWN]), :2].tolist()
+    return {"kind": "wordpiece", "start": start, "merges": merges}
 
 
 def _rules(s, w, pieces, ended):
     "What was learned."
     from subword_nb import wordpiece_arrays as a
 
-    pieces, rows, pair = _pieces_of(s, pieces), w.merge[: s.n[a.MERGES]].tolist(), s.pair[: s.n[a.PAIRS]]
+    pieces = _pieces_of(s, pieces)
+    rows = w.merge[: s.n[a.MERGES]].tolist()
+    pair = s.pair[: s.n[a.PAIRS]]
     size = s.piece[pair[:, a.KEY] >> 32, a.SIZE] + s.piece[pair[:, a.KEY] & 0xFFFFFFFF, a.SIZE]
     if ended != "full" and ((pair[:, a.COUNT] > 0) & (size <= s.n[a.MAX_LENGTH])).any():
         ended = "min_frequency"
@@ -229,21 +227,22 @@ def learn_pieces(
     *,
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     watch: Callable
-    | None = None,  # Called now and then as `watch(pieces, vocab_size, "merging", state)`; `state()` is a snapshot
+    | None = None,  # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
     every: float = 0.3,  # Seconds from one call of `watch` to the next, at least
     work: int = 1 << 20,  # Steps from one look at the clock to the next
 ) -> WordPieceRules:  # As `wordpiece_train_ref` returns it
     "Learn pieces by score."
     from subword_nb.wordpiece_arrays import PIECES
 
-    first, step, said = len(pieces), max(1, (vocab_size - len(pieces)) // 200), 0.0
+    first = len(pieces)
+    step = max(1, (vocab_size - first) // 200)
+    said = 0.0
 
     def tell():
         watch(int(s.n[PIECES]), vocab_size, "merging", lambda s=s, w=w: _snapshot(s, w, first))
 
-    for target in track(
-        range(first, vocab_size + step, step), desc="merging", progress=progress, unit="step"
-    ):
+    targets = range(first, vocab_size + step, step)
+    for target in track(targets, desc="merging", progress=progress, unit="step"):
         ended = ""
         while not ended:
             s, w, ended = learn_until(s, w, min(target, vocab_size), work=work)
@@ -266,15 +265,19 @@ def _beginning(names, specials, vocab_size, known, resume, prefix):
     for a, b in getattr(known, "merges", known or ()):
         if odd := [p for p in (a, b) if p not in ids]:
             raise ValueError(
-                f"known merge {len(merges)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; pass the merges of a run in their order"
+                f"known merge {len(merges)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; "
+                "pass the merges of a run in their order"
             )
         merges.append((ids[a], ids[b]))
         ids.setdefault(join_pair(a, b, prefix=prefix), len(ids))
     if len(ids) > vocab_size:
         raise ValueError(
-            f"vocab_size={vocab_size} is below the {len(ids)} pieces that are known or needed; pass vocab_size>={len(ids)}"
+            f"vocab_size={vocab_size} is below the {len(ids)} pieces that are known or needed; "
+            f"pass vocab_size>={len(ids)}"
         )
-    return pieces, merges if resume is None else _resumed(resume, pieces)
+    if resume is not None:
+        merges = _resumed(resume, pieces)
+    return pieces, merges
 
 
 def _resumed(resume, pieces):
@@ -283,7 +286,8 @@ def _resumed(resume, pieces):
         raise ValueError("resume is no snapshot of a WordPiece run; pass what `state()` returned to `watch`")
     if resume["start"] != len(pieces):
         raise ValueError(
-            f"the snapshot started from {resume['start']} pieces, these counts and options from {len(pieces)}; pass those of the run that was interrupted"
+            f"the snapshot started from {resume['start']} pieces, these counts and options from {len(pieces)}; "
+            "pass those of the run that was interrupted"
         )
     if odd := [m for k, m in enumerate(resume["merges"]) if not 0 <= min(m) <= max(m) < len(pieces) + k]:
         raise ValueError(f"the snapshot merges the pieces {odd[0]} before they are made; it is damaged")
@@ -332,29 +336,27 @@ def wordpiece_train(
     continuing_subword_prefix: str = "##",  # Marks symbols that do not start their pre-token
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     watch: Callable
-    | None = None,  # Called now and then as `watch(pieces, vocab_size, "merging", state)`; `state()` is a snapshot
+    | None = None,  # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
     resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
     known: WordPieceRules
     | BPERules
     | Iterable
-    | None = None,  # Rules of an earlier run, or its merges: pairs of pieces; they come first, in their order
-    end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token; only by frequency, and no encoder of WordPiece looks for it
+    | None = None,  # Rules of an earlier run, or its merges, come first
+    end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token; only by frequency, for no encoder here
 ) -> WordPieceRules | BPERules:  # By score: `WordPieceRules`, as the reference; by frequency: `BPERules`
     "WordPiece, by score (after Schuster and Nakajima 2012) or by frequency."
     _check_options(objective, tie_break, min_frequency, max_token_length, vocab_size, limit_alphabet)
     if end_of_word_suffix and objective == "score":
         raise ValueError(
-            f'end_of_word_suffix={end_of_word_suffix!r} is an option of Hugging Face\'s trainer, which learns by frequency; pass objective="frequency", or leave it out'
+            f"end_of_word_suffix={end_of_word_suffix!r} is an option of Hugging Face's trainer, "
+            'which learns by frequency; pass objective="frequency", or leave it out'
         )
     prefix = continuing_subword_prefix
     limits = {"min_frequency": min_frequency, "max_token_length": max_token_length, "tie_break": tie_break}
     specials, initial = check_corpus(counts, special_tokens, initial_alphabet, prefix)
     if objective == "frequency":
-        control: dict = {
-            name: value
-            for name, value in dict(watch=watch, resume=resume, known=known).items()
-            if value is not None
-        }
+        control: dict = {"watch": watch, "resume": resume, "known": known}
+        control = {name: value for name, value in control.items() if value is not None}
         return bpe_train(
             counts,
             vocab_size,
