@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import pytest
-from seeds import TEXTS, fresh
+from seeds import TEXTS, fresh, some_of
 from test_pipeline import generated
 from costs import assert_linear
 
@@ -569,7 +569,8 @@ def test_unstable_ids_are_tiktokens(name, known):
     pytest.importorskip("tiktoken")
     parts = known(name)
     tok, theirs = tokenizer(parts), to_tiktoken(parts)
-    for text in [*UNSTABLE, *generated(max(60, TEXTS // 40), 8, SPECIAL), *(c * 150 for c in " \n!")]:
+    drawn = generated(TEXTS // 10, 8, SPECIAL)
+    for text in [*some_of(UNSTABLE, name), *drawn, *(c * 150 for c in " \n!")]:
         for allowed in ((), "all"):
             stable, completions = encode_with_unstable(
                 tok, text, allowed_special=allowed, disallowed_special=()
