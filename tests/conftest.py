@@ -38,14 +38,19 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    "Of $SUBWORD_NB_ONE_IN tests one, others in each run; all where it is not set."
-    one_in = int(os.environ.get("SUBWORD_NB_ONE_IN", "1"))
-    if one_in < 2:
-        return
-    kept = [item for item in items if seeds.fresh("one in", item.nodeid).randrange(one_in) == 0]
-    chosen = set(map(id, kept))
-    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
-    items[:] = kept
+    "Of $SUBWORD_NB_ONE_IN tests one, and of the long cases of a test marked `one_in(n)` one in n: others in each run."
+    kept, left = [], []
+    for item in items:
+        one_in = int(os.environ.get("SUBWORD_NB_ONE_IN", "1"))
+        mark = item.get_closest_marker("one_in")
+        long = item.get_closest_marker("slow") or item.get_closest_marker("peers")
+        if mark is not None and long and seeds.TEXTS < 2000:
+            one_in *= mark.args[0]
+        drawn = seeds.fresh("one in", item.nodeid).randrange(one_in) == 0
+        (kept if drawn else left).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -113,6 +113,7 @@ def test_eight_threads_from_the_first_call_of_each_toy(toys, bulk, record_proper
     )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 def test_eight_threads_from_the_first_call_of_real_files(real, record_property):
     record_property("tokenizers", run_child("race", named(real[:6]), timeout=900))
@@ -127,6 +128,7 @@ def test_eight_threads_from_the_first_call_of_all_real_files(real, record_proper
     record_property("tokenizers", rounds * len(real))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 def test_real_files_in_a_spawned_process(real, record_property):
     record_property("tokenizers", run_child("spawn", named(real[:6]), timeout=900))

@@ -123,6 +123,7 @@ REAL = [("gpt2/tokenizer.json", "x.tiktoken"), ("tiktoken/r50k_base.tiktoken", "
         ("transformers-fixtures/test_sentencepiece_with_bytefallback.model", "x.json"), ("bert-base-cased/vocab.txt", "x.json"), ("t5-small/tokenizer.json", "x.model"), ("bert-base-uncased/tokenizer.json", "x.txt")]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "target"), REAL)
 def test_real_files(shared_file, tmp_path, name, target):
@@ -197,6 +198,7 @@ def test_runs_of_spaces_of_one_score(shared_file, tmp_path, name):
         assert theirs.encode(text, add_special_tokens=False).ids == sp.encode(text), text
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "encoding"),

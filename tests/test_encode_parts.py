@@ -1110,6 +1110,7 @@ def test_two_workers_give_the_ids_of_one(unpacked, shared_file, tmp_path):
             assert np.array_equal(got.ids, want.ids) and np.array_equal(got.bounds, want.bounds)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",

@@ -101,6 +101,7 @@ def replay(reason: dict):
     return symbols
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "name, every",
     [

@@ -316,6 +316,7 @@ def in_quarters(names):
     return [names[k::4] for k in range(4)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("names", in_quarters(NAMES), ids=lambda names: names[0])
 def test_bounded(names, record_property, tmp_path):
@@ -323,6 +324,7 @@ def test_bounded(names, record_property, tmp_path):
     told(run.fuzz(names, SECONDS, "own", SEED, tmp_path), record_property)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FROM_ATHERIS)
 def test_bounded_by_lines_reached(name, record_property, tmp_path):

@@ -10,6 +10,7 @@ from array import array
 from pathlib import Path
 
 import pytest
+from seeds import TEXTS
 from costs import cpu_seconds
 
 from subword_nb import Tokenizer, gguf
@@ -889,6 +890,7 @@ REAL = {
 LARGE = {"llama-3", "qwen", "o200k", "xlnet", "mistral", "roberta", "bert-cased"}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in REAL])
 def test_real_vocabularies(name, shared_file, write):
     source, pairs, golden = REAL[name]
@@ -1132,8 +1134,9 @@ def test_harmed_files(tmp_path):
 
 
 @pytest.mark.slow
-def test_ten_thousand_harmed_files(tmp_path):
-    assert 500 < harm(10_000, 6, data_folder(), tmp_path / "x.gguf") < 9000
+def test_thousands_of_harmed_files(tmp_path):
+    n = 10_000 if TEXTS >= 2000 else 2_000
+    assert n // 20 < harm(n, 6, data_folder(), tmp_path / "x.gguf") < n * 9 // 10
 
 
 def test_every_cut_is_noticed(tmp_path):

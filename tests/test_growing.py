@@ -264,6 +264,7 @@ def check_whole(tok, like, tmp_path):
     assert around(tok) == around(like)  # what the post-processor puts around
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "name",
     [
@@ -295,6 +296,7 @@ def test_unigram_files_of_others_are_pruned(name, shared_file, tmp_path):
     check_whole(cut, cut, tmp_path)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "name", [BYTES[0], *(pytest.param(n, marks=pytest.mark.slow) for n in BYTES[1:] + OTHERS)]
 )

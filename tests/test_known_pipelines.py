@@ -1779,6 +1779,7 @@ def check(name, folder, n, seed):
         )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.peers
 @pytest.mark.parametrize("name", names())
 def test_known_pipeline(name, tmp_path):

@@ -232,6 +232,7 @@ def test_golden(name, shared_file, shared_data, record_property):
     record_property("texts", len(strings))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.peers
 @pytest.mark.parametrize("name", MARKED)
 def test_generated(name, shared_file, record_property):

@@ -249,6 +249,7 @@ def test_real_models(shared_file, strings, name):
         assert [t.piece for t in ours.tokens(normalized)] == theirs.encode(text, out_type=str), text[:80]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.peers
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
