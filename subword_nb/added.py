@@ -70,8 +70,11 @@ class _State(dict):
     __slots__ = ("words", "lo", "hi", "depth", "fail", "longest")
 
     def __init__(self, words, lo, hi, depth=0, fail=None):
-        self.words, self.lo, self.hi, self.depth, self.fail = words, lo, hi, depth, fail
-        self.longest = depth if depth and len(words[lo]) == depth else fail.longest if fail is not None else 0
+        self.words, self.lo, self.hi = words, lo, hi
+        self.depth, self.fail = depth, fail
+        self.longest = 0 if fail is None else fail.longest
+        if depth and len(words[lo]) == depth:
+            self.longest = depth
 
     def __missing__(self, char):
         chain, state = [], self
@@ -86,7 +89,11 @@ class _State(dict):
 # %% ../nbs/41_added.ipynb #c940682e
 def _successor(state, char, shorter):
     "The state behind a character; `shorter` is where the failure link leads on it (None: the state is the root)."
-    words, at = state.words, lambda word: word[state.depth : state.depth + 1]
+    words = state.words
+
+    def at(word):
+        return word[state.depth : state.depth + 1]
+
     lo = bisect_left(words, char, state.lo, state.hi, key=at)
     hi = bisect_right(words, char, lo, state.hi, key=at)
     words.made += 1
@@ -137,11 +144,13 @@ def _head_pattern(heads):
 # %% ../nbs/41_added.ipynb #af5611af
 def _written(finder, text):
     "Where spellings stand, as (start, end): leftmost first, longest first."
-    at, account = 0, len(text) // 8 + (256 if finder._states is None else 16)
+    at = 0
+    account = len(text) // 8 + (256 if finder._states is None else 16)
     while found := finder._search(text, at):
         start = found.start()
         lengths = finder._lengths.get(found[0], ())
-        spelling = next((s for n in lengths if (s := text[start : start + n]) in finder.tokens), "")
+        candidates = (text[start : start + n] for n in lengths)
+        spelling = next((s for s in candidates if s in finder.tokens), "")
         if spelling:
             yield start, start + len(spelling)
         at = start + (len(spelling) or 1)
@@ -289,15 +298,12 @@ def refuse_special(
     allowed: str | Collection[str] = (),
 ) -> None:
     "Refuse a text that spells a special token which it may not spell."
-    known = _names(
-        "contents",
-        [t.content for t in contents.tokens.values() if t.special]
-        if isinstance(contents, AddedFinder)
-        else contents,
-        None,
-    )
+    if isinstance(contents, AddedFinder):
+        contents = [t.content for t in contents.tokens.values() if t.special]
+    known = _names("contents", contents, None)
     if isinstance(disallowed, str) and disallowed == "all":
-        barred = known - may if (may := _names("allowed_special", allowed, known)) else known
+        may = _names("allowed_special", allowed, known)
+        barred = known - may if may else known
     else:
         barred = _names("disallowed_special", disallowed, known)
     for start, end in _matches(_finder_of(barred), text):

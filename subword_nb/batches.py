@@ -113,17 +113,18 @@ def last_cut(
         import numpy as np
 
         array, kind = np.frombuffer(data, np.uint8), np.frombuffer(_KIND, np.uint8)
+
+    def previous(mark, before, i):
+        return last_mark(array, kind, mark, before, i) if quick else _last_mark(data, mark, before, i)
+
     for mark, before in ((10, 2), (32, 1)):
-        i = len(data) - 1
-        while (
-            i := last_mark(array, kind, mark, before, i) if quick else _last_mark(data, mark, before, i)
-        ) > 0:
-            left, right = (
-                data[max(0, i - 4) : i].decode("utf-8", "ignore")[-1:],
-                data[i + 1 : i + 5].decode("utf-8", "ignore")[:1],
-            )
+        i = previous(mark, before, len(data) - 1)
+        while i > 0:
+            left = data[max(0, i - 4) : i].decode("utf-8", "ignore")[-1:]
+            right = data[i + 1 : i + 5].decode("utf-8", "ignore")[:1]
             if right.isalnum() and not left.isspace() and (mark == 10 or left.isalnum()):
                 return i + (mark == 10)
+            i = previous(mark, before, i)
     return 0
 
 
@@ -132,7 +133,8 @@ def _whole(data):
     for k in range(1, min(4, len(data) + 1)):
         lead = data[-k]
         if lead >= 0xC0:
-            return len(data) - k if (2 if lead < 0xE0 else 3 if lead < 0xF0 else 4) > k else len(data)
+            width = 2 + (lead >= 0xE0) + (lead >= 0xF0)
+            return len(data) - k if width > k else len(data)
         if lead < 0x80:
             break
     return len(data)
@@ -194,7 +196,8 @@ def byte_chunks(
     at: int = 0,  # Where the first block begins, for an error
 ) -> Iterator[tuple[bytes, int]]:  # Chunks cut as `documents` cuts, with places on disk
     "Cut a stream of bytes into chunks that may be taken for documents."
-    held, place, tail, chars, seen = bytearray(), 0, b"", 0, 0
+    held, tail = bytearray(), b""
+    place, chars, seen = 0, 0, 0
     for block, reached in blocks:
         data = tail + block if tail else block
         text, used = _checked(data, not block, errors, source, at, quick)
@@ -219,7 +222,8 @@ def _new_cut(held, seen, quick):
     start = max(0, seen - 16)  # the characters around a place decide
     while start and held[start] & 0xC0 == 0x80:
         start -= 1
-    return start + k if (k := last_cut(held[start:], quick=quick)) else 0
+    k = last_cut(held[start:], quick=quick)
+    return start + k if k else 0
 
 # %% ../nbs/48_batches.ipynb #6b7c06da
 def lines_of(
@@ -313,7 +317,8 @@ class Rows:
         field: str | None,  # As for `field_way`
         errors: str,  # Bytes that are not UTF-8: "strict", "replace" or "ignore"
     ):
-        self.place, self.field, self.errors, self.way = place, field, errors, None
+        self.place, self.field, self.errors = place, field, errors
+        self.way = None
 
     def utf8(
         self,
@@ -359,11 +364,9 @@ def _inside(rows, row, i):
         if row is None:
             return None
         if not isinstance(row, Mapping) or key not in row:
-            has = (
-                f"it has {', '.join(map(str, row))}"
-                if isinstance(row, Mapping)
-                else f"there is {type(row).__name__}"
-            )
+            has = f"there is {type(row).__name__}"
+            if isinstance(row, Mapping):
+                has = f"it has {', '.join(map(str, row))}"
             raise ValueError(f"{rows.place(i)} has no field {'.'.join(rows.way[: n + 1])!r}; {has}")
         row = row[key]
     return row

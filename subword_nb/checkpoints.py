@@ -60,10 +60,10 @@ def save_snapshot(
     "Keep a snapshot."
     import numpy as np
 
-    plain = json.dumps(_plain(snapshot, arrays := []))
-    write_atomically(
-        path, lambda file: np.savez(file, plain=np.array(plain), **{f"a{i}": a for i, a in enumerate(arrays)})
-    )
+    arrays: list = []
+    plain = json.dumps(_plain(snapshot, arrays))
+    named = {f"a{i}": a for i, a in enumerate(arrays)}
+    write_atomically(path, lambda file: np.savez(file, plain=np.array(plain), **named))
 
 
 def load_snapshot(
@@ -95,12 +95,9 @@ class Checkpoint:
         *,
         every: float = 60.0,  # Seconds from snapshot to snapshot
     ):
-        self.folder, self.facts, self.every, self.due = (
-            Path(os.path.expanduser(folder)),
-            json.loads(json.dumps(facts)),
-            every,
-            time.monotonic() + every,
-        )
+        self.folder = Path(os.path.expanduser(folder))
+        self.facts = json.loads(json.dumps(facts))
+        self.every, self.due = every, time.monotonic() + every
         self.counts: FlatCounts | None = None
         self.snapshot: Any = None
         if self.folder.exists() and not self.folder.is_dir():
@@ -115,9 +112,8 @@ class Checkpoint:
                 f"{self.folder} is no checkpoint, it holds {some.name!r}; name a folder that is empty, or not there"
             )
         else:
-            write_atomically(
-                self.folder / "run.json", lambda file: file.write(json.dumps(self.facts, indent=1).encode())
-            )
+            data = json.dumps(self.facts, indent=1).encode()
+            write_atomically(self.folder / "run.json", lambda file: file.write(data))
 
     @property
     def counting(self) -> Path:  # For `count_corpus`

@@ -128,14 +128,10 @@ class Counter:
     ):
         from subword_nb.span_counts import Spill
 
-        self.cuts, self.threads, self.memory, self.most, self.free, self.kept = (
-            cuts,
-            threads,
-            memory,
-            max_spans,
-            [],
-            folder is not None,
-        )
+        self.cuts, self.threads = cuts, threads
+        self.memory, self.most = memory, max_spans
+        self.free: list = []
+        self.kept = folder is not None
         self.spill: Any = None if not folder else Spill(folder, facts or {})
         self.error: int = self.spill.error if self.spill else 0
 
@@ -149,9 +145,9 @@ def _work(counter, number, batch):
     except IndexError:
         table = SpanCounts()
     _count_batch(counter.cuts, table, batch, number)
-    table, error = (
-        pruned(table, counter.most) if counter.most and len(table) > 2 * counter.most else (table, 0)
-    )
+    error = 0
+    if counter.most and len(table) > 2 * counter.most:
+        table, error = pruned(table, counter.most)
     counter.free.append(table)
     return error
 
@@ -174,7 +170,8 @@ def count_batches(
     every: float = 60.0,  # Seconds from checkpoint to checkpoint
 ) -> None:
     "Count all batches that were not counted before."
-    done, number, busy, due = counter.spill.batches if counter.kept else 0, 0, set(), time.monotonic() + every
+    done, number = counter.spill.batches if counter.kept else 0, 0
+    busy, due = set(), time.monotonic() + every
     with ThreadPoolExecutor(counter.threads) as pool:
         try:
             for number, batch in enumerate(batches, 1):
@@ -183,17 +180,12 @@ def count_batches(
                 if counter.threads == 1:
                     counter.error += _work(counter, number - 1, batch)
                 else:
-                    busy = _settled(
-                        counter,
-                        busy | {pool.submit(_work, counter, number - 1, batch)},
-                        2 * counter.threads - 1,
-                    )
-                if (
-                    sum(t.nbytes for t in [*counter.free]) > counter.memory
-                    or counter.kept
-                    and time.monotonic() > due
-                ):
-                    busy, due = _settled(counter, busy, 0), _checkpoint(counter, number) + every
+                    jobs = busy | {pool.submit(_work, counter, number - 1, batch)}
+                    busy = _settled(counter, jobs, 2 * counter.threads - 1)
+                is_full = sum(t.nbytes for t in [*counter.free]) > counter.memory
+                if is_full or counter.kept and time.monotonic() > due:
+                    busy = _settled(counter, busy, 0)
+                    due = _checkpoint(counter, number) + every
             busy = _settled(counter, busy, 0)
             if number < done:
                 raise ValueError(
@@ -283,7 +275,8 @@ def _collected(data, bounds, which, counts):
     import numpy as np
     from subword_nb.span_counts import SpanCounts, add_rows, span_rows
 
-    add_rows(table := SpanCounts(), (data, bounds, counts[which], np.arange(len(which))))
+    table = SpanCounts()
+    add_rows(table, (data, bounds, counts[which], np.arange(len(which))))
     return FlatCounts(*span_rows(table)[0][:3])
 
 # %% ../nbs/52_counting.ipynb #ccd39cf9
@@ -308,11 +301,9 @@ def in_lines(
     "Cut documents into lines, and count the line ends."
     if lines not in ("kept", "apart"):
         raise ValueError(f'lines must be "kept" or "apart", got {lines!r}')
-    ends = (
-        [end for end in "\n\r" if any(end in p for p in pretokens_ref(f"a{end}a", norm, pre))]
-        if lines == "apart"
-        else []
-    )
+    ends = []
+    if lines == "apart":
+        ends = [end for end in "\n\r" if any(end in p for p in pretokens_ref(f"a{end}a", norm, pre))]
     for batch in batches:
         for end in ends:
             if found := batch.data.count(end.encode()):
@@ -374,28 +365,27 @@ def count_corpus(
     every: float = 60.0,  # Seconds from checkpoint to checkpoint
     # "kept" or "apart": every line is a document, see `in_lines`; None: documents are taken as they are
     lines: str | None = None,
-) -> FlatCounts:  # In first-seen order; `error` says how much too low the count of a span may be, so a pre-token's may be for each of its spans
+) -> FlatCounts:  # In first-seen order; `error` says how much too low the count of a span may be
     "How often each pre-token occurs in a corpus."
     check_limits(threads=threads, memory=memory, **({} if max_spans is None else dict(max_spans=max_spans)))
     if lines is not None:
         totals: dict[str, int] = {}
         batches = in_lines(batches, norm, pre, lines=lines, totals=totals)
-        return with_line_ends(
-            count_corpus(
-                batches,
-                norm,
-                pre,
-                bytewise=bytewise,
-                threads=threads,
-                memory=memory,
-                max_spans=max_spans,
-                checkpoint=checkpoint,
-                facts=facts,
-                every=every,
-            ),
-            totals,
+        counts = count_corpus(
+            batches,
+            norm,
+            pre,
+            bytewise=bytewise,
+            threads=threads,
+            memory=memory,
+            max_spans=max_spans,
+            checkpoint=checkpoint,
+            facts=facts,
+            every=every,
         )
-    if (cuts := cuts_of(norm, pre) if jit.available() else None) is None:
+        return with_line_ends(counts, totals)
+    cuts = cuts_of(norm, pre) if jit.available() else None
+    if cuts is None:
         return _one_by_one(batches, norm, pre, bytewise)
     from subword_nb.span_counts import at_most
 

@@ -102,10 +102,11 @@ class WordPiece(Decoder):
     cleanup: bool = True  # Take back spaces before punctuation and English contractions
 
     def _decode(self, pieces, errors):
-        parts = [
-            p if i == 0 else p[len(self.prefix) :] if p.startswith(self.prefix) else " " + p
-            for i, p in enumerate(pieces)
-        ]
+        parts = []
+        for i, p in enumerate(pieces):
+            if i > 0:
+                p = p[len(self.prefix) :] if p.startswith(self.prefix) else " " + p
+            parts.append(p)
         return [_cleaned(p) for p in parts] if self.cleanup else parts
 
 # %% ../nbs/44_decoders.ipynb #9cb8d4a5
@@ -235,11 +236,10 @@ def fallback_byte(
     piece: str,  # Any piece
 ) -> int | None:  # Its byte; None if it is not of the form <0xXX>
     "The byte that a piece of byte fallback stands for."
-    return (
-        int(piece[3:5], 16)
-        if len(piece) == 6 and re.fullmatch(r"<0x[+0-9A-Fa-f][0-9A-Fa-f]>", piece)
-        else None
-    )  # HF reads a plus sign there too
+    # HF reads a plus sign there too
+    if len(piece) == 6 and re.fullmatch(r"<0x[+0-9A-Fa-f][0-9A-Fa-f]>", piece):
+        return int(piece[3:5], 16)
+    return None
 
 
 def spell_run(
@@ -319,11 +319,8 @@ _YOUNG = ("use_regex", "prepend_scheme", "split")  # Options that files may leav
 def _without_old_names(options, path):
     "The options of a Metaspace as newer files write them."
     options = {k: v for k, v in options.items() if v is not None or k not in ("split", "add_prefix_space")}
-    front, spelled, scheme = (
-        options.pop("add_prefix_space", True),
-        options.pop("str_rep", ""),
-        options.get("prepend_scheme", "always"),
-    )
+    front, spelled = options.pop("add_prefix_space", True), options.pop("str_rep", "")
+    scheme = options.get("prepend_scheme", "always")
     if not isinstance(front, bool) or not front and scheme != "never":
         raise ValueError(
             f'{path}.add_prefix_space is {front!r}; it needs "prepend_scheme": "never", got {scheme!r}'
@@ -379,21 +376,8 @@ def decoder_from_dict(
         return None
     if not isinstance(d, dict) or not isinstance(d.get("type"), str):
         raise ValueError(f'{path} has no type; expected an object such as {{"type": "Fuse"}} or null')
-    kinds = {
-        c.__name__: c
-        for c in (
-            ByteLevel,
-            BPEDecoder,
-            WordPiece,
-            Metaspace,
-            Replace,
-            Strip,
-            CTC,
-            ByteFallback,
-            Fuse,
-            Sequence,
-        )
-    }
+    classes = (ByteLevel, BPEDecoder, WordPiece, Metaspace, Replace, Strip, CTC, ByteFallback, Fuse, Sequence)
+    kinds = {c.__name__: c for c in classes}
     if d["type"] not in kinds:
         raise ValueError(
             f"{path}.type is {d['type']!r}, which is no decoder; the decoders are {', '.join(kinds)}"

@@ -22,12 +22,9 @@ class _Pieces(dict):
 
     def __init__(self, tok):
         self.made_of = _parts(tok)
-        self.size, self.added, self.bytes, self.texts = (
-            tok.vocab_size,
-            {i: t for t, i in tok.added_tokens},
-            {},
-            {},
-        )
+        self.size = tok.vocab_size
+        self.added = {i: t for t, i in tok.added_tokens}
+        self.bytes, self.texts = {}, {}
         self.special = frozenset(t.content for t, _ in tok.added_tokens if t.special)
 
     def __missing__(self, i):
@@ -95,7 +92,10 @@ class _Bytes(dict):
             and not self.pieces.made_of[3].bytes_only
             and not (token.normalized and _spells_bytes(normalizer))
         )
-        self[i] = b"" if piece in self.skipped else piece.encode("utf-8") if own else visible_bytes(piece)
+        if piece in self.skipped:
+            self[i] = b""
+        else:
+            self[i] = piece.encode("utf-8") if own else visible_bytes(piece)
         return self[i]
 
 
@@ -229,19 +229,16 @@ def decode_stream_ref(
 ) -> list[str]:  # The text for each id, and at the end the rest
     "What might be given out at each id, by hindsight: as much as no later id changes."
     _check_errors(errors)
-    if isinstance(tok.decoder, decoders.ByteLevel):
-        texts = [
-            decode(tok, ids[:k], skip_special_tokens=skip_special_tokens, errors=errors)
-            for k in range(len(ids) + 1)
-        ]
-    else:
-        decoder = stream_decoder(tok.decoder)
-        texts = [
-            _tidied(
-                tok, decode_pieces(decoder, _pieces_left(tok, ids[:k], skip_special_tokens), errors=errors)
-            )
-            for k in range(len(ids) + 1)
-        ]
+    bytewise = isinstance(tok.decoder, decoders.ByteLevel)
+    decoder = None if bytewise else stream_decoder(tok.decoder)
+    texts = []
+    for k in range(len(ids) + 1):
+        if bytewise:
+            text = decode(tok, ids[:k], skip_special_tokens=skip_special_tokens, errors=errors)
+        else:
+            pieces = _pieces_left(tok, ids[:k], skip_special_tokens)
+            text = _tidied(tok, decode_pieces(decoder, pieces, errors=errors))
+        texts.append(text)
     settled, out = texts[-1], []
     rest = settled
     for text in reversed(texts[1:]):
@@ -255,7 +252,8 @@ class _Whole:
     "A stage that waits for whole parts."
 
     def __init__(self, decoder=None, errors="replace"):
-        self.decoder, self.errors, self.held, self.n = decoder, errors, [], 0
+        self.decoder, self.errors = decoder, errors
+        self.held, self.n = [], 0
 
     def parts(self, chunks):
         "The parts that are whole by now."
@@ -277,11 +275,9 @@ class _Whole:
 
     def change(self, part):
         "The parts that come of one whole part."
-        return (
-            self.decoder.decode(["", part], errors=self.errors)[1:]
-            if self.n
-            else self.decoder.decode([part], errors=self.errors)
-        )
+        if self.n:
+            return self.decoder.decode(["", part], errors=self.errors)[1:]
+        return self.decoder.decode([part], errors=self.errors)
 
     def finish(self):
         "What comes when there are no more."
@@ -432,24 +428,15 @@ class _Literal:
     "A text is replaced wherever it stands."
 
     def __init__(self, old, first, later):
-        self.old, self.new, self.later, self.held = old, first, later, ""
+        self.old, self.new, self.later = old, first, later
+        self.held = ""
 
     def push(self, chunks):
         out = []
         for text, ends in chunks:
             *done, tail = (self.held + text).split(self.old)
-            keep = (
-                0
-                if ends or len(self.old) == 1
-                else next(
-                    (
-                        k
-                        for k in range(min(len(tail), len(self.old) - 1), 0, -1)
-                        if self.old.startswith(tail[-k:])
-                    ),
-                    0,
-                )
-            )
+            longest = 0 if ends else min(len(tail), len(self.old) - 1)
+            keep = next((k for k in range(longest, 0, -1) if self.old.startswith(tail[-k:])), 0)
             self.held = tail[len(tail) - keep :]
             check_growth(
                 len(text), len(text) + len(done) * len(self.new), "a decoder that replaces", free=WORD_SMALL

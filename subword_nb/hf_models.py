@@ -39,11 +39,9 @@ def _write_bpe(m):
 
 def _complete(m):
     "Has a BPE model a piece for every byte, so that nothing is unknown?"
-    return (
-        all(c in m.piece2id for c in CHAR2BYTE)
-        or m.byte_fallback
-        and all(p in m.piece2id for p in BYTE_PIECES)
-    )
+    if all(c in m.piece2id for c in CHAR2BYTE):
+        return True
+    return m.byte_fallback and all(p in m.piece2id for p in BYTE_PIECES)
 
 
 def _write_wordpiece(m):
@@ -173,15 +171,11 @@ def _kind_of(d):
         return d["type"]
     if "merges" in d:
         return "BPE"
-    return (
-        "WordPiece"
-        if set(_NEEDED["WordPiece"]) <= set(d)
-        else "WordLevel"
-        if "unk_token" in d
-        else "Unigram"
-        if isinstance(d.get("vocab"), list)
-        else None
-    )
+    if set(_NEEDED["WordPiece"]) <= set(d):
+        return "WordPiece"
+    if "unk_token" in d:
+        return "WordLevel"
+    return "Unigram" if isinstance(d.get("vocab"), list) else None
 
 # %% ../nbs/56_hf_models.ipynb #b4a802a7
 def _check_model(d, path, ignored):
@@ -217,13 +211,11 @@ def _read_merges(merges, path):
     for i, m in enumerate(merges):
         if old and isinstance(m, str) and m.startswith("#version"):
             continue
-        pair = (
-            tuple(m.split(" "))
-            if old and isinstance(m, str)
-            else tuple(m)
-            if isinstance(m, list) and not old
-            else ()
-        )
+        pair = ()
+        if old and isinstance(m, str):
+            pair = tuple(m.split(" "))
+        elif not old and isinstance(m, list):
+            pair = tuple(m)
         if len(pair) != 2 or not all(isinstance(p, str) for p in pair):
             raise ValueError(f"{path}[{i}] is {str(m)[:60]!r}; expected two pieces, as {wanted}")
         rules.append((i, pair))
@@ -235,17 +227,13 @@ def _usual_merges(merges):
     kinds = set(map(type, merges))
     if kinds == {list}:
         pairs = list(map(tuple, merges))
-        return (
-            pairs
-            if set(map(len, pairs)) == {2} and set(map(type, chain.from_iterable(pairs))) == {str}
-            else None
-        )
-    if (
-        kinds != {str}
-        or (text := "\n".join(merges)).encode("utf-8", "replace").translate(None, _NO_SPACE)
-        != b" \n" * (len(merges) - 1) + b" "
-        or "#version" in text
-    ):
+        usual = set(map(len, pairs)) == {2} and set(map(type, chain.from_iterable(pairs))) == {str}
+        return pairs if usual else None
+    if kinds != {str}:
+        return None
+    text = "\n".join(merges)
+    spaces = text.encode("utf-8", "replace").translate(None, _NO_SPACE)
+    if spaces != b" \n" * (len(merges) - 1) + b" " or "#version" in text:
         return None
     return Rules(merges)
 
@@ -263,11 +251,8 @@ def _lacking_merge(rules, vocab, prefix, path):
 # %% ../nbs/56_hf_models.ipynb #74bdd402
 def _read_bpe(d, path):
     "The BPE model that a file describes."
-    vocab, pairs, dropout = (
-        check_vocabulary(d["vocab"], where=f"{path}.vocab"),
-        _usual_merges(d["merges"]),
-        d.get("dropout"),
-    )
+    vocab = check_vocabulary(d["vocab"], where=f"{path}.vocab")
+    pairs, dropout = _usual_merges(d["merges"]), d.get("dropout")
     if pairs is None:
         pairs = [pair for _, pair in _read_merges(d["merges"], f"{path}.merges")]
     if dropout is not None and not 0 <= dropout <= 1:
@@ -284,15 +269,9 @@ def _read_bpe(d, path):
             drop_unknown=d.get("unk_token") is None,
         )
     except ValueError as e:
-        raise (
-            _lacking_merge(
-                _read_merges(d["merges"], f"{path}.merges"),
-                vocab,
-                options["continuing_subword_prefix"],
-                f"{path}.merges",
-            )
-            or e
-        ) from None
+        merges = _read_merges(d["merges"], f"{path}.merges")
+        prefix = options["continuing_subword_prefix"]
+        raise (_lacking_merge(merges, vocab, prefix, f"{path}.merges") or e) from None
 
 
 def _piece_or_none(piece, vocab):
@@ -323,14 +302,8 @@ def _scored(vocab, path):
     "Pieces and scores of a Unigram model."
     seen = set()
     for i, entry in enumerate(vocab):
-        good = (
-            isinstance(entry, list)
-            and len(entry) == 2
-            and isinstance(entry[0], str)
-            and entry[0]
-            and type(entry[1]) in (int, float)
-        )
-        if not good:
+        good = isinstance(entry, list) and len(entry) == 2
+        if not good or not isinstance(entry[0], str) or not entry[0] or type(entry[1]) not in (int, float):
             raise ValueError(
                 f'{path}[{i}] is {str(entry)[:60]}; expected a piece and its score, as ["a", -1.5]'
             )
@@ -348,11 +321,8 @@ def _read_unigram(d, path, added):
     "The Unigram model that a file describes."
     from subword_nb.unigram_encode import Unigram
 
-    (pieces, scores), unk_id, spells = (
-        _scored(d["vocab"], f"{path}.vocab"),
-        d.get("unk_id"),
-        d.get("byte_fallback", False),
-    )
+    pieces, scores = _scored(d["vocab"], f"{path}.vocab")
+    unk_id, spells = d.get("unk_id"), d.get("byte_fallback", False)
     if unk_id is not None and not 0 <= unk_id < len(pieces):
         raise ValueError(
             f"{path}.unk_id is {unk_id}; the vocabulary has {len(pieces)} pieces, numbered from 0"

@@ -82,7 +82,8 @@ _VERSION = (
 def _stamp(file):
     "Size and time of a file."
     if file.path is not None:
-        return (facts := os.stat(file.path)).st_size, facts.st_mtime_ns
+        status = os.stat(file.path)
+        return status.st_size, status.st_mtime_ns
     import fsspec
 
     fs, path = fsspec.core.url_to_fs(file.name)
@@ -122,11 +123,9 @@ def parts_of(
         raise ValueError(f"part_bytes={part_bytes!r}; pass how many bytes make a part, such as 1 << 26")
     out = []
     for file in Corpus(files(*_names(paths)), field=field).parts.files:
-        kind, (size, stamp), name = (
-            _kind(file, field),
-            _stamp(file),
-            file.name if file.path is None else os.path.abspath(file.path),
-        )
+        kind = _kind(file, field)
+        size, stamp = _stamp(file)
+        name = file.name if file.path is None else os.path.abspath(file.path)
         step = max(1, size) if kind == "whole" else part_bytes
         out += [Part(name, a, min(a + step, size), size, stamp, kind) for a in range(0, max(1, size), step)]
     return out
@@ -224,11 +223,9 @@ def check_part(
     "Raise an error if the file is another by now."
     size, stamp = _stamp(_file(part.path))
     if (size, stamp) != (part.size, part.stamp):
-        was = (
-            f"it had {part.size:,} bytes, and has {size:,}"
-            if size != part.size
-            else "it has the same size, but was written later"
-        )
+        was = "it has the same size, but was written later"
+        if size != part.size:
+            was = f"it had {part.size:,} bytes, and has {size:,}"
         raise ValueError(
             f"{part.path} has changed since it was cut into parts ({was}); begin anew with parts_of, when nobody writes to it"
         )
@@ -263,12 +260,11 @@ def part_blocks(
                 if block:
                     yield block
             return
-        at, stop = (
-            document_from(raw, place, part.size, separator=separator or b"")
-            if place < part.size
-            else part.size
-            for place in (part.start, part.stop)
-        )
+        at = stop = part.size
+        if part.start < part.size:
+            at = document_from(raw, part.start, part.size, separator=separator or b"")
+        if part.stop < part.size:
+            stop = document_from(raw, part.stop, part.size, separator=separator or b"")
         raw.seek(at)
         while at < stop and (block := read_block(raw, min(BLOCK, stop - at))):
             yield block
@@ -294,7 +290,7 @@ def _chunk_from(raw, i, errors, quick):
 
 
 def _known_chunk(raw, at, errors, quick):
-    "(i, place): block i ends behind the chunk that begins at the place, and is the last one of which that is known and which begins no later than `at`."
+    "(i, place): the last block known to end behind the chunk that begins at the place, and beginning by `at`."
     for i in range(at // BLOCK, 0, -1):
         if (place := _chunk_from(raw, i, errors, quick)) is not None:
             return i, place

@@ -46,7 +46,10 @@ def fill(
     _check_places(template, texts)
     ids, types, mask = [], [], []
     for name, type_id in template:
-        found = texts[name] if name in texts else special[name] if add_special_tokens else ()
+        if name in texts:
+            found = texts[name]
+        else:
+            found = special[name] if add_special_tokens else ()
         ids += found
         types += [type_id] * len(found)
         mask += [int(name not in texts)] * len(found)
@@ -148,10 +151,9 @@ class Processor(_Processing):
         add_special_tokens: bool = True,  # False leaves the special tokens out
     ) -> Processed:  # Ids, type ids and the mask of special tokens
         "The same for ids alone."
-        bare = lambda ids: Encoding(list(ids), [""] * len(ids), [(0, 0)] * len(ids))
-        out = self.process(
-            [bare(x) for x in (ids, pair) if x is not None], add_special_tokens=add_special_tokens
-        )
+        texts = [text for text in (ids, pair) if text is not None]
+        bare = [Encoding(list(text), [""] * len(text), [(0, 0)] * len(text)) for text in texts]
+        out = self.process(bare, add_special_tokens=add_special_tokens)
         return Processed(out.ids, out.type_ids, out.special_tokens_mask)
 
     def special_ids(self) -> list[int]:  # Ids that it adds, for one text or for two
@@ -160,7 +162,10 @@ class Processor(_Processing):
 
     def to_dict(self) -> dict:  # Its type and options
         "How tokenizer.json describes this post-processor."
-        listed = lambda v: [p.to_dict() for p in v] if v and isinstance(v[0], Processor) else list(v)
+
+        def listed(v):
+            return [p.to_dict() for p in v] if v and isinstance(v[0], Processor) else list(v)
+
         options = {f.name: getattr(self, f.name) for f in fields(cast(Any, self))}
         return {"type": type(self).__name__} | {
             k: listed(v) if isinstance(v, tuple) else v for k, v in options.items()
@@ -171,11 +176,9 @@ def default_process(
     encodings: list,  # The encoding of one text, or of two
 ) -> Encoding:  # One encoding with nothing added
     "What happens without a post-processor."
-    return (
-        encodings[0]
-        if len(_one_or_two(encodings)) == 1
-        else merge_encodings([_numbered(e, i) for i, e in enumerate(encodings)])
-    )
+    if len(_one_or_two(encodings)) == 1:
+        return encodings[0]
+    return merge_encodings([_numbered(e, i) for i, e in enumerate(encodings)])
 
 # %% ../nbs/43_processors.ipynb #6569e8a3
 def _added(ids, pieces, type_id):
@@ -249,7 +252,11 @@ def trim_offsets(
 
 def _in_bytes(piece, chars, in_bytes, lead, trail):
     "Trimmed byte offsets, from how many characters went at both ends."
-    (start, end), width = in_bytes, lambda s: sum(1 if c == "Ġ" else len(c.encode()) for c in s)
+    start, end = in_bytes
+
+    def width(s):
+        return sum(1 if c == "Ġ" else len(c.encode()) for c in s)
+
     if end - start == chars[1] - chars[0]:
         return start + lead, end - trail
     a = min(start + width(piece[:lead]), end)
@@ -258,7 +265,10 @@ def _in_bytes(piece, chars, in_bytes, lead, trail):
 # %% ../nbs/43_processors.ipynb #e141feb9
 def _trimmed(encodings, add_prefix_space):
     "Encodings and what overflows from them, all trimmed."
-    trim = lambda e: trim_offsets(e, add_prefix_space=add_prefix_space)
+
+    def trim(e):
+        return trim_offsets(e, add_prefix_space=add_prefix_space)
+
     return [replace(trim(e), overflowing=[trim(o) for o in e.overflowing]) for e in encodings]
 
 # %% ../nbs/43_processors.ipynb #2e756d67
@@ -293,7 +303,10 @@ class RobertaProcessing(Processor):
     def _parts(self, encodings, add_special_tokens):
         if self.trim_offsets:
             encodings = _trimmed(encodings, self.add_prefix_space)
-        zero = lambda e: replace(e, type_ids=[0] * len(e))
+
+        def zero(e):
+            return replace(e, type_ids=[0] * len(e))
+
         if not add_special_tokens:
             return [zero(e) for e in encodings]
         encodings = [replace(zero(e), overflowing=[zero(o) for o in e.overflowing]) for e in encodings]
@@ -305,8 +318,11 @@ class RobertaProcessing(Processor):
 def _word(word):
     "One word of a template, such as `$B:1` or `[SEP]`, as a step."
     name, colon, type_id = word.partition(":")
-    number = lambda s: s.isascii() and s.removeprefix("+").isdigit() and int(s) < 2**32
     places = {"$": "A", "$A": "A", "$a": "A", "$B": "B", "$b": "B"}
+
+    def number(s):
+        return s.isascii() and s.removeprefix("+").isdigit() and int(s) < 2**32
+
     if colon and not number(type_id):
         raise ValueError(f"{word!r} is no step of a template: a whole number must follow the colon")
     if name in places:
@@ -324,9 +340,9 @@ def _template(steps):
     "Steps, from a string, from words, or from steps."
     if not isinstance(steps, (str, list, tuple)):
         raise ValueError(f'a template is {steps!r}; pass words such as "[CLS] $A [SEP]", or a list')
-    steps = [
-        _word(s) if isinstance(s, str) else s for s in (steps.split(" ") if isinstance(steps, str) else steps)
-    ]
+    if isinstance(steps, str):
+        steps = steps.split(" ")
+    steps = [_word(s) if isinstance(s, str) else s for s in steps]
     for s in steps:
         _token(s, "a step of a template")
     return tuple(map(tuple, steps))
@@ -392,9 +408,12 @@ class TemplateProcessing(Processor):
 # %% ../nbs/43_processors.ipynb #5f162f4c
 def _template_dict(p):
     "A template in JSON."
-    spell = lambda steps: [
-        {"Sequence" if n in ("A", "B") else "SpecialToken": {"id": n, "type_id": t}} for n, t in steps
-    ]
+
+    def spell(steps):
+        return [
+            {"Sequence" if n in ("A", "B") else "SpecialToken": {"id": n, "type_id": t}} for n, t in steps
+        ]
+
     special = {
         k: {"id": k, "ids": list(v["ids"]), "tokens": list(v["tokens"])} for k, v in p.special_tokens.items()
     }
@@ -570,16 +589,8 @@ def _kind(d, path):
     if not isinstance(d, dict):
         raise ValueError(f"{path} is a {type(d).__name__}; expected an object or null")
     if "type" not in d:
-        d = d | {
-            "type": next(
-                (
-                    k
-                    for k in ("RobertaProcessing", "BertProcessing", "TemplateProcessing")
-                    if set(_FIELDS[k][2]) <= set(d)
-                ),
-                None,
-            )
-        }
+        known = ("RobertaProcessing", "BertProcessing", "TemplateProcessing")
+        d = d | {"type": next((k for k in known if set(_FIELDS[k][2]) <= set(d)), None)}
         if d["type"] is None:
             raise ValueError(f"{path} has no type; expected one of {', '.join(_FIELDS)}")
     read_as = next(

@@ -69,31 +69,22 @@ def _unigram(model, text, n, parts):
         end = at + len(part)
         taken.append(next(node for node in lattice.begin_nodes[at] if node.end == end))
         at = end
-    spell = lambda parts: _spell(model, parts)
+
+    def spell(parts):
+        return _spell(model, parts)
+
     reason = lattice_reason(model, lattice, taken, spell, n=n, notes=unknown_notes(model, parts, spell))
     ahead = viterbi(lattice)[1] - reason.paths[0].score
     if ahead > 0:
-        reason.note = "; ".join(
-            filter(
-                None,
-                [
-                    reason.note,
-                    f"32-bit sums take this split; exact ones would take one that is {ahead:.3g} nats ahead",
-                ],
-            )
-        )
+        note = f"32-bit sums take this split; exact ones would take one that is {ahead:.3g} nats ahead"
+        reason.note = f"{reason.note}; {note}" if reason.note else note
     return reason
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #c496c5fe
 def _first(model, text):
     "What merging starts from, and the starts of what it leaves alone: the longest user-defined piece, else one character."
-    special, lengths, symbols, fixed, at = (
-        frozenset(model.user_defined),
-        lengths_by_first(model.user_defined),
-        [],
-        set(),
-        0,
-    )
+    special, lengths = frozenset(model.user_defined), lengths_by_first(model.user_defined)
+    symbols, fixed, at = [], set(), 0
     unk = model.piece2id.get(model.unk_piece, -1)
     while at < len(text):
         found = pieces_at(text, at, special, lengths)[:NESTED_SPELLINGS]
@@ -146,21 +137,19 @@ def scored_merges(
     text: str,  # A normalized text
 ) -> tuple:  # First symbols; `Merge`s in their order; parts that are left, unused ones taken apart again
     "Join the neighbours of the highest score, the leftmost first, and write every merge down."
-    (symbols, fixed), (strength, spare) = _first(model, text), _strength(model)
-    standing, ends, steps, made, heap = (
-        [s.start for s in symbols],
-        {s.start: s.end for s in symbols},
-        [],
-        {},
-        [],
-    )
+    symbols, fixed = _first(model, text)
+    strength, spare = _strength(model)
+    standing = [s.start for s in symbols]
+    ends = {s.start: s.end for s in symbols}
+    steps, made = [], {}
 
     def offer(i):
         if not 0 <= i < len(standing) - 1 or fixed & {*standing[i : i + 2]}:
             return None
         left, mid = standing[i : i + 2]
         piece = text[left : ends[mid]]
-        if (key := strength(piece)) is None:
+        key = strength(piece)
+        if key is None:
             return None
         if piece in spare:
             made[piece] = mid - left
@@ -171,20 +160,11 @@ def scored_merges(
     while heap:
         _, left, end = heappop(heap)
         at = bisect_left(standing, left)
-        if at >= len(standing) - 1 or standing[at] != left or ends[mid := standing[at + 1]] != end:
+        if at >= len(standing) - 1 or standing[at] != left or ends[standing[at + 1]] != end:
             continue  # joined otherwise since
-        steps.append(
-            Merge(
-                None,
-                text[left:mid],
-                text[mid:end],
-                text[left:end],
-                at,
-                left,
-                end,
-                model.scores[model.piece2id[text[left:end]]],
-            )
-        )
+        mid, piece = standing[at + 1], text[left:end]
+        score = model.scores[model.piece2id[piece]]
+        steps.append(Merge(None, text[left:mid], text[mid:end], piece, at, left, end, score))
         ends[left] = end
         del standing[at + 1]
         for candidate in filter(None, map(offer, (at - 1, at))):
@@ -205,14 +185,15 @@ def _apart(piece, made):
 
 # %% ../nbs/63a_sentencepiece_explain.ipynb #9f0c2f72
 def _bpe(model, text, parts=None):
-    "The reason of a BPE model: every merge, and what became of pieces that are never given out; `parts` if the text around it decides that."
+    "The reason of a BPE model: every merge, and what became of unused pieces; `parts` if the text around decides."
     symbols, steps, alone = scored_merges(model, text)
     parts = alone if parts is None else parts
-    spell = lambda parts: _spell(model, parts)
-    kept, apart = (
-        dict.fromkeys(s.piece for s in symbols if s.piece in model.user_defined),
-        dict.fromkeys(m.piece for m in steps if m.piece in model.unused),
-    )
+
+    def spell(parts):
+        return _spell(model, parts)
+
+    kept = dict.fromkeys(s.piece for s in symbols if s.piece in model.user_defined)
+    apart = dict.fromkeys(m.piece for m in steps if m.piece in model.unused)
     notes = [
         *_listed("user-defined, kept whole", kept),
         *_listed("unused, taken apart again", apart),
@@ -241,7 +222,11 @@ class WholeReason:
 # %% ../nbs/63a_sentencepiece_explain.ipynb #ddcdf316
 def _whole(model, text):
     "The reason of a model of words or of characters."
-    chars, spell = isinstance(model, SentencePieceChars), lambda parts: _spell(model, parts)
+    chars = isinstance(model, SentencePieceChars)
+
+    def spell(parts):
+        return _spell(model, parts)
+
     parts = [s.piece for s in _first(model, text)[0]] if chars else re.findall("▁[^▁]*|[^▁]+", text)
     kept = dict.fromkeys(part for part in parts if chars and part in model.user_defined)
     notes = [
@@ -307,7 +292,8 @@ def explain_stretches(
 ) -> list[Stretch]:  # In order, covering the text; the pieces of their reasons are those of the whole text
     "Why one of SentencePiece's models splits a text as it does, stretch by stretch."
     _check(model, text)
-    known, out, at, tokens = {} if known is None else known, [], 0, model.tokens(text)
+    known = {} if known is None else known
+    out, at, tokens = [], 0, model.tokens(text)
     begun = {token.start for token in tokens}
     starts = [i for i in (cut or stretch_cutter(model))(text) if i in begun]
     for start, end in zip(starts, [*starts[1:], len(text)]):

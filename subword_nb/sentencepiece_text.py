@@ -40,10 +40,8 @@ def chunks_ref(
     out, at = [], 0
     while at < len(text):
         starts = [text[at:end] for end in range(at + 1, len(text) + 1)]
-        alone, keys = (
-            [s for s in starts if s in user_defined][:NESTED_SPELLINGS],
-            [s for s in starts if s in rules][:NESTED],
-        )
+        alone = [s for s in starts if s in user_defined][:NESTED_SPELLINGS]
+        keys = [s for s in starts if s in rules][:NESTED]
         taken = (alone or keys or starts)[-1 if alone or keys else 0]
         out.append((len(taken), taken if alone else rules.get(taken, taken)))
         at += len(taken)
@@ -59,8 +57,9 @@ def write_chunks(
     treat_whitespace_as_suffix: bool = False,  # Put the space at the end instead
 ) -> tuple[str, list[int]]:  # The normalized text; where each character's chunk begins, and the end
     "Join replaced chunks by SentencePiece's rules for spaces."
-    out, origins, at, begun, space = [], [], 0, False, " ▁"[escape_whitespaces]
-    behind_space = remove_extra_whitespaces
+    out, origins, at = [], [], 0
+    space = " ▁"[escape_whitespaces]
+    begun, behind_space = False, remove_extra_whitespaces
     for taken, new in chunks:
         if not begun and remove_extra_whitespaces and new == " ":
             at += taken
@@ -77,7 +76,8 @@ def write_chunks(
         if new:
             behind_space = remove_extra_whitespaces and new[-1] == " "
     while remove_extra_whitespaces and out and out[-1] == space:
-        at = (out.pop(), origins.pop())[1]
+        out.pop()
+        at = origins.pop()
     if begun and add_dummy_prefix and treat_whitespace_as_suffix:
         out, origins = [*out, space], [*origins, at]
     return "".join(out), [*origins, at]
@@ -168,11 +168,9 @@ class _Tables:
         "A text without user-defined spellings, replaced by the map."
         if self.map is None:
             return text
-        return (
-            self.one[" "].join(map(self.one.__getitem__, text.split(" ")))
-            if self.words
-            else self.map.longest(text)
-        )
+        if self.words:
+            return self.one[" "].join(map(self.one.__getitem__, text.split(" ")))
+        return self.map.longest(text)
 
 # %% ../nbs/62_sentencepiece_text.ipynb #274abe0f
 def _replaced(tables, text):
@@ -189,15 +187,24 @@ def _chunks(tables, text):
     if tables.map is None and not tables.users.known:
         yield from ((1, ch) for ch in text)
         return
-    data, i, at, b, last = memoryview(text.encode("utf-8", "surrogatepass")), 0, 0, 0, len(text) - 1
+    data, last = memoryview(text.encode("utf-8", "surrogatepass")), len(text) - 1
+    i = 0
+    at, b = 0, 0  # a place in the text, and the same in its bytes
     while i <= last:
-        part, n = text[i], tables.users.at(text, i) if text[i] in tables.users.firsts else 0
-        if not n and i < last and tables.map and tables.joined[text[i + 1]]:
-            at, b = i, b + len(text[at:i].encode("utf-8", "surrogatepass"))
-            if longest := longest_prefix(tables.units, data[b:])[0]:
+        part = text[i]
+        n = tables.users.at(text, i) if part in tables.users.firsts else 0
+        if n:
+            yield n, text[i : i + n]
+            i += n
+            continue
+        if i < last and tables.map and tables.joined[text[i + 1]]:
+            b += len(text[at:i].encode("utf-8", "surrogatepass"))
+            at = i
+            longest = longest_prefix(tables.units, data[b:])[0]
+            if longest:
                 part = bytes(data[b : b + longest]).decode("utf-8")
-        yield (n, text[i : i + n]) if n else (len(part), tables.one[part])
-        i += n or len(part)
+        yield len(part), tables.one[part]
+        i += len(part)
 
 # %% ../nbs/62_sentencepiece_text.ipynb #979c85d0
 def _normalized(n, text):
@@ -381,13 +388,9 @@ class _Said:
     "Pieces become text; a byte waits as long as its character may still become whole."
 
     def __init__(self, decoder, errors):
-        self.d, self.part, self.starting, self.prefixed, self.bytes = (
-            decoder,
-            "",
-            True,
-            True,
-            _Characters(errors),
-        )
+        self.d, self.part = decoder, ""
+        self.starting, self.prefixed = True, True
+        self.bytes = _Characters(errors)
 
     def push(self, chunks):
         out = []
@@ -441,7 +444,8 @@ class _Undone:
         self.held += [text for text, _ in chunks if text]
         if self.whole or not self.held:
             return []
-        ends = self.settled(text := "".join(self.held))
+        text = "".join(self.held)
+        ends = self.settled(text)
         self.held = [text[ends:]] * (ends < len(text))
         return [(self.n.normalize(text[:ends]), True)] if ends else []
 
@@ -490,11 +494,14 @@ class SentencePieceDecoder(Decoder):
         "The options, for display: a tokenizer.json has no such decoder."
         return super().to_dict() | {"control": [*self.control], "denormalizer": self.denormalizer.to_dict()}
 
-    _text = cached_property(
-        lambda self: _Memo(
-            lambda piece: piece.replace("▁", " ") if (text := self._fixed.get(piece)) is None else text
-        )
-    )
+    @cached_property
+    def _text(self):
+        def spelled(piece):
+            text = self._fixed.get(piece)
+            return piece.replace("▁", " ") if text is None else text
+
+        return _Memo(spelled)
+
     _fixed = cached_property(
         lambda self: {self.unk_piece: self.unk_surface} | dict.fromkeys(self.control, "")
     )
@@ -513,17 +520,17 @@ class SentencePieceDecoder(Decoder):
 # %% ../nbs/62_sentencepiece_text.ipynb #cfa1cd1b
 def _decoded(d, pieces, errors):
     "The parts of a text: as soon as something has been written, and where there are no bytes, what was remembered."
-    (said, *undone), parts, at = d.stages(errors=errors), [], 0
+    said, *undone = d.stages(errors=errors)
+    parts, at = [], 0
     while at < len(pieces) and said.starting:
         parts += said.push([(pieces[at], True)])
         at += 1
     rest = pieces[at:]
     plain = not said.bytes.waiting and not (d.byte_fallback and any(map(_BYTES.__contains__, rest)))
-    parts += (
-        zip(map(d._text.__getitem__, rest), repeat(True))
-        if plain
-        else said.push([(piece, True) for piece in rest]) + said.finish()
-    )
+    if plain:
+        parts += zip(map(d._text.__getitem__, rest), repeat(True))
+    else:
+        parts += said.push([(piece, True) for piece in rest]) + said.finish()
     for stage in undone:
         parts = stage.push(parts) + stage.finish()
     return [text for text, _ in parts]
@@ -562,10 +569,8 @@ def sentencepiece_decoder(
     proto: ModelProto,  # A model as it is read
 ) -> SentencePieceDecoder:  # As the model wants ids undone
     "The decoder that a model asks for."
-    unk, blob = (
-        [p.piece for p in proto.pieces if p.type == UNKNOWN],
-        proto.denormalizer("precompiled_charsmap"),
-    )
+    unk = [p.piece for p in proto.pieces if p.type == UNKNOWN]
+    blob = proto.denormalizer("precompiled_charsmap")
     undone = SentencePieceNormalizer(blob, *map(proto.denormalizer, _FLAGS[:3])) if blob else b""
     return SentencePieceDecoder(
         unk[0] if unk else "<unk>",

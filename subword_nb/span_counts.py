@@ -51,7 +51,8 @@ def feed(
     size: int = 1 << 18,  # About how long a block is
 ) -> Iterator[tuple]:  # (buffer, starts, k, place): k spans are certain, the first at `place`
     "The spans of a stream."
-    buffer, starts, n, wanted, place = _room(0, size), None, 0, 0, 0
+    buffer, starts = _room(0, size), None
+    n, wanted, place = 0, 0, 0
     for block, last in with_last(blocks):
         buffer = _append(buffer, n, block, size)
         n += len(block)
@@ -117,7 +118,7 @@ def _append(buffer, n, block, size):
 # %% ../nbs/50_span_counts.ipynb #816a5920
 @kernel
 def _count(buffer, starts, j, k, slots, keys, count, place, more, places):
-    "Count spans j to k - 1; returns the first one for which there was no room. Span j adds more[j] and stands at places[j], if these are not empty."
+    "Count spans j to k - 1, more[j] of each at places[j], if any; returns the first without room."
     low, high, at = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64)
     j, k, given, head = np.uint64(j), np.uint64(k), len(more) > 0, np.uint64(starts[0])
     limit = len(slots) * 5 // 32
@@ -260,11 +261,9 @@ def span_rows(
 
 def _rows(slots, keys, chosen):
     "The rows of chosen slots."
-    four, bounds, at = (
-        slots.reshape(-1, 4),
-        np.zeros(len(chosen) + 1, np.int64),
-        (chosen * 4).astype(np.uint64),
-    )
+    four = slots.reshape(-1, 4)
+    bounds = np.zeros(len(chosen) + 1, np.int64)
+    at = (chosen * 4).astype(np.uint64)
     _lengths(slots, keys, at, bounds[1:])
     np.cumsum(bounds, out=bounds)
     data = np.empty(int(bounds[-1]), np.uint8)
@@ -280,15 +279,8 @@ def add_rows(
     data, bounds, counts, places = rows
     padded = np.concatenate([data, np.zeros(16, np.uint8)])  # a key is loaded eight bytes at a time
     if len(counts):
-        count_spans(
-            table,
-            padded,
-            bounds,
-            len(counts),
-            place=0,
-            counts=counts.astype(np.uint64),
-            places=places.astype(np.uint64),
-        )
+        counts, places = counts.astype(np.uint64), places.astype(np.uint64)
+        count_spans(table, padded, bounds, len(counts), place=0, counts=counts, places=places)
 
 # %% ../nbs/50_span_counts.ipynb #74fcb069
 def at_most(
@@ -312,7 +304,8 @@ def pruned(
 ) -> tuple:  # (a new table, what was taken from each count)
     "A table of the most frequent spans."
     rows, t = at_most(span_rows(table)[0], most)
-    add_rows(small := SpanCounts(), rows)
+    small = SpanCounts()
+    add_rows(small, rows)
     return small, t
 
 # %% ../nbs/50_span_counts.ipynb #564a676f
@@ -327,7 +320,9 @@ class Spill:
         folder: str | Path,  # Where; made if it does not exist, and gone on with if it has a manifest
         facts: dict,  # What is counted, and how; a folder with other facts is refused
     ):
-        self.folder, self.facts, self.batches, self.error, self.sizes = Path(folder), facts, 0, 0, [0] * PARTS
+        self.folder, self.facts = Path(folder), facts
+        self.batches, self.error = 0, 0
+        self.sizes = [0] * PARTS
         self.folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             _go_on(self, json.loads((self.folder / "counting.json").read_text(encoding="utf-8")))
@@ -377,16 +372,12 @@ def commit(
 ) -> None:
     "From now on, this is what the folder holds."
     for p, size in enumerate(spill.sizes):
-        size and _to_disk(_part(spill, p))
+        if size:
+            _to_disk(_part(spill, p))
     spill.batches, spill.error = batches, error
-    write_atomically(
-        spill.folder / "counting.json",
-        lambda file: file.write(
-            json.dumps(
-                {"facts": spill.facts, "batches": batches, "sizes": spill.sizes, "error": error}
-            ).encode()
-        ),
-    )
+    manifest = {"facts": spill.facts, "batches": batches, "sizes": spill.sizes, "error": error}
+    data = json.dumps(manifest).encode()
+    write_atomically(spill.folder / "counting.json", lambda file: file.write(data))
 
 
 def spilled_rows(

@@ -156,11 +156,9 @@ def put_before(
     first: bool,  # Does it open the original?
 ) -> bytes:  # The opening, or nothing
     "What is put before a part."
-    return (
-        b""
-        if not part or marks.once and not first or marks.unless and part.startswith(marks.unless)
-        else marks.prefix
-    )
+    if not part or marks.once and not first:
+        return b""
+    return b"" if marks.unless and part.startswith(marks.unless) else marks.prefix
 
 # %% ../nbs/49_span_cuts.ipynb #92954769
 def divided(
@@ -169,7 +167,9 @@ def divided(
 ) -> Iterator[tuple]:  # (what is done to the whole text, or None; the steps that are left, or None)
     "Ways to divide a normalizer into what comes before everything else, and the rest."
     yield None, norm
-    steps = [*norm.steps] if isinstance(norm, Normalizers) else [norm] if norm else []
+    steps = [norm] if norm else []
+    if isinstance(norm, Normalizers):
+        steps = [*norm.steps]
     k = len(steps)
     while k and steps[k - 1] in (Prepend("▁"), Replace(" ", "▁")):
         k -= 1
@@ -181,11 +181,9 @@ def without_opening(
     norm: Normalizer | None,  # A normalizer
 ) -> Normalizer | None:  # The same for a word that does not open a text
     "A normalizer without what opens a text."
-    return (
-        Normalizers([s for s in norm.steps if not isinstance(s, Prepend)])
-        if isinstance(norm, Normalizers)
-        else norm
-    )
+    if isinstance(norm, Normalizers):
+        return Normalizers([s for s in norm.steps if not isinstance(s, Prepend)])
+    return norm
 
 # %% ../nbs/49_span_cuts.ipynb #c4141c27
 def _mark_cuts(norm, pre):
@@ -229,26 +227,21 @@ def cutting_part(
 ) -> tuple:  # (the pre-tokenizer that cuts, are its pieces spelled as bytes?)
     "What cuts, without what spells."
     steps = pre.steps if isinstance(pre, Sequence) else ()
-    spelled = (
-        len(steps) == 2
-        and isinstance(steps[1], ByteLevel)
-        and not steps[1].use_regex
-        and not steps[1].add_prefix_space
-    )
-    return (steps[0], True) if spelled else (pre, False)
+    if len(steps) != 2 or not isinstance(steps[1], ByteLevel):
+        return pre, False
+    first, last = steps
+    return (pre, False) if last.use_regex or last.add_prefix_space else (first, True)
 
 
 def puts_before(
     pre: PreTokenizer,  # Any pre-tokenizer
 ) -> bool:  # True for a prefix space, or a mark
     "Does a pre-tokenizer put something before a text?"
-    return (
-        isinstance(pre, ByteLevel)
-        and pre.add_prefix_space
-        or isinstance(pre, Metaspace)
-        or isinstance(pre, Sequence)
-        and any(map(puts_before, pre.steps))
-    )
+    if isinstance(pre, ByteLevel):
+        return pre.add_prefix_space
+    if isinstance(pre, Sequence):
+        return any(map(puts_before, pre.steps))
+    return isinstance(pre, Metaspace)
 
 # %% ../nbs/49_span_cuts.ipynb #053e58a3
 def _of_span(norm, pre):

@@ -57,15 +57,15 @@ def later_words(
     "What a normalizer is to all words but the first."
     if norm is None:
         return True, None
-    from subword_nb.normalizers import (
-        Prepend,
-        Sequence,
-    )  # only now: without a normalizer their room is not needed
+    # only now: without a normalizer their room is not needed
+    from subword_nb.normalizers import Prepend, Sequence
 
     steps = [s for s in _flat(norm) if not isinstance(s, Prepend)]
     if not all(s.splits_at_space and _keeps_words(s) for s in steps):
         return False, None
-    return True, norm if len(steps) == len(_flat(norm)) else Sequence(tuple(steps)) if steps else None
+    if len(steps) == len(_flat(norm)):
+        return True, norm
+    return True, Sequence(tuple(steps)) if steps else None
 
 # %% ../nbs/39_spans.ipynb #fc48ae42
 def keeps_space(
@@ -81,10 +81,12 @@ def keeps_space(
 
 # %% ../nbs/39_spans.ipynb #f3d6bd5c
 def _bridge(pre, norm):
-    "The characters on the left and on the right of a safe place, as the model sees them; None if it is cut there anyway or something else stands there."
-    spell = lambda text: [
-        pre.piece_of(s) for s in pre.raw_pretokens(norm.normalize(text) if norm else text, first=False)
-    ]
+    "The characters left and right of a safe place, as the model sees them; None if it is cut there, or is another."
+
+    def spell(text):
+        normal = norm.normalize(text) if norm else text
+        return [pre.piece_of(s) for s in pre.raw_pretokens(normal, first=False)]
+
     left, right = set(), set()
     for c in _SIDES:
         whole, half = spell(f"{c} {c}"), spell(f" {c}")
@@ -101,22 +103,18 @@ def joins_words(
     norm: "Normalizer|None",  # What is done to words after the first
 ) -> bool:  # False if words can be given to the model one by one
     "Could a model join the end of a word with the beginning of the next?"
-    whole = (
-        isinstance(pre, WholeText)
-        or isinstance(pre, Metaspace)
-        and not pre.splits
-        or isinstance(pre, Split)
-        and len(_literal(pre)) == 1
-    )
-    if (
-        not isinstance(model, BPE)
-        or not whole
-        or model.ignore_merges
-        or model.continuing_subword_prefix
-        or model.end_of_word_suffix
-    ):
+    if isinstance(pre, Metaspace):
+        whole = not pre.splits
+    elif isinstance(pre, Split):
+        whole = len(_literal(pre)) == 1
+    else:
+        whole = isinstance(pre, WholeText)
+    if not isinstance(model, BPE) or not whole or model.ignore_merges:
         return True
-    if (bridge := _bridge(pre, norm)) is None:
+    if model.continuing_subword_prefix or model.end_of_word_suffix:
+        return True
+    bridge = _bridge(pre, norm)
+    if bridge is None:
         return True
     left, right = bridge
     return not _spells(model, left | right) or any(a[-1] in left and b[0] in right for a, b in model.merges)
@@ -128,14 +126,12 @@ def _literal(split):
 
 def _spells(model, chars):
     "Does a model write characters without its unknown piece, which may be one for several?"
-    byte = lambda p: len(p) == 6 and p.startswith("<0x")
     lacking = [f"<0x{b:02X}>" for c in chars if c not in model.piece2id for b in c.encode("utf-8")]
-    return (
-        not lacking
-        or model.byte_fallback
-        and all(p in model.piece2id for p in lacking)
-        and not any(byte(p) for pair in model.merges for p in pair)
-    )
+    if not lacking:
+        return True
+    if not model.byte_fallback or any(p not in model.piece2id for p in lacking):
+        return False
+    return not any(len(p) == 6 and p.startswith("<0x") for pair in model.merges for p in pair)
 
 # %% ../nbs/39_spans.ipynb #d1708c68
 class Path(NamedTuple):
@@ -158,17 +154,12 @@ def find_path(
     if not local:
         return Path("pretokens", f"{type(norm).__name__} may look at more than one word")
     if not pre.splits_at_space or not keeps_space(later):
-        joined = joins_words(model, pre, later)
-        return (
-            Path("pretokens", "the pre-tokenizer, or a model without one, may join two words")
-            if joined
-            else Path("words", "no merge rule joins two words", later)
-        )
-    return (
-        Path("pretokens", "there is no normalizer, and splitting is quick")
-        if norm is None
-        else Path("words", "normalizer and pre-tokenizer treat each word alike", later)
-    )
+        if joins_words(model, pre, later):
+            return Path("pretokens", "the pre-tokenizer, or a model without one, may join two words")
+        return Path("words", "no merge rule joins two words", later)
+    if norm is None:
+        return Path("pretokens", "there is no normalizer, and splitting is quick")
+    return Path("words", "normalizer and pre-tokenizer treat each word alike", later)
 
 # %% ../nbs/39_spans.ipynb #7895c7f4
 def as_normalizer(
@@ -186,7 +177,7 @@ _MOST_STRETCHES, _LONGEST_STRETCH = 1 << 17, 64  # More are not remembered
 
 
 class _Stretches(dict):
-    "What stands between two spaces → its ids, behind a space or not; it works out itself what it lacks. A KeyError where a cut is not safe."
+    "What stands between two spaces → its ids, worked out when first asked for; a KeyError where a cut is not safe."
 
     def __init__(self, space, ids_of, odd):
         self.space, self.ids_of, self.odd = space, ids_of, odd
@@ -211,10 +202,8 @@ def quick_path(
 ) -> Callable:  # From text to ids, or to None where a text needs more
     "The way of short texts, for the GPT patterns."
     odd = re.compile("|".join([r"[\ud800-\udfff]", *map(re.escape, sorted(heads))])).search
-    first, later = (
-        _Stretches("", ids_of, odd),
-        _Stretches(" ", ids_of, odd if " " not in heads else lambda text: True),
-    )
+    first = _Stretches("", ids_of, odd)
+    later = _Stretches(" ", ids_of, odd if " " not in heads else lambda text: True)
     framed = bool(before or behind)
 
     def quick(text):

@@ -50,16 +50,14 @@ def _symbols(model, pretoken):
     if model.ignore_merges and pretoken in model.piece2id:
         return [Token(model.piece2id[pretoken], pretoken, 0, len(pretoken))]
     out, fusing, unk = [], False, model.unk_piece
-    for at, symbol in enumerate(
-        base_symbols(pretoken, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix)
-    ):
-        known = (
-            [symbol]
-            if symbol in model.piece2id
-            else [f"<0x{b:02X}>" for b in symbol.encode("utf-8")]
-            if model.byte_fallback
-            else [None]
-        )
+    symbols = base_symbols(pretoken, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix)
+    for at, symbol in enumerate(symbols):
+        if symbol in model.piece2id:
+            known = [symbol]
+        elif model.byte_fallback:
+            known = [f"<0x{b:02X}>" for b in symbol.encode("utf-8")]
+        else:
+            known = [None]
         unknown = any(p not in model.piece2id for p in known)
         if not unknown:
             out += [Token(model.piece2id[p], p, at, at + 1) for p in known]
@@ -74,12 +72,13 @@ def _symbols(model, pretoken):
 def _closed_up(symbols, pretoken):
     "Symbols moved left over the gaps between them, in bytes; a place inside a character becomes all of it."
     owner = [at for at, c in enumerate(pretoken) for _ in c.encode("utf-8")]
-    one = lambda t: (
-        1
-        if len(t.piece) == 6 and t.piece.startswith("<0x") and pretoken[t.start] != t.piece
-        else len(pretoken[t.start : t.end].encode("utf-8"))
-    )
-    ends = list(accumulate(map(one, symbols)))
+
+    def width(t):
+        if len(t.piece) == 6 and t.piece.startswith("<0x") and pretoken[t.start] != t.piece:
+            return 1
+        return len(pretoken[t.start : t.end].encode("utf-8"))
+
+    ends = list(accumulate(map(width, symbols)))
     beyond = len(pretoken) - len(owner)
 
     def char_of(byte):
@@ -94,11 +93,8 @@ def _bpe_ref(model, pretoken):
     "BPE's tokens, by looking at every pair before each merge."
     names, symbols = _names(model), _symbols(model, pretoken)
     while True:
-        rules = [
-            (model.table[pair], i)
-            for i, (a, b) in enumerate(zip(symbols, symbols[1:]))
-            if (pair := (a.id, b.id)) in model.table
-        ]
+        pairs = [(a.id, b.id) for a, b in zip(symbols, symbols[1:])]
+        rules = [(model.table[pair], i) for i, pair in enumerate(pairs) if pair in model.table]
         if not rules:
             return symbols
         (_, new), i = min(rules)
@@ -114,7 +110,8 @@ def _names(model):
 # %% ../nbs/38_tokens.ipynb #6019cf00
 def _unigram_tokens(model, parts):
     "Unigram's tokens, from the parts of the best split."
-    out, names, unk, start = [], _names(model), model.piece2id.get(model.unk_piece), 0
+    names, unk = _names(model), model.piece2id.get(model.unk_piece)
+    out, start = [], 0
     for known, run in groupby(parts, model.known.__contains__):
         run = list(run)
         for group in [run] if model.fuse_unk and not known else [[part] for part in run]:
@@ -131,10 +128,8 @@ def _word_tokens(model, pretoken):
     whole = [Token(i, names[i], 0, len(pretoken)) for i in ids[:1]]
     if isinstance(model, WordLevel) or len(pretoken) > model.max_input_chars_per_word:
         return whole
-    trials, prefix = (
-        match_trials(pretoken, model.piece2id, continuing_subword_prefix=model.continuing_subword_prefix),
-        len(model.continuing_subword_prefix),
-    )
+    mark = model.continuing_subword_prefix
+    trials, prefix = match_trials(pretoken, model.piece2id, continuing_subword_prefix=mark), len(mark)
     if not trials or not trials[-1][1]:
         return whole
     pieces = [piece for piece, hit in trials if hit]
@@ -231,11 +226,10 @@ def _bpe_placed(model, pretoken, dropout=None, rng=None):
         return []
     names, table = _names(model), _PlacedTable(model.table)
     symbols = [_Placed(t.id, t.start, t.end) for t in _symbols(model, pretoken)]
-    ids = (
-        bpe_dropout(symbols, table, dropout, rng=rng or random.Random())
-        if dropout
-        else bpe_encode(symbols, table)
-    )
+    if dropout:
+        ids = bpe_dropout(symbols, table, dropout, rng=rng or random.Random())
+    else:
+        ids = bpe_encode(symbols, table)
     return [Token(int(i), names[i], i.start, i.end) for i in ids]
 
 # %% ../nbs/38_tokens.ipynb #74853bed
@@ -256,13 +250,12 @@ def tokens(
         dropout = model.dropout if dropout is None else dropout
         if dropout:
             return _bpe_placed(model, pretoken, dropout, rng or random.Random(seed))
-        return _side_by_side(model, encode_pretoken(model, pretoken, dropout=0), pretoken) or _bpe_placed(
-            model, pretoken
-        )
+        found = _side_by_side(model, encode_pretoken(model, pretoken, dropout=0), pretoken)
+        return found or _bpe_placed(model, pretoken)
     if hasattr(model, "tokens"):
-        return model.tokens(
-            pretoken, dropout=dropout, rng=rng or (None if seed is None else random.Random(seed))
-        )
+        if not rng and seed is not None:
+            rng = random.Random(seed)
+        return model.tokens(pretoken, dropout=dropout, rng=rng or None)
     if dropout is not None:
         raise ValueError(f"dropout={dropout} drops BPE's merges, and this is {model!r}; leave it out")
     if not isinstance(model, (Unigram, WordPiece, WordLevel)):
@@ -270,13 +263,12 @@ def tokens(
             f"{model!r} is a {type(model).__name__}; pass a BPE, WordPiece, Unigram or WordLevel model"
         )
     ids = model.encode(pretoken)
-    if (found := _side_by_side(model, ids, pretoken)) is not None:
+    found = _side_by_side(model, ids, pretoken)
+    if found is not None:
         return found
-    return (
-        _unigram_tokens(model, best_parts(model, pretoken))
-        if isinstance(model, Unigram)
-        else _word_places(model, ids, pretoken)
-    )
+    if isinstance(model, Unigram):
+        return _unigram_tokens(model, best_parts(model, pretoken))
+    return _word_places(model, ids, pretoken)
 
 # %% ../nbs/38_tokens.ipynb #73a27ab9
 def _word_places(model, ids, pretoken):

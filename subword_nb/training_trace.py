@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from .counts import FlatCounts, flatten_counts, write_atomically
 from .text import to_visible
@@ -100,14 +100,8 @@ def load_trace(
         if head["version"] != _VERSION:
             raise ValueError(f"it is of version {head['version']}, and version {_VERSION} is known here")
         data, bounds, counts = (arrays.pop(k) for k in ("counts_data", "counts_bounds", "counts"))
-        return _checked(
-            TrainingTrace(
-                head["algorithm"],
-                FlatCounts(data, bounds, counts, head["bytewise"], head["error"]),
-                head["facts"],
-                arrays,
-            )
-        )
+        flat = FlatCounts(data, bounds, counts, head["bytewise"], head["error"])
+        return _checked(TrainingTrace(head["algorithm"], flat, head["facts"], arrays))
     except Exception as e:
         if isinstance(e, OSError) and e.errno != errno.EINVAL:
             raise  # the disk's; EINVAL comes of damage: a place before the beginning of the file
@@ -170,12 +164,12 @@ class Recorder:
         watch: Callable | None = None,  # Who else is told
         path: bool | str | os.PathLike = False,  # A file for the trace; True or False: none
     ):
-        self.watch, self.path, self.rounds, (self.state, self.before, self.seeds, self.final) = (
-            watch,
-            _checked_path(path),
-            [],
-            cast(Any, [None] * 4),
-        )
+        self.watch, self.path = watch, _checked_path(path)
+        self.rounds: list = []
+        self.state: Any = None
+        self.before: Any = None
+        self.seeds: Any = None
+        self.final: Any = None
 
     def __call__(self, done, total, what, state):
         "Keep what the last snapshot is made of; hand on."
@@ -239,16 +233,12 @@ class _Seeds:
     def __init__(self, s, texts):
         import numpy as np
 
-        at, self.length, self.prob, self.wide = (
-            s.edges.at.astype(np.int64),
-            s.edges.length.astype(np.int64),
-            s.prob,
-            int(s.edges.length.max(initial=0)) + 1,
-        )
+        at, self.length = s.edges.at.astype(np.int64), s.edges.length.astype(np.int64)
+        self.prob = s.prob
+        self.wide = int(s.edges.length.max(initial=0)) + 1
         ends = np.cumsum(self.length)
-        self.code = np.asarray(texts.code).astype(np.uint32)[
-            np.repeat(at - (ends - self.length), self.length) + np.arange(int(self.length.sum()))
-        ]
+        places = np.repeat(at - (ends - self.length), self.length) + np.arange(int(self.length.sum()))
+        self.code = np.asarray(texts.code).astype(np.uint32)[places]
         self.order = np.argsort(at * self.wide + self.length)
         self.key = (at * self.wide + self.length)[self.order]
 
@@ -296,18 +286,13 @@ def make_trace(
 
 def _facts(learned, special, initial, options):
     "What is to be known of a run besides arrays, as JSON has it."
-    m, plain = (
-        learned.model,
-        {k: v for k, v in options.items() if v is None or isinstance(v, (bool, int, float, str))},
-    )
+    m = learned.model
+    plain = {k: v for k, v in options.items() if v is None or isinstance(v, (bool, int, float, str))}
     special = [*special, *(f"<0x{b:02X}>" for b in range(256) if plain.get("byte_fallback"))]
-    initial, defined = (
-        [to_visible(s) if isinstance(s, bytes) else s for s in initial],
-        [*options.get("user_defined", ())],
-    )
-    suffix = getattr(m, "end_of_word_suffix", "") or plain.get(
-        "end_of_word_suffix", ""
-    )  # a WordPiece model does not know what it was trained with
+    initial = [to_visible(s) if isinstance(s, bytes) else s for s in initial]
+    defined = [*options.get("user_defined", ())]
+    # a WordPiece model does not know what it was trained with
+    suffix = getattr(m, "end_of_word_suffix", "") or plain.get("end_of_word_suffix", "")
     marks = dict(prefix=getattr(m, "continuing_subword_prefix", ""), suffix=suffix)
     return dict(
         pieces=[*m.piece2id],
@@ -326,17 +311,17 @@ def _kept(recorder, facts, worth):
 
     if recorder.state is not None:
         found = recorder.state()
-        worth = (
-            np.array([float(x) for x in worth], np.float64)
-            if found["kind"] == "wordpiece"
-            else np.array(worth, np.int64)
-        )
-        return facts | dict(kind=found["kind"], start=found["start"]), dict(
-            merges=np.array(found["merges"], np.int32).reshape(-1, 2), worth=worth
-        )
+        if found["kind"] == "wordpiece":
+            worth = np.array([float(x) for x in worth], np.float64)
+        else:
+            worth = np.array(worth, np.int64)
+        merges = np.array(found["merges"], np.int32).reshape(-1, 2)
+        facts = facts | dict(kind=found["kind"], start=found["start"])
+        return facts, dict(merges=merges, worth=worth)
     if recorder.seeds is None:
         return facts | dict(kind="wordlevel"), {}
-    s, (alive, prob) = recorder.seeds, recorder.final or (np.zeros(0, np.int32), np.zeros(0))
+    s = recorder.seeds
+    alive, prob = recorder.final or (np.zeros(0, np.int32), np.zeros(0))
     arrays = dict(
         seed_code=s.code,
         seed_length=s.length.astype(np.int32),

@@ -48,11 +48,9 @@ def _says(task):
     path = getattr(task, "path", None)
     if path is None:
         return repr(task)[:200]
-    return (
-        f"{path}, bytes {task.start:,} to {task.stop:,}"
-        if hasattr(task, "start") and hasattr(task, "stop")
-        else str(path)
-    )
+    if hasattr(task, "start") and hasattr(task, "stop"):
+        return f"{path}, bytes {task.start:,} to {task.stop:,}"
+    return str(path)
 
 
 def _noted(fn, task, *more):
@@ -113,7 +111,8 @@ class There:
         *,
         timeout: float = 60.0,  # Seconds without any worker after which it gives up
     ):
-        self.client, self.timeout, self.begun, self.tasks = client, timeout, 0, dict[str, str]()
+        self.client, self.timeout = client, timeout
+        self.begun, self.tasks = 0, dict[str, str]()
 
     def submit(
         self,
@@ -372,7 +371,8 @@ def run_tasks(
 def _results(fn, tasks, client, shared, n_workers, memory_limit, ordered):
     "The results of tasks."
     with team(client=client, n_workers=n_workers, memory_limit=memory_limit) as crew:
-        held, numbers, out, at = [crew.share(s) for s in shared], {}, {}, 0
+        held = [crew.share(s) for s in shared]
+        numbers, out, at = {}, {}, 0
 
         def numbered():
             for n, task in enumerate(tasks):
