@@ -75,9 +75,8 @@ def _joined(held, np):
     return Batch(b"".join([b.data for b in full]), np.concatenate([np.zeros(1, np.int64), *bounds]), step)
 
 # %% ../nbs/48_batches.ipynb #d1a5904a
-_KIND = bytes(
-    (b >= 128 or chr(b).isalnum()) + 2 * (b >= 128 or not chr(b).isspace()) for b in range(256)
-)  # 1: may be of a letter or digit; 2: may be of no white space
+# 1: may be of a letter or digit; 2: may be of no white space
+_KIND = bytes((b >= 128 or chr(b).isalnum()) + 2 * (b >= 128 or not chr(b).isspace()) for b in range(256))
 
 
 @kernel

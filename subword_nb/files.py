@@ -72,9 +72,10 @@ def _text_kind(text, whole):
     return "vocab.txt" if lines and not any(" " in line for line in lines) else None
 
 # %% ../nbs/68_files.ipynb #fad05d27
+# What nearly all files of a whole pipeline begin with
 _BEGINS = re.compile(
     rb'[ \t\r\n]*\{\s*"(?:version|truncation|added_tokens|normalizer|pre_tokenizer|model)"\s*:\s*(?:"1\.0"\s*,|null\s*,|\{\s*"|\[\s*\{\s*")'
-)  # What nearly all files of a whole pipeline begin with
+)
 
 # %% ../nbs/68_files.ipynb #7449b739
 _MARKS = {
@@ -620,9 +621,10 @@ def tokenizer_config(
     kind, m = _class_of(config), parts.model
     bpe = type(m).__name__ in ("BPE", "SentencePieceBPE")
     for_bpe = config.get("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output") is True
+    side = "left" if kind in _PAD_LEFT else None
     found = TokenizerConfig(
         _spelling(config, "pad_token", path),
-        _side_of(config, "padding_side", parts.padding, "left" if kind in _PAD_LEFT else None, path),
+        _side_of(config, "padding_side", parts.padding, side, path),
         _side_of(config, "truncation_side", parts.truncation, None, path),
         _longest(config, path),
         _columns(config, kind, path),

@@ -12,6 +12,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 # %% ../nbs/67_hub.ipynb #809148a0
+# In the repository's first folder; none of them holds weights
 HUB_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -28,13 +29,9 @@ HUB_FILES = (
     "bpe.codes",
     "bpecodes",
     "dict.txt",
-)  # In the repository's first folder; none of them holds weights
-_COMPANIONS = (
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "dict.txt",
-)  # Of no use alone
+)
+# Of no use alone
+_COMPANIONS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "dict.txt")
 _FILE_ENDINGS = (
     ".json",
     ".txt",

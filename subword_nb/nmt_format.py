@@ -77,18 +77,16 @@ def read_codes(
     lines = text.rstrip("\r\n ").split("\n")
     version = _version(lines.pop(0).strip("\r "), path) if text.startswith("#version:") else None
     rows = _rows(lines, 1 if version is None else 2, path)
-    return Codes(
-        [(a, b) for a, b, *_ in rows], version or ((0, 2) if len(rows[0]) == 3 else (0, 1))
-    )  # fastBPE, which counts, marks words as 0.2 does
+    # fastBPE, which counts, marks words as 0.2 does
+    return Codes([(a, b) for a, b, *_ in rows], version or ((0, 2) if len(rows[0]) == 3 else (0, 1)))
 
 
 def looks_like_codes(
     data: bytes,  # A file, or its first few kilobytes
 ) -> bool:  # True for lines of two symbols, or two and a count, some of them with </w>
     "Are these merge rules with an end-of-word mark?"
-    lines = (
-        data[: 1 << 16].decode("utf-8", "replace").split("\n")[:-1]
-    )  # the last is empty, or may be cut short
+    # the last is empty, or may be cut short
+    lines = data[: 1 << 16].decode("utf-8", "replace").split("\n")[:-1]
     rules = [
         line.strip("\r ").split(" ") for line in lines[bool(lines) and lines[0].startswith("#version:") :]
     ]
@@ -283,9 +281,8 @@ def _prepare(model):
     model.vocabulary = None if model.vocabulary is None else frozenset(model.vocabulary)
     isolate("", model.glossaries)  # refuses what is no regular expression
     model._kept = re.compile(f"^({'|'.join(model.glossaries)})$") if model.glossaries else None
-    last_first = dict.fromkeys(
-        reversed(model.merges)
-    )  # of rules that stand twice the first counts, of two for one symbol that which ends first
+    # of rules that stand twice the first counts, of two for one symbol that which ends first
+    last_first = dict.fromkeys(reversed(model.merges))
     model._ranks = {pair: rank for rank, pair in reversed([*enumerate(model.merges)])}
     model._undone = {a + b: (a, b) for a, b in last_first}
 
@@ -323,9 +320,8 @@ def _marked(model, word, dropout, rng, seed=None):
     if not isinstance(word, str):
         raise ValueError(f"the word is a {type(word).__name__}; pass a str")
     pieces = segment_word(model, word, dropout=dropout, rng=rng, seed=seed)
-    return [
-        *zip(pieces, [p + model.separator for p in pieces[:-1]] + pieces[-1:])
-    ]  # of version 0.1 and a vocabulary the last may be empty; it has no id
+    # of version 0.1 and a vocabulary the last may be empty; it has no id
+    return [*zip(pieces, [p + model.separator for p in pieces[:-1]] + pieces[-1:])]
 
 
 def _known(model, marked):

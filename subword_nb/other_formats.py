@@ -42,9 +42,8 @@ def looks_cased(
     pieces: Iterable[str],  # The pieces of a vocabulary
 ) -> bool:  # True if a piece holds a capital letter that lower-casing would change
     "Does a vocabulary hold pieces that no lower-cased text can match?"
-    ordinary = (
-        p for p in pieces if p[:1] + p[-1:] not in ("[]", "<>")
-    )  # special tokens are often spelled in capitals
+    # special tokens are often spelled in capitals
+    ordinary = (p for p in pieces if p[:1] + p[-1:] not in ("[]", "<>"))
     return any(category(c) in ("Lu", "Lt") and c.lower() != c for p in ordinary for c in p)
 
 # %% ../nbs/60_other_formats.ipynb #fe661cf8
@@ -144,9 +143,8 @@ def write_vocab_txt(
     )
 
 # %% ../nbs/60_other_formats.ipynb #d93d4e1c
-_PART = re.compile(
-    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<group>\((?!\?)|\(\?P?<\w+>)|.", re.DOTALL
-)  # an escape, a class, a group that captures, or one character
+# an escape, a class, a group that captures, or one character
+_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<group>\((?!\?)|\(\?P?<\w+>)|.", re.DOTALL)
 
 
 def _minbpe_pattern(pattern, name):
@@ -203,9 +201,9 @@ def _minbpe_split(pattern, name):
     return Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
 
 # %% ../nbs/60_other_formats.ipynb #805f616f
-_MOST_BYTES = (
-    1 << 19
-)  # All pieces together, besides sixteen for each character of the file; doubling a piece in each line could ask for any number
+# All pieces together, besides sixteen for each character of the file; doubling a piece in each line could ask
+# for any number
+_MOST_BYTES = 1 << 19
 
 
 def _minbpe_pieces(lines, first, name):

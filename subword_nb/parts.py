@@ -66,6 +66,7 @@ def _file(path):
     return Corpus(files(path)).parts.files[0]
 
 
+# By which file systems tell versions apart
 _VERSION = (
     "ETag",
     "etag",
@@ -76,7 +77,7 @@ _VERSION = (
     "mtime",
     "updated",
     "generation",
-)  # By which file systems tell versions apart
+)
 
 
 def _stamp(file):
@@ -347,7 +348,9 @@ def _row_batches(part, raw, field, errors):
 # %% ../nbs/51a_parts.ipynb #a26e8cc0
 def _row(rows, line, at):
     "The document of a line."
-    if not (line := line.removeprefix(b"\xef\xbb\xbf") if at == 0 else line).strip():
+    if at == 0:
+        line = line.removeprefix(b"\xef\xbb\xbf")
+    if not line.strip():
         return None
     try:
         row = loads(decode_text(line, errors=rows.errors, source=rows.place(at)))

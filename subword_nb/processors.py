@@ -223,11 +223,12 @@ class BertProcessing(Processor):
         ]
 
 # %% ../nbs/43_processors.ipynb #49107144
+# Unicode's White_Space, and its visible form
 _SPACES = (
     "Ġ\t\n\x0b\x0c\r \x85\xa0\u1680"
     + "".join(map(chr, range(0x2000, 0x200B)))
     + "\u2028\u2029\u202f\u205f\u3000"
-)  # Unicode's White_Space, and its visible form
+)
 
 # %% ../nbs/43_processors.ipynb #9c83fd97
 def trim_offsets(

@@ -56,12 +56,8 @@ from .unigram_encode import Unigram
 from .vocab import AddedToken
 
 # %% ../nbs/64_sentencepiece_format.ipynb #763fc030
-_MODELS = {
-    1: SentencePieceUnigram,
-    2: SentencePieceBPE,
-    3: SentencePieceWords,
-    4: SentencePieceChars,
-}  # by `model_type`
+# by `model_type`
+_MODELS = {1: SentencePieceUnigram, 2: SentencePieceBPE, 3: SentencePieceWords, 4: SentencePieceChars}
 
 
 def _of_type(proto, kind):
@@ -201,9 +197,8 @@ class _Text:
         self.notes += (text,)
 
     def done(self):
-        return (
-            self.own or self.front or self.runs or self.left or self.right or self.escape
-        )  # Are spaces already treated, so that rules come too late?
+        # Are spaces already treated, so that rules come too late?
+        return self.own or self.front or self.runs or self.left or self.right or self.escape
 
 # %% ../nbs/64_sentencepiece_format.ipynb #2dffdd2b
 @lru_cache(8)

@@ -141,13 +141,11 @@ class _Tables:
     def __init__(self, blob, user_defined):
         self.users, self.map = _Spellings(user_defined), Charsmap(blob) if blob else None
         self.units, pool = read_charsmap(blob) if blob else ((), b"")
-        self.wide = b"  " in pool or any(
-            "  " in s for s in user_defined
-        )  # may a chunk hold two spaces in a row?
+        # may a chunk hold two spaces in a row?
+        self.wide = b"  " in pool or any("  " in s for s in user_defined)
         self.one = _Memo(self.map.longest if blob else str)  # a character, a key or a word, replaced
-        self.joined = _Memo(
-            lambda ch: bool(self.map.later.fullmatch(ch))
-        )  # may a character stand second, or later, in a key?
+        # may a character stand second, or later, in a key?
+        self.joined = _Memo(lambda ch: bool(self.map.later.fullmatch(ch)))
 
     @cached_property
     def crossed(self):
@@ -339,9 +337,8 @@ _BYTES = {f"<0x{b:02X}>": b for b in range(256)}
 
 
 def _lost(text):
-    return re.sub(
-        "[\udc80-\udcff]", "\ufffd", text
-    )  # what "surrogateescape" makes of bytes that belong to no character
+    # what "surrogateescape" makes of bytes that belong to no character
+    return re.sub("[\udc80-\udcff]", "\ufffd", text)
 
 # %% ../nbs/62_sentencepiece_text.ipynb #a815e7f4
 def sentencepiece_decode_ref(
@@ -625,9 +622,8 @@ class SentencePiecePreTokenizer(WholeText):
         for word, start, end in Sequence(steps).split(text):
             words.append((word.rstrip(" ▁"), start, end))
             marked.append(self.remove_extra_whitespaces or word[-1] in " ▁")
-        if (
-            words and self.add_dummy_prefix and marked[-1] and not self.remove_extra_whitespaces
-        ):  # the text ends with a space and has its mark, and one more
+        # the text ends with a space and has its mark, and one more
+        if words and self.add_dummy_prefix and marked[-1] and not self.remove_extra_whitespaces:
             words.append(("", len(text), len(text)))
             marked.append(True)
         if words and (self.add_dummy_prefix or self.remove_extra_whitespaces):

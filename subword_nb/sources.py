@@ -94,15 +94,14 @@ def _found(name):
         return _remote(name)
     path = os.path.expanduser(name)
     if not os.path.isdir(path):
-        return [
-            _local(p)
-            for p in find_files(name if os.path.exists(path) or not glob.has_magic(path) else str(name))
-        ], []
+        pattern = name if os.path.exists(path) or not glob.has_magic(path) else str(name)
+        return [_local(p) for p in find_files(pattern)], []
+    # passes over names that begin with a dot
     inside = (
         p.relative_to(path).parts
         for p in map(Path, glob.iglob(glob.escape(path) + "/**", recursive=True))
         if not p.is_dir()
-    )  # passes over names that begin with a dot
+    )
     taken, skipped = _sorted_out(path, [Path(path, *parts) for parts in sorted(inside)])
     return [_local(p) for p in taken], skipped
 

@@ -590,9 +590,11 @@ def _check_table(ranks, special, label):
             f"{label}: the special token {both!r} is spelled as a piece that has a rank; a piece has one id"
         )
     taken, top = {*ranks.values(), *special.values()}, max(ranks.values())
-    if (
-        len(ranks) <= top and (gap := next((i for i in range(top) if i not in taken), None)) is not None
-    ):  # found soon: there are as many ids as tokens
+    # found soon: there are as many ids as tokens
+    gap = None
+    if len(ranks) <= top:
+        gap = next((i for i in range(top) if i not in taken), None)
+    if gap is not None:
         raise ValueError(
             f"{label}: no token has the rank {gap}, though ranks go to {top}; "
             f"if a special token has that id, pass special_tokens={{…: {gap}}}; else the file lacks a line"

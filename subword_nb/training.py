@@ -717,9 +717,10 @@ def _checked_options(algorithm, options):
 
 # %% ../nbs/54_training.ipynb #c060cc62
 def _is_counted(source):
+    # a set of data sets is a map, too
     return (
         isinstance(source, FlatCounts) or isinstance(source, Mapping) and not hasattr(source, "column_names")
-    )  # a set of data sets is a map, too
+    )
 
 
 def _corpus_of(source, options):
@@ -954,10 +955,8 @@ def _learned(
     return tok
 
 
-_TRAINER_SPEC = {
-    "split_digits": False,
-    "split_by_unicode_script": False,
-}  # what a `.model` file tells of training besides, by its names
+# what a `.model` file tells of training besides, by its names
+_TRAINER_SPEC = {"split_digits": False, "split_by_unicode_script": False}
 
 
 def _ends_required(counts, options):

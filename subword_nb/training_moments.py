@@ -200,9 +200,12 @@ def _chase(begin, end, size):
     import numpy as np
 
     found = [begin[:0]]
-    while len(begin := (kept := np.stack([begin, end])[:, begin < end])[0]):
+    while True:
+        begin, end = np.stack([begin, end])[:, begin < end]
+        if not len(begin):
+            break
         found.append(begin)
-        begin, end = begin + size[begin], kept[1]
+        begin = begin + size[begin]
     return np.sort(np.concatenate(found))
 
 
@@ -212,7 +215,8 @@ class _BPERun:
     def __init__(self, trace):
         from subword_nb.bpe_train import new_state
 
-        self.trace, (self.symbol, self.start), f = trace, _symbols_of(trace), trace.facts
+        self.trace, f = trace, trace.facts
+        self.symbol, self.start = _symbols_of(trace)
         self.s = new_state(
             self.symbol, self.start, trace.counts.counts, _raw(trace, f["start"]), prefix=f["prefix"]
         )
@@ -500,9 +504,7 @@ def merge_story(
     piece: str,  # A piece that a merge made, as the model spells it
     *,
     most: int = 8,  # How many pairs and examples at most
-) -> (
-    dict
-):  # `merge_facts` of the first merge that made it; `steps`, all that make it; `tree`, what it is made of
+) -> dict:  # `merge_facts` of the first merge that made it, `steps`, all that make it, and `tree`
     "How a piece was put together, merge by merge, and what the last of them won against."
     made, names = made_by(trace), trace.facts["pieces"]
     i = names.index(piece) if piece in names else None
