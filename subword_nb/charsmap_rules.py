@@ -28,12 +28,15 @@ _ONE = {
     0x10781: "ːˑæʙɓ ʣ\uab66ʥʤɖɗᶑɘɞʩɤɢɠʛħʜɧʄʪʫɬ\U0001df04ꞎɮ\U0001df05ʎ\U0001df06øɶɷqɺ\U0001df08ɽɾʀʨʦ\uab67ʧʈⱱ ʏʡʢʘǀǁǂ\U0001df0a\U0001df1e",
 }
 _TWO = (
-    "105C9 105D2 307 105E4 105DA 307 11383 11382 113C9 11385 11384 113BB 1138E 1138B 113C2 11391 11390 113C9 113C5 113C2 113C2 113C7 113C2 113B8 113C8 113C2 113C9 16121 1611E 1611E "
-    "16122 1611E 16129 16123 1611E 1611F 16124 16129 1611F 16125 1611E 16120 16126 16121 1611F 16127 16122 1611F 16128 16121 16120 16D68 16D67 16D67 16D69 16D63 16D67 16D6A 16D69 16D67"
+    "105C9 105D2 307 105E4 105DA 307 11383 11382 113C9 11385 11384 113BB 1138E 1138B 113C2 11391 11390 "
+    "113C9 113C5 113C2 113C2 113C7 113C2 113B8 113C8 113C2 113C9 16121 1611E 1611E 16122 1611E 16129 16123 "
+    "1611E 1611F 16124 16129 1611F 16125 1611E 16120 16126 16121 1611F 16127 16122 1611F 16128 16121 16120 "
+    "16D68 16D67 16D67 16D69 16D63 16D67 16D6A 16D69 16D67"
 )
 _FOLD = (
-    "1C89 1C8A 2C2F 2C5F A7C0 A7C1 A7CB 264 A7CC A7CD A7CE A7CF A7D0 A7D1 A7D2 A7D3 A7D4 A7D5 A7D6 A7D7 A7D8 A7D9 A7DA A7DB A7DC 19B "
-    "10570-1057A 10597 1057C-1058A 105A3 1058C-10592 105B3 10594-10595 105BB 10D50-10D65 10D70 16EA0-16EB8 16EBB"
+    "1C89 1C8A 2C2F 2C5F A7C0 A7C1 A7CB 264 A7CC A7CD A7CE A7CF A7D0 A7D1 A7D2 A7D3 A7D4 A7D5 A7D6 A7D7 "
+    "A7D8 A7D9 A7DA A7DB A7DC 19B 10570-1057A 10597 1057C-1058A 105A3 1058C-10592 105B3 10594-10595 105BB "
+    "10D50-10D65 10D70 16EA0-16EB8 16EBB"
 )
 
 
@@ -45,7 +48,8 @@ def _chars(codes):
 def _younger():
     "What Unicode 14 to 17 added: character → its full decomposition; decomposition → the character; capital → small letter."
     apart = {chr(first + k): one for first, ones in _ONE.items() for k, one in enumerate(ones) if one != " "}
-    codes, whole, small = _chars(_TWO), {}, {}
+    codes = _chars(_TWO)
+    whole, small = {}, {}
     for ch, a, b in zip(codes[::3], codes[1::3], codes[2::3]):
         apart[ch] = apart.get(a, a) + b
         whole[apart[ch]] = ch
@@ -89,7 +93,8 @@ def _characters():
 @cache
 def nfkc_rules() -> dict[str, str]:  # Key → replacement
     "Rules that bring characters, and the sequences that Unicode takes for one, into form NFKC."
-    (apart, whole, _), rules, spellings, sequences = _younger(), {}, {}, set()
+    apart, whole, _ = _younger()
+    rules, spellings, sequences = {}, {}, set()
     for ch in _characters():
         parts = apart.get(ch) or unicodedata.normalize("NFKD", ch)
         if parts == ch:
@@ -102,9 +107,8 @@ def nfkc_rules() -> dict[str, str]:  # Key → replacement
     for parts in sequences:
         one = whole.get(parts) or unicodedata.normalize("NFC", parts)
         if one != parts:
-            rules.update(
-                (key, one) for key in map("".join, product(*(spellings.get(ch, ch) for ch in parts)))
-            )
+            for letters in product(*(spellings.get(ch, ch) for ch in parts)):
+                rules["".join(letters)] = one
     return without_redundant({key: text for key, text in rules.items() if key != text})
 
 # %% ../nbs/14_charsmap_rules.ipynb #71b685a0
@@ -194,14 +198,16 @@ def _codes(field, where):
 def read_rules_tsv(
     source: str | os.PathLike,  # A file; a `str` with a tab or a line end in it is the text of one
 ) -> dict[str, str]:  # Key → replacement
-    "Read rules as SentencePiece writes them: code points in hexadecimal, a tab, the code points to put there, and maybe a tab and a remark."
+    "Read rules as SentencePiece writes them: code points in hexadecimal, a tab, those to put there, maybe a tab and a remark."
     if not isinstance(source, (str, os.PathLike)):
         raise ValueError(f"the rules are a {type(source).__name__}; pass a path, or the text as a str")
     text = source if isinstance(source, str) and ("\t" in source or "\n" in source or not source) else None
-    name, rules, lines = "the rules" if text is not None else os.fspath(source), {}, {}
-    for n, line in enumerate(
-        (text if text is not None else decode_text(Path(source).read_bytes(), source=name)).split("\n"), 1
-    ):
+    name = "the rules"
+    if text is None:
+        name = os.fspath(source)
+        text = decode_text(Path(source).read_bytes(), source=name)
+    rules, lines = {}, {}
+    for n, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.startswith("#"):
             continue
         key, to = [_codes(field, f"{name}, line {n}") for field in [*line.split("\t"), ""][:2]]

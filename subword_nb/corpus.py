@@ -90,20 +90,21 @@ def find_files(
     path = os.path.expanduser(pattern)
     if os.path.isdir(path):
         raise IsADirectoryError(
-            f"{path} is a folder; name the files in it with a pattern, such as '{Path(path, '*.txt')}' or '{Path(path, '**', '*.txt')}'"
+            f"{path} is a folder; name the files in it with a pattern, "
+            f"such as '{Path(path, '*.txt')}' or '{Path(path, '**', '*.txt')}'"
         )
     if os.path.exists(path):
         return [Path(path)]
     if isinstance(pattern, Path):
         raise FileNotFoundError(f"no file {pattern}")
     magic = glob.has_magic(path) and "\0" not in path
-    found = (
-        [Path(p) for p in sorted(glob.glob(path, recursive=True)) if not os.path.isdir(p)] if magic else []
-    )
+    names = sorted(glob.glob(path, recursive=True)) if magic else []
+    found = [Path(name) for name in names if not os.path.isdir(name)]
     if not found:
         shown = pattern if len(pattern) <= 80 else pattern[:80] + "…"
         raise FileNotFoundError(
-            f"no file {'matches' if magic else 'is called'} {shown!r} (a str is a path or a pattern; to use the text itself pass it in a list: [text])"
+            f"no file {'matches' if magic else 'is called'} {shown!r} "
+            "(a str is a path or a pattern; to use the text itself pass it in a list: [text])"
         )
     return found
 
@@ -270,7 +271,11 @@ class _Frames:
     "Zstandard frames as a stream of bytes."
 
     def __init__(self, raw, make: Callable):
-        self.raw, self.make, self.left, self.held, self.feed = raw, make, b"", memoryview(b""), 256
+        self.raw = raw
+        self.make = make
+        self.left = b""
+        self.held = memoryview(b"")
+        self.feed = 256
         self.frame: Any = None
 
     def read1(self, size: int) -> bytes:
@@ -282,7 +287,8 @@ class _Frames:
                     raise EOFError
                 return b""
             self.frame = self.frame or self.make()
-            self.held, self.left = memoryview(self.frame.decompress(packed)), b""
+            self.held = memoryview(self.frame.decompress(packed))
+            self.left = b""
             self.feed = max(64, self.feed // 4) if len(self.held) > BLOCK else min(4096, self.feed * 2)
             if self.frame.eof:
                 self.frame, self.left = None, self.frame.unused_data
@@ -379,9 +385,13 @@ class _Lines:
     "What the next line says."
 
     def __init__(self, what: str):
-        self.what, self.doing, self.done, self.unit = what, "at work", 0, ""
+        self.what = what
+        self.doing = "at work"
+        self.done = 0
+        self.unit = ""
         self.total: int | None = None
-        self.start, self.over = time.monotonic(), threading.Event()
+        self.start = time.monotonic()
+        self.over = threading.Event()
 
     def line(self) -> str:
         "What is being done, and how far it is."

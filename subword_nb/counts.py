@@ -187,7 +187,10 @@ def _rename(staged):
     except BaseException:
         for target, old in done:
             with suppress(OSError):
-                old.replace(target) if old.exists() else target.unlink()
+                if old.exists():
+                    old.replace(target)
+                else:
+                    target.unlink()
         raise
     for folder in {target.parent for target, _ in done}:
         _sync_folder(folder)
@@ -237,31 +240,17 @@ def save_counts(
 
     path = _counts_path(path)
     if path.suffix == ".npz":
-        write_atomically(
-            path,
-            lambda file: np.savez(
-                file,
-                data=counts.data,
-                bounds=counts.bounds,
-                counts=counts.counts,
-                bytewise=counts.bytewise,
-                error=counts.error,
-            ),
-        )
+        arrays = {name: getattr(counts, name) for name in ("data", "bounds", "counts", "bytewise", "error")}
+        write_atomically(path, lambda file: np.savez(file, **arrays))
         return
     pa, parquet = _arrow(path)
-    column = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(counts), [None, pa.py_buffer(counts.bounds), pa.py_buffer(counts.data)]
-    )
-    table = pa.table(
-        {"pretoken": column if counts.bytewise else column.cast(pa.large_string()), "count": counts.counts}
-    )
-    write_atomically(
-        path,
-        lambda file: parquet.write_table(
-            table.replace_schema_metadata({"subword_nb.error": str(counts.error)}), file
-        ),
-    )
+    buffers = [None, pa.py_buffer(counts.bounds), pa.py_buffer(counts.data)]
+    column = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(counts), buffers)
+    if not counts.bytewise:
+        column = column.cast(pa.large_string())
+    table = pa.table({"pretoken": column, "count": counts.counts})
+    table = table.replace_schema_metadata({"subword_nb.error": str(counts.error)})
+    write_atomically(path, lambda file: parquet.write_table(table, file))
 
 
 def _counts_path(path) -> Path:
@@ -279,7 +268,8 @@ def _arrow(path):
         import pyarrow.parquet as parquet
     except ImportError:
         raise ModuleNotFoundError(
-            f'{path}: Parquet is written by the package pyarrow, which is not installed; run: pip install "subword_nb[arrow]", or name a .npz file'
+            f"{path}: Parquet is written by the package pyarrow, which is not installed; "
+            'run: pip install "subword_nb[arrow]", or name a .npz file'
         ) from None
     return pa, parquet
 
@@ -295,7 +285,8 @@ def load_counts(
         raise
     except Exception as e:
         raise ValueError(
-            f"{path} is not a file of counts ({type(e).__name__}: {e}); make one with save_counts, or a table with the columns pretoken and count"
+            f"{path} is not a file of counts ({type(e).__name__}: {e}); "
+            "make one with save_counts, or a table with the columns pretoken and count"
         ) from None
     n, ends = len(counts.counts), counts.bounds
     if (
@@ -306,7 +297,8 @@ def load_counts(
         or (counts.counts < 0).any()
     ):
         raise ValueError(
-            f"{path} holds no counts that fit together: {len(ends)} bounds up to {ends[-1]}, {len(counts.data)} bytes, {n} counts; it is damaged"
+            f"{path} holds no counts that fit together: {len(ends)} bounds up to {ends[-1]}, "
+            f"{len(counts.data)} bytes, {n} counts; it is damaged"
         )
     if not counts.bytewise:
         counts.data.tobytes().decode()

@@ -119,7 +119,14 @@ def cell_width(
     text: str,  # a label
 ) -> int:  # wide characters count two, combining marks none
     "How many terminal cells a label takes."
-    return sum(0 if category(c) in ("Mn", "Me") else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(map(_cells, text))
+
+
+def _cells(char) -> int:
+    "How many terminal cells a character takes."
+    if category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if east_asian_width(char) in "WF" else 1
 
 
 def _wants_color() -> bool:
@@ -438,15 +445,14 @@ def draw_bars(
     parts = [svg_text(0, 15, title, more=' font-weight="600"')] if title else []
     lines, y = [title] if title else [], 24 if title else 2
     for k, v in rows:
+        place = f'x="{x:.1f}" y="{y + 3}" width="{room * v / top:.1f}" height="15" rx="2"'
         parts.append(
             svg_text(x - 8, y + 15, k, more=' text-anchor="end"')
-            + f'<rect x="{x:.1f}" y="{y + 3}" width="{room * v / top:.1f}" height="15" rx="2" fill="#3f8fc4" stroke="currentColor" stroke-opacity=".5"/>'
+            + f'<rect {place} fill="#3f8fc4" stroke="currentColor" stroke-opacity=".5"/>'
             + svg_text(x + room * v / top + 6, y + 15, _number(v))
         )
-        lines.append(
-            " " * (pad - cell_width(k))
-            + f"{k} │{'█' * round(30 * v / top) or ('▏' if v else '')} {_number(v)}"
-        )
+        bar = "█" * round(30 * v / top) or ("▏" if v else "")
+        lines.append(" " * (pad - cell_width(k)) + f"{k} │{bar} {_number(v)}")
         y += 21
     if more > 0:
         parts.append(svg_text(x, y + 15, f"… and {more:,} more"))

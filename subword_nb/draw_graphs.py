@@ -19,17 +19,15 @@ _BEST, _PLAIN = PALETTE[1][0], "#f2f2f2"
 
 def _chip(x: float, y: float, width: float, label: str, note: str = "", strong: bool = False) -> str:
     "A label in a light box centred on (x, y), with dark ink; lines drawn before it pass behind."
-    box = f'<rect x="{x - width / 2:.1f}" y="{y - 10:.1f}" width="{width:.1f}" height="20" rx="5" fill="{_BEST if strong else _PLAIN}" stroke="#666"/>'
-    small = (
-        f'<tspan{" dx=" + chr(34) + "6" + chr(34) if label else ""} font-size="11" font-weight="400">{escape(note)}</tspan>'
-        if note
-        else ""
-    )
+    place = f'x="{x - width / 2:.1f}" y="{y - 10:.1f}" width="{width:.1f}" height="20" rx="5"'
+    box = f'<rect {place} fill="{_BEST if strong else _PLAIN}" stroke="#666"/>'
+    small = ""
+    if note:
+        apart = ' dx="6"' if label else ""
+        small = f'<tspan{apart} font-size="11" font-weight="400">{escape(note)}</tspan>'
     bold = ' font-weight="700"' if strong else ""
-    return (
-        box
-        + f'<text x="{x:.1f}" y="{y + 5:.1f}" text-anchor="middle" fill="{INK}"{bold}>{escape(label)}{small}</text>'
-    )
+    look = f'text-anchor="middle" fill="{INK}"{bold}'
+    return box + f'<text x="{x:.1f}" y="{y + 5:.1f}" {look}>{escape(label)}{small}</text>'
 
 
 def _chip_width(label: str, note: str = "") -> float:
@@ -92,12 +90,14 @@ def _levels(arcs: list) -> int:
 def _chip_place(arc: _Arc, arcs: list, step: float) -> float | None:
     "Where on its arc a chip stands clear of everything that crosses, in pixels from node 0; None if nowhere."
     sides = {p for a in arcs if a.level > arc.level for p in (a.start, a.end) if arc.start < p < arc.end}
-    half, middle = arc.width / 2 + (9 if arc.level else 13), (arc.start + arc.end) / 2
-    clear = lambda c: all(abs(p - c) * step >= half for p in {*sides, arc.start, arc.end})
-    places = sorted(
-        (p / 2 for p in range(2 * arc.start + 1, 2 * arc.end)), key=lambda c: (abs(c - middle), c)
-    )
-    return next((c * step for c in places if clear(c)), None)
+    sides |= {arc.start, arc.end}
+    half = arc.width / 2 + (9 if arc.level else 13)
+    middle = (arc.start + arc.end) / 2
+    places = [p / 2 for p in range(2 * arc.start + 1, 2 * arc.end)]
+    for c in sorted(places, key=lambda c: (abs(c - middle), c)):
+        if all(abs(p - c) * step >= half for p in sides):
+            return c * step
+    return None
 
 # %% ../nbs/04_draw_graphs.ipynb #90027146
 def _bow(arc: _Arc, step: float, x0: float, y0: float) -> str:
@@ -132,37 +132,26 @@ def _lattice_parts(shown: list, arcs: list, step: float, places: list, y0: float
 # %% ../nbs/04_draw_graphs.ipynb #4c89a21c
 def _lattice_text(shown: list, arcs: list, title: str) -> str:
     "The lattice in characters: a ruler of positions and a row of bars per level, or a list where that is too wide."
-    lines, inner = [title] if title else [], lambda a: f" {a.label} {a.note} " if a.note else f" {a.label} "
-    step = max(
-        [
-            3,
-            *(cell_width(c) + 3 for c in shown),
-            *(-(-(cell_width(inner(a)) + 3) // (a.end - a.start)) for a in arcs),
-        ]
-    )
+    lines = [title] if title else []
+
+    def inner(a):
+        return f" {a.label} {a.note} " if a.note else f" {a.label} "
+
+    widths = [cell_width(c) + 3 for c in shown]
+    widths += [-(-(cell_width(inner(a)) + 3) // (a.end - a.start)) for a in arcs]
+    step = max([3, *widths])
     if step * len(shown) > 110:
-        return "\n".join(
-            lines
-            + [
-                f"{a.start:>3}–{a.end:<3}{'━' if a.best else '─'} {a.label}" + f"  {a.note}" * bool(a.note)
-                for a in sorted(arcs, key=lambda a: (a.start, a.end))
-            ]
-        )
+        for a in sorted(arcs, key=lambda a: (a.start, a.end)):
+            bar = "━" if a.best else "─"
+            lines.append(f"{a.start:>3}–{a.end:<3}{bar} {a.label}" + f"  {a.note}" * bool(a.note))
+        return "\n".join(lines)
     for level in range(max([a.level for a in arcs], default=-1), -1, -1):
         row, at = "", 0
         for a in sorted((a for a in arcs if a.level == level), key=lambda a: a.start):
-            room, (left, bar, right) = (
-                (a.end - a.start) * step - 1 - cell_width(inner(a)),
-                "┝━┥" if a.best else "├─┤",
-            )
-            row += (
-                " " * (a.start * step - at)
-                + left
-                + bar * (room // 2)
-                + inner(a)
-                + bar * (room - 1 - room // 2)
-                + right
-            )
+            room = (a.end - a.start) * step - 1 - cell_width(inner(a))
+            left, bar, right = "┝━┥" if a.best else "├─┤"
+            row += " " * (a.start * step - at)
+            row += left + bar * (room // 2) + inner(a) + bar * (room - 1 - room // 2) + right
             at = a.end * step
         lines.append(row)
     lines.append("".join(str(i).ljust(step) for i in range(len(shown) + 1)).rstrip())
@@ -241,13 +230,18 @@ def _trie_nodes(edges: list, labels: dict, links: dict, notes: dict, names: dict
     numbers = dict.fromkeys([n for a, b, _ in edges for n in (a, b)] + [*labels])
     if unknown := [n for n in [*links, *links.values(), *notes, *names] if n not in numbers]:
         raise ValueError(
-            f"links, notes or names mention node {unknown[0]!r}, which no edge or label has; draw it with an edge or leave it out"
+            f"links, notes or names mention node {unknown[0]!r}, which no edge or label has; "
+            "draw it with an edge or leave it out"
         )
     if not numbers or len(numbers) > 150:
         raise ValueError(
-            f"a trie of {len(numbers)} nodes cannot be drawn; pass 1 to 150 nodes, such as the part for a few pieces"
+            f"a trie of {len(numbers)} nodes cannot be drawn; "
+            "pass 1 to 150 nodes, such as the part for a few pieces"
         )
-    show = lambda d, n, most, space=" ": clip(printable(str(d.get(n, "")), space=space), n=most)
+
+    def show(d, n, most, space=" "):
+        return clip(printable(str(d.get(n, "")), space=space), n=most)
+
     nodes = {
         n: _TrieNode(show({n: n, **names}, n, 16), show(labels, n, 24, "·"), show(notes, n, 32))
         for n in numbers
@@ -438,13 +432,10 @@ def draw_splits(
     title: str = "",  # a line above
 ) -> Svg:  # draws itself in Jupyter; `str()` is a table in characters
     "Draw how several tokenizers split the same words."
-    table, title, x, parts, columns = (
-        _split_table(words, splits),
-        clip(printable(title, space=" "), n=120),
-        8.0,
-        [],
-        [],
-    )
+    table = _split_table(words, splits)
+    title = clip(printable(title, space=" "), n=120)
+    parts, columns = [], []
+    x = 8.0
     top = 26 * bool(title) + 8
     for i, (name, cells) in enumerate(table):
         parts.append(svg_text(x, top + 10, name, more=' font-weight="600"'))
@@ -453,22 +444,18 @@ def draw_splits(
             at, y = x, top + 34 + 28 * row
             for k, label in enumerate(labels):
                 wide = 8.6 * cell_width(label) + 12
-                parts.append(
-                    f'<rect x="{at:.1f}" y="{y - 10}" width="{wide:.1f}" height="20" rx="5" fill="{PALETTE[k % 6][0]}" stroke="#666"/>'
-                    * bool(i)
-                    + svg_text(
-                        at + wide / 2,
-                        y + 5,
-                        label,
-                        more=' text-anchor="middle"' + f' style="fill:{INK}"' * bool(i),
-                    )
-                )
+                box, look = "", ' text-anchor="middle"'
+                if i:
+                    place = f'x="{at:.1f}" y="{y - 10}" width="{wide:.1f}" height="20" rx="5"'
+                    box = f'<rect {place} fill="{PALETTE[k % 6][0]}" stroke="#666"/>'
+                    look += f' style="fill:{INK}"'
+                parts.append(box + svg_text(at + wide / 2, y + 5, label, more=look))
                 at += wide + 3
             right = max(right, at)
-        x, said = right + 22, [" ".join(labels) for labels in cells]
-        columns.append(
-            [t + " " * (max(map(cell_width, [name, *said])) - cell_width(t)) for t in (name, *said)]
-        )
+        x = right + 22
+        said = [name, *(" ".join(labels) for labels in cells)]
+        widest = max(map(cell_width, said))
+        columns.append([t + " " * (widest - cell_width(t)) for t in said])
     alt = clip(
         (title or "Splits")
         + ": "
@@ -547,19 +534,18 @@ def _arrow(a: _Box, b: _Box, label: str) -> tuple:
     if a.column == b.column:
         down, x = (1 if b.y > a.y else -1), a.x + a.width / 2
         y, end = (a.y + a.high, b.y) if down > 0 else (a.y, b.y + b.high)
-        path, head, said = (
-            f"M{x:.1f} {y:.1f}V{end - 8 * down:.1f}",
-            f"M{x:.1f} {end:.1f}l-4 {-9 * down}h8z",
-            svg_text(x + 10, (y + end) / 2 + 4, label, more=' font-size="12"'),
-        )
+        path = f"M{x:.1f} {y:.1f}V{end - 8 * down:.1f}"
+        head = f"M{x:.1f} {end:.1f}l-4 {-9 * down}h8z"
+        said = svg_text(x + 10, (y + end) / 2 + 4, label, more=' font-size="12"')
     else:
-        x, y, to, end = a.x + a.width, a.y + a.high / 2, b.x, b.y + b.high / 2
-        path, head = (
-            f"M{x:.1f} {y:.1f}C{(x + to) / 2:.1f} {y:.1f} {(x + to) / 2 - 4:.1f} {end:.1f} {to - 8:.1f} {end:.1f}",
-            f"M{to:.1f} {end:.1f}l-9 -4v8z",
-        )
+        x, y = a.x + a.width, a.y + a.high / 2
+        to, end = b.x, b.y + b.high / 2
+        middle = (x + to) / 2
+        path = f"M{x:.1f} {y:.1f}C{middle:.1f} {y:.1f} {middle - 4:.1f} {end:.1f} {to - 8:.1f} {end:.1f}"
+        head = f"M{to:.1f} {end:.1f}l-9 -4v8z"
         said = _chip((x + to - 8) / 2, (y + end) / 2, 7.2 * cell_width(label) + 10, "", label)
-    line = f'<path d="{path}" fill="none" stroke="currentColor" stroke-opacity=".8"/><path d="{head}" fill="currentColor"/>'
+    line = f'<path d="{path}" fill="none" stroke="currentColor" stroke-opacity=".8"/>'
+    line += f'<path d="{head}" fill="currentColor"/>'
     return line, said * bool(label)
 
 # %% ../nbs/04_draw_graphs.ipynb #28f2cad9
@@ -574,13 +560,15 @@ def draw_flow(
     columns: list,  # left to right: a list of boxes, or one box; a box is a text, its first line its name
     *,
     arrows: list
-    | None = None,  # (from, to) or (from, to, what is said beside it), by names; None: each box to all of the next column
+    | None = None,  # (from, to) or (from, to, label), by names; None: all to all of the next column
     strong: tuple = (),  # names of boxes that stand out
     title: str = "",  # a line above
 ) -> Svg:  # draws itself in Jupyter; `str()` is a line for each box
     "Draw what goes from where to where."
-    boxes, title, x, parts = _boxes(columns), clip(printable(title, space=" "), n=120), 1.0, []
+    boxes = _boxes(columns)
+    title = clip(printable(title, space=" "), n=120)
     ways, top = _arrows(arrows, boxes), 1 + 26 * bool(title)
+    x, parts = 1.0, []
     rows = [row for i in range(len(columns)) if (row := [box for box in boxes.values() if box.column == i])]
     gaps = {
         i: 34 if any(boxes[a].column == boxes[b].column == i for a, b, _ in ways) else 14
@@ -588,54 +576,27 @@ def draw_flow(
     }
     tall = {i: sum(b.high + gaps[i] for b in boxes.values() if b.column == i) - gaps[i] for i in gaps}
     for row in rows:
-        i, wide = row[0].column, max(8.6 * cell_width(line) for box in row for line in box.lines) + 18
+        i = row[0].column
+        wide = max(8.6 * cell_width(line) for box in row for line in box.lines) + 18
         y = top + (max(tall.values()) - tall[i]) / 2
         for box in row:
-            box.x, box.y, box.width, y = x, y, wide, y + box.high + gaps[i]
-        x += wide + max(
-            [
-                50.0,
-                min(110.0, max(tall.values()) / 4),
-                *(
-                    7.2 * cell_width(said) + 54
-                    for a, b, said in ways
-                    if boxes[a].column == i < boxes[b].column
-                ),
-            ]
-        )
+            box.x, box.y, box.width = x, y, wide
+            y = y + box.high + gaps[i]
+        labels = [said for a, b, said in ways if boxes[a].column == i < boxes[b].column]
+        room = [7.2 * cell_width(said) + 54 for said in labels]
+        x += wide + max([50.0, min(110.0, max(tall.values()) / 4), *room])
     drawn = [_arrow(boxes[a], boxes[b], said) for a, b, said in ways]
     for n, box in boxes.items():
-        parts.append(
-            f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.high}" rx="5" fill="{_BEST if n in strong else _PLAIN}" stroke="#666"/>'
-        )
-        parts += [
-            svg_text(
-                box.x + 9,
-                box.y + 20 + 18 * k,
-                line,
-                more=f' style="fill:{INK}"' + ' font-weight="600"' * (not k),
-            )
-            for k, line in enumerate(box.lines)
-        ]
-    lines, wide = (
-        [_said_box(n, boxes, ways) for n in boxes],
-        max(rows[-1][0].x + rows[-1][0].width + 1, 8.6 * cell_width(title) + 10),
-    )
-    parts = (
-        [svg_text(1, 16, title, more=' font-weight="600"')] * bool(title)
-        + [p for p, _ in drawn]
-        + parts
-        + [p for _, p in drawn if p]
-    )
+        place = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.high}" rx="5"'
+        parts.append(f'<rect {place} fill="{_BEST if n in strong else _PLAIN}" stroke="#666"/>')
+        for k, line in enumerate(box.lines):
+            look = f' style="fill:{INK}"' + ' font-weight="600"' * (not k)
+            parts.append(svg_text(box.x + 9, box.y + 20 + 18 * k, line, more=look))
+    lines = [_said_box(n, boxes, ways) for n in boxes]
+    wide = max(rows[-1][0].x + rows[-1][0].width + 1, 8.6 * cell_width(title) + 10)
+    head = [svg_text(1, 16, title, more=' font-weight="600"')] if title else []
+    parts = head + [p for p, _ in drawn] + parts + [p for _, p in drawn if p]
     alt = clip((title or "Flow") + ": " + "; ".join(lines), n=400)
-    return Svg(
-        svg_figure(
-            wide,
-            max(tall.values()) + top + 1,
-            alt,
-            parts,
-            shrink=f";max-width:100%;height:auto;min-width:{min(wide, 640):.0f}px",
-        ),
-        "\n".join([title] * bool(title) + lines),
-        alt,
-    )
+    shrink = f";max-width:100%;height:auto;min-width:{min(wide, 640):.0f}px"
+    figure = svg_figure(wide, max(tall.values()) + top + 1, alt, parts, shrink=shrink)
+    return Svg(figure, "\n".join([title] * bool(title) + lines), alt)

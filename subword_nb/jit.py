@@ -180,9 +180,9 @@ def _user_folder():
     "Where programs of this user keep what they can make again, or None."
     home = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
     try:
-        return (
-            Path(home) if home else Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-        )
+        if home:
+            return Path(home)
+        return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
     except RuntimeError:
         return None  # a user without a home
 
@@ -193,8 +193,13 @@ def _folders(fn):
         return [Path(named)]
     if named := os.environ.get("NUMBA_CACHE_DIR"):
         return [Path(named, "subword_nb")]
-    beside = [Path(fn.__code__.co_filename).parent / "__pycache__"] if fn.__module__ != "__main__" else []
-    return beside + ([user / "subword_nb"] if (user := _user_folder()) else [])
+    folders = []
+    if fn.__module__ != "__main__":
+        folders.append(Path(fn.__code__.co_filename).parent / "__pycache__")
+    user = _user_folder()
+    if user:
+        folders.append(user / "subword_nb")
+    return folders
 
 # %% ../nbs/03_jit.ipynb #39586b70
 class _Store:
@@ -232,10 +237,14 @@ def _load(store, sig, context):
 
     context.refresh()
     name = _file(store, sig, context.codegen())
-    for path in (path for folder in store.folders if (path := folder / name).is_file()):
+    for folder in store.folders:
+        path = folder / name
+        if not path.is_file():
+            continue
         held, parts = pickle.loads(path.read_bytes())
         if held == sig:
             return CompileResult._rebuild(context, *parts)
+    return None
 
 # %% ../nbs/03_jit.ipynb #2810e196
 def _save(store, sig, made):
@@ -490,9 +499,12 @@ class Kernel:
         py_func: Callable,  # The plain Python function
         *,
         make: Callable
-        | None = None,  # Called without arguments, makes what Numba puts in the place of a call, an instruction instead of a function; from Python, `py_func` is called then
+        | None = None,  # Makes what Numba puts in the place of a call; Python calls `py_func` then
     ):
-        self.py_func, self.make, self.compiled, self.inside = py_func, make, None, None
+        self.py_func = py_func
+        self.make = make
+        self.compiled = None
+        self.inside = None
         update_wrapper(self, py_func)
 
     def __call__(self, *args):

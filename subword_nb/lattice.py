@@ -38,14 +38,14 @@ class Lattice:
     nodes: list  # `Node`s, in any order
     begin_nodes: list = field(
         init=False, repr=False, compare=False
-    )  # Per position 0…n: the nodes that begin there
-    end_nodes: list = field(
-        init=False, repr=False, compare=False
-    )  # Per position 0…n: the nodes that end there
+    )  # Per position 0…n: those that begin there
+    end_nodes: list = field(init=False, repr=False, compare=False)  # Per position 0…n: those that end there
 
     def __post_init__(self):
-        self.nodes, n = sorted(self.nodes, key=lambda node: node[:2]), len(self.text)
-        self.begin_nodes, self.end_nodes = [[] for _ in range(n + 1)], [[] for _ in range(n + 1)]
+        n = len(self.text)
+        self.nodes = sorted(self.nodes, key=lambda node: node[:2])
+        self.begin_nodes = [[] for _ in range(n + 1)]
+        self.end_nodes = [[] for _ in range(n + 1)]
         for node in self.nodes:
             if not 0 <= node.start < node.end <= n:
                 raise ValueError(
@@ -112,10 +112,8 @@ class LongPieces:
         self.pieces = sorted(set(pieces))
         self.longest = max(map(len, self.pieces), default=0)
         self.shorter: dict = {}  # piece → the longest other that it begins with, or None
-        self._last: tuple = (
-            None,
-            [],
-        )  # a piece and its chain, as `at` gives it: chains come many times in a row
+        # a piece and its chain, as `at` gives it: chains come many times in a row
+        self._last: tuple = None, []
         chain: list = []
         for piece in self.pieces:
             while chain and not piece.startswith(chain[-1]):
@@ -156,11 +154,11 @@ def pieces_at(
     lengths: Mapping,  # `lengths_by_first` of these pieces, or of more
 ) -> list[str]:  # Shortest first
     "The pieces that begin at a position."
-    stretches = [
-        text[start : start + length] for length in lengths.get(text[start], ()) if start + length <= len(text)
-    ]
+    ends = [start + length for length in lengths.get(text[start], ())]
+    stretches = [text[start:end] for end in ends if end <= len(text)]
     found = [stretch for stretch in stretches if stretch in pieces]
-    if (long := getattr(lengths, "long", None)) is not None:
+    long = getattr(lengths, "long", None)
+    if long is not None:
         found += [piece for piece in reversed(long.at(text, start)) if piece in pieces]
     return found
 
@@ -190,9 +188,10 @@ def segmentations(
     lattice: Lattice,  # Any lattice
 ) -> Iterator[
     list[Node]
-]:  # Paths; those with a shorter first piece come first, then those with a shorter second, …
+]:  # Paths; those with a shorter first piece come first, then with a shorter second, …
     "Every path through a lattice; there may be exponentially many."
-    n, alive = len(lattice.text), [False] * len(lattice.text) + [True]
+    n = len(lattice.text)
+    alive = [False] * n + [True]
     for i in range(n - 1, -1, -1):
         alive[i] = any(alive[node.end] for node in lattice.begin_nodes[i])
     if n == 0:
@@ -225,7 +224,10 @@ def viterbi_ref(
     lattice: Lattice,  # Any lattice
 ) -> tuple[list[Node], float]:  # The best path and its score
     "The best path, by trying all."
-    order = lambda path: (-path_score(path), [node.start for node in reversed(path)])
+
+    def order(path):
+        return -path_score(path), [node.start for node in reversed(path)]
+
     path = min(segmentations(lattice), key=order, default=None)
     if path is None:
         raise no_path(lattice)
@@ -241,7 +243,8 @@ def no_path(
         reached[node.end] |= reached[node.start]
     if reached[-1]:
         return ValueError(
-            "the scores of every path add up to minus infinity, which is no logarithm of a probability; pass scores, or an alpha, closer to 0"
+            "the scores of every path add up to minus infinity, which is no logarithm of a probability; "
+            "pass scores, or an alpha, closer to 0"
         )
     i = max(i for i, r in enumerate(reached) if r)
     char = lattice.text[i]
@@ -262,7 +265,8 @@ def viterbi(
         for node in lattice.end_nodes[end]:
             score = best[node.start] + node.score
             if score > best[end]:
-                best[end], last[end] = score, node
+                best[end] = score
+                last[end] = node
     if n and last[n] is None:
         raise no_path(lattice)
     path, at = [], n
@@ -278,7 +282,9 @@ def log_sum(
     "Add numbers given as logarithms."
     terms = list(terms)
     top = max(terms, default=-math.inf)
-    return top if top == -math.inf else top + math.log(math.fsum(math.exp(t - top) for t in terms))
+    if top == -math.inf:
+        return top
+    return top + math.log(math.fsum(math.exp(t - top) for t in terms))
 
 # %% ../nbs/30_lattice.ipynb #0af33029
 def forward(
@@ -314,7 +320,8 @@ def check_alpha(
     "Refuse an alpha that is negative, infinite or not a number."
     if not (isinstance(alpha, (int, float)) and 0 <= alpha < math.inf):
         raise ValueError(
-            f"alpha={alpha!r}; pass a number from 0 (all segmentations alike) upwards, 1.0 for the model's own probabilities"
+            f"alpha={alpha!r}; pass a number from 0 (all segmentations alike) upwards, "
+            "1.0 for the model's own probabilities"
         )
 
 # %% ../nbs/30_lattice.ipynb #9196548d
@@ -357,9 +364,7 @@ def marginals(
 def nbest(
     lattice: Lattice,  # Any lattice
     n: int,  # How many paths at most, 1 or more
-) -> list[
-    tuple[list[Node], float]
-]:  # (path, score), best first; fewer if there are fewer; empty if there is no path
+) -> list[tuple[list[Node], float]]:  # (path, score), best first; fewer if there are fewer
     "The best paths in order, exactly."
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"n={n!r}; pass how many paths you want, a whole number from 1")
@@ -375,7 +380,7 @@ def nbest(
 
 # %% ../nbs/30_lattice.ipynb #a3771d21
 def _nearest(ending, ways, n):
-    "Of the nodes that end at a position, in their order, the `n` with the best ways; no other can be among the `n` best."
+    "Of the nodes that end at a position, in their order, the `n` with the best ways; no other can be among them."
     ending = [node for node in ending if ways[node.start]]
     behind = [-ways[node.start][0][0] - node.score for node in ending]
     return [ending[i] for i in sorted(heapq.nsmallest(n, range(len(ending)), key=behind.__getitem__))]
@@ -395,9 +400,7 @@ def lattice_arcs(
     lattice: Lattice,  # Any lattice
     *,
     path: Iterable[Node] = (),  # Nodes to be drawn strong
-) -> tuple[
-    list, list
-]:  # (start, end, piece, probability to 3 digits) per node; places of the path's nodes among them
+) -> tuple[list, list]:  # (start, end, piece, probability to 3 digits) per node; places of the path's nodes
     "What `draw_lattice` of room 04 takes."
     arcs = [(node.start, node.end, node.piece, f"{math.exp(node.score):.3g}") for node in lattice.nodes]
     places = {node: i for i, node in enumerate(lattice.nodes)}

@@ -25,9 +25,7 @@ class Limits:
         1 << 29
     )  # Bytes that are read of one file; of a GGUF file, those in front of the weights
     json_depth: int = 500  # Containers within each other
-    components: int = (
-        1_000  # Normalizers, pre-tokenizers, post-processors or decoders within one, itself included
-    )
+    components: int = 1_000  # Normalizers, pre-tokenizers, post-processors or decoders in one, and itself
     pieces: int = 1 << 22  # Pieces of a vocabulary
     piece_chars: int = 1 << 13  # Characters of one piece or added token
     affix_chars: int = 1_000  # Characters of a prefix or suffix that marks pieces, such as ##
@@ -36,10 +34,10 @@ class Limits:
     unknown_fields: int = 10_000  # Protobuf fields that are kept without being understood
     padding: int = 1 << 20  # Tokens that a file may ask to fill a text up to, or to a multiple of
     pattern_chars: int = 10_000  # Characters of one regular expression
-    pattern_steps: int = (
-        100_000  # Its characters and classes, each counted as often as a repeat {n} around it says
+    pattern_steps: int = 100_000  # Its characters and classes, each as often as a repeat {n} around it says
+    growth: int = (
+        256  # Characters or tokens that a component may make of each that goes in, besides a first 65,536
     )
-    growth: int = 256  # Characters or tokens that may come out of a normalizer, pre-tokenizer, model, post-processor or decoder for each that goes in, besides a first 65,536
     regex_seconds: float = 5.0  # Seconds for one search with a regular expression that may go back and forth
     regex_seconds_per_million: float = 10.0  # Seconds more for each million characters of text
 
@@ -136,7 +134,9 @@ def check_limit(
     limit = getattr(current(), name)
     if value > limit:
         raise TooMuch(
-            f"{what}, and the limit {name} is {limit:,}; if you trust where it comes from, raise it: Tokenizer.load(…, limits={{{name!r}: {value:_}}}), `with limited({name}={value:_})`, or SUBWORD_NB_LIMITS={name}={value:_}"
+            f"{what}, and the limit {name} is {limit:,}; if you trust where it comes from, raise it: "
+            f"Tokenizer.load(…, limits={{{name!r}: {value:_}}}), `with limited({name}={value:_})`, "
+            f"or SUBWORD_NB_LIMITS={name}={value:_}"
         )
 
 # %% ../nbs/00a_limits.ipynb #723cc93a
@@ -155,15 +155,15 @@ def check_ordinary(
     for kind, test in _STRANGE.items():
         if test(mode):
             raise ValueError(
-                f"{path} is {kind}, which may block or never end; copy what it gives to an ordinary file, or, where documents are read, open it yourself and pass the open file"
+                f"{path} is {kind}, which may block or never end; copy what it gives to an ordinary file, "
+                "or, where documents are read, open it yourself and pass the open file"
             )
 
 
 def read_bytes(
     path: str | os.PathLike,  # A file
     *,
-    lines: str
-    | None = None,  # A limit, such as "pieces", that the number of its lines must not exceed; None: any number
+    lines: str | None = None,  # A limit, such as "pieces", for the number of its lines; None: any number
 ) -> bytes:  # All that is in it
     "Read an ordinary file that is not larger than the limit."
     check_ordinary(path)
@@ -177,7 +177,8 @@ def read_bytes(
             data += more
     if len(data) != size:
         raise ValueError(
-            f"{path} has {size:,} bytes, and {len(data):,} could be read; it is no ordinary file, or changed meanwhile: make a copy and read that"
+            f"{path} has {size:,} bytes, and {len(data):,} could be read; it is no ordinary file, "
+            "or changed meanwhile: make a copy and read that"
         )
     return data
 
@@ -187,10 +188,8 @@ def _check_lines(f, path, name):
     n, most = 0, getattr(current(), name)
     while block := f.read(1 << 20):
         n += block.count(b"\n")
-        if n > most + 64:
-            check_limit(
-                name, n, f"{path} has more than {most:,} lines"
-            )  # a header and empty lines are none of them
+        if n > most + 64:  # a header and empty lines are none of them
+            check_limit(name, n, f"{path} has more than {most:,} lines")
     f.seek(0)
 
 # %% ../nbs/00a_limits.ipynb #3fb30d59

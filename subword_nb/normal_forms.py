@@ -50,12 +50,8 @@ def nfd_ref(
         done = True
         for i in range(len(out) - 1):
             if classes[i] > classes[i + 1] > 0:
-                out[i], out[i + 1], classes[i], classes[i + 1] = (
-                    out[i + 1],
-                    out[i],
-                    classes[i + 1],
-                    classes[i],
-                )
+                out[i], out[i + 1] = out[i + 1], out[i]
+                classes[i], classes[i + 1] = classes[i + 1], classes[i]
                 done = False
     return "".join(out)
 
@@ -122,7 +118,8 @@ def _composed(a, b):
     "What two characters compose to; None if they stay apart."
     if _inert().match(a) or _inert().match(b):
         return None
-    return one if len(one := unicodedata.normalize("NFC", a + b)) == 1 else None
+    one = unicodedata.normalize("NFC", a + b)
+    return one if len(one) == 1 else None
 
 # %% ../nbs/05_normal_forms.ipynb #02b38f27
 def _compose(parts):
@@ -198,8 +195,9 @@ def space_chinese(
 
 # %% ../nbs/05_normal_forms.ipynb #255e7b6e
 _YOUNG_NONSPACING = (
-    "7FD 897-8E1 9FE AFA-AFF B55 C04-C3C D00 D3B-D3C D81 EBA ECE 180F-1886 1ABF-1ACE 1DF6-1DFB A82C A8C5 A8FF A9BD 10D24-10F85 11070-11074 110C2 111C9 111CF "
-    "1123E-11241 1133B 113BB-1145E 1182F-1612F 16F4F 16FE4 1CF00-1CF46 1E000-1E5EF 1E944-1E94A"
+    "7FD 897-8E1 9FE AFA-AFF B55 C04-C3C D00 D3B-D3C D81 EBA ECE 180F-1886 1ABF-1ACE 1DF6-1DFB A82C A8C5 "
+    "A8FF A9BD 10D24-10F85 11070-11074 110C2 111C9 111CF 1123E-11241 1133B 113BB-1145E 1182F-1612F 16F4F "
+    "16FE4 1CF00-1CF46 1E000-1E5EF 1E944-1E94A"
 )
 
 
@@ -359,8 +357,9 @@ def bert_pieces(
 
 # %% ../nbs/05_normal_forms.ipynb #eb29be4c
 _YOUNG_MARKS = (
-    "7FD 897-8D3 9FE AFA-AFF B55 C04-C3C CF3-D00 D3B-D3C D81 EBA ECE 1715 180F 1ABF-1ACE 1CF7 1DF6-1DFA A82C A8FF 10D24-10F85 11070-11074 110C2 11145-11146 111C9 "
-    "111CE-111CF 11241 1133B 113B8-113E2 1145E 1182C-11A99 11D31-1612F 16F4F 16F7F-16F87 16FE4-16FF1 1CF00-1CF46 1E08F-1E5EF"
+    "7FD 897-8D3 9FE AFA-AFF B55 C04-C3C CF3-D00 D3B-D3C D81 EBA ECE 1715 180F 1ABF-1ACE 1CF7 1DF6-1DFA "
+    "A82C A8FF 10D24-10F85 11070-11074 110C2 11145-11146 111C9 111CE-111CF 11241 1133B 113B8-113E2 1145E "
+    "1182C-11A99 11D31-1612F 16F4F 16F7F-16F87 16FE4-16FF1 1CF00-1CF46 1E08F-1E5EF"
 )
 
 

@@ -128,24 +128,25 @@ def common_ranges(
 
 # %% ../nbs/07a_properties.ipynb #9af98c2d
 _UNSTABLE = re.compile(
-    "changes|cw|default|di$|dia|ci$|caseign|noncharacter|nchar|patternsyn|patsyn|unknown|zzzz|extendedpic|extpict|age=|innob|odi$|otherdef|alphanumeric|h$|horizsp|v$|vertsp|nfk?[cd]q|posix|katakanaorh|hrkt|$"
+    "changes|cw|default|di$|dia|ci$|caseign|noncharacter|nchar|patternsyn|patsyn|unknown|zzzz|extendedpic|"
+    "extpict|age=|innob|odi$|otherdef|alphanumeric|h$|horizsp|v$|vertsp|nfk?[cd]q|posix|katakanaorh|hrkt|$"
 )
-_NO_RUST, _NO_ONIG = (
-    re.compile("(surrogate|graph|print|xdigit)$"),
-    re.compile("is|.*[=&]|(bidim(irrored)?|incb)$"),
-)
+_NO_RUST = re.compile("(surrogate|graph|print|xdigit)$")
+_NO_ONIG = re.compile("is|.*[=&]|(bidim(irrored)?|incb)$")
 
 
 def _asked(plain, block):
     "How `regex` is asked for a property."
     if block or re.match("sc(ript)?=[a-z]", plain):
         return [plain]
-    return [f"gc={plain}", f"sc={plain}", f"{plain}=yes"] if re.fullmatch(r"[a-z]\w*", plain) else []
+    if re.fullmatch(r"[a-z]\w*", plain):
+        return [f"gc={plain}", f"sc={plain}", f"{plain}=yes"]
+    return []
 
 # %% ../nbs/07a_properties.ipynb #135aad78
 @lru_cache(1000)
 def _borrowed(plain, onig):
-    "The code points of a property that only `regex` knows; none if it may not be asked or does not know it, or if the pinned version has none of them."
+    "The code points of a property that only `regex` knows; none if it may not be asked, or has none of the pinned version."
     if _UNSTABLE.match(plain) or (_NO_ONIG if onig else _NO_RUST).match(plain):
         return ()
     import regex
@@ -156,9 +157,9 @@ def _borrowed(plain, onig):
             found = regex.compile(r"\p{%s}+" % asked)
         except (regex.error, OverflowError):
             continue  # a name may read as a number without end
-        text = (
-            array("I", range(0x110000)).tobytes().decode(f"utf-32-{sys.byteorder[0]}e", "surrogatepass")
-        )  # a list of characters would take twenty times as much memory
+        # a list of characters would take twenty times as much memory
+        codes = array("I", range(0x110000)).tobytes()
+        text = codes.decode(f"utf-32-{sys.byteorder[0]}e", "surrogatepass")
         runs = [m.span() for m in found.finditer(text)]
         return tuple(runs if block else common_ranges(runs, complement_ranges(code_point_ranges("Cn"))))
     return ()

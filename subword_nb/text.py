@@ -24,7 +24,10 @@ def utf8_ref(
         )
     if code < 0x80:
         return bytes([code])
-    n = 2 if code < 0x800 else 3 if code < 0x10000 else 4
+    if code < 0x800:
+        n = 2
+    else:
+        n = 3 if code < 0x10000 else 4
     tail = [0x80 | code >> 6 * k & 0x3F for k in range(n - 1)]
     lead = 0xFF << (8 - n) & 0xFF | code >> 6 * (n - 1)
     return bytes([lead, *reversed(tail)])
@@ -148,19 +151,8 @@ def unicode_table(
     version: str = UNICODE_VERSION,  # Unicode version that both come from
 ) -> str:  # The text of unicode_classes.txt
     "Write the pinned table: one line for each run of code points that share a property."
-    space = {
-        *range(0x9, 0xE),
-        0x20,
-        0x85,
-        0xA0,
-        0x1680,
-        *range(0x2000, 0x200B),
-        0x2028,
-        0x2029,
-        0x202F,
-        0x205F,
-        0x3000,
-    }
+    space = {*range(0x9, 0xE), *range(0x2000, 0x200B)}
+    space |= {0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
     runs = [
         *_runs(lambda i: category_of(chr(i)), skip="Cn"),
         *_runs(lambda i: "White_Space" if i in space else ""),

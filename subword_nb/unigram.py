@@ -34,7 +34,9 @@ def substring_counts(
                 longer[piece] = longer.get(piece, 0) + n
                 if len(piece) < len(pretoken):
                     inside.add(piece)
-    return letters | (longer if whole else {piece: n for piece, n in longer.items() if piece in inside})
+    if not whole:
+        longer = {piece: n for piece, n in longer.items() if piece in inside}
+    return letters | longer
 
 # %% ../nbs/31_unigram.ipynb #d4f6752e
 def scores_of(
@@ -67,9 +69,7 @@ def corpus_loss(
 ) -> float:  # Nats; 0 or more
     "What the corpus costs when each pretoken is split its best way."
     lengths = lengths_by_first(scores)
-    return _total(
-        {pretoken: -n * best_pieces(pretoken, scores, lengths=lengths)[1] for pretoken, n in counts.items()}
-    )
+    return _total({p: -n * best_pieces(p, scores, lengths=lengths)[1] for p, n in counts.items()})
 
 
 def _total(costs):
@@ -85,10 +85,9 @@ def removal_losses(
     scores: Mapping,  # piece → natural-log probability
 ) -> dict[str, float]:  # piece of two or more characters → rise of the loss in nats, in the order of `scores`
     "What the corpus would cost without each piece, less what it costs with it."
-    lengths, losses = lengths_by_first(scores), {}
-    costs = {
-        pretoken: -n * best_pieces(pretoken, scores, lengths=lengths)[1] for pretoken, n in counts.items()
-    }
+    lengths = lengths_by_first(scores)
+    costs = {p: -n * best_pieces(p, scores, lengths=lengths)[1] for p, n in counts.items()}
+    losses = {}
     for piece in [p for p in scores if len(p) > 1]:
         rest = {p: s for p, s in scores.items() if p != piece}
         anew = {p: -n * best_pieces(p, rest, lengths=lengths)[1] for p, n in counts.items() if piece in p}
@@ -111,7 +110,8 @@ def check_shrinking(
     "Refuse a share that is none."
     if not (isinstance(shrinking_factor, Real) and 0 < shrinking_factor < 1):
         raise ValueError(
-            f"shrinking_factor={shrinking_factor!r} is not a share; pass a number between 0 and 1, such as 0.75: that many of the pieces survive a round"
+            f"shrinking_factor={shrinking_factor!r} is not a share; "
+            "pass a number between 0 and 1, such as 0.75: that many of the pieces survive a round"
         )
 
 # %% ../nbs/31_unigram.ipynb #1804651c
@@ -120,9 +120,11 @@ def _seeds(counts, seed_size):
     if not counts:
         raise ValueError("the corpus is empty: no pretoken was found; pass text that holds one")
     pieces = substring_counts(counts)
-    letters, longer = [p for p in pieces if len(p) == 1], [p for p in pieces if len(p) > 1]
+    letters = [p for p in pieces if len(p) == 1]
+    longer = [p for p in pieces if len(p) > 1]
     longer.sort(key=lambda p: -pieces[p])
-    return {p: pieces[p] for p in letters + longer[: max(0, seed_size - len(letters))]}, len(letters)
+    seeds = letters + longer[: max(0, seed_size - len(letters))]
+    return {p: pieces[p] for p in seeds}, len(letters)
 
 # %% ../nbs/31_unigram.ipynb #b7048f54
 def unigram_train_ref(
@@ -138,11 +140,14 @@ def unigram_train_ref(
     pieces, n_letters = _seeds(counts, seed_size)
     if vocab_size < max(1, n_letters):
         raise ValueError(
-            f"vocab_size={vocab_size} is below the {n_letters} characters of the corpus, which all stay; pass vocab_size>={n_letters}"
+            f"vocab_size={vocab_size} is below the {n_letters} characters of the corpus, which all stay; "
+            f"pass vocab_size>={n_letters}"
         )
-    history, ended = [], "full" if len(pieces) >= vocab_size else "no piece left"
+    ended = "full" if len(pieces) >= vocab_size else "no piece left"
+    history = []
     while True:
-        scores, n = scores_of(pieces), len(pieces)
+        n = len(pieces)
+        scores = scores_of(pieces)
         history.append((n, corpus_loss(counts, scores)))
         if n <= vocab_size:
             return UnigramVocabulary(list(scores), list(scores.values()), history, ended)
@@ -163,7 +168,8 @@ def choose_characters(
     for text, n in counts.items():
         for char in text:
             found[char] += n
-    kept, reached, enough = set(required_chars), 0, character_coverage * sum(found.values())
+    kept = set(required_chars)
+    reached, enough = 0, character_coverage * sum(found.values())
     ordered = sorted(found, key=lambda c: (-found[c], c)) + sorted(kept - set(found))
     for char in ordered:
         if reached >= enough:
@@ -190,16 +196,22 @@ def reserved_pieces(
     byte_fallback: bool,  # Are there byte pieces?
 ) -> list[str]:  # All of them, in the order of their ids
     "The pieces that are not learned, in the order of their ids."
-    pieces = special + ([unk_piece] if unk_piece is not None and unk_piece not in special else []) + defined
-    pieces += [f"<0x{b:02X}>" for b in range(256) if byte_fallback]
+    pieces = list(special)
+    if unk_piece is not None and unk_piece not in special:
+        pieces.append(unk_piece)
+    pieces += defined
+    if byte_fallback:
+        pieces += [f"<0x{b:02X}>" for b in range(256)]
     for p in pieces:
         if not isinstance(p, str) or not p:
             raise ValueError(
-                f"{p!r} is not a piece; special tokens, the unknown and user-defined pieces have at least one character"
+                f"{p!r} is not a piece; "
+                "special tokens, the unknown and user-defined pieces have at least one character"
             )
     if twice := [p for p, n in Counter(pieces).items() if n > 1]:
         raise ValueError(
-            f"{twice[0]!r} is listed more than once among special tokens, unk_piece, user-defined and byte pieces; list it once"
+            f"{twice[0]!r} is listed more than once among special tokens, unk_piece, user-defined "
+            "and byte pieces; list it once"
         )
     return pieces
 

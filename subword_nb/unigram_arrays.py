@@ -22,16 +22,14 @@ from .unigram_em import logs
 class Edges(NamedTuple):
     "The lattices of all pretokens of a corpus, as arrays."
 
-    bounds: (
-        np.ndarray
-    )  # (n_pretokens + 1,) int64; the places of pretoken k are those from bounds[k] to bounds[k+1]
+    bounds: np.ndarray  # (n_pretokens + 1,) int64; the places of pretoken k: from bounds[k] to bounds[k+1]
     counts: np.ndarray  # (n_pretokens,) int64, how often each occurs in the corpus
     longest: np.ndarray  # (n_places,) int32, the longest piece that starts there; -1: none does
     shorter: np.ndarray  # (n_pieces,) int32, the longest other piece that this one begins with; -1: none
     length: np.ndarray  # (n_pieces,) int32, characters
     at: (
         np.ndarray
-    )  # (n_pieces,) int32, a place where the piece stands; -1: nowhere (int64 from 2**31 places on)
+    )  # (n_pieces,) int32 (int64 from 2**31 places on), a place where the piece stands; -1: nowhere
 
 
 def _numbered(pieces):
@@ -40,11 +38,8 @@ def _numbered(pieces):
     if "" in piece2id:
         raise ValueError(f"piece {piece2id['']} is empty; a piece has at least one character")
     if twice := [(i, p) for i, p in enumerate(pieces) if piece2id[p] != i]:
-        raise ValueError(
-            "{1!r} is piece {0} and again piece {2}; list each piece once".format(
-                *twice[0], piece2id[twice[0][1]]
-            )
-        )
+        i, p = twice[0]
+        raise ValueError(f"{p!r} is piece {i} and again piece {piece2id[p]}; list each piece once")
     return piece2id
 
 # %% ../nbs/33_unigram_arrays.ipynb #9662d48e
@@ -54,7 +49,8 @@ def _stand(longest, shorter, at):
     for s in range(len(longest)):
         p = longest[s]
         while p >= 0 and at[p] < 0:
-            at[p], p = s, shorter[p]
+            at[p] = s
+            p = shorter[p]
 
 
 def make_edges(
@@ -62,7 +58,8 @@ def make_edges(
     pieces: Sequence[str],  # The vocabulary; the place in it is the id
 ) -> Edges:  # Every place where a piece stands in a pretoken
     "Look up every substring of every pretoken."
-    piece2id, lengths = _numbered(pieces), lengths_by_first(pieces)
+    piece2id = _numbered(pieces)
+    lengths = lengths_by_first(pieces)
     if bad := [(t, n) for t, n in counts.items() if n < 1]:
         raise ValueError(
             f"the pretoken {bad[0][0]!r} has the count {bad[0][1]}; counts are positive integers"
@@ -75,7 +72,8 @@ def make_edges(
     length = np.array([len(p) for p in pieces], np.int32)
     shorter = np.array([longest_at(p[:-1], 0) if len(p) > 1 else -1 for p in pieces], np.int32)
     found = np.array([longest_at(text, start) for text in counts for start in range(len(text))], np.int32)
-    bounds, at = np.cumsum([0, *map(len, counts)], dtype=np.int64), np.full(len(pieces), -1, np.int32)
+    bounds = np.cumsum([0, *map(len, counts)], dtype=np.int64)
+    at = np.full(len(pieces), -1, np.int32)
     _stand(found, shorter, at)
     return Edges(bounds, np.array([*counts.values()], np.int64), found, shorter, length, at)
 
@@ -85,7 +83,8 @@ def listed(
     k: int,  # Number of the pretoken
 ) -> list[tuple[int, int, int]]:  # (start, end, piece), sorted
     "All edges of one pretoken."
-    first, last, found = int(edges.bounds[k]), int(edges.bounds[k + 1]), []
+    first, last = int(edges.bounds[k]), int(edges.bounds[k + 1])
+    found = []
     for start in range(last - first):
         piece = int(edges.longest[first + start])
         while piece >= 0:
@@ -196,7 +195,9 @@ def _backward(edges, w, prob, a, b, expected):
 def _forward_far(edges, w, prob, a, up):
     "The forward pass with values a[t] · 2**(64·up[t])."
     first, n = edges.bounds[w], edges.bounds[w + 1] - edges.bounds[w]
-    a[: n + 1], up[: n + 1], a[0] = 0.0, 0, 1.0
+    a[: n + 1] = 0.0
+    up[: n + 1] = 0
+    a[0] = 1.0
     for s in range(n):
         _settle(a, up, s)
         here, k, p = a[s], up[s], edges.longest[first + s]
@@ -211,8 +212,10 @@ def _forward_far(edges, w, prob, a, up):
 def _backward_far(edges, w, prob, a, up, b, down, expected):
     "The backward pass with values b[t] · 2**(64·down[t])."
     first, n = edges.bounds[w], edges.bounds[w + 1] - edges.bounds[w]
-    b[: n + 1], down[: n + 1] = 0.0, 0
-    b[n], each = 1.0, edges.counts[w] / a[n]
+    b[: n + 1] = 0.0
+    down[: n + 1] = 0
+    b[n] = 1.0
+    each = edges.counts[w] / a[n]
     for s in range(n - 1, -1, -1):
         here, k, p = a[s] * each, up[s] - up[n], edges.longest[first + s]
         while p >= 0:
@@ -259,11 +262,17 @@ def _chunks(costs, first, last, halt):
 
 
 def _in_blocks(costs, work, threads, least=0):
-    "The results of work(chunks) over blocks of items that cost at least `least`, in order; costs (summed up, from 0) alone decide on the blocks."
-    total, halt = int(costs[-1]), []
+    "The results of work(chunks) over blocks of items that cost at least `least`, in order."
+    # costs (summed up, from 0) alone decide on the blocks
+    total = int(costs[-1])
     n = max(1, min(_MOST, total // max(_BLOCK, least)))
     cuts = [0, *np.searchsorted(costs, np.arange(1, n) * (total // n)).tolist(), len(costs) - 1]
-    run, blocks = lambda b: work(_chunks(costs, *b, halt)), [*zip(cuts, cuts[1:])]
+    blocks = [*zip(cuts, cuts[1:])]
+    halt = []
+
+    def run(block):
+        return work(_chunks(costs, *block, halt))
+
     threads = min(n, cpu_count() if threads is None else threads)
     if threads < 2 or not available():
         yield from map(run, blocks)
@@ -285,18 +294,23 @@ def _checked(edges, values, ok, wanted):
     values = np.ascontiguousarray(values, np.float64)
     if values.shape != edges.length.shape:
         raise ValueError(
-            f"an array of shape {values.shape}, but the edges have pieces up to number {len(edges.length) - 1}; pass one number per piece"
+            f"an array of shape {values.shape}, but the edges have pieces up to number {len(edges.length) - 1}; "
+            "pass one number per piece"
         )
-    if len(bad := np.flatnonzero(~ok(values))):
+    bad = np.flatnonzero(~ok(values))
+    if len(bad):
         raise ValueError(f"piece number {bad[0]} has {values[bad[0]]}; pass {wanted}")
     return values
 
 
 def _check_covered(edges, covered):
     "Refuse a pretoken without a segmentation."
-    if len(bad := np.flatnonzero(~covered)):
+    bad = np.flatnonzero(~covered)
+    if len(bad):
+        w = bad[0]
         raise ValueError(
-            f"pretoken number {bad[0]} ({edges.bounds[bad[0] + 1] - edges.bounds[bad[0]]} characters) has no segmentation into pieces of this vocabulary; keep a piece for each of its characters"
+            f"pretoken number {w} ({edges.bounds[w + 1] - edges.bounds[w]} characters) has no segmentation "
+            "into pieces of this vocabulary; keep a piece for each of its characters"
         )
 
 # %% ../nbs/33_unigram_arrays.ipynb #04dec7bf
@@ -308,15 +322,15 @@ def expected_counts(
     tick: Callable = lambda: None,  # Called from time to time
 ) -> tuple[
     np.ndarray, np.ndarray, np.ndarray
-]:  # (n_pieces,) expected counts; (n_pretokens,) probabilities, as mantissas and as powers
+]:  # (n_pieces,); (n_pretokens,) probabilities: mantissas, powers
     "The E-step without a logarithm."
-    prob = _checked(
-        edges,
-        prob,
-        lambda p: (p == 0) | ((p >= 2.0**-800) & (p <= 1)),
-        "a probability: 0, or from 2**-800 to 1",
-    )
-    (value, power), expected = np.zeros((2, len(edges.counts))), np.zeros(len(prob))
+
+    def is_probability(p):
+        return (p == 0) | ((p >= 2.0**-800) & (p <= 1))
+
+    prob = _checked(edges, prob, is_probability, "a probability: 0, or from 2**-800 to 1")
+    value, power = np.zeros((2, len(edges.counts)))
+    expected = np.zeros(len(prob))
 
     def work(chunks):
         part = np.zeros(len(prob))
@@ -335,8 +349,7 @@ def e_step(
     edges: Edges,  # The lattices of the corpus
     prob: np.ndarray,  # (n_pieces,) probability of each piece; 0: never used
     *,
-    threads: int
-    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
+    threads: int | None = None,  # How many share the work, whatever the result; None: one per processor
 ) -> tuple[np.ndarray, float]:  # (n_pieces,) expected counts; log-likelihood of the corpus, nats
     "Expected counts of all pieces, and how probable the corpus is."
     expected, value, power = expected_counts(edges, prob, threads=threads)
@@ -353,7 +366,7 @@ class Paths(NamedTuple):
 
 @kernel
 def _best(edges, first, n, without, score, best, back):
-    "For each of the n positions from place `first` on, the best score of a way to it and its last piece (-inf: no way), one piece left out."
+    "For n positions from place `first` on, the best score of a way to each and its last piece, one piece left out."
     for t in range(1, n + 1):
         best[t] = -np.inf
     best[0] = 0.0
@@ -371,17 +384,19 @@ def _trace(edges, n, back, piece, at):
     "Write the pieces of a best path of n characters from piece[at] on; returns where they end."
     t = n
     while t > 0:
-        at, t = at + 1, t - edges.length[back[t]]
+        at += 1
+        t -= edges.length[back[t]]
     end, t = at, n
     while t > 0:
         at -= 1
-        piece[at], t = back[t], t - edges.length[back[t]]
+        piece[at] = back[t]
+        t -= edges.length[back[t]]
     return end
 
 
 @kernel
 def _paths(edges, start, length, alone, a, z, score, piece, size, total):
-    "Write the best paths of items a to z-1, each a start and a length, one after the other; returns how many pieces that makes."
+    "Write the best paths of items a to z-1, each a start and a length, one after the other; returns the pieces' number."
     most, end = 0, 0
     for i in range(a, z):
         most = max(most, length[i])
@@ -397,12 +412,11 @@ def _paths(edges, start, length, alone, a, z, score, piece, size, total):
 # %% ../nbs/33_unigram_arrays.ipynb #c37c81fc
 def _scores(edges, score):
     "A float64 array with a finite score for every piece."
-    return _checked(
-        edges,
-        score,
-        lambda s: (s >= -1e100) & (s <= 0),
-        "a score, the logarithm of a probability: finite and at most 0 (take impossible pieces out with keep_edges)",
+    wanted = (
+        "a score, the logarithm of a probability: finite and at most 0 "
+        "(take impossible pieces out with keep_edges)"
     )
+    return _checked(edges, score, lambda s: (s >= -1e100) & (s <= 0), wanted)
 
 
 def _best_paths(edges, start, length, alone, score, threads):
@@ -414,7 +428,8 @@ def _best_paths(edges, start, length, alone, score, threads):
         found = [np.zeros(0, np.int32)]
         for a, z in chunks:
             piece = np.zeros(costs[z] - costs[a], np.int32)
-            found.append(piece[: _paths(edges, start, length, alone, a, z, score, piece, size, total)].copy())
+            n = _paths(edges, start, length, alone, a, z, score, piece, size, total)
+            found.append(piece[:n].copy())
         return np.concatenate(found)
 
     piece = np.concatenate([*_in_blocks(costs, work, threads)])
@@ -425,11 +440,10 @@ def best_paths(
     edges: Edges,  # The lattices
     score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
-    threads: int
-    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
+    threads: int | None = None,  # How many share the work, whatever the result; None: one per processor
 ) -> (
     Paths
-):  # One per pretoken; of equals, the path whose last piece is longest, then the one before it, and so on
+):  # One per pretoken; of equals, the path whose last piece is longest, then the one before, and so on
     "Viterbi over all pretokens."
     return _best_paths(edges, edges.bounds[:-1], np.diff(edges.bounds), False, _scores(edges, score), threads)
 
@@ -462,12 +476,12 @@ def viterbi_counts(
     edges: Edges,  # The lattices of the corpus
     score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
-    threads: int
-    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
+    threads: int | None = None,  # How many share the work, whatever the result; None: one per processor
 ) -> Tokens:  # How often each piece is used; the score of the corpus; its number of tokens
     "Count the pieces of the best segmentations."
     score = _scores(edges, score)
-    total, counts = np.zeros(len(edges.counts)), np.zeros(len(score), np.int64)
+    total = np.zeros(len(edges.counts))
+    counts = np.zeros(len(score), np.int64)
 
     def work(chunks):
         used = np.zeros(len(score), np.int64)
@@ -485,14 +499,14 @@ def best_alternative(
     edges: Edges,  # The lattices of the corpus, with a place where each piece stands
     score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
-    threads: int
-    | None = None,  # How many threads share the work; None: one per processor. The result does not depend on it
-) -> Paths:  # One per piece; empty, with the score -inf, for a piece that has none or that stands nowhere in the corpus
+    threads: int | None = None,  # How many share the work, whatever the result; None: one per processor
+) -> (
+    Paths
+):  # One per piece; empty, with the score -inf, for one that has none or stands nowhere in the corpus
     "The best segmentation of each piece into other pieces."
     nowhere = edges.at < 0
-    paths = _best_paths(
-        edges, edges.at, np.where(nowhere, 0, edges.length), True, _scores(edges, score), threads
-    )
+    length = np.where(nowhere, 0, edges.length)
+    paths = _best_paths(edges, edges.at, length, True, _scores(edges, score), threads)
     paths.score[nowhere] = -np.inf
     return paths
 

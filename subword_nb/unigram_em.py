@@ -45,7 +45,8 @@ def e_step_ref(
 ) -> tuple[dict[str, float], float]:  # piece → expected count; log-likelihood of the corpus, nats
     "Expected counts of all pieces, and how probable the corpus is."
     _check(counts, scores)
-    pieces, expected, total = list(scores), dict.fromkeys(scores, 0.0), 0.0
+    pieces = list(scores)
+    expected, total = dict.fromkeys(scores, 0.0), 0.0
     for text, n in counts.items():
         one = build_lattice(text, scores)
         _check_covered(one)
@@ -63,11 +64,8 @@ def psi(
     "ψ(x): like log(x - 1/2) for large x, and far below it for small x."
     y = x + 8.0
     w = 1.0 / (y * y)
-    series = (
-        log(y)
-        - 0.5 / y
-        - w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w * (1 / 132 - w * 691 / 32760)))))
-    )
+    rest = w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w * (1 / 132 - w * 691 / 32760)))))
+    series = log(y) - 0.5 / y - rest
     for k in range(8):
         series = series - 1.0 / (x + k)
     return series
@@ -119,10 +117,8 @@ def em_ref(
     return history
 
 # %% ../nbs/32_unigram_em.ipynb #28711186
-LN2 = (
-    0.6931471803691238,
-    1.9082149292705877e-10,
-)  # ln 2 is their sum; a whole number times the first is exact, for it ends in zeros
+# ln 2 is their sum; a whole number times the first is exact, for it ends in zeros
+LN2 = 0.6931471803691238, 1.9082149292705877e-10
 
 
 def logs(
@@ -167,7 +163,8 @@ def probabilities(
     import numpy as np
 
     c = np.asarray(expected, np.float64)
-    if len(bad := np.flatnonzero(~((c >= 0) & (c < np.inf)))):
+    bad = np.flatnonzero(~((c >= 0) & (c < np.inf)))
+    if len(bad):
         raise ValueError(
             f"piece number {bad[0]} has the expected count {c[bad[0]]}; pass finite counts from 0 on"
         )
@@ -179,9 +176,8 @@ def probabilities(
         raise ValueError(f"no piece is expected {threshold:g} times; pass a lower threshold")
     some, lowest = c > 0, exps(np.float64(LOWEST))
     if digamma:
-        c[some] = exps(
-            np.clip(psi(np.maximum(c[some], 1e-300), log=logs) - psi(total, log=logs), LOWEST, 0.0)
-        )
+        score = psi(np.maximum(c[some], 1e-300), log=logs) - psi(total, log=logs)
+        c[some] = exps(np.clip(score, LOWEST, 0.0))
     else:
         c = c / total
     return np.where(some, np.maximum(c, lowest), 0.0)

@@ -32,9 +32,7 @@ class Unigram:
     user_defined: tuple = ()  # Pieces that are preferred to others
     control: tuple = ()  # Pieces that are never matched in text
     table: dict = field(init=False, repr=False, compare=False)  # Matchable piece → score in use
-    unk_score: float | None = field(
-        init=False, repr=False, compare=False
-    )  # Score of an unknown character, or None
+    unk_score: float | None = field(init=False, repr=False, compare=False)  # Of an unknown character, or None
     known: dict = field(init=False, repr=False, compare=False)  # Matchable piece but `unk_piece` → id
     lengths: dict = field(init=False, repr=False, compare=False)  # See `lengths_by_first`
 
@@ -68,11 +66,9 @@ class Unigram:
 # %% ../nbs/37_unigram_encode.ipynb #6508728a
 def _prepare(model):
     "Check a model and fill in what encoding looks up."
-    model.scores, model.user_defined, model.control = (
-        list(model.scores),
-        tuple(model.user_defined),
-        tuple(model.control),
-    )
+    model.scores = list(model.scores)
+    model.user_defined = tuple(model.user_defined)
+    model.control = tuple(model.control)
     _check_model(model)
     model.scores = [float(score) for score in model.scores]
     never, special = set(model.control), set(model.user_defined)
@@ -84,9 +80,9 @@ def _prepare(model):
     model.known = {p: model.piece2id[p] for p in model.table if p != model.unk_piece}
     model.lengths = lengths_by_first(model.table)
     lowest = min((s for p, s in model.table.items() if p not in special), default=0.0)
-    model.unk_score = (
-        lowest - model.unk_penalty if model.unk_piece is not None or model.byte_fallback else None
-    )
+    model.unk_score = None
+    if model.unk_piece is not None or model.byte_fallback:
+        model.unk_score = lowest - model.unk_penalty
 
 # %% ../nbs/37_unigram_encode.ipynb #f3246fb2
 def _check_model(model):
@@ -99,7 +95,8 @@ def _check_model(model):
             )
         if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(scores):
             raise ValueError(
-                f"the piece {piece!r} has the id {i!r}, and there are {len(scores)} scores; pass one score per id, from 0"
+                f"the piece {piece!r} has the id {i!r}, and there are {len(scores)} scores; "
+                "pass one score per id, from 0"
             )
         if i in seen:
             raise ValueError(
@@ -109,11 +106,11 @@ def _check_model(model):
     for i, score in enumerate(scores):
         if isinstance(score, bool) or not isinstance(score, Real) or not -math.inf < score <= 0:
             raise ValueError(
-                f"the piece {seen.get(i)!r} has the score {score!r}; scores are natural-log probabilities: finite, and 0 or below"
+                f"the piece {seen.get(i)!r} has the score {score!r}; "
+                "scores are natural-log probabilities: finite, and 0 or below"
             )
-    named = [("unk_piece", model.unk_piece)] * (model.unk_piece is not None) + [
-        (k, p) for k in ("user_defined", "control") for p in getattr(model, k)
-    ]
+    named = [] if model.unk_piece is None else [("unk_piece", model.unk_piece)]
+    named += [(option, piece) for option in ("user_defined", "control") for piece in getattr(model, option)]
     for option, piece in named:
         if piece not in piece2id:
             raise ValueError(
@@ -130,7 +127,7 @@ def _check_model(model):
 # %% ../nbs/37_unigram_encode.ipynb #c240493b
 def unigram_model(
     pieces: Iterable,  # (piece, score) in the order of the ids
-    **options,  # Those of `Unigram`: `unk_piece`, `byte_fallback`, `unk_penalty`, `fuse_unk`, `user_defined`, `control`
+    **options,  # `unk_piece`, `byte_fallback`, `unk_penalty`, `fuse_unk`, `user_defined`, `control` of `Unigram`
 ) -> Unigram:  # The model
     "A Unigram model from a list of pieces and scores."
     piece2id, scores = {}, []
@@ -162,11 +159,9 @@ def part_ids(
 # %% ../nbs/37_unigram_encode.ipynb #16bdecf7
 def _unknown_ids(model, run):
     "The ids of a run of unknown characters."
-    spelled = (
-        [model.piece2id.get(f"<0x{b:02X}>") for b in encode_text(run)]
-        if model.byte_fallback and run not in model.table
-        else [None]
-    )
+    spelled = [None]
+    if model.byte_fallback and run not in model.table:
+        spelled = [model.piece2id.get(f"<0x{b:02X}>") for b in encode_text(run)]
     if None not in spelled:
         return spelled
     if model.unk_piece is not None:
@@ -193,9 +188,11 @@ def unigram_encode_ref(
 def _best_starts(text, scores, lengths, unk_score):
     "For each end, where the last piece of the best way there begins, and how good that way is."
     n, get, long = len(text), scores.get, lengths.long
-    best, begin = [0.0] + [-math.inf] * n, [0] * (n + 1)
+    best = [0.0] + [-math.inf] * n
+    begin = [0] * (n + 1)
     for start, char in enumerate(text):
-        before, alone = best[start], unk_score is not None and char not in scores
+        before = best[start]
+        alone = unk_score is not None and char not in scores
         for length in lengths.get(char, ()):
             end = start + length
             if end > n:
@@ -247,12 +244,11 @@ def read_score(
     whole, _, fraction = digits.partition(".")
     digits = (whole + fraction).lstrip("0")
     n = 19 + (int(digits[:20] or 0) < 2**64)  # further digits are ignored
-    value, power = (
-        float(int(digits[:n] or 0)),
-        int(min(max(float(exponent or 0), -(2.0**31)), 2.0**31)) - len(fraction) + len(digits[n:]),
-    )
+    value = float(int(digits[:n] or 0))
+    power = int(min(max(float(exponent or 0), -(2.0**31)), 2.0**31)) - len(fraction) + len(digits[n:])
     while value and power < -308:
-        value, power = value / 1e308, power + 308
+        value /= 1e308
+        power += 308
     if value:
         value = value * float(f"1e{power}") if power >= 0 else value / float(f"1e{-power}")
     return -value if text[0] == "-" else value
@@ -271,11 +267,10 @@ def spell_score(
         middle, scale = round(size * 10**k), float(10**k)
         for n in (middle + step * sign for step in range(500) for sign in (1, -1)):
             digits = str(n).rjust(k + 1, "0")
-            if (
-                float(n) / scale
-                == abs(score)
-                == float(text := f"{digits[:-k]}.{digits[-k:]}" if k > 0 else digits)
-            ):
+            if float(n) / scale != abs(score):
+                continue
+            text = f"{digits[:-k]}.{digits[-k:]}" if k > 0 else digits
+            if float(text) == abs(score):
                 return "-" * (score < 0) + text
     return None
 

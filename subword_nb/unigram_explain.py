@@ -105,14 +105,10 @@ def explain_unigram_ref(
     for score, path in found:
         for start, end, _ in path:
             share[start, end] = share.get((start, end), 0.0) + math.exp(score - total)
-    return (
-        share,
-        [
-            ([end for _, end, _ in path], score, top - score, math.exp(score - total))
-            for score, path in found[:n]
-        ],
-        total,
-    )
+    ranked = []
+    for score, path in found[:n]:
+        ranked.append(([end for _, end, _ in path], score, top - score, math.exp(score - total)))
+    return share, ranked, total
 
 # %% ../nbs/37a_unigram_explain.ipynb #0da46a50
 def lattice_reason(
@@ -125,11 +121,8 @@ def lattice_reason(
     notes: tuple = (),  # What else there is to say
 ) -> UnigramReason:  # The reason
     "Why a split was taken, from the lattice that it was taken from."
-    before, after, found = (
-        forward(lattice),
-        backward(lattice),
-        [path for path, score in nbest(lattice, n) if score > -math.inf],
-    )
+    before, after = forward(lattice), backward(lattice)
+    found = [path for path, score in nbest(lattice, n) if score > -math.inf]
     total, score = before[-1], path_score(taken)
     paths = [taken, *(path for path in found if path != taken)][:n]
     scores = [path_score(path) for path in paths]
@@ -137,18 +130,11 @@ def lattice_reason(
         RankedPath(spell([node.piece for node in path]), s, score - s, min(1.0, math.exp(s - total)))
         for path, s in zip(paths, scores)
     ]
-    arcs = _most_probable(
-        model,
-        lattice,
-        set(taken),
-        spell,
-        [before[node.start] + node.score + after[node.end] - total for node in lattice.nodes],
-    )
+    logs = [before[node.start] + node.score + after[node.end] - total for node in lattice.nodes]
+    arcs = _most_probable(model, lattice, set(taken), spell, logs)
     if len(arcs) < len(lattice.nodes):
-        notes = (
-            *notes,
-            f"{len(arcs):,} of {len(lattice.nodes):,} arcs: the best split's, and the most probable of the others",
-        )
+        shown = f"{len(arcs):,} of {len(lattice.nodes):,} arcs"
+        notes = (*notes, f"{shown}: the best split's, and the most probable of the others")
     return UnigramReason(lattice.text, ranked[0].pieces, arcs, ranked, total, "; ".join(notes) or None)
 
 # %% ../nbs/37a_unigram_explain.ipynb #7e8c94b1
@@ -160,9 +146,8 @@ def _most_probable(model, lattice, taken, spell, logs):
     places, nodes = range(len(logs)), lattice.nodes
     if len(logs) > _MOST_ARCS:
         on = {i for i in places if nodes[i] in taken}
-        rest = nsmallest(
-            max(0, _MOST_ARCS - len(on)), (i for i in places if i not in on), key=lambda i: -logs[i]
-        )
+        others = (i for i in places if i not in on)
+        rest = nsmallest(max(0, _MOST_ARCS - len(on)), others, key=lambda i: -logs[i])
         places = sorted([*on, *rest])
     arcs = []
     for i in places:
@@ -170,9 +155,8 @@ def _most_probable(model, lattice, taken, spell, logs):
         unknown = piece not in model.known
         if unknown and spell([piece]) != [model.unk_piece]:
             id = None
-        arcs.append(
-            Arc(start, end, piece, id, score, min(1.0, math.exp(logs[i])), nodes[i] in taken, unknown)
-        )
+        marginal = min(1.0, math.exp(logs[i]))
+        arcs.append(Arc(start, end, piece, id, score, marginal, nodes[i] in taken, unknown))
     return arcs
 
 # %% ../nbs/37a_unigram_explain.ipynb #707ffe25
@@ -191,11 +175,10 @@ def _spell(model, parts):
             except ValueError:
                 pieces.append(text)
                 continue
-            pieces += (
-                [model.unk_piece]
-                if ids == [model.piece2id.get(model.unk_piece)]
-                else [f"<0x{b:02X}>" for b in encode_text(text)]
-            )
+            if ids == [model.piece2id.get(model.unk_piece)]:
+                pieces.append(model.unk_piece)
+            else:
+                pieces += [f"<0x{b:02X}>" for b in encode_text(text)]
     return pieces
 
 # %% ../nbs/37a_unigram_explain.ipynb #a618d0c5
@@ -211,18 +194,18 @@ def unknown_notes(
     for known, group in groupby(parts, model.known.__contains__):
         if known:
             continue
-        whole = spell(run := list(group))
+        run = list(group)
+        whole = spell(run)
         for part in run:
-            lost = model.unk_piece in (
-                whole if len(whole) == 1 else spell([part])
-            )  # a fused run is lost or kept as one
+            spelled = whole if len(whole) == 1 else spell([part])  # a fused run is lost or kept as one
+            lost = model.unk_piece in spelled
             found["unknown" if lost else "byte fallback"][part] = None
-    more = lambda chars: f" and {len(chars) - 5:,} more" if len(chars) > 5 else ""
-    return tuple(
-        f"{way}: {', '.join(map(printable, list(chars)[:5]))}{more(chars)}"
-        for way, chars in found.items()
-        if chars
-    )
+
+    def named(chars):
+        more = f" and {len(chars) - 5:,} more" if len(chars) > 5 else ""
+        return ", ".join(map(printable, list(chars)[:5])) + more
+
+    return tuple(f"{way}: {named(chars)}" for way, chars in found.items() if chars)
 
 # %% ../nbs/37a_unigram_explain.ipynb #e7a42ded
 def explain_unigram(
@@ -234,7 +217,8 @@ def explain_unigram(
     "Why a Unigram model splits a pre-token as it does."
     if not isinstance(model, Unigram) or hasattr(model, "tokens"):
         raise ValueError(
-            f"{model!r} is a {type(model).__name__}; pass a Unigram model, or one of SentencePiece's to explain_sentencepiece"
+            f"{model!r} is a {type(model).__name__}; "
+            "pass a Unigram model, or one of SentencePiece's to explain_sentencepiece"
         )
     if not isinstance(pretoken, str):
         raise ValueError(
@@ -243,14 +227,12 @@ def explain_unigram(
     model.encode(pretoken)  # says what is missing, if no split is possible
     lattice = model.lattice(pretoken)
     taken = viterbi(lattice)[0]
-    return lattice_reason(
-        model,
-        lattice,
-        taken,
-        lambda parts: _spell(model, parts),
-        n=n,
-        notes=unknown_notes(model, [node.piece for node in taken], lambda parts: _spell(model, parts)),
-    )
+
+    def spell(parts):
+        return _spell(model, parts)
+
+    notes = unknown_notes(model, [node.piece for node in taken], spell)
+    return lattice_reason(model, lattice, taken, spell, n=n, notes=notes)
 
 # %% ../nbs/37a_unigram_explain.ipynb #1d52df7e
 def _shown(path):
@@ -258,18 +240,17 @@ def _shown(path):
     from subword_nb.draw import clip, printable
 
     near = 0 < abs(path.behind) < 0.005
-    return (
-        f"{path.probability:.2%}",
-        f"{path.behind:.0e}" if near else f"{path.behind:.2f}",
-        clip(" ".join(map(printable, path.pieces)), n=160),
-    )
+    behind = f"{path.behind:.0e}" if near else f"{path.behind:.2f}"
+    return f"{path.probability:.2%}", behind, clip(" ".join(map(printable, path.pieces)), n=160)
 
 
 def _table(reason):
     "A reason in characters: a line for each split."
     rows = [("share", "behind", "pieces"), *map(_shown, reason.paths)]
     lines = [f"{share:>8} {behind:>8}  {pieces}" for share, behind, pieces in rows]
-    return "\n".join(lines + [reason.note] * bool(reason.note))
+    if reason.note:
+        lines.append(reason.note)
+    return "\n".join(lines)
 
 
 def _html(reason):
@@ -277,7 +258,10 @@ def _html(reason):
     from subword_nb.draw import printable
 
     picture = draw_unigram(reason)._repr_html_() if len(reason.pretoken) <= 20 else ""
-    cells = lambda tag, row: "".join(f'<{tag} style="text-align:left">{escape(c)}</{tag}>' for c in row)
+
+    def cells(tag, row):
+        return "".join(f'<{tag} style="text-align:left">{escape(c)}</{tag}>' for c in row)
+
     rows = "".join(f"<tr>{cells('td', _shown(path))}</tr>" for path in reason.paths)
     note = f"<p>{escape(printable(reason.note, space=' '))}</p>" if reason.note else ""
     return f"{picture}<table><tr>{cells('th', ('share', 'nats behind', 'pieces'))}</tr>{rows}</table>{note}"

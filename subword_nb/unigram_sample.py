@@ -37,7 +37,8 @@ def chance_of(
         raise ValueError(f"rng and seed={seed!r} are both given; pass one of them")
     if not isinstance(rng, random.Random):
         raise ValueError(
-            f"rng is {rng!r}; pass seed=42, or a source of chance such as random.Random(42), so that the draw can be repeated"
+            f"rng is {rng!r}; pass seed=42, or a source of chance such as random.Random(42), "
+            "so that the draw can be repeated"
         )
     return rng
 
@@ -97,7 +98,7 @@ def last_pieces(
 # %% ../nbs/36_unigram_sample.ipynb #7d811043
 def sample(
     lattice: Lattice,  # All segmentations of a text
-    alpha: float,  # Inverse temperature: probabilities are proportional to P(segmentation) to the power alpha; 0 uniform, 1 the model's own, large the best
+    alpha: float,  # Inverse temperature, a power of the probabilities: 0 uniform, 1 the model's own, large the best
     *,
     rng: random.Random | None = None,  # Where chance comes from
     seed: int | None = None,  # Instead of it: the same draw each time
@@ -109,7 +110,8 @@ def sample(
     while end:
         node, p = _choose(last_pieces(lattice, end, sums, alpha), rng)
         path.append(node)
-        end, total = node.start, total + p
+        end = node.start
+        total += p
     return path[::-1], total
 
 # %% ../nbs/36_unigram_sample.ipynb #39570252
@@ -122,11 +124,12 @@ def sample_nbest(
     seed: int | None = None,  # Instead of it: the same draw each time
 ) -> tuple[
     list, float
-]:  # Nodes from left to right; the natural logarithm of their probability among those that could come
+]:  # Nodes from left to right; logarithm of their probability among those that could come
     "Draw a segmentation as SentencePiece does for `nbest_size` and `alpha`."
     if isinstance(nbest_size, bool) or not isinstance(nbest_size, int) or nbest_size < -1:
         raise ValueError(
-            f"nbest_size={nbest_size!r}; pass -1 (the whole lattice), 1 (the best) or a number of segmentations to choose from"
+            f"nbest_size={nbest_size!r}; pass -1 (the whole lattice), 1 (the best) "
+            "or a number of segmentations to choose from"
         )
     rng = chance_of(rng=rng, seed=seed)
     if nbest_size == -1:
@@ -156,7 +159,8 @@ def _with_maximum(keys, top):
         if not gap:
             out.append(top)
             continue
-        v = top - g + (math.log(-math.expm1(gap)) if gap > -0.7 else math.log1p(-math.exp(gap)))
+        lost = math.log(-math.expm1(gap)) if gap > -0.7 else math.log1p(-math.exp(gap))
+        v = top - g + lost
         out.append(top - max(0.0, v) - math.log1p(math.exp(-abs(v))))
     return out
 
@@ -227,11 +231,9 @@ def entropy(
     alpha: float = 1.0,  # Inverse temperature
 ) -> float:  # In nats; the logarithm of the number of segmentations if alpha is 0
     "How undecided the model is between the segmentations."
-    sums, found = _check(lattice, alpha), [0.0]
+    sums = _check(lattice, alpha)
+    found = [0.0]
     for end in range(1, len(sums)):
-        found.append(
-            math.fsum(
-                math.exp(p) * (found[node.start] - p) for node, p in last_pieces(lattice, end, sums, alpha)
-            )
-        )
+        options = last_pieces(lattice, end, sums, alpha)
+        found.append(math.fsum(math.exp(p) * (found[node.start] - p) for node, p in options))
     return max(0.0, found[-1])

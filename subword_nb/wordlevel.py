@@ -25,12 +25,11 @@ def wordlevel_train(
     least = max(1, len(specials))
     if vocab_size < least:
         raise ValueError(
-            f"vocab_size={vocab_size} is below {least} ({len(specials)} special tokens, and no vocabulary is empty); pass vocab_size>={least}"
+            f"vocab_size={vocab_size} is below {least} ({len(specials)} special tokens, "
+            f"and no vocabulary is empty); pass vocab_size>={least}"
         )
-    words = sorted(
-        (word for word, n in counts.items() if n >= min_frequency and word not in specials),
-        key=lambda word: (-counts[word], word),
-    )
+    words = [word for word, n in counts.items() if n >= min_frequency and word not in specials]
+    words.sort(key=lambda word: (-counts[word], word))
     return {piece: i for i, piece in enumerate([*specials, *words][:vocab_size])}
 
 # %% ../nbs/29_wordlevel.ipynb #b334baeb
@@ -87,19 +86,20 @@ def _check_model(model):
     "Refuse options that mean nothing."
     if not isinstance(model.piece2id, Mapping):
         raise ValueError(
-            f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, such as {{p: i for i, p in enumerate(pieces)}}"
+            f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, "
+            "such as {p: i for i, p in enumerate(pieces)}"
         )
     if odd := [p for p in model.piece2id if not isinstance(p, str)]:
         raise ValueError(
             f"the piece {odd[0]!r} is a {type(odd[0]).__name__}; the pieces of WordLevel are str"
         )
-    if odd := [
-        (p, i) for p, i in model.piece2id.items() if not isinstance(i, int) or isinstance(i, bool) or i < 0
-    ]:
-        raise ValueError(f"the piece {odd[0][0]!r} has the id {odd[0][1]!r}; ids are integers from 0")
+    for p, i in model.piece2id.items():
+        if not isinstance(i, int) or isinstance(i, bool) or i < 0:
+            raise ValueError(f"the piece {p!r} has the id {i!r}; ids are integers from 0")
     if model.unk_piece is not None and model.unk_piece not in model.piece2id:
         raise ValueError(
-            f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, pass one of its pieces, or None if unknown words are to be errors"
+            f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, pass one of its pieces, "
+            "or None if unknown words are to be errors"
         )
 
 
@@ -113,5 +113,6 @@ def _unknown(model, pretoken):
         return [model.piece2id[model.unk_piece]]
     shown = repr(pretoken if len(pretoken) <= 40 else pretoken[:40] + "…")
     raise ValueError(
-        f'the word {shown} is not in the vocabulary, and there is no unk_piece; add a piece such as "<unk>" and pass unk_piece="<unk>"'
+        f"the word {shown} is not in the vocabulary, and there is no unk_piece; "
+        'add a piece such as "<unk>" and pass unk_piece="<unk>"'
     )
