@@ -31,12 +31,11 @@ def span_ids_ref(
     span: bytes,  # UTF-8
 ) -> list[int]:  # Its ids, as a span that opens no text
     "The ids of a span, stage by stage."
-    text = normalizer.normalize(span.decode()) if normalizer else span.decode()
-    return [
-        i
-        for raw in pre.raw_pretokens(text, first=False)
-        for i in unigram_encode_ref(model, pre.piece_of(raw))
-    ]
+    text = span.decode()
+    if normalizer:
+        text = normalizer.normalize(text)
+    pieces = [pre.piece_of(raw) for raw in pre.raw_pretokens(text, first=False)]
+    return [i for piece in pieces for i in unigram_encode_ref(model, piece)]
 
 # %% ../nbs/74_unigram_bytes.ipynb #cf313008
 class UnigramTables(NamedTuple):
@@ -46,23 +45,22 @@ class UnigramTables(NamedTuple):
     alone: np.ndarray  # Spellings that the map leaves alone, the same way
     score: np.ndarray  # (ids + 1,) float64 by id; last that of an unknown character, -inf: there is none
     numbers: np.ndarray  # (266,) int64: ids of the 256 bytes' pieces or -1; then the options
-    chars: np.ndarray  # uint8: for 256 bytes, what they become if ASCII follows (`STAYS`, `DROPPED` or 0); for 65536 characters, their kinds in clusters; then the map's replacements
+    # uint8: what 256 bytes become before ASCII (`STAYS`, `DROPPED` or 0), kinds of 65536 characters, the map's replacements
+    chars: np.ndarray
     rules: np.ndarray  # uint32: trie of the character map
 
 # %% ../nbs/74_unigram_bytes.ipynb #49a7a079
-UNK, FUSE, BYTES, KIND, MARK, APART, CUT, CLUSTERS, SURVEY, GOES_ON = range(
-    256, 266
-)  # Places of the options in `numbers`
+# Places of the options in `numbers`
+UNK, FUSE, BYTES, KIND, MARK, APART, CUT, CLUSTERS, SURVEY, GOES_ON = range(256, 266)
 STAYS, DROPPED = 1, 2  # What becomes of a byte before ASCII
-EXTENDS, PREPENDS, CONTROLS, KINDS, POOL = (
-    1,
-    2,
-    3,
-    256,
-    256 + 65536,
-)  # Kinds of characters; where kinds and replacements begin in `chars`
-NO_WAY, RESET, BAR, LONG = -np.inf, 100_000.0, "▁", 1 << 15
-ONE, TWO, THREE, FOUR, HALF = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(32)
+EXTENDS, PREPENDS, CONTROLS = 1, 2, 3  # Kinds of characters
+KINDS, POOL = 256, 256 + 65536  # Where kinds and replacements begin in `chars`
+NO_WAY = -np.inf
+RESET = 100_000.0
+BAR = "▁"
+LONG = 1 << 15
+ONE, TWO, THREE, FOUR = map(np.uint64, (1, 2, 3, 4))
+HALF = np.uint64(32)
 
 # %% ../nbs/74_unigram_bytes.ipynb #3306957c
 _NONE = "\U0010ffff" * 2  # In the place of a prefix, which Unigram's pieces do not have
@@ -73,11 +71,9 @@ def _byte_ids(model):
 
 
 def _scores_of(model):
-    "The score of each id as splits count them; the first byte of an unknown character has that of the character, the others none."
-    score, unk = (
-        np.zeros(max(model.piece2id.values(), default=-1) + 2),
-        NO_WAY if model.unk_score is None else model.unk_score,
-    )
+    "The score of each id as splits count them; the first byte of an unknown character has its score, the others none."
+    score = np.zeros(max(model.piece2id.values(), default=-1) + 2)
+    unk = NO_WAY if model.unk_score is None else model.unk_score
     for piece, value in model.table.items():
         score[model.piece2id[piece]] = value
     if isinstance(model, SentencePieceUnigram) and model.byte_fallback:
@@ -126,42 +122,29 @@ def unigram_tables(
 ) -> UnigramTables:  # For `solve_spans`
     "Lay out what kernels need."
     units, pool = read_charsmap(charsmap) if charsmap else ([0] * 256, b"")
-    trie, unk = (
-        byte_trie({p: model.piece2id[p] for p in model.table}, prefix=_NONE),
-        model.piece2id.get(model.unk_piece, -1),
-    )
-    fuse = not model.byte_fallback if isinstance(model, SentencePieceUnigram) else model.fuse_unk
+    numbers = np.zeros(266, np.int64)
+    numbers[:256] = _byte_ids(model)
+    numbers[UNK] = model.piece2id.get(model.unk_piece, -1)
+    numbers[FUSE] = not model.byte_fallback if isinstance(model, SentencePieceUnigram) else model.fuse_unk
+    numbers[BYTES] = model.byte_fallback
+    numbers[KIND] = white
+    numbers[MARK] = mark
+    numbers[APART] = apart
+    numbers[CUT] = cut
+    numbers[CLUSTERS] = kinds is not None
+    numbers[SURVEY] = survey
+    numbers[GOES_ON] = goes_on
     before_ascii = [_becomes(units, pool, alone, white, c) for c in range(128)] + [0] * 128
-    numbers = np.array(
-        [
-            *_byte_ids(model),
-            unk,
-            fuse,
-            model.byte_fallback,
-            white,
-            mark,
-            apart,
-            cut,
-            kinds is not None,
-            survey,
-            goes_on,
-        ],
-        np.int64,
-    )
-    chars = np.concatenate(
-        [
-            np.array(before_ascii, np.uint8),
-            np.zeros(65536, np.uint8) if kinds is None else kinds,
-            np.frombuffer(pool + bytes(5), np.uint8),
-        ]
-    )
+    if kinds is None:
+        kinds = np.zeros(65536, np.uint8)
+    replacements = np.frombuffer(pool + bytes(5), np.uint8)
     return UnigramTables(
-        trie,
-        byte_trie(dict.fromkeys(alone, 0), prefix=_NONE),
-        _scores_of(model),
-        numbers,
-        chars,
-        np.array(units, np.uint32),
+        trie=byte_trie({p: model.piece2id[p] for p in model.table}, prefix=_NONE),
+        alone=byte_trie(dict.fromkeys(alone, 0), prefix=_NONE),
+        score=_scores_of(model),
+        numbers=numbers,
+        chars=np.concatenate([np.array(before_ascii, np.uint8), kinds, replacements]),
+        rules=np.array(units, np.uint32),
     )
 
 # %% ../nbs/74_unigram_bytes.ipynb #6cd1a1dc
@@ -215,8 +198,9 @@ def _put(src, a, b, work, o, fresh, numbers):
 # %% ../nbs/74_unigram_bytes.ipynb #b3fb9b67
 @kernel
 def _key_at(a, i, end, rules, most):
-    "Length, and start of the replacement, of the last of the first `most` keys that begin at a[i]; (0, 0) for none, (-1, 0) for a damaged map."
-    unit, length, start, j = np.int64(rules[0]), 0, 0, i
+    "(length, start of the replacement) of the last of the first `most` keys at a[i]; (0, 0): none, (-1, 0): a damaged map."
+    unit, length, start = np.int64(rules[0]), 0, 0
+    j = i
     place = unit >> 10 << (unit >> 6 & 8)
     while j < end and most > 0:
         c = np.int64(a[j])
@@ -231,14 +215,17 @@ def _key_at(a, i, end, rules, most):
         if unit & 256:
             if place >= len(rules):
                 return -1, 0
-            length, start, most = j - i, np.int64(rules[place]) & 0x7FFFFFFF, most - 1
+            length, start = j - i, np.int64(rules[place]) & 0x7FFFFFFF
+            most -= 1
     return length, start
 
 # %% ../nbs/74_unigram_bytes.ipynb #b678bd16
 @kernel
 def _chunk(buf, i, end, alone, rules):
-    "One step by SentencePiece's rule, (bytes taken, start of what replaces them or -1): the longest spelling that is left alone, else the longest key, else a character."
-    node, n, j, most = np.uint64(0), 0, i, NESTED_SPELLINGS
+    "One step by SentencePiece's rule: (bytes taken, start of what replaces them or -1)."
+    # the longest spelling that is left alone, else the longest key, else a character
+    node, n = np.uint64(0), 0
+    j, most = i, NESTED_SPELLINGS
     while j < end and most > 0:
         at = (alone[node] >> FIELD & PLACE) + np.uint64(buf[j])
         if alone[at] & PLACE != node:
@@ -249,7 +236,9 @@ def _chunk(buf, i, end, alone, rules):
     if n > 0:
         return n, -1
     n, start = _key_at(buf, i, end, rules, NESTED)
-    return (np.int64(_width(buf[i])), -1) if n == 0 else (n, start)
+    if n == 0:
+        return np.int64(_width(buf[i])), -1
+    return n, start
 
 # %% ../nbs/74_unigram_bytes.ipynb #417afd54
 @kernel
@@ -271,18 +260,16 @@ def _end_behind_signs(buf, i, end, chars):
 
 @kernel
 def _cluster(buf, first, i, end, chars, rules):
-    "The cluster at buf[i] by HF's rule, (bytes taken, start of what replaces them or -1, end of characters to be taken one by one): if it has less than six bytes and begins with a key, it is replaced as a whole. No bytes where that is not certain."
+    "The cluster at buf[i] by HF's rule: (bytes taken, start of what replaces them or -1, end of what is taken singly)."
+    # if it has less than six bytes and begins with a key, it is replaced as a whole; no bytes where that is not certain
     code, w = decode_at(buf, i)
     kind = chars[KINDS + code] if code < 65536 else np.uint8(0)
     if kind == PREPENDS:
         n, start = _key_at(buf, i, min(i + 5, end), rules, 1)
         if n != 0:
             return 0, -1, i
-        return (
-            w,
-            -1,
-            _end_behind_signs(buf, i, end, chars),
-        )  # no key begins here, so its characters are taken one by one
+        # no key begins here, so its characters are taken one by one
+        return w, -1, _end_behind_signs(buf, i, end, chars)
     j = i + w
     while kind != CONTROLS and j < end:
         code, wide = decode_at(buf, j)
@@ -309,7 +296,7 @@ def _cluster(buf, first, i, end, chars, rules):
 # %% ../nbs/74_unigram_bytes.ipynb #3bc26d12
 @kernel
 def _special(buf, first, i, end, clusters, chars, alone, rules, single):
-    "One step where the map may matter; (bytes taken, none or fewer if Python has to say; start of what replaces them or -1; end of characters that are to be taken one by one)."
+    "One step where the map may matter: as `_cluster`; 0 or fewer bytes if Python has to say."
     if not clusters:
         n, start = _chunk(buf, i, end, alone, rules)
     elif i >= single:
@@ -324,20 +311,15 @@ def _special(buf, first, i, end, clusters, chars, alone, rules, single):
 # %% ../nbs/74_unigram_bytes.ipynb #11a8829d
 @kernel
 def _normalize(buf, first, end, t, work):
-    "Write the span buf[first:end] as the model sees it; how many bytes that are, more than the room if there is not enough, -1 if Python has to say."
-    i, stop, o, room, last = (
-        np.uint64(first),
-        np.uint64(end),
-        np.uint64(0),
-        np.uint64(len(work)),
-        len(t.chars) - 5,
-    )
-    fresh, single, chars, numbers = t.numbers[KIND] > 0 and t.numbers[GOES_ON] == 0, first, t.chars, t.numbers
-    clusters, alone, rules = (
-        t.numbers[CLUSTERS] == 1,
-        t.alone,
-        t.rules,
-    )  # a call that takes `t` counts the references of six arrays
+    "Write the span as the model sees it; how many bytes, more than the room if it is not enough, -1 if Python has to say."
+    i, stop = np.uint64(first), np.uint64(end)
+    o, room = np.uint64(0), np.uint64(len(work))
+    last = len(t.chars) - 5
+    fresh = t.numbers[KIND] > 0 and t.numbers[GOES_ON] == 0
+    single = first
+    # a call that takes `t` counts the references of six arrays
+    chars, numbers, alone, rules = t.chars, t.numbers, t.alone, t.rules
+    clusters = t.numbers[CLUSTERS] == 1
     while i < stop:
         c, behind = buf[i], i + ONE
         if chars[c] != 0 and (behind >= stop or buf[behind] < 0x80):
@@ -379,11 +361,16 @@ def _set_back(ways, p, front):
 # %% ../nbs/74_unigram_bytes.ipynb #b1a1ae54
 @kernel
 def _best_ways(work, a, n, t, base, rounded, ways, links):
-    "For each place of work[a:a+n], the totals of the best way there and of the second (ways), and its last piece and where that begins (links); (characters + 1, farthest total)."
-    a, n, p, front, trie, score = np.uint64(a), np.uint64(n), np.uint64(0), np.uint64(0), t.trie, t.score
+    "The best ways through work[a:a+n] and the totals of the second best; (characters + 1, farthest total)."
+    # ways: two totals for each place; links: the last piece of the best way there, and where that begins
+    a, n = np.uint64(a), np.uint64(n)
+    p, front = np.uint64(0), np.uint64(0)
+    trie, score = t.trie, t.score
     for q in range(n + n + TWO):
         ways[np.uint64(q)] = NO_WAY
-    ways[p], unk, count, reach = base, score[np.uint64(len(score) - 1)], 1, 0.0
+    ways[p] = base
+    unk = score[np.uint64(len(score) - 1)]
+    count, reach = 1, 0.0
     root = trie[p] >> FIELD & PLACE
     while p < n:
         here = ways[p + p]
@@ -391,24 +378,28 @@ def _best_ways(work, a, n, t, base, rounded, ways, links):
             count, reach = count + 1, max(reach, abs(here))
             if rounded and abs(here) > RESET:
                 here = _set_back(ways, p, front)
-            e, node, below, whole, alone = p, np.uint64(0), root, p + _width(work[a + p]), unk > NO_WAY
+            e, node, below = p, np.uint64(0), root
+            whole = p + _width(work[a + p])
+            alone = unk > NO_WAY
             while e < n:
                 entry, at = trie[below + np.uint64(work[a + e])], below + np.uint64(work[a + e])
                 if entry & PLACE != node:
                     break
-                e, node, below, i = e + ONE, at, entry >> FIELD & PLACE, entry >> FIELD + FIELD
+                e, node, below = e + ONE, at, entry >> FIELD & PLACE
+                i = entry >> FIELD + FIELD
                 if i > 0:
-                    total, q = (
-                        np.float64(np.float32(here + score[i - ONE])) if rounded else here + score[i - ONE],
-                        e + e,
+                    total = (
+                        np.float64(np.float32(here + score[i - ONE])) if rounded else here + score[i - ONE]
                     )
+                    q = e + e
                     if total > ways[q]:
                         ways[q + ONE], ways[q], links[e] = ways[q], total, i << HALF | p
                     elif total > ways[q + ONE]:
                         ways[q + ONE] = total
                     alone = alone and e != whole
             if alone:
-                total, q = np.float64(np.float32(here + unk)) if rounded else here + unk, whole + whole
+                total = np.float64(np.float32(here + unk)) if rounded else here + unk
+                q = whole + whole
                 if total > ways[q]:
                     ways[q + ONE], ways[q], links[whole] = ways[q], total, p
                 elif total > ways[q + ONE]:
@@ -443,8 +434,10 @@ def _write_unknown(work, a, b, numbers, ids, o, room):
 
 @kernel
 def _trace(n, unk, ways, links):
-    "Turn the best way around: behind its places' totals, in the room of the second's, write where its next piece ends; (the smallest lead on it, is the unknown piece spelled on it?)."
-    e, after, margin, spelled = n, n, np.inf, False
+    "Write where the next piece ends at each place of the best way; (the smallest lead on it, is the unknown piece on it?)."
+    # in the room of the second best way's totals
+    e, after = n, n
+    margin, spelled = np.inf, False
     while e > 0:
         q = e + e
         p = links[e] & np.uint64(0xFFFFFFFF)
@@ -465,8 +458,10 @@ def _next(ways, p):
 # %% ../nbs/74_unigram_bytes.ipynb #fc6e17db
 @kernel
 def _write_path(work, a, n, t, ways, links, ids, o, room):
-    "The ids of the best way; (their end, beyond the room if Python has to say; the smallest lead of a best total on it; characters of each unknown run, 0 if there is none, -1 if they differ in that)."
-    a, p, n, long, numbers = np.uint64(a), np.uint64(0), np.uint64(n), 0, t.numbers
+    "The ids of the best way; (their end, beyond the room if Python has to say; the smallest lead; how long unknown runs are)."
+    a, p, n = np.uint64(a), np.uint64(0), np.uint64(n)
+    numbers = t.numbers
+    long = 0  # characters of each unknown run; 0: there is none, -1: they differ
     margin, spelled = _trace(n, np.uint64(numbers[UNK] + 1), ways, links)
     if spelled and numbers[BYTES] == 1:
         return room + ONE, margin, long
@@ -502,15 +497,11 @@ def encode_span(
     ids: np.ndarray,  # Takes the ids, uint32
     o: int,  # Where in `ids` they begin
     room: int,  # Where they have to end
-) -> tuple:  # (their end, -1 if Python has to say, -2 if it takes more room to work in; a certificate, or how much room; the sum behind)
+) -> tuple:  # (their end, -1: Python has to say, -2: it takes more room; a certificate, or how much room; the sum behind)
     "The ids of the span buf[i:end]."
-    n, a, sure, out, stop = (
-        _normalize(buf, i, end, t, work),
-        0,
-        np.int64(0.99 * RESET),
-        np.uint64(o),
-        np.uint64(room),
-    )
+    n = _normalize(buf, i, end, t, work)
+    a, sure = 0, np.int64(0.99 * RESET)
+    out, stop = np.uint64(o), np.uint64(room)
     if n < 0:
         return -1, 0, base
     if n > len(work):
@@ -550,25 +541,17 @@ def solve_spans(
     "The ids of spans j to m - 1."
     while j < m:
         if t.numbers[SURVEY] == 1 and length[j] > LONG:
-            bounds[j + 1], extra[j], j = bounds[j], 0, j + 1
+            bounds[j + 1], extra[j] = bounds[j], 0
+            j += 1
             continue
-        o, sure, _ = encode_span(
-            buf,
-            at[j],
-            at[j] + length[j],
-            t,
-            0.0,
-            rounded,
-            work,
-            ways,
-            links,
-            ids,
-            bounds[j],
-            bounds[j] + 4 * length[j] + 16,
-        )
+        end, room = at[j] + length[j], bounds[j] + 4 * length[j] + 16
+        o, sure, _ = encode_span(buf, at[j], end, t, 0.0, rounded, work, ways, links, ids, bounds[j], room)
         if o == -2:
             return j, sure
-        bounds[j + 1] = bounds[j] if o < 0 else o
-        extra[j] = np.uint32(1 << 24 if o < 0 else sure if t.numbers[SURVEY] == 1 else 0)
+        if o < 0:
+            bounds[j + 1], extra[j] = bounds[j], np.uint32(1 << 24)
+        else:
+            bounds[j + 1] = o
+            extra[j] = np.uint32(sure if t.numbers[SURVEY] == 1 else 0)
         j += 1
     return j, 0
