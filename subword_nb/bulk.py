@@ -45,9 +45,10 @@ def _cut_near(text, at, fresh):
         window = text[at : at + 4096]
         if isinstance(text, str):
             window = window.encode("utf-8", "surrogatepass")
-        if found := re.search(fresh, bytes(window)):
+        found = re.search(fresh, bytes(window))
+        if found:
             head = bytes(window[: found.end()])
-            return at + (len(head.decode("utf-8", "surrogatepass")) if isinstance(text, str) else len(head))
+            return at + len(head.decode("utf-8", "surrogatepass") if isinstance(text, str) else head)
         at += 4000
     return len(text)
 
@@ -62,19 +63,18 @@ def safe_cuts(
     "Where a long text is cut so that its parts have the ids of the whole."
     at, out = 0, []
     while len(text) - at > size + size // 2:
-        cut = _cut_near(text, at + size, fresh)
-        near = text[max(0, cut - marks.reach - 4) : cut + marks.reach + 4] if marks else ""
-        at = cut
-        if (
-            not near
-            or not marks
-            or cut == len(text)
-            or not marks.stand_in(
-                near.encode("utf-8", "surrogatepass") if isinstance(near, str) else bytes(near)
-            )
-        ):
-            out.append(cut)
+        at = _cut_near(text, at + size, fresh)
+        if not marks or at == len(text) or not _near_token(text, at, marks):
+            out.append(at)
     return [*out, len(text)] if not out or out[-1] < len(text) else out
+
+
+def _near_token(text, at, marks):
+    "May an added token reach over a place?"
+    near = text[max(0, at - marks.reach - 4) : at + marks.reach + 4]
+    if not near:
+        return False
+    return marks.stand_in(near.encode("utf-8", "surrogatepass") if isinstance(near, str) else bytes(near))
 
 # %% ../nbs/79_bulk.ipynb #d87061af
 _TABLES = 32  # So many tables are kept for threads to come, each of bounded size (room 19)
@@ -84,21 +84,21 @@ def _shares(share, size, fresh, marks=None):
     "A share as several, each of about `size` bytes or characters."
     opens = share.opens if isinstance(share.opens, list) else None
     for a, b in groups_of(share.texts, size):
-        first, text = share.opens if opens is None else opens[a:b], share.texts[a]
+        first = share.opens if opens is None else opens[a:b]
         if b - a > 1 or not fresh:
             yield Share(share.texts[a:b], first)
             continue
-        at = 0
+        text, at = share.texts[a], 0
         for cut in safe_cuts(text, size, fresh, marks=marks):
-            part = (
-                memoryview(text)[at:cut]
-                if not isinstance(text, str)
-                else Stretch(text, at, cut)
-                if cut - at > SIZES.block
-                else text[at:cut]
-            )
-            yield Share([part], None if at else first, not at, cut == len(text))
+            yield Share([_part(text, at, cut)], None if at else first, not at, cut == len(text))
             at = cut
+
+
+def _part(text, start, end):
+    "A part of a text; what is long is not copied."
+    if not isinstance(text, str):
+        return memoryview(text)[start:end]
+    return Stretch(text, start, end) if end - start > SIZES.block else text[start:end]
 
 # %% ../nbs/79_bulk.ipynb #470f7820
 class Bulk:
@@ -108,14 +108,17 @@ class Bulk:
         self,
         c: Compiled,  # A compiled engine
     ):
-        self.c, self.plan, self.tables = c, cast(Any, plan_of(c)), []
+        self.c = c
+        self.plan = cast(Any, plan_of(c))
+        self.tables = []
         finders = [f for f in (c.raw, c.late) if f.tokens]  # in bulk, both look at the text as it is
         self.marks = Marks(finders, c.ids) if finders else None
+        # Is all of it done while texts go by?
         self.simple = (
             self.plan is not None
             and not self.plan.normalize
             and not (self.marks and self.marks.heads is None)
-        )  # Is all of it done while texts go by?
+        )
 
     def run(
         self,
@@ -136,17 +139,12 @@ class Bulk:
             table = self.tables.pop()
         except IndexError:
             table = SpanTable(bits=min(18, max(14, n.bit_length() - 5)))
-        sink = Sink(
-            min(n, max(n // 3, 1 << 28)) if out is None else 0,
-            documents=0,
-            frame=len(before) + len(behind),
-            out=out,
-        )
+        room = min(n, max(n // 3, 1 << 28)) if out is None else 0
+        sink = Sink(room, documents=0, frame=len(before) + len(behind), out=out)
         sink.state[0] = len(before) if share.begins else 0
         blocks = blocks_of(share, opening=self.plan.opening, marks=marks, between=sink.marks, watch=watch)
-        for _ in drive(
-            self.plan, blocks, table, sink, checked=not {*map(type, share.texts)} <= {str, Stretch}
-        ):
+        checked = not {*map(type, share.texts)} <= {str, Stretch}
+        for _ in drive(self.plan, blocks, table, sink, checked=checked):
             pass
         if len(self.tables) < _TABLES:
             self.tables.append(table)
@@ -176,7 +174,10 @@ def bulk_of(
     c: Compiled,  # A compiled engine
 ) -> Bulk:  # Made once
     "What a compiled engine needs to run in bulk."
-    return vars(c).get("bulk") or vars(c).setdefault("bulk", Bulk(c))  # threads that come at once share one
+    bulk = vars(c).get("bulk")
+    if bulk is None:  # threads that come at once share one
+        bulk = vars(c).setdefault("bulk", Bulk(c))
+    return bulk
 
 # %% ../nbs/79_bulk.ipynb #3d63dc25
 def _run_all(bulk, share, threads, progress, before, behind, marks, watch):
@@ -184,34 +185,21 @@ def _run_all(bulk, share, threads, progress, before, behind, marks, watch):
     import numpy as np
     from concurrent.futures import ThreadPoolExecutor
 
+    def run(s, room=None):
+        return bulk.run(s, before=before, behind=behind, marks=marks, watch=watch, out=room)
+
     if not share.texts:
         done, out = [], np.zeros(0, np.uint32)
     elif threads == 1 and not progress:
-        done, out = [bulk.run(share, before=before, behind=behind, marks=marks, watch=watch)], None
+        done, out = [run(share)], None
     else:
-        shares = list(
-            _shares(
-                share,
-                max(SIZES.block, min(sum(map(len, share.texts)) // (6 * threads), 1 << 24)),
-                bulk.plan.scanner.fresh,
-                marks,
-            )
-        )
+        size = sum(map(len, share.texts)) // (6 * threads)
+        size = max(SIZES.block, min(size, 1 << 24))
+        shares = list(_shares(share, size, bulk.plan.scanner.fresh, marks))
         out, rooms = _rooms(shares, len(before) + len(behind))
-
-        def run(s, room):
-            return bulk.run(s, before=before, behind=behind, marks=marks, watch=watch, out=room)
-
         with ThreadPoolExecutor(threads) as pool:
-            done = list(
-                track(
-                    pool.map(run, shares, rooms),
-                    total=len(shares),
-                    desc="encoding",
-                    progress=progress,
-                    unit="share",
-                )
-            )
+            found = pool.map(run, shares, rooms)
+            done = list(track(found, total=len(shares), desc="encoding", progress=progress, unit="share"))
     at = np.cumsum([0] + [len(ids) for ids, _ in done])
     ends = np.concatenate([np.zeros(1, np.int64), *(part_ends + a for a, (_, part_ends) in zip(at, done))])
     return done[0][0] if out is None else _joined(out, done, at), ends
@@ -221,7 +209,8 @@ def _rooms(shares, frame):
     "One array for all shares, a stretch of it for each."
     import numpy as np
 
-    at = np.cumsum([0] + [sum(map(len, s.texts)) + (len(s.texts) + 1) * frame + 256 for s in shares]).tolist()
+    sizes = [sum(map(len, s.texts)) + (len(s.texts) + 1) * frame + 256 for s in shares]
+    at = np.cumsum([0, *sizes]).tolist()
     if at[-1] > 1 << 28:
         return np.zeros(0, np.uint32), [None] * len(shares)
     out = np.empty(at[-1], np.uint32)
@@ -258,10 +247,10 @@ def _put_together(ids, first, items, texts):
     "Ids of texts, whose items are items[texts[i]:texts[i + 1]]; part k has the ids from first[k] on."
     import numpy as np
 
-    items = np.array(items, np.int64)
-    lengths = (
-        np.where(items < 0, 1, np.append(np.diff(first), 0)[np.maximum(items, 0)]) if len(items) else items
-    )
+    items = lengths = np.array(items, np.int64)
+    if len(items):
+        of_part = np.append(np.diff(first), 0)
+        lengths = np.where(items < 0, 1, of_part[np.maximum(items, 0)])
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     out = np.empty(int(bounds[-1]), np.uint32)
     _copy_items(ids, first, items, bounds, out)
@@ -294,6 +283,7 @@ def encode_texts(
 # %% ../nbs/79_bulk.ipynb #6b3f702a
 def _items(bulk, texts, before, behind):
     "Parts of texts, and each text as a row of items: numbers of parts, and ids as their inverse."
+    normalize = bulk.plan.normalize
     share, items, starts = Share([], []), [], [0]
     for text in texts:
         items += before
@@ -304,9 +294,11 @@ def _items(bulk, texts, before, behind):
             elif any(b.decode() in part for b in bulk.plan.barred):
                 items += [~i for i in engine.part_ids(bulk.c, part, opens=first)]
             else:
+                normalized = normalize(part) if normalize else part
                 items.append(len(share.texts))
-                share.texts.append(bulk.plan.normalize(part) if bulk.plan.normalize else part)
-                n_in, n_out = n_in + len(part), n_out + len(share.texts[-1])
+                share.texts.append(normalized)
+                n_in += len(part)
+                n_out += len(normalized)
                 if n_out > SMALL:
                     check_growth(n_in, n_out, "a normalizer")
                 share.opens.append(first)
@@ -330,12 +322,14 @@ def may_hold(
     text: str,  # Any text
 ) -> bool:  # False: it holds none for certain
     "May a text hold an added token?"
-    return bulk.marks is not None and (
-        bulk.marks.heads is None or any(h.decode() in text for h in bulk.marks.heads)
-    )
+    if bulk.marks is None:
+        return False
+    heads = bulk.marks.heads
+    return heads is None or any(h.decode() in text for h in heads)
 
 # %% ../nbs/79_bulk.ipynb #b163defd
-_loaded = {}  # Not empty when a bulk call has brought the kernels into memory; no lock guards it, so a fork at any moment leaves it whole
+# Not empty when a bulk call has brought the kernels into memory; no lock guards it, so a fork at any moment leaves it whole
+_loaded = {}
 
 
 def goes_in_bulk(
@@ -353,17 +347,11 @@ def _in_bulk(c, texts, before, behind, threads, errors, progress, hint=""):
         for i, text in enumerate(texts):
             if not isinstance(text, (str, bytes)):
                 texts[i] = text if _is_buffer(text) else valid_text(text, errors=errors, hint=hint.format(i))
+    options = dict(before=before, behind=behind, threads=threads, progress=progress)
     try:
-        found = encode_texts(c, texts, before=before, behind=behind, threads=threads, progress=progress)
+        found = encode_texts(c, texts, **options)
     except ValueError:
-        found = encode_texts(
-            c,
-            valid_texts(texts, errors=errors),
-            before=before,
-            behind=behind,
-            threads=threads,
-            progress=progress,
-        )
+        found = encode_texts(c, valid_texts(texts, errors=errors), **options)
     _loaded["kernels"] = True
     return found
 
@@ -406,11 +394,9 @@ def encode_batch(
     if errors == "bytes" and all(map(_is_text, [*texts, *seconds])):
         byte_model(tok)
         errors = "strict"
-    c, around, size = (
-        compiled(tok, allowed_special=allowed_special),
-        around_ids(tok, add_special_tokens),
-        _size([*texts, *seconds]),
-    )
+    c = compiled(tok, allowed_special=allowed_special)
+    around = around_ids(tok, add_special_tokens)
+    size = _size([*texts, *seconds])
     if (
         errors == "bytes"
         or not goes_in_bulk(c, size)
@@ -431,16 +417,8 @@ def encode_batch(
     if disallowed_special:
         refuse_texts(tok, c, [valid_text(t, errors=errors) for t in [*texts, *seconds]], disallowed_special)
     if pairs is not None:
-        rows = _in_bulk(
-            c,
-            [*texts, *seconds],
-            (),
-            (),
-            threads,
-            errors,
-            progress,
-            " (text {}, counted from 0; second texts are counted behind all others)",
-        ).tolist()
+        hint = " (text {}, counted from 0; second texts are counted behind all others)"
+        rows = _in_bulk(c, [*texts, *seconds], (), (), threads, errors, progress, hint).tolist()
         return ragged(finished_rows(tok, rows[: len(texts)], add_special_tokens, pairs=rows[len(texts) :]))
     whole = tok.truncation is tok.padding is None and around is not None
     before, behind = around if whole and around else ((), ())
@@ -482,10 +460,10 @@ def _as_list(c, ids):
     "An array of ids as a list."
     import numpy as np
 
-    if (known := vars(c).get("numbers")) is None:
-        known = c.numbers = np.array(
-            range(1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0)), object
-        )
+    known = vars(c).get("numbers")
+    if known is None:
+        n = 1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0)
+        known = c.numbers = np.array(range(n), object)
     if len(ids) and ids.max() >= len(known):
         return ids.tolist()  # a post-processor or padding may have ids of its own
     out = []
@@ -505,24 +483,15 @@ def encode(
     **options,  # Of the engine's `encode`: `disallowed_special`, `dropout`, `seed`, `errors`
 ) -> list[int]:  # Ids
     "The ids of one text, or of a pair."
+    options |= dict(add_special_tokens=add_special_tokens, allowed_special=allowed_special)
     size = _size([text] if pair is None else [text, pair])
-    if size >= SIZES.loaded and goes_in_bulk(c := compiled(tok, allowed_special=allowed_special), size):
-        seconds = None if pair is None else [refuse_option(pair)]
-        return _as_list(
-            c,
-            encode_batch(
-                tok,
-                [text],
-                seconds,
-                add_special_tokens=add_special_tokens,
-                allowed_special=allowed_special,
-                **options,
-            ).ids,
-        )
+    if size >= SIZES.loaded:
+        c = compiled(tok, allowed_special=allowed_special)
+        if goes_in_bulk(c, size):
+            seconds = None if pair is None else [refuse_option(pair)]
+            return _as_list(c, encode_batch(tok, [text], seconds, **options).ids)
     _count(tok, size)
-    return tok._encode_fully(
-        text, pair, add_special_tokens=add_special_tokens, allowed_special=allowed_special, **options
-    )
+    return tok._encode_fully(text, pair, **options)
 
 # %% ../nbs/79_bulk.ipynb #ba4df647
 def short_way(
@@ -533,15 +502,14 @@ def short_way(
     from subword_nb.span_table import SpanTable
 
     bulk, around = bulk_of(compiled(tok)), around_ids(tok, True)
-    plan, tables, drops = bulk.plan, bulk.tables, getattr(tok.model, "drops_merges", False)
+    plan, tables = bulk.plan, bulk.tables
+    drops = getattr(tok.model, "drops_merges", False)
     if not bulk.simple or plan.settle or around is None or tok.truncation or tok.padding:
         return lambda text: None
-    (before, behind), encode_short, odd = (
-        around,
-        short_of(plan),
-        [b.decode() for b in (*plan.barred, *(bulk.marks.heads if bulk.marks else ()))],
-    )
-
+    before, behind = around
+    encode_short = short_of(plan)
+    heads = bulk.marks.heads if bulk.marks else ()
+    odd = [b.decode() for b in (*plan.barred, *heads)]
     rare = {spelling[0] for spelling in odd}  # one character is looked for much quicker than two
 
     def short(text):
@@ -573,7 +541,8 @@ def short_way(
 def _count(tok, size):
     "Count characters of texts that were not long enough; a megabyte of them is worth loading the kernels."
     c = compiled(tok)
-    before, c.seen = vars(c).get("seen", 0), vars(c).get("seen", 0) + size
+    before = vars(c).get("seen", 0)
+    c.seen = before + size
     if before < SIZES.bulk <= c.seen and tok._short is None:
         threading.Thread(target=_load, args=(tok, c)).start()
 
@@ -582,7 +551,8 @@ def _load(tok, c):
     "Bring the kernels into memory, if that takes no compiler, and use them from then on."
     from subword_nb.short_texts import short_kernel
 
-    if (plan := bulk_of(c).plan) is not None and (_loaded or jit.cached(short_kernel(plan))):
+    plan = bulk_of(c).plan
+    if plan is not None and (_loaded or jit.cached(short_kernel(plan))):
         encode_texts(c, ["a text"])
         _loaded["kernels"] = True
         keep_way(tok, "_short", short_way)

@@ -38,7 +38,10 @@ class _Growing:
     def __init__(self, path, dtype, head, n=None):
         import numpy as np
 
-        self.path, self.dtype, self.head, self.n = path, np.dtype(dtype), head, n or 0
+        self.path = path
+        self.dtype = np.dtype(dtype)
+        self.head = head
+        self.n = n or 0
         size = head + self.n * self.dtype.itemsize
         if n is not None and not (path.exists() and path.stat().st_size >= size):
             raise ValueError(f"{path} is not what the journal beside it says; start again with resume=False")
@@ -96,9 +99,11 @@ def _facts_name(layout):
 
 def _staged(layout, k):
     "Where ids and bounds of a shard grow."
-    final = layout.format in ("npy", "bin")
-    name, home = (_name(layout, k), layout.folder / "shards") if final else (f"{k:05d}", layout.folder)
-    return home / (name if final else f"{name}.ids"), home / f"{name}.bounds.npy"
+    if layout.format in ("npy", "bin"):
+        name, home = _name(layout, k), layout.folder / "shards"
+        return home / name, home / f"{name}.bounds.npy"
+    home = layout.folder
+    return home / f"{k:05d}.ids", home / f"{k:05d}.bounds.npy"
 
 # %% ../nbs/83_id_files.ipynb #169cb7b0
 class Mark(NamedTuple):
@@ -123,14 +128,12 @@ class IdWriter:
         layout: Layout,  # Where they go; its folder with the journal is there
         mark: Mark,  # Where an earlier writer was: what it wrote later is cut off
     ):
-        self.layout, self.shard, self.read, self.all_ids, self.all_documents, self._spent = (
-            layout,
-            mark.shard,
-            mark.read,
-            mark.all_ids,
-            mark.all_documents,
-            [],
-        )
+        self.layout = layout
+        self.shard = mark.shard
+        self.read = mark.read
+        self.all_ids = mark.all_ids
+        self.all_documents = mark.all_documents
+        self._spent = []
         with naming(_staged(layout, mark.shard)[0]):
             _begin(self, mark.ids, mark.documents)
 
@@ -150,20 +153,18 @@ class IdWriter:
     ) -> Mark:  # For the journal
         "Bring all that was added to the disk."
         with naming(self._names[0]):
-            return (
-                self._ids.sync()
-                or self._bounds.sync()
-                or Mark(
-                    file,
-                    offset,
-                    self.read,
-                    self.shard,
-                    self._ids.n,
-                    self._bounds.n - 1,
-                    self.all_ids,
-                    self.all_documents,
-                )
-            )
+            self._ids.sync()
+            self._bounds.sync()
+        return Mark(
+            file,
+            offset,
+            self.read,
+            self.shard,
+            self._ids.n,
+            self._bounds.n - 1,
+            self.all_ids,
+            self.all_documents,
+        )
 
     def finish(self: Any) -> Mark:  # The last mark
         "Bring the last shard into its final form."
@@ -190,7 +191,10 @@ def _begin(w, n=None, documents=None):
 def _add(w, ids, ends):
     "Write ids; a shard that has its fill is finished."
     limit = w.layout.limit
-    while limit and (k := int(ends.searchsorted(limit - w._ids.n))) < len(ends):
+    while limit:
+        k = int(ends.searchsorted(limit - w._ids.n))
+        if k == len(ends):
+            break
         _put(w, ids[: ends[k]], ends[: k + 1])
         ids, ends = ids[ends[k] :], ends[k + 1 :] - ends[k]
         _finish_shard(w)
@@ -201,11 +205,14 @@ def _add(w, ids, ends):
 
 def _put(w, ids, ends):
     "Write ids to one shard."
-    if w.layout.dtype == "<u2" and len(ids) and (top := int(ids.max())) > 0xFFFF:
-        raise ValueError(f"the id {top} does not fit into 16 bits; pass dtype='uint32'")
+    if w.layout.dtype == "<u2" and len(ids):
+        top = int(ids.max())
+        if top > 0xFFFF:
+            raise ValueError(f"the id {top} does not fit into 16 bits; pass dtype='uint32'")
     w._bounds.add(ends + w._ids.n)
     w._ids.add(ids)
-    w.all_ids, w.all_documents = w.all_ids + len(ids), w.all_documents + len(ends)
+    w.all_ids += len(ids)
+    w.all_documents += len(ends)
 
 # %% ../nbs/83_id_files.ipynb #652404fa
 def _finish_shard(w):
@@ -254,9 +261,8 @@ class Journal:
     ):
         "Write a line, and wait until it is on the disk."
         with naming(self.folder / LOG):
-            self.file.write(
-                json.dumps(entry._asdict() if isinstance(entry, Mark) else entry).encode() + b"\n"
-            )
+            line = json.dumps(entry._asdict() if isinstance(entry, Mark) else entry)
+            self.file.write(line.encode() + b"\n")
             self.file.flush()
             os.fsync(self.file.fileno())
         while writer and writer._spent:
@@ -297,20 +303,21 @@ def _take_up(journal, folder, header, resume):
     "Read what an earlier run left, if it was the same; start anew if there is nothing."
     lock_file(journal.file, folder)
     lines, size = _whole_lines(journal.file) if resume else ([], 0)
-    journal.resumed, journal.last, inputs = (
-        bool(lines),
-        Mark(**lines[-1]) if len(lines) > 1 else Mark(),
-        lines and lines[0].get("inputs", []),
-    )
-    other = [k for k in header if lines and lines[0].get(k) != header[k]]
+    journal.resumed = bool(lines)
+    journal.last = Mark(**lines[-1]) if len(lines) > 1 else Mark()
+    other = []
+    if lines:
+        other = [k for k in header if lines[0].get(k) != header[k]]
+        inputs = lines[0].get("inputs", [])
     if other and (other != ["inputs"] or not _unread(journal.last, inputs, header["inputs"])):
         raise ValueError(
             f"{folder} is an unfinished run with other {_differ(lines[0], header, other)}; "
             "call with the same again to finish it, or pass resume=False to start anew"
         )
     journal.file.truncate(0 if other else size)
-    for entry in (header, journal.last) if other else ():
-        journal.add(entry)
+    if other:
+        journal.add(header)
+        journal.add(journal.last)
     if lines:
         return
     _empty(folder)
@@ -320,26 +327,28 @@ def _take_up(journal, folder, header, resume):
 
 def _unread(mark, old, new):
     "Have only files changed of which nothing has been read?"
-    return (
-        not mark.done
-        and [path for path, *_ in old] == [path for path, *_ in new]
-        and all(a == b for a, b, _ in zip(old, new, range(mark.file + (mark.offset > 0))))
-    )
+    if mark.done or [path for path, *_ in old] != [path for path, *_ in new]:
+        return False
+    n_read = mark.file + (mark.offset > 0)
+    return all(a == b for a, b, _ in zip(old, new, range(n_read)))
 
 # %% ../nbs/83_id_files.ipynb #3980b2e9
 def _is_header(entry):
-    return isinstance(found := entry.get("inputs", []), list) and all(
-        isinstance(i, list) and i for i in found
-    )
+    inputs = entry.get("inputs", [])
+    return isinstance(inputs, list) and all(isinstance(i, list) and i for i in inputs)
 
 
 def _is_mark(entry):
-    return {*entry} <= {*Mark._fields} and all(
-        type(v) is bool
-        if k == "done"
-        else v is None and k in ("ids", "documents") or type(v) is int and 0 <= v < 1 << 62
-        for k, v in entry.items()
-    )
+    return {*entry} <= {*Mark._fields} and all(_fits_mark(k, v) for k, v in entry.items())
+
+
+def _fits_mark(name, value):
+    "May a field of a mark have this value?"
+    if name == "done":
+        return type(value) is bool
+    if value is None:
+        return name in ("ids", "documents")
+    return type(value) is int and 0 <= value < 1 << 62
 
 
 def _whole_lines(file):
@@ -361,11 +370,15 @@ def _whole_lines(file):
 def _differ(old, new, names):
     "What is not the same in two runs, in words."
     changed = [b[0] for a, b in zip(old.get("inputs", ()), new.get("inputs", ())) if a[0] == b[0] and a != b]
-    shown = {
-        "inputs": f"inputs ({changed[0]} has changed)" if changed else "inputs",
-        "tokenizer": "tokenizer",
-    }
-    return ", ".join(shown.get(n) or f"{n} ({old.get(n)!r}, now {new[n]!r})" for n in names)
+    told = []
+    for name in names:
+        if name == "inputs":
+            told.append(f"inputs ({changed[0]} has changed)" if changed else "inputs")
+        elif name == "tokenizer":
+            told.append("tokenizer")
+        else:
+            told.append(f"{name} ({old.get(name)!r}, now {new[name]!r})")
+    return ", ".join(told)
 
 
 def _empty(folder):
@@ -434,17 +447,19 @@ def settle(
         "files": names,
         "run": header,
     }
-    if (home / names[-1]).exists():  # which is moved last
-        for p in home.iterdir():
-            if p.name not in {*names, *beside}:
-                p.unlink()
-        write_atomically(home / _facts_name(layout), json.dumps(facts, indent=1).encode())
-        _make_room(layout)
-        if layout.limit:
-            os.replace(home, layout.out)
-        for name in [] if layout.limit else [*beside, _facts_name(layout), layout.out.name]:
-            if (home / name).exists():
-                os.replace(home / name, layout.out.with_name(name))
+    if not (home / names[-1]).exists():  # which is moved last
+        return facts
+    for p in home.iterdir():
+        if p.name not in {*names, *beside}:
+            p.unlink()
+    write_atomically(home / _facts_name(layout), json.dumps(facts, indent=1).encode())
+    _make_room(layout)
+    if layout.limit:
+        os.replace(home, layout.out)
+        return facts
+    for name in [*beside, _facts_name(layout), layout.out.name]:
+        if (home / name).exists():
+            os.replace(home / name, layout.out.with_name(name))
     return facts
 
 
@@ -479,15 +494,14 @@ def load_encoded(
         or dtype not in ("uint16", "uint32")
     ):
         raise ValueError(f"{beside} is not what encode_files writes; encode again")
-    return (
-        [_open(path / name, format, dtype) for name in files] if path.is_dir() else _open(path, format, dtype)
-    )
+    if path.is_dir():
+        return [_open(path / name, format, dtype) for name in files]
+    return _open(path, format, dtype)
 
 # %% ../nbs/83_id_files.ipynb #e1881006
 def _is_name(x):
-    return (
-        isinstance(x, str) and x not in ("", ".", "..") and not {*x} & {*"/\\\0"}
-    )  # of a file beside, and of none elsewhere
+    "Is it the name of a file beside, and of none elsewhere?"
+    return isinstance(x, str) and x not in ("", ".", "..") and not {*x} & {*"/\\\0"}
 
 
 def _open(path, format, dtype):
@@ -527,6 +541,6 @@ def _columns(path, format, dtype):
     bounds = np.load(path.with_name(f"{path.name}.bounds.npy"), mmap_mode="r")
     if format == "npy":
         return np.load(path, mmap_mode="r"), bounds
-    return np.memmap(path, np.dtype(dtype).newbyteorder("<"), "r") if path.stat().st_size else np.zeros(
-        0, dtype
-    ), bounds
+    if not path.stat().st_size:
+        return np.zeros(0, dtype), bounds
+    return np.memmap(path, np.dtype(dtype).newbyteorder("<"), "r"), bounds

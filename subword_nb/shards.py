@@ -98,13 +98,11 @@ _KINDS = {
 
 def _shown(value):
     "A value in an error, never long."
-    return (
-        repr(value)[:60]
-        if isinstance(value, (str, float, bool, type(None)))
-        else f"{value:.3e}"
-        if isinstance(value, int) and abs(value) < 1 << 1000
-        else f"a {type(value).__name__}"
-    )
+    if isinstance(value, (str, float, bool, type(None))):
+        return repr(value)[:60]
+    if isinstance(value, int) and abs(value) < 1 << 1000:
+        return f"{value:.3e}"
+    return f"a {type(value).__name__}"
 
 
 def _take(found, kinds, where):
@@ -159,12 +157,9 @@ def _source(found, where):
 def _options(found, where):
     "Options, checked: nothing in them is deep."
     for key, value in found.items():
-        flat = (
-            value is None
-            or type(value) in (str, bool, int)
-            or type(value) is list
-            and {*map(type, value)} <= {str}
-        )
+        flat = value is None or type(value) in (str, bool, int)
+        if type(value) is list:
+            flat = {*map(type, value)} <= {str}
         if not flat:
             raise ValueError(
                 f"{where}: the option {key[:40]!r} is {_shown(value)}; expected text, a number, or a list of text: encode again"
@@ -212,11 +207,12 @@ def _shard(found, k, where):
         taken.append((name, length, _digest(digest, "checksum", where)))
     if tuple(name for name, _, _ in taken) != names:
         raise ValueError(f"{where}: it names {len(taken)} files; expected {', '.join(names)}: encode again")
-    lengths = [wide[options["dtype"]] * tokens, 136 + 8 * (documents + continues)]
-    if options["format"] == "bin" and [length for _, length, _ in taken] != lengths:
+    lengths = [length for _, length, _ in taken]
+    expected = [wide[options["dtype"]] * tokens, 136 + 8 * (documents + continues)]
+    if options["format"] == "bin" and lengths != expected:
         raise ValueError(
             f"{where}: {tokens:,} tokens and {documents:,} documents do not make files of "
-            f"{' and '.join(f'{length:,}' for _, length, _ in taken)} bytes; encode again"
+            f"{' and '.join(f'{length:,}' for length in lengths)} bytes; encode again"
         )
     return Shard(
         tuple(taken),
@@ -293,36 +289,33 @@ def write_manifest(
     made = Manifest(
         1, options["format"], options["dtype"], shards[0].tokenizer, options, tuple(shards), *sums
     )
+    facts = made._asdict() | {"shards": [*map(_as_json, shards)]}
     sync_folder(folder)
-    write_atomically(
-        folder / MANIFEST,
-        json.dumps(made._asdict() | {"shards": [*map(_as_json, shards)]}, indent=1).encode(),
-    )
+    write_atomically(folder / MANIFEST, json.dumps(facts, indent=1).encode())
     sync_folder(folder)
     return made
 
 # %% ../nbs/83a_shards.ipynb #b6ba7294
+_MANIFEST = {
+    "version": int,
+    "format": str,
+    "dtype": str,
+    "tokenizer": str,
+    "options": dict,
+    "documents": int,
+    "tokens": int,
+    "bytes": int,
+    "shards": list,
+}
+
+
 def read_manifest(
     folder: str | Path,  # A folder of shards
 ) -> Manifest:  # Checked
     "Read what a folder says of itself."
     path = Path(folder) / MANIFEST
     found, where = _read_json(path), str(path)
-    version, *facts, listed = _take(
-        found,
-        {
-            "version": int,
-            "format": str,
-            "dtype": str,
-            "tokenizer": str,
-            "options": dict,
-            "documents": int,
-            "tokens": int,
-            "bytes": int,
-            "shards": list,
-        },
-        where,
-    )
+    version, *facts, listed = _take(found, _MANIFEST, where)
     if version != 1:
         raise ValueError(f"{where}: version {version}; this library reads version 1: use a newer one")
     shards = tuple(_shard(s, k, f"{where}, shard {k}") for k, s in enumerate(listed))
@@ -336,13 +329,9 @@ def _agree(facts, shards, where):
     format, dtype, tokenizer, options, *sums = facts
     if not shards:
         raise ValueError(f"{where}: it lists no shards; encode again")
+    expected = options, tokenizer, format, dtype
     for k, s in enumerate(shards):
-        if (s.options, s.tokenizer, s.options["format"], s.options["dtype"]) != (
-            options,
-            tokenizer,
-            format,
-            dtype,
-        ):
+        if (s.options, s.tokenizer, s.options["format"], s.options["dtype"]) != expected:
             raise ValueError(
                 f"{where}, shard {k}: another tokenizer or other options than the manifest; encode again"
             )
@@ -351,7 +340,8 @@ def _agree(facts, shards, where):
                 f"{where}, shard {k}: it continues a document, and there is none before; encode again"
             )
     for key, said in zip(("documents", "tokens", "bytes"), sums):
-        if said != (real := sum(getattr(s, key) for s in shards)):
+        real = sum(getattr(s, key) for s in shards)
+        if said != real:
             raise ValueError(f"{where}: {said:,} {key}, and its shards have {real:,}; encode again")
 
 # %% ../nbs/83a_shards.ipynb #0717f30b
@@ -371,22 +361,15 @@ def _open_shard(folder, manifest, k):
                 f"{folder / name} has {there:,} bytes, and {MANIFEST} says {size:,}; encode again, which makes only what is damaged"
             )
     path, *beside = [folder / name for name, _, _ in s.files]
-    rows = (
-        _table_rows(path, manifest.dtype)
-        if not beside
-        else Ragged(
-            np.memmap(path, np.dtype(manifest.dtype).newbyteorder("<"), "r")
-            if s.tokens
-            else np.zeros(0, manifest.dtype),
-            _bounds(beside[0], s.rows),
-        )
-    )
-    if (len(rows.bounds) - 1, len(rows.ids), int(rows.bounds[0]), int(rows.bounds[-1])) != (
-        s.rows,
-        s.tokens,
-        0,
-        s.tokens,
-    ):
+    if not beside:
+        rows = _table_rows(path, manifest.dtype)
+    else:
+        ids = np.zeros(0, manifest.dtype)
+        if s.tokens:
+            ids = np.memmap(path, np.dtype(manifest.dtype).newbyteorder("<"), "r")
+        rows = Ragged(ids, _bounds(beside[0], s.rows))
+    found = len(rows.bounds) - 1, len(rows.ids), int(rows.bounds[0]), int(rows.bounds[-1])
+    if found != (s.rows, s.tokens, 0, s.tokens):
         raise ValueError(
             f"{path} does not hold the {s.rows:,} rows with {s.tokens:,} ids that {MANIFEST} says; "
             "encode again, which makes only what is damaged"
@@ -433,12 +416,11 @@ class Shards:
         manifest: Manifest,  # What is in it
     ):
         self.folder, self.manifest = Path(folder), manifest
-        self.firsts = [
-            *accumulate((s.documents for s in manifest.shards), initial=0)
-        ]  # the number of the first document of each shard
-        self.rows = lru_cache(64 if manifest.format == "bin" else 2)(
-            lambda k: _open_shard(self.folder, manifest, k)
-        )  # k → the rows of a shard, `Ragged`
+        # the number of the first document of each shard
+        self.firsts = [*accumulate((s.documents for s in manifest.shards), initial=0)]
+        # k → the rows of a shard, `Ragged`
+        remember = lru_cache(64 if manifest.format == "bin" else 2)
+        self.rows = remember(lambda k: _open_shard(self.folder, manifest, k))
 
     def ragged(self) -> Ragged:  # In memory, unless it is one shard
         "All documents as one array of ids with bounds."
@@ -457,7 +439,8 @@ class Shards:
         return Shards, (self.folder, self.manifest)
 
     def __repr__(self):
-        return f"Shards({len(self.manifest.shards)} shards, {len(self):,} documents, {self.manifest.tokens:,} tokens)"
+        n_shards = len(self.manifest.shards)
+        return f"Shards({n_shards} shards, {len(self):,} documents, {self.manifest.tokens:,} tokens)"
 
 # %% ../nbs/83a_shards.ipynb #d00a7640
 def _document(shards, i):
@@ -468,7 +451,8 @@ def _document(shards, i):
     if not -n <= i < n:
         raise IndexError(f"document {i} of {n}; they are counted from 0")
     k = bisect_right(shards.firsts, i % n) - 1
-    row, parts = i % n - shards.firsts[k] + listed[k].continues, []
+    row = i % n - shards.firsts[k] + listed[k].continues
+    parts = []
     while True:
         rows = shards.rows(k)
         parts.append(rows.ids[rows.bounds[row] : rows.bounds[row + 1]])
@@ -482,11 +466,13 @@ def _joined_rows(shards):
     "All rows, those of a document joined."
     import numpy as np
 
-    listed, ids, bounds, at = shards.manifest.shards, [], [np.zeros(1, np.int64)], 0
+    listed = shards.manifest.shards
     if len(listed) == 1:
         return shards.rows(0)
+    ids, bounds, at = [], [np.zeros(1, np.int64)], 0
     for k, s in enumerate(listed):
-        rows, goes_on = shards.rows(k), k + 1 < len(listed) and listed[k + 1].continues
+        rows = shards.rows(k)
+        goes_on = k + 1 < len(listed) and listed[k + 1].continues
         ids.append(rows.ids)
         bounds.append(rows.bounds[1 : len(rows.bounds) - goes_on] + at)
         at += s.tokens
@@ -537,14 +523,11 @@ def verify_encoded(
     known = {MANIFEST, *map(record_name, range(len(manifest.shards)))}
     for k, shard in enumerate(manifest.shards):
         known |= {*shard_names(k, manifest.format)}
-        if fault := shard_fault(folder, shard) or _odd_rows(folder, manifest, k):
+        fault = shard_fault(folder, shard) or _odd_rows(folder, manifest, k) or _record_fault(folder, k)
+        if fault:
             found.append(fault)
-        elif fault := _record_fault(folder, k):
-            found.append(fault)
-    return found + [
-        Fault(name, "foreign", "no shard of this folder has that name")
-        for name in sorted({p.name for p in folder.iterdir()} - known)
-    ]
+    foreign = sorted({p.name for p in folder.iterdir()} - known)
+    return found + [Fault(name, "foreign", "no shard of this folder has that name") for name in foreign]
 
 
 def _record_fault(folder, k):
@@ -558,21 +541,18 @@ def _record_fault(folder, k):
         return Fault(
             name, "missing", "there is no such file; encode again, which writes only what is missing"
         )
-    return (
-        Fault(name, "damaged", "it is no record that can be read; encode again")
-        if read_record(folder, k) is None
-        else None
-    )
+    if read_record(folder, k) is None:
+        return Fault(name, "damaged", "it is no record that can be read; encode again")
+    return None
 
 
 def _odd_rows(folder, manifest, k):
     "A fault if the bytes are as promised, and what was promised makes no sense."
+    files = manifest.shards[k].files
     try:
         bounds = _open_shard(folder, manifest, k).bounds
     except ValueError as e:
-        return Fault(manifest.shards[k].files[0][0], "damaged", str(e))
-    return (
-        Fault(manifest.shards[k].files[-1][0], "damaged", "its bounds go backwards")
-        if (bounds[1:] < bounds[:-1]).any()
-        else None
-    )
+        return Fault(files[0][0], "damaged", str(e))
+    if (bounds[1:] < bounds[:-1]).any():
+        return Fault(files[-1][0], "damaged", "its bounds go backwards")
+    return None
