@@ -38,39 +38,24 @@ def merge_windows_ref(
         start, stop = stop - held, min(stop + 2 * held, len(text))
 
 # %% ../nbs/71_bpe_kernels.ipynb #bca4d192
-ZERO, ONE, ID_BITS, RANK_BITS, PLACE_BITS = (
-    np.uint64(0),
-    np.uint64(1),
-    np.uint64(21),
-    np.uint64(22),
-    np.uint64(10),
-)
+ZERO, ONE = np.uint64(0), np.uint64(1)
+ID_BITS, RANK_BITS, PLACE_BITS = np.uint64(21), np.uint64(22), np.uint64(10)
 ID_MASK, RANK_MASK, PLACE_MASK = np.uint64(2**21 - 1), np.uint64(2**22 - 1), np.uint64(2**10 - 1)
 MIX, EMPTY = np.uint64(0x9E3779B97F4A7C15), np.uint64(2**64 - 1)  # Of hashes; no slot, or no number
-NONE, NO_RULE, ALONE = (
-    np.uint32(2**32 - 1),
-    np.uint32(2**22 - 1),
-    np.uint32(1 << 21),
-)  # No symbol; no rank; the length 1 of a symbol
+# No symbol; no rank; the length 1 of a symbol
+NONE, NO_RULE, ALONE = np.uint32(2**32 - 1), np.uint32(2**22 - 1), np.uint32(1 << 21)
 SHORT, WIDEST = np.uint64(64), np.uint64(1024)  # Symbols in one window: usually, at most
 
 
 @kernel
 def _search(slots, a, b):
     "The key of two symbols, the slot where its search begins, the last slot; a word behind the slots, and the key's bit in it."
-    key, last = (
-        (np.uint64(a) & ID_MASK) << ID_BITS | np.uint64(b) & ID_MASK,
-        (np.uint64(16) << trailing_zeros(np.uint64(len(slots)))) - ONE,
-    )
+    key = (np.uint64(a) & ID_MASK) << ID_BITS | np.uint64(b) & ID_MASK
+    last = (np.uint64(16) << trailing_zeros(np.uint64(len(slots)))) - ONE
     x = key * MIX
+    h = x >> np.uint64(32) & last
     bit = x >> np.uint64(41) & (np.uint64(4) * last + np.uint64(3))
-    return (
-        key,
-        x >> np.uint64(32) & last,
-        last,
-        last + ONE + (bit >> np.uint64(6)),
-        ONE << (bit & np.uint64(63)),
-    )
+    return key, h, last, last + ONE + (bit >> np.uint64(6)), ONE << (bit & np.uint64(63))
 
 
 @kernel
@@ -401,11 +386,9 @@ def _start_bytes(buf, a, n, first, plain, ids, at):
     worst = np.uint32(0)
     for i in range(n):
         i = np.uint64(i)
-        kind = (
-            ZERO
-            if plain
-            else (np.uint64(256) if i > ZERO else ZERO) + (np.uint64(512) if i + ONE == n else ZERO)
-        )
+        kind = ZERO
+        if not plain:
+            kind = (np.uint64(256) if i > ZERO else ZERO) + (np.uint64(512) if i + ONE == n else ZERO)
         ids[at + i] = first[kind + np.uint64(buf[a + i])]
         worst = ids[at + i] if ids[at + i] > worst else worst
     return worst
@@ -425,14 +408,14 @@ def solve_bytes(
 ):
     "The ids of spans whose symbols are their bytes."
     slots, made, pairs, keys, arena = tables
-    work, rules, source = (
-        np.empty(WIDEST, np.uint32),
-        np.empty(WIDEST, np.uint32),
-        np.empty(WIDEST, np.uint32),
-    )
-    o, plain, bounds[0] = ZERO, len(pairs) > 0, 0
+    work = np.empty(WIDEST, np.uint32)
+    rules = np.empty(WIDEST, np.uint32)
+    source = np.empty(WIDEST, np.uint32)
+    o, plain = ZERO, len(pairs) > 0
+    bounds[0] = 0
     for j in range(m):
-        a, n, extra[j], keep = np.uint64(at[j]), np.uint64(length[j]), LEFT, np.uint64(32)
+        a, n = np.uint64(at[j]), np.uint64(length[j])
+        extra[j], keep = LEFT, np.uint64(32)
         while (
             extra[j]
             and keep < WIDEST

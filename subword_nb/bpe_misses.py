@@ -83,7 +83,7 @@ def _rules_of_lines(lines, ids):
 
 # %% ../nbs/72_bpe_misses.ipynb #a7fa3170
 def _rules_of(model, by_char):
-    "Slots; what each rank makes; left, right and rank of each rule; if the rules are of pieces, which of those merging does not make, else None."
+    "Slots; what each rank makes; left, right and rank of each rule; of rules of pieces, which merging does not make."
     if isinstance(model.merges, RankRules):
         rank = np.fromiter(model.merges.ids.values(), np.uint32, len(model.merges.ids))
         check_fits(int(rank.max(initial=0)), int(rank.max(initial=0)) + 1)
@@ -104,9 +104,11 @@ def _rules_of(model, by_char):
 # %% ../nbs/72_bpe_misses.ipynb #fc77000b
 def _byte_symbols(model):
     "The id of each byte: first, later, only, last, in turns of 256; whether that makes a difference."
-    first, marks = np.full(1024, NONE, np.uint32), (model.continuing_subword_prefix, model.end_of_word_suffix)
+    first = np.full(1024, NONE, np.uint32)
+    marks = model.continuing_subword_prefix, model.end_of_word_suffix
     for kind in range(4):
-        prefix, suffix = marks[0] if kind & 1 else "", marks[1] if kind & 2 else ""
+        prefix = marks[0] if kind & 1 else ""
+        suffix = marks[1] if kind & 2 else ""
         for b, c in enumerate(BYTE2CHAR):
             first[256 * kind + b] = model.piece2id.get(prefix + c + suffix, NONE)
     return first, any(marks)
@@ -116,35 +118,29 @@ def _whole_rows(model, by_char, slots, made, unmade):
     "The table of pieces that are taken whole although merging does not make them; whether a piece has an unknown character."
     if not model.ignore_merges:
         return (np.zeros(0, np.uint64), np.zeros(2, np.uint32)), False
-    pieces = (
-        model.piece2id
-        if unmade is None or model.merges.ids is not model.piece2id
-        else dict(compress(model.piece2id.items(), unmade.tolist()))
-    )
+    pieces = model.piece2id
+    if unmade is not None and model.merges.ids is pieces:
+        pieces = dict(compress(pieces.items(), unmade.tolist()))
     symbols, bounds = _spelled(list(pieces), by_char)
-    return odd_rows(symbols, bounds, np.fromiter(pieces.values(), np.uint32, len(pieces)), slots, made), bool(
-        (symbols == NONE).any()
-    )
+    ids = np.fromiter(pieces.values(), np.uint32, len(pieces))
+    return odd_rows(symbols, bounds, ids, slots, made), bool((symbols == NONE).any())
 
 
 def _byte_tables(model, pre):
     "First symbols and tables of a byte-level model."
-    if not "".join(map(pre.piece_of, pre.raw_pretokens("é", first=False))).endswith(
-        to_visible(encode_text("é"))
-    ):
+    shown = "".join(map(pre.piece_of, pre.raw_pretokens("é", first=False)))
+    if not shown.endswith(to_visible(encode_text("é"))):
         raise ValueError(f"{pre!r} does not give the bytes of a span as they are: use Tokenizer.encode")
-    (first, marked), by_char = _byte_symbols(model), _by_byte(model.piece2id)
+    first, marked = _byte_symbols(model)
+    by_char = _by_byte(model.piece2id)
     if marked and (model.ignore_merges or isinstance(model.merges, RankRules)):
         raise ValueError(
             f"{model!r} takes words whole and marks symbols by their place; the merging kernels do one of these: use Tokenizer.encode"
         )
     slots, made, rules, unmade = _rules_of(model, by_char)
-    return first, Merger(
-        slots,
-        made,
-        np.zeros(0, np.uint32) if marked else byte_pairs(first[:256], *rules),
-        *_whole_rows(model, by_char, slots, made, unmade)[0],
-    )
+    pairs = np.zeros(0, np.uint32) if marked else byte_pairs(first[:256], *rules)
+    wholes, _ = _whole_rows(model, by_char, slots, made, unmade)
+    return first, Merger(slots, made, pairs, *wholes)
 
 # %% ../nbs/72_bpe_misses.ipynb #62f2c9e9
 class Letters(NamedTuple):
@@ -153,8 +149,10 @@ class Letters(NamedTuple):
     pages: np.ndarray  # (0x1100,) uint16, number of the page of 256 code points
     flat: np.ndarray  # (pages * 256,) uint32, symbol of each code point; NONE if it has none
     fallback: np.ndarray  # (256,) uint32, ids of bytes; NONE where there is none
-    longest: np.ndarray  # (symbols,) uint32, length in symbols of the longest piece never merged that begins so; (0,) without such pieces
-    options: np.ndarray  # (4,) uint32: id of unknown characters or NONE; 1 if runs of them have one; symbol that spans are cut before, or NONE; symbols from here on are no ids
+    # (symbols,) uint32, length in symbols of the longest piece never merged that begins so; (0,) without such pieces
+    longest: np.ndarray
+    # (4,) uint32: id of unknown characters or NONE; do runs have one?; symbol before which is cut or NONE; where ids end
+    options: np.ndarray
 
 
 def _letters(by_char, fallback, longest, *options):
@@ -228,7 +226,8 @@ def _has_special(ids, at, n, longest, keys, arena):
 @kernel
 def _merge_cut(ids, at, n, options, slots, made, keys, arena, wholes, work, rules, source, keep):
     "Merge ids[at:at+n], each stretch from one mark to the next by itself; returns how many are left, EMPTY if one is no id."
-    mark, a, end, k = options[2], at, at + n, at
+    mark = options[2]
+    a, end, k = at, at + n, at
     while a < end:
         b, left = a + np.uint64(1), np.uint64(1)
         while b < end and (mark == NONE or ids[b] != mark):
@@ -336,11 +335,10 @@ class BPEMisses(Misses):
 
 # %% ../nbs/72_bpe_misses.ipynb #1f29037b
 def _ranked(model, pieces):
-    "The rank of each piece by its score, 0 for the highest; ties are refused, but for runs of one character, the longest of which comes first."
-    score, run = (
-        np.array([model.scores[model.known[p]] for p in pieces], np.float64),
-        [len(p) if p[0] == p[-1] and p == p[0] * len(p) else 0 for p in pieces],
-    )
+    "The rank of each piece by its score, 0 for the highest; ties are refused, but for runs of one character."
+    score = np.array([model.scores[model.known[p]] for p in pieces], np.float64)
+    # of runs of one character the longest comes first
+    run = [len(p) if p[0] == p[-1] and p == p[0] * len(p) else 0 for p in pieces]
     order = np.lexsort((run, ~np.signbit(score), score))[::-1]
     same = (np.diff(score[order]) == 0) & (np.diff(np.signbit(score[order])) == 0)
     for a, b in zip(order[:-1][same], order[1:][same]):

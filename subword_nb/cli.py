@@ -69,7 +69,8 @@ A document is TEXT, each --file, or all of standard input; with --lines, each li
   subword-nb encode -t tok.json < a.txt | subword-nb decode -t tok.json > same.txt
   subword-nb decode -t tok.json --file ids.npy
 
-Reads what encode writes: lines of ids, lines of JSON, or a .npy array. Documents are written one after the other; with --lines, each ends in a newline.""",
+Reads what encode writes: lines of ids, lines of JSON, or a .npy array. Documents are written one after the \
+other; with --lines, each ends in a newline.""",
     "inspect": """Say what is in a tokenizer file: kind, sizes, special tokens, pattern, first merges.
 
 \b
@@ -283,41 +284,43 @@ def _inspect_command(
 # %% ../nbs/95_cli.ipynb #702c9432
 def _facts(facts: dict) -> str:
     "The facts about a tokenizer, for people."
-    show = lambda v: (
-        ", ".join(f"{printable(str(k), space=' ')} {printable(str(x), space=' ')}" for k, x in v.items())
-        or "none"
-    )
+    characters = "byte-level" if facts["byte_level"] else "characters"
+    model = f"{facts['model']}, {characters}, {facts['vocab_size']:,} pieces"
+    if "merges" in facts:
+        model += f", {facts['merges']:,} merges"
     rows = {
-        "file": f"{printable(facts['file'], space=' ')} ({facts['bytes']:,} bytes)"
-        if "file" in facts
-        else "a folder",
-        "model": f"{facts['model']}, {'byte-level' if facts['byte_level'] else 'characters'}, {facts['vocab_size']:,} pieces"
-        + (f", {facts['merges']:,} merges" if "merges" in facts else ""),
-        "options": show(facts["options"]),
-        "special": show(facts["special_tokens"]),
-        "added": show(facts["added_tokens"]),
-        **(
-            {"normalize": printable(json.dumps(facts["normalizer"], ensure_ascii=False), space=" ")}
-            if facts["normalizer"]
-            else {}
-        ),
-        "split by": printable(json.dumps(facts["pre_tokenizer"], ensure_ascii=False), space=" "),
-        "decoder": printable(json.dumps(facts["decoder"], ensure_ascii=False), space=" "),
-        **(
-            {"says": printable(json.dumps(facts["source"], ensure_ascii=False), space=" ")}
-            if facts["source"]
-            else {}
-        ),
-        **_model_rows(facts),
-        "longest": "  ".join(clip(printable(p), n=30) for p in facts["longest_pieces"]),
+        "file": "a folder",
+        "model": model,
+        "options": _named_values(facts["options"]),
+        "special": _named_values(facts["special_tokens"]),
+        "added": _named_values(facts["added_tokens"]),
     }
-    unit = "bytes" if facts["byte_level"] else "characters"
-    lengths = (
-        draw_bars(_by_length(facts["piece_lengths"]), title=f"Pieces by length, in {unit}")
-        if facts["piece_lengths"]
-        else "no pieces"
-    )
+    if "file" in facts:
+        rows["file"] = f"{printable(facts['file'], space=' ')} ({facts['bytes']:,} bytes)"
+    if facts["normalizer"]:
+        rows["normalize"] = _as_json(facts["normalizer"])
+    rows["split by"] = _as_json(facts["pre_tokenizer"])
+    rows["decoder"] = _as_json(facts["decoder"])
+    if facts["source"]:
+        rows["says"] = _as_json(facts["source"])
+    rows |= _model_rows(facts)
+    rows["longest"] = "  ".join(clip(printable(p), n=30) for p in facts["longest_pieces"])
+    lengths = "no pieces"
+    if facts["piece_lengths"]:
+        unit = "bytes" if facts["byte_level"] else "characters"
+        lengths = draw_bars(_by_length(facts["piece_lengths"]), title=f"Pieces by length, in {unit}")
     return "".join(f"{k:<9} {clip(v, n=300)}\n" for k, v in rows.items()) + f"\n{lengths}"
+
+
+def _named_values(values: dict) -> str:
+    "Names and values in a line."
+    said = (f"{printable(str(k), space=' ')} {printable(str(v), space=' ')}" for k, v in values.items())
+    return ", ".join(said) or "none"
+
+
+def _as_json(value) -> str:
+    "A value in a line of JSON."
+    return printable(json.dumps(value, ensure_ascii=False), space=" ")
 
 # %% ../nbs/95_cli.ipynb #5631bdfd
 def _model_rows(facts: dict) -> dict:

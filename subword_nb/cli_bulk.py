@@ -27,7 +27,8 @@ ENCODE_FILES_EXAMPLES = """Turn text files into files of ids, in bounded memory;
   subword-nb encode-files -t tok.json all.txt -o ids.npy --separator "<|endoftext|>" --append "<|endoftext|>"
   subword-nb encode-files -t tok.json "web/*.jsonl" -o web --format parquet --shard-tokens 100000000
 
-In --separator, \\n, \\t and \\0 stand for what they do in most languages. Bounds of documents are in OUT.bounds.npy, facts in OUT.json; until all is done the work is in OUT.partial."""
+In --separator, \\n, \\t and \\0 stand for what they do in most languages. Bounds of documents are in \
+OUT.bounds.npy, facts in OUT.json; until all is done the work is in OUT.partial."""
 
 # %% ../nbs/93_cli_bulk.ipynb #19c858a1
 def _partial(out: Path) -> Path:
@@ -122,7 +123,8 @@ def encode_files_command(
     errors: Annotated[
         str,
         typer.Option(
-            help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD), ignore, or bytes (byte-level vocabularies spell them)."
+            help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD), ignore, "
+            "or bytes (byte-level vocabularies spell them)."
         ),
     ] = "strict",  # For bytes that are not UTF-8
 ) -> None:  # It prints what was written

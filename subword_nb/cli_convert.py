@@ -48,7 +48,9 @@ EXAMPLES = """Write a tokenizer in another format, and run both on generated tex
   subword-nb convert gpt2/ tok.model --to minbpe               where the name does not say it
   subword-nb convert vocab.txt tok.json -O lowercase=false     an option of the reader
 
-Reads tokenizer.json, SentencePiece and minbpe .model, tiktoken ranks, vocab.txt, vocab.json with merges.txt, subword-nmt codes and GGUF; writes all of them but GGUF. Prints what the new format has no words for, then "identical on N strings", or the shortest strings on which the two differ, and why."""
+Reads tokenizer.json, SentencePiece and minbpe .model, tiktoken ranks, vocab.txt, vocab.json with \
+merges.txt, subword-nmt codes and GGUF; writes all of them but GGUF. Prints what the new format has no \
+words for, then "identical on N strings", or the shortest strings on which the two differ, and why."""
 
 # %% ../nbs/92_cli_convert.ipynb #1cb77efe
 def convert_command(
@@ -64,7 +66,8 @@ def convert_command(
         str,
         typer.Argument(
             metavar="NEW",
-            help="Where to write; the name says the format: .json, .model, .tiktoken, .txt or .codes; in a folder (it ends in / or exists) tokenizer.json is written.",
+            help="Where to write; the name says the format: .json, .model, .tiktoken, .txt or .codes; "
+            "in a folder (it ends in / or exists) tokenizer.json is written.",
             show_default=False,
         ),
     ],  # Where to write

@@ -79,7 +79,8 @@ def _write(found: list, out: Path | None, as_json: bool, lines: bool, title: str
     write_out("".join(shown).encode("utf-8", "replace"), out)
 
 # %% ../nbs/94a_cli_explain.ipynb #8b1072b6
-EXPLAIN_EXAMPLES = """Say why a text is split as it is: merges in their order, the trials of longest match, or the lattice with its best split.
+EXPLAIN_EXAMPLES = """Say why a text is split as it is: merges in their order, the trials of longest match, \
+or the lattice with its best split.
 
 \b
   subword-nb explain -t tok.json "some text"
@@ -89,7 +90,9 @@ EXPLAIN_EXAMPLES = """Say why a text is split as it is: merges in their order, t
   subword-nb explain -t tok.json --json "some text" | jq .reasons
   subword-nb explain -t tok.json --piece ing --trace run.npz   why a piece is in the vocabulary (train --trace run.npz)
 
-First what the normalizer changed and how the text was cut into pre-tokens, then for each distinct pre-token how the model got from it to pieces. A document is TEXT, each --file, or all of standard input; with --lines, each line without its line end."""
+First what the normalizer changed and how the text was cut into pre-tokens, then for each distinct \
+pre-token how the model got from it to pieces. A document is TEXT, each --file, or all of standard input; \
+with --lines, each line without its line end."""
 
 # %% ../nbs/94a_cli_explain.ipynb #07787f39
 _TokenizerFile = "A tokenizer file or folder of any kind, a published encoding such as cl100k_base, or org/name on the hub."
@@ -160,15 +163,10 @@ def explain_command(
         raise ValueError(f"--words {drawn} is negative; pass how many pre-tokens to draw, 0 for none")
     tok, color = _tokenizer(tokenizer, "explain"), _colors(color, out)
     if piece or trace:
-        return _write(
-            _pieces(tok, piece or [], trace, bool(words or file)),
-            out,
-            as_json,
-            lines,
-            "Why a piece is in the vocabulary",
-            str,
-            lambda e: e._repr_html_(),
-        )
+        pieces = _pieces(tok, piece or [], trace, bool(words or file))
+        title = "Why a piece is in the vocabulary"
+        _write(pieces, out, as_json, lines, title, str, lambda e: e._repr_html_())
+        return
     found = [
         tok.explain(text, allowed_special=() if plain else None, add_special_tokens=not bare)
         for text in _documents(words or [], file or [], lines, errors, "explain")
@@ -220,7 +218,9 @@ COMPARE_EXAMPLES = """Lay two splits of a text over each other and mark where th
   subword-nb compare -t a.json -t b.json --lines --json < sentences.txt
   subword-nb compare -t a.json -t b.json -o compare.html "some text"
 
-The first tokenizer is above, the second below; a column ends where both cut, and ≠ marks those in which they do not cut alike. Places are those of the original text, so it does not matter how each of them normalizes or spells; what is put around a text is left out."""
+The first tokenizer is above, the second below; a column ends where both cut, and ≠ marks those in which \
+they do not cut alike. Places are those of the original text, so it does not matter how each of them \
+normalizes or spells; what is put around a text is left out."""
 
 # %% ../nbs/94a_cli_explain.ipynb #d3941eac
 def compare_command(

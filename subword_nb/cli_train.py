@@ -39,9 +39,14 @@ TRAIN_EXAMPLES = """Learn a tokenizer from text files and write it as tokenizer.
   subword-nb train "texts/*.txt" --like old.json -o new.json    the same pipeline and special tokens, a new vocabulary
   subword-nb train "texts/*.txt" --extend old.json --vocab-size 40000 -o new.json   all ids stay, more are learned
 
-Files may be text, JSON lines (.jsonl), Parquet or Arrow, text and JSON lines also as .gz, .xz, .bz2 or .zst; of a folder, those are read whose suffix says so, and the others are named. Quote patterns so that ** works in every shell. An existing -o file is replaced in one step: a crash leaves the old one whole.
+Files may be text, JSON lines (.jsonl), Parquet or Arrow, text and JSON lines also as .gz, .xz, .bz2 or \
+.zst; of a folder, those are read whose suffix says so, and the others are named. Quote patterns so that ** \
+works in every shell. An existing -o file is replaced in one step: a crash leaves the old one whole.
 
-Every algorithm has more options, given as -O name=value: bpe dropout, ignore_merges; char_bpe and unigram split_digits, split_by_unicode_script, treat_whitespace_as_suffix; wordpiece objective (score or frequency), max_input_chars_per_word; unigram start (bpe), seed_size, max_piece_length, shrinking_factor, character_coverage, required_chars, unk_penalty, and user_defined='["<n>"]', a list in JSON."""
+Every algorithm has more options, given as -O name=value: bpe dropout, ignore_merges; char_bpe and unigram \
+split_digits, split_by_unicode_script, treat_whitespace_as_suffix; wordpiece objective (score or \
+frequency), max_input_chars_per_word; unigram start (bpe), seed_size, max_piece_length, shrinking_factor, \
+character_coverage, required_chars, unk_penalty, and user_defined='["<n>"]', a list in JSON."""
 
 COUNT_EXAMPLES = """Count the pre-tokens of a corpus, to train on them as often as you like.
 
@@ -68,24 +73,28 @@ def _corpus(sources: list, sample: str | None, **options) -> Corpus:
                 'train has no text: name files or a pattern, such as "texts/*.txt", or pipe text in'
             )
         sources = ["-"]
+    part = None if sample is None else _share(sample)
+    corpus = Corpus(files(*(sys.stdin.buffer if s == "-" else s for s in sources)), sample=part, **options)
+    if corpus.skipped:
+        some = ", ".join(printable(s, space=" ") for s in corpus.skipped[:3])
+        if len(corpus.skipped) > 3:
+            some += f" and {len(corpus.skipped) - 3} more"
+        print(
+            f"note: not read, because the suffix does not say that it is text: {some}; "
+            "to read such files, name them with a pattern",
+            file=sys.stderr,
+        )
+    return corpus
+
+
+def _share(sample: str) -> float | int:
+    "A share of the documents, or how many."
     try:
-        part = None if sample is None else float(sample) if "." in sample else int(sample)
+        return float(sample) if "." in sample else int(sample)
     except ValueError:
         raise ValueError(
             f"--sample {sample} is no number; give a share such as 0.1, or a number of documents such as 100000"
         ) from None
-    corpus = Corpus(files(*(sys.stdin.buffer if s == "-" else s for s in sources)), sample=part, **options)
-    if corpus.skipped:
-        some = ", ".join(printable(s, space=" ") for s in corpus.skipped[:3])
-        print(
-            (
-                "note: not read, because the suffix does not say that it is text: "
-                f"{some}{f' and {len(corpus.skipped) - 3} more' if len(corpus.skipped) > 3 else ''}; to "
-                "read such files, name them with a pattern"
-            ),
-            file=sys.stderr,
-        )
-    return corpus
 
 # %% ../nbs/94_cli_train.ipynb #8bd7bb8d
 def _counted(sources: list) -> Any | None:
@@ -265,9 +274,8 @@ def _options(given: dict, more: list) -> dict:
             raise ValueError(f"--option {text} has no value; write --option {text}=VALUE")
         if name in given or name not in options_of(given["algorithm"]):
             why = "is there already, or has an option of its own" if name in given else "is not understood"
-            raise ValueError(
-                f"--option {name} {why}; {given['algorithm']} has {', '.join(options_of(given['algorithm']))}, each once"
-            )
+            known = ", ".join(options_of(given["algorithm"]))
+            raise ValueError(f"--option {name} {why}; {given['algorithm']} has {known}, each once")
         try:
             given[name] = json.loads(value)
         except ValueError:
@@ -329,11 +337,11 @@ def _train(out: str, given: dict) -> None:
         raise ValueError(
             "--like and --extend exclude each other: --like learns a new vocabulary, --extend keeps all ids; give one of them"
         )
-    if source is not None and (
-        odd := [k for k in ("sample", "field") if k in corpus] + ["seed"] * bool(corpus.get("seed"))
-    ):
-        raise ValueError(f"--{odd[0]} is for a corpus, and counts were given; leave it out")
-    if source is None:
+    if source is not None:
+        odd = [k for k in ("sample", "field") if k in corpus] + ["seed"] * bool(corpus.get("seed"))
+        if odd:
+            raise ValueError(f"--{odd[0]} is for a corpus, and counts were given; leave it out")
+    else:
         source = _corpus(sources, corpus.pop("sample", None), **corpus)
     special_tokens, plain = given.pop("special_token", []), given.pop("plain", False)
     options = _options(given, given.pop("option", []))
@@ -349,14 +357,11 @@ def _train(out: str, given: dict) -> None:
             else:
                 tok = Tokenizer.train(source, special_tokens=special_tokens, **options)
     except KeyboardInterrupt:
-        kept = folder and folder.exists()
-        print(
-            (
-                "subword-nb: stopped; "
-                f"{f'what is done is kept in {printable(str(folder), space=chr(32))}, and the same command goes on from there' if kept else 'nothing was written'}"
-            ),
-            file=sys.stderr,
-        )
+        left = "nothing was written"
+        if folder and folder.exists():
+            kept = printable(str(folder), space=" ")
+            left = f"what is done is kept in {kept}, and the same command goes on from there"
+        print(f"subword-nb: stopped; {left}", file=sys.stderr)
         raise typer.Exit(130) from None
     written = save_anyway(tok, out)
     for note in written.notes:
@@ -367,18 +372,22 @@ def _train(out: str, given: dict) -> None:
     )
 
 # %% ../nbs/94_cli_train.ipynb #8570817d
+_OF_OTHER = (
+    "algorithm",
+    "normalizer",
+    "pre_tokenizer",
+    "unk_piece",
+    "initial_alphabet",
+    "checkpoint",
+)
+
+
 def _from_other(tok, grows: bool, source, special_tokens: list, options: dict):
     "A tokenizer made of another."
-    size, own = (
-        options.pop("vocab_size"),
-        {
-            k: v
-            for k, v in options.items()
-            if k
-            not in ("algorithm", "normalizer", "pre_tokenizer", "unk_piece", "initial_alphabet", "checkpoint")
-        },
-    )
-    if odd := [k for k in options if k not in own and k != "algorithm"]:
+    size = options.pop("vocab_size")
+    own = {k: v for k, v in options.items() if k not in _OF_OTHER}
+    odd = [k for k in options if k not in own and k != "algorithm"]
+    if odd:
         raise ValueError(
             f"--{odd[0].replace('_', '-')} is not for --like and --extend, which keep the pipeline of a tokenizer; leave it out"
         )
@@ -388,11 +397,9 @@ def _from_other(tok, grows: bool, source, special_tokens: list, options: dict):
         raise ValueError(
             "--special-token is not for --extend, which keeps all ids; use --like, or add tokens in Python with tok.add_tokens"
         )
-    return (
-        tok.extend(source, size, **own)
-        if grows
-        else tok.train_new(source, vocab_size=size, special_tokens=special_tokens, **own)
-    )
+    if grows:
+        return tok.extend(source, size, **own)
+    return tok.train_new(source, vocab_size=size, special_tokens=special_tokens, **own)
 
 
 def how_ended(
@@ -454,15 +461,8 @@ def count_command(
         raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; make it first")
     counts = _counted(sources or [])
     if counts is None:
-        given: dict = {
-            k: None if v == "none" else v
-            for k, v in (
-                ("normalizer", normalizer),
-                ("pre_tokenizer", pre_tokenizer),
-                ("documents", documents),
-            )
-            if v is not None
-        }
+        given: dict = dict(normalizer=normalizer, pre_tokenizer=pre_tokenizer, documents=documents)
+        given = {k: None if v == "none" else v for k, v in given.items() if v is not None}
         with progress_lines("subword-nb count"):
             counts = pretoken_counts(
                 _corpus(sources or [], sample, field=field, seed=seed, errors=errors),
@@ -472,10 +472,12 @@ def count_command(
                 max_pretokens=max_pretokens,
             )
     save_counts(counts, out)
-    print(
-        f"{printable(str(out), space=' ')}: {int(counts.counts.sum()):,} pretokens, {len(counts):,} "
-        f"distinct{f'; each count may be {counts.error:,} too low' if counts.error else ''}"
+    told = (
+        f"{printable(str(out), space=' ')}: {int(counts.counts.sum()):,} pretokens, {len(counts):,} distinct"
     )
+    if counts.error:
+        told += f"; each count may be {counts.error:,} too low"
+    print(told)
 
 # %% ../nbs/94_cli_train.ipynb #6e74adc4
 def cut_command(
@@ -508,8 +510,9 @@ def cut_command(
     print(f"{printable(str(written.path), space=' ')}: {small.vocab_size:,} of {tok.vocab_size:,} pieces")
 
 
+# name → command and its help
 TRAIN_COMMANDS: dict[str, tuple[Any, str]] = {
     "train": (train_command, TRAIN_EXAMPLES),
     "count": (count_command, COUNT_EXAMPLES),
     "cut": (cut_command, CUT_EXAMPLES),
-}  # name → command and its help
+}

@@ -25,8 +25,14 @@ def boundaries_ref(
     n: int,  # How many bytes the text has
 ) -> list:  # (start of the second byte, does the first tokenizer cut?, does the second?), where one does
     "Where two tokenizers cut, by definition."
-    seen = [k for k in range(n) if all(any(s <= k < e for s, e in p) for p in (places, others))]
-    cuts = lambda p, x, y: any(not any(s < at < e for s, e in p) for at in range(x + 1, y + 1))
+
+    def covers(p, k):
+        return any(start <= k < end for start, end in p)
+
+    def cuts(p, x, y):
+        return any(not any(start < at < end for start, end in p) for at in range(x + 1, y + 1))
+
+    seen = [k for k in range(n) if covers(places, k) and covers(others, k)]
     found = [(y, cuts(places, x, y), cuts(others, x, y)) for x, y in zip(seen, seen[1:])]
     return [f for f in found if f[1] or f[2]]
 
@@ -57,7 +63,7 @@ def _shared(a, b):
 
 # %% ../nbs/85c_compare.ipynb #8f488844
 def boundaries(
-    places: list,  # (start, end) of the first tokenizer's tokens, in bytes; in any order, they may overlap or be empty
+    places: list,  # (start, end) of the first tokenizer's tokens, in bytes; in any order, even overlapping or empty
     others: list,  # Those of the second's
 ) -> list:  # (start of the second byte, does the first tokenizer cut?, does the second?), where one does
     "Where two tokenizers cut."
@@ -82,12 +88,15 @@ def _exact(places, spelled, data):
     "Places in bytes, where tokens that share characters are told apart if their spelling allows it."
     out, i = list(places), 0
     while i < len(places):
-        (start, end), j = places[i], i + 1
+        start, end = places[i]
+        j = i + 1
         while j < len(places) and start <= places[j][0] < end:
-            end, j = max(end, places[j][1]), j + 1
+            end = max(end, places[j][1])
+            j += 1
         if j > i + 1 and b"".join(spelled[i:j]) == data[start:end]:
             for k in range(i, j):
-                out[k], start = (start, start + len(spelled[k])), start + len(spelled[k])
+                out[k] = start, start + len(spelled[k])
+                start += len(spelled[k])
         i = j
     return out
 
@@ -98,8 +107,10 @@ class Comparison:
 
     text: str  # The original
     names: tuple  # What the two tokenizers are called
-    tokens: tuple  # For each a list of {"id", "piece", "shown", "start", "end", "start_bytes", "end_bytes"}, without what is put around a text
-    stretches: list  # {"start", "end", "start_bytes", "end_bytes", "same", "tokens": [numbers of the first's, of the second's]}; same is None where only one has tokens
+    # For each a list of {"id", "piece", "shown", "start", "end", "start_bytes", "end_bytes"}, without what is put around a text
+    tokens: tuple
+    # {"start", "end", "start_bytes", "end_bytes", "same", "tokens": numbers of both}; same is None where only one has tokens
+    stretches: list
     boundaries: list  # (position in bytes, whether the first cuts, whether the second does)
 
     counts = property(lambda self: tuple(map(len, self.tokens)), doc="How many tokens each has.")
@@ -151,27 +162,29 @@ def _stretches(sides):
                 known.append(k)
     for s in (0, 1):
         met = {k for g in groups for k in g[3 + s]}
-        groups += [
-            [*block, None, *([[k], []] if s == 0 else [[], [k]])]
-            for k, block in enumerate(blocks[s])
-            if k not in met
-        ]
+        for k, block in enumerate(blocks[s]):
+            if k not in met:
+                alone = [[k], []] if s == 0 else [[], [k]]
+                groups.append([*block, None, *alone])
     groups.sort(key=lambda g: g[:2])
     inside = [_tokens_by_block(places, b) for places, b in zip(sides, blocks)]
-    lost = [
-        list(range(len(p))) if not b else [] for p, b in zip(sides, blocks)
-    ]  # all tokens of a side that covers nothing
-    return [(0, 0, None, *lost)] * any(lost) + [
-        (g[0], g[1], g[2], *([t for k in g[3 + s] for t in inside[s].get(k, ())] for s in (0, 1)))
-        for g in groups
-    ]
+    out = []
+    # all tokens of a side that covers nothing
+    lost = [[] if b else list(range(len(places))) for places, b in zip(sides, blocks)]
+    if any(lost):
+        out.append((0, 0, None, *lost))
+    for start, end, same, *met in groups:
+        tokens = ([t for k in met[s] for t in inside[s].get(k, ())] for s in (0, 1))
+        out.append((start, end, same, *tokens))
+    return out
 
 
 def _tokens_by_block(places, blocks):
     "Block → numbers of its tokens."
     from bisect import bisect_right
 
-    starts, out, waiting, k = [b[0] for b in blocks], {}, [], 0
+    starts = [start for start, _ in blocks]
+    out, waiting, k = {}, [], 0
     for t, (start, end) in enumerate(places):
         if start == end:
             waiting.append(t)
@@ -215,9 +228,8 @@ def compare(
         {"start": at(a), "end": at(b, True), "start_bytes": a, "end_bytes": b, "same": same, "tokens": [x, y]}
         for a, b, same, x, y in _stretches(places)
     ]
-    return Comparison(
-        text, tuple(map(str, names or _names(tok, other))), tuple(sides), stretches, boundaries(*places)
-    )
+    names = tuple(map(str, names or _names(tok, other)))
+    return Comparison(text, names, tuple(sides), stretches, boundaries(*places))
 
 # %% ../nbs/85c_compare.ipynb #97bae44c
 def _tokens(tok, text, allowed_special):
@@ -225,10 +237,8 @@ def _tokens(tok, text, allowed_special):
     e = encode_aligned(compiled(tok, allowed_special=allowed_special), text)
     known = {pair: _spelling(tok, *pair) for pair in {*zip(e.ids, e.pieces)}}
     labels = {(i, p): _shown(tok, p, s) for (i, p), s in known.items()}
-    spelled, shown = (
-        [known[pair] for pair in zip(e.ids, e.pieces)],
-        [labels[pair] for pair in zip(e.ids, e.pieces)],
-    )
+    spelled = [known[pair] for pair in zip(e.ids, e.pieces)]
+    shown = [labels[pair] for pair in zip(e.ids, e.pieces)]
     exact = _exact(byte_offsets(text, e.offsets), spelled, text.encode("utf-8"))
     return [
         {"id": int(i), "piece": p, "shown": s, "start": a, "end": b, "start_bytes": x, "end_bytes": y}
@@ -255,10 +265,8 @@ def _char_of(text):
 
 def _names(tok, other):
     "Names for two tokenizers."
-    names = [f"{type(t.model).__name__} {len(t.piece2id):,}" for t in (tok, other)]
-    return (
-        names if names[0] != names[1] else [f"{n} ({which})" for n, which in zip(names, ("first", "second"))]
-    )
+    one, two = (f"{type(t.model).__name__} {len(t.piece2id):,}" for t in (tok, other))
+    return [one, two] if one != two else [f"{one} (first)", f"{two} (second)"]
 
 # %% ../nbs/85c_compare.ipynb #2812d931
 _MARK = {True: "", False: "≠", None: "·"}
@@ -266,13 +274,15 @@ _MARK = {True: "", False: "≠", None: "·"}
 
 def _columns(c, limit, most):
     "(label above, label below, same) of each stretch, and how many are not drawn."
-    label = lambda side, numbers: (
-        [clip(c.tokens[side][n]["shown"], n=limit) or "⟨empty⟩" for n in numbers[:most]]
-        + [f"… {len(numbers) - most:,} more"] * (len(numbers) > most)
-    )
-    return [([label(s, x["tokens"][s]) for s in (0, 1)], x["same"]) for x in c.stretches[:most]], max(
-        0, len(c.stretches) - most
-    )
+
+    def labels(side, numbers):
+        out = [clip(c.tokens[side][n]["shown"], n=limit) or "⟨empty⟩" for n in numbers[:most]]
+        if len(numbers) > most:
+            out.append(f"… {len(numbers) - most:,} more")
+        return out
+
+    columns = [([labels(s, x["tokens"][s]) for s in (0, 1)], x["same"]) for x in c.stretches[:most]]
+    return columns, max(0, len(c.stretches) - most)
 
 
 def _title(c, s):
@@ -283,9 +293,9 @@ def _summary(c):
     "The numbers in a sentence."
     one, other = c.only
     apart = sum(x["same"] is False for x in c.stretches)
-    boundaries = lambda n: f"{n:,} boundar{'y' if n == 1 else 'ies'}"
+    noun = "boundary" if c.both == 1 else "boundaries"
     return (
-        f"{boundaries(c.both)} in both, {one:,} only in the first, {other:,} only in the second; "
+        f"{c.both:,} {noun} in both, {one:,} only in the first, {other:,} only in the second; "
         f"{apart:,} of {len(c.stretches):,} stretches differ"
     )
 
@@ -301,7 +311,8 @@ def comparison_text(
     color, width = _terminal(color, width)
     columns, more = _columns(comparison, max(4, min(32, width - 8)), most)
     heads = (f"above  {_title(comparison, 0)}", f"below  {_title(comparison, 1)}", _summary(comparison))
-    lines, row, used = [line for head in heads for line in wrap(head, width)], [], 0
+    lines = [line for head in heads for line in wrap(head, width)]
+    row, used = [], 0
     for labels, same in columns:
         labels = [_narrow(side, width) for side in labels]
         cells = max(cell_width("│".join(side)) for side in labels)
@@ -310,11 +321,11 @@ def comparison_text(
             row, used = [], 0
         row.append((labels, same, cells))
         used += cells + 3
-    return "\n".join(
-        lines
-        + (["", *_lines_of(row, color)] if row else [])
-        + [f"… and {more:,} stretches more"] * bool(more)
-    )
+    if row:
+        lines += ["", *_lines_of(row, color)]
+    if more:
+        lines.append(f"… and {more:,} stretches more")
+    return "\n".join(lines)
 
 # %% ../nbs/85c_compare.ipynb #151cbe55
 def _terminal(color, width):
@@ -341,19 +352,20 @@ def _lines_of(row, color):
     out = []
     for s in (0, 1):
         cells = []
-        for labels, same, cells_wide in row:
-            ink = (
-                [
-                    f"\x1b[38;5;16;48;5;{PALETTE[k % 2 if same is False else 4][1]}m{t}\x1b[0m"
-                    for k, t in enumerate(labels[s])
-                ]
-                if color
-                else labels[s]
-            )
-            cells.append("│".join(ink) + " " * (cells_wide - cell_width("│".join(labels[s]))))
+        for labels, same, wide in row:
+            plain = "│".join(labels[s])
+            shown = plain
+            if color:
+                shown = "│".join(_inked(t, k % 2 if same is False else 4) for k, t in enumerate(labels[s]))
+            cells.append(shown + " " * (wide - cell_width(plain)))
         out.append(" ┃ ".join(cells).rstrip())
     marks = "   ".join((_MARK[same] * cells)[:cells].ljust(cells) for _, same, cells in row).rstrip()
-    return out + [marks] * bool(marks)
+    return [*out, marks] if marks else out
+
+
+def _inked(text, k):
+    "A label on the colour k of the palette."
+    return f"\x1b[38;5;16;48;5;{PALETTE[k][1]}m{text}\x1b[0m"
 
 # %% ../nbs/85c_compare.ipynb #6f30ec3d
 def comparison_html(
@@ -363,18 +375,17 @@ def comparison_html(
 ) -> str:  # One element with inline styles
     "Draw a comparison for Jupyter and for pages."
     columns, more = _columns(comparison, 32, most)
-    out = [
-        (
-            f'<div role="group" aria-label="{escape(_summary(comparison))}" '
-            'style="font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:14px;line-height:1.45;margin:.4em '
-            '0">'
-        )
-    ]
+    summary = escape(_summary(comparison))
+    style = (
+        "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;"
+        "font-size:14px;line-height:1.45;margin:.4em 0"
+    )
+    out = [f'<div role="group" aria-label="{summary}" style="{style}">']
     out += [
         f"<div><b>{where}</b> {escape(_title(comparison, s))}</div>"
         for s, where in enumerate(("above", "below"))
     ]
-    out.append(f'<div style="margin-bottom:.4em">{escape(_summary(comparison))}</div>')
+    out.append(f'<div style="margin-bottom:.4em">{summary}</div>')
     out += [_column_html(*column) for column in columns]
     if more:
         out.append(f"<span> … and {more:,} stretches more</span>")
@@ -383,25 +394,28 @@ def comparison_html(
 
 def _column_html(labels, same):
     "One stretch: two rows of chips, framed if they differ."
-    frame = "2px solid currentColor" if same is False else "2px solid transparent"
-    chip = (
-        "display:inline-block;margin:1px;padding:0 4px;border:1px solid "
-        f"#666;border-radius:4px;print-color-adjust:exact;color:{INK};background:"
+    differ = same is False
+    rows = [_chips_html(side, differ) for side in labels]
+    body = "".join(f"<span>{row}</span>" for row in rows)
+    if differ:
+        body += '<span title="differ" style="text-align:center;line-height:1.1;padding-bottom:1px">≠</span>'
+    style = (
+        "display:inline-flex;flex-direction:column;vertical-align:top;max-width:100%;margin:1px;"
+        f"border:2px solid {'currentColor' if differ else 'transparent'};border-radius:6px"
     )
-    ink = lambda k: PALETTE[k % 2 + 1 if same is False else 4][0]
-    rows = [
-        "".join(f'<bdi dir="ltr" style="{chip}{ink(k)}">{escape(t)}</bdi>' for k, t in enumerate(side))
-        or '<span style="opacity:.7;padding:0 5px">–</span>'
-        for side in labels
-    ]
-    sign = {True: "", False: "differ", None: "only one sees it"}[same]
-    mark = (
-        f'<span title="{sign}" style="text-align:center;line-height:1.1;padding-bottom:1px">≠</span>'
-        if same is False
-        else ""
-    )
-    body = "".join(f"<span>{r}</span>" for r in rows)
-    return (
-        "<span "
-        f'style="display:inline-flex;flex-direction:column;vertical-align:top;max-width:100%;margin:1px;border:{frame};border-radius:6px">{body}{mark}</span>\n'
-    )
+    return f'<span style="{style}">{body}</span>\n'
+
+
+def _chips_html(labels, differ):
+    "A row of chips."
+    if not labels:
+        return '<span style="opacity:.7;padding:0 5px">–</span>'
+    chips = []
+    for k, label in enumerate(labels):
+        paper = PALETTE[k % 2 + 1 if differ else 4][0]
+        style = (
+            "display:inline-block;margin:1px;padding:0 4px;border:1px solid #666;border-radius:4px;"
+            f"print-color-adjust:exact;color:{INK};background:{paper}"
+        )
+        chips.append(f'<bdi dir="ltr" style="{style}">{escape(label)}</bdi>')
+    return "".join(chips)

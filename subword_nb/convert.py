@@ -205,18 +205,20 @@ class Report(NamedTuple):
         return _report(self)
 
 # %% ../nbs/87_convert.ipynb #6b86ce76
+def _short(value):
+    return clip(value if isinstance(value, str) else repr(value), n=160)
+
+
 def _report(r):
     "A report in words."
     if r.identical:
         return f"identical on {r.n:,} strings"
-    lines = (
-        [f"different on {r.n_different:,} of {r.n:,} strings"]
-        if r.n_different
-        else [f"the same ids on {r.n:,} strings"]
-    )
-    short = lambda value: clip(value if isinstance(value, str) else repr(value), n=160)
+    lines = [f"the same ids on {r.n:,} strings"]
+    if r.n_different:
+        lines = [f"different on {r.n_different:,} of {r.n:,} strings"]
     for d in r.differences:
-        lines += [f"  {short(repr(d.text))}: {short(d.a)} and {short(d.b)}", f"    {clip(d.reason, n=400)}"]
+        lines.append(f"  {_short(repr(d.text))}: {_short(d.a)} and {_short(d.b)}")
+        lines.append(f"    {clip(d.reason, n=400)}")
     if r.n_decoded:
         lines.append(
             f"  decoded differently on {r.n_decoded:,}, such as {r.decoded[0]!r}: {r.decoded[1]!r} and {r.decoded[2]!r}"
@@ -237,29 +239,30 @@ def compare(
     "Run two tokenizers on the same texts; spellings of special tokens are ordinary text to both."
     if by not in ("ids", "pieces"):
         raise ValueError(f'by={by!r} is not understood; pass "ids" or "pieces"')
-    found, bad, total, told, seen = [], [], 0, set(), _ids if by == "ids" else _named
+    seen = _ids if by == "ids" else _named
+    found, bad, total = [], [], 0
     for text in generated_texts(pieces=surfaces(a), n=n, seed=seed) if texts is None else texts:
         total += 1
         if seen(a, text) != seen(b, text):
             found.append(text)
-        elif by == "ids" and isinstance(b, Tokenizer) and (pair := _decoded(a, b, text))[0] != pair[1]:
-            bad.append((text, *pair))
-    out = []
-    bare = lambda text: seen(a, text, False) != seen(b, text, False)
-    for text in sorted(found, key=lambda text: not bare(text))[
-        : most * 10
-    ]:  # what is put around a text hides nothing else
-        small = shrink(text, bare if bare(text) else lambda t: seen(a, t) != seen(b, t))
+        elif by == "ids" and isinstance(b, Tokenizer):
+            one, other = _decoded(a, b, text)
+            if one != other:
+                bad.append((text, one, other))
+
+    def differs(text):
+        return seen(a, text) != seen(b, text)
+
+    def differs_bare(text):
+        return seen(a, text, False) != seen(b, text, False)
+
+    out, told = [], set()
+    # those that differ without what is put around a text come first: it hides nothing else
+    for text in sorted(found, key=lambda text: not differs_bare(text))[: most * 10]:
+        small = shrink(text, differs_bare if differs_bare(text) else differs)
         if len(out) < most and small not in told:
-            out.append(
-                Difference(
-                    small,
-                    seen(a, small),
-                    seen(b, small),
-                    reason(a, b, small) if isinstance(b, Tokenizer) else "",
-                    text,
-                )
-            )
+            why = reason(a, b, small) if isinstance(b, Tokenizer) else ""
+            out.append(Difference(small, seen(a, small), seen(b, small), why, text))
         told.add(small)
     return Report(total, len(found), out, len(bad), bad[0] if bad else None)
 
@@ -274,7 +277,8 @@ def surfaces(
     tok: Tokenizer,  # A tokenizer
 ) -> list[str]:  # What its pieces look like in a text, where that is valid Unicode
     "The texts that single pieces stand for."
-    return [t for i, p in enumerate(tok.id2piece) if p is not None and "\ufffd" not in (t := tok.decode([i]))]
+    texts = [tok.decode([i]) for i, p in enumerate(tok.id2piece) if p is not None]
+    return [text for text in texts if "\ufffd" not in text]
 
 # %% ../nbs/87_convert.ipynb #644f204d
 class Conversion(NamedTuple):

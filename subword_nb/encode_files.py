@@ -64,17 +64,23 @@ def cut_documents(
     longest: int,  # A document of so many bytes or more comes in pieces
 ) -> Iterator[Cut]:  # Whole documents in groups; pieces in a row, the last with whole=True
     "Find documents in a stream, in bounded memory."
-    held, at, keep, opened = b"", 0, max(3, len(separator or b"") - 1), False
+    width = len(separator or b"")
+    keep = max(3, width - 1)
+    held, at, opened = b"", 0, False
     for block in blocks:
         *docs, held = (held + block).split(separator) if separator else [held + block]
         for some in [docs[:1], docs[1:]] if opened else [docs]:
             if some:
-                start, at, opened = at, at + sum(map(len, some)) + len(some) * len(separator or b""), False
+                start, opened = at, False
+                at += sum(map(len, some)) + len(some) * width
                 yield Cut(some, True, start, at)
-        if len(held) >= longest and (k := _between(held, len(held) - keep)) > 0:
-            start, at, opened = at, at + k, True
-            yield Cut([held[:k]], False, start, at)
-            held = held[k:]
+        if len(held) >= longest:
+            k = _between(held, len(held) - keep)
+            if k > 0:
+                start, opened = at, True
+                at += k
+                yield Cut([held[:k]], False, start, at)
+                held = held[k:]
     if held or opened or separator is None:
         yield Cut([held], True, at, at + len(held))
 
@@ -118,14 +124,14 @@ def find_documents(
 ) -> Iterator[Found]:  # In order
     "The documents of all files, from a place on."
     for k, path in enumerate(run.inputs[file:], file):
-        (first, end), separator = (
-            run.stretches[k] if run.stretches else (0, None),
-            b"\n" if is_json_lines(path) else run.separator,
-        )
-        start, reached, last = max(first, offset if k == file else 0), [0], 0
+        first, end = run.stretches[k] if run.stretches else (0, None)
+        start = max(first, offset if k == file else 0)
+        separator = b"\n" if is_json_lines(path) else run.separator
+        reached, last = [0], 0
         for cut in cut_documents(_blocks(path, start, end, reached), separator, _BLOCK):
             cut = cut._replace(start=cut.start + start, end=cut.end + start)
-            yield Found(path, cut, *((k, cut.end) if separator else (k + 1, 0)), reached[0] - last)
+            next_file, next_offset = (k, cut.end) if separator else (k + 1, 0)
+            yield Found(path, cut, next_file, next_offset, reached[0] - last)
             last = reached[0]
         if "inputs" in run.header and _stamp(path) != run.header["inputs"][k]:
             raise ValueError(f"{path} has changed while it was read; start again with resume=False")
@@ -140,10 +146,9 @@ def is_json_lines(
 ) -> bool:  # By its name, with or without the suffix of a compression
     "Is a file made of lines of JSON?"
     name = input_name(path)
-    return (Path(name.stem) if name.suffix.lower() in _SQUEEZED else name).suffix.lower() in (
-        ".jsonl",
-        ".ndjson",
-    )
+    if name.suffix.lower() in _SQUEEZED:
+        name = Path(name.stem)
+    return name.suffix.lower() in (".jsonl", ".ndjson")
 
 # %% ../nbs/84_encode_files.ipynb #9758f2c4
 def _located(run, item):
@@ -156,11 +161,9 @@ def _located(run, item):
 
 def _texts(run, item):
     "The texts that are encoded."
-    return (
-        [_said(run, item.path, at, doc) for at, doc in _located(run, item) if doc.strip()]
-        if is_json_lines(item.path)
-        else item.cut.docs
-    )
+    if not is_json_lines(item.path):
+        return item.cut.docs
+    return [_said(run, item.path, at, doc) for at, doc in _located(run, item) if doc.strip()]
 
 
 def _said(run, path, at, line):
@@ -173,11 +176,9 @@ def _said(run, path, at, line):
     text = found.get(run.field) if isinstance(found, dict) else found
     if isinstance(text, str):
         return text
-    has = (
-        f"an object with {', '.join(map(repr, found)) or 'nothing'}"
-        if isinstance(found, dict)
-        else f"a {type(found).__name__}"
-    )
+    has = f"a {type(found).__name__}"
+    if isinstance(found, dict):
+        has = f"an object with {', '.join(map(repr, found)) or 'nothing'}"
     raise ValueError(f"{where}: {has}; expected a text under {run.field!r}: pass field= with its name")
 
 
@@ -200,14 +201,13 @@ def _blame(tok, run, items):
 # %% ../nbs/84_encode_files.ipynb #c6c78eac
 def _groups(tok, run, texts):
     "Texts that are encoded together, each group with what is done where it is not Unicode."
-    if run.errors != "bytes":
-        groups = [(run.errors, texts)]
-    else:
-        groups = [
-            ("strict" if good else "bytes", [*some])
-            for good, some in groupby(texts, lambda text: isinstance(text, str) or is_utf8(text))
-        ]
-    return groups if tok.padding is None else [(errors, [text]) for errors, some in groups for text in some]
+    groups = [(run.errors, texts)]
+    if run.errors == "bytes":
+        by_kind = groupby(texts, lambda text: isinstance(text, str) or is_utf8(text))
+        groups = [("strict" if good else "bytes", [*some]) for good, some in by_kind]
+    if tok.padding is None:
+        return groups
+    return [(errors, [text]) for errors, some in groups for text in some]
 
 
 def _rows(tok, run, texts):
@@ -249,9 +249,8 @@ def _long(tok, run, writer, item, found):
         while True:
             piece = item.cut.docs[0]
             if run.errors != "bytes":
-                piece = decode_text(
-                    piece, errors=run.errors, source=f"{item.path}, counted from byte {item.cut.start:,}"
-                ).encode("utf-8")
+                where = f"{item.path}, counted from byte {item.cut.start:,}"
+                piece = decode_text(piece, errors=run.errors, source=where).encode("utf-8")
             yield piece
             if item.cut.whole:
                 return
@@ -266,12 +265,8 @@ def _long(tok, run, writer, item, found):
         whole = b"".join(pieces())
         _flush(tok, run, writer, [first._replace(cut=Cut([whole], True, first.cut.start, item.cut.end))])
         return item
-    for ids in encode_blocks(
-        tok,
-        pieces(),
-        add_special_tokens=run.options["add_special_tokens"],
-        allowed_special=run.options["allowed_special"],
-    ):
+    options = {k: run.options[k] for k in ("add_special_tokens", "allowed_special")}
+    for ids in encode_blocks(tok, pieces(), **options):
         writer.add(ids, np.zeros(0, np.int64))
     last = np.array([] if run.append is None else [run.append], np.uint32)
     writer.add(last, np.array([len(last)], np.int64))
@@ -336,13 +331,14 @@ def _plain(x):
         return sorted(map(_plain, x), key=repr)
     if isinstance(x, Sequence) and not isinstance(x, str):
         return [*x] if {*map(type, x)} <= {str, int, float} else [*map(_plain, x)]
+    kind = type(x).__name__
     if hasattr(x, "to_dict"):
-        return type(x).__name__, _plain(x.to_dict())
+        return kind, _plain(x.to_dict())
     if is_dataclass(x):
-        return type(x).__name__, [_plain(getattr(x, f.name)) for f in fields(x) if f.compare]
-    return type(x).__name__, _plain(vars(x)) if hasattr(x, "__dict__") and not callable(x) else repr(
-        x
-    ) if not callable(x) else x.__qualname__
+        return kind, [_plain(getattr(x, f.name)) for f in fields(x) if f.compare]
+    if callable(x):
+        return kind, x.__qualname__
+    return kind, _plain(vars(x)) if hasattr(x, "__dict__") else repr(x)
 
 # %% ../nbs/84_encode_files.ipynb #77820519
 class EncodeRun(NamedTuple):
@@ -433,7 +429,8 @@ def plan_run(
 def _named(paths):
     "Paths and patterns as a list."
     listed = [paths] if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable) else [*paths]
-    if odd := [p for p in listed if not isinstance(p, (str, os.PathLike))]:
+    odd = [p for p in listed if not isinstance(p, (str, os.PathLike))]
+    if odd:
         raise ValueError(f"{odd[0]!r} is no path; pass a path, a pattern, or a list of them")
     return [p if isinstance(p, str) else Path(p) for p in listed]
 
@@ -442,10 +439,10 @@ def _format_of(out, format):
     "The format that is asked for, or that the name says."
     format = format or out.suffix[1:]
     if format not in FORMATS:
+        if format != out.suffix[1:]:
+            raise ValueError(f"format={format!r} is not known; pass one of {', '.join(FORMATS)}")
         raise ValueError(
             f"{str(out)!r} says no format; let it end in .npy, .bin, .arrow or .parquet, or pass format="
-            if format == out.suffix[1:]
-            else f"format={format!r} is not known; pass one of {', '.join(FORMATS)}"
         )
     if format in FORMATS[2:]:
         need_pyarrow()
@@ -498,20 +495,23 @@ def encode_files(
     allowed_special: str | Collection[str] | None = None,
     # A document that brings a shard to so many ids is its last; None: one file
     shard_tokens: int | None = None,
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode`: text files need not be text
+    # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode`: text files need not be text
+    errors: str = "strict",
     threads: int | None = None,  # As for `encode_batch`
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     resume: bool = True,  # Finish what an interrupted call with the same arguments began; False: start anew
     overwrite: bool = False,  # Replace an output that is there, once the new one is whole
 ) -> EncodedFiles:  # What was written
     "Encode files to files of ids, in bounded memory; a call that was interrupted goes on where it stopped."
-    options = {"add_special_tokens": add_special_tokens, "allowed_special": allowed_special} | (
-        {} if threads is None else {"threads": threads}
-    )
+    options = {"add_special_tokens": add_special_tokens, "allowed_special": allowed_special}
+    if threads is not None:
+        options["threads"] = threads
     run = plan_run(tok, paths, out, format, dtype, separator, field, append, options, shard_tokens, errors)
     facts = None if overwrite else finished(run.layout)
     if facts is not None and not (resume and (run.layout.folder / LOG).exists()):
-        return report(run.layout, facts, True) if resume and facts.get("run") == run.header else _refuse(run)
+        if resume and facts.get("run") == run.header:
+            return report(run.layout, facts, True)
+        _refuse(run)
     return _go(tok, run, resume, facts is not None, progress)
 
 # %% ../nbs/84_encode_files.ipynb #87f15ec9
@@ -545,23 +545,15 @@ def _work(tok, run, journal, progress):
     at = journal.last
     writer = IdWriter(run.layout, at)
     try:
-        total = sum(size for _, size, _ in run.header["inputs"][at.file :])
-        encode_found(
-            tok,
-            run,
-            writer,
-            journal,
-            iter(
-                track(
-                    find_documents(run, file=at.file, offset=at.offset),
-                    total=total,
-                    desc="encoding",
-                    progress=progress,
-                    unit="B",
-                    step=lambda item: item.step,
-                )
-            ),
+        documents = track(
+            find_documents(run, file=at.file, offset=at.offset),
+            total=sum(size for _, size, _ in run.header["inputs"][at.file :]),
+            desc="encoding",
+            progress=progress,
+            unit="B",
+            step=lambda item: item.step,
         )
+        encode_found(tok, run, writer, journal, iter(documents))
         journal.last = writer.finish()
         journal.add(journal.last)
     finally:

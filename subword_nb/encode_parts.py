@@ -247,8 +247,10 @@ def _encode_stretch(tok, bulk: Bulk, part, run, writer):
 def _write(tok, part, run, writer):
     "Encode a part into a writer."
     if part.opens and part.closes:
-        return encode_found(tok, run, writer, None, _read(part, run))
-    if (bulk := _cutter(tok, run)) is None:
+        encode_found(tok, run, writer, None, _read(part, run))
+        return
+    bulk = _cutter(tok, run)
+    if bulk is None:
         raise ValueError(
             f"{part.path} was cut where only compiled kernels can go on, and this worker has none; "
             "install numba there, or pass part_bytes larger than the file"
@@ -371,7 +373,8 @@ def _known(out):
         if read_record(out, k) is None:
             write_record(out, k, shard)  # somebody has removed it
     numbers = [int(p.name[1:-5]) for p in out.glob("_[0-9]*.json") if p.name[1:-5].isdecimal()]
-    return {k: found for k in sorted(numbers) if (found := read_record(out, k)) is not None}, manifest
+    records = {k: read_record(out, k) for k in sorted(numbers)}
+    return {k: found for k, found in records.items() if found is not None}, manifest
 
 
 def _make_place(out, parts, run, overwrite):
@@ -384,11 +387,11 @@ def _make_place(out, parts, run, overwrite):
     ):
         raise ValueError(f"{out} holds something else; pass an empty folder, or the name of a new one")
     found, manifest = _known(out)
-    other = {
-        k: said
-        for k, shard in found.items()
-        if (said := _differs(shard, parts[k] if k < len(parts) else None, run))
-    }
+    other = {}
+    for k, shard in found.items():
+        said = _differs(shard, parts[k] if k < len(parts) else None, run)
+        if said:
+            other[k] = said
     if other and not overwrite:
         raise ValueError(
             f"{out} holds shards that were made in another way ({next(iter(other.values()))}); call as "
@@ -400,7 +403,8 @@ def _make_place(out, parts, run, overwrite):
     for k in other:
         for name in (*(name for format in SHARD_FORMATS for name in shard_names(k, format)), record_name(k)):
             (out / name).unlink(missing_ok=True)
-    if (work := out / "_work").is_symlink():
+    work = out / "_work"
+    if work.is_symlink():
         work.unlink()
     shutil.rmtree(work, ignore_errors=True)
     for left in out.glob("._*.json.*.tmp"):

@@ -113,10 +113,23 @@ def merge_rounds(
     ranks: dict,  # pair of pieces → rank
 ) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
     "Merge all places of the pair of lowest rank, then look again; write every merge down."
-    symbols, steps, standing = list(symbols), [], list(range(len(symbols)))
-    rank_at = lambda k: ranks.get(tuple(symbols[i].piece for i in standing[k : k + 2])) if k >= 0 else None
-    heap = [(rank, i) for i in standing if (rank := rank_at(i)) is not None]
-    heapq.heapify(heap)
+    symbols, steps = list(symbols), []
+    standing = list(range(len(symbols)))
+
+    def rank_at(k):
+        if k < 0:
+            return None
+        return ranks.get(tuple(symbols[i].piece for i in standing[k : k + 2]))
+
+    heap = []
+
+    def push(k):
+        rank = rank_at(k)
+        if rank is not None:
+            heapq.heappush(heap, (rank, standing[k]))
+
+    for k in range(len(standing)):
+        push(k)
     while heap:
         best, made = heap[0][0], []
         while heap and heap[0][0] == best:
@@ -128,9 +141,10 @@ def merge_rounds(
             symbols[i] = Symbol(-1, a.piece + b.piece, a.start, b.end)
             steps.append(Merge(best, a.piece, b.piece, a.piece + b.piece, k, a.start, b.end))
             made.append(i)
-        for k in (k for i in made for j in [bisect_left(standing, i)] for k in (j - 1, j)):
-            if (rank := rank_at(k)) is not None:
-                heapq.heappush(heap, (rank, standing[k]))
+        for i in made:
+            k = bisect_left(standing, i)
+            push(k - 1)
+            push(k)
     return steps, [symbols[i] for i in standing]
 
 # %% ../nbs/85a_explain.ipynb #9cab243f
@@ -141,34 +155,31 @@ def explain_nmt(
     "Every merge of a word by subword-nmt's rules."
     from subword_nb.nmt_format import isolate
 
-    ranks, first, steps, left, at = (
-        {pair: rank for rank, pair in reversed([*enumerate(model.merges)])},
-        [],
-        [],
-        [],
-        0,
-    )
+    ranks = {pair: rank for rank, pair in reversed([*enumerate(model.merges)])}
+    first, steps, left, at = [], [], [], 0
     for part in isolate(pretoken, model.glossaries) if pretoken else []:
         start, at = at, at + len(part)
         whole = len(part) == 1 or model._kept and model._kept.match(part)
-        symbols = (
-            [Symbol(-1, part, start, at)]
-            if whole
-            else [Symbol(-1, c, start + i, start + i + 1) for i, c in enumerate(part)]
-        )
-        if not whole and model.version == (0, 1):
-            symbols.append(Symbol(-1, "</w>", at, at))
-        elif not whole:
-            symbols[-1] = symbols[-1]._replace(piece=symbols[-1].piece + "</w>")
+        if whole:
+            symbols = [Symbol(-1, part, start, at)]
+        else:
+            symbols = [Symbol(-1, c, start + i, start + i + 1) for i, c in enumerate(part)]
+            if model.version == (0, 1):
+                symbols.append(Symbol(-1, "</w>", at, at))
+            else:
+                symbols[-1] = symbols[-1]._replace(piece=symbols[-1].piece + "</w>")
         more, rest = merge_rounds(symbols, ranks)
         steps += [m._replace(at=m.at + len(left)) for m in more]
-        first, left = first + symbols, left + rest
+        first += symbols
+        left += rest
     tokens, said = model.tokens(pretoken), []
-    if kept := [s.piece for s in first if s.end - s.start > 1]:
+    kept = [s.piece for s in first if s.end - s.start > 1]
+    if kept:
         said.append(f"kept whole by a glossary: {', '.join(map(printable, kept))}")
     if len(tokens) > sum(s.start < s.end for s in left):
         said.append("pieces that the vocabulary lacks are split again")
-    if unknown := [pretoken[t.start : t.end] for t in tokens if t.piece not in model.piece2id]:
+    unknown = [pretoken[t.start : t.end] for t in tokens if t.piece not in model.piece2id]
+    if unknown:
         said.append(f"unknown: {', '.join(map(printable, unknown))}")
     return BPEReason(first, steps, [t.piece for t in tokens], "; ".join(said) or None)
 
@@ -178,7 +189,10 @@ def reason_for(
     pretoken: str,  # One pre-token, as the model is given it
 ) -> Any:  # A reason: `kind`, `pieces` and `to_dict()`
     "Why a model splits a pre-token as it does."
-    room = lambda name: import_module(f"subword_nb.{name}")
+
+    def room(name):
+        return import_module(f"subword_nb.{name}")
+
     names = {k.__name__ for k in type(model).__mro__}
     if "BPE" in names:
         return explain_bpe(model, pretoken)
@@ -192,15 +206,12 @@ def reason_for(
         return room("unigram_explain").explain_unigram(model, pretoken)
     found, ids = pretoken in model.piece2id, model.encode(pretoken)
     if "WordLevel" in names:
-        pieces, note = (
-            [pretoken if found else model.unk_piece][: len(ids)],
-            None if found or not pretoken else f"the word is not in the vocabulary: {model.unk_piece}",
-        )
+        pieces, note = [pretoken if found else model.unk_piece][: len(ids)], None
+        if pretoken and not found:
+            note = f"the word is not in the vocabulary: {model.unk_piece}"
     else:
-        pieces, note = (
-            [next(p for p, k in model.piece2id.items() if k == i) for i in ids],
-            f"nothing more is known of a {type(model).__name__}",
-        )
+        pieces = [next(p for p, k in model.piece2id.items() if k == i) for i in ids]
+        note = f"nothing more is known of a {type(model).__name__}"
     return room("sentencepiece_explain").WholeReason(pretoken, found, pieces, note)
 
 # %% ../nbs/85a_explain.ipynb #51424866

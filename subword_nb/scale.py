@@ -29,7 +29,8 @@ def count(
     algorithm: str = "bpe",  # What the counts are for: "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"
     normalizer="default",  # As for `Tokenizer.train`
     pre_tokenizer="default",  # As for `Tokenizer.train`
-    client=None,  # None: processes of this machine, as long as they are needed; a `distributed.Client`, which stays open; False: this process, without Dask
+    # None: processes of this machine; a `distributed.Client`, which stays open; False: this process, without Dask
+    client=None,
     n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
     memory_limit: int | str = MEMORY,  # Bytes that each of them may have
     # At most so many bytes of a file are a part; a compressed file, Parquet and Arrow are one part
@@ -48,11 +49,8 @@ def count(
 ) -> FlatCounts:  # What `pretoken_counts` makes of the same corpus, for `Tokenizer.train`
     "Count pre-tokens on many workers."
     check_client(client, n_workers=n_workers)
-    check_limits(
-        partitions=partitions,
-        memory=memory,
-        **({} if max_pretokens is None else {"max_pretokens": max_pretokens}),
-    )
+    more = {} if max_pretokens is None else {"max_pretokens": max_pretokens}
+    check_limits(partitions=partitions, memory=memory, **more)
     Corpus([], field=None, errors=errors, sample=sample, seed=seed)  # refuses options that mean nothing
     pre, norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
@@ -75,7 +73,8 @@ def count(
 # %% ../nbs/87a_scale.ipynb #f6e1e774
 def _is_bag(source):
     "Is it a bag of Dask's?"
-    return (bags := sys.modules.get("dask.bag")) is not None and isinstance(source, bags.Bag)
+    bags = sys.modules.get("dask.bag")
+    return bags is not None and isinstance(source, bags.Bag)
 
 
 class _Texts:
@@ -102,9 +101,10 @@ def encode(
     paths: str | Path | Iterable,
     out: str | Path,  # A folder of shards, which every worker finds under this name
     *,
-    client=None,  # None: processes of this machine, as long as they are needed; a `distributed.Client`, which stays open; False: this process, without Dask
+    # None: processes of this machine; a `distributed.Client`, which stays open; False: this process, without Dask
+    client=None,
     n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
-    **options,  # As for `encode_parts`: `format`, `dtype`, `separator`, `field`, `append`, `errors`, `part_bytes`, `overwrite`, `memory_limit`, `progress` and others
+    **options,  # As for `encode_parts`: `format`, `dtype`, `separator`, `field`, `append`, `errors`, `part_bytes` and others
 ) -> EncodedParts:  # What is there now
     "Encode files to shards on many workers; called again, it makes only what is missing."
     return encode_parts(tok, paths, out, client=client, n_workers=n_workers, **options)

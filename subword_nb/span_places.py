@@ -108,7 +108,7 @@ _LINES = 1 << 30  # As many spaces and line ends as there are
 
 @jit.kernel
 def _size_of(buffer, a, n, most, kinds):
-    "(how many spaces and line ends are in front, characters, characters behind them once they are normalized) of a span; -1 if that is not certain."
+    "(spaces and line ends in front, characters, characters behind them once normalized, -1: not certain) of a span."
     lead = 0
     while lead < n and (buffer[a + lead] == 32 or buffer[a + lead] == 10 and most > 1):
         lead += 1
@@ -158,8 +158,10 @@ def _row_bytes(buffer, a, ids, first, end, written, rows, r):
 # %% ../nbs/81_span_places.ipynb #bd430829
 @jit.kernel
 def _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r):
-    "Rows of tokens that spell the normalized characters: behind the spaces (1), or with a mark that has the place of the first space (2), of the first letter (3) or of all spaces (4)."
-    x, i, char, upto = 0, a + lead, lead - 1, 0 if how == 1 else 1
+    "Rows of tokens that spell the normalized characters behind the spaces (how=1), or with a mark before them."
+    # the mark has the place of the first space (2), of the first letter (3) or of all spaces (4)
+    x, upto = 0, 0 if how == 1 else 1
+    i, char = a + lead, lead - 1
     mark = lead if how == 3 else 0
     for t in range(first, end):
         y, start = x + written[ids[t]], mark
@@ -167,9 +169,8 @@ def _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r):
         for edge in (x + 1, y):  # where the first and the last of its characters end
             while upto < edge:
                 code, size = decode_at(buffer, i)
-                upto += (
-                    kinds[code] if kinds[code] < 7 else kinds[code] - 7
-                )  # one that stands alone is one character
+                # one that stands alone is one character
+                upto += kinds[code] if kinds[code] < 7 else kinds[code] - 7
                 i, char = i + size, char + 1
             if edge == x + 1 and char >= lead:
                 start = char
@@ -184,8 +185,11 @@ def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, way, row
     "Enter m new spans with the rows of their tokens; those that are not simple are listed in `left`; their number."
     how, most, k = way[0], way[1], 0
     for j in range(m):
-        a, n, first, end, s, r = at[j], length[j], ends[j], ends[j + 1], count[0] + j, count[1]
-        lead, chars, width, simple = 0, 0, 0, how >= 0 and extra[j] >> 24 == 0 and end > first
+        a, n = at[j], length[j]
+        first, end = ends[j], ends[j + 1]
+        s, r = count[0] + j, count[1]
+        lead, chars, width = 0, 0, 0
+        simple = how >= 0 and extra[j] >> 24 == 0 and end > first
         if simple:
             total = _total(ids, first, end, written)
             if how == 0:
@@ -205,14 +209,9 @@ def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, way, row
             _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r)
         for t in range(r, r + end - first):
             rows[t, 4] = way[2]
-        info[s, 0], info[s, 1], info[s, 2], info[s, 3], info[s, 4], info[s, 5] = (
-            r,
-            end - first,
-            chars,
-            way[3],
-            n,
-            0,
-        )
+        info[s, 0], info[s, 1] = r, end - first
+        info[s, 2], info[s, 3] = chars, way[3]
+        info[s, 4], info[s, 5] = n, 0
         count[1] += end - first
     return k
 
@@ -232,7 +231,7 @@ def _new_characters(buffer, at, length, m, kinds, found):
 
 
 def _judge(places, buffer, at, length, m):
-    "Find out what becomes of new characters, whatever stands beside them: so many characters (1 to 6), nothing (7), one with spaces around it (8), or something else (9)."
+    "Find out what becomes of new characters: 1 to 6 others, nothing (7), one with spaces around it (8), or else (9)."
     import numpy as np
 
     found = np.empty(1 << 12, np.int64)
@@ -255,7 +254,10 @@ def _kind(places, ch):
 
 # %% ../nbs/81_span_places.ipynb #560ae288
 class Places:
-    "What is known of a tokenizer's spans: `info` has a row for each (first row of its tokens, how many, characters, splits, bytes, does what follows change places?), `rows` one for each token (id, number of its piece, start, end, split)."
+    "What is known of a tokenizer's spans and their tokens, in rows of numbers."
+
+    # info: of a span (first row of its tokens, how many, characters, splits, bytes, does what follows change places?)
+    # rows: of a token (id, number of its piece, start, end, split)
 
     def __init__(
         self,
@@ -265,29 +267,26 @@ class Places:
         from subword_nb.word_scanners import space_scanner, whitespace_scanner
 
         c = self.c = bulk.c
-        whole = {
-            "spaces and pieces": space_scanner,
-            "white space": lambda: whitespace_scanner(list(bulk.plan.solve.__self__.spans.space)),
-        }  # a pre-token is one span here
-        scanner = whole.get(bulk.plan.scanner.name, lambda: bulk.plan.scanner)()
-        self.plan, self.lock, self.bytes = (
-            bulk.plan._replace(scanner=scanner, solve=partial(_number, self), settle=None),
-            waited(threading.Lock()),
-            bulk.plan.name.endswith(", bytes"),
-        )
-        self.model_ids, self.linked = (
-            bulk.plan.solve,
-            not isinstance(_steps(c.pre)[0], (BertPreTokenizer, Whitespace, WhitespaceSplit)),
-        )
+        plan = bulk.plan
+        # a pre-token is one span here
+        if plan.scanner.name == "spaces and pieces":
+            scanner = space_scanner()
+        elif plan.scanner.name == "white space":
+            scanner = whitespace_scanner(list(plan.solve.__self__.spans.space))
+        else:
+            scanner = plan.scanner
+        self.plan = plan._replace(scanner=scanner, solve=partial(_number, self), settle=None)
+        self.lock = waited(threading.Lock())
+        self.bytes = plan.name.endswith(", bytes")
+        self.model_ids = plan.solve
+        self.linked = not isinstance(_steps(c.pre)[0], (BertPreTokenizer, Whitespace, WhitespaceSplit))
         self.names = [""] * (1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0))
         for p, i in c.model.piece2id.items():
             self.names[i] = p
-        self.cuts, self.written, self.kinds, self.way = (
-            {},
-            np.zeros(len(self.names), np.int64),
-            np.zeros(0x110000, np.uint8),
-            np.array([-1, 0, 0, 1], np.int64),
-        )
+        self.cuts = {}
+        self.written = np.zeros(len(self.names), np.int64)
+        self.kinds = np.zeros(0x110000, np.uint8)
+        self.way = np.array([-1, 0, 0, 1], np.int64)
         self.forget()
         self.before = rows_of(c, Aligned("a", None, 1))
         self.width = len(c.norm.normalize("aaa") if c.norm else "aaa")
@@ -298,10 +297,12 @@ class Places:
         import numpy as np
         from subword_nb.span_table import SpanTable
 
-        self.table, self.count = SpanTable(), np.zeros(2, np.int64)
+        self.table = SpanTable()
+        self.count = np.zeros(2, np.int64)
         del self.names[len(self.written) :]  # spellings of unknown words, of which there is no end
         self.more, self.pieces, self.edges = {}, None, None
-        self.rows, self.info = np.zeros((1 << 12, 5), np.int32), np.zeros((1 << 10, 6), np.int64)
+        self.rows = np.zeros((1 << 12, 5), np.int32)
+        self.info = np.zeros((1 << 10, 6), np.int64)
 
 
 def _steps(pre):
@@ -312,42 +313,27 @@ def _number(places, buffer, at, length, m, numbers, bounds, extra):
     "Give new spans numbers, once the places of their tokens are known."
     import numpy as np
 
-    ids, ends, open_, left = (
-        np.empty(4 * int(length[:m].sum()) + 16 * m, np.uint32),
-        np.zeros(m + 1, np.int64),
-        np.full(m, 1 << 24, np.uint32),
-        np.empty(m, np.int64),
-    )
+    ids = np.empty(4 * int(length[:m].sum()) + 16 * m, np.uint32)
+    ends = np.zeros(m + 1, np.int64)
+    unsolved = np.full(m, 1 << 24, np.uint32)
+    left = np.empty(m, np.int64)
     if places.model_ids and places.way[0] >= 0:
-        places.model_ids(buffer, at, length, m, ids, ends, open_)
+        places.model_ids(buffer, at, length, m, ids, ends, unsolved)
     if places.way[0] > 0:
         _judge(places, buffer, at, length, m)
     first = int(places.count[0])
-    places.info, places.rows = (
-        _longer(places.info, first + m),
-        _longer(places.rows, int(places.count[1] + ends[m])),
-    )
-    k = _place_new(
-        buffer,
-        at,
-        length,
-        m,
-        ids,
-        ends,
-        open_,
-        places.written,
-        places.kinds,
-        places.way,
-        places.rows,
-        places.info,
-        places.count,
-        left,
-    )
+    places.info = _longer(places.info, first + m)
+    places.rows = _longer(places.rows, int(places.count[1] + ends[m]))
+    known = places.written, places.kinds, places.way
+    taken = places.rows, places.info, places.count
+    k = _place_new(buffer, at, length, m, ids, ends, unsolved, *known, *taken, left)
     for j in left[:k].tolist():
         span = buffer[at[j] : at[j] + length[j]].tobytes().decode()
         _enter(places, first + j, *span_rows(places, span), len(span), int(length[j]), _touches(places, span))
     places.count[0] += m
-    numbers[:m], bounds[: m + 1], extra[:m] = np.arange(first, first + m), np.arange(m + 1), 0
+    numbers[:m] = np.arange(first, first + m)
+    bounds[: m + 1] = np.arange(m + 1)
+    extra[:m] = 0
 
 
 def _longer(a, n):
@@ -398,47 +384,33 @@ def _find_way(places):
     if places.bytes:
         _spell_bytes(places)
         return
-    if (
-        "safe" in places.plan.scanner.name
-        or not _keeps_width(c.norm)
-        or not all(
-            isinstance(s, (BertPreTokenizer, Whitespace, WhitespaceSplit, Metaspace, WholeText))
-            for s in _steps(c.pre)
-        )
-    ):
+    if "safe" in places.plan.scanner.name or not _keeps_width(c.norm):
+        return
+    plain = (BertPreTokenizer, Whitespace, WhitespaceSplit, Metaspace, WholeText)
+    if not all(isinstance(s, plain) for s in _steps(c.pre)):
+        return
+    if getattr(c.model, "end_of_word_suffix", None):
         return
     unlike = {getattr(c.model, "unk_piece", None), *getattr(c.model, "control", ()), *c.ids}
     prefix = getattr(c.model, "continuing_subword_prefix", None) or ""
-    bytes_, spaced = (
-        (lambda p: len(p) == 6 and p.startswith("<0x") and p.endswith(">")),
-        places.plan.name.startswith("spaces"),
-    )
-    if getattr(c.model, "end_of_word_suffix", None):
-        return
+    spaced = places.plan.name.startswith("spaces")
     for p, i in c.model.piece2id.items():
         if p in unlike:
             continue
-        if bytes_(p):
+        if len(p) == 6 and p.startswith("<0x") and p.endswith(">"):
             places.written[i] = 1 if spaced and c.model.byte_fallback else 0
         else:
             places.written[i] = len(p.replace("▁", " ").encode()) if spaced else len(p.removeprefix(prefix))
-    cores = [
-        q for p in c.model.piece2id if (q := p.removeprefix(prefix).strip("▁")).isascii() and q.isalnum()
-    ]
+    cores = [p.removeprefix(prefix).strip("▁") for p in c.model.piece2id]
+    cores = [core for core in cores if core.isascii() and core.isalnum()]
     cores = cores[:: max(1, len(cores) // 12)]
     known = cache(partial(span_rows, places))
-    for how, most in (
-        [(0, int(isinstance(c.pre, Metaspace) and c.pre.splits))]
-        if spaced
-        else [(how, most) for most in (_LINES, 1) for how in (1, 2, 3, 4)]
-    ):
-        if _agrees(
-            places,
-            known,
-            how,
-            most,
-            [a + q for a in ([" ", "  ", "\n", " \n"] if most > 1 else [" "]) for q in cores],
-        ):
+    ways = [(how, most) for most in (_LINES, 1) for how in (1, 2, 3, 4)]
+    if spaced:
+        ways = [(0, int(isinstance(c.pre, Metaspace) and c.pre.splits))]
+    for how, most in ways:
+        leads = [" ", "  ", "\n", " \n"] if most > 1 else [" "]
+        if _agrees(places, known, how, most, [lead + core for lead in leads for core in cores]):
             return
     places.way[0] = -1
 
@@ -457,78 +429,53 @@ def _agrees(places, known, how, most, spans):
     "Are the places of simple spans found in a way those of the ordinary way?"
     import numpy as np
 
-    wanted, data = [known(s) for s in spans], buffer_of("".join(spans).encode())
+    wanted, m = [known(s) for s in spans], len(spans)
     if not wanted or not wanted[0][0]:
         return False
+    data = buffer_of("".join(spans).encode())
     length = np.array([len(s) for s in spans], np.int64)
-    at, ends = (
-        HEAD + np.cumsum(length) - length,
-        np.concatenate([[0], np.cumsum([len(r) for r, _ in wanted])]).astype(np.int64),
-    )
-    ids, left, m = (
-        np.array([r[0] for rows, _ in wanted for r in rows], np.uint32),
-        np.empty(len(spans), np.int64),
-        len(spans),
-    )
+    at = HEAD + np.cumsum(length) - length
+    ids = np.array([r[0] for rows, _ in wanted for r in rows], np.uint32)
+    ends = np.concatenate([[0], np.cumsum([len(r) for r, _ in wanted])]).astype(np.int64)
     places.way[:] = how, most, wanted[0][0][0][4], wanted[0][1]
     _judge(places, data, at, length, m)
-    rows, info, count = (
-        np.zeros((int(ends[m]), 5), np.int32),
-        np.zeros((m, 6), np.int64),
-        np.zeros(2, np.int64),
-    )
-    k = _place_new(
-        data,
-        at,
-        length,
-        m,
-        ids,
-        ends,
-        np.zeros(m, np.uint32),
-        places.written,
-        places.kinds,
-        places.way,
-        rows,
-        info,
-        count,
-        left,
-    )
+    extra, left = np.zeros(m, np.uint32), np.empty(m, np.int64)
+    rows = np.zeros((int(ends[m]), 5), np.int32)
+    info = np.zeros((m, 6), np.int64)
+    taken = rows, info, np.zeros(2, np.int64)
+    spelled = places.written, places.kinds, places.way
+    k = _place_new(data, at, length, m, ids, ends, extra, *spelled, *taken, left)
     simple = sorted({*range(m)} - {*left[:k].tolist()})
-    found = [
-        (
-            [
-                (int(i), places.names[p], int(a), int(b), int(w))
-                for i, p, a, b, w in rows[info[j, 0] : info[j, 0] + info[j, 1]]
-            ],
-            int(info[j, 3]),
-        )
-        for j in simple
-    ]
+    found = []
+    for j in simple:
+        first, n = info[j, 0], info[j, 1]
+        tokens = [
+            (int(i), places.names[p], int(a), int(b), int(w)) for i, p, a, b, w in rows[first : first + n]
+        ]
+        found.append((tokens, int(info[j, 3])))
     return len(simple) > m // 2 and found == [wanted[j] for j in simple]
 
 # %% ../nbs/81_span_places.ipynb #7d6cc14f
+_SAME_WIDTH = (
+    BertNormalizer,
+    Lowercase,
+    NFC,
+    NFD,
+    NFKC,
+    NFKD,
+    StripAccents,
+    Precompiled,
+    Prepend,
+    SentencePieceNormalizer,
+)
+
+
 def _keeps_width(norm):
     "Does no step of a normalizer make ASCII text longer, or move it?"
     if isinstance(norm, Normalizers):
         return all(map(_keeps_width, norm.steps))
     if isinstance(norm, Replace):
-        return (
-            len(norm.content) <= 1
-            if norm.regex
-            else len(norm.content) < len(norm.pattern) or len(norm.pattern) == 1
-        )
-    return norm is None or isinstance(
-        norm,
-        (
-            BertNormalizer,
-            Lowercase,
-            NFC,
-            NFD,
-            NFKC,
-            NFKD,
-            StripAccents,
-            Precompiled,
-            Prepend,
-            SentencePieceNormalizer,
-        ),
-    )
+        if norm.regex:
+            return len(norm.content) <= 1
+        return len(norm.content) < len(norm.pattern) or len(norm.pattern) == 1
+    return norm is None or isinstance(norm, _SAME_WIDTH)

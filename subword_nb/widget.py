@@ -36,7 +36,8 @@ _BOX = """
 let boxes = 0;
 function show({ model, el: place }) {
   let waiting, where = {};
-  const label = el("label", { for: `sw-text-${++boxes}` }, "Text"), problem = el("p", { class: "sw-problem", role: "alert" }), view = el("div");
+  const label = el("label", { for: `sw-text-${++boxes}` }, "Text"), problem = el("p", { class: \
+"sw-problem", role: "alert" }), view = el("div");
   const area = el("textarea", { id: label.htmlFor, rows: "3", spellcheck: "false", dir: "auto", class: "sw-typed" });
   const typed = () => { clearTimeout(waiting); waiting = setTimeout(() => { model.set("text", area.value); model.save_changes(); }, 150); };
   const told = () => { if (model.get("text") !== area.value) area.value = model.get("text"); };
@@ -55,15 +56,19 @@ function show({ model, el: place }) {
   place.append(box);
   told();
   draw();
-  return () => { clearTimeout(waiting); model.off("change:text", told); model.off("change:data", draw); model.off("change:problem", draw); box.remove(); };
+  return () => { clearTimeout(waiting); model.off("change:text", told); model.off("change:data", draw); \
+model.off("change:problem", draw); box.remove(); };
 }
 export default { render: show };
 """
 _STYLE = """
 .sw-widget { padding: .5rem .25rem; }
 .sw-widget > label { display: block; margin-bottom: .25rem; font-weight: 600; }
-.sw-typed { display: block; width: 100%; margin-bottom: .6rem; padding: .5rem .6rem; font: 1em/1.5 var(--sw-mono); color: inherit; background: var(--sw-paper); border: 1px solid var(--sw-line-strong); border-radius: 6px; resize: vertical; }
-.sw-problem { padding: .5rem .7rem; background: var(--sw-red); border-left: 4px solid var(--sw-red-edge); border-radius: 4px; overflow-wrap: anywhere; }
+.sw-typed { display: block; width: 100%; margin-bottom: .6rem; padding: .5rem .6rem; font: 1em/1.5 \
+var(--sw-mono); color: inherit; background: var(--sw-paper); border: 1px solid var(--sw-line-strong); \
+border-radius: 6px; resize: vertical; }
+.sw-problem { padding: .5rem .7rem; background: var(--sw-red); border-left: 4px solid var(--sw-red-edge); \
+border-radius: 4px; overflow-wrap: anywhere; }
 """
 
 # %% ../nbs/85e_widget.ipynb #98d22a92

@@ -93,26 +93,26 @@ def _place(order, first, labels, taken, base):
     hole = start = highest = np.int64(256)
     for k in range(len(order)):
         node, tries = order[k], 0
-        f, l = first[node], first[node + 1]
-        at = start if l - f > 1 else hole
+        begin, end = first[node], first[node + 1]
+        at = start if end - begin > 1 else hole
         fits = False
         while not fits:
             while taken[at]:
                 at += 1
             fits = True
-            for q in range(f + 1, l):
-                fits = fits and not taken[at - labels[f] + labels[q]]
+            for q in range(begin + 1, end):
+                fits = fits and not taken[at - labels[begin] + labels[q]]
             tries += 1
             if not fits:
                 at += 1
-        if l - f == 1:
+        if end - begin == 1:
             hole = at
         elif tries > 4:
             start = at
-        base[node] = at - labels[f]
-        for q in range(f, l):
+        base[node] = at - labels[begin]
+        for q in range(begin, end):
             taken[base[node] + labels[q]] = True
-        highest = max(highest, base[node] + labels[l - 1])
+        highest = max(highest, base[node] + labels[end - 1])
     return highest
 
 # %% ../nbs/73_wordpiece_misses.ipynb #8907a4b8
@@ -123,8 +123,9 @@ def byte_trie(
     piece2id: dict,  # piece → id
     *,
     prefix: str = "##",  # Marks the pieces that go on in a word
-) -> np.ndarray:  # (places,) uint64: 22 bits place of the parent, 22 bits base of the children, 20 bits id + 1 or 0; words start from place 0 and go on from place 1
+) -> np.ndarray:  # (places,) uint64: 22 bits place of the parent, 22 base of the children, 20 id + 1 or 0
     "Lay a WordPiece vocabulary out as two trees of bytes in a double array: the child of a node by a byte stands at base + byte."
+    # words start from place 0 and go on from place 1
     pieces, ids = list(piece2id), np.fromiter(piece2id.values(), np.int64, len(piece2id))
     if max(piece2id.values(), default=0) >= 1 << 20:
         raise ValueError(
@@ -132,43 +133,26 @@ def byte_trie(
         )
     text, bounds = _bytes_of(pieces)
     more = _beginning_with(prefix.encode(), text, bounds)
-    starts, stops = (
-        np.concatenate([bounds[:-1], bounds[:-1][more] + len(prefix.encode())]),
-        np.concatenate([bounds[1:], bounds[1:][more]]),
-    )
+    starts = np.concatenate([bounds[:-1], bounds[:-1][more] + len(prefix.encode())])
+    stops = np.concatenate([bounds[1:], bounds[1:][more]])
+    roots = np.repeat([0, 1], [len(pieces), len(more)])
     room = int((stops - starts).sum()) + 2
-    slots, ends = np.zeros(1 << (room * 4 // 3).bit_length(), np.uint64), np.empty(room, np.int64)
-    nodes = _plant(
-        slots,
-        ends,
-        text,
-        starts,
-        stops,
-        np.repeat([0, 1], [len(pieces), len(more)]),
-        np.concatenate([ids, ids[more]]),
-    )
+    slots = np.zeros(1 << (room * 4 // 3).bit_length(), np.uint64)
+    ends = np.empty(room, np.int64)
+    nodes = _plant(slots, ends, text, starts, stops, roots, np.concatenate([ids, ids[more]]))
     return _double_array(np.sort(slots[slots != NONE]), ends[:nodes])
 
 
 def _double_array(edges, ends):
     "The same trees in a double array."
-    parents, labels, children = (
-        ((edges >> np.uint64(32)) - ONE >> np.uint64(8)).astype(np.int64),
-        ((edges >> np.uint64(32)) - ONE & np.uint64(255)).astype(np.int64),
-        (edges & LOW).astype(np.int64),
-    )
+    keys = (edges >> np.uint64(32)) - ONE
+    parents = (keys >> np.uint64(8)).astype(np.int64)
+    labels = (keys & np.uint64(255)).astype(np.int64)
+    children = (edges & LOW).astype(np.int64)
     count, base = np.bincount(parents, minlength=len(ends)), np.zeros(len(ends), np.int64)
     order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
-    size = (
-        _place(
-            order,
-            np.append(0, np.cumsum(count)),
-            labels,
-            np.zeros(512 + len(edges) + 256 * int((count > 1).sum()), bool),
-            base,
-        )
-        + 257
-    )
+    taken = np.zeros(512 + len(edges) + 256 * int((count > 1).sum()), bool)
+    size = _place(order, np.append(0, np.cumsum(count)), labels, taken, base) + 257
     if size > MOST:
         raise ValueError(f"the pieces need {size:,} places, and a trie has {MOST:,}; encode without kernels")
     place, trie = np.arange(len(ends)), np.full(size, PLACE)
@@ -217,7 +201,8 @@ class CharTables(NamedTuple):
     "What becomes of characters, for kernels."
 
     pages: np.ndarray  # (0x1100,) uint16: the number of each page
-    flat: np.ndarray  # (pages * 256,) uint32: class (3 bits); of a character that changes: number of bytes (4), of characters (3), their place (22 bits)
+    # (pages * 256,) uint32: class (3 bits); of a character that changes, how many bytes (4), characters (3), their place (22)
+    flat: np.ndarray
     texts: np.ndarray  # uint8: what characters become
 
 # %% ../nbs/73_wordpiece_misses.ipynb #c7ecaa2e
@@ -277,13 +262,8 @@ def _tables_of(normalizer, pre):
 @kernel
 def _add_char(word, n, buffer, i, width, texts, value):
     "Put what becomes of a character behind word[:n]; returns how many bytes and characters that is."
-    size, chars, at, to, i = (
-        value >> 3 & 15,
-        value >> 7 & 7,
-        np.uint64(value >> 10),
-        np.uint64(n),
-        np.uint64(i),
-    )
+    size, chars = value >> 3 & 15, value >> 7 & 7
+    at, to, i = np.uint64(value >> 10), np.uint64(n), np.uint64(i)
     if chars == 0:
         for q in range(np.uint64(width)):
             word[to + q] = buffer[i + q]
