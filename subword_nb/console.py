@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -82,10 +83,8 @@ def reason(
 # %% ../nbs/91_console.ipynb #e1af6e24
 def _mute() -> None:
     "Nobody reads standard output any more: send what is left nowhere."
-    try:
+    with suppress(OSError, ValueError):  # standard output is no real file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # standard output is no real file
-        pass
 
 # %% ../nbs/91_console.ipynb #fb08af71
 def opt(

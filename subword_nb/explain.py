@@ -298,7 +298,10 @@ def _explainer(model):
 # %% ../nbs/85a_explain.ipynb #868dcf8a
 def _words(c, text, in_bytes):
     "Parts, words and reasons of a text, and for each number of `align` the words of its tokens."
-    parts, words, reasons, place, number, n, explained = [], [], [], {}, {}, 0, _explainer(c.model)
+    explained = _explainer(c.model)
+    parts, words, reasons = [], [], []
+    place, number = {}, {}
+    n = 0
     for part, added, start, end in placed_parts(c, text):
         parts.append(_part(text, part, added, start, end))
         for pretoken in [None] if added is not None else c.pre.split_aligned(part):
@@ -309,16 +312,15 @@ def _words(c, text, in_bytes):
                     reasons.append(reason)
                 start, end = pretoken.span(a, b)
                 raw = pretoken.text[a:b]
-                words.append(
-                    {
-                        "start": start,
-                        "end": end,
-                        "pretoken": raw,
-                        "shown": printable(visible_bytes(raw) if in_bytes else raw),
-                        "why": place[id(reason)],
-                        "tokens": [0, 0],
-                    }
-                )
+                word = {
+                    "start": start,
+                    "end": end,
+                    "pretoken": raw,
+                    "shown": printable(visible_bytes(raw) if in_bytes else raw),
+                    "why": place[id(reason)],
+                    "tokens": [0, 0],
+                }
+                words.append(word)
             n += 1
     return parts, words, reasons, number
 
@@ -337,30 +339,27 @@ def _made_of(tok, e, number):
 # %% ../nbs/85a_explain.ipynb #e915739a
 def _tokens(tok, e, number, in_bytes):
     "The tokens of an encoding as data."
-    added, unk, out = {i: t for t, i in tok.added_tokens}, getattr(tok.model, "unk_piece", None), []
-    from_text = (
-        getattr(tok.model, "spells_unknown", hasattr(tok.model, "scores"))
-        and tok.model.piece2id.get(unk) in e.ids
-    )
-    for i, piece, (start, end), word, special in zip(
-        e.ids, e.pieces, e.offsets, _made_of(tok, e, number), e.special_tokens_mask
-    ):
+    added, out = {i: t for t, i in tok.added_tokens}, []
+    from_text = False
+    if getattr(tok.model, "spells_unknown", hasattr(tok.model, "scores")):
+        from_text = tok.model.piece2id.get(getattr(tok.model, "unk_piece", None)) in e.ids
+    columns = zip(e.ids, e.pieces, e.offsets, _made_of(tok, e, number), e.special_tokens_mask)
+    for i, piece, (start, end), word, special in columns:
         if not from_text and 0 <= i < len(tok.id2piece) and tok.id2piece[i] is not None:
             piece = tok.id2piece[i]
         own = word is None
         data = _bytes_of(tok, in_bytes, piece, own)
-        out.append(
-            {
-                "id": i,
-                "piece": piece,
-                "shown": printable(data if in_bytes else piece),
-                "bytes": data.hex(),
-                "start": start,
-                "end": end,
-                "word": word,
-                "special": bool(special) or own and i in added and added[i].special,
-            }
-        )
+        token = {
+            "id": i,
+            "piece": piece,
+            "shown": printable(data if in_bytes else piece),
+            "bytes": data.hex(),
+            "start": start,
+            "end": end,
+            "word": word,
+            "special": bool(special) or own and i in added and added[i].special,
+        }
+        out.append(token)
     return out
 
 
@@ -368,7 +367,8 @@ def _give_tokens(words, tokens):
     "Tell each word which tokens are made of it; one that was cut off, or gave none, has an empty range."
     done = last = 0
     for k, t in enumerate(tokens):
-        if (word := t["word"]) is None:
+        word = t["word"]
+        if word is None:
             continue
         for w in words[done : word + 1]:
             w["tokens"] = [k, k]
