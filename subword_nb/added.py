@@ -253,7 +253,8 @@ class AddedFinder:
         self,
         text: str,  # Any text
         *,
-        special: bool = True,  # False: special tokens stay ordinary text, as with Hugging Face's `encode_special_tokens`
+        # False: special tokens stay ordinary text, as with Hugging Face's `encode_special_tokens`
+        special: bool = True,
     ) -> list[tuple[int, int, AddedToken | None]]:  # (start, end, token or None for ordinary text), no gaps
         "Cut a text at its added tokens, as spans."
         return _with_text(_spans(self, text, special), len(text))
@@ -290,7 +291,8 @@ def _names(name, value, known):
 # %% ../nbs/41_added.ipynb #cd9c3026
 def refuse_special(
     text: str,  # Any text
-    contents: "AddedFinder|Iterable[str]",  # The special tokens there are; of a finder, those that are special
+    # The special tokens there are; of a finder, those that are special
+    contents: "AddedFinder|Iterable[str]",
     *,
     # What a text may not spell; "all": every special token that is not allowed
     disallowed: str | Collection[str] = "all",

@@ -71,7 +71,8 @@ def as_aligned(
 # %% ../nbs/06_alignment.ipynb #fd099970
 def apply_changes(
     aligned: Aligned,  # What the changes start from
-    changes: Iterable,  # (character, n) in order: n = 0 replaces, n > 0 inserts, n < 0 replaces one and swallows -n more
+    # (character, n) in order: n = 0 replaces, n > 0 inserts, n < 0 replaces one and swallows -n more
+    changes: Iterable,
     *,
     skip: int = 0,  # How many characters are dropped before the first change
 ) -> Aligned:  # The changed text

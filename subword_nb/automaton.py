@@ -536,7 +536,8 @@ def automaton_scanner(
     pattern: str,  # A name from `PATTERNS`, or a regular expression
     *,
     dialect: str = "rust",  # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
-    gaps: str = "own",  # Text between matches: "own", a span of its own, or "joined" to the match that follows
+    # Text between matches: "own", a span of its own, or "joined" to the match that follows
+    gaps: str = "own",
 ) -> Scanner:  # Spans are matches and gaps
     "A scanner for any regular pattern that matches no empty text."
     if gaps not in ("own", "joined"):

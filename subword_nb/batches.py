@@ -82,7 +82,9 @@ _KIND = bytes((b >= 128 or chr(b).isalnum()) + 2 * (b >= 128 or not chr(b).isspa
 @kernel
 def last_mark(
     data,  # (n,) uint8, UTF-8
-    kind,  # (256,) uint8: 1 for bytes that may be of a letter or digit, 2 for those that may be of no white space, 3 for both
+    # (256,) uint8: 1 for bytes that may be of a letter or digit, 2 for those that may be of no white space, 3
+    # for both
+    kind,
     mark: int,  # The byte to look for
     before: int,  # What the kind of the byte before it must share; the one behind may be of a letter or digit
     at: int,  # Where to begin, going backwards; at most n-1
@@ -189,7 +191,8 @@ def byte_chunks(
     # Blocks of a file, each with the place reached on disk, the last one empty
     blocks: Iterable[tuple[bytes, int]],
     *,
-    errors: str = "strict",  # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+    # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+    errors: str = "strict",
     source: str = "the text",  # What to call it in an error
     quick: bool = False,  # Check with a compiled kernel: for so much text that compiling pays
     at: int = 0,  # Where the first block begins, for an error
@@ -249,7 +252,9 @@ def lines_of(
 def split_lines(
     batch: Batch,  # Documents
     *,
-    ends: bool = True,  # True: each line keeps its newline; False: newlines and carriage returns are dropped, and so are empty lines
+    # True: each line keeps its newline; False: newlines and carriage returns are dropped, and so are empty
+    # lines
+    ends: bool = True,
 ) -> Batch:  # Every line is a document
     "Cut the documents of a batch into lines."
     import numpy as np

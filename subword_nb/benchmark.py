@@ -112,7 +112,9 @@ class Job(NamedTuple):
     library: str  # A key of `LIBRARIES`
     path: str  # The tokenizer's file
     text: str = ""  # The file with the text, UTF-8
-    case: str = "whole"  # "whole" and "list": the text as one string, to an array or a list; "documents": many strings; "short": one call each
+    # "whole" and "list": the text as one string, to an array or a list; "documents": many strings; "short":
+    # one call each
+    case: str = "whole"
     size: int = 0  # Bytes of a document, or characters of a short string
     threads: int = 1  # For libraries that take a number; the process is kept to as many cores
     most: int = 0  # Bytes of the text that are used; 0 for all
@@ -308,7 +310,9 @@ def _seconds_of_tolist(row):
 # %% ../nbs/88_benchmark.ipynb #06b0681b
 def measure(
     job: Job,  # What is measured
-) -> dict:  # What `passes` gives; load: CPU seconds; bytes and count of the texts; tokens; digest; for lists tolist, seconds
+    # What `passes` gives; load: CPU seconds; bytes and count of the texts; tokens; digest; for lists tolist,
+    # seconds
+) -> dict:
     "Do one job in this process."
     _keep_to(job.threads)
     text = Path(job.text).read_bytes()[: job.most or None].decode("utf-8", "ignore")
@@ -494,7 +498,9 @@ def _give_back():
 # %% ../nbs/88_benchmark.ipynb #5becba9d
 def measure_training(
     job: Training,  # What is measured
-) -> dict:  # What `passes` gives, of one pass; bytes; tokens: pieces learned, or pre-tokens counted; digest; peak: bytes; pieces; for Unigram nats and pieces_used for each character
+    # What `passes` gives, of one pass; bytes; tokens: pieces learned, or pre-tokens counted; digest; peak:
+    # bytes; pieces; for Unigram nats and pieces_used for each character
+) -> dict:
     "Train once in this process."
     _keep_to(job.threads)
     trainer = TRAINERS[job.algorithm][job.name]

@@ -362,7 +362,8 @@ def drive(
     table,  # The `SpanTable` of this thread
     sink,  # The `Sink` that ids go to
     *,
-    checked: bool = False,  # Do the bytes have to be checked? There must be as many separators as the sink expects
+    # Do the bytes have to be checked? There must be as many separators as the sink expects
+    checked: bool = False,
 ) -> Iterator[int]:  # After each block that brought spans, how many ids are in the sink
     "Encode blocks into a sink."
     from subword_nb.span_counts import feed

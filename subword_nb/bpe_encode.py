@@ -112,7 +112,8 @@ def symbol_ids(
     byte_fallback: bool = False,  # Spell an unknown character by its bytes' pieces, if all are there
     prefix: str = "",  # `continuing_subword_prefix`
     suffix: str = "",  # `end_of_word_suffix`
-    drop_unknown: bool = False,  # Leave unknown characters out where there is no id for them, instead of refusing
+    # Leave unknown characters out where there is no id for them, instead of refusing
+    drop_unknown: bool = False,
 ) -> list[int]:  # The ids that merging starts from
     "The ids of a pre-token's characters."
     ids: list[int] = []

@@ -299,7 +299,9 @@ def rules_of_rows(
     bounds: np.ndarray,  # (pieces + 1,) int64
     rank: np.ndarray,  # (pieces,) uint32, the rank of each piece
     made: np.ndarray,  # (ranks,) uint32, the id of the piece of each rank, or one number, see `made_by`
-) -> tuple:  # slots; left, right and rank of each rule; (pieces,) bool: is the piece longer than a symbol, and not made by merging?
+    # slots; left, right and rank of each rule; (pieces,) bool: is the piece longer than a symbol, and not
+    # made by merging?
+) -> tuple:
     "The rules that pieces imply by their ranks."
     lengths = np.diff(bounds)
     if lengths.max(initial=0) > int(WIDEST):
@@ -360,7 +362,8 @@ class Merger(NamedTuple):
 
     slots: np.ndarray  # Rules, see `rule_slots`
     made: np.ndarray  # (ranks,) uint32, what each rank makes, or one number, see `made_by`
-    pairs: np.ndarray  # (65536,) uint32, rank of each pair of bytes; (0,) if symbols depend on their places, or are characters
+    # (65536,) uint32, rank of each pair of bytes; (0,) if symbols depend on their places, or are characters
+    pairs: np.ndarray
     keys: np.ndarray  # Rows that are taken whole, see `row_table`
     arena: np.ndarray  # The same
 

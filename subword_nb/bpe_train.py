@@ -494,12 +494,11 @@ def bpe_train(
     end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     bulk: bool | None = None,  # True: kernels; False: dictionaries; None: by size
-    watch: Callable
-    | None = None,  # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
+    # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
+    watch: Callable | None = None,
     resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
-    known: BPERules
-    | Iterable
-    | None = None,  # Rules of an earlier run, or its merges as pairs: they come first
+    # Rules of an earlier run, or its merges as pairs: they come first
+    known: BPERules | Iterable | None = None,
 ) -> BPERules:  # Pieces, merge rules, their counts, and why training ended
     "Byte-pair encoding with counts that are kept up to date (Sennrich et al. 2016)."
     if tie_break not in ("first", "ids", "bytes", "largest"):

@@ -384,7 +384,8 @@ def encode_batch(
     disallowed_special: str | Collection[str] = (),
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
+    # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
+    errors: str = "strict",
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     threads: int = 1,  # How many; 0: one per processor. The ids are the same
 ) -> Ragged:  # Documents in order: arrays of ids (uint32); all in `.ids`, their places in `.bounds`

@@ -96,9 +96,8 @@ class LongEncoding(Encoding):
     @property
     def arrays(
         self,
-    ) -> (
-        dict
-    ):  # ids, type_ids, masks (n,) uint32; word_ids (n,) int64, -1: none; offsets, offsets_bytes (n, 2) int64
+        # ids, type_ids, masks (n,) uint32; word_ids (n,) int64, -1: none; offsets, offsets_bytes (n, 2) int64
+    ) -> dict:
         "The columns as NumPy arrays, by name; pieces are not among them."
         return {name: getattr(self, "_" + name) for name in _ARRAYS}
 
@@ -477,7 +476,8 @@ def align(
     pair: str | bytes | list[str] | None = None,  # A second text
     *,
     add_special_tokens: bool = True,  # Add what the post-processor says
-    is_pretokenized: bool = False,  # A text is a list of words, which are not joined; offsets count in each word
+    # A text is a list of words, which are not joined; offsets count in each word
+    is_pretokenized: bool = False,
     allowed_special: str | Collection[str] | None = None,  # Special tokens that are found, as for `encode`
     # Special tokens whose spelling is an error, as for `encode`
     disallowed_special: str | Collection[str] = (),

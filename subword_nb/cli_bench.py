@@ -304,9 +304,8 @@ def reached(
     records: list[dict],  # Of one run
     *,
     goals: list[Goal] = GOALS,  # What is wanted
-) -> list[
-    tuple
-]:  # (what, case, ours, theirs, ratio, least) for each goal of which both sides were measured; rates in MB/s
+    # (what, case, ours, theirs, ratio, least) for each goal of which both sides were measured; rates in MB/s
+) -> list[tuple]:
     "Look up the goals in a run."
     groups, found = _groups(records), []
     for goal in goals:
@@ -732,6 +731,7 @@ def _asked(only, train, other):
 # %% ../nbs/90_cli_bench.ipynb #ff996fbe
 def bench_command(
     *,
+    # What is measured
     tokenizer: Annotated[
         list[str] | None,
         typer.Option(
@@ -741,7 +741,8 @@ def bench_command(
             help="A vocabulary in one or more formats; or bpe, wordpiece, unigram: trained on the spot. Repeat for more.  [default: bpe]",
             show_default=False,
         ),
-    ] = None,  # What is measured
+    ] = None,
+    # On which texts
     text: Annotated[
         list[str] | None,
         typer.Option(
@@ -750,7 +751,8 @@ def bench_command(
             help="A text (pattern, .gz, .xz …); or prose, code, scripts. Repeat for more.  [default: prose; for training, code]",
             show_default=False,
         ),
-    ] = None,  # On which texts
+    ] = None,
+    # In which ways
     case: Annotated[
         list[str] | None,
         typer.Option(
@@ -758,10 +760,12 @@ def bench_command(
             help="whole, list, documents (4 KB), cold, hostile, chains, or short strings of so many characters. Repeat for more.  [default: whole, documents, 20, cold]",
             show_default=False,
         ),
-    ] = None,  # In which ways
+    ] = None,
+    # Which libraries
     library: Annotated[
         list[str] | None, typer.Option("--library", "-l", help="Only these libraries.", show_default=False)
-    ] = None,  # Which libraries
+    ] = None,
+    # How many threads
     threads: Annotated[
         list[int] | None,
         typer.Option(
@@ -769,29 +773,30 @@ def bench_command(
             help="For whole texts and documents; repeat for more.  [default: 1]",
             show_default=False,
         ),
-    ] = None,  # How many threads
-    limit: Annotated[
-        float, typer.Option("--limit", help="Megabytes of a text at most; 0 for all.")
-    ] = 0.0,  # Megabytes
-    rounds: Annotated[
-        int, typer.Option("--rounds", min=1, help="Processes for each library.")
-    ] = 3,  # First passes
-    repeats: Annotated[
-        int, typer.Option("--repeats", min=0, help="Warm passes in each of them.")
-    ] = 5,  # Warm passes
+    ] = None,
+    # Megabytes
+    limit: Annotated[float, typer.Option("--limit", help="Megabytes of a text at most; 0 for all.")] = 0.0,
+    # First passes
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Processes for each library.")] = 3,
+    # Warm passes
+    repeats: Annotated[int, typer.Option("--repeats", min=0, help="Warm passes in each of them.")] = 5,
+    # Patience
     seconds: Annotated[
         float,
         typer.Option(
             "--seconds", help="No further pass and no further round for a library after so many seconds."
         ),
-    ] = 10.0,  # Patience
+    ] = 10.0,
+    # Where to write
     out: Annotated[
         Path | None, typer.Option("--json", help="Write all figures to this file.", show_default=False)
-    ] = None,  # Where to write
+    ] = None,
+    # What to compare with
     compare: Annotated[
         Path | None,
         typer.Option("--compare", help="A file of an earlier --json: how rates changed.", show_default=False),
-    ] = None,  # What to compare with
+    ] = None,
+    # What is learned
     train: Annotated[
         list[str] | None,
         typer.Option(
@@ -800,7 +805,8 @@ def bench_command(
             help="Learn instead: bpe=32000, wordpiece=…, unigram=…; or counts, reading and counting alone. Repeat for more.",
             show_default=False,
         ),
-    ] = None,  # What is learned
+    ] = None,
+    # Which half
     only: Annotated[
         str | None,
         typer.Option(
@@ -809,10 +815,12 @@ def bench_command(
             help="One half: of a suite, or of what needs no file.",
             show_default=False,
         ),
-    ] = None,  # Which half
+    ] = None,
+    # Whether to
     large: Annotated[
         bool, typer.Option("--large", help="Train BPE on ten times the text too, for its memory. Slow.")
-    ] = False,  # Whether to
+    ] = False,
+    # Instead of the options above
     suite: Annotated[
         Path | None,
         typer.Option(
@@ -820,7 +828,7 @@ def bench_command(
             help="Measure all that is promised, with the files in this folder; see the benchmark page.",
             show_default=False,
         ),
-    ] = None,  # Instead of the options above
+    ] = None,
 ) -> None:  # It prints tables
     "Time tokenizer libraries side by side."
     libraries, old = _chosen(library), json.loads(compare.read_text(encoding="utf-8")) if compare else None

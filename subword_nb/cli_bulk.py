@@ -56,12 +56,14 @@ def _stopped(out: Path, e: BaseException) -> None:
 
 # %% ../nbs/93_cli_bulk.ipynb #44a18345
 def encode_files_command(
+    # What is encoded
     files: Annotated[
         list[str],
         typer.Argument(
             metavar="FILES...", help="Files and patterns: text, .gz, .xz, .jsonl.", show_default=False
         ),
-    ],  # What is encoded
+    ],
+    # Where to write
     out: Annotated[
         Path,
         typer.Option(
@@ -70,7 +72,8 @@ def encode_files_command(
             help="Where to write: .npy, .bin, .arrow or .parquet; with --shard-tokens a folder.",
             show_default=False,
         ),
-    ],  # Where to write
+    ],
+    # Which tokenizer
     tokenizer: Annotated[
         str,
         typer.Option(
@@ -79,54 +82,60 @@ def encode_files_command(
             help="A tokenizer file or folder of any kind, a published encoding such as cl100k_base, or org/name on the hub.",
             show_default=False,
         ),
-    ],  # Which tokenizer
+    ],
     *,
+    # The format
     format: Annotated[
         str | None,
         typer.Option(help="npy, bin, arrow or parquet, if the name does not say it.", show_default=False),
-    ] = None,  # The format
+    ] = None,
+    # How wide ids are
     dtype: Annotated[
         str | None,
         typer.Option(help="uint16 or uint32; the smaller one that fits if not given.", show_default=False),
-    ] = None,  # How wide ids are
+    ] = None,
+    # Between documents
     separator: Annotated[
         str | None,
         typer.Option(
             help="What stands between the documents of a file; a file is a document if not given.",
             show_default=False,
         ),
-    ] = None,  # Between documents
-    field: Annotated[
-        str, typer.Option(help="What the text of a line of JSON is called.")
-    ] = "text",  # For .jsonl
+    ] = None,
+    # For .jsonl
+    field: Annotated[str, typer.Option(help="What the text of a line of JSON is called.")] = "text",
+    # Behind each document
     append: Annotated[
         str | None, typer.Option(help="A token, or its id, to put behind each document.", show_default=False)
-    ] = None,  # Behind each document
+    ] = None,
+    # Ids in a shard
     shard_tokens: Annotated[
         int | None, typer.Option(help="Begin a new file after so many ids.", show_default=False)
-    ] = None,  # Ids in a shard
+    ] = None,
+    # No special tokens in texts
     plain: Annotated[
         bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
-    ] = False,  # No special tokens in texts
+    ] = False,
+    # Nothing around texts
     bare: Annotated[
         bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")
-    ] = False,  # Nothing around texts
-    threads: Annotated[
-        int | None, typer.Option(help="How many threads encode.", show_default=False)
-    ] = None,  # Threads
+    ] = False,
+    # Threads
+    threads: Annotated[int | None, typer.Option(help="How many threads encode.", show_default=False)] = None,
+    # Start anew
     restart: Annotated[
         bool, typer.Option("--restart", help="Do not go on with an interrupted run, start anew.")
-    ] = False,  # Start anew
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an output that is there.")
-    ] = False,  # Replace
+    ] = False,
+    # Replace
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output that is there.")] = False,
+    # For bytes that are not UTF-8
     errors: Annotated[
         str,
         typer.Option(
             help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD), ignore, "
             "or bytes (byte-level vocabularies spell them)."
         ),
-    ] = "strict",  # For bytes that are not UTF-8
+    ] = "strict",
 ) -> None:  # It prints what was written
     "Turn text files into files of ids."
     from subword_nb.encode_files import encode_files

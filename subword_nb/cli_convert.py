@@ -54,6 +54,7 @@ words for, then "identical on N strings", or the shortest strings on which the t
 
 # %% ../nbs/92_cli_convert.ipynb #1cb77efe
 def convert_command(
+    # What is converted
     source: Annotated[
         str,
         typer.Argument(
@@ -61,7 +62,8 @@ def convert_command(
             help="A tokenizer file or folder, a published encoding, or org/name on the hub.",
             show_default=False,
         ),
-    ],  # What is converted
+    ],
+    # Where to write
     target: Annotated[
         str,
         typer.Argument(
@@ -70,18 +72,22 @@ def convert_command(
             "in a folder (it ends in / or exists) tokenizer.json is written.",
             show_default=False,
         ),
-    ],  # Where to write
+    ],
     *,
+    # The format
     to: Annotated[
         str | None, typer.Option("--to", help="The format, if the name does not say it.", show_default=False)
-    ] = None,  # The format
+    ] = None,
+    # How many texts
     check: Annotated[
         int, typer.Option("--check", help="On how many generated texts both are run; 0 for none.")
-    ] = 1000,  # How many texts
+    ] = 1000,
     seed: Annotated[int, typer.Option(help="Makes these texts other ones.")] = 0,  # Makes them repeatable
+    # Exit code 1 for a loss
     strict: Annotated[
         bool, typer.Option("--strict", help="End with exit code 1 if anything is lost or different.")
-    ] = False,  # Exit code 1 for a loss
+    ] = False,
+    # Options of the reader
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -90,7 +96,7 @@ def convert_command(
             help="An option of the reader, such as encoding=o200k_base; repeat for more.",
             show_default=False,
         ),
-    ] = None,  # Options of the reader
+    ] = None,
 ) -> None:  # It prints a report
     "Write a tokenizer in another format."
     from subword_nb.convert import convert

@@ -63,7 +63,8 @@ def _shared(a, b):
 
 # %% ../nbs/85c_compare.ipynb #8f488844
 def boundaries(
-    places: list,  # (start, end) of the first tokenizer's tokens, in bytes; in any order, even overlapping or empty
+    # (start, end) of the first tokenizer's tokens, in bytes; in any order, even overlapping or empty
+    places: list,
     others: list,  # Those of the second's
 ) -> list:  # (start of the second byte, does the first tokenizer cut?, does the second?), where one does
     "Where two tokenizers cut."

@@ -337,8 +337,8 @@ def track(
     *,
     total: int | None = None,  # how many steps there will be, where known
     desc: str = "",  # what is being done, shown before the bar
-    progress: bool
-    | None = None,  # None: a bar after two seconds if someone looks; True: at once; False: none
+    # None: a bar after two seconds if someone looks; True: at once; False: none
+    progress: bool | None = None,
     unit: str = "it",  # what a step is, such as "doc" or "B"
     step: Callable | None = None,  # steps that an item counts for; None: one
 ) -> Iterator:  # the same items
@@ -421,9 +421,8 @@ def progress_lines(
     *,
     always: bool = False,  # also where a terminal could show a bar
     every: float | None = None,  # seconds from line to line; None: ten
-) -> Iterator[
-    Callable
-]:  # for a `with` block: a function that takes what is done next, for work that `track` does not follow
+    # for a `with` block: a function that takes what is done next, for work that `track` does not follow
+) -> Iterator[Callable]:
     "Write a line to standard error every ten seconds, where it is no terminal."
     lines = _Lines(what)
 
@@ -459,13 +458,14 @@ def _noted(
 
 # %% ../nbs/01_corpus.ipynb #cfe3e039
 def documents(
-    source: str
-    | Path
-    | Iterable,  # a path or glob pattern; an open binary file; or an iterable of str, of UTF-8 bytes, of Path (a file each), or of batches of these
+    # a path or glob pattern; an open binary file; or an iterable of str, of UTF-8 bytes, of Path (a file
+    # each), or of batches of these
+    source: str | Path | Iterable,
     *,
-    errors: str = "strict",  # bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
-    progress: bool
-    | None = None,  # None: a bar after two seconds if someone looks; True: at once; False: none
+    # bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+    errors: str = "strict",
+    # None: a bar after two seconds if someone looks; True: at once; False: none
+    progress: bool | None = None,
 ) -> Iterator[str]:  # documents in order; a file larger than a megabyte comes in chunks
     "Stream the documents of a corpus."
     decode_text(b"", errors=errors)  # refuses an unknown policy

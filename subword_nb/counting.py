@@ -295,7 +295,9 @@ def in_lines(
     norm: Normalizer | None,  # What is done to documents
     pre: PreTokenizer,  # How they are split
     *,
-    lines: str,  # "kept": a line has its newline at its end; "apart": it has no line ends, and they are counted in `totals`
+    # "kept": a line has its newline at its end; "apart": it has no line ends, and they are counted in
+    # `totals`
+    lines: str,
     totals: dict,  # Line end → how often it occurs; filled while the batches are read
 ) -> Iterator:  # Batches of lines
     "Cut documents into lines, and count the line ends."
@@ -355,7 +357,8 @@ def count_corpus(
     pre: PreTokenizer,  # How they are split then
     *,
     bytewise: bool = False,  # Pre-tokens as bytes, where the pre-tokenizer spells bytes
-    threads: int = 1,  # So many batches are counted at once; the result does not depend on it, unless `max_spans` is reached
+    # So many batches are counted at once; the result does not depend on it, unless `max_spans` is reached
+    threads: int = 1,
     memory: int = 1 << 30,  # Bytes of tables beyond which they go to disk; the result does not depend on it
     # At most so many distinct spans, with an error that is told; None: all, exactly
     max_spans: int | None = None,

@@ -24,7 +24,8 @@ from .text import encode_text
 # %% ../nbs/13_counts.ipynb #37200ffe
 def count_pretokens_ref(
     docs,  # Iterable of str: the documents
-    pretokenizer,  # What `subword_nb.pretokenizers.pretokenizer` takes: a name, a regular expression, a component, None
+    # What `subword_nb.pretokenizers.pretokenizer` takes: a name, a regular expression, a component, None
+    pretokenizer,
 ) -> dict[str, int]:  # Piece → how often it occurs, in first-seen order
     "Count pretokens one by one."
     counts = {}
@@ -36,7 +37,8 @@ def count_pretokens_ref(
 # %% ../nbs/13_counts.ipynb #0841a509
 def count_pretokens(
     docs,  # Iterable of str: the documents
-    pretokenizer,  # What `subword_nb.pretokenizers.pretokenizer` takes: a name, a regular expression, a component, None
+    # What `subword_nb.pretokenizers.pretokenizer` takes: a name, a regular expression, a component, None
+    pretokenizer,
     *,
     progress: bool | None = None,  # True shows a bar, False none, None when it takes longer than two seconds
 ) -> dict[str, int]:  # Piece → how often it occurs, in first-seen order
@@ -67,9 +69,8 @@ class FlatCounts:
     data: Any  # NumPy array, uint8: the UTF-8 bytes of all pretokens, one after the other
     bounds: Any  # NumPy array, int64, n+1: pretoken k is data[bounds[k]:bounds[k+1]]
     counts: Any  # NumPy array, int64, n: how often each occurs
-    bytewise: bool = (
-        False  # True: the pretokens are bytes, for a model that starts from bytes; False: they are text
-    )
+    # True: the pretokens are bytes, for a model that starts from bytes; False: they are text
+    bytewise: bool = False
     error: int = 0  # How much too low the counts of spans may be, if they are not exact
 
     def __len__(self):

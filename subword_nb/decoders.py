@@ -307,7 +307,8 @@ def decode_pieces(
     decoder: Decoder | None,  # A decoder, or None: pieces are joined with spaces
     pieces: list[str],  # The pieces, in order
     *,
-    errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore", as in `bytes.decode`
+    # For bytes that are not UTF-8: "replace", "strict" or "ignore", as in `bytes.decode`
+    errors: str = "replace",
 ) -> str:  # The text
     "Turn pieces back into text."
     return " ".join(pieces) if decoder is None else "".join(decoder.decode(pieces, errors=errors))

@@ -124,7 +124,8 @@ def decode(
     ids: Iterable[int],  # Ids, a list or an array
     *,
     skip_special_tokens: bool = False,  # Leave special tokens out
-    errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore", as in `bytes.decode`
+    # For bytes that are not UTF-8: "replace", "strict" or "ignore", as in `bytes.decode`
+    errors: str = "replace",
 ) -> str:  # The text
     "The text that ids stand for."
     _check_errors(errors)

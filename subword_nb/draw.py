@@ -378,10 +378,9 @@ def _outline(node: _Node, first: str = "", rest: str = "") -> list:
 
 # %% ../nbs/02_draw.ipynb #5599d9d8
 def draw_merge_tree(
-    tree: str
-    | bytes
-    | tuple
-    | list,  # a piece (leaf), a tuple (piece, left, right) or (piece, left, right, note), or a list of such trees side by side
+    # a piece (leaf), a tuple (piece, left, right) or (piece, left, right, note), or a list of such trees side
+    # by side
+    tree: str | bytes | tuple | list,
 ) -> Svg:  # draws itself in Jupyter; `str()` is the indented text drawing
     "Draw how a piece was merged, or several pieces of one text."
     many = isinstance(tree, list)

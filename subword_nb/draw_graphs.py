@@ -163,7 +163,9 @@ def _lattice_text(shown: list, arcs: list, title: str) -> str:
 # %% ../nbs/04_draw_graphs.ipynb #15638b37
 def draw_lattice(
     text: str,  # at most 40 characters; position i is before its character i
-    arcs: list,  # (start, end, label) or (start, end, label, note): pieces over character positions, and a score or a word beside the label
+    # (start, end, label) or (start, end, label, note): pieces over character positions, and a score or a word
+    # beside the label
+    arcs: list,
     *,
     best: Iterable[int] = (),  # places in `arcs` that are drawn strong
     title: str = "",  # a line above
@@ -371,8 +373,8 @@ def draw_trie(
     edges: list,  # (parent, child, character); nodes are numbers, those without a parent are roots
     labels: dict,  # node → the piece that ends there (a coloured node)
     *,
-    links: dict
-    | None = None,  # node → the node its failure link names (dashed); nodes without a link are left out
+    # node → the node its failure link names (dashed); nodes without a link are left out
+    links: dict | None = None,
     notes: dict | None = None,  # node → a word below it, such as what its link pops
     title: str = "",  # a line above
     names: dict | None = None,  # node → what it is called instead of its number
@@ -559,8 +561,8 @@ def _said_box(name: str, boxes: dict, ways: list) -> str:
 def draw_flow(
     columns: list,  # left to right: a list of boxes, or one box; a box is a text, its first line its name
     *,
-    arrows: list
-    | None = None,  # (from, to) or (from, to, label), by names; None: all to all of the next column
+    # (from, to) or (from, to, label), by names; None: all to all of the next column
+    arrows: list | None = None,
     strong: tuple = (),  # names of boxes that stand out
     title: str = "",  # a line above
 ) -> Svg:  # draws itself in Jupyter; `str()` is a line for each box

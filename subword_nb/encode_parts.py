@@ -431,7 +431,8 @@ def encode_parts(
     paths: str | Path | Iterable,
     out: str | Path,  # A folder, made if need be, which workers find under the same name
     *,
-    format: str = "bin",  # "bin" (numbers alone, with bounds beside them) or "parquet" (a row of lists for each document)
+    # "bin" (numbers alone, with bounds beside them) or "parquet" (a row of lists for each document)
+    format: str = "bin",
     dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that holds all ids
     # What stands between the documents of a text file; None: a file is a document
     separator: str | bytes | None = None,
@@ -440,10 +441,12 @@ def encode_parts(
     add_special_tokens: bool = True,  # Add what the post-processor says
     # Special tokens found in the texts, as for `encode`
     allowed_special: str | Collection[str] | None = None,
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode_files`
+    # For what is not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode_files`
+    errors: str = "strict",
     part_bytes: int = 1 << 26,  # About so many bytes of text make a part
     overwrite: bool = False,  # Make anew what was made in another way; what fits is kept
-    client=False,  # False: this process; None: processes of this machine, as long as they are needed; a `distributed.Client`
+    # False: this process; None: processes of this machine, as long as they are needed; a `distributed.Client`
+    client=False,
     n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
     memory_limit: int | str = MEMORY,  # Bytes that each of them may have
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds

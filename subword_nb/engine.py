@@ -574,7 +574,8 @@ def encode(
     disallowed_special: str | Collection[str] = (),  # Those that are an error: "all" the others, or a set
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore", or "bytes": byte-level vocabularies spell it
+    # For what is not Unicode: "strict", "replace", "ignore", or "bytes": byte-level vocabularies spell it
+    errors: str = "strict",
 ) -> list[int]:  # Ids
     "The ids of one text, or of a pair."
     if (
@@ -739,7 +740,8 @@ def encode_batch(
     disallowed_special: str | Collection[str] = (),  # Those that are an error, as for `encode`
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
+    # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
+    errors: str = "strict",
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
 ) -> Ragged:  # An array of ids (uint32) for each text; all of them in `.ids`, their places in `.bounds`
     "The ids of many texts."

@@ -222,10 +222,14 @@ class Explanation:
     text: str  # The original
     model: str  # Class name of the model
     byte_level: bool  # Are pre-tokens and pieces spelled in the visible byte alphabet?
-    parts: list  # "start", "end", "added" (content or None), "normalized", "changes"; in order, covering the text
-    words: list  # "start", "end", "pretoken", "shown", "why" (place in `reasons`), "tokens" ([first, behind the last])
+    # "start", "end", "added" (content or None), "normalized", "changes"; in order, covering the text
+    parts: list
+    # "start", "end", "pretoken", "shown", "why" (place in `reasons`), "tokens" ([first, behind the last])
+    words: list
     reasons: list  # One per distinct pre-token, or stretch of one: `kind`, `pieces`, `to_dict()`
-    tokens: list  # "id", "piece", "shown", "bytes" (hexadecimal), "start", "end", "word" (place in `words` or None), "special"
+    # "id", "piece", "shown", "bytes" (hexadecimal), "start", "end", "word" (place in `words` or None),
+    # "special"
+    tokens: list
 
     @property
     def ids(self) -> list[int]:

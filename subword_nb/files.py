@@ -669,7 +669,8 @@ def _framed(parts, config, path):
 def read_file(
     path: str | os.PathLike,  # A file or a folder
     *,
-    allow_code: bool = False,  # Import the Python functions that a tokenizer.json names; only for files that you trust
+    # Import the Python functions that a tokenizer.json names; only for files that you trust
+    allow_code: bool = False,
     **options,  # Those of the reader of its kind
 ) -> tuple[str, Parts]:  # The kind, and the parts of the tokenizer
     "Read a tokenizer of any kind."

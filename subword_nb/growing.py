@@ -179,7 +179,9 @@ def extend(
     tok: "_Tok",  # A `Tokenizer` with a BPE, WordPiece or word-level model
     source,  # A corpus, or counts, as for `train`
     vocab_size: int,  # So many pieces are to be there, special tokens among them
-    **options,  # Those of `train` that its algorithm and the corpus take, such as `tie_break` or `field`; the same as in the first run
+    # Those of `train` that its algorithm and the corpus take, such as `tie_break` or `field`; the same as in
+    # the first run
+    **options,
 ) -> "_Tok":  # A new one; all ids stay
     "Go on learning where a tokenizer ended."
     if isinstance(tok.model, Unigram):
@@ -383,7 +385,8 @@ def train_new(
     special_tokens: Iterable = (),  # More special tokens, behind those that there are
     # Special tokens found in texts where a call does not say; None: as the tokenizer has it
     allowed_special: str | Collection[str] | None = None,
-    **options,  # Those of `train`, such as `min_frequency` or `progress`; options of the model stay if they are not given
+    # Those of `train`, such as `min_frequency` or `progress`; options of the model stay if they are not given
+    **options,
 ) -> "_Tok":  # A new one
     "A tokenizer like another, with a vocabulary for other text."
     if not isinstance(tok.model, (BPE, WordPiece, WordLevel)) and type(tok.model) is not Unigram:

@@ -140,7 +140,9 @@ class IdWriter:
     def add(
         self: Any,
         ids: "np.ndarray",  # Some ids, of one or many documents
-        ends: "np.ndarray",  # (documents that end here,) int64: where in `ids`; what is behind the last is continued by the next call
+        # (documents that end here,) int64: where in `ids`; what is behind the last is continued by the next
+        # call
+        ends: "np.ndarray",
     ):
         "Write ids."
         with naming(self._names[0]):

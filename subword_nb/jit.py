@@ -498,8 +498,8 @@ class Kernel:
         self,
         py_func: Callable,  # The plain Python function
         *,
-        make: Callable
-        | None = None,  # Makes what Numba puts in the place of a call; Python calls `py_func` then
+        # Makes what Numba puts in the place of a call; Python calls `py_func` then
+        make: Callable | None = None,
     ):
         self.py_func = py_func
         self.make = make

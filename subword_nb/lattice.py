@@ -36,9 +36,8 @@ class Lattice:
 
     text: str  # What is segmented
     nodes: list  # `Node`s, in any order
-    begin_nodes: list = field(
-        init=False, repr=False, compare=False
-    )  # Per position 0…n: those that begin there
+    # Per position 0…n: those that begin there
+    begin_nodes: list = field(init=False, repr=False, compare=False)
     end_nodes: list = field(init=False, repr=False, compare=False)  # Per position 0…n: those that end there
 
     def __post_init__(self):
@@ -186,9 +185,8 @@ def build_lattice(
 # %% ../nbs/30_lattice.ipynb #ea069bca
 def segmentations(
     lattice: Lattice,  # Any lattice
-) -> Iterator[
-    list[Node]
-]:  # Paths; those with a shorter first piece come first, then with a shorter second, …
+    # Paths; those with a shorter first piece come first, then with a shorter second, …
+) -> Iterator[list[Node]]:
     "Every path through a lattice; there may be exponentially many."
     n = len(lattice.text)
     alive = [False] * n + [True]

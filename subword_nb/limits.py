@@ -21,9 +21,8 @@ from typing import Any
 class Limits:
     "The most that is accepted from a file, and while its tokenizer runs."
 
-    file_bytes: int = (
-        1 << 29
-    )  # Bytes that are read of one file; of a GGUF file, those in front of the weights
+    # Bytes that are read of one file; of a GGUF file, those in front of the weights
+    file_bytes: int = 1 << 29
     json_depth: int = 500  # Containers within each other
     components: int = 1_000  # Normalizers, pre-tokenizers, post-processors or decoders in one, and itself
     pieces: int = 1 << 22  # Pieces of a vocabulary
@@ -35,9 +34,8 @@ class Limits:
     padding: int = 1 << 20  # Tokens that a file may ask to fill a text up to, or to a multiple of
     pattern_chars: int = 10_000  # Characters of one regular expression
     pattern_steps: int = 100_000  # Its characters and classes, each as often as a repeat {n} around it says
-    growth: int = (
-        256  # Characters or tokens that a component may make of each that goes in, besides a first 65,536
-    )
+    # Characters or tokens that a component may make of each that goes in, besides a first 65,536
+    growth: int = 256
     regex_seconds: float = 5.0  # Seconds for one search with a regular expression that may go back and forth
     regex_seconds_per_million: float = 10.0  # Seconds more for each million characters of text
 
@@ -268,9 +266,8 @@ def check_growth(
 
 # %% ../nbs/00a_limits.ipynb #8374d18a
 def warn_ignored(
-    ignored: list[
-        str
-    ],  # Paths of keys, such as "post_processor.trim_offsets"; nothing happens if there are none
+    # Paths of keys, such as "post_processor.trim_offsets"; nothing happens if there are none
+    ignored: list[str],
     name: str | os.PathLike,  # The file or the component they are in: the warning begins with it
 ) -> None:
     "Warn once about all keys of a file that no component has."

@@ -36,7 +36,8 @@ def _ir():
 
 
 def intrinsic(
-    recipe: Callable,  # (builder, addresses or values) → the instruction's result; an array's element is an address
+    # (builder, addresses or values) → the instruction's result; an array's element is an address
+    recipe: Callable,
     result: str,  # Name of Numba's type of the result: "uint64", "void"
     *,
     bytes_read: int = 0,  # How many bytes are read from the address on
@@ -395,7 +396,8 @@ class Scanner(NamedTuple):
     "What cuts a buffer into spans."
 
     name: str  # What it cuts as
-    scan: Callable  # scan(buffer, n, last, starts) → k spans of n bytes from HEAD on: buffer[starts[j]:starts[j+1]]
+    # scan(buffer, n, last, starts) → k spans of n bytes from HEAD on: buffer[starts[j]:starts[j+1]]
+    scan: Callable
     fresh: bytes | None = None  # An expression over bytes: behind a match any text may be cut; None: unknown
     given: tuple | None = None  # What `scan_rows` takes behind `starts`, its table as a function, or None
 

@@ -408,9 +408,8 @@ def _says_aligned(function):
 class Callable(Normalizer):
     "Apply a Python function."
 
-    function: (
-        Any  # From str to str, or from Aligned to Aligned and annotated so; or a path, "package.module:name"
-    )
+    # From str to str, or from Aligned to Aligned and annotated so; or a path, "package.module:name"
+    function: Any
 
     def __post_init__(self):
         if isinstance(self.function, str):
@@ -525,7 +524,9 @@ _NAMES = {
 
 
 def normalizer(
-    spec,  # A name ("bert", "nfc", …), a function or its path "package.module:name", a list of these, or a normalizer
+    # A name ("bert", "nfc", …), a function or its path "package.module:name", a list of these, or a
+    # normalizer
+    spec,
 ) -> Normalizer | None:  # The normalizer meant
     "Make a normalizer from whatever names one."
     if spec is None or isinstance(spec, Normalizer):

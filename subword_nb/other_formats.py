@@ -445,7 +445,8 @@ def write_minbpe(
     parts: Parts,  # The parts of a byte-level BPE tokenizer
     path: str | os.PathLike,  # Where the .model shall be
     *,
-    renumber: bool = False,  # Give bytes, merges and special tokens minbpe's ids; False refuses where they are others
+    # Give bytes, merges and special tokens minbpe's ids; False refuses where they are others
+    renumber: bool = False,
 ) -> Path:  # The path
     "Write minbpe's file, atomically: bytes have the ids 0 to 255, then come the merges, then the special tokens."
     _check_bytewise(parts, "a minbpe file")

@@ -53,7 +53,9 @@ class Part(NamedTuple):
     size: int  # Bytes of the whole file
     # Time of its last change in nanoseconds; of an address, what its file system tells it apart by
     stamp: int
-    kind: str  # "text"; "rows": a document in each line, as JSON; "whole": a file that is read from its beginning, such as .gz or .parquet
+    # "text"; "rows": a document in each line, as JSON; "whole": a file that is read from its beginning, such
+    # as .gz or .parquet
+    kind: str
 
     @property
     def whole(self) -> bool:  # True: nobody else reads this file
@@ -395,7 +397,8 @@ def part_batches(
     *,
     field: str | None = None,  # As for `Corpus`
     errors: str = "strict",  # As for `Corpus`
-    lines: bool = False,  # Text in lines, the units that `Corpus` samples from; a line belongs to the part in which it begins
+    # Text in lines, the units that `Corpus` samples from; a line belongs to the part in which it begins
+    lines: bool = False,
 ) -> Iterator[Batch]:  # The parts of a file in order have the documents of the file
     "The documents of a part."
     decode_text(b"", errors=errors)  # refuses an unknown policy

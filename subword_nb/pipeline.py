@@ -309,7 +309,9 @@ def encode_aligned(
     *,
     chance: tuple | None = None,  # What drops merges: a probability and a source of chance
     place: Callable = place_tokens,  # What finds tokens and their places
-) -> Encoding:  # Of the text alone: no special tokens, not cut, not filled; its byte offsets are worked out when it is finished
+    # Of the text alone: no special tokens, not cut, not filled; its byte offsets are worked out when it is
+    # finished
+) -> Encoding:
     "The tokens of one text and their places."
     if isinstance(text, (str, bytes)):
         ids, pieces, offsets, word_ids = place(c, text, chance=chance)
@@ -407,7 +409,8 @@ def align(
     pair: str | bytes | list[str] | None = None,  # A second text
     *,
     add_special_tokens: bool = True,  # Add what the post-processor says
-    is_pretokenized: bool = False,  # The text is a list of words, which are not joined; offsets are counted in each word
+    # The text is a list of words, which are not joined; offsets are counted in each word
+    is_pretokenized: bool = False,
     # Special tokens that are found in the text, as for `encode`
     allowed_special: str | Collection[str] | None = None,
     # Special tokens whose spelling in the text is an error, as for `encode`
@@ -438,7 +441,8 @@ def align_batch(
     disallowed_special: str | Collection[str] = (),
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `align`
+    # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `align`
+    errors: str = "strict",
 ) -> list[Encoding]:  # One for each text, or pair
     "`align` for many texts; filled up together if the tokenizer says so."
     texts = list(_several(texts))

@@ -174,7 +174,8 @@ class Metaspace(PreTokenizer):
     def __init__(
         self,
         replacement: str = "▁",  # The character that stands for a space
-        prepend_scheme: str = "always",  # Put one before "always" any text, "first" the original's start, "never"
+        # Put one before "always" any text, "first" the original's start, "never"
+        prepend_scheme: str = "always",
         split: bool = True,  # Cut before each; False leaves the text whole
     ):
         if not isinstance(split, bool):
@@ -433,7 +434,9 @@ def _refuse_word(spec):
 
 # %% ../nbs/12_pretokenizers.ipynb #f9685a19
 def pretokenizer(
-    spec,  # A name ("gpt2", "bert", …), a regular expression, a function from a text to spans, a pre-tokenizer or None
+    # A name ("gpt2", "bert", …), a regular expression, a function from a text to spans, a pre-tokenizer or
+    # None
+    spec,
 ) -> PreTokenizer:  # The pre-tokenizer meant
     "Make a pre-tokenizer from whatever names one."
     if spec is None:
@@ -461,7 +464,8 @@ def pretokenizer(
 
 # %% ../nbs/12_pretokenizers.ipynb #542a3c3d
 def byte_level(
-    pattern="gpt2",  # As `pretokenizer` takes it: a name, a regular expression, a function, a component or None
+    # As `pretokenizer` takes it: a name, a regular expression, a function, a component or None
+    pattern="gpt2",
 ) -> PreTokenizer:  # Its pieces are spelled in the visible alphabet
     "The pre-tokenizer of byte-level BPE with any split pattern."
     if isinstance(pattern, str) and pattern == "gpt2":

@@ -24,9 +24,12 @@ from .workers import MEMORY, Here, check_client, team
 
 # %% ../nbs/87a_scale.ipynb #8efe6d45
 def count(
-    source,  # Paths, patterns, folders and addresses of files that every worker can open, or a list of them; a `dask.bag.Bag` of texts
+    # Paths, patterns, folders and addresses of files that every worker can open, or a list of them; a
+    # `dask.bag.Bag` of texts
+    source,
     *,
-    algorithm: str = "bpe",  # What the counts are for: "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"
+    # What the counts are for: "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"
+    algorithm: str = "bpe",
     normalizer="default",  # As for `Tokenizer.train`
     pre_tokenizer="default",  # As for `Tokenizer.train`
     # None: processes of this machine; a `distributed.Client`, which stays open; False: this process, without Dask
@@ -38,7 +41,8 @@ def count(
     partitions: int = 8,  # How many ways the counts are divided; each share is added up by itself
     memory: int = 1 << 28,  # Bytes of a worker's table beyond which it goes to disk, for a while
     field: str | None = None,  # Column, or field of JSON lines, with the text, as for `Corpus`
-    errors: str = "strict",  # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+    # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+    errors: str = "strict",
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     documents: str | None = None,  # "lines" or "whole", as for `Tokenizer.train`
     # Count this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
@@ -104,7 +108,9 @@ def encode(
     # None: processes of this machine; a `distributed.Client`, which stays open; False: this process, without Dask
     client=None,
     n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
-    **options,  # As for `encode_parts`: `format`, `dtype`, `separator`, `field`, `append`, `errors`, `part_bytes` and others
+    # As for `encode_parts`: `format`, `dtype`, `separator`, `field`, `append`, `errors`, `part_bytes` and
+    # others
+    **options,
 ) -> EncodedParts:  # What is there now
     "Encode files to shards on many workers; called again, it makes only what is missing."
     return encode_parts(tok, paths, out, client=client, n_workers=n_workers, **options)

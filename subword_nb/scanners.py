@@ -563,7 +563,8 @@ def _known():  # parsing takes a third of a second, which a published spelling d
 def scanner_name(
     pattern: str,  # A name from `PATTERNS`, or a regular expression
     *,
-    dialect: str = "rust",  # How to read a regular expression: "rust" as tiktoken does, "oniguruma" as HF does
+    # How to read a regular expression: "rust" as tiktoken does, "oniguruma" as HF does
+    dialect: str = "rust",
 ) -> str | None:  # The name of the scanner with the same spans; None if there is none
     "Which scanner cuts as a pattern does."
     if pattern in PATTERNS:

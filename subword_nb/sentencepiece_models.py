@@ -34,7 +34,8 @@ class SentencePieceModel:
     scores: list  # Score of each piece at the place of its id, a 32-bit float
     unk_piece: str | None = None  # Stands for unknown characters; None only with byte_fallback
     byte_fallback: bool = False  # Spell what is unknown by its bytes' pieces, <0x00> to <0xFF>
-    user_defined: tuple = ()  # Pieces that are preferred to others (UNIGRAM), or neither joined nor split (BPE, CHAR)
+    # Pieces that are preferred to others (UNIGRAM), or neither joined nor split (BPE, CHAR)
+    user_defined: tuple = ()
     control: tuple = ()  # Pieces that are never matched in text
     unused: tuple = ()  # Pieces that are never given out
     known: dict = field(init=False, repr=False, compare=False)  # Piece that a text can be given → id
@@ -287,7 +288,9 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
     def lattice(
         self,
         text: str,  # A normalized text, or part of one
-    ) -> Lattice:  # A user-defined piece counts by its characters here, and by its bytes in `encode`, as in SentencePiece
+        # A user-defined piece counts by its characters here, and by its bytes in `encode`, as in
+        # SentencePiece
+    ) -> Lattice:
         "All splits of a text."
         return build_lattice(
             text,
@@ -586,7 +589,8 @@ class Merges(NamedTuple):
 
     merges: list  # (left, right) in the order of their ranks
     whole: list  # Pieces that no text is ever given by merging
-    doubtful: list  # Pieces that a list of merges cannot make exactly as the scores do; with none of them the list is exact
+    # Pieces that a list of merges cannot make exactly as the scores do; with none of them the list is exact
+    doubtful: list
 
 
 def merges_of(

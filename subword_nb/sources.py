@@ -542,7 +542,8 @@ class Corpus:
         # Column, or field of JSON lines, with the text; "a.b" is b within a. None: "text", or the only one
         # that holds text
         field: str | None = None,
-        errors: str = "strict",  # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+        # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+        errors: str = "strict",
         # Keep this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
         sample: float | int | None = None,
         seed: int = 0,  # Another seed, another sample
@@ -581,7 +582,9 @@ class Corpus:
 
     def stamp(
         self,
-    ) -> str:  # 64 hexadecimal digits; others once files (names, sizes, times), the first megabyte of what is no file, or options change
+        # 64 hexadecimal digits; others once files (names, sizes, times), the first megabyte of what is no
+        # file, or options change
+    ) -> str:
         "What the corpus is made of, as a number."
         return _stamp(self)
 

@@ -429,12 +429,12 @@ def encode_spans(
     k: int,  # How many spans
     table: SpanTable,  # What is remembered
     sink: Sink,  # Where ids go
-    solve: Callable
-    | None,  # A model's kernel: solve(buffer, at, length, m, ids, bounds, extra); None: there is none
+    # A model's kernel: solve(buffer, at, length, m, ids, bounds, extra); None: there is none
+    solve: Callable | None,
     ask: Callable,  # bytes of a span → its ids: the model in Python
     *,
-    settle: Callable
-    | None = None,  # For models whose answers depend on more than the span; None: they do not
+    # For models whose answers depend on more than the span; None: they do not
+    settle: Callable | None = None,
 ) -> None:
     "Write the ids of the spans of a buffer."
     if settle is not None:

@@ -381,7 +381,9 @@ class Ragged(abc.Sequence):
 
     def to_torch(
         self,
-    ) -> Any:  # A nested tensor of int64 with the layout `torch.jagged`: it has `values()`, `offsets()` and `unbind()`
+        # A nested tensor of int64 with the layout `torch.jagged`: it has `values()`, `offsets()` and
+        # `unbind()`
+    ) -> Any:
         "The documents as a tensor of PyTorch with rows of different lengths."
         try:
             torch = import_module("torch")  # no extra brings it: there is one for each kind of machine

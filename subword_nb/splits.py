@@ -22,7 +22,8 @@ from .unigram_encode import Unigram, part_ids
 class Split(NamedTuple):
     "One way of writing a text."
 
-    ids: list  # Ids of the text; what a post-processor puts around it is not a matter of splitting and is left out
+    # Ids of the text; what a post-processor puts around it is not a matter of splitting and is left out
+    ids: list
     # Natural-log: of its probability under the model (`nbest`), or of being drawn (`sample`); None where that
     # is not known
     score: float | None
@@ -102,7 +103,8 @@ def sample(
     text: str | bytes,  # One text; bytes are UTF-8
     *,
     k: None = None,  # One split, not in a list
-    alpha: float = 1.0,  # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
+    # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
+    alpha: float = 1.0,
     nbest_size: int = -1,  # -1: among all splits; 0 or 1: the best; more: among so many of the best
     replace: bool = True,  # False: all of them different, and fewer where there are no more; Unigram only
     seed: int | None = None,  # Makes the draw repeatable
@@ -119,7 +121,8 @@ def sample(
     text: str | bytes,  # One text; bytes are UTF-8
     *,
     k: int,  # How many splits
-    alpha: float = 1.0,  # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
+    # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
+    alpha: float = 1.0,
     nbest_size: int = -1,  # -1: among all splits; 0 or 1: the best; more: among so many of the best
     replace: bool = True,  # False: all of them different, and fewer where there are no more; Unigram only
     seed: int | None = None,  # Makes the draw repeatable
@@ -134,7 +137,8 @@ def sample(
     tok: Engine,  # A tokenizer with a Unigram model, or one that drops merges
     text: str | bytes,  # One text; bytes are UTF-8
     *,
-    alpha: float = 1.0,  # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
+    # Drawn with probability proportional to P to the power alpha; for BPE the dropout, from 0 to 1
+    alpha: float = 1.0,
     nbest_size: int = -1,  # -1: among all splits; 0 or 1: the best; more: among so many of the best
     k: int | None = None,  # How many splits, as a list; None: one, and no list
     replace: bool = True,  # False: all of them different, and fewer where there are no more; Unigram only

@@ -21,7 +21,8 @@ def encode_ordinary(
     tok,  # A tokenizer
     text: str | bytes,  # One text; bytes are UTF-8
     *,
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
+    # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
+    errors: str = "strict",
 ) -> list[int]:  # Ids; a special token's spelling in the text is ordinary text
     "The ids of a text that gives no commands."
     return encode(tok, text, add_special_tokens=False, allowed_special=(), errors=errors)

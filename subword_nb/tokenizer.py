@@ -58,7 +58,8 @@ def load(
     allow_code: bool = False,
     # What is accepted, all or some by name, such as {"file_bytes": 2**31}; None: those in force, see room 00a
     limits: Limits | Mapping | None = None,
-    **options,  # Those of its reader, such as `pattern` for ranks, `lowercase` for vocab.txt, `revision` for the hub
+    # Those of its reader, such as `pattern` for ranks, `lowercase` for vocab.txt, `revision` for the hub
+    **options,
 ) -> "Tokenizer":  # The tokenizer in it
     "Load a tokenizer."
     if limits is not None:
@@ -267,7 +268,8 @@ def add_tokens(
     tok: "Tokenizer",  # A tokenizer, which is changed
     tokens: Iterable[str | AddedToken],  # Spellings, or tokens with options
     *,
-    special: bool = False,  # What spellings become: special tokens, or ordinary ones, found in normalized text
+    # What spellings become: special tokens, or ordinary ones, found in normalized text
+    special: bool = False,
 ) -> int:  # How many ids are new
     "Add tokens that are found in the text; where texts are data, special ones only if `allowed_special` names them."
     if isinstance(tokens, (str, AddedToken)):
@@ -434,7 +436,8 @@ class Tokenizer(_Methods):
         decoder: Decoder | None = None,  # How pieces become text; None: joined with spaces
         added_tokens: Iterable = (),  # (`AddedToken`, id) pairs
         post_processor: Processor | None = None,  # What belongs around the ids; None: nothing
-        normalizer: "Normalizer|str|None" = None,  # What is done to the text before it is split; None: nothing
+        # What is done to the text before it is split; None: nothing
+        normalizer: "Normalizer|str|None" = None,
         truncation: Truncation | None = None,  # How long a text may become; None: as long as it is
         padding: Padding | None = None,  # What texts are filled up to; None: they are not
         # What its folder says of calls and decoded text; None: nothing

@@ -355,8 +355,10 @@ def divide_pretoken(
 def divided_counts(
     counts: Mapping | FlatCounts,  # pre-token → count
     *,
-    split_digits: bool = False,  # No piece holds a digit and something else, as in SentencePiece ("char_bpe" and "unigram")
-    split_by_unicode_script: bool = False,  # No piece holds characters of two scripts, as in SentencePiece ("char_bpe" and "unigram")
+    # No piece holds a digit and something else, as in SentencePiece ("char_bpe" and "unigram")
+    split_digits: bool = False,
+    # No piece holds characters of two scripts, as in SentencePiece ("char_bpe" and "unigram")
+    split_by_unicode_script: bool = False,
     whole: bool = False,  # Pre-tokens that may not be divided: bytes, or words with marks
 ) -> Any:  # The same object if nothing is to be divided, else a dict
     "Counts of the parts of pre-tokens."
@@ -783,7 +785,8 @@ def _checkpoint_of(folder, every, corpus, **facts):
 # %% ../nbs/54_training.ipynb #14796a40
 def train(
     cls: type,  # `Tokenizer`
-    source,  # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
+    # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
+    source,
     *,
     algorithm: str = "bpe",  # "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"
     vocab_size: int = 32_000,  # Number of pieces, special tokens and alphabet included
@@ -801,7 +804,8 @@ def train(
     trace: bool | str | Path = False,  # Keep `training.trace`, for `explain_training`; a path: in a file, too
     documents: str | None = None,  # "lines" or "whole" texts are documents; None: lines if ▁ marks words
     allowed_special: str | Collection[str] = "all",  # Special tokens found in texts; (): none, texts are data
-    **options,  # Of `Corpus`, `conventions`, `divided_counts` and the algorithm's recipe; `options_of` lists them
+    # Of `Corpus`, `conventions`, `divided_counts` and the algorithm's recipe; `options_of` lists them
+    **options,
 ) -> Any:  # A new tokenizer; its `training` says how training ended
     "Train a tokenizer on a corpus."
     as_suffix: dict[str, Any] = {}

@@ -451,7 +451,9 @@ def merge_facts(
     step: int,  # Number of a merge
     *,
     most: int = 8,  # How many pairs and examples at most
-) -> dict:  # Plain values: the merge, its worth, the pairs in order, the parts' counts before and after, what it changed
+    # Plain values: the merge, its worth, the pairs in order, the parts' counts before and after, what it
+    # changed
+) -> dict:
     "What was there just before a merge."
     n = len(trace.arrays["merges"])
     if not 0 <= step < n:

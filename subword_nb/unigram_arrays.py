@@ -27,9 +27,8 @@ class Edges(NamedTuple):
     longest: np.ndarray  # (n_places,) int32, the longest piece that starts there; -1: none does
     shorter: np.ndarray  # (n_pieces,) int32, the longest other piece that this one begins with; -1: none
     length: np.ndarray  # (n_pieces,) int32, characters
-    at: (
-        np.ndarray
-    )  # (n_pieces,) int32 (int64 from 2**31 places on), a place where the piece stands; -1: nowhere
+    # (n_pieces,) int32 (int64 from 2**31 places on), a place where the piece stands; -1: nowhere
+    at: np.ndarray
 
 
 def _numbered(pieces):
@@ -320,9 +319,8 @@ def expected_counts(
     *,
     threads: int | None = None,  # How many threads share the work; None: one per processor
     tick: Callable = lambda: None,  # Called from time to time
-) -> tuple[
-    np.ndarray, np.ndarray, np.ndarray
-]:  # (n_pieces,); (n_pretokens,) probabilities: mantissas, powers
+    # (n_pieces,); (n_pretokens,) probabilities: mantissas, powers
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     "The E-step without a logarithm."
 
     def is_probability(p):
@@ -441,9 +439,8 @@ def best_paths(
     score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
     threads: int | None = None,  # How many share the work, whatever the result; None: one per processor
-) -> (
-    Paths
-):  # One per pretoken; of equals, the path whose last piece is longest, then the one before, and so on
+    # One per pretoken; of equals, the path whose last piece is longest, then the one before, and so on
+) -> Paths:
     "Viterbi over all pretokens."
     return _best_paths(edges, edges.bounds[:-1], np.diff(edges.bounds), False, _scores(edges, score), threads)
 
@@ -500,9 +497,8 @@ def best_alternative(
     score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
     threads: int | None = None,  # How many share the work, whatever the result; None: one per processor
-) -> (
-    Paths
-):  # One per piece; empty, with the score -inf, for one that has none or stands nowhere in the corpus
+    # One per piece; empty, with the score -inf, for one that has none or stands nowhere in the corpus
+) -> Paths:
     "The best segmentation of each piece into other pieces."
     nowhere = edges.at < 0
     length = np.where(nowhere, 0, edges.length)

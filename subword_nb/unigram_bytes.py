@@ -113,7 +113,9 @@ def unigram_tables(
     # (65536,) uint8, kinds of characters in clusters: the map is applied by HF's rule; None: by SentencePiece's
     kinds: np.ndarray | None = None,
     alone: Iterable[str] = (),  # Spellings that the map leaves alone
-    white: int = 2,  # What divides words, and goes: 0 nothing, 1 the space, 2 all white space. What is left of spaces becomes ▁
+    # What divides words, and goes: 0 nothing, 1 the space, 2 all white space. What is left of spaces becomes
+    # ▁
+    white: int = 2,
     mark: bool = True,  # Put ▁ before words that do not begin with it
     apart: bool = True,  # Split each word by itself
     cut: bool = True,  # Split before each ▁
@@ -497,7 +499,9 @@ def encode_span(
     ids: np.ndarray,  # Takes the ids, uint32
     o: int,  # Where in `ids` they begin
     room: int,  # Where they have to end
-) -> tuple:  # (their end, -1: Python has to say, -2: it takes more room; a certificate, or how much room; the sum behind)
+    # (their end, -1: Python has to say, -2: it takes more room; a certificate, or how much room; the sum
+    # behind)
+) -> tuple:
     "The ids of the span buf[i:end]."
     n = _normalize(buf, i, end, t, work)
     a, sure = 0, np.int64(0.99 * RESET)

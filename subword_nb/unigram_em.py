@@ -77,7 +77,8 @@ LOWEST = -550.0  # No score falls below it, so that every probability is a float
 def m_step(
     expected: Mapping[str, float],  # piece → expected count
     *,
-    digamma: bool = False,  # Kudo's variant: ψ in place of the logarithm; the probabilities then add up to less than 1
+    # Kudo's variant: ψ in place of the logarithm; the probabilities then add up to less than 1
+    digamma: bool = False,
     threshold: float = 0.0,  # Pieces expected less often are left out
     required: Collection[str] = (),  # Pieces that count at least `threshold`
 ) -> dict[str, float]:  # piece → new score

@@ -127,7 +127,8 @@ def _check_model(model):
 # %% ../nbs/37_unigram_encode.ipynb #c240493b
 def unigram_model(
     pieces: Iterable,  # (piece, score) in the order of the ids
-    **options,  # `unk_piece`, `byte_fallback`, `unk_penalty`, `fuse_unk`, `user_defined`, `control` of `Unigram`
+    # `unk_piece`, `byte_fallback`, `unk_penalty`, `fuse_unk`, `user_defined`, `control` of `Unigram`
+    **options,
 ) -> Unigram:  # The model
     "A Unigram model from a list of pieces and scores."
     piece2id, scores = {}, []

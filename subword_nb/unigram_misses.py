@@ -44,7 +44,8 @@ from .word_scanners import class_scanner, code_points, word_classes
 class WordSpans(NamedTuple):
     "How a text is cut into spans that stand alone."
 
-    space: tuple  # (first, after) pairs of code points before a run of which a text may be cut; it goes with what follows
+    # (first, after) pairs of code points before a run of which a text may be cut; it goes with what follows
+    space: tuple
     prefix: bytes  # What comes before a text that is not empty
     unless: tuple  # But not before one that begins with one of these (bytes)
     barred: tuple  # Bytes that no text may hold, because what becomes of them depends on what is far away
@@ -438,14 +439,17 @@ class UnigramMisses:
         m: int,  # How many there are
         ids: np.ndarray,  # uint32, room for 4 * sum(length) + 16 * m: takes the ids of all spans
         bounds: np.ndarray,  # int64, m + 1: span j has ids[bounds[j]:bounds[j+1]]
-        extra: np.ndarray,  # uint32, m: bit 24 is set where a span is left to Python; below is the limit of the sum before
+        # uint32, m: bit 24 is set where a span is left to Python; below is the limit of the sum before
+        extra: np.ndarray,
     ):
         "Find the ids of spans of raw bytes."
         _solve(self.tables, self.rounded, buffer, at, length, m, ids, bounds, extra)
 
     def settle(
         self,
-        *given,  # buffer, starts, slots of n spans, first span, n, a `SpanTable`'s arrays, a `Sink`, (1,) float64: the sum so far
+        # buffer, starts, slots of n spans, first span, n, a `SpanTable`'s arrays, a `Sink`, (1,) float64: the
+        # sum so far
+        *given,
     ):
         "Write the ids of spans, which are to come in order."
         _settled(self.tables, *given)

@@ -98,7 +98,8 @@ def last_pieces(
 # %% ../nbs/36_unigram_sample.ipynb #7d811043
 def sample(
     lattice: Lattice,  # All segmentations of a text
-    alpha: float,  # Inverse temperature, a power of the probabilities: 0 uniform, 1 the model's own, large the best
+    # Inverse temperature, a power of the probabilities: 0 uniform, 1 the model's own, large the best
+    alpha: float,
     *,
     rng: random.Random | None = None,  # Where chance comes from
     seed: int | None = None,  # Instead of it: the same draw each time
@@ -122,9 +123,8 @@ def sample_nbest(
     *,
     rng: random.Random | None = None,  # Where chance comes from
     seed: int | None = None,  # Instead of it: the same draw each time
-) -> tuple[
-    list, float
-]:  # Nodes from left to right; logarithm of their probability among those that could come
+    # Nodes from left to right; logarithm of their probability among those that could come
+) -> tuple[list, float]:
     "Draw a segmentation as SentencePiece does for `nbest_size` and `alpha`."
     if isinstance(nbest_size, bool) or not isinstance(nbest_size, int) or nbest_size < -1:
         raise ValueError(

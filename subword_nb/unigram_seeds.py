@@ -272,7 +272,8 @@ class Suffixes(NamedTuple):
     order: "np.ndarray"  # (n_places,) int32, places sorted by what stands there
     left: "np.ndarray"  # (n_places,) int32, letters of each suffix, in order
     shared: "np.ndarray"  # (n_places,) int32, letters that each shares with the one before, up to `length`
-    before: "np.ndarray"  # (n_places + 1,) int64, running sum over the suffixes in order: the counts of their texts
+    # (n_places + 1,) int64, running sum over the suffixes in order: the counts of their texts
+    before: "np.ndarray"
 
 
 @kernel

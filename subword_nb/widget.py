@@ -119,7 +119,9 @@ def playground(
     *,
     text: str = "",  # What the box holds at first
     most: int = 5000,  # Longest text that is explained, in code points
-) -> Any:  # A widget; as the last line of a cell it shows itself. Its `text` can be read and set, `data` and `problem` can be read
+    # A widget; as the last line of a cell it shows itself. Its `text` can be read and set, `data` and
+    # `problem` can be read
+) -> Any:
     "A text box that shows the tokens of what is typed, and why they are these."
     if not callable(getattr(tokenizer, "explain", None)):
         raise ValueError(

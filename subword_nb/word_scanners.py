@@ -41,7 +41,8 @@ WORD, SPACE, ALONE, OTHER = range(4)  # What a character is to a scanner
 
 
 def word_classes(
-    **ranges,  # space=, alone=, other=: half-open (first, after) pairs of code points; the rest belongs to words
+    # space=, alone=, other=: half-open (first, after) pairs of code points; the rest belongs to words
+    **ranges,
 ) -> np.ndarray:  # (0x110000,) uint8: WORD, SPACE, ALONE or OTHER
     "Classes of all code points."
     classes = np.zeros(0x110000, np.uint8)
@@ -426,9 +427,8 @@ def splitter_classes(
 # %% ../nbs/18_word_scanners.ipynb #50031650
 def code_points(
     texts: list[str],  # Texts
-) -> tuple[
-    np.ndarray, np.ndarray
-]:  # (total,) uint32; (texts + 1,) int64: text k is points[bounds[k]:bounds[k+1]]
+    # (total,) uint32; (texts + 1,) int64: text k is points[bounds[k]:bounds[k+1]]
+) -> tuple[np.ndarray, np.ndarray]:
     "The characters of many texts as arrays."
     bounds = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=bounds[1:])

@@ -104,7 +104,8 @@ def _tree(model):
 class LinkStep(NamedTuple):
     "The one-pass matcher follows a failure link."
 
-    at: int  # The character that does not fit, in code points of the pre-token; its length at the end of the word
+    # The character that does not fit, in code points of the pre-token; its length at the end of the word
+    at: int
     char: str  # That character; empty at the end of the word
     source: str  # What the node spells that it stands at
     pops: list  # The pieces that are certain now

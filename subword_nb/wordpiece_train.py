@@ -55,9 +55,8 @@ def corpus_symbols(
     initial: Iterable[str] = (),  # `initial_alphabet`
     limit: int | None = None,  # `limit_alphabet`
     prefix: str = "##",  # `continuing_subword_prefix`
-) -> (
-    tuple
-):  # Symbols, each once; arrays: their numbers for all pre-tokens, how many each has, how often it occurs
+    # Symbols, each once; arrays: their numbers for all pre-tokens, how many each has, how often it occurs
+) -> tuple:
     "The symbols of all pre-tokens; the kernel of `wordpiece_start`."
     import numpy as np
 
@@ -171,9 +170,8 @@ def learn_until(
     n_pieces: int,  # Stop when there are so many pieces and all known merges are done
     *,
     work: int = 1 << 20,  # Stop after so many steps, some tenths of a second
-) -> (
-    tuple
-):  # `Ranking`, `Words`, in new arrays where they had to grow; "full", "no pair left", or "" for more
+    # `Ranking`, `Words`, in new arrays where they had to grow; "full", "no pair left", or "" for more
+) -> tuple:
     "Merge the best pairs."
     from subword_nb.wordpiece_arrays import INDEXED, count_places, merge_best
 
@@ -226,8 +224,8 @@ def learn_pieces(
     vocab_size: int,  # Stop when there are so many pieces
     *,
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-    watch: Callable
-    | None = None,  # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
+    # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
+    watch: Callable | None = None,
     every: float = 0.3,  # Seconds from one call of `watch` to the next, at least
     work: int = 1 << 20,  # Steps from one look at the clock to the next
 ) -> WordPieceRules:  # As `wordpiece_train_ref` returns it
@@ -335,14 +333,13 @@ def wordpiece_train(
     objective: str = "score",  # "score", or "frequency": BPE with marked symbols, as Hugging Face trains
     continuing_subword_prefix: str = "##",  # Marks symbols that do not start their pre-token
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-    watch: Callable
-    | None = None,  # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
+    # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
+    watch: Callable | None = None,
     resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
-    known: WordPieceRules
-    | BPERules
-    | Iterable
-    | None = None,  # Rules of an earlier run, or its merges, come first
-    end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token; only by frequency, for no encoder here
+    # Rules of an earlier run, or its merges, come first
+    known: WordPieceRules | BPERules | Iterable | None = None,
+    # Marks the symbol that ends its pre-token; only by frequency, for no encoder here
+    end_of_word_suffix: str = "",
 ) -> WordPieceRules | BPERules:  # By score: `WordPieceRules`, as the reference; by frequency: `BPERules`
     "WordPiece, by score (after Schuster and Nakajima 2012) or by frequency."
     _check_options(objective, tie_break, min_frequency, max_token_length, vocab_size, limit_alphabet)
