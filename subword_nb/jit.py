@@ -67,9 +67,7 @@ def _hold_back(number, frame):
 
 
 @contextmanager
-def signals_held() -> Iterator[
-    None
-]:  # For a `with` block; it changes nothing in other threads than the main one, which hears all signals
+def signals_held() -> Iterator[None]:  # For a `with` block in the main thread, which hears all signals
     "Run the handlers of signals that ask a program to end after a block, not inside it."
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -78,9 +78,7 @@ _KINDS = {"Lu": 1, "Lt": 1, "Ll": 2, "Lm": 3, "Lo": 3, "M": 4, "N": 5, "White_Sp
 
 
 @cache
-def kind_table() -> (
-    np.ndarray
-):  # (64 * pages,) uint16: a page, or a class, or 8 + the page of the fourth byte
+def kind_table() -> np.ndarray:  # (64 * pages,) uint16: a page, a class, or 8 + the page of the fourth byte
     "Classes of all characters that are not ASCII, to be asked with the bytes of UTF-8 as they stand."
     rows = np.zeros((0x110000 >> 6, 64), np.uint8)
     first = np.zeros(4096, np.uint16)  # 64 pages, asked with the first two bytes
