@@ -29,8 +29,8 @@ from urllib.parse import urlsplit
 import docsite_playground
 import yaml
 
-from subword_nb.corpus import progress_lines, track
-from subword_nb.cpus import cpu_count
+from subword_nb.corpus.documents import progress_lines, track
+from subword_nb.core.cpus import cpu_count
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = Path(__file__).resolve().parent / "docsite"
@@ -50,7 +50,7 @@ proc_nbs(n_workers={workers}, force=True)
 class Page:
     "A page of the site and where it came from."
 
-    source: str  # Notebook, relative to nbs/, such as `20_bpe.ipynb`
+    source: str  # Notebook, relative to nbs/, such as `bpe/00_reference.ipynb`
     target: str  # Page, relative to the site, such as `bpe.html`
     room: str  # The number of the room, "" for pages outside the layers
     title: str  # The notebook's first heading

@@ -1,8 +1,8 @@
 """Execute notebooks, each in a process of its own.
 
-    python dev/nbs.py run [nbs/20_bpe.ipynb ...]      execute, store the outputs, clean (all notebooks when none is named)
-    python dev/nbs.py check [nbs/20_bpe.ipynb ...]    execute a copy and compare its outputs with the stored ones
-    python dev/nbs.py test [nbs/20_bpe.ipynb ...]     execute without looking at outputs, cells flagged in `tst_flags` left out
+    python dev/nbs.py run [nbs/bpe/00_reference.ipynb ...]      execute, store the outputs, clean (all notebooks when none is named)
+    python dev/nbs.py check [nbs/bpe/00_reference.ipynb ...]    execute a copy and compare its outputs with the stored ones
+    python dev/nbs.py test [nbs/bpe/00_reference.ipynb ...]     execute without looking at outputs, cells flagged in `tst_flags` left out
 
 `check` compares under one Python only (OUTPUTS_PYTHON): some outputs show that Python's own prose or messages.
 Notebooks with `skip_exec: true` in their front matter are left alone.
@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from subword_nb.cpus import cpu_count
+from subword_nb.core.cpus import cpu_count
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"

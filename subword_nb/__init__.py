@@ -5,9 +5,9 @@ __all__ = ["AddedToken", "Tokenizer", "TrainingReport", "warm_up"]
 
 TYPE_CHECKING = False  # True for a type checker, which does not follow __getattr__; importing `typing` would cost more than the rest of this file
 if TYPE_CHECKING:
-    from subword_nb.tokenizer import Tokenizer as Tokenizer
-    from subword_nb.training import TrainingReport as TrainingReport
-    from subword_nb.vocab import AddedToken as AddedToken
+    from subword_nb.tokenizer.tokenizer import Tokenizer as Tokenizer
+    from subword_nb.train.train import TrainingReport as TrainingReport
+    from subword_nb.pipeline.vocab import AddedToken as AddedToken
 
 _HOME = {"AddedToken": "vocab", "Tokenizer": "tokenizer", "TrainingReport": "training"}
 _KERNEL_ROOMS = ("machine", "automaton", "scanners", "word_scanners", "span_table", "bpe_train", "wordpiece_train", "unigram_arrays", "unigram_train", "span_counts", "bpe_kernels", "bpe_misses", "wordpiece_misses", "unigram_misses", "bulk", "bulk_align")
@@ -21,7 +21,7 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module 'subword_nb' has no attribute {name!r}; its names are: {', '.join(__all__)}")
         from importlib import import_module
 
-        import_module("subword_nb.forks")  # before anything that a fork must not cut in two
+        import_module("subword_nb.core.processes")  # before anything that a fork must not cut in two
         value = getattr(import_module(f"subword_nb.{_HOME[name]}"), name)
         globals()[name] = value
         return value
@@ -37,4 +37,4 @@ def warm_up() -> list[str]:
 
     for room in _KERNEL_ROOMS:  # importing them registers their kernels
         import_module(f"subword_nb.{room}")
-    return import_module("subword_nb.jit").warm_up()
+    return import_module("subword_nb.core.jit").warm_up()

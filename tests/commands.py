@@ -30,7 +30,7 @@ def run(*args, data: bytes | None = None, cwd=None, quiet: bool = True, **env) -
             cwd=cwd,
             env={**os.environ, "PYTHONUTF8": "1", "SUBWORD_NB_QUIET": "1" if quiet else "", **env},
         )
-    from subword_nb.cli import app
+    from subword_nb.cli.main import app
 
     out, err, before, said = Out(), io.StringIO(), os.getcwd(), os.environ.get("SUBWORD_NB_QUIET")
     os.chdir(cwd or before)

@@ -151,8 +151,8 @@ def regex():
 @pytest.fixture(scope="module")
 def tok():
     "A tokenizer of 500 ids with an end of documents, for files and folders of ids."
-    from subword_nb.corpus import default_corpus
-    from subword_nb.tokenizer import Tokenizer
+    from subword_nb.corpus.documents import default_corpus
+    from subword_nb.tokenizer.tokenizer import Tokenizer
 
     return Tokenizer.train(default_corpus()[:20], vocab_size=500, special_tokens=["<|endoftext|>"])
 

@@ -58,8 +58,8 @@ def long_text(name, size, tok):
 
 def forget(tok):
     "Let a tokenizer meet every span for the first time again."
-    from subword_nb.bulk import bulk_of
-    from subword_nb.engine import compiled
+    from subword_nb.bulk.encode import bulk_of
+    from subword_nb.pipeline.engine import compiled
 
     bulk_of(compiled(tok)).tables.clear()
 

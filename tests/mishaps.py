@@ -402,16 +402,18 @@ def resident():
 
 def small_memories():
     "Limits that a short test reaches, so that memories are filled and begun anew."
-    from subword_nb import engine, pipeline, spans
+    from subword_nb.pipeline import engine
+    from subword_nb.pipeline import align as pipeline
+    from subword_nb.pipeline import segmentation as spans
 
-    from subword_nb import sentencepiece_models
+    from subword_nb.formats import sentencepiece_models
 
     sentencepiece_models._MOST = 1 << 10
     engine._MOST_SPANS = pipeline._MOST_PLACED = spans._MOST_STRETCHES = 1 << 10
     with contextlib.suppress(ImportError):
-        from subword_nb.span_table import SpanTable
+        from subword_nb.core.span_cache import SpanTable
 
-        from subword_nb import bulk_align
+        from subword_nb.bulk import align as bulk_align
 
         SpanTable.__init__.__defaults__ = (12, 1 << 20)
         bulk_align._MOST_SPANS, bulk_align._MOST_MORE = 1 << 12, 1 << 10

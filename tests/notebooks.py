@@ -79,7 +79,7 @@ class Notebook:
 
     @property
     def number(self) -> tuple[int, str] | None:
-        "The layer: (24, '') for room 24, (24, 'a') for the one behind it; None for prose without a number."
+        "The layer: (24, '') for `bpe.model`, (24, 'a') for the one behind it; None for prose without a number."
         match = re.match(r"(\d\d)([a-z]?)_", self.path.name)
         return (int(match[1]), match[2]) if match and self.path.parent == NBS else None
 

@@ -2,8 +2,8 @@
 
 import io
 
-from subword_nb.corpus import TOY_COUNTS
-from subword_nb.sentencepiece_wire import UNKNOWN, ModelProto, Piece, write_model_proto
+from subword_nb.corpus.documents import TOY_COUNTS
+from subword_nb.formats.sentencepiece_proto import UNKNOWN, ModelProto, Piece, write_model_proto
 
 TOY = [w for w, n in TOY_COUNTS.items() for _ in range(n)]
 BYTES = {bytes([b]): b for b in range(256)}

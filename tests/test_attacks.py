@@ -12,11 +12,12 @@ from functools import partial
 
 import pytest
 
-from subword_nb import Tokenizer, jit
-from subword_nb.counting import count_corpus, sum_counts
-from subword_nb.counts import flatten_counts, load_counts, save_counts
-from subword_nb.pretokenizers import Whitespace
-from subword_nb.sources import Corpus
+from subword_nb import Tokenizer
+from subword_nb.core import jit
+from subword_nb.train.counting import count_corpus, sum_counts
+from subword_nb.corpus.counts import flatten_counts, load_counts, save_counts
+from subword_nb.text.pretokenizers import Whitespace
+from subword_nb.corpus.sources import Corpus
 
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
@@ -254,7 +255,7 @@ def test_sums_of_counts_beyond_64_bits_are_refused(tmp_path):
 
 
 KERNEL = """
-from subword_nb import jit
+from subword_nb.core import jit
 
 def triple(x):
     return 3 * x

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from subword_nb import Tokenizer
-from subword_nb.tokens import tokens
+from subword_nb.pipeline.tokens import tokens
 
 BYTES = {f"<0x{b:02X}>": b for b in range(256)}
 TEXTS = ["", "a", "ab", "é", "éa", "aé b", " a  é ", "añ🚀 b 😀é c", "abab é", "a\tb"]

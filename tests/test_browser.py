@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
 COMMON = (".rooms", "pre.sourceCode")  # the same on all pages, and long: checked on every tenth
-RUN_IN_LAB = ("20_bpe.ipynb", "28_wordpiece_encode.ipynb", "31_unigram.ipynb")
+RUN_IN_LAB = ("bpe/00_reference.ipynb", "wordpiece/03_model.ipynb", "unigram/01_reference.ipynb")
 NO_BROWSER = browser.missing()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(NO_BROWSER), reason=NO_BROWSER)]
 NO_AXE = browser.no_axe()

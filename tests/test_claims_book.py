@@ -8,16 +8,16 @@ import struct
 import pytest
 from peers import hf_file, hf_trained, sp_file, sp_model, sp_trained, tiktoken_of
 
-from subword_nb.bpe import bpe_train_ref
-from subword_nb.charsmap import Charsmap, build_charsmap
-from subword_nb.corpus import COURSE_CORPUS, TOY_COUNTS
-from subword_nb.counts import count_pretokens
-from subword_nb.patterns import PATTERNS
-from subword_nb.pretokenizers import byte_level
-from subword_nb.sentencepiece_wire import CONTROL, UNKNOWN, wire_fields
-from subword_nb.text import BYTE2CHAR
-from subword_nb.tokenizer import Tokenizer
-from subword_nb.unigram import scores_of, substring_counts
+from subword_nb.bpe.reference import bpe_train_ref
+from subword_nb.text.charsmap import Charsmap, build_charsmap
+from subword_nb.corpus.documents import COURSE_CORPUS, TOY_COUNTS
+from subword_nb.corpus.counts import count_pretokens
+from subword_nb.text.regex import PATTERNS
+from subword_nb.text.pretokenizers import byte_level
+from subword_nb.formats.sentencepiece_proto import CONTROL, UNKNOWN, wire_fields
+from subword_nb.core.unicode import BYTE2CHAR
+from subword_nb.tokenizer.tokenizer import Tokenizer
+from subword_nb.unigram.reference import scores_of, substring_counts
 
 pytestmark = pytest.mark.peers
 LINES = ["This is the course.", "a b c d e f g h", "new york is old"] * 5

@@ -8,10 +8,10 @@ import struct
 import pytest
 from peers import PLAIN, hf_file, sp_file, sp_loaded, sp_model, tiktoken_of
 
-from subword_nb.charsmap import build_charsmap
-from subword_nb.hf_format import Parts, parts_from_dict, parts_to_dict
-from subword_nb.pretokenizers import pretokenizer
-from subword_nb.sentencepiece_wire import (
+from subword_nb.text.charsmap import build_charsmap
+from subword_nb.formats.huggingface import Parts, parts_from_dict, parts_to_dict
+from subword_nb.text.pretokenizers import pretokenizer
+from subword_nb.formats.sentencepiece_proto import (
     BYTE,
     CONTROL,
     UNKNOWN,
@@ -23,11 +23,11 @@ from subword_nb.sentencepiece_wire import (
     write_model_proto,
     write_varint,
 )
-from subword_nb.tiktoken_format import parts_to_ranks
-from subword_nb.unigram_encode import Unigram
-from subword_nb.vocab import AddedToken
-from subword_nb.wordlevel import WordLevel
-from subword_nb.wordpiece_encode import WordPiece
+from subword_nb.formats.tiktoken import parts_to_ranks
+from subword_nb.unigram.model import Unigram
+from subword_nb.pipeline.vocab import AddedToken
+from subword_nb.wordpiece.wordlevel import WordLevel
+from subword_nb.wordpiece.model import WordPiece
 
 pytestmark = pytest.mark.peers
 BPE = {
@@ -616,7 +616,7 @@ def test_gguf_numbers_types_of_pieces_as_sentencepiece_does():
     ],
 )
 def test_the_hub_allows_such_names(name, good):
-    from subword_nb.hub import looks_like_repo
+    from subword_nb.formats.hub import looks_like_repo
 
     utils = pytest.importorskip("huggingface_hub.utils")
     try:
@@ -655,7 +655,7 @@ def test_python_reads_what_json_does_not_know():
     "name, cased", [("bert-base-cased", True), ("bert-base-uncased", False), ("bert-base-chinese", False)]
 )
 def test_lists_of_bert_hold_no_space_and_capitals_only_where_cased(name, cased, shared_file):
-    from subword_nb.other_formats import looks_cased
+    from subword_nb.formats.vocab_files import looks_cased
 
     pieces = shared_file(f"vocab/{name}/vocab.txt").read_text(encoding="utf-8").split("\n")
     assert not any(" " in p for p in pieces) and looks_cased(pieces) == cased

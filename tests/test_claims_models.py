@@ -9,9 +9,9 @@ from collections import Counter
 import pytest
 from peers import TOY, hf_file, hf_pieces, hf_trained, sp_model, sp_scores, sp_trained
 
-from subword_nb.charsmap import build_charsmap
-from subword_nb.sentencepiece_wire import BPE, CONTROL, NORMAL, UNUSED, USER_DEFINED
-from subword_nb.unigram_encode import read_score
+from subword_nb.text.charsmap import build_charsmap
+from subword_nb.formats.sentencepiece_proto import BPE, CONTROL, NORMAL, UNUSED, USER_DEFINED
+from subword_nb.unigram.model import read_score
 
 pytestmark = pytest.mark.peers
 LINES = ["the course of the chapter, the token and the tokens of the course"] * 5 + [

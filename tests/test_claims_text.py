@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from peers import BYTES, hf_split, sp_file, sp_trained, tiktoken_of
 
-from subword_nb.charsmap import Charsmap
-from subword_nb.patterns import PATTERNS, compile_pattern
-from subword_nb.sentencepiece_wire import read_model_proto
+from subword_nb.text.charsmap import Charsmap
+from subword_nb.text.regex import PATTERNS, compile_pattern
+from subword_nb.formats.sentencepiece_proto import read_model_proto
 
 pytestmark = pytest.mark.peers
 CATS = ["the cat sat on the mat"] * 20

@@ -11,8 +11,14 @@ import warnings
 import pytest
 from mishaps import LONG, TEXTS, answers, digest, ids_only, in_fork, load, run_child
 
-from subword_nb import Tokenizer, bpe_encode, bulk, bulk_align, engine, forks, jit
-from subword_nb.processors import TemplateProcessing
+from subword_nb import Tokenizer
+from subword_nb.bpe import model as bpe_encode
+from subword_nb.bulk import encode as bulk
+from subword_nb.bulk import align as bulk_align
+from subword_nb.pipeline import engine
+from subword_nb.core import processes as forks
+from subword_nb.core import jit
+from subword_nb.pipeline.processors import TemplateProcessing
 
 forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 REAL = [
@@ -195,14 +201,16 @@ class SlowImport:
 
 @forking
 def test_a_fork_waits_for_an_import(monkeypatch):
-    monkeypatch.delitem(sys.modules, "subword_nb.nmt_format", raising=False)
+    monkeypatch.delitem(sys.modules, "subword_nb.formats.subword_nmt", raising=False)
 
     def inside(entered, wait):
-        monkeypatch.setattr(sys, "meta_path", [SlowImport("subword_nb.nmt_format", wait), *sys.meta_path])
-        import subword_nb.nmt_format  # noqa: F401
+        monkeypatch.setattr(
+            sys, "meta_path", [SlowImport("subword_nb.formats.subword_nmt", wait), *sys.meta_path]
+        )
+        import subword_nb.formats.subword_nmt  # noqa: F401
 
     def job():
-        from subword_nb.nmt_format import looks_like_codes
+        from subword_nb.formats.subword_nmt import looks_like_codes
 
         return callable(looks_like_codes)
 

@@ -11,13 +11,13 @@ import pytest
 from peers import TOY, hf_file, hf_pieces, hf_split, hf_trained, sp_model, sp_scores, sp_trained, tiktoken_of
 
 from subword_nb import Tokenizer
-from subword_nb.bpe import bpe_train_ref
-from subword_nb.charsmap import build_charsmap
-from subword_nb.corpus import COURSE_CORPUS, TOY_COUNTS
-from subword_nb.counts import count_pretokens
-from subword_nb.sentencepiece_wire import BPE, CONTROL, USER_DEFINED
-from subword_nb.unigram_seeds import seed_pieces_ref
-from subword_nb.wordpiece_train import wordpiece_train
+from subword_nb.bpe.reference import bpe_train_ref
+from subword_nb.text.charsmap import build_charsmap
+from subword_nb.corpus.documents import COURSE_CORPUS, TOY_COUNTS
+from subword_nb.corpus.counts import count_pretokens
+from subword_nb.formats.sentencepiece_proto import BPE, CONTROL, USER_DEFINED
+from subword_nb.unigram.seeds import seed_pieces_ref
+from subword_nb.wordpiece.trainer import wordpiece_train
 
 pytestmark = pytest.mark.peers
 

@@ -6,11 +6,11 @@ import pytest
 from commands import run
 
 from subword_nb import Tokenizer
-from subword_nb.counting import sum_counts
-from subword_nb.pretokenizers import Metaspace, Sequence, WhitespaceSplit
-from subword_nb.scale import count
-from subword_nb.sources import Corpus
-from subword_nb.training import pretoken_counts
+from subword_nb.train.counting import sum_counts
+from subword_nb.text.pretokenizers import Metaspace, Sequence, WhitespaceSplit
+from subword_nb.bulk.distributed import count
+from subword_nb.corpus.sources import Corpus
+from subword_nb.train.train import pretoken_counts
 
 WORDS = "hug pug pun bun hugs The the a of and to in. it, was said".split()
 

@@ -20,17 +20,24 @@ import numpy as np
 import pytest
 from mishaps import Disk, ballast, in_fork, small_disk
 
-from subword_nb import Tokenizer, jit
-from subword_nb.checkpoints import load_snapshot, save_snapshot
-from subword_nb.corpus import documents
-from subword_nb.counts import flatten_counts, load_counts, save_counts, write_atomically, write_together
-from subword_nb.counting import batches_of, count_corpus
-from subword_nb.encode_files import encode_files
-from subword_nb.id_files import load_encoded
-from subword_nb.pretokenizers import byte_level
-from subword_nb.sources import Corpus, files
-from subword_nb.spans import Ragged
-from subword_nb.span_counts import Spill, SpanCounts, add_rows, span_rows, spilled_rows
+from subword_nb import Tokenizer
+from subword_nb.core import jit
+from subword_nb.train.checkpoints import load_snapshot, save_snapshot
+from subword_nb.corpus.documents import documents
+from subword_nb.corpus.counts import (
+    flatten_counts,
+    load_counts,
+    save_counts,
+    write_atomically,
+    write_together,
+)
+from subword_nb.train.counting import batches_of, count_corpus
+from subword_nb.bulk.encode_files import encode_files
+from subword_nb.bulk.id_files import load_encoded
+from subword_nb.text.pretokenizers import byte_level
+from subword_nb.corpus.sources import Corpus, files
+from subword_nb.pipeline.segmentation import Ragged
+from subword_nb.train.span_counts import Spill, SpanCounts, add_rows, span_rows, spilled_rows
 
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and modes of files")
 DOCS = ["low lower lowest newer wider ", "hugs pug pun bun hug ", "it's 12 o'clock in naïve Zürich "] * 20

@@ -22,15 +22,17 @@ import targets  # noqa: E402
 import ways  # noqa: E402
 from inputs import Choices, mutated  # noqa: E402
 
-from subword_nb import Tokenizer, batches, normalizers, pretokenizers  # noqa: E402
-from subword_nb.bpe_encode import BPE  # noqa: E402
-from subword_nb.sentencepiece_format import parts_from_proto  # noqa: E402
-from subword_nb.sentencepiece_wire import ModelProto, Piece  # noqa: E402
-from subword_nb.text import BYTE2CHAR  # noqa: E402
-from subword_nb.unigram_encode import Unigram  # noqa: E402
-from subword_nb.vocab import AddedToken  # noqa: E402
-from subword_nb.wordlevel import WordLevel  # noqa: E402
-from subword_nb.wordpiece_encode import WordPiece  # noqa: E402
+from subword_nb import Tokenizer, normalizers  # noqa: E402
+from subword_nb.corpus import batches  # noqa: E402
+from subword_nb.text import pretokenizers  # noqa: E402
+from subword_nb.bpe.model import BPE  # noqa: E402
+from subword_nb.formats.sentencepiece import parts_from_proto  # noqa: E402
+from subword_nb.formats.sentencepiece_proto import ModelProto, Piece  # noqa: E402
+from subword_nb.core.unicode import BYTE2CHAR  # noqa: E402
+from subword_nb.unigram.model import Unigram  # noqa: E402
+from subword_nb.pipeline.vocab import AddedToken  # noqa: E402
+from subword_nb.wordpiece.wordlevel import WordLevel  # noqa: E402
+from subword_nb.wordpiece.model import WordPiece  # noqa: E402
 
 NAMES = sorted(targets.TARGETS)
 SECONDS = float(os.environ.get("SUBWORD_NB_FUZZ_SECONDS", "0.3"))

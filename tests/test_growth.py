@@ -6,9 +6,9 @@ import time
 import pytest
 
 from subword_nb import Tokenizer
-from subword_nb.encoding import Encoding, merge_encodings
-from subword_nb.limits import SMALL, WORD_SMALL, Limits, TooMuch, check_growth, limited
-from subword_nb.processors import BertProcessing, Sequence, template
+from subword_nb.pipeline.encoding import Encoding, merge_encodings
+from subword_nb.core.limits import SMALL, WORD_SMALL, Limits, TooMuch, check_growth, limited
+from subword_nb.pipeline.processors import BertProcessing, Sequence, template
 
 MODEL = {
     "type": "BPE",

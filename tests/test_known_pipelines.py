@@ -9,7 +9,7 @@ from seeds import fresh
 from test_pipeline import compare, generated, same
 
 from subword_nb import Tokenizer
-from subword_nb.charsmap import build_charsmap
+from subword_nb.text.charsmap import build_charsmap
 
 LINES = [
     "the hugging face course is about tokenization",
@@ -1976,7 +1976,7 @@ def test_unigram_scores_far_below_the_others(name, tmp_path):
     tok, ref = Tokenizer.load(path), lib().Tokenizer.from_file(str(path))
     for text in ("qbcd", "bcdq", "qqb<N>cd", "a", "zqbcdz"):
         same(tok.align(text), ref.encode(text), text)
-    if spells:  # a byte piece that cannot be meant is never matched here, see room 57
+    if spells:  # a byte piece that cannot be meant is never matched here, see `formats.huggingface`
         assert tok.tokenize("<0x41>") == ["<0x3C>", "0", "x", "4", "1", ">"] and ref.encode(
             "<0x41>"
         ).tokens == ["<0x41>"]

@@ -9,12 +9,12 @@ import sys
 import pytest
 
 from subword_nb import Tokenizer
-from subword_nb.corpus import COURSE_CORPUS, TOY_COUNTS
-from subword_nb.engine import compiled, units_of
-from subword_nb.lattice import path_score, segmentations
-from subword_nb.normalizers import BertNormalizer
-from subword_nb.unigram_encode import Unigram, part_ids
-from subword_nb.vocab import AddedToken
+from subword_nb.corpus.documents import COURSE_CORPUS, TOY_COUNTS
+from subword_nb.pipeline.engine import compiled, units_of
+from subword_nb.unigram.lattice import path_score, segmentations
+from subword_nb.text.normalizers import BertNormalizer
+from subword_nb.unigram.model import Unigram, part_ids
+from subword_nb.pipeline.vocab import AddedToken
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -308,7 +308,7 @@ def test_files_that_hugging_face_made(tmp_path):
 
 @pytest.mark.peers
 def test_where_the_libraries_part(tmp_path):
-    "The corners that room 57 tells of; when one of them closes, its sentence goes."
+    "The corners that `formats.huggingface` tells of; when one of them closes, its sentence goes."
     tokenizers = pytest.importorskip("tokenizers")
 
     def both(tok):

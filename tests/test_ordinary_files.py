@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from subword_nb import Tokenizer
-from subword_nb.encode_files import encode_files
-from subword_nb.encode_parts import encode_parts
-from subword_nb.limits import read_bytes
-from subword_nb.shards import record_name, verify_encoded
-from subword_nb.sources import files
+from subword_nb.bulk.encode_files import encode_files
+from subword_nb.bulk.encode_parts import encode_parts
+from subword_nb.core.limits import read_bytes
+from subword_nb.bulk.shards import record_name, verify_encoded
+from subword_nb.corpus.sources import files
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs named pipes and devices")
 KINDS = {"pipe": "a pipe", "socket": "a socket", "null": "a device", "zero": "a device", "link": "a pipe"}

@@ -232,7 +232,7 @@ def test_metadata(wheel, settings):
     assert settings["min_python"] == f"3.{SUPPORTED[0]}"
     assert "Apache-2.0" in (said["License"] or said["License-Expression"])
     assert "# subword_nb" in said.get_payload()
-    assert "subword-nb = subword_nb.cli:main" in entry_points.replace("=", " = ").replace("  ", " ")
+    assert "subword-nb = subword_nb.cli.main:main" in entry_points.replace("=", " = ").replace("  ", " ")
     assert "subword_nb._modidx:d" in entry_points
 
 
@@ -293,7 +293,7 @@ def test_it_installs_without_a_compiler_and_passes_tests_elsewhere(which, wheel,
         run(
             scripts / "python",
             "-c",
-            "import subword_nb.bulk; print(subword_nb.__file__)",
+            "import subword_nb.bulk.encode; print(subword_nb.__file__)",
             cwd=tmp_path,
             **bare,
         ).strip()
@@ -365,7 +365,7 @@ def test_installed_command_and_package(installed, settings, tmp_path):
 def test_installed_package_trains_and_encodes(installed, tmp_path):
     code = (
         "from subword_nb import Tokenizer\n"
-        "from subword_nb.corpus import COURSE_CORPUS\n"
+        "from subword_nb.corpus.documents import COURSE_CORPUS\n"
         "tok = Tokenizer.train(COURSE_CORPUS, algorithm='bpe', vocab_size=300)\n"
         "assert tok.decode(tok.encode('héllo wörld')) == 'héllo wörld'\n"
         "tok.save('tok.json')\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from commands import run
 
-from subword_nb import corpus
-from subword_nb.tokenizer import Tokenizer
+from subword_nb.corpus import documents as corpus
+from subword_nb.tokenizer.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from characters import code_points
 from test_pipeline import generated
 
 from subword_nb import Tokenizer
-from subword_nb.corpus import COURSE_CORPUS
-from subword_nb.pretokenizers import ByteLevel
+from subword_nb.corpus.documents import COURSE_CORPUS
+from subword_nb.text.pretokenizers import ByteLevel
 
 WAYS = {
     "as usual": {},

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from commands import run
 
-from subword_nb.convert import convert
-from subword_nb.corpus import COURSE_CORPUS
-from subword_nb.files import KINDS
-from subword_nb.normalizers import Lowercase
-from subword_nb.processors import processor_from_dict
-from subword_nb.tokenizer import Tokenizer
-from subword_nb.vocab import AddedToken
+from subword_nb.tokenizer.convert import convert
+from subword_nb.corpus.documents import COURSE_CORPUS
+from subword_nb.formats.detect import KINDS
+from subword_nb.text.normalizers import Lowercase
+from subword_nb.pipeline.processors import processor_from_dict
+from subword_nb.tokenizer.tokenizer import Tokenizer
+from subword_nb.pipeline.vocab import AddedToken
 
 END, MASK = "<|endoftext|>", "[MASK]"
 NAMES = {
@@ -399,7 +399,7 @@ def test_a_pickle_is_the_same_before_and_after_use(tokenizers):
 
 PICKLES = """
 import hashlib, pickle, sys
-from subword_nb.tokenizer import Tokenizer
+from subword_nb.tokenizer.tokenizer import Tokenizer
 for path in sys.argv[1:]:
     tok = Tokenizer.load(path)
     tok.encode("one two")

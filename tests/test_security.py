@@ -17,11 +17,11 @@ import pytest
 from notebooks import LIB, ROOT
 
 from subword_nb import Tokenizer
-from subword_nb.automaton import automaton_scanner
-from subword_nb.limits import Limits, TooMuch, limited
-from subword_nb.machine import scan_spans
-from subword_nb.patterns import PATTERNS, compile_pattern
-from subword_nb.tiktoken_format import published_ranks
+from subword_nb.text.dfa import automaton_scanner
+from subword_nb.core.limits import Limits, TooMuch, limited
+from subword_nb.core.simd import scan_spans
+from subword_nb.text.regex import PATTERNS, compile_pattern
+from subword_nb.formats.tiktoken import published_ranks
 
 MODEL = {
     "type": "BPE",
@@ -608,7 +608,7 @@ def test_kernels_have_a_checked_build(tmp_path):
 
 
 def test_unknown_fields_survive_saving(tmp_path, shared_file):
-    from subword_nb.sentencepiece_wire import read_model_proto, write_model_proto
+    from subword_nb.formats.sentencepiece_proto import read_model_proto, write_model_proto
 
     data = shared_file("vocab/sentencepiece/test_model.model").read_bytes()
     extra = b"\xc2\x3e\x05hello" + b"\xc8\x3e\x07"  # fields 1000 and 1001

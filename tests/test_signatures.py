@@ -16,9 +16,9 @@ import pytest
 
 import subword_nb
 from subword_nb import AddedToken, Tokenizer
-from subword_nb.encoding import Padding, Truncation
-from subword_nb.jit import Kernel
-from subword_nb.processors import BertProcessing, template
+from subword_nb.pipeline.encoding import Padding, Truncation
+from subword_nb.core.jit import Kernel
+from subword_nb.pipeline.processors import BertProcessing, template
 
 NATURAL = {  # a parameter, or the place of one: module.function.parameter, module.Class.method.parameter
     "pair": "the second text belongs beside the first: encode(text, pair), as in Hugging Face's library",

@@ -245,7 +245,7 @@ def tik_token(path):
     tiktoken = pytest.importorskip("tiktoken")
     from tiktoken.load import load_tiktoken_bpe
 
-    from subword_nb.patterns import PATTERNS
+    from subword_nb.text.regex import PATTERNS
 
     theirs = tiktoken.Encoding(
         "of the test",

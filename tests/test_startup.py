@@ -13,12 +13,12 @@ import pytest
 from seeds import TEXTS as N, fresh
 
 from subword_nb import Tokenizer
-from subword_nb.engine import compiled, finished_rows, part_ids
-from subword_nb.pretokenizers import Split
-from subword_nb.processors import TemplateProcessing
+from subword_nb.pipeline.engine import compiled, finished_rows, part_ids
+from subword_nb.text.pretokenizers import Split
+from subword_nb.pipeline.processors import TemplateProcessing
 
 SIGNS = "".join(map(chr, range(128))) + " " * 60 + "''''sStTrReElLmMdDvV019\n\n\r\r//aAzZ<|endoftext|>" * 2
-LATER = "numpy numba regex tqdm subword_nb.draw subword_nb.training subword_nb.pipeline subword_nb.decoding subword_nb.normalizers subword_nb.sentencepiece_models subword_nb.bulk"
+LATER = "numpy numba regex tqdm subword_nb.core.draw subword_nb.train.train subword_nb.pipeline.align subword_nb.pipeline.decoding subword_nb.text.normalizers subword_nb.formats.sentencepiece_models subword_nb.bulk.encode"
 
 
 def toy(**options):
@@ -122,7 +122,7 @@ def test_one_line_needs_few_modules(tmp_path, name):
     )
     assert done.returncode == 0, done.stderr
     later = (
-        {"subword_nb.draw", "subword_nb.normalizers"} if name == "folder" else set()
+        {"subword_nb.core.draw", "subword_nb.text.normalizers"} if name == "folder" else set()
     )  # that is told apart from other pairs of files
     assert set(done.stdout.split()) <= later
 

@@ -9,8 +9,8 @@ import warnings
 import pytest
 
 from subword_nb import Tokenizer
-from subword_nb.encoding import Padding, TokenizerConfig, Truncation
-from subword_nb.sentencepiece_wire import CONTROL, UNKNOWN, ModelProto, Piece, write_model_proto
+from subword_nb.pipeline.encoding import Padding, TokenizerConfig, Truncation
+from subword_nb.formats.sentencepiece_proto import CONTROL, UNKNOWN, ModelProto, Piece, write_model_proto
 
 TEXTS = [
     "Hello world , this isn't it . ok",

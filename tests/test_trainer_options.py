@@ -13,15 +13,15 @@ from peers import hf_pieces, hf_trained, sp_file, sp_scores, sp_trained
 from seeds import fresh
 
 from subword_nb import Tokenizer
-from subword_nb.bpe import bpe_train_ref, start_vocabulary
-from subword_nb.bpe_learn import learn_merges
-from subword_nb.bpe_train import bpe_train
-from subword_nb.counts import count_pretokens, flatten_counts
-from subword_nb.decoding import decode_stream
-from subword_nb.pretokenizers import ByteLevel, script
-from subword_nb.sentencepiece_wire import read_model_proto
-from subword_nb.text import BYTE2CHAR
-from subword_nb.training import RECIPES, conventions, divide_pretoken, options_of, pretoken_counts
+from subword_nb.bpe.reference import bpe_train_ref, start_vocabulary
+from subword_nb.bpe.incremental import learn_merges
+from subword_nb.bpe.trainer import bpe_train
+from subword_nb.corpus.counts import count_pretokens, flatten_counts
+from subword_nb.pipeline.decoding import decode_stream
+from subword_nb.text.pretokenizers import ByteLevel, script
+from subword_nb.formats.sentencepiece_proto import read_model_proto
+from subword_nb.core.unicode import BYTE2CHAR
+from subword_nb.train.train import RECIPES, conventions, divide_pretoken, options_of, pretoken_counts
 
 pytestmark = pytest.mark.filterwarnings("ignore:training ended")
 TEXT = ["hug pug pun bun hugs, hug pug", "The bun was a pun, said the pug."] * 4
@@ -165,9 +165,9 @@ def test_the_largest_pair_without_kernels():
     script = """
 import random
 from subword_nb import Tokenizer
-from subword_nb.bpe import bpe_train_ref, start_vocabulary
-from subword_nb.bpe_learn import learn_merges
-from subword_nb.bpe_train import bpe_train
+from subword_nb.bpe.reference import bpe_train_ref, start_vocabulary
+from subword_nb.bpe.incremental import learn_merges
+from subword_nb.bpe.trainer import bpe_train
 tok = Tokenizer.train(["ab cd ab cd"], algorithm="char_bpe", vocab_size=9, end_of_word_suffix="</w>", tie_break="largest", unk_piece="<unk>")
 assert tok.model.merges[:2] == [("c", "d</w>"), ("a", "b</w>")]
 rng = random.Random(5)

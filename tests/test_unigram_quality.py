@@ -1,6 +1,6 @@
 """Unigram against SentencePiece on text that neither has seen: both train on the same lines with matching options, and SentencePiece encodes the unseen text with both models.
 
-python -m pytest -q -m peers tests/test_unigram_quality.py -s       prints what is measured, as page 35 shows it
+python -m pytest -q -m peers tests/test_unigram_quality.py -s       prints what is measured, as `unigram.trainer` shows it
 """
 
 import lzma
@@ -30,7 +30,7 @@ MATCHING = dict(
 )
 COVERAGE = 0.9995
 SIZES = 8_000, 16_000, 32_000
-PAGE = Path(__file__).resolve().parent.parent / "nbs" / "35_unigram_train.ipynb"
+PAGE = Path(__file__).resolve().parent.parent / "nbs" / "unigram/05_trainer.ipynb"
 
 
 def even(text):

@@ -2,17 +2,18 @@
 
 from inputs import Choices
 
-from subword_nb import Tokenizer, decoders, normalizers, pretokenizers, processors
-from subword_nb.bpe_encode import BPE
-from subword_nb.encoding import Padding, Truncation
-from subword_nb.nmt_format import NmtBPE, NmtDecoder
-from subword_nb.sentencepiece_format import parts_from_proto
-from subword_nb.sentencepiece_wire import ModelProto, Piece
-from subword_nb.text import BYTE2CHAR
-from subword_nb.unigram_encode import Unigram
-from subword_nb.vocab import AddedToken
-from subword_nb.wordlevel import WordLevel
-from subword_nb.wordpiece_encode import WordPiece
+from subword_nb import Tokenizer, decoders, normalizers, processors
+from subword_nb.text import pretokenizers
+from subword_nb.bpe.model import BPE
+from subword_nb.pipeline.encoding import Padding, Truncation
+from subword_nb.formats.subword_nmt import NmtBPE, NmtDecoder
+from subword_nb.formats.sentencepiece import parts_from_proto
+from subword_nb.formats.sentencepiece_proto import ModelProto, Piece
+from subword_nb.core.unicode import BYTE2CHAR
+from subword_nb.unigram.model import Unigram
+from subword_nb.pipeline.vocab import AddedToken
+from subword_nb.wordpiece.wordlevel import WordLevel
+from subword_nb.wordpiece.model import WordPiece
 
 LETTERS = [
     "a",

@@ -19,12 +19,13 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 from inputs import text_bytes  # noqa: E402
 from targets import CUT, TARGETS, trained  # noqa: E402
 
-from subword_nb import Tokenizer, decoders, normalizers, pretokenizers, processors  # noqa: E402
-from subword_nb.charsmap import build_charsmap  # noqa: E402
-from subword_nb.checkpoints import save_snapshot  # noqa: E402
-from subword_nb.counts import flatten_counts, save_counts  # noqa: E402
-from subword_nb.encode_files import encode_files  # noqa: E402
-from subword_nb.sentencepiece_wire import ModelProto, Piece, write_model_proto  # noqa: E402
+from subword_nb import Tokenizer, decoders, normalizers, processors  # noqa: E402
+from subword_nb.text import pretokenizers  # noqa: E402
+from subword_nb.text.charsmap import build_charsmap  # noqa: E402
+from subword_nb.train.checkpoints import save_snapshot  # noqa: E402
+from subword_nb.corpus.counts import flatten_counts, save_counts  # noqa: E402
+from subword_nb.bulk.encode_files import encode_files  # noqa: E402
+from subword_nb.formats.sentencepiece_proto import ModelProto, Piece, write_model_proto  # noqa: E402
 
 TEXTS = [
     "The low light, isn't it?",

@@ -15,42 +15,42 @@ from inputs import Choices, text_of
 from ways import REFUSED, check_all, check_decode, same, sizes, tried
 
 from subword_nb import Tokenizer
-from subword_nb.alignment import Aligned
-from subword_nb.automaton import automaton, automaton_scanner, find_ref
-from subword_nb.bpe import bpe_encode_ref, bpe_train_ref
-from subword_nb.bpe_train import bpe_train
-from subword_nb.charsmap import Charsmap, charsmap_rules, longest_ref
-from subword_nb.checkpoints import Checkpoint, load_snapshot
-from subword_nb.compare import compare
-from subword_nb.counting import batches_of, count_corpus, count_corpus_ref
-from subword_nb.counts import load_counts
-from subword_nb.decoders import decode_pieces, decoder_from_dict
-from subword_nb.explain import explain
-from subword_nb.files import kind_of_head, read_file
-from subword_nb.gguf import explain_gguf, looks_like_gguf, read_gguf, read_gguf_metadata
-from subword_nb.hf_format import read_gpt2_files, read_hf
-from subword_nb.id_files import load_encoded
-from subword_nb.machine import scan_spans
-from subword_nb.nmt_format import read_codes, read_counts, read_nmt
-from subword_nb.normalizers import normalizer_from_dict
-from subword_nb.other_formats import read_minbpe, read_vocab_txt
-from subword_nb.patterns import compile_pattern
-from subword_nb.pretokenizers import pretokenizer_from_dict
-from subword_nb.processors import processor_from_dict
-from subword_nb.sentencepiece_format import read_sentencepiece
-from subword_nb.sentencepiece_wire import (
+from subword_nb.text.alignment import Aligned
+from subword_nb.text.dfa import automaton, automaton_scanner, find_ref
+from subword_nb.bpe.reference import bpe_encode_ref, bpe_train_ref
+from subword_nb.bpe.trainer import bpe_train
+from subword_nb.text.charsmap import Charsmap, charsmap_rules, longest_ref
+from subword_nb.train.checkpoints import Checkpoint, load_snapshot
+from subword_nb.insight.compare import compare
+from subword_nb.train.counting import batches_of, count_corpus, count_corpus_ref
+from subword_nb.corpus.counts import load_counts
+from subword_nb.pipeline.decoders import decode_pieces, decoder_from_dict
+from subword_nb.insight.explain import explain
+from subword_nb.formats.detect import kind_of_head, read_file
+from subword_nb.formats.gguf import explain_gguf, looks_like_gguf, read_gguf, read_gguf_metadata
+from subword_nb.formats.huggingface import read_gpt2_files, read_hf
+from subword_nb.bulk.id_files import load_encoded
+from subword_nb.core.simd import scan_spans
+from subword_nb.formats.subword_nmt import read_codes, read_counts, read_nmt
+from subword_nb.text.normalizers import normalizer_from_dict
+from subword_nb.formats.vocab_files import read_minbpe, read_vocab_txt
+from subword_nb.text.regex import compile_pattern
+from subword_nb.text.pretokenizers import pretokenizer_from_dict
+from subword_nb.pipeline.processors import processor_from_dict
+from subword_nb.formats.sentencepiece import read_sentencepiece
+from subword_nb.formats.sentencepiece_proto import (
     explain_model_proto,
     looks_like_model_proto,
     read_model_proto,
     write_model_proto,
 )
-from subword_nb.sources import Corpus, files
-from subword_nb.splitting import Split
-from subword_nb.streams import encode_blocks
-from subword_nb.text import decode_text
-from subword_nb.tiktoken_format import encode_by_ranks_ref, read_ranks, read_tiktoken
-from subword_nb.wordpiece import wordpiece_encode_ref, wordpiece_train_ref
-from subword_nb.wordpiece_train import wordpiece_train
+from subword_nb.corpus.sources import Corpus, files
+from subword_nb.text.splitters import Split
+from subword_nb.bulk.streams import encode_blocks
+from subword_nb.core.unicode import decode_text
+from subword_nb.formats.tiktoken import encode_by_ranks_ref, read_ranks, read_tiktoken
+from subword_nb.wordpiece.reference import wordpiece_encode_ref, wordpiece_train_ref
+from subword_nb.wordpiece.trainer import wordpiece_train
 
 DOCUMENTED = (ValueError, KeyError, FileNotFoundError)  # UnicodeError and JSONDecodeError are ValueErrors
 if importlib.util.find_spec("pyarrow") is None:
@@ -321,7 +321,7 @@ def decoder(data):
     pieces = [text_of(p) for p in pieces.split(b"\n")][:60]
     decode_pieces(found, pieces)
     model = {p: i for i, p in enumerate(dict.fromkeys(pieces))}
-    from subword_nb.wordlevel import WordLevel
+    from subword_nb.wordpiece.wordlevel import WordLevel
 
     tok = Tokenizer(WordLevel(model, None), pre_tokenizer=None, decoder=found)
     check_decode(tok, [model[p] for p in pieces])
@@ -329,7 +329,7 @@ def decoder(data):
 
 @target
 def processor(data):
-    from subword_nb.encoding import Encoding
+    from subword_nb.pipeline.encoding import Encoding
 
     found = processor_from_dict(loaded_json(data))
     if found is not None:
@@ -408,8 +408,8 @@ def encode_made(data):
 @target
 def references(data):
     "Models against the slow functions that define them."
-    from subword_nb.bpe_encode import BPE
-    from subword_nb.wordpiece_encode import WordPiece
+    from subword_nb.bpe.model import BPE
+    from subword_nb.wordpiece.model import WordPiece
 
     c = Choices(data)
     word = "".join(made.LETTERS[b % len(made.LETTERS)] for b in data[200:240])
@@ -498,8 +498,8 @@ def bytes_that_are_no_text(data):
 
 @target
 def counting(data):
-    from subword_nb.normalizers import Lowercase
-    from subword_nb.pretokenizers import BertPreTokenizer, Metaspace, WhitespaceSplit, byte_level
+    from subword_nb.text.normalizers import Lowercase
+    from subword_nb.text.pretokenizers import BertPreTokenizer, Metaspace, WhitespaceSplit, byte_level
 
     c = Choices(data[:6])
     norm, pre = (
@@ -576,8 +576,8 @@ def train_whole(data):
 @target
 def journal(data):
     "A run of `encode_files` that goes on from what stands in its folder."
-    from subword_nb.encode_files import encode_files
-    from subword_nb.id_files import LOG
+    from subword_nb.bulk.encode_files import encode_files
+    from subword_nb.bulk.id_files import LOG
 
     source, out = put("source.txt", b"the low light\nin rooms\n" * 20), folder() / "out.npy"
     expected, work = written(), folder() / "out.npy.partial"
@@ -593,7 +593,7 @@ def journal(data):
 @cache
 def written() -> list[int]:
     "The ids of the text that `journal` encodes."
-    from subword_nb.encode_files import encode_files
+    from subword_nb.bulk.encode_files import encode_files
 
     encode_files(trained("bpe"), folder() / "source.txt", folder() / "first.npy", progress=False, threads=1)
     return load_encoded(folder() / "first.npy").ids.tolist()

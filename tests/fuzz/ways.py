@@ -4,13 +4,17 @@ import contextlib
 
 from inputs import Choices
 
-from subword_nb import blocks, bulk, engine, jit, pipeline
-from subword_nb.bulk_align import LongEncoding, align_long
-from subword_nb.compare import compare
-from subword_nb.decoding import decode_stream, decode_stream_ref
-from subword_nb.engine import around_ids, compiled
-from subword_nb.explain import explain
-from subword_nb.streams import encode_blocks
+from subword_nb.bulk import blocks
+from subword_nb.bulk import encode as bulk
+from subword_nb.pipeline import engine
+from subword_nb.core import jit
+from subword_nb.pipeline import align as pipeline
+from subword_nb.bulk.align import LongEncoding, align_long
+from subword_nb.insight.compare import compare
+from subword_nb.pipeline.decoding import decode_stream, decode_stream_ref
+from subword_nb.pipeline.engine import around_ids, compiled
+from subword_nb.insight.explain import explain
+from subword_nb.bulk.streams import encode_blocks
 
 COLUMNS = (
     "ids",

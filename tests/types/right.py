@@ -8,19 +8,19 @@ from typing_extensions import assert_type
 
 import subword_nb
 from subword_nb import AddedToken, Tokenizer, TrainingReport, warm_up
-from subword_nb.compare import Comparison
-from subword_nb.decoding import Stream
-from subword_nb.encode_files import EncodedFiles
-from subword_nb.encoding import Encoding, Padding, Truncation
-from subword_nb.explain import Explanation
-from subword_nb.explain_training import TrainingExplanation
-from subword_nb.hf_format import Parts
-from subword_nb.normalizers import NFC, Lowercase, Normalizer, Sequence
-from subword_nb.pipeline import Batch, Stages
-from subword_nb.pretokenizers import Digits, PreTokenizer, Split, Whitespace
-from subword_nb.processors import TemplateProcessing
-from subword_nb.spans import Ragged
-from subword_nb.splits import Split as OneSplit
+from subword_nb.insight.compare import Comparison
+from subword_nb.pipeline.decoding import Stream
+from subword_nb.bulk.encode_files import EncodedFiles
+from subword_nb.pipeline.encoding import Encoding, Padding, Truncation
+from subword_nb.insight.explain import Explanation
+from subword_nb.insight.explain_training import TrainingExplanation
+from subword_nb.formats.huggingface import Parts
+from subword_nb.text.normalizers import NFC, Lowercase, Normalizer, Sequence
+from subword_nb.pipeline.align import Batch, Stages
+from subword_nb.text.pretokenizers import Digits, PreTokenizer, Split, Whitespace
+from subword_nb.pipeline.processors import TemplateProcessing
+from subword_nb.pipeline.segmentation import Ragged
+from subword_nb.pipeline.nbest import Split as OneSplit
 
 Array = np.ndarray
 
@@ -149,7 +149,7 @@ assert_type(tok.token_byte_values(), list[bytes])
 
 # Components.
 steps: Normalizer = Sequence([NFC(), Lowercase()])
-cuts: PreTokenizer = subword_nb.pretokenizers.Sequence([Split(r"\w+", "isolated"), Digits()])
+cuts: PreTokenizer = subword_nb.text.pretokenizers.Sequence([Split(r"\w+", "isolated"), Digits()])
 assert_type(steps.normalize("TEXT"), str)
 assert_type(cuts.split("a text"), list[tuple[str, int, int]])
 

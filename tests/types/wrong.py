@@ -4,8 +4,8 @@ import numpy as np
 
 import subword_nb
 from subword_nb import AddedToken, Tokenizer
-from subword_nb.encoding import Padding, Truncation
-from subword_nb.normalizers import Lowercase
+from subword_nb.pipeline.encoding import Padding, Truncation
+from subword_nb.text.normalizers import Lowercase
 
 tok = Tokenizer.load("tokenizer.json")
 

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 from subword_nb import Tokenizer
-from subword_nb.explain import explain as explanation
+from subword_nb.insight.explain import explain as explanation
 
 current = None
 

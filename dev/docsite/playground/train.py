@@ -7,7 +7,7 @@ from pathlib import Path
 from glue import as_json, explanation
 
 from subword_nb import Tokenizer
-from subword_nb.corpus import default_corpus
+from subword_nb.corpus.documents import default_corpus
 
 SIZE = 2000
 FIRST = "Tokenizers split text: unbelievable, isn't it? 🙂 naïve café"

@@ -1,0 +1,636 @@
+"""The kernels give the ids of the engine, for every kind of tokenizer and however a text is cut: real files, corpora, batches, threads."""
+
+from pathlib import Path
+
+import pytest
+import seeds
+from seeds import fresh
+from test_pipeline import generated
+
+from subword_nb import Tokenizer
+from subword_nb.bulk import blocks
+from subword_nb.bulk import encode as bulk
+from subword_nb.pipeline import engine
+from subword_nb.pipeline.engine import compiled
+from subword_nb.core.jit import available
+
+pytestmark = pytest.mark.skipif(not available(), reason="there are no kernels without Numba")
+REAL = [
+    "gpt2/tokenizer.json",
+    "roberta-base/tokenizer.json",
+    "falcon/tokenizer.json",
+    "whisper-tiny/tokenizer.json",
+    "clip/tokenizer.json",
+    "phi-3-mini/tokenizer.json",
+    "t5-small/tokenizer.json",
+    "pegasus/tokenizer.json",
+    "barthez/tokenizer.json",
+    "bert-base-uncased/tokenizer.json",
+    "bert-base-cased/vocab.txt",
+    "bert-base-chinese/vocab.txt",
+    "wordlevel-vulrepair",
+    "derived/llama-2-legacy.tokenizer.json",
+    "tiktoken/r50k_base.tiktoken",
+    "tiktoken/cl100k_base.tiktoken",
+    "tiktoken/o200k_base.tiktoken",
+    "qwen/qwen.tiktoken",
+    "t5-small/spiece.model",
+    "llama-2/tokenizer.model",
+    "mistral-v1/tokenizer.model.v1",
+    "xlnet-base-cased",
+    "chatglm-6b/ice_text.model",
+    "sentencepiece/test_model.model",
+]
+WITH_KERNELS = {
+    "gpt2",
+    "roberta-base",
+    "whisper-tiny",
+    "phi-3-mini",
+    "t5-small",
+    "bert-base-uncased",
+    "bert-base-cased",
+    "bert-base-chinese",
+    "tiktoken",
+    "llama-2",
+    "mistral-v1",
+    "xlnet-base-cased",
+}
+
+
+def texts_for(seed: int) -> list[str]:
+    n = seeds.TEXTS
+    return generated(
+        max(n // 4, 100),
+        seed,
+        [
+            "<|endoftext|>",
+            "</s>",
+            "[SEP]",
+            "<s>",
+            "<pad>",
+            "▁",
+            "  ",
+            "\n\n",
+            "don't",
+            "'re",
+            "\u00a0",
+            "\u3000",
+        ],
+    )
+
+
+def exact(tok, text, **options):
+    "The ids by the engine alone; its `encode` hands long texts over to the kernels."
+    return tok._encode_fully(text, **options)
+
+
+@pytest.fixture
+def always(monkeypatch):
+    "Everything goes in bulk."
+    monkeypatch.setattr(blocks.SIZES, "bulk", 0)
+    monkeypatch.setattr(blocks.SIZES, "loaded", 0)
+    return monkeypatch
+
+
+def loaded(shared_file, name):
+    options = {"encoding": "qwen"} if name.startswith("qwen/") else {}
+    try:
+        return Tokenizer.load(shared_file(f"vocab/{name}"), **options)
+    except (TypeError, ValueError):
+        return Tokenizer.load(shared_file(f"vocab/{name}"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_real_tokenizers(name, shared_file, always):
+    tok = loaded(shared_file, name)
+    if name.split("/")[0] in WITH_KERNELS:
+        assert bulk.bulk_of(compiled(tok)).plan is not None, "this tokenizer should have a plan"
+    texts = texts_for(len(name)) + ["", " ", "a" * 3000, " " * 500, "x y " * 300]
+    expected = [exact(tok, t) for t in texts]
+    for block in (1 << 18, 64):
+        always.setattr(blocks.SIZES, "block", block)
+        found = tok.encode_batch(texts).tolist()
+        for text, a, b in zip(texts, found, expected):
+            assert a == b, (name, block, text[:200])
+    bare = [exact(tok, t, add_special_tokens=False, allowed_special=()) for t in texts]
+    assert (
+        tok.encode_batch(
+            [t.encode() for t in texts], add_special_tokens=False, allowed_special=(), threads=2
+        ).tolist()
+        == bare
+    )
+    whole = "\n".join(texts)
+    assert tok.encode(whole) == exact(tok, whole)
+    assert tok.encode_array(whole, threads=2).tolist() == exact(tok, whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpt2/tokenizer.json",
+        "tiktoken/cl100k_base.tiktoken",
+        "tiktoken/o200k_base.tiktoken",
+        "bert-base-uncased/tokenizer.json",
+        "t5-small/tokenizer.json",
+        "t5-small/spiece.model",
+        "llama-2/tokenizer.model",
+    ],
+)
+@pytest.mark.parametrize("corpus", ["botchan.txt", "wagahaiwa_nekodearu.txt", "taylorswift.txt", "stress"])
+def test_corpora(name, corpus, shared_file, shared_data, always):
+    tok, path = loaded(shared_file, name), shared_data / "corpus" / corpus
+    if not path.exists():
+        pytest.skip(f"{corpus} is missing")
+    for file in sorted(path.rglob("*.txt")) if path.is_dir() else [path]:
+        text = file.read_bytes().decode("utf-8", "replace")[:400_000]
+        expected = exact(tok, text)
+        assert tok.encode(text) == expected
+        lines = text.splitlines(True)[:3000]
+        assert tok.encode_batch(lines, threads=2).tolist() == [exact(tok, t) for t in lines]
+
+
+def small_tokenizers():
+    corpus = [
+        "the low light in rooms, isn't it? 12 34",
+        "été, ça va 你好 🤗",
+        "low lower lowest; they've 1,000 rooms",
+    ] * 3
+    for algorithm, options in [
+        ("bpe", {}),
+        ("bpe", {"pre_tokenizer": "cl100k"}),
+        ("bpe", {"pre_tokenizer": "o200k"}),
+        ("bpe", {"pre_tokenizer": r"\p{L}+|\d|\s+"}),
+        ("char_bpe", {"pre_tokenizer": "metaspace", "unk_piece": "<unk>"}),
+        ("wordpiece", {}),
+        ("unigram", {}),
+    ]:
+        yield Tokenizer.train(
+            corpus,
+            algorithm=algorithm,
+            vocab_size=330 if algorithm == "bpe" else 90,
+            special_tokens=["<s>", "<unk>"],
+            progress=False,
+            **options,
+        )
+
+
+def test_trained_tokenizers_in_any_blocks(always):
+    texts = [t for t in generated(150, 3, ["<s>", "low", "light", "'s", "1", "\n"])]
+    for tok in small_tokenizers():
+        expected = [exact(tok, t, allowed_special="all") for t in texts]
+        for block in (5, 1 << 18):
+            always.setattr(blocks.SIZES, "block", block)
+            assert tok.encode_batch(texts, allowed_special="all").tolist() == expected
+        assert tok.encode_array(" ".join(texts), threads=3).tolist() == exact(tok, " ".join(texts))
+
+
+def recipes():
+    "(algorithm, options) of `Tokenizer.train`, all of which are to have a plan."
+    from subword_nb.text.normalizers import BertNormalizer
+    from subword_nb.text.pretokenizers import Metaspace, Split
+
+    for pre in (
+        "default",
+        "gpt2",
+        "cl100k",
+        "o200k",
+        "llama3",
+        "qwen2",
+        "whitespace",
+        "whitespace_split",
+        "bert",
+        "metaspace",
+        r"\p{L}+|\d|\s+",
+    ):
+        yield "bpe", {"pre_tokenizer": pre}
+    for norm in ("nfc", "nfkc", "lowercase", "bert"):
+        yield "bpe", {"normalizer": norm}
+    for pre in ("default", "whitespace_split", "bert", "metaspace", Metaspace("▁", "first"), Split("gpt2")):
+        for options in (
+            {"unk_piece": "<unk>"},
+            {"byte_fallback": True},
+            {"end_of_word_suffix": "</w>", "unk_piece": "<unk>"},
+            {"continuing_subword_prefix": "##", "unk_piece": "<unk>"},
+            {"unk_piece": "<unk>", "fuse_unk": True},
+            {"unk_piece": "<unk>", "ignore_merges": True},
+        ):
+            yield "char_bpe", {"pre_tokenizer": pre, **options}
+    for pre in ("default", "whitespace", "whitespace_split", "metaspace"):
+        for norm in ("default", None, "lowercase", "nfkc", BertNormalizer(lowercase=False)):
+            yield "wordpiece", {"pre_tokenizer": pre, "normalizer": norm}
+            yield "wordlevel", {"pre_tokenizer": pre, "normalizer": norm}
+    for pre in (
+        "default",
+        "whitespace",
+        "whitespace_split",
+        "bert",
+        "gpt2",
+        Metaspace(),
+        Metaspace("▁", "first"),
+        Metaspace("▁", "never"),
+    ):
+        for options in ({}, {"byte_fallback": True}, {"fuse_unk": False}, {"user_defined": ["low"]}):
+            yield "unigram", {"pre_tokenizer": pre, **options}
+    for norm in ("nfkc", "lowercase", "bert"):
+        for pre in ("default", Metaspace(), "whitespace_split"):
+            yield "unigram", {"pre_tokenizer": pre, "normalizer": norm}
+
+
+ODD = [
+    "<s>",
+    "low",
+    "light",
+    " low",
+    "▁",
+    " ▁",
+    "▁▁",
+    "  ",
+    "\n",
+    "İ",
+    "ſ",
+    "\u212a",
+    "ß",
+    "\u0345",
+    "ᄒ",
+    "ᅡ",
+    "\u200b",
+    "\x00",
+    "\u0378",
+    "\ue000",
+    "ខ្មែរ",
+    "'s",
+]
+
+
+@pytest.mark.parametrize("algorithm, options", list(recipes()), ids=str)
+def test_what_is_trained_has_a_plan(algorithm, options, always):
+    corpus = [
+        "the low light in rooms, isn't it? 12 34",
+        "été, ça va 你好 🤗",
+        "low lower lowest; they've 1,000 rooms",
+    ] * 3
+    size = {"bpe": 330}.get(algorithm, 90) + 256 * ("byte_fallback" in options)
+    tok = Tokenizer.train(
+        corpus, algorithm=algorithm, vocab_size=size, special_tokens=["<s>"], progress=False, **options
+    )
+    for special in ("all", ()):
+        assert bulk.bulk_of(compiled(tok, allowed_special=special)).plan is not None, (
+            f"{algorithm} with {options} should have a plan"
+        )
+    texts = [
+        *generated(40, 5, ODD),
+        "",
+        " ",
+        "▁",
+        " a",
+        "▁a",
+        "  ▁ a ",
+        "low ▁light",
+        "<s>low",
+        "<s> low<s>▁low <s>",
+    ]
+    expected = [exact(tok, t, allowed_special="all") for t in texts]
+    for block in (7, 64, 1 << 18):
+        always.setattr(blocks.SIZES, "block", block)
+        assert tok.encode_batch(texts, allowed_special="all").tolist() == expected
+        assert tok.encode_array(" ".join(texts), threads=2, allowed_special="all").tolist() == exact(
+            tok, " ".join(texts), allowed_special="all"
+        )
+
+
+def test_words_that_may_be_joined_have_no_plan():
+    "Where pieces reach over spaces, or sums go over whole texts, the engine encodes."
+    from subword_nb.text.pretokenizers import Metaspace
+
+    corpus = ["the low light in the low light"] * 3
+    for algorithm, options in [
+        ("bpe", {"pre_tokenizer": None}),
+        ("char_bpe", {"pre_tokenizer": None, "unk_piece": "<unk>"}),
+        ("unigram", {"pre_tokenizer": Metaspace("▁", "always", split=False)}),
+        ("unigram", {"pre_tokenizer": Metaspace("▁", "first"), "normalizer": "nfkc"}),
+    ]:
+        tok = Tokenizer.train(
+            corpus,
+            algorithm=algorithm,
+            vocab_size=270 if algorithm == "bpe" else 60,
+            progress=False,
+            **options,
+        )
+        assert bulk.bulk_of(compiled(tok)).plan is None
+
+
+@pytest.mark.peers
+def test_marks_as_the_peers_have_them(tmp_path, always):
+    "Unigram behind each way to write spaces as ▁, in files of Hugging Face's library."
+    tokenizers = pytest.importorskip("tokenizers")
+    from tokenizers import Regex, models, normalizers as n, pre_tokenizers as p
+
+    rng = fresh(0)
+    pieces = [
+        ("<unk>", 0.0),
+        ("▁", -2.0),
+        *((c, -4.0 - k / 8) for k, c in enumerate("abcdelowightrms,.1é你")),
+        ("▁low", -3.0),
+        ("low", -5.0),
+        ("▁l", -3.5),
+        ("ight", -4.25),
+        ("▁light", -3.75),
+        ("oo", -4.5),
+        ("ms", -4.75),
+    ]
+    marks = [n.Prepend("▁"), n.Replace(" ", "▁")]
+    split = p.Split("▁", "merged_with_next")
+    kinds = [
+        (n.Sequence(marks), split),
+        (n.Sequence([n.NFKC(), n.Lowercase(), *marks]), split),
+        (n.Replace(" ", "▁"), p.Split(Regex("▁"), "merged_with_next")),
+        (n.NFKC(), p.Metaspace()),
+        (n.Sequence([n.NFD(), n.StripAccents()]), p.Metaspace(prepend_scheme="never")),
+    ]
+    kinds += [(None, p.Metaspace(prepend_scheme=s)) for s in ("always", "first", "never")]
+    texts = [
+        "".join(rng.choices([*"abcdelow ,.1é你", " low", " light", *ODD], k=rng.randrange(1, 14)))
+        for _ in range(2000)
+    ]
+    for k, (norm, pre) in enumerate(kinds):
+        theirs = tokenizers.Tokenizer(models.Unigram(pieces, 0, False))
+        theirs.pre_tokenizer = pre
+        if norm:
+            theirs.normalizer = norm
+        theirs.add_special_tokens(["<s>"])
+        theirs.save(str(tmp_path / "tokenizer.json"))
+        tok = Tokenizer.load(tmp_path / "tokenizer.json")
+        assert bulk.bulk_of(compiled(tok)).plan is not None, k
+        expected = [e.ids for e in theirs.encode_batch(texts)]
+        for block in (7, 1 << 18):
+            always.setattr(blocks.SIZES, "block", block)
+            for text, a, b in zip(texts, tok.encode_batch(texts).tolist(), expected):
+                assert a == b, (k, block, text)
+
+
+def test_every_offset_modulo_64(always):
+    tok = next(small_tokenizers())
+    text = "say'st the low  light\r\n in 12345 rooms… été 你好!! they'll\n\n  x" * 3
+    for shift in range(64):
+        for head in ("a" * shift, " " * shift, "é" * (shift // 2)):
+            assert tok.encode(head + text) == exact(tok, head + text)
+
+
+def test_threads_share_a_tokenizer(always):
+    from concurrent.futures import ThreadPoolExecutor
+
+    tok = next(small_tokenizers())
+    texts = [t * 20 for t in generated(40, 5, ["low", "light"])]
+    expected = [exact(tok, t) for t in texts]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            assert list(pool.map(tok.encode, texts)) == expected
+    assert len(bulk.bulk_of(compiled(tok)).tables) <= 8
+
+
+def test_a_memory_map_is_read_in_place(tmp_path, always):
+    import mmap
+
+    tok = next(small_tokenizers())
+    path = Path(tmp_path / "text.txt")
+    path.write_text("the low light " * 500, encoding="utf-8")
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        assert tok.encode_array(mapped).tolist() == exact(tok, "the low light " * 500)
+
+
+def test_limits_and_padding_in_bulk(always):
+    from subword_nb.pipeline.encoding import Padding, Truncation
+
+    tok = next(small_tokenizers())
+    texts = generated(60, 9)
+    tok.truncation, tok.padding = Truncation(5), Padding()
+    assert tok.encode_batch(texts).tolist() == engine.encode_batch(tok, texts).tolist()
+
+
+def test_a_text_with_many_tokens_between(always):
+    tok = next(small_tokenizers())
+    rng = fresh(0)
+    text = "".join(rng.choice(["low light", "<s>", " the rooms", "<", "s>", "\n"]) for _ in range(2000))
+    assert tok.encode(text, allowed_special="all") == exact(tok, text, allowed_special="all")
+    assert tok.encode(text, allowed_special=()) == exact(tok, text, allowed_special=())
+
+
+def test_tokens_in_long_bytes(always):
+    from subword_nb.pipeline.vocab import AddedToken
+
+    base = next(small_tokenizers())
+    rng = fresh(1)
+    for flags in (
+        {},
+        {"lstrip": True},
+        {"rstrip": True},
+        {"single_word": True},
+        {"lstrip": True, "rstrip": True, "single_word": True},
+    ):
+        tok = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
+        tok.add_tokens(
+            [
+                AddedToken("<s>x", special=True, normalized=False, **flags),
+                AddedToken("<s>", special=True, normalized=False),
+                AddedToken("<t>", special=True, normalized=False, **flags),
+            ]
+        )
+        for _ in range(4):
+            text = "".join(
+                rng.choice(
+                    [
+                        "low light",
+                        "<s>",
+                        "<s>x",
+                        " <t> ",
+                        "<",
+                        "\u3000",
+                        "\u00a0 ",
+                        "é",
+                        "你好",
+                        "\n",
+                        "the rooms " * 40,
+                        "x",
+                    ]
+                )
+                for _ in range(500)
+            )
+            assert tok.encode_array(text.encode()).tolist() == exact(tok, text)
+            assert tok.encode_batch([text.encode(), b"", text.encode()[:5000].rsplit(b" ", 1)[0]]).tolist()[
+                :2
+            ] == [exact(tok, text), []]
+
+
+def test_a_token_lies_across_any_cut(always):
+    "Threads and blocks cut texts only where no token is cut."
+    from subword_nb.bulk.streams import encode_blocks
+    from subword_nb.pipeline.vocab import AddedToken
+
+    for base in small_tokenizers():
+        tok = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
+        tok.add_tokens(
+            [
+                AddedToken("low light", special=True, normalized=False),
+                AddedToken("你好你好你好你好", special=True, normalized=False),
+            ]
+        )
+        text = "the rooms " * 40 + "low light" + " in rooms" * 40 + "你好你好你好你好" + " in rooms" * 9
+        for t in (text, text[395:], "x low light y " * 30, "a b 你好你好你好你好 low light " * 9):
+            for block in (5, 21, 64):
+                always.setattr(blocks.SIZES, "block", block)
+                expected = tok._encode_fully(t)
+                for n in (1, 4):
+                    assert (
+                        tok.encode_array(t, threads=n).tolist()
+                        == tok.encode_array(t.encode(), threads=n).tolist()
+                        == expected
+                    )
+                for size in (1, 7, 100):
+                    data = t.encode()
+                    assert [
+                        i
+                        for ids in encode_blocks(tok, (data[a : a + size] for a in range(0, len(data), size)))
+                        for i in ids.tolist()
+                    ] == expected
+
+
+def test_what_goes_on_behind_a_token_opens_nothing(always):
+    "A stream that is cut before a token does not begin anew."
+    from subword_nb.text.pretokenizers import ByteLevel, Metaspace
+    from subword_nb.bulk.streams import encode_blocks
+
+    tokenizers = list(small_tokenizers())
+    for base, pre in (
+        (tokenizers[0], ByteLevel(add_prefix_space=True)),
+        (tokenizers[4], Metaspace("▁", "first", split=True)),
+        (tokenizers[4], Metaspace("▁", "always", split=True)),
+    ):
+        tok = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
+        tok.pre_tokenizer = pre
+        for text in (
+            "low light\nin rooms " * 30 + "<s>low<s> light",
+            "<s>low light",
+            "low<s>",
+            "low light <s> low",
+        ):
+            data = text.encode()
+            for size in (3, 40, 10_000):
+                assert [
+                    i
+                    for ids in encode_blocks(tok, [data[a : a + size] for a in range(0, len(data), size)])
+                    for i in ids.tolist()
+                ] == tok._encode_fully(text), (pre, text[:40], size)
+
+
+def test_errors_are_mended_behind_any_pipeline(always):
+    "Bytes that are not UTF-8, where texts are normalized or hold tokens."
+    base = next(small_tokenizers())
+    normalized = Tokenizer(**base.parts._replace(allowed_special="all")._asdict())
+    normalized.normalizer = "nfc"
+    for tok in (base, normalized):
+        for rows in (
+            [b"low <s> light\xff", b"\xe4\xbd"],
+            [b"low \xf0\x9f", b"ok"],
+            [b"\xc3(" * 3000 + b"<s>"],
+        ):
+            for errors in ("replace", "ignore"):
+                assert tok.encode_batch(rows, errors=errors, allowed_special="all").tolist() == [
+                    tok._encode_fully(r, errors=errors, allowed_special="all") for r in rows
+                ]
+            with pytest.raises(ValueError, match="is not UTF-8"):
+                tok.encode_batch(rows, allowed_special="all")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpt2/tokenizer.json",
+        "tiktoken/cl100k_base.tiktoken",
+        "tiktoken/o200k_base.tiktoken",
+        "bert-base-uncased/tokenizer.json",
+        "llama-2/tokenizer.model",
+        "derived/llama-2-legacy.tokenizer.json",
+        "t5-small/tokenizer.json",
+        "t5-small/spiece.model",
+        "roberta-base/tokenizer.json",
+    ],
+)
+def test_short_texts(name, shared_file):
+    tok = loaded(shared_file, name)
+    tok.encode_batch(["a text "] * (blocks.SIZES.bulk // 7 + 1))
+    assert tok._short is not None
+    n = 10 * seeds.TEXTS
+    rng, taken = fresh(len(name)), 0
+    parts = generated(
+        n,
+        11,
+        [
+            "<|endoftext|>",
+            "</s>",
+            "[SEP]",
+            "[MASK]",
+            "<",
+            "▁",
+            "  ",
+            "   ",
+            "\n\n",
+            " \n",
+            "\t ",
+            "don't",
+            "'re",
+            "\u00a0",
+            "\u3000",
+            "\u0301",
+            " 12345",
+            "été",
+            "你好",
+            "🤗",
+            ".",
+        ],
+    )
+    for k, text in enumerate(parts):
+        if k % 4 == 0:
+            text = " ".join(parts[rng.randrange(k + 1)] for _ in range(rng.randrange(1, 40)))
+        expected = tok._encode_fully(text)
+        assert tok.encode(text) == expected, (name, text)
+        assert (found := tok._short(text)) in (None, expected), (name, text)
+        taken += found is not None
+    assert taken > n // 4 or name.startswith("t5-small/spiece"), f"{taken} of {n} went the short way"
+    with pytest.raises(ValueError, match="surrogate"):
+        tok.encode("a text " * 30 + "\ud800")
+
+
+def test_short_texts_follow_the_tokenizer():
+    from subword_nb.pipeline.encoding import Truncation
+
+    tok = next(small_tokenizers())
+    tok.encode("low light " * (blocks.SIZES.bulk // 10 + 1))
+    for text in ("", "low", " low ", "low  light\n" * 30, "low <s> light " * 20):
+        assert tok.encode(text) == tok._encode_fully(text)
+    tok.model.dropout = 1.0
+    assert (
+        tok.encode("low light " * 20)
+        == tok._encode_fully("low light " * 20)
+        != tok._encode_fully("low light " * 20, dropout=0.0)
+    )
+    tok.model.dropout = None
+    tok.truncation = Truncation(5)
+    assert tok._short is None and len(tok.encode("low light " * 20)) == 5
+
+
+def test_kernels_are_loaded_behind_the_scenes(monkeypatch):
+    import threading
+
+    tok = next(small_tokenizers())
+    tok.encode("low light " * (blocks.SIZES.bulk // 10 + 1))  # so that nothing has to be compiled
+    new = Tokenizer(**tok.parts._asdict())
+    monkeypatch.setattr(blocks.SIZES, "bulk", 10_000)
+    for _ in range(11):
+        new.encode("low light " * 110)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(60)
+    assert new._short is not None and new.encode("low light " * 110) == new._encode_fully("low light " * 110)
