@@ -52,7 +52,7 @@ class Page:
 
     source: str  # Notebook, relative to nbs/, such as `bpe/00_reference.ipynb`
     target: str  # Page, relative to the site, such as `bpe.html`
-    room: str  # The number of the room, "" for pages outside the layers
+    chapter: str  # The folder of a page that exports a module, else ""
     title: str  # The notebook's first heading
     lead: str  # The one-line promise below it
 
@@ -130,19 +130,18 @@ def read_pages(proc: Path) -> list[tuple[Page, object]]:  # Each page with its p
     found = {p.relative_to(proc).as_posix(): read_nb(p) for p in sorted(proc.rglob("*.ipynb"))}
     if wanted != set(found):
         raise SystemExit(f"nbdev processed {sorted(found)}, expected {sorted(wanted)}")
-    pages = []
+    pages, chapters = [], settings()["chapters"].split()
     for source, nb in found.items():
         fm = front_matter(nb)
         if "title" not in fm:
             raise SystemExit(f"{nbs.name}/{source} has no title; begin its first cell with `# Title`")
         target = posixpath.join(posixpath.dirname(source), fm["output-file"])
-        room = re.match(r"\d+[a-z]?(?=_)", posixpath.basename(source))
         pages.append(
             (
                 Page(
                     source,
                     target,
-                    room.group() if room and "/" not in source else "",
+                    source.partition("/")[0] if source.partition("/")[0] in chapters else "",
                     fm["title"],
                     fm.get("description", ""),
                 ),
@@ -234,7 +233,6 @@ def pandoc_variables(page: Page, sections: list, site: dict) -> dict:
         return {
             "href": posixpath.relpath(p.target, home),
             "label": p.title.replace("`", ""),
-            "room": p.room,
             "here": p is page,
         }
 
@@ -247,7 +245,7 @@ def pandoc_variables(page: Page, sections: list, site: dict) -> dict:
         "root": posixpath.relpath(".", home) + "/",
         "repo": site["repo-url"],
         "notebook": f"{site['repo-url']}/blob/{site['repo-branch']}/{site['repo-subdir']}/{page.source}",
-        "room": page.room,
+        "chapter": page.chapter,
         "heading": page.title,
         "lead": page.lead,
         "section": [{"name": name, "page": [item(p) for p in pages]} for name, pages in sections],

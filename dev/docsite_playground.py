@@ -43,10 +43,10 @@ def zip_package(
 ) -> None:
     "Put the package's modules and tables into a zip, the same bytes for the same files."
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
-        for file in sorted((ROOT / "subword_nb").iterdir()):
+        for file in sorted((ROOT / "subword_nb").rglob("*")):
             if file.suffix in (".py", ".txt") and file.is_file():
                 z.writestr(
-                    zipfile.ZipInfo(f"subword_nb/{file.name}", (1980, 1, 1, 0, 0, 0)),
+                    zipfile.ZipInfo(file.relative_to(ROOT).as_posix(), (1980, 1, 1, 0, 0, 0)),
                     file.read_bytes(),
                     zipfile.ZIP_DEFLATED,
                 )

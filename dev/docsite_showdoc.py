@@ -98,7 +98,7 @@ def home(
         symbol.__qualname__,
         lambda s: (str(inspect.signature(s)) if callable(s) else "", inspect.getdoc(s)),
     )
-    for module in sorted({f"subword_nb.{m.name}" for m in pkgutil.iter_modules(subword_nb.__path__)}):
+    for module in sorted({m.name for m in pkgutil.walk_packages(subword_nb.__path__, "subword_nb.")}):
         full = f"{module}.{name}"
         if NbdevLookup()[full] and look(exported(full, symbol)) == look(symbol):
             return full

@@ -20,8 +20,8 @@ HERE = Path(__file__).resolve().parent
 @cache
 def _runner():
     "The module dev/nbs.py, by a name that the processes of notebooks can import, too."
-    sys.path.insert(0, str(HERE.parent / "dev"))
-    return importlib.import_module("nbs")
+    sys.path.insert(0, str(HERE.parent))
+    return importlib.import_module("dev.nbs")
 
 
 def _action(runner) -> str:

@@ -1,5 +1,5 @@
 """`python -m subword_nb` is `subword-nb`."""
-from subword_nb.cli import main
+from subword_nb.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -223,11 +223,12 @@ def jupyterlab(
 def run_all(
     page,  # A page of the browser
     url: str,  # JupyterLab's address
-    file: Path,  # A notebook at the top of its folder
+    file: Path,  # A notebook
+    top: Path,  # The folder that JupyterLab shows
     seconds: int = 900,  # For all cells together
 ) -> list[dict]:  # For each code cell that ran: its number, and the text of its error, "" if there is none
     "Open a notebook, run all its cells, wait until the kernel is idle, save it, and read from the file what came out."
-    page.goto(f"{url}/lab/tree/{file.name}?reset", timeout=600_000)
+    page.goto(f"{url}/lab/tree/{file.relative_to(top).as_posix()}?reset", timeout=600_000)
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=600_000)
     page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=600_000)
     end, asked, started = time.monotonic() + seconds, page.locator(".jp-Dialog .jp-mod-accept"), 0.0

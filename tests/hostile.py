@@ -16,7 +16,7 @@ CHILD = """
 import json, os, resource, signal, sys, time, tracemalloc
 import numpy
 from subword_nb import Tokenizer
-for room in ("gguf", "nmt_format", "sentencepiece_format", "tiktoken_format", "hf_format", "bulk"): __import__(f"subword_nb.{room}")
+for page in ("formats.gguf", "formats.subword_nmt", "formats.sentencepiece", "formats.tiktoken", "formats.huggingface", "bulk.encode"): __import__(f"subword_nb.{page}")
 seconds, text = int(sys.argv[1]), "Hello  w\\u00f6rld, \\U0001f917 \\u4f60\\u597d!\\n" * 40
 class Late(BaseException): pass
 def ring(*_): raise Late

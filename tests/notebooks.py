@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+from configparser import ConfigParser
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,16 @@ ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
 LIB = ROOT / "subword_nb"
 EXPORTS = {"export", "exports", "exporti"}
+
+
+def _chapters() -> list[str]:
+    "The chapters in the order of their layers, as settings.ini declares it."
+    parser = ConfigParser(delimiters=["="])
+    parser.read(ROOT / "settings.ini", encoding="utf-8")
+    return parser["DEFAULT"]["chapters"].split()
+
+
+CHAPTERS = _chapters()
 _DIRECTIVE = re.compile(r"^\s*#\s*\|\s*(.+?)\s*$")
 _MAGIC = re.compile(r"^\s*(?:%%?|!)(?=[\w./]).*$", re.MULTILINE)  # and no operator at the start of a line
 
@@ -78,10 +89,13 @@ class Notebook:
         return [c for c in self.cells if c.kind == "code"]
 
     @property
-    def number(self) -> tuple[int, str] | None:
-        "The layer: (24, '') for `bpe.model`, (24, 'a') for the one behind it; None for prose without a number."
-        match = re.match(r"(\d\d)([a-z]?)_", self.path.name)
-        return (int(match[1]), match[2]) if match and self.path.parent == NBS else None
+    def number(self) -> tuple[int, int] | None:
+        "The layer: of nbs/bpe/04_model.ipynb the place of `bpe` among the chapters, and 4; None for a page that exports nothing."
+        match = re.match(r"(\d\d)_", self.path.name)
+        chapter = self.path.parent.name
+        if match is None or chapter not in CHAPTERS or self.path.parent.parent != NBS:
+            return None
+        return CHAPTERS.index(chapter), int(match[1])
 
     @cached_property
     def module(self) -> str | None:
@@ -100,14 +114,33 @@ def notebooks() -> list[Notebook]:
     return [Notebook(p) for p in sorted(paths)]
 
 
+def module_path(
+    module: str,  # Below the package, such as "bpe.model"
+) -> Path:  # Its file
+    "Where an exported module is."
+    return LIB / f"{module.replace('.', '/')}.py"
+
+
 def numbered() -> list[Notebook]:
     "The notebooks that are layers."
-    return [nb for nb in notebooks() if nb.number is not None]
+    return sorted((nb for nb in notebooks() if nb.number is not None), key=lambda nb: nb.number)
 
 
 def modules() -> list[Path]:
     "The exported modules, `_modidx.py` and `__init__.py` aside, in layer order."
-    return [LIB / f"{nb.module}.py" for nb in numbered() if nb.module and (LIB / f"{nb.module}.py").exists()]
+    return [module_path(nb.module) for nb in numbered() if nb.module and module_path(nb.module).exists()]
+
+
+def dotted(
+    path: Path,  # subword_nb/bpe/model.py
+) -> str:  # "subword_nb.bpe.model"
+    "The name by which a module is imported."
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def sources() -> list[Path]:
+    "All Python files of the package."
+    return sorted(LIB.rglob("*.py"))
 
 
 def imported_modules(statement: ast.stmt) -> list[str]:

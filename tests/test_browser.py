@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
-COMMON = (".rooms", "pre.sourceCode")  # the same on all pages, and long: checked on every tenth
+COMMON = (".pages", "pre.sourceCode")  # the same on all pages, and long: checked on every tenth
 RUN_IN_LAB = ("bpe/00_reference.ipynb", "wordpiece/03_model.ipynb", "unigram/01_reference.ipynb")
 NO_BROWSER = browser.missing()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(NO_BROWSER), reason=NO_BROWSER)]
@@ -87,7 +87,7 @@ def test_dark_narrow_pages_are_accessible(chrome, address, names):
 @needs_axe
 def test_a_page_with_faults_is_complained_about(chrome, address):
     page = chrome.new_page()
-    page.goto(f"{address}/bpe.html")
+    page.goto(f"{address}/bpe/reference.html")
     page.evaluate("""() => document.querySelector(".text").insertAdjacentHTML("afterbegin",
       '<h5>deep</h5><img src="data:,"><button></button><p style="color:#999;background:#aaa">pale</p><div style="width:3000px">wide</div>')""")
     said = " ".join(browser.axe(page, COMMON))
@@ -122,7 +122,7 @@ def test_theme_follows_the_system_until_the_button_says_otherwise(page, address)
     assert light != dark
     page.get_by_role("button", name="Light theme").click()
     assert paper(page) == light
-    page.goto(f"{address}/bpe.html")  # the choice is kept
+    page.goto(f"{address}/bpe/reference.html")  # the choice is kept
     assert paper(page) == light
     page.get_by_role("button", name="Dark theme").click()
     page.emulate_media(color_scheme="light")
@@ -132,7 +132,7 @@ def test_theme_follows_the_system_until_the_button_says_otherwise(page, address)
 def test_search_finds_and_enter_follows(page, address):
     page.goto(f"{address}/index.html")
     page.keyboard.press("/")
-    box = page.get_by_role("searchbox", name="Search the rooms")
+    box = page.get_by_role("searchbox", name="Search the pages")
     box.fill("wordpiece_encode")
     page.locator(".found a").first.wait_for()
     wanted = page.locator(".found a").first.get_attribute("href")
@@ -145,7 +145,7 @@ def test_search_finds_and_enter_follows(page, address):
 def test_search_opens_and_closes_by_mouse_and_keyboard(page, address):
     page.goto(f"{address}/tutorials/pipelines.html")
     page.get_by_role("button", name="Search").click()
-    box = page.get_by_role("searchbox", name="Search the rooms")
+    box = page.get_by_role("searchbox", name="Search the pages")
     box.fill("merge")
     page.locator(".found a").nth(1).wait_for()
     box.press("ArrowDown")
@@ -154,22 +154,22 @@ def test_search_opens_and_closes_by_mouse_and_keyboard(page, address):
     assert not page.locator(".finder").is_visible()
 
 
-def test_rooms_open_and_close_on_a_narrow_screen(page, address):
+def test_the_list_of_pages_opens_and_closes_on_a_narrow_screen(page, address):
     page.set_viewport_size({"width": 390, "height": 800})
-    page.goto(f"{address}/bpe.html")
-    rooms, menu = page.locator(".rooms"), page.get_by_role("button", name="Rooms")
-    assert not rooms.is_visible()
+    page.goto(f"{address}/bpe/reference.html")
+    pages, menu = page.locator(".pages"), page.get_by_role("button", name="Pages")
+    assert not pages.is_visible()
     menu.click()
-    assert rooms.is_visible() and menu.get_attribute("aria-expanded") == "true"
+    assert pages.is_visible() and menu.get_attribute("aria-expanded") == "true"
     page.keyboard.press("Escape")
-    assert not rooms.is_visible() and menu.get_attribute("aria-expanded") == "false"
+    assert not pages.is_visible() and menu.get_attribute("aria-expanded") == "false"
 
 
 def test_pages_are_readable_without_scripts(chrome, address):
     window = chrome.new_context(java_script_enabled=False, viewport={"width": 390, "height": 800})
     page = window.new_page()
-    page.goto(f"{address}/bpe.html")
-    assert page.locator(".rooms").is_visible() and page.locator(".text").is_visible()
+    page.goto(f"{address}/bpe/reference.html")
+    assert page.locator(".pages").is_visible() and page.locator(".text").is_visible()
     assert not page.get_by_role("button", name="Search").is_visible()
     window.close()
 
@@ -185,7 +185,7 @@ def test_notebooks_run_in_jupyterlab(chrome, tmp_path):
     with browser.jupyterlab(work, home) as url:
         for name in RUN_IN_LAB:
             page = chrome.new_page(viewport={"width": 1280, "height": 900})
-            cells = browser.run_all(page, url, work / name)
+            cells = browser.run_all(page, url, work / name, work)
             assert cells
             failed |= {f"{name}, code cell {c['cell']}": c["error"] for c in cells if c["error"]}
             page.close()

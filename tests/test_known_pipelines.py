@@ -6,7 +6,7 @@ from functools import lru_cache
 import pytest
 import seeds
 from seeds import fresh
-from test_pipeline import compare, generated, same
+from tests.pipeline.test_align import compare, generated, same
 
 from subword_nb import Tokenizer
 from subword_nb.text.charsmap import build_charsmap

@@ -8,36 +8,34 @@ import sys
 from configparser import ConfigParser
 
 import pytest
-from notebooks import ROOT, imported_modules, modules, notebooks, numbered
+from notebooks import CHAPTERS, ROOT, dotted, imported_modules, modules, notebooks, numbered
 
 NUMBERED = numbered()
-# Rooms whose kernels need NumPy at once; every other room is on the short path and loads without it.
+# Pages whose kernels need NumPy at once; every other page is on the short path and loads without it.
 MAY_NEED_NUMPY = {
-    "bpe_arrays",
-    "wordpiece_arrays",
-    "unigram_arrays",
-    "machine",
-    "automaton",
-    "scanners",
-    "word_scanners",
-    "span_table",
-    "bpe_kernels",
-    "bpe_misses",
-    "wordpiece_misses",
-    "unigram_bytes",
-    "unigram_misses",
-    "span_places",
-    "short_texts",
-    "span_counts",
+    "bpe.train_kernels",
+    "wordpiece.train_kernels",
+    "unigram.em_kernels",
+    "core.simd",
+    "text.dfa",
+    "text.gpt_scanners",
+    "text.word_scanners",
+    "core.span_cache",
+    "bpe.merge_kernels",
+    "bulk.bpe_encoder",
+    "bulk.wordpiece_encoder",
+    "bulk.unigram_encoder",
+    "bulk.unigram_boundaries",
+    "bulk.span_places",
+    "bulk.short_texts",
+    "train.span_counts",
 }
-# Methods of the tokenizer are functions of rooms above it. It fetches them by name, and names them for type checkers, which run nothing.
-MAY_NAME_HIGHER = {"tokenizer"}
 HEAVY = ["numba", "regex", "tqdm", "matplotlib"]
 DEV_ONLY = ["nbdev", "fastcore", "execnb", "IPython", "pytest"]
 
 
-def layers() -> dict[str, tuple[int, str]]:
-    "Module name → its number."
+def layers() -> dict[str, tuple[int, int]]:
+    "Module, such as bpe.model → its layer."
     return {nb.module: nb.number for nb in NUMBERED}
 
 
@@ -71,7 +69,9 @@ def test_a_number_is_one_layer_and_names_its_module():
     numbers = [nb.number for nb in NUMBERED]
     assert len(numbers) == len(set(numbers)), f"two notebooks share a number: {[str(nb) for nb in NUMBERED]}"
     wrong = [
-        f"{nb}: default_exp {nb.module}" for nb in NUMBERED if nb.module != nb.path.stem.partition("_")[2]
+        f"{nb}: default_exp {nb.module}"
+        for nb in NUMBERED
+        if nb.module != f"{nb.path.parent.name}.{nb.path.stem.partition('_')[2]}"
     ]
     assert not wrong, wrong
 
@@ -102,31 +102,20 @@ def test_exported_cells_go_to_their_own_module():
 def test_exported_cells_import_only_lower_numbers(nb):
     known, wrong = layers(), []
     for cell in nb.cells:
-        named = {id(s) for s in type_checking(cell)} if nb.module in MAY_NAME_HIGHER else set()
         for statement in cell.imports if cell.exported else []:
-            if id(statement) in named:
-                continue
             for name in imported_modules(statement):
                 if name.startswith("."):
                     wrong.append(f"cell {cell.index}: relative import; write `from subword_nb.… import …`")
-                elif (
-                    name == "subword_nb"
-                    and isinstance(statement, ast.ImportFrom)
-                    and all(a.name in known for a in statement.names)
-                ):
-                    pass  # `from subword_nb import text`: the module is looked at below
                 elif name == "subword_nb":
                     wrong.append(
-                        f"cell {cell.index}: `{ast.unparse(statement)}` goes through the package's front door; import from the room"
+                        f"cell {cell.index}: `{ast.unparse(statement)}` goes through the package's front door; import from the page"
                     )
                 elif name.startswith("subword_nb."):
-                    module = name.split(".")[1]
+                    module = ".".join(name.split(".")[1:3])
                     if module in known and known[module] >= nb.number:
-                        wrong.append(
-                            f"cell {cell.index}: `{ast.unparse(statement)}` goes up to number {'%02d%s' % known[module]}"
-                        )
-                    elif module not in known and name == imported_modules(statement)[0]:
-                        wrong.append(f"cell {cell.index}: `{ast.unparse(statement)}` names no room")
+                        wrong.append(f"cell {cell.index}: `{ast.unparse(statement)}` goes up to {module}")
+                    elif module not in known and module not in CHAPTERS:
+                        wrong.append(f"cell {cell.index}: `{ast.unparse(statement)}` names no page")
     assert not wrong, "\n".join(dict.fromkeys(wrong))
 
 
@@ -192,17 +181,17 @@ def test_importing_the_package_loads_nothing_heavy():
 
 def test_modules_of_the_short_path_load_without_numpy():
     before = set(loaded_by(""))
-    names = [p.stem for p in modules() if p.stem not in MAY_NEED_NUMPY]
+    names = [dotted(p) for p in modules() if dotted(p).removeprefix("subword_nb.") not in MAY_NEED_NUMPY]
     banned = {"numpy", *HEAVY, *DEV_ONLY} - before
-    if set(loaded_by("".join(f"import subword_nb.{n}\n" for n in names))) & banned:
-        found = {n: sorted(set(loaded_by(f"import subword_nb.{n}")) & banned) for n in names}
+    if set(loaded_by("".join(f"import {n}\n" for n in names))) & banned:
+        found = {n: sorted(set(loaded_by(f"import {n}")) & banned) for n in names}
         raise AssertionError({n: f for n, f in found.items() if f})
 
 
 def test_every_module_imports_without_the_heavy_and_the_development_ones():
     blocked = [*HEAVY, *DEV_ONLY]
     block = f"import sys\nfor m in {blocked}: sys.modules[m] = None\n"
-    loaded_by(block + "".join(f"import subword_nb.{p.stem}\n" for p in modules()))
+    loaded_by(block + "".join(f"import {dotted(p)}\n" for p in modules()))
 
 
 def test_front_door_has_at_most_twelve_names_and_all_resolve():

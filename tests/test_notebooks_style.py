@@ -5,7 +5,7 @@ import re
 
 import pytest
 from docments import module_gaps
-from notebooks import LIB, NBS, ROOT, modules, notebooks, numbered
+from notebooks import NBS, ROOT, dotted, modules, notebooks, numbered, sources
 
 ALL, NUMBERED, MODULES = notebooks(), numbered(), modules()
 IN_A_ROW, PROSE_WORDS = 3, 120
@@ -196,7 +196,7 @@ def test_ends_by_naming_the_next(nb):
     assert ".ipynb)" in last.source, "the last prose cell links the next notebook"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_module_opens_with_a_docstring_and_imports(path):
     source = path.read_text(encoding="utf-8")
     tree, late, begun = ast.parse(source), [], False
@@ -208,16 +208,16 @@ def test_module_opens_with_a_docstring_and_imports(path):
     assert not late, f"imports after definitions: {late}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_public_names_are_documented(path):
     found = module_gaps(path.read_text(encoding="utf-8"))
     assert not found, "\n".join(found)
 
 
-def test_every_room_has_its_module_and_every_module_its_room():
-    rooms = {nb.module for nb in NUMBERED}
-    found = {p.stem for p in LIB.glob("*.py") if not p.name.startswith("_")}
-    assert rooms == found, f"only notebooks: {sorted(rooms - found)}; only modules: {sorted(found - rooms)}"
+def test_every_page_has_its_module_and_every_module_its_page():
+    pages = {f"subword_nb.{nb.module}" for nb in NUMBERED}
+    found = {dotted(p) for p in sources() if not p.name.startswith("_")}
+    assert pages == found, f"only notebooks: {sorted(pages - found)}; only modules: {sorted(found - pages)}"
 
 
 def test_other_files_are_finished_and_name_no_machine():

@@ -104,7 +104,7 @@ def test_the_zip_is_the_package_and_always_the_same(builder, tmp_path):
         builder.zip_package(tmp_path / name)
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
     held = zipfile.ZipFile(tmp_path / "a.zip").namelist()
-    modules = {f"subword_nb/{p.name}" for p in (ROOT / "subword_nb").glob("*.py")}
+    modules = {p.relative_to(ROOT).as_posix() for p in (ROOT / "subword_nb").rglob("*.py")}
     assert modules | {"subword_nb/unicode_classes.txt"} == set(held)
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from seeds import TEXTS, fresh
 from characters import code_points
-from test_pipeline import generated
+from tests.pipeline.test_align import generated
 
 from subword_nb import Tokenizer
 from subword_nb.corpus.documents import COURSE_CORPUS

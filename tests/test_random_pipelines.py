@@ -4,7 +4,7 @@ import os
 import random
 
 import pytest
-from test_pipeline import compare, generated
+from tests.pipeline.test_align import compare, generated
 
 from subword_nb import Tokenizer
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from notebooks import CHAPTERS
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
@@ -48,7 +49,7 @@ class PageReader(html.parser.HTMLParser):
     def __init__(self, path: Path):
         super().__init__()
         self.ids, self.links, self.loads, self.figures, self.sidebar = [], [], [], [], []
-        self.in_rooms, self.svg = False, None
+        self.in_pages, self.svg = False, None
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
@@ -56,10 +57,10 @@ class PageReader(html.parser.HTMLParser):
         if "id" in a:
             self.ids.append(a["id"])
         if tag == "nav":
-            self.in_rooms = a.get("id") == "site--rooms"
+            self.in_pages = a.get("id") == "site--pages"
         if tag == "a" and "href" in a:
             self.links.append(a["href"])
-            if self.in_rooms:
+            if self.in_pages:
                 self.sidebar.append(a["href"])
         if tag == "link" or "src" in a:
             self.loads.append(a.get("src") or a["href"])
@@ -72,7 +73,7 @@ class PageReader(html.parser.HTMLParser):
 
     def handle_endtag(self, tag):
         if tag == "nav":
-            self.in_rooms = False
+            self.in_pages = False
         if tag == "svg" and self.svg is not None:
             self.figures.append(("svg", self.svg))
             self.svg = None
@@ -281,16 +282,12 @@ def test_no_local_paths_addresses_or_dates(out, pages):
 
 
 @pytest.mark.slow
-def test_sidebar_is_in_layer_order(pages):
+def test_sidebar_has_every_page_once_and_chapters_in_order(pages):
     order = pages["index.html"].sidebar
     assert order[0] == "index.html" and len(order) == len(set(order)) == len(notebooks())
-    number = {
-        expected_page(nb): re.match(r"\d+[a-z]?", nb.name)[0]
-        for nb in notebooks()
-        if len(nb.parts) == 1 and nb.name[0].isdigit()
-    }
-    rooms = [number[href] for href in order if href in number]
-    assert rooms == sorted(rooms) and len(rooms) == len(number)
+    for chapter in CHAPTERS:
+        here = [expected_page(nb) for nb in sorted(notebooks()) if nb.parts[0] == chapter]
+        assert here == [href for href in order if href.startswith(f"{chapter}/")] != []
 
 
 @pytest.mark.slow
@@ -345,9 +342,9 @@ def small_project(tmp_path) -> Path:
 @pytest.mark.parametrize(
     "kind, source, complaint",
     [
-        ("markdown", "See [a room](99_nowhere.ipynb).", "leads nowhere"),
+        ("markdown", "See [a page](99_nowhere.ipynb).", "leads nowhere"),
         ("markdown", "::: {.callout-note}\nnever closed", "pandoc"),
-        ("code", "#| export\nraise ValueError('no such room')", "no such room"),
+        ("code", "#| export\nraise ValueError('no such page')", "no such page"),
     ],
 )
 def test_a_failed_build_says_why_and_leaves_the_old_site(small_project, kind, source, complaint):

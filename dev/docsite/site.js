@@ -22,15 +22,15 @@ night.addEventListener("change", labelTheme);
 labelTheme();
 themeButton.hidden = false;
 
-// ---------- the rooms on a narrow screen ----------
+// ---------- the pages on a narrow screen ----------
 const menuButton = one(".menu");
-function showRooms(open) {
-  root.classList.toggle("rooms-open", open);
+function showPages(open) {
+  root.classList.toggle("pages-open", open);
   menuButton.setAttribute("aria-expanded", String(open));
 }
-menuButton.addEventListener("click", () => showRooms(!root.classList.contains("rooms-open")));
-const here = one(".rooms [aria-current]");
-if (here && one(".rooms").scrollHeight > one(".rooms").clientHeight) here.scrollIntoView({ block: "nearest", behavior: "instant" });
+menuButton.addEventListener("click", () => showPages(!root.classList.contains("pages-open")));
+const here = one(".pages [aria-current]");
+if (here && one(".pages").scrollHeight > one(".pages").clientHeight) here.scrollIntoView({ block: "nearest", behavior: "instant" });
 
 // ---------- headings get a link to themselves; the contents follow the reading ----------
 for (const h of all(".text :is(h2, h3, h4)[id]")) {
@@ -105,7 +105,7 @@ async function search() {
   });
   found.replaceChildren(...items);
   const n = hits.results.length;
-  count.textContent = n ? `${n} ${n === 1 ? "room" : "rooms"}, the best places first` : `Nothing found for “${text}”`;
+  count.textContent = n ? `${n} ${n === 1 ? "page" : "pages"}, the best places first` : `Nothing found for “${text}”`;
 }
 function openFinder() { if (!finder.open) { finder.showModal(); query.select(); } }
 if (location.protocol.startsWith("http")) {
@@ -125,5 +125,5 @@ if (location.protocol.startsWith("http")) {
 addEventListener("keydown", (e) => {
   const typing = e.target.closest?.("input, textarea, [contenteditable]");
   if (!searchButton.hidden && ((e.key === "/" && !typing && !e.ctrlKey && !e.metaKey) || (e.key === "k" && (e.ctrlKey || e.metaKey)))) { e.preventDefault(); openFinder(); }
-  if (e.key === "Escape" && root.classList.contains("rooms-open")) { showRooms(false); menuButton.focus(); }
+  if (e.key === "Escape" && root.classList.contains("pages-open")) { showPages(false); menuButton.focus(); }
 });

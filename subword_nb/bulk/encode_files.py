@@ -503,7 +503,7 @@ def encode_files(
     overwrite: bool = False,  # Replace an output that is there, once the new one is whole
 ) -> EncodedFiles:  # What was written
     "Encode files to files of ids, in bounded memory; a call that was interrupted goes on where it stopped."
-    options = {"add_special_tokens": add_special_tokens, "allowed_special": allowed_special}
+    options: dict = {"add_special_tokens": add_special_tokens, "allowed_special": allowed_special}
     if threads is not None:
         options["threads"] = threads
     run = plan_run(tok, paths, out, format, dtype, separator, field, append, options, shard_tokens, errors)

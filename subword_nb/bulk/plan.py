@@ -43,15 +43,13 @@ class Plan(NamedTuple):
     "How a tokenizer encodes in bulk."
 
     scanner: Any  # What cuts bytes into spans
-    solve: (
-        Callable | None
-    )  # The kernel of the model, see `core.span_cache`; None: Python is asked about every new span
+    # The kernel of the model, see `core.span_cache`; None: Python is asked about every new span
+    solve: Callable | None
     ask: Callable  # bytes of a span → its ids
     opening: Callable | None = None  # (part as bytes, does it open the text?) → what is put before it
     normalize: Callable | None = None  # Text → text, before all else; None: nothing, or kernels do it
-    settle: Callable | None = (
-        None  # Makes for a run what looks at slots before ids are written, see `core.span_cache`
-    )
+    # Makes for a run what looks at slots before ids are written, see `core.span_cache`
+    settle: Callable | None = None
     barred: tuple = ()  # Bytes that no text may hold
     name: str = ""  # What it is called in `inspect`
 

@@ -30,9 +30,8 @@ from ..corpus.documents import documents
 class Library(NamedTuple):
     "How a tokenizer library is used: lines of Python, for a program of their own too."
 
-    reads: tuple[
-        str, ...
-    ]  # Kinds of files (`KINDS` of `formats.detect`) that it takes, the best first; () for all
+    # Kinds of files (`KINDS` of `formats.detect`) that it takes, the best first; () for all
+    reads: tuple[str, ...]
     load: str  # Lines that make `tok` of `path`, `pattern` and `special`
     array: str  # The ids of `text`, the quickest way
     ids: str  # The ids of `text` as a list

@@ -308,7 +308,7 @@ def _facts(facts: dict) -> str:
     lengths = "no pieces"
     if facts["piece_lengths"]:
         unit = "bytes" if facts["byte_level"] else "characters"
-        lengths = draw_bars(_by_length(facts["piece_lengths"]), title=f"Pieces by length, in {unit}")
+        lengths = str(draw_bars(_by_length(facts["piece_lengths"]), title=f"Pieces by length, in {unit}"))
     return "".join(f"{k:<9} {clip(v, n=300)}\n" for k, v in rows.items()) + f"\n{lengths}"
 
 

@@ -11,7 +11,6 @@ import inspect
 import json
 import os
 import re
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,16 +77,27 @@ _BEGINS = re.compile(
 )
 
 # %% ../../nbs/formats/11_detect.ipynb #7449b739
-_MARKS = {
-    "tiktoken": ("tiktoken_format", "looks_like_ranks"),
-    "minbpe": ("other_formats", "looks_like_minbpe"),
-    "vocab.json": (
-        "other_formats",
-        "looks_like_vocab_json",
-    ),  # kind → room and test, imported one after the other
-    "nmt": ("nmt_format", "looks_like_codes"),
-    "merges.txt": ("other_formats", "looks_like_merges"),
-}
+def _marked_kind(head):
+    "The kind of a file whose first bytes name it, or None."
+    from subword_nb.formats.tiktoken import looks_like_ranks
+
+    if looks_like_ranks(head):
+        return "tiktoken"
+    from subword_nb.formats.vocab_files import looks_like_merges, looks_like_minbpe, looks_like_vocab_json
+
+    if looks_like_minbpe(head):
+        return "minbpe"
+    if looks_like_vocab_json(head):
+        return "vocab.json"
+    from subword_nb.formats.subword_nmt import looks_like_codes
+
+    if looks_like_codes(head):
+        return "nmt"
+    if looks_like_merges(head) and (head.startswith(b"#version") or "Ġ".encode() in head):
+        return "merges.txt"
+    from subword_nb.formats.gguf import looks_like_gguf
+
+    return "gguf" if looks_like_gguf(head) else None
 
 
 def kind_of_head(
@@ -97,14 +107,10 @@ def kind_of_head(
 ) -> str | None:  # One of `KINDS`, "vocab.json" or "merges.txt" for halves of GPT-2's, or None
     "Tell the kind of a file by its beginning."
     if _BEGINS.match(head):
-        return "tokenizer.json"  # without importing the rooms of all other kinds
-    for known, (room, name) in _MARKS.items():
-        if getattr(import_module(f"subword_nb.{room}"), name)(head) and (
-            known != "merges.txt" or head.startswith(b"#version") or "Ġ".encode() in head
-        ):
-            return known
-    if head[:4] == b"GGUF" and import_module("subword_nb.formats.gguf").looks_like_gguf(head):
-        return "gguf"
+        return "tokenizer.json"  # without importing the pages of all other kinds
+    marked = _marked_kind(head)
+    if marked is not None:
+        return marked
     from subword_nb.formats.sentencepiece_proto import looks_like_model_proto
 
     text, readable = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n"), True

@@ -10,7 +10,6 @@ import heapq
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from ..text.alignment import Aligned
@@ -189,9 +188,7 @@ def reason_for(
     pretoken: str,  # One pre-token, as the model is given it
 ) -> Any:  # A reason: `kind`, `pieces` and `to_dict()`
     "Why a model splits a pre-token as it does."
-
-    def room(name):
-        return import_module(f"subword_nb.{name}")
+    from subword_nb.insight.explain_sentencepiece import WholeReason, explain_sentencepiece
 
     names = {k.__name__ for k in type(model).__mro__}
     if "BPE" in names:
@@ -199,11 +196,15 @@ def reason_for(
     if "NmtBPE" in names:
         return explain_nmt(model, pretoken)
     if "WordPiece" in names:
-        return room("wordpiece_explain").explain_wordpiece(model, pretoken)
+        from subword_nb.wordpiece.explain import explain_wordpiece
+
+        return explain_wordpiece(model, pretoken)
     if "SentencePieceModel" in names:
-        return room("sentencepiece_explain").explain_sentencepiece(model, pretoken)
+        return explain_sentencepiece(model, pretoken)
     if "Unigram" in names:
-        return room("unigram_explain").explain_unigram(model, pretoken)
+        from subword_nb.unigram.explain import explain_unigram
+
+        return explain_unigram(model, pretoken)
     found, ids = pretoken in model.piece2id, model.encode(pretoken)
     if "WordLevel" in names:
         pieces, note = [pretoken if found else model.unk_piece][: len(ids)], None
@@ -212,7 +213,7 @@ def reason_for(
     else:
         pieces = [next(p for p, k in model.piece2id.items() if k == i) for i in ids]
         note = f"nothing more is known of a {type(model).__name__}"
-    return room("sentencepiece_explain").WholeReason(pretoken, found, pieces, note)
+    return WholeReason(pretoken, found, pieces, note)
 
 # %% ../../nbs/insight/03_explain.ipynb #51424866
 @dataclass(repr=False)
@@ -257,10 +258,14 @@ class Explanation:
         return f"Explanation({len(self.text):,} characters, {len(self.words):,} words, {len(self.tokens):,} tokens)"
 
     def __str__(self):
-        return import_module("subword_nb.insight.explain_draw").explanation_text(self)
+        from subword_nb.insight.explain_draw import explanation_text
+
+        return explanation_text(self)
 
     def _repr_html_(self):
-        return import_module("subword_nb.insight.explain_draw").explanation_html(self)
+        from subword_nb.insight.explain_draw import explanation_html
+
+        return explanation_html(self)
 
 # %% ../../nbs/insight/03_explain.ipynb #9518fd32
 def _in_bytes(tok):
@@ -288,9 +293,10 @@ def _explainer(model):
     "A function from a pre-token to (start, end, reason) of its words; what is equal shares a reason."
     known = {}
     if any(k.__name__ == "SentencePieceModel" for k in type(model).__mro__):
-        room = import_module("subword_nb.insight.explain_sentencepiece")
-        cut = room.stretch_cutter(model)
-        return lambda pretoken: room.explain_stretches(model, pretoken, cut=cut, known=known)
+        from subword_nb.insight.explain_sentencepiece import explain_stretches, stretch_cutter
+
+        cut = stretch_cutter(model)
+        return lambda pretoken: explain_stretches(model, pretoken, cut=cut, known=known)
 
     def whole(pretoken):
         if pretoken not in known:

@@ -345,13 +345,16 @@ class _Calls(Engine):
         )
     else:
         encode_ordinary, encode_with_unstable, encode_single_token, to_tiktoken = (
-            *(_Later("tiktoken_calls") for _ in range(3)),
-            _Later("tiktoken_format"),
+            *(_Later("formats.tiktoken_calls") for _ in range(3)),
+            _Later("formats.tiktoken"),
         )
         decode_with_offsets, decode_single_token_bytes, decode_tokens_bytes, token_byte_values = (
-            _Later("tiktoken_calls") for _ in range(4)
+            _Later("formats.tiktoken_calls") for _ in range(4)
         )
-        truncate, extend, train_new, translated = *(_Later("growing") for _ in range(3)), _Later("translate")
+        truncate, extend, train_new, translated = (
+            *(_Later("train.resize") for _ in range(3)),
+            _Later("formats.export"),
+        )
 
     @property
     def n_vocab(self) -> int:  # One more than the highest id, holes included; `vocab_size` counts the pieces
@@ -400,22 +403,24 @@ class _Methods(_Calls):
             explain_training.explain_training,
         )
     else:
-        train, load = _Later("training", wrap=classmethod), classmethod(load)
+        train, load = _Later("train.train", wrap=classmethod), classmethod(load)
         _in_bulk, encode_batch, encode_array, encode_files = (
-            _Later("bulk", "encode"),
-            _Later("bulk"),
-            _Later("bulk"),
-            _Later("encode_files"),
+            _Later("bulk.encode", "encode"),
+            _Later("bulk.encode"),
+            _Later("bulk.encode"),
+            _Later("bulk.encode_files"),
         )
         align, align_batch, __call__, stages = (
-            _Later("bulk_align"),
-            _Later("pipeline"),
-            _Later("pipeline", "call"),
-            _Later("pipeline"),
+            _Later("bulk.align"),
+            _Later("pipeline.align"),
+            _Later("pipeline.align", "call"),
+            _Later("pipeline.align"),
         )
-        decode, decode_bytes, decode_batch, stream = (_Later("decoding") for _ in range(4))
-        nbest, sample, entropy = (_Later("splits") for _ in range(3))
-        explain, compare, explain_training = map(_Later, ("explain", "compare", "explain_training"))
+        decode, decode_bytes, decode_batch, stream = (_Later("pipeline.decoding") for _ in range(4))
+        nbest, sample, entropy = (_Later("pipeline.nbest") for _ in range(3))
+        explain, compare, explain_training = map(
+            _Later, ("insight.explain", "insight.compare", "insight.explain_training")
+        )
 
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #1ce88bdc
 class Tokenizer(_Methods):

@@ -726,7 +726,7 @@ def test_workers_that_cannot_start_do_not_hang(tmp_path):
         "from subword_nb.corpus.workers import local_client\nwith local_client(1, timeout=6) as client: print('started')\n",
         encoding="utf-8",
     )
-    root = str(Path(scale.__file__).resolve().parent.parent)
+    root = str(Path(scale.__file__).resolve().parents[2])
     ran = subprocess.run(
         [sys.executable, str(script)],
         capture_output=True,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import seeds
 from seeds import fresh
-from test_pipeline import generated
+from tests.pipeline.test_align import generated
 
 from subword_nb import Tokenizer
 from subword_nb.bulk import blocks

@@ -1098,7 +1098,7 @@ def harmed_pairs(rng: random.Random) -> bytes:
 def data_folder():
     "Where real files are, if anywhere."
     named = os.environ.get("SUBWORD_NB_DATA")
-    return Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
+    return Path(named) if named else Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def harm(n, seed, shared, path):

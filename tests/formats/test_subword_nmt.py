@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from seeds import TEXTS as N, fresh
-from test_pipeline import generated
+from tests.pipeline.test_align import generated
 
 from subword_nb import Tokenizer
 from subword_nb.pipeline.decoding import decode, decode_stream, decode_stream_ref

@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import pytest
 from seeds import TEXTS, fresh, some_of
-from test_pipeline import generated
+from tests.pipeline.test_align import generated
 from costs import assert_linear
 
 from subword_nb import Tokenizer, processors
@@ -111,7 +111,9 @@ def known(shared_file):
 
 
 def line(token: bytes, rank) -> bytes:
-    return base64.b64encode(token) + b" " + str(rank).encode() + b"\n"
+    return (
+        (base64.b64encode(token) or b"=") + b" " + str(rank).encode() + b"\n"
+    )  # as the library spells no bytes
 
 
 def table(ranks=BYTES) -> bytes:
@@ -598,11 +600,7 @@ def test_the_empty_token_and_the_calls():
     ranks = BYTES | {b"": 256, b"ab": 257}
     theirs, tok = (
         tiktoken.Encoding("x", pat_str=r"\w+|\W+", mergeable_ranks=ranks, special_tokens={"<s>": 258}),
-        tokenizer(
-            read_tiktoken(
-                table(ranks).replace(b"\n 256", b"\n= 256"), pattern=r"\w+|\W+", special_tokens={"<s>": 258}
-            )
-        ),
+        tokenizer(read_tiktoken(table(ranks), pattern=r"\w+|\W+", special_tokens={"<s>": 258})),
     )
     assert (
         token_byte_values(tok) == theirs.token_byte_values()

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from seeds import TEXTS as N, fresh
-from test_pipeline import generated
+from tests.pipeline.test_align import generated
 
 from subword_nb import Tokenizer
 from subword_nb.formats.huggingface import read_gpt2, read_gpt2_files

@@ -179,8 +179,8 @@ def rooms() -> tuple[list[str], list[str]]:
     "Rooms without kernels, and with: Numba would meet the instructions that count lines."
     home = Path(importlib.util.find_spec("subword_nb").origin).parent
     found = {
-        f"subword_nb.{p.stem}": "kernel" in p.read_text(encoding="utf-8")
-        for p in sorted(home.glob("*.py"))
+        ".".join(p.relative_to(home.parent).with_suffix("").parts): "kernel" in p.read_text(encoding="utf-8")
+        for p in sorted(home.rglob("*.py"))
         if not p.stem.startswith("_")
     }
     return [n for n, yes in found.items() if not yes], [n for n, yes in found.items() if yes]

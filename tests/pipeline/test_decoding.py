@@ -7,7 +7,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from test_decoders import PATTERNS, piece
+from tests.pipeline.test_decoders import PATTERNS, piece
 from costs import assert_linear
 
 from subword_nb import decoders as D

@@ -6,7 +6,7 @@ import pickle
 import random
 
 import pytest
-from test_encoding import random_encoding, read, said, state, theirs
+from tests.pipeline.test_encoding import random_encoding, read, said, state, theirs
 
 from subword_nb.pipeline.encoding import Encoding, Padding, Truncation, byte_offsets, truncate_pair
 from subword_nb.pipeline.processors import (
@@ -172,7 +172,7 @@ def test_truncation_and_then_the_processor(strategy):
         T.models.WordLevel({"[UNK]": 0} | {c: i for i, c in enumerate("abcdefghij", 1)}, "[UNK]")
     )
     tok.pre_tokenizer = T.pre_tokenizers.Whitespace()
-    from test_encoding import ours
+    from tests.pipeline.test_encoding import ours
 
     for _ in range(500):
         texts = [

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 import pytest
-from test_normal_forms import ALPHABETS
+from tests.text.test_unicode_forms import ALPHABETS
 from characters import code_points
 from seeds import some_of
 from costs import assert_linear

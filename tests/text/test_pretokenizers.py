@@ -35,7 +35,7 @@ from subword_nb.text.pretokenizers import (
     pretokenizer,
     pretokenizer_from_dict,
 )
-from test_splitting import check_component, generated, hf_spans
+from tests.text.test_splitters import check_component, generated, hf_spans
 
 NAMES = ("gpt2", "r50k", "p50k", "cl100k", "o200k", "llama3", "qwen2")
 

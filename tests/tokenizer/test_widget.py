@@ -166,7 +166,7 @@ def test_typing_in_jupyterlab(tok, tmp_path):
         page = chrome.new_page(viewport={"width": 1280, "height": 900})
         wrong = []
         page.on("pageerror", lambda e: wrong.append(str(e)))
-        assert not [c for c in browser.run_all(page, url, work / "box.ipynb") if c["error"]]
+        assert not [c for c in browser.run_all(page, url, work / "box.ipynb", work) if c["error"]]
         area = page.get_by_label("Text", exact=True)
 
         def shown(text):

@@ -355,7 +355,7 @@ for algorithm, n in (("bpe", 280), ("wordpiece", 80), ("unigram", 45)):
 """
     seen = {}
     for jit in ("0", "1"):
-        env = os.environ | {"SUBWORD_NB_JIT": jit, "PYTHONPATH": str(Path(__file__).parents[1])}
+        env = os.environ | {"SUBWORD_NB_JIT": jit, "PYTHONPATH": str(Path(__file__).parents[2])}
         seen[jit] = subprocess.run(
             [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
         ).stdout

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from notebooks import ROOT
 from seeds import TEXTS, fresh
 
 from subword_nb.unigram import em_kernels as unigram_arrays
@@ -151,11 +152,11 @@ def digest(threads=1):
 
 @pytest.mark.slow
 def test_plain_python_gives_the_same_bits():
-    code = "import json, test_unigram_em as t; print(json.dumps(t.digest()))"
+    code = "import json, sys; sys.path.append('tests'); import tests.unigram.test_em as t; print(json.dumps(t.digest()))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "SUBWORD_NB_JIT": "0"},
-        cwd=os.path.dirname(__file__),
+        cwd=ROOT,
         capture_output=True,
         text=True,
     )
@@ -381,8 +382,11 @@ def test_nothing_at_all():
 
 
 def test_runs_without_numba():
-    code = "import sys; sys.modules['numba'] = None; import importlib.util as u; f = u.find_spec\nu.find_spec = lambda n, *a: None if n == 'numba' else f(n, *a)\nimport test_unigram_em as t; assert len(t.digest()) == 120"
+    code = "import sys; sys.modules['numba'] = None; import importlib.util as u; f = u.find_spec\nu.find_spec = lambda n, *a: None if n == 'numba' else f(n, *a)\nimport sys; sys.path.append('tests'); import tests.unigram.test_em as t; assert len(t.digest()) == 120"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=os.path.dirname(__file__), capture_output=True, text=True
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr

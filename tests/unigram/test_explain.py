@@ -9,7 +9,7 @@ import sys
 import pytest
 from seeds import TEXTS as N, fresh
 from costs import assert_linear
-from test_sentencepiece_models import MODELS, model_of, near_ties, random_model, random_text
+from tests.formats.test_sentencepiece_models import MODELS, model_of, near_ties, random_model, random_text
 
 from subword_nb import Tokenizer
 from subword_nb.unigram.lattice import build_lattice, segmentations
