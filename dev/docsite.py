@@ -57,6 +57,18 @@ class Page:
     lead: str  # The one-line promise below it
 
 
+@dataclass
+class Section:
+    "A group of the sidebar."
+
+    name: str
+    entries: list  # Pages and sections, in reading order
+
+    def pages(self) -> list[Page]:
+        "All pages in it, in reading order."
+        return [p for e in self.entries for p in ([e] if isinstance(e, Page) else e.pages())]
+
+
 def run(command: list, **kwargs) -> str:
     "Run a program; when it fails, stop with all that it said."
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", **kwargs)
@@ -159,21 +171,28 @@ def read_pages(proc: Path) -> list[tuple[Page, object]]:  # Each page with its p
 def sidebar_order(
     pages: dict[str, Page],  # By source
     contents: list,  # `website: sidebar: contents` of _quarto.yml
-) -> list[tuple[str, list[Page]]]:  # Section titles with their pages, empty sections left out
+) -> list[Section]:  # In reading order, empty sections left out
     "Sort the pages into the sections of the sidebar; every page has one place."
-    left, sections = sorted(pages), []
-    for entry in contents:
-        entry = entry if isinstance(entry, dict) else {"section": "", "contents": entry}
-        globs = entry["contents"] if isinstance(entry["contents"], list) else [entry["contents"]]
-        globs = [g.lstrip("/") for g in globs]
-        chosen = list(
-            dict.fromkeys(
-                s for g in globs for s in left if fnmatch.fnmatchcase(s, g) and s.count("/") == g.count("/")
-            )
-        )
-        left = [s for s in left if s not in chosen]
-        if chosen:
-            sections.append((entry["section"], [pages[s] for s in chosen]))
+    left = sorted(pages)
+
+    def chosen(entry: str) -> list[Page]:
+        glob = entry.lstrip("/")
+        found = [s for s in left if fnmatch.fnmatchcase(s, glob) and s.count("/") == glob.count("/")]
+        for source in found:
+            left.remove(source)
+        return [pages[s] for s in found]
+
+    def section(entry: dict) -> Section:
+        inner = entry["contents"] if isinstance(entry["contents"], list) else [entry["contents"]]
+        entries = []
+        for x in inner:
+            if isinstance(x, str):
+                entries += chosen(x)
+            elif (part := section(x)).entries:
+                entries.append(part)
+        return Section(entry["section"], entries)
+
+    sections = [s for s in map(section, contents) if s.entries]
     if left:
         raise SystemExit(f"no section of the sidebar in _quarto.yml takes {left}")
     return sections
@@ -223,10 +242,10 @@ def name_links(
     )
 
 
-def pandoc_variables(page: Page, sections: list, site: dict) -> dict:
+def pandoc_variables(page: Page, sections: list[Section], site: dict) -> dict:
     "What the template needs to know about a page besides its text."
     home = posixpath.dirname(page.target) or "."
-    order = [p for _, pages in sections for p in pages]
+    order = [p for s in sections for p in s.pages()]
     at = order.index(page)
 
     def item(p: Page) -> dict:
@@ -235,6 +254,10 @@ def pandoc_variables(page: Page, sections: list, site: dict) -> dict:
             "label": p.title.replace("`", ""),
             "here": p is page,
         }
+
+    def group(s: Section) -> dict:
+        entries = [{"link": item(e)} if isinstance(e, Page) else {"group": group(e)} for e in s.entries]
+        return {"name": s.name, "open": page in s.pages(), "entry": entries}
 
     variables = {
         "site": site["title"],
@@ -248,7 +271,7 @@ def pandoc_variables(page: Page, sections: list, site: dict) -> dict:
         "chapter": page.chapter,
         "heading": page.title,
         "lead": page.lead,
-        "section": [{"name": name, "page": [item(p) for p in pages]} for name, pages in sections],
+        "section": [group(s) for s in sections],
         "playground": page.source == docsite_playground.PAGE,
     }
     if at:
@@ -383,7 +406,7 @@ def write_playground_alone(out: Path) -> None:
     page = Page(docsite_playground.PAGE, "playground.html", "", title, lead)
     out.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as work:
-        text = render_page(page, nb, [("", [page])], site, Path(work))
+        text = render_page(page, nb, [Section("Start", [page])], site, Path(work))
     (out / page.target).write_text(docsite_playground.with_policy(text), encoding="utf-8")
     for name in ("style.css", "site.js"):
         shutil.copyfile(HERE / name, out / name)

@@ -282,12 +282,66 @@ def test_no_local_paths_addresses_or_dates(out, pages):
 
 
 @pytest.mark.slow
-def test_sidebar_has_every_page_once_and_chapters_in_order(pages):
+def test_sidebar_has_every_page_once_and_chapters_whole(pages):
     order = pages["index.html"].sidebar
     assert order[0] == "index.html" and len(order) == len(set(order)) == len(notebooks())
     for chapter in CHAPTERS:
-        here = [expected_page(nb) for nb in sorted(notebooks()) if nb.parts[0] == chapter]
-        assert here == [href for href in order if href.startswith(f"{chapter}/")] != []
+        here = {expected_page(nb) for nb in notebooks() if nb.parts[0] == chapter}
+        begin = min(map(order.index, here))
+        assert here == set(order[begin : begin + len(here)])
+
+
+@pytest.mark.slow
+def test_only_the_groups_of_the_page_are_open(out):
+    text = (out / "text" / "normalizers.html").read_text(encoding="utf-8")
+    groups = re.findall(r'<details class="(?:group|chapter-pages)"( open)?>\s*<summary>(.*?)</summary>', text)
+    assert [name for is_open, name in groups if is_open] == ["Inside", "Text"]
+    assert [name for _, name in groups][:2] == ["Start", "Learn"]
+
+
+@pytest.mark.slow
+def test_a_title_is_the_same_in_the_sidebar_and_on_the_page(out, pages):
+    label = dict(
+        re.findall(
+            r'<li><a href="([^"]+)"(?: aria-current="page")?>(.*?)</a></li>',
+            (out / "index.html").read_text(encoding="utf-8"),
+        )
+    )
+    for name in pages.keys() - {"404.html"}:
+        heading = re.search(r"<h1>(.*?)</h1>", (out / name).read_text(encoding="utf-8"))[1]
+        assert label[name] == re.sub(r"</?code>", "", heading), name
+
+
+def title(notebook: Path) -> str:
+    "The first heading of a notebook, relative to nbs/."
+    cells = json.loads((NBS / notebook).read_text(encoding="utf-8"))["cells"]
+    return "".join(cells[0]["source"]).splitlines()[0].removeprefix("# ").replace("`", "")
+
+
+def prose(notebook: str) -> str:
+    "All markdown of a notebook."
+    cells = json.loads((NBS / notebook).read_text(encoding="utf-8"))["cells"]
+    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+
+
+def test_the_list_of_all_pages_has_their_titles():
+    listed = re.findall(r"^\| \[(.+?)\]\(\.\./(.+?)\)", prose("book/pages.ipynb"), flags=re.M)
+    assert {page for _, page in listed} == {nb.as_posix() for nb in notebooks() if nb.parts[0] in CHAPTERS}
+    assert {page: text for text, page in listed} == {page: title(Path(page)) for _, page in listed}
+
+
+def test_chapters_have_one_name_in_the_sidebar_on_the_home_page_and_in_the_list_of_all_pages():
+    sidebar = {
+        folder: name
+        for name, folder in re.findall(
+            r'section: "(.+?)"\s+contents:\s+(?:- |")(\w+)/',
+            (ROOT / "_quarto.yml").read_text(encoding="utf-8"),
+        )
+    }
+    home = re.findall(r"^\| \[(.+?)\]\((\w+)/\S+\.ipynb\) \|", prose("index.ipynb"), flags=re.M)
+    assert {folder: name for name, folder in home} == {chapter: sidebar[chapter] for chapter in CHAPTERS}
+    headings = re.findall(r"^## (.+)$", prose("book/pages.ipynb"), flags=re.M)
+    assert [name for name in headings if name in sidebar.values()] == [sidebar[c] for c in CHAPTERS]
 
 
 @pytest.mark.slow
