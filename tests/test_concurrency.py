@@ -360,12 +360,14 @@ def framed(tok):
     return TemplateProcessing("<s> $A", special_tokens=[("<s>", tok.piece2id["<s>"])])
 
 
-@pytest.mark.parametrize("way", ["_quick", "_short"])
+@pytest.mark.parametrize("way", ["_fast_path", "_kernel_fast_path"])
 def test_a_way_made_while_the_tokenizer_changes_is_not_kept(toys, way, monkeypatch):
     tok = load(toys[0])
-    if way == "_short" and not jit.available():
+    if way == "_kernel_fast_path" and not jit.available():
         pytest.skip("without Numba there is no such way")
-    room, name = {"_quick": (engine, "_quick_path"), "_short": (bulk, "short_way")}[way]
+    room, name = {"_fast_path": (engine, "_fast_path_of"), "_kernel_fast_path": (bulk, "kernel_fast_path")}[
+        way
+    ]
     make = getattr(room, name)
 
     def make_and_change(tok):
@@ -375,10 +377,10 @@ def test_a_way_made_while_the_tokenizer_changes_is_not_kept(toys, way, monkeypat
         return made
 
     monkeypatch.setattr(room, name, make_and_change)
-    text = "low lower " * (1 if way == "_quick" else 200)
+    text = "low lower " * (1 if way == "_fast_path" else 200)
     before = (
         tok.encode(text.strip())
-        if way == "_quick"
+        if way == "_fast_path"
         else tok.encode_array(text * 600) is not None and tok.encode(text)
     )
     assert tok.post_processor is not None
@@ -479,7 +481,7 @@ def test_many_threads_leave_few_tables(toys):
     tok.encode_batch([LONG] * 600)
     kept = engine.compiled(tok).bulk
     kept.tables = Busy()
-    way, expected = bulk.short_way(tok), tok._encode_fully(text)
+    way, expected = bulk.kernel_fast_path(tok), tok._encode_fully(text)
     for _ in range(bulk._TABLES + 10):
         assert way(text) == expected
     assert len(kept.tables) == bulk._TABLES

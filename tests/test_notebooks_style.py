@@ -248,9 +248,9 @@ def test_other_files_are_finished_and_name_no_machine():
 
 
 def test_notebook_folder_holds_nothing_else():
-    odd = [
+    invalid = [
         p.relative_to(NBS).as_posix()
         for p in NBS.rglob("*")
         if p.is_file() and p.suffix in {".npy", ".log", ".tmp", ".gz", ".xz"}
     ]
-    assert not odd, odd
+    assert not invalid, invalid

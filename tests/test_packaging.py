@@ -174,8 +174,8 @@ def test_source_distribution_holds_what_the_wheel_is_built_from(sdist, settings,
         "CHANGELOG.md",
         "PKG-INFO",
     } <= names
-    odd = [n for n in names - modules if "/" in n and not n.startswith("subword_nb.egg-info/")]
-    assert not odd, odd
+    invalid = [n for n in names - modules if "/" in n and not n.startswith("subword_nb.egg-info/")]
+    assert not invalid, invalid
 
 
 def test_nothing_names_the_machine_it_was_built_on(wheel, sdist, source):

@@ -47,7 +47,7 @@ def test_the_quick_way_is_the_long_way(pattern):
     if isinstance(pattern, str) and (
         sys.version_info >= (3, 11) or pattern == "gpt2"
     ):  # older ones lack possessive repeats
-        assert tok._quick("it's quick") is not None and tok._quick("<|endoftext|>") is None
+        assert tok._fast_path("it's quick") is not None and tok._fast_path("<|endoftext|>") is None
 
 
 def test_what_is_changed_is_heeded():
@@ -73,7 +73,7 @@ def test_what_is_changed_is_heeded():
 def test_a_way_from_elsewhere_is_asked_first():
     tok = toy()
     text = "seven " * 30  # shorter ones are quicker without
-    tok._short = lambda given: [7] if given == text else None
+    tok._kernel_fast_path = lambda given: [7] if given == text else None
     assert tok.encode(text) == [7] and tok.encode("a test") == toy().encode("a test")
     assert tok.encode(text, dropout=0.0) == toy().encode(text)
 

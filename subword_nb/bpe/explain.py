@@ -106,7 +106,7 @@ def first_symbols(
     if model.ignore_merges and pretoken in ids:
         note = "the whole pre-token is a piece and is not taken apart (ignore_merges)"
         return [Symbol(ids[pretoken], pretoken, 0, len(pretoken))], note
-    out, odd = [], {}
+    out, invalid = [], {}
     fusing = False
     prefix, suffix = model.continuing_subword_prefix, model.end_of_word_suffix
     for at, symbol in enumerate(base_symbols(pretoken, prefix=prefix, suffix=suffix)):
@@ -125,12 +125,12 @@ def first_symbols(
         elif unk is not None:
             out.append(Symbol(ids[unk], unk, at, at + 1))
         if spelled != [symbol]:
-            odd.setdefault(unknown, {})[pretoken[at]] = True
+            invalid.setdefault(unknown, {})[pretoken[at]] = True
         fusing = unknown
-    return out, _note(odd, unk)
+    return out, _note(invalid, unk)
 
 
-def _note(odd, unk):
+def _note(invalid, unk):
     "What has become of characters without a piece."
     lost = "left out (drop_unknown)" if unk is None else f"unknown, written as {unk}"
     said = {False: "spelled by its bytes (byte_fallback)", True: lost}
@@ -139,7 +139,7 @@ def _note(odd, unk):
         more = f" and {len(chars) - 5} more" if len(chars) > 5 else ""
         return ", ".join(map(repr, list(chars)[:5])) + more
 
-    return "; ".join(f"{shown(odd[k])}: {said[k]}" for k in (False, True) if k in odd) or None
+    return "; ".join(f"{shown(invalid[k])}: {said[k]}" for k in (False, True) if k in invalid) or None
 
 # %% ../../nbs/bpe/05_explain.ipynb #8fbd50c7
 def _rule_of(model, pretoken):

@@ -325,7 +325,7 @@ def rules_of_rows(
 
 # %% ../../nbs/bpe/06_merge_kernels.ipynb #342515db
 @kernel
-def _differs(symbols, bounds, value, slots, made, odd):
+def _differs(symbols, bounds, value, slots, made, invalid):
     "Which sequences does merging not make into their value? Those with an unknown symbol are not asked."
     work, rules = np.empty(WIDEST, np.uint32), np.empty(WIDEST, np.uint32)
     for t in range(len(value)):
@@ -334,7 +334,7 @@ def _differs(symbols, bounds, value, slots, made, odd):
             worst = symbols[a + np.uint64(i)] if symbols[a + np.uint64(i)] > worst else worst
         if n == ZERO or worst == NONE:
             continue
-        odd[t] = (
+        invalid[t] = (
             n > WIDEST
             or _merge_window(symbols, a, n, slots, made, work, rules) != ONE
             or np.uint32(np.uint64(work[0]) & ID_MASK) != value[t]
@@ -349,9 +349,11 @@ def odd_rows(
     made: np.ndarray,  # What each rank makes, see `made_by`
 ) -> tuple:  # keys and arena of a table of those that merging does not make
     "The table of the pieces that have to be taken whole."
-    odd = np.zeros(len(value), np.bool_)
-    _differs(symbols, bounds, value, slots, made, odd)
-    return row_table(symbols[np.repeat(odd, np.diff(bounds))], bounds_of(np.diff(bounds)[odd]), value[odd])
+    invalid = np.zeros(len(value), np.bool_)
+    _differs(symbols, bounds, value, slots, made, invalid)
+    return row_table(
+        symbols[np.repeat(invalid, np.diff(bounds))], bounds_of(np.diff(bounds)[invalid]), value[invalid]
+    )
 
 # %% ../../nbs/bpe/06_merge_kernels.ipynb #dcb156b9
 LEFT = np.uint32(1 << 24)  # In `extra`: left to Python
@@ -476,7 +478,7 @@ class Misses:
         solve_bytes,
     )  # What bytes or characters begin as; what merging looks up; the kernel that takes both
 
-    def solve(
+    def span_kernel(
         self,
         *given,  # What `solve_bytes` takes, without `first` and `tables`
     ):
@@ -511,7 +513,7 @@ def solved(
         np.zeros(len(spans) + 1, np.int64),
         np.zeros(len(spans), np.uint32),
     )
-    misses.solve(buf, at, length, len(spans), ids, bounds, extra)
+    misses.span_kernel(buf, at, length, len(spans), ids, bounds, extra)
     return [
         None if x else ids[a:b].tolist()
         for x, a, b in zip(extra.tolist(), bounds.tolist(), bounds[1:].tolist())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .incremental import climb, lean, sink, sort_run
+from .incremental import sift_up, lean, sift_down, shell_sort
 from ..core.simd import prefetch
 
 # %% ../../nbs/bpe/02_train_kernels.ipynb #f6dd03c0
@@ -206,7 +206,7 @@ def _file_notes(s, first, sort):
     s.n[NOTES] = 0
     for k in range(first, s.n[PAIRS]):
         if sort:
-            sort_run(s.occurrence, s.seg_start[k], s.seg_start[k] + s.seg_length[k])
+            shell_sort(s.occurrence, s.seg_start[k], s.seg_start[k] + s.seg_length[k])
         if s.count[k] >= s.n[THRESHOLD]:
             _push(s, k)
 
@@ -280,7 +280,7 @@ def _push(s, q):
     if not _fits(s, q):
         return
     s.n[HEAP] += 1
-    climb(s, s.n[HEAP] - 1, s.count[q], _key(s, q), q, _spelling(s))
+    sift_up(s, s.n[HEAP] - 1, s.count[q], _key(s, q), q, _spelling(s))
 
 # %% ../../nbs/bpe/02_train_kernels.ipynb #2a99b5ef
 @lean
@@ -307,7 +307,7 @@ def _lower_threshold(s):
 @lean
 def _sink(s, c, k, q):
     "Put an entry in the place of the best one, or below it."
-    sink(s, s.n[HEAP], c, k, q, _spelling(s))
+    sift_down(s, s.n[HEAP], c, k, q, _spelling(s))
 
 
 @lean

@@ -145,9 +145,9 @@ def _known_ids(known, pieces, vocab_size, prefix):
     ids = {p: i for i, p in enumerate(pieces)}
     pairs = []
     for a, b in known:
-        if odd := [p for p in (a, b) if p not in ids]:
+        if invalid := [p for p in (a, b) if p not in ids]:
             raise ValueError(
-                f"known merge {len(pairs)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; "
+                f"known merge {len(pairs)} needs {invalid[0]!r}, which is in no vocabulary and made by no merge before; "
                 "pass the merges of a run in their order"
             )
         pairs.append((ids[a], ids[b]))
@@ -168,7 +168,7 @@ def _snapshot(start, pairs):
 def _resumed(snapshot, pieces, vocab_size, prefix):
     "The merges of a snapshot; refuses one of another run."
     if not isinstance(snapshot, Mapping) or snapshot.get("kind") != "bpe":
-        raise ValueError("resume is no snapshot of a BPE run; pass what `state()` returned to `watch`")
+        raise ValueError("resume is no snapshot of a BPE run; pass what `state()` returned to `on_progress`")
     if snapshot["start"] != len(pieces):
         raise ValueError(
             f"the snapshot started from {snapshot['start']} pieces, these counts and options from {len(pieces)}; "
@@ -194,22 +194,22 @@ def _resumed(snapshot, pieces, vocab_size, prefix):
     return pairs
 
 # %% ../../nbs/bpe/03_trainer.ipynb #9e99afde
-_PAUSE = 0.25  # Seconds from one call of `watch` to the next
+_PAUSE = 0.25  # Seconds from one call of `on_progress` to the next
 
 
 class _Watched:
-    "Calls `watch` now and then."
+    "Calls `on_progress` now and then."
 
-    def __init__(self, watch, total, start):
-        self.watch = watch
+    def __init__(self, on_progress, total, start):
+        self.on_progress = on_progress
         self.total = total
         self.start = start
         self.next = 0.0
 
     def __call__(self, done, pairs, last=False):
-        if self.watch is None or not last and time.monotonic() < self.next:
+        if self.on_progress is None or not last and time.monotonic() < self.next:
             return
-        self.watch(done, self.total, "merging", lambda: _snapshot(self.start, pairs()))
+        self.on_progress(done, self.total, "merging", lambda: _snapshot(self.start, pairs()))
         self.next = time.monotonic() + _PAUSE
 
 # %% ../../nbs/bpe/03_trainer.ipynb #3412036c
@@ -435,7 +435,7 @@ def learn_merges_kernel(
     *,
     known: Iterable = (),  # Merges of an earlier run, as pairs of ids
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-    watch: Callable | None = None,  # See `bpe_train`
+    on_progress: Callable | None = None,  # See `bpe_train`
     **options,  # `min_frequency`, `max_token_length`, `tie_break` and `prefix`, see `new_state`
 ) -> BPERules:  # As `learn_merges` returns it
     "Learn merges on flat arrays; the kernel of `learn_merges`."
@@ -445,7 +445,7 @@ def learn_merges_kernel(
 
     pairs = np.array([i for pair in known for i in pair], np.int32)
     s = new_state(symbol, start, weight, pieces, **options)
-    watched = _Watched(watch, vocab_size, len(pieces))
+    watched = _Watched(on_progress, vocab_size, len(pieces))
     done = len(pieces)
 
     def advance(share):
@@ -461,11 +461,11 @@ def learn_merges_kernel(
     return _rules(s, pieces, _why_ended(s) if status == ENDED else "full")
 
 # %% ../../nbs/bpe/03_trainer.ipynb #7e43d627
-def _learn_dictionaries(splits, counts, pieces, vocab_size, known, watch, **options):
+def _learn_dictionaries(splits, counts, pieces, vocab_size, known, on_progress, **options):
     "`learn_merges` on the symbols of pre-tokens."
     ids = {p: i for i, p in enumerate(pieces)}
     words = [[ids[s] for s in symbols] for symbols in splits.values()]
-    watched = _Watched(watch, vocab_size, len(pieces))
+    watched = _Watched(on_progress, vocab_size, len(pieces))
     merged = []
 
     def after(pairs):
@@ -494,8 +494,8 @@ def bpe_train(
     end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     bulk: bool | None = None,  # True: kernels; False: dictionaries; None: by size
-    # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
-    watch: Callable | None = None,
+    # Called as `on_progress(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
+    on_progress: Callable | None = None,
     resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
     # Rules of an earlier run, or its merges as pairs: they come first
     known: BPERules | Iterable | None = None,
@@ -517,13 +517,13 @@ def bpe_train(
         prefix=continuing_subword_prefix,
         suffix=end_of_word_suffix,
     )
-    return _trained(counts, (vocab_size, alphabet, known), options, (resume, watch, progress, bulk))
+    return _trained(counts, (vocab_size, alphabet, known), options, (resume, on_progress, progress, bulk))
 
 # %% ../../nbs/bpe/03_trainer.ipynb #bdba603b
 def _trained(counts, begin, options, control):
     "`bpe_train`, its options checked and sorted."
     vocab_size, alphabet, known = begin
-    resume, watch, progress, bulk = control
+    resume, on_progress, progress, bulk = control
     prefix = options["prefix"]
     if isinstance(known, BPERules):
         known, held = known.merges, known.pieces
@@ -543,9 +543,9 @@ def _trained(counts, begin, options, control):
         merges = _resumed(resume, pieces, vocab_size, prefix)
     if bulk:
         return learn_merges_kernel(
-            *corpus, pieces, vocab_size, known=merges, progress=progress, watch=watch, **options
+            *corpus, pieces, vocab_size, known=merges, progress=progress, on_progress=on_progress, **options
         )
-    return _learn_dictionaries(splits, counts, pieces, vocab_size, merges, watch, **options)
+    return _learn_dictionaries(splits, counts, pieces, vocab_size, merges, on_progress, **options)
 
 
 def _is_large(counts):

@@ -12,7 +12,7 @@ from dataclasses import fields
 from ..core import jit
 from ..pipeline import align as pipeline
 from ..text.alignment import Aligned
-from .blocks import SIZES, drive
+from .blocks import SIZES, encode_stream
 from .encode import bulk_of, encode_texts, goes_in_bulk, may_hold
 from ..pipeline.encoding import Encoding
 from ..pipeline.engine import Compiled, Engine, byte_model, compiled, refuse_texts
@@ -148,7 +148,7 @@ def _items(bulk, text):
             continue
         out += [
             (a + x, a + y, None if t is None else c.ids[t.content])
-            for x, y, t in c.late.spans(text[a:b])
+            for x, y, t in c.normalized_added.spans(text[a:b])
             if x < y
         ]
     return out
@@ -167,14 +167,14 @@ def _blocks(data):
 
 def _numbered(places, parts):
     "Numbers of the spans of parts, which follow each other, and where each part's spans end."
-    from subword_nb.core.span_cache import Sink
+    from subword_nb.core.span_cache import IdBuffer
 
     data = b"\xff".join(parts)
-    sink = Sink(len(data) // 3 + 64, documents=len(parts))
-    for _ in drive(places.plan, _blocks(data), places.table, sink):
+    id_buffer = IdBuffer(len(data) // 3 + 64, documents=len(parts))
+    for _ in encode_stream(places.plan, _blocks(data), places.table, id_buffer):
         pass
-    ends = [*sink.ends[: sink.state[1]].tolist(), int(sink.state[0])]
-    return sink.ids(), ends
+    ends = [*id_buffer.ends[: id_buffer.state[1]].tolist(), int(id_buffer.state[0])]
+    return id_buffer.ids(), ends
 
 # %% ../../nbs/bulk/10_align.ipynb #461e8b46
 def _shifts(c, head):
@@ -204,18 +204,18 @@ def _run(places, numbers):
     return n
 
 # %% ../../nbs/bulk/10_align.ipynb #456c4c39
-def _head(places, text, at, numbers, opening):
+def _head(places, text, at, numbers, dummy_prefix):
     "Rows of a part's first spans, the ordinary way, and their splits, characters and number; None: nothing special."
     from subword_nb.bulk.span_places import Unsure, rows_of
 
-    if not len(numbers) or places.bytes and not opening:
+    if not len(numbers) or places.bytes and not dummy_prefix:
         return None
     run = numbers[: _run(places, numbers)]
-    size = int(places.info[run, 4].sum()) - len(opening)
+    size = int(places.info[run, 4].sum()) - len(dummy_prefix)
     head = text[:size].encode()[:size].decode()
     if not places.bytes and _shifts(places.c, head):
         raise Unsure
-    if not places.linked and not opening:
+    if not places.linked and not dummy_prefix:
         return None
     found, splits = rows_of(places.c, Aligned(head, None, at))
     if not head or not found and len(run) < len(numbers):
@@ -267,10 +267,10 @@ def _placed(places, bulk, text):
     from subword_nb.bulk.span_places import Unsure
     import numpy as np
 
-    items, opening = _items(bulk, text), bulk.plan.opening
+    items, dummy_prefix = _items(bulk, text), bulk.plan.dummy_prefix
     begins = [a for a, _, token in items if token is None]
     parts = [text[a:b].encode() for a, b, token in items if token is None]
-    opened = [opening(part, a == 0) if opening else b"" for part, a in zip(parts, begins)]
+    opened = [dummy_prefix(part, a == 0) if dummy_prefix else b"" for part, a in zip(parts, begins)]
     if parts:
         numbers, ends = _numbered(places, [before + part for before, part in zip(opened, parts)])
     else:
@@ -446,7 +446,7 @@ def align_long(
     if c.spells_affixes:
         return None  # places beyond a word are those of its text
     bulk = bulk_of(c)
-    if any(b.decode() in text for b in bulk.plan.barred) or not _stays(bulk, text):
+    if any(b.decode() in text for b in bulk.plan.forbidden_bytes) or not _stays(bulk, text):
         return None
     try:
         frame, p = _frame(tok, add_special_tokens)
@@ -461,7 +461,7 @@ def align_long(
             except BaseException:
                 places.forget()
                 raise  # half of a block may be known
-            if bulk.plan.settle and encode_texts(c, [text]).ids.tolist() != out[0].tolist():
+            if bulk.plan.rescore_float32 and encode_texts(c, [text]).ids.tolist() != out[0].tolist():
                 return None
             prefix = _trims(tok.post_processor) if tok.post_processor else None
             if prefix is not None:

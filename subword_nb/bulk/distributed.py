@@ -20,7 +20,7 @@ from ..corpus.partitions import parts_of
 from ..text.pretokenizers import spells_bytes
 from ..corpus.sources import Corpus
 from ..train.train import RECIPES, conventions, learn_bpe, lines_for
-from ..corpus.workers import MEMORY, Here, check_client, team
+from ..corpus.workers import MEMORY, LocalExecutor, check_client, team
 
 # %% ../../nbs/bulk/16_distributed.ipynb #8efe6d45
 def count(
@@ -63,10 +63,10 @@ def count(
     )
     bag = _is_bag(source)
     parts = source.to_delayed() if bag else parts_of(source, part_bytes=part_bytes, field=field)
-    with team(client=client, n_workers=n_workers, memory_limit=memory_limit) as crew:
+    with team(client=client, n_workers=n_workers, memory_limit=memory_limit) as executor:
         return count_parts(
-            crew,
-            _Texts(crew, parts) if bag else parts,
+            executor,
+            _Texts(executor, parts) if bag else parts,
             how,
             progress=progress,
             count=count_texts if bag else count_part,
@@ -84,8 +84,8 @@ def _is_bag(source):
 class _Texts:
     "The partitions of a bag, each computed where it is counted."
 
-    def __init__(self, crew, delayed):
-        self.crew, self.delayed = crew, delayed
+    def __init__(self, executor, delayed):
+        self.executor, self.delayed = executor, delayed
 
     def __len__(self):
         return len(self.delayed)
@@ -94,8 +94,8 @@ class _Texts:
         for part in self.delayed:
             yield (
                 part.compute(scheduler="sync")
-                if isinstance(self.crew, Here)
-                else self.crew.client.compute(part)
+                if isinstance(self.executor, LocalExecutor)
+                else self.executor.client.compute(part)
             )
 
 # %% ../../nbs/bulk/16_distributed.ipynb #a73ec59e

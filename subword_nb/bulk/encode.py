@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['safe_cuts', 'Bulk', 'bulk_of', 'encode_texts', 'may_hold', 'goes_in_bulk', 'encode_batch', 'encode_array', 'encode',
-           'short_way']
+           'kernel_fast_path']
 
 # %% ../../nbs/bulk/07_encode.ipynb #2cac5a23
 import re
@@ -14,16 +14,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..pipeline import engine
 from ..core import jit
-from .blocks import SIZES, Marks, Share, Stretch, Watched, blocks_of, drive, groups_of
+from subword_nb.bulk.blocks import (
+    SIZES,
+    AddedTokenMatcher,
+    WorkItem,
+    TextSlice,
+    Watched,
+    blocks_of,
+    encode_stream,
+    groups_of,
+)
 from ..corpus.documents import track
 from ..core.cpus import cpu_count
 from subword_nb.pipeline.engine import (
     Compiled,
     Engine,
     Ragged,
-    around_ids,
+    prefix_suffix_ids,
     byte_model,
-    chances,
+    dropout_rngs,
     compiled,
     finished_rows,
     ragged,
@@ -33,20 +42,20 @@ from subword_nb.pipeline.engine import (
 )
 from ..core.limits import SMALL, check_growth
 from .plan import plan_of
-from ..pipeline.segmentation import keep_way, listed, valid_texts
+from ..pipeline.segmentation import keep_fast_path, listed, valid_texts
 from ..core.unicode import decode_text, valid_text
 
 if TYPE_CHECKING:
     import numpy as np
 
 # %% ../../nbs/bulk/07_encode.ipynb #69c90f7f
-def _cut_near(text, at, fresh):
+def _cut_near(text, at, safe_cut_regex):
     "The first place from `at` on where a text may be cut; its end if there is none within reach."
     for _ in range(64):
         window = text[at : at + 4096]
         if isinstance(text, str):
             window = window.encode("utf-8", "surrogatepass")
-        found = re.search(fresh, bytes(window))
+        found = re.search(safe_cut_regex, bytes(window))
         if found:
             head = bytes(window[: found.end()])
             return at + len(head.decode("utf-8", "surrogatepass") if isinstance(text, str) else head)
@@ -57,14 +66,14 @@ def _cut_near(text, at, fresh):
 def safe_cuts(
     text,  # A long text, a str or bytes, or anything else with a length and slices of bytes
     size: int,  # Cuts are at least so many characters or bytes apart
-    fresh: bytes,  # What a scanner says of safe places, see `Scanner`
+    safe_cut_regex: bytes,  # What a scanner says of safe places, see `Scanner`
     *,
-    marks: Marks | None = None,  # Added tokens, in which nothing is cut
+    marks: AddedTokenMatcher | None = None,  # Added tokens, in which nothing is cut
 ) -> list[int]:  # Places in order, the end of the text last
     "Where a long text is cut so that its parts have the ids of the whole."
     at, out = 0, []
     while len(text) - at > size + size // 2:
-        at = _cut_near(text, at + size, fresh)
+        at = _cut_near(text, at + size, safe_cut_regex)
         if not marks or at == len(text) or not _near_token(text, at, marks):
             out.append(at)
     return [*out, len(text)] if not out or out[-1] < len(text) else out
@@ -81,17 +90,17 @@ def _near_token(text, at, marks):
 _TABLES = 32  # So many tables are kept for threads to come, each of bounded size (`core.span_cache`)
 
 
-def _shares(share, size, fresh, marks=None):
+def _shares(share, size, safe_cut_regex, marks=None):
     "A share as several, each of about `size` bytes or characters."
     opens = share.opens if isinstance(share.opens, list) else None
     for a, b in groups_of(share.texts, size):
         first = share.opens if opens is None else opens[a:b]
-        if b - a > 1 or not fresh:
-            yield Share(share.texts[a:b], first)
+        if b - a > 1 or not safe_cut_regex:
+            yield WorkItem(share.texts[a:b], first)
             continue
         text, at = share.texts[a], 0
-        for cut in safe_cuts(text, size, fresh, marks=marks):
-            yield Share([_part(text, at, cut)], None if at else first, not at, cut == len(text))
+        for cut in safe_cuts(text, size, safe_cut_regex, marks=marks):
+            yield WorkItem([_part(text, at, cut)], None if at else first, not at, cut == len(text))
             at = cut
 
 
@@ -99,7 +108,7 @@ def _part(text, start, end):
     "A part of a text; what is long is not copied."
     if not isinstance(text, str):
         return memoryview(text)[start:end]
-    return Stretch(text, start, end) if end - start > SIZES.block else text[start:end]
+    return TextSlice(text, start, end) if end - start > SIZES.block else text[start:end]
 
 # %% ../../nbs/bulk/07_encode.ipynb #470f7820
 class Bulk:
@@ -112,8 +121,10 @@ class Bulk:
         self.c = c
         self.plan = cast(Any, plan_of(c))
         self.tables = []
-        finders = [f for f in (c.raw, c.late) if f.tokens]  # in bulk, both look at the text as it is
-        self.marks = Marks(finders, c.ids) if finders else None
+        finders = [
+            f for f in (c.raw, c.normalized_added) if f.tokens
+        ]  # in bulk, both look at the text as it is
+        self.marks = AddedTokenMatcher(finders, c.ids) if finders else None
         # Is all of it done while texts go by?
         self.simple = (
             self.plan is not None
@@ -123,16 +134,16 @@ class Bulk:
 
     def run(
         self,
-        share: Share,  # What a thread takes at a time
+        share: WorkItem,  # What a thread takes at a time
         *,
         before: Sequence[int] = (),  # Ids put before each text
         behind: Sequence[int] = (),  # Ids put behind each
-        marks: Marks | None = None,  # Added tokens to be found
-        watch: tuple = (),  # Bytes that must not stand in it
+        marks: AddedTokenMatcher | None = None,  # Added tokens to be found
+        forbidden: tuple = (),  # Bytes that must not stand in it
         out: "np.ndarray|None" = None,  # Where ids may be written, uint32
     ) -> tuple:  # ids; where each text that ends here ends (NumPy arrays)
         "Encode a share."
-        from subword_nb.core.simd import Sink
+        from subword_nb.core.simd import IdBuffer
         from subword_nb.core.span_cache import SpanTable
 
         n = sum(map(len, share.texts))
@@ -141,34 +152,40 @@ class Bulk:
         except IndexError:
             table = SpanTable(bits=min(18, max(14, n.bit_length() - 5)))
         room = min(n, max(n // 3, 1 << 28)) if out is None else 0
-        sink = Sink(room, documents=0, frame=len(before) + len(behind), out=out)
-        sink.state[0] = len(before) if share.begins else 0
-        blocks = blocks_of(share, opening=self.plan.opening, marks=marks, between=sink.marks, watch=watch)
-        checked = not {*map(type, share.texts)} <= {str, Stretch}
-        for _ in drive(self.plan, blocks, table, sink, checked=checked):
+        id_buffer = IdBuffer(room, documents=0, frame=len(before) + len(behind), out=out)
+        id_buffer.state[0] = len(before) if share.begins else 0
+        blocks = blocks_of(
+            share,
+            dummy_prefix=self.plan.dummy_prefix,
+            marks=marks,
+            between=id_buffer.marks,
+            forbidden=forbidden,
+        )
+        checked = not {*map(type, share.texts)} <= {str, TextSlice}
+        for _ in encode_stream(self.plan, blocks, table, id_buffer, checked=checked):
             pass
         if len(self.tables) < _TABLES:
             self.tables.append(table)
-        return _framed(sink, before, behind, share.begins, share.ends)
+        return _framed(id_buffer, before, behind, share.begins, share.ends)
 
 # %% ../../nbs/bulk/07_encode.ipynb #bed27c23
-def _framed(sink, before, behind, begins, ends):
+def _framed(id_buffer, before, behind, begins, ends):
     "A sink's ids, with added tokens and what stands around texts put where room was left; where each text ends."
     import numpy as np
     from subword_nb.core.simd import put_tokens
 
-    n, stops = int(sink.state[0]), put_tokens(sink)
+    n, stops = int(id_buffer.state[0]), put_tokens(id_buffer)
     for k, id in enumerate([*behind, *before]):
-        sink.out[stops + k] = id
+        id_buffer.out[stops + k] = id
     if begins and before:
-        sink.out[: len(before)] = before
+        id_buffer.out[: len(before)] = before
     if not ends:
-        return sink.ids(), stops + len(behind)
-    if n + len(behind) > len(sink.out):
-        sink.grow(ids=len(behind))
-    sink.out[n : n + len(behind)] = behind
-    sink.state[0] = n + len(behind)
-    return sink.ids(), np.append(stops, n) + len(behind)
+        return id_buffer.ids(), stops + len(behind)
+    if n + len(behind) > len(id_buffer.out):
+        id_buffer.grow(ids=len(behind))
+    id_buffer.out[n : n + len(behind)] = behind
+    id_buffer.state[0] = n + len(behind)
+    return id_buffer.ids(), np.append(stops, n) + len(behind)
 
 # %% ../../nbs/bulk/07_encode.ipynb #e2dfb590
 def bulk_of(
@@ -181,13 +198,13 @@ def bulk_of(
     return bulk
 
 # %% ../../nbs/bulk/07_encode.ipynb #3d63dc25
-def _run_all(bulk, share, threads, progress, before, behind, marks, watch):
+def _run_all(bulk, share, threads, progress, before, behind, marks, forbidden):
     "Ids of texts, and their bounds (NumPy arrays)."
     import numpy as np
     from concurrent.futures import ThreadPoolExecutor
 
     def run(s, room=None):
-        return bulk.run(s, before=before, behind=behind, marks=marks, watch=watch, out=room)
+        return bulk.run(s, before=before, behind=behind, marks=marks, forbidden=forbidden, out=room)
 
     if not share.texts:
         done, out = [], np.zeros(0, np.uint32)
@@ -196,7 +213,7 @@ def _run_all(bulk, share, threads, progress, before, behind, marks, watch):
     else:
         size = sum(map(len, share.texts)) // (6 * threads)
         size = max(SIZES.block, min(size, 1 << 24))
-        shares = list(_shares(share, size, bulk.plan.scanner.fresh, marks))
+        shares = list(_shares(share, size, bulk.plan.scanner.safe_cut_regex, marks))
         out, rooms = _rooms(shares, len(before) + len(behind))
         with ThreadPoolExecutor(threads) as pool:
             found = pool.map(run, shares, rooms)
@@ -270,10 +287,12 @@ def encode_texts(
     "Encode texts in bulk."
     bulk = bulk_of(c)
     if bulk.simple:
-        share = Share([t if t.__class__ in (str, bytes) else memoryview(t).cast("B") for t in texts])
+        share = WorkItem([t if t.__class__ in (str, bytes) else memoryview(t).cast("B") for t in texts])
         try:
             return Ragged(
-                *_run_all(bulk, share, threads, progress, before, behind, bulk.marks, bulk.plan.barred)
+                *_run_all(
+                    bulk, share, threads, progress, before, behind, bulk.marks, bulk.plan.forbidden_bytes
+                )
             )
         except Watched:
             pass
@@ -285,14 +304,14 @@ def encode_texts(
 def _items(bulk, texts, before, behind):
     "Parts of texts, and each text as a row of items: numbers of parts, and ids as their inverse."
     normalize = bulk.plan.normalize
-    share, items, starts = Share([], []), [], [0]
+    share, items, starts = WorkItem([], []), [], [0]
     for text in texts:
         items += before
         n_in = n_out = 0
         for part, first, id in _parts(bulk, text if text.__class__ is str else decode_text(bytes(text))):
             if id is not None:
                 items.append(~id)
-            elif any(b.decode() in part for b in bulk.plan.barred):
+            elif any(b.decode() in part for b in bulk.plan.forbidden_bytes):
                 items += [~i for i in engine.part_ids(bulk.c, part, opens=first)]
             else:
                 normalized = normalize(part) if normalize else part
@@ -314,7 +333,7 @@ def _parts(bulk, text):
         if token is not None:
             yield "", None, bulk.c.ids[token.content]
             continue
-        for x, y, late in bulk.c.late.spans(text[a:b]):
+        for x, y, late in bulk.c.normalized_added.spans(text[a:b]):
             yield text[a + x : a + y], a + x == 0, None if late is None else bulk.c.ids[late.content]
 
 
@@ -397,12 +416,12 @@ def encode_batch(
         byte_model(tok)
         errors = "strict"
     c = compiled(tok, allowed_special=allowed_special)
-    around = around_ids(tok, add_special_tokens)
+    around = prefix_suffix_ids(tok, add_special_tokens)
     size = _size([*texts, *seconds])
     if (
         errors == "bytes"
         or not goes_in_bulk(c, size)
-        or chances(tok, dropout=dropout, seed=seed, n=len(texts)) is not None
+        or dropout_rngs(tok, dropout=dropout, seed=seed, n=len(texts)) is not None
     ):
         return engine.encode_batch(
             tok,
@@ -425,8 +444,8 @@ def encode_batch(
     whole = tok.truncation is tok.padding is None and around is not None
     before, behind = around if whole and around else ((), ())
     found = _in_bulk(c, texts, before, behind, threads, errors, progress, " (text {}, counted from 0)")
-    if tok._short is None:
-        keep_way(tok, "_short", short_way)
+    if tok._kernel_fast_path is None:
+        keep_fast_path(tok, "_kernel_fast_path", kernel_fast_path)
     return found if whole else ragged(finished_rows(tok, found.tolist(), add_special_tokens))
 
 # %% ../../nbs/bulk/07_encode.ipynb #6920617f
@@ -496,37 +515,37 @@ def encode(
     return tok._encode_fully(text, pair, **options)
 
 # %% ../../nbs/bulk/07_encode.ipynb #ba4df647
-def short_way(
+def kernel_fast_path(
     tok: Engine,  # An engine whose kernels are in memory
 ) -> Callable:  # From text to ids, or to None where a text needs more
     "What encodes a short text by default options with the kernels."
-    from subword_nb.bulk.short_texts import DESK, short_of
+    from subword_nb.bulk.short_texts import SCRATCH_BYTES, short_of
     from subword_nb.core.span_cache import SpanTable
 
-    bulk, around = bulk_of(compiled(tok)), around_ids(tok, True)
+    bulk, around = bulk_of(compiled(tok)), prefix_suffix_ids(tok, True)
     plan, tables = bulk.plan, bulk.tables
     drops = getattr(tok.model, "drops_merges", False)
-    if not bulk.simple or plan.settle or around is None or tok.truncation or tok.padding:
+    if not bulk.simple or plan.rescore_float32 or around is None or tok.truncation or tok.padding:
         return lambda text: None
     before, behind = around
     encode_short = short_of(plan)
     heads = bulk.marks.heads if bulk.marks else ()
-    odd = [b.decode() for b in (*plan.barred, *heads)]
-    rare = {spelling[0] for spelling in odd}  # one character is looked for much quicker than two
+    invalid = [b.decode() for b in (*plan.forbidden_bytes, *heads)]
+    rare = {spelling[0] for spelling in invalid}  # one character is looked for much quicker than two
 
     def short(text):
-        if len(text) > DESK or drops and getattr(tok.model, "dropout", None):
+        if len(text) > SCRATCH_BYTES or drops and getattr(tok.model, "dropout", None):
             return None
         for char in rare:
-            if char in text and any(spelling in text for spelling in odd):
+            if char in text and any(spelling in text for spelling in invalid):
                 return None
         try:
             data = text.encode()
         except UnicodeEncodeError:
             return None  # whoever is next says what is wrong
-        if plan.opening:
-            data = plan.opening(data, True) + data
-        if len(data) > DESK:
+        if plan.dummy_prefix:
+            data = plan.dummy_prefix(data, True) + data
+        if len(data) > SCRATCH_BYTES:
             return None
         try:
             table = tables.pop()
@@ -545,7 +564,7 @@ def _count(tok, size):
     c = compiled(tok)
     before = vars(c).get("seen", 0)
     c.seen = before + size
-    if before < SIZES.bulk <= c.seen and tok._short is None:
+    if before < SIZES.bulk <= c.seen and tok._kernel_fast_path is None:
         threading.Thread(target=_load, args=(tok, c)).start()
 
 
@@ -557,7 +576,7 @@ def _load(tok, c):
     if plan is not None and (_loaded or jit.cached(short_kernel(plan))):
         encode_texts(c, ["a text"])
         _loaded["kernels"] = True
-        keep_way(tok, "_short", short_way)
+        keep_fast_path(tok, "_kernel_fast_path", kernel_fast_path)
 
 # %% ../../nbs/bulk/07_encode.ipynb #6654f3b2
 @jit.on_warm_up
@@ -577,5 +596,5 @@ def _warm_up_bulk():
     words = " ".join(f"ab{i * 7919} é你" for i in range(20_000))
     for text in (words, words.encode(), words + "<s>"):
         encode_texts(compiled(tok), [text, text[:9]], before=[0], behind=[1])
-    short_way(tok)(words[:200])
+    kernel_fast_path(tok)(words[:200])
     _loaded["kernels"] = True

@@ -429,9 +429,9 @@ def plan_run(
 def _named(paths):
     "Paths and patterns as a list."
     listed = [paths] if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable) else [*paths]
-    odd = [p for p in listed if not isinstance(p, (str, os.PathLike))]
-    if odd:
-        raise ValueError(f"{odd[0]!r} is no path; pass a path, a pattern, or a list of them")
+    invalid = [p for p in listed if not isinstance(p, (str, os.PathLike))]
+    if invalid:
+        raise ValueError(f"{invalid[0]!r} is no path; pass a path, a pattern, or a list of them")
     return [p if isinstance(p, str) else Path(p) for p in listed]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
 
-from .blocks import Share
+from .blocks import WorkItem
 from .encode import Bulk, bulk_of, safe_cuts
 from ..corpus.documents import first_bytes, packed_as
 from ..corpus.counts import lock_file
@@ -28,7 +28,7 @@ from subword_nb.bulk.encode_files import (
     is_json_lines,
     plan_run,
 )
-from ..pipeline.engine import Engine, around_ids, compiled
+from ..pipeline.engine import Engine, prefix_suffix_ids, compiled
 from .id_files import IdWriter, Layout, Mark
 from ..corpus.partitions import document_from, input_name, input_stamp, open_input
 from subword_nb.bulk.shards import (
@@ -75,10 +75,12 @@ def _cutter(tok, run):
         or tok.padding is not None
     ):
         return None
-    if around_ids(tok, run.options["add_special_tokens"]) is None:
+    if prefix_suffix_ids(tok, run.options["add_special_tokens"]) is None:
         return None
     bulk = bulk_of(compiled(tok, allowed_special=run.options["allowed_special"]))
-    return bulk if bulk.simple and not bulk.plan.barred and bulk.plan.scanner.fresh else None
+    return (
+        bulk if bulk.simple and not bulk.plan.forbidden_bytes and bulk.plan.scanner.safe_cut_regex else None
+    )
 
 
 class _Bytes:
@@ -135,7 +137,9 @@ def _stretches(tok, run, path, part_bytes):
             ]
         if (bulk := _cutter(tok, run)) is None:
             return [(whole, True, True)]
-        cuts = safe_cuts(_Bytes(raw, 0, whole.size), part_bytes, bulk.plan.scanner.fresh, marks=bulk.marks)
+        cuts = safe_cuts(
+            _Bytes(raw, 0, whole.size), part_bytes, bulk.plan.scanner.safe_cut_regex, marks=bulk.marks
+        )
     return [(whole._replace(start=a, end=b), a == 0, b == whole.size) for a, b in zip([0, *cuts], cuts)]
 
 # %% ../../nbs/bulk/15_encode_parts.ipynb #a88a8cb9
@@ -217,17 +221,17 @@ def _encode_stretch(tok, bulk: Bulk, part, run, writer):
     source, at, (before, behind) = (
         part.sources[0],
         0,
-        tuple(around_ids(tok, run.options["add_special_tokens"]) or ()),
+        tuple(prefix_suffix_ids(tok, run.options["add_special_tokens"]) or ()),
     )
     with naming(source.path), open_input(_place(part, source)) as file:
         text = _Bytes(file, source.start, source.end)
-        for cut in safe_cuts(text, _STEP, bulk.plan.scanner.fresh, marks=bulk.marks):
+        for cut in safe_cuts(text, _STEP, bulk.plan.scanner.safe_cut_regex, marks=bulk.marks):
             with naming(source.path):
                 data = text[at:cut]
             first, last = part.opens and at == 0, part.closes and cut == len(text)
             try:
                 ids = bulk.run(
-                    Share([data], True if first else None, first, last),
+                    WorkItem([data], True if first else None, first, last),
                     before=before,
                     behind=behind,
                     marks=bulk.marks,

@@ -44,20 +44,20 @@ class Plan(NamedTuple):
 
     scanner: Any  # What cuts bytes into spans
     # The kernel of the model, see `core.span_cache`; None: Python is asked about every new span
-    solve: Callable | None
-    ask: Callable  # bytes of a span → its ids
-    opening: Callable | None = None  # (part as bytes, does it open the text?) → what is put before it
+    span_kernel: Callable | None
+    encode_span: Callable  # bytes of a span → its ids
+    dummy_prefix: Callable | None = None  # (part as bytes, does it open the text?) → what is put before it
     normalize: Callable | None = None  # Text → text, before all else; None: nothing, or kernels do it
     # Makes for a run what looks at slots before ids are written, see `core.span_cache`
-    settle: Callable | None = None
-    barred: tuple = ()  # Bytes that no text may hold
+    rescore_float32: Callable | None = None
+    forbidden_bytes: tuple = ()  # Bytes that no text may hold
     name: str = ""  # What it is called in `inspect`
 
 # %% ../../nbs/bulk/04_plan.ipynb #fb723232
 def _bytes_plan(c):
     "The plan of a byte-level tokenizer, or None."
     found = byte_level_scanner(c.pre)
-    if found is None or found[0] is None or c.has_late and c.norm is not None:
+    if found is None or found[0] is None or c.has_normalized_added and c.norm is not None:
         return None
     scanner, spaced = found
     return Plan(
@@ -73,21 +73,21 @@ def _bytes_plan(c):
 def _word_ids(c, norm):
     "span → ids: all stages, on a span that does not open a text."
 
-    def ask(span):
+    def encode_span(span):
         text = span.decode()
         if norm:
             text = normalize_word(norm, text)
         pieces = [c.pre.piece_of(raw) for raw in c.pre.raw_pretokens(text, first=False)]
         return [i for piece in pieces for i in c.model.encode(piece)]
 
-    return ask
+    return encode_span
 
 
 def _words_plan(c):
     "The plan of a tokenizer that works word by word, or None."
     from subword_nb.text.word_scanners import bert_scanner, safe_scanner, split_scanner
 
-    if c.has_late and c.norm is not None:
+    if c.has_normalized_added and c.norm is not None:
         return None
     scanner = None
     pre, _ = cutting_part(c.pre)
@@ -109,7 +109,7 @@ def _words_plan(c):
 
 def _words_stand_apart(c):
     "Does each word of a text go through all stages by itself?"
-    if c.path.spans != "words" or c.path.later != c.norm or c.asks_first:
+    if c.path.spans != "words" or c.path.later != c.norm or c.depends_on_start:
         return False
     return not isinstance(c.pre, (Metaspace, WholeText)) and not puts_before(c.pre)
 
@@ -121,25 +121,31 @@ def _words_kernel(c):
     if not isinstance(c.model, WordPiece):
         return None
     try:
-        return WordPieceMisses(c.model, c.norm, c.pre).solve
+        return WordPieceMisses(c.model, c.norm, c.pre).span_kernel
     except ValueError:
         return None
 
 # %% ../../nbs/bulk/04_plan.ipynb #f6f34e0e
 def _marked_plan(c):
     "The plan of a BPE tokenizer that writes spaces as ▁, or None."
-    if not isinstance(c.model, (BPE, SentencePieceBPE)) or c.has_late and c.norm is not None:
+    if not isinstance(c.model, (BPE, SentencePieceBPE)) or c.has_normalized_added and c.norm is not None:
         return None
-    opening = _mark_before(c)
-    if opening is None or not _stand_alone(c.model, isinstance(c.pre, Metaspace) and c.pre.splits):
+    dummy_prefix = _mark_before(c)
+    if dummy_prefix is None or not _stand_alone(c.model, isinstance(c.pre, Metaspace) and c.pre.splits):
         return None
     spell = Metaspace("▁", "never", split=c.pre.splits) if isinstance(c.pre, Metaspace) else c.pre
 
-    def ask(span):
+    def encode_span(span):
         pretokens = spell.raw_pretokens(span.decode().replace(" ", "▁"), first=False)
         return [i for raw in pretokens for i in c.model.encode(spell.piece_of(raw))]
 
-    return Plan(_marked_scanner(c.model), _kernel_of(c.model, c.pre, "▁"), ask, opening, name="spaces, words")
+    return Plan(
+        _marked_scanner(c.model),
+        _kernel_of(c.model, c.pre, "▁"),
+        encode_span,
+        dummy_prefix,
+        name="spaces, words",
+    )
 
 
 def _stand_alone(model, cut):
@@ -260,26 +266,26 @@ def _unigram_plan(c):
     "The plan of a Unigram tokenizer, or None."
     from subword_nb.bulk.unigram_boundaries import UnigramMisses
 
-    if not isinstance(c.model, Unigram) or c.has_late and c.norm is not None:
+    if not isinstance(c.model, Unigram) or c.has_normalized_added and c.norm is not None:
         return None
-    for before, norm in divided(c.norm, c.asks_first):
+    for before, norm in divided(c.norm, c.depends_on_start):
         try:
             misses = UnigramMisses(c.model, normalizer=norm, pre=c.pre)
         except ValueError:
             continue  # words do not stand alone
         spans, scanner = misses.spans, misses.scanner
         whole = isinstance(norm, SentencePieceNormalizer)
-        ask = _whole_ids(c, norm) if whole else _word_ids(c, without_opening(norm))
+        encode_span = _whole_ids(c, norm) if whole else _word_ids(c, without_opening(norm))
         if spans.settles:
-            scanner = scanner._replace(fresh=None)  # the sum goes on to the end of a text
+            scanner = scanner._replace(safe_cut_regex=None)  # the sum goes on to the end of a text
         return Plan(
             scanner,
-            misses.solve,
-            ask,
-            opening=partial(put_before, spans),
+            misses.span_kernel,
+            encode_span,
+            dummy_prefix=partial(put_before, spans),
             normalize=before,
-            settle=partial(_settling, misses) if spans.settles else None,
-            barred=tuple(spans.barred),
+            rescore_float32=partial(_settling, misses) if spans.settles else None,
+            forbidden_bytes=tuple(spans.forbidden_bytes),
             name="white space, words",
         )
     return None
@@ -294,24 +300,24 @@ def _settling(misses):
     import numpy as np
 
     state = np.zeros(1, np.float64)
-    return lambda *given: misses.settle(*given, state)
+    return lambda *given: misses.rescore_float32(*given, state)
 
 # %% ../../nbs/bulk/04_plan.ipynb #e1bdf21c
-def _bars_plan(c):
+def _metaspace_plan(c):
     "The plan of a tokenizer that writes spaces as ▁ and cuts before each, or None."
     from subword_nb.text.word_scanners import space_scanner
 
-    if c.has_late and c.norm is not None:
+    if c.has_normalized_added and c.norm is not None:
         return None
     pre, spelled = cutting_part(c.pre)
-    for before, norm in divided(c.norm, c.asks_first):
+    for before, norm in divided(c.norm, c.depends_on_start):
         spans = space_marks(norm, pre)
         if spans:
             return Plan(
                 space_scanner(),
                 None if spelled else _kernel_of(c.model, Metaspace("▁", "never"), "▁"),
                 _word_ids(c, without_opening(norm)),
-                opening=partial(put_before, spans),
+                dummy_prefix=partial(put_before, spans),
                 normalize=before,
                 name="marks, words",
             )
@@ -322,9 +328,9 @@ def plan_of(
     c: Compiled,  # A compiled engine
 ) -> Plan | None:  # None: it goes the engine's way
     "How a tokenizer is run in bulk."
-    if c.by_place or not jit.available():
+    if c.needs_alignment or not jit.available():
         return None
-    return _unigram_plan(c) or _marked_plan(c) or _bytes_plan(c) or _bars_plan(c) or _words_plan(c)
+    return _unigram_plan(c) or _marked_plan(c) or _bytes_plan(c) or _metaspace_plan(c) or _words_plan(c)
 
 
 def _kernel_of(model, pre, space=None):
@@ -332,6 +338,6 @@ def _kernel_of(model, pre, space=None):
     from subword_nb.bulk.bpe_encoder import bpe_misses
 
     try:
-        return bpe_misses(model, pre, space=space).solve
+        return bpe_misses(model, pre, space=space).span_kernel
     except ValueError:
         return None

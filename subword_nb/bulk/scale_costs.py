@@ -16,7 +16,7 @@ from ..train.counting import count_corpus
 from ..train.partition_counts import HowToCount, count_parts
 from ..corpus.partitions import Part, part_batches, parts_of
 from ..text.pretokenizers import byte_level
-from ..corpus.workers import Here, There, local_client
+from ..corpus.workers import LocalExecutor, DaskExecutor, local_client
 
 # %% ../../nbs/bulk/17_scale_costs.ipynb #40f52413
 def heaps(
@@ -64,7 +64,7 @@ def rows_bytes(
     return sum(array.nbytes for array in rows)
 
 # %% ../../nbs/bulk/17_scale_costs.ipynb #4afc322d
-class Meter(Here):
+class Meter(LocalExecutor):
     "This process, with a clock: `seconds` of CPU time by function, and `travelled`, the bytes of the `rows` that a cluster would send."
 
     def __init__(self):
@@ -106,14 +106,14 @@ def meter_count(
     how: HowToCount,  # How to count
 ) -> dict:  # Seconds of CPU time to count and to merge, bytes that travel, for each row too, rows left
     "Count parts in this process, and measure each step."
-    begun, crew = time.process_time(), Meter()
-    counts = count_parts(crew, parts, how, progress=False)
-    whole, counted = time.process_time() - begun, crew.seconds.get("count_part", 0.0)
+    begun, executor = time.process_time(), Meter()
+    counts = count_parts(executor, parts, how, progress=False)
+    whole, counted = time.process_time() - begun, executor.seconds.get("count_part", 0.0)
     return dict(
         count=counted,
         merge=whole - counted,
-        travelled=crew.travelled,
-        row=crew.travelled / max(1, crew.rows),
+        travelled=executor.travelled,
+        row=executor.travelled / max(1, executor.rows),
         rows=len(counts),
         spans=int(counts.counts.sum()),
         kept=rows_bytes((counts.data, counts.bounds, counts.counts)),
@@ -181,15 +181,15 @@ def measure_count(
 ) -> dict:  # Seconds on the clock and of CPU time of all workers, and the most memory that one had, in bytes
     "Count on workers made for it."
     with local_client(max(1, workers), memory_limit=6 << 30) as client:
-        crew, idle = There(client), client.run(_usage)
+        executor, idle = DaskExecutor(client), client.run(_usage)
         for _ in range(max(1, workers)):
-            count_parts(crew, warm or parts[:2], how, progress=False)
+            count_parts(executor, warm or parts[:2], how, progress=False)
         before = client.run(_usage)
         if workers == 0:
-            wall, _ = crew.fetch(crew.submit(_at_once, None, parts, crew.share(how), 1))
+            wall, _ = executor.fetch(executor.submit(_at_once, None, parts, executor.share(how), 1))
         else:
             begun = time.monotonic()
-            count_parts(crew, parts, how, progress=False)
+            count_parts(executor, parts, how, progress=False)
             wall = time.monotonic() - begun
         after = client.run(_usage)
     return dict(

@@ -272,13 +272,13 @@ class Places:
         if plan.scanner.name == "spaces and pieces":
             scanner = space_scanner()
         elif plan.scanner.name == "white space":
-            scanner = whitespace_scanner(list(plan.solve.__self__.spans.space))
+            scanner = whitespace_scanner(list(plan.span_kernel.__self__.spans.space))
         else:
             scanner = plan.scanner
-        self.plan = plan._replace(scanner=scanner, solve=partial(_number, self), settle=None)
+        self.plan = plan._replace(scanner=scanner, span_kernel=partial(_number, self), rescore_float32=None)
         self.lock = waited(threading.Lock())
         self.bytes = plan.name.endswith(", bytes")
-        self.model_ids = plan.solve
+        self.model_ids = plan.span_kernel
         self.linked = not isinstance(_steps(c.pre)[0], (BertPreTokenizer, Whitespace, WhitespaceSplit))
         self.names = [""] * (1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0))
         for p, i in c.model.piece2id.items():

@@ -8,9 +8,9 @@ __all__ = ['encode_blocks']
 # %% ../../nbs/bulk/08_streams.ipynb #1129a977
 from collections.abc import Collection, Iterable, Iterator
 
-from .blocks import SIZES, NotUTF8, cut_at_marks, drive
+from .blocks import SIZES, NotUTF8, split_on_added_tokens, encode_stream
 from .encode import bulk_of, encode_array
-from ..pipeline.engine import Engine, around_ids, compiled
+from ..pipeline.engine import Engine, prefix_suffix_ids, compiled
 
 # %% ../../nbs/bulk/08_streams.ipynb #9e2b4e40
 def encode_blocks(
@@ -23,9 +23,9 @@ def encode_blocks(
     "The ids of a document that comes in blocks."
     import numpy as np
 
-    c, around = compiled(tok, allowed_special=allowed_special), around_ids(tok, add_special_tokens)
+    c, around = compiled(tok, allowed_special=allowed_special), prefix_suffix_ids(tok, add_special_tokens)
     bulk = bulk_of(c)
-    if around is None or tok.truncation or tok.padding or not bulk.simple or bulk.plan.barred:
+    if around is None or tok.truncation or tok.padding or not bulk.simple or bulk.plan.forbidden_bytes:
         yield encode_array(
             tok,
             b"".join(map(_bytes, blocks)),
@@ -42,17 +42,21 @@ def encode_blocks(
 # %% ../../nbs/bulk/08_streams.ipynb #4264cc19
 def _streamed(bulk, blocks):
     "Ids of blocks, as soon as they are certain."
-    from subword_nb.core.simd import Sink, take_ids
+    from subword_nb.core.simd import IdBuffer, take_ids
     from subword_nb.core.span_cache import SpanTable
 
-    sink, table = Sink(SIZES.block), SpanTable()
-    parts = cut_at_marks(
-        _whole(blocks), first=True, opening=bulk.plan.opening, marks=bulk.marks, between=sink.marks
+    id_buffer, table = IdBuffer(SIZES.block), SpanTable()
+    parts = split_on_added_tokens(
+        _whole(blocks),
+        first=True,
+        dummy_prefix=bulk.plan.dummy_prefix,
+        marks=bulk.marks,
+        between=id_buffer.marks,
     )
     try:
-        for n in drive(bulk.plan, parts, table, sink, checked=True):
+        for n in encode_stream(bulk.plan, parts, table, id_buffer, checked=True):
             if n:
-                yield take_ids(sink)
+                yield take_ids(id_buffer)
     except (NotUTF8, UnicodeDecodeError):
         raise ValueError(
             'a block is not UTF-8; convert the document, or encode it whole with errors="replace"'

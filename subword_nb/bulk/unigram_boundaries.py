@@ -19,7 +19,7 @@ from ..text.pretokenizers import Metaspace, PreTokenizer, WhitespaceSplit, Whole
 from ..formats.sentencepiece_models import SentencePieceUnigram
 from ..formats.sentencepiece_normalizer import SentencePieceNormalizer
 from ..pipeline.span_cuts import flat_steps, space_marks
-from ..core.span_cache import Sink
+from ..core.span_cache import IdBuffer
 from ..core.unicode import code_point_ranges
 from subword_nb.bulk.unigram_encoder import (
     BAR,
@@ -48,7 +48,8 @@ class WordSpans(NamedTuple):
     space: tuple
     prefix: bytes  # What comes before a text that is not empty
     unless: tuple  # But not before one that begins with one of these (bytes)
-    barred: tuple  # Bytes that no text may hold, because what becomes of them depends on what is far away
+    # Bytes that no text may hold, because what becomes of them depends on what is far away
+    forbidden_bytes: tuple
     settles: bool  # Do 32-bit sums go on from span to span?
     options: dict  # For `unigram_tables`
     inside: tuple = ()  # Two kinds of characters, as `space`, between which a word may be cut, too
@@ -56,7 +57,7 @@ class WordSpans(NamedTuple):
 
     def __repr__(self):
         space = "".join(chr(a) for a, _ in self.space)
-        return f"WordSpans({space!r}, {self.prefix}, {self.unless}, {self.barred}, settles={self.settles})"
+        return f"WordSpans({space!r}, {self.prefix}, {self.unless}, {self.forbidden_bytes}, settles={self.settles})"
 
 
 def _pairs(chars):
@@ -153,7 +154,7 @@ def _behind_sentencepiece(model, n, pre):
         _pairs(space),
         prefix=b" " if n.add_dummy_prefix and not (extra and cuts) else b"",
         unless=(),
-        barred=(BAR.encode(),) if extra and not _becomes_space(units, pool, BAR) else (),
+        forbidden_bytes=(BAR.encode(),) if extra and not _becomes_space(units, pool, BAR) else (),
         settles=not cuts,
         options=dict(
             charsmap=n.charsmap,
@@ -431,7 +432,7 @@ class UnigramMisses:
     def __repr__(self):
         return f"UnigramMisses({len(self.tables.score) - 1:,} ids{', 32-bit sums' * self.spans.settles})"
 
-    def solve(
+    def span_kernel(
         self,
         buffer: np.ndarray,  # uint8, with separators around the text
         at: np.ndarray,  # int64: where spans begin
@@ -445,9 +446,9 @@ class UnigramMisses:
         "Find the ids of spans of raw bytes."
         _solve(self.tables, self.rounded, buffer, at, length, m, ids, bounds, extra)
 
-    def settle(
+    def rescore_float32(
         self,
-        # buffer, starts, slots of n spans, first span, n, a `SpanTable`'s arrays, a `Sink`, (1,) float64: the
+        # buffer, starts, slots of n spans, first span, n, a `SpanTable`'s arrays, a `IdBuffer`, (1,) float64: the
         # sum so far
         *given,
     ):
@@ -480,20 +481,20 @@ def _solve(tables, rounded, buffer, at, length, m, ids, bounds, extra):
         size = 2 * needed
 
 
-def _settled(tables, buffer, starts, of_span, first, n, arrays, sink, sums):
+def _settled(tables, buffer, starts, of_span, first, n, arrays, id_buffer, sums):
     "Write, and make room as it is needed."
     slots, _, spill = arrays[:3]
     j, size = 0, _room(np.diff(starts[first : first + n + 1]))
     while j < n:
         spans = buffer, starts, of_span, j, first, n, slots, spill
-        written = sink.out, sink.ends, sink.state
+        written = id_buffer.out, id_buffer.ends, id_buffer.state
         j, needed = _settle(*spans, tables, sums, *scratch(size), *written)
         if needed < 0:
             raise ValueError("precompiled_charsmap: the map is damaged; take it from the model again")
         if needed:
             size = 2 * needed
         elif j < n:
-            sink.grow(ids=size + 4 * int(starts[first + j + 1] - starts[first + j]))
+            id_buffer.grow(ids=size + 4 * int(starts[first + j + 1] - starts[first + j]))
 
 # %% ../../nbs/bulk/03_unigram_boundaries.ipynb #987a3b71
 @on_warm_up
@@ -504,7 +505,7 @@ def _warm_up_unigram_misses():
     buffer = buffer_of(b"a")
     one = np.array([1], np.int64)
     ids, bounds, extra = np.empty(20, np.uint32), np.zeros(2, np.int64), np.zeros(1, np.uint32)
-    misses.solve(buffer, one + HEAD - 1, one, 1, ids, bounds, extra)
+    misses.span_kernel(buffer, one + HEAD - 1, one, 1, ids, bounds, extra)
     starts, of_span = np.array([HEAD, HEAD + 1], np.uint32), np.zeros(1, np.uint64)
     arrays = np.zeros(4, np.uint64), None, np.zeros(1, np.uint32)
-    misses.settle(buffer, starts, of_span, 0, 1, arrays, Sink(300), np.zeros(1))
+    misses.rescore_float32(buffer, starts, of_span, 0, 1, arrays, IdBuffer(300), np.zeros(1))

@@ -172,30 +172,30 @@ def _width(c):
 
 # %% ../../nbs/bulk/02_unigram_encoder.ipynb #a945d2b0
 @kernel
-def _put(src, a, b, work, o, fresh, numbers):
+def _put(src, a, b, work, o, safe_cut_regex, numbers):
     "Write the characters src[a:b] as the model sees them; the new end, beyond the room if there is none; does a word begin then?"
     kind, room = numbers[KIND], np.uint64(len(work))
     while a < b:
         c, w = src[a], _width(src[a])
         if kind > 0 and (c == 32 or kind == 2 and (9 <= c <= 13 or c >= 0xC2 and _is_white(src, a))):
-            fresh = True
+            safe_cut_regex = True
         elif o + FOUR + FOUR > room:
-            o, fresh = o + FOUR + FOUR, False
+            o, safe_cut_regex = o + FOUR + FOUR, False
         else:
             bar = c == 32 or c == 0xE2 and src[a + ONE] == 0x96 and src[a + TWO] == 0x81
-            if o > 0 and (fresh and numbers[APART] == 1 or bar and numbers[CUT] == 1):
+            if o > 0 and (safe_cut_regex and numbers[APART] == 1 or bar and numbers[CUT] == 1):
                 work[o] = 0xFF
                 o += ONE
-            if c == 32 or fresh and not bar and numbers[MARK] == 1:
+            if c == 32 or safe_cut_regex and not bar and numbers[MARK] == 1:
                 work[o], work[o + ONE], work[o + TWO] = 0xE2, 0x96, 0x81
                 o += THREE
             if c != 32:
                 for i in range(w):
                     work[o + np.uint64(i)] = src[a + np.uint64(i)]
                 o += w
-            fresh = False
+            safe_cut_regex = False
         a += w
-    return o, fresh
+    return o, safe_cut_regex
 
 # %% ../../nbs/bulk/02_unigram_encoder.ipynb #b3fb9b67
 @kernel
@@ -317,7 +317,7 @@ def _normalize(buf, first, end, t, work):
     i, stop = np.uint64(first), np.uint64(end)
     o, room = np.uint64(0), np.uint64(len(work))
     last = len(t.chars) - 5
-    fresh = t.numbers[KIND] > 0 and t.numbers[GOES_ON] == 0
+    safe_cut_regex = t.numbers[KIND] > 0 and t.numbers[GOES_ON] == 0
     single = first
     # a call that takes `t` counts the references of six arrays
     chars, numbers, alone, rules = t.chars, t.numbers, t.alone, t.rules
@@ -326,9 +326,9 @@ def _normalize(buf, first, end, t, work):
         c, behind = buf[i], i + ONE
         if chars[c] != 0 and (behind >= stop or buf[behind] < 0x80):
             if chars[c] == DROPPED:
-                fresh = True
-            elif fresh or o >= room:
-                o, fresh = _put(buf, i, behind, work, o, fresh, numbers)
+                safe_cut_regex = True
+            elif safe_cut_regex or o >= room:
+                o, safe_cut_regex = _put(buf, i, behind, work, o, safe_cut_regex, numbers)
             else:
                 work[o] = c
                 o += ONE
@@ -338,7 +338,7 @@ def _normalize(buf, first, end, t, work):
         if n <= 0:
             return -1
         if start < 0:
-            o, fresh = _put(buf, i, i + np.uint64(n), work, o, fresh, numbers)
+            o, safe_cut_regex = _put(buf, i, i + np.uint64(n), work, o, safe_cut_regex, numbers)
         else:
             a = start + POOL
             b = a
@@ -346,7 +346,7 @@ def _normalize(buf, first, end, t, work):
                 b += 1
             if a > last or chars[a] & 0xC0 == 0x80:
                 return -1
-            o, fresh = _put(chars, np.uint64(a), np.uint64(b), work, o, fresh, numbers)
+            o, safe_cut_regex = _put(chars, np.uint64(a), np.uint64(b), work, o, safe_cut_regex, numbers)
         i += np.uint64(n)
     return np.int64(o)
 

@@ -350,7 +350,7 @@ class WordPieceMisses:
             byte_trie(model.piece2id, prefix=model.continuing_subword_prefix),
         )
 
-    def solve(
+    def span_kernel(
         self,
         buffer: np.ndarray,  # uint8, with separators around the text
         at: np.ndarray,  # int64: where spans begin
@@ -368,7 +368,7 @@ class WordPieceMisses:
 def _warm_up_wordpiece_misses():
     misses = WordPieceMisses(WordPiece({"a": 0}, unk_piece="a"), None, WhitespaceSplit())
     one = np.array([1], np.int64)
-    misses.solve(
+    misses.span_kernel(
         buffer_of(b"a"),
         one + HEAD - 1,
         one,

@@ -636,26 +636,26 @@ def _named(said):
 def _chosen(names):
     "The libraries that were asked for, or all that are installed."
     here = installed()
-    if odd := [x for x in names or [] if x not in here]:
+    if invalid := [x for x in names or [] if x not in here]:
         raise ValueError(
-            f"--library {odd[0]} is not installed, or unknown; known are {', '.join(LIBRARIES)}, installed {', '.join(here)}"
+            f"--library {invalid[0]} is not installed, or unknown; known are {', '.join(LIBRARIES)}, installed {', '.join(here)}"
         )
     return [x for x in LIBRARIES if x in (names or here)]
 
 # %% ../../nbs/cli/02_bench.ipynb #d6f00e0c
 def _planned(tokenizers, texts, cases, threads, libraries, limit, folder):
     "The rows of the options."
-    if odd := [
+    if invalid := [
         c
         for c in cases
         if c not in ("whole", "list", "documents", "cold", "hostile", "chains")
         and not (c.isdigit() and int(c))
     ]:
         raise ValueError(
-            f"--case {odd[0]} is unknown; pass whole, list, documents, cold, hostile, chains, or a number of characters"
+            f"--case {invalid[0]} is unknown; pass whole, list, documents, cold, hostile, chains, or a number of characters"
         )
-    if odd := [n for n in threads if n < 1]:
-        raise ValueError(f"--threads {odd[0]} leaves nobody to work; pass 1 or more")
+    if invalid := [n for n in threads if n < 1]:
+        raise ValueError(f"--threads {invalid[0]} leaves nobody to work; pass 1 or more")
     chains = _chain_rows(tuple(libraries), folder) if "chains" in cases else []
     if chains and {*cases} == {"chains"}:
         return chains

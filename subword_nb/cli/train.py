@@ -338,9 +338,9 @@ def _train(out: str, given: dict) -> None:
             "--like and --extend exclude each other: --like learns a new vocabulary, --extend keeps all ids; give one of them"
         )
     if source is not None:
-        odd = [k for k in ("sample", "field") if k in corpus] + ["seed"] * bool(corpus.get("seed"))
-        if odd:
-            raise ValueError(f"--{odd[0]} is for a corpus, and counts were given; leave it out")
+        invalid = [k for k in ("sample", "field") if k in corpus] + ["seed"] * bool(corpus.get("seed"))
+        if invalid:
+            raise ValueError(f"--{invalid[0]} is for a corpus, and counts were given; leave it out")
     else:
         source = _corpus(sources, corpus.pop("sample", None), **corpus)
     special_tokens, plain = given.pop("special_token", []), given.pop("plain", False)
@@ -386,10 +386,10 @@ def _from_other(tok, grows: bool, source, special_tokens: list, options: dict):
     "A tokenizer made of another."
     size = options.pop("vocab_size")
     own = {k: v for k, v in options.items() if k not in _OF_OTHER}
-    odd = [k for k in options if k not in own and k != "algorithm"]
-    if odd:
+    invalid = [k for k in options if k not in own and k != "algorithm"]
+    if invalid:
         raise ValueError(
-            f"--{odd[0].replace('_', '-')} is not for --like and --extend, which keep the pipeline of a tokenizer; leave it out"
+            f"--{invalid[0].replace('_', '-')} is not for --like and --extend, which keep the pipeline of a tokenizer; leave it out"
         )
     if grows and "trace" in own:
         raise ValueError("--trace is not for --extend, because two runs make that vocabulary; leave it out")

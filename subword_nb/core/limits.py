@@ -102,9 +102,9 @@ def limited(
             f"limits={limits!r} is a {type(limits).__name__}; pass Limits(…), or a dict of its names"
         )
     given = others if limits is None or isinstance(limits, Limits) else {**limits, **others}
-    if odd := [name for name in given if name not in known]:
+    if invalid := [name for name in given if name not in known]:
         raise ValueError(
-            f"{odd[0]!r} is no limit; the limits are {', '.join(f.name for f in fields(Limits))}"
+            f"{invalid[0]!r} is no limit; the limits are {', '.join(f.name for f in fields(Limits))}"
         )
     token = _BELOW.set(replace(limits if isinstance(limits, Limits) else current(), **given))
     try:

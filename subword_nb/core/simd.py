@@ -6,7 +6,7 @@
 __all__ = ['HEAD', 'SEPARATOR', 'THREES', 'THREE', 'ODD', 'LONG_ODD', 'SURROGATE', 'TWOS', 'TWO', 'buffer_of', 'intrinsic',
            'load64', 'trailing_zeros', 'prefetch', 'mask_equal', 'mask_within', 'mask_letters', 'mask_high',
            'places_of', 'decode_at', 'class_table', 'class_of', 'valid_until', 'count_separators', 'Scanner',
-           'scan_spans', 'Sink', 'expect_marks', 'put_tokens', 'take_ids']
+           'scan_spans', 'IdBuffer', 'expect_marks', 'put_tokens', 'take_ids']
 
 # %% ../../nbs/core/08_simd.ipynb #944007d2
 from collections.abc import Callable
@@ -398,8 +398,10 @@ class Scanner(NamedTuple):
     name: str  # What it cuts as
     # scan(buffer, n, last, starts) → k spans of n bytes from HEAD on: buffer[starts[j]:starts[j+1]]
     scan: Callable
-    fresh: bytes | None = None  # An expression over bytes: behind a match any text may be cut; None: unknown
-    given: tuple | None = None  # What `scan_rows` takes behind `starts`, its table as a function, or None
+    # An expression over bytes: behind a match any text may be cut; None: unknown
+    safe_cut_regex: bytes | None = None
+    # What `scan_rows` takes behind `starts`, its table as a function, or None
+    kernel_args: tuple | None = None
 
 
 def scan_spans(
@@ -422,7 +424,7 @@ def scan_spans(
     return out
 
 # %% ../../nbs/core/08_simd.ipynb #3e703105
-class Sink:
+class IdBuffer:
     "Ids written so far: `out[:state[0]]`, with the places of `state[1]` separators in `ends`."
 
     def __init__(
@@ -463,36 +465,36 @@ class Sink:
 
 # %% ../../nbs/core/08_simd.ipynb #3f5c64d9
 def expect_marks(
-    sink: Sink,  # A sink whose `marks` have grown
+    id_buffer: IdBuffer,  # A sink whose `marks` have grown
 ) -> None:
     "Say how many ids are left free at separators that are new."
-    new, n = np.array(sink.marks[sink.told :], np.int64), len(sink.marks)
-    if n + 2 > len(sink.ends):
-        sink.ends = np.concatenate([sink.ends, np.zeros(n + 2, np.int64)])
-    sink.ends[sink.told : n] = np.where(new < 0, sink.frame, 1)
-    sink.told = n
+    new, n = np.array(id_buffer.marks[id_buffer.told :], np.int64), len(id_buffer.marks)
+    if n + 2 > len(id_buffer.ends):
+        id_buffer.ends = np.concatenate([id_buffer.ends, np.zeros(n + 2, np.int64)])
+    id_buffer.ends[id_buffer.told : n] = np.where(new < 0, id_buffer.frame, 1)
+    id_buffer.told = n
 
 
 def put_tokens(
-    sink: Sink,  # A sink that has met separators
+    id_buffer: IdBuffer,  # A sink that has met separators
 ) -> np.ndarray:  # int64: places of the separators between texts
     "Write the ids of tokens where room was left for them."
-    k = int(sink.state[1])
-    said, places = np.array(sink.marks[:k], np.int64), sink.ends[:k]
-    sink.out[places[said >= 0]] = said[said >= 0]
+    k = int(id_buffer.state[1])
+    said, places = np.array(id_buffer.marks[:k], np.int64), id_buffer.ends[:k]
+    id_buffer.out[places[said >= 0]] = said[said >= 0]
     return places[said < 0]
 
 
 def take_ids(
-    sink: Sink,  # A sink without frames
+    id_buffer: IdBuffer,  # A sink without frames
 ) -> np.ndarray:  # (n,) uint32
     "The ids so far, those of tokens in their places; the sink begins anew."
-    put_tokens(sink)
-    n, k = int(sink.state[0]), int(sink.state[1])
-    ids, left = sink.out[:n].copy(), sink.ends[k : sink.told].copy()
-    sink.ends[: len(left)] = left
-    sink.told = len(left)
-    sink.taken += k
-    sink.state[:2] = 0
-    del sink.marks[:k]
+    put_tokens(id_buffer)
+    n, k = int(id_buffer.state[0]), int(id_buffer.state[1])
+    ids, left = id_buffer.out[:n].copy(), id_buffer.ends[k : id_buffer.told].copy()
+    id_buffer.ends[: len(left)] = left
+    id_buffer.told = len(left)
+    id_buffer.taken += k
+    id_buffer.state[:2] = 0
+    del id_buffer.marks[:k]
     return ids

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .jit import kernel
-from .simd import SEPARATOR, Sink, load64, prefetch
+from .simd import SEPARATOR, IdBuffer, load64, prefetch
 
 # %% ../../nbs/core/09_span_cache.ipynb #84544128
 def encode_spans_ref(
@@ -428,45 +428,56 @@ def encode_spans(
     starts: np.ndarray,  # Where spans begin, uint32; one more than spans
     k: int,  # How many spans
     table: SpanTable,  # What is remembered
-    sink: Sink,  # Where ids go
+    id_buffer: IdBuffer,  # Where ids go
     # A model's kernel: solve(buffer, at, length, m, ids, bounds, extra); None: there is none
-    solve: Callable | None,
-    ask: Callable,  # bytes of a span → its ids: the model in Python
+    span_kernel: Callable | None,
+    encode_span: Callable,  # bytes of a span → its ids: the model in Python
     *,
     # For models whose answers depend on more than the span; None: they do not
-    settle: Callable | None = None,
+    rescore_float32: Callable | None = None,
 ) -> None:
     "Write the ids of the spans of a buffer."
-    if settle is not None:
-        _settled(buffer, starts, k, table, sink, solve, ask, settle)
+    if rescore_float32 is not None:
+        _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, rescore_float32)
         return
     j = 0
     while j < k:
         before = j
-        j = _emit(buffer, starts, j, k, table.arrays, sink.out, sink.ends, sink.state, table.gaps, table.new)
-        if sink.state[4]:
-            _fill(buffer, table, sink.state, solve, ask)
-        if sink.state[3]:
-            _close(table, sink)
+        j = _emit(
+            buffer,
+            starts,
+            j,
+            k,
+            table.arrays,
+            id_buffer.out,
+            id_buffer.ends,
+            id_buffer.state,
+            table.gaps,
+            table.new,
+        )
+        if id_buffer.state[4]:
+            _fill(buffer, table, id_buffer.state, span_kernel, encode_span)
+        if id_buffer.state[3]:
+            _close(table, id_buffer)
         if j < k:
-            _give_room(table, sink, int(starts[j + 1]) - int(starts[j]) if j == before else 0)
+            _give_room(table, id_buffer, int(starts[j + 1]) - int(starts[j]) if j == before else 0)
 
 # %% ../../nbs/core/09_span_cache.ipynb #283f6d86
-def _close(table, sink):
+def _close(table, id_buffer):
     "Close the gaps."
-    while lack := _close_gaps(table.arrays, sink.out, sink.ends, sink.state, table.gaps):
-        sink.grow(ids=int(lack))
+    while lack := _close_gaps(table.arrays, id_buffer.out, id_buffer.ends, id_buffer.state, table.gaps):
+        id_buffer.grow(ids=int(lack))
 
 
-def _give_room(table, sink, key_bytes=0):
+def _give_room(table, id_buffer, key_bytes=0):
     "Room for whatever stopped a pass."
-    if sink.state[2]:
-        sink.grow(ids=int(sink.state[2]))
+    if id_buffer.state[2]:
+        id_buffer.grow(ids=int(id_buffer.state[2]))
     else:
         _grow(table, key_bytes)
 
 # %% ../../nbs/core/09_span_cache.ipynb #44464d19
-def _fill(buffer, table, state, solve, ask):
+def _fill(buffer, table, state, span_kernel, encode_span):
     "Have new slots filled, by the kernel and by Python."
     fresh, at, length = table.new
     m = int(state[4])
@@ -476,15 +487,17 @@ def _fill(buffer, table, state, solve, ask):
     room = 4 * int(length[:m].sum()) + 16 * m
     if len(ids) < room:
         ids = table.work = np.empty(2 * room, np.uint32)
-    if solve is not None:
-        solve(buffer, at, length, m, ids, bounds, extra)
+    if span_kernel is not None:
+        span_kernel(buffer, at, length, m, ids, bounds, extra)
     _make_room(table, int(bounds[m]) + m)
     _fill_slots(table.arrays, fresh, m, ids, bounds, extra)
     left = np.flatnonzero(extra >> 24)
     state[4] = 0
     if not len(left):
         return
-    rows = [ask(buffer[a : a + n].tobytes()) for a, n in zip(at[left].tolist(), length[left].tolist())]
+    rows = [
+        encode_span(buffer[a : a + n].tobytes()) for a, n in zip(at[left].tolist(), length[left].tolist())
+    ]
     bounds = np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64)
     _make_room(table, int(bounds[-1]) + len(rows))
     ids = np.array([i for r in rows for i in r] + [0], np.uint32)
@@ -512,18 +525,18 @@ def _find_slots(buffer, starts, j, k, table, of_span, new, state):
     return np.int64(k)
 
 
-def _settled(buffer, starts, k, table, sink, solve, ask, settle):
+def _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, rescore_float32):
     "Write the ids of spans with a model that looks back."
     # settle(buffer, starts, slots of spans, first, n, arrays, sink) writes n of them
     of_span = np.empty(1 << 12, np.uint64)
     j = 0
     while j < k:
         stop = min(k, j + len(of_span))
-        end = _find_slots(buffer, starts, j, stop, table.arrays, of_span, table.new, sink.state)
-        if sink.state[4]:
-            _fill(buffer, table, sink.state, solve, ask)
+        end = _find_slots(buffer, starts, j, stop, table.arrays, of_span, table.new, id_buffer.state)
+        if id_buffer.state[4]:
+            _fill(buffer, table, id_buffer.state, span_kernel, encode_span)
         if end > j:
-            settle(buffer, starts, of_span, j, end - j, table.arrays, sink)
+            rescore_float32(buffer, starts, of_span, j, end - j, table.arrays, id_buffer)
         if end < stop:
-            _give_room(table, sink, int(starts[end + 1]) - int(starts[end]) if end == j else 0)
+            _give_room(table, id_buffer, int(starts[end + 1]) - int(starts[end]) if end == j else 0)
         j = end

@@ -146,9 +146,9 @@ def parts_of(
 def _names(paths):
     "Names of files as a list."
     listed = [paths] if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable) else [*paths]
-    if odd := [p for p in listed if not isinstance(p, (str, os.PathLike))]:
+    if invalid := [p for p in listed if not isinstance(p, (str, os.PathLike))]:
         raise ValueError(
-            f"{odd[0]!r} is no path; parts are cut from files: pass paths, patterns, folders or addresses"
+            f"{invalid[0]!r} is no path; parts are cut from files: pass paths, patterns, folders or addresses"
         )
     if not listed:
         raise ValueError("there are no files to cut; pass paths or patterns, such as 'texts/*.txt'")

@@ -142,8 +142,8 @@ def _string(r, what, keep=True):
 def _numbers(r, kind, n, what):
     "An array of numbers; of truth values, a list."
     at, data, code = r.at, r.take(n * _LEAST[kind], what), _CODES[kind]
-    if code == "?" and (odd := data.translate(None, b"\0\1")):
-        raise r.fault(f"{what} holds 0x{odd[0]:02x}; a truth value is 0 or 1", at)
+    if code == "?" and (invalid := data.translate(None, b"\0\1")):
+        raise r.fault(f"{what} holds 0x{invalid[0]:02x}; a truth value is 0 or 1", at)
     if code == "?":
         return [b == 1 for b in data]
     found = array(code, data)
@@ -287,8 +287,8 @@ def _vocabulary(metadata, replaced=()):
     types = _of(metadata, "token_type", int, len(pieces))
     if types is None:
         types = [3 if i in _named_ids(metadata).values() else 1 for i in range(len(pieces))]
-    if odd := [i for i, t in enumerate(types) if not 1 <= t <= 6]:
-        raise ValueError(f"tokenizer.ggml.token_type[{odd[0]}] is {types[odd[0]]}; types are 1 to 6")
+    if invalid := [i for i, t in enumerate(types) if not 1 <= t <= 6]:
+        raise ValueError(f"tokenizer.ggml.token_type[{invalid[0]}] is {types[invalid[0]]}; types are 1 to 6")
     pieces = [
         p.replace(*replaced) if replaced and t == 4 else p or f"[EMPTY_{i}]"
         for i, (p, t) in enumerate(zip(pieces, types))

@@ -196,8 +196,8 @@ def _check_model(d, path, ignored):
             raise ValueError(
                 f"{path}.{name} is {str(value)[:60]!r}; expected {' or '.join(_CALLED.get(k, k.__name__) for k in known[name])}"
             )
-    if lacking := [name for name in _NEEDED[kind] if name not in d]:
-        raise ValueError(f"{path}.{lacking[0]} is missing; the file may be damaged")
+    if missing := [name for name in _NEEDED[kind] if name not in d]:
+        raise ValueError(f"{path}.{missing[0]} is missing; the file may be damaged")
     return kind
 
 # %% ../../nbs/formats/00_hf_models.ipynb #68290ebf

@@ -293,8 +293,8 @@ def _read_token(d, path, ignored):
             continue
         if type(value) is not _TOKEN[name]:
             raise ValueError(f"{path}.{name} is {str(value)[:60]!r}; expected {_TOKEN[name].__name__}")
-    if lacking := [name for name in _TOKEN if name not in d]:
-        raise ValueError(f"{path}.{lacking[0]} is missing; the file may be damaged")
+    if missing := [name for name in _TOKEN if name not in d]:
+        raise ValueError(f"{path}.{missing[0]} is missing; the file may be damaged")
     if not 0 <= d["id"] < 2**32:
         raise ValueError(f"{path}.id is {d['id']}; ids are integers from 0 to {2**32 - 1}")
     return AddedToken(**{k: d[k] for k in _TOKEN if k != "id"}) if d["content"] else None, d["id"]
@@ -386,9 +386,9 @@ def _check_parts(d):
             "there is no model in it, so this is not a tokenizer.json; "
             "a vocab.json is read by passing its folder, which must also hold merges.txt"
         )
-    if odd := [k for k in d if k not in _PARTS]:
+    if invalid := [k for k in d if k not in _PARTS]:
         raise ValueError(
-            f"{odd[0] or repr(odd[0])} is not a part of a tokenizer.json; its parts are: {', '.join(_PARTS)}"
+            f"{invalid[0] or repr(invalid[0])} is not a part of a tokenizer.json; its parts are: {', '.join(_PARTS)}"
         )
     if d.get("version", "1.0") != "1.0":
         raise ValueError(f'version is {d["version"]!r}; this version reads "1.0"')
@@ -546,10 +546,10 @@ def read_gpt2_files(
 ) -> Parts:  # The parts of the tokenizer
     "Read a byte-level BPE tokenizer from two files of any name."
     piece2id, rules = check_vocabulary(read_json(vocab), where=str(vocab)), _read_merges_txt(merges)
-    if lacking := [c for c in CHAR2BYTE if c not in piece2id]:
+    if missing := [c for c in CHAR2BYTE if c not in piece2id]:
         raise ValueError(
-            f"{vocab} has no piece for {len(lacking)} of the 256 bytes, such as "
-            f"{lacking[0]!r}, so it is not a byte-level vocabulary; pass another file"
+            f"{vocab} has no piece for {len(missing)} of the 256 bytes, such as "
+            f"{missing[0]!r}, so it is not a byte-level vocabulary; pass another file"
         )
     if all(f"{c}</w>" in piece2id for c in CHAR2BYTE):
         raise ValueError(

@@ -413,10 +413,10 @@ def _kinds(parts):
     ids, unk = {**m.piece2id, **added}, "<unk>" if m.unk_piece is None else m.unk_piece
     ids.setdefault(unk, max(ids.values(), default=-1) + 1)
     if (gaps := sorted(ids.values())) != list(range(len(ids))):
-        odd = next((i for i, j in enumerate(gaps) if i != j), 0)
+        invalid = next((i for i, j in enumerate(gaps) if i != j), 0)
         raise ValueError(
-            f"a SentencePiece model numbers its pieces 0, 1, 2, …, and here the id {odd} "
-            f"has {'no piece' if odd not in gaps else 'two'}; save as tokenizer.json"
+            f"a SentencePiece model numbers its pieces 0, 1, 2, …, and here the id {invalid} "
+            f"has {'no piece' if invalid not in gaps else 'two'}; save as tokenizer.json"
         )
     spelled = {f"<0x{b:02X}>" for b in range(256)} if m.byte_fallback else set()
     if spelled - set(ids):
@@ -454,8 +454,8 @@ def _unigram_in(m, ids, kinds):
             f"unk_penalty={m.unk_penalty}: an unknown character is always 10 below the lowest "
             "score in SentencePiece; train with unk_penalty=10.0, or save as tokenizer.json"
         )
-    odd = _odd(kinds)
-    return SentencePieceUnigram(ids, [0.0 if p in odd else m.scores[i] for p, i in ids.items()], **kinds)
+    invalid = _odd(kinds)
+    return SentencePieceUnigram(ids, [0.0 if p in invalid else m.scores[i] for p, i in ids.items()], **kinds)
 
 
 def _bpe_in(m, ids, kinds):
@@ -465,7 +465,7 @@ def _bpe_in(m, ids, kinds):
             raise ValueError(
                 f"{option}={getattr(m, option)!r}: a SentencePiece model has no place for it; train without, or save as tokenizer.json"
             )
-    rank, odd, unk = {}, _odd(kinds), kinds["unk_piece"]
+    rank, invalid, unk = {}, _odd(kinds), kinds["unk_piece"]
     for i, (a, b) in enumerate(m.merges):
         rank.setdefault(a + b, i)
     if made := [p for p in (*kinds["control"], unk) if p in rank or len(p) == 1 and p != unk]:
@@ -475,7 +475,7 @@ def _bpe_in(m, ids, kinds):
         )
     scores, last = [], len(m.merges)
     for p in ids:
-        if p in odd:
+        if p in invalid:
             scores.append(0.0)
         elif p in rank:
             scores.append(-1.0 - rank[p])
@@ -607,8 +607,8 @@ def _model_notes(parts, new, text):
         yield "special tokens become control pieces: SentencePiece never finds them in a text, and makes nothing of them when it decodes"
     if loose and not own or set(map(str, [t.content for t in loose])) - known:
         yield f"the text behind {loose[0].content!r} begins anew here, and goes on in SentencePiece"
-    if odd := [t for t, _ in parts.added_tokens if t.single_word or t.lstrip or t.rstrip or t.normalized]:
-        yield f"options of added tokens such as {odd[0].content!r} (single_word, lstrip, rstrip, normalized) are lost"
+    if invalid := [t for t, _ in parts.added_tokens if t.single_word or t.lstrip or t.rstrip or t.normalized]:
+        yield f"options of added tokens such as {invalid[0].content!r} (single_word, lstrip, rstrip, normalized) are lost"
 
 # %% ../../nbs/formats/07_sentencepiece.ipynb #f7518e69
 def sentencepiece_notes(

@@ -414,9 +414,9 @@ def read_counts(
 
 def _numbered(pieces, name=None):
     "Ids as fairseq gives them: four special tokens, then the pieces in order; a dict.txt does not list the four."
-    if name and (odd := [p for p in pieces if p in SPECIAL]):
+    if name and (invalid := [p for p in pieces if p in SPECIAL]):
         raise ValueError(
-            f"{name}: {odd[0]!r} is one of {', '.join(SPECIAL)}, which have the first ids without being listed; remove its line"
+            f"{name}: {invalid[0]!r} is one of {', '.join(SPECIAL)}, which have the first ids without being listed; remove its line"
         )
     return {p: i for i, p in enumerate(dict.fromkeys([*SPECIAL, *pieces]))}
 
@@ -508,8 +508,8 @@ def nmt_from_bpe(
         if getattr(m, name):
             raise ValueError(f"codes have no place for {name}={getattr(m, name)!r}{way}")
     _check_rules(m.merges)
-    if odd := [s for pair in m.merges for s in pair if re.search("[ \r\n]", s)]:
-        raise ValueError(f"the symbol {odd[0]!r} does not fit into a line of two symbols{way}")
+    if invalid := [s for pair in m.merges for s in pair if re.search("[ \r\n]", s)]:
+        raise ValueError(f"the symbol {invalid[0]!r} does not fit into a line of two symbols{way}")
     added, ids = {t.content for t, _ in parts.added_tokens}, {}
     for p, i in m.piece2id.items():
         if p in added or p == m.unk_piece:
@@ -543,8 +543,10 @@ def bpe_from_nmt(
     def final(s):
         return not s.endswith(m.separator) or s == m.separator
 
-    if odd := [a + b for a, b in m.merges if b.endswith(_END) and not final((a + b).removesuffix(_END))]:
-        raise ValueError(f"the piece {odd[0]!r} is written like one within a word; pass another separator")
+    if invalid := [a + b for a, b in m.merges if b.endswith(_END) and not final((a + b).removesuffix(_END))]:
+        raise ValueError(
+            f"the piece {invalid[0]!r} is written like one within a word; pass another separator"
+        )
     special = {t.content for t, _ in parts.added_tokens}
     ids = {}
     for p, i in m.piece2id.items():
@@ -616,6 +618,6 @@ def write_dictionary(
             f"fairseq gives {', '.join(SPECIAL)} the ids 0 to 3 and the lines of a dict.txt the ids "
             "from 4, and this vocabulary has others; train with these special_tokens, in this order"
         )
-    if odd := [p for p in pieces[4:] if not p or re.search("[ \r\n]", p)]:
-        raise ValueError(f"the piece {odd[0]!r} does not fit into a line of a piece and a count")
+    if invalid := [p for p in pieces[4:] if not p or re.search("[ \r\n]", p)]:
+        raise ValueError(f"the piece {invalid[0]!r} does not fit into a line of a piece and a count")
     return write_atomically(path, "".join(f"{p} 1\n" for p in pieces[4:]).encode("utf-8"))

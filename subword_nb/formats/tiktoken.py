@@ -580,9 +580,9 @@ def _check_special(special, owner, label):
 
 def _check_table(ranks, special, label):
     "Refuse a table that lacks bytes, has gaps, or spells a special token."
-    if lacking := [b for b in range(256) if bytes([b]) not in ranks]:
+    if missing := [b for b in range(256) if bytes([b]) not in ranks]:
         raise ValueError(
-            f"{label}: {len(lacking)} of the 256 bytes have no rank, such as 0x{lacking[0]:02x}; texts that hold them could not be encoded"
+            f"{label}: {len(missing)} of the 256 bytes have no rank, such as 0x{missing[0]:02x}; texts that hold them could not be encoded"
         )
     if both := next(
         (t for t in special if all(c in CHAR2BYTE for c in t) and from_visible(t) in ranks), None
@@ -722,9 +722,9 @@ def _pattern_of(pre):
 def _special_of(parts):
     "Spelling → id of added tokens, if tiktoken can look for them."
     for token, _ in parts.added_tokens:
-        if odd := [k for k in ("single_word", "lstrip", "rstrip") if getattr(token, k)]:
+        if invalid := [k for k in ("single_word", "lstrip", "rstrip") if getattr(token, k)]:
             raise ValueError(
-                f"the added token {token.content!r} has {odd[0]}=True, and tiktoken finds special tokens only as they are spelled"
+                f"the added token {token.content!r} has {invalid[0]}=True, and tiktoken finds special tokens only as they are spelled"
             )
     return {token.content: i for token, i in parts.added_tokens}
 
@@ -735,9 +735,9 @@ def _ranks_of(model, special):
         ranks = {from_visible(piece): i for piece, i in model.piece2id.items() if piece not in special}
     except ValueError as e:
         raise ValueError(f"a piece spells no bytes: {e}") from None
-    if lacking := [b for b in range(256) if bytes([b]) not in ranks]:
+    if missing := [b for b in range(256) if bytes([b]) not in ranks]:
         raise ValueError(
-            f"{len(lacking)} of the 256 bytes have no piece, such as 0x{lacking[0]:02x}, "
+            f"{len(missing)} of the 256 bytes have no piece, such as 0x{missing[0]:02x}, "
             'and tiktoken needs all of them; train with algorithm="bpe"'
         )
     return ranks
@@ -778,11 +778,11 @@ def parts_to_ranks(
     model = parts.model
     if not isinstance(model, BPE):
         raise ValueError(f"tiktoken encodes with byte-level BPE, and this is {model!r}")
-    if odd := [
+    if invalid := [
         k for k in ("dropout", "continuing_subword_prefix", "end_of_word_suffix") if getattr(model, k)
     ]:
         raise ValueError(
-            f"the model has {odd[0]}={getattr(model, odd[0])!r}, which tiktoken knows nothing of"
+            f"the model has {invalid[0]}={getattr(model, invalid[0])!r}, which tiktoken knows nothing of"
         )
     if parts.normalizer is not None:
         raise ValueError(

@@ -303,9 +303,9 @@ def read_minbpe(
     special = _minbpe_special(rules[:n], len(pieces), path)
     spelled = [*map(to_visible, pieces)]
     piece2id = {p: i for i, p in enumerate(spelled)}
-    if odd := [t for t in special if t in piece2id]:
+    if invalid := [t for t in special if t in piece2id]:
         raise ValueError(
-            f"{path}: the special token {odd[0]!r} is spelled like the piece {piece2id[odd[0]]}; choose another spelling"
+            f"{path}: the special token {invalid[0]!r} is spelled like the piece {piece2id[invalid[0]]}; choose another spelling"
         )
     model = BPE(piece2id, [(spelled[a], spelled[b]) for a, b in merges])
     return Parts(
@@ -339,9 +339,9 @@ def _check_bytewise(parts, kind):
             raise ValueError(
                 f"{kind} has no place for a {name.replace('_', '-')} ({type(part).__name__}){way}"
             )
-    if lacking := [c for c in CHAR2BYTE if c not in m.piece2id]:
+    if missing := [c for c in CHAR2BYTE if c not in m.piece2id]:
         raise ValueError(
-            f"{kind} starts from 256 bytes, and {len(lacking)} of them are no pieces, such as 0x{CHAR2BYTE[lacking[0]]:02x}{way}"
+            f"{kind} starts from 256 bytes, and {len(missing)} of them are no pieces, such as 0x{CHAR2BYTE[missing[0]]:02x}{way}"
         )
     for token, _ in parts.added_tokens:
         if token not in (AddedToken(token.content), AddedToken(token.content, normalized=True)):
@@ -403,17 +403,17 @@ def _minbpe_ids(parts, renumber):
     m, added = parts.model, {t.content: i for t, i in parts.added_tokens}
     pieces = [*(to_visible(bytes([b])) for b in range(256)), *(a + b for a, b in m.merges)]
     ids = {p: i for i, p in enumerate(pieces)}
-    if odd := [p for p in m.piece2id if p not in ids and p not in added]:
+    if invalid := [p for p in m.piece2id if p not in ids and p not in added]:
         raise ValueError(
-            f"the piece {odd[0]!r} is made by no merge, and minbpe has only those; save it as tokenizer.json"
+            f"the piece {invalid[0]!r} is made by no merge, and minbpe has only those; save it as tokenizer.json"
         )
     if len(ids) < len(pieces):
         raise ValueError("two pieces are spelled alike; save it as tokenizer.json")
-    if odd := [t for t in added if t in ids]:
-        raise ValueError(f"two pieces are spelled alike, {odd[0]!r}; save it as tokenizer.json")
-    if odd := [t for t in added if t.split() != [t]]:
+    if invalid := [t for t in added if t in ids]:
+        raise ValueError(f"two pieces are spelled alike, {invalid[0]!r}; save it as tokenizer.json")
+    if invalid := [t for t in added if t.split() != [t]]:
         raise ValueError(
-            f"the special token {odd[0]!r} holds white space, where minbpe ends it; save it as tokenizer.json"
+            f"the special token {invalid[0]!r} holds white space, where minbpe ends it; save it as tokenizer.json"
         )
     if renumber:
         return ids, _free_ids(added, len(ids))
@@ -423,8 +423,8 @@ def _minbpe_ids(parts, renumber):
                 f"minbpe gives the piece {p!r} the id {i}, and here it is {m.piece2id.get(p)}; "
                 "pass renumber=True to have the same pieces with minbpe's ids, or save it as tokenizer.json"
             )
-    if odd := [t for t, i in added.items() if i < len(ids)]:
-        raise ValueError(f"the special token {odd[0]!r} has the id {added[odd[0]]} of another piece")
+    if invalid := [t for t, i in added.items() if i < len(ids)]:
+        raise ValueError(f"the special token {invalid[0]!r} has the id {added[invalid[0]]} of another piece")
     return ids, added
 
 

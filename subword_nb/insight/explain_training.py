@@ -480,8 +480,8 @@ def _drawings(e):
             title += "; = is worth the same"
         return [draw_merge_tree(_tree_of(e, f["tree"])), draw_bars(best, title=title)]
     if e.kind in ("kept", "fell") and f["rounds"]:
-        chances = [(str(r["round"]), r["probability"]) for r in f["rounds"]]
-        return [draw_bars(chances, title="Probability after EM, round by round")]
+        dropout_rngs = [(str(r["round"]), r["probability"]) for r in f["rounds"]]
+        return [draw_bars(dropout_rngs, title="Probability after EM, round by round")]
     return []
 
 
@@ -574,17 +574,17 @@ def _plot(e, ax):
         )
         return ax
     rounds = [r["round"] for r in e.facts["rounds"]]
-    chance = [r["probability"] for r in e.facts["rounds"]]
-    ax.plot(rounds, chance, "o-")
+    dropout_rng = [r["probability"] for r in e.facts["rounds"]]
+    ax.plot(rounds, dropout_rng, "o-")
     ax.set(
         xticks=rounds,
-        yscale=_scale(chance),
+        yscale=_scale(dropout_rng),
         xlabel="round",
         ylabel="probability after EM",
         title=_shown(e, e.piece),
     )
-    if _scale(chance) == "linear":
-        ax.set_ylim(0, 1.1 * max(chance))
+    if _scale(dropout_rng) == "linear":
+        ax.set_ylim(0, 1.1 * max(dropout_rng))
     return ax
 
 # %% ../../nbs/insight/05_explain_training.ipynb #c5133095

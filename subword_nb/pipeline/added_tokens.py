@@ -230,8 +230,10 @@ class AddedFinder:
         spell: Callable | None = None,
     ):
         tokens = list(tokens)
-        if odd := [t for t in tokens if not isinstance(t, AddedToken)]:
-            raise ValueError(f"tokens holds {odd[0]!r}, a {type(odd[0]).__name__}; pass AddedToken objects")
+        if invalid := [t for t in tokens if not isinstance(t, AddedToken)]:
+            raise ValueError(
+                f"tokens holds {invalid[0]!r}, a {type(invalid[0]).__name__}; pass AddedToken objects"
+            )
         self.tokens = {spell(t.content) if spell else t.content: t for t in tokens}
         self._lengths, self._states = _lengths(self.tokens), None
         self._search = _head_pattern(self._lengths).search if self._lengths else lambda text, at: None

@@ -29,9 +29,9 @@ from subword_nb.pipeline.encoding import (
 from subword_nb.pipeline.engine import (
     Compiled,
     Engine,
-    any_late,
+    any_normalized_added,
     byte_model,
-    chances,
+    dropout_rngs,
     compiled,
     open_pretoken,
     refuse_option,
@@ -65,7 +65,7 @@ def normalized(
     "Normalize a part, and cut it at the tokens that are looked for then."
     if c.norm is not None:
         part = c.norm.align(part)
-    for a, b, token in c.late.spans(part.text):
+    for a, b, token in c.normalized_added.spans(part.text):
         yield part.slice(a, b), token.content if token else None
 
 # %% ../../nbs/pipeline/09_align.ipynb #02a0e5b2
@@ -81,25 +81,25 @@ class Placed(NamedTuple):
 _MOST_PLACED = 1 << 16  # A memory of places starts anew when it holds so many spans
 
 
-def _tokens_of(c, pretoken, chance):
+def _tokens_of(c, pretoken, dropout_rng):
     "The ids, pieces and places of the tokens of a pre-token, which are remembered unless they are chance."
-    if chance is None and (found := c.placed.get(pretoken)) is not None:
+    if dropout_rng is None and (found := c.placed.get(pretoken)) is not None:
         return found
-    dropout, rng = chance or (None, None)
+    dropout, rng = dropout_rng or (None, None)
     row = tokens(c.model, pretoken, dropout=dropout, rng=rng)
     found = [t.id for t in row], [t.piece for t in row], [(t.start, t.end) for t in row]
     if len(c.placed) >= _MOST_PLACED:
         c.placed.clear()
-    if chance is None and len(pretoken) <= 256:
+    if dropout_rng is None and len(pretoken) <= 256:
         c.placed[pretoken] = found
     return found
 
 
-def _place(c, part, out, n, chance=None):
+def _place(c, part, out, n, dropout_rng=None):
     "Add the tokens of a normalized part, whose first split is number n; the next number."
     pretokens = c.pre.split_aligned(part)
     for k, pretoken in enumerate(pretokens, n):
-        ids, pieces, places = _tokens_of(c, pretoken.text, chance)
+        ids, pieces, places = _tokens_of(c, pretoken.text, dropout_rng)
         if c.spells_affixes:
             offsets = [
                 pretoken.span(a, b) if b <= len(pretoken.text) else _beyond(pretoken.text, a, b)
@@ -142,21 +142,21 @@ def place_tokens_ref(
     c: Compiled,  # A compiled engine
     text: str,  # One valid text
     *,
-    chance: tuple | None = None,  # What drops merges: a probability and a source of chance
+    dropout_rng: tuple | None = None,  # What drops merges: a probability and a source of chance
 ) -> Placed:  # In order
     "The tokens of a text with their places, by the book."
     out = Placed([], [], [], [])
-    _place_parts(c, parts(c, text), out, 0, chance, len(text))
+    _place_parts(c, parts(c, text), out, 0, dropout_rng, len(text))
     return out._replace(offsets=_in_text(text, out.offsets)) if c.spells_affixes else out
 
 
-def _place_parts(c, found, out, n, chance=None, n_in=None):
+def _place_parts(c, found, out, n, dropout_rng=None, n_in=None):
     "Add the tokens of parts of a text of `n_in` characters; the next number."
     for part, added in found:
         if n_in is not None and len(out.ids) > SMALL:
             check_growth(n_in, len(out.ids), "the tokenizer", unit="tokens")
         if added is None:
-            n = _place(c, part, out, n, chance)
+            n = _place(c, part, out, n, dropout_rng)
             continue
         for column, value in zip(out, (c.ids[added], part.text, part.span(0, len(part.text)), n)):
             column.append(value)
@@ -204,11 +204,11 @@ def place_tokens(
     c: Compiled,  # A compiled engine
     text: str,  # One valid text
     *,
-    chance: tuple | None = None,  # What drops merges: a probability and a source of chance
+    dropout_rng: tuple | None = None,  # What drops merges: a probability and a source of chance
 ) -> Placed:  # In order
     "The tokens of a text with their places; each distinct word is looked at once, where that is the same."
-    if chance is not None or not c.by_words:
-        return place_tokens_ref(c, text, chance=chance)
+    if dropout_rng is not None or not c.by_words:
+        return place_tokens_ref(c, text, dropout_rng=dropout_rng)
     out, n = Placed([], [], [], []), 0
     for a, b, token in c.raw.spans(text):
         if len(out.ids) > SMALL:
@@ -216,7 +216,7 @@ def place_tokens(
         part = Aligned(text[a:b], None, a)
         if token is not None:
             n = _place_parts(c, [(part, token.content)], out, n)
-        elif any_late(c, part.text):
+        elif any_normalized_added(c, part.text):
             n = _place_parts(c, normalized(c, part), out, n)
         else:
             n = _place_words(c, part, out, n)
@@ -246,7 +246,7 @@ def place_bytes(
     c: Compiled,  # The same, compiled for a choice of tokens
     data: bytes,  # Any bytes
     *,
-    chance: tuple | None = None,  # What drops merges: a probability and a source of chance
+    dropout_rng: tuple | None = None,  # What drops merges: a probability and a source of chance
 ) -> Placed:  # In order; offsets are in bytes
     "The tokens of bytes with their places, whether they are UTF-8 or not."
     text, end = text_before(data)
@@ -264,9 +264,9 @@ def place_bytes(
         for pretoken in c.pre.split_aligned(part):
             units.append(pretoken.text)
             places.append(byte_places(pretoken, text, at))
-            rows.append(_with_places(_tokens_of(c, pretoken.text, chance), places[-1]))
+            rows.append(_with_places(_tokens_of(c, pretoken.text, dropout_rng), places[-1]))
     if end < len(data):
-        _open_end(tok, c, units, rows, places, data, end, chance)
+        _open_end(tok, c, units, rows, places, data, end, dropout_rng)
     found = [(i, piece, (own[0][0], own[-1][1]), k) for k, row in enumerate(rows) for i, piece, own in row]
     return Placed(*map(list, zip(*found))) if found else Placed([], [], [], [])
 
@@ -276,7 +276,7 @@ def _with_places(found, places):
     return [(i, piece, places[a:b] or [(places[-1][1],) * 2]) for i, piece, (a, b) in zip(*found)]
 
 
-def _open_end(tok, c, units, rows, places, data, end, chance):
+def _open_end(tok, c, units, rows, places, data, end, dropout_rng):
     "Join the last tokens of a text with the bytes behind it, as `encode` does."
     ids = [[i for i, _, _ in row] for row in rows]
     n, rest = open_pretoken(tok, units, ids, data[end:])
@@ -293,33 +293,33 @@ def _open_end(tok, c, units, rows, places, data, end, chance):
             rows.pop()
     while rows and not rows[-1]:
         rows.pop()
-    rows.append(_with_places(_tokens_of(c, rest, chance), behind))
+    rows.append(_with_places(_tokens_of(c, rest, dropout_rng), behind))
 
 
-def _place_any(tok, c, text, *, chance=None):
+def _place_any(tok, c, text, *, dropout_rng=None):
     "The tokens of a text, or of bytes."
     if isinstance(text, bytes):
-        return place_bytes(tok, c, text, chance=chance)
-    return place_tokens(c, text, chance=chance)
+        return place_bytes(tok, c, text, dropout_rng=dropout_rng)
+    return place_tokens(c, text, dropout_rng=dropout_rng)
 
 # %% ../../nbs/pipeline/09_align.ipynb #277852d6
 def encode_aligned(
     c: Compiled,  # A compiled engine
     text: str | bytes | list,  # One valid text, or its words; bytes where `place` takes them
     *,
-    chance: tuple | None = None,  # What drops merges: a probability and a source of chance
+    dropout_rng: tuple | None = None,  # What drops merges: a probability and a source of chance
     place: Callable = place_tokens,  # What finds tokens and their places
     # Of the text alone: no special tokens, not cut, not filled; its byte offsets are worked out when it is
     # finished
 ) -> Encoding:
     "The tokens of one text and their places."
     if isinstance(text, (str, bytes)):
-        ids, pieces, offsets, word_ids = place(c, text, chance=chance)
+        ids, pieces, offsets, word_ids = place(c, text, dropout_rng=dropout_rng)
     else:
         rows = [
             (i, p, at, k)
             for k, word in enumerate(text)
-            for i, p, at, _ in zip(*place(c, word, chance=chance))
+            for i, p, at, _ in zip(*place(c, word, dropout_rng=dropout_rng))
         ]
         ids, pieces, offsets, word_ids = map(list, zip(*rows)) if rows else ([], [], [], [])
     return Encoding(ids, pieces=pieces, offsets=offsets, word_ids=word_ids)
@@ -423,8 +423,10 @@ def align(
 ) -> Encoding:  # Ids, pieces, offsets, masks
     "All that can be said about the tokens of a text."
     pairs = None if pair is None else [refuse_option(pair)]
-    chance = chances(tok, dropout=dropout, seed=seed)
-    rows = _encoded(tok, [text], pairs, is_pretokenized, allowed_special, disallowed_special, chance, errors)
+    dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed)
+    rows = _encoded(
+        tok, [text], pairs, is_pretokenized, allowed_special, disallowed_special, dropout_rng, errors
+    )
     return _finished(tok, rows, add_special_tokens, tok.truncation, tok.padding)[0]
 
 # %% ../../nbs/pipeline/09_align.ipynb #b11a3d3d
@@ -446,8 +448,10 @@ def align_batch(
 ) -> list[Encoding]:  # One for each text, or pair
     "`align` for many texts; filled up together if the tokenizer says so."
     texts = list(_several(texts))
-    chance = chances(tok, dropout=dropout, seed=seed, n=len(texts))
-    rows = _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, chance, errors)
+    dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed, n=len(texts))
+    rows = _encoded(
+        tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, dropout_rng, errors
+    )
     return _finished(tok, rows, add_special_tokens, tok.truncation, tok.padding)
 
 # %% ../../nbs/pipeline/09_align.ipynb #9726c401
@@ -460,7 +464,7 @@ def _several(texts, what="texts"):
     return texts
 
 
-def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, chance, errors):
+def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, dropout_rng, errors):
     "Each text, or pair of texts, with its encodings."
     columns = [list(_several(texts))]
     if pairs is not None:
@@ -477,8 +481,8 @@ def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_spe
     words = (w for col in columns for t in col for w in _words(t))
     spelled = (w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in words)
     refuse_texts(tok, c, spelled, disallowed_special)
-    for row, one in zip(zip(*columns), chance or [None] * len(columns[0])):
-        yield row, [encode_aligned(c, text, chance=one, place=place) for text in row]
+    for row, one in zip(zip(*columns), dropout_rng or [None] * len(columns[0])):
+        yield row, [encode_aligned(c, text, dropout_rng=one, place=place) for text in row]
 
 
 def _finished(tok, encoded, add_special_tokens, truncation, padding):
@@ -756,9 +760,9 @@ def call(
     texts = [texts] if alone else list(texts)
     if alone and pairs is not None:
         pairs = [refuse_option(pairs, name="pairs")]
-    chance = chances(tok, dropout=dropout, seed=seed, n=None if alone else len(texts))
+    dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed, n=None if alone else len(texts))
     encoded = _encoded(
-        tok, texts, pairs, is_split_into_words, allowed_special, disallowed_special, chance, "strict"
+        tok, texts, pairs, is_split_into_words, allowed_special, disallowed_special, dropout_rng, "strict"
     )
     rows = _finished(tok, encoded, add_special_tokens, cut, padding)
     is_row, is_matrix = alone and return_tensors is None, return_tensors is not None
@@ -777,9 +781,9 @@ def _wanted(returned, tensors, columns):
         "offsets_mapping": False,
         "length": False,
     }
-    if odd := {k.removeprefix("return_") for k in returned} - set(names):
+    if invalid := {k.removeprefix("return_") for k in returned} - set(names):
         raise TypeError(
-            f"there is no option {min(odd)!r}; columns are asked for by {', '.join('return_' + n for n in names)}"
+            f"there is no option {min(invalid)!r}; columns are asked for by {', '.join('return_' + n for n in names)}"
         )
     chosen = {k: returned.get(f"return_{k}", v) for k, v in names.items()}
     return {"input_ids": True, **chosen, "offset_mapping": chosen["offsets_mapping"]}

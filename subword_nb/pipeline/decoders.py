@@ -290,8 +290,8 @@ class Sequence(Nested, Decoder):
 
     def __post_init__(self):
         object.__setattr__(self, "decoders", tuple(self.decoders))
-        if odd := [d for d in self.decoders if not isinstance(d, Decoder)]:
-            raise ValueError(f"decoders holds {odd[0]!r}, a {type(odd[0]).__name__}; pass decoders")
+        if invalid := [d for d in self.decoders if not isinstance(d, Decoder)]:
+            raise ValueError(f"decoders holds {invalid[0]!r}, a {type(invalid[0]).__name__}; pass decoders")
         self._work_out_steps()
 
     def _decode(self, pieces, errors):

@@ -487,8 +487,10 @@ class Sequence(Nested, Processor):
 
     def __post_init__(self):
         object.__setattr__(self, "processors", tuple(self.processors))
-        if odd := [p for p in self.processors if not isinstance(p, Processor)]:
-            raise ValueError(f"processors holds {odd[0]!r}, a {type(odd[0]).__name__}; pass post-processors")
+        if invalid := [p for p in self.processors if not isinstance(p, Processor)]:
+            raise ValueError(
+                f"processors holds {invalid[0]!r}, a {type(invalid[0]).__name__}; pass post-processors"
+            )
         self._work_out_steps()
 
     def _n_added(self, paired):

@@ -36,7 +36,7 @@ class Cuts(NamedTuple):
     scanner: Any  # What cuts, a `Scanner`
     # span (bytes) → its pre-tokens (text); None: a span is a pre-token, spelled as it stands
     pretokens: Callable | None = None
-    opening: Callable | None = None  # (part as bytes, does it open the text?) → what is put before it
+    dummy_prefix: Callable | None = None  # (part as bytes, does it open the text?) → what is put before it
     normalize: Callable | None = None  # Text → text, for the whole text before it is cut; None: nothing
     # (data, bounds) of many spans → (data, bounds, which span each belongs to) of their pre-tokens, all at
     # once; None: `pretokens` does it
@@ -163,7 +163,7 @@ def put_before(
 # %% ../../nbs/pipeline/10_span_cuts.ipynb #92954769
 def divided(
     norm: Normalizer | None,  # A normalizer
-    asks_first: bool,  # Does the pre-tokenizer look at the start of the original?
+    depends_on_start: bool,  # Does the pre-tokenizer look at the start of the original?
 ) -> Iterator[tuple]:  # (what is done to the whole text, or None; the steps that are left, or None)
     "Ways to divide a normalizer into what comes before everything else, and the rest."
     yield None, norm
@@ -173,7 +173,7 @@ def divided(
     k = len(steps)
     while k and steps[k - 1] in (Prepend("▁"), Replace(" ", "▁")):
         k -= 1
-    if k and not asks_first:
+    if k and not depends_on_start:
         yield Normalizers(steps[:k]).normalize, Normalizers(steps[k:]) if steps[k:] else None
 
 

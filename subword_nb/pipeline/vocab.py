@@ -45,11 +45,15 @@ def invert(
 ) -> list:  # The piece of each id; None where no piece has that id
     "From ids back to pieces."
     if set(map(type, piece2id.values())) == {int} and min(piece2id.values()) >= 0:
-        odd = []
+        invalid = []
     else:
-        odd = [p for p, i in piece2id.items() if isinstance(i, bool) or not hasattr(i, "__index__") or i < 0]
-    if odd:
-        raise ValueError(f"the piece {odd[0]!r} has the id {piece2id[odd[0]]!r}; ids are integers from 0")
+        invalid = [
+            p for p, i in piece2id.items() if isinstance(i, bool) or not hasattr(i, "__index__") or i < 0
+        ]
+    if invalid:
+        raise ValueError(
+            f"the piece {invalid[0]!r} has the id {piece2id[invalid[0]]!r}; ids are integers from 0"
+        )
     top = max(piece2id.values(), default=-1)
     if top > 16 * len(piece2id) + 2**20:
         raise ValueError(f"the highest id is {top} for {len(piece2id)} pieces; number them closer, from 0")

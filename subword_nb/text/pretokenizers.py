@@ -250,9 +250,9 @@ class Sequence(Nested, PreTokenizer):
 
     def __post_init__(self):
         given = tuple(self.pretokenizers)
-        if odd := [s for s in given if not isinstance(s, PreTokenizer)]:
+        if invalid := [s for s in given if not isinstance(s, PreTokenizer)]:
             raise ValueError(
-                f"pretokenizers holds {odd[0]!r}, which is no pre-tokenizer; make one with pretokenizer(…)"
+                f"pretokenizers holds {invalid[0]!r}, which is no pre-tokenizer; make one with pretokenizer(…)"
             )
         object.__setattr__(self, "pretokenizers", given)
         self._work_out_steps()

@@ -87,8 +87,8 @@ class _Hooks:
 
     def _check_flags(self, *names):
         "Refuse options that are neither True nor False."
-        if odd := [n for n in names if not isinstance(getattr(self, n), bool)]:
-            raise ValueError(f"{odd[0]}={getattr(self, odd[0])!r}; pass True or False")
+        if invalid := [n for n in names if not isinstance(getattr(self, n), bool)]:
+            raise ValueError(f"{invalid[0]}={getattr(self, invalid[0])!r}; pass True or False")
 
     @property
     def at_space(self) -> str:

@@ -205,7 +205,7 @@ class Report(NamedTuple):
         return _report(self)
 
 # %% ../../nbs/tokenizer/02_convert.ipynb #6b86ce76
-def _short(value):
+def _kernel_fast_path(value):
     return clip(value if isinstance(value, str) else repr(value), n=160)
 
 
@@ -217,7 +217,9 @@ def _report(r):
     if r.n_different:
         lines = [f"different on {r.n_different:,} of {r.n:,} strings"]
     for d in r.differences:
-        lines.append(f"  {_short(repr(d.text))}: {_short(d.a)} and {_short(d.b)}")
+        lines.append(
+            f"  {_kernel_fast_path(repr(d.text))}: {_kernel_fast_path(d.a)} and {_kernel_fast_path(d.b)}"
+        )
         lines.append(f"    {clip(d.reason, n=400)}")
     if r.n_decoded:
         lines.append(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # also the rooms above, of which the tokenizer's methods are 
     from subword_nb.bulk import encode_files
     from subword_nb.insight import explain
     from subword_nb.insight import explain_training
-    from subword_nb.train import resize as growing
+    from subword_nb.train import resize
     from subword_nb.pipeline import align as pipeline
     from subword_nb.pipeline import nbest as splits
     from subword_nb.formats import tiktoken_calls
@@ -338,9 +338,9 @@ class _Calls(Engine):
             tiktoken_format.to_tiktoken,
         )
         truncate, extend, train_new, translated = (
-            growing.truncate,
-            growing.extend,
-            growing.train_new,
+            resize.truncate,
+            resize.extend,
+            resize.train_new,
             translate.translated,
         )
     else:

@@ -132,10 +132,10 @@ def _go_on(checkpoint):
         raise ValueError(
             f"{folder / 'run.json'} is damaged: it holds a {type(found).__name__}; delete the folder"
         )
-    if odd := [k for k in {**found, **facts} if found.get(k) != facts.get(k)]:
+    if invalid := [k for k in {**found, **facts} if found.get(k) != facts.get(k)]:
         raise ValueError(
-            f"{folder} is the checkpoint of another run: {odd[0]} was {found.get(odd[0])!r} "
-            f"and is {facts.get(odd[0])!r}; name another folder, or delete it"
+            f"{folder} is the checkpoint of another run: {invalid[0]} was {found.get(invalid[0])!r} "
+            f"and is {facts.get(invalid[0])!r}; name another folder, or delete it"
         )
     if (folder / "counts.npz").exists():
         checkpoint.counts = load_counts(folder / "counts.npz")

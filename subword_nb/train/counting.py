@@ -64,15 +64,15 @@ def batches_of(
 def watched(
     batches: Iterable,  # Batches of a `Corpus`
     total: int | None,  # What their `step` adds up to, if that is known
-    watch: Callable | None,  # watch(done, total, "counting", dict); None: nobody is told
+    on_progress: Callable | None,  # on_progress(done, total, "counting", dict); None: nobody is told
 ) -> Iterator:  # The batches
     "Batches whose reader tells how far it is."
     done, due = 0, 0.0
     for batch in batches:
         yield batch
         done += batch.step
-        if watch is not None and time.monotonic() >= due:
-            watch(done, total, "counting", dict)
+        if on_progress is not None and time.monotonic() >= due:
+            on_progress(done, total, "counting", dict)
             due = time.monotonic() + 0.2
 
 # %% ../../nbs/train/01_counting.ipynb #734e28b9
@@ -80,13 +80,13 @@ def _joined(cuts, data, bounds):
     "A batch as the scanner reads it: openings before its documents, separators between them."
     import numpy as np
 
-    if cuts.opening is None and cuts.normalize is None:
+    if cuts.dummy_prefix is None and cuts.normalize is None:
         if len(bounds) == 2:
             return data
         return np.insert(np.frombuffer(data, np.uint8), bounds[1:-1], 0xFF).tobytes()
     if (
         cuts.normalize is None
-        and (prefix := _constant_opening(cuts.opening)) is not None
+        and (prefix := _constant_dummy_prefix(cuts.dummy_prefix)) is not None
         and (np.diff(bounds) > 0).all()
     ):
         between = np.frombuffer(b"\xff" + prefix, np.uint8)
@@ -96,12 +96,16 @@ def _joined(cuts, data, bounds):
     docs = [bytes(data[a:b]) for a, b in zip(bounds.tolist(), bounds[1:].tolist())]
     if cuts.normalize:
         docs = [cuts.normalize(d.decode()).encode() for d in docs]
-    return b"\xff".join([cuts.opening(d[:4], True) + d for d in docs] if cuts.opening else docs)
+    return b"\xff".join([cuts.dummy_prefix(d[:4], True) + d for d in docs] if cuts.dummy_prefix else docs)
 
 
-def _constant_opening(opening):
+def _constant_dummy_prefix(dummy_prefix):
     "What is put before every document that is not empty; None if that depends on the document."
-    marks = opening.args[0] if isinstance(opening, partial) and opening.func is put_before else None
+    marks = (
+        dummy_prefix.args[0]
+        if isinstance(dummy_prefix, partial) and dummy_prefix.func is put_before
+        else None
+    )
     return None if marks is None or marks.unless else marks.prefix
 
 

@@ -247,10 +247,10 @@ class Tree:
 
     def __init__(
         self,
-        crew,  # Who works, from `team`
+        executor,  # Who works, from `team`
         partition: Partition,  # What is added up
     ):
-        self.crew, self.partition = crew, partition
+        self.executor, self.partition = executor, partition
         self.levels: list[list] = [[]]  # Handles that wait, by how often they were merged
 
     def add(
@@ -258,13 +258,13 @@ class Tree:
         divided,  # A handle of what `count_part` returns
     ) -> None:
         "Take one more."
-        _put(self, self.crew.submit(_take, self.partition, divided, urgent=True), 0)
+        _put(self, self.executor.submit(_take, self.partition, divided, urgent=True), 0)
 
     def root(self) -> object:  # A handle of packed rows, and their error
         "The sum of all."
         left = [handle for level in self.levels for handle in level]
         while len(left) != 1:
-            left = [*left[FAN:], self.crew.submit(_merge, self.partition, *left[:FAN], urgent=True)]
+            left = [*left[FAN:], self.executor.submit(_merge, self.partition, *left[:FAN], urgent=True)]
         return left[0]
 
 # %% ../../nbs/train/02_partition_counts.ipynb #790818cd
@@ -276,27 +276,27 @@ def _put(tree, handle, k):
     if len(tree.levels[k]) < FAN:
         return
     eight, tree.levels[k] = tree.levels[k], []
-    _put(tree, tree.crew.submit(_merge, tree.partition, *eight, urgent=True), k + 1)
+    _put(tree, tree.executor.submit(_merge, tree.partition, *eight, urgent=True), k + 1)
 
 # %% ../../nbs/train/02_partition_counts.ipynb #5c2e91c1
 def _length(parts):
     return len(parts) if hasattr(parts, "__len__") else None
 
 
-def _choose(crew, parts, held, progress, sample, seed):
+def _choose(executor, parts, held, progress, sample, seed):
     "What is chosen of each part."
     handles = []
 
     def numbered() -> Iterator:
         for number, part in enumerate(parts):
-            handles.append(crew.submit(number_documents, part, number, held))
+            handles.append(executor.submit(number_documents, part, number, held))
             yield handles[-1]
 
     for _ in track(
-        crew.settled(numbered()), total=_length(parts), desc="numbering", progress=progress, unit="part"
+        executor.settled(numbered()), total=_length(parts), desc="numbering", progress=progress, unit="part"
     ):
         pass
-    sizes = [crew.fetch(handle) for handle in handles]
+    sizes = [executor.fetch(handle) for handle in handles]
     below = draw_limit(sample, seed, sum(sizes))
     return [Chosen(seed, below, first, n) for first, n in zip(accumulate(sizes, initial=0), sizes)]
 
@@ -315,7 +315,7 @@ def _summed(summaries, how):
 
 # %% ../../nbs/train/02_partition_counts.ipynb #9469a2ba
 def count_parts(
-    crew,  # Who works, from `team`
+    executor,  # Who works, from `team`
     parts: Iterable,  # Of a corpus, in order
     how: HowToCount,  # How to count
     *,
@@ -325,20 +325,20 @@ def count_parts(
     seed: int = 0,  # As for `Corpus`
 ) -> FlatCounts:  # In first-seen order: the same, to the last bit, as `count_corpus` makes of the whole
     "Count parts, on however many workers."
-    held = crew.share(how)
-    chosen = repeat(None) if sample is None else _choose(crew, parts, held, progress, sample, seed)
+    held = executor.share(how)
+    chosen = repeat(None) if sample is None else _choose(executor, parts, held, progress, sample, seed)
     most = how.max_pretokens and -(-2 * how.max_pretokens // how.partitions)
-    trees = [Tree(crew, Partition(p, most)) for p in range(how.partitions)]
+    trees = [Tree(executor, Partition(p, most)) for p in range(how.partitions)]
 
     def counted() -> Iterator:
         for number, (part, choice) in enumerate(zip(parts, chosen)):
-            handle = crew.submit(count, part, number, held, choice)
+            handle = executor.submit(count, part, number, held, choice)
             for tree in trees:
                 tree.add(handle)
             yield handle
 
     for _ in track(
-        crew.settled(counted()), total=_length(parts), desc="counting", progress=progress, unit="part"
+        executor.settled(counted()), total=_length(parts), desc="counting", progress=progress, unit="part"
     ):
         pass
-    return _summed([crew.fetch(tree.root()) for tree in trees], how)
+    return _summed([executor.fetch(tree.root()) for tree in trees], how)

@@ -451,10 +451,10 @@ def _pruned(tok, vocab_size, source, options):
 def _trained_marked(tok, source, vocab_size, specials, options, counting, allowed_special):
     "A tokenizer of CLIP's kind, with merges learned anew."
     m = tok.model
-    odd = {"initial_alphabet", "limit_alphabet"} & set(options)
-    if odd:
+    invalid = {"initial_alphabet", "limit_alphabet"} & set(options)
+    if invalid:
         raise ValueError(
-            f"{min(odd)}= has no meaning for pieces of bytes with marks, which begin with all bytes; leave it out"
+            f"{min(invalid)}= has no meaning for pieces of bytes with marks, which begin with all bytes; leave it out"
         )
     counts = pretoken_counts(
         source,

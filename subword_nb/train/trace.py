@@ -161,10 +161,10 @@ class Recorder:
     def __init__(
         self,
         *,
-        watch: Callable | None = None,  # Who else is told
+        on_progress: Callable | None = None,  # Who else is told
         path: bool | str | os.PathLike = False,  # A file for the trace; True or False: none
     ):
-        self.watch, self.path = watch, _checked_path(path)
+        self.on_progress, self.path = on_progress, _checked_path(path)
         self.rounds: list = []
         self.state: Any = None
         self.before: Any = None
@@ -175,8 +175,8 @@ class Recorder:
         "Keep what the last snapshot is made of; hand on."
         if what == "merging":
             self.state = state
-        if self.watch is not None:
-            self.watch(done, total, what, state)
+        if self.on_progress is not None:
+            self.on_progress(done, total, what, state)
 
     def after_step(
         self,

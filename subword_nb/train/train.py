@@ -196,11 +196,11 @@ def lines_for(
 _SMALL = int(os.environ.get("SUBWORD_NB_BULK", 1 << 20))  # Bytes below which nothing is compiled
 
 
-def _counts_of(corpus, norm, pre, bytewise, progress, watch, checkpoint, limits, lines=None):
+def _counts_of(corpus, norm, pre, bytewise, progress, on_progress, checkpoint, limits, lines=None):
     "Pre-token counts of a corpus; bytes where the model starts from bytes."
     from subword_nb.train.span_counts import is_compiled
 
-    batches = watched(corpus.batches(progress=progress), corpus.total, watch)
+    batches = watched(corpus.batches(progress=progress), corpus.total, on_progress)
     first, size, limit = [], 0, _SMALL
     for batch in batches:
         first.append(batch)
@@ -239,10 +239,10 @@ def marks_behind(
 def _check_marks_behind(counts):
     "Refuse counts of words that do not end in ▁."
     found = counts.to_dict() if isinstance(counts, FlatCounts) else counts
-    odd = next((p for p in found if "▁" in p[:-1]), None)
-    if odd is not None:
+    invalid = next((p for p in found if "▁" in p[:-1]), None)
+    if invalid is not None:
         raise ValueError(
-            f"the pre-token {odd!r} has ▁ before its last character, and treat_whitespace_as_suffix puts "
+            f"the pre-token {invalid!r} has ▁ before its last character, and treat_whitespace_as_suffix puts "
             "it behind words; count with treat_whitespace_as_suffix=True, or pass marks_behind(counts)"
         )
 
@@ -266,11 +266,13 @@ def pretoken_counts(
     conventions(algorithm, pre_tokenizer, normalizer, treat_whitespace_as_suffix=treat_whitespace_as_suffix)
     pre, norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
-    corpus, odd = _corpus_of(source, options)
+    corpus, invalid = _corpus_of(source, options)
     if corpus is None and documents is not None:
         raise ValueError(f"documents={documents!r} is for a corpus, and the source is counts; leave it out")
-    if odd:
-        raise ValueError(f"{next(iter(odd))} is no option of a corpus; it has errors, field, sample and seed")
+    if invalid:
+        raise ValueError(
+            f"{next(iter(invalid))} is no option of a corpus; it has errors, field, sample and seed"
+        )
     if corpus is None:
         counts = _given_counts(source, bytewise)
     else:
@@ -395,8 +397,8 @@ def _start_for(bytewise, alphabet):
         )
     symbols = list(alphabet)
     kinds = (str, bytes) if bytewise else str
-    if odd := [s for s in symbols if not isinstance(s, kinds) or len(s) != 1]:
-        raise ValueError(f"initial_alphabet holds {odd[0]!r}; pass single characters")
+    if invalid := [s for s in symbols if not isinstance(s, kinds) or len(s) != 1]:
+        raise ValueError(f"initial_alphabet holds {invalid[0]!r}; pass single characters")
     seen = [s for s in symbols if isinstance(s, str) and s in CHAR2BYTE]
     # of those that may be characters, or the looks of bytes; beside others, letters such as é are letters
     first = "\x80" if len(seen) == len(symbols) else "Ā"
@@ -459,7 +461,7 @@ def learn_bpe(
     fuse_unk: bool | None = None,  # One unknown piece for a run; None: `train` does so where ▁ marks words
     ignore_merges: bool = False,  # A pre-token that is a piece is not taken apart
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-    watch: Callable | None = None,  # See `train`
+    on_progress: Callable | None = None,  # See `train`
     resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
 ) -> Learned:  # Model, decoder, how it ended
     "Learn byte-pair encoding, from bytes or from characters."
@@ -489,7 +491,7 @@ def learn_bpe(
         **limits,
         **marks,
         progress=progress,
-        watch=watch,
+        on_progress=on_progress,
         resume=resume,
     )
     encoding = dict(
@@ -534,7 +536,7 @@ def learn_wordpiece(
     end_of_word_suffix: str = "",  # Marks the symbol that ends its pre-token; no encoder looks for it
     max_input_chars_per_word: int = 100,  # A longer word is unknown when encoding
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-    watch: Callable | None = None,  # See `train`
+    on_progress: Callable | None = None,  # See `train`
     resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
 ) -> Learned:  # Model, decoder, how it ended
     "Learn WordPiece."
@@ -559,7 +561,7 @@ def learn_wordpiece(
         continuing_subword_prefix=continuing_subword_prefix,
         end_of_word_suffix=end_of_word_suffix,
         progress=progress,
-        watch=watch,
+        on_progress=on_progress,
         resume=resume,
     )
     if end_of_word_suffix:
@@ -594,7 +596,7 @@ def learn_unigram(
     fuse_unk: bool = True,  # One unknown piece for a run of unknown characters
     unk_penalty: float = 10.0,  # How far the unknown piece's score is below the lowest of an ordinary piece
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-    watch: Callable | None = None,  # See `train`
+    on_progress: Callable | None = None,  # See `train`
     resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
     **options,  # `user_defined`, `seed_size`, `max_piece_length` and the others of `unigram_train`
 ) -> Learned:  # Model, decoder, how it ended
@@ -608,7 +610,7 @@ def learn_unigram(
         unk_piece=unk_piece,
         byte_fallback=byte_fallback,
         progress=progress,
-        watch=watch,
+        on_progress=on_progress,
         resume=resume,
         **options,
     )
@@ -649,7 +651,7 @@ def learn_wordlevel(
     unk_piece: str | None = "<unk>",  # Stands for a word that is not in the vocabulary
     min_frequency: int = 1,  # A word rarer than this is left out
     progress: bool | None = None,  # Not used: sorting is quick
-    watch: Callable | None = None,  # Not used
+    on_progress: Callable | None = None,  # Not used
     resume: Any = None,  # Not used
 ) -> Learned:  # Model, decoder (None: words are joined with spaces), how it ended
     "Learn a vocabulary of words."
@@ -696,7 +698,7 @@ def options_of(
         "pre_tokenizer",
         "unk_piece",
         "progress",
-        "watch",
+        "on_progress",
         "resume",
         "threads",
         "options",
@@ -708,8 +710,8 @@ def options_of(
 def _checked_options(algorithm, options):
     "The options, after refusing those that the algorithm has not, and what is neither True nor False where that is asked."
     known = options_of(algorithm)
-    if odd := set(options) - set(known):
-        raise ValueError(f"{algorithm} has no option {min(odd)!r}; its options are {', '.join(known)}")
+    if invalid := set(options) - set(known):
+        raise ValueError(f"{algorithm} has no option {min(invalid)!r}; its options are {', '.join(known)}")
     for name, value in options.items():
         is_flag = isinstance(known[name], bool) or name == "fuse_unk" and value is not None
         if is_flag and not isinstance(value, bool):
@@ -741,17 +743,17 @@ def _corpus_of(source, options):
     return corpus, {k: v for k, v in options.items() if k not in own}
 
 # %% ../../nbs/train/05_train.ipynb #282fc16c
-def _watcher(watch, checkpoint):
+def _watcher(on_progress, checkpoint):
     "What a trainer calls from time to time. What it learned before comes by once more when it goes on, and is no news."
     if checkpoint is None:
-        return watch
+        return on_progress
     reached = _reached(checkpoint)[0]
 
     def told(done, total, what, state):
         if done >= reached:
             keep_snapshot(checkpoint, lambda: {"done": done, "state": state()})
-        if watch is not None:
-            watch(done, total, what, state)
+        if on_progress is not None:
+            on_progress(done, total, what, state)
 
     return told
 
@@ -802,7 +804,8 @@ def train(
     max_pretokens: int | None = None,  # Count at most so many distinct spans; the report tells the error
     checkpoint: str | Path | None = None,  # A folder that keeps what the run has reached, to go on from
     every: float = 60.0,  # Seconds from checkpoint to checkpoint
-    watch: Callable | None = None,  # watch(done, total, what, state), while counting and while learning
+    # on_progress(done, total, what, state), while counting and while learning
+    on_progress: Callable | None = None,
     trace: bool | str | Path = False,  # Keep `training.trace`, for `explain_training`; a path: in a file, too
     documents: str | None = None,  # "lines" or "whole" texts are documents; None: lines if ▁ marks words
     allowed_special: str | Collection[str] = "all",  # Special tokens found in texts; (): none, texts are data
@@ -840,9 +843,9 @@ def train(
         lines=lines,
         options=options,
     )
-    told = _watcher(watch, kept)
+    told = _watcher(on_progress, kept)
     if trace:
-        told = Recorder(watch=told, path=trace)
+        told = Recorder(on_progress=told, path=trace)
     if corpus is None:
         counts = _given_counts(source, bytewise)
         if as_suffix:
@@ -852,7 +855,7 @@ def train(
     else:
         limits = _limits(threads, memory, max_pretokens)
         counts = _counts_of(
-            corpus, counting_norm, counting_pre, bytewise, progress, watch, kept, limits, lines
+            corpus, counting_norm, counting_pre, bytewise, progress, on_progress, kept, limits, lines
         )
     if corpus is not None and as_suffix:
         counts = marks_behind(counts)
@@ -894,7 +897,7 @@ def _learned(
     norm,
     unk_piece,
     progress,
-    watch,
+    on_progress,
     resume,
     options,
     more,
@@ -922,7 +925,7 @@ def _learned(
         pre_tokenizer=pre,
         unk_piece=unk_piece,
         progress=progress,
-        watch=watch,
+        on_progress=on_progress,
         resume=resume,
         **options,
         **more,
@@ -944,8 +947,8 @@ def _learned(
     )
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     trace = None
-    if isinstance(watch, Recorder):
-        trace = watch.trace(
+    if isinstance(on_progress, Recorder):
+        trace = on_progress.trace(
             algorithm,
             counts,
             bytewise,

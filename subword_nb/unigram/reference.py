@@ -222,9 +222,9 @@ def check_counts(
     "Refuse what is no text, or occurs no whole number of times, or too often for floats."
     if isinstance(counts, FlatCounts):
         return _check_flat(counts)
-    if odd := [t for t in counts if not isinstance(t, str)]:
+    if invalid := [t for t in counts if not isinstance(t, str)]:
         raise ValueError(
-            f"the pretoken {odd[0]!r} is {type(odd[0]).__name__}; Unigram learns from text, so pass str"
+            f"the pretoken {invalid[0]!r} is {type(invalid[0]).__name__}; Unigram learns from text, so pass str"
         )
     if bad := [(t, n) for t, n in counts.items() if not isinstance(n, int) or n < 1]:
         raise _bad_count(*bad[0])
@@ -274,8 +274,8 @@ def check_options(
         raise ValueError(
             f"character_coverage={character_coverage!r} is not a share; pass a number above 0 and at most 1, such as 0.9995"
         )
-    if odd := [c for c in required_chars if not isinstance(c, str) or len(c) != 1]:
-        raise ValueError(f"required_chars has {odd[0]!r}; pass single characters")
+    if invalid := [c for c in required_chars if not isinstance(c, str) or len(c) != 1]:
+        raise ValueError(f"required_chars has {invalid[0]!r}; pass single characters")
 
 
 def check_room(

@@ -411,14 +411,14 @@ def _finish(s, texts, reserved, missing):
     return [*reserved, *ordered], [0.0] * len(reserved) + [learned[p] for p in ordered]
 
 # %% ../../nbs/unigram/05_trainer.ipynb #750141e2
-PAUSE = 0.2  # Seconds between two calls of `watch`
+PAUSE = 0.2  # Seconds between two calls of `on_progress`
 
 
 class _Watcher:
-    "Calls `watch` between steps, and knows how to save where training stands."
+    "Calls `on_progress` between steps, and knows how to save where training stands."
 
-    def __init__(self, watch, texts, options):
-        self.watch = watch
+    def __init__(self, on_progress, texts, options):
+        self.on_progress = on_progress
         self.texts = texts
         self.options = options
         self.done = 0.0
@@ -430,14 +430,14 @@ class _Watcher:
         self.what = what
         self.now = now
         self.done += (100 - self.done) / (1 + left)
-        if hasattr(self.watch, "after_step"):
-            self.watch.after_step(what, now, self.texts)
+        if hasattr(self.on_progress, "after_step"):
+            self.on_progress.after_step(what, now, self.texts)
         self.tick()
 
     def tick(self):
-        if self.watch is None or time.monotonic() < self.next:
+        if self.on_progress is None or time.monotonic() < self.next:
             return
-        self.watch(self.done, 100, self.what, self.state)
+        self.on_progress(self.done, 100, self.what, self.state)
         self.next = time.monotonic() + PAUSE
 
     def state(self):
@@ -475,7 +475,7 @@ def _resumed(state, texts, options):
     if not isinstance(state, Mapping) or state.get("kind") != "unigram":
         raise ValueError(
             "resume is no state of a Unigram training; "
-            f"pass what state() of watch returned, not {type(state).__name__}"
+            f"pass what state() of on_progress returned, not {type(state).__name__}"
         )
     if state["mark"] != _mark(texts, options):
         raise ValueError(
@@ -539,10 +539,12 @@ def _run(texts, begin, size, watcher, progress, shrinking_factor, steps, digamma
     return watcher.now
 
 
-def _learn(texts, start, options, reserved, missing, vocab_size, rounds, threads, progress, watch, resume):
+def _learn(
+    texts, start, options, reserved, missing, vocab_size, rounds, threads, progress, on_progress, resume
+):
     "Train from the survivors that `start` makes, or from where a saved training stood."
     rest = len(reserved) + len(missing)
-    watcher = _Watcher(watch, texts, (options, reserved, missing, vocab_size, rounds))
+    watcher = _Watcher(on_progress, texts, (options, reserved, missing, vocab_size, rounds))
     stood = None if resume is None else _resumed(resume, texts, watcher.options)
     if stood is not None:
         watcher.now = stood
@@ -584,7 +586,7 @@ def unigram_train(
     threads: int | None = None,  # How many share the work, whatever the result; None: one per processor
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     start: Mapping[str, float] | str | None = None,  # None: suffix array; "bpe"; or learned pieces and scores
-    watch: Callable | None = None,  # Called as watch(done, total, what, state) from time to time
+    on_progress: Callable | None = None,  # Called as on_progress(done, total, what, state) from time to time
     resume: Mapping | None = None,  # What state() returned in a training with the same counts and options
 ) -> UnigramVocabulary:  # Pieces, 32-bit scores, (size, loss) of each round, and why training ended
     "Unigram training by EM and pruning (Kudo 2018)."
@@ -621,5 +623,5 @@ def unigram_train(
                 return _start(texts, reserved, *limits)
             return _survivors(texts, [*given], given.values())
 
-        control = threads, progress, watch, resume
+        control = threads, progress, on_progress, resume
         return _learn(texts, begin, options, reserved, missing, vocab_size, rounds, *control)

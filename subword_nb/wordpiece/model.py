@@ -199,9 +199,9 @@ def _check_model(model):
             f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, "
             "such as {p: i for i, p in enumerate(pieces)}"
         )
-    if odd := [p for p in model.piece2id if not isinstance(p, str)]:
+    if invalid := [p for p in model.piece2id if not isinstance(p, str)]:
         raise ValueError(
-            f"the piece {odd[0]!r} is a {type(odd[0]).__name__}; the pieces of WordPiece are str"
+            f"the piece {invalid[0]!r} is a {type(invalid[0]).__name__}; the pieces of WordPiece are str"
         )
     if not isinstance(prefix, str):
         raise ValueError(

@@ -224,9 +224,9 @@ def learn_pieces(
     vocab_size: int,  # Stop when there are so many pieces
     *,
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-    # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
-    watch: Callable | None = None,
-    every: float = 0.3,  # Seconds from one call of `watch` to the next, at least
+    # Called as `on_progress(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
+    on_progress: Callable | None = None,
+    every: float = 0.3,  # Seconds from one call of `on_progress` to the next, at least
     work: int = 1 << 20,  # Steps from one look at the clock to the next
 ) -> WordPieceRules:  # As `wordpiece_train_ref` returns it
     "Learn pieces by score."
@@ -237,19 +237,19 @@ def learn_pieces(
     said = 0.0
 
     def tell():
-        watch(int(s.n[PIECES]), vocab_size, "merging", lambda s=s, w=w: _snapshot(s, w, first))
+        on_progress(int(s.n[PIECES]), vocab_size, "merging", lambda s=s, w=w: _snapshot(s, w, first))
 
     targets = range(first, vocab_size + step, step)
     for target in track(targets, desc="merging", progress=progress, unit="step"):
         ended = ""
         while not ended:
             s, w, ended = learn_until(s, w, min(target, vocab_size), work=work)
-            if watch and time.monotonic() - said >= every:
+            if on_progress and time.monotonic() - said >= every:
                 tell()
                 said = time.monotonic()
         if ended != "full":
             break
-    if watch:
+    if on_progress:
         tell()
     return _rules(s, w, pieces, ended)
 
@@ -261,9 +261,9 @@ def _beginning(names, specials, vocab_size, known, resume, prefix):
         pieces = [*dict.fromkeys([*getattr(known, "pieces", ()), *pieces])]
     ids = {p: i for i, p in enumerate(pieces)}
     for a, b in getattr(known, "merges", known or ()):
-        if odd := [p for p in (a, b) if p not in ids]:
+        if invalid := [p for p in (a, b) if p not in ids]:
             raise ValueError(
-                f"known merge {len(merges)} needs {odd[0]!r}, which is in no vocabulary and made by no merge before; "
+                f"known merge {len(merges)} needs {invalid[0]!r}, which is in no vocabulary and made by no merge before; "
                 "pass the merges of a run in their order"
             )
         merges.append((ids[a], ids[b]))
@@ -281,18 +281,22 @@ def _beginning(names, specials, vocab_size, known, resume, prefix):
 def _resumed(resume, pieces):
     "The merges of a snapshot."
     if not isinstance(resume, Mapping) or resume.get("kind") != "wordpiece":
-        raise ValueError("resume is no snapshot of a WordPiece run; pass what `state()` returned to `watch`")
+        raise ValueError(
+            "resume is no snapshot of a WordPiece run; pass what `state()` returned to `on_progress`"
+        )
     if resume["start"] != len(pieces):
         raise ValueError(
             f"the snapshot started from {resume['start']} pieces, these counts and options from {len(pieces)}; "
             "pass those of the run that was interrupted"
         )
-    if odd := [m for k, m in enumerate(resume["merges"]) if not 0 <= min(m) <= max(m) < len(pieces) + k]:
-        raise ValueError(f"the snapshot merges the pieces {odd[0]} before they are made; it is damaged")
+    if invalid := [m for k, m in enumerate(resume["merges"]) if not 0 <= min(m) <= max(m) < len(pieces) + k]:
+        raise ValueError(f"the snapshot merges the pieces {invalid[0]} before they are made; it is damaged")
     return resume["merges"]
 
 # %% ../../nbs/wordpiece/02_trainer.ipynb #e45d3d99
-def _by_score(counts, vocab_size, specials, initial, limit, prefix, limits, known, resume, progress, watch):
+def _by_score(
+    counts, vocab_size, specials, initial, limit, prefix, limits, known, resume, progress, on_progress
+):
     "Train by score; as plain Python where that takes less time than compiling."
     import numpy as np
     from subword_nb.wordpiece.train_kernels import count_places, fill_tables, merge_best
@@ -303,7 +307,7 @@ def _by_score(counts, vocab_size, specials, initial, limit, prefix, limits, know
     symbol = np.array([ids[p] for p in names], np.int32)[symbol]
     with plainly(yes=len(symbol) < 20_000 and not cached(count_places, fill_tables, merge_best)):
         s, w = new_state(symbol, length, weight, pieces, **limits, prefix=prefix, known=merges)
-        return learn_pieces(s, w, pieces, vocab_size, progress=progress, watch=watch)
+        return learn_pieces(s, w, pieces, vocab_size, progress=progress, on_progress=on_progress)
 
 # %% ../../nbs/wordpiece/02_trainer.ipynb #6a19b85f
 def _check_options(objective, tie_break, min_frequency, max_token_length, vocab_size, limit_alphabet):
@@ -333,8 +337,8 @@ def wordpiece_train(
     objective: str = "score",  # "score", or "frequency": BPE with marked symbols, as Hugging Face trains
     continuing_subword_prefix: str = "##",  # Marks symbols that do not start their pre-token
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-    # Called as `watch(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
-    watch: Callable | None = None,
+    # Called as `on_progress(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
+    on_progress: Callable | None = None,
     resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
     # Rules of an earlier run, or its merges, come first
     known: WordPieceRules | BPERules | Iterable | None = None,
@@ -352,7 +356,7 @@ def wordpiece_train(
     limits = {"min_frequency": min_frequency, "max_token_length": max_token_length, "tie_break": tie_break}
     specials, initial = check_corpus(counts, special_tokens, initial_alphabet, prefix)
     if objective == "frequency":
-        control: dict = {"watch": watch, "resume": resume, "known": known}
+        control: dict = {"on_progress": on_progress, "resume": resume, "known": known}
         control = {name: value for name, value in control.items() if value is not None}
         return bpe_train(
             counts,
@@ -369,7 +373,17 @@ def wordpiece_train(
             **control,
         )
     return _by_score(
-        counts, vocab_size, specials, initial, limit_alphabet, prefix, limits, known, resume, progress, watch
+        counts,
+        vocab_size,
+        specials,
+        initial,
+        limit_alphabet,
+        prefix,
+        limits,
+        known,
+        resume,
+        progress,
+        on_progress,
     )
 
 # %% ../../nbs/wordpiece/02_trainer.ipynb #25258bb7

@@ -40,8 +40,8 @@ def _checked(counts, special_tokens):
     if not isinstance(special_tokens, Iterable):
         raise ValueError(f"special_tokens={special_tokens!r} is no list; pass a list of texts, () for none")
     specials = list(special_tokens)
-    if odd := [t for t in specials if not isinstance(t, str) or not t]:
-        raise ValueError(f"special_tokens holds {odd[0]!r}; pass texts of one character or more")
+    if invalid := [t for t in specials if not isinstance(t, str) or not t]:
+        raise ValueError(f"special_tokens holds {invalid[0]!r}; pass texts of one character or more")
     if len(set(specials)) < len(specials):
         raise ValueError(
             f"special_tokens lists {max(specials, key=specials.count)!r} more than once; list each token once"
@@ -89,9 +89,9 @@ def _check_model(model):
             f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, "
             "such as {p: i for i, p in enumerate(pieces)}"
         )
-    if odd := [p for p in model.piece2id if not isinstance(p, str)]:
+    if invalid := [p for p in model.piece2id if not isinstance(p, str)]:
         raise ValueError(
-            f"the piece {odd[0]!r} is a {type(odd[0]).__name__}; the pieces of WordLevel are str"
+            f"the piece {invalid[0]!r} is a {type(invalid[0]).__name__}; the pieces of WordLevel are str"
         )
     for p, i in model.piece2id.items():
         if not isinstance(i, int) or isinstance(i, bool) or i < 0:

@@ -160,7 +160,7 @@ def test_generated_texts(name, shared_file):
 @pytest.mark.parametrize("name", FILES)
 def test_all_files(name, shared_file):
     tok = load(shared_file, name)
-    several, barred = texts(N, 1), [b.decode() for b in bulk.bulk_of(compiled(tok)).plan.barred]
+    several, barred = texts(N, 1), [b.decode() for b in bulk.bulk_of(compiled(tok)).plan.forbidden_bytes]
     missed = [
         t for k, t in enumerate(several) if check(tok, t, k % 3 > 0) and not any(b in t for b in barred)
     ]

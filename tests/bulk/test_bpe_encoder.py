@@ -271,7 +271,7 @@ def test_many_spans_in_one_call_and_room():
         np.full(m + 65, 7, np.int64),
         np.full(m + 64, 7, np.uint32),
     )
-    misses.solve(buf, at, length, m, ids[:room], bounds[: m + 1], extra[:m])
+    misses.span_kernel(buf, at, length, m, ids[:room], bounds[: m + 1], extra[:m])
     assert (ids[room:] == 7).all() and (bounds[m + 1 :] == 7).all() and (extra[m:] == 7).all()
     assert extra[m - 1] == LEFT and bounds[m] == bounds[m - 1]
     for k in range(m - 1):

@@ -41,7 +41,7 @@ from subword_nb.train.partition_counts import (
 from subword_nb.text.pretokenizers import pretokenizer
 from subword_nb.corpus.sources import Corpus, files
 from subword_nb.train.train import pretoken_counts
-from subword_nb.corpus.workers import Here, check_client, need_dask, run_tasks, team
+from subword_nb.corpus.workers import LocalExecutor, check_client, need_dask, run_tasks, team
 
 BITS = ["a", "b1", " ", "\n", "\r\n", "é", "東", "  ", "\n\n", ".", "\u3000", "\u00a0", "🙂"]
 
@@ -386,9 +386,9 @@ def test_texts_are_sampled_by_their_place_among_all_texts():
     texts = [{"text": t} if isinstance(t, str) else {"text": None} for t in texts]
     cut = [texts[a : a + 37] for a in range(0, 300, 37)]
     for sample in (0.2, 25, 1000):
-        with team(client=False) as crew:
+        with team(client=False) as executor:
             found = count_parts(
-                crew, [[], *cut, []], how, progress=False, count=count_texts, sample=sample, seed=7
+                executor, [[], *cut, []], how, progress=False, count=count_texts, sample=sample, seed=7
             )
         assert same(
             found,
@@ -415,11 +415,11 @@ def test_parts_that_are_others_the_second_time_are_noticed():
             yield ["one", "two"] * self.reads
 
     with (
-        team(client=False) as crew,
+        team(client=False) as executor,
         pytest.raises(ValueError, match="part 0 had 2 documents when they were numbered, and has 4 now"),
     ):
         count_parts(
-            crew,
+            executor,
             Changing(),
             HowToCount(None, pretokenizer("whitespace")),
             progress=False,
@@ -589,8 +589,8 @@ except ModuleNotFoundError as e: print(e)
 
 
 def test_who_may_work():
-    with team(client=False) as crew:
-        assert isinstance(crew, Here) and crew.fetch(crew.submit(max, 3, 5)) == 5
+    with team(client=False) as executor:
+        assert isinstance(executor, LocalExecutor) and executor.fetch(executor.submit(max, 3, 5)) == 5
     with pytest.raises(ValueError, match="leave one of them out"):
         check_client(False, n_workers=2)
     for wrong in (0, -1, True, 1.5):

@@ -561,7 +561,7 @@ def test_errors_are_mended_behind_any_pipeline(always):
 def test_short_texts(name, shared_file):
     tok = loaded(shared_file, name)
     tok.encode_batch(["a text "] * (blocks.SIZES.bulk // 7 + 1))
-    assert tok._short is not None
+    assert tok._kernel_fast_path is not None
     n = 10 * seeds.TEXTS
     rng, taken = fresh(len(name)), 0
     parts = generated(
@@ -596,7 +596,7 @@ def test_short_texts(name, shared_file):
             text = " ".join(parts[rng.randrange(k + 1)] for _ in range(rng.randrange(1, 40)))
         expected = tok._encode_fully(text)
         assert tok.encode(text) == expected, (name, text)
-        assert (found := tok._short(text)) in (None, expected), (name, text)
+        assert (found := tok._kernel_fast_path(text)) in (None, expected), (name, text)
         taken += found is not None
     assert taken > n // 4 or name.startswith("t5-small/spiece"), f"{taken} of {n} went the short way"
     with pytest.raises(ValueError, match="surrogate"):
@@ -618,7 +618,7 @@ def test_short_texts_follow_the_tokenizer():
     )
     tok.model.dropout = None
     tok.truncation = Truncation(5)
-    assert tok._short is None and len(tok.encode("low light " * 20)) == 5
+    assert tok._kernel_fast_path is None and len(tok.encode("low light " * 20)) == 5
 
 
 def test_kernels_are_loaded_behind_the_scenes(monkeypatch):
@@ -633,4 +633,6 @@ def test_kernels_are_loaded_behind_the_scenes(monkeypatch):
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join(60)
-    assert new._short is not None and new.encode("low light " * 110) == new._encode_fully("low light " * 110)
+    assert new._kernel_fast_path is not None and new.encode("low light " * 110) == new._encode_fully(
+        "low light " * 110
+    )

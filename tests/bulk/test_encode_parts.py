@@ -299,8 +299,8 @@ def test_tables(tok, tmp_path):
     texts = [story(5, k) for k in range(40)] + ["", None, "東京"]
     parquet.write_table(pa.table({"n": range(43), "body": texts}), tmp_path / "a.parquet", row_group_size=7)
     with (
-        pa.OSFile(str(tmp_path / "b.arrow"), "wb") as sink,
-        pa.ipc.new_file(sink, pa.schema([("body", pa.string())])) as out,
+        pa.OSFile(str(tmp_path / "b.arrow"), "wb") as id_buffer,
+        pa.ipc.new_file(id_buffer, pa.schema([("body", pa.string())])) as out,
     ):
         out.write_table(pa.table({"body": texts}))
     (tmp_path / "c.txt").write_text("a hug\nbun")

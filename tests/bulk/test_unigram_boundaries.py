@@ -18,7 +18,7 @@ from subword_nb.text.normalizers import Precompiled, Replace, Sequence, Strip
 from subword_nb.text.pretokenizers import Metaspace, Sequence as Steps, Split, WhitespaceSplit, WholeText
 from subword_nb.formats.sentencepiece_models import SentencePieceUnigram, sentencepiece_unigram_ref
 from subword_nb.formats.sentencepiece_normalizer import SentencePieceNormalizer
-from subword_nb.core.span_cache import Sink, SpanTable, encode_spans
+from subword_nb.core.span_cache import IdBuffer, SpanTable, encode_spans
 from subword_nb.bulk.unigram_encoder import CONTROLS, DROPPED, EXTENDS, PREPENDS
 from subword_nb.unigram.model import Unigram, unigram_model
 from subword_nb.bulk.unigram_boundaries import UnigramMisses, kinds_in_clusters, unigram_spans
@@ -37,7 +37,7 @@ class Parts:
     "What a plan is made from."
 
     def __init__(self, model, norm, pre):
-        self.model, self.norm, self.pre, self.has_late = model, norm, pre, False
+        self.model, self.norm, self.pre, self.has_normalized_added = model, norm, pre, False
 
     def ids(self, text):
         "The plain way."
@@ -59,7 +59,7 @@ def plan_of(c):
         else c.norm
     )
 
-    def ask(span):
+    def encode_span(span):
         text = later.normalize(span.decode()) if later else span.decode()
         return [
             i for raw in c.pre.raw_pretokens(text, first=False) for i in c.model.encode(c.pre.piece_of(raw))
@@ -69,18 +69,18 @@ def plan_of(c):
         whitespace_scanner(spans.space),
         lambda d: spans.prefix if d and not d.startswith(spans.unless) else b"",
         UnigramMisses(c.model, normalizer=c.norm, pre=c.pre),
-        ask,
+        encode_span,
     )
 
 
 def run(plan, text, block=1 << 16, table=None):
     "(ids, ends of documents) of bytes, block by block, as a driver does it."
-    (scanner, opening, misses, ask), sums = plan, np.zeros(1)
-    assert not any(b in text for b in misses.spans.barred)
-    settle = (lambda *args: misses.settle(*args, sums)) if misses.spans.settles else None
-    documents = [opening(d) + d for d in text.split(b"\xff")]
+    (scanner, dummy_prefix, misses, encode_span), sums = plan, np.zeros(1)
+    assert not any(b in text for b in misses.spans.forbidden_bytes)
+    rescore_float32 = (lambda *args: misses.rescore_float32(*args, sums)) if misses.spans.settles else None
+    documents = [dummy_prefix(d) + d for d in text.split(b"\xff")]
     text, at, table = b"\xff".join(documents), 0, table or SpanTable()
-    sink, size = Sink(max(8, len(text) // 4), documents=len(documents)), block
+    id_buffer, size = IdBuffer(max(8, len(text) // 4), documents=len(documents)), block
     while at < len(text):
         end = min(len(text), at + size)
         while end < len(text) and text[end] & 0xC0 == 0x80:
@@ -89,9 +89,18 @@ def run(plan, text, block=1 << 16, table=None):
         k = scanner.scan(buffer, end - at, end == len(text), starts)
         size = block if k else 2 * size
         if k:
-            encode_spans(buffer, starts, k, table, sink, misses.solve, ask, settle=settle)
+            encode_spans(
+                buffer,
+                starts,
+                k,
+                table,
+                id_buffer,
+                misses.span_kernel,
+                encode_span,
+                rescore_float32=rescore_float32,
+            )
             at += int(starts[k]) - HEAD
-    return sink.ids().tolist(), sink.ends[: sink.state[1]].tolist()
+    return id_buffer.ids().tolist(), id_buffer.ends[: id_buffer.state[1]].tolist()
 
 
 def solved(misses, spans):
@@ -103,7 +112,7 @@ def solved(misses, spans):
         np.zeros(m + 1, np.int64),
         np.zeros(m, np.uint32),
     )
-    misses.solve(buffer_of(b"".join(spans)), at, length, m, ids, bounds, extra)
+    misses.span_kernel(buffer_of(b"".join(spans)), at, length, m, ids, bounds, extra)
     return [None if e >> 24 else ids[a:b].tolist() for a, b, e in zip(bounds[:-1], bounds[1:], extra)]
 
 
@@ -604,7 +613,7 @@ def test_bars_are_barred_where_their_place_matters():
         SentencePieceNormalizer(remove_extra_whitespaces=False),
         SentencePieceNormalizer(BLOB),
     )
-    assert [unigram_spans(toy, n, WholeText()).barred for n in (bare, kept, mapped)] == [
+    assert [unigram_spans(toy, n, WholeText()).forbidden_bytes for n in (bare, kept, mapped)] == [
         ("▁".encode(),),
         (),
         (),
@@ -627,13 +636,13 @@ def test_a_damaged_map_is_left_to_python():
     )
     own.tables = own.tables._replace(rules=np.array([1 << 20], np.uint32))
     with pytest.raises(ValueError, match="the map is damaged"):
-        own.settle(
+        own.rescore_float32(
             buffer_of("½".encode()),
             np.array([HEAD, HEAD + 2], np.uint32),
             np.zeros(1, np.uint64),
             0,
             1,
             (np.zeros(4, np.uint64), None, np.zeros(1, np.uint32)),
-            Sink(9),
+            IdBuffer(9),
             np.zeros(1),
         )

@@ -66,7 +66,7 @@ CHARS = [
 ]
 
 
-def solve(misses, spans: list[bytes]) -> list:
+def span_kernel(misses, spans: list[bytes]) -> list:
     "The ids of each span, None where it is left."
     text, lengths = buffer_of(b"".join(spans)), np.array([len(s) for s in spans], np.int64)
     ids, bounds, extra = (
@@ -74,7 +74,7 @@ def solve(misses, spans: list[bytes]) -> list:
         np.empty(len(spans) + 1, np.int64),
         np.empty(len(spans), np.uint32),
     )
-    misses.solve(text, HEAD + np.cumsum(lengths) - lengths, lengths, len(spans), ids, bounds, extra)
+    misses.span_kernel(text, HEAD + np.cumsum(lengths) - lengths, lengths, len(spans), ids, bounds, extra)
     assert set(extra.tolist()) <= {0, 1 << 24}
     return [
         None if x else ids[a:b].tolist()
@@ -84,11 +84,13 @@ def solve(misses, spans: list[bytes]) -> list:
 
 def compare(model, normalizer, pre, spans: list[str]) -> int:
     "Hold the kernel against the parts; returns how many spans it left."
-    odd, left = char_map(normalizer).kinds == ODD, 0
-    for span, ids in zip(spans, solve(WordPieceMisses(model, normalizer, pre), [s.encode() for s in spans])):
+    invalid, left = char_map(normalizer).kinds == ODD, 0
+    for span, ids in zip(
+        spans, span_kernel(WordPieceMisses(model, normalizer, pre), [s.encode() for s in spans])
+    ):
         if ids is None:
             left += 1
-            assert model.unk_piece is None or odd[[ord(c) for c in span]].any(), f"{span!r} was left"
+            assert model.unk_piece is None or invalid[[ord(c) for c in span]].any(), f"{span!r} was left"
         else:
             assert ids == wordpiece_span_ref(model, normalizer, pre, span.encode()), repr(span)
     return left
@@ -142,7 +144,7 @@ def test_small_vocabularies(normalizer, pre):
             spans = [
                 s
                 for s, ids in zip(
-                    spans, solve(WordPieceMisses(model, normalizer, pre), [s.encode() for s in spans])
+                    spans, span_kernel(WordPieceMisses(model, normalizer, pre), [s.encode() for s in spans])
                 )
                 if ids is not None
             ]
@@ -160,7 +162,7 @@ def test_golden_texts_cut_into_spans(tok, shared_file):
     left = 0
     for text in texts:
         spans = [s for s in scan_spans(scanner, text.encode("utf-8", "replace")) if s]
-        found = solve(misses, spans) if spans else []
+        found = span_kernel(misses, spans) if spans else []
         left += sum(ids is None for ids in found)
         want = tok.encode(
             text.encode("utf-8", "replace").decode(), add_special_tokens=False, allowed_special=()
@@ -199,11 +201,14 @@ def test_hostile_spans_are_linear(tok):
         "한" * 30_000,
         "ᾂ" * 30_000,
     ):
-        assert solve(misses, [text.encode()])[0] == wordpiece_span_ref(
+        assert span_kernel(misses, [text.encode()])[0] == wordpiece_span_ref(
             tok.model, tok.normalizer, tok.pre_tokenizer, text.encode()
         )
         assert_linear(
-            lambda text: solve(misses, [text.encode()]), text[: len(text) // 2], 8 * len(text), what=text[:5]
+            lambda text: span_kernel(misses, [text.encode()]),
+            text[: len(text) // 2],
+            8 * len(text),
+            what=text[:5],
         )
 
 
@@ -226,6 +231,6 @@ def test_what_is_refused():
             WordPieceMisses(toy, normalizer, pre)
     with pytest.raises(ValueError, match="encode without kernels"):
         byte_trie({"a": 1 << 20})
-    assert len(byte_trie({})) > 256 and solve(
+    assert len(byte_trie({})) > 256 and span_kernel(
         WordPieceMisses(toy, None, BertPreTokenizer()), [b"\xff", b"a\xff"]
     ) == [[], [0]]

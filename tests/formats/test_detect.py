@@ -97,10 +97,10 @@ def _check_golden(shared_data, name, found, strings):
     assert (tok.n_vocab if name.startswith("tiktoken") else tok.vocab_size) == found["vocab_size"]
     wrong = [s for s, ids in zip(strings, found["ids"]) if tok.encode(s, add_special_tokens=False) != ids]
     assert not wrong, wrong[:3]
-    odd = found.get("decoded_where_different", {})
+    invalid = found.get("decoded_where_different", {})
     if name.startswith(("tiktoken", "sp__")):
         for i, s in enumerate(strings):
-            assert tok.decode(found["ids"][i]) == odd.get(str(i), s), (i, s)
+            assert tok.decode(found["ids"][i]) == invalid.get(str(i), s), (i, s)
     if "probe_pieces" in found:
         text = "Hello world! 你好 🤗 naïve café\n\n def f(x): return x"
         assert (

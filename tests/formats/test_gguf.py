@@ -1051,7 +1051,7 @@ def bases(shared) -> list[bytes]:
 def harmed_pairs(rng: random.Random) -> bytes:
     "A sound file whose pairs are not all what they should be."
     pairs = dict(rng.choice(list(TOYS.values()))())
-    odd = [
+    invalid = [
         0,
         1,
         2**32 - 1,
@@ -1080,7 +1080,7 @@ def harmed_pairs(rng: random.Random) -> bytes:
             case 0:
                 del pairs[key]
             case 1:
-                pairs[key] = rng.choice(odd)
+                pairs[key] = rng.choice(invalid)
             case 2 if isinstance(v.value, list) and v.value:
                 values = list(v.value)
                 i, j = rng.randrange(len(values)), rng.randrange(len(values))
@@ -1167,11 +1167,11 @@ def test_memory_is_bounded_by_the_file(tmp_path):
 def test_metadata_from_elsewhere():
     pairs = {k: v.value if isinstance(v, As) else v for k, v in toy_bpe().items()}
     assert Tokenizer(**parts_from_gguf(pairs)._replace(source=None)._asdict()).encode("hug") == [257]
-    for odd in (
+    for invalid in (
         {"tokenizer.ggml.tokens": ["a", None]},
         {"tokenizer.ggml.tokens": []},
         {"tokenizer.ggml.merges": [b"a b"]},
         {"tokenizer.ggml.token_type": ["1"] * 300},
     ):
         with pytest.raises(ValueError, match=r"tokenizer\.ggml\."):
-            parts_from_gguf(pairs | odd)
+            parts_from_gguf(pairs | invalid)

@@ -769,7 +769,7 @@ REFUSED = {
         dict(algorithm="unigram", vocab_size=120, pre_tokenizer="whitespace"),
         r"no words for Whitespace\(\)",
     ),
-    "late": (
+    "normalized_added": (
         dict(algorithm="unigram", vocab_size=120, normalizer=[normalizers.Prepend("▁"), "lowercase"]),
         "no words for Lowercase",
     ),

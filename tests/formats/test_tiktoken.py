@@ -1102,13 +1102,13 @@ def test_errors_of_calls():
     assert b"".join(decode_tokens_bytes(words, ids)) != words.decode_bytes(ids)  # spaces stand between pieces
     with pytest.raises(ValueError, match="encode with align"):
         decode_with_offsets(words, ids)
-    for odd in (5, None, "ab", b"ab", {97}, [True], [1.5], [[97]], [None]):
+    for invalid in (5, None, "ab", b"ab", {97}, [True], [1.5], [[97]], [None]):
         for call in (decode_tokens_bytes, decode_with_offsets):
             with pytest.raises(ValueError, match="ids"):
-                call(tok, odd)
-    for odd in (5, None, ["hug"], 1.5):
+                call(tok, invalid)
+    for invalid in (5, None, ["hug"], 1.5):
         with pytest.raises(ValueError, match="expected str or bytes"):
-            encode_single_token(tok, odd)
+            encode_single_token(tok, invalid)
     assert (
         decode_with_offsets(tok, iter([257, 97])) == decode_with_offsets(tok, (257, 97)) == ("huga", [0, 3])
     )
@@ -1285,11 +1285,11 @@ def some_bytes(rng):
             k=rng.randrange(7),
         )
     ).encode()
-    odd = rng.choice(
+    invalid = rng.choice(
         [b"\xed", b"\xff", b"\x80", b"\xe4\xbd", b"\xed\xa0\xbd", b"\xf4\x90\x80\x80", b"\xc0\xaf", b""]
     )
     cut = rng.randrange(len(text) + 1)
-    return text[:cut] + odd + text[cut:] if rng.random() < 0.7 else text[:cut]
+    return text[:cut] + invalid + text[cut:] if rng.random() < 0.7 else text[:cut]
 
 
 MADE = BYTES | {

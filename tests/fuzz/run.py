@@ -428,8 +428,8 @@ def main(argv=None) -> int:
         text=True,
         check=True,
     ).stdout.split()
-    if odd := set(args.targets) - set(names):
-        parser.error(f"{', '.join(sorted(odd))}: no such target; there are {', '.join(names)}")
+    if invalid := set(args.targets) - set(names):
+        parser.error(f"{', '.join(sorted(invalid))}: no such target; there are {', '.join(names)}")
     if args.list:
         print("\n".join(names))
         return 0

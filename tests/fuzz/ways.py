@@ -12,7 +12,7 @@ from subword_nb.pipeline import align as pipeline
 from subword_nb.bulk.align import LongEncoding, align_long
 from subword_nb.insight.compare import compare
 from subword_nb.pipeline.decoding import decode_stream, decode_stream_ref
-from subword_nb.pipeline.engine import around_ids, compiled
+from subword_nb.pipeline.engine import prefix_suffix_ids, compiled
 from subword_nb.insight.explain import explain
 from subword_nb.bulk.streams import encode_blocks
 
@@ -75,7 +75,7 @@ def check_encode(tok, text: str, c: Choices):
         expected = tried(tok._encode_fully, text)
         if placed is not REFUSED:
             bare = tried(tok._encode_fully, text, add_special_tokens=False)
-            if tok.truncation is tok.padding is None and around_ids(tok, False) == ([], []):
+            if tok.truncation is tok.padding is None and prefix_suffix_ids(tok, False) == ([], []):
                 same("the engine", bare, list(placed[0]), text)
         same("encode", tried(tok.encode, text), expected, text)
         same(
@@ -117,8 +117,8 @@ def check_kernels(tok, text, c, expected, aligned):
                 [expected, expected],
                 text,
             )
-        if (short := tried(bulk.short_way(tok), text)) is not None:
-            same("short_way", short, expected, text)
+        if (short := tried(bulk.kernel_fast_path(tok), text)) is not None:
+            same("kernel_fast_path", short, expected, text)
         streamed = tried(lambda: [i for ids in encode_blocks(tok, cut(data, c)) for i in ids.tolist()])
         same("encode_blocks", streamed, expected, text)
         if tok.truncation is tok.padding is None and aligned is not REFUSED:

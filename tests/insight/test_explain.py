@@ -355,8 +355,8 @@ def test_ranks_that_stand_for_rules():
         (2, "ab", 2),
         (3, "abab", 1),
     ]
-    odd = BPE({**ids, "<unk>": 5}, RankRules(ids), unk_piece="<unk>")
-    assert [(m.rank, m.piece) for m in explain_bpe(odd, "abxab").steps] == [(2, "ab"), (2, "ab")]
+    invalid = BPE({**ids, "<unk>": 5}, RankRules(ids), unk_piece="<unk>")
+    assert [(m.rank, m.piece) for m in explain_bpe(invalid, "abxab").steps] == [(2, "ab"), (2, "ab")]
 
 
 @pytest.mark.parametrize(

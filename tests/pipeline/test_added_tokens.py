@@ -431,16 +431,16 @@ def test_refusal_names_token_place_and_ways_out():
     refuse_special("<t>", finder)
     with pytest.raises(ValueError, match="'<s>'"):
         refuse_special("<s>", finder)
-    for odd in ("<s>", "", 5, None, ["<s>", 5], [["<s>"]]):
+    for invalid in ("<s>", "", 5, None, ["<s>", 5], [["<s>"]]):
         with pytest.raises(ValueError, match="contents="):
-            refuse_special("<", odd)
+            refuse_special("<", invalid)
     with pytest.raises(ValueError, match="the text is a bytes"):
         refuse_special(b"<s>", ["<s>"])
-    for odd in ("<s>", 5, None, [5], [["<s>"]]):
+    for invalid in ("<s>", 5, None, [5], [["<s>"]]):
         with pytest.raises(ValueError, match="disallowed_special"):
-            refuse_special("", finder, disallowed=odd)
+            refuse_special("", finder, disallowed=invalid)
         with pytest.raises(ValueError, match="allowed_special"):
-            refuse_special("", finder, allowed=odd)
+            refuse_special("", finder, allowed=invalid)
 
 
 def test_of_two_with_one_spelling_the_last_counts():
@@ -474,12 +474,12 @@ def test_tokens_are_plain_objects():
         )
         with pytest.raises(ValueError, match="neither True nor False"):
             AddedToken("<m>", *("no" if i == k else False for i in range(5)))
-    for odd in (["<s>"], [None], [AddedToken("a"), ("b", 1)]):
+    for invalid in (["<s>"], [None], [AddedToken("a"), ("b", 1)]):
         with pytest.raises(ValueError, match="pass AddedToken objects"):
-            AddedFinder(odd)
-    for odd in (b"<s>", 5):
+            AddedFinder(invalid)
+    for invalid in (b"<s>", 5):
         with pytest.raises(ValueError, match="pass a str"):
-            AddedFinder([AddedToken("a")]).any(odd)
+            AddedFinder([AddedToken("a")]).any(invalid)
 
 
 @pytest.mark.peers
@@ -607,6 +607,15 @@ def test_white_space_is_measured_once():
 
 def test_vocabularies():
     assert invert(check_vocabulary({"b": 2, "a": 0})) == ["a", None, "b"]
-    for odd in ({"a": 0, "b": 0}, {"a": -1}, {"a": 2**32}, {"a": 0.0}, {"a": None}, {1: 0}, [("a", 0)], None):
+    for invalid in (
+        {"a": 0, "b": 0},
+        {"a": -1},
+        {"a": 2**32},
+        {"a": 0.0},
+        {"a": None},
+        {1: 0},
+        [("a", 0)],
+        None,
+    ):
         with pytest.raises(ValueError, match="vocab"):
-            check_vocabulary(odd)
+            check_vocabulary(invalid)

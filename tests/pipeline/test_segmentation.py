@@ -247,7 +247,7 @@ def whole(tok, text):
             continue
         part = Aligned(text).slice(a, b)
         part = c.norm.align(part) if c.norm else part
-        for x, y, late in c.late.spans(part.text):
+        for x, y, late in c.normalized_added.spans(part.text):
             if late is not None:
                 ids.append(c.ids[late.content])
                 continue

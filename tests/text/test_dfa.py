@@ -273,7 +273,7 @@ def test_a_block_says_only_what_is_certain():
 
 
 def test_safe_cuts():
-    "Behind a match of `fresh` any text may be cut."
+    "Behind a match of `safe_cut_regex` any text may be cut."
     rng, tried = fresh(5), 0
     patterns = [*KNOWN, *BY_HAND, *((some_pattern(rng, 1), "rust") for _ in range(N // 40))]
     for pattern, dialect in patterns:
@@ -281,9 +281,9 @@ def test_safe_cuts():
         if pair is None or any(match for _, match in pair[1].table[0]):
             continue
         for scanner in both(pattern, dialect):
-            for _ in range(12 if scanner.fresh else 0):
+            for _ in range(12 if scanner.safe_cut_regex else 0):
                 text = some_text(rng, [c for c in CHARS if c.isascii()] + ["é"]).encode()
-                for cut in re.finditer(scanner.fresh, text):
+                for cut in re.finditer(scanner.safe_cut_regex, text):
                     assert scan_spans(scanner, text[: cut.end()]) + scan_spans(
                         scanner, text[cut.end() :]
                     ) == scan_spans(scanner, text), (pattern, text, cut)

@@ -394,7 +394,7 @@ def test_a_function_as_a_pre_tokenizer():
         ):
             pretokenizer_from_dict({"type": "Sequence", "pretokenizers": [pre.to_dict()]})
     assert byte_level(halves).raw_pretokens("abcd") == ["ab", "cd"]
-    for odd in (
+    for invalid in (
         [(0, 9)],
         [(2, 1)],
         [(1, 2), (0, 1)],
@@ -406,7 +406,7 @@ def test_a_function_as_a_pre_tokenizer():
         [(0.0, 1.0)],
     ):
         with pytest.raises(ValueError, match="give .start, end. pairs in order"):
-            Callable(lambda text, odd=odd: odd).split("abc")
+            Callable(lambda text, invalid=invalid: invalid).split("abc")
     assert (
         Callable(lambda text: [(0, 0), (1, 2)]).raw_pretokens("abc") == ["b"]
         and Callable(lambda text: 1 / 0).split("") == []
@@ -810,9 +810,18 @@ def test_odd_types_in_steps():
         ("a", 0, 1),
         ("bc", 1, 3),
     ]
-    for odd in ([(0.0, 1)], [("0", "1")], [(0, 1, 2)], [(2, 1)], [(0, 2), (1, 3)], [(0, 4)], [(-1, 2)], [5]):
+    for invalid in (
+        [(0.0, 1)],
+        [("0", "1")],
+        [(0, 1, 2)],
+        [(2, 1)],
+        [(0, 2), (1, 3)],
+        [(0, 4)],
+        [(-1, 2)],
+        [5],
+    ):
         with pytest.raises(ValueError, match="give \\(start, end\\) pairs in order"):
-            Callable(lambda text, odd=odd: odd).split("abc")
+            Callable(lambda text, invalid=invalid: invalid).split("abc")
     for pre in (
         ByteLevel(),
         BertPreTokenizer(),
@@ -820,7 +829,7 @@ def test_odd_types_in_steps():
         Sequence([Whitespace(), ByteLevel()]),
         Callable(spans),
     ):
-        for odd in (b"a", None, 5):
+        for invalid in (b"a", None, 5):
             for ask in (pre.split, pre.split_aligned, pre.raw_pretokens):
                 with pytest.raises(ValueError, match="expected str"):
-                    ask(odd)
+                    ask(invalid)

@@ -597,10 +597,10 @@ def test_odd_types():
         assert pre.split(Text("a b-1")) == pre.split("a b-1") and pre.raw_pretokens(
             Text("a b-1")
         ) == pre.raw_pretokens("a b-1")
-        for odd in (b"a b", None, 5, ["a"], bytearray(b"a")):
+        for invalid in (b"a b", None, 5, ["a"], bytearray(b"a")):
             for ask in (pre.split, pre.split_aligned, pre.raw_pretokens):
                 with pytest.raises(ValueError, match="expected str"):
-                    ask(odd)
+                    ask(invalid)
     np = pytest.importorskip("numpy")
     assert FixedLength(np.int64(3)) == FixedLength(3) and type(FixedLength(np.uint8(3)).length) is int
     for make in (

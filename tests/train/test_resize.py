@@ -480,11 +480,11 @@ def kind_of(name):
 
 
 def stopped_everywhere(name, source, folder, size, **more):
-    "Train, stopped by `watch` at each call in turn, until a run comes to its end; how often it was stopped."
+    "Train, stopped by `on_progress` at each call in turn, until a run comes to its end; how often it was stopped."
     for stops in range(1000):
         calls = [0]
 
-        def watch(done, total, what, state, calls=calls, stops=stops):
+        def on_progress(done, total, what, state, calls=calls, stops=stops):
             calls[0] += 1
             if calls[0] == 2 + int(1.6**stops):
                 raise KeyboardInterrupt
@@ -496,7 +496,7 @@ def stopped_everywhere(name, source, folder, size, **more):
                 vocab_size=size,
                 checkpoint=folder,
                 every=0.0,
-                watch=watch,
+                on_progress=on_progress,
                 **RUNS[name],
                 **more,
             ), stops
@@ -579,7 +579,7 @@ def stopped(tmp_path_factory):
     (home / "a.txt").write_text(made_up(random.Random(6), 30000))
     calls = []
 
-    def watch(*told):
+    def on_progress(*told):
         calls.append(told)
         if (home / "run" / "state.npz").exists():
             raise KeyboardInterrupt
@@ -591,7 +591,7 @@ def stopped(tmp_path_factory):
             vocab_size=300,
             checkpoint=home / "run",
             every=0.0,
-            watch=watch,
+            on_progress=on_progress,
         )
     return home
 
@@ -676,7 +676,7 @@ def test_a_snapshot_of_something_else_is_refused(stopped, tmp_path, kind, state)
             vocab_size=400,
             checkpoint=tmp_path / "run",
             every=0.0,
-            watch=stop,
+            on_progress=stop,
         )
     save_snapshot(tmp_path / "run" / "state.npz", state)
     if state is None:
@@ -696,7 +696,12 @@ def test_a_full_disk_leaves_the_old_checkpoint(tmp_path, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         Tokenizer.train(
-            tmp_path / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder, every=0.0, watch=stop
+            tmp_path / "a.txt",
+            algorithm="unigram",
+            vocab_size=300,
+            checkpoint=folder,
+            every=0.0,
+            on_progress=stop,
         )
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
     assert "state.npz" in before
@@ -741,7 +746,7 @@ def test_watch_is_told_sensible_numbers(name, size):
         docs,
         algorithm=kind_of(name),
         vocab_size=800 if size > 4000 else 350,
-        watch=lambda *a: told.append(a),
+        on_progress=lambda *a: told.append(a),
         threads=1,
         **RUNS[name],
     )
@@ -771,13 +776,13 @@ def test_bars_are_drawn_and_change_nothing(name, capsys, monkeypatch):
 def test_what_watch_raises_comes_out(tmp_path):
     for error in (KeyboardInterrupt, RuntimeError):
 
-        def watch(*told, error=error):
+        def on_progress(*told, error=error):
             raise error
 
         for name in ("bpe", "wordpiece", "unigram"):
             with pytest.raises(error):
                 Tokenizer.train(
-                    [made_up(random.Random(9), 5000)], algorithm=name, vocab_size=400, watch=watch
+                    [made_up(random.Random(9), 5000)], algorithm=name, vocab_size=400, on_progress=on_progress
                 )
 
 

@@ -201,7 +201,7 @@ def test_a_run_that_goes_on_leaves_the_whole_trace(algorithm, tmp_path, monkeypa
 
     call = dict(checkpoint=tmp_path / "run", every=0)
     with pytest.raises(KeyboardInterrupt):
-        traced(algorithm, text, SIZES[algorithm], watch=stop, **call)
+        traced(algorithm, text, SIZES[algorithm], on_progress=stop, **call)
     again = traced(algorithm, text, SIZES[algorithm], **call)
     assert again.model == whole.model and again.training == whole.training
     assert traced(algorithm, text, SIZES[algorithm], **call).training.trace == whole.training.trace
@@ -217,7 +217,9 @@ def test_watch_is_told_the_same(algorithm):
             algorithm=algorithm,
             vocab_size=12,
             trace=trace,
-            watch=lambda done, total, what, state, calls=calls: calls.append((what, total, callable(state))),
+            on_progress=lambda done, total, what, state, calls=calls: calls.append(
+                (what, total, callable(state))
+            ),
         )
     assert {*told[True]} >= {*told[False][:1]} and told[True]
 
@@ -283,10 +285,10 @@ def test_a_trace_without_a_place_is_refused_before_the_run(tmp_path):
         (3, ValueError),
     ):
         with pytest.raises(error):
-            Tokenizer.train(SOME, trace=wrong, watch=lambda *args: told.append(args))
+            Tokenizer.train(SOME, trace=wrong, on_progress=lambda *args: told.append(args))
     assert not told
     with pytest.raises(ValueError, match="pass True, False, or the path"):
-        Recorder(watch=None, path=3)
+        Recorder(on_progress=None, path=3)
 
 
 def test_what_never_became_a_piece():

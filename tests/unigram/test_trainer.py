@@ -405,9 +405,9 @@ def test_states_of_other_trainings_are_refused(monkeypatch):
     ):
         with pytest.raises(ValueError, match="resume belongs to another corpus or other options"):
             unigram_train(**{"counts": counts, "vocab_size": 60, "resume": states[-1], **changed})
-    for odd in (7, {}, {"kind": "bpe"}):
+    for invalid in (7, {}, {"kind": "bpe"}):
         with pytest.raises(ValueError, match="resume is no state of a Unigram training"):
-            unigram_train(counts, 60, resume=odd)
+            unigram_train(counts, 60, resume=invalid)
 
 
 def test_a_vocabulary_pruned_further():
