@@ -1,7 +1,6 @@
 """Generated files are what their sources generate: checked in a copy, so that unsaved work does no harm and takes none."""
 
 import importlib.util
-import json
 import os
 import shutil
 import subprocess
@@ -96,19 +95,3 @@ def test_quarto_reads_the_same_settings(project):
     link = project / "nbs" / "_quarto.yml"
     assert link.is_symlink() and os.readlink(link) == "../_quarto.yml"
     assert (project / "_quarto.yml").is_file()
-
-
-def test_the_front_page_gives_the_training_time_that_was_recorded():
-    run = json.loads((ROOT / "nbs" / "bench" / "train.json").read_text(encoding="utf-8"))
-    (record,) = (
-        r
-        for r in run["records"]
-        if (r["vocabulary"], r["text"], r["threads"], r["library"])
-        == ("bpe 32000", "english", 1, "subword_nb")
-    )
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert record["bytes"] == 60_000_000
-    assert (
-        f"32,000 byte-level pieces from sixty megabytes of English took {record['cpu']['first']['best']:.2f} s on one thread"
-        in text
-    )
