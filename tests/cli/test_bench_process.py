@@ -25,7 +25,6 @@ from subword_nb.cli.bench_rows import (
     vocabulary,
 )
 from subword_nb.cli.bench_process import (
-    LIBRARIES,
     TRAINERS,
     Job,
     Training,
@@ -35,22 +34,7 @@ from subword_nb.cli.bench_process import (
     nonsense,
     stretches,
 )
-from subword_nb.cli.bench import (
-    GOALS,
-    SUITE,
-    SUITE_FILES,
-    TRAIN_GOALS,
-    TRAIN_SUITE,
-    bench_command,
-    compared,
-    goals_table,
-    hostile_table,
-    reached,
-    suite_rows,
-    suite_training,
-    table,
-    train_table,
-)
+from subword_nb.cli.bench import bench_command, chain_rows, compared, hostile_table, table, train_table
 from subword_nb.cli.common import Commands
 from subword_nb.tokenizer.tokenizer import Tokenizer
 
@@ -185,8 +169,6 @@ def test_hostile_texts_come_in_two_sizes():
         for n, t in ((1, 0.1), (4, 0.6))
     ]
     assert "6.0 times as long" in hostile_table(records)
-    said = goals_table(records).splitlines()
-    assert [line.split()[0] for line in said[1:]] == ["yes", "NO"], said
     assert "no answer" in hostile_table(
         [
             records[0],
@@ -196,7 +178,7 @@ def test_hostile_texts_come_in_two_sizes():
 
 
 def test_chains_are_a_case_of_the_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli_bench, "_chain_rows", partial(cli_bench._chain_rows, lengths=(4,), letters=20))
+    monkeypatch.setattr(cli_bench, "chain_rows", partial(chain_rows, lengths=(4,), letters=20))
     done = shell(
         "--case", "chains", "-l", "subword_nb", "--rounds", 1, "--repeats", 0, "--json", tmp_path / "a.json"
     )
@@ -225,51 +207,6 @@ def test_every_library_splits_a_chain_alike(tmp_path):
     ]
     assert {r.get("tokens") for r in records} == {5} and len({r["digest"] for r in records}) == 1, table(
         records
-    )
-
-
-def test_who_gives_other_ids_does_not_count_for_a_goal():
-    clock = {"first": {"best": 1.0, "noise": 0, "runs": 1}}
-    ours, theirs = (
-        dict(
-            vocabulary="gpt2",
-            text="english",
-            case="whole",
-            threads=1,
-            library=x,
-            cpu=clock,
-            bytes=10**6,
-            tokens=10_000,
-            digest=x,
-        )
-        for x in ("subword_nb", "gigatoken")
-    )
-    assert len(reached([ours, theirs], goals=GOALS[:1])) == 1
-    assert reached([ours, theirs | {"tokens": 10_020}], goals=GOALS[:1]) == []
-
-
-def test_every_goal_has_its_row_in_the_suite(shared_data, tmp_path, monkeypatch):
-    monkeypatch.setattr(cli_bench, "_file", lambda name, text, folder: name)
-    missing = [f for files in SUITE_FILES.values() for f in files.split(",") if not list(shared_data.glob(f))]
-    if missing:
-        pytest.skip(f"the data folder lacks {missing}")
-    monkeypatch.setattr(
-        cli_bench,
-        "vocabulary",
-        lambda said, libraries, folder: bench_rows.Vocabulary(said.partition("=")[0], {}, "", {}),
-    )
-    there = {
-        (r.vocabulary.name, r.text, r.case, r.threads): r.libraries
-        for r in suite_rows(shared_data, list(LIBRARIES), tmp_path)
-    }
-    for goal in GOALS:
-        for case in goal.cases:
-            found = there.get((goal.vocabulary, goal.text, case, goal.threads), ())
-            assert "subword_nb" in found and (
-                goal.against == ("tolist",) or set(goal.against) & set(found)
-            ), goal
-    assert {v for row in SUITE for v in row[0].split()} | {t for row in SUITE for t in row[1].split()} == set(
-        SUITE_FILES
     )
 
 
@@ -357,9 +294,9 @@ def test_the_command_trains(folder, tmp_path):
 @pytest.mark.parametrize(
     "words, says",
     [
-        (("--train", "bpe"), "--train bpe"),
-        (("--train", "counts=3"), "pass counts"),
-        (("--only", "both"), "pass encode or train"),
+        (("--train", "bpe"), "--train must be counts"),
+        (("--train", "counts=3"), "got 'counts=3'"),
+        (("--only", "both"), "--only must be encode or train"),
         (("--only", "train", "--case", "list"), "encodes nothing"),
         (("--only", "encode", "--train", "counts"), "trains nothing"),
         (("-l", "tokenizers", "--train", "counts"), "learns nothing of counts"),
@@ -372,50 +309,6 @@ def test_what_is_no_training(words, says, monkeypatch):
     )
     done = shell(*words, *([] if "-l" in words else ["-l", "subword_nb"]))
     assert done.exit_code == 2 and says in done.output
-
-
-def test_goals_of_training_count_only_equal_work():
-    clock = {"first": {"best": 1.0, "noise": 0, "runs": 1}}
-    of = lambda library, seconds, **more: (
-        dict(
-            vocabulary="bpe 32000",
-            text="english",
-            case="train",
-            threads=1,
-            library=library,
-            cpu={"first": clock["first"] | {"best": seconds}},
-            bytes=10**6,
-            tokens=32_000,
-            peak=10**8,
-            memory=10**7,
-        )
-        | more
-    )
-    said = goals_table(
-        [
-            of("subword_nb", 1.0),
-            of("gigatoken", 2.0),
-            of("rustbpe", 2.0, peak=9 * 10**7),
-            of("tokenizers", 90.0, tokens=30_000),
-        ]
-    ).splitlines()
-    assert [(line.split()[0], line.split("against ")[1].split()[0]) for line in said[1:]] == [
-        ("yes", "gigatoken"),
-        ("NO", "rustbpe"),
-        ("NO", "rustbpe"),
-        ("yes", "rustbpe"),
-    ]
-
-
-def test_every_goal_of_training_has_its_row(tmp_path):
-    there = {(said.replace("=", " "), text) for said, text, *_ in TRAIN_SUITE}
-    for what, text, against, *_ in TRAIN_GOALS:
-        assert (what, text) in there and set(against) <= set(TRAINERS[what.split()[0]])
-    (tmp_path / "corpus").mkdir()
-    (tmp_path / SUITE_FILES["english"].removesuffix(".xz")).write_text(
-        "Some words. And more of them.", encoding="utf-8"
-    )
-    assert suite_training(tmp_path, None, tmp_path) == []
 
 
 @pytest.mark.peers
