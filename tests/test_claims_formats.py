@@ -9,7 +9,8 @@ import pytest
 from peers import PLAIN, hf_file, sp_file, sp_loaded, sp_model, tiktoken_of
 
 from subword_nb.text.charsmap import build_charsmap
-from subword_nb.formats.huggingface import Parts, parts_from_dict, parts_to_dict
+from subword_nb.formats.huggingface import parts_from_dict, parts_to_dict
+from subword_nb.pipeline.parts import Parts
 from subword_nb.text.pretokenizers import pretokenizer
 from subword_nb.formats.sentencepiece_proto import (
     BYTE,

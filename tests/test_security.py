@@ -43,7 +43,7 @@ PADDING = {
     "pad_type_id": 0,
     "pad_token": "[PAD]",
 }
-LOADERS = ("core.limits", "text.regex_cost", "text.regex_syntax", "text.regex", "text.charsmap", "formats.hf_models", "formats.huggingface", "formats.tiktoken", "formats.sentencepiece_proto", "formats.sentencepiece_normalizer", "formats.sentencepiece_models", "formats.sentencepiece", "formats.vocab_files", "formats.subword_nmt", "formats.gguf", "formats.hub", "formats.detect",
+LOADERS = ("core.limits", "text.regex_cost", "text.regex_syntax", "text.regex", "text.charsmap", "formats.huggingface", "formats.tiktoken", "formats.sentencepiece_proto", "formats.sentencepiece_normalizer", "formats.sentencepiece_models", "formats.sentencepiece", "formats.vocab_files", "formats.subword_nmt", "formats.gguf", "formats.hub", "formats.detect",
            "tokenizer.tokenizer", "text.normalizers", "text.pretokenizers", "text.splitters", "pipeline.decoders", "pipeline.processors", "pipeline.encoding", "pipeline.vocab")  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from ..pipeline.decoders import Decoder
 from ..pipeline.encoding import Padding, TokenizerConfig, Truncation
 from ..pipeline.engine import Engine, compiled, encode, pieces_of
 from ..formats.detect import read_file, special_by_default
-from ..formats.huggingface import Parts
+from ..pipeline.parts import Parts
 from ..core.limits import Limits, limited
 from ..text.pretokenizers import PreTokenizer, spells_bytes
 from ..pipeline.processors import Processor
@@ -37,7 +37,6 @@ if TYPE_CHECKING:  # also the rooms above, of which the tokenizer's methods are 
     from subword_nb.train import resize
     from subword_nb.pipeline import align as pipeline
     from subword_nb.pipeline import nbest as splits
-    from subword_nb.formats import tiktoken_calls
     from subword_nb.formats import tiktoken as tiktoken_format
     from subword_nb.train import train as training
     from subword_nb.formats import export as translate
@@ -324,17 +323,17 @@ class _Calls(Engine):
 
     if TYPE_CHECKING:
         encode_ordinary, encode_with_unstable, encode_single_token = (
-            tiktoken_calls.encode_ordinary,
-            tiktoken_calls.encode_with_unstable,
-            tiktoken_calls.encode_single_token,
+            tiktoken_format.encode_ordinary,
+            tiktoken_format.encode_with_unstable,
+            tiktoken_format.encode_single_token,
         )
         decode_with_offsets, decode_single_token_bytes = (
-            tiktoken_calls.decode_with_offsets,
-            tiktoken_calls.decode_single_token_bytes,
+            tiktoken_format.decode_with_offsets,
+            tiktoken_format.decode_single_token_bytes,
         )
         decode_tokens_bytes, token_byte_values, to_tiktoken = (
-            tiktoken_calls.decode_tokens_bytes,
-            tiktoken_calls.token_byte_values,
+            tiktoken_format.decode_tokens_bytes,
+            tiktoken_format.token_byte_values,
             tiktoken_format.to_tiktoken,
         )
         truncate, extend, train_new, translated = (
@@ -345,11 +344,11 @@ class _Calls(Engine):
         )
     else:
         encode_ordinary, encode_with_unstable, encode_single_token, to_tiktoken = (
-            *(_Later("formats.tiktoken_calls") for _ in range(3)),
+            *(_Later("formats.tiktoken") for _ in range(3)),
             _Later("formats.tiktoken"),
         )
         decode_with_offsets, decode_single_token_bytes, decode_tokens_bytes, token_byte_values = (
-            _Later("formats.tiktoken_calls") for _ in range(4)
+            _Later("formats.tiktoken") for _ in range(4)
         )
         truncate, extend, train_new, translated = (
             *(_Later("train.resize") for _ in range(3)),

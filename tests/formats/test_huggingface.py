@@ -11,15 +11,15 @@ import pytest
 
 from subword_nb.bpe.model import BPE as BPEModel
 from subword_nb.formats.huggingface import (
-    Parts,
-    number_added,
+    model_from_dict,
+    model_to_dict,
     parts_from_dict,
     parts_to_dict,
     read_hf,
     read_json,
     write_hf,
 )
-from subword_nb.formats.hf_models import model_from_dict, model_to_dict
+from subword_nb.pipeline.parts import Parts, number_added
 from subword_nb.pipeline.tokens import tokens
 from subword_nb.pipeline.vocab import AddedToken
 from subword_nb.wordpiece.wordlevel import WordLevel

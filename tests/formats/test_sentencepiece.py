@@ -842,7 +842,7 @@ LETTERS = sorted(set("abcdABÉéeİ▁\u00a0\t_ﬁfi1１ "))
 
 def pipelines(rng, n, steps):
     "Tokenizers of any steps in any order that can be said in SentencePiece's terms, with their notes about texts, and what they are there."
-    from subword_nb.formats.huggingface import Parts
+    from subword_nb.pipeline.parts import Parts
     from subword_nb.unigram.model import Unigram
 
     model = Unigram(
@@ -945,7 +945,7 @@ def test_notes_of_edges():
 def test_merges_that_differ():
     "Merges that scores cannot stand for are refused with the piece; those that never come into play do not matter."
     from subword_nb.bpe.model import BPE
-    from subword_nb.formats.huggingface import Parts
+    from subword_nb.pipeline.parts import Parts
 
     ids = {p: i for i, p in enumerate(["<unk>", "a", "b", "c", "ab", "bc", "abc"])}
     parts = lambda merges, **options: Parts(

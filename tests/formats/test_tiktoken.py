@@ -27,25 +27,22 @@ from subword_nb.formats import tiktoken as tiktoken_format
 from subword_nb.bpe.model import BPE
 from subword_nb.pipeline.decoders import ByteLevel as ByteLevelDecoder
 from subword_nb.pipeline.encoding import Padding, Truncation
-from subword_nb.formats.huggingface import Parts
+from subword_nb.pipeline.parts import Parts
 from subword_nb.text.pretokenizers import ByteLevel, Split, byte_level
 from subword_nb.pipeline.processors import RobertaProcessing
 from subword_nb.core.unicode import BYTE2CHAR, to_visible
-from subword_nb.formats.tiktoken_calls import (
-    decode_single_token_bytes,
-    decode_tokens_bytes,
-    decode_with_offsets,
-    encode_ordinary,
-    encode_single_token,
-    encode_with_unstable,
-    token_byte_values,
-)
 from subword_nb.formats.tiktoken import (
     MODEL_BEGINNINGS,
     MODEL_ENCODINGS,
     PUBLISHED,
     TiktokenSource,
+    decode_single_token_bytes,
+    decode_tokens_bytes,
+    decode_with_offsets,
     encode_by_ranks_ref,
+    encode_ordinary,
+    encode_single_token,
+    encode_with_unstable,
     encoding_name_for_model,
     identify,
     looks_like_ranks,
@@ -57,6 +54,7 @@ from subword_nb.formats.tiktoken import (
     read_tiktoken,
     tiktoken_notes,
     to_tiktoken,
+    token_byte_values,
     write_ranks,
     write_tiktoken,
 )

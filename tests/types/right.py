@@ -14,7 +14,7 @@ from subword_nb.bulk.encode_files import EncodedFiles
 from subword_nb.pipeline.encoding import Encoding, Padding, Truncation
 from subword_nb.insight.explain import Explanation
 from subword_nb.insight.explain_training import TrainingExplanation
-from subword_nb.formats.huggingface import Parts
+from subword_nb.pipeline.parts import Parts
 from subword_nb.text.normalizers import NFC, Lowercase, Normalizer, Sequence
 from subword_nb.pipeline.align import Batch, Stages
 from subword_nb.text.pretokenizers import Digits, PreTokenizer, Split, Whitespace
