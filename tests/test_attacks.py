@@ -47,7 +47,7 @@ def killed_by_itself(train, folder, rng):
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     calls = 0
 
-    def watch(*told):
+    def on_progress(*told):
         nonlocal calls
         if state.exists() and state.stat().st_ino != before:
             if calls >= later:
@@ -57,7 +57,7 @@ def killed_by_itself(train, folder, rng):
             calls += 1
 
     with contextlib.suppress(BaseException):
-        train(watch=watch)
+        train(on_progress=on_progress)
         os._exit(0)
     os._exit(1)
 

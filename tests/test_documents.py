@@ -150,7 +150,7 @@ def test_a_run_that_is_gone_on_with(file, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Tokenizer.train(file, **call, checkpoint=tmp_path / "run", every=0, watch=stop)
+        Tokenizer.train(file, **call, checkpoint=tmp_path / "run", every=0, on_progress=stop)
     with pytest.raises(ValueError, match="another run"):
         Tokenizer.train(file, **call, checkpoint=tmp_path / "run", documents="whole")
     assert (

@@ -350,7 +350,9 @@ def test_training_goes_on_from_every_state(monkeypatch, options):
         counts,
         320,
         **options,
-        watch=lambda done, total, what, state: states.append((done, total, what, pickle.dumps(state()))),
+        on_progress=lambda done, total, what, state: states.append(
+            (done, total, what, pickle.dumps(state()))
+        ),
     )
     assert whole == unigram_train(counts, 320, **options)
     assert (
@@ -368,7 +370,7 @@ def test_training_goes_on_from_every_state(monkeypatch, options):
                 **options,
                 threads=2,
                 resume=pickle.loads(state),
-                watch=lambda done, *_, seen=seen: seen.append(done),
+                on_progress=lambda done, *_, seen=seen: seen.append(done),
             )
             == whole
         )
@@ -382,20 +384,20 @@ def test_an_interrupted_training_can_be_taken_up(monkeypatch):
     for _ in range(20):
         left, kept = rng.randrange(12), []
 
-        def watch(done, total, what, state, kept=kept, left=left):
+        def on_progress(done, total, what, state, kept=kept, left=left):
             kept.append(state())
             if len(kept) > left:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            unigram_train(counts, 60, watch=watch)
+            unigram_train(counts, 60, on_progress=on_progress)
         assert unigram_train(counts, 60, resume=kept[-1]) == whole
 
 
 def test_states_of_other_trainings_are_refused(monkeypatch):
     monkeypatch.setattr(room, "PAUSE", 0.0)
     counts, states = words(random.Random(9)), []
-    unigram_train(counts, 60, watch=lambda done, total, what, state: states.append(state()))
+    unigram_train(counts, 60, on_progress=lambda done, total, what, state: states.append(state()))
     for changed in (
         dict(vocab_size=61),
         dict(counts=counts | {"abc": 1000}),
