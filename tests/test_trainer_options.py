@@ -14,7 +14,7 @@ from seeds import fresh
 
 from subword_nb import Tokenizer
 from subword_nb.bpe.reference import bpe_train_ref, start_vocabulary
-from subword_nb.bpe.incremental import learn_merges
+from subword_nb.bpe.trainer import learn_merges
 from subword_nb.bpe.trainer import bpe_train
 from subword_nb.corpus.counts import count_pretokens, flatten_counts
 from subword_nb.pipeline.decoding import decode_stream
@@ -166,7 +166,7 @@ def test_the_largest_pair_without_kernels():
 import random
 from subword_nb import Tokenizer
 from subword_nb.bpe.reference import bpe_train_ref, start_vocabulary
-from subword_nb.bpe.incremental import learn_merges
+from subword_nb.bpe.trainer import learn_merges
 from subword_nb.bpe.trainer import bpe_train
 tok = Tokenizer.train(["ab cd ab cd"], algorithm="char_bpe", vocab_size=9, end_of_word_suffix="</w>", tie_break="largest", unk_piece="<unk>")
 assert tok.model.merges[:2] == [("c", "d</w>"), ("a", "b</w>")]

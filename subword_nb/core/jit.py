@@ -578,8 +578,12 @@ def _compile(kernel, which):
 # %% ../../nbs/core/06_jit.ipynb #895eb1a8
 def kernel(
     fn: Callable,  # A function over numbers and NumPy arrays (and tuples of them) only
+    *,
+    borrows: bool = False,  # True: it makes no array and keeps none, so that nobody counts who holds them
 ) -> Kernel:  # Called like `fn`; `.py_func` is `fn` itself
     "Mark `fn` to be compiled by Numba at its first call."
+    if borrows:
+        fn.borrows = True  # type: ignore[attr-defined]
     return Kernel(fn)
 
 # %% ../../nbs/core/06_jit.ipynb #c65d86f7

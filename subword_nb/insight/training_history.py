@@ -19,7 +19,7 @@ from subword_nb.bpe.reference import (
     piece_bytes,
     start_vocabulary,
 )
-from ..bpe.incremental import Descending
+from ..bpe.trainer import Descending
 from ..core.jit import cached, plainly
 from ..core.unicode import BYTE2CHAR, from_visible, to_visible
 from ..train.trace import TrainingTrace

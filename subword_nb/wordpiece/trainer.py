@@ -12,7 +12,7 @@ from fractions import Fraction
 from operator import mul
 
 from ..bpe.reference import BPERules, check_limits, choose_alphabet, join_pair
-from ..bpe.incremental import truncate_rules
+from ..bpe.trainer import truncate_rules
 from ..bpe.trainer import bpe_train
 from ..corpus.documents import track
 from ..corpus.counts import FlatCounts

@@ -12,7 +12,7 @@ from seeds import TEXTS, fresh
 
 from subword_nb.bpe.reference import bpe_train_ref, join_pair
 from subword_nb.bpe.model import BPE, encode_pretoken
-from subword_nb.bpe.incremental import truncate_rules
+from subword_nb.bpe.trainer import truncate_rules
 from subword_nb.bpe.trainer import bpe_train
 from subword_nb.corpus.documents import documents
 from subword_nb.corpus.counts import count_pretokens, flatten_counts
@@ -226,7 +226,7 @@ def watched_run(counts, bulk, options):
     "The rules, and the snapshots of the run."
     seen = []
     return bpe_train(
-        counts, 90, bulk=bulk, watch=lambda done, total, what, state: seen.append(state()), **options
+        counts, 90, bulk=bulk, on_progress=lambda done, total, what, state: seen.append(state()), **options
     ), seen
 
 

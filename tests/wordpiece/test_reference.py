@@ -12,7 +12,7 @@ from itertools import permutations
 import pytest
 
 from subword_nb.bpe.reference import start_vocabulary
-from subword_nb.bpe.incremental import learn_merges
+from subword_nb.bpe.trainer import learn_merges
 from subword_nb.corpus.documents import COURSE_CORPUS, TOY_COUNTS, documents
 from subword_nb.corpus.counts import count_pretokens, flatten_counts
 from subword_nb.text.pretokenizers import pretokenizer
@@ -224,7 +224,7 @@ def test_a_run_is_resumed_from_every_snapshot(shared_file):
     ids, found = {p: i for i, p in enumerate(pieces)}, []
     state = new_state([ids[names[i]] for i in symbol.tolist()], length, weight, pieces)
     rules = learn_pieces(
-        *state, pieces, 3000, watch=lambda *told: found.append(told[3]()), every=0, work=1000
+        *state, pieces, 3000, on_progress=lambda *told: found.append(told[3]()), every=0, work=1000
     )
     assert rules == wordpiece_train(counts, 3000)
     assert len(found) > 20
