@@ -30,7 +30,7 @@ import docsite_playground
 import yaml
 
 from subword_nb.corpus.documents import progress_lines, track
-from subword_nb.core.cpus import cpu_count
+from subword_nb.core.processes import cpu_count
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = Path(__file__).resolve().parent / "docsite"

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from subword_nb.core.cpus import cpu_count
+from subword_nb.core.processes import cpu_count
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"

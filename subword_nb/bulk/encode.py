@@ -25,7 +25,7 @@ from subword_nb.bulk.blocks import (
     groups_of,
 )
 from ..corpus.documents import track
-from ..core.cpus import cpu_count
+from ..core.processes import cpu_count
 from subword_nb.pipeline.engine import (
     Compiled,
     Engine,

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from .documents import track
-from ..core.cpus import cpu_count
+from ..core.processes import cpu_count
 
 if TYPE_CHECKING:
     from distributed import Client

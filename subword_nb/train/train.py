@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core import cpus
+from ..core.processes import cpu_count
 from ..pipeline import decoders
 from ..text import normalizers
 from ..pipeline.added_tokens import checked_allowed
@@ -288,7 +288,7 @@ def _limits(threads, memory, max_pretokens):
     "The options of counting, checked."
     given = {"threads": threads, "max_pretokens": max_pretokens}
     check_limits(memory=memory, **{k: v for k, v in given.items() if v is not None})
-    return dict(threads=threads or cpus.cpu_count(), memory=memory, max_spans=max_pretokens)
+    return dict(threads=threads or cpu_count(), memory=memory, max_spans=max_pretokens)
 
 # %% ../../nbs/train/05_train.ipynb #6c2c4593
 def _given_counts(counts, bytewise):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.cpus import cpu_count
+from ..core.processes import cpu_count
 from ..core.jit import available, kernel, on_warm_up
 from .lattice import lengths_by_first, pieces_at
 from .em import logs

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from subword_nb.core.cpus import cpu_count, group_limits
+from subword_nb.core.processes import cpu_count, group_limits
 
 
 def said(code, *options, **environment):
@@ -41,7 +41,7 @@ def test_work_is_shared_by_as_many_threads(tmp_path):
     not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to processors"
 )
 def test_a_bound_process_counts_what_it_is_bound_to():
-    code = "import os; all = sorted(os.sched_getaffinity(0)); os.sched_setaffinity(0, all[:1]); from subword_nb.core.cpus import cpu_count; print(cpu_count())"
+    code = "import os; all = sorted(os.sched_getaffinity(0)); os.sched_setaffinity(0, all[:1]); from subword_nb.core.processes import cpu_count; print(cpu_count())"
     assert said(code) == ["1"]
 
 
