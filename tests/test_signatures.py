@@ -1,8 +1,8 @@
 """What may be passed by position, and what by name only.
 
 The rule: a parameter with a default is keyword-only, except for the few of `NATURAL`, each with its reason.
-It holds for the functions, classes and public methods of every module's `__all__`. Three kinds are left out:
-constructors of dataclasses and named tuples, whose parameters are their fields; methods that Python itself calls
+It holds for the functions, classes and public methods of every module's `__all__`. Four kinds are left out:
+the chapter `compat`, whose signatures are those of the libraries that it stands in for; constructors of dataclasses and named tuples, whose parameters are their fields; methods that Python itself calls
 (`__getitem__`, `__get__`, …), apart from `__init__` and `__call__`; and kernels, which Numba compiles.
 """
 
@@ -36,7 +36,11 @@ NATURAL = {  # a parameter, or the place of one: module.function.parameter, modu
     "pipeline.segmentation.Ragged.index.start": "as for every sequence: index(value, start, stop)",
     "pipeline.segmentation.Ragged.index.stop": "as for every sequence: index(value, start, stop)",
 }
-MODULES = [dotted(path).removeprefix("subword_nb.") for path in modules()]
+MODULES = [
+    name
+    for name in (dotted(path).removeprefix("subword_nb.") for path in modules())
+    if not name.startswith("compat.")
+]
 
 
 def by_position(fn) -> list[str]:

@@ -5,9 +5,10 @@
 # %% auto #0
 __all__ = ['PUBLISHED', 'MODEL_ENCODINGS', 'MODEL_BEGINNINGS', 'read_ranks', 'write_ranks', 'encode_by_ranks_ref', 'Recovered',
            'merges_from_ranks', 'Published', 'TiktokenSource', 'encoding_name_for_model', 'identify',
-           'looks_like_ranks', 'published_ranks', 'read_tiktoken', 'read_encoding', 'parts_to_ranks', 'to_tiktoken',
-           'write_tiktoken', 'tiktoken_notes', 'encode_ordinary', 'decode_single_token_bytes', 'decode_tokens_bytes',
-           'decode_with_offsets', 'token_byte_values', 'encode_single_token', 'encode_with_unstable']
+           'looks_like_ranks', 'published_ranks', 'ranks_to_parts', 'read_tiktoken', 'read_encoding', 'parts_to_ranks',
+           'to_tiktoken', 'write_tiktoken', 'tiktoken_notes', 'encode_ordinary', 'decode_single_token_bytes',
+           'decode_tokens_bytes', 'decode_with_offsets', 'token_byte_values', 'encode_single_token',
+           'encode_with_unstable']
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #1e1b8ee7
 import base64
@@ -590,17 +591,20 @@ def _check_special(special, owner, label):
             )
 
 
+def _check_spellings(ranks, special, label):
+    "Refuse special tokens that are spelled as tokens with a rank."
+    both = next((t for t in special if all(c in CHAR2BYTE for c in t) and from_visible(t) in ranks), None)
+    if both:
+        raise ValueError(
+            f"{label}: the special token {both!r} is spelled as a piece that has a rank; a piece has one id"
+        )
+
+
 def _check_table(ranks, special, label):
-    "Refuse a table that lacks bytes, has gaps, or spells a special token."
+    "Refuse a table that lacks bytes or has gaps."
     if missing := [b for b in range(256) if bytes([b]) not in ranks]:
         raise ValueError(
             f"{label}: {len(missing)} of the 256 bytes have no rank, such as 0x{missing[0]:02x}; texts that hold them could not be encoded"
-        )
-    if both := next(
-        (t for t in special if all(c in CHAR2BYTE for c in t) and from_visible(t) in ranks), None
-    ):
-        raise ValueError(
-            f"{label}: the special token {both!r} is spelled as a piece that has a rank; a piece has one id"
         )
     taken, top = {*ranks.values(), *special.values()}, max(ranks.values())
     # found soon: there are as many ids as tokens
@@ -621,19 +625,45 @@ def _visible_ids(ranks):
     return dict(zip(map(text.__getitem__, map(slice, [0, *ends], ends)), ranks.values()))
 
 
-def _parts(ranks, pattern, special, name, label):
+def _owners(ranks):
+    "Rank → token; a table that is as it should be is not looked at token by token."
+    owner = dict(zip(ranks.values(), ranks)) if isinstance(ranks, Mapping) else {}
+    sound = {*map(type, owner)} == {int} and {*map(type, owner.values())} == {bytes}
+    if not sound or len(owner) < len(ranks) or min(owner) < 0 or max(owner) >= 2**32:
+        return _check_ranks(ranks)
+    return owner
+
+
+def ranks_to_parts(
+    ranks: Mapping[bytes, int],  # token → rank
+    *,
+    pattern: str,  # How text is split: a name of `PATTERNS`, or a regular expression
+    special_tokens: Mapping[str, int],  # Spelling → id
+    name: str | None = None,  # What to call the encoding
+    label: str = "the table of ranks",  # What an error calls it
+    complete: bool = True,  # Refuse a table that lacks bytes or ranks; False: texts that need them are refused
+) -> Parts:  # The parts of the tokenizer
     "A tokenizer from what an encoding is made of."
     source = _source_of(pattern)
     try:
         pre = _splitter(source)
     except ValueError as e:
         raise ValueError(f"{label}: {e}") from None
-    _check_special(special, dict(zip(ranks.values(), ranks)), label)
-    _check_table(ranks, special, label)
+    _check_special(special_tokens, _owners(ranks), label)
+    _check_spellings(ranks, special_tokens, label)
+    if complete:
+        _check_table(ranks, special_tokens, label)
     ids = _visible_ids(ranks)
-    model = BPE(ids, RankRules(ids), ignore_merges=True)
-    added = tuple((AddedToken(token), i) for token, i in sorted(special.items(), key=lambda item: item[1]))
+    rules: Any = RankRules(ids)
+    model = BPE(ids, rules, ignore_merges=True)
+    ordered = sorted(special_tokens.items(), key=lambda item: item[1])
+    added = tuple((AddedToken(token), i) for token, i in ordered)
     return Parts(model, pre, decoders.ByteLevel(), added, source=TiktokenSource(name, source))
+
+
+def _parts(ranks, pattern, special, name, label):
+    "The same for a table that has to be whole."
+    return ranks_to_parts(ranks, pattern=pattern, special_tokens=special, name=name, label=label)
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a5e72ba2
 def read_tiktoken(
