@@ -411,16 +411,42 @@ def _own(a, kind):
     return np.require(a, kind, ["C", "W"])
 
 
-def _kinds():
-    "Field of `State` → its kind of numbers, as its comment says."
-    numbers = {
-        "int32": "place left right seg_length occurrence note near_left near_right newest text_slot slot "
-        "heap_pair older",
-        "int64": "weight count seg_start size text_start heap_count merge event n option",
-        "uint8": "text prefix",
-        "uint64": "heap_key",
-    }
-    return {name: kind for kind, names in numbers.items() for name in names.split()}
+# The kind of numbers in each field of `State`
+_KINDS = {
+    "place": "int32",
+    "weight": "int64",
+    "left": "int32",
+    "right": "int32",
+    "count": "int64",
+    "seg_start": "int64",
+    "seg_length": "int32",
+    "occurrence": "int32",
+    "note": "int32",
+    "near_left": "int32",
+    "near_right": "int32",
+    "newest": "int32",
+    "size": "int64",
+    "text": "uint8",
+    "text_start": "int64",
+    "text_slot": "int32",
+    "pair_slot": "int32",
+    "heap_count": "int64",
+    "heap_key": "uint64",
+    "heap_pair": "int32",
+    "merge": "int64",
+    "event": "int64",
+    "older": "int32",
+    "prefix": "uint8",
+    "counter": "int64",
+    "option": "int64",
+}
+
+
+def _empty_arrays():
+    "Two entries for each field of `State`: -1 where they number things, which are 32 bits, and 0 elsewhere."
+    import numpy as np
+
+    return {name: np.full(2, -1 if kind == "int32" else 0, kind) for name, kind in _KINDS.items()}
 
 # %% ../../nbs/bpe/02_trainer.ipynb #7b33c9e5
 def new_state(
@@ -437,7 +463,16 @@ def new_state(
     "Lay a corpus out as flat arrays."
     import numpy as np
 
-    from subword_nb.bpe.train_kernels import EACH, EVERYTHING, PIECES, NEED, THRESHOLD, TIE_RULES, State
+    from subword_nb.bpe.train_kernels import (
+        COUNTERS,
+        EVERYTHING,
+        NEED,
+        PIECES,
+        PLACE_WIDTH,
+        THRESHOLD,
+        TIE_RULES,
+        State,
+    )
 
     if len(symbol) >= 2**31 - 1:
         raise ValueError(
@@ -453,13 +488,11 @@ def new_state(
     def numbers(values):
         return np.array(values, np.int64)
 
-    kinds = _kinds().items()
-    s = State(**{k: np.full(2, -1, np.int32) if "int32" in kind else np.zeros(2, kind) for k, kind in kinds})
-    s = s._replace(
-        place=np.empty(EACH * (len(symbol) + 1), np.int32),
+    s = State(**_empty_arrays())._replace(
+        place=np.empty(PLACE_WIDTH * (len(symbol) + 1), np.int32),
         weight=_own(weight, np.int64),
         option=numbers(limits),
-        n=np.zeros(10, np.int64),
+        counter=np.zeros(COUNTERS, np.int64),
         newest=nowhere,
         near_left=nowhere.copy(),
         near_right=nowhere.copy(),
@@ -468,11 +501,11 @@ def new_state(
         text_start=numbers([0, *accumulate(map(len, texts))]),
         prefix=_own(bytearray(prefix.encode()), np.uint8),
     )
-    s.place[:EACH] = (-1, 1, 0)
+    s.place[:PLACE_WIDTH] = (-1, 1, 0)
     s.newest[seen] = 0
-    s.n[PIECES] = len(pieces)
-    s.n[THRESHOLD] = EVERYTHING
-    s.n[NEED] = 1000
+    s.counter[PIECES] = len(pieces)
+    s.counter[THRESHOLD] = EVERYTHING
+    s.counter[NEED] = 1000
     return index_words(grow(s), _own(symbol, np.int32), _own(start, np.int64))
 
 # %% ../../nbs/bpe/02_trainer.ipynb #3318b4f8
@@ -490,10 +523,10 @@ def index_words(
     from subword_nb.bpe.train_kernels import NEED, WORDS, count_words, file_words
 
     words = len(start) - 1
-    while (w := int(s.n[WORDS])) < words:
+    while (w := int(s.counter[WORDS])) < words:
         last = int(np.searchsorted(start, start[w] + WORK, "right")) - 1
         count_words(s, symbol, start, min(words, max(w + 1, last)))
-        if s.n[NEED]:
+        if s.counter[NEED]:
             s = grow(s)
     s = s._replace(occurrence=np.empty(3 * len(symbol) // 2 + 2, np.int32))
     file_words(s)
@@ -521,26 +554,35 @@ def _longer(old, used, need):
 
 # %% ../../nbs/bpe/02_trainer.ipynb #3a26cc4e
 def grow(
-    s,  # A `State` whose `n[NEED]` says how much room is missing
+    s,  # A `State` whose `counter[NEED]` says how much room is missing
 ) -> Any:  # The same facts in arrays that are long enough
     "Make room for the next step."
-    from subword_nb.bpe.train_kernels import HEAP, MERGES, NEED, OCCURRENCES, PAIRS, PIECES, fill_tables
+    from subword_nb.bpe.train_kernels import (
+        HEAP,
+        MERGE_WIDTH,
+        MERGES,
+        NEED,
+        OCCURRENCES,
+        PAIRS,
+        PIECES,
+        fill_tables,
+    )
 
-    need = int(s.n[NEED]) + 3
-    n = s.n.tolist()
+    need = int(s.counter[NEED]) + 3
+    n = s.counter.tolist()
     used = dict.fromkeys(["left", "right", "count", "seg_start", "seg_length"], n[PAIRS])
     used |= dict.fromkeys(["heap_count", "heap_key", "heap_pair"], n[HEAP])
     used |= dict.fromkeys(["near_left", "near_right", "newest", "size"], n[PIECES])
     used |= {"text_start": n[PIECES] + 1, "text": int(s.text_start[n[PIECES]])}
-    used |= {"merge": 4 * n[MERGES], "event": n[MERGES] + 2, "older": n[MERGES] + 1}
+    used |= {"merge": MERGE_WIDTH * n[MERGES], "event": n[MERGES] + 2, "older": n[MERGES] + 1}
     used |= {"note": 0, "occurrence": n[OCCURRENCES]}
-    each = {"note": 2, "merge": 4}  # numbers for one of them
+    each = {"note": 2, "merge": MERGE_WIDTH}  # numbers for one of them
     s = s._replace(
         **{name: _longer(getattr(s, name), k, each.get(name, 1) * need) for name, k in used.items()}
     )
     pairs = n[PAIRS] + need if n[MERGES] == 0 else 0
-    if 2 * pairs > len(s.slot) or 2 * (len(s.size) + 2) > len(s.text_slot):
-        s = s._replace(slot=_table(max(pairs, int(s.event[1]))), text_slot=_table(len(s.size) + 2))
+    if 2 * pairs > len(s.pair_slot) or 2 * (len(s.size) + 2) > len(s.text_slot):
+        s = s._replace(pair_slot=_table(max(pairs, int(s.event[1]))), text_slot=_table(len(s.size) + 2))
         fill_tables(s)
     return s
 
@@ -552,9 +594,9 @@ def learn_some(
     work: int = WORK,  # Stop after about so many places
 ) -> tuple[tuple, int]:  # The state, in new arrays if it had to grow; FULL, ENDED if pairs ran out, or PAUSED
     "Merge the best pairs of a state for a while."
-    from subword_nb.bpe.train_kernels import NO_ROOM, learn
+    from subword_nb.bpe.train_kernels import GROW, learn
 
-    while (status := learn(s, n_pieces, work)) == NO_ROOM:
+    while (status := learn(s, n_pieces, work)) == GROW:
         s = grow(s)
     return s, status
 
@@ -566,9 +608,9 @@ def replay_some(
     work: int = WORK,  # Stop after about so many places
 ) -> tuple[tuple, int]:  # The state, in new arrays if it had to grow; FULL or PAUSED
     "Merge known pairs in their order for a while."
-    from subword_nb.bpe.train_kernels import NO_ROOM, replay
+    from subword_nb.bpe.train_kernels import GROW, replay
 
-    while (status := replay(s, pair, work)) == NO_ROOM:
+    while (status := replay(s, pair, work)) == GROW:
         s = grow(s)
     return s, status
 
@@ -587,34 +629,40 @@ def _shares(s, pairs, vocab_size):
         yield s, status
 
 # %% ../../nbs/bpe/02_trainer.ipynb #dccf41ed
+def _merge_rows(s):
+    "The merges of a state so far: a row of `MERGE_WIDTH` numbers for each."
+    from subword_nb.bpe.train_kernels import MERGE_WIDTH, MERGES
+
+    return s.merge[: MERGE_WIDTH * s.counter[MERGES]].reshape(-1, MERGE_WIDTH)
+
+
 def _merged_ids(s):
     "The merges of a state so far, as pairs of ids."
-    from subword_nb.bpe.train_kernels import MERGES
+    from subword_nb.bpe.train_kernels import MERGE_LEFT, MERGE_RIGHT
 
-    return s.merge[: 4 * s.n[MERGES]].reshape(-1, 4)[:, :2].tolist()
+    return _merge_rows(s)[:, [MERGE_LEFT, MERGE_RIGHT]].tolist()
 
 
 def _why_ended(s):
     "Why a state that is not full has no next pair."
     from subword_nb.bpe.train_kernels import MAX_LENGTH, PAIRS
 
-    n = s.n[PAIRS]
+    n = s.counter[PAIRS]
     fits = s.size[s.left[:n]] + s.size[s.right[:n]] <= s.option[MAX_LENGTH]
     return "min_frequency" if (fits & (s.count[:n] > 0)).any() else "no pair left"
 
 
 def _rules(s, pieces, ended):
     "A state as rules."
-    from subword_nb.bpe.train_kernels import BYTEWISE, MERGES, PIECES
+    from subword_nb.bpe.train_kernels import BYTEWISE, MERGE_COUNT, PIECES
 
-    first, last = len(pieces), int(s.n[PIECES])
-    merge = s.merge[: 4 * s.n[MERGES]]
+    first, last = len(pieces), int(s.counter[PIECES])
     text = s.text[: s.text_start[last]].tobytes()
     at = s.text_start[first : last + 1].tolist()
     new = [text[i:j] for i, j in zip(at, at[1:])]
     pieces = [*pieces, *(new if s.option[BYTEWISE] else [b.decode() for b in new])]
-    merges = [(pieces[a], pieces[b]) for a, b in zip(merge[0::4].tolist(), merge[1::4].tolist())]
-    return BPERules(pieces, merges, merge[3::4].tolist(), ended)
+    merges = [(pieces[a], pieces[b]) for a, b in _merged_ids(s)]
+    return BPERules(pieces, merges, _merge_rows(s)[:, MERGE_COUNT].tolist(), ended)
 
 # %% ../../nbs/bpe/02_trainer.ipynb #90f36949
 def learn_merges_kernel(
@@ -641,14 +689,14 @@ def learn_merges_kernel(
 
     def advance(share):
         nonlocal done
-        before, done = done, int(share[0].n[PIECES])
+        before, done = done, int(share[0].counter[PIECES])
         return done - before
 
     shares, total = _shares(s, pairs, vocab_size), vocab_size - len(pieces)
     for share in track(shares, total=total, desc="merging", progress=progress, unit="piece", step=advance):
         s, status = share
-        watched(int(s.n[PIECES]), partial(_merged_ids, s))
-    watched(int(s.n[PIECES]), partial(_merged_ids, s), last=True)
+        watched(int(s.counter[PIECES]), partial(_merged_ids, s))
+    watched(int(s.counter[PIECES]), partial(_merged_ids, s), last=True)
     return _rules(s, pieces, _why_ended(s) if status == ENDED else "full")
 
 # %% ../../nbs/bpe/02_trainer.ipynb #7e43d627

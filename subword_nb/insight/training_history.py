@@ -231,7 +231,7 @@ class _BPERun:
     def pairs(self):  # left, right, count, and length of what they would become
         from subword_nb.bpe.train_kernels import PAIRS
 
-        s, n = self.s, self.s.n[PAIRS]
+        s, n = self.s, self.s.counter[PAIRS]
         return s.left[:n], s.right[:n], s.count[:n], s.size[s.left[:n]] + s.size[s.right[:n]]
 
     def sequence(self):  # symbols of all pre-tokens, and the pre-token of each
@@ -241,10 +241,10 @@ class _BPERun:
 def _bpe_sequence(run):
     "Symbols of all pre-tokens, and the pre-token of each."
     import numpy as np
-    from subword_nb.bpe.train_kernels import EACH, LENGTH, PAIR, WORD
+    from subword_nb.bpe.train_kernels import PLACE_WIDTH, LENGTH, PAIR, WORD
 
     s, names, prefix = run.s, run.trace.facts["pieces"], run.trace.facts["prefix"]
-    rows = s.place.reshape(-1, EACH)
+    rows = s.place.reshape(-1, PLACE_WIDTH)
     at = _chase(run.start[:-1] + 1, run.start[1:] + 1, rows[:, LENGTH].astype(np.int64))
     pair, word = rows[at, PAIR], rows[at, WORD]
     symbol, alone = np.where(pair >= 0, s.left[pair], -1), np.flatnonzero(pair < 0)
@@ -288,9 +288,9 @@ class _WordPieceRun:
         from subword_nb.wordpiece.trainer import learn_until
 
         rows, ended = np.zeros((step, 6), np.int64), ""
-        done = int(self.s.n[MERGES])
+        done = int(self.s.counter[MERGES])
         rows[:done], rows[done:, :2] = self.w.merge[:done], self.trace.arrays["merges"][done:step]
-        self.w, self.s.n[KNOWN] = self.w._replace(merge=rows), step
+        self.w, self.s.counter[KNOWN] = self.w._replace(merge=rows), step
         while not ended:
             self.s, self.w, ended = learn_until(self.s, self.w, 0)
 
@@ -302,7 +302,7 @@ class _WordPieceRun:
     def pairs(self):
         from subword_nb.wordpiece.train_kernels import COUNT, KEY, PAIRS, SIZE
 
-        found, size = self.s.pair[: self.s.n[PAIRS]], self.s.piece[:, SIZE]
+        found, size = self.s.pair[: self.s.counter[PAIRS]], self.s.piece[:, SIZE]
         left, right = found[:, KEY] >> 32, found[:, KEY] & 0xFFFFFFFF
         return left, right, found[:, COUNT], size[left] + size[right]
 

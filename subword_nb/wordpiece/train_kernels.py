@@ -5,9 +5,10 @@
 # %% auto #0
 __all__ = ['KEY', 'COUNT', 'ABOVE', 'BELOW', 'FIRST', 'LAST', 'FILED', 'KEEPER', 'CHILD', 'NEXT', 'BACK', 'NEXT_GUEST', 'FINGER',
            'NEXT_CHANGED', 'PAIR_COLUMNS', 'OFTEN', 'SIZE', 'TEXT', 'TOP', 'GUESTS', 'PIECE_COLUMNS', 'SYMBOL', 'SPAN',
-           'WORD', 'PAIR', 'EARLIER', 'LATER', 'PLACE_COLUMNS', 'PAIRS', 'PIECES', 'MERGES', 'INDEXED', 'NEED', 'WORK',
-           'CHANGED', 'KNOWN', 'PREFIX', 'MIN_FREQUENCY', 'MAX_LENGTH', 'TIE', 'NUMBERS', 'TIE_RULES', 'Ranking',
-           'Words', 'fill_tables', 'count_places', 'merge_best']
+           'WORD', 'PAIR', 'EARLIER', 'LATER', 'PLACE_COLUMNS', 'LEFT', 'RIGHT', 'MERGED', 'MERGE_COUNT', 'LEFT_COUNT',
+           'RIGHT_COUNT', 'MERGE_COLUMNS', 'PAIRS', 'PIECES', 'MERGES', 'INDEXED', 'NEED', 'WORK', 'CHANGED', 'KNOWN',
+           'PREFIX', 'MIN_FREQUENCY', 'MAX_LENGTH', 'TIE', 'COUNTERS', 'FULL', 'ENDED', 'GROW', 'PAUSED', 'TIE_RULES',
+           'Ranking', 'Words', 'fill_tables', 'count_places', 'merge_best']
 
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #a8c65f5d
 from typing import NamedTuple
@@ -24,7 +25,7 @@ class Ranking(NamedTuple):
     piece: np.ndarray  # int64 (pieces + 1, 5), a row for each piece
     order: np.ndarray  # int32, a tournament: winners from place 1 on, the pieces in the second half
     text: np.ndarray  # uint8, `continuing_subword_prefix` and then the bytes of all pieces
-    n: np.ndarray  # int64, fill levels and options
+    counter: np.ndarray  # int64, how much of each array is used, and options; see the constants
 
 
 class Words(NamedTuple):
@@ -34,44 +35,74 @@ class Words(NamedTuple):
     weight: np.ndarray  # int64 (words), how often each occurs
     slot: np.ndarray  # int32, hash table: pair or -1; size a power of two
     text_slot: np.ndarray  # int32, hash table: piece or -1
-    merge: np.ndarray  # int64 (merges, 6): left, right, merged; count of the pair, of left, of right
+    merge: np.ndarray  # int64 (merges, 6), a row for each merge
 
 
-(
-    KEY,
-    COUNT,
-    ABOVE,
-    BELOW,
-    FIRST,
-    LAST,
-    FILED,
-    KEEPER,
-    CHILD,
-    NEXT,
-    BACK,
-    NEXT_GUEST,
-    FINGER,
-    NEXT_CHANGED,
-    PAIR_COLUMNS,
-) = range(15)
-OFTEN, SIZE, TEXT, TOP, GUESTS, PIECE_COLUMNS = range(6)
-SYMBOL, SPAN, WORD, PAIR, EARLIER, LATER, PLACE_COLUMNS = range(7)
-(
-    PAIRS,
-    PIECES,
-    MERGES,
-    INDEXED,
-    NEED,
-    WORK,
-    CHANGED,
-    KNOWN,
-    PREFIX,
-    MIN_FREQUENCY,
-    MAX_LENGTH,
-    TIE,
-    NUMBERS,
-) = range(13)
-TIE_RULES = {"first": 0, "ids": 1, "bytes": 2}  # Values of n[TIE]
+# Columns of Ranking.pair
+KEY = 0  # id of the left piece · 2**32 + id of the right one
+COUNT = 1  # how often the pair occurs
+ABOVE = 2  # its count when it was filed, above the line of its score; 0: it is in no heap
+BELOW = 3  # the count of its guest when it was filed, below the line
+FIRST = 4  # its first place, or -1
+LAST = 5  # its last place, or -1
+FILED = 6  # its first place when it was filed
+KEEPER = 7  # the piece in whose heap it is, or -1
+CHILD = 8  # heap: the first child, or -1
+NEXT = 9  # heap: the next sibling, or -1
+BACK = 10  # heap: the sibling before, or the parent of a first child
+NEXT_GUEST = 11  # the next pair with the same guest, or -1
+FINGER = 12  # the place where it was entered last, or -1
+NEXT_CHANGED = 13  # the next pair whose count has changed in this merge
+PAIR_COLUMNS = 14
+
+# Columns of Ranking.piece
+OFTEN = 0  # how often the piece occurs
+SIZE = 1  # its length, in base symbols
+TEXT = 2  # where its bytes begin in Ranking.text
+TOP = 3  # the best pair in its heap, or -1
+GUESTS = 4  # the first pair whose guest it is, or -1
+PIECE_COLUMNS = 5
+
+# Columns of Words.place
+SYMBOL = 0  # id of the symbol that begins or ends here, -1: no word
+SPAN = 1  # its length, in places; written at both ends
+WORD = 2  # the word, for its weight
+PAIR = 3  # the pair that begins here, or -1
+EARLIER = 4  # the place of that pair before this one, or -1
+LATER = 5  # the place of that pair after this one, or -1
+PLACE_COLUMNS = 6
+
+# Columns of Words.merge
+LEFT = 0  # id of the left piece
+RIGHT = 1  # id of the right piece
+MERGED = 2  # id of what they became
+MERGE_COUNT = 3  # count of the pair
+LEFT_COUNT = 4  # count of the left piece
+RIGHT_COUNT = 5  # count of the right piece
+MERGE_COLUMNS = 6
+
+# Ranking.counter: how much is used of each array, what a run remembers, and its options
+PAIRS = 0  # pairs numbered so far
+PIECES = 1  # pieces in the vocabulary
+MERGES = 2  # merges done
+INDEXED = 3  # places counted
+NEED = 4  # how many entries the next step needs at most
+WORK = 5  # steps done since the start
+CHANGED = 6  # the first pair whose count has changed in this merge, or -1
+KNOWN = 7  # merges of an earlier run, which come first
+PREFIX = 8  # bytes of `continuing_subword_prefix`
+MIN_FREQUENCY = 9  # a rarer pair is never merged
+MAX_LENGTH = 10  # longest piece, in base symbols
+TIE = 11  # one of the three rules for ties
+COUNTERS = 12
+
+# Why a kernel returned
+FULL = 0  # there are as many pieces as wanted, or all places are counted
+ENDED = 1  # no pair is left
+GROW = 2  # an array is too short for the next step
+PAUSED = 3  # the work of one call is done, there is more
+
+TIE_RULES = {"first": 0, "ids": 1, "bytes": 2}  # Values of counter[TIE]
 _BY_PLACE, _BY_ID = 0, 1
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -133,9 +164,9 @@ def _compare_spelling(s, x, y):
 @kernel
 def _wins_tie(s, q, r):
     "Does pair q come before pair r if their scores are equal?"
-    if s.n[TIE] == _BY_ID:
+    if s.counter[TIE] == _BY_ID:
         return s.pair[q, KEY] < s.pair[r, KEY]
-    if s.n[TIE] == _BY_PLACE:
+    if s.counter[TIE] == _BY_PLACE:
         return s.pair[q, FILED] < s.pair[r, FILED]
     order = _compare_spelling(s, s.pair[q, KEY] >> 32, s.pair[r, KEY] >> 32)
     if order == 0:
@@ -249,12 +280,12 @@ def _file(s, q):
     n, first = s.pair[q, COUNT], s.pair[q, FIRST]
     f, top = s.piece[g, OFTEN], s.piece[k, TOP]
     filed = s.pair[q, ABOVE] > 0
-    s.n[WORK] += 1
-    if n < s.n[MIN_FREQUENCY] or s.piece[k, SIZE] + s.piece[g, SIZE] > s.n[MAX_LENGTH]:
+    s.counter[WORK] += 1
+    if n < s.counter[MIN_FREQUENCY] or s.piece[k, SIZE] + s.piece[g, SIZE] > s.counter[MAX_LENGTH]:
         if filed:
             _take_out(s, q)
     else:
-        moved = s.n[TIE] == _BY_PLACE and first != s.pair[q, FILED]
+        moved = s.counter[TIE] == _BY_PLACE and first != s.pair[q, FILED]
         if filed:
             if not moved and n == s.pair[q, ABOVE] and f == s.pair[q, BELOW]:
                 return
@@ -275,9 +306,9 @@ def _file(s, q):
 @kernel
 def _file_changed(s):
     "Re-key the pairs whose counts have changed; new ones get a keeper."
-    while s.n[CHANGED] >= 0:
-        q = s.n[CHANGED]
-        s.n[CHANGED] = s.pair[q, NEXT_CHANGED]
+    while s.counter[CHANGED] >= 0:
+        q = s.counter[CHANGED]
+        s.counter[CHANGED] = s.pair[q, NEXT_CHANGED]
         s.pair[q, NEXT_CHANGED] = _UNCHANGED
         s.pair[q, FINGER] = -1
         if s.pair[q, KEEPER] < 0:
@@ -324,8 +355,8 @@ def _pair_number(s, w, a, b):
     h = _slot_of(s, w, key)
     if w.slot[h] >= 0:
         return np.int64(w.slot[h])
-    q = s.n[PAIRS]
-    s.n[PAIRS] += 1
+    q = s.counter[PAIRS]
+    s.counter[PAIRS] += 1
     for i in range(PAIR_COLUMNS):
         s.pair[q, i] = -1
     w.slot[h] = q
@@ -340,10 +371,10 @@ def _pair_number(s, w, a, b):
 def _add(s, q, d):
     "Add d to the count of pair q, and note that it changes."
     s.pair[q, COUNT] += d
-    s.n[WORK] += 1
+    s.counter[WORK] += 1
     if s.pair[q, NEXT_CHANGED] == _UNCHANGED:
-        s.pair[q, NEXT_CHANGED] = s.n[CHANGED]
-        s.n[CHANGED] = q
+        s.pair[q, NEXT_CHANGED] = s.counter[CHANGED]
+        s.counter[CHANGED] = q
 
 
 @kernel
@@ -431,7 +462,7 @@ def _spelling_slot(s, w, i, j):
 @kernel
 def _merged_piece(s, w, a, b):
     "The id of the piece that a and b merge into."
-    p, m = s.n[PIECES], s.n[PREFIX]
+    p, m = s.counter[PIECES], s.counter[PREFIX]
     left, mid = s.piece[a, TEXT], s.piece[a + 1, TEXT]
     skip, end = s.piece[b, TEXT], s.piece[b + 1, TEXT]
     if end - skip >= m and (s.text[skip : skip + m] == s.text[:m]).all():
@@ -446,26 +477,26 @@ def _merged_piece(s, w, a, b):
         s.piece[p + 1, TEXT] = j
         s.piece[p, OFTEN] = 0
         s.piece[p, TOP] = s.piece[p, GUESTS] = -1
-        s.n[PIECES] += 1
+        s.counter[PIECES] += 1
     return np.int64(w.text_slot[h])
 
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #4bca1c26
 @kernel
 def _merge_everywhere(s, w, a, b, q):
     "Merge the pair (a, b), whose number is q or -1, wherever it stands."
-    m = s.n[MERGES]
+    m = s.counter[MERGES]
     new = _merged_piece(s, w, a, b)
     size = s.piece[a, SIZE] + s.piece[b, SIZE]
     total = 0
     resized = s.piece[new, OFTEN] > 0 and s.piece[new, SIZE] != size
     s.piece[new, SIZE] = size
-    w.merge[m, 0] = a
-    w.merge[m, 1] = b
-    w.merge[m, 2] = new
-    w.merge[m, 3] = s.pair[q, COUNT] if q >= 0 else 0
-    w.merge[m, 4] = s.piece[a, OFTEN]
-    w.merge[m, 5] = s.piece[b, OFTEN]
-    s.n[MERGES] += 1
+    w.merge[m, LEFT] = a
+    w.merge[m, RIGHT] = b
+    w.merge[m, MERGED] = new
+    w.merge[m, MERGE_COUNT] = s.pair[q, COUNT] if q >= 0 else 0
+    w.merge[m, LEFT_COUNT] = s.piece[a, OFTEN]
+    w.merge[m, RIGHT_COUNT] = s.piece[b, OFTEN]
+    s.counter[MERGES] += 1
     while q >= 0 and s.pair[q, FIRST] >= 0:
         total += _merge_at(s, w, s.pair[q, FIRST], new)
     for x, d in ((a, -total), (b, -total), (new, total)):
@@ -474,27 +505,27 @@ def _merge_everywhere(s, w, a, b, q):
     _file_changed(s)
     for x in (a, b, new):
         _file_guests(s, x)
-    for r in range(s.n[PAIRS] if resized else 0):
+    for r in range(s.counter[PAIRS] if resized else 0):
         if s.pair[r, KEEPER] >= 0:
             _file(s, r)
 
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #f4bebc7e
 @kernel
 def _has_room(s, w, a, b, q):
-    "Can the pair (a, b) be merged with the arrays as they are? Otherwise n[NEED] says how much is missing."
-    p = s.n[PIECES]
+    "Can the pair (a, b) be merged with the arrays as they are? Otherwise counter[NEED] says how much is missing."
+    p = s.counter[PIECES]
     most = 2
     i = s.pair[q, FIRST] if q >= 0 else -1
     while i >= 0:
         most += 2
         i = w.place[i, LATER]
     spell = s.piece[a + 1, TEXT] - s.piece[a, TEXT] + s.piece[b + 1, TEXT] - s.piece[b, TEXT]
-    s.n[NEED] = max(most, spell)
+    s.counter[NEED] = max(most, spell)
     return (
         s.piece[p, TEXT] + spell <= len(s.text)
         and p + 2 <= len(s.piece)
-        and s.n[MERGES] + 1 <= len(w.merge)
-        and s.n[PAIRS] + most <= len(s.pair)
+        and s.counter[MERGES] + 1 <= len(w.merge)
+        and s.counter[PAIRS] + most <= len(s.pair)
     )
 
 
@@ -506,12 +537,12 @@ def fill_tables(
     "Enter every keeper into the tournament, and every pair and every piece into empty hash tables."
     half = len(s.order) // 2
     for i in range(half):
-        s.order[half + i] = i if i < s.n[PIECES] and s.piece[i, TOP] >= 0 else -1
+        s.order[half + i] = i if i < s.counter[PIECES] and s.piece[i, TOP] >= 0 else -1
     for i in range(half - 1, 0, -1):
         s.order[i] = _winner(s, s.order[2 * i], s.order[2 * i + 1])
-    for q in range(s.n[PAIRS]):
+    for q in range(s.counter[PAIRS]):
         w.slot[_slot_of(s, w, s.pair[q, KEY])] = q
-    for p in range(s.n[PIECES]):
+    for p in range(s.counter[PIECES]):
         w.text_slot[_spelling_slot(s, w, s.piece[p, TEXT], s.piece[p + 1, TEXT])] = p
 
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #509c6bcd
@@ -520,25 +551,25 @@ def count_places(
     s: Ranking,  # Filled in place
     w: Words,  # The same
     work: int,  # Stop after so many places
-) -> int:  # 0: all are counted; 2: the arrays are full; 3: there is more to do
+) -> int:  # FULL: all are counted; GROW: the arrays are full; PAUSED: there is more to do
     "Count the symbols and the pairs of the next places."
-    end = min(len(w.place) - 1, s.n[INDEXED] + work)
-    for i in range(s.n[INDEXED], end):
-        if s.n[PAIRS] == len(s.pair):
-            s.n[INDEXED] = i
-            s.n[NEED] = 2
-            return 2
+    end = min(len(w.place) - 1, s.counter[INDEXED] + work)
+    for i in range(s.counter[INDEXED], end):
+        if s.counter[PAIRS] == len(s.pair):
+            s.counter[INDEXED] = i
+            s.counter[NEED] = 2
+            return GROW
         if w.place[i, SYMBOL] < 0:
             continue
         s.piece[w.place[i, SYMBOL], OFTEN] += w.weight[w.place[i, WORD]]
         if w.place[i + 1, SYMBOL] >= 0:
             _arrive(s, w, i, w.place[i, SYMBOL], w.place[i + 1, SYMBOL])
-    s.n[INDEXED] = end
+    s.counter[INDEXED] = end
     if end < len(w.place) - 1:
-        return 3
+        return PAUSED
     _file_changed(s)
-    s.n[INDEXED] += 1
-    return 0
+    s.counter[INDEXED] += 1
+    return FULL
 
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #a5c68ee6
 @kernel
@@ -547,21 +578,21 @@ def merge_best(
     w: Words,  # The same
     n_pieces: int,  # Stop when there are so many pieces and all known merges are done
     work: int,  # Stop after so many steps
-) -> int:  # 0: there are so many pieces; 1: no pair is left; 2: the arrays are full; 3: there is more to do
+) -> int:  # FULL, ENDED, GROW or PAUSED
     "Merge the known pairs, then the best ones."
-    stop, q = s.n[WORK] + work, -1
-    while s.n[PIECES] < n_pieces or s.n[MERGES] < s.n[KNOWN]:
-        if s.n[WORK] >= stop:
-            return 3
-        if s.n[MERGES] < s.n[KNOWN]:
-            a, b = w.merge[s.n[MERGES], 0], w.merge[s.n[MERGES], 1]
+    stop, q = s.counter[WORK] + work, -1
+    while s.counter[PIECES] < n_pieces or s.counter[MERGES] < s.counter[KNOWN]:
+        if s.counter[WORK] >= stop:
+            return PAUSED
+        if s.counter[MERGES] < s.counter[KNOWN]:
+            a, b = w.merge[s.counter[MERGES], LEFT], w.merge[s.counter[MERGES], RIGHT]
             q = w.slot[_slot_of(s, w, a << 32 | b)]
         elif s.order[1] >= 0:
             q = s.piece[s.order[1], TOP]
             a, b = s.pair[q, KEY] >> 32, s.pair[q, KEY] & 0xFFFFFFFF
         else:
-            return 1
+            return ENDED
         if not _has_room(s, w, a, b, q):
-            return 2
+            return GROW
         _merge_everywhere(s, w, a, b, q)
-    return 0
+    return FULL

@@ -103,22 +103,22 @@ def _table(entries):
 
 # %% ../../nbs/wordpiece/02_trainer.ipynb #66526b3b
 def _enlarge(s, w):
-    "The same facts in arrays with room for `n[NEED]` more, and for twice as many as there are."
+    "The same facts in arrays with room for `counter[NEED]` more, and for twice as many as there are."
     import numpy as np
     from subword_nb.wordpiece.train_kernels import KNOWN, MERGES, NEED, PAIRS, PIECES, TEXT, fill_tables
 
-    need = int(s.n[NEED]) + 2
+    need = int(s.counter[NEED]) + 2
 
     def longer(old, used):
         more = max(used, len(old) - used, need)
         return np.concatenate([old[:used], np.zeros((more, *old.shape[1:]), old.dtype)])
 
-    p = int(s.n[PIECES])
+    p = int(s.counter[PIECES])
     piece = longer(s.piece, p + 1)
-    pair = longer(s.pair, int(s.n[PAIRS]))
+    pair = longer(s.pair, int(s.counter[PAIRS]))
     text = longer(s.text, int(s.piece[p, TEXT]))
     s = s._replace(pair=pair, piece=piece, order=_table(len(piece)), text=text)
-    merge = longer(w.merge, int(max(s.n[MERGES], s.n[KNOWN])))
+    merge = longer(w.merge, int(max(s.counter[MERGES], s.counter[KNOWN])))
     w = w._replace(slot=_table(len(pair)), text_slot=_table(len(piece)), merge=merge)
     fill_tables(s, w)
     return s, w
@@ -147,20 +147,20 @@ def new_state(
     piece[:, a.OFTEN] = 0
     piece[:, a.SIZE] = 1
     piece[:, a.TEXT] = np.cumsum([*map(len, texts)])
-    n = np.zeros(a.NUMBERS, np.int64)
-    n[a.PIECES] = len(pieces)
-    n[a.NEED] = min(len(symbol), 1 << 16)
-    n[a.CHANGED] = -1
-    n[a.KNOWN] = len(known)
-    n[a.PREFIX] = len(texts[0])
-    n[a.MIN_FREQUENCY] = min(max(1, min_frequency), 2**63 - 1)
-    n[a.MAX_LENGTH] = min(max_token_length or 2**62, 2**62)
-    n[a.TIE] = a.TIE_RULES[tie_break]
-    merge = np.zeros((len(known), 6), np.int64)
-    merge[:, :2] = np.array(known, np.int64).reshape(-1, 2)
+    counter = np.zeros(a.COUNTERS, np.int64)
+    counter[a.PIECES] = len(pieces)
+    counter[a.NEED] = min(len(symbol), 1 << 16)
+    counter[a.CHANGED] = -1
+    counter[a.KNOWN] = len(known)
+    counter[a.PREFIX] = len(texts[0])
+    counter[a.MIN_FREQUENCY] = min(max(1, min_frequency), 2**63 - 1)
+    counter[a.MAX_LENGTH] = min(max_token_length or 2**62, 2**62)
+    counter[a.TIE] = a.TIE_RULES[tie_break]
+    merge = np.zeros((len(known), a.MERGE_COLUMNS), np.int64)
+    merge[:, [a.LEFT, a.RIGHT]] = np.array(known, np.int64).reshape(-1, 2)
     pair = np.zeros((0, a.PAIR_COLUMNS), np.int64)
     text = np.frombuffer(b"".join(texts), np.uint8)
-    s = a.Ranking(pair, piece, n[:0].astype(np.int32), text, n)
+    s = a.Ranking(pair, piece, np.zeros(0, np.int32), text, counter)
     return _enlarge(s, a.Words(_places(symbol, length), weight, _table(1), _table(1), merge))
 
 # %% ../../nbs/wordpiece/02_trainer.ipynb #5f867a1d
@@ -173,17 +173,25 @@ def learn_until(
     # `Ranking`, `Words`, in new arrays where they had to grow; "full", "no pair left", or "" for more
 ) -> tuple:
     "Merge the best pairs."
-    from subword_nb.wordpiece.train_kernels import INDEXED, count_places, merge_best
+    from subword_nb.wordpiece.train_kernels import (
+        ENDED,
+        FULL,
+        GROW,
+        INDEXED,
+        PAUSED,
+        count_places,
+        merge_best,
+    )
 
-    while s.n[INDEXED] < len(w.place):
+    while s.counter[INDEXED] < len(w.place):
         status = count_places(s, w, work)
-        if status == 2:
+        if status == GROW:
             s, w = _enlarge(s, w)
-        if status == 3:
+        if status == PAUSED:
             return s, w, ""
-    while (status := merge_best(s, w, n_pieces, work)) == 2:
+    while (status := merge_best(s, w, n_pieces, work)) == GROW:
         s, w = _enlarge(s, w)
-    return s, w, ("full", "no pair left", "", "")[status]
+    return s, w, {FULL: "full", ENDED: "no pair left", PAUSED: ""}[status]
 
 # %% ../../nbs/wordpiece/02_trainer.ipynb #ce77fbe7
 def _pieces_of(s, pieces):
@@ -191,7 +199,7 @@ def _pieces_of(s, pieces):
     from subword_nb.wordpiece.train_kernels import PIECES, TEXT
 
     text = s.text.tobytes()
-    at = s.piece[: s.n[PIECES] + 1, TEXT].tolist()[len(pieces) :]
+    at = s.piece[: s.counter[PIECES] + 1, TEXT].tolist()[len(pieces) :]
     return pieces + [text[i:j].decode("utf-8", "surrogatepass") for i, j in zip(at, at[1:])]
 
 
@@ -199,7 +207,7 @@ def _snapshot(s, w, start):
     "What a later run needs to go on from here: how many pieces there were at first, and the merges as pairs of ids."
     from subword_nb.wordpiece.train_kernels import KNOWN, MERGES
 
-    merges = w.merge[: max(s.n[MERGES], s.n[KNOWN]), :2].tolist()
+    merges = w.merge[: max(s.counter[MERGES], s.counter[KNOWN]), :2].tolist()
     return {"kind": "wordpiece", "start": start, "merges": merges}
 
 
@@ -208,10 +216,10 @@ def _rules(s, w, pieces, ended):
     from subword_nb.wordpiece import train_kernels as a
 
     pieces = _pieces_of(s, pieces)
-    rows = w.merge[: s.n[a.MERGES]].tolist()
-    pair = s.pair[: s.n[a.PAIRS]]
+    rows = w.merge[: s.counter[a.MERGES]].tolist()
+    pair = s.pair[: s.counter[a.PAIRS]]
     size = s.piece[pair[:, a.KEY] >> 32, a.SIZE] + s.piece[pair[:, a.KEY] & 0xFFFFFFFF, a.SIZE]
-    if ended != "full" and ((pair[:, a.COUNT] > 0) & (size <= s.n[a.MAX_LENGTH])).any():
+    if ended != "full" and ((pair[:, a.COUNT] > 0) & (size <= s.counter[a.MAX_LENGTH])).any():
         ended = "min_frequency"
     scores = [Fraction(n, f * g or 1) for _, _, _, n, f, g in rows]
     return WordPieceRules(pieces, [(pieces[i], pieces[j]) for i, j, *_ in rows], scores, ended)
@@ -237,7 +245,7 @@ def learn_pieces(
     said = 0.0
 
     def tell():
-        on_progress(int(s.n[PIECES]), vocab_size, "merging", lambda s=s, w=w: _snapshot(s, w, first))
+        on_progress(int(s.counter[PIECES]), vocab_size, "merging", lambda s=s, w=w: _snapshot(s, w, first))
 
     targets = range(first, vocab_size + step, step)
     for target in track(targets, desc="merging", progress=progress, unit="step"):
