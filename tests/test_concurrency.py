@@ -18,6 +18,7 @@ from subword_nb.bulk import align as bulk_align
 from subword_nb.pipeline import engine
 from subword_nb.core import processes as forks
 from subword_nb.core import jit
+from subword_nb.pipeline.engine import encode_general
 from subword_nb.pipeline.processors import TemplateProcessing
 
 forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -360,33 +361,31 @@ def framed(tok):
     return TemplateProcessing("<s> $A", special_tokens=[("<s>", tok.piece2id["<s>"])])
 
 
-@pytest.mark.parametrize("way", ["_fast_path", "_kernel_fast_path"])
-def test_a_way_made_while_the_tokenizer_changes_is_not_kept(toys, way, monkeypatch):
+@pytest.mark.parametrize("name", ["text_fast_path", "kernel_fast_path"])
+def test_a_fast_path_made_while_the_tokenizer_changes_is_not_kept(toys, name, monkeypatch):
     tok = load(toys[0])
-    if way == "_kernel_fast_path" and not jit.available():
-        pytest.skip("without Numba there is no such way")
-    room, name = {"_fast_path": (engine, "_fast_path_of"), "_kernel_fast_path": (bulk, "kernel_fast_path")}[
-        way
-    ]
-    make = getattr(room, name)
+    if name == "kernel_fast_path" and not jit.available():
+        pytest.skip("without Numba there is no such fast path")
+    page = {"text_fast_path": engine, "kernel_fast_path": bulk}[name]
+    make = getattr(page, name)
 
     def make_and_change(tok):
         made = make(tok)
-        monkeypatch.setattr(room, name, make)
+        monkeypatch.setattr(page, name, make)
         tok.post_processor = framed(tok)
         return made
 
-    monkeypatch.setattr(room, name, make_and_change)
-    text = "low lower " * (1 if way == "_fast_path" else 200)
+    monkeypatch.setattr(page, name, make_and_change)
+    text = "low lower " * (1 if name == "text_fast_path" else 200)
     before = (
         tok.encode(text.strip())
-        if way == "_fast_path"
+        if name == "text_fast_path"
         else tok.encode_array(text * 600) is not None and tok.encode(text)
     )
     assert tok.post_processor is not None
     assert (
         tok.encode("low lower")
-        == tok._encode_fully("low lower")
+        == encode_general(tok, "low lower")
         == [tok.piece2id["<s>"], *load(toys[0]).encode("low lower")]
     )
     assert before is not None
@@ -462,7 +461,7 @@ def test_memories_of_spans_have_an_end(toys, monkeypatch):
         expected = load(path)
         for n in range(300):
             text = f"word{n} and{n * 7}x"
-            assert tok.encode(text) == expected._encode_fully(text)
+            assert tok.encode(text) == encode_general(expected, text)
         c = engine.compiled(tok)
         assert len(c.pretokens) <= 51 and len(c.words) <= 51, path
 
@@ -481,9 +480,9 @@ def test_many_threads_leave_few_tables(toys):
     tok.encode_batch([LONG] * 600)
     kept = engine.compiled(tok).bulk
     kept.tables = Busy()
-    way, expected = bulk.kernel_fast_path(tok), tok._encode_fully(text)
+    fast_path, expected = bulk.kernel_fast_path(tok), encode_general(tok, text)
     for _ in range(bulk._TABLES + 10):
-        assert way(text) == expected
+        assert fast_path(text) == expected
     assert len(kept.tables) == bulk._TABLES
     tok.encode_batch([LONG] * 600)
     assert len(kept.tables) == bulk._TABLES

@@ -19,6 +19,7 @@ from long_texts import MODELS, NAMES, forget, long_text
 from mishaps import LONG, TEXTS, load, run_child, some_text
 
 from subword_nb import Tokenizer
+from subword_nb.pipeline.engine import encode_general
 
 linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 THREADS = int(os.environ.get("SUBWORD_NB_SOAK_THREADS", "6"))
@@ -143,8 +144,8 @@ UNITS = {
 
 def assert_all_linear(tok, unit, n, what, works=("short way", "long way", "places", "text", "pieces")):
     ways = {
-        "short way": tok.encode,
-        "long way": tok._encode_fully,
+        "encode": tok.encode,
+        "general path": partial(encode_general, tok),
         "places": lambda text: tok.align(text).ids,
         "pieces": tok.tokenize,
     }

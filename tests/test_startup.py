@@ -13,12 +13,13 @@ import pytest
 from seeds import TEXTS as N, fresh
 
 from subword_nb import Tokenizer
-from subword_nb.pipeline.engine import compiled, finished_rows, part_ids
+from subword_nb.pipeline.engine import encode_general, text_fast_path
+from subword_nb.pipeline.segmentation import keep_fast_path
 from subword_nb.text.pretokenizers import Split
 from subword_nb.pipeline.processors import TemplateProcessing
 
 SIGNS = "".join(map(chr, range(128))) + " " * 60 + "''''sStTrReElLmMdDvV019\n\n\r\r//aAzZ<|endoftext|>" * 2
-LATER = "numpy numba regex tqdm subword_nb.core.draw subword_nb.train.train subword_nb.pipeline.align subword_nb.pipeline.decoding subword_nb.text.normalizers subword_nb.formats.sentencepiece_models subword_nb.bulk.encode"
+LATER = "numpy numba regex tqdm subword_nb.core.draw subword_nb.train.train subword_nb.pipeline.align subword_nb.text.normalizers subword_nb.formats.sentencepiece_models subword_nb.bulk.encode"
 
 
 def toy(**options):
@@ -32,22 +33,18 @@ def toy(**options):
     return tok
 
 
-def the_long_way(tok, text):
-    return finished_rows(tok, [part_ids(compiled(tok), text)], True)[0]
-
-
 @pytest.mark.parametrize(
     "pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", Split(r"\w+|\W", dialect="rust")], ids=str
 )
-def test_the_quick_way_is_the_long_way(pattern):
+def test_the_fast_path_is_the_general_path(pattern):
     tok, rng = toy(pre_tokenizer=pattern), fresh(str(pattern))
     for _ in range(max(300, N // 2)):
         text = "".join(rng.choices(SIGNS, k=rng.randrange(14)))
-        assert tok.encode(text) == the_long_way(tok, text)
+        assert tok.encode(text) == encode_general(tok, text)
     if isinstance(pattern, str) and (
         sys.version_info >= (3, 11) or pattern == "gpt2"
     ):  # older ones lack possessive repeats
-        assert tok._fast_path("it's quick") is not None and tok._fast_path("<|endoftext|>") is None
+        assert text_fast_path(tok)("it's quick") is not None and text_fast_path(tok)("<|endoftext|>") is None
 
 
 def test_what_is_changed_is_heeded():
@@ -70,10 +67,10 @@ def test_what_is_changed_is_heeded():
     )
 
 
-def test_a_way_from_elsewhere_is_asked_first():
+def test_a_path_with_kernels_is_asked_first():
     tok = toy()
     text = "seven " * 30  # shorter ones are quicker without
-    tok._kernel_fast_path = lambda given: [7] if given == text else None
+    keep_fast_path(tok, "_kernel_fast_path", lambda tok: lambda given: [7] if given == text else None)
     assert tok.encode(text) == [7] and tok.encode("a test") == toy().encode("a test")
     assert tok.encode(text, dropout=0.0) == toy().encode(text)
 

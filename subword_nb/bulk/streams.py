@@ -9,7 +9,7 @@ __all__ = ['encode_blocks']
 from collections.abc import Collection, Iterable, Iterator
 
 from .blocks import SIZES, NotUTF8, split_on_added_tokens, encode_stream
-from .encode import bulk_of, encode_array
+from .encode import bulk_of, encode_batch
 from ..pipeline.engine import Engine, prefix_suffix_ids, compiled
 
 # %% ../../nbs/bulk/08_streams.ipynb #9e2b4e40
@@ -26,12 +26,11 @@ def encode_blocks(
     c, around = compiled(tok, allowed_special=allowed_special), prefix_suffix_ids(tok, add_special_tokens)
     bulk = bulk_of(c)
     if around is None or tok.truncation or tok.padding or not bulk.simple or bulk.plan.forbidden_bytes:
-        yield encode_array(
-            tok,
-            b"".join(map(_bytes, blocks)),
-            add_special_tokens=add_special_tokens,
-            allowed_special=allowed_special,
+        document = b"".join(map(_bytes, blocks))
+        found = encode_batch(
+            tok, [document], add_special_tokens=add_special_tokens, allowed_special=allowed_special
         )
+        yield found.ids
         return
     if len(around[0]):
         yield np.array(around[0], np.uint32)

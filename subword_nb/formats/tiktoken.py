@@ -45,7 +45,7 @@ from subword_nb.core.unicode import (
 )
 from ..pipeline.vocab import AddedToken
 from ..pipeline.decoding import decode_bytes
-from ..pipeline.engine import byte_model, compiled, encode, refuse_texts, units_of, unstable_ids
+from ..pipeline.engine import byte_model, compiled, refuse_texts, units_of, unstable_ids
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a23719ed
 _LINE = re.compile(rb"(=|[A-Za-z0-9+/]+={0,2}) (0|[1-9][0-9]{0,9})")  # = is the empty token
@@ -853,7 +853,7 @@ def to_tiktoken(
     except ImportError:
         raise ImportError("tiktoken is not installed; run: pip install tiktoken") from None
     for note in _undone(parts):
-        warnings.warn(note, stacklevel=2)
+        warnings.warn(note, stacklevel=3)
     try:
         return tiktoken.Encoding(
             name or getattr(parts.source, "name", None) or "subword_nb",
@@ -912,7 +912,7 @@ def encode_ordinary(
     errors: str = "strict",
 ) -> list[int]:  # Ids; a special token's spelling in the text is ordinary text
     "The ids of a text that gives no commands."
-    return encode(tok, text, add_special_tokens=False, allowed_special=(), errors=errors)
+    return tok.encode(text, add_special_tokens=False, allowed_special=(), errors=errors)
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #8815a2a1
 def decode_single_token_bytes(

@@ -4,14 +4,14 @@
 
 # %% auto #0
 __all__ = ['Compiled', 'without_pieces', 'compiled', 'any_normalized_added', 'units_of', 'part_ids', 'dropout_rngs',
-           'prefix_suffix_ids', 'finished_rows', 'byte_model', 'unstable_ids', 'text_before', 'open_pretoken',
-           'bytes_ids', 'refuse_option', 'encode', 'refuse_texts', 'pieces_of', 'tokenize', 'second_texts',
-           'encode_batch', 'encode_array', 'Engine']
+           'prefix_suffix_ids', 'finished_rows', 'text_fast_path', 'byte_model', 'unstable_ids', 'text_before',
+           'open_pretoken', 'bytes_ids', 'refuse_option', 'encode_general', 'refuse_texts', 'pieces_of', 'second_texts',
+           'Engine']
 
 # %% ../../nbs/pipeline/07_engine.ipynb #5509f2d3
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -139,8 +139,8 @@ def compiled(
 # %% ../../nbs/pipeline/07_engine.ipynb #4934f5a9
 _MOST_SPANS = 1 << 18  # A memory starts anew when it holds so many spans
 _LONGEST_SPAN = 256  # Longer spans are not remembered
-_SHORT = 32  # Characters up to which `_fast_path` is quicker than `_kernel_fast_path`
-_LONG = 1000  # Characters or bytes from which `_in_bulk` is asked, if it is there
+_SHORT = 32  # Characters up to which the fast path without kernels is quicker than the one with them
+_LONG = 1000  # Characters or bytes from which a text is encoded by `_encode_long`
 
 
 def _remember(memory, span, ids):
@@ -405,8 +405,10 @@ def _padded(tok, rows):
     return [e.ids for e in pad_batch([_bare(r) for r in rows], tok.padding)]
 
 # %% ../../nbs/pipeline/07_engine.ipynb #88359405
-def _fast_path_of(tok):
-    "What encodes a short text by default options, or gives None."
+def text_fast_path(
+    tok: "Engine",  # An engine
+) -> Callable:  # From text to ids, or to None for a text that needs more
+    "The fast path without kernels, for short texts and default options."
     c, pattern, around = compiled(tok), tok.pre_tokenizer._ascii_pattern, prefix_suffix_ids(tok, True)
     if (
         pattern is None
@@ -539,89 +541,38 @@ def refuse_option(
         f"got {pair!r}; options are passed by name, such as {example}"
     )
 
-
-def _encode_fully(
-    tok,
-    text,
-    pair=None,
+# %% ../../nbs/pipeline/07_engine.ipynb #9c41e7d2
+def encode_general(
+    tok: "Engine",  # An engine, such as a `Tokenizer`
+    text: str | bytes,  # One text; bytes are UTF-8
+    pair: str | bytes | None = None,  # A second text
     *,
-    add_special_tokens=True,
-    allowed_special=None,
-    disallowed_special=(),
-    dropout=None,
-    seed=None,
-    errors="strict",
-):
-    "The ids of one text or of a pair, the long way, which is right for all."
-    dropout_rng, c = (
-        dropout_rngs(tok, dropout=dropout, seed=seed),
-        compiled(tok, allowed_special=allowed_special),
-    )
+    add_special_tokens: bool = True,  # Add the tokens of the post-processor
+    # Special tokens to find: "all" or a set; None: those of `tok`
+    allowed_special: str | Collection[str] | None = None,
+    # Special tokens that are an error: "all" that are not allowed, or a set
+    disallowed_special: str | Collection[str] = (),
+    dropout: float | None = None,  # Probability of skipping a merge, instead of the model's own; BPE only
+    seed: int | None = None,  # Makes dropout repeatable
+    errors: str = "strict",  # For invalid Unicode: "strict", "replace", "ignore", or "bytes"
+) -> list[int]:  # Ids
+    "The ids of one text or of a pair by the general path, which serves every tokenizer and every option."
+    dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed)
+    c = compiled(tok, allowed_special=allowed_special)
     texts = [text] if pair is None else [text, refuse_option(pair)]
     if errors == "bytes":
         rows = _rows_of_bytes(tok, c, texts, disallowed_special, dropout_rng and dropout_rng * len(texts))
     else:
-        texts = [valid_text(t, errors=errors) for t in texts]
+        valid = [valid_text(t, errors=errors) for t in texts]
         if disallowed_special:
-            refuse_texts(tok, c, texts, disallowed_special)
-        rows = [
-            part_ids(c, t) if dropout_rng is None else _ids_with_dropout(c, t, *dropout_rng[0]) for t in texts
-        ]
+            refuse_texts(tok, c, valid, disallowed_special)
+        if dropout_rng is None:
+            rows = [part_ids(c, t) for t in valid]
+        else:
+            rows = [_ids_with_dropout(c, t, *dropout_rng[0]) for t in valid]
     if pair is None and tok.post_processor is tok.truncation is tok.padding is None:
         return rows[0]
     return finished_rows(tok, rows[:1], add_special_tokens, pairs=rows[1:] or None)[0]
-
-# %% ../../nbs/pipeline/07_engine.ipynb #3f79d742
-def encode(
-    tok: "Engine",  # An engine, such as a `Tokenizer`
-    text: str | bytes,  # One text; bytes are UTF-8
-    pair: str | bytes | None = None,  # A second text, which the post-processor puts behind the first
-    *,
-    add_special_tokens: bool = True,  # Add what the post-processor says
-    # Special tokens to find: "all" or a set; None: tok's
-    allowed_special: str | Collection[str] | None = None,
-    disallowed_special: str | Collection[str] = (),  # Those that are an error: "all" the others, or a set
-    dropout: float | None = None,  # Instead of the model's own; BPE only
-    seed: int | None = None,  # Makes dropout repeatable
-    # For what is not Unicode: "strict", "replace", "ignore", or "bytes": byte-level vocabularies spell it
-    errors: str = "strict",
-) -> list[int]:  # Ids
-    "The ids of one text, or of a pair."
-    if (
-        type(text) is str
-        and pair is None
-        and allowed_special is None
-        and dropout is None
-        and add_special_tokens is True
-        and not disallowed_special
-        and errors == "strict"
-    ):
-        short = tok._kernel_fast_path
-        if len(text) < _SHORT or short is None and (len(text) < _LONG or tok._in_bulk is None):
-            quick = tok._fast_path
-            if quick is None:
-                quick = keep_fast_path(tok, "_fast_path", _fast_path_of)
-            ids = quick(text)
-            if ids is not None:
-                return ids
-        if short is not None:
-            ids = short(text)
-            if ids is not None:
-                return ids
-    way = _encode_fully
-    if isinstance(text, (str, bytes)) and len(text) >= _LONG and tok._in_bulk is not None:
-        way = type(tok)._in_bulk
-    return way(
-        tok,
-        text,
-        pair,
-        add_special_tokens=add_special_tokens,
-        allowed_special=allowed_special,
-        disallowed_special=disallowed_special,
-        dropout=dropout,
-        seed=seed,
-        errors=errors,
-    )
 
 # %% ../../nbs/pipeline/07_engine.ipynb #0b331cdd
 def refuse_texts(
@@ -658,16 +609,6 @@ def pieces_of(
             continue  # it has no place for two texts
         names |= dict(zip(e.ids, e.pieces))
     return [names[i] if piece is None else piece for i, piece in zip(ids, pieces)]
-
-
-def tokenize(
-    tok: "Engine",  # An engine, such as a `Tokenizer`
-    text: str | bytes,  # One text; bytes are UTF-8
-    pair: str | bytes | None = None,  # A second text
-    **options,  # As for `encode`
-) -> list[str]:  # Pieces; bytes in the visible alphabet
-    "The pieces of one text, or of a pair."
-    return pieces_of(tok, encode(tok, text, pair, **options))
 
 # %% ../../nbs/pipeline/07_engine.ipynb #36683d5d
 def _span_table(c, spans):
@@ -739,57 +680,9 @@ def _gathered_or_drawn(tok, c, texts, seconds, dropout_rng, progress):
     ]
     return [row[0] for row in rows] + [row[1] for row in rows]
 
-# %% ../../nbs/pipeline/07_engine.ipynb #14386282
-def encode_batch(
-    tok: "Engine",  # An engine, such as a `Tokenizer`
-    texts: Iterable,  # Texts (str or UTF-8 bytes)
-    pairs: Iterable | None = None,  # A second text for each
-    *,
-    add_special_tokens: bool = True,  # Add what the post-processor says
-    allowed_special: str | Collection[str] | None = None,  # Special tokens to find, as for `encode`
-    disallowed_special: str | Collection[str] = (),  # Those that are an error, as for `encode`
-    dropout: float | None = None,  # Instead of the model's own; BPE only
-    seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
-    # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
-    errors: str = "strict",
-    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-) -> Ragged:  # An array of ids (uint32) for each text; all of them in `.ids`, their places in `.bounds`
-    "The ids of many texts."
-    texts = listed(texts)
-    seconds = second_texts(pairs, len(texts))
-    c, around = compiled(tok, allowed_special=allowed_special), prefix_suffix_ids(tok, add_special_tokens)
-    if errors == "bytes":
-        dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed, n=len(texts))
-        rows = _rows_of_bytes(tok, c, [*texts, *seconds], disallowed_special, dropout_rng and dropout_rng * 2)
-        behind = rows[len(texts) :] if pairs is not None else None
-        return ragged(finished_rows(tok, rows[: len(texts)], add_special_tokens, pairs=behind))
-    texts, seconds = valid_texts(texts, errors=errors), valid_texts(seconds, errors=errors)
-    refuse_texts(tok, c, [*texts, *seconds], disallowed_special)
-    dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed, n=len(texts))
-    if pairs is not None:
-        rows = _gathered_or_drawn(tok, c, texts, seconds, dropout_rng, progress)
-        return ragged(finished_rows(tok, rows[: len(texts)], add_special_tokens, pairs=rows[len(texts) :]))
-    if dropout_rng is not None:
-        rows = [_ids_with_dropout(c, text, *one) for text, one in zip(texts, dropout_rng)]
-    elif tok.truncation is tok.padding is None and around is not None:
-        return _gathered(c, texts, around[0], around[1], progress)
-    else:
-        rows = _gathered(c, texts, [], [], progress).tolist()
-    return ragged(finished_rows(tok, rows, add_special_tokens))
-
-# %% ../../nbs/pipeline/07_engine.ipynb #a7445f33
-def encode_array(
-    tok: "Engine",  # An engine, such as a `Tokenizer`
-    text: str | bytes,  # One text; bytes are UTF-8
-    pair: str | bytes | None = None,  # A second text
-    **options,  # As for `encode_batch`
-) -> "np.ndarray":  # (tokens,) uint32
-    "The ids of one text, or of a pair, as an array."
-    return encode_batch(tok, [text], None if pair is None else [refuse_option(pair)], **options).ids
-
 # %% ../../nbs/pipeline/07_engine.ipynb #fced6847
 class Engine:
-    "A model with what stands before and behind it."
+    "A model with the normalizer, pre-tokenizer, added tokens and post-processor around it: text to ids."
 
     def __init__(
         self,
@@ -810,7 +703,7 @@ class Engine:
         self.piece2id: dict[str, int] = {**model.piece2id, **{t.content: i for t, i in self.added_tokens}}
         self.id2piece, self.vocab_size = invert(self.piece2id), len(self.piece2id)
         self.added_contents = frozenset(t.content for t, _ in self.added_tokens)
-        # ways for texts without options, with kernels and without: text → ids, or None where it needs more
+        # fast paths for texts without options, with kernels and without: text → ids, or None where it needs more
         self._kernel_fast_path, self._fast_path = None, None
         self._changes = []  # what `keep_fast_path` looks at
         # a post-processor, and what it puts before and behind, without special tokens and with them
@@ -820,7 +713,6 @@ class Engine:
 
     if TYPE_CHECKING:
         training: Any  # How a `Tokenizer` was trained
-    _in_bulk: Any = None  # A method like `encode` for long texts, which a room above may add
 
     def __getstate__(self):
         return {**vars(self), "_compiled": {}, "_kernel_fast_path": None, "_fast_path": None}
@@ -835,10 +727,116 @@ class Engine:
         if name in ("post_processor", "truncation", "padding"):
             vars(self).update(_changes=[], _kernel_fast_path=None, _fast_path=None)
 
-    encode, tokenize, encode_batch, encode_array, _encode_fully = (
-        encode,
-        tokenize,
-        encode_batch,
-        encode_array,
-        _encode_fully,
-    )
+    def encode(
+        self,
+        text: str | bytes,  # One text; bytes are UTF-8
+        pair: str | bytes | None = None,  # A second text, which the post-processor puts behind the first
+        *,
+        add_special_tokens: bool = True,  # Add what the post-processor says
+        # Special tokens to find: "all" or a set; None: those of `allowed_special` above
+        allowed_special: str | Collection[str] | None = None,
+        disallowed_special: str | Collection[str] = (),  # Those that are an error: "all" the others, or a set
+        dropout: float | None = None,  # Instead of the model's own; BPE only
+        seed: int | None = None,  # Makes dropout repeatable
+        # For what is not Unicode: "strict", "replace", "ignore", or "bytes": byte-level vocabularies spell it
+        errors: str = "strict",
+    ) -> list[int]:  # Ids
+        "The ids of one text, or of a pair."
+        if (
+            type(text) is str
+            and pair is None
+            and allowed_special is None
+            and dropout is None
+            and add_special_tokens is True
+            and not disallowed_special
+            and errors == "strict"
+        ):
+            with_kernels = self._kernel_fast_path
+            if len(text) < _SHORT or with_kernels is None and len(text) < _LONG:
+                without_kernels = self._fast_path
+                if without_kernels is None:
+                    without_kernels = keep_fast_path(self, "_fast_path", text_fast_path)
+                ids = without_kernels(text)
+                if ids is not None:
+                    return ids
+            if with_kernels is not None:
+                ids = with_kernels(text)
+                if ids is not None:
+                    return ids
+        options: dict[str, Any] = {
+            "add_special_tokens": add_special_tokens,
+            "allowed_special": allowed_special,
+            "disallowed_special": disallowed_special,
+            "dropout": dropout,
+            "seed": seed,
+            "errors": errors,
+        }
+        if isinstance(text, (str, bytes)) and len(text) >= _LONG:
+            return self._encode_long(text, pair, **options)
+        return encode_general(self, text, pair, **options)
+
+    def _encode_long(self, text, pair, **options):
+        "The ids of a text of at least `_LONG` characters; `Tokenizer` uses the kernels here."
+        return encode_general(self, text, pair, **options)
+
+    def tokenize(
+        self,
+        text: str | bytes,  # One text; bytes are UTF-8
+        pair: str | bytes | None = None,  # A second text
+        **options,  # As for `encode`
+    ) -> list[str]:  # Pieces; bytes in the visible alphabet
+        "The pieces of one text, or of a pair."
+        return pieces_of(self, self.encode(text, pair, **options))
+
+    def encode_batch(
+        self,
+        texts: Iterable,  # Texts (str or UTF-8 bytes)
+        pairs: Iterable | None = None,  # A second text for each
+        *,
+        add_special_tokens: bool = True,  # Add what the post-processor says
+        allowed_special: str | Collection[str] | None = None,  # Special tokens to find, as for `encode`
+        disallowed_special: str | Collection[str] = (),  # Those that are an error, as for `encode`
+        dropout: float | None = None,  # Instead of the model's own; BPE only
+        seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
+        # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
+        errors: str = "strict",
+        progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    ) -> Ragged:  # An array of ids (uint32) for each text; all of them in `.ids`, their places in `.bounds`
+        "The ids of many texts."
+        texts = listed(texts)
+        seconds = second_texts(pairs, len(texts))
+        c, around = (
+            compiled(self, allowed_special=allowed_special),
+            prefix_suffix_ids(self, add_special_tokens),
+        )
+        if errors == "bytes":
+            dropout_rng = dropout_rngs(self, dropout=dropout, seed=seed, n=len(texts))
+            rows = _rows_of_bytes(
+                self, c, [*texts, *seconds], disallowed_special, dropout_rng and dropout_rng * 2
+            )
+            behind = rows[len(texts) :] if pairs is not None else None
+            return ragged(finished_rows(self, rows[: len(texts)], add_special_tokens, pairs=behind))
+        texts, seconds = valid_texts(texts, errors=errors), valid_texts(seconds, errors=errors)
+        refuse_texts(self, c, [*texts, *seconds], disallowed_special)
+        dropout_rng = dropout_rngs(self, dropout=dropout, seed=seed, n=len(texts))
+        if pairs is not None:
+            rows = _gathered_or_drawn(self, c, texts, seconds, dropout_rng, progress)
+            return ragged(
+                finished_rows(self, rows[: len(texts)], add_special_tokens, pairs=rows[len(texts) :])
+            )
+        if dropout_rng is not None:
+            rows = [_ids_with_dropout(c, text, *one) for text, one in zip(texts, dropout_rng)]
+        elif self.truncation is self.padding is None and around is not None:
+            return _gathered(c, texts, around[0], around[1], progress)
+        else:
+            rows = _gathered(c, texts, [], [], progress).tolist()
+        return ragged(finished_rows(self, rows, add_special_tokens))
+
+    def encode_array(
+        self,
+        text: str | bytes,  # One text; bytes are UTF-8
+        pair: str | bytes | None = None,  # A second text
+        **options,  # As for `encode_batch`
+    ) -> "np.ndarray":  # (tokens,) uint32
+        "The ids of one text, or of a pair, as an array."
+        return self.encode_batch([text], None if pair is None else [refuse_option(pair)], **options).ids

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, overload
 
 from ..unigram import lattice as lattices
 from ..unigram import sampling as unigram_sample
-from .engine import Engine, compiled, encode, units_of
+from .engine import Engine, compiled, units_of
 from ..core.unicode import valid_text
 from ..unigram.model import Unigram, part_ids
 
@@ -163,7 +163,7 @@ def sample(
         return [_dropped(tok, text, alpha, rng.getrandbits(63), options) for _ in range(k)]
     model, rng = _unigram_of(tok, allowed_special), random.Random(seed)
     if nbest_size in (0, 1):
-        best = Split(encode(tok, text, add_special_tokens=False, **options), 0.0)
+        best = Split(tok.encode(text, add_special_tokens=False, **options), 0.0)
         if k is None:
             return best
         return [best] * (k if replace else 1)
@@ -198,7 +198,7 @@ def _check_draw(alpha, nbest_size=-1, k=None, replace=True):
 
 def _dropped(tok, text, dropout, seed, options):
     "A split of BPE with merges passed over."
-    return Split(encode(tok, text, add_special_tokens=False, dropout=dropout, seed=seed, **options), None)
+    return Split(tok.encode(text, add_special_tokens=False, dropout=dropout, seed=seed, **options), None)
 
 
 def _drawn(model, units, lattice_of, alpha, rng):

@@ -227,7 +227,7 @@ def extend(
         history,
         counts.error,
     )
-    warn_if_short(report)
+    warn_if_short(report, stacklevel=5)
     told = dict.fromkeys(_told(tok) or (), False) or None  # these merges were divided nowhere
     return _with_model(tok, model, ids, report, source=told)
 
@@ -496,5 +496,5 @@ def _trained_marked(tok, source, vocab_size, specials, options, counting, allowe
         list(rules.counts),
         counts.error,
     )
-    warn_if_short(report, stacklevel=4)
+    warn_if_short(report, stacklevel=5)
     return _with_model(tok, model, ids, report, tuple((t, ids[t.content]) for t in specials), allowed_special)

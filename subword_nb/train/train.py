@@ -581,7 +581,7 @@ def _warn_of_ends(pieces, special_tokens, suffix):
             "they take ids and are found in no text that does not spell the mark; "
             "leave end_of_word_suffix out, unless something else encodes with this vocabulary"
         ),
-        stacklevel=5,
+        stacklevel=6,
     )
 
 # %% ../../nbs/train/05_train.ipynb #9246574d
@@ -960,7 +960,7 @@ def _learned(
     tok.training = TrainingReport(
         learned.ended, vocab_size, len(ids), distinct, total, learned.history, error, trace
     )
-    warn_if_short(tok.training, stacklevel=4)
+    warn_if_short(tok.training, stacklevel=5)
     return tok
 
 

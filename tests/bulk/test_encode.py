@@ -10,8 +10,7 @@ from tests.pipeline.test_align import generated
 from subword_nb import Tokenizer
 from subword_nb.bulk import blocks
 from subword_nb.bulk import encode as bulk
-from subword_nb.pipeline import engine
-from subword_nb.pipeline.engine import compiled
+from subword_nb.pipeline.engine import Engine, compiled, encode_general
 from subword_nb.core.jit import available
 
 pytestmark = pytest.mark.skipif(not available(), reason="there are no kernels without Numba")
@@ -81,7 +80,7 @@ def texts_for(seed: int) -> list[str]:
 
 def exact(tok, text, **options):
     "The ids by the engine alone; its `encode` hands long texts over to the kernels."
-    return tok._encode_fully(text, **options)
+    return encode_general(tok, text, **options)
 
 
 @pytest.fixture
@@ -406,7 +405,7 @@ def test_limits_and_padding_in_bulk(always):
     tok = next(small_tokenizers())
     texts = generated(60, 9)
     tok.truncation, tok.padding = Truncation(5), Padding()
-    assert tok.encode_batch(texts).tolist() == engine.encode_batch(tok, texts).tolist()
+    assert tok.encode_batch(texts).tolist() == Engine.encode_batch(tok, texts).tolist()
 
 
 def test_a_text_with_many_tokens_between(always):
@@ -480,7 +479,7 @@ def test_a_token_lies_across_any_cut(always):
         for t in (text, text[395:], "x low light y " * 30, "a b 你好你好你好你好 low light " * 9):
             for block in (5, 21, 64):
                 always.setattr(blocks.SIZES, "block", block)
-                expected = tok._encode_fully(t)
+                expected = encode_general(tok, t)
                 for n in (1, 4):
                     assert (
                         tok.encode_array(t, threads=n).tolist()
@@ -521,7 +520,7 @@ def test_what_goes_on_behind_a_token_opens_nothing(always):
                     i
                     for ids in encode_blocks(tok, [data[a : a + size] for a in range(0, len(data), size)])
                     for i in ids.tolist()
-                ] == tok._encode_fully(text), (pre, text[:40], size)
+                ] == encode_general(tok, text), (pre, text[:40], size)
 
 
 def test_errors_are_mended_behind_any_pipeline(always):
@@ -537,7 +536,7 @@ def test_errors_are_mended_behind_any_pipeline(always):
         ):
             for errors in ("replace", "ignore"):
                 assert tok.encode_batch(rows, errors=errors, allowed_special="all").tolist() == [
-                    tok._encode_fully(r, errors=errors, allowed_special="all") for r in rows
+                    encode_general(tok, r, errors=errors, allowed_special="all") for r in rows
                 ]
             with pytest.raises(ValueError, match="is not UTF-8"):
                 tok.encode_batch(rows, allowed_special="all")
@@ -561,7 +560,7 @@ def test_errors_are_mended_behind_any_pipeline(always):
 def test_short_texts(name, shared_file):
     tok = loaded(shared_file, name)
     tok.encode_batch(["a text "] * (blocks.SIZES.bulk // 7 + 1))
-    assert tok._kernel_fast_path is not None
+    fast_path = bulk.kernel_fast_path(tok)
     n = 10 * seeds.TEXTS
     rng, taken = fresh(len(name)), 0
     parts = generated(
@@ -594,11 +593,11 @@ def test_short_texts(name, shared_file):
     for k, text in enumerate(parts):
         if k % 4 == 0:
             text = " ".join(parts[rng.randrange(k + 1)] for _ in range(rng.randrange(1, 40)))
-        expected = tok._encode_fully(text)
+        expected = encode_general(tok, text)
         assert tok.encode(text) == expected, (name, text)
-        assert (found := tok._kernel_fast_path(text)) in (None, expected), (name, text)
+        assert (found := fast_path(text)) in (None, expected), (name, text)
         taken += found is not None
-    assert taken > n // 4 or name.startswith("t5-small/spiece"), f"{taken} of {n} went the short way"
+    assert taken > n // 4 or name.startswith("t5-small/spiece"), f"{taken} of {n} took the fast path"
     with pytest.raises(ValueError, match="surrogate"):
         tok.encode("a text " * 30 + "\ud800")
 
@@ -609,16 +608,16 @@ def test_short_texts_follow_the_tokenizer():
     tok = next(small_tokenizers())
     tok.encode("low light " * (blocks.SIZES.bulk // 10 + 1))
     for text in ("", "low", " low ", "low  light\n" * 30, "low <s> light " * 20):
-        assert tok.encode(text) == tok._encode_fully(text)
+        assert tok.encode(text) == encode_general(tok, text)
     tok.model.dropout = 1.0
     assert (
         tok.encode("low light " * 20)
-        == tok._encode_fully("low light " * 20)
-        != tok._encode_fully("low light " * 20, dropout=0.0)
+        == encode_general(tok, "low light " * 20)
+        != encode_general(tok, "low light " * 20, dropout=0.0)
     )
     tok.model.dropout = None
     tok.truncation = Truncation(5)
-    assert tok._kernel_fast_path is None and len(tok.encode("low light " * 20)) == 5
+    assert len(tok.encode("low light " * 20)) == 5
 
 
 def test_kernels_are_loaded_behind_the_scenes(monkeypatch):
@@ -628,11 +627,17 @@ def test_kernels_are_loaded_behind_the_scenes(monkeypatch):
     tok.encode("low light " * (blocks.SIZES.bulk // 10 + 1))  # so that nothing has to be compiled
     new = Tokenizer(**tok.parts._asdict())
     monkeypatch.setattr(blocks.SIZES, "bulk", 10_000)
+    make, made = bulk.kernel_fast_path, []
+
+    def recorded(tok):
+        made.append(tok)
+        return make(tok)
+
+    monkeypatch.setattr(bulk, "kernel_fast_path", recorded)
     for _ in range(11):
         new.encode("low light " * 110)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join(60)
-    assert new._kernel_fast_path is not None and new.encode("low light " * 110) == new._encode_fully(
-        "low light " * 110
-    )
+    assert [tok is new for tok in made] == [True]
+    assert new.encode("low light " * 110) == encode_general(new, "low light " * 110)

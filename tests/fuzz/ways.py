@@ -6,13 +6,12 @@ from inputs import Choices
 
 from subword_nb.bulk import blocks
 from subword_nb.bulk import encode as bulk
-from subword_nb.pipeline import engine
 from subword_nb.core import jit
 from subword_nb.pipeline import align as pipeline
 from subword_nb.bulk.align import LongEncoding, align_long
 from subword_nb.insight.compare import compare
 from subword_nb.pipeline.decoding import decode_stream, decode_stream_ref
-from subword_nb.pipeline.engine import prefix_suffix_ids, compiled
+from subword_nb.pipeline.engine import Engine, compiled, encode_general, prefix_suffix_ids
 from subword_nb.insight.explain import explain
 from subword_nb.bulk.streams import encode_blocks
 
@@ -72,18 +71,18 @@ def check_encode(tok, text: str, c: Choices):
     engine_compiled = compiled(tok)
     with sizes(bulk=1 << 40, loaded=1 << 40):
         placed = tried(pipeline.place_tokens_ref, engine_compiled, text)
-        expected = tried(tok._encode_fully, text)
+        expected = tried(encode_general, tok, text)
         if placed is not REFUSED:
-            bare = tried(tok._encode_fully, text, add_special_tokens=False)
+            bare = tried(encode_general, tok, text, add_special_tokens=False)
             if tok.truncation is tok.padding is None and prefix_suffix_ids(tok, False) == ([], []):
                 same("the engine", bare, list(placed[0]), text)
         same("encode", tried(tok.encode, text), expected, text)
         same(
             "the engine's batch",
-            tried(lambda: engine.encode_batch(tok, ["a", text, ""]).tolist()[1])
+            tried(lambda: Engine.encode_batch(tok, ["a", text, ""]).tolist()[1])
             if tok.padding is None
             else REFUSED,
-            expected if tok.padding is None and tried(tok._encode_fully, "a") is not REFUSED else REFUSED,
+            expected if tok.padding is None and tried(encode_general, tok, "a") is not REFUSED else REFUSED,
             text,
         )
         aligned = tried(pipeline.align, tok, text)

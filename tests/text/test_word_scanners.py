@@ -12,6 +12,7 @@ from subword_nb.core.jit import available
 from subword_nb.core.simd import HEAD, buffer_of, scan_spans
 from subword_nb.text.normalizers import NFC, NFD, BertNormalizer, Lowercase, Prepend, Sequence, StripAccents
 from subword_nb.text.pretokenizers import BertPreTokenizer, Punctuation, Whitespace, WhitespaceSplit
+from subword_nb.pipeline.engine import encode_general
 from subword_nb.pipeline.segmentation import cut_words
 from subword_nb.text.word_scanners import (
     ALONE,
@@ -507,7 +508,7 @@ def test_odd_characters_in_bulk(real):
     "Characters taken for one another, capitals lowered in the buffer, words cut inside: the ids stay."
     tok, path, cut_at = real
     texts = odd_strings(3 * TEXTS, 0)
-    expected = [tok._encode_fully(t, add_special_tokens=False, allowed_special=()) for t in texts]
+    expected = [encode_general(tok, t, add_special_tokens=False, allowed_special=()) for t in texts]
     for block in (1 << 18, 64, 7):
         cut_at(block)
         for text, a, b in zip(
@@ -517,7 +518,7 @@ def test_odd_characters_in_bulk(real):
     whole = "".join(texts)
     assert tok.encode_array(
         whole, add_special_tokens=False, allowed_special=(), threads=2
-    ).tolist() == tok._encode_fully(whole, add_special_tokens=False, allowed_special=())
+    ).tolist() == encode_general(tok, whole, add_special_tokens=False, allowed_special=())
 
 
 @pytest.mark.slow
@@ -539,7 +540,7 @@ def test_every_character_in_bulk(real):
         for text, ids in zip(
             texts, tok.encode_batch(texts, add_special_tokens=False, allowed_special=()).tolist()
         ):
-            assert ids == tok._encode_fully(text, add_special_tokens=False, allowed_special=()), (
+            assert ids == encode_general(tok, text, add_special_tokens=False, allowed_special=()), (
                 path.name,
                 ascii(text)[:200],
             )
