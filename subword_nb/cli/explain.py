@@ -7,43 +7,12 @@ __all__ = ['EXPLAIN_EXAMPLES', 'COMPARE_EXAMPLES', 'EXPLAIN_COMMANDS', 'explain_
 
 # %% ../../nbs/cli/07_explain.ipynb #5faff012
 import json
-import os
-from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from .common import named_sources, opt, split_lines, stdin_bytes, write_out
-from ..corpus.documents import documents
-from ..core.draw import clip
-from ..core.unicode import decode_text
-
-# %% ../../nbs/cli/07_explain.ipynb #541b70b6
-def _documents(words: list, files: list, lines: bool, errors: str, command: str) -> Iterator:
-    "The documents of a call."
-    if words and files:
-        raise ValueError("give either TEXT or --file, not both")
-    if len(words) > 1:
-        raise ValueError(
-            f'TEXT is one argument, got {len(words)}; put it in quotes: "{clip(" ".join(words), n=200)}"'
-        )
-    if words:
-        sources: Iterable = [("TEXT", os.fsencode(words[0]))]
-    else:
-        sources = (
-            chain.from_iterable(named_sources(f, command) for f in files)
-            if files
-            else [("<stdin>", stdin_bytes(command))]
-        )
-    for name, content in sources:
-        text = (
-            "".join(documents(content, errors=errors))
-            if isinstance(content, Path)
-            else decode_text(content, errors=errors, source=name)
-        )
-        yield from split_lines(text) if lines else [text]
+from .common import ERRORS_HELP, TOKENIZER_HELP, load_tokenizer, opt, texts_of, write_out
 
 # %% ../../nbs/cli/07_explain.ipynb #ac38e16b
 _PAGE = (
@@ -95,21 +64,8 @@ pre-token how the model got from it to pieces. A document is TEXT, each --file, 
 with --lines, each line without its line end."""
 
 # %% ../../nbs/cli/07_explain.ipynb #07787f39
-_TokenizerFile = "A tokenizer file or folder of any kind, a published encoding such as cl100k_base, or org/name on the hub."
-_Errors = "Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD) or ignore."
 _Color = "Colours; without this option a terminal gets them and a file does not."
 _Out = "Write to this file; .html makes a page, .json plain data, anything else lines of text."
-
-
-def _tokenizer(path: str | None, command: str):
-    "The tokenizer of -t."
-    if path is None:
-        raise ValueError(
-            f"{command} needs a tokenizer: add -t tok.json (to make one: subword-nb train texts/*.txt -o tok.json)"
-        )
-    from subword_nb.tokenizer.tokenizer import Tokenizer
-
-    return Tokenizer.load(path)
 
 # %% ../../nbs/cli/07_explain.ipynb #1d233b25
 def explain_command(
@@ -118,7 +74,7 @@ def explain_command(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)
     ] = None,
-    tokenizer: Annotated[str | None, opt(_TokenizerFile, "--tokenizer", "-t")] = None,  # A tokenizer
+    tokenizer: Annotated[str | None, opt(TOKENIZER_HELP, "--tokenizer", "-t")] = None,  # A tokenizer
     # Files with texts
     file: Annotated[
         list[str] | None,
@@ -154,14 +110,15 @@ def explain_command(
     bare: Annotated[
         bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")
     ] = False,
-    errors: Annotated[str, typer.Option(help=_Errors)] = "strict",  # For bytes that are not UTF-8
+    errors: Annotated[str, typer.Option(help=ERRORS_HELP)] = "strict",  # For bytes that are not UTF-8
 ) -> None:  # It prints an explanation
     "Say why a text is split as it is."
     from subword_nb.insight.explain_draw import explanation_html, explanation_text
 
     if drawn < 0:
-        raise ValueError(f"--words {drawn} is negative; pass how many pre-tokens to draw, 0 for none")
-    tok, color = _tokenizer(tokenizer, "explain"), _colors(color, out)
+        raise ValueError(f"--words must be a number of pretokens to draw, 0 for none, got {drawn}")
+    tok = load_tokenizer(tokenizer, "explain")
+    color = _colors(color, out)
     if piece or trace:
         pieces = _pieces(tok, piece or [], trace, bool(words or file))
         title = "Why a piece is in the vocabulary"
@@ -169,7 +126,7 @@ def explain_command(
         return
     found = [
         tok.explain(text, allowed_special=() if plain else None, add_special_tokens=not bare)
-        for text in _documents(words or [], file or [], lines, errors, "explain")
+        for text in texts_of(words or [], file or [], lines, errors, "explain")
     ]
     _write(
         found,
@@ -231,7 +188,7 @@ def compare_command(
     ] = None,
     # Two tokenizers
     tokenizer: Annotated[
-        list[str] | None, opt(_TokenizerFile + " Give it twice.", "--tokenizer", "-t")
+        list[str] | None, opt(TOKENIZER_HELP + " Give it twice.", "--tokenizer", "-t")
     ] = None,
     # Files with texts
     file: Annotated[
@@ -253,7 +210,7 @@ def compare_command(
     plain: Annotated[
         bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
     ] = False,
-    errors: Annotated[str, typer.Option(help=_Errors)] = "strict",  # For bytes that are not UTF-8
+    errors: Annotated[str, typer.Option(help=ERRORS_HELP)] = "strict",  # For bytes that are not UTF-8
 ) -> None:  # It prints a comparison
     "Say where two tokenizers differ."
     from subword_nb.insight.compare import compare, comparison_html, comparison_text
@@ -262,14 +219,14 @@ def compare_command(
         raise ValueError(
             f"compare needs two tokenizers and got {len(tokenizer or [])}: add -t a.json -t b.json"
         )
-    color, names = _colors(color, out), [Path(t).name or str(t) for t in tokenizer]
-    (a, b), names = (
-        (_tokenizer(t, "compare") for t in tokenizer),
-        names if names[0] != names[1] else tokenizer,
-    )
+    color = _colors(color, out)
+    names = [Path(t).name or str(t) for t in tokenizer]
+    if names[0] == names[1]:
+        names = tokenizer
+    a, b = (load_tokenizer(t, "compare") for t in tokenizer)
     found = [
         compare(a, b, text, names=names, allowed_special=() if plain else None)
-        for text in _documents(words or [], file or [], lines, errors, "compare")
+        for text in texts_of(words or [], file or [], lines, errors, "compare")
     ]
     _write(
         found,

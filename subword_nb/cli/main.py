@@ -20,10 +20,21 @@ from typing import Annotated
 
 import typer
 
-from .bulk import COMMANDS
+from .files import COMMANDS
 from .explain import EXPLAIN_COMMANDS
 from .train import TRAIN_COMMANDS, checked_out, how_ended
-from .common import Commands, ids_of, named_sources, opt, stdin_bytes, texts_of, write_out
+from subword_nb.cli.common import (
+    ERRORS_HELP,
+    TOKENIZER_HELP,
+    Commands,
+    ids_of,
+    load_tokenizer,
+    named_sources,
+    opt,
+    stdin_bytes,
+    texts_of,
+    write_out,
+)
 from ..corpus.documents import default_corpus
 from ..core.draw import clip, draw_bars, printable
 from ..core.unicode import decode_text
@@ -107,32 +118,8 @@ for name, (command, examples) in TRAIN_COMMANDS.items():
     app.command(name, help=examples)(command)
 
 # %% ../../nbs/cli/08_main.ipynb #4e8ef186
-_Errors = Annotated[
-    str,
-    typer.Option(
-        help="Bytes that are not UTF-8: strict (stop and name the byte), replace (U+FFFD) or ignore."
-    ),
-]
-_TokenizerFile = Annotated[
-    str | None,
-    typer.Option(
-        "--tokenizer",
-        "-t",
-        help="A tokenizer file or folder of any kind, a published encoding such as cl100k_base, or org/name on the hub.",
-        show_default=False,
-    ),
-]
-
-
-def _load(path: str | None, command: str):
-    "The tokenizer of -t."
-    if path is None:
-        raise ValueError(
-            f"{command} needs a tokenizer: add -t tok.json (to make one: subword-nb train texts/*.txt -o tok.json)"
-        )
-    from subword_nb.tokenizer.tokenizer import Tokenizer
-
-    return Tokenizer.load(path)
+_Errors = Annotated[str, typer.Option(help=ERRORS_HELP)]
+_TokenizerFile = Annotated[str | None, opt(TOKENIZER_HELP, "--tokenizer", "-t")]
 
 # %% ../../nbs/cli/08_main.ipynb #de6bb3bd
 def _rows(tok, texts: Iterator[str], options: dict) -> list:
@@ -197,7 +184,7 @@ def _encode_command(
     errors: _Errors = "strict",
 ) -> None:
     "Turn text into ids."
-    tok = _load(tokenizer, "encode")
+    tok = load_tokenizer(tokenizer, "encode")
     form = form or {".npy": "npy", ".jsonl": "jsonl"}.get(out.suffix if out else "", "ids")
     if form not in ("ids", "pieces", "jsonl", "npy"):
         raise ValueError(f"--format {form} is not known; use ids, pieces, jsonl or npy")
@@ -218,7 +205,7 @@ def _encode_command(
         raise ValueError(
             f"--dropout passes over merges of BPE, and this is {tok.model!r}; {'add --alpha 0.1 instead' if draws else 'leave it out'}"
         )
-    write_out(_encoded(tok, texts_of(words or [], file or [], lines, errors), form, options), out)
+    write_out(_encoded(tok, texts_of(words or [], file or [], lines, errors, "encode"), form, options), out)
 
 # %% ../../nbs/cli/08_main.ipynb #658d4421
 @app.command("decode", help=_EXAMPLES["decode"])
@@ -240,7 +227,7 @@ def _decode_command(
     ] = "replace",
 ) -> None:
     "Turn ids into text."
-    tok = _load(tokenizer, "decode")
+    tok = load_tokenizer(tokenizer, "decode")
     decode_text(b"", errors=errors)  # refuses an unknown policy
     if ids and file:
         raise ValueError("give either IDS or --file, not both")
@@ -269,14 +256,14 @@ def _inspect_command(
         str,
         typer.Argument(
             metavar="FILE",
-            help="A tokenizer file or folder of any kind, a published encoding such as cl100k_base, or org/name on the hub.",
+            help=TOKENIZER_HELP,
             show_default=False,
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     "Say what is in a tokenizer file."
-    facts = _load(path, "inspect").inspect()
+    facts = load_tokenizer(path, "inspect").inspect()
     if Path(path).is_file():
         facts = {"file": path, "bytes": Path(path).stat().st_size} | facts
     print(json.dumps(facts, ensure_ascii=False, indent=1) if as_json else _facts(facts))

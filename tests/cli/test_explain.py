@@ -142,7 +142,7 @@ def test_what_the_name_of_the_file_says(home, tmp_path, ask):
         (["explain", "-t", "bpe.json", "a", "-f", "text.txt"], "either TEXT or --file"),
         (["explain", "-t", "bpe.json", "-f", "bad.txt"], "add --errors replace"),
         (["explain", "-t", "bpe.json", "-f", "none.txt"], "none.txt"),
-        (["explain", "-t", "bpe.json", "a", "--words", "-1"], "--words -1 is negative"),
+        (["explain", "-t", "bpe.json", "a", "--words", "-1"], "--words must be a number of pretokens"),
         (["explain", "-t", "bpe.json", "a", "--json", "-o", "a.html"], "do not agree"),
         (["explain", "-t", "bpe.json", "a", "--form", "x"], "explain --help"),
         (["explain", "-t", "bpe.json", "--piece", "a"], "add --trace run.npz"),
