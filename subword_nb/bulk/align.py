@@ -16,6 +16,7 @@ from .blocks import SIZES, encode_stream
 from .encode import bulk_of, encode_texts, goes_in_bulk, may_hold
 from ..pipeline.encoding import Encoding
 from ..pipeline.engine import Compiled, Engine, byte_model, compiled, refuse_texts
+from ..text.nesting import flat_steps
 from ..text.normalizers import Callable, Replace, Sequence as Normalizers, Strip
 from ..pipeline.processors import ByteLevel, RobertaProcessing, Sequence as Processors, trim_offsets
 from ..core.unicode import valid_text
@@ -307,7 +308,7 @@ def _trims(post):
     "(is there anything but one trimming in front?, the prefix rule of the trimming or None); Unsure if it is otherwise."
     from subword_nb.bulk.span_places import Unsure
 
-    steps = list(post.steps) if isinstance(post, Processors) else [post]
+    steps = [post] if post is None else flat_steps(post)
     if any(isinstance(p, Processors) for p in steps):
         raise Unsure
     trims = [

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from ..core import jit
 from ..bpe.model import BPE
 from ..pipeline.engine import Compiled
-from ..text.normalizers import Prepend, Replace, Sequence as Normalizers, normalize_word
+from ..text.nesting import flat_steps
+from ..text.normalizers import Prepend, Replace, normalize_word
 from subword_nb.text.pretokenizers import (
     BertPreTokenizer,
     Metaspace,
@@ -249,7 +250,7 @@ def _mark_before(c):
         return _space if n.add_dummy_prefix else _nothing
     if isinstance(pre, Metaspace) and n is None and pre.replacement == "▁":
         return partial(_mark_unless, pre.prepend_scheme)
-    steps = n.steps if isinstance(n, Normalizers) else (n,)
+    steps = flat_steps(n) or [n]
     if not isinstance(pre, WholeText) or c.path.spans != "words" or steps[-1] != Replace(" ", "▁"):
         return None
     return {(): _nothing, (Prepend("▁"),): _space}.get(tuple(steps[:-1]))

@@ -18,7 +18,8 @@ from ..text.normalizers import Normalizer, Precompiled, Replace, Strip
 from ..text.pretokenizers import Metaspace, PreTokenizer, WhitespaceSplit, WholeText
 from ..formats.sentencepiece_models import SentencePieceUnigram
 from ..formats.sentencepiece_normalizer import SentencePieceNormalizer
-from ..pipeline.span_cuts import flat_steps, space_marks
+from ..pipeline.span_cuts import space_marks
+from ..text.nesting import flat_steps
 from ..core.span_cache import IdBuffer
 from ..core.unicode import code_point_ranges
 from subword_nb.bulk.unigram_encoder import (

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..core.limits import SMALL, check_growth, check_limit, warn_ignored
-from ..text.nesting import Nested
+from ..text.nesting import Nested, plain_dict
 from ..core.unicode import CHAR2BYTE
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #a40ca584
@@ -62,7 +62,7 @@ class Decoder:
 
     def to_dict(self) -> dict:  # Its type and options
         "How tokenizer.json describes this decoder."
-        return {"type": type(self).__name__} | {f.name: getattr(self, f.name) for f in fields(self)}
+        return plain_dict(self)
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #0456e8a4
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from ..bpe.model import BPE
 from ..text.pretokenizers import Metaspace, PreTokenizer, Split, WholeText
 from ..core.unicode import valid_text
+from ..text.nesting import flat_steps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,13 +45,6 @@ def _keeps_words(step):
     )
 
 
-def _flat(norm):
-    "The steps of a normalizer, sequences unfolded."
-    from subword_nb.text.normalizers import Sequence
-
-    return [*norm.steps] if isinstance(norm, Sequence) else [norm]
-
-
 def later_words(
     norm: "Normalizer|None",  # A normalizer
 ) -> "tuple[bool,Normalizer|None]":  # Does it work word by word; what is applied to the words after the first
@@ -60,10 +54,10 @@ def later_words(
     # only now: without a normalizer their room is not needed
     from subword_nb.text.normalizers import Prepend, Sequence
 
-    steps = [s for s in _flat(norm) if not isinstance(s, Prepend)]
+    steps = [s for s in flat_steps(norm) if not isinstance(s, Prepend)]
     if not all(s.splits_at_space and _keeps_words(s) for s in steps):
         return False, None
-    if len(steps) == len(_flat(norm)):
+    if len(steps) == len(flat_steps(norm)):
         return True, norm
     return True, Sequence(tuple(steps)) if steps else None
 

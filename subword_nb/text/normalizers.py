@@ -28,7 +28,7 @@ from subword_nb.text.alignment import (
 from .charsmap import Charsmap, keeps_ascii
 from ..core.processes import cached_property
 from ..core.limits import SMALL, WORD_SMALL, check_growth, check_limit, warn_ignored
-from .nesting import Nested
+from .nesting import Nested, plain_dict
 from subword_nb.text.unicode_forms import (
     LOWER,
     UNMARKED,
@@ -95,7 +95,7 @@ class Normalizer:
 
     def to_dict(self) -> dict:  # Its type and options
         "How tokenizer.json describes this normalizer."
-        return {"type": type(self).__name__} | {f.name: getattr(self, f.name) for f in fields(self)}
+        return plain_dict(self)
 
     @property
     def splits_at_space(self) -> bool:  # Is normalize(x + y) always normalize(x) + normalize(y) there?

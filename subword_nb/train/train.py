@@ -41,7 +41,8 @@ from subword_nb.text.pretokenizers import (
     spells_bytes,
 )
 from ..corpus.sources import as_corpus
-from ..pipeline.span_cuts import flat_steps, pretokens_ref
+from ..pipeline.span_cuts import pretokens_ref
+from ..text.nesting import flat_steps
 from ..text.splitters import script
 from ..core.unicode import CHAR2BYTE, encode_text, to_visible
 from .trace import Recorder
@@ -150,9 +151,7 @@ _WORDS_BEHIND = Split("▁", "merged_with_previous")  # words that end in ▁
 
 def _visible_spaces(norm, as_suffix):
     "Words that begin with ▁, or end in it, and what writes spaces so behind a normalizer."
-    before = [norm] if norm else []
-    if isinstance(norm, normalizers.Sequence):
-        before = norm.steps
+    before = flat_steps(norm)
     edge = normalizers.Replace(r"\z", "▁", regex=True) if as_suffix else normalizers.Prepend("▁")
     split = _WORDS_BEHIND if as_suffix else Split("▁", "merged_with_next")
     return split, normalizers.Sequence((*before, edge, normalizers.Replace(" ", "▁")))
