@@ -90,13 +90,23 @@ def parameter(
     return f"{term}\n:   {plain(' '.join(words.split())) or '[]{.nothing}'}\n"
 
 
+def signature_of(
+    symbol,  # A function or class
+) -> inspect.Signature | None:  # None for a class that adds nothing to a built-in one, such as an exception
+    "The signature, if Python knows one."
+    try:
+        return inspect.signature(symbol)
+    except ValueError:
+        return None
+
+
 def home(
     symbol,  # The object that the notebook's shell holds
 ) -> str:  # Its full name in the package, or its own name if it is not exported
     "Where a symbol was exported to: of several objects of this name, the one with the same signature and docstring."
     name, look = (
         symbol.__qualname__,
-        lambda s: (str(inspect.signature(s)) if callable(s) else "", inspect.getdoc(s)),
+        lambda s: (str(signature_of(s)) if callable(s) else "", inspect.getdoc(s)),
     )
     for module in sorted({m.name for m in pkgutil.walk_packages(subword_nb.__path__, "subword_nb.")}):
         full = f"{module}.{name}"
@@ -164,11 +174,14 @@ def parameters_of(
                 p["docment"] = comment_on(name, inspect.getsource(symbol))
         return found
     found = {}
+    signature = signature_of(symbol)
+    if signature is None:
+        return found
     try:
         source = inspect.getsource(symbol)
     except OSError:
         source = source_of_fields(symbol)  # a class made in a notebook, whose fields no function holds
-    for name, p in inspect.signature(symbol).parameters.items():
+    for name, p in signature.parameters.items():
         found[name] = {
             "anno": p.annotation,
             "default": p.default,
@@ -202,8 +215,9 @@ class Entry:
                 "#L.*", f"#L{inspect.getsourcelines(getattr(self.sym, 'fget', None) or self.sym)[1]}", source
             )
             parts.append(f'[source]({source}){{.source aria-label="Source of {self.name}"}}')
-        if callable(self.sym):
-            parts.append(f"```python\n{short_signature(self.name, inspect.signature(self.sym))}\n```")
+        signature = signature_of(self.sym) if callable(self.sym) else None
+        if signature is not None:
+            parts.append(f"```python\n{short_signature(self.name, signature)}\n```")
         parts.append(plain(inspect.getdoc(self.sym) or ""))
         entries = [parameter(k, v) for k, v in parameters_of(self.sym).items() if k != "self"]
         if any(entries):

@@ -525,12 +525,12 @@ def test_hf_components_generated():
     ],
 )
 def test_tiktoken_reads_the_same_sets(source):
-    "Every code point, one by one, in tiktoken: c and x are one token if the pattern takes them together."
+    "Every code point but the separator, one by one, in tiktoken: c and | are one token if the pattern takes c."
     tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is one of the peers")
     ranks = {bytes([b]): b for b in range(256)}
     for b in range(0xC0):
         ranks[bytes([b]) + b"|"] = len(ranks)
-    chars = [chr(i) for i in some_of(code_points(), source)]
+    chars = [chr(i) for i in some_of(code_points(), source) if chr(i) != "|"]
     enc = tiktoken.Encoding(
         "sets", pat_str=f"(?:{source})\\||(?s:.)", mergeable_ranks=ranks, special_tokens={}
     )
