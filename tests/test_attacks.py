@@ -136,7 +136,7 @@ def test_a_corpus_that_changes_while_it_is_counted_trains_nothing(change, thread
         )
     assert not (tmp_path / "run" / "counts.npz").exists()
     with pytest.raises(
-        ValueError, match="checkpoint of another run"
+        ValueError, match="got that of another run"
     ):  # what was counted before is not added to what is there now
         Tokenizer.train(
             path, vocab_size=300, threads=threads, progress=False, checkpoint=tmp_path / "run", every=0.0

@@ -5,10 +5,11 @@
 # %% auto #0
 __all__ = ['ZERO', 'ONE', 'ID_BITS', 'RANK_BITS', 'PLACE_BITS', 'ID_MASK', 'RANK_MASK', 'PLACE_MASK', 'MIX', 'EMPTY', 'NONE',
            'NO_RULE', 'ALONE', 'SHORT', 'WIDEST', 'LEFT', 'merge_windows_ref', 'rule_slots', 'made_by', 'check_fits',
-           'merge_symbols', 'row_place', 'whole_id', 'row_table', 'bounds_of', 'rules_of_rows', 'odd_rows', 'Merger',
-           'byte_pairs', 'solve_bytes', 'Misses', 'RankMisses', 'solved']
+           'merge_symbols', 'row_place', 'whole_id', 'row_table', 'bounds_of', 'rules_of_rows', 'unmerged_rows',
+           'Merger', 'byte_pairs', 'solve_bytes', 'Misses', 'RankMisses', 'solved']
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #e4ae7398
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..core.simd import trailing_zeros
 def merge_windows_ref(
     text: str,  # What to merge
     merge,  # text → pieces: merges a short text
-    keep: int,  # Merge so many symbols again, or more, in at least three pieces; and twice as many new ones
+    keep: int,  # Merge at least this many symbols again, in three pieces or more; and twice as many new ones
 ) -> list | None:  # The pieces of the text; None if a piece that was kept had not settled
     "Merge a long text in windows."
     done, start, stop, first = [], 0, min(keep, len(text)), None
@@ -73,7 +74,7 @@ def _rule_of(slots, a, b):
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #4f64b041
 @kernel
 def _add_rules(slots, left, right, rank):
-    "Enter rules; there has to be room."
+    "Enter rules; the slots must have capacity for them."
     for i in range(len(left)):
         key, h, last, word, bit = _search(slots, left[i], right[i])
         while slots[h] != EMPTY and slots[h] >> RANK_BITS != key:
@@ -83,7 +84,7 @@ def _add_rules(slots, left, right, rank):
 
 
 def _no_rules(n):
-    "Slots for so many rules, and a bit for each quarter of a slot behind them."
+    "Slots for n rules, and a bit for each quarter of a slot behind them."
     size = 1 << max(4, (2 * n).bit_length())
     slots = np.full(size + size // 16, EMPTY, np.uint64)
     slots[size:] = 0
@@ -116,11 +117,11 @@ def check_fits(
     "Refuse what does not fit into a slot."
     if top >= 2**21 - 1:
         raise ValueError(
-            f"the highest id is {top}; the merging kernels hold ids below {2**21 - 1}: use Tokenizer.encode, which has no such limit"
+            f"ids must be below {2**21 - 1} for the merging kernels, got {top}; use Tokenizer.encode, which has no such limit"
         )
     if ranks >= 2**22:
         raise ValueError(
-            f"there are {ranks} ranks; the merging kernels hold {2**22 - 1}: use Tokenizer.encode, which has no such limit"
+            f"ranks must number at most {2**22 - 1} for the merging kernels, got {ranks}; use Tokenizer.encode, which has no such limit"
         )
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #74a5a655
@@ -306,7 +307,7 @@ def rules_of_rows(
     lengths = np.diff(bounds)
     if lengths.max(initial=0) > int(WIDEST):
         raise ValueError(
-            f"a piece has {lengths.max()} symbols; the merging kernels take pieces of {int(WIDEST)}: use Tokenizer.encode"
+            f"pieces must have at most {int(WIDEST)} symbols for the merging kernels, got {lengths.max()}; use Tokenizer.encode"
         )
     slots, left, right = _no_rules(len(rank)), np.empty(len(rank), np.uint32), np.empty(len(rank), np.uint32)
     if len(rank):
@@ -325,7 +326,7 @@ def rules_of_rows(
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #342515db
 @kernel
-def _differs(symbols, bounds, value, slots, made, invalid):
+def _differs(symbols, bounds, value, slots, made, differs):
     "Which sequences does merging not make into their value? Those with an unknown symbol are not asked."
     work, rules = np.empty(WIDEST, np.uint32), np.empty(WIDEST, np.uint32)
     for t in range(len(value)):
@@ -334,14 +335,14 @@ def _differs(symbols, bounds, value, slots, made, invalid):
             worst = symbols[a + np.uint64(i)] if symbols[a + np.uint64(i)] > worst else worst
         if n == ZERO or worst == NONE:
             continue
-        invalid[t] = (
+        differs[t] = (
             n > WIDEST
             or _merge_window(symbols, a, n, slots, made, work, rules) != ONE
             or np.uint32(np.uint64(work[0]) & ID_MASK) != value[t]
         )
 
 
-def odd_rows(
+def unmerged_rows(
     symbols: np.ndarray,  # uint32, the pieces as rows of symbols; NONE for an unknown one
     bounds: np.ndarray,  # (pieces + 1,) int64
     value: np.ndarray,  # (pieces,) uint32, their ids
@@ -349,10 +350,10 @@ def odd_rows(
     made: np.ndarray,  # What each rank makes, see `made_by`
 ) -> tuple:  # keys and arena of a table of those that merging does not make
     "The table of the pieces that have to be taken whole."
-    invalid = np.zeros(len(value), np.bool_)
-    _differs(symbols, bounds, value, slots, made, invalid)
+    differs = np.zeros(len(value), np.bool_)
+    _differs(symbols, bounds, value, slots, made, differs)
     return row_table(
-        symbols[np.repeat(invalid, np.diff(bounds))], bounds_of(np.diff(bounds)[invalid]), value[invalid]
+        symbols[np.repeat(differs, np.diff(bounds))], bounds_of(np.diff(bounds)[differs]), value[differs]
     )
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #dcb156b9
@@ -459,7 +460,7 @@ def _rank_tables(ranks, whole):
     symbols = first[data]
     if (symbols == NONE).any():
         raise ValueError(
-            f"the byte 0x{data[symbols == NONE][0]:02x} stands in a token and is no token itself; give all bytes a rank"
+            f"ranks must hold every byte that occurs in a token, got no rank for 0x{data[symbols == NONE][0]:02x}; give all bytes a rank"
         )
     slots, *rules, unmade = rules_of_rows(symbols, bounds, rank, made)
     unmade &= whole
@@ -472,11 +473,9 @@ def _rank_tables(ranks, whole):
 class Misses:
     "Finds the ids of spans that have not been seen."
 
-    first, tables, kernel = (
-        None,
-        None,
-        solve_bytes,
-    )  # What bytes or characters begin as; what merging looks up; the kernel that takes both
+    first = None  # The symbols that bytes or characters begin as
+    tables = None  # What merging looks up
+    kernel = solve_bytes  # The kernel that takes both
 
     def span_kernel(
         self,
@@ -504,19 +503,15 @@ def solved(
 ) -> list:  # The ids of each as a list; None where Python has to be asked
     "Ask a handler about a few spans."
     length = np.fromiter(map(len, spans), np.int64, len(spans))
-    buf, at = (
-        np.frombuffer(b"\xff" * 128 + b"".join(spans) + b"\xff" * 128, np.uint8),
-        128 + bounds_of(length)[:-1],
-    )
-    ids, bounds, extra = (
-        np.zeros(4 * int(length.sum()) + 16 * len(spans), np.uint32),
-        np.zeros(len(spans) + 1, np.int64),
-        np.zeros(len(spans), np.uint32),
-    )
+    buf = np.frombuffer(b"\xff" * 128 + b"".join(spans) + b"\xff" * 128, np.uint8)
+    at = 128 + bounds_of(length)[:-1]
+    ids = np.zeros(4 * int(length.sum()) + 16 * len(spans), np.uint32)
+    bounds = np.zeros(len(spans) + 1, np.int64)
+    extra = np.zeros(len(spans), np.uint32)
     misses.span_kernel(buf, at, length, len(spans), ids, bounds, extra)
     return [
-        None if x else ids[a:b].tolist()
-        for x, a, b in zip(extra.tolist(), bounds.tolist(), bounds[1:].tolist())
+        None if left_out else ids[a:b].tolist()
+        for left_out, (a, b) in zip(extra.tolist(), pairwise(bounds.tolist()), strict=True)
     ]
 
 

@@ -12,17 +12,19 @@ import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from operator import add
 
 from .reference import base_symbols, join_pair
 from ..core.processes import cached_property
 
 # %% ../../nbs/bpe/03_model.ipynb #10868321
-def _quick_table(merges, ids):
-    "The table in ids, if every piece is there and nothing else is odd; else None."
+def _id_table(merges, ids):
+    "The table in ids, if every rule is a pair and every piece has an id; else None."
     try:
-        left, right = zip(*merges)
-        return dict(zip(zip(map(ids, left), map(ids, right)), enumerate(map(ids, map(add, left, right)))))
+        left, right = zip(*merges, strict=True)
+        pairs = zip(map(ids, left), map(ids, right), strict=True)
+        return dict(zip(pairs, enumerate(map(ids, map(add, left, right))), strict=True))
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -34,8 +36,10 @@ def merge_table(
     prefix: str = "",  # `continuing_subword_prefix`
 ) -> dict:  # pair → (rank, merged), in ids if `piece2id` is given
     "The rules in the form that encoding looks them up."
-    if piece2id is not None and not prefix and (table := _quick_table(merges, piece2id.__getitem__)):
-        return table
+    if piece2id is not None and not prefix:
+        table = _id_table(merges, piece2id.__getitem__)
+        if table:
+            return table
     table = {}
     for rank, (a, b) in enumerate(merges):
         piece = join_pair(a, b, prefix=prefix)
@@ -44,7 +48,7 @@ def merge_table(
             continue
         if missing := [p for p in (a, b, piece) if p not in piece2id]:
             raise ValueError(
-                f"merge {rank} ({a!r}, {b!r}) needs the piece {missing[0]!r}, which is not in the vocabulary; "
+                f"merge {rank} ({a!r}, {b!r}) must have all its pieces in the vocabulary, got no piece {missing[0]!r}; "
                 "add the piece or remove the merge"
             )
         table[piece2id[a], piece2id[b]] = rank, piece2id[piece]
@@ -55,8 +59,8 @@ _NO_RULE = (float("inf"), None)
 
 
 def _encode_short(symbols, table):
-    "Merge by rank with a list of rules; quick for a few dozen symbols."
-    rules = [table.get(pair, _NO_RULE) for pair in zip(symbols, symbols[1:])]
+    "Merge by rank with a list of rules: fastest for a few dozen symbols."
+    rules = [table.get(pair, _NO_RULE) for pair in pairwise(symbols)]
     while rules:
         best = min(rules)
         if best is _NO_RULE:
@@ -75,7 +79,7 @@ def _encode_long(symbols, table):
     "Merge by rank with a heap and a doubly linked list; n log n steps."
     n = len(symbols)
     after, before = list(range(1, n + 1)), list(range(-1, n - 1))
-    found = [(i, pair) for i, pair in enumerate(zip(symbols, symbols[1:])) if pair in table]
+    found = [(i, pair) for i, pair in enumerate(pairwise(symbols)) if pair in table]
     heap = [(table[pair][0], i, table[pair][1]) for i, pair in found]
     heapq.heapify(heap)
     while heap:
@@ -95,7 +99,7 @@ def _encode_long(symbols, table):
 
 # %% ../../nbs/bpe/03_model.ipynb #99fcbde4
 def bpe_encode(
-    symbols: Iterable,  # What to start from: the pieces or ids of one pre-token's characters
+    symbols: Iterable,  # What to start from: the pieces or ids of one pretoken's characters
     table: Mapping,  # pair → (rank, merged), see `merge_table`
 ) -> list:  # The symbols that are left
     "Merge the leftmost pair of lowest rank until no pair is a rule, without looking twice."
@@ -104,7 +108,7 @@ def bpe_encode(
 
 # %% ../../nbs/bpe/03_model.ipynb #91484668
 def symbol_ids(
-    pretoken: str,  # One pre-token
+    pretoken: str,  # One pretoken
     piece2id: Mapping,  # piece → id
     *,
     unk_id: int | None = None,  # Id for a character that is not in the vocabulary
@@ -115,10 +119,11 @@ def symbol_ids(
     # Leave unknown characters out where there is no id for them, instead of refusing
     drop_unknown: bool = False,
 ) -> list[int]:  # The ids that merging starts from
-    "The ids of a pre-token's characters."
+    "The ids of a pretoken's characters."
     ids: list[int] = []
     fusing = False
-    for symbol, char in zip(base_symbols(pretoken, prefix=prefix, suffix=suffix), pretoken):
+    symbols = base_symbols(pretoken, prefix=prefix, suffix=suffix)
+    for symbol, char in zip(symbols, pretoken, strict=True):
         known: list = [piece2id.get(symbol)]
         if known == [None] and byte_fallback:
             known = [piece2id.get(f"<0x{b:02X}>") for b in symbol.encode("utf-8")]
@@ -128,7 +133,8 @@ def symbol_ids(
             pass
         elif unk_id is None:
             raise ValueError(
-                f"the character {char!r} (U+{ord(char):04X}) has no piece in this vocabulary, and there is no unk_piece; "
+                "without unk_piece a text must consist of characters with pieces, got one where "
+                f"the character {char!r} (U+{ord(char):04X}) has no piece in this vocabulary; "
                 'train with unk_piece=, byte_fallback=True or algorithm="bpe" (all 256 bytes)'
             )
         elif not (fusing and fuse_unk):
@@ -142,17 +148,17 @@ def bpe_dropout(
     table: Mapping,  # pair → (rank, merged)
     dropout: float,  # Probability of passing over a candidate, 0 to 1
     *,
-    rng: random.Random | None = None,  # Where chance comes from
-    seed: int | None = None,  # Instead of it: the same draw each time
+    rng: random.Random | None = None,  # Random number generator; it goes on from call to call
+    seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
 ) -> list:  # The symbols that are left
     "Encode with merge rules dropped at random (Provilkov et al. 2020)."
     if not 0 <= dropout <= 1:
-        raise ValueError(f"dropout={dropout} is not a probability; pass a number from 0 to 1")
+        raise ValueError(f"dropout must be a probability from 0 to 1, got {dropout}")
     if rng is None:
         rng = random.Random(seed)
     symbols = list(symbols)
     while True:
-        rules = [(table[pair], i) for i, pair in enumerate(zip(symbols, symbols[1:])) if pair in table]
+        rules = [(table[pair], i) for i, pair in enumerate(pairwise(symbols)) if pair in table]
         rules = [rule for rule in rules if rng.random() >= dropout]
         if not rules:
             return symbols
@@ -161,7 +167,7 @@ def bpe_dropout(
 
 # %% ../../nbs/bpe/03_model.ipynb #66c53a4a
 class _LazyPairs(Sequence):
-    "Looks like a list of pairs, which are found when somebody asks for them."
+    "Behaves like a list of pairs, which are computed when they are first needed."
 
     def __len__(self):
         return len(self.pairs)
@@ -205,13 +211,13 @@ class Rules(_LazyPairs):
 
 # %% ../../nbs/bpe/03_model.ipynb #1e6053cd
 class _Ranks:
-    "Looks like a merge table of pieces; the rule that makes a piece stands as far from the first as their ids lie apart."
+    "Behaves like a merge table of pieces; the rank of a rule is the distance of its piece's id from the first one's."
 
     def __init__(self, lines, ids):
         self.lines = lines
         self.ids = ids
         self.first = ids[lines[0].replace(" ", "")]
-        self.left = 50  # pre-tokens to come before the table is made
+        self.left = 50  # pretokens to come before the table is made
 
     def get(self, pair, default):
         whole = pair[0] + pair[1]
@@ -222,7 +228,7 @@ class _Ranks:
 
 
 def _by_ranks(model, pretoken):
-    "The ids of one of the first pre-tokens; None where the table shall be used."
+    "The ids of one of the first pretokens; None where the table is to be used."
     if (
         model.ignore_merges
         or model.end_of_word_suffix
@@ -235,7 +241,9 @@ def _by_ranks(model, pretoken):
         first = model.piece2id.get(lines[0].replace(" ", ""), 0)
         if model.piece2id.get(lines[-1].replace(" ", "")) != first + len(lines) - 1:
             return None  # ids with gaps
-    ranks = vars(model).get("_ranks") or vars(model).setdefault("_ranks", _Ranks(lines, model.piece2id))
+    ranks = vars(model).get("_ranks")
+    if ranks is None:
+        ranks = vars(model)["_ranks"] = _Ranks(lines, model.piece2id)
     ranks.left -= 1
     if ranks.left >= 0:
         return [model.piece2id[p] for p in _encode_short(list(pretoken), ranks)]
@@ -244,7 +252,7 @@ def _by_ranks(model, pretoken):
 
 # %% ../../nbs/bpe/03_model.ipynb #cec2b740
 def _fits(lines, piece2id):
-    "Do the rules make pieces that follow each other in the vocabulary, of characters that are in it? False says nothing."
+    "Do the rules make pieces with consecutive ids, of characters in the vocabulary? False may be wrong."
     if not lines:
         return False
     first = lines[0].replace(" ", "")
@@ -301,7 +309,7 @@ class RankRules(_LazyPairs):
 
 # %% ../../nbs/bpe/03_model.ipynb #6b1048df
 class _Joins:
-    "Looks like a merge table of pieces; two pieces become what they spell."
+    "Behaves like a merge table of pieces; two pieces become what they spell."
 
     def __init__(self, ids):
         self.ids = ids
@@ -318,7 +326,7 @@ class _Joins:
 
 
 def _by_joins(model, pretoken):
-    "The ids of a pre-token whose characters all have one; else None."
+    "The ids of a pretoken whose characters all have one; else None."
     ids = model.piece2id
     if model.ignore_merges and pretoken in ids:
         return [ids[pretoken]]
@@ -335,50 +343,51 @@ class BPE:
     merges: list  # Merge rules in the order of their ranks
     dropout: float | None = None  # Probability of passing over a candidate
     unk_piece: str | None = None  # Piece for a character that is not in the vocabulary
-    continuing_subword_prefix: str = ""  # Marks symbols that do not start their pre-token
-    end_of_word_suffix: str = ""  # Marks the symbol that ends its pre-token
+    continuing_subword_prefix: str = ""  # Marks symbols that do not start their pretoken
+    end_of_word_suffix: str = ""  # Marks the symbol that ends its pretoken
     fuse_unk: bool = False  # One unknown piece for a run of unknown characters
     byte_fallback: bool = False  # Spell unknown characters by their bytes' pieces
-    ignore_merges: bool = False  # A pre-token that is a piece is not taken apart
+    ignore_merges: bool = False  # A pretoken that is a piece is not taken apart
     # Without unk_piece, as Hugging Face's library does
     drop_unknown: bool = field(
         default=False, compare=False
     )  # Leave unknown characters out; False refuses them
-    # Made when it is first asked for
-    table = cached_property(
-        lambda self: merge_table(self.merges, piece2id=self.piece2id, prefix=self.continuing_subword_prefix)
-    )
     drops_merges = True  # `encode` takes a dropout
 
     def __post_init__(self):
         _check_options(self)
         if self.continuing_subword_prefix or not _can_wait(self.merges, self.piece2id):
-            self.table  # made now, or refused
+            _ = self.table  # made now, or refused
+
+    @cached_property
+    def table(self) -> dict:  # pair of ids → (rank, merged id)
+        "The merge table, made when it is first used."
+        return merge_table(self.merges, piece2id=self.piece2id, prefix=self.continuing_subword_prefix)
 
     def __repr__(self):
         return f"BPE({len(self.piece2id):,} pieces, {len(self.merges):,} merges)"
 
     def encode(
         self,
-        pretoken: str,  # One pre-token
+        pretoken: str,  # One pretoken
         *,
         dropout: float | None = None,  # Instead of the model's own
-        rng: random.Random | None = None,  # Where chance comes from, if there is dropout
-        seed: int | None = None,  # Instead of it: the same draw each time
+        rng: random.Random | None = None,  # Random number generator for dropout
+        seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
     ) -> list[int]:  # Ids, by the model's own options
-        "The ids of one pre-token."
+        "The ids of one pretoken."
         return encode_pretoken(self, pretoken, dropout=dropout, rng=rng, seed=seed)
 
 # %% ../../nbs/bpe/03_model.ipynb #84861c31
 def _can_wait(merges, piece2id):
-    "Is it certain that all pieces of the rules are in the vocabulary, so that a table of them can be made later?"
+    "Are all pieces of the rules in the vocabulary, so that their table can be made later?"
     if isinstance(merges, RankRules):
         return merges.ids is piece2id or merges.ids.keys() <= piece2id.keys()
     return isinstance(merges, Rules) and _fits(merges.lines, piece2id)
 
 
 def _untabled(model, pretoken):
-    "The ids of a pre-token without a merge table; None where one shall be used."
+    "The ids of a pretoken without a merge table; None where one is to be used."
     if isinstance(model.merges, RankRules):
         return _by_joins(model, pretoken)
     return _by_ranks(model, pretoken) if isinstance(model.merges, Rules) else None
@@ -388,17 +397,17 @@ def _check_options(model):
     "Refuse an unknown piece that is no piece, and a dropout that is no probability."
     if model.unk_piece is not None and model.unk_piece not in model.piece2id:
         raise ValueError(
-            f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, or pass one of its pieces"
+            f"unk_piece must be in the vocabulary, got {model.unk_piece!r}; add it, or pass one of the pieces"
         )
     if model.dropout is not None and not 0 <= model.dropout <= 1:
-        raise ValueError(f"dropout={model.dropout} is not a probability; pass a number from 0 to 1, or None")
+        raise ValueError(f"dropout must be a probability from 0 to 1, or None, got {model.dropout}")
 
 # %% ../../nbs/bpe/03_model.ipynb #fa59a003
 def start_ids(
     model: BPE,  # Vocabulary and options
-    pretoken: str,  # One pre-token
+    pretoken: str,  # One pretoken
 ) -> list[int]:  # The ids that merging starts from; a single one if merges are ignored
-    "The ids of a pre-token before any merge."
+    "The ids of a pretoken before any merge."
     if model.ignore_merges and pretoken in model.piece2id:
         return [model.piece2id[pretoken]]
     unk_id = None if model.unk_piece is None else model.piece2id[model.unk_piece]
@@ -416,13 +425,13 @@ def start_ids(
 # %% ../../nbs/bpe/03_model.ipynb #8ae57529
 def encode_pretoken(
     model: BPE,  # Vocabulary, rules and options
-    pretoken: str,  # One pre-token
+    pretoken: str,  # One pretoken
     *,
     dropout: float | None = None,  # Instead of the model's own
-    rng: random.Random | None = None,  # Where chance comes from, if there is dropout
-    seed: int | None = None,  # Instead of it: the same draw each time
+    rng: random.Random | None = None,  # Random number generator for dropout
+    seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
 ) -> list[int]:  # Ids
-    "The ids of one pre-token."
+    "The ids of one pretoken."
     dropout = model.dropout if dropout is None else dropout
     if not dropout and "table" not in vars(model) and (ids := _untabled(model, pretoken)) is not None:
         return ids

@@ -24,7 +24,7 @@ from subword_nb.bpe.merge_kernels import (
     check_fits,
     made_by,
     merge_symbols,
-    odd_rows,
+    unmerged_rows,
     row_place,
     row_table,
     rule_slots,
@@ -123,7 +123,7 @@ def _whole_rows(model, by_char, slots, made, unmade):
         pieces = dict(compress(pieces.items(), unmade.tolist()))
     symbols, bounds = _spelled(list(pieces), by_char)
     ids = np.fromiter(pieces.values(), np.uint32, len(pieces))
-    return odd_rows(symbols, bounds, ids, slots, made), bool((symbols == NONE).any())
+    return unmerged_rows(symbols, bounds, ids, slots, made), bool((symbols == NONE).any())
 
 
 def _byte_tables(model, pre):

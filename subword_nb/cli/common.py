@@ -30,9 +30,10 @@ from ..core.unicode import decode_text
 _SPELLED = (  # what an error says to somebody who writes Python, and to somebody at a shell
     ('pass errors="replace" or errors="ignore"', "add --errors replace or --errors ignore"),
     (re.escape(" (a str is a path or a pattern; to use the text itself pass it in a list: [text])"), ""),
-    (r"\b(vocab_size|min_frequency)>=(\d+)", lambda m: f"--{m[1].replace('_', '-')} {m[2]} or more"),
-    (r"\b(vocab_size)<=(\d+)", lambda m: f"--{m[1].replace('_', '-')} {m[2]} or less"),
-    (r"\bmax_pretokens(?:=|>=)(-?\d+)", r"--max-pretokens \1"),
+    (
+        r"\b(vocab_size|min_frequency|max_pretokens|max_token_length) must be\b",
+        lambda m: f"--{m[1].replace('_', '-')} must be",
+    ),
     (
         r"\b(grow with extend|cut with truncate|with train_new)\b",
         lambda m: {

@@ -18,7 +18,7 @@ from ..corpus.counts import FlatCounts, load_counts, save_counts, write_atomical
 
 # %% ../../nbs/train/03_checkpoints.ipynb #5de154f8
 def _plain(value, arrays):
-    "A value as JSON has it; arrays are put aside."
+    "A value as JSON has it; arrays are collected in `arrays`."
     import numpy as np
 
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -35,7 +35,7 @@ def _plain(value, arrays):
         arrays.append(value)
         return {"array": len(arrays) - 1}
     raise ValueError(
-        f"a snapshot holds a {type(value).__name__}; it may hold numbers, text, bytes, lists, dicts and arrays"
+        f"a snapshot must hold numbers, text, bytes, lists, dicts and arrays, got a {type(value).__name__}"
     )
 
 
@@ -81,7 +81,8 @@ def load_snapshot(
         raise
     except Exception as e:
         raise ValueError(
-            f"{path} is damaged ({type(e).__name__}: {e}); delete it, and training begins again with the counts"
+            f"{path} must be a snapshot, got a file that is damaged ({type(e).__name__}: {e}); "
+            "delete it, and training begins again with the counts"
         ) from None
 
 # %% ../../nbs/train/03_checkpoints.ipynb #92f7b198
@@ -109,7 +110,8 @@ class Checkpoint:
             _go_on(self)
         elif some := next(self.folder.iterdir(), None):
             raise ValueError(
-                f"{self.folder} is no checkpoint, it holds {some.name!r}; name a folder that is empty, or not there"
+                "checkpoint must be a folder that a run made, or an empty one, "
+                f"got {self.folder}, which holds {some.name!r}; name a folder that is empty, or not there"
             )
         else:
             data = json.dumps(self.facts, indent=1).encode()
@@ -127,15 +129,17 @@ def _go_on(checkpoint):
     try:
         found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as e:
-        raise ValueError(f"{folder / 'run.json'} is damaged ({e}); delete the folder") from None
+        raise ValueError(
+            f"{folder / 'run.json'} must be JSON, got a file that is damaged ({e}); delete the folder"
+        ) from None
     if not isinstance(found, dict):
         raise ValueError(
-            f"{folder / 'run.json'} is damaged: it holds a {type(found).__name__}; delete the folder"
+            f"{folder / 'run.json'} must hold a dict, got a {type(found).__name__}: it is damaged; delete the folder"
         )
-    if invalid := [k for k in {**found, **facts} if found.get(k) != facts.get(k)]:
+    if changed := [k for k in {**found, **facts} if found.get(k) != facts.get(k)]:
         raise ValueError(
-            f"{folder} is the checkpoint of another run: {invalid[0]} was {found.get(invalid[0])!r} "
-            f"and is {facts.get(invalid[0])!r}; name another folder, or delete it"
+            f"{folder} must be the checkpoint of this run, got that of another run: {changed[0]} was "
+            f"{found.get(changed[0])!r} and is {facts.get(changed[0])!r}; name another folder, or delete it"
         )
     if (folder / "counts.npz").exists():
         checkpoint.counts = load_counts(folder / "counts.npz")

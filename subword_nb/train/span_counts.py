@@ -51,7 +51,7 @@ def feed(
     size: int = 1 << 18,  # About how long a block is
 ) -> Iterator[tuple]:  # (buffer, starts, k, place): k spans are certain, the first at `place`
     "The spans of a stream."
-    buffer, starts = _room(0, size), None
+    buffer, starts = _new_buffer(0, size), None
     n, wanted, place = 0, 0, 0
     for block, last in with_last(blocks):
         buffer = _append(buffer, n, block, size)
@@ -73,7 +73,7 @@ def feed(
 def char_blocks(
     text,  # UTF-8 as bytes, or a memory map of it
     *,
-    size: int = 1 << 18,  # At most so many bytes, and at least 4
+    size: int = 1 << 18,  # Maximum number of bytes, 4 or more
 ) -> Iterator[memoryview]:  # Its blocks, which are not copied
     "A text in blocks of whole characters."
     a, n, text = 0, len(text), memoryview(text)
@@ -100,8 +100,8 @@ def with_last(
     yield waiting, True
 
 # %% ../../nbs/train/00_span_counts.ipynb #75067b50
-def _room(n, size):
-    "A buffer with room for n bytes and a block."
+def _new_buffer(n, size):
+    "A buffer with capacity for n bytes and a block."
     return np.full(2 * HEAD + n + size + size // 16, SEPARATOR, np.uint8)
 
 
@@ -109,7 +109,7 @@ def _append(buffer, n, block, size):
     "Bring a block behind the n bytes of a buffer."
     m = len(block)
     if HEAD + n + m + HEAD > len(buffer):  # ever longer, if no span ends
-        buffer, old = _room(2 * n + m, size), buffer
+        buffer, old = _new_buffer(2 * n + m, size), buffer
         buffer[: HEAD + n] = old[: HEAD + n]
     buffer[HEAD + n : HEAD + n + m] = np.frombuffer(block, np.uint8)
     buffer[HEAD + n + m : 2 * HEAD + n + m] = SEPARATOR
@@ -118,7 +118,7 @@ def _append(buffer, n, block, size):
 # %% ../../nbs/train/00_span_counts.ipynb #816a5920
 @kernel
 def _count(buffer, starts, j, k, slots, keys, count, place, more, places):
-    "Count spans j to k - 1, more[j] of each at places[j], if any; returns the first without room."
+    "Count spans j to k - 1, more[j] of each at places[j], if any; returns the first that does not fit."
     low, high, at = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64)
     j, k, given, head = np.uint64(j), np.uint64(k), len(more) > 0, np.uint64(starts[0])
     limit = len(slots) * 5 // 32
@@ -208,7 +208,7 @@ class SpanCounts:
         return sum(a.nbytes for a in self.arrays)
 
     def _grow(self, key_bytes):
-        "Room for more spans, one of them with so many bytes."
+        "Enlarge the arrays for more spans, one of them with `key_bytes` bytes."
         slots, keys, count = self.arrays
         if count[0] >= len(slots) * 5 // 32:
             more = 2 if slots.nbytes < 1 << 26 else 1
@@ -285,13 +285,13 @@ def add_rows(
 # %% ../../nbs/train/00_span_counts.ipynb #74fcb069
 def at_most(
     rows: tuple,  # From `span_rows`
-    most: int,  # At most so many spans are left
+    limit: int,  # Maximum number of spans that are left
 ) -> tuple:  # (rows, what was taken from each count)
     "Rows of the most frequent spans."
     data, bounds, counts, places = rows
-    if len(counts) <= most:
+    if len(counts) <= limit:
         return rows, 0
-    t = int(np.partition(counts, -most - 1)[-most - 1])
+    t = int(np.partition(counts, -limit - 1)[-limit - 1])
     keep, lengths = counts > t, np.diff(bounds)
     new = np.zeros(int(keep.sum()) + 1, np.int64)
     np.cumsum(lengths[keep], out=new[1:])
@@ -300,10 +300,10 @@ def at_most(
 
 def pruned(
     table: SpanCounts,  # Counts
-    most: int,  # At most so many spans are left
+    limit: int,  # Maximum number of spans that are left
 ) -> tuple:  # (a new table, what was taken from each count)
     "A table of the most frequent spans."
-    rows, t = at_most(span_rows(table)[0], most)
+    rows, t = at_most(span_rows(table)[0], limit)
     small = SpanCounts()
     add_rows(small, rows)
     return small, t
@@ -350,7 +350,8 @@ def _go_on(spill, found):
     "Go on where a manifest ends."
     if found["facts"] != spill.facts:
         raise ValueError(
-            f"{spill.folder} holds the counts of another run: {found['facts']} instead of {spill.facts}; name another folder, or delete it"
+            f"{spill.folder} must hold the counts of this run ({spill.facts}), got those of another run "
+            f"({found['facts']}); name another folder, or delete it"
         )
     spill.batches, spill.sizes, spill.error = found["batches"], found["sizes"], found["error"]
     for p, size in enumerate(spill.sizes):
@@ -366,7 +367,7 @@ def _to_disk(path):
 # %% ../../nbs/train/00_span_counts.ipynb #84a1afcf
 def commit(
     spill: Spill,  # Rows on disk
-    batches: int,  # So many batches of the corpus are in its files
+    batches: int,  # Number of batches of the corpus in its files
     *,
     error: int = 0,  # How much too low counts may be
 ) -> None:
@@ -393,7 +394,7 @@ def spilled_rows(
                 rows = tuple(np.load(file) for _ in range(4))
             except (EOFError, ValueError) as e:
                 raise ValueError(
-                    f"{_part(spill, p)} is damaged ({e}); delete the folder, and count anew"
+                    f"{_part(spill, p)} must hold counts, got a damaged file ({e}); delete the folder, and count anew"
                 ) from None
             yield rows
 

@@ -23,7 +23,7 @@ class TrainingTrace:
     "What one run of training learned, and from what."
 
     algorithm: str  # As for `train`
-    counts: FlatCounts  # The pre-tokens, as the algorithm took them
+    counts: FlatCounts  # The pretokens, as the algorithm took them
     facts: dict  # Plain values by name
     arrays: dict  # NumPy arrays by name
 
@@ -96,9 +96,9 @@ def load_trace(
             arrays = {k: found[k] for k in found.files}
         head = json.loads(arrays.pop("trace").tobytes())
         if head["format"] != _FORMAT:
-            raise ValueError(f"it says that it is {head['format']!r}")
+            raise ValueError(f"format must be {_FORMAT!r}, got {head['format']!r}")
         if head["version"] != _VERSION:
-            raise ValueError(f"it is of version {head['version']}, and version {_VERSION} is known here")
+            raise ValueError(f"version must be {_VERSION}, got {head['version']}")
         data, bounds, counts = (arrays.pop(k) for k in ("counts_data", "counts_bounds", "counts"))
         flat = FlatCounts(data, bounds, counts, head["bytewise"], head["error"])
         return _checked(TrainingTrace(head["algorithm"], flat, head["facts"], arrays))
@@ -106,7 +106,7 @@ def load_trace(
         if isinstance(e, OSError) and e.errno != errno.EINVAL:
             raise  # the disk's; EINVAL comes of damage: a place before the beginning of the file
         raise ValueError(
-            f"{path} is no trace of training, or is damaged ({type(e).__name__}: "
+            f"{path} must be a trace of training, got another or a damaged file ({type(e).__name__}: "
             f"{e}); make one with Tokenizer.train(..., trace={path.name!r})"
         ) from None
 
@@ -127,21 +127,21 @@ def _checked(trace):
         or (ends[1:] < ends[:-1]).any()
         or (c.counts < 1).any()
     ):
-        raise ValueError("the counts do not fit together")
+        raise ValueError("counts, bounds and data must fit together")
     if not c.bytewise:
         c.data.tobytes().decode()
     if len({*pieces}) != len(pieces) or not all(isinstance(p, str) for p in pieces):
-        raise ValueError("the pieces are not all different texts")
+        raise ValueError("pieces must all be different texts")
     if f["kind"] in ("bpe", "wordpiece"):
         m = a["merges"]
         if m.shape != (len(a["worth"]), 2) or not 0 <= f["start"] <= len(pieces):
-            raise ValueError("the merges do not fit together")
+            raise ValueError("merges and their counts must have the same length")
         if m.size and (m.min() < 0 or (m.max(1) >= f["start"] + np.arange(len(m))).any()):
-            raise ValueError("a merge takes a piece that is not there yet")
+            raise ValueError("a merge must take pieces that are there already")
     elif f["kind"] == "unigram":
         seeds = len(a["seed_length"])
         if len(a["seed_prob"]) != seeds or a["seed_length"].sum() != len(a["seed_code"]):
-            raise ValueError("the seeds do not fit together")
+            raise ValueError("seeds, lengths and probabilities must fit together")
         for r in [*range(len(f["losses"])), "final"]:
             size, alive = len(a[f"alive{r}"]), a[f"alive{r}"]
             if (
@@ -149,19 +149,19 @@ def _checked(trace):
                 or size
                 and not 0 <= alive.min() <= alive.max() < seeds
             ):
-                raise ValueError(f"round {r} does not fit together")
+                raise ValueError(f"the arrays of round {r} must fit together")
     elif f["kind"] != "wordlevel":
-        raise ValueError(f"the kind {f['kind']!r} is not known")
+        raise ValueError(f"kind must be one of this version, got {f['kind']!r}")
     return trace
 
 # %% ../../nbs/train/04_trace.ipynb #4645c4ac
 class Recorder:
-    "Watches a run of training, and makes its trace."
+    "Records a run of training, and makes its trace."
 
     def __init__(
         self,
         *,
-        on_progress: Callable | None = None,  # Who else is told
+        on_progress: Callable | None = None,  # Called with the same arguments
         path: bool | str | os.PathLike = False,  # A file for the trace; True or False: none
     ):
         self.on_progress, self.path = on_progress, _checked_path(path)
@@ -212,9 +212,7 @@ def _checked_path(path):
     if isinstance(path, bool):
         return None
     if not isinstance(path, (str, os.PathLike)):
-        raise ValueError(
-            f"trace={path!r} is a {type(path).__name__}; pass True, False, or the path of a file"
-        )
+        raise ValueError(f"trace must be True, False, or the path of a file, got {path!r}")
     path = Path(os.path.expanduser(path))
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(
@@ -252,7 +250,7 @@ class _Seeds:
 
 
 def _round(seeds, before, now):
-    "What a round did: who was there, with what probability, loss and use; and who stayed."
+    "What a round did: the pieces before it, with their probability, loss and use; and those that stayed."
     import numpy as np
 
     from subword_nb.unigram.em import logs
@@ -267,7 +265,7 @@ def _round(seeds, before, now):
 
 # %% ../../nbs/train/04_trace.ipynb #d84bfc66
 def make_trace(
-    recorder: Recorder,  # It watched the run
+    recorder: Recorder,  # It recorded the run
     algorithm: str,  # As for `train`
     counts,  # Counts, flat or not
     bytewise: bool,  # Are they of bytes?

@@ -16,14 +16,14 @@ from .model import MatchTrie, WordPiece, failure_pops, match_trie
 class Trial(NamedTuple):
     "One look into the vocabulary."
 
-    start: int  # First character, in code points of the pre-token
+    start: int  # First character, in code points of the pretoken
     end: int  # Behind the last one
     piece: str  # What is looked up, with its mark
     found: bool  # Is it a piece?
 
 
 def wordpiece_trials_ref(
-    pretoken: str,  # One pre-token
+    pretoken: str,  # One pretoken
     model: WordPiece,  # Pieces and their mark
 ) -> list[Trial]:  # In order, to the end of the word or to where nothing fits
     "The trials of greedy longest match, from the whole rest of the word downwards."
@@ -42,7 +42,7 @@ def wordpiece_trials_ref(
 
 # %% ../../nbs/wordpiece/04_explain.ipynb #62aee5ef
 def wordpiece_trials(
-    pretoken: str,  # One pre-token
+    pretoken: str,  # One pretoken
     model: WordPiece,  # Pieces and their mark
     *,
     most: int = 10_000,  # Trials beyond are counted, not kept
@@ -104,7 +104,7 @@ def _tree(model):
 class LinkStep(NamedTuple):
     "The one-pass matcher follows a failure link."
 
-    # The character that does not fit, in code points of the pre-token; its length at the end of the word
+    # The character that does not fit, in code points of the pretoken; its length at the end of the word
     at: int
     char: str  # That character; empty at the end of the word
     source: str  # What the node spells that it stands at
@@ -118,7 +118,7 @@ class LinkStep(NamedTuple):
 
 # %% ../../nbs/wordpiece/04_explain.ipynb #ef70bf21
 def wordpiece_links(
-    pretoken: str,  # One pre-token
+    pretoken: str,  # One pretoken
     trie: MatchTrie,  # The vocabulary with pieces (not ids) at its ends, see `match_trie`
     *,
     prefix: str = "##",  # `continuing_subword_prefix`
@@ -152,7 +152,7 @@ def wordpiece_links(
 # %% ../../nbs/wordpiece/04_explain.ipynb #d63a09ff
 @dataclass
 class WordPieceReason:
-    "Why WordPiece splits a pre-token as it does."
+    "Why WordPiece segments a pretoken as it does."
 
     trials: list  # `Trial`s of longest match, in order
     links: list  # `LinkStep`s of the one-pass matcher, in order
@@ -173,11 +173,11 @@ class WordPieceReason:
 # %% ../../nbs/wordpiece/04_explain.ipynb #e09d3c26
 def explain_wordpiece(
     model: WordPiece,  # Pieces, their mark, and what to do with unknown words
-    pretoken: str,  # One pre-token
+    pretoken: str,  # One pretoken
     *,
     most: int = 10_000,  # Trials beyond are counted, not kept
 ) -> WordPieceReason:  # Its pieces are those of `model.encode(pretoken)`
-    "Every trial and every link of a pre-token."
+    "Every trial and every link of a pretoken."
     limit = model.max_input_chars_per_word
     if not isinstance(pretoken, str) or len(pretoken) > limit:
         model.encode(pretoken)  # refuses what is no text, and a long word where there is no unknown piece

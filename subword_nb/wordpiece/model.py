@@ -87,7 +87,7 @@ def match_trie(
 
 # %% ../../nbs/wordpiece/03_model.ipynb #f10cc76e
 def wordpiece_encode(
-    pretoken: str,  # One pre-token
+    pretoken: str,  # One pretoken
     trie: MatchTrie,  # The vocabulary, see `match_trie`
 ) -> list | None:  # The pieces (or ids), left to right; None if the word is unknown
     "Longest match in linear time (LinMaxMatch, Song et al. 2021)."
@@ -132,7 +132,7 @@ class WordPiece:
 
     piece2id: dict  # piece → id
     unk_piece: str | None = "[UNK]"  # The piece for an unknown word; None: an unknown word is an error
-    continuing_subword_prefix: str = "##"  # Marks pieces that do not start their pre-token
+    continuing_subword_prefix: str = "##"  # Marks pieces that do not start their pretoken
     max_input_chars_per_word: int = 100  # A longer word is unknown, in characters
 
     def __post_init__(self):
@@ -156,9 +156,9 @@ class WordPiece:
 
     def encode(
         self,
-        pretoken: str,  # One pre-token
+        pretoken: str,  # One pretoken
     ) -> list[int]:  # Ids; the id of `unk_piece` alone for an unknown word
-        "The ids of one pre-token."
+        "The ids of one pretoken."
         n = len(pretoken)
         ids = None
         if n <= self.max_input_chars_per_word:
@@ -176,45 +176,40 @@ def _unknown(model, pretoken):
     "The id of the unknown piece, or an error that says why one would be needed."
     if not isinstance(pretoken, str):
         raise ValueError(
-            f"the word is a {type(pretoken).__name__}; WordPiece works on characters: pass a str"
+            f"pretoken must be a str, as WordPiece works on characters, got a {type(pretoken).__name__}"
         )
     if model.unk_piece is not None:
         return [model.piece2id[model.unk_piece]]
-    n, most = len(pretoken), model.max_input_chars_per_word
+    n, limit = len(pretoken), model.max_input_chars_per_word
     shown = repr(pretoken if n <= 40 else pretoken[:40] + "…")
     why = "cannot be spelled by longest match with this vocabulary"
-    if n > most:
-        why = f"is longer than max_input_chars_per_word={most}"
+    if n > limit:
+        why = f"is longer than max_input_chars_per_word={limit}"
     raise ValueError(
-        f"the word {shown} ({n:,} characters) {why}, and there is no unk_piece; "
+        "without unk_piece every word must be made of pieces, got one that is not: "
+        f"the word {shown} ({n:,} characters) {why}; "
         'add a piece such as "[UNK]" to the vocabulary and pass unk_piece="[UNK]"'
     )
 
 # %% ../../nbs/wordpiece/03_model.ipynb #eaa2cc59
 def _check_model(model):
-    "Refuse options that mean nothing."
-    unk, prefix, most = model.unk_piece, model.continuing_subword_prefix, model.max_input_chars_per_word
+    "Refuse invalid options."
+    unk, prefix, limit = model.unk_piece, model.continuing_subword_prefix, model.max_input_chars_per_word
     if not isinstance(model.piece2id, Mapping):
         raise ValueError(
-            f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, "
-            "such as {p: i for i, p in enumerate(pieces)}"
+            f"piece2id must be a dict from pieces to ids, got a {type(model.piece2id).__name__}; "
+            "pass {p: i for i, p in enumerate(pieces)}"
         )
     if invalid := [p for p in model.piece2id if not isinstance(p, str)]:
-        raise ValueError(
-            f"the piece {invalid[0]!r} is a {type(invalid[0]).__name__}; the pieces of WordPiece are str"
-        )
+        raise ValueError(f"pieces must be str, got {invalid[0]!r}; decode it")
     if not isinstance(prefix, str):
         raise ValueError(
-            f"continuing_subword_prefix={prefix!r} is a {type(prefix).__name__}; "
-            'pass a str such as "##", or "" for no mark'
+            f'continuing_subword_prefix must be a str such as "##", or "" for no mark, got {prefix!r}'
         )
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise ValueError(
-            f"max_input_chars_per_word={most!r}; "
-            "pass a whole number >= 1, the most characters that a word may have"
-        )
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ValueError(f"max_input_chars_per_word must be an integer, 1 or more, got {limit!r}")
     if unk is not None and unk not in model.piece2id:
         raise ValueError(
-            f"unk_piece={unk!r} is not in the vocabulary; add it, pass one of its pieces, "
+            f"unk_piece must be in the vocabulary, got {unk!r}; add it, pass one of the pieces, "
             "or None if unknown words are to be errors"
         )

@@ -13,7 +13,7 @@ from ..bpe.reference import check_limits
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #ecbd3ae8
 def wordlevel_train(
-    counts: Mapping,  # pre-token → count
+    counts: Mapping,  # pretoken → count
     *,
     vocab_size: int = 30_000,  # Number of pieces at most, special tokens included
     min_frequency: int = 0,  # A rarer word gets no id
@@ -25,8 +25,8 @@ def wordlevel_train(
     least = max(1, len(specials))
     if vocab_size < least:
         raise ValueError(
-            f"vocab_size={vocab_size} is below {least} ({len(specials)} special tokens, "
-            f"and no vocabulary is empty); pass vocab_size>={least}"
+            f"vocab_size must be at least {least} ({len(specials)} special tokens, "
+            f"and no vocabulary is empty), got {vocab_size}"
         )
     words = [word for word, n in counts.items() if n >= min_frequency and word not in specials]
     words.sort(key=lambda word: (-counts[word], word))
@@ -34,33 +34,33 @@ def wordlevel_train(
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #b334baeb
 def _checked(counts, special_tokens):
-    "Special tokens as a dict; refuses counts and tokens that mean nothing."
+    "Special tokens as a dict; refuses invalid counts and tokens."
     if isinstance(special_tokens, str):
-        raise ValueError(f"special_tokens={special_tokens!r} is one text; pass a list, [{special_tokens!r}]")
+        raise ValueError(f"special_tokens must be a list, got a str; pass [{special_tokens!r}]")
     if not isinstance(special_tokens, Iterable):
-        raise ValueError(f"special_tokens={special_tokens!r} is no list; pass a list of texts, () for none")
+        raise ValueError(f"special_tokens must be a list of texts, got {special_tokens!r}; pass () for none")
     specials = list(special_tokens)
     if invalid := [t for t in specials if not isinstance(t, str) or not t]:
-        raise ValueError(f"special_tokens holds {invalid[0]!r}; pass texts of one character or more")
+        raise ValueError(f"special_tokens must hold texts of one character or more, got {invalid[0]!r}")
     if len(set(specials)) < len(specials):
         raise ValueError(
-            f"special_tokens lists {max(specials, key=specials.count)!r} more than once; list each token once"
+            f"special_tokens must list each token once, got {max(specials, key=specials.count)!r} more than once"
         )
     if not isinstance(counts, Mapping):
         raise ValueError(
-            f"counts is a {type(counts).__name__}; pass a dict from pre-tokens to counts, see count_pretokens"
+            f"counts must be a dict from pretokens to counts, got a {type(counts).__name__}; see count_pretokens"
         )
     for word, n in counts.items():
         if not isinstance(word, str) or not word:
-            raise ValueError(f"the pre-token {word!r} is no text of at least one character; words are str")
+            raise ValueError(f"pretokens must be str of one character or more, got {word!r}")
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise ValueError(f"the pre-token {word!r} has the count {n!r}; counts are positive integers")
+            raise ValueError(f"counts must be positive integers, got {n!r} for the pretoken {word!r}")
     return dict.fromkeys(specials)
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #41c9ce5f
 @dataclass(frozen=True)
 class WordLevel:
-    "A word-level model: every pre-token is one piece, or unknown."
+    "A word-level model: every pretoken is one piece, or unknown."
 
     piece2id: dict  # piece → id
     unk_piece: str | None = "<unk>"  # The piece for an unknown word; None: an unknown word is an error
@@ -73,9 +73,9 @@ class WordLevel:
 
     def encode(
         self,
-        pretoken: str,  # One pre-token
+        pretoken: str,  # One pretoken
     ) -> list[int]:  # One id; none for the empty text
-        "The ids of one pre-token."
+        "The ids of one pretoken."
         if pretoken == "":
             return []
         known = self.piece2id.get(pretoken) if isinstance(pretoken, str) else None
@@ -83,22 +83,20 @@ class WordLevel:
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #943c4ef0
 def _check_model(model):
-    "Refuse options that mean nothing."
+    "Refuse invalid options."
     if not isinstance(model.piece2id, Mapping):
         raise ValueError(
-            f"piece2id is a {type(model.piece2id).__name__}; pass a dict from pieces to ids, "
-            "such as {p: i for i, p in enumerate(pieces)}"
+            f"piece2id must be a dict from pieces to ids, got a {type(model.piece2id).__name__}; "
+            "pass {p: i for i, p in enumerate(pieces)}"
         )
     if invalid := [p for p in model.piece2id if not isinstance(p, str)]:
-        raise ValueError(
-            f"the piece {invalid[0]!r} is a {type(invalid[0]).__name__}; the pieces of WordLevel are str"
-        )
+        raise ValueError(f"pieces must be str, got {invalid[0]!r}; decode it")
     for p, i in model.piece2id.items():
         if not isinstance(i, int) or isinstance(i, bool) or i < 0:
-            raise ValueError(f"the piece {p!r} has the id {i!r}; ids are integers from 0")
+            raise ValueError(f"ids must be integers, 0 or more, got {i!r} for the piece {p!r}")
     if model.unk_piece is not None and model.unk_piece not in model.piece2id:
         raise ValueError(
-            f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, pass one of its pieces, "
+            f"unk_piece must be in the vocabulary, got {model.unk_piece!r}; add it, pass one of the pieces, "
             "or None if unknown words are to be errors"
         )
 
@@ -107,12 +105,12 @@ def _unknown(model, pretoken):
     "The id of the unknown piece, or an error that says why one would be needed."
     if not isinstance(pretoken, str):
         raise ValueError(
-            f"the word is a {type(pretoken).__name__}; WordLevel works on characters: pass a str"
+            f"pretoken must be a str, as WordLevel works on characters, got a {type(pretoken).__name__}"
         )
     if model.unk_piece is not None:
         return [model.piece2id[model.unk_piece]]
     shown = repr(pretoken if len(pretoken) <= 40 else pretoken[:40] + "…")
     raise ValueError(
-        f"the word {shown} is not in the vocabulary, and there is no unk_piece; "
+        f"without unk_piece every word must be in the vocabulary, got the word {shown}; "
         'add a piece such as "<unk>" and pass unk_piece="<unk>"'
     )

@@ -257,7 +257,7 @@ def test_counts_above_32_bits():
         assert bpe_train(flatten_counts(large), 60, bulk=True, **options) == bpe_train_ref(
             large, 60, **options
         )
-    with pytest.raises(ValueError, match="sums must stay below"):
+    with pytest.raises(ValueError, match=r"must number less than 2\*\*63"):
         bpe_train(flatten_counts({"abc": 2**62}), 10, bulk=True)
 
 
@@ -268,7 +268,11 @@ import hashlib, random
 from subword_nb.bpe.trainer import bpe_train
 rng = random.Random(0)
 counts = {"".join(rng.choices("abcde", k=rng.randrange(1, 9))): rng.randrange(1, 5) for _ in range(400)}
-rules = [bpe_train(counts, 300, tie_break=rule, bulk=bulk, end_of_word_suffix="</w>", limit_alphabet=4) for rule in ("first", "ids", "bytes") for bulk in (False, True)]
+rules = [
+    bpe_train(counts, 300, tie_break=rule, bulk=bulk, end_of_word_suffix="</w>", limit_alphabet=4)
+    for rule in ("first", "ids", "bytes")
+    for bulk in (False, True)
+]
 print(hashlib.sha256(repr(rules).encode()).hexdigest())
 """
     runs = [

@@ -416,7 +416,7 @@ def test_parts_that_are_others_the_second_time_are_noticed():
 
     with (
         team(client=False) as executor,
-        pytest.raises(ValueError, match="part 0 had 2 documents when they were numbered, and has 4 now"),
+        pytest.raises(ValueError, match="part 0 must have the 2 documents that were numbered, got 4"),
     ):
         count_parts(
             executor,

@@ -152,7 +152,7 @@ def test_what_the_name_of_the_file_says(home, tmp_path, ask):
             "leave one of them out",
         ),
         (["explain", "-t", "bpe.json", "--piece", "a", "--trace", "none.npz"], "there is no such file"),
-        (["explain", "-t", "bpe.json", "--piece", "a", "--trace", "text.txt"], "is no trace of training"),
+        (["explain", "-t", "bpe.json", "--piece", "a", "--trace", "text.txt"], "must be a trace of training"),
         (["compare", "-t", "bpe.json", "a"], "needs two tokenizers and got 1: add -t a.json -t b.json"),
         (["compare", "a"], "got 0"),
         (["compare", "-t", "bpe.json", "-t", "bpe.json", "-t", "bpe.json", "a"], "got 3"),

@@ -259,11 +259,11 @@ MISTAKES = {  # a call → what its error must say
             "-5",
             "--algorithm",
             kind,
-        ): "--vocab-size -5 is below the"
+        ): "--vocab-size must be at least"
         for kind in ("char_bpe", "wordpiece", "unigram")
     },
-    ("demo", "--vocab-size", "-5"): "--vocab-size 257 or more",
-    ("cut", "bpe.json", "--vocab-size", "-5", "-o", "x.json"): "--vocab-size 257 or more",
+    ("demo", "--vocab-size", "-5"): "--vocab-size must be at least 257",
+    ("cut", "bpe.json", "--vocab-size", "-5", "-o", "x.json"): "--vocab-size must be at least 257",
     ("train", "a.txt", "-o", "x.json", "--sample", "lots"): "0.1",
     ("train", "a.txt", "-o", "x.json", "--sample", "0"): "0.1",
     ("train", "a.txt", "-o", "x.json", "--field", "text"): "leave field out",
@@ -299,7 +299,7 @@ MISTAKES = {  # a call → what its error must say
     ("count", "a.txt", "-o", "x.npz", "--max-pretokens", "0"): "max",
     ("cut", "bpe.json", "-o", "x.json"): "--vocab-size",
     ("cut", "bpe.json", "--vocab-size", "300"): "cut needs",
-    ("cut", "bpe.json", "--vocab-size", "30", "-o", "x.json"): "--vocab-size 257 or more",
+    ("cut", "bpe.json", "--vocab-size", "30", "-o", "x.json"): "--vocab-size must be at least 257",
     ("cut", "bpe.json", "--vocab-size", "3000", "-o", "x.json"): "400",
     ("cut", "bpe.json", "a.txt", "--vocab-size", "300", "-o", "x.json"): "Unigram",
     ("cut", "unigram.json", "--vocab-size", "300", "-o", "x.json"): "corpus",

@@ -1,4 +1,4 @@
-"""Vocabularies that are cut, grown and learned anew; training that is watched, stopped and gone on with; the same file however it is done."""
+"""Vocabularies that are truncated, extended and learned anew; training that is observed, stopped and resumed; one result in every way."""
 
 import os
 import random
@@ -52,12 +52,21 @@ TRAINED = (
     "initial_alphabet",
     "limit_alphabet",
 )  # what extend is told again
-WORDS = "the of and a to in is was he for it with as his on be at by i this had not are but from or have an they which one you were her all she there would their we him been has when who will no more if out so said what up its about into than them can only other new some could time these two may then do first any my now such like our over man me even most made after also did many before must through back years where much your way well down should because each just those people how too little state good very make world still own see men work long get here between both life being under never day same another know while last might us great old year off come since against go came right used take three".split()
+COMMON = """
+the of and a to in is was he for it with as his on be at by i this had not are but from or have an they
+which one you were her all she there would their we him been has when who will no more if out so said
+what up its about into than them can only other new some could time these two may then do first any my
+now such like our over man me even most made after also did many before must through back years where
+much your way well down should because each just those people how too little state good very make world
+still own see men work long get here between both life being under never day same another know while last
+might us great old year off come since against go came right used take three
+"""
+WORDS = COMMON.split()
 
 
 def made_up(rng, size: int) -> str:
     "A text of words like those of a language, many of them rare."
-    words = [w for w in WORDS] + [
+    words = list(WORDS) + [
         "".join(rng.choice("abcdeilmnorstu") for _ in range(rng.randint(3, 9))) for _ in range(size // 60)
     ]
     out, n = [], 0
@@ -155,7 +164,7 @@ def test_a_cut_below_the_alphabet_is_refused_where_nothing_was_merged():
         {"min_frequency": 99, "byte_fallback": True},
     ):
         tok = Tokenizer.train(["abc abc"], algorithm="char_bpe", vocab_size=400, **options)
-        with pytest.raises(ValueError, match="is below the"):
+        with pytest.raises(ValueError, match="vocab_size must be at least"):
             tok.truncate(tok.vocab_size - 1)
 
 
@@ -253,14 +262,19 @@ def check_whole(tok, like, tmp_path):
     "Ids without holes, every added token where the vocabulary says, and the same after saving and loading."
     assert sorted(tok.piece2id.values()) == [*range(tok.vocab_size)]
     assert all(tok.piece2id[t.content] == i for t, i in tok.added_tokens)
-    order = lambda t: [token for token, _ in sorted(t.added_tokens, key=lambda item: item[1])]
+
+    def order(t):
+        return [token for token, _ in sorted(t.added_tokens, key=lambda item: item[1])]
+
+    def around(t):
+        return [p for i in t.encode("") for p, k in t.piece2id.items() if k == i]
+
     assert order(tok) == order(like)
     tok.save(tmp_path / "tok.json")
     again = Tokenizer.load(tmp_path / "tok.json")
     for text in TEXTS:
         ids = tok.encode(text)
         assert again.encode(text) == ids and all(0 <= i < tok.vocab_size for i in ids)
-    around = lambda t: [p for i in t.encode("") for p, k in t.piece2id.items() if k == i]
     assert around(tok) == around(like)  # what the post-processor puts around
 
 
@@ -364,7 +378,7 @@ def test_bytes_with_marks_of_their_place_are_learned_anew_and_further(suffix, pr
             assert bare == to_visible(text.encode()), "every byte is known, wherever it stands"
     assert len(large.encode(DOCS[0])) < len(small.encode(DOCS[0])) < len(start.encode(DOCS[0]))
     assert Tokenizer.load(large.save(tmp_path / "t.json")) == large
-    with pytest.raises(ValueError, match=f"vocab_size=300 is below the {n} pieces to begin with"):
+    with pytest.raises(ValueError, match=f"vocab_size must be at least {n} .*, got 300"):
         start.train_new(DOCS, vocab_size=300)
 
 
@@ -469,7 +483,8 @@ from subword_nb.tokenizer.tokenizer import Tokenizer
 if __name__ == "__main__":
     path, folder, out, kind, size, options = sys.argv[1:]
     print("go", flush=True)
-    tok = Tokenizer.train(path, algorithm=kind, vocab_size=int(size), checkpoint=folder, every=0.0, threads=1, memory=1 << 16, **json.loads(options))
+    more = dict(checkpoint=folder, every=0.0, threads=1, memory=1 << 16) | json.loads(options)
+    tok = Tokenizer.train(path, algorithm=kind, vocab_size=int(size), **more)
     tok.save(out)
 """
 
@@ -622,7 +637,7 @@ def copy_of(stopped, tmp_path):
 def test_the_folder_of_another_run_is_refused(stopped, tmp_path, change):
     folder, options = copy_of(stopped, tmp_path), {"algorithm": "unigram", "vocab_size": 300} | change
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
-    with pytest.raises(ValueError, match="checkpoint of another run"):
+    with pytest.raises(ValueError, match="got that of another run"):
         Tokenizer.train(stopped / "a.txt", checkpoint=folder, **options)
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
 
@@ -730,7 +745,7 @@ def test_what_cannot_be_gone_on_with_is_refused(tmp_path):
     assert not (tmp_path / "run").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(ValueError, match="no checkpoint, it holds 'letter.txt'"):
+    with pytest.raises(ValueError, match="which holds 'letter.txt'"):
         Tokenizer.train(["a b"], vocab_size=300, checkpoint=tmp_path / "mine")
     assert [p.name for p in (tmp_path / "mine").iterdir()] == ["letter.txt"]
 
@@ -793,7 +808,9 @@ import sys, json
 from subword_nb.tokenizer.tokenizer import Tokenizer
 if __name__ == "__main__":
     path, out, more = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-    for name, (kind, options) in json.loads(sys.argv[4]).items(): Tokenizer.train(path, algorithm=kind, vocab_size=600, special_tokens=["<s>"], **options, **more).save(f"{out}_{name}.json")
+    for name, (kind, options) in json.loads(sys.argv[4]).items():
+        tok = Tokenizer.train(path, algorithm=kind, vocab_size=600, special_tokens=["<s>"], **options, **more)
+        tok.save(f"{out}_{name}.json")
 """
 
 

@@ -255,10 +255,10 @@ def test_foreign_and_damaged_files(tmp_path):
         try:
             assert load_trace(path) == trace  # what was hit means nothing
         except ValueError as e:
-            assert "is no trace of training, or is damaged" in str(e)
+            assert "must be a trace of training, got another or a damaged file" in str(e)
     for data in (b"", b"{}", b"PK\x03\x04", whole[: len(whole) // 2]):
         path.write_bytes(data)
-        with pytest.raises(ValueError, match="is no trace of training, or is damaged"):
+        with pytest.raises(ValueError, match="must be a trace of training, got another or a damaged file"):
             load_trace(path)
     at = (
         whole.rindex(b"PK\x05\x06") + 16
@@ -268,10 +268,10 @@ def test_foreign_and_damaged_files(tmp_path):
         + (int.from_bytes(whole[at : at + 4], "little") + 4).to_bytes(4, "little")
         + whole[at + 4 :]
     )
-    with pytest.raises(ValueError, match="is no trace of training, or is damaged"):
+    with pytest.raises(ValueError, match="must be a trace of training, got another or a damaged file"):
         load_trace(path)
     np.save(tmp_path / "array.npy", np.zeros(3))
-    with pytest.raises(ValueError, match="is no trace of training"):
+    with pytest.raises(ValueError, match="must be a trace of training"):
         load_trace(tmp_path / "array.npy")
     with pytest.raises(FileNotFoundError):
         load_trace(tmp_path / "none.npz")
@@ -287,7 +287,7 @@ def test_a_trace_without_a_place_is_refused_before_the_run(tmp_path):
         with pytest.raises(error):
             Tokenizer.train(SOME, trace=wrong, on_progress=lambda *args: told.append(args))
     assert not told
-    with pytest.raises(ValueError, match="pass True, False, or the path"):
+    with pytest.raises(ValueError, match="must be True, False, or the path"):
         Recorder(on_progress=None, path=3)
 
 

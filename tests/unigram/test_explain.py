@@ -1,4 +1,7 @@
-"""Reasons of Unigram models and of SentencePiece's four models: the pieces are the model's, the numbers are those of the list of all splits, and long texts cost no more than their length."""
+"""Reasons of Unigram models and of SentencePiece's four models.
+
+The pieces are the model's, the numbers are those of the list of all segmentations, and long texts cost no more than their length.
+"""
 
 import json
 import math
@@ -169,10 +172,10 @@ def test_what_is_no_unigram_is_refused():
         explain_sentencepiece(model, "a")
     for n in (0, -1, True, 1.5, None):
         for fn, m in ((explain_unigram, model), (explain_sentencepiece, theirs)):
-            with pytest.raises(ValueError, match="a whole number from 1"):
+            with pytest.raises(ValueError, match="n must be an integer, 1 or more"):
                 fn(m, "a", n=n)
     for fn, m in ((explain_unigram, model), (explain_sentencepiece, theirs)):
-        with pytest.raises(ValueError, match="pass a str"):
+        with pytest.raises(ValueError, match="pass a str|must be a str"):
             fn(m, b"a")
 
 
@@ -232,7 +235,10 @@ def explain_unigram_all(model, text):
     for i, j, s in arcs:
         ending.setdefault(j, []).append((i, s))
         starting.setdefault(i, []).append((j, s))
-    add = lambda logs: max(logs) + math.log(sum(math.exp(x - max(logs)) for x in logs))
+
+    def add(logs):
+        return max(logs) + math.log(sum(math.exp(x - max(logs)) for x in logs))
+
     for j in range(1, n + 1):
         before.append(add([before[i] + s for i, s in ending[j]]))
     after = {n: 0.0}
@@ -273,7 +279,9 @@ from subword_nb.insight.explain_sentencepiece import explain_sentencepiece
 model = unigram_model([("<unk>", 0.0), ("a", -1.0), ("ab", -1.5)], unk_piece="<unk>", control=["<unk>"])
 reason = explain_unigram(model, "ab?")
 print(reason.pieces, len(reason._repr_html_()) > 500)
-for cls in (SentencePieceUnigram, SentencePieceBPE): print(explain_sentencepiece(cls({"<unk>": 0, "a": 1, "b": 2, "ab": 3}, [0, -1, -1, -1.5], "<unk>"), "ab?").pieces)
+for cls in (SentencePieceUnigram, SentencePieceBPE):
+    model = cls({"<unk>": 0, "a": 1, "b": 2, "ab": 3}, [0, -1, -1, -1.5], "<unk>")
+    print(explain_sentencepiece(model, "ab?").pieces)
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -352,7 +360,10 @@ def check_stretches(model, text):
         text[s.start : s.end] for s in found
     ) == text
     if whole.kind == "bpe":
-        place = lambda m, start: (m.left, m.right, m.piece, m.start + start, m.end + start, m.score)
+
+        def place(m, start):
+            return m.left, m.right, m.piece, m.start + start, m.end + start, m.score
+
         for s in found:
             assert [place(m, s.start) for m in s.reason.steps] == [
                 place(m, 0) for m in whole.steps if s.start <= m.start and m.end <= s.end
@@ -448,7 +459,10 @@ def test_notes_of_sentencepiece():
         ("<x>", 0.0, 4),
         ("▁a", -4.0, 1),
     ]
-    note = lambda kind, text: explain_sentencepiece(model_of(pieces, kind), text).note
+
+    def note(kind, text):
+        return explain_sentencepiece(model_of(pieces, kind), text).note
+
     assert note("bpe", "ab<x>?") == "user-defined, kept whole: <x>; unused, taken apart again: ab; unknown: ?"
     assert note("unigram", "ab<x>?") == "unknown: ?" and note("unigram", "ab") is None
     assert (

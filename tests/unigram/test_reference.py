@@ -110,9 +110,10 @@ def test_best_splits_are_those_of_sentencepiece(shared_file, name):
     pieces = read_model_proto(path.read_bytes()).pieces
     model = model_of(pieces, any(kind == BYTE for *_, kind in pieces))
     assert list(model.piece2id) == [sp.id_to_piece(i) for i in range(len(sp))]
-    score_of = lambda parts: sum(
-        model.table[p] if p in model.table else model.unk_score * len(p) for p in parts
-    )
+
+    def score_of(parts):
+        return sum(model.table[p] if p in model.table else model.unk_score * len(p) for p in parts)
+
     ties = 0
     for text in lines_of(shared_file, 1500):
         normal, theirs, their_ids = sp.normalize(text), sp.encode(text, out_type=str), sp.encode(text)
