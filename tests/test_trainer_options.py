@@ -344,7 +344,7 @@ def test_fuse_unk_may_be_left_open_by_bpe_alone():
     how = dict(algorithm="char_bpe", vocab_size=40, unk_piece="<unk>", fuse_unk=None)
     assert not Tokenizer.train(TEXT, **how).model.fuse_unk
     assert Tokenizer.train(TEXT, pre_tokenizer="metaspace", **how).model.fuse_unk
-    with pytest.raises(ValueError, match="fuse_unk=None is a NoneType; pass True or False"):
+    with pytest.raises(ValueError, match="fuse_unk must be True or False, got None"):
         Tokenizer.train(TEXT, **how | dict(algorithm="unigram"))
 
 

@@ -22,9 +22,10 @@ def merge_windows_ref(
     text: str,  # What to merge
     merge,  # text → pieces: merges a short text
     keep: int,  # Merge at least this many symbols again, in three pieces or more; and twice as many new ones
-) -> list | None:  # The pieces of the text; None if a piece that was kept had not settled
+) -> list | None:  # The pieces of the text; None if a piece that was kept was not final
     "Merge a long text in windows."
-    done, start, stop, first = [], 0, min(keep, len(text)), None
+    done, first = [], None
+    start, stop = 0, min(keep, len(text))
     while True:
         pieces = merge(text[start:stop])
         if first not in (None, pieces[0] if pieces else None):
@@ -180,7 +181,8 @@ def merge_symbols(
     keep: np.uint64,  # How many symbols windows overlap by, at least
 ) -> np.uint64:  # How many are left; EMPTY if `keep` was too small, and then the row is spoilt
     "Merge ids[at:at+n] in place, in windows."
-    read, held, k, first = ZERO, ZERO, ZERO, NONE
+    read, held, k = ZERO, ZERO, ZERO
+    first = NONE
     while True:
         size = held + min(n - read, max(keep, held + held) if held * np.uint64(3) <= WIDEST else keep)
         if size > WIDEST:
@@ -189,7 +191,7 @@ def merge_symbols(
             source[held + np.uint64(i)] = ids[at + read + np.uint64(i)]
         read, t = read + size - held, _merge_window(source, ZERO, size, slots, made, work, rules)
         if first != NONE and work[0] != first:
-            return EMPTY  # it had not settled
+            return EMPTY  # it was not final
         held, done = ZERO, t
         if read < n:
             while done > ZERO and (held < keep or t - done < np.uint64(3)):

@@ -96,7 +96,8 @@ def truncate(
         return _pruned(tok, vocab_size, source, options)
     if source is not None:
         raise ValueError(
-            f"source must be None for a {type(tok.model).__name__} model, got a corpus or counts; leave it out"
+            "source must be None, as only a Unigram model is pruned with one, "
+            f"got one for a {type(tok.model).__name__} model; leave it out"
         )
     if not isinstance(tok.model, (BPE, WordPiece, WordLevel)):
         tok = _in_parts(tok)

@@ -120,7 +120,8 @@ def _append(buffer, n, block, size):
 def _count(buffer, starts, j, k, slots, keys, count, place, more, places):
     "Count spans j to k - 1, more[j] of each at places[j], if any; returns the first that does not fit."
     low, high, at = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64)
-    j, k, given, head = np.uint64(j), np.uint64(k), len(more) > 0, np.uint64(starts[0])
+    j, k, head = np.uint64(j), np.uint64(k), np.uint64(starts[0])
+    given = len(more) > 0
     limit = len(slots) * 5 // 32
     while j < k:
         first, end = j, min(j + np.uint64(64), k)

@@ -143,12 +143,11 @@ def _checked(trace):
         if len(a["seed_prob"]) != seeds or a["seed_length"].sum() != len(a["seed_code"]):
             raise ValueError("seeds, lengths and probabilities must fit together")
         for r in [*range(len(f["losses"])), "final"]:
-            size, alive = len(a[f"alive{r}"]), a[f"alive{r}"]
-            if (
-                any(len(a[f"{k}{r}"]) != size for k in _ROUND if r != "final" or k == "prob")
-                or size
-                and not 0 <= alive.min() <= alive.max() < seeds
-            ):
+            alive = a[f"alive{r}"]
+            size = len(alive)
+            lengths = [len(a[f"{k}{r}"]) for k in _ROUND if r != "final" or k == "prob"]
+            out_of_range = size and not 0 <= alive.min() <= alive.max() < seeds
+            if lengths != [size] * len(lengths) or out_of_range:
                 raise ValueError(f"the arrays of round {r} must fit together")
     elif f["kind"] != "wordlevel":
         raise ValueError(f"kind must be one of this version, got {f['kind']!r}")
@@ -181,7 +180,7 @@ class Recorder:
     def after_step(
         self,
         what: str,  # "seeds", "EM" or "pruning"
-        now,  # A `Standing` of Unigram's trainer
+        now,  # A `TrainingState` of Unigram's trainer
         texts,  # What it learns from, as `Texts`
     ) -> None:
         "Keep what a step of Unigram's trainer decided."

@@ -719,10 +719,11 @@ def _checked_options(algorithm, options):
 
 # %% ../../nbs/train/05_train.ipynb #c060cc62
 def _is_counted(source):
+    "Is a source counts?"
+    if isinstance(source, FlatCounts):
+        return True
     # a set of data sets is a map, too
-    return (
-        isinstance(source, FlatCounts) or isinstance(source, Mapping) and not hasattr(source, "column_names")
-    )
+    return isinstance(source, Mapping) and not hasattr(source, "column_names")
 
 
 def _corpus_of(source, options):
@@ -800,8 +801,7 @@ def train(
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     threads: int | None = None,  # None: one per processor; same result, unless `max_pretokens` is reached
     memory: int = 1 << 30,  # Bytes of counts beyond which they go to disk; the result does not depend on it
-    max_pretokens: int
-    | None = None,  # Maximum number of distinct spans to count; the report states the error
+    max_pretokens: int | None = None,  # Maximum number of distinct spans; the report states the error
     checkpoint: str | Path | None = None,  # A folder that keeps what the run has reached, to go on from
     every: float = 60.0,  # Seconds from checkpoint to checkpoint
     # on_progress(done, total, what, state), while counting and while learning

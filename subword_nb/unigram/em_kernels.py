@@ -28,7 +28,7 @@ class Edges(NamedTuple):
     longest: np.ndarray  # (n_places,) int32, the longest piece that starts there; -1: none does
     shorter: np.ndarray  # (n_pieces,) int32, the longest other piece that this one begins with; -1: none
     length: np.ndarray  # (n_pieces,) int32, characters
-    # (n_pieces,) int32 (int64 from 2**31 places on), a place where the piece stands; -1: nowhere
+    # (n_pieces,) int32 (int64 from 2**31 places on), a place where the piece occurs; -1: nowhere
     at: np.ndarray
 
 
@@ -46,8 +46,8 @@ def _numbered(pieces):
 
 # %% ../../nbs/unigram/03_em_kernels.ipynb #9662d48e
 @kernel
-def _stand(longest, shorter, at):
-    "For each piece the first place where it stands."
+def _first_places(longest, shorter, at):
+    "For each piece the first place where it occurs."
     for s in range(len(longest)):
         p = longest[s]
         while p >= 0 and at[p] < 0:
@@ -58,7 +58,7 @@ def _stand(longest, shorter, at):
 def make_edges(
     counts: Mapping[str, int],  # pretoken → how often it occurs
     pieces: Sequence[str],  # The vocabulary; the place in it is the id
-) -> Edges:  # Every place where a piece stands in a pretoken
+) -> Edges:  # Every occurrence of a piece in a pretoken
     "Look up every substring of every pretoken."
     piece2id = _numbered(pieces)
     lengths = lengths_by_first(pieces)
@@ -74,7 +74,7 @@ def make_edges(
     found = np.array([longest_at(text, start) for text in counts for start in range(len(text))], np.int32)
     bounds = np.cumsum([0, *map(len, counts)], dtype=np.int64)
     at = np.full(len(pieces), -1, np.int32)
-    _stand(found, shorter, at)
+    _first_places(found, shorter, at)
     return Edges(bounds, np.array([*counts.values()], np.int64), found, shorter, length, at)
 
 # %% ../../nbs/unigram/03_em_kernels.ipynb #72a865cd
@@ -502,12 +502,12 @@ def viterbi_counts(
 
 # %% ../../nbs/unigram/03_em_kernels.ipynb #9d6c77df
 def best_alternative(
-    edges: Edges,  # The lattices of the corpus, with a place where each piece stands
+    edges: Edges,  # The lattices of the corpus, with a place where each piece occurs
     score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
     threads: int
     | None = None,  # Number of threads, which does not change the result; None: one per processor
-    # One per piece; empty, with the score -inf, for one that has none or stands nowhere in the corpus
+    # One per piece; empty, with the score -inf, for one that has none or does not occur in the corpus
 ) -> Paths:
     "The best segmentation of each piece into other pieces."
     nowhere = edges.at < 0

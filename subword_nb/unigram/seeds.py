@@ -220,7 +220,7 @@ def _letters(code):
 
 
 def _sorted_places(code, bounds, rest, length):
-    "All places in the order of what stands there, compared by `length` letters."
+    "All places in the order of the text that begins there, compared by `length` letters."
     import numpy as np
 
     letter, bits = _letters(code)
@@ -270,7 +270,7 @@ class Suffixes(NamedTuple):
     code: "np.ndarray"  # (n_places,) int32, the code points of all texts, one after the other
     bounds: "np.ndarray"  # (n_texts + 1,) int64, the places of text k are those from bounds[k] to bounds[k+1]
     counts: "np.ndarray"  # (n_texts,) int64, how often each occurs
-    order: "np.ndarray"  # (n_places,) int32, places sorted by what stands there
+    order: "np.ndarray"  # (n_places,) int32, places sorted by the text that begins there
     left: "np.ndarray"  # (n_places,) int32, letters of each suffix, in order
     shared: "np.ndarray"  # (n_places,) int32, letters that each shares with the one before, up to `length`
     # (n_places + 1,) int64, running sum over the suffixes in order: the counts of their texts
@@ -318,7 +318,9 @@ def suffix_array_ref(
     counts: Mapping[str, int],  # pretoken → how often it occurs
     *,
     length: int = 16,  # Number of characters by which suffixes are compared
-) -> list[tuple[int, int]]:  # (number of the pretoken, place in it), by what stands there, then by themselves
+) -> list[
+    tuple[int, int]
+]:  # (number of the pretoken, place in it), by the text that begins there, then by themselves
     "Sort the suffixes by looking at them."
     words = list(counts)
 
@@ -475,7 +477,7 @@ def _link(order, shared, first, length, stack, longest, shorter, at):
 def seed_edges(
     suffixes: Suffixes,  # A suffix array
     found: Substrings,  # Its chosen intervals, in the order of their spelling; the place among them is the id
-) -> "Edges":  # Every place where one of them stands
+) -> "Edges":  # Every place where one of them occurs
     "The lattices of the corpus, straight from the suffix array."
     import numpy as np
 
@@ -521,7 +523,7 @@ def find_pieces(
     suffixes: Suffixes,  # From `suffix_array`, with at least the length of the longest piece
     pieces: list[str],  # Sorted by spelling
 ) -> Substrings:  # One for each piece; empty, with the count 0, if it does not occur
-    "Where given pieces stand."
+    "The places where given pieces occur."
     import numpy as np
 
     texts = lay_out(dict.fromkeys(pieces, 1))

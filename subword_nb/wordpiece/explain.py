@@ -107,7 +107,7 @@ class LinkStep(NamedTuple):
     # The character that does not fit, in code points of the pretoken; its length at the end of the word
     at: int
     char: str  # That character; empty at the end of the word
-    source: str  # What the node spells that it stands at
+    source: str  # What its current node spells
     pops: list  # The pieces that are certain now
     target: str  # What the node spells that the link leads to; empty: no link, and the word is unknown
 

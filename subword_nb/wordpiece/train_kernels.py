@@ -379,7 +379,7 @@ def _add(s, q, d):
 
 @kernel
 def _arrive(s, w, i, a, b):
-    "The pair (a, b) comes to stand at place i."
+    "The pair (a, b) now occurs at place i."
     q = _pair_number(s, w, a, b)
     p, later = s.pair[q, LAST], -1
     if p > i:
@@ -404,7 +404,7 @@ def _arrive(s, w, i, a, b):
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #e0c122f8
 @kernel
 def _leave(s, w, i):
-    "The pair at place i ceases to stand there."
+    "The pair at place i no longer occurs there."
     q = w.place[i, PAIR]
     p, later = w.place[i, EARLIER], w.place[i, LATER]
     if p < 0:
@@ -423,7 +423,7 @@ def _leave(s, w, i):
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #779ff32e
 @kernel
 def _merge_at(s, w, i, new):
-    "Merge the pair that stands at place i; returns how often its word occurs."
+    "Merge the pair at place i; returns how often its word occurs."
     j = i + w.place[i, SPAN]
     k = j + w.place[j, SPAN]
     left = -1

@@ -237,8 +237,8 @@ MISTAKES = {  # a call → what its error must say
     ("train", "none.txt", "-o", "x.json"): "none.txt",
     ("train", "a.txt", "-o", "none/x.json"): "make it first",
     ("train", "a.txt", "-o", "x.json", "--algorithm", "bp"): "char_bpe",
-    ("train", "a.txt", "-o", "x.json", "--vocab-size", "5"): "--vocab-size 256 or more",
-    ("train", "a.txt", "-o", "x.json", "--vocab-size", "-5"): "--vocab-size 256 or more",
+    ("train", "a.txt", "-o", "x.json", "--vocab-size", "5"): "--vocab-size must be at least 256",
+    ("train", "a.txt", "-o", "x.json", "--vocab-size", "-5"): "--vocab-size must be at least 256",
     (
         "train",
         "a.txt",
@@ -248,7 +248,7 @@ MISTAKES = {  # a call → what its error must say
         "-5",
         "--algorithm",
         "wordlevel",
-    ): "--vocab-size 1 or more",
+    ): "--vocab-size must be at least 1",
     **{
         (
             "train",

@@ -402,7 +402,7 @@ def test_broken_gpt2_files(tmp_path):
     good = vocab.read_text(encoding="utf-8"), merges.read_text(encoding="utf-8")
     for v, m, message in [
         (good[0], good[1] + "a b c\n", "is not a merge rule"),
-        (good[0], good[1] + "ĀĀ zz\n", "needs the piece"),
+        (good[0], good[1] + "ĀĀ zz\n", "got no piece"),
         ('{"a": 1}', good[1], "no piece for 255 of the 256 bytes"),
         (good[0][:-9], good[1], "is not JSON"),
         ("[1]", good[1], "expected a map"),

@@ -156,10 +156,8 @@ def test_random_models_against_sentencepiece(kinds):
             pieces += [(f"<0x{b:02X}>", 0.0, BYTE) for b in range(256)]
         elif kinds != "normal":
             chosen = rng.sample(spelled, rng.randrange(1, 3) if len(spelled) > 2 else 0)
-            pieces = [
-                (p, s, (UNUSED if kinds == "unused" else USER_DEFINED) if p in chosen else k)
-                for p, s, k in pieces
-            ]
+            kind = UNUSED if kinds == "unused" else USER_DEFINED
+            pieces = [(p, s, kind if p in chosen else k) for p, s, k in pieces]
         sp = sentencepiece_model(spm, pieces, kinds == "bytes")
         model = model_of(pieces, kinds == "bytes")
         for _ in range(6):
