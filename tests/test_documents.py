@@ -126,7 +126,7 @@ def test_counts_train_as_their_corpus(file):
         Tokenizer.train(counts, algorithm="unigram", vocab_size=120).model
         == Tokenizer.train(file, algorithm="unigram", vocab_size=120).model
     )
-    with pytest.raises(ValueError, match="documents='lines' is for a corpus"):
+    with pytest.raises(ValueError, match="documents must be None where the source is counts, got 'lines'"):
         Tokenizer.train(counts, algorithm="unigram", vocab_size=120, documents="lines")
 
 

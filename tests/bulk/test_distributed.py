@@ -433,8 +433,8 @@ def test_options_of_samples_and_limits_are_checked():
         ({"sample": 0}, "sample=0; pass a share"),
         ({"sample": 2.0}, "sample=2.0"),
         ({"seed": 0.5}, "seed=0.5"),
-        ({"max_pretokens": 0}, "max_pretokens=0"),
-        ({"max_pretokens": True}, "max_pretokens=True"),
+        ({"max_pretokens": 0}, "max_pretokens must be at least 1, got 0"),
+        ({"max_pretokens": True}, "max_pretokens must be an integer, got True"),
     ):
         with pytest.raises(ValueError, match=message):
             scale.count(Path(__file__), client=False, **options)
@@ -601,7 +601,7 @@ def test_who_may_work():
     for wrong in ("tcp://x:1", 2, True):
         with pytest.raises(ValueError, match="distributed.Client"):
             check_client(wrong)
-    with pytest.raises(ValueError, match="partitions=0"):
+    with pytest.raises(ValueError, match="partitions must be at least 1, got 0"):
         scale.count(Path(__file__), client=False, partitions=0)
 
 

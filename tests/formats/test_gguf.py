@@ -484,7 +484,11 @@ def test_bos_and_eos(write):
             dict(merges=["u g", "hug"]),
             "tokenizer.ggml.merges[1] is 'hug'; expected two pieces with a space between them",
         ),
-        ("gpt2", dict(merges=["u g", "h x"]), "merge 1 ('h', 'x') needs the piece 'hx'"),
+        (
+            "gpt2",
+            dict(merges=["u g", "h x"]),
+            "merge 1 ('h', 'x') must have all its pieces in the vocabulary, got no piece 'hx'",
+        ),
         (
             "gpt2",
             dict(add_bos_token=True),
