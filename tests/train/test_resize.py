@@ -51,7 +51,7 @@ TRAINED = (
     "objective",
     "initial_alphabet",
     "limit_alphabet",
-)  # what extend is told again
+)  # what extend needs again
 COMMON = """
 the of and a to in is was he for it with as his on be at by i this had not are but from or have an they
 which one you were her all she there would their we him been has when who will no more if out so said
@@ -594,8 +594,8 @@ def stopped(tmp_path_factory):
     (home / "a.txt").write_text(made_up(random.Random(6), 30000))
     calls = []
 
-    def on_progress(*told):
-        calls.append(told)
+    def on_progress(*args):
+        calls.append(args)
         if (home / "run" / "state.npz").exists():
             raise KeyboardInterrupt
 
@@ -705,7 +705,7 @@ def test_a_full_disk_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text(made_up(random.Random(6), 30000))
     folder = tmp_path / "run"
 
-    def stop(*told):
+    def stop(*args):
         if (folder / "state.npz").exists():
             raise KeyboardInterrupt
 
@@ -755,23 +755,24 @@ def test_what_cannot_be_gone_on_with_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["bpe", "char_bpe", "wordpiece", "frequency", "unigram"])
 @pytest.mark.parametrize("size", [4000, 600000], ids=["small", "large"])
-def test_watch_is_told_sensible_numbers(name, size):
-    told, docs = [], [made_up(random.Random(7), size)]
+def test_on_progress_gets_sensible_numbers(name, size):
+    reports, docs = [], [made_up(random.Random(7), size)]
     tok = Tokenizer.train(
         docs,
         algorithm=kind_of(name),
         vocab_size=800 if size > 4000 else 350,
-        on_progress=lambda *a: told.append(a),
+        on_progress=lambda *a: reports.append(a),
         threads=1,
         **RUNS[name],
     )
-    assert told and all(
-        0 <= done <= total and isinstance(what, str) and callable(state) for done, total, what, state in told
+    assert reports and all(
+        0 <= done <= total and isinstance(what, str) and callable(state)
+        for done, total, what, state in reports
     )
-    for (a, t, w, _), (b, u, v, _) in pairwise(told):
+    for (a, t, w, _), (b, u, v, _) in pairwise(reports):
         assert w != v or t != u or a <= b
     if name != "unigram":
-        assert told[-1][0] == tok.vocab_size
+        assert reports[-1][0] == tok.vocab_size
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -788,10 +789,10 @@ def test_bars_are_drawn_and_change_nothing(name, capsys, monkeypatch):
     assert "reading" in err and (name != "unigram" or "training" in err)
 
 
-def test_what_watch_raises_comes_out(tmp_path):
+def test_what_on_progress_raises_comes_out(tmp_path):
     for error in (KeyboardInterrupt, RuntimeError):
 
-        def on_progress(*told, error=error):
+        def on_progress(*args, error=error):
             raise error
 
         for name in ("bpe", "wordpiece", "unigram"):

@@ -208,10 +208,10 @@ def test_a_run_that_goes_on_leaves_the_whole_trace(algorithm, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("algorithm", ["char_bpe", "wordpiece", "unigram"])
-def test_watch_is_told_the_same(algorithm):
-    told = {}
+def test_on_progress_gets_the_same(algorithm):
+    reports = {}
     for trace in (False, True):
-        calls = told[trace] = []
+        calls = reports[trace] = []
         Tokenizer.train(
             TOY_COUNTS,
             algorithm=algorithm,
@@ -221,7 +221,7 @@ def test_watch_is_told_the_same(algorithm):
                 (what, total, callable(state))
             ),
         )
-    assert {*told[True]} >= {*told[False][:1]} and told[True]
+    assert {*reports[True]} >= {*reports[False][:1]} and reports[True]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -278,15 +278,15 @@ def test_foreign_and_damaged_files(tmp_path):
 
 
 def test_a_trace_without_a_place_is_refused_before_the_run(tmp_path):
-    told = []
+    reports = []
     for wrong, error in (
         (tmp_path / "none" / "t.npz", FileNotFoundError),
         (tmp_path, IsADirectoryError),
         (3, ValueError),
     ):
         with pytest.raises(error):
-            Tokenizer.train(SOME, trace=wrong, on_progress=lambda *args: told.append(args))
-    assert not told
+            Tokenizer.train(SOME, trace=wrong, on_progress=lambda *args: reports.append(args))
+    assert not reports
     with pytest.raises(ValueError, match="must be True, False, or the path"):
         Recorder(on_progress=None, path=3)
 

@@ -139,7 +139,7 @@ def test_equals_the_list_of_all_splits(ties):
 
 
 def test_a_runner_up_that_has_no_ids():
-    "A split that the model could not spell is told with its text; the one that is taken has ids."
+    "A split that the model could not spell is listed with its text; the one that is taken has ids."
     model = unigram_model(
         [("ab", -1.0), ("a", -1.0), ("<0x61>", -9.0)], byte_fallback=True, control=["<0x61>"]
     )
@@ -213,11 +213,11 @@ def test_long_texts():
     every = explain_unigram(model, text[:300])
     assert len(every.arcs) == len(model.lattice(text[:300]).nodes) < 2000
     shorter = explain_unigram(model, text[:1500])
-    told, nodes = {a[:2] for a in shorter.arcs}, model.lattice(text[:1500]).nodes
+    listed, nodes = {a[:2] for a in shorter.arcs}, model.lattice(text[:1500]).nodes
     least = min(a.marginal for a in shorter.arcs if not a.best)
     kept = explain_unigram_all(model, text[:1500])
-    assert len(told) == 2000 < len(nodes) and all(
-        p <= least + 1e-12 for place, p in kept.items() if place not in told
+    assert len(listed) == 2000 < len(nodes) and all(
+        p <= least + 1e-12 for place, p in kept.items() if place not in listed
     )
 
 

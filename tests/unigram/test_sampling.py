@@ -215,7 +215,7 @@ def test_k_is_checked(k):
         sample_without_replacement(build_lattice("ab", {"a": -1.0, "b": -1.0}), k, 1.0, rng=random.Random(0))
 
 
-def test_no_path_no_nodes_and_no_chance():
+def test_no_path_no_nodes_and_no_generator():
     rng = random.Random(0)
     for lattice in (build_lattice("ab", {"a": -1.0}), build_lattice("ab", {})):
         for call, *args in (
@@ -287,7 +287,7 @@ def test_sentencepiece_draws_from_the_same_law(nbest_size, alpha):
             assert stat < limit(df), (word, stat, df)
 
 
-# ---- with a seed, of whole texts, and what a wrong name is told ----
+# ---- with a seed, of whole texts, and wrong names ----
 
 
 def some_unigram():
@@ -387,7 +387,7 @@ def test_every_function_that_draws_takes_a_seed():
         )
 
 
-def test_a_wrong_name_is_told_by_public_names():
+def test_a_wrong_name_lists_the_public_names():
     "A TypeError for an unknown option names what was called, or what is called in its place; never a function of the inside."
     tok, wrong = some_unigram(), {"no_such_option": 1}
     calls = {

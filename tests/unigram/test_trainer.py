@@ -14,7 +14,7 @@ import pytest
 from seeds import TEXTS, fresh
 from notebooks import ROOT
 
-from subword_nb.unigram import trainer as room
+from subword_nb.unigram import trainer
 from subword_nb.corpus.documents import COURSE_CORPUS, TOY_COUNTS
 from subword_nb.corpus.counts import count_pretokens, flatten_counts
 from subword_nb.unigram.reference import best_pieces, corpus_loss
@@ -346,7 +346,7 @@ def words(rng, n=400):
     ],
 )
 def test_training_goes_on_from_every_state(monkeypatch, options):
-    monkeypatch.setattr(room, "PAUSE", 0.0)
+    monkeypatch.setattr(trainer, "PAUSE", 0.0)
     counts, states = words(random.Random(6)), []
     whole = unigram_train(
         counts,
@@ -380,7 +380,7 @@ def test_training_goes_on_from_every_state(monkeypatch, options):
 
 
 def test_an_interrupted_training_can_be_taken_up(monkeypatch):
-    monkeypatch.setattr(room, "PAUSE", 0.0)
+    monkeypatch.setattr(trainer, "PAUSE", 0.0)
     counts, rng = words(random.Random(7)), random.Random(8)
     whole = unigram_train(counts, 60)
     for _ in range(20):
@@ -397,7 +397,7 @@ def test_an_interrupted_training_can_be_taken_up(monkeypatch):
 
 
 def test_states_of_other_trainings_are_refused(monkeypatch):
-    monkeypatch.setattr(room, "PAUSE", 0.0)
+    monkeypatch.setattr(trainer, "PAUSE", 0.0)
     counts, states = words(random.Random(9)), []
     unigram_train(counts, 60, on_progress=lambda done, total, what, state: states.append(state()))
     for changed in (

@@ -229,7 +229,7 @@ def test_a_run_is_resumed_from_every_snapshot(shared_file):
     ids, found = {p: i for i, p in enumerate(pieces)}, []
     state = new_state([ids[names[i]] for i in symbol.tolist()], length, weight, pieces)
     rules = learn_pieces(
-        *state, pieces, 3000, on_progress=lambda *told: found.append(told[3]()), every=0, work=1000
+        *state, pieces, 3000, on_progress=lambda *args: found.append(args[3]()), every=0, work=1000
     )
     assert rules == wordpiece_train(counts, 3000)
     assert len(found) > 20
@@ -346,7 +346,7 @@ def learned_from(counts, start, splits, vocab_size, **options):
 @pytest.mark.peers
 @pytest.mark.parametrize("name", ["botchan", "english_small"])
 def test_frequency_is_hugging_faces_given_the_ids_of_its_run(shared_file, name):
-    "Its ids of marked letters come from a hash table and settle ties; with them, 8,000 pieces agree id for id."
+    "Its ids of marked letters come from a hash table and break ties; with them, 8,000 pieces agree id for id."
     texts = list(documents(shared_file(f"corpus/{name}.txt")))
     counts = count_pretokens(texts, "bert")
     theirs = hf_train(
