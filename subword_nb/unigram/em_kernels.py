@@ -349,8 +349,7 @@ def e_step(
     edges: Edges,  # The lattices of the corpus
     prob: np.ndarray,  # (n_pieces,) probability of each piece; 0: never used
     *,
-    threads: int
-    | None = None,  # Number of threads, which does not change the result; None: one per processor
+    threads: int | None = None,  # Number of threads, for the same result; None: one per processor
 ) -> tuple[np.ndarray, float]:  # (n_pieces,) expected counts; log-likelihood of the corpus, nats
     "Expected counts of all pieces, and how probable the corpus is."
     expected, value, power = expected_counts(edges, prob, threads=threads)
@@ -445,8 +444,7 @@ def best_paths(
     edges: Edges,  # The lattices
     score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
-    threads: int
-    | None = None,  # Number of threads, which does not change the result; None: one per processor
+    threads: int | None = None,  # Number of threads, for the same result; None: one per processor
     # One per pretoken; of equals, the path whose last piece is longest, then the one before, and so on
 ) -> Paths:
     "Viterbi over all pretokens."
@@ -481,8 +479,7 @@ def viterbi_counts(
     edges: Edges,  # The lattices of the corpus
     score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
-    threads: int
-    | None = None,  # Number of threads, which does not change the result; None: one per processor
+    threads: int | None = None,  # Number of threads, for the same result; None: one per processor
 ) -> Tokens:  # How often each piece is used; the score of the corpus; its number of tokens
     "Count the pieces of the best segmentations."
     score = _scores(edges, score)
@@ -505,8 +502,7 @@ def best_alternative(
     edges: Edges,  # The lattices of the corpus, with a place where each piece occurs
     score: np.ndarray,  # (n_pieces,) natural-log probability of each piece
     *,
-    threads: int
-    | None = None,  # Number of threads, which does not change the result; None: one per processor
+    threads: int | None = None,  # Number of threads, for the same result; None: one per processor
     # One per piece; empty, with the score -inf, for one that has none or does not occur in the corpus
 ) -> Paths:
     "The best segmentation of each piece into other pieces."

@@ -318,9 +318,7 @@ def suffix_array_ref(
     counts: Mapping[str, int],  # pretoken → how often it occurs
     *,
     length: int = 16,  # Number of characters by which suffixes are compared
-) -> list[
-    tuple[int, int]
-]:  # (number of the pretoken, place in it), by the text that begins there, then by themselves
+) -> list[tuple[int, int]]:  # (number of the pretoken, place in it), by the text that begins there
     "Sort the suffixes by looking at them."
     words = list(counts)
 
