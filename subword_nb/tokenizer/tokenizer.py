@@ -46,12 +46,12 @@ def _read(path, allow_code, options):
     "The kind and the parts of what a path or a name stands for."
     if isinstance(path, str) and (not path or len(path) > 4096 or "\n" in path):
         raise ValueError(
-            f"{path[:40]!r} is {len(path):,} characters of text, and not the name of a file; "
+            f"path must be the name of a file, got {len(path):,} characters of text that begin with {path[:40]!r}; "
             "pass the path of a tokenizer file or of its folder"
         )
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(
-            f"path={path!r} is no path or name; pass a file, a folder, org/name, or a published encoding"
+            f"path must be a str or a path, got {path!r}; pass a file, a folder, org/name, or a published encoding"
         )
     if Path(path).exists():
         return read_file(path, allow_code=allow_code, **options)
@@ -73,8 +73,8 @@ def _read(path, allow_code, options):
         hub = [k for k in _HUB if k in options and k != "cache_dir"]
         if hub:
             raise ValueError(
-                f"{path} is a published encoding and not a repository, so {hub[0]}= has no meaning here; "
-                "leave it out, or pass org/name"
+                f"{hub[0]} must be left out for a published encoding, got it with {path!r}; "
+                "leave it out, or pass org/name, a repository on the hub"
             )
         return "tiktoken", read_encoding(path, **options)
     if not isinstance(path, str) or not looks_like_repo(path):
@@ -159,14 +159,117 @@ def _warn_of_unfound(tok, tokens):
             stacklevel=3,
         )
 
+# %% ../../nbs/tokenizer/00_tokenizer.ipynb #d1f85df9
+# Library → its names that a `Tokenizer` lacks → what to write instead
+_OTHER_NAMES = {
+    "tokenizers": {
+        "token_to_id": "tok.piece2id.get(piece)",
+        "id_to_token": "tok.id2piece[id]",
+        "get_vocab": "tok.piece2id",
+        "get_vocab_size": "tok.vocab_size",
+        "get_added_tokens_decoder": "tok.added_tokens",
+        "add_special_tokens": "tok.add_tokens(tokens, special=True)",
+        "encode_batch_fast": "tok.encode_batch(texts)",
+        "encode_special_tokens": "tok.allowed_special",
+        "enable_padding": "tok.padding = Padding(…)",
+        "no_padding": "tok.padding = None",
+        "enable_truncation": "tok.truncation = Truncation(max_length)",
+        "no_truncation": "tok.truncation = None",
+        "num_special_tokens_to_add": "tok.post_processor.n_added(paired)",
+        "to_str": "tok.save(path)",
+        "train_from_iterator": "Tokenizer.train(texts)",
+    },
+    "tiktoken": {
+        "eot_token": 'tok.piece2id["<|endoftext|>"]',
+        "special_tokens_set": "{t.content for t, _ in tok.added_tokens if t.special}",
+        "is_special_token": "id in {i for t, i in tok.added_tokens if t.special}",
+        "max_token_value": "tok.n_vocab - 1",
+        "encode_to_numpy": "tok.encode_array(text)",
+        "encode_ordinary_batch": "[tok.encode_ordinary(text) for text in texts]",
+        "decode_bytes_batch": "[tok.decode_bytes(ids) for ids in batch]",
+    },
+    "sentencepiece": {
+        "encode_as_ids": "tok.encode(text)",
+        "encode_as_pieces": "tok.tokenize(text)",
+        "decode_ids": "tok.decode(ids)",
+        "decode_pieces": "tok.decode([tok.piece2id[p] for p in pieces])",
+        "piece_to_id": "tok.piece2id[piece]",
+        "id_to_piece": "tok.id2piece[id]",
+        "get_piece_size": "tok.vocab_size",
+        "piece_size": "tok.vocab_size",
+        "get_score": "tok.model.scores[id]",
+        "nbest_encode_as_ids": "tok.nbest(text, n=10)",
+        "sample_encode_as_ids": "tok.sample(text, alpha=0.1)",
+        "serialized_model_proto": 'tok.save("tokenizer.model")',
+        "bos_id": 'tok.piece2id["<s>"]',
+        "eos_id": 'tok.piece2id["</s>"]',
+        "unk_id": "tok.piece2id[tok.model.unk_piece]",
+        "pad_id": "tok.padding.pad_id",
+        "EncodeAsIds": "tok.encode(text)",
+        "EncodeAsPieces": "tok.tokenize(text)",
+        "DecodeIds": "tok.decode(ids)",
+        "DecodePieces": "tok.decode([tok.piece2id[p] for p in pieces])",
+        "PieceToId": "tok.piece2id[piece]",
+        "IdToPiece": "tok.id2piece[id]",
+        "GetPieceSize": "tok.vocab_size",
+        "GetScore": "tok.model.scores[id]",
+        "NBestEncodeAsIds": "tok.nbest(text, n=10)",
+        "SampleEncodeAsIds": "tok.sample(text, alpha=0.1)",
+    },
+    "transformers": {
+        "batch_decode": "tok.decode_batch(batch)",
+        "encode_plus": "tok(text)",
+        "batch_encode_plus": "tok(texts)",
+        "apply_chat_template": "tok.encode(rendered_template, add_special_tokens=False)",
+        "convert_tokens_to_ids": "[tok.piece2id[p] for p in pieces]",
+        "convert_ids_to_tokens": "[tok.id2piece[i] for i in ids]",
+        "convert_tokens_to_string": "tok.decode([tok.piece2id[p] for p in pieces])",
+        "vocab": "tok.piece2id",
+        "get_added_vocab": "{t.content: i for t, i in tok.added_tokens}",
+        "all_special_tokens": "[t.content for t, _ in tok.added_tokens if t.special]",
+        "all_special_ids": "[i for t, i in tok.added_tokens if t.special]",
+        "special_tokens_map": "[t.content for t, _ in tok.added_tokens if t.special]",
+        "pad_token": "tok.padding.pad_piece",
+        "pad_token_id": "tok.padding.pad_id",
+        "unk_token": "tok.model.unk_piece",
+        "unk_token_id": "tok.piece2id[tok.model.unk_piece]",
+        "bos_token": 'its spelling, such as "<s>"',
+        "bos_token_id": 'tok.piece2id["<s>"]',
+        "eos_token": 'its spelling, such as "</s>"',
+        "eos_token_id": 'tok.piece2id["</s>"]',
+        "cls_token": 'its spelling, such as "[CLS]"',
+        "cls_token_id": 'tok.piece2id["[CLS]"]',
+        "sep_token": 'its spelling, such as "[SEP]"',
+        "sep_token_id": 'tok.piece2id["[SEP]"]',
+        "mask_token": 'its spelling, such as "[MASK]"',
+        "mask_token_id": 'tok.piece2id["[MASK]"]',
+        "padding_side": "tok.padding.direction",
+        "truncation_side": "tok.truncation.direction",
+        "model_max_length": "tok.truncation.max_length",
+        "save_pretrained": 'tok.save("folder/")',
+        "train_new_from_iterator": "tok.train_new(texts)",
+    },
+    "Llama's tokenizer": {
+        "n_words": "tok.n_vocab",
+    },
+}
+# Modules of `compat`, each with the names of the library of that name
+_FACES = ("tiktoken", "tokenizers")
+
+
+def _advice_on(name):
+    "What to write instead of a name of another library; None for other names."
+    for library, names in _OTHER_NAMES.items():
+        if name in names:
+            advice = f"{name!r} is a name of {library}, which Tokenizer does not have; write {names[name]}"
+            if library in _FACES:
+                advice += f", or use subword_nb.compat.{library}"
+            return advice
+    return None
+
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #1ce88bdc
 class Tokenizer(Engine):
     "Text to ids and back: `Tokenizer.train` or `Tokenizer.load`, then `encode`, `decode`, `align`, `save`, …"
-
-    if TYPE_CHECKING:
-        decoder: Decoder | None
-        config: TokenizerConfig | None
-        source: Any
 
     def __init__(
         self,
@@ -198,7 +301,10 @@ class Tokenizer(Engine):
             padding=padding,
             allowed_special="all" if allowed_special is None else allowed_special,
         )
-        vars(self).update(decoder=decoder, training=training, config=config, source=source)
+        self.decoder: Decoder | None = decoder
+        self.config: TokenizerConfig | None = config
+        self.source: Any = source
+        self.training = training
 
     @property
     def parts(self) -> Parts:  # In the order of the constructor's arguments
@@ -942,6 +1048,14 @@ class Tokenizer(Engine):
 
         return to_tiktoken(self, name=name)
 
+    if not TYPE_CHECKING:  # else a type checker would accept every name
+
+        def __getattr__(self, name):
+            advice = _advice_on(name)
+            if advice is not None:
+                raise AttributeError(advice)
+            return self.__getattribute__(name)  # Raises the usual error
+
     def __setattr__(self, name, value):
         _exchange(self, name, value)
 
@@ -950,6 +1064,9 @@ class Tokenizer(Engine):
             f"{name!r} cannot be deleted from a {type(self).__name__}; "
             "set it to another value, or to None where it is optional"
         )
+
+    def __copy__(self):
+        return type(self)(**self.parts._asdict(), training=self.training)
 
     def __reduce__(self):
         return _made_of, (type(self), stored_parts(self.parts._asdict() | {"training": self.training}))
@@ -967,7 +1084,7 @@ class Tokenizer(Engine):
         return _table(self.inspect())
 
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #1daf7fc3
-# What to do instead; of names that other libraries have, and of what follows from parts
+# What to do instead of setting: names of other libraries, and what follows from parts
 _ADVICE = {
     "pad_token": "pass pad_piece= to a call, or set .padding = Padding(pad_piece=…, pad_id=…)",
     "pad_token_id": "set .padding = Padding(pad_piece=…, pad_id=…)",

@@ -271,5 +271,5 @@ def test_what_is_no_tokenizer_says_so(tmp_path):
         with pytest.raises(ValueError, match=message):
             Tokenizer.load(tmp_path / name)
     for text in ("", "{\n}", "x" * 5000):
-        with pytest.raises(ValueError, match="not the name of a file"):
+        with pytest.raises(ValueError, match="path must be the name of a file"):
             Tokenizer.load(text)

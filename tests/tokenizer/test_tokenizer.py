@@ -1,5 +1,8 @@
 """The tokenizer as its users meet it: real files, peers' libraries, every kind of text, crashes."""
 
+import copy
+import importlib
+import inspect
 import json
 import os
 import pickle
@@ -366,3 +369,92 @@ def test_a_policy_that_is_unknown_is_refused(text):
     ):
         with pytest.raises(ValueError, match="errors='bogus' is unknown"):
             call(text, errors="bogus")
+
+
+FACES = {
+    "tokenizers": ("subword_nb.compat.tokenizers", "Tokenizer"),
+    "tiktoken": ("subword_nb.compat.tiktoken", "Encoding"),
+}
+
+
+def test_names_of_other_libraries_are_told_what_to_write(small):
+    "Each error says what to write; what it says runs, and the face that it names has the name."
+    from subword_nb.tokenizer.tokenizer import _FACES, _OTHER_NAMES
+
+    assert set(_FACES) == set(FACES)
+    for library, names in _OTHER_NAMES.items():
+        for name, instead in names.items():
+            with pytest.raises(AttributeError) as said:
+                getattr(small, name)
+            message = str(said.value)
+            assert name in message and library in message and instead in message
+            assert not hasattr(small, name)
+            assert ("subword_nb.compat." in message) == (library in FACES)
+            if library in FACES:
+                module, face_name = FACES[library]
+                face = getattr(importlib.import_module(module), face_name)
+                assert hasattr(face, name) or f"self.{name} =" in inspect.getsource(face), name
+
+
+def test_what_is_advised_runs(small, tmp_path):
+    "Every piece of advice that is an expression has a value."
+    from subword_nb.pipeline.encoding import Padding, Truncation
+    from subword_nb.pipeline.processors import TemplateProcessing
+    from subword_nb.tokenizer.tokenizer import _OTHER_NAMES
+
+    texts = ["the low light", "lower"]
+    unigram = Tokenizer.train(
+        COURSE_CORPUS,
+        algorithm="unigram",
+        vocab_size=60,
+        special_tokens=["<s>", "</s>", "[CLS]", "[SEP]", "[MASK]", "<|endoftext|>"],
+    )
+    unigram.post_processor = TemplateProcessing("<s> $A", special_tokens=[("<s>", unigram.piece2id["<s>"])])
+    piece = unigram.id2piece[-1]
+    for names in _OTHER_NAMES.values():
+        for name, instead in names.items():
+            if instead.startswith(("its spelling", "tok.save", "Tokenizer.train", "tok.train_new")):
+                continue
+            tok = pickle.loads(pickle.dumps(unigram))
+            tok.padding, tok.truncation = Padding(), Truncation()
+            scope = {
+                "tok": tok,
+                "Tokenizer": Tokenizer,
+                "Padding": Padding,
+                "Truncation": Truncation,
+                "text": texts[0],
+                "texts": texts,
+                "rendered_template": texts[0],
+                "piece": piece,
+                "pieces": [piece],
+                "id": 3,
+                "ids": [3],
+                "batch": [[3], [4]],
+                "tokens": ["<new>"],
+                "paired": False,
+                "max_length": 8,
+            }
+            exec(instead.replace("…", ""), scope)
+
+
+def test_other_missing_names_are_the_usual_error(small):
+    "A slip of the finger has Python's own message, and copies are still made."
+    with pytest.raises(AttributeError, match="'Tokenizer' object has no attribute 'encod'"):
+        small.encod("text")
+    for again in (copy.copy(small), copy.deepcopy(small), pickle.loads(pickle.dumps(small))):
+        assert again == small and again.encode("Hugging") == small.encode("Hugging")
+        assert type(again) is type(small)
+
+
+def test_help_and_completion_see_every_method():
+    "Each public method is a plain function of the class, with its own signature and docstring."
+    for name in dir(Tokenizer):
+        if name.startswith("_"):
+            continue
+        method = inspect.getattr_static(Tokenizer, name)
+        assert inspect.getdoc(method), name
+        if isinstance(method, property):
+            continue
+        parameters = list(inspect.signature(getattr(Tokenizer, name)).parameters.values())
+        assert not any(p.kind is p.VAR_POSITIONAL for p in parameters), name
+        assert name in inspect.getsource(method), name
