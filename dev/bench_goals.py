@@ -183,7 +183,8 @@ def train_goals(groups: dict) -> Iterator[tuple]:  # (what, figure, goal, reache
             there[x] for x in goal.against if x in there and abs(there[x]["tokens"] / pieces - 1) <= 0.001
         ]
         ours = worth(there["subword_nb"], goal.what)
-        theirs = min((x for r in alike if (x := worth(r, goal.what)) is not None), default=None)
+        rates = [worth(r, goal.what) for r in alike]
+        theirs = min((x for x in rates if x is not None), default=None)
         if ours and theirs:
             what = f"{goal.vocabulary}, {goal.text}, {goal.what}, against {' or '.join(goal.against)}"
             yield what, f"{theirs / ours:.2f}×", f"{goal.least:g}×", theirs / ours >= goal.least

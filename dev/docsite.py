@@ -341,7 +341,9 @@ def render_pages(
         texts = pool.map(lambda p: render_page(*p, sections, site, work), pages)
         drafts = {
             page.target: text
-            for (page, _), text in zip(pages, track(texts, total=len(pages), desc="rendering", unit="page"))
+            for (page, _), text in zip(
+                pages, track(texts, total=len(pages), desc="rendering", unit="page"), strict=True
+            )
         }
     ids = {target: set(re.findall(r'\bid="([^"]*)"', text)) for target, text in drafts.items()}
     for page, _ in pages:

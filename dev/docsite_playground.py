@@ -19,7 +19,10 @@ ROOT = Path(__file__).resolve().parent.parent
 HERE = Path(__file__).resolve().parent / "docsite" / "playground"
 PAGE = "playground.ipynb"  # the notebook whose page takes the playground
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
-NOTICE = "Pyodide {version}, https://github.com/pyodide/pyodide, under the Mozilla Public License 2.0.\nIt holds CPython, https://www.python.org, under the Python Software Foundation License 2.\n"
+NOTICE = (
+    "Pyodide {version}, https://github.com/pyodide/pyodide, under the Mozilla Public License 2.0.\n"
+    "It holds CPython, https://www.python.org, under the Python Software Foundation License 2.\n"
+)
 
 
 def node_modules() -> Path:
@@ -127,7 +130,10 @@ def with_policy(
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in inline
     )
-    policy = f"default-src 'self'; script-src 'self' 'wasm-unsafe-eval' {hashes}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'self'; script-src 'self' 'wasm-unsafe-eval' {hashes}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'"
+    )
     return text.replace(
         '<meta charset="utf-8">',
         f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">',

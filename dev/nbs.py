@@ -105,7 +105,7 @@ def comparable(text: str) -> list:
 
 def first_difference(stored: list, fresh: list) -> str:
     "Where two runs part, in words."
-    for i, (a, b) in enumerate(zip(stored, fresh)):
+    for i, (a, b) in enumerate(zip(stored, fresh, strict=False)):  # one run may have more cells
         if a != b:
             return f"cell {i}:\n{a[1]}\n--- stored output\n{a[2]}\n--- output of this run\n{b[2]}"
     return f"{len(stored)} stored cells, {len(fresh)} now"
@@ -158,8 +158,8 @@ def _child(action: str, path: Path, env: dict, log: str):
     with open(log, "w", encoding="utf-8") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
-    sys.stdin = open(os.devnull, encoding="utf-8")
-    problem = one(action, path)
+    with open(os.devnull, encoding="utf-8") as sys.stdin:
+        problem = one(action, path)
     print(problem, end="", flush=True)
     os._exit(1 if problem else 0)  # threads that a notebook left behind must not keep the process
 
@@ -201,11 +201,13 @@ def main() -> int:
     with ThreadPoolExecutor(max_workers=cpu_count()) as pool:
         skips = [skipped(p) for p in paths]
         results = pool.map(lambda p, skip: ("", 0.0) if skip else apart(args.action, p), paths, skips)
-        for path, skip, (problem, secs) in zip(paths, skips, results):
-            print(
-                f"{'skip' if skip else 'FAILED' if problem else 'ok':6} {secs:6.1f} s  {path.relative_to(ROOT)}",
-                flush=True,
-            )
+        for path, skip, (problem, secs) in zip(paths, skips, results, strict=True):
+            result = "ok"
+            if skip:
+                result = "skip"
+            elif problem:
+                result = "FAILED"
+            print(f"{result:6} {secs:6.1f} s  {path.relative_to(ROOT)}", flush=True)
             if problem:
                 failed += 1
                 print(problem, flush=True)

@@ -2,10 +2,12 @@
 
     python dev/promises.py run               run every test that nbs/book/promises.json names, and keep its figures
     python dev/promises.py run tests/test_x.py::test_y ...     only these
-    python dev/promises.py read FOLDER       take the figures from reports that pytest wrote (--junitxml), such as those of `SUBWORD_NB_REPORTS=FOLDER bash .ci/run`
+    python dev/promises.py read FOLDER       take the figures from reports that pytest wrote (--junitxml),
+                                             such as those of `SUBWORD_NB_REPORTS=FOLDER bash .ci/run`
 
-A test says what it tried by `record_property(name, number)`. Numbers of a test with parameters are added up; those whose name ends in `_kib`
-or `_mib` are not: the largest counts. The figures go to nbs/book/promises_figures.json, from which the page of promises is made.
+A test says what it tried by `record_property(name, number)`. Numbers of a test with parameters are added up;
+those whose name ends in `_kib` or `_mib` are not: the largest counts.
+The figures go to nbs/book/promises_figures.json, from which the page of promises is made.
 """
 
 import argparse

@@ -148,8 +148,11 @@ def axe(
             axe_script().read_text(encoding="utf-8")
         )  # as a value, so that a page's policy on scripts stands
     found = page.evaluate(
-        """([within, out]) => axe.run({ include: [within], exclude: out.map((s) => [s]) }, { resultTypes: ['violations'],
-          runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }, rules: { 'heading-order': { enabled: true } } }).then((r) => r.violations)""",
+        """([within, out]) => axe.run({ include: [within], exclude: out.map((s) => [s]) }, {
+          resultTypes: ['violations'],
+          runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] },
+          rules: { 'heading-order': { enabled: true } },
+        }).then((r) => r.violations)""",
         [within, [s for s in leave_out if page.locator(s).count()]],
     )
     return [

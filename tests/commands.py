@@ -21,7 +21,9 @@ class Out(io.StringIO):
 
 
 def run(*args, data: bytes | None = None, cwd=None, quiet: bool = True, **env) -> subprocess.CompletedProcess:
-    "The command line with arguments, in this process; with standard input, in one of its own. `quiet`: without lines about progress, which a busy machine would cause."
+    """The command line with arguments, in this process; with standard input, in one of its own.
+
+    `quiet`: without lines about progress, which a busy machine would cause."""
     if data is not None or env:
         return subprocess.run(
             [sys.executable, "-m", "subword_nb", *map(str, args)],
@@ -32,7 +34,8 @@ def run(*args, data: bytes | None = None, cwd=None, quiet: bool = True, **env) -
         )
     from subword_nb.cli.main import app
 
-    out, err, before, said = Out(), io.StringIO(), os.getcwd(), os.environ.get("SUBWORD_NB_QUIET")
+    out, err = Out(), io.StringIO()
+    before, said = os.getcwd(), os.environ.get("SUBWORD_NB_QUIET")
     os.chdir(cwd or before)
     os.environ["SUBWORD_NB_QUIET"] = "1" if quiet else ""
     try:

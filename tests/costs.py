@@ -15,7 +15,8 @@ def assert_linear(work, make, n, times=16, grows=None, what="", slack=4, clock=t
     measure again, up to five times; the least time of each counts.
     `clock` is `user_seconds` where much memory is used: what the system takes to hand it out depends on who had it before.
     """
-    small, large, quick, slow = sized(make, n // times), sized(make, n), inf, inf
+    small, large = sized(make, n // times), sized(make, n)
+    quick, slow = inf, inf
     work(small)  # makes what is made once: compiled kernels, tables
     for _ in range(5):
         quick, slow = (

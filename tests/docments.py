@@ -61,9 +61,11 @@ def gaps(function: ast.FunctionDef, marks: dict[int, tuple[str, bool]], method: 
     if function.returns:
         lines[function.returns.lineno] = "return"
     good = documented(lines, marks)
-    for p in parameters:
-        if p.arg not in good and not _explained(p.annotation, defaults.get(p.arg)):
-            lacks.append(f"no comment on parameter {p.arg}")
+    lacks += [
+        f"no comment on parameter {p.arg}"
+        for p in parameters
+        if p.arg not in good and not _explained(p.annotation, defaults.get(p.arg))
+    ]
     if function.name == "__init__":
         return lacks
     nothing = isinstance(function.returns, ast.Constant) and function.returns.value is None

@@ -16,7 +16,8 @@ CHILD = """
 import json, os, resource, signal, sys, time, tracemalloc
 import numpy
 from subword_nb import Tokenizer
-for page in ("formats.gguf", "formats.subword_nmt", "formats.sentencepiece", "formats.tiktoken", "formats.huggingface", "bulk.encode"): __import__(f"subword_nb.{page}")
+for page in ("gguf", "subword_nmt", "sentencepiece", "tiktoken", "huggingface"): __import__(f"subword_nb.formats.{page}")
+import subword_nb.bulk.encode
 seconds, text = int(sys.argv[1]), "Hello  w\\u00f6rld, \\U0001f917 \\u4f60\\u597d!\\n" * 40
 class Late(BaseException): pass
 def ring(*_): raise Late
@@ -195,9 +196,16 @@ def small_files():
         "truncation": None,
         "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
     }
-    field = lambda n, body: bytes([n << 3 | 2, len(body)]) + body
-    piece = lambda text, score, kind=b"": field(1, field(1, text) + b"\x15" + struct.pack("<f", score) + kind)
-    string = lambda text: struct.pack("<Q", len(text)) + text
+
+    def field(n, body):
+        return bytes([n << 3 | 2, len(body)]) + body
+
+    def piece(text, score, kind=b""):
+        return field(1, field(1, text) + b"\x15" + struct.pack("<f", score) + kind)
+
+    def string(text):
+        return struct.pack("<Q", len(text)) + text
+
     pairs = [
         (b"tokenizer.ggml.model", struct.pack("<I", 8) + string(b"llama")),
         (

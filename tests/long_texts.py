@@ -101,7 +101,8 @@ def main(megabytes, *models):
             )
             cpu, wall, size, ids, memory = json.loads(done.stdout)
             print(
-                f"{name:20} {model:30} {size / cpu / 1e6:7.1f} MB/s CPU {size / wall / 1e6:7.1f} wall {ids / size:6.3f} ids a byte {memory / 1e6:7.0f} MB",
+                f"{name:20} {model:30} {size / cpu / 1e6:7.1f} MB/s CPU {size / wall / 1e6:7.1f} wall {ids / size:6.3f} "
+                f"ids a byte {memory / 1e6:7.0f} MB",
                 flush=True,
             )
 

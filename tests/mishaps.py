@@ -1,4 +1,8 @@
-"""What goes wrong outside of a program: threads that come at once, forks, full and failing disks. Helpers, and what child processes run (`python tests/mishaps.py WHAT …`)."""
+"""What goes wrong outside of a program.
+
+Threads that come at once, forks, full and failing disks. Helpers, and what child processes run (`python
+tests/mishaps.py WHAT …`).
+"""
 
 import contextlib
 import errno
@@ -143,19 +147,18 @@ class _Watched:
 
 
 class Disk:
-    """A disk that fails from its step `at` on: files opened for writing below a folder, their writes, and `fsync`; renaming fails if it is that step.
+    """A disk that fails from its step `at` on.
 
+    Steps are files opened for writing below a folder, their writes, and `fsync`; renaming fails if it is that step.
     What is done then is `fail`, which raises the error of a full disk if nothing else is given; removing still works."""
 
     def __init__(self, folder, at, fail=None, renames=True):
-        self.folder, self.at, self.steps, self.fail, self.renames, self.failed = (
-            str(folder),
-            at,
-            0,
-            fail or self._full,
-            renames,
-            False,
-        )
+        self.folder = str(folder)
+        self.at = at
+        self.steps = 0
+        self.fail = fail or self._full
+        self.renames = renames
+        self.failed = False
 
     def _full(self):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -242,13 +245,11 @@ def load(name):
     from subword_nb import Tokenizer
 
     path = Path(name)
-    options = (
-        {"encoding": path.stem}
-        if path.suffix == ".tiktoken" and path.stem in ("cl100k_base", "o200k_base", "p50k_base", "r50k_base")
-        else {"encoding": "qwen2"}
-        if path.name == "qwen.tiktoken"
-        else {}
-    )
+    options = {}
+    if path.name == "qwen.tiktoken":
+        options = {"encoding": "qwen2"}
+    elif path.suffix == ".tiktoken" and path.stem in ("cl100k_base", "o200k_base", "p50k_base", "r50k_base"):
+        options = {"encoding": path.stem}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return Tokenizer.load(path, **options)
@@ -310,7 +311,8 @@ def race(names, threads=8):
 
 def race_for(name, threads):
     "The race for one tokenizer."
-    tok, start, found, wrong = load(name), threading.Barrier(threads), [None] * threads, []
+    tok, start = load(name), threading.Barrier(threads)
+    found, wrong = [None] * threads, []
 
     def work(k):
         try:

@@ -8,7 +8,8 @@ class Page(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.open, self.tags, self.attrs, self.text = [], [], [], []
+        self.open, self.tags = [], []
+        self.attrs, self.text = [], []
         self.feed(html)
         assert not self.open, self.open
 

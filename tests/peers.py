@@ -74,7 +74,9 @@ def sp_loaded(spm, proto: ModelProto):
 
 
 def sp_model(spm, pieces, normalizer=PLAIN, **trainer):
-    "A model of an unknown piece and these: (piece, score) or (piece, score, type); a Unigram one that puts no space in front and drops none, unless told otherwise."
+    """A model of an unknown piece and these: (piece, score) or (piece, score, type).
+
+    It is a Unigram model that puts no space in front and drops none, unless the options differ."""
     return sp_loaded(
         spm, ModelProto([Piece("<unk>", 0.0, UNKNOWN), *(Piece(*p) for p in pieces)], trainer, normalizer)
     )

@@ -1,6 +1,10 @@
-"""What nobody had tried: trainings killed after a checkpoint, corpora that change while they are counted, counts beyond 32 and 64 bits, empty caches, homes that cannot be written, long documents.
+"""What nobody had tried.
 
-Short forms run always; those of `-m soak` are the full ones."""
+Trainings killed after a checkpoint, corpora that change while they are counted, counts beyond 32 and 64 bits,
+empty caches, homes that cannot be written, long documents.
+
+Short forms run always; those of `-m soak` are the full ones.
+"""
 
 import contextlib
 import os
@@ -307,7 +311,10 @@ def test_processes_that_begin_with_an_empty_cache_share_it(processes, tmp_path):
 )
 def test_a_home_that_cannot_be_written_is_no_harm(tmp_path):
     assert started(tmp_path, HOME="/proc/self").communicate(timeout=300) == ("42\n", "")
-    code = "from subword_nb import Tokenizer; t = Tokenizer.train(['low lower lowest'], vocab_size=260, progress=False); t.save('t.json'); print(Tokenizer.load('t.json').encode('low') == t.encode('low'))"
+    code = (
+        "from subword_nb import Tokenizer; t = Tokenizer.train(['low lower lowest'], vocab_size=260, "
+        "progress=False); t.save('t.json'); print(Tokenizer.load('t.json').encode('low') == t.encode('low'))"
+    )
     env = {k: v for k, v in os.environ.items() if k != "XDG_CACHE_HOME"} | {"HOME": "/proc/self"}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=env, timeout=300

@@ -1,4 +1,7 @@
-"""The documentation site and JupyterLab in a real browser: nothing fails to load, nothing is too wide, everybody can read it, notebooks run."""
+"""The documentation site and JupyterLab in a real browser.
+
+Nothing fails to load, nothing is too wide, everybody can read it, notebooks run.
+"""
 
 import importlib.util
 import shutil
@@ -88,8 +91,14 @@ def test_dark_narrow_pages_are_accessible(chrome, address, names):
 def test_a_page_with_faults_is_complained_about(chrome, address):
     page = chrome.new_page()
     page.goto(f"{address}/bpe/reference.html")
-    page.evaluate("""() => document.querySelector(".text").insertAdjacentHTML("afterbegin",
-      '<h5>deep</h5><img src="data:,"><button></button><p style="color:#999;background:#aaa">pale</p><div style="width:3000px">wide</div>')""")
+    faults = (
+        '<h5>deep</h5><img src="data:,"><button></button><p style="color:#999;background:#aaa">pale</p>'
+        '<div style="width:3000px">wide</div>'
+    )
+    page.evaluate(
+        """(html) => document.querySelector(".text").insertAdjacentHTML("afterbegin", html)""",
+        faults,
+    )
     said = " ".join(browser.axe(page, COMMON))
     assert all(rule in said for rule in ("heading-order", "image-alt", "button-name", "color-contrast"))
     assert browser.sideways(page)

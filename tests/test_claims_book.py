@@ -1,4 +1,7 @@
-"""What the pages of errata, limits, benchmarks and tutorials say of other programs, done by those programs. A statement that a new version makes wrong fails here by its name."""
+"""What the pages of errata, limits, benchmarks and tutorials say of other programs, done by those programs.
+
+A statement that a new version makes wrong fails here by its name.
+"""
 
 import io
 import json
@@ -224,7 +227,8 @@ def test_spaces_before_a_line_are_dropped_unless_sentencepiece_is_told_otherwise
 def test_numpys_head_of_a_row_of_numbers_has_128_bytes():
     np = pytest.importorskip("numpy")
     for row in (np.zeros(3, "<u2"), np.zeros(0, "<u4"), np.zeros(10**6, "<i8")):
-        np.save(file := io.BytesIO(), row)
+        file = io.BytesIO()
+        np.save(file, row)
         assert len(file.getvalue()) - row.nbytes == 128
 
 
@@ -312,7 +316,25 @@ def test_letters_of_most_scripts_have_three_bytes(regex):
             tuple,
             map(
                 size,
-                "Devanagari Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala Thai Lao Tibetan Myanmar Ethiopic Cherokee Khmer".split(),
+                [
+                    "Devanagari",
+                    "Bengali",
+                    "Gurmukhi",
+                    "Gujarati",
+                    "Oriya",
+                    "Tamil",
+                    "Telugu",
+                    "Kannada",
+                    "Malayalam",
+                    "Sinhala",
+                    "Thai",
+                    "Lao",
+                    "Tibetan",
+                    "Myanmar",
+                    "Ethiopic",
+                    "Cherokee",
+                    "Khmer",
+                ],
             ),
         )
     } == {(3,)}

@@ -1,4 +1,4 @@
-"""What the rooms on models and training (20 to 37a, 51 to 55, 71 to 78) say of other libraries, done by those libraries."""
+"""What the pages on models and training say of other libraries, done by those libraries."""
 
 import json
 import math
@@ -37,7 +37,7 @@ def learned(hf, kind, texts, **options):
     )
 
 
-# Rooms 20 to 24: BPE
+# BPE
 
 
 def test_first_ids_of_gpt2_are_sorted_by_the_visible_characters(shared_file):
@@ -101,7 +101,7 @@ def test_dropout_in_hf_has_the_law_of_passing_over_each_candidate(hf):
     )  # six sigmas and more
 
 
-# Rooms 25 to 28: WordPiece
+# WordPiece
 
 
 def test_hf_s_wordpiece_trainer_starts_with_all_letters_and_marks_those_inside_words(hf):
@@ -129,7 +129,7 @@ def test_hf_counts_the_limit_of_a_word_after_normalizing(hf):
     assert [len(tok.encode("한" * n).ids) for n in (33, 40)] == [99, 1] and tok.encode("한" * 40).ids == [0]
 
 
-# Rooms 30 to 37: Unigram
+# Unigram
 
 
 def test_seeds_of_sentencepiece_and_hf_hold_all_characters_whatever_follows_them(hf, spm):
@@ -227,7 +227,7 @@ def test_dashes_part_the_libraries_by_the_reading_of_scores_alone(hf, spm, share
     assert tok.encode("-" * 7, add_special_tokens=False).tokens == theirs
 
 
-# Rooms 51 to 55 and 71 to 78
+# Training
 
 
 def test_a_damaged_arrow_file_ends_a_process_that_believes_it(tmp_path):

@@ -346,7 +346,7 @@ def test_truncation_forgets_the_second_text_in_hf(hf):
     assert (e.sequence_ids, e.n_sequences) == ([0, 0, 0], 1)
 
 
-def test_no_room_cuts_nothing_and_room_for_exactly_none_everything_in_hf(hf):
+def test_a_limit_of_none_cuts_nothing_and_one_without_capacity_everything_in_hf(hf):
     tok = bare(hf)
     tok.post_processor = hf.processors.TemplateProcessing("[M] $A [M]", None, [("[M]", 3)])
     tok.enable_truncation(1)

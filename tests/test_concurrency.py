@@ -1,4 +1,7 @@
-"""One tokenizer in eight threads from its first call, in forks at the worst moments, and in spawned processes: the same ids, no deadlock, no warning."""
+"""One tokenizer in eight threads from its first call, in forks at the worst moments, and in spawned processes.
+
+The same ids, no deadlock, no warning.
+"""
 
 import gc
 import json
@@ -268,7 +271,7 @@ def test_a_fork_leaves_no_table_locked(toys, monkeypatch):
             return make(*args, **options)
 
         monkeypatch.setattr(bpe_encode, "merge_table", merge_table)
-        other.model.table
+        assert other.model.table
 
     assert while_inside(inside, lambda: (tok.model.table, tok.encode("low lower"))[1]) == expected
 
@@ -330,12 +333,11 @@ def test_the_collector_goes_again_behind_threads_that_pause_it_at_once():
 
 @forking
 def test_a_fork_inside_of_an_import_a_compiler_and_a_pause_does_not_wait_for_itself():
-    with forks.uncollected():
-        with jit._lock:
-            assert in_fork(lambda: [gc.isenabled(), jit._lock.acquire(timeout=300)], timeout=200) == [
-                False,
-                True,
-            ]
+    with forks.uncollected(), jit._lock:
+        assert in_fork(lambda: [gc.isenabled(), jit._lock.acquire(timeout=300)], timeout=200) == [
+            False,
+            True,
+        ]
     assert gc.isenabled()
 
 

@@ -1,4 +1,8 @@
-"""The pages "Why does my … differ?": what they say of other libraries, done by those libraries. A claim that a new version of a library makes wrong fails here by its name."""
+"""The pages "Why does my … differ?".
+
+What they say of other libraries, done by those libraries. A claim that a new version of a library makes wrong
+fails here by its name.
+"""
 
 import inspect
 import io
@@ -202,9 +206,12 @@ def test_dropout_works_in_use_too_and_subword_nmt_remembers_it(hf, apply_bpe):
 def test_a_hash_table_decides_at_the_border_of_hugging_faces_alphabet_and_in_its_wordpiece_trainer(hf):
     code = (
         "import json; from tokenizers import Tokenizer, models, trainers, pre_tokenizers as p\n"
-        "def run(m, t, x): k = Tokenizer(m); k.pre_tokenizer = p.WhitespaceSplit(); k.train_from_iterator([x], t); return sorted(k.get_vocab(), key=k.get_vocab().get)\n"
+        "def run(m, t, x): k = Tokenizer(m); k.pre_tokenizer = p.WhitespaceSplit(); "
+        "k.train_from_iterator([x], t); return sorted(k.get_vocab(), key=k.get_vocab().get)\n"
         "many = ''.join(map(chr, range(0x4e00, 0x4e40))); words = ' '.join(many[k:k + 3] for k in range(60))\n"
-        "print(json.dumps([run(models.BPE(), trainers.BpeTrainer(limit_alphabet=5, vocab_size=5, show_progress=False), many), run(models.WordPiece(), trainers.WordPieceTrainer(vocab_size=200, show_progress=False), words)]))"
+        "print(json.dumps([run(models.BPE(), trainers.BpeTrainer(limit_alphabet=5, vocab_size=5, "
+        "show_progress=False), many), run(models.WordPiece(), trainers.WordPieceTrainer(vocab_size=200, "
+        "show_progress=False), words)]))"
     )
     runs = [
         json.loads(
@@ -272,7 +279,9 @@ def test_hugging_faces_bert_normalizer_by_single_letters_and_an_old_table_of_mar
 
 
 def test_a_word_is_unknown_as_a_whole_and_beyond_100_characters(hf):
-    toy = {p: i for i, p in enumerate("[UNK] b h p ##g ##n ##s ##u ##gs hu hug".split())}
+    toy = {
+        p: i for i, p in enumerate(["[UNK]", "b", "h", "p", "##g", "##n", "##s", "##u", "##gs", "hu", "hug"])
+    }
     tok = hf.Tokenizer(hf.models.WordPiece(toy, unk_token="[UNK]"))
     assert splits(tok, ["bugs", "mug", "bum"]) == [["b", "##u", "##gs"], ["[UNK]"], ["[UNK]"]]
     assert [tok.encode("hu" + "g" * n).tokens == ["[UNK]"] for n in (98, 99)] == [False, True]

@@ -12,7 +12,23 @@ from subword_nb.bulk.distributed import count
 from subword_nb.corpus.sources import Corpus
 from subword_nb.train.train import pretoken_counts
 
-WORDS = "hug pug pun bun hugs The the a of and to in. it, was said".split()
+WORDS = [
+    "hug",
+    "pug",
+    "pun",
+    "bun",
+    "hugs",
+    "The",
+    "the",
+    "a",
+    "of",
+    "and",
+    "to",
+    "in.",
+    "it,",
+    "was",
+    "said",
+]
 
 
 def prose(seed, lines=300):

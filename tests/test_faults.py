@@ -1,4 +1,8 @@
-"""Disks that are full, broken or gone: an error that names the file, the old content untouched, nothing half-written that looks whole, and the same call completes later."""
+"""Disks that are full, broken or gone.
+
+An error that names the file, the old content untouched, nothing half-written that looks whole, and the same
+call completes later.
+"""
 
 import bz2
 import contextlib
@@ -180,9 +184,11 @@ def test_a_folder_that_vanishes(models, name, tmp_path):
         home = tmp_path / f"{at}"
         home.mkdir()
         _, write_new, read = writer(models, name, home)
-        with Disk(home, at, fail=partial(shutil.rmtree, home, ignore_errors=True)):
-            with pytest.raises(OSError) as e:
-                write_new(home)
+        with (
+            Disk(home, at, fail=partial(shutil.rmtree, home, ignore_errors=True)),
+            pytest.raises(OSError) as e,
+        ):
+            write_new(home)
         assert str(home) in str(e.value) and ".tmp" not in str(e.value)
         home.mkdir(exist_ok=True)
         writer(models, name, home)
@@ -519,7 +525,7 @@ def test_a_file_that_changes_while_it_is_read(name, change, tmp_path):
         next(found)
         changed()
         with pytest.raises(ValueError, match="has changed while it was read|not UTF-8") as e:
-            [*found]
+            list(found)
         assert str(path) in str(e.value)
 
 
@@ -597,7 +603,7 @@ def test_files_that_may_not_be_read(models):
 
         for name in names:
             with contextlib.suppress(Exception):
-                reads[name]()  # so that all rooms are imported
+                reads[name]()  # so that all pages are imported
         said = in_fork(job)
         assert sorted(said) == sorted(names) and all(
             str(home / name) in text for name, text in said.items()
@@ -613,7 +619,7 @@ def test_a_folder_of_texts_that_vanishes(how, tmp_path):
     corpus = Corpus({"folder": home, "pattern": pattern, "list": files(*sorted(home.iterdir()))}[how])
     shutil.rmtree(home)
     with pytest.raises(FileNotFoundError) as e:
-        [*corpus]
+        list(corpus)
     assert str(home) in str(e.value)
     texts_in(home)
     assert [*corpus]

@@ -1,6 +1,11 @@
-"""Fuzzing: whatever bytes come, there is an answer or a documented error; every way gives the same ids; nothing takes long, or much memory.
+"""Fuzzing.
 
-`SUBWORD_NB_FUZZ_SECONDS=600 pytest tests/test_fuzz.py -m soak` is the full form: so many seconds for each target, twice, the second time with checked kernels."""
+Whatever bytes come, there is an answer or a documented error; every way gives the same ids; nothing takes
+long, or much memory.
+
+`SUBWORD_NB_FUZZ_SECONDS=600 pytest tests/test_fuzz.py -m soak` is the full form: so many seconds for each target,
+twice, the second time with checked kernels.
+"""
 
 import importlib.util
 import json
@@ -81,7 +86,7 @@ def test_seeds(name, record_property):
 def test_memory_of_seeds(name):
     "What Python and NumPy allocate, also where it is never touched."
     for data in run.seeds_of(name)[:6]:
-        targets.TARGETS[name](data)  # rooms, kernels and tables
+        targets.TARGETS[name](data)  # pages, kernels and tables
         tracemalloc.start()
         try:
             targets.TARGETS[name](data)
@@ -183,7 +188,7 @@ def found_tokenizers():
     yield (
         Tokenizer(Unigram({"b": 0, "▁": 1}, [-1.0, -1.0]), pre_tokenizer=metaspace()),
         ["b b", ""],
-    )  # nothing is known of a letter that rooms ask about
+    )  # nothing is known of a letter that pages ask about
     yield (
         Tokenizer(
             WordPiece({"[UNK]": 0, "▁t": 1, "]": 2}),
@@ -232,7 +237,8 @@ def test_small_blocks_without_a_place_to_cut(monkeypatch):
 
     def chunks_ref(data, size):
         "The same with a look at all that is held, each time."
-        out, held, place, tail = [], b"", 0, b""
+        out, place = [], 0
+        held = tail = b""
         for block, reached in blocks(data, size):
             text, used = batches._checked(tail + block, not block, "strict", "the text", 0, False)
             tail = (tail + block)[used:]
@@ -273,7 +279,8 @@ def test_small_blocks_without_a_place_to_cut(monkeypatch):
 def test_faults_are_found(fault, said, tmp_path, monkeypatch):
     "The harness itself: it tells faults from documented errors, and ends what hangs."
     (tmp_path / "targets.py").write_text(
-        f"TARGETS = {{}}\ndef broken(data):\n    if len(data) > 3:\n        try:\n            {fault}\n        except ValueError: pass\nTARGETS['broken'] = broken\n"
+        f"TARGETS = {{}}\ndef broken(data):\n    if len(data) > 3:\n        try:\n            {fault}\n       "
+        " except ValueError: pass\nTARGETS['broken'] = broken\n"
     )
     (tmp_path / "run.py").write_text(
         (HERE / "run.py")

@@ -1,4 +1,7 @@
-"""Every stage that can make more than it is given: what stays below the limit is made, and what goes beyond is refused before memory is taken for it."""
+"""Every stage that can make more than it is given.
+
+What stays below the limit is made, and what goes beyond is refused before memory is taken for it.
+"""
 
 import json
 import time
@@ -136,13 +139,12 @@ def test_a_text_that_grows_is_refused(name, tmp_path):
         "array": tok.encode_array,
         "align_batch": lambda text: tok.align_batch([text, text]),
     }
-    for call in (
-        ["align", "align_batch"]
-        if name == "overflow"
-        else ["encode", "align", "array"]
-        if name.startswith(("pre-", "post-"))
-        else calls
-    ):  # of ids alone, and of a call, what overflows is not wanted
+    wanted = list(calls)
+    if name == "overflow":  # neither ids alone nor a call return what overflows
+        wanted = ["align", "align_batch"]
+    elif name.startswith(("pre-", "post-")):
+        wanted = ["encode", "align", "array"]
+    for call in wanted:
         with pytest.raises(TooMuch, match="limit growth is 256"):
             calls[call](SHORT if name.startswith(("pre-", "post-")) else WORDS)
     assert time.process_time() - start < 60

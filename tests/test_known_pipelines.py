@@ -1,4 +1,6 @@
-"""The pipelines of well-known models, put together with the Hugging Face library's components on small vocabularies, saved there and loaded here: ids, pieces, offsets, masks, pairs, limits and decoded texts are those of that library."""
+"""The pipelines of well-known models, put together with the Hugging Face library's components on small vocabularies,
+saved there and loaded here: ids, pieces, offsets, masks, pairs, limits and decoded texts are those of that library.
+"""
 
 import json
 from functools import lru_cache
@@ -89,7 +91,93 @@ DEEPSEEK_LETTERS = (
     r"\s?[A-Za-z"
     + "".join(
         "-".join(chr(int(x, 16)) for x in r.split("-"))
-        for r in "b5 c0-d6 d8-f6 f8-1ba 1bc-1bf 1c4-293 295-2af 370-373 376 377 37b-37d 37f 386 388-38a 38c 38e-3a1 3a3-3f5 3f7-481 48a-52f 531-556 10a0-10c5 13a0-13f5 13f8-13fd 1c90-1cba 1cbd-1cbf 1d00-1d2b 1d6b-1d77 1d79-1d9a 1e00-1f15 1f18-1f1d 1f20-1f45 1f48-1f4d 1f50-1f57 1f59 1f5b 1f5d 1f5f-1f7d 1f80-1fb4 1fb6-1fbc 1fbe 1fc2-1fc4 1fc6-1fcc 1fd0-1fd3 1fd6-1fdb 1fe0-1fec 1ff2-1ff4 1ff6-1ffc 2102 2107 210a-2113 2115 2119-211d 2124 2126 2128 212a-212d 212f-2134 2139 213c-213f 2145-2149 214e 2183 2184 2c00-2c7b 2c7e-2ce4 2ceb-2cee 2cf2 2cf3 a640-a66d a680-a69b a722-a76f a771-a787 a78b-a78e ab70-abbf fb00-fb06 fb13-fb17 ff21-ff3a ff41-ff5a 10400-1044f 104b0-104d3 104d8-104fb 10c80-10cb2 10cc0-10cf2 118a0-118df 1e900-1e943".split()
+        for r in [
+            "b5",
+            "c0-d6",
+            "d8-f6",
+            "f8-1ba",
+            "1bc-1bf",
+            "1c4-293",
+            "295-2af",
+            "370-373",
+            "376",
+            "377",
+            "37b-37d",
+            "37f",
+            "386",
+            "388-38a",
+            "38c",
+            "38e-3a1",
+            "3a3-3f5",
+            "3f7-481",
+            "48a-52f",
+            "531-556",
+            "10a0-10c5",
+            "13a0-13f5",
+            "13f8-13fd",
+            "1c90-1cba",
+            "1cbd-1cbf",
+            "1d00-1d2b",
+            "1d6b-1d77",
+            "1d79-1d9a",
+            "1e00-1f15",
+            "1f18-1f1d",
+            "1f20-1f45",
+            "1f48-1f4d",
+            "1f50-1f57",
+            "1f59",
+            "1f5b",
+            "1f5d",
+            "1f5f-1f7d",
+            "1f80-1fb4",
+            "1fb6-1fbc",
+            "1fbe",
+            "1fc2-1fc4",
+            "1fc6-1fcc",
+            "1fd0-1fd3",
+            "1fd6-1fdb",
+            "1fe0-1fec",
+            "1ff2-1ff4",
+            "1ff6-1ffc",
+            "2102",
+            "2107",
+            "210a-2113",
+            "2115",
+            "2119-211d",
+            "2124",
+            "2126",
+            "2128",
+            "212a-212d",
+            "212f-2134",
+            "2139",
+            "213c-213f",
+            "2145-2149",
+            "214e",
+            "2183",
+            "2184",
+            "2c00-2c7b",
+            "2c7e-2ce4",
+            "2ceb-2cee",
+            "2cf2",
+            "2cf3",
+            "a640-a66d",
+            "a680-a69b",
+            "a722-a76f",
+            "a771-a787",
+            "a78b-a78e",
+            "ab70-abbf",
+            "fb00-fb06",
+            "fb13-fb17",
+            "ff21-ff3a",
+            "ff41-ff5a",
+            "10400-1044f",
+            "104b0-104d3",
+            "104d8-104fb",
+            "10c80-10cb2",
+            "10cc0-10cf2",
+            "118a0-118df",
+            "1e900-1e943",
+        ]
     )
     + "]+"
 )
@@ -98,7 +186,8 @@ DEEPSEEK_CODER = ["[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-\ud7
 DEEPSEEK_V3 = [
     r"\p{N}{1,3}",
     "[一-龥\u3040-ゟ゠-ヿ]+",
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+    "?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
 ]
 YOUTU = ["[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥\u3040-ゟ゠-ヿ]+", O200K]
 SMILES = (
@@ -498,9 +587,10 @@ def gemma(pre=True, lower=False, template_=True, bytes=BYTES, tokens=(), norm="s
         token(x, normalized=False, special=True)
         for x in ("<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>")
     ]
+    splitter = split(pattern) if pattern else split(" ", "merged_with_previous", text=True)
     return llama_bpe(
         n,
-        (split(pattern) if pattern else split(" ", "merged_with_previous", text=True)) if pre else None,
+        splitter if pre else None,
         ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>"),
         ("<start_of_turn>", "<end_of_turn>", "<2mass>"),
         specials,
@@ -848,9 +938,16 @@ def families():
     "Name of a model → a function that makes its tokenizer."
     t = lib()
     n, p, d = t.normalizers, t.pre_tokenizers, t.decoders
-    prefix = lambda: p.ByteLevel(add_prefix_space=True)
-    plain = lambda: p.ByteLevel(add_prefix_space=False)
-    rob = lambda **o: level(plain(), specials=[*ROBERTA, mask("<mask>")], **ROB, **({"post": roberta()} | o))
+
+    def prefix():
+        return p.ByteLevel(add_prefix_space=True)
+
+    def plain():
+        return p.ByteLevel(add_prefix_space=False)
+
+    def rob(**o):
+        return level(plain(), specials=[*ROBERTA, mask("<mask>")], **ROB, **({"post": roberta()} | o))
+
     return {
         # byte-level BPE
         "gpt2": lambda: level(plain(), tail=[END], specials=[END], post=no_trim),

@@ -224,7 +224,9 @@ def hugging_face_tokenizer(rng: random.Random):
     from tokenizers import Tokenizer as Theirs
     from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-    flag = lambda: rng.random() < 0.5
+    def flag():
+        return rng.random() < 0.5
+
     corpus, specials = (
         COURSE_CORPUS + ["naïve Café привет 12,5 hug's <n> [MASK] 你好 abc-def"],
         ["[CLS]", "[SEP]", "[MASK]"],

@@ -184,9 +184,10 @@ def test_pictures_have_words(nb):
 def test_links_between_notebooks(nb):
     wrong = []
     for c in nb.cells:
-        for target in re.findall(r"\]\(([^)#\s:]+\.ipynb)[^)]*\)", c.source) if c.kind == "markdown" else []:
-            if not (nb.path.parent / target).resolve().is_file():
-                wrong.append(f"cell {c.index}: {target}")
+        if c.kind == "markdown":
+            targets = re.findall(r"\]\(([^)#\s:]+\.ipynb)[^)]*\)", c.source)
+            missing = [t for t in targets if not (nb.path.parent / t).resolve().is_file()]
+            wrong += [f"cell {c.index}: {t}" for t in missing]
     assert not wrong, wrong
 
 

@@ -1,4 +1,8 @@
-"""Files that are none: pipes and devices are refused by their kind, before anything waits for them; and lists of pieces that are too long before they are read whole."""
+"""Files that are none.
+
+Pipes and devices are refused by their kind, before anything waits for them; and lists of pieces that are too
+long before they are read whole.
+"""
 
 import os
 import socket
@@ -95,7 +99,7 @@ def test_lists_that_are_too_long_are_refused_before_they_are_read_whole(name, li
     path = tmp_path / name
     path.write_bytes(start + b"".join(line % i for i in range(50_000)))
     size = path.stat().st_size
-    os.truncate(path, 400 << 20)  # a hole, which takes no room on the disk
+    os.truncate(path, 400 << 20)  # a hole, which takes no space on the disk
     kind = {"codes.txt": "nmt", "m.model": "minbpe", "r.tiktoken": "tiktoken"}.get(name, name)
     tracemalloc.start()
     with pytest.raises(

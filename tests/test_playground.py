@@ -54,7 +54,8 @@ HALVES = ["\ud800", "a\udc00b", "\udc00\ud800"]
 def test_view_has_no_way_to_run_text_as_markup_or_script():
     for path in (ROOT / "subword_nb" / "view.js", DEV / "docsite" / "playground" / "page.js"):
         found = re.findall(
-            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML|srcdoc|\beval\b|new Function|setAttribute\(\"(?:on|style|href|src)",
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML|srcdoc|\beval\b|new "
+            r"Function|setAttribute\(\"(?:on|style|href|src)",
             path.read_text(encoding="utf-8"),
         )
         assert not found, (path.name, found)
@@ -329,7 +330,8 @@ class Playground:
     def type(self, text: str) -> "Playground":
         "Put a text in, as by a paste."
         self.page.evaluate(
-            "text => { const a = document.getElementById('pg-text'); a.value = text; a.dispatchEvent(new Event('input', { bubbles: true })); }",
+            "text => { const a = document.getElementById('pg-text'); a.value = text; a.dispatchEvent(new "
+            "Event('input', { bubbles: true })); }",
             text,
         )
         return self.settled()
@@ -380,7 +382,10 @@ def shared_page(browser, address):
 IN_WORKER = """
 async ([kind, texts]) => {
   const worker = new Worker("playground/worker.js", { type: "module" });
-  const ask = (operation, args) => new Promise((resolve) => { worker.onmessage = (e) => resolve(e.data); worker.postMessage({ id: 0, operation, args }); });
+  const ask = (operation, args) => new Promise((resolve) => {
+    worker.onmessage = (e) => resolve(e.data);
+    worker.postMessage({ id: 0, operation, args });
+  });
   const loaded = await ask("fetch", { file: kind + ".json" }), out = [loaded];
   for (const text of texts) {
     const answer = await ask("explain", { text }), found = answer.json === undefined ? answer : JSON.parse(answer.json);
@@ -468,7 +473,8 @@ def test_the_pieces_at_the_end_of_the_steps_are_the_tokens(shared_page, kind):
     shared_page.choose(kind).type("unbelievable")
     page = shared_page.page
     tokens = page.evaluate(
-        "[...document.querySelectorAll('.sw-view details')].at(-1) && [...document.querySelectorAll('.sw-token .sw-piece')].map((t) => t.textContent)"
+        "[...document.querySelectorAll('.sw-view details')].at(-1) && "
+        "[...document.querySelectorAll('.sw-token .sw-piece')].map((t) => t.textContent)"
     )
     page.focus(".sw-steps input")
     page.keyboard.press("Home" if kind == "unigram" else "End")

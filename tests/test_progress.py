@@ -89,9 +89,9 @@ def test_lines_say_how_far_the_work_is(monkeypatch, capsys):
 def test_lines_end_when_nobody_can_read_them(monkeypatch):
     "Standard error that is closed, or none, is no error of the work."
     monkeypatch.delenv("SUBWORD_NB_QUIET", raising=False)
-    for stream in (None, open(os.devnull, "w")):
-        if stream:
-            stream.close()
+    with open(os.devnull, "w") as closed:
+        pass
+    for stream in (None, closed):
         monkeypatch.setattr(sys, "stderr", stream)
         monkeypatch.setattr(corpus, "_watched", lambda: False)
         with corpus.progress_lines("outer", every=1e-4):

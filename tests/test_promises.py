@@ -66,7 +66,9 @@ def test_every_named_test_has_figures_and_no_other(project):
 
 
 def texts() -> list[str]:
-    "Code points by themselves (all, where SUBWORD_NB_TEXTS is 2,000 or more), all in groups that stand beside each other, and texts drawn from all."
+    """Code points one by one, in groups of neighbours, and in texts drawn from all of them.
+
+    One by one, all are tried where SUBWORD_NB_TEXTS is 2,000 or more."""
     every = code_points(1 if TEXTS >= 2000 else 64)
     rng = fresh(3)
     groups = ["".join(map(chr, every[i : i + 50])) for i in range(0, len(every), 50)]

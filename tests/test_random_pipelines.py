@@ -1,4 +1,7 @@
-"""Pipelines put together at random with the Hugging Face library's components, saved there, loaded here, and saved again: the same ids, offsets and texts each time."""
+"""Pipelines put together at random with the Hugging Face library's components, saved there, loaded here, and saved again.
+
+The same ids, offsets and texts each time.
+"""
 
 import os
 import random
@@ -157,7 +160,10 @@ def some_tokenizer(rng):
             normalized=rng.random() < 0.5,
         )
         token = t.AddedToken(content, **flags)
-        tok.add_special_tokens([token]) if rng.random() < 0.5 else tok.add_tokens([token])
+        if rng.random() < 0.5:
+            tok.add_special_tokens([token])
+        else:
+            tok.add_tokens([token])
     cls, sep = [(s, tok.token_to_id(s)) for s in ("[CLS]", "[SEP]")]
     processors = t.processors
     tok.post_processor = (

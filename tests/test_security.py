@@ -22,6 +22,7 @@ from subword_nb.core.limits import Limits, TooMuch, limited
 from subword_nb.core.simd import scan_spans
 from subword_nb.text.regex import PATTERNS, compile_pattern
 from subword_nb.formats.tiktoken import published_ranks
+import contextlib
 
 MODEL = {
     "type": "BPE",
@@ -43,8 +44,32 @@ PADDING = {
     "pad_type_id": 0,
     "pad_token": "[PAD]",
 }
-LOADERS = ("core.limits", "text.regex_cost", "text.regex_syntax", "text.regex", "text.charsmap", "formats.huggingface", "formats.tiktoken", "formats.sentencepiece_proto", "formats.sentencepiece_normalizer", "formats.sentencepiece_models", "formats.sentencepiece", "formats.vocab_files", "formats.subword_nmt", "formats.gguf", "formats.hub", "formats.detect",
-           "tokenizer.tokenizer", "text.normalizers", "text.pretokenizers", "text.splitters", "pipeline.decoders", "pipeline.processors", "pipeline.encoding", "pipeline.vocab")  # fmt: skip
+LOADERS = (
+    "core.limits",
+    "text.regex_cost",
+    "text.regex_syntax",
+    "text.regex",
+    "text.charsmap",
+    "formats.huggingface",
+    "formats.tiktoken",
+    "formats.sentencepiece_proto",
+    "formats.sentencepiece_normalizer",
+    "formats.sentencepiece_models",
+    "formats.sentencepiece",
+    "formats.vocab_files",
+    "formats.subword_nmt",
+    "formats.gguf",
+    "formats.hub",
+    "formats.detect",
+    "tokenizer.tokenizer",
+    "text.normalizers",
+    "text.pretokenizers",
+    "text.splitters",
+    "pipeline.decoders",
+    "pipeline.processors",
+    "pipeline.encoding",
+    "pipeline.vocab",
+)
 
 
 def described(**parts):
@@ -99,7 +124,8 @@ def test_a_limit_says_what_came_and_how_to_raise_it(tmp_path, monkeypatch):
     path = written(tmp_path)
     with pytest.raises(
         ValueError,
-        match=r"tokenizer\.json.* 3 pieces, and the limit pieces is 2; .*limits=\{'pieces': 3\}.*with limited\(pieces=3\).*SUBWORD_NB_LIMITS=pieces=3",
+        match=r"tokenizer\.json.* 3 pieces, and the limit pieces is 2; .*limits=\{'pieces': 3\}.*with "
+        r"limited\(pieces=3\).*SUBWORD_NB_LIMITS=pieces=3",
     ):
         Tokenizer.load(path, limits={"pieces": 2})
     with limited(merges=0), pytest.raises(ValueError, match="limit merges is 0"):
@@ -122,7 +148,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path):
     ):
         path = tmp_path / name
         path.write_bytes(head)
-        os.truncate(path, 1 << 40)  # a hole, which takes no room on the disk
+        os.truncate(path, 1 << 40)  # a hole, which takes no space on the disk
         tracemalloc.start()
         with pytest.raises(ValueError):
             Tokenizer.load(path, **({"pattern": "gpt2"} if name == "t.tiktoken" else {}))
@@ -207,17 +233,15 @@ def test_memory_of_loading_is_bounded(tmp_path):
     for name, data in cases.items():
         (tmp_path / name).write_bytes(data)
         tracemalloc.start()
-        try:
+        with contextlib.suppress(ValueError):
             Tokenizer.load(tmp_path / name)
-        except ValueError:
-            pass
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak <= 40 * len(data) + (32 << 20), (name, peak)
 
 
 def test_nothing_is_unpickled_or_evaluated():
-    "What the rooms that read files import and call; modules are imported by names that stand in the source."
+    "What the pages that read files import and call; modules are imported by names that stand in the source."
     for name in LOADERS:
         tree = ast.parse(module_path(name).read_text(encoding="utf-8"))
         imported = {
@@ -275,7 +299,11 @@ import json, sys
 from subword_nb import Tokenizer
 Tokenizer.load(sys.argv[2]).encode("aa b")
 seen = []
-sys.addaudithook(lambda event, args: seen.append([event, str(args[0]) if args else ""]) if event in ("open", "import", "exec", "compile", "os.system", "subprocess.Popen") or event.startswith(("socket.", "urllib.", "ctypes.dlopen")) else None)
+WATCHED = ("open", "import", "exec", "compile", "os.system", "subprocess.Popen")
+def hook(event, args):
+    if event in WATCHED or event.startswith(("socket.", "urllib.", "ctypes.dlopen")):
+        seen.append([event, str(args[0]) if args else ""])
+sys.addaudithook(hook)
 Tokenizer.load(sys.argv[1]).encode("aa b")
 print(json.dumps(seen))
 """

@@ -2,7 +2,8 @@
 
 The rule: a parameter with a default is keyword-only, except for the few of `NATURAL`, each with its reason.
 It holds for the functions, classes and public methods of every module's `__all__`. Four kinds are left out:
-the chapter `compat`, whose signatures are those of the libraries that it stands in for; constructors of dataclasses and named tuples, whose parameters are their fields; methods that Python itself calls
+the chapter `compat`, whose signatures are those of the libraries that it stands in for; constructors of dataclasses and
+named tuples, whose parameters are their fields; methods that Python itself calls
 (`__getitem__`, `__get__`, …), apart from `__init__` and `__call__`; and kernels, which Numba compiles.
 """
 

@@ -48,7 +48,11 @@ class PageReader(html.parser.HTMLParser):
 
     def __init__(self, path: Path):
         super().__init__()
-        self.ids, self.links, self.loads, self.figures, self.sidebar = [], [], [], [], []
+        self.ids = []
+        self.links = []
+        self.loads = []
+        self.figures = []
+        self.sidebar = []
         self.in_pages, self.svg = False, None
         self.feed(path.read_text(encoding="utf-8"))
 
@@ -80,7 +84,9 @@ class PageReader(html.parser.HTMLParser):
 
 
 class ProseReader(html.parser.HTMLParser):
-    "The words of a page, block by block: no code, formulas, figures, or output of cells. The cells of a table that document a function are apart."
+    """The words of a page, block by block: no code, formulas, figures, or output of cells.
+
+    The cells of a table that document a function are apart."""
 
     BLOCKS = {"p", "li", "h1", "h2", "h3", "h4", "td", "th", "figcaption", "summary", "dt", "dd", "div"}
     SKIPPED = {"code", "pre", "script", "style", "svg", "math", "nav", "title"}
@@ -116,7 +122,7 @@ class ProseReader(html.parser.HTMLParser):
 
 MARKUP = re.compile(
     r"""
-    (?<=[^\s*+/])\*+ | (?<!\*)\*+(?=[^\s*/+=)])           # asterisks that lean on a word: of emphasis that was not closed, or lies within another
+    (?<=[^\s*+/])\*+ | (?<!\*)\*+(?=[^\s*/+=)])           # asterisks that lean on a word: emphasis not closed, or nested
     | \w\^ | \^[\w(]                                       # a power that is no formula
     | `                                                     # code that was not closed
     | \]\( | \[\]                                          # a link within a link

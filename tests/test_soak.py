@@ -1,6 +1,10 @@
-"""What only time shows: memory that grows, work that grows faster than the text, and ids that go wrong under a mixed load, compared with the peers all the time.
+"""What only time shows.
 
-`pytest tests -m soak` runs the full forms; SUBWORD_NB_SOAK_SECONDS, _THREADS, _TEXTS, _CYCLES and _MB say how much."""
+Memory that grows, work that grows faster than the text, and ids that go wrong under a mixed load, compared
+with the peers all the time.
+
+`pytest tests -m soak` runs the full forms; SUBWORD_NB_SOAK_SECONDS, _THREADS, _TEXTS, _CYCLES and _MB say how much.
+"""
 
 import json
 import os
@@ -272,14 +276,12 @@ class Load:
     "What several threads do to shared tokenizers, and what they find."
 
     def __init__(self, paths, texts, seconds):
-        self.paths, self.texts, self.due, self.tried, self.wrong, self.held = (
-            paths,
-            texts,
-            time.monotonic() + seconds,
-            {},
-            [],
-            {name: load(path) for name, path in paths.items()},
-        )
+        self.paths = paths
+        self.texts = texts
+        self.due = time.monotonic() + seconds
+        self.tried = {}
+        self.wrong = []
+        self.held = {name: load(path) for name, path in paths.items()}
         self.theirs = {name: PEERS[name](path) for name, path in paths.items()}
 
     def expect(self, name, text):

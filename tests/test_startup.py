@@ -19,7 +19,10 @@ from subword_nb.text.pretokenizers import Split
 from subword_nb.pipeline.processors import TemplateProcessing
 
 SIGNS = "".join(map(chr, range(128))) + " " * 60 + "''''sStTrReElLmMdDvV019\n\n\r\r//aAzZ<|endoftext|>" * 2
-LATER = "numpy numba regex tqdm subword_nb.core.draw subword_nb.train.train subword_nb.pipeline.align subword_nb.text.normalizers subword_nb.formats.sentencepiece_models subword_nb.bulk.encode"
+LATER = (
+    "numpy numba regex tqdm subword_nb.core.draw subword_nb.train.train subword_nb.pipeline.align "
+    "subword_nb.text.normalizers subword_nb.formats.sentencepiece_models subword_nb.bulk.encode"
+)
 
 
 def toy(**options):
@@ -104,7 +107,11 @@ def test_one_line_needs_few_modules(tmp_path, name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ranks do not say how text is split
         tok.save(path, kind="gpt2" if name == "folder" else None)
-    code = "import sys; from subword_nb import Tokenizer; Tokenizer.load(sys.argv[1], **eval(sys.argv[3])).encode('A sentence.'); print(*(m for m in sys.argv[2].split() if m in sys.modules))"
+    code = (
+        "import sys; from subword_nb import Tokenizer; Tokenizer.load(sys.argv[1], "
+        "**eval(sys.argv[3])).encode('A sentence.'); print(*(m for m in sys.argv[2].split() if m in "
+        "sys.modules))"
+    )
     done = subprocess.run(
         [
             sys.executable,
@@ -150,7 +157,9 @@ def test_a_process_starts_about_as_quickly_as_with_tiktoken(shared_file, tmp_pat
 import tiktoken
 from tiktoken.load import load_tiktoken_bpe
 from tiktoken_ext.openai_public import r50k_pat_str
-tiktoken.Encoding("r50k", pat_str=r50k_pat_str, mergeable_ranks=load_tiktoken_bpe({str(ranks)!r}), special_tokens={{"<|endoftext|>": 50256}}).encode("A sentence.")"""
+ranks = load_tiktoken_bpe({str(ranks)!r})
+special = {{"<|endoftext|>": 50256}}
+tiktoken.Encoding("r50k", pat_str=r50k_pat_str, mergeable_ranks=ranks, special_tokens=special).encode("A sentence.")"""
     peer = seconds(theirs, tmp_path)
     for path in (ranks, pipeline):
         ours = seconds(

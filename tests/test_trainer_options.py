@@ -168,7 +168,8 @@ from subword_nb import Tokenizer
 from subword_nb.bpe.reference import bpe_train_ref, start_vocabulary
 from subword_nb.bpe.trainer import learn_merges
 from subword_nb.bpe.trainer import bpe_train
-tok = Tokenizer.train(["ab cd ab cd"], algorithm="char_bpe", vocab_size=9, end_of_word_suffix="</w>", tie_break="largest", unk_piece="<unk>")
+options = dict(vocab_size=9, end_of_word_suffix="</w>", tie_break="largest", unk_piece="<unk>")
+tok = Tokenizer.train(["ab cd ab cd"], algorithm="char_bpe", **options)
 assert tok.model.merges[:2] == [("c", "d</w>"), ("a", "b</w>")]
 rng = random.Random(5)
 counts = {"".join(rng.choices("abé", k=rng.randint(1, 8))): rng.randint(1, 3) for _ in range(40)}

@@ -1,6 +1,10 @@
-"""Unigram against SentencePiece on text that neither has seen: both train on the same lines with matching options, and SentencePiece encodes the unseen text with both models.
+"""Unigram against SentencePiece on text that neither has seen.
 
-python -m pytest -q -m peers tests/test_unigram_quality.py -s       prints what is measured, as `unigram.trainer` shows it
+Both train on the same lines with matching options, and SentencePiece encodes the unseen text with both
+models.
+
+python -m pytest -q -m peers tests/test_unigram_quality.py -s       prints what is measured, as `unigram.trainer` shows
+it
 """
 
 import lzma
@@ -41,13 +45,15 @@ def even(text):
 
 def english(shared_file):
     "Eight megabytes of books to train on, two megabytes of other books."
-    data = lzma.open(shared_file("corpus/english_60mb.txt.xz")).read()
+    with lzma.open(shared_file("corpus/english_60mb.txt.xz")) as f:
+        data = f.read()
     return even(data[:8_000_000].decode(errors="ignore")), even(data[-2_000_000:].decode(errors="ignore"))
 
 
 def languages(shared_file):
     "Of 42 languages in stretches of a hundred lines, one in ten to train on (3 MB), and one in twenty that is none of them."
-    lines = lzma.open(shared_file("corpus/multilingual_mixed.txt.xz")).read().decode().split("\n")
+    with lzma.open(shared_file("corpus/multilingual_mixed.txt.xz")) as f:
+        lines = f.read().decode().split("\n")
     seen = [line for i, line in enumerate(lines) if i // 100 % 10 == 0]
     return even("\n".join(seen)), even("\n".join(line for i, line in enumerate(lines) if i // 100 % 20 == 19))
 
@@ -112,7 +118,8 @@ def test_no_worse_than_sentencepiece_on_unseen_text(spm, shared_file, tmp_path, 
         assert len(sp) == size
         found[who] = judged(sp, unseen)
         print(
-            f"\n{name:14} {size:6} {who:18} {found[who][0]:.4f} tokens, {found[who][1]:.4f} nats per character; trained in {seconds:.1f} s CPU",
+            f"\n{name:14} {size:6} {who:18} {found[who][0]:.4f} tokens, {found[who][1]:.4f} nats per character; "
+            f"trained in {seconds:.1f} s CPU",
             end="",
         )
     theirs, ours, of_lines = found.values()

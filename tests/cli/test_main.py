@@ -316,11 +316,14 @@ def test_encode_files_speaks_as_a_shell_does(folder, tmp_path):
     command = ["encode-files", "-t", folder / "tok.json", "-o", "ids.npy"]
     (tmp_path / "a.txt").write_text("hugs")
     (tmp_path / "b.txt").write_bytes(b"hug \xff")
-    told = lambda *words: (
-        (done := run(*command, *words, cwd=tmp_path)).returncode
-        and done.stderr.decode()
-        or done.stdout.decode()
-    )
+
+    def told(*words):
+        return (
+            (done := run(*command, *words, cwd=tmp_path)).returncode
+            and done.stderr.decode()
+            or done.stdout.decode()
+        )
+
     said = told("a.txt", "b.txt")
     assert (
         "b.txt, document at byte 0: byte 0xff at offset 4" in said
@@ -370,7 +373,8 @@ def test_ctrl_c_says_how_encode_files_goes_on(folder, tmp_path):
         assert p.wait(60) == 130
         assert (
             p.stderr.read().decode().strip()
-            == "subword-nb: stopped; what is done is kept in ids.npy.partial; the same command goes on from there, and with --restart it begins anew"
+            == "subword-nb: stopped; what is done is kept in ids.npy.partial; the same command goes on from there, "
+            "and with --restart it begins anew"
         )
 
 

@@ -129,7 +129,10 @@ def test_counts_add_up(home, tmp_path):
     (tmp_path / "b.txt").write_text(story(1, 9000))
     good("count", "b.txt", "-o", "b.npz", cwd=tmp_path)
     said = good("count", home / "bpe.npz", "b.npz", "-o", "both.npz", cwd=tmp_path)
-    total = lambda text: int(re.search(r"([\d,]+) pretokens", text)[1].replace(",", ""))
+
+    def total(text):
+        return int(re.search(r"([\d,]+) pretokens", text)[1].replace(",", ""))
+
     assert total(said) == total(good("count", home / "a.txt", "b.txt", "-o", "once.npz", cwd=tmp_path))
     for name in ("both", "once"):
         good("train", f"{name}.npz", "--vocab-size", SIZE, "-o", f"{name}.json", cwd=tmp_path)

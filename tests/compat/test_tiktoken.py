@@ -1,4 +1,8 @@
-"""tiktoken's face: every public name of the installed tiktoken, equal ids and equal errors on generated texts, and the little that differs."""
+"""tiktoken's face.
+
+Every public name of the installed tiktoken, equal ids and equal errors on generated texts, and the little
+that differs.
+"""
 
 import copy
 import hashlib

@@ -1,4 +1,8 @@
-"""Write the seeds anew: `python tests/fuzz/make_seeds.py`; small files that the targets read, made by our own tokenizers. Inputs that once failed (`found-…`) stay."""
+"""Write the seeds anew.
+
+`python tests/fuzz/make_seeds.py`; small files that the targets read, made by our own tokenizers. Inputs that
+once failed (`found-…`) stay.
+"""
 
 import base64
 import contextlib
@@ -61,12 +65,10 @@ def shorter(data: bytes) -> bytes:
 
 def files():
     "(target, name, data)"
-    words, unigram, chars, level = (
-        small("wordpiece", 60),
-        small("unigram", 60),
-        small("char_bpe", 60, unk_piece="<unk>", pre_tokenizer="metaspace"),
-        small("wordlevel", 12),
-    )
+    words = small("wordpiece", 60)
+    unigram = small("unigram", 60)
+    chars = small("char_bpe", 60, unk_piece="<unk>", pre_tokenizer="metaspace")
+    level = small("wordlevel", 12)
     byte_bpe = small("bpe", 265)
     kinds = {"wordpiece": words, "unigram": unigram, "char_bpe": chars, "wordlevel": level, "bpe": byte_bpe}
     for name, tok in kinds.items():
@@ -97,7 +99,10 @@ def files():
         Piece("<unk>", 0.0, 2),
         Piece("<s>", 0.0, 3),
         Piece("</s>", 0.0, 3),
-        *(Piece(p, -float(k), 1) for k, p in enumerate("▁ l o w e r é 你 ▁lo ▁low er lo".split(" "))),
+        *(
+            Piece(p, -float(k), 1)
+            for k, p in enumerate(["▁", "l", "o", "w", "e", "r", "é", "你", "▁lo", "▁low", "er", "lo"])
+        ),
         Piece("▁x", 0.0, 4),
     ]
     charsmap = build_charsmap({"ﬁ": "fi", "é": "e\u0301", "Ａ": "A", "\u3000": " "})
@@ -159,7 +164,10 @@ def files():
 
 def own_gguf(kind: str) -> bytes:
     "A small GGUF file."
-    text = lambda s: struct.pack("<Q", len(s.encode())) + s.encode()
+
+    def text(s):
+        return struct.pack("<Q", len(s.encode())) + s.encode()
+
     tokens = (
         ["<unk>", "<s>", "</s>", "▁", "l", "o", "w", "▁lo", "▁low"]
         if kind == "llama"
@@ -238,7 +246,8 @@ def arrays():
     yield (
         "journal",
         "header",
-        b'{"format": 1, "run": {}}\n{"file": 0, "offset": 20, "read": 20, "shard": 0, "ids": 4, "documents": 1, "all_ids": 4, "all_documents": 1, "done": false}\n',
+        b'{"format": 1, "run": {}}\n{"file": 0, "offset": 20, "read": 20, "shard": 0, "ids": 4, "documents": '
+        b'1, "all_ids": 4, "all_documents": 1, "done": false}\n',
     )
     with contextlib.suppress(ImportError):
         import pyarrow as pa

@@ -1,7 +1,11 @@
-"""Fuzz the targets: `python tests/fuzz/run.py [targets] --seconds N`; without names all of them, each in a process of its own.
+"""Fuzz the targets.
 
-Inputs come from atheris, which is led by the lines that they reach, where it is installed (the extra `fuzz`), else from a mutating loop over the seeds.
-An input fails if it raises what is not documented, takes a processor longer than ten seconds (or a minute goes by), or needs more memory than 40 times its size and 32 MiB; it is saved in the folder --crashes.
+`python tests/fuzz/run.py [targets] --seconds N`; without names all of them, each in a process of its own.
+
+Inputs come from atheris, which is led by the lines that they reach, where it is installed (the extra `fuzz`), else from
+a mutating loop over the seeds.
+An input fails if it raises what is not documented, takes a processor longer than ten seconds (or a minute goes by), or
+needs more memory than 40 times its size and 32 MiB; it is saved in the folder --crashes.
 """
 
 import argparse
@@ -18,16 +22,15 @@ import tempfile
 import time
 import traceback
 import zlib
+from io import FileIO
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SEEDS = HERE / "seeds"
-LIMIT, TIMES, BESIDE, ADDRESSES = (
-    10,
-    40,
-    32 << 20,
-    6 << 30,
-)  # seconds for an input; bytes for each of its bytes, and beside; bytes of address space beyond the start's
+LIMIT = 10  # seconds for an input
+TIMES = 40  # bytes of memory for each byte of an input …
+BESIDE = 32 << 20  # … and bytes besides
+ADDRESSES = 6 << 30  # bytes of address space beyond the start's
 HANG = 124  # exit code of a child that had to be ended
 
 
@@ -71,27 +74,23 @@ class Guard:
     "Runs a target on inputs, within its limits."
 
     def __init__(self, name: str, run, folder: Path):
-        self.name, self.run, self.folder, self.inputs, self.longest, self.most, self.measured = (
-            name,
-            run,
-            folder,
-            0,
-            0.0,
-            0.0,
-            measures(),
-        )
-        self.current = open(folder / "current", "wb", buffering=0)
-        self.patience, self.clocks = (
-            1,
-            {}
-            if not hasattr(signal, "setitimer")
-            else {signal.ITIMER_PROF: LIMIT, signal.ITIMER_REAL: 6 * LIMIT},
-        )
+        self.name = name
+        self.run = run
+        self.folder = folder
+        self.inputs = 0
+        self.longest = 0.0
+        self.most = 0.0
+        self.measured = measures()
+        self.current = FileIO(folder / "current", "wb")  # unbuffered; open until the process ends
+        self.patience = 1
+        self.clocks = {}
+        if hasattr(signal, "setitimer"):
+            self.clocks = {signal.ITIMER_PROF: LIMIT, signal.ITIMER_REAL: 6 * LIMIT}
         for number in (signal.SIGPROF, signal.SIGALRM) if self.clocks else ():
             faulthandler.register(number, chain=True)  # the stack, and then the default: the process ends
 
     def __call__(self, data: bytes):
-        "Run the target; what needed too much is run again, since kernels are compiled and rooms loaded once."
+        "Run the target; what needed too much is run again, since kernels are compiled and pages loaded once."
         try:
             self.once(data)
         except TooMuch:
@@ -113,7 +112,7 @@ class Guard:
             for clock in self.clocks:
                 signal.setitimer(clock, 0)
         self.inputs, self.longest = self.inputs + 1, max(self.longest, time.process_time() - start)
-        if self.measured and self.inputs > 1:  # the first one loads rooms and kernels
+        if self.measured and self.inputs > 1:  # the first one loads pages and kernels
             used = peak() - before
             if used > TIMES * len(data) + BESIDE:
                 raise TooMuch(
@@ -146,7 +145,7 @@ def limited():
 
 
 def prepared(name: str, folder: Path):
-    "The target's guard, its kernels and rooms loaded, and the seeds."
+    "The target's guard, its kernels and pages loaded, and the seeds."
     import targets
 
     guard, seeds = Guard(name, targets.TARGETS[name], folder), seeds_of(name)
@@ -175,8 +174,8 @@ def own_loop(name: str, seconds: float, seed: int, folder: Path, reached: int):
     guard.tell(done=True)
 
 
-def rooms() -> tuple[list[str], list[str]]:
-    "Rooms without kernels, and with: Numba would meet the instructions that count lines."
+def page_modules() -> tuple[list[str], list[str]]:
+    "Pages without kernels, and with: Numba would meet the instructions that count lines."
     home = Path(importlib.util.find_spec("subword_nb").origin).parent
     found = {
         ".".join(p.relative_to(home.parent).with_suffix("").parts): "kernel" in p.read_text(encoding="utf-8")
@@ -191,13 +190,13 @@ def atheris_loop(name: str, seconds: float, seed: int, folder: Path):
     import atheris
     from inputs import mutated
 
-    plain, compiled = rooms()
+    plain, compiled = page_modules()
     with atheris.instrument_imports(include=["subword_nb"], exclude=compiled):
         import targets  # noqa: F401
 
-        for room in plain:
+        for module in plain:
             with contextlib.suppress(ImportError):  # an extra that is not installed
-                importlib.import_module(room)
+                importlib.import_module(module)
     guard, seeds = prepared(name, folder)
     corpus, rng = folder / "corpus", random.Random(seed)
     corpus.mkdir(exist_ok=True)
@@ -238,9 +237,10 @@ def child(names: list[str], engine: str, seconds: float, seed: int, folder: Path
         faulthandler.enable()
         limited()
         for k, name in enumerate(names):
-            atheris_loop(name, seconds, seed + reached, folder) if engine == "atheris" else own_loop(
-                name, seconds, seed, folder, reached * (k == 0)
-            )
+            if engine == "atheris":
+                atheris_loop(name, seconds, seed + reached, folder)
+            else:
+                own_loop(name, seconds, seed, folder, reached * (k == 0))
     except BaseException as e:
         if isinstance(e, (SystemExit, KeyboardInterrupt)):
             raise
@@ -437,7 +437,8 @@ def main(argv=None) -> int:
     for name in args.targets or names:
         found = fuzz([name], args.seconds, engine, args.seed, args.crashes, args.checked)[name]
         print(
-            f"{name:24} {found['inputs']:>10,} inputs, the slowest {found['longest']:.2f} s, at most {found['memory']:.0%} of the memory allowed, {len(found['faults'])} faults",
+            f"{name:24} {found['inputs']:>10,} inputs, the slowest {found['longest']:.2f} s, at most "
+            f"{found['memory']:.0%} of the memory allowed, {len(found['faults'])} faults",
             flush=True,
         )
         for fault in found["faults"]:

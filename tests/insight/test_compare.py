@@ -48,7 +48,10 @@ HOSTILE = [
 def toks() -> dict:
     "Tokenizers of every kind."
     docs = default_corpus()[:12] + ["naïve Ünïcödé 你好 🤗 " * 5]
-    make = lambda kind, **more: Tokenizer.train(docs, algorithm=kind, vocab_size=600, **more)
+
+    def make(kind, **more):
+        return Tokenizer.train(docs, algorithm=kind, vocab_size=600, **more)
+
     return {
         "bpe": make("bpe", special_tokens=["<s>", "</s>"]),
         "char": make("char_bpe", unk_piece="<unk>", end_of_word_suffix="</w>"),
@@ -278,12 +281,15 @@ def test_known_tokenizers_on_a_known_sentence(shared_file):
         for name in ("gpt2", "bert-base-uncased", "t5-small")
     )
     text = "Tokenization isn't trivial! 你好"
-    shown = lambda c: [
-        "|".join(c.tokens[k][n]["shown"] for n in s["tokens"][k])
-        for s in c.stretches
-        if s["same"] is False
-        for k in (0, 1)
-    ]
+
+    def shown(c):
+        return [
+            "|".join(c.tokens[k][n]["shown"] for n in s["tokens"][k])
+            for s in c.stretches
+            if s["same"] is False
+            for k in (0, 1)
+        ]
+
     c = compare(gpt, bert, text)
     assert (c.counts, c.both, c.only) == ((11, 9), 7, (2, 1))
     assert shown(c) == ["'t", "'|t", "⟨E4 BD⟩|⟨A0⟩", "[UNK]", "⟨E5 A5⟩|⟨BD⟩", "[UNK]"]

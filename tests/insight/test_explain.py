@@ -1,4 +1,8 @@
-"""Explanations as data: every stage of every kind of tokenizer, the same ids and pieces as `encode` and `tokenize`, and nothing that JSON or a browser's Python lacks."""
+"""Explanations as data.
+
+Every stage of every kind of tokenizer, the same ids and pieces as `encode` and `tokenize`, and nothing that
+JSON or a browser's Python lacks.
+"""
 
 import json
 import random
@@ -32,11 +36,24 @@ from subword_nb.pipeline.vocab import AddedToken
 from subword_nb.wordpiece.wordlevel import WordLevel
 
 REAL = {
-    "gpt2/tokenizer.json": "BPE", "tiktoken/r50k_base.tiktoken": "BPE", "tiktoken/o200k_base.tiktoken": "BPE", "clip/tokenizer.json": "BPE", "phi-3-mini/tokenizer.json": "BPE", "whisper-tiny/tokenizer.json": "BPE",
-    "roberta-base/tokenizer.json": "BPE", "bert-base-uncased/tokenizer.json": "WordPiece", "bert-base-chinese/vocab.txt": "WordPiece", "t5-small/tokenizer.json": "Unigram", "pegasus/tokenizer.json": "Unigram",
-    "barthez/tokenizer.json": "BPE", "wordlevel-vulrepair/wordlevel.json": "WordLevel", "llama-2/tokenizer.model": "SentencePieceBPE", "t5-small/spiece.model": "SentencePieceUnigram",
-    "transformers-fixtures/test_sentencepiece_bpe_char.model": "SentencePieceChars", "chatglm-6b/ice_text.model": "SentencePieceUnigram",
-}  # fmt: skip
+    "gpt2/tokenizer.json": "BPE",
+    "tiktoken/r50k_base.tiktoken": "BPE",
+    "tiktoken/o200k_base.tiktoken": "BPE",
+    "clip/tokenizer.json": "BPE",
+    "phi-3-mini/tokenizer.json": "BPE",
+    "whisper-tiny/tokenizer.json": "BPE",
+    "roberta-base/tokenizer.json": "BPE",
+    "bert-base-uncased/tokenizer.json": "WordPiece",
+    "bert-base-chinese/vocab.txt": "WordPiece",
+    "t5-small/tokenizer.json": "Unigram",
+    "pegasus/tokenizer.json": "Unigram",
+    "barthez/tokenizer.json": "BPE",
+    "wordlevel-vulrepair/wordlevel.json": "WordLevel",
+    "llama-2/tokenizer.model": "SentencePieceBPE",
+    "t5-small/spiece.model": "SentencePieceUnigram",
+    "transformers-fixtures/test_sentencepiece_bpe_char.model": "SentencePieceChars",
+    "chatglm-6b/ice_text.model": "SentencePieceUnigram",
+}
 QUICK = (
     "gpt2/tokenizer.json",
     "bert-base-uncased/tokenizer.json",
@@ -349,7 +366,7 @@ def test_ranks_that_stand_for_rules():
         (2, "ab", 2),
         (3, "abab", 1),
     ]
-    model.table  # made: the rules are the same
+    assert model.table  # made: the rules are the same
     assert [(m.rank, m.piece, m.at) for m in explain_bpe(model, "babab").steps] == [
         (2, "ab", 1),
         (2, "ab", 2),
@@ -562,12 +579,16 @@ def test_drawings_are_imported_when_somebody_looks(monkeypatch):
     e = explain(trained("bpe"), "the course")
     assert repr(e) == f"Explanation(10 characters, 2 words, {len(e.ids)} tokens)"
 
-    class Room:
+    class Page:
         explanation_text = staticmethod(lambda e: f"text of {e.text}")
         explanation_html = staticmethod(lambda e: f"<p>{e.text}</p>")
 
-    monkeypatch.setitem(sys.modules, "subword_nb.insight.explain_draw", Room)
+    monkeypatch.setitem(sys.modules, "subword_nb.insight.explain_draw", Page)
     assert str(e) == "text of the course" and e._repr_html_() == "<p>the course</p>"
-    code = "import sys; from subword_nb.insight.explain import explain; print([m for m in sys.modules if m in ('numpy', 'numba', 'regex') or m.endswith(('.explain_draw', '.unigram.explain', '.wordpiece.explain'))])"
+    code = (
+        "import sys; from subword_nb.insight.explain import explain; print([m for m in sys.modules if m in "
+        "('numpy', 'numba', 'regex') or m.endswith(('.explain_draw', '.unigram.explain', "
+        "'.wordpiece.explain'))])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr

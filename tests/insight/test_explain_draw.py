@@ -56,7 +56,10 @@ UNSAFE = set("\x1b\x00\u202e\u200b\u2066\u2069")
 def toks() -> dict:
     "Tokenizers of every kind."
     docs = default_corpus()[:12] + ["naïve Ünïcödé 你好 🤗 " * 5]
-    make = lambda kind, **more: Tokenizer.train(docs, algorithm=kind, vocab_size=600, **more)
+
+    def make(kind, **more):
+        return Tokenizer.train(docs, algorithm=kind, vocab_size=600, **more)
+
     return {
         "bpe": make("bpe", special_tokens=["<s>", "</s>"]),
         "char": make("char_bpe", unk_piece="<unk>", end_of_word_suffix="</w>"),
@@ -266,10 +269,10 @@ def random_trials(rng):
     word, at, out = "".join(rng.choices("abé京", k=rng.randrange(1, 12))), 0, []
     while at < len(word):
         last = rng.randrange(at + 1, len(word) + 1) if rng.random() < 0.95 else at
-        for end in range(len(word), max(last, at + 1) - 1, -1):
-            out.append(
-                {"start": at, "end": end, "piece": "##" * (at > 0) + word[at:end], "found": end == last}
-            )
+        out += [
+            {"start": at, "end": end, "piece": "##" * (at > 0) + word[at:end], "found": end == last}
+            for end in range(len(word), max(last, at + 1) - 1, -1)
+        ]
         if last == at:
             break
         at = last
@@ -291,7 +294,8 @@ def test_random_trials():
         assert figure.text.count("✓") == sum(t["found"] for t in trials) == figure.svg.count('stroke="#666"')
         wide = float(root.get("width"))
         for r in root.iter("{http://www.w3.org/2000/svg}rect"):
-            assert 0 <= float(r.get("x")) and float(r.get("x")) + float(r.get("width")) <= wide
+            left, width = float(r.get("x")), float(r.get("width"))
+            assert left >= 0 and left + width <= wide
         cut = draw_trials(word, trials, most=3)
         assert ("more trials" in cut.text) == (len(lines) > 3)
 

@@ -21,7 +21,7 @@ def trained():
         "naïve café, 你好",
         "a  b\n c",
     ] * 5
-    made = {
+    return {
         "bpe": Tokenizer.train(words, vocab_size=300, special_tokens=["<|endoftext|>"]),
         "unigram": Tokenizer.train(words, algorithm="unigram", vocab_size=80, special_tokens=["<s>", "</s>"]),
         "sp_bpe": Tokenizer.train(
@@ -44,14 +44,23 @@ def trained():
             words, algorithm="wordpiece", vocab_size=90, special_tokens=["[UNK]", "[CLS]"]
         ),
     }
-    return made
 
 
 @pytest.mark.parametrize(
     ("name", "target", "kind"),
-    [("bpe", "x.json", None), ("bpe", "x.tiktoken", None), ("bpe", "x.model", "minbpe"), ("bpe", "", "gpt2"), ("unigram", "x.model", None), ("unigram", "x.json", None),
-     ("sp_bpe", "x.model", None), ("sp_bpe", "x.json", None), ("nmt", "x.codes", None), ("wordpiece", "x.txt", None)],
-)  # fmt: skip
+    [
+        ("bpe", "x.json", None),
+        ("bpe", "x.tiktoken", None),
+        ("bpe", "x.model", "minbpe"),
+        ("bpe", "", "gpt2"),
+        ("unigram", "x.model", None),
+        ("unigram", "x.json", None),
+        ("sp_bpe", "x.model", None),
+        ("sp_bpe", "x.json", None),
+        ("nmt", "x.codes", None),
+        ("wordpiece", "x.txt", None),
+    ],
+)
 def test_every_family_in_every_format_that_holds_it(trained, tmp_path, name, target, kind):
     done = convert(trained[name], tmp_path / target if target else tmp_path, kind=kind, n=400)
     assert done.notes if name == "nmt" else done.report.identical, (
@@ -119,8 +128,17 @@ def test_texts_are_valid_and_repeatable():
         t.encode("utf-8")
 
 
-REAL = [("gpt2/tokenizer.json", "x.tiktoken"), ("tiktoken/r50k_base.tiktoken", "x.json"), ("llama-2/tokenizer.model", "x.json"), ("sentencepiece/test_model.model", "x.json"), ("transformers-fixtures/test_sentencepiece_bpe.model", "x.json"),
-        ("transformers-fixtures/test_sentencepiece_with_bytefallback.model", "x.json"), ("bert-base-cased/vocab.txt", "x.json"), ("t5-small/tokenizer.json", "x.model"), ("bert-base-uncased/tokenizer.json", "x.txt")]  # fmt: skip
+REAL = [
+    ("gpt2/tokenizer.json", "x.tiktoken"),
+    ("tiktoken/r50k_base.tiktoken", "x.json"),
+    ("llama-2/tokenizer.model", "x.json"),
+    ("sentencepiece/test_model.model", "x.json"),
+    ("transformers-fixtures/test_sentencepiece_bpe.model", "x.json"),
+    ("transformers-fixtures/test_sentencepiece_with_bytefallback.model", "x.json"),
+    ("bert-base-cased/vocab.txt", "x.json"),
+    ("t5-small/tokenizer.json", "x.model"),
+    ("bert-base-uncased/tokenizer.json", "x.txt"),
+]
 
 
 @pytest.mark.one_in(3)
@@ -232,7 +250,10 @@ def test_gaps_between_ids_in_tokenizer_json(shared_file, tmp_path, name, encodin
 
 def test_what_is_put_around_hides_no_difference(trained):
     end = trained["bpe"].piece2id["<|endoftext|>"]
-    around = lambda text: [*trained["bpe"].encode(text.lower()), end]
+
+    def around(text):
+        return [*trained["bpe"].encode(text.lower()), end]
+
     report = compare(trained["bpe"], around, texts=["", "abc"])
     assert report.n_different == 2 and report.differences[0].text == ""
     template = processor_from_dict(

@@ -102,7 +102,7 @@ def test_random_texts_have_hugging_faces_ids(shared_file, small, tmp_path):
 
 
 SAVED = {
-    "gpt2 pattern": dict(),
+    "gpt2 pattern": {},
     "cl100k pattern": dict(pre_tokenizer="cl100k"),
     "o200k pattern": dict(pre_tokenizer="o200k"),
     "own pattern": dict(pre_tokenizer=r"\d|\p{L}+|[^\d\p{L}]+"),
@@ -218,7 +218,11 @@ def test_hash_seeds_change_nothing():
 
 def test_the_short_path_needs_neither_numpy_nor_numba(tmp_path, small):
     path = small.save(tmp_path / "tokenizer.json")
-    code = f"from subword_nb import Tokenizer; import sys; t = Tokenizer.load({str(path)!r}); assert t.decode(t.encode('Hugging é 你')) == 'Hugging é 你'; print([m for m in ('numpy', 'numba', 'regex', 'tqdm', 'matplotlib') if m in sys.modules])"
+    code = (
+        f"from subword_nb import Tokenizer; import sys; t = Tokenizer.load({str(path)!r}); assert "
+        "t.decode(t.encode('Hugging é 你')) == 'Hugging é 你'; print([m for m in ('numpy', 'numba', 'regex', "
+        "'tqdm', 'matplotlib') if m in sys.modules])"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -228,7 +232,11 @@ def test_the_short_path_needs_neither_numpy_nor_numba(tmp_path, small):
 
 
 def test_training_and_batches_work_without_numba(tmp_path):
-    code = "from subword_nb import Tokenizer; t = Tokenizer.train([('abcdefgh' * 9)[i % 50:][:7] + str(i) for i in range(30000)], vocab_size=300); b = t.encode_batch(['abc', 'd' * 99]); import sys; print(b.tolist() == [t.encode('abc'), t.encode('d' * 99)], 'numba' in sys.modules)"
+    code = (
+        "from subword_nb import Tokenizer; t = Tokenizer.train([('abcdefgh' * 9)[i % 50:][:7] + str(i) for i "
+        "in range(30000)], vocab_size=300); b = t.encode_batch(['abc', 'd' * 99]); import sys; "
+        "print(b.tolist() == [t.encode('abc'), t.encode('d' * 99)], 'numba' in sys.modules)"
+    )
     out = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "SUBWORD_NB_JIT": "0"},
@@ -412,7 +420,7 @@ def test_what_is_advised_runs(small, tmp_path):
     unigram.post_processor = TemplateProcessing("<s> $A", special_tokens=[("<s>", unigram.piece2id["<s>"])])
     piece = unigram.id2piece[-1]
     for names in _OTHER_NAMES.values():
-        for name, instead in names.items():
+        for instead in names.values():
             if instead.startswith(("its spelling", "tok.save", "Tokenizer.train", "tok.train_new")):
                 continue
             tok = pickle.loads(pickle.dumps(unigram))

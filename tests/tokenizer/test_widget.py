@@ -52,7 +52,10 @@ def sent(tok):
 
 
 def test_importing_the_module_needs_no_widget_library():
-    block = "import sys\nfor m in ('anywidget', 'traitlets', 'ipywidgets', 'IPython'): sys.modules[m] = None\nimport subword_nb.tokenizer.widget as w\n"
+    block = (
+        "import sys\nfor m in ('anywidget', 'traitlets', 'ipywidgets', 'IPython'): sys.modules[m] = "
+        "None\nimport subword_nb.tokenizer.widget as w\n"
+    )
     done = subprocess.run(
         [
             sys.executable,
@@ -180,7 +183,8 @@ def test_typing_in_jupyterlab(tok, tmp_path):
 
         shown("low")
         counts = page.evaluate(
-            "() => [...document.querySelectorAll('.sw-widget .sw-counts > div')].map((e) => [...e.children].map((part) => part.getBoundingClientRect()).map((r) => [r.left, r.right, r.top]))"
+            "() => [...document.querySelectorAll('.sw-widget .sw-counts > div')].map((e) => "
+            "[...e.children].map((part) => part.getBoundingClientRect()).map((r) => [r.left, r.right, r.top]))"
         )
         assert (
             len(counts) > 3

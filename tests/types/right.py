@@ -76,7 +76,7 @@ assert_type(tok.tokenize("text"), list[str])
 assert_type(tok.encode_batch(["a", b"b"], threads=4, progress=False), Ragged)
 assert_type(tok.encode_batch(["a"]).tolist(), list[list[int]])
 documents = tok.encode_batch(["a", "b"])
-rows: list[Array] = [row for row in documents]
+rows: list[Array] = list(documents)
 document: Array = documents[0]
 assert_type(documents[1:], Ragged)
 assert_type(len(documents) + documents.count([1]) + documents.index(document), int)

@@ -52,7 +52,10 @@ def load(path: str, options: str = "{}") -> dict:
     current = None
     tok = Tokenizer.load(Path(path), allow_code=False, **json.loads(options))
     current = tok
-    name = lambda part: type(part).__name__ if part is not None else None
+
+    def name(part):
+        return type(part).__name__ if part is not None else None
+
     return {
         "model": type(tok.model).__name__,
         "pieces": len(tok.id2piece),
