@@ -360,7 +360,7 @@ def test_the_command_line_trains_for_text_as_data(tmp_path):
         "-o",
         tmp_path / "no.json",
     )
-    assert done.returncode and b"--plain is not for --extend" in done.stderr
+    assert done.returncode and b"--plain must be left out with --extend" in done.stderr
 
 
 def use(tok: Tokenizer) -> None:

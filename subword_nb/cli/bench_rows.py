@@ -79,9 +79,9 @@ def hostile(
     name: str,  # A key of `HOSTILE`
     size: int,  # Bytes
 ) -> str:  # Characters drawn from it by chance, without a break
-    "A text without a place to rest."
+    "A text that never contains a boundary, the worst case of many algorithms."
     if name not in HOSTILE:
-        raise ValueError(f"no hostile text is called {name!r}; pass one of {', '.join(HOSTILE)}")
+        raise ValueError(f"name must be one of {', '.join(HOSTILE)}, got {name!r}")
     letters = HOSTILE[name]
     return "".join(random.Random(0).choices(letters, k=size // len(letters[0].encode("utf-8"))))
 
@@ -164,8 +164,8 @@ def chain(
 
 # %% ../../nbs/cli/01_bench_rows.ipynb #91d89bf3
 def _environment(threads):
-    "Variables that make libraries use so many threads, and no cache folder of theirs."
-    told = dict(
+    "Environment variables that set the number of threads and a separate cache folder."
+    variables = dict(
         RAYON_NUM_THREADS=threads,
         OMP_NUM_THREADS=threads,
         TOKENIZERS_PARALLELISM="true" if threads > 1 else "false",
@@ -173,7 +173,7 @@ def _environment(threads):
         SUBWORD_NB_QUIET=1,
         PYTHONUTF8=1,
     )
-    return os.environ | {k: str(v) for k, v in told.items()}
+    return os.environ | {k: str(v) for k, v in variables.items()}
 
 
 def _failed(done, job):
@@ -228,7 +228,7 @@ def run_cold(
     *,
     text: str = "The quick brown fox doesn't jump.",  # What is encoded
 ) -> dict:  # cpu and wall, the ids' number and digest; or an error
-    "From the start of Python to the ids of a sentence."
+    "Time a process from the start of Python to the ids of a sentence."
     cpu, wall = _children(), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", program(job, text)], capture_output=True, text=True, env=_environment(1)
@@ -249,13 +249,13 @@ def run_cold(
 
 # %% ../../nbs/cli/01_bench_rows.ipynb #f6364375
 class Row(NamedTuple):
-    "What all libraries do, one after the other."
+    "One task for all libraries."
 
     vocabulary: Vocabulary  # In which files
     text: str  # Its name in tables
     file: str  # Where it is
     case: str  # whole, list, documents, cold, hostile, chains, or a number of characters
-    threads: int = 1  # How many
+    threads: int = 1  # Number of them
     most: int = 0  # Bytes of the text; 0 for all
     libraries: tuple[str, ...] = ()  # Which
 
@@ -269,15 +269,13 @@ def _job(row, library, repeats, seconds):
     kinds = sorted((k for k in reads or v.files if k in v.files), key=lambda k: ".made." in v.files[k])
     if not kinds:
         return None
-    case, size = (
-        ("short", int(row.case))
-        if row.case.isdigit()
-        else ("documents", _DOCUMENT)
-        if row.case == "documents"
-        else ("whole", 0)
-        if row.case in ("hostile", "chains")
-        else (row.case, 0)
-    )
+    case, size = row.case, 0
+    if row.case.isdigit():
+        case, size = "short", int(row.case)
+    elif row.case == "documents":
+        size = _DOCUMENT
+    elif row.case in ("hostile", "chains"):
+        case = "whole"
     return Job(
         library,
         v.files[kinds[0]],
@@ -331,7 +329,7 @@ def _in_turns(jobs, run, rounds, seconds):
 
 # %% ../../nbs/cli/01_bench_rows.ipynb #0ad0522c
 def run_row(
-    row: Row,  # What is measured
+    row: Row,  # Measurement to make
     *,
     rounds: int = 3,  # Processes for each library
     repeats: int = 5,  # Warm passes in a process at most
@@ -347,18 +345,18 @@ def run_row(
 
 # %% ../../nbs/cli/01_bench_rows.ipynb #273f0e96
 class TrainRow(NamedTuple):
-    "What all libraries learn, one after the other."
+    "One training for all libraries."
 
     text: str  # Its name in tables
     file: str  # Where it is
     algorithm: str  # A key of `TRAINERS`
     size: int  # Pieces
-    threads: int = 1  # How many
+    threads: int = 1  # Number of them
     names: tuple[str, ...] = ()  # Keys of `TRAINERS[algorithm]`
 
 # %% ../../nbs/cli/01_bench_rows.ipynb #59c8f4d8
 def run_training(
-    row: TrainRow,  # What is measured
+    row: TrainRow,  # Measurement to make
     *,
     rounds: int = 3,  # Processes for each library
     seconds: float = 10.0,  # No further round for a library that needed longer
@@ -380,7 +378,7 @@ def run_training(
 
 
 def _more(found, ours):
-    "What only trainings tell."
+    "What only trainings report."
     if any("error" in f for f in found):
         return {}
     peaks, pieces = [f["peak"] for f in found if f["peak"] is not None], found[0].get("pieces")
@@ -396,7 +394,7 @@ def shuffled(
     path: str | Path,  # A text file
     to: str | Path,  # A file to write
     *,
-    times: int = 10,  # How many times as long
+    times: int = 10,  # Factor of the length
     seed: int = 0,  # Another seed, another order
 ) -> Path:  # `to`
     "Documents of twenty sentences each, drawn from a text without order."
@@ -410,7 +408,7 @@ def shuffled(
 
 # %% ../../nbs/cli/01_bench_rows.ipynb #6a425544
 def installed() -> dict[str, str]:  # Name → version, of the libraries that can be imported
-    "The tokenizer libraries that are here."
+    "The installed tokenizer libraries with their versions."
     found = {}
     for name in dict.fromkeys([*LIBRARIES, *(n.split()[0] for names in TRAINERS.values() for n in names)]):
         if importlib.util.find_spec(name) is None:
@@ -423,7 +421,7 @@ def installed() -> dict[str, str]:  # Name → version, of the libraries that ca
 
 
 def machine() -> dict:  # cpu, cores, system, python, and the versions of what kernels are made with
-    "What a reader must know of a machine."
+    "The facts about this machine that a reader of figures needs."
     cpu = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists() and (
         found := re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())

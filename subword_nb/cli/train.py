@@ -48,7 +48,7 @@ split_digits, split_by_unicode_script, treat_whitespace_as_suffix; wordpiece obj
 frequency), max_input_chars_per_word; unigram start (bpe), seed_size, max_piece_length, shrinking_factor, \
 character_coverage, required_chars, unk_penalty, and user_defined='["<n>"]', a list in JSON."""
 
-COUNT_EXAMPLES = """Count the pre-tokens of a corpus, to train on them as often as you like.
+COUNT_EXAMPLES = """Count the pretokens of a corpus, to train on them as often as you like.
 
 \b
   subword-nb count "texts/*.txt.gz" -o counts.npz
@@ -70,7 +70,7 @@ def _corpus(sources: list, sample: str | None, **options) -> Corpus:
     if not sources:
         if sys.stdin is None or sys.stdin.isatty():
             raise ValueError(
-                'train has no text: name files or a pattern, such as "texts/*.txt", or pipe text in'
+                'FILES must be given, got no text: name files or a pattern, such as "texts/*.txt", or pipe text in'
             )
         sources = ["-"]
     part = None if sample is None else _share(sample)
@@ -93,7 +93,7 @@ def _share(sample: str) -> float | int:
         return float(sample) if "." in sample else int(sample)
     except ValueError:
         raise ValueError(
-            f"--sample {sample} is no number; give a share such as 0.1, or a number of documents such as 100000"
+            f"--sample must be a number, got {sample}; give a share such as 0.1, or a number of documents such as 100000"
         ) from None
 
 # %% ../../nbs/cli/06_train.ipynb #8bd7bb8d
@@ -105,14 +105,14 @@ def _counted(sources: list) -> Any | None:
     are = [s.endswith(".npz") or s.endswith(".parquet") and _has_counts(s) for s in sources]
     if any(are) and not all(are):
         raise ValueError(
-            f"{sources[are.index(True)]} holds counts, and {sources[are.index(False)]} does not; "
-            "give a corpus or counts, or count the corpus first"
+            f"sources must be all counts or none, got {sources[are.index(True)]}, which holds counts, and "
+            f"{sources[are.index(False)]}, which does not; give a corpus or counts, or count the corpus first"
         )
     return sum_counts(*map(load_counts, sources)) if any(are) else None
 
 
 def _has_counts(path: str) -> bool:
-    "Is a table one of counts?"
+    "Is a table a table of counts?"
     if not Path(path).is_file():
         return False
     try:
@@ -145,7 +145,7 @@ def train_command(
             "-o",
         ),
     ] = None,
-    # How many pieces
+    # Number of pieces
     vocab_size: Annotated[
         int, typer.Option(help="Pieces to end with, alphabet and special tokens included.")
     ] = 8000,
@@ -271,11 +271,13 @@ def _options(given: dict, more: list) -> dict:
         name, equals, value = text.partition("=")
         name = name.replace("-", "_")
         if not equals:
-            raise ValueError(f"--option {text} has no value; write --option {text}=VALUE")
+            raise ValueError(f"--option must be NAME=VALUE, got {text}; write --option {text}=VALUE")
         if name in given or name not in options_of(given["algorithm"]):
             why = "is there already, or has an option of its own" if name in given else "is not understood"
             known = ", ".join(options_of(given["algorithm"]))
-            raise ValueError(f"--option {name} {why}; {given['algorithm']} has {known}, each once")
+            raise ValueError(
+                f"--option must be one that {given['algorithm']} has, each once, got {name}, which {why}; it has {known}"
+            )
         try:
             given[name] = json.loads(value)
         except ValueError:
@@ -285,17 +287,17 @@ def _options(given: dict, more: list) -> dict:
 # %% ../../nbs/cli/06_train.ipynb #b1094c00
 def checked_out(
     out: str | None,  # Where
-    algorithm: str,  # What is to be saved there; "": anything
+    algorithm: str,  # Algorithm of the tokenizer to save; "": any
 ) -> str:  # The same
-    "The place for a tokenizer, or an error if it cannot be saved there."
+    "Check that a tokenizer can be saved at a place."
     if out is None:
-        raise ValueError("train needs a place for the result: add -o tok.json")
+        raise ValueError("--out must be given, train needs a place for the result: add -o tok.json")
     from subword_nb.formats.export import kind_of_name, names_folder
 
     kind, place = kind_of_name(out, option=""), Path(out)
     if kind == "gguf":
         raise ValueError(
-            f"--out {out}: GGUF files are only read here; give the file a name that ends in .json"
+            f"--out must be a file of another kind, got {out}: GGUF files are only read here; give the file a name that ends in .json"
         )
     if names_folder(out):
         there = next(p for p in (place.absolute(), *place.absolute().parents) if p.exists())
@@ -317,8 +319,8 @@ def checked_out(
     }.get(suffix)
     if fits and algorithm and algorithm not in fits:
         raise ValueError(
-            f"--out {out}: files that end in {suffix} hold {' or '.join(fits)}, and this is "
-            f"{algorithm}; give the file a name that ends in .json"
+            f"--out must suit {algorithm}, got {out}: files that end in {suffix} hold {' or '.join(fits)}; "
+            "give the file a name that ends in .json"
         )
     return out
 
@@ -335,18 +337,20 @@ def _train(out: str, given: dict) -> None:
     source, folder = _counted(sources), given.get("checkpoint")
     if like and more:
         raise ValueError(
-            "--like and --extend exclude each other: --like learns a new vocabulary, --extend keeps all ids; give one of them"
+            "--like must be left out with --extend: --like learns a new vocabulary, --extend keeps all ids; give one of them"
         )
     if source is not None:
         invalid = [k for k in ("sample", "field") if k in corpus] + ["seed"] * bool(corpus.get("seed"))
         if invalid:
-            raise ValueError(f"--{invalid[0]} is for a corpus, and counts were given; leave it out")
+            raise ValueError(
+                f"--{invalid[0]} must be left out where counts are given, because it is for a corpus"
+            )
     else:
         source = _corpus(sources, corpus.pop("sample", None), **corpus)
     special_tokens, plain = given.pop("special_token", []), given.pop("plain", False)
     options = _options(given, given.pop("option", []))
     if plain and more:
-        raise ValueError("--plain is not for --extend, which keeps what texts may spell; leave it out")
+        raise ValueError("--plain must be left out with --extend, which keeps what texts may spell")
     if plain:
         options["allowed_special"] = ()
     try:
@@ -383,19 +387,19 @@ _OF_OTHER = (
 
 
 def _from_other(tok, grows: bool, source, special_tokens: list, options: dict):
-    "A tokenizer made of another."
+    "A tokenizer trained from another one."
     size = options.pop("vocab_size")
     own = {k: v for k, v in options.items() if k not in _OF_OTHER}
     invalid = [k for k in options if k not in own and k != "algorithm"]
     if invalid:
         raise ValueError(
-            f"--{invalid[0].replace('_', '-')} is not for --like and --extend, which keep the pipeline of a tokenizer; leave it out"
+            f"--{invalid[0].replace('_', '-')} must be left out with --like and --extend, which keep the pipeline of a tokenizer"
         )
     if grows and "trace" in own:
-        raise ValueError("--trace is not for --extend, because two runs make that vocabulary; leave it out")
+        raise ValueError("--trace must be left out with --extend, because two runs make that vocabulary")
     if grows and special_tokens:
         raise ValueError(
-            "--special-token is not for --extend, which keeps all ids; use --like, or add tokens in Python with tok.add_tokens"
+            "--special-token must be left out with --extend, which keeps all ids; use --like, or add tokens in Python with tok.add_tokens"
         )
     if grows:
         return tok.extend(source, size, **own)
@@ -449,14 +453,14 @@ def count_command(
         int | None, opt("Keep at most so many, the frequent ones; what that costs is said.")
     ] = None,
 ) -> None:  # It prints what was counted
-    "Count pre-tokens."
+    "Count pretokens."
     from subword_nb.corpus.counts import save_counts
     from subword_nb.train.train import pretoken_counts
 
     if out is None:
-        raise ValueError("count needs a place for the result: add -o counts.npz")
+        raise ValueError("--out must be given, count needs a place for the result: add -o counts.npz")
     if out.suffix not in (".npz", ".parquet"):
-        raise ValueError(f"--out {out}: counts are kept in files that end in .npz or .parquet")
+        raise ValueError(f"--out must end in .npz or .parquet, got {out}")
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; make it first")
     counts = _counted(sources or [])
@@ -472,12 +476,12 @@ def count_command(
                 max_pretokens=max_pretokens,
             )
     save_counts(counts, out)
-    told = (
+    message = (
         f"{printable(str(out), space=' ')}: {int(counts.counts.sum()):,} pretokens, {len(counts):,} distinct"
     )
     if counts.error:
-        told += f"; each count may be {counts.error:,} too low"
-    print(told)
+        message += f"; each count may be {counts.error:,} too low"
+    print(message)
 
 # %% ../../nbs/cli/06_train.ipynb #6e74adc4
 def cut_command(
@@ -489,7 +493,7 @@ def cut_command(
         list[str] | None,
         typer.Argument(metavar="[FILES]...", help="For Unigram: the corpus, or counts.", show_default=False),
     ] = None,
-    # How many pieces
+    # Number of pieces
     vocab_size: Annotated[int | None, opt("Pieces to keep, special tokens included.")] = None,
     out: Annotated[str | None, opt("Where to write, as for train.", "--out", "-o")] = None,  # Where to write
 ) -> None:  # It prints what came out
@@ -497,9 +501,9 @@ def cut_command(
     from subword_nb.tokenizer.tokenizer import Tokenizer
 
     if vocab_size is None:
-        raise ValueError("cut needs a size: add --vocab-size 8000")
+        raise ValueError("--vocab-size must be given, cut needs a size: add --vocab-size 8000")
     if out is None:
-        raise ValueError("cut needs a place for the result: add -o small.json")
+        raise ValueError("--out must be given, cut needs a place for the result: add -o small.json")
     checked_out(out, "")
     tok, counts = Tokenizer.load(tokenizer), _counted(sources or [])
     source = counts if counts is not None or not sources else _corpus(sources, None)

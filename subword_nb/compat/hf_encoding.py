@@ -44,7 +44,7 @@ def checked(
 def whole_number(
     value: Any,  # What a caller passed
     *,
-    bits: int = 64,  # How many bits it must fit in
+    bits: int = 64,  # Number of bits that it must fit
 ) -> int:  # The number
     "Refuse what is no whole number from 0 on, in the words of the other library."
     if not hasattr(value, "__index__"):
@@ -227,7 +227,7 @@ class Encoding:
     def truncate(
         self,
         max_length: int,  # Most tokens to keep
-        stride: int = 0,  # How many tokens a part repeats of the part before
+        stride: int = 0,  # Number of tokens that consecutive parts share
         direction: str = "right",  # Which end is cut, "right" or "left"
     ):
         "Cut it; the parts that are cut off become its `overflowing`."

@@ -42,7 +42,7 @@ class Normalizer(Component, family=True):
 
     def normalize(
         self,
-        normalized: NormalizedString,  # What is changed
+        normalized: NormalizedString,  # Text to change, in place
     ):
         "Normalize a text in place."
         checked(normalized, NormalizedString)
@@ -54,7 +54,7 @@ class Normalizer(Component, family=True):
     def normalize_str(
         self,
         sequence: str,  # A text
-    ) -> str:  # What becomes of it
+    ) -> str:  # The result
         "Normalize a text."
         text = NormalizedString(sequence)
         self.normalize(text)
@@ -187,7 +187,7 @@ class Sequence(Components, Normalizer):
 
     def normalize(
         self,
-        normalized: NormalizedString,  # What is changed
+        normalized: NormalizedString,  # Text to change, in place
     ):
         "Normalize a text in place."
         checked(normalized, NormalizedString)

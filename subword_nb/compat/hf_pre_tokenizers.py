@@ -41,7 +41,7 @@ class PreTokenizer(Component, family=True):
 
     def pre_tokenize(
         self,
-        pretok: PreTokenizedString,  # What is cut
+        pretok: PreTokenizedString,  # Text to split, in place
     ):
         "Cut a text in place."
         checked(pretok, PreTokenizedString)
@@ -180,7 +180,7 @@ class Sequence(Components, PreTokenizer):
 
     def pre_tokenize(
         self,
-        pretok: PreTokenizedString,  # What is cut
+        pretok: PreTokenizedString,  # Text to split, in place
     ):
         "Cut a text in place."
         checked(pretok, PreTokenizedString)

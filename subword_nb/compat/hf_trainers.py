@@ -10,6 +10,7 @@ __all__ = ['Trainer', 'BpeTrainer', 'WordPieceTrainer', 'learned_merges', 'WordL
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import Any
 
 from .hf_components import Bare, Component, Option, a_flag, shown
@@ -54,7 +55,7 @@ class Trainer(Component, family=True):
 
     def learn(
         self,
-        model: Model,  # What is trained, in place
+        model: Model,  # Model to train, in place
         counts: dict[str, int],  # pretoken → how often it occurs
     ) -> list[AddedToken]:  # The special tokens
         "Train a model on the counts of a corpus."
@@ -272,7 +273,7 @@ class UnigramTrainer(Trainer):
         self,
         *,
         shrinking_factor: float = 0.75,  # Share of the pieces that survives a round
-        unk_token: str | None = None,  # Stands for unknown characters; None: <unk> where there is none
+        unk_token: str | None = None,  # Represents unknown characters; None: <unk> where there is none
         max_piece_length: int = 16,  # In characters
         n_sub_iterations: int = 2,  # EM steps in a round
         seed_size: int = 1_000_000,  # Pieces to begin with, at most
@@ -304,7 +305,7 @@ class UnigramTrainer(Trainer):
             progress=None if self.show_progress else False,
             **{k: v for k, v in self._more.items() if k != "unk_token"},
         )
-        scored = list(zip(found.pieces, map(float, found.scores)))
+        scored = list(zip(found.pieces, map(float, found.scores), strict=True))
         unk_id = None if unk is None else found.pieces.index(unk)
         model._unk_id, model._byte_fallback = unk_id, False
         model._set_scored(scored)
@@ -342,11 +343,14 @@ class _Language:
     "The pretokens of a language as symbols, with the counts of their pairs."
 
     def __init__(self, words, counts, spelling, sizes):
-        self.words, self.counts, self.spelling, self.sizes = words, counts, spelling, sizes
+        self.words = words
+        self.counts = counts
+        self.spelling = spelling
+        self.sizes = sizes
         self.pairs: dict[tuple, int] = {}
         self.places: dict[tuple, set] = {}
-        for k, (word, n) in enumerate(zip(words, counts)):
-            for pair in zip(word, word[1:]):
+        for k, (word, n) in enumerate(zip(words, counts, strict=True)):
+            for pair in pairwise(word):
                 self.pairs[pair] = self.pairs.get(pair, 0) + n
                 self.places.setdefault(pair, set()).add(k)
         self.heap = [self._entry(pair) for pair in self.pairs]
@@ -358,7 +362,7 @@ class _Language:
     @property
     def length(self):
         "All symbols, counted as often as they occur."
-        return sum(n * len(word) for word, n in zip(self.words, self.counts))
+        return sum(n * len(word) for word, n in zip(self.words, self.counts, strict=True))
 
     def best(self):
         "The most frequent pair with its count; None if there is none."
@@ -397,11 +401,11 @@ class _Language:
 
     def _recount(self, k, word, merged, n, longest):
         changed = set()
-        for pair in zip(word, word[1:]):
+        for pair in pairwise(word):
             if pair in self.pairs:
                 self.pairs[pair] -= n
                 changed.add(pair)
-        for pair in zip(merged, merged[1:]):
+        for pair in pairwise(merged):
             size = self.sizes[pair[0]] + self.sizes[pair[1]]
             if size == 2 or size < longest:
                 self.pairs[pair] = self.pairs.get(pair, 0) + n
@@ -415,21 +419,22 @@ class ParityBpeTrainer:
 
     def __init__(
         self,
-        num_merges: int = 32000,  # How many merge rules
+        num_merges: int = 32000,  # Number of merge rules
         variant: str = "base",  # "base", or "window": no language is picked too often in a row
         min_frequency: int = 0,  # A rarer pair is never merged
         ratio: Sequence[float] | None = None,  # Rate of compression to aim at, one for each language
-        global_merges: int = 0,  # So many merges come first, by the counts of all languages together
-        window_size: int = 100,  # How many picks the window holds
+        global_merges: int = 0,  # Number of first merges that use the counts of all languages together
+        window_size: int = 100,  # Number of picks in the window
         alpha: float = 2.0,  # How much more often than its share a language may be picked there
         total_symbols: bool = False,  # Fewer merges, by the number of special tokens and characters
         special_tokens: list | None = None,  # Pieces with the first ids
         show_progress: bool = True,  # Not used
-        limit_alphabet: int | None = None,  # At most so many characters
-        initial_alphabet: Sequence[str] | None = None,  # Characters that are kept whatever the corpus holds
+        limit_alphabet: int | None = None,  # Maximum number of characters
+        initial_alphabet: Sequence[str]
+        | None = None,  # Characters that are kept even if the corpus lacks them
         continuing_subword_prefix: str | None = None,  # Marks symbols that do not begin a pretoken
         end_of_word_suffix: str | None = None,  # Marks the symbol that ends a pretoken
-        max_token_length: int | None = None,  # No piece of so many characters or more
+        max_token_length: int | None = None,  # Pieces are shorter than this, in characters
     ):
         if variant not in ("base", "window"):
             raise ValueError(f"Unknown variant '{variant}'. Use 'base' or 'window'.")
@@ -530,7 +535,7 @@ class ParityBpeTrainer:
         return ParityBpeTrainer, (), self.__getstate__()
 
     def __repr__(self):
-        names = "num_merges variant min_frequency global_merges window_size alpha".split()
+        names = ("num_merges", "variant", "min_frequency", "global_merges", "window_size", "alpha")
         options = ", ".join(f"{name}={shown(getattr(self, name))}" for name in names)
         return f"ParityBpeTrainer({options}, total_symbols={str(self.total_symbols).lower()})"
 
@@ -621,7 +626,10 @@ def _worst_off(trainer, lengths, begin, ratio, exhausted, picks):
     if ratio is None:
         need = [float(n) for n in lengths]
     else:
-        need = [-(first / now) / r if now else float("-inf") for first, now, r in zip(begin, lengths, ratio)]
+        need = [
+            -(first / now) / r if now else float("-inf")
+            for first, now, r in zip(begin, lengths, ratio, strict=True)
+        ]
     for k in exhausted:
         need[k] = float("-inf")
     order = sorted(range(len(need)), key=lambda k: (-need[k], k))

@@ -43,7 +43,7 @@ _HUB = ("revision", "cache_dir", "local_files_only", "endpoint", "token")
 
 
 def _read(path, allow_code, options):
-    "The kind and the parts of what a path or a name stands for."
+    "The kind and the parts of the file, folder or encoding that a path or a name means."
     if isinstance(path, str) and (not path or len(path) > 4096 or "\n" in path):
         raise ValueError(
             f"path must be the name of a file, got {len(path):,} characters of text that begin with {path[:40]!r}; "
@@ -101,7 +101,7 @@ _OPTIONS = (
 
 
 def _model_facts(m, added):
-    "What is special to the kind of a model."
+    "Facts that only one kind of model has: its merges, or its most probable pieces."
     if hasattr(m, "merges"):
         return {"merges": len(m.merges), "first_merges": [list(pair) for pair in m.merges[:10]]}
     if not hasattr(m, "scores"):
@@ -112,12 +112,12 @@ def _model_facts(m, added):
 
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #823cbcbe
 def _as_dict(part):
-    "A part as a file writes it; None if there is none."
+    "A component as plain data; None if there is none."
     return part and part.to_dict()
 
 
 def _without_bytes(value):
-    "A value for JSON: of bytes only how many there are."
+    "A value for JSON, with the number of bytes in place of bytes."
     if isinstance(value, dict):
         return {k: _without_bytes(v) for k, v in value.items()}
     if isinstance(value, bytes):
@@ -128,7 +128,7 @@ def _without_bytes(value):
 
 
 def _source_facts(source):
-    "What a file, or training, says besides, ready for JSON."
+    "What else a file, or training, records, ready for JSON."
     facts = source if isinstance(source, dict) else {}
     if hasattr(source, "_asdict"):
         facts = source._asdict()
@@ -148,7 +148,7 @@ def _surface(tok, i):
 
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #d619bf9b
 def _warn_of_unfound(tok, tokens):
-    "Say that special tokens were added which no text may spell."
+    "Warn of added special tokens that no text may spell."
     if tok.allowed_special == "all":
         return
     unfound = [t.content for t in tokens if t.special and t.content not in tok.allowed_special]
@@ -315,7 +315,7 @@ class Tokenizer(Engine):
     def n_vocab(
         self,
     ) -> int:  # One more than the highest id, unused ids included; `vocab_size` counts the pieces
-        "The size that a table of all ids needs."
+        "The number of rows that an embedding table needs."
         return len(self.id2piece)
 
     @classmethod
@@ -469,7 +469,7 @@ class Tokenizer(Engine):
         add_special_tokens: bool = True,  # Add the tokens of the post-processor
         # Special tokens to find, as for `encode`
         allowed_special: str | Collection[str] | None = None,
-        # A shard ends with the document that brings it to so many ids; None: one file
+        # A shard ends with the document that reaches this number of ids; None: one file
         shard_tokens: int | None = None,
         # For invalid Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
         errors: str = "strict",
@@ -501,7 +501,7 @@ class Tokenizer(Engine):
         )
 
     def _encode_long(self, text, pair, **options):
-        "The ids of a long text, by the kernels where that is quicker."
+        "The ids of a long text, by the kernels where they are faster."
         from subword_nb.bulk.encode import encode
 
         return encode(self, text, pair, **options)
@@ -917,7 +917,7 @@ class Tokenizer(Engine):
         source=None,  # For Unigram: a corpus, or counts, to prune with
         **options,  # Options of `train` for a corpus, such as `field`
     ) -> _T:  # A new tokenizer, with ids from 0
-        "The tokenizer that training to a smaller size gives."
+        "The tokenizer that training with a smaller `vocab_size` would give."
         from subword_nb.train.resize import truncate
 
         return truncate(self, vocab_size, source=source, **options)
@@ -1113,7 +1113,7 @@ _COMPILED_PARTS = ("model", "pre_tokenizer", "normalizer", "added_tokens", "allo
 
 
 def _check_attribute(tok, name):
-    "Refuse an attribute that is not there, or that follows from others: setting it would do nothing."
+    "Refuse an attribute that does not exist or is derived from others: setting it would do nothing."
     is_being_made = "_compiled" not in vars(tok)
     remembers = name.startswith("_") and name in vars(tok)
     if is_being_made or remembers:
@@ -1125,17 +1125,17 @@ def _check_attribute(tok, name):
 
 
 def _exchange(tok, name, value):
-    "Set an attribute; where others are made from it, they follow."
+    "Set an attribute, and rebuild what was derived from it."
     _check_attribute(tok, name)
     if "_compiled" not in vars(tok) or name not in _COMPILED_PARTS:
         Engine.__setattr__(tok, name, value)
         return
-    old = dict(zip(Parts._fields, tok.parts), training=tok.training)
+    old = tok.parts._asdict() | {"training": tok.training}
     vars(tok).update(vars(Tokenizer(**old | {name: value})))
 
 
 def _made_of(cls, arguments):
-    "A tokenizer, or a part of one, from its arguments by name, as a pickle holds them."
+    "A tokenizer, or a component, from its arguments by name, as a pickle holds them."
     return cls(**arguments)
 
 
@@ -1173,7 +1173,7 @@ def _table(facts):
 
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #ff90c55b
 class _Stored:
-    "A part as a pickle holds it: what makes it again, and of what."
+    "A component as a pickle holds it: a function and its arguments."
 
     def __init__(self, reduced):
         self.reduced = reduced
@@ -1195,7 +1195,7 @@ def _stored(x, texts, done):
 
 
 def _stored_object(x, kind, texts, done):
-    "The same of a container, or of a part."
+    "`_stored` for a container or a component."
     if kind is dict:
         return {_stored(k, texts, done): _stored(v, texts, done) for k, v in x.items()}
     if kind is list or kind is tuple:
@@ -1217,5 +1217,5 @@ def _stored_object(x, kind, texts, done):
 def stored_parts(
     parts: Any,  # Parts of a tokenizer, in containers of Python
 ) -> Any:  # What can be pickled instead
-    "Parts without what was worked out while they were used; equal parts give equal pickles."
+    "Parts without their caches, so that equal parts give equal pickles."
     return _stored(parts, {}, {})

@@ -289,7 +289,7 @@ MISTAKES = {  # a call → what its error must say
         "nfc",
         "-o",
         "x.json",
-    ): "--normalizer is not for --like",
+    ): "--normalizer must be left out with --like",
     ("train", "a.txt", "--extend", "bpe.json", "--special-token", "<x>", "-o", "x.json"): "use --like",
     ("train", "a.txt", "--extend", "bpe.json", "--vocab-size", "300", "-o", "x.json"): "cut",
     ("train", "a.txt", "--extend", "unigram.json", "--vocab-size", "500", "-o", "x.json"): "cannot grow",

@@ -523,7 +523,8 @@ def test_changes_of_any_alignment():
 def test_long_and_invalid_texts_are_refused_with_a_way_out():
     tok = trained("bpe")
     with pytest.raises(
-        ValueError, match=r"the text has 100,001 characters.*pass a part of the text, or most=100001"
+        ValueError,
+        match=r"text must have at most most=100,000 characters.*got 100,001; pass a part of the text, or most=100001",
     ):
         explain(tok, "a" * 100_001)
     assert len(explain(tok, "a b " * 20, most=80).words) and pytest.raises(

@@ -351,9 +351,9 @@ def test_many_words_are_counted(toks):
     for n in (0, 1, 12):
         assert explanation_html(e, words=n).count(
             "<details"
-        ) == n and f"… and {distinct - n} distinct pre-tokens more" in explanation_html(e, words=n)
+        ) == n and f"… and {distinct - n} distinct pretokens more" in explanation_html(e, words=n)
         assert explanation_text(e, color=False, width=80, words=n).endswith(
-            f"… and {distinct - n} distinct pre-tokens more"
+            f"… and {distinct - n} distinct pretokens more"
         )
     assert "distinct" not in explanation_text(e, color=False, width=80, words=distinct)
 
@@ -402,14 +402,14 @@ def test_plot_ranks(toks):
     assert len(plot_ranks(e, words=1).lines) == 1 and plot_ranks(e, ax=ax) is ax
     plt.close("all")
     for name in ("unigram", "wordpiece"):
-        with pytest.raises(ValueError, match="no ranks to plot"):
+        with pytest.raises(ValueError, match="explanation must hold merges with ranks"):
             plot_ranks(toks[name].explain("iterator"))
 
 
 @pytest.mark.parametrize("bad", ["text", None, {}, {"text": "a", "words": []}, [1]])
 def test_what_is_no_explanation(bad):
     for draw in (explanation_html, explanation_text, plot_ranks):
-        with pytest.raises(ValueError, match="is not an explanation; pass what tok.explain"):
+        with pytest.raises(ValueError, match="explanation must be what tok.explain"):
             draw(bad)
 
 
