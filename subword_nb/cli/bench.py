@@ -412,9 +412,7 @@ def run_rows(
     repeats: int = 5,  # Warm passes in each of them
     seconds: float = 10.0,  # A library starts no further pass or round after this time
     out: Path | None = None,  # JSON file, written after each row
-    on_progress: Callable[[str], object] = lambda what: (
-        None
-    ),  # Called with a description of the next measurement
+    on_progress: Callable[[str], object] = lambda what: None,  # Called with each next measurement
 ) -> list[dict]:  # The records of all rows
     "Run rows, and print the table of each as it is done."
     options = {"rounds": rounds, "repeats": repeats, "seconds": seconds}

@@ -479,7 +479,7 @@ class BertWordPieceTokenizer(_Trained):
         vocab_size: int = 30000,  # Number of pieces
         min_frequency: int = 2,  # A rarer pair is never merged
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are kept even if the corpus lacks them
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
         special_tokens: list = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],  # noqa: B006  # With the first ids
         show_progress: bool = True,  # A bar
         wordpieces_prefix: str = "##",  # Marks pieces that do not begin a word
@@ -502,7 +502,7 @@ class BertWordPieceTokenizer(_Trained):
         vocab_size: int = 30000,  # Number of pieces
         min_frequency: int = 2,  # A rarer pair is never merged
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are kept even if the corpus lacks them
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
         special_tokens: list = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],  # noqa: B006  # With the first ids
         show_progress: bool = True,  # A bar
         wordpieces_prefix: str = "##",  # Marks pieces that do not begin a word
@@ -586,7 +586,7 @@ class CharBPETokenizer(_Trained):
         min_frequency: int = 2,  # A rarer pair is never merged
         special_tokens: list = ["<unk>"],  # noqa: B006  # Pieces with the first ids
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are kept even if the corpus lacks them
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
         suffix: str | None = "</w>",  # Marks the end of a word
         show_progress: bool = True,  # A bar
     ) -> None:
@@ -609,7 +609,7 @@ class CharBPETokenizer(_Trained):
         min_frequency: int = 2,  # A rarer pair is never merged
         special_tokens: list = ["<unk>"],  # noqa: B006  # Pieces with the first ids
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are kept even if the corpus lacks them
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
         suffix: str | None = "</w>",  # Marks the end of a word
         show_progress: bool = True,  # A bar
         length: int | None = None,  # Number of texts
@@ -673,7 +673,7 @@ class SentencePieceBPETokenizer(_Trained):
         min_frequency: int = 2,  # A rarer pair is never merged
         special_tokens: list = ["<unk>"],  # noqa: B006  # Pieces with the first ids
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are kept even if the corpus lacks them
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
         show_progress: bool = True,  # A bar
     ) -> None:
         "Train the model on files."
@@ -694,7 +694,7 @@ class SentencePieceBPETokenizer(_Trained):
         min_frequency: int = 2,  # A rarer pair is never merged
         special_tokens: list = ["<unk>"],  # noqa: B006  # Pieces with the first ids
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are kept even if the corpus lacks them
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
         show_progress: bool = True,  # A bar
         length: int | None = None,  # Number of texts
     ) -> None:
@@ -747,7 +747,7 @@ class SentencePieceUnigramTokenizer(_Trained):
         vocab_size: int = 8000,  # Number of pieces
         show_progress: bool = True,  # A bar
         special_tokens: list | None = None,  # Pieces with the first ids
-        initial_alphabet: list[str] | None = None,  # Characters that are kept even if the corpus lacks them
+        initial_alphabet: list[str] | None = None,  # Characters that are always kept
         unk_token: str | None = None,  # Represents unknown characters
     ) -> None:
         "Train the model on files."
@@ -760,7 +760,7 @@ class SentencePieceUnigramTokenizer(_Trained):
         vocab_size: int = 8000,  # Number of pieces
         show_progress: bool = True,  # A bar
         special_tokens: list | None = None,  # Pieces with the first ids
-        initial_alphabet: list[str] | None = None,  # Characters that are kept even if the corpus lacks them
+        initial_alphabet: list[str] | None = None,  # Characters that are always kept
         unk_token: str | None = None,  # Represents unknown characters
         length: int | None = None,  # Number of texts
     ) -> None:

@@ -430,8 +430,7 @@ class ParityBpeTrainer:
         special_tokens: list | None = None,  # Pieces with the first ids
         show_progress: bool = True,  # Not used
         limit_alphabet: int | None = None,  # Maximum number of characters
-        initial_alphabet: Sequence[str]
-        | None = None,  # Characters that are kept even if the corpus lacks them
+        initial_alphabet: Sequence[str] | None = None,  # Characters that are always kept
         continuing_subword_prefix: str | None = None,  # Marks symbols that do not begin a pretoken
         end_of_word_suffix: str | None = None,  # Marks the symbol that ends a pretoken
         max_token_length: int | None = None,  # Pieces are shorter than this, in characters

@@ -439,6 +439,6 @@ def test_wordpiece_and_unigram_from_the_command_line(folder):
         in run(*train, "unigram", "-O", "seed_size", "-o", "x.json", cwd=folder).stderr
     )
     assert (
-        b"splits of a Unigram model, and this is WordPiece"
+        b"--alpha must be left out for WordPiece(40 pieces), because it draws segmentations of a Unigram model"
         in run("encode", "-t", "vocab.txt", "--alpha", "1", "hugs", cwd=folder).stderr
     )
