@@ -175,7 +175,7 @@ def test_unigram_says_why_something_was_no_seed():
     )
     why = {p: tok.explain_training(p).facts["why"] for p in ("abcabc", "xy", "q")}
     assert why == {"abcabc": "length", "xy": "rare", "q": "coverage"}
-    with pytest.raises(KeyError, match="it occurs in no pre-token"):
+    with pytest.raises(KeyError, match="it occurs in no pretoken"):
         tok.explain_training("zz")
 
 
