@@ -414,15 +414,15 @@ def small_memories():
 
     from subword_nb.formats import sentencepiece_models
 
-    sentencepiece_models._MOST = 1 << 10
-    engine._MOST_SPANS = pipeline._MOST_PLACED = spans._MOST_STRETCHES = 1 << 10
+    sentencepiece_models._CACHE_LIMIT = 1 << 10
+    engine._SPAN_LIMIT = pipeline._PLACED_LIMIT = spans._SLICE_LIMIT = 1 << 10
     with contextlib.suppress(ImportError):
         from subword_nb.core.span_cache import SpanTable
 
         from subword_nb.bulk import align as bulk_align
 
         SpanTable.__init__.__defaults__ = (12, 1 << 20)
-        bulk_align._MOST_SPANS, bulk_align._MOST_MORE = 1 << 12, 1 << 10
+        bulk_align._SPAN_LIMIT, bulk_align._PIECE_LIMIT = 1 << 12, 1 << 10
 
 
 def some_text(rng):

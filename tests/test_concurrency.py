@@ -457,7 +457,7 @@ def test_ids_follow_each_change_while_others_encode(toys, record_property):
 
 
 def test_memories_of_spans_have_an_end(toys, monkeypatch):
-    monkeypatch.setattr(engine, "_MOST_SPANS", 50)
+    monkeypatch.setattr(engine, "_SPAN_LIMIT", 50)
     for path in toys:
         tok = load(path)
         expected = load(path)
@@ -494,7 +494,7 @@ def test_many_threads_leave_few_tables(toys):
 def test_unknown_words_have_an_end_in_places(toys, monkeypatch):
     if not jit.available():
         pytest.skip("without Numba nothing is placed in bulk")
-    monkeypatch.setattr(bulk_align, "_MOST_MORE", 100)
+    monkeypatch.setattr(bulk_align, "_PIECE_LIMIT", 100)
     for path in toys:
         tok = load(path)
         tok.encode_array(LONG * 200)

@@ -34,28 +34,28 @@ def count(
     pre_tokenizer="default",  # As for `Tokenizer.train`
     # None: processes of this machine; a `distributed.Client`, which stays open; False: this process, without Dask
     client=None,
-    n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
-    memory_limit: int | str = MEMORY,  # Bytes that each of them may have
-    # At most so many bytes of a file are a part; a compressed file, Parquet and Arrow are one part
+    n_workers: int | None = None,  # Number of processes started here; None: one per CPU
+    memory_limit: int | str = MEMORY,  # Bytes that each of them may use
+    # Maximum bytes of a part of a file; a compressed file, Parquet and Arrow are one part
     part_bytes: int = 64 * BLOCK,
-    partitions: int = 8,  # How many ways the counts are divided; each share is added up by itself
-    memory: int = 1 << 28,  # Bytes of a worker's table beyond which it goes to disk, for a while
+    partitions: int = 8,  # Number of partitions of the counts; each is summed by itself
+    memory: int = 1 << 28,  # Bytes of a worker's table beyond which it is written to disk
     field: str | None = None,  # Column, or field of JSON lines, with the text, as for `Corpus`
     # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
     errors: str = "strict",
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     documents: str | None = None,  # "lines" or "whole", as for `Tokenizer.train`
-    # Count this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
+    # Count this fraction of the documents (0.1), or this number (100_000); of text files, lines; None: everything
     sample: float | int | None = None,
-    seed: int = 0,  # Another seed, another sample
-    # At most so many distinct pre-tokens, the frequent ones, with an error that is told; None: all, exactly
+    seed: int = 0,  # Of the sample
+    # Maximum number of distinct pretokens, the frequent ones, with a reported error; None: all, exactly
     max_pretokens: int | None = None,
-) -> FlatCounts:  # What `pretoken_counts` makes of the same corpus, for `Tokenizer.train`
-    "Count pre-tokens on many workers."
+) -> FlatCounts:  # As `pretoken_counts` of the same corpus, for `Tokenizer.train`
+    "Count pretokens on many workers."
     check_client(client, n_workers=n_workers)
     more = {} if max_pretokens is None else {"max_pretokens": max_pretokens}
     check_limits(partitions=partitions, memory=memory, **more)
-    Corpus([], field=None, errors=errors, sample=sample, seed=seed)  # refuses options that mean nothing
+    Corpus([], field=None, errors=errors, sample=sample, seed=seed)  # refuses invalid options
     pre, norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     how = HowToCount(
@@ -92,11 +92,10 @@ class _Texts:
 
     def __iter__(self):
         for part in self.delayed:
-            yield (
-                part.compute(scheduler="sync")
-                if isinstance(self.executor, LocalExecutor)
-                else self.executor.client.compute(part)
-            )
+            if isinstance(self.executor, LocalExecutor):
+                yield part.compute(scheduler="sync")
+            else:
+                yield self.executor.client.compute(part)
 
 # %% ../../nbs/bulk/16_distributed.ipynb #a73ec59e
 def encode(
@@ -107,10 +106,10 @@ def encode(
     *,
     # None: processes of this machine; a `distributed.Client`, which stays open; False: this process, without Dask
     client=None,
-    n_workers: int | None = None,  # How many processes, where they are made here; None: one per processor
+    n_workers: int | None = None,  # Number of processes started here; None: one per CPU
     # As for `encode_parts`: `format`, `dtype`, `separator`, `field`, `append`, `errors`, `part_bytes` and
     # others
     **options,
-) -> EncodedParts:  # What is there now
+) -> EncodedParts:  # All shards in the folder
     "Encode files to shards on many workers; called again, it makes only what is missing."
     return encode_parts(tok, paths, out, client=client, n_workers=n_workers, **options)

@@ -265,14 +265,14 @@ def test_many_spans_in_one_call_and_room():
         np.frombuffer(b"\xff" * 128 + data + b"\xff" * 128, np.uint8).copy(),
         128 + np.concatenate([[0], np.cumsum(length)[:-1]]).astype(np.int64),
     )
-    room, m = 4 * len(data) + 16 * len(spans), len(spans)
+    capacity, m = 4 * len(data) + 16 * len(spans), len(spans)
     ids, bounds, extra = (
-        np.full(room + 64, 7, np.uint32),
+        np.full(capacity + 64, 7, np.uint32),
         np.full(m + 65, 7, np.int64),
         np.full(m + 64, 7, np.uint32),
     )
-    misses.span_kernel(buf, at, length, m, ids[:room], bounds[: m + 1], extra[:m])
-    assert (ids[room:] == 7).all() and (bounds[m + 1 :] == 7).all() and (extra[m:] == 7).all()
+    misses.span_kernel(buf, at, length, m, ids[:capacity], bounds[: m + 1], extra[:m])
+    assert (ids[capacity:] == 7).all() and (bounds[m + 1 :] == 7).all() and (extra[m:] == 7).all()
     assert extra[m - 1] == LEFT and bounds[m] == bounds[m - 1]
     for k in range(m - 1):
         assert extra[k] == 0 and ids[bounds[k] : bounds[k + 1]].tolist() == encode_by_ranks_ref(
@@ -327,7 +327,7 @@ def test_special_kinds_of_sentencepiece():
             [model(**kinds).encode(s.replace(" ", "▁")) for s in spans],
             0.5,
         )
-    with pytest.raises(ValueError, match="unused pieces"):
+    with pytest.raises(ValueError, match="unused must be empty"):
         SentencePieceBPEMisses(model(unused=("ab",)))
 
 
@@ -356,9 +356,9 @@ def test_metaspace_cuts_before_each_mark():
             lambda: BPEMisses(
                 BPE({"a": 0}, [], end_of_word_suffix="</w>", ignore_merges=True), byte_level(None)
             ),
-            "one of these",
+            "either take words whole or have a prefix or suffix",
         ),
-        (lambda: BPEMisses(BPE({"a": 0}, []), Metaspace()), "no piece for the space"),
+        (lambda: BPEMisses(BPE({"a": 0}, []), Metaspace()), "must have a piece for the space"),
     ],
 )
 def test_what_is_refused(make, why):

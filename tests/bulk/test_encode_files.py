@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from seeds import TEXTS, fresh
 
-from subword_nb.bulk import encode_files as room
+from subword_nb.bulk import encode_files as page
 from subword_nb.bulk import id_files
 from subword_nb.bpe.model import BPE
 from subword_nb.bulk.encode_files import Cut, cut_documents, cut_documents_ref, encode_files, fingerprint
@@ -39,8 +39,8 @@ unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signal
 @pytest.fixture
 def small(monkeypatch):
     "Blocks of a few bytes, and a mark after each."
-    monkeypatch.setattr(room, "_BLOCK", 700)
-    monkeypatch.setattr(room, "_EVERY", 0.0)
+    monkeypatch.setattr(page, "_BLOCK", 700)
+    monkeypatch.setattr(page, "_INTERVAL", 0.0)
 
 
 def story(n=4000, seed=0):
@@ -195,7 +195,7 @@ def test_nothing_to_encode(tok, tmp_path):
         assert (done.documents, done.tokens, rows_of(tmp_path / name)) == (0, 0, [])
     done = encode_files(tok, tmp_path / "empty.txt", tmp_path / "one.npy", shard_tokens=5)
     assert (done.documents, rows_of(tmp_path / "one.npy")) == (1, [[]])
-    with pytest.raises(ValueError, match="no files to encode"):
+    with pytest.raises(ValueError, match="paths must name at least one file"):
         encode_files(tok, [], tmp_path / "b.npy")
 
 
@@ -359,7 +359,7 @@ def die_at(k, monkeypatch, how):
     for home, name in (
         (os, "fsync"),
         (os, "replace"),
-        (type(room.Path()), "unlink"),
+        (type(page.Path()), "unlink"),
         (shutil, "rmtree"),
         (os, "rename"),
     ):
@@ -452,8 +452,8 @@ def start(tok, paths, out, at=-1, phase="before"):
 @pytest.fixture
 def three(tmp_path, monkeypatch):
     "Three files, read in blocks of some kilobytes, with a mark after each."
-    monkeypatch.setattr(room, "_BLOCK", 3000)
-    monkeypatch.setattr(room, "_EVERY", 0.0)
+    monkeypatch.setattr(page, "_BLOCK", 3000)
+    monkeypatch.setattr(page, "_INTERVAL", 0.0)
     paths = [tmp_path / f"t{k}.txt" for k in range(3)]
     for k, p in enumerate(paths):
         p.write_bytes((story(5000, k) + "東京 hug" * 700).encode())
@@ -515,7 +515,7 @@ def test_goes_on_where_it_stopped(tok, tmp_path, small, monkeypatch):
     last = json.loads((tmp_path / "a.npy.partial" / "journal.jsonl").read_text().splitlines()[-1])
     read = []
     monkeypatch.setattr(
-        room, "cut_documents", lambda *a: (read.append(cut) or cut for cut in cut_documents(*a))
+        page, "cut_documents", lambda *a: (read.append(cut) or cut for cut in cut_documents(*a))
     )
     done = encode_files(tok, **args)
     assert done.resumed and last["read"] > 0
@@ -566,7 +566,7 @@ def test_a_damaged_journal_and_damaged_files(tok, tmp_path, small, monkeypatch):
         data = log.read_bytes()
         if damage == "short":
             (partial / "shards" / "a.npy").write_bytes(b"")
-            with pytest.raises(ValueError, match="not what the journal beside it says.*resume=False"):
+            with pytest.raises(ValueError, match="bytes of its journal, got fewer.*resume=False"):
                 encode_files(tok, **args)
         else:
             log.write_bytes({"torn": data[:-9], "garbage": data + b"\0\0\xff", "empty": b""}[damage])
@@ -578,8 +578,8 @@ def test_a_damaged_journal_and_damaged_files(tok, tmp_path, small, monkeypatch):
 
 
 def test_an_input_that_changes_while_it_is_read(tok, tmp_path, small, monkeypatch):
-    args, real = job(tmp_path, "a.npy"), room._flush
-    monkeypatch.setattr(room, "_flush", lambda *a: (args["paths"][0].open("a").write("more"), real(*a)))
+    args, real = job(tmp_path, "a.npy"), page._flush
+    monkeypatch.setattr(page, "_flush", lambda *a: (args["paths"][0].open("a").write("more"), real(*a)))
     with pytest.raises(ValueError, match="has changed while it was read"):
         encode_files(tok, **args)
     assert not (tmp_path / "a.npy").exists()
@@ -587,7 +587,7 @@ def test_an_input_that_changes_while_it_is_read(tok, tmp_path, small, monkeypatc
 
 @unix
 def test_two_processes_do_not_write_the_same(tok, tmp_path, small, monkeypatch):
-    args, real = job(tmp_path, "a.npy"), room._flush
+    args, real = job(tmp_path, "a.npy"), page._flush
 
     def flush(*a):
         with pytest.raises(ValueError, match="another process is writing"):
@@ -595,13 +595,13 @@ def test_two_processes_do_not_write_the_same(tok, tmp_path, small, monkeypatch):
         real(*a)
 
     with monkeypatch.context() as patch:
-        patch.setattr(room, "_flush", flush)
+        patch.setattr(page, "_flush", flush)
         encode_files(tok, **args)
 
 
 @unix
 def test_a_full_disk(tok, tmp_path):
-    "A limit on the size of files stands for a disk without room."
+    "A limit on the size of files stands for a disk without page."
     args = job(tmp_path, "a.npy")
     child = os.fork()
     if child == 0:
@@ -646,16 +646,16 @@ def test_mistakes_are_named(tok, tmp_path):
     (tmp_path / "z.txt.gz").write_bytes(gzip.compress(b"hug" * 1000)[:-9])
     x, out = tmp_path / "x.txt", tmp_path / "a.npy"
     for change, said in (
-        (dict(out=tmp_path / "a.txt"), "says no format"),
-        (dict(format="csv"), "format='csv'"),
-        (dict(dtype="int8"), "dtype='int8'"),
-        (dict(separator=""), "separator is empty"),
-        (dict(append="nowhere"), "append='nowhere'"),
-        (dict(append=10**6), "append=1000000"),
-        (dict(shard_tokens=0), "shard_tokens=0"),
+        (dict(out=tmp_path / "a.txt"), "out must end in .npy, .bin, .arrow or .parquet"),
+        (dict(format="csv"), "format must be one of npy, bin, arrow, parquet, got 'csv'"),
+        (dict(dtype="int8"), "dtype must be 'uint16', 'uint32', or None .*, got 'int8'"),
+        (dict(separator=""), "separator must have at least one byte"),
+        (dict(append="nowhere"), "append must be a piece or an id of this tokenizer, got 'nowhere'"),
+        (dict(append=10**6), "append must be .*, got 1000000"),
+        (dict(shard_tokens=0), "shard_tokens must be an int from 1, .*, got 0"),
         (dict(errors="skip"), "errors='skip'"),
-        (dict(paths=tmp_path / "x.jsonl"), "byte 0: an object with 'body'.*field="),
-        (dict(paths=tmp_path / "y.jsonl"), "line at byte 18: no JSON"),
+        (dict(paths=tmp_path / "x.jsonl"), "byte 0: a line must have a text under 'text', got an object with 'body'; pass field="),
+        (dict(paths=tmp_path / "y.jsonl"), "line at byte 18: a line must be a JSON object"),
         (dict(paths=tmp_path / "z.txt.gz"), "cut off before its end"),
         (dict(allowed_special="x"), "allowed_special"),
     ):
@@ -670,7 +670,7 @@ def test_mistakes_are_named(tok, tmp_path):
     (tmp_path / "a.npy.bounds.npy").write_bytes(
         (tmp_path / "a.npy.bounds.npy").read_bytes().replace(b"(2,)", b"(1,)")
     )
-    with pytest.raises(ValueError, match="do not belong together"):
+    with pytest.raises(ValueError, match="must hold as many ids as its bounds say"):
         load_encoded(out)
 
 
@@ -742,5 +742,5 @@ def test_a_mended_file_is_read_when_the_run_goes_on(tok, tmp_path):
     assert encode_files(tok, **args).resumed
     assert rows_of(tmp_path / "ids.npy") == [tok.encode("hugs"), tok.encode("pugs and puns")]
     for paths in (5, None, [good, 5], b"a.txt"):
-        with pytest.raises(ValueError, match="is no path; pass a path"):
+        with pytest.raises(ValueError, match="paths must be a path, a pattern, or a list of them"):
             encode_files(tok, paths, tmp_path / "no.npy")

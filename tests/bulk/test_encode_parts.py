@@ -22,7 +22,7 @@ import pytest
 from seeds import window
 
 from subword_nb.bulk import encode_files as files_room
-from subword_nb.bulk import encode_parts as room
+from subword_nb.bulk import encode_parts as page
 from subword_nb.bulk import id_files
 from subword_nb.bulk import shards
 from subword_nb.corpus.documents import default_corpus
@@ -261,7 +261,7 @@ def test_a_million_small_files_are_not_a_million_shards(tok, tmp_path):
 
 
 def test_a_long_document_in_steps(tok, tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "_STEP", 70)
+    monkeypatch.setattr(page, "_STEP", 70)
     (tmp_path / "x.txt").write_text(story(2000), encoding="utf-8")
     encode_parts(tok, tmp_path / "x.txt", tmp_path / "ids", part_bytes=1000)
     same(tmp_path / "ids", one_machine(tok, tmp_path / "x.txt", tmp_path / "one.npy"))
@@ -329,14 +329,14 @@ def test_relative_names_are_meant_where_the_call_is_made(tok, tmp_path, monkeypa
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "x.txt").write_text(story(50), encoding="utf-8")
     monkeypatch.chdir(tmp_path / "here")
-    real = room.encode_part
+    real = page.encode_part
 
     def elsewhere(*args):
         os.chdir(tmp_path)
         return real(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(room, "encode_part", elsewhere)
+        patch.setattr(page, "encode_part", elsewhere)
         encode_parts(tok, "x.txt", tmp_path / "ids", separator="\n", part_bytes=100)
     os.chdir(tmp_path / "here")
     assert encode_parts(tok, "x.txt", "../ids", separator="\n", part_bytes=100).made == 0
@@ -443,19 +443,19 @@ def test_mistakes_are_named(tok, tmp_path, job):
     (tmp_path / "y.jsonl").write_text('{"text": "a hug"}\nno\n')
     (tmp_path / "z.jsonl").write_text('{"body": "a hug"}\n')
     for change, said in (
-        ({"format": "npy"}, "format='npy' is not known; pass one of bin, parquet"),
-        ({"dtype": "int8"}, "dtype='int8'"),
-        ({"part_bytes": 0}, "part_bytes=0"),
-        ({"part_bytes": 1.5}, "part_bytes=1.5"),
-        ({"part_bytes": True}, "part_bytes=True"),
-        ({"separator": ""}, "separator is empty"),
-        ({"append": "nowhere"}, "append='nowhere'"),
+        ({"format": "npy"}, "format must be one of bin, parquet, got 'npy'"),
+        ({"dtype": "int8"}, "got 'int8'"),
+        ({"part_bytes": 0}, "part_bytes must be an int from 1, got 0"),
+        ({"part_bytes": 1.5}, "got 1.5"),
+        ({"part_bytes": True}, "got True"),
+        ({"separator": ""}, "separator must have at least one byte"),
+        ({"append": "nowhere"}, "append must be a piece or an id of this tokenizer, got 'nowhere'"),
         ({"errors": "skip"}, "errors='skip'"),
         ({"n_workers": 2}, "n_workers=2"),
         ({"client": 5, "paths": job["paths"]}, "client=5"),
-        ({"paths": tmp_path / "y.jsonl"}, "y.jsonl, line at byte 18: no JSON"),
+        ({"paths": tmp_path / "y.jsonl"}, "y.jsonl, line at byte 18: a line must be a JSON object"),
         ({"paths": tmp_path / "z.jsonl"}, "pass field="),
-        ({"paths": []}, "no files to encode"),
+        ({"paths": []}, "paths must name at least one file"),
     ):
         if "client" in change:
             pytest.importorskip("distributed")
@@ -469,14 +469,14 @@ def test_mistakes_are_named(tok, tmp_path, job):
 
 @unix
 def test_only_one_run_works_in_a_folder(tok, job, monkeypatch):
-    real = room.encode_part
+    real = page.encode_part
 
     def second(*args):
         with pytest.raises(ValueError, match="another process is writing"):
             encode_parts(tok, **job)
         return real(*args)
 
-    monkeypatch.setattr(room, "encode_part", second)
+    monkeypatch.setattr(page, "encode_part", second)
     encode_parts(tok, **job)
     monkeypatch.undo()
     assert encode_parts(tok, **job).made == 0
@@ -502,7 +502,7 @@ def calm(tok, job):
 
 
 class Disk:
-    "Counts what is done to the disk, and has no room from a step on."
+    "Counts what is done to the disk, and runs out of space from a step on."
 
     def __init__(self, monkeypatch, step):
         self.left = step
@@ -571,7 +571,7 @@ def test_a_full_disk_at_every_step(tok, tmp_path, job, format):
 @unix
 def test_a_task_that_dies_at_any_step_is_repeated_in_the_same_run(tok, job, calm, monkeypatch):
     "As a cluster does it: a worker is gone in the middle of a part, another makes the part anew, and nothing of the first is left."
-    real = room._work
+    real = page._work
     for step in range(100):
         died = []
 
@@ -585,7 +585,7 @@ def test_a_task_that_dies_at_any_step_is_repeated_in_the_same_run(tok, job, calm
             return real(part, *more)
 
         with monkeypatch.context() as patch:
-            patch.setattr(room, "_work", twice)
+            patch.setattr(page, "_work", twice)
             encode_parts(tok, **job)
         assert {*died} <= {0, 9} and len(died) > 3
         assert tree(job["out"]) == calm and verify_encoded(job["out"]) == []
@@ -614,7 +614,7 @@ def test_a_limit_of_the_system_stands_for_a_full_disk(tok, job, calm):
 
 
 def test_a_file_that_changes_while_it_is_read(tok, tmp_path, job, monkeypatch):
-    path, real = job["paths"][1], room.find_documents
+    path, real = job["paths"][1], page.find_documents
     text = path.read_bytes()
     for change in (
         text + b" more",
@@ -630,7 +630,7 @@ def test_a_file_that_changes_while_it_is_read(tok, tmp_path, job, monkeypatch):
             return real(run)
 
         with monkeypatch.context() as patch:
-            patch.setattr(room, "find_documents", changed)
+            patch.setattr(page, "find_documents", changed)
             with pytest.raises(
                 ValueError, match="t1.txt has changed since its parts were chosen.*call again"
             ):
@@ -646,7 +646,7 @@ def test_a_cut_document_that_changes_while_it_is_read(tok, tmp_path, monkeypatch
     path = tmp_path / "x.txt"
     path.write_text(story(), encoding="utf-8")
     encode_parts(tok, path, tmp_path / "calm", part_bytes=300)
-    text, real, facts = path.read_bytes(), room._encode_stretch, path.stat()
+    text, real, facts = path.read_bytes(), page._encode_section, path.stat()
     for change in (text[:400], text + b"more", b""):
 
         def changed(tok, bulk, part, run, writer, change=change):
@@ -655,7 +655,7 @@ def test_a_cut_document_that_changes_while_it_is_read(tok, tmp_path, monkeypatch
             return real(tok, bulk, part, run, writer)
 
         with monkeypatch.context() as patch:
-            patch.setattr(room, "_encode_stretch", changed)
+            patch.setattr(page, "_encode_section", changed)
             with pytest.raises(ValueError, match="x.txt has changed since"):
                 encode_parts(tok, path, tmp_path / "ids", part_bytes=300)
         path.write_bytes(text)
@@ -688,18 +688,18 @@ def test_files_that_cannot_be_read(tok, tmp_path, job, monkeypatch):
         yield
 
     with monkeypatch.context() as patch:
-        patch.setattr(room, "find_documents", broken)
+        patch.setattr(page, "find_documents", broken)
         with pytest.raises(OSError, match="t0.txt"):
             encode_parts(tok, **job)
     gone = job["paths"][2].read_bytes()
-    real = room.encode_part
+    real = page.encode_part
 
     def vanish(tok, part, out, run):
         job["paths"][2].unlink(missing_ok=True)
         return real(tok, part, out, run)
 
     with monkeypatch.context() as patch:
-        patch.setattr(room, "encode_part", vanish)
+        patch.setattr(page, "encode_part", vanish)
         with pytest.raises(FileNotFoundError, match="t2.txt"):
             encode_parts(tok, **job)
     job["paths"][2].write_bytes(gone)
@@ -813,7 +813,7 @@ def test_names_do_not_leave_the_folder(folder, name):
     found = json.loads((folder / MANIFEST).read_bytes())
     found["shards"][0]["files"][0]["name"] = name
     (folder / MANIFEST).write_text(json.dumps(found))
-    refused(folder, "it names the file")
+    refused(folder, "a file must be named")
 
 
 @unix
@@ -829,7 +829,7 @@ def test_links_and_devices_are_not_followed(folder, tmp_path):
         ):
             make(folder / name)
             for way in (lambda: load_shards(folder)[0], lambda: load_shards(folder).ragged()):
-                with pytest.raises(ValueError, match="is a link, a folder or a device"):
+                with pytest.raises(ValueError, match="must be a plain file, got a link, a folder or a device"):
                     way()
             assert [(f.name, f.kind) for f in verify_encoded(folder)] == [(name, "damaged")]
             (folder / name).rmdir() if (folder / name).is_dir() and not (folder / name).is_symlink() else (
@@ -839,7 +839,7 @@ def test_links_and_devices_are_not_followed(folder, tmp_path):
     os.replace(folder / MANIFEST, keep)
     for target in (keep, Path("/dev/zero")):
         (folder / MANIFEST).symlink_to(target)
-        refused(folder, "is a link, a folder or a device")
+        refused(folder, "must be a plain file, got a link, a folder or a device")
         (folder / MANIFEST).unlink()
 
 
@@ -1284,7 +1284,7 @@ def small_disk(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["bin", "parquet"])
 def test_a_disk_that_is_really_full(tok, tmp_path, small_disk, format):
-    "The error names the place, nothing looks finished, and with more room the rest is made."
+    "The error names the place, nothing looks finished, and with more space the rest is made."
     if format == "parquet":
         pytest.importorskip("pyarrow")
     path = tmp_path / "x.txt"
@@ -1412,7 +1412,7 @@ def test_an_address_that_changed_is_noticed(tok, tmp_path, remote):
         path.write_text(text, encoding="utf-8")
         remote([path])
         with pytest.raises(ValueError, match=f"x\\.txt has changed since its parts were chosen \\({said}\\)"):
-            room.encode_part(tok, found[1], tmp_path / "ids", run)
+            page.encode_part(tok, found[1], tmp_path / "ids", run)
     encode_parts(tok, address, tmp_path / "other", separator="\n", part_bytes=100)
     path.write_text("a bun\n" * 60, encoding="utf-8")
     remote([path])

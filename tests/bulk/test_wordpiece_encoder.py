@@ -224,8 +224,8 @@ def test_words_up_to_the_limit(tok):
 def test_what_is_refused():
     toy = WordPiece({"a": 0}, unk_piece="a")
     for normalizer, pre, says in (
-        (NFC(), BertPreTokenizer(), "character by character"),
-        (None, byte_level("gpt2"), "by classes"),
+        (NFC(), BertPreTokenizer(), "normalizer must be BertNormalizer"),
+        (None, byte_level("gpt2"), "pre must be BertPreTokenizer"),
     ):
         with pytest.raises(ValueError, match=says):
             WordPieceMisses(toy, normalizer, pre)

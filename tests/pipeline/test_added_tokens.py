@@ -288,7 +288,7 @@ def test_empty_spellings_as_in_hugging_face():
 
 @pytest.mark.peers
 def test_facts_about_normalized_tokens():
-    "What Hugging Face's library does with them; other rooms rely on it."
+    "What Hugging Face's library does with them; other pages rely on it."
     tokenizers = pytest.importorskip("tokenizers")
     lower, normalizers = tokenizers.normalizers.Lowercase(), tokenizers.normalizers
     theirs = theirs_with(
@@ -432,9 +432,9 @@ def test_refusal_names_token_place_and_ways_out():
     with pytest.raises(ValueError, match="'<s>'"):
         refuse_special("<s>", finder)
     for invalid in ("<s>", "", 5, None, ["<s>", 5], [["<s>"]]):
-        with pytest.raises(ValueError, match="contents="):
+        with pytest.raises(ValueError, match='contents must be "all"'):
             refuse_special("<", invalid)
-    with pytest.raises(ValueError, match="the text is a bytes"):
+    with pytest.raises(ValueError, match="text must be a str, got bytes"):
         refuse_special(b"<s>", ["<s>"])
     for invalid in ("<s>", 5, None, [5], [["<s>"]]):
         with pytest.raises(ValueError, match="disallowed_special"):
@@ -472,13 +472,13 @@ def test_tokens_are_plain_objects():
             and hash(one) == hash(eval(repr(one)))
             and one != AddedToken("<m>", False, False, False, False, False)
         )
-        with pytest.raises(ValueError, match="neither True nor False"):
+        with pytest.raises(ValueError, match=r"options must be True or False, got AddedToken\(content='<m>', single_word="):
             AddedToken("<m>", *("no" if i == k else False for i in range(5)))
     for invalid in (["<s>"], [None], [AddedToken("a"), ("b", 1)]):
-        with pytest.raises(ValueError, match="pass AddedToken objects"):
+        with pytest.raises(ValueError, match="tokens must be AddedToken objects, got"):
             AddedFinder(invalid)
     for invalid in (b"<s>", 5):
-        with pytest.raises(ValueError, match="pass a str"):
+        with pytest.raises(ValueError, match="text must be a str, got"):
             AddedFinder([AddedToken("a")]).any(invalid)
 
 

@@ -363,7 +363,7 @@ def test_errors_name_the_place():
                 "type": "Sequence",
                 "decoders": [{"type": "Fuse"}, {"type": "Strip", "content": "ab", "start": 0, "stop": 0}],
             },
-            "model.decoder.decoders[1]: content='ab' is not one character",
+            "model.decoder.decoders[1]: content must be one character such as ' ', got 'ab'",
         ),
         (
             {

@@ -266,7 +266,7 @@ def test_threads_do_not_see_a_memory_that_starts_anew(small, monkeypatch):
 
     from subword_nb.pipeline import engine
 
-    monkeypatch.setattr(engine, "_MOST_SPANS", 3)
+    monkeypatch.setattr(engine, "_SPAN_LIMIT", 3)
     rng, fresh = random.Random(5), pickle.loads(pickle.dumps(small))
     texts = [random_text(rng) for _ in range(100)]
     batch = small.encode_batch(texts).tolist()
