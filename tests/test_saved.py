@@ -293,11 +293,11 @@ def test_other_libraries_pass_over_our_key(tmp_path, hf, algorithm):
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        ("x", "expected an object with allowed_special"),
-        ({}, "expected an object"),
+        ("x", "must be an object with allowed_special"),
+        ({}, "must be an object"),
         ({"allowed_special": [], "more": 1}, "and nothing else"),
-        ({"allowed_special": "all"}, "expected a list"),
-        ({"allowed_special": [1]}, "expected a list"),
+        ({"allowed_special": "all"}, "must be a list"),
+        ({"allowed_special": [1]}, "must be a list"),
         ({"allowed_special": ["<no>"]}, "'<no>', which is not among added_tokens"),
     ],
 )

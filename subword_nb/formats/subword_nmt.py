@@ -14,7 +14,7 @@ import random
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,7 +111,7 @@ def nmt_merge_ref(
     while True:
         found = [
             (ranks[p], i)
-            for i, p in enumerate(zip(symbols, symbols[1:]))
+            for i, p in enumerate(pairwise(symbols))
             if (not dropout or rng.random() > dropout) and p in ranks
         ]
         if not found:
@@ -193,7 +193,7 @@ def _glossary(source):
     try:
         whole, part = re.compile(f"^{source}$"), re.compile(f"({source})")
     except re.error as e:
-        raise ValueError(f"glossaries holds {source!r}, which is no regular expression: {e}") from None
+        raise ValueError(f"glossaries must be regular expressions, got {source!r}: {e}") from None
     if part.groups <= 1:
         return whole, part
     raise ValueError(
@@ -260,17 +260,23 @@ class NmtBPE:
         "The tokens of one word."
         found = _marked(self, pretoken, dropout, rng, seed)
         ends = accumulate(len(p) for p, _ in found)
-        return [Token(_known(self, m)[0], m, end - len(p), end) for (p, m), end in zip(found, ends) if m]
+        return [
+            Token(_known(self, m)[0], m, end - len(p), end)
+            for (p, m), end in zip(found, ends, strict=True)
+            if m
+        ]
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #a0444941
 def _prepare(model):
     "Check the options of a model and look up what encoding needs."
     if model.version not in ((0, 1), (0, 2)):
-        raise ValueError(f"version={model.version!r} is not known; pass (0, 2) or (0, 1)")
+        raise ValueError(f"version must be (0, 2) or (0, 1), got {model.version!r}")
     if not isinstance(model.separator, str) or model.separator.split() != [model.separator]:
         raise ValueError(f"separator={model.separator!r}; pass text without white space, such as @@")
     if isinstance(model.glossaries, str):
-        raise ValueError(f"glossaries={model.glossaries!r} is one text; pass a list, [{model.glossaries!r}]")
+        raise ValueError(
+            f"glossaries must be a list, got the text {model.glossaries!r}; pass [{model.glossaries!r}]"
+        )
     if model.unk_piece is not None and model.unk_piece not in model.piece2id:
         raise ValueError(
             f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, or pass one of its pieces"
@@ -318,10 +324,10 @@ def segment_word(
 def _marked(model, word, dropout, rng, seed=None):
     "The pieces of a word without and with the separator."
     if not isinstance(word, str):
-        raise ValueError(f"the word is a {type(word).__name__}; pass a str")
+        raise ValueError(f"word must be a str, got {type(word).__name__}")
     pieces = segment_word(model, word, dropout=dropout, rng=rng, seed=seed)
     # of version 0.1 and a vocabulary the last may be empty; it has no id
-    return [*zip(pieces, [p + model.separator for p in pieces[:-1]] + pieces[-1:])]
+    return list(zip(pieces, [p + model.separator for p in pieces[:-1]] + pieces[-1:], strict=True))
 
 
 def _known(model, marked):
@@ -329,7 +335,7 @@ def _known(model, marked):
     piece = marked if marked in model.piece2id else model.unk_piece
     if piece is None:
         raise ValueError(
-            f"the piece {marked!r} has no id, and there is no unk_piece; add it to the dictionary, or pass unk_piece="
+            f"the dictionary must have an id for the piece {marked!r}, got none; add it, or pass unk_piece="
         )
     return model.piece2id[piece], piece
 
@@ -386,7 +392,10 @@ class _Glue:
 
     def push(self, chunks):
         *glued, self.glued = [self.glued] + [p.endswith(self.separator) for p, _ in chunks]
-        return [(" " * (not g) + p.removesuffix(self.separator), True) for g, (p, _) in zip(glued, chunks)]
+        return [
+            (" " * (not g) + p.removesuffix(self.separator), True)
+            for g, (p, _) in zip(glued, chunks, strict=True)
+        ]
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #d0bbd1f6
 SPECIAL = "<s>", "<pad>", "</s>", "<unk>"

@@ -1,4 +1,4 @@
-"""The handlers of new spans for models that merge, against the models themselves: real vocabularies, hostile spans, whole texts of spans."""
+"""The handlers of new spans for models that merge, against the models: real vocabularies, hostile spans, whole texts."""
 
 import re
 
@@ -82,9 +82,10 @@ def compare(misses, spans, expected, most_left=0.0):
 @pytest.mark.parametrize("name", BYTEWISE)
 def test_byte_level_models(shared_file, name):
     model, pre = model_of(shared_file(f"vocab/{name}"))
-    visible = lambda text: (
-        pre.piece_of(text) if name != "falcon/tokenizer.json" else byte_level(None).piece_of(text)
-    )
+
+    def visible(text):
+        return pre.piece_of(text) if name != "falcon/tokenizer.json" else byte_level(None).piece_of(text)
+
     spans = random_spans(fresh(name), TEXTS)
     compare(bpe_misses(model, pre), spans, [model.encode(visible(s)) for s in spans])
 
@@ -306,13 +307,16 @@ def test_merge_symbols_says_when_the_overlap_was_too_small():
 
 def test_special_kinds_of_sentencepiece():
     pieces = ["<unk>", "<s>", "▁", "a", "b", "x", "ab", "▁a", "axb", "xx", "<0x41>"]
-    model = lambda **kinds: SentencePieceBPE(
-        {p: i for i, p in enumerate(pieces)},
-        [-float(i) for i in range(len(pieces))],
-        "<unk>",
-        control=("<s>",),
-        **kinds,
-    )
+
+    def model(**kinds):
+        return SentencePieceBPE(
+            {p: i for i, p in enumerate(pieces)},
+            [-float(i) for i in range(len(pieces))],
+            "<unk>",
+            control=("<s>",),
+            **kinds,
+        )
+
     spans = [" ab", " axb", "xx", " xaxb", "ccab", " <s>ab", "▁ab", "x", "aAb"]
     for kinds in (
         {},

@@ -176,7 +176,7 @@ def small_tokenizers():
 
 
 def test_trained_tokenizers_in_any_blocks(always):
-    texts = [t for t in generated(150, 3, ["<s>", "low", "light", "'s", "1", "\n"])]
+    texts = list(generated(150, 3, ["<s>", "low", "light", "'s", "1", "\n"]))
     for tok in small_tokenizers():
         expected = [exact(tok, t, allowed_special="all") for t in texts]
         for block in (5, 1 << 18):

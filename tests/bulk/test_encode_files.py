@@ -397,12 +397,9 @@ def test_killed_at_every_step(tok, tmp_path, small, name, limit, overwrite, reco
             break
         if (rough / name).exists():  # what has the name is whole: the old or the new
             found = {
-                k: v
-                for k, v in (
-                    (p.relative_to(rough).as_posix(), p.read_bytes())
-                    for p in rough.rglob("*")
-                    if p.is_file() and ".partial" not in str(p.relative_to(rough))
-                )
+                p.relative_to(rough).as_posix(): p.read_bytes()
+                for p in rough.rglob("*")
+                if p.is_file() and ".partial" not in str(p.relative_to(rough))
             }
             assert found == want or overwrite and found == old
         at = at + 1 if rng.random() < 0.7 else rng.randrange(at + 2)
@@ -654,7 +651,10 @@ def test_mistakes_are_named(tok, tmp_path):
         (dict(append=10**6), "append must be .*, got 1000000"),
         (dict(shard_tokens=0), "shard_tokens must be an int from 1, .*, got 0"),
         (dict(errors="skip"), "errors='skip'"),
-        (dict(paths=tmp_path / "x.jsonl"), "byte 0: a line must have a text under 'text', got an object with 'body'; pass field="),
+        (
+            dict(paths=tmp_path / "x.jsonl"),
+            "byte 0: a line must have a text under 'text', got an object with 'body'; pass field=",
+        ),
         (dict(paths=tmp_path / "y.jsonl"), "line at byte 18: a line must be a JSON object"),
         (dict(paths=tmp_path / "z.txt.gz"), "cut off before its end"),
         (dict(allowed_special="x"), "allowed_special"),
@@ -712,7 +712,10 @@ def test_fingerprints(tok, tmp_path):
         ),
     ]
     assert len({once, *map(fingerprint, others)}) == 1 + len(others)
-    code = "import sys; from subword_nb.tokenizer.tokenizer import Tokenizer; from subword_nb.bulk.encode_files import fingerprint; print(fingerprint(Tokenizer.load(sys.argv[1])))"
+    code = (
+        "import sys; from subword_nb.tokenizer.tokenizer import Tokenizer; "
+        "from subword_nb.bulk.encode_files import fingerprint; print(fingerprint(Tokenizer.load(sys.argv[1])))"
+    )
     for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", code, str(tmp_path / "tok.json")],

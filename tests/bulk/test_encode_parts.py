@@ -419,7 +419,7 @@ def test_other_runs_are_refused(tok, tmp_path, job):
         encode_parts(tok, **job)
     kept = sum(s.sources[0].path != str(job["paths"][1]) for s in read_manifest(job["out"]).shards)
     again = encode_parts(tok, **job, overwrite=True)
-    assert 0 < kept and again == done._replace(made=done.shards - kept)  # what fits is kept
+    assert kept > 0 and again == done._replace(made=done.shards - kept)  # what fits is kept
     small = encode_parts(tok, **{**job, "paths": job["paths"][:1]}, overwrite=True)
     assert small.shards < done.shards and verify_encoded(job["out"]) == []  # nothing of the old is left
     same(job["out"], one_machine(tok, job["paths"][:1], tmp_path / "one.npy", separator="\n", append=END))
@@ -523,7 +523,7 @@ class Disk:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def opened(self, path, mode):
-        file, disk = open(path, mode), self
+        file, disk = open(path, mode), self  # noqa: SIM115 - the wrapper below closes it
 
         class File:
             def write(self, data):
@@ -829,7 +829,9 @@ def test_links_and_devices_are_not_followed(folder, tmp_path):
         ):
             make(folder / name)
             for way in (lambda: load_shards(folder)[0], lambda: load_shards(folder).ragged()):
-                with pytest.raises(ValueError, match="must be a plain file, got a link, a folder or a device"):
+                with pytest.raises(
+                    ValueError, match="must be a plain file, got a link, a folder or a device"
+                ):
                     way()
             assert [(f.name, f.kind) for f in verify_encoded(folder)] == [(name, "damaged")]
             (folder / name).rmdir() if (folder / name).is_dir() and not (folder / name).is_symlink() else (
@@ -856,7 +858,8 @@ TEXTS = [
     b'{"a":' * 100_000,
     b'{"version": 1' + b"0" * 6000 + b"}",
     b'{"version": NaN}',
-    b'{"version": 2, "format": "bin", "dtype": "uint16", "tokenizer": "", "options": {}, "documents": 0, "tokens": 0, "bytes": 0, "shards": []}',
+    b'{"version": 2, "format": "bin", "dtype": "uint16", "tokenizer": "", "options": {}, '
+    b'"documents": 0, "tokens": 0, "bytes": 0, "shards": []}',
 ]
 
 

@@ -77,7 +77,9 @@ def run(plan, text, block=1 << 16, table=None):
     "(ids, ends of documents) of bytes, block by block, as a driver does it."
     (scanner, dummy_prefix, misses, encode_span), sums = plan, np.zeros(1)
     assert not any(b in text for b in misses.spans.forbidden_bytes)
-    rescore_float32 = (lambda *args: misses.rescore_float32(*args, sums)) if misses.spans.sums_continue else None
+    rescore_float32 = (
+        (lambda *args: misses.rescore_float32(*args, sums)) if misses.spans.sums_continue else None
+    )
     documents = [dummy_prefix(d) + d for d in text.split(b"\xff")]
     text, at, table = b"\xff".join(documents), 0, table or SpanTable()
     id_buffer, size = IdBuffer(max(8, len(text) // 4), documents=len(documents)), block

@@ -11,14 +11,32 @@ from subword_nb import Tokenizer
 from subword_nb.formats.detect import KINDS, find_tokenizer, kind_of_head, read_file
 
 KIND_OF = {
-    "gpt2/tokenizer.json": "tokenizer.json", "gpt2/vocab.json": "gpt2", "gpt2/merges.txt": "gpt2", "gpt2/encoder.json": "gpt2", "gpt2/vocab.bpe": "gpt2", "clip/tokenizer.json": "tokenizer.json",
-    "t5-small/tokenizer.json": "tokenizer.json", "wordlevel-vulrepair/wordlevel.json": "tokenizer.json", "roberta-base/merges.txt": "gpt2",
-    "t5-small/spiece.model": "sentencepiece", "llama-2/tokenizer.model": "sentencepiece", "mistral-v1/tokenizer.model.v1": "sentencepiece", "xlnet-base-cased/spiece.model": "sentencepiece",
-    "chatglm-6b/ice_text.model": "sentencepiece", "barthez/sentencepiece.bpe.model": "sentencepiece", "sentencepiece/test_ja_model.model": "sentencepiece", "tf-text/fast_sentencepiece.model": "sentencepiece",
+    "gpt2/tokenizer.json": "tokenizer.json",
+    "gpt2/vocab.json": "gpt2",
+    "gpt2/merges.txt": "gpt2",
+    "gpt2/encoder.json": "gpt2",
+    "gpt2/vocab.bpe": "gpt2",
+    "clip/tokenizer.json": "tokenizer.json",
+    "t5-small/tokenizer.json": "tokenizer.json",
+    "wordlevel-vulrepair/wordlevel.json": "tokenizer.json",
+    "roberta-base/merges.txt": "gpt2",
+    "t5-small/spiece.model": "sentencepiece",
+    "llama-2/tokenizer.model": "sentencepiece",
+    "mistral-v1/tokenizer.model.v1": "sentencepiece",
+    "xlnet-base-cased/spiece.model": "sentencepiece",
+    "chatglm-6b/ice_text.model": "sentencepiece",
+    "barthez/sentencepiece.bpe.model": "sentencepiece",
+    "sentencepiece/test_ja_model.model": "sentencepiece",
+    "tf-text/fast_sentencepiece.model": "sentencepiece",
     "transformers-fixtures/test_sentencepiece_bpe_char.model": "sentencepiece",
-    "llama-3/tokenizer.model": "tiktoken", "qwen/qwen.tiktoken": "tiktoken", "tiktoken/o200k_base.tiktoken": "tiktoken", "tiktoken/r50k_base.tiktoken": "tiktoken",
-    "bert-base-uncased/vocab.txt": "vocab.txt", "bert-base-cased/vocab.txt": "vocab.txt", "bert-base-chinese/vocab.txt": "vocab.txt",
-}  # fmt: skip
+    "llama-3/tokenizer.model": "tiktoken",
+    "qwen/qwen.tiktoken": "tiktoken",
+    "tiktoken/o200k_base.tiktoken": "tiktoken",
+    "tiktoken/r50k_base.tiktoken": "tiktoken",
+    "bert-base-uncased/vocab.txt": "vocab.txt",
+    "bert-base-cased/vocab.txt": "vocab.txt",
+    "bert-base-chinese/vocab.txt": "vocab.txt",
+}
 
 
 @pytest.mark.parametrize("name", KIND_OF)

@@ -378,7 +378,9 @@ def test_what_is_no_name_is_refused_before_anything_is_asked(library, tmp_path, 
 
 @pytest.mark.parametrize("revision", ["", "../x", "a/../b", "a b", "/main", "a//b", "main\n", 3])
 def test_odd_revisions(library, tmp_path, revision):
-    with pytest.raises(ValueError, match="is no branch, tag or commit"):
+    with pytest.raises(
+        ValueError, match='revision must be a branch, a tag, "refs/pr/1" or the 40 digits of a commit, got'
+    ):
         hub_folder("org/whole", revision=revision, cache_dir=tmp_path)
 
 
@@ -416,7 +418,10 @@ def test_looks_like_repo(name, expected):
 
 
 def test_without_the_extra(tmp_path):
-    code = "import sys; sys.modules['huggingface_hub'] = None\nfrom subword_nb.formats.hub import hub_folder\ntry: hub_folder('org/name')\nexcept ImportError as e: print(e)"
+    code = (
+        "import sys; sys.modules['huggingface_hub'] = None\nfrom subword_nb.formats.hub import hub_folder\n"
+        "try: hub_folder('org/name')\nexcept ImportError as e: print(e)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

@@ -106,7 +106,8 @@ def nested(name: str, depth: int) -> dict:
     return part(**{name: value})
 
 
-# name → (file, what it is loaded as): "same" as there; "without …": the same, with a warning that names these keys; another message: refused here with it. `LENIENT` below is what is loaded there all the same.
+# name → (file, what it is loaded as): "same" as there; "without …": the same, with a warning that names these
+# keys; another message: refused here with it. `LENIENT` below is loaded there all the same.
 HOLES = BPE | {"vocab": {"a": 0, "b": 7}, "merges": []}
 TRUNCATION = {"direction": "Right", "max_length": 5, "strategy": "LongestFirst", "stride": 0}
 PADDING = {
@@ -205,7 +206,7 @@ FILES = {
     "WordPiece without type": (file(WORDPIECE, ["type"]), "same"),
     "WordLevel without type": (file(WORDLEVEL, ["type"]), "same"),
     "Unigram without type": (file(UNIGRAM, ["type"]), "same"),
-    "no type, no merges": (file(without=["type", "merges"]), "model.unk_token is 'None'"),
+    "no type, no merges": (file(without=["type", "merges"]), "model.unk_token must be str, got 'None'"),
     "no type, half a WordPiece": (
         file(WORDPIECE, ["type", "max_input_chars_per_word"]),
         "without model.continuing_subword_prefix",
@@ -214,36 +215,57 @@ FILES = {
     "model is empty": (file({}), "model.type is None"),
     # BPE
     "unknown option": (file(foo=1), "without model.foo"),
-    "dropout text": (file(dropout="x"), "model.dropout is 'x'"),
-    "dropout 2": (file(dropout=2), "model.dropout is 2"),
+    "dropout text": (file(dropout="x"), "model.dropout must be float or int or null, got 'x'"),
+    "dropout 2": (file(dropout=2), "model.dropout must be a probability, 0 to 1, or null, got 2"),
     "dropout 0": (file(dropout=0.0), "same"),
     "dropout 1": (file(dropout=1), "same"),
-    "dropout true": (file(dropout=True), "model.dropout is 'True'"),
-    "unk number": (file(unk_token=3), "model.unk_token is '3'"),
+    "dropout true": (file(dropout=True), "model.dropout must be float or int or null, got 'True'"),
+    "unk number": (file(unk_token=3), "model.unk_token must be str or null, got '3'"),
     "unk no piece": (file(unk_token="<no>"), "same"),
     "unk empty": (file(unk_token=""), "same"),
     "unk a piece": (file(unk_token="<u>"), "same"),
     "prefix empty": (file(continuing_subword_prefix=""), "same"),
-    "prefix number": (file(continuing_subword_prefix=1), "model.continuing_subword_prefix is '1'"),
+    "prefix number": (
+        file(continuing_subword_prefix=1),
+        "model.continuing_subword_prefix must be str or null, got '1'",
+    ),
     "flags null": (file(fuse_unk=None, byte_fallback=None, ignore_merges=None), "same"),
-    "flag number": (file(byte_fallback=1), "model.byte_fallback is '1'"),
+    "flag number": (file(byte_fallback=1), "model.byte_fallback must be bool or null, got '1'"),
     "vocab and merges alone": (file({k: BPE[k] for k in ("type", "vocab", "merges")}), "same"),
     "no vocab": (file(without=["vocab"]), "model.vocab is missing"),
     "no merges": (file(without=["merges"]), "model.merges is missing"),
-    "merges null": (file(merges=None), "model.merges is 'None'; expected a list"),
-    "merges object": (file(merges={}), "model.merges is '{}'; expected a list"),
-    "vocab null": (file(vocab=None), "model.vocab is 'None'; expected an object"),
-    "vocab list": (file(vocab=[["a", 0]]), "model.vocab is"),
-    "id negative": (file(vocab={"a": -1}, merges=[]), "model.vocab['a'] is -1"),
-    "id float": (file(vocab={"a": 1.0}, merges=[]), "model.vocab['a'] is 1.0"),
-    "id text": (file(vocab={"a": "1"}, merges=[]), "model.vocab['a'] is '1'"),
-    "id true": (file(vocab={"a": True}, merges=[]), "model.vocab['a'] is True"),
-    "id too high": (file(vocab={"a": 2**32}, merges=[]), "model.vocab['a'] is 4294967296"),
+    "merges null": (file(merges=None), "model.merges must be a list, got 'None'"),
+    "merges object": (file(merges={}), "model.merges must be a list, got '{}'"),
+    "vocab null": (file(vocab=None), "model.vocab must be an object, got 'None'"),
+    "vocab list": (file(vocab=[["a", 0]]), "model.vocab must be an object, got \"[['a', 0]]\""),
+    "id negative": (
+        file(vocab={"a": -1}, merges=[]),
+        "model.vocab['a'] must be an int from 0 to 4294967295, got -1",
+    ),
+    "id float": (
+        file(vocab={"a": 1.0}, merges=[]),
+        "model.vocab['a'] must be an int from 0 to 4294967295, got 1.0",
+    ),
+    "id text": (
+        file(vocab={"a": "1"}, merges=[]),
+        "model.vocab['a'] must be an int from 0 to 4294967295, got '1'",
+    ),
+    "id true": (
+        file(vocab={"a": True}, merges=[]),
+        "model.vocab['a'] must be an int from 0 to 4294967295, got True",
+    ),
+    "id too high": (
+        file(vocab={"a": 2**32}, merges=[]),
+        "model.vocab['a'] must be an int from 0 to 4294967295, got 4294967296",
+    ),
     "id far away": (
         file(vocab={"a": 2**32 - 1}, merges=[]),
         "model.vocab['a'] is 4294967295, and there are 1 pieces",
     ),
-    "id twice": (file(vocab={"a": 0, "b": 0}, merges=[]), "model.vocab: 'a' and 'b' both have the id 0"),
+    "id twice": (
+        file(vocab={"a": 0, "b": 0}, merges=[]),
+        "model.vocab must have different ids, got 0 for 'a' and 'b'",
+    ),
     "holes": (file(HOLES), "same"),
     "empty vocab": (file(vocab={}, merges=[], unk_token="?"), "same"),
     "merge of no piece": (
@@ -253,15 +275,30 @@ FILES = {
     "merge into no piece": (file(merges=[["b", "a"]]), "model.merges[0], 'b' 'a', needs the piece 'ba'"),
     "merges as text": (file(merges=["a b"]), "same"),
     "merges with a version": (file(merges=["#version: 0.2", "a b"]), "same"),
-    "merge of three": (file(merges=["a b", "a b b"]), "model.merges[1] is 'a b b'"),
-    "merge of one": (file(merges=["ab"]), "model.merges[0] is 'ab'"),
-    "merge of three in a list": (file(merges=[["a", "b", "b"]]), "model.merges[0] is"),
-    "merges mixed": (file(merges=["a b", ["a", "b"]]), "model.merges[1] is"),
-    "merges mixed, lists first": (file(merges=[["a", "b"], "a b"]), "model.merges[1] is 'a b'"),
-    "merge a number": (file(merges=[1]), "model.merges[0] is '1'"),
+    "merge of three": (
+        file(merges=["a b", "a b b"]),
+        "model.merges[1] must be two pieces, as \"a b\", like the first, got 'a b b'",
+    ),
+    "merge of one": (
+        file(merges=["ab"]),
+        "model.merges[0] must be two pieces, as \"a b\", like the first, got 'ab'",
+    ),
+    "merge of three in a list": (
+        file(merges=[["a", "b", "b"]]),
+        "model.merges[0] must be two pieces, as [\"a\", \"b\"], got \"['a', 'b', 'b']\"",
+    ),
+    "merges mixed": (
+        file(merges=["a b", ["a", "b"]]),
+        "model.merges[1] must be two pieces, as \"a b\", like the first, got \"['a', 'b']\"",
+    ),
+    "merges mixed, lists first": (
+        file(merges=[["a", "b"], "a b"]),
+        'model.merges[1] must be two pieces, as ["a", "b"], got \'a b\'',
+    ),
+    "merge a number": (file(merges=[1]), 'model.merges[0] must be two pieces, as ["a", "b"], got \'1\''),
     "merge twice": (file(merges=[["a", "b"]] * 2), "same"),
     # WordPiece and WordLevel
-    "WordPiece, unk null": (file(WORDPIECE, unk_token=None), "model.unk_token is 'None'"),
+    "WordPiece, unk null": (file(WORDPIECE, unk_token=None), "model.unk_token must be str, got 'None'"),
     "WordPiece, unk no piece": (file(WORDPIECE, unk_token="x"), "same"),
     "WordPiece, no unk": (file(WORDPIECE, ["unk_token"]), "model.unk_token is missing"),
     "WordPiece, no prefix": (
@@ -270,7 +307,7 @@ FILES = {
     ),
     "WordPiece, prefix null": (
         file(WORDPIECE, continuing_subword_prefix=None),
-        "model.continuing_subword_prefix is 'None'",
+        "model.continuing_subword_prefix must be str, got 'None'",
     ),
     "WordPiece, no limit": (
         file(WORDPIECE, ["max_input_chars_per_word"]),
@@ -278,25 +315,25 @@ FILES = {
     ),
     "WordPiece, limit 0": (
         file(WORDPIECE, max_input_chars_per_word=0),
-        "model.max_input_chars_per_word is 0",
+        "model.max_input_chars_per_word must be a whole number from 1 to 18446744073709551615, got 0",
     ),
     "WordPiece, limit below 0": (
         file(WORDPIECE, max_input_chars_per_word=-1),
-        "model.max_input_chars_per_word is -1",
+        "model.max_input_chars_per_word must be a whole number from 1 to 18446744073709551615, got -1",
     ),
     "WordPiece, merges": (file(WORDPIECE, merges=[]), "without model.merges"),
     "WordPiece, limit 2**63": (file(WORDPIECE, max_input_chars_per_word=2**63), "same"),
     "WordPiece, limit 2**64": (
         file(WORDPIECE, max_input_chars_per_word=2**64),
-        "model.max_input_chars_per_word is 18446744073709551616",
+        "model.max_input_chars_per_word must be a whole number from 1 to 18446744073709551615, got 1844674407",
     ),
     "WordPiece, prefix empty": (file(WORDPIECE, continuing_subword_prefix=""), "same"),
     "WordLevel, no unk": (file(WORDLEVEL, ["unk_token"]), "model.unk_token is missing"),
-    "WordLevel, unk null": (file(WORDLEVEL, unk_token=None), "model.unk_token is 'None'"),
+    "WordLevel, unk null": (file(WORDLEVEL, unk_token=None), "model.unk_token must be str, got 'None'"),
     "WordLevel, unk no piece": (file(WORDLEVEL, unk_token="zz"), "same"),
     "WordLevel, id twice": (
         file(WORDLEVEL, vocab={"a": 0, "b": 0}),
-        "model.vocab: 'a' and 'b' both have the id 0",
+        "model.vocab must have different ids, got 0 for 'a' and 'b'",
     ),
     "WordLevel, extra": (file(WORDLEVEL, foo=1), "without model.foo"),
     # Unigram
@@ -305,7 +342,10 @@ FILES = {
     "Unigram, unk_id null": (file(UNIGRAM, unk_id=None), "same"),
     "Unigram, no unk_id": (file(UNIGRAM, ["unk_id"]), "same"),
     "Unigram, no byte_fallback": (file(UNIGRAM, ["byte_fallback"]), "same"),
-    "Unigram, byte_fallback null": (file(UNIGRAM, byte_fallback=None), "model.byte_fallback is 'None'"),
+    "Unigram, byte_fallback null": (
+        file(UNIGRAM, byte_fallback=None),
+        "model.byte_fallback must be bool, got 'None'",
+    ),
     "Unigram, twice": (
         file(UNIGRAM, vocab=[["<unk>", 0], ["a", -1], ["a", -2]]),
         "model.vocab[2] lists 'a' more than once",
@@ -314,13 +354,28 @@ FILES = {
         file(UNIGRAM, vocab=[["<unk>", 0], ["a", 1.5]]),
         "model.vocab[1], 'a', has the score 1.5",
     ),
-    "Unigram, no score": (file(UNIGRAM, vocab=[["a"]]), "model.vocab[0] is ['a']"),
-    "Unigram, three": (file(UNIGRAM, vocab=[["a", 0, 1]]), "model.vocab[0] is"),
-    "Unigram, score text": (file(UNIGRAM, vocab=[["a", "0"]]), "model.vocab[0] is"),
-    "Unigram, score null": (file(UNIGRAM, vocab=[["<unk>", 0], ["a", None]]), "model.vocab[1] is"),
+    "Unigram, no score": (
+        file(UNIGRAM, vocab=[["a"]]),
+        "model.vocab[0] must be a piece and its score, as [\"a\", -1.5], got ['a']",
+    ),
+    "Unigram, three": (
+        file(UNIGRAM, vocab=[["a", 0, 1]]),
+        "model.vocab[0] must be a piece and its score, as [\"a\", -1.5], got ['a', 0, 1]",
+    ),
+    "Unigram, score text": (
+        file(UNIGRAM, vocab=[["a", "0"]]),
+        "model.vocab[0] must be a piece and its score, as [\"a\", -1.5], got ['a', '0']",
+    ),
+    "Unigram, score null": (
+        file(UNIGRAM, vocab=[["<unk>", 0], ["a", None]]),
+        "model.vocab[1] must be a piece and its score, as [\"a\", -1.5], got ['a', None]",
+    ),
     "Unigram, empty": (file(UNIGRAM, vocab=[]), "model.unk_id is 0; the vocabulary has 0 pieces"),
-    "Unigram, empty piece": (file(UNIGRAM, vocab=[["<unk>", 0], ["", -1]]), "model.vocab[1] is ['', -1]"),
-    "Unigram, object": (file(UNIGRAM, vocab={"a": 0}), "model.vocab is \"{'a': 0}\"; expected a list"),
+    "Unigram, empty piece": (
+        file(UNIGRAM, vocab=[["<unk>", 0], ["", -1]]),
+        "model.vocab[1] must be a piece and its score, as [\"a\", -1.5], got ['', -1]",
+    ),
+    "Unigram, object": (file(UNIGRAM, vocab={"a": 0}), "model.vocab must be a list, got \"{'a': 0}\""),
     "Unigram, whole scores": (file(UNIGRAM, vocab=[["<unk>", 0], ["a", -1]]), "same"),
     "Unigram, score out of range": (
         file(UNIGRAM, vocab=[["<unk>", 0], ["a", -(10**400)]]),
@@ -333,8 +388,8 @@ FILES = {
     "part without name": (part(**{"": 1}), "'' is not a part"),
     "unknown part": (part(foo=1), "foo is not a part"),
     "no model": (part(["model"]), "there is no model"),
-    "model null": (part(model=None), "model is a NoneType"),
-    "model a number": (part(model=3), "model is a int"),
+    "model null": (part(model=None), "model must be an object with a vocab, got NoneType"),
+    "model a number": (part(model=3), "model must be an object with a vocab, got int"),
     "only model": ({"model": BPE}, "same"),
     "a list": ([], "this is a JSON list"),
     "normalizer unknown": (part(normalizer={"type": "Foo"}), "normalizer"),
@@ -345,8 +400,11 @@ FILES = {
     "decoder text": (part(decoder="Fuse"), "decoder"),
     "pre_tokenizer a list": (part(pre_tokenizer=[]), "pre_tokenizer"),
     "truncation": (part(truncation=TRUNCATION), "same"),
-    "truncation without strategy": (part(truncation={"max_length": 5, "stride": 0}), "truncation.strategy"),
-    "truncation text": (part(truncation="x"), "truncation is"),
+    "truncation without strategy": (
+        part(truncation={"max_length": 5, "stride": 0}),
+        "truncation must have max_length, strategy, stride, got none for strategy",
+    ),
+    "truncation text": (part(truncation="x"), "truncation must be an object or null, got str"),
     "padding": (part(padding=PADDING), "same"),
     "padding to a length": (
         part(padding=PADDING | {"strategy": {"Fixed": 7}, "direction": "Left", "pad_to_multiple_of": 8}),
@@ -377,11 +435,20 @@ FILES = {
     ),
     "added, unknown option": (part(added_tokens=[added("<s>", foo=1)]), "without added_tokens[0].foo"),
     "added, negative": (part(added_tokens=[added("<s>", -1)]), "added_tokens[0].id is -1"),
-    "added, flag a number": (part(added_tokens=[added("<s>", lstrip=1)]), "added_tokens[0].lstrip is '1'"),
-    "added, text": (part(added_tokens=["<s>"]), "added_tokens[0] is '<s>'"),
-    "added, content a number": (part(added_tokens=[added(5)]), "added_tokens[0].content is '5'"),
-    "added null": (part(added_tokens=None), "added_tokens is a NoneType"),
-    "added object": (part(added_tokens={}), "added_tokens is a dict"),
+    "added, flag a number": (
+        part(added_tokens=[added("<s>", lstrip=1)]),
+        "added_tokens[0].lstrip must be bool, got '1'",
+    ),
+    "added, text": (
+        part(added_tokens=["<s>"]),
+        "added_tokens[0] must be an object with id and content, got '<s>'",
+    ),
+    "added, content a number": (
+        part(added_tokens=[added(5)]),
+        "added_tokens[0].content must be str, got '5'",
+    ),
+    "added null": (part(added_tokens=None), "added_tokens must be a list, got NoneType"),
+    "added object": (part(added_tokens={}), "added_tokens must be a list, got dict"),
     "no added": (part(["added_tokens"]), "same"),
     "added after holes": (
         part(model=HOLES, added_tokens=[added("b", 7), added("<s>", 8), added("<t>", 9)]),
@@ -410,7 +477,7 @@ FILES = {
     ),
     "a template's step, beside": (
         part(post_processor=TEMPLATE | {"single": [{"Sequence": {"id": "A", "type_id": 0}, "foo": 1}]}),
-        "post_processor.single[0] is",
+        'post_processor.single[0] must be {"SpecialToken": {"id": …, "type_id": …}} or "Sequence" instead',
     ),
     "a template's token": (
         part(
@@ -477,7 +544,9 @@ def is_read(message: str) -> bool:
 def warning(message: str) -> str:
     "What is said of keys that are ignored; of many, the first twelve are named."
     keys = message.removeprefix("without ").split(", ")
-    return f"ignored {', '.join(keys[:12])}{f' and {len(keys) - 12} more' if len(keys) > 12 else ''}: no such option exists, and Hugging Face's library ignores it, too"
+    more = f" and {len(keys) - 12} more" if len(keys) > 12 else ""
+    reason = "no such option exists, and Hugging Face's library ignores it, too"
+    return f"ignored {', '.join(keys[:12])}{more}: {reason}"
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -582,11 +651,17 @@ RAW = {  # changes of the text of a file → message, or "same"
     "nothing": (lambda s: "", "is not JSON"),
     "half a pair": (lambda s: s.replace('"<u>"', '"\\ud800"'), "half of a surrogate pair, U+D800"),
     "tab in a piece": (lambda s: s.replace('"<u>"', '"\t"'), "is not JSON"),
-    "id in powers": (lambda s: s.replace('"a": 0', '"a": 0e0'), "model.vocab['a'] is 0.0"),
-    "number too large": (lambda s: s.replace('"dropout": null', '"dropout": 1e400'), "model.dropout is inf"),
+    "id in powers": (
+        lambda s: s.replace('"a": 0', '"a": 0e0'),
+        "model.vocab['a'] must be an int from 0 to 4294967295, got 0.0",
+    ),
+    "number too large": (
+        lambda s: s.replace('"dropout": null', '"dropout": 1e400'),
+        "model.dropout must be a probability, 0 to 1, or null, got inf",
+    ),
     "integer of a thousand digits": (
         lambda s: s.replace('"a": 0', '"a": 1' + "0" * 1000),
-        "model.vocab['a'] is 1000",
+        "model.vocab['a'] must be an int from 0 to 4294967295, got 1000",
     ),
     "id of five thousand digits": (
         lambda s: s.replace('"a": 0', '"a": 1' + "0" * 5000),
@@ -594,7 +669,7 @@ RAW = {  # changes of the text of a file → message, or "same"
     ),
     "exponent of five thousand digits": (
         lambda s: s.replace('"dropout": null', '"dropout": 1e' + "9" * 5000),
-        "model.dropout is inf",
+        "model.dropout must be a probability, 0 to 1, or null, got inf",
     ),
     "nothing times a lot": (lambda s: s.replace('"dropout": null', '"dropout": 0e400'), "same"),
     "fraction of five thousand digits": (
@@ -604,8 +679,14 @@ RAW = {  # changes of the text of a file → message, or "same"
     "NUL in a piece": (lambda s: s.replace('"<u>"', '"<\0u>"'), "is not JSON"),
     "NUL in escapes": (lambda s: s.replace('"<u>"', '"<\\u0000u>"'), "same"),
     "NUL behind": (lambda s: s + "\0", "is not JSON"),
-    "deep id": (lambda s: s.replace('"a": 0', '"a": ' + "[" * 200 + "]" * 200), "model.vocab['a'] is [[[["),
-    "deep merge": (lambda s: s.replace('["a", "b"]', "[" * 200 + "]" * 200), "model.merges[0] is"),
+    "deep id": (
+        lambda s: s.replace('"a": 0', '"a": ' + "[" * 200 + "]" * 200),
+        "model.vocab['a'] must be an int from 0 to 4294967295, got [[[[",
+    ),
+    "deep merge": (
+        lambda s: s.replace('["a", "b"]', "[" * 200 + "]" * 200),
+        'model.merges[0] must be two pieces, as ["a", "b"], got \'[[[[',
+    ),
     "lines of Windows": (lambda s: s.replace(", ", ",\r\n"), "same"),
     "a whole pair": (lambda s: s.replace('"<u>"', '"\\ud83e\\udd17"'), "same"),
     "model first": (lambda s: json.dumps(dict(reversed(json.loads(s).items()))), "same"),
@@ -640,7 +721,10 @@ def test_text_that_is_no_file_there_either(name):
 
 def hostile_score(rng: random.Random) -> str:
     "A decimal below 0 with digits, zeros and powers that strain a reader."
-    digits = lambda n: "".join(rng.choices("0123456789", k=n))
+
+    def digits(n):
+        return "".join(rng.choices("0123456789", k=n))
+
     whole = rng.choice(
         ["0", str(rng.randrange(1, 10)), str(rng.randrange(1, 10)) + digits(rng.randrange(25))]
     )
@@ -656,8 +740,9 @@ def test_scores_are_read_as_there(tmp_path):
     rng, path = random.Random(8), tmp_path / "tokenizer.json"
     scores = [s for s in (hostile_score(rng) for _ in range(3000)) if float(s) > -1e300]
     path.write_text(
-        '{"model": {"type": "Unigram", "unk_id": null, "vocab": [%s]}}'
-        % ", ".join(f'["{i}", {s}]' for i, s in enumerate(scores))
+        '{"model": {"type": "Unigram", "unk_id": null, "vocab": ['
+        + ", ".join(f'["{i}", {s}]' for i, s in enumerate(scores))
+        + "]}}"
     )
     theirs = [score for _, score in json.loads(T.Tokenizer.from_file(str(path)).to_str())["model"]["vocab"]]
     assert read_hf(path).model.scores == theirs
@@ -713,8 +798,8 @@ def test_the_deepest_file_is_as_deep_as_there():
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("llama-2-ort-corrupt-merges", "model.merges[18917] is '   '"),
-        ("ort-added-tokens-no-merges", "model.merges is '{}'; expected a list"),
+        ("llama-2-ort-corrupt-merges", "model.merges[18917] must be two pieces"),
+        ("ort-added-tokens-no-merges", "model.merges must be a list, got '{}'"),
     ],
 )
 def test_broken_files_are_refused_by_their_merges(shared_file, name, message):
@@ -797,10 +882,10 @@ def test_ids_that_no_reader_would_give_are_not_written():
 @pytest.mark.parametrize(
     "model, message",
     [
-        (BPEModel({"a": True}, []), "piece2id['a'] is True"),
-        (BPEModel({"a": 0, "b": 0}, []), "both have the id 0"),
-        (BPEModel({"a": -1}, []), "piece2id['a'] is -1"),
-        (WordPiece({"a": 2**32}, None), "piece2id['a'] is 4294967296"),
+        (BPEModel({"a": True}, []), "piece2id['a'] must be an int from 0 to 4294967295, got True"),
+        (BPEModel({"a": 0, "b": 0}, []), "piece2id must have different ids, got 0 for 'a' and 'b'"),
+        (BPEModel({"a": -1}, []), "piece2id['a'] must be an int from 0 to 4294967295, got -1"),
+        (WordPiece({"a": 2**32}, None), "piece2id['a'] must be an int from 0 to 4294967295, got 4294967296"),
         (WordPiece({"a": 0}, None, "##", 2**64), "max_input_chars_per_word=18446744073709551616"),
         (WordLevel({"a\ud800": 0}, None), "half of a surrogate pair, U+D800"),
     ],
@@ -844,7 +929,8 @@ import json, re, sys, time
 from subword_nb.formats.huggingface import read_hf
 start = time.process_time()
 parts = read_hf(sys.argv[1])
-print(json.dumps([len(parts.model.piece2id), time.process_time() - start, int(re.search(r"VmHWM:\s*(\d+)", open("/proc/self/status").read())[1]) * 1024]))
+peak = int(re.search(r"VmHWM:\s*(\d+)", open("/proc/self/status").read())[1]) * 1024
+print(json.dumps([len(parts.model.piece2id), time.process_time() - start, peak]))
 """
 
 

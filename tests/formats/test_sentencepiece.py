@@ -1,4 +1,4 @@
-"""SentencePiece's `.model` files: what its own library reads is read alike, what is written here it reads with the same ids, and damaged files are refused with their place."""
+"""SentencePiece's `.model` files: read and written as by its own library, with the same ids; damaged files are refused."""
 
 import json
 import math
@@ -314,7 +314,10 @@ def test_nbest_and_samples(shared_file):
     for s in ("New York", "hello world", "the course", "☃ a", "aaaa"):
         found, theirs = tok.nbest(s, n=8), nbest_there(peer, s, 8)
         assert [x.score for x in found] == pytest.approx([score for _, score in theirs], abs=1e-3), s
-        by_score = lambda rows: sorted((round(score, 2), ids) for ids, score in rows)
+
+        def by_score(rows):
+            return sorted((round(score, 2), ids) for ids, score in rows)
+
         assert by_score((x.ids, x.score) for x in found)[1:] == by_score(theirs)[1:], s
     check_samples(
         lambda i: tuple(tok.sample("New York", alpha=0.5, seed=i).ids),
@@ -331,8 +334,13 @@ def test_nbest_and_samples(shared_file):
 def nbest_there(peer, s, n):
     "(ids, score) of the library's best splits, taken out of the message that it gives."
     data = peer.nbest_encode(s, nbest_size=n, return_type="serialized_proto")
-    fields = lambda f, number: [g for g in wire_fields(data, f.body, f.end) if g.number == number]
-    ids = lambda split: [g.value for piece in fields(split, 2) for g in fields(piece, 2)]
+
+    def fields(f, number):
+        return [g for g in wire_fields(data, f.body, f.end) if g.number == number]
+
+    def ids(split):
+        return [g.value for piece in fields(split, 2) for g in fields(piece, 2)]
+
     return [
         (ids(split), struct.unpack_from("<f", data, fields(split, 3)[0].body)[0])
         for split in wire_fields(data)
@@ -911,15 +919,18 @@ def test_notes_of_edges():
         normalizers.Strip(),
         normalizers.Replace(" {2,}", " ", regex=True),
     )
-    notes = lambda norm, pre=None: [
-        n
-        for n in sentencepiece_notes(
-            Tokenizer.train(
-                LINES, algorithm="unigram", vocab_size=120, normalizer=norm, pre_tokenizer=pre
-            ).parts
-        )
-        if "SentencePiece" in n and "32 bits" not in n and "▁ is no piece" not in n
-    ]
+
+    def notes(norm, pre=None):
+        return [
+            n
+            for n in sentencepiece_notes(
+                Tokenizer.train(
+                    LINES, algorithm="unigram", vocab_size=120, normalizer=norm, pre_tokenizer=pre
+                ).parts
+            )
+            if "SentencePiece" in n and "32 bits" not in n and "▁ is no piece" not in n
+        ]
+
     assert notes([normalizers.Prepend("▁"), spaces]) == []
     assert notes([spaces], pretokenizers.Metaspace()) == [
         "a text that begins with ▁ or with a space gets one more in front in SentencePiece"
@@ -948,9 +959,12 @@ def test_merges_that_differ():
     from subword_nb.pipeline.parts import Parts
 
     ids = {p: i for i, p in enumerate(["<unk>", "a", "b", "c", "ab", "bc", "abc"])}
-    parts = lambda merges, **options: Parts(
-        BPE(ids, merges, unk_piece="<unk>", fuse_unk=True, **options), pretokenizers.pretokenizer(None)
-    )
+
+    def parts(merges, **options):
+        return Parts(
+            BPE(ids, merges, unk_piece="<unk>", fuse_unk=True, **options), pretokenizers.pretokenizer(None)
+        )
+
     assert [
         p.score
         for p in proto_from_parts(parts([("a", "b"), ("b", "c"), ("ab", "c"), ("a", "bc")])).pieces[4:]

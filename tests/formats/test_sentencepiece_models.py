@@ -1,4 +1,4 @@
-"""SentencePiece's four models against the installed library: the real files and thousands of small models that are put together byte by byte here."""
+"""SentencePiece's four models against the installed library: real files, and thousands of small models made here."""
 
 import copy
 import json
@@ -85,7 +85,10 @@ def file_of(pieces, kind, byte_fallback=False):
 
 def model_of(pieces, kind, byte_fallback=False):
     "Our model from the same list."
-    of = lambda wanted: [p for p, _, type in pieces if type == wanted]
+
+    def of(wanted):
+        return [p for p, _, type in pieces if type == wanted]
+
     return MODELS[kind][1](
         {p: i for i, (p, _, _) in enumerate(pieces)},
         [score for _, score, _ in pieces],
@@ -261,7 +264,8 @@ def test_real_models_on_long_texts(shared_file, shared_data, name):
 
 
 def excess(a, b):
-    "How far two samples are apart: chi-square less its degrees of freedom, in standard deviations (three more for few degrees); above 6 in one of ten million pairs of samples."
+    "Distance of two samples: chi-square less its degrees of freedom, in standard deviations (three more for few degrees)."
+    # above 6 in one of ten million pairs of samples
     total, x, df, rest = sum(a.values()) + sum(b.values()), 0.0, -1, [0, 0]
     pairs = [(a[k], b[k]) for k in a.keys() | b.keys()]
     for one, two in pairs:
@@ -399,7 +403,9 @@ def test_merges_encode_as_scores():
 
 
 def test_doubtful_and_whole_pieces():
-    listed = lambda pieces: merges_of(model_of([("<unk>", 0.0, UNKNOWN), *pieces], "bpe"))
+    def listed(pieces):
+        return merges_of(model_of([("<unk>", 0.0, UNKNOWN), *pieces], "bpe"))
+
     letters = [(c, -9.0 - i, NORMAL) for i, c in enumerate("abc")]
     assert listed([*letters, ("ab", -1.0, NORMAL), ("bc", -1.0, NORMAL)]) == ([], [], ["ab", "bc"])
     assert listed([*letters, ("ab", 0.0, NORMAL), ("bc", -0.0, NORMAL)]) == ([("a", "b"), ("b", "c")], [], [])
@@ -438,9 +444,9 @@ def test_models_are_values():
 
 
 def test_memory_is_bounded(monkeypatch):
-    from subword_nb.formats import sentencepiece_models as room
+    from subword_nb.formats import sentencepiece_models as page
 
-    monkeypatch.setattr(room, "_MOST", 50)
+    monkeypatch.setattr(page, "_CACHE_LIMIT", 50)
     for kind in ("unigram", "bpe"):
         model = model_of(
             [
@@ -505,9 +511,11 @@ def test_odd_arguments():
     "Numbers of other kinds are numbers; what is no list of pieces, no finite score or no text is refused."
     from fractions import Fraction
 
-    make = lambda **more: SentencePieceUnigram(
-        **{"piece2id": {"<unk>": 0, "a": 1}, "scores": [0, Fraction(-1, 3)], "unk_piece": "<unk>", **more}
-    )
+    def make(**more):
+        return SentencePieceUnigram(
+            **{"piece2id": {"<unk>": 0, "a": 1}, "scores": [0, Fraction(-1, 3)], "unk_piece": "<unk>", **more}
+        )
+
     assert make().scores == [0.0, float32(-1 / 3)] and make(user_defined=iter(["a"])).user_defined == ("a",)
     assert make().encode(type("Text", (str,), {})("a\ud800a")) == [1, 0, 1]
     for more, message in [
@@ -518,7 +526,10 @@ def test_odd_arguments():
         (dict(user_defined="a"), "user_defined='a' is one piece"),
         (dict(control=b"a"), "control=b'a' is one piece"),
         (dict(unk_penalty=-1.0), "unk_penalty=-1.0"),
-        (dict(piece2id={"<unk>": 0, b"a": 1}), "b'a' with the id 1 is no piece"),
+        (
+            dict(piece2id={"<unk>": 0, b"a": 1}),
+            "pieces must be text of at least one character, got b'a' with the id 1",
+        ),
         (dict(piece2id={"<unk>": 0, "a": True}), "'a' has the id True"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -1,5 +1,6 @@
-"""SentencePiece's normalizer and decoder against sentencepiece itself: generated models with all options, texts, offsets, ids in any order; and the decoder as a stream."""
+"""SentencePiece's normalizer and decoder against sentencepiece: all options, texts, offsets, ids in any order, streams."""
 
+import contextlib
 import copy
 import json
 import pickle
@@ -381,12 +382,9 @@ def test_damaged_maps_are_refused_or_used():
             lambda n: n.align("ﬁ e\u0301 abc ab").text,
             lambda n: decode_pieces(SentencePieceDecoder(denormalizer=n.charsmap), ["ﬁ", "ab", "c"]),
         ):
-            try:
-                assert isinstance(
-                    make(SentencePieceNormalizer(bytes(bad[: rng.choice((len(bad), len(bad), 40))]))), str
-                )
-            except ValueError:
-                pass
+            with contextlib.suppress(ValueError):
+                cut = rng.choice((len(bad), len(bad), 40))
+                assert isinstance(make(SentencePieceNormalizer(bytes(bad[:cut]))), str)
 
 
 def test_time_is_proportional_to_the_text():
@@ -484,7 +482,7 @@ def test_decoding_any_ids_against_sentencepiece():
         proto = decoding_proto(rng)
         sp, ours = theirs(proto), sentencepiece_decoder(proto)
         for _ in range(20):
-            ids = [i for i in drawn_ids(rng, proto, rng.choice((0, 1, 2, 3, 5, 12)))]
+            ids = list(drawn_ids(rng, proto, rng.choice((0, 1, 2, 3, 5, 12))))
             assert decode_pieces(ours, [proto.pieces[i].piece for i in ids]) == sp.decode(ids), (
                 ours.to_dict(),
                 [proto.pieces[i] for i in ids],

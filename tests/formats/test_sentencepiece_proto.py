@@ -552,20 +552,29 @@ def test_hostile_files_cost_what_they_weigh():
 @pytest.mark.parametrize(
     "change, message",
     [
-        (dict(pieces=[Piece("a", "x")]), r"pieces\[0\].score: 'x' is a str; expected a float"),
-        (dict(pieces=[Piece(3)]), r"pieces\[0\].piece: 3 is a int"),
+        (dict(pieces=[Piece("a", "x")]), r"pieces\[0\].score: the value must be a float, got 'x'"),
+        (dict(pieces=[Piece(3)]), r"pieces\[0\].piece: the value must be a string, got 3"),
         (dict(pieces=[Piece("a", 1e39)]), "too large for 32 bits"),
         (dict(pieces=[Piece("\ud800")]), "lone surrogate"),
-        (dict(pieces=[Piece("a", 0.0, 7)]), "7 is no piece type; expected 1 to 6"),
-        (dict(trainer_spec={"model_type": 5}), "trainer_spec.model_type: 5 is no model type"),
-        (dict(trainer_spec={"unk_id": 1 << 31}), "no number of 32 bits"),
+        (dict(pieces=[Piece("a", 0.0, 7)]), r"pieces\[0\].type: piece type must be 1 to 6, got 7"),
+        (dict(trainer_spec={"model_type": 5}), "trainer_spec.model_type: model type must be 1 to 4, got 5"),
+        (
+            dict(trainer_spec={"unk_id": 1 << 31}),
+            "trainer_spec.unk_id: a number must fit into 32 bits, got 2147483648",
+        ),
         (dict(trainer_spec={"input_sentence_size": -1}), "not a number of 64 bits"),
-        (dict(trainer_spec={"byte_fallback": 1}), "expected a bool"),
+        (
+            dict(trainer_spec={"byte_fallback": 1}),
+            "trainer_spec.byte_fallback: the value must be a bool, got 1",
+        ),
         (dict(trainer_spec={"bytefallback": True}), "trainer_spec has no field 'bytefallback'"),
-        (dict(trainer_spec={"control_symbols": "<s>", "input": "a"}), "expected a list"),
+        (
+            dict(trainer_spec={"control_symbols": "<s>", "input": "a"}),
+            "trainer_spec.input: the value must be a list, got 'a'",
+        ),
         (
             dict(normalizer_spec={"precompiled_charsmap": "x"}),
-            "normalizer_spec.precompiled_charsmap: 'x' is a str; expected a bytes",
+            "normalizer_spec.precompiled_charsmap: the value must be a bytes, got 'x'",
         ),
         (
             dict(rest=[(("pieces", 4), b"\xc8\x0c\x01")]),

@@ -1,4 +1,4 @@
-"""Codes of machine translation: the text that subword-nmt 0.3.8 writes, on its own codes and on generated ones, and everything that a damaged file may hold."""
+"""subword-nmt codes: the text that subword-nmt 0.3.8 writes, on its own codes and generated ones, and damaged files."""
 
 import io
 import random
@@ -31,7 +31,10 @@ from subword_nb.formats.subword_nmt import (
     write_dictionary,
 )
 
-SMALL = "low low low low low lower lower newest newest newest newest newest newest widest widest widest it's don't 1934USABUSA USA <name>Bo</name> a b ab abab héllo wörld 你好 世界 😀😀 x@@ @@ </w> a</w>\n"
+SMALL = (
+    "low low low low low lower lower newest newest newest newest newest newest widest widest widest it's don't "
+    "1934USABUSA USA <name>Bo</name> a b ab abab héllo wörld 你好 世界 😀😀 x@@ @@ </w> a</w>\n"
+)
 
 
 def peer():
@@ -322,7 +325,10 @@ def test_arguments_that_mean_nothing(tmp_path):
         (dict(threshold=3), "there is none; pass vocabulary="),
         (dict(vocabulary={"a": 1}, threshold=9), "pass a lower one"),
         (dict(glossaries=["(a)b"]), "with a group"),
-        (dict(glossaries=["["]), "no regular expression"),
+        (
+            dict(glossaries=["["]),
+            r"glossaries must be regular expressions, got '\[': unterminated character set at position 1",
+        ),
         (dict(glossaries=[""]), "glossaries holds ''"),
         (dict(separator=""), "separator=''"),
         (dict(separator="a b"), "separator='a b'"),
@@ -330,9 +336,9 @@ def test_arguments_that_mean_nothing(tmp_path):
     ]:
         with pytest.raises(ValueError, match=message):
             read_nmt(codes, **options)
-    with pytest.raises(ValueError, match="there is no unk_piece"):
+    with pytest.raises(ValueError, match="the dictionary must have an id for the piece 'x', got none"):
         NmtBPE({"a": 0}, [("a", "b")], unk_piece=None).encode("x")
-    with pytest.raises(ValueError, match="the word is a bytes"):
+    with pytest.raises(ValueError, match="word must be a str, got bytes"):
         NmtBPE({"<unk>": 0}, []).encode(b"x")
     with pytest.raises(FileNotFoundError):
         read_nmt(tmp_path / "none")

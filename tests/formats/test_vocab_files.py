@@ -1,4 +1,4 @@
-"""minbpe's model files against a re-telling of its rules, GPT-2's two files against the real ones, and everything that a damaged file may hold."""
+"""minbpe's model files against its rules written again, GPT-2's two files against the real ones, and damaged files."""
 
 import json
 import re
@@ -26,9 +26,9 @@ from subword_nb.pipeline.vocab import AddedToken
 
 GPT4 = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 CORPUS = (
-    "the hugging face course is about tokenization; hug hugs hugging pug pugs pun bun 1234 12 it's don't héllo wörld 你好世界 😀😀  \n\n  aaaa aaaaaaa\n"
-    * 5
-)
+    "the hugging face course is about tokenization; hug hugs hugging pug pugs pun bun 1234 12 it's don't "
+    "héllo wörld 你好世界 😀😀  \n\n  aaaa aaaaaaa\n"
+) * (5)
 
 
 class Peer:
@@ -221,10 +221,13 @@ BAD = [
     ("minbpe v1\n\n9\n1 2\n", "9 special tokens, but only 1 lines"),
     ("minbpe v1\n\n999999999\n", "cut short"),
     ("minbpe v1\n\n0\n97 256\n", "line 4: the id 256 is not there yet"),
-    ("minbpe v1\n\n0\n97\n", "line 4: '97' is no merge"),
+    ("minbpe v1\n\n0\n97\n", "line 4: a merge must be two ids with a space between them, got '97'"),
     ("minbpe v1\n\n0\n97 98\n97 98\n", "line 5: this merge and line 4 both make"),
-    ("minbpe v1\n\n0\n97 98\n\n99 98\n", "line 5: '' is no merge"),
-    ("minbpe v1\n\n1\n<s>\n", "line 4: '<s>' is no special token"),
+    ("minbpe v1\n\n0\n97 98\n\n99 98\n", "line 5: a merge must be two ids with a space between them, got ''"),
+    (
+        "minbpe v1\n\n1\n<s>\n",
+        "line 4: a special token must be its spelling and its id with a space between them, got '<s>'",
+    ),
     ("minbpe v1\n\n1\n<s> 9\n", "the id 9 of '<s>' is taken"),
     ("minbpe v1\n\n2\n<s> 300\n<t> 300\n", "line 5"),
     ("minbpe v1\n\n2\n<s> 300\n<s> 301\n", "has come before"),
@@ -405,8 +408,8 @@ def test_broken_gpt2_files(tmp_path):
         (good[0], good[1] + "ĀĀ zz\n", "got no piece"),
         ('{"a": 1}', good[1], "no piece for 255 of the 256 bytes"),
         (good[0][:-9], good[1], "is not JSON"),
-        ("[1]", good[1], "expected a map"),
-        (good[0].replace(": 7,", ": 8,"), good[1], "both have the id 8"),
+        ("[1]", good[1], "vocab.json must be a map from piece to id"),
+        (good[0].replace(": 7,", ": 8,"), good[1], "vocab.json must have different ids, got 8"),
         (good[0], "a b\n\udc80".encode("utf-8", "surrogateescape"), "not UTF-8"),
     ]:
         put(folder, v, "vocab.json"), put(folder, m, "merges.txt")

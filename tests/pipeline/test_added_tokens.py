@@ -105,7 +105,10 @@ def rnd_text(rng: random.Random, most: int = 12) -> str:
 
 def rnd_tokens(rng: random.Random, normalized: bool = False) -> list[AddedToken]:
     "Tokens with every option, each content once."
-    flag = lambda: rng.random() < 0.35
+
+    def flag():
+        return rng.random() < 0.35
+
     contents = {
         rng.choice(PARTS) if rng.random() < 0.7 else rnd_text(rng, 4) for _ in range(rng.randrange(1, 6))
     } - {""}
@@ -406,7 +409,10 @@ def test_refused_as_in_tiktoken():
         special_tokens=special,
     )
     rng, refused = random.Random(7), 0
-    some = lambda: rng.choice(["all", set(), set(rng.sample(sorted(special), rng.randrange(3)))])
+
+    def some():
+        return rng.choice(["all", set(), set(rng.sample(sorted(special), rng.randrange(3)))])
+
     for _ in range(1500):
         text = "".join(rng.choices(["<s>", "<|x|>", "<", "s", ">", "a", "é"], k=rng.randrange(6)))
         allowed, disallowed = some(), some()
@@ -472,7 +478,9 @@ def test_tokens_are_plain_objects():
             and hash(one) == hash(eval(repr(one)))
             and one != AddedToken("<m>", False, False, False, False, False)
         )
-        with pytest.raises(ValueError, match=r"options must be True or False, got AddedToken\(content='<m>', single_word="):
+        with pytest.raises(
+            ValueError, match=r"options must be True or False, got AddedToken\(content='<m>', single_word="
+        ):
             AddedToken("<m>", *("no" if i == k else False for i in range(5)))
     for invalid in (["<s>"], [None], [AddedToken("a"), ("b", 1)]):
         with pytest.raises(ValueError, match="tokens must be AddedToken objects, got"):

@@ -1,4 +1,4 @@
-"""Every tokenizer.json at hand, and pipelines built here, against the installed Hugging Face library: ids, pieces, offsets, masks, words, pairs, decoding."""
+"""Every tokenizer.json at hand, and pipelines built here, against Hugging Face's library: all fields and decoding."""
 
 import json
 from pathlib import Path

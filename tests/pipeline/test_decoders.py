@@ -9,7 +9,8 @@ import pytest
 from subword_nb import decoders as D
 from subword_nb.pipeline.decoders import decoder_from_dict
 
-# Spaces of every kind, marks of every decoder, parts of bytes, emoji, combining marks, Hangul parts, controls, private and unassigned characters
+# Spaces of every kind, affixes of every decoder, parts of bytes, emoji, combining marks, Hangul parts, controls,
+# private and unassigned characters
 LETTERS = [
     *"abcn't.?!,'",
     *" \u00a0\u2003\u3000\u200b\ufeff\t\r\n\x0b\x0c\x1c\x1f\x85\u2028",
@@ -183,7 +184,7 @@ def test_strip_where_hf_has_no_answer():
 
 def sequence(rng: random.Random, theirs, regex, depth: int = 0):
     "A random Sequence of ours with HF's; without a Strip that HF panics on."
-    found, kinds = [], [pair for pair in singles(theirs, regex)]
+    found, kinds = [], list(singles(theirs, regex))
     for _ in range(rng.randrange(5)):
         if rng.random() < 0.2:
             n = rng.randrange(3)
@@ -444,7 +445,7 @@ CASES = [
     (D.Metaspace("-", "never"), ["-The", "-pu", "g"], " The pug"),
     (D.BPEDecoder(), ["The</w>", "pu", "g</w>"], "The pug"),
     (D.BPEDecoder("_"), ["The_", "pu", "g_", "hu", "gs_"], "The pug hugs"),
-    (D.CTC(), "<pad> <pad> e e <pad> g g <pad> g | | s".split(), "egg s"),
+    (D.CTC(), ["<pad>", "<pad>", "e", "e", "<pad>", "g", "g", "<pad>", "g", "|", "|", "s"], "egg s"),
     (D.CTC("_", "/", True), ["_", "e", "g", "g", "_", "g", "/", ".", "_"], "egg ."),
     (D.CTC(cleanup=False), ["a", "|", "|", "b"], "a|b"),
     (D.Sequence([D.CTC(), D.Metaspace()]), ["▁", "▁", "p", "p", "u", "g", "▁", "<pad>", "▁", "g"], "pug  g"),

@@ -205,8 +205,7 @@ def test_no_half_characters():
         toy([f"<0x{b:02X}>" for b in range(256)] + ["x"], LLAMA),
     )
     s, out = stream(visible), []
-    for b in text.encode():
-        out.append(s.step(b))
+    out.extend(s.step(b) for b in text.encode())
     assert [c for c in out if c] == list(text) and s.finish() == ""
     s = stream(fallback)
     assert [c for b in text.encode() if (c := s.step(b))] == list(text) and (s.step(256), s.finish()) == (
@@ -541,7 +540,7 @@ def test_a_byte_level_added_token_is_its_own_text():
 
 @pytest.mark.peers
 def test_hf_stream_and_its_faults():
-    "Where HF's stream gives out text, it is the same, line ends in bytes too; it loses what it holds at the end, and breaks at a run of bytes that turns out to be bad."
+    "Where HF's stream returns text, it is the same; it loses what it holds at the end, and breaks at a run of invalid bytes."
     tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
     tok = toy(["Ġcaf", "Ã", "©", "s", "▁x"], D.ByteLevel())
     s, other, hf = stream(tok), tk.decoders.DecodeStream(), in_hf(tk, tok)
@@ -569,8 +568,7 @@ def test_hf_stream_and_its_faults():
     )
     theirs = []
     try:
-        for i in ids:
-            theirs.append(other.step(hf, i) or "")
+        theirs.extend(other.step(hf, i) or "" for i in ids)
     except Exception as e:
         theirs.append(type(e).__name__)
     assert "".join(theirs) != decode(tok, ids)

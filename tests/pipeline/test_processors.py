@@ -43,7 +43,10 @@ def peer(p):
         return P.RobertaProcessing(p.sep, p.cls, p.trim_offsets, p.add_prefix_space)
     if isinstance(p, Sequence):
         return P.Sequence([peer(q) for q in p.processors])
-    spell = lambda steps: [f"{'$' if n in ('A', 'B') else ''}{n}:{t}" for n, t in steps]
+
+    def spell(steps):
+        return [f"{'$' if n in ('A', 'B') else ''}{n}:{t}" for n, t in steps]
+
     return P.TemplateProcessing(
         spell(p.single), spell(p.pair), [{"id": k, **v} for k, v in p.special_tokens.items()]
     )
@@ -293,7 +296,8 @@ BERT, BYTES = (
     {k: ROBERTA[k] for k in ("sep", "cls")},
     {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False},
 )
-# What a file says, and what happens: "as theirs" (loaded alike, or refused by both), "refused" (here alone, because theirs goes on with something else or fails when used).
+# A file, and what happens: "as theirs" (loaded alike, or refused by both), "refused" (here alone, because theirs
+# continues with something else or fails when used).
 FILES = [
     (ROBERTA, "as theirs"),
     (BYTES, "as theirs"),
@@ -372,12 +376,21 @@ def test_what_stands_in_files(d, happens):
     "wrong, says",
     [
         (lambda: template("[CLS] $A"), "single must name special_tokens (none), got '[CLS]'"),
-        (lambda: template("$A:x"), "a whole number must follow the colon of a step of a template, got '$A:x'"),
+        (
+            lambda: template("$A:x"),
+            "a whole number must follow the colon of a step of a template, got '$A:x'",
+        ),
         (lambda: template("$X"), "a text in a template must be $A, $B"),
         (lambda: template(pair="$A"), "pair must have a place for text B, got none"),
-        (lambda: BertProcessing(SEP, CLS).process([]), "encodings must be those of one text or of two, got 0"),
+        (
+            lambda: BertProcessing(SEP, CLS).process([]),
+            "encodings must be those of one text or of two, got 0",
+        ),
         (lambda: default_process([Encoding()] * 3), "encodings must be those of one text or of two, got 3"),
-        (lambda: TemplateProcessing("$A", []).process([Encoding()] * 2), "pair must have a place for text A, got none"),
+        (
+            lambda: TemplateProcessing("$A", []).process([Encoding()] * 2),
+            "pair must have a place for text A, got none",
+        ),
         (lambda: template("$A $B").process([Encoding()]), "texts must include B"),
         (
             lambda: Sequence([template("[CLS] $A [SEP]", special_tokens=[CLS, SEP])] * 2).process(
@@ -389,15 +402,30 @@ def test_what_stands_in_files(d, happens):
         (lambda: ByteLevel().process(Encoding()), "encodings must be a list of one Encoding or two"),
         (lambda: default_process([None]), "encodings must be a list of one Encoding or two"),
         (lambda: BertProcessing(102, 101), 'sep must be a token and its id, such as ["[SEP]", 102], got 102'),
-        (lambda: BertProcessing((102, "[SEP]"), CLS), "sep must be a token and its id, such as [\"[SEP]\", 102], got (102, '[SEP]')"),
-        (lambda: RobertaProcessing(SEP, ("[CLS]", -1)), "cls must be a token and its id, such as [\"[SEP]\", 102], got ('[CLS]', -1)"),
+        (
+            lambda: BertProcessing((102, "[SEP]"), CLS),
+            "sep must be a token and its id, such as [\"[SEP]\", 102], got (102, '[SEP]')",
+        ),
+        (
+            lambda: RobertaProcessing(SEP, ("[CLS]", -1)),
+            "cls must be a token and its id, such as [\"[SEP]\", 102], got ('[CLS]', -1)",
+        ),
         (lambda: RobertaProcessing(SEP, CLS, "no"), "trim_offsets must be True or False, got 'no'"),
         (lambda: ByteLevel(1), "add_prefix_space must be True or False, got 1"),
         (lambda: Sequence([ByteLevel(), "bert"]), "processors must be post-processors, got 'bert'"),
         (lambda: template(3), 'a template must be words such as "[CLS] $A [SEP]", or a list, got 3'),
-        (lambda: TemplateProcessing([("A", "x")]), "a step of a template must be a token and its id, such as [\"[SEP]\", 102], got ('A', 'x')"),
-        (lambda: template("[C] $A", special_tokens=["[C]"]), "a special token must be a token and its id, such as [\"[SEP]\", 102], got '[C]'"),
-        (lambda: template("[C] $A", special_tokens=[("[C]", 1.5)]), "a special token must be a token and its id, such as [\"[SEP]\", 102], got ('[C]', 1.5)"),
+        (
+            lambda: TemplateProcessing([("A", "x")]),
+            "a step of a template must be a token and its id, such as [\"[SEP]\", 102], got ('A', 'x')",
+        ),
+        (
+            lambda: template("[C] $A", special_tokens=["[C]"]),
+            "a special token must be a token and its id, such as [\"[SEP]\", 102], got '[C]'",
+        ),
+        (
+            lambda: template("[C] $A", special_tokens=[("[C]", 1.5)]),
+            "a special token must be a token and its id, such as [\"[SEP]\", 102], got ('[C]', 1.5)",
+        ),
         (
             lambda: TemplateProcessing("[C] $A", special_tokens={"[C]": {"ids": ["x"], "tokens": ["[C]"]}}),
             "special_tokens['[C]'] must have ids from 0 on and tokens of text, got {'ids': ['x'], 'tokens': ['[C]",

@@ -232,7 +232,10 @@ def test_dropout_takes_the_same_chances_as_the_encoder():
         rate = rng.choice([None, 0.0, 0.5, 1.0])
         found = tokens(model, word, dropout=rate, rng=random.Random(seed))
         assert [t.id for t in found] == encode_pretoken(model, word, dropout=rate, rng=random.Random(seed))
-    with pytest.raises(ValueError, match=r"dropout must be None for a model without merges, got 0.5 for WordPiece\(29 pieces\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"dropout must be None for a model without merges, got 0.5 for WordPiece\(29 pieces\)",
+    ):
         tokens(random_wordpiece(rng), "a", dropout=0.5)
 
 
@@ -259,7 +262,9 @@ def test_models_with_names_pickle_and_stay_equal():
             and pickle.loads(pickle.dumps(model)) == model
             and tokens(fresh, "abé") == tokens(model, "abé")
         )
-    with pytest.raises(ValueError, match="model must be a BPE, WordPiece, Unigram or WordLevel model, got 'a model'"):
+    with pytest.raises(
+        ValueError, match="model must be a BPE, WordPiece, Unigram or WordLevel model, got 'a model'"
+    ):
         tokens("a model", "a")
     assert tokens(WordLevel({"a": 0}, None), "a") == [Token(0, "a", 0, 1)]
 
