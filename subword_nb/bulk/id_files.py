@@ -80,9 +80,7 @@ class Layout(NamedTuple):
     out: Path  # A file; with a limit a folder
     format: str  # One of `FORMATS`
     dtype: str  # "<u2" or "<u4"
-    limit: int | None = (
-        None  # The document that brings a shard to this number of ids is its last; None: one file
-    )
+    limit: int | None = None  # The document that reaches it is the last of its shard; None: one file
 
     @property
     def folder(self) -> Path:

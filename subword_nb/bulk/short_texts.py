@@ -111,9 +111,7 @@ def short_kernel(
 # %% ../../nbs/bulk/06_short_texts.ipynb #08c0cdcd
 def short_of(
     plan: Plan,  # How to encode; one without `rescore_float32`
-) -> (
-    Callable
-):  # (one text in UTF-8 with its dummy prefix, at most `SCRATCH_BYTES` bytes; a `SpanTable`) → ids
+) -> Callable:  # (UTF-8 with its dummy prefix, at most `SCRATCH_BYTES` bytes; a `SpanTable`) → ids
     "The function that encodes short texts."
     scan, look_up = plan.scanner.scan, short_kernel(plan)
     table_of, gpt2, kind = plan.scanner.kernel_args or (None, None, None)

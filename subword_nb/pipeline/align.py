@@ -472,7 +472,7 @@ def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_spe
     "Each text, or pair of texts, with its encodings."
     columns = [list(_several(texts))]
     if pairs is not None:
-        columns.append(list(_several(refuse_option(pairs, name="pairs"), "second texts")))
+        columns.append(list(_several(refuse_option(pairs, name="pairs"), "pairs")))
     if len({len(col) for col in columns}) > 1:
         raise ValueError(
             f"pairs must hold a second text for each of the {len(columns[0])} texts, got {len(columns[1])}"

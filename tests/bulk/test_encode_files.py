@@ -308,7 +308,7 @@ def test_bytes_that_cannot_be_encoded_are_named(tok, tmp_path):
         encode_files(words, tmp_path / "x.dat", tmp_path / "a.npy", errors="bytes")
     few = Tokenizer(BPE({"a": 0, "b": 1}, []), pre_tokenizer=byte_level("gpt2"))
     with pytest.raises(
-        ValueError, match=r"x\.dat, document at byte 2: the vocabulary has no piece for the byte 0xff"
+        ValueError, match=r"x\.dat, document at byte 2: the vocabulary must have a piece for the byte 0xff"
     ):
         encode_files(few, tmp_path / "x.dat", tmp_path / "a.npy", separator="\n", errors="bytes")
     (tmp_path / "x.jsonl").write_bytes(b'{"text": "a hug"}\n')
