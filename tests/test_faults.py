@@ -40,7 +40,7 @@ from subword_nb.bulk.encode_files import encode_files
 from subword_nb.bulk.id_files import load_encoded
 from subword_nb.text.pretokenizers import byte_level
 from subword_nb.corpus.sources import Corpus, files
-from subword_nb.pipeline.segmentation import Ragged
+from subword_nb.core.ragged import Ragged
 from subword_nb.train.span_counts import Spill, SpanCounts, add_rows, span_rows, spilled_rows
 
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and modes of files")

@@ -34,8 +34,8 @@ NATURAL = {  # a parameter, or the place of one: module.function.parameter, modu
     "formats.sentencepiece_proto.wire_fields.start": "the beginning of a range: wire_fields(data, start, end)",
     "formats.sentencepiece_proto.wire_fields.end": "the end of that range",
     "corpus.sources.wikitext.split": 'what the function is asked for, by name: wikitext("test")',
-    "pipeline.segmentation.Ragged.index.start": "as for every sequence: index(value, start, stop)",
-    "pipeline.segmentation.Ragged.index.stop": "as for every sequence: index(value, start, stop)",
+    "core.ragged.Ragged.index.start": "as for every sequence: index(value, start, stop)",
+    "core.ragged.Ragged.index.stop": "as for every sequence: index(value, start, stop)",
 }
 MODULES = [
     name

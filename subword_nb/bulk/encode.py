@@ -29,7 +29,6 @@ from ..core.processes import cpu_count
 from subword_nb.pipeline.engine import (
     Compiled,
     Engine,
-    Ragged,
     prefix_suffix_ids,
     byte_model,
     dropout_rngs,
@@ -37,11 +36,11 @@ from subword_nb.pipeline.engine import (
     encode_general,
     finished_rows,
     part_ids,
-    ragged,
     refuse_option,
     refuse_texts,
     second_texts,
 )
+from ..core.ragged import Ragged, ragged
 from ..core.limits import SMALL, check_growth
 from .plan import plan_of
 from ..pipeline.segmentation import keep_fast_path, listed, valid_texts

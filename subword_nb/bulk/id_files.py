@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..corpus.counts import lock_file, write_atomically
 from ..core.files import naming
-from ..pipeline.engine import Ragged
+from ..core.ragged import Ragged
 from .id_tables import read_lists, write_lists
 
 if TYPE_CHECKING:

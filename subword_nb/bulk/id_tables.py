@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..pipeline.engine import Ragged
+from ..core.ragged import Ragged
 
 # %% ../../nbs/bulk/11_id_tables.ipynb #38031212
 _BATCH = 1 << 20  # Ids in a record batch or row group, more only for a longer document

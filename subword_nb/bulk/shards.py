@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..corpus.counts import write_atomically
-from ..pipeline.engine import Ragged
+from ..core.ragged import Ragged
 from .id_files import npy_head
 from .id_tables import read_lists
 from ..core.limits import check_limit

@@ -24,16 +24,14 @@ from .encoding import Encoding, Padding, Truncation, check_stride, pad_batch, tr
 from ..core.limits import SMALL, WORD_SMALL, check_growth
 from ..text.pretokenizers import Metaspace, PreTokenizer, looks_at_start, pretokenizer, spells_bytes
 from .processors import Processor
+from ..core.ragged import Ragged, gather, ragged
 from subword_nb.pipeline.segmentation import (
-    Ragged,
     as_normalizer,
     cut_words,
     find_path,
-    gather,
     keep_fast_path,
     listed,
     fast_path,
-    ragged,
     valid_texts,
 )
 from ..core.unicode import from_visible, to_visible, valid_text

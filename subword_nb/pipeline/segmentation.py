@@ -4,15 +4,12 @@
 
 # %% auto #0
 __all__ = ['cut_words', 'later_words', 'keeps_space', 'joins_words', 'Path', 'find_path', 'as_normalizer', 'fast_path',
-           'keep_fast_path', 'listed', 'valid_texts', 'Ragged', 'ragged', 'gather']
+           'keep_fast_path', 'listed', 'valid_texts']
 
 # %% ../../nbs/pipeline/01_segmentation.ipynb #8ed6e8ce
-import operator
 import re
-from collections import abc
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..bpe.model import BPE
 from ..text.pretokenizers import Metaspace, PreTokenizer, Split, WholeText
@@ -20,8 +17,6 @@ from ..core.unicode import valid_text
 from ..text.nesting import flat_steps
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from subword_nb.text.normalizers import Normalizer
 
 # %% ../../nbs/pipeline/01_segmentation.ipynb #3117b5bc
@@ -261,180 +256,3 @@ def valid_texts(
         except ValueError as e:
             raise ValueError(f"{e} (text {i}, counted from 0)" if len(texts) > 1 else str(e)) from None
     return out
-
-# %% ../../nbs/pipeline/01_segmentation.ipynb #236a3c27
-class Ragged(abc.Sequence):
-    "Documents of different lengths: a sequence of arrays of ids, kept in two arrays."
-
-    __slots__ = ("ids", "bounds")
-
-    def __init__(
-        self,
-        ids: "np.ndarray",  # (total,) uint32, or uint16 where a file has them so
-        bounds: "np.ndarray",  # (n + 1,) int64: document k is ids[bounds[k]:bounds[k + 1]]; from 0 to total
-    ):
-        self.ids = ids
-        self.bounds = bounds
-
-    def __len__(self) -> int:
-        return len(self.bounds) - 1
-
-    def __iter__(self) -> Iterator["np.ndarray"]:
-        bounds = self.bounds.tolist()
-        return (self.ids[a:b] for a, b in zip(bounds, bounds[1:]))
-
-    @overload
-    def __getitem__(self, index: int) -> "np.ndarray":
-        "One document, a view."
-
-    @overload
-    def __getitem__(self, index: slice) -> "Ragged":
-        "Some documents."
-
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return _slice(self, index)
-        try:
-            k = operator.index(index)
-        except TypeError:
-            raise TypeError(
-                f"a document is chosen by a number or a slice, got {type(index).__name__}; "
-                "for several numbers use [batch[k] for k in numbers]"
-            ) from None
-        if not -len(self) <= k < len(self):
-            raise IndexError(f"document {k} of {len(self)}; they are counted from 0")
-        k %= len(self)
-        return self.ids[self.bounds[k] : self.bounds[k + 1]]
-
-    def __contains__(self, document) -> bool:
-        return self.count(document) > 0
-
-    def count(
-        self,
-        document: Iterable[int],  # Ids
-    ) -> int:  # How often it is among the documents
-        "How many documents have just these ids."
-        wanted = _ids_of(document)
-        return sum(len(row) == len(wanted) and row.tolist() == wanted for row in self)
-
-    def index(
-        self,
-        document: Iterable[int],  # Ids
-        start: int = 0,  # Where to begin, a number of a document
-        stop: int | None = None,  # Where to end; None: behind the last
-    ) -> int:  # The number of the first document with these ids; a ValueError if there is none
-        "Where a document is."
-        wanted = _ids_of(document)
-        for k in range(len(self))[start:stop]:
-            if self[k].tolist() == wanted:
-                return k
-        raise ValueError("there is no such document among those asked for")
-
-    def __eq__(self, other) -> bool:
-        import numpy as np
-
-        return (
-            isinstance(other, Ragged)
-            and np.array_equal(self.bounds, other.bounds)
-            and np.array_equal(self.ids, other.ids)
-        )
-
-    if not TYPE_CHECKING:
-        __hash__ = None
-        __class__ = property(lambda self: list)
-
-    def __reduce__(self):
-        return Ragged, (self.ids, self.bounds)
-
-    def __repr__(self) -> str:
-        rows = [_shown(row[:9].tolist(), 8) for row in self[:4]]
-        shown = ", ".join(rows[:3] + ["…"] * (len(rows) > 3))
-        return f"Ragged({len(self):,} documents, {len(self.ids):,} ids{': ' * bool(rows)}{shown})"
-
-    def __array__(self, dtype=None, copy=None):
-        raise TypeError(
-            "documents of different lengths are no NumPy array: use batch.ids and "
-            "batch.bounds, batch[k] for one document, batch.tolist() for lists, "
-            'or tok(texts, padding=True, return_tensors="np") for a matrix filled up'
-        )
-
-    def tolist(self) -> list[list[int]]:  # One list for each document
-        "The documents as lists."
-        return [row.tolist() for row in self]
-
-    def to_arrow(self) -> Any:  # A `pyarrow.LargeListArray`; the ids are not copied
-        "The documents as a column of lists, for Arrow and all that reads it: pandas, Polars, DuckDB, awkward."
-        try:
-            import pyarrow as pa
-        except ImportError:
-            raise ImportError(
-                "an Arrow column needs pyarrow; run: pip install 'subword_nb[arrow]', or use tolist()"
-            ) from None
-        return pa.LargeListArray.from_arrays(pa.array(self.bounds), pa.array(self.ids))
-
-    def __arrow_array__(self, type=None):
-        column = self.to_arrow()
-        return column if type is None else column.cast(type)
-
-    def to_torch(
-        self,
-        # A nested tensor of int64 with the layout `torch.jagged`: it has `values()`, `offsets()` and
-        # `unbind()`
-    ) -> Any:
-        "The documents as a tensor of PyTorch with rows of different lengths."
-        try:
-            torch = import_module("torch")  # no extra brings it: there is one for each kind of machine
-        except ImportError:
-            raise ImportError("a tensor needs torch; run: pip install torch, or use ids and bounds") from None
-        values, offsets = self.ids.astype("int64"), self.bounds.astype("int64")
-        return torch.nested.nested_tensor_from_jagged(torch.from_numpy(values), torch.from_numpy(offsets))
-
-
-def _ids_of(document):
-    "What is looked for among documents, as a list."
-    if not isinstance(document, Iterable):
-        raise TypeError(
-            f"a document is some ids, got {type(document).__name__}; a single id is looked for in batch.ids"
-        )
-    return [*document]
-
-
-def _shown(ids, most):
-    "A few ids as text."
-    return f"[{', '.join(map(str, ids[:most]))}{', …' if len(ids) > most else ''}]"
-
-
-def _slice(batch, part):
-    "Some documents of a batch; views, unless some in between are left out."
-    import numpy as np
-
-    a, b, step = part.indices(len(batch))
-    if step != 1:
-        return gather(batch, np.arange(a, b, step))
-    bounds = batch.bounds[a : max(a, b) + 1]
-    return Ragged(batch.ids[bounds[0] : bounds[-1]], bounds - bounds[0])
-
-# %% ../../nbs/pipeline/01_segmentation.ipynb #83fa37b2
-def ragged(
-    rows: list,  # Lists of ids
-) -> Ragged:  # The same
-    "Lists of ids as a batch."
-    import numpy as np
-
-    bounds = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=bounds[1:])
-    return Ragged(np.fromiter((i for r in rows for i in r), np.uint32, int(bounds[-1])), bounds)
-
-
-def gather(
-    table: Ragged,  # Any
-    rows: "np.ndarray",  # Numbers of its rows
-) -> Ragged:  # One row for each number
-    "The chosen documents of a batch, one after the other."
-    import numpy as np
-
-    lengths = np.diff(table.bounds)[rows]
-    bounds = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(lengths, out=bounds[1:])
-    places = np.arange(bounds[-1]) + np.repeat(table.bounds[rows] - bounds[:-1], lengths)
-    return Ragged(table.ids[places], bounds)

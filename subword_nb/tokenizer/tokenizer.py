@@ -21,7 +21,7 @@ from ..pipeline.encoding import Encoding, Padding, TokenizerConfig, Truncation
 from ..pipeline.engine import Engine, compiled, pieces_of
 from ..pipeline.parts import Parts
 from ..pipeline.processors import Processor
-from ..pipeline.segmentation import Ragged
+from ..core.ragged import Ragged
 from ..pipeline.vocab import AddedToken
 from ..text.pretokenizers import PreTokenizer, spells_bytes
 

@@ -28,7 +28,7 @@ from subword_nb.pipeline.encoding import Padding, Truncation
 from subword_nb.bulk.id_files import load_encoded
 from subword_nb.text.pretokenizers import byte_level
 from subword_nb.pipeline.processors import TemplateProcessing
-from subword_nb.pipeline.segmentation import Ragged
+from subword_nb.core.ragged import Ragged
 from subword_nb.tokenizer.tokenizer import Tokenizer
 
 END = "<|endoftext|>"
