@@ -17,7 +17,7 @@ from typing import NamedTuple
 from subword_nb.cli.bench import by_row, chain_rows, rate, rows_of, run_rows, training_rows
 from subword_nb.cli.bench_process import LIBRARIES
 from subword_nb.cli.bench_rows import Row, TrainRow, installed, vocabulary
-from subword_nb.corpus.documents import progress_lines
+from subword_nb.core.progress import progress_lines
 
 # ---------------------------------------------------------------- goals of encoding
 

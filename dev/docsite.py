@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 import docsite_playground
 import yaml
 
-from subword_nb.corpus.documents import progress_lines, track
+from subword_nb.core.progress import progress_lines, track
 from subword_nb.core.processes import cpu_count
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -25,7 +25,7 @@ from subword_nb.bpe.reference import (
     piece_bytes,
     start_vocabulary,
 )
-from ..corpus.documents import track
+from ..core.progress import track
 from ..corpus.counts import FlatCounts
 from ..core.jit import on_warm_up
 

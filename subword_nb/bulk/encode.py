@@ -24,7 +24,7 @@ from subword_nb.bulk.blocks import (
     encode_stream,
     groups_of,
 )
-from ..corpus.documents import track
+from ..core.progress import track
 from ..core.processes import cpu_count
 from subword_nb.pipeline.engine import (
     Compiled,

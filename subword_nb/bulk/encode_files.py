@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..corpus.batches import is_utf8
-from ..corpus.documents import read_blocks, track, PACKED
+from ..corpus.documents import read_blocks, PACKED
+from ..core.progress import track
 from ..pipeline.engine import Engine, byte_model
 from subword_nb.bulk.id_files import (
     FORMATS,

@@ -33,7 +33,8 @@ from subword_nb.cli.bench_rows import (
     vocabulary,
 )
 from .bench_process import LIBRARIES, TRAINERS, cut
-from ..corpus.documents import find_files, progress_lines
+from ..corpus.documents import find_files
+from ..core.progress import progress_lines
 from ..corpus.counts import write_atomically
 
 # %% ../../nbs/cli/02_bench.ipynb #d5d8d020

@@ -17,7 +17,7 @@ import typer
 
 from .bench import EXAMPLES as BENCH_EXAMPLES, bench_command
 from .common import TOKENIZER_HELP
-from ..corpus.documents import progress_lines
+from ..core.progress import progress_lines
 from ..core.draw import printable
 
 # %% ../../nbs/cli/04_files.ipynb #dd2f9f87

@@ -17,7 +17,7 @@ import typer
 
 from .files import save_anyway
 from .common import opt
-from ..corpus.documents import progress_lines
+from ..core.progress import progress_lines
 from ..core.draw import printable
 from ..corpus.sources import Corpus, files
 

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .documents import track
+from ..core.progress import track
 from ..core.files import naming
 from ..text.pretokenizers import pretokenizer as as_pretokenizer
 from ..core.unicode import encode_text

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['TOY_COUNTS', 'TOY_BYTES', 'COURSE_CORPUS', 'BLOCK', 'LONGEST', 'PACKED', 'from_string', 'default_corpus',
-           'find_files', 'first_bytes', 'packed_as', 'read_block', 'read_blocks', 'track', 'progress_lines',
-           'documents', 'opened_batches']
+           'find_files', 'first_bytes', 'packed_as', 'read_block', 'read_blocks', 'documents', 'opened_batches']
 
 # %% ../../nbs/corpus/00_documents.ipynb #6b372ca1
 import codecs
@@ -13,14 +12,12 @@ import glob
 import importlib
 import io
 import os
-import sys
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from ..core.progress import track
 from ..core.files import is_empty, naming, unchanged
 from ..core.unicode import decode_text, encode_text
 
@@ -320,141 +317,6 @@ def _chunks(path, errors: str, size: int = BLOCK) -> Iterator[tuple[str, int]]:
         held, place = held + text, reached[0]
     if held:
         yield held, place
-
-# %% ../../nbs/corpus/00_documents.ipynb #3777b8c6
-def _watched() -> bool:
-    "Whether anyone sees a progress bar: a terminal, or a Jupyter kernel."
-    ipython = sys.modules.get("IPython")
-    kernel = type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell" if ipython else False
-    return kernel or (sys.stderr is not None and sys.stderr.isatty())
-
-# %% ../../nbs/corpus/00_documents.ipynb #b5308176
-_open_lines = []  # The blocks of `progress_lines` that are at work, the innermost last
-
-
-def track(
-    iterable: Iterable,  # anything, of any length
-    *,
-    total: int | None = None,  # how many steps there will be, where known
-    desc: str = "",  # what is being done, shown before the bar
-    # None: a bar after two seconds if someone looks; True: at once; False: none
-    progress: bool | None = None,
-    unit: str = "it",  # what a step is, such as "doc" or "B"
-    step: Callable | None = None,  # steps that an item counts for; None: one
-) -> Iterator:  # the same items
-    "Hand items on, with a progress bar where it helps."
-    if progress not in (None, True, False):
-        raise ValueError(
-            f"progress={progress!r}; pass None (when it takes long), True (always) or False (never)"
-        )
-    if progress is None and _open_lines:
-        return _noted(iterable, _open_lines[-1], desc, total, unit, step or (lambda item: 1))
-    if progress is False or (progress is None and not _watched()):
-        return iter(iterable)
-    return _tracked(
-        iterable,
-        dict(total=total, desc=desc, unit=unit, unit_scale=True, leave=bool(progress)),
-        0.0 if progress else 2.0,
-        step or (lambda item: 1),
-    )
-
-# %% ../../nbs/corpus/00_documents.ipynb #b05b8499
-def _tracked(iterable: Iterable, bar_options: dict, delay: float, step: Callable) -> Iterator:
-    "Items with a tqdm bar that appears after `delay` seconds."
-    bar, done, start = None, 0, time.monotonic()
-    try:
-        for item in iterable:
-            yield item
-            n = step(item)
-            done += n
-            if bar is not None:
-                bar.update(n)
-            elif time.monotonic() - start >= delay:
-                from tqdm import tqdm
-
-                bar = tqdm(initial=done, **bar_options)
-    finally:
-        if bar is not None:
-            bar.close()
-
-# %% ../../nbs/corpus/00_documents.ipynb #4aeea2dc
-_EVERY = 10.0  # Seconds from line to line
-
-
-class _Lines:
-    "What the next line says."
-
-    def __init__(self, what: str):
-        self.what = what
-        self.doing = "at work"
-        self.done = 0
-        self.unit = ""
-        self.total: int | None = None
-        self.start = time.monotonic()
-        self.over = threading.Event()
-
-    def line(self) -> str:
-        "What is being done, and how far it is."
-        seconds = f"{time.monotonic() - self.start:,.0f} s"
-        if not self.unit:
-            return f"{self.what}: {self.doing}, {seconds}"
-        units = {"B": "MB", "%": "%"}.get(self.unit, f"{self.unit}s")
-        of = f" of {self.amount(self.total)}" if self.total else ""
-        return f"{self.what}: {self.doing}, {self.amount(self.done)}{of} {units}, {seconds}"
-
-    def amount(self, n) -> str:
-        "A number of units, of bytes in megabytes."
-        return f"{n / 1e6:,.1f}" if self.unit == "B" else f"{n:,}"
-
-    def write(self, every: float) -> None:
-        "Write a line from time to time until all is over."
-        while not self.over.wait(every):
-            with suppress(
-                OSError, ValueError, AttributeError
-            ):  # nobody reads standard error any more, or there is none
-                print(self.line(), file=sys.stderr, flush=True)
-
-# %% ../../nbs/corpus/00_documents.ipynb #cd37efef
-@contextmanager
-def progress_lines(
-    what: str,  # what is at work, the beginning of each line
-    *,
-    always: bool = False,  # also where a terminal could show a bar
-    every: float | None = None,  # seconds from line to line; None: ten
-    # for a `with` block: a function that takes what is done next, for work that `track` does not follow
-) -> Iterator[Callable]:
-    "Write a line to standard error every ten seconds, where it is no terminal."
-    lines = _Lines(what)
-
-    def say(doing: str) -> None:
-        lines.doing, lines.unit = doing, ""
-
-    if os.environ.get("SUBWORD_NB_QUIET") or (_watched() and not always):
-        yield say
-        return
-    thread = threading.Thread(target=lines.write, args=(_EVERY if every is None else every,), daemon=True)
-    _open_lines.append(lines)
-    thread.start()
-    try:
-        yield say
-    finally:
-        _open_lines.remove(lines)
-        lines.over.set()
-        thread.join()
-
-# %% ../../nbs/corpus/00_documents.ipynb #da700c3a
-def _noted(
-    iterable: Iterable, lines: _Lines, desc: str, total: int | None, unit: str, step: Callable
-) -> Iterator:
-    "Items, each of which is noted for the next line; then what was done before goes on."
-    before = lines.doing, lines.done, lines.total, lines.unit
-    lines.doing, lines.done, lines.total, lines.unit = desc or before[0], 0, total, unit
-    try:
-        for item in iterable:
-            yield item
-            lines.done += step(item)
-    finally:
-        lines.doing, lines.done, lines.total, lines.unit = before
 
 # %% ../../nbs/corpus/00_documents.ipynb #cfe3e039
 def documents(

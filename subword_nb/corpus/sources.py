@@ -36,15 +36,8 @@ from subword_nb.corpus.batches import (
     pack_stream,
     sampled,
 )
-from subword_nb.corpus.documents import (
-    BLOCK,
-    PACKED,
-    documents,
-    find_files,
-    opened_batches,
-    read_blocks,
-    track,
-)
+from .documents import BLOCK, PACKED, documents, find_files, opened_batches, read_blocks
+from ..core.progress import track
 from ..core.files import naming, unchanged
 from ..core.jit import available
 from ..core.limits import check_ordinary

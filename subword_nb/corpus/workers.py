@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .documents import track
+from ..core.progress import track
 from ..core.processes import cpu_count
 
 if TYPE_CHECKING:

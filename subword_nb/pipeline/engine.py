@@ -642,7 +642,7 @@ def _spans_of(c, text):
 def _gathered(c, texts, prefix_ids, suffix_ids, progress):
     "The ids of texts: spans are numbered, distinct ones looked up, ids gathered."
     import numpy as np
-    from subword_nb.corpus.documents import track
+    from subword_nb.core.progress import track
 
     number, rows = defaultdict(lambda: len(number)), []
     for text in track(texts, desc="encoding", progress=progress, unit="text"):

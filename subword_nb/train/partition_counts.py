@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise, repeat
 from typing import NamedTuple
 
 from ..corpus.batches import Batch, Rows, draw_limit, kept_units, pack_stream
-from ..corpus.documents import track
+from ..core.progress import track
 from .counting import count_corpus, in_order, with_line_ends, without_line_ends
 from ..corpus.counts import FlatCounts
 from ..text.normalizers import Normalizer

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..corpus.documents import track
+from ..core.progress import track
 from ..corpus.counts import FlatCounts, flatten_counts
 from ..core.jit import kernel, on_warm_up, plainly
 from .lattice import lengths_by_first

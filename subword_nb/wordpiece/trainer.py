@@ -15,7 +15,7 @@ from operator import mul
 from ..bpe.reference import BPERules, check_limits, choose_alphabet, join_pair
 from ..bpe.trainer import truncate_rules
 from ..bpe.trainer import bpe_train
-from ..corpus.documents import track
+from ..core.progress import track
 from ..corpus.counts import FlatCounts
 from ..core.jit import cached, on_warm_up, plainly
 from .reference import WordPieceRules, check_corpus, start_pieces

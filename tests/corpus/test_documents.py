@@ -22,7 +22,6 @@ from subword_nb.corpus.documents import (
     documents,
     find_files,
     from_string,
-    track,
 )
 
 TEXT = "naïve 東京 🚀\r\n\ttabs\n\nand 3 more\nlines\x00\x85\u2028\ufeff end"
@@ -281,21 +280,6 @@ def test_from_string_splits_and_drops_what_is_empty():
     assert from_string("a--b----c", sep="--") == ["a", "b", "c"] and from_string(" ") == [" "]
 
 
-def test_track_passes_items_on_and_draws_only_when_asked(capsys):
-    assert list(track(range(5))) == list(track(range(5), progress=False)) == [0, 1, 2, 3, 4]
-    assert capsys.readouterr().err == ""
-    assert list(track(["aa", "b"], total=3, desc="letters", progress=True, unit="B", step=len)) == ["aa", "b"]
-    assert "letters" in capsys.readouterr().err
-
-
-def test_a_bar_appears_when_someone_looks_and_it_takes_long(capsys, monkeypatch):
-    clock = iter([0.0, 1.0, 3.0, 4.0, 5.0])
-    monkeypatch.setattr(corpus, "_watched", lambda: True)
-    monkeypatch.setattr(corpus.time, "monotonic", lambda: next(clock))
-    assert list(track("abc", total=3, desc="slow")) == ["a", "b", "c"]
-    assert "slow" in capsys.readouterr().err
-
-
 def test_files_report_the_bytes_on_disk(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(
@@ -310,6 +294,6 @@ def test_files_report_the_bytes_on_disk(tmp_path, monkeypatch):
     assert seen[0] == sum(p.stat().st_size for p in paths) == sum(seen[1:])
 
 
-def test_importing_the_room_is_light():
+def test_importing_the_page_is_light():
     code = "import sys, subword_nb.corpus.documents; print([m for m in ('numpy', 'numba', 'regex', 'tqdm', 'lzma', 'gzip', 'pydoc_data.topics') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

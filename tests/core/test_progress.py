@@ -1,4 +1,4 @@
-"""Lines that say how far long work is, for whoever reads a log instead of a terminal."""
+"""A bar on a terminal, and lines that say how far long work is in a log."""
 
 import os
 import re
@@ -8,8 +8,26 @@ from pathlib import Path
 import pytest
 from commands import run
 
-from subword_nb.corpus import documents as corpus
+from subword_nb.core import progress
 from subword_nb.tokenizer.tokenizer import Tokenizer
+
+
+def test_track_passes_items_on_and_draws_only_when_asked(capsys):
+    assert list(progress.track(range(5))) == list(progress.track(range(5), progress=False)) == [0, 1, 2, 3, 4]
+    assert capsys.readouterr().err == ""
+    assert list(progress.track(["aa", "b"], total=3, desc="letters", progress=True, unit="B", step=len)) == [
+        "aa",
+        "b",
+    ]
+    assert "letters" in capsys.readouterr().err
+
+
+def test_a_bar_appears_when_someone_looks_and_it_takes_long(capsys, monkeypatch):
+    clock = iter([0.0, 1.0, 3.0, 4.0, 5.0])
+    monkeypatch.setattr(progress, "_watched", lambda: True)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    assert list(progress.track("abc", total=3, desc="slow")) == ["a", "b", "c"]
+    assert "slow" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +67,14 @@ def folder(tmp_path_factory) -> Path:
 )
 def test_long_work_shows_life_in_a_log(folder, tmp_path, monkeypatch, call, says):
     "Lines at every moment instead of every ten seconds; none where somebody asked for quiet, and none in standard output."
-    monkeypatch.setattr(corpus, "_EVERY", 1e-4)
+    monkeypatch.setattr(progress, "_EVERY", 1e-4)
     call = [word.format(out=tmp_path) for word in call]
     done = run(*call, cwd=folder, quiet=False)
     lines = done.stderr.decode().splitlines()
     assert done.returncode == 0 and any(
         line.startswith(says) and re.search(r", \d+ s$", line) for line in lines
     ), done
-    assert b"subword-nb train:" not in done.stdout and not corpus._open_lines
+    assert b"subword-nb train:" not in done.stdout and not progress._open_lines
     for path in tmp_path.iterdir():
         path.unlink()
     assert run(*call, cwd=folder).stderr == b""
@@ -65,25 +83,25 @@ def test_long_work_shows_life_in_a_log(folder, tmp_path, monkeypatch, call, says
 def test_lines_say_how_far_the_work_is(monkeypatch, capsys):
     "What is counted, what is said, what was done before; and a bar where there is a terminal."
     monkeypatch.delenv("SUBWORD_NB_QUIET", raising=False)
-    with corpus.progress_lines("outer", always=True, every=1000) as say:
-        (lines,) = corpus._open_lines
+    with progress.progress_lines("outer", always=True, every=1000) as say:
+        (lines,) = progress._open_lines
         assert re.fullmatch(r"outer: at work, \d+ s", lines.line())
         say("reading")
-        for n, _ in enumerate(corpus.track(range(3), total=3, desc="counting", unit="doc")):
+        for n, _ in enumerate(progress.track(range(3), total=3, desc="counting", unit="doc")):
             assert lines.line().startswith(f"outer: counting, {n} of 3 docs, ")
-            for _ in corpus.track(b"ab", total=None, desc="", unit="B", step=lambda b: 10**7 * b):
+            for _ in progress.track(b"ab", total=None, desc="", unit="B", step=lambda b: 10**7 * b):
                 assert "outer: counting, " in lines.line() and " MB, " in lines.line()
             assert lines.line().startswith(f"outer: counting, {n} of 3 docs, ")
         assert lines.line().startswith("outer: reading, ")
-        broken = corpus.track(range(3), total=100, desc="training", unit="%")
+        broken = progress.track(range(3), total=100, desc="training", unit="%")
         next(broken)
         assert lines.line().startswith("outer: training, 0 of 100 %, ")
         broken.close()
         assert lines.line().startswith("outer: reading, ")
-    assert corpus._open_lines == [] and capsys.readouterr().err == ""
-    monkeypatch.setattr(corpus, "_watched", lambda: True)
-    with corpus.progress_lines("outer"):
-        assert corpus._open_lines == []
+    assert progress._open_lines == [] and capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "_watched", lambda: True)
+    with progress.progress_lines("outer"):
+        assert progress._open_lines == []
 
 
 def test_lines_end_when_nobody_can_read_them(monkeypatch):
@@ -93,7 +111,7 @@ def test_lines_end_when_nobody_can_read_them(monkeypatch):
         pass
     for stream in (None, closed):
         monkeypatch.setattr(sys, "stderr", stream)
-        monkeypatch.setattr(corpus, "_watched", lambda: False)
-        with corpus.progress_lines("outer", every=1e-4):
+        monkeypatch.setattr(progress, "_watched", lambda: False)
+        with progress.progress_lines("outer", every=1e-4):
             found = sum(range(10**6))
         assert found == 499999500000
