@@ -17,14 +17,13 @@ from typing import Any
 from ..core import jit
 from subword_nb.bpe.reference import (
     BPERules,
-    check_limits,
-    check_start,
     choose_alphabet,
     first_pieces,
     join_pair,
     piece_bytes,
     start_vocabulary,
 )
+from ..core.checks import check_limits, check_start
 from ..core.progress import track
 from ..corpus.counts import FlatCounts
 from ..core.jit import on_warm_up

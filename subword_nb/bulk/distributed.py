@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..bpe.reference import check_limits
+from ..core.checks import check_limits
 from ..corpus.documents import BLOCK
 from ..corpus.counts import FlatCounts
 from .encode_parts import EncodedParts, encode_parts

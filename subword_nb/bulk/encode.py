@@ -43,8 +43,8 @@ from subword_nb.pipeline.engine import (
 from ..core.ragged import Ragged, ragged
 from ..core.limits import SMALL, check_growth
 from .plan import plan_of
-from ..pipeline.segmentation import keep_fast_path, listed, valid_texts
-from ..core.unicode import decode_text, valid_text
+from ..pipeline.segmentation import keep_fast_path
+from ..core.unicode import decode_text, listed, valid_text, valid_texts
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,13 +4,13 @@
 
 # %% auto #0
 __all__ = ['UNICODE_VERSION', 'PROPERTIES', 'BYTE2CHAR', 'CHAR2BYTE', 'utf8_ref', 'decode_text', 'encode_text', 'valid_text',
-           'visible_alphabet', 'to_visible', 'from_visible', 'unicode_table', 'category', 'merge_ranges',
-           'complement_ranges', 'code_point_ranges']
+           'listed', 'valid_texts', 'visible_alphabet', 'to_visible', 'from_visible', 'visible_bytes', 'unicode_table',
+           'category', 'merge_ranges', 'complement_ranges', 'code_point_ranges']
 
 # %% ../../nbs/core/00_unicode.ipynb #2172f93d
 import pkgutil
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 # %% ../../nbs/core/00_unicode.ipynb #ecee1350
@@ -85,15 +85,45 @@ def valid_text(
     errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
     hint: str = "; for several texts use encode_batch",  # What to add to an error about the type
 ) -> str:  # Without lone surrogates
-    "A text that has a place in UTF-8."
+    "Check that a text can be written as UTF-8, and decode bytes."
     if isinstance(text, (bytes, bytearray, memoryview)):
         return decode_text(bytes(text), errors=errors)
     if not isinstance(text, str):
-        raise ValueError(f"a text is of type {type(text).__name__}; expected str or UTF-8 bytes{hint}")
+        raise ValueError(f"a text must be str or UTF-8 bytes, got {type(text).__name__}{hint}")
     if not text.isascii():
         return encode_text(text, errors=errors).decode("utf-8")
     _check_errors(errors)
     return text
+
+# %% ../../nbs/core/00_unicode.ipynb #c5eb6eb2
+def listed(
+    texts: Iterable,  # several texts
+) -> list:  # the same
+    "Make a list of texts; a single text is refused."
+    if isinstance(texts, (str, bytes, bytearray, memoryview)):
+        raise ValueError(
+            f"texts must be a list of texts, got one {type(texts).__name__}; pass a list, or use encode for one text"
+        )
+    if not isinstance(texts, Iterable) or isinstance(texts, Mapping):
+        raise ValueError(
+            f"texts must be a list of texts, got an object of type {type(texts).__name__}; pass a list"
+        )
+    return list(texts)
+
+# %% ../../nbs/core/00_unicode.ipynb #d791a30b
+def valid_texts(
+    texts: list,  # Texts (str, or UTF-8 bytes)
+    *,
+    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+) -> list[str]:  # The same as text
+    "Check several texts; an error names the place of the text in the list."
+    out = []
+    for i, text in enumerate(texts):
+        try:
+            out.append(valid_text(text, errors=errors, hint=""))
+        except ValueError as e:
+            raise ValueError(f"{e} (text {i}, counted from 0)" if len(texts) > 1 else str(e)) from None
+    return out
 
 # %% ../../nbs/core/00_unicode.ipynb #da85ef31
 def visible_alphabet() -> dict[int, str]:  # Byte value → its visible character, all 256 of them
@@ -130,6 +160,16 @@ def from_visible(
         f"{c!r} (U+{ord(c):04X}) at position {i} is not in the visible byte alphabet; "
         "spell text with to_visible(text.encode()) first"
     )
+
+# %% ../../nbs/core/00_unicode.ipynb #a40ca584
+def visible_bytes(
+    piece: str,  # A piece in the visible alphabet, or an added token
+) -> bytes:  # The bytes it stands for; its own UTF-8 if it is not in the visible alphabet
+    "The bytes of a byte-level piece."
+    try:
+        return bytes([CHAR2BYTE[c] for c in piece])
+    except KeyError:
+        return piece.encode("utf-8")
 
 # %% ../../nbs/core/00_unicode.ipynb #d7adfb46
 def _runs(label, skip=""):

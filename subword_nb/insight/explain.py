@@ -14,12 +14,12 @@ from typing import Any
 
 from ..text.alignment import Aligned
 from ..bpe.explain import BPEReason, Merge, Symbol, explain_bpe
-from ..pipeline.decoders import ByteLevel, fallback_byte, visible_bytes
+from ..pipeline.decoders import ByteLevel, fallback_byte
+from ..core.unicode import valid_text, visible_bytes
 from ..core.draw import printable
 from ..pipeline.engine import Compiled, Engine, compiled
 from ..pipeline.align import align, normalized
 from ..text.pretokenizers import spells_bytes
-from ..core.unicode import valid_text
 
 # %% ../../nbs/insight/03_explain.ipynb #e87b254c
 def changes(

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 from . import decoders
-from .decoders import decode_pieces, fallback_byte, spell_run, visible_bytes
+from .decoders import decode_pieces, fallback_byte, spell_run
+from ..core.unicode import visible_bytes
 from ..core.limits import WORD_SMALL, check_growth
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #7cff227c

@@ -25,16 +25,8 @@ from ..core.limits import SMALL, WORD_SMALL, check_growth
 from ..text.pretokenizers import Metaspace, PreTokenizer, looks_at_start, pretokenizer, spells_bytes
 from .processors import Processor
 from ..core.ragged import Ragged, gather, ragged
-from subword_nb.pipeline.segmentation import (
-    as_normalizer,
-    cut_words,
-    find_path,
-    keep_fast_path,
-    listed,
-    fast_path,
-    valid_texts,
-)
-from ..core.unicode import from_visible, to_visible, valid_text
+from .segmentation import as_normalizer, cut_words, find_path, keep_fast_path, fast_path
+from ..core.unicode import from_visible, listed, to_visible, valid_text, valid_texts
 from .tokens import spells_affixes
 from .vocab import AddedToken, invert
 

@@ -4,16 +4,15 @@
 
 # %% auto #0
 __all__ = ['cut_words', 'later_words', 'keeps_space', 'joins_words', 'Path', 'find_path', 'as_normalizer', 'fast_path',
-           'keep_fast_path', 'listed', 'valid_texts']
+           'keep_fast_path']
 
 # %% ../../nbs/pipeline/01_segmentation.ipynb #8ed6e8ce
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..bpe.model import BPE
 from ..text.pretokenizers import Metaspace, PreTokenizer, Split, WholeText
-from ..core.unicode import valid_text
 from ..text.nesting import flat_steps
 
 if TYPE_CHECKING:
@@ -228,31 +227,3 @@ def keep_fast_path(
     if tok._changes is not before:
         vars(tok)[name] = None
     return made
-
-# %% ../../nbs/pipeline/01_segmentation.ipynb #c5eb6eb2
-def listed(
-    texts: Iterable,  # Texts
-) -> list:  # The same
-    "Several texts as a list."
-    if isinstance(texts, (str, bytes, bytearray, memoryview)):
-        raise ValueError("encode_batch takes several texts; pass a list, or use encode for one text")
-    if not isinstance(texts, Iterable) or isinstance(texts, Mapping):
-        raise ValueError(
-            f"encode_batch takes several texts, and this is of type {type(texts).__name__}; pass a list"
-        )
-    return list(texts)
-
-
-def valid_texts(
-    texts: list,  # Texts (str, or UTF-8 bytes)
-    *,
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
-) -> list[str]:  # The same as text
-    "Texts that have a place in UTF-8."
-    out = []
-    for i, text in enumerate(texts):
-        try:
-            out.append(valid_text(text, errors=errors, hint=""))
-        except ValueError as e:
-            raise ValueError(f"{e} (text {i}, counted from 0)" if len(texts) > 1 else str(e)) from None
-    return out

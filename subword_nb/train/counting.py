@@ -20,13 +20,12 @@ from typing import Any
 
 from ..core import jit
 from ..corpus.batches import pack_stream, split_lines
-from ..bpe.reference import check_limits
+from ..core.checks import check_limits
 from ..corpus.counts import FlatCounts, flatten_counts
-from ..pipeline.decoders import visible_bytes
+from ..core.unicode import encode_text, to_visible, visible_bytes
 from ..text.normalizers import Normalizer
 from ..text.pretokenizers import PreTokenizer, spells_bytes
 from ..pipeline.span_cuts import Cuts, cuts_of, pretokens_ref, put_before
-from ..core.unicode import encode_text, to_visible
 from ..corpus.workers import scratch
 
 # %% ../../nbs/train/01_counting.ipynb #a8474486

@@ -22,13 +22,14 @@ from ..core.processes import cpu_count
 from ..pipeline import decoders
 from ..text import normalizers
 from ..pipeline.added_tokens import checked_allowed
-from ..bpe.reference import check_limits, first_pieces
+from ..core.checks import check_limits
+from ..bpe.reference import first_pieces
 from ..bpe.model import BPE, Rules
 from ..bpe.trainer import bpe_train
 from .checkpoints import Checkpoint, keep_counts, keep_snapshot
 from .counting import count_corpus, in_lines, report_progress, without_line_ends
 from ..corpus.counts import FlatCounts, count_pretokens, flatten_counts
-from ..pipeline.decoders import visible_bytes
+from ..core.unicode import CHAR2BYTE, encode_text, to_visible, visible_bytes
 from ..text.normalizers import Normalizer, normalizer as as_normalizer
 from subword_nb.text.pretokenizers import (
     ByteLevel,
@@ -44,7 +45,6 @@ from ..corpus.sources import as_corpus
 from ..pipeline.span_cuts import pretokens_ref
 from ..text.nesting import flat_steps
 from ..text.splitters import script
-from ..core.unicode import CHAR2BYTE, encode_text, to_visible
 from .trace import Recorder
 from ..unigram.model import Unigram, lasting_score
 from ..unigram.trainer import unigram_train

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import NamedTuple
 
-from ..bpe.reference import check_limits
+from ..core.checks import check_limits
 from ..corpus.counts import FlatCounts
 from .lattice import build_lattice, lengths_by_first, viterbi
 

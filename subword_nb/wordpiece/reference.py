@@ -12,15 +12,8 @@ from collections.abc import Container, Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from subword_nb.bpe.reference import (
-    alphabet,
-    base_symbols,
-    best_pair,
-    check_limits,
-    count_pairs,
-    join_pair,
-    merge_pair,
-)
+from ..bpe.reference import alphabet, base_symbols, best_pair, count_pairs, join_pair, merge_pair
+from ..core.checks import check_limits
 from ..corpus.counts import FlatCounts
 
 # %% ../../nbs/wordpiece/00_reference.ipynb #35aaac45

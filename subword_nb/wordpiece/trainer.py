@@ -12,9 +12,9 @@ from fractions import Fraction
 from itertools import pairwise
 from operator import mul
 
-from ..bpe.reference import BPERules, check_limits, choose_alphabet, join_pair
-from ..bpe.trainer import truncate_rules
-from ..bpe.trainer import bpe_train
+from ..bpe.reference import BPERules, choose_alphabet, join_pair
+from ..core.checks import check_limits
+from ..bpe.trainer import bpe_train, truncate_rules
 from ..core.progress import track
 from ..corpus.counts import FlatCounts
 from ..core.jit import cached, on_warm_up, plainly

@@ -9,7 +9,7 @@ __all__ = ['wordlevel_train', 'WordLevel']
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..bpe.reference import check_limits
+from ..core.checks import check_limits
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #ecbd3ae8
 def wordlevel_train(
