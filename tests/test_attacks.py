@@ -20,7 +20,7 @@ from subword_nb import Tokenizer
 from subword_nb.core import jit
 from subword_nb.train.counting import count_corpus, sum_counts
 from subword_nb.corpus.counts import flatten_counts, load_counts, save_counts
-from subword_nb.text.pretokenizers import Whitespace
+from subword_nb.text.splitters import Whitespace
 from subword_nb.corpus.sources import Corpus
 
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")

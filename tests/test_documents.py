@@ -7,7 +7,8 @@ from commands import run
 
 from subword_nb import Tokenizer
 from subword_nb.train.counting import sum_counts
-from subword_nb.text.pretokenizers import Metaspace, Sequence, WhitespaceSplit
+from subword_nb.text.pretokenizers import Metaspace, Sequence
+from subword_nb.text.splitters import WhitespaceSplit
 from subword_nb.bulk.distributed import count
 from subword_nb.corpus.sources import Corpus
 from subword_nb.train.train import pretoken_counts

@@ -15,7 +15,7 @@ from seeds import TEXTS as N, fresh
 from subword_nb import Tokenizer
 from subword_nb.pipeline.engine import encode_general, text_fast_path
 from subword_nb.pipeline.segmentation import keep_fast_path
-from subword_nb.text.pretokenizers import Split
+from subword_nb.text.splitters import Split
 from subword_nb.pipeline.processors import TemplateProcessing
 
 SIGNS = "".join(map(chr, range(128))) + " " * 60 + "''''sStTrReElLmMdDvV019\n\n\r\r//aAzZ<|endoftext|>" * 2

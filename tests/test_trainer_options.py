@@ -14,11 +14,11 @@ from seeds import fresh
 
 from subword_nb import Tokenizer
 from subword_nb.bpe.reference import bpe_train_ref, start_vocabulary
-from subword_nb.bpe.trainer import learn_merges
-from subword_nb.bpe.trainer import bpe_train
+from subword_nb.bpe.trainer import bpe_train, learn_merges
 from subword_nb.corpus.counts import count_pretokens, flatten_counts
 from subword_nb.pipeline.decoding import decode_stream
-from subword_nb.text.pretokenizers import ByteLevel, script
+from subword_nb.text.pretokenizers import ByteLevel
+from subword_nb.text.splitters import script
 from subword_nb.formats.sentencepiece_proto import read_model_proto
 from subword_nb.core.unicode import BYTE2CHAR
 from subword_nb.train.train import RECIPES, conventions, divide_pretoken, options_of, pretoken_counts

@@ -34,7 +34,8 @@ from subword_nb.bpe.merge_kernels import (
 )
 from ..core.jit import kernel
 from ..core.simd import decode_at
-from ..text.pretokenizers import Metaspace, PreTokenizer, WholeText, spells_bytes
+from ..text.pretokenizers import Metaspace, spells_bytes
+from ..text.splitters import PreTokenizer, WholeText
 from ..formats.sentencepiece_models import SentencePieceBPE
 from ..core.unicode import BYTE2CHAR, encode_text, to_visible
 

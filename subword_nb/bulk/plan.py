@@ -16,14 +16,8 @@ from ..bpe.model import BPE
 from ..pipeline.engine import Compiled
 from ..text.nesting import flat_steps
 from ..text.normalizers import Prepend, Replace, normalize_word
-from subword_nb.text.pretokenizers import (
-    BertPreTokenizer,
-    Metaspace,
-    Split,
-    Whitespace,
-    WhitespaceSplit,
-    WholeText,
-)
+from ..text.pretokenizers import BertPreTokenizer, Metaspace
+from ..text.splitters import Split, Whitespace, WhitespaceSplit, WholeText
 from ..formats.sentencepiece_models import SentencePieceBPE
 from ..formats.sentencepiece_normalizer import SentencePieceNormalizer
 from subword_nb.pipeline.span_cuts import (

@@ -29,14 +29,8 @@ from subword_nb.text.normalizers import (
     Sequence as Normalizers,
     StripAccents,
 )
-from subword_nb.text.pretokenizers import (
-    BertPreTokenizer,
-    Metaspace,
-    Sequence,
-    Whitespace,
-    WhitespaceSplit,
-    WholeText,
-)
+from ..text.pretokenizers import BertPreTokenizer, Metaspace, Sequence
+from ..text.splitters import Whitespace, WhitespaceSplit, WholeText
 from ..formats.sentencepiece_normalizer import SentencePieceNormalizer
 from ..core.unicode import encode_text, to_visible
 from ..pipeline.tokens import tokens

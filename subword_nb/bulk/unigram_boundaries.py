@@ -15,7 +15,8 @@ from ..text.charsmap import graphemes, longest_prefix, read_charsmap, unit_parts
 from ..core.jit import kernel, on_warm_up
 from ..core.simd import HEAD, buffer_of
 from ..text.normalizers import Normalizer, Precompiled, Replace, Strip
-from ..text.pretokenizers import Metaspace, PreTokenizer, WhitespaceSplit, WholeText
+from ..text.pretokenizers import Metaspace
+from ..text.splitters import PreTokenizer, WhitespaceSplit, WholeText
 from ..formats.sentencepiece_models import SentencePieceUnigram
 from ..formats.sentencepiece_normalizer import SentencePieceNormalizer
 from ..pipeline.span_cuts import space_marks

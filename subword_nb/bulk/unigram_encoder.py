@@ -19,7 +19,7 @@ from ..core.simd import decode_at
 from ..formats.sentencepiece_models import SentencePieceUnigram
 from ..formats.sentencepiece_normalizer import NESTED_SPELLINGS
 from ..text.normalizers import Normalizer
-from ..text.pretokenizers import PreTokenizer
+from ..text.splitters import PreTokenizer
 from ..unigram.model import Unigram, unigram_encode_ref
 from .wordpiece_encoder import FIELD, PLACE, byte_trie
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..core.jit import kernel, on_warm_up
 from ..core.simd import HEAD, buffer_of, decode_at
 from ..text.normalizers import Normalizer
-from ..text.pretokenizers import PreTokenizer, WhitespaceSplit
+from ..text.splitters import PreTokenizer, WhitespaceSplit
 from subword_nb.text.word_scanners import (
     ALONE,
     GONE,

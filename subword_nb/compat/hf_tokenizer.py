@@ -835,7 +835,7 @@ def counted(
 ) -> dict[str, int]:  # pretoken → how often it occurs
     "Count the pretokens of a corpus."
     from subword_nb.corpus.counts import count_pretokens
-    from subword_nb.text.pretokenizers import WholeText
+    from subword_nb.text.splitters import WholeText
     from subword_nb.train.train import pretoken_counts
 
     norm = None if normalizer is None else normalizer.native()

@@ -20,7 +20,8 @@ from .detect import KINDS, special_by_default
 from .huggingface import BYTE_PIECES, parts_from_dict, parts_to_dict, write_hf
 from ..pipeline.parts import Parts
 from .vocab_files import looks_cased
-from ..text.pretokenizers import BertPreTokenizer, Metaspace, Split, byte_level, pretokenizer
+from ..text.pretokenizers import BertPreTokenizer, Metaspace, byte_level, pretokenizer
+from ..text.splitters import Split
 from ..pipeline.processors import processor_from_dict
 from subword_nb.formats.sentencepiece_models import (
     SentencePieceBPE,

@@ -21,11 +21,11 @@ from ..pipeline.parts import Parts
 from ..core.limits import check_limit, check_ordinary
 from ..text.normalizers import BertNormalizer
 from .vocab_files import looks_cased
-from ..text.pretokenizers import ByteLevel, PreTokenizer, Sequence, byte_level, pretokenizer
+from ..text.pretokenizers import ByteLevel, Sequence, byte_level, pretokenizer
+from ..text.splitters import Digits, PreTokenizer, Punctuation, Split
 from ..pipeline.processors import BertProcessing, TemplateProcessing
 from .sentencepiece import parts_from_proto
 from .sentencepiece_proto import ModelProto, Piece
-from ..text.splitters import Digits, Punctuation, Split
 from ..pipeline.vocab import AddedToken
 from ..wordpiece.model import WordPiece
 

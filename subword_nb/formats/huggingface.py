@@ -25,7 +25,8 @@ from ..pipeline.encoding import Padding, Truncation
 from ..pipeline.parts import Parts, check_parts, number_added
 from ..pipeline.processors import processor_from_dict
 from ..pipeline.vocab import AddedToken, check_vocabulary
-from ..text.pretokenizers import PreTokenizer, byte_level, pretokenizer_from_dict, spells_bytes
+from ..text.splitters import PreTokenizer
+from ..text.pretokenizers import byte_level, pretokenizer_from_dict, spells_bytes
 
 # %% ../../nbs/formats/00_huggingface.ipynb #23e8253b
 BYTE_PIECES = tuple(f"<0x{b:02X}>" for b in range(256))

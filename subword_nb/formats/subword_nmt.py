@@ -23,7 +23,7 @@ from ..bpe.model import BPE
 from ..corpus.counts import write_atomically
 from ..pipeline.parts import Parts
 from ..core.limits import read_bytes
-from ..text.pretokenizers import Split
+from ..text.splitters import Split
 from ..core.unicode import decode_text
 from ..pipeline.tokens import Token
 from ..pipeline.vocab import AddedToken

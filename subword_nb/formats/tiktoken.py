@@ -25,15 +25,14 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..pipeline import decoders
-from ..pipeline import processors
+from ..pipeline import decoders, processors
 from ..bpe.model import BPE, RankRules, bpe_encode, implied_rules
 from ..corpus.counts import write_atomically
 from ..pipeline.parts import Parts
 from ..core.limits import read_bytes
 from ..text.regex import KIMI, PATTERNS, compile_pattern
-from ..text.pretokenizers import ByteLevel, Sequence, Split, byte_level, spells_bytes
-from ..text.splitters import same_in_both
+from ..text.pretokenizers import ByteLevel, Sequence, byte_level, spells_bytes
+from ..text.splitters import Split, same_in_both
 from subword_nb.core.unicode import (
     BYTE2CHAR,
     CHAR2BYTE,

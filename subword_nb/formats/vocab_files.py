@@ -14,26 +14,22 @@ from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
-from ..pipeline import decoders
-from ..pipeline import processors
+from ..pipeline import decoders, processors
 from ..text.regex_cost import pattern_tree
 from ..bpe.model import BPE, bpe_encode, symbol_ids
 from ..corpus.counts import write_atomically, write_together
 from ..pipeline.parts import Parts
 from ..core.limits import check_limit, read_bytes
 from ..text.normalizers import BertNormalizer, Normalizer, normalizer as as_normalizer
-from ..text.regex import compile_pattern
+from ..text.regex import PATTERNS, compile_pattern
 from subword_nb.text.pretokenizers import (
-    PATTERNS,
     ByteLevel,
-    PreTokenizer,
     Sequence,
-    Split,
     byte_level,
     pretokenizer as as_pretokenizer,
     spells_bytes,
 )
-from ..text.splitters import same_in_both
+from ..text.splitters import PreTokenizer, Split, same_in_both
 from ..core.unicode import CHAR2BYTE, category, decode_text, to_visible
 from ..pipeline.vocab import AddedToken, invert
 from ..wordpiece.model import WordPiece

@@ -22,7 +22,8 @@ from ..bpe.reference import join_pair
 from ..bpe.model import BPE
 from .encoding import Encoding, Padding, Truncation, check_stride, pad_batch, truncate_pair
 from ..core.limits import SMALL, WORD_SMALL, check_growth
-from ..text.pretokenizers import Metaspace, PreTokenizer, looks_at_start, pretokenizer, spells_bytes
+from ..text.pretokenizers import Metaspace, looks_at_start, pretokenizer, spells_bytes
+from ..text.splitters import PreTokenizer
 from .processors import Processor
 from ..core.ragged import Ragged, gather, ragged
 from .segmentation import as_normalizer, cut_words, find_path, keep_fast_path, fast_path

@@ -15,7 +15,7 @@ from .decoders import Decoder
 from .encoding import Padding, TokenizerConfig, Truncation
 from .processors import Processor
 from .vocab import AddedToken
-from ..text.pretokenizers import PreTokenizer
+from ..text.splitters import PreTokenizer
 
 if TYPE_CHECKING:
     from subword_nb.text.normalizers import Normalizer

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..bpe.model import BPE
-from ..text.pretokenizers import Metaspace, PreTokenizer, Split, WholeText
+from ..text.pretokenizers import Metaspace
+from ..text.splitters import PreTokenizer, Split, WholeText
 from ..text.nesting import flat_steps
 
 if TYPE_CHECKING:

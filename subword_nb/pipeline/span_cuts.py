@@ -13,18 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..text.nesting import flat_steps
 from ..text.normalizers import Normalizer, Prepend, Replace, Sequence as Normalizers, normalize_word
-from subword_nb.text.pretokenizers import (
-    BertPreTokenizer,
-    ByteLevel,
-    Metaspace,
-    PreTokenizer,
-    Sequence,
-    Split,
-    Whitespace,
-    WhitespaceSplit,
-    WholeText,
-    looks_at_start,
-)
+from ..text.pretokenizers import BertPreTokenizer, ByteLevel, Metaspace, Sequence, looks_at_start
+from ..text.splitters import PreTokenizer, Split, Whitespace, WhitespaceSplit, WholeText
 from .segmentation import keeps_space, later_words
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['ByteLevel', 'BertPreTokenizer', 'Metaspace', 'Sequence', 'looks_at_start', 'spells_bytes', 'Callable', 'pretokenizer',
-           'byte_level', 'pretokenizer_from_dict', 'PATTERNS', 'DEEPSEEK', 'compile_pattern', 'pretokenize', 'spans',
-           'BEHAVIORS', 'HF_SPELLING', 'cut', 'script', 'PreTokenizer', 'Split', 'Whitespace', 'WhitespaceSplit',
+           'byte_level', 'pretokenizer_from_dict', 'PreTokenizer', 'Split', 'Whitespace', 'WhitespaceSplit',
            'WholeText', 'Punctuation', 'Digits', 'CharDelimiterSplit', 'FixedLength', 'UnicodeScripts']
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #18be9d65
@@ -22,7 +21,7 @@ from subword_nb.text.regex import (
     DEEPSEEK,
     KIMI,
     PATTERNS,
-    compile_pattern as compile_pattern,
+    compile_pattern,
     pretokenize,
     spans,
 )
@@ -40,25 +39,14 @@ from subword_nb.text.splitters import (
     Whitespace,
     WhitespaceSplit,
     WholeText,
-    cut as cut,
     hf_behavior,
     same_in_both,
-    script as script,
     slices,
 )
 from ..core.unicode import encode_text, to_visible
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #e7410834
 _all_ = [
-    "PATTERNS",
-    "DEEPSEEK",
-    "compile_pattern",
-    "pretokenize",
-    "spans",
-    "BEHAVIORS",
-    "HF_SPELLING",
-    "cut",
-    "script",
     "PreTokenizer",
     "Split",
     "Whitespace",

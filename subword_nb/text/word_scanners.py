@@ -39,8 +39,8 @@ from subword_nb.text.unicode_forms import (
 )
 from .normalizers import NFD, BertNormalizer, Lowercase, Normalizer, Sequence, StripAccents
 from .regex_syntax import read_pattern
-from .pretokenizers import BertPreTokenizer, PreTokenizer, Whitespace, WhitespaceSplit
-from .splitters import PUNCTUATION
+from .pretokenizers import BertPreTokenizer
+from .splitters import PUNCTUATION, PreTokenizer, Whitespace, WhitespaceSplit
 from ..core.unicode import code_point_ranges
 
 # %% ../../nbs/text/14_word_scanners.ipynb #fc4b55c0

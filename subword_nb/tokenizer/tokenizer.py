@@ -23,7 +23,8 @@ from ..pipeline.parts import Parts
 from ..pipeline.processors import Processor
 from ..core.ragged import Ragged
 from ..pipeline.vocab import AddedToken
-from ..text.pretokenizers import PreTokenizer, spells_bytes
+from ..text.splitters import PreTokenizer
+from ..text.pretokenizers import spells_bytes
 
 if TYPE_CHECKING:  # the methods import these when they are called
     from subword_nb.bulk.encode_files import EncodedFiles

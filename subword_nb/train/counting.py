@@ -24,7 +24,8 @@ from ..core.checks import check_limits
 from ..corpus.counts import FlatCounts, flatten_counts
 from ..core.unicode import encode_text, to_visible, visible_bytes
 from ..text.normalizers import Normalizer
-from ..text.pretokenizers import PreTokenizer, spells_bytes
+from ..text.splitters import PreTokenizer
+from ..text.pretokenizers import spells_bytes
 from ..pipeline.span_cuts import Cuts, cuts_of, pretokens_ref, put_before
 from ..corpus.workers import scratch
 

@@ -18,7 +18,7 @@ from .counting import count_corpus, in_order, with_line_ends, without_line_ends
 from ..corpus.counts import FlatCounts
 from ..text.normalizers import Normalizer
 from ..corpus.partitions import Part, part_batches
-from ..text.pretokenizers import PreTokenizer
+from ..text.splitters import PreTokenizer
 
 # %% ../../nbs/train/02_partition_counts.ipynb #72e8d822
 def merge_rows_ref(

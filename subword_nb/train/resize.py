@@ -14,7 +14,8 @@ from ..bpe.reference import join_pair
 from ..bpe.model import BPE
 from ..bpe.trainer import bpe_train
 from ..pipeline.engine import Engine
-from ..text.pretokenizers import Metaspace, Split, WholeText, spells_bytes
+from ..text.pretokenizers import Metaspace, spells_bytes
+from ..text.splitters import Split, WholeText
 from ..pipeline.processors import BertProcessing, RobertaProcessing, Sequence, TemplateProcessing
 from ..core.unicode import CHAR2BYTE, from_visible, to_visible
 from .train import TrainingReport, options_of, pretoken_counts, train, warn_if_short

@@ -34,17 +34,15 @@ from ..text.normalizers import Normalizer, normalizer as as_normalizer
 from subword_nb.text.pretokenizers import (
     ByteLevel,
     Metaspace,
-    PreTokenizer,
     Sequence,
-    Split,
     byte_level,
     pretokenizer,
     spells_bytes,
 )
+from ..text.splitters import PreTokenizer, Split, script
 from ..corpus.sources import as_corpus
 from ..pipeline.span_cuts import pretokens_ref
 from ..text.nesting import flat_steps
-from ..text.splitters import script
 from .trace import Recorder
 from ..unigram.model import Unigram, lasting_score
 from ..unigram.trainer import unigram_train

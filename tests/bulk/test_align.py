@@ -8,8 +8,7 @@ import pytest
 from seeds import TEXTS as N, fresh
 
 from subword_nb import Tokenizer
-from subword_nb.bulk import blocks
-from subword_nb.bulk import encode as bulk
+from subword_nb.bulk import blocks, encode as bulk
 from subword_nb.pipeline import align as pipeline
 from subword_nb.bulk.align import LongEncoding, align, align_long
 from subword_nb.pipeline.encoding import Truncation
@@ -229,7 +228,8 @@ def test_other_ways_are_the_pipelines(shared_file):
 
 def test_pipelines_of_all_kinds():
     "Byte spelling behind other splitters, models that are not BPE, marks that split, and all kinds of white space."
-    from subword_nb.text.pretokenizers import BertPreTokenizer, ByteLevel, Metaspace, Sequence, Split
+    from subword_nb.text.pretokenizers import BertPreTokenizer, ByteLevel, Metaspace, Sequence
+    from subword_nb.text.splitters import Split
 
     corpus = [
         "the low light in rooms, isn't it? 12 34",

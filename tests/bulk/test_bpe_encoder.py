@@ -13,7 +13,8 @@ from subword_nb.bpe.merge_kernels import EMPTY, LEFT, RankMisses, merge_symbols,
 from subword_nb.bulk.bpe_encoder import BPEMisses, SentencePieceBPEMisses, bpe_misses, joins_at_space
 from subword_nb.pipeline.engine import compiled
 from subword_nb.core.jit import available
-from subword_nb.text.pretokenizers import Metaspace, WholeText, byte_level
+from subword_nb.text.pretokenizers import Metaspace, byte_level
+from subword_nb.text.splitters import WholeText
 from subword_nb.formats.sentencepiece_models import SentencePieceBPE
 from subword_nb.core.unicode import BYTE2CHAR, from_visible
 from subword_nb.formats.tiktoken import encode_by_ranks_ref, read_ranks

@@ -8,8 +8,7 @@ from seeds import fresh
 from tests.pipeline.test_align import generated
 
 from subword_nb import Tokenizer
-from subword_nb.bulk import blocks
-from subword_nb.bulk import encode as bulk
+from subword_nb.bulk import blocks, encode as bulk
 from subword_nb.pipeline.engine import Engine, compiled, encode_general
 from subword_nb.core.jit import available
 
@@ -188,7 +187,8 @@ def test_trained_tokenizers_in_any_blocks(always):
 def recipes():
     "(algorithm, options) of `Tokenizer.train`, all of which are to have a plan."
     from subword_nb.text.normalizers import BertNormalizer
-    from subword_nb.text.pretokenizers import Metaspace, Split
+    from subword_nb.text.pretokenizers import Metaspace
+    from subword_nb.text.splitters import Split
 
     for pre in (
         "default",

@@ -15,7 +15,8 @@ from subword_nb.text.charsmap import build_charsmap, graphemes
 from subword_nb.pipeline.engine import compiled
 from subword_nb.core.simd import HEAD, buffer_of
 from subword_nb.text.normalizers import Precompiled, Replace, Sequence, Strip
-from subword_nb.text.pretokenizers import Metaspace, Sequence as Steps, Split, WhitespaceSplit, WholeText
+from subword_nb.text.pretokenizers import Metaspace, Sequence as Steps
+from subword_nb.text.splitters import Split, WhitespaceSplit, WholeText
 from subword_nb.formats.sentencepiece_models import SentencePieceUnigram, sentencepiece_unigram_ref
 from subword_nb.formats.sentencepiece_normalizer import SentencePieceNormalizer
 from subword_nb.core.span_cache import IdBuffer, SpanTable, encode_spans

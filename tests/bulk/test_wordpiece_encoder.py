@@ -10,7 +10,8 @@ from costs import assert_linear
 from subword_nb.core.jit import available
 from subword_nb.core.simd import HEAD, buffer_of, scan_spans
 from subword_nb.text.normalizers import NFC, NFD, BertNormalizer, Lowercase, Sequence, StripAccents
-from subword_nb.text.pretokenizers import BertPreTokenizer, Whitespace, WhitespaceSplit, byte_level
+from subword_nb.text.pretokenizers import BertPreTokenizer, byte_level
+from subword_nb.text.splitters import Whitespace, WhitespaceSplit
 from subword_nb.tokenizer.tokenizer import Tokenizer
 from subword_nb.text.word_scanners import ODD, bert_scanner, char_map
 from subword_nb.wordpiece.model import WordPiece

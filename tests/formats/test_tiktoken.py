@@ -28,7 +28,8 @@ from subword_nb.bpe.model import BPE
 from subword_nb.pipeline.decoders import ByteLevel as ByteLevelDecoder
 from subword_nb.pipeline.encoding import Padding, Truncation
 from subword_nb.pipeline.parts import Parts
-from subword_nb.text.pretokenizers import ByteLevel, Split, byte_level
+from subword_nb.text.pretokenizers import ByteLevel, byte_level
+from subword_nb.text.splitters import Split
 from subword_nb.pipeline.processors import RobertaProcessing
 from subword_nb.core.unicode import BYTE2CHAR, to_visible
 from subword_nb.formats.tiktoken import (

@@ -21,7 +21,8 @@ from subword_nb.formats.vocab_files import (
     write_vocab_txt,
 )
 from subword_nb.text.regex import PATTERNS
-from subword_nb.text.pretokenizers import Split, byte_level
+from subword_nb.text.splitters import Split
+from subword_nb.text.pretokenizers import byte_level
 from subword_nb.pipeline.vocab import AddedToken
 
 GPT4 = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"

@@ -499,7 +499,8 @@ def bytes_that_are_no_text(data):
 @target
 def counting(data):
     from subword_nb.text.normalizers import Lowercase
-    from subword_nb.text.pretokenizers import BertPreTokenizer, Metaspace, WhitespaceSplit, byte_level
+    from subword_nb.text.pretokenizers import BertPreTokenizer, Metaspace, byte_level
+    from subword_nb.text.splitters import WhitespaceSplit
 
     c = Choices(data[:6])
     norm, pre = (

@@ -8,6 +8,8 @@ from costs import assert_linear
 
 from subword_nb.text import pretokenizers as pre
 from subword_nb.text.alignment import Aligned
+from subword_nb.text.regex import DEEPSEEK, PATTERNS
+from subword_nb.text.splitters import BEHAVIORS
 from subword_nb.bpe.model import BPE
 from subword_nb.text.charsmap import build_charsmap
 from subword_nb.pipeline.engine import Engine, compiled
@@ -149,7 +151,7 @@ SPLITTERS = [
     pre.Sequence([]),
     pre.Callable(lambda text: [(0, len(text) // 2), (len(text) // 2, len(text))]),
     *(pre.CharDelimiterSplit(c) for c in " a▁"),
-    *(pre.Punctuation(b) for b in pre.BEHAVIORS),
+    *(pre.Punctuation(b) for b in BEHAVIORS),
     *(
         pre.Metaspace(replacement=r, prepend_scheme=scheme, split=split)
         for r in "▁_a"
@@ -159,9 +161,9 @@ SPLITTERS = [
     *(
         pre.Split(p, b, i)
         for p in (
-            *pre.PATTERNS,
-            pre.DEEPSEEK[1],
-            pre.DEEPSEEK[2],
+            *PATTERNS,
+            DEEPSEEK[1],
+            DEEPSEEK[2],
             r"\s",
             r"\s+",
             r"\d",
@@ -174,7 +176,7 @@ SPLITTERS = [
             {"String": "_-"},
             "(?<=a) ",
         )
-        for b in pre.BEHAVIORS
+        for b in BEHAVIORS
         for i in (False, True)
     ),
 ]

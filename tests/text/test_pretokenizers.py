@@ -11,25 +11,34 @@ from seeds import TEXTS, fresh, some_of
 from characters import code_points
 
 from subword_nb import decoders
-from subword_nb.text.regex import PATTERNS, SplitPattern, compile_pattern, gpt2_split_ref, pretokenize, spans
-from subword_nb.text.alignment import Aligned
-from subword_nb.text.pretokenizers import (
+from subword_nb.text.regex import (
     DEEPSEEK,
+    PATTERNS,
+    SplitPattern,
+    compile_pattern,
+    gpt2_split_ref,
+    pretokenize,
+    spans,
+)
+from subword_nb.text.alignment import Aligned
+from subword_nb.text.splitters import (
     HF_SPELLING,
-    BertPreTokenizer,
-    ByteLevel,
-    Callable,
     CharDelimiterSplit,
     Digits,
     FixedLength,
-    Metaspace,
     Punctuation,
-    Sequence,
     Split,
     UnicodeScripts,
     Whitespace,
     WhitespaceSplit,
     WholeText,
+)
+from subword_nb.text.pretokenizers import (
+    BertPreTokenizer,
+    ByteLevel,
+    Callable,
+    Metaspace,
+    Sequence,
     byte_level,
     looks_at_start,
     pretokenizer,

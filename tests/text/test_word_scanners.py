@@ -11,7 +11,8 @@ from seeds import TEXTS, fresh
 from subword_nb.core.jit import available
 from subword_nb.core.simd import HEAD, buffer_of, scan_spans
 from subword_nb.text.normalizers import NFC, NFD, BertNormalizer, Lowercase, Prepend, Sequence, StripAccents
-from subword_nb.text.pretokenizers import BertPreTokenizer, Punctuation, Whitespace, WhitespaceSplit
+from subword_nb.text.pretokenizers import BertPreTokenizer
+from subword_nb.text.splitters import Punctuation, Whitespace, WhitespaceSplit
 from subword_nb.pipeline.engine import encode_general
 from subword_nb.pipeline.segmentation import cut_words
 from subword_nb.text.word_scanners import (

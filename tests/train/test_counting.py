@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from seeds import TEXTS as N, fresh, window
 
-from subword_nb.train import counting
-from subword_nb.train import span_counts
+from subword_nb.train import counting, span_counts
 from subword_nb.train.counting import (
     Counter,
     batches_of,
@@ -34,15 +33,11 @@ from subword_nb.text.normalizers import (
 from subword_nb.text.pretokenizers import (
     BertPreTokenizer,
     ByteLevel,
-    Digits,
     Metaspace,
-    Punctuation,
-    Split,
-    Whitespace,
-    WhitespaceSplit,
+    Sequence as Steps,
     byte_level,
 )
-from subword_nb.text.pretokenizers import Sequence as Steps
+from subword_nb.text.splitters import Digits, Punctuation, Split, Whitespace, WhitespaceSplit
 from subword_nb.corpus.sources import Corpus
 from subword_nb.pipeline.span_cuts import cuts_of
 

@@ -17,7 +17,7 @@ from subword_nb.insight.explain_training import TrainingExplanation
 from subword_nb.pipeline.parts import Parts
 from subword_nb.text.normalizers import NFC, Lowercase, Normalizer, Sequence
 from subword_nb.pipeline.align import Batch, Stages
-from subword_nb.text.pretokenizers import Digits, PreTokenizer, Split, Whitespace
+from subword_nb.text.splitters import Digits, PreTokenizer, Split, Whitespace
 from subword_nb.pipeline.processors import TemplateProcessing
 from subword_nb.core.ragged import Ragged
 from subword_nb.pipeline.nbest import Split as OneSplit
