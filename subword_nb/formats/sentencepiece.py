@@ -16,8 +16,7 @@ from typing import Any
 from ..pipeline import decoders
 from ..text import normalizers
 from ..bpe.model import BPE
-from ..text.charsmap import build_charsmap, charsmap_rules
-from ..text.charsmap_rules import rules_for
+from ..text.charsmap import build_charsmap, charsmap_rules, rules_for
 from ..corpus.counts import write_atomically
 from ..pipeline.parts import Parts
 from ..core.limits import read_bytes
