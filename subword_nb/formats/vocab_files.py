@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from ..pipeline import decoders, processors
-from ..text.regex_cost import pattern_tree
+from ..text.regex_syntax import pattern_tree
 from ..bpe.model import BPE, bpe_encode, symbol_ids
 from ..corpus.counts import write_atomically, write_together
 from ..pipeline.parts import Parts
@@ -174,7 +174,7 @@ def _may_match_nothing(compiled):
             return node[2] == 0 or empty(node[1])
         if node[0] in ("cat", "alt"):
             return (all if node[0] == "cat" else any)(map(empty, node[1]))
-        return node[0] != "set" and (node[0] != "other" or len(node) < 2 or empty(node[1]))
+        return node[0] != "set" and (node[0] != "atomic" or empty(node[1]))
 
     return empty(pattern_tree(compiled.parts))
 

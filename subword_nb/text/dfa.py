@@ -6,7 +6,6 @@
 __all__ = ['Automaton', 'automaton', 'find_ref', 'automaton_scanner']
 
 # %% ../../nbs/text/12_dfa.ipynb #1a424195
-import re
 from bisect import bisect_right
 from functools import cache
 from typing import NamedTuple
@@ -16,24 +15,19 @@ import numpy as np
 from ..core.jit import kernel, on_warm_up
 from ..core.simd import HEAD, Scanner, class_of, class_table, decode_at
 from .regex import compile_pattern
+from .regex_syntax import pattern_tree
 
 # %% ../../nbs/text/12_dfa.ipynb #b217c0dd
-_TOKEN = re.compile(
-    r"\(\?m:[\^$]\)|\(\?:\\A\|\(\?<=\\n\)\(\?!\\Z\)\)|\(\?=\\n\?\\Z\)|"
-    r"\(\?(?:<?[=!]|[:>])|[()|]|\\[AZ]|\\\d|(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?"
-)
 _LINE_START = r"(?:\A|(?<=\n)(?!\Z))"
 _REFUSED = {
-    "(?<=": "looks behind",
-    "(?<!": "looks behind",
     r"\A": r"asks for the start of the text (^ or \A)",
     "(?m:^)": "asks for the start of a line (^)",
     _LINE_START: "asks for the start of a line (^)",
     r"(?=\n?\Z)": r"looks two characters ahead (\Z before a newline)",
 }
-_LOOKS = {
+_ENDS = {
     r"\Z": ("look", ("end",), False),
-    "(?m:$)": ("look", ("alt", [("end",), ("set", ((10, 11),))]), False),
+    "(?m:$)": ("look", ("alt", (("end",), ("set", ((10, 11),)))), False),
 }
 
 
@@ -43,57 +37,26 @@ def _refuse(pattern, problem):
         f"pattern {pattern[:60]!r} {problem}, which an automaton cannot do; use compile_pattern"
     )
 
-# %% ../../nbs/text/12_dfa.ipynb #c53ef56a
-def _tokens(pattern, parts):
-    "Sets and pieces of syntax, one by one."
-    out = []
-    for part in parts:
-        found = _TOKEN.findall(part) if isinstance(part, str) else [part]
-        if isinstance(part, str) and "".join(found) != part:
-            raise _refuse(pattern, f"has {part}")
-        for token in found:
-            if token in _REFUSED or token and token[0] == "\\" and token != r"\Z":
-                raise _refuse(pattern, _REFUSED.get(token, "compares with a group"))
-        out += found
-    return out
-
 # %% ../../nbs/text/12_dfa.ipynb #9360b7ca
-def _tree(tokens):
-    "A tree of tokens, which are taken from the front of the list."
-    branches = [[]]
-    while tokens and tokens[0] != ")":
-        token = tokens.pop(0)
-        if token == "|":
-            branches.append([])
-        elif isinstance(token, tuple):
-            branches[-1].append(("set", token))
-        elif token in _LOOKS:
-            branches[-1].append(_LOOKS[token])
-        elif token[0] != "(":
-            branches[-1].append(_repeat_node(branches[-1].pop(), token))
-        else:
-            inner = _tree(tokens)
-            tokens.pop(0)
-            if token in ("(?=", "(?!"):
-                inner = ("look", inner, token == "(?!")
-            elif token == "(?>":
-                inner = ("atomic", inner)
-            branches[-1].append(inner)
-    made = [b[0] if len(b) == 1 else ("cat", b) for b in branches]
-    return made[0] if len(made) == 1 else ("alt", made)
-
-
-def _repeat_node(body, token):
-    "A repeat: body, least and most times (None: no limit), and its kind: greedy, lazy or possessive."
-    if token[0] == "{":
-        low, comma, high = re.match(r"\{(\d+)(,?)(\d*)\}", token).groups()
-        least = most = int(low)
-        if comma:
-            most = int(high) if high else None
-    else:
-        least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[token[0]]
-    mode = token[-1] if len(token) > 1 and token[-1] in "?+" else ""
-    return "rep", body, least, most, mode
+def _regular(pattern, node):
+    "The tree without what an automaton cannot do, which is refused; ends become lookaheads."
+    kind = node[0]
+    if kind == "set":
+        return node
+    if kind == "edge":
+        if node[1] in _REFUSED:
+            raise _refuse(pattern, _REFUSED[node[1]])
+        return _ENDS[node[1]]
+    if kind == "other":
+        raise _refuse(pattern, "compares with a group")
+    if kind == "look" and node[2][0] == "<":
+        raise _refuse(pattern, "looks behind")
+    if kind in ("cat", "alt"):
+        return kind, tuple(_regular(pattern, n) for n in node[1])
+    inner = _regular(pattern, node[1])
+    if kind == "look":
+        return kind, inner, node[2] == "!"
+    return kind, inner, *node[2:]
 
 # %% ../../nbs/text/12_dfa.ipynb #4cf60ce3
 def _symbols(pattern, sets):
@@ -307,7 +270,7 @@ def automaton(
 ) -> Automaton:  # The same matches as `compile_pattern`
     "Turn a pattern into states, or say why that cannot be done."
     parts = compile_pattern(pattern, dialect=dialect).parts
-    tree = _tree(_tokens(pattern, parts))
+    tree = _regular(pattern, pattern_tree(parts))
     sets = [p for p in parts if not isinstance(p, str)]
     if "(?m:$)" in parts:
         sets.append(((10, 11),))

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate
 
-from .regex_cost import check_pattern, is_linear, pattern_tree, seconds_for, too_slow
+from .regex_cost import check_pattern, is_linear, seconds_for, too_slow
+from .regex_syntax import pattern_tree
 from ..core.processes import cached_property
 from .regex_syntax import read_pattern
 from ..core.unicode import category

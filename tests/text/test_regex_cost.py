@@ -5,7 +5,8 @@ import re
 import time
 
 import pytest
-from subword_nb.text.regex_cost import is_linear, pattern_tree, steps_of
+from subword_nb.text.regex_cost import is_linear, steps_of
+from subword_nb.text.regex_syntax import pattern_tree
 from subword_nb.core.limits import limited
 from subword_nb.text.regex_syntax import read_pattern
 from subword_nb.text.regex import DEEPSEEK, PATTERNS, compile_pattern
