@@ -21,8 +21,8 @@ from .unicode import category
 
 # %% ../../nbs/core/03_draw.ipynb #b2698567
 _MARKS = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "⇤"}
-_HIDDEN = frozenset("Cc Cf Cs Co Cn Zs Zl Zp".split())
-_COMBINING = frozenset("Mn Mc Me".split())
+_HIDDEN = frozenset(["Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"])
+_COMBINING = frozenset(["Mn", "Mc", "Me"])
 # drawn as nothing although their category is letter, mark or symbol: fillers, variation selectors, the blank Braille cell
 _BLANK = frozenset(
     [
@@ -194,8 +194,11 @@ def _strip_text(strip: Strip, color: bool, width: int) -> str:
     for row in _rows(strip.chips, width, 0 if color else 3):
         for cells in ([c.label for _, c in row], [c.id for _, c in row]):
             if any(cells):
-                cells = [t + " " * (c.cells - cell_width(t)) for t, (_, c) in zip(cells, row)]
-                inked = [f"\x1b[38;5;16;48;5;{PALETTE[i % 6][1]}m{t}\x1b[0m" for t, (i, _) in zip(cells, row)]
+                cells = [t + " " * (c.cells - cell_width(t)) for t, (_, c) in zip(cells, row, strict=True)]
+                inked = [
+                    f"\x1b[38;5;16;48;5;{PALETTE[i % 6][1]}m{t}\x1b[0m"
+                    for t, (i, _) in zip(cells, row, strict=True)
+                ]
                 lines.append("".join(inked) if color else " │ ".join(cells).rstrip())
     return "\n".join(lines + ([f"… and {strip.more:,} more"] if strip.more else []))
 
@@ -248,7 +251,7 @@ def draw_tokens(
     if len(ids) != len(pieces):
         raise ValueError(f"{len(pieces)} pieces but {len(ids)} ids; pass one id per piece, or ids=None")
     chips = []
-    for i, (p, n) in enumerate(zip(pieces[:most], ids)):
+    for i, (p, n) in enumerate(zip(pieces[:most], ids[:most], strict=True)):
         label = clip(printable(p), n=limit) or "⟨empty⟩"
         chips.append(_Chip(label, "" if n is None else str(int(n)), _note(i, p, n), p[-1:] in ("\n", b"\n")))
     return Strip(chips, clip(printable(title, space=" "), n=200), max(0, len(pieces) - most))
@@ -280,7 +283,8 @@ def svg_figure(
     shrink: str = "",  # more style, such as ";max-width:100%;height:auto"
 ) -> str:  # one <svg> element
     "Wrap drawn parts into one accessible <svg> element."
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(alt)}" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(alt)}" {size}'
     style = f'style="{_MONO};font-size:14px{shrink}" fill="currentColor"'
     return f"{head} {style}><title>{escape(alt)}</title>\n" + "\n".join(parts) + "\n</svg>"
 
@@ -352,13 +356,15 @@ def _tree_parts(roots: list, top: int) -> list:
     lines, boxes, leaf = [], [], 0
     for n in (n for r in roots for n in _walk(r)):
         y = 8 + 46 * (top - n.level)
-        for k in n.kids:
-            lines.append(
-                f'<path d="M{n.x:.1f} {y + 24}V{y + 35}H{k.x:.1f}V{8 + 46 * (top - k.level)}" fill="none" stroke="currentColor" stroke-opacity=".6"/>'
-            )
+        lines += [
+            f'<path d="M{n.x:.1f} {y + 24}V{y + 35}H{k.x:.1f}V{8 + 46 * (top - k.level)}" fill="none" '
+            'stroke="currentColor" stroke-opacity=".6"/>'
+            for k in n.kids
+        ]
         fill = PALETTE[leaf % 6][0] if not n.kids else "none"
         boxes.append(
-            f'<rect x="{n.x - n.width / 2:.1f}" y="{y}" width="{n.width:.1f}" height="24" rx="5" fill="{fill}" stroke="{"currentColor" if n.kids else "#666"}"/>'
+            f'<rect x="{n.x - n.width / 2:.1f}" y="{y}" width="{n.width:.1f}" height="24" rx="5" fill="{fill}" '
+            f'stroke="{"currentColor" if n.kids else "#666"}"/>'
         )
         ink = "" if n.kids else f' fill="{INK}"'
         note = f'<tspan dx="6" font-size="11">{escape(n.note)}</tspan>' if n.note else ""
@@ -485,7 +491,7 @@ def draw_arrays(
         )
         for i in range(n)
     ]
-    for y, (k, vs) in zip(range(18, 18 + 28 * len(rows), 28), rows.items()):
+    for y, (k, vs) in zip(range(18, 18 + 28 * len(rows), 28), rows.items(), strict=True):
         parts.append(svg_text(x - 8, y + 17, k, more=' text-anchor="end"'))
         for i, v in enumerate(vs):
             fill = ' fill="#3f8fc4" fill-opacity=".45"' if i in (marked or {}).get(k, ()) else ' fill="none"'

@@ -257,7 +257,7 @@ def complement_ranges(
 ) -> list[tuple[int, int]]:  # Every other code point, canonical
     "All code points that the ranges leave out."
     edges = [0, *(e for r in ranges for e in r), 0x110000]
-    return [(a, b) for a, b in zip(edges[::2], edges[1::2]) if a < b]
+    return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
 
 # %% ../../nbs/core/00_unicode.ipynb #63472d43
 @cache

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,9 @@ class FlatCounts:
         "The counts as a dict again."
         data, bounds = self.data.tobytes(), self.bounds.tolist()
         spelled = (lambda piece: piece) if self.bytewise else bytes.decode
-        return {spelled(data[a:b]): n for a, b, n in zip(bounds, bounds[1:], self.counts.tolist())}
+        return {
+            spelled(data[a:b]): n for (a, b), n in zip(pairwise(bounds), self.counts.tolist(), strict=True)
+        }
 
 # %% ../../nbs/corpus/01_counts.ipynb #6a6090da
 def flatten_counts(

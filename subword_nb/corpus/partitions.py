@@ -50,7 +50,7 @@ def range_ref(
     docs = [doc + separator for doc in data.split(separator)]
     docs[-1] = docs[-1][: -len(separator)]
     begins = [sum(map(len, docs[:k])) for k in range(len(docs))]
-    return b"".join(doc for doc, at in zip(docs, begins) if start <= at < stop)
+    return b"".join(doc for doc, at in zip(docs, begins, strict=True) if start <= at < stop)
 
 # %% ../../nbs/corpus/04_partitions.ipynb #2ed891df
 class Part(NamedTuple):

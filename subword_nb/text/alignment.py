@@ -116,7 +116,7 @@ def draw_alignment(
         ]
     said = [
         f"{printable(c)} ← {a}:{b} {printable(original[a:b])}".rstrip()
-        for c, (a, b) in zip(aligned.text, aligned.marks())
+        for c, (a, b) in zip(aligned.text, aligned.marks(), strict=True)
     ]
     alt = f"{printable(original)} becomes {printable(aligned.text)}; lines join each character to where it comes from."
     width = 2 * x0 + step * max(len(original), len(aligned.text), 1)
@@ -134,7 +134,9 @@ def spread(
     text = "".join(pieces)
     if text == aligned.text and all(pieces):
         return aligned
-    return Aligned(text, [s for piece, s in zip(pieces, aligned.marks()) for _ in piece], aligned.at)
+    return Aligned(
+        text, [s for piece, s in zip(pieces, aligned.marks(), strict=True) for _ in piece], aligned.at
+    )
 
 # %% ../../nbs/text/01_alignment.ipynb #ded6c569
 def replace_places(

@@ -127,7 +127,9 @@ def _byte_level_split(self, aligned):
 def _spelled(piece):
     "One piece, each character spelled as its bytes."
     letters = [to_visible(encode_text(c)) for c in piece.text]
-    return Aligned("".join(letters), [m for v, m in zip(letters, piece.marks()) for _ in v], piece.at)
+    return Aligned(
+        "".join(letters), [m for v, m in zip(letters, piece.marks(), strict=True) for _ in v], piece.at
+    )
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #c2dc59db
 _BERT = rf"[{PUNCTUATION}]|[^\s[{PUNCTUATION}]]+"

@@ -139,7 +139,7 @@ class _Timed:
         try:
             re.compile(source)  # what is wrong is said at once, and most of it `re` knows
         except (re.error, RecursionError):
-            self.compiled
+            _ = self.compiled  # `regex` may know it, or says what is wrong
 
     @cached_property
     def compiled(self):

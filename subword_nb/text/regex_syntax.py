@@ -34,11 +34,11 @@ def word_set(
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #8e6701c8
 _HEX = ((48, 58), (65, 71), (97, 103))
-_OTHER_LOWER = """AA BA 2B0-2B8 2C0-2C1 2E0-2E4 345 37A 10FC 1D2C-1D6A 1D78 1D9B-1DBF 2071 207F 2090-209C 2170-217F 24D0-24E9 2C7C-2C7D A69C-A69D A770
-A7F2-A7F4 A7F8-A7F9 AB5C-AB5F AB69 10780 10783-10785 10787-107B0 107B2-107BA 1E030-1E06D"""
+_OTHER_LOWER = """AA BA 2B0-2B8 2C0-2C1 2E0-2E4 345 37A 10FC 1D2C-1D6A 1D78 1D9B-1DBF 2071 207F 2090-209C 2170-217F 24D0-24E9 2C7C-2C7D
+A69C-A69D A770 A7F2-A7F4 A7F8-A7F9 AB5C-AB5F AB69 10780 10783-10785 10787-107B0 107B2-107BA 1E030-1E06D"""
 _OTHER_UPPER = "2160-216F 24B6-24CF 1F130-1F149 1F150-1F169 1F170-1F189"
-_HAN = """2E80-2E99 2E9B-2EF3 2F00-2FD5 3005 3007 3021-3029 3038-303B 3400-4DBF 4E00-9FFF F900-FA6D FA70-FAD9 16FE2-16FE3 16FF0-16FF1 20000-2A6DF
-2A700-2B739 2B740-2B81D 2B820-2CEA1 2CEB0-2EBE0 2EBF0-2EE5D 2F800-2FA1D 30000-3134A 31350-323AF"""
+_HAN = """2E80-2E99 2E9B-2EF3 2F00-2FD5 3005 3007 3021-3029 3038-303B 3400-4DBF 4E00-9FFF F900-FA6D FA70-FAD9 16FE2-16FE3
+16FF0-16FF1 20000-2A6DF 2A700-2B739 2B740-2B81D 2B820-2CEA1 2CEB0-2EBE0 2EBF0-2EE5D 2F800-2FA1D 30000-3134A 31350-323AF"""
 
 
 def _listed(rows):
@@ -155,7 +155,7 @@ def _borrowed(plain, onig):
     block = bool(onig and re.match("in(?!her|scrip)", plain))
     for asked in _asked(plain, block):
         try:
-            found = regex.compile(r"\p{%s}+" % asked)
+            found = regex.compile(rf"\p{{{asked}}}+")
         except (regex.error, OverflowError):
             continue  # a name may read as a number without end
         # a list of characters would take twenty times as much memory
@@ -330,7 +330,7 @@ def _escaped(s, in_class=False):
     return None
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #a5581e32
-_LATER_CASES = "2C2F+30 A7C0+1 A7D0+1 A7D6+1 A7D8+1 1C89+1 A7CC+1 A7DA+1".split()
+_LATER_CASES = ["2C2F+30", "A7C0+1", "A7D0+1", "A7D6+1", "A7D8+1", "1C89+1", "A7CC+1", "A7DA+1"]
 _LATER_CASES += [f"{c:X}+27" for c in range(0x10570, 0x10596)]
 _LATER_CASES += [f"{c:X}+20" for c in range(0x10D50, 0x10D66)]
 

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -398,7 +399,7 @@ class CharDelimiterSplit(PreTokenizer):
         object.__setattr__(self, "_at_space", "splits" if self.delimiter == " " else "keeps")
 
     def _spans(self, text):
-        return spans(text, pattern=_set_pattern(r"\u{%x}" % ord(self.delimiter), "removed"))
+        return spans(text, pattern=_set_pattern(rf"\u{{{ord(self.delimiter):x}}}", "removed"))
 
     def _raw(self, text, first):
         return [p for p in text.split(self.delimiter) if p]
@@ -540,7 +541,7 @@ def _sides(parts):
     if parts in _known_sides():
         return _known_sides()[parts]
     bars = [-1, *(i for i, p in enumerate(parts) if p == "|"), len(parts)]
-    branches = [parts[i + 1 : j] for i, j in zip(bars, bars[1:])]
+    branches = [parts[i + 1 : j] for i, j in pairwise(bars)]
     repeats = [p for b in branches for p in b[1:] if isinstance(p, str)]
     if not all(b and not isinstance(b[0], str) for b in branches):
         return []

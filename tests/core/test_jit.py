@@ -412,7 +412,7 @@ else:
 
 @pytest.mark.parametrize("ways", ["these", "other"])
 def test_kernels_that_call_themselves_or_each_other_share_a_cache(tmp_path, ways):
-    """Each compiled in a process of its own, then all of them loaded into one, in several orders and by threads; and where Numba lacks what this room needs."""
+    "Each is compiled in its own process, then all are loaded into one, in several orders and by threads; also with an older Numba."
     pytest.importorskip("numba")
     (tmp_path / "circles.py").write_text(CIRCLES)
     env = {

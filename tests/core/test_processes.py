@@ -23,15 +23,21 @@ def said(code, *options, **environment):
     ).stdout.split()
 
 
-def test_rooms_that_share_work_take_the_number():
-    code = "from subword_nb.bulk import encode as bulk; from subword_nb.train import train as training; from subword_nb.corpus import workers; print(bulk._threads(0), bulk._threads(2), training._limits(None, 1 << 20, None)['threads'], workers._workers(None), workers._workers(1))"
+def test_pages_that_share_work_take_the_number():
+    code = (
+        "from subword_nb.bulk import encode as bulk; from subword_nb.train import train as training; "
+        "from subword_nb.corpus import workers; print(bulk._threads(0), bulk._threads(2), "
+        "training._limits(None, 1 << 20, None)['threads'], workers._workers(None), workers._workers(1))"
+    )
     assert said(code, PYTHON_CPU_COUNT="3") == ["3", "2", "3", "3", "1"]
 
 
 def test_work_is_shared_by_as_many_threads(tmp_path):
     code = (
-        "import threading, concurrent.futures.thread as t\nmade = []\nclass Pool(t.ThreadPoolExecutor):\n    def __init__(self, n, *a, **k): made.append(n); super().__init__(n, *a, **k)\n"
-        "from subword_nb.unigram import em_kernels as u\nimport numpy as np\nu.ThreadPoolExecutor, u.available, u._BLOCK = Pool, lambda: True, 1\n"
+        "import threading, concurrent.futures.thread as t\nmade = []\nclass Pool(t.ThreadPoolExecutor):\n"
+        "    def __init__(self, n, *a, **k): made.append(n); super().__init__(n, *a, **k)\n"
+        "from subword_nb.unigram import em_kernels as u\nimport numpy as np\n"
+        "u.ThreadPoolExecutor, u.available, u._BLOCK = Pool, lambda: True, 1\n"
         "print(len([*u._in_blocks(np.arange(1001), lambda chunks: sum(b - a for a, b in chunks), None)]) > 4, *made)"
     )
     assert said(code, PYTHON_CPU_COUNT="4") == ["True", "4"]
@@ -41,7 +47,10 @@ def test_work_is_shared_by_as_many_threads(tmp_path):
     not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to processors"
 )
 def test_a_bound_process_counts_what_it_is_bound_to():
-    code = "import os; all = sorted(os.sched_getaffinity(0)); os.sched_setaffinity(0, all[:1]); from subword_nb.core.processes import cpu_count; print(cpu_count())"
+    code = (
+        "import os; all = sorted(os.sched_getaffinity(0)); os.sched_setaffinity(0, all[:1]); "
+        "from subword_nb.core.processes import cpu_count; print(cpu_count())"
+    )
     assert said(code) == ["1"]
 
 

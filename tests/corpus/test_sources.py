@@ -742,9 +742,7 @@ def test_memory_stays_bounded_for_tables_and_rows(tmp_path, pa):
                 )
             )
     pool = pa.default_memory_pool()
-    peaks = []
-    for _ in Corpus(tmp_path / "a.parquet").batches():
-        peaks.append(pool.bytes_allocated())
+    peaks = [pool.bytes_allocated() for _ in Corpus(tmp_path / "a.parquet").batches()]
     assert (
         sum(len(b.data) for b in Corpus(tmp_path / "a.parquet").batches()) == 40_000_000
         and max(peaks) < 16_000_000
@@ -827,7 +825,8 @@ def test_wikitext_comes_from_the_hub_or_from_a_file(tmp_path, monkeypatch):
 
 
 def test_importing_the_rooms_is_light():
-    code = "import sys, subword_nb.corpus.sources; print([m for m in ('numpy', 'numba', 'pyarrow', 'fsspec', 'datasets', 'zstandard', 'tqdm', 'lzma', 'gzip', 'bz2') if m in sys.modules])"
+    heavy = ("numpy", "numba", "pyarrow", "fsspec", "datasets", "zstandard", "tqdm", "lzma", "gzip", "bz2")
+    code = f"import sys, subword_nb.corpus.sources; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 

@@ -30,7 +30,8 @@ MODULES = {
     "post_processor": processors,
     "decoder": decoders,
 }
-# name → a small component of each kind, two at least; those that a stage may ask about spaces, about the start of a text or about bytes are among them
+# name → small components of each kind, at least two; among them those that a stage may ask about spaces,
+# about the start of a text or about bytes
 LEAVES = {
     "normalizer": [
         normalizers.Lowercase(),

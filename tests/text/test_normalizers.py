@@ -1,4 +1,4 @@
-"""Normalizers against HF tokenizers: texts on every code point, spans on generated texts, files that HF loads or refuses; the same bytes on every Python."""
+"""Normalizers against HF tokenizers: every code point, spans of generated texts, files that HF loads or refuses."""
 
 import copy
 import dataclasses
@@ -83,7 +83,7 @@ def pairs(theirs):
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_hf_on_every_code_point(layout):
-    "Alone, after a base letter, before a mark, and among marks of other classes; for the rarer settings of BERT's, ideographs and unassigned code points by sample."
+    "Alone, after a base letter, before a mark, among marks; for rarer settings of BERT, ideographs by sample."
     theirs = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers").normalizers
     every, some = ([layout.replace("{}", chr(i)) for i in some_of(codes, layout)] for codes in (CODES, SOME))
     for ours, other in pairs(theirs):
@@ -497,7 +497,7 @@ def test_components_are_values():
 
 
 def test_a_panic_of_hf_s_is_none_of_ours():
-    "A pattern that matches before the first character, then a step over the whole text: the sign in front stays in front, once, and comes from nowhere."
+    "A pattern that matches before the first character, then another step: the sign stays in front, once, without a source."
     n = Sequence([Replace("^", "▁", True), Lowercase(), NFC()])
     assert ours(n, "AB") == ("▁ab", [(0, 0), (0, 1), (1, 2)])
     assert ours(Sequence([Replace("^", "|", True), Strip()]), "AB ")[0] == "|AB"
@@ -685,7 +685,8 @@ def test_functions(tmp_path, monkeypatch):
     )
     with pytest.raises(
         ValueError,
-        match=r"normalizer\.normalizers\[1\]\.function: the file wants to import and run 'my_steps:shout'; if you trust it, pass allow_code=True",
+        match=r"normalizer\.normalizers\[1\]\.function: the file wants to import and run 'my_steps:shout'; "
+        "if you trust it, pass allow_code=True",
     ):
         normalizer_from_dict(n.to_dict())
     with pytest.raises(ValueError, match="cannot be saved"):
@@ -828,7 +829,7 @@ def test_alignment_of_a_long_text_is_quick():
 
 @pytest.mark.peers
 def test_parts_of_a_text_are_normalized_as_hf_does():
-    "Added tokens cut a text before it is normalized: the places of a part are those of the whole text, also of what stands before the part's first character."
+    "Added tokens cut a text before it is normalized: the offsets of a part are offsets of the whole text."
     tk = pytest.importorskip("tokenizers", reason="HF tokenizers is one of the peers")
     empty, every = json.loads(tk.Tokenizer(tk.models.BPE()).to_str()), tk.Regex(r"[\s\S]")
     for n in (

@@ -56,7 +56,7 @@ def golden(shared_file):
 
 
 def check_tiktoken(name, strings):
-    "tiktoken takes a whole span for one token if it has a rank; so give ranks to our spans, and to joins of neighbours, which would show a missing cut."
+    "tiktoken makes one token of a span that has a rank: our spans get ranks, and so do joined neighbours, which show a missing cut."
     tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is one of the peers")
     ours = [[p.encode() for p in pretokenize(s, pattern=name)] for s in strings]
     ranks = {bytes([b]): b for b in range(256)}
@@ -637,7 +637,8 @@ def test_real_files_split_patterns(shared_file):
 def test_import_is_light(project):
     "The short path needs neither NumPy nor regex."
     code = (
-        "import sys; from subword_nb.text.pretokenizers import byte_level; byte_level('gpt2').raw_pretokens('a b'); import subword_nb.corpus.counts; "
+        "import sys; from subword_nb.text.pretokenizers import byte_level; byte_level('gpt2').raw_pretokens('a b'); "
+        "import subword_nb.corpus.counts; "
         "print([m for m in ('numpy', 'numba', 'regex', 'fastcore', 'tqdm') if m in sys.modules])"
     )
     out = subprocess.run(

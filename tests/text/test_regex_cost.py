@@ -29,7 +29,7 @@ def some_pattern(rng, depth=1):
 
 
 def test_linear_patterns_are_linear():
-    "A long run of each kind, with what may follow it: a clock of two minutes is far more than a linear search needs on a busy machine, and far less than a square."
+    "A long run of each kind, with what may follow it: two minutes are ample for a linear search and too few for a quadratic one."
     regex = pytest.importorskip("regex")
     rng, proved, start = random.Random(3), 0, time.process_time()
     texts = [
