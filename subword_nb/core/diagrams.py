@@ -147,10 +147,10 @@ def _lattice_text(shown: list, arcs: list, title: str) -> str:
     for level in range(max([a.level for a in arcs], default=-1), -1, -1):
         row, at = "", 0
         for a in sorted((a for a in arcs if a.level == level), key=lambda a: a.start):
-            room = (a.end - a.start) * step - 1 - cell_width(inner(a))
+            free = (a.end - a.start) * step - 1 - cell_width(inner(a))
             left, bar, right = "┝━┥" if a.best else "├─┤"
             row += " " * (a.start * step - at)
-            row += left + bar * (room // 2) + inner(a) + bar * (room - 1 - room // 2) + right
+            row += left + bar * (free // 2) + inner(a) + bar * (free - 1 - free // 2) + right
             at = a.end * step
         lines.append(row)
     lines.append("".join(str(i).ljust(step) for i in range(len(shown) + 1)).rstrip())
@@ -216,7 +216,7 @@ class _TrieNode:
     kids: list = field(default_factory=list)
     x: float = 0.0  # left edge
     y: float = 0.0  # middle
-    lead: float = 0.0  # room for the character before it
+    lead: float = 0.0  # width of the character before it
 
     @property
     def width(self) -> float:
@@ -587,8 +587,8 @@ def draw_flow(
             box.x, box.y, box.width = x, y, wide
             y = y + box.high + gaps[i]
         labels = [said for a, b, said in ways if boxes[a].column == i < boxes[b].column]
-        room = [7.2 * cell_width(said) + 54 for said in labels]
-        x += wide + max([50.0, min(110.0, max(tall.values()) / 4), *room])
+        spacing = [7.2 * cell_width(said) + 54 for said in labels]
+        x += wide + max([50.0, min(110.0, max(tall.values()) / 4), *spacing])
     drawn = [_arrow(boxes[a], boxes[b], said) for a, b, said in ways]
     for n, box in boxes.items():
         place = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.high}" rx="5"'

@@ -81,7 +81,9 @@ def printable(
     if isinstance(piece, str):
         return _spell(piece, space)
     if not isinstance(piece, (bytes, bytearray)):
-        raise ValueError(f"a piece is str or bytes, got {type(piece).__name__}; look ids up first (id2piece)")
+        raise ValueError(
+            f"a piece must be str or bytes, got {type(piece).__name__}; look ids up first (id2piece)"
+        )
     parts = re.split("([\udc80-\udcff]+)", bytes(piece).decode("utf-8", "surrogateescape"))
     parts[::2] = [_spell(p, space) for p in parts[::2]]
     parts[1::2] = ["⟨" + " ".join(f"{ord(c) - 0xDC00:02X}" for c in p) + "⟩" for p in parts[1::2]]
@@ -95,7 +97,7 @@ def clip(
 ) -> str:  # the text, or its beginning and `…`
     "Cut a text to `n` characters."
     if n < 1:
-        raise ValueError(f"n={n} leaves no room for the ellipsis; pass n>=1")
+        raise ValueError(f"n must be at least 1, for the ellipsis, got {n}; pass n>=1")
     return text if len(text) <= n else text[: n - 1] + "…"
 
 # %% ../../nbs/core/03_draw.ipynb #953bdeee
@@ -439,22 +441,24 @@ def draw_bars(
 ) -> Svg:  # draws itself in Jupyter; `str()` is a chart in characters
     "Draw a small horizontal bar chart."
     if width < 200:
-        raise ValueError(f"width={width} leaves no room for bars; pass width>=200")
+        raise ValueError(
+            f"width must be at least 200, so that bars can be drawn, got {width}; pass width>=200"
+        )
     rows = _bar_rows(pairs)
     if not rows:
         raise ValueError("there is nothing to draw; pass at least one (label, number)")
     title, more, rows = clip(printable(title, space=" "), n=80), len(rows) - most, rows[:most]
     top = max(v for _, v in rows) or 1
     pad, tail = max(cell_width(k) for k, _ in rows), max(len(_number(v)) for _, v in rows)
-    x, room = 8.5 * pad + 12, max(40.0, width - 8.5 * (pad + tail) - 28)
+    x, span = 8.5 * pad + 12, max(40.0, width - 8.5 * (pad + tail) - 28)
     parts = [svg_text(0, 15, title, more=' font-weight="600"')] if title else []
     lines, y = [title] if title else [], 24 if title else 2
     for k, v in rows:
-        place = f'x="{x:.1f}" y="{y + 3}" width="{room * v / top:.1f}" height="15" rx="2"'
+        place = f'x="{x:.1f}" y="{y + 3}" width="{span * v / top:.1f}" height="15" rx="2"'
         parts.append(
             svg_text(x - 8, y + 15, k, more=' text-anchor="end"')
             + f'<rect {place} fill="#3f8fc4" stroke="currentColor" stroke-opacity=".5"/>'
-            + svg_text(x + room * v / top + 6, y + 15, _number(v))
+            + svg_text(x + span * v / top + 6, y + 15, _number(v))
         )
         bar = "█" * round(30 * v / top) or ("▏" if v else "")
         lines.append(" " * (pad - cell_width(k)) + f"{k} │{bar} {_number(v)}")

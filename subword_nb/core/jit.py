@@ -622,7 +622,7 @@ _jobs = {}
 
 
 def on_warm_up(
-    job: Callable,  # Called without arguments; runs the room's kernels on a tiny input
+    job: Callable,  # Called without arguments; runs the page's kernels on a tiny input
 ) -> Callable:  # `job` itself, so this works as a decorator
     "Register `job` to be run by `warm_up`."
     _jobs[f"{job.__module__}.{job.__qualname__}"] = job
@@ -632,7 +632,7 @@ def on_warm_up(
 def warm_up() -> list[
     str
 ]:  # Names of the jobs that ran; empty when Numba is absent (there is nothing to compile)
-    "Compile, or load from the cache, every kernel of the rooms imported so far."
+    "Compile, or load from the cache, every kernel of the pages imported so far."
     if not available():
         return []
     for name in sorted(_jobs):

@@ -52,7 +52,7 @@ class Ragged(abc.Sequence):
             k = operator.index(index)
         except TypeError:
             raise TypeError(
-                f"a document is chosen by a number or a slice, got {type(index).__name__}; "
+                f"an index must be a number or a slice, got {type(index).__name__}; "
                 "for several numbers use [batch[k] for k in numbers]"
             ) from None
         if not -len(self) <= k < len(self):
@@ -148,7 +148,7 @@ def _ids_of(document):
     "What is looked for among documents, as a list."
     if not isinstance(document, Iterable):
         raise TypeError(
-            f"a document is some ids, got {type(document).__name__}; a single id is looked for in batch.ids"
+            f"a document must be an iterable of ids, got {type(document).__name__}; a single id is looked for in batch.ids"
         )
     return [*document]
 

@@ -251,7 +251,7 @@ def places_of(
     a: np.ndarray,  # (n,) uint8: a text
     word: np.ndarray,  # (m,) uint8: what is looked for, at least one byte
     i: int,  # Where to begin
-    out: np.ndarray,  # int64: takes the places, in order, as many as it has room for
+    out: np.ndarray,  # int64: takes the places, in order, as many as it can hold
 ) -> int:  # How many there are in `out`
     "Where a spelling stands in a text."
     n, m, found = len(a), len(word), 0
@@ -430,15 +430,15 @@ class IdBuffer:
 
     def __init__(
         self,
-        room: int,  # How many ids are expected
+        capacity: int,  # How many ids are expected
         *,
         documents: int = 1,  # How many documents come, if `marks` are not used
         frame: int = 0,  # How many ids are left free between texts
-        out: np.ndarray | None = None,  # Where to write as long as there is room, uint32
+        out: np.ndarray | None = None,  # Where to write as long as there is capacity, uint32
     ):
-        self.out: Any = np.empty(room + 256, np.uint32) if out is None else out
+        self.out: Any = np.empty(capacity + 256, np.uint32) if out is None else out
         self.ends = np.zeros(documents + 2, np.int64)
-        # ids written, separators met, ids that lacked room, gaps, new spans
+        # ids written, separators met, ids beyond the capacity, gaps, new spans
         self.state = np.zeros(5, np.int64)
         self.marks = []  # What each separator stands for: the id of a token, or -1 between texts
         self.frame = frame
@@ -450,7 +450,7 @@ class IdBuffer:
         *,
         ids: int = 0,  # So many more are needed
     ):
-        "Make room for half as many ids again."
+        "Grow the capacity by half."
         self.state[2] = 0
         n, old = int(self.state[0]), self.out
         self.out = np.empty(len(old) + len(old) // 2 + (1 << 12) + ids, np.uint32)
@@ -479,7 +479,7 @@ def expect_marks(
 def put_tokens(
     id_buffer: IdBuffer,  # A sink that has met separators
 ) -> np.ndarray:  # int64: places of the separators between texts
-    "Write the ids of tokens where room was left for them."
+    "Write the ids of tokens in the places that were left free for them."
     k = int(id_buffer.state[1])
     said, places = np.array(id_buffer.marks[:k], np.int64), id_buffer.ends[:k]
     id_buffer.out[places[said >= 0]] = said[said >= 0]

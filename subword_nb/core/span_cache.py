@@ -134,7 +134,7 @@ def keep_key(
     buffer: np.ndarray,  # Where a long span stands
     a: int,  # Its place there
     n: int,  # Its length
-    keys: np.ndarray,  # Takes its bytes; there is room
+    keys: np.ndarray,  # Takes its bytes; its capacity is large enough
     count: np.ndarray,  # Of a table: [1] is how much of `keys` is full
 ) -> int:  # Where they are
     "Keep the bytes of a long span."
@@ -149,7 +149,7 @@ def keep_key(
 
 @kernel
 def _enter(buffer, a, n, low, high, h, table, new, state):
-    "Give a new span the empty slot h, and put it on the list; False if there is no room."
+    "Give a new span the empty slot h, and put it on the list; False if the capacity is not enough."
     slots, keys, _, count = table
     fresh, at, length = new
     m = state[4]
@@ -194,7 +194,7 @@ def _note(kind, h, o, ends, state, gaps):
 def copy_spilled(
     spill: np.ndarray,  # Ids of spans with more than three
     w: int,  # A slot's last number: where they are, and how many
-    out: np.ndarray,  # Takes them; like `spill` it has room for three more
+    out: np.ndarray,  # Takes them; like `spill` it can hold three more
     o: int,  # Where to begin
 ) -> int:  # How many they are
     "Write spilled ids, four at a time."
@@ -212,15 +212,15 @@ def copy_spilled(
 # %% ../../nbs/core/09_span_cache.ipynb #82e0346d
 @kernel
 def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
-    "Write the ids of spans j to k - 1 while there is room; returns the first span not written."
+    "Write the ids of spans j to k - 1 while there is capacity; returns the first span not written."
     slots, keys, spill, count = table
     low, high, place = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64)
     j, k = np.uint64(j), np.uint64(k)
     o = np.uint64(state[0])
     shift = np.uint64(count[3])
-    room = np.uint64(len(out) - 200)
+    capacity = np.uint64(len(out) - 200)
     while j < k:
-        if o > room:
+        if o > capacity:
             state[2] = 200
             break
         first, end = j, min(j + np.uint64(64), k)
@@ -240,9 +240,9 @@ def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
                     more = w >> np.uint64(32)
                 elif n == _SEPARATED:
                     more = np.uint64(ends[state[1]])
-                if o + more > room:
+                if o + more > capacity:
                     state[2] = np.int64(more) + 200
-                if o + more > room or n == _PENDING and state[3] == len(gaps[0]):
+                if o + more > capacity or n == _PENDING and state[3] == len(gaps[0]):
                     break
                 if n == SPILLED:
                     o += copy_spilled(spill, w, out, o)
@@ -282,7 +282,7 @@ def _put(slots, spill, h, out, o):
 # %% ../../nbs/core/09_span_cache.ipynb #f073b970
 @kernel
 def _close_gaps(table, out, ends, state, gaps):
-    "Put the ids of gaps in; returns 0, or how much room is missing, and then nothing was done."
+    "Put the ids of gaps in; returns 0, or how much capacity is missing, and then nothing was done."
     slots, _, spill, _ = table
     at, end, slot = gaps
     move, stop, e = np.int64(0), state[0], state[1]
@@ -376,7 +376,7 @@ class SpanTable:
         return f"SpanTable({int(self.arrays[3][0]) - 1} spans, {sum(a.nbytes for a in self.arrays):,} bytes)"
 
 # %% ../../nbs/core/09_span_cache.ipynb #d1202018
-def _make_room(table, ids):
+def _reserve(table, ids):
     "Room for so many ids to spill; numbers of slots stay."
     slots, keys, spill, count = table.arrays
     if count[2] + ids + 4 > len(spill):
@@ -388,8 +388,8 @@ def new_slots(
     n: int,  # How many numbers
 ) -> np.ndarray:  # (n,) uint64, all 0
     "Numbers that begin with a line of memory."
-    room = np.zeros(n + 8, np.uint64)
-    return room[-room.ctypes.data % 64 // 8 :][:n]
+    words = np.zeros(n + 8, np.uint64)
+    return words[-words.ctypes.data % 64 // 8 :][:n]
 
 
 def _empty(bits):
@@ -404,7 +404,7 @@ def _empty(bits):
 
 # %% ../../nbs/core/09_span_cache.ipynb #36dc7817
 def _grow(table, key_bytes):
-    "Make room for new spans, one of them with so many bytes; forget all if the limit is reached."
+    "Grow the table for new spans, one of them with so many bytes; forget all if the limit is reached."
     slots, keys, spill, count = table.arrays
     full = count[0] * 32 >= len(slots) * 5
     short = count[1] + key_bytes + 16 > len(keys)
@@ -460,7 +460,7 @@ def encode_spans(
         if id_buffer.state[3]:
             _close(table, id_buffer)
         if j < k:
-            _give_room(table, id_buffer, int(starts[j + 1]) - int(starts[j]) if j == before else 0)
+            _make_capacity(table, id_buffer, int(starts[j + 1]) - int(starts[j]) if j == before else 0)
 
 # %% ../../nbs/core/09_span_cache.ipynb #283f6d86
 def _close(table, id_buffer):
@@ -469,7 +469,7 @@ def _close(table, id_buffer):
         id_buffer.grow(ids=int(lack))
 
 
-def _give_room(table, id_buffer, key_bytes=0):
+def _make_capacity(table, id_buffer, key_bytes=0):
     "Room for whatever stopped a pass."
     if id_buffer.state[2]:
         id_buffer.grow(ids=int(id_buffer.state[2]))
@@ -484,12 +484,12 @@ def _fill(buffer, table, state, span_kernel, encode_span):
     ids = table.work
     bounds = np.zeros(m + 1, np.int64)
     extra = np.full(m, 1 << 24, np.uint32)
-    room = 4 * int(length[:m].sum()) + 16 * m
-    if len(ids) < room:
-        ids = table.work = np.empty(2 * room, np.uint32)
+    capacity = 4 * int(length[:m].sum()) + 16 * m
+    if len(ids) < capacity:
+        ids = table.work = np.empty(2 * capacity, np.uint32)
     if span_kernel is not None:
         span_kernel(buffer, at, length, m, ids, bounds, extra)
-    _make_room(table, int(bounds[m]) + m)
+    _reserve(table, int(bounds[m]) + m)
     _fill_slots(table.arrays, fresh, m, ids, bounds, extra)
     left = np.flatnonzero(extra >> 24)
     state[4] = 0
@@ -500,14 +500,14 @@ def _fill(buffer, table, state, span_kernel, encode_span):
         for a, n in zip(at[left].tolist(), length[left].tolist(), strict=True)
     ]
     bounds = np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64)
-    _make_room(table, int(bounds[-1]) + len(rows))
+    _reserve(table, int(bounds[-1]) + len(rows))
     ids = np.array([i for r in rows for i in r] + [0], np.uint32)
     _fill_slots(table.arrays, fresh[left], len(rows), ids, bounds, extra[left] & np.uint32(0xFFFFFF))
 
 # %% ../../nbs/core/09_span_cache.ipynb #3e315ff5
 @kernel
 def _find_slots(buffer, starts, j, k, table, of_span, new, state):
-    "The slots of spans j to k - 1, new ones among them; returns the first span left out for lack of room."
+    "The slots of spans j to k - 1, new ones among them; returns the first span left out for lack of capacity."
     slots, keys, _, count = table
     low, high, place = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64)
     for s in range(k - j):
@@ -539,5 +539,5 @@ def _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, resc
         if end > j:
             rescore_float32(buffer, starts, of_span, j, end - j, table.arrays, id_buffer)
         if end < stop:
-            _give_room(table, id_buffer, int(starts[end + 1]) - int(starts[end]) if end == j else 0)
+            _make_capacity(table, id_buffer, int(starts[end + 1]) - int(starts[end]) if end == j else 0)
         j = end

@@ -233,7 +233,9 @@ def category(
 ) -> str:  # Two letters, such as "Lu", "Nd" or "Zs"; "Cn" is unassigned
     "The general category of a character in the pinned Unicode version."
     if len(ch) != 1:
-        raise ValueError(f"category takes one character, got {len(ch)}: {ch[:20]!r}")
+        raise ValueError(
+            f"ch must be one character, got {len(ch)}: {ch[:20]!r}; pass one character at a time"
+        )
     starts, ends, names = _category_runs()
     k = bisect_right(starts, ord(ch)) - 1
     return names[k] if ord(ch) < ends[k] else "Cn"

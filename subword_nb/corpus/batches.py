@@ -142,7 +142,7 @@ def _whole(data):
 
 # %% ../../nbs/corpus/02_batches.ipynb #afb801a6
 def kernels_wait() -> bool:  # True where neither compiling nor loading would be waited for
-    "Are the kernels of this room, and the one that checks UTF-8, ready?"
+    "Are the kernels of this page, and the one that checks UTF-8, ready?"
     from subword_nb.core.simd import valid_until
 
     return cached(valid_until, last_mark)

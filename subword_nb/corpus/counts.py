@@ -45,7 +45,9 @@ def count_pretokens(
 ) -> dict[str, int]:  # Piece → how often it occurs, in first-seen order
     "Count pretokens, spelling each distinct one once."
     if isinstance(docs, (str, bytes)):
-        raise ValueError(f"docs is one {type(docs).__name__}; pass an iterable of documents, such as [text]")
+        raise ValueError(
+            f"docs must be an iterable of documents, got one {type(docs).__name__}; pass a list, such as [text]"
+        )
     pre, raw = as_pretokenizer(pretokenizer), Counter()
     for doc in track(docs, desc="counting", progress=progress, unit="doc"):
         raw.update(pre.raw_pretokens(doc))

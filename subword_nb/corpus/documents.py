@@ -41,10 +41,10 @@ def from_string(
 ) -> list[str]:  # documents in order, none of them empty
     "Make a corpus of a string."
     if not isinstance(text, str):
-        raise ValueError(f"text is {type(text).__name__}; expected str (decode bytes with decode_text)")
+        raise ValueError(f"text must be str, got {type(text).__name__}; decode bytes with decode_text")
     if sep == "":
         raise ValueError(
-            'sep is empty; pass what stands between documents, such as sep="\\n", or sep=None for one document'
+            'sep must be None or at least one character, got ""; pass what separates documents, such as sep="\\n", or sep=None for one document'
         )
     return [d for d in ([text] if sep is None else text.split(sep)) if d]
 

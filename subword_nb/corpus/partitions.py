@@ -132,7 +132,9 @@ def parts_of(
 ) -> list[Part]:  # In order; a file of text or of JSON lines in stretches, any other as one part
     "Cut files into parts."
     if isinstance(part_bytes, bool) or not isinstance(part_bytes, int) or part_bytes < 1:
-        raise ValueError(f"part_bytes={part_bytes!r}; pass how many bytes make a part, such as 1 << 26")
+        raise ValueError(
+            f"part_bytes must be a positive integer, got {part_bytes!r}; pass the size of a part, such as 1 << 26"
+        )
     out = []
     for file in Corpus(files(*_names(paths)), field=field).parts.files:
         kind = _kind(file, field)

@@ -400,7 +400,7 @@ def _check_options(field, errors, sample, seed):
     "Errors for options that mean nothing."
     decode_text(b"", errors=errors)  # refuses an unknown policy
     if field is not None and (not isinstance(field, str) or not field):
-        raise ValueError(f"field={field!r}; pass the name of a column or field")
+        raise ValueError(f"field must be the name of a column or field, got {field!r}; pass a str, or None")
     if isinstance(sample, int) and not isinstance(sample, bool):
         right = sample >= 1
     elif isinstance(sample, float):
@@ -409,10 +409,10 @@ def _check_options(field, errors, sample, seed):
         right = sample is None
     if not right:
         raise ValueError(
-            f"sample={sample!r}; pass a share such as 0.1, a number of documents (lines, for text files) such as 100_000, or None for all"
+            f"sample must be a share, a positive number of documents or None, got {sample!r}; pass a share such as 0.1, a number of documents (lines, for text files) such as 100_000, or None for all"
         )
     if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ValueError(f"seed={seed!r}; pass a whole number")
+        raise ValueError(f"seed must be an integer, got {seed!r}; pass a whole number")
 
 # %% ../../nbs/corpus/03_sources.ipynb #32072b18
 class _Parts(NamedTuple):

@@ -267,7 +267,7 @@ def local_client(
         except (TimeoutError, Late):
             raise TimeoutError(
                 f"{n_workers} workers did not start within {timeout:g} seconds; a script that starts "
-                'them needs `if __name__ == "__main__":` around its work, and each needs room in memory'
+                'them needs `if __name__ == "__main__":` around its work, and each needs memory'
             ) from None
         yield client
 
@@ -324,7 +324,7 @@ def check_client(
         isinstance(n_workers, bool) or not isinstance(n_workers, int) or n_workers < 1
     ):
         raise ValueError(
-            f"n_workers={n_workers!r}; pass how many processes shall work, or None for one per processor"
+            f"n_workers must be a positive integer or None, got {n_workers!r}; pass the number of processes, or None for one per CPU"
         )
     if n_workers is not None and client is not None:
         raise ValueError(

@@ -92,8 +92,8 @@ def _bases(free, label):
     return free
 
 # %% ../../nbs/text/02_charsmap.ipynb #27266320
-class _Room:
-    "Where in the array there is room: for each block of 256 units the free ones and the unused bases, as bits."
+class _FreeUnits:
+    "What is free in the array: for each block of 256 units the free ones and the unused bases, as bits."
 
     def __init__(self):
         self.free, self.bases, self.open = [], [], []
@@ -120,13 +120,13 @@ class _Room:
 # %% ../../nbs/text/02_charsmap.ipynb #19a16c80
 def _units(nodes):
     "The array of a trie, given its nodes."
-    room = _Room()
+    free = _FreeUnits()
     units, bases = {0: 0}, {}
     todo = [(0, len(nodes) - 1)]
     while todo:
         place, k = todo.pop()
         if k not in bases:
-            base = bases[k] = room.base([label for label, _ in nodes[k]])
+            base = bases[k] = free.base([label for label, _ in nodes[k]])
             units.update((base ^ label, label or 1 << 31 | below) for label, below in nodes[k])
             todo += [(base ^ label, below) for label, below in nodes[k] if label]
         if place ^ bases[k] >= 1 << 21:
@@ -135,7 +135,7 @@ def _units(nodes):
             )
         ends = nodes[k] != () and nodes[k][0][0] == 0
         units[place] |= (place ^ bases[k]) << 10 | ends << 8
-    strange = [max((b & -b).bit_length() - 1, 0) for b in room.bases]  # in each block a base that no node has
+    strange = [max((b & -b).bit_length() - 1, 0) for b in free.bases]  # in each block a base that no node has
     out = array("I", [low ^ k for low in strange for k in range(256)])
     for place, unit in units.items():
         out[place] = unit

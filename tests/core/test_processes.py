@@ -1,4 +1,4 @@
-"""Processors that a process may use: the rooms that share work take this number where the caller leaves it open."""
+"""Processors that a process may use: the pages that share work take this number where the caller leaves it open."""
 
 import os
 import subprocess

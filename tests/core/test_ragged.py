@@ -85,7 +85,7 @@ def test_a_batch_is_not_taken_for_what_it_was():
     with pytest.raises(ValueError, match="no such document"):
         batch.index([8])
     assert batch != [[5, 6], [], [7]] and batch != (batch.ids, batch.bounds)
-    with pytest.raises(TypeError, match="a document is some ids, got int"):
+    with pytest.raises(TypeError, match="a document must be an iterable of ids, got int"):
         assert 5 in batch
     assert (
         repr(batch) == "Ragged(3 documents, 3 ids: [5, 6], [], [7])"

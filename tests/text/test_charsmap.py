@@ -285,7 +285,7 @@ def test_replacements_that_lie_over_each_other_are_refused():
         charsmap_rules(blob)
     shared = read_charsmap(
         build_charsmap({"a": "xyz", "b": ""})
-    )  # one replacement inside another is a fine way to save room
+    )  # one replacement inside another is a fine way to save space
     ends = [i for i, unit in enumerate(shared[0]) if unit >> 31 and unit & 0xFF == 4]
     for i in ends:
         shared[0][i] = 1 << 31 | 2

@@ -8,7 +8,7 @@ from seeds import TEXTS as N, fresh, some_of
 from characters import code_points
 from costs import assert_linear
 
-from subword_nb.text import dfa as room
+from subword_nb.text import dfa as page
 from subword_nb.text.dfa import automaton, automaton_scanner, find_ref
 from subword_nb.core.jit import available, plainly
 from subword_nb.core.simd import HEAD, buffer_of, scan_spans
@@ -298,15 +298,15 @@ def test_plain_python_is_the_same():
         classes = np.repeat(np.array(auto.kinds, np.uint8), np.diff([*auto.lows, 0x110000]))
         tables = (
             np.array([*classes[:128], auto.end], np.uint8),
-            *room.class_table(classes),
-            *room._entries(auto, False),
+            *page.class_table(classes),
+            *page._entries(auto, False),
         )
         for _ in range(40):
             text = some_text(rng).encode()
             starts = np.empty((2, len(text) + 8), np.uint32)
             k = scanner.scan(buffer_of(text), len(text), True, starts[0])
             with plainly(), np.errstate(over="ignore"):
-                assert room._scan.py_func(buffer_of(text), len(text), True, starts[1], *tables) == k
+                assert page._scan.py_func(buffer_of(text), len(text), True, starts[1], *tables) == k
             assert starts[0, : k + 1].tolist() == starts[1, : k + 1].tolist()
 
 
