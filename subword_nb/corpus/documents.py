@@ -44,7 +44,8 @@ def from_string(
         raise ValueError(f"text must be str, got {type(text).__name__}; decode bytes with decode_text")
     if sep == "":
         raise ValueError(
-            'sep must be None or at least one character, got ""; pass what separates documents, such as sep="\\n", or sep=None for one document'
+            'sep must be None or at least one character, got ""; pass what separates documents, '
+            'such as sep="\\n", or sep=None for one document'
         )
     return [d for d in ([text] if sep is None else text.split(sep)) if d]
 

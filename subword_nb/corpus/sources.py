@@ -409,7 +409,8 @@ def _check_options(field, errors, sample, seed):
         right = sample is None
     if not right:
         raise ValueError(
-            f"sample must be a share, a positive number of documents or None, got {sample!r}; pass a share such as 0.1, a number of documents (lines, for text files) such as 100_000, or None for all"
+            f"sample must be a share, a positive number of documents or None, got {sample!r}; "
+            "pass a share such as 0.1, a number of documents (lines, for text files) such as 100_000, or None for all"
         )
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise ValueError(f"seed must be an integer, got {seed!r}; pass a whole number")
