@@ -143,10 +143,11 @@ def place_tokens_ref(
     text: str,  # One valid text
     *,
     dropout_rng: tuple | None = None,  # Probability of skipping a merge, and a random generator
+    found: Iterable | None = None,  # Its parts, if they are not those of `parts(c, text)`
 ) -> Placed:  # In order
     "The tokens of a text with their places, by the book."
     out = Placed([], [], [], [])
-    _place_parts(c, parts(c, text), out, 0, dropout_rng, len(text))
+    _place_parts(c, parts(c, text) if found is None else found, out, 0, dropout_rng, len(text))
     return out._replace(offsets=_in_text(text, out.offsets)) if c.spells_affixes else out
 
 
