@@ -38,6 +38,8 @@ class Limits:
     growth: int = 256
     regex_seconds: float = 5.0  # Seconds for one search with a regular expression that may go back and forth
     regex_seconds_per_million: float = 10.0  # Seconds more for each million characters of text
+    template_turns: int = 1_000_000  # Turns of all loops of a chat template together
+    template_chars: int = 1 << 26  # Characters of a text that a chat template makes
 
     def __post_init__(self):
         _check_limits(self)
