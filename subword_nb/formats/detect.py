@@ -4,13 +4,15 @@
 
 # %% auto #0
 __all__ = ['KINDS', 'special_by_default', 'kind_of_head', 'Place', 'find_tokenizer', 'with_declared', 'tokenizer_config',
-           'read_file']
+           'folder_config', 'read_file']
 
 # %% ../../nbs/formats/10_detect.ipynb #3c6c9b99
 import inspect
 import json
 import os
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +22,7 @@ from .huggingface import read_gpt2_files, read_hf, read_json
 from ..pipeline.parts import Parts, check_parts
 from ..pipeline.encoding import TokenizerConfig
 from ..core.limits import check_limit, check_ordinary, read_bytes
+from ..core.unicode import decode_text
 from ..pipeline.processors import TemplateProcessing
 from ..pipeline.vocab import AddedToken
 
@@ -615,14 +618,54 @@ def _longest(config, path):
         raise ValueError(f"{path}: model_max_length must be a whole number of tokens, got {str(n)[:60]}")
     return None if n > _ENDLESS else int(n)
 
+# %% ../../nbs/formats/10_detect.ipynb #6c69a56e
+_NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+
+def _templates(config, path):
+    "The chat templates in a config, by name."
+    said = config.get("chat_template")
+    if said is None:
+        return {}
+    if isinstance(said, str):
+        return {"default": said}
+    if isinstance(said, dict):
+        said = [{"name": name, "template": source} for name, source in said.items()]
+    if not isinstance(said, list) or not all(isinstance(d, dict) for d in said):
+        raise ValueError(
+            f"{path}: chat_template must be a text, or a list of objects with name and template, got {str(said)[:60]}"
+        )
+    pairs = [(d.get("name"), d.get("template")) for d in said]
+    if wrong := [pair for pair in pairs if not all(isinstance(text, str) for text in pair)]:
+        raise ValueError(
+            f"{path}: chat_template must hold objects with name and template, got {str(wrong[0])[:60]}"
+        )
+    return dict(pairs)
+
+
+def _template_files(folder):
+    "The chat templates in files of a folder, by name."
+    found = {"default": folder / "chat_template.jinja"}
+    more = folder / "chat_templates"
+    if more.is_dir() and not more.is_symlink():
+        found |= {file.stem: file for file in sorted(more.glob("*.jinja"))}
+    sources = {
+        name: decode_text(read_bytes(file), source=str(file))
+        for name, file in found.items()
+        if _is_file(file)
+    }
+    return {name: source.replace("\r\n", "\n") for name, source in sources.items()}
+
 # %% ../../nbs/formats/10_detect.ipynb #6de02995
 def tokenizer_config(
     config: dict,  # What a tokenizer_config.json says
     parts: Parts,  # The tokenizer beside it
     *,
     path: str | os.PathLike = "tokenizer_config.json",  # Where that is, for errors
-) -> TokenizerConfig | None:  # None if it says nothing about calls and decoded text
-    "What a folder says about calls and decoded text."
+    # Chat templates in files of their own, name → source; without any, those of the config count
+    templates: Mapping[str, str] | None = None,
+) -> TokenizerConfig | None:  # None if it says nothing about calls, chats and decoded text
+    "What a folder says about calls, chats and decoded text."
     kind, m = _class_of(config), parts.model
     bpe = type(m).__name__ in ("BPE", "SentencePieceBPE")
     for_bpe = config.get("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output") is True
@@ -635,7 +678,11 @@ def tokenizer_config(
         _columns(config, kind, path),
         word_end=getattr(m, "end_of_word_suffix", "") if kind == "CLIP" else "",
         clean_up=config.get("clean_up_tokenization_spaces") is True and (not bpe or for_bpe),
+        chat_templates=tuple((templates or _templates(config, path)).items()),
     )
+    if found.chat_templates:
+        names = {name: _spelling(config, name, path) for name in _NAMED}
+        found = replace(found, special_tokens=tuple((k, v) for k, v in names.items() if v is not None))
     stated = TokenizerConfig(
         None,
         parts.padding.direction if parts.padding else None,
@@ -670,6 +717,19 @@ def _framed(parts, config, path):
     template = TemplateProcessing(around("A", 0), around("A", 0) + around("B", 1), special)
     return parts._replace(post_processor=template)
 
+# %% ../../nbs/formats/10_detect.ipynb #d9e91706
+def folder_config(
+    folder: str | os.PathLike,  # A folder with a tokenizer
+    parts: Parts,  # That tokenizer
+) -> (
+    TokenizerConfig | None
+):  # As for `tokenizer_config`; that of the parts if the folder has nothing of the kind
+    "What the files beside a tokenizer say about calls, chats and decoded text."
+    config, templates = _config(Path(folder)), _template_files(Path(folder))
+    if not config and not templates:
+        return parts.config
+    return tokenizer_config(config, parts, path=Path(folder) / "tokenizer_config.json", templates=templates)
+
 # %% ../../nbs/formats/10_detect.ipynb #af016c4b
 def read_file(
     path: str | os.PathLike,  # A file or a folder
@@ -701,10 +761,8 @@ def read_file(
             parts = _with_reserved(parts, config, Path(path) / "tokenizer_config.json")
         if parts.post_processor is None and not {"add_bos", "add_eos", "reverse"} & set(options):
             parts = _framed(parts, config, Path(path) / "tokenizer_config.json")
-    if config:
-        parts = parts._replace(
-            config=tokenizer_config(config, parts, path=Path(path) / "tokenizer_config.json")
-        )
+    if Path(path).is_dir():
+        parts = parts._replace(config=folder_config(path, parts))
     try:
         return place.kind, parts if place.kind == "tokenizer.json" else check_parts(parts)
     except ValueError as e:

@@ -7,6 +7,7 @@ __all__ = ['EXPORTERS', 'Translated', 'normalizer_steps', 'cuts_words', 'transla
            'kind_of_name', 'place_of', 'write_file']
 
 # %% ../../nbs/formats/11_export.ipynb #6c56f55f
+import json
 import os
 import tempfile
 from dataclasses import fields, replace
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from ..pipeline import decoders
 from ..text import normalizers
 from ..bpe.model import BPE
-from .detect import KINDS, special_by_default
+from .detect import KINDS, folder_config, special_by_default
 from .huggingface import BYTE_PIECES, parts_from_dict, parts_to_dict, write_hf
 from ..pipeline.parts import Parts
 from .vocab_files import looks_cased
@@ -592,6 +593,49 @@ def place_of(
         return Path(path) / _IN_FOLDER[kind]
     return Path(path)
 
+# %% ../../nbs/formats/11_export.ipynb #dae95562
+def _says(folder, parts):
+    "Do the files in a folder say what the tokenizer's config does?"
+    try:
+        return folder_config(folder, parts._replace(config=None)) == parts.config
+    except ValueError:
+        return False
+
+
+def _config_dict(config):
+    "A config as tokenizer_config.json has it, without the chat templates."
+    said = {
+        "pad_token": config.pad_piece,
+        "padding_side": config.padding_side,
+        "truncation_side": config.truncation_side,
+        "model_max_length": config.max_length,
+        "model_input_names": config.columns and list(config.columns),
+        "tokenizer_class": "CLIPTokenizer" if config.word_end else None,
+    }
+    if config.clean_up:
+        said["clean_up_tokenization_spaces"] = True
+        said["clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"] = True
+    return {k: v for k, v in said.items() if v is not None} | dict(config.special_tokens)
+
+
+def _write_config(folder, config):
+    "Write a config, and its chat templates as files of their own."
+    from subword_nb.corpus.counts import write_atomically
+
+    text = json.dumps(_config_dict(config), ensure_ascii=False, indent=2)
+    write_atomically(folder / "tokenizer_config.json", text.encode("utf-8"))
+    for name, source in config.chat_templates:
+        if name == "default":
+            path = folder / "chat_template.jinja"
+        else:
+            path = folder / "chat_templates" / f"{name}.jinja"
+            if path.name != f"{name}.jinja" or path.parent.name != "chat_templates" or name.startswith("."):
+                raise ValueError(
+                    f"the chat template {name!r} cannot be written: its name is no name of a file"
+                )
+            path.parent.mkdir(exist_ok=True)
+        write_atomically(path, source.encode("utf-8"))
+
 # %% ../../nbs/formats/11_export.ipynb #46a4af7c
 def _writer(kind):
     "The function that writes a kind."
@@ -622,9 +666,13 @@ def write_file(
     kind = kind or kind_of_name(path)
     found = translate(parts, kind)
     place = place_of(path, kind)
-    if names_folder(path):
-        _make_folder(path)
-    return Written(Path(_writer(kind)(found.parts, place)), [*found.notes, *_config_notes(parts.config)])
+    if not names_folder(path):
+        return Written(Path(_writer(kind)(found.parts, place)), [*found.notes, *_config_notes(parts.config)])
+    _make_folder(path)
+    written = Path(_writer(kind)(found.parts, place))
+    if parts.config is not None and not _says(path, parts):
+        _write_config(Path(path), parts.config)
+    return Written(written, found.notes)
 
 
 def _make_folder(path):
@@ -642,8 +690,9 @@ def _config_notes(config):
     if config is None:
         return []
     said = {f.name: getattr(config, f.name) for f in fields(config)}
+    said["chat_templates"] = tuple(name for name, _ in config.chat_templates)
     told = [f"{f.name}={said[f.name]!r}" for f in fields(config) if said[f.name] != f.default]
     return [
         "what tokenizer_config.json says about calls and decoded text is not in the file: "
-        f"{', '.join(told)}; keep that file beside it"
+        f"{', '.join(told)}; keep that file beside it, or save to a folder"
     ]

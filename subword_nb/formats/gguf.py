@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ..pipeline import decoders
 from ..bpe.model import BPE
+from ..pipeline.encoding import TokenizerConfig
 from ..pipeline.parts import Parts
 from ..core.limits import check_limit, check_ordinary
 from ..text.normalizers import BertNormalizer
@@ -647,6 +648,35 @@ _REFUSED = {
     "whitespace": "its BPE merges characters, not bytes; open the model's tokenizer.json",
 }
 
+# %% ../../nbs/formats/08_gguf.ipynb #fa87f9f7
+_NAMED = {
+    "bos": "bos",
+    "eos": "eos",
+    "unknown": "unk",
+    "seperator": "sep",
+    "padding": "pad",
+    "cls": "cls",
+    "mask": "mask",
+}
+
+
+def _chat_config(metadata):
+    "The chat templates, and the special tokens that they read; None if there are no templates."
+    key = "tokenizer.chat_template"
+    sources = {
+        k.removeprefix(key).removeprefix(".") or "default": v
+        for k, v in metadata.items()
+        if k == key or k.startswith(key + ".")
+    }
+    if wrong := [name for name, source in sources.items() if not isinstance(source, str)]:
+        raise ValueError(f"{key} holds {str(sources[wrong[0]])[:40]!r} for {wrong[0]!r}; expected a text")
+    if not sources:
+        return None
+    vocabulary = _vocabulary(metadata)
+    ids = {_NAMED[name]: _id(metadata, name, vocabulary) for name in _NAMED}
+    special = [(f"{name}_token", vocabulary.pieces[i]) for name, i in ids.items() if i is not None]
+    return TokenizerConfig(chat_templates=tuple(sources.items()), special_tokens=tuple(special))
+
 # %% ../../nbs/formats/08_gguf.ipynb #b597a088
 def parts_from_gguf(
     metadata: Mapping,  # What `read_gguf_metadata` found
@@ -677,8 +707,10 @@ def parts_from_gguf(
             f"tokenizer.ggml.model is {kind!r}, in which small and capital letters are what they are; leave lowercase= out"
         )
     if kind == "gpt2":
-        return _byte_level_bpe(metadata, pattern)
-    return _wordpiece(metadata, lowercase) if kind == "bert" else _sentencepiece(metadata, kind)
+        parts = _byte_level_bpe(metadata, pattern)
+    else:
+        parts = _wordpiece(metadata, lowercase) if kind == "bert" else _sentencepiece(metadata, kind)
+    return parts._replace(config=_chat_config(metadata))
 
 
 def read_gguf(
@@ -691,7 +723,7 @@ def read_gguf(
     lowercase: bool | None = None,
 ) -> Parts:  # The parts of the tokenizer
     "Read the tokenizer of a GGUF file; the weights are not touched."
-    metadata = read_gguf_metadata(path, only="tokenizer.ggml.")
+    metadata = read_gguf_metadata(path, only=("tokenizer.ggml.", "tokenizer.chat_template"))
     try:
         return parts_from_gguf(metadata, pattern=pattern, lowercase=lowercase)
     except ValueError as e:

@@ -18,6 +18,7 @@ HUB_FILES = (
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
+    "chat_template.jinja",
     "vocab.txt",
     "vocab.json",
     "vocab.bpe",
@@ -31,7 +32,13 @@ HUB_FILES = (
     "dict.txt",
 )
 # Of no use alone
-_COMPANIONS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "dict.txt")
+_COMPANIONS = (
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+    "dict.txt",
+)
 _FILE_ENDINGS = (
     ".json",
     ".txt",

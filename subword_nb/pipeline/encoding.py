@@ -606,6 +606,15 @@ def _padding(d, path):
         d["pad_token"],
     )
 
+# %% ../../nbs/pipeline/04_encoding.ipynb #134ea4f7
+def _named_texts(path, pairs):
+    "Pairs of a name and a text, from a dict or from pairs."
+    found = tuple(tuple(pair) for pair in (pairs.items() if isinstance(pairs, dict) else pairs))
+    for pair in found:
+        if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise ValueError(f"{path} must hold pairs of a name and a text, got {str(pair)[:60]}")
+    return found
+
 # %% ../../nbs/pipeline/04_encoding.ipynb #eca8df03
 @dataclass(frozen=True)
 class TokenizerConfig:
@@ -618,6 +627,8 @@ class TokenizerConfig:
     columns: tuple | None = None  # Columns that the model takes, such as "input_ids" and "attention_mask"
     word_end: str = ""  # In decoded text each becomes a space, and the ends are stripped: `</w>` of CLIP
     clean_up: bool = False  # Does decoded text lose spaces before punctuation and contractions?
+    chat_templates: tuple = ()  # (name, source of a Jinja template) pairs; the usual one is named "default"
+    special_tokens: tuple = ()  # (name, spelling) pairs that chat templates read, such as ("bos_token", "<s>")
 
     def __post_init__(self):
         for name in ("padding_side", "truncation_side"):
@@ -627,6 +638,8 @@ class TokenizerConfig:
             object.__setattr__(self, "max_length", _whole("max_length", self.max_length))
         if self.columns is not None:
             object.__setattr__(self, "columns", tuple(self.columns))
+        for name in ("chat_templates", "special_tokens"):
+            object.__setattr__(self, name, _named_texts(name, getattr(self, name)))
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #8a4cc7d1
 def pair_lengths(

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['UNKNOWN', 'TEMPLATE', 'OUTSIDE', 'MOST_OWNERS', 'mark', 'OriginText', 'marks_of', 'joined', 'recased', 'origin_at',
-           'owner_at', 'origin_ranges', 'generated_ranges', 'generated']
+           'owner_at', 'origin_ranges', 'owner_ranges', 'generated_ranges', 'generated']
 
 # %% ../../nbs/pipeline/14_origins.ipynb #6d8641ca
 from collections.abc import Iterable
@@ -92,8 +92,9 @@ class OriginText(str):
         return _in_order(self, str.rsplit(self, sep, maxsplit), sep)
 
     def splitlines(self, keepends=False):
-        ends = accumulate(map(len, str.splitlines(self, True)), initial=0)
-        return [self[a : a + len(line)] for a, line in zip(ends, str.splitlines(self, keepends))]
+        lines, ends = str.splitlines(self, keepends), accumulate(map(len, str.splitlines(self, True)))
+        starts = [0, *ends]
+        return [self[start : start + len(line)] for start, line in zip(starts, lines)]
 
     def partition(self, sep, /):
         before, found, _ = map(len, str.partition(self, sep))
@@ -200,6 +201,14 @@ def origin_ranges(
     "The ranges of a text with certain origins."
     wanted = frozenset(origins)
     return _ranges(ord(m) & 3 in wanted for m in marks)
+
+
+def owner_ranges(
+    marks: str,  # The marks of a text
+    owner: int,  # A number
+) -> list[tuple[int, int]]:  # (start, end), in order, none touching another
+    "The ranges of a text that belong to an owner."
+    return _ranges(ord(m) >> 3 == owner for m in marks)
 
 
 def generated_ranges(
