@@ -967,6 +967,68 @@ class Tokenizer(Engine):
 
         return translated(self, kind)
 
+    def chat(
+        self,
+        messages: Iterable,  # Dicts with `role` and `content`
+        *,
+        tools: Iterable | None = None,  # JSON schemas of functions, as dicts
+        documents: Iterable | None = None,  # Dicts with `title` and `text`
+        add_generation_prompt: bool = False,  # End with what opens the model's answer
+        # Leave the last message open: its content, or the field of this name
+        continue_final_message: bool | str = False,
+        # A name of a template of the tokenizer, or the source of another; None: "tool_use" for tools if there is
+        # one, else "default"
+        template: str | None = None,
+        tokenize: bool = True,  # False: return the text
+        return_assistant_mask: bool = False,  # Return ids and a mask of what the model is to write
+        count: bool = False,  # Return `ChatCounts`: the number of tokens of each message, of tools and of the rest
+        # True: words from outside may give commands, too; or the roles whose messages may
+        trusted: bool | Collection[str] = False,
+        # Oldest turns are left out, with a warning, until there are so few tokens; None: none are
+        max_length: int | None = None,
+        **template_kwargs,  # Other variables of the template, such as `enable_thinking`
+    ) -> Any:  # Ids, a list of int; or what the options above ask for
+        "The ids of a chat, in which only the template gives commands."
+        from subword_nb.pipeline.chat import chat
+
+        return chat(
+            self,
+            messages,
+            tools=tools,
+            documents=documents,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            template=template,
+            tokenize=tokenize,
+            return_assistant_mask=return_assistant_mask,
+            count=count,
+            trusted=trusted,
+            max_length=max_length,
+            **template_kwargs,
+        )
+
+    def append(
+        self,
+        ids: Iterable[int],  # Ids so far, such as a prompt and an answer
+        text: str,  # What follows
+        *,
+        # Special tokens that the new text may spell: "all", or a set
+        allowed_special: str | Collection[str] = (),
+    ) -> list[int]:  # The same ids, and those of the text behind them
+        "Ids of a longer conversation, without touching the earlier ones."
+        from subword_nb.pipeline.chat import append_ids
+
+        return append_ids(self, ids, text, allowed_special=allowed_special)
+
+    def is_stable(
+        self,
+        ids: Iterable[int],  # Ids, such as those of a prompt and an answer
+    ) -> bool:  # True: nothing changes if they are decoded and encoded again
+        "Would decoding and encoding give the same ids back?"
+        from subword_nb.pipeline.chat import is_stable
+
+        return is_stable(self, ids)
+
     def encode_ordinary(
         self,
         text: str | bytes,  # One text; bytes are UTF-8
