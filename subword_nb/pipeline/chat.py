@@ -100,9 +100,9 @@ def _lies_within(ranges, place):
 
 def _agrees(c, ids, written, commands):
     "Is each command among the ids as often as it was written?"
+    known = {c.ids[content] for content in commands if content != getattr(c.model, "unk_piece", None)}
     wanted = Counter(c.ids[content] for content in written)
-    known = {c.ids[content] for content in commands}
-    return Counter(i for i in ids if i in known) == wanted
+    return Counter(i for i in ids if i in known) == Counter({i: n for i, n in wanted.items() if i in known})
 
 # %% ../../nbs/pipeline/16_chat.ipynb #00e67629
 def _parts(c, text, marks, ranges, commands) -> Iterator[tuple[Aligned, str | None]]:

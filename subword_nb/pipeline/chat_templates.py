@@ -6,14 +6,16 @@
 __all__ = ['TOOLS', 'DOCUMENTS', 'VARIABLES', 'FINAL', 'FIRST_MESSAGE', 'ROLES', 'quoted', 'Message', 'quoted_message', 'text_of',
            'ChatTemplateError', 'template_literals', 'render_chat']
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #bf1cab45
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #32c5a1f9
 import json
 import re
+import secrets
 from collections.abc import Collection, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from ..core.limits import TooMuch, check_limit, current
@@ -110,12 +112,13 @@ def quoted_message(
         found["reasoning_content"] = reasoning
     return found
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #415056a5
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #dc312505
 class _State:
     "Where a template is."
 
     def __init__(self):
         self.owner, self.outer, self.turns = 0, [], 0
+        self.end = None
         self.limits = current()
 
 
@@ -129,8 +132,17 @@ def text_of(
     if isinstance(value, str):
         return value
     origin = TEMPLATE if isinstance(value, (bool, int, float)) else OUTSIDE
-    text = str(value)
-    return OriginText(text, mark(origin, owner=_owner_of(value)) * len(text))
+    return _written_out(str(value), value, origin)
+
+
+def _written_out(text, value, origin=OUTSIDE):
+    "A value written out as text, with its owner, and the word that ends the final message where it is in it."
+    marks, end = mark(origin, owner=_owner_of(value)) * len(text), _STATE.get().end
+    parts = text.split(end.strip()) if end else [text]
+    if len(parts) > 1:
+        shown, at = mark(OUTSIDE, owner=FINAL) * len(end.strip()), [0, *accumulate(map(len, parts))]
+        marks = shown.join(marks[a:b] for a, b in zip(at, at[1:]))
+    return OriginText(text, marks)
 
 
 def _owner_of(value):
@@ -148,7 +160,7 @@ def _tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=F
     text = json.dumps(
         value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
-    return OriginText(text, mark(OUTSIDE, owner=_owner_of(value)) * len(text))
+    return _written_out(text, value)
 
 
 def _written(text):
@@ -371,15 +383,15 @@ def _compiled_template(source):
     except (_jinja().exceptions.TemplateError, RecursionError) as e:
         raise ChatTemplateError(f"the chat template cannot be compiled: {e or type(e).__name__}") from e
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #5ee9c1bf
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #4b76fa31
 @lru_cache(64)
 def template_literals(
     source: str,  # A template
 ) -> tuple[str, ...]:  # Its texts outside of statements, and the strings in these
     "The words of a template."
+    _compiled_template(source)
     from jinja2 import nodes
 
-    _compiled_template(source)
     tree = _environment().parse(source)
     texts = [node.data for node in tree.find_all(nodes.TemplateData)]
     return (*texts, *(node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)))
@@ -409,7 +421,10 @@ def render_chat(
             "continue_final_message and add_generation_prompt exclude each other; pass one of them"
         )
     origin = TEMPLATE if trusted is True else OUTSIDE
-    final = _open_end(messages[-1], continue_final_message, template) if continue_final_message else None
+    end = (
+        f"end-{secrets.token_hex(16)} " if continue_final_message else None
+    )  # the blank shows whether a template trims
+    final = _open_end(messages[-1], continue_final_message, template, end) if continue_final_message else None
     names = quoted(dict(special_tokens or {}), owner=0, origin=TEMPLATE)
     for name, value in (variables or {}).items():
         is_token = str(name).endswith("_token") and isinstance(
@@ -424,13 +439,14 @@ def render_chat(
         else quoted(_documents(documents), owner=DOCUMENTS, origin=origin),
         "add_generation_prompt": add_generation_prompt,
     }
-    text = _rendered(_compiled_template(template), names)
-    return text if final is None else _cut_at_end(text, final)
+    text = _rendered(_compiled_template(template), names, end)
+    return text if final is None else _cut_at_end(text, final, end)
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #e49b223a
-def _rendered(template, names):
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #6520a063
+def _rendered(template, names, end):
     "What a template makes of its variables."
     token = _STATE.set(_State())
+    _STATE.get().end = end
     try:
         return OriginText(template.render({str.__str__(name): value for name, value in names.items()}))
     except Exception as e:
@@ -461,12 +477,9 @@ def _documents(documents):
             )
     return documents
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #1aff72c4
-_END = "END_OF_THE_FINAL_MESSAGE "  # The blank shows whether a template trims
-
-
-def _open_end(message, field, template):
-    "Put `_END` behind the last message; its text."
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #d57b905e
+def _open_end(message, field, template, end):
+    "Put a word behind the last message; the text of that."
     field = field if isinstance(field, str) else "content"
     text = message.get(field)
     if text is None:
@@ -476,7 +489,7 @@ def _open_end(message, field, template):
     names = [k for k in _REASONING if message.get(k) == text] if field in _REASONING else [field]
     if not any(name in template for name in names):
         raise ValueError(f"continue_final_message: the chat template does not read the field {field!r}")
-    end = OriginText(_END, mark(OUTSIDE, owner=FINAL) * len(_END))
+    end = OriginText(end, mark(OUTSIDE, owner=FINAL) * len(end))
     if isinstance(text, (list, tuple)):
         block = next((b for b in reversed(text) if isinstance(b, dict) and "text" in b), None)
         if block is None:
@@ -488,21 +501,22 @@ def _open_end(message, field, template):
     return text
 
 
-def _cut_at_end(text, final):
-    "A text up to the last `_END`, without others."
+def _cut_at_end(text, final, end):
+    "A text up to the last place of the word that ends the final message, without the others."
     places = owner_ranges(marks_of(text), FINAL)
     if (
         not places
         or str.__str__(final).strip() not in text
-        or places[-1][1] - places[-1][0] < len(_END.strip())
+        or places[-1][1] - places[-1][0] < len(end.strip())
     ):
         raise ValueError(
             "continue_final_message: the text of the last message does not come out of the chat template as it is, "
             "so it cannot be continued; pass add_generation_prompt=True instead"
         )
     kept, at = [], 0
-    for start, end in places:
+    for start, stop in places:
         kept.append(text[at:start])
-        at = end
+        at = stop
+    is_trimmed = not text.startswith(end, places[-1][0])
     whole = joined(kept)
-    return whole if places[-1][1] - places[-1][0] == len(_END) else whole.rstrip()
+    return whole.rstrip() if is_trimmed else whole

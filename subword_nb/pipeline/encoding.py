@@ -609,11 +609,11 @@ def _padding(d, path):
 # %% ../../nbs/pipeline/04_encoding.ipynb #134ea4f7
 def _named_texts(path, pairs):
     "Pairs of a name and a text, from a dict or from pairs."
-    found = tuple(tuple(pair) for pair in (pairs.items() if isinstance(pairs, dict) else pairs))
+    found = [tuple(pair) for pair in (pairs.items() if isinstance(pairs, dict) else pairs)]
     for pair in found:
         if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
             raise ValueError(f"{path} must hold pairs of a name and a text, got {str(pair)[:60]}")
-    return found
+    return tuple(sorted(found))
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #eca8df03
 @dataclass(frozen=True)
