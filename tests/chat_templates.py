@@ -1,7 +1,7 @@
 """Chat templates of seventeen families, written from the descriptions of their formats, with the special tokens that each writes.
 
-Each uses what published templates use: loops with `loop.first` and `loop.last`, namespaces, macros, filters, slices, `split`, `tojson`,
-`raise_exception`, tools, documents, reasoning, `{% generation %}`, `{% continue %}`.
+Each uses what published templates use: loops with `loop.first` and `loop.last`, namespaces, macros, filters, slices,
+`split`, `tojson`, `raise_exception`, tools, documents, reasoning, `{% generation %}`, `{% continue %}`.
 """
 
 CHATML = """\
@@ -82,7 +82,8 @@ LLAMA3 = """\
         {{- tool_call.arguments | tojson }}
         {{- '}<|eot_id|>' }}
     {%- else %}
-        {{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' + message['content'] | trim + '<|eot_id|>' }}
+        {{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n'\
+ + message['content'] | trim + '<|eot_id|>' }}
     {%- endif %}
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"""
@@ -102,7 +103,8 @@ MISTRAL = """\
                 {%- set tool = tool.function %}
                 {{- '{"type": "function", "function": {' }}
                 {%- for key, val in tool.items() if key != 'return' %}
-                    {%- if val is string %}{{ '"' + key + '": "' + val + '"' }}{% else %}{{ '"' + key + '": ' + val | tojson }}{% endif %}
+                    {%- if val is string %}{{ '"' + key + '": "' + val + '"' }}{% else %}\
+{{ '"' + key + '": ' + val | tojson }}{% endif %}
                     {%- if not loop.last %}{{ ', ' }}{% endif %}
                 {%- endfor %}
                 {{- '}}' }}{{ ', ' if not loop.last else ']' }}
@@ -125,7 +127,8 @@ MISTRAL = """\
     {%- elif message.role == 'assistant' %}
         {{- ' ' + message.content | trim + eos_token }}
     {%- elif message.role == 'tool' %}
-        {{- '[TOOL_RESULTS] {"content": ' + message.content | string + ', "call_id": "' + message.tool_call_id + '"}[/TOOL_RESULTS]' }}
+        {{- '[TOOL_RESULTS] {"content": ' + message.content | string + ', "call_id": "'\
+ + message.tool_call_id + '"}[/TOOL_RESULTS]' }}
     {%- endif %}
 {%- endfor %}"""
 
@@ -163,8 +166,10 @@ GEMMA = """\
 QWEN25 = """\
 {%- if tools %}
     {{- '<|im_start|>system\\n' }}
-    {%- if messages[0]['role'] == 'system' %}{{- messages[0]['content'] }}{% else %}{{- 'You are a helpful assistant.' }}{% endif %}
-    {{- "\\n\\n# Tools\\n\\nYou may call one or more functions.\\n\\nThe signatures are within <tools></tools>:\\n<tools>" }}
+    {%- if messages[0]['role'] == 'system' %}{{- messages[0]['content'] }}{% else %}\
+{{- 'You are a helpful assistant.' }}{% endif %}
+    {{- "\\n\\n# Tools\\n\\nYou may call one\
+ or more functions.\\n\\nThe signatures are within <tools></tools>:\\n<tools>" }}
     {%- for tool in tools %}
         {{- "\\n" }}
         {{- tool | tojson }}
@@ -174,14 +179,16 @@ QWEN25 = """\
     {{- '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}
 {%- endif %}
 {%- for message in messages %}
-    {%- if (message.role == "user") or (message.role == "system" and not loop.first) or (message.role == "assistant" and not message.tool_calls) %}
+    {%- if (message.role == "user") or (message.role == "system" and not loop.first)\
+ or (message.role == "assistant" and not message.tool_calls) %}
         {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}
     {%- elif message.role == "assistant" %}
         {{- '<|im_start|>' + message.role }}
         {%- if message.content %}{{- '\\n' + message.content }}{% endif %}
         {%- for tool_call in message.tool_calls %}
             {%- if tool_call.function is defined %}{% set tool_call = tool_call.function %}{% endif %}
-            {{- '\\n<tool_call>\\n{"name": "' }}{{- tool_call.name }}{{- '", "arguments": ' }}{{- tool_call.arguments | tojson }}{{- '}\\n</tool_call>' }}
+            {{- '\\n<tool_call>\\n{"name": "' }}{{- tool_call.name }}{{- '", "arguments": ' }}\
+{{- tool_call.arguments | tojson }}{{- '}\\n</tool_call>' }}
         {%- endfor %}
         {{- '<|im_end|>\\n' }}
     {%- elif message.role == "tool" %}
@@ -196,7 +203,9 @@ QWEN3 = """\
 {%- set ns = namespace(searching=true, last_query=messages | length - 1) %}
 {%- for message in messages[::-1] %}
     {%- set index = (messages | length - 1) - loop.index0 %}
-    {%- if ns.searching and message.role == "user" and message.content is string and not (message.content.startswith('<tool_response>') and message.content.endswith('</tool_response>')) %}
+    {%- if ns.searching and message.role == "user" and message.content is string\
+ and not (message.content.startswith('<tool_response>')\
+ and message.content.endswith('</tool_response>')) %}
         {%- set ns.searching = false %}
         {%- set ns.last_query = index %}
     {%- endif %}
@@ -214,7 +223,8 @@ QWEN3 = """\
             {%- set content = content.split('</think>')[-1].lstrip('\\n') %}
         {%- endif %}
         {%- if loop.index0 > ns.last_query and (loop.last or reasoning_content) %}
-            {{- '<|im_start|>' + message.role + '\\n<think>\\n' + reasoning_content.strip('\\n') + '\\n</think>\\n\\n' + content.lstrip('\\n') }}
+            {{- '<|im_start|>' + message.role + '\\n<think>\\n' + reasoning_content.strip('\\n')\
+ + '\\n</think>\\n\\n' + content.lstrip('\\n') }}
         {%- else %}
             {{- '<|im_start|>' + message.role + '\\n' + content }}
         {%- endif %}
@@ -238,15 +248,24 @@ QWEN3 = """\
 {%- endif %}"""
 
 PHI3 = """\
-{% for message in messages %}{% if message['role'] == 'system' and message['content'] %}{{ '<|system|>\\n' + message['content'] + '<|end|>\\n' }}{% elif message['role'] == 'user' %}{{ '<|user|>\\n' + message['content'] + '<|end|>\\n' }}{% elif message['role'] == 'assistant' %}{{ '<|assistant|>\\n' + message['content'] + '<|end|>\\n' }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% else %}{{ eos_token }}{% endif %}"""
+{% for message in messages %}{% if message['role'] == 'system' and message['content'] %}\
+{{ '<|system|>\\n' + message['content'] + '<|end|>\\n' }}{% elif message['role'] == 'user' %}\
+{{ '<|user|>\\n' + message['content'] + '<|end|>\\n' }}{% elif message['role'] == 'assistant' %}\
+{{ '<|assistant|>\\n' + message['content'] + '<|end|>\\n' }}{% endif %}{% endfor %}\
+{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% else %}{{ eos_token }}{% endif %}"""
 
 PHI4_MINI = """\
-{% for message in messages %}{% if message['role'] == 'system' and 'tools' in message and message['tools'] is not none %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|tool|>' + message['tools'] + '<|/tool|>' + '<|end|>' }}{% else %}{{ '<|' + message['role'] + '|>' + (message['content'] or '') + '<|end|>' }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% else %}{{ eos_token }}{% endif %}"""
+{% for message in messages %}\
+{% if message['role'] == 'system' and 'tools' in message and message['tools'] is not none %}\
+{{ '<|' + message['role'] + '|>' + message['content'] + '<|tool|>' + message['tools'] + '<|/tool|>' + '<|end|>' }}\
+{% else %}{{ '<|' + message['role'] + '|>' + (message['content'] or '') + '<|end|>' }}{% endif %}\
+{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% else %}{{ eos_token }}{% endif %}"""
 
 DEEPSEEK_R1 = """\
 {% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}{% endif %}
 {%- set ns = namespace(is_first=false, is_tool=false, system_prompt='') %}
-{%- for message in messages %}{% if message['role'] == 'system' %}{% set ns.system_prompt = message['content'] %}{% endif %}{% endfor %}
+{%- for message in messages %}{% if message['role'] == 'system' %}\
+{% set ns.system_prompt = message['content'] %}{% endif %}{% endfor %}
 {{- bos_token }}{{ ns.system_prompt }}
 {%- for message in messages %}
     {%- if message['role'] == 'user' %}
@@ -257,7 +276,8 @@ DEEPSEEK_R1 = """\
         {%- set ns.is_tool = false %}
         {%- for tool in message['tool_calls'] %}
             {%- if loop.first %}{{ '<｜Assistant｜><｜tool▁calls▁begin｜>' }}{% else %}{{ '\\n' }}{% endif %}
-            {{- '<｜tool▁call▁begin｜>' + tool['type'] + '<｜tool▁sep｜>' + tool['function']['name'] + '\\n```json\\n' + tool['function']['arguments'] | tojson + '\\n```<｜tool▁call▁end｜>' }}
+            {{- '<｜tool▁call▁begin｜>' + tool['type'] + '<｜tool▁sep｜>' + tool['function']['name']\
+ + '\\n```json\\n' + tool['function']['arguments'] | tojson + '\\n```<｜tool▁call▁end｜>' }}
         {%- endfor %}
         {{- '<｜tool▁calls▁end｜><｜end▁of▁sentence｜>' }}
     {%- endif %}
@@ -282,7 +302,8 @@ DEEPSEEK_R1 = """\
 
 COMMAND_R = """\
 {{ bos_token }}
-{%- if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}{% set system_message = messages[0]['content'] %}
+{%- if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}\
+{% set system_message = messages[0]['content'] %}
 {%- else %}{% set loop_messages = messages %}{% set system_message = 'You are Command-R.' %}{% endif %}
 {{- '<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>' + system_message + '<|END_OF_TURN_TOKEN|>' }}
 {%- for message in loop_messages %}
@@ -318,7 +339,12 @@ ZEPHYR = """\
 {% endfor %}"""
 
 FALCON = """\
-{% for message in messages %}{% if not loop.first %}{{ '\\n' }}{% endif %}{% if message['role'] == 'system' %}{{ 'System: ' + message['content'] | trim }}{% elif message['role'] == 'user' %}{{ 'User: ' + message['content'].replace('\\r\\n', '\\n').replace('\\n\\n', '\\n') | trim }}{% elif message['role'] == 'assistant' %}{{ 'Falcon: ' + message['content'] | trim + eos_token }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '\\nFalcon:' }}{% endif %}"""
+{% for message in messages %}{% if not loop.first %}{{ '\\n' }}{% endif %}\
+{% if message['role'] == 'system' %}{{ 'System: ' + message['content'] | trim }}\
+{% elif message['role'] == 'user' %}\
+{{ 'User: ' + message['content'].replace('\\r\\n', '\\n').replace('\\n\\n', '\\n') | trim }}\
+{% elif message['role'] == 'assistant' %}{{ 'Falcon: ' + message['content'] | trim + eos_token }}\
+{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '\\nFalcon:' }}{% endif %}"""
 
 OLMO = """\
 {{ bos_token }}{% for message in messages %}
@@ -327,7 +353,8 @@ OLMO = """\
 {%- elif message['role'] == 'user' %}
 {{ '<|user|>\\n' + message['content'] + '\\n' }}
 {%- elif message['role'] == 'assistant' %}
-{{ '<|assistant|>\\n' }}{% generation %}{{ message['content'] + eos_token }}{% endgeneration %}{{ '' if loop.last else '\\n' }}
+{{ '<|assistant|>\\n' }}{% generation %}{{ message['content'] + eos_token }}{% endgeneration %}\
+{{ '' if loop.last else '\\n' }}
 {%- endif %}
 {% endfor %}
 {%- if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}"""
@@ -335,7 +362,8 @@ OLMO = """\
 HARMONY = """\
 {%- macro type_of(spec) -%}
     {%- if spec.type == "array" -%}{{ type_of(spec['items']) if spec['items'] else "any" }}{{ "[]" }}
-    {%- elif spec.type is defined and spec.type is iterable and spec.type is not string -%}{{ spec.type | join(" | ") }}
+    {%- elif spec.type is defined and spec.type is iterable\
+ and spec.type is not string -%}{{ spec.type | join(" | ") }}
     {%- elif spec.enum -%}{{ '"' + spec.enum | join('" | "') + '"' }}
     {%- elif spec.type in ["number", "integer"] -%}{{ "number" }}
     {%- else -%}{{ spec.type or "any" }}{%- endif -%}
@@ -349,7 +377,8 @@ HARMONY = """\
             {{- "type " + tool.name + " = (_: {\\n" }}
             {%- for name, spec in tool.parameters.properties.items() %}
                 {%- if spec.description %}{{- "// " + spec.description + "\\n" }}{% endif %}
-                {{- name }}{{ "?" if name not in (tool.parameters.required or []) }}{{- ": " + type_of(spec) + ",\\n" }}
+                {{- name }}{{ "?" if name not in (tool.parameters.required or []) }}{{- ": "\
+ + type_of(spec) + ",\\n" }}
             {%- endfor %}
             {{- "}) => any;\\n\\n" }}
         {%- else %}
@@ -360,7 +389,8 @@ HARMONY = """\
 {%- endmacro -%}
 {%- macro system_message() -%}
     {{- "You are ChatGPT, a large language model.\\nKnowledge cutoff: 2024-06\\n" }}
-    {{- "Reasoning: " + (reasoning_effort if reasoning_effort is defined else "medium") + "\\n\\n# Valid channels: analysis, commentary, final." }}
+    {{- "Reasoning: " + (reasoning_effort if reasoning_effort is defined else "medium")\
+ + "\\n\\n# Valid channels: analysis, commentary, final." }}
 {%- endmacro -%}
 {{- "<|start|>system<|message|>" }}{{- system_message() }}{{- "<|end|>" }}
 {%- if messages[0].role == "developer" or messages[0].role == "system" %}
@@ -378,13 +408,17 @@ HARMONY = """\
 {%- for message in loop_messages -%}
     {%- if message.role == 'assistant' and message.tool_calls %}
         {%- set call = message.tool_calls[0].function %}
-        {%- if message.thinking %}{{- "<|start|>assistant<|channel|>analysis<|message|>" + message.thinking + "<|end|>" }}{% endif %}
-        {{- "<|start|>assistant to=functions." + call.name + "<|channel|>commentary json<|message|>" }}{{- call.arguments | tojson }}{{- "<|call|>" }}
+        {%- if message.thinking %}\
+{{- "<|start|>assistant<|channel|>analysis<|message|>" + message.thinking + "<|end|>" }}{% endif %}
+        {{- "<|start|>assistant to=functions." + call.name + "<|channel|>commentary json<|message|>" }}\
+{{- call.arguments | tojson }}{{- "<|call|>" }}
         {%- set last_call.name = call.name %}
     {%- elif message.role == 'assistant' %}
-        {{- "<|start|>assistant<|channel|>final<|message|>" + message.content + ("<|return|>" if loop.last and not add_generation_prompt else "<|end|>") }}
+        {{- "<|start|>assistant<|channel|>final<|message|>" + message.content + ("<|return|>"\
+ if loop.last and not add_generation_prompt else "<|end|>") }}
     {%- elif message.role == "tool" %}
-        {{- "<|start|>functions." ~ last_call.name ~ " to=assistant<|channel|>commentary<|message|>" ~ message.content | tojson ~ "<|end|>" }}
+        {{- "<|start|>functions." ~ last_call.name ~ " to=assistant<|channel|>commentary<|message|>"\
+ ~ message.content | tojson ~ "<|end|>" }}
     {%- elif message.role == "user" %}
         {{- "<|start|>user<|message|>" + message.content + "<|end|>" }}
     {%- endif -%}
@@ -392,10 +426,22 @@ HARMONY = """\
 {%- if add_generation_prompt %}{{- "<|start|>assistant" }}{% endif %}"""
 
 VICUNA = """\
-{% if messages[0]['role'] == 'system' %}{{ messages[0]['content'] + ' ' }}{% set loop_messages = messages[1:] %}{% else %}{{ 'A chat between a curious user and an artificial intelligence assistant. ' }}{% set loop_messages = messages %}{% endif %}{% for message in loop_messages %}{% if message['role'] == 'user' %}{{ 'USER: ' + message['content'] + ' ' }}{% elif message['role'] == 'assistant' %}{{ 'ASSISTANT: ' + message['content'] + eos_token }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ 'ASSISTANT:' }}{% endif %}"""
+{% if messages[0]['role'] == 'system' %}{{ messages[0]['content'] + ' ' }}\
+{% set loop_messages = messages[1:] %}{% else %}\
+{{ 'A chat between a curious user and an artificial intelligence assistant. ' }}\
+{% set loop_messages = messages %}{% endif %}{% for message in loop_messages %}\
+{% if message['role'] == 'user' %}{{ 'USER: ' + message['content'] + ' ' }}\
+{% elif message['role'] == 'assistant' %}{{ 'ASSISTANT: ' + message['content'] + eos_token }}{% endif %}\
+{% endfor %}{% if add_generation_prompt %}{{ 'ASSISTANT:' }}{% endif %}"""
 
 ALPACA = """\
-{% if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}{{ messages[0]['content'].capitalize() + '\\n\\n' }}{% else %}{% set loop_messages = messages %}{% endif %}{% for message in loop_messages %}{% if message['role'] == 'user' %}{{ '### Instruction:\\n' + message['content'].strip() | indent(2) + '\\n\\n' }}{% elif message['role'] == 'assistant' %}{{ '### Response:\\n' + message['content'].strip() + eos_token + '\\n\\n' }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '### Response:\\n' }}{% endif %}"""
+{% if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}\
+{{ messages[0]['content'].capitalize() + '\\n\\n' }}{% else %}{% set loop_messages = messages %}\
+{% endif %}{% for message in loop_messages %}{% if message['role'] == 'user' %}\
+{{ '### Instruction:\\n' + message['content'].strip() | indent(2) + '\\n\\n' }}\
+{% elif message['role'] == 'assistant' %}\
+{{ '### Response:\\n' + message['content'].strip() + eos_token + '\\n\\n' }}{% endif %}{% endfor %}\
+{% if add_generation_prompt %}{{ '### Response:\\n' }}{% endif %}"""
 
 _IM = ["<|im_start|>", "<|im_end|>"]
 _ROLES = ["<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|/tool|>", "<|end|>"]
@@ -429,8 +475,19 @@ TEMPLATES = {
     "phi-4-mini": (PHI4_MINI, [*_ROLES, "<|endoftext|>"], []),
     "deepseek-r1": (
         DEEPSEEK_R1,
-        ["<｜User｜>", "<｜Assistant｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>"]
-        + ["<｜tool▁call▁end｜>", "<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>", "<｜tool▁output▁begin｜>"]
+        [
+            "<｜User｜>",
+            "<｜Assistant｜>",
+            "<｜tool▁calls▁begin｜>",
+            "<｜tool▁calls▁end｜>",
+            "<｜tool▁call▁begin｜>",
+        ]
+        + [
+            "<｜tool▁call▁end｜>",
+            "<｜tool▁outputs▁begin｜>",
+            "<｜tool▁outputs▁end｜>",
+            "<｜tool▁output▁begin｜>",
+        ]
         + ["<｜tool▁output▁end｜>", "<｜tool▁sep｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"],
         ["<think>", "</think>"],
     ),

@@ -74,9 +74,9 @@ def encode_marked(
                 return ChatTokens(row.ids, row.offsets)
     c = Compiled(tok, ())
     c.model, c.ids = without_pieces(c.model, commands), full.ids
-    found = list(_parts(full, plain, marks, ranges, commands))
-    row = place_tokens_ref(c, plain, found=iter(found))
-    written = [content for _, content in found if content in commands]
+    parts = list(_parts(full, plain, marks, ranges, commands))
+    row = place_tokens_ref(c, plain, found=parts)
+    written = [content for _, content in parts if content in commands]
     if not _agrees(full, row.ids, written, commands):
         raise ValueError(
             "this vocabulary spells a special token with ordinary pieces, so that text cannot be told from commands; "
@@ -246,7 +246,7 @@ def chat(
     documents = None if documents is None else list(documents)
     source = chosen_template(tok, template, tools=tools)
     config = getattr(tok, "config", None)
-    options = {
+    options: dict[str, Any] = {
         "tools": tools,
         "documents": documents,
         "add_generation_prompt": add_generation_prompt,
@@ -274,8 +274,10 @@ def chat(
     kept, (text, tokens) = _shortened(messages, encoded, max_length)
     if count:
         found = count_tokens(text, tokens, len(kept))
-        at = dict(zip(kept, found.messages))
-        return found._replace(messages=[at.get(i, 0) for i in range(len(messages))])
+        sizes = [0] * len(messages)
+        for i, size in enumerate(found.messages):
+            sizes[kept[i]] = size
+        return found._replace(messages=sizes)
     if return_assistant_mask:
         return tokens.ids, assistant_mask(text, tokens)
     return tokens.ids

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from ..core.limits import TooMuch, check_limit, current
@@ -23,6 +23,7 @@ from subword_nb.pipeline.origins import (
     OUTSIDE,
     TEMPLATE,
     OriginText,
+    check_length,
     generated,
     joined,
     mark,
@@ -53,8 +54,8 @@ def quoted(
         items = [quoted(v, owner=owner, origin=origin) for v in value]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, Mapping):
-        keys = [quoted(k, owner=owner, origin=origin) for k in value]
-        return {k: quoted(v, owner=owner, origin=origin) for k, v in zip(keys, value.values())}
+        pairs = [[quoted(x, owner=owner, origin=origin) for x in item] for item in value.items()]
+        return dict(pairs)
     if is_dataclass(value) and not isinstance(value, type):
         value = {f.name: getattr(value, f.name) for f in fields(value)}
     elif callable(getattr(value, "model_dump", None)):
@@ -86,7 +87,7 @@ _REASONING = ("reasoning_content", "thinking", "reasoning")
 class Message(dict):
     "A message as a template reads it, with the owner of its words."
 
-    __slots__ = ("owner",)
+    owner = 0
 
 
 def quoted_message(
@@ -112,13 +113,13 @@ def quoted_message(
         found["reasoning_content"] = reasoning
     return found
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #dc312505
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #9fad5c93
 class _State:
     "Where a template is."
 
     def __init__(self):
         self.owner, self.outer, self.turns = 0, [], 0
-        self.end = None
+        self.end: str | None = None  # the word that ends the final message, if that is to be continued
         self.limits = current()
 
 
@@ -141,14 +142,15 @@ def _written_out(text, value, origin=OUTSIDE):
     parts = text.split(end.strip()) if end else [text]
     if len(parts) > 1:
         shown, at = mark(OUTSIDE, owner=FINAL) * len(end.strip()), [0, *accumulate(map(len, parts))]
-        marks = shown.join(marks[a:b] for a, b in zip(at, at[1:]))
+        marks = shown.join(marks[a:b] for a, b in pairwise(at))
     return OriginText(text, marks)
 
 
 def _owner_of(value):
     "The owner of the first text in a value; without one whoever's turn it is."
     if isinstance(value, OriginText) and value:
-        return owner_at(marks_of(value), 0)
+        owner = owner_at(marks_of(value), 0)
+        return owner if owner != FINAL else _STATE.get().owner
     if isinstance(value, Message):
         return value.owner
     inner = value.keys() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -170,12 +172,30 @@ def _written(text):
 
 def _indent(text, width=4, first=False, blank=False):
     "Jinja's filter `indent`."
-    before = width if isinstance(width, str) else _written(" " * width)
+    before = width if isinstance(width, str) else _written(" ") * width
     lines = (text_of(text) + _written("\n")).splitlines()
     out = [
         before + line if (i or first) and (blank or line or not i) else line for i, line in enumerate(lines)
     ]
     return _written("\n").join(out)
+
+
+def _size_of(operator, left, right):
+    "How long a sum, a product or a power becomes: in characters, in items of a list, or in bits."
+    if operator == "+":
+        return len(left) + len(right) if hasattr(left, "__len__") and hasattr(right, "__len__") else 0
+    if not isinstance(right, int):
+        left, right = right, left
+    if not isinstance(right, int):
+        return 0
+    if isinstance(left, int):
+        return left.bit_length() * (right if operator == "**" else 1)
+    return len(left) * right if operator == "*" and hasattr(left, "__len__") else 0
+
+
+def _center(text, width=80):
+    "Jinja's filter `center`."
+    return OriginText(text_of(text)).center(width)
 
 
 def _replace(text, old, new, count=None):
@@ -187,15 +207,6 @@ def _strftime_now(format):
     "The time now."
     text = datetime.now().strftime(format)
     return OriginText(text, mark(OUTSIDE, owner=_STATE.get().owner) * len(text))
-
-
-def _limited(text):
-    "A text that is not too long."
-    if len(text) > _STATE.get().limits.template_chars:
-        check_limit(
-            "template_chars", len(text), f"the chat template makes a text of {len(text):,} characters"
-        )
-    return text
 
 # %% ../../nbs/pipeline/15_chat_templates.ipynb #8f069269
 def _jinja():
@@ -284,26 +295,22 @@ def _environment():
 
     class Environment(ImmutableSandboxedEnvironment):
         code_generator_class = Code
-        concat = staticmethod(lambda texts: _limited(joined(texts)))
-        intercepted_binops = frozenset(["*", "**"])
+        concat = staticmethod(joined)
+        intercepted_binops = frozenset(["+", "*", "**"])
         written, text_of = staticmethod(_written), staticmethod(text_of)
 
         def _parse(self, source, name, filename):
             return Turns().visit(super()._parse(source, name, filename))
 
         def call_binop(self, context, operator, left, right):
-            if operator == "*":
-                n, many = (left, right) if isinstance(left, int) else (right, left)
-                size = len(many) * n if hasattr(many, "__len__") and isinstance(n, int) else 0
-            else:
-                size = (
-                    abs(right) * max(left.bit_length(), 1)
-                    if isinstance(left, int) and isinstance(right, int)
-                    else 0
-                )
-            if size > 1 << 20:
-                raise ValueError(f"{left!r:.20} {operator} {right!r:.20} is too much")
+            check_length(_size_of(operator, left, right))
             return super().call_binop(context, operator, left, right)
+
+        def wrap_str_format(self, value):
+            found = super().wrap_str_format(value)
+            if found is not None and re.search(r":[^}]*([0-9]{6}|\{)", value.__self__):
+                raise ValueError(f"the format {str.__str__(value.__self__)[:40]!r} asks for too much space")
+            return found
 
         def begin(self, _):
             state = _STATE.get()
@@ -361,9 +368,10 @@ def _environment():
         trim_blocks=True, lstrip_blocks=True, optimized=False, extensions=[Generation, LoopControlExtension]
     )
     made.filters |= {
-        "tojson": _tojson, "indent": _indent, "replace": _replace, "join": join,
+        "tojson": _tojson, "center": _center, "indent": _indent, "replace": _replace, "join": join,
         "title": lambda text: recased(text_of(text), do_title(text_of(text))),
     }  # fmt: skip
+    del made.globals["lipsum"]
     made.globals |= {
         "raise_exception": raise_exception, "strftime_now": _strftime_now, "namespace": SafeNamespace, "dict": Dict(),
     }  # fmt: skip

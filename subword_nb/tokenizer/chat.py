@@ -116,8 +116,8 @@ def _columns(tok, texts: list[OriginText], source, padding, truncation, max_leng
     tokens = [encode_marked(tok, text, commands) for text in texts]
     rows = [Encoding(list(t.ids), pieces=[""] * len(t.ids), offsets=list(t.offsets)) for t in tokens]
     if with_masks:
-        for row, text, t in zip(rows, texts, tokens):
-            row.type_ids = assistant_mask(text, t)  # cut and filled with the rest
+        for i, row in enumerate(rows):
+            row.type_ids = assistant_mask(texts[i], tokens[i])  # cut and filled with the rest
     if truncation:
         rows = _cut(
             tok, rows, max_length, options.get("truncation_side") or config.truncation_side or "right"
