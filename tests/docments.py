@@ -80,7 +80,9 @@ def gaps(function: ast.FunctionDef, marks: dict[int, tuple[str, bool]], method: 
 
 
 def inherited(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> set[str]:
-    "Names of the methods that base classes in the same module define, and so document."
+    "Names of the methods that base classes in the same module, or `str`, define, and so document."
+    if any(isinstance(b, ast.Name) and b.id == "str" for b in node.bases):
+        return set(dir(str)) - {"__init__"}
     bases = [classes[b.id] for b in node.bases if isinstance(b, ast.Name) and b.id in classes]
     return {m.name for b in bases for m in b.body if isinstance(m, ast.FunctionDef)}.union(
         *(inherited(b, classes) for b in bases)

@@ -3,8 +3,8 @@
 The rule: a parameter with a default is keyword-only, except for the few of `NATURAL`, each with its reason.
 It holds for the functions, classes and public methods of every module's `__all__`. Four kinds are left out:
 the chapter `compat`, whose signatures are those of the libraries that it stands in for; constructors of dataclasses and
-named tuples, whose parameters are their fields; methods that Python itself calls
-(`__getitem__`, `__get__`, …), apart from `__init__` and `__call__`; and kernels, which Numba compiles.
+named tuples, whose parameters are their fields; methods that Python itself calls (`__getitem__`, `__get__`, …), apart from
+`__init__` and `__call__`, and those of `str` in a class that is one; and kernels, which Numba compiles.
 """
 
 import importlib
@@ -59,6 +59,8 @@ def methods_of(cls):
         if name.startswith("_") and name not in ("__init__", "__call__"):
             continue
         if name == "__init__" and (is_dataclass(cls) or issubclass(cls, tuple)):
+            continue
+        if issubclass(cls, str) and hasattr(str, name):
             continue
         found = getattr(cls, name)
         if (inspect.isfunction(found) or inspect.ismethod(found)) and inspect.unwrap(

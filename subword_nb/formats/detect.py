@@ -721,9 +721,7 @@ def _framed(parts, config, path):
 def folder_config(
     folder: str | os.PathLike,  # A folder with a tokenizer
     parts: Parts,  # That tokenizer
-) -> (
-    TokenizerConfig | None
-):  # As for `tokenizer_config`; that of the parts if the folder has nothing of the kind
+) -> TokenizerConfig | None:  # As for `tokenizer_config`; `parts.config` if there are no such files
     "What the files beside a tokenizer say about calls, chats and decoded text."
     config, templates = _config(Path(folder)), _template_files(Path(folder))
     if not config and not templates:

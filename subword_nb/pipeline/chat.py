@@ -57,9 +57,8 @@ class ChatTokens(NamedTuple):
 def encode_marked(
     tok: Engine,  # A tokenizer
     text: OriginText,  # A text with origins
-    commands: Collection[
-        str
-    ],  # Added tokens that count only where the template wrote all of their characters
+    # Added tokens that count only where the template wrote all of their characters
+    commands: Collection[str],
 ) -> ChatTokens:  # Its tokens, without those of the post-processor
     "The tokens of a text in which only a template gives commands."
     marks, plain = marks_of(text), valid_text(str.__str__(text))
@@ -114,6 +113,9 @@ def _parts(c, text, marks, ranges, commands) -> Iterator[tuple[Aligned, str | No
             continue
         if c.norm is not None:
             part = c.norm.align(part)
+        if not c.has_normalized_added:
+            yield part, None
+            continue
         spans = [part.span(i, i + 1) for i in range(len(part.text))]
         own = "".join("t" if not origin_ranges(marks[a:b], [OUTSIDE, UNKNOWN]) else "o" for a, b in spans)
         inner = [(a, b) for a, b in _runs(own)]
@@ -166,13 +168,12 @@ def chosen_template(
         f"the tokenizer does not say how a chat is written down; pass template=, the source of one ({names})"
     )
 
-# %% ../../nbs/pipeline/16_chat.ipynb #0ea87cb8
+# %% ../../nbs/pipeline/16_chat.ipynb #bc5d76be
 class ChatCounts(NamedTuple):
     "How many tokens the parts of a chat take."
 
-    messages: list[
-        int
-    ]  # Tokens of each message, with what the template writes around it; 0 for one that is left out
+    # Tokens of each message, with what the template writes around it; 0 for one that is left out
+    messages: list[int]
     tools: int  # Tokens of the tools' own words
     documents: int  # Tokens of the documents' own words
     rest: int  # Other tokens of the template
@@ -211,7 +212,7 @@ def assistant_mask(
     before = [0, *accumulate(flags)]
     return [int(before[max(end, start + 1)] > before[start]) for start, end in tokens.offsets]
 
-# %% ../../nbs/pipeline/16_chat.ipynb #59ceef06
+# %% ../../nbs/pipeline/16_chat.ipynb #b76eb0b8
 def chat_turns(
     messages: list,  # Messages
 ) -> tuple[int, list[int]]:  # How many messages stay in front; where each turn begins
@@ -221,7 +222,7 @@ def chat_turns(
     starts = [i for i in range(head, len(roles)) if roles[i] == "user"]
     return head, starts if starts[:1] == [head] else [head, *starts]
 
-# %% ../../nbs/pipeline/16_chat.ipynb #e36a9056
+# %% ../../nbs/pipeline/16_chat.ipynb #7e5424e3
 def chat(
     tok: Engine,  # A tokenizer
     messages: Iterable,  # Dicts with `role` and `content`
@@ -229,15 +230,16 @@ def chat(
     tools: Iterable | None = None,  # JSON schemas of functions, as dicts
     documents: Iterable | None = None,  # Dicts with `title` and `text`
     add_generation_prompt: bool = False,  # End with what opens the model's answer
-    continue_final_message: bool
-    | str = False,  # Leave the last message open: its content, or the field of this name
+    # Leave the last message open: its content, or the field of this name
+    continue_final_message: bool | str = False,
     template: str | None = None,  # A name of a template of the tokenizer, or the source of another
     tokenize: bool = True,  # False: return the text, an `OriginText`
     return_assistant_mask: bool = False,  # Return ids and a mask of what the model is to write
     count: bool = False,  # Return `ChatCounts`
-    trusted: bool
-    | Collection[str] = False,  # True: words from outside may give commands; or the roles whose words may
-    max_length: int | None = None,  # Oldest turns are left out, with a warning, until there are so few tokens
+    # True: words from outside may give commands; or the roles whose words may
+    trusted: bool | Collection[str] = False,
+    # Oldest turns are left out, with a warning, until there are so few tokens
+    max_length: int | None = None,
     **template_kwargs,  # Other variables of the template
 ) -> Any:  # Ids; or what the options above ask for
     "The ids of a chat, in which only the template gives commands."
@@ -282,7 +284,7 @@ def chat(
         return tokens.ids, assistant_mask(text, tokens)
     return tokens.ids
 
-# %% ../../nbs/pipeline/16_chat.ipynb #26a544e0
+# %% ../../nbs/pipeline/16_chat.ipynb #4dd567c7
 def _shortened(messages, encoded, max_length):
     "The numbers of the messages that stay, and what `encoded` makes of these."
     everything = list(range(len(messages)))
@@ -310,14 +312,14 @@ def _shortened(messages, encoded, max_length):
     )
     return made[n]
 
-# %% ../../nbs/pipeline/16_chat.ipynb #5723744a
+# %% ../../nbs/pipeline/16_chat.ipynb #b17ead2e
 def append_ids(
     tok: Engine,  # A tokenizer
     ids: Iterable[int],  # Ids so far
     text: str,  # What follows
     *,
-    allowed_special: str
-    | Collection[str] = (),  # Special tokens that the new text may spell: "all", or a set
+    # Special tokens that the new text may spell: "all", or a set
+    allowed_special: str | Collection[str] = (),
 ) -> list[int]:  # The same ids, and those of the text behind them
     "Ids of a longer conversation, without touching the earlier ones."
     before = list(ids)
@@ -336,7 +338,7 @@ def append_ids(
         return before + guarded[len(guard) :]
     return before + new
 
-# %% ../../nbs/pipeline/16_chat.ipynb #f60f982e
+# %% ../../nbs/pipeline/16_chat.ipynb #190abbb9
 def is_stable(
     tok: Engine,  # A tokenizer
     ids: Iterable[int],  # Ids, such as those of a prompt and an answer

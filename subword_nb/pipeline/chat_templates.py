@@ -33,7 +33,7 @@ from subword_nb.pipeline.origins import (
     recased,
 )
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #9867fab8
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #e6085411
 TOOLS, DOCUMENTS, VARIABLES, FINAL, FIRST_MESSAGE = range(1, 6)  # Owners; message i is FIRST_MESSAGE + i
 
 
@@ -66,7 +66,7 @@ def quoted(
         value = f"<{type(value).__name__}>"
     return quoted(value, owner=owner, origin=origin)
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #31b584cd
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #62007f1b
 ROLES = frozenset(
     ["system", "developer", "user", "assistant", "model", "critic", "context", "documents", "environment"]
     + [
@@ -113,7 +113,7 @@ def quoted_message(
         found["reasoning_content"] = reasoning
     return found
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #9fad5c93
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #5e961d8b
 class _State:
     "Where a template is."
 
@@ -125,7 +125,7 @@ class _State:
 
 _STATE: ContextVar[_State] = ContextVar("_STATE")
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #cdf959b5
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #7f8255d9
 def text_of(
     value,  # What a template outputs or joins
 ) -> str:  # A text, with marks where the value has any
@@ -156,7 +156,7 @@ def _owner_of(value):
     inner = value.keys() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
     return next((_owner_of(v) for v in inner), _STATE.get().owner)
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #c594aa0f
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #cb9db2ea
 def _tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
     "A value as JSON: words from outside."
     text = json.dumps(
@@ -208,7 +208,7 @@ def _strftime_now(format):
     text = datetime.now().strftime(format)
     return OriginText(text, mark(OUTSIDE, owner=_STATE.get().owner) * len(text))
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #8f069269
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #364e185d
 def _jinja():
     "The library, or an error that says how to get it."
     try:
@@ -226,7 +226,7 @@ def _jinja():
         )
     return jinja2
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #2b4672f2
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #a0511cce
 @lru_cache(1)
 def _environment():
     "The environment in which templates are compiled and run."
@@ -377,7 +377,7 @@ def _environment():
     }  # fmt: skip
     return made
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #3cba2402
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #025fdb6d
 class ChatTemplateError(ValueError):
     "What a template says against its messages, or what is wrong with the template."
 
@@ -391,7 +391,7 @@ def _compiled_template(source):
     except (_jinja().exceptions.TemplateError, RecursionError) as e:
         raise ChatTemplateError(f"the chat template cannot be compiled: {e or type(e).__name__}") from e
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #4b76fa31
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #6a8c6f61
 @lru_cache(64)
 def template_literals(
     source: str,  # A template
@@ -404,7 +404,7 @@ def template_literals(
     texts = [node.data for node in tree.find_all(nodes.TemplateData)]
     return (*texts, *(node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)))
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #32dcb13c
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #83839010
 def render_chat(
     messages: Iterable,  # Dicts with `role` and `content`
     template: str,  # The source of a Jinja template
@@ -412,12 +412,12 @@ def render_chat(
     tools: Iterable | None = None,  # JSON schemas of functions, as dicts
     documents: Iterable | None = None,  # Dicts with `title` and `text`
     add_generation_prompt: bool = False,  # End with what opens the model's answer
-    continue_final_message: bool
-    | str = False,  # Leave the last message open: its content, or the field of this name
-    trusted: bool
-    | Collection[str] = False,  # True: all words are the template's; or the roles whose messages are
-    special_tokens: Mapping[str, str]
-    | None = None,  # Variables such as `bos_token`, whose words are the template's
+    # Leave the last message open: its content, or the field of this name
+    continue_final_message: bool | str = False,
+    # True: all words are the template's; or the roles whose messages are
+    trusted: bool | Collection[str] = False,
+    # Variables such as `bos_token`, whose words are the template's
+    special_tokens: Mapping[str, str] | None = None,
     variables: Mapping[str, Any] | None = None,  # Other variables of the template, words from outside
 ) -> OriginText:  # The text, with its origins
     "Write a chat down as a template says."
@@ -450,7 +450,7 @@ def render_chat(
     text = _rendered(_compiled_template(template), names, end)
     return text if final is None else _cut_at_end(text, final, end)
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #6520a063
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #fc84bfb0
 def _rendered(template, names, end):
     "What a template makes of its variables."
     token = _STATE.set(_State())
@@ -485,7 +485,7 @@ def _documents(documents):
             )
     return documents
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #d57b905e
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #d1f1b3eb
 def _open_end(message, field, template, end):
     "Put a word behind the last message; the text of that."
     field = field if isinstance(field, str) else "content"

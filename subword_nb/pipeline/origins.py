@@ -64,10 +64,10 @@ class OriginText(str):
         return map(OriginText, str.__iter__(self), self._marks)
 
     def __add__(self, other):
-        return joined((self, other)) if isinstance(other, str) else NotImplemented
+        return joined((self, other))
 
     def __radd__(self, other):
-        return joined((other, self)) if isinstance(other, str) else NotImplemented
+        return joined((other, self))
 
     def __mul__(self, n):
         check_length(len(self) * n)
@@ -176,7 +176,7 @@ def check_length(
     if n > current().template_chars:
         check_limit("template_chars", n, f"the chat template makes a text of {n:,} characters")
 
-# %% ../../nbs/pipeline/14_origins.ipynb #b2470089
+# %% ../../nbs/pipeline/14_origins.ipynb #0cff7bc2
 def joined(
     texts: Iterable[str],  # Texts of any origin
 ) -> OriginText:  # One text
@@ -185,7 +185,7 @@ def joined(
     check_length(sum(map(len, texts)))
     return OriginText("".join(texts), "".join(map(marks_of, texts)))
 
-# %% ../../nbs/pipeline/14_origins.ipynb #715f53a0
+# %% ../../nbs/pipeline/14_origins.ipynb #a392e1e6
 def recased(
     text: str,  # Any text
     other: str,  # The same in other letters
@@ -198,7 +198,7 @@ def recased(
         return OriginText(str.__str__(other), marks[:1] * len(other))
     return OriginText(str.__str__(other), mark(UNKNOWN) * len(other))
 
-# %% ../../nbs/pipeline/14_origins.ipynb #ebb0e6e9
+# %% ../../nbs/pipeline/14_origins.ipynb #7efad0d3
 def _in_order(text, pieces, sep):
     "The pieces of a split, each cut from the text."
     at, out = 0, []
@@ -217,7 +217,7 @@ def _between(texts, sep):
             yield sep
         yield text
 
-# %% ../../nbs/pipeline/14_origins.ipynb #b538595b
+# %% ../../nbs/pipeline/14_origins.ipynb #4d33e005
 def origin_at(
     marks: str,  # Marks
     i: int,  # The index of one
@@ -233,14 +233,14 @@ def owner_at(
     "Whom a character belongs to."
     return ord(marks[i]) >> 3
 
-# %% ../../nbs/pipeline/14_origins.ipynb #c8a9a7f3
+# %% ../../nbs/pipeline/14_origins.ipynb #afed97f1
 def origin_ranges(
     marks: str,  # The marks of a text
     origins: Iterable[int],  # Such as (TEMPLATE,)
 ) -> list[tuple[int, int]]:  # (start, end), in order, none touching another
     "The ranges of a text with certain origins."
     wanted = frozenset(origins)
-    return _ranges(ord(m) & 3 in wanted for m in marks)
+    return _ranges(marks, lambda m: ord(m) & 3 in wanted)
 
 
 def owner_ranges(
@@ -248,27 +248,29 @@ def owner_ranges(
     owner: int,  # A number
 ) -> list[tuple[int, int]]:  # (start, end), in order, none touching another
     "The ranges of a text that belong to an owner."
-    return _ranges(ord(m) >> 3 == owner for m in marks)
+    return _ranges(marks, lambda m: ord(m) >> 3 == owner)
 
 
 def generated_ranges(
     marks: str,  # The marks of a text
 ) -> list[tuple[int, int]]:  # (start, end), in order, none touching another
     "The ranges of a text that lie in generation blocks."
-    return _ranges(bool(ord(m) & _GENERATED) for m in marks)
+    return _ranges(marks, lambda m: ord(m) & _GENERATED)
 
 
-def _ranges(flags):
-    "Where flags are true, as ranges."
+def _ranges(marks, has):
+    "The ranges of the marks that have something."
     at, out = 0, []
-    for flag, run in groupby(flags):
-        end = at + sum(1 for _ in run)
-        if flag:
-            out.append((at, end))
-        at = end
+    for m, run in groupby(marks):
+        start, at = at, at + len(list(run))
+        if not has(m):
+            continue
+        if out and out[-1][1] == start:
+            start, _ = out.pop()
+        out.append((start, at))
     return out
 
-# %% ../../nbs/pipeline/14_origins.ipynb #b0433333
+# %% ../../nbs/pipeline/14_origins.ipynb #351307eb
 def generated(
     text: str,  # The text of a generation block
 ) -> OriginText:  # The same, marked as one

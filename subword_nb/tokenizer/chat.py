@@ -15,7 +15,7 @@ from ..pipeline.encoding import Encoding, Padding, TokenizerConfig, Truncation, 
 from ..pipeline.origins import OriginText
 from .tokenizer import Tokenizer
 
-# %% ../../nbs/tokenizer/03_chat.ipynb #5864077f
+# %% ../../nbs/tokenizer/03_chat.ipynb #f67e96a5
 def apply_chat_template(
     tok: Tokenizer,  # A tokenizer
     conversation: Any,  # Messages, or several lists of messages
@@ -35,9 +35,7 @@ def apply_chat_template(
     return_assistant_tokens_mask: bool = False,  # With `assistant_masks` among the results
     tokenizer_kwargs: Mapping | None = None,  # Options of `Tokenizer.__call__`, such as `padding_side`
     **kwargs,  # Other variables of the template
-) -> (
-    Any
-):  # A text or ids, or a dict of `input_ids` and `attention_mask`; a list of each for several conversations
+) -> Any:  # A text, ids, or a dict of `input_ids` and more; of several conversations, lists of them
     "Render and encode chats with the arguments of transformers."
     conversations, is_batched = _listed(conversation)
     if return_assistant_tokens_mask and not (return_dict and tokenize):
@@ -77,7 +75,7 @@ def apply_chat_template(
         columns = {name: rows[0] for name, rows in columns.items()}
     return columns if return_dict else columns["input_ids"]
 
-# %% ../../nbs/tokenizer/03_chat.ipynb #b35b10c1
+# %% ../../nbs/tokenizer/03_chat.ipynb #2e25a97a
 def _listed(conversation):
     "Conversations as a list, and whether there were several."
     if hasattr(conversation, "messages"):
@@ -102,7 +100,7 @@ def _rendered(tok, conversations, source, **options):
             raise e.__cause__ from e
         raise
 
-# %% ../../nbs/tokenizer/03_chat.ipynb #315cf24a
+# %% ../../nbs/tokenizer/03_chat.ipynb #ae81c15a
 def _columns(tok, texts: list[OriginText], source, padding, truncation, max_length, with_masks, options):
     "The columns of chats: lists of rows by name."
     if wrong := sorted(
@@ -134,7 +132,7 @@ def _columns(tok, texts: list[OriginText], source, padding, truncation, max_leng
         columns["assistant_masks"] = [row.type_ids for row in rows]
     return columns
 
-# %% ../../nbs/tokenizer/03_chat.ipynb #c8150bca
+# %% ../../nbs/tokenizer/03_chat.ipynb #35758c2f
 def _longest(tok, max_length, why):
     "The length that is asked for."
     found = max_length if max_length is not None else tok.config and tok.config.max_length
