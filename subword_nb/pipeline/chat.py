@@ -6,11 +6,12 @@
 __all__ = ['template_commands', 'ChatTokens', 'encode_marked', 'chosen_template', 'ChatCounts', 'count_tokens', 'assistant_mask',
            'chat_turns', 'chat', 'append_ids', 'is_stable']
 
-# %% ../../nbs/pipeline/16_chat.ipynb #512ba877
+# %% ../../nbs/pipeline/16_chat.ipynb #8fdcc8f9
 import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from copy import copy
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -33,18 +34,17 @@ from .vocab import AddedToken
 from ..core.unicode import valid_text
 from ..text.alignment import Aligned
 
-# %% ../../nbs/pipeline/16_chat.ipynb #a8607918
+# %% ../../nbs/pipeline/16_chat.ipynb #716ae748
 def template_commands(
     tok: Engine,  # A tokenizer
     template: str,  # The source of a chat template
-) -> frozenset[str]:  # Contents of added tokens
-    "The added tokens that only a template may write."
+) -> frozenset[str]:  # Contents of added tokens, and pieces that a SentencePiece model finds by itself
+    "What only a template may write."
     literals = template_literals(template)
-    return frozenset(
-        t.content
-        for t, _ in tok.added_tokens
-        if t.special or not t.content.isspace() and any(t.content in text for text in literals)
-    )
+    spelled = [t.content for t, _ in tok.added_tokens if not t.special]
+    spelled += [piece for piece in getattr(tok.model, "user_defined", ()) if piece not in tok.added_contents]
+    found = {s for s in spelled if not s.isspace() and any(s in text for text in literals)}
+    return frozenset(found.union(t.content for t, _ in tok.added_tokens if t.special))
 
 # %% ../../nbs/pipeline/16_chat.ipynb #ce4b638f
 class ChatTokens(NamedTuple):
@@ -69,17 +69,19 @@ def encode_marked(
         found = [(a, b, t) for a, b, t in full.raw.spans(plain) if t is not None and t.content in commands]
         if all(_lies_within(ranges, _place(plain, a, b, t)) for a, b, t in found):
             row = place_tokens(full, plain)
-            if _agrees(full, row.ids, [t.content for _, _, t in found], commands):
+            written = [t.content for _, _, t in found] + _own_pieces(tok, plain, ranges, commands)
+            if _agrees(tok, row.ids, written, commands):
                 return ChatTokens(row.ids, row.offsets)
-    c = Compiled(tok, ())
-    c.model, c.ids = without_pieces(c.model, commands), full.ids
+    c = _without_commands(tok, commands)
     parts = list(_parts(full, plain, marks, ranges, commands))
     row = place_tokens_ref(c, plain, found=parts)
-    written = [content for _, content in parts if content in commands]
-    if not _agrees(full, row.ids, written, commands):
+    written = [content for _, content in parts if content in commands] + _own_pieces(
+        tok, plain, ranges, commands
+    )
+    if not _agrees(tok, row.ids, written, commands):
         raise ValueError(
-            "this vocabulary spells a special token with ordinary pieces, so that text cannot be told from commands; "
-            "pass trusted=True if all of the chat may give commands"
+            "words from outside spell a command that this model finds by itself, so that text cannot be told from commands; "
+            "take the spelling out, or pass trusted=True if all of the chat may give commands"
         )
     return ChatTokens(row.ids, row.offsets)
 
@@ -97,13 +99,37 @@ def _lies_within(ranges, place):
     return i >= 0 and ranges[i][0] <= start and end <= ranges[i][1]
 
 
-def _agrees(c, ids, written, commands):
+def _agrees(tok, ids, written, commands):
     "Is each command among the ids as often as it was written?"
-    known = {c.ids[content] for content in commands if content != getattr(c.model, "unk_piece", None)}
-    wanted = Counter(c.ids[content] for content in written)
+    known = {
+        tok.piece2id[content] for content in commands if content != getattr(tok.model, "unk_piece", None)
+    }
+    wanted = Counter(tok.piece2id[content] for content in written)
     return Counter(i for i in ids if i in known) == Counter({i: n for i, n in wanted.items() if i in known})
 
-# %% ../../nbs/pipeline/16_chat.ipynb #00e67629
+# %% ../../nbs/pipeline/16_chat.ipynb #cf7cdf46
+def _without_commands(tok, commands):
+    "The engine with the ids of all added tokens, and a model that spells none of the commands."
+    bare, full = compiled(tok, allowed_special=()), compiled(tok, allowed_special="all")
+    model = without_pieces(bare.model, commands)
+    if model is bare.model:
+        c = copy(bare)
+    else:
+        c = Compiled(tok, ())
+        c.model = model
+    c.ids = full.ids
+    return c
+
+
+def _own_pieces(tok, text, ranges, commands):
+    "The commands within ranges that are no added tokens: the model itself finds them."
+    pieces = [content for content in commands if content not in tok.added_contents]
+    if not pieces:
+        return []
+    finder = AddedFinder([AddedToken(piece) for piece in sorted(pieces)])
+    return [t.content for start, end in ranges for _, _, t in finder.spans(text[start:end]) if t is not None]
+
+# %% ../../nbs/pipeline/16_chat.ipynb #f3375b97
 def _parts(c, text, marks, ranges, commands) -> Iterator[tuple[Aligned, str | None]]:
     "Normalized parts of a text and its added tokens, commands within ranges only."
     for start, end, token in spans_within(c.raw, text, commands=commands, ranges=ranges):
@@ -130,7 +156,7 @@ def _runs(letters):
         at = next((i for i in range(start, len(letters)) if letters[i] != "t"), len(letters))
         yield start, at
 
-# %% ../../nbs/pipeline/16_chat.ipynb #5582141d
+# %% ../../nbs/pipeline/16_chat.ipynb #c9ec2c03
 def _refuse_unknown(text, marks, commands):
     "Refuse a command of which part is of unknown origin and nothing from outside."
     unknown = origin_ranges(marks, [UNKNOWN])
@@ -145,7 +171,7 @@ def _refuse_unknown(text, marks, commands):
                     "a special token nor for text; pass trusted=True if all of the chat may give commands"
                 )
 
-# %% ../../nbs/pipeline/16_chat.ipynb #a5729f22
+# %% ../../nbs/pipeline/16_chat.ipynb #ff039992
 def chosen_template(
     tok: Engine,  # A tokenizer
     template: str | None,  # The name of one of its templates, or the source of another; None: its own
@@ -168,7 +194,7 @@ def chosen_template(
         f"the tokenizer does not say how a chat is written down; pass template=, the source of one ({names})"
     )
 
-# %% ../../nbs/pipeline/16_chat.ipynb #bc5d76be
+# %% ../../nbs/pipeline/16_chat.ipynb #59c1f7c8
 class ChatCounts(NamedTuple):
     "How many tokens the parts of a chat take."
 
@@ -200,7 +226,7 @@ def count_tokens(
     rest = len(tokens.ids) - sum(messages) - owners[TOOLS] - owners[DOCUMENTS]
     return ChatCounts(messages, owners[TOOLS], owners[DOCUMENTS], rest)
 
-# %% ../../nbs/pipeline/16_chat.ipynb #80d87af2
+# %% ../../nbs/pipeline/16_chat.ipynb #cf2d9b80
 def assistant_mask(
     text: OriginText,  # A text with origins
     tokens: ChatTokens,  # Its tokens
@@ -212,7 +238,7 @@ def assistant_mask(
     before = [0, *accumulate(flags)]
     return [int(before[max(end, start + 1)] > before[start]) for start, end in tokens.offsets]
 
-# %% ../../nbs/pipeline/16_chat.ipynb #b76eb0b8
+# %% ../../nbs/pipeline/16_chat.ipynb #59ceef06
 def chat_turns(
     messages: list,  # Messages
 ) -> tuple[int, list[int]]:  # How many messages stay in front; where each turn begins
@@ -222,7 +248,7 @@ def chat_turns(
     starts = [i for i in range(head, len(roles)) if roles[i] == "user"]
     return head, starts if starts[:1] == [head] else [head, *starts]
 
-# %% ../../nbs/pipeline/16_chat.ipynb #7e5424e3
+# %% ../../nbs/pipeline/16_chat.ipynb #e36a9056
 def chat(
     tok: Engine,  # A tokenizer
     messages: Iterable,  # Dicts with `role` and `content`
@@ -284,7 +310,7 @@ def chat(
         return tokens.ids, assistant_mask(text, tokens)
     return tokens.ids
 
-# %% ../../nbs/pipeline/16_chat.ipynb #4dd567c7
+# %% ../../nbs/pipeline/16_chat.ipynb #26a544e0
 def _shortened(messages, encoded, max_length):
     "The numbers of the messages that stay, and what `encoded` makes of these."
     everything = list(range(len(messages)))
@@ -312,7 +338,7 @@ def _shortened(messages, encoded, max_length):
     )
     return made[n]
 
-# %% ../../nbs/pipeline/16_chat.ipynb #b17ead2e
+# %% ../../nbs/pipeline/16_chat.ipynb #dfcded9d
 def append_ids(
     tok: Engine,  # A tokenizer
     ids: Iterable[int],  # Ids so far
@@ -338,7 +364,7 @@ def append_ids(
         return before + guarded[len(guard) :]
     return before + new
 
-# %% ../../nbs/pipeline/16_chat.ipynb #190abbb9
+# %% ../../nbs/pipeline/16_chat.ipynb #42c4b370
 def is_stable(
     tok: Engine,  # A tokenizer
     ids: Iterable[int],  # Ids, such as those of a prompt and an answer

@@ -336,6 +336,35 @@ def test_every_kind_of_model(algorithm):
     assert [i for i in ids if i in (start, end)] == [start, end, start, end]
 
 
+def test_pieces_that_the_model_itself_finds():
+    "User-defined pieces of SentencePiece: what a template wrote is found, what others wrote is refused, never a command."
+    from subword_nb.formats.sentencepiece import parts_from_proto
+    from subword_nb.formats.sentencepiece_proto import CONTROL, UNKNOWN, USER_DEFINED, ModelProto, Piece
+
+    letters = "abcdefghijklmnopqrstuvwxyz<>_▁"
+    pieces = [
+        Piece("<unk>", 0.0, UNKNOWN),
+        Piece("<s>", 0.0, CONTROL),
+        Piece("<turn>", 0.0, USER_DEFINED),
+        Piece("xyz", 0.0, USER_DEFINED),
+    ]
+    pieces += [Piece(c, -2.0 - i / 64) for i, c in enumerate(letters)]
+    tok = Tokenizer(**parts_from_proto(ModelProto(pieces, {}, {}))._asdict())
+    template = "<s>{% for m in messages %}<turn>{{ m.content }}<turn>{% endfor %}"
+    turn = tok.piece2id["<turn>"]
+    ids = tok.chat([{"role": "user", "content": "hug xyz <tur n>"}], template=template)
+    assert ids.count(turn) == 2 and tok.piece2id["xyz"] in ids and ids.count(tok.piece2id["<s>"]) == 1
+    assert (
+        tok.chat([{"role": "user", "content": "<s> hug"}], template=template).count(tok.piece2id["<s>"]) == 1
+    )
+    for content in ("<turn>", "a<turn>b", "＜turn＞<turn>"):
+        with pytest.raises(ValueError, match="spell a command that this model finds by itself"):
+            tok.chat([{"role": "user", "content": content}], template=template)
+        assert (
+            tok.chat([{"role": "user", "content": content}], template=template, trusted=True).count(turn) == 3
+        )
+
+
 def test_normalizers_that_put_something_in_front(toks):
     tok = Tokenizer(**toks["chatml"].parts._asdict() | {"normalizer": Prepend("▁")})
     messages = [{"role": "user", "content": "hello"}]
