@@ -669,7 +669,7 @@ def _chat_config(metadata):
         if k == key or k.startswith(key + ".")
     }
     if wrong := [name for name, source in sources.items() if not isinstance(source, str)]:
-        raise ValueError(f"{key} holds {str(sources[wrong[0]])[:40]!r} for {wrong[0]!r}; expected a text")
+        raise ValueError(f"{key} holds {sources[wrong[0]]!r:.40} for {wrong[0]!r}; expected a text")
     if not sources:
         return None
     vocabulary = _vocabulary(metadata)

@@ -248,12 +248,12 @@ def chat_turns(
     starts = [i for i in range(head, len(roles)) if roles[i] == "user"]
     return head, starts if starts[:1] == [head] else [head, *starts]
 
-# %% ../../nbs/pipeline/16_chat.ipynb #e36a9056
+# %% ../../nbs/pipeline/16_chat.ipynb #116b6599
 def chat(
     tok: Engine,  # A tokenizer
     messages: Iterable,  # Dicts with `role` and `content`
     *,
-    tools: Iterable | None = None,  # JSON schemas of functions, as dicts
+    tools: Iterable | None = None,  # Functions, or JSON schemas of functions as dicts
     documents: Iterable | None = None,  # Dicts with `title` and `text`
     add_generation_prompt: bool = False,  # End with what opens the model's answer
     # Leave the last message open: its content, or the field of this name

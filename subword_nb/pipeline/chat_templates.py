@@ -4,19 +4,23 @@
 
 # %% auto #0
 __all__ = ['TOOLS', 'DOCUMENTS', 'VARIABLES', 'FINAL', 'FIRST_MESSAGE', 'ROLES', 'quoted', 'Message', 'quoted_message', 'text_of',
-           'ChatTemplateError', 'template_literals', 'render_chat']
+           'ChatTemplateError', 'template_literals', 'function_schema', 'render_chat']
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #32c5a1f9
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #f39e3fcc
+import inspect
 import json
 import re
 import secrets
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from enum import Enum
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..core.limits import TooMuch, check_limit, current
 from subword_nb.pipeline.origins import (
@@ -404,12 +408,117 @@ def template_literals(
     texts = [node.data for node in tree.find_all(nodes.TemplateData)]
     return (*texts, *(node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)))
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #83839010
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #5fe1ec95
+_JSON_TYPES = {
+    int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null",
+    list: "array", tuple: "array", dict: "object",
+}  # fmt: skip
+
+
+def _schema_of(hint):
+    "The JSON schema of an annotation."
+    kind, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return {}
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _enum_of([member.value for member in hint], hint)
+    if kind is Literal:
+        return _enum_of(list(inner), hint)
+    if kind in (Union, UnionType):
+        return _union_of(inner)
+    if kind is list:
+        return {"type": "array", "items": _schema_of(inner[0])}
+    if kind is tuple and len(inner) > 1 and ... not in inner:
+        return {"type": "array", "prefixItems": [_schema_of(t) for t in inner]}
+    if kind is dict:
+        return {"type": "object", "additionalProperties": _schema_of(inner[1])}
+    if kind is None and hint in _JSON_TYPES:
+        return {"type": _JSON_TYPES[hint]}
+    raise ValueError(
+        f"the annotation {hint} has no JSON schema; write the schema of the tool by hand and pass that"
+    )
+
+
+def _enum_of(values, hint):
+    "The schema of one of some values."
+    if not values or any(type(v) not in (int, float, str, bool, type(None)) for v in values):
+        raise ValueError(f"the annotation {hint} must have values that JSON can write")
+    types = list(dict.fromkeys(_JSON_TYPES[type(v)] for v in values))
+    return {"type": types[0] if len(types) == 1 else types, "enum": values}
+
+
+def _union_of(hints):
+    "The schema of one of some annotations."
+    schemas = [_schema_of(hint) for hint in hints if hint is not type(None)]
+    if len(schemas) == 1:
+        found = schemas[0]
+    elif all(s.keys() == {"type"} and isinstance(s["type"], str) for s in schemas):
+        types = sorted({s["type"] for s in schemas})
+        found = {"type": types[0] if len(types) == 1 else types}
+    else:
+        found = {"anyOf": schemas}
+    return found | {"nullable": True} if type(None) in hints else found
+
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #8c816f15
+def function_schema(
+    function: Callable,  # A function or a method, with annotations and a docstring
+) -> dict:  # What templates show of a tool
+    "The JSON schema of a function."
+    doc, name = inspect.getdoc(function), getattr(function, "__name__", "the tool")
+    if not doc:
+        raise ValueError(f"{name} has no docstring, which is to tell the model what it does")
+    description, described, returned = _read_docstring(doc)
+    hints, parameters = get_type_hints(function), dict(inspect.signature(function).parameters)
+    first = next(iter(parameters), None)
+    if first in ("self", "cls") and parameters[first].annotation is inspect.Parameter.empty:
+        del parameters[first]
+    properties = {}
+    for parameter in parameters:
+        if parameter not in hints or parameter not in described:
+            raise ValueError(
+                f"{name}: the parameter {parameter!r} needs an annotation and a line under Args: in the docstring"
+            )
+        properties[parameter] = _schema_of(hints[parameter]) | _described(described[parameter])
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if required := [p for p, value in parameters.items() if value.default is inspect.Parameter.empty]:
+        schema["required"] = required
+    found = {"name": name, "description": description, "parameters": schema}
+    if "return" in hints:
+        with suppress(ValueError):  # the model does not write what comes back
+            found["return"] = _schema_of(hints["return"]) | ({"description": returned} if returned else {})
+    return {"type": "function", "function": found}
+
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #fc5c9af6
+def _read_docstring(doc):
+    "The description, what is said about each argument, and what is said about the result."
+    parts = re.split(r"^[ \t]*(Args|Returns|Raises):[ \t]*$", doc.strip(), flags=re.MULTILINE)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    described, indent = {}, None
+    for line in filter(str.strip, sections.get("Args", "").split("\n")):
+        width = len(line) - len(line.lstrip())
+        entry = re.fullmatch(r"\s*(\w+):\s*(.*?)\s*", line)
+        if entry and (indent is None or width <= indent):
+            indent, name = width, entry[1]
+            described[name] = entry[2]
+        elif described:
+            described[name] = f"{described[name]} {line.strip()}"
+    returned = sections.get("Returns", "").strip()
+    return parts[0].strip(), described, returned
+
+
+def _described(text):
+    "A description, and the choices at its end."
+    choices = re.search(r"\(choices:\s*(.*?)\)\s*$", text, flags=re.IGNORECASE)
+    if choices is None:
+        return {"description": text}
+    return {"enum": json.loads(choices[1]), "description": text[: choices.start()].strip()}
+
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #40db597f
 def render_chat(
     messages: Iterable,  # Dicts with `role` and `content`
     template: str,  # The source of a Jinja template
     *,
-    tools: Iterable | None = None,  # JSON schemas of functions, as dicts
+    tools: Iterable | None = None,  # Functions, or JSON schemas of functions as dicts
     documents: Iterable | None = None,  # Dicts with `title` and `text`
     add_generation_prompt: bool = False,  # End with what opens the model's answer
     # Leave the last message open: its content, or the field of this name
@@ -450,7 +559,7 @@ def render_chat(
     text = _rendered(_compiled_template(template), names, end)
     return text if final is None else _cut_at_end(text, final, end)
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #fc84bfb0
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #8fb764f6
 def _rendered(template, names, end):
     "What a template makes of its variables."
     token = _STATE.set(_State())
@@ -467,10 +576,11 @@ def _rendered(template, names, end):
 
 def _tool(tool, i, origin):
     "A tool as a template reads it."
+    if inspect.isfunction(tool) or inspect.ismethod(tool):
+        tool = function_schema(tool)
     if not isinstance(tool, Mapping):
         raise ValueError(
-            f"tools must hold JSON schemas as dicts, got {type(tool).__name__} at place {i}; "
-            "of a function, transformers.utils.get_json_schema makes one"
+            f"tools must hold functions, or JSON schemas as dicts, got {type(tool).__name__} at place {i}"
         )
     return quoted(tool, owner=TOOLS, origin=origin)
 
@@ -485,7 +595,7 @@ def _documents(documents):
             )
     return documents
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #d1f1b3eb
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #98008c0e
 def _open_end(message, field, template, end):
     "Put a word behind the last message; the text of that."
     field = field if isinstance(field, str) else "content"

@@ -15,12 +15,12 @@ from ..pipeline.encoding import Encoding, Padding, TokenizerConfig, Truncation, 
 from ..pipeline.origins import OriginText
 from .tokenizer import Tokenizer
 
-# %% ../../nbs/tokenizer/03_chat.ipynb #f67e96a5
+# %% ../../nbs/tokenizer/03_chat.ipynb #6ef52119
 def apply_chat_template(
     tok: Tokenizer,  # A tokenizer
     conversation: Any,  # Messages, or several lists of messages
     *,
-    tools: Iterable | None = None,  # JSON schemas of functions, as dicts
+    tools: Iterable | None = None,  # Functions, or JSON schemas of functions as dicts
     documents: Iterable | None = None,  # Dicts with `title` and `text`
     chat_template: str | None = None,  # The name of a template of the tokenizer, or the source of another
     add_generation_prompt: bool = False,  # End with what opens the model's answer

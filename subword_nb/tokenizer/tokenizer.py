@@ -971,7 +971,7 @@ class Tokenizer(Engine):
         self,
         messages: Iterable,  # Dicts with `role` and `content`
         *,
-        tools: Iterable | None = None,  # JSON schemas of functions, as dicts
+        tools: Iterable | None = None,  # Functions, or JSON schemas of functions as dicts
         documents: Iterable | None = None,  # Dicts with `title` and `text`
         add_generation_prompt: bool = False,  # End with what opens the model's answer
         # Leave the last message open: its content, or the field of this name

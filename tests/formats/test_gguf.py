@@ -1190,3 +1190,28 @@ def test_metadata_from_elsewhere():
     ):
         with pytest.raises(ValueError, match=r"tokenizer\.ggml\."):
             parts_from_gguf(pairs | invalid)
+
+
+def test_chat_templates_are_read(write, tmp_path):
+    "The usual one and named ones, with the special tokens that they ask for; a folder that is saved has them as files."
+    end = "{{ messages[0].content }}{{ eos_token }}"
+    templates = {
+        "tokenizer.chat_template": end,
+        "tokenizer.chat_template.tool_use": "{{ tools | length }}",
+        "tokenizer.chat_templates": ["tool_use"],
+    }
+    tok = Tokenizer.load(write(toy_bpe(**templates)))
+    assert dict(tok.config.chat_templates) == {"default": end, "tool_use": "{{ tools | length }}"}
+    said = [{"role": "user", "content": "hug<|end|>"}]
+    ids = tok.chat(said)
+    assert tok.decode(ids) == "hug<|end|><|end|>" and ids.count(258) == 1 and ids[-1] == 258
+    assert tok.chat(said, tools=[{}], tokenize=False) == "1"
+    tok.save(f"{tmp_path / 'folder'}/")
+    assert Tokenizer.load(tmp_path / "folder").chat(said) == ids
+    for name, more in (("llama", toy_llama), ("t5", toy_t5)):
+        tok = Tokenizer.load(write(more(**{"tokenizer.chat_template": "{{ eos_token }}hug"}), name=f"{name}.gguf"))
+        assert dict(tok.config.special_tokens)["eos_token"] == "</s>"
+        assert tok.chat(said)[0] == tok.piece2id["</s>"]
+    assert Tokenizer.load(write(toy_bpe())).config is None
+    with pytest.raises(ValueError, match=r"tokenizer\.chat_template holds 7 for 'default'; expected a text"):
+        Tokenizer.load(write(toy_bpe(**{"tokenizer.chat_template": 7})))

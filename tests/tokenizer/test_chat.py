@@ -5,6 +5,8 @@ import pickle
 import subprocess
 import sys
 import warnings
+from enum import Enum
+from typing import Any, Literal
 
 import pytest
 import seeds
@@ -14,7 +16,7 @@ from subword_nb import Tokenizer
 from subword_nb.core.limits import limited
 from subword_nb.pipeline.added_tokens import AddedFinder
 from subword_nb.pipeline.chat import ChatCounts
-from subword_nb.pipeline.chat_templates import ChatTemplateError, render_chat
+from subword_nb.pipeline.chat_templates import ChatTemplateError, function_schema, render_chat
 from subword_nb.pipeline.encoding import Padding, TokenizerConfig
 from subword_nb.pipeline.vocab import AddedToken
 from subword_nb.text.normalizers import Lowercase, Prepend, Replace, Sequence
@@ -715,3 +717,87 @@ def test_published_templates_render_as_in_transformers(shared_file, name):
         )
         compared += not wanted.startswith("failed")
     assert compared > 10
+
+
+class Unit(Enum):
+    CELSIUS = "c"
+    FAHRENHEIT = "f"
+
+
+def forecast(
+    city: str,
+    unit: Unit,
+    days: int | None = None,
+    where: tuple[int, float] = (0, 0.0),
+    names: list[str] | dict[str, int] = (),
+    kind: Literal["a", 1] = "a",
+    any_of: int | str = 0,
+    choice: str = "x",
+    anything: Any = None,
+) -> dict[str, list[float]]:
+    """
+    Tell the weather
+    of a city.
+
+    Args:
+        city: Name of the city,
+            with its country: a word
+        unit: The unit
+
+        days: Days ahead
+        where: A place
+        names: Names
+        kind: Kind
+        any_of: Either
+        choice: One of (choices: ["x", "y"])
+        anything: Whatever
+
+    Returns:
+        Temperatures
+
+    Raises:
+        KeyError: no such city
+    """
+
+
+class Tools:
+    def look(self, at: str):
+        """Look.
+
+        Args:
+            at: What to look at
+        """
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("function", [forecast, Tools().look, Tools.look])
+def test_functions_become_the_schemas_of_transformers(toks, function):
+    from transformers.utils import get_json_schema
+
+    assert function_schema(function) == get_json_schema(function)
+    messages, template = [{"role": "user", "content": "hi"}], "{{ tools | tojson }}"
+    assert json.loads(toks["chatml"].chat(messages, tools=[function], template=template, tokenize=False)) == [
+        get_json_schema(function)
+    ]
+
+
+def test_functions_that_say_too_little_are_refused():
+    def bare(x):
+        "A docstring."
+
+    def odd(x: set[int]):
+        """Odd.
+
+        Args:
+            x: Numbers
+        """
+
+    def silent(x: int): ...
+
+    for function, message in (
+        (bare, "needs an annotation"),
+        (odd, "has no JSON schema"),
+        (silent, "has no docstring"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            function_schema(function)
