@@ -107,7 +107,7 @@ def _agrees(tok, ids, written, commands):
     wanted = Counter(tok.piece2id[content] for content in written)
     return Counter(i for i in ids if i in known) == Counter({i: n for i, n in wanted.items() if i in known})
 
-# %% ../../nbs/pipeline/16_chat.ipynb #cf7cdf46
+# %% ../../nbs/pipeline/16_chat.ipynb #f8c090fd
 def _without_commands(tok, commands):
     "The engine with the ids of all added tokens, and a model that spells none of the commands."
     bare, full = compiled(tok, allowed_special=()), compiled(tok, allowed_special="all")
@@ -129,7 +129,7 @@ def _own_pieces(tok, text, ranges, commands):
     finder = AddedFinder([AddedToken(piece) for piece in sorted(pieces)])
     return [t.content for start, end in ranges for _, _, t in finder.spans(text[start:end]) if t is not None]
 
-# %% ../../nbs/pipeline/16_chat.ipynb #f3375b97
+# %% ../../nbs/pipeline/16_chat.ipynb #5239c970
 def _parts(c, text, marks, ranges, commands) -> Iterator[tuple[Aligned, str | None]]:
     "Normalized parts of a text and its added tokens, commands within ranges only."
     for start, end, token in spans_within(c.raw, text, commands=commands, ranges=ranges):
@@ -156,7 +156,7 @@ def _runs(letters):
         at = next((i for i in range(start, len(letters)) if letters[i] != "t"), len(letters))
         yield start, at
 
-# %% ../../nbs/pipeline/16_chat.ipynb #c9ec2c03
+# %% ../../nbs/pipeline/16_chat.ipynb #2e55bc26
 def _refuse_unknown(text, marks, commands):
     "Refuse a command of which part is of unknown origin and nothing from outside."
     unknown = origin_ranges(marks, [UNKNOWN])
@@ -171,7 +171,7 @@ def _refuse_unknown(text, marks, commands):
                     "a special token nor for text; pass trusted=True if all of the chat may give commands"
                 )
 
-# %% ../../nbs/pipeline/16_chat.ipynb #ff039992
+# %% ../../nbs/pipeline/16_chat.ipynb #b37df7f0
 def chosen_template(
     tok: Engine,  # A tokenizer
     template: str | None,  # The name of one of its templates, or the source of another; None: its own
@@ -194,7 +194,7 @@ def chosen_template(
         f"the tokenizer does not say how a chat is written down; pass template=, the source of one ({names})"
     )
 
-# %% ../../nbs/pipeline/16_chat.ipynb #59c1f7c8
+# %% ../../nbs/pipeline/16_chat.ipynb #62c75c33
 class ChatCounts(NamedTuple):
     "How many tokens the parts of a chat take."
 
@@ -226,7 +226,7 @@ def count_tokens(
     rest = len(tokens.ids) - sum(messages) - owners[TOOLS] - owners[DOCUMENTS]
     return ChatCounts(messages, owners[TOOLS], owners[DOCUMENTS], rest)
 
-# %% ../../nbs/pipeline/16_chat.ipynb #cf2d9b80
+# %% ../../nbs/pipeline/16_chat.ipynb #c53e2d9e
 def assistant_mask(
     text: OriginText,  # A text with origins
     tokens: ChatTokens,  # Its tokens
@@ -238,7 +238,7 @@ def assistant_mask(
     before = [0, *accumulate(flags)]
     return [int(before[max(end, start + 1)] > before[start]) for start, end in tokens.offsets]
 
-# %% ../../nbs/pipeline/16_chat.ipynb #59ceef06
+# %% ../../nbs/pipeline/16_chat.ipynb #daa15c85
 def chat_turns(
     messages: list,  # Messages
 ) -> tuple[int, list[int]]:  # How many messages stay in front; where each turn begins
@@ -248,7 +248,7 @@ def chat_turns(
     starts = [i for i in range(head, len(roles)) if roles[i] == "user"]
     return head, starts if starts[:1] == [head] else [head, *starts]
 
-# %% ../../nbs/pipeline/16_chat.ipynb #116b6599
+# %% ../../nbs/pipeline/16_chat.ipynb #55d8df41
 def chat(
     tok: Engine,  # A tokenizer
     messages: Iterable,  # Dicts with `role` and `content`
@@ -310,7 +310,7 @@ def chat(
         return tokens.ids, assistant_mask(text, tokens)
     return tokens.ids
 
-# %% ../../nbs/pipeline/16_chat.ipynb #26a544e0
+# %% ../../nbs/pipeline/16_chat.ipynb #86ea77f7
 def _shortened(messages, encoded, max_length):
     "The numbers of the messages that stay, and what `encoded` makes of these."
     everything = list(range(len(messages)))
@@ -338,7 +338,7 @@ def _shortened(messages, encoded, max_length):
     )
     return made[n]
 
-# %% ../../nbs/pipeline/16_chat.ipynb #dfcded9d
+# %% ../../nbs/pipeline/16_chat.ipynb #936a1d33
 def append_ids(
     tok: Engine,  # A tokenizer
     ids: Iterable[int],  # Ids so far
@@ -364,7 +364,7 @@ def append_ids(
         return before + guarded[len(guard) :]
     return before + new
 
-# %% ../../nbs/pipeline/16_chat.ipynb #42c4b370
+# %% ../../nbs/pipeline/16_chat.ipynb #f60f982e
 def is_stable(
     tok: Engine,  # A tokenizer
     ids: Iterable[int],  # Ids, such as those of a prompt and an answer

@@ -513,7 +513,7 @@ def _described(text):
         return {"description": text}
     return {"enum": json.loads(choices[1]), "description": text[: choices.start()].strip()}
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #40db597f
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #a3cb23d3
 def render_chat(
     messages: Iterable,  # Dicts with `role` and `content`
     template: str,  # The source of a Jinja template
@@ -559,7 +559,7 @@ def render_chat(
     text = _rendered(_compiled_template(template), names, end)
     return text if final is None else _cut_at_end(text, final, end)
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #8fb764f6
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #e56060c3
 def _rendered(template, names, end):
     "What a template makes of its variables."
     token = _STATE.set(_State())
@@ -595,7 +595,7 @@ def _documents(documents):
             )
     return documents
 
-# %% ../../nbs/pipeline/15_chat_templates.ipynb #98008c0e
+# %% ../../nbs/pipeline/15_chat_templates.ipynb #31c642ec
 def _open_end(message, field, template, end):
     "Put a word behind the last message; the text of that."
     field = field if isinstance(field, str) else "content"
