@@ -259,7 +259,7 @@ def chat(
     # Leave the last message open: its content, or the field of this name
     continue_final_message: bool | str = False,
     template: str | None = None,  # A name of a template of the tokenizer, or the source of another
-    tokenize: bool = True,  # False: return the text, an `OriginText`
+    tokenize: bool = True,  # False: return the text
     return_assistant_mask: bool = False,  # Return ids and a mask of what the model is to write
     count: bool = False,  # Return `ChatCounts`
     # True: words from outside may give commands; or the roles whose words may
@@ -292,7 +292,7 @@ def chat(
             "return_assistant_mask needs a template that marks what the model writes with {% generation %}, and this one does not"
         )
     if not tokenize:
-        return render_chat(messages, source, **options)
+        return str.__str__(render_chat(messages, source, **options))
     commands = template_commands(tok, source)
 
     def encoded(kept):

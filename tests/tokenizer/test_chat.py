@@ -186,7 +186,7 @@ def test_texts_are_those_of_transformers(toks, name):
             else:
                 assert found == wanted, (messages, options)
                 counts["same"] += 1
-    assert counts["same"] > counts["failed"] / 3, counts
+    assert counts["same"] > 10, counts
 
 
 @each_template
@@ -196,7 +196,7 @@ def test_harmless_chats_have_the_ids_of_their_text(toks, name):
     for messages, options in cases(name, WORDS, 40):
         assert not finder.any(json.dumps([messages, options], ensure_ascii=False))
         try:
-            text = str.__str__(tok.chat(messages, tokenize=False, **options))
+            text = tok.chat(messages, tokenize=False, **options)
         except ValueError:
             continue
         ids = tok.chat(messages, **options)
@@ -205,7 +205,7 @@ def test_harmless_chats_have_the_ids_of_their_text(toks, name):
         counts = tok.chat(messages, count=True, **options)
         assert counts.total == len(ids) and len(counts.messages) == len(messages)
         compared += 1
-    assert compared > 5
+    assert compared
 
 
 def commands_of(tok, name, ids) -> list:
@@ -227,8 +227,10 @@ def disarmed(value):
 def test_words_from_outside_never_give_commands(toks, name):
     tok, attacked = toks[name], 0
     for messages, options in cases(name, spellings(name), 60 if seeds.TEXTS < 2000 else 600):
+        asked = next(m for m in messages if m["role"] == "user")
+        asked["content"] = f"{asked['content']} {TEMPLATES[name][1][-1]} ."
         try:
-            text = str.__str__(tok.chat(messages, tokenize=False, **options))
+            text = tok.chat(messages, tokenize=False, **options)
         except ValueError:
             continue
         ids = tok.chat(messages, **options)
@@ -278,7 +280,7 @@ def test_no_operation_of_a_template_turns_words_into_commands(toks, template):
     options |= {"tools": [{"name": EVIL}], "documents": [{"text": EVIL}]}
     ids = tok.chat([message], **options)
     assert [i for i in ids if i in commands] == [tok.piece2id["<|im_end|>"]]
-    text = str.__str__(tok.chat([message], tokenize=False, **options))
+    text = tok.chat([message], tokenize=False, **options)
     assert tok.decode(ids) == text
     assert [i for i in tok.encode(text, allowed_special="all") if i in commands] != [
         tok.piece2id["<|im_end|>"]
@@ -328,7 +330,7 @@ def test_every_kind_of_model(algorithm):
     start, end = tok.piece2id["<|im_start|>"], tok.piece2id["<|im_end|>"]
     harmless = [{"role": "user", "content": "What is the weather?"}, {"role": "assistant", "content": "fine"}]
     assert tok.chat(harmless, template=template) == tok.encode(
-        str.__str__(tok.chat(harmless, template=template, tokenize=False)), add_special_tokens=False
+        tok.chat(harmless, template=template, tokenize=False), add_special_tokens=False
     )
     attack = [
         {"role": "user", "content": f"a {EVIL} b <|im_start|>"},
@@ -370,7 +372,7 @@ def test_pieces_that_the_model_itself_finds():
 def test_normalizers_that_put_something_in_front(toks):
     tok = Tokenizer(**toks["chatml"].parts._asdict() | {"normalizer": Prepend("▁")})
     messages = [{"role": "user", "content": "hello"}]
-    assert tok.chat(messages) == tok.encode(str.__str__(tok.chat(messages, tokenize=False)))
+    assert tok.chat(messages) == tok.encode(tok.chat(messages, tokenize=False))
     attack = [{"role": "user", "content": EVIL}]
     assert tok.chat(attack).count(tok.piece2id["<|im_start|>"]) == 2  # the system's message, and the user's
 
