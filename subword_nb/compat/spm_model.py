@@ -23,12 +23,17 @@ from subword_nb.compat.spm_text import (
     readable,
 )
 from ..formats.sentencepiece import parts_from_proto
-from ..formats.sentencepiece_models import SentencePieceBPE, SentencePieceUnigram, float32, part_tokens
+from subword_nb.formats.sentencepiece_models import (
+    SentencePieceBPE,
+    SentencePieceUnigram,
+    float32,
+    part_tokens,
+)
 from ..formats.sentencepiece_normalizer import SentencePieceNormalizer
 from ..formats.sentencepiece_proto import BYTE, CONTROL, UNKNOWN, ModelProto, used_pieces
 from ..unigram import lattice as lattices, sampling
 
-# %% ../../nbs/compat/31_spm_model.ipynb #7edeaa64
+# %% ../../nbs/compat/31_spm_model.ipynb #d51575b8
 def normalized_places(
     normalizer: SentencePieceNormalizer,  # Of a model, or one by itself
     text: str,  # As `decoded` gives it
@@ -40,7 +45,7 @@ def normalized_places(
     spans = aligned.marks()
     return readable(aligned.text), [*(start for start, _ in spans), spans[-1][1]]
 
-# %% ../../nbs/compat/31_spm_model.ipynb #f6f8eda7
+# %% ../../nbs/compat/31_spm_model.ipynb #ce6fbf42
 def normalized(
     normalizer: SentencePieceNormalizer,  # Of a model, or one by itself
     text: Any,  # str or bytes, or a list of them
@@ -71,7 +76,7 @@ def _is_blank(normalizer, text):
     rules = SentencePieceNormalizer(normalizer.charsmap, False, False, False)
     return not rules.normalize(text).strip(" ")
 
-# %% ../../nbs/compat/31_spm_model.ipynb #0d578edb
+# %% ../../nbs/compat/31_spm_model.ipynb #cd9db55d
 CHANCE = random.Random()
 
 
@@ -83,7 +88,7 @@ def set_random_generator_seed(
         raise TypeError(f"seed must be an int from 0 to 4294967295, got {seed!r}")
     CHANCE.seed(seed)
 
-# %% ../../nbs/compat/31_spm_model.ipynb #474320c0
+# %% ../../nbs/compat/31_spm_model.ipynb #0b8ebcb9
 class SpmModel:
     "A SentencePiece model, asked about one text at a time."
 
@@ -93,7 +98,9 @@ class SpmModel:
     ):
         self.parts = parts_from_proto(proto)
         self.proto = proto
-        self.model, self.normalizer, self.decoder = self.parts.model, self.parts.normalizer, self.parts.decoder
+        self.model = self.parts.model
+        self.normalizer: Any = self.parts.normalizer
+        self.decoder: Any = self.parts.decoder
         used = used_pieces(proto)
         self.pieces = [p.piece for p in used]
         self.scores = [float32(p.score) for p in used]
@@ -214,7 +221,7 @@ class SpmModel:
         *,
         without_replacement: bool = False,  # All different, by Gumbel's trick
         include_best: bool = False,  # The first one is the best
-    ) -> NBestSentencePieceText:  # Scores: log-probability of a draw; without replacement, of being among them
+    ) -> NBestSentencePieceText:  # Scores: log-probabilities of a draw, or of being among those drawn
         "Segmentations drawn by chance, and how probable each was."
         places, lattice = self._lattice(text, "sample_encode_and_score")
         if not without_replacement:
@@ -300,7 +307,7 @@ class SpmModel:
             found.append(TextPiece(t.piece, t.id, text[begin:end], at[begin], at[end], not goes_on))
         return SentencePieceText(text, tuple(found))
 
-# %% ../../nbs/compat/31_spm_model.ipynb #2f7b41f5
+# %% ../../nbs/compat/31_spm_model.ipynb #51f092ac
 def _log_inclusion(gap):
     "log(1 - exp(-exp(gap))): the probability that a Gumbel number exceeds a threshold `gap` below its log-probability."
     if gap > 5:
@@ -335,7 +342,9 @@ def _surface(m, piece, i, prefixed, written):
         return d.unk_surface if known else piece, prefixed
     if m.types[i] == CONTROL:
         return "", prefixed
-    front = piece[:1] == "▁" and not written and (prefixed and d.add_dummy_prefix or d.remove_extra_whitespaces)
+    front = (
+        piece[:1] == "▁" and not written and (prefixed and d.add_dummy_prefix or d.remove_extra_whitespaces)
+    )
     return piece[front:].replace("▁", " "), prefixed and not front
 
 

@@ -8,27 +8,24 @@ __all__ = ['ThreadPool', 'LoadError', 'load_model_proto', 'load_model_file', 'Se
 # %% ../../nbs/compat/32_spm_processor.ipynb #f631a71d
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import index
 from typing import Any
 
-from .spm_model import CHANCE as CHANCE, SpmModel, normalized
+from .spm_model import SpmModel, normalized
 from .spm_text import NBestSentencePieceText, SentencePieceText, TextPiece, decoded, encoded
 from ..core.limits import read_bytes
 from ..core.processes import cpu_count
 from ..formats.sentencepiece_models import SentencePieceBPE, SentencePieceUnigram
 from subword_nb.formats.sentencepiece_proto import (
-    BPE,
     BYTE,
-    CHAR,
     CONTROL,
     NORMAL,
     NORMALIZER_SPEC,
     UNKNOWN,
     UNUSED,
     USER_DEFINED,
-    WORD,
     read_model_proto,
     write_model_proto,
 )
@@ -384,7 +381,9 @@ class SentencePieceProcessor:
             return m.sample(text, nbest_size, alpha)
 
         texts = _texts_of(input)
-        rows = self._encoded(m, texts, kind, options, found if sampling else None, threads, _is_bytes(input, return_bytes))
+        rows = self._encoded(
+            m, texts, kind, options, found if sampling else None, threads, _is_bytes(input, return_bytes)
+        )
         return rows if isinstance(input, list) else rows[0]
 
     def _call_options(self, add_bos, add_eos, reverse, emit_unk_piece):
@@ -425,31 +424,59 @@ class SentencePieceProcessor:
             rows.append(_formed(_with_options(m, found, [*extra, *options]), kind, is_bytes=is_bytes))
         return rows
 
-    def encode_as_ids(self, input: Any, **options: Any) -> Any:  # Ids
+    def encode_as_ids(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # Ids
         "`encode` with out_type=int."
         return self.encode(input, int, **options)
 
-    def encode_as_pieces(self, input: Any, **options: Any) -> Any:  # Pieces
+    def encode_as_pieces(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # Pieces
         "`encode` with out_type=str."
         return self.encode(input, str, **options)
 
-    def encode_as_numpy(self, input: Any, **options: Any) -> Any:  # An int32 array
+    def encode_as_numpy(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # An int32 array
         '`encode` with out_type="numpy".'
         return self.encode(input, "numpy", **options)
 
-    def encode_as_offset_mapping(self, input: Any, **options: Any) -> Any:  # A dict
+    def encode_as_offset_mapping(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # A dict
         '`encode` with out_type="offset_mapping".'
         return self.encode(input, "offset_mapping", **options)
 
-    def encode_as_proto(self, input: Any, **options: Any) -> Any:  # A `SentencePieceText`
+    def encode_as_proto(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # A `SentencePieceText`
         '`encode` with out_type="proto".'
         return self.encode(input, "proto", **options)
 
-    def encode_as_serialized_proto(self, input: Any, **options: Any) -> Any:  # bytes
+    def encode_as_serialized_proto(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # bytes
         '`encode` with out_type="serialized_proto".'
         return self.encode(input, "serialized_proto", **options)
 
-    def encode_as_immutable_proto(self, input: Any, **options: Any) -> Any:  # A `SentencePieceText`
+    def encode_as_immutable_proto(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # A `SentencePieceText`
         '`encode` with out_type="immutable_proto".'
         return self.encode(input, "immutable_proto", **options)
 
@@ -552,19 +579,35 @@ class SentencePieceProcessor:
         rows = [scored(text) for text in _texts_of(input)]
         return rows if isinstance(input, list) else rows[0]
 
-    def sample_encode_and_score_as_ids(self, input: Any, **options: Any) -> Any:  # (ids, score) pairs
+    def sample_encode_and_score_as_ids(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # (ids, score) pairs
         "`sample_encode_and_score` with out_type=int."
         return self.sample_encode_and_score(input, int, **options)
 
-    def sample_encode_and_score_as_pieces(self, input: Any, **options: Any) -> Any:  # (pieces, score) pairs
+    def sample_encode_and_score_as_pieces(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # (pieces, score) pairs
         "`sample_encode_and_score` with out_type=str."
         return self.sample_encode_and_score(input, str, **options)
 
-    def sample_encode_and_score_as_serialized_proto(self, input: Any, **options: Any) -> Any:  # bytes
+    def sample_encode_and_score_as_serialized_proto(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # bytes
         '`sample_encode_and_score` with out_type="serialized_proto".'
         return self.sample_encode_and_score(input, "serialized_proto", **options)
 
-    def sample_encode_and_score_as_immutable_proto(self, input: Any, **options: Any) -> Any:  # Segmentations
+    def sample_encode_and_score_as_immutable_proto(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # Segmentations
         '`sample_encode_and_score` with out_type="immutable_proto".'
         return self.sample_encode_and_score(input, "immutable_proto", **options)
 
@@ -616,30 +659,56 @@ class SentencePieceProcessor:
         rows = [self._listed(m, m.nbest(text, n), kind, options) for text in _texts_of(input)]
         return rows if isinstance(input, list) else rows[0]
 
-    def nbest_encode_as_ids(self, input: Any, nbest_size: int | None = None, **options: Any) -> Any:  # Ids
+    def nbest_encode_as_ids(
+        self,
+        input: Any,  # A text, or a list of texts
+        nbest_size: int | None = None,  # How many; None: as the processor says
+        **options: Any,  # As for the method named below
+    ) -> Any:  # Ids
         "`nbest_encode` with out_type=int."
         return self.nbest_encode(input, int, nbest_size=nbest_size, **options)
 
-    def nbest_encode_as_pieces(self, input: Any, nbest_size: int | None = None, **options: Any) -> Any:  # Pieces
+    def nbest_encode_as_pieces(
+        self,
+        input: Any,  # A text, or a list of texts
+        nbest_size: int | None = None,  # How many; None: as the processor says
+        **options: Any,  # As for the method named below
+    ) -> Any:  # Pieces
         "`nbest_encode` with out_type=str."
         return self.nbest_encode(input, str, nbest_size=nbest_size, **options)
 
-    def nbest_encode_as_numpy(self, input: Any, nbest_size: int | None = None, **options: Any) -> Any:  # Arrays
+    def nbest_encode_as_numpy(
+        self,
+        input: Any,  # A text, or a list of texts
+        nbest_size: int | None = None,  # How many; None: as the processor says
+        **options: Any,  # As for the method named below
+    ) -> Any:  # Arrays
         '`nbest_encode` with out_type="numpy".'
         return self.nbest_encode(input, "numpy", nbest_size=nbest_size, **options)
 
-    def nbest_encode_as_proto(self, input: Any, nbest_size: int | None = None, **options: Any) -> Any:  # Texts
+    def nbest_encode_as_proto(
+        self,
+        input: Any,  # A text, or a list of texts
+        nbest_size: int | None = None,  # How many; None: as the processor says
+        **options: Any,  # As for the method named below
+    ) -> Any:  # Texts
         '`nbest_encode` with out_type="proto".'
         return self.nbest_encode(input, "proto", nbest_size=nbest_size, **options)
 
     def nbest_encode_as_serialized_proto(
-        self, input: Any, nbest_size: int | None = None, **options: Any
+        self,
+        input: Any,  # A text, or a list of texts
+        nbest_size: int | None = None,  # How many; None: as the processor says
+        **options: Any,  # As for the method named below
     ) -> Any:  # bytes
         '`nbest_encode` with out_type="serialized_proto".'
         return self.nbest_encode(input, "serialized_proto", nbest_size=nbest_size, **options)
 
     def nbest_encode_as_immutable_proto(
-        self, input: Any, nbest_size: int | None = None, **options: Any
+        self,
+        input: Any,  # A text, or a list of texts
+        nbest_size: int | None = None,  # How many; None: as the processor says
+        **options: Any,  # As for the method named below
     ) -> Any:  # Texts, offsets in characters
         '`nbest_encode` with out_type="immutable_proto".'
         return self.nbest_encode(input, "immutable_proto", nbest_size=nbest_size, **options)
@@ -677,19 +746,35 @@ class SentencePieceProcessor:
             thread_pool=thread_pool,
         )
 
-    def parallel_encode_as_ids(self, input: Any, **options: Any) -> Any:  # Ids
+    def parallel_encode_as_ids(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # Ids
         "`parallel_encode` with out_type=int."
         return self.parallel_encode(input, int, **options)
 
-    def parallel_encode_as_pieces(self, input: Any, **options: Any) -> Any:  # Pieces
+    def parallel_encode_as_pieces(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # Pieces
         "`parallel_encode` with out_type=str."
         return self.parallel_encode(input, str, **options)
 
-    def parallel_encode_as_numpy(self, input: Any, **options: Any) -> Any:  # An int32 array
+    def parallel_encode_as_numpy(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # An int32 array
         '`parallel_encode` with out_type="numpy".'
         return self.parallel_encode(input, "numpy", **options)
 
-    def parallel_encode_as_proto(self, input: Any, **options: Any) -> Any:  # A `SentencePieceText`
+    def parallel_encode_as_proto(
+        self,
+        input: Any,  # A text, or a list of texts
+        **options: Any,  # As for the method named below
+    ) -> Any:  # A `SentencePieceText`
         '`parallel_encode` with out_type="proto".'
         return self.parallel_encode(input, "proto", **options)
 
@@ -711,7 +796,9 @@ class SentencePieceProcessor:
         _threads_of(self._num_threads if num_threads is None else num_threads, thread_pool)
         given = _Decodable(input)
         if kind in (int, "numpy"):
-            raise ValueError(f"return_type={kind!r} is for encode; decode gives str, bytes, offsets or a proto")
+            raise ValueError(
+                f"return_type={kind!r} is for encode; decode gives str, bytes, offsets or a proto"
+            )
         if self._model is None and any(given.rows) and not given.has_pieces:
             raise IndexError("piece id is out of range: there is no model yet")
         rows = [self._decoded(row, kind, given, bool(return_bytes)) for row in given.rows]
@@ -733,35 +820,69 @@ class SentencePieceProcessor:
             return found.text_as_bytes() if kind is bytes or given.is_bytes else found.text
         return _formed(found, kind, is_bytes=return_bytes or given.is_bytes, with_text=True)
 
-    def decode_ids(self, input: Any, out_type: Any = None, **options: Any) -> Any:  # The text
+    def decode_ids(
+        self,
+        input: Any,  # An id or piece, a sequence of them, or a batch
+        out_type: Any = None,  # What to give; None: str
+        **options: Any,  # As for the method named below
+    ) -> Any:  # The text
         "`decode`."
         return self.decode(input, out_type, **options)
 
-    def decode_pieces(self, input: Any, out_type: Any = None, **options: Any) -> Any:  # The text
+    def decode_pieces(
+        self,
+        input: Any,  # An id or piece, a sequence of them, or a batch
+        out_type: Any = None,  # What to give; None: str
+        **options: Any,  # As for the method named below
+    ) -> Any:  # The text
         "`decode`."
         return self.decode(input, out_type, **options)
 
-    def decode_ids_as_proto(self, input: Any, **options: Any) -> Any:  # A `SentencePieceText`
+    def decode_ids_as_proto(
+        self,
+        input: Any,  # An id or piece, a sequence of them, or a batch
+        **options: Any,  # As for the method named below
+    ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="proto".'
         return self.decode(input, "proto", **options)
 
-    def decode_pieces_as_proto(self, input: Any, **options: Any) -> Any:  # A `SentencePieceText`
+    def decode_pieces_as_proto(
+        self,
+        input: Any,  # An id or piece, a sequence of them, or a batch
+        **options: Any,  # As for the method named below
+    ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="proto".'
         return self.decode(input, "proto", **options)
 
-    def decode_ids_as_serialized_proto(self, input: Any, **options: Any) -> Any:  # bytes
+    def decode_ids_as_serialized_proto(
+        self,
+        input: Any,  # An id or piece, a sequence of them, or a batch
+        **options: Any,  # As for the method named below
+    ) -> Any:  # bytes
         '`decode` with out_type="serialized_proto".'
         return self.decode(input, "serialized_proto", **options)
 
-    def decode_pieces_as_serialized_proto(self, input: Any, **options: Any) -> Any:  # bytes
+    def decode_pieces_as_serialized_proto(
+        self,
+        input: Any,  # An id or piece, a sequence of them, or a batch
+        **options: Any,  # As for the method named below
+    ) -> Any:  # bytes
         '`decode` with out_type="serialized_proto".'
         return self.decode(input, "serialized_proto", **options)
 
-    def decode_ids_as_immutable_proto(self, input: Any, **options: Any) -> Any:  # A `SentencePieceText`
+    def decode_ids_as_immutable_proto(
+        self,
+        input: Any,  # An id or piece, a sequence of them, or a batch
+        **options: Any,  # As for the method named below
+    ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="immutable_proto".'
         return self.decode(input, "immutable_proto", **options)
 
-    def decode_pieces_as_immutable_proto(self, input: Any, **options: Any) -> Any:  # A `SentencePieceText`
+    def decode_pieces_as_immutable_proto(
+        self,
+        input: Any,  # An id or piece, a sequence of them, or a batch
+        **options: Any,  # As for the method named below
+    ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="immutable_proto".'
         return self.decode(input, "immutable_proto", **options)
 
@@ -784,7 +905,9 @@ class SentencePieceProcessor:
         kinds = {name: kind for name, kind, _ in NORMALIZER_SPEC.values()}
         for name, value in fields.items():
             if name not in kinds:
-                raise RuntimeError(f"normalizer_spec has no field {name!r}; expected one of {', '.join(kinds)}")
+                raise RuntimeError(
+                    f"normalizer_spec has no field {name!r}; expected one of {', '.join(kinds)}"
+                )
             fields[name] = _as_flag(name, value) if kinds[name] == "bool" else value
         self._model = SpmModel(replace(m.proto, normalizer_spec={**m.proto.normalizer_spec, **fields}))
         return True
@@ -924,7 +1047,9 @@ class SentencePieceProcessor:
         except OSError as e:
             raise LoadError(f"{os.fspath(filename)}: {e.strerror or e}") from None
         rows = [line.rstrip("\r").split("\t") for line in lines if line.rstrip("\r")]
-        return self.set_vocabulary(row[0] for row in rows if (int(row[1]) if len(row) > 1 else 1) >= threshold)
+        return self.set_vocabulary(
+            row[0] for row in rows if (int(row[1]) if len(row) > 1 else 1) >= threshold
+        )
 
     def _retype(self, type_of):
         "Change the types of ordinary pieces."
@@ -976,7 +1101,11 @@ class SentencePieceProcessor:
     SampleEncodeAndScoreAsSerializedProto = sample_encode_and_score_as_serialized_proto
     SampleEncodeAndScoreAsImmutableProto = sample_encode_and_score_as_immutable_proto
     CalculateEntropy = calculate_entropy
-    NBestEncode, NBestEncodeAsIds, NBestEncodeAsPieces = nbest_encode, nbest_encode_as_ids, nbest_encode_as_pieces
+    NBestEncode, NBestEncodeAsIds, NBestEncodeAsPieces = (
+        nbest_encode,
+        nbest_encode_as_ids,
+        nbest_encode_as_pieces,
+    )
     NBestEncodeAsNumpy, NBestEncodeAsProto = nbest_encode_as_numpy, nbest_encode_as_proto
     NBestEncodeAsSerializedProto = nbest_encode_as_serialized_proto
     NBestEncodeAsImmutableProto = nbest_encode_as_immutable_proto
@@ -1001,7 +1130,9 @@ def _check_no_model(options):
     "Refuse a model that is given twice."
     for name in ("model_file", "model_proto"):
         if name in options:
-            raise ValueError(f"{name} is what from_file and from_proto take first; leave it out of the options")
+            raise ValueError(
+                f"{name} is what from_file and from_proto take first; leave it out of the options"
+            )
 
 
 def _texts_of(given):

@@ -127,7 +127,7 @@ class SentencePieceText:
             pieces=tuple(replace(p, begin=character(p.begin), end=character(p.end)) for p in self.pieces),
         )
 
-# %% ../../nbs/compat/30_spm_text.ipynb #c6fc2e82
+# %% ../../nbs/compat/30_spm_text.ipynb #7ae2f251
 @dataclass(frozen=True)
 class NBestSentencePieceText:
     "Several segmentations of a text."
@@ -157,7 +157,7 @@ class NBestSentencePieceText:
     def __iter__(self) -> Iterator[SentencePieceText]:
         return iter(self.nbests)
 
-# %% ../../nbs/compat/30_spm_text.ipynb #248ee210
+# %% ../../nbs/compat/30_spm_text.ipynb #fedc664f
 def _framed(number, data):
     "A field that holds bytes."
     return write_varint(number << 3 | 2) + write_varint(len(data)) + data
