@@ -17,7 +17,12 @@ from typing import Any, NamedTuple
 
 from ..bpe.trainer import bpe_train
 from .spm_model import CHANCE, SpmModel
-from .spm_normalizer import SentencePieceNormalizer, read_normalizer_spec
+from subword_nb.compat.spm_normalizer import (
+    SentencePieceNormalizer,
+    read_normalizer_spec,
+    spec_of_rule,
+    spec_of_table,
+)
 from .spm_processor import LoadError
 from .spm_text import decoded, encoded, readable
 from ..core.processes import cpu_count
@@ -435,21 +440,16 @@ def _normalizer_specs(options, normalizer):
     if normalizer is not None:
         spec = read_normalizer_spec(normalizer.serialized_normalizer_spec())
     elif options["normalization_rule_tsv"]:
-        own = SentencePieceNormalizer(rule_tsv=options["normalization_rule_tsv"])
-        spec = {"name": "user_defined", **read_normalizer_spec(own.serialized_normalizer_spec())}
+        spec = {"name": "user_defined", **spec_of_table(options["normalization_rule_tsv"])}
     elif options["precompiled_charsmap"]:
         spec = {"name": "user_defined", "precompiled_charsmap": options["precompiled_charsmap"]}
     else:
-        own = SentencePieceNormalizer(
-            rule_name=options["normalization_rule_name"] or options["name"] or "nmt_nfkc"
-        )
-        spec = read_normalizer_spec(own.serialized_normalizer_spec())
+        spec = spec_of_rule(options["normalization_rule_name"] or options["name"] or "nmt_nfkc")
     flags = dict.fromkeys(("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces"), True)
     given = {name: options.given[name] for name in flags if name in options.given}
     undo = {}
     if options["denormalization_rule_tsv"]:
-        own = SentencePieceNormalizer(rule_tsv=options["denormalization_rule_tsv"])
-        undo = read_normalizer_spec(own.serialized_normalizer_spec())
+        undo = spec_of_table(options["denormalization_rule_tsv"])
         undo |= {"add_dummy_prefix": False, "remove_extra_whitespaces": False, "escape_whitespaces": False}
     return flags | spec | given, undo
 
