@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from subword_nb.compat.spm_text import (
@@ -41,7 +41,10 @@ def normalized_places(
     "Normalize a text, and remember where its characters come from."
     aligned = normalizer.align(text)
     if not aligned.text:
-        return "", [0]
+        if _is_blank(normalizer, text):
+            return "", [0]
+        # what begins behind dropped spaces begins where a character would that no rule changes
+        return "", [normalizer.align(f"{text}\U0010fffd").marks()[0][0]]
     spans = aligned.marks()
     return readable(aligned.text), [*(start for start, _ in spans), spans[-1][1]]
 
@@ -71,12 +74,20 @@ def normalized(
     return encoded(new), [*offsets, origin[places[-1]]]
 
 
-def _is_blank(normalizer, text):
-    "Are there only spaces that are dropped at the beginning?"
-    rules = SentencePieceNormalizer(normalizer.charsmap, False, False, False)
-    return not rules.normalize(text).strip(" ")
+@lru_cache(16)
+def _rules_alone(normalizer):
+    "The rules of a normalizer without its treatment of spaces."
+    return replace(
+        normalizer, add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
+    )
 
-# %% ../../nbs/compat/31_spm_model.ipynb #cd9db55d
+
+def _is_blank(normalizer, text):
+    "Is a text nothing but spaces that are dropped?"
+    rules = _rules_alone(normalizer)
+    return not text or normalizer.remove_extra_whitespaces and all(rules.normalize(c) == " " for c in text)
+
+# %% ../../nbs/compat/31_spm_model.ipynb #c84d0b45
 CHANCE = random.Random()
 
 
@@ -88,7 +99,7 @@ def set_random_generator_seed(
         raise TypeError(f"seed must be an int from 0 to 4294967295, got {seed!r}")
     CHANCE.seed(seed)
 
-# %% ../../nbs/compat/31_spm_model.ipynb #0b8ebcb9
+# %% ../../nbs/compat/31_spm_model.ipynb #2efebefe
 class SpmModel:
     "A SentencePiece model, asked about one text at a time."
 
@@ -307,7 +318,7 @@ class SpmModel:
             found.append(TextPiece(t.piece, t.id, text[begin:end], at[begin], at[end], not goes_on))
         return SentencePieceText(text, tuple(found))
 
-# %% ../../nbs/compat/31_spm_model.ipynb #51f092ac
+# %% ../../nbs/compat/31_spm_model.ipynb #50612059
 def _log_inclusion(gap):
     "log(1 - exp(-exp(gap))): the probability that a Gumbel number exceeds a threshold `gap` below its log-probability."
     if gap > 5:

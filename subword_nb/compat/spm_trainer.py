@@ -270,7 +270,9 @@ class _Words:
         self.pretokenizer, self.inconsistent = pretokenizer, inconsistent
         self.delimiter = options["pretokenization_delimiter"]
         self.pattern = None
-        if options["split_by_whitespace"] or options["model_type"] == WORD:
+        if options["model_type"] == WORD:  # its models cut before ▁, whatever the options say
+            self.pattern = _WORDS[False, False]
+        elif options["split_by_whitespace"]:
             self.pattern = _WORDS[
                 options["treat_whitespace_as_suffix"], options["allow_whitespace_only_pieces"]
             ]
