@@ -87,7 +87,7 @@ def _is_blank(normalizer, text):
     rules = _rules_alone(normalizer)
     return not text or normalizer.remove_extra_whitespaces and all(rules.normalize(c) == " " for c in text)
 
-# %% ../../nbs/compat/31_spm_model.ipynb #c84d0b45
+# %% ../../nbs/compat/31_spm_model.ipynb #cd9db55d
 CHANCE = random.Random()
 
 
@@ -99,7 +99,7 @@ def set_random_generator_seed(
         raise TypeError(f"seed must be an int from 0 to 4294967295, got {seed!r}")
     CHANCE.seed(seed)
 
-# %% ../../nbs/compat/31_spm_model.ipynb #2efebefe
+# %% ../../nbs/compat/31_spm_model.ipynb #0b8ebcb9
 class SpmModel:
     "A SentencePiece model, asked about one text at a time."
 
@@ -318,7 +318,7 @@ class SpmModel:
             found.append(TextPiece(t.piece, t.id, text[begin:end], at[begin], at[end], not goes_on))
         return SentencePieceText(text, tuple(found))
 
-# %% ../../nbs/compat/31_spm_model.ipynb #50612059
+# %% ../../nbs/compat/31_spm_model.ipynb #51f092ac
 def _log_inclusion(gap):
     "log(1 - exp(-exp(gap))): the probability that a Gumbel number exceeds a threshold `gap` below its log-probability."
     if gap > 5:

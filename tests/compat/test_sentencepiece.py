@@ -1,4 +1,7 @@
-"""SentencePiece's face: every public name of the installed library, equal answers and kinds of errors on generated texts and published models; and all calls on models trained here."""
+"""SentencePiece's face: every public name of the installed library, equal answers and kinds of errors.
+
+Texts are generated, models are published ones; every call is tested without that library, too, on models trained here.
+"""
 
 import copy
 import importlib
@@ -50,7 +53,9 @@ def said(call, *args, **options):
     try:
         return call(*args, **options)
     except Exception as e:
-        return next(k for k in (IndexError, TypeError, ValueError, RuntimeError, Exception) if isinstance(e, k))
+        return next(
+            k for k in (IndexError, TypeError, ValueError, RuntimeError, Exception) if isinstance(e, k)
+        )
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +72,16 @@ def both(request, peer, shared_file):
 
 def trained(**options):
     "A small model, trained here."
-    corpus = ["hug"] * 10 + ["pug"] * 5 + ["pun"] * 12 + ["bun"] * 4 + ["hugs"] * 5 + ["hug the pug, 日本 é!"] * 3
+    corpus = (
+        ["hug"] * 10 + ["pug"] * 5 + ["pun"] * 12 + ["bun"] * 4 + ["hugs"] * 5 + ["hug the pug, 日本 é!"] * 3
+    )
     out = io.BytesIO()
-    given = {"vocab_size": 30, "hard_vocab_limit": False, "normalization_rule_name": "identity", "character_coverage": 1.0}
+    given = {
+        "vocab_size": 30,
+        "hard_vocab_limit": False,
+        "normalization_rule_name": "identity",
+        "character_coverage": 1.0,
+    }
     spm.SentencePieceTrainer.train(sentence_iterator=iter(corpus), model_writer=out, **{**given, **options})
     return spm.SentencePieceProcessor(model_proto=out.getvalue())
 
@@ -161,7 +173,9 @@ def test_normalizes_equally(both):
         raw = text.encode() + bytes(rng.choices(range(256), k=rng.randrange(3)))
         for given in (text, raw, [text, raw]):
             assert mine.normalize(given) == theirs.normalize(given)
-            assert mine.normalize(given, with_offsets=True) == theirs.normalize(given, with_offsets=True), given
+            assert mine.normalize(given, with_offsets=True) == theirs.normalize(given, with_offsets=True), (
+                given
+            )
 
 
 @pytest.mark.peers
@@ -224,7 +238,8 @@ def test_errors_are_of_the_same_kind(both):
         )),
         ("decode", ([3],), {"out_type": int}),
         ("decode", ([3],), {"out_type": "numpy"}),
-        *((name, (x,), {}) for name in ("id_to_piece", "get_score", "is_control") for x in (-1, 10**6, "a", 1.5, 2**40, [10**6], [-1], None)),
+        *((name, (x,), {}) for name in ("id_to_piece", "get_score", "is_control")
+          for x in (-1, 10**6, "a", 1.5, 2**40, [10**6], [-1], None)),
         *(("piece_to_id", (x,), {}) for x in (3, None, [3], ("a",), [], b"a")),
         ("normalize", (3,), {}),
         ("load", (), {}),
@@ -254,7 +269,8 @@ def test_draws_with_the_same_probabilities(peer, shared_file):
     for text, nbest_size, alpha in (("hello", -1, 0.3), ("New York", 4, 0.5)):
         n = 3000
         counts = [
-            Counter(tuple(sp.sample_encode_as_ids(text, nbest_size, alpha)) for _ in range(n)) for sp in (mine, theirs)
+            Counter(tuple(sp.sample_encode_as_ids(text, nbest_size, alpha)) for _ in range(n))
+            for sp in (mine, theirs)
         ]
         both = counts[0] + counts[1]
         for key in both:
@@ -288,8 +304,12 @@ def test_normalizers_are_the_same(peer, options):
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("options", [{"model_type": "char", "vocab_size": 40}, {"model_type": "word", "vocab_size": 60}])
-@pytest.mark.parametrize("more", [{}, {"unk_id": 2, "bos_id": -1, "eos_id": 0, "pad_id": 1}, {"treat_whitespace_as_suffix": True}])
+@pytest.mark.parametrize(
+    "options", [{"model_type": "char", "vocab_size": 40}, {"model_type": "word", "vocab_size": 60}]
+)
+@pytest.mark.parametrize(
+    "more", [{}, {"unk_id": 2, "bos_id": -1, "eos_id": 0, "pad_id": 1}, {"treat_whitespace_as_suffix": True}]
+)
 def test_trains_words_and_characters_equally(peer, options, more):
     rng = fresh("train", str(options), str(more))
     words = ["hug", "pug", "pun", "bun", "hugs", "日本", "Ａé", "12", "x"]
@@ -298,7 +318,9 @@ def test_trains_words_and_characters_equally(peer, options, more):
     for module in (spm, peer):
         out = io.BytesIO()
         given = {**options, **more, "use_all_vocab": True}
-        module.SentencePieceTrainer.train(sentence_iterator=iter(corpus), model_writer=out, minloglevel=9, **given)
+        module.SentencePieceTrainer.train(
+            sentence_iterator=iter(corpus), model_writer=out, minloglevel=9, **given
+        )
         models.append(peer.SentencePieceProcessor(model_proto=out.getvalue()))
     mine, theirs = models
     ids = list(range(len(theirs)))
@@ -310,11 +332,15 @@ def test_trains_words_and_characters_equally(peer, options, more):
 @pytest.mark.peers
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_what_is_trained_here_is_read_there(peer, kind):
-    mine = trained(model_type=kind, vocab_size=300, byte_fallback=True, user_defined_symbols=["<mask>", "日"], pad_id=3)
+    mine = trained(
+        model_type=kind, vocab_size=300, byte_fallback=True, user_defined_symbols=["<mask>", "日"], pad_id=3
+    )
     theirs = peer.SentencePieceProcessor(model_proto=mine.serialized_model_proto())
     rng = fresh("read there", kind)
     texts = [text_of(rng) for _ in range(TEXTS)] + ["hug pug pun hugs<mask> 日本"]
-    assert mine.encode(texts, out_type="serialized_proto") == theirs.encode(texts, out_type="serialized_proto")
+    assert mine.encode(texts, out_type="serialized_proto") == theirs.encode(
+        texts, out_type="serialized_proto"
+    )
     assert (mine.pad_id(), mine.is_byte(4)) == (theirs.pad_id(), theirs.is_byte(4))
 
 
@@ -330,7 +356,9 @@ def test_kinds_of_training_errors(peer, tmp_path):
         for module in (spm, peer):
             given = {"vocab_size": 20, "minloglevel": 9, "hard_vocab_limit": True, **options}
             try:
-                module.SentencePieceTrainer.train(sentence_iterator=iter(corpus), model_writer=io.BytesIO(), **given)
+                module.SentencePieceTrainer.train(
+                    sentence_iterator=iter(corpus), model_writer=io.BytesIO(), **given
+                )
             except Exception as e:
                 kinds.append(type(e))
         assert len(kinds) == 2 and issubclass(kinds[0], kinds[1]), (options, kinds)
@@ -371,7 +399,11 @@ def test_both_spellings_are_one_function():
 def test_round_trips(kind, request):
     sp = request.getfixturevalue(kind)
     rng = fresh("round trip", kind)
-    letters = ["hug", "pug", "s", " ", "日本", "é", "!", "<mask>"] if kind == "bpe" else ["hug", "pug", "s", " ", "日本", "é", "!"]
+    letters = (
+        ["hug", "pug", "s", " ", "日本", "é", "!", "<mask>"]
+        if kind == "bpe"
+        else ["hug", "pug", "s", " ", "日本", "é", "!"]
+    )
     for _ in range(TEXTS):
         text = " ".join("".join(rng.choices(letters, k=rng.randrange(6))).split())
         ids, pieces = sp.encode(text), sp.encode(text, out_type=str)
@@ -415,11 +447,16 @@ def test_extra_options_and_options_of_a_call(unigram):
         sp.set_encode_extra_options("bos:foo")
 
 
+def log_probabilities(sp, text):
+    "The log-probability of each segmentation of a short text."
+    found = sp.nbest_encode(text, nbest_size=500, out_type="immutable_proto")
+    total = math.log(sum(math.exp(t.score) for t in found))
+    return {tuple(p.piece for p in t.pieces): t.score - total for t in found}
+
+
 def test_scores_of_samples(unigram):
     spm.set_random_generator_seed(3)
-    all_of = unigram.nbest_encode("hugs", nbest_size=500, out_type="immutable_proto")
-    total = math.log(sum(math.exp(t.score) for t in all_of))
-    probability = {tuple(p.piece for p in t.pieces): t.score - total for t in all_of}
+    probability = log_probabilities(unigram, "hugs")
     for pieces, score in unigram.sample_encode_and_score("hugs", out_type=str, num_samples=30):
         assert score == pytest.approx(probability[tuple(pieces)], abs=1e-4)
     found = unigram.sample_encode_and_score("hugs", out_type=str, num_samples=4, wor=True, include_best=True)
@@ -436,21 +473,13 @@ def test_scores_of_samples(unigram):
 def test_inclusion_probabilities(unigram):
     "The score without replacement is the logarithm of the probability to be among those drawn, on average."
     spm.set_random_generator_seed(11)
-    weight: Counter = Counter()
+    probability = log_probabilities(unigram, "hug")
+    weight = 0.0
     n = 2000
     for _ in range(n):
         for pieces, score in unigram.sample_encode_and_score("hug", out_type=str, num_samples=2, wor=True):
-            weight[tuple(pieces)] += math.exp(unigram_log(unigram, tuple(pieces)) - score)
-    assert sum(weight.values()) / n == pytest.approx(1.0, abs=0.1)  # the Horvitz–Thompson estimate of 1
-
-
-def unigram_log(sp, pieces, memory={}):  # noqa: B006
-    "The log-probability of a segmentation of hug."
-    if not memory:
-        found = sp.nbest_encode("hug", nbest_size=500, out_type="immutable_proto")
-        total = math.log(sum(math.exp(t.score) for t in found))
-        memory.update({tuple(p.piece for p in t.pieces): t.score - total for t in found})
-    return memory[pieces]
+            weight += math.exp(probability[tuple(pieces)] - score)
+    assert weight / n == pytest.approx(1.0, abs=0.1)  # the Horvitz–Thompson estimate of 1
 
 
 def test_bpe_dropout(bpe):
@@ -471,7 +500,10 @@ def test_vocabulary_constraints(unigram, tmp_path):
     sp = copy.deepcopy(unigram)
     assert sp.encode("pun", out_type=str) == ["▁pun"]
     sp.set_vocabulary(["▁hug"])
-    assert (sp.encode("hug", out_type=str), sp.encode("pun", out_type=str)) == (["▁hug"], ["▁", "p", "u", "n"])
+    assert (sp.encode("hug", out_type=str), sp.encode("pun", out_type=str)) == (
+        ["▁hug"],
+        ["▁", "p", "u", "n"],
+    )
     assert sp.is_unused(sp["▁pun"])
     sp.reset_vocabulary()
     assert sp.encode("pun", out_type=str) == ["▁pun"]
@@ -548,7 +580,9 @@ def test_flags_files_and_vocab(tmp_path):
     )
     sp = spm.SentencePieceProcessor(model_file=f"{prefix}.model")
     rows = [line.split("\t") for line in Path(f"{prefix}.vocab").read_text(encoding="utf-8").splitlines()]
-    assert [(sp.id_to_piece(i), f"{sp.get_score(i):g}") for i in range(len(sp))] == [tuple(row) for row in rows]
+    assert [(sp.id_to_piece(i), f"{sp.get_score(i):g}") for i in range(len(sp))] == [
+        tuple(row) for row in rows
+    ]
     assert len(sp) == 15
     log = io.StringIO()
     spm.SentencePieceTrainer.train(
@@ -564,8 +598,15 @@ def test_options_that_shape_the_pieces():
 
     def pieces(**options):
         out = io.BytesIO()
-        given = {"vocab_size": 40, "hard_vocab_limit": False, "normalization_rule_name": "identity", "model_type": "bpe"}
-        spm.SentencePieceTrainer.train(sentence_iterator=iter(corpus), model_writer=out, **{**given, **options})
+        given = {
+            "vocab_size": 40,
+            "hard_vocab_limit": False,
+            "normalization_rule_name": "identity",
+            "model_type": "bpe",
+        }
+        spm.SentencePieceTrainer.train(
+            sentence_iterator=iter(corpus), model_writer=out, **{**given, **options}
+        )
         sp = spm.SentencePieceProcessor(model_proto=out.getvalue())
         return [sp.id_to_piece(i) for i in range(len(sp))]
 
@@ -573,8 +614,15 @@ def test_options_that_shape_the_pieces():
     assert "▁hug日本" in pieces(split_by_unicode_script=False, split_by_number=False)
     assert not any("g日" in p for p in pieces())
     assert max(map(len, pieces(max_sentencepiece_length=2)[3:])) == 2
-    assert "ab12▁" in pieces(treat_whitespace_as_suffix=True, split_by_unicode_script=False, split_by_number=False)
-    assert pieces(control_symbols=["<c>"], user_defined_symbols="hug,日", pad_id=3)[3:7] == ["<pad>", "<c>", "hug", "日"]
+    assert "ab12▁" in pieces(
+        treat_whitespace_as_suffix=True, split_by_unicode_script=False, split_by_number=False
+    )
+    assert pieces(control_symbols=["<c>"], user_defined_symbols="hug,日", pad_id=3)[3:7] == [
+        "<pad>",
+        "<c>",
+        "hug",
+        "日",
+    ]
     assert "ａ" in pieces(required_chars="ａ") and "ｚ" in pieces(required_chars="ｚ")
     assert pieces(unk_piece="[U]", bos_id=-1, eos_id=-1)[0] == "[U]"
     halves = pieces(pretokenizer=lambda text: [text[: len(text) // 2], text[len(text) // 2 :]])
@@ -587,7 +635,12 @@ def test_sentences_are_chosen_and_weighted(tmp_path):
     path.write_text("hug\t30\npug\t10\n", encoding="utf-8")
     out = io.BytesIO()
     spm.SentencePieceTrainer.train(
-        input=str(path), input_format="tsv", model_writer=out, model_type="word", vocab_size=5, normalization_rule_name="identity"
+        input=str(path),
+        input_format="tsv",
+        model_writer=out,
+        model_type="word",
+        vocab_size=5,
+        normalization_rule_name="identity",
     )
     sp = spm.SentencePieceProcessor(model_proto=out.getvalue())
     assert sp.get_score([3, 4]) == pytest.approx([math.log(0.75), math.log(0.25)], abs=1e-6)
@@ -604,7 +657,12 @@ def test_sentences_are_chosen_and_weighted(tmp_path):
 
 @pytest.mark.parametrize(
     "name,value",
-    [("enable_differential_privacy", True), ("seed_sentencepieces_file", "x"), ("mining_sentence_size", 5), ("split_by_number", False)],
+    [
+        ("enable_differential_privacy", True),
+        ("seed_sentencepieces_file", "x"),
+        ("mining_sentence_size", 5),
+        ("split_by_number", False),
+    ],
 )
 def test_what_cannot_be_honoured_is_named(name, value):
     with pytest.raises(ValueError, match=name):
@@ -622,7 +680,10 @@ def test_training_errors(tmp_path):
     ):
         with pytest.raises((RuntimeError, ValueError), match=message):
             spm.SentencePieceTrainer.train(
-                sentence_iterator=iter(sentences), model_writer=io.BytesIO(), normalization_rule_name="identity", **options
+                sentence_iterator=iter(sentences),
+                model_writer=io.BytesIO(),
+                normalization_rule_name="identity",
+                **options,
             )
     with pytest.raises(ZeroDivisionError):
         spm.SentencePieceTrainer.train(sentence_iterator=(1 / 0 for _ in "a"), model_writer=io.BytesIO())
