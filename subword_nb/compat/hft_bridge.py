@@ -73,7 +73,7 @@ def _installed(name):
 @cache
 def bridge_class() -> type:  # Derives from transformers.PreTrainedTokenizerFast
     "The class of the installed transformers over this engine."
-    base = _installed("transformers").PreTrainedTokenizerFast
+    base: Any = _installed("transformers").PreTrainedTokenizerFast
 
     class SubwordTokenizer(base):
         "A tokenizer of transformers that lets subword_nb encode."
@@ -116,7 +116,7 @@ def bridged(
     for name, value in settings.items():
         if name not in ("tokenizer_class", "name_or_path"):
             is_token = isinstance(value, dict) and value.get("__type") == "AddedToken"
-            kwargs[name] = theirs(**as_token(value).to_dict()) if is_token else value
+            kwargs[name] = theirs(**{k: v for k, v in value.items() if k != "__type"}) if is_token else value
     new = bridge_class()(tokenizer_object=tokenizer, **kwargs)
     new.name_or_path = settings.get("name_or_path", "")
     return new

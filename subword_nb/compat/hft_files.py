@@ -62,15 +62,15 @@ def class_tokens(
     name: str | None,  # A class of transformers, such as "BertTokenizerFast"; None: none
 ) -> dict[str, str]:  # Name → spelling; empty for a class that is not known
     "The special tokens of a class by default."
-    words = _OF_CLASS.get(_short(name), [])
-    return {f"{word}_token": spelling for word, spelling in zip(words[::2], words[1::2])}
+    words = iter(_OF_CLASS.get(_short(name), []))
+    return {f"{word}_token": next(words) for word in words}
 
 
 def _short(name):
     "The name of a class without its endings."
     return (name or "").removesuffix("Fast").removesuffix("Tokenizer")
 
-# %% ../../nbs/compat/42_hft_files.ipynb #c57dd8e0
+# %% ../../nbs/compat/42_hft_files.ipynb #2ac20369
 _OF_MODEL = {  # model_type of a config.json → class
     "bert": "Bert", "distilbert": "DistilBert", "electra": "Electra", "mobilebert": "MobileBert",
     "roberta": "Roberta", "bart": "Bart", "camembert": "Camembert", "longformer": "Longformer", "mpnet": "MPNet",
@@ -80,7 +80,7 @@ _OF_MODEL = {  # model_type of a config.json → class
     "xlnet": "XLNet", "whisper": "Whisper", "mbart": "MBart",
 }  # fmt: skip
 
-# %% ../../nbs/compat/42_hft_files.ipynb #a39da798
+# %% ../../nbs/compat/42_hft_files.ipynb #c7267aa7
 def declared_class(
     folder: str | os.PathLike,  # Of a tokenizer or of a model
 ) -> str | None:  # Such as "BertTokenizer"; None if the folder names none
@@ -94,7 +94,7 @@ def declared_class(
             said = f"{_OF_MODEL[config['model_type']]}Tokenizer"
     return said if isinstance(said, str) else None
 
-# %% ../../nbs/compat/42_hft_files.ipynb #e12e91d4
+# %% ../../nbs/compat/42_hft_files.ipynb #e8ffa76a
 def read_settings(
     folder: str | os.PathLike,  # It may hold tokenizer_config.json and older files
 ) -> dict[str, Any]:  # Empty if there is none of them
@@ -115,7 +115,7 @@ def read_settings(
     settings.pop("additional_special_tokens", None)
     return settings
 
-# %% ../../nbs/compat/42_hft_files.ipynb #1fa55dcb
+# %% ../../nbs/compat/42_hft_files.ipynb #3f378c05
 def _object_in(path):
     "The object in a file of JSON; empty if there is no file."
     if not path.is_file():
@@ -162,7 +162,7 @@ def _added_beside(folder, settings):
         found[int(i)] = AddedToken(spelling, normalized=not special, special=special)
     return found
 
-# %% ../../nbs/compat/42_hft_files.ipynb #99c3dad3
+# %% ../../nbs/compat/42_hft_files.ipynb #08e4cc89
 def pretrained_path(
     name: str | os.PathLike,  # A folder, a file, or "org/name" on the hub
     *,
@@ -192,7 +192,7 @@ def pretrained_path(
     hub["local_files_only"] = hub.get("local_files_only") or None  # False: as HF_HUB_OFFLINE says
     return hub_folder(os.fspath(name), **hub)
 
-# %% ../../nbs/compat/42_hft_files.ipynb #63958dbd
+# %% ../../nbs/compat/42_hft_files.ipynb #e9751dd5
 def load_pretrained(
     path: str | os.PathLike,  # A folder or a file
     *,
@@ -215,7 +215,7 @@ def load_pretrained(
         backend.post_processor = _frame(backend, settings, kind)
     return backend, settings
 
-# %% ../../nbs/compat/42_hft_files.ipynb #37c07304
+# %% ../../nbs/compat/42_hft_files.ipynb #d6569efa
 _READS_ANY = ("", "CodeLlama", "Gemma", "Llama", "PreTrained", "TokenizersBackend")
 
 
@@ -273,15 +273,17 @@ def _named_by_gguf(path):
             found[ours] = pieces[i]
     return found
 
-# %% ../../nbs/compat/42_hft_files.ipynb #b4586400
+# %% ../../nbs/compat/42_hft_files.ipynb #85436d7a
 def _ways_of_class(tokenizer_class, backend):
-    "On which side a class pads, and which columns its models take."
+    "On which side a class pads, which columns its models take, and what it strips from decoded text."
     config = tokenizer_config({"tokenizer_class": tokenizer_class}, backend.native().parts)
     found: dict[str, Any] = {}
     if config is not None and config.padding_side:
         found["padding_side"] = config.padding_side
     if config is not None and config.columns:
         found["model_input_names"] = list(config.columns)
+    if config is not None and config.word_end:
+        found["word_end"] = config.word_end
     return found
 
 

@@ -12,6 +12,7 @@ import logging
 import os
 import warnings
 from collections.abc import Iterable, Mapping
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,7 @@ class PreTrainedTokenizerFast:
         self.clean_up_tokenization_spaces = kwargs.get("clean_up_tokenization_spaces", False)
         self.split_special_tokens = kwargs.get("split_special_tokens", False)
         self.add_prefix_space = kwargs.get("add_prefix_space", False)
+        self.word_end = kwargs.get("word_end", "")  # in decoded text a space: `</w>` of CLIP
         self._add_bos_token = kwargs.get("add_bos_token", False)
         self._add_eos_token = kwargs.get("add_eos_token", False)
 
@@ -228,8 +230,12 @@ class PreTrainedTokenizerFast:
         extra = kwargs.get("extra_special_tokens")
         if isinstance(extra, Mapping):
             self._named.name(extra)
-        elif extra is not None:
+        elif isinstance(extra, (list, tuple)):
             self._named.set_extra(extra)
+        elif extra is not None:
+            raise TypeError(
+                f"extra_special_tokens must be a list, or a dict of named tokens, got {type(extra).__name__}"
+            )
         for name, value in kwargs.items():
             is_token = isinstance(value, (str, AddedToken)) or hasattr(value, "single_word")
             if name.endswith("_token") and name not in NAMES and is_token:
@@ -387,13 +393,11 @@ class PreTrainedTokenizerFast:
         self._add_bos_token = self._add_bos_token and self.bos_token is not None
         self._add_eos_token = self._add_eos_token and self.eos_token is not None
 
-        def around(text, n):
-            before = [f"{self.bos_token}:{n}"] if self._add_bos_token else []
-            return [*before, f"{text}:{n}", *([f"{self.eos_token}:{n}"] if self._add_eos_token else [])]
-
-        added = [self.bos_token] * self._add_bos_token + [self.eos_token] * self._add_eos_token
-        ids = [(token, self.convert_tokens_to_ids(token)) for token in dict.fromkeys(added)]
-        single, second = around("$A", 0), around("$B", 1)
+        before = [self.bos_token] if self._add_bos_token else []
+        after = [self.eos_token] if self._add_eos_token else []
+        ids = [(token, self.convert_tokens_to_ids(token)) for token in dict.fromkeys(before + after)]
+        single = [f"{part}:0" for part in (*before, "$A", *after)]
+        second = [f"{part}:1" for part in (*before, "$B", *after)]
         self._tokenizer.post_processor = TemplateProcessing(single, single + second, ids)
 
     def num_special_tokens_to_add(
@@ -417,11 +421,9 @@ class PreTrainedTokenizerFast:
         self,
         token_ids_0: list[int],  # Ids
         token_ids_1: list[int] | None = None,  # Those of a second text
-        already_has_special_tokens: bool = False,  # The tokens around texts are among the ids
-    ) -> list[
-        int
-    ]:  # 1 for special tokens; without `already_has_special_tokens`, of the ids with tokens around
-        "Which ids are special tokens."
+        already_has_special_tokens: bool = False,  # Nothing is to be put around the ids
+    ) -> list[int]:  # 1 for special tokens
+        "Which ids are special tokens, among the ids or among those put around them."
         if not already_has_special_tokens:
             return self._around(token_ids_0, token_ids_1).special_tokens_mask
         if token_ids_1 is not None:
@@ -515,12 +517,12 @@ class PreTrainedTokenizerFast:
 
     def convert_ids_to_tokens(
         self,
-        ids: int | Iterable[int],  # An id, or several
+        ids: Any,  # An id, or several
         skip_special_tokens: bool = False,  # Leave special tokens out
     ) -> Any:  # Its piece, or theirs; None for an id that there is not
         "The pieces of ids."
-        if hasattr(ids, "__index__") and not getattr(ids, "shape", ()):
-            return self._tokenizer.id_to_token(ids.__index__())
+        if not isinstance(ids, Iterable) or getattr(ids, "shape", None) == ():
+            return self._tokenizer.id_to_token(index(ids))
         skipped = set(self.all_special_ids) if skip_special_tokens else ()
         return [self._tokenizer.id_to_token(int(i)) for i in ids if int(i) not in skipped]
 
@@ -585,13 +587,11 @@ class PreTrainedTokenizerFast:
         if text is None and text_target is None:
             raise ValueError("You need to specify either `text` or `text_target`.")
         longest = wanted.pop("max_target_length", None)
-        found = None if text is None else self._encoded(text, text_pair, wanted)
-        if text_target is None:
-            return found
-        target = self._encoded(text_target, text_pair_target, wanted, longest)
-        if found is None:
-            return target
-        found["labels"] = target["input_ids"]
+        if text is None:
+            return self._encoded(text_target, text_pair_target, wanted, longest)
+        found = self._encoded(text, text_pair, wanted)
+        if text_target is not None:
+            found["labels"] = self._encoded(text_target, text_pair_target, wanted, longest)["input_ids"]
         return found
 
     def _encoded(self, text, pair, wanted, max_length=None):
@@ -801,6 +801,8 @@ class PreTrainedTokenizerFast:
         elif isinstance(ids, Mapping):
             ids = ids["input_ids"]
         text = self._tokenizer.decode(ids, skip_special_tokens=skip)
+        if self.word_end:
+            text = text.replace(self.word_end, " ").strip()
         cleans = self.clean_up_tokenization_spaces if cleans is None else cleans
         forced = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
         if not cleans or isinstance(self._tokenizer.model, BPE) and not self.init_kwargs.get(forced):
@@ -862,7 +864,7 @@ class PreTrainedTokenizerFast:
                 "pass another cache_dir= to fetch it again"
             )
         where = {name: kwargs.pop(name, None) for name in ("subfolder", "gguf_file")}
-        hub = {"cache_dir": cache_dir, "local_files_only": local_files_only, "token": token}
+        hub: dict[str, Any] = {"cache_dir": cache_dir, "local_files_only": local_files_only, "token": token}
         path = pretrained_path(pretrained_model_name_or_path, **where, **hub, revision=revision)
         name = cls.tokenizer_class
         if kwargs.pop("_from_auto", False) and path.is_dir():
@@ -878,8 +880,8 @@ class PreTrainedTokenizerFast:
         known |= {str(t): t for t in settings.get("added_tokens_decoder", {}).values()}
         for token_name in NAMES:
             if settings.get(token_name) is not None:
-                token = as_token(settings[token_name], token_name)
-                settings[token_name] = known.get(str(token), token)
+                named = as_token(settings[token_name], token_name)
+                settings[token_name] = known.get(str(named), named)
         settings["name_or_path"] = os.fspath(pretrained_model_name_or_path)
         return cls(tokenizer_object=backend, **settings)
 
@@ -959,7 +961,11 @@ class PreTrainedTokenizerFast:
             return hub.upload_folder(
                 repo_id=repo.repo_id, folder_path=folder, commit_message=message, **options
             )
-        except (ConnectionError, huggingface_hub.errors.OfflineModeIsEnabled) as e:
+        except Exception as e:
+            if not isinstance(e, ConnectionError) and not type(e).__module__.startswith(
+                ("httpx", "requests")
+            ):
+                raise
             raise ConnectionError(
                 f"{repo_id}: the hub was not reached ({e}); check the network and HF_HUB_OFFLINE, "
                 "or save_pretrained to a folder and upload it later"
@@ -975,7 +981,8 @@ class PreTrainedTokenizerFast:
         "The same tokenizer for programs that ask for a class of transformers."
         from subword_nb.compat.hft_bridge import bridged
 
-        return bridged(self._tokenizer, self._config() | {"name_or_path": self.name_or_path})
+        flags = {name: True for name in ("add_bos_token", "add_eos_token") if getattr(self, name)}
+        return bridged(self._tokenizer, self._config() | flags | {"name_or_path": self.name_or_path})
 
     def __repr__(self):
         added = "\n\t".join(f"{i}: {token!r}," for i, token in self.added_tokens_decoder.items())
