@@ -219,6 +219,8 @@ class PreTrainedTokenizerFast:
         self.truncation_side = _side("truncation_side", kwargs.get("truncation_side", self.truncation_side))
         self.model_input_names = list(kwargs.get("model_input_names", self.model_input_names))
         self.clean_up_tokenization_spaces = kwargs.get("clean_up_tokenization_spaces", False)
+        forced = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
+        setattr(self, forced, kwargs.get(forced, False))
         self.split_special_tokens = kwargs.get("split_special_tokens", False)
         self.add_prefix_space = kwargs.get("add_prefix_space", False)
         self.word_end = kwargs.get("word_end", "")  # in decoded text a space: `</w>` of CLIP
@@ -600,7 +602,8 @@ class PreTrainedTokenizerFast:
         pads, cuts, longest = self._lengths(**{name: wanted[name] for name in lengths})
         longest = longest if max_length is None else max_length
         rows, is_batch = _rows(text, pair, wanted["is_split_into_words"])
-        self._set_lengths(pads, cuts, longest, wanted)
+        fills = (wanted["stride"], wanted["pad_to_multiple_of"], wanted["padding_side"])
+        self.set_truncation_and_padding(pads, cuts, longest, *fills)
         self._tokenizer.encode_special_tokens = bool(wanted["split_special_tokens"])
         encodings = self._tokenizer.encode_batch(
             rows,
@@ -624,23 +627,33 @@ class PreTrainedTokenizerFast:
             raise ValueError(_NO_PAD_TOKEN)
         return pads, cuts, longest
 
-    def _set_lengths(self, pads, cuts, longest, wanted):
-        if cuts == TruncationStrategy.DO_NOT_TRUNCATE:
+    def set_truncation_and_padding(
+        self,
+        padding_strategy: str,  # A `PaddingStrategy`
+        truncation_strategy: str,  # A `TruncationStrategy`
+        max_length: int | None,  # The length for both
+        stride: int,  # How many tokens a part repeats of the part before
+        pad_to_multiple_of: int | None,  # Make the length of rows a multiple
+        padding_side: str | None,  # "right" or "left"; None: as the tokenizer has it
+    ):
+        "Set the lengths of rows; every call sets its own."
+        if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE:
             self._tokenizer.no_truncation()
         else:
-            options = {"stride": wanted["stride"], "strategy": cuts.value, "direction": self.truncation_side}
-            self._tokenizer.enable_truncation(longest, **options)
-        if pads == PaddingStrategy.DO_NOT_PAD:
+            strategy = TruncationStrategy(truncation_strategy).value
+            self._tokenizer.enable_truncation(
+                max_length, stride=stride, strategy=strategy, direction=self.truncation_side
+            )
+        if padding_strategy == PaddingStrategy.DO_NOT_PAD:
             self._tokenizer.no_padding()
             return
-        side = wanted["padding_side"]
         self._tokenizer.enable_padding(
-            length=longest if pads == PaddingStrategy.MAX_LENGTH else None,
-            direction=self.padding_side if side is None else side,
+            length=max_length if padding_strategy == PaddingStrategy.MAX_LENGTH else None,
+            direction=self.padding_side if padding_side is None else padding_side,
             pad_id=self.pad_token_id,
             pad_token=self.pad_token,
             pad_type_id=self.pad_token_type_id,
-            pad_to_multiple_of=wanted["pad_to_multiple_of"],
+            pad_to_multiple_of=pad_to_multiple_of,
         )
 
     def _warn_of_length(self, rows, longest, verbose):
@@ -804,8 +817,8 @@ class PreTrainedTokenizerFast:
         if self.word_end:
             text = text.replace(self.word_end, " ").strip()
         cleans = self.clean_up_tokenization_spaces if cleans is None else cleans
-        forced = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
-        if not cleans or isinstance(self._tokenizer.model, BPE) and not self.init_kwargs.get(forced):
+        forced = self.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output
+        if not cleans or isinstance(self._tokenizer.model, BPE) and not forced:
             return text
         return clean_up(text)
 
@@ -909,6 +922,14 @@ class PreTrainedTokenizerFast:
             self._upload(folder, kwargs.pop("repo_id", folder.resolve().name), **kwargs)
         return tuple(map(str, files))
 
+    def save_vocabulary(
+        self,
+        save_directory: str | os.PathLike,  # A folder that is there
+        filename_prefix: str | None = None,  # Begins the names of the files
+    ) -> tuple[str, ...]:  # The files written
+        "Write the files of the model alone, such as vocab.json and merges.txt."
+        return tuple(self._tokenizer.model.save(os.fspath(save_directory), filename_prefix))
+
     def _config(self):
         "What tokenizer_config.json shall say."
         left_out = ("name_or_path", "add_bos_token", "add_eos_token", "added_tokens_decoder", "files_loaded")
@@ -931,8 +952,8 @@ class PreTrainedTokenizerFast:
     def push_to_hub(
         self,
         repo_id: str,  # "org/name", or a name of your own
-        *,
         commit_message: str | None = None,  # None: "Upload tokenizer"
+        commit_description: str | None = None,  # More about it
         private: bool | None = None,  # Of a repository that is made now
         token: str | bool | None = None,  # None: the one that was stored at login
         revision: str | None = None,  # A branch; None: the main one
@@ -942,9 +963,10 @@ class PreTrainedTokenizerFast:
         import tempfile
 
         options = {"commit_message": commit_message, "private": private, "token": token}
+        commit = {"commit_description": commit_description, "revision": revision, "create_pr": create_pr}
         with tempfile.TemporaryDirectory() as folder:
             self.save_pretrained(folder)
-            return self._upload(folder, repo_id, **options, revision=revision, create_pr=create_pr)
+            return self._upload(folder, repo_id, **options, **commit)
 
     def _upload(self, folder, repo_id, *, commit_message=None, private=None, token=None, **options):
         try:

@@ -572,9 +572,12 @@ def test_data_collators_take_the_face(theirs):
     rows = [tok(x, return_special_tokens_mask=True) for x in ("hug pun", "hug pun bun hugs")]
     for make in (
         lambda t: theirs.DataCollatorWithPadding(t, return_tensors="np"),
+        lambda t: theirs.DataCollatorWithPadding(t, padding="max_length", max_length=8, return_tensors="np"),
         lambda t: theirs.DataCollatorForLanguageModeling(t, return_tensors="np", seed=3),
+        lambda t: theirs.DataCollatorForSeq2Seq(t, return_tensors="np"),
+        lambda t: theirs.DataCollatorForTokenClassification(t, return_tensors="np"),
     ):
-        a, b = (make(t)([dict(r) for r in rows]) for t in (ref, tok))
+        a, b = (make(t)([{**r, "labels": r["input_ids"]} for r in rows]) for t in (ref, tok))
         assert plain(a) == plain(b)
 
 
@@ -725,3 +728,61 @@ def test_other_vocabularies(tmp_path):
     assert tok.tokenize("Hugs", add_special_tokens=True) == ["[CLS]", "hug", "##s", "[SEP]"]
     assert tok("hug", "hug")["token_type_ids"] == [0, 0, 0, 1, 1]
     assert face.BertTokenizer.from_pretrained(tmp_path).mask_token_id == 4
+
+
+def test_sentencepiece_models(shared_file):
+    from subword_nb import Tokenizer as Native
+
+    folder = shared_file("vocab/llama-2/tokenizer.model").parent
+    tok, native = face.AutoTokenizer.from_pretrained(folder), Native.load(folder)
+    assert tok.special_tokens_map == {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    assert tok.add_bos_token and tok.padding_side == "left" and tok.model_max_length > 10**20
+    rng = fresh("llama")
+    for _ in range(TEXTS // 4):
+        x = text(rng).replace("<s>", "s").replace("</s>", "s")
+        assert tok(x)["input_ids"] == native.encode(x)
+    with pytest.raises(ValueError, match="add its tokenizer.json"):
+        face.XLMRobertaTokenizer.from_pretrained(folder / "tokenizer.model")
+    plain_one = face.PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer.model")
+    assert plain_one.eos_token_id == 2 and plain_one.tokenize("hug")[0].startswith("▁")
+
+
+def test_gguf_files(tmp_path):
+    gguf = pytest.importorskip("gguf")
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    pieces = [*alphabet, "ug", "hug", "<|end|>"]
+    writer = gguf.GGUFWriter(tmp_path / "model.gguf", "llama")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(pieces)
+    writer.add_token_types([1] * 258 + [3])
+    writer.add_token_merges(["u g", "h ug"])
+    writer.add_eos_token_id(258)
+    writer.add_pad_token_id(258)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    for path, more in ((tmp_path / "model.gguf", {}), (tmp_path, {"gguf_file": "model.gguf"})):
+        tok = face.AutoTokenizer.from_pretrained(path, **more)
+        assert tok.tokenize("hug<|end|>") == ["hug", "<|end|>"]
+        assert tok.eos_token == tok.pad_token == "<|end|>" and tok.pad_token_id == 258
+
+
+def test_vocabularies_alone_are_written(tmp_path):
+    files = small("bytes").save_vocabulary(tmp_path, "mine")
+    assert [f.rpartition("/")[2] for f in files] == ["mine-vocab.json", "mine-merges.txt"]
+    assert (
+        len(json.loads((tmp_path / "mine-vocab.json").read_text(encoding="utf-8")))
+        == small("bytes").vocab_size
+    )
+
+
+def test_lengths_are_those_of_the_last_call():
+    tok = small("words")
+    tok("hug", padding="max_length", max_length=4, truncation="only_first")
+    assert tok.backend_tokenizer.truncation["strategy"] == "only_first"
+    assert tok.backend_tokenizer.padding["length"] == 4
+    tok.set_truncation_and_padding("do_not_pad", "longest_first", 5, 1, None, None)
+    assert tok.backend_tokenizer.padding is None and tok.backend_tokenizer.truncation["stride"] == 1
+    tok("hug")
+    assert tok.backend_tokenizer.truncation is None
