@@ -21,7 +21,10 @@ from subword_nb.compat.hft_batch import (
 )
 from .hft_bridge import backend_of
 from .hft_files import class_tokens
-from .hft_tokenizer import PreTrainedTokenizerFast as PreTrainedTokenizerFast
+from subword_nb.compat.hft_tokenizer import (
+    PreTrainedTokenizerFast as PreTrainedTokenizerFast,
+    class_named,
+)
 
 # %% ../../nbs/compat/45_transformers.ipynb #28abf532
 class AutoTokenizer:
@@ -38,7 +41,7 @@ class AutoTokenizer:
         # `subfolder`, `gguf_file`, `revision`, `token`, `cache_dir`, `local_files_only`; settings that count
         # before those of the folder
         **kwargs,
-    ) -> PreTrainedTokenizerFast:  # Its `tokenizer_class` is the class that the folder names
+    ) -> PreTrainedTokenizerFast:  # Of the class that the folder names
         "Load the tokenizer of a model."
         return PreTrainedTokenizerFast.from_pretrained(
             pretrained_model_name_or_path, *inputs, **kwargs, _from_auto=True
@@ -47,9 +50,7 @@ class AutoTokenizer:
 # %% ../../nbs/compat/45_transformers.ipynb #8050ab54
 def __getattr__(name):
     if name.endswith(("Tokenizer", "TokenizerFast")) and class_tokens(name):
-        made = type(name, (PreTrainedTokenizerFast,), {"tokenizer_class": name, "__module__": __name__})
-        globals()[name] = made
-        return made
+        return class_named(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 # %% ../../nbs/compat/45_transformers.ipynb #ee90d672

@@ -589,7 +589,7 @@ def test_the_import_line():
         "from subword_nb.compat.transformers import AutoTokenizer, PreTrainedTokenizerFast, BatchEncoding\n"
         "from subword_nb.compat.transformers import BertTokenizerFast, AddedToken\n"
         "import sys\n"
-        "assert BertTokenizerFast.tokenizer_class == 'BertTokenizerFast'\n"
+        "assert BertTokenizerFast.tokenizer_class == 'BertTokenizer'\n"
         "assert not {'transformers', 'tokenizers', 'numpy', 'huggingface_hub'} & {*sys.modules}\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -786,3 +786,26 @@ def test_lengths_are_those_of_the_last_call():
     assert tok.backend_tokenizer.padding is None and tok.backend_tokenizer.truncation["stride"] == 1
     tok("hug")
     assert tok.backend_tokenizer.truncation is None
+
+
+def test_a_name_leads_to_the_hub_and_a_class(monkeypatch, tmp_path):
+    asked = []
+
+    def hub_folder(name, **options):
+        asked.append((name, options))
+        return tmp_path
+
+    monkeypatch.setattr("subword_nb.formats.hub.hub_folder", hub_folder)
+    backend("words").save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    tok = face.AutoTokenizer.from_pretrained("org/name", revision="v1", token="secret")
+    assert asked == [
+        ("org/name", {"revision": "v1", "token": "secret", "cache_dir": None, "local_files_only": None})
+    ]
+    assert isinstance(tok, face.BertTokenizer) and face.BertTokenizer is face.BertTokenizerFast
+    assert (
+        tok.name_or_path == "org/name" and tok.mask_token == "[MASK]" and "secret" not in str(tok.init_kwargs)
+    )
+    assert type(pickle.loads(pickle.dumps(tok))) is face.BertTokenizer
+    assert type(face.AutoTokenizer.from_pretrained(tmp_path, pad_token="hug")).__name__ == "BertTokenizer"
+    assert type(face.PreTrainedTokenizerFast.from_pretrained(tmp_path)) is face.PreTrainedTokenizerFast
