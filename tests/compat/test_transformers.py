@@ -41,7 +41,8 @@ PARTS = [
 FOLDERS = {
     "gpt2": {"tokenizer_class": "GPT2Tokenizer", "model_max_length": 1024},
     "bert-base-uncased": {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512},
-    "bert-base-cased": {"tokenizer_class": "BertTokenizer", "do_lower_case": False, "padding_side": "left"},
+    "pegasus": {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "padding_side": "left"},
+    "barthez": {"pad_token": "<pad>", "mask_token": "<mask>", "cls_token": "<s>", "model_max_length": 12},
     "roberta-base": {"tokenizer_class": "RobertaTokenizer", "truncation_side": "left"},
     "t5-small": None,
     "phi-3-mini": None,
