@@ -31,7 +31,13 @@ from subword_nb.compat.hft_batch import (
     TruncationStrategy,
     as_lists,
 )
-from .hft_files import class_tokens, declared_class, load_pretrained, pretrained_path
+from subword_nb.compat.hft_files import (
+    class_tokens,
+    declared_class,
+    face_of,
+    load_pretrained,
+    pretrained_path,
+)
 from .hft_special import NAMES, NamedTokens, as_token, without_id
 
 # %% ../../nbs/compat/44_hft_tokenizer.ipynb #ff00366f
@@ -1059,8 +1065,8 @@ def _face(tokenizer):
         return copy.deepcopy(tokenizer)
     if hasattr(tokenizer, "to_str"):
         return Tokenizer.from_str(tokenizer.to_str())
-    if hasattr(tokenizer, "translated"):
-        return Tokenizer.of_parts(tokenizer.translated("tokenizer.json")[0].parts)
+    if hasattr(tokenizer, "parts"):
+        return face_of(tokenizer.parts)
     raise TypeError(
         f"tokenizer_object must be a tokenizer of this library or of tokenizers, got {type(tokenizer).__name__}"
     )

@@ -396,6 +396,24 @@ tok.add_tokens(["<q>"], special_tokens=True)
 tok.add_tokens([])
 tok.padding_side = "left"
 tok.model_max_length = 9
+tok.additional_special_tokens
+tok.extra_special_tokens_ids = [1, 2]
+tok.all_special_ids
+tok.convert_tokens_to_ids(["hug", "no such piece"])
+tok.convert_tokens_to_ids(None)
+tok.convert_ids_to_tokens([0, 1, 10**6])
+tok.convert_ids_to_tokens(2)
+tok.decode(3)
+tok.decode([])
+tok.decode([[], [1]])
+tok.decode({"input_ids": [1, 2]})
+tok.batch_decode([1, 2])
+tok.decode([10**6, 1])
+tok.decode("ab")
+tok.encode(["hug", "pun"])
+tok.encode(None)
+tok.tokenize(["hug", "pun"], is_split_into_words=True)
+tok.get_special_tokens_mask([1], [2], already_has_special_tokens=True)
 tok.no_such_attribute
 tok.no_such_token_id
 """.strip().splitlines()
@@ -445,6 +463,44 @@ def test_settings_mean_the_same(theirs, kind, settings):
         return facts(tok) | {"named": (tok.image_token if "image_token" in settings else None)}
 
     assert outcome(lambda: made(face)) == outcome(lambda: made(theirs))
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"input_ids": []},
+        {"input_ids": [1, 2]},
+        {"input_ids": [[1, 2], [3, 4]], "labels": [0, 1]},
+        {"input_ids": [[1, 2], [3]]},
+        {"input_ids": [[[1, 2]], [[3, 4]]]},
+        {"input_ids": [[], []]},
+        {"input_ids": np.array([1, 2]), "x": [0.5, 1]},
+        {"input_ids": [[1], "a"]},
+        {"names": ["a", "b"]},
+    ],
+    ids=str,
+)
+def test_batches_are_made_in_the_same_way(theirs, data):
+    found = []
+    for library in (theirs, face):
+        make = partial(library.BatchEncoding, copy.deepcopy(data))
+        found.append(
+            [
+                outcome(make),
+                outcome(partial(make, tensor_type="np")),
+                outcome(partial(make, tensor_type=library.TensorType.NUMPY, prepend_batch_axis=True)),
+                outcome(lambda make=make: make()[0]),
+                outcome(lambda make=make: make()[:1]),
+                outcome(lambda make=make: make().tokens()),
+                outcome(lambda make=make: make().labels),
+                outcome(lambda make=make: (make().is_fast, make().n_sequences, make().encodings)),
+                outcome(lambda make=make: pickle.loads(pickle.dumps(make()))),
+                outcome(lambda make=make: copy.copy(make())),
+            ]
+        )
+    assert found[1] == found[0]
 
 
 # folders
@@ -729,6 +785,29 @@ def test_other_vocabularies(tmp_path):
     assert tok.tokenize("Hugs", add_special_tokens=True) == ["[CLS]", "hug", "##s", "[SEP]"]
     assert tok("hug", "hug")["token_type_ids"] == [0, 0, 0, 1, 1]
     assert face.BertTokenizer.from_pretrained(tmp_path).mask_token_id == 4
+
+
+def test_tokenizers_of_the_engine_have_this_face():
+    from subword_nb import Tokenizer as Native
+
+    native = Native.train(CORPUS, vocab_size=280, special_tokens=["<s>", "<pad>"], progress=False)
+    tok = face.PreTrainedTokenizerFast(tokenizer_object=native, pad_token="<pad>")
+    rng = fresh("native")
+    for x in [text(rng) for _ in range(TEXTS // 4)]:
+        assert tok(x)["input_ids"] == native.encode(x) and tok.decode(tok.encode(x)) == native.decode(
+            native.encode(x)
+        )
+        assert tok.native().encode(x) == native.encode(x)
+    assert tok(["hug", "hug pun"], padding=True)["attention_mask"][0][-1] == 0
+
+
+@pytest.mark.peers
+def test_tokenizers_of_the_other_library_have_this_face():
+    theirs = pytest.importorskip("tokenizers").Tokenizer.from_str(backend("words").to_str())
+    assert (
+        face.PreTrainedTokenizerFast(tokenizer_object=theirs)("hug pun")["input_ids"]
+        == theirs.encode("hug pun").ids
+    )
 
 
 def test_sentencepiece_models(shared_file):
