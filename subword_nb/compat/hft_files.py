@@ -226,7 +226,7 @@ def face_of(
     described["model"].pop("subword_nb", None)  # what only this library reads
     return Tokenizer.from_str(json.dumps(described))
 
-# %% ../../nbs/compat/42_hft_files.ipynb #5a0dcf7b
+# %% ../../nbs/compat/42_hft_files.ipynb #02e6c4f4
 _READS_ANY = ("", "CodeLlama", "Gemma", "Llama", "PreTrained", "TokenizersBackend")
 
 
@@ -277,7 +277,7 @@ def _named_by_gguf(path):
             found[ours] = pieces[i]
     return found
 
-# %% ../../nbs/compat/42_hft_files.ipynb #e2675365
+# %% ../../nbs/compat/42_hft_files.ipynb #5ea65431
 def _ways_of_class(tokenizer_class, backend):
     "On which side a class pads, which columns its models take, and what it strips from decoded text."
     config = tokenizer_config({"tokenizer_class": tokenizer_class}, backend.native().parts)

@@ -645,6 +645,8 @@ def test_the_import_line():
     code = (
         "from subword_nb.compat.transformers import AutoTokenizer, PreTrainedTokenizerFast, BatchEncoding\n"
         "from subword_nb.compat.transformers import BertTokenizerFast, AddedToken\n"
+        "from subword_nb.compat.transformers.tokenization_utils_base import PreTrainedTokenizerBase\n"
+        "assert issubclass(BertTokenizerFast, PreTrainedTokenizerBase)\n"
         "import sys\n"
         "assert BertTokenizerFast.tokenizer_class == 'BertTokenizer'\n"
         "assert not {'transformers', 'tokenizers', 'numpy', 'huggingface_hub'} & {*sys.modules}\n"
