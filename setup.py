@@ -3,11 +3,14 @@
 import gzip
 import os
 import shutil
+import sys
 import tarfile
 from configparser import ConfigParser
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Distribution, find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 NEWEST_PYTHON = 14  # the newest 3.x that is meant
@@ -55,8 +58,58 @@ class Sdist(sdist):
         return name
 
 
+KERNELS = os.environ.get(
+    "SUBWORD_NB_KERNELS", ""
+)  # families of processors, such as "x86_64-v3,x86_64-v2"; "none"
+
+
+class BuildPy(build_py):
+    "The modules, and the library of kernels beside them."
+
+    def run(self):
+        "Copy modules; compile kernels, unless the library in a source folder is that of its sources already."
+        super().run()
+        if KERNELS == "none":
+            return
+        sys.path.insert(0, str(here))
+        from subword_nb.core import native, native_build
+
+        folder = (
+            (here if self.editable_mode else Path(self.build_lib).resolve()) / cfg["lib_path"] / "_kernels"
+        )
+        if self.editable_mode and native.library_at(folder, native.PACKAGE, trusted=True) is not None:
+            return
+        try:
+            native_build.build(folder, targets=KERNELS.split(",") if KERNELS else None)
+        except native_build.CannotBuild as e:
+            if KERNELS:
+                raise
+            print(
+                f"subword_nb: installed without compiled kernels, bulk work will be slow: {e}",
+                file=sys.stderr,
+            )
+
+
+class BdistWheel(bdist_wheel):
+    "A wheel for one system, and for every Python."
+
+    def get_tag(self):
+        "The library is called by address, so it does not depend on the version of Python."
+        _, _, platform = super().get_tag()
+        return ("py3", "none", "any" if KERNELS == "none" else platform)
+
+
+class Binary(Distribution):
+    "What is installed is for one system."
+
+    def has_ext_modules(self):
+        "Are there files of machine code?"
+        return KERNELS != "none"
+
+
 setup(
-    cmdclass={"sdist": Sdist},
+    cmdclass={"sdist": Sdist, "build_py": BuildPy, "bdist_wheel": BdistWheel},
+    distclass=Binary,
     name=cfg["lib_name"],
     version=cfg["version"],
     description=cfg["description"],

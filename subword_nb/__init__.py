@@ -61,10 +61,11 @@ def __dir__():
 
 
 def warm_up() -> list[str]:
-    "Compile, or load from the cache, all kernels, so that the first bulk call does not wait."
+    "Load all kernels, so that the first bulk call does not wait; where there is no library of them, build one."
     import pkgutil
     from importlib import import_module
 
+    import_module("subword_nb.core.native_build").ensure()
     for page in pkgutil.walk_packages(__path__, "subword_nb."):
         if not page.name.endswith("__main__"):
             import_module(page.name)  # which registers its kernels

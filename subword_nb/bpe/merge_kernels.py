@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import kernel, on_warm_up
+from ..core.jit import entry, kernel, on_warm_up
 from ..core.simd import trailing_zeros
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #b74f686b
@@ -73,7 +73,7 @@ def _rule_of(slots, a, b):
     return NO_RULE
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #4f64b041
-@kernel
+@entry("uint64[:], uint32[:], uint32[:], uint32[:]")
 def _add_rules(slots, left, right, rank):
     "Enter rules; the slots must have capacity for them."
     for i in range(len(left)):
@@ -168,7 +168,9 @@ def _merge_window(source, at, n, slots, made, work, rules):
     return _merge_few(work, n, slots, made, rules)
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #07a90836
-@kernel
+@entry(
+    "uint32[:], uint64, uint64, uint64[:], uint32[:], uint32[:], uint32[:], uint32[:], uint64",
+)
 def merge_symbols(
     ids: np.ndarray,  # uint32, symbols in, pieces out
     at: np.uint64,  # Where the row begins
@@ -245,7 +247,7 @@ def whole_id(
     return arena[p + ONE] if p != ZERO else NONE
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #bc519702
-@kernel
+@entry("uint32[:], int64[:], uint32[:], uint64[:], uint32[:]")
 def _add_rows(symbols, bounds, value, keys, arena):
     "Enter rows with a value each."
     p = ONE
@@ -284,7 +286,7 @@ def bounds_of(
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #2cb62dcb
-@kernel
+@entry("uint32[:], int64[:], int64[:], uint32[:], uint32[:], uint64[:], uint32[:], uint32[:]")
 def _recover(symbols, bounds, order, rank, made, slots, left, right):
     "Find the one rule that makes each piece, and enter it; left is NONE where merging makes no such piece."
     work, rules = np.empty(WIDEST, np.uint32), np.empty(WIDEST, np.uint32)
@@ -327,7 +329,7 @@ def rules_of_rows(
     return slots, left[ruled], right[ruled], rank[ruled], ~ruled & (lengths > 1)
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #342515db
-@kernel
+@entry("uint32[:], int64[:], uint32[:], uint64[:], uint32[:], bool[:]")
 def _differs(symbols, bounds, value, slots, made, differs):
     "Which sequences does merging not make into their value? Those with an unknown symbol are not asked."
     work, rules = np.empty(WIDEST, np.uint32), np.empty(WIDEST, np.uint32)
@@ -402,7 +404,10 @@ def _start_bytes(buf, a, n, first, plain, ids, at):
     return worst
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #6c1dfe1a
-@kernel
+@entry(
+    "uint8[:], int64[:], int64[:], int64, uint32[:], Merger(uint64[:], uint32[:], uint32[:], "
+    "uint64[:], uint32[:]), uint32[:], int64[:], uint32[:]",
+)
 def solve_bytes(
     buf: np.ndarray,  # uint8, a buffer
     at: np.ndarray,  # int64, where spans begin

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import kernel
+from ..core.jit import entry, kernel
 from ..core.simd import prefetch
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #f6dd03c0
@@ -90,6 +90,12 @@ EVERYTHING = np.int64(2**63 - 1)  # A threshold that no pair reaches
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #d3e6cf9d
 _kernel = partial(kernel, borrows=True)
+_entry = partial(entry, borrows=True)
+_STATE = (
+    "State(int32[:], int64[:], int32[:], int32[:], int64[:], int64[:], int32[:], int32[:], "
+    "int32[:], int32[:], int32[:], int32[:], int64[:], uint8[:], int64[:], int32[:], int32[:], "
+    "int64[:], uint64[:], int32[:], int64[:], int64[:], int32[:], uint8[:], int64[:], int64[:])"
+)  # the signature of a state, field by field
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #b04f262b
 @_kernel
@@ -102,7 +108,7 @@ def _slot_of(s, a, b):
     return h
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #da934cec
-@_kernel
+@_entry(f"{_STATE}, int32[:], int64[:], int64")
 def count_words(
     s: State,  # A state
     symbol: np.ndarray,  # int32, the symbols of all words, one behind the other
@@ -137,7 +143,7 @@ def count_words(
     s.counter[NEED] = start[w + 1] - start[w] if w < last else 0
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #ec0aad48
-@_kernel
+@_entry(_STATE)
 def file_words(
     s: State,  # A state
 ) -> None:
@@ -525,7 +531,7 @@ def _held(s, new):
     return places
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #6ac9b458
-@_kernel
+@_entry(_STATE)
 def fill_tables(
     s: State,  # A state
 ) -> None:
@@ -585,7 +591,7 @@ GROW = 2  # an array is too short for the next step
 PAUSED = 3  # the work of one call is done, there is more
 
 
-@_kernel
+@_entry(f"{_STATE}, int64, int64")
 def learn(
     s: State,  # A state
     n_pieces: int,  # Stop at this number of pieces
@@ -606,7 +612,7 @@ def learn(
     return FULL
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #c5f29852
-@_kernel
+@_entry(f"{_STATE}, int32[:], int64")
 def replay(
     s: State,  # A state
     pair: np.ndarray,  # int32, two ids for each merge

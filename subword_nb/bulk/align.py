@@ -117,7 +117,7 @@ def _in_bytes(text, offsets):
     return np.append(np.flatnonzero(data & 0xC0 != 0x80), len(data))[offsets]
 
 # %% ../../nbs/bulk/10_align.ipynb #8c139016
-@jit.kernel
+@jit.entry("uint32[:], int64, int64, int32[:,:], int64[:,:], int64[:,:], int64, int64, int64, bool")
 def _gather(numbers, first, end, rows, info, out, o, char, split, move):
     "Write the rows of spans, shifted to their places, or only count; (rows, characters, splits) up to there."
     for i in range(first, end):

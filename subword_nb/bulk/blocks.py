@@ -24,6 +24,8 @@ SIZES = SimpleNamespace(
     block=1 << 18,
     # Bytes or characters from which loading the kernels pays
     bulk=int(os.environ.get("SUBWORD_NB_BULK", 1 << 20)),
+    # The same, where kernels are in a library: what a first call prepares takes as long as so much text
+    library=min(1 << 17, int(os.environ.get("SUBWORD_NB_BULK", 1 << 17))),
     # The same, once kernels are in memory
     loaded=min(2000, int(os.environ.get("SUBWORD_NB_BULK", 2000))),
 )

@@ -32,7 +32,7 @@ from subword_nb.bpe.merge_kernels import (
     solve_bytes,
     whole_id,
 )
-from ..core.jit import kernel
+from ..core.jit import entry, kernel
 from ..core.simd import decode_at
 from ..text.pretokenizers import Metaspace, spells_bytes
 from ..text.splitters import PreTokenizer, WholeText
@@ -247,7 +247,11 @@ def _merge_cut(ids, at, n, options, slots, made, keys, arena, wholes, work, rule
     return k - at
 
 # %% ../../nbs/bulk/00_bpe_encoder.ipynb #79700244
-@kernel
+@entry(
+    "uint8[:], int64[:], int64[:], int64, Letters(uint16[:], uint32[:], uint32[:], uint32[:], "
+    "uint32[:]), Merger(uint64[:], uint32[:], uint32[:], uint64[:], uint32[:]), uint32[:], "
+    "int64[:], uint32[:]",
+)
 def _encode_chars(buf, at, length, m, letters, tables, ids, bounds, extra):
     "The ids of m spans whose symbols are their characters."
     slots, made, _, keys, arena = tables

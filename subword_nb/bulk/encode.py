@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
-from ..core import jit
+from ..core import jit, native
 from subword_nb.bulk.blocks import (
     SIZES,
     AddedTokenMatcher,
@@ -258,7 +258,7 @@ def _joined(out, done, at):
     return out
 
 # %% ../../nbs/bulk/07_encode.ipynb #fa7aadb4
-@jit.kernel
+@jit.entry("uint32[:], int64[:], int64[:], int64[:], uint32[:]")
 def _copy_items(ids, first, items, bounds, out):
     "Item i is a part's ids, ids[first[item]:first[item + 1]], or if negative the id ~item."
     for i in range(len(items)):
@@ -374,7 +374,11 @@ def goes_in_bulk(
     size: int,  # Characters or bytes
 ) -> bool:  # False: the engine encodes it
     "Is a text encoded by kernels?"
-    return size >= (SIZES.loaded if _loaded else SIZES.bulk) and bulk_of(c).plan is not None
+    if size < SIZES.loaded:
+        return False
+    if not _loaded and size < SIZES.bulk and (size < SIZES.library or native.library() is None):
+        return False
+    return bulk_of(c).plan is not None
 
 # %% ../../nbs/bulk/07_encode.ipynb #73ac5b30
 def _in_bulk(c, texts, errors, hint, **options):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..core.jit import kernel
+from ..core.jit import entry, kernel
 from ..core.simd import HEAD, SEPARATOR, IdBuffer, trailing_zeros
 from .plan import Plan
 from ..text.gpt_scanners import scan_rows
@@ -27,7 +27,7 @@ from subword_nb.core.span_cache import (
 )
 
 # %% ../../nbs/bulk/06_short_texts.ipynb #b0b81661
-@kernel
+@entry("uint8[:], uint32[:], int64, uint64[:], uint8[:], uint32[:], int32[:]")
 def known_ids(
     buffer: np.ndarray,  # A buffer (`core.simd`)
     starts: np.ndarray,  # Where spans begin
@@ -77,7 +77,9 @@ def known_ids(
     return np.int64(o)
 
 # %% ../../nbs/bulk/06_short_texts.ipynb #dd695571
-@kernel
+@entry(
+    "bytes, uint8[:], uint32[:], uint64[:], uint8[:], uint32[:], int32[:], uint16[:], bool, none",
+)
 def known_rows(
     data: bytes,  # One text, UTF-8
     buffer: np.ndarray,  # A buffer large enough for it

@@ -174,7 +174,10 @@ def _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r):
         x, r = y, r + 1
 
 # %% ../../nbs/bulk/09_span_places.ipynb #2bf9af2c
-@jit.kernel
+@jit.entry(
+    "uint8[:], int64[:], int64[:], int64, uint32[:], int64[:], uint32[:], int64[:], uint8[:], "
+    "int64[:], int32[:,:], int64[:,:], int64[:], int64[:]",
+)
 def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, rule, rows, info, count, left):
     "Enter m new spans with the rows of their tokens; those that are not simple are listed in `left`; their number."
     how, limit, k = rule[0], rule[1], 0
@@ -214,7 +217,7 @@ def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, rule, ro
     return k
 
 # %% ../../nbs/bulk/09_span_places.ipynb #7b1f5df2
-@jit.kernel
+@jit.entry("uint8[:], int64[:], int64[:], int64, uint8[:], int64[:]")
 def _new_characters(buffer, at, length, m, kinds, found):
     "The characters of spans without a kind, each once, at most `len(found)`; their number."
     k = 0

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..text.charsmap import graphemes, longest_prefix, read_charsmap, unit_parts
-from ..core.jit import kernel, on_warm_up
+from ..core.jit import entry, kernel, on_warm_up
 from ..core.simd import HEAD, buffer_of
 from ..text.normalizers import Normalizer, Precompiled, Replace, Strip
 from ..text.pretokenizers import Metaspace
@@ -369,7 +369,11 @@ def _encode_again(buf, starts, j, t, base, work, totals, links, out, o):
     return end, needed if end == -2 else 0, base
 
 # %% ../../nbs/bulk/03_unigram_boundaries.ipynb #d8e66512
-@kernel
+@entry(
+    "uint8[:], uint32[:], uint64[:], int64, int64, int64, uint64[:], uint32[:], "
+    "UnigramTables(uint64[:], uint64[:], float64[:], int64[:], uint8[:], uint32[:]), float64[:], "
+    "uint8[:], float64[:], uint64[:], uint32[:], int64[:], int64[:]",
+)
 def _rescore(buf, starts, of_span, j, first, n, slots, spill, t, sums, work, totals, links, out, ends, state):
     "Write the ids of spans first + j to first + n - 1; (how many are written; 0, the space it needs, or -1: a damaged map)."
     base, o = sums[0], np.uint64(state[0])

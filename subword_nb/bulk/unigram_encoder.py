@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..text.charsmap import NESTED, longest_prefix, read_charsmap, unit_parts
-from ..core.jit import kernel
+from ..core.jit import entry, kernel
 from ..core.simd import decode_at
 from ..formats.sentencepiece_models import SentencePieceUnigram
 from ..formats.sentencepiece_normalizer import NESTED_SPELLINGS
@@ -525,7 +525,11 @@ def encode_span(
     return np.int64(out) if out <= stop else -1, sure, base
 
 # %% ../../nbs/bulk/02_unigram_encoder.ipynb #137cfb70
-@kernel
+@entry(
+    "uint8[:], int64[:], int64[:], int64, int64, UnigramTables(uint64[:], uint64[:], float64[:], "
+    "int64[:], uint8[:], uint32[:]), bool, uint8[:], float64[:], uint64[:], uint32[:], int64[:], "
+    "uint32[:]",
+)
 def encode_new_spans(
     buf: np.ndarray,  # Buffer of a text, uint8
     at: np.ndarray,  # Where spans begin, int64

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import kernel, on_warm_up
+from ..core.jit import entry, kernel, on_warm_up
 from ..core.simd import HEAD, buffer_of, decode_at
 from ..text.normalizers import Normalizer
 from ..text.splitters import PreTokenizer, WhitespaceSplit
@@ -66,7 +66,7 @@ SPACE_BYTE = np.uint64(32)
 MIX, LOW, ONE, NONE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF), np.uint64(1), np.uint64(0)
 
 
-@kernel
+@entry("uint64[:], int64[:], uint8[:], int64[:], int64[:], int64[:], int64[:]")
 def _insert_pieces(slots, ends, text, starts, stops, roots, ids):
     "Insert every piece into one of two trees, a hash table (node << 8 | byte) + 1 → child; the number of nodes."
     nodes, mask = 2, np.uint64(len(slots) - 1)
@@ -87,7 +87,7 @@ def _insert_pieces(slots, ends, text, starts, stops, roots, ids):
     return nodes
 
 # %% ../../nbs/bulk/01_wordpiece_encoder.ipynb #e7dc6676
-@kernel
+@entry("int64[:], int64[:], int64[:], bool[:], int64[:]")
 def _place(order, first, labels, taken, base):
     "Find a base for every node, so that no two children share a place; the highest place."
     gap = start = highest = np.int64(256)
@@ -306,7 +306,10 @@ def _encode_span(buffer, i, end, word, limits, pages, flat, texts, trie, ids, k)
     return _put_word(word, n, chars, limits, trie, ids, k)
 
 # %% ../../nbs/bulk/01_wordpiece_encoder.ipynb #dc3c1ff6
-@kernel
+@entry(
+    "uint8[:], int64[:], int64[:], int64, int64[:], uint16[:], uint32[:], uint8[:], uint64[:], "
+    "uint32[:], int64[:], uint32[:]",
+)
 def _encode_spans(buffer, at, length, m, limits, pages, flat, texts, trie, ids, bounds, extra):
     "Encode m spans; see `WordPieceMisses.span_kernel`."
     longest = np.int64(0)

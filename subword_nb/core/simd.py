@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .jit import Kernel, checked, kernel, on_warm_up
+from .jit import Kernel, checked, entry, kernel, on_warm_up
 
 # %% ../../nbs/core/08_simd.ipynb #5b3e0ebc
 HEAD = 128  # Separators before and behind a text in a buffer
@@ -225,7 +225,7 @@ def mask_high(
     return _mask(a[int(i) : int(i) + 64] >= 128)
 
 # %% ../../nbs/core/08_simd.ipynb #0f7f824f
-@kernel
+@entry("uint8[:], int64, uint8, uint8, uint64[:]")
 def _all_operations(a, i, c, d, table):
     "Every operation at one place."
     prefetch(table, np.uint64(i) & np.uint64(7))
@@ -246,7 +246,7 @@ def _warm_up_machine():
     _all_operations(np.zeros(64, np.uint8), 0, np.uint8(0), np.uint8(1), np.zeros(8, np.uint64))
 
 # %% ../../nbs/core/08_simd.ipynb #9004e1ad
-@kernel
+@entry("uint8[:], uint8[:], int64, int64[:]")
 def places_of(
     a: np.ndarray,  # (n,) uint8: a text
     word: np.ndarray,  # (m,) uint8: what is looked for, at least one byte
@@ -348,7 +348,7 @@ LONG_ODD, SURROGATE = np.uint64(0), np.uint64(13)  # E0 may begin a form that is
 TWOS, TWO = np.uint64(0xC0E0), np.uint64(0x80C0)  # 110xxxxx 10xxxxxx; C0 and C1 are too long
 
 # %% ../../nbs/core/08_simd.ipynb #41709b4a
-@kernel
+@entry("uint8[:], int64, int64")
 def valid_until(
     a: np.ndarray,  # (at least n,) uint8
     i: int,  # Where a text begins
@@ -375,7 +375,7 @@ def valid_until(
     return n
 
 # %% ../../nbs/core/08_simd.ipynb #e0267e47
-@kernel
+@entry("uint8[:], int64, int64")
 def count_separators(
     a: np.ndarray,  # (at least n,) uint8
     i: int,  # Where a text begins

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .jit import kernel
+from .jit import entry, kernel
 from .simd import SEPARATOR, IdBuffer, load64, prefetch
 
 # %% ../../nbs/core/09_span_cache.ipynb #84544128
@@ -210,7 +210,10 @@ def copy_spilled(
     return n
 
 # %% ../../nbs/core/09_span_cache.ipynb #82e0346d
-@kernel
+@entry(
+    "uint8[:], uint32[:], int64, int64, (uint64[:], uint8[:], uint32[:], int64[:]), uint32[:], "
+    "int64[:], int64[:], (uint64[:], int64[:], uint64[:]), (uint64[:], int64[:], int64[:])",
+)
 def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
     "Write the ids of spans j to k - 1 while there is capacity; returns the first span not written."
     slots, keys, spill, count = table
@@ -280,7 +283,10 @@ def _put(slots, spill, h, out, o):
         out[o + np.uint64(i)] = np.uint32((v if i == 0 else w) >> np.uint64(0 if i == 1 else 32))
 
 # %% ../../nbs/core/09_span_cache.ipynb #f073b970
-@kernel
+@entry(
+    "(uint64[:], uint8[:], uint32[:], int64[:]), uint32[:], int64[:], int64[:], (uint64[:], "
+    "int64[:], uint64[:])",
+)
 def _close_gaps(table, out, ends, state, gaps):
     "Put the ids of gaps in; returns 0, or how much capacity is missing, and then nothing was done."
     slots, _, spill, _ = table
@@ -306,7 +312,9 @@ def _close_gaps(table, out, ends, state, gaps):
     return 0
 
 # %% ../../nbs/core/09_span_cache.ipynb #5cd20aa4
-@kernel
+@entry(
+    "(uint64[:], uint8[:], uint32[:], int64[:]), uint64[:], int64, uint32[:], int64[:], uint32[:]",
+)
 def _fill_slots(table, fresh, m, ids, bounds, extra):
     "Put the ids of m spans into their slots, but for those that are still open."
     slots, _, spill, count = table
@@ -332,7 +340,7 @@ def _fill_slots(table, fresh, m, ids, bounds, extra):
         slots[h + THREE] = second | third
 
 # %% ../../nbs/core/09_span_cache.ipynb #0c414f88
-@kernel
+@entry("uint64[:], uint64[:], uint64")
 def move_slots(
     slots: np.ndarray,  # Of a table
     new: np.ndarray,  # Larger, all 0
@@ -505,7 +513,10 @@ def _fill(buffer, table, state, span_kernel, encode_span):
     _fill_slots(table.arrays, fresh[left], len(rows), ids, bounds, extra[left] & np.uint32(0xFFFFFF))
 
 # %% ../../nbs/core/09_span_cache.ipynb #3e315ff5
-@kernel
+@entry(
+    "uint8[:], uint32[:], int64, int64, (uint64[:], uint8[:], uint32[:], int64[:]), uint64[:], "
+    "(uint64[:], int64[:], int64[:]), int64[:]",
+)
 def _find_slots(buffer, starts, j, k, table, of_span, new, state):
     "The slots of spans j to k - 1, new ones among them; returns the first span left out for lack of capacity."
     slots, keys, _, count = table

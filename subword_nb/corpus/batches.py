@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .documents import BLOCK, LONGEST
-from ..core.jit import cached, kernel
+from ..core.jit import cached, entry, kernel
 from ..core.unicode import decode_text, encode_text
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _joined(held, np):
 _KIND = bytes((b >= 128 or chr(b).isalnum()) + 2 * (b >= 128 or not chr(b).isspace()) for b in range(256))
 
 
-@kernel
+@entry("uint8[:], uint8[:], int64, int64, int64")
 def last_mark(
     data,  # (n,) uint8, UTF-8
     # (256,) uint8: 1 for bytes that may be of a letter or digit, 2 for those that may be of no white space, 3

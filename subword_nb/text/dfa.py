@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import kernel, on_warm_up
+from ..core.jit import entry, kernel, on_warm_up
 from ..core.simd import HEAD, Scanner, class_of, class_table, decode_at
 from .regex import compile_pattern
 from .regex_syntax import pattern_tree
@@ -393,7 +393,9 @@ def _entries(auto, joined):
     return table.ravel(), np.array([kind for _, kind in order], np.uint8), shift
 
 # %% ../../nbs/text/12_dfa.ipynb #1a298c70
-@kernel
+@entry(
+    "uint8[:], int64, bool, uint32[:], uint8[:], uint16[:], uint8[:], uint32[:], uint8[:], int64",
+)
 def _scan(buf, n, last, starts, ascii, pages, flat, table, kinds, shift):
     "Write where spans begin; returns how many are finished, or rather certain."
     at, end = np.uint64(HEAD), np.uint64(HEAD + n)

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from ..core.jit import kernel, on_warm_up
+from ..core.jit import entry, kernel, on_warm_up
 from ..core.simd import HEAD, Scanner, buffer_of, mask_equal, mask_high, mask_within, trailing_zeros
 from .regex_syntax import read_pattern
 from .regex import PATTERNS, compile_pattern
@@ -476,7 +476,10 @@ def _word_rows(buf, i, planes, o, rows, kinds, kind):
         o += _ROW
 
 # %% ../../nbs/text/13_gpt_scanners.ipynb #cf63b4a9
-@kernel
+@entry(
+    "uint8[:], int64, uint32[:], uint16[:], bool, none",
+    "uint8[:], int64, uint32[:], uint16[:], none, int64",
+)
 def scan_rows(
     buf: np.ndarray,  # A buffer (`core.simd`)
     n: int,  # Bytes of text in it

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.jit import kernel, on_warm_up
+from ..core.jit import entry, kernel, on_warm_up
 from subword_nb.core.simd import (
     HEAD,
     Scanner,
@@ -158,7 +158,7 @@ def _put_starts(starts, k, mask, i):
     return k
 
 # %% ../../nbs/text/14_word_scanners.ipynb #ebc4a859
-@kernel
+@entry("uint8[:,:], uint16[:], uint8[:], uint32[:], uint8[:], int64, bool, uint32[:]")
 def _scan_words(ranges, pages, flat, alike, buffer, n, last, starts):
     "The starts of all words; see `Scanner`."
     if alike[0]:
@@ -244,7 +244,7 @@ def space_scanner() -> Scanner:  # Spaces (U+0020, U+2581) with what follows, up
     return class_scanner("spaces", word_classes(space=[(0x20, 0x21), (0x2581, 0x2582)]))
 
 # %% ../../nbs/text/14_word_scanners.ipynb #7472e48c
-@kernel
+@entry("uint8[:], int64, bool, uint32[:]")
 def _scan_safe(buffer, n, last, starts):
     "The starts of what lies between safe places; see `Scanner`."
     i, end = np.uint64(HEAD), np.uint64(HEAD) + np.uint64(n)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..corpus.counts import write_atomically
 from ..core.files import naming
-from ..core.jit import cached, kernel, on_warm_up
+from ..core.jit import cached, entry, kernel, on_warm_up
 from ..core.simd import HEAD, SEPARATOR, Scanner
 from subword_nb.core.span_cache import (
     LONG,
@@ -116,7 +116,10 @@ def _append(buffer, n, block, size):
     return buffer
 
 # %% ../../nbs/train/00_span_counts.ipynb #816a5920
-@kernel
+@entry(
+    "uint8[:], int64[:], int64, int64, uint64[:], uint8[:], int64[:], int64, uint64[:], uint64[:]",
+    "uint8[:], uint32[:], int64, int64, uint64[:], uint8[:], int64[:], int64, uint64[:], uint64[:]",
+)
 def _count(buffer, starts, j, k, slots, keys, count, place, more, places):
     "Count spans j to k - 1, more[j] of each at places[j], if any; returns the first that does not fit."
     low, high, at = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64)
@@ -153,7 +156,7 @@ def _count(buffer, starts, j, k, slots, keys, count, place, more, places):
     return np.int64(j)
 
 # %% ../../nbs/train/00_span_counts.ipynb #f0dad26b
-@kernel
+@entry("uint64[:], uint8[:], uint64[:], int64[:]")
 def _lengths(slots, keys, chosen, out):
     "The lengths of the spans in chosen slots."
     for i in range(len(chosen)):
@@ -167,7 +170,7 @@ def _lengths(slots, keys, chosen, out):
         out[i] = np.int64(n)
 
 
-@kernel
+@entry("uint64[:], uint8[:], uint64[:], int64[:], uint8[:]")
 def _spell(slots, keys, chosen, bounds, data):
     "Write the bytes of the spans in chosen slots."
     for i in range(len(chosen)):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.processes import cpu_count
-from ..core.jit import available, kernel, on_warm_up
+from ..core.jit import available, entry, kernel, on_warm_up
 from .lattice import lengths_by_first, pieces_at
 from .em import logs
 
@@ -45,7 +45,7 @@ def _numbered(pieces):
     return piece2id
 
 # %% ../../nbs/unigram/03_em_kernels.ipynb #9662d48e
-@kernel
+@entry("int32[:], int32[:], int32[:]")
 def _first_places(longest, shorter, at):
     "For each piece the first place where it occurs."
     for s in range(len(longest)):
@@ -93,7 +93,7 @@ def listed(
     return sorted(found)
 
 # %% ../../nbs/unigram/03_em_kernels.ipynb #9cad7361
-@kernel
+@entry("int32[:], bool[:], int32[:]")
 def _nearest(shorter, alive, near):
     "For each piece the first of its chain that stays; -1: none does."
     for p in range(len(shorter)):
@@ -227,7 +227,10 @@ def _backward_far(edges, w, prob, a, up, b, down, expected):
         _rescale(b, down, s)
 
 # %% ../../nbs/unigram/03_em_kernels.ipynb #148e95c5
-@kernel
+@entry(
+    "Edges(int64[:], int64[:], int32[:], int32[:], int32[:], int32[:]), int64, int64, "
+    "float64[:], float64[:], float64[:], float64[:]",
+)
 def _expect(edges, first, last, prob, expected, value, power):
     "Add the expected counts of pretokens first to last-1; the probability of each pretoken goes to value and power."
     longest = 0
@@ -394,7 +397,12 @@ def _trace(edges, n, back, piece, at):
     return end
 
 
-@kernel
+@entry(
+    "Edges(int64[:], int64[:], int32[:], int32[:], int32[:], int32[:]), int32[:], int32[:], "
+    "bool, int64, int64, float64[:], int32[:], int64[:], float64[:]",
+    "Edges(int64[:], int64[:], int32[:], int32[:], int32[:], int32[:]), int64[:], int64[:], "
+    "bool, int64, int64, float64[:], int32[:], int64[:], float64[:]",
+)
 def _paths(edges, start, length, alone, a, z, score, piece, size, total):
     "Write the best paths of items a to z-1, each a start and a length, one after the other; returns the pieces' number."
     longest, end = 0, 0
@@ -459,7 +467,10 @@ class Tokens(NamedTuple):
     tokens: int  # How many tokens there are
 
 
-@kernel
+@entry(
+    "Edges(int64[:], int64[:], int32[:], int32[:], int32[:], int32[:]), int64, int64, "
+    "float64[:], int64[:], float64[:]",
+)
 def _use(edges, first, last, score, used, total):
     "Add the counts of the pieces in the best paths of pretokens first to last-1; the score of each goes to total."
     longest = 0

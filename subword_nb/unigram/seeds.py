@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..corpus.counts import FlatCounts
-from ..core.jit import kernel
+from ..core.jit import entry, kernel
 from .reference import check_counts, check_size
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _check_places(n):
         )
 
 # %% ../../nbs/unigram/04_seeds.ipynb #29e2eada
-@kernel
+@entry("uint8[:], int64[:], int32[:], int64[:]")
 def _decode(data, ends, code, bounds):
     "Write the code points of UTF-8 texts, and where each begins; returns a text that is no UTF-8, or -1."
     at, i = 0, 0
@@ -145,7 +145,7 @@ def _from_utf8(counts):
     return Texts(code[: bounds[-1]].copy(), bounds, counts.counts)
 
 # %% ../../nbs/unigram/04_seeds.ipynb #189d6eb9
-@kernel
+@entry("int32[:], int64[:], int64, int64, int64[:]")
 def _keys(letter, bounds, bits, k, key):
     "The first k letters of each suffix as one number, 0 where the text has ended."
     for w in range(len(bounds) - 1):
@@ -155,7 +155,7 @@ def _keys(letter, bounds, bits, k, key):
             key[i] = x
 
 # %% ../../nbs/unigram/04_seeds.ipynb #4f581938
-@kernel
+@entry("int64[:], int32[:], int64[:], int32[:], int64[:,:], int64, int64")
 def _sort(key, item, other_key, other_item, tally, m, digits):
     "Sort m keys with their items, equal ones in the order they come; True: the result is in the other two arrays."
     tally[:] = 0
@@ -182,7 +182,7 @@ def _sort(key, item, other_key, other_item, tally, m, digits):
     return moved
 
 # %% ../../nbs/unigram/04_seeds.ipynb #642db48d
-@kernel
+@entry("int64[:], int32[:], int64, bool, int32[:], int32[:]")
 def _place(key, item, m, whole, order, rank):
     "Put sorted suffixes into their rows; equal keys get one rank, the first row of them, counted from 1."
     row, top = -1, 0
@@ -194,7 +194,7 @@ def _place(key, item, m, whole, order, rank):
         rank[item[i]] = top
 
 
-@kernel
+@entry("int64[:], int32[:], int64, int32[:], int32[:], int64, int64")
 def _undecided(key, item, m, rank, rest, k, step):
     "Move suffixes that share a key and go on to the front; new key: their group, and the rank `step` places on."
     kept, last = 0, -1
@@ -277,7 +277,7 @@ class Suffixes(NamedTuple):
     before: "np.ndarray"
 
 
-@kernel
+@entry("int32[:], int32[:], int32[:], int64[:], int64, int32[:], int32[:], int32[:], int64[:]")
 def _compare(code, rest, word, counts, length, order, left, shared, before):
     "Fill in the letters, the shared letters and the running sum of counts of the sorted suffixes."
     a, mine = 0, 0
@@ -338,7 +338,7 @@ class Substrings(NamedTuple):
     count: "np.ndarray"  # type: ignore[assignment] # (n,) int64, how often the substring occurs in the corpus
 
 # %% ../../nbs/unigram/04_seeds.ipynb #2b669a0b
-@kernel
+@entry("int32[:], int32[:], int64[:], int64, int64, int64, int64, int64[:], int64[:,:]")
 def _tally(left, shared, before, longest, least, low, width, ends, tally):
     "How many substrings of each length have a worth in each range of `width` from `low` on; last row: above."
     top, n = len(tally) - 1, len(shared)
@@ -381,7 +381,10 @@ def _lowest_worth(suffixes, capacity, longest, least):
     return low + b, tally[b] - fits, capacity
 
 # %% ../../nbs/unigram/04_seeds.ipynb #9a6998b9
-@kernel
+@entry(
+    "int32[:], int32[:], int64[:], int64, int64, int64, int64[:], int64[:], int32[:], int32[:], "
+    "int32[:], int64[:]",
+)
 def _take(left, shared, before, longest, least, worth, skip, ends, first, last, length, count):
     "Write the characters and the substrings of at least this worth, from the last in spelling to the first."
     # of those worth just that, `skip` of each length are left out
@@ -456,7 +459,7 @@ def spelled(
     return [text[i : i + n] for i, n in zip(start.tolist(), length.tolist(), strict=True)]
 
 # %% ../../nbs/unigram/04_seeds.ipynb #4a1d6b23
-@kernel
+@entry("int32[:], int32[:], int32[:], int32[:], int32[:], int32[:], int32[:], int32[:]")
 def _link(order, shared, first, length, stack, longest, shorter, at):
     "For each place its longest seed; for each seed the next shorter one it begins with, and one of its places."
     depth, q = 0, 0
@@ -488,7 +491,7 @@ def seed_edges(
     return Edges(suffixes.bounds, suffixes.counts, longest, shorter, found.length.astype(np.int32), at)
 
 # %% ../../nbs/unigram/04_seeds.ipynb #4fbfaf2b
-@kernel
+@entry("int32[:], int32[:], int32[:], int32[:], int64[:], int32[:], int32[:]")
 def _search(code, order, left, piece, bounds, first, last):
     "The interval of each of the sorted pieces; an empty one if it does not occur."
     lo = 0

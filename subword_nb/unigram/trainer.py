@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.progress import track
 from ..corpus.counts import FlatCounts, flatten_counts
-from ..core.jit import kernel, on_warm_up, plainly
+from ..core.jit import entry, kernel, on_warm_up, plainly
 from .lattice import lengths_by_first
 from subword_nb.unigram.reference import (
     UnigramVocabulary,
@@ -196,7 +196,7 @@ def training_steps(
         yield "EM", TrainingState(s, step + 1, last, (*history, (n, loss)))
 
 # %% ../../nbs/unigram/05_trainer.ipynb #b1762b2b
-@kernel
+@entry("int32[:], int64[:], int64[:], int32[:], bool[:]")
 def _merge(code, bounds, counts, table, fresh):
     "Add the count of each text to that of the first like it; fresh[k]: text k is the first."
     for k in range(len(counts)):
@@ -261,7 +261,7 @@ def _cut(texts, pieces):
     return Texts(code, np.concatenate([[0], np.cumsum(size[fresh])]), counts[fresh])
 
 # %% ../../nbs/unigram/05_trainer.ipynb #c702f10e
-@kernel
+@entry("int32[:], int64[:], int64[:], int64[:]")
 def _add_up(code, bounds, counts, total):
     "Add up how often each character occurs."
     for k in range(len(counts)):

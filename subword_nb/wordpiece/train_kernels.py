@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import kernel
+from ..core.jit import entry, kernel
 
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #fcd319c9
 class Ranking(NamedTuple):
@@ -469,8 +469,10 @@ def _merged_piece(s, w, a, b):
         skip += m
     i, k = s.piece[p, TEXT], s.piece[p, TEXT] + mid - left
     j = k + end - skip
-    s.text[i:k] = s.text[left:mid]
-    s.text[k:j] = s.text[skip:end]
+    for x in range(mid - left):
+        s.text[i + x] = s.text[left + x]
+    for x in range(end - skip):
+        s.text[k + x] = s.text[skip + x]
     h = _spelling_slot(s, w, i, j)
     if w.text_slot[h] < 0:
         w.text_slot[h] = p
@@ -529,7 +531,10 @@ def _has_capacity(s, w, a, b, q):
     )
 
 
-@kernel
+@entry(
+    "Ranking(int64[:,:], int64[:,:], int32[:], uint8[:], int64[:]), Words(int32[:,:], int64[:], "
+    "int32[:], int32[:], int64[:,:])",
+)
 def fill_tables(
     s: Ranking,  # Its tournament is played anew
     w: Words,  # Its hash tables are empty
@@ -546,7 +551,10 @@ def fill_tables(
         w.text_slot[_spelling_slot(s, w, s.piece[p, TEXT], s.piece[p + 1, TEXT])] = p
 
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #509c6bcd
-@kernel
+@entry(
+    "Ranking(int64[:,:], int64[:,:], int32[:], uint8[:], int64[:]), Words(int32[:,:], int64[:], "
+    "int32[:], int32[:], int64[:,:]), int64",
+)
 def count_places(
     s: Ranking,  # Filled in place
     w: Words,  # The same
@@ -572,7 +580,10 @@ def count_places(
     return FULL
 
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #a5c68ee6
-@kernel
+@entry(
+    "Ranking(int64[:,:], int64[:,:], int32[:], uint8[:], int64[:]), Words(int32[:,:], int64[:], "
+    "int32[:], int32[:], int64[:,:]), int64, int64",
+)
 def merge_best(
     s: Ranking,  # Changed in place; its places are counted
     w: Words,  # The same

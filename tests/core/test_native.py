@@ -1,0 +1,216 @@
+"""Kernels compiled ahead of time: what may be loaded, what is passed, and that no kernel is left behind."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from subword_nb.core import jit, native, native_build
+from subword_nb.core.native import Entry, library_at, parse_signature
+
+needs_library = pytest.mark.skipif(
+    native.library() is None,
+    reason="this installation has no library of kernels, or it is not that of its sources",
+)
+
+
+def test_arguments_that_do_not_fit_are_refused():
+    entry = Entry(None, "uint8[:], int64[:,:], bool, none, float64, uint64, bytes", [], False, "f")
+    flat = [np.zeros(3, np.uint8), np.zeros((2, 2), np.int64), True, None, 0.5, 7, b"text"]
+    assert entry.words(flat)[2:4] == [1, 0] and entry.words(flat)[5] == 7
+    assert entry.words([*flat[:5], np.uint64(2**64 - 1), b""])[5] == -1
+    wrong = [np.zeros(3, np.int8), np.zeros((4, 4), np.int64).T[:2], 1, 0, 1, 1.0, "text"]
+    for i, value in enumerate(wrong):
+        assert entry.words([*flat[:i], value, *flat[i + 1 :]]) is None, i
+    assert entry.words(flat[:5]) is None and entry.words([*flat, 1]) is None
+    assert entry.words([flat[0].astype(">u2").view(np.uint8)[::2], *flat[1:]]) is None
+
+
+def test_a_status_is_an_error():
+    with pytest.raises(RuntimeError, match="kernel f must not fail"):
+        Entry(lambda *_: 1, "int64", [], False, "f").run([1])
+
+
+@needs_library
+def test_every_entry_is_in_the_library_with_its_signatures():
+    entries = native.library().entries
+    kernels = native_build.entry_kernels(native_build.kernel_pages())
+    names = {f"{k.__module__.partition('.')[2]}.{k.__name__}": k for k in kernels}
+    assert names.keys() == entries.keys() and len(names) > 50
+    for name, kernel in names.items():
+        for signature, entry in zip(kernel.signatures, entries[name], strict=True):
+            flat = native.flat_arguments(parse_signature(signature))
+            assert [slot.ndim for slot in entry.arguments] == [a.ndim for a in flat]
+
+
+EVERYTHING = """
+import sys, warnings
+sys.modules["numba"] = None # as if it were not installed
+warnings.simplefilter("ignore")
+import subword_nb
+from subword_nb import Tokenizer
+from subword_nb.core import jit, native
+
+def refused(self, *args): raise AssertionError(f"{self.__module__}.{self.__name__} ran as plain Python")
+
+assert native.library() is not None and not jit.installed() and jit.available()
+jit.Kernel.plain = refused
+subword_nb.warm_up()
+texts = [f"it's the {i * 7919}th of {i} hugs, éé 你好 ab{i}\\n" for i in range(4000)]
+for algorithm in ("bpe", "char_bpe", "wordpiece", "unigram", "wordlevel"):
+    for options in ({}, {"objective": "frequency"}) if algorithm == "wordpiece" else ({},):
+        tok = Tokenizer.train(texts, algorithm=algorithm, vocab_size=700, progress=False, threads=2, **options)
+        text = "".join(texts)
+        ids = tok.encode_array(text)
+        assert ids.tolist() == tok.align(text).ids == tok.encode(text), algorithm
+        assert [i for row in tok.encode_batch(texts, threads=2) for i in row.tolist()] == [
+            i for text in texts for i in tok.encode(text)], algorithm
+print(len(native.library().entries))
+"""
+
+
+@needs_library
+@pytest.mark.slow
+def test_nothing_runs_as_plain_python_without_numba():
+    "Training, encoding and alignment with every model: each kernel that Python calls has an entry for what it is called with."
+    env = {k: v for k, v in os.environ.items() if k != "SUBWORD_NB_JIT"}
+    done = subprocess.run([sys.executable, "-c", EVERYTHING], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 50
+
+
+@pytest.fixture
+def copied(tmp_path):
+    "The library of this installation in a folder of its own, and that folder's manifest."
+    if native.library() is None:
+        pytest.skip("this installation has no library of kernels")
+    folder = tmp_path / "kernels"
+    shutil.copytree(native.library().path.parent, folder)
+    for path in [folder, *folder.iterdir()]:
+        path.chmod(0o700)
+    return folder, json.loads((folder / "kernels.json").read_bytes())
+
+
+def test_a_library_is_loaded_from_a_private_folder(copied):
+    folder, _ = copied
+    assert library_at(folder, native.PACKAGE).path.parent == folder
+
+
+def test_a_damaged_file_is_not_loaded(copied):
+    folder, manifest = copied
+    path = folder / manifest["files"][native.library().target]["name"]
+    path.write_bytes(path.read_bytes()[:-100])
+    assert library_at(folder, native.PACKAGE) is None
+    (folder / "kernels.json").write_text("{")
+    assert library_at(folder, native.PACKAGE) is None
+
+
+def test_a_library_of_other_sources_is_not_loaded(copied, tmp_path):
+    folder, manifest = copied
+    package = tmp_path / "package"
+    for name in manifest["sources"]:
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(native.PACKAGE / name, package / name)
+    assert library_at(folder, package) is not None
+    with open(package / min(manifest["sources"]), "a") as file:
+        file.write("\n")
+    assert library_at(folder, package) is None
+
+
+def test_a_library_for_another_processor_or_outside_its_folder_is_not_loaded(copied, monkeypatch, tmp_path):
+    folder, manifest = copied
+    [(target, file)] = manifest["files"].items()
+    shutil.move(folder / file["name"], tmp_path / file["name"])
+    outside = manifest | {"files": {target: file | {"name": f"../{file['name']}"}}}
+    (folder / "kernels.json").write_text(json.dumps(outside))
+    assert library_at(folder, native.PACKAGE) is None
+    shutil.move(tmp_path / file["name"], folder / file["name"])
+    (folder / "kernels.json").write_text(json.dumps(manifest))
+    assert library_at(folder, native.PACKAGE) is not None
+    monkeypatch.setattr(native, "targets", lambda: ["of another kind"])
+    assert library_at(folder, native.PACKAGE) is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has other rights")
+def test_what_others_may_write_is_not_loaded(copied):
+    folder, manifest = copied
+    for path in (
+        folder,
+        folder / "kernels.json",
+        folder / manifest["files"][native.library().target]["name"],
+    ):
+        path.chmod(0o722)
+        assert library_at(folder, native.PACKAGE) is None
+        assert library_at(folder, native.PACKAGE, trusted=True) is not None
+        path.chmod(0o700)
+    if os.geteuid() == 0:
+        os.chown(folder, 12345, -1)
+        assert library_at(folder, native.PACKAGE) is None
+
+
+def test_an_older_processor_gets_what_it_can_run(monkeypatch):
+    monkeypatch.setattr(native, "machine", lambda: "x86_64")
+    for has, found in ((True, ["x86_64-v3", "x86_64-v2"]), (False, ["x86_64-v2"])):
+        monkeypatch.setattr(native, "_has_v3", lambda has=has: has)
+        assert native.targets() == found
+
+
+@pytest.mark.slow
+def test_it_is_built_once_into_the_cache_folder_and_loaded_from_there(project, tmp_path):
+    "Two processes at once, a package without a library; the third process loads what they built."
+    pytest.importorskip("numba")
+    if not shutil.which("cc"):
+        pytest.skip("there is no linker")
+    package = tmp_path / "here" / "subword_nb"
+    shutil.copytree(project / "subword_nb", package, ignore=shutil.ignore_patterns("_kernels", "__pycache__"))
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SUBWORD_NB_", "PYTHONPATH"))}
+    env |= {"SUBWORD_NB_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(package.parent)}
+    code = (
+        "from subword_nb.core import native, native_build; before = native.library();"
+        "print(before is None, native_build.ensure(progress=False), native.library().path)"
+    )
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+        )
+        for _ in range(2)
+    ]
+    said = [process.communicate()[0].split() for process in started]
+    assert [process.returncode for process in started] == [0, 0]
+    assert [words[:2] for words in said] == [["True", "True"]] * 2 and said[0][2] == said[1][2]
+    path = Path(said[0][2])
+    assert tmp_path / "cache" in path.parents and path.stat().st_mode & 0o077 == 0
+    later = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert later.stdout.split()[:2] == ["False", "True"], later.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@needs_library
+def test_a_forked_process_calls_it():
+    from subword_nb.core.simd import places_of
+
+    def count():
+        text = np.frombuffer(b"abcab" * 20, np.uint8)
+        return places_of(text, np.frombuffer(b"ab", np.uint8), 0, np.zeros(100, np.int64))
+
+    here = count()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if count() == here else 1)
+    assert os.waitpid(pid, 0)[1] == 0 and here == 40
+
+
+@needs_library
+def test_kernels_say_where_they_are():
+    from subword_nb.core.simd import count_separators
+
+    count_separators(np.zeros(200, np.uint8), 0, 10)
+    assert repr(count_separators) == "<kernel count_separators, in the library>"
+    assert jit.cached(count_separators) and jit.available()
