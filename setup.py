@@ -1,4 +1,8 @@
-"""Packaging: everything is read from settings.ini, the one place that is edited by hand. The same sources give the same files, bit for bit."""
+"""Packaging: everything is read from settings.ini, the one place that is edited by hand.
+
+The same sources give the same files, bit for bit. `SUBWORD_NB_KERNELS` names the processors that kernels are compiled for
+("x86_64-v3,x86_64-v2"), or "none" for a wheel of Python alone; by default it is this machine's.
+"""
 
 import gzip
 import os
@@ -9,18 +13,21 @@ from configparser import ConfigParser
 from pathlib import Path
 
 from setuptools import Distribution, find_packages, setup
-from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # an old setuptools, which can make a source distribution and no wheel
+    bdist_wheel = None
 
 NEWEST_PYTHON = 14  # the newest 3.x that is meant
 WHEN = os.environ.setdefault(
     "SOURCE_DATE_EPOCH", "315532800"
 )  # the date of all files in wheel and sdist: 1980, the first that a zip can say
 here = Path(__file__).parent
-shutil.rmtree(
-    here / "build" / "lib", ignore_errors=True
-)  # modules of an earlier build would be installed with today's
+for earlier in (here / "build").glob("lib*"):  # its modules would be installed with today's
+    shutil.rmtree(earlier, ignore_errors=True)
 parser = ConfigParser(delimiters=["="], inline_comment_prefixes=None)
 parser.read(here / "settings.ini", encoding="utf-8")
 cfg = parser["DEFAULT"]
@@ -90,13 +97,18 @@ class BuildPy(build_py):
             )
 
 
-class BdistWheel(bdist_wheel):
-    "A wheel for one system, and for every Python."
+COMMANDS = {"sdist": Sdist, "build_py": BuildPy}
+if bdist_wheel is not None:
 
-    def get_tag(self):
-        "The library is called by address, so it does not depend on the version of Python."
-        _, _, platform = super().get_tag()
-        return ("py3", "none", "any" if KERNELS == "none" else platform)
+    class BdistWheel(bdist_wheel):
+        "A wheel for one system, and for every Python."
+
+        def get_tag(self):
+            "The library is called by address, so it does not depend on the version of Python."
+            _, _, platform = super().get_tag()
+            return ("py3", "none", "any" if KERNELS == "none" else platform)
+
+    COMMANDS["bdist_wheel"] = BdistWheel
 
 
 class Binary(Distribution):
@@ -108,7 +120,7 @@ class Binary(Distribution):
 
 
 setup(
-    cmdclass={"sdist": Sdist, "build_py": BuildPy, "bdist_wheel": BdistWheel},
+    cmdclass=COMMANDS,
     distclass=Binary,
     name=cfg["lib_name"],
     version=cfg["version"],

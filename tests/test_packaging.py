@@ -19,6 +19,7 @@ import pytest
 pytestmark = pytest.mark.slow
 LEFT_OUT = (
     ".git",
+    "_kernels",
     "_docs",
     "_proc",
     "_site",
@@ -152,10 +153,22 @@ def contents(archive: Path) -> dict[str, bytes]:
 def test_wheel_holds_the_package_and_nothing_else(wheel, settings, source):
     names = set(contents(wheel))
     info = f"subword_nb-{settings['version']}.dist-info/"
-    assert wheel.name == f"subword_nb-{settings['version']}-py3-none-any.whl"
+    assert re.fullmatch(rf"subword_nb-{re.escape(settings['version'])}-py3-none-(?!any)\w+\.whl", wheel.name)
     modules = {p.relative_to(source).as_posix() for p in (source / "subword_nb").rglob("*.py")}
-    assert {n for n in names if not n.startswith(info)} == modules | {f"subword_nb/{n}" for n in DATA}
+    compiled = {n for n in names if n.startswith("subword_nb/_kernels/")}
+    assert {Path(n).suffix for n in compiled} - {".so", ".dylib", ".dll"} == {".json"} and len(compiled) == 2
+    assert {n for n in names if not n.startswith(info)} - compiled == modules | {
+        f"subword_nb/{n}" for n in DATA
+    }
     assert any(n.startswith(info) and n.endswith("LICENSE") for n in names), "no licence"
+
+
+def test_a_wheel_of_python_alone(source, settings, tmp_path, monkeypatch):
+    "For browsers, and for systems that have no wheel of their own."
+    monkeypatch.setenv("SUBWORD_NB_KERNELS", "none")
+    pure = built_wheel(source, tmp_path / "out")
+    assert pure.name == f"subword_nb-{settings['version']}-py3-none-any.whl"
+    assert not [n for n in contents(pure) if "/_kernels/" in n]
 
 
 def test_source_distribution_holds_what_the_wheel_is_built_from(sdist, settings, source):
@@ -303,6 +316,11 @@ def test_it_installs_without_a_compiler_and_passes_tests_elsewhere(which, wheel,
     ), where
     assert "subword-nb" in run(scripts / "subword-nb", "--help", cwd=tmp_path, **bare)
     assert "Trained" in run(scripts / "subword-nb", "demo", cwd=tmp_path, **bare)
+    code = (
+        "import importlib.util; from subword_nb.core import jit, native; "
+        "print(importlib.util.find_spec('numba') is None, native.library() is not None, jit.available())"
+    )
+    assert run(scripts / "python", "-c", code, cwd=tmp_path, **bare).split() == ["True"] * 3
     helpers = [p.name for p in (project / "tests").glob("*.py") if not p.name.startswith("test_")]
     for name in (*helpers, *ELSEWHERE):
         (tmp_path / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
