@@ -66,10 +66,11 @@ def pytest_collect_file(file_path, parent):
         p.startswith((".", "_")) for p in file_path.relative_to(HERE).parts
     ):
         return NotebookFile.from_parent(parent, path=file_path)
+    return None
 
 
 def pytest_collection_finish(session):
     if any(isinstance(i, NotebookItem) for i in session.items) and importlib.util.find_spec("nbdev") is None:
         raise pytest.UsageError(
-            'notebooks run by nbdev, which is not installed: pip install -e ".[dev]", or name what is to be tested without them: pytest tests'
+            'nbdev must be installed to run notebooks: pip install -e ".[dev]", or test without them: pytest tests'
         )

@@ -14,7 +14,7 @@ __all__ = [
     "warm_up",
 ]
 
-TYPE_CHECKING = False  # True for a type checker, which does not follow __getattr__; importing `typing` would cost more than the rest of this file
+TYPE_CHECKING = False  # True for a type checker; importing `typing` would cost more than the rest of this file
 if TYPE_CHECKING:
     from subword_nb.bulk import distributed as scale
     from subword_nb.pipeline import decoders, models, processors

@@ -520,7 +520,9 @@ def test_marks_behind_words_are_refused_where_there_are_none():
         Tokenizer.train(
             {"▁hug": 3, "▁pug": 2}, algorithm="unigram", vocab_size=20, treat_whitespace_as_suffix=True
         )
-    with pytest.raises(ValueError, match="options of wordpiece must be among .* got 'treat_whitespace_as_suffix'"):
+    with pytest.raises(
+        ValueError, match="options of wordpiece must be among .* got 'treat_whitespace_as_suffix'"
+    ):
         Tokenizer.train(TEXT, algorithm="wordpiece", vocab_size=60, treat_whitespace_as_suffix=True)
     with pytest.raises(ValueError, match="must be True or False"):
         Tokenizer.train(TEXT, algorithm="unigram", vocab_size=40, treat_whitespace_as_suffix=1)

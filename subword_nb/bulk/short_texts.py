@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..core.jit import entry, kernel
+from ..core.jit import entry
 from ..core.simd import HEAD, SEPARATOR, IdBuffer, trailing_zeros
 from .plan import Plan
 from ..text.gpt_scanners import scan_rows

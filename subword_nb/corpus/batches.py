@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .documents import BLOCK, LONGEST
-from ..core.jit import cached, entry, kernel
+from ..core.jit import cached, entry
 from ..core.unicode import decode_text, encode_text
 
 if TYPE_CHECKING:

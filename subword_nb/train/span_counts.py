@@ -17,7 +17,7 @@ import numpy as np
 
 from ..corpus.counts import write_atomically
 from ..core.files import naming
-from ..core.jit import cached, entry, kernel, on_warm_up
+from ..core.jit import cached, entry, on_warm_up
 from ..core.simd import HEAD, SEPARATOR, Scanner
 from subword_nb.core.span_cache import (
     LONG,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..corpus.counts import FlatCounts
-from ..core.jit import entry, kernel
+from ..core.jit import entry
 from .reference import check_counts, check_size
 
 if TYPE_CHECKING:

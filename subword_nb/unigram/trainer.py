@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.progress import track
 from ..corpus.counts import FlatCounts, flatten_counts
-from ..core.jit import entry, kernel, on_warm_up, plainly
+from ..core.jit import entry, on_warm_up, plainly
 from .lattice import lengths_by_first
 from subword_nb.unigram.reference import (
     UnigramVocabulary,

@@ -445,6 +445,15 @@ def _merge_at(s, w, i, new):
 
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #c20572bc
 @kernel
+def _same_text(text, a, b, n):
+    "Are the n bytes from a the same as those from b?"
+    t = 0
+    while t < n and text[a + t] == text[b + t]:
+        t += 1
+    return t == n
+
+
+@kernel
 def _spelling_slot(s, w, i, j):
     "The slot of the piece spelled text[i:j], or the empty slot where it belongs."
     mask, h = len(w.text_slot) - 1, np.uint64(j - i)
@@ -453,7 +462,7 @@ def _spelling_slot(s, w, i, j):
     h = np.int64((h ^ (h >> np.uint64(29))) >> np.uint64(1)) & mask
     while w.text_slot[h] >= 0:
         at, n = s.piece[w.text_slot[h], TEXT], s.piece[w.text_slot[h] + 1, TEXT]
-        if n - at == j - i and (s.text[at:n] == s.text[i:j]).all():
+        if n - at == j - i and _same_text(s.text, at, i, j - i):
             break
         h = (h + 1) & mask
     return h
@@ -465,7 +474,7 @@ def _merged_piece(s, w, a, b):
     p, m = s.counter[PIECES], s.counter[PREFIX]
     left, mid = s.piece[a, TEXT], s.piece[a + 1, TEXT]
     skip, end = s.piece[b, TEXT], s.piece[b + 1, TEXT]
-    if end - skip >= m and (s.text[skip : skip + m] == s.text[:m]).all():
+    if end - skip >= m and _same_text(s.text, skip, 0, m):
         skip += m
     i, k = s.piece[p, TEXT], s.piece[p, TEXT] + mid - left
     j = k + end - skip

@@ -170,7 +170,10 @@ MISTAKES = {
     "a tokenizer that is none": (["encode", "-t", "text.txt", "hug"], "no list of pieces"),
     "a tokenizer that is missing": (["encode", "-t", "no.json", "hug"], "no.json"),
     "bad bytes on standard input": (["encode", "-t", "tok.json"], "<stdin>: byte 0xff at offset 1"),
-    "an id out of range": (["decode", "-t", "tok.json", "99999"], "ids must be from 0 to 299 in this vocabulary of 300 pieces, got 99999"),
+    "an id out of range": (
+        ["decode", "-t", "tok.json", "99999"],
+        "ids must be from 0 to 299 in this vocabulary of 300 pieces, got 99999",
+    ),
     "an id below 0": (
         ["decode", "-t", "tok.json", "--", "66", "-1"],
         "ids must be from 0 to 299 in this vocabulary of 300 pieces, got -1",

@@ -1209,7 +1209,9 @@ def test_chat_templates_are_read(write, tmp_path):
     tok.save(f"{tmp_path / 'folder'}/")
     assert Tokenizer.load(tmp_path / "folder").chat(said) == ids
     for name, more in (("llama", toy_llama), ("t5", toy_t5)):
-        tok = Tokenizer.load(write(more(**{"tokenizer.chat_template": "{{ eos_token }}hug"}), name=f"{name}.gguf"))
+        tok = Tokenizer.load(
+            write(more(**{"tokenizer.chat_template": "{{ eos_token }}hug"}), name=f"{name}.gguf")
+        )
         assert dict(tok.config.special_tokens)["eos_token"] == "</s>"
         assert tok.chat(said)[0] == tok.piece2id["</s>"]
     assert Tokenizer.load(write(toy_bpe())).config is None

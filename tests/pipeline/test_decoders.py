@@ -373,7 +373,10 @@ def test_errors_name_the_place():
             },
             "model.decoder.decoders[0]: ",
         ),
-        ({"type": "Sequence", "decoders": [{"type": "Foo"}]}, "model.decoder.decoders[0].type must be one of ByteLevel"),
+        (
+            {"type": "Sequence", "decoders": [{"type": "Foo"}]},
+            "model.decoder.decoders[0].type must be one of ByteLevel",
+        ),
     ]:
         with pytest.raises(ValueError) as e:
             decoder_from_dict(d, path="model.decoder")
