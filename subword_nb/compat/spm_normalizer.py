@@ -22,7 +22,7 @@ from subword_nb.formats.sentencepiece_proto import (
     write_varint,
 )
 from ..text.charsmap import build_charsmap, charsmap_rules
-from ..text.charsmap_rules import RULE_NAMES, charsmap_for, read_rules_tsv
+from ..text.charsmap import RULE_NAMES, charsmap_for, read_rules_tsv
 
 # %% ../../nbs/compat/33_spm_normalizer.ipynb #ae463f16
 def write_normalizer_spec(

@@ -440,8 +440,8 @@ def build(
             path = out / f"kernels-{target}{_SUFFIX}"
             _link(command, sorted(objects.glob("*.o")), path)
             data = path.read_bytes()
-            if b"site-packages" in data or os.fsencode(native.PACKAGE) in data:
-                raise CannotBuild("kernels must not raise errors, got some, which hold names of files here")
+            if b".py" in data:
+                raise CannotBuild("kernels must not raise errors, got some, which hold names of Python files")
             files[target] = {"name": path.name, "digest": native.digest(data)}
         manifest = {"files": files, "sources": _sources(), "kernels": kernels}
         (out / "kernels.json").write_text(
