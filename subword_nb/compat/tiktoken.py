@@ -382,7 +382,7 @@ def _decoding_error(error, tokens):
     "tiktoken's error for ids that cannot be decoded."
     if not isinstance(error, KeyError):
         return TypeError(f"tokens must be a sequence of ints: {error}")
-    unknown = str(error.args[0]).split(" is not in ")[0].removeprefix("the id ")
+    unknown = str(error.args[0]).rpartition("got ")[2]
     if unknown.startswith("-"):
         return OverflowError(f"an id must not be negative, got {unknown}")
     return KeyError(f"Invalid token for decoding: {unknown}")
