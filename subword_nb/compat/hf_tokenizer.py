@@ -9,6 +9,7 @@ __all__ = ['Tokenizer', 'face_token_copy', 'counted']
 import json
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -157,6 +158,8 @@ class Tokenizer:
         self._encode_special = False
         self._added: dict[int, AddedToken] = {}
         self._ids: dict[str, int] = {}
+        # ids of tokens that are shown as they are looked for, until the normalizer is exchanged
+        self._shown_normalized: set[int] = set()
         self._special: set[str] = set()
         self._state_of_added = object()  # another one whenever a token is added
         self._engine: Any = None
@@ -183,6 +186,7 @@ class Tokenizer:
     def normalizer(self, normalizer):
         "Exchange the normalizer."
         self._normalizer = None if normalizer is None else checked(normalizer, Normalizer)
+        self._shown_normalized = {id for id, token in self._added.items() if token.normalized}
 
     @property
     def pre_tokenizer(self) -> Any:
@@ -259,9 +263,10 @@ class Tokenizer:
             from subword_nb.tokenizer.tokenizer import Tokenizer as Native
 
             model, normalizer, pre_tokenizer, post_processor = parts[:4]
-            added = self._added_pairs()
-            if self._encode_special:
-                added = tuple((token, i) for token, i in added if token.content not in self._special)
+            added = tuple(
+                (replace(token, special=token.content in self._special), i)
+                for token, i in self._added_pairs()
+            )
             self._engine = Native(
                 model,
                 pre_tokenizer=pre_tokenizer,
@@ -269,6 +274,8 @@ class Tokenizer:
                 added_tokens=added,
                 post_processor=post_processor,
             )
+            c = compiled(self._engine)
+            c.raw.special = c.normalized_added.special = not self._encode_special
             self._made_from = tuple(parts)
         return self._engine
 
@@ -477,7 +484,7 @@ class Tokenizer:
         added = self._added.get(id) if type(id) is int else self._added.get(whole_number(id, bits=32))
         if added is None:
             return self._model.id_to_token(id)
-        if added.normalized and self._normalizer is not None:  # it is looked for in normalized text
+        if id in self._shown_normalized and self._normalizer is not None:
             return self._normalizer.normalize_str(added.content)
         return added.content
 
@@ -541,6 +548,8 @@ class Tokenizer:
                 id = last + 1 if self._ids and (last >= size or not size) else size
             self._ids[token.content] = id
             self._added[id] = token
+            if token.normalized:
+                self._shown_normalized.add(id)
         return len(tokens) - ignored
 
     # lengths
@@ -701,6 +710,8 @@ class Tokenizer:
             new._ids[face.content], new._added[id] = id, face
             if face.special:
                 new._special.add(face.content)
+            if face.normalized:
+                new._shown_normalized.add(id)
         return new
 
     @staticmethod

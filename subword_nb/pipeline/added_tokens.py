@@ -224,9 +224,10 @@ def _automaton(finder):
     return finder._states
 
 
-def _restored(tokens):
+def _restored(tokens, special):
     "A finder from its spellings, for pickle."
-    return AddedFinder(tokens.values(), spell={t.content: s for s, t in tokens.items()}.get)
+    spellings = {t.content: s for s, t in tokens.items()}
+    return AddedFinder(tokens.values(), spell=spellings.get, special=special)
 
 # %% ../../nbs/pipeline/03_added_tokens.ipynb #4a0ce74b
 class AddedFinder:
@@ -238,6 +239,8 @@ class AddedFinder:
         *,
         # From content to spelling: a normalizer's function, where the text is normalized
         spell: Callable | None = None,
+        # False: special tokens stay ordinary text, as with Hugging Face's `encode_special_tokens`
+        special: bool = True,
     ):
         tokens = list(tokens)
         if invalid := [t for t in tokens if not isinstance(t, AddedToken)]:
@@ -245,11 +248,12 @@ class AddedFinder:
                 f"tokens must be AddedToken objects, got {invalid[0]!r}; pass AddedToken({invalid[0]!r})"
             )
         self.tokens = {spell(t.content) if spell else t.content: t for t in tokens}
+        self.special = special
         self._lengths, self._states = _lengths(self.tokens), None
         self._search = _head_pattern(self._lengths).search if self._lengths else lambda text, at: None
 
     def __reduce__(self):
-        return _restored, (self.tokens,)
+        return _restored, (self.tokens, self.special)
 
     def __repr__(self):
         return f"AddedFinder({len(self.tokens)} tokens)"
@@ -265,11 +269,10 @@ class AddedFinder:
         self,
         text: str,  # Any text
         *,
-        # False: special tokens stay ordinary text, as with Hugging Face's `encode_special_tokens`
-        special: bool = True,
+        special: bool | None = None,  # As for the finder; None: as the finder has it
     ) -> list[tuple[int, int, AddedToken | None]]:  # (start, end, token or None for ordinary text), no gaps
         "Cut a text at its added tokens, as spans."
-        return _with_text(_spans(self, text, special), len(text))
+        return _with_text(_spans(self, text, self.special if special is None else special), len(text))
 
     def split(
         self,
