@@ -384,7 +384,9 @@ class NormalizedString:
     ) -> list["NormalizedString"]:  # The parts, none empty
         "Cut the text at the matches of a pattern."
         source, behavior = pattern_of(pattern), behavior_of(behavior)
-        if source == {"String": ""} or not self.normalized:
+        if not self.normalized:
+            return [self.slice((0, 0))]
+        if source == {"String": ""}:
             return [self.of_aligned(self._whole, self._text, span=self._span)]
         parts = Split(source, behavior).split_aligned(self._text)
         return [self.of_aligned(self._whole, part) for part in parts]
@@ -421,11 +423,14 @@ def _check_callable(func, name, signature):
 def _range_of(range, length):
     "Start and end of a part of a text of some length; None where there is no such part."
     if isinstance(range, slice):
-        start, end, _ = slice(range.start, range.stop).indices(length)
-        return (start, end) if start < length and start <= end else None
+        range = slice(range.start, range.stop).indices(length)[:2]
     if isinstance(range, tuple) and len(range) == 2:
         start, end = map(whole_number, range)
-        return (start, end) if start <= end <= length else None
+        if start == end == 0:
+            return 0, 0
+        if start >= length:
+            return None
+        return start, end if start <= end <= length else length  # an end that is no place is the text's end
     if not hasattr(range, "__index__"):
         raise TypeError(
             "failed to extract enum PyRange ('int | Tuple[uint, uint] | slice'): "
