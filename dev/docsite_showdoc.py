@@ -35,6 +35,8 @@ def type_name(anno) -> str:
 
 def default_text(value) -> str:
     "A default as code; functions and classes by name, so that no address is shown."
+    if value is ...:
+        return "..."
     text = getattr(value, "__name__", None) or repr(value)
     return "…" if text == "<factory>" else text
 

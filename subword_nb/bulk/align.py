@@ -91,8 +91,6 @@ class LongEncoding(Encoding):
             return False
         return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(Encoding))
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __reduce__(self):
         return Encoding, tuple(getattr(self, f.name) for f in fields(Encoding))
 

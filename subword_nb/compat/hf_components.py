@@ -17,9 +17,6 @@ from .hf_encoding import TokenizersError, checked, whole_number
 from .hf_strings import behavior_of, pattern_of
 
 # %% ../../nbs/compat/12_hf_components.ipynb #e683c2ee
-_REQUIRED: Any = object()  # The default of an option that must be given
-
-
 def a_flag(
     value: Any,  # What a caller passed
 ) -> bool:  # The same
@@ -65,7 +62,7 @@ class Option:
     def __init__(
         self,
         check: Callable,  # Refuses a wrong value, and gives the value to keep
-        default: Any = _REQUIRED,  # None given: it must be passed
+        default: Any = ...,  # `...`: it must be passed
         *,
         key: str | None = None,  # Its name in files, if it is another
         argument: str | None = None,  # Its name in the constructor, if it is another
@@ -128,7 +125,7 @@ class BehaviorOption(Option):
 
     def __init__(
         self,
-        default: Any = _REQUIRED,  # None given: it must be passed
+        default: Any = ...,  # `...`: it must be passed
     ):
         super().__init__(behavior_of, default, bare=True)
 
@@ -180,6 +177,7 @@ class Component:
     is_base = True  # Is it a class that only others are derived from?
     takes_any = False  # Are unknown arguments ignored?
     what = "Component"  # What errors call it
+    __signature__: inspect.Signature  # Of the constructor, where the options say all
 
     def __init_subclass__(cls, family: bool = False, base: bool = False, **more):
         super().__init_subclass__(**more)
@@ -190,7 +188,7 @@ class Component:
             cls.kinds[cls.__name__] = cls
         cls.options = {name: o for name, o in vars(cls).items() if isinstance(o, Option)}
         if not cls.is_base and "__init__" not in vars(cls):
-            cls.__signature__ = _signature_of(cls)  # type: ignore[attr-defined]
+            cls.__signature__ = _signature_of(cls)
 
     def __init__(
         self,
@@ -317,7 +315,7 @@ def _signature_of(cls):
         inspect.Parameter(
             o.argument,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=inspect.Parameter.empty if o.default is _REQUIRED else o.default,
+            default=inspect.Parameter.empty if o.default is ... else o.default,
         )
         for o in cls.options.values()
     ]
@@ -341,7 +339,7 @@ def _bound(cls, args, kwargs):
             given[argument] = value
         elif not cls.takes_any:
             raise TypeError(f"{cls.__name__}.__new__() got an unexpected keyword argument '{argument}'")
-    missing = [a for a, (_, o) in by_argument.items() if o.default is _REQUIRED and a not in given]
+    missing = [a for a, (_, o) in by_argument.items() if o.default is ... and a not in given]
     if missing:
         raise TypeError(
             f"{cls.__name__}.__new__() missing {len(missing)} required positional argument"
@@ -354,7 +352,7 @@ class Components(Component, base=True):
     "Components one after the other."
 
     key = "components"  # The name of the list in files
-    kind: type = Component  # What its parts are
+    kind: type[Component] = Component  # What its parts are
 
     def __init__(
         self,
@@ -381,7 +379,7 @@ class Components(Component, base=True):
         d: dict,  # What tokenizer.json has for a part
     ) -> Any:  # A component
         "A part from plain data."
-        return type(self).kind.from_dict(d)  # type: ignore[attr-defined]
+        return type(self).kind.from_dict(d)
 
     def to_dict(self) -> dict:  # Its type and parts
         "How tokenizer.json describes it."

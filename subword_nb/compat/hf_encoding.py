@@ -27,7 +27,7 @@ class TokenizersError(Exception):
 # %% ../../nbs/compat/10_hf_encoding.ipynb #c0c7a6d8
 def checked(
     value: Any,  # What a caller passed
-    kind: type | tuple,  # The type, or types, that it must have
+    kind: type,  # The type that it must have
     *,
     name: str | None = None,  # What the message calls the type; None: its name
 ) -> Any:  # The value
@@ -35,7 +35,7 @@ def checked(
     is_flag = isinstance(value, bool) and kind is not bool and kind is not object
     if isinstance(value, kind) and not (is_flag and kind is int):
         return value
-    wanted = name or kind.__name__  # type: ignore[union-attr]
+    wanted = name or kind.__name__
     given = "None" if value is None else type(value).__name__
     what = f"'{given}'" if value is None else f"'{given}' object"
     raise TypeError(f"{what} is not an instance of '{wanted}'")

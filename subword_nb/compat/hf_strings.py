@@ -385,7 +385,7 @@ class NormalizedString:
         "Cut the text at the matches of a pattern."
         source, behavior = pattern_of(pattern), behavior_of(behavior)
         if not self.normalized:
-            return [self.slice((0, 0))]
+            return [self.of_aligned(self._whole, self._text.slice(0, 0))]
         if source == {"String": ""}:
             return [self.of_aligned(self._whole, self._text, span=self._span)]
         parts = Split(source, behavior).split_aligned(self._text)

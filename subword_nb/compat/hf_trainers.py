@@ -141,7 +141,7 @@ def _progress_format(value):
 class BpeTrainer(Trainer):
     "Learns byte-pair encoding."
 
-    model_kind = BPE
+    model_kind: type[Model] = BPE
     min_frequency = Option(whole_number, 0)
     vocab_size = Option(whole_number, 30000)
     show_progress = Option(a_flag, True)
@@ -170,7 +170,7 @@ class BpeTrainer(Trainer):
 class WordPieceTrainer(BpeTrainer):
     "Learns WordPiece, by the frequency of pairs."
 
-    model_kind = WordPiece  # type: ignore[assignment]
+    model_kind = WordPiece
     min_frequency = Option(whole_number, 0)
     vocab_size = Option(whole_number, 30000)
     show_progress = Option(a_flag, True)
@@ -582,11 +582,14 @@ def parity_merges(
     n_merges = max(trainer.num_merges - (n_first if trainer.total_symbols else 0), 0)
     longest = trainer.max_token_length or float("inf")
     while len(merges) < n_merges and len(exhausted) < len(languages):
-        is_global = len(merges) < trainer.global_merges and together is not None
-        k = -1 if is_global else _worst_off(trainer, lengths, begin, ratio, exhausted, picks)
-        found = (together if is_global else languages[k]).best()  # type: ignore[union-attr]
+        if together is not None and len(merges) < trainer.global_merges:
+            k, language = -1, together
+        else:
+            k = _worst_off(trainer, lengths, begin, ratio, exhausted, picks)
+            language = languages[k]
+        found = language.best()
         if found is None or found[1] < trainer.min_frequency:
-            if is_global:
+            if language is together:
                 break
             exhausted.add(k)
             continue
