@@ -174,6 +174,21 @@ def test_the_list_of_pages_opens_and_closes_on_a_narrow_screen(page, address):
     assert not pages.is_visible() and menu.get_attribute("aria-expanded") == "false"
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_groups_of_the_sidebar_open_and_close(page, address, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{address}/bpe/model.html")
+    if width == 390:
+        page.get_by_role("button", name="Pages").click()
+    sidebar = page.locator(".pages")
+    here, other = sidebar.locator("[aria-current=page]"), sidebar.get_by_role("link", name="A tour")
+    assert here.inner_text() == page.locator("h1").inner_text()
+    assert here.is_visible() and not other.is_visible()
+    sidebar.get_by_text("Start", exact=True).click()
+    sidebar.get_by_text("Learn", exact=True).click()
+    assert other.is_visible() and not here.is_visible()
+
+
 def test_pages_are_readable_without_scripts(chrome, address):
     window = chrome.new_context(java_script_enabled=False, viewport={"width": 390, "height": 800})
     page = window.new_page()

@@ -483,11 +483,12 @@ def test_many_threads_leave_few_tables(toys):
     kept = engine.compiled(tok).bulk
     kept.tables = Busy()
     fast_path, expected = bulk.kernel_fast_path(tok), encode_general(tok, text)
-    for _ in range(bulk._TABLES + 10):
+    for _ in range(100):
         assert fast_path(text) == expected
-    assert len(kept.tables) == bulk._TABLES
+    most = len(kept.tables)
+    assert 0 < most < 100
     tok.encode_batch([LONG] * 600)
-    assert len(kept.tables) == bulk._TABLES
+    assert len(kept.tables) == most
 
 
 @pytest.mark.slow

@@ -18,7 +18,9 @@ def _watched() -> bool:
     "Is there a terminal or a Jupyter kernel that can show a bar?"
     ipython = sys.modules.get("IPython")
     kernel = type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell" if ipython else False
-    return kernel or (sys.stderr is not None and sys.stderr.isatty())
+    with suppress(AttributeError, ValueError):  # there is no standard error, or it is closed
+        return kernel or sys.stderr.isatty()
+    return False
 
 # %% ../../nbs/core/13_progress.ipynb #b5308176
 _open_lines = []  # The `progress_lines` blocks that are open, innermost last

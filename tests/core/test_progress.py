@@ -24,7 +24,7 @@ def test_track_passes_items_on_and_draws_only_when_asked(capsys):
 
 def test_a_bar_appears_when_someone_looks_and_it_takes_long(capsys, monkeypatch):
     clock = iter([0.0, 1.0, 3.0, 4.0, 5.0])
-    monkeypatch.setattr(progress, "_watched", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     assert list(progress.track("abc", total=3, desc="slow")) == ["a", "b", "c"]
     assert "slow" in capsys.readouterr().err
@@ -99,7 +99,7 @@ def test_lines_say_how_far_the_work_is(monkeypatch, capsys):
         broken.close()
         assert lines.line().startswith("outer: reading, ")
     assert progress._open_lines == [] and capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "_watched", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with progress.progress_lines("outer"):
         assert progress._open_lines == []
 
@@ -111,7 +111,6 @@ def test_lines_end_when_nobody_can_read_them(monkeypatch):
         pass
     for stream in (None, closed):
         monkeypatch.setattr(sys, "stderr", stream)
-        monkeypatch.setattr(progress, "_watched", lambda: False)
         with progress.progress_lines("outer", every=1e-4):
             found = sum(range(10**6))
         assert found == 499999500000

@@ -1,6 +1,9 @@
 """Automata find what the regular expressions find, in any blocks, for published, hand-made and random patterns."""
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,9 +11,8 @@ from seeds import TEXTS as N, fresh, some_of
 from characters import code_points
 from costs import assert_linear
 
-from subword_nb.text import dfa as page
 from subword_nb.text.dfa import automaton, automaton_scanner, find_ref
-from subword_nb.core.jit import available, plainly
+from subword_nb.core.jit import available
 from subword_nb.core.simd import HEAD, buffer_of, scan_spans
 from subword_nb.text.regex import DEEPSEEK, PATTERNS, compile_pattern
 from subword_nb.text.splitters import HF_SPELLING
@@ -292,22 +294,30 @@ def test_safe_cuts():
 
 
 def test_plain_python_is_the_same():
+    "The spans of a process without Numba, from bytes in hexadecimal."
     rng = fresh(6)
-    for name in ("gpt2", "o200k", "whitespace"):
-        scanner, auto = automaton_scanner(name), automaton(name)
-        classes = np.repeat(np.array(auto.kinds, np.uint8), np.diff([*auto.lows, 0x110000]))
-        tables = (
-            np.array([*classes[:128], auto.end], np.uint8),
-            *page.class_table(classes),
-            *page._entries(auto, False),
-        )
-        for _ in range(40):
-            text = some_text(rng).encode()
-            starts = np.empty((2, len(text) + 8), np.uint32)
-            k = scanner.scan(buffer_of(text), len(text), True, starts[0])
-            with plainly(), np.errstate(over="ignore"):
-                assert page._scan.py_func(buffer_of(text), len(text), True, starts[1], *tables) == k
-            assert starts[0, : k + 1].tolist() == starts[1, : k + 1].tolist()
+    texts = [some_text(rng).encode() for _ in range(40)]
+    code = (
+        "import sys\n"
+        "from subword_nb.core.simd import scan_spans\n"
+        "from subword_nb.text.dfa import automaton_scanner\n"
+        "texts = [bytes.fromhex(line) for line in sys.stdin]\n"
+        "for name in sys.argv[1:]:\n"
+        "    scanner = automaton_scanner(name)\n"
+        "    for text in texts:\n"
+        "        print(*(span.hex() for span in scan_spans(scanner, text)))\n"
+    )
+    names = ["gpt2", "o200k", "whitespace"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *names],
+        input="".join(text.hex() + "\n" for text in texts),
+        env={**os.environ, "SUBWORD_NB_JIT": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    spans = [scan_spans(automaton_scanner(name), text) for name in names for text in texts]
+    assert done.stdout.splitlines() == [" ".join(span.hex() for span in found) for found in spans]
 
 
 REFUSED = {
