@@ -118,7 +118,7 @@ def test_what_it_says_of_tokenizers():
     assert all(hasattr(tokenizers.trainers, f"{m.replace('BPE', 'Bpe')}Trainer") for m in models)
     assert {"dropout"} <= set(dir(tokenizers.models.BPE)) and {"alpha"} <= set(dir(tokenizers.models.Unigram))
     assert said["random segmentations"] == "dropout, sampling"
-    assert said["text from ids as they come"] == "yes" and hasattr(tokenizers.decoders, "DecodeStream")
+    assert said["streaming decoder"] == "yes" and hasattr(tokenizers.decoders, "DecodeStream")
     assert not [name for name in dir(tokenizers.Tokenizer) if "explain" in name or "nbest" in name]
 
 
@@ -171,5 +171,5 @@ def test_what_it_says_of_gigatoken(tmp_path):
     methods = {name for name in dir(gigatoken.Tokenizer) if not name.startswith("_")}
     assert {"from_json", "from_tiktoken", "from_sentencepiece"} <= methods
     assert not [m for m in methods if re.search("save|offset|sample|nbest|stream|explain", m)]
-    lines = ("writes", "offsets of tokens", "random segmentations", "text from ids as they come")
+    lines = ("writes", "offsets of tokens", "random segmentations", "streaming decoder")
     assert [said[line] for line in lines] == ["–"] * 4
