@@ -141,7 +141,7 @@ def _progress_format(value):
 class BpeTrainer(Trainer):
     "Learns byte-pair encoding."
 
-    model_kind: type[Model] = BPE
+    model_kind: type[Model] = BPE  # What it trains
     min_frequency = Option(whole_number, 0)
     vocab_size = Option(whole_number, 30000)
     show_progress = Option(a_flag, True)
