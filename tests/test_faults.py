@@ -420,7 +420,7 @@ def test_spilled_counts_that_are_damaged(error, tmp_path):
     path.write_bytes(path.read_bytes()[:60] + error)
     with pytest.raises(ValueError) as e:
         [*spilled_rows(spill, part)]
-    assert str(path) in str(e.value) and "is damaged" in str(e.value)
+    assert str(path) in str(e.value) and "a damaged file" in str(e.value)
 
 
 # Reading.

@@ -290,14 +290,16 @@ def encode_files_command(
 
 # %% ../../nbs/cli/04_files.ipynb #bf0caea1
 def warm_up_command() -> None:  # It prints what is compiled
-    "Compile the bulk kernels, or load those that are compiled, and say where they are kept."
+    "Load the kernels, and build their library where there is none."
     with progress_lines("subword-nb warm-up"):
         names = import_module("subword_nb").warm_up()
     pages = sorted({name.rpartition(".")[0].rpartition(".")[2] for name in names})
     if pages:
-        print(f"compiled: {', '.join(pages)}")
+        print(f"ready: {', '.join(pages)}")
     else:
-        print("Numba is absent or switched off (SUBWORD_NB_JIT=0); everything runs without kernels")
+        print(
+            "there is no library of kernels and no Numba to build it (pip install 'subword_nb[jit]'); everything runs as plain Python"
+        )
 
 
 COMMANDS = {  # name → command and its help
@@ -306,6 +308,6 @@ COMMANDS = {  # name → command and its help
     "bench": (bench_command, BENCH_EXAMPLES),
     "warm-up": (
         warm_up_command,
-        "Compile the bulk kernels, so that the first bulk call of any later process does not wait.",
+        "Load the kernels, and build their library where an installation has none, so that no later process waits.",
     ),
 }

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['HEAD_BYTES', 'BYTES_BYTES', 'PACKAGE', 'Argument', 'parse_signature', 'flat_arguments', 'arrays_are_readable',
            'Entry', 'Library', 'digest', 'library_at', 'machine', 'targets', 'user_folder', 'library_folders',
-           'library', 'look_again', 'entries_of']
+           'library', 'is_loaded', 'look_again', 'entries_of']
 
 # %% ../../nbs/core/06_native.ipynb #1f6f90ec
 import ctypes
@@ -373,6 +373,11 @@ def library() -> Library | None:  # None: kernels are compiled by Numba, or run 
             if "library" not in _loaded:
                 _loaded["library"] = _find()
     return _loaded["library"]
+
+
+def is_loaded() -> bool:  # Never looks for a library
+    "Is the library in this process already?"
+    return _loaded.get("library") is not None
 
 
 def look_again() -> Library | None:  # As from `library`

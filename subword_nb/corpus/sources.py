@@ -39,6 +39,7 @@ from subword_nb.corpus.batches import (
 from .documents import BLOCK, PACKED, documents, find_files, opened_batches, read_blocks
 from ..core.progress import track
 from ..core.files import naming, unchanged
+from ..core import native
 from ..core.jit import available
 from ..core.limits import check_ordinary
 from ..core.unicode import decode_text
@@ -610,7 +611,10 @@ class Corpus:
 def _much(corpus):
     "Whether compiled kernels pay: for much text, or if they are there already."
     return available() and (
-        corpus.unit == "B" and (corpus.total or 0) >= 32 * BLOCK or "numba" in sys.modules and kernels_wait()
+        corpus.unit == "B"
+        and (corpus.total or 0) >= 32 * BLOCK
+        or (native.is_loaded() or "numba" in sys.modules)
+        and kernels_wait()
     )
 
 

@@ -342,7 +342,7 @@ def test_encode_files_speaks_as_a_shell_does(folder, tmp_path):
     assert "an earlier run did a part" in told("a.txt", "b.txt")
     assert "it was there already" in told("a.txt", "b.txt")
     assert "add --overwrite to replace it" in told("a.txt")
-    assert "--dtype int8; pass uint16 or uint32, or leave it out" in told("a.txt", "--dtype", "int8")
+    assert "--dtype must be uint16, uint32, or leave it out" in told("a.txt", "--dtype", "int8")
     assert 'separator is empty; pass what stands between documents, such as "\\n"' in told(
         "a.txt", "--separator", ""
     )

@@ -265,7 +265,9 @@ def test_what_is_no_tokenizer(toks, args, message):
 
 def test_what_is_no_text(toks):
     for bad in (["a"], None, 3):
-        with pytest.raises(ValueError, match="expected str or UTF-8 bytes; compare one text at a time"):
+        with pytest.raises(
+            ValueError, match="must be str or UTF-8 bytes, got list; compare one text at a time"
+        ):
             compare(toks["bpe"], toks["bpe"], bad)
     with pytest.raises(ValueError, match="byte 0xff at offset 0 is not UTF-8"):
         compare(toks["bpe"], toks["bpe"], b"\xff")
