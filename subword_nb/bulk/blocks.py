@@ -349,7 +349,8 @@ def split_on_added_tokens(
         out, at = [], 0
         for a, b, token in found:
             out += [*_opened(text[at:a], first, dummy_prefix), b"\xff"]
-            separators.append(token)
+            if separators is not None:
+                separators.append(token)
             at, first = b, False
         if at < stop:
             out += _opened(text[at:stop], first, dummy_prefix)

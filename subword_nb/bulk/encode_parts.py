@@ -220,7 +220,9 @@ def _encode_section(tok, bulk: Bulk, part, run, writer):
     import numpy as np
 
     source, at = part.sources[0], 0
-    prefix_ids, suffix_ids = prefix_suffix_ids(tok, run.options["add_special_tokens"])
+    around = prefix_suffix_ids(tok, run.options["add_special_tokens"])
+    assert around is not None  # a tokenizer without a frame was refused before
+    prefix_ids, suffix_ids = around
     with naming(source.path), open_input(_place(part, source)) as file:
         text = _ByteRange(file, source.start, source.end)
         for cut in safe_cuts(text, _STEP, bulk.plan.scanner.safe_cut_regex, matcher=bulk.matcher):

@@ -31,9 +31,9 @@ _SPELLED = (  # what an error says to somebody who writes Python, and to somebod
     ('pass errors="replace" or errors="ignore"', "add --errors replace or --errors ignore"),
     (re.escape(" (a str is a path or a pattern; to use the text itself pass it in a list: [text])"), ""),
     (
-        r"\b(vocab_size|min_frequency|max_pretokens|max_token_length|dtype|format|separator|shard_tokens|append|"
-        r"field|sample|seed|threads) must be\b",
-        lambda m: f"--{m[1].replace('_', '-')} must be",
+        r"(?<![-\w])(vocab_size|min_frequency|max_pretokens|max_token_length|dtype|format|separator|shard_tokens|append|"
+        r"field|sample|seed|threads) must (be|have)\b",
+        lambda m: f"--{m[1].replace('_', '-')} must {m[2]}",
     ),
     (
         r"\b(grow with extend|cut with truncate|with train_new)\b",

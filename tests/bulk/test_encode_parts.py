@@ -958,8 +958,8 @@ def test_counts_that_agree_with_each_other_and_not_with_the_files(folder):
             load_shards(folder)[0]
         assert {f.kind for f in verify_encoded(folder)} == {"damaged"}
     for name, data, said in (
-        ("000000.bin.bounds.npy", b"PK\x03\x04", "does not begin as the bounds"),
-        ("000000.bin.bounds.npy", b"\x80\x04cos\nsystem\n", "does not begin as the bounds"),
+        ("000000.bin.bounds.npy", b"PK\x03\x04", "must begin with the header of the bounds"),
+        ("000000.bin.bounds.npy", b"\x80\x04cos\nsystem\n", "must begin with the header of the bounds"),
     ):
         (folder / MANIFEST).write_text(json.dumps(whole))
         path = folder / name

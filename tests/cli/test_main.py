@@ -343,7 +343,7 @@ def test_encode_files_speaks_as_a_shell_does(folder, tmp_path):
     assert "it was there already" in told("a.txt", "b.txt")
     assert "add --overwrite to replace it" in told("a.txt")
     assert "--dtype must be uint16, uint32, or leave it out" in told("a.txt", "--dtype", "int8")
-    assert 'separator is empty; pass what stands between documents, such as "\\n"' in told(
+    assert '--separator must have at least one byte, got none; pass one such as "\\n"' in told(
         "a.txt", "--separator", ""
     )
 
