@@ -6,6 +6,7 @@
 __all__ = ['kernel_pages', 'entry_kernels', 'CannotBuild', 'entry_source', 'linker', 'build', 'ensure']
 
 # %% ../../nbs/core/11_native_build.ipynb #d9c98d2e
+import ast
 import importlib
 import importlib.util
 import json
@@ -19,6 +20,7 @@ from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from . import jit, native
@@ -475,12 +477,39 @@ def _link(command, objects, path):
 
 
 def _sources():
-    "Digests of the pages that a library is made of: all that were imported to make it, by file name."
-    names = {
-        page.removeprefix(f"{native.PACKAGE.name}.").replace(".", "/") + ".py" for page in kernel_pages()
-    }
-    names.add("core/native.py")
+    "Digests of all pages that a kernel's code or constants come from, by file name."
+    pages, seen = {f"{native.PACKAGE.name}.core.native"}, set()
+    functions = [kernel.py_func for kernel in entry_kernels(kernel_pages())]
+    while functions:
+        fn = functions.pop()
+        if fn in seen:
+            continue
+        seen.add(fn)
+        pages.add(fn.__module__)
+        imported = _imported_names(fn.__module__)
+        for name in jit.names_of(fn.__code__):
+            pages |= {imported[name]} if name in imported else set()
+            value = fn.__globals__.get(name)
+            if isinstance(value, jit.Kernel):
+                functions.append(value.py_func)
+            elif isinstance(value, FunctionType) and value.__module__.startswith(native.PACKAGE.name):
+                functions.append(value)
+    names = {page.partition(".")[2].replace(".", "/") + ".py" for page in pages}
     return {name: native.digest((native.PACKAGE / name).read_bytes()) for name in sorted(names)}
+
+
+@cache
+def _imported_names(page):
+    "Names that a page imports from others of the package, with the page they come from."
+    tree = ast.parse(native.PACKAGE.joinpath(*page.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8"))
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            start = page.split(".")[: -node.level] if node.level else []
+            module = ".".join([*start, *filter(None, [node.module])])
+            if module.startswith(f"{native.PACKAGE.name}."):
+                found |= {alias.asname or alias.name: module for alias in node.names}
+    return found
 
 # %% ../../nbs/core/11_native_build.ipynb #20820d1e
 def _compile_all(target, folder, progress):
