@@ -169,7 +169,10 @@ def names_of(
     code: CodeType,  # Of a function
 ) -> set[str]:  # Those of functions inside it among them
     "The global names that a function's bytecode may look up."
-    return {*code.co_names, *(name for c in code.co_consts if isinstance(c, CodeType) for name in names_of(c))}
+    return {
+        *code.co_names,
+        *(name for c in code.co_consts if isinstance(c, CodeType) for name in names_of(c)),
+    }
 
 
 def _stamp(kernel):

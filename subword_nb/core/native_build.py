@@ -501,7 +501,9 @@ def _sources():
 @cache
 def _imported_names(page):
     "Names that a page imports from others of the package, with the page they come from."
-    tree = ast.parse(native.PACKAGE.joinpath(*page.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8"))
+    tree = ast.parse(
+        native.PACKAGE.joinpath(*page.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8")
+    )
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):

@@ -783,7 +783,8 @@ def test_a_killed_worker_leaves_nothing_on_disk(client, tmp_path):
         any(Path(p).exists() for p in where) and time.monotonic() < due
     ):  # the other worker may be quicker than whoever tidies up
         time.sleep(0.05)
-    assert len(where) == 4 and not [p for p in where if Path(p).exists()]
+    # three tasks and the one that died; more where the worker that died held results of others
+    assert len(where) >= 4 and not [p for p in where if Path(p).exists()]
     assert spills_and_dies(0, part, str(tmp_path)) == 6  # without Dask it is where the system has such files
     assert Path((tmp_path / "where").read_text(encoding="utf-8").splitlines()[-1]).parent == Path(
         tempfile.gettempdir()
