@@ -393,7 +393,7 @@ def test_bos_eos_reverse(name, shared_file):
     for k in range(8):
         options = dict(add_bos=bool(k & 1), add_eos=bool(k & 2), reverse=bool(k & 4))
         if k & 1 and peer.bos_id() < 0:
-            with pytest.raises(ValueError, match="'<s>' is no control piece"):
+            with pytest.raises(ValueError, match="without the control piece '<s>'"):
                 parts_from_proto(proto, **options)
             continue
         tok.post_processor = parts_from_proto(proto, **options).post_processor
