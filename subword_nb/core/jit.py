@@ -149,7 +149,7 @@ def _facts(x, seen):
     elif isinstance(x, ModuleType):
         yield x.__name__
     elif type(x).__name__ == "ndarray":
-        yield f"{x.dtype} {x.shape} {_digest(x.tobytes())}"
+        yield f"{x.dtype} {x.shape} {native.digest(x.tobytes())}"
     elif isinstance(x, frozenset):
         yield repr(sorted(map(repr, x)))
     elif type(x).__module__ in ("builtins", "numpy") and not callable(x):
@@ -158,13 +158,6 @@ def _facts(x, seen):
         yield f"{type(x).__module__}.{getattr(x, '__qualname__', type(x).__qualname__)}"
 
 # %% ../../nbs/core/07_jit.ipynb #a1780476
-def _digest(data):
-    "A number for bytes, in hexadecimal."
-    import hashlib  # three milliseconds that a short run does not spend
-
-    return hashlib.sha256(data).hexdigest()
-
-
 def names_of(
     code: CodeType,  # Of a function
 ) -> set[str]:  # Those of functions inside it among them
@@ -183,20 +176,9 @@ def _stamp(kernel):
         str(checked()),
         sys.implementation.cache_tag or "",
     )
-    return _digest("\0".join(facts).encode("utf-8", "surrogatepass"))[:24]
+    return native.digest("\0".join(facts).encode("utf-8", "surrogatepass"))[:24]
 
 # %% ../../nbs/core/07_jit.ipynb #b9ee3cf4
-def _user_folder():
-    "Where programs of this user keep what they can make again, or None."
-    home = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
-    try:
-        if home:
-            return Path(home)
-        return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    except RuntimeError:
-        return None  # a user without a home
-
-
 def _folders(fn):
     "Where cached code of a function is looked for, and written to: the first place that works."
     if named := os.environ.get("SUBWORD_NB_CACHE"):
@@ -206,7 +188,7 @@ def _folders(fn):
     folders = []
     if fn.__module__ != "__main__":
         folders.append(Path(fn.__code__.co_filename).parent / "__pycache__")
-    user = _user_folder()
+    user = native.user_folder()
     if user:
         folders.append(user / "subword_nb")
     return folders
@@ -237,7 +219,7 @@ def _file(store, sig, codegen):
     import numba
 
     key = repr((sig, codegen.magic_tuple(), numba.__version__))
-    return f"{store.name}.{_digest(key.encode())[:16]}.nbc"
+    return f"{store.name}.{native.digest(key.encode())[:16]}.nbc"
 
 # %% ../../nbs/core/07_jit.ipynb #4827cc70
 def _load(store, sig, context):
