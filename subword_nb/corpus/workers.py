@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from ..core.progress import track
 from ..core.processes import cpu_count
@@ -112,6 +113,8 @@ class DaskExecutor:
         timeout: float = 60.0,  # Seconds without any worker after which it gives up
     ):
         self.client, self.timeout = client, timeout
+        # in the names of tasks: Dask takes two tasks of the same name for the same one, in all clients
+        self.name = uuid4().hex
         self.begun, self.tasks = 0, dict[str, str]()
 
     def submit(
@@ -164,7 +167,7 @@ def _begun(there, fn, task, more, urgent):
         fn,
         task,
         *more,
-        key=f"{fn.__name__.strip('_')}-{id(there):x}-{there.begun}",
+        key=f"{fn.__name__.strip('_')}-{there.name}-{there.begun}",
         pure=False,
         priority=10 * urgent,
     )
@@ -183,7 +186,7 @@ def _shared(there, value):
         return there.client.submit(
             _made,
             dumps(value, protocol=pickle.HIGHEST_PROTOCOL),
-            key=f"shared-{id(there):x}-{there.begun}",
+            key=f"shared-{there.name}-{there.begun}",
             pure=False,
             priority=20,
         )
