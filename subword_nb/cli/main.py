@@ -22,6 +22,7 @@ import typer
 
 from .files import COMMANDS
 from .explain import EXPLAIN_COMMANDS
+from .measure import MEASURE_COMMANDS
 from .train import TRAIN_COMMANDS, checked_out, how_ended
 from subword_nb.cli.common import (
     ERRORS_HELP,
@@ -52,6 +53,7 @@ _EXAMPLES = {
   subword-nb inspect tok.json                                  what is in the file
   subword-nb explain -t tok.json "some text"                   why a text is split so
   subword-nb compare -t tok.json -t other.json "some text"     where two tokenizers differ
+  subword-nb measure tok.json other.json -c "texts/*.txt"      bytes per token, and more
   subword-nb convert spiece.model tokenizer.json               write it for another library""",
     "demo": """Train on the manual that comes with Python, split a sentence, save, load back. Takes seconds, needs no file.
 
@@ -390,7 +392,7 @@ def _save_and_compare(tok, out: str | None, text: str, ids: list[int]) -> None:
     )
 
 # %% ../../nbs/cli/08_main.ipynb #b42aa40f
-for name, (command, examples) in (EXPLAIN_COMMANDS | COMMANDS).items():
+for name, (command, examples) in (EXPLAIN_COMMANDS | MEASURE_COMMANDS | COMMANDS).items():
     app.command(name, help=examples)(command)
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # the methods import these when they are called
     from subword_nb.bulk.encode_files import EncodedFiles
     from subword_nb.core.draw import Strip
     from subword_nb.insight.compare import Comparison
+    from subword_nb.insight.measures import Measures
     from subword_nb.insight.explain import Explanation
     from subword_nb.insight.explain_training import TrainingExplanation
     from subword_nb.pipeline.align import Batch, Stages
@@ -780,6 +781,20 @@ class Tokenizer(Engine):
         return compare(
             self, other, text, names=names, allowed_special=allowed_special, errors=errors, most=most
         )
+
+    def measure(
+        self,
+        source: Any,  # What `Tokenizer.train` accepts: paths, patterns, texts, tables, a `Corpus`
+        *,
+        field: str | None = None,  # Column, or field of JSON lines, with the text, as for `Corpus`
+        documents: str | None = None,  # "lines": every line is a document; None: as the source has them
+        words: bool = True,  # False: no fertility and continued words, in half the time
+        progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    ) -> "Measures":  # Sums, and bytes per token, fertility, evenness; draws itself as a table
+        "What a corpus costs with this tokenizer."
+        from subword_nb.insight.measures import measure
+
+        return measure(self, source, field=field, documents=documents, words=words, progress=progress)
 
     def explain_training(
         self,

@@ -1,0 +1,125 @@
+"""Measures of real vocabularies: bulk sums against the reference, other programs' figures, errors, the command."""
+
+import math
+
+
+import numpy as np
+import pytest
+from seeds import fresh
+from subword_nb import Tokenizer
+from subword_nb.corpus.sources import files
+from subword_nb.insight.measures import boundary_scores, measure, measure_ref, renyi_efficiency
+
+VOCABULARIES = [
+    "gpt2/tokenizer.json",
+    "bert-base-uncased/tokenizer.json",
+    "t5-small/spiece.model",
+    "llama-2/tokenizer.model",
+]
+
+
+SYMBOLS = [
+    "a",
+    "B",
+    "the",
+    "ing",
+    " ",
+    "  ",
+    "\n",
+    "\t",
+    "\r\n",
+    "é",
+    "中文",
+    "\u3000",
+    "\xa0",
+    "\x1c",
+    "👍",
+    ".",
+    "1",
+    "▁",
+    "_",
+]
+
+
+def random_text(rng):
+    return "".join(rng.choices(SYMBOLS, k=rng.randrange(60)))
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_sums_of_real_vocabularies_are_the_references(shared_file, name):
+    tok, rng = Tokenizer.load(shared_file(f"vocab/{name}")), fresh("measures", name)
+    texts = [random_text(rng) for _ in range(60)]
+    found, wanted = measure(tok, texts), measure_ref(tok, texts)
+    assert {k: getattr(found, k) for k in wanted if k != "counts"} == {
+        k: v for k, v in wanted.items() if k != "counts"
+    }
+    assert found.counts.tolist() == wanted["counts"]
+
+
+def test_special_tokens_in_a_corpus_are_text(shared_file):
+    tok = Tokenizer.load(shared_file("vocab/gpt2/tokenizer.json"))
+    found = measure(tok, ["a<|endoftext|>b"])
+    assert found.counts[tok.piece2id["<|endoftext|>"]] == 0 and found.tokens > 3
+
+
+def test_files_lines_and_fields(tmp_path):
+    tok = Tokenizer.train(["hug pug hugs bun"] * 3, vocab_size=262)
+    text, rows = tmp_path / "a.txt", tmp_path / "a.jsonl"
+    text.write_text("hug pug\nbun hugs\n\npug\n", encoding="utf-8")
+    rows.write_text('{"body": "hug pug"}\n{"body": "bun"}\n', encoding="utf-8")
+    whole, lines = measure(tok, files(text)), measure(tok, files(text), documents="lines")
+    assert (whole.documents, lines.documents) == (1, 4)
+    assert (whole.bytes, whole.words) == (lines.bytes, lines.words) == (22, 5)
+    assert measure(tok, files(rows), field="body").documents == 2
+    none = measure(tok, [])
+    assert (
+        none.bytes_per_token,
+        none.fertility,
+        none.utilisation,
+        none.efficiency(),
+        none.single_token_words,
+    ) == (0,) * 5
+
+
+def test_groups_hold_every_document():
+    tok = Tokenizer.train(["hug pug"] * 3, vocab_size=258)
+    found = measure(tok, [f"hug {k}" for k in range(2500)])
+    assert found.groups.shape == (1000, 3)
+    assert found.groups.sum(axis=0).tolist() == [found.bytes, found.characters, found.tokens]
+    low, high = found.interval(measure="characters_per_token")
+    assert low <= found.characters_per_token <= high
+
+
+def test_efficiency_against_the_definition():
+    rng = fresh("efficiency")
+    for _ in range(300):
+        counts = [rng.randrange(50) for _ in range(rng.randrange(2, 30))]
+        used = [n for n in counts if n]
+        if len(used) < 2:
+            continue
+        alpha = rng.choice([0, 0.5, 2, 2.5, 7])
+        total = sum(used)
+        wanted = math.log(sum((n / total) ** alpha for n in used)) / (1 - alpha) / math.log(len(used))
+        assert renyi_efficiency(counts, alpha=alpha) == pytest.approx(wanted, abs=1e-12)
+        assert -1e-12 <= wanted <= 1 + 1e-12
+
+
+def test_boundaries_of_random_segmentations():
+    rng = fresh("boundaries")
+    tok = Tokenizer.train(["unhelpful helpful helps unhelped tokens"] * 4, vocab_size=275)
+    gold = {}
+    for _ in range(200):
+        parts = [
+            "".join(rng.choices("unhelpfutok", k=rng.randrange(1, 4))) for _ in range(rng.randrange(1, 5))
+        ]
+        gold["".join(parts)] = parts
+    found = boundary_scores(tok, gold)
+    matched = predicted = wanted = 0
+    for word, parts in gold.items():
+        ends = set(np.cumsum([len(p) for p in parts])[:-1].tolist())
+        pieces = [len(p) - p.startswith("Ġ") for p in tok.tokenize(f" {word}")]
+        cuts = set(np.cumsum(pieces)[:-1].tolist()) - {0}
+        matched, predicted, wanted = matched + len(ends & cuts), predicted + len(cuts), wanted + len(ends)
+    assert found == (matched, predicted, wanted)
+    whole = {word: parts for word, parts in gold.items() if len(tok.tokenize(f" {word}")) > 1}
+    assert boundary_scores(tok, gold, whole_words=False) == boundary_scores(tok, whole)
