@@ -12,13 +12,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 # %% ../../nbs/formats/09_hub.ipynb #809148a0
-# In the repository's first folder; none of them holds weights
+# In the repository's first folder, and chat templates in theirs; none of them holds weights
 HUB_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
     "chat_template.jinja",
+    "chat_templates/*.jinja",
     "vocab.txt",
     "vocab.json",
     "vocab.bpe",
@@ -55,6 +56,15 @@ _FILE_ENDINGS = (
     ".py",
     ".jinja",
 )
+
+# %% ../../nbs/formats/09_hub.ipynb #9818f941
+def _other_folders(kept):
+    "Patterns for the files in every folder but one, and for those in folders below it."
+    # of printable ASCII all but the backslash, which the library reads as a slash in patterns
+    patterns = ["*[!]-~ -[]*", f"{kept}/*/*", f"{kept}[!/]*/*"]
+    for i, letter in enumerate(kept):
+        patterns += [f"{kept[:i]}/*", f"{kept[:i]}[!{letter}]*/*"]
+    return patterns
 
 # %% ../../nbs/formats/09_hub.ipynb #3798a78c
 def looks_like_repo(
@@ -129,7 +139,7 @@ def hub_folder(
         endpoint=endpoint,
         token=token,
         allow_patterns=[*HUB_FILES],
-        ignore_patterns=["*/*", "*\\*"],
+        ignore_patterns=_other_folders("chat_templates"),
     )
     try:
         folder = Path(_quietly(hub, repo, ask))

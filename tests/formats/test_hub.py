@@ -32,6 +32,7 @@ VOCAB = b"[PAD]\n[UNK]\nhug\n##s\n"
 REPOS = {
     "org/whole": {"main": SHA, "v1": OLD},
     "org/bert": {"main": SHA},
+    "org/chat": {"main": SHA},
     "org/weights": {"main": SHA},
     "org/odd": {"main": SHA},
     "org/gated": {"main": SHA},
@@ -50,6 +51,14 @@ FILES = {
         "vocab.txt": VOCAB,
         "tokenizer_config.json": b'{"do_lower_case": false}',
         "pytorch_model.bin": b"x" * 1000,
+    },
+    ("org/chat", SHA): {
+        "tokenizer.json": TOKENIZER,
+        "chat_template.jinja": b"{{ messages }}",
+        "chat_templates/tool_use.jinja": b"{{ tools }}",
+        "chat_templates/old/tool_use.jinja": b"no",
+        "chat_templates_old/tool_use.jinja": b"no",
+        "chat/tool_use.jinja": b"no",
     },
     ("org/weights", SHA): {"model.gguf": b"GGUF", "tokenizer_config.json": b"{}"},
     ("org/odd", SHA): {
@@ -202,6 +211,7 @@ def names(folder) -> list[str]:
     [
         ("org/whole", ["tokenizer.json", "tokenizer_config.json"]),
         ("org/bert", ["tokenizer_config.json", "vocab.txt"]),
+        ("org/chat", ["chat_template.jinja", "chat_templates/tool_use.jinja", "tokenizer.json"]),
         ("org/odd", ["qwen.tiktoken", "spiece.model", "tokenizer.model.v1"]),
     ],
 )
