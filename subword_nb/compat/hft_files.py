@@ -16,7 +16,7 @@ from .hf_processors import RobertaProcessing, TemplateProcessing
 from .hf_strings import AddedToken
 from .hf_tokenizer import Tokenizer
 from .hft_special import NAMES, as_token
-from ..formats.detect import read_file, tokenizer_config
+from ..formats.detect import read_file, template_files, tokenizer_config
 from ..formats.huggingface import parts_to_dict, read_json
 from ..pipeline.parts import Parts
 
@@ -113,6 +113,9 @@ def read_settings(
     if not settings.get("extra_special_tokens") and settings.get("additional_special_tokens"):
         settings["extra_special_tokens"] = settings["additional_special_tokens"]
     settings.pop("additional_special_tokens", None)
+    templates = template_files(folder)
+    if templates:
+        settings["chat_template"] = templates if set(templates) != {"default"} else templates["default"]
     return settings
 
 # %% ../../nbs/compat/42_hft_files.ipynb #3f378c05
@@ -241,6 +244,9 @@ def _load_other(path, tokenizer_class):
     named = _named_by_model(parts.source) if kind == "sentencepiece" else {}
     if kind == "gguf":
         named = _named_by_gguf(path if path.is_file() else next(path.glob("*.gguf")))
+    templates = dict(parts.config.chat_templates) if parts.config else {}
+    if templates:
+        named["chat_template"] = templates if set(templates) != {"default"} else templates["default"]
     return kind, face_of(parts), named
 
 

@@ -39,6 +39,8 @@ from subword_nb.compat.hft_files import (
     pretrained_path,
 )
 from .hft_special import NAMES, NamedTokens, as_token, without_id
+from ..pipeline.chat import ChatTokens, assistant_mask, template_commands
+from ..tokenizer.chat import conversations_of, rendered_chats
 
 # %% ../../nbs/compat/44_hft_tokenizer.ipynb #ff00366f
 VERY_LARGE_INTEGER = int(1e30)  # `model_max_length` of a model without a limit
@@ -170,6 +172,8 @@ class PreTrainedTokenizerFast:
     padding_side = "right"
     truncation_side = "right"
     tokenizer_class: str | None = None  # A class of transformers whose tokens count by default
+    chat_template: str | dict[str, str] | None = None  # How chats are written down, or several ways by name
+    chat_control_tokens: Iterable[str] | None = None  # Added tokens that only a template may write
 
     def __init__(
         self,
@@ -231,6 +235,11 @@ class PreTrainedTokenizerFast:
         self.split_special_tokens = kwargs.get("split_special_tokens", False)
         self.add_prefix_space = kwargs.get("add_prefix_space", False)
         self.word_end = kwargs.get("word_end", "")  # in decoded text a space: `</w>` of CLIP
+        template = kwargs.get("chat_template")
+        if isinstance(template, (list, tuple)):
+            template = {one["name"]: one["template"] for one in template}
+        self.chat_template = template
+        self.chat_control_tokens = kwargs.get("chat_control_tokens")
         self._add_bos_token = kwargs.get("add_bos_token", False)
         self._add_eos_token = kwargs.get("add_eos_token", False)
 
@@ -568,7 +577,8 @@ class PreTrainedTokenizerFast:
         return_length: bool = False,  # Number of tokens of each row
         verbose: bool = True,  # Warn of rows that are too long for the model
         tokenizer_kwargs: Mapping[str, Any] | None = None,  # Any of these arguments again, which count
-        # `split_special_tokens`: special tokens in texts are text; `max_target_length`: most ids of `labels`
+        # `split_special_tokens`: special tokens in texts are text; `max_target_length`: most ids of `labels`;
+        # `control_tokens`: of texts with origins, what counts only where a template wrote it
         **kwargs,
     ) -> BatchEncoding:  # Columns; of a single text flat ones
         "Encode a text, a pair, or many."
@@ -612,11 +622,14 @@ class PreTrainedTokenizerFast:
         fills = (wanted["stride"], wanted["pad_to_multiple_of"], wanted["padding_side"])
         self.set_truncation_and_padding(pads, cuts, longest, *fills)
         self._tokenizer.encode_special_tokens = bool(wanted["split_special_tokens"])
-        encodings = self._tokenizer.encode_batch(
-            rows,
-            is_pretokenized=wanted["is_split_into_words"],
-            add_special_tokens=wanted["add_special_tokens"],
-        )
+        if wanted.get("control_tokens") is not None:
+            encodings = self._tokenizer.encode_marked_batch(rows, wanted["control_tokens"])
+        else:
+            encodings = self._tokenizer.encode_batch(
+                rows,
+                is_pretokenized=wanted["is_split_into_words"],
+                add_special_tokens=wanted["add_special_tokens"],
+            )
         wanted = dict(wanted)
         for flag in ("return_token_type_ids", "return_attention_mask"):
             if wanted[flag] is None:
@@ -714,6 +727,155 @@ class PreTrainedTokenizerFast:
         known = ("is_split_into_words", "split_special_tokens")
         options = {name: kwargs[name] for name in known if name in kwargs}
         return self(text, pair, add_special_tokens=add_special_tokens, truncation=False, **options).tokens()
+
+    # chats
+
+    def get_chat_template(
+        self,
+        chat_template: str | None = None,  # The name of a template, or the source of another
+        tools: Iterable | None = None,  # Of the chat; with any, the template named "tool_use" is preferred
+    ) -> str:  # The source
+        "The template that a chat is written down by."
+        known = self.chat_template
+        if chat_template is not None:
+            return known.get(chat_template, chat_template) if isinstance(known, Mapping) else chat_template
+        if known is None:
+            raise ValueError(
+                "the tokenizer does not say how a chat is written down; set tok.chat_template, "
+                "or pass chat_template=, the source of a template"
+            )
+        if not isinstance(known, Mapping):
+            return known
+        name = "tool_use" if tools is not None and "tool_use" in known else "default"
+        if name not in known:
+            raise ValueError(
+                f"none of the chat templates is the default one; pass chat_template=, one of {sorted(known)}"
+            )
+        return known[name]
+
+    def apply_chat_template(
+        self,
+        conversation: Any,  # Messages, dicts with `role` and `content`; or several lists of them
+        tools: Iterable | None = None,  # Functions, or JSON schemas of functions as dicts
+        documents: Iterable | None = None,  # Dicts with `title` and `text`
+        chat_template: str | None = None,  # The name of a template, or the source of another
+        add_generation_prompt: bool = False,  # End with what opens the model's answer
+        continue_final_message: bool | str = False,  # Leave the last message, or a field of it, open
+        tokenize: bool = True,  # False: return texts
+        sanitize_control_tokens: bool = True,  # False: words from outside give commands, too
+        padding: bool | str = False,  # As in a call
+        truncation: bool = False,  # As in a call
+        max_length: int | None = None,  # As in a call
+        return_tensors: str | TensorType | None = None,  # Arrays instead of lists: "np", "pt" or "mlx"
+        return_dict: bool = True,  # False: ids only
+        return_assistant_tokens_mask: bool = False,  # With `assistant_masks` among the columns
+        tokenizer_kwargs: Mapping[str, Any] | None = None,  # Other arguments of a call
+        **kwargs,  # Other variables of the template
+    ) -> Any:  # A batch, ids, a text, or a list of texts
+        "Write chats down and encode them; only the template gives commands."
+        if return_assistant_tokens_mask and not (return_dict and tokenize):
+            raise ValueError("return_assistant_tokens_mask=True needs return_dict=True and tokenize=True")
+        if continue_final_message and return_assistant_tokens_mask:
+            raise ValueError(
+                "continue_final_message and return_assistant_tokens_mask exclude each other; pass one of them"
+            )
+        source = self.get_chat_template(chat_template, tools)
+        conversations, is_batched = conversations_of(conversation)
+        texts = rendered_chats(
+            conversations,
+            source,
+            tools=tools,
+            documents=documents,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            trusted=not sanitize_control_tokens,
+            special_tokens=self.special_tokens_map,
+            variables=kwargs,
+        )
+        if not tokenize:
+            plain = [str.__str__(text) for text in texts]
+            return plain if is_batched else plain[0]
+        batch = self(
+            texts if is_batched else texts[0],
+            padding=padding,
+            truncation=truncation,
+            max_length=max_length,
+            add_special_tokens=False,
+            return_tensors=return_tensors,
+            control_tokens=self._control_tokens(source) if sanitize_control_tokens else None,
+            **(tokenizer_kwargs or {}),
+        )
+        if not return_dict:
+            return batch["input_ids"]
+        if return_assistant_tokens_mask:
+            masks = _assistant_masks(texts, batch)
+            is_flat = not is_batched and return_tensors is None
+            batch["assistant_masks"] = masks[0] if is_flat else masks
+            batch.convert_to_tensors(return_tensors)
+        return batch
+
+    def encode_message_with_chat_template(
+        self,
+        message: Mapping[str, Any],  # The message
+        conversation_history: list | None = None,  # Messages before it
+        **kwargs,  # Of `apply_chat_template`, other than `add_generation_prompt`
+    ) -> list[int]:  # What the message adds to the ids of the conversation
+        "The ids of one message more."
+        if "add_generation_prompt" in kwargs:
+            raise ValueError(
+                "encode_message_with_chat_template takes no add_generation_prompt; "
+                "encode what opens the answer by itself"
+            )
+        before = list(conversation_history or ())
+        ids = self.apply_chat_template([*before, message], return_dict=False, **kwargs)
+        if not before:
+            return ids
+        known = self.apply_chat_template(before, return_dict=False, **kwargs)
+        shorter = min(len(ids), len(known))
+        return ids[next((i for i in range(shorter) if ids[i] != known[i]), shorter) :]
+
+    def _control_tokens(self, template):
+        "The added tokens that only a template may write."
+        if self.chat_control_tokens is None:
+            return template_commands(self._tokenizer._prepared(), template)
+        named = set(self.chat_control_tokens)
+        added = self.added_tokens_decoder.values()
+        return frozenset(token.content for token in added if token.special or token.content in named)
+
+    def save_chat_templates(
+        self,
+        save_directory: str | os.PathLike,  # A folder that is there
+        tokenizer_config: dict,  # What tokenizer_config.json shall say; it is changed
+        filename_prefix: str | None,  # Begins the names of the files
+        save_jinja_files: bool,  # False: the config holds the templates
+    ) -> tuple[dict, list[str]]:  # The config, and the files written
+        "Write the chat templates, into files of their own or into the config."
+        tokenizer_config.pop("chat_template", None)
+        templates = self.chat_template
+        if templates is None:
+            return tokenizer_config, []
+        if not save_jinja_files:
+            if not isinstance(templates, Mapping):
+                return tokenizer_config | {"chat_template": templates}, []
+            listed = [{"name": name, "template": source} for name, source in templates.items()]
+            return tokenizer_config | {"chat_template": listed}, []
+        prefix = f"{filename_prefix}-" if filename_prefix else ""
+        single = Path(save_directory, f"{prefix}chat_template.jinja")
+        folder = Path(save_directory, f"{prefix}chat_templates")
+        named = dict(templates) if isinstance(templates, Mapping) else {"default": templates}
+        files = []
+        for name, source in named.items():
+            if name == "default":
+                files.append(single)
+            else:
+                files.append(folder / f"{name}.jinja")
+                if files[-1].parent != folder or name in ("", "..") or "\\" in name:
+                    raise ValueError(
+                        f"the chat template {name!r} cannot be written: its name is no name of a file"
+                    )
+                folder.mkdir(exist_ok=True)
+            files[-1].write_text(source, encoding="utf-8", newline="")
+        return tokenizer_config, list(map(str, files))
 
     # padding of rows that are there
 
@@ -910,7 +1072,7 @@ class PreTrainedTokenizerFast:
         legacy_format: bool | None = None,  # None or False; older files are not written
         filename_prefix: str | None = None,  # Begins the names of the files
         push_to_hub: bool = False,  # Upload the folder as well
-        **kwargs,  # Arguments of `push_to_hub`
+        **kwargs,  # `save_jinja_files`: False writes chat templates into the config; arguments of `push_to_hub`
     ) -> tuple[str, ...]:  # The files written
         "Write a folder that `from_pretrained` reads, here and in transformers."
         folder = Path(save_directory)
@@ -921,12 +1083,14 @@ class PreTrainedTokenizerFast:
         folder.mkdir(parents=True, exist_ok=True)
         prefix = f"{filename_prefix}-" if filename_prefix else ""
         files = folder / f"{prefix}tokenizer_config.json", folder / f"{prefix}tokenizer.json"
-        text = json.dumps(self._config(), indent=2, sort_keys=True, ensure_ascii=False)
+        in_files = kwargs.pop("save_jinja_files", True)
+        config, templates = self.save_chat_templates(folder, self._config(), filename_prefix, in_files)
+        text = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False)
         files[0].write_text(text + "\n", encoding="utf-8")
         self._tokenizer.save(str(files[1]))
         if push_to_hub:
             self._upload(folder, kwargs.pop("repo_id", folder.resolve().name), **kwargs)
-        return tuple(map(str, files))
+        return str(files[0]), *templates, str(files[1])
 
     def save_vocabulary(
         self,
@@ -945,6 +1109,10 @@ class PreTrainedTokenizerFast:
                 config[name] = self.__dict__[name]
         for name in ("padding_side", "truncation_side", "model_input_names"):
             if getattr(self, name) != getattr(PreTrainedTokenizerFast, name):
+                config[name] = getattr(self, name)
+        for name in ("chat_template", "chat_control_tokens"):
+            config.pop(name, None)
+            if getattr(self, name) is not None:
                 config[name] = getattr(self, name)
         for name in self._named.names:
             config.pop(name, None)
@@ -1095,6 +1263,15 @@ def _for_json(value):
     return value
 
 # %% ../../nbs/compat/44_hft_tokenizer.ipynb #5f6a7026
+def _assistant_masks(texts, batch):
+    "Which tokens of chats the model is to write; none of those that fill rows up."
+    found, samples = [], batch.get("overflow_to_sample_mapping", range(len(texts)))
+    for encoding, i in zip(batch.encodings, samples, strict=True):
+        mask = assistant_mask(texts[i], ChatTokens(encoding.ids, encoding.offsets))
+        found.append([bit & taken for bit, taken in zip(mask, encoding.attention_mask, strict=True)])
+    return found
+
+
 def _as_columns(given):
     "Columns from columns, or from a list of rows."
     if isinstance(given, (list, tuple)) and given and isinstance(given[0], Mapping):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 import seeds
-from chat_templates import TEMPLATES
+from chat_templates import TEMPLATES, WORDS, conversation, named, options_of, text_of
 
 from subword_nb import Tokenizer
 from subword_nb.core.limits import limited
@@ -23,30 +23,7 @@ from subword_nb.text.normalizers import Lowercase, Prepend, Replace, Sequence
 from subword_nb.tokenizer.chat import apply_chat_template
 
 CORPUS = ["You are a helpful assistant. What is the weather like today?\n\nIt's fine, 23 degrees."] * 3
-WORDS = [
-    "hello ",
-    " World",
-    "\n",
-    "  ",
-    "naïve",
-    "漢字",
-    "🙂",
-    "it's",
-    "12",
-    "{'a': 1}",
-    "</x>",
-    "<",
-    "|",
-    "a\r\nb",
-    "ﬁß",
-    '"q"',
-]
 each_template = pytest.mark.parametrize("name", TEMPLATES)
-
-
-def named(special) -> dict:
-    "The bos and eos tokens of a template: the last two of its special tokens, or the last one for both."
-    return {"bos_token": special[-2:][0], "eos_token": special[-1]}
 
 
 @pytest.fixture(scope="module")
@@ -63,84 +40,6 @@ def toks() -> dict:
         tok.config = TokenizerConfig(chat_templates={"default": source}, special_tokens=named(special))
         found[name] = tok
     return found
-
-
-def text_of(rng, words) -> str:
-    return "".join(rng.choices(words, k=rng.randrange(7)))
-
-
-def tools_of(rng, words) -> list:
-    "Schemas of functions."
-
-    def schema():
-        names = rng.sample(["city", "unit", "day"], rng.randrange(4))
-        specs = [
-            {"type": "string", "description": text_of(rng, words)},
-            {"type": "array", "items": {"type": "integer"}},
-            {"type": ["string", "null"]},
-            {"enum": ["a", text_of(rng, words)]},
-        ]
-        parameters = {
-            "type": "object",
-            "properties": {n: rng.choice(specs) for n in names},
-            "required": names[:1],
-        }
-        return {
-            "name": rng.choice(["weather", "f"]),
-            "description": text_of(rng, words),
-            "parameters": parameters,
-        }
-
-    return [{"type": "function", "function": schema()} for _ in range(rng.randint(1, 2))]
-
-
-def conversation(rng, words) -> list:
-    "A conversation: a system message perhaps, turns, tool calls and results."
-    messages = []
-    if rng.random() < 0.5:
-        messages.append(
-            {"role": rng.choice(["system", "system", "developer"]), "content": text_of(rng, words)}
-        )
-    for _ in range(rng.randint(1, 3)):
-        messages.append({"role": "user", "content": text_of(rng, words)})
-        if rng.random() < 0.3:
-            arguments = {"city": text_of(rng, words), "n": rng.choice([1, 2.5, None, True])}
-            call = {
-                "type": "function",
-                "id": "abcdef123",
-                "function": {"name": "weather", "arguments": arguments},
-            }
-            messages.append(
-                {
-                    "role": "assistant",
-                    "tool_calls": [call],
-                    "reasoning": rng.choice([None, text_of(rng, words)]),
-                }
-            )
-            messages.append(
-                {
-                    "role": "tool",
-                    "content": text_of(rng, words),
-                    "tool_call_id": "abcdef123",
-                    "name": "weather",
-                }
-            )
-        if rng.random() < 0.8:
-            messages.append({"role": "assistant", "content": text_of(rng, words)})
-    return messages
-
-
-def options_of(rng, words) -> dict:
-    options = {"add_generation_prompt": rng.random() < 0.4}
-    if not options["add_generation_prompt"] and rng.random() < 0.3:
-        options["continue_final_message"] = True
-    if rng.random() < 0.3:
-        options["tools"] = tools_of(rng, words)
-    if rng.random() < 0.2:
-        options["documents"] = [{"title": text_of(rng, words), "text": text_of(rng, words)} for _ in range(2)]
-    if rng.random() < 0.3:
-        options["enable_thinking"] = False
-    return options
 
 
 def cases(name, words, n=None):
