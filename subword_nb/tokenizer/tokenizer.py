@@ -220,9 +220,7 @@ _OTHER_NAMES = {
     },
     "transformers": {
         "batch_decode": "tok.decode_batch(batch)",
-        "encode_plus": "tok(text)",
-        "batch_encode_plus": "tok(texts)",
-        "apply_chat_template": "tok.encode(rendered_template, add_special_tokens=False)",
+        "apply_chat_template": "tok.chat(messages)",
         "convert_tokens_to_ids": "[tok.piece2id[p] for p in pieces]",
         "convert_ids_to_tokens": "[tok.id2piece[i] for i in ids]",
         "convert_tokens_to_string": "tok.decode([tok.piece2id[p] for p in pieces])",
@@ -251,12 +249,16 @@ _OTHER_NAMES = {
         "save_pretrained": 'tok.save("folder/")',
         "train_new_from_iterator": "tok.train_new(texts)",
     },
+    "transformers 4": {
+        "encode_plus": "tok(text)",
+        "batch_encode_plus": "tok(texts)",
+    },
     "Llama's tokenizer": {
         "n_words": "tok.n_vocab",
     },
 }
 # Modules of `compat`, each with the names of the library of that name
-_FACES = ("tiktoken", "tokenizers")
+_FACES = ("tiktoken", "tokenizers", "sentencepiece", "transformers")
 
 
 def _advice_on(name):

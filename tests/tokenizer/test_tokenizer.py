@@ -382,6 +382,8 @@ def test_a_policy_that_is_unknown_is_refused(text):
 FACES = {
     "tokenizers": ("subword_nb.compat.tokenizers", "Tokenizer"),
     "tiktoken": ("subword_nb.compat.tiktoken", "Encoding"),
+    "sentencepiece": ("subword_nb.compat.sentencepiece", "SentencePieceProcessor"),
+    "transformers": ("subword_nb.compat.transformers", "PreTrainedTokenizerFast"),
 }
 
 
@@ -400,13 +402,16 @@ def test_names_of_other_libraries_are_told_what_to_write(small):
             assert ("subword_nb.compat." in message) == (library in FACES)
             if library in FACES:
                 module, face_name = FACES[library]
+                assert module in message
                 face = getattr(importlib.import_module(module), face_name)
+                if library == "transformers":
+                    face = face(tokenizer_object=small)
                 assert hasattr(face, name) or f"self.{name} =" in inspect.getsource(face), name
 
 
 def test_what_is_advised_runs(small, tmp_path):
     "Every piece of advice that is an expression has a value."
-    from subword_nb.pipeline.encoding import Padding, Truncation
+    from subword_nb.pipeline.encoding import Padding, TokenizerConfig, Truncation
     from subword_nb.pipeline.processors import TemplateProcessing
     from subword_nb.tokenizer.tokenizer import _OTHER_NAMES
 
@@ -425,6 +430,7 @@ def test_what_is_advised_runs(small, tmp_path):
                 continue
             tok = pickle.loads(pickle.dumps(unigram))
             tok.padding, tok.truncation = Padding(), Truncation()
+            tok.config = TokenizerConfig(chat_templates={"default": "{{ messages[0].content }}"})
             scope = {
                 "tok": tok,
                 "Tokenizer": Tokenizer,
@@ -432,7 +438,7 @@ def test_what_is_advised_runs(small, tmp_path):
                 "Truncation": Truncation,
                 "text": texts[0],
                 "texts": texts,
-                "rendered_template": texts[0],
+                "messages": [{"role": "user", "content": texts[0]}],
                 "piece": piece,
                 "pieces": [piece],
                 "id": 3,
