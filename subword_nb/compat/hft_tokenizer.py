@@ -861,7 +861,7 @@ class PreTrainedTokenizerFast:
             return tokenizer_config | {"chat_template": listed}, []
         prefix = f"{filename_prefix}-" if filename_prefix else ""
         single = Path(save_directory, f"{prefix}chat_template.jinja")
-        folder = Path(save_directory, f"{prefix}chat_templates")
+        folder = Path(save_directory, f"{prefix}additional_chat_templates")
         named = dict(templates) if isinstance(templates, Mapping) else {"default": templates}
         files = []
         for name, source in named.items():

@@ -649,9 +649,9 @@ def template_files(
     "The chat templates in files of their own."
     folder = Path(folder)
     found = {"default": folder / "chat_template.jinja"}
-    more = folder / "chat_templates"
-    if more.is_dir() and not more.is_symlink():
-        found |= {file.stem: file for file in sorted(more.glob("*.jinja"))}
+    for more in (folder / "chat_templates", folder / "additional_chat_templates"):
+        if more.is_dir() and not more.is_symlink():
+            found |= {file.stem: file for file in sorted(more.glob("*.jinja"))}
     sources = {
         name: decode_text(read_bytes(file), source=str(file))
         for name, file in found.items()

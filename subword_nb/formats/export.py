@@ -628,8 +628,12 @@ def _write_config(folder, config):
         if name == "default":
             path = folder / "chat_template.jinja"
         else:
-            path = folder / "chat_templates" / f"{name}.jinja"
-            if path.name != f"{name}.jinja" or path.parent.name != "chat_templates" or name.startswith("."):
+            path = folder / "additional_chat_templates" / f"{name}.jinja"
+            if (
+                path.name != f"{name}.jinja"
+                or path.parent.name != "additional_chat_templates"
+                or name.startswith(".")
+            ):
                 raise ValueError(
                     f"the chat template {name!r} cannot be written: its name is no name of a file"
                 )

@@ -19,6 +19,7 @@ HUB_FILES = (
     "special_tokens_map.json",
     "added_tokens.json",
     "chat_template.jinja",
+    "additional_chat_templates/*.jinja",
     "chat_templates/*.jinja",
     "vocab.txt",
     "vocab.json",
@@ -58,13 +59,14 @@ _FILE_ENDINGS = (
 )
 
 # %% ../../nbs/formats/09_hub.ipynb #9818f941
-def _other_folders(kept):
-    "Patterns for the files in every folder but one, and for those in folders below it."
+def _other_folders(*kept):
+    "Patterns for the files in all folders but these, and for those in folders below them."
     # of printable ASCII all but the backslash, which the library reads as a slash in patterns
-    patterns = ["*[!]-~ -[]*", f"{kept}/*/*", f"{kept}[!/]*/*"]
-    for i, letter in enumerate(kept):
-        patterns += [f"{kept[:i]}/*", f"{kept[:i]}[!{letter}]*/*"]
-    return patterns
+    patterns = ["*[!]-~ -[]*"]
+    for start in sorted({folder[:i] for folder in kept for i in range(len(folder))}):
+        letters = {folder[len(start)] for folder in kept if folder.startswith(start)}
+        patterns += [f"{start}/*", f"{start}[!{''.join(sorted(letters))}]*/*"]
+    return patterns + [f"{folder}{more}" for folder in kept for more in ("/*/*", "[!/]*/*")]
 
 # %% ../../nbs/formats/09_hub.ipynb #3798a78c
 def looks_like_repo(
@@ -139,7 +141,7 @@ def hub_folder(
         endpoint=endpoint,
         token=token,
         allow_patterns=[*HUB_FILES],
-        ignore_patterns=_other_folders("chat_templates"),
+        ignore_patterns=_other_folders("additional_chat_templates", "chat_templates"),
     )
     try:
         folder = Path(_quietly(hub, repo, ask))

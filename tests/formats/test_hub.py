@@ -56,6 +56,7 @@ FILES = {
         "tokenizer.json": TOKENIZER,
         "chat_template.jinja": b"{{ messages }}",
         "chat_templates/tool_use.jinja": b"{{ tools }}",
+        "additional_chat_templates/rag.jinja": b"{{ documents }}",
         "chat_templates/old/tool_use.jinja": b"no",
         "chat_templates_old/tool_use.jinja": b"no",
         "chat/tool_use.jinja": b"no",
@@ -211,7 +212,15 @@ def names(folder) -> list[str]:
     [
         ("org/whole", ["tokenizer.json", "tokenizer_config.json"]),
         ("org/bert", ["tokenizer_config.json", "vocab.txt"]),
-        ("org/chat", ["chat_template.jinja", "chat_templates/tool_use.jinja", "tokenizer.json"]),
+        (
+            "org/chat",
+            [
+                "additional_chat_templates/rag.jinja",
+                "chat_template.jinja",
+                "chat_templates/tool_use.jinja",
+                "tokenizer.json",
+            ],
+        ),
         ("org/odd", ["qwen.tiktoken", "spiece.model", "tokenizer.model.v1"]),
     ],
 )

@@ -434,6 +434,19 @@ def test_templates_are_loaded_and_saved(tmp_path, toks):
     assert "tokenizer_class" in (folder / "tokenizer_config.json").read_text()
 
 
+@pytest.mark.peers
+def test_named_templates_are_read_by_transformers(tmp_path, toks):
+    import transformers
+
+    tok = Tokenizer(**toks["chatml"].parts._asdict())
+    templates = {"default": "d", "rag": "r\n", "tool_use": "{{ tools[0].name }}"}
+    tok.config = TokenizerConfig(chat_templates=templates)
+    tok.save(f"{tmp_path}/")
+    assert transformers.PreTrainedTokenizerFast.from_pretrained(str(tmp_path)).chat_template == templates
+    assert (tmp_path / "additional_chat_templates").rename(tmp_path / "chat_templates").is_dir()
+    assert dict(Tokenizer.load(tmp_path).config.chat_templates) == templates
+
+
 def test_templates_in_the_config(tmp_path, toks):
     tok = Tokenizer(**toks["chatml"].parts._asdict() | {"config": None})
     tok.save(tmp_path / "tokenizer.json")
