@@ -21,6 +21,7 @@ MAY_NEED_NUMPY = {
     "text.gpt_scanners",
     "text.word_scanners",
     "core.span_cache",
+    "core.spellings",
     "bpe.merge_kernels",
     "bulk.bpe_encoder",
     "bulk.wordpiece_encoder",

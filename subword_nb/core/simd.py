@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['HEAD', 'SEPARATOR', 'THREES', 'THREE', 'ODD', 'LONG_ODD', 'SURROGATE', 'TWOS', 'TWO', 'buffer_of', 'intrinsic',
-           'load64', 'trailing_zeros', 'prefetch', 'mask_equal', 'mask_within', 'mask_letters', 'mask_high',
+           'load64', 'put64', 'trailing_zeros', 'prefetch', 'mask_equal', 'mask_within', 'mask_letters', 'mask_high',
            'places_of', 'decode_at', 'class_table', 'class_of', 'valid_until', 'count_separators', 'Scanner',
            'scan_spans', 'IdBuffer', 'expect_marks', 'put_tokens', 'take_ids']
 
@@ -41,13 +41,14 @@ def intrinsic(
     recipe: Callable,
     result: str,  # Name of Numba's type of the result: "uint64", "void"
     *,
-    bytes_read: int = 0,  # How many bytes are read from the address on
+    bytes_read: int = 0,  # How many bytes are read or written from the address on
+    value: str = "uint8",  # Name of Numba's type of what follows an array and a place
 ) -> Callable:  # A decorator for the plain Python function
     "Declare an operation with the plain Python function it stands for."
-    return lambda fn: Kernel(fn, make=lambda: _made(fn, recipe, result, bytes_read))
+    return lambda fn: Kernel(fn, make=lambda: _made(fn, recipe, result, bytes_read, value))
 
 # %% ../../nbs/core/09_simd.ipynb #83fe024a
-def _made(fn, recipe, result, bytes_read):
+def _made(fn, recipe, result, bytes_read, value):
     "What Numba compiles a call to: the recipe, with an array and a place in it turned into an address."
     from numba import types
     from numba.extending import intrinsic as declare
@@ -56,7 +57,7 @@ def _made(fn, recipe, result, bytes_read):
         is_array = isinstance(first, types.Array)
         wanted = [first, *rest]
         if is_array:
-            wanted[1:] = [types.uint64, *[types.uint8] * (len(rest) - 1)]
+            wanted[1:] = [types.uint64, *[getattr(types, value)] * (len(rest) - 1)]
 
         def emit(context, builder, signature, values):
             if is_array:
@@ -103,6 +104,22 @@ def load64(
 ) -> np.uint64:  # The bytes, the first one lowest
     "Eight bytes of a text as one little-endian number."
     return np.uint64(int.from_bytes(bytes(a[int(i) : int(i) + 8]), "little"))
+
+# %% ../../nbs/core/09_simd.ipynb #dfc3b581
+def _put64(builder, address, word):
+    "Write a number as eight bytes."
+    store = builder.store(word, builder.bitcast(address, _ir().IntType(64).as_pointer()))
+    store.align = 1
+
+
+@intrinsic(_put64, "void", bytes_read=8, value="uint64")
+def put64(
+    a: np.ndarray,  # (n,) uint8
+    i: int,  # Place of the first of eight bytes
+    word: np.uint64,  # The bytes, the first one lowest
+):
+    "Write eight bytes at once."
+    a[int(i) : int(i) + 8] = np.frombuffer(int(word).to_bytes(8, "little"), np.uint8)
 
 # %% ../../nbs/core/09_simd.ipynb #d99d2bfd
 def _zeros(builder, word):
@@ -225,9 +242,10 @@ def mask_high(
     return _mask(a[int(i) : int(i) + 64] >= 128)
 
 # %% ../../nbs/core/09_simd.ipynb #0f7f824f
-@entry("uint8[:], int64, uint8, uint8, uint64[:]")
-def _all_operations(a, i, c, d, table):
+@entry("uint8[:], int64, uint8, uint8, uint64[:], uint8[:]")
+def _all_operations(a, i, c, d, table, out):
     "Every operation at one place."
+    put64(out, 1, load64(a, i))
     prefetch(table, np.uint64(i) & np.uint64(7))
     return (
         load64(a, i),
@@ -243,7 +261,9 @@ def _all_operations(a, i, c, d, table):
 def _warm_up_machine():
     count_separators(buffer_of(b"ab"), HEAD, HEAD + 2)
     places_of(np.frombuffer(b"ab", np.uint8), np.frombuffer(b"b", np.uint8), 0, np.zeros(1, np.int64))
-    _all_operations(np.zeros(64, np.uint8), 0, np.uint8(0), np.uint8(1), np.zeros(8, np.uint64))
+    _all_operations(
+        np.zeros(64, np.uint8), 0, np.uint8(0), np.uint8(1), np.zeros(8, np.uint64), np.zeros(9, np.uint8)
+    )
 
 # %% ../../nbs/core/09_simd.ipynb #9004e1ad
 @entry("uint8[:], uint8[:], int64, int64[:]")
