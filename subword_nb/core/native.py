@@ -5,17 +5,18 @@
 # %% auto #0
 __all__ = ['HEAD_BYTES', 'BYTES_BYTES', 'PACKAGE', 'Argument', 'parse_signature', 'flat_arguments', 'arrays_are_readable',
            'Entry', 'Library', 'digest', 'library_at', 'machine', 'targets', 'user_folder', 'library_folders',
-           'library', 'is_loaded', 'look_again', 'entries_of']
+           'library', 'is_loaded', 'look_again', 'entries_of', 'prepared', 'table_name']
 
 # %% ../../nbs/core/06_native.ipynb #1f6f90ec
 import ctypes
 import json
 import os
-import platform
 import stat
 import sys
 import threading
 from array import array
+from collections.abc import Callable
+from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -124,8 +125,15 @@ class Entry:
         self.name = name
         self.result = result
         self.is_tuple = is_tuple
-        self.arguments = [_Slot(a) for a in flat_arguments(parse_signature(signature))]
+        self.signature = signature
         self.room = [0] * (len(result) + 2)
+
+    @cached_property
+    def arguments(
+        self,
+    ) -> list:  # One for each word; read at the first call, because a process calls few kernels
+        "What each word stands for."
+        return [_Slot(a) for a in flat_arguments(parse_signature(self.signature))]
 
     def words(
         self,
@@ -241,6 +249,7 @@ class Library(NamedTuple):
     entries: dict  # "bpe.merge_kernels.solve_bytes" → list of `Entry`, one for each signature
     path: Path  # File of machine code
     target: str  # What it was built for, such as "x86_64-v3"
+    tables: dict  # "text.gpt_scanners.kind_table" → array, of what is `prepared`
 
 
 def digest(
@@ -273,7 +282,8 @@ def library_at(
             return None
         if digest(path.read_bytes()) != file["digest"]:
             return None
-        return Library(_entries(ctypes.CDLL(str(path)), manifest["kernels"]), path, target)
+        entries = _entries(ctypes.CDLL(str(path)), manifest["kernels"])
+        return Library(entries, path, target, _tables(folder, manifest["tables"], trusted))
     except (OSError, KeyError, TypeError, ValueError, AttributeError):
         return None  # damaged, or of another version
 
@@ -291,7 +301,26 @@ def _chosen(manifest):
     for target in targets():
         if target in manifest["files"]:
             return target, manifest["files"][target]
-    raise KeyError(platform.machine())
+    raise KeyError(machine())
+
+
+def _tables(folder, described, trusted):
+    "The arrays beside a library; none that another version of Unicode's tables went into."
+    import unicodedata
+
+    import numpy as np
+
+    path = folder / described["name"]
+    if path.parent != folder or not (trusted or _is_private(path)):
+        raise ValueError(f"{path} must be a private file of {folder}")
+    data = path.read_bytes()
+    if digest(data) != described["digest"]:
+        raise ValueError(f"{path} must be what the manifest says")
+    if described["unicode"] != unicodedata.unidata_version:
+        return {}
+    return {
+        name: np.frombuffer(data[start:end], kind) for name, (kind, start, end) in described["arrays"].items()
+    }
 
 
 def _entries(library, kernels):
@@ -312,7 +341,12 @@ _V3 = {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}  # beside "abm" or
 
 def machine() -> str:  # "x86_64", "arm64", …, the same name on every system
     "The family of this processor."
-    name = platform.machine().lower()
+    if hasattr(os, "uname"):
+        name = os.uname().machine.lower()
+    else:
+        import platform  # not needed where the system itself can be asked, and slow to import
+
+        name = platform.machine().lower()
     return {"amd64": "x86_64", "aarch64": "arm64"}.get(name, name)
 
 
@@ -407,3 +441,26 @@ def entries_of(
         return []
     found = library()
     return found.entries.get(f"{module}.{fn.__qualname__}", []) if found else []
+
+# %% ../../nbs/core/06_native.ipynb #a087f63c
+def prepared(
+    make: Callable[[], Any],  # A function without arguments that returns an array of one dimension
+) -> Callable[[], Any]:  # Returns the same array, read-only if it was read; made or read once
+    "Mark a function whose array is stored with the library of kernels."
+
+    @wraps(make)
+    @cache
+    def table():
+        found = library()
+        kept = found and found.tables.get(table_name(make))
+        return make() if kept is None else kept
+
+    table.prepares = make  # type: ignore[attr-defined]
+    return table
+
+
+def table_name(
+    make: Callable,  # A function of this package
+) -> str:  # Such as "text.gpt_scanners.kind_table"
+    "What the manifest calls the array of a function."
+    return f"{make.__module__.partition('.')[2]}.{make.__qualname__}"

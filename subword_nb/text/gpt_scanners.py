@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 
 from ..core.jit import entry, kernel, on_warm_up
+from ..core.native import prepared
 from ..core.simd import HEAD, Scanner, buffer_of, mask_equal, mask_high, mask_within, trailing_zeros
 from .regex_syntax import read_pattern
 from .regex import PATTERNS, compile_pattern
@@ -77,10 +78,10 @@ def _ebb(seeds, field):
 _KINDS = {"Lu": 1, "Lt": 1, "Ll": 2, "Lm": 3, "Lo": 3, "M": 4, "N": 5, "White_Space": 6}
 
 
-@cache
+@prepared
 def kind_table() -> np.ndarray:  # (64 * pages,) uint16: a page, a class, or 8 + the page of the fourth byte
     "Classes of all characters that are not ASCII, to be asked with the bytes of UTF-8 as they stand."
-    rows = np.zeros((0x110000 >> 6, 64), np.uint8)
+    rows = np.zeros((0x110000 >> 6, 64), np.uint16)
     first = np.zeros(4096, np.uint16)  # 64 pages, asked with the first two bytes
     pages = {}
 
@@ -509,13 +510,16 @@ def scan_rows(
     return np.int64(k)
 
 # %% ../../nbs/text/13_gpt_scanners.ipynb #00c7a97e
-_SPACES = tuple(chr(c).encode() for a, b in code_point_ranges("White_Space") for c in range(a, b))
+@cache
+def _spaces():
+    "The bytes of each white-space character."
+    return tuple(chr(c).encode() for a, b in code_point_ranges("White_Space") for c in range(a, b))
 
 
 def _settled(buf, n, starts, k, cased):
     "The last start that no text behind can move."
     k = max(k - 2 if cased else k - 1, 0)
-    while k and (starts[k] > HEAD + n - 4 or bytes(buf[starts[k] - 3 : starts[k]]).endswith(_SPACES)):
+    while k and (starts[k] > HEAD + n - 4 or bytes(buf[starts[k] - 3 : starts[k]]).endswith(_spaces())):
         k -= 1
     return k
 

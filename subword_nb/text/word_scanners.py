@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['WORD', 'SPACE', 'ALONE', 'OTHER', 'ONE', 'ALL', 'LAST', 'BLOCK', 'NONE', 'TWO', 'THREE', 'SAME', 'GONE', 'SPACED',
            'ODD', 'CHANGED', 'word_classes', 'word_starts_ref', 'class_scanner', 'whitespace_scanner', 'space_scanner',
-           'safe_scanner', 'CharMap', 'char_map', 'splitter_classes', 'code_points', 'bert_scanner', 'split_scanner']
+           'safe_scanner', 'CharMap', 'code_points', 'char_map', 'splitter_classes', 'bert_scanner', 'split_scanner']
 
 # %% ../../nbs/text/14_word_scanners.ipynb #c5ba1fe2
 import re
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.jit import entry, kernel, on_warm_up
+from ..core.native import prepared
 from subword_nb.core.simd import (
     HEAD,
     Scanner,
@@ -383,9 +384,8 @@ def _note_page(steps, k, kinds, changed):
     kinds[256 * k : 256 * k + 256] = row
 
 # %% ../../nbs/text/14_word_scanners.ipynb #718af3c9
-@cache
-def _char_map(steps):
-    "The map of some steps."
+def _find_char_map(steps):
+    "The map of some steps, found by looking at all characters."
     rest = [s for s in steps if s != "chinese"]
     kinds = np.zeros(0x110000, np.uint8)
     changed = {}
@@ -406,6 +406,64 @@ def _char_map(steps):
         elif chinese:
             kinds[256 * k : 256 * k + 256][used[256 * k : 256 * k + 256]] = SPACED
     return CharMap(kinds, changed)
+
+# %% ../../nbs/text/14_word_scanners.ipynb #50031650
+def code_points(
+    texts: list[str],  # Texts
+    # (total,) uint32; (texts + 1,) int64: text k is points[bounds[k]:bounds[k+1]]
+) -> tuple[np.ndarray, np.ndarray]:
+    "The characters of many texts as arrays."
+    bounds = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=bounds[1:])
+    return np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), "<u4"), bounds
+
+# %% ../../nbs/text/14_word_scanners.ipynb #bade9ca3
+_UNCASED, _CASED = ("clean", "chinese", "nfd", "unaccent", "lower"), ("clean", "chinese")
+
+
+def _packed(found):
+    "A map as numbers: how many runs and changed characters there are; runs; code points, lengths and texts."
+    ends = np.append(np.flatnonzero(np.diff(found.kinds)) + 1, len(found.kinds))
+    texts = list(found.changed.values())
+    points, bounds = code_points(texts)
+    columns = [
+        [len(ends), len(texts)],
+        ends,
+        found.kinds[ends - 1],
+        list(found.changed),
+        np.diff(bounds),
+        points,
+    ]
+    return np.concatenate([np.asarray(column, np.uint32) for column in columns])
+
+
+def _unpacked(numbers):
+    "The map that `_packed` wrote."
+    runs, changes = numbers[:2].tolist()
+    ends, kinds, codes, lengths, points = np.split(numbers[2:], np.cumsum([runs, runs, changes, changes]))
+    text, stops = points.tobytes().decode("utf-32-le", "surrogatepass"), np.cumsum(lengths).tolist()
+    texts = [text[a:b] for a, b in zip([0, *stops], stops, strict=False)]
+    every = np.repeat(kinds.astype(np.uint8), np.diff(ends, prepend=np.uint32(0)))
+    return CharMap(every, dict(zip(codes.tolist(), texts, strict=True)))
+
+
+@prepared
+def _uncased_map():
+    "The packed map of BERT's normalizer that makes text lower-case."
+    return _packed(_find_char_map(_UNCASED))
+
+
+@prepared
+def _cased_map():
+    "The packed map of BERT's normalizer that does not."
+    return _packed(_find_char_map(_CASED))
+
+
+@cache
+def _char_map(steps):
+    "The map of some steps."
+    stored = {_UNCASED: _uncased_map, _CASED: _cased_map}.get(steps)
+    return _unpacked(stored()) if stored else _find_char_map(steps)
 
 # %% ../../nbs/text/14_word_scanners.ipynb #745d6777
 def char_map(
@@ -431,16 +489,6 @@ def splitter_classes(
     if type(pre) is Whitespace:
         return word_classes(space=_ranges(r"\s"), other=_ranges(r"[^\w\s]"))
     return word_classes(space=_ranges(r"\s")) if type(pre) is WhitespaceSplit else None
-
-# %% ../../nbs/text/14_word_scanners.ipynb #50031650
-def code_points(
-    texts: list[str],  # Texts
-    # (total,) uint32; (texts + 1,) int64: text k is points[bounds[k]:bounds[k+1]]
-) -> tuple[np.ndarray, np.ndarray]:
-    "The characters of many texts as arrays."
-    bounds = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=bounds[1:])
-    return np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), "<u4"), bounds
 
 # %% ../../nbs/text/14_word_scanners.ipynb #49d711c6
 def bert_scanner(

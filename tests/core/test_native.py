@@ -110,6 +110,32 @@ def test_a_damaged_file_is_not_loaded(copied):
     assert library_at(folder, native.PACKAGE) is None
 
 
+def test_prepared_tables_are_those_that_the_pages_make():
+    found = native.library_at(native.PACKAGE / "_kernels", native.PACKAGE, trusted=True)
+    made = native_build.prepared_tables(native_build.kernel_pages())
+    assert {"text.gpt_scanners.kind_table"} <= {native.table_name(make) for make in made}
+    for make in made if found else ():
+        table = found.tables[native.table_name(make)]
+        assert table.dtype == make().dtype and table.tobytes() == make().tobytes()
+
+
+def test_a_damaged_table_is_not_loaded(copied):
+    folder, manifest = copied
+    path = folder / manifest["tables"]["name"]
+    data = path.read_bytes()
+    path.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+    assert library_at(folder, native.PACKAGE) is None
+    path.write_bytes(data)
+    assert library_at(folder, native.PACKAGE).tables.keys() == manifest["tables"]["arrays"].keys()
+
+
+def test_tables_of_another_unicode_are_made_anew(copied):
+    folder, manifest = copied
+    manifest["tables"]["unicode"] = "1.0.0"
+    (folder / "kernels.json").write_text(json.dumps(manifest))
+    assert library_at(folder, native.PACKAGE).tables == {}
+
+
 def test_a_library_of_other_sources_is_not_loaded(copied, tmp_path):
     folder, manifest = copied
     package = tmp_path / "package"
