@@ -6,13 +6,14 @@
 __all__ = ['WordSpans', 'metaspace_spans', 'kinds_in_clusters', 'unigram_spans', 'UnigramMisses']
 
 # %% ../../nbs/bulk/03_unigram_boundaries.ipynb #c624c060
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from ..text.charsmap import graphemes, longest_prefix, read_charsmap, unit_parts
 from ..core.jit import entry, kernel, on_warm_up
+from ..core.native import prepared
 from ..core.simd import HEAD, buffer_of
 from ..text.normalizers import Normalizer, Precompiled, Replace, Strip
 from ..text.pretokenizers import Metaspace
@@ -292,7 +293,7 @@ def _component_spans(model, normalizer, pre):
     return WordSpans(_pairs(space), b"", (), (), False, options) if space else None
 
 # %% ../../nbs/bulk/03_unigram_boundaries.ipynb #b867e08a
-@cache
+@prepared
 def kinds_in_clusters() -> np.ndarray:  # (65536,) uint8: `EXTENDS`, `PREPENDS`, `CONTROLS` or 0
     "The role of characters in grapheme clusters, as `graphemes` finds them; letters that never join are left out."
     kinds = np.zeros(65536, np.uint8)

@@ -184,6 +184,11 @@ def _runs(label, skip=""):
     return out
 
 # %% ../../nbs/core/00_unicode.ipynb #df2269a0
+# the few that nearly every process asks for, so that it need not read the table
+_WHITE_SPACE = [(0x9, 0xE), (0x20, 0x21), (0x85, 0x86), (0xA0, 0xA1), (0x1680, 0x1681), (0x2000, 0x200B)]
+_WHITE_SPACE += [(0x2028, 0x202A), (0x202F, 0x2030), (0x205F, 0x2060), (0x3000, 0x3001)]
+
+
 def unicode_table(
     category_of,  # Function from a character to its general category, such as `unicodedata.category`
     alphabetic: set[int],  # Code points with the property Alphabetic
@@ -191,8 +196,7 @@ def unicode_table(
     version: str = UNICODE_VERSION,  # Unicode version that both come from
 ) -> str:  # The text of unicode_classes.txt
     "Write the pinned table: one line for each run of code points that share a property."
-    space = {*range(0x9, 0xE), *range(0x2000, 0x200B)}
-    space |= {0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
+    space = {i for a, b in _WHITE_SPACE for i in range(a, b)}
     runs = [
         *_runs(lambda i: category_of(chr(i)), skip="Cn"),
         *_runs(lambda i: "White_Space" if i in space else ""),
@@ -289,6 +293,8 @@ def code_point_ranges(
     prop: str,  # General category ("L", "Lu", "N", …) or a name from `PROPERTIES`
 ) -> list[tuple[int, int]]:  # Half-open (first, after) pairs, sorted and disjoint
     "The code points with a property in the pinned Unicode version."
+    if prop == "White_Space":
+        return [*_WHITE_SPACE]
     known = {*PROPERTIES, "Cn", *(p for p in _table() if len(p) == 2), *"LMNPSZC"}
     if prop not in known:
         raise ValueError(
