@@ -104,6 +104,14 @@ def _marked_kind(head):
     return "gguf" if looks_like_gguf(head) else None
 
 
+def _begins_with_piece(head):
+    "Does a file begin with a piece and its score, as nearly all models of SentencePiece do? No text does."
+    if len(head) < 10 or head[0] != 10 or head[2] != 10:
+        return False
+    end = 4 + head[3]  # of the piece; the byte that announces a score comes next
+    return head[1] - head[3] in (7, 9) and head[end : end + 1] == b"\x15"
+
+
 def kind_of_head(
     head: bytes,  # The beginning of a file, or all of it
     *,
@@ -112,6 +120,8 @@ def kind_of_head(
     "Tell the kind of a file by its beginning."
     if _BEGINS.match(head):
         return "tokenizer.json"  # without importing the pages of all other kinds
+    if _begins_with_piece(head):
+        return "sentencepiece"
     marked = _marked_kind(head)
     if marked is not None:
         return marked

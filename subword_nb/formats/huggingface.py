@@ -311,6 +311,11 @@ def _read_wordlevel(d, path):
 # %% ../../nbs/formats/00_huggingface.ipynb #d50fef4b
 def _scored(vocab, path):
     "Pieces and scores of a Unigram model."
+    if set(map(type, vocab)) == {list} and set(map(len, vocab)) == {2}:
+        pieces, scores = map(list, zip(*vocab, strict=True))
+        usual = set(map(type, pieces)) == {str} and set(map(type, scores)) == {float}
+        if usual and len({"", *pieces}) == len(pieces) + 1 and -1e308 < min(scores) and max(scores) <= 0:
+            return pieces, scores  # otherwise, the loop finds what is wrong
     seen = set()
     for i, entry in enumerate(vocab):
         good = isinstance(entry, list) and len(entry) == 2
@@ -341,7 +346,7 @@ def _read_unigram(d, path, added):
     piece2id = {p: i for i, p in enumerate(pieces)}
     never = hidden_pieces(piece2id, scores, of=BYTE_PIECES) if spells else set()
     filled = hidden_pieces(piece2id, scores, of=added)
-    if {c for p in pieces for c in p} <= {p for p in pieces if len(p) == 1 and p not in filled}:
+    if filled and {*"".join(pieces)} <= {p for p in pieces if len(p) == 1 and p not in filled}:
         never |= filled  # else they lower the score of the unknown
     return Unigram(
         piece2id,
@@ -757,20 +762,15 @@ def parts_from_dict(
     return check_parts(parts)
 
 # %% ../../nbs/formats/00_huggingface.ipynb #c334d2a7
-def _decimal(text):
-    "A decimal number as the Hugging Face library reads it."
-    from subword_nb.unigram.model import read_score
-
-    return read_score(text)
-
-
 def read_hf(
     path: str | os.PathLike,  # A tokenizer.json
     *,
     allow_code: bool = False,  # Import the functions that a file names; only for files that you trust
 ) -> Parts:  # The parts of the tokenizer
     "Read a tokenizer.json; its scores as the Hugging Face library reads them."
-    d, ignored = read_json(path, parse_float=_decimal), []
+    from subword_nb.unigram.model import read_score
+
+    d, ignored = read_json(path, parse_float=read_score), []
     try:
         parts = parts_from_dict(d, allow_code=allow_code, ignored=ignored)
     except ValueError as e:

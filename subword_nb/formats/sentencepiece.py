@@ -61,20 +61,20 @@ _MODELS = {1: SentencePieceUnigram, 2: SentencePieceBPE, 3: SentencePieceWords, 
 
 
 def _of_type(proto, kind):
-    return tuple(p.piece for p in proto.pieces if p.type == kind)
+    return tuple([piece for piece, _, of in proto.pieces if of == kind])
 
 
 def _model_of(proto):
     "The model of a file."
-    piece2id = {p.piece: i for i, p in enumerate(proto.pieces)}
+    pieces, scores, _ = zip(*proto.pieces, strict=True) if proto.pieces else ((), (), ())
     kinds = dict(
         user_defined=_of_type(proto, USER_DEFINED),
         control=_of_type(proto, CONTROL),
         unused=_of_type(proto, UNUSED),
     )
     return _MODELS[proto.trainer("model_type")](
-        piece2id,
-        [p.score for p in proto.pieces],
+        {piece: i for i, piece in enumerate(pieces)},
+        list(scores),
         next(iter(_of_type(proto, UNKNOWN)), None),
         proto.trainer("byte_fallback"),
         **kinds,
@@ -117,8 +117,8 @@ def _processor_of(proto, add_bos, add_eos, reverse, name):
     prefix, suffix = (
         [_edge(proto, kind, name)] if wanted else [] for kind, wanted in (("bos", add_bos), ("eos", add_eos))
     )
-    ids = {p.piece: i for i, p in enumerate(proto.pieces)}
-    special = {f"{p}": {"ids": [ids[p]], "tokens": [p]} for p in (*prefix, *suffix)}
+    pieces = [p.piece for p in proto.pieces] if prefix or suffix else []
+    special = {f"{p}": {"ids": [pieces.index(p)], "tokens": [p]} for p in (*prefix, *suffix)}
     if {"A", "B"} & set(special):
         raise ValueError(
             f"{name}: a piece that is put around texts is spelled like the name of a text in a template; leave add_bos and add_eos out"

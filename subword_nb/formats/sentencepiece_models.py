@@ -91,7 +91,8 @@ def _prepare(model):
     _check_pieces(model)
     _check_kinds(model)
     model.scores = array("f", model.scores).tolist()
-    if bad := [i for i, score in enumerate(model.scores) if not math.isfinite(score)]:
+    if not all(map(math.isfinite, model.scores)):
+        bad = [i for i, score in enumerate(model.scores) if not math.isfinite(score)]
         raise ValueError(
             f"the score of the id {bad[0]} is {model.scores[bad[0]]} in 32 bits; scores are finite numbers"
         )
@@ -100,9 +101,27 @@ def _prepare(model):
     model._ready()
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #023fc8d2
+def _are_usual(piece2id, scores):
+    "Are pieces, ids and scores valid, at a glance? Then none is looked at by itself."
+    ids = piece2id.values()
+    return (
+        set(map(type, piece2id)) == {str}
+        and "" not in piece2id
+        and set(map(type, ids)) == {int}
+        and len(set(ids)) == len(piece2id)
+        and 0 <= min(ids)
+        and max(ids) < len(scores)
+        and set(map(type, scores)) == {float}
+        and all(map(math.isfinite, scores))
+        and max(map(abs, scores)) < 1e300
+    )
+
+
 def _check_pieces(model):
     "Refuse pieces, ids and scores that are none."
     scores, seen = model.scores, {}
+    if _are_usual(model.piece2id, scores):
+        return
     for piece, i in model.piece2id.items():
         if not isinstance(piece, str) or not piece:
             raise ValueError(
@@ -253,12 +272,12 @@ def word_pattern(
     pieces: Iterable[str],  # What can be found in a text
 ) -> Callable:  # A function from a text to its words, which spell it
     "Cut texts before ▁ (else after it) wherever no piece can lie across."
-    inner = [p for p in pieces if _SPACE in p and len(p) > 1]
-    before = {a for p in inner for a, b in pairwise(p) if b == _SPACE}
-    after = {b for p in inner for a, b in pairwise(p) if a == _SPACE}
+    pieces = list(pieces)
+    before = {a for p in pieces if p.rfind(_SPACE) > 0 for a, b in pairwise(p) if b == _SPACE}
     many = "+" if _SPACE in before else ""
     if before <= {_SPACE}:
         return re.compile(f"{_SPACE}{many}[^{_SPACE}]*|[^{_SPACE}]+").findall
+    after = {b for p in pieces if _SPACE in p for a, b in pairwise(p) if a == _SPACE}
     if after <= {_SPACE}:
         return re.compile(f"[^{_SPACE}]*{_SPACE}{many}|[^{_SPACE}]+").findall
     cut = re.compile(f"(?={_SPACE})(?<![{''.join(map(re.escape, sorted(before)))}])")
@@ -468,16 +487,12 @@ class SentencePieceBPE(SentencePieceModel):
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #3d7ce485
 def _rank(model):
     "What merging looks up: the rank of each joined piece, where texts are cut, what is never given out."
-    usable = {p: i for p, i in model.piece2id.items() if p in model.known}
-    usable |= {p: model.piece2id[p] for p in model.unused}
-
-    def key(i):  # 0.0 is above −0.0 in SentencePiece's heap
-        score = model.scores[i]
-        return score, math.copysign(1, score)
-
-    keys = sorted({key(i) for i in usable.values()}, reverse=True)
-    ranks = {k: rank for rank, k in enumerate(keys)}
-    model._ranks = {p: ranks[key(i)] for p, i in usable.items() if len(p) > 1}
+    usable = model.known | {p: model.piece2id[p] for p in model.unused}
+    # 0.0 is above −0.0 in SentencePiece's heap: as far as the least number of 64 bits is below 0
+    keys = [score or min(0.0, math.copysign(5e-324, score)) for score in model.scores]
+    used = {keys[i] for i in usable.values()}
+    ranks = {k: rank for rank, k in enumerate(sorted(used, reverse=True))}
+    model._ranks = {p: ranks[keys[i]] for p, i in usable.items() if len(p) > 1}
     model._longest = max(map(len, model._ranks), default=0)
     model._spare = frozenset(model.unused)
     model._special = frozenset(model.user_defined)

@@ -340,6 +340,29 @@ def _read_piece(data, f, i, rest, name):
     )
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #7582cae8
+def _usual_pieces(data):
+    "The pieces in front, while they are written as nearly all are; their shapes, and where the rest begins."
+    texts, scores, types, shapes, at = [], [], [], bytearray(), 0
+    try:
+        while data[at] == 10 and data[at + 1] < 128 and data[at + 2] == 10:
+            end = at + 2 + data[at + 1]
+            stop = at + 4 + data[at + 3]
+            more = end - stop - 5
+            if data[stop] != 0x15 or end > len(data):
+                break
+            if more and (more != 2 or data[end - 2] != 0x18 or not 0 < data[end - 1] < 7):
+                break
+            texts.append(data[at + 4 : stop].decode("utf-8"))
+            scores.append(data[stop + 1 : stop + 5])
+            types.append(data[end - 1] if more else NORMAL)
+            shapes.append(7 if more else 3)
+            at = end
+    except (IndexError, UnicodeDecodeError):
+        pass  # the careful reader says what is wrong
+    numbers = struct.unpack(f"<{len(scores)}f", b"".join(scores))
+    return [*map(Piece, texts, numbers, types)], shapes, at
+
+
 def _whole(data, name):
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise ValueError(f"{name}: a {type(data).__name__}; pass the bytes of the file")
@@ -353,8 +376,10 @@ def read_model_proto(
 ) -> ModelProto:  # Everything that the file says
     "Read a SentencePiece model."
     data, proto = _whole(data, name), ModelProto()
-    shapes, tests = bytearray(), {}
-    for f in wire_fields(data, where=name):
+    tests: dict = {}
+    proto.pieces, shapes, at = _usual_pieces(data)
+    check_limit("pieces", len(shapes), f"{name} has {len(shapes):,} pieces or more")
+    for f in wire_fields(data, at, where=name):
         key, table, _ = MODEL.get(f.number, ("", None, None))
         if f.wire != 2 and key:
             raise ValueError(f"{name}, {key}, byte {f.start}: {_not_wire('message', 2, f)}")
@@ -448,7 +473,7 @@ def _write(spec, table, place, rest):
 
 def _shapes(pieces):
     "Which fields of the pieces are usually written: all but the usual type."
-    return bytes(3 if p[2] == NORMAL else 7 for p in pieces)
+    return bytes([3 if p[2] == NORMAL else 7 for p in pieces])
 
 
 def _write_piece(piece, i, shape, rest):
@@ -641,6 +666,19 @@ def _check_piece(p, i, fallback, unigram, name):
         raise ValueError(f"{where} stands for a byte; expected <0x00> to <0xFF>")
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #c489bcee
+def _are_usual(pieces):
+    "Can all pieces be used, at a glance? Then only those that stand for bytes are looked at by themselves."
+    texts, scores, _ = zip(*pieces, strict=True) if pieces else ((), (), ())
+    distinct = set(texts)
+    return (
+        len(distinct) == len(texts)
+        and "" not in distinct
+        and "\0" not in "".join(texts)
+        and max(map(len, texts), default=0) < 2000  # of at most four bytes each
+        and all(map(math.isfinite, scores))
+    )
+
+
 def check_model_proto(
     proto: ModelProto,  # A model
     *,
@@ -649,7 +687,10 @@ def check_model_proto(
     "Refuse what SentencePiece refuses, and pieces of the same spelling."
     unigram, fallback = proto.trainer("model_type") == UNIGRAM, proto.trainer("byte_fallback")
     used, ids = used_pieces(proto), {}
+    usual = _are_usual(used)
     for i, p in enumerate(used):
+        if usual and p.type != BYTE:
+            continue
         _check_piece(p, i, fallback, unigram, name)
         if ids.setdefault(p.piece, i) != i:
             raise ValueError(

@@ -80,12 +80,12 @@ def lengths_by_first(
     pieces: Iterable[str],  # The vocabulary
 ) -> PieceLengths:  # First character → tuple of the lengths of its pieces, ascending
     "Which lengths are worth looking up."
-    found, long = {}, []
-    for piece in pieces:
-        if len(piece) <= LONG:
-            found.setdefault(piece[:1], set()).add(len(piece))
-        else:
-            long.append(piece)
+    pieces = list(pieces)
+    long = [piece for piece in pieces if len(piece) > LONG]
+    found: dict = {}
+    for first, size in dict.fromkeys([(piece[:1], len(piece)) for piece in pieces]):
+        if size <= LONG:
+            found.setdefault(first, []).append(size)
     lengths = PieceLengths((first, tuple(sorted(sizes))) for first, sizes in found.items())
     lengths.long = LongPieces(long) if long else None
     return lengths

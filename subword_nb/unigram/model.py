@@ -85,10 +85,27 @@ def _prepare(model):
         model.unk_score = lowest - model.unk_penalty
 
 # %% ../../nbs/unigram/07_model.ipynb #f3246fb2
+def _are_usual(piece2id, scores):
+    "Are pieces, ids and scores valid, at a glance? Then none is looked at by itself."
+    ids = piece2id.values()
+    return (
+        set(map(type, piece2id)) == {str}
+        and "" not in piece2id
+        and set(map(type, ids)) == {int}
+        and len(set(ids)) == len(piece2id)
+        and 0 <= min(ids)
+        and max(ids) < len(scores)
+        and set(map(type, scores)) == {float}
+        and all(map(math.isfinite, scores))
+        and max(scores) <= 0
+    )
+
+
 def _check_model(model):
     "Refuse invalid pieces, scores and options."
     scores, piece2id, seen = model.scores, model.piece2id, {}
-    for piece, i in piece2id.items():
+    usual = _are_usual(piece2id, scores)
+    for piece, i in () if usual else piece2id.items():
         if not isinstance(piece, str) or not piece:
             raise ValueError(f"pieces must be str of one character or more, got {piece!r} with the id {i!r}")
         if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(scores):
@@ -102,7 +119,7 @@ def _check_model(model):
                 "give each piece an id of its own"
             )
         seen[i] = piece
-    for i, score in enumerate(scores):
+    for i, score in () if usual else enumerate(scores):
         if isinstance(score, bool) or not isinstance(score, Real) or not -math.inf < score <= 0:
             raise ValueError(
                 "scores must be natural-log probabilities, finite, and 0 or below, "
@@ -239,10 +256,19 @@ def unigram_encode(
     return part_ids(model, parts) if None in ids else ids
 
 # %% ../../nbs/unigram/07_model.ipynb #660089cb
+_POWERS = [float(10**k) for k in range(20)]  # exact
+
+
 def read_score(
     text: str,  # A number as JSON writes it
 ) -> float:  # As Hugging Face's library reads it; sometimes the neighbour of `float(text)`
     "Read a decimal by one integer and one division."
+    point = text.find(".")
+    if 0 < point and len(text) <= 20 and "e" not in text and "E" not in text:
+        value = (
+            int(text.lstrip("-").replace(".", "")) / _POWERS[len(text) - 1 - point]
+        )  # as below, in one step
+        return -value if text[0] == "-" else value
     digits, _, exponent = text.lower().lstrip("-").partition("e")
     whole, _, fraction = digits.partition(".")
     digits = (whole + fraction).lstrip("0")
