@@ -61,7 +61,7 @@ def by_row(
     return found
 
 # %% ../../nbs/cli/02_bench.ipynb #a69c87ee
-_MILLISECONDS = ("cold", "chains")  # Cases whose tables show these
+_MILLISECONDS = ("cold", "process", "chains")  # Cases whose tables show these
 
 
 def _figure(record, which):
@@ -139,6 +139,7 @@ def table(
         elif case in _MILLISECONDS:
             size, unit = "", "ms"
         clock = "CPU" if threads == 1 else "wall"
+        head[5] = "peak MB" if case == "process" else "MB more"
         title = f"{name} · {text}{size} · {what} · {unit} of {clock} time, {_threads(threads)}"
         ours = _ours(group)
         blocks.append(f"{title}\n{_columns([head, *(_line(r, ours) for r in group)])}")
@@ -334,6 +335,7 @@ EXAMPLES = """Time the tokenizer libraries that are installed, side by side.
   subword-nb bench -t gpt2=tokenizer.json --text book.txt      your files
   subword-nb bench -t tokenizer.json,r50k.tiktoken --case 20 --case 1000   one vocabulary in two formats; short strings
   subword-nb bench -t unigram --text scripts --threads 2       two threads, many scripts
+  subword-nb bench --case process --text book.txt              whole processes: import, load, encode, end
   subword-nb bench --case hostile --library subword_nb         letters, spaces, digits without an end
   subword-nb bench --case chains                               vocabularies of a, aa, aaa … in two formats
   subword-nb bench --train bpe=32000 --train counts --text book.txt   learning instead of encoding
@@ -363,7 +365,7 @@ def _chosen(names):
     return [x for x in LIBRARIES if x in (names or here)]
 
 # %% ../../nbs/cli/02_bench.ipynb #d6f00e0c
-_CASES = ("whole", "list", "documents", "cold", "hostile", "chains")
+_CASES = ("whole", "list", "documents", "cold", "process", "hostile", "chains")
 
 
 def _checked(cases, threads):
@@ -487,7 +489,7 @@ def bench_command(
         list[str] | None,
         typer.Option(
             "--case",
-            help="whole, list, documents (4 KB), cold, hostile, chains, or short strings of so many characters. "
+            help="whole, list, documents (4 KB), cold, process, hostile, chains, or short strings of so many characters. "
             "Repeat for more.  [default: whole, documents, 20, cold]",
             show_default=False,
         ),

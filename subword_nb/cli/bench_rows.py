@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['BUILT_IN', 'HOSTILE', 'made_up', 'text_of', 'hostile', 'Vocabulary', 'vocabulary', 'chain', 'run_job', 'run_cold',
-           'Row', 'run_row', 'TrainRow', 'run_training', 'shuffled', 'installed', 'machine']
+           'run_process', 'Row', 'run_row', 'TrainRow', 'run_training', 'shuffled', 'installed', 'machine']
 
 # %% ../../nbs/cli/01_bench_rows.ipynb #b73b542e
 import importlib.util
@@ -22,7 +22,16 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from .bench_process import LIBRARIES, TRAINERS, Job, Training, digest, program
+from subword_nb.cli.bench_process import (
+    DISTRIBUTIONS,
+    LIBRARIES,
+    TRAINERS,
+    Job,
+    Training,
+    digest,
+    process_program,
+    program,
+)
 from ..corpus.documents import default_corpus, documents
 from ..formats.detect import find_tokenizer
 from ..text.pretokenizers import Metaspace
@@ -163,7 +172,10 @@ def chain(
     return made
 
 # %% ../../nbs/cli/01_bench_rows.ipynb #91d89bf3
-def _environment(threads):
+_CANDIDATE = "SUBWORD_NB_BENCH_RC"  # Names the folder of the release candidate: pip install --target FOLDER
+
+
+def _environment(threads, library=""):
     "Environment variables that set the number of threads and a separate cache folder."
     variables = dict(
         RAYON_NUM_THREADS=threads,
@@ -173,7 +185,11 @@ def _environment(threads):
         SUBWORD_NB_QUIET=1,
         PYTHONUTF8=1,
     )
-    return os.environ | {k: str(v) for k, v in variables.items()}
+    if library == "tokenizers-rc":
+        variables["PYTHONPATH"] = os.pathsep.join([os.environ[_CANDIDATE], *sys.path[1:]])
+    # bytecode is kept, as installers leave it
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {k: str(v) for k, v in variables.items()}
 
 
 def _failed(done, job):
@@ -205,7 +221,7 @@ def run_job(
             encoding="utf-8",
             errors="replace",
             timeout=patience,
-            env=_environment(job.threads),
+            env=_environment(job.threads, getattr(job, "library", "")),
         )
     except subprocess.TimeoutExpired:
         return {"error": f"no answer within {patience:g} s"}
@@ -231,7 +247,10 @@ def run_cold(
     "Time a process from the start of Python to the ids of a sentence."
     cpu, wall = _children(), time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", program(job, text)], capture_output=True, text=True, env=_environment(1)
+        [sys.executable, "-c", program(job, text)],
+        capture_output=True,
+        text=True,
+        env=_environment(1, job.library),
     )
     cpu, wall = _children() - cpu, time.perf_counter() - wall
     if done.returncode:
@@ -247,6 +266,37 @@ def run_cold(
         "count": 1,
     }
 
+# %% ../../nbs/cli/01_bench_rows.ipynb #af0bbe23
+def run_process(
+    source: str,  # A program that prints "ids" and "peak", such as `process_program` writes
+    *,
+    size: int,  # Bytes of its text
+    library: str = "",  # Whose program it is
+    arguments: tuple[str, ...] = (),  # Of the program
+) -> dict:  # cpu, wall, memory (bytes, the peak of the process), tokens; or an error
+    "Time a process from the start of Python to its end."
+    cpu, wall = _children(), time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", source, *arguments],
+        capture_output=True,
+        text=True,
+        env=_environment(1, library),
+    )
+    cpu, wall = _children() - cpu, time.perf_counter() - wall
+    if done.returncode:
+        return _failed(done, Job(library, ""))
+    said = dict(line.split() for line in done.stdout.splitlines() if line.startswith(("ids ", "peak ")))
+    tokens = int(said.get("ids", 0))
+    return {
+        "cpu": [cpu],
+        "wall": [wall],
+        "digest": f"{tokens} ids",
+        "tokens": tokens,
+        "memory": int(said["peak"]) * 1024 if "peak" in said else None,
+        "bytes": size,
+        "count": 1,
+    }
+
 # %% ../../nbs/cli/01_bench_rows.ipynb #f6364375
 class Row(NamedTuple):
     "One task for all libraries."
@@ -254,7 +304,7 @@ class Row(NamedTuple):
     vocabulary: Vocabulary  # In which files
     text: str  # Its name in tables
     file: str  # Where it is
-    case: str  # whole, list, documents, cold, hostile, chains, or a number of characters
+    case: str  # whole, list, documents, cold, process, hostile, chains, or a number of characters
     threads: int = 1  # Number of them
     most: int = 0  # Bytes of the text; 0 for all
     libraries: tuple[str, ...] = ()  # Which
@@ -337,9 +387,16 @@ def run_row(
 ) -> list[dict]:  # A record for each library that has a file
     "Measure all libraries on one row, in turns."
     jobs = {x: job for x in row.libraries if (job := _job(row, x, repeats, seconds))}
-    found = _in_turns(
-        jobs, lambda job, _: run_cold(job) if row.case == "cold" else run_job(job), rounds, seconds
-    )
+
+    def run(job, _):
+        if row.case == "cold":
+            return run_cold(job)
+        if row.case == "process":
+            size = min(os.path.getsize(job.text), job.most or sys.maxsize)
+            return run_process(process_program(job), size=size, library=job.library)
+        return run_job(job)
+
+    found = _in_turns(jobs, run, rounds, seconds)
     name = {"vocabulary": row.vocabulary.name, "text": row.text, "case": row.case, "threads": row.threads}
     return [_merged(name | {"library": library}, f) for library, f in found.items()]
 
@@ -411,13 +468,23 @@ def installed() -> dict[str, str]:  # Name → version, of the libraries that ca
     "The installed tokenizer libraries with their versions."
     found = {}
     for name in dict.fromkeys([*LIBRARIES, *(n.split()[0] for names in TRAINERS.values() for n in names)]):
+        if name == "tokenizers-rc":
+            found |= {name: _candidate()} if _candidate() else {}
+            continue
         if importlib.util.find_spec(name) is None:
             continue
         try:
-            found[name] = version(name)
+            found[name] = version(DISTRIBUTIONS.get(name, name))
         except PackageNotFoundError:
             found[name] = "?"
     return found
+
+
+def _candidate():
+    "The version of the release candidate, if its folder is named."
+    folder = Path(os.environ.get(_CANDIDATE, "."))
+    found = [path.name for path in folder.glob("tokenizers-*.dist-info")] if _CANDIDATE in os.environ else []
+    return found[0].split("-")[1].removesuffix(".dist") if found else None
 
 
 def machine() -> dict:  # cpu, cores, system, python, and the versions of what kernels are made with
