@@ -4,19 +4,29 @@
 
 # %% auto #0
 __all__ = ['merge_table', 'bpe_encode', 'symbol_ids', 'bpe_dropout', 'Rules', 'implied_rules', 'RankRules', 'BPE', 'start_ids',
-           'encode_pretoken']
+           'encode_pretoken', 'symbols_in_place']
 
 # %% ../../nbs/bpe/03_model.ipynb #fdece5cf
 import heapq
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from operator import add
 
 from .reference import base_symbols, join_pair
 from ..core.processes import cached_property
+from subword_nb.text.protocols import (
+    Joins,
+    Model,
+    SpanPlan,
+    Token,
+    checked_pretoken,
+    names_of,
+    tokens_side_by_side,
+)
 
 # %% ../../nbs/bpe/03_model.ipynb #10868321
 def _id_table(merges, ids):
@@ -336,7 +346,7 @@ def _by_joins(model, pretoken):
 
 # %% ../../nbs/bpe/03_model.ipynb #fa21c576
 @dataclass
-class BPE:
+class BPE(Model):
     "A byte-pair encoding model: pieces, merge rules and how to use them."
 
     piece2id: dict  # piece → id
@@ -352,7 +362,9 @@ class BPE:
     drop_unknown: bool = field(
         default=False, compare=False
     )  # Leave unknown characters out; False refuses them
-    drops_merges = True  # `encode` takes a dropout
+    algorithm = "bpe"
+    has_merges = True
+    drops_merges = True
 
     def __post_init__(self):
         _check_options(self)
@@ -377,6 +389,79 @@ class BPE:
     ) -> list[int]:  # Ids, by the model's own options
         "The ids of one pretoken."
         return encode_pretoken(self, pretoken, dropout=dropout, rng=rng, seed=seed)
+
+    def tokens(
+        self,
+        pretoken: str,  # One pretoken
+        *,
+        dropout: float | None = None,  # Instead of the model's own
+        rng: random.Random | None = None,  # Random number generator for dropout
+        seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
+    ) -> list[Token]:  # What `encode` gives, each in its place
+        "The tokens of one pretoken."
+        checked_pretoken(pretoken)
+        dropout = self.dropout if dropout is None else dropout
+        if dropout:
+            return _placed_tokens(self, pretoken, dropout, rng or random.Random(seed))
+        ids = encode_pretoken(self, pretoken, dropout=0)
+        return tokens_side_by_side(self, ids, pretoken) or _placed_tokens(self, pretoken)
+
+    def span_encoder(
+        self,
+        plan: SpanPlan,  # Says how a text is cut into spans, and offers kernels
+    ) -> Callable | None:  # The kernel that replays merges; None where the plan has none
+        "The kernel that encodes spans."
+        return plan.merging(self)
+
+    def deterministic(self) -> "BPE":  # A copy without dropout
+        "The model whose ids depend on the pretoken alone."
+        model = copy(self)
+        model.dropout = None
+        return model
+
+    def without_pieces(
+        self,
+        pieces: Collection[str],  # Pieces that ordinary text must not give
+    ) -> "BPE":  # The parts and results of merges are kept, and so are single characters
+        "The model that takes these pieces apart, even where it ignores merges."
+        if not self.ignore_merges or not any(p in self.piece2id for p in pieces):
+            return self
+        kept = {self.unk_piece}
+        for a, b in self.merges:
+            kept |= {a, b, join_pair(a, b, prefix=self.continuing_subword_prefix)}
+        single = bool(self.merges)
+        remaining = {
+            p: i for p, i in self.piece2id.items() if p not in pieces or p in kept or single and len(p) == 1
+        }
+        return self if len(remaining) == len(self.piece2id) else replace(self, piece2id=remaining)
+
+    def joins(self) -> Joins:  # Results of rules, and pieces that are taken whole
+        "What the rules can join."
+        spellings = [a + b for a, b in self.merges]
+        if self.ignore_merges:
+            spellings += self.piece2id
+        ends = bool(self.ignore_merges or self.continuing_subword_prefix or self.end_of_word_suffix)
+        spelled = any("<0x" in p or p == self.unk_piece for pair in self.merges for p in pair)
+        return Joins(spellings, frozenset(p for p in self.piece2id if len(p) == 1), ends, spelled)
+
+    @property
+    def n_rules(self) -> int:  # 0 where the rules follow from the ids
+        "Number of rules that the model stores."
+        return 0 if isinstance(self.merges, RankRules) else len(self.merges)
+
+    @property
+    def spells_affixes(self) -> bool:  # Only in models from files without an unknown piece
+        "Can an affix be spelled by bytes, which have no place in the pretoken?"
+        if not self.byte_fallback or not self.drop_unknown or self.unk_piece is not None:
+            return False
+        return bool(self.continuing_subword_prefix or self.end_of_word_suffix)
+
+    def facts(
+        self,
+        added: Collection[str],  # Contents of added tokens
+    ) -> dict:  # The number of merges, and the first ten
+        "What only this kind of model has."
+        return {"merges": len(self.merges), "first_merges": [list(pair) for pair in self.merges[:10]]}
 
 # %% ../../nbs/bpe/03_model.ipynb #84861c31
 def _can_wait(merges, piece2id):
@@ -439,3 +524,90 @@ def encode_pretoken(
     if dropout:
         return bpe_dropout(ids, model.table, dropout, rng=rng, seed=seed)
     return bpe_encode(ids, model.table)
+
+# %% ../../nbs/bpe/03_model.ipynb #38a316d4
+def symbols_in_place(
+    model: BPE,  # Vocabulary and options
+    pretoken: str,  # One pretoken
+) -> list[Token]:  # In order
+    "What merging starts from, as tokens."
+    if model.ignore_merges and pretoken in model.piece2id:
+        return [Token(model.piece2id[pretoken], pretoken, 0, len(pretoken))]
+    out, fusing, unk = [], False, model.unk_piece
+    symbols = base_symbols(pretoken, prefix=model.continuing_subword_prefix, suffix=model.end_of_word_suffix)
+    for at, symbol in enumerate(symbols):
+        if symbol in model.piece2id:
+            known = [symbol]
+        elif model.byte_fallback:
+            known = [f"<0x{b:02X}>" for b in symbol.encode("utf-8")]
+        else:
+            known = [None]
+        unknown = any(p not in model.piece2id for p in known)
+        if not unknown:
+            out += [Token(model.piece2id[p], p, at, at + 1) for p in known]
+        elif fusing and model.fuse_unk:
+            out[-1] = out[-1]._replace(end=at + 1)
+        elif unk is not None:
+            out.append(Token(model.piece2id[unk], unk, at, at + 1))
+        fusing = unknown and unk is not None
+    return _closed_up(out, pretoken) if model.drop_unknown and unk is None else out
+
+# %% ../../nbs/bpe/03_model.ipynb #0564805d
+def _closed_up(symbols, pretoken):
+    "Symbols moved left over the gaps between them, in bytes; a place inside a character becomes all of it."
+    owner = [at for at, c in enumerate(pretoken) for _ in c.encode("utf-8")]
+
+    def width(t):
+        if len(t.piece) == 6 and t.piece.startswith("<0x") and pretoken[t.start] != t.piece:
+            return 1
+        return len(pretoken[t.start : t.end].encode("utf-8"))
+
+    ends = list(accumulate(map(width, symbols)))
+    beyond = len(pretoken) - len(owner)
+
+    def char_of(byte):
+        return owner[byte] if byte < len(owner) else byte + beyond
+
+    return [
+        t._replace(start=char_of(a), end=char_of(b - 1) + 1)
+        for t, (a, b) in zip(symbols, pairwise([0, *ends]), strict=True)
+    ]
+
+# %% ../../nbs/bpe/03_model.ipynb #d22ba077
+class _Placed(int):
+    "An id that knows its place; equal to the plain id."
+
+    def __new__(cls, id, start, end):
+        new = int.__new__(cls, id)
+        new.start, new.end = start, end
+        return new
+
+
+class _PlacedTable:
+    "A merge table whose results know their places."
+
+    def __init__(self, table):
+        self.table = table
+
+    def __contains__(self, pair):
+        return pair in self.table
+
+    def __getitem__(self, pair):
+        return self.get(pair)
+
+    def get(self, pair, default=None):
+        rule = self.table.get(pair)
+        return default if rule is None else (rule[0], _Placed(rule[1], pair[0].start, pair[1].end))
+
+# %% ../../nbs/bpe/03_model.ipynb #d21e7c1d
+def _placed_tokens(model, pretoken, dropout=None, rng=None):
+    "BPE's tokens, exactly, by the quick encoder."
+    if not pretoken or not start_ids(model, pretoken):
+        return []
+    names, table = names_of(model), _PlacedTable(model.table)
+    symbols = [_Placed(t.id, t.start, t.end) for t in symbols_in_place(model, pretoken)]
+    if dropout:
+        ids = bpe_dropout(symbols, table, dropout, rng=rng or random.Random())
+    else:
+        ids = bpe_encode(symbols, table)
+    return [Token(int(i), names[i], i.start, i.end) for i in ids]

@@ -201,14 +201,13 @@ def _encode_command(
         raise ValueError(
             "--alpha must be left out with --dropout: --alpha is for Unigram and --dropout for BPE; give one of them"
         )
-    if alpha is not None and not hasattr(tok.model, "lattice"):
-        drops = getattr(tok.model, "drops_merges", False)
+    draws, drops = tok.model.has_lattice, tok.model.drops_merges
+    if alpha is not None and not draws:
         raise ValueError(
             f"--alpha must be left out for {tok.model!r}, because it draws segmentations of a Unigram model; "
             f"{'add --dropout 0.1 instead' if drops else 'leave it out'}"
         )
-    if dropout is not None and not getattr(tok.model, "drops_merges", False):
-        draws = hasattr(tok.model, "lattice")
+    if dropout is not None and not drops:
         raise ValueError(
             f"--dropout must be left out for {tok.model!r}, because it skips merges of BPE; "
             f"{'add --alpha 0.1 instead' if draws else 'leave it out'}"

@@ -21,7 +21,7 @@ from .hf_components import Component, Option, a_flag, a_text, shown
 from .hf_encoding import TokenizersError, checked, ignored_option, whole_number
 from .hf_strings import Token
 from ..formats.huggingface import model_from_dict
-from ..pipeline.tokens import Token as EngineToken, tokens
+from ..text.protocols import Token as EngineToken
 from ..unigram.model import Unigram as EngineUnigram
 from ..unigram.sampling import sample_nbest
 
@@ -194,7 +194,7 @@ class Model(Component, family=True):
         text = checked(sequence, str)
         native = self.native()
         try:
-            found = tokens(native, text)
+            found = native.tokens(text)
         except ValueError as e:
             raise self.explained(e) from None
         at = [0, *accumulate(len(c.encode("utf-8")) for c in text)]
@@ -554,11 +554,12 @@ class DrawnUnigram(EngineUnigram):
         *,
         dropout: float | None = None,  # Not used
         rng: random.Random | None = None,  # Source of random numbers
+        seed: int | None = None,  # Instead of it: the same draw each time
     ) -> list:  # The engine's tokens
         "The tokens of a drawn segmentation."
         if not pretoken:
             return []
-        rng = rng or random.Random()
+        rng = rng or random.Random(seed)
         nodes, _ = sample_nbest(self.lattice(pretoken), self.n_best, self.temperature, rng=rng)
         return [token for node in nodes for token in self._tokens_of(pretoken, node)]
 

@@ -13,21 +13,21 @@ import math
 import random
 import re
 from array import array
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, fields, replace
 from itertools import groupby, pairwise
 from numbers import Real
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ..unigram.lattice import LONG, Lattice, build_lattice, lengths_by_first, pieces_at
 from ..core.unicode import encode_text
 from .sentencepiece_normalizer import NESTED_SPELLINGS
-from ..pipeline.tokens import Token
-from ..unigram.model import Unigram
+from ..text.protocols import Joins, Model, SpanPlan, Token
+from ..unigram.model import Unigram, most_probable
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #77b6da8c
 @dataclass(repr=False)
-class SentencePieceModel:
+class SentencePieceModel(Model):
     "What the four models share: pieces of several kinds, and what becomes of the parts of a text."
 
     piece2id: dict  # piece → id
@@ -39,6 +39,8 @@ class SentencePieceModel:
     control: tuple = ()  # Pieces that are never matched in text
     unused: tuple = ()  # Pieces that are never given out
     known: dict = field(init=False, repr=False, compare=False)  # Piece that a text can be given → id
+    algorithm: ClassVar[str | None] = None  # `translated` makes a model that can be trained
+    spells_unknown = True
 
     def __post_init__(self):
         _prepare(self)
@@ -71,6 +73,21 @@ class SentencePieceModel:
         "The tokens of a text."
         rows = _rows(self, text, dropout, _generator(rng, seed))
         return part_tokens(self, [part for row in rows for part in row.parts])
+
+    def without_pieces(
+        self,
+        pieces: Collection[str],  # Pieces that ordinary text must not give; user-defined ones stay
+    ) -> Model:  # They become control pieces
+        "The model that never matches some pieces."
+        never = {*pieces} & {*self.known} - {*self.user_defined}
+        return replace(self, control=(*self.control, *sorted(never))) if never else self
+
+    def facts(
+        self,
+        added: Collection[str],  # Contents of added tokens
+    ) -> dict:  # The ten pieces with the highest scores
+        "What only this kind of model has."
+        return most_probable(self, added)
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #f31c7243
 _SPACE, _BYTES = "▁", [f"<0x{b:02X}>" for b in range(256)]
@@ -231,7 +248,7 @@ def _rows(model, text, dropout, rng):
         raise ValueError(f"dropout={dropout!r} is not a probability; pass a number from 0 to 1, or None")
     if not dropout:
         return model._rows(text)
-    if getattr(model, "drops_merges", False):
+    if model.drops_merges:
         return [_row(model, _merged(model, text, dropout, rng))]
     raise ValueError(
         f"dropout must be None for a model without merges, got {dropout} for {model!r}; leave it out"
@@ -343,6 +360,13 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
         self._cut, self._memory = word_pattern(self.table), {}
         lowest = min((scores[i] for p, i in self.known.items() if p not in special), default=_LARGEST)
         self.unk_score = float32(lowest - self.unk_penalty)
+
+    def span_encoder(
+        self,
+        plan: SpanPlan,  # Says how a text is cut into spans, and offers kernels
+    ) -> Callable | None:  # The kernel of Viterbi's algorithm; None where the plan has none
+        "The kernel that encodes spans."
+        return plan.best_path(self)
 
     def _rows(self, text):
         base, known, cell = 0.0, self._memory, array("f", (0.0,))
@@ -466,7 +490,19 @@ def _exactly(model, word, base):
 class SentencePieceBPE(SentencePieceModel):
     "A BPE model: join the neighbours whose joined piece has the highest score, leftmost first."
 
-    drops_merges = True  # `encode` and `tokens` take dropout
+    drops_merges = True
+
+    def span_encoder(
+        self,
+        plan: SpanPlan,  # Says how a text is cut into spans, and offers kernels
+    ) -> Callable | None:  # The kernel that replays merges; None where the plan has none
+        "The kernel that encodes spans."
+        return plan.merging(self)
+
+    def joins(self) -> Joins:  # Every piece that a text can be given, and those that are taken apart again
+        "What merging can produce."
+        singles = frozenset(p for p in self.known if len(p) == 1)
+        return Joins([*self.known, *self.unused], singles, depends_on_ends=False, joins_spelled=False)
 
     def _ready(self):
         _rank(self)

@@ -12,7 +12,7 @@ import heapq
 import os
 import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -25,7 +25,7 @@ from ..pipeline.parts import Parts
 from ..core.limits import read_bytes
 from ..text.splitters import Split
 from ..core.unicode import decode_text
-from ..pipeline.tokens import Token
+from ..text.protocols import Model, Token
 from ..pipeline.vocab import AddedToken
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #fbbb07c4
@@ -217,7 +217,7 @@ def isolate(
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #9ff9aeb8
 @dataclass
-class NmtBPE:
+class NmtBPE(Model):
     "Byte-pair encoding as subword-nmt applies it."
 
     piece2id: dict  # piece → id; a piece that does not end its word carries the separator
@@ -227,7 +227,7 @@ class NmtBPE:
     glossaries: tuple = ()  # Regular expressions for what is never taken apart
     vocabulary: frozenset | None = None  # What may be written; other pieces are split again
     unk_piece: str | None = "<unk>"  # Stands for a piece without an id; None: such a piece is an error
-    drops_merges = True  # `encode` and `tokens` take dropout
+    drops_merges = True
     spells_unknown = True  # The tokens of unknown pieces carry their text, as apply-bpe writes it
 
     def __post_init__(self):
@@ -265,6 +265,18 @@ class NmtBPE:
             for (p, m), end in zip(found, ends, strict=True)
             if m
         ]
+
+    @property
+    def n_rules(self) -> int:  # Rules that stand twice count twice
+        "Number of rules that the model stores."
+        return len(self.merges)
+
+    def facts(
+        self,
+        added: Collection[str],  # Contents of added tokens
+    ) -> dict:  # The number of merges, and the first ten
+        "What only this kind of model has."
+        return {"merges": len(self.merges), "first_merges": [list(pair) for pair in self.merges[:10]]}
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #a0444941
 def _prepare(model):

@@ -19,7 +19,7 @@ from .added_tokens import AddedFinder, spans_within
 from .align import place_tokens, place_tokens_ref
 from .chat_templates import DOCUMENTS, FIRST_MESSAGE, TOOLS, render_chat, template_literals
 from .decoding import decode
-from .engine import Compiled, Engine, compiled, part_ids, without_pieces
+from .engine import Compiled, Engine, compiled, part_ids
 from subword_nb.pipeline.origins import (
     OUTSIDE,
     TEMPLATE,
@@ -42,7 +42,7 @@ def template_commands(
     "What only a template may write."
     literals = template_literals(template)
     spelled = [t.content for t, _ in tok.added_tokens if not t.special]
-    spelled += [piece for piece in getattr(tok.model, "user_defined", ()) if piece not in tok.added_contents]
+    spelled += [piece for piece in tok.model.user_defined if piece not in tok.added_contents]
     found = {s for s in spelled if not s.isspace() and any(s in text for text in literals)}
     return frozenset(found.union(t.content for t, _ in tok.added_tokens if t.special))
 
@@ -101,9 +101,7 @@ def _lies_within(ranges, place):
 
 def _agrees(tok, ids, written, commands):
     "Is each command among the ids as often as it was written?"
-    known = {
-        tok.piece2id[content] for content in commands if content != getattr(tok.model, "unk_piece", None)
-    }
+    known = {tok.piece2id[content] for content in commands if content != tok.model.unk_piece}
     wanted = Counter(tok.piece2id[content] for content in written)
     return Counter(i for i in ids if i in known) == Counter({i: n for i, n in wanted.items() if i in known})
 
@@ -111,7 +109,7 @@ def _agrees(tok, ids, written, commands):
 def _without_commands(tok, commands):
     "The engine with the ids of all added tokens, and a model that spells none of the commands."
     bare, full = compiled(tok, allowed_special=()), compiled(tok, allowed_special="all")
-    model = without_pieces(bare.model, commands)
+    model = bare.model.without_pieces(commands)
     if model is bare.model:
         c = copy(bare)
     else:

@@ -9,7 +9,6 @@ __all__ = ['Parts', 'number_added', 'check_parts']
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..bpe.model import RankRules
 from ..core.limits import check_limit, current
 from .decoders import Decoder
 from .encoding import Padding, TokenizerConfig, Truncation
@@ -57,26 +56,21 @@ def check_parts(
 ) -> Parts:  # The same
     "Refuse what is beyond the limits."
     m, limits = parts.model, current()
-    pieces, merges, added = m.piece2id, getattr(m, "merges", ()), parts.added_tokens
-    if isinstance(merges, RankRules):
-        merges = ()  # at most one for each piece, and worked out only when asked for
-    for name, values in (("pieces", pieces), ("merges", merges), ("added_tokens", added)):
-        check_limit(name, len(values), f"the tokenizer has {len(values):,} {name.replace('_', ' ')}")
+    pieces, added = m.piece2id, parts.added_tokens
+    for name, n in (("pieces", len(pieces)), ("merges", m.n_rules), ("added_tokens", len(added))):
+        check_limit(name, n, f"the tokenizer has {n:,} {name.replace('_', ' ')}")
     for what, texts in (("piece", pieces), ("added token", [t.content for t, _ in added])):
         longest = max(texts, key=len, default="")
         if len(longest) > limits.piece_chars:
             check_limit(
                 "piece_chars", len(longest), f"the {what} {longest[:20]!r}… has {len(longest):,} characters"
             )
-    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
-        affix = getattr(m, name, None) or ""
+    affixes = {name: getattr(m, name) for name in ("continuing_subword_prefix", "end_of_word_suffix")}
+    for name, affix in affixes.items():
         if len(affix) > limits.affix_chars:
             check_limit("affix_chars", len(affix), f"{name} has {len(affix):,} characters")
-    if getattr(m, "byte_fallback", False):
-        affixes = [
-            getattr(m, name, None) or "" for name in ("continuing_subword_prefix", "end_of_word_suffix")
-        ]
-        n = 4 + sum(len(affix.encode("utf-8", "surrogatepass")) for affix in affixes)
+    if m.byte_fallback:
+        n = 4 + sum(len(affix.encode("utf-8", "surrogatepass")) for affix in affixes.values())
         check_limit(
             "growth",
             n,

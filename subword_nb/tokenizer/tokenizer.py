@@ -101,17 +101,6 @@ _OPTIONS = (
     "user_defined",
 )
 
-
-def _model_facts(m, added):
-    "Facts that only one kind of model has: its merges, or its most probable pieces."
-    if hasattr(m, "merges"):
-        return {"merges": len(m.merges), "first_merges": [list(pair) for pair in m.merges[:10]]}
-    if not hasattr(m, "scores"):
-        return {}
-    likely = sorted(m.piece2id, key=lambda p: -m.scores[m.piece2id[p]])
-    ordinary = [p for p in likely if p not in m.control and p not in added and p != m.unk_piece]
-    return {"most_probable": [[p, m.scores[m.piece2id[p]]] for p in ordinary[:10]]}
-
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #823cbcbe
 def _as_dict(part):
     "A component as plain data; None if there is none."
@@ -518,7 +507,7 @@ class Tokenizer(Engine):
     ) -> list[str]:  # Pieces; bytes in the visible alphabet
         "The pieces of one text, or of a pair."
         ids, m = self.encode(text, pair, **options), self.model
-        if getattr(m, "spells_unknown", hasattr(m, "scores")) and not options.get("dropout"):
+        if m.spells_unknown and not options.get("dropout"):
             unknown = m.piece2id.get(m.unk_piece)
             if unknown is not None and unknown in ids:
                 return self.align(text, pair, **options).pieces
@@ -711,7 +700,7 @@ class Tokenizer(Engine):
             "byte_level": spells_bytes(self.pre_tokenizer),
             "vocab_size": self.vocab_size,
             "options": {k: v for k, v in options.items() if v},
-            **_model_facts(m, self.added_contents),
+            **m.facts(self.added_contents),
             "special_tokens": {t.content: i for t, i in self.added_tokens if t.special},
             "added_tokens": {t.content: i for t, i in self.added_tokens if not t.special},
             "normalizer": _as_dict(self.normalizer),
@@ -738,7 +727,7 @@ class Tokenizer(Engine):
         from subword_nb.core.draw import draw_tokens
 
         ids = self.encode(text, pair, **options)
-        if hasattr(self.model, "scores") and not options.get("dropout"):
+        if self.model.spells_unknown and not options.get("dropout"):
             pieces = self.tokenize(text, pair, **options)
         else:
             pieces = [_surface(self, i) for i in ids]

@@ -215,7 +215,7 @@ def explain_unigram(
     n: int = 5,  # Maximum number of segmentations to list
 ) -> UnigramReason:  # Draws itself in Jupyter
     "Why a Unigram model splits a pretoken as it does."
-    if not isinstance(model, Unigram) or hasattr(model, "tokens"):
+    if not isinstance(model, Unigram) or model.algorithm != "unigram":
         raise ValueError(
             f"model must be a Unigram model, got a {type(model).__name__}; "
             "pass a model of SentencePiece's to explain_sentencepiece"

@@ -6,10 +6,21 @@
 __all__ = ['MatchTrie', 'failure_pops', 'match_trie', 'wordpiece_encode', 'WordPiece']
 
 # %% ../../nbs/wordpiece/03_model.ipynb #96419118
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from ..core.processes import cached_property
+from subword_nb.text.protocols import (
+    Model,
+    SpanPlan,
+    Token,
+    checked_pretoken,
+    names_of,
+    refuse_dropout,
+    tokens_side_by_side,
+)
 
 # %% ../../nbs/wordpiece/03_model.ipynb #bee38a91
 @dataclass
@@ -127,13 +138,15 @@ def _encode_short(pretoken, tables):
 
 # %% ../../nbs/wordpiece/03_model.ipynb #9fa4c395
 @dataclass(frozen=True)
-class WordPiece:
+class WordPiece(Model):
     "A WordPiece model: pieces, and what to do with a word they cannot spell."
 
     piece2id: dict  # piece → id
     unk_piece: str | None = "[UNK]"  # The piece for an unknown word; None: an unknown word is an error
     continuing_subword_prefix: str = "##"  # Marks pieces that do not start their pretoken
     max_input_chars_per_word: int = 100  # A longer word is unknown, in characters
+    algorithm = "wordpiece"
+    unknown_is_whole = True
 
     def __post_init__(self):
         _check_model(self)
@@ -165,6 +178,35 @@ class WordPiece:
             ids = _encode_short(pretoken, self._tables) if n <= 64 else wordpiece_encode(pretoken, self._trie)
         return _unknown(self, pretoken) if ids is None else ids
 
+    def tokens(
+        self,
+        pretoken: str,  # One pretoken
+        *,
+        dropout: float | None = None,  # None: there are no merges to pass over
+        rng: random.Random | None = None,  # Not used
+        seed: int | None = None,  # Not used
+    ) -> list[Token]:  # An unknown word is one token
+        "The tokens of one pretoken."
+        refuse_dropout(self, dropout)
+        ids = self.encode(checked_pretoken(pretoken))
+        found = tokens_side_by_side(self, ids, pretoken)
+        return _word_tokens(self, ids, pretoken) if found is None else found
+
+    def span_encoder(
+        self,
+        plan: SpanPlan,  # Says how a text is cut into spans, and offers kernels
+    ) -> Callable | None:  # The kernel of longest match; None where the plan has none
+        "The kernel that encodes spans."
+        return plan.longest_match(self)
+
+    def without_pieces(
+        self,
+        pieces: Collection[str],  # Pieces that ordinary text must not give
+    ) -> "WordPiece":  # `unk_piece` is kept
+        "The model without some pieces."
+        left = {p: i for p, i in self.piece2id.items() if p not in pieces or p == self.unk_piece}
+        return self if len(left) == len(self.piece2id) else replace(self, piece2id=left)
+
 # %% ../../nbs/wordpiece/03_model.ipynb #a233cedd
 def _short_tables(piece2id, prefix):
     "What starts a word and what goes on in it: two dictionaries, each with the length of its longest key."
@@ -190,6 +232,16 @@ def _unknown(model, pretoken):
         f"the word {shown} ({n:,} characters) {why}; "
         'add a piece such as "[UNK]" to the vocabulary and pass unk_piece="[UNK]"'
     )
+
+# %% ../../nbs/wordpiece/03_model.ipynb #fb6c7485
+def _word_tokens(model, ids, pretoken):
+    "One token for an unknown word; for a word with a piece that is spelled like the unknown one, its tokens."
+    if len(ids) == 1:
+        return [Token(ids[0], model.unk_piece, 0, len(pretoken))]
+    names, mark = names_of(model), len(model.continuing_subword_prefix)
+    pieces = [names[i] for i in ids]
+    ends = list(accumulate(len(piece) - mark * (k > 0) for k, piece in enumerate(pieces)))
+    return list(map(Token, ids, pieces, [0, *ends], ends))
 
 # %% ../../nbs/wordpiece/03_model.ipynb #eaa2cc59
 def _check_model(model):

@@ -6,10 +6,12 @@
 __all__ = ['wordlevel_train', 'WordLevel']
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #20c1b152
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import random
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from ..core.checks import check_limits
+from ..text.protocols import Model, Token, WholeReason, checked_pretoken, names_of, refuse_dropout
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #ecbd3ae8
 def wordlevel_train(
@@ -59,11 +61,13 @@ def _checked(counts, special_tokens):
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #41c9ce5f
 @dataclass(frozen=True)
-class WordLevel:
+class WordLevel(Model):
     "A word-level model: every pretoken is one piece, or unknown."
 
     piece2id: dict  # piece → id
     unk_piece: str | None = "<unk>"  # The piece for an unknown word; None: an unknown word is an error
+    algorithm = "wordlevel"
+    unknown_is_whole = True
 
     def __post_init__(self):
         _check_model(self)
@@ -80,6 +84,36 @@ class WordLevel:
             return []
         known = self.piece2id.get(pretoken) if isinstance(pretoken, str) else None
         return _unknown(self, pretoken) if known is None else [known]
+
+    def tokens(
+        self,
+        pretoken: str,  # One pretoken
+        *,
+        dropout: float | None = None,  # None: there are no merges to pass over
+        rng: random.Random | None = None,  # Not used
+        seed: int | None = None,  # Not used
+    ) -> list[Token]:  # One; none for the empty text
+        "The token of one pretoken."
+        refuse_dropout(self, dropout)
+        names, n = names_of(self), len(checked_pretoken(pretoken))
+        return [Token(i, names[i], 0, n) for i in self.encode(pretoken)]
+
+    def explain(
+        self,
+        pretoken: str,  # One pretoken
+    ) -> WholeReason:  # Says whether the word is known
+        "Why a pretoken has its id."
+        found, pieces = pretoken in self.piece2id, [token.piece for token in self.tokens(pretoken)]
+        note = None if found or not pieces else f"the word is not in the vocabulary: {self.unk_piece}"
+        return WholeReason(pretoken, found, pieces, note)
+
+    def without_pieces(
+        self,
+        pieces: Collection[str],  # Words that ordinary text must not give
+    ) -> "WordLevel":  # `unk_piece` is kept
+        "The model without some words."
+        left = {p: i for p, i in self.piece2id.items() if p not in pieces or p == self.unk_piece}
+        return self if len(left) == len(self.piece2id) else replace(self, piece2id=left)
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #943c4ef0
 def _check_model(model):

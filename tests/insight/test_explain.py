@@ -21,6 +21,7 @@ from subword_nb.bpe.explain import explain_bpe
 from subword_nb.corpus.documents import COURSE_CORPUS
 from subword_nb.pipeline.encoding import Padding, Truncation
 from subword_nb.insight.explain import changes, explain, reason_for
+from subword_nb.text.protocols import Model
 from subword_nb.formats.subword_nmt import WORDS, NmtBPE
 from subword_nb.text.normalizers import Replace
 from subword_nb.pipeline.align import place_tokens_ref
@@ -478,7 +479,7 @@ def test_equal_words_of_sentencepiece_share_a_reason():
 
 
 def test_models_of_other_kinds():
-    class Letters:
+    class Letters(Model):
         piece2id = {"a": 0, "b": 1}
 
         def encode(self, pretoken):
