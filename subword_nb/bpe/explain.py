@@ -27,7 +27,7 @@ class Symbol(NamedTuple):
     id: int  # Its id
     piece: str  # Its spelling in the vocabulary
     start: int  # Its first character, in code points of the pretoken
-    end: int  # Behind its last character
+    end: int  # After its last character
 
 
 class Merge(NamedTuple):
@@ -39,7 +39,7 @@ class Merge(NamedTuple):
     piece: str  # What they become
     at: int  # Number of the left piece among the symbols just before this merge
     start: int  # First character of the new piece, in code points of the pretoken
-    end: int  # Behind its last character
+    end: int  # After its last character
     score: float | None = None  # Score of the new piece, higher first; None where ranks decide
 
 # %% ../../nbs/bpe/04_explain.ipynb #d7e90128
@@ -120,7 +120,7 @@ def first_symbols(
         if not unknown:
             out += [Symbol(ids[p], p, at, at + 1) for p in spelled]
         elif unk is None and not model.drop_unknown:
-            start_ids(model, pretoken)  # which says what is missing
+            start_ids(model, pretoken)  # raises the error that names what is missing
         elif unk is not None and fusing and model.fuse_unk:
             out[-1] = out[-1]._replace(end=at + 1)
         elif unk is not None:

@@ -51,7 +51,7 @@ SHORT, WIDEST = np.uint64(64), np.uint64(1024)  # Symbols in one window: usually
 
 @kernel
 def _search(slots, a, b):
-    "The key of two symbols, the slot where its search begins, the last slot; a word behind the slots, and the key's bit in it."
+    "The key of two symbols, the slot where its search begins, the last slot; the key's word in the filter, and its bit."
     key = (np.uint64(a) & ID_MASK) << ID_BITS | np.uint64(b) & ID_MASK
     last = (np.uint64(16) << trailing_zeros(np.uint64(len(slots)))) - ONE
     x = key * MIX
@@ -85,7 +85,7 @@ def _add_rules(slots, left, right, rank):
 
 
 def _no_rules(n):
-    "Slots for n rules, and a bit for each quarter of a slot behind them."
+    "Slots for n rules, followed by a bit for each quarter of a slot."
     size = 1 << max(4, (2 * n).bit_length())
     slots = np.full(size + size // 16, EMPTY, np.uint64)
     slots[size:] = 0
@@ -181,7 +181,7 @@ def merge_symbols(
     rules: np.ndarray,  # (WIDEST,) uint32, scratch
     source: np.ndarray,  # (WIDEST,) uint32, scratch
     keep: np.uint64,  # How many symbols windows overlap by, at least
-) -> np.uint64:  # How many are left; EMPTY if `keep` was too small, and then the row is spoilt
+) -> np.uint64:  # How many are left; EMPTY if `keep` was too small, and then the row is overwritten
     "Merge ids[at:at+n] in place, in windows."
     read, held, k = ZERO, ZERO, ZERO
     first = NONE
@@ -216,7 +216,7 @@ def row_place(
     n: np.uint64,  # How many symbols it has
     keys: np.ndarray,  # See `row_table`
     arena: np.ndarray,  # The same
-) -> np.uint64:  # A place in `keys`; what stands there is 0 if the row is not in the table
+) -> np.uint64:  # A place in `keys`, which is 0 there if the row is not in the table
     "Where a row of symbols is, or belongs."
     h, last = n * MIX, np.uint64(len(keys) - 1)
     for i in range(n):
@@ -267,7 +267,7 @@ def _add_rows(symbols, bounds, value, keys, arena):
 def row_table(
     symbols: np.ndarray,  # uint32, all rows one after the other
     bounds: np.ndarray,  # (rows + 1,) int64, where each begins and ends
-    value: np.ndarray,  # (rows,) uint32, what each stands for
+    value: np.ndarray,  # (rows,) uint32, the id of each
 ) -> tuple[np.ndarray, np.ndarray]:  # keys (a power of two,) uint64, none if there are no rows; arena, uint32
     "A table of rows of symbols."
     keys, arena = (
@@ -507,8 +507,8 @@ class RankMisses(Misses):
 def solved(
     misses: Misses,  # A handler
     spans: list[bytes],  # Spans
-) -> list:  # The ids of each as a list; None where Python has to be asked
-    "Ask a handler about a few spans."
+) -> list:  # The ids of each as a list; None where Python must encode it
+    "The ids that a handler finds for a few spans."
     length = np.fromiter(map(len, spans), np.int64, len(spans))
     buf = np.frombuffer(b"\xff" * 128 + b"".join(spans) + b"\xff" * 128, np.uint8)
     at = 128 + bounds_of(length)[:-1]

@@ -123,7 +123,7 @@ def symbol_ids(
     *,
     unk_id: int | None = None,  # Id for a character that is not in the vocabulary
     fuse_unk: bool = False,  # One unknown piece for a run of unknown characters
-    byte_fallback: bool = False,  # Spell an unknown character by its bytes' pieces, if all are there
+    byte_fallback: bool = False,  # Spell an unknown character by its bytes' pieces, if all of them exist
     prefix: str = "",  # `continuing_subword_prefix`
     suffix: str = "",  # `end_of_word_suffix`
     # Leave unknown characters out where there is no id for them, instead of refusing
@@ -158,7 +158,7 @@ def bpe_dropout(
     table: Mapping,  # pair → (rank, merged)
     dropout: float,  # Probability of passing over a candidate, 0 to 1
     *,
-    rng: random.Random | None = None,  # Random number generator; it goes on from call to call
+    rng: random.Random | None = None,  # Random number generator; its state advances with each call
     seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
 ) -> list:  # The symbols that are left
     "Encode with merge rules dropped at random (Provilkov et al. 2020)."
@@ -358,7 +358,7 @@ class BPE(Model):
     fuse_unk: bool = False  # One unknown piece for a run of unknown characters
     byte_fallback: bool = False  # Spell unknown characters by their bytes' pieces
     ignore_merges: bool = False  # A pretoken that is a piece is not taken apart
-    # Without unk_piece, as Hugging Face's library does
+    # without unk_piece, as Hugging Face's library does
     drop_unknown: bool = field(
         default=False, compare=False
     )  # Leave unknown characters out; False refuses them

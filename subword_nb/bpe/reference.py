@@ -199,8 +199,8 @@ def bpe_train_ref(
     limit_alphabet: int | None = None,  # Maximum number of alphabet symbols
     max_token_length: int | None = None,  # Maximum length of a piece in characters (bytes, for bytes)
     tie_break: str = "ids",  # "first", "ids", "bytes" or "largest"
-    continuing_subword_prefix: str = "",  # Marks symbols that do not start their pretoken
-    end_of_word_suffix: str = "",  # Marks the symbol that ends its pretoken
+    continuing_subword_prefix: str = "",  # Starts every symbol that does not start its pretoken
+    end_of_word_suffix: str = "",  # Ends the symbol that ends its pretoken
 ) -> BPERules:  # Pieces, merge rules, their counts, and why training ended
     "Byte-pair encoding by recounting everything after every merge (Sennrich et al. 2016)."
     check_limits(min_frequency=min_frequency, max_token_length=max_token_length)
@@ -257,7 +257,7 @@ def bpe_encode_ref(
 def replace_unknown(
     symbols: list,  # The symbols of one pretoken
     pieces,  # The vocabulary (anything that answers `in`)
-    unk_piece: str,  # Stands for a symbol that is not in the vocabulary
+    unk_piece: str,  # Replaces a symbol that is not in the vocabulary
     *,
     fuse: bool = False,  # One unknown piece for a run of unknown symbols
 ) -> list:  # Symbols that are all in the vocabulary

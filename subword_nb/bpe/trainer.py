@@ -34,7 +34,7 @@ def merge_word(
     pair: tuple,  # The two symbols to merge
     new,  # What they become
 ) -> tuple[list, list]:  # The new symbols; the changes, as (pair, +1 or -1)
-    "Merge `pair` from left to right and say which pair counts change."
+    "Merge `pair` from left to right and return which pair counts change."
     a, b = pair
     out, changes = [], []
     i, n = 0, len(symbols)
@@ -54,7 +54,7 @@ def merge_word(
 
 # %% ../../nbs/bpe/02_trainer.ipynb #52277bb4
 def _index_pairs(words, counts):
-    "pair → count, and pair → the numbers of the words it stands in."
+    "pair → count, and pair → the numbers of the words it occurs in."
     pairs, where = {}, {}
     for w, symbols in enumerate(words):
         for pair in pairwise(symbols):
@@ -248,7 +248,7 @@ _MARK = 0x110000  # Above every code point
 
 
 def _marked(codes, bounds, prefix, suffix):
-    "Codes with their marks."
+    "Codes with their prefix and suffix bits."
     import numpy as np
 
     full = np.flatnonzero(np.diff(bounds))
@@ -453,7 +453,7 @@ def _empty_arrays():
 
 # %% ../../nbs/bpe/02_trainer.ipynb #7b33c9e5
 def new_state(
-    symbol: Any,  # NumPy array, int32, the symbols (ids) of all distinct pretokens, one behind the other
+    symbol: Any,  # NumPy array, int32, the symbols (ids) of all distinct pretokens, concatenated
     start: Any,  # int64 (words + 1), where each pretoken begins in `symbol`
     weight: Any,  # int64 (words), how often each occurs; is used, not changed
     pieces: list,  # The vocabulary to start from
@@ -544,7 +544,7 @@ def _table(entries):
 
 
 def _longer(old, used, need):
-    "The array with capacity for `need` more; in arrays that number things, -1 behind what is used."
+    "The array with capacity for `need` more; arrays of numbers are filled up with -1."
     import numpy as np
 
     if used + need <= len(old):
@@ -669,10 +669,10 @@ def _rules(s, pieces, ended):
 
 # %% ../../nbs/bpe/02_trainer.ipynb #90f36949
 def learn_merges_kernel(
-    symbol,  # (n,) int32: the symbols (ids) of all distinct pretokens, one behind the other
+    symbol,  # (n,) int32: the symbols (ids) of all distinct pretokens, concatenated
     start,  # (words + 1,) int64: where each begins
     weight,  # (words,) int64: how often each occurs
-    pieces: list,  # The vocabulary to start from; a list of its own is returned
+    pieces: list,  # The vocabulary to start from; a new list is returned
     vocab_size: int,  # Stop at this number of pieces
     *,
     known: Iterable = (),  # Merges of an earlier run, as pairs of ids
@@ -799,7 +799,7 @@ def _trained(counts, vocab_size, alphabet, options, *, known, resume, bulk, prog
 
 
 def _is_large(counts):
-    "Is a corpus worth the time that loading kernels takes?"
+    "Is a corpus large enough to load the kernels for it?"
     if isinstance(counts, FlatCounts):
         return len(counts.data) > 30_000  # arrays come from kernels, so some are loaded
     return sum(map(len, counts)) > 300_000

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # %% ../../nbs/unigram/08_explain.ipynb #5d1e20ac
 class Arc(NamedTuple):
-    "A piece in its place, and how much of all probability goes through it."
+    "A piece at its position, and how much of all probability uses it."
 
     start: int  # Offset of its first character, in characters of the pretoken
     end: int  # Offset after its last character
@@ -54,7 +54,7 @@ class UnigramReason:
     arcs: list  # `Arc`s by start, then by end; of very many only the most probable
     paths: list  # `RankedPath`s, the one that is taken first
     total: float  # Logarithm of the sum over all segmentations
-    note: str | None = None  # What else there is to say
+    note: str | None = None  # Further explanation
     kind: str = field(default="unigram", init=False)  # Which kind of reason this is
 
     def to_dict(self) -> dict:  # Numbers, strings, lists and dicts only
@@ -115,10 +115,10 @@ def lattice_reason(
     model,  # What the lattice is of; its `known` pieces and its `unk_piece` are looked at
     lattice: Lattice,  # All segmentations of a pretoken
     taken: list,  # The `Node`s of the segmentation that is taken, left to right
-    spell: Callable,  # From the parts of a segmentation to its pieces
+    spell: Callable,  # From a segmentation to its pieces
     *,
     n: int = 5,  # Maximum number of segmentations to list
-    notes: tuple = (),  # What else there is to say
+    notes: tuple = (),  # Further explanation
 ) -> UnigramReason:  # The reason
     "Why a segmentation was taken, from the lattice that it was taken from."
     before, after = forward(lattice), backward(lattice)
@@ -184,8 +184,8 @@ def _spell(model, parts):
 # %% ../../nbs/unigram/08_explain.ipynb #a618d0c5
 def unknown_notes(
     model,  # A model with `known` pieces and an `unk_piece`
-    parts: list,  # The parts of a segmentation, left to right
-    spell: Callable,  # From the parts of a segmentation to its pieces
+    parts: list,  # A segmentation, left to right
+    spell: Callable,  # From a segmentation to its pieces
 ) -> tuple:  # One sentence for each treatment of unknown characters
     "What became of the unknown characters of a segmentation, in words."
     from subword_nb.core.draw import printable
@@ -224,7 +224,7 @@ def explain_unigram(
         raise ValueError(
             f"pretoken must be a str, as places are counted in characters, got a {type(pretoken).__name__}"
         )
-    model.encode(pretoken)  # says what is missing, if no segmentation is possible
+    model.encode(pretoken)  # raises an error that names what is missing, if no segmentation is possible
     lattice = model.lattice(pretoken)
     taken = viterbi(lattice)[0]
 
@@ -271,7 +271,7 @@ def draw_unigram(
     reason: UnigramReason,  # A reason for at most 40 characters
     *,
     least: float = 0.001,  # Arcs with a smaller marginal are left out, unless the best segmentation uses them
-    title: str = "",  # A line above; empty says the best segmentation's share
+    title: str = "",  # A line above; by default the best segmentation's share
 ) -> "Svg":  # Draws itself in Jupyter; `str()` is a drawing in characters
     "The lattice with the marginals of its arcs and the best segmentation."
     from subword_nb.core.diagrams import draw_lattice

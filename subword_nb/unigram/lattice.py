@@ -239,7 +239,7 @@ def viterbi_ref(
 def no_path(
     lattice: Lattice,  # A lattice without any path
 ) -> ValueError:  # The error to raise
-    "Say where the paths through a lattice stop."
+    "The error that names where the paths through a lattice stop."
     reached = [True] + [False] * len(lattice.text)
     for node in lattice.nodes:
         reached[node.end] |= reached[node.start]
@@ -279,8 +279,8 @@ def viterbi(
 
 # %% ../../nbs/unigram/00_lattice.ipynb #8294b5df
 def log_sum(
-    terms: Iterable[float],  # Logarithms; −inf stands for zero
-) -> float:  # Logarithm of the sum of what they stand for; −inf for none
+    terms: Iterable[float],  # Logarithms; −inf is the logarithm of zero
+) -> float:  # Logarithm of the sum of the numbers; −inf for none
     "Add numbers given as logarithms."
     terms = list(terms)
     top = max(terms, default=-math.inf)

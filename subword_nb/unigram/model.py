@@ -37,7 +37,7 @@ class Unigram(Model):
     piece2id: dict  # piece → id
     scores: list  # Natural-log probability of each piece, at the place of its id
     unk_piece: str | None = None  # Piece for unknown characters; None refuses them, or spells them by bytes
-    byte_fallback: bool = False  # Spell unknown characters by their bytes' pieces, if all are there
+    byte_fallback: bool = False  # Spell unknown characters by their bytes' pieces, if all of them exist
     unk_penalty: float = 10.0  # How far an unknown character is below the lowest score of an ordinary piece
     fuse_unk: bool = True  # One unknown piece for a run of unknown characters
     user_defined: tuple = ()  # Pieces that are preferred to others
@@ -218,7 +218,7 @@ def unigram_model(
 # %% ../../nbs/unigram/07_model.ipynb #711c370d
 def part_ids(
     model: Unigram,  # The model
-    parts: Iterable[str],  # The parts of a segmentation, left to right: pieces and unknown characters
+    parts: Iterable[str],  # A segmentation, left to right: pieces and unknown characters
 ) -> list[int]:  # Ids; runs of unknown characters are one part if the model fuses them
     "The ids of a segmentation."
     ids = []
@@ -290,7 +290,7 @@ def best_parts(
     model: Unigram,  # The model
     pretoken: str,  # One pretoken
 ) -> list[str]:  # Pieces and unknown characters, left to right
-    "The parts of the most probable segmentation, in one walk over the text."
+    "The most probable segmentation, in one pass over the text."
     begin, best = _best_starts(pretoken, model.table, model.lengths, model.unk_score)
     if best[-1] == -math.inf:
         raise _uncovered(pretoken[max(i for i, score in enumerate(best) if score > -math.inf)])
@@ -345,7 +345,7 @@ _POWERS = [float(10**k) for k in range(20)]  # exact
 
 def read_score(
     text: str,  # A number as JSON writes it
-) -> float:  # As Hugging Face's library reads it; sometimes the neighbour of `float(text)`
+) -> float:  # As Hugging Face's library reads it; sometimes the float next to `float(text)`
     "Read a decimal by one integer and one division."
     point = text.find(".")
     if 0 < point and len(text) <= 20 and "e" not in text and "E" not in text:
@@ -369,7 +369,7 @@ def read_score(
 # %% ../../nbs/unigram/07_model.ipynb #d203afef
 def spell_score(
     score: float,  # A number
-) -> str | None:  # A decimal that every reader takes for it; None if there is none
+) -> str | None:  # A decimal that every reader reads as it; None if there is none
     "Write a number so that an exact reader and a hasty one read the same."
     if read_score(repr(score)) == score:
         return repr(score)

@@ -42,7 +42,7 @@ def substring_counts(
 def scores_of(
     piece_counts: Mapping,  # piece → a count or weight above 0
 ) -> dict[str, float]:  # piece → natural-log probability
-    "Scores that make the most of counted pieces: each its share."
+    "The scores under which the counted pieces are most probable: each piece's share of all counts."
     total = sum(piece_counts.values())
     if bad := [(p, n) for p, n in piece_counts.items() if not n > 0]:
         raise ValueError(
@@ -67,7 +67,7 @@ def corpus_loss(
     counts: Mapping,  # pretoken → how often it occurs
     scores: Mapping,  # piece → natural-log probability
 ) -> float:  # Nats; 0 or more
-    "What the corpus costs with the best segmentation of each pretoken."
+    "The loss of the corpus, with the best segmentation of each pretoken."
     lengths = lengths_by_first(scores)
     return _total({p: -n * best_pieces(p, scores, lengths=lengths)[1] for p, n in counts.items()})
 
@@ -84,7 +84,7 @@ def removal_losses(
     counts: Mapping,  # pretoken → how often it occurs
     scores: Mapping,  # piece → natural-log probability
 ) -> dict[str, float]:  # piece of two or more characters → rise of the loss in nats, in the order of `scores`
-    "What the corpus would cost without each piece, less what it costs with it."
+    "By how much the loss of the corpus rises without each piece."
     lengths = lengths_by_first(scores)
     costs = {p: -n * best_pieces(p, scores, lengths=lengths)[1] for p, n in counts.items()}
     losses = {}
@@ -134,7 +134,7 @@ def unigram_train_ref(
     seed_size: int = 300,  # Number of pieces to start from
     shrinking_factor: float = 0.9,  # Share of the pieces that survive a round
 ) -> UnigramVocabulary:  # Characters in first-seen order, then the rest by falling count
-    "Unigram training by taking each piece away in turn (Hugging Face course, chapter 6)."
+    "Unigram training by removing each piece in turn (Hugging Face course, chapter 6)."
     check_limits(vocab_size=vocab_size, seed_size=seed_size)
     check_shrinking(shrinking_factor)
     pieces, n_letters = _seeds(counts, seed_size)

@@ -27,7 +27,7 @@ from subword_nb.unigram.lattice import (
 # %% ../../nbs/unigram/06_sampling.ipynb #a662ba66
 def random_generator(
     *,
-    rng: random.Random | None = None,  # A generator that goes on from call to call
+    rng: random.Random | None = None,  # A generator; its state advances with each call
     seed: int | None = None,  # Seed of a new generator, which draws the same each time
 ) -> random.Random:  # The generator
     "The generator to draw from; exactly one of the two must be given."
@@ -71,7 +71,7 @@ def sample_ref(
     lattice: Lattice,  # All segmentations of a text
     alpha: float,  # Inverse temperature: probabilities are proportional to P(segmentation) to the power alpha
     *,
-    rng: random.Random | None = None,  # Random number generator; it goes on from call to call
+    rng: random.Random | None = None,  # Random number generator; its state advances with each call
     seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
 ) -> tuple[list, float]:  # Nodes from left to right; the natural logarithm of their probability
     "Draw a segmentation from the list of all."
@@ -101,7 +101,7 @@ def sample(
     # Inverse temperature, a power of the probabilities: 0 uniform, 1 the model's own, large the best
     alpha: float,
     *,
-    rng: random.Random | None = None,  # Random number generator; it goes on from call to call
+    rng: random.Random | None = None,  # Random number generator; its state advances with each call
     seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
 ) -> tuple[list, float]:  # Nodes from left to right; the natural logarithm of their probability
     "Draw a segmentation from the whole lattice."
@@ -121,7 +121,7 @@ def sample_nbest(
     nbest_size: int,  # -1: the whole lattice; 0 or 1: the best, without drawing; n > 1: among the n best
     alpha: float,  # Inverse temperature
     *,
-    rng: random.Random | None = None,  # Random number generator; it goes on from call to call
+    rng: random.Random | None = None,  # Random number generator; its state advances with each call
     seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
     # Nodes from left to right; logarithm of their probability among those that could come
 ) -> tuple[list, float]:
@@ -179,7 +179,7 @@ def sample_without_replacement(
     k: int,  # How many different segmentations; all of them where there are fewer
     alpha: float,  # Inverse temperature
     *,
-    rng: random.Random | None = None,  # Random number generator; it goes on from call to call
+    rng: random.Random | None = None,  # Random number generator; its state advances with each call
     seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
 ) -> list:  # (path, natural-log probability, key) in the order of drawing; keys fall
     "Draw different segmentations: the k largest of all Gumbel-perturbed log-probabilities (Kool et al. 2019)."
@@ -192,7 +192,7 @@ def sample_rows_without_replacement(
     k: int,  # How many different segmentations of the whole; all of them where there are fewer
     alpha: float,  # Inverse temperature
     *,
-    rng: random.Random | None = None,  # Random number generator; it goes on from call to call
+    rng: random.Random | None = None,  # Random number generator; its state advances with each call
     seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
 ) -> list:  # (a path for each lattice, natural-log probability, key) in the order of drawing; keys fall
     "Draw different segmentations of a text that is more than one lattice."

@@ -196,7 +196,7 @@ def _place(key, item, m, whole, order, rank):
 
 @entry("int64[:], int32[:], int64, int32[:], int32[:], int64, int64")
 def _undecided(key, item, m, rank, rest, k, step):
-    "Move suffixes that share a key and go on to the front; new key: their group, and the rank `step` places on."
+    "Move suffixes with a shared key to the front; new key: their group, and the rank `step` places later."
     kept, last = 0, -1
     for i in range(m):
         x, p = key[i], item[i]
@@ -387,7 +387,7 @@ def _lowest_worth(suffixes, capacity, longest, least):
 )
 def _take(left, shared, before, longest, least, worth, skip, ends, first, last, length, count):
     "Write the characters and the substrings of at least this worth, from the last in spelling to the first."
-    # of those worth just that, `skip` of each length are left out
+    # of those with exactly that worth, `skip` of each length are left out
     n, at = len(shared), len(first)
     ends[:] = n
     for i in range(n - 1, -1, -1):
@@ -454,7 +454,7 @@ def spelled(
     start: "np.ndarray",  # (n,) where each piece begins
     length: "np.ndarray",  # (n,) characters
 ) -> list[str]:  # n pieces
-    "Parts of an array of code points as text."
+    "Slices of an array of code points as text."
     text = code.tobytes().decode("utf-32-le", "surrogatepass")
     return [text[i : i + n] for i, n in zip(start.tolist(), length.tolist(), strict=True)]
 

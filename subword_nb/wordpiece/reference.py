@@ -155,9 +155,9 @@ def wordpiece_train_ref(
     min_frequency: int = 1,  # A pair that occurs less often is never merged, whatever its score
     initial_alphabet: Iterable[str] = (),  # Symbols that are in the vocabulary whatever the corpus holds
     limit_alphabet: int | None = None,  # Maximum number of different characters; the most frequent stay
-    max_token_length: int | None = None,  # Maximum length of a piece in characters, the mark not counted
+    max_token_length: int | None = None,  # Maximum length of a piece in characters, without the prefix
     tie_break: str = "ids",  # "first", "ids" or "bytes"
-    continuing_subword_prefix: str = "##",  # Marks symbols that do not start their pretoken
+    continuing_subword_prefix: str = "##",  # Starts every symbol that does not start its pretoken
 ) -> WordPieceRules:  # Pieces, merges, their scores, and why training ended
     "WordPiece by scoring everything anew after every merge (after Schuster and Nakajima 2012)."
     check_limits(min_frequency=min_frequency, max_token_length=max_token_length)
@@ -198,7 +198,7 @@ def match_trials(
     pretoken: str,  # One pretoken
     pieces: Container[str],  # The vocabulary
     *,
-    continuing_subword_prefix: str = "##",  # Marks pieces that do not start their pretoken
+    continuing_subword_prefix: str = "##",  # Starts every piece that does not start its pretoken
 ) -> list[tuple[str, bool]]:  # What is looked up, in this order, and whether it is a piece
     "The trials of greedy longest matching, to the end of the word or to where nothing fits."
     trials, start = [], 0
@@ -220,8 +220,8 @@ def wordpiece_encode_ref(
     pretoken: str,  # One pretoken
     pieces: Container[str],  # The vocabulary
     *,
-    unk_piece: str = "[UNK]",  # Stands for a word that the pieces cannot spell
-    continuing_subword_prefix: str = "##",  # Marks pieces that do not start their pretoken
+    unk_piece: str = "[UNK]",  # Replaces a word that the pieces cannot spell
+    continuing_subword_prefix: str = "##",  # Starts every piece that does not start its pretoken
     max_input_chars_per_word: int = 100,  # A longer word is unknown, in characters
 ) -> list[str]:  # The pieces, left to right; `unk_piece` alone for an unknown word
     "Greedy longest match, a whole word or nothing."

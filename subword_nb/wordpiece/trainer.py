@@ -81,7 +81,7 @@ def corpus_symbols(
 
 # %% ../../nbs/wordpiece/02_trainer.ipynb #b6019d87
 def _places(symbol, length):
-    "The places of words that stand one after the other in `symbol`."
+    "The places of words that follow each other in `symbol`."
     import numpy as np
     from subword_nb.wordpiece.train_kernels import PLACE_COLUMNS, SPAN, SYMBOL, WORD
 
@@ -203,7 +203,7 @@ def _pieces_of(s, pieces):
 
 
 def _snapshot(s, w, start):
-    "What a later run needs to go on from here: how many pieces there were at first, and the merges as pairs of ids."
+    "What a later run needs to continue from here: how many pieces there were at first, and the merges as pairs of ids."
     from subword_nb.wordpiece.train_kernels import KNOWN, MERGES
 
     merges = w.merge[: max(s.counter[MERGES], s.counter[KNOWN]), :2].tolist()
@@ -342,17 +342,17 @@ def wordpiece_train(
     min_frequency: int = 1,  # A rarer pair is never merged
     initial_alphabet: Iterable[str] = (),  # Symbols that are in the vocabulary whatever the corpus holds
     limit_alphabet: int | None = None,  # Maximum number of different characters; the most frequent stay
-    max_token_length: int | None = None,  # Maximum length of a piece in characters, the mark not counted
+    max_token_length: int | None = None,  # Maximum length of a piece in characters, without the prefix
     tie_break: str = "ids",  # "first", "ids" or "bytes"
-    objective: str = "score",  # "score", or "frequency": BPE with marked symbols, as Hugging Face trains
-    continuing_subword_prefix: str = "##",  # Marks symbols that do not start their pretoken
+    objective: str = "score",  # "score", or "frequency": BPE with prefixed symbols, as Hugging Face trains
+    continuing_subword_prefix: str = "##",  # Starts every symbol that does not start its pretoken
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     # Called as `on_progress(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
     on_progress: Callable | None = None,
     resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
     # Rules of an earlier run, or its merges, come first
     known: WordPieceRules | BPERules | Iterable | None = None,
-    # Marks the symbol that ends its pretoken; only by frequency, for no encoder here
+    # Ends the symbol that ends its pretoken; only by frequency, for no encoder here
     end_of_word_suffix: str = "",
 ) -> WordPieceRules | BPERules:  # By score: `WordPieceRules`, as the reference; by frequency: `BPERules`
     "WordPiece, by score (after Schuster and Nakajima 2012) or by frequency."

@@ -136,7 +136,7 @@ def _check_model(model):
 
 
 def _unknown(model, pretoken):
-    "The id of the unknown piece, or an error that says why one would be needed."
+    "The id of the unknown piece, or an error that explains why one is needed."
     if not isinstance(pretoken, str):
         raise ValueError(
             f"pretoken must be a str, as WordLevel works on characters, got a {type(pretoken).__name__}"
