@@ -100,7 +100,7 @@ class _Program:
         return len(self.code) - 1
 
     def emit(self, node, then):
-        "Write a node that goes on at `then`; returns where it begins."
+        "Write a node that continues at `then`; returns where it begins."
         kind, what = node[0], node[1]
         if kind == "set":
             return self.put("set", self.sets[what], then)
@@ -145,7 +145,7 @@ def _emit_repeat(self, node, then):
 
 # %% ../../nbs/text/12_dfa.ipynb #8819f3d6
 def _leave(self, body, then):
-    "Where a possessive repeat goes on when it takes no more."
+    "Where a possessive repeat continues when it takes no more."
     taken = _single(self, body)
     if taken is not None:
         return self.put("look", self.all - taken, then)
@@ -154,7 +154,7 @@ def _leave(self, body, then):
 
 
 def _prove(self):
-    "Behind a longer possessive repeat or an atomic group nothing may fail."
+    "After a longer possessive repeat or an atomic group nothing may fail."
     if not all(_advance(self.code, [then], s)[1] for then in self.claims for s in self.all):
         raise _refuse(
             self.pattern,
@@ -268,7 +268,7 @@ def automaton(
     *,
     dialect: str = "rust",  # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
 ) -> Automaton:  # The same matches as `compile_pattern`
-    "Turn a pattern into states, or say why that cannot be done."
+    "Turn a pattern into states, or raise an error that says why not."
     parts = compile_pattern(pattern, dialect=dialect).parts
     tree = _regular(pattern, pattern_tree(parts))
     sets = [p for p in parts if not isinstance(p, str)]
@@ -330,7 +330,7 @@ _RESTART = 0  # Before a match
 _GAP = 1  # In a gap
 _MATCHED = 2  # A match is marked
 _FRESH = 3  # None is yet
-_INSIDE = 4  # None is yet, and a gap stands before
+_INSIDE = 4  # No match yet, after a gap
 
 
 def _begin(auto, symbol, gap, joined):

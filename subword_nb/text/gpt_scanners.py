@@ -327,7 +327,7 @@ def _behind(buf, j, kinds, kind):
 # %% ../../nbs/text/13_gpt_scanners.ipynb #3a5226c9
 @kernel
 def _eaten(x, marks, lines, breaks, tail, plain, run0, taken0, first0):
-    "The marks that stand inside a run of signs."
+    "The marks inside a run of signs."
     eaten = _U0
     while True:
         taken = _flood(breaks & _below(x | eaten, run0) | lines & _U1 & taken0 >> _U63, lines)
@@ -341,7 +341,7 @@ def _eaten(x, marks, lines, breaks, tail, plain, run0, taken0, first0):
 
 @kernel
 def _sign_row(buf, i, planes, o, cased):
-    "Signs, and what they take: marks inside a run (if cased) and new lines behind it."
+    "Signs, and what they take: marks inside a run (if cased) and new lines after it."
     b = o - _ROW
     breaks = mask_equal(buf, i, 10) | mask_equal(buf, i, 13)
     tail = planes[o + _TAIL]
@@ -399,7 +399,7 @@ def _space_row(buf, i, planes, o, kinds, tailed):
 # %% ../../nbs/text/13_gpt_scanners.ipynb #5f448511
 @kernel
 def _case_row(buf, i, planes, o, kinds, ends):
-    "Where a word begins behind another one, because a capital follows."
+    "Where a word begins directly after another one, because a capital follows."
     b = o - _ROW
     upper = planes[o + _UPPER]
     low = planes[o + _LOWER]
@@ -488,7 +488,7 @@ def scan_rows(
     kinds: np.ndarray,  # Of `kind_table`
     gpt2: bool | None,  # True: GPT-2's pattern; None: another
     kind: int | None,  # Which other; None: GPT-2's
-) -> int:  # How many spans there are
+) -> int:  # Number of spans
     "Cut a text as if nothing followed."
     planes = np.zeros((min(n >> 6, 63) + 3) * _WIDTH, np.uint64)
     end = np.uint64(n) + np.uint64(HEAD)
@@ -517,7 +517,7 @@ def _spaces():
 
 
 def _settled(buf, n, starts, k, cased):
-    "The last start that no text behind can move."
+    "The last start that no following text can move."
     k = max(k - 2 if cased else k - 1, 0)
     while k and (starts[k] > HEAD + n - 4 or bytes(buf[starts[k] - 3 : starts[k]]).endswith(_spaces())):
         k -= 1
@@ -560,7 +560,7 @@ def _spellings():
 
 
 @cache
-def _known():  # parsing takes a third of a second, which a published spelling does not wait for
+def _known():  # parsing takes a third of a second, which published spellings do not need
     spellings = _spellings().items()
     return {read_pattern(pattern, dialect=dialect)[0]: name for (pattern, dialect), name in spellings}
 

@@ -57,7 +57,7 @@ class Nested:
         return getattr(self, fields(self)[0].name)
 
     def _work_out_steps(self):
-        "Keep the steps and the depth."
+        "Compute the steps and the depth."
         inner = [p for p in self._parts_given if isinstance(p, Nested) and p._is_spliced]
         n_steps = len(self._parts_given) - len(inner) + sum(len(p.steps) for p in inner)
         check_limit("components", n_steps, f"a Sequence has {n_steps:,} steps")
@@ -111,7 +111,7 @@ def _shown(node, parts):
 
 
 def _flattened(tree):
-    "Steps, and behind the parts of each Sequence their number."
+    "Steps, and after the parts of each Sequence their number."
     flat = []
     fold(tree, _parts_in, lambda node, parts: flat.append(node if parts is None else len(parts)))
     return flat

@@ -28,7 +28,7 @@ def _kind(ch):
 
 # %% ../../nbs/text/06_regex.ipynb #676b8e6b
 def _word_end(text, i):
-    "Where the contraction or the run of one kind that begins at i ends; i itself if white space stands there alone."
+    "Where the contraction or the run of one kind that begins at i ends; i itself if only white space is there."
     for short in ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d"):
         if text.startswith(short, i):
             return i + len(short)
@@ -52,7 +52,7 @@ def gpt2_split_ref(
             while j < len(text) and _kind(text[j]) == "space":
                 j += 1
             if j < len(text) and j - i > 1:
-                j -= 1  # the last one goes with what follows
+                j -= 1  # the last one belongs to what follows
         out.append(text[i:j])
         i = j
     return out
@@ -139,7 +139,7 @@ class _Timed:
         try:
             re.compile(source)  # what is wrong is said at once, and most of it `re` knows
         except (re.error, RecursionError):
-            _ = self.compiled  # `regex` may know it, or says what is wrong
+            _ = self.compiled  # `regex` may read it, or raise the error
 
     @cached_property
     def compiled(self):

@@ -102,7 +102,7 @@ def _holds(ranges, others):
 # %% ../../nbs/text/05_regex_cost.ipynb #248c3d46
 def is_linear(
     tree: tuple,  # From `pattern_tree`
-) -> bool:  # False: it may be, and nobody has proved it
+) -> bool:  # False: it may be linear, but is not proved to be
     "Is a search with this pattern sure to take time in proportion to the text?"
     nodes = tree[1] if tree[0] == "alt" else (tree,)
     branches = [node[1] if node[0] == "cat" else (node,) for node in nodes]

@@ -22,7 +22,7 @@ _ODD_WORDS = ((0xB2, 0xB4), (0xB9, 0xBA), (0xBC, 0xBF))  # ²³ ¹ ¼½¾: word 
 def word_set(
     *,
     onig: bool = False,  # Oniguruma's; False: Rust's, which is Unicode's
-    in_class: bool = False,  # Does it stand in brackets? Oniguruma's table outside of them has six more signs
+    in_class: bool = False,  # Is it in brackets? Oniguruma's table outside of them has six more signs
 ) -> tuple:  # Canonical ranges
     r"The set behind \w."
     word = code_point_ranges("Word")
@@ -168,10 +168,10 @@ def _borrowed(plain, onig):
 # %% ../../nbs/text/04_regex_syntax.ipynb #9b18ad2d
 @lru_cache(1000)
 def property_set(
-    name: str,  # What stands in \p{...}
+    name: str,  # The name in \p{...}
     *,
     onig: bool = False,  # Oniguruma's; False: Rust's
-    in_class: bool = False,  # Does it stand in brackets?
+    in_class: bool = False,  # Is it in brackets?
 ) -> tuple:  # Canonical ranges
     "The code points of a property."
     if not onig:
@@ -217,7 +217,7 @@ class _Source:
         return got
 
     def match(self, pattern):
-        "Read what a pattern matches here."
+        "Read what a pattern matches at the current position."
         m = re.compile(pattern).match(self.src, self.pos)
         if m:
             self.pos = m.end()

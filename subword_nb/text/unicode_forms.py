@@ -124,7 +124,7 @@ def _composed(a, b):
 
 # %% ../../nbs/text/00_unicode_forms.ipynb #02b38f27
 def _compose(parts):
-    "Melt marks into starters: (class, character, change) triples in, (character, change) pairs out."
+    "Compose marks with starters: (class, character, change) triples in, (character, change) pairs out."
     out, starter, before = [], None, 0
     for klass, ch, change in parts:
         free = starter is not None and (before == 0 or before < klass)
@@ -240,7 +240,7 @@ _LOWER |= {c: chr(ord(c) + 1) for c in "\ua7ce\ua7d0\ua7d2\ua7d4\ua7d6\ua7d8\ua7
 def lower_char(
     ch: str,  # One character
 ) -> str:  # One or two
-    "A character's lower case, whatever stands beside it."
+    "A character's lower case, whatever its neighbours are."
     return _LOWER.get(ch) or (ch if category(ch) == "Cn" else ch.lower())
 
 # %% ../../nbs/text/00_unicode_forms.ipynb #0db0f153
@@ -280,7 +280,7 @@ LOWER = CharTable(lower_char)
 def lower_each(
     text: str,  # Any text
 ) -> str:  # In lower case
-    "Lower the case of every character, whatever stands beside it."
+    "Lower the case of every character, whatever its neighbours are."
     _check_text(text)
     return text.lower() if text.isascii() else LOWER.translate(text)
 
@@ -304,7 +304,7 @@ def bert_normalize_ref(
 
 # %% ../../nbs/text/00_unicode_forms.ipynb #f9f8840a
 class _MarksMove(Exception):
-    "A mark that stays has a combining class: its place depends on its neighbours."
+    "A mark that is kept has a combining class: its position depends on its neighbours."
 
 
 @cache

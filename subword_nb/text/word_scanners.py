@@ -65,7 +65,7 @@ def word_starts_ref(
     text: bytes,  # UTF-8, with or without separators
     classes: np.ndarray,  # (0x110000,) uint8, see `word_classes`
 ) -> list[int]:  # Where the spans start
-    "Read character by character: before which ones is there a cut?"
+    "The characters that have a cut before them, found one by one."
     out, at, before = [], 0, None  # before: class of the character before; None at the start of a text
     for c in re.findall(b"\xff|[^\xff\x80-\xbf][\x80-\xbf]*", text):
         now = None if c == b"\xff" else int(classes[ord(c.decode())])
@@ -209,7 +209,7 @@ def class_scanner(
     alike: np.ndarray | None = None,  # (0x110000,) bool: which are like all others of their class and width
     lower: bool = False,  # Are ASCII capitals like small letters?
     pairs: bool = False,  # Cut only before white space, and between ALONE and OTHER, whichever comes first
-) -> Scanner:  # Its spans: white space with the word, the others or the character behind it; alone at the end
+) -> Scanner:  # Its spans: white space with the word, the others or the character after it; alone at the end
     "Scan by the classes of characters."
     edges = [0, *(np.flatnonzero(np.diff(classes[:128])) + 1).tolist(), 128]
     ranges = [(a, b - 1, classes[a]) for a, b in pairwise(edges) if classes[a]]
@@ -482,7 +482,7 @@ def _ranges(pattern):
 # %% ../../nbs/text/14_word_scanners.ipynb #41cc4a52
 def splitter_classes(
     pre: PreTokenizer,  # A pre-tokenizer
-) -> Any:  # (0x110000,) uint8, an array: how it takes each character; None if that is not all there is to it
+) -> Any:  # (0x110000,) uint8, an array: the class of each character; None if classes are not enough
     "The classes of BertPreTokenizer, Whitespace and WhitespaceSplit."
     if type(pre) is BertPreTokenizer:
         return word_classes(space=_ranges(r"\s"), alone=_ranges(f"[{PUNCTUATION}]"))
