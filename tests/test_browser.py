@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
 COMMON = (".pages", "pre.sourceCode")  # the same on all pages, and long: checked on every tenth
-RUN_IN_LAB = ("bpe/00_reference.ipynb", "wordpiece/03_model.ipynb", "unigram/01_reference.ipynb")
+RUN_IN_LAB = ("bpe/00_reference.ipynb", "wordpiece/03_longest_match.ipynb", "unigram/01_reference.ipynb")
 NO_BROWSER = browser.missing()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(NO_BROWSER), reason=NO_BROWSER)]
 NO_AXE = browser.no_axe()

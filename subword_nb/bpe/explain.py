@@ -15,7 +15,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from .reference import base_symbols, join_pair
-from .model import BPE, RankRules, start_ids
 
 if TYPE_CHECKING:
     from subword_nb.core.draw import Svg
@@ -99,7 +98,7 @@ def merge_steps(
 
 # %% ../../nbs/bpe/04_explain.ipynb #92bff663
 def first_symbols(
-    model: BPE,  # Vocabulary and options
+    model,  # A `BPE`: vocabulary and options
     pretoken: str,  # One pretoken
 ) -> tuple[list[Symbol], str | None]:  # Symbols with the ids of `start_ids`; what is special about them
     "What merging starts from, in its places."
@@ -120,7 +119,7 @@ def first_symbols(
         if not unknown:
             out += [Symbol(ids[p], p, at, at + 1) for p in spelled]
         elif unk is None and not model.drop_unknown:
-            start_ids(model, pretoken)  # raises the error that names what is missing
+            model.encode(pretoken, dropout=0.0)  # which says what is missing
         elif unk is not None and fusing and model.fuse_unk:
             out[-1] = out[-1]._replace(end=at + 1)
         elif unk is not None:
@@ -144,29 +143,6 @@ def _note(without_piece, unk):
         "; ".join(f"{shown(without_piece[k])}: {said[k]}" for k in (False, True) if k in without_piece)
         or None
     )
-
-# %% ../../nbs/bpe/04_explain.ipynb #8fbd50c7
-def _rule_of(model, pretoken):
-    "What two symbols become, by a model's rules: (rank, id), or None."
-    prefix, suffix = model.continuing_subword_prefix, model.end_of_word_suffix
-    if not isinstance(model.merges, RankRules):
-        table = model.table
-        return lambda a, b: table.get((a.id, b.id))
-    rank_of, ids = model.merges.ids, model.piece2id
-    if not (prefix or suffix) and rank_of.keys() >= set(pretoken):
-
-        def by_spelling(a, b):
-            whole = a.piece + b.piece
-            return (rank_of[whole], ids[whole]) if whole in rank_of else None
-
-        return by_spelling
-    table = model.table
-
-    def by_table(a, b):
-        found = table.get((a.id, b.id))
-        return found and (rank_of[join_pair(a.piece, b.piece, prefix=prefix)], found[1])
-
-    return by_table
 
 # %% ../../nbs/bpe/04_explain.ipynb #76881f71
 @dataclass
@@ -192,7 +168,7 @@ class BPEReason:
 
 # %% ../../nbs/bpe/04_explain.ipynb #fa5498fd
 def explain_bpe(
-    model: BPE,  # Vocabulary, rules and options; its dropout is not used
+    model,  # A `BPE`: vocabulary, rules and options; its dropout is not used
     pretoken: str,  # One pretoken
 ) -> BPEReason:  # Its pieces are those of `model.encode(pretoken, 0)`
     "Every merge of a pretoken, in its order."
@@ -203,7 +179,7 @@ def explain_bpe(
     symbols, note = first_symbols(model, pretoken)
     steps, left = [], symbols
     if len(symbols) > 1:
-        rule = _rule_of(model, pretoken)
+        rule = model.rule_for(pretoken)
         steps, left = merge_steps(symbols, rule, prefix=model.continuing_subword_prefix)
     return BPEReason(symbols, steps, [s.piece for s in left], note)
 

@@ -13,16 +13,17 @@ import math
 import random
 import re
 from array import array
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby, pairwise
 from numbers import Real
 from typing import ClassVar, NamedTuple
 
 from ..unigram.lattice import LONG, Lattice, build_lattice, lengths_by_first, pieces_at
+from ..core.processes import cached_property
 from ..core.unicode import encode_text
 from .sentencepiece_normalizer import NESTED_SPELLINGS
-from ..text.protocols import Joins, Model, SpanPlan, Token
+from ..text.protocols import Joins, Model, Reason, SpanPlan, Token
 from ..unigram.model import Unigram, most_probable
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #77b6da8c
@@ -40,6 +41,7 @@ class SentencePieceModel(Model):
     unused: tuple = ()  # Pieces that are never given out
     known: dict = field(init=False, repr=False, compare=False)  # Piece that a text can be given → id
     algorithm: ClassVar[str | None] = None  # `translated` makes a model that can be trained
+    units: ClassVar[str] = ""  # What decides: "scores" of pieces, "merges", or whole "words" or "characters"
     spells_unknown = True
 
     def __post_init__(self):
@@ -73,6 +75,46 @@ class SentencePieceModel(Model):
         "The tokens of a text."
         rows = _rows(self, text, dropout, _generator(rng, seed))
         return part_tokens(self, [part for row in rows for part in row.parts])
+
+    def symbols(
+        self,
+        text: str,  # A normalized text, or part of one
+    ) -> Iterator[tuple]:  # (start, end, user-defined?), from left to right
+        "What merging starts from: the longest user-defined piece, else one character."
+        return _symbols(text, frozenset(self.user_defined), lengths_by_first(self.user_defined))
+
+    def part_tokens(
+        self,
+        parts: Iterable[str],  # The parts of a text, left to right
+    ) -> list[Token]:  # A run of unknown parts is one token with its text, or its bytes' pieces
+        "The tokens of a segmentation."
+        return part_tokens(self, parts)
+
+    def explain(
+        self,
+        pretoken: str,  # A normalized text, or part of one
+    ) -> Reason:  # As those of BPE, Unigram and WordLevel
+        "Why a text has these pieces."
+        from subword_nb.unigram.explain_sentencepiece import explain_sentencepiece
+
+        return explain_sentencepiece(self, pretoken)
+
+    def explain_slices(
+        self,
+        pretoken: str,  # A normalized text, or part of one
+        *,
+        known: dict | None = None,  # Reasons that were given before; new ones are added
+    ) -> Sequence[tuple]:  # (start, end, reason) of each stretch that no piece crosses
+        "The reasons of the parts of a text that are segmented independently."
+        from subword_nb.unigram.explain_sentencepiece import explain_stretches
+
+        return explain_stretches(self, pretoken, cut=self._cut_stretches, known=known)
+
+    @cached_property
+    def _cut_stretches(self):
+        from subword_nb.unigram.explain_sentencepiece import stretch_cutter
+
+        return stretch_cutter(self)
 
     def without_pieces(
         self,
@@ -268,6 +310,8 @@ def _symbols(text, special, lengths):
 class SentencePieceWords(SentencePieceModel):
     "A WORD model: every stretch from one ▁ to the next is one piece, or unknown."
 
+    units = "words"
+
     def _ready(self):
         pass
 
@@ -277,6 +321,8 @@ class SentencePieceWords(SentencePieceModel):
 
 class SentencePieceChars(SentencePieceModel):
     "A CHAR model: every character is a piece, or unknown; user-defined pieces are taken whole."
+
+    units = "characters"
 
     def _ready(self):
         self._special, self._lengths = frozenset(self.user_defined), lengths_by_first(self.user_defined)
@@ -322,6 +368,8 @@ def float32(
 @dataclass(repr=False)
 class SentencePieceUnigram(SentencePieceModel, Unigram):
     "A UNIGRAM model: the split with the highest sum of scores, added up in 32-bit floats."
+
+    units = "scores"
 
     def lattice(
         self,
@@ -491,6 +539,7 @@ class SentencePieceBPE(SentencePieceModel):
     "A BPE model: join the neighbours whose joined piece has the highest score, leftmost first."
 
     drops_merges = True
+    units = "merges"
 
     def span_encoder(
         self,

@@ -9,7 +9,7 @@ __all__ = ['Token', 'Reason', 'WholeReason', 'names_of', 'tokens_side_by_side', 
 
 # %% ../../nbs/text/03_protocols.ipynb #a2100003
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -175,7 +175,7 @@ class Model(Protocol):
         pretoken: str,  # One pretoken
         *,
         known: dict | None = None,  # Reasons that were given before; new ones are added
-    ) -> list[tuple]:  # (start, end, reason), in order, covering the pretoken
+    ) -> Sequence[tuple]:  # (start, end, reason), in order, covering the pretoken
         "The reasons of the parts of a pretoken that are segmented independently."
         known = {} if known is None else known
         if pretoken not in known:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .lattice import Lattice, backward, forward, nbest, path_score, viterbi
 from ..core.unicode import encode_text
-from .model import Unigram, part_ids
 
 if TYPE_CHECKING:
     from subword_nb.core.draw import Svg
@@ -91,7 +90,7 @@ def _splits(model, text, start=0):
 
 # %% ../../nbs/unigram/08_explain.ipynb #c6183ec2
 def explain_unigram_ref(
-    model: Unigram,  # The model
+    model,  # A `Unigram` model
     pretoken: str,  # A short pretoken: the number of segmentations doubles with each character
     *,
     n: int = 5,  # Number of segmentations to list
@@ -171,7 +170,7 @@ def _spell(model, parts):
         for group in [run] if model.fuse_unk else [[part] for part in run]:
             text = "".join(group)
             try:
-                ids = part_ids(model, group)
+                ids = model.part_ids(group)
             except ValueError:
                 pieces.append(text)
                 continue
@@ -209,13 +208,13 @@ def unknown_notes(
 
 # %% ../../nbs/unigram/08_explain.ipynb #e7a42ded
 def explain_unigram(
-    model: Unigram,  # The model
+    model,  # A `Unigram` model
     pretoken: str,  # One pretoken
     *,
     n: int = 5,  # Maximum number of segmentations to list
 ) -> UnigramReason:  # Draws itself in Jupyter
     "Why a Unigram model splits a pretoken as it does."
-    if not isinstance(model, Unigram) or model.algorithm != "unigram":
+    if getattr(model, "algorithm", None) != "unigram":
         raise ValueError(
             f"model must be a Unigram model, got a {type(model).__name__}; "
             "pass a model of SentencePiece's to explain_sentencepiece"

@@ -10,21 +10,21 @@ __all__ = ['Trial', 'wordpiece_trials_ref', 'wordpiece_trials', 'LinkStep', 'wor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .model import MatchTrie, WordPiece, failure_pops, match_trie
+from .longest_match import MatchTrie, failure_pops, match_trie
 
 # %% ../../nbs/wordpiece/04_explain.ipynb #eac2a9e3
 class Trial(NamedTuple):
     "One look into the vocabulary."
 
     start: int  # First character, in code points of the pretoken
-    end: int  # After the last one
-    piece: str  # What is looked up, with its prefix
+    end: int  # Behind the last one
+    piece: str  # What is looked up, with its mark
     found: bool  # Is it a piece?
 
 
 def wordpiece_trials_ref(
     pretoken: str,  # One pretoken
-    model: WordPiece,  # Pieces and their prefix
+    model,  # A `WordPiece`: Pieces and their mark
 ) -> list[Trial]:  # In order, to the end of the word or to where nothing fits
     "The trials of greedy longest match, from the whole rest of the word downwards."
     trials, start = [], 0
@@ -43,7 +43,7 @@ def wordpiece_trials_ref(
 # %% ../../nbs/wordpiece/04_explain.ipynb #62aee5ef
 def wordpiece_trials(
     pretoken: str,  # One pretoken
-    model: WordPiece,  # Pieces and their prefix
+    model,  # A `WordPiece`: Pieces and their mark
     *,
     most: int = 10_000,  # Trials beyond are counted, not kept
 ) -> tuple[list[Trial], int, list[str], int]:  # The trials; how many there were; the pieces; where they end
@@ -172,7 +172,7 @@ class WordPieceReason:
 
 # %% ../../nbs/wordpiece/04_explain.ipynb #e09d3c26
 def explain_wordpiece(
-    model: WordPiece,  # Pieces, their prefix, and what to do with unknown words
+    model,  # A `WordPiece`: pieces, their prefix, and what to do with unknown words
     pretoken: str,  # One pretoken
     *,
     most: int = 10_000,  # Trials beyond are counted, not kept

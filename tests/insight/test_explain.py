@@ -20,7 +20,7 @@ from subword_nb.bpe.model import BPE, RankRules
 from subword_nb.bpe.explain import explain_bpe
 from subword_nb.corpus.documents import COURSE_CORPUS
 from subword_nb.pipeline.encoding import Padding, Truncation
-from subword_nb.insight.explain import changes, explain, reason_for
+from subword_nb.insight.explain import changes, explain
 from subword_nb.text.protocols import Model
 from subword_nb.formats.subword_nmt import WORDS, NmtBPE
 from subword_nb.text.normalizers import Replace
@@ -485,15 +485,15 @@ def test_models_of_other_kinds():
         def encode(self, pretoken):
             return [self.piece2id[c] for c in pretoken]
 
-    reason = reason_for(Letters(), "abba")
+    reason = Letters().explain("abba")
     assert reason.pieces == ["a", "b", "b", "a"] and reason.note == "nothing more is known of a Letters"
-    assert reason_for(WordLevel({"<unk>": 0, "a": 1}), "b").to_dict() == {
+    assert WordLevel({"<unk>": 0, "a": 1}).explain("b").to_dict() == {
         "kind": "wordlevel",
         "found": False,
         "pieces": ["<unk>"],
         "note": "the word is not in the vocabulary: <unk>",
     }
-    assert reason_for(WordLevel({"<unk>": 0, "a": 1}), "a").to_dict() == {
+    assert WordLevel({"<unk>": 0, "a": 1}).explain("a").to_dict() == {
         "kind": "wordlevel",
         "found": True,
         "pieces": ["a"],

@@ -16,7 +16,7 @@ from tests.formats.test_sentencepiece_models import MODELS, model_of, near_ties,
 
 from subword_nb import Tokenizer
 from subword_nb.unigram.lattice import build_lattice, segmentations
-from subword_nb.insight.explain_sentencepiece import (
+from subword_nb.unigram.explain_sentencepiece import (
     WholeReason,
     explain_sentencepiece,
     explain_stretches,
@@ -275,7 +275,7 @@ for name in ("numpy", "numba", "regex", "tqdm", "matplotlib", "typer"): sys.modu
 from subword_nb.unigram.model import unigram_model
 from subword_nb.unigram.explain import explain_unigram
 from subword_nb.formats.sentencepiece_models import SentencePieceBPE, SentencePieceUnigram
-from subword_nb.insight.explain_sentencepiece import explain_sentencepiece
+from subword_nb.unigram.explain_sentencepiece import explain_sentencepiece
 model = unigram_model([("<unk>", 0.0), ("a", -1.0), ("ab", -1.5)], unk_piece="<unk>", control=["<unk>"])
 reason = explain_unigram(model, "ab?")
 print(reason.pieces, len(reason._repr_html_()) > 500)

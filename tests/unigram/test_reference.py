@@ -22,7 +22,7 @@ from subword_nb.unigram.lattice import (
     pieces_at,
     viterbi,
 )
-from subword_nb.insight.explain_sentencepiece import explain_sentencepiece
+from subword_nb.unigram.explain_sentencepiece import explain_sentencepiece
 from subword_nb.formats.sentencepiece_models import (
     SentencePieceChars,
     SentencePieceUnigram,

@@ -17,7 +17,8 @@ from subword_nb.corpus.documents import COURSE_CORPUS, TOY_COUNTS, documents
 from subword_nb.corpus.counts import count_pretokens, flatten_counts
 from subword_nb.text.pretokenizers import pretokenizer
 from subword_nb.wordpiece.reference import wordpiece_encode_ref, wordpiece_train_ref
-from subword_nb.wordpiece.model import WordPiece, match_trie, wordpiece_encode
+from subword_nb.wordpiece.longest_match import match_trie, wordpiece_encode
+from subword_nb.wordpiece.model import WordPiece
 from subword_nb.wordpiece.trainer import (
     corpus_symbols,
     learn_pieces,
