@@ -640,8 +640,7 @@ def normalizer_from_dict(
     *,
     path: str = "normalizer",  # Its path in the file, for error messages
     allow_code: bool = False,  # May the file name Python functions, which are then imported?
-    ignored: list
-    | None = None,  # A list to extend with the paths of unknown keys; None: a warning names them
+    ignored: list | None = None,  # Takes the paths of unknown keys; None: a warning names them
 ) -> Normalizer | None:  # The same normalizer as an object; None if there is none
     "Read a normalizer from tokenizer.json's form."
     if d is None:

@@ -593,8 +593,7 @@ def pretokenizer_from_dict(
     *,
     path: str = "pre_tokenizer",  # Its path in the file, for error messages
     allow_code: bool = False,  # Import the functions that a file names; only for files that you trust
-    ignored: list
-    | None = None,  # A list to extend with the paths of unknown keys; None: a warning names them
+    ignored: list | None = None,  # Takes the paths of unknown keys; None: a warning names them
 ) -> PreTokenizer:  # The same pre-tokenizer as an object
     "Read a pre-tokenizer from tokenizer.json's form."
     if d is None:
