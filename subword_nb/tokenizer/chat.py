@@ -28,7 +28,7 @@ def apply_chat_template(
     tokenize: bool = True,  # False: return texts
     sanitize_control_tokens: bool = True,  # False: words from outside give commands, too
     padding: bool | str = False,  # True or "longest", "max_length", or False
-    truncation: bool = False,  # Cut ids to `max_length`, whatever they are part of
+    truncation: bool = False,  # Truncate ids to `max_length`, at any place
     max_length: int | None = None,  # For both of these; None: that of the tokenizer's `config`
     return_tensors: str | None = None,  # "np": arrays, with one row for one conversation
     return_dict: bool = True,  # False: ids only
@@ -139,7 +139,7 @@ def _columns(tok, texts: list[OriginText], source, padding, truncation, max_leng
 
 # %% ../../nbs/tokenizer/03_chat.ipynb #35758c2f
 def _longest(tok, max_length, why):
-    "The length that is asked for."
+    "The requested length."
     found = max_length if max_length is not None else tok.config and tok.config.max_length
     if not found:
         raise ValueError(f"{why} needs a length; pass max_length=")
@@ -147,7 +147,7 @@ def _longest(tok, max_length, why):
 
 
 def _cut(tok, rows, max_length, side):
-    "Rows of at most so many tokens."
+    "Rows of at most `n` tokens."
     limit = Truncation(_longest(tok, max_length, "truncation=True"), direction=side)
     return [row.truncate(limit.max_length, direction=limit.direction) for row in rows]
 

@@ -260,7 +260,7 @@ def compare(
         return seen(a, text, False) != seen(b, text, False)
 
     out, reported = [], set()
-    # those that differ without what is put around a text come first: it hides nothing else
+    # texts that differ without special tokens around them first: these hide no other difference
     for text in sorted(found, key=lambda text: not differs_bare(text))[: most * 10]:
         small = shrink(text, differs_bare if differs_bare(text) else differs)
         if len(out) < most and small not in reported:
@@ -279,7 +279,7 @@ def _decoded(a, b, text):
 def surfaces(
     tok: Tokenizer,  # A tokenizer
 ) -> list[str]:  # What its pieces look like in a text, where that is valid Unicode
-    "The texts that single pieces stand for."
+    "The texts of single pieces."
     texts = [tok.decode([i]) for i, p in enumerate(tok.id2piece) if p is not None]
     return [text for text in texts if "\ufffd" not in text]
 
@@ -309,7 +309,7 @@ def _conversion(c):
 
 # %% ../../nbs/tokenizer/02_convert.ipynb #0aa6f5a1
 def _left_open(tok, kind):
-    "The options that a reader needs, because the format does not say."
+    "The options that a reader needs, because the format does not store them."
     if kind == "vocab.txt":
         return _for_vocab_txt(tok)
     if kind == "gpt2":
@@ -337,7 +337,7 @@ def _left_open(tok, kind):
 
 
 def _for_vocab_txt(tok):
-    "What a list of pieces does not say, where it is not what a reader takes for granted."
+    "Options that a list of pieces does not store, where they differ from the reader's defaults."
     usual = {"unk_piece": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
     options = {
         name: getattr(tok.model, name) for name, value in usual.items() if getattr(tok.model, name) != value
@@ -351,7 +351,7 @@ def _for_vocab_txt(tok):
 
 
 def _for_gpt2(tok):
-    "What vocab.json and merges.txt do not say, where it is not what a reader takes for granted."
+    "Options that vocab.json and merges.txt do not store, where they differ from the reader's defaults."
     special, usual = (
         [t.content for t, _ in tok.added_tokens],
         [p for p in ("<|endoftext|>",) if p in tok.piece2id],
@@ -373,7 +373,7 @@ def _spelled_option(tok, kind):
 
 
 def _reloaded(path, options):
-    "The written file, read with the options that it cannot hold; without them if it lacks pieces for them."
+    "The written file, read with the options that it cannot store; without them if it has no pieces for them."
     try:
         return Tokenizer.load(path, **options), options
     except ValueError:
@@ -387,7 +387,7 @@ def convert(
     source: str | os.PathLike | Tokenizer,
     target: str | os.PathLike,  # Where the new file shall be
     *,
-    kind: str | None = None,  # One of the `KINDS` of `formats.detect`; None: what the name of `target` says
+    kind: str | None = None,  # One of the `KINDS` of `formats.detect`; None: by the name of `target`
     n: int = 1000,  # Number of generated texts on which both are run; 0: none
     seed: int = 0,  # Makes them repeatable
     **options,  # For reading `source`

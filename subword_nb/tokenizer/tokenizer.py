@@ -151,7 +151,7 @@ def _warn_of_unfound(tok, tokens):
         )
 
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #d1f85df9
-# Library → its names that a `Tokenizer` lacks → what to write instead
+# Library → its names that `Tokenizer` does not have → what to write instead
 _OTHER_NAMES = {
     "tokenizers": {
         "token_to_id": "tok.piece2id.get(piece)",
