@@ -82,7 +82,7 @@ def test_what_it_says_of_this_library(tmp_path):
     settings = configparser.ConfigParser(delimiters=["="])
     settings.read(ROOT / "settings.ini", encoding="utf-8")
     needs = re.findall(r"^[a-z]+|(?<= )[a-z]+", settings["DEFAULT"]["requirements"])
-    assert said["installs with it"].split(", ") == needs
+    assert said["dependencies"].split(", ") == needs
 
 
 @pytest.mark.peers
@@ -91,7 +91,7 @@ def test_what_other_libraries_install(library):
     pytest.importorskip(library.lower())
     asked = importlib.metadata.requires(library.lower()) or []
     needs = [re.match(r"[\w-]+", r)[0] for r in asked if "extra" not in r]
-    said = table()["installs with it"][library]
+    said = table()["dependencies"][library]
     assert ([] if said == "–" else said.split(", ")) == needs
 
 
