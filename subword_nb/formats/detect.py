@@ -42,7 +42,7 @@ KINDS = {
 def special_by_default(
     kind: str,  # One of `KINDS`
 ) -> str | tuple:  # "all", or () for none
-    "The special tokens that are found in texts where neither the caller nor the file says which."
+    "The special tokens that are found in texts by default, if neither the caller nor the file specifies them."
     return "all" if kind in ("tokenizer.json", "gpt2", "vocab.txt") else ()
 
 # %% ../../nbs/formats/10_detect.ipynb #404d574d
@@ -67,7 +67,7 @@ def _is_pipeline(text):
 
 # %% ../../nbs/formats/10_detect.ipynb #0171ae4d
 def _text_kind(text, whole):
-    "The kind of a text that has no mark: a pipeline in JSON, or a list of pieces."
+    "The kind of a text without such a feature: a pipeline in JSON, or a list of pieces."
     if text.startswith("{"):
         return "tokenizer.json" if _is_pipeline(text) else None
     lines = text.splitlines()
@@ -162,7 +162,7 @@ _PAIRS = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 
 
 def _partner(path):
-    "The file whose name belongs to one of GPT-2's, if it is there."
+    "The other file of GPT-2's pair, if it exists."
     other = (_PAIRS | {b: a for a, b in _PAIRS.items()}).get(path.name)
     return path.with_name(other) if other and _is_file(path.with_name(other)) else None
 
@@ -240,12 +240,12 @@ def _refuse_json(path):
         ) from None
     except json.JSONDecodeError as e:
         if not read_bytes(path):
-            return  # an empty file is told of elsewhere
+            return  # another error reports an empty file
         raise ValueError(
             f"{path} is not JSON: {e.msg} at line {e.lineno}, column {e.colno}; the file may be damaged or of another kind"
         ) from None
     except RecursionError:
-        return  # told of elsewhere, too
+        return  # reported elsewhere, too
     if not isinstance(found, dict):
         raise ValueError(
             f"{path} holds JSON, but no object ({type(found).__name__}); pass a file that holds a tokenizer"
@@ -253,7 +253,7 @@ def _refuse_json(path):
 
 # %% ../../nbs/formats/10_detect.ipynb #f36a7e81
 def _refuse(path):
-    "Say why a file is not read."
+    "Raise the error that explains why a file is not read."
     with open(path, "rb") as f:
         head = f.read(_HEAD)
     if not head:
@@ -267,7 +267,7 @@ def _refuse(path):
     if path.suffix == ".txt":
         return Place("vocab.txt", (path,))  # pieces may be any characters
     if head.lstrip()[:1] in (b"{", b"["):
-        return Place("tokenizer.json", (path,))  # its reader says what is wrong with it
+        return Place("tokenizer.json", (path,))  # its reader raises the precise error
     raise ValueError(f"{path} must be one of {', '.join(KINDS)}, got a file that begins with {head[:24]!r}")
 
 # %% ../../nbs/formats/10_detect.ipynb #64b2827b
@@ -356,7 +356,7 @@ _USUAL = {
 
 
 def _chosen(kind, found):
-    "The files of a kind that may be meant: those with usual names, if there are any."
+    "The candidates of a kind: files with the usual names, if there are any."
     usual = [p for p in found if kind in _USUAL and p.name in _USUAL[kind]]
     return usual or ([] if kind in ("vocab.txt", "nmt") else found)
 
@@ -408,7 +408,7 @@ def _checked_options(place, read, options):
 
 # %% ../../nbs/formats/10_detect.ipynb #04d3a571
 def _config(folder):
-    "What a tokenizer_config.json says, and in older folders special_tokens_map.json; nothing if there is neither."
+    "The content of tokenizer_config.json, or in older folders special_tokens_map.json; {} if there is neither."
     config = _json_of(folder / "tokenizer_config.json")
     said = _json_of(folder / "special_tokens_map.json")
     if not isinstance(config, dict):
@@ -419,12 +419,12 @@ def _config(folder):
 
 
 def _json_of(path):
-    "What a file says, if it is there."
+    "The content of a JSON file, if it exists."
     return read_json(path) if _is_file(path) else None
 
 
 def _config_options(config):
-    "What it says about a vocab.txt."
+    "The options that it has for a vocab.txt."
     names = {
         "do_lower_case": "lowercase",
         "strip_accents": "strip_accents",
@@ -524,7 +524,7 @@ def _is_kimi(config):
 
 
 def _rank_options(config, place, options):
-    "How the config of a folder says that its rank file is read."
+    "The options of the rank reader, from the config of a folder."
     if "pattern" in options or "encoding" in options or not _is_kimi(config):
         return options
     from subword_nb.formats.tiktoken import PUBLISHED, identify
@@ -539,7 +539,7 @@ def _rank_options(config, place, options):
 
 
 def _with_reserved(parts, config, path):
-    "Kimi's reserved tokens: the ids behind its ranks that the config does not name."
+    "Kimi's reserved tokens: the ids after its ranks that the config does not name."
     first, taken = len(parts.model.piece2id), {i for _, i in parts.added_tokens}
     if min(taken, default=first) != first:
         raise ValueError(
@@ -671,14 +671,14 @@ def template_files(
 
 # %% ../../nbs/formats/10_detect.ipynb #6de02995
 def tokenizer_config(
-    config: dict,  # What a tokenizer_config.json says
+    config: dict,  # The content of a tokenizer_config.json
     parts: Parts,  # The tokenizer beside it
     *,
     path: str | os.PathLike = "tokenizer_config.json",  # Where that is, for errors
     # Chat templates in files of their own, name → source; without any, those of the config count
     templates: Mapping[str, str] | None = None,
-) -> TokenizerConfig | None:  # None if it says nothing about calls, chats and decoded text
-    "What a folder says about calls, chats and decoded text."
+) -> TokenizerConfig | None:  # None if it has no settings for calls, chats and decoded text
+    "The settings of a folder for calls, chats and decoded text."
     kind, m = _class_of(config), parts.model
     bpe = type(m).__name__ in ("BPE", "SentencePieceBPE")
     for_bpe = config.get("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output") is True
@@ -705,7 +705,7 @@ def tokenizer_config(
 
 
 def _framed(parts, config, path):
-    "Put bos and eos around texts where the config asks for it, and the vocabulary's file does not say what stands there."
+    "Put bos and eos around texts if the config asks for it and the vocabulary's file does not define it."
     known = dict(parts.model.piece2id) | {t.content: i for t, i in parts.added_tokens}
     wanted = {
         name: _spelling(config, f"{name}_token", path)

@@ -70,14 +70,14 @@ def normalizer_steps(
 def cuts_words(
     pieces,  # The pieces of a SentencePiece model
     *,
-    as_suffix: bool = False,  # Does ▁ stand behind words?
+    as_suffix: bool = False,  # Is ▁ put after words?
 ) -> bool:  # False if a piece may reach across the place between two words
-    "May a text be cut before every ▁, or behind it where it is a suffix?"
+    "Whether a text may be split before every ▁, or after it where it is a suffix."
     return "▁" in pieces and not any("▁" in (p[:-1] if as_suffix else p[1:]) for p in pieces)
 
 
 def _pre_tokenizer(model, norm):
-    "How the normalized text is split in Hugging Face's words."
+    "The pre-tokenizer for the normalized text."
     if isinstance(model, SentencePieceChars):
         return Split({"Regex": r"(?m)."}, "isolated")
     as_suffix = norm.treat_whitespace_as_suffix
@@ -123,7 +123,7 @@ def _grown(n, lengths):
 
 
 def _runs(m, doubtful):
-    "Rules for runs of one character that share a score, if nothing else can come between; else none."
+    "Rules for runs of one character that share a score, if no other rule can interfere; else none."
     runs = sorted((p for p in doubtful if len(set(p)) == 1), key=len, reverse=True)
     c = runs[0][0] if runs else ""
     lengths = [len(p) for p in runs]
@@ -249,7 +249,7 @@ def _sentencepiece_notes(parts):
 
 
 def _decoder_notes(d):
-    "What decoding does that steps cannot say."
+    "Notes on decoding that the stages cannot express."
     notes = []
     if d.unk_surface != d.unk_piece:
         notes.append(
@@ -261,7 +261,7 @@ def _decoder_notes(d):
 
 # %% ../../nbs/formats/11_export.ipynb #136b56a8
 def _sentencepiece_to_hf(parts):
-    "A SentencePiece tokenizer in Hugging Face's words."
+    "A SentencePiece tokenizer as a pipeline of Hugging Face's components."
     norm, user_defined = parts.normalizer, parts.model.user_defined
     model, notes = _MODELS[type(parts.model)](parts.model)
     if not isinstance(norm, SentencePieceNormalizer):
@@ -295,7 +295,7 @@ def _sentencepiece_to_hf(parts):
 
 # %% ../../nbs/formats/11_export.ipynb #31fef476
 def _plain(parts, kept, why):
-    "Parts without those that a format has no place for, and a note for each."
+    "Parts without those that a format cannot store, and a note for each."
     notes = [
         f"{name.replace('_', ' ')} is left out, {why}: {getattr(parts, name)!r}"
         for name in Parts._fields
@@ -442,7 +442,7 @@ def _to_minbpe(parts):
 
 
 def _changed_ids(old, new):
-    "A note that says which ids are other ones in a format."
+    "A note that lists which ids differ in a format."
     before, after = ({**p.model.piece2id, **{t.content: i for t, i in p.added_tokens}} for p in (old, new))
     changed = [piece for piece, i in before.items() if after.get(piece) != i]
     if not changed:
@@ -486,8 +486,8 @@ EXPORTERS = {
 def translate(
     parts: Parts,  # The parts of a tokenizer
     kind: str,  # One of `KINDS`
-) -> Translated:  # The parts as that format has them, and what it has no words for
-    "Say a tokenizer in the words of another format."
+) -> Translated:  # The parts as that format has them, and notes on what it cannot express
+    "Translate a tokenizer to another format."
     if kind not in EXPORTERS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     found, notes = EXPORTERS[kind](parts)
@@ -498,7 +498,7 @@ def translate(
 
 
 def _special_notes(parts, kind):
-    "What a reader of the file finds in texts, and this tokenizer does not, or the other way round."
+    "Notes on special tokens that only the file's reader, or only this tokenizer, finds in texts."
     special = [t.content for t, _ in parts.added_tokens if t.special]
     if kind == "tokenizer.json" or not special or parts.allowed_special is None:
         return []
@@ -523,7 +523,7 @@ def _special_notes(parts, kind):
 def translated(
     tok,  # A `Tokenizer`
     kind: str,  # One of `KINDS`
-) -> tuple:  # (a tokenizer of the same class, what it cannot say)
+) -> tuple:  # (a tokenizer of the same class, notes)
     "A tokenizer in the words of another format."
     parts, notes = translate(tok.parts, kind)
     return type(tok)(**parts._asdict()), notes
@@ -533,7 +533,7 @@ class Written(NamedTuple):
     "What was written."
 
     path: Path  # The file, or the folder
-    notes: list  # What it does not say
+    notes: list  # Notes on what it does not contain
 
 
 _SUFFIXES = {
@@ -558,7 +558,7 @@ _IN_FOLDER = {
 def names_folder(
     path: str | os.PathLike,  # Where a tokenizer shall be written
 ) -> bool:  # True if it ends in a separator (which a `Path` drops), or is a folder
-    "Does a path ask for a folder, and not for a file?"
+    "Whether a path means a folder, and not a file."
     folder = Path(path)
     text = os.fspath(path)
     separators = ("/", os.sep, os.altsep or os.sep)
@@ -568,9 +568,9 @@ def names_folder(
 def kind_of_name(
     path: str | os.PathLike,  # Where a tokenizer shall be written
     *,
-    option: str = "kind=",  # How the caller says a kind otherwise, for the error; "" for not at all
+    option: str = "kind=",  # The caller's option for a kind, for the error message; "" for none
 ) -> str:  # One of `KINDS`
-    "The kind that the name of a file asks for."
+    "The kind that the name of a file selects."
     if names_folder(path):
         return "tokenizer.json"
     kind = _SUFFIXES.get(Path(path).suffix.lower())
@@ -595,7 +595,7 @@ def place_of(
 
 # %% ../../nbs/formats/11_export.ipynb #dae95562
 def _says(folder, parts):
-    "Do the files in a folder say what the tokenizer's config does?"
+    "Whether the files in a folder already contain the tokenizer's config."
     try:
         return folder_config(folder, parts._replace(config=None)) == parts.config
     except ValueError:
@@ -619,7 +619,7 @@ def _config_dict(config):
 
 
 def _write_config(folder, config):
-    "Write a config, and its chat templates as files of their own."
+    "Write a config, and each chat template as a file."
     from subword_nb.corpus.counts import write_atomically
 
     text = json.dumps(_config_dict(config), ensure_ascii=False, indent=2)
@@ -664,8 +664,8 @@ def write_file(
     parts: Parts,  # The parts of a tokenizer
     path: str | os.PathLike,  # Where it shall be
     *,
-    kind: str | None = None,  # One of `KINDS`; None: what the name says
-) -> Written:  # Where it is, and what it does not say
+    kind: str | None = None,  # One of `KINDS`; None: by the name
+) -> Written:  # Where it is, and notes on what it does not contain
     "Write a tokenizer in any format that can hold it, atomically."
     kind = kind or kind_of_name(path)
     found = translate(parts, kind)
@@ -680,7 +680,7 @@ def write_file(
 
 
 def _make_folder(path):
-    "Make a folder, and those above it, if they are not there."
+    "Create a folder and its parents if they do not exist."
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(
@@ -690,7 +690,7 @@ def _make_folder(path):
 
 
 def _config_notes(config):
-    "What the tokenizer's folder says about calls and decoded text, and a file of its own does not."
+    "Notes on settings for calls and decoded text that a single file does not contain."
     if config is None:
         return []
     said = {f.name: getattr(config, f.name) for f in fields(config)}

@@ -210,7 +210,7 @@ def read_gguf_metadata(
     # Keep the keys that begin with this, or with one of these; None: all
     only: str | Iterable[str] | None = None,
 ) -> dict:  # key → value, in the order of the file; arrays of numbers are `array`, others lists
-    "Read what stands in front of the weights; of the rest of the file not a byte."
+    "Read the metadata in front of the weights, and nothing else of the file."
     if only is not None:
         only = (only,) if isinstance(only, str) else tuple(only)
     check_ordinary(path)
@@ -220,7 +220,7 @@ def read_gguf_metadata(
 
 def looks_like_gguf(
     data: bytes,  # The first bytes of a file
-) -> bool:  # True if it says so; the rest may still be damaged
+) -> bool:  # True if it begins like one; the rest may still be damaged
     "Is this a GGUF file?"
     return data[:4] == b"GGUF"
 
@@ -504,7 +504,7 @@ _IGNORES_MERGES = _ADDS_BOS - {"chameleon"} | {"youtu", "minicpm5", "granite-emb
 
 # %% ../../nbs/formats/08_gguf.ipynb #4e3aa87c
 def gguf_pre_tokenizer(
-    name: str,  # What stands under `tokenizer.ggml.pre`
+    name: str,  # The value of `tokenizer.ggml.pre`
 ) -> PreTokenizer:  # A byte-level pre-tokenizer
     "How the models of a pre-tokenizer name split text."
     how = _MEANING.get(name)
@@ -538,7 +538,7 @@ def gguf_pre_tokenizer(
 
 # %% ../../nbs/formats/08_gguf.ipynb #295ba0c6
 def _merges(metadata):
-    "Merge rules in the order of their ranks; one that comes again counts where it came first."
+    "Merge rules in the order of their ranks; a duplicate has the rank of its first occurrence."
     found = {}
     for i, m in enumerate(_of(metadata, "merges", str) or ()):
         left, space, right = m[1:].partition(" ")

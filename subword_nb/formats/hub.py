@@ -70,7 +70,7 @@ def _other_folders(*kept):
 
 # %% ../../nbs/formats/09_hub.ipynb #3798a78c
 def looks_like_repo(
-    name: str | os.PathLike,  # What somebody passed for a tokenizer
+    name: str | os.PathLike,  # The name of a tokenizer, as passed by a user
 ) -> bool:  # True for "org/name" as the hub writes it; whether there is such a repository is not asked
     "Is this the name of a repository, and not of a file?"
     if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII) or len(name) > 96:
@@ -81,7 +81,7 @@ def looks_like_repo(
 
 # %% ../../nbs/formats/09_hub.ipynb #85857755
 def _huggingface_hub():
-    "The library, or an error that says how to get it."
+    "The library, or an error that says how to install it."
     try:
         import huggingface_hub
         import huggingface_hub.utils
@@ -95,14 +95,14 @@ def _huggingface_hub():
 
 
 def _offline(asked):
-    "Is the network to be left alone?"
+    "Whether the network must not be used."
     if asked is not None:
         return asked
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 # %% ../../nbs/formats/09_hub.ipynb #5edb78fa
 def _check_names(repo, revision):
-    "Refuse what is no name, before it becomes part of a path or of an address."
+    "Refuse an invalid name, before it becomes part of a path or of an address."
     if not looks_like_repo(f"x/{repo}" if isinstance(repo, str) and "/" not in repo else repo):
         raise ValueError(
             f'{repo!r} is not the name of a repository; expected "org/name" of '
@@ -122,7 +122,7 @@ def hub_folder(
     repo: str,  # "org/name"
     *,
     revision: str | None = None,  # A branch, a tag or a commit; None: the main branch
-    # Where fetched files are kept; None: where huggingface_hub keeps them (HF_HOME, HF_HUB_CACHE)
+    # Where fetched files are stored; None: where huggingface_hub stores them (HF_HOME, HF_HUB_CACHE)
     cache_dir: str | os.PathLike | None = None,
     # True: only what the cache holds; False: ask the hub; None: as HF_HUB_OFFLINE says
     local_files_only: bool | None = None,

@@ -134,7 +134,7 @@ def model_to_dict(
     model,  # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
     *,
     added_tokens: Iterable[str] = (),  # Spellings that are cut out of the text before the model sees it
-) -> dict:  # What stands under `model` in tokenizer.json
+) -> dict:  # The value of `model` in tokenizer.json
     "Describe a model as a file does."
     check_vocabulary(getattr(model, "piece2id", {}), where="piece2id")
     if isinstance(model, BPE):
@@ -189,7 +189,7 @@ def _kind_of(d):
 
 # %% ../../nbs/formats/00_huggingface.ipynb #b4a802a7
 def _check_model(d, path, ignored):
-    "Refuse another model, an option of the wrong type, and one that is lacking; what is no option is ignored."
+    "Refuse another model, an option of the wrong type, and a missing one; ignore unknown keys."
     if not isinstance(d, Mapping):
         raise ValueError(f"{path} must be an object with a vocab, got {type(d).__name__}")
     kind = _kind_of(d)
@@ -233,7 +233,7 @@ def _read_merges(merges, path):
 
 
 def _usual_merges(merges):
-    "The pairs alone, if all are alike and nothing is wrong with any; else None."
+    "The pairs, if all are of one kind and valid; else None."
     kinds = set(map(type, merges))
     if kinds == {list}:
         pairs = list(map(tuple, merges))
@@ -249,7 +249,7 @@ def _usual_merges(merges):
 
 
 def _lacking_merge(rules, vocab, prefix, path):
-    "Name the first rule that needs a piece which is not there."
+    "Raise an error for the first rule that needs a missing piece."
     for i, (a, b) in rules:
         for piece in (a, b, join_pair(a, b, prefix=prefix)):
             if piece not in vocab:
@@ -380,7 +380,7 @@ def model_from_dict(
 
 # %% ../../nbs/formats/00_huggingface.ipynb #d6076504
 def _agreed(tokens, declared, piece2id):
-    "Numbered tokens, if each id belongs to one of them alone."
+    "Numbered tokens, if no two of them share an id."
     numbered = number_added(tokens, piece2id)
     new = {i for token, i in numbered if token.content not in piece2id}
     owner = {i: p for p, i in piece2id.items() if i in new} if new else {}
@@ -499,7 +499,7 @@ def _object(pairs):
 
 
 class _NoNumber(str):
-    "What stands in place of a number, and is none or too long for one."
+    "Replaces a value that is no number, or too long for one."
 
 
 def _int(text):
@@ -652,7 +652,7 @@ _OWN_KEY = "subword_nb"  # Under `model`, where other libraries pass over it
 
 
 def _read_own_key(model, contents):
-    "What stands under `model` without this library's key, and which special tokens that key lets texts spell."
+    "The value of `model` without this library's key, and the special tokens that the key allows in texts."
     if not isinstance(model, Mapping) or _OWN_KEY not in model:
         return model, None
     found, path = model[_OWN_KEY], f"model.{_OWN_KEY}"
@@ -737,9 +737,9 @@ def parts_from_dict(
     d: Mapping,  # The content of a tokenizer.json
     *,
     allow_code: bool = False,  # Import the functions that a file names; only for files that you trust
-    ignored: list | None = None,  # Takes the paths of keys that no component has; None: a warning names them
+    ignored: list | None = None,  # Takes the paths of unknown keys; None: a warning names them
 ) -> Parts:  # The parts of the tokenizer
-    "Read what a tokenizer.json says; what cannot be honoured is refused with its path."
+    "Read the content of a tokenizer.json; what is not supported is refused with its path."
     _check_parts(d)
     found = [] if ignored is None else ignored
     tokens, declared = _read_tokens(d.get("added_tokens", []), found)

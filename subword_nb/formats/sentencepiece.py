@@ -133,14 +133,14 @@ def _processor_of(proto, add_bos, add_eos, reverse, name):
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #7b734401
 def parts_from_proto(
-    proto: ModelProto,  # What a `.model` file says
+    proto: ModelProto,  # The content of a `.model` file
     *,
-    name: str = "the model",  # Where it comes from: errors begin with it
+    name: str = "the model",  # Its source, for error messages
     add_bos: bool = False,  # Put the control piece for the beginning before a text
     add_eos: bool = False,  # Add the control piece for the end
     reverse: bool = False,  # Reverse the tokens of a text; those around it stay where they are
 ) -> Parts:  # The parts of the tokenizer; `source` is the proto
-    "Make a tokenizer of what a SentencePiece model says."
+    "The parts of a tokenizer, from the content of a SentencePiece model."
     used = replace(check_model_proto(proto, name=name), pieces=used_pieces(proto))
     try:
         model = _model_of(used)
@@ -221,7 +221,7 @@ def _each(step):
 
 
 def _then(text, changes):
-    "Rules, and behind them changes of single characters; a map that changes them already stays as it is."
+    "Rules, followed by changes of single characters; a map that changes them already is unchanged."
     if (
         text.charsmap
         and all(changes.get(c, c) == c for c in set().union(*text.rules.values()))
@@ -305,7 +305,7 @@ def _by_spaces(text, step):
 
 
 def _is_mark_behind(step):
-    "Does a step put ▁ behind a text?"
+    "Whether a step puts ▁ after a text."
     return type(step) is normalizers.Replace and step.regex and (step.pattern, step.content) == (r"\z", "▁")
 
 
@@ -326,7 +326,7 @@ def _by_metaspace(text, step):
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #31a2a716
 def _edge_notes(text):
-    "What SentencePiece does another way where a text begins and ends."
+    "What SentencePiece does differently at the ends of a text."
     there = "in SentencePiece"
     ends = ["the beginning"] * (not text.left and not text.unless) + ["the end"] * (not text.right)
     if text.runs and ends:
@@ -377,7 +377,7 @@ def _text_of(parts):
 
 
 def _said_by(step):
-    "What SentencePiece's normalizer says."
+    "The options of a SentencePiece normalizer."
     runs = step.remove_extra_whitespaces
     return _Text(
         charsmap=step.charsmap,
@@ -394,7 +394,7 @@ def _said_by(step):
 
 
 def _only_cuts(text, step):
-    "Does a step behind SentencePiece's own normalizer cut words, or nothing?"
+    "Whether a step after SentencePiece's own normalizer only splits words, or does nothing."
     cuts = _cut_side(step) or type(step) is Metaspace and step.prepend_scheme == "never"
     return isinstance(step, WholeText) or text.escape and cuts
 
@@ -577,7 +577,7 @@ def _translated(parts):
 def as_sentencepiece(
     parts: Parts,  # The parts of a tokenizer
 ) -> Parts:  # The same with SentencePiece's own model, normalizer and decoder
-    "Say a tokenizer in SentencePiece's terms, or say what has none."
+    "A tokenizer in SentencePiece's terms, or an error that names what has none."
     return _translated(parts)[0]
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #a2f0669d
@@ -612,7 +612,7 @@ def _model_notes(parts, new, text):
 # %% ../../nbs/formats/06_sentencepiece.ipynb #f7518e69
 def sentencepiece_notes(
     parts: Parts,  # The parts of a tokenizer
-) -> list[str]:  # A sentence for each thing that is not in a `.model` file, or is another way
+) -> list[str]:  # A sentence for each property that is lost or differs
     "What is lost or different when a tokenizer becomes a `.model` file."
     new, text = _translated(parts)
     notes = [*text.notes, *_model_notes(parts, new.model, text)]
@@ -632,7 +632,7 @@ def sentencepiece_notes(
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #318d1a56
 def _edges(parts):
-    "The control pieces at the edges of texts, and the one that fills up; None where there is none."
+    "The control pieces at the ends of texts, and the padding piece; None where there is none."
     m, names = parts.model, {i: p for p, i in parts.model.piece2id.items()}
     around = parts.post_processor.process_ids([-1]).ids if parts.post_processor else [-1]
     at = around.index(-1) if -1 in around else 0
@@ -667,7 +667,7 @@ def _trainer_facts(parts, text):
 
 
 def _training_facts(source):
-    "How training here divided words; other libraries take what a file does not say for their defaults."
+    "How training divided words; other libraries assume their defaults for what a file does not contain."
     names = ("split_digits", "split_by_unicode_script")
     return {k: source[k] for k in names if k in source} if isinstance(source, dict) else {}
 
@@ -688,7 +688,7 @@ def _pieces_of(m):
 
 
 def _unchanged(parts):
-    "Is a tokenizer what its file says?"
+    "Whether a tokenizer is unchanged since it was read."
     if not isinstance(parts.source, ModelProto):
         return False
     old = parts_from_proto(parts.source)
@@ -700,8 +700,8 @@ def _unchanged(parts):
 # %% ../../nbs/formats/06_sentencepiece.ipynb #7fec3496
 def proto_from_parts(
     parts: Parts,  # The parts of a tokenizer
-) -> ModelProto:  # What its `.model` file says
-    "What a SentencePiece model says of a tokenizer; what it cannot say is an error, see also `sentencepiece_notes`."
+) -> ModelProto:  # The content of its `.model` file
+    "A tokenizer as the content of a `.model`; what it cannot express is an error, see also `sentencepiece_notes`."
     if _unchanged(parts):
         return parts.source
     new, text = _translated(parts)

@@ -33,12 +33,12 @@ class SentencePieceModel(Model):
 
     piece2id: dict  # piece → id
     scores: list  # Score of each piece at the place of its id, a 32-bit float
-    unk_piece: str | None = None  # Stands for unknown characters; None only with byte_fallback
+    unk_piece: str | None = None  # Replaces unknown characters; None only with byte_fallback
     byte_fallback: bool = False  # Spell what is unknown by its bytes' pieces, <0x00> to <0xFF>
     # Pieces that are preferred to others (UNIGRAM), or neither joined nor split (BPE, CHAR)
     user_defined: tuple = ()
     control: tuple = ()  # Pieces that are never matched in text
-    unused: tuple = ()  # Pieces that are never given out
+    unused: tuple = ()  # Pieces that are never in a result
     known: dict = field(init=False, repr=False, compare=False)  # Piece that a text can be given → id
     algorithm: ClassVar[str | None] = None  # `translated` makes a model that can be trained
     units: ClassVar[str] = ""  # What decides: "scores" of pieces, "merges", or whole "words" or "characters"
@@ -58,7 +58,7 @@ class SentencePieceModel(Model):
         text: str,  # A normalized text, or part of one
         *,
         dropout: float | None = None,  # BPE only: probability of passing over a merge for good
-        rng: random.Random | None = None,  # Where chance comes from, if there is dropout
+        rng: random.Random | None = None,  # Random number generator for dropout
         seed: int | None = None,  # Instead of it: the same draw each time
     ) -> list[int]:  # Ids
         "The ids of a text."
@@ -254,9 +254,9 @@ def part_tokens(
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #93f5c69c
 class _Row(NamedTuple):
-    "A stretch of text, encoded."
+    "A slice of text, encoded."
 
-    ids: list  # Its ids, if it stood alone
+    ids: list  # Its ids as a separate text
     parts: list  # What it is split into
     steps: tuple = ()  # Unigram: the scores of the parts
     limit: float = 0.0  # Unigram: the split is certain while the score so far is nearer to 0 than this
@@ -269,7 +269,7 @@ def _row(model, parts, *more):
 
 
 def _joined(model, rows):
-    "The ids of rows; an unknown run that goes on from one to the next keeps one id."
+    "The ids of rows; an unknown run that continues from one to the next has one id."
     ids, unk = [], None if model.byte_fallback else model.piece2id[model.unk_piece]
     for row in rows:
         new = row.ids
@@ -278,7 +278,7 @@ def _joined(model, rows):
 
 
 def _generator(rng, seed):
-    "Where chance comes from: what was passed, or a generator with the seed; None for neither."
+    "The random number generator: the one passed, or one with the seed; None for neither."
     if rng or seed is None:
         return rng
     return random.Random(seed)
@@ -308,7 +308,7 @@ def _symbols(text, special, lengths):
 
 
 class SentencePieceWords(SentencePieceModel):
-    "A WORD model: every stretch from one ▁ to the next is one piece, or unknown."
+    "A WORD model: the text from one ▁ to the next is one piece, or unknown."
 
     units = "words"
 
@@ -351,7 +351,7 @@ _LARGEST, _RESET, _CACHE_LIMIT = float.fromhex("0x1.fffffep+127"), 100_000.0, 1 
 
 
 def _cached(cache, key, row):
-    "Keep a row; forget all others when there are too many."
+    "Cache a row; clear the cache when there are too many."
     if len(cache) >= _CACHE_LIMIT:
         cache.clear()
     cache[key] = row
@@ -687,7 +687,7 @@ def _parts(text, ends, made, spare):
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #4e1192a6
 class Merges(NamedTuple):
-    "What a BPE model's scores say about its merges."
+    "What the scores of a BPE model imply about its merges."
 
     merges: list  # (left, right) in the order of their ranks
     whole: list  # Pieces that no text is ever given by merging
@@ -698,7 +698,7 @@ class Merges(NamedTuple):
 def merges_of(
     model: SentencePieceBPE,  # The model
 ) -> Merges:  # Each joined piece is in one of the three lists
-    "The one list of merges that a BPE model's scores stand for."
+    "The list of merges that the scores of a BPE model imply."
     found = Merges([], [], [])
     ranks, spare = vars(model)["_ranks"], vars(model)["_spare"]
     special = set(model.user_defined)

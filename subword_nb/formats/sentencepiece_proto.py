@@ -23,7 +23,7 @@ from ..core.limits import check_limit
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #4f7998ad
 def read_varint(
-    data: bytes,  # Where the number stands
+    data: bytes,  # Contains the number
     at: int,  # At which byte it begins
     end: int | None = None,  # Where the message ends; None: with the data
 ) -> tuple[int, int]:  # The number, from 0 to 2**64 - 1; where the next byte is
@@ -55,7 +55,7 @@ def write_varint(
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #61fe370a
 class Field(NamedTuple):
-    "A field as it stands in a message."
+    "A field of a message, not decoded."
 
     number: int  # Which field of the message it is
     wire: int  # How its end is found: 0 a varint, 1 eight bytes, 2 a length and as many bytes, 5 four bytes
@@ -185,7 +185,7 @@ class Piece(NamedTuple):
 
 
 def _value_of(spec, table, name, what):
-    "What a part of a model says in a field, or its default."
+    "The value of a field of a spec, or its default."
     defaults = {field: default for field, _, default in table.values()}
     if name not in defaults:
         raise KeyError(f"{what} has no field {name!r}; expected one of {', '.join(defaults)}")
@@ -194,7 +194,7 @@ def _value_of(spec, table, name, what):
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #19b55860
 @dataclass
 class ModelProto:
-    "What a `.model` file holds; the dicts have the fields that stand in the file, by their names."
+    "The content of a `.model` file; the dicts have the fields that are in the file, by their names."
 
     pieces: list[Piece] = field(default_factory=list)  # The vocabulary in the order of ids
     trainer_spec: dict = field(default_factory=dict)  # How the model was trained, and what kind it is
@@ -211,21 +211,21 @@ class ModelProto:
     def trainer(
         self,
         name: str,  # A field of the trainer's
-    ) -> Any:  # What the file says, else the default
+    ) -> Any:  # The value in the file, else the default
         "How the model was trained, or what kind it is."
         return _value_of(self.trainer_spec, TRAINER_SPEC, name, "trainer_spec")
 
     def normalizer(
         self,
         name: str,  # A field of the normalizer's
-    ) -> Any:  # What the file says, else the default
+    ) -> Any:  # The value in the file, else the default
         "What is done to a text first."
         return _value_of(self.normalizer_spec, NORMALIZER_SPEC, name, "normalizer_spec")
 
     def denormalizer(
         self,
         name: str,  # A field of the normalizer's
-    ) -> Any:  # What the file says, else the default
+    ) -> Any:  # The value in the file, else the default
         "What is done to a decoded text last."
         return _value_of(self.denormalizer_spec, NORMALIZER_SPEC, name, "denormalizer_spec")
 
@@ -237,7 +237,7 @@ _ENUMS = {"model type": range(1, 5), "piece type": range(1, 7)}
 
 
 def _number(value, kind):
-    "What a varint means, or a ValueError that says what was expected."
+    "The value of a varint, or a ValueError that says what was expected."
     if kind == "bool":
         return value != 0
     if kind == "int32":
@@ -372,8 +372,8 @@ def _whole(data, name):
 def read_model_proto(
     data: bytes,  # The bytes of a `.model` file
     *,
-    name: str = "the model",  # Where they come from: errors begin with it
-) -> ModelProto:  # Everything that the file says
+    name: str = "the model",  # Their source, for error messages
+) -> ModelProto:  # The content of the file
     "Read a SentencePiece model."
     data, proto = _whole(data, name), ModelProto()
     tests: dict = {}
@@ -540,7 +540,7 @@ def write_model_proto(
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #303f441e
 class Row(NamedTuple):
-    "What a run of bytes says."
+    "A run of bytes and its meaning."
 
     start: int  # Where the field begins
     body: int  # Where its content begins
@@ -552,10 +552,10 @@ class Row(NamedTuple):
 def explain_model_proto(
     data: bytes,  # The bytes of a `.model` file
     *,
-    name: str = "the model",  # Where they come from: errors begin with it
+    name: str = "the model",  # Their source, for error messages
     most: int = 8,  # Maximum number of pieces to explain
 ) -> list[Row]:  # One for each field, in the order of the bytes
-    "Say what stands where."
+    "The position and the meaning of all bytes of a file."
     data, rows, counts = _whole(data, name), [], Counter()
 
     def walk(start, end, table, path):
@@ -637,7 +637,7 @@ def draw_model_proto(
 def used_pieces(
     proto: ModelProto,  # A model
 ) -> list[Piece]:  # Its pieces with the types that count
-    "The pieces as SentencePiece uses them: one that is only a zero character counts as unused if bytes stand in for it."
+    "The pieces as SentencePiece uses them: a zero character alone is unused with byte fallback."
     return [
         p._replace(type=UNUSED) if p.piece == "\0" and proto.trainer("byte_fallback") else p
         for p in proto.pieces

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SPECIAL', 'WORDS', 'Codes', 'read_codes', 'looks_like_codes', 'nmt_merge_ref', 'nmt_merge', 'split_rare', 'isolate',
-           'NmtBPE', 'segment_word', 'segment', 'merge_rounds', 'explain_nmt', 'NmtDecoder', 'read_counts', 'read_nmt',
-           'nmt_from_bpe', 'bpe_from_nmt', 'nmt_notes', 'write_codes', 'write_dictionary']
+           'NmtBPE', 'segment_word', 'segment', 'NmtDecoder', 'read_counts', 'read_nmt', 'nmt_from_bpe', 'bpe_from_nmt',
+           'nmt_notes', 'write_codes', 'write_dictionary']
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #35408aba
 import heapq
@@ -33,7 +33,7 @@ from ..pipeline.vocab import AddedToken
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #fbbb07c4
 class Codes(NamedTuple):
-    "What a file of codes says."
+    "The content of a file of codes."
 
     merges: list  # Merge rules, pairs of symbols, in the order of their ranks
     version: tuple = (0, 2)  # (0, 2): `</w>` is part of a word's last symbol; (0, 1): a symbol of its own
@@ -87,7 +87,7 @@ def read_codes(
 def looks_like_codes(
     data: bytes,  # A file, or its first few kilobytes
 ) -> bool:  # True for lines of two symbols, or two and a count, some of them with </w>
-    "Are these merge rules with an end-of-word mark?"
+    "Whether these are merge rules with an end-of-word suffix."
     # the last is empty, or may be cut short
     lines = data[: 1 << 16].decode("utf-8", "replace").split("\n")[:-1]
     rules = [
@@ -107,7 +107,7 @@ def nmt_merge_ref(
     ranks: Mapping,  # pair → rank
     *,
     dropout: float = 0,  # Probability of passing over a pair in a round
-    rng=None,  # Where chance comes from, a `random.Random`; needed if there is dropout
+    rng=None,  # Random number generator, a `random.Random`; needed if there is dropout
 ) -> list[str]:  # The symbols that are left
     "Merge in rounds: all places of the pair of lowest rank, from left to right."
     symbols = list(symbols)
@@ -166,12 +166,12 @@ def nmt_merge(
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #00c4757d
 def split_rare(
-    pieces: Iterable[str],  # The pieces of one word, without marks
+    pieces: Iterable[str],  # The pieces of one word, without separators
     undone: Mapping,  # symbol → the pair that makes it
     # What may be written: pieces with the separator, and without it at the end of a word
     vocabulary: Iterable[str],
     *,
-    separator: str = "@@",  # Marks a piece that does not end its word
+    separator: str = "@@",  # Ends a piece that does not end its word
 ) -> list[str]:  # Pieces, each in the vocabulary or impossible to split
     "Undo merges until every piece is in the vocabulary."
     pieces, out = list(pieces), []
@@ -226,7 +226,7 @@ class NmtBPE(Model):
     piece2id: dict  # piece → id; a piece that does not end its word carries the separator
     merges: list  # Merge rules in the order of their ranks
     version: tuple = (0, 2)  # See `Codes`
-    separator: str = "@@"  # Marks a piece that does not end its word
+    separator: str = "@@"  # Ends a piece that does not end its word
     glossaries: tuple = ()  # Regular expressions for what is never taken apart
     vocabulary: frozenset | None = None  # What may be written; other pieces are split again
     unk_piece: str | None = "<unk>"  # Stands for a piece without an id; None: such a piece is an error
@@ -244,7 +244,7 @@ class NmtBPE(Model):
         pretoken: str,  # One word
         *,
         dropout: float | None = None,  # Probability of passing over a pair
-        rng: random.Random | None = None,  # Where chance comes from
+        rng: random.Random | None = None,  # Random number generator
         seed: int | None = None,  # Instead of it: the same draw each time
     ) -> list[int]:  # Ids
         "The ids of one word."
@@ -257,7 +257,7 @@ class NmtBPE(Model):
         pretoken: str,  # One word
         *,
         dropout: float | None = None,  # Probability of passing over a pair
-        rng: random.Random | None = None,  # Where chance comes from
+        rng: random.Random | None = None,  # Random number generator
         seed: int | None = None,  # Instead of it: the same draw each time
     ) -> list[Token]:  # In order, with their places in the word
         "The tokens of one word."
@@ -320,9 +320,9 @@ def segment_word(
     word: str,  # One word
     *,
     dropout: float | None = None,  # Probability of passing over a pair
-    rng: random.Random | None = None,  # Where chance comes from
+    rng: random.Random | None = None,  # Random number generator
     seed: int | None = None,  # Instead of it: the same draw each time
-) -> list[str]:  # Pieces without marks; joined, they are the word
+) -> list[str]:  # Pieces without separators; joined, they are the word
     "Take one word apart."
     if dropout and not 0 <= dropout <= 1:
         raise ValueError(f"dropout={dropout} is not a probability; pass a number from 0 to 1")
@@ -381,87 +381,12 @@ def segment(
         )
     return "\n".join(out)
 
-# %% ../../nbs/formats/07_subword_nmt.ipynb #70b69c83
-def merge_rounds(
-    symbols: list[Symbol],  # What merging starts from; ids are not looked at
-    ranks: dict,  # pair of pieces → rank
-) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
-    "Merge the pair of lowest rank wherever it occurs, again and again; record every merge."
-    symbols, steps = list(symbols), []
-    standing = list(range(len(symbols)))
-
-    def rank_at(k):
-        if k < 0:
-            return None
-        return ranks.get(tuple(symbols[i].piece for i in standing[k : k + 2]))
-
-    heap = []
-
-    def push(k):
-        rank = rank_at(k)
-        if rank is not None:
-            heapq.heappush(heap, (rank, standing[k]))
-
-    for k in range(len(standing)):
-        push(k)
-    while heap:
-        best, made = heap[0][0], []
-        while heap and heap[0][0] == best:
-            i = heapq.heappop(heap)[1]
-            k = bisect_left(standing, i)
-            if standing[k : k + 1] != [i] or rank_at(k) != best:
-                continue
-            a, b = symbols[i], symbols[standing.pop(k + 1)]
-            symbols[i] = Symbol(-1, a.piece + b.piece, a.start, b.end)
-            steps.append(Merge(best, a.piece, b.piece, a.piece + b.piece, k, a.start, b.end))
-            made.append(i)
-        for i in made:
-            k = bisect_left(standing, i)
-            push(k - 1)
-            push(k)
-    return steps, [symbols[i] for i in standing]
-
-# %% ../../nbs/formats/07_subword_nmt.ipynb #9cab243f
-def explain_nmt(
-    model,  # An `NmtBPE`; what a glossary keeps is a symbol of its own
-    pretoken: str,  # One word
-) -> BPEReason:  # Its pieces are those of the model's tokens
-    "Every merge of a word by subword-nmt's rules."
-    ranks = {pair: rank for rank, pair in reversed([*enumerate(model.merges)])}
-    first, steps, left = [], [], []
-    at = 0
-    for part in isolate(pretoken, model.glossaries) if pretoken else []:
-        start, at = at, at + len(part)
-        whole = len(part) == 1 or model._kept and model._kept.match(part)
-        if whole:
-            symbols = [Symbol(-1, part, start, at)]
-        else:
-            symbols = [Symbol(-1, c, start + i, start + i + 1) for i, c in enumerate(part)]
-            if model.version == (0, 1):
-                symbols.append(Symbol(-1, "</w>", at, at))
-            else:
-                symbols[-1] = symbols[-1]._replace(piece=symbols[-1].piece + "</w>")
-        more, rest = merge_rounds(symbols, ranks)
-        steps += [m._replace(at=m.at + len(left)) for m in more]
-        first += symbols
-        left += rest
-    tokens, said = model.tokens(pretoken), []
-    kept = [s.piece for s in first if s.end - s.start > 1]
-    if kept:
-        said.append(f"kept whole by a glossary: {', '.join(map(printable, kept))}")
-    if len(tokens) > sum(s.start < s.end for s in left):
-        said.append("pieces that the vocabulary lacks are split again")
-    unknown = [pretoken[t.start : t.end] for t in tokens if t.piece not in model.piece2id]
-    if unknown:
-        said.append(f"unknown: {', '.join(map(printable, unknown))}")
-    return BPEReason(first, steps, [t.piece for t in tokens], "; ".join(said) or None)
-
 # %% ../../nbs/formats/07_subword_nmt.ipynb #6f5efc9a
 @dataclass(frozen=True)
 class NmtDecoder(decoders.Decoder):
-    "Join pieces: nothing behind a separator, else a space."
+    "Join pieces: nothing after a separator, else a space."
 
-    separator: str = "@@"  # Marks a piece that does not end its word
+    separator: str = "@@"  # Ends a piece that does not end its word
 
     def _decode(self, pieces, errors):
         return [text for text, _ in _Glue(self.separator).push([(p, True) for p in pieces])]
@@ -550,7 +475,7 @@ def read_nmt(
     glossaries: Iterable[str] = (),  # Regular expressions for what is never taken apart
     # fairseq's dict.txt, which gives the ids; without it the vocabulary does, else the codes
     dictionary: str | os.PathLike | None = None,
-    separator: str = "@@",  # Marks a piece that does not end its word
+    separator: str = "@@",  # Ends a piece that does not end its word
 ) -> Parts:  # The parts of the tokenizer; nothing is put around texts
     "Read a tokenizer from the files of subword-nmt and fairseq."
     if threshold is not None and vocabulary is None:
@@ -591,9 +516,9 @@ def _check_rules(merges):
 
 
 def nmt_from_bpe(
-    parts: Parts,  # A tokenizer with a `BPE` model that marks the end of words by </w>
+    parts: Parts,  # A tokenizer with a `BPE` model whose words end in </w>
     *,
-    separator: str = "@@",  # Marks a piece that does not end its word
+    separator: str = "@@",  # Ends a piece that does not end its word
 ) -> Parts:  # The same ids for the same words; how text becomes words is not carried over
     "A character-level BPE tokenizer as subword-nmt's."
     m = parts.model
@@ -671,7 +596,7 @@ def bpe_from_nmt(
 def nmt_notes(
     parts: Parts,  # What `write_codes` writes
 ) -> list[str]:  # One sentence for each thing that the codes do not carry
-    "What a reader of the codes has to be told."
+    "What the reader of the codes must be told."
     notes = [
         "ids: codes hold rules; a dict.txt gives the ids (write_dictionary), else they are numbered by the codes"
     ]
@@ -694,9 +619,9 @@ def write_codes(
     parts: Parts,  # A tokenizer that `read_nmt` gave, or one with `BPE` and </w>
     path: str | os.PathLike,  # Where the codes shall be
     *,
-    separator: str = "@@",  # What apply-bpe will be told to mark pieces with
+    separator: str = "@@",  # The separator that apply-bpe will use
 ) -> Path:  # The path
-    "Write merge rules for apply-bpe, atomically; `nmt_notes` says what they do not carry."
+    "Write merge rules for apply-bpe, atomically; `nmt_notes` lists what they do not contain."
     m = parts.model if isinstance(parts.model, NmtBPE) else nmt_from_bpe(parts, separator=separator).model
     if not m.merges:
         raise ValueError(

@@ -183,7 +183,7 @@ def encode_by_ranks_ref(
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #ad11bc8b
 class Recovered(NamedTuple):
-    "What a table of ranks says about merging."
+    "What a table of ranks implies about merging."
 
     merges: list  # The merge rules, pairs of tokens, in the order of ranks
     whole: list  # Tokens that merging never makes: found only where a pretoken is just that
@@ -206,14 +206,14 @@ class Published(NamedTuple):
     "An encoding that is known by name."
 
     name: str  # Such as "cl100k_base"
-    files: tuple  # (address or file name, SHA-256) of each of its files; the first one says all
+    files: tuple  # (address or file name, SHA-256) of each of its files; the first one is enough
     pattern: str  # How text is split: a name of `PATTERNS`, or a regular expression
     special_tokens: dict  # Spelling → id
     n_vocab: int  # All ids are below this number
 
 
 class TiktokenSource(NamedTuple):
-    "What an encoding says besides the parts of its tokenizer."
+    "What an encoding has besides the parts of its tokenizer."
 
     name: str | None  # Its name
     pattern: str  # Its pattern as tiktoken reads it
@@ -477,7 +477,7 @@ def _given(name, address, digest, path):
 
 
 def _place(address, cache_dir):
-    "Where tiktoken keeps a file, None for nowhere; and whether someone has named that folder."
+    "Where tiktoken stores a file, None for nowhere; and whether that folder was named explicitly."
     candidates = (cache_dir, os.environ.get("TIKTOKEN_CACHE_DIR"), os.environ.get("DATA_GYM_CACHE_DIR"))
     said = next((folder for folder in candidates if folder is not None), None)
     name = hashlib.sha1(address.encode()).hexdigest()
@@ -520,7 +520,7 @@ def _fetched(name, address, digest, cache_dir, download):
             write_atomically(place, data)
     except OSError:
         if said:
-            raise  # a folder that nobody has named need not take it
+            raise  # the default folder need not be writable
     return data
 
 
@@ -538,7 +538,7 @@ def published_ranks(
     cache_dir: str | os.PathLike | None = None,  # Keeps what is downloaded; None: tiktoken's own; "": none
     download: bool = True,  # Get a file from its published address if it is not in the cache
 ) -> dict[bytes, int]:  # token → rank
-    "The ranks of a published encoding; its file is what the hash says, or nothing is read."
+    "The ranks of a published encoding, from a file with the published hash."
     address, digest = _published(name).files[0]
     if path is None:
         data = _fetched(name, address, digest, cache_dir, download)
@@ -600,13 +600,13 @@ def _check_spellings(ranks, special, label):
 
 
 def _check_table(ranks, special, label):
-    "Refuse a table that lacks bytes or has gaps."
+    "Refuse a table with missing bytes or gaps."
     if missing := [b for b in range(256) if bytes([b]) not in ranks]:
         raise ValueError(
             f"{label}: {len(missing)} of the 256 bytes have no rank, such as 0x{missing[0]:02x}; texts that hold them could not be encoded"
         )
     taken, top = {*ranks.values(), *special.values()}, max(ranks.values())
-    # found soon: there are as many ids as tokens
+    # a short loop: there are as many ids as tokens
     gap = None
     if len(ranks) <= top:
         gap = next((i for i in range(top) if i not in taken), None)
@@ -640,7 +640,7 @@ def ranks_to_parts(
     special_tokens: Mapping[str, int],  # Spelling → id
     name: str | None = None,  # What to call the encoding
     label: str = "the table of ranks",  # What an error calls it
-    complete: bool = True,  # Refuse a table that lacks bytes or ranks; False: texts that need them are refused
+    complete: bool = True,  # Refuse a table with missing bytes or ranks; False: refuse texts that need them
 ) -> Parts:  # The parts of the tokenizer
     "A tokenizer from what an encoding is made of."
     source = _source_of(pattern)
@@ -867,7 +867,7 @@ def to_tiktoken(
 def write_tiktoken(
     parts: Parts,  # The parts of a byte-level BPE tokenizer
     path: str | os.PathLike,  # Where the file shall be
-) -> Path:  # The path; what the file does not hold is what `tiktoken_notes` says
+) -> Path:  # The path; `tiktoken_notes` lists what the file does not contain
     "Write the ranks of a tokenizer, atomically."
     return write_ranks(parts_to_ranks(parts)[0], path)
 
@@ -917,7 +917,7 @@ def encode_ordinary(
 def decode_single_token_bytes(
     tok,  # A tokenizer
     id: int,  # One id
-) -> bytes:  # The bytes it stands for, alone
+) -> bytes:  # Its bytes
     "The bytes of one id."
     return decode_bytes(tok, [id])
 
@@ -931,7 +931,7 @@ def decode_tokens_bytes(
 
 
 def _each(tok, ids):
-    "The bytes of each id alone, and of all together."
+    "The bytes of each id, and of all together."
     ids = list(ids) if isinstance(ids, Iterator) else ids
     together = decode_bytes(tok, ids)  # refuses what are no ids
     return [decode_bytes(tok, [i]) for i in ids], together
@@ -1013,7 +1013,7 @@ def _bare(model, data):
 
 
 def _until(ids, sizes, n):
-    "As many ids as it takes to have n bytes."
+    "As many ids as are needed for n bytes."
     size, k = 0, 0
     while k < len(ids) and size < n:
         size, k = size + sizes[ids[k]], k + 1
@@ -1041,7 +1041,7 @@ def _ids_of(tok, model, data):
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #be5f0468
 def _completions(tok, data):
-    "The sequences of ids that may come of unstable bytes."
+    "The sequences of ids that unstable bytes may become."
     (tokens, ids, sizes), model = _tokens(tok), byte_model(tok)
     found, k = (
         {
@@ -1061,7 +1061,9 @@ def _completions(tok, data):
         and len(data) > size
         and any(a <= ord(last) < b for a, b in code_point_ranges("White_Space"))
     ):
-        found.add((*_bare(model, data[:-size]), *_bare(model, data[-size:])))  # \s+(?!\S) may yet split here
+        found.add(
+            (*_bare(model, data[:-size]), *_bare(model, data[-size:]))
+        )  # \s+(?!\S) may still split there
     return found
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #4789f951
@@ -1073,7 +1075,7 @@ def encode_with_unstable(
     # Special tokens whose spelling in the text is an error: "all" that are not allowed, or a set
     disallowed_special: str | Collection[str] = "all",
     errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
-) -> tuple[list[int], list[list[int]]]:  # Ids that stay whatever follows; sorted, what may come after them
+) -> tuple[list[int], list[list[int]]]:  # Ids that are final; the sorted completions
     "Encode the beginning of a text."
     byte_model(tok)
     c, text = compiled(tok, allowed_special=allowed_special), valid_text(text, errors=errors)
