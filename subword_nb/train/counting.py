@@ -117,7 +117,7 @@ def _count_batch(cuts, table, batch, number):
 
 # %% ../../nbs/train/01_counting.ipynb #99862129
 class Counter:
-    "Counts spans of batches; `free` has the tables that no thread is using, `error` says how much too low counts of spans may be."
+    "Counts spans of batches; `free` has the tables that no thread is using, `error` is how much too low counts may be."
 
     def __init__(
         self,
@@ -126,8 +126,8 @@ class Counter:
         threads: int = 1,  # Number of batches counted at once
         memory: int = 1 << 30,  # Bytes that tables may have, all together, before they are spilled
         max_spans: int | None = None,  # Maximum number of distinct spans in a table; None: all
-        folder: str | Path | None = None,  # Where to keep what is needed to go on; None: nothing is kept
-        facts: dict | None = None,  # What is counted, and how, for a folder that is gone on with
+        folder: str | Path | None = None,  # Where to store what is needed to continue; None: nowhere
+        facts: dict | None = None,  # What is counted, and how, to check a folder that is continued
     ):
         from subword_nb.train.span_counts import Spill
 
@@ -168,7 +168,7 @@ def _spill(counter):
 # %% ../../nbs/train/01_counting.ipynb #38124961
 def count_batches(
     counter: Counter,  # Where to
-    batches: Iterable,  # (data, bounds, …), the same ones in the same order as in a run that is gone on with
+    batches: Iterable,  # (data, bounds, …), the same ones in the same order as in a run that is continued
     *,
     every: float = 60.0,  # Seconds from checkpoint to checkpoint
 ) -> None:
@@ -365,13 +365,13 @@ def count_corpus(
     memory: int = 1 << 30,  # Bytes of tables beyond which they go to disk; the result does not depend on it
     # Maximum number of distinct spans, with an error that is reported; None: all, exactly
     max_spans: int | None = None,
-    checkpoint: str | Path | None = None,  # A folder to go on from if it holds counts, and to keep them in
+    checkpoint: str | Path | None = None,  # A folder to continue from if it has counts, and to store them in
     # What the corpus is called, and how it is cut; a checkpoint with other facts is refused
     facts: dict | None = None,
     every: float = 60.0,  # Seconds from checkpoint to checkpoint
-    # "kept" or "apart": every line is a document, see `in_lines`; None: documents are taken as they are
+    # "kept" or "apart": every line is a document, see `in_lines`; None: documents are not split
     lines: str | None = None,
-) -> FlatCounts:  # In first-seen order; `error` says how much too low the count of a span may be
+) -> FlatCounts:  # In first-seen order; `error` is how much too low the count of a span may be
     "How often each pretoken occurs in a corpus."
     check_limits(threads=threads, memory=memory, **({} if max_spans is None else dict(max_spans=max_spans)))
     if lines is not None:

@@ -106,7 +106,7 @@ def _new_buffer(n, size):
 
 
 def _append(buffer, n, block, size):
-    "Bring a block behind the n bytes of a buffer."
+    "Append a block to the n bytes of a buffer."
     m = len(block)
     if HEAD + n + m + HEAD > len(buffer):  # ever longer, if no span ends
         buffer, old = _new_buffer(2 * n + m, size), buffer
@@ -230,7 +230,7 @@ _NONE = np.zeros(0, np.uint64)
 
 def count_spans(
     table: SpanCounts,  # Counts so far; changed in place
-    buffer: np.ndarray,  # uint8; 15 bytes behind the last span may be read
+    buffer: np.ndarray,  # uint8; 15 bytes after the last span may be read
     starts: np.ndarray,  # (k + 1,) where spans begin, and where the last one ends
     k: int,  # How many spans
     *,
@@ -321,7 +321,7 @@ class Spill:
 
     def __init__(
         self,
-        folder: str | Path,  # Where; made if it does not exist, and gone on with if it has a manifest
+        folder: str | Path,  # Where; created if it does not exist, and continued if it has a manifest
         facts: dict,  # What is counted, and how; a folder with other facts is refused
     ):
         self.folder, self.facts = Path(folder), facts

@@ -58,7 +58,7 @@ class TrainingReport(NamedTuple):
     # "full" when the vocabulary has the size asked for, else why it has not, such as "no pair left"
     ended: str
     asked: int  # The vocab_size that was asked for
-    pieces: int  # The pieces there are
+    pieces: int  # Number of pieces
     pretokens: int  # Distinct pretokens
     total: int  # All pretokens
     # BPE, WordPiece: count or score of each pair when it was merged; Unigram: what each round did
@@ -71,7 +71,7 @@ class TrainingReport(NamedTuple):
 
 # %% ../../nbs/train/05_train.ipynb #12476060
 def why_short(
-    report: TrainingReport,  # What training says about itself
+    report: TrainingReport,  # The report of a training
 ) -> str:  # Empty where the vocabulary has the size asked for
     "Why training ended early."
     reasons = {
@@ -84,7 +84,7 @@ def why_short(
 
 
 def warn_if_short(
-    report: TrainingReport,  # What training says about itself
+    report: TrainingReport,  # The report of a training
     *,
     stacklevel: int = 3,  # Whose line the warning names: 2 is the caller's, 3 that of who called it
 ) -> None:
@@ -116,11 +116,11 @@ _DEFAULTS = {  # algorithm → pre-tokenizer, normalizer, unknown piece
 
 def conventions(
     algorithm: str,  # As for `train`, like all others
-    pre_tokenizer,  # "default" for what the algorithm has, here and below
+    pre_tokenizer,  # "default" for that of the algorithm, also below
     normalizer,  # As `train` takes it
     *,
     unk_piece=None,  # Not asked by those who only count
-    treat_whitespace_as_suffix: bool = False,  # ▁ behind each word, as in SentencePiece, not in front
+    treat_whitespace_as_suffix: bool = False,  # ▁ after each word, not in front
 ) -> tuple:  # (pre-tokenizer, normalizer, unknown piece)
     "How an algorithm splits, normalizes and calls the unknown."
     if algorithm not in _DEFAULTS:
@@ -148,7 +148,7 @@ _WORDS_BEHIND = Split("▁", "merged_with_previous")  # words that end in ▁
 
 
 def _visible_spaces(norm, as_suffix):
-    "Words that begin with ▁, or end in it, and what writes spaces so behind a normalizer."
+    "Words that begin with ▁, or end in it, and the normalizer that writes spaces so."
     before = flat_steps(norm)
     edge = normalizers.Replace(r"\z", "▁", regex=True) if as_suffix else normalizers.Prepend("▁")
     split = _WORDS_BEHIND if as_suffix else Split("▁", "merged_with_next")
@@ -169,7 +169,7 @@ def marks_words(
     norm: Normalizer | None,  # What is done to documents
     pre: PreTokenizer,  # How they are split
 ) -> bool:  # True if spaces become ▁, as in SentencePiece
-    "Does a pipeline mark words as SentencePiece does?"
+    "Whether words of a pipeline have ▁, as in SentencePiece."
     if spells_bytes(pre):
         return False
     return any(isinstance(step, Metaspace) for step in flat_steps(pre)) or any(
@@ -226,7 +226,7 @@ def _counts_of(corpus, norm, pre, bytewise, progress, on_progress, checkpoint, l
 # %% ../../nbs/train/05_train.ipynb #5b1f0c81
 def marks_behind(
     counts: Mapping | FlatCounts,  # pretoken → count; those that begin with ▁ are words
-) -> Any:  # Counts of the same kind: what the same texts give where ▁ stands behind a word
+) -> Any:  # Counts of the same kind, of words with ▁ after them
     "Move the ▁ of words from their front to their end."
     found = counts.to_dict() if isinstance(counts, FlatCounts) else counts
     moved = {p[1:] + "▁" if p.startswith("▁") else p: n for p, n in found.items()}
@@ -255,9 +255,9 @@ def pretoken_counts(
     memory: int = 1 << 30,  # Bytes beyond which counts go to disk
     max_pretokens: int | None = None,  # Maximum number of distinct spans
     documents: str | None = None,  # "lines" or "whole", as for `train`
-    treat_whitespace_as_suffix: bool = False,  # ▁ behind each word, as for `train`
+    treat_whitespace_as_suffix: bool = False,  # ▁ after each word, as for `train`
     **options,  # Those of `Corpus`: errors, field, sample, seed
-) -> FlatCounts:  # Pretokens as the algorithm takes them
+) -> FlatCounts:  # Pretokens in the form that the algorithm needs
     "Count a corpus once, to train on it as often as one likes."
     # refuses what cannot be
     conventions(algorithm, pre_tokenizer, normalizer, treat_whitespace_as_suffix=treat_whitespace_as_suffix)
@@ -335,7 +335,7 @@ def divide_pretoken(
     pretoken: str,  # One pretoken
     *,
     split_digits: bool = False,  # Before and after every digit
-    split_by_unicode_script: bool = False,  # Where the script changes, but not behind ▁
+    split_by_unicode_script: bool = False,  # Where the script changes, but not after ▁
 ) -> list[str]:  # Parts, none empty; joined, they are the pretoken
     "Divide a pretoken where SentencePiece's trainer allows no piece to go on."
     parts, last = [], ""
@@ -358,9 +358,9 @@ def divided_counts(
     split_digits: bool = False,
     # No piece holds characters of two scripts, as in SentencePiece ("char_bpe" and "unigram")
     split_by_unicode_script: bool = False,
-    whole: bool = False,  # Pretokens that may not be divided: bytes, or words with marks
+    whole: bool = False,  # Pretokens that may not be divided: bytes, or words with a prefix or suffix
 ) -> Any:  # The same object if nothing is to be divided, else a dict
-    "Counts of the parts of pretokens."
+    "Counts of divided pretokens."
     asked = {"split_digits": split_digits, "split_by_unicode_script": split_by_unicode_script}
     if not any(asked.values()):
         return counts
@@ -424,7 +424,7 @@ def _numbered(pieces):
 
 
 def _char_decoder(suffix, prefix, byte_fallback, pre):
-    "What undoes the marks of pieces."
+    "The decoder for pieces with a prefix or suffix."
     last: decoders.Decoder
     if suffix:
         last = decoders.BPEDecoder(suffix)
@@ -441,17 +441,17 @@ def learn_bpe(
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
     pre_tokenizer: PreTokenizer | None = None,  # What made the counts
-    unk_piece: str | None = None,  # Stands for an unknown character
+    unk_piece: str | None = None,  # Replaces an unknown character
     min_frequency: int = 1,  # A pair rarer than this is never merged
     initial_alphabet: str | Iterable | None = None,  # "corpus", "bytes" (for "bpe"), or characters
     limit_alphabet: int | None = None,  # Maximum number of alphabet symbols; the most frequent stay
     max_token_length: int | None = None,  # Maximum length of a piece in characters (bytes, for byte-level)
     tie_break: str = "ids",  # "ids", "first", "bytes" or "largest" (subword-nmt's), see `best_pair`
     byte_fallback: bool = False,  # Spell unknown characters by 256 byte pieces ("char_bpe")
-    end_of_word_suffix: str = "",  # Marks the symbol that ends its pretoken ("char_bpe")
-    continuing_subword_prefix: str = "",  # Marks symbols that do not start their pretoken ("char_bpe")
+    end_of_word_suffix: str = "",  # Ends the symbol that ends its pretoken ("char_bpe")
+    continuing_subword_prefix: str = "",  # Starts symbols that do not start their pretoken ("char_bpe")
     dropout: float | None = None,  # Merge rules passed over at random when encoding, see `BPE`
-    fuse_unk: bool | None = None,  # One unknown piece for a run; None: `train` does so where ▁ marks words
+    fuse_unk: bool | None = None,  # One unknown piece for a run; None: as `train` does if words have ▁
     ignore_merges: bool = False,  # A pretoken that is a piece is not taken apart
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # See `train`
@@ -518,15 +518,15 @@ def learn_wordpiece(
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
     pre_tokenizer: PreTokenizer | None = None,  # What made the counts
-    unk_piece: str = "[UNK]",  # Stands for a word that cannot be written with the pieces
+    unk_piece: str = "[UNK]",  # Replaces a word that the pieces cannot spell
     objective: str = "score",  # "score": f(ab)/(f(a)·f(b)); "frequency": f(ab)
     min_frequency: int = 1,  # A pair rarer than this is never merged
     initial_alphabet: str | Iterable = "corpus",  # "corpus", or characters that are in the vocabulary besides
     limit_alphabet: int | None = None,  # Maximum number of alphabet symbols; the most frequent stay
     max_token_length: int | None = None,  # Maximum length of a piece in characters
     tie_break: str = "ids",  # "ids", "first" or "bytes", see `best_pair`
-    continuing_subword_prefix: str = "##",  # Marks symbols that do not start their pretoken
-    end_of_word_suffix: str = "",  # Marks the symbol that ends its pretoken; no encoder looks for it
+    continuing_subword_prefix: str = "##",  # Starts symbols that do not start their pretoken
+    end_of_word_suffix: str = "",  # Ends the symbol that ends its pretoken; no encoder looks for it
     max_input_chars_per_word: int = 100,  # A longer word is unknown when encoding
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # See `train`
@@ -564,7 +564,7 @@ def learn_wordpiece(
 
 
 def _warn_of_ends(pieces, special_tokens, suffix):
-    "Say how many pieces the encoder cannot find."
+    "Warn of the number of pieces that the encoder cannot find."
     special_tokens = {*special_tokens}
     lost = sum(p.endswith(suffix) and p not in special_tokens for p in pieces)
     warnings.warn(
@@ -584,7 +584,7 @@ def learn_unigram(
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
     pre_tokenizer: PreTokenizer | None = None,  # What made the counts
-    unk_piece: str | None = "<unk>",  # Stands for unknown characters
+    unk_piece: str | None = "<unk>",  # Replaces unknown characters
     byte_fallback: bool = False,  # Spell unknown characters by 256 byte pieces
     fuse_unk: bool = True,  # One unknown piece for a run of unknown characters
     unk_penalty: float = 10.0,  # How far the unknown piece's score is below the lowest of an ordinary piece
@@ -624,7 +624,7 @@ def _unigram_of(found, unk_piece, byte_fallback, *options):
 
 
 def _space_decoder(pre):
-    "What makes spaces of the pre-tokenizer's mark for them."
+    "The decoder that restores spaces from the pre-tokenizer's replacement."
     step = pre.steps[-1] if isinstance(pre, Sequence) and pre.steps else pre
     if step == Split("▁", "merged_with_next"):
         return decoders.Sequence((decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)))
@@ -641,9 +641,9 @@ def learn_wordlevel(
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
     pre_tokenizer: PreTokenizer | None = None,  # What made the counts
-    unk_piece: str | None = "<unk>",  # Stands for a word that is not in the vocabulary
+    unk_piece: str | None = "<unk>",  # Replaces a word that is not in the vocabulary
     min_frequency: int = 1,  # A word rarer than this is left out
-    progress: bool | None = None,  # Not used: sorting is quick
+    progress: bool | None = None,  # Not used: sorting is fast
     on_progress: Callable | None = None,  # Not used
     resume: Any = None,  # Not used
 ) -> Learned:  # Model, decoder (None: words are joined with spaces), how it ended
@@ -800,16 +800,16 @@ def train(
     threads: int | None = None,  # None: one per processor; same result, unless `max_pretokens` is reached
     memory: int = 1 << 30,  # Bytes of counts beyond which they go to disk; the result does not depend on it
     max_pretokens: int | None = None,  # Maximum number of distinct spans; the report states the error
-    checkpoint: str | Path | None = None,  # A folder that keeps what the run has reached, to go on from
+    checkpoint: str | Path | None = None,  # A folder with the state of the run, to continue from
     every: float = 60.0,  # Seconds from checkpoint to checkpoint
     # on_progress(done, total, what, state), while counting and while learning
     on_progress: Callable | None = None,
-    trace: bool | str | Path = False,  # Keep `training.trace`, for `explain_training`; a path: in a file, too
-    documents: str | None = None,  # "lines" or "whole" texts are documents; None: lines if ▁ marks words
+    trace: bool | str | Path = False,  # Record `training.trace`, for `explain_training`; a path: also a file
+    documents: str | None = None,  # "lines" or "whole" texts are documents; None: lines if words have ▁
     allowed_special: str | Collection[str] = "all",  # Special tokens found in texts; (): none, texts are data
     # Of `Corpus`, `conventions`, `divided_counts` and the algorithm's recipe; `options_of` lists them
     **options,
-) -> Any:  # A new tokenizer; its `training` says how training ended
+) -> Any:  # A new tokenizer; its `training` has the report
     "Train a tokenizer on a corpus."
     as_suffix: dict[str, Any] = {}
     if options.get("treat_whitespace_as_suffix") and "treat_whitespace_as_suffix" in options_of(algorithm):
@@ -964,12 +964,12 @@ def _learned(
     return tok
 
 
-# What else a `.model` file says of training, by its names
+# Further settings of training in a `.model` file, by their names
 _TRAINER_SPEC = {"split_digits": False, "split_by_unicode_script": False}
 
 
 def _ends_required(counts, options):
-    "Counts without line ends, which become required characters: pieces with no share of the probability."
+    "Counts without line ends, which become required characters: pieces without probability."
     if isinstance(counts, FlatCounts):
         counts, ends = without_line_ends(counts)
     else:
