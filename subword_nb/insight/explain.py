@@ -20,8 +20,8 @@ from ..text.pretokenizers import spells_bytes
 # %% ../../nbs/insight/03_explain.ipynb #e87b254c
 def changes(
     text: str,  # The original
-    part: Aligned,  # What normalizing made of a stretch of it
-    start: int,  # Where the stretch begins, in code points
+    part: Aligned,  # The normalized text of a slice of it
+    start: int,  # Where the slice begins, in code points
     end: int,  # Its end (exclusive)
 ) -> list[dict]:  # "start", "end" in the original, "before", "after"; in order, none empty
     "The differences between a slice of text and its normalized form."
@@ -43,7 +43,7 @@ def changes(
 
 # %% ../../nbs/insight/03_explain.ipynb #0e497df3
 def _groups(part):
-    "(start, end, new text) of the characters that share places in the original."
+    "(start, end, new text) of the characters that share offsets in the original."
     groups = []
     for char, (a, b) in zip(part.text, part.marks(), strict=True):
         groups.append((a, b, char))
@@ -54,7 +54,7 @@ def _groups(part):
 
 
 def _add(out, text, a, b, new):
-    "Add a change without what is the same on its edges; one right behind another is part of it."
+    "Add a change without equal characters at its ends; adjacent changes are joined."
     old, k = text[a:b], 0
     if old == new:
         return
@@ -115,7 +115,7 @@ class Explanation:
     parts: list
     # "start", "end", "pretoken", "shown", "why" (place in `reasons`), "tokens" ([first, last + 1])
     words: list
-    reasons: list  # One per distinct pretoken, or stretch of one: `kind`, `pieces`, `to_dict()`
+    reasons: list  # One per distinct pretoken, or slice of one: `kind`, `pieces`, `to_dict()`
     # "id", "piece", "shown", "bytes" (hexadecimal), "start", "end", "word" (place in `words` or None),
     # "special"
     tokens: list
@@ -267,7 +267,7 @@ def explain(
     *,
     # Special tokens that are found in the text, as for `encode`
     allowed_special: str | Collection[str] | None = None,
-    add_special_tokens: bool = True,  # Add what the post-processor says
+    add_special_tokens: bool = True,  # Add the post-processor's special tokens
     errors: str = "strict",  # For invalid Unicode: "strict", "replace" or "ignore"
     most: int = 100_000,  # The longest text that is explained, in code points
 ) -> Explanation:  # Its ids are those of `encode`, its pieces those of `tokenize`

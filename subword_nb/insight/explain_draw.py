@@ -234,7 +234,7 @@ def _wordpiece_parts(reason, word, read, most):
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #91d74f81
 def _undecided_first(arc):
-    "Where an arc stands in the list: those that all segmentations have, or none, come last."
+    "The position of an arc in the list: those that all segmentations have, or none, are last."
     marginal = arc["marginal"]
     if 5e-4 <= marginal < 1 - 5e-4:
         group = 0
@@ -327,7 +327,7 @@ def _data(explanation):
 
 
 def _reasons(data, words, most):
-    "(a word, how often it occurs, its reason, parts) of the first distinct pretokens, and how many there are besides."
+    "(a word, how often it occurs, its reason, parts) of the first distinct pretokens, and how many others there are."
     read, first, times = reader(data), {}, {}
     for w in data["words"]:
         first.setdefault(w["why"], w)
@@ -347,7 +347,7 @@ def _reasons(data, words, most):
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #75bbc6dd
 def _overview(data, limit=32):
-    "What comes before the reasons: the tokens, what was changed, the added tokens, the pretokens."
+    "The parts before the reasons: the tokens, the changes, the added tokens, the pretokens."
     as_bytes = reader(data) is _bytes_or_piece
 
     def strip(pieces, title, ids=None):
@@ -514,8 +514,8 @@ def _part_text(part, color, width):
 def explanation_text(
     explanation,  # What `tok.explain` returned, or its `to_dict()`
     *,
-    color: bool | None = None,  # ANSI colours: None asks the terminal and NO_COLOR
-    width: int | None = None,  # Cells per line; None asks the terminal
+    color: bool | None = None,  # ANSI colours: None depends on the terminal and NO_COLOR
+    width: int | None = None,  # Cells per line; None: those of the terminal
     words: int = 12,  # Number of distinct pretokens drawn; the rest are counted
     most: int = 40,  # Most leaves of a tree, arcs of a lattice, rows of a table
 ) -> str:  # Lines of text, no newline at the end

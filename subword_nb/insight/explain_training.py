@@ -81,7 +81,7 @@ def _seed(trace, piece):
 
 # %% ../../nbs/insight/05_explain_training.ipynb #c965c4ae
 def _rounds(trace, i):
-    "What each round did with a seed, and why it fell: rare (EM) or cheap (pruning); None: it did not."
+    "What each round did with a seed, and why it was dropped: rare (EM) or cheap (pruning); None: it was not."
     import numpy as np
 
     a, out = trace.arrays, []
@@ -271,7 +271,7 @@ class TrainingExplanation:
 
 # %% ../../nbs/insight/05_explain_training.ipynb #5d254af0
 def _raw(e, piece):
-    "A piece for drawing: bytes if the model's characters stand for bytes."
+    "A piece for drawing: bytes if the model's characters represent bytes."
     bytewise = e.trace is not None and e.trace.counts.bytewise and piece not in e.trace.facts["special"]
     return from_visible(piece) if bytewise and all(c in CHAR2BYTE for c in piece) else piece
 
@@ -431,7 +431,7 @@ def _say_no_seed(e, f):
 
 
 def _say_last(e, f):
-    "What the last merge was worth, and why there was no other."
+    "The count or score of the last merge, and why there was no other."
     if isinstance(f["last"], float):
         last = f"; the last merge had {f['last']:,.4g}"
     elif f["last"]:

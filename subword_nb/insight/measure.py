@@ -14,10 +14,10 @@ from ..pipeline.engine import Engine
 
 # %% ../../nbs/insight/06_measure.ipynb #2a473fe9
 class TextCost(NamedTuple):
-    "What texts cost with a tokenizer."
+    "The counts for texts encoded by a tokenizer."
 
     characters: int  # Code points of the texts
-    words: int  # Stretches between white space
+    words: int  # Separated by white space
     tokens: int  # Ids
     unknown: int  # Ids that are the unknown piece
 
@@ -36,7 +36,7 @@ def text_cost(
     tok: Engine,  # A tokenizer
     texts: Iterable[str],  # What to encode; nothing is put around a text
 ) -> TextCost:  # Sums over all texts
-    "Count what texts cost with a tokenizer."
+    "Count characters, words and tokens of texts."
     if isinstance(texts, (str, bytes)):
         raise ValueError(
             f"texts must be several texts, got one {type(texts).__name__}; pass a list of texts, such as [text]"
@@ -54,7 +54,7 @@ def text_cost(
 
 # %% ../../nbs/insight/06_measure.ipynb #5caf3e7b
 class UnigramCost(NamedTuple):
-    "What pretokens cost under a Unigram model."
+    "The log-likelihood of pretokens under a Unigram model."
 
     characters: int  # Code points
     tokens: int  # Pieces in the best segmentations

@@ -169,7 +169,7 @@ def _apart(piece, made):
 
 # %% ../../nbs/unigram/09_explain_sentencepiece.ipynb #9f0c2f72
 def _bpe(model, text, parts=None):
-    "The reason of a BPE model: every merge, and what became of unused pieces; `parts` if the text around decides."
+    "The reason of a BPE model: every merge, and how unused pieces were split; `parts` if other text affects them."
     symbols, steps, alone = scored_merges(model, text)
     parts = alone if parts is None else parts
 
@@ -242,23 +242,23 @@ def stretch_cutter(
 
 # %% ../../nbs/unigram/09_explain_sentencepiece.ipynb #589dd6ea
 class TextSlice(NamedTuple):
-    "A part of a text and why it was split so."
+    "A slice of a text and why it was segmented so."
 
     start: int  # Its first character, in code points of the text
-    end: int  # Behind its last character
-    reason: Any  # Its reason; places in it are those of the stretch
+    end: int  # After its last character
+    reason: Any  # Its reason; positions in it are relative to the slice
 
 
 def explain_stretches(
     model,  # One of the four models
     text: str,  # A normalized text, or part of one
     *,
-    n: int = 5,  # Unigram: maximum number of segmentations of each stretch
+    n: int = 5,  # Unigram: maximum number of segmentations of each slice
     cut: Callable | None = None,  # `stretch_cutter(model)`, if you have it already
-    # Reasons of stretches met before, for this model and this n; what is new is added
+    # Reasons of earlier slices, for this model and this n; new ones are added
     known: dict | None = None,
 ) -> list[TextSlice]:  # In order, covering the text; the pieces of their reasons are those of the whole text
-    "Why one of SentencePiece's models splits a text as it does, stretch by stretch."
+    "Why one of SentencePiece's models segments a text as it does, slice by slice."
     _check(model, text)
     known = {} if known is None else known
     out, at, tokens = [], 0, model.tokens(text)
