@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SPECIAL', 'WORDS', 'Codes', 'read_codes', 'looks_like_codes', 'nmt_merge_ref', 'nmt_merge', 'split_rare', 'isolate',
-           'NmtBPE', 'segment_word', 'segment', 'NmtDecoder', 'read_counts', 'read_nmt', 'nmt_from_bpe', 'bpe_from_nmt',
-           'nmt_notes', 'write_codes', 'write_dictionary']
+           'NmtBPE', 'segment_word', 'segment', 'merge_rounds', 'explain_nmt', 'NmtDecoder', 'read_counts', 'read_nmt',
+           'nmt_from_bpe', 'bpe_from_nmt', 'nmt_notes', 'write_codes', 'write_dictionary']
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #35408aba
 import heapq
@@ -380,6 +380,81 @@ def segment(
             + bare[len(bare.rstrip("\r ")) :]
         )
     return "\n".join(out)
+
+# %% ../../nbs/formats/07_subword_nmt.ipynb #70b69c83
+def merge_rounds(
+    symbols: list[Symbol],  # What merging starts from; ids are not looked at
+    ranks: dict,  # pair of pieces → rank
+) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
+    "Merge the pair of lowest rank wherever it occurs, again and again; record every merge."
+    symbols, steps = list(symbols), []
+    standing = list(range(len(symbols)))
+
+    def rank_at(k):
+        if k < 0:
+            return None
+        return ranks.get(tuple(symbols[i].piece for i in standing[k : k + 2]))
+
+    heap = []
+
+    def push(k):
+        rank = rank_at(k)
+        if rank is not None:
+            heapq.heappush(heap, (rank, standing[k]))
+
+    for k in range(len(standing)):
+        push(k)
+    while heap:
+        best, made = heap[0][0], []
+        while heap and heap[0][0] == best:
+            i = heapq.heappop(heap)[1]
+            k = bisect_left(standing, i)
+            if standing[k : k + 1] != [i] or rank_at(k) != best:
+                continue
+            a, b = symbols[i], symbols[standing.pop(k + 1)]
+            symbols[i] = Symbol(-1, a.piece + b.piece, a.start, b.end)
+            steps.append(Merge(best, a.piece, b.piece, a.piece + b.piece, k, a.start, b.end))
+            made.append(i)
+        for i in made:
+            k = bisect_left(standing, i)
+            push(k - 1)
+            push(k)
+    return steps, [symbols[i] for i in standing]
+
+# %% ../../nbs/formats/07_subword_nmt.ipynb #9cab243f
+def explain_nmt(
+    model,  # An `NmtBPE`; what a glossary keeps is a symbol of its own
+    pretoken: str,  # One word
+) -> BPEReason:  # Its pieces are those of the model's tokens
+    "Every merge of a word by subword-nmt's rules."
+    ranks = {pair: rank for rank, pair in reversed([*enumerate(model.merges)])}
+    first, steps, left = [], [], []
+    at = 0
+    for part in isolate(pretoken, model.glossaries) if pretoken else []:
+        start, at = at, at + len(part)
+        whole = len(part) == 1 or model._kept and model._kept.match(part)
+        if whole:
+            symbols = [Symbol(-1, part, start, at)]
+        else:
+            symbols = [Symbol(-1, c, start + i, start + i + 1) for i, c in enumerate(part)]
+            if model.version == (0, 1):
+                symbols.append(Symbol(-1, "</w>", at, at))
+            else:
+                symbols[-1] = symbols[-1]._replace(piece=symbols[-1].piece + "</w>")
+        more, rest = merge_rounds(symbols, ranks)
+        steps += [m._replace(at=m.at + len(left)) for m in more]
+        first += symbols
+        left += rest
+    tokens, said = model.tokens(pretoken), []
+    kept = [s.piece for s in first if s.end - s.start > 1]
+    if kept:
+        said.append(f"kept whole by a glossary: {', '.join(map(printable, kept))}")
+    if len(tokens) > sum(s.start < s.end for s in left):
+        said.append("pieces that the vocabulary lacks are split again")
+    unknown = [pretoken[t.start : t.end] for t in tokens if t.piece not in model.piece2id]
+    if unknown:
+        said.append(f"unknown: {', '.join(map(printable, unknown))}")
+    return BPEReason(first, steps, [t.piece for t in tokens], "; ".join(said) or None)
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #6f5efc9a
 @dataclass(frozen=True)
