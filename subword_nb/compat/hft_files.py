@@ -16,7 +16,8 @@ from .hf_processors import RobertaProcessing, TemplateProcessing
 from .hf_strings import AddedToken
 from .hf_tokenizer import Tokenizer
 from .hft_special import NAMES, as_token
-from ..formats.detect import read_file, template_files, tokenizer_config
+from ..formats.detect import folder_config, read_file, template_files, tokenizer_config
+from ..formats.known_bad import warn_of_defects
 from ..formats.huggingface import parts_to_dict, read_json
 from ..pipeline.parts import Parts
 
@@ -214,9 +215,16 @@ def load_pretrained(
     if tokenizer_class:
         found |= class_tokens(tokenizer_class) | _ways_of_class(tokenizer_class, backend)
     settings = found | settings
+    warn_of_defects(_stated(backend, path), path, stacklevel=3)
     if kind in ("vocab.txt", "gpt2") and backend.post_processor is None:
         backend.post_processor = _frame(backend, settings, kind)
     return backend, settings
+
+
+def _stated(backend, path):
+    "The parts of a tokenizer, with what the files beside it say."
+    parts = backend.native().parts
+    return parts._replace(config=folder_config(path, parts)) if path.is_dir() else parts
 
 # %% ../../nbs/compat/42_hft_files.ipynb #0295b86d
 def face_of(

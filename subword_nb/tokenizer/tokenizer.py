@@ -56,7 +56,7 @@ def _read(path, allow_code, options):
             f"path must be a str or a path, got {path!r}; pass a file, a folder, org/name, or a published encoding"
         )
     if Path(path).exists():
-        return read_file(path, allow_code=allow_code, **options)
+        return _from_file(path, allow_code, options)
     from subword_nb.formats.hub import hub_folder, looks_like_repo
     from subword_nb.formats.tiktoken import (
         MODEL_BEGINNINGS,
@@ -85,7 +85,16 @@ def _read(path, allow_code, options):
             f"org/name on the hub, or one of {', '.join(PUBLISHED)}"
         )
     folder = hub_folder(path, **{k: options[k] for k in _HUB if k in options})
-    return read_file(folder, allow_code=allow_code, **{k: v for k, v in options.items() if k not in _HUB})
+    return _from_file(folder, allow_code, {k: v for k, v in options.items() if k not in _HUB})
+
+
+def _from_file(path, allow_code, options):
+    "The kind and the parts of a file or folder, with a warning of what is known to be wrong with it."
+    from subword_nb.formats.known_bad import warn_of_defects
+
+    kind, parts = read_file(path, allow_code=allow_code, **options)
+    warn_of_defects(parts, path, stacklevel=4)
+    return kind, parts
 
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #6a82aa8b
 _OPTIONS = (
