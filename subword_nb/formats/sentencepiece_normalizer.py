@@ -25,7 +25,7 @@ from subword_nb.text.charsmap import (
     read_charsmap,
     unit_parts,
 )
-from ..pipeline.decoders import Decoder
+from ..pipeline.decoders import ByPiece, Decoder
 from ..core.processes import cached_property
 from ..unigram.lattice import lengths_by_first, pieces_at
 from ..text.normalizers import Normalizer
@@ -520,6 +520,35 @@ class SentencePieceDecoder(Decoder):
 
     def _decode(self, pieces, errors):
         return _decoded(self, pieces, errors)
+
+    def by_piece(self) -> ByPiece:  # Never None
+        "How to decode every piece by itself, as soon as something has been written."
+        return ByPiece(
+            self._spelled,
+            lost="byte",
+            finish=self._undone if self.denormalizer.charsmap else None,
+            opening=self._opening,
+        )
+
+    def _spelled(self, pieces, first, last):
+        "Each piece as its byte or its text."
+        known = _BYTES if self.byte_fallback else {}
+        return [known[piece] if piece in known else self._text[piece] for piece in pieces]
+
+    def _opening(self, pieces):
+        "How many pieces come before something is written, that one included if it is no byte; their text."
+        said, n, text = _Said(self, "replace"), 0, ""
+        for piece in pieces:
+            if not said.starting or self.byte_fallback and piece in _BYTES:
+                break
+            text += said.say(piece)
+            n += 1
+        return n, text
+
+    def _undone(self, text):
+        "What the denormalizer makes of a text."
+        stage = _Undone(self.denormalizer)
+        return "".join([part for part, _ in stage.push([(text, True)]) + stage.finish()])
 
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #cfa1cd1b
 def _decoded(d, pieces, errors):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from tests.pipeline.test_decoders import PATTERNS, piece
 from costs import assert_linear
+from seeds import fresh, some_of
 
 from subword_nb import decoders as D
 from subword_nb.pipeline.decoders import decoder_from_dict
@@ -16,12 +17,14 @@ from subword_nb.pipeline.decoding import (
     decode,
     decode_batch,
     decode_bytes,
+    decode_ref,
     decode_stream,
     decode_stream_ref,
     stream,
     stream_decoder,
 )
 from subword_nb.text.normalizers import NFC, Lowercase
+from subword_nb.core.ragged import ragged
 from subword_nb.core.unicode import BYTE2CHAR
 from subword_nb.pipeline.vocab import AddedToken
 
@@ -336,6 +339,97 @@ def test_arrays_and_batches():
     )
     with pytest.raises(ValueError, match=r"ids must be integers, got \[0\], a list"):
         decode(tok, np.array([[0]]))
+
+
+def outcome(function, *args, **options):
+    "What a call returns, or the kind and the text of its error."
+    try:
+        return function(*args, **options)
+    except Exception as e:
+        return type(e), str(e)
+
+
+def check_long_rows(rng, tok, rows):
+    "Lists, arrays and batches of many ids are decoded as by the reference, errors included."
+    np = pytest.importorskip("numpy")
+    for skip in (False, True):
+        for errors in ("replace", "ignore", "strict"):
+            options = {"skip_special_tokens": skip, "errors": errors}
+            expected = [outcome(decode_ref, tok, row, **options) for row in rows]
+            for row, text in zip(rows, expected, strict=True):
+                kind = rng.choice(
+                    (list, tuple, lambda r: np.array(r, rng.choice((np.uint32, np.int64, ">i4"))))
+                )
+                assert outcome(decode, tok, kind(row), **options) == text, (tok, row, options)
+            if all(isinstance(text, str) for text in expected):
+                assert decode_batch(tok, rows, **options) == expected
+                assert decode_batch(tok, ragged(rows), **options) == expected
+                assert decode_batch(tok, [np.array(row, np.uint32) for row in rows], **options) == expected
+                assert decode_batch(tok, np.array([rows[0]] * 2), **options) == [expected[0]] * 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_long_rows_are_decoded_as_by_the_reference(seed):
+    rng = fresh("long rows", seed)
+    for k in range(60):
+        tok = some_tokenizer(rng, USUAL[k % len(USUAL)] if k % 2 else some_decoder(rng))
+        rows = [row for row in (some_ids(rng, tok) for _ in range(4)) if row]
+        if rows:
+            check_long_rows(rng, tok, [row * (900 // len(row) + 1) for row in rows])
+
+
+def test_long_rows_of_every_file(shared_data):
+    from subword_nb import Tokenizer
+
+    rng = fresh("long rows")
+    paths = [path for path in sorted((shared_data / "vocab").rglob("*")) if path.is_file()]
+    paths = [p for p in paths if p.parent.name != "invalid" and "config" not in p.name and p.suffix != ".gz"]
+    assert len(paths) > 30
+    for path in some_of(paths, "long rows"):
+        tok = Tokenizer.load(path)
+        real = [i for i, piece in enumerate(tok.id2piece) if piece is not None]
+        fallback = [i for i in real if tok.id2piece[i].startswith("<0x")] or real
+        added = [i for _, i in tok.added_tokens] or real
+        rows = []
+        for _ in range(6):
+            row = rng.choices(added, k=rng.randrange(3))
+            while len(row) < 900:
+                row += rng.choices(rng.choice((real, real, fallback, added)), k=rng.randrange(9))
+                row += tok.encode(rng.choice(("naïve café 日本語 🎉", " two  spaces .", "don't\n\n")))
+            rows.append(row)
+        check_long_rows(rng, tok, rows)
+
+
+def test_long_rows_refuse_what_short_ones_refuse():
+    np = pytest.importorskip("numpy")
+    tok = toy(["a", "b", None], D.Fuse())
+    for wrong in (3, -1, 2, 2**32, 2**70, True, 1.0, "a", None, [0]):
+        for row in ([wrong], [0, wrong, 1] * 500, [1] * 900 + [wrong]):
+            assert outcome(decode, tok, row) == outcome(decode_ref, tok, row), wrong
+            assert outcome(decode_batch, tok, [[0] * 900, row]) == outcome(decode_ref, tok, row), wrong
+    for dtype in (np.float64, bool, "U1"):
+        row = np.ones(900, dtype)
+        assert outcome(decode, tok, row) == outcome(decode_ref, tok, row)
+        assert outcome(decode_batch, tok, [row, row]) == outcome(decode_ref, tok, row)
+    assert decode(tok, np.array([0, 1] * 500, np.int16)) == "ab" * 500
+    assert outcome(decode, tok, np.array([0, -1] * 500, np.int16)) == outcome(decode_ref, tok, [0, -1])
+
+
+def test_threads_share_what_is_spelled():
+    tok = toy([f"▁{i}" for i in range(20_000)], D.Metaspace())
+    rows = [list(range(k, 20_000, 7)) for k in range(7)] * 4
+    expected = [decode_ref(tok, row) for row in rows]
+    found = [None] * len(rows)
+
+    def work(k):
+        found[k] = decode(tok, rows[k])
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(rows))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == expected
 
 
 def test_added_tokens_changed_later_are_seen():
