@@ -130,7 +130,9 @@ LIBRARIES = {
     ),
 }
 # A release candidate beside the release: it is installed in a folder of its own, which its processes are told
-LIBRARIES["tokenizers-rc"] = LIBRARIES["tokenizers"]
+LIBRARIES["tokenizers-rc"] = Library(
+    *(x.replace("batch_fast", "batch") if isinstance(x, str) else x for x in LIBRARIES["tokenizers"])
+)
 DISTRIBUTIONS = {"splintr": "splintr-rs", "quicktok": "quicktok-v1"}  # where pip has another name
 
 # %% ../../nbs/cli/00_bench_process.ipynb #6877e3cd
