@@ -62,6 +62,7 @@ def execute(path: Path, flags: set[str] = frozenset()) -> tuple[str, str]:
     sys.path.insert(0, str(ROOT))
     os.environ.setdefault("MPLBACKEND", "agg")
     os.environ.setdefault("COLUMNS", "100")
+    os.environ.setdefault("SUBWORD_NB_BUILD", "0")  # kernels of a changed page are compiled in place
     from execnb.nbio import nb2str, read_nb
     from execnb.shell import CaptureShell
     from nbdev.clean import clean_nb
@@ -168,7 +169,13 @@ def apart(action: str, path: Path) -> tuple[str, float]:
     "`one` in a process of its own: (what is wrong, seconds). IPython takes `__main__` over, and a crash must not end the others."
     start = time.perf_counter()
     # QUIET: whether kernels are compiled or found in a cache must not show in outputs
-    env = {**os.environ, "IN_TEST": "1", "PYTHONIOENCODING": "utf-8", "SUBWORD_NB_QUIET": "1"}
+    env = {
+        **os.environ,
+        "IN_TEST": "1",
+        "PYTHONIOENCODING": "utf-8",
+        "SUBWORD_NB_QUIET": "1",
+        "SUBWORD_NB_BUILD": "0",
+    }
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")
         child = _processes().Process(target=_child, args=(action, path, env, str(log)))

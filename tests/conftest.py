@@ -14,6 +14,7 @@ if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # as in what a shell starts in the background; tests interrupt processes by it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+os.environ.setdefault("SUBWORD_NB_BUILD", "0")  # kernels of a changed page are compiled in place, and tested
 os.environ["RUST_BACKTRACE"] = "0"  # where a peer panics on a text, its name is enough
 
 

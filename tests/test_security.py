@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -725,3 +726,28 @@ def test_chat_templates_run_in_a_sandbox(tmp_path):
         tok.chat(messages, template="{{ messages[0].file }}{{ 1 }}", tokenize=False)
         == f"<{type(tmp_path).__name__}>1"
     )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has other rights")
+def test_machine_code_is_loaded_from_a_private_folder_only(tmp_path, monkeypatch):
+    from subword_nb.core import native
+
+    if native.library() is None:
+        pytest.skip("this installation has no library of kernels")
+    folder = tmp_path / "kernels"
+    shutil.copytree(native.library().path.parent, folder)
+    for path in [folder, *folder.iterdir()]:
+        path.chmod(0o700)
+    assert native.library_at(folder, native.PACKAGE) is not None
+    for path in [folder, *folder.iterdir()]:
+        path.chmod(0o722)
+        assert native.library_at(folder, native.PACKAGE) is None, path
+        path.chmod(0o700)
+    for path in folder.iterdir():
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2])
+        assert native.library_at(folder, native.PACKAGE) is None, path
+        path.write_bytes(data)
+    monkeypatch.chdir(folder)
+    assert all(place.is_absolute() for place in native.library_folders())
+    assert not any(tmp_path in place.parents for place in native.library_folders())

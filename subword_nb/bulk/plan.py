@@ -324,7 +324,7 @@ def plan_of(
     c: Compiled,  # A compiled engine
 ) -> Plan | None:  # None: the engine encodes its texts
     "How a tokenizer is run in bulk."
-    if c.needs_alignment or not jit.available():
+    if c.needs_alignment or not jit.ready():
         return None
     return _unigram_plan(c) or _spaces_plan(c) or _bytes_plan(c) or _metaspace_plan(c) or _words_plan(c)
 

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['HEAD_BYTES', 'BYTES_BYTES', 'PACKAGE', 'Argument', 'parse_signature', 'flat_arguments', 'arrays_are_readable',
            'Entry', 'Library', 'digest', 'library_at', 'machine', 'targets', 'user_folder', 'library_folders',
-           'library', 'is_loaded', 'look_again', 'entries_of', 'prepared', 'table_name']
+           'library', 'is_loaded', 'look_again', 'entries_of', 'build_in_background', 'prepared', 'table_name']
 
 # %% ../../nbs/core/06_native.ipynb #1f6f90ec
 import ctypes
@@ -14,6 +14,7 @@ import os
 import stat
 import sys
 import threading
+import time
 from array import array
 from collections.abc import Callable
 from functools import cache, cached_property, wraps
@@ -373,7 +374,7 @@ def _has_v3():
 
 # %% ../../nbs/core/06_native.ipynb #f0e023b0
 PACKAGE = Path(processes.__file__).parent.parent  # this package
-_loaded: dict[str, Library | None] = {}
+_loaded: dict[str, Any] = {}  # "library": what was found; "build": the process that builds one
 _loading = threading.Lock()
 
 
@@ -417,7 +418,7 @@ def is_loaded() -> bool:  # Never looks for a library
 def look_again() -> Library | None:  # As from `library`
     "Look for the library once more: one may have been built."
     with _loading:
-        _loaded.clear()
+        _loaded.pop("library", None)
     return library()
 
 
@@ -441,6 +442,68 @@ def entries_of(
         return []
     found = library()
     return found.entries.get(f"{module}.{fn.__qualname__}", []) if found else []
+
+# %% ../../nbs/core/06_native.ipynb #06c36e82
+def build_in_background() -> (
+    bool
+):  # True while no library is there but one is being built; False if none will be
+    "Start a process that builds the library in the user's cache folder; once for each process."
+    if "build" not in _loaded:
+        with _loading:
+            if "build" not in _loaded:
+                _loaded["build"] = _start_build()
+    started = _loaded["build"]
+    if started is None or not _may_build():
+        return False
+    if started.poll() is None:
+        return True
+    return look_again() is None and _reason() is None and _may_build()
+
+# %% ../../nbs/core/06_native.ipynb #5c5f7444
+def _may_build():
+    "Has nobody forbidden it, by the environment?"
+    if os.environ.get("SUBWORD_NB_JIT") or os.environ.get("SUBWORD_NB_KERNELS") == "none":
+        return False
+    return os.environ.get("SUBWORD_NB_BUILD") != "0"
+
+
+def _reason():
+    "Why the last build of this package failed, if that was in the last day; None if it did not."
+    path = library_folders()[-1].with_suffix(".failed")
+    try:
+        if _is_private(path) and time.time() - path.stat().st_mtime < 86_400:
+            return path.read_text(encoding="utf-8", errors="replace")[:300]
+    except OSError:
+        pass
+    return None
+
+
+def _start_build():
+    "The process that builds; None if there is none, and standard error is told why."
+    if not _may_build() or len(library_folders()) < 2 or not arrays_are_readable():
+        return None
+    reason = _reason()
+    if reason is not None:
+        _tell(f"there is no library of kernels ({reason!r}); they are compiled in place")
+        return None
+    _tell("building the library of kernels in the background, once; until then texts are encoded without it")
+    import subprocess
+
+    # the package is found in its own folder, never in the working directory
+    return subprocess.Popen(
+        [sys.executable, "-m", f"{PACKAGE.name}.core.native_build", "--background"],
+        cwd=PACKAGE.parent,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _tell(what):
+    "One line on standard error."
+    if not os.environ.get("SUBWORD_NB_QUIET") and sys.stderr is not None:
+        print(f"subword_nb: {what}", file=sys.stderr, flush=True)
 
 # %% ../../nbs/core/06_native.ipynb #a087f63c
 def prepared(

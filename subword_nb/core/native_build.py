@@ -592,6 +592,7 @@ def _compile_all(target, folder, progress):
 def ensure(
     *,
     progress: bool = True,  # Tell standard error what is done
+    wait: bool = True,  # False: if another process builds already, leave it to that one
 ) -> bool:  # True if there is a library now
     "Build the library in the user's cache folder, if there is none and Numba and a linker are here."
     if native.library() is not None:
@@ -604,30 +605,39 @@ def ensure(
     [folder] = folders
     try:
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _alone(folder.with_suffix(".lock")):
+        with _alone(folder.with_suffix(".lock"), wait):
             if native.library_at(folder, native.PACKAGE) is None:
                 build(folder, progress=progress)
                 for path in [folder, *folder.iterdir()]:
                     path.chmod(0o700)
-    except (CannotBuild, OSError):
+        folder.with_suffix(".failed").unlink(missing_ok=True)
+    except BlockingIOError:
+        return False
+    except (CannotBuild, OSError) as e:
+        with suppress(OSError):
+            folder.with_suffix(".failed").write_text(str(e), encoding="utf-8")
         return False
     return native.look_again() is not None
 
 
 @contextmanager
-def _alone(path):
+def _alone(path, wait):
     "For a `with` block that one process at a time runs, where the system has such locks."
     with open(path, "w", encoding="ascii") as file:
         with suppress(ImportError):
             import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
 
 # %% ../../nbs/core/11_native_build.ipynb #c1f0dd48
 _spec = globals().get("__spec__")
 if __name__ == "__main__" and _spec is not None and _spec.name == _PAGE:
-    if sys.argv[1] == "--part":
+    if sys.argv[1] == "--background":
+        with suppress(AttributeError, OSError):
+            os.nice(10)
+        ensure(progress=False, wait=False)
+    elif sys.argv[1] == "--part":
         _compile_part(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], Path(sys.argv[5]))
     else:
         build(Path(sys.argv[1]), targets=sys.argv[2:] or None)

@@ -217,6 +217,104 @@ def test_it_is_built_once_into_the_cache_folder_and_loaded_from_there(project, t
     assert later.stdout.split()[:2] == ["False", "True"], later.stderr
 
 
+BULK = """
+import sys, time
+from pathlib import Path
+from subword_nb import Tokenizer
+from subword_nb.core import jit, native
+assert native.library() is None
+tok = Tokenizer.train(["the cat sat on the mat, isn't it? " * 20], vocab_size=270, progress=False)
+texts = [f"the rat sat on mat {i} and isn't é 你好" for i in range(20_000)]
+rows = tok.encode_batch(texts)
+assert not jit.ready() and "numba" not in sys.modules
+assert all(row.tolist() == tok.encode(text) for row, text in zip(rows, texts))
+folder = native.library_folders()[-1]
+end = time.monotonic() + 300
+while not (folder / "kernels.json").exists() and time.monotonic() < end:
+    time.sleep(0.2)
+native._loaded["build"].wait(60)
+assert jit.ready() and native.library().path.parent == folder
+again = Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer).encode_batch(texts)
+assert (again.ids == rows.ids).all() and (again.bounds == rows.bounds).all()
+"""
+
+
+@pytest.mark.slow
+def test_the_first_bulk_call_builds_it_in_the_background_and_does_not_wait(project, tmp_path):
+    "Without a library, texts are encoded without kernels and without Numba, with the same ids, and a process builds one."
+    pytest.importorskip("numba")
+    if not shutil.which("cc"):
+        pytest.skip("there is no linker")
+    package = tmp_path / "here" / "subword_nb"
+    shutil.copytree(project / "subword_nb", package, ignore=shutil.ignore_patterns("_kernels", "__pycache__"))
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SUBWORD_NB_", "PYTHONPATH"))}
+    env |= {"SUBWORD_NB_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(package.parent)}
+    done = subprocess.run([sys.executable, "-c", BULK], env=env, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("in the background, once") == 1
+    assert (tmp_path / "cache" / "subword_nb").stat().st_mode & 0o077 == 0
+
+
+@pytest.fixture
+def without_library(monkeypatch, tmp_path):
+    "A process without a library that has started no build; the arguments of those that it starts."
+    started = []
+    monkeypatch.setattr(native, "_loaded", {"library": None})
+    monkeypatch.setattr(native, "library", lambda: None)
+    monkeypatch.setattr(native, "library_folders", lambda: [tmp_path / "package", tmp_path / "cache"])
+    monkeypatch.setattr(subprocess, "Popen", lambda *args, **options: started.append(options) or Running())
+    for name in ("SUBWORD_NB_BUILD", "SUBWORD_NB_JIT", "SUBWORD_NB_KERNELS", "SUBWORD_NB_QUIET"):
+        monkeypatch.delenv(name, raising=False)
+    return started
+
+
+class Running:
+    "A process that has not ended."
+
+    def poll(self):
+        return None
+
+
+def test_one_process_is_started_outside_the_working_directory(without_library, capsys):
+    assert native.build_in_background() and native.build_in_background()
+    [options] = without_library
+    assert options["cwd"] == native.PACKAGE.parent and options["start_new_session"]
+    assert capsys.readouterr().err.count("in the background, once") == 1
+
+
+@pytest.mark.parametrize("name, value", [("BUILD", "0"), ("JIT", "1"), ("KERNELS", "none")])
+def test_no_process_is_started_where_the_environment_says_so(without_library, monkeypatch, name, value):
+    monkeypatch.setenv(f"SUBWORD_NB_{name}", value)
+    assert not native.build_in_background() and without_library == []
+
+
+def test_a_failed_build_is_told_and_not_repeated_for_a_day(without_library, capsys, tmp_path):
+    failed = tmp_path / "cache.failed"
+    failed.write_text("a linker must be installed")
+    failed.chmod(0o600)
+    assert not native.build_in_background() and without_library == []
+    assert "a linker must be installed" in capsys.readouterr().err
+    native._loaded.pop("build")
+    os.utime(failed, (0, 0))
+    assert native.build_in_background() and len(without_library) == 1
+
+
+@pytest.mark.slow
+def test_a_build_that_fails_leaves_the_reason(project, tmp_path):
+    package = tmp_path / "here" / "subword_nb"
+    shutil.copytree(project / "subword_nb", package, ignore=shutil.ignore_patterns("_kernels", "__pycache__"))
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SUBWORD_NB_", "PYTHONPATH", "CC"))}
+    env |= {"SUBWORD_NB_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(package.parent), "PATH": ""}
+    code = (
+        "import importlib.util, sys; sys.modules['ziglang'] = None; sys.modules['numba'] = None;"
+        "from subword_nb.core import native_build; print(native_build.ensure(progress=False))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.split() == ["False"], done.stderr
+    [failed] = (tmp_path / "cache" / "subword_nb").glob("*.failed")
+    assert "must be installed" in failed.read_text()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @needs_library
 def test_a_forked_process_calls_it():
