@@ -444,9 +444,7 @@ def entries_of(
     return found.entries.get(f"{module}.{fn.__qualname__}", []) if found else []
 
 # %% ../../nbs/core/06_native.ipynb #06c36e82
-def build_in_background() -> (
-    bool
-):  # True while no library is there but one is being built; False if none will be
+def build_in_background() -> bool:  # True while one is being built and none is there
     "Start a process that builds the library in the user's cache folder; once for each process."
     if "build" not in _loaded:
         with _loading:
