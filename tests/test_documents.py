@@ -201,7 +201,7 @@ def test_batches_of_texts(kind):
 def test_batches_know_their_size_and_one_level():
     assert Corpus([["a", "b"], ("c",), "d"]).total == 4
     assert list(Corpus([[{"text": "a"}, {"text": "b"}], [b"c"]])) == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="document 1 is list"):
+    with pytest.raises(ValueError, match="document 1 must be str, bytes.*got list"):
         list(Corpus([["a", ["b"]]]))
 
 

@@ -169,14 +169,14 @@ def test_the_glue_says_why_it_refuses():
 
 
 BROKEN = {  # content of a file that is named like JSON → what is said of it
-    b'{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0': "is not JSON: Expecting ',' delimiter at line 1, column ",
-    b"<html><body>404</body></html>": "is not JSON: Expecting value at line 1, column 1",
-    b"hello": "is not JSON: ",
-    b"two words\nand more\n": "is not JSON: ",
-    b"[1, 2]": "holds JSON, but no object (list)",
-    b'{"a": "\xff"}': "is not JSON: the byte 0xff at offset 7",
-    b"\n": "is not JSON: ",
-    b"": "is empty",
+    b'{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0': "must be JSON, got text that is not: Expecting ',' delimiter",
+    b"<html><body>404</body></html>": "tokenizer.json must be JSON, got text that is not: Expecting value at line 1, column 1",
+    b"hello": "tokenizer.json must be JSON, got text that is not: ",
+    b"two words\nand more\n": "tokenizer.json must be JSON, got text that is not: ",
+    b"[1, 2]": "must be a JSON object, got list",
+    b'{"a": "\xff"}': "tokenizer.json must be JSON in UTF-8, got the byte 0xff at offset 7",
+    b"\n": "tokenizer.json must be JSON, got text that is not: ",
+    b"": "must hold a tokenizer, got an empty file",
 }
 
 
@@ -583,7 +583,10 @@ def test_a_bad_file_is_refused_with_words_and_the_page_lives_on(open_page, site,
     said = open_page.open(REFUSED[what])
     assert "was not loaded: " in said and len(said) < 1200, said
     assert "given/" not in said and "Traceback" not in said
-    assert what != "a page of a server" or "tokenizer.json is not JSON: Expecting value" in said
+    assert (
+        what != "a page of a server"
+        or "tokenizer.json must be JSON, got text that is not: Expecting value" in said
+    )
     open_page.type("still here")
     assert open_page.ids() == expected(site / "playground" / "bpe.json", ["still here"])[0]
     assert open_page.page.inner_text(".pg-alert") == ""

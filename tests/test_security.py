@@ -137,7 +137,7 @@ def test_a_limit_says_what_came_and_how_to_raise_it(tmp_path, monkeypatch):
         Tokenizer.load(path)
     assert Tokenizer.load(path, limits=Limits()).vocab_size == 3
     monkeypatch.setenv("SUBWORD_NB_LIMITS", "peaces=1")
-    with pytest.raises(ValueError, match="names 'peaces', which is no limit"):
+    with pytest.raises(ValueError, match="SUBWORD_NB_LIMITS must name only limits, .*got 'peaces'"):
         Tokenizer.load(path)
 
 
@@ -351,7 +351,7 @@ def test_links_do_not_lead_out_of_a_folder(tmp_path):
     target = written(secret)
     for name in ("tokenizer.json", "vocab.txt", "tokenizer_config.json"):
         (folder / name).symlink_to(target)
-        with pytest.raises(ValueError, match="is a link to a file outside of its folder"):
+        with pytest.raises(ValueError, match="must not lead out of its folder, got a link"):
             Tokenizer.load(folder)
         (folder / name).unlink()
     blobs = tmp_path / "models--org--name" / "blobs"
@@ -399,7 +399,7 @@ def test_patterns_are_linear_or_have_a_clock(tmp_path):
                 except ValueError as e:
                     assert (
                         "ran for more than 0.1 seconds" in str(e)
-                        or "looks at this text many times over" in str(e)
+                        or "must not look at a text many times over" in str(e)
                     ) and repr(pattern[:10])[1:-1] in str(e)  # the second, once kernels are loaded
                 assert time.process_time() - start < 20, (pattern, part)
         with pytest.raises(ValueError, match="ran for more than 0.1 seconds"):
@@ -417,7 +417,7 @@ def test_patterns_are_linear_or_have_a_clock(tmp_path):
         except ValueError as e:
             assert "ran for more than" in str(e)
         assert time.process_time() - start < 20
-    with pytest.raises(ValueError, match="looks at this text many times over"):
+    with pytest.raises(ValueError, match="must not look at a text many times over, got .a\\*b"):
         list(scan_spans(automaton_scanner("a*b|a"), b"a" * 60_000))
 
 

@@ -256,7 +256,7 @@ def test_what_is_no_second_text_is_refused_with_advice(toks):
             call(["a text"], True)
     for call in (tok.encode_batch, tok.align_batch):
         with pytest.raises(
-            ValueError, match="pass one for each|a second text for each of the 2 texts, got 1"
+            ValueError, match="must be one string for each|a second text for each of the 2 texts, got 1"
         ):
             call(["a", "b"], ["c"])
         with pytest.raises(ValueError, match="this is one; pass a list|pairs must be a list"):

@@ -246,7 +246,9 @@ def ids_of(
         try:
             array = np.load(io.BytesIO(data), allow_pickle=False)
         except (ValueError, EOFError) as e:
-            raise ValueError(f"{name} is a damaged .npy file: {e}") from None
+            raise ValueError(
+                f"{name} must be a whole .npy file, got a damaged one: {e}; write it again"
+            ) from None
         if array.ndim != 1 or array.dtype.kind not in "iu":
             raise ValueError(
                 f"{name} must hold one row of integers, got {array.ndim}-dimensional {array.dtype} data"

@@ -382,7 +382,9 @@ def _save_and_compare(tok, out: str | None, text: str, ids: list[int]) -> None:
         path = tok.save(out or Path(folder) / "tokenizer.json")
         again = type(tok).load(path)
         if again.encode(text) != ids or again.decode(ids) != text:
-            raise ValueError("the saved tokenizer differs from the trained one; please report this")
+            raise ValueError(
+                "the saved tokenizer must encode as the trained one does, got other ids; please report this"
+            )
         print(
             f"Saved, loaded back: the same ids, and they decode to the same text{f' ({path})' if out else ''}"
         )

@@ -57,21 +57,20 @@ def _arcs(n, arcs, best):
     for i, arc in enumerate(arcs):
         if not isinstance(arc, (tuple, list)) or len(arc) not in (3, 4):
             raise ValueError(
-                f"arcs[{i}] is {clip(repr(arc), n=60)}; expected (start, end, label) or (start, end, label, note)"
+                f"arcs[{i}] must be (start, end, label) or (start, end, label, note), got {clip(repr(arc), n=60)}"
             )
         start, end, label, note = (*arc, "")[:4]
         if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= n):
             raise ValueError(
-                f"arcs[{i}] goes from {start!r} to {end!r}; expected 0 <= start < end <= {n}, the length of the text"
+                f"arcs[{i}] must go from a lower to a higher position between 0 and {n}, the length of the text, "
+                f"got {start!r} to {end!r}"
             )
         note = f"{note:.2f}".replace("-", "−") if isinstance(note, float) else printable(str(note), space=" ")
         checked.append(
             _Arc(start, end, clip(printable(label), n=24) or "⟨empty⟩", clip(note, n=16), i in best)
         )
     if outside := best - set(range(len(checked))):
-        raise ValueError(
-            f"best names arc {min(outside)}, but there are {len(checked)} arcs; pass indices into arcs"
-        )
+        raise ValueError(f"best must hold indices into the {len(checked)} arcs, got {min(outside)}")
     return checked
 
 # %% ../../nbs/core/08_diagrams.ipynb #c3adab6d
@@ -173,10 +172,10 @@ def draw_lattice(
     if not isinstance(text, str) or len(text) > 40:
         got = f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
         raise ValueError(
-            f"got {got}; a lattice is readable up to 40 characters: pass a shorter str, such as one word"
+            f"text must be a str of at most 40 characters, got {got}; pass a shorter one, such as one word"
         )
     if len(arcs) > 1000:
-        raise ValueError(f"{len(arcs):,} arcs cannot be read; pass at most 1,000, such as the best ones")
+        raise ValueError(f"arcs must be at most 1,000 to be readable, got {len(arcs):,}; pass the best ones")
     arcs, shown, title = (
         _arcs(len(text), arcs, best),
         [printable(c) for c in text],
@@ -227,17 +226,16 @@ def _trie_nodes(edges: list, labels: dict, links: dict, notes: dict, names: dict
     "Checked nodes by their number, in the order in which they are first named."
     for i, edge in enumerate(edges):
         if not isinstance(edge, (tuple, list)) or len(edge) != 3:
-            raise ValueError(f"edges[{i}] is {clip(repr(edge), n=60)}; expected (parent, child, character)")
+            raise ValueError(f"edges[{i}] must be (parent, child, character), got {clip(repr(edge), n=60)}")
     numbers = dict.fromkeys([n for a, b, _ in edges for n in (a, b)] + [*labels])
     if unknown := [n for n in [*links, *links.values(), *notes, *names] if n not in numbers]:
         raise ValueError(
-            f"links, notes or names mention node {unknown[0]!r}, which no edge or label has; "
+            f"links, notes and names must mention nodes of edges or labels, got {unknown[0]!r}; "
             "draw it with an edge or leave it out"
         )
     if not numbers or len(numbers) > 150:
         raise ValueError(
-            f"a trie of {len(numbers)} nodes cannot be drawn; "
-            "pass 1 to 150 nodes, such as the part for a few pieces"
+            f"edges must make a trie of 1 to 150 nodes, got {len(numbers)}; pass a part, such as that of a few pieces"
         )
 
     def show(d, n, most, space=" "):
@@ -249,7 +247,7 @@ def _trie_nodes(edges: list, labels: dict, links: dict, notes: dict, names: dict
     }
     if twice := [n for n, k in Counter(b for _, b, _ in edges).items() if k > 1]:
         raise ValueError(
-            f"node {twice[0]!r} has more than one parent; a trie is a tree: give every child one edge"
+            f"edges must make a tree, got several parents of the node {twice[0]!r}; give every child one edge"
         )
     for a, b, ch in edges:
         nodes[a].kids.append(b)
@@ -267,7 +265,8 @@ def _trie_order(nodes: dict, edges: list) -> list:
         stack += [(k, depth + 1) for k in reversed(nodes[n].kids)]
     if len(order) < len(nodes):
         raise ValueError(
-            f"node {min((n for n in nodes if n not in dict(order)), key=str)!r} lies on a circle of edges; a trie is a tree"
+            "edges must make a tree, got a circle with the node "
+            f"{min((n for n in nodes if n not in dict(order)), key=str)!r}; leave one of its edges out"
         )
     return order
 
@@ -406,7 +405,8 @@ def _split_table(words: list, splits: dict) -> list:
     "Checked columns of cells, a cell being a list of labels; the words come first."
     if not splits or not words:
         raise ValueError(
-            "there is nothing to draw; pass at least one word, and splits={name: [pieces of each word]}"
+            "words must hold at least one word, and splits the lists of their pieces, got nothing to draw; "
+            "pass splits={name: [pieces of each word]}"
         )
     table = [("", [[clip(printable(w), n=24)] for w in words])]
     for name, column in splits.items():
@@ -416,7 +416,8 @@ def _split_table(words: list, splits: dict) -> list:
             or any(isinstance(c, (str, bytes)) for c in column)
         ):
             raise ValueError(
-                f"splits[{name!r}] does not fit {len(words)} words; pass one list of pieces per word"
+                f"splits[{name!r}] must be one list of pieces for each of the {len(words)} words, "
+                f"got {clip(repr(column), n=60)}"
             )
         table.append(
             (
@@ -502,18 +503,19 @@ def _boxes(columns: list) -> dict:
     ]:
         if not isinstance(said, str) or not said:
             raise ValueError(
-                f"columns[{i}] holds {clip(repr(said), n=40)}; expected a text whose first line is the name of a box"
+                f"columns[{i}] must hold texts whose first line names a box, got {clip(repr(said), n=40)}"
             )
         lines = said.split("\n")
         if lines[0] in boxes:
             raise ValueError(
-                f"two boxes are called {clip(repr(lines[0]), n=40)}; give each a first line of its own"
+                f"columns must name each box once, got {clip(repr(lines[0]), n=40)} twice; "
+                "give each a first line of its own"
             )
         boxes[lines[0]] = _Box(
             [clip(printable(line, space=" "), n=60) for line in lines], i, 18 * len(lines) + 12
         )
     if not boxes:
-        raise ValueError("there is nothing to draw; pass at least one box")
+        raise ValueError("columns must hold at least one box, got none")
     return boxes
 
 # %% ../../nbs/core/08_diagrams.ipynb #8c2562b6
@@ -524,11 +526,12 @@ def _arrows(arrows: list | None, boxes: dict) -> list:
     for a, b, *_ in arrows:
         if lost := [name for name in (a, b) if name not in boxes]:
             raise ValueError(
-                f"an arrow names {clip(repr(lost[0]), n=40)}, which is no box; the boxes are {', '.join(boxes)}"
+                f"arrows must join the boxes {', '.join(boxes)}, got {clip(repr(lost[0]), n=40)}"
             )
         if boxes[a].column > boxes[b].column or a == b:
             raise ValueError(
-                f"the arrow from {a!r} to {b!r} leads back; put {b!r} into the same column or one further right"
+                f"arrows must lead down or to the right, got {a!r} to {b!r}; "
+                f"put {b!r} into the same column or one further right"
             )
     return [(a, b, clip(printable(" ".join(map(str, more)), space=" "), n=40)) for a, b, *more in arrows]
 

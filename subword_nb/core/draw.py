@@ -246,12 +246,14 @@ def draw_tokens(
     "Draw a row of tokens."
     if isinstance(pieces, (str, bytes)):
         raise ValueError(
-            f"pieces is one {type(pieces).__name__}; pass a list of pieces, such as tok.tokenize(text)"
+            f"pieces must be a list, such as tok.tokenize(text), got one {type(pieces).__name__}"
         )
     pieces = list(pieces)
     ids = [None] * len(pieces) if ids is None else list(ids)
     if len(ids) != len(pieces):
-        raise ValueError(f"{len(pieces)} pieces but {len(ids)} ids; pass one id per piece, or ids=None")
+        raise ValueError(
+            f"ids must hold one id for each of the {len(pieces)} pieces, got {len(ids)}; pass them all, or ids=None"
+        )
     chips = []
     for i, (p, n) in enumerate(zip(pieces[:most], ids[:most], strict=True)):
         label = clip(printable(p), n=limit) or "⟨empty⟩"
@@ -318,7 +320,9 @@ class _Node:
 def _node(tree, where: str = "tree", depth: int = 0) -> _Node:
     "Check one merge tree and measure it."
     if depth > 200:
-        raise ValueError(f"the tree is more than 200 levels deep; draw a part of it ({where[:20]}…)")
+        raise ValueError(
+            f"tree must be at most 200 levels deep, got more at {where[:20]}…; draw a part of it"
+        )
     if isinstance(tree, (str, bytes)):
         label, kids, note = tree, [], ""
     elif isinstance(tree, tuple) and len(tree) in (3, 4) and isinstance(tree[0], (str, bytes)):
@@ -326,7 +330,7 @@ def _node(tree, where: str = "tree", depth: int = 0) -> _Node:
         kids = [_node(tree[i], f"{where}[{i}]", depth + 1) for i in (1, 2)]
     else:
         raise ValueError(
-            f"{where} is {clip(repr(tree), n=60)}; expected a piece (str or bytes) or a tuple (piece, left, right)"
+            f"{where} must be a piece (str or bytes) or a tuple (piece, left, right), got {clip(repr(tree), n=60)}"
         )
     node = _Node(
         clip(printable(label), n=24) or "⟨empty⟩",
@@ -394,7 +398,7 @@ def draw_merge_tree(
     many = isinstance(tree, list)
     roots = [_node(t, f"tree[{i}]") for i, t in enumerate(tree)] if many else [_node(tree)]
     if not roots:
-        raise ValueError("the list of trees is empty; pass at least one tree")
+        raise ValueError("tree must hold at least one tree, got an empty list")
     left = 8.0
     for r in roots:
         _place(r, left)
@@ -423,11 +427,11 @@ def _bar_rows(pairs) -> list:
     for i, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise ValueError(
-                f"pairs[{i}] is {clip(repr(pair), n=40)}; expected (label, number), for example sorted(counts.items())"
+                f"pairs[{i}] must be (label, number), got {clip(repr(pair), n=40)}; pass for example sorted(counts.items())"
             )
         label, v = pair
         if isinstance(v, bool) or not isinstance(v, (int, float)) or not math.isfinite(v) or v < 0:
-            raise ValueError(f"pairs[{i}] has the value {v!r}; a bar needs a finite number >= 0")
+            raise ValueError(f"pairs[{i}] must have a finite number from 0 as its value, got {v!r}")
         rows.append((clip(printable(label), n=24) or "⟨empty⟩", v))
     return rows
 
@@ -446,7 +450,7 @@ def draw_bars(
         )
     rows = _bar_rows(pairs)
     if not rows:
-        raise ValueError("there is nothing to draw; pass at least one (label, number)")
+        raise ValueError("pairs must hold at least one (label, number), got none")
     title, more, rows = clip(printable(title, space=" "), n=80), len(rows) - most, rows[:most]
     top = max(v for _, v in rows) or 1
     pad, tail = max(cell_width(k) for k, _ in rows), max(len(_number(v)) for _, v in rows)
@@ -485,7 +489,7 @@ def draw_arrays(
         for k, vs in arrays.items()
     }
     if not any(rows.values()):
-        raise ValueError("there is nothing to draw; pass at least one array with a value")
+        raise ValueError("arrays must hold at least one array with a value, got nothing to draw")
     name, n = max(map(cell_width, rows)), max(map(len, rows.values()))
     cell = max(cell_width(v) for vs in rows.values() for v in [*vs, str(n)])
     x, wide = 8.5 * name + 10, 8.5 * cell + 12

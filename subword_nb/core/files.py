@@ -64,5 +64,6 @@ def unchanged(
             else "and is as long as before"
         )
         raise ValueError(
-            f"{name} has changed while it was read, {how}; read it again when nobody writes to it any more"
+            f"{name} must not change while it is read, got a file that did, {how}; "
+            "read it again when nobody writes to it any more"
         )

@@ -54,11 +54,7 @@ def _check_limits(limits):
             or not isinstance(value, (int, float) if isinstance(f.default, float) else int)
             or not 0 <= value < 1 << 62
         ):
-            raise ValueError(
-                f"{f.name}={value!r} is no limit; pass a number from 0, such as {f.default:,}".replace(
-                    ",", "_"
-                )
-            )
+            raise ValueError(f"{f.name} must be a number from 0, such as {f.default:_}, got {value!r}")
 
 # %% ../../nbs/core/01_limits.ipynb #eacaa210
 _BELOW: ContextVar[Any] = ContextVar("limits", default=None)
@@ -72,13 +68,13 @@ def _from_environment(line):
         name, _, value = (s.strip() for s in part.partition("="))
         if name not in known:
             raise ValueError(
-                f"SUBWORD_NB_LIMITS names {name[:40]!r}, which is no limit; its limits are {', '.join(known)}"
+                f"SUBWORD_NB_LIMITS must name only limits, which are {', '.join(known)}, got {name[:40]!r}"
             )
         try:
             out[name] = known[name](value.replace("_", ""))
         except ValueError:
             raise ValueError(
-                f"SUBWORD_NB_LIMITS: {part[:60]!r} gives no number; write {name}={known[name](7)}"
+                f"SUBWORD_NB_LIMITS must give each limit a number, such as {name}={known[name](7)}, got {part[:60]!r}"
             ) from None
     return Limits(**out)
 
@@ -101,12 +97,12 @@ def limited(
     known = {f.name for f in fields(Limits)}
     if limits is not None and not isinstance(limits, (Limits, Mapping)):
         raise ValueError(
-            f"limits={limits!r} is a {type(limits).__name__}; pass Limits(…), or a dict of its names"
+            f"limits must be Limits(…) or a dict of its names, got {limits!r}, a {type(limits).__name__}"
         )
     given = others if limits is None or isinstance(limits, Limits) else {**limits, **others}
     if invalid := [name for name in given if name not in known]:
         raise ValueError(
-            f"{invalid[0]!r} is no limit; the limits are {', '.join(f.name for f in fields(Limits))}"
+            f"limits must be named {', '.join(f.name for f in fields(Limits))}, got {invalid[0]!r}"
         )
     token = _BELOW.set(replace(limits if isinstance(limits, Limits) else current(), **given))
     try:
@@ -155,8 +151,8 @@ def check_ordinary(
     for kind, test in _STRANGE.items():
         if test(mode):
             raise ValueError(
-                f"{path} is {kind}, which may block or never end; copy what it gives to an ordinary file, "
-                "or, where documents are read, open it yourself and pass the open file"
+                f"{path} must be an ordinary file, got {kind}, which may block or never end; copy what it gives "
+                "to a file, or, where documents are read, open it yourself and pass the open file"
             )
 
 
@@ -177,8 +173,8 @@ def read_bytes(
             data += more
     if len(data) != size:
         raise ValueError(
-            f"{path} has {size:,} bytes, and {len(data):,} could be read; it is no ordinary file, "
-            "or changed meanwhile: make a copy and read that"
+            f"{path} must be an ordinary file that nobody writes to, got {len(data):,} bytes of its {size:,}; "
+            "make a copy and read that"
         )
     return data
 

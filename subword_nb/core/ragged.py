@@ -82,7 +82,9 @@ class Ragged(abc.Sequence):
         for k in range(len(self))[start:stop]:
             if self[k].tolist() == wanted:
                 return k
-        raise ValueError("there is no such document among those asked for")
+        raise ValueError(
+            f"document must be one of those from start to stop, got {_shown(wanted, 8)}, which is not among them"
+        )
 
     def __eq__(self, other) -> bool:
         import numpy as np
@@ -107,9 +109,9 @@ class Ragged(abc.Sequence):
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError(
-            "documents of different lengths are no NumPy array: use batch.ids and "
+            "documents must have equal lengths to be one NumPy array, got different ones; use batch.ids and "
             "batch.bounds, batch[k] for one document, batch.tolist() for lists, "
-            'or tok(texts, padding=True, return_tensors="np") for a matrix filled up'
+            'or tok(texts, padding=True, return_tensors="np") for a padded matrix'
         )
 
     def tolist(self) -> list[list[int]]:  # One list for each document

@@ -20,7 +20,7 @@ def utf8_ref(
     "Encode one code point as UTF-8, bit by bit."
     if not 0 <= code < 0x110000 or 0xD800 <= code < 0xE000:
         raise ValueError(
-            f"{code:#x} has no UTF-8 form; pass a code point below 0x110000 that is not a surrogate"
+            f"code must be below 0x110000 and no surrogate, got {code:#x}, which has no UTF-8 form"
         )
     if code < 0x80:
         return bytes([code])
@@ -36,7 +36,7 @@ def utf8_ref(
 def _check_errors(errors):
     "Refuse any policy but the three this library promises."
     if errors not in ("strict", "replace", "ignore"):
-        raise ValueError(f'errors={errors!r} is unknown; pass "strict", "replace" or "ignore"')
+        raise ValueError(f'errors must be "strict", "replace" or "ignore", got {errors!r}')
 
 # %% ../../nbs/core/00_unicode.ipynb #79720673
 def decode_text(
@@ -51,7 +51,7 @@ def decode_text(
         return data.decode("utf-8", errors)
     except UnicodeDecodeError as e:
         raise ValueError(
-            f"{source}: byte 0x{data[e.start]:02x} at offset {e.start} is not UTF-8 ({e.reason}); "
+            f"{source} must be UTF-8, got the byte 0x{data[e.start]:02x} at offset {e.start} ({e.reason}); "
             'pass errors="replace" or errors="ignore", or convert the file to UTF-8'
         ) from None
 
@@ -74,8 +74,8 @@ def encode_text(
         if errors != "strict":
             return _without_surrogates(text, errors).encode("utf-8")
         raise ValueError(
-            f"U+{ord(text[e.start]):04X} at position {e.start} is a lone surrogate, which UTF-8 cannot "
-            'hold; pass errors="replace" or errors="ignore"'
+            f"text must have no lone surrogate, got U+{ord(text[e.start]):04X} at position {e.start}, "
+            'which UTF-8 cannot hold; pass errors="replace" or errors="ignore"'
         ) from None
 
 # %% ../../nbs/core/00_unicode.ipynb #0be79b09
@@ -157,7 +157,7 @@ def from_visible(
         pass
     i, c = next((i, c) for i, c in enumerate(text) if c not in CHAR2BYTE)
     raise ValueError(
-        f"{c!r} (U+{ord(c):04X}) at position {i} is not in the visible byte alphabet; "
+        f"text must be written in the visible byte alphabet, got {c!r} (U+{ord(c):04X}) at position {i}; "
         "spell text with to_visible(text.encode()) first"
     )
 
@@ -215,7 +215,8 @@ def _table():
     lines = pkgutil.get_data("subword_nb", "unicode_classes.txt").decode("ascii").splitlines()
     if f"version {UNICODE_VERSION}, format 1" not in lines[0]:
         raise ValueError(
-            f"unicode_classes.txt begins {lines[0]!r}; expected version {UNICODE_VERSION}, format 1: reinstall the package"
+            f"unicode_classes.txt must begin with version {UNICODE_VERSION}, format 1, got {lines[0]!r}; "
+            "reinstall the package"
         )
     table = {}
     for line in lines[2:]:
@@ -298,6 +299,6 @@ def code_point_ranges(
     known = {*PROPERTIES, "Cn", *(p for p in _table() if len(p) == 2), *"LMNPSZC"}
     if prop not in known:
         raise ValueError(
-            f"unknown Unicode property {prop!r}; known: {', '.join(sorted(known, key=lambda p: (len(p), p)))}"
+            f"a Unicode property must be one of {', '.join(sorted(known, key=lambda p: (len(p), p)))}, got {prop!r}"
         )
     return list(_code_point_ranges(prop))

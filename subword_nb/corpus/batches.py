@@ -181,7 +181,7 @@ def _checked(data, final, errors, source, at, quick):
         text, used = codecs.utf_8_decode(data, errors, final)
     except UnicodeDecodeError as e:
         raise ValueError(
-            f"{source}: byte 0x{e.object[e.start]:02x} at offset {at + e.start} is not UTF-8 ({e.reason}); "
+            f"{source} must be UTF-8, got the byte 0x{e.object[e.start]:02x} at offset {at + e.start} ({e.reason}); "
             'pass errors="replace" or errors="ignore", or convert the file to UTF-8'
         ) from None
     return text.encode(), used
@@ -304,11 +304,12 @@ def field_way(
         if "text" in columns or len(texts) == 1:
             return ["text"] if "text" in columns else list(texts)
         raise ValueError(
-            f"{where} has {'no field of text' if not texts else 'several fields of text'}: {listed}; pass field=, the name of one"
+            f"{where} must have one field of text, got {'none' if not texts else 'several'}: {listed}; "
+            "pass field=, the name of one"
         )
     way = [field] if field in columns else field.split(".")
     if way[0] not in columns:
-        raise ValueError(f"{where} has no field {field!r}; it has {listed}")
+        raise ValueError(f"field must be one of those of {where}, which has {listed}, got {field!r}")
     return way
 
 # %% ../../nbs/corpus/02_batches.ipynb #f184a7c6
@@ -337,7 +338,7 @@ class Rows:
                 return None
             if self.field is not None and self.way is None:
                 raise ValueError(
-                    f"{self.place(i)} is {type(row).__name__}; field={self.field!r} needs objects with such a field"
+                    f"{self.place(i)} must be an object with the field {self.field!r}, got {type(row).__name__}"
                 )
             if isinstance(row, str):
                 return row.encode()
@@ -350,8 +351,9 @@ class Rows:
                 raise ValueError(f"{self.place(i)}: {e}") from None
         within = f", field {'.'.join(self.way)}," if self.way else ""
         raise ValueError(
-            f"{self.place(i)}{within} is {type(row).__name__}; expected str, bytes"
+            f"{self.place(i)}{within} must be str, bytes"
             + ("" if self.way else ", pathlib.Path or an object with a field of text")
+            + f", got {type(row).__name__}"
         )
 
 # %% ../../nbs/corpus/02_batches.ipynb #cc886ed9
@@ -371,7 +373,9 @@ def _inside(rows, row, i):
             has = f"there is {type(row).__name__}"
             if isinstance(row, Mapping):
                 has = f"it has {', '.join(map(str, row))}"
-            raise ValueError(f"{rows.place(i)} has no field {'.'.join(rows.way[: n + 1])!r}; {has}")
+            raise ValueError(
+                f"{rows.place(i)} must have the field {'.'.join(rows.way[: n + 1])!r}, got none; {has}"
+            )
         row = row[key]
     return row
 
@@ -405,7 +409,7 @@ def column_way(
         inside = {f.name: f.type for f in kind} if str(kind).startswith("struct<") else {}
         if key not in inside:
             raise ValueError(
-                f"{where} has no field {'.'.join(way[: n + 1])!r}; {'.'.join(way[:n])} is {kind}"
+                f"{where} must have the field {'.'.join(way[: n + 1])!r}, got none; {'.'.join(way[:n])} is {kind}"
             )
         kind = inside[key]
     return way
@@ -418,7 +422,9 @@ def _check_places(array):
 
         low, high = (x.as_py() for x in compute.min_max(array.indices).values())
         if low is not None and not 0 <= low <= high < len(array.dictionary):
-            raise ValueError("a row's text is none of those that its column has; the file is damaged")
+            raise ValueError(
+                "a row's text must be one of those that its column has, got another; the file is damaged: write it again"
+            )
         array = array.dictionary
     raw = {"string": "binary", "large_string": "large_binary", "string_view": "binary_view"}.get(
         str(array.type)
@@ -445,7 +451,9 @@ def column_batches(
     if name == "null":
         return
     if name not in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view"):
-        raise ValueError(f"{where} is {name}; expected a column of texts")
+        raise ValueError(
+            f"{where} must be a column of texts, got {name}; pass field=, the name of one that is"
+        )
     rows = np.flatnonzero(np.asarray(array.is_valid())) if array.null_count else np.arange(len(array))
     array = array.cast(pa.large_binary())
     if array.null_count:

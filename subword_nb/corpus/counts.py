@@ -99,11 +99,12 @@ def flatten_counts(
 
     for piece, n in counts.items():
         if not isinstance(n, int) or not 0 <= n < 2**63:
-            raise ValueError(f"count of {piece!r} is {n!r}; pass whole numbers from 0 to 2**63-1")
+            raise ValueError(f"counts must be whole numbers from 0 to 2**63-1, got {n!r} for {piece!r}")
     kinds = {*map(type, counts)}
     if len(kinds) > 1:
         raise ValueError(
-            f"the pretokens are of {len(kinds)} types ({', '.join(sorted(k.__name__ for k in kinds))}); pass all as text or all as bytes"
+            "pretokens must all be text or all be bytes, "
+            f"got {len(kinds)} types ({', '.join(sorted(k.__name__ for k in kinds))})"
         )
     blobs = [*counts] if bytes in kinds else [encode_text(piece) for piece in counts]
     bounds = np.zeros(len(blobs) + 1, np.int64)
@@ -231,7 +232,7 @@ def lock_file(
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ValueError(
-            f"another process is writing to {place}; wait for it, or name another output"
+            f"{place} must be written by one process at a time, got a second; wait for the other, or name another output"
         ) from None
     except OSError:
         return  # a disk that knows no locks
@@ -263,7 +264,7 @@ def _counts_path(path) -> Path:
     "A path that says what is in the file."
     path = Path(os.path.expanduser(path))
     if path.suffix not in (".npz", ".parquet"):
-        raise ValueError(f"{path}: counts are kept in files that end in .npz or .parquet")
+        raise ValueError(f"path must end in .npz or .parquet, the files of counts, got {path}")
     return path
 
 
@@ -291,7 +292,7 @@ def load_counts(
         raise
     except Exception as e:
         raise ValueError(
-            f"{path} is not a file of counts ({type(e).__name__}: {e}); "
+            f"{path} must be a file of counts, got something else ({type(e).__name__}: {e}); "
             "make one with save_counts, or a table with the columns pretoken and count"
         ) from None
     n, ends = len(counts.counts), counts.bounds
@@ -303,8 +304,8 @@ def load_counts(
         or (counts.counts < 0).any()
     ):
         raise ValueError(
-            f"{path} holds no counts that fit together: {len(ends)} bounds up to {ends[-1]}, "
-            f"{len(counts.data)} bytes, {n} counts; it is damaged"
+            f"{path} must hold counts that fit together, got {len(ends)} bounds up to {ends[-1]}, "
+            f"{len(counts.data)} bytes, {n} counts; it is damaged: make it again with save_counts"
         )
     if not counts.bytewise:
         counts.data.tobytes().decode()

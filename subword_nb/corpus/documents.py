@@ -132,7 +132,7 @@ def _decoded(blocks: Iterable[bytes], errors: str, source: str) -> Iterator[str]
             yield decoder.decode(block, final=not block)
         except UnicodeDecodeError as e:
             raise ValueError(
-                f"{source}: byte 0x{e.object[e.start]:02x} at offset {seen - held + e.start} is not UTF-8 ({e.reason}); "
+                f"{source} must be UTF-8, got the byte 0x{e.object[e.start]:02x} at offset {seen - held + e.start} ({e.reason}); "
                 'pass errors="replace" or errors="ignore", or convert the file to UTF-8'
             ) from None
         seen += len(block)
@@ -217,13 +217,14 @@ def _unpacked(raw, kind: str, size: int, offset: int, name: str) -> Iterator[tup
             block = read_block(stream, size)
         except EOFError:
             raise ValueError(
-                f"{name}: the {kind} file is cut off before its end; download or compress it again"
+                f"{name} must be a whole {kind} file, got one that is cut off before its end; "
+                "download or compress it again"
             ) from None
         except damage as e:
             if getattr(e, "errno", None) is not None:
                 raise  # the disk, not the file
             raise ValueError(
-                f"{name}: not a sound {kind} file ({e}); download or compress it again"
+                f"{name} must be a sound {kind} file, got a damaged one ({e}); download or compress it again"
             ) from None
         yield block, raw.tell() if tells else 0
 
@@ -347,7 +348,7 @@ def documents(
             dict: "; pass list(counts) if the keys are the documents",
         }.get(type(source), "")
         raise ValueError(
-            f"source is {type(source).__name__}; expected a path, a glob pattern, or an iterable of str, bytes or Path{way}"
+            f"source must be a path, a glob pattern, or an iterable of str, bytes or Path, got {type(source).__name__}{way}"
         )
     size = len(source) if isinstance(source, Sized) else None
     return _from_items(track(source, total=size, desc="reading", progress=progress, unit="doc"), errors)
@@ -381,7 +382,7 @@ def _from_items(items: Iterable, errors: str) -> Iterator[str]:
             yield from (text for p in find_files(item) for text, _ in _chunks(p, errors))
         else:
             raise ValueError(
-                f"document {i} (counted from 0) is {type(item).__name__}; expected str, bytes or pathlib.Path"
+                f"document {i} (counted from 0) must be str, bytes or pathlib.Path, got {type(item).__name__}"
             )
 
 # %% ../../nbs/corpus/00_documents.ipynb #99ff8990

@@ -150,10 +150,12 @@ def _names(paths):
     listed = [paths] if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable) else [*paths]
     if invalid := [p for p in listed if not isinstance(p, (str, os.PathLike))]:
         raise ValueError(
-            f"{invalid[0]!r} is no path; parts are cut from files: pass paths, patterns, folders or addresses"
+            f"paths must be paths, patterns, folders or addresses, got {invalid[0]!r}; parts are cut from files"
         )
     if not listed:
-        raise ValueError("there are no files to cut; pass paths or patterns, such as 'texts/*.txt'")
+        raise ValueError(
+            "paths must name at least one file, got none; pass paths or patterns, such as 'texts/*.txt'"
+        )
     return listed
 
 # %% ../../nbs/corpus/04_partitions.ipynb #5a1c0e72
@@ -241,7 +243,8 @@ def check_part(
         if size != part.size:
             was = f"it had {part.size:,} bytes, and has {size:,}"
         raise ValueError(
-            f"{part.path} has changed since it was cut into parts ({was}); begin anew with parts_of, when nobody writes to it"
+            f"{part.path} must not change after it was cut into parts, got another file than then ({was}); "
+            "begin anew with parts_of, when nobody writes to it"
         )
 
 # %% ../../nbs/corpus/04_partitions.ipynb #72fb20f3
@@ -265,8 +268,8 @@ def part_blocks(
     "The bytes of the documents that begin in a part; the parts of a file in order are the whole file."
     if separator == b"" or separator is None and not part.whole:
         raise ValueError(
-            f"separator={separator!r}, and {part.path} is cut; pass what stands behind a "
-            "document, such as b'\\n', or larger part_bytes, for a file that is one document"
+            f"separator must be what stands behind a document, such as b'\\n', because {part.path} is cut, "
+            f"got {separator!r}; pass it, or larger part_bytes for a file that is one document"
         )
     with open_part(part) as raw:
         if part.whole:
@@ -369,7 +372,7 @@ def _row(rows, line, at):
         row = loads(decode_text(line, errors=rows.errors, source=rows.place(at)))
     except (JSONDecodeError, RecursionError) as e:
         raise ValueError(
-            f"{rows.place(at)}: no JSON ({e}); each line of such a file is an object or a text"
+            f"{rows.place(at)} must be JSON, an object or a text, got a line that is not: {e}"
         ) from None
     return rows.utf8(row, at)
 

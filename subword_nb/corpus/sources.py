@@ -212,7 +212,7 @@ def _read_rows(file, corpus):
                 row = loads(decode_text(line, errors=corpus.errors, source=rows.place(n)))
             except (JSONDecodeError, RecursionError) as e:
                 raise ValueError(
-                    f"{rows.place(n)}: no JSON ({e}); each line of such a file is an object or a text"
+                    f"{rows.place(n)} must be JSON, an object or a text, got a line that is not: {e}"
                 ) from None
             doc = rows.utf8(row, n)
             if doc is not None:
@@ -248,7 +248,7 @@ def _sound(name, kind, raw):
             if getattr(e, "errno", None) is not None:
                 raise
             raise ValueError(
-                f"{name}: not a sound {kind} file ({str(e).strip()}); download or write it again"
+                f"{name} must be a sound {kind} file, got a damaged one ({str(e).strip()}); download or write it again"
             ) from None
 
 
@@ -320,7 +320,7 @@ def _read_frame(source, corpus):
         source = source[field_way(kinds, names, corpus.field, "the table")[0]]
     elif corpus.field is not None and corpus.field != source.name:
         raise ValueError(
-            f"field={corpus.field!r} is for tables, and this is the column {source.name!r}; leave field out"
+            f"field must be left out for a column of texts, such as {source.name!r}, got {corpus.field!r}"
         )
     rows = Rows("row {} (counted from 0)".format, None, corpus.errors)
     return pack_stream(
@@ -354,7 +354,8 @@ def _split(source):
     if "train" in source or len(source) == 1:
         return source.get("train", next(iter(source.values())))
     raise ValueError(
-        f"there are several splits, {', '.join(map(repr, source))}, and none is 'train'; choose one, such as ds[{next(iter(source))!r}]"
+        f"source must be one split, got several, {', '.join(map(repr, source))}, and none is 'train'; "
+        f"choose one, such as ds[{next(iter(source))!r}]"
     )
 
 # %% ../../nbs/corpus/03_sources.ipynb #0be274c8
@@ -392,8 +393,9 @@ def _refuse_names(source):
 
     if isinstance(source, (list, tuple)) and source and all(map(is_name, source)):
         raise ValueError(
-            f"every text of the list names a file, such as {source[0]!r}; "
-            "to read the files pass files(...) or Path objects, and to use the names as texts iter([...])"
+            "source must say whether a list holds texts or names, got texts that all name files, "
+            f"such as {source[0]!r}; to read the files pass files(...) or Path objects, "
+            "and to use the names as texts iter([...])"
         )
 
 # %% ../../nbs/corpus/03_sources.ipynb #894cdc4e
@@ -444,7 +446,7 @@ def _reader(file, field):
     is_table = kind in PARQUET_SUFFIXES or kind in ARROW_SUFFIXES
     if is_table and not plain:
         raise ValueError(
-            f"{file.name}: tables are read in places, which a compressed file does not allow; unpack it first"
+            f"{file.name} must not be compressed, because tables are read in places; unpack it first"
         )
     if is_table:
         return _read_parquet if kind in PARQUET_SUFFIXES else _read_arrow
@@ -505,7 +507,8 @@ def _of_files(names, field):
     readers = [_reader(file, field) for file in taken]
     if field is not None and taken and all(r is _read_text for r in readers):
         raise ValueError(
-            f"field={field!r} is for JSON lines, tables and data sets, and {taken[0].name} is text; leave field out"
+            f"field must be left out for files of text, such as {taken[0].name}, got {field!r}; "
+            "it is for JSON lines, tables and data sets"
         )
     total = None if any(f.size is None for f in taken) else sum(f.size for f in taken)
     return _Parts(
@@ -622,7 +625,8 @@ def _begun(corpus):
     "The batches of a corpus, unless it has been read and cannot be read again."
     if corpus.begun and corpus.parts.once:
         raise ValueError(
-            "this corpus comes from a generator or a pipe, which can be read once; make it again, or write it to a file or a list first"
+            "the source must be one that can be read again, got a generator or a pipe, which was read already; "
+            "make it again, or write it to a file or a list first"
         )
     corpus.begun = True
     batches = chain.from_iterable(read(corpus) for read in corpus.parts.readers)
@@ -665,7 +669,9 @@ def as_corpus(
     if not isinstance(source, Corpus):
         return Corpus(source, **options)
     if given := {k: v for k, v in options.items() if v != {"errors": "strict", "seed": 0}.get(k)}:
-        raise ValueError(f"the source is a Corpus already; give {', '.join(given)} where it is made")
+        raise ValueError(
+            f"{', '.join(given)} must be given where the Corpus is made, got a Corpus already as source"
+        )
     return source
 
 # %% ../../nbs/corpus/03_sources.ipynb #65003aba
@@ -682,7 +688,7 @@ def wikitext(
         ("name", name, tuple(f"wikitext-{n}{raw}-v1" for n in (2, 103) for raw in ("-raw", ""))),
     ):
         if value not in known:
-            raise ValueError(f"{what}={value!r} is not known; pass one of {', '.join(known)}")
+            raise ValueError(f"{what} must be one of {', '.join(known)}, got {value!r}")
     try:
         from datasets import load_dataset
 

@@ -331,7 +331,7 @@ def check_client(
         )
     if n_workers is not None and client is not None:
         raise ValueError(
-            f"n_workers={n_workers} is for processes made here, and client={client!r} says who works; leave one of them out"
+            f"n_workers must be left out where client={client!r} says who works, got {n_workers}; pass one of them"
         )
     if client is False:
         return
@@ -340,8 +340,8 @@ def check_client(
 
     if client is not None and (not isinstance(client, Client) or client.asynchronous):
         raise ValueError(
-            f"client={client!r}; pass a distributed.Client (not an asynchronous one), "
-            "None for processes of this machine, or False for this process alone"
+            "client must be a distributed.Client (not an asynchronous one), None for processes of this machine, "
+            f"or False for this process alone, got {client!r}"
         )
 
 # %% ../../nbs/corpus/05_workers.ipynb #8a0e9964

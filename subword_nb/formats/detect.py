@@ -147,7 +147,7 @@ def _is_file(path):
     if folder in target.parents or any(cache in target.parents for cache in caches):
         return True
     raise ValueError(
-        f"{path} is a link to a file outside of its folder; pass that file itself if it is meant"
+        f"{path} must not lead out of its folder, got a link to a file elsewhere; pass that file itself if it is meant"
     )
 
 # %% ../../nbs/formats/10_detect.ipynb #6da51498
@@ -223,8 +223,7 @@ def _pair_of(path, kind):
     if other is None:
         name = _PAIRS.get(path.name, "vocab.json and merges.txt belong together")
         raise ValueError(
-            f"{path} is one of GPT-2's two files, and the other ({name}) is not beside it; "
-            "pass a folder that holds both"
+            f"{path} must have {name} beside it, GPT-2's other file, got none; pass a folder that holds both"
         )
     return Place("gpt2", (path, other) if kind == "vocab.json" else (other, path))
 
@@ -235,20 +234,21 @@ def _refuse_json(path):
         found = json.loads(read_bytes(path))
     except UnicodeDecodeError as e:
         raise ValueError(
-            f"{path} is not JSON: the byte 0x{e.object[e.start]:02x} at offset "
-            f"{e.start} is not UTF-8; the file may be damaged or of another kind"
+            f"{path} must be JSON in UTF-8, got the byte 0x{e.object[e.start]:02x} at offset {e.start}; "
+            "it may be damaged or of another kind"
         ) from None
     except json.JSONDecodeError as e:
         if not read_bytes(path):
             return  # another error reports an empty file
         raise ValueError(
-            f"{path} is not JSON: {e.msg} at line {e.lineno}, column {e.colno}; the file may be damaged or of another kind"
+            f"{path} must be JSON, got text that is not: {e.msg} at line {e.lineno}, column {e.colno}; "
+            "it may be damaged or of another kind"
         ) from None
     except RecursionError:
         return  # reported elsewhere, too
     if not isinstance(found, dict):
         raise ValueError(
-            f"{path} holds JSON, but no object ({type(found).__name__}); pass a file that holds a tokenizer"
+            f"{path} must be a JSON object, got {type(found).__name__}; pass a file that holds a tokenizer"
         )
 
 # %% ../../nbs/formats/10_detect.ipynb #f36a7e81
@@ -257,13 +257,15 @@ def _refuse(path):
     with open(path, "rb") as f:
         head = f.read(_HEAD)
     if not head:
-        raise ValueError(f"{path} is empty, so there is no tokenizer in it")
+        raise ValueError(f"{path} must hold a tokenizer, got an empty file")
     if path.name in _COMPANIONS:
         raise ValueError(
             f"{path} says how a tokenizer is used, and not which pieces it has; pass its folder, which must hold the tokenizer"
         )
     if packed := next((name for mark, name in _PACKED.items() if head.startswith(mark)), None):
-        raise ValueError(f"{path} is packed ({packed}); unpack it and pass the file that comes out")
+        raise ValueError(
+            f"{path} must not be packed, got {packed}; unpack it and pass the file that comes out"
+        )
     if path.suffix == ".txt":
         return Place("vocab.txt", (path,))  # pieces may be any characters
     if head.lstrip()[:1] in (b"{", b"["):
@@ -288,7 +290,7 @@ def _in_folder(folder):
             return _only(folder, kind, chosen)
     if len(kinds) == 1 and (alone := _alone(*kinds.items())):
         return alone
-    raise ValueError(f"the folder {folder} holds no tokenizer that is known; known are {', '.join(KINDS)}")
+    raise ValueError(f"the folder {folder} must hold a tokenizer, one of {', '.join(KINDS)}, got none")
 
 
 def _pair_in(kinds):
@@ -365,7 +367,8 @@ def _only(folder, kind, found):
     "The one file of its kind."
     if len(found) > 1:
         raise ValueError(
-            f"the folder {folder} holds {len(found)} tokenizers of one kind, {found[0].name} and {found[1].name}; pass one of the files"
+            f"the folder {folder} must hold one tokenizer of a kind, got {len(found)}, "
+            f"{found[0].name} and {found[1].name}; pass one of the files"
         )
     return Place(kind, found[0] if isinstance(found[0], tuple) else (found[0],))
 
@@ -402,7 +405,8 @@ def _checked_options(place, read, options):
         if name not in known:
             more = f"; its options are {', '.join(known)}" if known else ""
             raise ValueError(
-                f"{place.paths[0]} says by itself how to read it ({KINDS[place.kind]}), so {name}= has no meaning here; leave it out{more}"
+                f"{name} must be left out for {place.paths[0]} ({KINDS[place.kind]}), which says by itself how to read it, "
+                f"got {options[name]!r}{more}"
             )
     return options
 
@@ -482,9 +486,9 @@ def _check_class(config, path):
     said = config.get("tokenizer_class")
     if isinstance(said, str) and said.removesuffix("Fast").removesuffix("Tokenizer") not in _GPT2S:
         raise ValueError(
-            f"{path}: tokenizer_config.json names {said}, which may not split text "
-            "as GPT-2 does, and vocab.json and merges.txt do not say how; "
-            "add its tokenizer.json to the folder, or pass pre_tokenizer=, such as a pattern"
+            f"{path}: tokenizer_config.json must name a class that splits text as GPT-2 does, got {said}, and "
+            "vocab.json and merges.txt do not say how; add its tokenizer.json to the folder, "
+            "or pass pre_tokenizer=, such as a pattern"
         )
 
 # %% ../../nbs/formats/10_detect.ipynb #cc40450c
@@ -500,7 +504,9 @@ def with_declared(
         if owner.get(i, token.content) != token.content or known.get(token.content, i) != i:
             there = f"that is {owner[i]!r}" if i in owner else f"it has {known[token.content]}"
             raise ValueError(
-                f"{path} declares {token.content!r} with the id {i}, and in the vocabulary {there}"
+                f"{path} must declare {token.content!r} as the vocabulary does, got the id {i}, "
+                f"and in the vocabulary {there}; "
+                "use the files of one model"
             )
         if i not in owner:
             new.append((token, i))
@@ -510,7 +516,7 @@ def with_declared(
     top = max(owner)
     if top > 16 * len(owner) + 2**20:
         raise ValueError(
-            f"{path} declares {owner[top][:40]!r} with the id {top}, far beyond the {len(owner):,} pieces; number it closer"
+            f"{path} must declare ids close to the {len(owner):,} pieces, got {top} for {owner[top][:40]!r}; number it closer"
         )
     return parts._replace(added_tokens=(*parts.added_tokens, *sorted(new, key=lambda pair: pair[1])))
 
@@ -532,8 +538,8 @@ def _rank_options(config, place, options):
     known = identify(read_bytes(place.paths[0]))
     if known not in (None, "kimi-k2"):
         raise ValueError(
-            f"{place.paths[0]} is the rank file of {known}, but tokenizer_config.json "
-            "beside it names Kimi's tokenizer; pass encoding= or pattern="
+            f"tokenizer_config.json must name the tokenizer of {place.paths[0]}, the rank file of {known}, "
+            "got Kimi's; pass encoding= or pattern="
         )
     return {"pattern": PUBLISHED["kimi-k2"].pattern} | options
 
@@ -543,8 +549,8 @@ def _with_reserved(parts, config, path):
     first, taken = len(parts.model.piece2id), {i for _, i in parts.added_tokens}
     if min(taken, default=first) != first:
         raise ValueError(
-            f"{path}: the first token that it declares has the id {min(taken)}, and the rank "
-            f"file has {first} ranks, so the two do not belong together; pass pattern= if they do"
+            f"{path} must declare ids from the {first} ranks of the rank file on, got {min(taken)}, "
+            "so the two do not belong together; pass pattern= if they do"
         )
     return with_declared(
         parts,
@@ -718,8 +724,8 @@ def _framed(parts, config, path):
     for name, piece in pieces.items():
         if piece not in known:
             raise ValueError(
-                f"{path}: add_{name}_token is true, and the {name}_token {piece!r} is not "
-                "in the vocabulary; add it to added_tokens_decoder, or set the flag to false"
+                f"{path}: the {name}_token must be in the vocabulary where add_{name}_token is true, got {piece!r}; "
+                "add it to added_tokens_decoder, or set the flag to false"
             )
 
     def around(text, n):

@@ -266,12 +266,12 @@ def _sentencepiece_to_hf(parts):
     model, notes = _MODELS[type(parts.model)](parts.model)
     if not isinstance(norm, SentencePieceNormalizer):
         raise ValueError(
-            f"the normalizer of this SentencePiece model was exchanged for {norm!r}; keep its own to write tokenizer.json"
+            f"the normalizer must be the SentencePiece model's own to write tokenizer.json, got {norm!r}; keep its own"
         )
     if norm.treat_whitespace_as_suffix and isinstance(model, BPE) and user_defined:
         raise ValueError(
-            "this model marks the ends of words (treat_whitespace_as_suffix) and has user-defined "
-            "pieces, before which tokenizer.json would mark an end; save it as .model"
+            "the model must not have both treat_whitespace_as_suffix and user-defined pieces to write "
+            "tokenizer.json, which would mark an end before those; save it as .model"
         )
     steps = normalizer_steps(norm)
     post, more = _processor(parts.post_processor)
@@ -358,7 +358,7 @@ def _to_tiktoken(parts):
     try:
         parts_to_ranks(parts)
     except ValueError as e:
-        raise e if "save" in str(e) else ValueError(f"{e}; save it as tokenizer.json") from None
+        raise e if "save" in str(e) else ValueError(f"{e}, or save it as tokenizer.json") from None
     return Translated(parts, tiktoken_notes(parts))
 
 
@@ -467,7 +467,8 @@ def _to_nmt(parts):
 
 def _to_gguf(parts):
     raise ValueError(
-        "GGUF files are only read here: the vocabulary stands in the header of a file of weights; save tokenizer.json instead"
+        "the format must be one that can be written, got GGUF, which is only read here, because its vocabulary "
+        "is in the header of a file of weights; save tokenizer.json instead"
     )
 
 
@@ -578,8 +579,8 @@ def kind_of_name(
         known = ", ".join(f"{suffix} ({name})" for suffix, name in _SUFFIXES.items() if name != "gguf")
         way = f", or say the format ({option})" if option else ""
         raise ValueError(
-            f"the name {os.fspath(path)!r} has no suffix that says a format; "
-            f"known are {known}; give the file such a name, pass a folder (a path that ends in /){way}"
+            f"path must have a suffix that says a format, one of {known}, got {os.fspath(path)!r}; "
+            f"give the file such a name, pass a folder (a path that ends in /){way}"
         )
     return kind
 
@@ -635,7 +636,7 @@ def _write_config(folder, config):
                 or name.startswith(".")
             ):
                 raise ValueError(
-                    f"the chat template {name!r} cannot be written: its name is no name of a file"
+                    f"the name of a chat template must be the name of a file, got {name!r}; rename it"
                 )
             path.parent.mkdir(exist_ok=True)
         write_atomically(path, source.encode("utf-8"))

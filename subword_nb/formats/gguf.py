@@ -46,15 +46,14 @@ class _Reader:
     def check(self, n, what):
         if n > self.size - self.at:
             raise self.fault(
-                f"{what} needs {n:,} bytes, and the file has {self.size - self.at:,} more; it is damaged or cut short"
+                f"{what} must fit into the {self.size - self.at:,} bytes that are left, got {n:,}; "
+                "the file is damaged or cut short"
             )
 
     def take(self, n, what):
         self.check(n, what)
         if n > _LONGEST:
-            raise self.fault(
-                f"{what} has {n:,} bytes, more than {_LONGEST:,}; no tokenizer is that long, so the file is damaged"
-            )
+            raise self.fault(f"{what} must have at most {_LONGEST:,} bytes, got {n:,}; the file is damaged")
         check_limit(
             "file_bytes",
             self.at + n,
@@ -62,7 +61,9 @@ class _Reader:
         )
         data = self.file.read(n)
         if len(data) != n:
-            raise self.fault(f"{what} could not be read to its end; the file changed meanwhile")
+            raise self.fault(
+                f"{what} must not change while it is read, got a file that did; read it again when nobody writes to it"
+            )
         if self.log is not None:
             self.log.append((self.at, data, what))
         self.at += n
@@ -102,24 +103,16 @@ def _start(r):
     version = r.number("I", "the version")
     if version and version % 2**16 == 0:
         r.order, version = ">", struct.unpack(">I", struct.pack("<I", version))[0]
-    if version == 1:
-        raise r.fault(
-            (
-                "this is version 1 of the format, which was written for a few days of 2023; "
-                "convert the model again with a newer llama.cpp, which writes version 3"
-            ),
-            4,
-        )
     if version not in (2, 3):
         raise r.fault(
-            f"version {version} of the format is not known; versions 2 and 3 are read, in both orders of bytes",
+            f"the version of the format must be 2 or 3, got {version}; convert the model again with a newer llama.cpp",
             4,
         )
     r.number("Q", "the number of tensors")
     n = r.number("Q", "the number of pairs")
     if n > _PAIR_LIMIT:
         raise r.fault(
-            f"{n:,} pairs are announced, and {_PAIR_LIMIT:,} are read at most; the file is damaged", 16
+            f"the number of pairs must be at most {_PAIR_LIMIT:,}, got {n:,}; the file is damaged", 16
         )
     r.check(13 * n, f"metadata of {n:,} pairs")
     return n
@@ -135,7 +128,8 @@ def _string(r, what, keep=True):
         return data.decode("utf-8")
     except UnicodeDecodeError as e:
         raise r.fault(
-            f"{what} is not UTF-8 (0x{data[e.start]:02x}); the file is damaged, or its pieces are raw bytes, which no tokenizer here has",
+            f"{what} must be UTF-8, got the byte 0x{data[e.start]:02x}; the file is damaged, or its pieces are raw bytes, "
+            "which no tokenizer here has",
             at + e.start,
         ) from None
 
@@ -144,7 +138,9 @@ def _numbers(r, kind, n, what):
     "An array of numbers; of truth values, a list."
     at, data, code = r.at, r.take(n * _LEAST[kind], what), _CODES[kind]
     if code == "?" and (invalid := data.translate(None, b"\0\1")):
-        raise r.fault(f"{what} holds 0x{invalid[0]:02x}; a truth value is 0 or 1", at)
+        raise r.fault(
+            f"{what} must hold truth values, 0 or 1, got 0x{invalid[0]:02x}; the file is damaged", at
+        )
     if code == "?":
         return [b == 1 for b in data]
     found = array(code, data)
@@ -158,16 +154,17 @@ def _array(r, what, keep, depth):
     kind = r.number("I", f"the type of what is in {what}")
     n = r.number("Q", f"the number of elements of {what}")
     if kind not in _LEAST:
-        raise r.fault(f"{what} has elements of type {kind}; types are 0 to 12", r.at - 12)
+        raise r.fault(
+            f"the type of the elements of {what} must be from 0 to 12, got {kind}; the file is damaged",
+            r.at - 12,
+        )
     r.check(n * _LEAST[kind], f"{what}, with {n:,} elements,")
     if kind in _CODES:
         return _numbers(r, kind, n, what) if keep else r.skip(n * _LEAST[kind], what)
     if n > _ELEMENT_LIMIT:
-        raise r.fault(
-            f"{what} has {n:,} elements, and {_ELEMENT_LIMIT:,} are read at most; the file is damaged"
-        )
+        raise r.fault(f"{what} must have at most {_ELEMENT_LIMIT:,} elements, got {n:,}; the file is damaged")
     if depth == _MAX_DEPTH:
-        raise r.fault(f"{what} is nested more than {_MAX_DEPTH} deep; the file is damaged")
+        raise r.fault(f"{what} must be nested at most {_MAX_DEPTH} deep, got more; the file is damaged")
     found = (_value(r, kind, f"{what}[{i}]", keep, depth + 1) for i in range(n))
     if keep:
         return list(found)
@@ -183,7 +180,7 @@ def _value(r, kind, what, keep, depth=0):
     if kind == _ARRAY:
         return _array(r, what, keep, depth)
     if kind not in _CODES:
-        raise r.fault(f"{what} has the type {kind}; types are 0 to 12", r.at - 4)
+        raise r.fault(f"the type of {what} must be from 0 to 12, got {kind}; the file is damaged", r.at - 4)
     return _numbers(r, kind, 1, what)[0]
 
 # %% ../../nbs/formats/08_gguf.ipynb #e0c069c2
@@ -193,10 +190,10 @@ def _pairs(r, only):
     for i in range(_start(r)):
         at, key = r.at, _string(r, f"key {i}")
         if key in seen:
-            raise r.fault(f"the key {key!r} comes twice; the file is damaged", at)
+            raise r.fault(f"keys must be different, got {key!r} twice; the file is damaged", at)
         seen.add(key)
         if len(key.encode()) > 65535:
-            raise r.fault(f"key {i} has more than 65,535 bytes; the file is damaged", at)
+            raise r.fault(f"key {i} must have at most 65,535 bytes, got more; the file is damaged", at)
         keep = only is None or key.startswith(only)
         value = _value(r, r.number("I", f"the type of {key}"), key, keep)
         if keep:
@@ -264,7 +261,8 @@ def _of(metadata, name, kinds, n=None):
             )
     if n is not None and len(values) < n:
         raise ValueError(
-            f"tokenizer.ggml.{name} has {len(values):,} elements for {n:,} tokens; the file is damaged"
+            f"tokenizer.ggml.{name} must have an element for each of the {n:,} tokens, got {len(values):,}; "
+            "the file is damaged"
         )
     return list(values)[:n]
 
@@ -282,14 +280,16 @@ def _vocabulary(metadata, replaced=()):
     pieces = _of(metadata, "tokens", str)
     if not pieces:
         raise ValueError(
-            "there are no tokenizer.ggml.tokens; the file holds weights without "
+            "the file must have tokenizer.ggml.tokens, got none; it holds weights without "
             "a vocabulary, so pass the model's main file, or its first part"
         )
     types = _of(metadata, "token_type", int, len(pieces))
     if types is None:
         types = [3 if i in _named_ids(metadata).values() else 1 for i in range(len(pieces))]
     if invalid := [i for i, t in enumerate(types) if not 1 <= t <= 6]:
-        raise ValueError(f"tokenizer.ggml.token_type[{invalid[0]}] is {types[invalid[0]]}; types are 1 to 6")
+        raise ValueError(
+            f"tokenizer.ggml.token_type[{invalid[0]}] must be from 1 to 6, got {types[invalid[0]]}; the file is damaged"
+        )
     pieces = [
         p.replace(*replaced) if replaced and t == 4 else p or f"[EMPTY_{i}]"
         for i, (p, t) in enumerate(zip(pieces, types, strict=True))
@@ -298,7 +298,8 @@ def _vocabulary(metadata, replaced=()):
     if len(piece2id) < len(pieces):
         i = next(i for i, p in enumerate(pieces) if piece2id[p] != i)
         raise ValueError(
-            f"tokenizer.ggml.tokens[{i}] is {pieces[i]!r}, which is also the piece {piece2id[pieces[i]]}; a piece has one id"
+            f"tokenizer.ggml.tokens must hold each piece once, got {pieces[i]!r} as {piece2id[pieces[i]]} and {i}; "
+            "convert the model again"
         )
     return _Vocabulary(pieces, types, piece2id)
 
@@ -317,7 +318,8 @@ def _id(metadata, name, vocabulary, default=None):
         i = default
     if i is not None and not 0 <= i < len(vocabulary.pieces):
         raise ValueError(
-            f"tokenizer.ggml.{name}_token_id is {i}, and there are {len(vocabulary.pieces):,} tokens"
+            f"tokenizer.ggml.{name}_token_id must be below {len(vocabulary.pieces):,}, the number of tokens, got {i}; "
+            "the file is damaged"
         )
     return i
 
@@ -334,7 +336,10 @@ def _around(metadata, vocabulary, add_bos, add_eos, bos=None, eos=None):
             continue
         i = _id(metadata, name, vocabulary, default)
         if i is None:
-            raise ValueError(f"a {name} token is to be added, and tokenizer.ggml.{name}_token_id is missing")
+            raise ValueError(
+                f"the file must have tokenizer.ggml.{name}_token_id to add a {name} token, got none; "
+                "the file is damaged: convert the model again"
+            )
         steps[name] = vocabulary.pieces[i], i
     if not steps:
         return None
@@ -360,7 +365,8 @@ def _proto(metadata, vocabulary, default):
     scores = _of(metadata, "scores", (int, float), len(pieces))
     if scores is None:
         raise ValueError(
-            "there are no tokenizer.ggml.scores, and without them nobody knows which pieces are better; convert the model again"
+            "the file must have tokenizer.ggml.scores, which say what pieces are better, got none; "
+            "convert the model again"
         )
     if 2 not in types:
         types = [
@@ -510,13 +516,13 @@ def gguf_pre_tokenizer(
     how = _MEANING.get(name)
     if name in _NOT_BYTES:
         raise ValueError(
-            f"tokenizer.ggml.pre is {name!r}, whose BPE merges characters and "
-            "not bytes, and that is not read; open the model's tokenizer.json"
+            f"tokenizer.ggml.pre must name BPE that merges bytes, got {name!r}, which merges characters; "
+            "open the model's tokenizer.json"
         )
     if how is None:
         raise ValueError(
-            f"tokenizer.ggml.pre is {name!r}, and how that splits text is not known here; known are {', '.join(_MEANING)}. "
-            'If you know the pattern, pass pattern=, a name such as "gpt2" or "llama3" or a regular expression'
+            f"tokenizer.ggml.pre must be one of {', '.join(_MEANING)}, got {name!r}, and how that splits text "
+            'is not known; if you know it, pass pattern=, a name such as "gpt2" or a regular expression'
         )
     if how == "falcon":
         return Sequence(
@@ -550,7 +556,8 @@ def _merges(metadata):
         found.setdefault((left, right))
     if not found:
         raise ValueError(
-            "there are no tokenizer.ggml.merges, and a vocabulary of BPE is nothing without them; convert the model again"
+            "the file must have tokenizer.ggml.merges, without which BPE encodes nothing, got none; "
+            "convert the model again"
         )
     return [*found]
 
@@ -564,8 +571,8 @@ def _byte_level_bpe(metadata, pattern):
         pre_tokenizer = gguf_pre_tokenizer(pre)
     else:
         raise ValueError(
-            "tokenizer.ggml.pre is missing, because the file is older than that key, "
-            'so nobody knows how its text is split; pass pattern=, such as "gpt2" or "llama3"'
+            "the file must have tokenizer.ggml.pre, which says how text is split, got none, because it is older; "
+            'pass pattern=, such as "gpt2" or "llama3"'
         )
     model = BPE(
         vocabulary.piece2id, _merges(metadata), ignore_merges=pre in _IGNORES_MERGES, drop_unknown=True
@@ -620,7 +627,8 @@ def _wordpiece(metadata, lowercase):
     for name, i in (("unknown", unk), ("cls", cls), ("seperator", sep)):
         if i is None:
             raise ValueError(
-                f"tokenizer.ggml.{name}_token_id is missing, and BERT's own name for it is no piece either; the file is damaged"
+                f"the file must have tokenizer.ggml.{name}_token_id, or BERT's own name for it as a piece, got neither; "
+                "it is damaged"
             )
     if lowercase is None:
         lowercase = _get(metadata, "normalizer.lowercase", bool, not looks_cased(spelled.pieces))
@@ -669,7 +677,9 @@ def _chat_config(metadata):
         if k == key or k.startswith(key + ".")
     }
     if wrong := [name for name, source in sources.items() if not isinstance(source, str)]:
-        raise ValueError(f"{key} holds {sources[wrong[0]]!r:.40} for {wrong[0]!r}; expected a text")
+        raise ValueError(
+            f"{key} must be text, got {sources[wrong[0]]!r:.40} for {wrong[0]!r}; the file is damaged"
+        )
     if not sources:
         return None
     vocabulary = _vocabulary(metadata)
@@ -691,20 +701,26 @@ def parts_from_gguf(
     kind = _get(metadata, "model", str)
     if kind is None:
         raise ValueError(
-            "there is no tokenizer.ggml.model; the file holds weights without "
+            "the file must have tokenizer.ggml.model, got none; it holds weights without "
             "a vocabulary, so pass the model's main file, or its first part"
         )
     if kind in _REFUSED:
-        raise ValueError(f"tokenizer.ggml.model is {kind!r}, which is not read: {_REFUSED[kind]}")
+        raise ValueError(
+            f"tokenizer.ggml.model must be llama, t5, gpt2 or bert, got {kind!r}: {_REFUSED[kind]}"
+        )
     if kind not in ("llama", "t5", "gpt2", "bert"):
-        raise ValueError(f"tokenizer.ggml.model is {kind!r}; known are llama, t5, gpt2 and bert")
+        raise ValueError(
+            f"tokenizer.ggml.model must be llama, t5, gpt2 or bert, got {kind!r}; open the model's tokenizer.json"
+        )
     if pattern is not None and kind != "gpt2":
         raise ValueError(
-            f"tokenizer.ggml.model is {kind!r}, which says by itself how text is split; leave pattern= out"
+            f"pattern must be left out for a vocabulary of the kind {kind!r}, which says by itself how text is split, "
+            f"got {pattern!r}"
         )
     if lowercase is not None and kind != "bert":
         raise ValueError(
-            f"tokenizer.ggml.model is {kind!r}, in which small and capital letters are what they are; leave lowercase= out"
+            f"lowercase must be left out for a vocabulary of the kind {kind!r}, which keeps letters as they are, "
+            f"got {lowercase!r}"
         )
     if kind == "gpt2":
         parts = _byte_level_bpe(metadata, pattern)

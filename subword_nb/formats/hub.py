@@ -105,8 +105,8 @@ def _check_names(repo, revision):
     "Refuse an invalid name, before it becomes part of a path or of an address."
     if not looks_like_repo(f"x/{repo}" if isinstance(repo, str) and "/" not in repo else repo):
         raise ValueError(
-            f'{repo!r} is not the name of a repository; expected "org/name" of '
-            'letters, digits, "_", "-" and ".", such as "openai-community/gpt2"'
+            'repo must be "org/name" of letters, digits, "_", "-" and ".", such as "openai-community/gpt2", '
+            f"got {repo!r}"
         )
     if revision is not None and (
         not isinstance(revision, str)

@@ -60,7 +60,7 @@ def _write_wordpiece(m):
     "A WordPiece model as a file has it."
     if m.max_input_chars_per_word >= 2**64:
         raise ValueError(
-            f"max_input_chars_per_word={m.max_input_chars_per_word} is more than a file can say; pass at most {2**64 - 1}"
+            f"max_input_chars_per_word must be at most {2**64 - 1} in a file, got {m.max_input_chars_per_word}"
         )
     return {
         "type": "WordPiece",
@@ -103,19 +103,17 @@ def _write_unigram(m, added):
     "A Unigram model as a file has it."
     way = "; save it in a format that has a place for it, or train without"
     if m.unk_penalty != 10:
-        raise ValueError(
-            f"unk_penalty={m.unk_penalty} cannot be written to tokenizer.json, where it is always 10{way}"
-        )
+        raise ValueError(f"unk_penalty must be 10 in a tokenizer.json, got {m.unk_penalty}{way}")
     if m.unk_piece is not None and not m.fuse_unk:
-        raise ValueError(f"fuse_unk=False cannot be written to tokenizer.json for a Unigram model{way}")
+        raise ValueError(f"fuse_unk must be True for a Unigram model in a tokenizer.json, got False{way}")
     if lost := [
         p
         for p in (*m.user_defined, *m.control)
         if p not in {*added, *hidden_pieces(m.piece2id, m.scores, of=BYTE_PIECES)}
     ]:
         raise ValueError(
-            f"{lost[0]!r} is a user-defined or control piece, which tokenizer.json "
-            f"can only hold as an added token; add it to the added tokens{way}"
+            "user-defined and control pieces must be added tokens in a tokenizer.json, "
+            f"got {lost[0]!r}, which is none; add it to the added tokens{way}"
         )
     if sorted(m.piece2id.values()) != list(range(len(m.piece2id))):
         raise ValueError(
@@ -194,7 +192,9 @@ def _check_model(d, path, ignored):
         raise ValueError(f"{path} must be an object with a vocab, got {type(d).__name__}")
     kind = _kind_of(d)
     if not isinstance(kind, str) or kind not in _NEEDED:
-        raise ValueError(f"{path}.type is {kind!r}; this version reads {', '.join(_NEEDED)} models")
+        raise ValueError(
+            f"{path}.type must be one of {', '.join(_NEEDED)}, got {kind!r}; convert the model to one of them"
+        )
     known = _NEEDED[kind] | _MAY.get(kind, {})
     for name, value in d.items():
         if name == "type":
@@ -207,7 +207,7 @@ def _check_model(d, path, ignored):
                 f"{path}.{name} must be {' or '.join(_CALLED.get(k, k.__name__) for k in known[name])}, got {str(value)[:60]!r}"
             )
     if missing := [name for name in _NEEDED[kind] if name not in d]:
-        raise ValueError(f"{path}.{missing[0]} is missing; the file may be damaged")
+        raise ValueError(f"{path} must have the field {missing[0]!r}, got none; the file may be damaged")
     return kind
 
 # %% ../../nbs/formats/00_huggingface.ipynb #68290ebf
@@ -254,7 +254,8 @@ def _lacking_merge(rules, vocab, prefix, path):
         for piece in (a, b, join_pair(a, b, prefix=prefix)):
             if piece not in vocab:
                 return ValueError(
-                    f"{path}[{i}], {a!r} {b!r}, needs the piece {piece!r}, which is not in the vocabulary; add the piece or remove the rule"
+                    f"{path}[{i}], {a!r} {b!r}, must have all its pieces in the vocabulary, got no {piece!r}; "
+                    "add the piece or remove the rule"
                 )
     return None
 
@@ -325,10 +326,11 @@ def _scored(vocab, path):
             )
         if not -1e308 < entry[1] <= 0:
             raise ValueError(
-                f"{path}[{i}], {entry[0]!r}, has the score {entry[1]}; scores are natural-log probabilities: finite, and 0 or below"
+                f"{path}[{i}], {entry[0]!r}, must have a natural-log probability as its score, finite and 0 or below, "
+                f"got {entry[1]}"
             )
         if entry[0] in seen:
-            raise ValueError(f"{path}[{i}] lists {entry[0]!r} more than once; list each piece once")
+            raise ValueError(f"{path} must list each piece once, got {entry[0]!r} again as {path}[{i}]")
         seen.add(entry[0])
     return [p for p, _ in vocab], [float(s) for _, s in vocab]
 
@@ -341,7 +343,7 @@ def _read_unigram(d, path, added):
     unk_id, spells = d.get("unk_id"), d.get("byte_fallback", False)
     if unk_id is not None and not 0 <= unk_id < len(pieces):
         raise ValueError(
-            f"{path}.unk_id is {unk_id}; the vocabulary has {len(pieces)} pieces, numbered from 0"
+            f"{path}.unk_id must be the id of one of the {len(pieces)} pieces, from 0, got {unk_id}"
         )
     piece2id = {p: i for i, p in enumerate(pieces)}
     never = hidden_pieces(piece2id, scores, of=BYTE_PIECES) if spells else set()
@@ -388,9 +390,9 @@ def _agreed(tokens, declared, piece2id):
         if owner.get(i, token.content) != token.content:
             k = [t.content for t in tokens].index(token.content)
             raise ValueError(
-                f"added_tokens[{k}], {token.content!r} (id {declared[k]}), is not in the vocabulary, "
-                f"so it has the id {i}, the first from the number of pieces, "
-                f"but that is the id of {owner[i]!r}; put {token.content!r} into the vocabulary"
+                f"added_tokens[{k}], {token.content!r} (id {declared[k]}), must have an id of its own, got {i}, "
+                f"the id of {owner[i]!r}: those that are not in the vocabulary are numbered "
+                f"from the number of pieces; put {token.content!r} into the vocabulary"
             )
         owner[i] = token.content
     return numbered
@@ -435,8 +437,8 @@ def _check_numbers(parts):
     ):
         if i != declared_id:
             raise ValueError(
-                f"the added token {token.content!r} has the id {declared_id}, but readers of a tokenizer.json "
-                f"would give it {i}: those that are not in the vocabulary are numbered in their order "
+                f"the added token {token.content!r} must have the id {i}, which readers of a tokenizer.json would give it, "
+                f"got {declared_id}: those that are not in the vocabulary are numbered in their order "
                 f"from {len(parts.model.piece2id)}, the number of pieces; "
                 "number it so, or put it into the model's vocabulary"
             )
@@ -463,8 +465,8 @@ def write_hf(
         text = before + '"vocab": [\n   ' + ",\n   ".join(map(_scored_line, scored)) + "\n  ]" + after
     if half := _half(text):
         raise ValueError(
-            f"half of a surrogate pair, U+{ord(half):04X}, stands in a piece "
-            "or an option, and is no character; a file of text cannot hold it"
+            "pieces and options must be text that a file can hold, "
+            f"got half of a surrogate pair, U+{ord(half):04X}; leave it out"
         )
     from subword_nb.corpus.counts import write_atomically  # only now: reading does not need it
 
@@ -538,18 +540,21 @@ def read_json(
         text, halves = data.decode("utf-8"), re.search(rb"\\u[dD][89a-fA-F]", data) is not None
     except UnicodeDecodeError as e:
         raise ValueError(
-            f"{path}: the byte 0x{data[e.start]:02x} at offset {e.start} is not "
-            "UTF-8, so this is no JSON; it may be damaged or of another kind"
+            f"{path} must be JSON in UTF-8, got the byte 0x{data[e.start]:02x} at offset {e.start}; "
+            "it may be damaged or of another kind"
         ) from None
     del data  # of a large file, only the text is kept
     try:
         found = _loads(text, doubts, parse_float)
     except json.JSONDecodeError as e:
         raise ValueError(
-            f"{path} is not JSON: {e.msg} at line {e.lineno}, column {e.colno}; the file may be damaged or of another kind"
+            f"{path} must be JSON, got text that is not: {e.msg} at line {e.lineno}, column {e.colno}; "
+            "it may be damaged or of another kind"
         ) from None
     except RecursionError:
-        raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
+        raise ValueError(
+            f"{path} must be a tokenizer, got JSON that is nested too deeply for one; it may be of another kind"
+        ) from None
     if doubts or halves:
         _refuse_doubts(found, path)
     return found
@@ -583,16 +588,16 @@ def _refuse_doubts(found, path):
     for place, value in _places(found):
         if isinstance(value, _NoNumber):
             raise ValueError(
-                f"{path}: {place + ': ' if place else ''}{value} is no number that can be read; the file may be damaged"
+                f"{path}{place and ': '}{place} must hold numbers that can be read, got {value}; the file may be damaged"
             )
         if isinstance(value, _Twice):
             raise ValueError(
-                f"{path}: {place + ': ' if place else ''}the key {value.key!r} stands twice in one object; keep one of them"
+                f"{path}{place and ': '}{place} must have each key once, got {value.key!r} twice; keep one of them"
             )
         if isinstance(value, str) and (half := _half(value)):
             raise ValueError(
-                f"{path}: {place + ': ' if place else ''}half of a surrogate pair, "
-                f"U+{ord(half):04X}, is no character; the file may be damaged"
+                f"{path}{place and ': '}{place} must be text, got half of a surrogate pair, U+{ord(half):04X}; "
+                "the file may be damaged"
             )
 
 # %% ../../nbs/formats/00_huggingface.ipynb #198a89b0
@@ -614,9 +619,9 @@ def _read_token(d, path, ignored):
         if type(value) is not _TOKEN[name]:
             raise ValueError(f"{path}.{name} must be {_TOKEN[name].__name__}, got {str(value)[:60]!r}")
     if missing := [name for name in _TOKEN if name not in d]:
-        raise ValueError(f"{path}.{missing[0]} is missing; the file may be damaged")
+        raise ValueError(f"{path} must have the field {missing[0]!r}, got none; the file may be damaged")
     if not 0 <= d["id"] < 2**32:
-        raise ValueError(f"{path}.id is {d['id']}; ids are integers from 0 to {2**32 - 1}")
+        raise ValueError(f"{path}.id must be an integer from 0 to {2**32 - 1}, got {d['id']}")
     return AddedToken(**{k: d[k] for k in _TOKEN if k != "id"}) if d["content"] else None, d["id"]
 
 # %% ../../nbs/formats/00_huggingface.ipynb #c75a8aaf
@@ -633,7 +638,8 @@ def _read_tokens(tokens, ignored, path="added_tokens"):
         j, other = first.setdefault(token.content, (k, token))
         if (token.normalized, token.special) != (other.normalized, other.special):
             raise ValueError(
-                f"{path}[{k}], {token.content!r}, is {path}[{j}] once more, but not alike in normalized and special; keep one of them"
+                f"{path} must list a token once, or alike in normalized and special, got {token.content!r} "
+                f"as {path}[{j}] and otherwise as {path}[{k}]; keep one of them"
             )
         out.append((token, i))
     return [t for t, _ in out], [i for _, i in out]
@@ -644,7 +650,8 @@ def _check_ids(piece2id, path):
     top = max(piece2id.values(), default=0)
     if top > 16 * len(piece2id) + 2**20:
         raise ValueError(
-            f"{path}[{max(piece2id, key=piece2id.get)!r}] is {top}, and there are {len(piece2id)} pieces; number them closer, from 0"
+            f"{path} must number its {len(piece2id)} pieces closely, from 0, "
+            f"got {top} for {max(piece2id, key=piece2id.get)!r}; number them anew"
         )
 
 # %% ../../nbs/formats/00_huggingface.ipynb #a27ff4c2
@@ -665,7 +672,7 @@ def _read_own_key(model, contents):
         raise ValueError(f"{path}.allowed_special must be a list of added tokens, got {str(allowed)[:60]!r}")
     if unknown := sorted(set(allowed) - contents):
         raise ValueError(
-            f"{path}.allowed_special holds {unknown[0]!r}, which is not among added_tokens; take it out of the list"
+            f"{path}.allowed_special must hold contents of added_tokens, got {unknown[0]!r}; take it out of the list"
         )
     return {name: value for name, value in model.items() if name != _OWN_KEY}, frozenset(allowed)
 
@@ -699,7 +706,7 @@ def _check_parts(d):
     "Refuse what is no tokenizer.json of the version that is known."
     if not isinstance(d, Mapping):
         raise ValueError(
-            f"this is a JSON {type(d).__name__}, not a tokenizer.json; expected an object with a model"
+            f"a tokenizer.json must be a JSON object with a model, got {type(d).__name__}; pass another file"
         )
     if "model" not in d or all(isinstance(v, int) for v in d.values()):
         raise ValueError(
@@ -708,10 +715,11 @@ def _check_parts(d):
         )
     if invalid := [k for k in d if k not in _PARTS]:
         raise ValueError(
-            f"{invalid[0] or repr(invalid[0])} is not a part of a tokenizer.json; its parts are: {', '.join(_PARTS)}"
+            f"a tokenizer.json must have only the parts {', '.join(_PARTS)}, got {invalid[0] or repr(invalid[0])}; "
+            "take it out"
         )
     if d.get("version", "1.0") != "1.0":
-        raise ValueError(f'version is {d["version"]!r}; this version reads "1.0"')
+        raise ValueError(f'version must be "1.0", which this library reads, got {d["version"]!r}')
     for name in _PARTS[4:8]:
         level, depth, steps = [d.get(name)], 2, 1
         while level := _inside(level):
@@ -720,7 +728,8 @@ def _check_parts(d):
         check_limit("components", steps, f"{name} has {steps:,} components")
         if depth > _DEEPEST:
             raise ValueError(
-                f"{name} is nested too deeply, {depth} levels; a tokenizer.json has at most {_DEEPEST}"
+                f"{name} must be nested at most {_DEEPEST} levels deep in a tokenizer.json, got {depth}; "
+                "write its steps as one list"
             )
 
 # %% ../../nbs/formats/00_huggingface.ipynb #4a8d548f
@@ -776,7 +785,9 @@ def read_hf(
     except ValueError as e:
         raise ValueError(f"{path}: {e}") from None
     except RecursionError:
-        raise ValueError(f"{path} is nested too deeply to be a tokenizer") from None
+        raise ValueError(
+            f"{path} must be a tokenizer, got JSON that is nested too deeply for one; it may be of another kind"
+        ) from None
     warn_ignored(ignored, path)
     return parts
 
@@ -798,7 +809,7 @@ def _read_merges_txt(path):
         pair = tuple(line.split(" "))
         if len(pair) != 2:
             raise ValueError(
-                f"{path}, line {n}: {line[:60]!r} is not a merge rule; expected two pieces with a space between them"
+                f"{path}, line {n} must be a merge rule, two pieces with a space between them, got {line[:60]!r}"
             )
         merges.append(pair)
     return merges
@@ -815,13 +826,13 @@ def read_gpt2_files(
     piece2id, rules = check_vocabulary(read_json(vocab), where=str(vocab)), _read_merges_txt(merges)
     if missing := [c for c in CHAR2BYTE if c not in piece2id]:
         raise ValueError(
-            f"{vocab} has no piece for {len(missing)} of the 256 bytes, such as "
-            f"{missing[0]!r}, so it is not a byte-level vocabulary; pass another file"
+            f"{vocab} must have a piece for each of the 256 bytes, got none for {len(missing)}, such as "
+            f"{missing[0]!r}; it is no byte-level vocabulary: pass another file"
         )
     if all(f"{c}</w>" in piece2id for c in CHAR2BYTE):
         raise ValueError(
-            f"{vocab} marks the end of words by </w>, as CLIP's does, whose text is "
-            "lower-cased and split by rules that stand in neither file; open its tokenizer.json"
+            f"{vocab} must be a vocabulary like GPT-2's, got one that marks ends of words by </w>, as CLIP's, "
+            "whose rules of lower-casing and splitting are in neither file; open its tokenizer.json"
         )
     try:
         model = BPE(piece2id, rules)

@@ -121,7 +121,8 @@ def _processor_of(proto, add_bos, add_eos, reverse, name):
     special = {f"{p}": {"ids": [pieces.index(p)], "tokens": [p]} for p in (*prefix, *suffix)}
     if {"A", "B"} & set(special):
         raise ValueError(
-            f"{name}: a piece that is put around texts is spelled like the name of a text in a template; leave add_bos and add_eos out"
+            f"{name}: a piece that is put around texts must not be spelled like the name of a text in a template; "
+            "leave add_bos and add_eos out"
         )
     single, pair = (
         [(p, i) for i, text in enumerate(texts) for p in (*prefix, text, *suffix)] for texts in ("A", "AB")
@@ -366,8 +367,8 @@ def _text_of(parts):
         raise _no_words(text.needs, " without ▁ for spaces behind it")
     if (text.left or text.right) and not text.runs:
         raise ValueError(
-            "a SentencePiece model that drops spaces at the ends also makes runs of them one, "
-            "and Strip alone does not; train without it, or save as tokenizer.json"
+            "Strip must come with a rule that makes runs of spaces one for a SentencePiece model, got Strip alone; "
+            "train without it, or save as tokenizer.json"
         )
     if not text.own:
         text.notes += tuple(_edge_notes(text))
@@ -401,7 +402,7 @@ def _only_cuts(text, step):
 
 def _no_words(step, where):
     return ValueError(
-        f'a SentencePiece model has no words for {step!r}{where}; train with pre_tokenizer="metaspace" '
+        f'every step must have a place in a SentencePiece model, got {step!r}{where}; train with pre_tokenizer="metaspace" '
         "and no normalizer or a SentencePieceNormalizer, or save as tokenizer.json"
     )
 
@@ -414,14 +415,14 @@ def _kinds(parts):
     if (gaps := sorted(ids.values())) != list(range(len(ids))):
         invalid = next((i for i, j in enumerate(gaps) if i != j), 0)
         raise ValueError(
-            f"a SentencePiece model numbers its pieces 0, 1, 2, …, and here the id {invalid} "
-            f"has {'no piece' if invalid not in gaps else 'two'}; save as tokenizer.json"
+            f"ids must be 0, 1, 2, … for a SentencePiece model, got {'no piece' if invalid not in gaps else 'two pieces'} "
+            f"for {invalid}; save as tokenizer.json"
         )
     spelled = {f"<0x{b:02X}>" for b in range(256)} if m.byte_fallback else set()
     if spelled - set(ids):
         raise ValueError(
-            f"byte_fallback without the piece {min(spelled - set(ids))}: "
-            "a SentencePiece model needs all 256; add them, or turn byte_fallback off"
+            "byte_fallback must have all 256 pieces of bytes for a SentencePiece model, "
+            f"got no {min(spelled - set(ids))}; add them, or turn byte_fallback off"
         )
     special, kept = {t.content for t, _ in parts.added_tokens if t.special}, spelled | {unk}
     user = {*getattr(m, "user_defined", ()), *(set(added) - special)} - kept
@@ -450,8 +451,8 @@ def _unigram_in(m, ids, kinds):
     "A Unigram model as SentencePiece has it."
     if m.unk_penalty != 10:
         raise ValueError(
-            f"unk_penalty={m.unk_penalty}: an unknown character is always 10 below the lowest "
-            "score in SentencePiece; train with unk_penalty=10.0, or save as tokenizer.json"
+            f"unk_penalty must be 10.0 for a SentencePiece model, got {m.unk_penalty}; "
+            "train with that, or save as tokenizer.json"
         )
     invalid = _odd(kinds)
     return SentencePieceUnigram(ids, [0.0 if p in invalid else m.scores[i] for p, i in ids.items()], **kinds)
@@ -462,15 +463,16 @@ def _bpe_in(m, ids, kinds):
     for option in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
         if getattr(m, option):
             raise ValueError(
-                f"{option}={getattr(m, option)!r}: a SentencePiece model has no place for it; train without, or save as tokenizer.json"
+                f"{option} must be unset for a SentencePiece model, got {getattr(m, option)!r}; "
+                "train without, or save as tokenizer.json"
             )
     rank, invalid, unk = {}, _odd(kinds), kinds["unk_piece"]
     for i, (a, b) in enumerate(m.merges):
         rank.setdefault(a + b, i)
     if made := [p for p in (*kinds["control"], unk) if p in rank or len(p) == 1 and p != unk]:
         raise ValueError(
-            f"the special token {made[0]!r} is also what texts are written with here, and SentencePiece "
-            "never finds special tokens in texts; choose another spelling, or save as tokenizer.json"
+            "special tokens must not be spelled like what texts are written with for a SentencePiece model, "
+            f"got {made[0]!r}; choose another spelling, or save as tokenizer.json"
         )
     scores, last = [], len(m.merges)
     for p in ids:
@@ -494,18 +496,19 @@ def _check_merges(m, model, rank):
         found = number.get((a, b), -1)
         if found <= before:
             raise ValueError(
-                f"SentencePiece would make the piece {a + b!r} of {a!r} and {b!r}, which is "
-                + ("not a merge here" if found < 0 else "a later merge here")
-                + "; a model with these merges can only be saved as tokenizer.json"
+                f"merges must make {a + b!r} of {a!r} and {b!r} first, as SentencePiece would, got "
+                + ("no such merge" if found < 0 else "a later merge")
+                + "; save as tokenizer.json"
             )
         before = found
     if doubtful := [p for p in doubtful if p not in model.user_defined]:
         raise ValueError(
-            f"whether SentencePiece makes the piece {doubtful[0]!r} by the same merge is not certain; save as tokenizer.json"
+            "pieces must certainly be made by the same merges in SentencePiece, "
+            f"got {doubtful[0]!r}, which may not; save as tokenizer.json"
         )
     if m.ignore_merges and (lost := [p for p in whole if len(p) > 1 and p in m.piece2id]):
         raise ValueError(
-            f"the piece {lost[0]!r} is found whole, but no merge makes it, so SentencePiece would not; "
+            f"pieces must be made by merges for a SentencePiece model, got {lost[0]!r}, which is found whole; "
             "train without ignore_merges, or save as tokenizer.json"
         )
 
@@ -522,7 +525,7 @@ def _model_in(parts, ids, kinds):
         return _bpe_in(m, ids, kinds)
     what = "byte-level BPE" if isinstance(m, BPE) else type(m).__name__
     raise ValueError(
-        f"a SentencePiece model holds Unigram or BPE of characters, and this is {what}; "
+        f"the model must be Unigram or BPE of characters for a SentencePiece model, got {what}; "
         'train with algorithm="unigram" or "char_bpe", or save as tokenizer.json'
     )
 
@@ -542,13 +545,13 @@ def _translated(parts):
         hidden = {*kinds["control"], *kinds["unused"], kinds["unk_piece"]}
         if wide := [p for p in ids if "▁" in p[inside] and p not in hidden]:
             raise ValueError(
-                f"the piece {wide[0]!r} holds ▁ {where} character; here words are "
-                "cut there, and SentencePiece would match it; save as tokenizer.json"
+                f"pieces must hold ▁ only where words are cut, for a SentencePiece model, got {wide[0]!r} with one "
+                f"{where} character; save as tokenizer.json"
             )
     if lost := [p for p in text.alone if p not in kinds["user_defined"]]:
         raise ValueError(
-            f"the normalizer leaves {lost[0]!r} as it is, which is no user-defined piece of the model; "
-            "add it as a token that is not special, or leave it out of the normalizer"
+            "what the normalizer leaves as it is must be user-defined pieces of the model, "
+            f"got {lost[0]!r}; add it as a token that is not special, or leave it out of the normalizer"
         )
     flags = text.front, text.runs, text.escape, text.suffix
     normalizer = SentencePieceNormalizer(text.charsmap, *flags, kinds["user_defined"])

@@ -139,22 +139,20 @@ def _prepare(model):
     "Check a model and fill in what encoding looks up."
     if type(model) is SentencePieceModel:
         raise ValueError(
-            "SentencePieceModel is what four models share; make a SentencePieceUnigram, "
-            "SentencePieceBPE, SentencePieceWords or SentencePieceChars"
+            "SentencePieceModel must not be made itself, because it is what four models share; "
+            "make a SentencePieceUnigram, SentencePieceBPE, SentencePieceWords or SentencePieceChars"
         )
     for name in ("user_defined", "control", "unused"):
         given = getattr(model, name)
         if isinstance(given, (str, bytes)):
-            raise ValueError(f"{name}={given!r} is one piece; pass a list of pieces")
+            raise ValueError(f"{name} must be a list of pieces, got one piece, {given!r}")
         setattr(model, name, tuple(given))
     _check_pieces(model)
     _check_kinds(model)
     model.scores = array("f", model.scores).tolist()
     if not all(map(math.isfinite, model.scores)):
         bad = [i for i, score in enumerate(model.scores) if not math.isfinite(score)]
-        raise ValueError(
-            f"the score of the id {bad[0]} is {model.scores[bad[0]]} in 32 bits; scores are finite numbers"
-        )
+        raise ValueError(f"scores must be finite in 32 bits, got {model.scores[bad[0]]} for the id {bad[0]}")
     hidden = {model.unk_piece, *model.control, *model.unused, *(_BYTES if model.byte_fallback else ())}
     model.known = {piece: i for piece, i in model.piece2id.items() if piece not in hidden}
     model._ready()
@@ -188,17 +186,18 @@ def _check_pieces(model):
             )
         if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(scores):
             raise ValueError(
-                f"the piece {piece!r} has the id {i!r}, and there are {len(scores)} scores; pass one score per id, from 0"
+                f"piece2id must have an id from 0 below {len(scores)}, the number of scores, for each piece, "
+                f"got {i!r} for {piece!r}; pass one score per id"
             )
         if i in seen:
             raise ValueError(
-                f"{seen[i]!r} and {piece!r} both have the id {i}; give each piece an id of its own"
+                f"piece2id must give each piece an id of its own, got {i} for {seen[i]!r} and {piece!r}"
             )
         seen[i] = piece
     for i, score in enumerate(scores):
         if isinstance(score, bool) or not isinstance(score, Real) or not -1e300 < score < 1e300:
             raise ValueError(
-                f"the piece {seen.get(i)!r} has the score {score!r:.40}; scores are finite numbers of 32 bits"
+                f"scores must be finite numbers of 32 bits, got {score!r:.40} for the piece {seen.get(i)!r}"
             )
 
 
@@ -214,15 +213,16 @@ def _check_kinds(model):
         for piece in group:
             if piece not in pieces:
                 raise ValueError(
-                    f"{kind} names {piece!r}, which is not in the vocabulary; add it, or pass one of its pieces"
+                    f"{kind} must name pieces of the vocabulary, got {piece!r}; add it, or pass one of its pieces"
                 )
             if named.setdefault(piece, kind) != kind:
                 raise ValueError(
-                    f"{piece!r} is named by {named[piece]} and by {kind}; a piece is of one kind: name it once"
+                    f"a piece must be of one kind, got {piece!r} in {named[piece]} and {kind}; name it once"
                 )
     if model.byte_fallback and (missing := [b for b in _BYTES if b not in pieces]):
         raise ValueError(
-            f"byte_fallback needs the 256 pieces <0x00> to <0xFF>, and {missing[0]} is missing; add it, or pass byte_fallback=False"
+            f"byte_fallback must have the 256 pieces <0x00> to <0xFF>, got no {missing[0]}; "
+            "add it, or pass byte_fallback=False"
         )
     if model.unk_piece is None and not model.byte_fallback:
         raise ValueError(
@@ -230,7 +230,8 @@ def _check_kinds(model):
         )
     if not getattr(model, "fuse_unk", True) and not model.byte_fallback:
         raise ValueError(
-            "fuse_unk=False; SentencePiece always gives a run of unknown characters one id: leave it out, or use Unigram"
+            "fuse_unk must be True, because SentencePiece always gives a run of unknown characters one id, got False; "
+            "leave it out, or use Unigram"
         )
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #eb09891e
@@ -287,7 +288,7 @@ def _generator(rng, seed):
 def _rows(model, text, dropout, rng):
     "The rows of a text; one for all of it if merges are dropped."
     if dropout is not None and not 0 <= dropout <= 1:
-        raise ValueError(f"dropout={dropout!r} is not a probability; pass a number from 0 to 1, or None")
+        raise ValueError(f"dropout must be a number from 0 to 1, or None, got {dropout!r}")
     if not dropout:
         return model._rows(text)
     if model.drops_merges:
@@ -390,7 +391,7 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
     def _ready(self):
         if not 0 <= self.unk_penalty < math.inf:
             raise ValueError(
-                f"unk_penalty={self.unk_penalty!r}; pass a number from 0 upwards, 10.0 for SentencePiece's"
+                f"unk_penalty must be a finite number from 0, such as SentencePiece's 10.0, got {self.unk_penalty!r}"
             )
         self.fuse_unk = not self.byte_fallback
         special, scores = set(self.user_defined), self.scores

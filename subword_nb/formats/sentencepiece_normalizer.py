@@ -311,7 +311,7 @@ def _check_texts(d, name):
     "A collection of strings as a tuple; anything else is an error."
     value = getattr(d, name)
     if not isinstance(value, (tuple, list, set, frozenset)) or not all(isinstance(s, str) for s in value):
-        raise ValueError(f"{name}={value!r}; pass a tuple of str")
+        raise ValueError(f"{name} must be a tuple of str, got {value!r}")
     object.__setattr__(d, name, tuple(value))
 
 
@@ -328,7 +328,7 @@ def _check(n):
         read_charsmap(n.charsmap)
     _check_texts(n, "user_defined")
     if "" in n.user_defined:
-        raise ValueError("user_defined holds an empty spelling; leave it out")
+        raise ValueError("user_defined must hold no empty spelling, got one; leave it out")
     object.__setattr__(n, "user_defined", tuple(sorted(set(n.user_defined), key=lambda s: (-len(s), s))))
 
 
@@ -578,7 +578,7 @@ def _check_decoder(d):
     ):
         for name in names:
             if not isinstance(getattr(d, name), kind):
-                raise ValueError(f"{name}={getattr(d, name)!r}; pass {wanted}")
+                raise ValueError(f"{name} must be {wanted}, got {getattr(d, name)!r}")
     _check_texts(d, "control")
     if isinstance(d.denormalizer, bytes):
         object.__setattr__(d, "denormalizer", SentencePieceNormalizer(d.denormalizer, False, False, False))

@@ -34,8 +34,8 @@ def read_varint(
         if byte < 128 and value < 1 << 64:
             return value, at + k + 1
     raise ValueError(
-        f"byte {at}: a number that {'does not end' if end - at < 10 else 'takes more than 64 bits'}; "
-        "expected at most ten bytes, the last of them below 128"
+        f"byte {at}: a number must take at most ten bytes, the last of them below 128, "
+        f"got one that {'does not end' if end - at < 10 else 'takes more than 64 bits'}"
     )
 
 
@@ -44,9 +44,7 @@ def write_varint(
 ) -> bytes:  # Its shortest form
     "The bytes of a number."
     if not 0 <= value < 1 << 64:
-        raise ValueError(
-            f"{value} is not a number of 64 bits without a sign; expected 0 to 2**64 - 1: add 2**64 to a negative one"
-        )
+        raise ValueError(f"value must be from 0 to 2**64 - 1, got {value}; add 2**64 to a negative number")
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -81,7 +79,7 @@ def wire_fields(
             number, wire, value = tag >> 3, tag & 7, 0
             if not 0 < number < 1 << 29:
                 raise ValueError(
-                    f"byte {at}: a field with the number {number}; expected 1 to {(1 << 29) - 1}"
+                    f"byte {at}: the number of a field must be from 1 to {(1 << 29) - 1}, got {number}"
                 )
             if wire == 0:
                 value, after = read_varint(data, body, end)
@@ -93,10 +91,12 @@ def wire_fields(
             elif wire == 5:
                 after = body + 4
             else:
-                raise ValueError(f"byte {at}: field {number} has the wire type {wire}; expected 0, 1, 2 or 5")
+                raise ValueError(
+                    f"byte {at}: field {number} must have the wire type 0, 1, 2 or 5, got {wire}"
+                )
             if after > end:
                 raise ValueError(
-                    f"byte {at}: field {number} takes {after - body} bytes, and {end - body} are left"
+                    f"byte {at}: field {number} must fit into the {end - body} bytes that are left, got {after - body}"
                 )
         except ValueError as e:
             raise ValueError(
@@ -188,7 +188,7 @@ def _value_of(spec, table, name, what):
     "The value of a field of a spec, or its default."
     defaults = {field: default for field, _, default in table.values()}
     if name not in defaults:
-        raise KeyError(f"{what} has no field {name!r}; expected one of {', '.join(defaults)}")
+        raise KeyError(f"a field of {what} must be one of {', '.join(defaults)}, got {name!r}")
     return spec.get(name, defaults[name])
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #19b55860
@@ -253,7 +253,7 @@ def _number(value, kind):
 
 def _not_wire(kind, wire, f):
     return (
-        f"a {_ONE.get(kind, kind)} is written with the wire type {wire}, and this field has {f.wire}; "
+        f"a {_ONE.get(kind, kind)} must be written with the wire type {wire}, got {f.wire}; "
         "the file is damaged, or newer than this library"
     )
 
@@ -276,7 +276,8 @@ def _value(data, f, kind):
         return raw.decode("utf-8")
     except UnicodeDecodeError as e:
         raise ValueError(
-            f"byte 0x{raw[e.start]:02x} of the {_ONE.get(kind, kind)} at offset {f.body + e.start} is not UTF-8 ({e.reason})"
+            f"the {_ONE.get(kind, kind)} must be UTF-8, got the byte 0x{raw[e.start]:02x} "
+            f"at offset {f.body + e.start} ({e.reason})"
         ) from None
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #73bf81fb
@@ -365,7 +366,7 @@ def _usual_pieces(data):
 
 def _whole(data, name):
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise ValueError(f"{name}: a {type(data).__name__}; pass the bytes of the file")
+        raise ValueError(f"{name} must be the bytes of the file, got {type(data).__name__}")
     return bytes(data)
 
 
@@ -427,7 +428,7 @@ def _field(number, kind, value):
         try:
             return write_varint(number << 3 | 5) + struct.pack("<f", value)
         except OverflowError:
-            raise ValueError(f"{value} is too large for 32 bits") from None
+            raise ValueError(f"a float must fit into 32 bits, got {value}") from None
     if _WIRE.get(kind, 2) == 0:
         if kind == "int32" and not -1 << 31 <= value < 1 << 31:
             raise ValueError(f"a number must fit into 32 bits, got {value}")
@@ -440,7 +441,9 @@ def _field(number, kind, value):
     try:
         raw = value.encode("utf-8", "surrogateescape" if kind in ("path", "paths") else "strict")
     except UnicodeEncodeError as e:
-        raise ValueError(f"{value!r} has a lone surrogate at {e.start}, which UTF-8 cannot hold") from None
+        raise ValueError(
+            f"text must have no lone surrogate, which UTF-8 cannot hold, got {value!r} with one at {e.start}"
+        ) from None
     return _framed(number, raw)
 
 
@@ -453,7 +456,8 @@ def _write(spec, table, place, rest):
     out, unknown = [], set(spec) - {key for key, _, _ in table.values()}
     if unknown:
         raise ValueError(
-            f"{_path(place)} has no field {min(map(str, unknown))!r}; expected fields of {', '.join(key for key, _, _ in table.values())}"
+            f"{_path(place)} must have only the fields {', '.join(key for key, _, _ in table.values())}, "
+            f"got {min(map(str, unknown))!r}"
         )
     for number, (key, kind, default) in table.items():
         if key not in spec:
@@ -500,7 +504,7 @@ def _check_lists(proto):
                 or name == "rest"
                 and not isinstance(given[1], bytes)
             ):
-                raise ValueError(f"{name}[{i}]: {clip(repr(given), n=60)}; pass {wanted}")
+                raise ValueError(f"{name}[{i}] must be {wanted}, got {clip(repr(given), n=60)}")
     for i, (_, raw) in enumerate(proto.rest):
         list(wire_fields(raw, where=f"rest[{i}]"))
 
@@ -534,7 +538,8 @@ def write_model_proto(
     out += [_framed(n, parts[n]) for n in sorted(parts) if parts[n] is not None] + rest.pop((), [])
     if rest:
         raise ValueError(
-            f"rest has fields for {_path(min(rest, key=str))}, which is not there; take them out, or put back what they belong to"
+            f"rest must have fields only for parts that are there, got some for {_path(min(rest, key=str))}; "
+            "take them out, or put back what they belong to"
         )
     return b"".join(out)
 
@@ -606,7 +611,7 @@ def draw_model_proto(
 ) -> Svg:  # A table: where, tag and length, content, meaning
     "Draw the bytes of a model, a field a line."
     if not (rows := [_shown(data, r) for r in explain_model_proto(data, most=most)]):
-        raise ValueError("the model is empty; there is nothing to draw")
+        raise ValueError("data must hold at least one field, got an empty model")
     parts, edges = [], (0, 68, 206, 446)
     for y, row in zip(range(0, 24 * len(rows), 24), rows, strict=True):
         parts += [
@@ -649,21 +654,24 @@ def _check_piece(p, i, fallback, unigram, name):
     where = f"{name}, pieces[{i}] {clip(p.piece, n=40)!r}"
     size = len(p.piece.encode("utf-8", "surrogatepass"))
     if not p.piece:
-        raise ValueError(f"{name}, pieces[{i}]: a piece is empty; expected at least one character")
+        raise ValueError(f"{name}, pieces[{i}] must have at least one character, got an empty piece")
     if "\0" in p.piece and (p.piece, p.type) != ("\0", UNUSED):
         raise ValueError(
-            f"{where} has a zero character, which SentencePiece does not allow; leave the piece out"
+            f"{where} must have no zero character, which SentencePiece does not allow; leave the piece out"
         )
     if size >= 8000:
-        raise ValueError(f"{where} has {size} bytes; expected fewer than 8000")
+        raise ValueError(f"{where} must have fewer than 8000 bytes, got {size}")
     if math.isnan(p.score) or unigram and math.isinf(p.score):
-        raise ValueError(f"{where} has the score {p.score}; expected a finite number")
+        raise ValueError(f"{where} must have a finite score, got {p.score}")
     if p.type == BYTE and not fallback:
         raise ValueError(
-            f"{where} stands for a byte, but trainer_spec.byte_fallback is false; set it, or make the piece a normal one"
+            f"{where} must not stand for a byte while trainer_spec.byte_fallback is false; "
+            "set it, or make the piece a normal one"
         )
     if p.type == BYTE and not re.fullmatch("<0x[0-9A-F]{2}>", p.piece):
-        raise ValueError(f"{where} stands for a byte; expected <0x00> to <0xFF>")
+        raise ValueError(
+            f"{where} must be spelled <0x00> to <0xFF> to stand for a byte; rename it, or make it a normal one"
+        )
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #c489bcee
 def _are_usual(pieces):
@@ -694,21 +702,24 @@ def check_model_proto(
         _check_piece(p, i, fallback, unigram, name)
         if ids.setdefault(p.piece, i) != i:
             raise ValueError(
-                f"{name}, pieces[{i}]: {clip(p.piece, n=40)!r} is also pieces[{ids[p.piece]}]; "
-                "pieces are looked up by their spelling: rename one of them"
+                f"{name} must spell each piece otherwise, got {clip(p.piece, n=40)!r} as pieces[{ids[p.piece]}] "
+                f"and pieces[{i}]; rename one of them"
             )
     types = Counter(p.type for p in used)
     if types[UNKNOWN] > 1 or not types[UNKNOWN] and not fallback:
         raise ValueError(
-            f"{name}: {types[UNKNOWN]} of {len(used)} pieces have the type UNKNOWN; expected exactly one, usually '<unk>'"
+            f"{name} must have exactly one piece of the type UNKNOWN, usually '<unk>', "
+            f"got {types[UNKNOWN]} of {len(used)} pieces"
         )
     if fallback and types[BYTE] != 256:
         raise ValueError(
-            f"{name}: trainer_spec.byte_fallback is true, but {types[BYTE]} pieces stand for bytes; expected all 256 from <0x00> to <0xFF>"
+            f"{name} must have all 256 pieces from <0x00> to <0xFF> where trainer_spec.byte_fallback is true, "
+            f"got {types[BYTE]}; add the others, or set it to false"
         )
     if unigram and not any(p.type in (NORMAL, USER_DEFINED, UNUSED) and p.piece != "\0" for p in used):
         raise ValueError(
-            f"{name}: a Unigram model without a piece that a text could be made of; expected one of the type NORMAL or USER_DEFINED"
+            f"{name} must have a piece of the type NORMAL or USER_DEFINED, got none that a text could be made of; "
+            "add one to the Unigram model"
         )
     for key in ("normalizer_spec", "denormalizer_spec"):
         blob = getattr(proto, key).get("precompiled_charsmap")
@@ -720,8 +731,8 @@ def check_model_proto(
             raise ValueError(f"{name}, {key}.{e}") from None
         if len(units) % 256:
             raise ValueError(
-                f"{name}, {key}.precompiled_charsmap: a trie of {4 * len(units)} bytes; "
-                "SentencePiece reads only whole blocks of 1024: build the map again with build_charsmap"
+                f"{name}, {key}.precompiled_charsmap must have a trie of whole blocks of 1024 bytes, which SentencePiece "
+                f"reads, got {4 * len(units)}; build the map again with build_charsmap"
             )
     return proto
 

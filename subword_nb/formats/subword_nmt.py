@@ -47,9 +47,7 @@ def _version(line, name):
     found = re.fullmatch(r"#version:\s*([0-9]+(?:\.[0-9]+)*)\s*", line)
     version = found and tuple(int(x) for x in re.sub(r"(\.0+)*$", "", found[1]).split("."))
     if version not in ((0, 1), (0, 2)):
-        raise ValueError(
-            f"{name}, line 1: {line[:60]!r} names no version that is known; expected #version: 0.2 or 0.1"
-        )
+        raise ValueError(f"{name}, line 1 must be #version: 0.2 or 0.1, got {line[:60]!r}")
     return version
 
 
@@ -60,12 +58,15 @@ def _rows(lines, first, name):
     for n, row in enumerate(rows, first):
         if len(row) != wide or "" in row or wide == 3 and not re.fullmatch("[0-9]{1,18}", row[2]):
             raise ValueError(
-                f"{name}, line {n}: {' '.join(row)[:60]!r} is no merge rule; expected two symbols with a space between them"
+                f"{name}, line {n} must be a merge rule, two symbols with a space between them"
                 + " and a count" * (wide == 3)
+                + f", got {' '.join(row)[:60]!r}"
             )
     if rows:
         return rows
-    raise ValueError(f"{name} holds no merge rule; expected lines of two symbols with a space between them")
+    raise ValueError(
+        f"{name} must have a merge rule, two symbols with a space between them, on each line, got none"
+    )
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #e18e95ea
 def read_codes(
@@ -75,7 +76,8 @@ def read_codes(
     text = decode_text(read_bytes(path, lines="merges"), source=str(path))
     if text.startswith("\ufeff"):
         raise ValueError(
-            f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of a symbol; save the file without it"
+            f"{path} must not begin with a byte order mark (U+FEFF), which would be part of a symbol; "
+            "save the file without it"
         )
     lines = text.rstrip("\r\n ").split("\n")
     version = _version(lines.pop(0).strip("\r "), path) if text.startswith("#version:") else None
@@ -191,7 +193,7 @@ def _glossary(source):
     "One glossary entry: does it match a whole word, where is it found, where does it cut?"
     if not isinstance(source, str) or not source:
         raise ValueError(
-            f"glossaries holds {source!r}; pass regular expressions, such as USA or <name>\\w*</name>"
+            f"glossaries must hold regular expressions, such as USA or <name>\\w*</name>, got {source!r}"
         )
     try:
         whole, part = re.compile(f"^{source}$"), re.compile(f"({source})")
@@ -200,7 +202,7 @@ def _glossary(source):
     if part.groups <= 1:
         return whole, part
     raise ValueError(
-        f"glossaries holds {source!r} with a group, whose text would be written twice; write (?:…) for it"
+        f"glossaries must hold no groups, whose text would be written twice, got {source!r}; write (?:…) for it"
     )
 
 
@@ -294,17 +296,19 @@ def _prepare(model):
     if model.version not in ((0, 1), (0, 2)):
         raise ValueError(f"version must be (0, 2) or (0, 1), got {model.version!r}")
     if not isinstance(model.separator, str) or model.separator.split() != [model.separator]:
-        raise ValueError(f"separator={model.separator!r}; pass text without white space, such as @@")
+        raise ValueError(f"separator must be text without white space, such as @@, got {model.separator!r}")
     if isinstance(model.glossaries, str):
         raise ValueError(
             f"glossaries must be a list, got the text {model.glossaries!r}; pass [{model.glossaries!r}]"
         )
     if model.unk_piece is not None and model.unk_piece not in model.piece2id:
         raise ValueError(
-            f"unk_piece={model.unk_piece!r} is not in the vocabulary; add it, or pass one of its pieces"
+            f"unk_piece must be in the vocabulary, got {model.unk_piece!r}; add it, or pass one of its pieces"
         )
     if model.vocabulary is not None and not model.vocabulary:
-        raise ValueError("the vocabulary is empty, so no piece may be written; pass None to allow all")
+        raise ValueError(
+            "vocabulary must hold at least one piece that may be written, got none; pass None to allow all"
+        )
     model.merges, model.glossaries = [tuple(pair) for pair in model.merges], tuple(model.glossaries)
     model.vocabulary = None if model.vocabulary is None else frozenset(model.vocabulary)
     isolate("", model.glossaries)  # refuses what is no regular expression
@@ -325,7 +329,7 @@ def segment_word(
 ) -> list[str]:  # Pieces without separators; joined, they are the word
     "Take one word apart."
     if dropout and not 0 <= dropout <= 1:
-        raise ValueError(f"dropout={dropout} is not a probability; pass a number from 0 to 1")
+        raise ValueError(f"dropout must be a number from 0 to 1, got {dropout}")
     out, rng = [], rng or (random.Random(seed) if dropout else None)
     for part in isolate(word, model.glossaries) if word else []:
         if len(part) == 1 or model._kept and model._kept.match(part):
@@ -506,14 +510,17 @@ def read_counts(
     counts, text = {}, decode_text(read_bytes(path, lines="pieces"), source=str(path))
     if text.startswith("\ufeff"):
         raise ValueError(
-            f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of a piece; save the file without it"
+            f"{path} must not begin with a byte order mark (U+FEFF), which would be part of a piece; "
+            "save the file without it"
         )
     for n, line in enumerate(text.rstrip("\r\n").split("\n"), 1):
         row = line.strip("\r ").split(" ")
         if len(row) != 2 or not re.fullmatch("[0-9]{1,18}", row[1]):
-            raise ValueError(f"{path}, line {n}: {line[:60]!r}; expected a piece, a space and a count")
+            raise ValueError(f"{path}, line {n} must be a piece, a space and a count, got {line[:60]!r}")
         if row[0] in counts:
-            raise ValueError(f"{path}, line {n}: the piece {row[0]!r} has come before; keep one of the lines")
+            raise ValueError(
+                f"{path} must list each piece once, got {row[0]!r} again in line {n}; keep one of the lines"
+            )
         counts[row[0]] = int(row[1])
     return counts
 
@@ -522,7 +529,8 @@ def _numbered(pieces, name=None):
     "Ids as fairseq gives them: four special tokens, then the pieces in order; a dict.txt does not list the four."
     if name and (invalid := [p for p in pieces if p in SPECIAL]):
         raise ValueError(
-            f"{name}: {invalid[0]!r} is one of {', '.join(SPECIAL)}, which have the first ids without being listed; remove its line"
+            f"{name} must not list {', '.join(SPECIAL)}, which have the first ids without that, got {invalid[0]!r}; "
+            "remove its line"
         )
     return {p: i for i, p in enumerate(dict.fromkeys([*SPECIAL, *pieces]))}
 
@@ -564,7 +572,7 @@ def read_nmt(
         allowed = frozenset(p for p, n in counts.items() if threshold is None or n >= threshold)
         if not allowed:
             raise ValueError(
-                f"no piece of the vocabulary is as frequent as threshold={threshold}; pass a lower one"
+                f"threshold must be the count of some piece or less, got {threshold}, which none reaches; pass a lower one"
             )
     if dictionary is not None:
         ids = _numbered(read_counts(dictionary), dictionary)
@@ -581,12 +589,13 @@ def _check_rules(merges):
     made = {a + b: k for k, (a, b) in enumerate(merges)}
     if twice := [k for k, pair in enumerate(merges) if first[pair] != k]:
         raise ValueError(
-            f"the rule {' '.join(merges[twice[0]])} stands twice, the second time as rule {twice[0]}; remove one"
+            f"codes must list each rule once, got {' '.join(merges[twice[0]])} again as rule {twice[0]}; remove one"
         )
     for k, (a, b) in enumerate(merges):
         if late := [s for s in (a, b) if made.get(s, -1) >= k]:
             raise ValueError(
-                f"rule {k}, {a} {b}, uses {late[0]!r}, which rule {made[late[0]]} makes later; put the rules in order"
+                f"rule {k} must use symbols that earlier rules make, got {a} {b}, and rule {made[late[0]]} makes {late[0]!r}; "
+                "put the rules in order"
             )
 
 
@@ -599,11 +608,9 @@ def nmt_from_bpe(
     m = parts.model
     way = '; train with algorithm="char_bpe", end_of_word_suffix="</w>", or save as tokenizer.json'
     if not isinstance(m, BPE):
-        raise ValueError(f"codes hold merge rules of BPE, and this is {m!r}{way}")
+        raise ValueError(f"the model must be BPE for codes, got {m!r}{way}")
     if m.end_of_word_suffix != _END:
-        raise ValueError(
-            f"codes mark the end of a word by </w>, and this model has end_of_word_suffix={m.end_of_word_suffix!r}{way}"
-        )
+        raise ValueError(f"end_of_word_suffix must be </w> for codes, got {m.end_of_word_suffix!r}{way}")
     for name in (
         "continuing_subword_prefix",
         "fuse_unk",
@@ -612,10 +619,10 @@ def nmt_from_bpe(
         *["drop_unknown"] * (m.unk_piece is None),
     ):
         if getattr(m, name):
-            raise ValueError(f"codes have no place for {name}={getattr(m, name)!r}{way}")
+            raise ValueError(f"{name} must be unset for codes, got {getattr(m, name)!r}{way}")
     _check_rules(m.merges)
     if invalid := [s for pair in m.merges for s in pair if re.search("[ \r\n]", s)]:
-        raise ValueError(f"the symbol {invalid[0]!r} does not fit into a line of two symbols{way}")
+        raise ValueError(f"symbols must fit into lines of two for codes, got {invalid[0]!r}{way}")
     added, ids = {t.content for t, _ in parts.added_tokens}, {}
     for p, i in m.piece2id.items():
         if p in added or p == m.unk_piece:
@@ -625,7 +632,10 @@ def nmt_from_bpe(
         else:
             surface = p + separator
         if surface in ids:
-            raise ValueError(f"two pieces are written as {surface!r}; pass another separator")
+            raise ValueError(
+                f"separator must tell pieces apart, got {separator!r}, with which two are written as {surface!r}; "
+                "pass another one"
+            )
         ids[surface] = i
     model = NmtBPE(ids, m.merges, separator=separator, unk_piece=m.unk_piece)
     return Parts(model, WORDS, NmtDecoder(separator), parts.added_tokens)
@@ -638,11 +648,13 @@ def bpe_from_nmt(
     m = parts.model
     if m.glossaries or m.vocabulary is not None:
         raise ValueError(
-            "glossaries and a vocabulary threshold are subword-nmt's own; read the codes without them"
+            "glossaries and threshold must be unset for BPE, because they are subword-nmt's own; "
+            "read the codes without them"
         )
     if m.version != (0, 2):
         raise ValueError(
-            "codes of version 0.1 have </w> as a symbol of its own, which BPE with a suffix does not; learn codes of version 0.2"
+            "codes must be of version 0.2 for BPE with a suffix, got 0.1, where </w> is a symbol of its own; "
+            "learn codes of version 0.2"
         )
     _check_rules(m.merges)
 
@@ -651,7 +663,8 @@ def bpe_from_nmt(
 
     if invalid := [a + b for a, b in m.merges if b.endswith(_END) and not final((a + b).removesuffix(_END))]:
         raise ValueError(
-            f"the piece {invalid[0]!r} is written like one within a word; pass another separator"
+            f"separator must tell pieces within words from others, got {m.separator!r}, "
+            f"with which {invalid[0]!r} is written like one; pass another one"
         )
     special = {t.content for t, _ in parts.added_tokens}
     ids = {}
@@ -700,7 +713,8 @@ def write_codes(
     m = parts.model if isinstance(parts.model, NmtBPE) else nmt_from_bpe(parts, separator=separator).model
     if not m.merges:
         raise ValueError(
-            "there is no merge rule, and apply-bpe refuses a file without any; train with a larger vocab_size, or save as tokenizer.json"
+            "the model must have a merge rule for codes, because apply-bpe refuses a file without any, got none; "
+            "train with a larger vocab_size, or save as tokenizer.json"
         )
     return write_atomically(
         path,
@@ -721,9 +735,11 @@ def write_dictionary(
     pieces = sorted(m.piece2id, key=m.piece2id.__getitem__)
     if (*pieces[:4],) != SPECIAL or [*map(m.piece2id.get, pieces)] != [*range(len(pieces))]:
         raise ValueError(
-            f"fairseq gives {', '.join(SPECIAL)} the ids 0 to 3 and the lines of a dict.txt the ids "
-            "from 4, and this vocabulary has others; train with these special_tokens, in this order"
+            f"{', '.join(SPECIAL)} must have the ids 0 to 3 and other pieces those from 4 for a dict.txt, got others; "
+            "train with these special_tokens, in this order"
         )
     if invalid := [p for p in pieces[4:] if not p or re.search("[ \r\n]", p)]:
-        raise ValueError(f"the piece {invalid[0]!r} does not fit into a line of a piece and a count")
+        raise ValueError(
+            f"pieces must fit into lines of a piece and a count, got {invalid[0]!r}; save as tokenizer.json"
+        )
     return write_atomically(path, "".join(f"{p} 1\n" for p in pieces[4:]).encode("utf-8"))

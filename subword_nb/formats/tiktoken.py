@@ -72,15 +72,15 @@ def _of_line(line):
 
 
 def _fault(line):
-    "What is wrong with a line of a rank file."
+    "What an error says of a line of a rank file that is wrong."
     token, space, rank = line.partition(b" ")
     if not line.strip():
-        return "is empty; only the last line may be"
+        return "an empty one, which only the last line may be"
     if not token or not space or b" " in rank:
-        return f"is {_shown(line)}; expected a token in base64, one space, and its rank"
+        return _shown(line)
     if _LINE.fullmatch(b"QQ== " + rank) and int(rank) < 2**32:
-        return f"has the token {_shown(token)}, which is not base64"
-    return f"has the rank {_shown(rank)}; ranks are numbers from 0 to {2**32 - 1}, without zeros in front"
+        return f"the token {_shown(token)}, which is not base64"
+    return f"the rank {_shown(rank)}; ranks are numbers from 0 to {2**32 - 1}, without zeros in front"
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #8246c57e
 def _fields(data):
@@ -119,18 +119,22 @@ def read_ranks(
     ranks: dict[bytes, int] = {}
     line_of: dict[int, int] = {}
     if lines == [b""]:
-        raise ValueError(f"{name} is empty; expected a token in base64 and its rank on each line")
+        raise ValueError(f"{name} must have a token in base64 and its rank on each line, got an empty file")
     for n, line in enumerate(lines, 1):
         token, rank = _of_line(line.removesuffix(b"\r")) or (b"", -1)
         if rank < 0:
-            raise ValueError(f"{name}, line {n}, {_fault(line.removesuffix(bytes([13])))}")
+            raise ValueError(
+                f"{name}, line {n} must be a token in base64, one space, and its rank, "
+                f"got {_fault(line.removesuffix(bytes([13])))}"
+            )
         if token in ranks:
             raise ValueError(
-                f"{name}, line {n}: the token {token[:40]!r} stands in line {line_of[ranks[token]]}, too; keep one of them"
+                f"{name} must list each token once, got {token[:40]!r} in the lines {line_of[ranks[token]]} and {n}; "
+                "keep one of them"
             )
         if rank in line_of:
             raise ValueError(
-                f"{name}, line {n}: the rank {rank} stands in line {line_of[rank]}, too; each token needs a rank of its own"
+                f"{name} must give each token a rank of its own, got the rank {rank} in the lines {line_of[rank]} and {n}"
             )
         ranks[token], line_of[rank] = rank, n
     return ranks
@@ -144,12 +148,12 @@ def _check_ranks(ranks):
     for token, rank in ranks.items():
         if not isinstance(token, bytes) or type(rank) is not int or not 0 <= rank < 2**32:
             raise ValueError(
-                f"the token {token[:40] if isinstance(token, bytes) else token!r} has "
-                f"the rank {rank!r}; expected bytes, and an int from 0 to {2**32 - 1}"
+                f"ranks must be from bytes to an int from 0 to {2**32 - 1}, "
+                f"got {token[:40] if isinstance(token, bytes) else token!r} with the rank {rank!r}"
             )
         if rank in owner:
             raise ValueError(
-                f"the tokens {owner[rank][:40]!r} and {token[:40]!r} both have the rank {rank}; each token needs a rank of its own"
+                f"ranks must give each token a rank of its own, got {rank} for {owner[rank][:40]!r} and {token[:40]!r}"
             )
         owner[rank] = token
     return owner
@@ -435,7 +439,8 @@ def encoding_name_for_model(
     starts = [start for start in MODEL_BEGINNINGS if model.startswith(start)]
     if not starts:
         raise KeyError(
-            f"no encoding is known for the model {model[:60]!r}; pass the encoding itself, one of {', '.join(PUBLISHED)}"
+            f"model must be one whose encoding is known, got {model[:60]!r}; "
+            f"pass the encoding itself, one of {', '.join(PUBLISHED)}"
         )
     return MODEL_BEGINNINGS[max(starts, key=len)]
 
@@ -471,7 +476,7 @@ def _given(name, address, digest, path):
     if _digest(data) == digest:
         return data
     raise ValueError(
-        f"{place} is not the {file} of {name}: its SHA-256 is {_digest(data)}, expected {digest}; "
+        f"{place} must be the {file} of {name}, whose SHA-256 is {digest}, got {_digest(data)}; "
         "get it anew, or read it as what it is: read_tiktoken(path, pattern=…)"
     )
 
@@ -511,8 +516,8 @@ def _fetched(name, address, digest, cache_dir, download):
         ) from None
     if _digest(data) != digest:
         raise ValueError(
-            f"{name}: the SHA-256 of what {address} gives ({len(data)} bytes) "
-            f"is {_digest(data)}, expected {digest}; try again later, or {way}"
+            f"{name} must have the SHA-256 {digest}, got {_digest(data)} from {address} ({len(data)} bytes); "
+            f"try again later, or {way}"
         )
     try:
         if place:
@@ -580,13 +585,13 @@ def _check_special(special, owner, label):
     for token, i in special.items():
         if not isinstance(token, str) or not token or type(i) is not int or not 0 <= i < 2**32:
             raise ValueError(
-                f"the special token {token!r} has the id {i!r}; expected text, and an int from 0 to {2**32 - 1}"
+                f"special_tokens must be from text to an int from 0 to {2**32 - 1}, got {token!r} with the id {i!r}"
             )
         encode_text(token)
         if i in owner:
             raise ValueError(
-                f"{label}: the special token {token!r} has the id {i}, which is the rank "
-                f"of {owner[i][:40]!r}; pass the special tokens that belong to this file"
+                f"{label}: special_tokens must have ids that are no ranks, got {token!r} with the id {i}, "
+                f"the rank of {owner[i][:40]!r}; pass the special tokens that belong to this file"
             )
 
 
@@ -595,7 +600,8 @@ def _check_spellings(ranks, special, label):
     both = next((t for t in special if all(c in CHAR2BYTE for c in t) and from_visible(t) in ranks), None)
     if both:
         raise ValueError(
-            f"{label}: the special token {both!r} is spelled as a piece that has a rank; a piece has one id"
+            f"{label}: special tokens must be spelled unlike the pieces that have a rank, got {both!r}, which is one; "
+            "leave it out of special_tokens"
         )
 
 
@@ -603,7 +609,8 @@ def _check_table(ranks, special, label):
     "Refuse a table with missing bytes or gaps."
     if missing := [b for b in range(256) if bytes([b]) not in ranks]:
         raise ValueError(
-            f"{label}: {len(missing)} of the 256 bytes have no rank, such as 0x{missing[0]:02x}; texts that hold them could not be encoded"
+            f"{label} must have a rank for each of the 256 bytes, got none for {len(missing)}, such as "
+            f"0x{missing[0]:02x}, so that some texts could not be encoded; pass another file"
         )
     taken, top = {*ranks.values(), *special.values()}, max(ranks.values())
     # a short loop: there are as many ids as tokens
@@ -612,7 +619,7 @@ def _check_table(ranks, special, label):
         gap = next((i for i in range(top) if i not in taken), None)
     if gap is not None:
         raise ValueError(
-            f"{label}: no token has the rank {gap}, though ranks go to {top}; "
+            f"{label} must have a token for each rank up to {top}, got none for {gap}; "
             f"if a special token has that id, pass special_tokens={{…: {gap}}}; else the file lacks a line"
         )
 
@@ -683,17 +690,17 @@ def read_tiktoken(
     published: Any = _published(encoding or known) if known or encoding else None
     if encoding and (known is None or PUBLISHED[known].files != published.files):
         if known:
-            found = f" but that of {known}"
+            found = f"that of {known}"
         else:
-            found = f": its SHA-256 is {_digest(data)}, expected {published.files[0][1]}"
+            found = f"one with the SHA-256 {_digest(data)}, where {published.files[0][1]} belongs"
         raise ValueError(
-            f"{label} is not the file of {encoding}{found}; "
+            f"{label} must be the file of {encoding}, got {found}; "
             "to read it all the same pass pattern= and special_tokens="
         )
     if published is None and pattern is None:
         raise ValueError(
-            f"{label} is none of the published rank files, and does not say how text is split; "
-            f"pass pattern= (a regular expression, or one of {', '.join(PATTERNS)})"
+            f"pattern must be given for {label}, which is none of the published rank files and does not say "
+            f"how text is split, got None; pass a regular expression, or one of {', '.join(PATTERNS)}"
         )
     if special_tokens is None:
         has_special = published and (encoding or "://" in published.files[0][0])
@@ -725,10 +732,13 @@ def _split_source(split):
     else:
         source = given
     if source is None:
-        raise ValueError(f"{split!r} cuts at a literal text; write that as a regular expression for tiktoken")
+        raise ValueError(
+            f"a split must have a regular expression for tiktoken, got {split!r}; write its text as one"
+        )
     if dialect != "rust" and not same_in_both(source):
         raise ValueError(
-            f'the pattern {source[:60]!r} is read in another way by tiktoken; write it for tiktoken: Split(pattern, dialect="rust")'
+            f"pattern must be one that tiktoken reads alike, got {source[:60]!r}; "
+            'write it for tiktoken: Split(pattern, dialect="rust")'
         )
     if split.behavior == "removed" and split.invert:
         return source
@@ -736,10 +746,13 @@ def _split_source(split):
     if split.behavior == "isolated" and given in covering:
         return source
     if split.behavior != "isolated":
-        raise ValueError(f"tiktoken's pieces are the matches of a pattern, and {split!r} makes others")
+        raise ValueError(
+            f"a split must have the matches of its pattern as pieces for tiktoken, got {split!r}, which makes others; "
+            'train with behavior="isolated"'
+        )
     if "group" in compile_pattern(source, dialect="rust").needs:
         raise ValueError(
-            f"the pattern {source[:60]!r} leaves out text and refers to groups; write one that matches all of a text"
+            f"pattern must match all of a text without references to groups, got {source[:60]!r}; write one that does"
         )
     return rf"(?:{source})|(?:(?!{source})[\s\S])+"
 
@@ -749,12 +762,16 @@ def _pattern_of(pre):
     *before, last = pre.steps if isinstance(pre, Sequence) and pre.steps else (pre,)
     if not isinstance(last, ByteLevel):
         raise ValueError(
-            f"tiktoken's encodings are byte-level, and this is split by {pre!r}; train with pre_tokenizer=byte_level(…)"
+            f"pre_tokenizer must be byte-level for tiktoken, got {pre!r}; train with pre_tokenizer=byte_level(…)"
         )
     if last.add_prefix_space:
-        raise ValueError("a space is put in front of texts (add_prefix_space), which tiktoken does not do")
+        raise ValueError(
+            "add_prefix_space must be False for tiktoken, which puts no space in front of texts, got True; train without it"
+        )
     if last.use_regex + len(before) > 1 or before and not isinstance(before[0], Split):
-        raise ValueError(f"tiktoken splits with one regular expression, and this is split by {pre!r}")
+        raise ValueError(
+            f"pre_tokenizer must be one regular expression for tiktoken, got {pre!r}; train with pre_tokenizer=byte_level(…)"
+        )
     if last.use_regex:
         return PATTERNS["gpt2"]
     return _split_source(before[0]) if before else _WHOLE
@@ -765,7 +782,8 @@ def _special_of(parts):
     for token, _ in parts.added_tokens:
         if invalid := [k for k in ("single_word", "lstrip", "rstrip") if getattr(token, k)]:
             raise ValueError(
-                f"the added token {token.content!r} has {invalid[0]}=True, and tiktoken finds special tokens only as they are spelled"
+                f"the added token {token.content!r} must be found as it is spelled, for tiktoken, "
+                f"got {invalid[0]}=True; save as tokenizer.json"
             )
     return {token.content: i for token, i in parts.added_tokens}
 
@@ -775,11 +793,13 @@ def _ranks_of(model, special):
     try:
         ranks = {from_visible(piece): i for piece, i in model.piece2id.items() if piece not in special}
     except ValueError as e:
-        raise ValueError(f"a piece spells no bytes: {e}") from None
+        raise ValueError(
+            f"pieces must spell bytes for tiktoken, got one that does not: {e}; save as tokenizer.json"
+        ) from None
     if missing := [b for b in range(256) if bytes([b]) not in ranks]:
         raise ValueError(
-            f"{len(missing)} of the 256 bytes have no piece, such as 0x{missing[0]:02x}, "
-            'and tiktoken needs all of them; train with algorithm="bpe"'
+            f"the model must have a piece for each of the 256 bytes for tiktoken, got none for {len(missing)}, "
+            f'such as 0x{missing[0]:02x}; train with algorithm="bpe"'
         )
     return ranks
 
@@ -791,24 +811,25 @@ def _check_rules(model, ranks, special):
     before = -1
     if made := next((a + b for a, b in rules if a + b in special), None):
         raise ValueError(
-            f"the special token {made!r} is also made by a merge rule, and tiktoken has no such tokens"
+            f"special tokens must be made by no merge rule for tiktoken, got {made!r}; save as tokenizer.json"
         )
     for a, b in merges:
         pair = to_visible(a), to_visible(b)
         if pair not in rules:
             raise ValueError(
-                f"tiktoken would join {pair[0]!r} and {pair[1]!r} to {pair[0] + pair[1]!r}, a piece, and there is no such merge rule"
+                "merge rules must make each piece that two others join to, for tiktoken, "
+                f"got none for {pair[0]!r} and {pair[1]!r}, which make {pair[0] + pair[1]!r}; save as tokenizer.json"
             )
         if rules[pair] < before:
             raise ValueError(
-                f"the merge rule {pair[0]!r} {pair[1]!r} stands before one whose piece "
-                "has a lower id; to tiktoken the order of ids is the order of merges"
+                "merge rules must be in the order of their pieces' ids for tiktoken, "
+                f"got {pair[0]!r} {pair[1]!r} before one whose piece has a lower id; save as tokenizer.json"
             )
         before = rules[pair]
     if whole and not model.ignore_merges:
         raise ValueError(
-            f"no merges make the piece {to_visible(whole[0])!r}; tiktoken would find "
-            "it as a whole pretoken, and this model (ignore_merges=False) does not"
+            "every piece must be made by merges for tiktoken, which finds whole pretokens, "
+            f"got {to_visible(whole[0])!r}, which this model (ignore_merges=False) does not find; save as tokenizer.json"
         )
 
 
@@ -818,16 +839,20 @@ def parts_to_ranks(
     "What a tokenizer is to tiktoken, if that encodes exactly alike."
     model = parts.model
     if not isinstance(model, BPE):
-        raise ValueError(f"tiktoken encodes with byte-level BPE, and this is {model!r}")
+        raise ValueError(
+            f'the model must be byte-level BPE for tiktoken, got {model!r}; train with algorithm="bpe"'
+        )
     if invalid := [
         k for k in ("dropout", "continuing_subword_prefix", "end_of_word_suffix") if getattr(model, k)
     ]:
         raise ValueError(
-            f"the model has {invalid[0]}={getattr(model, invalid[0])!r}, which tiktoken knows nothing of"
+            f"{invalid[0]} must be unset for tiktoken, which knows nothing of it, got {getattr(model, invalid[0])!r}; "
+            "train without it, or save as tokenizer.json"
         )
     if parts.normalizer is not None:
         raise ValueError(
-            f"tiktoken takes texts as they are, and here a normalizer stands before, {parts.normalizer!r}"
+            f"normalizer must be None for tiktoken, which takes texts as they are, got {parts.normalizer!r}; "
+            "train without it, or save as tokenizer.json"
         )
     pattern, special = _pattern_of(parts.pre_tokenizer), _special_of(parts)
     ranks = _ranks_of(model, special)
@@ -845,7 +870,8 @@ def to_tiktoken(
     ranks, pattern, special = parts_to_ranks(parts)
     if both := [f"{a!r} and {b!r}" for a, b in pairwise(sorted(special)) if b.startswith(a)]:
         raise ValueError(
-            f"the added tokens {both[0]} begin alike, and tiktoken may find the shorter one; leave one of them out"
+            f"added tokens must not begin alike for tiktoken, which may find the shorter one, got {both[0]}; "
+            "leave one of them out"
         )
     try:
         import tiktoken
@@ -861,7 +887,10 @@ def to_tiktoken(
             special_tokens=special,
         )
     except ValueError as e:
-        raise ValueError(f"tiktoken cannot read the pattern {pattern[:60]!r}: {e}") from None
+        raise ValueError(
+            f"pattern must be one that tiktoken reads, got {pattern[:60]!r}: {e}; "
+            "write it in the words of Rust's regex"
+        ) from None
 
 
 def write_tiktoken(
@@ -945,8 +974,8 @@ def decode_with_offsets(
     (parts, together), offsets, n = _each(tok, ids), [], 0
     if b"".join(parts) != together:
         raise ValueError(
-            f"ids side by side are not decoded here as each of them alone ({tok.decoder!r}), so that "
-            "they have no places of their own; encode with align, which knows the offsets"
+            "the decoder must decode ids side by side as each of them alone, so that they have offsets, "
+            f"got {tok.decoder!r}; encode with align, which knows the offsets"
         )
     for part in parts:
         offsets.append(max(0, n - (0x80 <= part[0] < 0xC0)) if part else n)
@@ -955,8 +984,9 @@ def decode_with_offsets(
         return together.decode("utf-8"), offsets
     except UnicodeDecodeError as e:
         raise ValueError(
-            f"the ids do not spell UTF-8: byte 0x{e.object[e.start]:02x} at offset {e.start} of their {len(e.object)} bytes ({e.reason}); "
-            "pass ids of whole characters, or use decode, which replaces what is none"
+            f"ids must spell UTF-8, got the byte 0x{e.object[e.start]:02x} at offset {e.start} "
+            f"of their {len(e.object)} bytes ({e.reason}); pass ids of whole characters, "
+            "or use decode, which replaces what is none"
         ) from None
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a52f9fd3
@@ -1003,7 +1033,8 @@ def encode_single_token(
     if piece in tok.model.piece2id:
         return tok.model.piece2id[piece]
     raise KeyError(
-        f"no token spells {(text_or_bytes if isinstance(text_or_bytes, str) else data)[:60]!r}; encode gives the ids of any text"
+        f"text_or_bytes must spell one token, got {(text_or_bytes if isinstance(text_or_bytes, str) else data)[:60]!r}; "
+        "encode gives the ids of any text"
     )
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #c2c9d46f

@@ -49,19 +49,20 @@ def _pieces_of_lines(path):
     piece2id, text = {}, decode_text(read_bytes(path, lines="pieces"), source=str(path))
     if text.startswith("\ufeff"):
         raise ValueError(
-            f"{path}, line 1: begins with a byte order mark (U+FEFF), which would be part of the first piece; save the file without it"
+            f"{path} must not begin with a byte order mark (U+FEFF), which would be part of the first piece; "
+            "save the file without it"
         )
     for i, line in enumerate(text.split("\n")):
         piece = line.removesuffix("\r")
         if piece in piece2id:
             raise ValueError(
-                f"{path}: the piece {piece!r} stands in line {piece2id[piece] + 1} and in line {i + 1}; "
+                f"{path} must list each piece once, got {piece!r} in the lines {piece2id[piece] + 1} and {i + 1}; "
                 "keep one of them, or pass another file if this is no list of pieces"
             )
         if piece:
             piece2id[piece] = i
     if not piece2id:
-        raise ValueError(f"{path} is empty; expected one piece a line")
+        raise ValueError(f"{path} must have one piece a line, got an empty file")
     return piece2id
 
 # %% ../../nbs/formats/03_vocab_files.ipynb #4726d02f
@@ -108,25 +109,25 @@ def _check_lines(parts):
     "Refuse a tokenizer that a list of pieces cannot hold."
     way = "; save it as tokenizer.json"
     if not isinstance(parts.model, WordPiece):
-        raise ValueError(f"vocab.txt holds WordPiece models, and this is {parts.model!r}{way}")
+        raise ValueError(f"the model must be WordPiece for vocab.txt, got {parts.model!r}{way}")
     if parts.post_processor is not None:
         raise ValueError(
-            f"vocab.txt has no place for a post-processor ({type(parts.post_processor).__name__}){way}"
+            f"post_processor must be None for vocab.txt, got {type(parts.post_processor).__name__}{way}"
         )
     for piece in parts.model.piece2id:
         if "\n" in piece or piece.endswith("\r") or not piece:
-            raise ValueError(f"the piece {piece!r} does not fit into a line{way}")
+            raise ValueError(f"pieces must fit into lines of vocab.txt, got {piece!r}{way}")
     for token, _ in parts.added_tokens:
         if token != AddedToken(token.content):
             raise ValueError(
-                f"vocab.txt has no place for the options of the added token {token.content!r}{way}"
+                f"added tokens must have no options for vocab.txt, got some of {token.content!r}{way}"
             )
         if token.content not in parts.model.piece2id:
             raise ValueError(
                 f"added tokens must be pieces of the model for vocab.txt, got {token.content!r}{way}"
             )
     if parts.decoder != decoders.WordPiece(parts.model.continuing_subword_prefix):
-        raise ValueError(f"vocab.txt has no place for the decoder {parts.decoder!r}{way}")
+        raise ValueError(f"decoder must be WordPiece's for vocab.txt, got {parts.decoder!r}{way}")
 
 # %% ../../nbs/formats/03_vocab_files.ipynb #769aa70c
 def write_vocab_txt(
@@ -153,14 +154,16 @@ def _minbpe_pattern(pattern, name):
         t = part[0]
         if part["group"]:
             raise ValueError(
-                f"{name}, line 2: the pattern has a group, whose text minbpe would take in place of the match; write (?:…)"
+                f"{name}, line 2 must be a pattern without groups, got one, whose text minbpe would take "
+                "in place of the match; write (?:…)"
             )
         # of a class, without the escapes that mean the same
         inside = re.sub(r"\\[^ehH]", "_", t[1:]) if t[0] == "[" else ""
         is_other = t in (r"\e", r"\h", r"\H", r"\z") or (t == "$" and lines)
         if is_other or re.search(r"[\[\\]|&&|--|~~|\|\|", inside):
             raise ValueError(
-                f"{name}, line 2: {t[:40]!r} in the pattern means one thing to minbpe and another here; write it in another way"
+                f"{name}, line 2 must be a pattern that minbpe reads as this library does, got {t[:40]!r}; "
+                "write it in another way"
             )
         out.append({"$": r"(?=\n?\z)", r"\Z": r"\z"}.get(t, t))
     return "".join(out)
@@ -192,7 +195,7 @@ def _minbpe_split(pattern, name):
         raise ValueError(f"{name}, line 2: {e}") from None
     if _may_match_nothing(compile_pattern(source, dialect=split.dialect)):
         raise ValueError(
-            f"{name}, line 2: {pattern[:60]!r} can match nothing, and what is found behind "
+            f"{name}, line 2 must be a pattern that matches no empty text, got {pattern[:60]!r}: what is found behind "
             "an empty match differs; write + for *, or leave out the part that may be empty"
         )
     return Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
@@ -216,21 +219,22 @@ def _minbpe_pieces(lines, first, name):
         a, b = map(int, line.split())
         if max(a, b) >= len(pieces):
             raise ValueError(
-                f"{name}, line {n}: the id {max(a, b)} is not there yet; this line makes {len(pieces)}, of ids below that"
+                f"{name}, line {n} must join ids below {len(pieces)}, the one that it makes, got {max(a, b)}; "
+                "the file may be damaged"
             )
         size = len(pieces[a]) + len(pieces[b])
         total += size
         check_limit("piece_chars", size, f"{name}, line {n}: the piece has {size:,} bytes")
         if total > limit:
             raise ValueError(
-                f"{name}, line {n}: the pieces up to here have more than {limit:,} "
-                "bytes together; no training makes such, so the file is damaged"
+                f"{name} must have pieces of at most {limit:,} bytes together, got more by line {n}; "
+                "no training makes such, so the file is damaged"
             )
         piece = pieces[a] + pieces[b]
         if piece in known:
             raise ValueError(
-                f"{name}, line {n}: this merge and line {known[piece]} both make "
-                f"{piece[:40]!r}; no training makes such, so the file is damaged"
+                f"{name} must make each piece once, got {piece[:40]!r} in the lines {known[piece]} and {n}; "
+                "no training makes such, so the file is damaged"
             )
         known[piece] = n
         pieces.append(piece)
@@ -255,20 +259,20 @@ def _minbpe_special(lines, taken, name):
         content, i = row[0], int(row[1])
         if content in special:
             raise ValueError(
-                f"{name}, line {n}: the special token {content!r} has come before; keep one of the lines"
+                f"{name} must list a special token once, got {content!r} again in line {n}; keep one of the lines"
             )
         if i < taken or i in special.values():
             raise ValueError(
-                f"{name}, line {n}: the id {i} of {content!r} is taken; ids from {taken} are free"
+                f"{name}, line {n} must give {content!r} an id that is free, from {taken}, got {i}"
             )
         if i > _highest_id(taken):
             raise ValueError(
-                f"{name}, line {n}: the id {i} of {content!r} is far beyond the {taken} pieces; number it closer"
+                f"{name}, line {n} must give {content!r} an id close to the {taken} pieces, got {i}; number it closer"
             )
         if before := [t for t in special if content.startswith(t)]:
             raise ValueError(
-                f"{name}, line {n}: minbpe never finds {content!r} where both are allowed, "
-                f"because {before[0]!r} stands before it; put the longer one first"
+                f"{name}, line {n} must list {content!r} before {before[0]!r}, with which it begins, got it behind, "
+                "where minbpe never finds it; put the longer one first"
             )
         special[content] = i
     return special
@@ -283,17 +287,17 @@ def read_minbpe(
     ]
     if lines[0] != "minbpe v1":
         raise ValueError(
-            f"{path}, line 1: {lines[0][:60]!r}; expected 'minbpe v1', with which minbpe's files begin"
+            f"{path}, line 1 must be 'minbpe v1', got {lines[0][:60]!r}; pass a file that minbpe wrote"
         )
     if len(lines) < 3 or not re.fullmatch("[0-9]{1,9}", lines[2]):
         raise ValueError(
-            f"{path}, line 3: {''.join(lines[2:3])[:60]!r}; expected the number of special tokens"
+            f"{path}, line 3 must be the number of special tokens, got {''.join(lines[2:3])[:60]!r}"
         )
     n = int(lines[2])
     rules = lines[3:] if lines[-1] else lines[3:-1]
     if n > len(rules):
         raise ValueError(
-            f"{path}, line 3: {n} special tokens, but only {len(rules)} lines follow; the file may be cut short"
+            f"{path} must have {n} lines of special tokens, as line 3 says, got {len(rules)}; the file may be cut short"
         )
     pieces, merges = _minbpe_pieces(rules[n:], 4 + n, path)
     special = _minbpe_special(rules[:n], len(pieces), path)
@@ -301,7 +305,8 @@ def read_minbpe(
     piece2id = {p: i for i, p in enumerate(spelled)}
     if invalid := [t for t in special if t in piece2id]:
         raise ValueError(
-            f"{path}: the special token {invalid[0]!r} is spelled like the piece {piece2id[invalid[0]]}; choose another spelling"
+            f"{path}: special tokens must be spelled unlike the pieces, got {invalid[0]!r}, "
+            f"the piece {piece2id[invalid[0]]}; choose another spelling"
         )
     model = BPE(piece2id, [(spelled[a], spelled[b]) for a, b in merges])
     return Parts(
@@ -317,7 +322,7 @@ def _check_bytewise(parts, kind):
     m, way = parts.model, "; save it as tokenizer.json"
     if not isinstance(m, BPE) or not isinstance(parts.decoder, decoders.ByteLevel):
         raise ValueError(
-            f"{kind} holds byte-level BPE, and this is {m!r} with the decoder {parts.decoder!r}{way}"
+            f"the model must be byte-level BPE for {kind}, got {m!r} with the decoder {parts.decoder!r}{way}"
         )
     for name in (
         "dropout",
@@ -328,20 +333,21 @@ def _check_bytewise(parts, kind):
         "byte_fallback",
     ):
         if getattr(m, name):
-            raise ValueError(f"{kind} has no place for {name}={getattr(m, name)!r}{way}")
+            raise ValueError(f"{name} must be unset for {kind}, got {getattr(m, name)!r}{way}")
     for name in ("normalizer", "post_processor", "truncation", "padding"):
         part = getattr(parts, name)
         if part is not None and not isinstance(part, processors.ByteLevel):  # which puts nothing around ids
-            raise ValueError(
-                f"{kind} has no place for a {name.replace('_', '-')} ({type(part).__name__}){way}"
-            )
+            raise ValueError(f"{name} must be None for {kind}, got {type(part).__name__}{way}")
     if missing := [c for c in CHAR2BYTE if c not in m.piece2id]:
         raise ValueError(
-            f"{kind} starts from 256 bytes, and {len(missing)} of them are no pieces, such as 0x{CHAR2BYTE[missing[0]]:02x}{way}"
+            f"the model must have a piece for each of the 256 bytes for {kind}, got none for {len(missing)}, "
+            f"such as 0x{CHAR2BYTE[missing[0]]:02x}{way}"
         )
     for token, _ in parts.added_tokens:
         if token not in (AddedToken(token.content), AddedToken(token.content, normalized=True)):
-            raise ValueError(f"{kind} has no place for the options of the added token {token.content!r}{way}")
+            raise ValueError(
+                f"added tokens must have no options for {kind}, got some of {token.content!r}{way}"
+            )
     if m.ignore_merges:
         _check_reachable(m, {t.content for t, _ in parts.added_tokens}, kind + way)
 
@@ -353,8 +359,8 @@ def _check_reachable(model, added, kind):
             continue
         if bpe_encode(symbol_ids(piece, model.piece2id), model.table) != [i]:
             raise ValueError(
-                f"the piece {piece!r} is found whole (ignore_merges), and the "
-                f"merge rules do not make it, which is all that there is in {kind}"
+                f"pieces must be made by merge rules, got {piece!r}, which is found whole (ignore_merges); "
+                f"merge rules are all that there is in {kind}"
             )
 
 # %% ../../nbs/formats/03_vocab_files.ipynb #844c621a
@@ -370,9 +376,11 @@ def _pattern_of(parts):
     if len(steps) == 2 and isinstance(steps[0], Split) and steps[1] == byte_level(None):
         split = steps[0]
     if split is None or isinstance(split.pattern, dict):
-        raise ValueError(f"a minbpe file holds one split pattern, and this is {pre!r}{way}")
+        raise ValueError(f"pre_tokenizer must be one split pattern for minbpe, got {pre!r}{way}")
     if (split.behavior, split.invert) not in (("isolated", False), ("removed", True)):
-        raise ValueError(f"minbpe takes the matches of its pattern as pretokens, and this is {split!r}{way}")
+        raise ValueError(
+            f"pre_tokenizer must take the matches of its pattern as pretokens for minbpe, got {split!r}{way}"
+        )
     if split.pattern in PATTERNS:
         return PATTERNS[split.pattern]
     source = "".join({"$": r"\Z", r"\z": r"\Z"}.get(t[0], t[0]) for t in _PART.finditer(split.pattern))
@@ -383,11 +391,11 @@ def _pattern_of(parts):
         != compile_pattern(split.pattern, dialect=split.dialect).parts
     ):
         raise ValueError(
-            f"the pattern {split.pattern[:60]!r} cannot be written in a line that minbpe reads alike{way}"
+            f"pattern must fit into a line that minbpe reads alike, got {split.pattern[:60]!r}{way}"
         )
     if _may_match_nothing(compile_pattern(split.pattern, dialect=split.dialect)):
         raise ValueError(
-            f"the pattern {split.pattern[:60]!r} can match nothing, and minbpe goes on from there in another way{way}"
+            f"pattern must match no empty text for minbpe, which goes on in another way, got {split.pattern[:60]!r}{way}"
         )
     if split.behavior == "isolated":
         source = f"{source}|(?:(?!{source})[\\s\\S])+"  # what the pattern leaves is a pretoken, too
@@ -401,26 +409,34 @@ def _minbpe_ids(parts, renumber):
     ids = {p: i for i, p in enumerate(pieces)}
     if invalid := [p for p in m.piece2id if p not in ids and p not in added]:
         raise ValueError(
-            f"the piece {invalid[0]!r} is made by no merge, and minbpe has only those; save it as tokenizer.json"
+            f"every piece must be made by a merge for minbpe, got {invalid[0]!r}; save it as tokenizer.json"
         )
     if len(ids) < len(pieces):
-        raise ValueError("two pieces are spelled alike; save it as tokenizer.json")
+        raise ValueError(
+            "pieces must be spelled differently for minbpe, got two that are not; save it as tokenizer.json"
+        )
     if invalid := [t for t in added if t in ids]:
-        raise ValueError(f"two pieces are spelled alike, {invalid[0]!r}; save it as tokenizer.json")
+        raise ValueError(
+            f"pieces must be spelled differently for minbpe, got {invalid[0]!r} twice; save it as tokenizer.json"
+        )
     if invalid := [t for t in added if t.split() != [t]]:
         raise ValueError(
-            f"the special token {invalid[0]!r} holds white space, where minbpe ends it; save it as tokenizer.json"
+            f"special tokens must have no white space for minbpe, which ends them there, got {invalid[0]!r}; "
+            "save it as tokenizer.json"
         )
     if renumber:
         return ids, _free_ids(added, len(ids))
     for p, i in ids.items():
         if m.piece2id.get(p) != i:
             raise ValueError(
-                f"minbpe gives the piece {p!r} the id {i}, and here it is {m.piece2id.get(p)}; "
+                f"the piece {p!r} must have the id {i}, which minbpe gives it, got {m.piece2id.get(p)}; "
                 "pass renumber=True to have the same pieces with minbpe's ids, or save it as tokenizer.json"
             )
     if invalid := [t for t, i in added.items() if i < len(ids)]:
-        raise ValueError(f"the special token {invalid[0]!r} has the id {added[invalid[0]]} of another piece")
+        raise ValueError(
+            f"special tokens must have ids of their own for minbpe, got {invalid[0]!r} with {added[invalid[0]]}, "
+            "the id of another piece; save it as tokenizer.json"
+        )
     return ids, added
 
 
@@ -448,7 +464,7 @@ def write_minbpe(
     "Write minbpe's file, atomically: bytes have the ids 0 to 255, then come the merges, then the special tokens."
     _check_bytewise(parts, "a minbpe file")
     if not Path(path).name.endswith(".model"):
-        raise ValueError(f"{path} does not end in .model, and minbpe opens no other names; pass such a name")
+        raise ValueError(f"path must end in .model, because minbpe opens no other names, got {path}")
     ids, special = _minbpe_ids(parts, renumber)
     # minbpe finds the first that fits, so longer ones come first
     covered = any(a != b and b.startswith(a) for a in special for b in special)
@@ -521,7 +537,8 @@ def write_gpt2(
     _check_bytewise(parts, "a pair of vocab.json and merges.txt")
     if not spells_bytes(parts.pre_tokenizer):
         raise ValueError(
-            f"vocab.json and merges.txt hold pieces of bytes, which {parts.pre_tokenizer!r} does not make; save it as tokenizer.json"
+            "pre_tokenizer must make bytes for vocab.json and merges.txt, "
+            f"got {parts.pre_tokenizer!r}; save it as tokenizer.json"
         )
     m, folder = parts.model, Path(folder)
     ids = {**m.piece2id, **{t.content: i for t, i in parts.added_tokens}}

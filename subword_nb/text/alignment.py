@@ -83,8 +83,8 @@ def apply_changes(
     for ch, n in changes:
         if n <= 0 and here - n >= len(marks):
             raise ValueError(
-                f"the change ({ch!r}, {n}) asks for character {here - n} of a text of {len(marks)}; "
-                "give each character of the text to one change"
+                f"changes must take each of the {len(marks)} characters once, got ({ch!r}, {n}), "
+                f"which takes character {here - n}; give each character of the text to one change"
             )
         if n <= 0:
             spans.append(marks[here])
@@ -130,7 +130,9 @@ def spread(
     "Give each character's place to a string."
     pieces = pieces if isinstance(pieces, list) else list(pieces)
     if len(pieces) != len(aligned.text):
-        raise ValueError(f"{len(pieces)} strings for {len(aligned.text)} characters; pass one for each")
+        raise ValueError(
+            f"pieces must be one string for each of the {len(aligned.text)} characters, got {len(pieces)}"
+        )
     text = "".join(pieces)
     if text == aligned.text and all(pieces):
         return aligned
@@ -222,18 +224,24 @@ def function_at(
     module, _, name = path.partition(":") if isinstance(path, str) else ("", "", "")
     if not module or not name or module.startswith("."):
         raise ValueError(
-            f"{path!r} does not name a function; write package.module:name, for example html:unescape"
+            f"path must name a function as package.module:name, such as html:unescape, got {path!r}"
         )
     try:
         found = importlib.import_module(module)
     except ImportError as e:
-        raise ValueError(f"{path!r}: {e}; install the package or put its folder on the path") from None
+        raise ValueError(
+            f"path must begin with a module that can be imported, got {path!r}: {e}; "
+            "install the package or put its folder on the path"
+        ) from None
     for part in name.split("."):
         if not hasattr(found, part):
-            raise ValueError(f"{path!r}: {module} has no {name!r}; check the name after the colon")
+            raise ValueError(
+                f"path must name what its module has, got {path!r}, and {module} has no {name!r}; "
+                "check the name after the colon"
+            )
         found = getattr(found, part)
     if not callable(found):
-        raise ValueError(f"{path!r} is a {type(found).__name__}; expected a function")
+        raise ValueError(f"path must name a function, got {path!r}, a {type(found).__name__}")
     return found
 
 # %% ../../nbs/text/01_alignment.ipynb #40d0670e
@@ -256,8 +264,8 @@ def path_of(
         return f"{module}:{name}"
     said = getattr(function, "__name__", type(function).__name__)
     raise ValueError(
-        f"{said} cannot be saved: {why}; put it into a module that can be imported, "
-        "under a name of its own, and pass that"
+        f"function must be one that can be imported to be saved, got {said}: {why}; "
+        "put it into a module, under a name of its own, and pass that"
     )
 
 

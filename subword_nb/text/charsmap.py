@@ -40,25 +40,25 @@ def read_charsmap(
     "Take a character map apart into its two halves."
     if not isinstance(blob, bytes):
         raise ValueError(
-            f"precompiled_charsmap is a {type(blob).__name__}; pass bytes (in a file they are base64)"
+            f"precompiled_charsmap must be bytes (in a file they are base64), got {type(blob).__name__}"
         )
 
     def refuse(what):
         raise ValueError(
-            f"precompiled_charsmap: {what}; expected 4 bytes of size, a trie of that many bytes, "
-            "and replacements in UTF-8: take the map from the model again"
+            "precompiled_charsmap must be 4 bytes of size, a trie of that many bytes, and replacements in "
+            f"UTF-8, got {what}; take the map from the model again"
         )
 
     size = int.from_bytes(blob[:4], "little")
     if len(blob) < 4 or len(blob) < 4 + size:
-        refuse(f"{len(blob)} bytes are too few" + (f" for a trie of {size}" if len(blob) >= 4 else ""))
+        refuse(f"{len(blob)} bytes, too few" + (f" for a trie of {size}" if len(blob) >= 4 else ""))
     if size == 0 or size % 4:
-        refuse(f"a trie of {size} bytes is not a whole number of units")
+        refuse(f"a trie of {size} bytes, which is no whole number of units")
     units, pool = array("I", blob[4 : 4 + size]), blob[4 + size :]
     try:
         pool.decode("utf-8")
     except UnicodeDecodeError as e:
-        refuse(f"the replacements are not UTF-8 at byte {e.start}")
+        refuse(f"replacements that are not UTF-8 at byte {e.start}")
     lengths = [len(text.decode("utf-8", "replace")) for text in pool.split(b"\0") if len(text) > 256]
     n = max(lengths, default=0)
     check_limit("growth", n, f"precompiled_charsmap: a replacement has {n:,} characters")
@@ -131,7 +131,7 @@ def _units(nodes):
             todo += [(base ^ label, below) for label, below in nodes[k] if label]
         if place ^ bases[k] >= 1 << 21:
             raise ValueError(
-                f"rules: the trie needs more than {1 << 21:,} units; pass fewer or shorter rules"
+                f"rules must make a trie of at most {1 << 21:,} units, got more; pass fewer or shorter rules"
             )
         ends = nodes[k] != () and nodes[k][0][0] == 0
         units[place] |= (place ^ bases[k]) << 10 | ends << 8
@@ -149,11 +149,12 @@ def build_charsmap(
     pool, starts = bytearray(), {}
     for key, text in rules.items():
         if not isinstance(key, str) or not isinstance(text, str):
-            raise ValueError(f"rules: {key!r} → {text!r}; pass strings")
+            raise ValueError(f"rules must be from str to str, got {key!r} → {text!r}")
         if not key or "\0" in key + text:
             what = "a zero character" if key else "nothing to replace"
             raise ValueError(
-                f"rules: {key!r} → {text!r} has {what}; a character map cannot hold it: leave the rule out"
+                f"rules must replace at least one character, and none that is zero, got {key!r} → {text!r} with {what}; "
+                "leave the rule out"
             )
         if text in starts:
             continue
@@ -178,7 +179,7 @@ def _at(units, place):
     if place < len(units):
         return units[place]
     raise ValueError(
-        f"precompiled_charsmap: the trie points to unit {place}, but has {len(units)}; "
+        f"precompiled_charsmap must point only to the {len(units)} units of its trie, got {place}; "
         "it is damaged: take the map from the model again"
     )
 
@@ -192,8 +193,8 @@ def _text_at(pool, start):
     except UnicodeDecodeError:
         pass
     raise ValueError(
-        f"precompiled_charsmap: the trie names a replacement at byte {start} of {len(pool)}, where none starts; "
-        "it is damaged: take the map from the model again"
+        "precompiled_charsmap must point to where a replacement starts, "
+        f"got byte {start} of {len(pool)}, where none does; it is damaged: take the map from the model again"
     )
 
 # %% ../../nbs/text/02_charsmap.ipynb #79547d6d
@@ -242,7 +243,7 @@ def _keys(units):
         if base in above or steps > 1 << 23:
             why = "runs in circles" if base in above else "has millions of keys, or endless ones"
             raise ValueError(
-                f"precompiled_charsmap: the trie {why}; it is damaged: take the map from the model again"
+                f"precompiled_charsmap must hold a trie, got one that {why}; it is damaged: take the map from the model again"
             )
         if depth:
             key.append(label)
@@ -265,7 +266,7 @@ def charsmap_rules(
         keys = [(key.decode("utf-8"), start) for key, start in sorted(_keys(units))]
     except UnicodeDecodeError as e:
         raise ValueError(
-            f"precompiled_charsmap: the key {e.object!r} is not UTF-8; the trie is damaged: "
+            f"precompiled_charsmap must have keys in UTF-8, got {e.object!r}; it is damaged: "
             "take the map from the model again"
         ) from None
     texts = {}
@@ -275,8 +276,8 @@ def charsmap_rules(
         left -= len(texts[start])
         if left < 0:
             raise ValueError(
-                "precompiled_charsmap: the replacements lie over each other many times; the map is damaged: "
-                "take it from the model again"
+                "precompiled_charsmap must hold each replacement once, got many that lie over each other; "
+                "it is damaged: take the map from the model again"
             )
     return {key: texts[start] for key, start in keys}
 
@@ -704,7 +705,9 @@ def simple_fold(
 ) -> str:  # One character
     "Unicode's simple case folding: the small letter that stands for both, never two characters."
     if len(ch) != 1:
-        raise ValueError(f"{ch!r} has {len(ch)} characters; pass one, and join the results")
+        raise ValueError(
+            f"ch must be one character, got {len(ch)}: {ch!r}; fold each, and join what comes back"
+        )
     small = _younger()[2].get(ch) or (ch.casefold() if len(ch.casefold()) == 1 else ch.lower())
     return small if len(small) == 1 else ch
 
@@ -724,7 +727,7 @@ RULE_NAMES = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
 
 def _known(name):
     if name not in RULE_NAMES:
-        raise ValueError(f"rules {name!r} are unknown; expected one of {', '.join(RULE_NAMES)}")
+        raise ValueError(f"name must be one of {', '.join(RULE_NAMES)}, got {name!r}")
     return name
 
 
@@ -764,7 +767,8 @@ def _codes(field, where):
         code = int(number[1], 16) if number else 0
         if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000:
             raise ValueError(
-                f"{where}: {word[:20]!r} is no code point; expected 1 to 10FFFF in hexadecimal and no surrogate, such as 1F600 or U+1F600"
+                f"{where} must hold code points in hexadecimal, 1 to 10FFFF and no surrogates, "
+                f"such as 1F600 or U+1F600, got {word[:20]!r}"
             )
         out.append(chr(code))
     return "".join(out)
@@ -777,7 +781,9 @@ def read_rules_tsv(
     from subword_nb.core.draw import printable
 
     if not isinstance(source, (str, os.PathLike)):
-        raise ValueError(f"the rules are a {type(source).__name__}; pass a path, or the text as a str")
+        raise ValueError(
+            f"source must be a path, or the text of the rules as a str, got {type(source).__name__}"
+        )
     text = source if isinstance(source, str) and ("\t" in source or "\n" in source or not source) else None
     name = "the rules"
     if text is None:
@@ -790,11 +796,12 @@ def read_rules_tsv(
         key, to = [_codes(field, f"{name}, line {n}") for field in [*line.split("\t"), ""][:2]]
         if not key:
             raise ValueError(
-                f"{name}, line {n}: nothing to replace; expected code points in hexadecimal before the tab"
+                f"{name}, line {n} must have code points in hexadecimal before the tab, got none"
             )
         if rules.setdefault(key, to) != to:
             raise ValueError(
-                f"{name}, line {n}: {printable(key)} has another replacement in line {lines[key]}; keep one of them"
+                f"{name}, line {n} must replace what no other line does, got {printable(key)}, "
+                f"which line {lines[key]} replaces by something else; keep one of them"
             )
         lines.setdefault(key, n)
     return rules
@@ -814,10 +821,11 @@ def write_rules_tsv(
 
     for key, to in rules.items():
         if not isinstance(key, str) or not isinstance(to, str):
-            raise ValueError(f"rules: {key!r} → {to!r}; pass strings")
+            raise ValueError(f"rules must be from str to str, got {key!r} → {to!r}")
         if not key or b"\0" in encode_text(key + to):
             raise ValueError(
-                f"rules: {key!r} → {to!r} {'has a zero character' if key else 'has nothing to replace'}; leave the rule out"
+                "rules must replace at least one character, and none that is zero, "
+                f"got {key!r} → {to!r} with {'a zero character' if key else 'nothing to replace'}; leave the rule out"
             )
     text = "".join(
         f"{codes(key)}\t{codes(to)}\t# {printable(key)} => {printable(to)}\n"

@@ -34,7 +34,7 @@ _ENDS = {
 def _refuse(pattern, problem):
     "The error for what no automaton can do."
     return ValueError(
-        f"pattern {pattern[:60]!r} {problem}, which an automaton cannot do; use compile_pattern"
+        f"pattern must be one that an automaton can follow, got {pattern[:60]!r}, which {problem}; use compile_pattern"
     )
 
 # %% ../../nbs/text/12_dfa.ipynb #9360b7ca
@@ -73,7 +73,7 @@ def _symbols(pattern, sets):
         inside ^= toggles[low]
         kinds.append(numbers.setdefault(inside, len(numbers)))
     if len(numbers) > 250:
-        raise _refuse(pattern, f"tells {len(numbers)} kinds of characters apart; more than 250")
+        raise _refuse(pattern, f"tells {len(numbers)} kinds of characters apart, more than 250")
     members = {s: frozenset(k for m, k in numbers.items() if m >> i & 1) for i, s in enumerate(sets)}
     return lows, kinds, members
 
@@ -506,7 +506,7 @@ def automaton_scanner(
 ) -> Scanner:  # Spans are matches and gaps
     "A scanner for any regular pattern that matches no empty text."
     if gaps not in ("own", "joined"):
-        raise ValueError(f'gaps={gaps!r} is unknown; pass "own" or "joined"')
+        raise ValueError(f'gaps must be "own" or "joined", got {gaps!r}')
     auto = automaton(pattern, dialect=dialect)
     if any(match for _, match in auto.table[0]):
         raise _refuse(pattern, "can match nothing at all")
@@ -518,14 +518,14 @@ def automaton_scanner(
         "Write where spans begin; returns how many."
         if len(buf) < HEAD + n + 4 or len(starts) < n + 8 or buf[HEAD + n] != 255:
             raise ValueError(
-                f"buffer of {len(buf)} for a text of {n} bytes; "
-                "make it with buffer_of, and starts with n + 8 places"
+                f"buf and starts must be large enough for a text of {n} bytes, got {len(buf)} and {len(starts)}; "
+                "make buf with buffer_of, and starts with n + 8 places"
             )
         k = int(_scan(buf, n, bool(last), starts, *tables))
         if k < 0:
             raise ValueError(
-                f"the pattern {pattern[:60]!r} looks at this text many times over, "
-                f"and was stopped in a block of {n:,} bytes; use a tokenizer with another pattern"
+                f"pattern must not look at a text many times over, got {pattern[:60]!r}, which did "
+                f"in a block of {n:,} bytes and was stopped; use a tokenizer with another pattern"
             )
         return k
 

@@ -531,8 +531,8 @@ def gpt_scanner(
     kind = _CODES.get("gpt2" if name in ("r50k", "p50k") else name)
     if kind is None:
         raise ValueError(
-            f"there is no scanner for {name!r}; pass one of {', '.join(_CODES)}, "
-            "or make one of any pattern with automaton_scanner"
+            f"name must be one of {', '.join(_CODES)}, got {name!r}; "
+            "make a scanner of any other pattern with automaton_scanner"
         )
     gpt2 = None if kind else True
     kind_ = kind or None

@@ -81,7 +81,7 @@ class Normalizer:
     ) -> str:  # The text that is tokenized in its place
         "Normalize a text."
         if not isinstance(text, str):
-            raise ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
+            raise ValueError(f"text must be a str, got {type(text).__name__}; decode bytes first")
         return self._normalize(text)
 
     def align(
@@ -90,7 +90,7 @@ class Normalizer:
     ) -> Aligned:  # The normalized text, each character with its place in the original
         "Normalize a text and record where each character came from."
         if not isinstance(text, (str, Aligned)):
-            raise ValueError(f"text is a {type(text).__name__}; expected str or Aligned: decode bytes first")
+            raise ValueError(f"text must be a str or Aligned, got {type(text).__name__}; decode bytes first")
         return self._align(as_aligned(text))
 
     def to_dict(self) -> dict:  # Its type and options
@@ -114,14 +114,14 @@ def _check_flags(component):
         value = getattr(component, f.name)
         known = (True, False, None) if f.name == "strip_accents" else (True, False)
         if not isinstance(value, (bool, type(None))) or value not in known:
-            raise ValueError(f"{f.name}={value!r}; pass one of {known}")
+            raise ValueError(f"{f.name} must be one of {known}, got {value!r}")
 
 
 def _check_text(component, *names):
     "Refuse options that are not text."
     for name in names:
         if not isinstance(getattr(component, name), str):
-            raise ValueError(f"{name}={getattr(component, name)!r}; pass a str")
+            raise ValueError(f"{name} must be a str, got {getattr(component, name)!r}")
 
 # %% ../../nbs/text/08_normalizers.ipynb #5095591e
 class _Form(Normalizer):
@@ -373,7 +373,7 @@ class Precompiled(Normalizer):
     def __post_init__(self):
         if not isinstance(self.precompiled_charsmap, bytes):
             kind = type(self.precompiled_charsmap).__name__
-            raise ValueError(f"precompiled_charsmap is a {kind}; pass the bytes of the map")
+            raise ValueError(f"precompiled_charsmap must be the bytes of the map, got {kind}")
         object.__setattr__(self, "_map", Charsmap(self.precompiled_charsmap))
         self._map.normalize("a")
 
@@ -416,7 +416,8 @@ class Callable(Normalizer):
             object.__setattr__(self, "function", function_at(self.function))
         if not callable(self.function):
             raise ValueError(
-                f"function={self.function!r}; pass a function from str to str, or its path package.module:name"
+                "function must be a function from str to str, or its path package.module:name, "
+                f"got {self.function!r}"
             )
         object.__setattr__(self, "_exact", _says_aligned(self.function))
 
@@ -431,11 +432,13 @@ class Callable(Normalizer):
         name = getattr(self.function, "__qualname__", type(self.function).__name__)
         if not isinstance(out, type(given)):
             raise ValueError(
-                f"{name} returned a {type(out).__name__}; a normalizer's function returns {type(given).__name__}"
+                f"{name} must return a {type(given).__name__}, as it was given, got {type(out).__name__}; "
+                "mend the function"
             )
         if self._exact and len(out.marks()) != len(out.text):
             raise ValueError(
-                f"{name} returned {len(out.marks())} spans for {len(out.text)} characters; return one for each"
+                f"{name} must return one span for each of its {len(out.text)} characters, got {len(out.marks())}; "
+                "mend the function"
             )
         return out
 
@@ -477,11 +480,11 @@ class Sequence(Nested, Normalizer):
 
     def __post_init__(self):
         if not isinstance(self.normalizers, (list, tuple)):
-            raise ValueError(f"normalizers={self.normalizers!r}; pass a list of normalizers such as [NFC()]")
+            raise ValueError(f"normalizers must be a list, such as [NFC()], got {self.normalizers!r}")
         object.__setattr__(self, "normalizers", tuple(self.normalizers))
         for n in self.normalizers:
             if not isinstance(n, Normalizer):
-                raise ValueError(f"normalizers holds {n!r}; pass normalizers such as NFC()")
+                raise ValueError(f"normalizers must hold normalizers, such as NFC(), got {n!r}")
         self._work_out_steps()
 
     def _normalize(self, text):
@@ -538,8 +541,8 @@ def normalizer(
     if isinstance(spec, str) and ":" in spec or callable(spec) and not isinstance(spec, type):
         return Callable(spec)
     raise ValueError(
-        f"normalizer={spec!r} is not understood; pass a name ({', '.join(_NAMES)}), "
-        "a function or its path package.module:name, a component or None"
+        f"normalizer must be a name ({', '.join(_NAMES)}), a function or its path package.module:name, "
+        f"a component or None, got {spec!r}"
     )
 
 # %% ../../nbs/text/08_normalizers.ipynb #3cd1206b
@@ -560,29 +563,29 @@ _DEEPEST = 62  # Sequences within each other, as far as Hugging Face's reader go
 def _kind_of(d, path):
     "Which component an object describes."
     if not isinstance(d, dict):
-        raise ValueError(f"{path}: expected null or an object with a type, got {str(d)[:60]}")
+        raise ValueError(f"{path} must be null or an object with a type, got {str(d)[:60]}")
     if d.get("type") is None:
         untyped = [
             k for k, needs in _REQUIRED.items() if k != "Callable" and all(name in d for name in needs)
         ]
         if not untyped:
-            raise ValueError(f"{path}: expected null or an object with a type, got {str(d)[:60]}")
+            raise ValueError(f"{path} must be null or an object with a type, got {str(d)[:60]}")
         return untyped[0]
     kind = _OLD_NAMES.get(d["type"], d["type"]) if isinstance(d["type"], str) else None
     if kind not in _KINDS:
-        raise ValueError(f"{path}.type: {d['type']!r} is not supported; known: {', '.join(_KINDS)}")
+        raise ValueError(f"{path}.type must be one of {', '.join(_KINDS)}, got {d['type']!r}")
     return kind
 
 # %% ../../nbs/text/08_normalizers.ipynb #4d462ac0
 def _read_text(value, path):
     if not isinstance(value, str):
-        raise ValueError(f"{path}: expected a string, got {str(value)[:60]}")
+        raise ValueError(f"{path} must be a string, got {str(value)[:60]}")
     return value
 
 
 def _read_flag(value, path):
     if not isinstance(value, bool) and not (value is None and path.endswith(".strip_accents")):
-        raise ValueError(f"{path}: expected bool, got {str(value)[:60]}")
+        raise ValueError(f"{path} must be true or false, got {str(value)[:60]}")
     return value
 
 
@@ -590,12 +593,14 @@ def _read_blob(value, path):
     try:
         return base64.b64decode(_read_text(value, path), validate=True)
     except binascii.Error as e:
-        raise ValueError(f"{path}: is not base64 ({e}); take the map from the model again") from None
+        raise ValueError(
+            f"{path} must be base64, got something else ({e}); take the map from the model again"
+        ) from None
 
 
 def _read_pattern(value, path):
     if not isinstance(value, dict) or [*value] not in (["String"], ["Regex"]):
-        raise ValueError(f'{path}: expected {{"String": …}} or {{"Regex": …}}, got {str(value)[:60]}')
+        raise ValueError(f'{path} must be {{"String": …}} or {{"Regex": …}}, got {str(value)[:60]}')
     return {k: _read_text(v, f"{path}.{k}") for k, v in value.items()}
 
 
@@ -616,17 +621,17 @@ def _read_options(d, kind, path, allow_code, ignored):
     ignored += [f"{path}.{k}" for k in d if k != "type" and k not in known]
     for name in needs:
         if name not in options:
-            raise ValueError(f"{path}.{name}: {kind} needs this option")
+            raise ValueError(f"{path}.{name} must be given for {kind}, got none; add it to the file")
     if kind != "Sequence":
         return {_RENAMED.get(k, k): _READERS.get(k, _read_flag)(v, f"{path}.{k}") for k, v in options.items()}
     steps = options["normalizers"]
     if isinstance(steps, list):
         check_limit("components", len(steps), f"{path}.normalizers has {len(steps):,} steps")
     if not isinstance(steps, list) or None in steps:
-        raise ValueError(f"{path}.normalizers: expected a list of objects, got {str(steps)[:60]}")
+        raise ValueError(f"{path}.normalizers must be a list of objects, got {str(steps)[:60]}")
     if path.count(".normalizers[") > _DEEPEST:
         raise ValueError(
-            f"{path[:60]}…: Sequences lie deeper than {_DEEPEST} in each other; write the steps as one list"
+            f"{path[:60]}… must be nested at most {_DEEPEST} deep, got more; flatten the Sequence"
         )
     made = [
         normalizer_from_dict(x, path=f"{path}.normalizers[{i}]", allow_code=allow_code, ignored=ignored)
@@ -652,8 +657,8 @@ def normalizer_from_dict(
         warn_ignored(found, path)
     if kind == "Callable" and not allow_code:
         raise ValueError(
-            f"{path}.function: the file wants to import and run {options['function']!r}; "
-            "if you trust it, pass allow_code=True"
+            f"{path}.function must not be run unasked, got {options['function']!r}; "
+            "if you trust the file, pass allow_code=True"
         )
     try:
         return _KINDS[kind](**options)

@@ -169,7 +169,7 @@ class Metaspace(PreTokenizer):
         split: bool = True,  # Cut before each; False leaves the text whole
     ):
         if not isinstance(split, bool):
-            raise ValueError(f"split={split!r}; pass True or False")
+            raise ValueError(f"split must be True or False, got {split!r}")
         self.__dict__.update(
             replacement=replacement,
             prepend_scheme=prepend_scheme,
@@ -207,9 +207,9 @@ class Metaspace(PreTokenizer):
 def _metaspace_pattern(r, scheme, split):
     "What the pieces of a Metaspace match, its options checked."
     if not isinstance(r, str) or len(r) != 1:
-        raise ValueError(f"replacement={r!r} is not one character; the usual one is '▁' (U+2581)")
+        raise ValueError(f"replacement must be one character, such as '▁' (U+2581), got {r!r}")
     if scheme not in ("always", "first", "never"):
-        raise ValueError(f'prepend_scheme={scheme!r} is unknown; pass "always", "first" or "never"')
+        raise ValueError(f'prepend_scheme must be "always", "first" or "never", got {scheme!r}')
     return re.compile(f"{re.escape(r)}[^{re.escape(r)}]*|[^{re.escape(r)}]+" if split else "(?s:.+)")
 
 
@@ -242,7 +242,7 @@ class Sequence(Nested, PreTokenizer):
         given = tuple(self.pretokenizers)
         if invalid := [s for s in given if not isinstance(s, PreTokenizer)]:
             raise ValueError(
-                f"pretokenizers holds {invalid[0]!r}, which is no pre-tokenizer; make one with pretokenizer(…)"
+                f"pretokenizers must hold pre-tokenizers, got {invalid[0]!r}; make one with pretokenizer(…)"
             )
         object.__setattr__(self, "pretokenizers", given)
         self._work_out_steps()
@@ -361,8 +361,8 @@ class Callable(PreTokenizer):
             self.__dict__.update(path=self.function, function=function_at(self.function))
         if not callable(self.function):
             raise ValueError(
-                f"function={self.function!r} is not a function; "
-                'pass one, or its import path "package.module:name"'
+                'function must be a function, or its import path "package.module:name", '
+                f"got {self.function!r}"
             )
 
     def __reduce__(self):
@@ -384,8 +384,8 @@ def _checked_spans(found, n, function):
         if not is_pair or not all(hasattr(i, "__index__") for i in span) or not at <= span[0] <= span[1] <= n:
             name = getattr(function, "__name__", function)
             raise ValueError(
-                f"{name} gave {str(span)[:60]} for a text of {n} characters, after {at}; "
-                "give (start, end) pairs in order that do not overlap"
+                f"{name} must give (start, end) pairs in order that do not overlap, within the {n} characters, "
+                f"got {str(span)[:60]} after {at}; mend the function"
             )
         if span[0] < span[1]:
             out.append((index(span[0]), index(span[1])))
@@ -417,7 +417,7 @@ def _refuse_word(spec):
 
     near = [plain[n] for n in get_close_matches(re.sub(r"\W|_", "", spec.lower()), plain, 3, 0.6)]
     raise ValueError(
-        f"pre_tokenizer={spec!r} is not known; pass one of {', '.join(names)}, a regular expression, or None"
+        f"pre_tokenizer must be one of {', '.join(names)}, a regular expression, or None, got {spec!r}"
         + (f" (nearest: {', '.join(near)})" if near else "")
         + '; to cut at the word itself pass Split({"String": …})'
     )
@@ -437,8 +437,8 @@ def pretokenizer(
         if callable(spec) and not isinstance(spec, type):
             return Callable(spec)
         raise ValueError(
-            f"pre_tokenizer={spec!r} is not understood; pass a name ({', '.join(PATTERNS | _MADE)}), "
-            "a regular expression, a function, a component or None"
+            f"pre_tokenizer must be a name ({', '.join(PATTERNS | _MADE)}), a regular expression, a function, "
+            f"a component or None, got {spec!r}"
         )
     if spec in _MADE:
         return _MADE[spec]()
@@ -447,7 +447,7 @@ def pretokenizer(
             _refuse_word(spec)
         if not same_in_both(spec):
             raise ValueError(
-                f"pattern {spec[:60]!r} means one thing to tiktoken and another to HF; "
+                f"pre_tokenizer must mean one thing to tiktoken and HF, got {spec[:60]!r}, which they read differently; "
                 'pass Split(pattern, dialect="rust") or dialect="oniguruma"'
             )
     return Split(spec)
@@ -473,7 +473,7 @@ def _read_behavior(options, path, default=None):
     name = options.get("behavior", default)
     names = {hf_behavior(b): b for b in BEHAVIORS}
     if name not in names:
-        raise ValueError(f"{path}.behavior: {name!r} is unknown; known: {', '.join(names)}")
+        raise ValueError(f"{path}.behavior must be one of {', '.join(names)}, got {name!r}")
     return names[name]
 
 
@@ -482,7 +482,7 @@ def _read_split(options, path):
     pattern, behavior = options["pattern"], _read_behavior(options, path)
     if list(pattern) not in (["Regex"], ["String"]) or not isinstance([*pattern.values()][0], str):
         raise ValueError(
-            f'{path}.pattern: expected {{"Regex": "…"}} or {{"String": "…"}}, got {str(pattern)[:60]}'
+            f'{path}.pattern must be {{"Regex": "…"}} or {{"String": "…"}}, got {str(pattern)[:60]}'
         )
     regex = pattern.get("Regex")
     name = next((n for n, p in HF_SPELLING.items() if p == regex), None)
@@ -501,7 +501,7 @@ def _read_sequence(options, path, allow_code, ignored):
     steps = options["pretokenizers"]
     if path.count("pretokenizers[") > _DEEPEST:
         raise ValueError(
-            f"{path[:60]}…: Sequences nested more than {_DEEPEST} deep; write the steps into one"
+            f"{path[:60]}… must be nested at most {_DEEPEST} deep, got more; flatten the Sequence"
         )
     made = []
     for i, d in enumerate(steps):
@@ -516,10 +516,12 @@ def _read_metaspace(options, path):
     scheme, r = options.get("prepend_scheme", "always"), options["replacement"]
     if options.get("str_rep", r) != r:
         raise ValueError(
-            f"{path}.str_rep: expected the replacement {r!r} again, got {options['str_rep'][:60]!r}"
+            f"{path}.str_rep must be the replacement {r!r} again, got {options['str_rep'][:60]!r}"
         )
     if options.get("add_prefix_space") is False and scheme != "never":
-        raise ValueError(f'{path}.add_prefix_space: false needs "prepend_scheme": "never", got {scheme!r}')
+        raise ValueError(
+            f'{path}.prepend_scheme must be "never" where add_prefix_space is false, got {scheme!r}'
+        )
     return Metaspace(replacement=r, prepend_scheme=scheme, split=options.get("split", True) is not False)
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #0a81ffbd
@@ -527,8 +529,8 @@ def _read_callable(options, path, allow_code):
     "A function by its import path, if the reader allows that."
     if not allow_code:
         raise ValueError(
-            f"{path}.function: the file wants to run {options['function']!r}; "
-            "pass allow_code=True if you trust it"
+            f"{path}.function must not be run unasked, got {options['function']!r}; "
+            "if you trust the file, pass allow_code=True"
         )
     return Callable(options["function"])
 
@@ -581,10 +583,10 @@ def _checked_options(d, path, ignored):
     ignored += [f"{path}.{k}" for k in d if k != "type" and k not in kinds]
     for key, value in options.items():
         if not isinstance(value, kinds[key]) or isinstance(value, bool) and kinds[key] is int:
-            raise ValueError(f"{path}.{key}: expected {_kind_name(kinds[key])}, got {str(value)[:60]}")
+            raise ValueError(f"{path}.{key} must be {_kind_name(kinds[key])}, got {str(value)[:60]}")
     for key in required:
         if key not in options:
-            raise ValueError(f"{path}.{key}: {kind} needs this option")
+            raise ValueError(f"{path}.{key} must be given for {kind}, got none; add it to the file")
     return options
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #f58320a7
@@ -599,9 +601,9 @@ def pretokenizer_from_dict(
     if d is None:
         return WholeText()
     if not isinstance(d, dict) or not isinstance(d.get("type"), str):
-        raise ValueError(f"{path}: expected null or an object with a type, got {str(d)[:60]}")
+        raise ValueError(f"{path} must be null or an object with a type, got {str(d)[:60]}")
     if d["type"] not in _READERS:
-        raise ValueError(f"{path}.type: {d['type']!r} is not supported; known: {', '.join(_READERS)}")
+        raise ValueError(f"{path}.type must be one of {', '.join(_READERS)}, got {d['type']!r}")
     found = [] if ignored is None else ignored
     kind = d["type"]
     make = _READERS[kind][0]

@@ -155,7 +155,9 @@ class _Timed:
             return regex.compile(self.source)
         except (regex.error, RecursionError) as e:
             what = getattr(e, "msg", "its groups lie too deep")
-            raise ValueError(f"pattern {self.name[:60]!r}: {what}") from None
+            raise ValueError(
+                f"pattern must be one that the package regex compiles, got {self.name[:60]!r}: {what}"
+            ) from None
 
     def _run(self, method, text, *place):
         try:
@@ -259,7 +261,9 @@ class _Compiled:
         try:
             self.parts, self.needs = read_pattern(self.pattern, dialect=self.dialect)
         except RecursionError:
-            raise ValueError(f"pattern {self.pattern[:60]!r}: classes lie in each other too deeply") from None
+            raise ValueError(
+                f"pattern must not nest classes so deeply, got {self.pattern[:60]!r}; write them beside each other"
+            ) from None
         check_pattern(self.pattern, self.parts)
         syntax = [p for p in self.parts if isinstance(p, str)]
         # `re` never goes back into the first rounds

@@ -701,7 +701,7 @@ def read_pattern(
     what = f"the pattern {pattern[:60]!r} has {len(pattern):,} characters"
     check_limit("pattern_chars", len(pattern), what)
     if dialect not in ("rust", "oniguruma"):
-        raise ValueError(f'dialect={dialect!r} is unknown; pass "rust" or "oniguruma"')
+        raise ValueError(f'dialect must be "rust" or "oniguruma", got {dialect!r}')
     scan = _read(pattern, dialect)
     return tuple(scan.parts), frozenset(scan.needs)
 

@@ -65,7 +65,7 @@ def slices(
 
 # %% ../../nbs/text/09_splitters.ipynb #4b89845a
 def _not_text(text):
-    return ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
+    return ValueError(f"text must be a str, got {type(text).__name__}; decode bytes first")
 
 
 class _Hooks:
@@ -89,7 +89,7 @@ class _Hooks:
     def _check_flags(self, *names):
         "Refuse options that are neither True nor False."
         if invalid := [n for n in names if not isinstance(getattr(self, n), bool)]:
-            raise ValueError(f"{invalid[0]}={getattr(self, invalid[0])!r}; pass True or False")
+            raise ValueError(f"{invalid[0]} must be True or False, got {getattr(self, invalid[0])!r}")
 
     @property
     def at_space(self) -> str:
@@ -190,7 +190,7 @@ class Split(PreTokenizer):
 def _check_behavior(behavior):
     "Refuse what is no behaviour."
     if behavior not in BEHAVIORS:
-        raise ValueError(f"behavior={behavior!r} is unknown; pass one of {', '.join(BEHAVIORS)}")
+        raise ValueError(f"behavior must be one of {', '.join(BEHAVIORS)}, got {behavior!r}")
 
 
 def _pattern_source(self):
@@ -200,7 +200,7 @@ def _pattern_source(self):
         [(kind, source)] = self.pattern.items()
     if kind not in ("Regex", "String") or not isinstance(source, str):
         raise ValueError(
-            f'pattern={self.pattern!r} is not understood; pass a string, {{"Regex": "…"}} or {{"String": "…"}}'
+            f'pattern must be a string, {{"Regex": "…"}} or {{"String": "…"}}, got {self.pattern!r}'
         )
     dialect = self.dialect
     if kind == "String":
@@ -234,15 +234,15 @@ def _split_dict(self):
     source, dialect = _pattern_source(self)
     if source == "whitespace":
         raise ValueError(
-            "the pattern of this name is read in another way by a Split of HF tokenizers (\\w); "
-            "use Whitespace(), which is written by its name"
+            "pattern must be one that HF tokenizers read alike to be written, got one with \\w, which a Split "
+            "there reads in another way; use Whitespace(), which is written by its name"
         )
     spelled = {"Regex": HF_SPELLING.get(source, source)}
     pattern = dict(self.pattern) if isinstance(self.pattern, dict) else spelled
     if "Regex" in pattern and source not in PATTERNS and dialect == "rust" and not same_in_both(source):
         raise ValueError(
-            f"pattern {source[:60]!r} means something else to HF tokenizers ({{n,m}}+, ^, $, \\w, (?m) and (?s) "
-            "are read differently there); write it for HF and pass that without dialect="
+            f"pattern must be one that HF tokenizers read alike to be written, got {source[:60]!r} ({{n,m}}+, ^, $, \\w, "
+            "(?m) and (?s) differ there); write it for HF and pass that without dialect="
         )
     behavior = hf_behavior(self.behavior)
     return {"type": "Split", "pattern": pattern, "behavior": behavior, "invert": self.invert}
@@ -395,7 +395,9 @@ class CharDelimiterSplit(PreTokenizer):
 
     def __post_init__(self):
         if not isinstance(self.delimiter, str) or len(self.delimiter) != 1:
-            raise ValueError(f"delimiter={self.delimiter!r} is not one character; use Split for longer ones")
+            raise ValueError(
+                f"delimiter must be one character, got {self.delimiter!r}; use Split for longer ones"
+            )
         object.__setattr__(self, "_at_space", "splits" if self.delimiter == " " else "keeps")
 
     def _spans(self, text):
@@ -417,7 +419,7 @@ class FixedLength(PreTokenizer):
 
     def __post_init__(self):
         if isinstance(self.length, bool) or not hasattr(self.length, "__index__") or index(self.length) < 1:
-            raise ValueError(f"length={self.length!r} is not a whole number from 1")
+            raise ValueError(f"length must be an int from 1, got {self.length!r}")
         object.__setattr__(self, "length", index(self.length))
 
     def _spans(self, text):

@@ -76,7 +76,7 @@ def _ordered(text, form):
 def _check_text(text):
     "Refuse what is no `str`."
     if not isinstance(text, str):
-        raise ValueError(f"text is a {type(text).__name__}; expected str: decode bytes first")
+        raise ValueError(f"text must be a str, got {type(text).__name__}; decode bytes first")
 
 
 def normal_form(
@@ -87,7 +87,7 @@ def normal_form(
     "Normalize as Unicode 9.0 does, in time proportional to the text."
     _check_text(text)
     if form not in ("NFC", "NFD", "NFKC", "NFKD"):
-        raise ValueError(f'form={form!r} is unknown; pass "NFC", "NFD", "NFKC" or "NFKD"')
+        raise ValueError(f'form must be "NFC", "NFD", "NFKC" or "NFKD", got {form!r}')
     if text.isascii():
         return text
     long = _long_run().search(text)

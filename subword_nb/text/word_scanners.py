@@ -537,9 +537,7 @@ def split_scanner(
 ) -> Scanner:  # Their pre-tokens, each with the white space in front
     "Cut as the pre-tokenizers Whitespace and WhitespaceSplit do."
     if name not in ("whitespace", "whitespace_split"):
-        raise ValueError(
-            f'name={name!r} is no splitter by white space; pass "whitespace" or "whitespace_split"'
-        )
+        raise ValueError(f'name must be "whitespace" or "whitespace_split", got {name!r}')
     return class_scanner(name, splitter_classes(Whitespace() if name == "whitespace" else WhitespaceSplit()))
 
 # %% ../../nbs/text/14_word_scanners.ipynb #9098081e

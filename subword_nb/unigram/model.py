@@ -219,7 +219,7 @@ def unigram_model(
     for i, (piece, score) in enumerate(pieces):
         if piece in piece2id:
             raise ValueError(
-                f"the piece {piece!r} is listed twice, as {piece2id[piece]} and {i}; list each piece once"
+                f"pieces must be listed once each, got {piece!r} twice, as {piece2id[piece]} and {i}"
             )
         piece2id[piece] = i
         scores.append(score)

@@ -108,7 +108,7 @@ def test_lines_of_parts_are_those_that_a_sample_chooses_from(tmp_path, small_blo
             Corpus(path, errors=errors, sample=1.0).batches()
         ), (path.read_bytes(), errors)
     path.write_bytes(b"one\ntwo\xff\n")
-    with pytest.raises(ValueError, match=r"x\.txt: byte 0xff at offset 7 is not UTF-8"):
+    with pytest.raises(ValueError, match=r"x\.txt must be UTF-8, got the byte 0xff at offset 7"):
         docs_of(b for p in parts_of(path, part_bytes=4) for b in part_batches(p, lines=True))
 
 
@@ -242,9 +242,9 @@ def test_a_byte_that_is_no_utf8_is_named_with_its_place(tmp_path, small_blocks):
     small_blocks(1 << 10)
     path, data = tmp_path / "bad.txt", b"one two\n" * 1000
     path.write_bytes(data[:5001] + b"\xff" + data[5001:])
-    with pytest.raises(ValueError, match=r"bad\.txt: byte 0xff at offset 5001 is not UTF-8"):
+    with pytest.raises(ValueError, match=r"bad\.txt must be UTF-8, got the byte 0xff at offset 5001"):
         docs_of(b for p in parts_of(path, part_bytes=2000) for b in part_batches(p))
-    with pytest.raises(ValueError, match=r"bad\.txt: byte 0xff at offset 5001 is not UTF-8"):
+    with pytest.raises(ValueError, match=r"bad\.txt must be UTF-8, got the byte 0xff at offset 5001"):
         scale.count(path, client=False, part_bytes=2000)
 
 
@@ -669,7 +669,7 @@ def test_an_error_on_a_worker_does_not_wait_for_the_others(client, tmp_path):
 def test_errors_on_workers_name_the_file(client, tmp_path):
     for k in range(6):
         (tmp_path / f"{k}.txt").write_bytes(b"one two\n" * 1000 + b"\xff" * (k == 4))
-    with pytest.raises(ValueError, match=r"4\.txt: byte 0xff at offset 8000"):
+    with pytest.raises(ValueError, match=r"4\.txt must be UTF-8, got the byte 0xff at offset 8000"):
         scale.count(tmp_path, client=client)
     with pytest.raises(FileNotFoundError, match="nothing"):
         scale.count(tmp_path / "nothing.txt", client=client)

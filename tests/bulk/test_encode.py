@@ -538,7 +538,7 @@ def test_errors_are_mended_behind_any_pipeline(always):
                 assert tok.encode_batch(rows, errors=errors, allowed_special="all").tolist() == [
                     encode_general(tok, r, errors=errors, allowed_special="all") for r in rows
                 ]
-            with pytest.raises(ValueError, match="is not UTF-8"):
+            with pytest.raises(ValueError, match="must be UTF-8, got the byte 0x"):
                 tok.encode_batch(rows, allowed_special="all")
 
 

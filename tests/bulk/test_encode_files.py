@@ -315,7 +315,7 @@ def test_bytes_that_cannot_be_encoded_are_named(tok, tmp_path):
     encode_files(tok, tmp_path / "x.jsonl", tmp_path / "b.npy", errors="bytes")
     assert rows_of(tmp_path / "b.npy") == [tok.encode("a hug")]
     for line, message in (
-        (b'{"text": "\xff"}', "line at byte 0: byte 0xff at offset 10 is not UTF-8"),
+        (b'{"text": "\xff"}', "line at byte 0 must be UTF-8, got the byte 0xff at offset 10"),
         (b'{"text": "\\ud83d"}', "document at byte 0: .*surrogate"),
     ):
         (tmp_path / "x.jsonl").write_bytes(line)
@@ -587,7 +587,7 @@ def test_two_processes_do_not_write_the_same(tok, tmp_path, small, monkeypatch):
     args, real = job(tmp_path, "a.npy"), page._flush
 
     def flush(*a):
-        with pytest.raises(ValueError, match="another process is writing"):
+        with pytest.raises(ValueError, match="must be written by one process at a time, got a second"):
             encode_files(tok, **args)
         real(*a)
 
@@ -738,7 +738,7 @@ def test_a_mended_file_is_read_when_the_run_goes_on(tok, tmp_path):
     good.write_text("hugs")
     bad.write_bytes(b"hug \xff")
     args = dict(paths=[good, bad], out=tmp_path / "ids.npy")
-    with pytest.raises(ValueError, match="b.txt.*offset 4 is not UTF-8"):
+    with pytest.raises(ValueError, match="b.txt.*must be UTF-8, .*offset 4"):
         encode_files(tok, **args)
     assert not (tmp_path / "ids.npy").exists()
     bad.write_text("pugs and puns")

@@ -204,7 +204,7 @@ def test_tables_are_text_in_any_case(tok, tmp_path):
         tok.encode("a hug"),
         tok.encode("東京"),
     ]
-    with pytest.raises(ValueError, match=r"bad\.parquet.*byte 0xff at offset 0 is not UTF-8"):
+    with pytest.raises(ValueError, match=r"bad\.parquet.*got the byte 0xff at offset 0"):
         encode_parts(tok, tmp_path / "bad.parquet", tmp_path / "bad", errors="bytes", field="text")
 
 
@@ -450,9 +450,9 @@ def test_mistakes_are_named(tok, tmp_path, job):
         ({"part_bytes": True}, "got True"),
         ({"separator": ""}, "separator must have at least one byte"),
         ({"append": "nowhere"}, "append must be a piece or an id of this tokenizer, got 'nowhere'"),
-        ({"errors": "skip"}, "errors='skip'"),
-        ({"n_workers": 2}, "n_workers=2"),
-        ({"client": 5, "paths": job["paths"]}, "client=5"),
+        ({"errors": "skip"}, 'errors must be "strict", "replace" or "ignore", got \'skip\''),
+        ({"n_workers": 2}, "n_workers must be left out where client=False says who works, got 2"),
+        ({"client": 5, "paths": job["paths"]}, "client must be a distributed.Client .*got 5"),
         ({"paths": tmp_path / "y.jsonl"}, "y.jsonl, line at byte 18: a line must be a JSON object"),
         ({"paths": tmp_path / "z.jsonl"}, "pass field="),
         ({"paths": []}, "paths must name at least one file"),
@@ -472,7 +472,7 @@ def test_only_one_run_works_in_a_folder(tok, job, monkeypatch):
     real = page.encode_part
 
     def second(*args):
-        with pytest.raises(ValueError, match="another process is writing"):
+        with pytest.raises(ValueError, match="must be written by one process at a time, got a second"):
             encode_parts(tok, **job)
         return real(*args)
 

@@ -131,7 +131,10 @@ def test_patterns_compressed_files_and_standard_input_train_alike(folder):
 MISTAKES = {
     "a missing file": (["train", "nothing.txt", "-o", "x.json"], "nothing.txt"),
     "an empty corpus": (["train", "empty.txt", "-o", "x.json"], "the corpus must hold at least one pretoken"),
-    "bytes that are no text": (["train", "bad.txt", "-o", "x.json"], "bad.txt: byte 0xe9 at offset 3"),
+    "bytes that are no text": (
+        ["train", "bad.txt", "-o", "x.json"],
+        "bad.txt must be UTF-8, got the byte 0xe9 at offset 3",
+    ),
     "a vocabulary too small": (
         ["train", "text.txt", "--vocab-size", "9", "-o", "x.json"],
         "--vocab-size must be at least 256",
@@ -169,7 +172,10 @@ MISTAKES = {
     "no tokenizer": (["encode", "hug"], "add -t tok.json"),
     "a tokenizer that is none": (["encode", "-t", "text.txt", "hug"], "no list of pieces"),
     "a tokenizer that is missing": (["encode", "-t", "no.json", "hug"], "no.json"),
-    "bad bytes on standard input": (["encode", "-t", "tok.json"], "<stdin>: byte 0xff at offset 1"),
+    "bad bytes on standard input": (
+        ["encode", "-t", "tok.json"],
+        "<stdin> must be UTF-8, got the byte 0xff at offset 1",
+    ),
     "an id out of range": (
         ["decode", "-t", "tok.json", "99999"],
         "ids must be from 0 to 299 in this vocabulary of 300 pieces, got 99999",
@@ -194,13 +200,16 @@ MISTAKES = {
     "a result without a suffix": (["train", "text.txt", "-o", "x"], ".json (tokenizer.json)"),
     "a result with an unknown suffix": (
         ["train", "nothing.txt", "-o", "x.xyz"],
-        "the name 'x.xyz' has no suffix that says a format",
+        "path must have a suffix that says a format, one of ",
     ),
     "a result in a folder that is a file": (
         ["train", "nothing.txt", "-o", "text.txt/"],
         "there can be no such folder",
     ),
-    "a result that is only read": (["train", "nothing.txt", "-o", "x.gguf"], "GGUF files are only read here"),
+    "a result that is only read": (
+        ["train", "nothing.txt", "-o", "x.gguf"],
+        "the format must be one that can be written, got GGUF",
+    ),
     "a conversion without a suffix": (["convert", "tok.json", "x"], "or say the format (--to)"),
     "a conversion with an unknown suffix": (["convert", "tok.json", "x.xyz"], ".tiktoken (tiktoken)"),
     "a conversion onto the file that is read": (
@@ -209,13 +218,16 @@ MISTAKES = {
     ),
     "a cut vocabulary with an unknown suffix": (
         ["cut", "nothing.json", "--vocab-size", "290", "-o", "x.xyz"],
-        "has no suffix that says a format",
+        "must have a suffix that says a format, one of ",
     ),
-    "a demonstration with an unknown suffix": (["demo", "-o", "x.xyz"], "has no suffix that says a format"),
+    "a demonstration with an unknown suffix": (
+        ["demo", "-o", "x.xyz"],
+        "must have a suffix that says a format, one of ",
+    ),
     "a demonstration in no folder": (["demo", "-o", "no/x.json"], "make it first"),
     "a sentence that is no text": (
         ["demo", "--text", b"a\xff".decode("utf-8", "surrogateescape")],
-        "--text: byte 0xff at offset 1",
+        "--text must be UTF-8, got the byte 0xff at offset 1",
     ),
     "an unknown way with errors": (
         ["decode", "-t", "tok.json", "66", "--errors", "magic"],
@@ -332,7 +344,7 @@ def test_encode_files_speaks_as_a_shell_does(folder, tmp_path):
 
     said = told("a.txt", "b.txt")
     assert (
-        "b.txt, document at byte 0: byte 0xff at offset 4" in said
+        "b.txt, document at byte 0 must be UTF-8, got the byte 0xff at offset 4" in said
         and "--errors replace" in said
         and "kept in ids.npy.partial" in said
         and "--restart" in said

@@ -269,7 +269,7 @@ MISTAKES = {  # a call → what its error must say
     ("cut", "bpe.json", "--vocab-size", "-5", "-o", "x.json"): "--vocab-size must be at least 257",
     ("train", "a.txt", "-o", "x.json", "--sample", "lots"): "0.1",
     ("train", "a.txt", "-o", "x.json", "--sample", "0"): "0.1",
-    ("train", "a.txt", "-o", "x.json", "--field", "text"): "leave field out",
+    ("train", "a.txt", "-o", "x.json", "--field", "text"): "field must be left out for files of text",
     ("train", "a.txt", "-o", "x.json", "-O", "nothing=1"): "bpe has",
     ("train", "a.txt", "-o", "x.json", "-O", "nothing"): "=VALUE",
     ("train", "a.txt", "-o", "x.json", "--checkpoint", "."): "name a folder that is empty",

@@ -136,20 +136,22 @@ def test_long_lattices_are_lists_in_text():
 
 @pytest.mark.parametrize("bad", [(1, 1), (-1, 2), (0, 4), ("0", 1), (0, None), (2, 1)])
 def test_arcs_outside_the_text(bad):
-    with pytest.raises(ValueError, match=r"arcs\[1\] goes from"):
+    with pytest.raises(
+        ValueError, match=r"arcs\[1\] must go from a lower to a higher position between 0 and"
+    ):
         draw_lattice("abc", [(0, 1, "a"), (*bad, "x")])
 
 
 def test_lattice_errors():
     for args, message in [
-        (("abc", [(0, 1)]), "expected"),
+        (("abc", [(0, 1)]), r"arcs\[0\] must be \(start, end, label\).*got \(0, 1\)"),
         ((b"abc", []), "got a bytes"),
         (("a" * 41, []), "41 characters"),
     ]:
         with pytest.raises(ValueError, match=message):
             draw_lattice(*args)
     for arc in (1, -1):
-        with pytest.raises(ValueError, match=f"best names arc {arc}"):
+        with pytest.raises(ValueError, match=f"best must .*got {arc}$"):
             draw_lattice("abc", [(0, 1, "a")], best=[arc])
 
 
@@ -190,7 +192,7 @@ def test_random_tries():
 
 def test_a_deep_trie_needs_no_recursion_and_a_big_one_is_refused():
     assert len(str(draw_trie([(i, i + 1, "a") for i in range(149)], {149: "end"})).splitlines()) == 150
-    with pytest.raises(ValueError, match="151 nodes cannot be drawn"):
+    with pytest.raises(ValueError, match="edges must .*got 151"):
         draw_trie([(i, i + 1, "a") for i in range(150)], {})
 
 

@@ -282,46 +282,46 @@ def test_what_is_not_asked_for_is_not_read(write, monkeypatch):
         (b"", "must be a GGUF file, which starts with b'GGUF', got b''"),
         (b"GGU", "must be a GGUF file, which starts with b'GGUF', got b'GGU'"),
         (b"PK\3\4" + bytes(40), "must be a GGUF file, which starts with b'GGUF', got b'PK\\x03\\x04'"),
-        (b"GGUF", "byte 4: the version needs 4 bytes, and the file has 0 more"),
-        (b"GGUF" + struct.pack("<III", 1, 0, 1), "byte 4: this is version 1 of the format"),
-        (b"GGUF" + struct.pack(">III", 1, 0, 1), "byte 4: this is version 1 of the format"),
-        (b"GGUF" + struct.pack("<IQQ", 4, 0, 0), "byte 4: version 4 of the format is not known"),
-        (b"GGUF" + struct.pack("<IQQ", 0, 0, 0), "byte 4: version 0 of the format is not known"),
+        (b"GGUF", "byte 4: the version must fit into the 0 bytes that are left, got 4"),
+        (b"GGUF" + struct.pack("<III", 1, 0, 1), "byte 4: the version of the format must be 2 or 3, got 1"),
+        (b"GGUF" + struct.pack(">III", 1, 0, 1), "byte 4: the version of the format must be 2 or 3, got 1"),
+        (b"GGUF" + struct.pack("<IQQ", 4, 0, 0), "byte 4: the version of the format must be 2 or 3, got 4"),
+        (b"GGUF" + struct.pack("<IQQ", 0, 0, 0), "byte 4: the version of the format must be 2 or 3, got 0"),
         (
             b"GGUF" + struct.pack("<IQQ", 3, 0, 2**60),
-            "byte 16: 1,152,921,504,606,846,976 pairs are announced",
+            "byte 16: the number of pairs must be at most",
         ),
         (
             b"GGUF" + struct.pack("<IQQ", 3, 0, 1000),
-            "metadata of 1,000 pairs needs 13,000 bytes, and the file has 0 more",
+            "metadata of 1,000 pairs must fit into the 0 bytes that are left, got 13,000",
         ),
-        (gguf_bytes({"a": "b"})[:-1], "a needs 1 bytes, and the file has 0 more"),
+        (gguf_bytes({"a": "b"})[:-1], "a must fit into the 0 bytes that are left, got 1"),
         (
             b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 2**63) + bytes(20),
-            "byte 32: key 0 needs 9,223,372,036,854,775,808 bytes",
+            "byte 32: key 0 must fit into the 20 bytes that are left, got 9,223,372,036,854,775,808",
         ),
         (
             gguf_bytes({"a": 1})[:-8] + struct.pack("<II", 13, 0),
-            "byte 33: a has the type 13; types are 0 to 12",
+            "byte 33: the type of a must be from 0 to 12, got 13",
         ),
         (
             gguf_bytes({"a": As("u8", 2)}).replace(b"a\0\0\0\0", b"a\7\0\0\0"),
-            "a holds 0x02; a truth value is 0 or 1",
+            "a must hold truth values, 0 or 1, got 0x02",
         ),
         (
             gguf_bytes({"a": As("u8", [2, 1])}).replace(b"a\x09\0\0\0\0", b"a\x09\0\0\0\7"),
-            "a holds 0x02; a truth value is 0 or 1",
+            "a must hold truth values, 0 or 1, got 0x02",
         ),
-        (gguf_bytes({"a": As("str", b"x\xff")}), "byte 46: a is not UTF-8 (0xff)"),
-        (gguf_bytes({"a": As("str", [b"x", b"\xe2\x96"])}), "byte 66: a[1] is not UTF-8 (0xe2)"),
-        (gguf_bytes({"a": 1, "b": 2}).replace(b"b", b"a"), "byte 41: the key 'a' comes twice"),
+        (gguf_bytes({"a": As("str", b"x\xff")}), "byte 46: a must be UTF-8, got the byte 0xff"),
+        (gguf_bytes({"a": As("str", [b"x", b"\xe2\x96"])}), "byte 66: a[1] must be UTF-8, got the byte 0xe2"),
+        (gguf_bytes({"a": 1, "b": 2}).replace(b"b", b"a"), "byte 41: keys must be different, got 'a' twice"),
         (
             gguf_bytes({"a": As("f64", [1.0])})[:-16] + struct.pack("<Qd", 2**61, 1.0),
-            "a, with 2,305,843,009,213,693,952 elements, needs",
+            "a, with 2,305,843,009,213,693,952 elements, must fit into the",
         ),
         (
             gguf_bytes({"a": As("u8", [1])}).replace(b"a\x09\0\0\0\0", b"a\x09\0\0\0\x63"),
-            "a has elements of type 99; types are 0 to 12",
+            "the type of the elements of a must be from 0 to 12, got 99",
         ),
         (
             b"GGUF"
@@ -329,9 +329,9 @@ def test_what_is_not_asked_for_is_not_read(write, monkeypatch):
             + b"a"
             + struct.pack("<I", 9)
             + struct.pack("<IQ", 9, 1) * 10_000,
-            "is nested more than 8 deep",
+            "must be nested at most 8 deep, got more",
         ),
-        (gguf_bytes({"k" * 65536: 1}), "key 0 has more than 65,535 bytes"),
+        (gguf_bytes({"k" * 65536: 1}), "key 0 must have at most 65,535 bytes, got more"),
     ],
 )
 def test_damaged_files(write, content, message):
@@ -449,37 +449,57 @@ def test_bos_and_eos(write):
         (
             "gpt2",
             dict(model="none"),
-            "tokenizer.ggml.model is 'none', which is not read: the file says that it has no tokenizer",
+            "tokenizer.ggml.model must be llama, t5, gpt2 or bert, got 'none': the file says that it has no tokenizer",
         ),
-        ("gpt2", dict(model="rwkv"), "tokenizer.ggml.model is 'rwkv', which is not read"),
-        ("gpt2", dict(model="plamo2"), "tokenizer.ggml.model is 'plamo2', which is not read"),
-        ("gpt2", dict(model="new"), "tokenizer.ggml.model is 'new'; known are llama, t5, gpt2 and bert"),
+        (
+            "gpt2",
+            dict(model="rwkv"),
+            "tokenizer.ggml.model must be llama, t5, gpt2 or bert, got 'rwkv': its pieces",
+        ),
+        (
+            "gpt2",
+            dict(model="plamo2"),
+            "tokenizer.ggml.model must be llama, t5, gpt2 or bert, got 'plamo2': its tables",
+        ),
+        (
+            "gpt2",
+            dict(model="new"),
+            "tokenizer.ggml.model must be llama, t5, gpt2 or bert, got 'new'; open the model's",
+        ),
         (
             "gpt2",
             dict(model=None),
-            "there is no tokenizer.ggml.model; the file holds weights without a vocabulary",
+            "the file must have tokenizer.ggml.model, got none; it holds weights without a vocabulary",
         ),
         ("gpt2", dict(model=5), "tokenizer.ggml.model must be a string, got '5'"),
-        ("gpt2", dict(tokens=None), "there are no tokenizer.ggml.tokens"),
+        ("gpt2", dict(tokens=None), "the file must have tokenizer.ggml.tokens, got none"),
         ("gpt2", dict(tokens=As("i32", [1, 2])), "tokenizer.ggml.tokens[0] must be a string, got '1'"),
         ("gpt2", dict(tokens="a b"), "tokenizer.ggml.tokens must be an array, got 'a b'"),
         (
             "gpt2",
             dict(token_type=As("i32", [1] * 10)),
-            "tokenizer.ggml.token_type has 10 elements for 260 tokens",
+            "tokenizer.ggml.token_type must have an element for each of the 260 tokens, got 10",
         ),
         (
             "gpt2",
             dict(token_type=As("i32", [1] * 7 + [9] + [1] * 260)),
-            "tokenizer.ggml.token_type[7] is 9; types are 1 to 6",
+            "tokenizer.ggml.token_type[7] must be from 1 to 6, got 9",
         ),
         (
             "gpt2",
             dict(pre="unheard-of"),
-            "tokenizer.ggml.pre is 'unheard-of', and how that splits text is not known here",
+            "got 'unheard-of', and how that splits text is not known; if you know it, pass pattern=",
         ),
-        ("gpt2", dict(pre=None), "tokenizer.ggml.pre is missing, because the file is older than that key"),
-        ("gpt2", dict(merges=None), "there are no tokenizer.ggml.merges"),
+        (
+            "gpt2",
+            dict(pre=None),
+            "the file must have tokenizer.ggml.pre, which says how text is split, got none",
+        ),
+        (
+            "gpt2",
+            dict(merges=None),
+            "the file must have tokenizer.ggml.merges, without which BPE encodes nothing, got none",
+        ),
         (
             "gpt2",
             dict(merges=["u g", "hug"]),
@@ -493,21 +513,29 @@ def test_bos_and_eos(write):
         (
             "gpt2",
             dict(add_bos_token=True),
-            "a bos token is to be added, and tokenizer.ggml.bos_token_id is missing",
+            "the file must have tokenizer.ggml.bos_token_id to add a bos token, got none",
         ),
         (
             "gpt2",
             dict(add_eos_token=True, eos_token_id=999),
-            "tokenizer.ggml.eos_token_id is 999, and there are 260 tokens",
+            "tokenizer.ggml.eos_token_id must be below 260, the number of tokens, got 999",
         ),
         ("gpt2", dict(add_eos_token="yes"), "tokenizer.ggml.add_eos_token must be a truth value, got 'yes'"),
         (
             "gpt2",
             dict(tokens=["a", "b", "a"], token_type=None),
-            "tokenizer.ggml.tokens[2] is 'a', which is also the piece 0",
+            "tokenizer.ggml.tokens must hold each piece once, got 'a' as 0 and 2",
         ),
-        ("llama", dict(scores=None), "there are no tokenizer.ggml.scores"),
-        ("llama", dict(scores=[1.0]), "tokenizer.ggml.scores has 1 elements for 267 tokens"),
+        (
+            "llama",
+            dict(scores=None),
+            "the file must have tokenizer.ggml.scores, which say what pieces are better, got none",
+        ),
+        (
+            "llama",
+            dict(scores=[1.0]),
+            "tokenizer.ggml.scores must have an element for each of the 267 tokens, got 1",
+        ),
         ("llama", dict(add_space_prefix=1), "tokenizer.ggml.add_space_prefix must be a truth value, got '1'"),
         ("t5", dict(precompiled_charsmap=As("u8", [9, 9, 9, 9, 0])), "charsmap"),
         (
@@ -521,7 +549,7 @@ def test_bos_and_eos(write):
                 seperator_token_id=None,
                 padding_token_id=None,
             ),
-            "tokenizer.ggml.unknown_token_id is missing",
+            "the file must have tokenizer.ggml.unknown_token_id, or BERT's own name for it as a piece, got neither",
         ),
     ],
 )
@@ -539,7 +567,7 @@ def test_pattern_as_an_argument(write):
     assert opened(path, pattern="llama3").pre_tokenizer == gguf_pre_tokenizer("llama-bpe")
     assert opened(path, pattern=r"\S+|\s+").encode("hug") == [257]
     for kind in ("llama", "t5", "bert"):
-        with pytest.raises(ValueError, match="leave pattern= out"):
+        with pytest.raises(ValueError, match=r"model\.gguf: pattern must .*got 'gpt2'"):
             read_gguf(write(TOYS[kind]()), pattern="gpt2")
 
 
@@ -569,7 +597,7 @@ def test_cased_or_not(write):
     )
     assert tok.encode("HÜG", add_special_tokens=False) == [1] and tok.normalizer.strip_accents is False
     for kind in ("llama", "t5", "gpt2"):
-        with pytest.raises(ValueError, match="leave lowercase= out"):
+        with pytest.raises(ValueError, match=r"model\.gguf: lowercase must .*got True"):
             read_gguf(write(TOYS[kind]()), lowercase=True)
 
 
@@ -629,7 +657,7 @@ def test_every_name_that_llama_cpp_publishes_is_read_or_refused_by_name():
     } - OF_CHARACTERS
     for name in OF_CHARACTERS:
         with pytest.raises(
-            ValueError, match=f"tokenizer.ggml.pre is '{name}', whose BPE merges characters and not bytes"
+            ValueError, match=f"tokenizer.ggml.pre must .*got '{name}'.*open the model's tokenizer.json"
         ):
             gguf_pre_tokenizer(name)
 
@@ -1215,5 +1243,5 @@ def test_chat_templates_are_read(write, tmp_path):
         assert dict(tok.config.special_tokens)["eos_token"] == "</s>"
         assert tok.chat(said)[0] == tok.piece2id["</s>"]
     assert Tokenizer.load(write(toy_bpe())).config is None
-    with pytest.raises(ValueError, match=r"tokenizer\.chat_template holds 7 for 'default'; expected a text"):
+    with pytest.raises(ValueError, match=r"model\.gguf: tokenizer\.chat_template must .*got 7 for 'default'"):
         Tokenizer.load(write(toy_bpe(**{"tokenizer.chat_template": 7})))

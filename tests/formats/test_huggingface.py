@@ -199,9 +199,12 @@ FILES = {
     "WordLevel": (file(WORDLEVEL), "same"),
     "Unigram": (file(UNIGRAM), "same"),
     # the kind of a model
-    "unknown kind": (file(type="Magic"), "model.type is 'Magic'"),
-    "kind null": (file(type=None), "model.type is None"),
-    "kind a list": (file(type=[]), "model.type is []"),
+    "unknown kind": (
+        file(type="Magic"),
+        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, got 'Magic'",
+    ),
+    "kind null": (file(type=None), "model.type must be one of BPE, Unigram, WordLevel, WordPiece, got None"),
+    "kind a list": (file(type=[]), "model.type must be one of BPE, Unigram, WordLevel, WordPiece, got []"),
     "BPE without type": (file(without=["type"]), "same"),
     "WordPiece without type": (file(WORDPIECE, ["type"]), "same"),
     "WordLevel without type": (file(WORDLEVEL, ["type"]), "same"),
@@ -211,8 +214,8 @@ FILES = {
         file(WORDPIECE, ["type", "max_input_chars_per_word"]),
         "without model.continuing_subword_prefix",
     ),
-    "type alone": (file({}, type="BPE"), "model.vocab is missing"),
-    "model is empty": (file({}), "model.type is None"),
+    "type alone": (file({}, type="BPE"), "model must have the field 'vocab', got none"),
+    "model is empty": (file({}), "model.type must be one of BPE, Unigram, WordLevel, WordPiece, got None"),
     # BPE
     "unknown option": (file(foo=1), "without model.foo"),
     "dropout text": (file(dropout="x"), "model.dropout must be float or int or null, got 'x'"),
@@ -232,8 +235,8 @@ FILES = {
     "flags null": (file(fuse_unk=None, byte_fallback=None, ignore_merges=None), "same"),
     "flag number": (file(byte_fallback=1), "model.byte_fallback must be bool or null, got '1'"),
     "vocab and merges alone": (file({k: BPE[k] for k in ("type", "vocab", "merges")}), "same"),
-    "no vocab": (file(without=["vocab"]), "model.vocab is missing"),
-    "no merges": (file(without=["merges"]), "model.merges is missing"),
+    "no vocab": (file(without=["vocab"]), "model must have the field 'vocab', got none"),
+    "no merges": (file(without=["merges"]), "model must have the field 'merges', got none"),
     "merges null": (file(merges=None), "model.merges must be a list, got 'None'"),
     "merges object": (file(merges={}), "model.merges must be a list, got '{}'"),
     "vocab null": (file(vocab=None), "model.vocab must be an object, got 'None'"),
@@ -260,7 +263,7 @@ FILES = {
     ),
     "id far away": (
         file(vocab={"a": 2**32 - 1}, merges=[]),
-        "model.vocab['a'] is 4294967295, and there are 1 pieces",
+        "model.vocab must number its 1 pieces closely, from 0, got 4294967295 for 'a'",
     ),
     "id twice": (
         file(vocab={"a": 0, "b": 0}, merges=[]),
@@ -270,9 +273,12 @@ FILES = {
     "empty vocab": (file(vocab={}, merges=[], unk_token="?"), "same"),
     "merge of no piece": (
         file(merges=[["a", "b"], ["a", "x"]]),
-        "model.merges[1], 'a' 'x', needs the piece 'x'",
+        "model.merges[1], 'a' 'x', must have all its pieces in the vocabulary, got no 'x'",
     ),
-    "merge into no piece": (file(merges=[["b", "a"]]), "model.merges[0], 'b' 'a', needs the piece 'ba'"),
+    "merge into no piece": (
+        file(merges=[["b", "a"]]),
+        "model.merges[0], 'b' 'a', must have all its pieces in the vocabulary, got no 'ba'",
+    ),
     "merges as text": (file(merges=["a b"]), "same"),
     "merges with a version": (file(merges=["#version: 0.2", "a b"]), "same"),
     "merge of three": (
@@ -300,10 +306,10 @@ FILES = {
     # WordPiece and WordLevel
     "WordPiece, unk null": (file(WORDPIECE, unk_token=None), "model.unk_token must be str, got 'None'"),
     "WordPiece, unk no piece": (file(WORDPIECE, unk_token="x"), "same"),
-    "WordPiece, no unk": (file(WORDPIECE, ["unk_token"]), "model.unk_token is missing"),
+    "WordPiece, no unk": (file(WORDPIECE, ["unk_token"]), "model must have the field 'unk_token', got none"),
     "WordPiece, no prefix": (
         file(WORDPIECE, ["continuing_subword_prefix"]),
-        "model.continuing_subword_prefix is missing",
+        "model must have the field 'continuing_subword_prefix', got none",
     ),
     "WordPiece, prefix null": (
         file(WORDPIECE, continuing_subword_prefix=None),
@@ -311,7 +317,7 @@ FILES = {
     ),
     "WordPiece, no limit": (
         file(WORDPIECE, ["max_input_chars_per_word"]),
-        "model.max_input_chars_per_word is missing",
+        "model must have the field 'max_input_chars_per_word', got none",
     ),
     "WordPiece, limit 0": (
         file(WORDPIECE, max_input_chars_per_word=0),
@@ -328,7 +334,7 @@ FILES = {
         "model.max_input_chars_per_word must be a whole number from 1 to 18446744073709551615, got 1844674407",
     ),
     "WordPiece, prefix empty": (file(WORDPIECE, continuing_subword_prefix=""), "same"),
-    "WordLevel, no unk": (file(WORDLEVEL, ["unk_token"]), "model.unk_token is missing"),
+    "WordLevel, no unk": (file(WORDLEVEL, ["unk_token"]), "model must have the field 'unk_token', got none"),
     "WordLevel, unk null": (file(WORDLEVEL, unk_token=None), "model.unk_token must be str, got 'None'"),
     "WordLevel, unk no piece": (file(WORDLEVEL, unk_token="zz"), "same"),
     "WordLevel, id twice": (
@@ -337,8 +343,14 @@ FILES = {
     ),
     "WordLevel, extra": (file(WORDLEVEL, foo=1), "without model.foo"),
     # Unigram
-    "Unigram, unk_id 9": (file(UNIGRAM, unk_id=9), "model.unk_id is 9"),
-    "Unigram, unk_id -1": (file(UNIGRAM, unk_id=-1), "model.unk_id is -1"),
+    "Unigram, unk_id 9": (
+        file(UNIGRAM, unk_id=9),
+        "model.unk_id must be the id of one of the 3 pieces, from 0, got 9",
+    ),
+    "Unigram, unk_id -1": (
+        file(UNIGRAM, unk_id=-1),
+        "model.unk_id must be the id of one of the 3 pieces, from 0, got -1",
+    ),
     "Unigram, unk_id null": (file(UNIGRAM, unk_id=None), "same"),
     "Unigram, no unk_id": (file(UNIGRAM, ["unk_id"]), "same"),
     "Unigram, no byte_fallback": (file(UNIGRAM, ["byte_fallback"]), "same"),
@@ -348,11 +360,11 @@ FILES = {
     ),
     "Unigram, twice": (
         file(UNIGRAM, vocab=[["<unk>", 0], ["a", -1], ["a", -2]]),
-        "model.vocab[2] lists 'a' more than once",
+        "model.vocab must list each piece once, got 'a' again as model.vocab[2]",
     ),
     "Unigram, score above 0": (
         file(UNIGRAM, vocab=[["<unk>", 0], ["a", 1.5]]),
-        "model.vocab[1], 'a', has the score 1.5",
+        "model.vocab[1], 'a', must have a natural-log probability as its score, finite and 0 or below, got 1.5",
     ),
     "Unigram, no score": (
         file(UNIGRAM, vocab=[["a"]]),
@@ -370,7 +382,10 @@ FILES = {
         file(UNIGRAM, vocab=[["<unk>", 0], ["a", None]]),
         "model.vocab[1] must be a piece and its score, as [\"a\", -1.5], got ['a', None]",
     ),
-    "Unigram, empty": (file(UNIGRAM, vocab=[]), "model.unk_id is 0; the vocabulary has 0 pieces"),
+    "Unigram, empty": (
+        file(UNIGRAM, vocab=[]),
+        "model.unk_id must be the id of one of the 0 pieces, from 0, got 0",
+    ),
     "Unigram, empty piece": (
         file(UNIGRAM, vocab=[["<unk>", 0], ["", -1]]),
         "model.vocab[1] must be a piece and its score, as [\"a\", -1.5], got ['', -1]",
@@ -379,19 +394,25 @@ FILES = {
     "Unigram, whole scores": (file(UNIGRAM, vocab=[["<unk>", 0], ["a", -1]]), "same"),
     "Unigram, score out of range": (
         file(UNIGRAM, vocab=[["<unk>", 0], ["a", -(10**400)]]),
-        "model.vocab[1], 'a', has the score -1000",
+        "model.vocab[1], 'a', must have a natural-log probability as its score",
     ),
     # the file
-    "version 2": (part(version="2.0"), "version is '2.0'"),
-    "version null": (part(version=None), "version is None"),
+    "version 2": (part(version="2.0"), "version must be \"1.0\", which this library reads, got '2.0'"),
+    "version null": (part(version=None), 'version must be "1.0", which this library reads, got None'),
     "no version": (part(["version"]), "same"),
-    "part without name": (part(**{"": 1}), "'' is not a part"),
-    "unknown part": (part(foo=1), "foo is not a part"),
+    "part without name": (
+        part(**{"": 1}),
+        "a tokenizer.json must have only the parts version, ",
+    ),
+    "unknown part": (
+        part(foo=1),
+        "a tokenizer.json must have only the parts version, ",
+    ),
     "no model": (part(["model"]), "there is no model"),
     "model null": (part(model=None), "model must be an object with a vocab, got NoneType"),
     "model a number": (part(model=3), "model must be an object with a vocab, got int"),
     "only model": ({"model": BPE}, "same"),
-    "a list": ([], "this is a JSON list"),
+    "a list": ([], "a tokenizer.json must be a JSON object with a model, got list"),
     "normalizer unknown": (part(normalizer={"type": "Foo"}), "normalizer"),
     "pre_tokenizer unknown": (part(pre_tokenizer={"type": "Foo"}), "pre_tokenizer"),
     "decoder unknown": (part(decoder={"type": "Foo"}), "decoder"),
@@ -424,17 +445,23 @@ FILES = {
     "added twice, flags": (part(added_tokens=[added("<s>"), added("<s>", rstrip=True)]), "same"),
     "added twice, special": (
         part(added_tokens=[added("<s>"), added("<s>", special=False)]),
-        "added_tokens[1], '<s>', is added_tokens[0] once more",
+        "added_tokens must list a token once, or alike in normalized and special, got '<s>' as added_tokens[0]",
     ),
     "added, one id": (part(added_tokens=[added("<s>"), added("<t>")]), "same"),
     "added, empty": (part(added_tokens=[added(""), added("<t>", 5)]), "same"),
-    "added, no id": (part(added_tokens=[added("<s>", without=["id"])]), "added_tokens[0].id is missing"),
+    "added, no id": (
+        part(added_tokens=[added("<s>", without=["id"])]),
+        "added_tokens[0] must have the field 'id', got none",
+    ),
     "added, no flag": (
         part(added_tokens=[added("<s>", without=["special"])]),
-        "added_tokens[0].special is missing",
+        "added_tokens[0] must have the field 'special', got none",
     ),
     "added, unknown option": (part(added_tokens=[added("<s>", foo=1)]), "without added_tokens[0].foo"),
-    "added, negative": (part(added_tokens=[added("<s>", -1)]), "added_tokens[0].id is -1"),
+    "added, negative": (
+        part(added_tokens=[added("<s>", -1)]),
+        "added_tokens[0].id must be an integer from 0 to 4294967295, got -1",
+    ),
     "added, flag a number": (
         part(added_tokens=[added("<s>", lstrip=1)]),
         "added_tokens[0].lstrip must be bool, got '1'",
@@ -456,7 +483,7 @@ FILES = {
     ),
     "added onto a piece": (
         part(model=HOLES | {"vocab": {"a": 0, "b": 2}}, added_tokens=[added("<s>", 3)]),
-        "added_tokens[0], '<s>' (id 3), is not in the vocabulary, so it has the id 2",
+        "added_tokens[0], '<s>' (id 3), must have an id of its own, got 2, the id of 'b'",
     ),
     # keys that a component does not have
     **{
@@ -516,7 +543,9 @@ FILES = {
     **{
         f"{name}, {depth} deep": (
             nested(name, depth),
-            "same" if depth < 60 else f"{name} is nested too deeply",
+            "same"
+            if depth < 60
+            else f"{name} must be nested at most 127 levels deep in a tokenizer.json, got ",
         )
         for name in ("normalizer", "pre_tokenizer", "decoder", "post_processor")
         for depth in (20, 50, 100, 200)
@@ -638,19 +667,34 @@ def test_a_file_means_what_it_means_there(name):
 
 
 RAW = {  # changes of the text of a file → message, or "same"
-    "part twice": (lambda s: s[:-1] + ', "version": "1.0"}', "the key 'version' stands twice"),
+    "part twice": (
+        lambda s: s[:-1] + ', "version": "1.0"}',
+        "tokenizer.json must have each key once, got 'version' twice",
+    ),
     "piece twice": (
         lambda s: s.replace('"a": 0,', '"a": 5, "a": 0,'),
-        "model.vocab: the key 'a' stands twice",
+        "model.vocab must have each key once, got 'a' twice",
     ),
-    "NaN": (lambda s: s.replace('"dropout": null', '"dropout": NaN'), "NaN is no number"),
-    "Infinity": (lambda s: s.replace('"dropout": null', '"dropout": -Infinity'), "-Infinity is no number"),
-    "byte order mark": (lambda s: "\ufeff" + s, "is not JSON"),
-    "more behind": (lambda s: s + " x", "is not JSON"),
-    "cut": (lambda s: s[:200], "is not JSON"),
-    "nothing": (lambda s: "", "is not JSON"),
-    "half a pair": (lambda s: s.replace('"<u>"', '"\\ud800"'), "half of a surrogate pair, U+D800"),
-    "tab in a piece": (lambda s: s.replace('"<u>"', '"\t"'), "is not JSON"),
+    "NaN": (
+        lambda s: s.replace('"dropout": null', '"dropout": NaN'),
+        "must hold numbers that can be read, got NaN",
+    ),
+    "Infinity": (
+        lambda s: s.replace('"dropout": null', '"dropout": -Infinity'),
+        "must hold numbers that can be read, got -Infinity",
+    ),
+    "byte order mark": (lambda s: "\ufeff" + s, "tokenizer.json must be JSON, got text that is not: "),
+    "more behind": (lambda s: s + " x", "tokenizer.json must be JSON, got text that is not: "),
+    "cut": (lambda s: s[:200], "tokenizer.json must be JSON, got text that is not: "),
+    "nothing": (lambda s: "", "tokenizer.json must be JSON, got text that is not: "),
+    "half a pair": (
+        lambda s: s.replace('"<u>"', '"\\ud800"'),
+        "must be text, got half of a surrogate pair, U+D800",
+    ),
+    "tab in a piece": (
+        lambda s: s.replace('"<u>"', '"\t"'),
+        "tokenizer.json must be JSON, got text that is not: ",
+    ),
     "id in powers": (
         lambda s: s.replace('"a": 0', '"a": 0e0'),
         "model.vocab['a'] must be an int from 0 to 4294967295, got 0.0",
@@ -665,7 +709,7 @@ RAW = {  # changes of the text of a file → message, or "same"
     ),
     "id of five thousand digits": (
         lambda s: s.replace('"a": 0', '"a": 1' + "0" * 5000),
-        "model.vocab.a: 10000000000000000000… of 5,001 characters is no number",
+        "model.vocab.a must hold numbers that can be read, got 10000000000000000000… of 5,001 characters",
     ),
     "exponent of five thousand digits": (
         lambda s: s.replace('"dropout": null', '"dropout": 1e' + "9" * 5000),
@@ -676,9 +720,12 @@ RAW = {  # changes of the text of a file → message, or "same"
         lambda s: s.replace('"dropout": null', '"dropout": 0.' + "1" * 5000),
         "same",
     ),
-    "NUL in a piece": (lambda s: s.replace('"<u>"', '"<\0u>"'), "is not JSON"),
+    "NUL in a piece": (
+        lambda s: s.replace('"<u>"', '"<\0u>"'),
+        "tokenizer.json must be JSON, got text that is not: ",
+    ),
     "NUL in escapes": (lambda s: s.replace('"<u>"', '"<\\u0000u>"'), "same"),
-    "NUL behind": (lambda s: s + "\0", "is not JSON"),
+    "NUL behind": (lambda s: s + "\0", "tokenizer.json must be JSON, got text that is not: "),
     "deep id": (
         lambda s: s.replace('"a": 0', '"a": ' + "[" * 200 + "]" * 200),
         "model.vocab['a'] must be an int from 0 to 4294967295, got [[[[",
@@ -776,7 +823,10 @@ def test_deep_nesting_ends_in_a_message(depth, tmp_path):
             '"decoder": null', '"decoder": ' + '{"type": "Sequence", "decoders": [' * depth + "]}" * depth
         )
     )
-    with pytest.raises(ValueError, match="nested too deeply"):
+    with pytest.raises(
+        ValueError,
+        match="nested (at most 127 levels deep .*got 201|too deeply, 20*,001 levels)",
+    ):
         read_hf(path)
 
 
@@ -862,7 +912,7 @@ def test_added_tokens_are_numbered_as_there():
             c: i for c, i in peer.get_vocab(True).items() if c in {r["content"] for r in rows}
         }, (vocab, rows)
         if len({*vocab.values(), *(i for _, i in found)}) < len({*vocab, *(t.content for t, _ in found)}):
-            with pytest.raises(ValueError, match="but that is the id of"):
+            with pytest.raises(ValueError, match="must have an id of its own, got"):
                 parts_from_dict(content)
         else:
             assert parts_from_dict(content).added_tokens == found
@@ -886,7 +936,10 @@ def test_ids_that_no_reader_would_give_are_not_written():
         (BPEModel({"a": 0, "b": 0}, []), "piece2id must have different ids, got 0 for 'a' and 'b'"),
         (BPEModel({"a": -1}, []), "piece2id['a'] must be an int from 0 to 4294967295, got -1"),
         (WordPiece({"a": 2**32}, None), "piece2id['a'] must be an int from 0 to 4294967295, got 4294967296"),
-        (WordPiece({"a": 0}, None, "##", 2**64), "max_input_chars_per_word=18446744073709551616"),
+        (
+            WordPiece({"a": 0}, None, "##", 2**64),
+            "max_input_chars_per_word must be at most 18446744073709551615 in a file, got 18446744073709551616",
+        ),
         (WordLevel({"a\ud800": 0}, None), "half of a surrogate pair, U+D800"),
     ],
 )

@@ -519,18 +519,21 @@ def test_odd_arguments():
     assert make().scores == [0.0, float32(-1 / 3)] and make(user_defined=iter(["a"])).user_defined == ("a",)
     assert make().encode(type("Text", (str,), {})("a\ud800a")) == [1, 0, 1]
     for more, message in [
-        (dict(scores=[0, -(10**400)]), "the piece 'a' has the score -1000"),
-        (dict(scores=[0, float("nan")]), "has the score nan"),
-        (dict(scores=[0, 1e39]), "is inf in 32 bits"),
-        (dict(scores=[0, True]), "has the score True"),
-        (dict(user_defined="a"), "user_defined='a' is one piece"),
-        (dict(control=b"a"), "control=b'a' is one piece"),
-        (dict(unk_penalty=-1.0), "unk_penalty=-1.0"),
+        (
+            dict(scores=[0, -(10**400)]),
+            "scores must .*got -100000000000000000000000000000000000000 for the piece 'a'",
+        ),
+        (dict(scores=[0, float("nan")]), "scores must .*got nan for the piece 'a'"),
+        (dict(scores=[0, 1e39]), "scores must .*got inf for the id 1"),
+        (dict(scores=[0, True]), "scores must .*got True for the piece 'a'"),
+        (dict(user_defined="a"), "user_defined must .*got one piece, 'a'"),
+        (dict(control=b"a"), "control must .*got one piece, b'a'"),
+        (dict(unk_penalty=-1.0), r"unk_penalty must .*got -1\.0"),
         (
             dict(piece2id={"<unk>": 0, b"a": 1}),
             "pieces must be text of at least one character, got b'a' with the id 1",
         ),
-        (dict(piece2id={"<unk>": 0, "a": True}), "'a' has the id True"),
+        (dict(piece2id={"<unk>": 0, "a": True}), "piece2id must .*got True for 'a'"),
     ]:
         with pytest.raises(ValueError, match=message):
             make(**more)

@@ -347,7 +347,7 @@ def test_options_are_checked_and_kept():
     ):
         with pytest.raises(ValueError):
             SentencePieceNormalizer(**wrong)
-    with pytest.raises(ValueError, match="expected str"):
+    with pytest.raises(ValueError, match="text must .*got bytes"):
         n.normalize(b"a")
     d = SentencePieceDecoder("u", "?", ("<s>",), True, False, False, blob)
     assert decode_pieces(d, ["u", "<s>", "a"]) == "?a"

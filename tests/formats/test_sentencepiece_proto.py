@@ -145,7 +145,7 @@ def test_bytes_of_every_kind():
         )
     for use in (read_model_proto, explain_model_proto, draw_model_proto):
         for wrong in ("toy.model", Path("toy.model"), None):
-            with pytest.raises(ValueError, match="pass the bytes of the file"):
+            with pytest.raises(ValueError, match="the model must be the bytes of the file, got"):
                 use(wrong)
     proto = read_model_proto(data)
     assert (
@@ -340,7 +340,9 @@ def test_refuses_what_sentencepiece_refuses(capfd):
         if (theirs is None) == (ours is None):
             agreed += 1
         else:  # stricter: two ids of one spelling, and an order that is none
-            assert theirs is None and ("looked up by their spelling" in ours or "the score nan" in ours), (
+            assert theirs is None and (
+                "must spell each piece otherwise" in ours or "a finite score, got nan" in ours
+            ), (
                 theirs,
                 ours,
             )
@@ -554,7 +556,7 @@ def test_hostile_files_cost_what_they_weigh():
     [
         (dict(pieces=[Piece("a", "x")]), r"pieces\[0\].score: the value must be a float, got 'x'"),
         (dict(pieces=[Piece(3)]), r"pieces\[0\].piece: the value must be a string, got 3"),
-        (dict(pieces=[Piece("a", 1e39)]), "too large for 32 bits"),
+        (dict(pieces=[Piece("a", 1e39)]), r"pieces\[0\]\.score: a float must .*got 1e\+39"),
         (dict(pieces=[Piece("\ud800")]), "lone surrogate"),
         (dict(pieces=[Piece("a", 0.0, 7)]), r"pieces\[0\].type: piece type must be 1 to 6, got 7"),
         (dict(trainer_spec={"model_type": 5}), "trainer_spec.model_type: model type must be 1 to 4, got 5"),
@@ -562,12 +564,18 @@ def test_hostile_files_cost_what_they_weigh():
             dict(trainer_spec={"unk_id": 1 << 31}),
             "trainer_spec.unk_id: a number must fit into 32 bits, got 2147483648",
         ),
-        (dict(trainer_spec={"input_sentence_size": -1}), "not a number of 64 bits"),
+        (
+            dict(trainer_spec={"input_sentence_size": -1}),
+            r"trainer_spec\.input_sentence_size: value must .*got -1",
+        ),
         (
             dict(trainer_spec={"byte_fallback": 1}),
             "trainer_spec.byte_fallback: the value must be a bool, got 1",
         ),
-        (dict(trainer_spec={"bytefallback": True}), "trainer_spec has no field 'bytefallback'"),
+        (
+            dict(trainer_spec={"bytefallback": True}),
+            "trainer_spec must have only the fields .*got 'bytefallback'",
+        ),
         (
             dict(trainer_spec={"control_symbols": "<s>", "input": "a"}),
             "trainer_spec.input: the value must be a list, got 'a'",
@@ -578,14 +586,14 @@ def test_hostile_files_cost_what_they_weigh():
         ),
         (
             dict(rest=[(("pieces", 4), b"\xc8\x0c\x01")]),
-            r"rest has fields for pieces\[4\], which is not there",
+            r"rest must .*got some for pieces\[4\]",
         ),
-        (dict(pieces=[("a", -1.0)]), r"pieces\[0\]: \('a', -1.0\); pass a Piece"),
-        (dict(pieces=[Piece("a"), "abc"]), r"pieces\[1\]: 'abc'; pass a Piece"),
-        (dict(self_test_data=["ab"]), r"self_test_data\[0\]: 'ab'; pass \(text, its pieces\)"),
-        (dict(self_test_data=[("a", "b", "c")]), "pass .text, its pieces"),
-        (dict(rest=[((), "x")]), r"rest\[0\]: \(\(\), 'x'\); pass \(place, bytes\)"),
-        (dict(rest=[((), b"\xff")]), r"rest\[0\], byte 0: a number that does not end"),
+        (dict(pieces=[("a", -1.0)]), r"pieces\[0\] must .*got \('a', -1\.0\)"),
+        (dict(pieces=[Piece("a"), "abc"]), r"pieces\[1\] must .*got 'abc'"),
+        (dict(self_test_data=["ab"]), r"self_test_data\[0\] must .*got 'ab'"),
+        (dict(self_test_data=[("a", "b", "c")]), r"self_test_data\[0\] must .*got \('a', 'b', 'c'\)"),
+        (dict(rest=[((), "x")]), r"rest\[0\] must .*got \(\(\), 'x'\)"),
+        (dict(rest=[((), b"\xff")]), r"rest\[0\], byte 0: a number must .*got one that does not end"),
     ],
 )
 def test_what_cannot_be_written(change, message):

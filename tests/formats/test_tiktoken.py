@@ -343,42 +343,63 @@ def refused() -> dict:
     swapped[first], swapped[second] = swapped[second], swapped[first]
     lacking = {p: i for p, i in model.piece2id.items() if p != to_visible(b"\x00")}
     return {
-        "dropout": (change(dropout=0.1), "has dropout=0.1"),
-        "suffix": (change(end_of_word_suffix="</w>"), "has end_of_word_suffix='</w>'"),
-        "ids in another order": (change(piece2id=swapped), "the order of ids is the order of merges"),
-        "a rule less": (change(merges=[*rest]), "there is no such merge rule"),
-        "a byte less": (change(piece2id=lacking), "1 of the 256 bytes have no piece, such as 0x00"),
-        "a piece no byte": (change(piece2id=model.piece2id | {"日": 999}), "spells no bytes"),
-        "a whole piece": (change(piece2id=model.piece2id | {"qqqq": 999}), "no merges make the piece 'qqqq'"),
+        "dropout": (
+            change(dropout=0.1),
+            "dropout must be unset for tiktoken, which knows nothing of it, got 0.1",
+        ),
+        "suffix": (
+            change(end_of_word_suffix="</w>"),
+            "end_of_word_suffix must be unset for tiktoken, which knows nothing of it, got '</w>'",
+        ),
+        "ids in another order": (
+            change(piece2id=swapped),
+            "got 'a' 'b' before one whose piece has a lower id; save as tokenizer.json",
+        ),
+        "a rule less": (
+            change(merges=[*rest]),
+            "got none for 'a' and 'b', which make 'ab'; save as tokenizer.json",
+        ),
+        "a byte less": (change(piece2id=lacking), 'got none for 1, such as 0x00; train with algorithm="bpe"'),
+        "a piece no byte": (
+            change(piece2id=model.piece2id | {"日": 999}),
+            "pieces must spell bytes for tiktoken, got one that does not",
+        ),
+        "a whole piece": (
+            change(piece2id=model.piece2id | {"qqqq": 999}),
+            "got 'qqqq', which this model (ignore_merges=False) does not find; save as tokenizer.json",
+        ),
         "a special token that is made": (
             parts._replace(added_tokens=((AddedToken(first), model.piece2id[first]),)),
-            "is also made by a merge rule",
+            "special tokens must be made by no merge rule for tiktoken, got 'ab'",
         ),
         "a special token with space": (
             parts._replace(added_tokens=((AddedToken("<m>", lstrip=True), 999),)),
-            "has lstrip=True",
+            "the added token '<m>' must be found as it is spelled, for tiktoken, got lstrip=True",
         ),
         "a normalizer": (
             Tokenizer.train(["ab"] * 3, vocab_size=257, algorithm="bpe", normalizer="nfc").parts,
-            "a normalizer stands before",
+            "normalizer must be None for tiktoken, which takes texts as they are, got NFC()",
         ),
         "a space in front": (
             parts._replace(pre_tokenizer=type(byte_level("gpt2"))(add_prefix_space=True)),
             "add_prefix_space",
         ),
         "not byte-level": (parts._replace(pre_tokenizer=Split("gpt2")), "byte-level"),
-        "two patterns": (parts._replace(pre_tokenizer=byte_level("deepseek")), "with one regular expression"),
+        "two patterns": (
+            parts._replace(pre_tokenizer=byte_level("deepseek")),
+            "pre_tokenizer must be one regular expression for tiktoken, got Sequence(",
+        ),
         "merged pieces": (
             parts._replace(pre_tokenizer=byte_level(Split("gpt2", "merged_with_next"))),
             "makes others",
         ),
         "another dialect": (
             parts._replace(pre_tokenizer=byte_level(Split(r"\w+$|.", "isolated"))),
-            "read in another way",
+            r"pattern must be one that tiktoken reads alike, got '\\w+$|.'",
         ),
         "not BPE": (
             parts._replace(model=Tokenizer.train(["ab ab"] * 3, vocab_size=5, algorithm="unigram").model),
-            "encodes with byte-level BPE",
+            "the model must be byte-level BPE for tiktoken, got Unigram(5 pieces)",
         ),
     }
 
@@ -798,7 +819,9 @@ def test_what_cannot_be_downloaded_says_where_to_put_it(server, tmp_path, monkey
     monkeypatch.setitem(
         PUBLISHED, "r50k_base", PUBLISHED["r50k_base"]._replace(files=((server.address + "/wrong", digest),))
     )
-    with pytest.raises(ValueError, match=f"{len(TOY) - 1} bytes.*expected {digest}"):
+    with pytest.raises(
+        ValueError, match=f"must have the SHA-256 {digest}, got .*{len(TOY) - 1} bytes.*try again later"
+    ):
         published_ranks("r50k_base")
     monkeypatch.setitem(
         PUBLISHED, "r50k_base", PUBLISHED["r50k_base"]._replace(files=((server.address + "/none", digest),))
@@ -828,7 +851,7 @@ def test_what_cannot_be_downloaded_says_where_to_put_it(server, tmp_path, monkey
             published_ranks(name)
     assert not (tmp_path / "data-gym-cache").exists()
     (tmp_path / "mine").write_bytes(b"x")
-    with pytest.raises(ValueError, match="is not the none of r50k_base: its SHA-256 is 2d711642"):
+    with pytest.raises(ValueError, match="mine must be the none of r50k_base, .*got 2d711642"):
         published_ranks("r50k_base", path=tmp_path / "mine")
     with pytest.raises(FileNotFoundError):
         published_ranks("r50k_base", path=tmp_path)
@@ -837,36 +860,87 @@ def test_what_cannot_be_downloaded_says_where_to_put_it(server, tmp_path, monkey
 # ---- faults of files ----
 
 FAULTS = {
-    "empty": (b"", "the rank file is empty"),
-    "an empty line": (TOY + b"\n" + line(b"x", 300), "line 259, is empty; only the last line may be"),
-    "two empty lines at the end": (TOY + b"\n", "line 259, is empty"),
-    "a rank twice": (TOY + line(b"xy", 3), "line 259: the rank 3 stands in line 4, too"),
-    "a token twice": (TOY + line(b"hu", 300), r"line 259: the token b'hu' stands in line 257, too"),
-    "bad base64": (TOY + b"a*== 300\n", "line 259, has the token 'a*==', which is not base64"),
-    "short base64": (TOY + b"abc 300\n", "line 259, has the token 'abc', which is not base64"),
+    "empty": (b"", "the rank file must have a token in base64 and its rank on each line, got an empty file"),
+    "an empty line": (TOY + b"\n" + line(b"x", 300), "got an empty one, which only the last line may be"),
+    "two empty lines at the end": (TOY + b"\n", "got an empty one, which only the last line may be"),
+    "a rank twice": (
+        TOY + line(b"xy", 3),
+        "the rank file must give each token a rank of its own, got the rank 3 in the lines 4 and 259",
+    ),
+    "a token twice": (
+        TOY + line(b"hu", 300),
+        "the rank file must list each token once, got b'hu' in the lines 257 and 259",
+    ),
+    "bad base64": (TOY + b"a*== 300\n", "got the token 'a*==', which is not base64"),
+    "short base64": (TOY + b"abc 300\n", "got the token 'abc', which is not base64"),
     "base64 with bits left": (TOY + b"YR== 300\n", "which is not base64"),
     "base64 without padding": (TOY + b"YQ 300\n", "which is not base64"),
-    "no number": (TOY + b"YWI= x\n", "line 259, has the rank 'x'"),
-    "negative": (TOY + b"YWI= -1\n", "has the rank '-1'"),
-    "decimal": (TOY + b"YWI= 1.0\n", "has the rank '1.0'"),
+    "no number": (
+        TOY + b"YWI= x\n",
+        "the rank file, line 259 must be a token in base64, one space, and its rank, got the rank 'x'",
+    ),
+    "negative": (
+        TOY + b"YWI= -1\n",
+        "the rank file, line 259 must be a token in base64, one space, and its rank, got the rank '-1'",
+    ),
+    "decimal": (
+        TOY + b"YWI= 1.0\n",
+        "the rank file, line 259 must be a token in base64, one space, and its rank, got the rank '1.0'",
+    ),
     "zeros": (
         TOY + b"YWI= 0300\n",
-        "has the rank '0300'; ranks are numbers from 0 to 4294967295, without zeros",
+        "the rank file, line 259 must be a token in base64, one space, and its rank, got the rank '0300'",
     ),
-    "too high": (TOY + b"YWI= 4294967296\n", "has the rank '4294967296'"),
-    "very long number": (TOY + b"YWI= " + b"9" * 100_000 + b"\n", "has the rank '9999"),
-    "no rank": (TOY + b"YWI=\n", "is 'YWI='; expected a token in base64, one space"),
-    "two spaces": (TOY + b"YWI=  300\n", "expected a token in base64, one space"),
-    "a tab": (TOY + b"YWI=\t300\n", "expected a token"),
-    "garbage behind": (TOY + b"YWI= 300 x\n", "expected a token"),
-    "no token": (TOY + b" 300\n", "expected a token"),
-    "garbage at the end": (TOY + b"\x00\x01\x02", "line 259, is"),
-    "digits of another script": (TOY + "YWI= ٣\n".encode(), "has the rank"),
-    "cut off": (TOY[:-4], "line 258, has the rank ''"),
-    "a mark of byte order": (b"\xef\xbb\xbf" + TOY, "line 1, "),
-    "JSON": (b'{"a": 1}', "line 1, "),
-    "UTF-16": (TOY.decode().encode("utf-16"), "line 1, "),
-    "only a line break": (b"\n", "is empty"),
+    "too high": (
+        TOY + b"YWI= 4294967296\n",
+        "got the rank '4294967296'; ranks are numbers from 0 to 4294967295, without zeros in front",
+    ),
+    "very long number": (TOY + b"YWI= " + b"9" * 100_000 + b"\n", "got the rank '9999"),
+    "no rank": (
+        TOY + b"YWI=\n",
+        "the rank file, line 259 must be a token in base64, one space, and its rank, got 'YWI='",
+    ),
+    "two spaces": (
+        TOY + b"YWI=  300\n",
+        "the rank file, line 259 must be a token in base64, one space, and its rank, got 'YWI=  300'",
+    ),
+    "a tab": (
+        TOY + b"YWI=\t300\n",
+        "the rank file, line 259 must be a token in base64, one space, and its rank, got '",
+    ),
+    "garbage behind": (
+        TOY + b"YWI= 300 x\n",
+        "the rank file, line 259 must be a token in base64, one space, and its rank, got '",
+    ),
+    "no token": (
+        TOY + b" 300\n",
+        "the rank file, line 259 must be a token in base64, one space, and its rank, got '",
+    ),
+    "garbage at the end": (
+        TOY + b"\x00\x01\x02",
+        r"the rank file, line 259 must be a token in base64, one space, and its rank, got '\x00\x01\x02'",
+    ),
+    "digits of another script": (
+        TOY + "YWI= ٣\n".encode(),
+        "the rank file, line 259 must be a token in base64, one space, and its rank, got the rank '",
+    ),
+    "cut off": (
+        TOY[:-4],
+        "the rank file, line 258 must be a token in base64, one space, and its rank, got the rank ''",
+    ),
+    "a mark of byte order": (
+        b"\xef\xbb\xbf" + TOY,
+        "the rank file, line 1 must be a token in base64, one space, and its rank, got ",
+    ),
+    "JSON": (b'{"a": 1}', "the rank file, line 1 must be a token in base64, one space, and its rank, got "),
+    "UTF-16": (
+        TOY.decode().encode("utf-16"),
+        "the rank file, line 1 must be a token in base64, one space, and its rank, got ",
+    ),
+    "only a line break": (
+        b"\n",
+        "the rank file must have a token in base64 and its rank on each line, got an empty file",
+    ),
 }
 
 
@@ -894,10 +968,10 @@ def test_faults_of_a_table():
             read_tiktoken(data, **{"pattern": "gpt2"} | options)
 
     fails(
-        r"is none of the published rank files, and does not say how text is split; pass pattern= .*gpt2, r50k",
+        "pattern must be given for the rank file, .*got None; pass a regular expression, or one of gpt2, r50k",
         pattern=None,
     )
-    fails("the rank file is not the file of cl100k_base: its SHA-256 is", encoding="cl100k_base")
+    fails("the rank file must be the file of cl100k_base, got one with the SHA-256", encoding="cl100k_base")
     fails(
         "encoding must be one of gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base, o200k_base, o200k_harmon",
         encoding="nope",
@@ -914,19 +988,23 @@ def test_faults_of_a_table():
         "pattern must be a regular expression, or one of gpt2, r50k, p50k, cl100k, o200k, llama3, qwen2, whit",
         pattern="",
     )
-    fails("U\\+D800 at position 1 is a lone surrogate", special_tokens={"<\ud800>": 258})
+    fails(r"text must .*got U\+D800 at position 1, which UTF-8 cannot hold", special_tokens={"<\ud800>": 258})
     fails("the rank file: pattern '\\('", pattern="(")
     fails(
-        "1 of the 256 bytes have no rank, such as 0x61", table({t: r for t, r in BYTES.items() if t != b"a"})
+        "the rank file must .*got none for 1, such as 0x61, so that some texts could not be encoded",
+        table({t: r for t, r in BYTES.items() if t != b"a"}),
     )
-    fails("no token has the rank 256, though ranks go to 257", table(BYTES | {b"ab": 257}))
-    fails("no token has the rank 0, though ranks go to 256", table({t: r + 1 for t, r in BYTES.items()}))
-    fails("no token has the rank 256, though ranks go to 4294967295", table(BYTES | {b"ab": 2**32 - 1}))
-    fails("the special token '<s>' has the id 257, which is the rank of b'hug'", special_tokens={"<s>": 257})
-    fails("the special token 'hug' is spelled as a piece", special_tokens={"hug": 258})
-    fails("the special token '' has the id 258", special_tokens={"": 258})
-    fails("the special token '<s>' has the id '258'", special_tokens={"<s>": "258"})
-    fails("the special token '<s>' has the id -1", special_tokens={"<s>": -1})
+    fails("the rank file must .*got none for 256", table(BYTES | {b"ab": 257}))
+    fails("the rank file must .*got none for 0", table({t: r + 1 for t, r in BYTES.items()}))
+    fails("the rank file must .*got none for 256", table(BYTES | {b"ab": 2**32 - 1}))
+    fails(
+        "the rank file: special_tokens must .*got '<s>' with the id 257, the rank of b'hug'",
+        special_tokens={"<s>": 257},
+    )
+    fails("the rank file: special tokens must .*got 'hug', which is one", special_tokens={"hug": 258})
+    fails("special_tokens must .*got '' with the id 258", special_tokens={"": 258})
+    fails("special_tokens must .*got '<s>' with the id '258'", special_tokens={"<s>": "258"})
+    fails("special_tokens must .*got '<s>' with the id -1", special_tokens={"<s>": -1})
     fails("special_tokens must be a map from spelling to id, got list", special_tokens=["<s>"])
     assert (
         len(
@@ -937,11 +1015,11 @@ def test_faults_of_a_table():
         == 257
     )
     for ranks, message in (
-        ({"a": 1}, "'a' has the rank 1; expected bytes, and an int"),
-        ({b"a": 1.0}, "has the rank 1.0"),
-        ({b"a": True}, "has the rank True"),
-        ({b"a": -1}, "has the rank -1"),
-        ({b"a": 1, b"b": 1}, "both have the rank 1"),
+        ({"a": 1}, "ranks must .*got 'a' with the rank 1"),
+        ({b"a": 1.0}, r"ranks must .*got b'a' with the rank 1\.0"),
+        ({b"a": True}, "ranks must .*got b'a' with the rank True"),
+        ({b"a": -1}, "ranks must .*got b'a' with the rank -1"),
+        ({b"a": 1, b"b": 1}, "ranks must .*got 1 for b'a' and b'b'"),
     ):
         for call in (merges_from_ranks, lambda r: write_ranks(r, "never")):
             with pytest.raises(ValueError, match=message):
@@ -984,7 +1062,9 @@ def test_the_empty_token_is_a_lone_equals_sign(tmp_path):
     )
     assert decode_with_offsets(tok, [258, 257, 258, 97]) == ("huga", [0, 0, 3, 3])
     for other in (b"== 258\n", b"=== 258\n", b"A= 258\n", b" 258\n"):
-        with pytest.raises(ValueError, match="line 259, "):
+        with pytest.raises(
+            ValueError, match="the rank file, line 259 must be a token in base64, one space, and its rank"
+        ):
             read_ranks(TOY + other)
 
 
@@ -1108,7 +1188,7 @@ def test_errors_of_calls():
         decode_with_offsets(tok, [97, 0xC3])
     with pytest.raises(KeyError, match="ids must be from 0 to 258 in this vocabulary of 259 pieces, got 259"):
         decode_single_token_bytes(tok, 259)
-    with pytest.raises(KeyError, match="no token spells 'pug'"):
+    with pytest.raises(KeyError, match="text_or_bytes must .*got 'pug'"):
         encode_single_token(tok, "pug")
     with pytest.raises(ValueError, match="spells the special token '<s>' at position 1"):
         encode_with_unstable(tok, "x<s>")
@@ -1246,7 +1326,7 @@ def test_a_folder_of_kimi_is_read_as_its_program_reads_it(tmp_path, tiktoken):
 def test_a_config_and_ranks_that_do_not_fit_are_refused(tmp_path, shared_file):
     other = KIMI_CONFIG | {"added_tokens_decoder": {"300": {"content": "[BOS]", "special": True}}}
     with pytest.raises(
-        ValueError, match="the first token that it declares has the id 300, and the rank file has 258 ranks"
+        ValueError, match=r"tokenizer_config\.json must .*got 300, so the two do not belong together"
     ):
         Tokenizer.load(folder_of(tmp_path, TOY, other))
     llama4 = {
@@ -1261,14 +1341,12 @@ def test_a_config_and_ranks_that_do_not_fit_are_refused(tmp_path, shared_file):
         {},
         {"auto_map": {"AutoTokenizer": ["tokenization_other.TikTokenTokenizer", None]}},
     ):
-        with pytest.raises(
-            ValueError, match="is none of the published rank files, and does not say how text is split"
-        ):
+        with pytest.raises(ValueError, match="pattern must be given .*got None"):
             Tokenizer.load(folder_of(tmp_path, TOY, config))
     assert Tokenizer.load(folder_of(tmp_path, TOY, llama4), pattern="o200k").encode("hug") == [257]
     with pytest.raises(
         ValueError,
-        match="is the rank file of r50k_base, but tokenizer_config.json beside it names Kimi's tokenizer",
+        match=r"tokenizer_config\.json must .*got Kimi's",
     ):
         Tokenizer.load(
             folder_of(tmp_path, shared_file("vocab/tiktoken/r50k_base.tiktoken").read_bytes(), KIMI_CONFIG)
@@ -1584,7 +1662,7 @@ def test_bytes_that_are_no_text_are_refused_without_bytes():
         tokenizer(read_tiktoken(table(MADE), pattern="r50k", special_tokens={"<|end|>": 300})).align(
             b"<|end|>\xff", errors="bytes", allowed_special=(), disallowed_special="all"
         )
-    with pytest.raises(ValueError, match="errors='bites' is unknown"):
+    with pytest.raises(ValueError, match="errors must .*got 'bites'"):
         tok.encode(b"\xff", errors="bites")
     few = Tokenizer(BPE({"a": 0, "b": 1}, []), pre_tokenizer=byte_level("gpt2"))
     with pytest.raises(ValueError, match="the vocabulary must have a piece for the byte 0xff, got none"):
@@ -1616,7 +1694,7 @@ def test_models_have_tiktokens_encodings(tiktoken):
         try:
             want = theirs.encoding_name_for_model(name)
         except KeyError:
-            with pytest.raises(KeyError, match="no encoding is known for the model"):
+            with pytest.raises(KeyError, match="model must be one whose encoding is known, got"):
                 encoding_name_for_model(name)
         else:
             assert encoding_name_for_model(name) == want, name

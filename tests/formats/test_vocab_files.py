@@ -214,39 +214,66 @@ def test_trained_here_and_written_for_minbpe(pre, tmp_path):
 
 
 BAD = [
-    ("", "line 1: ''; expected 'minbpe v1'"),
+    ("", "x.model, line 1 must be 'minbpe v1', got ''"),
     ("minbpe v2\n\n0\n", "line 1"),
     ("minbpe v1\n", "line 3"),
-    ("minbpe v1\n\nx\n", "line 3: 'x'"),
+    ("minbpe v1\n\nx\n", "x.model, line 3 must be the number of special tokens, got 'x'"),
     ("minbpe v1\n\n-1\n", "line 3"),
-    ("minbpe v1\n\n9\n1 2\n", "9 special tokens, but only 1 lines"),
+    ("minbpe v1\n\n9\n1 2\n", "x.model must have 9 lines of special tokens, as line 3 says, got 1"),
     ("minbpe v1\n\n999999999\n", "cut short"),
-    ("minbpe v1\n\n0\n97 256\n", "line 4: the id 256 is not there yet"),
+    ("minbpe v1\n\n0\n97 256\n", "x.model, line 4 must join ids below 256, the one that it makes, got 256"),
     ("minbpe v1\n\n0\n97\n", "line 4: a merge must be two ids with a space between them, got '97'"),
-    ("minbpe v1\n\n0\n97 98\n97 98\n", "line 5: this merge and line 4 both make"),
+    ("minbpe v1\n\n0\n97 98\n97 98\n", "x.model must make each piece once, got b'ab' in the lines 4 and 5"),
     ("minbpe v1\n\n0\n97 98\n\n99 98\n", "line 5: a merge must be two ids with a space between them, got ''"),
     (
         "minbpe v1\n\n1\n<s>\n",
         "line 4: a special token must be its spelling and its id with a space between them, got '<s>'",
     ),
-    ("minbpe v1\n\n1\n<s> 9\n", "the id 9 of '<s>' is taken"),
+    ("minbpe v1\n\n1\n<s> 9\n", "x.model, line 4 must give '<s>' an id that is free, from 256, got 9"),
     ("minbpe v1\n\n2\n<s> 300\n<t> 300\n", "line 5"),
-    ("minbpe v1\n\n2\n<s> 300\n<s> 301\n", "has come before"),
-    ("minbpe v1\n\n2\n<s> 300\n<s>x 301\n", "never finds '<s>x'"),
-    ("minbpe v1\n\n1\n<s> 900000000\n", "far beyond"),
-    ("minbpe v1\n\n1\na 300\n", "spelled like the piece 97"),
-    ("minbpe v1\n(a)|b\n0\n", "line 2: the pattern has a group"),
-    ("minbpe v1\n(?P<n>a)|b\n0\n", "a group"),
+    (
+        "minbpe v1\n\n2\n<s> 300\n<s> 301\n",
+        "x.model must list a special token once, got '<s>' again in line 5",
+    ),
+    (
+        "minbpe v1\n\n2\n<s> 300\n<s>x 301\n",
+        "got it behind, where minbpe never finds it; put the longer one first",
+    ),
+    (
+        "minbpe v1\n\n1\n<s> 900000000\n",
+        "x.model, line 4 must give '<s>' an id close to the 256 pieces, got 900000000",
+    ),
+    (
+        "minbpe v1\n\n1\na 300\n",
+        "x.model: special tokens must be spelled unlike the pieces, got 'a', the piece 97",
+    ),
+    ("minbpe v1\n(a)|b\n0\n", "got one, whose text minbpe would take in place of the match; write (?:…)"),
+    (
+        "minbpe v1\n(?P<n>a)|b\n0\n",
+        "got one, whose text minbpe would take in place of the match; write (?:…)",
+    ),
     ("minbpe v1\n[a[b]\n0\n", "line 2"),
-    ("minbpe v1\n[\\\\[]\n0\n", "one thing to minbpe"),
-    ("minbpe v1\n[x\\h]\n0\n", "one thing to minbpe"),
-    ("minbpe v1\n\\H|\\e\n0\n", "one thing to minbpe"),
-    ("minbpe v1\n(?=a)|.\n0\n", "can match nothing"),
-    ("minbpe v1\n\\w*?|b\n0\n", "can match nothing"),
-    ("minbpe v1\n\\h\n0\n", "one thing to minbpe"),
+    (
+        "minbpe v1\n[\\\\[]\n0\n",
+        "x.model, line 2 must be a pattern that minbpe reads as this library does, got '",
+    ),
+    (
+        "minbpe v1\n[x\\h]\n0\n",
+        "x.model, line 2 must be a pattern that minbpe reads as this library does, got '",
+    ),
+    (
+        "minbpe v1\n\\H|\\e\n0\n",
+        "x.model, line 2 must be a pattern that minbpe reads as this library does, got '",
+    ),
+    ("minbpe v1\n(?=a)|.\n0\n", "x.model, line 2 must be a pattern that matches no empty text, got '"),
+    ("minbpe v1\n\\w*?|b\n0\n", "x.model, line 2 must be a pattern that matches no empty text, got '"),
+    (
+        "minbpe v1\n\\h\n0\n",
+        "x.model, line 2 must be a pattern that minbpe reads as this library does, got '",
+    ),
     ("minbpe v1\n[a\n0\n", "line 2"),
     ("minbpe v1\n(?m:a$)\n0\n", "line 2"),
-    (b"minbpe v1\n\n0\n\xff\n", "is not UTF-8"),
+    (b"minbpe v1\n\n0\n\xff\n", "x.model must be UTF-8, got the byte 0xff at offset 13 (invalid start byte)"),
     (
         "minbpe v1\n\n0\n97 97\n" + "".join(f"{i} {i}\n" for i in range(256, 330)),
         "the piece has 16,384 bytes, and the limit piece_chars is 8,192",
@@ -277,23 +304,35 @@ def test_what_minbpe_cannot_say(tmp_path):
     from subword_nb.pipeline.processors import BertProcessing
 
     for change, message in [
-        (dict(normalizer=NFC()), "no place for a normalizer"),
-        (dict(post_processor=BertProcessing(("a", 1), ("b", 2))), "no place for a post-processor"),
-        (dict(model=replace(m, dropout=0.1)), "dropout=0.1"),
-        (dict(decoder=None), "holds byte-level BPE"),
-        (dict(model=replace(m, piece2id={**m.piece2id, "zzz": 999})), "made by no merge"),
-        (dict(added_tokens=((AddedToken("a b"), 400),)), "holds white space"),
+        (dict(normalizer=NFC()), "normalizer must .*got NFC"),
+        (dict(post_processor=BertProcessing(("a", 1), ("b", 2))), "post_processor must .*got BertProcessing"),
+        (dict(model=replace(m, dropout=0.1)), r"dropout must .*got 0\.1"),
+        (dict(decoder=None), "the model must be byte-level BPE for .*got"),
+        (dict(model=replace(m, piece2id={**m.piece2id, "zzz": 999})), "every piece must .*got 'zzz'"),
+        (dict(added_tokens=((AddedToken("a b"), 400),)), "special tokens must .*got 'a b'"),
         (dict(added_tokens=((AddedToken("<s>"), 5),)), "of another piece"),
-        (dict(added_tokens=((AddedToken("<s>", lstrip=True), 400),)), "no place for the options"),
-        (dict(pre_tokenizer=byte_level(Split("a", "removed"))), "takes the matches"),
-        (dict(pre_tokenizer=byte_level(Split({"String": "a"}))), "holds one split pattern"),
-        (dict(pre_tokenizer=byte_level("deepseek")), "holds one split pattern"),
-        (dict(pre_tokenizer=byte_level(Split("a\n"))), "cannot be written in a line"),
-        (dict(added_tokens=((AddedToken("a"), 400),)), "spelled alike"),
+        (
+            dict(added_tokens=((AddedToken("<s>", lstrip=True), 400),)),
+            "added tokens must .*got some of '<s>'",
+        ),
+        (
+            dict(pre_tokenizer=byte_level(Split("a", "removed"))),
+            r"pre_tokenizer must take the matches of its pattern .*got Split\(pattern='a', behavior='removed'",
+        ),
+        (
+            dict(pre_tokenizer=byte_level(Split({"String": "a"}))),
+            "pre_tokenizer must be one split pattern for minbpe, got Sequence",
+        ),
+        (
+            dict(pre_tokenizer=byte_level("deepseek")),
+            "pre_tokenizer must be one split pattern for minbpe, got Sequence",
+        ),
+        (dict(pre_tokenizer=byte_level(Split("a\n"))), r"pattern must .*got 'a\\n'"),
+        (dict(added_tokens=((AddedToken("a"), 400),)), "pieces must .*got 'a' twice"),
     ]:
         with pytest.raises(ValueError, match=message):
             write_minbpe(parts._replace(**change), path)
-    with pytest.raises(ValueError, match="does not end in .model"):
+    with pytest.raises(ValueError, match=r"path must end in \.model.*got .*x\.txt"):
         write_minbpe(parts, tmp_path / "x.txt")
     with pytest.raises(ValueError, match="found whole"):
         write_minbpe(parts._replace(model=replace(m, merges=m.merges[:-1], ignore_merges=True)), path)
@@ -385,10 +424,16 @@ def test_what_gpt2_files_cannot_say(tmp_path):
     from subword_nb.text.normalizers import NFC
 
     for change, message in [
-        (dict(normalizer=NFC()), "no place for a normalizer"),
-        (dict(pre_tokenizer=Split("a")), "pieces of bytes"),
+        (dict(normalizer=NFC()), "normalizer must .*got NFC"),
+        (
+            dict(pre_tokenizer=Split("a")),
+            r"pre_tokenizer must make bytes for vocab\.json .*got Split\(pattern='a'",
+        ),
         (dict(model=replace(tok.model, unk_piece="a")), "unk_piece"),
-        (dict(model=read_vocab_txt(put(tmp_path, "[UNK]\na\n", "v.txt")).model), "holds byte-level BPE"),
+        (
+            dict(model=read_vocab_txt(put(tmp_path, "[UNK]\na\n", "v.txt")).model),
+            "the model must be byte-level BPE for .*got",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             write_gpt2(tok.parts._replace(**change), tmp_path / "no")
@@ -405,13 +450,17 @@ def test_broken_gpt2_files(tmp_path):
     vocab, merges = folder / "vocab.json", folder / "merges.txt"
     good = vocab.read_text(encoding="utf-8"), merges.read_text(encoding="utf-8")
     for v, m, message in [
-        (good[0], good[1] + "a b c\n", "is not a merge rule"),
+        (good[0], good[1] + "a b c\n", r"merges\.txt, line 46 must .*got 'a b c'"),
         (good[0], good[1] + "ĀĀ zz\n", "got no piece"),
-        ('{"a": 1}', good[1], "no piece for 255 of the 256 bytes"),
-        (good[0][:-9], good[1], "is not JSON"),
+        ('{"a": 1}', good[1], r"vocab\.json must .*got none for 255, such as 'Ā'"),
+        (good[0][:-9], good[1], r"vocab\.json must be JSON, got "),
         ("[1]", good[1], "vocab.json must be a map from piece to id"),
         (good[0].replace(": 7,", ": 8,"), good[1], "vocab.json must have different ids, got 8"),
-        (good[0], "a b\n\udc80".encode("utf-8", "surrogateescape"), "not UTF-8"),
+        (
+            good[0],
+            "a b\n\udc80".encode("utf-8", "surrogateescape"),
+            r"merges\.txt must .*got the byte 0x80 at offset 4 \(invalid start byte\)",
+        ),
     ]:
         put(folder, v, "vocab.json"), put(folder, m, "merges.txt")
         with pytest.raises(ValueError, match=message) as e:
@@ -471,13 +520,15 @@ def test_real_vocab_txt_written_again(shared_file, tmp_path):
 )
 def test_patterns_that_match_nothing(pattern, tmp_path):
     "An empty match is where minbpe's regex module and the others part, so neither reader nor writer takes such a pattern."
-    with pytest.raises(ValueError, match="line 2: .* can match nothing"):
+    with pytest.raises(
+        ValueError, match=r"x\.model, line 2 must be a pattern that matches no empty text, got"
+    ):
         read_minbpe(put(tmp_path, f"minbpe v1\n{pattern}\n0\n"))
     if r"\Z" in pattern:
         return
     tok = Tokenizer.train([CORPUS], vocab_size=300, algorithm="bpe", pre_tokenizer="gpt2")
     parts = tok.parts._replace(pre_tokenizer=byte_level(Split(pattern, dialect="rust")))
-    with pytest.raises(ValueError, match="can match nothing"):
+    with pytest.raises(ValueError, match="pattern must match no empty text for minbpe"):
         write_minbpe(parts, tmp_path / "no.model", renumber=True)
     assert not (tmp_path / "no.model").exists()
 
@@ -495,7 +546,7 @@ def test_marks_that_editors_leave(tmp_path):
         (tmp_path / name).write_bytes(
             b"\xef\xbb\xbf" + (b"[PAD]\n[UNK]\n" if name == "vocab.txt" else b"minbpe v1\n\n0\n")
         )
-        with pytest.raises(ValueError, match="line 1"):
+        with pytest.raises(ValueError, match=r"vocab\.txt must not begin with a byte order mark \(U\+FEFF\)"):
             read(tmp_path / name)
 
 
@@ -508,7 +559,9 @@ def test_files_of_clip_are_not_read_as_those_of_gpt2(tmp_path):
         encoding="utf-8",
     )
     (tmp_path / "merges.txt").write_text("#version: 0.2\ni n</w>\ni n\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="as CLIP's does, .* open its tokenizer.json"):
+    with pytest.raises(
+        ValueError, match=r"got one that marks ends of words by </w>, as CLIP's, .*open its tokenizer\.json"
+    ):
         Tokenizer.load(tmp_path)
     (tmp_path / "vocab.json").write_text(
         json.dumps({p: i for i, p in enumerate([*letters, "in", "</w>", "!</w>"])}), encoding="utf-8"

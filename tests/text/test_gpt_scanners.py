@@ -143,7 +143,7 @@ def test_names_of_patterns():
         assert scanner_name(HF_SPELLING[name], dialect="oniguruma") == name
     assert scanner_name(PATTERNS["cl100k"], dialect="oniguruma") is None  # {1,3}+ repeats there
     assert scanner_name(PATTERNS["o200k"].replace("{1,3}", "{1,2}")) is None
-    with pytest.raises(ValueError, match="no scanner for 'bert'"):
+    with pytest.raises(ValueError, match="name must be one of .*got 'bert'; make a scanner"):
         gpt_scanner("bert")
 
 

@@ -492,7 +492,7 @@ def test_components_are_values():
         and len({*COMPONENTS, *COMPONENTS}) == len(COMPONENTS)
         and copy.deepcopy(COMPONENTS) == COMPONENTS
     )
-    with pytest.raises(ValueError, match=r"lowercase='no'; pass one of"):
+    with pytest.raises(ValueError, match="lowercase must .*got 'no'"):
         dataclasses.replace(BertNormalizer(), lowercase="no")
 
 
@@ -685,16 +685,15 @@ def test_functions(tmp_path, monkeypatch):
     )
     with pytest.raises(
         ValueError,
-        match=r"normalizer\.normalizers\[1\]\.function: the file wants to import and run 'my_steps:shout'; "
-        "if you trust it, pass allow_code=True",
+        match=r"normalizer\.normalizers\[1\]\.function must .*got 'my_steps:shout'; .*allow_code=True",
     ):
         normalizer_from_dict(n.to_dict())
-    with pytest.raises(ValueError, match="cannot be saved"):
+    with pytest.raises(ValueError, match="function must .*got <lambda>: it is a lambda"):
         N.Callable(lambda text: text).to_dict()
     with pytest.raises(ValueError, match="my_other"):
         normalizer_from_dict({"type": "Callable", "function": "my_other:f"}, allow_code=True)
     assert N.Callable(html.unescape).align(Aligned("a&lt;", at=2)) == Aligned("a<", [(2, 3), (3, 7)], 2)
-    with pytest.raises(ValueError, match="returned a NoneType"):
+    with pytest.raises(ValueError, match="print must .*got NoneType"):
         N.Callable(print).normalize("")
     assert pickle.loads(pickle.dumps(n)) == n
 
@@ -724,9 +723,9 @@ def test_functions_that_say_what_they_return():
         )
     for function in (str.title, html.unescape, str, functools.partial(max, "aa"), lambda text: text):
         assert N.Callable(function).normalize("ab") == function("ab")  # they are given plain text
-    with pytest.raises(ValueError, match="returned a int; a normalizer's function returns str"):
+    with pytest.raises(ValueError, match="len must .*got int"):
         N.Callable(len).normalize("ab")
-    with pytest.raises(ValueError, match="returned a str; a normalizer's function returns Aligned"):
+    with pytest.raises(ValueError, match=r"lambda_of\.<locals>\.broken must .*got str"):
         N.Callable(lambda_of(str)).normalize("a")
 
 
@@ -761,7 +760,7 @@ def test_sequences_in_sequences_as_deep_as_hf_s():
         else:
             mine = ""
         assert bool(hf) == bool(mine) and (
-            not mine or re.match(r"normalizer\.normalizers\[0\].*deeper than", mine)
+            not mine or re.match(r"normalizer\.normalizers\[0\].* must be nested at most 62 deep", mine)
         ), (hf, mine)
         read.append(not mine)
         d = {"type": "Sequence", "normalizers": [d]}
@@ -798,13 +797,13 @@ def test_what_names_a_normalizer():
     }
     for name, kind in kinds.items():
         assert normalizer(name) == kind()
-    with pytest.raises(ValueError, match=re.escape(f"pass a name ({', '.join(kinds)})")):
+    with pytest.raises(ValueError, match=re.escape(f"normalizer must be a name ({', '.join(kinds)})")):
         normalizer("no such name")
     assert (
         normalizer(("nfd", "strip_accents")) == Sequence([NFD(), StripAccents()]) and normalizer(None) is None
     )
     for bad in ("NFC", "x", 3, NFC, {}, b"nfc"):
-        with pytest.raises(ValueError, match="is not understood; pass a name"):
+        with pytest.raises(ValueError, match=r"normalizer must be a name \(bert, nfc, .*got"):
             normalizer(bad)
     for bad in (
         lambda: Strip("left"),

@@ -399,7 +399,7 @@ def test_a_function_as_a_pre_tokenizer():
         assert again.split("a b") == pre.split("a b") and not again.splits_at_space
         with pytest.raises(
             ValueError,
-            match=r"^pre_tokenizer.pretokenizers\[0\].function: the file wants to run 'subword_nb.text.regex:spans'; pass allow_code=True",
+            match=r"^pre_tokenizer\.pretokenizers\[0\]\.function must .*got 'subword_nb\.text\.regex:spans'; .*allow_code=True",
         ):
             pretokenizer_from_dict({"type": "Sequence", "pretokenizers": [pre.to_dict()]})
     assert byte_level(halves).raw_pretokens("abcd") == ["ab", "cd"]
@@ -427,7 +427,7 @@ def test_a_function_as_a_pre_tokenizer():
             Callable(spec)
         with pytest.raises(ValueError, match="^pre_tokenizer"):
             pretokenizer_from_dict({"type": "Callable", "function": spec}, allow_code=True)
-    with pytest.raises(ValueError, match="is not a function"):
+    with pytest.raises(ValueError, match="function must .*got 5"):
         Callable(5)
 
 
@@ -469,14 +469,16 @@ def test_names():
     ):
         with pytest.raises(
             ValueError,
-            match=f"pre_tokenizer={word!r} is not known; pass one of gpt2, r50k.*"
-            + (f"nearest: .*{near}" if near else ""),
+            match=f"pre_tokenizer must be one of gpt2, r50k.*, got {word!r}"
+            + (rf" \(nearest: .*{near}" if near else ""),
         ):
             pretokenizer(word)
     assert pretokenizer("-").raw_pretokens("a-b") == ["a", "-", "b"] and pretokenizer("a|b").raw_pretokens(
         "cab"
     ) == ["c", "a", "b"]
-    with pytest.raises(ValueError, match="is not understood"):
+    with pytest.raises(
+        ValueError, match=r"pre_tokenizer must .*got <class 'subword_nb\.text\.pretokenizers\.ByteLevel'>"
+    ):
         pretokenizer(ByteLevel)
 
 
@@ -688,19 +690,22 @@ def test_metaspace_options_in_files():
         == Metaspace("▁", "never")
     )
     for options, message in (
-        ({"add_prefix_space": False}, "pre_tokenizer.add_prefix_space: false needs"),
-        ({"str_rep": "_"}, "pre_tokenizer.str_rep: expected the replacement"),
-        ({"replacement": ""}, "pre_tokenizer: replacement='' is not one character"),
+        (
+            {"add_prefix_space": False},
+            'pre_tokenizer.prepend_scheme must be "never" where add_prefix_space is false, got \'',
+        ),
+        ({"str_rep": "_"}, "pre_tokenizer.str_rep must be the replacement '▁' again, got '_'"),
+        ({"replacement": ""}, "pre_tokenizer: replacement must be one character, .*got ''"),
         (
             {"add_prefix_space": False, "prepend_scheme": "first"},
-            "pre_tokenizer.add_prefix_space: false needs",
+            'pre_tokenizer.prepend_scheme must be "never" where add_prefix_space is false, got \'',
         ),
-        ({"prepend_scheme": "Always"}, "pre_tokenizer: prepend_scheme='Always' is unknown; pass"),
-        ({"split": 1}, "pre_tokenizer.split: expected bool"),
+        ({"prepend_scheme": "Always"}, "pre_tokenizer: prepend_scheme must be .*got 'Always'"),
+        ({"split": 1}, "pre_tokenizer.split must be bool or null, got 1"),
     ):
         with pytest.raises(ValueError, match="^" + message if message.startswith("pre") else message):
             read(**options)
-    with pytest.raises(ValueError, match="needs this option"):
+    with pytest.raises(ValueError, match="pre_tokenizer.* must be given for Metaspace, got none"):
         pretokenizer_from_dict({"type": "Metaspace"})
 
 
@@ -813,7 +818,7 @@ def test_the_start_of_the_original():
 
 def test_odd_types_in_steps():
     for make in (lambda: ByteLevel("yes"), lambda: ByteLevel(use_regex=None), lambda: Metaspace(split=1)):
-        with pytest.raises(ValueError, match="pass True or False"):
+        with pytest.raises(ValueError, match="must be True or False, got"):
             make()
     np = pytest.importorskip("numpy")
     assert Callable(lambda text: list(zip(np.array([0, 1]), np.array([1, 3])))).split("abc") == [
@@ -841,5 +846,5 @@ def test_odd_types_in_steps():
     ):
         for invalid in (b"a", None, 5):
             for ask in (pre.split, pre.split_aligned, pre.raw_pretokens):
-                with pytest.raises(ValueError, match="expected str"):
+                with pytest.raises(ValueError, match="text must be a str, got "):
                     ask(invalid)

@@ -90,6 +90,6 @@ def test_sizes():
     with limited(pattern_steps=99), pytest.raises(ValueError, match="has 100 steps"):
         compile_pattern("(?:b{10}){10}").spans("b")
     with pytest.raises(
-        ValueError, match="classes lie in each other too deeply|not closed|never closed|missing"
+        ValueError, match="pattern must not nest classes so deeply|not closed|never closed|missing"
     ):
         compile_pattern("[" * 5000 + "]" * 5000).spans("b")
