@@ -414,7 +414,7 @@ def small_memories():
 
     from subword_nb.formats import sentencepiece_models
 
-    sentencepiece_models._CACHE_LIMIT = 1 << 10
+    sentencepiece_models.CACHE_LIMIT = 1 << 10
     engine._SPAN_LIMIT = pipeline._PLACED_LIMIT = spans._SLICE_LIMIT = 1 << 10
     with contextlib.suppress(ImportError):
         from subword_nb.core.span_cache import SpanTable

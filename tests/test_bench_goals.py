@@ -93,7 +93,7 @@ def test_every_goal_has_its_row_in_the_suite(shared_data, tmp_path, monkeypatch)
     missing = [f for f in files if not list(shared_data.glob(f))]
     if missing:
         pytest.skip(f"the data folder lacks {missing}")
-    monkeypatch.setattr("subword_nb.cli.bench._file", lambda name, text, folder: name)
+    monkeypatch.setattr("subword_nb.cli.bench.text_file", lambda name, text, folder: name)
     monkeypatch.setattr(
         bench_goals,
         "vocabulary",

@@ -515,9 +515,9 @@ def test_a_file_that_changes_while_it_is_read(name, change, tmp_path):
         for _ in batches:
             pass
     assert str(path) in str(e.value) and (
-        "has changed while it was read" in str(e.value)
-        or "not UTF-8" in str(e.value)
-        or "no JSON" in str(e.value)
+        "must not change while it is read" in str(e.value)
+        or "must be UTF-8" in str(e.value)
+        or "must be JSON" in str(e.value)
     ), e.value
     if path.suffix not in (".parquet", ".arrow", ".feather", ".jsonl"):
         source_file(path)

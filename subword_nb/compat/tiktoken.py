@@ -146,10 +146,12 @@ class Encoding:
         disallowed_special: str | Collection[str] = "all",  # As for `encode`
     ) -> list[list[int]]:  # The ids of each
         "The ids of several texts."
+        from subword_nb.core.processes import cpu_count
+
         _check_threads(num_threads)
         texts = list(text)
         allowed = self._allowed(texts, allowed_special, disallowed_special)
-        threads = min(num_threads, os.cpu_count() or 1)
+        threads = min(num_threads, cpu_count())
         try:
             return self._tok.encode_batch(texts, allowed_special=allowed, threads=threads).tolist()
         except ValueError:

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['HEAD_BYTES', 'BYTES_BYTES', 'PACKAGE', 'Argument', 'parse_signature', 'flat_arguments', 'arrays_are_readable',
-           'Entry', 'Library', 'digest', 'library_at', 'machine', 'targets', 'user_folder', 'library_folders',
+           'Entry', 'Library', 'digest', 'library_at', 'machine', 'targets', 'has_v3', 'user_folder', 'library_folders',
            'library', 'is_loaded', 'look_again', 'entries_of', 'build_in_background', 'prepared', 'table_name']
 
 # %% ../../nbs/core/06_native.ipynb #1f6f90ec
@@ -356,10 +356,10 @@ def targets() -> list[str]:  # Best first, such as ["x86_64-v3", "x86_64-v2"]
     family = machine()
     if family != "x86_64":
         return [family]
-    return ["x86_64-v3", "x86_64-v2"] if _has_v3() else ["x86_64-v2"]
+    return ["x86_64-v3", "x86_64-v2"] if has_v3() else ["x86_64-v2"]
 
 
-def _has_v3():
+def has_v3() -> bool:
     "Does this x86 processor have the instructions of v3, and the system their registers?"
     if sys.platform.startswith("linux"):
         try:

@@ -300,12 +300,12 @@ class _Frames:
             offset -= len(part)
 
 # %% ../../nbs/corpus/00_documents.ipynb #34b48ee0
-def _chunks(path, errors: str, size: int = BLOCK) -> Iterator[tuple[str, int]]:
+def _chunks(path, errors: str, size: int | None = None) -> Iterator[tuple[str, int]]:
     "A file (or an open binary file) as chunks of text, each with the place reached on disk."
     held, place, reached = "", 0, [0]
 
     def blocks() -> Iterator[bytes]:
-        for block, reached[0] in read_blocks(path, size):
+        for block, reached[0] in read_blocks(path, size or BLOCK):
             yield block
 
     for text in _decoded(

@@ -222,7 +222,9 @@ def test_a_file_that_changed_is_an_error_that_names_it(tmp_path):
     path.write_bytes(b"one two\n" * 1000)
     found = parts_of(path, part_bytes=4000)
     with (
-        pytest.raises(ValueError, match=r"grows\.txt must not change after it was cut .* had 8,000 bytes, and has 8,003"),
+        pytest.raises(
+            ValueError, match=r"grows\.txt must not change after it was cut .* had 8,000 bytes, and has 8,003"
+        ),
         open_part(found[0]),
         open(path, "ab") as file,
     ):

@@ -182,7 +182,7 @@ def test_what_others_may_write_is_not_loaded(copied):
 def test_an_older_processor_gets_what_it_can_run(monkeypatch):
     monkeypatch.setattr(native, "machine", lambda: "x86_64")
     for has, found in ((True, ["x86_64-v3", "x86_64-v2"]), (False, ["x86_64-v2"])):
-        monkeypatch.setattr(native, "_has_v3", lambda has=has: has)
+        monkeypatch.setattr(native, "has_v3", lambda has=has: has)
         assert native.targets() == found
 
 

@@ -67,14 +67,14 @@ def folder(tmp_path_factory) -> Path:
 )
 def test_long_work_shows_life_in_a_log(folder, tmp_path, monkeypatch, call, says):
     "Lines at every moment instead of every ten seconds; none where somebody asked for quiet, and none in standard output."
-    monkeypatch.setattr(progress, "_EVERY", 1e-4)
+    monkeypatch.setattr(progress, "EVERY", 1e-4)
     call = [word.format(out=tmp_path) for word in call]
     done = run(*call, cwd=folder, quiet=False)
     lines = done.stderr.decode().splitlines()
     assert done.returncode == 0 and any(
         line.startswith(says) and re.search(r", \d+ s$", line) for line in lines
     ), done
-    assert b"subword-nb train:" not in done.stdout and not progress._open_lines
+    assert b"subword-nb train:" not in done.stdout and not progress.open_lines
     for path in tmp_path.iterdir():
         path.unlink()
     assert run(*call, cwd=folder).stderr == b""
@@ -84,7 +84,7 @@ def test_lines_say_how_far_the_work_is(monkeypatch, capsys):
     "What is counted, what is said, what was done before; and a bar where there is a terminal."
     monkeypatch.delenv("SUBWORD_NB_QUIET", raising=False)
     with progress.progress_lines("outer", always=True, every=1000) as say:
-        (lines,) = progress._open_lines
+        (lines,) = progress.open_lines
         assert re.fullmatch(r"outer: at work, \d+ s", lines.line())
         say("reading")
         for n, _ in enumerate(progress.track(range(3), total=3, desc="counting", unit="doc")):
@@ -98,10 +98,10 @@ def test_lines_say_how_far_the_work_is(monkeypatch, capsys):
         assert lines.line().startswith("outer: training, 0 of 100 %, ")
         broken.close()
         assert lines.line().startswith("outer: reading, ")
-    assert progress._open_lines == [] and capsys.readouterr().err == ""
+    assert progress.open_lines == [] and capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with progress.progress_lines("outer"):
-        assert progress._open_lines == []
+        assert progress.open_lines == []
 
 
 def test_lines_end_when_nobody_can_read_them(monkeypatch):

@@ -36,8 +36,7 @@ def write(path: Path, data: bytes) -> Path:
 @pytest.fixture
 def small_blocks(monkeypatch):
     "Files are read a few bytes at a time."
-    chunks = corpus._chunks
-    monkeypatch.setattr(corpus, "_chunks", lambda path, errors: chunks(path, errors, 7))
+    monkeypatch.setattr(corpus, "BLOCK", 7)
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.txt.xz", "A.GZ", "no_suffix"])

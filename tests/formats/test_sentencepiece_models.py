@@ -446,7 +446,7 @@ def test_models_are_values():
 def test_memory_is_bounded(monkeypatch):
     from subword_nb.formats import sentencepiece_models as page
 
-    monkeypatch.setattr(page, "_CACHE_LIMIT", 50)
+    monkeypatch.setattr(page, "CACHE_LIMIT", 50)
     for kind in ("unigram", "bpe"):
         model = model_of(
             [
@@ -458,7 +458,7 @@ def test_memory_is_bounded(monkeypatch):
         )
         text = "".join(f"▁{n}" for n in range(1000)) + "▁" + "1" * 1000
         assert [t.piece for t in model.tokens(text)] == list(text)
-        assert len(model._memory) <= 50 and max(map(len, model._memory)) <= 64
+        assert len(model.cache) <= 50 and max(map(len, model.cache)) <= 64
 
 
 @pytest.mark.parametrize("kind", MODELS)

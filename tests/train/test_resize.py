@@ -524,7 +524,7 @@ def stopped_everywhere(name, source, folder, size, **more):
 def test_a_run_stopped_again_and_again_ends_as_an_undisturbed_one(name, tmp_path, monkeypatch):
     import subword_nb.bpe.trainer
 
-    monkeypatch.setattr(subword_nb.bpe.trainer, "_PAUSE", 0.0)
+    monkeypatch.setattr(subword_nb.bpe.trainer, "PAUSE", 0.0)
     (tmp_path / "a.txt").write_text(made_up(random.Random(5), 40000))
     plain = Tokenizer.train(tmp_path / "a.txt", algorithm=kind_of(name), vocab_size=500, **RUNS[name])
     tok, _ = stopped_everywhere(name, tmp_path / "a.txt", tmp_path / "run", 500)
@@ -860,7 +860,7 @@ def test_threads_and_spilling_change_nothing_through_kernels(name, monkeypatch):
 
     docs = [made_up(random.Random(i), 3000) for i in range(8)]
     plain = Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=450, **RUNS[name])
-    monkeypatch.setattr(training, "_SMALL", 1)
+    monkeypatch.setattr(training, "BULK_BYTES", 1)
     for more in ({"threads": 1}, {"threads": 3}, {"memory": 1}):
         assert parts(
             Tokenizer.train(docs, algorithm=kind_of(name), vocab_size=450, **more, **RUNS[name])

@@ -166,24 +166,8 @@ def test_plain_python_gives_the_same_bits():
 
 @pytest.mark.parametrize("block", [1, 7, 50])
 def test_threads_do_not_show(monkeypatch, block):
-    monkeypatch.setattr(unigram_arrays, "_BLOCK", block)
+    monkeypatch.setattr(unigram_arrays.SIZES, "block", block)
     assert digest(1) == digest(2) == digest(5) == digest(None)
-
-
-def test_blocks_cover_everything_once(monkeypatch):
-    monkeypatch.setattr(unigram_arrays, "_BLOCK", 3)
-    rng = random.Random(4)
-    for _ in range(500):
-        costs = np.cumsum([0, *rng.choices([0, 0, 1, 2, 40], k=rng.randrange(30))])
-        monkeypatch.setattr(unigram_arrays, "_CHUNK", rng.choice([1, 5, 1 << 21]))
-        blocks = [*unigram_arrays._in_blocks(costs, list, 1, rng.choice([0, 9]))]
-        assert len(blocks) <= 16
-        blocks = [chunk for block in blocks for chunk in block]
-        if len(costs) == 1:
-            assert blocks == []
-            continue
-        assert blocks[0][0] == 0 and blocks[-1][1] == len(costs) - 1
-        assert all(b == c and a <= b for (a, b), (c, _) in zip(blocks, blocks[1:]))
 
 
 def test_em_never_lowers_the_likelihood():

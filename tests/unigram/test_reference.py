@@ -28,7 +28,7 @@ from subword_nb.formats.sentencepiece_models import (
     SentencePieceUnigram,
     sentencepiece_unigram_ref,
 )
-from subword_nb.formats.sentencepiece_normalizer import _Spellings
+from subword_nb.formats.sentencepiece_normalizer import SentencePieceNormalizer
 from subword_nb.formats.sentencepiece_proto import (
     BYTE,
     CONTROL,
@@ -435,7 +435,11 @@ CHAINS = {
     "unigram": lambda pieces: of_unigram(pieces).encode,
     "lattice": lambda pieces: lambda text: build_lattice(text, dict.fromkeys(pieces, -1.0)),
     "sentencepiece": lambda pieces: of_sentencepiece(pieces).encode,
-    "spellings": lambda pieces: lambda text: [*_Spellings([p + "b" for p in pieces]).spans(text)],
+    "spellings": lambda pieces: (
+        SentencePieceNormalizer(
+            b"", False, False, False, user_defined=tuple(p + "b" for p in pieces)
+        ).normalize
+    ),
     "characters": characters,
 }
 
