@@ -167,7 +167,7 @@ MISTAKES = {
     ),
     "a name that is no pre-tokenizer": (
         ["train", "text.txt", "--pre-tokenizer", "gpt4", "-o", "x.json"],
-        "pre_tokenizer='gpt4' is not known",
+        "pre_tokenizer must be one of gpt2, r50k",
     ),
     "no tokenizer": (["encode", "hug"], "add -t tok.json"),
     "a tokenizer that is none": (["encode", "-t", "text.txt", "hug"], "no list of pieces"),
@@ -208,7 +208,7 @@ MISTAKES = {
     ),
     "a result that is only read": (
         ["train", "nothing.txt", "-o", "x.gguf"],
-        "the format must be one that can be written, got GGUF",
+        "--out must be a file of another kind, got x.gguf",
     ),
     "a conversion without a suffix": (["convert", "tok.json", "x"], "or say the format (--to)"),
     "a conversion with an unknown suffix": (["convert", "tok.json", "x.xyz"], ".tiktoken (tiktoken)"),
@@ -231,7 +231,7 @@ MISTAKES = {
     ),
     "an unknown way with errors": (
         ["decode", "-t", "tok.json", "66", "--errors", "magic"],
-        "--errors magic is unknown",
+        '--errors must be "strict", "replace" or "ignore", got \'magic\'',
     ),
     "a folder as a result": (["encode", "-t", "tok.json", "-o", ".", "hug"], "is a folder"),
     "an unknown option": (["encode", "--bogus"], "--bogus"),
