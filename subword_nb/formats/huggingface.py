@@ -315,7 +315,7 @@ def _scored(vocab, path):
     if set(map(type, vocab)) == {list} and set(map(len, vocab)) == {2}:
         pieces, scores = map(list, zip(*vocab, strict=True))
         usual = set(map(type, pieces)) == {str} and set(map(type, scores)) == {float}
-        if usual and len({"", *pieces}) == len(pieces) + 1 and -1e308 < min(scores) and max(scores) <= 0:
+        if usual and len({"", *pieces}) == len(pieces) + 1 and min(scores) > -1e308 and max(scores) <= 0:
             return pieces, scores  # otherwise, the loop finds what is wrong
     seen = set()
     for i, entry in enumerate(vocab):

@@ -166,7 +166,7 @@ def _are_usual(piece2id, scores):
         and "" not in piece2id
         and set(map(type, ids)) == {int}
         and len(set(ids)) == len(piece2id)
-        and 0 <= min(ids)
+        and min(ids) >= 0
         and max(ids) < len(scores)
         and set(map(type, scores)) == {float}
         and all(map(math.isfinite, scores))

@@ -159,7 +159,7 @@ def _are_usual(piece2id, scores):
         and "" not in piece2id
         and set(map(type, ids)) == {int}
         and len(set(ids)) == len(piece2id)
-        and 0 <= min(ids)
+        and min(ids) >= 0
         and max(ids) < len(scores)
         and set(map(type, scores)) == {float}
         and all(map(math.isfinite, scores))
@@ -358,7 +358,7 @@ def read_score(
 ) -> float:  # As Hugging Face's library reads it; sometimes the float next to `float(text)`
     "Read a decimal by one integer and one division."
     point = text.find(".")
-    if 0 < point and len(text) <= 20 and "e" not in text and "E" not in text:
+    if point > 0 and len(text) <= 20 and "e" not in text and "E" not in text:
         value = (
             int(text.lstrip("-").replace(".", "")) / _POWERS[len(text) - 1 - point]
         )  # as below, in one step
