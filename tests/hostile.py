@@ -17,7 +17,7 @@ import json, os, resource, signal, sys, time, tracemalloc
 import numpy
 from subword_nb import Tokenizer
 for page in ("gguf", "subword_nmt", "sentencepiece", "tiktoken", "huggingface"): __import__(f"subword_nb.formats.{page}")
-import subword_nb.bulk.encode
+import subword_nb.pipeline.encoder
 seconds, text = int(sys.argv[1]), "Hello  w\\u00f6rld, \\U0001f917 \\u4f60\\u597d!\\n" * 40
 class Late(BaseException): pass
 def ring(*_): raise Late

@@ -58,10 +58,9 @@ def long_text(name, size, tok):
 
 def forget(tok):
     "Let a tokenizer meet every span for the first time again."
-    from subword_nb.bulk.encode import bulk_of
-    from subword_nb.pipeline.engine import compiled
+    from subword_nb.pipeline.encoder import encoder_of
 
-    bulk_of(compiled(tok)).tables.clear()
+    encoder_of(tok).bulk.tables.clear()
 
 
 def measure(path, name, size):

@@ -257,7 +257,7 @@ def load(name):
 
 def works(tok):
     "Name → something that is done with a tokenizer, and what comes of it."
-    from subword_nb.pipeline.engine import encode_general
+    from subword_nb.pipeline.encoder import encode_general
 
     ids = encode_general(tok, "low and lower")
     return {
@@ -293,7 +293,7 @@ def answers(tok, first=0):
 
 def ids_only(tok):
     "What every way of encoding must agree upon."
-    from subword_nb.pipeline.engine import encode_general
+    from subword_nb.pipeline.encoder import encode_general
 
     slow = [encode_general(tok, t) for t in TEXTS]
     assert [tok.encode(t) for t in TEXTS] == slow
@@ -408,21 +408,16 @@ def resident():
 
 def small_memories():
     "Limits that a short test reaches, so that memories are filled and begun anew."
-    from subword_nb.pipeline import engine
-    from subword_nb.pipeline import align as pipeline
-    from subword_nb.pipeline import segmentation as spans
-
+    from subword_nb.pipeline.thresholds import SIZES
     from subword_nb.formats import sentencepiece_models
 
     sentencepiece_models.CACHE_LIMIT = 1 << 10
-    engine._SPAN_LIMIT = pipeline._PLACED_LIMIT = spans._SLICE_LIMIT = 1 << 10
+    SIZES.cached_spans = SIZES.placed_spans = SIZES.cached_slices = 1 << 10
+    SIZES.aligned_spans, SIZES.aligned_pieces = 1 << 12, 1 << 10
     with contextlib.suppress(ImportError):
         from subword_nb.core.span_cache import SpanTable
 
-        from subword_nb.bulk import align as bulk_align
-
         SpanTable.__init__.__defaults__ = (12, 1 << 20)
-        bulk_align._SPAN_LIMIT, bulk_align._PIECE_LIMIT = 1 << 12, 1 << 10
 
 
 def some_text(rng):

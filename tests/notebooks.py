@@ -90,7 +90,7 @@ class Notebook:
 
     @property
     def number(self) -> tuple[int, int] | None:
-        "The layer: of nbs/bpe/06_model.ipynb the place of `bpe` among the chapters, and 6; None for a page that exports nothing."
+        "The layer: of nbs/bpe/07_model.ipynb the place of `bpe` among the chapters, and 7; None for a page that exports nothing."
         match = re.match(r"(\d\d)_", self.path.name)
         chapter = self.path.parent.name
         if match is None or chapter not in CHAPTERS or self.path.parent.parent != NBS:

@@ -16,13 +16,14 @@ from mishaps import LONG, TEXTS, answers, digest, ids_only, in_fork, load, run_c
 
 from subword_nb import Tokenizer
 from subword_nb.bpe import model as bpe_encode
-from subword_nb.bulk import encode as bulk
+from subword_nb.pipeline import encoder as page
 from subword_nb.bulk import align as bulk_align
-from subword_nb.pipeline import engine
 from subword_nb.core import processes as forks
 from subword_nb.core import jit
-from subword_nb.pipeline.engine import encode_general
+from subword_nb.pipeline.encoder import encode_general, encoder_of, quick_path
+from subword_nb.pipeline.thresholds import SIZES
 from subword_nb.pipeline.processors import TemplateProcessing
+from subword_nb.pipeline.vocab import AddedToken
 
 forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 REAL = [
@@ -363,46 +364,85 @@ def framed(tok):
     return TemplateProcessing("<s> $A", special_tokens=[("<s>", tok.piece2id["<s>"])])
 
 
-@pytest.mark.parametrize("name", ["text_fast_path", "kernel_fast_path"])
-def test_a_fast_path_made_while_the_tokenizer_changes_is_not_kept(toys, name, monkeypatch):
+@pytest.mark.parametrize("kernels", [False, True])
+def test_a_fast_path_made_while_the_tokenizer_changes_is_not_kept(toys, kernels, monkeypatch):
     tok = load(toys[0])
-    if name == "kernel_fast_path" and not jit.available():
+    if kernels and not jit.available():
         pytest.skip("without Numba there is no such fast path")
-    page = {"text_fast_path": engine, "kernel_fast_path": bulk}[name]
-    make = getattr(page, name)
+    text, make = "low lower " * (200 if kernels else 1), page.quick_path
 
-    def make_and_change(tok):
-        made = make(tok)
-        monkeypatch.setattr(page, name, make)
-        tok.post_processor = framed(tok)
-        return made
+    def make_and_change(c, *, bulk=None):
+        if (bulk is not None) == kernels:
+            monkeypatch.setattr(page, "quick_path", make)
+            tok.post_processor = framed(tok)
+        return make(c, bulk=bulk)
 
-    monkeypatch.setattr(page, name, make_and_change)
-    text = "low lower " * (1 if name == "text_fast_path" else 200)
-    before = (
-        tok.encode(text.strip())
-        if name == "text_fast_path"
-        else tok.encode_array(text * 600) is not None and tok.encode(text)
-    )
+    monkeypatch.setattr(page, "quick_path", make_and_change)
+    before = tok.encode_array(text * 600).tolist() if kernels else tok.encode(text.strip())
     assert tok.post_processor is not None
+    assert before[0] != tok.piece2id["<s>"], "a call ends with the parts that it began with"
     assert (
         tok.encode("low lower")
         == encode_general(tok, "low lower")
         == [tok.piece2id["<s>"], *load(toys[0]).encode("low lower")]
     )
-    assert before is not None
+
+
+def test_a_call_ends_with_the_parts_that_it_began_with(toys):
+    "Whatever is exchanged meanwhile, ids are those of the parts before or of the parts after, never of both."
+    tok, stop = load(toys[0]), threading.Event()
+    extra, text = AddedToken("lower", special=False), "low lower lowest " * 40
+
+    def variant(added, post):
+        one = load(toys[0])
+        if added:
+            one.add_tokens([extra])
+        one.post_processor = framed(one) if post else None
+        return one
+
+    variants = [variant(added, post) for added in (False, True) for post in (False, True)]
+    allowed = {tuple(v.encode(text)) for v in variants}
+    batches = {tuple(map(tuple, v.encode_batch([text, "low"]).tolist())) for v in variants}
+    wrong, answers = [], 0
+
+    def ask():
+        nonlocal answers
+        while not stop.is_set():
+            found = tuple(tok.encode(text))
+            rows = tuple(map(tuple, tok.encode_batch([text, "low"]).tolist()))
+            answers += 1
+            if found not in allowed or rows not in batches:
+                wrong.append((found[:5], rows))
+
+    team = [threading.Thread(target=ask, daemon=True) for _ in range(4)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for t in team:
+            t.start()
+        for k in range(120):
+            if k % 3 == 0:
+                tok.added_tokens = variants[2 * (k % 2)].added_tokens
+            tok.post_processor = framed(tok) if k % 2 else None
+    finally:
+        stop.set()
+        for t in team:
+            t.join(60)
+        sys.setswitchinterval(before)
+    assert not wrong, wrong[0]
+    assert answers > 0
 
 
 def test_a_compiled_engine_made_while_tokens_are_added_is_not_kept(toys, monkeypatch):
-    tok, make = load(toys[0]), engine.Compiled
+    tok, make = load(toys[0]), page.Encoder
 
     def make_and_change(*args):
         made = make(*args)
-        monkeypatch.setattr(engine, "Compiled", make)
+        monkeypatch.setattr(page, "Encoder", make)
         tok.add_tokens(["lower"])
         return made
 
-    monkeypatch.setattr(engine, "Compiled", make_and_change)
+    monkeypatch.setattr(page, "Encoder", make_and_change)
     tok.encode("low lower")
     assert tok.piece2id["lower"] in tok.encode("low lower") and tok.piece2id["lower"] in tok.encode(
         "low lower", allowed_special="all"
@@ -412,14 +452,13 @@ def test_a_compiled_engine_made_while_tokens_are_added_is_not_kept(toys, monkeyp
 def test_threads_share_what_the_first_puts_down(toys):
     tok, start, found = load(toys[0]), threading.Barrier(8), []
     team = [
-        threading.Thread(target=lambda: (start.wait(30), found.append(engine.compiled(tok))))
-        for _ in range(8)
+        threading.Thread(target=lambda: (start.wait(30), found.append(encoder_of(tok)))) for _ in range(8)
     ]
     for t in team:
         t.start()
     for t in team:
         t.join(30)
-    assert len(found) == 8 and {*map(id, found)} == {id(engine.compiled(tok))}
+    assert len(found) == 8 and {*map(id, found)} == {id(encoder_of(tok))}
 
 
 def test_ids_follow_each_change_while_others_encode(toys, record_property):
@@ -457,14 +496,14 @@ def test_ids_follow_each_change_while_others_encode(toys, record_property):
 
 
 def test_memories_of_spans_have_an_end(toys, monkeypatch):
-    monkeypatch.setattr(engine, "_SPAN_LIMIT", 50)
+    monkeypatch.setattr(SIZES, "cached_spans", 50)
     for path in toys:
         tok = load(path)
         expected = load(path)
         for n in range(300):
             text = f"word{n} and{n * 7}x"
             assert tok.encode(text) == encode_general(expected, text)
-        c = engine.compiled(tok)
+        c = encoder_of(tok)
         assert len(c.pretokens) <= 51 and len(c.words) <= 51, path
 
 
@@ -480,9 +519,9 @@ def test_many_threads_leave_few_tables(toys):
         pytest.skip("without Numba there are no tables")
     tok, text = load(toys[0]), "low lower lowest newer wider hugs"
     tok.encode_batch([LONG] * 600)
-    kept = engine.compiled(tok).bulk
+    kept = encoder_of(tok).bulk
     kept.tables = Busy()
-    fast_path, expected = bulk.kernel_fast_path(tok), encode_general(tok, text)
+    fast_path, expected = quick_path(encoder_of(tok), bulk=kept), encode_general(tok, text)
     for _ in range(100):
         assert fast_path(text) == expected
     most = len(kept.tables)
@@ -495,7 +534,7 @@ def test_many_threads_leave_few_tables(toys):
 def test_unknown_words_have_an_end_in_places(toys, monkeypatch):
     if not jit.available():
         pytest.skip("without Numba nothing is placed in bulk")
-    monkeypatch.setattr(bulk_align, "_PIECE_LIMIT", 100)
+    monkeypatch.setattr(SIZES, "aligned_pieces", 100)
     for path in toys:
         tok = load(path)
         tok.encode_array(LONG * 200)
@@ -507,7 +546,8 @@ def test_unknown_words_have_an_end_in_places(toys, monkeypatch):
                 expected.offsets,
                 expected.pieces,
             )
-        places = vars(engine.compiled(tok)).get("places")
+        tier = encoder_of(tok).bulk
+        places = tier and tier.made.get("places")
         if places is not None:
             assert len(places.more) <= 100 + 2000 and len(places.names) <= len(places.written) + 2100, path
 

@@ -23,12 +23,12 @@ MAY_NEED_NUMPY = {
     "core.span_cache",
     "core.spellings",
     "bpe.merge_kernels",
-    "bulk.bpe_encoder",
-    "bulk.wordpiece_encoder",
-    "bulk.unigram_encoder",
-    "bulk.unigram_boundaries",
+    "bpe.span_encoder",
+    "wordpiece.span_encoder",
+    "unigram.span_encoder",
+    "unigram.boundaries",
     "bulk.span_places",
-    "bulk.short_texts",
+    "pipeline.runs",
     "train.span_counts",
 }
 HEAVY = ["numba", "regex", "tqdm", "matplotlib"]

@@ -10,7 +10,8 @@ import pytest
 
 from subword_nb import Tokenizer
 from subword_nb.corpus.documents import COURSE_CORPUS, TOY_COUNTS
-from subword_nb.pipeline.engine import compiled, units_of
+from subword_nb.pipeline.encoder import encoder_of
+from subword_nb.pipeline.engine import units_of
 from subword_nb.unigram.lattice import path_score, segmentations
 from subword_nb.text.normalizers import BertNormalizer
 from subword_nb.unigram.model import Unigram, part_ids
@@ -448,7 +449,7 @@ def test_splits_of_any_text_are_those_of_brute_force(byte_fallback):
         )
         text = "".join(rng.choices(["a", "b", "é", " ", "<x>", "ab", "z", "你"], k=rng.randrange(6)))
         every = [((), 0.0)]
-        for unit in units_of(compiled(tok), text):
+        for unit in units_of(encoder_of(tok), text):
             ways = (
                 [((unit,), 0.0)]
                 if isinstance(unit, int)

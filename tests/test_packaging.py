@@ -305,7 +305,7 @@ def test_it_installs_without_a_compiler_and_passes_tests_elsewhere(which, wheel,
         run(
             scripts / "python",
             "-c",
-            "import subword_nb.bulk.encode; print(subword_nb.__file__)",
+            "import subword_nb.pipeline.encoder; print(subword_nb.__file__)",
             cwd=tmp_path,
             **bare,
         ).strip()

@@ -24,7 +24,7 @@ NATURAL = {  # a parameter, or the place of one: module.function.parameter, modu
     "pair": "the second text belongs beside the first: encode(text, pair), as in Hugging Face's library",
     "pairs": "the second texts belong beside the first ones",
     "sequence_index": "with an index it is one place, the character 3 of the text 1; transformers passes it by position",
-    "bulk.blocks.NotUTF8.__init__.what": "the message of an exception",
+    "pipeline.blocks.NotUTF8.__init__.what": "the message of an exception",
     "bulk.span_places.Unsure.__init__.what": "the message of an exception",
     "core.limits.limited.limits": "the limits themselves, for `with limited(limits):`",
     "text.regex.SplitPattern.match.pos": "as in `re`: match(text, pos)",

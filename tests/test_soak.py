@@ -23,7 +23,7 @@ from long_texts import MODELS, NAMES, forget, long_text
 from mishaps import LONG, TEXTS, load, run_child, some_text
 
 from subword_nb import Tokenizer
-from subword_nb.pipeline.engine import encode_general
+from subword_nb.pipeline.encoder import encode_general
 
 linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 THREADS = int(os.environ.get("SUBWORD_NB_SOAK_THREADS", "6"))

@@ -13,15 +13,14 @@ import pytest
 from seeds import TEXTS as N, fresh
 
 from subword_nb import Tokenizer
-from subword_nb.pipeline.engine import encode_general, text_fast_path
-from subword_nb.pipeline.segmentation import keep_fast_path
+from subword_nb.pipeline.encoder import encode_general, encoder_of, quick_path
 from subword_nb.text.splitters import Split
 from subword_nb.pipeline.processors import TemplateProcessing
 
 SIGNS = "".join(map(chr, range(128))) + " " * 60 + "''''sStTrReElLmMdDvV019\n\n\r\r//aAzZ<|endoftext|>" * 2
 LATER = (
     "numpy numba regex tqdm subword_nb.core.draw subword_nb.train.train subword_nb.pipeline.align "
-    "subword_nb.text.normalizers subword_nb.formats.sentencepiece_models subword_nb.bulk.encode"
+    "subword_nb.text.normalizers subword_nb.formats.sentencepiece_models subword_nb.pipeline.runs"
 )
 
 
@@ -47,7 +46,8 @@ def test_the_fast_path_is_the_general_path(pattern):
     if isinstance(pattern, str) and (
         sys.version_info >= (3, 11) or pattern == "gpt2"
     ):  # older ones lack possessive repeats
-        assert text_fast_path(tok)("it's quick") is not None and text_fast_path(tok)("<|endoftext|>") is None
+        assert quick_path(encoder_of(tok))("it's quick") is not None
+        assert quick_path(encoder_of(tok))("<|endoftext|>") is None
 
 
 def test_what_is_changed_is_heeded():
@@ -73,7 +73,8 @@ def test_what_is_changed_is_heeded():
 def test_a_path_with_kernels_is_asked_first():
     tok = toy()
     text = "seven " * 30  # shorter ones are quicker without
-    keep_fast_path(tok, "_kernel_fast_path", lambda tok: lambda given: [7] if given == text else None)
+    encoder = encoder_of(tok)
+    encoder.quick = lambda given: [7] if given == text else None
     assert tok.encode(text) == [7] and tok.encode("a test") == toy().encode("a test")
     assert tok.encode(text, dropout=0.0) == toy().encode(text)
 

@@ -13,10 +13,11 @@ from itertools import pairwise
 from ..core import jit
 from ..pipeline import align as pipeline
 from ..text.alignment import Aligned
-from .blocks import SIZES, encode_stream
-from .encode import bulk_of, encode_texts, goes_in_bulk, may_hold
+from ..pipeline.blocks import encode_stream
 from ..pipeline.encoding import Encoding
-from ..pipeline.engine import Compiled, Engine, byte_model, compiled, refuse_texts
+from ..pipeline.encoder import Encoder, Engine, encoder_of
+from ..pipeline.engine import byte_model, refuse_texts
+from ..pipeline.thresholds import SIZES
 from ..text.nesting import flat_steps
 from ..text.normalizers import Callable, Replace, Sequence as Normalizers, Strip
 from ..pipeline.processors import ByteLevel, RobertaProcessing, Sequence as Processors, trim_offsets
@@ -137,7 +138,7 @@ def _gather(numbers, first, end, rows, info, out, o, char, split, move):
 # %% ../../nbs/bulk/10_align.ipynb #24d2a7ee
 def _items(bulk, text):
     "(start, end, id of an added token or None) of the parts of a text."
-    if not may_hold(bulk, text):
+    if not bulk.may_hold_added(text):
         return [(0, len(text), None)]
     c, out = bulk.c, []
     for a, b, token in c.raw.spans(text):
@@ -169,7 +170,7 @@ def _numbered(places, parts):
 
     data = b"\xff".join(parts)
     id_buffer = IdBuffer(len(data) // 3 + 64, documents=len(parts))
-    for _ in encode_stream(places.plan, _blocks(data), places.table, id_buffer):
+    for _ in encode_stream(places.coder, _blocks(data), places.table, id_buffer):
         pass
     ends = [*id_buffer.ends[: id_buffer.state[1]].tolist(), int(id_buffer.state[0])]
     return id_buffer.ids(), ends
@@ -265,7 +266,7 @@ def _placed(places, bulk, text):
     from subword_nb.bulk.span_places import Unsure
     import numpy as np
 
-    items, dummy_prefix = _items(bulk, text), bulk.plan.dummy_prefix
+    items, dummy_prefix = _items(bulk, text), bulk.spans.dummy_prefix
     begins = [a for a, _, token in items if token is None]
     parts = [text[a:b].encode() for a, b, token in items if token is None]
     prefixes = [
@@ -364,15 +365,15 @@ def _trim(places, out, prefix):
     out[2], out[3] = a, b
 
 # %% ../../nbs/bulk/10_align.ipynb #9b1b8265
-def _frame(tok, add_special_tokens):
+def _frame(post, add_special_tokens):
     "The special tokens around a text, in all columns, and the place of the text's tokens in it."
     from subword_nb.bulk.span_places import Unsure
 
     text = Encoding([-1, -2], ["", ""], [(0, 0)] * 2)
-    if tok.post_processor is None:
+    if post is None:
         return text, 0
-    _trims(tok.post_processor)
-    out = tok.post_processor.process([text], add_special_tokens=add_special_tokens)
+    _trims(post)
+    out = post.process([text], add_special_tokens=add_special_tokens)
     if [i for i in out.ids if i < 0] != [-1, -2]:
         raise Unsure
     at = out.ids.index(-1)
@@ -424,7 +425,7 @@ def _looks_around(norm):
 
 def _stays(bulk, text):
     "Do the steps before everything else leave a text, and each of its words, unchanged?"
-    normalize = bulk.plan.normalize
+    normalize = bulk.spans.normalize
     if not normalize:
         return True
     return not _looks_around(bulk.c.norm) and all(
@@ -432,42 +433,36 @@ def _stays(bulk, text):
     )
 
 # %% ../../nbs/bulk/10_align.ipynb #ce8901a3
-# The tables are emptied at this number of spans, or of pieces that have no id of their own
-_SPAN_LIMIT = 1 << 20
-_PIECE_LIMIT = 1 << 16
-
-
 def align_long(
-    tok: Engine,  # An engine without truncation and padding
-    c: Compiled,  # The same, compiled; it has a plan
+    c: Encoder,  # Of a tokenizer without truncation and padding; it has a tier of kernels
     text: str,  # One valid text
     *,
     add_special_tokens: bool = True,  # Add what the post-processor says
 ) -> LongEncoding | None:  # None: only the pipeline is certain
     "The tokens of a long text with their places."
     from subword_nb.bulk.span_places import Places, Unsure
+    from subword_nb.pipeline.runs import encode_texts
 
     if c.spells_affixes:
         return None  # places beyond a word are those of its text
-    bulk = bulk_of(c)
-    if any(b.decode() in text for b in bulk.plan.forbidden_bytes) or not _stays(bulk, text):
+    bulk, post = c.bulk, c.parts.post_processor
+    assert bulk is not None  # a caller asks first
+    if any(b.decode() in text for b in bulk.spans.forbidden_bytes) or not _stays(bulk, text):
         return None
     try:
-        frame, p = _frame(tok, add_special_tokens)
-        places = vars(c).get("places")
-        if places is None:  # concurrent threads get the same one
-            places = vars(c).setdefault("places", Places(bulk))
+        frame, p = _frame(post, add_special_tokens)
+        places = bulk.shared("places", Places)
         with places.lock:
-            if len(places.info) > _SPAN_LIMIT or len(places.more) > _PIECE_LIMIT:
+            if len(places.info) > SIZES.aligned_spans or len(places.more) > SIZES.aligned_pieces:
                 places.forget()
             try:
                 out = _placed(places, bulk, text)
             except BaseException:
                 places.forget()
                 raise  # half of a block may be known
-            if bulk.plan.rescore_float32 and encode_texts(c, [text]).ids.tolist() != out[0].tolist():
+            if bulk.spans.sums_continue and encode_texts(bulk, [text]).ids.tolist() != out[0].tolist():
                 return None
-            prefix = _trims(tok.post_processor) if tok.post_processor else None
+            prefix = _trims(post) if post else None
             if prefix is not None:
                 _trim(places, out, prefix)
             return _long(places, text, out, frame, p)
@@ -502,12 +497,12 @@ def align(
         and tok.truncation is tok.padding is dropout is None
         and not getattr(tok.model, "dropout", None)
     )
-    if plain and isinstance(text, (str, bytes)) and len(text) >= SIZES.loaded:
-        c = compiled(tok, allowed_special=allowed_special)
-        if goes_in_bulk(c, len(text)):
+    if plain and isinstance(text, (str, bytes)):
+        c = encoder_of(tok, allowed_special=allowed_special)
+        if c.uses_kernels(len(text)):
             text = valid_text(text, errors=errors)
-            refuse_texts(tok, c, [text], disallowed_special)
-            found = align_long(tok, c, text, add_special_tokens=add_special_tokens)
+            refuse_texts(c, [text], disallowed_special)
+            found = align_long(c, text, add_special_tokens=add_special_tokens)
             if found is not None:
                 return found
     return pipeline.align(

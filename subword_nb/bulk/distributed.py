@@ -14,7 +14,7 @@ from ..core.checks import check_limits
 from ..corpus.documents import BLOCK
 from ..corpus.counts import FlatCounts
 from .encode_parts import EncodedParts, encode_parts
-from ..pipeline.engine import Engine
+from ..pipeline.encoder import Engine
 from ..train.partition_counts import HowToCount, count_part, count_parts, count_texts
 from ..corpus.partitions import parts_of
 from ..text.pretokenizers import spells_bytes

@@ -20,7 +20,8 @@ from typing import NamedTuple
 from ..corpus.batches import is_utf8
 from ..corpus.documents import read_blocks, PACKED
 from ..core.progress import track
-from ..pipeline.engine import Engine, byte_model
+from ..pipeline.encoder import Engine
+from ..pipeline.engine import byte_model
 from subword_nb.bulk.id_files import (
     FORMATS,
     LOG,
@@ -245,7 +246,7 @@ def _flush(tok, run, writer, items):
 def _long(tok, run, writer, item, found):
     "Encode and write a document that comes in sections; returns the last of them."
     import numpy as np
-    from subword_nb.bulk.streams import encode_blocks
+    from subword_nb.pipeline.encoder import encode_blocks
 
     first = item
 

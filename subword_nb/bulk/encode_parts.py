@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
 
-from .blocks import WorkItem
-from .encode import Bulk, bulk_of, safe_cuts
+from ..pipeline.blocks import WorkItem
+from ..pipeline.thresholds import SIZES
 from ..corpus.documents import first_bytes, packed_as
 from ..corpus.counts import lock_file
 from ..core.files import naming
@@ -29,7 +29,8 @@ from subword_nb.bulk.encode_files import (
     is_json_lines,
     plan_run,
 )
-from ..pipeline.engine import Engine, prefix_suffix_ids, compiled
+from ..pipeline.encoder import Engine, encoder_of
+from ..pipeline.engine import prefix_suffix_ids
 from .id_files import IdWriter, Layout, Progress
 from ..corpus.partitions import document_from, input_name, input_stamp, open_input
 from subword_nb.bulk.shards import (
@@ -68,20 +69,16 @@ def part_ranges(
 
 # %% ../../nbs/bulk/15_encode_parts.ipynb #5a940592
 def _cutter(tok, run):
-    "The `Bulk` that encodes sections of a document; None if documents must stay whole."
-    if (
-        run.layout.format != "bin"
-        or run.errors != "strict"
-        or tok.truncation is not None
-        or tok.padding is not None
-    ):
+    "The encoder of sections of a document, and its tier of kernels; None if documents must stay whole."
+    if run.layout.format != "bin" or run.errors != "strict":
         return None
-    if prefix_suffix_ids(tok, run.options["add_special_tokens"]) is None:
+    encoder = encoder_of(tok, allowed_special=run.options["allowed_special"])
+    if prefix_suffix_ids(encoder, run.options["add_special_tokens"]) is None:
         return None
-    bulk = bulk_of(compiled(tok, allowed_special=run.options["allowed_special"]))
-    if not bulk.simple or bulk.plan.forbidden_bytes or not bulk.plan.scanner.safe_cut_regex:
+    bulk = encoder.cuts_anywhere
+    if bulk is None or not bulk.spans.scanner.safe_cut_regex:
         return None
-    return bulk
+    return encoder, bulk
 
 
 class _ByteRange:
@@ -135,11 +132,10 @@ def _sources(tok, run, path, part_bytes):
                 (whole._replace(start=a, end=b), True, True)
                 for a, b in part_ranges(raw, whole.size, separator, part_bytes)
             ]
-        if (bulk := _cutter(tok, run)) is None:
+        found = _cutter(tok, run)
+        if found is None:
             return [(whole, True, True)]
-        cuts = safe_cuts(
-            _ByteRange(raw, 0, whole.size), part_bytes, bulk.plan.scanner.safe_cut_regex, matcher=bulk.matcher
-        )
+        cuts = found[1].safe_cuts(_ByteRange(raw, 0, whole.size), part_bytes)
     return [(whole._replace(start=a, end=b), a == 0, b == whole.size) for a, b in pairwise([0, *cuts])]
 
 # %% ../../nbs/bulk/15_encode_parts.ipynb #a88a8cb9
@@ -212,20 +208,17 @@ def _read(part, run):
             _check(part, s)
 
 # %% ../../nbs/bulk/15_encode_parts.ipynb #709d57d1
-_STEP = 1 << 23  # Bytes of a long document that are encoded at a time
-
-
-def _encode_section(tok, bulk: Bulk, part, run, writer):
+def _encode_section(encoder, bulk, part, run, writer):
     "Encode and write a section of a document."
     import numpy as np
 
     source, at = part.sources[0], 0
-    around = prefix_suffix_ids(tok, run.options["add_special_tokens"])
+    around = prefix_suffix_ids(encoder, run.options["add_special_tokens"])
     assert around is not None  # a tokenizer without a frame was refused before
     prefix_ids, suffix_ids = around
     with naming(source.path), open_input(_place(part, source)) as file:
         text = _ByteRange(file, source.start, source.end)
-        for cut in safe_cuts(text, _STEP, bulk.plan.scanner.safe_cut_regex, matcher=bulk.matcher):
+        for cut in bulk.safe_cuts(text, SIZES.section):
             with naming(source.path):
                 data = text[at:cut]
             first, last = part.opens and at == 0, part.closes and cut == len(text)
@@ -253,14 +246,14 @@ def _write(tok, part, run, writer):
     if part.opens and part.closes:
         encode_found(tok, run, writer, None, _read(part, run))
         return
-    bulk = _cutter(tok, run)
-    if bulk is None:
+    found = _cutter(tok, run)
+    if found is None:
         raise ValueError(
             f"{part.path} was cut where only compiled kernels can go on, and this worker has none; "
             "install numba there, or pass part_bytes larger than the file"
         )
     _check(part, part.sources[0])
-    for _ in _encode_section(tok, bulk, part, run, writer):
+    for _ in _encode_section(*found, part, run, writer):
         pass
     _check(part, part.sources[0])
 

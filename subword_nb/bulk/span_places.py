@@ -12,7 +12,8 @@ from unicodedata import combining
 
 from ..core import jit
 from ..text.alignment import Aligned
-from .encode import Bulk
+from ..pipeline.blocks import SpanCoder
+from ..pipeline.runs import BulkTier
 from ..pipeline.engine import Compiled
 from ..core.processes import waited
 from ..core.simd import HEAD, buffer_of, decode_at
@@ -83,7 +84,7 @@ def _cuts_before(places, ch):
         import numpy as np
 
         data, starts = f"a{ch}a".encode(), np.empty(16, np.uint32)
-        k = places.plan.scanner.scan(buffer_of(data), len(data), True, starts)
+        k = places.coder.scanner.scan(buffer_of(data), len(data), True, starts)
         places.cuts[ch] = HEAD + 1 in starts[1:k].tolist()
     return places.cuts[ch]
 
@@ -264,24 +265,24 @@ class Places:
 
     def __init__(
         self,
-        bulk: Bulk,  # A compiled engine that has a plan
+        bulk: BulkTier,  # Of a tokenizer
     ):
         import numpy as np
         from subword_nb.text.word_scanners import space_scanner, whitespace_scanner
 
         c = self.c = bulk.c
-        plan = bulk.plan
+        spans = self.spans = bulk.spans
         # a pretoken is one span here
-        if plan.scanner.name == "spaces and pieces":
+        if spans.kind == "pieces":
             scanner = space_scanner()
-        elif plan.scanner.name == "white space":
-            scanner = whitespace_scanner(list(plan.span_kernel.__self__.spans.space))
+        elif spans.kind == "unigram":
+            scanner = whitespace_scanner(list(spans.found.space))
         else:
-            scanner = plan.scanner
-        self.plan = plan._replace(scanner=scanner, span_kernel=partial(_number, self), rescore_float32=None)
+            scanner = spans.scanner
+        self.coder = SpanCoder(scanner, partial(_number, self), bulk.coder.encode_span)
         self.lock = waited(threading.Lock())
-        self.bytes = plan.name.endswith(", bytes")
-        self.model_ids = plan.span_kernel
+        self.bytes = spans.kind == "bytes"
+        self.model_ids = bulk.coder.span_kernel
         self.linked = not isinstance(_steps(c.pre)[0], (BertPreTokenizer, Whitespace, WhitespaceSplit))
         self.names = [""] * (1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0))
         for p, i in c.model.piece2id.items():
@@ -389,7 +390,7 @@ def _find_rule(places):
     if places.bytes:
         _spell_bytes(places)
         return
-    if "safe" in places.plan.scanner.name or not _keeps_width(c.norm):
+    if places.spans.scanner.name == "safe places" or not _keeps_width(c.norm):
         return
     plain = (BertPreTokenizer, Whitespace, WhitespaceSplit, Metaspace, WholeText)
     if not all(isinstance(s, plain) for s in _steps(c.pre)):
@@ -398,7 +399,7 @@ def _find_rule(places):
         return
     unlike = {getattr(c.model, "unk_piece", None), *getattr(c.model, "control", ()), *c.ids}
     prefix = getattr(c.model, "continuing_subword_prefix", None) or ""
-    spaced = places.plan.name.startswith("spaces")
+    spaced = places.spans.kind == "pieces"
     for p, i in c.model.piece2id.items():
         if p in unlike:
             continue

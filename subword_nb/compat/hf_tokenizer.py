@@ -41,7 +41,8 @@ from subword_nb.pipeline.encoding import (
     pad_batch,
     truncate_pair,
 )
-from ..pipeline.engine import compiled, dropout_rngs
+from ..pipeline.encoder import encoder_of
+from ..pipeline.engine import dropout_rngs
 from ..pipeline.origins import OriginText
 from ..pipeline.processors import default_process
 
@@ -276,7 +277,7 @@ class Tokenizer:
                 added_tokens=added,
                 post_processor=post_processor,
             )
-            c = compiled(self._engine)
+            c = encoder_of(self._engine)
             c.raw.special = c.normalized_added.special = not self._encode_special
             self._made_from = tuple(parts)
         return self._engine
@@ -366,7 +367,7 @@ class Tokenizer:
     def _aligned_rows(self, engine, rows):
         from subword_nb.pipeline.align import encode_aligned, place_tokens
 
-        c, place = compiled(engine), _place_of if self._asks_python else place_tokens
+        c, place = encoder_of(engine), _place_of if self._asks_python else place_tokens
         drawn = dropout_rngs(engine, n=len(rows)) or [None] * len(rows)
         for texts, drops in zip(rows, drawn, strict=True):
             yield [encode_aligned(c, text, dropout_rng=drops, place=place) for text in texts]

@@ -5,15 +5,15 @@
 # %% auto #0
 __all__ = ['ONE', 'TWO', 'THREE', 'FOUR', 'EIGHT', 'MIX1', 'MIX2', 'LONG', 'LOW', 'HIGH', 'SPILLED', 'WAITING',
            'encode_spans_ref', 'slot_of', 'keys_of', 'keep_key', 'copy_spilled', 'move_slots', 'SpanTable', 'new_slots',
-           'encode_spans']
+           'encode_spans', 'feed', 'char_blocks', 'with_last']
 
 # %% ../../nbs/core/10_span_cache.ipynb #abcd7855
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from .jit import entry, kernel
-from .simd import SEPARATOR, IdBuffer, load64, prefetch
+from .simd import HEAD, SEPARATOR, IdBuffer, Scanner, load64, prefetch
 
 # %% ../../nbs/core/10_span_cache.ipynb #84544128
 def encode_spans_ref(
@@ -552,3 +552,75 @@ def _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, resc
         if end < stop:
             _make_capacity(table, id_buffer, int(starts[end + 1]) - int(starts[end]) if end == j else 0)
         j = end
+
+# %% ../../nbs/core/10_span_cache.ipynb #7d3e416f
+def feed(
+    scanner: Scanner,  # What cuts
+    blocks: Iterable[bytes],  # Text in UTF-8, separators between documents; no block ends inside a character
+    *,
+    size: int = 1 << 18,  # About how long a block is
+) -> Iterator[tuple]:  # (buffer, starts, k, place): k spans are certain, the first at `place`
+    "The spans of a stream."
+    buffer, starts = _new_buffer(0, size), None
+    n, wanted, place = 0, 0, 0
+    for block, last in with_last(blocks):
+        buffer = _append(buffer, n, block, size)
+        n += len(block)
+        if n < wanted and not last:
+            continue
+        if starts is None or len(starts) < len(buffer):
+            starts = np.empty(len(buffer), np.uint32)
+        k = scanner.scan(buffer, n, last, starts)
+        wanted = 0 if k else 2 * n
+        if not k:
+            continue
+        yield buffer, starts, k, place
+        done = int(starts[k])
+        n, place = n + HEAD - done, place + done - HEAD
+        buffer[HEAD : HEAD + n] = buffer[done : done + n].copy()
+
+# %% ../../nbs/core/10_span_cache.ipynb #ca6c554c
+def char_blocks(
+    text,  # UTF-8 as bytes, or a memory map of it
+    *,
+    size: int = 1 << 18,  # Maximum number of bytes, 4 or more
+) -> Iterator[memoryview]:  # Its blocks, which are not copied
+    "A text in blocks of whole characters."
+    a, n, text = 0, len(text), memoryview(text)
+    while a < n:
+        b = min(a + size, n)
+        for _ in range(3):
+            if b == n or text[b] & 0xC0 != 0x80:
+                break
+            b -= 1
+        yield text[a:b]
+        a = b
+
+# %% ../../nbs/core/10_span_cache.ipynb #831422a2
+def with_last(
+    blocks: Iterable[bytes],  # Blocks of any lengths
+) -> Iterator[tuple]:  # (block, is it the last?)
+    "Blocks, none of them empty but perhaps the last."
+    waiting = b""
+    for block in blocks:
+        if len(block) and len(waiting):
+            yield waiting, False
+        if len(block):
+            waiting = block
+    yield waiting, True
+
+# %% ../../nbs/core/10_span_cache.ipynb #75067b50
+def _new_buffer(n, size):
+    "A buffer with capacity for n bytes and a block."
+    return np.full(2 * HEAD + n + size + size // 16, SEPARATOR, np.uint8)
+
+
+def _append(buffer, n, block, size):
+    "Bring a block behind the n bytes of a buffer."
+    m = len(block)
+    if HEAD + n + m + HEAD > len(buffer):  # ever longer, if no span ends
+        buffer, old = _new_buffer(2 * n + m, size), buffer
+        buffer[: HEAD + n] = old[: HEAD + n]
+    buffer[HEAD + n : HEAD + n + m] = np.frombuffer(block, np.uint8)
+    buffer[HEAD + n + m : 2 * HEAD + n + m] = SEPARATOR
+    return buffer

@@ -17,13 +17,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby, pairwise
 from numbers import Real
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ..unigram.lattice import LONG, Lattice, build_lattice, lengths_by_first, pieces_at
+from ..core.jit import on_warm_up
 from ..core.processes import cached_property
 from ..core.unicode import encode_text
-from .sentencepiece_normalizer import NESTED_SPELLINGS
-from ..text.protocols import Joins, Model, Reason, SpanPlan, Token
+from ..corpus.segmentation import ByteSpans, SegmentationPlan
+from ..text.charsmap import NESTED_SPELLINGS
+from ..text.protocols import Joins, Model, Reason, Token
 from ..unigram.model import Unigram, most_probable
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #77b6da8c
@@ -372,6 +374,7 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
     "A UNIGRAM model: the split with the highest sum of scores, added up in 32-bit floats."
 
     units = "scores"
+    float32_sums = True
 
     def lattice(
         self,
@@ -410,13 +413,6 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
         self._cut, self.cache = word_pattern(self.table), {}
         lowest = min((scores[i] for p, i in self.known.items() if p not in special), default=_LARGEST)
         self.unk_score = float32(lowest - self.unk_penalty)
-
-    def span_encoder(
-        self,
-        plan: SpanPlan,  # Says how a text is cut into spans, and offers kernels
-    ) -> Callable | None:  # The kernel of Viterbi's algorithm; None where the plan has none
-        "The kernel that encodes spans."
-        return plan.best_path(self)
 
     def _rows(self, text):
         base, known, cell = 0.0, self.cache, array("f", (0.0,))
@@ -543,13 +539,6 @@ class SentencePieceBPE(SentencePieceModel):
     drops_merges = True
     units = "merges"
 
-    def span_encoder(
-        self,
-        plan: SpanPlan,  # Says how a text is cut into spans, and offers kernels
-    ) -> Callable | None:  # The kernel that replays merges; None where the plan has none
-        "The kernel that encodes spans."
-        return plan.merging(self)
-
     def joins(self) -> Joins:  # Every piece that a text can be given, and those that are taken apart again
         "What merging can produce."
         singles = frozenset(p for p in self.known if len(p) == 1)
@@ -570,6 +559,29 @@ class SentencePieceBPE(SentencePieceModel):
                 if len(word) <= LONG:
                     _cached(known, word, row)
             yield row
+
+    def own_spans(
+        self,
+        plan: SegmentationPlan,  # The plan of a tokenizer
+    ) -> ByteSpans | None:  # None: the plan decides
+        "Spans for texts that are cut nowhere, or before every ▁."
+        from subword_nb.bpe.span_encoder import piece_spans
+
+        return piece_spans(plan, self)
+
+    def span_encoder(
+        self,
+        spans: ByteSpans,  # What a text is cut into
+    ) -> Any:  # A `SentencePieceBPEMisses`; None: `encode` does it
+        "The kernels that compute the ids of new spans."
+        from subword_nb.bpe.span_encoder import SentencePieceBPEMisses
+
+        if spans.kind not in ("pieces", "marks") or spans.kind == "marks" and not spans.respell:
+            return None
+        try:
+            return SentencePieceBPEMisses(self)
+        except ValueError:  # a model that the kernels do not know
+            return None
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #3d7ce485
 def _rank(model):
@@ -717,3 +729,22 @@ def merges_of(
         else:
             found.merges.append(tuple(parts))
     return found
+
+# %% ../../nbs/formats/05_sentencepiece_models.ipynb #47b15392
+@on_warm_up
+def _warm_up_unigram_misses():
+    "Compile the kernels of Unigram models, SentencePiece's sums among them."
+    import numpy as np
+    from subword_nb.core.simd import HEAD, IdBuffer, buffer_of
+    from subword_nb.formats.sentencepiece_normalizer import SentencePieceNormalizer
+    from subword_nb.unigram.boundaries import UnigramMisses
+
+    model = SentencePieceUnigram({"a": 0, _SPACE: 1, "?": 2}, [0.0, 0.0, 0.0], "?")
+    misses = UnigramMisses(model, normalizer=SentencePieceNormalizer(remove_extra_whitespaces=False))
+    buffer = buffer_of(b"a")
+    one = np.array([1], np.int64)
+    ids, bounds, extra = np.empty(20, np.uint32), np.zeros(2, np.int64), np.zeros(1, np.uint32)
+    misses.span_kernel(buffer, one + HEAD - 1, one, 1, ids, bounds, extra)
+    starts, of_span = np.array([HEAD, HEAD + 1], np.uint32), np.zeros(1, np.uint64)
+    arrays = np.zeros(4, np.uint64), None, np.zeros(1, np.uint32)
+    misses.rescore_float32(buffer, starts, of_span, 0, 1, arrays, IdBuffer(300), np.zeros(1))

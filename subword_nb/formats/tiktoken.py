@@ -44,7 +44,8 @@ from subword_nb.core.unicode import (
 )
 from ..pipeline.vocab import AddedToken
 from ..pipeline.decoding import decode_bytes
-from ..pipeline.engine import byte_model, compiled, refuse_texts, units_of, unstable_ids
+from ..pipeline.encoder import encoder_of
+from ..pipeline.engine import byte_model, refuse_texts, units_of, unstable_ids
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a23719ed
 _LINE = re.compile(rb"(=|[A-Za-z0-9+/]+={0,2}) (0|[1-9][0-9]{0,9})")  # = is the empty token
@@ -1109,8 +1110,8 @@ def encode_with_unstable(
 ) -> tuple[list[int], list[list[int]]]:  # Ids that are final; the sorted completions
     "Encode the beginning of a text."
     byte_model(tok)
-    c, text = compiled(tok, allowed_special=allowed_special), valid_text(text, errors=errors)
-    refuse_texts(tok, c, [text], disallowed_special)
+    c, text = encoder_of(tok, allowed_special=allowed_special), valid_text(text, errors=errors)
+    refuse_texts(c, [text], disallowed_special)
     units = units_of(c, text)
     rows = [[u] if isinstance(u, int) else list(c.model.encode(u)) for u in units]
     ids, n = [i for row in rows for i in row], unstable_ids(tok, units, rows)

@@ -15,7 +15,7 @@ from textwrap import wrap
 
 from ..core.draw import INK, PALETTE, cell_width, clip, printable
 from ..pipeline.encoding import byte_offsets
-from ..pipeline.engine import Engine, compiled
+from ..pipeline.encoder import Engine, encoder_of
 from ..pipeline.align import encode_aligned
 from ..core.unicode import valid_text
 
@@ -236,7 +236,7 @@ def compare(
 # %% ../../nbs/insight/04_compare.ipynb #97bae44c
 def _tokens(tok, text, allowed_special):
     "The tokens of a text, with their exact places."
-    e = encode_aligned(compiled(tok, allowed_special=allowed_special), text)
+    e = encode_aligned(encoder_of(tok, allowed_special=allowed_special), text)
     known = {pair: _spelling(tok, *pair) for pair in set(zip(e.ids, e.pieces, strict=True))}
     labels = {(i, p): _shown(tok, p, s) for (i, p), s in known.items()}
     spelled = [known[pair] for pair in zip(e.ids, e.pieces, strict=True)]

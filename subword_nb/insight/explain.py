@@ -13,7 +13,8 @@ from ..text.alignment import Aligned
 from ..pipeline.decoders import ByteLevel, fallback_byte
 from ..core.unicode import valid_text, visible_bytes
 from ..core.draw import printable
-from ..pipeline.engine import Compiled, Engine, compiled
+from ..pipeline.encoder import Engine, encoder_of
+from ..pipeline.engine import Compiled
 from ..pipeline.align import align, normalized
 from ..text.pretokenizers import spells_bytes
 
@@ -288,7 +289,7 @@ def explain(
         dropout=0.0 if tok.model.drops_merges else None,
     )
     in_bytes = _in_bytes(tok)
-    parts, words, reasons, number = _words(compiled(tok, allowed_special=allowed_special), text, in_bytes)
+    parts, words, reasons, number = _words(encoder_of(tok, allowed_special=allowed_special), text, in_bytes)
     tokens = _tokens(tok, e, number, in_bytes)
     _give_tokens(words, tokens)
     return Explanation(text, type(tok.model).__name__, in_bytes, parts, words, reasons, tokens)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..pipeline.engine import Engine
+from ..pipeline.encoder import Engine
 
 # %% ../../nbs/insight/06_measure.ipynb #2a473fe9
 class TextCost(NamedTuple):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core import jit
 from ..corpus.batches import Batch, split_lines
 from ..corpus.sources import Corpus, as_corpus
-from ..pipeline.engine import Engine
+from ..pipeline.encoder import Engine
 from ..text.pretokenizers import pretokenizer
 
 if TYPE_CHECKING:
@@ -241,11 +241,11 @@ class _Words:
                     span = b" " + word.encode()
                     self.counts[span] = self.counts.get(span, 0) + 1
             return
-        from subword_nb.pipeline.span_cuts import cuts_of
+        from subword_nb.corpus.segmentation import SegmentationPlan
         from subword_nb.train.span_counts import SpanCounts, char_blocks, count_spans, feed
 
         if self.table is None:
-            self.table, self.scanner = SpanCounts(), cuts_of(None, self.pre).scanner
+            self.table, self.scanner = SpanCounts(), SegmentationPlan(None, self.pre).byte_spans.scanner
         text = b"\xff".join(batch.docs())
         for buffer, starts, k, place in feed(self.scanner, char_blocks(text)):
             count_spans(self.table, buffer, starts, k, place=place)

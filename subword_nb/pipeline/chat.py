@@ -19,7 +19,8 @@ from .added_tokens import AddedFinder, spans_within
 from .align import place_tokens, place_tokens_ref
 from .chat_templates import DOCUMENTS, FIRST_MESSAGE, TOOLS, render_chat, template_literals
 from .decoding import decode
-from .engine import Compiled, Engine, compiled, part_ids
+from .encoder import Engine, encoder_of
+from .engine import Compiled, part_ids
 from subword_nb.pipeline.origins import (
     OUTSIDE,
     TEMPLATE,
@@ -64,7 +65,7 @@ def encode_marked(
     marks, plain = marks_of(text), valid_text(str.__str__(text))
     _refuse_unknown(plain, marks, commands)
     ranges = origin_ranges(marks, [TEMPLATE])
-    full = compiled(tok, allowed_special="all")
+    full = encoder_of(tok, allowed_special="all")
     if not any(token.content in commands for token in full.normalized_added.tokens.values()):
         found = [(a, b, t) for a, b, t in full.raw.spans(plain) if t is not None and t.content in commands]
         if all(_lies_within(ranges, _place(plain, a, b, t)) for a, b, t in found):
@@ -108,12 +109,12 @@ def _agrees(tok, ids, written, commands):
 # %% ../../nbs/pipeline/16_chat.ipynb #f8c090fd
 def _without_commands(tok, commands):
     "The engine with the ids of all added tokens, and a model that spells none of the commands."
-    bare, full = compiled(tok, allowed_special=()), compiled(tok, allowed_special="all")
+    bare, full = encoder_of(tok, allowed_special=()), encoder_of(tok, allowed_special="all")
     model = bare.model.without_pieces(commands)
     if model is bare.model:
         c = copy(bare)
     else:
-        c = Compiled(tok, ())
+        c = Compiled(bare.parts, ())
         c.model = model
     c.ids = full.ids
     return c
@@ -347,7 +348,7 @@ def append_ids(
 ) -> list[int]:  # The same ids, and those of the text behind them
     "Ids of a longer conversation, without touching the earlier ones."
     before = list(ids)
-    c = compiled(tok, allowed_special=allowed_special)
+    c = encoder_of(tok, allowed_special=allowed_special)
     text = valid_text(str.__str__(text))
     new = part_ids(c, text, opens=not before)
     if not before or not text:
@@ -373,4 +374,4 @@ def is_stable(
         text = decode(tok, ids, errors="strict")
     except ValueError:
         return False
-    return part_ids(compiled(tok, allowed_special="all"), text) == ids
+    return part_ids(encoder_of(tok, allowed_special="all"), text) == ids

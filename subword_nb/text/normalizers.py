@@ -67,6 +67,8 @@ _all_ = [
 class Normalizer:
     "What all normalizers can do."
 
+    escapes_spaces = False  # Has it options of its own for a dummy prefix, and for spaces that become ▁?
+
     if TYPE_CHECKING:  # what each of them has
 
         def _normalize(self, text):

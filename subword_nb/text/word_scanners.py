@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['WORD', 'SPACE', 'ALONE', 'OTHER', 'ONE', 'ALL', 'LAST', 'BLOCK', 'NONE', 'TWO', 'THREE', 'SAME', 'GONE', 'SPACED',
            'ODD', 'CHANGED', 'word_classes', 'word_starts_ref', 'class_scanner', 'whitespace_scanner', 'space_scanner',
-           'safe_scanner', 'CharMap', 'code_points', 'char_map', 'splitter_classes', 'bert_scanner', 'split_scanner']
+           'safe_scanner', 'CharMap', 'char_map', 'splitter_classes', 'code_points', 'bert_scanner', 'split_scanner']
 
 # %% ../../nbs/text/14_word_scanners.ipynb #c5ba1fe2
 import re
@@ -407,6 +407,31 @@ def _find_char_map(steps):
             kinds[256 * k : 256 * k + 256][used[256 * k : 256 * k + 256]] = SPACED
     return CharMap(kinds, changed)
 
+# %% ../../nbs/text/14_word_scanners.ipynb #745d6777
+def char_map(
+    norm: Normalizer | None,  # A normalizer; None changes nothing
+) -> CharMap | None:  # None where it is not known how to go character by character
+    "What becomes of each character alone."
+    steps = _steps(norm)
+    return None if steps is None else _char_map(steps)
+
+# %% ../../nbs/text/14_word_scanners.ipynb #63408187
+@cache
+def _ranges(pattern):
+    "The code points that a class of characters holds."
+    return read_pattern(pattern)[0][0]
+
+# %% ../../nbs/text/14_word_scanners.ipynb #41cc4a52
+def splitter_classes(
+    pre: PreTokenizer,  # A pre-tokenizer
+) -> Any:  # (0x110000,) uint8, an array: the class of each character; None if classes are not enough
+    "The classes of BertPreTokenizer, Whitespace and WhitespaceSplit."
+    if type(pre) is BertPreTokenizer:
+        return word_classes(space=_ranges(r"\s"), alone=_ranges(f"[{PUNCTUATION}]"))
+    if type(pre) is Whitespace:
+        return word_classes(space=_ranges(r"\s"), other=_ranges(r"[^\w\s]"))
+    return word_classes(space=_ranges(r"\s")) if type(pre) is WhitespaceSplit else None
+
 # %% ../../nbs/text/14_word_scanners.ipynb #50031650
 def code_points(
     texts: list[str],  # Texts
@@ -464,31 +489,6 @@ def _char_map(steps):
     "The map of some steps."
     stored = {_UNCASED: _uncased_map, _CASED: _cased_map}.get(steps)
     return _unpacked(stored()) if stored else _find_char_map(steps)
-
-# %% ../../nbs/text/14_word_scanners.ipynb #745d6777
-def char_map(
-    norm: Normalizer | None,  # A normalizer; None changes nothing
-) -> CharMap | None:  # None where it is not known how to go character by character
-    "What becomes of each character alone."
-    steps = _steps(norm)
-    return None if steps is None else _char_map(steps)
-
-# %% ../../nbs/text/14_word_scanners.ipynb #63408187
-@cache
-def _ranges(pattern):
-    "The code points that a class of characters holds."
-    return read_pattern(pattern)[0][0]
-
-# %% ../../nbs/text/14_word_scanners.ipynb #41cc4a52
-def splitter_classes(
-    pre: PreTokenizer,  # A pre-tokenizer
-) -> Any:  # (0x110000,) uint8, an array: the class of each character; None if classes are not enough
-    "The classes of BertPreTokenizer, Whitespace and WhitespaceSplit."
-    if type(pre) is BertPreTokenizer:
-        return word_classes(space=_ranges(r"\s"), alone=_ranges(f"[{PUNCTUATION}]"))
-    if type(pre) is Whitespace:
-        return word_classes(space=_ranges(r"\s"), other=_ranges(r"[^\w\s]"))
-    return word_classes(space=_ranges(r"\s")) if type(pre) is WhitespaceSplit else None
 
 # %% ../../nbs/text/14_word_scanners.ipynb #49d711c6
 def bert_scanner(

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..core.draw import clip, printable
-from ..pipeline.engine import compiled, pieces_of, units_of
+from ..pipeline.encoder import encoder_of
+from ..pipeline.engine import pieces_of, units_of
 from ..formats.detect import KINDS, special_by_default
 from ..text.pretokenizers import byte_level
 from .tokenizer import Tokenizer
@@ -147,7 +148,7 @@ def reason(
     "The first stage at which two tokenizers differ."
     if _ids(a, text, False) == _ids(b, text, False):
         return f"the same ids, but not the same around them: {_ids(a, text)} and {_ids(b, text)}"
-    seen = [units_of(compiled(t, allowed_special=()), text) for t in (a, b)]
+    seen = [units_of(encoder_of(t, allowed_special=()), text) for t in (a, b)]
     spelled = ["".join(u if isinstance(u, str) else f"⟨{u}⟩" for u in units) for units in seen]
     if spelled[0] != spelled[1]:
         return f"the models see different texts: {spelled[0]!r} and {spelled[1]!r}"

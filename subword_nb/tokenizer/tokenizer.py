@@ -18,10 +18,10 @@ from ..formats.detect import read_file, special_by_default
 from ..pipeline import decoders, decoding
 from ..pipeline.decoders import Decoder
 from ..pipeline.encoding import Encoding, Padding, TokenizerConfig, Truncation
-from ..pipeline.engine import Engine, compiled, pieces_of
+from ..pipeline.encoder import Engine, encoder_of
+from ..pipeline.engine import pieces_of
 from ..pipeline.parts import Parts
 from ..pipeline.processors import Processor
-from ..core.ragged import Ragged
 from ..pipeline.vocab import AddedToken
 from ..text.splitters import PreTokenizer
 from ..text.pretokenizers import spells_bytes
@@ -421,40 +421,6 @@ class Tokenizer(Engine):
             warnings.warn(f"{written.path.name}: {note}", stacklevel=2)
         return written.path
 
-    def encode_batch(
-        self,
-        texts: Iterable,  # Texts (str or UTF-8 bytes)
-        pairs: Iterable | None = None,  # A second text for each
-        *,
-        add_special_tokens: bool = True,  # Add the tokens of the post-processor
-        # Special tokens to find, as for `encode`
-        allowed_special: str | Collection[str] | None = None,
-        # Special tokens that are an error, as for `encode`
-        disallowed_special: str | Collection[str] = (),
-        dropout: float | None = None,  # Probability of skipping a merge, instead of the model's own; BPE only
-        seed: int | None = None,  # Makes dropout repeatable; each text gets a seed derived from it
-        # For invalid Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
-        errors: str = "strict",
-        progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-        threads: int = 1,  # Number of threads; 0: one per CPU. The ids do not depend on it
-    ) -> Ragged:  # An array of ids (uint32) for each text; all of them in `.ids`, bounds in `.bounds`
-        "The ids of many texts."
-        from subword_nb.bulk.encode import encode_batch
-
-        return encode_batch(
-            self,
-            texts,
-            pairs,
-            add_special_tokens=add_special_tokens,
-            allowed_special=allowed_special,
-            disallowed_special=disallowed_special,
-            dropout=dropout,
-            seed=seed,
-            errors=errors,
-            progress=progress,
-            threads=threads,
-        )
-
     def encode_files(
         self,
         # Text files, patterns or addresses (`s3://…`), .gz and .xz too; of .jsonl files each line is a document
@@ -501,12 +467,6 @@ class Tokenizer(Engine):
             resume=resume,
             overwrite=overwrite,
         )
-
-    def _encode_long(self, text, pair, **options):
-        "The ids of a long text, by the kernels where they are faster."
-        from subword_nb.bulk.encode import encode
-
-        return encode(self, text, pair, **options)
 
     def tokenize(
         self,
@@ -702,7 +662,6 @@ class Tokenizer(Engine):
         for piece in m.piece2id:
             lengths[len(piece)] = lengths.get(len(piece), 0) + 1
         options = {k: getattr(m, k, None) for k in _OPTIONS}
-        path = compiled(self).path
         allowed = self.allowed_special
         return {
             "model": type(m).__name__,
@@ -719,7 +678,7 @@ class Tokenizer(Engine):
             "truncation": _as_dict(self.truncation),
             "padding": _as_dict(self.padding),
             "config": self.config and asdict(self.config),
-            "path": {"remembers": path.spans, "why": path.why},
+            "path": encoder_of(self).path,
             "allowed_special": allowed if isinstance(allowed, str) else sorted(allowed),
             "source": _source_facts(self.source),
             "piece_lengths": dict(sorted(lengths.items())),
@@ -1192,7 +1151,7 @@ _COMPILED_PARTS = ("model", "pre_tokenizer", "normalizer", "added_tokens", "allo
 
 def _check_attribute(tok, name):
     "Refuse an attribute that does not exist or is derived from others: setting it would do nothing."
-    is_being_made = "_compiled" not in vars(tok)
+    is_being_made = "_encoders" not in vars(tok)
     remembers = name.startswith("_") and name in vars(tok)
     if is_being_made or remembers:
         return
@@ -1205,7 +1164,7 @@ def _check_attribute(tok, name):
 def _exchange(tok, name, value):
     "Set an attribute, and rebuild what was derived from it."
     _check_attribute(tok, name)
-    if "_compiled" not in vars(tok) or name not in _COMPILED_PARTS:
+    if "_encoders" not in vars(tok) or name not in _COMPILED_PARTS:
         Engine.__setattr__(tok, name, value)
         return
     old = tok.parts._asdict() | {"training": tok.training}

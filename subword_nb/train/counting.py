@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from ..core.unicode import encode_text, to_visible, visible_bytes
 from ..text.normalizers import Normalizer
 from ..text.splitters import PreTokenizer
 from ..text.pretokenizers import spells_bytes
-from ..pipeline.span_cuts import Cuts, cuts_of, pretokens_ref, put_before
+from ..corpus.segmentation import ByteSpans, SegmentationPlan, pretokens_ref
 from ..corpus.workers import scratch
 
 # %% ../../nbs/train/01_counting.ipynb #a8474486
@@ -77,17 +76,17 @@ def report_progress(
             due = time.monotonic() + 0.2
 
 # %% ../../nbs/train/01_counting.ipynb #734e28b9
-def _joined(cuts, data, bounds):
+def _joined(spans, data, bounds):
     "A batch as the scanner reads it: openings before its documents, separators between them."
     import numpy as np
 
-    if cuts.dummy_prefix is None and cuts.normalize is None:
+    if spans.dummy_prefix is None and spans.normalize is None:
         if len(bounds) == 2:
             return data
         return np.insert(np.frombuffer(data, np.uint8), bounds[1:-1], 0xFF).tobytes()
     if (
-        cuts.normalize is None
-        and (prefix := _constant_dummy_prefix(cuts.dummy_prefix)) is not None
+        spans.normalize is None
+        and (prefix := _constant_prefix(spans.dummy_prefix)) is not None
         and (np.diff(bounds) > 0).all()
     ):
         between = np.frombuffer(b"\xff" + prefix, np.uint8)
@@ -95,24 +94,24 @@ def _joined(cuts, data, bounds):
         joined = np.insert(np.frombuffer(data, np.uint8), places, np.tile(between, max(0, len(bounds) - 2)))
         return prefix + joined.tobytes() if len(bounds) > 1 else b""
     docs = [bytes(data[a:b]) for a, b in pairwise(bounds.tolist())]
-    if cuts.normalize:
-        docs = [cuts.normalize(d.decode()).encode() for d in docs]
-    return b"\xff".join([cuts.dummy_prefix(d[:4], True) + d for d in docs] if cuts.dummy_prefix else docs)
+    if spans.normalize:
+        docs = [spans.normalize(d.decode()).encode() for d in docs]
+    return b"\xff".join([spans.dummy_prefix(d[:4], True) + d for d in docs] if spans.dummy_prefix else docs)
 
 
-def _constant_dummy_prefix(dummy_prefix):
+def _constant_prefix(dummy_prefix):
     "What is put before every document that is not empty; None if that depends on the document."
-    if not isinstance(dummy_prefix, partial) or dummy_prefix.func is not put_before:
+    if dummy_prefix is None or dummy_prefix.unless:
         return None
-    marks = dummy_prefix.args[0]
-    return None if marks.unless else marks.prefix
+    return dummy_prefix.prefix
 
 
-def _count_batch(cuts, table, batch, number):
+def _count_batch(spans, table, batch, number):
     "Count the spans of one batch."
-    from subword_nb.train.span_counts import char_blocks, count_spans, feed
+    from subword_nb.core.span_cache import char_blocks, feed
+    from subword_nb.train.span_counts import count_spans
 
-    for buffer, starts, k, place in feed(cuts.scanner, char_blocks(_joined(cuts, *batch[:2]))):
+    for buffer, starts, k, place in feed(spans.scanner, char_blocks(_joined(spans, *batch[:2]))):
         count_spans(table, buffer, starts, k, place=(number << 40) + place)
 
 # %% ../../nbs/train/01_counting.ipynb #99862129
@@ -121,7 +120,7 @@ class Counter:
 
     def __init__(
         self,
-        cuts: Cuts,  # How they are cut
+        spans: ByteSpans,  # How they are cut
         *,
         threads: int = 1,  # Number of batches counted at once
         memory: int = 1 << 30,  # Bytes that tables may have, all together, before they are spilled
@@ -131,7 +130,7 @@ class Counter:
     ):
         from subword_nb.train.span_counts import Spill
 
-        self.cuts, self.threads = cuts, threads
+        self.spans, self.threads = spans, threads
         self.memory, self.max_spans = memory, max_spans
         self.free: list = []
         self.kept = folder is not None
@@ -147,7 +146,7 @@ def _work(counter, number, batch):
         table = counter.free.pop()
     except IndexError:
         table = SpanCounts()
-    _count_batch(counter.cuts, table, batch, number)
+    _count_batch(counter.spans, table, batch, number)
     error = 0
     if counter.max_spans and len(table) > 2 * counter.max_spans:
         table, error = pruned(table, counter.max_spans)
@@ -258,14 +257,14 @@ def in_order(
     return data, bounds, np.concatenate([rows[2] for rows in found])[order], places[order]
 
 # %% ../../nbs/train/01_counting.ipynb #95bb77c9
-def _respelled(rows, cuts, bytewise, spelled):
+def _respelled(rows, spans, bytewise, spelled):
     "Counts of pretokens from rows of spans."
     data, bounds, counts, _ = rows
-    if cuts.pretokens is None and bytewise:
+    if spans.pretokens is None and bytewise:
         return FlatCounts(data, bounds, counts, True)
-    if cuts.respell:
-        return _collected(*cuts.respell(data, bounds), counts)
-    pretokens = cuts.pretokens or (lambda span: [to_visible(span) if spelled else span.decode()])
+    if spans.respell:
+        return _collected(*spans.respell(data, bounds), counts)
+    pretokens = spans.pretokens or (lambda span: [to_visible(span) if spelled else span.decode()])
     blob, places, out = data.tobytes(), bounds.tolist(), {}
     for (a, b), n in zip(pairwise(places), counts.tolist(), strict=True):
         for p in pretokens(blob[a:b]):
@@ -390,13 +389,13 @@ def count_corpus(
             every=every,
         )
         return with_line_ends(counts, totals)
-    cuts = cuts_of(norm, pre) if jit.available() else None
-    if cuts is None:
+    spans = SegmentationPlan(norm, pre).byte_spans if jit.available() else None
+    if spans is None:
         return _one_by_one(batches, norm, pre, bytewise)
     from subword_nb.train.span_counts import at_most
 
     counter = Counter(
-        cuts, threads=threads, memory=memory, max_spans=max_spans, folder=checkpoint, facts=facts
+        spans, threads=threads, memory=memory, max_spans=max_spans, folder=checkpoint, facts=facts
     )
     try:
         count_batches(counter, batches, every=every)
@@ -407,7 +406,7 @@ def count_corpus(
     more = 0
     if max_spans:
         rows, more = at_most(rows, max_spans)
-    counts = _respelled(rows, cuts, bytewise, spells_bytes(pre))
+    counts = _respelled(rows, spans, bytewise, spells_bytes(pre))
     return FlatCounts(counts.data, counts.bounds, counts.counts, counts.bytewise, counter.error + more)
 
 # %% ../../nbs/train/01_counting.ipynb #6326cd22

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..bpe.reference import join_pair
 from ..bpe.model import BPE
 from ..bpe.trainer import bpe_train
-from ..pipeline.engine import Engine
+from ..pipeline.encoder import Engine
 from ..text.pretokenizers import Metaspace, spells_bytes
 from ..text.splitters import Split, WholeText
 from ..pipeline.processors import BertProcessing, RobertaProcessing, Sequence, TemplateProcessing

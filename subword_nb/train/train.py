@@ -41,7 +41,7 @@ from subword_nb.text.pretokenizers import (
 )
 from ..text.splitters import PreTokenizer, Split, script
 from ..corpus.sources import as_corpus
-from ..pipeline.span_cuts import pretokens_ref
+from ..corpus.segmentation import pretokens_ref
 from ..text.nesting import flat_steps
 from .trace import Recorder
 from ..unigram.model import Unigram, lasting_score

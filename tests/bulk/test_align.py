@@ -8,11 +8,11 @@ import pytest
 from seeds import TEXTS as N, fresh
 
 from subword_nb import Tokenizer
-from subword_nb.bulk import blocks, encode as bulk
+from subword_nb.pipeline import blocks
 from subword_nb.pipeline import align as pipeline
 from subword_nb.bulk.align import LongEncoding, align, align_long
 from subword_nb.pipeline.encoding import Truncation
-from subword_nb.pipeline.engine import compiled
+from subword_nb.pipeline.encoder import encoder_of
 from subword_nb.core.unicode import valid_text
 
 FILES = [
@@ -123,7 +123,7 @@ def small():
 
 def check(tok, text, add=True):
     "Both ways; how many texts only the ordinary one could do."
-    found = align_long(tok, compiled(tok), text, add_special_tokens=add)
+    found = align_long(encoder_of(tok), text, add_special_tokens=add)
     if found is None:
         return 1
     wanted = pipeline.align(tok, text, add_special_tokens=add)
@@ -141,7 +141,7 @@ def texts(n, seed=0):
 
 def load(shared_file, name):
     tok = Tokenizer.load(shared_file("vocab/" + name))
-    if bulk.bulk_of(compiled(tok)).plan is None:
+    if encoder_of(tok).bulk is None:
         pytest.skip(f"{name} has no plan")
     tok.truncation = None  # `align` cuts what `align_long` gives
     return tok
@@ -159,7 +159,7 @@ def test_generated_texts(name, shared_file):
 @pytest.mark.parametrize("name", FILES)
 def test_all_files(name, shared_file):
     tok = load(shared_file, name)
-    several, barred = texts(N, 1), [b.decode() for b in bulk.bulk_of(compiled(tok)).plan.forbidden_bytes]
+    several, barred = texts(N, 1), [b.decode() for b in encoder_of(tok).bulk.spans.forbidden_bytes]
     missed = [
         t for k, t in enumerate(several) if check(tok, t, k % 3 > 0) and not any(b in t for b in barred)
     ]
@@ -258,7 +258,7 @@ def test_pipelines_of_all_kinds():
             normalizer=norm,
             **({"unk_piece": "<unk>"} if algorithm == "char_bpe" else {}),
         )
-        if bulk.bulk_of(compiled(tok)).plan is None:
+        if encoder_of(tok).bulk is None:
             continue
         for text in [
             " ",

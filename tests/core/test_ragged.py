@@ -11,7 +11,7 @@ import pytest
 
 from subword_nb.bpe.model import BPE
 from subword_nb.core.ragged import Ragged, ragged
-from subword_nb.pipeline.engine import Engine
+from subword_nb.pipeline.encoder import Engine
 
 
 def some_rows(rng):

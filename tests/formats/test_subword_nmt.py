@@ -10,7 +10,7 @@ from tests.pipeline.test_align import generated
 
 from subword_nb import Tokenizer
 from subword_nb.pipeline.decoding import decode, decode_stream, decode_stream_ref
-from subword_nb.pipeline.engine import Engine
+from subword_nb.pipeline.encoder import Engine
 from subword_nb.formats.subword_nmt import (
     SPECIAL,
     WORDS,

@@ -46,7 +46,7 @@ from subword_nb.formats.sentencepiece_proto import (
 )
 from subword_nb.corpus.sources import Corpus, files
 from subword_nb.text.splitters import Split
-from subword_nb.bulk.streams import encode_blocks
+from subword_nb.pipeline.encoder import encode_blocks
 from subword_nb.core.unicode import decode_text
 from subword_nb.formats.tiktoken import encode_by_ranks_ref, read_ranks, read_tiktoken
 from subword_nb.wordpiece.reference import wordpiece_encode_ref, wordpiece_train_ref

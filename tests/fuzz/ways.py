@@ -4,16 +4,15 @@ import contextlib
 
 from inputs import Choices
 
-from subword_nb.bulk import blocks
-from subword_nb.bulk import encode as bulk
+from subword_nb.pipeline import blocks
 from subword_nb.core import jit
 from subword_nb.pipeline import align as pipeline
 from subword_nb.bulk.align import LongEncoding, align_long
 from subword_nb.insight.compare import compare
 from subword_nb.pipeline.decoding import decode_stream, decode_stream_ref
-from subword_nb.pipeline.engine import Engine, compiled, encode_general, prefix_suffix_ids
+from subword_nb.pipeline.encoder import encode_blocks, encode_general, encoder_of, quick_path
+from subword_nb.pipeline.engine import prefix_suffix_ids
 from subword_nb.insight.explain import explain
-from subword_nb.bulk.streams import encode_blocks
 
 COLUMNS = (
     "ids",
@@ -68,20 +67,21 @@ def cut(data: bytes, c: Choices) -> list[bytes]:
 
 def check_encode(tok, text: str, c: Choices):
     "Every way to the ids of a text; returns them, or None if it is refused."
-    engine_compiled = compiled(tok)
+    engine_compiled = encoder_of(tok)
     with sizes(bulk=1 << 40, loaded=1 << 40):
         placed = tried(pipeline.place_tokens_ref, engine_compiled, text)
         expected = tried(encode_general, tok, text)
         if placed is not REFUSED:
             bare = tried(encode_general, tok, text, add_special_tokens=False)
-            if tok.truncation is tok.padding is None and prefix_suffix_ids(tok, False) == ([], []):
+            if tok.truncation is tok.padding is None and prefix_suffix_ids(engine_compiled, False) == (
+                [],
+                [],
+            ):
                 same("the engine", bare, list(placed[0]), text)
         same("encode", tried(tok.encode, text), expected, text)
         same(
-            "the engine's batch",
-            tried(lambda: Engine.encode_batch(tok, ["a", text, ""]).tolist()[1])
-            if tok.padding is None
-            else REFUSED,
+            "encode_batch without kernels",
+            tried(lambda: tok.encode_batch(["a", text, ""]).tolist()[1]) if tok.padding is None else REFUSED,
             expected if tok.padding is None and tried(encode_general, tok, "a") is not REFUSED else REFUSED,
             text,
         )
@@ -91,7 +91,7 @@ def check_encode(tok, text: str, c: Choices):
             said = tried(explain, tok, text)
             if said is not REFUSED and tok.truncation is tok.padding is None:
                 same("explain", said.ids, expected, text)
-    if jit.available() and bulk.bulk_of(engine_compiled).plan is not None:
+    if jit.available() and engine_compiled.bulk is not None:
         check_kernels(tok, text, c, expected, aligned)
     if c.byte() < 40 and len(text) < 200:
         tried(compare, tok, tok, text)
@@ -116,12 +116,13 @@ def check_kernels(tok, text, c, expected, aligned):
                 [expected, expected],
                 text,
             )
-        if (short := tried(bulk.kernel_fast_path(tok), text)) is not None:
-            same("kernel_fast_path", short, expected, text)
+        encoder = encoder_of(tok)
+        if (short := tried(quick_path(encoder, bulk=encoder.bulk), text)) is not None:
+            same("quick_path", short, expected, text)
         streamed = tried(lambda: [i for ids in encode_blocks(tok, cut(data, c)) for i in ids.tolist()])
         same("encode_blocks", streamed, expected, text)
         if tok.truncation is tok.padding is None and aligned is not REFUSED:
-            found = align_long(tok, compiled(tok), text, add_special_tokens=True)
+            found = align_long(encoder_of(tok), text, add_special_tokens=True)
             if isinstance(found, LongEncoding):
                 for name in COLUMNS:
                     same(f"align by kernels, {name},", getattr(found, name), getattr(aligned, name), text)

@@ -25,7 +25,7 @@ from subword_nb.text.protocols import Model
 from subword_nb.formats.subword_nmt import WORDS, NmtBPE
 from subword_nb.text.normalizers import Replace
 from subword_nb.pipeline.align import place_tokens_ref
-from subword_nb.pipeline.engine import compiled
+from subword_nb.pipeline.encoder import encoder_of
 from subword_nb.pipeline.processors import TemplateProcessing
 from subword_nb.formats.sentencepiece_models import (
     SentencePieceBPE,
@@ -206,7 +206,7 @@ def test_numbers_of_words_are_those_of_align():
     tok, rng = trained("bpe", "nfkc"), random.Random(3)
     for _ in range(100):
         text = random_text(rng, 10)
-        e, placed = explain(tok, text), place_tokens_ref(compiled(tok), text)
+        e, placed = explain(tok, text), place_tokens_ref(encoder_of(tok), text)
         assert [(t["start"], t["end"]) for t in e.tokens] == placed.offsets
         ordinary = dict.fromkeys(k for k, t in zip(placed.splits, e.tokens) if t["word"] is not None)
         assert [t["word"] for t in e.tokens if t["word"] is not None] == [

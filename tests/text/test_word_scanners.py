@@ -13,8 +13,8 @@ from subword_nb.core.simd import HEAD, buffer_of, scan_spans
 from subword_nb.text.normalizers import NFC, NFD, BertNormalizer, Lowercase, Prepend, Sequence, StripAccents
 from subword_nb.text.pretokenizers import BertPreTokenizer
 from subword_nb.text.splitters import Punctuation, Whitespace, WhitespaceSplit
-from subword_nb.pipeline.engine import encode_general
-from subword_nb.pipeline.segmentation import cut_words
+from subword_nb.pipeline.encoder import encode_general
+from subword_nb.corpus.segmentation import cut_words
 from subword_nb.text.word_scanners import (
     ALONE,
     CHANGED,
@@ -489,9 +489,8 @@ def odd_strings(n, seed):
 def real(request, shared_file, monkeypatch):
     "(tokenizer, its file); everything goes in bulk."
     from subword_nb import Tokenizer
-    from subword_nb.bulk import blocks
-    from subword_nb.bulk import encode as bulk
-    from subword_nb.pipeline.engine import compiled
+    from subword_nb.pipeline import blocks
+    from subword_nb.pipeline.encoder import encoder_of
 
     if not available():
         pytest.skip("there are no kernels without Numba")
@@ -500,7 +499,7 @@ def real(request, shared_file, monkeypatch):
     monkeypatch.setattr(blocks.SIZES, "loaded", 0)
     tok = Tokenizer.load(path)
     tok.truncation = tok.padding = None
-    assert bulk.bulk_of(compiled(tok, allowed_special=())).plan is not None
+    assert encoder_of(tok, allowed_special=()).bulk is not None
     return tok, path, lambda size: monkeypatch.setattr(blocks.SIZES, "block", size)
 
 

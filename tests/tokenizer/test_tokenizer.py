@@ -264,9 +264,9 @@ def test_threads_do_not_see_a_memory_that_starts_anew(small, monkeypatch):
     "Memories that are emptied all the time, by every thread, lose nothing but time."
     from concurrent.futures import ThreadPoolExecutor
 
-    from subword_nb.pipeline import engine
+    from subword_nb.pipeline.thresholds import SIZES
 
-    monkeypatch.setattr(engine, "_SPAN_LIMIT", 3)
+    monkeypatch.setattr(SIZES, "cached_spans", 3)
     rng, fresh = random.Random(5), pickle.loads(pickle.dumps(small))
     texts = [random_text(rng) for _ in range(100)]
     batch = small.encode_batch(texts).tolist()

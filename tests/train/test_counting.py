@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from seeds import TEXTS as N, fresh, window
 
-from subword_nb.train import counting, span_counts
+from subword_nb.train import span_counts
 from subword_nb.train.counting import (
     Counter,
     batches_of,
@@ -39,7 +39,7 @@ from subword_nb.text.pretokenizers import (
 )
 from subword_nb.text.splitters import Digits, Punctuation, Split, Whitespace, WhitespaceSplit
 from subword_nb.corpus.sources import Corpus
-from subword_nb.pipeline.span_cuts import cuts_of
+from subword_nb.corpus.segmentation import SegmentationPlan
 
 MARKED = Sequence((Prepend("▁"), Replace(" ", "▁")))
 KINDS = {
@@ -122,7 +122,7 @@ def test_generated_documents(kind):
 
 
 def test_most_have_cuts():
-    assert [kind for kind, parts in KINDS.items() if cuts_of(*parts) is None] == []
+    assert [kind for kind, parts in KINDS.items() if SegmentationPlan(*parts).byte_spans is None] == []
 
 
 @pytest.mark.slow
@@ -163,7 +163,7 @@ def test_memory_stays_while_the_corpus_grows():
     rng, table = fresh(0), None
     size = []
     for n in (5, 50):
-        counter = Counter(cuts_of(None, byte_level("gpt2")))
+        counter = Counter(SegmentationPlan(None, byte_level("gpt2")).byte_spans)
         count_batches(
             counter, batches_of(("".join(rng.choices(words, k=20_000)) for _ in range(n)), size=1 << 17)
         )
@@ -293,7 +293,7 @@ def test_sources_and_documents_count_alike(tmp_path):
 
 
 def test_without_a_scanner(monkeypatch):
-    monkeypatch.setattr(counting, "cuts_of", lambda norm, pre: None)
+    monkeypatch.setattr(SegmentationPlan, "byte_spans", None)
     for kind in ("gpt2", "bert"):
         assert items(count_corpus(batches_of(docs(50)), *KINDS[kind])) == items(
             count_corpus_ref(docs(50), *KINDS[kind])

@@ -11,7 +11,7 @@ from peers import sp_scores, sp_trained
 
 from subword_nb import Tokenizer
 from subword_nb.bpe.model import BPE, bpe_dropout, encode_pretoken, merge_table
-from subword_nb.pipeline.engine import Engine
+from subword_nb.pipeline.encoder import Engine
 from subword_nb.unigram.lattice import build_lattice, forward, log_sum, path_score, segmentations
 from subword_nb.formats.subword_nmt import NmtBPE, segment_word
 from subword_nb.pipeline.nbest import Split

@@ -10,8 +10,8 @@ from seeds import fresh
 from subword_nb import Tokenizer
 from subword_nb.bpe.model import BPE, RankRules, Rules, implied_rules
 from subword_nb.bpe.merge_kernels import EMPTY, LEFT, RankMisses, merge_symbols, rule_slots, solved
-from subword_nb.bulk.bpe_encoder import BPEMisses, SentencePieceBPEMisses, bpe_misses, joins_at_space
-from subword_nb.pipeline.engine import compiled
+from subword_nb.bpe.span_encoder import BPEMisses, SentencePieceBPEMisses, joins_at_space
+from subword_nb.pipeline.encoder import encoder_of
 from subword_nb.core.jit import available
 from subword_nb.text.pretokenizers import Metaspace, byte_level
 from subword_nb.text.splitters import WholeText
@@ -55,8 +55,15 @@ ALPHABETS = [
 
 def model_of(path):
     "Model and pre-tokenizer as the engine uses them."
-    c = compiled(Tokenizer.load(path), allowed_special="all")
+    c = encoder_of(Tokenizer.load(path), allowed_special="all")
     return c.model, c.pre
+
+
+def misses_of(model, pre, space=None):
+    "What computes the ids of new spans for a model."
+    if isinstance(model, SentencePieceBPE):
+        return SentencePieceBPEMisses(model)
+    return BPEMisses(model, pre, space=space)
 
 
 def random_spans(rng, n):
@@ -88,7 +95,7 @@ def test_byte_level_models(shared_file, name):
         return pre.piece_of(text) if name != "falcon/tokenizer.json" else byte_level(None).piece_of(text)
 
     spans = random_spans(fresh(name), TEXTS)
-    compare(bpe_misses(model, pre), spans, [model.encode(visible(s)) for s in spans])
+    compare(misses_of(model, pre), spans, [model.encode(visible(s)) for s in spans])
 
 
 @pytest.mark.parametrize("name", MARKED)
@@ -101,14 +108,14 @@ def test_models_of_characters(shared_file, name):
         for k, s in enumerate(random_spans(rng, TEXTS))
     ]
     expected = [model.encode(s.replace(" ", "▁")) for s in spans]
-    compare(bpe_misses(model, pre, space="▁"), spans, expected)
+    compare(misses_of(model, pre, space="▁"), spans, expected)
 
 
 @pytest.mark.parametrize("name", MARKED)
 def test_words_in_a_row_are_the_text(shared_file, name):
     "Spans that end before a run of marks may be encoded one by one."
     model, pre = model_of(shared_file(f"vocab/{name}"))
-    misses, rng = bpe_misses(model, pre, space="▁"), fresh(name)
+    misses, rng = misses_of(model, pre, space="▁"), fresh(name)
     for text in random_spans(rng, TEXTS // 5):
         text = " " + text
         rows = solved(misses, [s.encode() for s in re.findall("[ ▁]+[^ ▁]*", text)])
@@ -137,7 +144,7 @@ def test_rank_models_equal_rank_files(shared_file):
     path = shared_file("vocab/tiktoken/r50k_base.tiktoken")
     model, pre = model_of(path)
     assert isinstance(model.merges, RankRules)
-    a, b = bpe_misses(model, pre), RankMisses(read_ranks(path))
+    a, b = misses_of(model, pre), RankMisses(read_ranks(path))
     assert "table" not in vars(model) and "pairs" not in vars(model.merges)
     for x, y in zip((a.first[:256], *a.tables), (b.first[:256], *b.tables)):
         assert np.array_equal(
@@ -387,7 +394,7 @@ def test_spans_of_the_corpora(shared_data, shared_file, name):
         keep = [k for k, s in enumerate(spans) if "\ufffd" not in s]
         raws, spans = [raws[k] for k in keep], [spans[k] for k in keep]
     compare(
-        bpe_misses(model, pre),
+        misses_of(model, pre),
         spans,
         [model.encode(r if name.startswith("falcon") else pre.piece_of(r)) for r in raws],
         0.001,

@@ -12,7 +12,7 @@ from costs import assert_linear
 from subword_nb import Tokenizer
 from subword_nb.core import jit
 from subword_nb.text.charsmap import build_charsmap, graphemes
-from subword_nb.pipeline.engine import compiled
+from subword_nb.pipeline.encoder import encoder_of
 from subword_nb.core.simd import HEAD, buffer_of
 from subword_nb.text.normalizers import Precompiled, Replace, Sequence, Strip
 from subword_nb.text.pretokenizers import Metaspace, Sequence as Steps
@@ -20,9 +20,9 @@ from subword_nb.text.splitters import Split, WhitespaceSplit, WholeText
 from subword_nb.formats.sentencepiece_models import SentencePieceUnigram, sentencepiece_unigram_ref
 from subword_nb.formats.sentencepiece_normalizer import SentencePieceNormalizer
 from subword_nb.core.span_cache import IdBuffer, SpanTable, encode_spans
-from subword_nb.bulk.unigram_encoder import CONTROLS, DROPPED, EXTENDS, PREPENDS
+from subword_nb.unigram.span_encoder import CONTROLS, DROPPED, EXTENDS, PREPENDS
 from subword_nb.unigram.model import Unigram, unigram_model
-from subword_nb.bulk.unigram_boundaries import UnigramMisses, kinds_in_clusters, unigram_spans
+from subword_nb.unigram.boundaries import UnigramMisses, kinds_in_clusters, unigram_spans
 from subword_nb.text.word_scanners import whitespace_scanner
 
 REAL = [
@@ -124,11 +124,11 @@ def real(request, shared_file):
     "(tokenizer, its plan where special tokens are ordinary text)"
     tok = Tokenizer.load(shared_file(f"vocab/{request.param}"))
     tok.truncation = tok.padding = None
-    return tok, plan_of(compiled(tok, allowed_special=()))
+    return tok, plan_of(encoder_of(tok, allowed_special=()))
 
 
 def plain(tok, text):
-    c = compiled(tok, allowed_special=())
+    c = encoder_of(tok, allowed_special=())
     return Parts(c.model, c.norm, c.pre).ids(text)
 
 
@@ -244,7 +244,7 @@ def test_signs_that_join_what_follows_are_no_reason_to_ask(real):
     tok, plan = real
     misses, rng = (
         UnigramMisses(
-            compiled(tok, allowed_special=()).model, normalizer=tok.normalizer, pre=tok.pre_tokenizer
+            encoder_of(tok, allowed_special=()).model, normalizer=tok.normalizer, pre=tok.pre_tokenizer
         ),
         fresh("signs"),
     )
@@ -281,7 +281,7 @@ def test_clusters_of_every_kind(real):
     rng, misses = (
         fresh(0),
         UnigramMisses(
-            compiled(tok, allowed_special=()).model, normalizer=tok.normalizer, pre=tok.pre_tokenizer
+            encoder_of(tok, allowed_special=()).model, normalizer=tok.normalizer, pre=tok.pre_tokenizer
         ),
     )
     texts = ["".join(rng.choices(CHARACTERS, k=rng.choice([1, 2, 3, 5, 9, 20]))) for _ in range(TEXTS)]

@@ -15,7 +15,7 @@ from subword_nb.text.splitters import Whitespace, WhitespaceSplit
 from subword_nb.tokenizer.tokenizer import Tokenizer
 from subword_nb.text.word_scanners import ODD, bert_scanner, char_map
 from subword_nb.wordpiece.model import WordPiece
-from subword_nb.bulk.wordpiece_encoder import WordPieceMisses, byte_trie, wordpiece_span_ref
+from subword_nb.wordpiece.span_encoder import WordPieceMisses, byte_trie, wordpiece_span_ref
 
 pytestmark = pytest.mark.skipif(
     not available(), reason="thousands of spans need compiled kernels; the notebook tests plain Python"

@@ -12,7 +12,7 @@ from subword_nb.text.regex import DEEPSEEK, PATTERNS
 from subword_nb.text.splitters import BEHAVIORS
 from subword_nb.bpe.model import BPE
 from subword_nb.text.charsmap import build_charsmap
-from subword_nb.pipeline.engine import Engine, compiled
+from subword_nb.pipeline.encoder import Engine, encoder_of
 from subword_nb.text.normalizers import (
     NFC,
     NFD,
@@ -30,7 +30,7 @@ from subword_nb.text.normalizers import (
     StripAccents,
     normalizer,
 )
-from subword_nb.pipeline.segmentation import Path, cut_words, find_path, joins_words, later_words
+from subword_nb.corpus.segmentation import StringSpans, cut_words, joins_words, later_words, string_spans
 from subword_nb.unigram.model import Unigram
 from subword_nb.pipeline.vocab import AddedToken
 from subword_nb.wordpiece.wordlevel import WordLevel
@@ -228,7 +228,7 @@ def some_model(rng):
 
 def whole(tok, text):
     "The ids of a text as a whole: normalized, split with every character's place, each piece given to the model."
-    c = compiled(tok)
+    c = encoder_of(tok)
     ids = []
     for a, b, token in c.raw.spans(text):
         if token is not None:
@@ -270,13 +270,13 @@ def check(rng, n_texts=12):
     for text, ids in zip(texts, batch):
         expected = whole(tok, text)
         assert tok.encode(text) == ids == expected, (text, norm, split, model, getattr(model, "merges", None))
-    return compiled(tok).path.spans
+    return encoder_of(tok).plan.string.by_word
 
 
 def test_random_tokenizers_word_by_word():
     rng = random.Random(0)
     kinds = [check(rng) for _ in range(700)]
-    assert kinds.count("words") > 60 and kinds.count("pretokens") > 100
+    assert kinds.count(True) > 60 and kinds.count(False) > 100
 
 
 @pytest.mark.slow
@@ -338,8 +338,8 @@ def test_which_paths_tokenizers_take():
         (pre.byte_level(None), NFC()),
         (pre.Whitespace(), Replace({"Regex": r"\w"}, "a")),
     ]
-    assert [find_path(model, split, norm).spans for split, norm in words] == ["words"] * len(words)
-    assert [find_path(model, split, norm).spans for split, norm in kept] == ["pretokens"] * len(kept)
+    assert [string_spans(norm, split, model=model).by_word for split, norm in words] == [True] * len(words)
+    assert [string_spans(norm, split, model=model).by_word for split, norm in kept] == [False] * len(kept)
 
 
 def test_models_that_join_words():
@@ -367,11 +367,10 @@ def test_models_that_join_words():
     )
 
 
-def test_paths_compare_and_say_why():
-    path = find_path(BPE({"a": 0}, []), pre.Whitespace(), Lowercase())
-    assert path == Path("words", "normalizer and pre-tokenizer treat each word alike", Lowercase()) and hash(
-        path
-    )
+def test_spans_compare_and_say_why():
+    spans = string_spans(Lowercase(), pre.Whitespace(), model=BPE({"a": 0}, []))
+    why = "normalizer and pre-tokenizer treat each word alike"
+    assert spans == StringSpans(True, why, Lowercase()) and hash(spans)
 
 
 def test_a_megabyte_is_cut_in_a_moment():

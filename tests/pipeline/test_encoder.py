@@ -8,8 +8,8 @@ from seeds import fresh
 from tests.pipeline.test_align import generated
 
 from subword_nb import Tokenizer
-from subword_nb.bulk import blocks, encode as bulk
-from subword_nb.pipeline.engine import Engine, compiled, encode_general
+from subword_nb.pipeline import blocks
+from subword_nb.pipeline.encoder import Engine, encode_general, encoder_of, quick_path
 from subword_nb.core.jit import available
 
 pytestmark = pytest.mark.skipif(not available(), reason="there are no kernels without Numba")
@@ -103,7 +103,7 @@ def loaded(shared_file, name):
 def test_real_tokenizers(name, shared_file, always):
     tok = loaded(shared_file, name)
     if name.split("/")[0] in WITH_KERNELS:
-        assert bulk.bulk_of(compiled(tok)).plan is not None, "this tokenizer should have a plan"
+        assert encoder_of(tok).bulk is not None, "this tokenizer should have a plan"
     texts = texts_for(len(name)) + ["", " ", "a" * 3000, " " * 500, "x y " * 300]
     expected = [exact(tok, t) for t in texts]
     for block in (1 << 18, 64):
@@ -275,7 +275,7 @@ def test_what_is_trained_has_a_plan(algorithm, options, always):
         corpus, algorithm=algorithm, vocab_size=size, special_tokens=["<s>"], progress=False, **options
     )
     for special in ("all", ()):
-        assert bulk.bulk_of(compiled(tok, allowed_special=special)).plan is not None, (
+        assert encoder_of(tok, allowed_special=special).bulk is not None, (
             f"{algorithm} with {options} should have a plan"
         )
     texts = [
@@ -317,7 +317,7 @@ def test_words_that_may_be_joined_have_no_plan():
             progress=False,
             **options,
         )
-        assert bulk.bulk_of(compiled(tok)).plan is None
+        assert encoder_of(tok).bulk is None
 
 
 @pytest.mark.peers
@@ -361,7 +361,7 @@ def test_marks_as_the_peers_have_them(tmp_path, always):
         theirs.add_special_tokens(["<s>"])
         theirs.save(str(tmp_path / "tokenizer.json"))
         tok = Tokenizer.load(tmp_path / "tokenizer.json")
-        assert bulk.bulk_of(compiled(tok)).plan is not None, k
+        assert encoder_of(tok).bulk is not None, k
         expected = [e.ids for e in theirs.encode_batch(texts)]
         for block in (7, 1 << 18):
             always.setattr(blocks.SIZES, "block", block)
@@ -386,7 +386,7 @@ def test_threads_share_a_tokenizer(always):
     with ThreadPoolExecutor(8) as pool:
         for _ in range(3):
             assert list(pool.map(tok.encode, texts)) == expected
-    assert len(bulk.bulk_of(compiled(tok)).tables) <= 8
+    assert len(encoder_of(tok).bulk.tables) <= 8
 
 
 def test_a_memory_map_is_read_in_place(tmp_path, always):
@@ -464,7 +464,7 @@ def test_tokens_in_long_bytes(always):
 
 def test_a_token_lies_across_any_cut(always):
     "Threads and blocks cut texts only where no token is cut."
-    from subword_nb.bulk.streams import encode_blocks
+    from subword_nb.pipeline.encoder import encode_blocks
     from subword_nb.pipeline.vocab import AddedToken
 
     for base in small_tokenizers():
@@ -498,7 +498,7 @@ def test_a_token_lies_across_any_cut(always):
 def test_what_goes_on_behind_a_token_opens_nothing(always):
     "A stream that is cut before a token does not begin anew."
     from subword_nb.text.pretokenizers import ByteLevel, Metaspace
-    from subword_nb.bulk.streams import encode_blocks
+    from subword_nb.pipeline.encoder import encode_blocks
 
     tokenizers = list(small_tokenizers())
     for base, pre in (
@@ -560,7 +560,7 @@ def test_errors_are_mended_behind_any_pipeline(always):
 def test_short_texts(name, shared_file):
     tok = loaded(shared_file, name)
     tok.encode_batch(["a text "] * (blocks.SIZES.bulk // 7 + 1))
-    fast_path = bulk.kernel_fast_path(tok)
+    fast_path = quick_path(encoder_of(tok), bulk=encoder_of(tok).bulk)
     n = 10 * seeds.TEXTS
     rng, taken = fresh(len(name)), 0
     parts = generated(
@@ -620,24 +620,39 @@ def test_short_texts_follow_the_tokenizer():
     assert len(tok.encode("low light " * 20)) == 5
 
 
-def test_kernels_are_loaded_behind_the_scenes(monkeypatch):
+def test_single_texts_that_are_long_together_load_the_kernels(monkeypatch):
+    "In the call that makes them long enough: no thread does it behind a caller's back."
     import threading
 
     tok = next(small_tokenizers())
     tok.encode("low light " * (blocks.SIZES.bulk // 10 + 1))  # so that nothing has to be compiled
     new = Tokenizer(**tok.parts._asdict())
     monkeypatch.setattr(blocks.SIZES, "bulk", 10_000)
-    make, made = bulk.kernel_fast_path, []
-
-    def recorded(tok):
-        made.append(tok)
-        return make(tok)
-
-    monkeypatch.setattr(bulk, "kernel_fast_path", recorded)
+    encoder, threads = encoder_of(new), threading.active_count()
+    text, quick = "low light " * 110, []
     for _ in range(11):
-        new.encode("low light " * 110)
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join(60)
-    assert [tok is new for tok in made] == [True]
-    assert new.encode("low light " * 110) == encode_general(new, "low light " * 110)
+        assert new.encode(text) == encode_general(new, text)
+        quick.append(encoder.quick(text) is not None)
+    assert quick == [False] * 9 + [True] * 2
+    assert threading.active_count() == threads
+
+
+def test_one_encoder_serves_every_way(monkeypatch):
+    "A wrong model shows which encoder answered: all of them are the one that the tokenizer holds."
+    tok = next(small_tokenizers())
+    encoder, text = encoder_of(tok), "low light " * 300
+    assert encoder_of(tok) is encoder and encoder_of(tok, allowed_special=()) is not encoder
+    calls = []
+    for name in ("encode", "encode_batch", "stream"):
+        method = getattr(encoder, name)
+        monkeypatch.setattr(encoder, name, lambda *a, m=method, n=name, **k: (calls.append(n), m(*a, **k))[1])
+    (
+        tok.encode(text),
+        tok.encode_batch([text]),
+        tok.encode_array(text),
+        tok.encode("low", add_special_tokens=False),
+    )
+    from subword_nb.pipeline.encoder import encode_blocks
+
+    list(encode_blocks(tok, [text.encode()]))
+    assert calls.count("stream") == 1 and calls.count("encode") == 2 and calls.count("encode_batch") >= 2
