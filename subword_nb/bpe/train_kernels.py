@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['PAIR', 'LENGTH', 'WORD', 'PLACE_WIDTH', 'MERGE_LEFT', 'MERGE_RIGHT', 'MERGED', 'MERGE_COUNT', 'MERGE_WIDTH', 'PAIRS',
-           'OCCURRENCES', 'NOTES', 'HEAP', 'PIECES', 'MERGES', 'WORDS', 'THRESHOLD', 'NEED', 'LOOKS', 'COUNTERS',
-           'MIN_FREQUENCY', 'MAX_LENGTH', 'TIE', 'BYTEWISE', 'TIE_RULES', 'FIRST', 'IDS', 'BYTES', 'LARGEST', 'MIX',
-           'LOW', 'EVERYTHING', 'FULL', 'ENDED', 'GROW', 'PAUSED', 'State', 'count_words', 'file_words', 'sift_up',
-           'sift_down', 'shell_sort', 'fill_tables', 'learn', 'replay']
+           'OCCURRENCES', 'NOTES', 'HEAP', 'PIECES', 'MERGES', 'WORDS', 'THRESHOLD', 'NEED', 'LOOKS', 'PLACES_NEEDED',
+           'TEXT_NEEDED', 'SYMBOLS', 'COUNTERS', 'MIN_FREQUENCY', 'MAX_LENGTH', 'TIE', 'BYTEWISE', 'TIE_RULES', 'FIRST',
+           'IDS', 'BYTES', 'LARGEST', 'MIX', 'LOW', 'EVERYTHING', 'FULL', 'ENDED', 'GROW', 'PAUSED', 'State',
+           'count_words', 'file_words', 'sift_up', 'sift_down', 'shell_sort', 'fill_tables', 'learn', 'replay']
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #ada8f99a
 from functools import partial
@@ -72,9 +72,12 @@ PIECES = 4  # pieces in the vocabulary
 MERGES = 5  # merges done
 WORDS = 6  # words counted
 THRESHOLD = 7  # pairs with a smaller count are in the pile
-NEED = 8  # how many entries the next step needs at most
+NEED = 8  # how many pairs or pieces the next step needs at most
 LOOKS = 9  # places looked at since the start
-COUNTERS = 10
+PLACES_NEEDED = 10  # how many places of pairs the next step needs at most
+TEXT_NEEDED = 11  # how many bytes of pieces the next step needs at most
+SYMBOLS = 12  # symbols counted
+COUNTERS = 13
 
 # State.option
 MIN_FREQUENCY = 0  # a rarer pair is never merged
@@ -116,9 +119,11 @@ def count_words(
     last: int,  # The word to stop before
 ) -> None:
     "Write words into the places, number and count their pairs, up to word `last` or until the table is full."
-    place, pairs, w = s.place, s.counter[PAIRS], s.counter[WORDS]
-    while w < last and 2 * (pairs + start[w + 1] - start[w]) <= min(2 * len(s.left), len(s.pair_slot)):
-        for i in range(start[w], start[w + 1]):
+    place, pairs, w, first = s.place, s.counter[PAIRS], s.counter[WORDS], s.counter[SYMBOLS]
+    capacity = min(len(s.left), len(s.pair_slot) // 2)
+    while w < last and pairs < capacity:
+        stop = min(start[w + 1], first + capacity - pairs)
+        for i in range(first, stop):
             p = PLACE_WIDTH * (i + 1)
             place[p + PAIR] = -1
             place[p + LENGTH] = 1
@@ -137,10 +142,13 @@ def count_words(
             place[p + PAIR] = q
             s.count[q] += s.weight[w]
             s.seg_length[q] += 1
-        w += 1
+        first = stop
+        if first == start[w + 1]:
+            w += 1
     s.counter[PAIRS] = pairs
     s.counter[WORDS] = w
-    s.counter[NEED] = start[w + 1] - start[w] if w < last else 0
+    s.counter[SYMBOLS] = first
+    s.counter[NEED] = max(pairs, 1000) if w < last else 0
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #ec0aad48
 @_entry(_STATE)
@@ -425,7 +433,7 @@ def _lower_threshold(s):
     new = max(best // 4, s.option[MIN_FREQUENCY])
     for q in range(s.counter[PAIRS]):
         more += new <= s.count[q] < old
-    s.counter[NEED] = more
+    s.counter[NEED], s.counter[PLACES_NEEDED], s.counter[TEXT_NEEDED] = more, 0, 0
     if more > len(s.heap_pair):
         return False
     for q in range(s.counter[PAIRS]):
@@ -500,9 +508,11 @@ def _spell(s, a, b):
 @_kernel
 def _has_capacity(s, notes):
     "Are the arrays long enough for a merge that makes this many notes?"
-    s.counter[NEED] = notes
+    # a piece is the new one's neighbour in two pairs at most, however many places they have
+    new = min(notes, 2 * (s.counter[PIECES] + 1))
+    s.counter[NEED], s.counter[PLACES_NEEDED], s.counter[TEXT_NEEDED] = new, notes, 0
     m = s.counter[MERGES]
-    pairs = s.counter[PAIRS] + notes <= len(s.left) and s.counter[HEAP] + notes <= len(s.heap_pair)
+    pairs = s.counter[PAIRS] + new <= len(s.left) and s.counter[HEAP] + new <= len(s.heap_pair)
     merges = MERGE_WIDTH * (m + 1) <= len(s.merge) and m + 2 <= len(s.older) and m + 3 <= len(s.event)
     return (
         pairs and merges and s.counter[OCCURRENCES] + notes <= len(s.occurrence) and 2 * notes <= len(s.note)
@@ -513,9 +523,10 @@ def _has_capacity(s, notes):
 def _can_spell(s, a, b):
     "Are the arrays long enough for one more piece and its bytes?"
     p = s.counter[PIECES]
-    s.counter[NEED] = s.text_start[a + 1] - s.text_start[a] + s.text_start[b + 1] - s.text_start[b]
+    needed = s.text_start[a + 1] - s.text_start[a] + s.text_start[b + 1] - s.text_start[b]
+    s.counter[NEED], s.counter[PLACES_NEEDED], s.counter[TEXT_NEEDED] = 1, 0, needed
     return (
-        s.text_start[p] + s.counter[NEED] <= len(s.text)
+        s.text_start[p] + needed <= len(s.text)
         and p + 2 <= min(len(s.text_start), len(s.size))
         and 2 * (p + 2) <= len(s.text_slot)
     )

@@ -247,14 +247,15 @@ def in_order(
 ) -> tuple:  # Rows of them all, in first-seen order
     "Put rows together."
     import numpy as np
+    from subword_nb.train.span_counts import gathered_rows
 
     places = np.concatenate([rows[3] for rows in found])
     order, lengths = np.argsort(places, kind="stable"), np.concatenate([np.diff(rows[1]) for rows in found])
-    starts, bounds = np.cumsum(lengths) - lengths, np.zeros(len(order) + 1, np.int64)
-    np.cumsum(lengths[order], out=bounds[1:])
-    data = np.concatenate([rows[0] for rows in found])
-    data = data[np.repeat(starts[order] - bounds[:-1], lengths[order]) + np.arange(len(data))]
-    return data, bounds, np.concatenate([rows[2] for rows in found])[order], places[order]
+    starts = np.cumsum(lengths) - lengths
+    counts = np.concatenate([rows[2] for rows in found])
+    joined = np.concatenate([rows[0] for rows in found])
+    data, bounds = gathered_rows(joined, starts[order], lengths[order])
+    return data, bounds, counts[order], places[order]
 
 # %% ../../nbs/train/01_counting.ipynb #95bb77c9
 def _respelled(rows, spans, bytewise, spelled):
