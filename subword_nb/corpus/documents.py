@@ -144,6 +144,9 @@ PACKED = {
     ".bz2": b"BZh",
     ".zst": b"\x28\xb5\x2f\xfd",
 }  # suffix → first bytes
+_MOST = (
+    1 << 27
+)  # Bytes that a decompressor may ask for: zstd's own limit, twice what xz takes at its highest level
 
 
 def first_bytes(
@@ -223,6 +226,11 @@ def _unpacked(raw, kind: str, size: int, offset: int, name: str) -> Iterator[tup
         except damage as e:
             if getattr(e, "errno", None) is not None:
                 raise  # the disk, not the file
+            if "memory" in str(e).lower():
+                raise ValueError(
+                    f"{name}: the {kind} file needs more than {_MOST >> 20} MiB to be decompressed; "
+                    "compress it again with a smaller window or dictionary"
+                ) from None
             raise ValueError(
                 f"{name} must be a sound {kind} file, got a damaged one ({e}); download or compress it again"
             ) from None
@@ -239,7 +247,10 @@ def _opened(raw, kind: str) -> tuple:
     if kind == ".xz":
         import lzma
 
-        return lzma.LZMAFile(raw), (lzma.LZMAError,)
+        def make():
+            return lzma.LZMADecompressor(memlimit=_MOST)
+
+        return _Frames(raw, make, padding=b"\0", trailing=lzma.LZMAError), (lzma.LZMAError,)
     if kind == ".bz2":
         import bz2
 
@@ -263,15 +274,20 @@ def _zstd() -> tuple:
         raise ModuleNotFoundError(
             '.zst files need the package zstandard before Python 3.14; run: pip install "subword_nb[corpora]"'
         ) from None
-    return (lambda: zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()), zstandard.ZstdError
+    return (lambda: zstandard.ZstdDecompressor(max_window_size=_MOST).decompressobj()), zstandard.ZstdError
 
 # %% ../../nbs/corpus/00_documents.ipynb #692232ad
 class _Frames:
-    "Zstandard frames as a stream of bytes."
+    "Compressed frames as a stream of bytes, decompressed a little at a time however far they expand."
 
-    def __init__(self, raw, make: Callable):
+    def __init__(self, raw, make: Callable, *, padding: bytes = b"", trailing=()):
         self.raw = raw
-        self.make = make
+        self.make = make  # Makes a decompressor for one frame
+        self.padding = padding  # The byte that may fill the space between two frames
+        self.trailing = (
+            trailing  # The error that means, where a second frame begins, that nothing more follows
+        )
+        self.seen = False
         self.left = b""
         self.held = memoryview(b"")
         self.feed = 256
@@ -280,17 +296,28 @@ class _Frames:
     def read1(self, size: int) -> bytes:
         "At least one byte, at most `size`; none at the end."
         while not len(self.held):
-            packed = self.left or self.raw.read(self.feed)
+            packed = self.left[: self.feed] or self.raw.read(self.feed)
+            self.left = self.left[self.feed :]
             if not packed:
                 if self.frame is not None:
                     raise EOFError
                 return b""
+            begins = self.frame is None
+            if begins and self.seen:
+                packed = packed.lstrip(self.padding)
+                if not packed:
+                    continue
             self.frame = self.frame or self.make()
-            self.held = memoryview(self.frame.decompress(packed))
-            self.left = b""
-            self.feed = max(64, self.feed // 4) if len(self.held) > BLOCK else min(4096, self.feed * 2)
+            try:
+                self.held = memoryview(self.frame.decompress(packed))
+            except self.trailing:
+                if begins and self.seen:
+                    return b""
+                raise
+            self.feed = max(64, self.feed // 4) if len(self.held) > BLOCK else min(512, self.feed * 2)
             if self.frame.eof:
-                self.frame, self.left = None, self.frame.unused_data
+                self.left = self.frame.unused_data + self.left
+                self.frame, self.seen = None, True
         part, self.held = bytes(self.held[:size]), self.held[size:]
         return part
 
