@@ -284,9 +284,7 @@ class _Frames:
         self.raw = raw
         self.make = make  # Makes a decompressor for one frame
         self.padding = padding  # The byte that may fill the space between two frames
-        self.trailing = (
-            trailing  # The error that means, where a second frame begins, that nothing more follows
-        )
+        self.trailing = trailing  # The error that says, behind a frame, that no other one follows
         self.seen = False
         self.left = b""
         self.held = memoryview(b"")
@@ -296,9 +294,12 @@ class _Frames:
     def read1(self, size: int) -> bytes:
         "At least one byte, at most `size`; none at the end."
         while not len(self.held):
-            packed = self.left[: self.feed] or self.raw.read(self.feed)
-            self.left = self.left[self.feed :]
-            if not packed:
+            hungry = getattr(self.frame, "needs_input", True)  # or does it hold back more than a block?
+            packed = b""
+            if hungry:
+                packed = self.left[: self.feed] or self.raw.read(self.feed)
+                self.left = self.left[self.feed :]
+            if hungry and not packed:
                 if self.frame is not None:
                     raise EOFError
                 return b""
@@ -309,7 +310,8 @@ class _Frames:
                     continue
             self.frame = self.frame or self.make()
             try:
-                self.held = memoryview(self.frame.decompress(packed))
+                limit = (BLOCK,) if hasattr(self.frame, "needs_input") else ()
+                self.held = memoryview(self.frame.decompress(packed, *limit))
             except self.trailing:
                 if begins and self.seen:
                     return b""
