@@ -4,11 +4,13 @@
 
 # %% auto #0
 __all__ = ['ZERO', 'ONE', 'ID_BITS', 'RANK_BITS', 'PLACE_BITS', 'ID_MASK', 'RANK_MASK', 'PLACE_MASK', 'MIX', 'EMPTY', 'NONE',
-           'NO_RULE', 'ALONE', 'SHORT', 'WIDEST', 'LEFT', 'merge_windows_ref', 'rule_slots', 'made_by', 'check_fits',
-           'merge_symbols', 'row_place', 'whole_id', 'row_table', 'bounds_of', 'rules_of_rows', 'unmerged_rows',
-           'Merger', 'byte_pairs', 'solve_bytes', 'Misses', 'RankMisses', 'solved']
+           'NO_RULE', 'ALONE', 'SHORT', 'WIDEST', 'LEFT', 'PART', 'merge_windows_ref', 'rule_slots', 'made_by',
+           'check_fits', 'merge_symbols', 'merge_part', 'row_place', 'whole_id', 'row_table', 'bounds_of',
+           'rules_of_rows', 'unmerged_rows', 'Merger', 'byte_pairs', 'solve_bytes', 'merge_bytes', 'Misses',
+           'RankMisses', 'solved']
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #e4ae7398
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -168,6 +170,34 @@ def _merge_window(source, at, n, slots, made, work, rules):
     return _merge_few(work, n, slots, made, rules)
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #07a90836
+@kernel
+def _merge_on(ids, to, at, n, last, slots, made, work, rules, source, held, first, keep):
+    "Merge the part ids[at:at+n] of a row; (pieces written to ids[to:] or EMPTY, symbols held in `source`, the piece they begin with)."
+    read, k = ZERO, ZERO
+    while True:
+        size = held + min(n - read, max(keep, held + held) if held * np.uint64(3) <= WIDEST else keep)
+        if size > WIDEST:
+            return EMPTY, held, first
+        for i in range(size - held):
+            source[held + np.uint64(i)] = ids[at + read + np.uint64(i)]
+        read, t = read + size - held, _merge_window(source, ZERO, size, slots, made, work, rules)
+        if first != NONE and work[0] != first:
+            return EMPTY, held, first  # it was not final
+        held, done, ended = ZERO, t, last and read == n
+        if not ended and t > ZERO:
+            while done > ZERO and (held < keep or t - done < np.uint64(3)):
+                done -= ONE
+                held += np.uint64(work[done]) >> ID_BITS
+            first = work[done]
+        for i in range(done):
+            ids[to + k + np.uint64(i)] = np.uint32(np.uint64(work[np.uint64(i)]) & ID_MASK)
+        k += done
+        for i in range(held):
+            source[np.uint64(i)] = source[size - held + np.uint64(i)]
+        if read == n:
+            return k, held, first
+
+# %% ../../nbs/bpe/05_merge_kernels.ipynb #710a052a
 @entry(
     "uint32[:], uint64, uint64, uint64[:], uint32[:], uint32[:], uint32[:], uint32[:], uint64",
 )
@@ -181,32 +211,46 @@ def merge_symbols(
     rules: np.ndarray,  # (WIDEST,) uint32, scratch
     source: np.ndarray,  # (WIDEST,) uint32, scratch
     keep: np.uint64,  # How many symbols windows overlap by, at least
-) -> np.uint64:  # How many are left; EMPTY if `keep` was too small, and then the row is overwritten
+) -> np.uint64:  # How many are left; EMPTY if `keep` was too small, and then the row is spoilt
     "Merge ids[at:at+n] in place, in windows."
-    read, held, k = ZERO, ZERO, ZERO
-    first = NONE
+    k, _, _ = _merge_on(ids, at, at, n, True, slots, made, work, rules, source, ZERO, NONE, keep)
+    return k
+
+# %% ../../nbs/bpe/05_merge_kernels.ipynb #424fd891
+@kernel
+def merge_part(
+    ids: np.ndarray,  # uint32: the symbols of a part from `WIDEST` on; pieces are written from 0 on
+    n: np.uint64,  # How many symbols it has
+    last: bool,  # Does the row end with this part?
+    bar: np.uint32,  # A row ends before this symbol, and another begins; NONE: there is one row
+    slots: np.ndarray,  # Rules
+    made: np.ndarray,  # What each rank makes, see `made_by`
+    scratch: np.ndarray,  # (3 * WIDEST,) uint32; its last third is carried to the next part
+    carried: np.ndarray,  # (2,) uint64, at first 0 and NONE: carried to the next part, too
+    keep: np.uint64,  # How many symbols windows overlap by, at least
+) -> np.uint64:  # How many pieces are written; EMPTY if `keep` was too small
+    "Merge a part of a long row."
+    work, rules, source = scratch[:WIDEST], scratch[WIDEST : WIDEST + WIDEST], scratch[WIDEST + WIDEST :]
+    held, first = carried[0], np.uint32(carried[1])
+    at, end, k = WIDEST, WIDEST + n, ZERO
     while True:
-        size = held + min(n - read, max(keep, held + held) if held * np.uint64(3) <= WIDEST else keep)
-        if size > WIDEST:
+        stop = at
+        if stop < end and (held == ZERO or ids[stop] != bar):
+            stop += ONE
+            while stop < end and (bar == NONE or ids[stop] != bar):
+                stop += ONE
+        ended = last or stop < end
+        t, held, first = _merge_on(
+            ids, k, at, stop - at, ended, slots, made, work, rules, source, held, first, keep
+        )
+        if t == EMPTY:
             return EMPTY
-        for i in range(size - held):
-            source[held + np.uint64(i)] = ids[at + read + np.uint64(i)]
-        read, t = read + size - held, _merge_window(source, ZERO, size, slots, made, work, rules)
-        if first != NONE and work[0] != first:
-            return EMPTY  # it was not final
-        held, done = ZERO, t
-        if read < n:
-            while done > ZERO and (held < keep or t - done < np.uint64(3)):
-                done -= ONE
-                held += np.uint64(work[done]) >> ID_BITS
-            first = work[done]
-        for i in range(done):
-            ids[at + k + np.uint64(i)] = np.uint32(np.uint64(work[np.uint64(i)]) & ID_MASK)
-        k += done
-        if read == n:
+        if ended:
+            held, first = ZERO, NONE
+        at, k = stop, k + t
+        if at == end:
+            carried[0], carried[1] = held, np.uint64(first)
             return k
-        for i in range(held):
-            source[np.uint64(i)] = source[size - held + np.uint64(i)]
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #f0671dc2
 @kernel
@@ -456,6 +500,34 @@ def solve_bytes(
             keep += keep
         bounds[j + 1] = o
 
+# %% ../../nbs/bpe/05_merge_kernels.ipynb #ad27a5cb
+@entry(
+    "uint8[:], bool, uint32[:], Merger(uint64[:], uint32[:], uint32[:], uint64[:], uint32[:]), "
+    "uint32[:], uint32[:], uint64[:], uint64",
+)
+def merge_bytes(
+    span: np.ndarray,  # uint8, the next part of a span
+    last: bool,  # Does the span end with it?
+    first: np.ndarray,  # As for `solve_bytes`
+    tables: Merger,  # As for `solve_bytes`
+    ids: np.ndarray,  # uint32, takes the ids; longer than the part by `WIDEST`
+    scratch: np.ndarray,  # See `merge_part`
+    carried: np.ndarray,  # (3,) uint64, at first 0, NONE and 0: what `merge_part` carries, and whether the span has begun
+    keep: np.uint64,  # How many symbols windows overlap by, at least
+) -> int:  # How many ids there are; -1: the span cannot be merged in this way
+    "The ids of the next part of a span whose symbols are its bytes."
+    slots, made, pairs, keys, arena = tables
+    n, plain = np.uint64(len(span)), len(pairs) > 0
+    if not plain or n == ZERO or _start_bytes(span, ZERO, n, first, plain, ids, WIDEST) == NONE:
+        return -1
+    if len(keys) > 0 and carried[2] == ZERO:
+        for h in range(len(keys)):
+            if keys[h] != ZERO and arena[np.uint64(keys[h])] >= n:
+                return -1  # a piece that is taken whole may be as long as the span
+    carried[2] = ONE
+    k = merge_part(ids, n, last, NONE, slots, made, scratch, carried, keep)
+    return -1 if k == EMPTY else np.int64(k)
+
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #4a0015cc
 def _rank_tables(ranks, whole):
     "First symbols and tables of a rank file."
@@ -477,12 +549,16 @@ def _rank_tables(ranks, whole):
     return first, Merger(slots, made, byte_pairs(first[:256], *rules), *rows)
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #af587dfd
+PART = 1 << 16  # Bytes of a long span that are merged at once; 4 or more
+
+
 class Misses:
     "Finds the ids of spans that have not been seen."
 
     first = None  # The symbols that bytes or characters begin as
     tables = None  # What merging looks up
     kernel = solve_bytes  # The kernel that takes both
+    part_kernel = merge_bytes  # The kernel for a part of a long span
 
     def span_kernel(
         self,
@@ -490,6 +566,41 @@ class Misses:
     ):
         "The ids of spans."
         self.kernel(*given[:4], self.first, self.tables, *given[4:])
+
+    def long_span(
+        self,
+        span: np.ndarray,  # uint8, UTF-8
+        *,
+        sums: None = None,  # Merges do not depend on what is before a span
+    ) -> Iterator[np.ndarray] | None:  # Its ids in pieces, each valid until the next; None: for Python
+        "The ids of a long span, in two passes, of which the first finds out how wide windows must be."
+        keep = np.uint64(32)
+        while keep < WIDEST:
+            if all(ids is not None for ids in self._parts(span, keep)):
+                return self._parts(span, keep)
+            keep += keep
+        return None
+
+    def _parts(self, span, keep):
+        "The ids of the parts of a span; None, and no more, where merging fails."
+        ids = np.empty(int(WIDEST) + 4 * PART + 16, np.uint32)
+        scratch = np.empty(3 * int(WIDEST), np.uint32)
+        carried = np.array([0, NONE, 0], np.uint64)
+        a = 0
+        while a < len(span):
+            b = min(a + PART, len(span))
+            for _ in range(3):  # not inside a character
+                b -= b < len(span) and span[b] & 0xC0 == 0x80
+            k = int(
+                self.part_kernel(
+                    span[a:b], b == len(span), self.first, self.tables, ids, scratch, carried, keep
+                )
+            )
+            if k < 0:
+                yield None
+                return
+            yield ids[:k]
+            a = b
 
 
 class RankMisses(Misses):
@@ -525,4 +636,6 @@ def solved(
 @on_warm_up
 def _warm_up_bytes():
     "Compile what byte-level models need."
-    solved(RankMisses({bytes([b]): b for b in range(256)} | {b"ab": 256}), [b"ab" * 50, b"ab"])
+    misses = RankMisses({bytes([b]): b for b in range(256)} | {b"ab": 256})
+    solved(misses, [b"ab" * 50, b"ab"])
+    list(misses.long_span(np.frombuffer(b"ab", np.uint8)))

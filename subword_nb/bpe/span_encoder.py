@@ -16,12 +16,15 @@ from subword_nb.bpe.merge_kernels import (
     LEFT,
     NONE,
     WIDEST,
+    ZERO,
     Merger,
     Misses,
     bounds_of,
     byte_pairs,
     check_fits,
     made_by,
+    merge_bytes,
+    merge_part,
     merge_symbols,
     unmerged_rows,
     row_place,
@@ -192,12 +195,12 @@ def _spell_bytes(buf, a, width, fallback, ids, k):
 
 
 @kernel
-def _start_chars(buf, a, n, pages, flat, fallback, options, ids, at):
-    "Write the symbols of the characters of n bytes to ids[at:]; their number, or EMPTY for Python."
-    end, k, fusing = a + n, at, False
+def _start_chars(buf, a, n, pages, flat, fallback, options, ids, at, fusing):
+    "Write the symbols of the characters of n bytes to ids[at:]; (their number or EMPTY, was the last one unknown?)."
+    end, k = a + n, at
     while a < end:
         if buf[a] >= 0xF5:
-            return EMPTY
+            return EMPTY, fusing
         code, width = decode_at(buf, a)
         symbol = flat[np.uint64(pages[code >> 8]) << np.uint64(8) | np.uint64(code & 255)]
         width = np.uint64(width)
@@ -209,12 +212,12 @@ def _start_chars(buf, a, n, pages, flat, fallback, options, ids, at):
         elif _spell_bytes(buf, a, width, fallback, ids, k):
             k, known = k + width, True
         elif options[0] == NONE:
-            return EMPTY
+            return EMPTY, fusing
         elif not (fusing and options[1]):
             ids[k] = options[0]
             k += np.uint64(1)
         a, fusing = a + width, not known
-    return k - at
+    return k - at, fusing
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #fc37ab96
 @kernel
@@ -274,8 +277,8 @@ def _encode_chars(buf, at, length, m, letters, tables, ids, bounds, extra):
     for j in range(m):
         extra[j], keep = LEFT, np.uint64(32)
         while extra[j] and keep < WIDEST:
-            n = _start_chars(
-                buf, np.uint64(at[j]), np.uint64(length[j]), pages, flat, fallback, options, ids, o
+            n, _ = _start_chars(
+                buf, np.uint64(at[j]), np.uint64(length[j]), pages, flat, fallback, options, ids, o, False
             )
             if n == EMPTY or special and _has_special(ids, o, n, longest, keys, arena):
                 break
@@ -284,6 +287,32 @@ def _encode_chars(buf, at, length, m, letters, tables, ids, bounds, extra):
                 o, extra[j] = o + n, 0
             keep += keep
         bounds[j + 1] = o
+
+# %% ../../nbs/bpe/06_span_encoder.ipynb #f62f079e
+@entry(
+    "uint8[:], bool, Letters(uint16[:], uint32[:], uint32[:], uint32[:], uint32[:]), "
+    "Merger(uint64[:], uint32[:], uint32[:], uint64[:], uint32[:]), uint32[:], uint32[:], uint64[:], uint64",
+)
+def _merge_chars(span, last, letters, tables, ids, scratch, carried, keep):
+    "The ids of the next part of a span whose symbols are its characters; see `merge_bytes`."
+    # carried[2]: was the last character of the part before unknown?
+    slots, made, _, keys, _ = tables
+    pages, flat, fallback, longest, options = letters
+    if len(keys) > 0 or len(longest) > 0:
+        return -1
+    n, unknown = _start_chars(
+        span, ZERO, np.uint64(len(span)), pages, flat, fallback, options, ids, WIDEST, carried[2] != ZERO
+    )
+    if n == EMPTY:
+        return -1
+    carried[2] = np.uint64(unknown)
+    k = merge_part(ids, n, last, options[2], slots, made, scratch, carried, keep)
+    if k == EMPTY:
+        return -1
+    for i in range(k):
+        if ids[np.uint64(i)] >= options[3]:
+            return -1
+    return np.int64(k)
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #68b08513
 def _char_tables(model, pre, space):
@@ -336,6 +365,7 @@ class BPEMisses(Misses):
                 f"dropout must be None for cached ids, got {model.dropout}; pass a model without dropout"
             )
         self.kernel = solve_bytes if spells_bytes(pre) else _encode_chars
+        self.part_kernel = merge_bytes if spells_bytes(pre) else _merge_chars
         if spells_bytes(pre):
             self.first, self.tables = _byte_tables(model, pre)
         else:
@@ -424,7 +454,8 @@ class SentencePieceBPEMisses(Misses):
         self,
         model,  # Its model: pieces with scores in the place of rules
     ):
-        self.kernel, (self.first, self.tables) = _encode_chars, _score_tables(model)
+        self.kernel, self.part_kernel = _encode_chars, _merge_chars
+        self.first, self.tables = _score_tables(model)
 
 
 def joins_at_space(

@@ -157,7 +157,7 @@ def _enter(buffer, a, n, low, high, h, table, new, state):
         m == len(fresh)
         or count[0] * 32 >= len(slots) * 5
         or high == LONG
-        and np.uint64(count[1]) + n + np.uint64(16) > np.uint64(len(keys))
+        and (n > np.uint64(count[4]) or np.uint64(count[1]) + n + np.uint64(16) > np.uint64(len(keys)))
     ):
         return False
     if high == LONG:
@@ -370,10 +370,12 @@ class SpanTable:
         *,
         bits: int = 15,  # It begins with 2**bits slots of 32 bytes
         limit: int = 1 << 28,  # The most bytes that it may have; beyond that it starts anew
+        longest: int = 1 << 62,  # Spans of more bytes, 15 at least, do not enter it
     ):
         self.bits = bits
         self.limit = limit
-        self.arrays = _empty(bits)
+        self.longest = longest
+        self.arrays = _empty(bits, longest)
         self.work = np.empty(1 << 12, np.uint32)
         # New spans: slot, place, length
         self.new = tuple(np.empty(WAITING, kind) for kind in (np.uint64, np.int64, np.int64))
@@ -400,7 +402,7 @@ def new_slots(
     return words[-words.ctypes.data % 64 // 8 :][:n]
 
 
-def _empty(bits):
+def _empty(bits, longest):
     "The arrays of an empty table, in which only the separator is known."
     slots = new_slots(4 << bits)
     key = (SEPARATOR * int(MIX1) ^ int(MIX2) << 56) & 2**64 - 1
@@ -408,7 +410,7 @@ def _empty(bits):
     slots[h : h + 3] = SEPARATOR, 1 << 56, int(_SEPARATED)
     keys = np.empty(8 << bits, np.uint8)
     spill = np.empty(16 << bits, np.uint32)
-    return slots, keys, spill, np.array([1, 0, 0, 64 - bits], np.int64)
+    return slots, keys, spill, np.array([1, 0, 0, 64 - bits, longest], np.int64)
 
 # %% ../../nbs/core/10_span_cache.ipynb #36dc7817
 def _grow(table, key_bytes):
@@ -418,7 +420,7 @@ def _grow(table, key_bytes):
     short = count[1] + key_bytes + 16 > len(keys)
     size = sum(a.nbytes for a in table.arrays) + full * slots.nbytes + short * (len(keys) + key_bytes)
     if size > table.limit and count[0] > 1:
-        slots, keys, spill, count = _empty(table.bits)
+        slots, keys, spill, count = _empty(table.bits, table.longest)
         full, short = False, key_bytes + 16 > len(keys)
     if full:
         more = 2 if sum(a.nbytes for a in table.arrays) + 3 * slots.nbytes < table.limit else 1
@@ -443,12 +445,12 @@ def encode_spans(
     *,
     # For models whose answers depend on more than the span; None: they do not
     rescore_float32: Callable | None = None,
-) -> None:
+    first: int = 0,  # The span to begin with
+) -> int:  # k; or the first span that is too long for the table, which is not written
     "Write the ids of the spans of a buffer."
     if rescore_float32 is not None:
-        _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, rescore_float32)
-        return
-    j = 0
+        return _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, rescore_float32, first)
+    j = first
     while j < k:
         before = j
         j = _emit(
@@ -468,7 +470,11 @@ def encode_spans(
         if id_buffer.state[3]:
             _close(table, id_buffer)
         if j < k:
-            _make_capacity(table, id_buffer, int(starts[j + 1]) - int(starts[j]) if j == before else 0)
+            length = int(starts[j + 1]) - int(starts[j])
+            if length > table.longest and not id_buffer.state[2]:
+                return j
+            _make_capacity(table, id_buffer, length if j == before else 0)
+    return k
 
 # %% ../../nbs/core/10_span_cache.ipynb #283f6d86
 def _close(table, id_buffer):
@@ -537,11 +543,11 @@ def _find_slots(buffer, starts, j, k, table, of_span, new, state):
     return np.int64(k)
 
 
-def _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, rescore_float32):
-    "Write the ids of spans with a model that looks back."
+def _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, rescore_float32, first):
+    "Write the ids of spans with a model that looks back; returns as `encode_spans` does."
     # settle(buffer, starts, slots of spans, first, n, arrays, sink) writes n of them
     of_span = np.empty(1 << 12, np.uint64)
-    j = 0
+    j = first
     while j < k:
         stop = min(k, j + len(of_span))
         end = _find_slots(buffer, starts, j, stop, table.arrays, of_span, table.new, id_buffer.state)
@@ -550,8 +556,12 @@ def _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, resc
         if end > j:
             rescore_float32(buffer, starts, of_span, j, end - j, table.arrays, id_buffer)
         if end < stop:
-            _make_capacity(table, id_buffer, int(starts[end + 1]) - int(starts[end]) if end == j else 0)
+            length = int(starts[end + 1]) - int(starts[end])
+            if length > table.longest:
+                return end
+            _make_capacity(table, id_buffer, length if end == j else 0)
         j = end
+    return k
 
 # %% ../../nbs/core/10_span_cache.ipynb #7d3e416f
 def feed(
@@ -577,7 +587,10 @@ def feed(
         yield buffer, starts, k, place
         done = int(starts[k])
         n, place = n + HEAD - done, place + done - HEAD
-        buffer[HEAD : HEAD + n] = buffer[done : done + n].copy()
+        rest = buffer[done : done + n].copy()
+        if len(buffer) > 8 * (n + size):  # a long span has ended
+            buffer, starts = _new_buffer(n, size), None
+        buffer[HEAD : HEAD + n] = rest
 
 # %% ../../nbs/core/10_span_cache.ipynb #ca6c554c
 def char_blocks(
@@ -618,9 +631,9 @@ def _new_buffer(n, size):
 def _append(buffer, n, block, size):
     "Bring a block behind the n bytes of a buffer."
     m = len(block)
-    if HEAD + n + m + HEAD > len(buffer):  # ever longer, if no span ends
-        buffer, old = _new_buffer(2 * n + m, size), buffer
-        buffer[: HEAD + n] = old[: HEAD + n]
+    if HEAD + n + m + HEAD > len(buffer):
+        # ever longer, if no span ends: in place, so that there is never a second copy of it
+        buffer.resize(2 * HEAD + n + n // 8 + m + size // 8, refcheck=False)
     buffer[HEAD + n : HEAD + n + m] = np.frombuffer(block, np.uint8)
     buffer[HEAD + n + m : 2 * HEAD + n + m] = SEPARATOR
     return buffer

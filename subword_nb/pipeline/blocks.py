@@ -364,6 +364,8 @@ class SpanCoder(NamedTuple):
     encode_span: Callable  # bytes of a span → its ids
     # Makes, for a run, the function that rescores spans before ids are written, see `core.span_cache`
     rescore_float32: Callable | None = None
+    # (a long span, uint8; sums=that of what rescores, or None) → its ids in pieces, or None: `encode_span` encodes it
+    long_span: Callable | None = None
 
 
 def encode_stream(
@@ -380,16 +382,48 @@ def encode_stream(
 
     rescore_float32 = coder.rescore_float32 and coder.rescore_float32()
     for buffer, starts, k, _ in feed(coder.scanner, _expected(blocks, id_buffer, checked), size=SIZES.block):
-        encode_spans(
-            buffer,
-            starts,
-            k,
-            table,
-            id_buffer,
-            coder.span_kernel,
-            coder.encode_span,
-            rescore_float32=rescore_float32,
+        j = 0
+        while j < k:
+            j = encode_spans(
+                buffer,
+                starts,
+                k,
+                table,
+                id_buffer,
+                coder.span_kernel,
+                coder.encode_span,
+                rescore_float32=rescore_float32,
+                first=j,
+            )
+            if j < k:
+                yield from _encode_long(coder, buffer[starts[j] : starts[j + 1]], id_buffer, rescore_float32)
+                j += 1
+        yield int(id_buffer.state[0])
+
+# %% ../../nbs/pipeline/08_blocks.ipynb #d6399b3e
+def _encode_long(coder, span, id_buffer, rescore_float32):
+    "Write the ids of a long span; after each piece of it, the number of ids in the `IdBuffer`."
+    import numpy as np
+
+    sums = rescore_float32 and rescore_float32.sums
+    pieces = coder.long_span(span, sums=sums) if coder.long_span else None
+    if pieces is None and sums is not None:
+        raise ValueError(
+            "precompiled_charsmap must be valid, got a damaged map; take it from the model again"
         )
+    if pieces is None:
+        if len(span) > SIZES.python:
+            raise ValueError(
+                f"a stretch of text that this tokenizer encodes as one must have at most {SIZES.python:,} bytes, "
+                f"got {len(span):,}; divide the text, or pass a pre-tokenizer that splits it"
+            )
+        pieces = [np.array(coder.encode_span(span.tobytes()), np.uint32)]
+    for ids in pieces:
+        n = int(id_buffer.state[0])
+        if n + len(ids) > len(id_buffer.out):
+            id_buffer.grow(ids=len(ids))
+        id_buffer.out[n : n + len(ids)] = ids
+        id_buffer.state[0] += len(ids)
         yield int(id_buffer.state[0])
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #bb9105ab

@@ -129,6 +129,7 @@ class BulkTier:
             self.span_encoder and self.span_encoder.span_kernel,
             partial(_encode_span, c.model, spans),
             self.span_encoder.rescorer if spans.sums_continue else None,
+            getattr(self.span_encoder, "long_span", None),  # a model's own encoder may have none
         )
         self.tables: list = []
         self.made: dict = {}  # What `shared` made
@@ -146,7 +147,7 @@ class BulkTier:
         try:
             return self.tables.pop()
         except IndexError:
-            return SpanTable(bits=min(18, max(14, size.bit_length() - 5)))
+            return SpanTable(bits=min(18, max(14, size.bit_length() - 5)), longest=SIZES.longest)
 
     def give_back(
         self,
@@ -385,7 +386,7 @@ def stream_ids(
     blocks: Iterable[bytes],  # The bytes of one document, in UTF-8
 ) -> Iterator[np.ndarray]:  # uint32
     "The ids of a document that comes in blocks, as soon as they are certain."
-    id_buffer, table = IdBuffer(SIZES.block), SpanTable()
+    id_buffer, table = IdBuffer(SIZES.block), SpanTable(longest=SIZES.longest)
     parts = split_on_added_tokens(
         _whole(blocks),
         first=True,
@@ -586,7 +587,7 @@ def kernel_fast_path(
         try:
             table = tables.pop()
         except IndexError:
-            table = SpanTable()
+            table = SpanTable(longest=SIZES.longest)
         ids = encode_short(data, table)
         if len(tables) < kept:
             tables.append(table)

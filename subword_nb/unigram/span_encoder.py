@@ -5,10 +5,12 @@
 # %% auto #0
 __all__ = ['UNK', 'FUSE', 'BYTES', 'KIND', 'MARK', 'APART', 'CUT', 'CLUSTERS', 'SURVEY', 'GOES_ON', 'STAYS', 'DROPPED', 'EXTENDS',
            'PREPENDS', 'CONTROLS', 'KINDS', 'POOL', 'NO_PATH', 'RESET', 'BAR', 'LONG', 'ONE', 'TWO', 'THREE', 'FOUR',
-           'HALF', 'span_ids_ref', 'UnigramTables', 'unigram_tables', 'scratch', 'encode_span', 'encode_new_spans']
+           'HALF', 'TEXT', 'HELD', 'BEGINS', 'SINGLE', 'FRONT', 'KNOWN', 'NEEDED', 'ENTRY', 'LEAVE', 'UNKNOWN',
+           'FORWARDS', 'BACKWARDS', 'WRITE', 'OUTSIDE', 'PART', 'span_ids_ref', 'UnigramTables', 'unigram_tables',
+           'scratch', 'encode_span', 'encode_new_spans', 'encode_part', 'LongSpan', 'encode_long']
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #8492b854
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -308,20 +310,19 @@ def _special(buf, first, i, end, clusters, chars, alone, rules, single):
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #11a8829d
 @kernel
-def _normalize(buf, first, end, t, work):
-    "Write the span as the model sees it; its bytes, more than len(work) if it does not fit, -1 for Python."
-    i, stop = np.uint64(first), np.uint64(end)
-    o, capacity = np.uint64(0), np.uint64(len(work))
+def _normalize_on(buf, first, i, stop, end, t, work, o, safe_cut_regex, single):
+    "Go on writing the span buf[first:end] as the model sees it, from i on up to about `stop`."
+    # (where it stopped; its bytes, more than len(work) if it does not fit, -1 for Python; two numbers to go on with)
+    i, stop = np.uint64(i), np.uint64(stop)
+    o, capacity = np.uint64(o), np.uint64(len(work))
     last = len(t.chars) - 5
-    safe_cut_regex = t.numbers[KIND] > 0 and t.numbers[GOES_ON] == 0
-    single = first
     # a call that takes `t` counts the references of six arrays
     chars, numbers = t.chars, t.numbers
     alone, rules = t.alone, t.rules
     clusters = t.numbers[CLUSTERS] == 1
     while i < stop:
         c, after = buf[i], i + ONE
-        if chars[c] != 0 and (after >= stop or buf[after] < 0x80):
+        if chars[c] != 0 and (after >= np.uint64(end) or buf[after] < 0x80):
             if chars[c] == DROPPED:
                 safe_cut_regex = True
             elif safe_cut_regex or o >= capacity:
@@ -333,7 +334,7 @@ def _normalize(buf, first, end, t, work):
             continue
         n, start, single = _special(buf, first, np.int64(i), end, clusters, chars, alone, rules, single)
         if n <= 0:
-            return -1
+            return np.int64(i), -1, safe_cut_regex, single
         if start < 0:
             o, safe_cut_regex = _put(buf, i, i + np.uint64(n), work, o, safe_cut_regex, numbers)
         else:
@@ -342,10 +343,18 @@ def _normalize(buf, first, end, t, work):
             while b < last and chars[b] != 0:
                 b += 1
             if a > last or chars[a] & 0xC0 == 0x80:
-                return -1
+                return np.int64(i), -1, safe_cut_regex, single
             o, safe_cut_regex = _put(chars, np.uint64(a), np.uint64(b), work, o, safe_cut_regex, numbers)
         i += np.uint64(n)
-    return np.int64(o)
+    return np.int64(i), np.int64(o), safe_cut_regex, single
+
+# %% ../../nbs/unigram/10_span_encoder.ipynb #e57ca8e3
+@kernel
+def _normalize(buf, first, end, t, work):
+    "Write the span as the model sees it; its bytes, more than len(work) if it does not fit, -1 for Python."
+    begins = t.numbers[KIND] > 0 and t.numbers[GOES_ON] == 0
+    _, o, _, _ = _normalize_on(buf, first, first, end, end, t, work, 0, begins, first)
+    return o
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #f5965a8b
 @kernel
@@ -359,19 +368,13 @@ def _reset(totals, p, front):
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #b1a1ae54
 @kernel
-def _best_paths(work, a, n, t, base, rounded, totals, links):
-    "The best paths through work[a:a+n] and the totals of the second best; (characters + 1, largest total)."
+def _paths_on(work, a, p, front, stop, n, trie, score, rounded, totals, links):
+    "Extend the best paths through work[a:a+n] from places p to stop - 1; (last place touched, number reached, largest total)."
     # totals: two for each place; links: the last piece of the best path there, and where that begins
-    a, n = np.uint64(a), np.uint64(n)
-    p, front = np.uint64(0), np.uint64(0)
-    trie, score = t.trie, t.score
-    for q in range(n + n + TWO):
-        totals[np.uint64(q)] = NO_PATH
-    totals[p] = base
     unk = score[np.uint64(len(score) - 1)]
-    count, reach = 1, 0.0
-    root = trie[p] >> FIELD & PLACE
-    while p < n:
+    count, reach = 0, 0.0
+    root = trie[np.uint64(0)] >> FIELD & PLACE
+    while p < stop:
         here = totals[p + p]
         if here > NO_PATH:
             count, reach = count + 1, max(reach, abs(here))
@@ -405,7 +408,18 @@ def _best_paths(work, a, n, t, base, rounded, totals, links):
                     totals[q + ONE] = total
             front = max(front, max(e, whole))
         p += ONE
-    return count, max(reach, abs(totals[n + n]))
+    return front, count, reach
+
+# %% ../../nbs/unigram/10_span_encoder.ipynb #b3685ce4
+@kernel
+def _best_paths(work, a, n, t, base, rounded, totals, links):
+    "The best paths through work[a:a+n] and the totals of the second best; (characters + 1, largest total)."
+    a, n, zero = np.uint64(a), np.uint64(n), np.uint64(0)
+    for q in range(n + n + TWO):
+        totals[np.uint64(q)] = NO_PATH
+    totals[zero] = base
+    _, count, reach = _paths_on(work, a, zero, zero, n, n, t.trie, t.score, rounded, totals, links)
+    return count + 1, max(reach, abs(totals[n + n]))
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #4648d3cb
 def scratch(
@@ -456,20 +470,15 @@ def _next(totals, p):
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #fc6e17db
 @kernel
-def _write_path(work, a, n, t, totals, links, ids, o, stop):
-    "The ids of the best path; (their end, beyond `stop` for Python; the smallest lead; the length of unknown runs)."
-    a, p, n = np.uint64(a), np.uint64(0), np.uint64(n)
-    numbers = t.numbers
+def _write_pieces(work, a, p, n, numbers, totals, links, ids, o, stop):
+    "The ids of the traced path from place p to n; (their end, beyond `stop` for Python; the length of unknown runs)."
     long = 0  # characters of each unknown run; 0: there is none, -1: they differ
-    margin, spelled = _trace(n, np.uint64(numbers[UNK] + 1), totals, links)
-    if spelled and numbers[BYTES] == 1:
-        return stop + ONE, margin, long
     while p < n and o <= stop:
         e = _next(totals, p)
         i = links[e] >> HALF
         if i > 0:
             if o == stop:
-                return stop + ONE, margin, long
+                return stop + ONE, long
             ids[o] = np.uint32(i - ONE)
             o += ONE
         else:
@@ -479,6 +488,18 @@ def _write_path(work, a, n, t, totals, links, ids, o, stop):
             o = _write_unknown(work, a + p, a + e, numbers, ids, o, stop)
             long = run if long == 0 or long == run else -1
         p = e
+    return o, long
+
+
+@kernel
+def _write_path(work, a, n, t, totals, links, ids, o, stop):
+    "The ids of the best path; (their end, beyond `stop` for Python; the smallest lead; the length of unknown runs)."
+    a, p, n = np.uint64(a), np.uint64(0), np.uint64(n)
+    numbers = t.numbers
+    margin, spelled = _trace(n, np.uint64(numbers[UNK] + 1), totals, links)
+    if spelled and numbers[BYTES] == 1:
+        return stop + ONE, margin, 0
+    o, long = _write_pieces(work, a, p, n, numbers, totals, links, ids, o, stop)
     return o, margin, long
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #6d126b2c
@@ -559,3 +580,247 @@ def encode_new_spans(
             extra[j] = np.uint32(sure if t.numbers[SURVEY] == 1 else 0)
         j += 1
     return j, 0
+
+# %% ../../nbs/unigram/10_span_encoder.ipynb #f579c16a
+# Places in the state of a long span: where in the text the next part begins, bytes in `work`, does a word begin, up to where
+# characters are taken singly, last place touched, last place known or -1, bytes that `work` lacks
+TEXT, HELD, BEGINS, SINGLE, FRONT, KNOWN, NEEDED = range(7)
+# and in its path: where it enters this part, where it enters the next, is the piece before the part unknown
+ENTRY, LEAVE, UNKNOWN = range(3)
+FORWARDS, BACKWARDS, WRITE = range(3)  # What is done with a part
+OUTSIDE = np.uint64(
+    0xFFFFFFFF
+)  # The link of a place whose last piece begins before the part, or of a word's beginning
+
+
+@kernel
+def _trace_part(e, unk, totals, links):
+    "Write where the next piece ends at each place of the best path to e; (where it enters, is the unknown piece on it?)."
+    spelled = False
+    while links[e] & OUTSIDE != OUTSIDE:
+        p = links[e] & OUTSIDE
+        if unk > 0 and links[e] >> HALF == unk:
+            links[e], spelled = p, True
+        totals[p + p + ONE] = np.float64(e)
+        e = p
+    return e, spelled
+
+
+@kernel
+def _write_part(work, a, p, e, ended, t, totals, links, ids, o, path):
+    "Write the ids of the traced path from p to e; where they end."
+    if p < e:
+        unknown = links[_next(totals, p)] >> HALF == 0
+        out, _ = _write_pieces(work, a, p, e, t.numbers, totals, links, ids, o, np.uint64(len(ids)))
+        if unknown and path[UNKNOWN] == 1 and t.numbers[FUSE] == 1 and t.numbers[BYTES] == 0:
+            for k in range(o + ONE, out):  # a run of unknown characters has its id already
+                ids[np.uint64(k) - ONE] = ids[np.uint64(k)]
+            out -= ONE
+        o = out
+        path[UNKNOWN] = np.int64(links[e] >> HALF == 0)
+    if ended:
+        path[UNKNOWN] = 0
+    return o
+
+
+@kernel
+def _keep_open(work, a, n, c, totals, links, state):
+    "Keep the places from c on, of n, and their bytes; whether one of them is reached."
+    reached = False
+    for q in range(n - c + 1):
+        to, source = np.uint64(q), np.uint64(q + c)
+        totals[to + to] = totals[source + source]
+        reached = reached or totals[to + to] > NO_PATH
+        back = links[source] & OUTSIDE
+        inside = back != OUTSIDE and back >= np.uint64(c)
+        links[to] = links[source] - np.uint64(c) if inside else OUTSIDE
+    for q in range(n - c):
+        work[np.uint64(q)] = work[np.uint64(a + c + q)]
+    state[HELD] = state[KNOWN] = n - c
+    state[FRONT] -= c
+    return reached
+
+# %% ../../nbs/unigram/10_span_encoder.ipynb #f2f71538
+@entry(
+    "uint8[:], int64, int64, UnigramTables(uint64[:], uint64[:], float64[:], int64[:], uint8[:], uint32[:]), "
+    "bool, uint8[:], float64[:], uint64[:], uint32[:], int64[:], float64[:], int64[:], int64",
+)
+def encode_part(
+    span: np.ndarray,  # A long span, uint8
+    stop: int,  # Where its next part ends
+    longest: int,  # Bytes of the longest piece, at least 4
+    t: UnigramTables,  # The model
+    rounded: bool,  # Are sums rounded to 32 bits?
+    work: np.ndarray,  # See `scratch`; the beginning holds what is open, like that of the next two
+    totals: np.ndarray,  # See `scratch`
+    links: np.ndarray,  # See `scratch`
+    ids: np.ndarray,  # Takes the ids, uint32, as many as `links`
+    state: np.ndarray,  # (7,) int64
+    base: np.ndarray,  # (1,) float64: the sum before the word
+    path: np.ndarray,  # (3,) int64
+    task: int,  # FORWARDS, BACKWARDS or WRITE
+) -> int:  # How many ids there are; -1: for Python, -2: `work` is too short, and nothing was done
+    "The next part of a span."
+    end, first = len(span), True
+    i, o, begins, single = _normalize_on(
+        span, 0, state[TEXT], stop, end, t, work, state[HELD], state[BEGINS] == 1, state[SINGLE]
+    )
+    if o < 0:
+        return -1
+    if o > len(work):
+        state[NEEDED] = o
+        return -2
+    state[TEXT], state[BEGINS], state[SINGLE] = i, np.int64(begins), single
+    a, out, unk = 0, np.uint64(0), np.uint64(t.numbers[UNK] + 1)
+    while True:
+        b = a
+        while b < o and work[np.uint64(b)] != 0xFF:
+            b += 1
+        n, ended = b - a, b < o or i >= end
+        if state[KNOWN] < 0:
+            totals[np.uint64(0)], links[np.uint64(0)] = base[0], OUTSIDE
+            state[KNOWN] = state[FRONT] = 0
+        for q in range(2 * state[KNOWN] + 2, 2 * n + 2):
+            totals[np.uint64(q)] = NO_PATH
+        last = n if ended else max(0, n - longest)
+        front, _, _ = _paths_on(
+            work,
+            np.uint64(a),
+            np.uint64(0),
+            np.uint64(state[FRONT]),
+            np.uint64(last),
+            np.uint64(n),
+            t.trie,
+            t.score,
+            rounded,
+            totals,
+            links,
+        )
+        state[FRONT] = np.int64(front)
+        if ended and totals[np.uint64(2 * n)] == NO_PATH:
+            return -1
+        if task != FORWARDS:
+            e = np.uint64(n if ended else last + path[LEAVE])
+            p, spelled = _trace_part(e, unk, totals, links)
+            if spelled and t.numbers[BYTES] == 1:
+                return -1
+            if first:
+                path[ENTRY] = np.int64(p)
+            if task == WRITE:
+                out = _write_part(work, np.uint64(a), p, e, ended, t, totals, links, ids, out, path)
+                if out > np.uint64(len(ids)):
+                    return -1
+        if not ended:
+            return np.int64(out) if _keep_open(work, a, n, last, totals, links, state) else -1
+        if t.numbers[SURVEY] == 1 and rounded:
+            base[0] = totals[np.uint64(2 * n)]
+        state[KNOWN], state[HELD], first, a = -1, 0, False, b + 1
+        if b >= o:
+            return np.int64(out)
+
+# %% ../../nbs/unigram/10_span_encoder.ipynb #e034552e
+PART = 1 << 16  # Bytes of a long span that are encoded at once
+
+
+class LongSpan:
+    "A long span on its way through a model."
+
+    def __init__(
+        self,
+        span: np.ndarray,  # uint8, UTF-8
+        tables: UnigramTables,  # The model
+        rounded: bool,  # Are sums rounded to 32 bits?
+        longest: int,  # Bytes of the longest piece
+        base: np.ndarray,  # (1,) float64: the sum before the span
+    ):
+        self.span, self.tables, self.rounded, self.longest = span, tables, rounded, max(longest, 4)
+        self.base = base.copy()
+        self.state, self.path = np.zeros(7, np.int64), np.zeros(3, np.int64)
+        begins = tables.numbers[KIND] > 0 and tables.numbers[GOES_ON] == 0
+        self.state[BEGINS], self.state[KNOWN] = begins, -1
+        self.arrays = scratch(4 * PART + 256)
+        self.ids = np.empty(len(self.arrays[2]), np.uint32)
+
+    def checkpoint(self) -> tuple:  # For `go_back`
+        "What the next part depends on."
+        held = int(self.state[HELD])
+        work, totals, links = self.arrays
+        return (
+            self.state.copy(),
+            self.base.copy(),
+            work[:held].copy(),
+            totals[: 2 * held + 2].copy(),
+            links[: held + 1].copy(),
+        )
+
+    def go_back(
+        self,
+        checkpoint: tuple,  # From `checkpoint`
+    ):
+        "Go back to the beginning of a part."
+        state, base, *held = checkpoint
+        self.state[:], self.base[:] = state, base
+        for array, first in zip(self.arrays, held, strict=True):
+            array[: len(first)] = first
+
+    def step(
+        self,
+        task: int,  # FORWARDS, BACKWARDS or WRITE
+    ) -> int:  # How many ids there are; -1: for Python
+        "Take the next part."
+        while True:
+            stop = min(int(self.state[TEXT]) + PART, len(self.span))
+            n = int(
+                encode_part(
+                    self.span,
+                    stop,
+                    self.longest,
+                    self.tables,
+                    self.rounded,
+                    *self.arrays,
+                    self.ids,
+                    self.state,
+                    self.base,
+                    self.path,
+                    task,
+                )
+            )
+            if n != -2:
+                return n
+            longer = scratch(int(self.state[NEEDED]) * 5 // 4)
+            for new, old in zip(longer, self.arrays, strict=True):
+                new[: len(old)] = old
+            self.arrays, self.ids = longer, np.empty(len(longer[2]), np.uint32)
+
+
+def encode_long(
+    span: np.ndarray,  # A long span, uint8
+    tables: UnigramTables,  # The model
+    rounded: bool,  # Are sums rounded to 32 bits?
+    longest: int,  # Bytes of the longest piece
+    base: np.ndarray,  # (1,) float64: the sum before the span; changed to the one after it
+) -> Iterator[np.ndarray] | None:  # Ids in pieces, each valid until the next; None: it is left to Python
+    "The ids of a long span, part by part."
+    long, checkpoints = LongSpan(span, tables, rounded, longest, base), []
+    while long.state[TEXT] < len(span):
+        checkpoints.append(long.checkpoint())
+        if long.step(FORWARDS) < 0:
+            return None
+    leaves = []
+    for checkpoint in reversed(checkpoints):
+        leaves.append(int(long.path[LEAVE]))
+        long.go_back(checkpoint)
+        if long.step(BACKWARDS) < 0:
+            return None
+        long.path[LEAVE] = long.path[ENTRY]
+    return _written(long, checkpoints, leaves, base)
+
+
+def _written(long, checkpoints, leaves, base):
+    "The ids of all parts, whose path is known by where it leaves each of them."
+    long.path[UNKNOWN] = 0
+    for checkpoint in checkpoints:
+        long.go_back(checkpoint)
+        long.path[LEAVE] = leaves.pop()
+        yield long.ids[: long.step(WRITE)]
+    base[:] = long.base

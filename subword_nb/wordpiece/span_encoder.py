@@ -284,8 +284,10 @@ def _encode_span(buffer, i, end, word, limits, pages, flat, texts, trie, ids, k)
     while i < end:
         c = buffer[np.uint64(i)]
         if last == 0 and c < 128 and flat[first | np.uint64(c)] == 0:
-            word[np.uint64(n)] = c
-            n, chars, i = n + 1, chars + 1, i + 1
+            if chars <= limits[0]:
+                word[np.uint64(n)] = c
+                n += 1
+            chars, i = chars + 1, i + 1
             continue
         code, width = (np.int64(c), 1) if c < 128 or c > 0xF4 else decode_at(buffer, i)
         value = np.int64(1)
@@ -299,7 +301,9 @@ def _encode_span(buffer, i, end, word, limits, pages, flat, texts, trie, ids, k)
             if k < 0:
                 return k
             n, chars, last = 0, 0, kind
-        if kind != 1 and kind != 5:
+        if chars > limits[0] and kind != 1 and kind != 5:
+            chars += 1  # too many for a word, whatever they are
+        elif kind != 1 and kind != 5:
             size, more = _add_char(word, n, buffer, i, width, texts, value)
             n, chars = n + size, chars + more
         i += width
@@ -315,7 +319,8 @@ def _encode_spans(buffer, at, length, m, limits, pages, flat, texts, trie, ids, 
     longest = np.int64(0)
     for j in range(m):
         longest = max(longest, length[j])
-    word, k = np.empty(4 * longest + 16, np.uint8), np.int64(0)
+    # of a word of too many characters no more is kept
+    word, k = np.empty(min(4 * longest, 15 * (limits[0] + 1)) + 16, np.uint8), np.int64(0)
     bounds[0] = 0
     for j in range(m):
         end = _encode_span(buffer, at[j], at[j] + length[j], word, limits, pages, flat, texts, trie, ids, k)
@@ -364,6 +369,18 @@ class WordPieceMisses:
     ):
         "Compute the ids of spans of raw bytes."
         _encode_spans(buffer, at, length, m, *self.tables, ids, bounds, extra)
+
+    def long_span(
+        self,
+        span: np.ndarray,  # uint8, UTF-8, with a separator behind it
+        *,
+        sums: None = None,  # A word does not depend on what is before it
+    ) -> list[np.ndarray] | None:  # Its ids, in one piece; None: it is left to Python
+        "The ids of a long span, most of which are one unknown word."
+        n = len(span)
+        ids, bounds, extra = np.empty(4 * n + 16, np.uint32), np.zeros(2, np.int64), np.zeros(1, np.uint32)
+        self.span_kernel(span, np.zeros(1, np.int64), np.array([n]), 1, ids, bounds, extra)
+        return None if extra[0] else [ids[: bounds[1]]]
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #676420db
 @on_warm_up

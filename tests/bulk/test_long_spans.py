@@ -1,0 +1,113 @@
+"""Spans that are too long to be remembered: the same ids piece by piece, whatever the pieces."""
+
+import random
+
+import numpy as np
+import pytest
+
+from subword_nb import Tokenizer
+from subword_nb.bpe import merge_kernels
+from subword_nb.bpe.merge_kernels import RankMisses, solved
+from subword_nb.core.jit import available
+from subword_nb.pipeline.encoder import encode_blocks, encoder_of
+from subword_nb.pipeline.runs import encode_texts
+from subword_nb.pipeline.thresholds import SIZES
+from subword_nb.unigram import span_encoder as unigram_encoder
+
+pytestmark = pytest.mark.skipif(
+    not available(), reason="kernels as plain Python are checked in the notebooks"
+)
+MODELS = [
+    "gpt2/tokenizer.json",
+    "tiktoken/cl100k_base.tiktoken",
+    "llama-2/tokenizer.model",
+    "phi-3-mini/tokenizer.json",
+    "mistral-v1/tokenizer.model.v1",
+    "bert-base-uncased/tokenizer.json",
+    "t5-small/tokenizer.json",
+    "t5-small/spiece.model",
+    "xlnet-base-cased/spiece.model",
+]
+ALPHABETS = [
+    "a",
+    " ",
+    "ab",
+    "\n",
+    "7",
+    "🤗",
+    "-",
+    "etaoinshrdlu",
+    "aAbé",
+    "中文字日本語",
+    "a \n\t",
+    "▁ a",
+    "\u3000ｱé ",
+]
+
+
+def texts(rng, n):
+    for _ in range(n):
+        yield "".join(
+            "".join(rng.choices(rng.choice(ALPHABETS), k=rng.choice((1, 3, 30, 200))))
+            for _ in range(rng.randrange(1, 5))
+        )
+
+
+def test_spans_of_bytes_in_parts(monkeypatch):
+    rng, answered = random.Random(0), 0
+    for _ in range(3000):
+        tokens = {
+            bytes(rng.choices(b"abc", k=rng.choice((2, 2, 3, 3, 4, 6)))) for _ in range(rng.randrange(14))
+        }
+        names = [b"a", b"b", b"c", *tokens]
+        rng.shuffle(names)
+        misses = RankMisses({name: i for i, name in enumerate(names)})
+        span = bytes(
+            rng.choices(rng.choice((b"a", b"ab", b"abc", b"aaaab")), k=rng.choice((9, 50, 300, 3000)))
+        )
+        monkeypatch.setattr(merge_kernels, "PART", rng.choice((7, 8, 16, 64, 1000)))
+        pieces = misses.long_span(np.frombuffer(span, np.uint8))
+        if pieces is not None:
+            assert [i for ids in pieces for i in ids.tolist()] == solved(misses, [span])[0]
+            answered += 1
+    assert answered > 2000
+
+
+@pytest.mark.parametrize("path", MODELS)
+def test_ids_do_not_depend_on_what_is_remembered(shared_file, monkeypatch, path):
+    tok, rng = Tokenizer.load(shared_file(f"vocab/{path}")), random.Random(path)
+    cases = [*texts(rng, 400)]
+    bulk, answered = encoder_of(tok).bulk, []
+    whole = [encode_texts(bulk, [text]).ids.tolist() for text in cases]
+    long_span = bulk.coder.long_span
+
+    def noted(span, *, sums):
+        pieces = long_span(span, sums=sums)
+        answered.append(pieces is not None)
+        return pieces
+
+    bulk.coder = bulk.coder._replace(long_span=noted)
+    for page in (merge_kernels, unigram_encoder):
+        monkeypatch.setattr(page, "PART", 9)
+    monkeypatch.setattr(SIZES, "longest", 12)
+    monkeypatch.setattr(SIZES, "block", 16)
+    bulk.tables.clear()
+    for text, ids in zip(cases, whole, strict=True):
+        assert encode_texts(bulk, [text]).ids.tolist() == ids, text
+        data = text.encode()
+        blocks = [data[i : i + 5] for i in range(0, len(data), 5)]
+        found = encode_blocks(tok, blocks, add_special_tokens=False)
+        assert [i for some in found for i in some.tolist()] == ids, text
+    assert sum(answered) > max(100, len(answered) // 2)
+
+
+def test_a_limit_for_spans_without_a_kernel(monkeypatch):
+    tok = Tokenizer.train(["low lower lowest"] * 3, algorithm="bpe", vocab_size=280)
+    text = "a" * 3000
+    bulk = encoder_of(tok).bulk
+    bulk.coder = bulk.coder._replace(long_span=None)
+    monkeypatch.setattr(SIZES, "longest", 100)
+    monkeypatch.setattr(SIZES, "python", 2000)
+    assert encode_texts(bulk, [text[:2000]]).ids.tolist() == tok.encode(text[:2000], add_special_tokens=False)
+    with pytest.raises(ValueError, match="at most 2,000 bytes, got 3,000"):
+        encode_texts(bulk, [text])
