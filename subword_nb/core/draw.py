@@ -9,7 +9,6 @@ __all__ = ['INK', 'PALETTE', 'printable', 'clip', 'cell_width', 'Strip', 'draw_t
 # %% ../../nbs/core/03_draw.ipynb #07aae137
 import math
 import re
-import shutil
 import sys
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -135,6 +134,13 @@ def _wants_color() -> bool:
     "Whether standard output is a terminal that shows colours; NO_COLOR and TERM=dumb say no."
     return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
+
+def _terminal_width() -> int:
+    "The cells of a line of the terminal."
+    import shutil  # imports all compressions, and a process that only encodes draws nothing
+
+    return shutil.get_terminal_size().columns
+
 # %% ../../nbs/core/03_draw.ipynb #3821bf3e
 @dataclass(frozen=True)
 class _Chip:
@@ -168,9 +174,7 @@ class Strip:
         width: int | None = None,  # cells per line; None asks the terminal
     ) -> str:  # lines of text, no newline at the end
         "The strip for a terminal, wrapped to its width."
-        return _strip_text(
-            self, _wants_color() if color is None else color, width or shutil.get_terminal_size().columns
-        )
+        return _strip_text(self, _wants_color() if color is None else color, width or _terminal_width())
 
     def __str__(self) -> str:
         return _strip_text(self, False, 100)

@@ -12,7 +12,6 @@ import random
 import struct
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from itertools import groupby
 from numbers import Real
 from typing import TYPE_CHECKING, ClassVar
@@ -397,6 +396,8 @@ def spell_score(
     "Write a number so that an exact reader and a hasty one read the same."
     if read_score(repr(score)) == score:
         return repr(score)
+    from fractions import Fraction
+
     size, places = Fraction(abs(score)), 0
     while places < 308 and size * 10 ** (places + 1) < 2**64:
         places += 1
