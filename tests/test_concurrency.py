@@ -255,7 +255,7 @@ def test_a_fork_waits_for_who_makes_kernels():
     def job():
         return jit.kernel(lambda x: x + 1)(41) if jit.available() else 42
 
-    assert while_inside(lambda entered, wait: jit._resolve(jit.Kernel(max, make=slow(wait))), job) == 42
+    assert while_inside(lambda entered, wait: jit.Kernel(max, make=slow(wait))(41, 42), job) == 42
 
 
 @forking
@@ -334,8 +334,8 @@ def test_the_collector_goes_again_behind_threads_that_pause_it_at_once():
 
 @forking
 def test_a_fork_inside_of_an_import_a_compiler_and_a_pause_does_not_wait_for_itself():
-    with forks.uncollected(), jit._lock:
-        assert in_fork(lambda: [gc.isenabled(), jit._lock.acquire(timeout=300)], timeout=200) == [
+    with forks.uncollected(), jit.LOCK:
+        assert in_fork(lambda: [gc.isenabled(), jit.LOCK.acquire(timeout=300)], timeout=200) == [
             False,
             True,
         ]

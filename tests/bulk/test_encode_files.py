@@ -39,8 +39,14 @@ unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signal
 @pytest.fixture
 def small(monkeypatch):
     "Blocks of a few bytes, and a mark after each."
-    monkeypatch.setattr(page, "_BLOCK", 700)
-    monkeypatch.setattr(page, "_INTERVAL", 0.0)
+    monkeypatch.setattr(page, "BLOCK", 700)
+    monkeypatch.setattr(page, "JOURNAL_SECONDS", 0.0)
+
+
+def at_each_sync(monkeypatch, job):
+    "Do a job in the middle of a run, whenever it makes sure that what is written is on the disk."
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (job(), real(fd))[1])
 
 
 def story(n=4000, seed=0):
@@ -449,8 +455,8 @@ def start(tok, paths, out, at=-1, phase="before"):
 @pytest.fixture
 def three(tmp_path, monkeypatch):
     "Three files, read in blocks of some kilobytes, with a mark after each."
-    monkeypatch.setattr(page, "_BLOCK", 3000)
-    monkeypatch.setattr(page, "_INTERVAL", 0.0)
+    monkeypatch.setattr(page, "BLOCK", 3000)
+    monkeypatch.setattr(page, "JOURNAL_SECONDS", 0.0)
     paths = [tmp_path / f"t{k}.txt" for k in range(3)]
     for k, p in enumerate(paths):
         p.write_bytes((story(5000, k) + "東京 hug" * 700).encode())
@@ -575,25 +581,26 @@ def test_a_damaged_journal_and_damaged_files(tok, tmp_path, small, monkeypatch):
 
 
 def test_an_input_that_changes_while_it_is_read(tok, tmp_path, small, monkeypatch):
-    args, real = job(tmp_path, "a.npy"), page._flush
-    monkeypatch.setattr(page, "_flush", lambda *a: (args["paths"][0].open("a").write("more"), real(*a)))
-    with pytest.raises(ValueError, match="has changed while it was read"):
+    args = job(tmp_path, "a.npy")
+    at_each_sync(monkeypatch, lambda: args["paths"][0].open("a").write("more"))
+    with pytest.raises(ValueError, match="must not change while it is read, got a file that did"):
         encode_files(tok, **args)
     assert not (tmp_path / "a.npy").exists()
 
 
 @unix
 def test_two_processes_do_not_write_the_same(tok, tmp_path, small, monkeypatch):
-    args, real = job(tmp_path, "a.npy"), page._flush
+    args, seen = job(tmp_path, "a.npy"), []
 
-    def flush(*a):
+    def second():
         with pytest.raises(ValueError, match="must be written by one process at a time, got a second"):
             encode_files(tok, **args)
-        real(*a)
+        seen.append(True)
 
     with monkeypatch.context() as patch:
-        patch.setattr(page, "_flush", flush)
+        at_each_sync(patch, second)
         encode_files(tok, **args)
+    assert seen
 
 
 @unix

@@ -571,21 +571,21 @@ def test_a_full_disk_at_every_step(tok, tmp_path, job, format):
 @unix
 def test_a_task_that_dies_at_any_step_is_repeated_in_the_same_run(tok, job, calm, monkeypatch):
     "As a cluster does it: a worker is gone in the middle of a part, another makes the part anew, and nothing of the first is left."
-    real = page._work
+    real = page.encode_part
     for step in range(100):
         died = []
 
-        def twice(part, *more, step=step, died=died):
+        def twice(*given, step=step, died=died):
             child = os.fork()
             if child == 0:
                 with mishaps.Disk(job["out"], step + 1, lambda: os._exit(9)):
-                    real(part, *more)
+                    real(*given)
                 os._exit(0)
             died.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-            return real(part, *more)
+            return real(*given)
 
         with monkeypatch.context() as patch:
-            patch.setattr(page, "_work", twice)
+            patch.setattr(page, "encode_part", twice)
             encode_parts(tok, **job)
         assert {*died} <= {0, 9} and len(died) > 3
         assert tree(job["out"]) == calm and verify_encoded(job["out"]) == []
@@ -646,16 +646,18 @@ def test_a_cut_document_that_changes_while_it_is_read(tok, tmp_path, monkeypatch
     path = tmp_path / "x.txt"
     path.write_text(story(), encoding="utf-8")
     encode_parts(tok, path, tmp_path / "calm", part_bytes=300)
-    text, real, facts = path.read_bytes(), page._encode_section, path.stat()
+    text, real, facts = path.read_bytes(), page.open_input, path.stat()
     for change in (text[:400], text + b"more", b""):
+        opened = []
 
-        def changed(tok, bulk, part, run, writer, change=change):
-            if part.number == 1:
+        def changed(place, change=change, opened=opened):
+            opened.append(place)
+            if len(opened) == 3:  # for planning, for the first part, for the second
                 path.write_bytes(change)
-            return real(tok, bulk, part, run, writer)
+            return real(place)
 
         with monkeypatch.context() as patch:
-            patch.setattr(page, "_encode_section", changed)
+            patch.setattr(page, "open_input", changed)
             with pytest.raises(ValueError, match="x.txt has changed since"):
                 encode_parts(tok, path, tmp_path / "ids", part_bytes=300)
         path.write_bytes(text)
