@@ -19,7 +19,7 @@ from subword_nb.bpe import model as bpe_encode
 from subword_nb.pipeline import encoder as page
 from subword_nb.bulk import align as bulk_align
 from subword_nb.core import processes as forks
-from subword_nb.core import jit
+from subword_nb.core import jit, span_cache
 from subword_nb.pipeline.encoder import encode_general, encoder_of, quick_path
 from subword_nb.pipeline.thresholds import SIZES
 from subword_nb.pipeline.processors import TemplateProcessing
@@ -283,16 +283,15 @@ def test_a_fork_waits_for_who_aligns(toys, monkeypatch):
     tok.encode_array(LONG * 200)  # loads the kernels
     expected = tok.align(LONG).ids
     assert type(tok.align(LONG)).__name__ == "LongEncoding" or not jit.available()
-    place, home = bulk_align._placed, os.getpid()
+    buffer, home = span_cache.IdBuffer, os.getpid()
 
     def inside(entered, wait):
-        def placed(*args):
-            found = place(*args)
+        def made(*args, **options):
             if os.getpid() == home:
                 wait()
-            return found
+            return buffer(*args, **options)
 
-        monkeypatch.setattr(bulk_align, "_placed", placed)
+        monkeypatch.setattr(span_cache, "IdBuffer", made)
         tok.align(LONG)
 
     if not jit.available():
