@@ -17,7 +17,6 @@ from mishaps import LONG, TEXTS, answers, digest, ids_only, in_fork, load, run_c
 from subword_nb import Tokenizer
 from subword_nb.bpe import model as bpe_encode
 from subword_nb.pipeline import encoder as page
-from subword_nb.bulk import align as bulk_align
 from subword_nb.core import processes as forks
 from subword_nb.core import jit, span_cache
 from subword_nb.pipeline.encoder import encode_general, encoder_of, quick_path

@@ -25,6 +25,7 @@ from subword_nb.bulk import encode_files as files_room
 from subword_nb.bulk import encode_parts as page
 from subword_nb.bulk import id_files
 from subword_nb.bulk import shards
+from subword_nb.pipeline.thresholds import SIZES
 from subword_nb.corpus.documents import default_corpus
 from subword_nb.bulk.encode_files import cut_documents_ref, encode_files
 from subword_nb.bulk.encode_parts import encode_parts, part_ranges, plan_parts
@@ -261,7 +262,7 @@ def test_a_million_small_files_are_not_a_million_shards(tok, tmp_path):
 
 
 def test_a_long_document_in_steps(tok, tmp_path, monkeypatch):
-    monkeypatch.setattr(page, "_STEP", 70)
+    monkeypatch.setattr(SIZES, "section", 70)
     (tmp_path / "x.txt").write_text(story(2000), encoding="utf-8")
     encode_parts(tok, tmp_path / "x.txt", tmp_path / "ids", part_bytes=1000)
     same(tmp_path / "ids", one_machine(tok, tmp_path / "x.txt", tmp_path / "one.npy"))

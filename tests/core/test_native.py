@@ -232,7 +232,7 @@ folder = native.library_folders()[-1]
 end = time.monotonic() + 300
 while not (folder / "kernels.json").exists() and time.monotonic() < end:
     time.sleep(0.2)
-native._loaded["build"].wait(60)
+native.LOADED["build"].wait(60)
 assert jit.ready() and native.library().path.parent == folder
 again = Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer).encode_batch(texts)
 assert (again.ids == rows.ids).all() and (again.bounds == rows.bounds).all()
@@ -259,7 +259,7 @@ def test_the_first_bulk_call_builds_it_in_the_background_and_does_not_wait(proje
 def without_library(monkeypatch, tmp_path):
     "A process without a library that has started no build; the arguments of those that it starts."
     started = []
-    monkeypatch.setattr(native, "_loaded", {"library": None})
+    monkeypatch.setattr(native, "LOADED", {"library": None})
     monkeypatch.setattr(native, "library", lambda: None)
     monkeypatch.setattr(native, "library_folders", lambda: [tmp_path / "package", tmp_path / "cache"])
     monkeypatch.setattr(subprocess, "Popen", lambda *args, **options: started.append(options) or Running())
@@ -294,7 +294,7 @@ def test_a_failed_build_is_told_and_not_repeated_for_a_day(without_library, caps
     failed.chmod(0o600)
     assert not native.build_in_background() and without_library == []
     assert "a linker must be installed" in capsys.readouterr().err
-    native._loaded.pop("build")
+    native.LOADED.pop("build")
     os.utime(failed, (0, 0))
     assert native.build_in_background() and len(without_library) == 1
 
