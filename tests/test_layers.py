@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from configparser import ConfigParser
+from contextlib import suppress
 
 import pytest
 from notebooks import CHAPTERS, ROOT, dotted, imported_modules, modules, notebooks, numbered
@@ -217,3 +218,62 @@ def test_one_version():
         cwd=ROOT,
     )
     assert done.stdout.strip() == parser["DEFAULT"]["version"], done.stderr
+
+
+def _private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def private_names(source: str) -> list[str]:
+    "What a test takes from a module of the package, or sets there, though its name begins with an underscore."
+    tree = ast.parse(source)
+    found, ours = [], set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "subword_nb":
+            ours.update(alias.asname or alias.name for alias in node.names)
+            found += [alias.name for alias in node.names if _private(alias.name)]
+        elif isinstance(node, ast.Import):
+            names = [alias for alias in node.names if alias.name.partition(".")[0] == "subword_nb"]
+            ours.update(alias.asname or "subword_nb" for alias in names)
+
+    def is_ours(node) -> bool:
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in ours
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and _private(node.attr) and is_ours(node.value):
+            found.append(ast.unparse(node))
+        elif isinstance(node, ast.Call) and len(node.args) > 1:  # monkeypatch.setattr(page, "_name", …)
+            page, name = node.args[:2]
+            if isinstance(name, ast.Constant) and isinstance(name.value, str) and _private(name.value):
+                found += [name.value] if is_ours(page) else []
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "subword_nb" in node.value:
+            found += re.findall(r"\bsubword_nb(?:\.\w+)*\._[a-z]\w*", node.value)
+            if "import" in node.value:  # a program that a test runs
+                with suppress(SyntaxError):
+                    found += private_names(node.value)
+    public = ("_replace", "_asdict", "_fields", "_repr_html_", "_modidx")  # of named tuples, notebooks, nbdev
+    return [name for name in found if name.rpartition(".")[2] not in public]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from PACKAGE.core import jit\njit._lock, jit.kernel", "jit._lock"),
+        ("from PACKAGE.text.regex import _CODES", "_CODES"),
+        ("import PACKAGE.core.jit as j\nm.setattr(j, '_lock', 1)", "_lock"),
+        ("m.setattr('PACKAGE.core.jit._lock', 1)", "PACKAGE.core.jit._lock"),
+        ("run('from PACKAGE.core import jit; jit._lock')", "jit._lock"),
+        ("from PACKAGE import Tokenizer\nx._lock, Parts()._replace()", ""),
+    ],
+)
+def test_private_names_in_tests_are_found(source, found):
+    assert private_names(source.replace("PACKAGE", "subword_nb")) == [
+        name.replace("PACKAGE", "subword_nb") for name in found.split()
+    ]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: path.stem)
+def test_tests_use_public_names(path):
+    assert private_names(path.read_text(encoding="utf-8")) == []
