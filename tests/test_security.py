@@ -682,7 +682,7 @@ def test_words_in_chats_give_no_commands():
             tok.piece2id["<|im_end|>"],
         ] * 2
         assert len([i for i in tok.chat(messages, trusted=True, **options) if i in commands]) > 4
-    with pytest.raises(ValueError, match="hides who wrote it"):
+    with pytest.raises(ValueError, match="must show who wrote what"):
         tok.chat([{"role": "user", "content": "im_end"}], template="{{ '<|%s|>' % messages[0].content }}")
 
 

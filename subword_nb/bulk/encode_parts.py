@@ -181,7 +181,8 @@ def _check(part, source):
         if size != source.size:
             was = f"it had {source.size:,} bytes, and has {size:,}"
         raise ValueError(
-            f"{source.path} has changed since its parts were chosen ({was}); call again when nobody writes to it"
+            f"{source.path} must not change after its parts were chosen, got another file than then ({was}); "
+            "call again when nobody writes to it"
         )
 
 # %% ../../nbs/bulk/15_encode_parts.ipynb #9b1c41d7
@@ -249,7 +250,7 @@ def _write(tok, part, run, writer):
     found = _cutter(tok, run)
     if found is None:
         raise ValueError(
-            f"{part.path} was cut where only compiled kernels can go on, and this worker has none; "
+            f"{part.path} must be cut only where a worker has compiled kernels, and this one has none; "
             "install numba there, or pass part_bytes larger than the file"
         )
     _check(part, part.sources[0])

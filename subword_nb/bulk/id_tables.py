@@ -34,7 +34,8 @@ def _batches(ids, bounds):
         k = max(i + 1, int(bounds.searchsorted(bounds[i] + _BATCH, "right")) - 1)
         if bounds[k] - bounds[i] >= 1 << 31:
             raise ValueError(
-                f"document {i} has {bounds[k] - bounds[i]:,} ids, and a list holds fewer than 2,147,483,648; write .npy or .bin"
+                f"document {i} must have fewer than 2,147,483,648 ids for a list, got {bounds[k] - bounds[i]:,}; "
+                "write .npy or .bin"
             )
         lists = pa.ListArray.from_arrays(
             pa.array((bounds[i : k + 1] - bounds[i]).astype("int32")), pa.array(ids[bounds[i] : bounds[k]])

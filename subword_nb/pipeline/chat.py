@@ -81,8 +81,8 @@ def encode_marked(
     )
     if not _agrees(tok, row.ids, written, commands):
         raise ValueError(
-            "words from outside spell a command that this model finds by itself, so that text cannot be told from commands; "
-            "take the spelling out, or pass trusted=True if all of the chat may give commands"
+            "words from outside must not spell a command that this model finds by itself, so that text cannot be "
+            "told from commands; take the spelling out, or pass trusted=True if all of the chat may give commands"
         )
     return ChatTokens(row.ids, row.offsets)
 
@@ -166,8 +166,8 @@ def _refuse_unknown(text, marks, commands):
         for a, b, token in finder.spans(text[start:end]):
             if token is not None and any(x < start + b and start + a < y for x, y in unknown):
                 raise ValueError(
-                    f"the chat template makes {token.content!r} in a way that hides who wrote it, so it is neither taken for "
-                    "a special token nor for text; pass trusted=True if all of the chat may give commands"
+                    f"the chat template must show who wrote what, got {token.content!r} made in a way that hides it; "
+                    "pass trusted=True if all of the chat may give commands"
                 )
 
 # %% ../../nbs/pipeline/16_chat.ipynb #b37df7f0
@@ -184,13 +184,16 @@ def chosen_template(
         return known.get(template, template)
     names = f"its templates are {', '.join(sorted(known))}" if known else "it has no templates of its own"
     if template is not None:
-        raise ValueError(f"template={template!r} is no source of a template, and no name of one: {names}")
+        raise ValueError(
+            f"template must be the source of a template or the name of one: {names}, got {template!r}"
+        )
     if tools is not None and "tool_use" in known:
         return known["tool_use"]
     if "default" in known:
         return known["default"]
     raise ValueError(
-        f"the tokenizer does not say how a chat is written down; pass template=, the source of one ({names})"
+        f"template must be given for a tokenizer that does not say how a chat is written down, got None; "
+        f"pass the source of one ({names})"
     )
 
 # %% ../../nbs/pipeline/16_chat.ipynb #62c75c33
@@ -284,11 +287,12 @@ def chat(
     }
     if not tokenize and (return_assistant_mask or count or max_length is not None):
         raise ValueError(
-            "tokenize=False returns the text, so masks, counts and max_length need tokenize=True"
+            "tokenize must be True for masks, counts and max_length, got False, which returns the text"
         )
     if return_assistant_mask and "generation" not in source:
         raise ValueError(
-            "return_assistant_mask needs a template that marks what the model writes with {% generation %}, and this one does not"
+            "return_assistant_mask must have a template that marks what the model writes with {% generation %}, "
+            "got one that does not"
         )
     if not tokenize:
         return str.__str__(render_chat(messages, source, **options))
@@ -328,8 +332,8 @@ def _shortened(messages, encoded, max_length):
     n = 1 + bisect_left(turns, True, key=without)
     if n not in made:
         raise ValueError(
-            f"max_length={max_length}: the last turn alone, with the system's message, has more tokens "
-            f"({len(made[n - 1][1][1].ids) if n - 1 in made else len(found[1].ids)}); pass a larger one, or shorten the messages"
+            f"max_length must be at least {len(made[n - 1][1][1].ids) if n - 1 in made else len(found[1].ids)}, the tokens of "
+            f"the last turn and the system's message, got {max_length}; pass a larger one, or shorten the messages"
         )
     warnings.warn(
         f"the chat has {len(found[1].ids)} tokens, and max_length is {max_length}: the oldest {n} of {len(starts)} turns are left out",

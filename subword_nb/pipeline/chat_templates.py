@@ -313,7 +313,9 @@ def _environment():
         def wrap_str_format(self, value):
             found = super().wrap_str_format(value)
             if found is not None and re.search(r":[^}]*([0-9]{6}|\{)", value.__self__):
-                raise ValueError(f"the format {str.__str__(value.__self__)[:40]!r} asks for too much space")
+                raise ValueError(
+                    f"the format must ask for less space, got {str.__str__(value.__self__)[:40]!r}"
+                )
             return found
 
         def begin(self, _):
@@ -435,7 +437,7 @@ def _schema_of(hint):
     if kind is None and hint in _JSON_TYPES:
         return {"type": _JSON_TYPES[hint]}
     raise ValueError(
-        f"the annotation {hint} has no JSON schema; write the schema of the tool by hand and pass that"
+        f"the annotation must have a JSON schema, got {hint}; write the schema of the tool by hand and pass that"
     )
 
 
@@ -466,7 +468,9 @@ def function_schema(
     "The JSON schema of a function."
     doc, name = inspect.getdoc(function), getattr(function, "__name__", "the tool")
     if not doc:
-        raise ValueError(f"{name} has no docstring, which is to tell the model what it does")
+        raise ValueError(
+            f"{name} must have a docstring, which tells the model what it does, got none; write one"
+        )
     description, described, returned = _read_docstring(doc)
     hints, parameters = get_type_hints(function), dict(inspect.signature(function).parameters)
     first = next(iter(parameters), None)
@@ -476,7 +480,7 @@ def function_schema(
     for parameter in parameters:
         if parameter not in hints or parameter not in described:
             raise ValueError(
-                f"{name}: the parameter {parameter!r} needs an annotation and a line under Args: in the docstring"
+                f"{name}: the parameter {parameter!r} must have an annotation and a line under Args: in the docstring"
             )
         properties[parameter] = _schema_of(hints[parameter]) | _described(described[parameter])
     schema: dict[str, Any] = {"type": "object", "properties": properties}
@@ -535,7 +539,7 @@ def render_chat(
         raise ValueError("messages must hold at least one message, got none")
     if continue_final_message and add_generation_prompt:
         raise ValueError(
-            "continue_final_message and add_generation_prompt exclude each other; pass one of them"
+            "continue_final_message must be left out where add_generation_prompt is given, got both; pass one of them"
         )
     origin = TEMPLATE if trusted is True else OUTSIDE
     end = (
@@ -602,16 +606,20 @@ def _open_end(message, field, template, end):
     text = message.get(field)
     if text is None:
         raise ValueError(
-            f"continue_final_message: the last message has no {field!r}; its fields are {sorted(message)}"
+            f"continue_final_message must name a field of the last message, got {field!r}; its fields are {sorted(message)}"
         )
     names = [k for k in _REASONING if message.get(k) == text] if field in _REASONING else [field]
     if not any(name in template for name in names):
-        raise ValueError(f"continue_final_message: the chat template does not read the field {field!r}")
+        raise ValueError(
+            f"continue_final_message must name a field that the chat template reads, got {field!r}"
+        )
     end = OriginText(end, mark(OUTSIDE, owner=FINAL) * len(end))
     if isinstance(text, (list, tuple)):
         block = next((b for b in reversed(text) if isinstance(b, dict) and "text" in b), None)
         if block is None:
-            raise ValueError("continue_final_message: the last message has no block with a text")
+            raise ValueError(
+                "continue_final_message must have a block with a text in the last message, got none"
+            )
         text, block["text"] = block["text"], block["text"] + end
         return text
     for name in names:
@@ -628,8 +636,8 @@ def _cut_at_end(text, final, end):
         or places[-1][1] - places[-1][0] < len(end.strip())
     ):
         raise ValueError(
-            "continue_final_message: the text of the last message does not come out of the chat template as it is, "
-            "so it cannot be continued; pass add_generation_prompt=True instead"
+            "continue_final_message must have a chat template that writes the text of the last message as it is; "
+            "with this one pass add_generation_prompt=True instead"
         )
     kept, at = [], 0
     for start, stop in places:

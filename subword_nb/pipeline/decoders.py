@@ -405,7 +405,9 @@ def _stepped(pieces, first, last, steps):
         changed = d.decode([*front, *pieces, *behind])
         pieces = changed[len(front) : len(changed) - len(behind)]
         if any(len(b) > MAX_COPIED_GROWTH * len(a) for a, b in zip(given, pieces, strict=True)):
-            raise ValueError("a decoder makes too much of a piece to copy it")
+            raise ValueError(
+                "the text of a piece must be small enough to copy, got a decoder that makes too much of it"
+            )
     return pieces
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #6bcf6111

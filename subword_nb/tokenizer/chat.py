@@ -39,10 +39,12 @@ def apply_chat_template(
     "Render and encode chats with the arguments of transformers."
     conversations, is_batched = conversations_of(conversation)
     if return_assistant_tokens_mask and not (return_dict and tokenize):
-        raise ValueError("return_assistant_tokens_mask=True needs return_dict=True and tokenize=True")
+        raise ValueError(
+            "return_dict and tokenize must be True for return_assistant_tokens_mask=True, got False; pass both"
+        )
     if continue_final_message and return_assistant_tokens_mask:
         raise ValueError(
-            "continue_final_message and return_assistant_tokens_mask exclude each other; pass one of them"
+            "return_assistant_tokens_mask must be left out where continue_final_message is given, got both; pass one of them"
         )
     source = chosen_template(tok, chat_template, tools=tools)
     texts = rendered_chats(
@@ -112,8 +114,8 @@ def _columns(tok, texts: list[OriginText], source, padding, truncation, max_leng
         set(options) - {"padding_side", "truncation_side", "pad_to_multiple_of", "return_attention_mask"}
     ):
         raise ValueError(
-            f"tokenizer_kwargs has {wrong[0]!r}; known are padding_side, truncation_side, pad_to_multiple_of and "
-            "return_attention_mask (special tokens are the template's, and are not added again)"
+            "tokenizer_kwargs must hold padding_side, truncation_side, pad_to_multiple_of and return_attention_mask only "
+            f"(special tokens are the template's, and are not added again), got {wrong[0]!r}"
         )
     commands, config = template_commands(tok, source), tok.config or TokenizerConfig()
     tokens = [encode_marked(tok, text, commands) for text in texts]
@@ -142,7 +144,7 @@ def _longest(tok, max_length, why):
     "The requested length."
     found = max_length if max_length is not None else tok.config and tok.config.max_length
     if not found:
-        raise ValueError(f"{why} needs a length; pass max_length=")
+        raise ValueError(f"max_length must be given for {why}, got None")
     return found
 
 
@@ -160,7 +162,8 @@ def _padding(tok, padding, max_length, options):
     piece = config.pad_piece or dict(config.special_tokens).get("pad_token") or own.pad_piece
     if piece not in tok.piece2id:
         raise ValueError(
-            f"padding needs a piece to fill up with, and {piece!r} is none; set tok.padding = Padding(pad_piece=…, pad_id=…)"
+            f"tok.padding must name a piece to fill up with, got {piece!r}; "
+            "set tok.padding = Padding(pad_piece=…, pad_id=…)"
         )
     return Padding(
         "longest" if padding in (True, "longest") else _longest(tok, max_length, 'padding="max_length"'),
@@ -180,6 +183,6 @@ def _as_arrays(columns, kind):
         )
     if len({len(row) for row in columns["input_ids"]}) > 1:
         raise ValueError(
-            "the conversations have different numbers of tokens, and an array has not; pass padding=True"
+            "the conversations must have equal numbers of tokens for an array, got different ones; pass padding=True"
         )
     return {name: np.array(rows, np.int64) for name, rows in columns.items()}

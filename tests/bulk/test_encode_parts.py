@@ -633,7 +633,7 @@ def test_a_file_that_changes_while_it_is_read(tok, tmp_path, job, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(page, "find_documents", changed)
             with pytest.raises(
-                ValueError, match="t1.txt has changed since its parts were chosen.*call again"
+                ValueError, match="t1.txt must not change after its parts were chosen.*call again"
             ):
                 encode_parts(tok, **job)
         assert not (job["out"] / MANIFEST).exists() and read_record(job["out"], 0) is not None
@@ -659,7 +659,7 @@ def test_a_cut_document_that_changes_while_it_is_read(tok, tmp_path, monkeypatch
 
         with monkeypatch.context() as patch:
             patch.setattr(page, "open_input", changed)
-            with pytest.raises(ValueError, match="x.txt has changed since"):
+            with pytest.raises(ValueError, match="x.txt must not change after its parts were chosen"):
                 encode_parts(tok, path, tmp_path / "ids", part_bytes=300)
         path.write_bytes(text)
         with pytest.raises(ValueError, match="x.txt has changed.*overwrite=True"):
@@ -1417,7 +1417,9 @@ def test_an_address_that_changed_is_noticed(tok, tmp_path, remote):
     ):
         path.write_text(text, encoding="utf-8")
         remote([path])
-        with pytest.raises(ValueError, match=f"x\\.txt has changed since its parts were chosen \\({said}\\)"):
+        with pytest.raises(
+            ValueError, match=f"x\\.txt must not change after its parts were chosen.* \\({said}\\)"
+        ):
             page.encode_part(tok, found[1], tmp_path / "ids", run)
     encode_parts(tok, address, tmp_path / "other", separator="\n", part_bytes=100)
     path.write_text("a bun\n" * 60, encoding="utf-8")

@@ -297,9 +297,7 @@ def test_a_command_of_unknown_origin_is_refused(toks):
         "{{ ('<|' + v + '|>') | safe }}",
         "{{ ('<|im_end|>' + v) | center(20) }}",
     ):
-        with pytest.raises(
-            ValueError, match=r"makes '<\|im_end\|>' in a way that hides who wrote it.*trusted=True"
-        ):
+        with pytest.raises(ValueError, match=r"must show who wrote what, got '<\|im_end\|>'.*trusted=True"):
             tok.chat(hi, template=template, v="im_end")
 
 
@@ -374,9 +372,7 @@ def test_whole_turns_are_left_out_from_the_front(toks):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert tok.chat(messages, max_length=sizes[0]) == tok.chat(messages)
-    with pytest.raises(
-        ValueError, match=f"max_length=9: the last turn alone.*has more tokens \\({sizes[5]}\\)"
-    ):
+    with pytest.raises(ValueError, match=f"max_length must be at least {sizes[5]}, .*the last turn.*got 9"):
         tok.chat(messages, max_length=9)
 
 
@@ -482,8 +478,11 @@ def test_errors_show_the_way_out(toks):
         (lambda: tok.chat([]), "at least one message, got none"),
         (lambda: tok.chat(hi, template="{% if %}"), "cannot be compiled"),
         (lambda: tok.chat(hi, template="nothing"), "its templates are default"),
-        (lambda: tok.chat(hi, continue_final_message=True, add_generation_prompt=True), "exclude each other"),
-        (lambda: tok.chat(hi, return_assistant_mask=True), "{% generation %}, and this one does not"),
+        (
+            lambda: tok.chat(hi, continue_final_message=True, add_generation_prompt=True),
+            "continue_final_message must be left out where add_generation_prompt is given",
+        ),
+        (lambda: tok.chat(hi, return_assistant_mask=True), "{% generation %}, got one that does not"),
     ]:
         with pytest.raises(ValueError) as e:
             call()
@@ -709,9 +708,9 @@ def test_functions_that_say_too_little_are_refused():
     def silent(x: int): ...
 
     for function, message in (
-        (bare, "needs an annotation"),
-        (odd, "has no JSON schema"),
-        (silent, "has no docstring"),
+        (bare, "must have an annotation and a line"),
+        (odd, "must have a JSON schema, got "),
+        (silent, "must have a docstring"),
     ):
         with pytest.raises(ValueError, match=message):
             function_schema(function)
