@@ -28,7 +28,7 @@ class Batch(NamedTuple):
 
     data: bytes  # The UTF-8 of all documents, one after the other
     bounds: "np.ndarray"  # int64, n+1: document k is data[bounds[k]:bounds[k+1]]
-    step: int = 0  # How far it brings the reader: bytes on disk for files, else documents
+    step: int = 0  # The reader's progress: bytes on disk for files, else documents
 
     def docs(self) -> list[bytes]:  # In order
         "The documents."
@@ -38,7 +38,7 @@ class Batch(NamedTuple):
 def pack(
     docs: list[bytes],  # In order
     *,
-    step: int = 0,  # How far they bring the reader
+    step: int = 0,  # The reader's progress with them
 ) -> Batch:  # A new batch
     "Put documents into a batch."
     import numpy as np
@@ -86,10 +86,10 @@ def last_mark(
     # for both
     kind,
     mark: int,  # The byte to look for
-    before: int,  # What the kind of the byte before it must share; the one behind may be of a letter or digit
+    before: int,  # The kinds allowed for the byte before it; the one after it may be of a letter or digit
     at: int,  # Where to begin, going backwards; at most n-1
 ) -> int:  # Its place, or 0
-    "The last place below `at` where a mark stands between bytes of the right kind, or 0."
+    "The last position below `at` of a byte between bytes of the right kinds, or 0."
     i = at - 1
     while i > 0 and not (data[i] == mark and kind[data[i + 1]] & 1 and kind[data[i - 1]] & before):
         i -= 1
@@ -107,8 +107,8 @@ def _last_mark(data, mark, before, at):
 def last_cut(
     data: bytes,  # Whole characters of UTF-8
     *,
-    quick: bool = False,  # Look with the kernel: for so much text that compiling pays
-) -> int:  # A place behind a newline, or if there is none, before a space; 0: there is none
+    quick: bool = False,  # Use the kernel: for large texts, where compiling is worth while
+) -> int:  # A position after a newline, or if there is none, before a space; 0: there is none
     "The last place where a chunk of UTF-8 may end."
     if quick:
         import numpy as np
@@ -151,7 +151,7 @@ def kernels_wait() -> bool:  # True where neither compiling nor loading would be
 def is_utf8(
     data: bytes,  # Any bytes
     *,
-    quick: bool = False,  # Check with the kernel: for so much text that compiling pays
+    quick: bool = False,  # Check with the kernel: for large texts, where compiling is worth while
 ) -> bool:  # True if they are whole, valid characters
     "Is it UTF-8?"
     if data.isascii():
@@ -194,7 +194,7 @@ def byte_chunks(
     # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
     errors: str = "strict",
     source: str = "the text",  # What to call it in an error
-    quick: bool = False,  # Check with a compiled kernel: for so much text that compiling pays
+    quick: bool = False,  # Check with a compiled kernel: for large texts, where compiling is worth while
     at: int = 0,  # Where the first block begins, for an error
 ) -> Iterator[tuple[bytes, int]]:  # Chunks cut as `documents` cuts, with places on disk
     "Cut a stream of bytes into chunks that may be taken for documents."
@@ -220,7 +220,7 @@ def byte_chunks(
 
 
 def _new_cut(held, seen, quick):
-    "The last cut of what is held, of which so many bytes had none when nothing followed; 0: there is none."
+    "The last cut of the held bytes, of which the first `seen` had none before more were read; 0: there is none."
     start = max(0, seen - 16)  # the characters around a place decide
     while start and held[start] & 0xC0 == 0x80:
         start -= 1
@@ -230,8 +230,8 @@ def _new_cut(held, seen, quick):
 # %% ../../nbs/corpus/02_batches.ipynb #6b7c06da
 def lines_of(
     chunks: Iterable[Batch],  # One text, in pieces that end anywhere
-) -> Iterator[Batch]:  # Its lines as documents, each with its newline; the last may lack it
-    "Cut a text that comes in pieces into lines."
+) -> Iterator[Batch]:  # Its lines as documents, each with its newline, except perhaps the last
+    "Divide a text that is read in chunks into lines."
     import numpy as np
 
     held = []
@@ -268,7 +268,7 @@ def split_lines(
         new = np.setdiff1d(cuts, batch.bounds)
         return batch._replace(bounds=np.sort(np.concatenate([batch.bounds, new])))
     kept = ~is_end
-    place = np.zeros(len(data) + 1, np.int64)  # how many bytes are kept before each
+    place = np.zeros(len(data) + 1, np.int64)  # number of bytes kept before each
     np.cumsum(kept, out=place[1:])
     return batch._replace(data=data[kept].tobytes(), bounds=np.unique(place[np.union1d(batch.bounds, cuts)]))
 
@@ -295,10 +295,10 @@ def pack_stream(
 def field_way(
     columns: Mapping,  # Name of each field → what it holds, for the error
     texts: list[str],  # The names of those that hold text
-    field: str | None,  # The one that is asked for; None: choose
+    field: str | None,  # The requested one; None: the default
     where: str,  # Who has these fields, for the error
 ) -> list[str]:  # One name, or several for a field within a field
-    "The way to the text of a row."
+    "The path to the text of a row."
     listed = ", ".join(f"{k} ({v})" for k, v in columns.items()) or "no field at all"
     if field is None:
         if "text" in columns or len(texts) == 1:
@@ -318,7 +318,7 @@ class Rows:
 
     def __init__(
         self,
-        place: Callable,  # Says in an error where row i is
+        place: Callable,  # Describes row i in an error
         field: str | None,  # As for `field_way`
         errors: str,  # Bytes that are not UTF-8: "strict", "replace" or "ignore"
     ):
@@ -381,7 +381,7 @@ def _inside(rows, row, i):
 
 # %% ../../nbs/corpus/02_batches.ipynb #da50d4fb
 def need_arrow() -> Any:  # The module `pyarrow`
-    "pyarrow, or an error that says how to get it."
+    "pyarrow, or an error that says how to install it."
     try:
         import pyarrow
     except ImportError:
@@ -396,7 +396,7 @@ def column_way(
     field: str | None,  # As for `field_way`
     where: str,  # Who has these columns, for an error
 ) -> list[str]:  # As `field_way` returns it
-    "The way to the column of text."
+    "The path to the column of text."
     said = {f.name: f.type for f in schema}
     way = field_way(
         said,
@@ -499,9 +499,9 @@ def draws(
 def draw_limit(
     sample: float | int,  # As for `sampled`
     seed: int,  # As for `sampled`
-    n: int,  # How many units the corpus has; a share does not ask
+    n: int,  # How many units the corpus has; not used for a share
 ) -> int:  # From 0 to 2**64
-    "What the numbers of the units that are kept are below."
+    "The limit for the numbers of units that are kept."
     import numpy as np
 
     if isinstance(sample, float):
@@ -538,9 +538,9 @@ def kept_units(
 # %% ../../nbs/corpus/02_batches.ipynb #360fa176
 def sampled(
     batches: Iterable[Batch],  # A corpus
-    sample: float | int,  # A share of its documents, above 0 and at most 1, if a `float`; else how many
+    sample: float | int,  # A share of its documents, above 0 and at most 1, if a `float`; else their number
     seed: int,  # Another seed, another sample
-) -> Iterator[Batch]:  # What is kept, in order; a number of documents comes when all have been seen
+) -> Iterator[Batch]:  # What is kept, in order; a number of documents after all have been read
     "Keep some of the documents."
     import numpy as np
 

@@ -121,7 +121,7 @@ def write_atomically(
     path: str | os.PathLike,  # Where the file shall be
     data: bytes | Callable,  # All of its content; or what writes it to an open binary file
 ) -> Path:  # The path
-    "Write a file so that it is whole or not there; a crash leaves the old one as it was."
+    "Write a file completely or not at all; after a crash the old one is unchanged."
     write_together({path: data})
     return Path(path)
 
@@ -204,7 +204,7 @@ def _rename(staged):
 
 
 def _sync_folder(folder):
-    "Bring the names in a folder to the disk, where a system can do that."
+    "Flush the names in a folder to the disk, where a system can do that."
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -261,7 +261,7 @@ def save_counts(
 
 
 def _counts_path(path) -> Path:
-    "A path that says what is in the file."
+    "A path with a suffix for counts."
     path = Path(os.path.expanduser(path))
     if path.suffix not in (".npz", ".parquet"):
         raise ValueError(f"path must end in .npz or .parquet, the files of counts, got {path}")

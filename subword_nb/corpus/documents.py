@@ -37,7 +37,7 @@ COURSE_CORPUS = [
 def from_string(
     text: str,  # any text
     *,
-    sep: str | None = None,  # what stands between documents and is dropped; None: the text is one document
+    sep: str | None = None,  # separates documents and is dropped; None: the text is one document
 ) -> list[str]:  # documents in order, none of them empty
     "Make a corpus of a string."
     if not isinstance(text, str):
@@ -54,7 +54,7 @@ def default_corpus(
     *,
     sources: bool = False,  # add the source files of the standard library, without its tests
 ) -> list[str]:  # one document per topic, sorted by topic; then one per source file, sorted by path
-    "The prose (and the code) that comes with Python itself."
+    "The prose (and the code) of Python's own documentation."
     try:
         from pydoc_data.topics import topics
     except ImportError:
@@ -165,8 +165,8 @@ def first_bytes(
 
 
 def packed_as(
-    name: str,  # What the file is called, "" if nobody knows
-    head: bytes,  # Its first bytes, ten or more where there are so many
+    name: str,  # The name of the file, "" if it is not known
+    head: bytes,  # Its first bytes, at least ten of a longer file
 ) -> str:  # A key of `PACKED`, or "" for a file that is not compressed
     "How a file is compressed: by its suffix, else by its first bytes."
     if (suffix := os.path.splitext(name)[1].lower()) in PACKED:
@@ -359,7 +359,7 @@ def documents(
     errors: str = "strict",
     # None: a bar after two seconds if someone looks; True: at once; False: none
     progress: bool | None = None,
-) -> Iterator[str]:  # documents in order; a file larger than a megabyte comes in chunks
+) -> Iterator[str]:  # documents in order; a file larger than a megabyte in chunks
     "Stream the documents of a corpus."
     decode_text(b"", errors=errors)  # refuses an unknown policy
     if isinstance(source, (str, Path)):

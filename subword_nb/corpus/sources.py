@@ -66,13 +66,13 @@ _URL = re.compile(r"[A-Za-z][\w+.-]+://|[a-z]+::.*://")
 
 def is_address(
     name: str | os.PathLike,  # What a file is called
-) -> bool:  # By its name alone
+) -> bool:  # Only by its name
     "Is a name an address, such as `s3://bucket/a.txt`? A `Path` never is."
     return isinstance(name, str) and _URL.match(name) is not None
 
 
 def _suffix(name):
-    "The suffix that says what is in a file, in small letters, without that of a compression."
+    "The suffix of a file, in lower case, without that of a compression."
     stem, last = os.path.splitext(re.split(r"[?#]", name)[0] if _URL.match(name) else name)
     return (os.path.splitext(stem)[1] if last.lower() in PACKED else last).lower()
 
@@ -127,7 +127,7 @@ def _sorted_out(folder, names):
 
 
 def _kinds(names):
-    "Suffixes of skipped files, with how many there are."
+    "Suffixes of skipped files, with their counts."
     kinds = [_suffix(n) or "no suffix" for n in names]
     return ", ".join(f"{kinds.count(k)} {k}" for k in sorted(set(kinds)))
 
@@ -222,7 +222,7 @@ def _read_rows(file, corpus):
 
 # %% ../../nbs/corpus/03_sources.ipynb #3b4c3fd6
 def _read_records(records, way, where, corpus, steps):
-    "The text in record batches; `steps` says how far so many rows are."
+    "The text in record batches; `steps` converts a number of rows to progress."
     at = before = 0
     for record in records:
         array = record.column(record.schema.get_field_index(way[0]))
@@ -240,7 +240,7 @@ def _read_records(records, way, where, corpus, steps):
 # %% ../../nbs/corpus/03_sources.ipynb #2e4da793
 @contextmanager
 def _sound(name, kind, raw):
-    "Say which file is damaged, was changed, or is on a disk that fails."
+    "Add to errors which file is damaged, was changed, or is on a failing disk."
     with naming(name), unchanged(raw, name), nullcontext(need_arrow()) as pa:
         try:
             yield pa
@@ -533,7 +533,7 @@ def _to_the_end(read, file, corpus):
 
 # %% ../../nbs/corpus/03_sources.ipynb #88b135a1
 def _stream(raw):
-    "An open file, read from where it stands."
+    "An open file, read from its current position."
     start = raw.tell() if hasattr(raw, "seekable") and raw.seekable() else None
 
     @contextmanager
@@ -560,7 +560,7 @@ class Corpus:
         field: str | None = None,
         # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
         errors: str = "strict",
-        # Keep this share of the documents (0.1), or so many (100_000); of text files, lines; None: everything
+        # Keep this share of the documents (0.1), or this number (100_000); of text files, lines; None: everything
         sample: float | int | None = None,
         seed: int = 0,  # Another seed, another sample
     ):
@@ -612,7 +612,7 @@ class Corpus:
 
 # %% ../../nbs/corpus/03_sources.ipynb #a46ddd35
 def _much(corpus):
-    "Whether compiled kernels pay: for much text, or if they are there already."
+    "Whether to use kernels: for large corpora, or if they are compiled already."
     return available() and (
         corpus.unit == "B"
         and (corpus.total or 0) >= 32 * BLOCK

@@ -55,7 +55,7 @@ def _says(task):
 
 
 def _noted(fn, task, *more):
-    "Work on a task; errors say what it was about."
+    "Run a task; errors name it."
     try:
         return fn(task, *more)
     except Exception as e:
@@ -75,9 +75,9 @@ class LocalExecutor:
         self,
         fn: Callable,  # What to call
         task,  # With what; its `path`, if it has one, is named in errors
-        *more,  # And with what else: values, and what `submit` and `share` returned
-        urgent: bool = False,  # Before all that is not, as soon as its arguments are there
-    ) -> Any:  # A handle: here the result itself
+        *more,  # Further arguments: values, and results of `submit` and `share`
+        urgent: bool = False,  # Before tasks that are not urgent, as soon as its arguments are computed
+    ) -> Any:  # A handle: the result itself
         "Have something done."
         return _noted(fn, task, *more)
 
@@ -150,7 +150,7 @@ class DaskExecutor:
 
 # %% ../../nbs/corpus/05_workers.ipynb #22699e27
 def scratch() -> str | None:  # None: wherever this system has files that are needed for a while
-    "The folder for files that a task needs while it runs; it goes with its worker."
+    "The folder for temporary files of a task; it is removed with its worker."
     if (distributed := sys.modules.get("distributed")) is None:
         return None
     try:
@@ -193,7 +193,7 @@ def _shared(there, value):
 
 
 def _fetched(there, future):
-    "The result of a future; an error says what the task was about."
+    "The result of a future; an error names the task."
     try:
         return future.result()
     except Exception as e:
@@ -241,7 +241,7 @@ MEMORY = 2 << 30  # Bytes that a worker may have, unless something else is said
 def local_client(
     n_workers: int,  # How many processes
     *,
-    # Bytes that each may have; one that takes more is ended, and begun anew
+    # Bytes that each may use; one that uses more is ended, and started again
     memory_limit: int | str = MEMORY,
     timeout: float = 60.0,  # Seconds after which workers that have not started are given up
 ) -> Iterator["Client"]:  # A `distributed.Client`, closed at the end
@@ -276,7 +276,7 @@ def local_client(
 
 # %% ../../nbs/corpus/05_workers.ipynb #88c56dd2
 def need_dask() -> Any:  # The module `dask`
-    "Dask, or an error that says how to get it."
+    "Dask, or an error that says how to install it."
     try:
         import dask.distributed
     except ImportError:
@@ -313,7 +313,7 @@ def team(
 
 # %% ../../nbs/corpus/05_workers.ipynb #e1f0ac1e
 def _workers(n_workers):
-    "How many workers are asked for."
+    "The requested number of workers."
     return cpu_count() if n_workers is None else n_workers
 
 # %% ../../nbs/corpus/05_workers.ipynb #1429ce77
