@@ -27,7 +27,7 @@ from ..core.draw import clip, printable
 from ..core.unicode import decode_text
 
 # %% ../../nbs/cli/03_common.ipynb #d4d7955e
-_SPELLED = (  # what an error says to somebody who writes Python, and to somebody at a shell
+_SPELLED = (  # the text of an error for Python, and for a shell
     ('pass errors="replace" or errors="ignore"', "add --errors replace or --errors ignore"),
     (re.escape(" (a str is a path or a pattern; to use the text itself pass it in a list: [text])"), ""),
     (
@@ -85,7 +85,7 @@ def reason(
 
 # %% ../../nbs/cli/03_common.ipynb #e1af6e24
 def _mute() -> None:
-    "Discard the rest of standard output, which nobody reads any more."
+    "Discard the rest of standard output, whose reader has closed it."
     with suppress(OSError, ValueError):  # standard output is no real file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -93,7 +93,7 @@ def _mute() -> None:
 def opt(
     text: str,  # Its help
     *names: str,  # Such as --out and -o; none: the parameter's own
-) -> Any:  # What typer takes
+) -> Any:  # An option for typer
     "An option that shows no default, because None means: as the library has it."
     return typer.Option(*names, help=text, show_default=False)
 
@@ -103,7 +103,7 @@ ERRORS_HELP = "Bytes that are not UTF-8: strict (stop and name the byte), replac
 
 
 def load_tokenizer(
-    path: str | None,  # What --tokenizer says
+    path: str | None,  # The value of --tokenizer
     command: str,  # The command that needs it
 ) -> Any:  # A `Tokenizer`
     "The tokenizer of a command."
@@ -118,7 +118,7 @@ def load_tokenizer(
 
 # %% ../../nbs/cli/03_common.ipynb #9cd20275
 class Commands(TyperGroup):
-    "Commands that report errors in one way."
+    "Commands that report errors in the same way."
 
     def invoke(
         self,
@@ -137,7 +137,7 @@ class Commands(TyperGroup):
     def main(
         self,
         *args,  # As typer passes them
-        **more,  # As typer passes them; errors are shown here, whatever `standalone_mode` says
+        **more,  # As typer passes them; errors are reported whatever `standalone_mode` is
     ) -> None:  # The process ends
         "Run a command line; a mistake of the caller is one line and exit code 2."
         more["standalone_mode"] = False
@@ -176,7 +176,7 @@ def stdin_bytes(
 
 # %% ../../nbs/cli/03_common.ipynb #4a588f47
 def named_sources(
-    name: str,  # What --file says: a path, a pattern, or - for standard input
+    name: str,  # The value of --file: a path, a pattern, or - for standard input
     command: str,  # The command that reads
 ) -> Iterator[tuple[str, bytes | Path]]:  # (name, bytes) of standard input, or (name, path) of each file
     "What a --file names."
@@ -188,7 +188,7 @@ def named_sources(
 # %% ../../nbs/cli/03_common.ipynb #e30388d2
 def texts_of(
     words: list[str],  # The TEXT argument, as a list of none or one
-    files: list[str],  # What --file says
+    files: list[str],  # The value of --file
     lines: bool,  # Each line is a document
     errors: str,  # For bytes that are not UTF-8
     command: str,  # The command that reads

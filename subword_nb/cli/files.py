@@ -126,7 +126,7 @@ def convert_command(
 def save_anyway(
     tok,  # A tokenizer that was just trained
     out: str | Path,  # Where it shall be
-) -> Any:  # A `Written`: where it is, and what the file does not say
+) -> Any:  # A `Written`: where it is, and notes on what the file does not contain
     "Write what was trained, in another format if need be."
     from subword_nb.formats.export import write_file
 
