@@ -1,4 +1,4 @@
-"""Faces of other libraries: one import line changes."""
+"""Replacements for other libraries: change one import line."""
 
 
 def __getattr__(name):
