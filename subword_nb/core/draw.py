@@ -42,7 +42,7 @@ _BLANK = frozenset(
 # %% ../../nbs/core/03_draw.ipynb #c033baa4
 @lru_cache(maxsize=1 << 16)
 def _shown(ch: str) -> tuple[str, bool]:
-    "What stands for one character, and whether it combines with the one before."
+    "The displayed form of one character, and whether it combines with the one before."
     if ch in _MARKS:
         return _MARKS[ch], False
     cat = category(ch)
@@ -170,8 +170,8 @@ class Strip:
     def terminal(
         self,
         *,
-        color: bool | None = None,  # ANSI colours: None asks the terminal and NO_COLOR
-        width: int | None = None,  # cells per line; None asks the terminal
+        color: bool | None = None,  # ANSI colours: None depends on the terminal and NO_COLOR
+        width: int | None = None,  # cells per line; None: those of the terminal
     ) -> str:  # lines of text, no newline at the end
         "The strip for a terminal, wrapped to its width."
         return _strip_text(self, _wants_color() if color is None else color, width or _terminal_width())
@@ -210,7 +210,7 @@ def _strip_text(strip: Strip, color: bool, width: int) -> str:
 
 # %% ../../nbs/core/03_draw.ipynb #aeb47f7a
 def _strip_html(strip: Strip) -> str:
-    "A strip as HTML with inline styles only; everything that came from outside is escaped."
+    "A strip as HTML with inline styles only; all text is escaped."
     out = [
         f'<div role="group" aria-label="{escape(strip.title) or "tokens"}" style="{_MONO};font-size:14px;line-height:1.45;margin:.4em 0">'
     ]
@@ -228,7 +228,7 @@ def _strip_html(strip: Strip) -> str:
 
 # %% ../../nbs/core/03_draw.ipynb #a290249c
 def _note(i: int, piece: str | bytes, id) -> str:
-    "What a chip says when the mouse rests on it: place, id and bytes."
+    "The tooltip of a label: position, id and bytes."
     data = piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else bytes(piece)
     size = f"{len(data)} byte" + "s" * (len(data) != 1)
     return (
@@ -353,7 +353,7 @@ def _walk(node: _Node) -> list:
 
 
 def _place(node: _Node, left: float) -> None:
-    "Give every node its centre: a parent stands midway between its children."
+    "Give every node its centre: a parent is midway between its children."
     left += (node.span - sum(k.span for k in node.kids) - 10 * (len(node.kids) - 1)) / 2 if node.kids else 0
     for k in node.kids:
         _place(k, left)

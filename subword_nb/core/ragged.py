@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # %% ../../nbs/core/12_ragged.ipynb #236a3c27
 class Ragged(abc.Sequence):
-    "Documents of different lengths: a sequence of arrays of ids, kept in two arrays."
+    "Documents of different lengths: a sequence of arrays of ids, stored in two arrays."
 
     __slots__ = ("ids", "bounds")
 
@@ -75,7 +75,7 @@ class Ragged(abc.Sequence):
         self,
         document: Iterable[int],  # Ids
         start: int = 0,  # Where to begin, a number of a document
-        stop: int | None = None,  # Where to end; None: behind the last
+        stop: int | None = None,  # Where to end; None: after the last
     ) -> int:  # The number of the first document with these ids; a ValueError if there is none
         "Where a document is."
         wanted = _ids_of(document)
@@ -139,7 +139,7 @@ class Ragged(abc.Sequence):
     ) -> Any:
         "The documents as a tensor of PyTorch with rows of different lengths."
         try:
-            torch = import_module("torch")  # no extra brings it: there is one for each kind of machine
+            torch = import_module("torch")  # no extra installs it: there is one for each kind of machine
         except ImportError:
             raise ImportError("a tensor needs torch; run: pip install torch, or use ids and bounds") from None
         values, offsets = self.ids.astype("int64"), self.bounds.astype("int64")
