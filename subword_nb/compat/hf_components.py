@@ -50,7 +50,7 @@ def a_character(
 def a_scheme(
     value: Any,  # What a caller passed
 ) -> str:  # The same
-    "When a Metaspace puts its mark in front."
+    "When a Metaspace puts its replacement in front."
     if checked(value, str) not in ("first", "never", "always"):
         raise ValueError(f"{value} is an unknown variant, should be one of ['first', 'never', 'always']")
     return value
@@ -61,7 +61,7 @@ class Option:
 
     def __init__(
         self,
-        check: Callable,  # Refuses a wrong value, and gives the value to keep
+        check: Callable,  # Refuses an invalid value, and returns the value to store
         default: Any = ...,  # `...`: it must be passed
         *,
         key: str | None = None,  # Its name in files, if it is another
@@ -87,14 +87,14 @@ class Option:
 
     def shown(
         self,
-        value: Any,  # The value that is kept
+        value: Any,  # The value that is stored
     ) -> Any:  # What reading it gives
         "The value as a caller reads it."
         return value
 
     def written(
         self,
-        value: Any,  # The value that is kept
+        value: Any,  # The value that is stored
     ) -> Any:  # Plain data
         "The value as a file has it."
         return value
@@ -170,14 +170,14 @@ def shown_pattern(
 
 # %% ../../nbs/compat/12_hf_components.ipynb #f0a64f7f
 class Component:
-    "A part of a tokenizer as a description that can be changed."
+    "A part of a tokenizer as a mutable description."
 
     options: dict = {}  # Of the class: name → `Option`, in the order of the constructor
     kinds: dict = {}  # Of a family: name → class
     is_base = True  # Is it a class that only others are derived from?
     takes_any = False  # Are unknown arguments ignored?
     what = "Component"  # What errors call it
-    __signature__: inspect.Signature  # Of the constructor, where the options say all
+    __signature__: inspect.Signature  # Of the constructor, if the options determine it
 
     def __init_subclass__(cls, family: bool = False, base: bool = False, **more):
         super().__init_subclass__(**more)
@@ -250,7 +250,7 @@ class Component:
 
     @property
     def is_custom(self) -> bool:
-        "Does an object of the caller do the work, or a part of it?"
+        "Whether it uses an object of the caller."
         return self.inner is not None
 
     def to_dict(self) -> dict:  # Its type and options
@@ -310,7 +310,7 @@ def _restored(cls, state):
 
 
 def _signature_of(cls):
-    "What the constructor of a class of components takes."
+    "The parameters of the constructor of a class of components."
     parameters = [
         inspect.Parameter(
             o.argument,
@@ -352,7 +352,7 @@ class Components(Component, base=True):
     "Components one after the other."
 
     key = "components"  # The name of the list in files
-    kind: type[Component] = Component  # What its parts are
+    kind: type[Component] = Component  # The class of its parts
 
     def __init__(
         self,
@@ -364,14 +364,14 @@ class Components(Component, base=True):
 
     @property
     def is_custom(self) -> bool:
-        "Does an object of the caller do the work, or a part of it?"
+        "Whether it uses an object of the caller."
         return any(part.is_custom for part in self.parts)
 
     def read(
         self,
         d: dict,  # What tokenizer.json has for it
     ):
-        "Take the parts from plain data."
+        "Read the parts from plain data."
         self.parts, self._of = [self.part_of(part) for part in d[type(self).key]], []
 
     def part_of(
@@ -427,7 +427,7 @@ WHOLE_TEXT: ContextVar[str | None] = ContextVar("subword_nb_whole_text", default
 def whole_text_for(
     aligned: Any,  # An `Aligned` text
 ) -> str:  # The original that its spans refer to, as far as it is known
-    "The original text behind an aligned one."
+    "The original text of an aligned one."
     whole = WHOLE_TEXT.get()
     if whole is not None:
         return whole

@@ -97,7 +97,7 @@ def _merges(value):
 
 
 def _read(what, read, *paths):
-    "What a function reads from files; its error says what was being done."
+    "The result of a function that reads files; errors name the operation."
     try:
         return read(*paths)
     except OSError as e:
@@ -160,8 +160,8 @@ class Model(Component, family=True):
     "What every model can do."
 
     what = "Model"
-    trainer_kind: type | None = None  # The class that trains it, which says so itself
-    unknown = ""  # What it says of a pretoken that it cannot write
+    trainer_kind: type | None = None  # The class of its trainer, set by that class
+    unknown = ""  # The message for a pretoken that it cannot tokenize
     _vocab: dict[str, int]
     _pieces: dict[int, str] | None
 
@@ -204,10 +204,10 @@ class Model(Component, family=True):
         self,
         error: ValueError,  # Of the engine's model
     ) -> TokenizersError:  # The other library's
-        "What the other library says where the engine's model refuses a pretoken."
+        "The other library's message where the engine's model refuses a pretoken."
         return TokenizersError(self.unknown or str(error))
 
-    def get_trainer(self) -> Any:  # A trainer of the face, with its defaults
+    def get_trainer(self) -> Any:  # A trainer of this module, with its defaults
         "The trainer of this kind of model."
         kind = type(self).trainer_kind
         if kind is None:
@@ -365,7 +365,7 @@ class BPE(Model):
         self,
         error: ValueError,  # Of the engine's model
     ) -> TokenizersError:  # The other library's
-        "What the other library says where the engine's model refuses a pretoken."
+        "The other library's message where the engine's model refuses a pretoken."
         return TokenizersError(f"Unk token `{self.unk_token}` not found in the vocabulary")
 
     def read(
@@ -544,7 +544,7 @@ class DrawnUnigram(EngineUnigram):
     "A Unigram model of the engine that draws its segmentations."
 
     temperature: float = 1.0  # Inverse temperature, `alpha`
-    n_best: int = -1  # It is drawn from so many best; -1: from all
+    n_best: int = -1  # Number of best segmentations to draw from; -1: all
     drops_merges = True  # as a BPE model with dropout, so that no pretoken is remembered
     dropout = 1.0
 

@@ -89,7 +89,7 @@ def pattern_of(
 def behavior_of(
     behavior: str,  # Such as "merged_with_next"
 ) -> str:  # The same
-    "Refuse a behaviour that there is not."
+    "Refuse an unknown behaviour."
     if checked(behavior, str) not in BEHAVIORS:
         raise ValueError(
             "Wrong value for SplitDelimiterBehavior, expected one of: "
@@ -134,7 +134,7 @@ class AddedToken:
 
     @content.setter
     def content(self, content):
-        "Spell it in another way."
+        "Set its spelling."
         self._content = checked(content, str)
 
     @property
@@ -185,7 +185,7 @@ class AddedToken:
 
 # %% ../../nbs/compat/11_hf_strings.ipynb #7ded7a16
 def native_token(
-    token: AddedToken,  # A token of this face
+    token: AddedToken,  # A token of this module
 ) -> vocab.AddedToken:  # The engine's
     "The engine's form of an added token."
     return vocab.AddedToken(**token.to_dict())
@@ -193,8 +193,8 @@ def native_token(
 
 def face_token(
     token: vocab.AddedToken,  # A token of the engine
-) -> AddedToken:  # The same, of this face
-    "The face of the engine's added token."
+) -> AddedToken:  # The same, of this module
+    "The engine's added token, wrapped."
     options = {n: getattr(token, n) for n in ("single_word", "lstrip", "rstrip", "normalized", "special")}
     return AddedToken(token.content, **options)
 
@@ -246,7 +246,7 @@ class NormalizedString:
         *,
         span: tuple[int, int] | None = None,  # Its place in the original; None: where its characters are from
     ) -> "NormalizedString":  # A new one
-        "The face of an aligned text."
+        "An aligned text, wrapped."
         new = object.__new__(cls)
         new._whole, new._text = whole, text
         new._span = text.span(0, len(text.text)) if span is None else span
@@ -336,7 +336,7 @@ class NormalizedString:
         self,
         s: str,  # Text to append
     ):
-        "Put a text behind."
+        "Append a text."
         if checked(s, str):
             marks = self._text.marks()
             last = marks[-1] if marks else (self._text.at, self._text.at)
@@ -344,7 +344,7 @@ class NormalizedString:
 
     def filter(
         self,
-        func: Callable[[str], bool],  # Says whether a character stays
+        func: Callable[[str], bool],  # Whether to keep a character
     ):
         "Keep some of the characters."
         _check_callable(func, "filter", "fn(char) -> bool")
@@ -370,7 +370,7 @@ class NormalizedString:
     def replace(
         self,
         pattern: str | Regex,  # What to replace
-        content: str,  # What takes its place
+        content: str,  # The replacement
     ):
         "Write a content in the place of every match."
         source: Any = pattern_of(pattern)
@@ -395,7 +395,7 @@ class NormalizedString:
         self,
         range: int | tuple | slice,  # Characters of the normalized text: a place, (start, end) or a slice
     ) -> "NormalizedString | None":  # None beyond the text
-        "A part of the text."
+        "A slice of the text."
         found = _range_of(range, len(self.normalized))
         if found is None:
             return None
@@ -421,7 +421,7 @@ def _check_callable(func, name, signature):
 
 
 def _range_of(range, length):
-    "Start and end of a part of a text of some length; None where there is no such part."
+    "Start and end of a slice of a text of some length; None if there is no such slice."
     if isinstance(range, slice):
         range = slice(range.start, range.stop).indices(length)[:2]
     if isinstance(range, tuple) and len(range) == 2:
@@ -459,7 +459,7 @@ class PreTokenizedString:
         whole: str,  # The original text
         text: Aligned,  # A part of it, which may have been changed
     ) -> "PreTokenizedString":  # A new one
-        "The face of an aligned text."
+        "An aligned text, wrapped."
         new = cls(whole)
         new._parts = [(NormalizedString.of_aligned(whole, text), None)]
         return new
@@ -471,7 +471,7 @@ class PreTokenizedString:
 
     def split(
         self,
-        func: Callable,  # (number, `NormalizedString`) → the parts that take its place
+        func: Callable,  # (number, `NormalizedString`) → the parts that replace it
     ):
         "Cut every part that has no tokens yet."
         _check_callable(
@@ -555,7 +555,7 @@ class PreTokenizedString:
         self,
         type_id: int = 0,  # The type id of each token
         word_idx: int | None = None,  # The word of each token; None: the number of its part
-    ) -> Any:  # An `Encoding` of this face
+    ) -> Any:  # An `Encoding` of this module
         "The tokens of all parts."
         return face_encoding(encoding_of(self, type_id, word_idx))
 
@@ -582,7 +582,7 @@ def encoding_of(
     type_id: int,  # The type id of each token
     word_idx: int | None,  # The word of each token; None: the number of its part
 ) -> Encoding:  # The engine's encoding
-    "The tokens of a text in parts, with their places in the original."
+    "The tokens of a text in parts, with their offsets in the original."
     rows: list = []
     for k, (part, tokens) in enumerate(text.parts):
         if tokens is None:

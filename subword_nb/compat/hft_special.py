@@ -18,7 +18,7 @@ NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_t
 def without_id(
     name: str,  # Such as "pad_token_id"
 ) -> str:  # Such as "pad_token"
-    "The name whose ids are asked for."
+    "The name without `_id` or `_ids`."
     for ending in ("_ids", "_id"):
         if name.endswith(ending):
             return name.removesuffix(ending)
@@ -31,8 +31,8 @@ _OPTIONS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 def as_token(
     value: Any,  # A text, a token, or an object of a file
     name: str = "a special token",  # What it is, for errors
-) -> str | AddedToken:  # A text, or a token of this face
-    "A special token from what a caller or a file says."
+) -> str | AddedToken:  # A text, or a token of this module
+    "A special token from a value of a caller or a file."
     if isinstance(value, (str, AddedToken)):
         return value
     if isinstance(value, Mapping) and isinstance(value.get("content"), str):
@@ -69,7 +69,7 @@ class NamedTokens:
         self,
         tokens: Mapping[str, Any],  # Name → token, or None for no token
     ):
-        "Give names to tokens; a name that there was not becomes one."
+        "Give names to tokens; new names are added."
         for name, token in tokens.items():
             self.tokens[name] = None if token is None else as_token(token, name)
 

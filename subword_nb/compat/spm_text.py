@@ -18,7 +18,7 @@ from ..formats.sentencepiece_proto import wire_fields, write_varint
 def decoded(
     text: str | bytes,  # Any text, or any bytes
 ) -> str:  # With a code point from U+DC80 for each byte that is not UTF-8
-    "A text as a str that keeps every byte."
+    "A text as a str that preserves every byte."
     if isinstance(text, bytes):
         return text.decode("utf-8", "surrogateescape")
     if not isinstance(text, str):
@@ -110,7 +110,7 @@ class SentencePieceText:
     @classmethod
     def FromString(
         cls,
-        data: bytes,  # What `SerializeToString` gives, here or in SentencePiece
+        data: bytes,  # The result of `SerializeToString`, of this module or of SentencePiece
     ) -> "SentencePieceText":  # The object
         "Read a message."
         return _read_text(data)
@@ -143,7 +143,7 @@ class NBestSentencePieceText:
     @classmethod
     def FromString(
         cls,
-        data: bytes,  # What `SerializeToString` gives, here or in SentencePiece
+        data: bytes,  # The result of `SerializeToString`, of this module or of SentencePiece
     ) -> "NBestSentencePieceText":  # The object
         "Read a message."
         return cls(tuple(_read_text(data[f.body : f.end]) for f in wire_fields(data) if f.number == 1))

@@ -166,7 +166,7 @@ class _Options:
             )
 
     def facts(self):
-        "What the trainer_spec of the model says."
+        "The trainer_spec of the model."
         return {name: self.given[name] for name, _, _ in TRAINER_SPEC.values() if name in self.given}
 
 # %% ../../nbs/compat/34_spm_trainer.ipynb #c456b7d0
@@ -205,7 +205,7 @@ def _weighted(sentences, options):
 
 
 def _chosen(sentences, options):
-    "As many sentences as are asked for: drawn, each with the same probability, or the first."
+    "The requested number of sentences: drawn, each with the same probability, or the first."
     size = options["input_sentence_size"]
     if not size:
         return list(sentences)
@@ -232,7 +232,7 @@ _WORDS = {
 
 
 def _cut_at(text, cuts):
-    "The parts of a text between places in it."
+    "The slices of a text between positions."
     at = 0
     for cut in cuts:
         if at < cut < len(text):
@@ -298,7 +298,7 @@ class _Counted(NamedTuple):
 
     words: dict  # pretoken → count
     characters: dict  # character that gets a piece → count, the most frequent first
-    sentences: int  # How many there are
+    sentences: int  # Their number
 
 
 def _counted(sentences, options, normalizer, words):

@@ -191,7 +191,7 @@ class Encoding:
     def decode_bytes(
         self,
         tokens: Sequence[int],  # Ids
-    ) -> bytes:  # What they stand for
+    ) -> bytes:  # Their bytes
         "The bytes of ids."
         try:
             return self._tok.decode_bytes(tokens)
@@ -246,7 +246,7 @@ class Encoding:
         batch: Sequence[Sequence[int]],  # Lists of ids
         *,
         errors: str = "replace",  # For bytes that are not UTF-8, as for `bytes.decode`
-        num_threads: int = 8,  # Accepted; decoding takes one
+        num_threads: int = 8,  # Accepted; decoding uses one
     ) -> list[str]:  # The text of each
         "The texts of several lists of ids."
         _check_threads(num_threads)
@@ -256,7 +256,7 @@ class Encoding:
         self,
         batch: Sequence[Sequence[int]],  # Lists of ids
         *,
-        num_threads: int = 8,  # Accepted; decoding takes one
+        num_threads: int = 8,  # Accepted; decoding uses one
     ) -> list[bytes]:  # The bytes of each
         "The bytes of several lists of ids."
         _check_threads(num_threads)
@@ -332,7 +332,7 @@ class Encoding:
         return list(self._tok.model.encode(to_visible(text_or_bytes))) if text_or_bytes else []
 
     def _encode_only_native_bpe(self, text):
-        "The ids of ordinary text: here there is one way to them."
+        "The ids of ordinary text, as `encode_ordinary`."
         return self.encode_ordinary(text)
 
     def _encode_bytes(self, text):
@@ -371,7 +371,7 @@ def _tokenizer(name, pat_str, ranks, special_tokens):
 
 
 def _check_n_vocab(expected, n_tokens, highest):
-    "Raise tiktoken's error unless there are so many tokens, without a gap."
+    "Raise tiktoken's error unless there are exactly `n` tokens, without a gap."
     if n_tokens != expected:
         raise AssertionError(f"explicit_n_vocab must be the number of tokens, {n_tokens}, got {expected}")
     if highest != expected - 1:
@@ -506,7 +506,7 @@ def check_hash(
     data: bytes,  # All of a file
     expected_hash: str,  # SHA-256 in hexadecimal
 ) -> bool:  # Is that its hash?
-    "Whether a file is what its hash says."
+    "Whether a file has a hash."
     return hashlib.sha256(data).hexdigest() == expected_hash
 
 
@@ -535,7 +535,7 @@ def read_file_cached(
         write_atomically(place, data)
     except OSError:
         if named:
-            raise  # a folder that nobody has named need not take it
+            raise  # the default folder need not be writable
     return data
 
 # %% ../../nbs/compat/00_tiktoken.ipynb #a7e2d10a
@@ -549,7 +549,7 @@ def _fsspec(address):
 
 
 def _cache_dir():
-    "Where tiktoken keeps files, and whether somebody has named that folder."
+    "Where tiktoken stores files, and whether that folder was named explicitly."
     for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if name in os.environ:
             return os.environ[name], True
