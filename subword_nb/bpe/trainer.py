@@ -247,7 +247,7 @@ def _codes(counts):
 _MARK = 0x110000  # Above every code point
 
 
-def _marked(codes, bounds, prefix, suffix):
+def _with_affixes(codes, bounds, prefix, suffix):
     "Codes with their prefix and suffix bits."
     import numpy as np
 
@@ -331,7 +331,7 @@ def _start_arrays(
 
     found = {symbol_of(c): int(often[c]) for c in _occurring(plain)}
     letters = choose_alphabet(found, initial=initial_alphabet, limit=limit_alphabet)
-    codes = _marked(plain, bounds, prefix, suffix)
+    codes = _with_affixes(plain, bounds, prefix, suffix)
     if limit_alphabet is not None:
         keep = np.isin(plain, [x if bytewise else ord(x) for s in letters if len(s) == 1 for x in s])
         codes = codes[keep]

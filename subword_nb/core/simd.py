@@ -18,7 +18,7 @@ import numpy as np
 from .jit import Kernel, checked, entry, kernel, on_warm_up
 
 # %% ../../nbs/core/09_simd.ipynb #5b3e0ebc
-HEAD = 128  # Separators before and behind a text in a buffer
+HEAD = 128  # Separators before and after a text in a buffer
 SEPARATOR = 255  # The byte that is in no text
 
 
@@ -44,7 +44,7 @@ def intrinsic(
     bytes_read: int = 0,  # How many bytes are read or written from the address on
     value: str = "uint8",  # Name of Numba's type of what follows an array and a place
 ) -> Callable:  # A decorator for the plain Python function
-    "Declare an operation with the plain Python function it stands for."
+    "Declare an operation with its plain Python function."
     return lambda fn: Kernel(fn, make=lambda: _made(fn, recipe, result, bytes_read, value))
 
 # %% ../../nbs/core/09_simd.ipynb #83fe024a
@@ -273,7 +273,7 @@ def places_of(
     i: int,  # Where to begin
     out: np.ndarray,  # int64: takes the places, in order, as many as it can hold
 ) -> int:  # How many there are in `out`
-    "Where a spelling stands in a text."
+    "The positions of a spelling in a text."
     n, m, found = len(a), len(word), 0
     while i + m <= n and found < len(out):
         mask = mask_equal(a, i, word[0]) if i + 64 <= n else np.uint64(0xFFFFFFFFFFFFFFFF)

@@ -88,7 +88,7 @@ class LocalExecutor:
         "Send something to each worker once."
         return value
 
-    def settled(
+    def completed(
         self,
         handles: Iterable,  # From `submit`
     ) -> Iterator:  # The same ones, each when it is done; the first error is raised
@@ -134,12 +134,12 @@ class DaskExecutor:
         "Send something to each worker once."
         return _shared(self, value)
 
-    def settled(
+    def completed(
         self,
         handles: Iterable,  # From `submit`
     ) -> Iterator:  # The same ones, each when it is done; the first error is raised
         "Wait for tasks."
-        return _settled(self, iter(handles))
+        return _completed(self, iter(handles))
 
     def fetch(
         self,
@@ -202,7 +202,7 @@ def _fetched(there, future):
         raise
 
 # %% ../../nbs/corpus/05_workers.ipynb #60d594c5
-def _settled(there, handles):
+def _completed(there, handles):
     "Futures as they are done; not all are submitted at once."
     from asyncio import TimeoutError as Late  # another one before Python 3.11
     from distributed import wait
@@ -384,7 +384,7 @@ def _results(fn, tasks, client, shared, n_workers, memory_limit, ordered):
                     numbers[id(handle)] = n
                 yield handle
 
-        for handle in executor.settled(numbered()):
+        for handle in executor.completed(numbered()):
             n = numbers.pop(id(handle)) if ordered else 0
             out[n] = executor.fetch(handle)
             if not ordered:

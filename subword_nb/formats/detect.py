@@ -81,7 +81,7 @@ _BEGINS = re.compile(
 )
 
 # %% ../../nbs/formats/10_detect.ipynb #7449b739
-def _marked_kind(head):
+def _kind_by_signature(head):
     "The kind of a file whose first bytes name it, or None."
     from subword_nb.formats.tiktoken import looks_like_ranks
 
@@ -122,7 +122,7 @@ def kind_of_head(
         return "tokenizer.json"  # without importing the pages of all other kinds
     if _begins_with_piece(head):
         return "sentencepiece"
-    marked = _marked_kind(head)
+    marked = _kind_by_signature(head)
     if marked is not None:
         return marked
     from subword_nb.formats.sentencepiece_proto import looks_like_model_proto

@@ -280,7 +280,7 @@ def _by_spaces(text, step):
     late = text.front or text.escape or text.shown
     if kind is normalizers.Prepend and step.prepend == "▁" and not text.front:
         text.front, text.needs = True, step
-    elif _is_mark_behind(step) and not text.front:
+    elif _adds_suffix(step) and not text.front:
         text.front, text.suffix, text.needs = True, True, step
     elif kind is normalizers.Replace and not step.regex and (step.pattern, step.content) == (" ", "▁"):
         text.escape = True
@@ -305,7 +305,7 @@ def _by_spaces(text, step):
     return True
 
 
-def _is_mark_behind(step):
+def _adds_suffix(step):
     "Whether a step puts ▁ after a text."
     return type(step) is normalizers.Replace and step.regex and (step.pattern, step.content) == (r"\z", "▁")
 

@@ -632,21 +632,21 @@ class SentencePiecePreTokenizer(WholeText):
     ) -> list[tuple[str, int, int]]:  # Words with their half-open code point offsets
         "The words of a text and where they come from."
         if self.treat_whitespace_as_suffix:
-            return self._marked_behind(text)
+            return self._with_suffix(text)
         scheme = "always" if self.add_dummy_prefix or self.remove_extra_whitespaces else "never"
         steps = [WhitespaceSplit()] * self.remove_extra_whitespaces + [Metaspace("▁", scheme)]
         words = Sequence(steps).split(text)
         if words and not self.add_dummy_prefix and self.remove_extra_whitespaces:
             first, start, end = words[0]
             words[0] = text[start:end], start, end
-        return [(self._marked(word), start, end) for word, start, end in words]
+        return [(self._with_prefix(word), start, end) for word, start, end in words]
 
-    def _marked(self, word):
+    def _with_prefix(self, word):
         "A word with its space where the model expects it."
         space = "▁" if self.escape_whitespaces else " "
         return space + word[1:] if word.startswith("▁") else word
 
-    def _marked_behind(self, text):
+    def _with_suffix(self, text):
         "The words of a text, with the spaces after them."
         space = "▁" if self.escape_whitespaces else " "
         steps = [WhitespaceSplit()] * self.remove_extra_whitespaces + [

@@ -251,7 +251,9 @@ class NmtBPE(Model):
     ) -> list[int]:  # Ids
         "The ids of one word."
         return [
-            _known(self, marked)[0] for _, marked in _marked(self, pretoken, dropout, rng, seed) if marked
+            _known(self, marked)[0]
+            for _, marked in _with_separators(self, pretoken, dropout, rng, seed)
+            if marked
         ]
 
     def tokens(
@@ -263,7 +265,7 @@ class NmtBPE(Model):
         seed: int | None = None,  # Instead of it: the same draw each time
     ) -> list[Token]:  # In order, with their places in the word
         "The tokens of one word."
-        found = _marked(self, pretoken, dropout, rng, seed)
+        found = _with_separators(self, pretoken, dropout, rng, seed)
         ends = accumulate(len(p) for p, _ in found)
         return [
             Token(_known(self, m)[0], m, end - len(p), end)
@@ -347,7 +349,7 @@ def segment_word(
     return out
 
 
-def _marked(model, word, dropout, rng, seed=None):
+def _with_separators(model, word, dropout, rng, seed=None):
     "The pieces of a word without and with the separator."
     if not isinstance(word, str):
         raise ValueError(f"word must be a str, got {type(word).__name__}")
@@ -376,7 +378,11 @@ def segment(
     "Write a text as apply-bpe does: wid@@ est."
     rng, out = random.Random(seed), []
     for line in text.split("\n"):
-        words = [[s for _, s in _marked(model, w, dropout, rng)] for w in line.strip("\r ").split(" ") if w]
+        words = [
+            [s for _, s in _with_separators(model, w, dropout, rng)]
+            for w in line.strip("\r ").split(" ")
+            if w
+        ]
         bare = line.lstrip("\r ")
         out.append(
             line[: len(line) - len(bare)]

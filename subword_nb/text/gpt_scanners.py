@@ -516,7 +516,7 @@ def _spaces():
     return tuple(chr(c).encode() for a, b in code_point_ranges("White_Space") for c in range(a, b))
 
 
-def _settled(buf, n, starts, k, cased):
+def _last_final(buf, n, starts, k, cased):
     "The last start that no following text can move."
     k = max(k - 2 if cased else k - 1, 0)
     while k and (starts[k] > HEAD + n - 4 or bytes(buf[starts[k] - 3 : starts[k]]).endswith(_spaces())):
@@ -539,7 +539,7 @@ def gpt_scanner(
 
     def scan(buf, n, last, starts):
         k = int((scan_rows.compiled or scan_rows)(buf, n, starts, kind_table(), gpt2, kind_))
-        return k if last else _settled(buf, n, starts, k, kind == _O200K)
+        return k if last else _last_final(buf, n, starts, k, kind == _O200K)
 
     return Scanner(name, scan, _FRESH, (kind_table, gpt2, kind_))
 

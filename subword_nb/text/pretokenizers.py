@@ -188,7 +188,7 @@ class Metaspace(PreTokenizer):
         return f"Metaspace({self.replacement!r}, {self.prepend_scheme!r}, split={self.splits})"
 
     def _raw(self, text, first):
-        mark = self.replacement * _lacks_mark(self, text, first)
+        mark = self.replacement * _needs_prefix(self, text, first)
         return self._pattern.findall(mark + text.replace(" ", self.replacement))
 
     def _pieces(self, aligned):
@@ -213,7 +213,7 @@ def _metaspace_pattern(r, scheme, split):
     return re.compile(f"{re.escape(r)}[^{re.escape(r)}]*|[^{re.escape(r)}]+" if split else "(?s:.+)")
 
 
-def _lacks_mark(self, text, first):
+def _needs_prefix(self, text, first):
     "Whether the replacement has to be put in front."
     return (
         text != ""
@@ -226,7 +226,7 @@ def _metaspace_split(self, aligned):
     "Pieces with the offsets of each of their characters."
     text = aligned.text
     marked = aligned
-    if text and _lacks_mark(self, text, aligned.span(0, 1)[0] == 0):
+    if text and _needs_prefix(self, text, aligned.span(0, 1)[0] == 0):
         marked = _prefixed(aligned, self.replacement)
     marked = marked._replace(text=marked.text.replace(" ", self.replacement))
     return slices(marked, [m.span() for m in self._pattern.finditer(marked.text)])

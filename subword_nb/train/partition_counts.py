@@ -294,7 +294,7 @@ def _choose(executor, parts, held, progress, sample, seed):
             yield handles[-1]
 
     for _ in track(
-        executor.settled(numbered()), total=_length(parts), desc="numbering", progress=progress, unit="part"
+        executor.completed(numbered()), total=_length(parts), desc="numbering", progress=progress, unit="part"
     ):
         pass
     sizes = [executor.fetch(handle) for handle in handles]
@@ -341,7 +341,7 @@ def count_parts(
             yield handle
 
     for _ in track(
-        executor.settled(counted()), total=_length(parts), desc="counting", progress=progress, unit="part"
+        executor.completed(counted()), total=_length(parts), desc="counting", progress=progress, unit="part"
     ):
         pass
     return _summed([executor.fetch(tree.root()) for tree in trees], how)
