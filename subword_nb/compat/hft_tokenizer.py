@@ -987,7 +987,7 @@ class PreTrainedTokenizerFast:
             text = text.replace(self.word_end, " ").strip()
         cleans = self.clean_up_tokenization_spaces if cleans is None else cleans
         forced = self.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output
-        if not cleans or isinstance(self._tokenizer.model, BPE) and not forced:
+        if not cleans or self._tokenizer.model.has_merges and not forced:
             return text
         return clean_up(text)
 

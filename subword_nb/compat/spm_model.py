@@ -25,8 +25,6 @@ from subword_nb.compat.spm_text import (
 )
 from ..formats.sentencepiece import parts_from_proto
 from subword_nb.formats.sentencepiece_models import (
-    SentencePieceBPE,
-    SentencePieceUnigram,
     float32,
     part_tokens,
 )
@@ -219,7 +217,7 @@ class SpmModel:
             raise RuntimeError(f"alpha must be 0 or more, got {alpha}")
         if nbest_size in (0, 1):
             return self.segment(text)
-        if isinstance(self.model, SentencePieceBPE):
+        if self.model.drops_merges:
             new, places = normalized_places(self.normalizer, text)
             return self._placed(text, places, self.model.tokens(new, dropout=min(alpha, 1.0), rng=CHANCE))
         places, lattice = self._lattice(text, "sampling")
@@ -292,7 +290,7 @@ class SpmModel:
 
     def _check_unigram(self, what):
         "Refuse what only a Unigram model can do."
-        if not isinstance(self.model, SentencePieceUnigram):
+        if not self.model.has_lattice:
             raise RuntimeError(
                 f"{what} is not available for the current model: only a Unigram model gives segmentations "
                 f"probabilities, and this is {self.model!r}"

@@ -17,7 +17,6 @@ from .spm_model import SpmModel, normalized
 from .spm_text import NBestSentencePieceText, SentencePieceText, TextPiece, decoded, encoded
 from ..core.limits import read_bytes
 from ..core.processes import cpu_count
-from ..formats.sentencepiece_models import SentencePieceBPE, SentencePieceUnigram
 from subword_nb.formats.sentencepiece_proto import (
     BYTE,
     CONTROL,
@@ -1054,7 +1053,7 @@ class SentencePieceProcessor:
     def _retype(self, type_of):
         "Change the types of ordinary pieces."
         m = self._loaded()
-        if not isinstance(m.model, (SentencePieceUnigram, SentencePieceBPE)):
+        if not (m.model.has_lattice or m.model.drops_merges):
             raise RuntimeError(f"a vocabulary constraint is for subwords, and this is {m.model!r}")
         fixed = (CONTROL, UNKNOWN, USER_DEFINED, BYTE)
         pieces = [p if p.type in fixed else p._replace(type=type_of(p)) for p in m.proto.pieces]
@@ -1166,7 +1165,7 @@ def _check_sampling(sampling, nbest_size, alpha):
 
 def _check_can_sample(m, nbest_size):
     "Refuse sampling with a model that has one segmentation for each text."
-    if nbest_size not in (0, 1) and not isinstance(m.model, (SentencePieceUnigram, SentencePieceBPE)):
+    if nbest_size not in (0, 1) and not (m.model.has_lattice or m.model.drops_merges):
         raise RuntimeError(f"sampling is not available for the current model, {m.model!r}")
 
 

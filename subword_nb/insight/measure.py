@@ -41,7 +41,7 @@ def text_cost(
         raise ValueError(
             f"texts must be several texts, got one {type(texts).__name__}; pass a list of texts, such as [text]"
         )
-    unk: Any = getattr(tok.model, "unk_piece", None)
+    unk: Any = tok.model.unk_piece
     unk = tok.piece2id.get(unk)
     characters = words = tokens = unknown = 0
     for text in texts:

@@ -18,7 +18,6 @@ from ..unigram import sampling as unigram_sample
 from .encoder import Engine, encoder_of
 from .engine import units_of
 from ..core.unicode import valid_text
-from ..unigram.model import Unigram, part_ids
 
 # %% ../../nbs/pipeline/17_nbest.ipynb #43c2f87a
 class Split(NamedTuple):
@@ -89,7 +88,7 @@ def nbest(
     @cache
     def ways(pretoken):
         return [
-            (score, part_ids(model, [node.piece for node in path]))
+            (score, model.part_ids([node.piece for node in path]))
             for path, score in lattices.nbest(model.lattice(pretoken), n)
         ]
 
@@ -152,7 +151,7 @@ def sample(
     "Draw a split of a text, or several."
     _check_draw(alpha, nbest_size, k, replace)
     options: dict[str, Any] = {"allowed_special": allowed_special, "errors": errors}
-    if getattr(tok.model, "drops_merges", False):
+    if tok.model.drops_merges:
         if not replace:
             raise ValueError(
                 "replace must be True for BPE, whose segmentations have no probabilities, got False; "
@@ -210,7 +209,7 @@ def _drawn(model, units, lattice_of, alpha, rng):
             ids.append(unit)
             continue
         path, logp = unigram_sample.sample(lattice_of(unit), alpha, rng=rng)
-        ids += part_ids(model, [node.piece for node in path])
+        ids += model.part_ids([node.piece for node in path])
         score += logp
     return Split(ids, score)
 
@@ -223,7 +222,7 @@ def _different(model, units, lattice_of, alpha, k, rng):
     ):
         rows, ids = iter(paths), []
         for unit in units:
-            ids += [unit] if isinstance(unit, int) else part_ids(model, [node.piece for node in next(rows)])
+            ids += [unit] if isinstance(unit, int) else model.part_ids([node.piece for node in next(rows)])
         out.append(Split(ids, score))
     return out
 

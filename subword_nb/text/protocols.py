@@ -530,6 +530,8 @@ class Trainer(Protocol):
         vocab_size: int,  # Number of pieces, special tokens included
         *,
         special_tokens: Iterable[str] = (),  # Pieces with the first ids
+        pre_tokenizer: Any = None,  # What made the counts
+        unk_piece: Any = None,  # Stands for what has no piece; a trainer has a default of its own
         progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
         on_progress: Callable | None = None,  # Called with what has been done, as training proceeds
         resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ..bpe.reference import join_pair
-from ..bpe.model import BPE
 from ..bpe.trainer import bpe_train
 from ..pipeline.encoder import Engine
 from ..text.pretokenizers import Metaspace, spells_bytes
@@ -19,10 +18,7 @@ from ..text.splitters import Split, WholeText
 from ..pipeline.processors import BertProcessing, RobertaProcessing, Sequence, TemplateProcessing
 from ..core.unicode import CHAR2BYTE, from_visible, to_visible
 from .train import TrainingReport, options_of, pretoken_counts, train, warn_if_short
-from ..unigram.model import Unigram
 from ..pipeline.vocab import AddedToken
-from ..wordpiece.wordlevel import WordLevel
-from ..wordpiece.model import WordPiece
 
 if TYPE_CHECKING:
     _Tok = TypeVar("_Tok", bound=Engine)
@@ -34,15 +30,15 @@ def kept_pieces(
     vocab_size: int,  # Number of pieces to keep, added tokens included
 ) -> tuple[list, list]:  # Pieces that stay, in the order of their ids; merges that stay, if the model has any
     "The pieces and merges of a smaller vocabulary."
-    merges = getattr(model, "merges", [])
-    prefix = getattr(model, "continuing_subword_prefix", "")
+    merges = model.merges if model.has_merges else []
+    prefix = model.continuing_subword_prefix
     made = {join_pair(a, b, prefix=prefix) for a, b in merges}
     ordered, added = sorted(model.piece2id, key=model.piece2id.get), [*added]
 
     def is_first(piece):
         if piece in added or piece == model.unk_piece:
             return True
-        return piece not in made if isinstance(model, BPE) else _is_first(model, piece)
+        return piece not in made if model.has_merges else _is_first(model, piece)
 
     first = {p for p in ordered if is_first(p)} | set(added)
     n = len({*ordered, *added})
@@ -62,7 +58,7 @@ def kept_pieces(
                 break
             kept.add(join_pair(a, b, prefix=prefix))
             done.append((a, b))
-    if not in_turn or not isinstance(model, BPE):
+    if not in_turn or not model.has_merges:
         kept.update([p for p in ordered if p not in first][: vocab_size - len(first)])
     if not in_turn:
         done = [(a, b) for a, b in merges if {a, b, join_pair(a, b, prefix=prefix)} <= kept]
@@ -71,8 +67,9 @@ def kept_pieces(
 
 def _is_first(model, piece):
     "Is a piece of a model without merges one of those it began with?"
-    prefix = getattr(model, "continuing_subword_prefix", None)
-    return prefix is not None and len(piece.removeprefix(prefix)) == 1
+    if model.algorithm == "wordlevel":
+        return False  # it has no alphabet
+    return len(piece.removeprefix(model.continuing_subword_prefix)) == 1
 
 # %% ../../nbs/train/06_resize.ipynb #0616c07d
 def _in_order(merges, first, prefix):
@@ -93,14 +90,14 @@ def truncate(
     **options,  # Those of `train` that a corpus needs, such as `field`
 ) -> "_Tok":  # A new one, with the ids from 0 on
     "The tokenizer that training to a smaller size would have given."
-    if isinstance(tok.model, Unigram):
+    if tok.model.has_lattice:
         return _pruned(tok, vocab_size, source, options)
     if source is not None:
         raise ValueError(
             "source must be None, as only a Unigram model is pruned with one, "
             f"got one for a {type(tok.model).__name__} model; leave it out"
         )
-    if not isinstance(tok.model, (BPE, WordPiece, WordLevel)):
+    if tok.model.algorithm is None:
         tok = _in_parts(tok)
     added = [t.content for t, _ in tok.added_tokens]
     kept, merges = kept_pieces(tok.model, added, vocab_size)
@@ -109,7 +106,7 @@ def truncate(
     model = replace(
         tok.model,
         piece2id={p: i for p, i in ids.items() if p in inside},
-        **({"merges": merges} if isinstance(tok.model, BPE) else {}),
+        **({"merges": merges} if tok.model.has_merges else {}),
     )
     return _with_model(tok, model, ids, _cut_report(tok, model, len(ids)), source=_trainer_spec(tok))
 
@@ -147,9 +144,9 @@ def _cut_report(tok, model, size):
     if report is None:
         return None
     learned = len(report.history)
-    if isinstance(model, BPE):
+    if model.has_merges:
         learned = len(model.merges)
-    elif isinstance(model, WordPiece):
+    elif model.algorithm == "wordpiece":
         learned = max(0, learned - (len(tok.piece2id) - size))
     return report._replace(asked=size, pieces=size, ended="full", history=report.history[:learned])
 
@@ -188,12 +185,12 @@ def extend(
     **options,
 ) -> "_Tok":  # A new one; all ids stay
     "Continue learning where training ended."
-    if isinstance(tok.model, Unigram):
+    if tok.model.has_lattice:
         raise ValueError(
             "the model must be one that can grow, got Unigram, which is pruned from above and cannot grow; "
             "train a larger one, or make a new one with train_new"
         )
-    if not isinstance(tok.model, (BPE, WordPiece, WordLevel)):
+    if tok.model.algorithm is None:
         tok = _in_parts(tok)
     n, kind = len(tok.piece2id), _kind_of(tok)
     if sorted(tok.piece2id.values()) != [*range(n)]:
@@ -290,7 +287,7 @@ def _rules_beyond(tok, counts, vocab_size, limits):
 def _marks_bytes(tok):
     "Whether this is a byte-level BPE whose pieces have a prefix or suffix, as CLIP's."
     m = tok.model
-    if not isinstance(m, BPE) or not spells_bytes(tok.pre_tokenizer):
+    if not m.has_merges or not spells_bytes(tok.pre_tokenizer):
         return False
     return bool(m.end_of_word_suffix or m.continuing_subword_prefix)
 
@@ -321,28 +318,25 @@ _NAMES = (
 
 def _kind_of(tok):
     "The algorithm that learns a tokenizer's kind of model."
-    for kind, name in (
-        (BPE, "bpe" if spells_bytes(tok.pre_tokenizer) and not _marks_bytes(tok) else "char_bpe"),
-        (WordPiece, "wordpiece"),
-        (Unigram, "unigram"),
-        (WordLevel, "wordlevel"),
-    ):
-        if isinstance(tok.model, kind):
-            return name
-    raise ValueError(
-        f"the model must be BPE, WordPiece, Unigram or WordLevel to be trained, got {type(tok.model).__name__}"
-    )
+    kind = tok.model.algorithm
+    if kind is None:
+        raise ValueError(
+            f"the model must be BPE, WordPiece, Unigram or WordLevel to be trained, got {type(tok.model).__name__}"
+        )
+    if kind == "bpe" and (not spells_bytes(tok.pre_tokenizer) or _marks_bytes(tok)):
+        return "char_bpe"
+    return kind
 
 
 def _options_for(tok, kind, options):
     "Options of the recipe, those of the model among them, and options for counting."
-    known, unk = options_of(kind), getattr(tok.model, "unk_piece", None)
+    known, unk = options_of(kind), tok.model.unk_piece
     if options.get("unk_piece", unk) != unk:
         raise ValueError(
             f"unk_piece must be that of the tokenizer, {unk!r}, got {options['unk_piece']!r}; leave it out"
         )
     options = {k: v for k, v in options.items() if k != "unk_piece"}
-    kept = {k: getattr(tok.model, k) for k in _NAMES if k in known and hasattr(tok.model, k)}
+    kept = {k: value for k, value in vars(tok.model).items() if k in _NAMES and k in known}
     return kept | {k: v for k, v in options.items() if k in known}, {
         k: v for k, v in options.items() if k not in known
     }
@@ -400,16 +394,16 @@ def train_new(
     **options,
 ) -> "_Tok":  # A new one
     "A tokenizer like another, with a vocabulary for other text."
-    if not isinstance(tok.model, (BPE, WordPiece, WordLevel)) and type(tok.model) is not Unigram:
+    if tok.model.algorithm is None:
         tok = _in_parts(tok)
     kind = _kind_of(tok)
     extra = [t if isinstance(t, AddedToken) else AddedToken(t) for t in special_tokens]
     more, counting = _options_for(tok, kind, options)
-    if kind == "unigram" and getattr(tok.model, "user_defined", ()):
+    if kind == "unigram" and tok.model.user_defined:
         more.setdefault("user_defined", list(tok.model.user_defined))
     old = [t for t, _ in tok.added_tokens if t.content not in more.get("user_defined", ())]
     specials = [*old, *(t for t in extra if t.content not in {o.content for o in old})]
-    unk = getattr(tok.model, "unk_piece", None)
+    unk = tok.model.unk_piece
     if kind == "wordpiece":
         more.setdefault("objective", "frequency")
     size = vocab_size or len(tok.piece2id)
@@ -446,7 +440,7 @@ def _pruned(tok, vocab_size, source, options):
             "source must be given for a Unigram model, got None; "
             "pass source=, the corpus or its counts, so that the pieces it misses least are removed"
         )
-    if type(tok.model) is not Unigram:
+    if tok.model.algorithm is None:
         tok = _in_parts(tok)
     m = tok.model
     if vocab_size > len(tok.piece2id):

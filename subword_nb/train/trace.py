@@ -289,8 +289,8 @@ def _facts(learned, special, initial, options):
     initial = [to_visible(s) if isinstance(s, bytes) else s for s in initial]
     defined = [*options.get("user_defined", ())]
     # a WordPiece model does not know what it was trained with
-    suffix = getattr(m, "end_of_word_suffix", "") or plain.get("end_of_word_suffix", "")
-    marks = dict(prefix=getattr(m, "continuing_subword_prefix", ""), suffix=suffix)
+    suffix = m.end_of_word_suffix or plain.get("end_of_word_suffix", "")
+    marks = dict(prefix=m.continuing_subword_prefix, suffix=suffix)
     return dict(
         pieces=[*m.piece2id],
         special=special,

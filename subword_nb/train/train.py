@@ -659,7 +659,7 @@ def learn_wordlevel(
     )
 
 # %% ../../nbs/train/05_train.ipynb #e96cb621
-RECIPES: dict[str, Any] = {
+RECIPES: dict[str, Trainer] = {
     "bpe": learn_bpe,
     "char_bpe": learn_bpe,
     "wordpiece": learn_wordpiece,
