@@ -305,7 +305,7 @@ def measure(
             found.add(batch)
     n_words, word_tokens, continued = _word_sums(tok, found) if words else (0, 0, 0)
     total = sums.groups.sum(axis=0).tolist()
-    unknown = tok.piece2id.get(getattr(tok.model, "unk_piece", None))
+    unknown = tok.piece2id.get(tok.model.unk_piece or "")
     special = {id for token, id in tok.added_tokens if token.special}
     return Measures(
         documents=sums.documents,

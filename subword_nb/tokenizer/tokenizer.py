@@ -24,6 +24,7 @@ from ..pipeline.parts import Parts
 from ..pipeline.processors import Processor
 from ..pipeline.vocab import AddedToken
 from ..text.splitters import PreTokenizer
+from ..text.protocols import Model
 from ..text.pretokenizers import spells_bytes
 
 if TYPE_CHECKING:  # the methods import these when they are called
@@ -275,7 +276,7 @@ class Tokenizer(Engine):
 
     def __init__(
         self,
-        model,  # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
+        model: Model,  # `BPE`, `WordPiece`, `Unigram`, `WordLevel`, or one of your own with the base `Model`
         *,
         pre_tokenizer: PreTokenizer | str | None = None,  # How text is split into pretokens; None: not at all
         decoder: Decoder | None = None,  # How pieces become text; None: joined with spaces

@@ -81,6 +81,19 @@ def _in_order(merges, first, prefix):
         known.add(join_pair(a, b, prefix=prefix))
     return True
 
+# %% ../../nbs/train/06_resize.ipynb #a1d7afa2
+def _in_parts(tok):
+    "The same tokenizer with a model that a trainer learns, in the words of tokenizer.json if need be."
+    if tok.model.algorithm is not None:
+        return tok
+    new = tok.translated("tokenizer.json")[0]
+    if new.model.algorithm is None:
+        raise ValueError(
+            "model must be one that a trainer learns (BPE, WordPiece, Unigram or WordLevel), "
+            f"got {tok.model!r}; train a new tokenizer with Tokenizer.train"
+        )
+    return new
+
 # %% ../../nbs/train/06_resize.ipynb #06cffb96
 def truncate(
     tok: "_Tok",  # A `Tokenizer`
@@ -97,8 +110,7 @@ def truncate(
             "source must be None, as only a Unigram model is pruned with one, "
             f"got one for a {type(tok.model).__name__} model; leave it out"
         )
-    if tok.model.algorithm is None:
-        tok = _in_parts(tok)
+    tok = _in_parts(tok)
     added = [t.content for t, _ in tok.added_tokens]
     kept, merges = kept_pieces(tok.model, added, vocab_size)
     order = sorted({*kept, *added}, key=tok.piece2id.__getitem__)
@@ -190,8 +202,7 @@ def extend(
             "the model must be one that can grow, got Unigram, which is pruned from above and cannot grow; "
             "train a larger one, or make a new one with train_new"
         )
-    if tok.model.algorithm is None:
-        tok = _in_parts(tok)
+    tok = _in_parts(tok)
     n, kind = len(tok.piece2id), _kind_of(tok)
     if sorted(tok.piece2id.values()) != [*range(n)]:
         raise ValueError(
@@ -319,10 +330,6 @@ _NAMES = (
 def _kind_of(tok):
     "The algorithm that learns a tokenizer's kind of model."
     kind = tok.model.algorithm
-    if kind is None:
-        raise ValueError(
-            f"the model must be BPE, WordPiece, Unigram or WordLevel to be trained, got {type(tok.model).__name__}"
-        )
     if kind == "bpe" and (not spells_bytes(tok.pre_tokenizer) or _marks_bytes(tok)):
         return "char_bpe"
     return kind
@@ -394,8 +401,7 @@ def train_new(
     **options,
 ) -> "_Tok":  # A new one
     "A tokenizer like another, with a vocabulary for other text."
-    if tok.model.algorithm is None:
-        tok = _in_parts(tok)
+    tok = _in_parts(tok)
     kind = _kind_of(tok)
     extra = [t if isinstance(t, AddedToken) else AddedToken(t) for t in special_tokens]
     more, counting = _options_for(tok, kind, options)
@@ -428,11 +434,6 @@ def train_new(
     )
 
 # %% ../../nbs/train/06_resize.ipynb #20ca84ec
-def _in_parts(tok):
-    "A tokenizer of SentencePiece's or subword-nmt's own kind in the words of tokenizer.json."
-    return tok.translated("tokenizer.json")[0]
-
-
 def _pruned(tok, vocab_size, source, options):
     "A Unigram tokenizer with fewer pieces."
     if source is None:
@@ -440,8 +441,7 @@ def _pruned(tok, vocab_size, source, options):
             "source must be given for a Unigram model, got None; "
             "pass source=, the corpus or its counts, so that the pieces it misses least are removed"
         )
-    if tok.model.algorithm is None:
-        tok = _in_parts(tok)
+    tok = _in_parts(tok)
     m = tok.model
     if vocab_size > len(tok.piece2id):
         raise ValueError(

@@ -8,7 +8,14 @@ from typing_extensions import assert_type
 
 import subword_nb
 from subword_nb import AddedToken, Tokenizer, TrainingReport, warm_up
+from subword_nb.bpe.model import BPE
 from subword_nb.insight.compare import Comparison
+from subword_nb.pipeline.decoders import Fuse
+from subword_nb.text import protocols
+from subword_nb.train.train import learn_unigram
+from subword_nb.unigram.model import Unigram
+from subword_nb.wordpiece.model import WordPiece
+from subword_nb.wordpiece.wordlevel import WordLevel
 from subword_nb.pipeline.decoding import Stream
 from subword_nb.bulk.encode_files import EncodedFiles
 from subword_nb.pipeline.encoding import Encoding, Padding, Truncation
@@ -158,3 +165,34 @@ report: TrainingReport = tok.training
 assert_type(warm_up(), list[str])
 assert_type(subword_nb.__version__, str)
 assert_type(random.Random(1).random(), float)
+
+# Every component keeps its protocol.
+a_model: protocols.Model = BPE({"a": 0}, [])
+models: list[protocols.Model] = [
+    a_model,
+    WordLevel({"<unk>": 0}),
+    WordPiece({"[UNK]": 0}),
+    Unigram({"a": 0}, [0.0]),
+]
+a_normalizer: protocols.Normalizer = steps
+a_pretokenizer: protocols.PreTokenizer = cuts
+a_processor: protocols.Processor = TemplateProcessing("$A")
+a_decoder: protocols.Decoder = Fuse()
+a_trainer: protocols.Trainer = learn_unigram
+assert_type(a_model.encode("a"), list[int])
+assert_type(a_model.tokens("a"), list[protocols.Token])
+assert_type(a_model.joins(), protocols.Joins | None)
+assert_type(protocols.model_laws(a_model, ["a"]), int)
+
+
+class Letters(protocols.Model):
+    "A model of one's own."
+
+    def __init__(self) -> None:
+        self.piece2id = {"a": 0}
+
+    def encode(self, pretoken: str) -> list[int]:
+        return [self.piece2id[c] for c in pretoken]
+
+
+assert_type(Tokenizer(Letters()).encode("a"), list[int])

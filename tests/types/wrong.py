@@ -45,3 +45,4 @@ Padding(pad_id="[PAD]")  # E: arg-type
 AddedToken(7)  # E: arg-type
 Lowercase().normalize(b"TEXT")  # E: arg-type
 print(subword_nb.Tokeniser)  # E: attr-defined
+Tokenizer("gpt2")  # E: arg-type
