@@ -222,34 +222,6 @@ def test_lattices_belong_to_models_with_probabilities():
             model.lattice("ab")
 
 
-def test_models_say_which_kernel_they_want():
-    class Plan:
-        "A plan that tells what it was asked for."
-
-        def merging(self, model):
-            return "merging"
-
-        def longest_match(self, model):
-            return "longest match"
-
-        def best_path(self, model):
-            return "best path"
-
-    rng = fresh("kernels")
-    wanted = {name: makes[0](rng).span_encoder(Plan()) for name, makes in MODELS.items()}
-    assert wanted == {
-        "BPE": "merging",
-        "WordPiece": "longest match",
-        "WordLevel": None,
-        "Unigram": "best path",
-        "SentencePieceUnigram": "best path",
-        "SentencePieceBPE": "merging",
-        "SentencePieceWords": None,
-        "SentencePieceChars": None,
-        "NmtBPE": None,
-    }
-
-
 # Normalizers
 
 
