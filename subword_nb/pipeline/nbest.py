@@ -49,12 +49,9 @@ def best_sums(
 # %% ../../nbs/pipeline/17_nbest.ipynb #4f8a010e
 def _unigram_of(tok, allowed_special):
     "The Unigram model of a tokenizer; another model has one split for a text."
-    if isinstance(tok.model, Unigram):
-        return encoder_of(tok, allowed_special=allowed_special).model
-    raise ValueError(
-        f"model must be Unigram to give probabilities to segmentations, got {tok.model!r}; "
-        "for BPE use encode(…, dropout=)"
-    )
+    if not tok.model.has_lattice:
+        tok.model.lattice("")  # which says what can be done instead
+    return encoder_of(tok, allowed_special=allowed_special).model
 
 
 def _units(tok, text, allowed_special, errors):
