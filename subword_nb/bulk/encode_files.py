@@ -60,6 +60,9 @@ class Cut(NamedTuple):
     end: int  # Where the next one begins
 
 # %% ../../nbs/bulk/14_encode_files.ipynb #fad533cf
+_READ = 1 << 20  # Bytes of text that are read at a time
+
+
 def cut_documents(
     blocks: Iterable[bytes],  # The stream, cut anywhere
     separator: bytes | None,  # Between documents; None: all of it is one document
@@ -76,7 +79,7 @@ def cut_documents(
                 start, opened = at, False
                 at += sum(map(len, some)) + len(some) * width
                 yield Cut(some, True, start, at)
-        if len(held) >= longest:
+        if len(held) >= (min(_READ, longest) if opened else longest):
             k = _between(held, len(held) - keep)
             if k > 0:
                 start, opened = at, True
@@ -92,14 +95,14 @@ def _between(data, k):
     return next((j for j in range(k, max(k - 4, -1), -1) if data[j] & 0xC0 != 0x80), k)
 
 # %% ../../nbs/bulk/14_encode_files.ipynb #54518323
-BLOCK = 1 << 23  # Bytes of text that are read and encoded at a time
+BLOCK = 1 << 23  # Bytes of text that are encoded at a time
 _COMPRESSED = {*PACKED}
 
 
 def _blocks(path, offset, end, reached):
     "The blocks of a file between two places in its text; `reached[0]` follows on disk."
     with open_input(path) as raw:
-        for block, reached[0] in read_blocks(raw, BLOCK, offset=offset, name=str(path)):
+        for block, reached[0] in read_blocks(raw, min(_READ, BLOCK), offset=offset, name=str(path)):
             if end is not None:
                 block = block[: end - offset]
             if not block:

@@ -633,7 +633,7 @@ def _append(buffer, n, block, size):
     m = len(block)
     if HEAD + n + m + HEAD > len(buffer):
         # ever longer, if no span ends: in place, so that there is never a second copy of it
-        buffer.resize(2 * HEAD + n + n // 8 + m + size // 8, refcheck=False)
+        buffer.resize(2 * HEAD + n + n // 16 + m + size // 16, refcheck=False)
     buffer[HEAD + n : HEAD + n + m] = np.frombuffer(block, np.uint8)
     buffer[HEAD + n + m : 2 * HEAD + n + m] = SEPARATOR
     return buffer

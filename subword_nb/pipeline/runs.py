@@ -414,7 +414,9 @@ def _bytes(block):
 
 
 def _whole(blocks):
-    "Blocks that end with whole characters."
+    "Blocks that end with whole characters, and are as long as those of a text in memory at most."
+    from subword_nb.core.span_cache import char_blocks
+
     left = b""
     for block in blocks:
         data = left + _bytes(block)
@@ -423,7 +425,7 @@ def _whole(blocks):
             cut -= 1
             if data[cut] >= 0xC0:
                 break
-        yield data[:cut]
+        yield from char_blocks(data[:cut], size=SIZES.block)
         left = data[cut:]
     yield left
 
