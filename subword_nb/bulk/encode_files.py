@@ -248,6 +248,16 @@ def _flush(tok, run, writer, items):
     writer.read += sum(item.cut.end - item.cut.start for item in items)
 
 # %% ../../nbs/bulk/14_encode_files.ipynb #66bfafe0
+def _parts(section):
+    "(start, part) of a section, each as long as what is read at once, and cut inside no character."
+    start = 0
+    while start < len(section):
+        end = start + _READ
+        end = _between(section, end) if end < len(section) else len(section)
+        yield start, section[start:end]
+        start = end
+
+
 def _long(tok, run, writer, item, found):
     "Encode and write a document that comes in sections; returns the last of them."
     import numpy as np
@@ -259,10 +269,12 @@ def _long(tok, run, writer, item, found):
         nonlocal item
         while True:
             section = item.cut.docs[0]
-            if run.errors != "bytes":
-                where = f"{item.path}, counted from byte {item.cut.start:,}"
-                section = decode_text(section, errors=run.errors, source=where).encode("utf-8")
-            yield section
+            for start, part in _parts(section):
+                if run.errors == "bytes":
+                    yield part
+                    continue
+                where = f"{item.path}, counted from byte {item.cut.start + start:,}"
+                yield decode_text(part, errors=run.errors, source=where).encode("utf-8")
             if item.cut.whole:
                 return
             item = next(found)

@@ -1,0 +1,110 @@
+"""Peak memory of calls that promise a bound, each in a process of its own, on texts in which nothing ends."""
+
+import gzip
+import subprocess
+import sys
+
+import pytest
+
+from subword_nb.core.jit import available
+from subword_nb.core.native import library
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc"),
+    pytest.mark.skipif(
+        not available() or library() is None, reason="without the library, compiling takes most of the memory"
+    ),
+]
+SIZE = 48 << 20
+# What a span may take: its bytes once, a sixteenth more while they are collected, and a few blocks
+LIMIT = SIZE * 17 // 16 + (60 << 20)
+TEXTS = {"a": "a", "spaces": " ", "pairs": "ab", "emoji": "🤗", "newlines": "\n", "Chinese": "中文字日本語"}
+MODELS = [
+    "gpt2/tokenizer.json",
+    "tiktoken/cl100k_base.tiktoken",
+    "llama-2/tokenizer.model",
+    "bert-base-uncased/tokenizer.json",
+    "t5-small/tokenizer.json",
+    "t5-small/spiece.model",
+]
+
+CALL = """
+import sys
+
+def peak():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
+
+{setup}
+before = peak()
+{call}
+print(peak() - before)
+"""
+
+
+def peak_of(setup, call, *args):
+    "How much the peak of a process rises while it makes a call."
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CALL.format(setup=setup, call=call), *map(str, args)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return int(run.stdout.split()[-1])
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+
+    def find(name):
+        path = folder / f"{name}.txt"
+        if not path.exists():
+            unit = TEXTS[name].encode()
+            with open(path, "wb") as file:
+                for _ in range(SIZE >> 20):
+                    file.write(unit * ((1 << 20) // len(unit)))
+        return path
+
+    return find
+
+
+LOAD = """
+from subword_nb import Tokenizer
+tok = Tokenizer.load(sys.argv[1])
+tok.encode_array("some words " * 20_000)
+"""
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("model", MODELS)
+def test_files_of_one_span(shared_file, hostile, tmp_path, model, text):
+    call = "tok.encode_files(sys.argv[2], sys.argv[3], progress=False)"
+    assert peak_of(LOAD, call, shared_file(f"vocab/{model}"), hostile(text), tmp_path / "out.npy") < LIMIT
+
+
+@pytest.mark.parametrize("model", ["gpt2/tokenizer.json", "t5-small/tokenizer.json"])
+def test_a_bomb_in_a_compressed_file(shared_file, tmp_path, model):
+    path = tmp_path / "bomb.txt.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(SIZE >> 20):
+            file.write(b" " * (1 << 20))
+    assert path.stat().st_size < SIZE // 100
+    call = "tok.encode_files(sys.argv[2], sys.argv[3], progress=False)"
+    assert peak_of(LOAD, call, shared_file(f"vocab/{model}"), path, tmp_path / "out.npy") < LIMIT
+
+
+def test_counts_of_one_span(hostile):
+    setup = """
+from subword_nb.corpus.sources import Corpus
+from subword_nb.text.pretokenizers import byte_level
+from subword_nb.train.counting import count_corpus
+count_corpus(Corpus(["some words"] * 1000).batches(), None, byte_level("gpt2"), bytewise=True)
+"""
+    call = """
+counts = count_corpus(Corpus(sys.argv[1]).batches(), None, byte_level("gpt2"), bytewise=True, memory=1 << 24)
+assert len(counts) > 0
+"""
+    assert peak_of(setup, call, hostile("a")) < 240 << 20
