@@ -153,24 +153,14 @@ def _items(bulk, text):
     return out
 
 
-def _blocks(data):
-    "Data in blocks, none ending inside a character."
-    a = 0
-    while a < len(data):
-        b = min(a + SIZES.block, len(data))
-        while b < len(data) and data[b] & 0xC0 == 0x80:
-            b -= 1
-        yield data[a:b]
-        a = b
-
-
 def _numbered(places, parts):
     "The numbers of the spans of all parts, and where each part's spans end."
-    from subword_nb.core.span_cache import IdBuffer
+    from subword_nb.core.simd import IdBuffer
+    from subword_nb.core.span_cache import char_blocks
 
     data = b"\xff".join(parts)
     id_buffer = IdBuffer(len(data) // 3 + 64, documents=len(parts))
-    for _ in encode_stream(places.coder, _blocks(data), places.table, id_buffer):
+    for _ in encode_stream(places.coder, char_blocks(data, size=SIZES.block), places.table, id_buffer):
         pass
     ends = [*id_buffer.ends[: id_buffer.state[1]].tolist(), int(id_buffer.state[0])]
     return id_buffer.ids(), ends

@@ -30,7 +30,8 @@ from subword_nb.text.normalizers import (
     Sequence as Normalizers,
     StripAccents,
 )
-from ..text.pretokenizers import BertPreTokenizer, Metaspace, Sequence
+from ..text.nesting import flat_steps
+from ..text.pretokenizers import BertPreTokenizer, Metaspace
 from ..text.splitters import Whitespace, WhitespaceSplit, WholeText
 from ..formats.sentencepiece_normalizer import SentencePieceNormalizer
 from ..core.unicode import encode_text, to_visible
@@ -283,7 +284,9 @@ class Places:
         self.lock = waited(threading.Lock())
         self.bytes = spans.kind == "bytes"
         self.model_ids = bulk.coder.span_kernel
-        self.linked = not isinstance(_steps(c.pre)[0], (BertPreTokenizer, Whitespace, WhitespaceSplit))
+        self.linked = not isinstance(
+            next(iter(flat_steps(c.pre)), None), (BertPreTokenizer, Whitespace, WhitespaceSplit)
+        )
         self.names = [""] * (1 + max([*c.model.piece2id.values(), *c.ids.values()], default=0))
         for p, i in c.model.piece2id.items():
             self.names[i] = p
@@ -307,10 +310,6 @@ class Places:
         self.more, self.pieces, self.edges = {}, None, None
         self.rows = np.zeros((1 << 12, 5), np.int32)
         self.info = np.zeros((1 << 10, 6), np.int64)
-
-
-def _steps(pre):
-    return [*pre.steps] or [pre] if isinstance(pre, Sequence) else [pre]
 
 # %% ../../nbs/bulk/09_span_places.ipynb #89b90d51
 def _number(places, buffer, at, length, m, numbers, bounds, extra):
@@ -393,7 +392,7 @@ def _find_rule(places):
     if places.spans.scanner.name == "safe places" or not _keeps_width(c.norm):
         return
     plain = (BertPreTokenizer, Whitespace, WhitespaceSplit, Metaspace, WholeText)
-    if not all(isinstance(s, plain) for s in _steps(c.pre)):
+    if not all(isinstance(s, plain) for s in flat_steps(c.pre)):
         return
     if getattr(c.model, "end_of_word_suffix", None):
         return

@@ -173,6 +173,8 @@ def quick_path(
         from subword_nb.pipeline.runs import kernel_fast_path
 
         with_kernels = kernel_fast_path(bulk, prefix_ids=around[0], suffix_ids=around[1])
+    if with_kernels is None and without is _no_fast_path:
+        return _no_fast_path
     if with_kernels is None:
 
         def quick(text):
@@ -318,7 +320,8 @@ class Encoder(Compiled):
 
     def _first_quick(self, text):
         "Make the fast path when it is first asked."
-        if _loaded and vars(self).get("bulk") is not None:
+        made = vars(self).get("_bulk")
+        if _loaded and made is not None and made[0] is not None:
             self._use_kernels()
         else:
             self.quick = quick_path(self)
@@ -338,13 +341,17 @@ class Encoder(Compiled):
         **options,  # Of `general_ids`
     ) -> list[int]:  # Ids
         "The ids of one text, or of a pair."
+        if pair is None and isinstance(text, (str, bytes)) and len(text) < SIZES.general_chars:
+            if not self.uses_kernels(len(text)):
+                return general_ids(self, text, **options)
         size = _size([text] if pair is None else [text, pair])
-        if size >= SIZES.general_chars and not self.uses_kernels(size):
+        in_bulk = self.uses_kernels(size)
+        if not in_bulk and size >= SIZES.general_chars:
             self.seen += size
             if self.seen >= SIZES.bulk:
                 self.seen = 0
-                self.load_kernels()
-        if not self.uses_kernels(size):
+                in_bulk = self.load_kernels() and self.uses_kernels(size)
+        if not in_bulk:
             return general_ids(self, text, pair, **options)
         seconds = None if pair is None else [refuse_option(pair)]
         ids = self.encode_batch([text], seconds, **options).ids
@@ -523,6 +530,8 @@ class Encoders:
         "The encoder for a choice of special tokens."
         parts = self.parts
         if allowed_special is None:
+            if self.default is not None:
+                return self.default
             key = parts.allowed_special
         else:
             key = checked_allowed(allowed_special, parts.added_contents)
@@ -610,6 +619,10 @@ class Engine(EngineParts):
         errors: str = "strict",
     ) -> list[int]:  # Ids
         "The ids of one text, or of a pair."
+        encoders = self._encoders
+        encoder = encoders.default
+        if encoder is None or allowed_special is not None:
+            encoder = encoders.find(allowed_special=allowed_special)
         if (
             type(text) is str
             and pair is None
@@ -619,13 +632,10 @@ class Engine(EngineParts):
             and not disallowed_special
             and errors == "strict"
         ):
-            encoder = self._encoders.default
-            if encoder is None:
-                encoder = self._encoders.find()
             ids = encoder.quick(text)
             if ids is not None:
                 return ids
-        return encoder_of(self, allowed_special=allowed_special).encode(
+        return encoder.encode(
             text,
             pair,
             add_special_tokens=add_special_tokens,
