@@ -39,6 +39,7 @@ from subword_nb.text.pretokenizers import (
     pretokenizer,
     spells_bytes,
 )
+from ..text.protocols import Trainer
 from ..text.splitters import PreTokenizer, Split, script
 from ..corpus.sources import as_corpus
 from ..corpus.segmentation import pretokens_ref
