@@ -39,7 +39,6 @@ from ..core.simd import decode_at
 from ..corpus.segmentation import ByteSpans, DummyPrefix, SegmentationPlan, metaspace_prefix
 from ..text.nesting import flat_steps
 from ..text.protocols import Model
-from ..text.normalizers import Prepend, Replace
 from ..text.pretokenizers import Metaspace, spells_bytes
 from ..text.splitters import PreTokenizer, WholeText
 from ..text.word_scanners import ALONE, OTHER, SPACE, WORD, class_scanner, space_scanner
@@ -484,8 +483,12 @@ def raw_prefix(
         return DummyPrefix(b" " * norm.add_dummy_prefix) if plain else None
     if isinstance(pre, Metaspace) and norm is None and pre.replacement == "▁":
         return metaspace_prefix(pre)
+    if not isinstance(pre, WholeText) or not plan.string.by_word:
+        return None
+    from subword_nb.text.normalizers import Prepend, Replace
+
     steps = flat_steps(norm) or [norm]
-    if not isinstance(pre, WholeText) or not plan.string.by_word or steps[-1] != Replace(" ", "▁"):
+    if steps[-1] != Replace(" ", "▁"):
         return None
     if len(steps) == 1:
         return DummyPrefix(b"")

@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['WORD', 'SPACE', 'ALONE', 'OTHER', 'ONE', 'ALL', 'LAST', 'BLOCK', 'NONE', 'TWO', 'THREE', 'SAME', 'GONE', 'SPACED',
            'ODD', 'CHANGED', 'word_classes', 'word_starts_ref', 'class_scanner', 'whitespace_scanner', 'space_scanner',
-           'safe_scanner', 'CharMap', 'char_map', 'splitter_classes', 'code_points', 'bert_scanner', 'split_scanner']
+           'safe_scanner', 'CharMap', 'code_points', 'char_map', 'splitter_classes', 'bert_scanner', 'split_scanner']
 
 # %% ../../nbs/text/14_word_scanners.ipynb #c5ba1fe2
 import re
 import unicodedata
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,19 +31,13 @@ from subword_nb.core.simd import (
     mask_within,
     trailing_zeros,
 )
-from subword_nb.text.unicode_forms import (
-    is_control,
-    is_mark,
-    is_nonspacing,
-    lower_char,
-    normal_form,
-    space_chinese,
-)
-from .normalizers import NFD, BertNormalizer, Lowercase, Normalizer, Sequence, StripAccents
 from .regex_syntax import read_pattern
 from .pretokenizers import BertPreTokenizer
 from .splitters import PUNCTUATION, PreTokenizer, Whitespace, WhitespaceSplit
 from ..core.unicode import code_point_ranges
+
+if TYPE_CHECKING:
+    from subword_nb.text.normalizers import Normalizer
 
 # %% ../../nbs/text/14_word_scanners.ipynb #fc4b55c0
 WORD, SPACE, ALONE, OTHER = range(4)  # What a character is to a scanner
@@ -283,6 +277,8 @@ class CharMap(NamedTuple):
 # %% ../../nbs/text/14_word_scanners.ipynb #ded3ced0
 def _steps(norm):
     "The names of what a normalizer does, one after the other; None if it is not known character by character."
+    from subword_nb.text.normalizers import NFD, BertNormalizer, Lowercase, Sequence, StripAccents
+
     if norm is None:
         return ()
     if type(norm) is Sequence:
@@ -307,6 +303,8 @@ def _chars(*names):
 @cache
 def _table(step):
     "What a step makes of the few characters that it changes: a dictionary for `str.translate`."
+    from subword_nb.text.unicode_forms import is_control, is_mark, is_nonspacing, lower_char
+
     if step == "unaccent":
         return {ord(c): "" for c in _chars("M") if is_nonspacing(c)}
     if step == "unmark":
@@ -331,6 +329,8 @@ def _busy(step):
 
 def _apply(steps, text):
     "What a normalizer makes of a text whose characters do not touch."
+    from subword_nb.text.unicode_forms import normal_form, space_chinese
+
     for step in steps:
         if step == "chinese":
             text = space_chinese(text)
@@ -359,6 +359,8 @@ def _same(steps, k, busy):
 
 def _are_chinese(k):
     "Are all characters of a page Chinese (True), none (False), or some (None)?"
+    from subword_nb.text.unicode_forms import space_chinese
+
     probes = "".join(_page(k, 15))
     return {len(probes): False, 3 * len(probes): True}.get(len(space_chinese(probes)))
 
@@ -386,6 +388,8 @@ def _note_page(steps, k, kinds, changed):
 # %% ../../nbs/text/14_word_scanners.ipynb #718af3c9
 def _find_char_map(steps):
     "The map of some steps, found by looking at all characters."
+    from subword_nb.text.unicode_forms import is_control
+
     rest = [s for s in steps if s != "chinese"]
     kinds = np.zeros(0x110000, np.uint8)
     changed = {}
@@ -406,31 +410,6 @@ def _find_char_map(steps):
         elif chinese:
             kinds[256 * k : 256 * k + 256][used[256 * k : 256 * k + 256]] = SPACED
     return CharMap(kinds, changed)
-
-# %% ../../nbs/text/14_word_scanners.ipynb #745d6777
-def char_map(
-    norm: Normalizer | None,  # A normalizer; None changes nothing
-) -> CharMap | None:  # None where it is not known how to go character by character
-    "What becomes of each character alone."
-    steps = _steps(norm)
-    return None if steps is None else _char_map(steps)
-
-# %% ../../nbs/text/14_word_scanners.ipynb #63408187
-@cache
-def _ranges(pattern):
-    "The code points that a class of characters holds."
-    return read_pattern(pattern)[0][0]
-
-# %% ../../nbs/text/14_word_scanners.ipynb #41cc4a52
-def splitter_classes(
-    pre: PreTokenizer,  # A pre-tokenizer
-) -> Any:  # (0x110000,) uint8, an array: the class of each character; None if classes are not enough
-    "The classes of BertPreTokenizer, Whitespace and WhitespaceSplit."
-    if type(pre) is BertPreTokenizer:
-        return word_classes(space=_ranges(r"\s"), alone=_ranges(f"[{PUNCTUATION}]"))
-    if type(pre) is Whitespace:
-        return word_classes(space=_ranges(r"\s"), other=_ranges(r"[^\w\s]"))
-    return word_classes(space=_ranges(r"\s")) if type(pre) is WhitespaceSplit else None
 
 # %% ../../nbs/text/14_word_scanners.ipynb #50031650
 def code_points(
@@ -490,10 +469,35 @@ def _char_map(steps):
     stored = {_UNCASED: _uncased_map, _CASED: _cased_map}.get(steps)
     return _unpacked(stored()) if stored else _find_char_map(steps)
 
+# %% ../../nbs/text/14_word_scanners.ipynb #745d6777
+def char_map(
+    norm: "Normalizer | None",  # A normalizer; None changes nothing
+) -> CharMap | None:  # None where it is not known how to go character by character
+    "What becomes of each character alone."
+    steps = _steps(norm)
+    return None if steps is None else _char_map(steps)
+
+# %% ../../nbs/text/14_word_scanners.ipynb #63408187
+@cache
+def _ranges(pattern):
+    "The code points that a class of characters holds."
+    return read_pattern(pattern)[0][0]
+
+# %% ../../nbs/text/14_word_scanners.ipynb #41cc4a52
+def splitter_classes(
+    pre: PreTokenizer,  # A pre-tokenizer
+) -> Any:  # (0x110000,) uint8, an array: the class of each character; None if classes are not enough
+    "The classes of BertPreTokenizer, Whitespace and WhitespaceSplit."
+    if type(pre) is BertPreTokenizer:
+        return word_classes(space=_ranges(r"\s"), alone=_ranges(f"[{PUNCTUATION}]"))
+    if type(pre) is Whitespace:
+        return word_classes(space=_ranges(r"\s"), other=_ranges(r"[^\w\s]"))
+    return word_classes(space=_ranges(r"\s")) if type(pre) is WhitespaceSplit else None
+
 # %% ../../nbs/text/14_word_scanners.ipynb #49d711c6
 def bert_scanner(
     *,
-    norm: Normalizer | None = None,  # What is done to the text before BertPreTokenizer splits it
+    norm: "Normalizer | None" = None,  # What is done to the text before BertPreTokenizer splits it
     known: str | None = None,  # The pieces' characters, if any other makes a word unknown; None: not known
 ) -> Scanner | None:  # None where the normalizer is not known character by character
     "Cut raw text where BERT's pre-tokenizer will cut the normalized one."
