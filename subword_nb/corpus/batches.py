@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from heapq import heappush, heapreplace
 from itertools import pairwise
+from json import JSONDecodeError, loads
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .documents import BLOCK, LONGEST
@@ -324,6 +325,22 @@ class Rows:
     ):
         self.place, self.field, self.errors = place, field, errors
         self.way = None
+
+    def of_line(
+        self,
+        line: bytes,  # A line of JSON
+        i: int,  # Which one it is, for an error
+    ) -> bytes | None:  # None for an empty line, and where the field holds nothing
+        "The document of a line."
+        if not line.strip():
+            return None
+        try:
+            row = loads(decode_text(line, errors=self.errors, source=self.place(i)))
+        except (JSONDecodeError, RecursionError) as e:
+            raise ValueError(
+                f"{self.place(i)} must be JSON, an object or a text, got a line that is not: {e}"
+            ) from None
+        return self.utf8(row, i)
 
     def utf8(
         self,

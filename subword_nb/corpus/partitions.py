@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
-from json import JSONDecodeError, loads
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -366,15 +365,7 @@ def _row(rows, line, at):
     "The document of a line."
     if at == 0:
         line = line.removeprefix(b"\xef\xbb\xbf")
-    if not line.strip():
-        return None
-    try:
-        row = loads(decode_text(line, errors=rows.errors, source=rows.place(at)))
-    except (JSONDecodeError, RecursionError) as e:
-        raise ValueError(
-            f"{rows.place(at)} must be JSON, an object or a text, got a line that is not: {e}"
-        ) from None
-    return rows.utf8(row, at)
+    return rows.of_line(line, at)
 
 
 def _learn_way(raw, rows):

@@ -17,7 +17,6 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from hashlib import sha256
 from itertools import chain
-from json import JSONDecodeError, loads
 from pathlib import Path
 from typing import NamedTuple
 
@@ -206,15 +205,7 @@ def _read_rows(file, corpus):
             n += 1
             if n == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
-            if not line.strip():
-                continue
-            try:
-                row = loads(decode_text(line, errors=corpus.errors, source=rows.place(n)))
-            except (JSONDecodeError, RecursionError) as e:
-                raise ValueError(
-                    f"{rows.place(n)} must be JSON, an object or a text, got a line that is not: {e}"
-                ) from None
-            doc = rows.utf8(row, n)
+            doc = rows.of_line(line, n)
             if doc is not None:
                 docs.append(doc)
         yield pack(docs, step=place - last)

@@ -230,22 +230,9 @@ def _pair_of(path, kind):
 # %% ../../nbs/formats/10_detect.ipynb #121803fb
 def _refuse_json(path):
     "Refuse what is named like JSON and is none, or is none of the objects that are known."
-    try:
-        found = json.loads(read_bytes(path))
-    except UnicodeDecodeError as e:
-        raise ValueError(
-            f"{path} must be JSON in UTF-8, got the byte 0x{e.object[e.start]:02x} at offset {e.start}; "
-            "it may be damaged or of another kind"
-        ) from None
-    except json.JSONDecodeError as e:
-        if not read_bytes(path):
-            return  # another error reports an empty file
-        raise ValueError(
-            f"{path} must be JSON, got text that is not: {e.msg} at line {e.lineno}, column {e.colno}; "
-            "it may be damaged or of another kind"
-        ) from None
-    except RecursionError:
-        return  # reported elsewhere, too
+    if not read_bytes(path):
+        return  # another error reports an empty file
+    found = read_json(path)
     if not isinstance(found, dict):
         raise ValueError(
             f"{path} must be a JSON object, got {type(found).__name__}; pass a file that holds a tokenizer"
