@@ -213,11 +213,21 @@ class Store:
         self.name, self.folders = self.kind + _stamp(kernel), _folders(fn)
         self.cache_path = str(self.folders[0]) if self.folders else None
 
-    def load_overload(self, sig, context):
+    def load_overload(
+        self,
+        sig: Any,  # Numba's types of the arguments
+        context: Any,  # Numba's target context
+    ) -> Any:  # What Numba compiled, or None
+        "The machine code that a file has for these types."
         with signals_held(), suppress(Exception):
             return _load(self, sig, context)
 
-    def save_overload(self, sig, made):
+    def save_overload(
+        self,
+        sig: Any,  # Numba's types of the arguments
+        made: Any,  # What Numba compiled for them
+    ) -> None:
+        "Write machine code to a file."
         with signals_held(), suppress(Exception):
             _save(self, sig, made)
 

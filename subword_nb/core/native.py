@@ -360,7 +360,7 @@ def targets() -> list[str]:  # Best first, such as ["x86_64-v3", "x86_64-v2"]
     return ["x86_64-v3", "x86_64-v2"] if has_v3() else ["x86_64-v2"]
 
 
-def has_v3() -> bool:
+def has_v3() -> bool:  # False where that cannot be found out
     "Does this x86 processor have the instructions of v3, and the system their registers?"
     if sys.platform.startswith("linux"):
         try:
