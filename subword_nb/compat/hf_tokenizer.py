@@ -39,10 +39,11 @@ from subword_nb.pipeline.encoding import (
     Padding,
     Truncation,
     pad_batch,
+    padded_length,
     truncate_pair,
 )
 from ..pipeline.encoder import encoder_of
-from ..pipeline.engine import dropout_rngs
+from ..pipeline.engine import dropout_rngs, prefix_suffix_ids
 from ..pipeline.origins import OriginText
 from ..pipeline.processors import default_process
 
@@ -142,6 +143,22 @@ def _json_error(e):
     "A fault of JSON as the other library reports it."
     said = "expected value" if e.msg == "Expecting value" else e.msg[:1].lower() + e.msg[1:]
     return f"{said} at line {e.lineno} column {e.colno}"
+
+
+def _cut_ids(row, around, cut):
+    "Ids of at most the length that is wanted, with those around the text."
+    if len(row) <= cut.max_length:
+        return row
+    prefix, suffix = map(len, around)
+    limit, end = cut.max_length - prefix - suffix, len(row) - suffix
+    inner = row[prefix : prefix + limit] if cut.direction == "right" else row[end - limit : end]
+    return row[:prefix] + inner + row[end:]
+
+
+def _filled_ids(row, length, value, direction):
+    "Values with others behind them or in front, up to a length."
+    filling = [value] * (length - len(row))
+    return row + filling if direction == "right" else filling + row
 
 # %% ../../nbs/compat/19_hf_tokenizer.ipynb #3dc2fc2e
 class Tokenizer:
@@ -280,6 +297,7 @@ class Tokenizer:
             c = encoder_of(self._engine)
             c.raw.special = c.normalized_added.special = not self._encode_special
             self._made_from = tuple(parts)
+            self._one_type: dict[bool, bool] = {}  # add_special_tokens → has a single text one type id, 0?
         return self._engine
 
     @property
@@ -328,21 +346,67 @@ class Tokenizer:
         rows = [_row(item, flag) for item in _entries(input)]
         return self._encoded(rows, checked(add_special_tokens, bool), bare=True)
 
+    def encode_ids(
+        self,
+        texts: list[str],  # Texts, without second ones
+        add_special_tokens: bool = True,  # Add what the post-processor says
+    ) -> (
+        tuple | None
+    ):  # Lists of ids, attention masks, what makes the encodings; None if only these lead to ids
+        "The ids of texts alone, cut and filled up."
+        engine, cut, fill = self._prepared(), self._truncation, self._padding
+        around = prefix_suffix_ids(encoder_of(engine), add_special_tokens)
+        if around is None or self._asks_python or dropout_rngs(engine) is not None:
+            return None
+        if add_special_tokens not in self._one_type:
+            post = engine.post_processor
+            made = post and post.process_ids([0], add_special_tokens=add_special_tokens)
+            self._one_type[add_special_tokens] = not made or not any(made.type_ids)
+        if not self._one_type[add_special_tokens]:
+            return None
+        n_around = len(around[0]) + len(around[1])
+        if cut is not None and (cut.max_length <= n_around or cut.stride or cut.strategy == "only_second"):
+            return None
+        try:
+            if len(texts) == 1:
+                rows = [engine.encode(texts[0], add_special_tokens=add_special_tokens)]
+            else:
+                found = engine.encode_batch(texts, add_special_tokens=add_special_tokens, progress=False)
+                rows = found.tolist()
+        except ValueError as e:
+            raise self._reported(e) from None
+        if cut is not None:
+            rows = [_cut_ids(row, around, cut) for row in rows]
+        masks = [[1] * len(row) for row in rows]
+        if fill is not None:
+            length = padded_length([len(row) for row in rows], fill)
+            rows = [_filled_ids(row, length, fill.pad_id, fill.direction) for row in rows]
+            masks = [_filled_ids(row, length, 0, fill.direction) for row in masks]
+        pairs = [[text] for text in texts]
+        return rows, masks, lambda: self._aligned(engine, pairs, add_special_tokens, cut, fill)
+
     def _encoded(self, rows, add_special_tokens, bare=False):
         "The encodings of rows of one text or two."
-        from subword_nb.pipeline.align import finish
-
+        if not bare:
+            return self._aligned(self._prepared(), rows, add_special_tokens, self._truncation, self._padding)
         try:
-            engine = self._prepared()
-            found = self._bare_rows(engine, rows) if bare else self._aligned_rows(engine, rows)
-            if bare:
-                done = [self._joined(encodings, add_special_tokens) for encodings in found]
-            else:
-                how = {"add_special_tokens": add_special_tokens, "truncation": self._truncation}
-                done = [finish(engine, t, encodings, **how) for t, encodings in zip(rows, found, strict=True)]
+            found = self._bare_rows(self._prepared(), rows)
+            done = [self._joined(encodings, add_special_tokens) for encodings in found]
         except ValueError as e:
             raise self._reported(e) from None
         return self._filled(done)
+
+    def _aligned(self, engine, rows, add_special_tokens, truncation, padding):
+        "The encodings of rows, with all that is known of each token."
+        from subword_nb.pipeline.align import finish
+
+        how = {"add_special_tokens": add_special_tokens, "truncation": truncation}
+        try:
+            found = self._aligned_rows(engine, rows)
+            done = [finish(engine, t, encodings, **how) for t, encodings in zip(rows, found, strict=True)]
+        except ValueError as e:
+            raise self._reported(e) from None
+        return [face_encoding(e) for e in (done if padding is None else pad_batch(done, padding))]
 
     def encode_marked_batch(
         self,
@@ -597,7 +661,7 @@ class Tokenizer:
         if options["direction"] not in ("right", "left"):
             raise ValueError(f"Unknown `direction`: `{options['direction']}`. Use one of `left` or `right`.")
         n_added = self.num_special_tokens_to_add(False)
-        if options["stride"] and options["stride"] > max(most - n_added, 0):
+        if most >= n_added and options["stride"] > most - n_added:  # with less room nothing is ever cut
             raise ValueError(
                 f"tokenizer stride set to {options['stride']}, which is greater than or equal to its effective max "
                 f"length of {most - n_added} (= {most} original max length - {n_added} added special tokens), "
@@ -709,9 +773,13 @@ class Tokenizer:
     def of_parts(
         cls,
         parts: Parts,  # Of a tokenizer of the engine, `tok.parts`
-    ) -> "Tokenizer":  # Of this module
-        "A tokenizer from the engine's parts."
-        return cls._of_dict(parts_to_dict(parts), parts)
+    ) -> "Tokenizer":  # Its face
+        "A tokenizer from the engine's parts, as a tokenizer.json describes them."
+        from subword_nb.formats.export import translate
+
+        described = parts_to_dict(translate(parts, "tokenizer.json").parts)
+        described["model"].pop("subword_nb", None)  # what only this library reads
+        return cls._of_dict(described)
 
     @classmethod
     def _of_dict(cls, d, parts=None):

@@ -26,6 +26,7 @@ from .hf_tokenizer import Tokenizer
 from .hf_trainers import BpeTrainer, UnigramTrainer, WordLevelTrainer, WordPieceTrainer
 from subword_nb.compat.hft_batch import (
     BatchEncoding,
+    LaterEncodings,
     PaddingStrategy,
     TensorType,
     TruncationStrategy,
@@ -34,7 +35,6 @@ from subword_nb.compat.hft_batch import (
 from subword_nb.compat.hft_files import (
     class_tokens,
     declared_class,
-    face_of,
     load_pretrained,
     pretrained_path,
 )
@@ -622,24 +622,49 @@ class PreTrainedTokenizerFast:
         fills = (wanted["stride"], wanted["pad_to_multiple_of"], wanted["padding_side"])
         self.set_truncation_and_padding(pads, cuts, longest, *fills)
         self._tokenizer.encode_special_tokens = bool(wanted["split_special_tokens"])
-        if wanted.get("control_tokens") is not None:
-            encodings = self._tokenizer.encode_marked_batch(rows, wanted["control_tokens"])
-        else:
-            encodings = self._tokenizer.encode_batch(
-                rows,
-                is_pretokenized=wanted["is_split_into_words"],
-                add_special_tokens=wanted["add_special_tokens"],
-            )
         wanted = dict(wanted)
         for flag in ("return_token_type_ids", "return_attention_mask"):
             if wanted[flag] is None:
                 wanted[flag] = _COLUMNS[flag][0] in self.model_input_names
-        columns, encodings = _columns(encodings, wanted)
+        found = self._quick(rows, wanted)
+        if found is not None:
+            columns, encodings = found
+        else:
+            columns, encodings = _columns(self._aligned(rows, wanted), wanted)
         self._warn_of_length(columns["input_ids"], longest, wanted["verbose"])
         tensors = wanted["return_tensors"]
         if not is_batch and tensors is None and not wanted["return_overflowing_tokens"]:
             columns = {name: rows[0] if isinstance(rows[0], list) else rows for name, rows in columns.items()}
-        return BatchEncoding(columns, encodings, tensor_type=tensors)
+        n_sequences = 1 if isinstance(encodings, LaterEncodings) else None
+        return BatchEncoding(columns, encodings, tensor_type=tensors, n_sequences=n_sequences)
+
+    def _aligned(self, rows, wanted):
+        "The encodings of rows."
+        if wanted.get("control_tokens") is not None:
+            return self._tokenizer.encode_marked_batch(rows, wanted["control_tokens"])
+        return self._tokenizer.encode_batch(
+            rows,
+            is_pretokenized=wanted["is_split_into_words"],
+            add_special_tokens=wanted["add_special_tokens"],
+        )
+
+    def _quick(self, rows, wanted):
+        "Columns of texts without a second one, and encodings that are made when they are asked for; None for others."
+        known = ("return_overflowing_tokens", "return_offsets_mapping", "return_special_tokens_mask")
+        if any(wanted[name] for name in (*known, "is_split_into_words")) or not {*map(type, rows)} <= {str}:
+            return None
+        found = self._tokenizer.encode_ids(rows, wanted["add_special_tokens"])
+        if found is None:
+            return None
+        ids, masks, make = found
+        columns: dict[str, list] = {"input_ids": ids}
+        if wanted["return_token_type_ids"]:
+            columns["token_type_ids"] = [[0] * len(row) for row in ids]
+        if wanted["return_attention_mask"]:
+            columns["attention_mask"] = masks
+        if wanted["return_length"]:
+            columns["length"] = list(map(len, ids))
+        return columns, LaterEncodings(make, len(ids))
 
     def _lengths(self, **wanted):
         pads, cuts, longest = lengths_wanted(**wanted, model_max_length=self.model_max_length)
@@ -1234,7 +1259,7 @@ def _face(tokenizer):
     if hasattr(tokenizer, "to_str"):
         return Tokenizer.from_str(tokenizer.to_str())
     if hasattr(tokenizer, "parts"):
-        return face_of(tokenizer.parts)
+        return Tokenizer.of_parts(tokenizer.parts)
     raise TypeError(
         f"tokenizer_object must be a tokenizer of this library or of tokenizers, got {type(tokenizer).__name__}"
     )

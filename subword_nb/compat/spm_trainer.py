@@ -13,6 +13,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..bpe.trainer import bpe_train
@@ -456,9 +457,15 @@ def _normalizer_specs(options, normalizer):
     return flags | spec | given, undo
 
 
+@lru_cache(maxsize=4)
+def _shared_normalizer(*fields):
+    "A normalizer of the engine; tables of its map take seconds, and most trainings have the same map."
+    return EngineNormalizer(*fields)
+
+
 def _engine_normalizer(spec, options):
     "The normalizer that counting uses."
-    return EngineNormalizer(
+    return _shared_normalizer(
         spec.get("precompiled_charsmap", b""),
         spec["add_dummy_prefix"],
         spec["remove_extra_whitespaces"],

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['TokenMaps', 'WordMaps', 'CharMaps', 'Encoding', 'sequence_ids', 'byte_offsets', 'windows', 'truncate_encoding',
            'pad_encoding', 'merge_encodings', 'Truncation', 'check_stride', 'Padding', 'TokenizerConfig',
-           'pair_lengths', 'truncate_pair', 'pad_batch']
+           'pair_lengths', 'truncate_pair', 'padded_length', 'pad_batch']
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #b99de2d0
 from collections.abc import Callable
@@ -691,15 +691,22 @@ def truncate_pair(
         cut(e, n - over) if i == at else e for i, (e, n) in enumerate(zip(encodings, lengths, strict=True))
     ]
 
+# %% ../../nbs/pipeline/04_encoding.ipynb #118f93ad
+def padded_length(
+    lengths: list[int],  # Number of tokens of each row
+    padding: Padding,  # The length that is asked for
+) -> int:  # To which rows are padded
+    "The length of the rows of a batch."
+    length: Any = max(lengths, default=0) if padding.strategy == "longest" else padding.strategy
+    return length + -length % padding.pad_to_multiple_of if padding.pad_to_multiple_of else length
+
 # %% ../../nbs/pipeline/04_encoding.ipynb #af6d8e07
 def pad_batch(
     encodings: list,  # Encodings
     padding: Padding,  # The length and the padding token
 ) -> list:  # As many, of one length unless some are longer than a fixed one
     "Pad a batch."
-    length: Any = max(map(len, encodings), default=0) if padding.strategy == "longest" else padding.strategy
-    if padding.pad_to_multiple_of:
-        length += -length % padding.pad_to_multiple_of
+    length = padded_length(list(map(len, encodings)), padding)
     return [
         pad_encoding(
             e,

@@ -2,10 +2,12 @@
 
 import asyncio
 import importlib
+import itertools
 import json
 import pickle
 import subprocess
 import sys
+import warnings
 
 import pytest
 from seeds import TEXTS, fresh
@@ -231,6 +233,54 @@ def outcome(library, expression):
 @pytest.mark.parametrize("expression", SAME)
 def test_values_and_errors_are_the_same(theirs, expression):
     assert outcome(face, expression) == outcome(theirs, expression)
+
+
+def cut_pair(lib, texts, most, stride, strategy, direction, special):
+    "What truncation leaves of one text or two; the name of an error."
+    tok = lib.Tokenizer(lib.models.WordLevel({"[UNK]": 0, "a": 1, "b": 2, "[CLS]": 3, "[SEP]": 4}, "[UNK]"))
+    tok.pre_tokenizer = lib.pre_tokenizers.Whitespace()
+    pair = "[CLS] $A [SEP] $B:1 [SEP]:1"
+    tok.post_processor = lib.processors.TemplateProcessing(
+        "[CLS] $A [SEP]", pair, [("[CLS]", 3), ("[SEP]", 4)]
+    )
+    try:
+        tok.enable_truncation(most, stride=stride, strategy=strategy, direction=direction)
+    except ValueError as e:
+        return str(e)
+    try:
+        found = tok.encode(*texts, add_special_tokens=special)
+    except BaseException as e:  # a panic there
+        if type(e).__name__ not in ("Exception", "PanicException", "TokenizersError"):
+            raise
+        return "failed"
+    return found.ids, found.special_tokens_mask, [e.ids for e in found.overflowing], tok.truncation
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("most", range(7))
+def test_every_truncation_is_the_same(theirs, most, capfd):
+    texts = [("a b a b a",), ("a b a", "b a b a"), ("a",), ("",), ("", "b")]
+    strategies = ["longest_first", "only_first", "only_second"]
+    for given in itertools.product(texts, [most], range(5), strategies, ["left", "right"], [True, False]):
+        wanted, found = cut_pair(theirs, *given), cut_pair(face, *given)
+        assert found == wanted, given
+    capfd.readouterr()  # what panics print
+
+
+@pytest.mark.parametrize(
+    "name", ["xlnet-base-cased/spiece.model", "llama-2/tokenizer.model", "t5-small/spiece.model"]
+)
+def test_sentencepiece_models_have_this_face(shared_file, name):
+    from subword_nb import Tokenizer as Native
+
+    native = Native.load(shared_file(f"vocab/{name}"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tok = face.Tokenizer.of_parts(native.parts)
+        again = face.Tokenizer.from_str(tok.to_str())
+    assert "subword_nb" not in tok.to_str()
+    for text in ("Hello world", "two  blanks", "naïve 漢字 🙂", ""):
+        assert again.encode(text).ids == tok.encode(text).ids == native.encode(text)
 
 
 # builders of tokenizers, each for either library

@@ -1052,6 +1052,26 @@ def test_lengths_are_those_of_the_last_call():
     assert tok.backend_tokenizer.truncation is None
 
 
+@pytest.mark.parametrize("kind", SMALL)
+def test_encodings_that_are_made_later_are_those_of_the_call(kind):
+    "A batch remembers its settings, and its columns are those of its encodings."
+    tok, rng = small(kind, pad_token="hug"), fresh("later", kind)
+    for _ in range(TEXTS):
+        asked = {"padding": rng.choice([False, True, "max_length"]), "max_length": rng.choice([4, 9, 40])}
+        asked |= {"truncation": rng.random() < 0.5, "padding_side": rng.choice(["left", "right"])}
+        asked["add_special_tokens"] = rng.random() < 0.8
+        tok.truncation_side = rng.choice(["left", "right"])
+        rows = [text(rng) for _ in range(rng.randrange(1, 5))]
+        batch = tok(rows, verbose=False, **asked)
+        tok(["another call"], padding=False, truncation=False)
+        tok.add_tokens(rng.choice(PARTS[:4]) + str(rng.randrange(5)))
+        again = pickle.loads(pickle.dumps(copy.copy(batch)))
+        for found in (again, batch):
+            assert [e.ids for e in found.encodings] == batch["input_ids"]
+            assert [e.attention_mask for e in found.encodings] == batch["attention_mask"]
+        assert [batch.tokens(i) for i in range(len(rows))] == [e.tokens for e in again.encodings]
+
+
 def test_a_name_leads_to_the_hub_and_a_class(monkeypatch, tmp_path):
     asked = []
 
