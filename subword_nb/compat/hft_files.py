@@ -6,7 +6,6 @@
 __all__ = ['class_tokens', 'declared_class', 'read_settings', 'pretrained_path', 'load_pretrained']
 
 # %% ../../nbs/compat/42_hft_files.ipynb #383c2284
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
