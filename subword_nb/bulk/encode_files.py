@@ -429,7 +429,7 @@ def plan_run(
         raise FileNotFoundError(
             f"the folder {out.parent} does not exist; make it first, or write somewhere else"
         )
-    if getattr(tok.model, "drops_merges", False) and getattr(tok.model, "dropout", None):
+    if tok.model.drops_merges and tok.model.dropout:
         options["dropout"] = 0.0  # ids must be reproducible
     said = options["allowed_special"]
     header = {

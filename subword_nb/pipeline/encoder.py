@@ -166,34 +166,24 @@ def quick_path(
 ) -> Callable:  # text → ids, or None where another path serves it
     "What a short text without options is encoded by: the second tier, and the third where it is faster."
     model, parts = c.parts.model, c.parts
-    around = prefix_suffix_ids(c, True)
-    without, with_kernels = _python_fast_path(c, around), None
-    fast_chars, general_chars = SIZES.fast_chars, SIZES.general_chars
+    around, general_chars = prefix_suffix_ids(c, True), SIZES.general_chars
+    without = _python_fast_path(c, around)
     if bulk is not None and around is not None and not (parts.truncation or parts.padding):
         from subword_nb.pipeline.runs import kernel_fast_path
 
-        with_kernels = kernel_fast_path(bulk, prefix_ids=around[0], suffix_ids=around[1])
-    if with_kernels is None and without is _no_fast_path:
+        first = None if without is _no_fast_path else without
+        with_kernels = kernel_fast_path(bulk, prefix_ids=around[0], suffix_ids=around[1], without=first)
+        if with_kernels is not None:
+            return with_kernels
+    if without is _no_fast_path:
         return _no_fast_path
-    if with_kernels is None:
 
-        def quick(text):
-            if len(text) >= general_chars or model.dropout:
-                return None
-            return without(text)
-
-        return quick
-
-    def quick_by_kernels(text):
-        if model.dropout:
+    def quick(text):
+        if len(text) >= general_chars or model.dropout:
             return None
-        if len(text) < fast_chars:
-            ids = without(text)
-            if ids is not None:
-                return ids
-        return with_kernels(text)
+        return without(text)
 
-    return quick_by_kernels
+    return quick
 
 # %% ../../nbs/pipeline/10_encoder.ipynb #5a6b51f5
 # Not empty when a bulk call has brought the kernels into memory; no lock guards it, so a fork at any moment leaves it whole

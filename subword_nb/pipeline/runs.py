@@ -562,19 +562,26 @@ def kernel_fast_path(
     *,
     prefix_ids: Sequence[int] = (),  # Special ids before a text
     suffix_ids: Sequence[int] = (),  # Special ids after a text
+    without: Callable | None = None,  # What is faster below `SIZES.fast_chars`; None: nothing
 ) -> Callable | None:  # text → ids, or None where a text needs another path; None: every text does
     "The function that encodes short texts by kernels."
     if not bulk.simple or bulk.coder.rescore_float32:
         return None
-    spans, encode_short = bulk.spans, short_of(bulk.coder)
+    spans, encode_short, model = bulk.spans, short_of(bulk.coder), bulk.c.parts.model
+    dummy_prefix, fast_chars = spans.dummy_prefix, SIZES.fast_chars if without else 0
     heads = bulk.matcher.heads if bulk.matcher else ()
     invalid = [b.decode() for b in (*spans.forbidden_bytes, *heads)]
     rare = {spelling[0] for spelling in invalid}  # the search for one character is much quicker than for two
     tables, limit, kept = bulk.tables, SIZES.scratch_bytes, SIZES.tables
 
     def short(text):
-        if len(text) > limit:
+        n = len(text)
+        if n > limit or model.dropout:
             return None
+        if n < fast_chars:
+            ids = without(text)
+            if ids is not None:
+                return ids
         for char in rare:
             if char in text and any(spelling in text for spelling in invalid):
                 return None
@@ -582,8 +589,8 @@ def kernel_fast_path(
             data = text.encode()
         except UnicodeEncodeError:
             return None  # the general path says what is wrong
-        if spans.dummy_prefix:
-            data = spans.dummy_prefix(data, True) + data
+        if dummy_prefix:
+            data = dummy_prefix(data, True) + data
         if len(data) > limit:
             return None
         try:
