@@ -18,7 +18,7 @@ pytestmark = [
 ]
 SIZE = 48 << 20
 # What a span may take: its bytes once, a sixteenth more while they are collected, and a few blocks
-LIMIT = SIZE * 17 // 16 + (60 << 20)
+LIMIT = SIZE * 17 // 16 + (72 << 20)
 TEXTS = {"a": "a", "spaces": " ", "pairs": "ab", "emoji": "🤗", "newlines": "\n", "Chinese": "中文字日本語"}
 MODELS = [
     "gpt2/tokenizer.json",
