@@ -485,7 +485,7 @@ def align(
         and pair is None
         and not is_pretokenized
         and tok.truncation is tok.padding is dropout is None
-        and not getattr(tok.model, "dropout", None)
+        and not tok.model.dropout
     )
     if plain and isinstance(text, (str, bytes)):
         c = encoder_of(tok, allowed_special=allowed_special)

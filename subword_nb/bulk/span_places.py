@@ -394,10 +394,10 @@ def _find_rule(places):
     plain = (BertPreTokenizer, Whitespace, WhitespaceSplit, Metaspace, WholeText)
     if not all(isinstance(s, plain) for s in flat_steps(c.pre)):
         return
-    if getattr(c.model, "end_of_word_suffix", None):
+    if c.model.end_of_word_suffix:
         return
-    unlike = {getattr(c.model, "unk_piece", None), *getattr(c.model, "control", ()), *c.ids}
-    prefix = getattr(c.model, "continuing_subword_prefix", None) or ""
+    unlike = {c.model.unk_piece, *c.model.control, *c.ids}
+    prefix = c.model.continuing_subword_prefix
     spaced = places.spans.kind == "pieces"
     for p, i in c.model.piece2id.items():
         if p in unlike:
@@ -423,7 +423,7 @@ def _find_rule(places):
 def _spell_bytes(places):
     "Each letter of a visible piece is a byte."
     m = places.c.model
-    if not hasattr(m, "merges") or m.continuing_subword_prefix or m.end_of_word_suffix:
+    if not m.has_merges or m.continuing_subword_prefix or m.end_of_word_suffix:
         return
     for p, i in m.piece2id.items():
         places.written[i] = len(p) * (p != m.unk_piece and p not in places.c.ids)

@@ -98,11 +98,10 @@ def ask_model(
     model,  # Any model, or None
     question: str,  # The name of a method
     *given,  # What the method is given
-    default: Any = None,  # The answer of a model that has no such method
+    default: Any = None,  # The answer where there is no model
 ) -> Any:  # The answer
-    "Ask a model a question that it need not know."
-    method = getattr(model, question, None)
-    return default if method is None else method(*given)
+    "Ask a model a question, if there is a model."
+    return default if model is None else getattr(model, question)(*given)
 
 
 def joins_words(

@@ -384,7 +384,7 @@ def byte_model(
     parts: EngineParts,  # The parts of a tokenizer, or a tokenizer
 ) -> BPE:  # Its model
     "The BPE model of a byte-level tokenizer; anything else is refused."
-    if isinstance(parts.model, BPE) and spells_bytes(parts.pre_tokenizer):
+    if parts.model.has_merges and spells_bytes(parts.pre_tokenizer):
         return parts.model
     raise ValueError(
         f"the model must be byte-level BPE to have tokens of bytes, got {parts.model!r}, "

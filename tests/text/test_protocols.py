@@ -584,12 +584,10 @@ def test_what_is_no_model_is_refused():
 # Nobody asks
 
 MODEL_NAMES = {*MODELS, "SentencePieceModel"}
-# The models' own chapters, the file formats, and the kernels that the models' own `span_encoder` asks for.
-MAY_ASK = ("bpe", "wordpiece", "unigram", "formats", "bulk")
+# The models' own chapters, with their kernels, and the file formats.
+MAY_ASK = ("bpe", "wordpiece", "unigram", "formats")
 # The page that refuses what is no model; a face of another library, whose own classes have these names.
 ALSO = {"text.protocols", "compat.hf_trainers"}
-# One page left for the encoder's own questions: is the model a BPE of bytes, may a fast path be made?
-LEFT = {"pipeline.engine", "pipeline.segmentation"}
 
 
 def asked(tree: ast.AST) -> list[str]:
@@ -613,7 +611,7 @@ def test_nobody_asks_what_a_model_is():
     wrong = []
     for path in sorted((ROOT / "subword_nb").rglob("*.py")):
         module = ".".join(path.relative_to(ROOT / "subword_nb").with_suffix("").parts)
-        if module.split(".")[0] in MAY_ASK or module in ALSO | LEFT:
+        if module.split(".")[0] in MAY_ASK or module in ALSO:
             continue
         wrong += [f"{module}: {said}" for said in asked(ast.parse(path.read_text(encoding="utf-8")))]
     assert not wrong, "\n".join(wrong)
