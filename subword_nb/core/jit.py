@@ -26,7 +26,7 @@ from .processes import uncollected, waited
 
 # %% ../../nbs/core/07_jit.ipynb #981c64a8
 def installed() -> bool:  # True if kernels that are not in the library are compiled at their first call
-    "Is Numba here, and has nobody switched compilation off?"
+    "Is Numba installed, and compilation not switched off?"
     return os.environ.get("SUBWORD_NB_JIT") != "0" and importlib.util.find_spec("numba") is not None
 
 
@@ -36,7 +36,7 @@ def available() -> bool:  # True if kernels run as machine code, False if they r
 
 
 def ready() -> bool:  # False while a library of them is being built
-    "Do kernels run as machine code now? A bulk call that has another way asks, and so begins the build of a library."
+    "Do kernels run as machine code now? A bulk call that can do without them asks, which starts the build of a library."
     if native.library() is not None:
         return True
     return installed() and not native.build_in_background()
@@ -282,7 +282,7 @@ def _save(store, sig, made):
 
 
 def _tidy(store, folder):
-    "Remove what this kernel left behind under other stamps, a month ago or more."
+    "Remove files of this kernel that have other stamps and are a month old or older."
     for path in folder.glob(f"{store.kind}*.nbc*"):
         if not path.name.startswith(store.name) and path.stat().st_mtime < time.time() - 30 * 86400:
             path.unlink()
@@ -491,7 +491,7 @@ def numba_fits() -> bool:  # False: kernels are compiled as Numba does it by its
 
 
 def _ways(fn, inside):
-    "What Numba is told beside the usual; a kernel that `borrows` neither makes arrays nor keeps any, so nobody counts who holds them."
+    "Options for Numba; a kernel that `borrows` neither makes arrays nor keeps any, so references are not counted."
     counts = {"_nrt": False} if getattr(fn, "borrows", False) else {}
     try:
         return counts | {"pipeline_class": _compiler(inside)}
@@ -641,7 +641,7 @@ def whole(
 def kernel(
     fn: Callable,  # A function over numbers and NumPy arrays (and tuples of them) only
     *,
-    borrows: bool = False,  # True: it makes no array and keeps none, so that nobody counts who holds them
+    borrows: bool = False,  # True: it makes no array and keeps none, so references are not counted
 ) -> Kernel:  # Called like `fn`; `.py_func` is `fn` itself
     "Mark `fn` to run as machine code, as a part of the kernels that call it."
     if borrows:

@@ -80,8 +80,8 @@ def slot_of(
     low: int,  # The span's key, from `keys_of`, like the next two
     high: int,  # Its second number
     h: int,  # Where to begin
-    buffer: np.ndarray,  # Where the span stands
-    a: int,  # Its place there
+    buffer: np.ndarray,  # The bytes with the span
+    a: int,  # Its index in `buffer`
     n: int,  # Its length
 ) -> int:  # The slot's first number; the second is 0 if the slot is empty
     "From slot h on, the span's own slot, or the empty one where it belongs."
@@ -131,8 +131,8 @@ def keys_of(
 # %% ../../nbs/core/10_span_cache.ipynb #07f59766
 @kernel
 def keep_key(
-    buffer: np.ndarray,  # Where a long span stands
-    a: int,  # Its place there
+    buffer: np.ndarray,  # The bytes with a long span
+    a: int,  # Its index in `buffer`
     n: int,  # Its length
     keys: np.ndarray,  # Takes its bytes; its capacity is large enough
     count: np.ndarray,  # Of a table: [1] is how much of `keys` is full
@@ -265,7 +265,7 @@ def _emit(buffer, starts, j, k, table, out, ends, state, gaps, new):
 # %% ../../nbs/core/10_span_cache.ipynb #c6ee5935
 @kernel
 def _length(slots, h):
-    "How many ids a filled slot stands for."
+    "The number of ids of a filled slot."
     n = slots[h + TWO] & np.uint64(255)
     return np.int64(slots[h + THREE] >> np.uint64(32) if n == SPILLED else n)
 
@@ -387,7 +387,7 @@ class SpanTable:
 
 # %% ../../nbs/core/10_span_cache.ipynb #d1202018
 def _reserve(table, ids):
-    "Room for so many ids to spill; numbers of slots stay."
+    "Capacity for so many ids to spill; numbers of slots stay."
     slots, keys, spill, count = table.arrays
     if count[2] + ids + 4 > len(spill):
         spill = np.concatenate([spill, np.empty(len(spill) + ids + 4, np.uint32)])
@@ -484,7 +484,7 @@ def _close(table, id_buffer):
 
 
 def _make_capacity(table, id_buffer, key_bytes=0):
-    "Room for whatever stopped a pass."
+    "Make capacity for what stopped a pass."
     if id_buffer.state[2]:
         id_buffer.grow(ids=int(id_buffer.state[2]))
     else:
@@ -629,7 +629,7 @@ def _new_buffer(n, size):
 
 
 def _append(buffer, n, block, size):
-    "Bring a block behind the n bytes of a buffer."
+    "Append a block to the n bytes of a buffer."
     m = len(block)
     if HEAD + n + m + HEAD > len(buffer):
         # ever longer, if no span ends: in place, so that there is never a second copy of it
