@@ -113,7 +113,8 @@ def _differing_rule(parts, folder):
     if rules == known:
         return None
     same = next(
-        (i for i, pair in enumerate(zip(rules, known, strict=False)) if pair[0] != pair[1]), min(len(rules), len(known))
+        (i for i, pair in enumerate(zip(rules, known, strict=False)) if pair[0] != pair[1]),
+        min(len(rules), len(known)),
     )
     return first + same + 1
 

@@ -137,7 +137,7 @@ class BulkTier:
         finders = [f for f in (c.raw, c.normalized_added) if f.tokens]
         self.matcher = AddedTokenMatcher(finders, c.ids) if finders else None
         # Can texts be streamed, without a look at each one first?
-        self.simple = not spans.normalize and not (self.matcher and self.matcher.heads is None)
+        self.simple = not spans.normalize and (self.matcher is None or self.matcher.is_bytewise)
 
     def take_table(
         self,
@@ -565,7 +565,8 @@ def kernel_fast_path(
     without: Callable | None = None,  # What is faster below `SIZES.fast_chars`; None: nothing
 ) -> Callable | None:  # text → ids, or None where a text needs another path; None: every text does
     "The function that encodes short texts by kernels."
-    if not bulk.simple or bulk.coder.rescore_float32:
+    countless = bulk.matcher is not None and bulk.matcher.heads is None  # beginnings of added tokens
+    if not bulk.simple or countless or bulk.coder.rescore_float32:
         return None
     spans, encode_short, model = bulk.spans, short_of(bulk.coder), bulk.c.parts.model
     dummy_prefix, fast_chars = spans.dummy_prefix, SIZES.fast_chars if without else 0

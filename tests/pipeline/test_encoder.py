@@ -656,3 +656,46 @@ def test_one_encoder_serves_every_way(monkeypatch):
 
     list(encode_blocks(tok, [text.encode()]))
     assert calls.count("stream") == 1 and calls.count("encode") == 2 and calls.count("encode_batch") >= 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_added_tokens_of_all_kinds_are_found_in_bulk_as_by_the_finder(seed):
+    "Random tokens with random options, whole and in blocks, against the finder that looks at one place after the other."
+    from subword_nb.pipeline.blocks import AddedTokenMatcher
+    from subword_nb.pipeline.added_tokens import AddedFinder
+    from subword_nb.pipeline.vocab import AddedToken
+
+    rng = fresh("added tokens in bulk", seed)
+    words = ["low", "é", "你", "🤗", " ", "  ", "\u3000", "\u00a0 ", "a", "\n", "_", "1", ".", "\u0301"]
+    spellings = ["<s>x", "<s>", "<m>", "<", "s>", " <s>", " ", "a", "aa", "é", "low", "你 "]
+    for _ in range(1500):
+        options = ("single_word", "lstrip", "rstrip", "special")
+        tokens = [
+            AddedToken(s, **{name: rng.random() < 0.3 for name in options})
+            for s in rng.sample(spellings, rng.randint(1, 6))
+        ]
+        k = rng.choice((0, 0, rng.randrange(len(tokens))))
+        finders = [AddedFinder(part, special=rng.random() < 0.8) for part in (tokens[:k], tokens[k:]) if part]
+        ids = {t.content: i for i, t in enumerate(tokens)}
+        text = "".join(rng.choices(words + spellings, k=rng.choice((2, 8, 30))))
+        parts = [(0, len(text), None)]
+        for finder in finders:
+            parts = [
+                (a + x, a + y, i if token is None else ids[token.content])
+                for a, b, i in parts
+                for x, y, token in (finder.spans(text[a:b]) if i is None else [(0, b - a, None)])
+            ]
+        bytes_before = [len(text[:n].encode()) for n in range(len(text) + 1)]
+        expected = [(bytes_before[a], bytes_before[b], i) for a, b, i in parts if i is not None]
+        matcher = AddedTokenMatcher(finders, ids)
+        found = matcher.find(text.encode())
+        assert [*zip(*(a.tolist() for a in found[:3]))] == expected, (tokens, k, text)
+        cuts = sorted(rng.sample(range(1, len(text)), min(len(text) - 1, rng.randrange(4))))
+        held, begin, base, after, out = b"", 0, 0, False, []
+        for a, b in zip([0, *cuts], [*cuts, len(text)]):
+            held += text[a:b].encode()
+            found = matcher.find(held, begin=begin, after_first=after, last=b == len(text))
+            out += [(base + x, base + y, i) for x, y, i in zip(*(a.tolist() for a in found[:3]))]
+            kept = max(0, found.stop - 4)
+            held, base, begin, after = held[kept:], base + kept, found.stop - kept, found.after_first
+        assert out == expected, (tokens, k, text, cuts)
