@@ -389,7 +389,8 @@ class AddedTokenMatcher:
         if places_of(data, separator, begin, np.empty(n_texts, np.int64)) != n_texts - 1:
             raise NotUTF8
         n, (search, *second) = len(data), self._searches
-        spots, until = self._spots(data, begin), None
+        spots = self._spots(data, begin)
+        until: Any = None
         if not last:
             until = _character_before(data, n - search.reach, begin)
         whole = np.array([begin]), np.array([n])
@@ -410,12 +411,13 @@ class AddedTokenMatcher:
             found.append(second[0].find(data, begins, ends, visible=visible, until=limit, spots=spots))
         tokens = _in_order(found)
         if last:
-            return FoundTokens(*tokens[:3], begin, n, False)
+            return FoundTokens(tokens.starts, tokens.stops, tokens.ids, begin, n, False)
         stop = self._stop(text, max(until, begin), begin, tokens)
         certain = tokens.begun < stop
         first_stops = first.stops[first.begun < stop]
         after = int(first_stops[-1]) == stop if len(first_stops) else after_first and stop == begin
-        return FoundTokens(*(a[certain] for a in tokens[:3]), begin, stop, after)
+        starts, stops, ids = (a[certain] for a in tokens[:3])
+        return FoundTokens(starts, stops, ids, begin, stop, after)
 
     def _stop(self, text, until, begin, tokens):
         "Up to where all is certain: within no spelling, and before white space that a token may take."
@@ -497,6 +499,7 @@ def split_on_added_tokens(
     from subword_nb.core.span_cache import with_last
 
     held, n, wanted, begin, after_first = [], 0, 0, 0, False
+    found: Any
     for block, last in with_last(blocks):
         held.append(block)
         n += len(block)
