@@ -139,11 +139,19 @@ def _whole_rows(model, by_char, slots, made, unmade):
     return unmerged_rows(symbols, bounds, ids, slots, made), bool((symbols == NONE).any())
 
 
+def _keeps_bytes(pre):
+    "Does a pre-tokenizer spell the bytes of a text, and no others?"
+    bytes_of = to_visible(encode_text("é"))
+    # splitting what is not ASCII has a splitter's whole pattern compiled, so it is tried last
+    kept = "".join(pre.raw_pretokens("a", first=False)).endswith("a")
+    if kept and pre.piece_of("é").endswith(bytes_of):
+        return True
+    return "".join(map(pre.piece_of, pre.raw_pretokens("é", first=False))).endswith(bytes_of)
+
+
 def _byte_tables(model, pre):
     "First symbols and tables of a byte-level model."
-    # characters that are not ASCII would have a splitter's whole pattern compiled
-    kept = "".join(pre.raw_pretokens("a", first=False)).endswith("a")
-    if not kept or not pre.piece_of("é").endswith(to_visible(encode_text("é"))):
+    if not _keeps_bytes(pre):
         raise ValueError(f"pre must keep the bytes of a span, got {pre!r}; use Tokenizer.encode")
     first, affixed = _byte_symbols(model)
     by_char = _by_byte(model.piece2id)

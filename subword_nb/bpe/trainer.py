@@ -497,7 +497,7 @@ def new_state(
         raise ValueError(
             f"the distinct pretokens must have at most {2**31 - 2} symbols, got {len(symbol)}; leave out rare ones"
         )
-    seen = _occurring(symbol)
+    seen = _occurring(np.asarray(symbol))
     own = bytes if any(isinstance(pieces[i], bytes) for i in seen.tolist()) else str
     texts = [piece_bytes(p) if isinstance(p, own) else b"" for p in pieces]
     longest = 2**62 if max_token_length is None else max_token_length

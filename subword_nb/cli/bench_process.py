@@ -130,8 +130,8 @@ LIBRARIES = {
     ),
 }
 # A release candidate beside the release: it is installed in a folder of its own, which its processes are told
-LIBRARIES["tokenizers-rc"] = Library(
-    *(x.replace("batch_fast", "batch") if isinstance(x, str) else x for x in LIBRARIES["tokenizers"])
+LIBRARIES["tokenizers-rc"] = Library._make(
+    x.replace("batch_fast", "batch") if isinstance(x, str) else x for x in LIBRARIES["tokenizers"]
 )
 DISTRIBUTIONS = {"splintr": "splintr-rs", "quicktok": "quicktok-v1"}  # where pip has another name
 

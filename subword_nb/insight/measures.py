@@ -34,7 +34,7 @@ def measure_ref(
     texts: Iterable[str],  # Documents
 ) -> dict:  # The sums of `Measures`, by name
     "What texts cost with a tokenizer, one text and one word at a time."
-    options = {"add_special_tokens": False, "allowed_special": ()}
+    options: dict[str, Any] = {"add_special_tokens": False, "allowed_special": ()}
     start = len(tok.encode("a", **options))
     sums = dict.fromkeys(
         ("documents", "bytes", "characters", "tokens", "words", "word_tokens", "continued"), 0
@@ -242,7 +242,8 @@ class _Words:
                     self.counts[span] = self.counts.get(span, 0) + 1
             return
         from subword_nb.corpus.segmentation import SegmentationPlan
-        from subword_nb.train.span_counts import SpanCounts, char_blocks, count_spans, feed
+        from subword_nb.core.span_cache import char_blocks, feed
+        from subword_nb.train.span_counts import SpanCounts, count_spans
 
         if self.table is None:
             self.table, self.scanner = SpanCounts(), SegmentationPlan(None, self.pre).byte_spans.scanner
@@ -273,7 +274,7 @@ def _word_sums(tok, words):
     "(words, their tokens, how many have two or more)."
     import numpy as np
 
-    options = {"add_special_tokens": False, "allowed_special": ()}
+    options: dict[str, Any] = {"add_special_tokens": False, "allowed_special": ()}
     start, sums = len(tok.encode("a", **options)), np.zeros(3, np.int64)
     spans, counts = words.spans()
     for at in range(0, len(spans), 1 << 17):
