@@ -271,9 +271,10 @@ def _new_spellings(tok, pieces, skip):
     "The same, made anew."
     from subword_nb.core.spellings import Spellings
 
-    decoder, of_id = tok.decoder, None
+    decoder, of_piece = tok.decoder, pieces
     if isinstance(decoder, decoders.ByteLevel):
-        rule, of_id = decoders.ByPiece(lambda texts, first, last: texts, lost="decode"), _bytes_of(tok, False)
+        rule = decoders.ByPiece(lambda texts, first, last: texts, lost="decode")
+        of_piece = _bytes_of(tok, False)
     elif decoder is None:
         rule = decoders.ByPiece(_with_space, by_place=True)
     else:
@@ -286,7 +287,7 @@ def _new_spellings(tok, pieces, skip):
         out = [None] * len(slots)
         for place in {(first, last) for _, first, last in slots}:
             numbers = [k for k, slot in enumerate(slots) if slot[1:] == place]
-            found = rule.spell([(of_id or pieces)[slots[k][0]] for k in numbers], *place)
+            found = rule.spell([of_piece[slots[k][0]] for k in numbers], *place)
             for k, text in zip(numbers, found, strict=True):
                 out[k] = text.encode() if isinstance(text, str) else text
         return out

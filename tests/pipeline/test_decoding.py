@@ -737,3 +737,13 @@ def test_hf_stream_of_several_ids_and_its_copies():
         "อ",
         " อ",
     )  # theirs shows a space of the prompt again, as that ends in half a letter
+
+
+def test_the_first_ids_that_a_tokenizer_decodes_may_be_many():
+    "No table is filled yet: the bytes are still those of the text, and not the alphabet that shows them."
+    from subword_nb import Tokenizer
+
+    tok = Tokenizer.train(["a b ^"] * 3, vocab_size=257)
+    text = " " + "^" * 10_000 + "\n"
+    assert tok.decode(tok.encode(text)) == text
+    assert Tokenizer(**tok.parts._asdict()).decode_bytes(tok.encode(text)) == text.encode()
