@@ -45,7 +45,7 @@ def strange(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_file_is_refused(strange, kind, tok, tmp_path):
     "By load, train and encode_files, at once; every reader of tokenizers asks first."
-    path, said = strange[kind], f"is {KINDS[kind]}, .* pass the open file"
+    path, said = strange[kind], f"must be an ordinary file, got {KINDS[kind]}, .* pass the open file"
     calls = [
         lambda: Tokenizer.load(path),
         lambda: Tokenizer.load(str(path)),
@@ -65,9 +65,9 @@ def test_what_is_no_file_is_refused(strange, kind, tok, tmp_path):
 def test_a_pipe_in_a_folder_is_refused(tok, tmp_path):
     (tmp_path / "a.txt").write_text("text")
     os.mkfifo(tmp_path / "b.txt")
-    with pytest.raises(ValueError, match="b.txt is a pipe"):
+    with pytest.raises(ValueError, match="b.txt must be an ordinary file, got a pipe"):
         Tokenizer.train(tmp_path, vocab_size=300)
-    with pytest.raises(ValueError, match="b.txt is a pipe"):
+    with pytest.raises(ValueError, match="b.txt must be an ordinary file, got a pipe"):
         encode_files(tok, str(tmp_path / "*.txt"), out=tmp_path / "ids.npy")
 
 

@@ -526,7 +526,7 @@ def test_nested_components_cost_what_they_hold(tmp_path):
                 )
                 pickle.loads(pickle.dumps(tok)).save(tmp_path / "again.json")
             except ValueError as e:
-                assert depth > 62 and "nested too deeply" in str(e)
+                assert depth > 62 and ("must be nested at most" in str(e) or "nested too deeply" in str(e))
             assert time.process_time() - start < 10, (name, depth)
 
 
@@ -536,7 +536,10 @@ def test_what_is_no_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "tokenizer.json")
     for path in (tmp_path / "tokenizer.json", "/dev/zero", "/dev/null"):
         for call in (Tokenizer.load, functools.partial(Tokenizer.train, vocab_size=300)):
-            with pytest.raises(ValueError, match="is a (pipe|device), which may block or never end"):
+            with pytest.raises(
+                ValueError,
+                match="must be an ordinary file, got a (pipe|device), which may block or never end",
+            ):
                 call(path)
     (tmp_path / "vocab.txt").write_bytes(b"[UNK]\n" + b"".join(b"%x\n" % i for i in range(50_000)))
     with pytest.raises(ValueError, match="has more than 20,000 lines, and the limit pieces is 20,000"):

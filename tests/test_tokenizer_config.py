@@ -254,7 +254,7 @@ def test_flags_for_bos_and_eos_frame_a_model_file(tmp_path):
     ]
     assert Tokenizer.load(spm_folder(tmp_path, {"bos_token": "<s>"})).encode("hug") == [4]
     with pytest.raises(
-        ValueError, match="add_bos_token is true, and the bos_token '<x>' is not in the vocabulary"
+        ValueError, match="the bos_token must be in the vocabulary where add_bos_token is true, got '<x>'"
     ):
         Tokenizer.load(spm_folder(tmp_path, {"add_bos_token": True, "bos_token": "<x>"}))
 

@@ -350,9 +350,7 @@ class Tokenizer:
         self,
         texts: list[str],  # Texts, without second ones
         add_special_tokens: bool = True,  # Add what the post-processor says
-    ) -> (
-        tuple | None
-    ):  # Lists of ids, attention masks, what makes the encodings; None if only these lead to ids
+    ) -> tuple | None:  # Ids, masks, and what makes the encodings; None if ids need encodings
         "The ids of texts alone, cut and filled up."
         engine, cut, fill = self._prepared(), self._truncation, self._padding
         around = prefix_suffix_ids(encoder_of(engine), add_special_tokens)

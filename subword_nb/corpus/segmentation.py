@@ -421,17 +421,19 @@ def _word_spans(plan):
 
     norm, pre = plan.normalizer, plan.pre_tokenizer
     scanner, (inner, _) = None, cutting_part(pre)
+    pretokens = pretokens_of_span(norm, pre)
     if isinstance(inner, BertPreTokenizer):
         scanner = bert_scanner(norm=norm, known=ask_model(plan.model, "known_characters"))
     elif isinstance(inner, (Whitespace, WhitespaceSplit)) and norm is None:
         scanner = split_scanner("whitespace" if isinstance(inner, Whitespace) else "whitespace_split")
     elif isinstance(inner, Split) and norm is None:
         scanner = match_scanner(inner)
+        if scanner is not None and inner is pre:
+            pretokens = _itself  # a match is a pretoken
     if scanner is None and _is_safe(plan):
         scanner = safe_scanner()
     if scanner is None:
         return None
-    pretokens = _itself if isinstance(pre, Split) and norm is None else pretokens_of_span(norm, pre)
     return ByteSpans(f"{scanner.name}, words", scanner, "words", norm, pre, pretokens)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..bpe.model import BPE
-from ..core.limits import read_bytes
+from ..core.limits import TooMuch, read_bytes
 from ..core.unicode import CHAR2BYTE, decode_text
 from ..pipeline.parts import Parts
 from ..text.pretokenizers import Sequence, spells_bytes
@@ -123,7 +123,10 @@ def _first_ids(parts):
     "The ids that the post-processor puts before a text."
     if parts.post_processor is None:
         return []
-    ids = parts.post_processor.process_ids([-1]).ids
+    try:
+        ids = parts.post_processor.process_ids([-1]).ids
+    except TooMuch:
+        return []  # the first call says so
     return ids[: ids.index(-1)] if -1 in ids else []
 
 

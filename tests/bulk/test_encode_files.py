@@ -657,7 +657,7 @@ def test_mistakes_are_named(tok, tmp_path):
         (dict(append="nowhere"), "append must be a piece or an id of this tokenizer, got 'nowhere'"),
         (dict(append=10**6), "append must be .*, got 1000000"),
         (dict(shard_tokens=0), "shard_tokens must be an int from 1, .*, got 0"),
-        (dict(errors="skip"), "errors='skip'"),
+        (dict(errors="skip"), "errors must be .* got 'skip'"),
         (
             dict(paths=tmp_path / "x.jsonl"),
             "byte 0: a line must have a text under 'text', got an object with 'body'; pass field=",

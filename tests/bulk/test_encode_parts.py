@@ -322,7 +322,7 @@ def test_tables(tok, tmp_path):
     with pytest.raises(ValueError, match="a.parquet.*'text'"):
         encode_parts(tok, tmp_path / "a.parquet", tmp_path / "no")
     (tmp_path / "d.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-20])
-    with pytest.raises(ValueError, match="d.parquet: not a sound Parquet file"):
+    with pytest.raises(ValueError, match="d.parquet must be a sound Parquet file, got a damaged one"):
         encode_parts(tok, tmp_path / "d.parquet", tmp_path / "no", field="body")
 
 
@@ -674,7 +674,7 @@ def test_archives_that_are_cut_off_are_named(tok, tmp_path, job):
     whole = gzip.compress(story(300).encode())
     (tmp_path / "z.txt.gz").write_bytes(whole[:-30])
     job["paths"] = [*job["paths"], tmp_path / "z.txt.gz"]
-    with pytest.raises(ValueError, match="z.txt.gz: the .gz file is cut off before its end"):
+    with pytest.raises(ValueError, match="z.txt.gz must be a whole .gz file, got one that is cut off"):
         encode_parts(tok, **job)
     assert not (job["out"] / MANIFEST).exists()
     with pytest.raises(FileNotFoundError, match="encode again"):
