@@ -156,7 +156,8 @@ def test_wheel_holds_the_package_and_nothing_else(wheel, settings, source):
     assert re.fullmatch(rf"subword_nb-{re.escape(settings['version'])}-py3-none-(?!any)\w+\.whl", wheel.name)
     modules = {p.relative_to(source).as_posix() for p in (source / "subword_nb").rglob("*.py")}
     compiled = {n for n in names if n.startswith("subword_nb/_kernels/")}
-    assert {Path(n).suffix for n in compiled} - {".so", ".dylib", ".dll"} == {".json"} and len(compiled) == 2
+    assert {Path(n).suffix for n in compiled} - {".so", ".dylib", ".dll"} == {".json", ".bin"}
+    assert len(compiled) == 3  # the library, what it was made of, and tables of Unicode
     assert {n for n in names if not n.startswith(info)} - compiled == modules | {
         f"subword_nb/{n}" for n in DATA
     }
