@@ -210,7 +210,7 @@ async function begin(root) {
       choose(before);
       changed(0);
       warn(`${name} was not loaded: ${e.message}`);
-      asks.hidden = !/; pass pattern= /.test(e.message);
+      asks.hidden = !/pass pattern=|pattern must be given for /.test(e.message);
       state.asked = files;
       pattern.value = "";
       state.keep = true;
