@@ -160,6 +160,7 @@ class Model(Component, family=True):
     "What every model can do."
 
     what = "Model"
+    has_merges = False
     trainer_kind: type | None = None  # The class of its trainer, set by that class
     unknown = ""  # The message for a pretoken that it cannot tokenize
     _vocab: dict[str, int]
@@ -276,6 +277,7 @@ def _both_or_none(first, second, names):
 class BPE(Model):
     "Byte-pair encoding: pieces and merge rules."
 
+    has_merges = True
     dropout = Option(a_dropout, None)
     unk_token = Option(a_text_or_none, None)
     continuing_subword_prefix = Option(a_text_or_none, None)

@@ -517,7 +517,7 @@ def prepared(
         kept = found and found.tables.get(table_name(make))
         return make() if kept is None else kept
 
-    table.prepares = make  # type: ignore[attr-defined]
+    vars(table)["prepares"] = make
     return table
 
 
