@@ -114,6 +114,8 @@ def test_prepared_tables_are_those_that_the_pages_make():
     found = native.library_at(native.PACKAGE / "_kernels", native.PACKAGE, trusted=True)
     made = native_build.prepared_tables(native_build.kernel_pages())
     assert {"text.gpt_scanners.kind_table"} <= {native.table_name(make) for make in made}
+    if found and not found.tables:
+        pytest.skip("the tables are those of another Python's Unicode data")
     for make in made if found else ():
         table = found.tables[native.table_name(make)]
         assert table.dtype == make().dtype and table.tobytes() == make().tobytes()
@@ -121,6 +123,8 @@ def test_prepared_tables_are_those_that_the_pages_make():
 
 def test_a_damaged_table_is_not_loaded(copied):
     folder, manifest = copied
+    if not library_at(folder, native.PACKAGE).tables:
+        pytest.skip("the tables are those of another Python's Unicode data")
     path = folder / manifest["tables"]["name"]
     data = path.read_bytes()
     path.write_bytes(bytes([data[0] ^ 1]) + data[1:])

@@ -669,7 +669,9 @@ def test_damage_is_refused_or_does_no_harm(stopped, tmp_path, name, damage):
             "list": b"[1, 2]",
         }[damage]
     )
-    with pytest.raises(ValueError, match="damaged|another run|is not|delete") as caught:
+    with pytest.raises(
+        ValueError, match="damaged|another run|is not|delete|must be a file of counts"
+    ) as caught:
         Tokenizer.train(stopped / "a.txt", algorithm="unigram", vocab_size=300, checkpoint=folder)
     assert str(folder) in str(caught.value)
 
