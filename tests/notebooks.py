@@ -149,3 +149,17 @@ def imported_modules(statement: ast.stmt) -> list[str]:
         return [a.name for a in statement.names]
     base = "." * statement.level + (statement.module or "")
     return [base] + [f"{base}.{a.name}" for a in statement.names]
+
+
+_FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def steps(path: Path) -> list[tuple[int, str, bool]]:
+    "Code cells, and the Python between ```python and ``` in prose, in reading order: the cell's place, the code, whether it is a fence."
+    found = []
+    for cell in Notebook(path).cells:
+        if cell.kind == "code":
+            found.append((cell.index, cell.code, False))
+        elif cell.kind == "markdown":
+            found += [(cell.index, code, True) for code in _FENCE.findall(cell.source + "\n")]
+    return found

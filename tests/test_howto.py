@@ -2,24 +2,11 @@
 
 import ast
 import json
-import re
 
 import pytest
-from notebooks import NBS, Notebook
+from notebooks import NBS, steps
 
 PAGES = sorted((NBS / "howto").glob("*.ipynb"))
-_FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
-def steps(path) -> list[tuple[int, str, bool]]:
-    "Code cells and fences in reading order: the cell's place, the code, whether it is a fence."
-    found = []
-    for cell in Notebook(path).cells:
-        if cell.kind == "code":
-            found.append((cell.index, cell.code, False))
-        else:
-            found += [(cell.index, code, True) for code in _FENCE.findall(cell.source + "\n")]
-    return found
 
 
 def run_page(path, state) -> int:

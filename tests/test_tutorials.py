@@ -2,31 +2,11 @@
 
 import ast
 import os
-import re
-from pathlib import Path
 
 import pytest
-from notebooks import NBS, Notebook
+from notebooks import NBS, steps
 
 TRANSFORMERS = NBS / "tutorials" / "corpus_to_transformers.ipynb"
-_FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
-def fences(cell) -> list[str]:
-    "The Python between ```python and ``` in a prose cell."
-    return _FENCE.findall(cell.source + "\n") if cell.kind == "markdown" else []
-
-
-def steps(path: Path) -> list[tuple[int, str, bool]]:
-    "Code cells and fences in reading order: the cell's place, the code, whether it is a fence."
-    found = []
-    for cell in Notebook(path).cells:
-        found += (
-            [(cell.index, cell.code, False)]
-            if cell.kind == "code"
-            else [(cell.index, code, True) for code in fences(cell)]
-        )
-    return found
 
 
 def test_fences_of_tutorials_parse():
