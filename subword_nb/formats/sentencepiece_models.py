@@ -26,7 +26,7 @@ from ..core.unicode import encode_text
 from ..corpus.segmentation import ByteSpans, SegmentationPlan
 from ..text.charsmap import NESTED_SPELLINGS
 from ..text.protocols import Joins, Model, Reason, Token
-from ..unigram.model import Unigram, most_probable
+from ..unigram.model import Unigram, are_usual, most_probable
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #77b6da8c
 @dataclass(repr=False)
@@ -160,26 +160,10 @@ def _prepare(model):
     model._ready()
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #023fc8d2
-def _are_usual(piece2id, scores):
-    "Are pieces, ids and scores valid, at a glance? Then none is looked at by itself."
-    ids = piece2id.values()
-    return (
-        set(map(type, piece2id)) == {str}
-        and "" not in piece2id
-        and set(map(type, ids)) == {int}
-        and len(set(ids)) == len(piece2id)
-        and min(ids) >= 0
-        and max(ids) < len(scores)
-        and set(map(type, scores)) == {float}
-        and all(map(math.isfinite, scores))
-        and max(map(abs, scores)) < 1e300
-    )
-
-
 def _check_pieces(model):
     "Refuse pieces, ids and scores that are none."
     scores, seen = model.scores, {}
-    if _are_usual(model.piece2id, scores):
+    if are_usual(model.piece2id, scores) and max(map(abs, scores)) < 1e300:
         return
     for piece, i in model.piece2id.items():
         if not isinstance(piece, str) or not piece:

@@ -264,6 +264,8 @@ class Encoder(Compiled):
         self.seen = 0  # Characters of single texts that were long, but encoded without kernels
         self.quick: Callable = self._first_quick  # text → ids, or None where another path serves it
         self._quick_has_kernels = False
+        self._bulk: BulkTier | None = None
+        self._stays_general = False  # True: its plan has no spans of bytes
 
     def __repr__(self):
         return f"Encoder({self.parts.model!r}, {self.path})"
@@ -278,8 +280,7 @@ class Encoder(Compiled):
     @property
     def bulk(self) -> "BulkTier|None":  # None: nothing is encoded in bulk, or not yet
         "The tier of kernels, made when it is first needed and they are ready."
-        made = vars(self).get("_bulk")
-        if made is None:
+        if self._bulk is None and not self._stays_general:
             from subword_nb.core import jit
 
             if not jit.ready():
@@ -287,8 +288,11 @@ class Encoder(Compiled):
             from subword_nb.pipeline.runs import BulkTier
 
             spans = self.plan.byte_spans
-            made = vars(self).setdefault("_bulk", (None if spans is None else BulkTier(self, spans),))
-        return made[0]
+            if spans is None:
+                self._stays_general = True
+            else:
+                self._bulk = BulkTier(self, spans)
+        return self._bulk
 
     @cached_property
     def _id_objects(self):
@@ -310,8 +314,7 @@ class Encoder(Compiled):
 
     def _first_quick(self, text):
         "Make the fast path when it is first asked."
-        made = vars(self).get("_bulk")
-        if _loaded and made is not None and made[0] is not None:
+        if _loaded and self._bulk is not None:
             self._use_kernels()
         else:
             self.quick = quick_path(self)

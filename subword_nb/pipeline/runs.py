@@ -33,7 +33,7 @@ from subword_nb.core.span_cache import (
     slot_of,
 )
 from ..core.unicode import decode_text
-from ..corpus.segmentation import ByteSpans, ask_model
+from ..corpus.segmentation import ByteSpans
 from subword_nb.pipeline.blocks import (
     AddedTokenMatcher,
     ForbiddenSpelling,
@@ -123,7 +123,7 @@ class BulkTier:
         spans: ByteSpans,  # How its plan cuts bytes
     ):
         self.c, self.spans = c, spans
-        self.span_encoder = ask_model(c.model, "span_encoder", spans)
+        self.span_encoder = c.model.span_encoder(spans)
         self.coder = SpanCoder(
             spans.scanner,
             self.span_encoder and self.span_encoder.span_kernel,
@@ -404,22 +404,13 @@ def stream_ids(
         ) from None
 
 
-def _bytes(block):
-    "A block, if it is one."
-    if isinstance(block, (bytes, bytearray, memoryview)):
-        return bytes(block)
-    raise ValueError(
-        f"a block must be bytes in UTF-8, got {type(block).__name__}; read the document as bytes"
-    )
-
-
 def _whole(blocks):
     "Blocks that end with whole characters, and are as long as those of a text in memory at most."
     from subword_nb.core.span_cache import char_blocks
 
     left = b""
     for block in blocks:
-        data = left + _bytes(block)
+        data = left + block
         cut = len(data)
         while cut > max(0, len(data) - 4) and data[cut - 1] >= 0x80:
             cut -= 1

@@ -31,13 +31,6 @@ def _bpe_ref(model, pretoken):
         (_, new), i = min(rules)
         symbols[i : i + 2] = [Token(new, names[new], symbols[i].start, symbols[i + 1].end)]
 
-
-def _names(model):
-    "The piece of each id of a model, made once."
-    if (names := vars(model).get("_names")) is None:
-        names = vars(model)["_names"] = {i: p for p, i in model.piece2id.items()}
-    return names
-
 # %% ../../nbs/pipeline/00_tokens.ipynb #07d3f587
 def _word_tokens(model, pretoken):
     "WordPiece's and WordLevel's tokens."
