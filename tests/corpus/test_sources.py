@@ -571,7 +571,7 @@ def test_pandas_columns():
     assert list(Corpus(frame.astype({"doc": object}))) == ["one", "东"]
     for source, field, says in (
         (frame, "x", "which has n (int64), doc"),
-        (frame["n"], None, "row 0 (counted from 0) must be str, bytes or"),
+        (frame["n"], None, "row 0 (counted from 0) must be str, bytes, pathlib.Path or an object with a field of text"),
         (frame["doc"], "x", "field must be left out for a column of texts, such as 'doc', got 'x'"),
     ):
         with pytest.raises(ValueError, match=re.escape(says)):
@@ -598,7 +598,7 @@ def test_data_sets():
         t.upper() for t in TEXTS
     ] + [""]
     for source, field, says in (
-        (made, "x", "no field 'x'"),
+        (made, "x", "got 'x'"),
         (stream, "x", "got 'x'"),
         (made, "id", "must be a column of texts, got int64"),
         (datasets.DatasetDict(a=made, b=made), None, "source must be one split, got several, 'a', 'b'"),
