@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['NESTED', 'NESTED_SPELLINGS', 'SPACES', 'DROPPED', 'RULE_NAMES', 'read_charsmap', 'build_charsmap', 'unit_parts',
-           'prefixes', 'longest_prefix', 'charsmap_rules', 'longest_ref', 'shortest_ref', 'graphemes', 'Charsmap',
-           'keeps_ascii', 'without_redundant', 'nfkc_rules', 'nmt_rules', 'simple_fold', 'folded_rules', 'rules_for',
-           'charsmap_for', 'read_rules_tsv', 'write_rules_tsv']
+           'prefixes', 'longest_prefix', 'charsmap_rules', 'later_characters', 'longest_ref', 'shortest_ref',
+           'graphemes', 'Charsmap', 'keeps_ascii', 'without_redundant', 'nfkc_rules', 'nmt_rules', 'simple_fold',
+           'folded_rules', 'rules_for', 'charsmap_for', 'read_rules_tsv', 'write_rules_tsv']
 
 # %% ../../nbs/text/02_charsmap.ipynb #ec2afc58
 import os
@@ -226,12 +226,18 @@ def longest_prefix(
     return max(islice(prefixes(units, key), NESTED), default=(0, 0))
 
 # %% ../../nbs/text/02_charsmap.ipynb #9bef30af
-def _keys(units):
-    "Each key of the trie, and where its replacement starts."
+def _children(units):
+    "Base → the places of its children."
     children = {}
     for place, unit in enumerate(units):
         if 0 < unit & 0x800000FF < 256:
             children.setdefault(place ^ unit & 0xFF, []).append(place)
+    return children
+
+
+def _keys(units):
+    "Each key of the trie, and where its replacement starts."
+    children = _children(units)
     todo = [(0, 0, unit_parts(units[0])[2])]
     key, bases, above = bytearray(), [], set()
     steps = 0
@@ -281,6 +287,52 @@ def charsmap_rules(
                 "it is damaged: take the map from the model again"
             )
     return {key: texts[start] for key, start in keys}
+
+# %% ../../nbs/text/02_charsmap.ipynb #d8282397
+def later_characters(
+    units: array,  # The trie
+) -> set[str]:  # Characters
+    "All characters that follow another one in a key."
+    children = _children(units)
+
+    def characters(base):
+        "Each character that leads on from a base, and the base that it leads to."
+        todo = [(b"", base)]
+        while todo:
+            start, base = todo.pop()
+            for place in children.get(base, ()):
+                label, _, distance = unit_parts(units[place])
+                data = start + bytes([label])
+                width = _width(data[0])
+                if len(data) == width:
+                    yield data, place ^ distance
+                else:
+                    todo.append((data, place ^ distance))
+
+    todo = [base for _, base in characters(unit_parts(units[0])[2])]
+    visited, later = set(todo), set()
+    while todo:
+        for data, base in characters(todo.pop()):
+            later.add(data)
+            if base not in visited:
+                visited.add(base)
+                todo.append(base)
+    try:
+        return {data.decode("utf-8") for data in later}
+    except UnicodeDecodeError as e:
+        raise ValueError(
+            f"precompiled_charsmap must have keys in UTF-8, got {e.object!r} in one; it is damaged: "
+            "take the map from the model again"
+        ) from None
+
+
+def _width(lead):
+    "How many bytes a character has, by the first of them."
+    if lead < 0x80:
+        return 1
+    if lead < 0xE0:
+        return 2
+    return 3 if lead < 0xF0 else 4
 
 # %% ../../nbs/text/02_charsmap.ipynb #0835a5f2
 def longest_ref(
@@ -466,7 +518,7 @@ class _Tables:
     @cached_property
     def later(self):
         "A pattern for the places where a key of several characters may match."
-        chars = sorted({ch for key in charsmap_rules(self.blob) for ch in key[1:]})
+        chars = sorted(later_characters(self.units))
         body = "".join(map(re.escape, chars))
         return re.compile(f"[^{body}]?[{body}]+") if body else re.compile("(?!)")
 
@@ -525,15 +577,6 @@ def _longest_run(tables, text):
             out.append(data[at : at + length].decode("utf-8", "surrogatepass"))
         at += length
     return "".join(out)
-
-
-def _width(lead):
-    "How many bytes a character has, by the first of them."
-    if lead < 0x80:
-        return 1
-    if lead < 0xE0:
-        return 2
-    return 3 if lead < 0xF0 else 4
 
 # %% ../../nbs/text/02_charsmap.ipynb #4ad889f8
 @dataclass(frozen=True, repr=False)
