@@ -571,7 +571,11 @@ def test_pandas_columns():
     assert list(Corpus(frame.astype({"doc": object}))) == ["one", "东"]
     for source, field, says in (
         (frame, "x", "which has n (int64), doc"),
-        (frame["n"], None, "row 0 (counted from 0) must be str, bytes, pathlib.Path or an object with a field of text"),
+        (
+            frame["n"],
+            None,
+            "row 0 (counted from 0) must be str, bytes, pathlib.Path or an object with a field of text",
+        ),
         (frame["doc"], "x", "field must be left out for a column of texts, such as 'doc', got 'x'"),
     ):
         with pytest.raises(ValueError, match=re.escape(says)):
