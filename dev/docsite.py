@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import docsite_home
 import docsite_playground
 import yaml
 
@@ -265,6 +266,8 @@ def pandoc_variables(page: Page, sections: list[Section], site: dict) -> dict:
         "pagetitle": site["title"]
         if page.source == "index.ipynb"
         else f"{page.title} · {site['title']}".replace("`", ""),
+        "address": f"{site['site-url']}/{page.target}",
+        "card": f"{site['site-url']}/card.png",
         "root": posixpath.relpath(".", home) + "/",
         "repo": site["repo-url"],
         "notebook": f"{site['repo-url']}/blob/{site['repo-branch']}/{site['repo-subdir']}/{page.source}",
@@ -273,6 +276,7 @@ def pandoc_variables(page: Page, sections: list[Section], site: dict) -> dict:
         "lead": page.lead,
         "section": [group(s) for s in sections],
         "playground": page.source == docsite_playground.PAGE,
+        "home": page.source == docsite_home.PAGE,
     }
     if at:
         variables["previous"] = item(order[at - 1])
@@ -334,7 +338,12 @@ def render_page(page: Page, nb, sections: list, site: dict, work: Path) -> str:
 
 
 def render_pages(
-    pages: list, sections: list, targets: dict, site: dict, work: Path
+    pages: list,
+    sections: list,
+    targets: dict,
+    site: dict,
+    work: Path,
+    top: str,  # What stands above the text of the home page
 ) -> dict[str, str]:  # Path → HTML
     "All pages, with links that hold on the site."
     with ThreadPoolExecutor(WORKERS) as pool:  # pandoc works, Python waits
@@ -346,6 +355,10 @@ def render_pages(
             )
         }
     ids = {target: set(re.findall(r'\bid="([^"]*)"', text)) for target, text in drafts.items()}
+    works = ROOT / site["repo-subdir"] / docsite_references.PAGE
+    linked = (
+        docsite_references.citation_linker(docsite_references.read_works(works)) if works.exists() else None
+    )
     for page, _ in pages:
         head, body, tail = re.split("<!-- /?text -->", drafts[page.target])
         body = name_links(body, ids, site)
@@ -354,6 +367,8 @@ def render_pages(
             lambda m, page=page: f'{m[1]}="{site_link(m[2], page, targets, site)}"',
             body,
         )
+        if page.source == docsite_home.PAGE:
+            head += top
         whole = head + body + tail
         drafts[page.target] = (
             docsite_playground.with_policy(whole) if page.source == docsite_playground.PAGE else whole
@@ -373,17 +388,20 @@ def write_site(out: Path, work: Path, say: Callable) -> int:  # Number of pages
     pictures = [p.relative_to(proc) for p in sorted(proc.rglob("*")) if p.suffix.lower() in PICTURES]
     targets |= {p.as_posix(): p.as_posix() for p in pictures}
     sections = sidebar_order({p.source: p for p, _ in pages}, site["sidebar"]["contents"])
-    for target, text in render_pages(pages, sections, targets, site, work).items():
+    top = ""
+    if docsite_playground.PAGE in targets:
+        say("writing the playground")
+        docsite_playground.write_playground(out)
+        top = docsite_home.home_top(out / "playground")
+    for target, text in render_pages(pages, sections, targets, site, work, top).items():
         (out / target).parent.mkdir(parents=True, exist_ok=True)
         (out / target).write_text(text, encoding="utf-8")
     for p in pictures:
         (out / p).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(proc / p, out / p)
-    for name in ("style.css", "site.js"):
-        shutil.copyfile(HERE / name, out / name)
-    if docsite_playground.PAGE in targets:
-        say("writing the playground")
-        docsite_playground.write_playground(out)
+    for name in ("style.css", "site.js", "home/home.css", "home/strip.js"):
+        shutil.copyfile(HERE / name, out / Path(name).name)
+    docsite_home.write_card(out / "card.png")
     say("making the search index")
     lost = (
         (HERE / "404.html")
