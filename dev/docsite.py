@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 
 import docsite_home
 import docsite_playground
+import docsite_references
 import yaml
 
 from subword_nb.core.progress import progress_lines, track
@@ -367,6 +368,9 @@ def render_pages(
             lambda m, page=page: f'{m[1]}="{site_link(m[2], page, targets, site)}"',
             body,
         )
+        if linked and page.source != docsite_references.PAGE:
+            home = posixpath.dirname(page.target) or "."
+            body = linked(body, posixpath.relpath(targets[docsite_references.PAGE], home))
         if page.source == docsite_home.PAGE:
             head += top
         whole = head + body + tail
