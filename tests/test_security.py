@@ -695,7 +695,7 @@ def test_chat_templates_run_in_a_sandbox(tmp_path):
     messages = [{"role": "user", "content": "hi", "more": kept, "file": tmp_path}]
     for template in (
         "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-        "{{ messages.__class__ }}{{ messages[0].content._marks.x }}",
+        "{{ messages.__class__ }}{{ messages[0].content._tags.x }}",
         "{{ ''['__class__'] }}{{ (''|attr('__class__')).x }}",
         "{{ '{0.__class__.__mro__.x}'.format('') }}",
         "{{ ('%s'|attr('format')).__globals__.x }}",

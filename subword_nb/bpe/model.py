@@ -461,7 +461,7 @@ class BPE(Model):
                 return BPEMisses(self, spans.pre_tokenizer)
             if spans.kind == "pieces":
                 return BPEMisses(self, spans.pre_tokenizer, space="▁")
-            if spans.kind == "marks" and spans.respell:
+            if spans.kind == "metaspace" and spans.respell:
                 return BPEMisses(self, Metaspace("▁", "never"), space="▁")
         except ValueError:  # a model that the kernels do not know
             return None

@@ -248,7 +248,7 @@ def _add_kinds(places, buffer, at, length, m):
 def _kind(places, ch):
     "The kind of a character."
     found = places.c.norm.align(Aligned(f"a{ch}a")) if places.c.norm else Aligned(f"a{ch}a")
-    inner, origins = found.text[places.width - 2 : -1], found.marks()[places.width - 2 : -1]
+    inner, origins = found.text[places.width - 2 : -1], found.char_spans()[places.width - 2 : -1]
     if not inner and isinstance(places.c.norm, BertNormalizer):
         return 7
     if not 0 < len(inner) < 7 or "▁" in inner or any(map(combining, ch + inner)):

@@ -338,9 +338,9 @@ class NormalizedString:
     ):
         "Append a text."
         if checked(s, str):
-            marks = self._text.marks()
-            last = marks[-1] if marks else (self._text.at, self._text.at)
-            self._text = Aligned(self.normalized + s, [*marks, *[last] * len(s)], self._text.at)
+            char_spans = self._text.char_spans()
+            last = char_spans[-1] if char_spans else (self._text.at, self._text.at)
+            self._text = Aligned(self.normalized + s, [*char_spans, *[last] * len(s)], self._text.at)
 
     def filter(
         self,

@@ -43,8 +43,8 @@ def normalized_places(
         if _is_blank(normalizer, text):
             return "", [0]
         # what begins behind dropped spaces begins where a character would that no rule changes
-        return "", [normalizer.align(f"{text}\U0010fffd").marks()[0][0]]
-    spans = aligned.marks()
+        return "", [normalizer.align(f"{text}\U0010fffd").char_spans()[0][0]]
+    spans = aligned.char_spans()
     return readable(aligned.text), [*(start for start, _ in spans), spans[-1][1]]
 
 # %% ../../nbs/compat/31_spm_model.ipynb #ce6fbf42

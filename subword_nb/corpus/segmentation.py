@@ -164,7 +164,7 @@ class ByteSpans(NamedTuple):
 
     name: str  # Its name in `inspect`
     scanner: "Scanner"  # What cuts
-    # "bytes": spans are pretokens; "words": BERT's, white space, safe places; "marks": a space becomes ▁ and is
+    # "bytes": spans are pretokens; "words": BERT's, white space, safe places; "metaspace": a space becomes ▁ and is
     # cut before; "pieces" and "sums": a model's own
     kind: str
     normalizer: "Normalizer|None"  # What happens to a span, of what happens to a text
@@ -322,7 +322,7 @@ def without_prefix(
     return norm
 
 # %% ../../nbs/corpus/06_segmentation.ipynb #c4141c27
-def _mark_spans(norm, pre):
+def _metaspace_byte_spans(norm, pre):
     "The spans where spaces become ▁, or None."
     from subword_nb.text.word_scanners import space_scanner
 
@@ -334,7 +334,7 @@ def _mark_spans(norm, pre):
             return ByteSpans(
                 "spaces as ▁",
                 space_scanner(),
-                "marks",
+                "metaspace",
                 later,
                 pre,
                 pretokens_of_span(later, pre),
@@ -497,4 +497,4 @@ def _byte_spans(plan):
     by_pattern = _pattern_spans(norm, pre)
     if by_pattern and (norm is None or model is not None):
         return by_pattern
-    return _mark_spans(norm, pre) or _word_spans(plan) or by_pattern
+    return _metaspace_byte_spans(norm, pre) or _word_spans(plan) or by_pattern

@@ -560,7 +560,7 @@ class SentencePieceBPE(SentencePieceModel):
         "The kernels that compute the ids of new spans."
         from subword_nb.bpe.span_encoder import SentencePieceBPEMisses
 
-        if spans.kind not in ("pieces", "marks") or spans.kind == "marks" and not spans.respell:
+        if spans.kind not in ("pieces", "metaspace") or spans.kind == "metaspace" and not spans.respell:
             return None
         try:
             return SentencePieceBPEMisses(self)

@@ -232,7 +232,7 @@ def _aligned(n, x):
     if not x.text:
         return x
     text, origins = write_chunks(_chunks(n._tables, x.text), **n._options)
-    spans = x.marks()
+    spans = x.char_spans()
     starts = [*(a for a, _ in spans), spans[-1][1]]
     return Aligned(
         text,

@@ -46,7 +46,7 @@ def changes(
 def _groups(part):
     "(start, end, new text) of the characters that share offsets in the original."
     groups = []
-    for char, (a, b) in zip(part.text, part.marks(), strict=True):
+    for char, (a, b) in zip(part.text, part.char_spans(), strict=True):
         groups.append((a, b, char))
         while len(groups) > 1 and groups[-2][1] > groups[-1][0]:
             (a, b, left), (c, d, right) = groups[-2:]

@@ -688,17 +688,17 @@ class NotUTF8(ValueError):
 def _expected(blocks, id_buffer, checked):
     "Blocks, after their separators are announced; checked: they are UTF-8, with as many separators as announced."
     import numpy as np
-    from subword_nb.core.simd import count_separators, expect_marks
+    from subword_nb.core.simd import count_separators, expect_separators
 
     found = 0
     for block in blocks:
-        if len(id_buffer.marks) > id_buffer.told:
-            expect_marks(id_buffer)
+        if len(id_buffer.separators) > id_buffer.n_expected:
+            expect_separators(id_buffer)
         if checked and len(block):
             n = count_separators(np.frombuffer(block, np.uint8), 0, len(block))
             found += n
-            if n < 0 or found > id_buffer.taken + len(id_buffer.marks):
+            if n < 0 or found > id_buffer.n_taken + len(id_buffer.separators):
                 raise NotUTF8
         yield block
-    if checked and found != id_buffer.taken + len(id_buffer.marks):
+    if checked and found != id_buffer.n_taken + len(id_buffer.separators):
         raise NotUTF8

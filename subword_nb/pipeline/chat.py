@@ -27,7 +27,7 @@ from subword_nb.pipeline.origins import (
     UNKNOWN,
     OriginText,
     generated_ranges,
-    marks_of,
+    origin_tags,
     origin_ranges,
     owner_at,
 )
@@ -62,9 +62,9 @@ def encode_marked(
     commands: Collection[str],
 ) -> ChatTokens:  # Its tokens, without those of the post-processor
     "The tokens of a text in which only a template gives commands."
-    marks, plain = marks_of(text), valid_text(str.__str__(text))
-    _refuse_unknown(plain, marks, commands)
-    ranges = origin_ranges(marks, [TEMPLATE])
+    tags, plain = origin_tags(text), valid_text(str.__str__(text))
+    _refuse_unknown(plain, tags, commands)
+    ranges = origin_ranges(tags, [TEMPLATE])
     full = encoder_of(tok, allowed_special="all")
     if not any(token.content in commands for token in full.normalized_added.tokens.values()):
         found = [(a, b, t) for a, b, t in full.raw.spans(plain) if t is not None and t.content in commands]
@@ -74,7 +74,7 @@ def encode_marked(
             if _agrees(tok, row.ids, written, commands):
                 return ChatTokens(row.ids, row.offsets)
     c = _without_commands(tok, commands)
-    parts = list(_parts(full, plain, marks, ranges, commands))
+    parts = list(_parts(full, plain, tags, ranges, commands))
     row = place_tokens_ref(c, plain, found=parts)
     written = [content for _, content in parts if content in commands] + _own_pieces(
         tok, plain, ranges, commands
@@ -129,7 +129,7 @@ def _own_pieces(tok, text, ranges, commands):
     return [t.content for start, end in ranges for _, _, t in finder.spans(text[start:end]) if t is not None]
 
 # %% ../../nbs/pipeline/16_chat.ipynb #5239c970
-def _parts(c, text, marks, ranges, commands) -> Iterator[tuple[Aligned, str | None]]:
+def _parts(c, text, tags, ranges, commands) -> Iterator[tuple[Aligned, str | None]]:
     "Normalized parts of a text and its added tokens, commands within ranges only."
     for start, end, token in spans_within(c.raw, text, commands=commands, ranges=ranges):
         part = Aligned(text[start:end], None, start)
@@ -142,7 +142,7 @@ def _parts(c, text, marks, ranges, commands) -> Iterator[tuple[Aligned, str | No
             yield part, None
             continue
         spans = [part.span(i, i + 1) for i in range(len(part.text))]
-        own = "".join("t" if not origin_ranges(marks[a:b], [OUTSIDE, UNKNOWN]) else "o" for a, b in spans)
+        own = "".join("t" if not origin_ranges(tags[a:b], [OUTSIDE, UNKNOWN]) else "o" for a, b in spans)
         inner = [(a, b) for a, b in _runs(own)]
         for a, b, late in spans_within(c.normalized_added, part.text, commands=commands, ranges=inner):
             yield part.slice(a, b), late.content if late else None
@@ -156,13 +156,13 @@ def _runs(letters):
         yield start, at
 
 # %% ../../nbs/pipeline/16_chat.ipynb #2e55bc26
-def _refuse_unknown(text, marks, commands):
+def _refuse_unknown(text, tags, commands):
     "Refuse a command of which part is of unknown origin and nothing from outside."
-    unknown = origin_ranges(marks, [UNKNOWN])
+    unknown = origin_ranges(tags, [UNKNOWN])
     if not unknown:
         return
     finder = AddedFinder([AddedToken(content) for content in sorted(commands)])
-    for start, end in origin_ranges(marks, [TEMPLATE, UNKNOWN]):
+    for start, end in origin_ranges(tags, [TEMPLATE, UNKNOWN]):
         for a, b, token in finder.spans(text[start:end]):
             if token is not None and any(x < start + b and start + a < y for x, y in unknown):
                 raise ValueError(
@@ -218,10 +218,10 @@ def count_tokens(
     n_messages: int,  # Number of messages
 ) -> ChatCounts:  # Their sum is the number of tokens
     "Count tokens by whom they belong to."
-    marks = marks_of(text)
+    tags = origin_tags(text)
     owners = (
-        Counter(owner_at(marks, min(start, len(marks) - 1)) for start, _ in tokens.offsets)
-        if marks
+        Counter(owner_at(tags, min(start, len(tags) - 1)) for start, _ in tokens.offsets)
+        if tags
         else Counter()
     )
     messages = [owners[FIRST_MESSAGE + i] for i in range(n_messages)]
@@ -235,7 +235,7 @@ def assistant_mask(
 ) -> list[int]:  # 1 for each token with a character in a generation block, else 0
     "Which tokens the model is to write."
     flags = bytearray(len(text) + 1)
-    for start, end in generated_ranges(marks_of(text)):
+    for start, end in generated_ranges(origin_tags(text)):
         flags[start:end] = b"\1" * (end - start)
     before = [0, *accumulate(flags)]
     return [int(before[max(end, start + 1)] > before[start]) for start, end in tokens.offsets]

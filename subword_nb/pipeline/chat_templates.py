@@ -30,8 +30,8 @@ from subword_nb.pipeline.origins import (
     check_length,
     generated,
     joined,
-    mark,
-    marks_of,
+    origin_tag,
+    origin_tags,
     owner_at,
     owner_ranges,
     recased,
@@ -51,7 +51,7 @@ def quoted(
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return OriginText(str.__str__(value), mark(origin, owner=owner) * len(value))
+        return OriginText(str.__str__(value), origin_tag(origin, owner=owner) * len(value))
     if isinstance(value, (int, float)):
         return int(value) if isinstance(value, int) else float(value)
     if isinstance(value, (list, tuple)):
@@ -132,7 +132,7 @@ _STATE: ContextVar[_State] = ContextVar("_STATE")
 # %% ../../nbs/pipeline/15_chat_templates.ipynb #7f8255d9
 def text_of(
     value,  # What a template outputs or joins
-) -> str:  # A text, with marks where the value has any
+) -> str:  # A text, with tags where the value has any
     "A value as text."
     if isinstance(value, str):
         return value
@@ -142,18 +142,18 @@ def text_of(
 
 def _written_out(text, value, origin=OUTSIDE):
     "A value written out as text, with its owner, and the word that ends the final message where it is in it."
-    marks, end = mark(origin, owner=_owner_of(value)) * len(text), _STATE.get().end
+    tags, end = origin_tag(origin, owner=_owner_of(value)) * len(text), _STATE.get().end
     parts = text.split(end.strip()) if end else [text]
     if len(parts) > 1:
-        shown, at = mark(OUTSIDE, owner=FINAL) * len(end.strip()), [0, *accumulate(map(len, parts))]
-        marks = shown.join(marks[a:b] for a, b in pairwise(at))
-    return OriginText(text, marks)
+        shown, at = origin_tag(OUTSIDE, owner=FINAL) * len(end.strip()), [0, *accumulate(map(len, parts))]
+        tags = shown.join(tags[a:b] for a, b in pairwise(at))
+    return OriginText(text, tags)
 
 
 def _owner_of(value):
     "The owner of the first text in a value; without one whoever's turn it is."
     if isinstance(value, OriginText) and value:
-        owner = owner_at(marks_of(value), 0)
+        owner = owner_at(origin_tags(value), 0)
         return owner if owner != FINAL else _STATE.get().owner
     if isinstance(value, Message):
         return value.owner
@@ -171,7 +171,7 @@ def _tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=F
 
 def _written(text):
     "A literal of the template."
-    return OriginText(text, mark(TEMPLATE, owner=_STATE.get().owner) * len(text))
+    return OriginText(text, origin_tag(TEMPLATE, owner=_STATE.get().owner) * len(text))
 
 
 def _indent(text, width=4, first=False, blank=False):
@@ -210,7 +210,7 @@ def _replace(text, old, new, count=None):
 def _strftime_now(format):
     "The time now."
     text = datetime.now().strftime(format)
-    return OriginText(text, mark(OUTSIDE, owner=_STATE.get().owner) * len(text))
+    return OriginText(text, origin_tag(OUTSIDE, owner=_STATE.get().owner) * len(text))
 
 # %% ../../nbs/pipeline/15_chat_templates.ipynb #364e185d
 def _jinja():
@@ -613,7 +613,7 @@ def _open_end(message, field, template, end):
         raise ValueError(
             f"continue_final_message must name a field that the chat template reads, got {field!r}"
         )
-    end = OriginText(end, mark(OUTSIDE, owner=FINAL) * len(end))
+    end = OriginText(end, origin_tag(OUTSIDE, owner=FINAL) * len(end))
     if isinstance(text, (list, tuple)):
         block = next((b for b in reversed(text) if isinstance(b, dict) and "text" in b), None)
         if block is None:
@@ -629,7 +629,7 @@ def _open_end(message, field, template, end):
 
 def _cut_at_end(text, final, end):
     "A text up to the last place of the word that ends the final message, without the others."
-    places = owner_ranges(marks_of(text), FINAL)
+    places = owner_ranges(origin_tags(text), FINAL)
     if (
         not places
         or str.__str__(final).strip() not in text

@@ -19,7 +19,7 @@ from ..core.jit import entry, on_warm_up
 from ..core.limits import SMALL, check_growth
 from ..core.progress import track
 from ..core.ragged import Ragged
-from ..core.simd import HEAD, SEPARATOR, IdBuffer, put_tokens, take_ids, trailing_zeros
+from ..core.simd import HEAD, SEPARATOR, IdBuffer, write_token_ids, take_ids, trailing_zeros
 from subword_nb.core.span_cache import (
     FOUR,
     ONE,
@@ -195,7 +195,7 @@ class BulkTier:
             work,
             dummy_prefix=self.spans.dummy_prefix,
             matcher=matcher,
-            separators=id_buffer.marks,
+            separators=id_buffer.separators,
             forbidden=forbidden,
         )
         checked = not {*map(type, work.texts)} <= {str, TextSlice}
@@ -222,7 +222,7 @@ def _encode_span(model, spans, span):
 # %% ../../nbs/pipeline/09_runs.ipynb #bed27c23
 def _framed(id_buffer, prefix_ids, suffix_ids, begins, ends):
     "The ids of a buffer, with those of added tokens and special ids filled in; where each text ends."
-    n, stops = int(id_buffer.state[0]), put_tokens(id_buffer)
+    n, stops = int(id_buffer.state[0]), write_token_ids(id_buffer)
     for k, id in enumerate([*suffix_ids, *prefix_ids]):
         id_buffer.out[stops + k] = id
     if begins and prefix_ids:
@@ -392,7 +392,7 @@ def stream_ids(
         first=True,
         dummy_prefix=bulk.spans.dummy_prefix,
         matcher=bulk.matcher,
-        separators=id_buffer.marks,
+        separators=id_buffer.separators,
     )
     try:
         for n in encode_stream(bulk.coder, parts, table, id_buffer, checked=True):

@@ -25,7 +25,7 @@ class Aligned(NamedTuple):
     spans: list | None = None  # Per character its (start, end) in the original; None: (at + i, at + i + 1)
     at: int = 0  # Where in the original this text begins
 
-    def marks(self) -> list:  # (start, end) per character
+    def char_spans(self) -> list:  # (start, end) per character
         "The spans, written out."
         if self.spans is not None:
             return self.spans
@@ -77,20 +77,20 @@ def apply_changes(
     skip: int = 0,  # How many characters are dropped before the first change
 ) -> Aligned:  # The changed text
     "Apply changes, and carry the spans along."
-    marks = aligned.marks()
+    char_spans = aligned.char_spans()
     text, spans = [], []
     here = skip
     for ch, n in changes:
-        if n <= 0 and here - n >= len(marks):
+        if n <= 0 and here - n >= len(char_spans):
             raise ValueError(
-                f"changes must take each of the {len(marks)} characters once, got ({ch!r}, {n}), "
+                f"changes must take each of the {len(char_spans)} characters once, got ({ch!r}, {n}), "
                 f"which takes character {here - n}; give each character of the text to one change"
             )
         if n <= 0:
-            spans.append(marks[here])
+            spans.append(char_spans[here])
             here += 1 - n
         else:
-            spans.append(marks[here - 1] if here else (aligned.at, aligned.at))
+            spans.append(char_spans[here - 1] if here else (aligned.at, aligned.at))
         text.append(ch)
     return Aligned("".join(text), spans, aligned.at)
 
@@ -103,7 +103,7 @@ def draw_alignment(
     from subword_nb.core.draw import Svg, printable, svg_figure, svg_text
 
     parts, step, x0 = [], 34, 20
-    for i, (a, b) in enumerate(aligned.marks()):
+    for i, (a, b) in enumerate(aligned.char_spans()):
         left, place = x0 + step * a + 2, x0 + step * i
         right = x0 + step * b - 2 if b > a else left
         points = f"{left},34 {right},34 {place + 30},86 {place + 4},86"
@@ -116,7 +116,7 @@ def draw_alignment(
         ]
     said = [
         f"{printable(c)} ← {a}:{b} {printable(original[a:b])}".rstrip()
-        for c, (a, b) in zip(aligned.text, aligned.marks(), strict=True)
+        for c, (a, b) in zip(aligned.text, aligned.char_spans(), strict=True)
     ]
     alt = f"{printable(original)} becomes {printable(aligned.text)}; lines join each character to where it comes from."
     width = 2 * x0 + step * max(len(original), len(aligned.text), 1)
@@ -137,7 +137,7 @@ def spread(
     if text == aligned.text and all(pieces):
         return aligned
     return Aligned(
-        text, [s for piece, s in zip(pieces, aligned.marks(), strict=True) for _ in piece], aligned.at
+        text, [s for piece, s in zip(pieces, aligned.char_spans(), strict=True) for _ in piece], aligned.at
     )
 
 # %% ../../nbs/text/01_alignment.ipynb #ded6c569
@@ -150,15 +150,15 @@ def replace_places(
     places = list(places)
     if not places:
         return aligned
-    marks = aligned.marks()
+    char_spans = aligned.char_spans()
     text, spans = [], []
     done = 0
     for a, b in places:
         text += aligned.text[done:a], content
-        last = marks[b - 1] if b else (aligned.at, aligned.at)
-        spans += marks[done:a] + [last] * len(content)
+        last = char_spans[b - 1] if b else (aligned.at, aligned.at)
+        spans += char_spans[done:a] + [last] * len(content)
         done = b
-    return Aligned("".join(text) + aligned.text[done:], spans + marks[done:], aligned.at)
+    return Aligned("".join(text) + aligned.text[done:], spans + char_spans[done:], aligned.at)
 
 # %% ../../nbs/text/01_alignment.ipynb #f642c64f
 @lru_cache(4096)
@@ -201,7 +201,7 @@ def align_by_difference(
     if after == before.text:
         return before
     a, b = [*map(_plain, before.text)], [*map(_plain, after)]
-    marks, spans = before.marks(), []
+    char_spans, spans = before.char_spans(), []
     end = 0
     while end < min(len(a), len(b)) and a[-1 - end] == b[-1 - end]:
         end += 1
@@ -209,12 +209,12 @@ def align_by_difference(
         end = 0  # something was put in front
     for i, i2, j, j2 in _blocks(a[: len(a) - end], b[: len(b) - end]):
         if i2 - i == j2 - j:
-            spans += marks[i:i2]
+            spans += char_spans[i:i2]
         elif i == i2:
-            spans += [marks[i - 1] if i else (before.at, before.at)] * (j2 - j)
+            spans += [char_spans[i - 1] if i else (before.at, before.at)] * (j2 - j)
         else:
             spans += [before.span(i, i2)] * (j2 - j)
-    return Aligned(after, spans + marks[len(a) - end :], before.at)
+    return Aligned(after, spans + char_spans[len(a) - end :], before.at)
 
 # %% ../../nbs/text/01_alignment.ipynb #e0785d11
 def function_at(

@@ -266,7 +266,7 @@ class Strip(Normalizer):
     def _align(self, x):
         a = len(x.text) - len(x.text.lstrip(_SPACES)) if self.left else 0
         text = self._normalize(x.text)
-        return x if text == x.text else Aligned(text, x.marks()[a : a + len(text)], x.at)
+        return x if text == x.text else Aligned(text, x.char_spans()[a : a + len(text)], x.at)
 
 # %% ../../nbs/text/08_normalizers.ipynb #6958007a
 @dataclass(frozen=True)
@@ -437,9 +437,9 @@ class Callable(Normalizer):
                 f"{name} must return a {type(given).__name__}, as it was given, got {type(out).__name__}; "
                 "mend the function"
             )
-        if self._exact and len(out.marks()) != len(out.text):
+        if self._exact and len(out.char_spans()) != len(out.text):
             raise ValueError(
-                f"{name} must return one span for each of its {len(out.text)} characters, got {len(out.marks())}; "
+                f"{name} must return one span for each of its {len(out.text)} characters, got {len(out.char_spans())}; "
                 "mend the function"
             )
         return out

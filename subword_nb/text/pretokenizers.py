@@ -109,8 +109,8 @@ def _byte_level_raw(self, text):
 
 def _prefixed(aligned, mark):
     "A text with a prefix, which has the span of the first character."
-    marks = aligned.marks()
-    return Aligned(mark + aligned.text, [marks[0], *marks], aligned.at)
+    char_spans = aligned.char_spans()
+    return Aligned(mark + aligned.text, [char_spans[0], *char_spans], aligned.at)
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #8ecbd209
 def _byte_level_split(self, aligned):
@@ -128,7 +128,7 @@ def _spelled(piece):
     "One piece, each character spelled as its bytes."
     letters = [to_visible(encode_text(c)) for c in piece.text]
     return Aligned(
-        "".join(letters), [m for v, m in zip(letters, piece.marks(), strict=True) for _ in v], piece.at
+        "".join(letters), [m for v, m in zip(letters, piece.char_spans(), strict=True) for _ in v], piece.at
     )
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #c2dc59db

@@ -344,7 +344,7 @@ def normalizer_laws(
         new, aligned = normalizer.normalize(text), normalizer.align(text)
         _check(normalizer.normalize(text) == new, "the result is the same each time", text, new)
         _check(aligned.text == new, "aligned texts are the normalized ones", text, new, aligned.text)
-        places = aligned.marks()
+        places = aligned.char_spans()
         _check(len(places) == len(new), "there is one place for each character", text, places)
         _check(all(0 <= a <= b <= len(text) for a, b in places), "places are inside the text", text, places)
         for at in _space_cuts(text) if normalizer.splits_at_space else ():

@@ -58,10 +58,10 @@ def slices(
     found: list[tuple[int, int]],  # Half-open offsets in it, none empty
 ) -> list[Aligned]:  # One for each
     "Slices of an aligned text."
-    text, marks, at = aligned
-    if marks is None:
+    text, char_spans, at = aligned
+    if char_spans is None:
         return [Aligned(text[a:b], None, at + a) for a, b in found]
-    return [Aligned(text[a:b], marks[a:b], marks[a][0]) for a, b in found]
+    return [Aligned(text[a:b], char_spans[a:b], char_spans[a][0]) for a, b in found]
 
 # %% ../../nbs/text/09_splitters.ipynb #4b89845a
 def _not_text(text):

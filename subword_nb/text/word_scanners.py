@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['WORD', 'SPACE', 'ALONE', 'OTHER', 'ONE', 'ALL', 'LAST', 'BLOCK', 'NONE', 'TWO', 'THREE', 'SAME', 'GONE', 'SPACED',
-           'ODD', 'CHANGED', 'word_classes', 'word_starts_ref', 'class_scanner', 'whitespace_scanner', 'space_scanner',
-           'safe_scanner', 'CharMap', 'code_points', 'char_map', 'splitter_classes', 'bert_scanner', 'split_scanner']
+           'CONTEXTUAL', 'CHANGED', 'word_classes', 'word_starts_ref', 'class_scanner', 'whitespace_scanner',
+           'space_scanner', 'safe_scanner', 'CharMap', 'code_points', 'char_map', 'splitter_classes', 'bert_scanner',
+           'split_scanner']
 
 # %% ../../nbs/text/14_word_scanners.ipynb #c5ba1fe2
 import re
@@ -264,14 +265,14 @@ def safe_scanner() -> Scanner:  # What lies between safe places; see `cut_words`
     return Scanner("safe places", _scan_safe, rb"[A-Za-z0-9](?= [A-Za-z0-9])")
 
 # %% ../../nbs/text/14_word_scanners.ipynb #8afefd8e
-# What becomes of a character. SPACED: a space before and behind; ODD: its neighbours matter, or it is not assigned
-SAME, GONE, SPACED, ODD, CHANGED = range(5)
+# What becomes of a character. SPACED: a space before and behind; CONTEXTUAL: its neighbours matter, or it is not assigned
+SAME, GONE, SPACED, CONTEXTUAL, CHANGED = range(5)
 
 
 class CharMap(NamedTuple):
     "What a normalizer makes of single characters."
 
-    kinds: np.ndarray  # (0x110000,) uint8: SAME, GONE, SPACED, ODD or CHANGED
+    kinds: np.ndarray  # (0x110000,) uint8: SAME, GONE, SPACED, CONTEXTUAL or CHANGED
     changed: dict  # Code point of each CHANGED character → what becomes of it
 
 # %% ../../nbs/text/14_word_scanners.ipynb #ded3ced0
@@ -372,10 +373,10 @@ def _note_page(steps, k, kinds, changed):
     text = _apply(steps, apart.join(_page(k)))
     moving = {c for c in set(text) if unicodedata.combining(c)} if "nfd" in steps else set()
     for i, (c, part) in enumerate(zip(_page(k), text.split(apart), strict=True)):
-        if row[i] == ODD or part == c and c not in moving:
+        if row[i] == CONTEXTUAL or part == c and c not in moving:
             continue
         if moving and not moving.isdisjoint(part):
-            row[i] = ODD
+            row[i] = CONTEXTUAL
         elif not part:
             row[i] = GONE
         elif part == f" {c} ":
@@ -394,7 +395,7 @@ def _find_char_map(steps):
     kinds = np.zeros(0x110000, np.uint8)
     changed = {}
     for a, b in code_point_ranges("Cn"):
-        kinds[a:b] = ODD
+        kinds[a:b] = CONTEXTUAL
     for a, b in code_point_ranges("Co"):
         kinds[a:b] = GONE if "clean" in steps and is_control(chr(a)) else SAME
     used = kinds == SAME

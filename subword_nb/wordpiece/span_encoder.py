@@ -20,7 +20,7 @@ from ..text.splitters import PreTokenizer, WhitespaceSplit
 from subword_nb.text.word_scanners import (
     ALONE,
     GONE,
-    ODD,
+    CONTEXTUAL,
     SPACE,
     SPACED,
     WORD,
@@ -243,7 +243,7 @@ def char_tables(
 ) -> CharTables:  # The same for kernels
     "The tables of all characters."
     values, texts = plain.astype(np.uint32), np.zeros(0, np.uint8)
-    for kind, class_ in ((SPACED, ALONE), (GONE, DROPPED), (ODD, LEFT)):
+    for kind, class_ in ((SPACED, ALONE), (GONE, DROPPED), (CONTEXTUAL, LEFT)):
         values[found.kinds == kind] = class_
     codes = np.fromiter(found.changed, np.int64, len(found.changed))
     if len(codes):

@@ -201,7 +201,7 @@ def test_every_code_point_against_sentencepiece(shared_file, layout):
             aligned = ours.align(text)
             assert (ours.normalize(text), aligned.text) == (expected, expected), hex(code)
             if expected:
-                assert aligned.marks() == [*zip(origins, origins[1:])], hex(code)
+                assert aligned.char_spans() == [*zip(origins, origins[1:])], hex(code)
 
 
 def test_fast_equals_reference():
@@ -267,7 +267,7 @@ def test_what_the_librarys_own_tests_ask(text, given, expected, origins):
     n = SentencePieceNormalizer(build_charsmap(KANA), **given)
     assert n.normalize(text) == n.normalize_ref(text) == n.align(text).text == expected
     if origins:
-        assert n.align(text).marks() == [*zip(origins, origins[1:])]
+        assert n.align(text).char_spans() == [*zip(origins, origins[1:])]
 
 
 @pytest.mark.peers
@@ -294,9 +294,9 @@ NESTED = [
 def test_rows_of_keys_and_spellings_that_begin_alike(n):
     for text in ("a" * 70, "<" * 150, "a" * 40 + "<" * 80 + "a" * 33):
         assert n.normalize(text) == n.normalize_ref(text) == n.align(text).text
-    assert SentencePieceNormalizer(user_defined=tuple("<" * k for k in range(1, 70))).align("<" * 66).marks()[
-        64:
-    ] == [(0, 64), (64, 64), (64, 66)]
+    assert SentencePieceNormalizer(user_defined=tuple("<" * k for k in range(1, 70))).align(
+        "<" * 66
+    ).char_spans()[64:] == [(0, 64), (64, 64), (64, 66)]
 
 
 @pytest.mark.peers
@@ -305,7 +305,9 @@ def test_rows_against_sentencepiece():
         sp = theirs(proto_of(n))
         for text in ("a" * 70, "<" * 150, "a" * 40 + "<" * 80 + "a" * 33):
             expected, origins = sp.normalize(text, with_offsets=True)
-            assert n.normalize(text) == expected and n.align(text).marks() == [*zip(origins, origins[1:])]
+            assert n.normalize(text) == expected and n.align(text).char_spans() == [
+                *zip(origins, origins[1:])
+            ]
 
 
 def test_aligned_again():
@@ -317,8 +319,8 @@ def test_aligned_again():
             once = first.align(text)
             twice = second.align(once)
             assert twice.text == second.normalize(first.normalize(text))
-            assert all(0 <= a <= b <= len(text) for a, b in twice.marks())
-            assert [a for a, _ in twice.marks()] == sorted(a for a, _ in twice.marks())
+            assert all(0 <= a <= b <= len(text) for a, b in twice.char_spans())
+            assert [a for a, _ in twice.char_spans()] == sorted(a for a, _ in twice.char_spans())
     part = Aligned("xx a b", None, 0).slice(2, 6)
     assert SentencePieceNormalizer().align(part) == Aligned("▁a▁b", [(3, 3), (3, 4), (4, 5), (5, 6)], 2)
 
@@ -637,7 +639,7 @@ def test_trained_models_against_sentencepiece(tmp_path, how):
         expected, origins = sp.normalize(text, with_offsets=True)
         assert n.normalize(text) == expected, text
         if expected:
-            assert n.align(text).marks() == [*zip(origins, origins[1:])], text
+            assert n.align(text).char_spans() == [*zip(origins, origins[1:])], text
         ids = sp.encode(text)
         for given in (ids, rng.choices(range(len(names)), k=6)):
             assert decode_pieces(d, [names[i] for i in given]) == sp.decode(given), [names[i] for i in given]

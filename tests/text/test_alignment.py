@@ -64,9 +64,9 @@ def test_dropping_and_mapping_are_hf_s():
             spread(Aligned(text), ["" if c in drop else c for c in text]),
             (turn[c] for c in text if c not in drop),
         )
-        assert (ours.text, ours.marks()) == theirs(tk, text, functools.partial(drop_and_map, drop, turn)), (
-            text
-        )
+        assert (ours.text, ours.char_spans()) == theirs(
+            tk, text, functools.partial(drop_and_map, drop, turn)
+        ), text
 
 
 @pytest.mark.peers
@@ -76,15 +76,15 @@ def test_replacing_and_adding_are_hf_s():
         for old, new in (("a", "bc"), ("a", ""), ("é", "e"), (" ", "▁")):
             x = Aligned(text)
             x = replace_places(x, [(i, i + 1) for i, c in enumerate(text) if c == old], new)
-            assert (x.text, x.marks()) == theirs(tk, text, lambda s, old=old, new=new: s.replace(old, new)), (
-                text
-            )
+            assert (x.text, x.char_spans()) == theirs(
+                tk, text, lambda s, old=old, new=new: s.replace(old, new)
+            ), text
         if not text:
             continue
         more = spread(Aligned(text), ["▁x" + text[0], *text[1:]])
-        assert (more.text, more.marks()) == theirs(tk, text, lambda s: s.prepend("▁x")), text
+        assert (more.text, more.char_spans()) == theirs(tk, text, lambda s: s.prepend("▁x")), text
         more = spread(Aligned(text), [*text[:-1], text[-1] + "▁x"])
-        assert (more.text, more.marks()) == theirs(tk, text, lambda s: s.append("▁x")), text
+        assert (more.text, more.char_spans()) == theirs(tk, text, lambda s: s.append("▁x")), text
 
 
 def test_parts_keep_their_places():
@@ -94,10 +94,16 @@ def test_parts_keep_their_places():
             for b in range(a, len(x.text) + 1):
                 part = x.slice(a, b)
                 assert (
-                    part.text == x.text[a:b] and part.marks() == x.marks()[a:b] and part.at == x.span(a, b)[0]
+                    part.text == x.text[a:b]
+                    and part.char_spans() == x.char_spans()[a:b]
+                    and part.at == x.span(a, b)[0]
                 )
                 if a < b:
-                    assert part.span(0, b - a) == x.span(a, b) == (x.marks()[a][0], x.marks()[b - 1][1])
+                    assert (
+                        part.span(0, b - a)
+                        == x.span(a, b)
+                        == (x.char_spans()[a][0], x.char_spans()[b - 1][1])
+                    )
     assert as_aligned("ab").slice(1, 2) == Aligned("b", at=1) and Aligned("abc", at=5).slice(1, 3).slice(
         1, 2
     ) == Aligned("c", at=7)
@@ -110,11 +116,11 @@ def test_difference_of_real_functions():
     for _ in range(300):
         text = "".join(rng.choices("the quick brown fox", k=rng.randrange(200)))
         x = align_by_difference(Aligned(text), text.replace("q", ""))
-        assert [text[a:b] for a, b in x.marks()] == list(x.text)
-        assert align_by_difference(Aligned(text), text.upper()).marks() == Aligned(text).marks()
+        assert [text[a:b] for a, b in x.char_spans()] == list(x.text)
+        assert align_by_difference(Aligned(text), text.upper()).char_spans() == Aligned(text).char_spans()
         escaped = text.replace("q", "&#60;")
         x = align_by_difference(Aligned(escaped), html.unescape(escaped))
-        assert all(c == "<" or escaped[a:b] == c for c, (a, b) in zip(x.text, x.marks()))
+        assert all(c == "<" or escaped[a:b] == c for c, (a, b) in zip(x.text, x.char_spans()))
 
 
 def test_difference_takes_linear_time():
@@ -124,7 +130,9 @@ def test_difference_takes_linear_time():
     def work(pair):
         before, after = pair
         x = align_by_difference(Aligned(before), after)
-        assert len(x.marks()) == len(after) and all(0 <= a <= b <= len(before) for a, b in x.marks())
+        assert len(x.char_spans()) == len(after) and all(
+            0 <= a <= b <= len(before) for a, b in x.char_spans()
+        )
 
     for make in (
         lambda w: (w, html.escape(w)),

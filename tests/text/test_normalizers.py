@@ -366,7 +366,7 @@ def ours(component, text):
     "The same from us, with the promise between the two methods."
     x = component.align(text)
     assert component.normalize(text) == x.text, (component, text)
-    return x.text, x.marks()
+    return x.text, x.char_spans()
 
 
 @pytest.mark.peers
@@ -396,7 +396,7 @@ def test_spans_of_sequences_are_hf_s():
                 panics += 1
                 break  # what has panicked once is poisoned
             if any(
-                Sequence(n.normalizers[:k]).align(text).marks()[:1] == [(0, 0)]
+                Sequence(n.normalizers[:k]).align(text).char_spans()[:1] == [(0, 0)]
                 for k in range(1, len(n.normalizers))
             ):
                 continue
@@ -776,7 +776,7 @@ def test_a_megabyte_through_every_component():
 
         def align(text, n=n):
             x = n.align(text)
-            assert len(x.marks()) == len(x.text)
+            assert len(x.char_spans()) == len(x.text)
 
         assert_linear(align, "ﬁ", 80_000, what=n)
 
@@ -856,5 +856,5 @@ def test_parts_of_a_text_are_normalized_as_hf_does():
             whole.split(lambda i, part: part.split(every, "isolated"))
             cut = text.index("#") if "#" in text else 0
             parts = [n.align(Aligned(text).slice(a, b)) for a, b in ((0, cut), (cut + 1, len(text)))]
-            got = [(c, span) for x in parts for c, span in zip(x.text, x.marks())]
+            got = [(c, span) for x in parts for c, span in zip(x.text, x.char_spans())]
             assert got == [s[:2] for s in whole.get_splits("original", "char")], (n, text)

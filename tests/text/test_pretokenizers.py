@@ -378,7 +378,7 @@ def test_spans_of_a_changed_text_are_carried_through():
             (changed.spans[a][0], changed.spans[b - 1][1]) for _, a, b in plain
         ]
         for p in found:
-            assert len(p.marks()) == len(p.text)
+            assert len(p.char_spans()) == len(p.text)
 
 
 def halves(text):
