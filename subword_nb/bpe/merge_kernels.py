@@ -6,8 +6,8 @@
 __all__ = ['ZERO', 'ONE', 'ID_BITS', 'RANK_BITS', 'PLACE_BITS', 'ID_MASK', 'RANK_MASK', 'PLACE_MASK', 'MIX', 'EMPTY', 'NONE',
            'NO_RULE', 'ALONE', 'SHORT', 'WIDEST', 'LEFT', 'PART', 'merge_windows_ref', 'rule_slots', 'made_by',
            'check_fits', 'merge_symbols', 'merge_part', 'row_place', 'whole_id', 'row_table', 'bounds_of',
-           'rules_of_rows', 'unmerged_rows', 'Merger', 'byte_pairs', 'solve_bytes', 'merge_bytes', 'Misses',
-           'RankMisses', 'solved']
+           'rules_of_rows', 'unmerged_rows', 'Merger', 'byte_pairs', 'encode_bytes', 'merge_bytes', 'SpanEncoder',
+           'RankSpanEncoder', 'span_ids']
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #e4ae7398
 from collections.abc import Iterator
@@ -452,7 +452,7 @@ def _start_bytes(buf, a, n, first, plain, ids, at):
     "uint8[:], int64[:], int64[:], int64, uint32[:], Merger(uint64[:], uint32[:], uint32[:], "
     "uint64[:], uint32[:]), uint32[:], int64[:], uint32[:]",
 )
-def solve_bytes(
+def encode_bytes(
     buf: np.ndarray,  # uint8, a buffer
     at: np.ndarray,  # int64, where spans begin
     length: np.ndarray,  # int64, their lengths
@@ -508,8 +508,8 @@ def solve_bytes(
 def merge_bytes(
     span: np.ndarray,  # uint8, the next part of a span
     last: bool,  # Does the span end with it?
-    first: np.ndarray,  # As for `solve_bytes`
-    tables: Merger,  # As for `solve_bytes`
+    first: np.ndarray,  # As for `encode_bytes`
+    tables: Merger,  # As for `encode_bytes`
     ids: np.ndarray,  # uint32, takes the ids; longer than the part by `WIDEST`
     scratch: np.ndarray,  # See `merge_part`
     carried: np.ndarray,  # (3,) uint64, at first 0, NONE and 0: what `merge_part` carries, and whether the span has begun
@@ -552,17 +552,17 @@ def _rank_tables(ranks, whole):
 PART = 1 << 16  # Bytes of a long span that are merged at once; 4 or more
 
 
-class Misses:
-    "Finds the ids of spans that have not been seen."
+class SpanEncoder:
+    "Encodes spans that are not in the cache."
 
     first = None  # The symbols that bytes or characters begin as
     tables = None  # What merging looks up
-    kernel = solve_bytes  # The kernel that takes both
+    kernel = encode_bytes  # The kernel that takes both
     part_kernel = merge_bytes  # The kernel for a part of a long span
 
     def span_kernel(
         self,
-        *given,  # What `solve_bytes` takes, without `first` and `tables`
+        *given,  # What `encode_bytes` takes, without `first` and `tables`
     ):
         "The ids of spans."
         self.kernel(*given[:4], self.first, self.tables, *given[4:])
@@ -603,7 +603,7 @@ class Misses:
             a = b
 
 
-class RankMisses(Misses):
+class RankSpanEncoder(SpanEncoder):
     "Finds the ids of spans as tiktoken does, from the ranks of tokens alone."
 
     def __init__(
@@ -615,18 +615,18 @@ class RankMisses(Misses):
         self.first, self.tables = _rank_tables(ranks, whole)
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #ed1c7b56
-def solved(
-    misses: Misses,  # A handler
+def span_ids(
+    encoder: SpanEncoder,  # How spans are encoded
     spans: list[bytes],  # Spans
 ) -> list:  # The ids of each as a list; None where Python must encode it
-    "The ids that a handler finds for a few spans."
+    "The ids of a few spans."
     length = np.fromiter(map(len, spans), np.int64, len(spans))
     buf = np.frombuffer(b"\xff" * 128 + b"".join(spans) + b"\xff" * 128, np.uint8)
     at = 128 + bounds_of(length)[:-1]
     ids = np.zeros(4 * int(length.sum()) + 16 * len(spans), np.uint32)
     bounds = np.zeros(len(spans) + 1, np.int64)
     extra = np.zeros(len(spans), np.uint32)
-    misses.span_kernel(buf, at, length, len(spans), ids, bounds, extra)
+    encoder.span_kernel(buf, at, length, len(spans), ids, bounds, extra)
     return [
         None if left_out else ids[a:b].tolist()
         for left_out, (a, b) in zip(extra.tolist(), pairwise(bounds.tolist()), strict=True)
@@ -636,6 +636,6 @@ def solved(
 @on_warm_up
 def _warm_up_bytes():
     "Compile what byte-level models need."
-    misses = RankMisses({bytes([b]): b for b in range(256)} | {b"ab": 256})
-    solved(misses, [b"ab" * 50, b"ab"])
-    list(misses.long_span(np.frombuffer(b"ab", np.uint8)))
+    encoder = RankSpanEncoder({bytes([b]): b for b in range(256)} | {b"ab": 256})
+    span_ids(encoder, [b"ab" * 50, b"ab"])
+    list(encoder.long_span(np.frombuffer(b"ab", np.uint8)))

@@ -30,7 +30,7 @@ from subword_nb.text.protocols import (
 )
 
 if TYPE_CHECKING:
-    from subword_nb.bpe.merge_kernels import Misses
+    from subword_nb.bpe.merge_kernels import SpanEncoder
     from subword_nb.corpus.segmentation import ByteSpans, SegmentationPlan
 
 # %% ../../nbs/bpe/07_model.ipynb #10868321
@@ -451,18 +451,18 @@ class BPE(Model):
     def span_encoder(
         self,
         spans: "ByteSpans",  # What a text is cut into
-    ) -> "Misses|None":  # None: `encode` does it
+    ) -> "SpanEncoder|None":  # None: `encode` does it
         "The kernels that compute the ids of new spans."
-        from subword_nb.bpe.span_encoder import BPEMisses
+        from subword_nb.bpe.span_encoder import BPESpanEncoder
         from subword_nb.text.pretokenizers import Metaspace
 
         try:
             if spans.kind == "bytes":
-                return BPEMisses(self, spans.pre_tokenizer)
+                return BPESpanEncoder(self, spans.pre_tokenizer)
             if spans.kind == "pieces":
-                return BPEMisses(self, spans.pre_tokenizer, space="▁")
+                return BPESpanEncoder(self, spans.pre_tokenizer, space="▁")
             if spans.kind == "metaspace" and spans.respell:
-                return BPEMisses(self, Metaspace("▁", "never"), space="▁")
+                return BPESpanEncoder(self, Metaspace("▁", "never"), space="▁")
         except ValueError:  # a model that the kernels do not know
             return None
         return None

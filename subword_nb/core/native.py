@@ -248,7 +248,7 @@ _VALUES |= {"bool": bool, "uint64": _unsigned_value, "float64": _float_value}
 class Library(NamedTuple):
     "Kernels that can be called."
 
-    entries: dict  # "bpe.merge_kernels.solve_bytes" → list of `Entry`, one for each signature
+    entries: dict  # "bpe.merge_kernels.encode_bytes" → list of `Entry`, one for each signature
     path: Path  # File of machine code
     target: str  # What it was built for, such as "x86_64-v3"
     tables: dict  # "text.gpt_scanners.kind_table" → array, of what is `prepared`

@@ -556,14 +556,14 @@ class SentencePieceBPE(SentencePieceModel):
     def span_encoder(
         self,
         spans: ByteSpans,  # What a text is cut into
-    ) -> Any:  # A `SentencePieceBPEMisses`; None: `encode` does it
+    ) -> Any:  # A `SentencePieceBPESpanEncoder`; None: `encode` does it
         "The kernels that compute the ids of new spans."
-        from subword_nb.bpe.span_encoder import SentencePieceBPEMisses
+        from subword_nb.bpe.span_encoder import SentencePieceBPESpanEncoder
 
         if spans.kind not in ("pieces", "metaspace") or spans.kind == "metaspace" and not spans.respell:
             return None
         try:
-            return SentencePieceBPEMisses(self)
+            return SentencePieceBPESpanEncoder(self)
         except ValueError:  # a model that the kernels do not know
             return None
 
@@ -716,19 +716,19 @@ def merges_of(
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #47b15392
 @on_warm_up
-def _warm_up_unigram_misses():
+def _warm_up_unigram_spans():
     "Compile the kernels of Unigram models, SentencePiece's sums among them."
     import numpy as np
     from subword_nb.core.simd import HEAD, IdBuffer, buffer_of
     from subword_nb.formats.sentencepiece_normalizer import SentencePieceNormalizer
-    from subword_nb.unigram.boundaries import UnigramMisses
+    from subword_nb.unigram.boundaries import UnigramSpanEncoder
 
     model = SentencePieceUnigram({"a": 0, _SPACE: 1, "?": 2}, [0.0, 0.0, 0.0], "?")
-    misses = UnigramMisses(model, normalizer=SentencePieceNormalizer(remove_extra_whitespaces=False))
+    encoder = UnigramSpanEncoder(model, normalizer=SentencePieceNormalizer(remove_extra_whitespaces=False))
     buffer = buffer_of(b"a")
     one = np.array([1], np.int64)
     ids, bounds, extra = np.empty(20, np.uint32), np.zeros(2, np.int64), np.zeros(1, np.uint32)
-    misses.span_kernel(buffer, one + HEAD - 1, one, 1, ids, bounds, extra)
+    encoder.span_kernel(buffer, one + HEAD - 1, one, 1, ids, bounds, extra)
     starts, of_span = np.array([HEAD, HEAD + 1], np.uint32), np.zeros(1, np.uint64)
     arrays = np.zeros(4, np.uint64), None, np.zeros(1, np.uint32)
-    misses.rescore_float32(buffer, starts, of_span, 0, 1, arrays, IdBuffer(300), np.zeros(1))
+    encoder.rescore_float32(buffer, starts, of_span, 0, 1, arrays, IdBuffer(300), np.zeros(1))

@@ -30,7 +30,7 @@ from .lattice import Lattice, build_lattice, lengths_by_first, viterbi
 
 if TYPE_CHECKING:
     from subword_nb.corpus.segmentation import ByteSpans, SegmentationPlan
-    from subword_nb.unigram.boundaries import UnigramMisses
+    from subword_nb.unigram.boundaries import UnigramSpanEncoder
 
 # %% ../../nbs/unigram/12_model.ipynb #0a7d1951
 @dataclass
@@ -121,11 +121,11 @@ class Unigram(Model):
     def span_encoder(
         self,
         spans: "ByteSpans",  # What a text is cut into
-    ) -> "UnigramMisses|None":  # None: `encode` does it
+    ) -> "UnigramSpanEncoder|None":  # None: `encode` does it
         "The kernels that compute the ids of new spans."
-        from subword_nb.unigram.boundaries import UnigramMisses
+        from subword_nb.unigram.boundaries import UnigramSpanEncoder
 
-        return UnigramMisses(self, spans=spans.found) if spans.kind == "unigram" else None
+        return UnigramSpanEncoder(self, spans=spans.found) if spans.kind == "unigram" else None
 
     def without_pieces(
         self,

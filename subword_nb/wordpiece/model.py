@@ -26,7 +26,7 @@ from .longest_match import match_trie, wordpiece_encode
 
 if TYPE_CHECKING:
     from subword_nb.corpus.segmentation import ByteSpans
-    from subword_nb.wordpiece.span_encoder import WordPieceMisses
+    from subword_nb.wordpiece.span_encoder import WordPieceSpanEncoder
 
 # %% ../../nbs/wordpiece/07_model.ipynb #6f230d08
 def _encode_short(pretoken, tables):
@@ -116,14 +116,14 @@ class WordPiece(Model):
     def span_encoder(
         self,
         spans: "ByteSpans",  # What a text is cut into
-    ) -> "WordPieceMisses|None":  # None: `encode` does it
+    ) -> "WordPieceSpanEncoder|None":  # None: `encode` does it
         "The kernel that computes the ids of new spans."
-        from subword_nb.wordpiece.span_encoder import WordPieceMisses
+        from subword_nb.wordpiece.span_encoder import WordPieceSpanEncoder
 
         if spans.kind != "words":
             return None
         try:
-            return WordPieceMisses(self, spans.normalizer, spans.pre_tokenizer)
+            return WordPieceSpanEncoder(self, spans.normalizer, spans.pre_tokenizer)
         except ValueError:  # parts that the kernel does not know
             return None
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SPACE_BYTE', 'MIX', 'LOW', 'ONE', 'NONE', 'PLACE', 'FIELD', 'LIMIT', 'LEFT', 'DROPPED', 'wordpiece_span_ref',
-           'byte_trie', 'CharTables', 'char_tables', 'WordPieceMisses']
+           'byte_trie', 'CharTables', 'char_tables', 'WordPieceSpanEncoder']
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #43be4545
 from functools import lru_cache
@@ -315,7 +315,7 @@ def _encode_span(buffer, i, end, word, limits, pages, flat, texts, trie, ids, k)
     "uint32[:], int64[:], uint32[:]",
 )
 def _encode_spans(buffer, at, length, m, limits, pages, flat, texts, trie, ids, bounds, extra):
-    "Encode m spans; see `WordPieceMisses.span_kernel`."
+    "Encode m spans; see `WordPieceSpanEncoder.span_kernel`."
     longest = np.int64(0)
     for j in range(m):
         longest = max(longest, length[j])
@@ -330,7 +330,7 @@ def _encode_spans(buffer, at, length, m, limits, pages, flat, texts, trie, ids, 
         bounds[j + 1] = k
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #f1af404a
-class WordPieceMisses:
+class WordPieceSpanEncoder:
     "Computes the ids of spans that are not cached."
 
     def __init__(
@@ -384,12 +384,12 @@ class WordPieceMisses:
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #676420db
 @on_warm_up
-def _warm_up_wordpiece_misses():
+def _warm_up_wordpiece_spans():
     "Compile the kernel."
     options = {"unk_piece": "a", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
-    misses = WordPieceMisses(SimpleNamespace(piece2id={"a": 0}, **options), None, WhitespaceSplit())
+    encoder = WordPieceSpanEncoder(SimpleNamespace(piece2id={"a": 0}, **options), None, WhitespaceSplit())
     one = np.array([1], np.int64)
-    misses.span_kernel(
+    encoder.span_kernel(
         buffer_of(b"a"),
         one + HEAD - 1,
         one,

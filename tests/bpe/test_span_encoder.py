@@ -1,4 +1,4 @@
-"""The handlers of new spans for models that merge, against the models: real vocabularies, hostile spans, whole texts."""
+"""The encoders of new spans for models that merge, against the models: real vocabularies, hostile spans, whole texts."""
 
 import re
 
@@ -9,8 +9,8 @@ from seeds import fresh
 
 from subword_nb import Tokenizer
 from subword_nb.bpe.model import BPE, RankRules, Rules, implied_rules
-from subword_nb.bpe.merge_kernels import EMPTY, LEFT, RankMisses, merge_symbols, rule_slots, solved
-from subword_nb.bpe.span_encoder import BPEMisses, SentencePieceBPEMisses, joins_at_space
+from subword_nb.bpe.merge_kernels import EMPTY, LEFT, RankSpanEncoder, merge_symbols, rule_slots, span_ids
+from subword_nb.bpe.span_encoder import BPESpanEncoder, SentencePieceBPESpanEncoder, joins_at_space
 from subword_nb.pipeline.encoder import encoder_of
 from subword_nb.core.jit import available
 from subword_nb.text.pretokenizers import Metaspace, byte_level
@@ -59,11 +59,11 @@ def model_of(path):
     return c.model, c.pre
 
 
-def misses_of(model, pre, space=None):
+def span_encoder_of(model, pre, space=None):
     "What computes the ids of new spans for a model."
     if isinstance(model, SentencePieceBPE):
-        return SentencePieceBPEMisses(model)
-    return BPEMisses(model, pre, space=space)
+        return SentencePieceBPESpanEncoder(model)
+    return BPESpanEncoder(model, pre, space=space)
 
 
 def random_spans(rng, n):
@@ -79,9 +79,9 @@ def random_spans(rng, n):
     ]
 
 
-def compare(misses, spans, expected, most_left=0.0):
+def compare(encoder, spans, expected, most_left=0.0):
     "The ids where there are any; few spans left to Python."
-    found = solved(misses, [s.encode() for s in spans])
+    found = span_ids(encoder, [s.encode() for s in spans])
     wrong = [(s, a, b) for s, a, b in zip(spans, found, expected) if a is not None and a != list(b)]
     assert not wrong, wrong[0]
     assert found.count(None) <= most_left * len(spans)
@@ -95,7 +95,7 @@ def test_byte_level_models(shared_file, name):
         return pre.piece_of(text) if name != "falcon/tokenizer.json" else byte_level(None).piece_of(text)
 
     spans = random_spans(fresh(name), TEXTS)
-    compare(misses_of(model, pre), spans, [model.encode(visible(s)) for s in spans])
+    compare(span_encoder_of(model, pre), spans, [model.encode(visible(s)) for s in spans])
 
 
 @pytest.mark.parametrize("name", MARKED)
@@ -108,17 +108,17 @@ def test_models_of_characters(shared_file, name):
         for k, s in enumerate(random_spans(rng, TEXTS))
     ]
     expected = [model.encode(s.replace(" ", "▁")) for s in spans]
-    compare(misses_of(model, pre, space="▁"), spans, expected)
+    compare(span_encoder_of(model, pre, space="▁"), spans, expected)
 
 
 @pytest.mark.parametrize("name", MARKED)
 def test_words_in_a_row_are_the_text(shared_file, name):
     "Spans that end before a run of marks may be encoded one by one."
     model, pre = model_of(shared_file(f"vocab/{name}"))
-    misses, rng = misses_of(model, pre, space="▁"), fresh(name)
+    encoder, rng = span_encoder_of(model, pre, space="▁"), fresh(name)
     for text in random_spans(rng, TEXTS // 5):
         text = " " + text
-        rows = solved(misses, [s.encode() for s in re.findall("[ ▁]+[^ ▁]*", text)])
+        rows = span_ids(encoder, [s.encode() for s in re.findall("[ ▁]+[^ ▁]*", text)])
         assert None not in rows and [i for row in rows for i in row] == list(
             model.encode(text.replace(" ", "▁"))
         )
@@ -137,14 +137,14 @@ def test_rank_files_against_tiktoken(shared_file, name):
         *("-" * n for n in range(50, 300, 7)),
         *(" " * n for n in range(50, 300, 7)),
     ]
-    compare(RankMisses(ranks), spans, [peer.encode_ordinary(s) for s in spans])
+    compare(RankSpanEncoder(ranks), spans, [peer.encode_ordinary(s) for s in spans])
 
 
 def test_rank_models_equal_rank_files(shared_file):
     path = shared_file("vocab/tiktoken/r50k_base.tiktoken")
     model, pre = model_of(path)
     assert isinstance(model.merges, RankRules)
-    a, b = misses_of(model, pre), RankMisses(read_ranks(path))
+    a, b = span_encoder_of(model, pre), RankSpanEncoder(read_ranks(path))
     assert "table" not in vars(model) and "pairs" not in vars(model.merges)
     for x, y in zip((a.first[:256], *a.tables), (b.first[:256], *b.tables)):
         assert np.array_equal(
@@ -156,10 +156,10 @@ def test_rank_models_equal_rank_files(shared_file):
 def test_long_spans_are_linear_and_exact(shared_file, unit):
     "Windows against the whole, at lengths around their sizes; a long one by the periods of its ids."
     ranks = read_ranks(shared_file("vocab/tiktoken/r50k_base.tiktoken"))
-    misses = RankMisses(ranks)
+    encoder = RankSpanEncoder(ranks)
     spans = [(unit * n)[:n] for n in (63, 64, 65, 96, 97, 128, 129, 200, 333, 1023, 1025)]
-    compare(misses, spans, [encode_by_ranks_ref(s.encode(), ranks) for s in spans])
-    (ids,) = solved(misses, [unit.encode() * 100_000])
+    compare(encoder, spans, [encode_by_ranks_ref(s.encode(), ranks) for s in spans])
+    (ids,) = span_ids(encoder, [unit.encode() * 100_000])
     spelled = {i: t for t, i in ranks.items()}
     assert b"".join(map(spelled.get, ids)) == unit.encode() * 100_000
 
@@ -179,7 +179,7 @@ def test_random_ranks_in_any_order():
     for _ in range(TEXTS):
         (letters, ranks), whole = random_ranks(rng), rng.random() < 0.5
         spans = [bytes(rng.choices(letters, k=n)) for n in (1, 2, 3, 7, 20, 64, 65, rng.randrange(66, 400))]
-        found = solved(RankMisses(ranks, whole=whole), spans)
+        found = span_ids(RankSpanEncoder(ranks, whole=whole), spans)
         assert [
             r
             for r in zip(spans, found)
@@ -194,8 +194,8 @@ def test_a_piece_that_reaches_back_further_than_any_window():
     names = ["a", "b", *("a" * k + "b" for k in range(1, 40))]
     ids = {p: i for i, p in enumerate(names)}
     assert implied_rules(ids)[0][:2] == [("a", "b"), ("a", "ab")]
-    misses = BPEMisses(BPE(ids, RankRules(ids), drop_unknown=True), byte_level(None))
-    assert solved(misses, [b"a" * n + b"b"]) == [[0] * (n - 39) + [ids["a" * 39 + "b"]]]
+    encoder = BPESpanEncoder(BPE(ids, RankRules(ids), drop_unknown=True), byte_level(None))
+    assert span_ids(encoder, [b"a" * n + b"b"]) == [[0] * (n - 39) + [ids["a" * 39 + "b"]]]
     domino = {
         "a": 9,
         "b": 8,
@@ -205,8 +205,8 @@ def test_a_piece_that_reaches_back_further_than_any_window():
         "bc": 0,
     }  # whether all pairs are ab or ba depends on the end
     for end in ("", "c", "bc"):
-        (found,) = solved(
-            RankMisses({p.encode(): i for p, i in domino.items()}), [("ab" * 400 + end).encode()]
+        (found,) = span_ids(
+            RankSpanEncoder({p.encode(): i for p, i in domino.items()}), [("ab" * 400 + end).encode()]
         )
         assert found in (
             None,
@@ -227,7 +227,7 @@ def test_runs_of_one_byte_with_long_pieces():
         ]
         ranks = {name: i for i, name in enumerate(names)}
         spans = [b" " * n + end for n in (3, 63, 64, 65, 200, 1500) for end in (b"", b"a", b"ba")]
-        found = solved(RankMisses(ranks, whole=False), spans)
+        found = span_ids(RankSpanEncoder(ranks, whole=False), spans)
         assert [
             s
             for s, f in zip(spans, found)
@@ -249,7 +249,7 @@ def test_made_pieces_with_gaps_or_equal_ids():
         vocab = dict(zip([*"hugsn", "ug", "un", "hug"], ids))
         for merges in (["u g", "u n", "h ug"], ["u g"]):
             model = BPE(vocab, Rules(merges), drop_unknown=True)
-            assert solved(BPEMisses(model, pre), [w.encode() for w in words]) == [
+            assert span_ids(BPESpanEncoder(model, pre), [w.encode() for w in words]) == [
                 model.encode(w) for w in words
             ]
 
@@ -260,13 +260,13 @@ def test_ranks_with_words_that_merging_does_not_make():
     for vocab in (ids, ids | {"pugspugs": 300}):
         model = BPE(vocab, RankRules(ids), ignore_merges=True)
         spans = ["pugs", "hug", "pugspugs", "gspu", "gspus"]
-        compare(BPEMisses(model, byte_level(None)), spans, [model.encode(s) for s in spans])
+        compare(BPESpanEncoder(model, byte_level(None)), spans, [model.encode(s) for s in spans])
 
 
 def test_many_spans_in_one_call_and_room():
-    "Nothing is written outside of what a handler may write."
+    "Nothing is written outside of what an encoder may write."
     ranks = {bytes([b]): b for b in range(256)} | {b"ab": 256, b"abab": 257}
-    rng, misses = fresh(5), RankMisses(ranks)
+    rng, encoder = fresh(5), RankSpanEncoder(ranks)
     spans = [bytes(rng.choices(b"abc\xff", k=rng.randrange(1, 90))) for _ in range(500)]
     spans = [s for s in spans if s[0] != 255] + [b"\xff"]
     data, length = b"".join(spans), np.array([*map(len, spans)], np.int64)
@@ -280,7 +280,7 @@ def test_many_spans_in_one_call_and_room():
         np.full(m + 65, 7, np.int64),
         np.full(m + 64, 7, np.uint32),
     )
-    misses.span_kernel(buf, at, length, m, ids[:capacity], bounds[: m + 1], extra[:m])
+    encoder.span_kernel(buf, at, length, m, ids[:capacity], bounds[: m + 1], extra[:m])
     assert (ids[capacity:] == 7).all() and (bounds[m + 1 :] == 7).all() and (extra[m:] == 7).all()
     assert extra[m - 1] == LEFT and bounds[m] == bounds[m - 1]
     for k in range(m - 1):
@@ -289,13 +289,13 @@ def test_many_spans_in_one_call_and_room():
         )
 
 
-def test_threads_share_a_handler(shared_file):
+def test_threads_share_an_encoder(shared_file):
     from concurrent.futures import ThreadPoolExecutor
 
-    misses = RankMisses(read_ranks(shared_file("vocab/tiktoken/r50k_base.tiktoken")))
+    encoder = RankSpanEncoder(read_ranks(shared_file("vocab/tiktoken/r50k_base.tiktoken")))
     spans = [s.encode() for s in random_spans(fresh(6), 1000)]
     with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda _: solved(misses, spans), range(8)))
+        answers = list(pool.map(lambda _: span_ids(encoder, spans), range(8)))
     assert all(a == answers[0] for a in answers)
 
 
@@ -334,13 +334,13 @@ def test_special_kinds_of_sentencepiece():
         {"user_defined": ("ab",)},
     ):
         compare(
-            SentencePieceBPEMisses(model(**kinds)),
+            SentencePieceBPESpanEncoder(model(**kinds)),
             spans,
             [model(**kinds).encode(s.replace(" ", "▁")) for s in spans],
             0.5,
         )
     with pytest.raises(ValueError, match="unused must be empty"):
-        SentencePieceBPEMisses(model(unused=("ab",)))
+        SentencePieceBPESpanEncoder(model(unused=("ab",)))
 
 
 def test_metaspace_cuts_before_each_mark():
@@ -356,21 +356,21 @@ def test_metaspace_cuts_before_each_mark():
             [i for p in pre.raw_pretokens(s.replace(" ", "▁"), first=False) for i in model.encode(p)]
             for s in spans
         ]
-        compare(BPEMisses(model, pre, space="▁"), spans, expected)
+        compare(BPESpanEncoder(model, pre, space="▁"), spans, expected)
 
 
 @pytest.mark.parametrize(
     "make,why",
     [
-        (lambda: RankMisses({b"a": 2**21}), "ids must be below 2097151"),
-        (lambda: RankMisses({b"a": 0, b"ab": 1}), "got no rank for 0x62"),
+        (lambda: RankSpanEncoder({b"a": 2**21}), "ids must be below 2097151"),
+        (lambda: RankSpanEncoder({b"a": 0, b"ab": 1}), "got no rank for 0x62"),
         (
-            lambda: BPEMisses(
+            lambda: BPESpanEncoder(
                 BPE({"a": 0}, [], end_of_word_suffix="</w>", ignore_merges=True), byte_level(None)
             ),
             "either take words whole or have a prefix or suffix",
         ),
-        (lambda: BPEMisses(BPE({"a": 0}, []), Metaspace()), "must have a piece for the space"),
+        (lambda: BPESpanEncoder(BPE({"a": 0}, []), Metaspace()), "must have a piece for the space"),
     ],
 )
 def test_what_is_refused(make, why):
@@ -394,7 +394,7 @@ def test_spans_of_the_corpora(shared_data, shared_file, name):
         keep = [k for k, s in enumerate(spans) if "\ufffd" not in s]
         raws, spans = [raws[k] for k in keep], [spans[k] for k in keep]
     compare(
-        misses_of(model, pre),
+        span_encoder_of(model, pre),
         spans,
         [model.encode(r if name.startswith("falcon") else pre.piece_of(r)) for r in raws],
         0.001,

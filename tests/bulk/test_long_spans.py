@@ -7,7 +7,7 @@ import pytest
 
 from subword_nb import Tokenizer
 from subword_nb.bpe import merge_kernels
-from subword_nb.bpe.merge_kernels import RankMisses, solved
+from subword_nb.bpe.merge_kernels import RankSpanEncoder, span_ids
 from subword_nb.core.jit import available
 from subword_nb.pipeline.encoder import encode_blocks, encoder_of
 from subword_nb.pipeline.runs import encode_texts
@@ -61,14 +61,14 @@ def test_spans_of_bytes_in_parts(monkeypatch):
         }
         names = [b"a", b"b", b"c", *tokens]
         rng.shuffle(names)
-        misses = RankMisses({name: i for i, name in enumerate(names)})
+        encoder = RankSpanEncoder({name: i for i, name in enumerate(names)})
         span = bytes(
             rng.choices(rng.choice((b"a", b"ab", b"abc", b"aaaab")), k=rng.choice((9, 50, 300, 3000)))
         )
         monkeypatch.setattr(merge_kernels, "PART", rng.choice((7, 8, 16, 64, 1000)))
-        pieces = misses.long_span(np.frombuffer(span, np.uint8))
+        pieces = encoder.long_span(np.frombuffer(span, np.uint8))
         if pieces is not None:
-            assert [i for ids in pieces for i in ids.tolist()] == solved(misses, [span])[0]
+            assert [i for ids in pieces for i in ids.tolist()] == span_ids(encoder, [span])[0]
             answered += 1
     assert answered > 2000
 

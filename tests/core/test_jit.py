@@ -15,7 +15,7 @@ PLAIN = """
 import random, sys, warnings
 warnings.simplefilter("error")
 from subword_nb.bpe.reference import bpe_train_ref
-from subword_nb.bpe.merge_kernels import RankMisses, solved
+from subword_nb.bpe.merge_kernels import RankSpanEncoder, span_ids
 from subword_nb.bpe.trainer import bpe_train
 rng = random.Random(3)
 for _ in range(25):
@@ -24,7 +24,7 @@ for _ in range(25):
         rules = bpe_train_ref(counts, 40, tie_break=rule)
         assert bpe_train(counts, 40, tie_break=rule, bulk=True) == rules
 ranks = {bytes([b]): b for b in range(256)} | {b"ab": 256, b"aba": 257}
-assert solved(RankMisses(ranks), [b"abab", b"aba", b"ab" * 90, b"b"]) == [[256, 256], [257], [256] * 90, [98]]
+assert span_ids(RankSpanEncoder(ranks), [b"abab", b"aba", b"ab" * 90, b"b"]) == [[256, 256], [257], [256] * 90, [98]]
 print("numba" in sys.modules)
 """
 

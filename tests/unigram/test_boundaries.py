@@ -22,7 +22,7 @@ from subword_nb.formats.sentencepiece_normalizer import SentencePieceNormalizer
 from subword_nb.core.span_cache import IdBuffer, SpanTable, encode_spans
 from subword_nb.unigram.span_encoder import CONTROLS, DROPPED, EXTENDS, PREPENDS
 from subword_nb.unigram.model import Unigram, unigram_model
-from subword_nb.unigram.boundaries import UnigramMisses, kinds_in_clusters, unigram_spans
+from subword_nb.unigram.boundaries import UnigramSpanEncoder, kinds_in_clusters, unigram_spans
 from subword_nb.text.word_scanners import whitespace_scanner
 
 REAL = [
@@ -51,7 +51,7 @@ class Parts:
 
 
 def plan_of(c):
-    "(scanner, opening, misses, the model in Python) of a tokenizer; None if words are not known to stand alone."
+    "(scanner, opening, encoder, the model in Python) of a tokenizer; None if words are not known to stand alone."
     if (spans := unigram_spans(c.model, c.norm, c.pre)) is None:
         return None
     later = (
@@ -69,17 +69,17 @@ def plan_of(c):
     return (
         whitespace_scanner(spans.space),
         lambda d: spans.prefix if d and not d.startswith(spans.unless) else b"",
-        UnigramMisses(c.model, normalizer=c.norm, pre=c.pre),
+        UnigramSpanEncoder(c.model, normalizer=c.norm, pre=c.pre),
         encode_span,
     )
 
 
 def run(plan, text, block=1 << 16, table=None):
     "(ids, ends of documents) of bytes, block by block, as a driver does it."
-    (scanner, dummy_prefix, misses, encode_span), sums = plan, np.zeros(1)
-    assert not any(b in text for b in misses.spans.forbidden_bytes)
+    (scanner, dummy_prefix, encoder, encode_span), sums = plan, np.zeros(1)
+    assert not any(b in text for b in encoder.spans.forbidden_bytes)
     rescore_float32 = (
-        (lambda *args: misses.rescore_float32(*args, sums)) if misses.spans.sums_continue else None
+        (lambda *args: encoder.rescore_float32(*args, sums)) if encoder.spans.sums_continue else None
     )
     documents = [dummy_prefix(d) + d for d in text.split(b"\xff")]
     text, at, table = b"\xff".join(documents), 0, table or SpanTable()
@@ -98,7 +98,7 @@ def run(plan, text, block=1 << 16, table=None):
                 k,
                 table,
                 id_buffer,
-                misses.span_kernel,
+                encoder.span_kernel,
                 encode_span,
                 rescore_float32=rescore_float32,
             )
@@ -106,7 +106,7 @@ def run(plan, text, block=1 << 16, table=None):
     return id_buffer.ids().tolist(), id_buffer.ends[: id_buffer.state[1]].tolist()
 
 
-def solved(misses, spans):
+def span_ids(encoder, spans):
     "The kernel's ids of spans; None where Python has to say."
     length = np.array([len(s) for s in spans], np.int64)
     at, m = HEAD + np.cumsum(length) - length, len(spans)
@@ -115,7 +115,7 @@ def solved(misses, spans):
         np.zeros(m + 1, np.int64),
         np.zeros(m, np.uint32),
     )
-    misses.span_kernel(buffer_of(b"".join(spans)), at, length, m, ids, bounds, extra)
+    encoder.span_kernel(buffer_of(b"".join(spans)), at, length, m, ids, bounds, extra)
     return [None if e >> 24 else ids[a:b].tolist() for a, b, e in zip(bounds[:-1], bounds[1:], extra)]
 
 
@@ -242,8 +242,8 @@ def test_signs_that_join_what_follows(real):
 def test_signs_that_join_what_follows_are_no_reason_to_ask(real):
     "One such sign in a long text without spaces would have all of it done the slow way."
     tok, plan = real
-    misses, rng = (
-        UnigramMisses(
+    encoder, rng = (
+        UnigramSpanEncoder(
             encoder_of(tok, allowed_special=()).model, normalizer=tok.normalizer, pre=tok.pre_tokenizer
         ),
         fresh("signs"),
@@ -273,14 +273,14 @@ def test_signs_that_join_what_follows_are_no_reason_to_ask(real):
             )
         )
         assert run(plan, text.encode())[0] == plain(tok, text), ascii(text)
-    assert None not in solved(misses, [f" {sign}a".encode() for sign in signs])
+    assert None not in span_ids(encoder, [f" {sign}a".encode() for sign in signs])
 
 
 def test_clusters_of_every_kind(real):
     tok, plan = real
-    rng, misses = (
+    rng, encoder = (
         fresh(0),
-        UnigramMisses(
+        UnigramSpanEncoder(
             encoder_of(tok, allowed_special=()).model, normalizer=tok.normalizer, pre=tok.pre_tokenizer
         ),
     )
@@ -291,7 +291,7 @@ def test_clusters_of_every_kind(real):
         (" " + t.replace(" ", "").replace("\t", "").replace("\n", "").replace("\r", "")).encode()
         for t in texts
     ]
-    assert sum(ids is None for ids in solved(misses, spans)) < len(spans) // 2
+    assert sum(ids is None for ids in span_ids(encoder, spans)) < len(spans) // 2
 
 
 WHITE = [" ", "\t", "\n", "\r", "\f"]  # the map takes a vertical tab away
@@ -515,7 +515,7 @@ def test_what_does_not_stand_alone_has_no_plan():
     for model, norm, pre in none:
         assert unigram_spans(model, norm, pre) is None, (norm, pre)
     with pytest.raises(ValueError, match="encode without kernels"):
-        UnigramMisses(hf)
+        UnigramSpanEncoder(hf)
 
 
 def pairs(chars):
@@ -628,13 +628,13 @@ def test_bars_are_barred_where_their_place_matters():
 
 def test_a_damaged_map_is_left_to_python():
     parts = Parts(rnd_unigram(fresh(1)), MAPPED, BOTH)
-    misses = UnigramMisses(parts.model, normalizer=MAPPED, pre=BOTH)
-    whole = misses.tables
-    misses.tables = whole._replace(rules=np.array([1 << 20], np.uint32))
-    assert solved(misses, ["½".encode()]) == [None]
-    misses.tables = whole._replace(chars=whole.chars[: 256 + 65536 + 6])
-    assert None in solved(misses, [k.encode() for k in ("½", "´", "b\u0301", "e\u0301")])
-    own = UnigramMisses(
+    encoder = UnigramSpanEncoder(parts.model, normalizer=MAPPED, pre=BOTH)
+    whole = encoder.tables
+    encoder.tables = whole._replace(rules=np.array([1 << 20], np.uint32))
+    assert span_ids(encoder, ["½".encode()]) == [None]
+    encoder.tables = whole._replace(chars=whole.chars[: 256 + 65536 + 6])
+    assert None in span_ids(encoder, [k.encode() for k in ("½", "´", "b\u0301", "e\u0301")])
+    own = UnigramSpanEncoder(
         rnd_unigram(fresh(1), SentencePieceUnigram, True), normalizer=SentencePieceNormalizer(BLOB)
     )
     own.tables = own.tables._replace(rules=np.array([1 << 20], np.uint32))

@@ -15,7 +15,7 @@ from subword_nb.text.splitters import Whitespace, WhitespaceSplit
 from subword_nb.tokenizer.tokenizer import Tokenizer
 from subword_nb.text.word_scanners import ODD, bert_scanner, char_map
 from subword_nb.wordpiece.model import WordPiece
-from subword_nb.wordpiece.span_encoder import WordPieceMisses, byte_trie, wordpiece_span_ref
+from subword_nb.wordpiece.span_encoder import WordPieceSpanEncoder, byte_trie, wordpiece_span_ref
 
 pytestmark = pytest.mark.skipif(
     not available(), reason="thousands of spans need compiled kernels; the notebook tests plain Python"
@@ -67,7 +67,7 @@ CHARS = [
 ]
 
 
-def span_kernel(misses, spans: list[bytes]) -> list:
+def span_kernel(encoder, spans: list[bytes]) -> list:
     "The ids of each span, None where it is left."
     text, lengths = buffer_of(b"".join(spans)), np.array([len(s) for s in spans], np.int64)
     ids, bounds, extra = (
@@ -75,7 +75,7 @@ def span_kernel(misses, spans: list[bytes]) -> list:
         np.empty(len(spans) + 1, np.int64),
         np.empty(len(spans), np.uint32),
     )
-    misses.span_kernel(text, HEAD + np.cumsum(lengths) - lengths, lengths, len(spans), ids, bounds, extra)
+    encoder.span_kernel(text, HEAD + np.cumsum(lengths) - lengths, lengths, len(spans), ids, bounds, extra)
     assert set(extra.tolist()) <= {0, 1 << 24}
     return [
         None if x else ids[a:b].tolist()
@@ -87,7 +87,7 @@ def compare(model, normalizer, pre, spans: list[str]) -> int:
     "Hold the kernel against the parts; returns how many spans it left."
     invalid, left = char_map(normalizer).kinds == ODD, 0
     for span, ids in zip(
-        spans, span_kernel(WordPieceMisses(model, normalizer, pre), [s.encode() for s in spans])
+        spans, span_kernel(WordPieceSpanEncoder(model, normalizer, pre), [s.encode() for s in spans])
     ):
         if ids is None:
             left += 1
@@ -145,7 +145,8 @@ def test_small_vocabularies(normalizer, pre):
             spans = [
                 s
                 for s, ids in zip(
-                    spans, span_kernel(WordPieceMisses(model, normalizer, pre), [s.encode() for s in spans])
+                    spans,
+                    span_kernel(WordPieceSpanEncoder(model, normalizer, pre), [s.encode() for s in spans]),
                 )
                 if ids is not None
             ]
@@ -154,8 +155,8 @@ def test_small_vocabularies(normalizer, pre):
 
 
 def test_golden_texts_cut_into_spans(tok, shared_file):
-    misses, scanner = (
-        WordPieceMisses(tok.model, tok.normalizer, tok.pre_tokenizer),
+    encoder, scanner = (
+        WordPieceSpanEncoder(tok.model, tok.normalizer, tok.pre_tokenizer),
         bert_scanner(norm=tok.normalizer),
     )
     texts = json.loads(shared_file("golden/strings.json").read_text(encoding="utf-8"))
@@ -163,7 +164,7 @@ def test_golden_texts_cut_into_spans(tok, shared_file):
     left = 0
     for text in texts:
         spans = [s for s in scan_spans(scanner, text.encode("utf-8", "replace")) if s]
-        found = span_kernel(misses, spans) if spans else []
+        found = span_kernel(encoder, spans) if spans else []
         left += sum(ids is None for ids in found)
         want = tok.encode(
             text.encode("utf-8", "replace").decode(), add_special_tokens=False, allowed_special=()
@@ -190,7 +191,7 @@ def test_every_code_point(tok):
 
 
 def test_hostile_spans_are_linear(tok):
-    misses = WordPieceMisses(tok.model, tok.normalizer, tok.pre_tokenizer)
+    encoder = WordPieceSpanEncoder(tok.model, tok.normalizer, tok.pre_tokenizer)
     for text in (
         "a" * 100_000,
         "ab " * 30_000,
@@ -202,11 +203,11 @@ def test_hostile_spans_are_linear(tok):
         "한" * 30_000,
         "ᾂ" * 30_000,
     ):
-        assert span_kernel(misses, [text.encode()])[0] == wordpiece_span_ref(
+        assert span_kernel(encoder, [text.encode()])[0] == wordpiece_span_ref(
             tok.model, tok.normalizer, tok.pre_tokenizer, text.encode()
         )
         assert_linear(
-            lambda text: span_kernel(misses, [text.encode()]),
+            lambda text: span_kernel(encoder, [text.encode()]),
             text[: len(text) // 2],
             8 * len(text),
             what=text[:5],
@@ -229,9 +230,9 @@ def test_what_is_refused():
         (None, byte_level("gpt2"), "pre must be BertPreTokenizer"),
     ):
         with pytest.raises(ValueError, match=says):
-            WordPieceMisses(toy, normalizer, pre)
+            WordPieceSpanEncoder(toy, normalizer, pre)
     with pytest.raises(ValueError, match="encode without kernels"):
         byte_trie({"a": 1 << 20})
     assert len(byte_trie({})) > 256 and span_kernel(
-        WordPieceMisses(toy, None, BertPreTokenizer()), [b"\xff", b"a\xff"]
+        WordPieceSpanEncoder(toy, None, BertPreTokenizer()), [b"\xff", b"a\xff"]
     ) == [[], [0]]
