@@ -19,7 +19,7 @@ from subword_nb.bpe import model as bpe_encode
 from subword_nb.pipeline import encoder as page
 from subword_nb.core import processes as forks
 from subword_nb.core import jit, simd
-from subword_nb.pipeline.encoder import encode_general, encoder_of, quick_path
+from subword_nb.pipeline.encoder import encode_general, encoder_of, choose_fast_path
 from subword_nb.pipeline.thresholds import SIZES
 from subword_nb.pipeline.processors import TemplateProcessing
 from subword_nb.pipeline.vocab import AddedToken
@@ -298,7 +298,7 @@ def test_a_fork_waits_for_who_aligns(toys, monkeypatch):
 @forking
 def test_a_fork_has_a_garbage_collector(toys):
     def inside(entered, wait):
-        with forks.uncollected():
+        with forks.gc_paused():
             wait()
 
     assert while_inside(inside, gc.isenabled) is True and gc.isenabled()
@@ -309,7 +309,7 @@ def test_the_collector_goes_again_behind_threads_that_pause_it_at_once():
 
     def pause():
         for _ in range(3000):
-            with forks.uncollected():
+            with forks.gc_paused():
                 assert not gc.isenabled()
 
     before = sys.getswitchinterval()
@@ -329,7 +329,7 @@ def test_the_collector_goes_again_behind_threads_that_pause_it_at_once():
 
 @forking
 def test_a_fork_inside_of_an_import_a_compiler_and_a_pause_does_not_wait_for_itself():
-    with forks.uncollected(), jit.LOCK:
+    with forks.gc_paused(), jit.LOCK:
         assert in_fork(lambda: [gc.isenabled(), jit.LOCK.acquire(timeout=300)], timeout=200) == [
             False,
             True,
@@ -364,15 +364,15 @@ def test_a_fast_path_made_while_the_tokenizer_changes_is_not_kept(toys, kernels,
     tok = load(toys[0])
     if kernels and not jit.available():
         pytest.skip("without Numba there is no such fast path")
-    text, make = "low lower " * (200 if kernels else 1), page.quick_path
+    text, make = "low lower " * (200 if kernels else 1), page.choose_fast_path
 
     def make_and_change(c, *, bulk=None):
         if (bulk is not None) == kernels:
-            monkeypatch.setattr(page, "quick_path", make)
+            monkeypatch.setattr(page, "choose_fast_path", make)
             tok.post_processor = framed(tok)
         return make(c, bulk=bulk)
 
-    monkeypatch.setattr(page, "quick_path", make_and_change)
+    monkeypatch.setattr(page, "choose_fast_path", make_and_change)
     before = tok.encode_array(text * 600).tolist() if kernels else tok.encode(text.strip())
     assert tok.post_processor is not None
     assert before[0] != tok.piece2id["<s>"], "a call ends with the parts that it began with"
@@ -516,7 +516,7 @@ def test_many_threads_leave_few_tables(toys):
     tok.encode_batch([LONG] * 600)
     kept = encoder_of(tok).bulk
     kept.tables = Busy()
-    fast_path, expected = quick_path(encoder_of(tok), bulk=kept), encode_general(tok, text)
+    fast_path, expected = choose_fast_path(encoder_of(tok), bulk=kept), encode_general(tok, text)
     for _ in range(100):
         assert fast_path(text) == expected
     most = len(kept.tables)

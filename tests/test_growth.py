@@ -10,7 +10,7 @@ import pytest
 
 from subword_nb import Tokenizer
 from subword_nb.pipeline.encoding import Encoding, merge_encodings
-from subword_nb.core.limits import SMALL, WORD_SMALL, Limits, TooMuch, check_growth, limited
+from subword_nb.core.limits import SMALL, WORD_SMALL, Limits, LimitExceeded, check_growth, limited
 from subword_nb.pipeline.processors import BertProcessing, Sequence, template
 
 MODEL = {
@@ -145,7 +145,7 @@ def test_a_text_that_grows_is_refused(name, tmp_path):
     elif name.startswith(("pre-", "post-")):
         wanted = ["encode", "align", "array"]
     for call in wanted:
-        with pytest.raises(TooMuch, match="limit growth is 256"):
+        with pytest.raises(LimitExceeded, match="limit growth is 256"):
             calls[call](SHORT if name.startswith(("pre-", "post-")) else WORDS)
     assert time.process_time() - start < 60
 
@@ -153,7 +153,7 @@ def test_a_text_that_grows_is_refused(name, tmp_path):
 @pytest.mark.parametrize("name", ["template, special ids", "template, text", "post-processors", "overflow"])
 def test_pairs_that_grow_are_refused(name, tmp_path):
     tok = loaded(tmp_path, **GROWING[name])
-    with pytest.raises(TooMuch, match="limit growth is 256"):
+    with pytest.raises(LimitExceeded, match="limit growth is 256"):
         tok.align(*[SHORT if name.startswith("post-") else WORDS] * 2)
 
 
@@ -178,7 +178,7 @@ def test_texts_that_grow_while_they_are_decoded_are_refused(decoder, tmp_path):
         lambda ids: [stream := tok.stream(), stream.step(ids), stream.finish()],
     ):
         start = time.process_time()
-        with pytest.raises(TooMuch, match="limit growth is 256"):
+        with pytest.raises(LimitExceeded, match="limit growth is 256"):
             call(ids)
         assert time.process_time() - start < 20
 
@@ -231,11 +231,11 @@ def test_what_overflows_is_joined_as_far_as_the_limit_goes():
         )
 
     assert len(merge_encodings([text(3, 2), text(4, 3)]).overflowing) == 4 * 5 - 1
-    with pytest.raises(TooMuch, match=r"joining what overflows makes 12,?000.* tokens of "):
+    with pytest.raises(LimitExceeded, match=r"joining what overflows makes 12,?000.* tokens of "):
         merge_encodings([text(1_999, 1), text(1_999, 2)])
-    with pytest.raises(TooMuch):
+    with pytest.raises(LimitExceeded):
         merge_encodings([text(50, 1)] * 5)
-    with pytest.raises(TooMuch, match="TemplateProcessing makes 66,000"):
+    with pytest.raises(LimitExceeded, match="TemplateProcessing makes 66,000"):
         template("[X]" + " $A" * 65_999, special_tokens=[("[X]", 0)]).process_ids([0])
     many = Sequence(
         [
@@ -245,7 +245,7 @@ def test_what_overflows_is_joined_as_far_as_the_limit_goes():
             *[BertProcessing(("b", 1), ("a", 0))] * 10,
         ]
     )
-    with pytest.raises(TooMuch, match="a Sequence of post-processors makes"):
+    with pytest.raises(LimitExceeded, match="a Sequence of post-processors makes"):
         many.process_ids([0])
 
 
@@ -254,5 +254,5 @@ def test_the_rule():
     for free, n_in in ((SMALL, 1), (SMALL, 10), (WORD_SMALL, 1)):
         most = free + Limits().growth * n_in
         check_growth(n_in, most, "x", free=free)
-        with pytest.raises(TooMuch, match="x makes .* pieces of .*limit growth is 256"):
+        with pytest.raises(LimitExceeded, match="x makes .* pieces of .*limit growth is 256"):
             check_growth(n_in, most + 1, "x", unit="pieces", free=free)

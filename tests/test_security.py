@@ -19,7 +19,7 @@ from notebooks import ROOT, module_path
 
 from subword_nb import Tokenizer
 from subword_nb.text.dfa import automaton_scanner
-from subword_nb.core.limits import Limits, TooMuch, limited
+from subword_nb.core.limits import Limits, LimitExceeded, limited
 from subword_nb.core.simd import scan_spans
 from subword_nb.text.regex import PATTERNS, compile_pattern
 from subword_nb.formats.tiktoken import published_ranks
@@ -459,12 +459,12 @@ def test_texts_do_not_grow_beyond_all_measure(tmp_path):
     for normalizer in [*grow, replace({"String": "a"}, "b" * 1_000_000)]:
         tok = Tokenizer.load(written(tmp_path, normalizer=normalizer))
         for call in (tok.encode, tok.align):
-            with pytest.raises(TooMuch, match="limit growth is 256"):
+            with pytest.raises(LimitExceeded, match="limit growth is 256"):
                 call("éaa " * 20)
     tok = Tokenizer.load(
         written(tmp_path, decoder={"type": "Sequence", "decoders": [replace({"String": "a"}, "aa")] * 60})
     )
-    with pytest.raises(TooMuch, match="growth"):
+    with pytest.raises(LimitExceeded, match="growth"):
         tok.decode([2, 2])
     template = {
         "type": "TemplateProcessing",
@@ -480,7 +480,7 @@ def test_texts_do_not_grow_beyond_all_measure(tmp_path):
     ):  # `test_growth.py` has every stage
         tok = Tokenizer.load(written(tmp_path, **part))
         for call in (tok.encode, tok.align, tok.encode_array):
-            with pytest.raises(TooMuch, match="limit growth is 256"):
+            with pytest.raises(LimitExceeded, match="limit growth is 256"):
                 call("aé")
     with pytest.raises(ValueError, match="components"):
         Tokenizer.load(

@@ -13,7 +13,7 @@ import pytest
 from seeds import TEXTS as N, fresh
 
 from subword_nb import Tokenizer
-from subword_nb.pipeline.encoder import encode_general, encoder_of, quick_path
+from subword_nb.pipeline.encoder import encode_general, encoder_of, choose_fast_path
 from subword_nb.text.splitters import Split
 from subword_nb.pipeline.processors import TemplateProcessing
 
@@ -46,8 +46,8 @@ def test_the_fast_path_is_the_general_path(pattern):
     if isinstance(pattern, str) and (
         sys.version_info >= (3, 11) or pattern == "gpt2"
     ):  # older ones lack possessive repeats
-        assert quick_path(encoder_of(tok))("it's quick") is not None
-        assert quick_path(encoder_of(tok))("<|endoftext|>") is None
+        assert choose_fast_path(encoder_of(tok))("it's quick") is not None
+        assert choose_fast_path(encoder_of(tok))("<|endoftext|>") is None
 
 
 def test_what_is_changed_is_heeded():

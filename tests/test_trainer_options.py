@@ -516,7 +516,7 @@ def test_marks_behind_words_are_refused_where_there_are_none():
     ):
         with pytest.raises(ValueError, match="must be False where no ▁ marks words"):
             Tokenizer.train(TEXT, vocab_size=300, treat_whitespace_as_suffix=True, **options)
-    with pytest.raises(ValueError, match=r"got '▁hug'; count with .* pass marks_behind"):
+    with pytest.raises(ValueError, match=r"got '▁hug'; count with .* pass metaspace_at_end"):
         Tokenizer.train(
             {"▁hug": 3, "▁pug": 2}, algorithm="unigram", vocab_size=20, treat_whitespace_as_suffix=True
         )

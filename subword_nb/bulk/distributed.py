@@ -15,12 +15,12 @@ from ..corpus.documents import BLOCK
 from ..corpus.counts import FlatCounts
 from .encode_parts import EncodedParts, encode_parts
 from ..pipeline.encoder import Engine
-from ..train.partition_counts import HowToCount, count_part, count_parts, count_texts
+from ..train.partition_counts import CountOptions, count_part, count_parts, count_texts
 from ..corpus.partitions import parts_of
 from ..text.pretokenizers import spells_bytes
 from ..corpus.sources import Corpus
 from ..train.train import RECIPES, conventions, learn_bpe, lines_for
-from ..corpus.workers import MEMORY, LocalExecutor, check_client, team
+from ..corpus.workers import MEMORY, LocalExecutor, check_client, open_executor
 
 # %% ../../nbs/bulk/16_distributed.ipynb #8efe6d45
 def count(
@@ -58,12 +58,12 @@ def count(
     Corpus([], field=None, errors=errors, sample=sample, seed=seed)  # refuses invalid options
     pre, norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
-    how = HowToCount(
+    how = CountOptions(
         norm, pre, bytewise, field, errors, partitions, memory, lines_for(documents, norm, pre), max_pretokens
     )
     bag = _is_bag(source)
     parts = source.to_delayed() if bag else parts_of(source, part_bytes=part_bytes, field=field)
-    with team(client=client, n_workers=n_workers, memory_limit=memory_limit) as executor:
+    with open_executor(client=client, n_workers=n_workers, memory_limit=memory_limit) as executor:
         return count_parts(
             executor,
             _Texts(executor, parts) if bag else parts,

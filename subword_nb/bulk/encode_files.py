@@ -33,7 +33,7 @@ from subword_nb.bulk.id_files import (
     report,
     publish,
 )
-from ..core.limits import check_ordinary
+from ..core.limits import check_regular_file
 from .id_tables import need_pyarrow
 from ..corpus.partitions import input_files, input_name, input_stamp, open_input
 from ..corpus.sources import is_address
@@ -408,7 +408,7 @@ def plan_run(
     inputs = [p for one in _named(paths) for p in input_files(one)]
     for path in inputs:
         if not is_address(path):
-            check_ordinary(path)
+            check_regular_file(path)
     if not inputs:
         raise ValueError(
             f"paths must name at least one file, got {paths!r}; pass paths or patterns, such as 'texts/*.txt'"

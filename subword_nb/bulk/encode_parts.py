@@ -19,7 +19,7 @@ from ..pipeline.blocks import WorkItem
 from ..pipeline.thresholds import SIZES
 from ..corpus.documents import first_bytes, packed_as
 from ..corpus.counts import lock_file
-from ..core.files import naming
+from ..core.files import naming_file
 from subword_nb.bulk.encode_files import (
     Cut,
     EncodeRun,
@@ -199,7 +199,7 @@ def _table(path, run):
 def _read(part, run):
     "The documents of a part; no file may change meanwhile."
     for s in part.sources:
-        with naming(s.path):
+        with naming_file(s.path):
             _check(part, s)
             path = s.path if is_address(s.path) else Path(_place(part, s))
             if is_table(path):
@@ -217,10 +217,10 @@ def _encode_section(encoder, bulk, part, run, writer):
     around = prefix_suffix_ids(encoder, run.options["add_special_tokens"])
     assert around is not None  # a tokenizer without a frame was refused before
     prefix_ids, suffix_ids = around
-    with naming(source.path), open_input(_place(part, source)) as file:
+    with naming_file(source.path), open_input(_place(part, source)) as file:
         text = _ByteRange(file, source.start, source.end)
         for cut in bulk.safe_cuts(text, SIZES.section):
-            with naming(source.path):
+            with naming_file(source.path):
                 data = text[at:cut]
             first, last = part.opens and at == 0, part.closes and cut == len(text)
             try:
@@ -267,7 +267,7 @@ def encode_part(
 ) -> Shard:  # Its record, which is written too
     "Encode one part into its shard."
     name = shard_names(part.number, run.layout.format)[0]
-    with naming(out / name), _scratch(out, part) as box:
+    with naming_file(out / name), _scratch(out, part) as box:
         layout = Layout(box / name, run.layout.format, run.layout.dtype)
         (layout.folder / "shards").mkdir(parents=True)
         writer = IdWriter(layout, Progress())
@@ -476,9 +476,9 @@ def encode_parts(
 def _encode_all(tok, run, parts, overwrite, how):
     "Encode missing parts; only one run at a time works in a folder."
     out = run.layout.out.absolute()
-    with naming(out):
+    with naming_file(out):
         out.mkdir(exist_ok=True)
-    with _locked(out), naming(out / MANIFEST):
+    with _locked(out), naming_file(out / MANIFEST):
         manifest = _make_place(out, parts, run, overwrite)
         small = run._replace(inputs=[], header={key: run.header[key] for key in (*_RECORDED, "tokenizer")})
         done = [*run_tasks(_work, parts, shared=(tok, out, small), desc="encoding", **how)]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..corpus.counts import lock_file, write_atomically
-from ..core.files import naming
+from ..core.files import naming_file
 from ..core.ragged import Ragged
 from .id_tables import read_lists, write_lists
 
@@ -136,7 +136,7 @@ class IdWriter:
         self.all_ids = progress.all_ids
         self.all_documents = progress.all_documents
         self._spent = []
-        with naming(_staged(layout, progress.shard)[0]):
+        with naming_file(_staged(layout, progress.shard)[0]):
             _begin(self, progress.ids, progress.documents)
 
     def add(
@@ -146,7 +146,7 @@ class IdWriter:
         ends: "np.ndarray",
     ):
         "Write ids."
-        with naming(self._names[0]):
+        with naming_file(self._names[0]):
             _add(self, ids, ends)
 
     def sync(
@@ -155,7 +155,7 @@ class IdWriter:
         offset: int,  # The byte of its text to read next
     ) -> Progress:  # For the journal
         "Write everything that was added to the disk."
-        with naming(self._names[0]):
+        with naming_file(self._names[0]):
             self._ids.sync()
             self._bounds.sync()
         return Progress(
@@ -171,7 +171,7 @@ class IdWriter:
 
     def finish(self: Any) -> Progress:  # The last entry for the journal
         "Finish the last shard."
-        with naming(self._names[0]):
+        with naming_file(self._names[0]):
             return _finish(self)
 
     def close(self):
@@ -263,7 +263,7 @@ class Journal:
         writer: IdWriter | None = None,  # Files that it no longer needs are removed
     ):
         "Write a line, and wait until it is on the disk."
-        with naming(self.folder / LOG):
+        with naming_file(self.folder / LOG):
             line = json.dumps(entry._asdict() if isinstance(entry, Progress) else entry)
             self.file.write(line.encode() + b"\n")
             self.file.flush()

@@ -15,7 +15,7 @@ from ..text.alignment import Aligned
 from ..pipeline.blocks import SpanCoder
 from ..pipeline.runs import BulkTier
 from ..pipeline.engine import Compiled
-from ..core.processes import waited
+from ..core.processes import fork_safe
 from ..core.simd import HEAD, buffer_of, decode_at
 from subword_nb.text.normalizers import (
     BertNormalizer,
@@ -281,7 +281,7 @@ class Places:
         else:
             scanner = spans.scanner
         self.coder = SpanCoder(scanner, partial(_number, self), bulk.coder.encode_span)
-        self.lock = waited(threading.Lock())
+        self.lock = fork_safe(threading.Lock())
         self.bytes = spans.kind == "bytes"
         self.model_ids = bulk.coder.span_kernel
         self.linked = not isinstance(

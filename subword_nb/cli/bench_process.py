@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'DISTRIBUTIONS', 'PEAK', 'TRAINERS', 'Library', 'Job', 'program', 'process_program', 'cut', 'snippets',
-           'digest', 'passes', 'nonsense', 'measure', 'stretches', 'lines', 'Trainer', 'Training', 'measure_training',
-           'serve']
+           'digest', 'passes', 'mixed_text', 'measure', 'text_slices', 'lines', 'Trainer', 'Training',
+           'measure_training', 'serve']
 
 # %% ../../nbs/cli/00_bench_process.ipynb #3526c4f7
 import ctypes
@@ -287,7 +287,7 @@ def passes(
     return {"cpu": cpus, "wall": walls, "memory": memory, **found}
 
 # %% ../../nbs/cli/00_bench_process.ipynb #19f25195
-def nonsense(
+def mixed_text(
     *,
     size: int = 60_000,  # Characters, about
 ) -> str:  # The same at every call
@@ -368,9 +368,9 @@ def measure(
     _keep_to(job.threads)
     text = Path(job.text).read_bytes()[: job.most or None].decode("utf-8", "ignore")
     # Code is loaded by tokenizers that are then thrown away
-    _calls(job)["array"](nonsense(size=1 << 21))
-    _calls(job)["batch"]([nonsense(size=1 << 20)] * 2)
-    _calls(job)["call"](nonsense()[:100])
+    _calls(job)["array"](mixed_text(size=1 << 21))
+    _calls(job)["batch"]([mixed_text(size=1 << 20)] * 2)
+    _calls(job)["call"](mixed_text()[:100])
     load, _, calls = _once(_calls, job)
     run, given, rows = _case(job, calls, text)
 
@@ -387,7 +387,7 @@ def measure(
     return done | {"load": load, "bytes": sum(len(t.encode("utf-8")) for t in texts), "count": len(texts)}
 
 # %% ../../nbs/cli/00_bench_process.ipynb #309b1b59
-def stretches(
+def text_slices(
     path: str,  # A text file
     *,
     size: int = 4096,  # Characters, at least
@@ -420,7 +420,7 @@ class Trainer(NamedTuple):
     pieces: str  # What was learned: pieces, or piece → score
 
 # %% ../../nbs/cli/00_bench_process.ipynb #954cf157
-_TK = "import json\nimport tokenizers as tk\nfrom subword_nb.cli.bench_process import lines, stretches"
+_TK = "import json\nimport tokenizers as tk\nfrom subword_nb.cli.bench_process import lines, text_slices"
 _OURS = "from subword_nb.cli.bench_process import lines\nfrom subword_nb.tokenizer.tokenizer import Tokenizer"
 _SP = "import io\nfrom sentencepiece import SentencePieceProcessor, SentencePieceTrainer\nfrom subword_nb.core.unicode import to_visible"
 _SP_LEARN = (
@@ -450,16 +450,16 @@ TRAINERS = {
         ),
         "rustbpe": Trainer(
             "from rustbpe import Tokenizer\n"
-            "from subword_nb.cli.bench_process import stretches\n"
+            "from subword_nb.cli.bench_process import text_slices\n"
             "from subword_nb.text.regex import PATTERNS\n"
             "from subword_nb.core.unicode import to_visible",
-            "result = Tokenizer()\nresult.train_from_iterator(stretches(path), size, pattern=PATTERNS['r50k'])",
+            "result = Tokenizer()\nresult.train_from_iterator(text_slices(path), size, pattern=PATTERNS['r50k'])",
             "[to_visible(bytes(p)) for p, _ in result.get_mergeable_ranks()]",
         ),
         "tokenizers": Trainer(
             _TK,
             "result = tk.Tokenizer(tk.models.BPE())\nresult.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=False)\n"
-            "result.train_from_iterator(stretches(path), tk.trainers.BpeTrainer(vocab_size=size, "
+            "result.train_from_iterator(text_slices(path), tk.trainers.BpeTrainer(vocab_size=size, "
             "initial_alphabet=tk.pre_tokenizers.ByteLevel.alphabet(), show_progress=False))",
             "result.get_vocab()",
         ),
@@ -486,7 +486,7 @@ TRAINERS = {
             "result = tk.Tokenizer(tk.models.WordPiece(unk_token='[UNK]'))\n"
             "result.normalizer, result.pre_tokenizer = tk.normalizers.BertNormalizer(), "
             "tk.pre_tokenizers.BertPreTokenizer()\n"
-            "result.train_from_iterator(stretches(path), tk.trainers.WordPieceTrainer(vocab_size=size, "
+            "result.train_from_iterator(text_slices(path), tk.trainers.WordPieceTrainer(vocab_size=size, "
             "special_tokens=['[UNK]'], show_progress=False))",
             "result.get_vocab()",
         ),
@@ -589,7 +589,7 @@ def measure_training(
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "nonsense.txt"
         small.write_text(
-            nonsense(size=60_000) * 20 if job.algorithm == "unigram" else nonsense(size=1 << 20),
+            mixed_text(size=60_000) * 20 if job.algorithm == "unigram" else mixed_text(size=1 << 20),
             encoding="utf-8",
             newline="\n",
         )

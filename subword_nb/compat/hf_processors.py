@@ -15,7 +15,7 @@ from subword_nb.compat.hf_encoding import (
     TokenizersError,
     checked,
     engine_errors,
-    face_encoding,
+    wrap_encoding,
     whole_number,
 )
 from ..pipeline import processors
@@ -42,7 +42,7 @@ class PostProcessor(Component, family=True):
         "Put the special tokens around one text or two."
         given = [checked(e, Encoding).native for e in (encoding, pair) if e is not None]
         with engine_errors():
-            return face_encoding(
+            return wrap_encoding(
                 self.native().process(given, add_special_tokens=checked(add_special_tokens, bool))
             )
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Regex', 'OffsetReferential', 'OffsetType', 'SplitDelimiterBehavior', 'pattern_of', 'behavior_of', 'AddedToken',
-           'native_token', 'face_token', 'Token', 'NormalizedString', 'PreTokenizedString', 'call_python',
+           'native_token', 'wrap_token', 'Token', 'NormalizedString', 'PreTokenizedString', 'call_python',
            'encoding_of']
 
 # %% ../../nbs/compat/11_hf_strings.ipynb #5d0733b9
@@ -15,7 +15,7 @@ from typing import Any
 from subword_nb.compat.hf_encoding import (
     TokenizersError,
     checked,
-    face_encoding,
+    wrap_encoding,
     ignored_option,
     whole_number,
 )
@@ -191,7 +191,7 @@ def native_token(
     return vocab.AddedToken(**token.to_dict())
 
 
-def face_token(
+def wrap_token(
     token: vocab.AddedToken,  # A token of the engine
 ) -> AddedToken:  # The same, of this module
     "The engine's added token, wrapped."
@@ -557,7 +557,7 @@ class PreTokenizedString:
         word_idx: int | None = None,  # The word of each token; None: the number of its part
     ) -> Any:  # An `Encoding` of this module
         "The tokens of all parts."
-        return face_encoding(encoding_of(self, type_id, word_idx))
+        return wrap_encoding(encoding_of(self, type_id, word_idx))
 
     def __reduce__(self):
         raise TypeError("cannot pickle 'tokenizers.PreTokenizedString' object")

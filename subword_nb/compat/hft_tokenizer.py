@@ -17,7 +17,7 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-from .hf_encoding import face_encoding
+from .hf_encoding import wrap_encoding
 from .hf_models import BPE, Unigram
 from .hf_pre_tokenizers import ByteLevel
 from .hf_processors import TemplateProcessing
@@ -26,7 +26,7 @@ from .hf_tokenizer import Tokenizer
 from .hf_trainers import BpeTrainer, UnigramTrainer, WordLevelTrainer, WordPieceTrainer
 from subword_nb.compat.hft_batch import (
     BatchEncoding,
-    LaterEncodings,
+    LazyEncodings,
     PaddingStrategy,
     TensorType,
     TruncationStrategy,
@@ -178,7 +178,7 @@ class PreTrainedTokenizerFast:
     def __init__(
         self,
         *,
-        tokenizer_object: Any = None,  # A tokenizer of this face, of the engine, or of the tokenizers library
+        tokenizer_object: Any = None,  # A tokenizer of this module, of the engine, or of the tokenizers library
         tokenizer_file: str | os.PathLike | None = None,  # Or the path of a tokenizer.json
         vocab: Any = None,  # Or the vocabulary of a BPE or Unigram model
         merges: Any = None,  # Its merge rules
@@ -457,7 +457,7 @@ class PreTrainedTokenizerFast:
 
         rows = [list(ids) for ids in (first, second) if ids is not None]
         places = [
-            face_encoding(
+            wrap_encoding(
                 EngineEncoding(ids, [""] * len(ids), [(0, 0)] * len(ids), word_ids=[None] * len(ids))
             )
             for ids in rows
@@ -635,7 +635,7 @@ class PreTrainedTokenizerFast:
         tensors = wanted["return_tensors"]
         if not is_batch and tensors is None and not wanted["return_overflowing_tokens"]:
             columns = {name: rows[0] if isinstance(rows[0], list) else rows for name, rows in columns.items()}
-        n_sequences = 1 if isinstance(encodings, LaterEncodings) else None
+        n_sequences = 1 if isinstance(encodings, LazyEncodings) else None
         return BatchEncoding(columns, encodings, tensor_type=tensors, n_sequences=n_sequences)
 
     def _aligned(self, rows, wanted):
@@ -664,7 +664,7 @@ class PreTrainedTokenizerFast:
             columns["attention_mask"] = masks
         if wanted["return_length"]:
             columns["length"] = list(map(len, ids))
-        return columns, LaterEncodings(make, len(ids))
+        return columns, LazyEncodings(make, len(ids))
 
     def _lengths(self, **wanted):
         pads, cuts, longest = lengths_wanted(**wanted, model_max_length=self.model_max_length)
@@ -1253,7 +1253,7 @@ def _backend(tokenizer_object, tokenizer_file, vocab, merges):
 
 
 def _face(tokenizer):
-    "A copy of a tokenizer, of whichever library, as one of this face."
+    "A copy of a tokenizer, of whichever library, as one of this module."
     if isinstance(tokenizer, Tokenizer):
         return copy.deepcopy(tokenizer)
     if hasattr(tokenizer, "to_str"):

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LOCK', 'installed', 'available', 'ready', 'checked', 'signals_held', 'names_of', 'Store', 'numba_fits', 'Kernel',
-           'inside', 'whole', 'kernel', 'entry', 'plainly', 'cached', 'on_warm_up', 'warm_up']
+           'numba_function', 'wrapped_kernel', 'kernel', 'entry', 'interpreted', 'cached', 'on_warm_up', 'warm_up']
 
 # %% ../../nbs/core/07_jit.ipynb #42a51ff8
 import importlib.util
@@ -22,7 +22,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from . import native
-from .processes import uncollected, waited
+from .processes import gc_paused, fork_safe
 
 # %% ../../nbs/core/07_jit.ipynb #981c64a8
 def installed() -> bool:  # True if kernels that are not in the library are compiled at their first call
@@ -459,7 +459,7 @@ def _undisturbed():
     ask, remembering = BaseFunction.get_call_type, _remembering()
     BaseFunction.get_call_type = remembering
     try:
-        with uncollected():
+        with gc_paused():
             yield
     finally:
         BaseFunction.get_call_type = ask
@@ -568,7 +568,7 @@ def _flat(args):
     return flat
 
 # %% ../../nbs/core/07_jit.ipynb #839d4a83
-LOCK = waited(threading.RLock())  # held while kernels are compiled
+LOCK = fork_safe(threading.RLock())  # held while kernels are compiled
 _making: dict = {}
 
 
@@ -614,15 +614,15 @@ def _compile(kernel, which):
     return made
 
 # %% ../../nbs/core/07_jit.ipynb #5e0c1a7e
-def inside(
+def numba_function(
     kernel: Kernel,  # Any
 ) -> Any:  # Numba's function
     "What Numba makes of a kernel as a part of others."
     return _resolve(kernel, inside=True)
 
 
-def whole(
-    fn: Callable,  # A Python function that calls what `inside` returned
+def wrapped_kernel(
+    fn: Callable,  # A Python function that calls what `numba_function` returned
     kernel: Kernel,  # The kernel that it calls
 ) -> Any:  # Numba's function; nothing is compiled yet
     "A function that is compiled together with the kernel inside it, and that only other machine code calls."
@@ -666,7 +666,7 @@ def entry(
 
 # %% ../../nbs/core/07_jit.ipynb #c65d86f7
 @contextmanager
-def plainly(
+def interpreted(
     *,
     yes: bool = True,  # False: nothing changes
 ) -> Iterator[None]:  # For a `with` block, in this thread only

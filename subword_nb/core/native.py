@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['HEAD_BYTES', 'BYTES_BYTES', 'PACKAGE', 'LOADED', 'Argument', 'parse_signature', 'flat_arguments',
            'arrays_are_readable', 'Entry', 'Library', 'digest', 'library_at', 'machine', 'targets', 'has_v3',
-           'user_folder', 'library_folders', 'library', 'is_loaded', 'look_again', 'entries_of', 'build_in_background',
-           'prepared', 'table_name']
+           'user_folder', 'library_folders', 'library', 'is_loaded', 'reload_library', 'entries_of',
+           'build_in_background', 'prepared', 'table_name']
 
 # %% ../../nbs/core/06_native.ipynb #1f6f90ec
 import ctypes
@@ -416,7 +416,7 @@ def is_loaded() -> bool:  # Never looks for a library
     return LOADED.get("library") is not None
 
 
-def look_again() -> Library | None:  # As from `library`
+def reload_library() -> Library | None:  # As from `library`
     "Look for the library once more: one may have been built."
     with _loading:
         LOADED.pop("library", None)
@@ -456,7 +456,7 @@ def build_in_background() -> bool:  # True while one is being built and none is 
         return False
     if started.poll() is None:
         return True
-    return look_again() is None and _reason() is None and _may_build()
+    return reload_library() is None and _reason() is None and _may_build()
 
 # %% ../../nbs/core/06_native.ipynb #5c5f7444
 def _may_build():

@@ -208,7 +208,7 @@ def _compile_entry(kernel, signature, name):
     from numba import types
 
     result, is_tuple = _result_of(kernel, signature)
-    scope: dict[str, Any] = {"kernel": jit.inside(kernel), **_instructions()}
+    scope: dict[str, Any] = {"kernel": jit.numba_function(kernel), **_instructions()}
     for argument in native.flat_arguments(native.parse_signature(signature)):
         if argument.ndim:
             scope[f"{argument.kind}_{argument.ndim}"] = _array_maker(argument.kind, argument.ndim)
@@ -220,7 +220,7 @@ def _compile_entry(kernel, signature, name):
         if argument.name:
             scope[argument.name] = _class_named(argument.name, kernel)
     exec(entry_source(name, signature, result, is_tuple), scope)
-    made = jit.whole(scope[name], kernel)
+    made = jit.wrapped_kernel(scope[name], kernel)
     made.compile(types.int64(types.CPointer(types.int64)))
     [overload] = made.overloads.values()
     return overload.library.get_llvm_str(), result, is_tuple
@@ -231,7 +231,7 @@ def _result_of(kernel, signature):
     from numba import types
 
     arguments = tuple(_numba_type(a, kernel) for a in native.parse_signature(signature))
-    found = jit.inside(kernel)
+    found = jit.numba_function(kernel)
     found.compile(arguments)
     kind = found.overloads[arguments].signature.return_type
     if kind == types.none:
@@ -617,7 +617,7 @@ def ensure(
         with suppress(OSError):
             folder.with_suffix(".failed").write_text(str(e), encoding="utf-8")
         return False
-    return native.look_again() is not None
+    return native.reload_library() is not None
 
 
 @contextmanager

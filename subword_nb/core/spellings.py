@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .jit import cached, entry, kernel, on_warm_up
-from .processes import waited
+from .processes import fork_safe
 from .simd import load64, put64, valid_until
 
 # %% ../../nbs/core/14_spellings.ipynb #7e2151e1
@@ -219,7 +219,7 @@ class Spellings:
         self.places = np.zeros(size * self.variants, np.int64)
         self.blob = np.zeros(1 << 12, np.uint8)
         self.used = 0  # Bytes of the blob
-        self._lock: Any = waited(threading.RLock())
+        self._lock: Any = fork_safe(threading.RLock())
         for i in skipped:
             self.lengths[i * self.variants : (i + 1) * self.variants] = _SKIPPED
 

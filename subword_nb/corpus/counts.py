@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.progress import track
-from ..core.files import naming
+from ..core.files import naming_file
 from ..text.pretokenizers import pretokenizer as as_pretokenizer
 from ..core.unicode import encode_text
 
@@ -167,7 +167,7 @@ def _staged(path, write):
     target, mark = Path(os.path.realpath(path)), os.urandom(4).hex()
     new, old = (target.with_name(f".{target.name}.{mark}{kind}.tmp") for kind in ("", ".old"))
     try:
-        with naming(path, new, target):
+        with naming_file(path, new, target):
             with open(new, "xb") as file:
                 write(file)
                 file.flush()
@@ -188,7 +188,7 @@ def _rename(staged):
             if len(staged) > 1:
                 with suppress(OSError):
                     os.link(target, old)  # the old content has two names now
-            with naming(path, new, target):
+            with naming_file(path, new, target):
                 os.replace(new, target)
             done.append((target, old))
     except BaseException:
@@ -215,7 +215,7 @@ def _sync_folder(folder):
 # %% ../../nbs/corpus/01_counts.ipynb #7078f4e6
 def _write_through(path, write):
     "Write to a device or a pipe."
-    with naming(path), open(path, "wb") as file:
+    with naming_file(path), open(path, "wb") as file:
         write(file)
 
 # %% ../../nbs/corpus/01_counts.ipynb #77784ae4

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.progress import track
-from ..core.files import is_empty, naming, unchanged
+from ..core.files import is_empty, naming_file, unchanged
 from ..core.unicode import decode_text, encode_text
 
 # %% ../../nbs/corpus/00_documents.ipynb #0b512af0
@@ -200,7 +200,7 @@ def read_blocks(
     with open(path, "rb") if isinstance(path, Path) else nullcontext(path) as raw:
         called = name or (str(path) if isinstance(path, Path) else "")
         name, place = called or str(getattr(path, "name", "<stream>")), 0
-        with naming(name), unchanged(raw, name):
+        with naming_file(name), unchanged(raw, name):
             for block, place in _unpacked(raw, packed_as(called, first_bytes(raw, 10)), size, offset, name):
                 if block:
                     yield block, place

@@ -21,7 +21,7 @@ from subword_nb.corpus.batches import (
     Rows,
     byte_chunks,
     gathered,
-    kernels_wait,
+    kernels_ready,
     last_cut,
     lines_of,
     pack,
@@ -318,7 +318,7 @@ def _text_batches(part, raw, errors):
     last = part.stop == part.size
     if not last and part.start // BLOCK == part.stop // BLOCK:
         return
-    quick = kernels_wait()
+    quick = kernels_ready()
     i, begin = _known_chunk(raw, part.start, errors, quick)
 
     def blocks():
@@ -347,7 +347,7 @@ def _row_batches(part, raw, field, errors):
         for place in (part.start, part.stop)
     )
     if at:
-        _learn_way(raw, rows)
+        _learn_keys(raw, rows)
     raw.seek(at)
     held, n = b"", at
     while n < stop and (block := read_block(raw, min(BLOCK, stop - n))):
@@ -368,7 +368,7 @@ def _row(rows, line, at):
     return rows.of_line(line, at)
 
 
-def _learn_way(raw, rows):
+def _learn_keys(raw, rows):
     "Choose the field as the first row of the file does."
     raw.seek(0)
     for line in raw:
@@ -393,7 +393,7 @@ def _line_batches(part, raw, errors):
             yield block, place
         yield b"", place
 
-    chunks = byte_chunks(blocks(), errors=errors, source=part.path, quick=kernels_wait(), at=at)
+    chunks = byte_chunks(blocks(), errors=errors, source=part.path, quick=kernels_ready(), at=at)
     yield from gathered(lines_of(pack([data]) for data, _ in chunks))
 
 # %% ../../nbs/corpus/04_partitions.ipynb #9e000de5

@@ -25,10 +25,10 @@ from subword_nb.corpus.batches import (
     Rows,
     byte_chunks,
     column_batches,
-    column_way,
-    field_way,
+    column_path,
+    field_path,
     gathered,
-    kernels_wait,
+    kernels_ready,
     lines_of,
     need_arrow,
     pack,
@@ -37,10 +37,10 @@ from subword_nb.corpus.batches import (
 )
 from .documents import BLOCK, PACKED, documents, find_files, opened_batches, read_blocks
 from ..core.progress import track
-from ..core.files import naming, unchanged
+from ..core.files import naming_file, unchanged
 from ..core import native
 from ..core.jit import available
-from ..core.limits import check_ordinary
+from ..core.limits import check_regular_file
 from ..core.unicode import decode_text
 
 # %% ../../nbs/corpus/03_sources.ipynb #f4b3811b
@@ -91,7 +91,7 @@ class _File(NamedTuple):
 # %% ../../nbs/corpus/03_sources.ipynb #47201600
 def _local(path):
     "A file on this computer; a pipe or a device is refused, since it can be read but once, or for ever."
-    check_ordinary(path)
+    check_regular_file(path)
     return _File(str(path), path.stat().st_size, partial(open, path, "rb"), path)
 
 
@@ -212,16 +212,16 @@ def _read_rows(file, corpus):
         last = place
 
 # %% ../../nbs/corpus/03_sources.ipynb #3b4c3fd6
-def _read_records(records, way, where, corpus, steps):
+def _read_records(records, keys, where, corpus, steps):
     "The text in record batches; `steps` converts a number of rows to progress."
     at = before = 0
     for record in records:
-        array = record.column(record.schema.get_field_index(way[0]))
+        array = record.column(record.schema.get_field_index(keys[0]))
         array.validate()
-        for key in way[1:]:
+        for key in keys[1:]:
             array = array.flatten()[array.type.get_field_index(key)]
         yield from column_batches(
-            array, f"{where}, field {'.'.join(way)}", at=at, errors=corpus.errors, quick=corpus.quick
+            array, f"{where}, field {'.'.join(keys)}", at=at, errors=corpus.errors, quick=corpus.quick
         )
         at += len(array)
         now = steps(at)
@@ -232,7 +232,7 @@ def _read_records(records, way, where, corpus, steps):
 @contextmanager
 def _sound(name, kind, raw):
     "Add to errors which file is damaged, was changed, or is on a failing disk."
-    with naming(name), unchanged(raw, name), nullcontext(need_arrow()) as pa:
+    with naming_file(name), unchanged(raw, name), nullcontext(need_arrow()) as pa:
         try:
             yield pa
         except (pa.ArrowException, OSError) as e:
@@ -249,10 +249,10 @@ def _read_parquet(file, corpus):
         from pyarrow import parquet
 
         table = parquet.ParquetFile(raw, buffer_size=BLOCK, pre_buffer=False)
-        way, rows = column_way(table.schema_arrow, corpus.field, file.name), table.metadata.num_rows
+        keys, rows = column_path(table.schema_arrow, corpus.field, file.name), table.metadata.num_rows
         yield from _read_records(
-            table.iter_batches(1024, columns=[".".join(way)], use_threads=False),
-            way,
+            table.iter_batches(1024, columns=[".".join(keys)], use_threads=False),
+            keys,
             file.name,
             corpus,
             lambda at: (file.size or 0) * at // max(1, rows),
@@ -268,7 +268,7 @@ def _read_arrow(file, corpus):
     ):
         head, _ = raw.read(6), raw.seek(0)
         table = (pa.ipc.open_file if head == b"ARROW1" else pa.ipc.open_stream)(raw)
-        way, done = column_way(table.schema, corpus.field, file.name), [0]
+        keys, done = column_path(table.schema, corpus.field, file.name), [0]
 
         def numbered():
             for i in range(table.num_record_batches):
@@ -278,13 +278,13 @@ def _read_arrow(file, corpus):
         if head == b"ARROW1":
             yield from _read_records(
                 numbered(),
-                way,
+                keys,
                 file.name,
                 corpus,
                 lambda at: (file.size or 0) * done[0] // max(1, table.num_record_batches),
             )
         else:
-            yield from _read_records(table, way, file.name, corpus, lambda at: raw.tell())
+            yield from _read_records(table, keys, file.name, corpus, lambda at: raw.tell())
 
 # %% ../../nbs/corpus/03_sources.ipynb #e0a918ee
 def _read_table(source, corpus):
@@ -296,11 +296,11 @@ def _read_table(source, corpus):
         source = pa.table(source.columns, source.schema.names)
     if not isinstance(source, (pa.Table, pa.RecordBatchReader)):
         source = pa.RecordBatchReader.from_stream(source)
-    way = column_way(source.schema, corpus.field, "the table")
+    keys = column_path(source.schema, corpus.field, "the table")
     records = source
     if isinstance(source, pa.Table):
-        records = source.select(way[:1]).to_batches(max_chunksize=1 << 16)
-    return _read_records(records, way, "the table", corpus, lambda at: at)
+        records = source.select(keys[:1]).to_batches(max_chunksize=1 << 16)
+    return _read_records(records, keys, "the table", corpus, lambda at: at)
 
 
 def _read_frame(source, corpus):
@@ -308,7 +308,7 @@ def _read_frame(source, corpus):
     if hasattr(source, "columns"):
         kinds = {str(k): str(t) for k, t in source.dtypes.items()}
         names = [k for k, t in kinds.items() if t in ("object", "str", "category") or t.startswith("string")]
-        source = source[field_way(kinds, names, corpus.field, "the table")[0]]
+        source = source[field_path(kinds, names, corpus.field, "the table")[0]]
     elif corpus.field is not None and corpus.field != source.name:
         raise ValueError(
             f"field must be left out for a column of texts, such as {source.name!r}, got {corpus.field!r}"
@@ -324,10 +324,10 @@ def _read_dataset(source, corpus):
     "A data set, a thousand rows at a time."
     names, field = source.column_names, corpus.field
     if hasattr(source, "with_format") and hasattr(source, "num_rows"):  # a table: column after column
-        way = column_way(source.features.arrow_schema, field, "the data set")
-        tables = source.select_columns(way[:1]).with_format("arrow").iter(1000)
+        keys = column_path(source.features.arrow_schema, field, "the data set")
+        tables = source.select_columns(keys[:1]).with_format("arrow").iter(1000)
         return _read_records(
-            chain.from_iterable(t.to_batches() for t in tables), way, "the data set", corpus, lambda at: at
+            chain.from_iterable(t.to_batches() for t in tables), keys, "the data set", corpus, lambda at: at
         )
     top = field if field is None or names is None or field in names else field.split(".")[0]
     if top is not None and names and top in names and hasattr(source, "select_columns"):
@@ -418,7 +418,7 @@ class _Parts(NamedTuple):
     unit: str = "doc"
     once: bool = False
     skipped: tuple = ()
-    says: str = ""
+    description: str = ""
     files: tuple = ()
 
 
@@ -458,11 +458,13 @@ def _parts(source, field):
     size = len(source) if hasattr(source, "__len__") else None
     if hasattr(source, "column_names") and hasattr(source, "iter"):
         return _Parts(
-            [partial(_read_dataset, source)], size, says=f"{type(source).__name__} of {source.column_names}"
+            [partial(_read_dataset, source)],
+            size,
+            description=f"{type(source).__name__} of {source.column_names}",
         )
     arrow, home = sys.modules.get("pyarrow"), type(source).__module__.split(".")[0]
     if home == "pandas" and hasattr(source, "isna"):
-        return _Parts([partial(_read_frame, source)], size, says=f"{type(source).__name__}")
+        return _Parts([partial(_read_frame, source)], size, description=f"{type(source).__name__}")
     if (
         home == "pyarrow"
         and isinstance(
@@ -474,14 +476,14 @@ def _parts(source, field):
             [partial(_read_table, source)],
             size,
             once=home == "pyarrow" and isinstance(source, arrow.RecordBatchReader),
-            says=type(source).__name__,
+            description=type(source).__name__,
         )
     documents(source, progress=False)  # refuses what is no iterable, or is one by accident
     _refuse_names(source)
     if isinstance(source, (list, tuple)) and source and isinstance(source[0], (list, tuple)):
         size = sum(len(item) if isinstance(item, (list, tuple)) else 1 for item in source)
     return _Parts(
-        [partial(_read_items, source)], size, once=iter(source) is source, says=type(source).__name__
+        [partial(_read_items, source)], size, once=iter(source) is source, description=type(source).__name__
     )
 
 # %% ../../nbs/corpus/03_sources.ipynb #cccf17ec
@@ -599,7 +601,7 @@ class Corpus:
         return self.documents()
 
     def __repr__(self):
-        return f"Corpus({_says(self)})"
+        return f"Corpus({_description(self)})"
 
 # %% ../../nbs/corpus/03_sources.ipynb #a46ddd35
 def _much(corpus):
@@ -608,7 +610,7 @@ def _much(corpus):
         corpus.unit == "B"
         and (corpus.total or 0) >= 32 * BLOCK
         or (native.is_loaded() or "numba" in sys.modules)
-        and kernels_wait()
+        and kernels_ready()
     )
 
 
@@ -628,7 +630,7 @@ def _stamp(corpus):
     "What a corpus is made of, as a number."
     made = [(f.name, f.size, f.path.stat().st_mtime_ns if f.path else None) for f in corpus.parts.files]
     if not made:
-        made = corpus.parts.says, corpus.total, _opening(corpus)
+        made = corpus.parts.description, corpus.total, _opening(corpus)
     return sha256(repr((made, corpus.field, corpus.errors, corpus.sample, corpus.seed)).encode()).hexdigest()
 
 
@@ -640,9 +642,9 @@ def _opening(corpus):
     return first and (first.data, first.bounds.tolist())
 
 
-def _says(corpus):
+def _description(corpus):
     "What a corpus is, for people."
-    said = [corpus.parts.says]
+    said = [corpus.parts.description]
     if corpus.total is not None:
         said.append(f"{corpus.total:,} {'bytes' if corpus.unit == 'B' else 'documents'}")
     if corpus.skipped:

@@ -19,7 +19,7 @@ from ..pipeline import decoders
 from ..bpe.model import BPE
 from ..pipeline.encoding import TokenizerConfig
 from ..pipeline.parts import Parts
-from ..core.limits import check_limit, check_ordinary
+from ..core.limits import check_limit, check_regular_file
 from ..text.normalizers import BertNormalizer
 from .vocab_files import looks_cased
 from ..text.pretokenizers import ByteLevel, Sequence, byte_level, pretokenizer
@@ -210,7 +210,7 @@ def read_gguf_metadata(
     "Read the metadata in front of the weights, and nothing else of the file."
     if only is not None:
         only = (only,) if isinstance(only, str) else tuple(only)
-    check_ordinary(path)
+    check_regular_file(path)
     with open(os.fspath(path), "rb") as f:
         return _pairs(_Reader(f, str(path)), only)  # a number would be the handle of an open file
 

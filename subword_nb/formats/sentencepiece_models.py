@@ -108,15 +108,15 @@ class SentencePieceModel(Model):
         known: dict | None = None,  # Reasons that were given before; new ones are added
     ) -> Sequence[tuple]:  # (start, end, reason) of each stretch that no piece crosses
         "The reasons of the parts of a text that are segmented independently."
-        from subword_nb.unigram.explain_sentencepiece import explain_stretches
+        from subword_nb.unigram.explain_sentencepiece import explain_slices
 
-        return explain_stretches(self, pretoken, cut=self._cut_stretches, known=known)
+        return explain_slices(self, pretoken, cut=self._slice_cutter, known=known)
 
     @cached_property
-    def _cut_stretches(self):
-        from subword_nb.unigram.explain_sentencepiece import stretch_cutter
+    def _slice_cutter(self):
+        from subword_nb.unigram.explain_sentencepiece import slice_cutter
 
-        return stretch_cutter(self)
+        return slice_cutter(self)
 
     def without_pieces(
         self,

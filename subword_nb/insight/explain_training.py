@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.draw import cell_width, clip, draw_bars, draw_merge_tree, printable
 from ..core.unicode import CHAR2BYTE, encode_text, from_visible, to_visible
-from .training_history import merge_story, never_merged, symbol_counts
+from .training_history import merge_history, never_merged, symbol_counts
 from ..train.trace import TrainingTrace, load_trace
 from ..unigram.reference import best_pieces
 
@@ -33,7 +33,7 @@ def _merge_kind(trace, piece):
     if i < f["start"]:
         return "alphabet", _alphabet_facts(trace, piece)
     run = dict(rule=f["options"].get("tie_break", "ids"), pretokens=len(trace.counts))
-    return "merge", merge_story(trace, piece) | run
+    return "merge", merge_history(trace, piece) | run
 
 
 def _alphabet_facts(trace, piece):

@@ -22,7 +22,7 @@ from itertools import accumulate, pairwise
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ..core.limits import TooMuch, check_limit, current
+from ..core.limits import LimitExceeded, check_limit, current
 from subword_nb.pipeline.origins import (
     OUTSIDE,
     TEMPLATE,
@@ -571,7 +571,7 @@ def _rendered(template, names, end):
     try:
         return OriginText(template.render({str.__str__(name): value for name, value in names.items()}))
     except Exception as e:
-        if isinstance(e, TooMuch):
+        if isinstance(e, LimitExceeded):
             raise
         raise ChatTemplateError(f"the chat template ends with {type(e).__name__}: {e}") from e
     finally:

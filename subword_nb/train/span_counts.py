@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ..corpus.counts import write_atomically
-from ..core.files import naming
+from ..core.files import naming_file
 from ..core.jit import cached, entry, on_warm_up
 from ..core.simd import SEPARATOR
 from subword_nb.core.span_cache import (
@@ -290,7 +290,7 @@ class Spill:
         for p, rows in enumerate(parts):
             if not len(rows[2]):
                 continue
-            with naming(_part(self, p)), open(_part(self, p), "r+b" if self.sizes[p] else "wb") as file:
+            with naming_file(_part(self, p)), open(_part(self, p), "r+b" if self.sizes[p] else "wb") as file:
                 file.seek(self.sizes[p])
                 for array in rows:
                     np.save(file, array)
@@ -316,7 +316,7 @@ def _go_on(spill, found):
 
 def _to_disk(path):
     "Wait until a file is on the disk."
-    with naming(path), open(path, "rb+") as file:
+    with naming_file(path), open(path, "rb+") as file:
         os.fsync(file.fileno())
 
 # %% ../../nbs/train/00_span_counts.ipynb #84a1afcf
@@ -343,7 +343,7 @@ def spilled_rows(
     "What a part holds."
     if not spill.sizes[p]:
         return
-    with naming(_part(spill, p)), open(_part(spill, p), "rb") as file:
+    with naming_file(_part(spill, p)), open(_part(spill, p), "rb") as file:
         while file.tell() < spill.sizes[p]:
             try:
                 rows = tuple(np.load(file) for _ in range(4))

@@ -17,7 +17,7 @@ from ..core.checks import check_limits
 from ..bpe.trainer import bpe_train, truncate_rules
 from ..core.progress import track
 from ..corpus.counts import FlatCounts
-from ..core.jit import cached, on_warm_up, plainly
+from ..core.jit import cached, on_warm_up, interpreted
 from .reference import WordPieceRules, check_corpus, start_pieces
 
 # %% ../../nbs/wordpiece/02_trainer.ipynb #7d5e9195
@@ -315,7 +315,7 @@ def _by_score(
     pieces, merges = _beginning([*names, *initial], specials, vocab_size, known, resume, prefix)
     ids = {p: i for i, p in enumerate(pieces)}
     symbol = np.array([ids[p] for p in names], np.int32)[symbol]
-    with plainly(yes=len(symbol) < 20_000 and not cached(count_places, fill_tables, merge_best)):
+    with interpreted(yes=len(symbol) < 20_000 and not cached(count_places, fill_tables, merge_best)):
         s, w = new_state(symbol, length, weight, pieces, **limits, prefix=prefix, known=merges)
         return learn_pieces(s, w, pieces, vocab_size, progress=progress, on_progress=on_progress)
 

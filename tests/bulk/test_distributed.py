@@ -30,7 +30,7 @@ from subword_nb.corpus.partitions import (
     range_ref,
 )
 from subword_nb.train.partition_counts import (
-    HowToCount,
+    CountOptions,
     count_part,
     count_parts,
     count_texts,
@@ -41,7 +41,7 @@ from subword_nb.train.partition_counts import (
 from subword_nb.text.pretokenizers import pretokenizer
 from subword_nb.corpus.sources import Corpus, files
 from subword_nb.train.train import pretoken_counts
-from subword_nb.corpus.workers import LocalExecutor, check_client, need_dask, run_tasks, team
+from subword_nb.corpus.workers import LocalExecutor, check_client, need_dask, run_tasks, open_executor
 
 BITS = ["a", "b1", " ", "\n", "\r\n", "é", "東", "  ", "\n\n", ".", "\u3000", "\u00a0", "🙂"]
 
@@ -385,7 +385,7 @@ def test_sampled_counts_are_those_of_one_machine(mixed_files, options):
 
 
 def test_texts_are_sampled_by_their_place_among_all_texts():
-    rng, how = random.Random("texts"), HowToCount(None, pretokenizer("whitespace"))
+    rng, how = random.Random("texts"), CountOptions(None, pretokenizer("whitespace"))
     texts = [
         rng.choice([None, {"text": None}]) if rng.random() < 0.1 else f"a{rng.randrange(99)} b{k}"
         for k in range(300)
@@ -393,7 +393,7 @@ def test_texts_are_sampled_by_their_place_among_all_texts():
     texts = [{"text": t} if isinstance(t, str) else {"text": None} for t in texts]
     cut = [texts[a : a + 37] for a in range(0, 300, 37)]
     for sample in (0.2, 25, 1000):
-        with team(client=False) as executor:
+        with open_executor(client=False) as executor:
             found = count_parts(
                 executor, [[], *cut, []], how, progress=False, count=count_texts, sample=sample, seed=7
             )
@@ -422,13 +422,13 @@ def test_parts_that_are_others_the_second_time_are_noticed():
             yield ["one", "two"] * self.reads
 
     with (
-        team(client=False) as executor,
+        open_executor(client=False) as executor,
         pytest.raises(ValueError, match="part 0 must have the 2 documents that were numbered, got 4"),
     ):
         count_parts(
             executor,
             Changing(),
-            HowToCount(None, pretokenizer("whitespace")),
+            CountOptions(None, pretokenizer("whitespace")),
             progress=False,
             count=count_texts,
             sample=3,
@@ -545,7 +545,7 @@ def test_a_partition_is_said_by_the_bytes_alone(tmp_path):
         (tmp_path / f"{k}.txt").write_text(
             " ".join([f"word{i}" for i in range(500)][::order]), encoding="utf-8"
         )
-    how, found = HowToCount(None, pretokenizer("whitespace"), partitions=4), []
+    how, found = CountOptions(None, pretokenizer("whitespace"), partitions=4), []
     for part in parts_of(tmp_path):
         divided = count_part(part, 0, how, chosen=None).rows
         found.append([{rows[0][a:b].tobytes() for a, b in zip(rows[1], rows[1][1:])} for rows in divided])
@@ -596,7 +596,7 @@ except ModuleNotFoundError as e: print(e)
 
 
 def test_who_may_work():
-    with team(client=False) as executor:
+    with open_executor(client=False) as executor:
         assert isinstance(executor, LocalExecutor) and executor.fetch(executor.submit(max, 3, 5)) == 5
     with pytest.raises(
         ValueError, match="n_workers must be left out where client=False says who works, got 2"
@@ -773,7 +773,7 @@ def spills_and_dies(task, part, folder):
                 (
                     rows[2]
                     for rows in count_part(
-                        part, task, HowToCount(None, pretokenizer("gpt2"), memory=1), chosen=None
+                        part, task, CountOptions(None, pretokenizer("gpt2"), memory=1), chosen=None
                     ).rows
                 ),
             )

@@ -979,7 +979,7 @@ def test_bounds_that_go_backwards_are_damage(folder):
     path.write_bytes(data[:128] + bounds.tobytes())
     found["shards"][0]["files"][1]["sha256"] = shards.checksum(path)
     (folder / MANIFEST).write_text(json.dumps(found))
-    assert [(f.kind, f.says) for f in verify_encoded(folder)] == [("damaged", "its bounds go backwards")]
+    assert [(f.kind, f.message) for f in verify_encoded(folder)] == [("damaged", "its bounds go backwards")]
 
 
 def test_parquet_that_is_none(tok, tmp_path, job):

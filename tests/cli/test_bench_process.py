@@ -31,8 +31,8 @@ from subword_nb.cli.bench_process import (
     cut,
     digest,
     measure,
-    nonsense,
-    stretches,
+    mixed_text,
+    text_slices,
 )
 from subword_nb.cli.bench import bench_command, chain_rows, compared, hostile_table, table, train_table
 from subword_nb.cli.common import Commands
@@ -45,8 +45,8 @@ CASES = ["whole", "list", "documents", "20"]
 def folder(tmp_path_factory):
     "A text and a tokenizer."
     home = tmp_path_factory.mktemp("bench")
-    (home / "text.txt").write_text(nonsense(size=20_000), encoding="utf-8")
-    Tokenizer.train([nonsense(size=20_000)], vocab_size=600, progress=False).save(home / "tok.json")
+    (home / "text.txt").write_text(mixed_text(size=20_000), encoding="utf-8")
+    Tokenizer.train([mixed_text(size=20_000)], vocab_size=600, progress=False).save(home / "tok.json")
     return home
 
 
@@ -86,10 +86,10 @@ def test_measuring_here_and_in_a_process_gives_the_same_ids(folder):
         Tokenizer.load(folder / "tok.json"),
     )  # with nothing in a cache it compiles first
     assert (there["digest"], there["tokens"]) == digest(
-        [tok.encode(t) for t in cut(nonsense(size=20_000), 4096)]
+        [tok.encode(t) for t in cut(mixed_text(size=20_000), 4096)]
     )
     assert len(there["cpu"]) == 1 and there["cpu"][0] > 0 and there["wall"][0] > 0
-    assert there["bytes"] == len(nonsense(size=20_000).encode())
+    assert there["bytes"] == len(mixed_text(size=20_000).encode())
 
 
 def test_what_fails_is_a_record(row, monkeypatch):
@@ -249,7 +249,7 @@ def test_a_training_that_fails_is_a_record(folder, monkeypatch):
 
 def test_documents_for_training_are_the_text(folder):
     text = (folder / "text.txt").read_text(encoding="utf-8")
-    assert "".join(stretches(folder / "text.txt", size=50)) == text
+    assert "".join(text_slices(folder / "text.txt", size=50)) == text
 
 
 def test_a_long_corpus_has_the_same_words_and_other_documents(folder, tmp_path):
@@ -314,7 +314,7 @@ def test_what_is_no_training(words, says, monkeypatch):
 @pytest.mark.peers
 @pytest.mark.slow
 def test_other_trainers_learn_as_many_pieces(folder):
-    text = " ".join(w for w in nonsense(size=40_000).split() if w.isascii() and w.isalpha() and len(w) < 50)
+    text = " ".join(w for w in mixed_text(size=40_000).split() if w.isascii() and w.isalpha() and len(w) < 50)
     (folder / "words.txt").write_text(text, encoding="utf-8")
     here = bench_rows.installed()
     for algorithm, trainers in TRAINERS.items():
@@ -352,7 +352,7 @@ def test_every_library_gives_the_same_ids(folder, algorithm, known):
     here = [x for x in cli_bench.installed() if x in known | {"subword_nb"}]
     if len(here) < 2:
         pytest.skip("none of the other libraries is installed")
-    text = " ".join(w for w in nonsense(size=40_000).split() if w.isascii() and w.isalpha() and len(w) < 50)
+    text = " ".join(w for w in mixed_text(size=40_000).split() if w.isascii() and w.isalpha() and len(w) < 50)
     (folder / f"{algorithm}.txt").write_text(text, encoding="utf-8")
     Tokenizer.train([text], algorithm=algorithm, vocab_size=900, progress=False).save(
         folder / f"{algorithm}.json"

@@ -174,7 +174,7 @@ def test_plain_runs_everything_plain():
         return lower(x) + 1
 
     assert jit.kernel(high).plain(2**40) == 2**80 + 1 and seen == [int]
-    with jit.plainly():
+    with jit.interpreted():
         assert jit.kernel(high)(2**40) == 2**80 + 1
 
 

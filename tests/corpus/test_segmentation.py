@@ -30,7 +30,7 @@ from subword_nb.text.normalizers import (
     StripAccents,
     normalizer,
 )
-from subword_nb.corpus.segmentation import StringSpans, cut_words, joins_words, later_words, string_spans
+from subword_nb.corpus.segmentation import StringSpans, cut_words, joins_words, word_normalizer, string_spans
 from subword_nb.unigram.model import Unigram
 from subword_nb.pipeline.vocab import AddedToken
 from subword_nb.wordpiece.wordlevel import WordLevel
@@ -289,7 +289,7 @@ def test_every_normalizer_alone():
     "For each step that is said to act word by word: normalized apart, the words are the text normalized."
     rng = random.Random(2)
     for norm in PLAIN:
-        local, later = later_words(norm)
+        local, later = word_normalizer(norm)
         for text in [some_text(rng) for _ in range(150)] if local else ():
             first, *rest = cut_words(text) or [""]
             assert norm.normalize(first) + "".join(

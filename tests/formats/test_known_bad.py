@@ -10,7 +10,7 @@ import subword_nb.compat.transformers as face
 from subword_nb import Tokenizer
 from subword_nb.bpe.model import BPE
 from subword_nb.core.unicode import BYTE2CHAR, CHAR2BYTE
-from subword_nb.formats.known_bad import TEKKEN_PATTERN, known_defects, mended
+from subword_nb.formats.known_bad import TEKKEN_PATTERN, known_defects, repaired
 from subword_nb.pipeline.encoding import TokenizerConfig
 from subword_nb.pipeline.processors import TemplateProcessing
 
@@ -86,7 +86,7 @@ def test_the_pattern_of_llama3_in_a_file_of_mistral(tekken, tmp_path):
         assert len(found) == 1 and "(mistral-pattern)" in found[0] and "Hindi" in found[0]
     assert len(defects(face.AutoTokenizer.from_pretrained, path.parent)) == 1
     wrong = Tokenizer.load(path)
-    again = Tokenizer(**mended(wrong.parts)._asdict())
+    again = Tokenizer(**repaired(wrong.parts)._asdict())
     differ = ["'this' at the start of a line", "हिन्दी में"]
     assert not [text for text in differ if wrong.encode(text) == right.encode(text)]
     for text in [*differ, "plain words", "2024", "isn't", "a/\n"]:
@@ -107,7 +107,7 @@ def test_llama3_without_ignore_merges(shared_file, tmp_path):
     found = defects(Tokenizer.load, path)
     assert len(found) == 1 and found[0].endswith("(llama3-merges)") and "ignore_merges" in found[0]
     wrong = Tokenizer.load(path)
-    again = Tokenizer(**mended(wrong.parts)._asdict())
+    again = Tokenizer(**repaired(wrong.parts)._asdict())
     assert wrong.encode(" việc") != right.encode(" việc") == again.encode(" việc")
     assert len(right.encode(" việc", add_special_tokens=False)) == 1
 

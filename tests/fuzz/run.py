@@ -34,7 +34,7 @@ ADDRESSES = 6 << 30  # bytes of address space beyond the start's
 HANG = 124  # exit code of a child that had to be ended
 
 
-class TooMuch(Exception):
+class LimitExceeded(Exception):
     "An input needed more memory than it may."
 
 
@@ -93,7 +93,7 @@ class Guard:
         "Run the target; what needed too much is run again, since kernels are compiled and pages loaded once."
         try:
             self.once(data)
-        except TooMuch:
+        except LimitExceeded:
             self.once(data)
 
     def once(self, data: bytes):
@@ -115,7 +115,7 @@ class Guard:
         if self.measured and self.inputs > 1:  # the first one loads pages and kernels
             used = peak() - before
             if used > TIMES * len(data) + BESIDE:
-                raise TooMuch(
+                raise LimitExceeded(
                     f"{used:,} bytes for an input of {len(data):,}; {TIMES * len(data) + BESIDE:,} are allowed"
                 )
             self.most = max(self.most, used / (TIMES * len(data) + BESIDE))
@@ -256,7 +256,7 @@ def once_more(name: str, folder: Path):
 
     data, guard = (folder / "current").read_bytes(), Guard(name, targets.TARGETS[name], folder)
     guard.patience = 6
-    with contextlib.suppress(TooMuch):
+    with contextlib.suppress(LimitExceeded):
         guard.once(data)
     guard.patience = 1
     guard.once(data)

@@ -468,7 +468,7 @@ def decode_ids(data):
 
 @target
 def bytes_that_are_no_text(data):
-    "UTF-8 is checked as Python does, and mended as Python does."
+    "UTF-8 is checked as Python does, and repaired as Python does."
     tok = trained("bpe")
     for errors in ("strict", "replace", "ignore"):
         text = tried(decode_text, data, errors=errors)

@@ -10,7 +10,7 @@ from subword_nb.pipeline import align as pipeline
 from subword_nb.bulk.align import LongEncoding, align_long
 from subword_nb.insight.compare import compare
 from subword_nb.pipeline.decoding import decode_stream, decode_stream_ref
-from subword_nb.pipeline.encoder import encode_blocks, encode_general, encoder_of, quick_path
+from subword_nb.pipeline.encoder import encode_blocks, encode_general, encoder_of, choose_fast_path
 from subword_nb.pipeline.engine import prefix_suffix_ids
 from subword_nb.insight.explain import explain
 
@@ -117,8 +117,8 @@ def check_kernels(tok, text, c, expected, aligned):
                 text,
             )
         encoder = encoder_of(tok)
-        if (short := tried(quick_path(encoder, bulk=encoder.bulk), text)) is not None:
-            same("quick_path", short, expected, text)
+        if (short := tried(choose_fast_path(encoder, bulk=encoder.bulk), text)) is not None:
+            same("choose_fast_path", short, expected, text)
         streamed = tried(lambda: [i for ids in encode_blocks(tok, cut(data, c)) for i in ids.tolist()])
         same("encode_blocks", streamed, expected, text)
         if tok.truncation is tok.padding is None and aligned is not REFUSED:

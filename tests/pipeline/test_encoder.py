@@ -9,7 +9,7 @@ from tests.pipeline.test_align import generated
 
 from subword_nb import Tokenizer
 from subword_nb.pipeline import blocks
-from subword_nb.pipeline.encoder import Engine, encode_general, encoder_of, quick_path
+from subword_nb.pipeline.encoder import Engine, encode_general, encoder_of, choose_fast_path
 from subword_nb.core.jit import available
 
 pytestmark = pytest.mark.skipif(not available(), reason="there are no kernels without Numba")
@@ -560,7 +560,7 @@ def test_errors_are_mended_behind_any_pipeline(always):
 def test_short_texts(name, shared_file):
     tok = loaded(shared_file, name)
     tok.encode_batch(["a text "] * (blocks.SIZES.bulk // 7 + 1))
-    fast_path = quick_path(encoder_of(tok), bulk=encoder_of(tok).bulk)
+    fast_path = choose_fast_path(encoder_of(tok), bulk=encoder_of(tok).bulk)
     n = 10 * seeds.TEXTS
     rng, taken = fresh(len(name)), 0
     parts = generated(

@@ -13,7 +13,7 @@ from subword_nb import Tokenizer, decoders, normalizers, processors
 from subword_nb.text import pretokenizers
 from subword_nb.bpe.model import BPE
 from subword_nb.formats.huggingface import parts_from_dict
-from subword_nb.core.limits import TooMuch, limited
+from subword_nb.core.limits import LimitExceeded, limited
 
 DEEP = 400
 SECONDS = 5.0  # of one processor, for what takes milliseconds
@@ -273,7 +273,7 @@ def test_a_sequence_that_doubles_itself_is_refused(part):
     leaf = tower(part, LEAVES[part][0], 1, [LEAVES[part][0]])
     with (
         bounded("doubling"),
-        pytest.raises(TooMuch, match="a Sequence has 1,024 steps, and the limit components is 1,000"),
+        pytest.raises(LimitExceeded, match="a Sequence has 1,024 steps, and the limit components is 1,000"),
     ):
         for _ in range(60):
             leaf = MODULES[part].Sequence([leaf, leaf])

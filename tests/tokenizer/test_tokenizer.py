@@ -379,7 +379,7 @@ def test_a_policy_that_is_unknown_is_refused(text):
             call(text, errors="bogus")
 
 
-FACES = {
+COMPATIBLE = {
     "tokenizers": ("subword_nb.compat.tokenizers", "Tokenizer"),
     "tiktoken": ("subword_nb.compat.tiktoken", "Encoding"),
     "sentencepiece": ("subword_nb.compat.sentencepiece", "SentencePieceProcessor"),
@@ -389,9 +389,9 @@ FACES = {
 
 def test_names_of_other_libraries_are_told_what_to_write(small):
     "Each error says what to write; what it says runs, and the face that it names has the name."
-    from subword_nb.tokenizer.tokenizer import FACES as named, OTHER_NAMES
+    from subword_nb.tokenizer.tokenizer import COMPATIBLE as named, OTHER_NAMES
 
-    assert set(named) == set(FACES)
+    assert set(named) == set(COMPATIBLE)
     for library, names in OTHER_NAMES.items():
         for name, instead in names.items():
             with pytest.raises(AttributeError) as said:
@@ -399,9 +399,9 @@ def test_names_of_other_libraries_are_told_what_to_write(small):
             message = str(said.value)
             assert name in message and library in message and instead in message
             assert not hasattr(small, name)
-            assert ("subword_nb.compat." in message) == (library in FACES)
-            if library in FACES:
-                module, face_name = FACES[library]
+            assert ("subword_nb.compat." in message) == (library in COMPATIBLE)
+            if library in COMPATIBLE:
+                module, face_name = COMPATIBLE[library]
                 assert module in message
                 face = getattr(importlib.import_module(module), face_name)
                 if library == "transformers":

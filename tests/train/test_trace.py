@@ -20,7 +20,7 @@ from subword_nb.train.train import TrainingReport
 from subword_nb.insight.training_history import (
     merge_facts,
     merge_facts_ref,
-    merge_story,
+    merge_history,
     never_merged,
     symbol_counts,
 )
@@ -92,7 +92,7 @@ def check_cases(seed, n):
             assert ref["count"] == tok.training.history[step]
         else:
             assert float(tok.training.history[step]) == trace.arrays["worth"][step]
-        story = merge_story(trace, ref["piece"])
+        story = merge_history(trace, ref["piece"])
         check_tree(trace, story["tree"], {})
         assert step in story["steps"]
         assert all(n >= 0 for n in symbol_counts(trace).values())

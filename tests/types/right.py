@@ -27,7 +27,7 @@ from subword_nb.pipeline.align import Batch, Stages
 from subword_nb.text.splitters import Digits, PreTokenizer, Split, Whitespace
 from subword_nb.pipeline.processors import TemplateProcessing
 from subword_nb.core.ragged import Ragged
-from subword_nb.pipeline.nbest import Split as OneSplit
+from subword_nb.pipeline.nbest import Segmentation
 
 Array = np.ndarray
 
@@ -138,9 +138,9 @@ assert_type(batch.encodings, list[Encoding])
 assert_type(tok.stages("text"), Stages)
 
 # Other splits, reasons, comparisons.
-assert_type(tok.nbest("text", n=5), list[OneSplit])
-assert_type(tok.sample("text", alpha=0.5, seed=1), OneSplit)
-assert_type(tok.sample("text", k=3, replace=False, seed=1), list[OneSplit])
+assert_type(tok.nbest("text", n=5), list[Segmentation])
+assert_type(tok.sample("text", alpha=0.5, seed=1), Segmentation)
+assert_type(tok.sample("text", k=3, replace=False, seed=1), list[Segmentation])
 assert_type(tok.entropy("text"), float)
 assert_type(tok.explain("text", most=1_000), Explanation)
 assert_type(tok.compare(made, "text", names=("a", "b")), Comparison)

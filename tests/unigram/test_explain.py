@@ -19,10 +19,10 @@ from subword_nb.unigram.lattice import build_lattice, segmentations
 from subword_nb.unigram.explain_sentencepiece import (
     WholeReason,
     explain_sentencepiece,
-    explain_stretches,
+    explain_slices,
     scored_merges,
     scored_merges_ref,
-    stretch_cutter,
+    slice_cutter,
 )
 from subword_nb.formats.sentencepiece import read_sentencepiece
 from subword_nb.unigram.model import Unigram, unigram_model
@@ -355,7 +355,7 @@ def test_generated_models(kind):
 
 def check_stretches(model, text):
     "The stretches against the reason of the whole text at once; the stretches."
-    whole, found = explain_sentencepiece(model, text, n=3), explain_stretches(model, text, n=3)
+    whole, found = explain_sentencepiece(model, text, n=3), explain_slices(model, text, n=3)
     assert [p for s in found for p in s.reason.pieces] == whole.pieces and "".join(
         text[s.start : s.end] for s in found
     ) == text
@@ -419,9 +419,9 @@ def test_where_stretches_begin():
         ("▁▁", -2.0, 1),
     ]
     for kind in MODELS:
-        assert stretch_cutter(model_of(pieces, kind))("a▁b▁a▁▁<▁>▁") == [0, 1, 5, 10]
+        assert slice_cutter(model_of(pieces, kind))("a▁b▁a▁▁<▁>▁") == [0, 1, 5, 10]
     model = model_of([("<unk>", 0.0, 2), ("a", -1.0, 1)], "unigram")
-    places = [(s.start, s.end) for s in explain_stretches(model, "a▁a?▁?a▁a")]
+    places = [(s.start, s.end) for s in explain_slices(model, "a▁a?▁?a▁a")]
     assert places == [(0, 1), (1, 7), (7, 9)]  # one unknown run, and one token, goes over the ▁ at 4
 
 

@@ -14,7 +14,7 @@ from subword_nb.bpe.model import BPE, bpe_dropout, encode_pretoken, merge_table
 from subword_nb.pipeline.encoder import Engine
 from subword_nb.unigram.lattice import build_lattice, forward, log_sum, path_score, segmentations
 from subword_nb.formats.subword_nmt import NmtBPE, segment_word
-from subword_nb.pipeline.nbest import Split
+from subword_nb.pipeline.nbest import Segmentation
 from subword_nb.pipeline.tokens import tokens
 from subword_nb.unigram.model import Unigram
 from subword_nb.unigram.sampling import (
@@ -326,8 +326,8 @@ def test_different_splits_of_a_text():
         stat, df = chi_square(found, {ids: n * p for ids, p in law.items()})
         assert stat < limit(df)
     assert (
-        tok.sample(text, k=3, replace=False, nbest_size=1) == [Split(tok.encode(text), 0.0)]
-        and tok.sample(text, k=3, nbest_size=0) == [Split(tok.encode(text), 0.0)] * 3
+        tok.sample(text, k=3, replace=False, nbest_size=1) == [Segmentation(tok.encode(text), 0.0)]
+        and tok.sample(text, k=3, nbest_size=0) == [Segmentation(tok.encode(text), 0.0)] * 3
     )
     huge = tok.sample(text, alpha=1e5, k=4, replace=False, nbest_size=9, seed=1)
     assert [s.ids for s in huge] == [s.ids for s in tok.nbest(text, n=4)]
