@@ -16,7 +16,7 @@ from ..corpus.counts import FlatCounts
 from .encode_parts import EncodedParts, encode_parts
 from ..pipeline.encoder import Engine
 from ..train.partition_counts import CountOptions, count_part, count_parts, count_texts
-from ..corpus.partitions import parts_of
+from ..corpus.partitions import file_ranges
 from ..text.pretokenizers import spells_bytes
 from ..corpus.sources import Corpus
 from ..train.train import RECIPES, conventions, learn_bpe, lines_for
@@ -62,7 +62,7 @@ def count(
         norm, pre, bytewise, field, errors, partitions, memory, lines_for(documents, norm, pre), max_pretokens
     )
     bag = _is_bag(source)
-    parts = source.to_delayed() if bag else parts_of(source, part_bytes=part_bytes, field=field)
+    parts = source.to_delayed() if bag else file_ranges(source, part_bytes=part_bytes, field=field)
     with open_executor(client=client, n_workers=n_workers, memory_limit=memory_limit) as executor:
         return count_parts(
             executor,

@@ -17,7 +17,7 @@ from ..core.progress import track
 from .counting import count_corpus, in_order, with_line_ends, without_line_ends
 from ..corpus.counts import FlatCounts
 from ..text.normalizers import Normalizer
-from ..corpus.partitions import Part, part_batches
+from ..corpus.partitions import FileRange, range_batches
 from ..text.splitters import PreTokenizer
 
 # %% ../../nbs/train/02_partition_counts.ipynb #72e8d822
@@ -94,8 +94,8 @@ class Sample(NamedTuple):
 # %% ../../nbs/train/02_partition_counts.ipynb #5c2e91a2
 def _documents(part, number, how, lines):
     "The documents of a part of any kind, in batches."
-    if isinstance(part, Part):
-        return part_batches(part, field=how.field, errors=how.errors, lines=lines)
+    if isinstance(part, FileRange):
+        return range_batches(part, field=how.field, errors=how.errors, lines=lines)
     rows = Rows(f"partition {number}, document {{}}".format, how.field, how.errors)
     return pack_stream(rows.utf8(doc, i) for i, doc in enumerate(part))
 
@@ -122,7 +122,7 @@ def _batches(part, number, how, chosen):
 
 
 def number_documents(
-    part: Part | Iterable,  # A part of a corpus, or documents
+    part: FileRange | Iterable,  # A part of a corpus, or documents
     number: int,  # Which part it is, counted from 0
     how: CountOptions,  # How it will be counted
 ) -> int:  # How many; of text files, lines
@@ -131,7 +131,7 @@ def number_documents(
 
 # %% ../../nbs/train/02_partition_counts.ipynb #b56b8935
 def count_part(
-    part: Part,  # A part of a corpus
+    part: FileRange,  # A part of a corpus
     number: int,  # Which one it is, counted from 0
     how: CountOptions,  # How to count
     chosen: Sample | None,  # Which of its documents; None: all

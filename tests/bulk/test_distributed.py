@@ -20,13 +20,13 @@ from subword_nb import Tokenizer, scale
 from subword_nb.corpus import partitions as parts
 from subword_nb.corpus import sources
 from subword_nb.corpus.partitions import (
-    Part,
-    check_part,
+    FileRange,
+    check_range,
     document_from,
-    open_part,
-    part_batches,
-    part_blocks,
-    parts_of,
+    open_range,
+    range_batches,
+    range_blocks,
+    file_ranges,
     range_ref,
 )
 from subword_nb.train.partition_counts import (
@@ -90,8 +90,8 @@ def test_parts_have_the_documents_of_the_whole(tmp_path, small_blocks, block):
     for _ in range(20 if block < 64 else 40):
         errors, data = rng.choice(["strict", "replace", "ignore"]), random_text(rng).encode()
         path.write_bytes(data if errors == "strict" else damaged(rng, data))
-        found = parts_of(path, part_bytes=rng.choice([1, 7, block, block + 3, 3 * block, 1000]))
-        assert docs_of(b for p in found for b in part_batches(p, errors=errors)) == docs_of(
+        found = file_ranges(path, part_bytes=rng.choice([1, 7, block, block + 3, 3 * block, 1000]))
+        assert docs_of(b for p in found for b in range_batches(p, errors=errors)) == docs_of(
             Corpus(path, errors=errors).batches()
         ), (path.read_bytes(), errors)
 
@@ -103,13 +103,13 @@ def test_lines_of_parts_are_those_that_a_sample_chooses_from(tmp_path, small_blo
     for _ in range(25):
         errors, data = rng.choice(["strict", "replace", "ignore"]), random_text(rng).encode()
         path.write_bytes(data if errors == "strict" else damaged(rng, data))
-        found = parts_of(path, part_bytes=rng.choice([1, 7, block, 3 * block, 1000]))
-        assert docs_of(b for p in found for b in part_batches(p, errors=errors, lines=True)) == docs_of(
+        found = file_ranges(path, part_bytes=rng.choice([1, 7, block, 3 * block, 1000]))
+        assert docs_of(b for p in found for b in range_batches(p, errors=errors, lines=True)) == docs_of(
             Corpus(path, errors=errors, sample=1.0).batches()
         ), (path.read_bytes(), errors)
     path.write_bytes(b"one\ntwo\xff\n")
     with pytest.raises(ValueError, match=r"x\.txt must be UTF-8, got the byte 0xff at offset 7"):
-        docs_of(b for p in parts_of(path, part_bytes=4) for b in part_batches(p, lines=True))
+        docs_of(b for p in file_ranges(path, part_bytes=4) for b in range_batches(p, lines=True))
 
 
 @pytest.mark.parametrize("separator", [b"\n", b"\r\n", b"\n\n", b"aba", b"<|endoftext|>"])
@@ -123,8 +123,8 @@ def test_a_document_belongs_to_the_range_in_which_it_begins(tmp_path, small_bloc
             )
         )
         path.write_bytes(data)
-        found = parts_of(path, part_bytes=rng.choice([1, 3, 64, 100, 5000]))
-        pieces = [b"".join(part_blocks(p, separator=separator)) for p in found]
+        found = file_ranges(path, part_bytes=rng.choice([1, 3, 64, 100, 5000]))
+        pieces = [b"".join(range_blocks(p, separator=separator)) for p in found]
         assert b"".join(pieces) == data
         assert pieces == [range_ref(data, separator, p.start, p.stop) for p in found]
 
@@ -157,16 +157,16 @@ def test_lines_of_json_in_parts(tmp_path, small_blocks):
         )
         text = "\ufeff" * (rng.random() < 0.3) + (text.rstrip() if rng.random() < 0.5 else text)
         path.write_bytes(text.encode())
-        found = parts_of(path, part_bytes=rng.choice([1, 5, 32, 33, 100]))
+        found = file_ranges(path, part_bytes=rng.choice([1, 5, 32, 33, 100]))
         assert {p.kind for p in found} == {"rows"}
-        assert docs_of(b for p in found for b in part_batches(p)) == docs_of(Corpus(path).batches()), text
+        assert docs_of(b for p in found for b in range_batches(p)) == docs_of(Corpus(path).batches()), text
 
 
 def test_the_field_is_chosen_by_the_first_row_of_the_file(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"text": "a"}\n{"title": "b", "text": null}\n{"title": "no text"}\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"x\.jsonl, line at byte 43 must have the field 'text', got none"):
-        docs_of(b for p in parts_of(path, part_bytes=10) for b in part_batches(p))
+        docs_of(b for p in file_ranges(path, part_bytes=10) for b in range_batches(p))
     with pytest.raises(ValueError, match=r"x\.jsonl, line 3 must have the field 'text', got none"):
         docs_of(Corpus(path).batches())
 
@@ -174,20 +174,20 @@ def test_the_field_is_chosen_by_the_first_row_of_the_file(tmp_path):
 def test_kinds_of_files(tmp_path):
     for name, kind in (("a.txt", "text"), ("b", "text"), ("c.ndjson", "rows"), ("d.json", "text")):
         (tmp_path / name).write_bytes(b"one\ntwo\n" * 4)
-        assert [p.kind for p in parts_of(tmp_path / name, part_bytes=20)] == [kind] * 2
-    assert [p.kind for p in parts_of(tmp_path / "d.json", field="text")] == ["rows"]
+        assert [p.kind for p in file_ranges(tmp_path / name, part_bytes=20)] == [kind] * 2
+    assert [p.kind for p in file_ranges(tmp_path / "d.json", field="text")] == ["rows"]
     for name in ("e.txt.gz", "f"):
         (tmp_path / name).write_bytes(gzip.compress(b"one\ntwo\n"))
-        (part,) = parts_of(tmp_path / name, part_bytes=4)
+        (part,) = file_ranges(tmp_path / name, part_bytes=4)
         assert (
             part.kind == "whole"
             and part.whole
-            and docs_of(part_batches(part)) == [b"one\ntwo\n"]
-            and b"".join(part_blocks(part)) == b"one\ntwo\n"
+            and docs_of(range_batches(part)) == [b"one\ntwo\n"]
+            and b"".join(range_blocks(part)) == b"one\ntwo\n"
         )
     (tmp_path / "empty.txt").write_bytes(b"")
-    (part,) = parts_of(tmp_path / "empty.txt")
-    assert docs_of(part_batches(part)) == [] and [*part_blocks(part, separator=None)] == []
+    (part,) = file_ranges(tmp_path / "empty.txt")
+    assert docs_of(range_batches(part)) == [] and [*range_blocks(part, separator=None)] == []
 
 
 def test_tables_are_one_part(tmp_path):
@@ -197,8 +197,8 @@ def test_tables_are_one_part(tmp_path):
     parquet.write_table(pa.table({"text": ["one", None, "two"]}), tmp_path / "x.parquet")
     (tmp_path / "unknown").write_bytes((tmp_path / "x.parquet").read_bytes())
     for name in ("x.parquet", "unknown"):
-        (part,) = parts_of(tmp_path / name, part_bytes=10)
-        assert part.kind == "whole" and docs_of(part_batches(part)) == [b"one", b"two"]
+        (part,) = file_ranges(tmp_path / name, part_bytes=10)
+        assert part.kind == "whole" and docs_of(range_batches(part)) == [b"one", b"two"]
 
 
 def test_addresses(tmp_path):
@@ -206,38 +206,38 @@ def test_addresses(tmp_path):
     address = "memory://scale-test/x.txt"
     with fsspec.open(address, "wb") as file:
         file.write("one two\nthree é\n".encode() * 30)
-    found = parts_of(address, part_bytes=100)
+    found = file_ranges(address, part_bytes=100)
     assert (
         len(found) == 6
-        and b"".join(b for p in found for b in part_blocks(p)) == "one two\nthree é\n".encode() * 30
+        and b"".join(b for p in found for b in range_blocks(p)) == "one two\nthree é\n".encode() * 30
     )
     with fsspec.open(address, "wb") as file:
         file.write(b"other")
     with pytest.raises(ValueError, match=r"scale-test/x\.txt must not change after it was cut"):
-        check_part(found[0])
+        check_range(found[0])
 
 
 def test_a_file_that_changed_is_an_error_that_names_it(tmp_path):
     path = tmp_path / "grows.txt"
     path.write_bytes(b"one two\n" * 1000)
-    found = parts_of(path, part_bytes=4000)
+    found = file_ranges(path, part_bytes=4000)
     with (
         pytest.raises(
             ValueError, match=r"grows\.txt must not change after it was cut .* had 8,000 bytes, and has 8,003"
         ),
-        open_part(found[0]),
+        open_range(found[0]),
         open(path, "ab") as file,
     ):
         file.write(b"end")
     with pytest.raises(ValueError, match=r"grows\.txt must not change after it was cut"):
-        [*part_batches(found[1])]
-    found, facts = parts_of(path), path.stat()
+        [*range_batches(found[1])]
+    found, facts = file_ranges(path), path.stat()
     os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns + 1))
     with pytest.raises(ValueError, match="was written later"):
-        [*part_blocks(found[0])]
+        [*range_blocks(found[0])]
     path.unlink()
     with pytest.raises(FileNotFoundError, match="no file is called"):
-        [*part_batches(found[0])]
+        [*range_batches(found[0])]
 
 
 def test_a_byte_that_is_no_utf8_is_named_with_its_place(tmp_path, small_blocks):
@@ -245,7 +245,7 @@ def test_a_byte_that_is_no_utf8_is_named_with_its_place(tmp_path, small_blocks):
     path, data = tmp_path / "bad.txt", b"one two\n" * 1000
     path.write_bytes(data[:5001] + b"\xff" + data[5001:])
     with pytest.raises(ValueError, match=r"bad\.txt must be UTF-8, got the byte 0xff at offset 5001"):
-        docs_of(b for p in parts_of(path, part_bytes=2000) for b in part_batches(p))
+        docs_of(b for p in file_ranges(path, part_bytes=2000) for b in range_batches(p))
     with pytest.raises(ValueError, match=r"bad\.txt must be UTF-8, got the byte 0xff at offset 5001"):
         scale.count(path, client=False, part_bytes=2000)
 
@@ -264,27 +264,27 @@ def test_what_makes_no_parts(tmp_path):
     (tmp_path / "x.txt").write_bytes(b"one\n" * 100)
     for wrong in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="part_bytes must be a positive integer"):
-            parts_of(tmp_path / "x.txt", part_bytes=wrong)
+            file_ranges(tmp_path / "x.txt", part_bytes=wrong)
     for wrong in ([], [b"bytes"], [1], 5):
         with pytest.raises(
             ValueError,
             match="paths must (be paths, patterns|name at least one file)",
         ):
-            parts_of(wrong)
+            file_ranges(wrong)
     with pytest.raises(FileNotFoundError, match="nothing-here"):
-        parts_of("nothing-here-*.txt")
+        file_ranges("nothing-here-*.txt")
     with pytest.raises(ValueError, match="is cut"):
-        [*part_blocks(parts_of(tmp_path / "x.txt", part_bytes=100)[0], separator=None)]
+        [*range_blocks(file_ranges(tmp_path / "x.txt", part_bytes=100)[0], separator=None)]
     with pytest.raises(ValueError, match="separator must be .*, got b''"):
-        [*part_blocks(parts_of(tmp_path / "x.txt")[0], separator=b"")]
+        [*range_blocks(file_ranges(tmp_path / "x.txt")[0], separator=b"")]
     with pytest.raises(ValueError, match="errors"):
-        [*part_batches(parts_of(tmp_path / "x.txt")[0], errors="never")]
+        [*range_batches(file_ranges(tmp_path / "x.txt")[0], errors="never")]
 
 
 def test_parts_are_plain_values(tmp_path):
     (tmp_path / "x.txt").write_bytes(b"one\n" * 100)
-    (part,) = parts_of(tmp_path / "x.txt")
-    assert pickle.loads(pickle.dumps(part)) == part == Part(*part) and os.path.isabs(part.path)
+    (part,) = file_ranges(tmp_path / "x.txt")
+    assert pickle.loads(pickle.dumps(part)) == part == FileRange(*part) and os.path.isabs(part.path)
 
 
 PIPELINES = [
@@ -546,7 +546,7 @@ def test_a_partition_is_said_by_the_bytes_alone(tmp_path):
             " ".join([f"word{i}" for i in range(500)][::order]), encoding="utf-8"
         )
     how, found = CountOptions(None, pretokenizer("whitespace"), partitions=4), []
-    for part in parts_of(tmp_path):
+    for part in file_ranges(tmp_path):
         divided = count_part(part, 0, how, chosen=None).rows
         found.append([{rows[0][a:b].tobytes() for a, b in zip(rows[1], rows[1][1:])} for rows in divided])
     assert (
@@ -784,7 +784,7 @@ def spills_and_dies(task, part, folder):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_a_killed_worker_leaves_nothing_on_disk(client, tmp_path):
     (tmp_path / "a.txt").write_text("naïve 東京 hugs and pugs\n" * 100, encoding="utf-8")
-    part = parts_of(tmp_path / "a.txt")[0]
+    part = file_ranges(tmp_path / "a.txt")[0]
     assert [*run_tasks(spills_and_dies, range(3), client=client, shared=(part, str(tmp_path)))] == [6] * 3
     where = {*(tmp_path / "where").read_text(encoding="utf-8").splitlines()}
     due = time.monotonic() + 600
