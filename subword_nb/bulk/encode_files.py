@@ -30,11 +30,11 @@ from subword_nb.bulk.id_files import (
     Journal,
     Layout,
     finished,
+    need_pyarrow,
     report,
     publish,
 )
 from ..core.limits import check_regular_file
-from .id_tables import need_pyarrow
 from ..corpus.partitions import input_files, input_name, input_stamp, open_input
 from ..corpus.sources import is_address
 from ..core.unicode import decode_text, encode_text

@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 from ..corpus.counts import write_atomically
 from ..core.ragged import Ragged
-from .id_files import npy_head
-from .id_tables import read_lists
+from .id_files import npy_head, read_lists
 from ..core.limits import check_limit
 
 # %% ../../nbs/bulk/13_shards.ipynb #7f1c1b3e
