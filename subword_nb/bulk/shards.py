@@ -495,7 +495,7 @@ class Fault(NamedTuple):
 
     name: str  # The file
     kind: str  # "missing", "damaged" or "foreign"
-    says: str  # In words
+    message: str  # In words
 
 
 def shard_fault(
